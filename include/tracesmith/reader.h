@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reads a trace: any prefix of one, too (docs/format.md). The file may be hostile: errors name the
+ * chunk and byte, memory is bounded, nothing is mapped.
+ *
+ * A reader gives chunks; a chunk's rows come as a batch of columns. Only what is asked for is read:
+ *
+ *	for (size_t i = 0; i < ts_reader_chunk_count(reader); i++) {
+ *		const struct ts_chunk *chunk = ts_reader_chunk(reader, i);
+ *		if (chunk->table != TS_TABLE_GPU_OP || !ts_chunk_overlaps(chunk, from, to))
+ *			continue;
+ *		ts_batch_read(batch, i, TS_MASK_OF(gpu_op, start), &err);
+ *		const int64_t *start = batch->columns[TS_COLUMN_OF(gpu_op, start)];
+ *	}
+ *
+ * Batches may be read by several threads at once, each with a batch of its own. Texts, shapes and
+ * entities are loaded when first asked for, under a lock: any thread may ask.
+ */
+#ifndef TRACESMITH_READER_H
+#define TRACESMITH_READER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <tracesmith/error.h>
+#include <tracesmith/schema.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct ts_reader;
+
+/*
+ * Opens a trace. A file that was not finished, or whose index is damaged, is scanned: see
+ * ts_reader_state(). Not a trace at all: TS_EFORMAT; too new: TS_EVERSION.
+ */
+int ts_reader_open(struct ts_reader **ret_reader, const char *path, struct ts_error *err);
+void ts_reader_close(struct ts_reader *reader);
+
+/* What open found. Offsets are of the first of that kind. */
+struct ts_reader_state {
+	bool finished;			/* index and trailer were there and good */
+	uint64_t file_bytes;
+	uint64_t damaged_ranges;	/* stretches that hold no valid chunk */
+	uint64_t damaged_bytes;
+	uint64_t damaged_offset;
+	uint16_t major, minor;
+	int64_t created_ns;
+	uint8_t trace_id[16];
+};
+const struct ts_reader_state *ts_reader_state(const struct ts_reader *reader);
+
+/* Bytes read from the file so far, and number of chunks of which something was decoded. */
+uint64_t ts_reader_bytes_read(const struct ts_reader *reader);
+uint64_t ts_reader_chunks_read(const struct ts_reader *reader);
+
+/* ---- chunks ---- */
+
+struct ts_chunk {
+	uint64_t offset, bytes;
+	uint64_t first_id;
+	uint64_t checksum;
+	/* Trace time, converted; min_start is TS_ABSENT for tables without time. */
+	int64_t min_start, max_start, max_end;
+	uint32_t header_bytes;
+	uint32_t rows, values;
+	uint32_t clock;
+	uint16_t table;		/* may be one that this build does not know */
+	uint16_t flags;
+};
+
+#define TS_CHUNK_LONG 1
+
+size_t ts_reader_chunk_count(const struct ts_reader *reader);
+const struct ts_chunk *ts_reader_chunk(const struct ts_reader *reader, size_t index);
+
+/* True if a row of the chunk may touch [from, to]; chunks without time always do. */
+static inline bool ts_chunk_overlaps(const struct ts_chunk *chunk, int64_t from, int64_t to)
+{
+	return chunk->min_start == TS_ABSENT || (chunk->max_end >= from && chunk->min_start <= to);
+}
+
+/* Rows of a table over all chunks. */
+uint64_t ts_reader_rows(const struct ts_reader *reader, enum ts_table_id table);
+
+/* ---- batches ---- */
+
+/*
+ * Decoded columns of one chunk. columns[i] has `rows` values, or is NULL where column i was not
+ * asked for. Values stay until the next read into the same batch.
+ */
+struct ts_batch {
+	const struct ts_table_info *table;
+	const int64_t *columns[TS_MAX_COLUMNS];
+	/* With the SHAPE column: values of row r are arg_values[arg_offsets[r] ...]. */
+	const uint32_t *arg_offsets;
+	const int64_t *arg_values;
+	/* BYTES columns: string r is bytes[byte_offsets[r] .. byte_offsets[r + 1]). */
+	const uint64_t *byte_offsets;
+	const char *bytes;
+	size_t chunk;
+	uint32_t rows;
+	struct ts_batch_store *store;	/* private */
+};
+
+int ts_batch_new(struct ts_batch **ret_batch, struct ts_reader *reader, struct ts_error *err);
+void ts_batch_free(struct ts_batch *batch);
+
+/*
+ * Decodes the columns of the mask (TS_MASK_OF(), TS_MASK_ALL) of one chunk. TIME columns are in trace
+ * time. A chunk of an unknown table gives a batch of 0 rows. Arguments come with the SHAPE column.
+ */
+int ts_batch_read(struct ts_batch *batch, size_t chunk, uint64_t mask, struct ts_error *err);
+
+/* Row r of a batch as struct ts_<table>_row; columns not asked for hold "no value". */
+void ts_batch_row(const struct ts_batch *batch, uint32_t row, void *ret_row);
+
+/* ---- ids ---- */
+
+struct ts_string {
+	const char *data;	/* NUL-terminated, but may hold NULs */
+	size_t length;
+};
+
+/* Text of a string id, valid until close or trim; "" for 0, "(lost)" for an id that is not there. */
+struct ts_string ts_reader_string(struct ts_reader *reader, int64_t string);
+
+/* Highest string id plus 1: ids are 1 .. that - 1. */
+uint32_t ts_reader_string_end(const struct ts_reader *reader);
+
+/* Fields of a shape; valid until close. Shape 0, or one that is not there: no fields. */
+const struct ts_shape *ts_reader_shape(struct ts_reader *reader, int64_t shape);
+
+/*
+ * The newest row of an id of an ENTITY or DICTIONARY table (not string), borrowed until close; NULL if
+ * it is not there. Dictionaries and entities are held in memory from the first call on.
+ */
+const void *ts_reader_entity(struct ts_reader *reader, enum ts_table_id table, int64_t id);
+
+/* Highest id in use plus 1. */
+int64_t ts_reader_entity_end(struct ts_reader *reader, enum ts_table_id table);
+
+/*
+ * Drops cached texts if they hold more than `bytes`, so that a walk over a trace larger than memory
+ * stays bounded. Only where no ts_string from before is still in use.
+ */
+void ts_reader_trim(struct ts_reader *reader, size_t bytes);
+
+/* First error met while loading texts, shapes or entities lazily: 0 or its code. */
+int ts_reader_status(const struct ts_reader *reader, struct ts_error *err);
+
+/* ---- whole files ---- */
+
+/* What verify and recover have to say, piece by piece; return non-zero to stop. */
+struct ts_finding {
+	uint64_t chunk;		/* number of the chunk, or UINT64_MAX for the file itself */
+	uint64_t offset;	/* byte in the file */
+	const char *message;	/* borrowed */
+};
+
+/*
+ * Reads every byte, checks every checksum and decodes everything. Returns 0 where nothing is wrong,
+ * TS_EFORMAT where something is (each thing told through `report`), or another error.
+ * `progress` (may be NULL) is told bytes done and in all, and stops the work by returning non-zero.
+ */
+int ts_verify(const char *path, void (*report)(void *context, const struct ts_finding *finding),
+	      int (*progress)(void *context, uint64_t done, uint64_t total), void *context,
+	      struct ts_error *err);
+
+struct ts_recovery {
+	uint64_t chunks, rows;		/* given back */
+	uint64_t damaged_chunks;	/* known by their header, but not whole */
+	uint64_t damaged_bytes;		/* in all, chunks included */
+};
+
+/* Copies every whole chunk of `from` into a finished trace `to`; adds a loss row for the rest. */
+int ts_recover(const char *from, const char *to,
+	       int (*progress)(void *context, uint64_t done, uint64_t total), void *context,
+	       struct ts_recovery *ret_recovery, struct ts_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Writes a trace. Rows go in one by one, in any order of time; the writer keeps one chunk a table in
+ * memory, sorts, encodes (on worker threads) and appends it when it is full. What has been appended
+ * survives a kill at any instant (docs/format.md, section 8).
+ *
+ * Errors stick: after the first one every call fails alike, so a loop may check only at its end.
+ * One thread at a time may use a writer. Ids returned are positive; 0 means failure.
+ *
+ *	struct ts_writer *writer;
+ *	ts_writer_open(&writer, "out.sbt", NULL, &err);
+ *	struct ts_slice_row slice = ts_slice_none;
+ *	slice.start = 1000;
+ *	slice.name = ts_writer_string(writer, "load", 4);
+ *	ts_writer_add(writer, TS_TABLE_SLICE, &slice, NULL);
+ *	ts_writer_finish(writer, &err);
+ *	ts_writer_close(writer);
+ */
+#ifndef TRACESMITH_WRITER_H
+#define TRACESMITH_WRITER_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include <tracesmith/error.h>
+#include <tracesmith/schema.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct ts_writer;
+
+/* Zero in any member means its default. `size` is sizeof(struct ts_writer_options). */
+struct ts_writer_options {
+	size_t size;
+	int threads;		/* encoders beside the caller's thread; -1: none. Default: cores - 1 */
+	uint32_t chunk_rows;	/* rows of a full chunk; default 65536 */
+	int level;		/* zstd level of event columns; default 3 */
+	size_t string_memory;	/* bytes of interned text to hold before forgetting; default 256 MiB */
+	/* For tests: replaces write(2). Called by one thread at a time, in file order. */
+	ssize_t (*write)(void *context, int fd, const void *data, size_t bytes);
+	void *write_context;
+};
+
+/*
+ * Creates or replaces the file. The path "-" is refused: a trace needs a file. `options` may be NULL.
+ */
+int ts_writer_open(struct ts_writer **ret_writer, const char *path,
+		   const struct ts_writer_options *options, struct ts_error *err);
+
+/*
+ * Writes what is left, the index and its trailer. Call once; then only close. On failure the file
+ * holds all whole chunks written so far.
+ */
+int ts_writer_finish(struct ts_writer *writer, struct ts_error *err);
+
+/* Frees the writer; without finish, rows that are not yet in the file are dropped. Accepts NULL. */
+void ts_writer_close(struct ts_writer *writer);
+
+/*
+ * Appends a row (struct ts_<table>_row). `values` are the values of the fields of the row's shape,
+ * in order, those without a value left out; NULL where there are none. Nothing is kept of either
+ * pointer. Returns 0 or the writer's error.
+ */
+int ts_writer_add(struct ts_writer *writer, enum ts_table_id table, const void *row,
+		  const int64_t *values);
+
+/* The next id for a new row of an ENTITY table; ids start at 1. */
+int64_t ts_writer_new_id(struct ts_writer *writer, enum ts_table_id table);
+
+/* Ids of things that are stored once. The text is copied; it should be UTF-8. */
+uint32_t ts_writer_string(struct ts_writer *writer, const char *text, size_t length);
+uint32_t ts_writer_shape(struct ts_writer *writer, const struct ts_field *fields, uint32_t count);
+uint32_t ts_writer_frame(struct ts_writer *writer, const struct ts_frame_row *frame);
+uint32_t ts_writer_stack(struct ts_writer *writer, uint32_t parent, uint32_t frame);
+
+/* Text of a string that this writer still holds, else NULL; borrowed until the next string. */
+const char *ts_writer_text(struct ts_writer *writer, uint32_t string, size_t *ret_length);
+
+/* Fields of a shape that this writer made; borrowed until close. NULL for shape 0. */
+const struct ts_shape *ts_writer_shape_fields(struct ts_writer *writer, uint32_t shape);
+
+/* Rows added from now on have their times in this clock (0 at first). Seals chunks of the old one. */
+int ts_writer_set_clock(struct ts_writer *writer, uint32_t clock);
+
+/* Appends everything that is in memory as chunks, so that it survives. */
+int ts_writer_flush(struct ts_writer *writer);
+
+/* The sticky error: 0 while all is well. */
+int ts_writer_status(const struct ts_writer *writer, struct ts_error *err);
+
+/* Rows added so far to a table, and bytes of the file so far. */
+uint64_t ts_writer_rows(const struct ts_writer *writer, enum ts_table_id table);
+uint64_t ts_writer_bytes(const struct ts_writer *writer);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
