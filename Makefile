@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# A small front for CMake and Ninja: it installs what is missing, configures, and passes on.
+# Run "make help" for the targets and the settings.
+
+PREFIX       ?= /usr/local
+FUZZ_SECONDS ?= 30
+BOOTSTRAP    ?= yes
+WERROR       ?= $(if $(filter true 1,$(CI)),1,0)
+ifeq ($(origin CC),default)
+CC := cc
+endif
+
+# Each compiler and each set of sanitizers has a folder of its own, so that objects never mix:
+# build, build/clang, build/san, build/clang-san, build/san-thread.
+comma    := ,
+empty    :=
+space    := $(empty) $(empty)
+compiler := $(filter-out cc gcc,$(notdir $(CC)))
+san      := $(if $(SAN),$(patsubst san-address-undefined,san,san-$(subst $(comma),-,$(SAN))))
+B        := build$(addprefix /,$(subst $(space),-,$(strip $(compiler) $(san))))
+
+machine  := $(shell uname -m)
+other    := $(if $(filter x86_64,$(machine)),aarch64,x86_64)
+
+bootstrap = $(if $(filter yes,$(BOOTSTRAP)),scripts/bootstrap -q $(1) $(if $(findstring clang,$(CC)),clang))
+# Runs each time, which is cheap; its chatter goes, errors and what changed stay.
+configure = cmake -S . -B $(1) -G Ninja -DTRACESMITH_WERROR=$(WERROR) $(2) $(CMAKE_FLAGS) >/dev/null
+
+.PHONY: all demo test lint format bench cross fuzz install clean help configure
+
+all: configure ## build the tool, the library and the examples into build/ (default)
+	@cmake --build $(B)
+
+configure:
+	@$(call bootstrap,build)
+	@$(call configure,$(B),-DCMAKE_C_COMPILER=$(CC) -DTRACESMITH_SANITIZE=$(SAN))
+
+demo: all ## show what the tool does, in a minute
+	@scripts/demo $(B)
+
+test: all ## build and run the tests; T=REGEX runs those that match
+	@$(call bootstrap,test)
+	@scripts/test $(B) $(if $(T),-R '$(T)')
+
+lint: ## format, static analysis, include order, scripts
+	@$(call bootstrap,build lint)
+	@$(call configure,build/lint,-DCMAKE_C_COMPILER=clang)
+	@scripts/lint build/lint
+
+format: ## bring all C files into the project's format
+	@$(call bootstrap,lint)
+	@git ls-files -z --cached --others --exclude-standard '*.[ch]' | xargs -0 clang-format -i
+
+bench: all ## measure against the peers that are installed
+	@bench/run $(B)
+
+cross: ## build for the other architecture and run its tests under qemu
+	@$(call bootstrap,build cross)
+	@$(call configure,build/cross,-DCMAKE_TOOLCHAIN_FILE=cmake/$(other)-linux-gnu.cmake)
+	@cmake --build build/cross
+	@scripts/test build/cross $(if $(T),-R '$(T)')
+
+fuzz: ## run each fuzz target for FUZZ_SECONDS over its corpus
+	@$(call bootstrap,build clang)
+	@$(call configure,build/fuzz,-DCMAKE_C_COMPILER=clang -DTRACESMITH_FUZZ=ON)
+	@cmake --build build/fuzz
+	@scripts/fuzz build/fuzz $(FUZZ_SECONDS)
+
+install: all ## install below PREFIX (and DESTDIR)
+	@DESTDIR='$(DESTDIR)' cmake --install $(B) --prefix '$(PREFIX)'
+
+clean: ## remove everything that was built
+	rm -rf build
+
+help: ## this text
+	@sed -n 's/^\([a-z]*\):.*## /  make \1 /p' Makefile | awk '{ printf "  make %-9s", $$2; $$1 = $$2 = ""; print }'
+	@echo
+	@echo '  CC=clang                another compiler, in build/clang'
+	@echo '  SAN=address,undefined   sanitizers, in build/san (also: SAN=thread)'
+	@echo '  WERROR=1                warnings are errors; so does CI=true'
+	@echo '  CMAKE_FLAGS=-D...       passed on, e.g. -DTRACESMITH_WITH_ZLIB=OFF'
+	@echo '  BOOTSTRAP=no            install nothing'

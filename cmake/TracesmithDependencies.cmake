@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+# Finds the libraries: zstd must be there, the others switch a TS_HAVE_* on. Gives the target
+# ts_dependencies, and the variable TS_PRIVATE_LIBS for the pkg-config file.
+
+include(CheckCSourceCompiles)
+set(THREADS_PREFER_PTHREAD_FLAG ON)
+find_package(Threads REQUIRED)
+
+add_library(ts_dependencies INTERFACE)
+target_link_libraries(ts_dependencies INTERFACE Threads::Threads m ${CMAKE_DL_LIBS})
+set(TS_PRIVATE_LIBS "-lm -pthread")
+foreach(library IN LISTS CMAKE_DL_LIBS)
+	string(PREPEND TS_PRIVATE_LIBS "-l${library} ")
+endforeach()
+
+find_path(ZSTD_INCLUDE_DIR zstd.h)
+find_library(ZSTD_LIBRARY zstd)
+if(NOT ZSTD_INCLUDE_DIR OR NOT ZSTD_LIBRARY)
+	message(FATAL_ERROR "zstd is needed and was not found (Debian: libzstd-dev; scripts/bootstrap installs it)")
+endif()
+target_link_libraries(ts_dependencies INTERFACE ${ZSTD_LIBRARY})
+target_include_directories(ts_private SYSTEM INTERFACE ${ZSTD_INCLUDE_DIR})
+string(PREPEND TS_PRIVATE_LIBS "-lzstd ")
+
+set(TS_HAVE_ZLIB OFF)
+if(TRACESMITH_WITH_ZLIB)
+	find_package(ZLIB QUIET)
+	if(ZLIB_FOUND)
+		set(TS_HAVE_ZLIB ON)
+		target_link_libraries(ts_dependencies INTERFACE ${ZLIB_LIBRARIES})
+		target_include_directories(ts_private SYSTEM INTERFACE ${ZLIB_INCLUDE_DIRS})
+		string(PREPEND TS_PRIVATE_LIBS "-lz ")
+	endif()
+endif()
+
+# Header only: it is compiled in, so that no library is needed at run time.
+set(TS_HAVE_XXHASH OFF)
+if(TRACESMITH_WITH_XXHASH)
+	find_path(XXHASH_INCLUDE_DIR xxhash.h)
+	if(XXHASH_INCLUDE_DIR)
+		set(CMAKE_REQUIRED_INCLUDES ${XXHASH_INCLUDE_DIR})
+		check_c_source_compiles("#define XXH_INLINE_ALL
+			#include <xxhash.h>
+			int main(void) { return (int)XXH3_64bits(\"\", 0); }" XXHASH_HAS_XXH3)
+		unset(CMAKE_REQUIRED_INCLUDES)
+		if(XXHASH_HAS_XXH3)
+			set(TS_HAVE_XXHASH ON)
+			target_include_directories(ts_private SYSTEM INTERFACE ${XXHASH_INCLUDE_DIR})
+		endif()
+	endif()
+endif()
+
+# Said once, and again when it changes.
+set(summary "tracesmith ${PROJECT_VERSION}: ${CMAKE_SYSTEM_PROCESSOR}, ${CMAKE_C_COMPILER_ID} \
+${CMAKE_C_COMPILER_VERSION}, ${CMAKE_BUILD_TYPE}, zlib ${TS_HAVE_ZLIB}, xxhash ${TS_HAVE_XXHASH}, \
+sanitizers '${sanitizers}'")
+if(NOT summary STREQUAL TS_LAST_SUMMARY)
+	message(NOTICE "${summary}")
+	set(TS_LAST_SUMMARY "${summary}" CACHE INTERNAL "")
+endif()

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+# Compiler flags, as interface targets:
+#   ts_flags    warnings and sanitizers: everything that is compiled here
+#   ts_private  what the code in src/ and its tests see, and other code does not
+
+if(NOT CMAKE_BUILD_TYPE)
+	set(CMAKE_BUILD_TYPE RelWithDebInfo CACHE STRING "Build type" FORCE)
+endif()
+# Assertions stay on in the default build; a Release build drops them.
+string(REPLACE "-DNDEBUG" "" CMAKE_C_FLAGS_RELWITHDEBINFO "${CMAKE_C_FLAGS_RELWITHDEBINFO}")
+
+set(CMAKE_C_STANDARD 11)
+set(CMAKE_C_STANDARD_REQUIRED ON)
+set(CMAKE_C_EXTENSIONS ON)
+# The same objects go into the tool and into the agent's shared object.
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+
+add_library(ts_flags INTERFACE)
+target_compile_options(ts_flags INTERFACE
+	-Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wold-style-definition
+	-Wpointer-arith -Wwrite-strings -Wvla -Wformat=2 -Wimplicit-fallthrough
+	# Entries of a table of functions rarely use all that they are given.
+	-Wno-unused-parameter
+	# Messages with __FILE__ read the same wherever the tree lies.
+	-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=
+	$<$<BOOL:${TRACESMITH_WERROR}>:-Werror>)
+
+set(sanitizers ${TRACESMITH_SANITIZE})
+if(TRACESMITH_FUZZ)
+	if(NOT CMAKE_C_COMPILER_ID MATCHES Clang)
+		message(FATAL_ERROR "TRACESMITH_FUZZ needs clang, not '${CMAKE_C_COMPILER}'")
+	endif()
+	set(sanitizers fuzzer-no-link,address,undefined)
+endif()
+if(sanitizers)
+	target_compile_options(ts_flags INTERFACE
+		-fsanitize=${sanitizers} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+	target_link_options(ts_flags INTERFACE -fsanitize=${sanitizers})
+endif()
+
+add_library(ts_private INTERFACE)
+target_include_directories(ts_private INTERFACE
+	${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src ${PROJECT_BINARY_DIR}/generated)
+# Defined as empty, so that a file that says "#define _GNU_SOURCE" itself does not redefine it.
+target_compile_definitions(ts_private INTERFACE _GNU_SOURCE=)

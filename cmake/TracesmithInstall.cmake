@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: Apache-2.0
+# The tool, the headers, the library, the man pages and a pkg-config file.
+
+if(TARGET tracesmith)
+	install(TARGETS tracesmith RUNTIME)
+endif()
+if(TARGET libtracesmith)
+	install(TARGETS libtracesmith ARCHIVE)
+	# The prefix is taken from where the file lies, since it is chosen at install time.
+	file(RELATIVE_PATH TS_PC_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
+	string(REGEX REPLACE "/$" "" TS_PC_PREFIX ${TS_PC_PREFIX})
+	configure_file(cmake/tracesmith.pc.in generated/tracesmith.pc @ONLY)
+	install(FILES ${PROJECT_BINARY_DIR}/generated/tracesmith.pc
+		DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+endif()
+if(EXISTS ${PROJECT_SOURCE_DIR}/include/tracesmith)
+	install(DIRECTORY include/tracesmith DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+endif()
+file(GLOB man_pages CONFIGURE_DEPENDS docs/man/*.1)
+install(FILES ${man_pages} DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
