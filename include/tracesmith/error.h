@@ -13,15 +13,15 @@ extern "C" {
 
 enum {
 	TS_OK = 0,
-	TS_EINVAL = -1,		/* the caller's mistake: a bad argument, a call out of order */
-	TS_ENOMEM = -2,		/* no memory */
-	TS_EIO = -3,		/* a system call failed */
-	TS_EFORMAT = -4,	/* bad input: damaged, hostile, or not ours */
-	TS_ENOTFOUND = -5,	/* no such file, table, column, process */
-	TS_ENOSPC = -6,		/* disk, shared memory or a budget is full */
-	TS_EVERSION = -7,	/* the input is newer than this build */
-	TS_ECAP = -8,		/* this build or machine lacks a capability */
-	TS_ECANCELED = -9,	/* the user or the caller asked to stop */
+	TS_EINVAL = -1,    /* the caller's mistake: a bad argument, a call out of order */
+	TS_ENOMEM = -2,    /* no memory */
+	TS_EIO = -3,       /* a system call failed */
+	TS_EFORMAT = -4,   /* bad input: damaged, hostile, or not ours */
+	TS_ENOTFOUND = -5, /* no such file, table, column, process */
+	TS_ENOSPC = -6,    /* disk, shared memory or a budget is full */
+	TS_EVERSION = -7,  /* the input is newer than this build */
+	TS_ECAP = -8,      /* this build or machine lacks a capability */
+	TS_ECANCELED = -9, /* the user or the caller asked to stop */
 };
 
 #define TS_ERROR_MESSAGE_BYTES 512

@@ -139,8 +139,12 @@ const struct ts_shape *ts_reader_shape(struct ts_reader *reader, int64_t shape);
  */
 const void *ts_reader_entity(struct ts_reader *reader, enum ts_table_id table, int64_t id);
 
-/* Highest id in use plus 1. */
-int64_t ts_reader_entity_end(struct ts_reader *reader, enum ts_table_id table);
+/*
+ * Walks the rows of such a table, each id once, in the order in which they first came. *cursor starts
+ * at 0; NULL at the end.
+ */
+const void *ts_reader_entity_next(struct ts_reader *reader, enum ts_table_id table, size_t *cursor,
+				  int64_t *ret_id);
 
 /*
  * Drops cached texts if they hold more than `bytes`, so that a walk over a trace larger than memory

@@ -67,6 +67,12 @@ void ts_writer_close(struct ts_writer *writer);
 int ts_writer_add(struct ts_writer *writer, enum ts_table_id table, const void *row,
 		  const int64_t *values);
 
+/*
+ * Changes a column (position, see TS_COLUMN_OF) of the row that was added last to this table and is
+ * never in a chunk yet. Not the shape.
+ */
+int ts_writer_amend(struct ts_writer *writer, enum ts_table_id table, int column, int64_t value);
+
 /* The next id for a new row of an ENTITY table; ids start at 1. */
 int64_t ts_writer_new_id(struct ts_writer *writer, enum ts_table_id table);
 
@@ -75,6 +81,9 @@ uint32_t ts_writer_string(struct ts_writer *writer, const char *text, size_t len
 uint32_t ts_writer_shape(struct ts_writer *writer, const struct ts_field *fields, uint32_t count);
 uint32_t ts_writer_frame(struct ts_writer *writer, const struct ts_frame_row *frame);
 uint32_t ts_writer_stack(struct ts_writer *writer, uint32_t parent, uint32_t frame);
+
+/* Stores bytes (at most 64 MiB) as a row of `blob`; not compared with earlier ones. */
+uint32_t ts_writer_blob(struct ts_writer *writer, const void *data, size_t bytes);
 
 /* Text of a string that this writer still holds, else NULL; borrowed until the next string. */
 const char *ts_writer_text(struct ts_writer *writer, uint32_t string, size_t *ret_length);

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reads files of other tools into a trace. The content decides what a file is, not its name; gzip and
+ * zstd are unpacked on the way.
+ *
+ *	ts_writer_open(&writer, "out.sbt", NULL, &err);
+ *	ts_import_file(writer, "rank0.json.gz", NULL, &result, &err);
+ *	ts_import_file(writer, "rank1.json.gz", NULL, &result, &err);
+ *	ts_writer_finish(writer, &err);
+ *
+ * To add a format: write src/import/<format>.c with a probe and a run function, declare both in
+ * src/import/import.h, and add an entry to the table in src/import/import.c.
+ */
+#ifndef TRACESMITH_IMPORT_H
+#define TRACESMITH_IMPORT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <tracesmith/error.h>
+#include <tracesmith/writer.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Zero in any member means its default. `size` is sizeof(struct ts_import_options). */
+struct ts_import_options {
+	size_t size;
+	/*
+	 * Told now and then, on the caller's thread, how many bytes of the file are done and how many
+	 * there are (0: not known); stops the import by returning non-zero (TS_ECANCELED).
+	 */
+	int (*progress)(void *context, uint64_t done, uint64_t total);
+	void *context;
+};
+
+struct ts_import_result {
+	uint64_t events;	/* rows added to slice, gpu_op, api_call, sample, mark, counter */
+	uint64_t bytes;		/* read, after unpacking */
+	const char *format;	/* what the file was; static */
+	char note[256];		/* what could not be taken over, or "" */
+};
+
+/*
+ * Adds a file to a trace. Each call makes a further source with a clock of its own, so that the files of
+ * many ranks become one trace. `options` may be NULL; *ret_result (may be NULL) is filled on
+ * failure, too.
+ *
+ * A file that breaks off or goes wrong half-way gives TS_EFORMAT: what was read until there is in the
+ * trace, with a `loss` row, and the caller may well finish it. The same holds for TS_ECANCELED. After any
+ * other error the writer has failed, or nothing has been added.
+ */
+int ts_import_file(struct ts_writer *writer, const char *path,
+		   const struct ts_import_options *options, struct ts_import_result *ret_result,
+		   struct ts_error *err);
+
+struct ts_import;
+
+struct ts_importer {
+	const char *name;
+	const char *doc;
+	/* Non-zero if a file that begins with these bytes is of this format. */
+	int (*probe)(const char *data, size_t bytes);
+	int (*run)(struct ts_import *import, struct ts_error *err);
+};
+
+/* All importers, in the order in which they are asked. */
+const struct ts_importer *ts_importer_list(size_t *ret_count);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The shapes (ordered keys and types of arguments) of a trace that is being written, each once.
+ * One thread adds; any thread may look a shape up. Knows nothing of files.
+ */
+#ifndef TS_MODEL_SHAPES_H
+#define TS_MODEL_SHAPES_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <tracesmith/schema.h>
+
+#include "base/arena.h"
+#include "base/map.h"
+
+/* What one shape may hold; format.md, section 7. */
+#define TS_SHAPE_MAX_FIELDS 1024
+
+struct ts_shapes {
+	struct ts_shape *shapes;	/* of id i at i - 1; moves when it grows: under lock */
+	size_t capacity;
+	uint32_t count;
+	pthread_mutex_t lock;		/* guards the move of `shapes` against ts_shapes_get() */
+	struct ts_strmap ids;		/* bytes of the fields to id */
+	struct ts_arena arena;
+};
+
+void ts_shapes_init(struct ts_shapes *shapes);
+void ts_shapes_release(struct ts_shapes *shapes);
+
+/*
+ * The id (from 1) of a list of fields; 0 when there is no memory or too many fields. No fields: the
+ * caller uses shape 0 and does not ask.
+ */
+uint32_t ts_shapes_intern(struct ts_shapes *shapes, const struct ts_field *fields, uint32_t count,
+			  bool *ret_new);
+
+/* By value, since the table may move; its fields stay until release. Shape 0: no fields. */
+struct ts_shape ts_shapes_get(struct ts_shapes *shapes, uint32_t id);
+
+#endif

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Appends whole chunks to a trace file, numbers them, and closes it with an index. What writer.c and
+ * recover.c share. Knows nothing of how chunks are made.
+ */
+#ifndef TS_SBT_APPEND_H
+#define TS_SBT_APPEND_H
+
+#include <tracesmith/error.h>
+
+#include "model/table.h"
+#include "sbt/chunk.h"
+#include "sbt/output.h"
+
+struct sbt_appender {
+	struct sbt_output output;
+	struct ts_table index;		/* a row for each chunk so far */
+};
+
+/* Writes the file header; `header` NULL makes a new one. output.write may be set before. */
+int sbt_appender_open(struct sbt_appender *appender, const char *path,
+		      const struct sbt_file_header *header, struct ts_error *err);
+
+/*
+ * Appends a chunk, whose header opens `bytes`. The header is stamped with the sequence of its place
+ * here, in bytes and in *header.
+ */
+int sbt_appender_add(struct sbt_appender *appender, struct sbt_chunk_header *header, char *bytes,
+		     struct ts_error *err);
+
+/* Appends the index and closes the file. */
+int sbt_appender_finish(struct sbt_appender *appender, int level, struct ts_error *err);
+
+/* Releases everything, finished or not. */
+void sbt_appender_release(struct sbt_appender *appender);
+
+#endif

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A table in memory to the bytes of a chunk: sorts, splits arguments into columns, encodes. Runs on
+ * worker threads. Knows nothing of files; reading chunks is batch.c.
+ */
+#ifndef TS_SBT_CHUNK_H
+#define TS_SBT_CHUNK_H
+
+#include <stdint.h>
+
+#include <tracesmith/error.h>
+#include <tracesmith/schema.h>
+
+#include "base/text.h"
+#include "model/shapes.h"
+#include "model/table.h"
+#include "sbt/codec.h"
+#include "sbt/layout.h"
+
+/* Memory that is used again for every chunk, one a worker. A zeroed struct is ready. */
+struct sbt_chunk_encoder {
+	struct sbt_encoder columns;
+	struct ts_text payload;
+	struct sbt_column *directory;
+	size_t directory_capacity;
+	uint32_t *order;	/* row numbers as they will stand in the chunk */
+	size_t order_capacity;
+	int64_t *values;	/* one column in that order; or all argument columns */
+	size_t value_capacity;
+};
+
+void sbt_chunk_encoder_release(struct sbt_chunk_encoder *encoder);
+
+/* What a chunk is made of. */
+struct sbt_chunk_input {
+	const struct ts_table *table;
+	struct ts_shapes *shapes;	/* of the table's rows */
+	/* Rows longer than this stay out (they go to a LONG chunk); INT64_MAX: none do. */
+	int64_t longest;
+	/* Byte strings of a table with a BYTES column, one after another; lengths are that column. */
+	const char *bytes;
+	size_t byte_count;
+	uint64_t sequence;
+	uint64_t first_id;
+	uint32_t clock;
+	uint16_t flags;
+};
+
+/*
+ * Appends a whole chunk to out and gives its header. For the index (table 0) space for the trailer is
+ * counted in the chunk's size, and the caller appends it. Failure is TS_ENOMEM.
+ */
+int sbt_chunk_encode(struct sbt_chunk_encoder *encoder, const struct sbt_chunk_input *input,
+		     struct ts_text *out, struct sbt_chunk_header *ret_header);
+
+/* end of a row as format.md, section 3.4 defines it */
+static inline int64_t sbt_row_end(int64_t start, int64_t duration)
+{
+	int64_t end;
+
+	if (duration == -1)
+		return INT64_MAX;
+	if (__builtin_add_overflow(start, duration, &end) || end == INT64_MAX)
+		return INT64_MAX - 1;
+	return end;
+}
+
+#endif

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One column to bytes and back (docs/format.md, section 3.3). encode.c chooses, decode.c accepts
+ * everything the format allows and distrusts it. Neither knows of chunks, files or the schema.
+ */
+#ifndef TS_SBT_CODEC_H
+#define TS_SBT_CODEC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <tracesmith/error.h>
+
+#include "base/text.h"
+#include "sbt/layout.h"
+
+/* Scratch memory and zstd state, one a thread. A zeroed struct is ready. */
+struct sbt_encoder {
+	void *zstd;		/* ZSTD_CCtx */
+	int level;
+	uint64_t *words;	/* transformed values */
+	uint8_t *bytes;		/* one plane */
+	size_t word_capacity, byte_capacity;
+	uint64_t *slots;	/* hash table of a dictionary */
+	uint32_t *slot_index;
+};
+
+void sbt_encoder_release(struct sbt_encoder *encoder);
+
+/* What the encoder may try. */
+enum sbt_hint {
+	SBT_HINT_NUMBER,	/* ids, counts: repeats matter */
+	SBT_HINT_TIME,		/* times and durations: low bits are noise */
+	SBT_HINT_DOUBLE,	/* bits of doubles */
+};
+
+/*
+ * Appends the payload to out and fills encoding, count, stored_bytes, base and checksum of column.
+ * count > 0. Failure is TS_ENOMEM.
+ */
+int sbt_encode_column(struct sbt_encoder *encoder, const int64_t *values, uint32_t count,
+		      enum sbt_hint hint, struct ts_text *out, struct sbt_column *column);
+
+/* The same for byte strings: `lengths` of each, all of them one after another in `data`. */
+int sbt_encode_bytes(struct sbt_encoder *encoder, const int64_t *lengths, uint32_t count,
+		     const char *data, size_t data_bytes, struct ts_text *out,
+		     struct sbt_column *column);
+
+struct sbt_decoder {
+	void *zstd;	/* ZSTD_DCtx */
+	uint8_t *bytes;
+	size_t byte_capacity;
+	int64_t *words;		/* dictionary, lengths */
+	size_t word_capacity;
+};
+
+void sbt_decoder_release(struct sbt_decoder *decoder);
+
+/* Bit streams are loaded 9 bytes at a time: a payload must have this many readable bytes behind it. */
+#define SBT_DECODE_SLACK 16
+
+/*
+ * Decodes column->count values. `payload` holds column->stored_bytes bytes, whose checksum the caller
+ * has compared, and SBT_DECODE_SLACK bytes of anything. Returns 0, TS_ENOMEM, or TS_EFORMAT with *ret_why set to what is wrong.
+ */
+int sbt_decode_column(struct sbt_decoder *decoder, const struct sbt_column *column,
+		      const uint8_t *payload, int64_t *ret_values, const char **ret_why);
+
+/*
+ * Decodes byte strings: ret_offsets gets count + 1 entries, *ret_data is malloc()ed and the caller's
+ * to free. With `terminate`, a NUL is put behind each string and counted in the offsets.
+ */
+int sbt_decode_bytes(struct sbt_decoder *decoder, const struct sbt_column *column,
+		     const uint8_t *payload, bool terminate, uint64_t *ret_offsets, char **ret_data,
+		     const char **ret_why);
+
+#endif

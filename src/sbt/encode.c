@@ -1,0 +1,494 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Chooses how to store a column and stores it. The choice rests on the entropy of a sample, so that
+ * each column is compressed once. Must not know of chunks or of the schema.
+ */
+#include "sbt/codec.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zstd.h>
+
+#include "base/hash.h"
+#include "base/memory.h"
+
+#define SAMPLE_RUNS 16
+#define SAMPLE_RUN 128
+#define SAMPLE_MAX (SAMPLE_RUNS * SAMPLE_RUN)
+#define DICTIONARY_MAX 32768u
+#define DICTIONARY_SLOTS (DICTIONARY_MAX * 4)
+
+void sbt_encoder_release(struct sbt_encoder *encoder)
+{
+	ZSTD_freeCCtx(encoder->zstd);
+	free(encoder->words);
+	free(encoder->bytes);
+	free(encoder->slots);
+	free(encoder->slot_index);
+	memset(encoder, 0, sizeof(*encoder));
+}
+
+static int encoder_prepare(struct sbt_encoder *encoder, size_t count)
+{
+	if (!encoder->zstd) {
+		ZSTD_CCtx *zstd = ZSTD_createCCtx();
+
+		if (!zstd)
+			return TS_ENOMEM;
+		encoder->zstd = zstd;
+		/* The size is known from the directory: saves bytes in small frames. */
+		ZSTD_CCtx_setParameter(zstd, ZSTD_c_contentSizeFlag, 0);
+	}
+	if (ts_grow_array((void **)&encoder->words, &encoder->word_capacity, count,
+			  sizeof(*encoder->words)))
+		return TS_ENOMEM;
+	return ts_grow_array((void **)&encoder->bytes, &encoder->byte_capacity, count, 1);
+}
+
+/* ---- blocks ---- */
+
+static bool all_equal(const uint8_t *bytes, size_t count)
+{
+	return count == 0 || memcmp(bytes, bytes + 1, count - 1) == 0;
+}
+
+static int put_block(struct sbt_encoder *encoder, const uint8_t *bytes, size_t count, int level,
+		     struct ts_text *out)
+{
+	size_t bound = ZSTD_compressBound(count), stored;
+	uint32_t stored_bytes;
+	char *start;
+
+	if (all_equal(bytes, count)) {
+		ts_text_append_char(out, SBT_BLOCK_FILL);
+		ts_text_append_char(out, (char)(count ? bytes[0] : 0));
+		return ts_text_status(out);
+	}
+	if (!ts_text_reserve(out, 1 + sizeof(stored_bytes) + bound))
+		return TS_ENOMEM;
+	start = out->data + out->length;
+	ZSTD_CCtx_setParameter(encoder->zstd, ZSTD_c_compressionLevel, level);
+	stored = ZSTD_compress2(encoder->zstd, start + 1 + sizeof(stored_bytes), bound, bytes, count);
+	if (ZSTD_isError(stored) || stored + sizeof(stored_bytes) >= count) {
+		start[0] = SBT_BLOCK_RAW;
+		memcpy(start + 1, bytes, count);
+		out->length += 1 + count;
+		return TS_OK;
+	}
+	stored_bytes = (uint32_t)stored;
+	start[0] = SBT_BLOCK_ZSTD;
+	memcpy(start + 1, &stored_bytes, sizeof(stored_bytes));
+	out->length += 1 + sizeof(stored_bytes) + stored;
+	return TS_OK;
+}
+
+static unsigned int byte_width(uint64_t largest)
+{
+	return largest ? (71u - (unsigned int)__builtin_clzll(largest)) / 8 : 1;
+}
+
+static int put_planes(struct sbt_encoder *encoder, const uint64_t *words, uint32_t count,
+		      unsigned int width, struct ts_text *out)
+{
+	ts_text_append_char(out, (char)width);
+	for (unsigned int k = 0; k < width; k++) {
+		for (uint32_t i = 0; i < count; i++)
+			encoder->bytes[i] = (uint8_t)(words[i] >> (8 * k));
+		if (put_block(encoder, encoder->bytes, count, encoder->level, out))
+			return TS_ENOMEM;
+	}
+	return ts_text_status(out);
+}
+
+/* ---- LOG ---- */
+
+static inline unsigned int log_class(uint64_t word, unsigned int mantissa, unsigned int *ret_low)
+{
+	unsigned int bits = word ? 64u - (unsigned int)__builtin_clzll(word) : 0;
+
+	if (bits <= mantissa + 1) {
+		*ret_low = 0;
+		return (unsigned int)word;
+	}
+	*ret_low = bits - mantissa - 1;
+	return (*ret_low << mantissa) + (unsigned int)(word >> *ret_low);
+}
+
+static int put_log(struct sbt_encoder *encoder, const uint64_t *words, uint32_t count,
+		   unsigned int mantissa, struct ts_text *out)
+{
+	uint64_t bits = 0;
+	uint32_t bits_bytes, at = 0;
+	unsigned __int128 pending = 0;
+	unsigned int pending_bits = 0, low;
+	char *stream;
+
+	for (uint32_t i = 0; i < count; i++) {
+		encoder->bytes[i] = (uint8_t)log_class(words[i], mantissa, &low);
+		bits += low;
+	}
+	bits_bytes = (uint32_t)((bits + 7) / 8);
+	ts_text_append_char(out, (char)mantissa);
+	if (put_block(encoder, encoder->bytes, count, encoder->level, out))
+		return TS_ENOMEM;
+	ts_text_append(out, &bits_bytes, sizeof(bits_bytes));
+	if (!ts_text_reserve(out, bits_bytes + sizeof(uint64_t)))
+		return TS_ENOMEM;
+	stream = out->data + out->length;
+	for (uint32_t i = 0; i < count; i++) {
+		log_class(words[i], mantissa, &low);
+		pending |= (unsigned __int128)(words[i] & ((UINT64_C(1) << low) - 1))
+			   << pending_bits;
+		pending_bits += low;
+		if (pending_bits >= 64) {
+			uint64_t word = (uint64_t)pending;
+
+			memcpy(stream + at, &word, sizeof(word));
+			at += sizeof(word);
+			pending >>= 64;
+			pending_bits -= 64;
+		}
+	}
+	for (; at < bits_bytes; at++, pending >>= 8)
+		stream[at] = (char)pending;
+	out->length += bits_bytes;
+	return ts_text_status(out);
+}
+
+/* ---- transforms ---- */
+
+struct column_facts {
+	int64_t smallest, largest;
+	uint64_t largest_delta;		/* as DELTA words */
+	uint64_t largest_zigzag;	/* as ZIGZAG words */
+	bool rising;			/* never falls */
+	bool constant;
+};
+
+static inline uint64_t zigzag(uint64_t delta)
+{
+	return delta << 1 ^ (uint64_t)((int64_t)delta >> 63);
+}
+
+static struct column_facts column_facts(const int64_t *values, uint32_t count)
+{
+	int64_t smallest = values[0], largest = values[0];
+	uint64_t deltas = 0, zigzags = 0;
+	int64_t falls = 0;
+
+	for (uint32_t i = 1; i < count; i++) {
+		uint64_t delta = (uint64_t)values[i] - (uint64_t)values[i - 1];
+
+		smallest = values[i] < smallest ? values[i] : smallest;
+		largest = values[i] > largest ? values[i] : largest;
+		/* Only the highest bit matters, so OR serves as maximum. */
+		deltas |= delta;
+		zigzags |= zigzag(delta);
+		falls |= -(int64_t)(values[i] < values[i - 1]);
+	}
+	return (struct column_facts){ .smallest = smallest,
+				      .largest = largest,
+				      .largest_delta = deltas,
+				      .largest_zigzag = zigzags,
+				      .rising = falls == 0,
+				      .constant = smallest == largest };
+}
+
+static inline uint64_t transformed(const int64_t *values, uint32_t i, unsigned int transform,
+				   int64_t base)
+{
+	uint64_t delta;
+
+	if (transform == SBT_TRANSFORM_OFFSET)
+		return (uint64_t)values[i] - (uint64_t)base;
+	delta = i ? (uint64_t)values[i] - (uint64_t)values[i - 1] : 0;
+	return transform == SBT_TRANSFORM_DELTA ? delta : zigzag(delta);
+}
+
+static void transform_all(const int64_t *values, uint32_t count, unsigned int transform,
+			  int64_t base, uint64_t *words)
+{
+	switch (transform) {
+	case SBT_TRANSFORM_OFFSET:
+		for (uint32_t i = 0; i < count; i++)
+			words[i] = (uint64_t)values[i] - (uint64_t)base;
+		return;
+	case SBT_TRANSFORM_DELTA:
+		words[0] = 0;
+		for (uint32_t i = 1; i < count; i++)
+			words[i] = (uint64_t)values[i] - (uint64_t)values[i - 1];
+		return;
+	default:
+		words[0] = 0;
+		for (uint32_t i = 1; i < count; i++)
+			words[i] = zigzag((uint64_t)values[i] - (uint64_t)values[i - 1]);
+	}
+}
+
+/* ---- choosing ---- */
+
+/* A column's values at a few places, neighbours kept together. */
+struct sample {
+	uint32_t at[SAMPLE_MAX];
+	uint32_t count;
+};
+
+static void take_sample(struct sample *sample, uint32_t count)
+{
+	sample->count = 0;
+	if (count <= SAMPLE_MAX) {
+		for (uint32_t i = 0; i < count; i++)
+			sample->at[sample->count++] = i;
+		return;
+	}
+	for (uint32_t run = 0; run < SAMPLE_RUNS; run++) {
+		uint32_t first = (uint32_t)((uint64_t)run * (count - SAMPLE_RUN) / (SAMPLE_RUNS - 1));
+
+		for (uint32_t i = 0; i < SAMPLE_RUN; i++)
+			sample->at[sample->count++] = first + i;
+	}
+}
+
+/* Bits a symbol, order 0. */
+static double entropy(const uint32_t counts[256], uint32_t total)
+{
+	double bits = 0;
+
+	for (int i = 0; i < 256; i++)
+		if (counts[i])
+			bits -= counts[i] * log2((double)counts[i] / total);
+	return bits / total;
+}
+
+static double planes_cost(const uint64_t *words, uint32_t count, unsigned int width)
+{
+	double bits = 0;
+
+	for (unsigned int k = 0; k < width; k++) {
+		uint32_t counts[256] = { 0 };
+
+		for (uint32_t i = 0; i < count; i++)
+			counts[words[i] >> (8 * k) & 255]++;
+		bits += entropy(counts, count);
+	}
+	return bits;
+}
+
+static double log_cost(const uint64_t *words, uint32_t count, unsigned int mantissa)
+{
+	uint32_t counts[256] = { 0 };
+	uint64_t low_bits = 0;
+
+	for (uint32_t i = 0; i < count; i++) {
+		unsigned int low;
+
+		counts[log_class(words[i], mantissa, &low)]++;
+		low_bits += low;
+	}
+	return entropy(counts, count) + (double)low_bits / count;
+}
+
+struct choice {
+	unsigned int layout, transform, mantissa, width;
+	double bits;	/* estimate, a value */
+};
+
+static void consider(struct choice *best, const struct choice *other)
+{
+	if (other->bits < best->bits)
+		*best = *other;
+}
+
+static void consider_transform(struct choice *best, const struct sample *sample,
+			       const int64_t *values, unsigned int transform, int64_t base,
+			       unsigned int width, enum sbt_hint hint)
+{
+	uint64_t words[SAMPLE_MAX];
+	struct choice choice = { .transform = transform, .width = width };
+
+	for (uint32_t i = 0; i < sample->count; i++)
+		words[i] = transformed(values, sample->at[i], transform, base);
+	choice.layout = SBT_LAYOUT_PLANES;
+	choice.bits = planes_cost(words, sample->count, width);
+	consider(best, &choice);
+	if (hint != SBT_HINT_TIME || width < 2)
+		return;
+	choice.layout = SBT_LAYOUT_LOG;
+	for (choice.mantissa = 1; choice.mantissa <= SBT_LOG_MAX_MANTISSA; choice.mantissa++) {
+		choice.bits = log_cost(words, sample->count, choice.mantissa);
+		consider(best, &choice);
+	}
+}
+
+static struct choice choose(const struct sample *sample, const int64_t *values,
+			    const struct column_facts *facts, enum sbt_hint hint)
+{
+	uint64_t range = (uint64_t)facts->largest - (uint64_t)facts->smallest;
+	struct choice best = { .bits = HUGE_VAL };
+
+	consider_transform(&best, sample, values, SBT_TRANSFORM_OFFSET, facts->smallest,
+			   byte_width(range), hint);
+	if (hint == SBT_HINT_DOUBLE || range < 2)
+		return best;
+	if (facts->rising)
+		consider_transform(&best, sample, values, SBT_TRANSFORM_DELTA, 0,
+				   byte_width(facts->largest_delta), hint);
+	else
+		consider_transform(&best, sample, values, SBT_TRANSFORM_ZIGZAG, 0,
+				   byte_width(facts->largest_zigzag), hint);
+	return best;
+}
+
+/* ---- dictionary ---- */
+
+/*
+ * Collects the distinct values: their indices per row into encoder->words. Gives their number, or 0
+ * where a dictionary does not pay.
+ */
+static uint32_t collect(struct sbt_encoder *encoder, const int64_t *values, uint32_t count,
+			int64_t *distinct, uint32_t most)
+{
+	uint32_t found = 0;
+
+	if (!encoder->slots) {
+		encoder->slots = malloc(DICTIONARY_SLOTS * sizeof(*encoder->slots));
+		encoder->slot_index = malloc(DICTIONARY_SLOTS * sizeof(*encoder->slot_index));
+		if (!encoder->slots || !encoder->slot_index)
+			return 0;
+	}
+	memset(encoder->slot_index, 0, DICTIONARY_SLOTS * sizeof(*encoder->slot_index));
+	for (uint32_t i = 0; i < count; i++) {
+		uint64_t value = (uint64_t)values[i];
+		uint32_t slot = (uint32_t)ts_hash_mix64(value) & (DICTIONARY_SLOTS - 1);
+
+		while (encoder->slot_index[slot] && encoder->slots[slot] != value)
+			slot = (slot + 1) & (DICTIONARY_SLOTS - 1);
+		if (!encoder->slot_index[slot]) {
+			if (found == most)
+				return 0;
+			encoder->slots[slot] = value;
+			distinct[found] = values[i];
+			encoder->slot_index[slot] = ++found;
+		}
+		encoder->words[i] = encoder->slot_index[slot] - 1;
+	}
+	return found;
+}
+
+static bool few_distinct(const struct sample *sample, const int64_t *values)
+{
+	uint64_t seen[1024] = { 0 };
+	uint32_t distinct = 0;
+
+	/* Counts set bits of a sketch: exact enough to tell few from many. */
+	for (uint32_t i = 0; i < sample->count; i++) {
+		uint64_t hash = ts_hash_mix64((uint64_t)values[sample->at[i]]) & 65535;
+
+		distinct += !(seen[hash / 64] >> (hash % 64) & 1);
+		seen[hash / 64] |= UINT64_C(1) << (hash % 64);
+	}
+	return distinct * 3 < sample->count;
+}
+
+/* True, with the payload appended, if a dictionary is the better choice. */
+static bool put_dictionary(struct sbt_encoder *encoder, const int64_t *values, uint32_t count,
+			   const struct sample *sample, const struct choice *otherwise,
+			   struct ts_text *out)
+{
+	uint32_t most = TS_MIN(count / 3, DICTIONARY_MAX), entries;
+	TS_AUTO_FREE int64_t *distinct = NULL;
+	uint64_t words[SAMPLE_MAX];
+	double bits;
+	unsigned int width;
+
+	if (otherwise->width < 3 || most < 2 || !few_distinct(sample, values))
+		return false;
+	distinct = ts_alloc_array(most, sizeof(*distinct));
+	if (!distinct)
+		return false;
+	entries = collect(encoder, values, count, distinct, most);
+	if (!entries)
+		return false;
+	for (uint32_t i = 0; i < sample->count; i++)
+		words[i] = encoder->words[sample->at[i]];
+	width = byte_width(entries - 1);
+	/* Half of what the values take as they are is a fair guess at their compressed size. */
+	bits = planes_cost(words, sample->count, width) + 32.0 * entries / count;
+	if (bits >= otherwise->bits)
+		return false;
+	ts_text_append(out, &entries, sizeof(entries));
+	if (put_block(encoder, (const uint8_t *)distinct, entries * sizeof(*distinct),
+		      encoder->level, out))
+		return true;
+	put_planes(encoder, encoder->words, count, width, out);
+	return true;
+}
+
+/* ---- columns ---- */
+
+static void close_column(struct sbt_column *column, uint32_t count, unsigned int layout,
+			 unsigned int transform, int64_t base, struct ts_text *out, size_t start)
+{
+	column->encoding = SBT_ENCODING(layout, transform);
+	column->count = count;
+	column->base = base;
+	column->stored_bytes = (uint32_t)(out->length - start);
+	column->checksum = ts_hash64(out->data ? out->data + start : "", out->length - start);
+}
+
+int sbt_encode_column(struct sbt_encoder *encoder, const int64_t *values, uint32_t count,
+		      enum sbt_hint hint, struct ts_text *out, struct sbt_column *column)
+{
+	struct column_facts facts = column_facts(values, count);
+	size_t start = out->length;
+	struct sample sample;
+	struct choice choice;
+	int64_t base;
+
+	if (facts.constant) {
+		close_column(column, count, SBT_LAYOUT_CONST, 0, values[0], out, start);
+		return TS_OK;
+	}
+	if (encoder_prepare(encoder, count))
+		return TS_ENOMEM;
+	take_sample(&sample, count);
+	choice = choose(&sample, values, &facts, hint);
+	if (hint != SBT_HINT_TIME && put_dictionary(encoder, values, count, &sample, &choice, out)) {
+		close_column(column, count, SBT_LAYOUT_DICT, 0, 0, out, start);
+		return ts_text_status(out);
+	}
+	base = choice.transform == SBT_TRANSFORM_OFFSET ? facts.smallest : values[0];
+	transform_all(values, count, choice.transform, base, encoder->words);
+	if (choice.layout == SBT_LAYOUT_LOG)
+		put_log(encoder, encoder->words, count, choice.mantissa, out);
+	else
+		put_planes(encoder, encoder->words, count, choice.width, out);
+	close_column(column, count, choice.layout, choice.transform, base, out, start);
+	return ts_text_status(out);
+}
+
+int sbt_encode_bytes(struct sbt_encoder *encoder, const int64_t *lengths, uint32_t count,
+		     const char *data, size_t data_bytes, struct ts_text *out,
+		     struct sbt_column *column)
+{
+	/* Text is written once and is a good part of a small trace: worth a better level. */
+	int level = TS_MAX(encoder->level, data_bytes > (256 << 10) ? 5 : 9);
+	uint32_t raw_bytes = (uint32_t)data_bytes;
+	size_t start = out->length;
+	uint64_t largest = 0;
+
+	if (encoder_prepare(encoder, count))
+		return TS_ENOMEM;
+	for (uint32_t i = 0; i < count; i++) {
+		encoder->words[i] = (uint64_t)lengths[i];
+		largest |= (uint64_t)lengths[i];
+	}
+	if (put_planes(encoder, encoder->words, count, byte_width(largest), out))
+		return TS_ENOMEM;
+	ts_text_append(out, &raw_bytes, sizeof(raw_bytes));
+	if (put_block(encoder, (const uint8_t *)data, data_bytes, level, out))
+		return TS_ENOMEM;
+	close_column(column, count, SBT_LAYOUT_BYTES, 0, 0, out, start);
+	return ts_text_status(out);
+}

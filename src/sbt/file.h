@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A trace file open for reading: its bytes by pread(2) (never mapped: a file may shrink under us),
+ * its headers checked, and the list of its chunks, from the index or by a scan.
+ * Knows nothing of columns.
+ */
+#ifndef TS_SBT_FILE_H
+#define TS_SBT_FILE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <tracesmith/error.h>
+#include <tracesmith/reader.h>
+
+#include "base/memory.h"
+#include "base/text.h"
+#include "sbt/layout.h"
+
+struct sbt_file {
+	int fd;
+	char *path;
+	uint64_t bytes;		/* size when it was opened; never looked beyond */
+	_Atomic uint64_t bytes_read;
+	struct sbt_file_header header;
+};
+
+/* Opens and fixes the size. Does not look inside: see sbt_file_check(). */
+int sbt_file_open(struct sbt_file *file, const char *path, struct ts_error *err);
+void sbt_file_close(struct sbt_file *file);
+
+/* Reads and checks the file header. TS_EFORMAT: not a trace, or cut inside it; TS_EVERSION. */
+int sbt_file_check(struct sbt_file *file, struct ts_error *err);
+
+/* Exactly `bytes` bytes from `offset` on. */
+int sbt_file_read(struct sbt_file *file, uint64_t offset, void *buffer, size_t bytes,
+		  struct ts_error *err);
+
+/* A chunk as the file holds it: times in the chunk's own clock. */
+struct sbt_chunk {
+	uint64_t offset;
+	struct sbt_chunk_header header;
+};
+
+/*
+ * Checks a chunk header on its own: magic, checksum, sizes against each other, limits and the file's
+ * end. NULL if it is good, else what is wrong.
+ */
+const char *sbt_chunk_header_fault(const struct sbt_chunk_header *header, uint64_t offset,
+				   uint64_t file_bytes);
+
+/* The same for the directory that follows a good header. */
+const char *sbt_directory_fault(const struct sbt_chunk_header *header,
+				const struct sbt_column *directory);
+
+/*
+ * Reads the directory of a chunk and checks it. `directory` gets header->columns entries. Failure
+ * other than of reading is TS_EFORMAT with *ret_why set.
+ */
+int sbt_directory_read(struct sbt_file *file, const struct sbt_chunk *chunk,
+		       struct sbt_column *directory, const char **ret_why, struct ts_error *err);
+
+/* 0 if every payload of the chunk has its checksum, TS_EFORMAT if not. */
+int sbt_chunk_check_payloads(struct sbt_file *file, const struct sbt_chunk *chunk,
+			     struct ts_error *err);
+
+/* A stretch of the file that holds no valid chunk. */
+struct sbt_gap {
+	uint64_t offset, bytes;
+	const char *why;
+};
+
+/* Chunks in file order. A zeroed struct is empty. */
+struct sbt_chunk_list {
+	struct sbt_chunk *chunks;
+	size_t count, capacity;
+	struct sbt_gap *gaps;
+	size_t gap_count, gap_capacity;
+};
+
+void sbt_chunk_list_release(struct sbt_chunk_list *list);
+
+/*
+ * Walks the file from chunk to chunk, starting at byte `from`, and searches on where there is none.
+ * `progress` may be NULL.
+ */
+int sbt_scan(struct sbt_file *file, uint64_t from, struct sbt_chunk_list *list,
+	     int (*progress)(void *context, uint64_t done, uint64_t total), void *context,
+	     struct ts_error *err);
+
+/* The trailer at the file's end, if it is one: TS_OK, or TS_ENOTFOUND. */
+int sbt_trailer_read(struct sbt_file *file, struct sbt_trailer *ret_trailer);
+
+#endif

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Appending to a trace file. Must not know of tables. */
+#include "sbt/output.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/hash.h"
+#include "base/memory.h"
+#include "sbt/layout.h"
+
+static ssize_t plain_write(void *context, int fd, const void *data, size_t bytes)
+{
+	(void)context;
+	return write(fd, data, bytes);
+}
+
+static int lock_and_empty(int fd, const char *path, struct ts_error *err)
+{
+	struct stat status;
+
+	if (fstat(fd, &status))
+		return ts_error_errno(err, errno, "trace '%s'", path);
+	if (!S_ISREG(status.st_mode))
+		return TS_OK;
+	if (flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK)
+		return ts_error_set(err, TS_EIO, "trace '%s': another process is writing it", path);
+	if (ftruncate(fd, 0))
+		return ts_error_errno(err, errno, "trace '%s': cannot empty it", path);
+	return TS_OK;
+}
+
+int sbt_output_open(struct sbt_output *output, const char *path, struct ts_error *err)
+{
+	TS_AUTO_FD int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+	int result;
+
+	if (fd < 0)
+		return ts_error_errno(err, errno, "cannot create trace '%s'", path);
+	result = lock_and_empty(fd, path, err);
+	if (result)
+		return result;
+	output->path = strdup(path);
+	if (!output->path)
+		return ts_error_set(err, TS_ENOMEM, "trace '%s': no memory", path);
+	output->fd = fd;
+	output->bytes = 0;
+	if (!output->write)
+		output->write = plain_write;
+	fd = -1;
+	return TS_OK;
+}
+
+static int write_failed(struct sbt_output *output, int errnum, struct ts_error *err)
+{
+	/* Whole chunks only: what is left is a valid, unfinished trace. */
+	bool cut = ftruncate(output->fd, (off_t)output->bytes) == 0;
+
+	return ts_error_errno(err, errnum,
+			      "trace '%s': cannot write behind byte %llu; it is kept up to %s%s",
+			      output->path, (unsigned long long)output->bytes,
+			      cut ? "there" : "about there",
+			      errnum == ENOSPC ? " (free some space, or write to another disk)" :
+						 "");
+}
+
+int sbt_output_append(struct sbt_output *output, const void *data, size_t bytes,
+		      struct ts_error *err)
+{
+	const char *next = data;
+	size_t left = bytes;
+
+	while (left) {
+		ssize_t written = output->write(output->write_context, output->fd, next, left);
+
+		if (written < 0 && errno == EINTR)
+			continue;
+		if (written <= 0)
+			return write_failed(output, written ? errno : EIO, err);
+		next += written;
+		left -= (size_t)written;
+	}
+	output->bytes += bytes;
+	return TS_OK;
+}
+
+int sbt_output_close(struct sbt_output *output, struct ts_error *err)
+{
+	int result = TS_OK;
+
+	if (output->path) {
+		if (close(output->fd))
+			result = ts_error_errno(err, errno, "trace '%s': cannot close it",
+						output->path);
+		free(output->path);
+		output->path = NULL;
+	}
+	return result;
+}
+
+void sbt_file_header_init(struct sbt_file_header *header)
+{
+	memset(header, 0, sizeof(*header));
+	memcpy(header->magic, SBT_FILE_MAGIC, SBT_MAGIC_BYTES);
+	header->major = SBT_MAJOR;
+	header->minor = SBT_MINOR;
+	header->header_bytes = sizeof(*header);
+	header->created_ns = ts_clock_realtime_ns();
+	if (getrandom(header->trace_id, sizeof(header->trace_id), 0) < 0)
+		memcpy(header->trace_id, &header->created_ns, sizeof(header->created_ns));
+	header->checksum = ts_hash64(header, offsetof(struct sbt_file_header, checksum));
+}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the parts of the reader share: reader.c (opening, chunks), batch.c (columns of a chunk),
+ * lookup.c (texts, shapes, entities), verify.c, recover.c. Not for others.
+ */
+#ifndef TS_SBT_READER_INTERNAL_H
+#define TS_SBT_READER_INTERNAL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include <tracesmith/reader.h>
+
+#include "base/arena.h"
+#include "base/map.h"
+#include "model/clockmap.h"
+#include "sbt/codec.h"
+#include "sbt/file.h"
+
+/* Texts of one string chunk; offsets NULL until they are loaded. */
+struct sbt_texts {
+	uint64_t first_id;
+	uint32_t count;
+	size_t chunk;
+	char *data;
+	_Atomic(uint64_t *) offsets;	/* count + 1; each text has a NUL behind it */
+};
+
+/* Rows of an entity or dictionary table, by id. */
+struct sbt_entities {
+	bool loaded;
+	int64_t *rows;		/* column_count words a row */
+	int64_t *ids;		/* of each row */
+	size_t row_count, row_capacity, id_capacity;
+	struct ts_map places;	/* id to row */
+};
+
+struct ts_reader {
+	struct sbt_file file;
+	struct ts_reader_state state;
+	struct sbt_chunk_list list;	/* as in the file */
+	struct ts_chunk *chunks;	/* the same in trace time */
+	struct ts_clockmap clocks;
+	_Atomic uint64_t chunks_read;
+
+	pthread_mutex_t lock;		/* guards all below while it is being loaded */
+	struct ts_batch *lookup;	/* for loading */
+	struct sbt_texts *texts;	/* by first_id */
+	size_t text_chunks;
+	_Atomic size_t text_bytes;
+	bool shapes_loaded;
+	struct ts_arena shape_arena;
+	struct ts_map shapes;		/* id to struct ts_shape * */
+	struct sbt_entities entities[TS_TABLE_COUNT];
+	struct ts_error error;		/* first one met while loading */
+};
+
+/* The number under which errors name a chunk that is not in the list. */
+#define SBT_CHUNK_UNLISTED SIZE_MAX
+
+/*
+ * Decodes columns of a chunk into the batch; the chunk need not be in the reader's list. Times stay
+ * in the chunk's clock unless `clock` is given.
+ */
+int sbt_batch_decode(struct ts_batch *batch, const struct sbt_chunk *chunk, size_t number,
+		     uint64_t mask, const struct ts_clock *clock, struct ts_error *err);
+
+/* "trace 'x': chunk 12 at byte 40960: why" */
+int sbt_chunk_error(const struct sbt_file *file, const struct sbt_chunk *chunk, size_t number,
+		    const char *why, struct ts_error *err);
+
+/* Opens without a look at the index, as verify must. */
+int sbt_reader_open_scanned(struct ts_reader **ret_reader, const char *path,
+			    int (*progress)(void *context, uint64_t done, uint64_t total),
+			    void *context, struct ts_error *err);
+
+/* lookup.c: prepares and frees what it keeps in the reader. */
+int sbt_lookup_init(struct ts_reader *reader, struct ts_error *err);
+void sbt_lookup_release(struct ts_reader *reader);
+
+#endif

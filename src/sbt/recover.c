@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Gives back every whole chunk of a damaged or unfinished trace: copies them byte for byte into a new
+ * file with a new index, and adds a loss row for what is not there.
+ * Must not decode more than it needs to tell whole from damaged.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "sbt/append.h"
+#include "sbt/reader_internal.h"
+
+#define LEVEL 3
+
+struct recover {
+	struct sbt_file file;
+	struct sbt_chunk_list list;
+	struct sbt_appender out;
+	struct ts_recovery result;
+	uint64_t next_string;		/* id that is free */
+	struct sbt_chunk_header latest;	/* of the chunk that reaches furthest */
+	int (*progress)(void *context, uint64_t done, uint64_t total);
+	void *context;
+	char *buffer;
+	size_t buffer_capacity;
+	struct ts_error *err;
+};
+
+static int check_paths(const struct recover *recover, const char *to)
+{
+	struct stat in, out;
+
+	if (fstat(recover->file.fd, &in) == 0 && stat(to, &out) == 0 && in.st_dev == out.st_dev &&
+	    in.st_ino == out.st_ino)
+		return ts_error_set(recover->err, TS_EINVAL,
+				    "cannot recover '%s' into itself: name another file", to);
+	if (flock(recover->file.fd, LOCK_SH | LOCK_NB) && errno == EWOULDBLOCK)
+		return ts_error_set(recover->err, TS_EIO,
+				    "trace '%s' is still being written (stop its recorder first)",
+				    recover->file.path);
+	return TS_OK;
+}
+
+static int copy_chunk(struct recover *recover, const struct sbt_chunk *chunk)
+{
+	struct sbt_chunk_header header = chunk->header;
+	int result;
+
+	if (ts_grow_array((void **)&recover->buffer, &recover->buffer_capacity,
+			  chunk->header.chunk_bytes, 1))
+		return ts_error_set(recover->err, TS_ENOMEM, "no memory");
+	result = sbt_file_read(&recover->file, chunk->offset, recover->buffer,
+			       chunk->header.chunk_bytes, recover->err);
+	if (result)
+		return result;
+	recover->result.chunks++;
+	recover->result.rows += header.rows;
+	if (header.table == TS_TABLE_STRING)
+		recover->next_string = TS_MAX(recover->next_string, header.first_id + header.rows);
+	if (header.max_start != TS_ABSENT && header.max_start >= recover->latest.max_start)
+		recover->latest = header;
+	return sbt_appender_add(&recover->out, &header, recover->buffer, recover->err);
+}
+
+static int copy_whole_chunks(struct recover *recover)
+{
+	for (size_t i = 0; i < recover->list.count; i++) {
+		const struct sbt_chunk *chunk = &recover->list.chunks[i];
+		int result;
+
+		if (recover->progress &&
+		    recover->progress(recover->context, chunk->offset, recover->file.bytes))
+			return ts_error_set(recover->err, TS_ECANCELED, "interrupted");
+		if (chunk->header.table == TS_TABLE_INDEX)
+			continue;
+		result = sbt_chunk_check_payloads(&recover->file, chunk, recover->err);
+		if (result == TS_EFORMAT) {
+			recover->result.damaged_chunks++;
+			recover->result.damaged_bytes += chunk->header.chunk_bytes;
+			continue;
+		}
+		if (!result)
+			result = copy_chunk(recover, chunk);
+		if (result)
+			return result;
+	}
+	return TS_OK;
+}
+
+/* Encodes and appends one chunk of rows that recovery itself has to say. */
+static int add_table(struct recover *recover, struct sbt_chunk_input *input)
+{
+	struct sbt_chunk_encoder encoder = { .columns = { .level = LEVEL } };
+	TS_SCOPED(ts_text) bytes = { 0 };
+	struct sbt_chunk_header header;
+	int result;
+
+	input->longest = INT64_MAX;
+	result = sbt_chunk_encode(&encoder, input, &bytes, &header);
+	sbt_chunk_encoder_release(&encoder);
+	if (result)
+		return ts_error_set(recover->err, TS_ENOMEM, "no memory");
+	return sbt_appender_add(&recover->out, &header, bytes.data, recover->err);
+}
+
+/* A loss row that counts the bytes left out, and the two texts that it needs. */
+static int add_loss(struct recover *recover)
+{
+	static const char what[] = "bytes of the trace file";
+	char reason[128];
+	int length = snprintf(reason, sizeof(reason), "damaged or cut short; recover left out %llu chunks",
+			      (unsigned long long)recover->result.damaged_chunks);
+	struct ts_string_row texts[2] = { { .text = sizeof(what) - 1 }, { .text = length } };
+	struct ts_loss_row loss = ts_loss_none;
+	struct ts_table strings, losses;
+	TS_SCOPED(ts_text) bytes = { 0 };
+	struct sbt_chunk_input input = { .table = &strings, .first_id = recover->next_string };
+	int result = TS_ENOMEM;
+
+	ts_table_init(&strings, ts_table_info(TS_TABLE_STRING));
+	ts_table_init(&losses, ts_table_info(TS_TABLE_LOSS));
+	ts_text_append(&bytes, what, sizeof(what) - 1);
+	ts_text_append(&bytes, reason, (size_t)length);
+	loss.start = recover->latest.max_start == TS_ABSENT ? 0 : recover->latest.max_start;
+	loss.what = (int64_t)recover->next_string;
+	loss.reason = (int64_t)recover->next_string + 1;
+	loss.count = (int64_t)recover->result.damaged_bytes;
+	if (!ts_text_status(&bytes) && !ts_table_add(&strings, &texts[0], NULL, 0) &&
+	    !ts_table_add(&strings, &texts[1], NULL, 0) && !ts_table_add(&losses, &loss, NULL, 0)) {
+		input.bytes = bytes.data;
+		input.byte_count = bytes.length;
+		result = add_table(recover, &input);
+		input = (struct sbt_chunk_input){ .table = &losses,
+						  .clock = recover->latest.clock };
+		if (!result)
+			result = add_table(recover, &input);
+	} else {
+		ts_error_set(recover->err, TS_ENOMEM, "no memory");
+	}
+	ts_table_release(&strings);
+	ts_table_release(&losses);
+	return result;
+}
+
+static int recover_all(struct recover *recover, const char *to)
+{
+	bool has_header = sbt_file_check(&recover->file, recover->err) == TS_OK;
+	int result;
+
+	if (!has_header && (recover->err->code == TS_EVERSION ||
+			    recover->file.bytes < sizeof(struct sbt_file_header)))
+		return recover->err->code;
+	/* A damaged file header does not cost the chunks behind it. */
+	result = sbt_scan(&recover->file, sizeof(struct sbt_file_header), &recover->list,
+			  recover->progress, recover->context, recover->err);
+	if (result)
+		return result;
+	if (!has_header && recover->list.count == 0)
+		return ts_error_set(recover->err, TS_EFORMAT,
+				    "trace '%s': no whole chunk of a trace is in this file",
+				    recover->file.path);
+	for (size_t i = 0; i < recover->list.gap_count; i++)
+		recover->result.damaged_bytes += recover->list.gaps[i].bytes;
+	result = sbt_appender_open(&recover->out, to, has_header ? &recover->file.header : NULL,
+				   recover->err);
+	if (!result)
+		result = copy_whole_chunks(recover);
+	if (!result && recover->result.damaged_bytes)
+		result = add_loss(recover);
+	if (!result)
+		result = sbt_appender_finish(&recover->out, LEVEL, recover->err);
+	return result;
+}
+
+int ts_recover(const char *from, const char *to,
+	       int (*progress)(void *context, uint64_t done, uint64_t total), void *context,
+	       struct ts_recovery *ret_recovery, struct ts_error *err)
+{
+	struct ts_error own;
+	struct recover recover = { .progress = progress,
+				   .context = context,
+				   .next_string = 1,
+				   .latest = { .max_start = TS_ABSENT },
+				   .err = err ? err : &own };
+	int result = sbt_file_open(&recover.file, from, recover.err);
+
+	if (!result)
+		result = check_paths(&recover, to);
+	if (!result)
+		result = recover_all(&recover, to);
+	sbt_appender_release(&recover.out);
+	sbt_chunk_list_release(&recover.list);
+	sbt_file_close(&recover.file);
+	free(recover.buffer);
+	if (!result && ret_recovery)
+		*ret_recovery = recover.result;
+	return result;
+}

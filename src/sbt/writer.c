@@ -1,0 +1,626 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The writer: collects rows by table, hands full tables to encoders, appends the chunks in the order
+ * in which they were sealed, so that what a chunk refers to always stands ahead of it.
+ * Must not know where rows come from, nor how a chunk is encoded.
+ */
+#include <tracesmith/writer.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/map.h"
+#include "base/memory.h"
+#include "base/pool.h"
+#include "base/text.h"
+#include "model/shapes.h"
+#include "model/table.h"
+#include "sbt/append.h"
+#include "sbt/chunk.h"
+#include "sbt/layout.h"
+
+#define DEFAULT_CHUNK_ROWS 65536u
+#define DEFAULT_LEVEL 3
+#define DEFAULT_STRING_MEMORY ((size_t)256 << 20)
+#define MAX_THREADS 64
+/* A chunk is sealed early when its arguments or texts grow beyond these. */
+#define SEAL_VALUES (SBT_MAX_VALUES / 4)
+#define SEAL_STRINGS 16384u
+#define SEAL_BYTES ((size_t)1 << 20)
+
+/* A chunk on its way from sealed table to file. */
+struct slot {
+	struct ts_job job;
+	struct ts_table table;
+	struct ts_text bytes;	/* of a BYTES column */
+	struct ts_shapes *shapes;
+	struct sbt_chunk_input input;
+	struct sbt_chunk_encoder encoder;
+	struct ts_text out;
+	struct sbt_chunk_header header;
+	int result;
+};
+
+/* Rows of one table that are not yet in a chunk. */
+struct pending {
+	struct ts_table rows;
+	struct ts_table long_rows;
+	struct ts_table spare;	/* memory of a table that has been written */
+	struct ts_text bytes;	/* of a BYTES column */
+	uint64_t added;
+	uint64_t next_id;	/* ids given out: entities, or rows of a dictionary */
+	uint64_t sealed_id;	/* dictionaries: id of the first row that is not in a chunk */
+};
+
+struct ts_writer {
+	struct sbt_appender file;
+	struct ts_writer_options options;
+	struct pending tables[TS_TABLE_COUNT];
+	struct ts_strmap strings;
+	struct ts_shapes shapes;
+	struct ts_strmap frames;	/* bytes of a frame row to id */
+	struct ts_pairmap stacks;
+	struct ts_pool *pool;
+	struct slot *slots;	/* a ring: slot_count in use from first_slot on */
+	uint32_t slot_capacity, first_slot, slot_count;
+	uint32_t clock;
+	bool finished;
+	struct ts_error error;	/* sticky; code 0 while all is well */
+};
+
+static int fail(struct ts_writer *writer, int code, const char *message)
+{
+	if (!writer->error.code)
+		ts_error_set(&writer->error, code, "trace '%s': %s", writer->file.output.path, message);
+	return writer->error.code;
+}
+
+static int fail_memory(struct ts_writer *writer)
+{
+	return fail(writer, TS_ENOMEM, "no memory");
+}
+
+/* ---- chunks on their way ---- */
+
+static void encode_slot(void *argument)
+{
+	struct slot *slot = argument;
+
+	ts_text_clear(&slot->out);
+	slot->input.table = &slot->table;
+	slot->input.bytes = slot->bytes.data;
+	slot->input.byte_count = slot->bytes.length;
+	slot->result = sbt_chunk_encode(&slot->encoder, &slot->input, &slot->out, &slot->header);
+}
+
+/* Gives the memory of a written table back to where it came from. */
+static void recycle(struct ts_writer *writer, struct slot *slot)
+{
+	struct pending *pending = &writer->tables[slot->table.info->id];
+
+	ts_table_clear(&slot->table);
+	if (pending->spare.capacity)
+		ts_table_release(&slot->table);
+	else
+		pending->spare = slot->table;
+	ts_table_init(&slot->table, NULL);
+	ts_text_clear(&slot->bytes);
+}
+
+/* Waits for the oldest chunk and appends it. */
+static int write_oldest(struct ts_writer *writer)
+{
+	struct slot *slot = &writer->slots[writer->first_slot];
+
+	ts_pool_wait(writer->pool, &slot->job);
+	writer->first_slot = (writer->first_slot + 1) % writer->slot_capacity;
+	writer->slot_count--;
+	if (slot->result)
+		fail_memory(writer);
+	if (!writer->error.code && slot->header.rows)
+		sbt_appender_add(&writer->file, &slot->header, slot->out.data, &writer->error);
+	recycle(writer, slot);
+	return writer->error.code;
+}
+
+static int write_all(struct ts_writer *writer)
+{
+	while (writer->slot_count)
+		write_oldest(writer);
+	return writer->error.code;
+}
+
+/* A free slot; what has been encoded meanwhile is written. */
+static struct slot *take_slot(struct ts_writer *writer)
+{
+	struct slot *slot;
+
+	while (writer->slot_count &&
+	       (writer->slot_count == writer->slot_capacity ||
+		ts_pool_is_done(writer->pool, &writer->slots[writer->first_slot].job)))
+		write_oldest(writer);
+	slot = &writer->slots[(writer->first_slot + writer->slot_count) % writer->slot_capacity];
+	writer->slot_count++;
+	return slot;
+}
+
+/* ---- sealing ---- */
+
+static bool has_time(const struct ts_table_info *info)
+{
+	for (int i = 0; i < info->column_count; i++)
+		if (info->columns[i].type == TS_COLUMN_TIME)
+			return true;
+	return false;
+}
+
+/* Moves a table's rows into a slot, to be encoded. `rows` is pending->rows or ->long_rows. */
+static int submit(struct ts_writer *writer, struct pending *pending, struct ts_table *rows,
+		  int64_t longest, unsigned int flags)
+{
+	const struct ts_table_info *info = rows->info;
+	struct slot *slot = take_slot(writer);
+	struct ts_text swap;
+
+	slot->table = *rows;
+	if (pending->spare.capacity)
+		*rows = pending->spare;
+	else
+		ts_table_init(rows, info);
+	ts_table_init(&pending->spare, info);
+	swap = slot->bytes;
+	slot->bytes = pending->bytes;
+	pending->bytes = swap;
+	slot->input = (struct sbt_chunk_input){
+		.shapes = &writer->shapes,
+		.longest = longest,
+		.clock = has_time(info) ? writer->clock : 0,
+		.flags = (uint16_t)flags,
+	};
+	if (info->kind == TS_KIND_DICTIONARY) {
+		slot->input.first_id = pending->sealed_id;
+		pending->sealed_id += slot->table.rows;
+	}
+	slot->encoder.columns.level = writer->options.level;
+	ts_pool_submit(writer->pool, &slot->job, encode_slot, slot);
+	return writer->error.code;
+}
+
+static int seal(struct ts_writer *writer, enum ts_table_id table)
+{
+	struct pending *pending = &writer->tables[table];
+
+	if (pending->rows.rows == 0)
+		return writer->error.code;
+	return submit(writer, pending, &pending->rows, INT64_MAX, 0);
+}
+
+/* What events refer to, in the order in which these refer to each other. */
+static const enum ts_table_id referred[] = {
+	TS_TABLE_STRING, TS_TABLE_SHAPE,  TS_TABLE_BLOB,   TS_TABLE_SOURCE,
+	TS_TABLE_HOST,	 TS_TABLE_PROCESS, TS_TABLE_THREAD, TS_TABLE_DEVICE,
+	TS_TABLE_STREAM, TS_TABLE_MAPPING, TS_TABLE_FRAME,  TS_TABLE_STACK,
+	TS_TABLE_OBJECT,
+};
+
+static int seal_referred(struct ts_writer *writer)
+{
+	for (size_t i = 0; i < TS_ARRAY_SIZE(referred); i++)
+		seal(writer, referred[i]);
+	return writer->error.code;
+}
+
+/* Copies rows longer than the chunk's span aside; gives the length above which rows are long. */
+static int64_t set_long_rows_aside(struct ts_writer *writer, struct pending *pending)
+{
+	const struct ts_table *rows = &pending->rows;
+	const int64_t *start = rows->columns[rows->info->start];
+	const int64_t *duration = rows->columns[rows->info->duration];
+	const int64_t *shape = rows->info->shape >= 0 ? rows->columns[rows->info->shape] : NULL;
+	int64_t first = start[0], last = start[0], span;
+	uint32_t count = 0;
+
+	for (uint32_t i = 1; i < rows->rows; i++) {
+		first = TS_MIN(first, start[i]);
+		last = TS_MAX(last, start[i]);
+	}
+	if (__builtin_sub_overflow(last, first, &span))
+		return INT64_MAX;
+	for (uint32_t i = 0; i < rows->rows; i++)
+		count += duration[i] > span || duration[i] == -1;
+	if (count == 0 || count > rows->rows / 8 ||
+	    pending->long_rows.rows + count > SBT_MAX_ROWS ||
+	    pending->long_rows.values + rows->values > SBT_MAX_VALUES)
+		return INT64_MAX;
+	for (uint32_t i = 0; i < rows->rows; i++) {
+		uint32_t values = 0;
+
+		if (duration[i] <= span && duration[i] != -1)
+			continue;
+		if (shape)
+			values = ts_shapes_get(&writer->shapes, (uint32_t)shape[i]).value_count;
+		if (ts_table_add_from(&pending->long_rows, rows, i, values))
+			fail_memory(writer);
+	}
+	return span;
+}
+
+/* Seals a full table of events: what it refers to first, its long rows apart. */
+static int seal_full(struct ts_writer *writer, enum ts_table_id table)
+{
+	struct pending *pending = &writer->tables[table];
+	int64_t longest = INT64_MAX;
+
+	seal_referred(writer);
+	if (pending->rows.info->start >= 0 && pending->rows.info->duration >= 0)
+		longest = set_long_rows_aside(writer, pending);
+	submit(writer, pending, &pending->rows, longest, 0);
+	if (pending->long_rows.rows >= writer->options.chunk_rows / 2)
+		submit(writer, pending, &pending->long_rows, INT64_MAX, SBT_FLAG_LONG);
+	return writer->error.code;
+}
+
+int ts_writer_flush(struct ts_writer *writer)
+{
+	seal_referred(writer);
+	for (int i = 0; i < TS_TABLE_COUNT; i++) {
+		struct pending *pending = &writer->tables[i];
+
+		seal(writer, (enum ts_table_id)i);
+		if (pending->long_rows.rows)
+			submit(writer, pending, &pending->long_rows, INT64_MAX, SBT_FLAG_LONG);
+	}
+	return write_all(writer);
+}
+
+int ts_writer_set_clock(struct ts_writer *writer, uint32_t clock)
+{
+	if (clock == writer->clock)
+		return writer->error.code;
+	ts_writer_flush(writer);
+	writer->clock = clock;
+	return writer->error.code;
+}
+
+/* ---- rows ---- */
+
+static const char *row_fault(const struct ts_writer *writer, const struct ts_table_info *info,
+			     const int64_t *row)
+{
+	if (!info || info->kind == TS_KIND_INTERNAL || info->kind == TS_KIND_DERIVED)
+		return "rows of this table are not for callers to add";
+	if (info->id == TS_TABLE_STRING || info->id == TS_TABLE_FRAME ||
+	    info->id == TS_TABLE_STACK || info->id == TS_TABLE_BLOB)
+		return "rows of this table are made by functions of their own";
+	if (info->start >= 0 && row[info->start] == TS_ABSENT)
+		return "an event needs a start";
+	if (info->duration >= 0 && row[info->duration] < -1)
+		return "a duration is negative";
+	if (info->shape >= 0 && (uint64_t)row[info->shape] > writer->shapes.count)
+		return "an event has a shape that was never made";
+	return NULL;
+}
+
+int ts_writer_add(struct ts_writer *writer, enum ts_table_id table, const void *row,
+		  const int64_t *values)
+{
+	const struct ts_table_info *info = ts_table_info(table);
+	const int64_t *words = row;
+	struct pending *pending;
+	uint32_t value_count = 0;
+	const char *fault;
+
+	if (TS_UNLIKELY(writer->error.code))
+		return writer->error.code;
+	fault = row_fault(writer, info, words);
+	if (TS_UNLIKELY(fault != NULL))
+		return fail(writer, TS_EINVAL, fault);
+	pending = &writer->tables[table];
+	if (info->shape >= 0 && words[info->shape])
+		value_count = writer->shapes.shapes[words[info->shape] - 1].value_count;
+	/* Sealed ahead of the next row, so that the newest row can still be changed in place. */
+	if (TS_UNLIKELY(pending->rows.rows >= writer->options.chunk_rows ||
+			pending->rows.values + value_count > SEAL_VALUES) &&
+	    seal_full(writer, table))
+		return writer->error.code;
+	if (TS_UNLIKELY(ts_table_add(&pending->rows, row, values, value_count)))
+		return fail_memory(writer);
+	pending->added++;
+	return TS_OK;
+}
+
+int ts_writer_amend(struct ts_writer *writer, enum ts_table_id table, int column, int64_t value)
+{
+	struct ts_table *rows = &writer->tables[table].rows;
+
+	if (rows->rows == 0 || column < 0 || column >= rows->info->column_count ||
+	    column == rows->info->shape)
+		return fail(writer, TS_EINVAL, "no newest row to amend");
+	rows->columns[column][rows->rows - 1] = value;
+	return writer->error.code;
+}
+
+int64_t ts_writer_new_id(struct ts_writer *writer, enum ts_table_id table)
+{
+	return (int64_t)writer->tables[table].next_id++;
+}
+
+/* ---- dictionaries ---- */
+
+/* Appends a row to a dictionary table; gives its id, or 0. */
+static uint32_t add_to_dictionary(struct ts_writer *writer, enum ts_table_id table, const void *row)
+{
+	struct pending *pending = &writer->tables[table];
+
+	if (writer->error.code)
+		return 0;
+	if (pending->next_id > UINT32_MAX) {
+		fail(writer, TS_EINVAL, "ids of a table are used up");
+		return 0;
+	}
+	if (ts_table_add(&pending->rows, row, NULL, 0)) {
+		fail_memory(writer);
+		return 0;
+	}
+	pending->added++;
+	return (uint32_t)pending->next_id++;
+}
+
+/* The same for rows with a byte string; seals the chunk when it has grown large. */
+static uint32_t add_bytes(struct ts_writer *writer, enum ts_table_id table, const void *row,
+			  const void *data, size_t bytes)
+{
+	struct pending *pending = &writer->tables[table];
+
+	if (pending->rows.rows &&
+	    (pending->rows.rows >= SEAL_STRINGS || pending->bytes.length + bytes > SEAL_BYTES))
+		seal(writer, table);
+	ts_text_append(&pending->bytes, data, bytes);
+	if (ts_text_status(&pending->bytes)) {
+		fail_memory(writer);
+		return 0;
+	}
+	return add_to_dictionary(writer, table, row);
+}
+
+uint32_t ts_writer_string(struct ts_writer *writer, const char *text, size_t length)
+{
+	struct ts_string_row row = { .text = (int64_t)length };
+	bool is_new;
+	uint32_t id;
+
+	if (TS_UNLIKELY(length > SBT_MAX_STRING_BYTES)) {
+		fail(writer, TS_EINVAL, "a text is longer than 64 MiB");
+		return 0;
+	}
+	id = ts_strmap_intern(&writer->strings, text, length, &is_new);
+	if (TS_UNLIKELY(id == TS_STRMAP_NONE)) {
+		fail_memory(writer);
+		return 0;
+	}
+	if (TS_LIKELY(!is_new))
+		return writer->error.code ? 0 : id;
+	if (!add_bytes(writer, TS_TABLE_STRING, &row, text, length))
+		return 0;
+	/* Bounded memory for endless texts: forgotten ones are stored again if they come again. */
+	if (ts_strmap_bytes(&writer->strings) > writer->options.string_memory)
+		ts_strmap_forget(&writer->strings);
+	return id;
+}
+
+const char *ts_writer_text(struct ts_writer *writer, uint32_t string, size_t *ret_length)
+{
+	return ts_strmap_text(&writer->strings, string, ret_length);
+}
+
+uint32_t ts_writer_shape(struct ts_writer *writer, const struct ts_field *fields, uint32_t count)
+{
+	struct ts_table *rows = &writer->tables[TS_TABLE_SHAPE].rows;
+	bool is_new;
+	uint32_t id;
+
+	if (count == 0)
+		return 0;
+	if (count > TS_SHAPE_MAX_FIELDS) {
+		fail(writer, TS_EINVAL, "a shape has more than 1024 fields");
+		return 0;
+	}
+	/* The fields of one shape stand in one chunk. */
+	if (rows->rows + count > writer->options.chunk_rows && rows->rows) {
+		seal(writer, TS_TABLE_STRING);
+		seal(writer, TS_TABLE_SHAPE);
+	}
+	id = ts_shapes_intern(&writer->shapes, fields, count, &is_new);
+	if (!id)
+		fail_memory(writer);
+	for (uint32_t i = 0; id && is_new && i < count; i++) {
+		struct ts_shape_row row = { .shape = id,
+					    .key = fields[i].key,
+					    .type = fields[i].type,
+					    .column = fields[i].column,
+					    .place = fields[i].beside };
+
+		if (ts_table_add(rows, &row, NULL, 0))
+			fail_memory(writer);
+	}
+	return writer->error.code ? 0 : id;
+}
+
+const struct ts_shape *ts_writer_shape_fields(struct ts_writer *writer, uint32_t shape)
+{
+	/* Only this thread adds shapes, so it may look without the lock. */
+	return shape - 1 < writer->shapes.count ? &writer->shapes.shapes[shape - 1] : NULL;
+}
+
+uint32_t ts_writer_frame(struct ts_writer *writer, const struct ts_frame_row *frame)
+{
+	bool is_new;
+	uint32_t id = ts_strmap_intern(&writer->frames, (const char *)frame, sizeof(*frame), &is_new);
+
+	if (id == TS_STRMAP_NONE) {
+		fail_memory(writer);
+		return 0;
+	}
+	if (is_new)
+		return add_to_dictionary(writer, TS_TABLE_FRAME, frame);
+	return writer->error.code ? 0 : id;
+}
+
+uint32_t ts_writer_stack(struct ts_writer *writer, uint32_t parent, uint32_t frame)
+{
+	struct ts_stack_row row = { .parent = parent, .frame = frame };
+	bool is_new;
+	uint64_t *id = ts_pairmap_insert(&writer->stacks, parent, frame, &is_new);
+
+	if (!id) {
+		fail_memory(writer);
+		return 0;
+	}
+	if (is_new)
+		*id = add_to_dictionary(writer, TS_TABLE_STACK, &row);
+	return writer->error.code ? 0 : (uint32_t)*id;
+}
+
+uint32_t ts_writer_blob(struct ts_writer *writer, const void *data, size_t bytes)
+{
+	struct ts_blob_row row = { .hash = (int64_t)ts_hash64(data, bytes),
+				   .bytes = (int64_t)bytes,
+				   .data = (int64_t)bytes };
+
+	if (bytes > SBT_MAX_STRING_BYTES) {
+		fail(writer, TS_EINVAL, "a blob is larger than 64 MiB");
+		return 0;
+	}
+	return add_bytes(writer, TS_TABLE_BLOB, &row, data, bytes);
+}
+
+/* ---- from open to close ---- */
+
+static int start_slots(struct ts_writer *writer, struct ts_error *err)
+{
+	int threads = writer->options.threads;
+
+	if (threads == 0)
+		threads = (int)ts_pool_processors() - 1;
+	threads = TS_MAX(0, TS_MIN(threads, MAX_THREADS));
+	writer->slot_capacity = threads ? (uint32_t)threads + 2 : 1;
+	writer->slots = calloc(writer->slot_capacity, sizeof(*writer->slots));
+	if (!writer->slots)
+		return ts_error_set(err, TS_ENOMEM, "no memory");
+	return ts_pool_start(&writer->pool, (unsigned int)threads, err);
+}
+
+static void take_options(struct ts_writer *writer, const struct ts_writer_options *options)
+{
+	struct ts_writer_options *own = &writer->options;
+
+	if (options)
+		memcpy(own, options, TS_MIN(options->size, sizeof(*own)));
+	if (!own->chunk_rows)
+		own->chunk_rows = DEFAULT_CHUNK_ROWS;
+	own->chunk_rows = TS_MIN(own->chunk_rows, SBT_MAX_ROWS);
+	own->chunk_rows = TS_MAX(own->chunk_rows, TS_SHAPE_MAX_FIELDS);
+	if (!own->level)
+		own->level = DEFAULT_LEVEL;
+	if (!own->string_memory)
+		own->string_memory = DEFAULT_STRING_MEMORY;
+	writer->file.output.write = own->write;
+	writer->file.output.write_context = own->write_context;
+}
+
+static void init_tables(struct ts_writer *writer)
+{
+	for (uint32_t i = 0; i < TS_TABLE_COUNT; i++) {
+		const struct ts_table_info *info = ts_table_info(i);
+
+		ts_table_init(&writer->tables[i].rows, info);
+		ts_table_init(&writer->tables[i].long_rows, info);
+		ts_table_init(&writer->tables[i].spare, info);
+		writer->tables[i].next_id = 1;
+		writer->tables[i].sealed_id = 1;
+	}
+	ts_strmap_init(&writer->strings, 1);
+	ts_strmap_init(&writer->frames, 1);
+	ts_shapes_init(&writer->shapes);
+	ts_pairmap_init(&writer->stacks);
+}
+
+int ts_writer_open(struct ts_writer **ret_writer, const char *path,
+		   const struct ts_writer_options *options, struct ts_error *err)
+{
+	struct ts_writer *writer;
+	int result;
+
+	if (!path || !*path || strcmp(path, "-") == 0)
+		return ts_error_set(err, TS_EINVAL, "a trace needs the name of a file");
+	writer = calloc(1, sizeof(*writer));
+	if (!writer)
+		return ts_error_set(err, TS_ENOMEM, "no memory");
+	take_options(writer, options);
+	init_tables(writer);
+	result = start_slots(writer, err);
+	if (!result)
+		result = sbt_appender_open(&writer->file, path, NULL, err);
+	if (result) {
+		ts_writer_close(writer);
+		return result;
+	}
+	*ret_writer = writer;
+	return TS_OK;
+}
+
+int ts_writer_status(const struct ts_writer *writer, struct ts_error *err)
+{
+	if (writer->error.code && err)
+		*err = writer->error;
+	return writer->error.code;
+}
+
+int ts_writer_finish(struct ts_writer *writer, struct ts_error *err)
+{
+	if (writer->finished)
+		return ts_error_set(err, TS_EINVAL, "the trace is finished already");
+	if (!ts_writer_flush(writer))
+		sbt_appender_finish(&writer->file, writer->options.level, &writer->error);
+	writer->finished = true;
+	return ts_writer_status(writer, err);
+}
+
+void ts_writer_close(struct ts_writer *writer)
+{
+	if (!writer)
+		return;
+	ts_pool_stop(writer->pool);
+	for (uint32_t i = 0; writer->slots && i < writer->slot_capacity; i++) {
+		struct slot *slot = &writer->slots[i];
+
+		ts_table_release(&slot->table);
+		ts_text_release(&slot->bytes);
+		ts_text_release(&slot->out);
+		sbt_chunk_encoder_release(&slot->encoder);
+	}
+	free(writer->slots);
+	for (int i = 0; i < TS_TABLE_COUNT; i++) {
+		ts_table_release(&writer->tables[i].rows);
+		ts_table_release(&writer->tables[i].long_rows);
+		ts_table_release(&writer->tables[i].spare);
+		ts_text_release(&writer->tables[i].bytes);
+	}
+	ts_strmap_release(&writer->strings);
+	ts_strmap_release(&writer->frames);
+	ts_shapes_release(&writer->shapes);
+	ts_pairmap_release(&writer->stacks);
+	sbt_appender_release(&writer->file);
+	free(writer);
+}
+
+uint64_t ts_writer_rows(const struct ts_writer *writer, enum ts_table_id table)
+{
+	return writer->tables[table].added;
+}
+
+uint64_t ts_writer_bytes(const struct ts_writer *writer)
+{
+	return writer->file.output.bytes;
+}
