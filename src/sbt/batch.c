@@ -346,7 +346,9 @@ static int plan_shape(struct job *job, int64_t id, struct ts_map *plans, struct 
 		return no_memory(job);
 	*place = (uintptr_t)plan;
 	*ret_plan = plan;
-	plan->shape = ts_reader_shape(job->store->reader, id);
+	plan->shape = sbt_shape_find(job->store->reader, id);
+	if (!plan->shape)
+		return TS_ENOTFOUND;
 	plan->columns = ts_arena_alloc(arena, plan->shape->value_count * sizeof(*plan->columns));
 	if (!plan->columns)
 		return no_memory(job);
@@ -396,6 +398,23 @@ static int gather_rows(struct job *job, const int64_t *shapes, struct ts_map *pl
 						     damaged(job, "argument values are left over");
 }
 
+/*
+ * Where a shape is missing (its chunk was damaged), nobody can tell which value belongs to which
+ * row: the rows come without arguments.
+ */
+static int lose_args(struct job *job)
+{
+	struct ts_batch_store *store = job->store;
+	struct ts_error err;
+
+	memset(store->columns[job->info->shape], 0, job->chunk->header.rows * sizeof(int64_t));
+	memset(store->arg_offsets, 0, job->chunk->header.rows * sizeof(*store->arg_offsets));
+	sbt_chunk_error(job->file, job->chunk, job->number,
+			"arguments are lost with the shapes that they need", &err);
+	sbt_keep_error(store->reader, &err);
+	return TS_OK;
+}
+
 static int gather_args(struct job *job)
 {
 	struct ts_batch_store *store = job->store;
@@ -414,6 +433,8 @@ static int gather_args(struct job *job)
 			  job->chunk->header.rows, sizeof(*store->arg_offsets)))
 		return no_memory(job);
 	result = gather_rows(job, store->columns[shape], &plans, &arena);
+	if (result == TS_ENOTFOUND)
+		result = lose_args(job);
 	ts_map_release(&plans);
 	ts_arena_release(&arena);
 	job->batch->arg_offsets = store->arg_offsets;

@@ -250,15 +250,19 @@ static void take_sample(struct sample *sample, uint32_t count)
 	}
 }
 
-/* Bits a symbol, order 0. */
+/* Bits a symbol, order 0; corrected for what a sample misses (Miller and Madow). */
 static double entropy(const uint32_t counts[256], uint32_t total)
 {
 	double bits = 0;
+	int symbols = 0;
 
-	for (int i = 0; i < 256; i++)
-		if (counts[i])
-			bits -= counts[i] * log2((double)counts[i] / total);
-	return bits / total;
+	for (int i = 0; i < 256; i++) {
+		if (!counts[i])
+			continue;
+		symbols++;
+		bits -= counts[i] * log2((double)counts[i] / total);
+	}
+	return TS_MIN(bits / total + (symbols - 1) / (2 * M_LN2 * total), 8.0);
 }
 
 static double planes_cost(const uint64_t *words, uint32_t count, unsigned int width)

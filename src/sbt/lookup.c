@@ -14,7 +14,15 @@ static const struct ts_shape no_shape;
 static const struct ts_string empty_text = { .data = "", .length = 0 };
 static const struct ts_string lost_text = { .data = "(lost)", .length = 6 };
 
-/* Keeps the first error. The lock is held. */
+void sbt_keep_error(struct ts_reader *reader, const struct ts_error *err)
+{
+	pthread_mutex_lock(&reader->lock);
+	if (!reader->error.code)
+		reader->error = *err;
+	pthread_mutex_unlock(&reader->lock);
+}
+
+/* The same where the lock is held. */
 static void keep_error(struct ts_reader *reader, const struct ts_error *err)
 {
 	if (!reader->error.code)
@@ -247,19 +255,24 @@ static void load_shapes(struct ts_reader *reader)
 	reader->shapes_loaded = true;
 }
 
-const struct ts_shape *ts_reader_shape(struct ts_reader *reader, int64_t shape)
+const struct ts_shape *sbt_shape_find(struct ts_reader *reader, int64_t shape)
 {
 	uint64_t place;
 	bool found;
 
-	if (shape == 0)
-		return &no_shape;
 	pthread_mutex_lock(&reader->lock);
 	if (!reader->shapes_loaded)
 		load_shapes(reader);
 	found = ts_map_get(&reader->shapes, (uint64_t)shape, &place);
 	pthread_mutex_unlock(&reader->lock);
-	return found ? (const struct ts_shape *)(uintptr_t)place : &no_shape;
+	return found ? (const struct ts_shape *)(uintptr_t)place : NULL;
+}
+
+const struct ts_shape *ts_reader_shape(struct ts_reader *reader, int64_t shape)
+{
+	const struct ts_shape *found = shape ? sbt_shape_find(reader, shape) : NULL;
+
+	return found ? found : &no_shape;
 }
 
 /* ---- entities ---- */

@@ -69,6 +69,12 @@ int sbt_batch_decode(struct ts_batch *batch, const struct sbt_chunk *chunk, size
 int sbt_chunk_error(const struct sbt_file *file, const struct sbt_chunk *chunk, size_t number,
 		    const char *why, struct ts_error *err);
 
+/* NULL for a shape that is not there. */
+const struct ts_shape *sbt_shape_find(struct ts_reader *reader, int64_t shape);
+
+/* Keeps the first error for ts_reader_status(). Any thread. */
+void sbt_keep_error(struct ts_reader *reader, const struct ts_error *err);
+
 /* Opens without a look at the index, as verify must. */
 int sbt_reader_open_scanned(struct ts_reader **ret_reader, const char *path,
 			    int (*progress)(void *context, uint64_t done, uint64_t total),
