@@ -97,7 +97,7 @@ struct ts_batch {
 	/* With the SHAPE column: values of row r are arg_values[arg_offsets[r] ...]. */
 	const uint32_t *arg_offsets;
 	const int64_t *arg_values;
-	/* BYTES columns: string r is bytes[byte_offsets[r] .. byte_offsets[r + 1]). */
+	/* BYTES column: string r is bytes[byte_offsets[r] ...], with a NUL ahead of the next one. */
 	const uint64_t *byte_offsets;
 	const char *bytes;
 	size_t chunk;

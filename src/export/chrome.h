@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The exporter of Chrome trace-event JSON, shared by its files; docs/chrome.md says what becomes of what.
+ *
+ *	chrome.c         the file: what stands ahead of the events, and the walk over the chunks
+ *	chrome_tracks.c  which pid and tid stand for a thread or a stream
+ *	chrome_event.c   rows as events
+ */
+#ifndef TS_EXPORT_CHROME_H
+#define TS_EXPORT_CHROME_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <tracesmith/export.h>
+
+#include "base/map.h"
+#include "base/text.h"
+#include "export/json_row.h"
+
+/* A pid or tid in the file: a number, or (text not 0) a string of the trace. */
+struct ts_chrome_number {
+	int64_t number;
+	int64_t text;
+};
+
+/* Where viewers show a row. */
+struct ts_chrome_track {
+	struct ts_chrome_number pid, tid;
+};
+
+struct ts_chrome_tracks {
+	struct ts_chrome_track *tracks;
+	size_t count, capacity;
+	struct ts_map processes;	/* process id to index: its pid */
+	struct ts_map threads;		/* thread id to index */
+	struct ts_map streams;		/* stream id to index, of those that no thread shows */
+};
+
+struct ts_chrome_export {
+	struct ts_reader *reader;
+	int fd;
+	const struct ts_export_options *options;
+	struct ts_error *err;
+	struct ts_text out;
+	int64_t base_ns;	/* subtracted from every time */
+	struct ts_chrome_tracks tracks;
+	bool first_event;
+};
+
+/* ---- chrome_tracks.c ---- */
+
+int ts_chrome_tracks_init(struct ts_chrome_export *x);
+void ts_chrome_tracks_release(struct ts_chrome_tracks *tracks);
+
+/* NULL for an id that is not there. */
+const struct ts_chrome_track *ts_chrome_track_of_process(const struct ts_chrome_export *x, int64_t id);
+const struct ts_chrome_track *ts_chrome_track_of_thread(const struct ts_chrome_export *x, int64_t id);
+const struct ts_chrome_track *ts_chrome_track_of_stream(const struct ts_chrome_export *x, int64_t id);
+
+/* "pid":1,"tid":2, */
+void ts_chrome_put_track(struct ts_chrome_export *x, const struct ts_chrome_track *track);
+
+/* A pid or tid as JSON. */
+void ts_chrome_put_number(struct ts_chrome_export *x, const struct ts_chrome_number *number);
+
+/* ---- chrome_event.c ---- */
+
+/* Begins the next element of traceEvents, up to and with its opening brace. */
+void ts_chrome_begin_event(struct ts_chrome_export *x);
+
+/* One row of an EVENT table, or of another one that has no place of its own in the file. */
+void ts_chrome_put_row(struct ts_chrome_export *x, const struct ts_batch *batch, uint32_t row);
+
+#endif

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which pid and tid stand for a thread or stream in the file. They are the real ones where these are
+ * free: two ranks of one trace may share a pid. Must not know what is shown there.
+ */
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "export/chrome.h"
+
+/* Made-up ids start here, beyond those of any system, and are told apart by the row's id. */
+#define MADE_UP_PROCESS INT64_C(1000000000)
+#define MADE_UP_DEVICE INT64_C(2000000000)
+
+static int add_track(struct ts_chrome_tracks *tracks, const struct ts_chrome_track *track,
+		     struct ts_map *map, int64_t id)
+{
+	if (ts_grow_array((void **)&tracks->tracks, &tracks->capacity, tracks->count + 1,
+			  sizeof(*track)) ||
+	    ts_map_put(map, (uint64_t)id, tracks->count))
+		return TS_ENOMEM;
+	tracks->tracks[tracks->count++] = *track;
+	return TS_OK;
+}
+
+/* Takes the number or text unless something else of the same owner has it; else makes one up. */
+static int choose(struct ts_pairmap *taken, uint64_t owner, int64_t number, int64_t text,
+		  int64_t made_up, struct ts_chrome_number *ret_number)
+{
+	/* A number and a text never meet: texts count from the top. */
+	uint64_t key = text ? ~(uint64_t)text : (uint64_t)number;
+	bool is_new = false;
+
+	if (text || number != TS_ABSENT) {
+		if (!ts_pairmap_insert(taken, owner, key, &is_new))
+			return TS_ENOMEM;
+	}
+	*ret_number = (struct ts_chrome_number){ .number = is_new ? number : made_up,
+						 .text = is_new ? text : 0 };
+	return TS_OK;
+}
+
+static int add_processes(struct ts_chrome_export *x, struct ts_pairmap *taken)
+{
+	const struct ts_process_row *process;
+	size_t cursor = 0;
+	int64_t id;
+
+	while ((process = ts_reader_entity_next(x->reader, TS_TABLE_PROCESS, &cursor, &id))) {
+		struct ts_chrome_track track = { 0 };
+
+		if (choose(taken, 0, process->pid, process->pid_text, MADE_UP_PROCESS + id,
+			   &track.pid) ||
+		    add_track(&x->tracks, &track, &x->tracks.processes, id))
+			return TS_ENOMEM;
+	}
+	return TS_OK;
+}
+
+static int add_threads(struct ts_chrome_export *x, struct ts_pairmap *taken)
+{
+	const struct ts_thread_row *thread;
+	size_t cursor = 0;
+	int64_t id;
+
+	while ((thread = ts_reader_entity_next(x->reader, TS_TABLE_THREAD, &cursor, &id))) {
+		const struct ts_chrome_track *process =
+			ts_chrome_track_of_process(x, thread->process);
+		struct ts_chrome_track track = { .pid = { .number = MADE_UP_PROCESS } };
+
+		if (process)
+			track.pid = process->pid;
+		if (choose(taken, (uint64_t)thread->process + 1, thread->tid, thread->tid_text,
+			   MADE_UP_PROCESS + id, &track.tid) ||
+		    add_track(&x->tracks, &track, &x->tracks.threads, id))
+			return TS_ENOMEM;
+	}
+	return TS_OK;
+}
+
+static int add_streams(struct ts_chrome_export *x)
+{
+	const struct ts_stream_row *stream;
+	size_t cursor = 0;
+	int64_t id;
+
+	while ((stream = ts_reader_entity_next(x->reader, TS_TABLE_STREAM, &cursor, &id))) {
+		struct ts_chrome_track track = { .pid = { .number = MADE_UP_DEVICE + stream->device },
+						 .tid = { .number = id } };
+
+		if (!ts_chrome_track_of_thread(x, stream->thread) &&
+		    add_track(&x->tracks, &track, &x->tracks.streams, id))
+			return TS_ENOMEM;
+	}
+	return TS_OK;
+}
+
+int ts_chrome_tracks_init(struct ts_chrome_export *x)
+{
+	struct ts_pairmap taken;
+	int result;
+
+	ts_pairmap_init(&taken);
+	ts_map_init(&x->tracks.processes);
+	ts_map_init(&x->tracks.threads);
+	ts_map_init(&x->tracks.streams);
+	result = add_processes(x, &taken);
+	if (!result)
+		result = add_threads(x, &taken);
+	if (!result)
+		result = add_streams(x);
+	ts_pairmap_release(&taken);
+	return result ? ts_error_set(x->err, TS_ENOMEM, "no memory") : TS_OK;
+}
+
+void ts_chrome_tracks_release(struct ts_chrome_tracks *tracks)
+{
+	free(tracks->tracks);
+	ts_map_release(&tracks->processes);
+	ts_map_release(&tracks->threads);
+	ts_map_release(&tracks->streams);
+}
+
+static const struct ts_chrome_track *find(const struct ts_chrome_tracks *tracks,
+					  const struct ts_map *map, int64_t id)
+{
+	uint64_t index;
+
+	return ts_map_get(map, (uint64_t)id, &index) ? &tracks->tracks[index] : NULL;
+}
+
+const struct ts_chrome_track *ts_chrome_track_of_process(const struct ts_chrome_export *x, int64_t id)
+{
+	return find(&x->tracks, &x->tracks.processes, id);
+}
+
+const struct ts_chrome_track *ts_chrome_track_of_thread(const struct ts_chrome_export *x, int64_t id)
+{
+	return find(&x->tracks, &x->tracks.threads, id);
+}
+
+const struct ts_chrome_track *ts_chrome_track_of_stream(const struct ts_chrome_export *x, int64_t id)
+{
+	const struct ts_stream_row *stream = ts_reader_entity(x->reader, TS_TABLE_STREAM, id);
+	const struct ts_chrome_track *track = NULL;
+
+	if (stream)
+		track = ts_chrome_track_of_thread(x, stream->thread);
+	return track ? track : find(&x->tracks, &x->tracks.streams, id);
+}
+
+void ts_chrome_put_number(struct ts_chrome_export *x, const struct ts_chrome_number *number)
+{
+	if (number->text)
+		ts_json_row_string(x->reader, &x->out, number->text);
+	else
+		ts_text_append_int(&x->out, number->number);
+}
+
+void ts_chrome_put_track(struct ts_chrome_export *x, const struct ts_chrome_track *track)
+{
+	static const struct ts_chrome_track nowhere;
+
+	if (!track)
+		track = &nowhere;
+	ts_text_append_str(&x->out, "\"pid\":");
+	ts_chrome_put_number(x, &track->pid);
+	ts_text_append_str(&x->out, ",\"tid\":");
+	ts_chrome_put_number(x, &track->tid);
+	ts_text_append_char(&x->out, ',');
+}
