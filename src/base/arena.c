@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The bump arena: a list of malloc()ed blocks, each twice as large as the one before up to a limit.
+ * Must not know what is put in it.
+ */
+#include "base/arena.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+#define ALIGNMENT ((size_t)16)
+#define FIRST_BLOCK_BYTES ((size_t)4096)
+#define LAST_BLOCK_BYTES ((size_t)4 << 20)
+
+struct ts_arena_block {
+	struct ts_arena_block *next;
+	size_t bytes; /* header included */
+} __attribute__((aligned(16)));
+
+void ts_arena_init(struct ts_arena *arena)
+{
+	*arena = (struct ts_arena){ .blocks = NULL };
+}
+
+void ts_arena_release(struct ts_arena *arena)
+{
+	for (struct ts_arena_block *block = arena->blocks; block;) {
+		struct ts_arena_block *next = block->next;
+
+		free(block);
+		block = next;
+	}
+	ts_arena_init(arena);
+}
+
+void ts_arena_clear(struct ts_arena *arena)
+{
+	struct ts_arena_block *largest = arena->blocks;
+
+	if (!largest)
+		return;
+	for (struct ts_arena_block *block = largest; block; block = block->next) {
+		if (block->bytes > largest->bytes)
+			largest = block;
+	}
+	for (struct ts_arena_block *block = arena->blocks; block;) {
+		struct ts_arena_block *next = block->next;
+
+		if (block != largest)
+			free(block);
+		block = next;
+	}
+	largest->next = NULL;
+	arena->blocks = largest;
+	arena->bytes = largest->bytes;
+	arena->next = (char *)(largest + 1);
+	arena->end = (char *)largest + largest->bytes;
+}
+
+static struct ts_arena_block *new_block(struct ts_arena *arena, size_t bytes)
+{
+	struct ts_arena_block *block = malloc(bytes);
+
+	if (block) {
+		block->bytes = bytes;
+		arena->bytes += bytes;
+	}
+	return block;
+}
+
+/* The slow path: `bytes` do not fit into the newest block. */
+static char *alloc_from_new_block(struct ts_arena *arena, size_t bytes)
+{
+	size_t block_bytes = arena->block_bytes ? arena->block_bytes : FIRST_BLOCK_BYTES;
+	struct ts_arena_block *block;
+	size_t whole;
+
+	if (__builtin_add_overflow(bytes, sizeof(*block), &whole) || whole > PTRDIFF_MAX)
+		return NULL;
+	if (whole > block_bytes / 4 && arena->blocks) {
+		/* A large piece gets a block of its own, so that the newest is used up first. */
+		block = new_block(arena, whole);
+		if (!block)
+			return NULL;
+		block->next = arena->blocks->next;
+		arena->blocks->next = block;
+		return (char *)(block + 1);
+	}
+	block = new_block(arena, TS_MAX(block_bytes, whole));
+	if (!block)
+		return NULL;
+	block->next = arena->blocks;
+	arena->blocks = block;
+	arena->next = (char *)(block + 1) + bytes;
+	arena->end = (char *)block + block->bytes;
+	arena->block_bytes = TS_MIN(block_bytes * 2, LAST_BLOCK_BYTES);
+	return (char *)(block + 1);
+}
+
+void *ts_arena_alloc(struct ts_arena *arena, size_t bytes)
+{
+	size_t padding = -(uintptr_t)arena->next & (ALIGNMENT - 1);
+	size_t room = (size_t)(arena->end - arena->next);
+	char *place;
+
+	if (bytes == 0)
+		bytes = 1;
+	if (TS_UNLIKELY(padding > room || bytes > room - padding))
+		return alloc_from_new_block(arena, bytes);
+	place = arena->next + padding;
+	arena->next = place + bytes;
+	return place;
+}
+
+void *ts_arena_alloc_zeroed(struct ts_arena *arena, size_t count, size_t item_bytes)
+{
+	size_t bytes;
+	void *place;
+
+	if (__builtin_mul_overflow(count, item_bytes, &bytes))
+		return NULL;
+	place = ts_arena_alloc(arena, bytes);
+	if (place)
+		memset(place, 0, bytes);
+	return place;
+}
+
+void *ts_arena_copy(struct ts_arena *arena, const void *data, size_t bytes)
+{
+	void *place = ts_arena_alloc(arena, bytes);
+
+	if (place && bytes)
+		memcpy(place, data, bytes);
+	return place;
+}
+
+char *ts_arena_strdup_len(struct ts_arena *arena, const char *text, size_t length)
+{
+	char *place;
+
+	if (length == SIZE_MAX)
+		return NULL;
+	if (TS_LIKELY((size_t)(arena->end - arena->next) > length)) {
+		place = arena->next;
+		arena->next += length + 1;
+	} else {
+		place = alloc_from_new_block(arena, length + 1);
+		if (!place)
+			return NULL;
+	}
+	if (length)
+		memcpy(place, text, length);
+	place[length] = '\0';
+	return place;
+}

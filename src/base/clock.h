@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The system's clocks in nanoseconds, for progress, time-outs and stamps. The clock of traces
+ * (raw counter, synchronisation) is elsewhere.
+ */
+#ifndef TS_BASE_CLOCK_H
+#define TS_BASE_CLOCK_H
+
+#include <stdint.h>
+
+/* Since some fixed point, never going back. */
+int64_t ts_clock_monotonic_ns(void);
+
+/* Since 1970-01-01 UTC. */
+int64_t ts_clock_realtime_ns(void);
+
+#endif

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A stream of bytes from a file or from standard input, decompressed on the way. The content
+ * decides, never the name: gzip (several members), zstd (several frames), or plain bytes.
+ * Knows nothing of what the bytes mean. One thread at a time.
+ */
+#ifndef TS_BASE_INPUT_H
+#define TS_BASE_INPUT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <tracesmith/error.h>
+
+#include "base/io.h"
+#include "base/memory.h"
+
+struct ts_input;
+
+/*
+ * Opens a path, "-" being standard input (which is not closed later). A directory, a missing file
+ * and a compression that this build cannot read (TS_ECAP) fail here. An empty file is a good,
+ * empty stream. Messages start with "input 'PATH': ".
+ */
+int ts_input_open(struct ts_input **ret_input, const char *path, struct ts_error *err);
+
+/*
+ * Up to `bytes` decompressed bytes; *ret_bytes 0 means the end, and only that. Compressed data that
+ * is damaged, cut short, or followed by something else is TS_EFORMAT with the byte of the file
+ * where that was seen. After a failure every further read fails alike.
+ */
+int ts_input_read(struct ts_input *input, void *buffer, size_t bytes, size_t *ret_bytes,
+		  struct ts_error *err);
+
+/* Accepts NULL. */
+void ts_input_close(struct ts_input *input);
+TS_DEFINE_AUTO(ts_input, ts_input_close);
+
+/* Bytes of the file consumed so far, as stored (compressed): for progress. */
+uint64_t ts_input_position(const struct ts_input *input);
+
+/* Size of the file as stored, or -1 where it has none (a pipe). */
+int64_t ts_input_size(const struct ts_input *input);
+
+/* "plain", "gzip" or "zstd". */
+const char *ts_input_encoding(const struct ts_input *input);
+
+#endif

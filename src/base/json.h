@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A pull scanner for JSON over a buffer that the caller fills. It finds tokens and leaves their
+ * bytes where they are; it builds no tree and allocates nothing but in minify and unescape.
+ * Beyond JSON it takes what real tools write: NaN and infinities, raw control characters in
+ * strings. Knows nothing of trace formats. Numbers are in json_number.c, the rest in json.c.
+ *
+ * Every scan function returns
+ *	0		done, js->next is behind the token;
+ *	TS_JSON_MORE	the buffer ends inside it: nothing has changed but js->error_at; refill and
+ *			start again from the beginning of the value (never when js->last is set);
+ *	TS_EFORMAT	js->error_at is the byte at fault, js->reason a static text why; at the end of
+ *			the last buffer error_at equals end, which tells a cut file from a wrong one.
+ * minify and unescape report TS_ENOMEM through their ts_text.
+ *
+ * An object is read like this (an array likewise, without the key):
+ *
+ *	rc = ts_json_enter(js, '{', &more);
+ *	while (!rc && more) {
+ *		rc = ts_json_scan_key(js, &key);
+ *		... one of scan_string, scan_number, scan_us, scan_literal, skip, enter ...
+ *		rc = rc ? rc : ts_json_next(js, '}', &more);
+ *	}
+ */
+#ifndef TS_BASE_JSON_H
+#define TS_BASE_JSON_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <tracesmith/error.h>
+
+#include "base/json_bytes.h"
+#include "base/memory.h"
+#include "base/text.h"
+
+#define TS_JSON_MAX_DEPTH 1024
+
+/* Not an error: see above. */
+#define TS_JSON_MORE 1
+
+struct ts_json {
+	const char *next;     /* the next byte to look at */
+	const char *end;      /* one past the bytes held */
+	bool last;            /* nothing follows `end`: a number may stop there */
+	const char *error_at; /* after a return that is not 0 */
+	const char *reason;   /* after TS_EFORMAT; static */
+};
+
+/* Bytes inside the quotes, not unescaped, not checked for UTF-8. */
+struct ts_json_string {
+	const char *text;
+	size_t length;
+	bool escaped; /* holds a backslash: ts_json_unescape() is needed */
+};
+
+enum ts_json_number_kind {
+	TS_JSON_INT,       /* fits `integer` exactly */
+	TS_JSON_DOUBLE,    /* has a point or an exponent (or is -0): `real`, nearest double */
+	TS_JSON_BIG,       /* an integer beyond int64: keep the text; `real` is near it */
+	TS_JSON_NONFINITE, /* NaN, Infinity, -Infinity and their short forms: `real` */
+};
+
+struct ts_json_number {
+	enum ts_json_number_kind kind;
+	int64_t integer;  /* of TS_JSON_INT only */
+	double real;      /* of all others */
+	const char *text; /* the token as written */
+	size_t length;
+};
+
+enum ts_json_literal {
+	TS_JSON_NULL,
+	TS_JSON_FALSE,
+	TS_JSON_TRUE,
+};
+
+static inline void ts_json_init(struct ts_json *js, const char *data, size_t bytes, bool last)
+{
+	*js = (struct ts_json){ .next = data, .end = data + bytes, .last = last };
+}
+
+/* ---- results of failed scans; also for callers that check more than the grammar ---- */
+
+/* The bytes do not suffice: TS_JSON_MORE, or TS_EFORMAT in the last buffer. */
+int ts_json_cut(struct ts_json *js);
+
+/* TS_EFORMAT at a byte for a static reason. */
+int ts_json_bad(struct ts_json *js, const char *at, const char *reason);
+
+/* ---- tokens ---- */
+
+/* Steps over a byte order mark; for the first bytes of a file. */
+int ts_json_skip_bom(struct ts_json *js);
+
+static inline void ts_json_skip_space(struct ts_json *js)
+{
+	js->next = ts_json_find_token_(js->next, js->end);
+}
+
+/*
+ * Steps over white space and gives the byte that follows, which tells what value it is:
+ * { [ " t f and digits; '-' a number; 'n' null or nan; 'N' 'I' 'i' a number (nonfinite).
+ * -1: the buffer ends here; return ts_json_cut(js).
+ */
+static inline int ts_json_peek(struct ts_json *js)
+{
+	ts_json_skip_space(js);
+	return js->next < js->end ? (unsigned char)*js->next : -1;
+}
+
+/* White space, then `open` ('{' or '['). *ret_more is false for an empty one, then wholly read. */
+int ts_json_enter(struct ts_json *js, char open, bool *ret_more);
+
+/*
+ * After a value: white space, then ',' (*ret_more true) or `close` (false). A comma before `close`
+ * is not refused here but by what reads the next value.
+ */
+static inline int ts_json_next(struct ts_json *js, char close, bool *ret_more)
+{
+	const char *p = ts_json_find_token_(js->next, js->end);
+
+	if (TS_UNLIKELY(p == js->end))
+		return ts_json_cut(js);
+	if (TS_UNLIKELY(*p != ',' && *p != close))
+		return ts_json_bad(js, p,
+				   close == '}' ? "expected ',' or '}' after a value"
+						: "expected ',' or ']' after a value");
+	*ret_more = *p == ',';
+	js->next = p + 1;
+	return TS_OK;
+}
+
+/* The parts of scan_string that are not hot: escapes and ends. `from` is at a quote mark. */
+int ts_json_scan_escaped_(struct ts_json *js, const char *from, struct ts_json_string *ret_string);
+
+/* White space, then a string. */
+static inline int ts_json_scan_string(struct ts_json *js, struct ts_json_string *ret_string)
+{
+	const char *p = ts_json_find_token_(js->next, js->end), *stop;
+
+	if (TS_UNLIKELY(p == js->end))
+		return ts_json_cut(js);
+	if (TS_UNLIKELY(*p != '"'))
+		return ts_json_bad(js, p, "expected a string");
+	stop = ts_json_find_quote_(p + 1, js->end);
+	if (TS_UNLIKELY(stop == js->end || *stop != '"'))
+		return ts_json_scan_escaped_(js, p, ret_string);
+	*ret_string = (struct ts_json_string){ .text = p + 1, .length = (size_t)(stop - p - 1) };
+	js->next = stop + 1;
+	return TS_OK;
+}
+
+/* White space, a string, white space, ':'. */
+static inline int ts_json_scan_key(struct ts_json *js, struct ts_json_string *ret_key)
+{
+	const char *start = js->next, *p;
+	struct ts_json_string key;
+	int rc = ts_json_scan_string(js, &key);
+
+	if (TS_UNLIKELY(rc))
+		return rc;
+	p = ts_json_find_token_(js->next, js->end);
+	if (TS_LIKELY(p < js->end && *p == ':')) {
+		*ret_key = key;
+		js->next = p + 1;
+		return TS_OK;
+	}
+	js->next = start;
+	return p == js->end ? ts_json_cut(js) : ts_json_bad(js, p, "expected ':' after a key");
+}
+
+/* Is this the key or text given by a string literal? Escaped strings are never equal. */
+#define ts_json_string_is(string, literal)          \
+	((string)->length == sizeof(literal) - 1 && \
+	 memcmp((string)->text, literal, sizeof(literal) - 1) == 0)
+
+/*
+ * Appends a string that scan_string gave, with its escapes resolved: surrogate pairs joined, lone
+ * surrogates as U+FFFD, \u0000 as a byte 0. Other bytes are copied as they are.
+ */
+void ts_json_unescape(const struct ts_json_string *string, struct ts_text *out);
+
+int ts_json_scan_number_slow_(struct ts_json *js, const char *from, struct ts_json_number *ret);
+
+/*
+ * White space, then a number. Not taken: a leading '+' or '.', leading zeros, hexadecimal. Numbers
+ * too large for a double give an infinite `real` of kind TS_JSON_DOUBLE.
+ */
+static inline int ts_json_scan_number(struct ts_json *js, struct ts_json_number *ret_number)
+{
+	const char *p = ts_json_find_token_(js->next, js->end), *digits;
+	uint64_t value = 0;
+	bool negative;
+
+	if (TS_UNLIKELY(p == js->end))
+		return ts_json_cut(js);
+	negative = *p == '-';
+	digits = p + negative;
+	for (const char *q = digits; q < js->end; q++) {
+		unsigned char digit = (unsigned char)(*q - '0');
+
+		if (digit <= 9) {
+			value = value * 10 + digit;
+			continue;
+		}
+		/* A plain integer that cannot overflow and cannot go on; all else is rare. */
+		if (TS_LIKELY((*q == ',' || *q == '}' || *q == ']' || ts_json_is_space_(*q)) &&
+			      (size_t)(q - digits) - 1 < 18 &&
+			      (*digits != '0' || q == digits + 1) && (value != 0 || !negative))) {
+			ret_number->kind = TS_JSON_INT;
+			ret_number->integer = negative ? -(int64_t)value : (int64_t)value;
+			ret_number->text = p;
+			ret_number->length = (size_t)(q - p);
+			js->next = q;
+			return TS_OK;
+		}
+		break;
+	}
+	return ts_json_scan_number_slow_(js, p, ret_number);
+}
+
+/*
+ * White space, then a number taken as a fixed-point decimal: value * 10^places, exactly, what is
+ * beyond that rounded half away from zero. So places 3 turns microseconds into nanoseconds and 9
+ * seconds. A result beyond int64 is TS_EFORMAT, and so are nonfinite numbers.
+ */
+int ts_json_scan_decimal(struct ts_json *js, unsigned int places, int64_t *ret_value);
+
+/* Microseconds as nanoseconds: 1712195495607293.168, 1.2e3, -5. */
+static inline int ts_json_scan_us(struct ts_json *js, int64_t *ret_ns)
+{
+	return ts_json_scan_decimal(js, 3, ret_ns);
+}
+
+/* The same for a text that is the number and nothing else (say, of a string); 0 or TS_EFORMAT. */
+int ts_json_decimal_ns(const char *text, const char *end, int64_t *ret_ns);
+
+/* White space, then true, false or null. */
+int ts_json_scan_literal(struct ts_json *js, enum ts_json_literal *ret_literal);
+
+/* ---- whole values ---- */
+
+/*
+ * White space, then one value of any kind, its grammar checked throughout; at most
+ * TS_JSON_MAX_DEPTH arrays and objects in one another. No recursion.
+ */
+int ts_json_skip(struct ts_json *js);
+
+/*
+ * As ts_json_skip(), appending the value without white space between tokens. Strings and numbers
+ * keep their bytes; the nonfinite become the strings "NaN", "Infinity" and "-Infinity". On any
+ * failure `out` is as long as before. An allocation failure shows in out->failed only.
+ */
+int ts_json_minify(struct ts_json *js, struct ts_text *out);
+
+#endif

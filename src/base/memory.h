@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Growing arrays, scope-exit cleanup and the few macros that every file wants.
+ * Knows nothing above libc.
+ */
+#ifndef TS_BASE_MEMORY_H
+#define TS_BASE_MEMORY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <tracesmith/error.h>
+
+#define TS_LIKELY(condition) __builtin_expect(!!(condition), 1)
+#define TS_UNLIKELY(condition) __builtin_expect(!!(condition), 0)
+
+#define TS_ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
+
+/* Plain, so that they nest and stand in constants: arguments are evaluated twice. */
+#define TS_MIN(a, b) ((a) < (b) ? (a) : (b))
+#define TS_MAX(a, b) ((a) > (b) ? (a) : (b))
+
+#define TS_CONTAINER_OF(pointer, type, member) ((type *)((char *)(pointer)-offsetof(type, member)))
+
+/*
+ * Makes room for at least `need` items of `item_bytes` in *array, growing geometrically, so that
+ * appending one by one is linear in all. On failure (no memory, or a size beyond size_t) nothing
+ * changes and TS_ENOMEM is returned. `array` is the address of a typed pointer:
+ *
+ *	if (ts_grow_array((void **)&rows, &capacity, count + 1, sizeof(*rows)))
+ *
+ * New items are not initialised. Freed with free().
+ */
+int ts_grow_array(void **array, size_t *capacity, size_t need, size_t item_bytes);
+
+/* malloc(count * item_bytes) that gives NULL instead of wrapping round. Caller frees. */
+static inline void *ts_alloc_array(size_t count, size_t item_bytes)
+{
+	size_t bytes;
+
+	if (__builtin_mul_overflow(count, item_bytes, &bytes))
+		return NULL;
+	return malloc(bytes ? bytes : 1);
+}
+
+/*
+ * Scope exit. For a heap object `struct ts_reader *` freed by ts_reader_close(), which must accept
+ * NULL, write once, beside the prototype of ts_reader_close():
+ *
+ *	TS_DEFINE_AUTO(ts_reader, ts_reader_close)
+ *
+ * and then in functions:
+ *
+ *	TS_AUTO(ts_reader) reader = NULL;
+ *	...
+ *	*ret_reader = TS_STEAL(reader);
+ *
+ * For caller's storage with ts_text_init() and ts_text_release():
+ *
+ *	TS_SCOPED(ts_text) text;
+ *	ts_text_init(&text);
+ */
+#define TS_DEFINE_AUTO(name, function)                         \
+	static inline void name##_auto_(struct name **pointer) \
+	{                                                      \
+		if (*pointer)                                  \
+			function(*pointer);                    \
+	}                                                      \
+	struct name
+
+#define TS_AUTO(name) __attribute__((cleanup(name##_auto_))) struct name *
+#define TS_SCOPED(name) __attribute__((cleanup(name##_release))) struct name
+
+/* Memory from malloc() and its kin: TS_AUTO_FREE char *copy = NULL; */
+#define TS_AUTO_FREE __attribute__((cleanup(ts_auto_free_)))
+/* A file descriptor, closed unless negative: TS_AUTO_FD int fd = -1; */
+#define TS_AUTO_FD __attribute__((cleanup(ts_auto_fd_)))
+
+/* Hands a pointer out of its scope: gives its value and sets it to NULL. */
+#define TS_STEAL(pointer)                                   \
+	__extension__({                                     \
+		__typeof__(pointer) ts_stolen_ = (pointer); \
+		(pointer) = NULL;                           \
+		ts_stolen_;                                 \
+	})
+
+static inline void ts_auto_free_(void *address)
+{
+	void *pointer;
+
+	/* The variable may be a pointer to anything: memcpy() is no lie about its type. */
+	memcpy(&pointer, address, sizeof(pointer));
+	free(pointer);
+}
+
+void ts_auto_fd_(int *fd);
+
+#endif

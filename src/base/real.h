@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Doubles to and from decimal text, the same in every locale. Knows nothing of JSON: what stands
+ * for NaN and the infinities is the caller's choice.
+ */
+#ifndef TS_BASE_REAL_H
+#define TS_BASE_REAL_H
+
+#include <stddef.h>
+
+#define TS_REAL_BYTES 40
+
+/*
+ * Writes a finite double as the shortest of 15 to 17 digits that reads back as the same double,
+ * always with a '.' or an 'e'. Returns the length; no NUL is written.
+ */
+size_t ts_real_format(char buffer[TS_REAL_BYTES], double value);
+
+/*
+ * The double nearest to a NUL-terminated decimal number ("-1.5e3"); infinite when too large.
+ * What is not a number gives something, without harm: check the text before.
+ */
+double ts_real_parse(const char *text);
+
+#endif

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Text: a growing byte buffer with the appends that exporters need, UTF-8 checks, glob matching,
+ * numbers for people and numbers from people. Only ts_text_printf() minds the locale.
+ * Knows nothing of traces. Implemented in text.c, utf8.c, glob.c, format.c and parse.c.
+ */
+#ifndef TS_BASE_TEXT_H
+#define TS_BASE_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <tracesmith/error.h>
+
+#include "base/memory.h"
+
+/* ---- the buffer ---- */
+
+/*
+ * `data` is NULL before the first append and is not NUL-terminated (see ts_text_cstr()). When an
+ * allocation fails, `failed` is set and stays set until clear or release; appends then do nothing,
+ * so that a caller checks once, at the end.
+ */
+struct ts_text {
+	char *data;
+	size_t length;
+	size_t capacity;
+	bool failed;
+};
+
+/* A zeroed struct is as good. */
+void ts_text_init(struct ts_text *text);
+void ts_text_release(struct ts_text *text);
+
+/* Empties the buffer and its failed flag, keeps the memory. */
+static inline void ts_text_clear(struct ts_text *text)
+{
+	text->length = 0;
+	text->failed = false;
+}
+
+/* Room for `bytes` more: true, or false with `failed` set. */
+bool ts_text_grow_(struct ts_text *text, size_t bytes);
+
+static inline bool ts_text_reserve(struct ts_text *text, size_t bytes)
+{
+	if (TS_LIKELY(text->capacity - text->length >= bytes && !text->failed))
+		return true;
+	return ts_text_grow_(text, bytes);
+}
+
+static inline void ts_text_append(struct ts_text *text, const void *data, size_t bytes)
+{
+	if (bytes && ts_text_reserve(text, bytes)) {
+		memcpy(text->data + text->length, data, bytes);
+		text->length += bytes;
+	}
+}
+
+static inline void ts_text_append_char(struct ts_text *text, char c)
+{
+	if (ts_text_reserve(text, 1))
+		text->data[text->length++] = c;
+}
+
+/* A NUL-terminated string. */
+static inline void ts_text_append_str(struct ts_text *text, const char *string)
+{
+	ts_text_append(text, string, strlen(string));
+}
+
+void ts_text_printf(struct ts_text *text, const char *format, ...) TS_PRINTF_LIKE(2, 3);
+
+/*
+ * The string in double quotes, escaped for JSON: bytes that are not valid UTF-8 become U+FFFD,
+ * control characters their short escape or \u00XX, '/' and all else stay as they are.
+ */
+void ts_text_append_json(struct ts_text *text, const char *string, size_t length);
+
+/* As above without the quotes. */
+void ts_text_append_json_bare(struct ts_text *text, const char *string, size_t length);
+
+void ts_text_append_int(struct ts_text *text, int64_t value);
+void ts_text_append_uint(struct ts_text *text, uint64_t value);
+
+/*
+ * A JSON number that reads back as the same double and never looks like an integer: 5.0, 1e+22.
+ * The infinities are written 1e999 and -1e999 (which read back as such), NaN is "NaN" with quotes.
+ */
+void ts_text_append_double(struct ts_text *text, double value);
+
+/* Nanoseconds as microseconds with three decimals, "-123.456"; exact for every int64. */
+void ts_text_append_us(struct ts_text *text, int64_t ns);
+
+/*
+ * The content with a NUL behind it, which does not count in `length`; valid until the next append.
+ * "" when empty or failed. Content with NULs inside is the caller's affair.
+ */
+const char *ts_text_cstr(struct ts_text *text);
+
+/* TS_ENOMEM after a failed allocation, otherwise 0. */
+static inline int ts_text_status(const struct ts_text *text)
+{
+	return text->failed ? TS_ENOMEM : TS_OK;
+}
+
+/* ---- UTF-8 ---- */
+
+/* Whole and shortest-form UTF-8 without surrogates; ASCII is fast. NULs are valid. */
+bool ts_utf8_valid(const char *string, size_t length);
+
+/* Length of the longest valid prefix. */
+size_t ts_utf8_valid_prefix(const char *string, size_t length);
+
+/* Appends the string with each maximal ill-formed part replaced by one U+FFFD. */
+void ts_utf8_sanitize(struct ts_text *text, const char *string, size_t length);
+
+/* Writes a code point as 1 to 4 bytes, gives their number; not a scalar value: U+FFFD. */
+size_t ts_utf8_encode(char buffer[4], uint32_t code_point);
+
+/* ---- glob ---- */
+
+/*
+ * Matches the whole of text against a NUL-terminated pattern: * any bytes, ? one character (a whole
+ * UTF-8 sequence where there is one), [a-z] and [!a-z] (also ^) one byte of a set, \ takes the next
+ * character as it is. A '[' that is never closed stands for itself. Case matters. Time is at most
+ * pattern length times text length.
+ */
+bool ts_glob_match(const char *pattern, const char *text, size_t length);
+
+/* ---- numbers for people ---- */
+
+/*
+ * All four write a NUL-terminated text, cut to `size`, and return buffer, so that they can stand in
+ * an argument list. TS_FORMAT_BYTES is enough for each.
+ */
+#define TS_FORMAT_BYTES 32
+
+/* "0 ns", "999 ns", "1.234 us", "12.35 ms", "4.560 s", "2 m 03 s", "1 h 02 m", "3 d 04 h". */
+const char *ts_format_duration_ns(char *buffer, size_t size, int64_t ns);
+
+/* "0 B", "999 B", "1.00 KiB", "12.3 MiB", "456 GiB". */
+const char *ts_format_bytes(char *buffer, size_t size, uint64_t bytes);
+
+/* "1,234,567", "-12". */
+const char *ts_format_count(char *buffer, size_t size, int64_t count);
+
+/* ---- numbers from people ---- */
+
+/*
+ * All of the text must be the number; *ret is untouched on failure. TS_EFORMAT: not a number,
+ * or beyond the type.
+ */
+
+/* Decimal digits with an optional sign. */
+int ts_parse_int64(const char *text, size_t length, int64_t *ret_value);
+
+/*
+ * "1.5ms", "10us", "3 s", "250" (ns), "2m", "1h", "-3us": a decimal number, an optional space, an
+ * optional unit (ns us ms s m h d). Exact decimal arithmetic; what is finer than 1 ns is rounded
+ * half away from zero. At most 18 decimals.
+ */
+int ts_parse_duration_ns(const char *text, size_t length, int64_t *ret_ns);
+
+#endif

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The content hash: our code against <xxhash.h>'s where the build has that, and both against values
+ * that are fixed for ever, since files hold them.
+ */
+#include "base/hash.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "unit/runner.h"
+
+static void fill(unsigned char *bytes, size_t count)
+{
+	uint64_t random = 88172645463325252u;
+
+	for (size_t i = 0; i < count; i++) {
+		random ^= random << 13;
+		random ^= random >> 7;
+		random ^= random << 17;
+		bytes[i] = (unsigned char)(random >> 24);
+	}
+}
+
+TS_TEST(both_codes_agree)
+{
+	static const size_t large[] = { 4095, 4096, 4097, 65536, 100003, 1 << 20, (1 << 20) + 63 };
+	size_t bytes = (1 << 20) + 64;
+	TS_AUTO_FREE unsigned char *data = malloc(bytes);
+
+	fill(data, bytes);
+	for (size_t n = 0; n <= 2100; n++) {
+		TS_AUTO_FREE unsigned char *exact = malloc(n + !n);
+
+		memcpy(exact, data + n, n);
+		TS_CHECK_INT(ts_hash64(exact, n), ts_hash64_portable(exact, n));
+		/* Alignment does not matter. */
+		TS_CHECK_INT(ts_hash64_portable(exact, n), ts_hash64_portable(data + n, n));
+	}
+	for (size_t i = 0; i < TS_ARRAY_SIZE(large); i++)
+		TS_CHECK_INT(ts_hash64(data + 1, large[i]), ts_hash64_portable(data + 1, large[i]));
+}
+
+TS_TEST(values_are_fixed)
+{
+	static const struct {
+		size_t bytes;
+		uint64_t hash;
+	} cases[] = {
+		{ 0, 0x2d06800538d394c2u },    { 1, 0xc44bdff4074eecdbu },
+		{ 2, 0x433ce72a5f67ae52u },    { 3, 0x6811538b444fc6dcu },
+		{ 4, 0xed503340c589a28bu },    { 7, 0xcf5c76090b0bca8fu },
+		{ 8, 0xe5b43ab074c9c13bu },    { 9, 0x98b5d7141ed79e34u },
+		{ 16, 0xac4b400b09fefc71u },   { 17, 0xe43948ad7d39cc4eu },
+		{ 32, 0x285e921dd0912d24u },   { 33, 0x71dc38a3bf0b5551u },
+		{ 64, 0x61aebb26f12563f6u },   { 65, 0x4f6fd22179b6afa5u },
+		{ 96, 0x02ef3fb93f51af89u },   { 97, 0x5f560370492f16cdu },
+		{ 128, 0xabe5353db9741d3cu },  { 129, 0x62e851eb617ab82cu },
+		{ 160, 0x1442d8cb54abc106u },  { 239, 0xf6e3b35c498b9a5eu },
+		{ 240, 0x3b7fbc325f2fe844u },  { 241, 0xa9d16963bf94ed57u },
+		{ 256, 0x2da5ad14ab420002u },  { 1023, 0x6a940f0d1f87e826u },
+		{ 1024, 0x9de7f57ae046252au }, { 1025, 0xbf9b78b0edb148d3u },
+		{ 1088, 0x15efeba30eb0d4c3u }, { 2000, 0xadb1d2a498f8f694u },
+	};
+	unsigned char data[2000];
+
+	for (size_t i = 0; i < sizeof(data); i++)
+		data[i] = (unsigned char)(i * 131 + (i >> 3));
+	for (size_t i = 0; i < TS_ARRAY_SIZE(cases); i++) {
+		TS_CHECK_INT(ts_hash64(data, cases[i].bytes), cases[i].hash);
+		TS_CHECK_INT(ts_hash64_portable(data, cases[i].bytes), cases[i].hash);
+	}
+}
+
+TS_TEST(mix_is_spread_over_low_bits)
+{
+	unsigned int buckets[256] = { 0 };
+
+	TS_CHECK_INT(ts_hash_mix64(0), 0);
+	for (uint64_t i = 0; i < 256 * 64; i++)
+		buckets[ts_hash_mix64(i << 32) & 255]++;
+	for (int i = 0; i < 256; i++)
+		TS_CHECK(buckets[i] > 20 && buckets[i] < 130);
+}
