@@ -77,6 +77,7 @@ static int order_rows(struct sbt_chunk_encoder *encoder, const struct sbt_chunk_
 		encoder->order[rows++] = i;
 	}
 	*ret_rows = rows;
+	encoder->in_order = sorted && rows == table->rows;
 	return sorted ? TS_OK : sort_rows(encoder->order, rows, start);
 }
 
@@ -147,10 +148,13 @@ static int encode_schema_column(struct sbt_chunk_encoder *encoder,
 	const int64_t *values = input->table->columns[position];
 	struct sbt_column *column;
 
-	for (uint32_t i = 0; i < header->rows; i++)
-		encoder->values[i] = values[encoder->order[i]];
+	if (!encoder->in_order) {
+		for (uint32_t i = 0; i < header->rows; i++)
+			encoder->values[i] = values[encoder->order[i]];
+		values = encoder->values;
+	}
 	if (info->type != TS_COLUMN_BYTES && position != input->table->info->start &&
-	    all_none(encoder->values, header->rows, info->none))
+	    all_none(values, header->rows, info->none))
 		return TS_OK;
 	column = new_column(encoder, header);
 	if (!column)
@@ -158,10 +162,10 @@ static int encode_schema_column(struct sbt_chunk_encoder *encoder,
 	column->column = info->id;
 	column->type = (uint8_t)(SBT_TYPE_OF_COLUMN + info->type);
 	if (info->type == TS_COLUMN_BYTES)
-		return sbt_encode_bytes(&encoder->columns, encoder->values, header->rows,
-					input->bytes, input->byte_count, &encoder->payload, column);
-	return sbt_encode_column(&encoder->columns, encoder->values, header->rows,
-				 hint_of_column(info), &encoder->payload, column);
+		return sbt_encode_bytes(&encoder->columns, values, header->rows, input->bytes,
+					input->byte_count, &encoder->payload, column);
+	return sbt_encode_column(&encoder->columns, values, header->rows, hint_of_column(info),
+				 &encoder->payload, column);
 }
 
 /* ---- arguments ---- */

@@ -25,6 +25,7 @@ struct sbt_chunk_encoder {
 	size_t directory_capacity;
 	uint32_t *order;	/* row numbers as they will stand in the chunk */
 	size_t order_capacity;
+	bool in_order;		/* they stand as they came */
 	int64_t *values;	/* one column in that order; or all argument columns */
 	size_t value_capacity;
 };
