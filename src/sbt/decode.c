@@ -144,7 +144,7 @@ static int take_planes(struct sbt_decoder *decoder, struct cursor *cursor, uint3
 		       unsigned int widest, uint64_t *words)
 {
 	unsigned int width;
-	struct block block;
+	struct block block = { 0 };
 	int result;
 
 	if (take_u8(cursor, 1, widest, "bad width of a column", &width))
@@ -199,7 +199,7 @@ static inline uint64_t load_bits(const uint8_t *bits, uint64_t position, unsigne
 static int take_classes(struct sbt_decoder *decoder, struct cursor *cursor, uint32_t count,
 			const uint8_t **ret_classes)
 {
-	struct block block;
+	struct block block = { 0 };
 	int result;
 
 	if (scratch_bytes(decoder, count))
@@ -249,7 +249,7 @@ static int take_log(struct sbt_decoder *decoder, struct cursor *cursor, uint32_t
 static int take_dictionary(struct sbt_decoder *decoder, struct cursor *cursor, uint32_t count,
 			   uint64_t *words)
 {
-	struct block block;
+	struct block block = { 0 };
 	uint32_t entries;
 	uint64_t largest = 0;
 	int result;
@@ -376,7 +376,7 @@ static int take_bytes(struct sbt_decoder *decoder, struct cursor *cursor, uint32
 		      bool terminate, uint64_t *offsets, char **ret_data)
 {
 	TS_AUTO_FREE char *data = NULL;
-	struct block block;
+	struct block block = { 0 };
 	uint32_t raw_bytes;
 	int result = take_planes(decoder, cursor, count, 4, offsets);
 
