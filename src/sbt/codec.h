@@ -24,6 +24,7 @@ struct sbt_encoder {
 	size_t word_capacity, byte_capacity;
 	uint64_t *slots;	/* hash table of a dictionary */
 	uint32_t *slot_index;
+	struct ts_text trial;
 };
 
 void sbt_encoder_release(struct sbt_encoder *encoder);

@@ -18,6 +18,9 @@
 #define SAMPLE_MAX (SAMPLE_RUNS * SAMPLE_RUN)
 #define DICTIONARY_MAX 32768u
 #define DICTIONARY_SLOTS (DICTIONARY_MAX * 4)
+/* Ways to store a column are tried on this many rows if their estimates are this near the best. */
+#define TRIAL_ROWS 8192u
+#define TRIAL_FACTOR 1.25
 
 void sbt_encoder_release(struct sbt_encoder *encoder)
 {
@@ -26,6 +29,7 @@ void sbt_encoder_release(struct sbt_encoder *encoder)
 	free(encoder->bytes);
 	free(encoder->slots);
 	free(encoder->slot_index);
+	ts_text_release(&encoder->trial);
 	memset(encoder, 0, sizeof(*encoder));
 }
 
@@ -293,62 +297,104 @@ static double log_cost(const uint64_t *words, uint32_t count, unsigned int manti
 	return entropy(counts, count) + (double)low_bits / count;
 }
 
+/* A way to store a column. */
 struct choice {
 	unsigned int layout, transform, mantissa, width;
 	double bits;	/* estimate, a value */
 };
 
-static void consider(struct choice *best, const struct choice *other)
-{
-	if (other->bits < best->bits)
-		*best = *other;
-}
+/* The best few: one of each layout and transform. */
+struct choices {
+	struct choice list[6];
+	unsigned int count;
+};
 
-static void consider_transform(struct choice *best, const struct sample *sample,
+static void consider_transform(struct choices *choices, const struct sample *sample,
 			       const int64_t *values, unsigned int transform, int64_t base,
-			       unsigned int width, enum sbt_hint hint)
+			       uint64_t largest, enum sbt_hint hint)
 {
 	uint64_t words[SAMPLE_MAX];
-	struct choice choice = { .transform = transform, .width = width };
+	struct choice planes = { .layout = SBT_LAYOUT_PLANES,
+				 .transform = transform,
+				 .width = byte_width(largest) };
+	struct choice log = { .layout = SBT_LAYOUT_LOG, .transform = transform, .bits = HUGE_VAL };
 
 	for (uint32_t i = 0; i < sample->count; i++)
 		words[i] = transformed(values, sample->at[i], transform, base);
-	choice.layout = SBT_LAYOUT_PLANES;
-	choice.bits = planes_cost(words, sample->count, width);
-	consider(best, &choice);
-	if (hint != SBT_HINT_TIME || width < 2)
+	planes.bits = planes_cost(words, sample->count, planes.width);
+	choices->list[choices->count++] = planes;
+	if (hint != SBT_HINT_TIME || planes.width < 2)
 		return;
-	choice.layout = SBT_LAYOUT_LOG;
-	for (choice.mantissa = 1; choice.mantissa <= SBT_LOG_MAX_MANTISSA; choice.mantissa++) {
-		choice.bits = log_cost(words, sample->count, choice.mantissa);
-		consider(best, &choice);
+	for (unsigned int mantissa = 1; mantissa <= SBT_LOG_MAX_MANTISSA; mantissa++) {
+		double bits;
+
+		if (largest > sbt_log_max_word(mantissa))
+			break;
+		bits = log_cost(words, sample->count, mantissa);
+		if (bits < log.bits) {
+			log.bits = bits;
+			log.mantissa = mantissa;
+		}
 	}
+	choices->list[choices->count++] = log;
 }
 
-static struct choice choose(const struct sample *sample, const int64_t *values,
-			    const struct column_facts *facts, enum sbt_hint hint)
+/* Few distinct values in the sample, counted by a sketch that is exact enough for that. */
+static uint32_t sample_distinct(const struct sample *sample, const int64_t *values)
+{
+	uint64_t seen[1024] = { 0 };
+	uint32_t distinct = 0;
+
+	for (uint32_t i = 0; i < sample->count; i++) {
+		uint64_t hash = ts_hash_mix64((uint64_t)values[sample->at[i]]) & 65535;
+
+		distinct += !(seen[hash / 64] >> (hash % 64) & 1);
+		seen[hash / 64] |= UINT64_C(1) << (hash % 64);
+	}
+	return distinct;
+}
+
+static void consider_dictionary(struct choices *choices, const struct sample *sample,
+				const int64_t *values, uint32_t count, unsigned int width,
+				enum sbt_hint hint)
+{
+	uint32_t distinct;
+
+	if (hint == SBT_HINT_TIME || width < 2 || count < 8)
+		return;
+	distinct = sample_distinct(sample, values);
+	if (distinct * 3 >= sample->count || (width == 2 && distinct > 200))
+		return;
+	/* At most what the indices take without any order; a trial tells the truth. */
+	choices->list[choices->count++] = (struct choice){ .layout = SBT_LAYOUT_DICT,
+							   .bits = log2(distinct + 1.0) };
+}
+
+static void list_choices(struct choices *choices, const struct sample *sample,
+			 const int64_t *values, uint32_t count, const struct column_facts *facts,
+			 enum sbt_hint hint)
 {
 	uint64_t range = (uint64_t)facts->largest - (uint64_t)facts->smallest;
-	struct choice best = { .bits = HUGE_VAL };
 
-	consider_transform(&best, sample, values, SBT_TRANSFORM_OFFSET, facts->smallest,
-			   byte_width(range), hint);
+	choices->count = 0;
+	consider_transform(choices, sample, values, SBT_TRANSFORM_OFFSET, facts->smallest, range,
+			   hint);
+	consider_dictionary(choices, sample, values, count, byte_width(range), hint);
 	if (hint == SBT_HINT_DOUBLE || range < 2)
-		return best;
+		return;
 	if (facts->rising)
-		consider_transform(&best, sample, values, SBT_TRANSFORM_DELTA, 0,
-				   byte_width(facts->largest_delta), hint);
+		consider_transform(choices, sample, values, SBT_TRANSFORM_DELTA, 0,
+				   facts->largest_delta, hint);
 	else
-		consider_transform(&best, sample, values, SBT_TRANSFORM_ZIGZAG, 0,
-				   byte_width(facts->largest_zigzag), hint);
-	return best;
+		consider_transform(choices, sample, values, SBT_TRANSFORM_ZIGZAG, 0,
+				   facts->largest_zigzag, hint);
 }
 
 /* ---- dictionary ---- */
 
 /*
  * Collects the distinct values: their indices per row into encoder->words. Gives their number, or 0
- * where a dictionary does not pay.
+ * if there are more than `most`.
  */
 static uint32_t collect(struct sbt_encoder *encoder, const int64_t *values, uint32_t count,
 			int64_t *distinct, uint32_t most)
@@ -380,53 +426,74 @@ static uint32_t collect(struct sbt_encoder *encoder, const int64_t *values, uint
 	return found;
 }
 
-static bool few_distinct(const struct sample *sample, const int64_t *values)
+/* TS_ENOTFOUND: there are too many distinct values. */
+static int put_dictionary(struct sbt_encoder *encoder, const int64_t *values, uint32_t count,
+			  struct ts_text *out)
 {
-	uint64_t seen[1024] = { 0 };
-	uint32_t distinct = 0;
+	uint32_t most = TS_MIN(TS_MAX(count / 2, 1u), DICTIONARY_MAX), entries;
+	TS_AUTO_FREE int64_t *distinct = ts_alloc_array(most, sizeof(*distinct));
 
-	/* Counts set bits of a sketch: exact enough to tell few from many. */
-	for (uint32_t i = 0; i < sample->count; i++) {
-		uint64_t hash = ts_hash_mix64((uint64_t)values[sample->at[i]]) & 65535;
-
-		distinct += !(seen[hash / 64] >> (hash % 64) & 1);
-		seen[hash / 64] |= UINT64_C(1) << (hash % 64);
-	}
-	return distinct * 3 < sample->count;
-}
-
-/* True, with the payload appended, if a dictionary is the better choice. */
-static bool put_dictionary(struct sbt_encoder *encoder, const int64_t *values, uint32_t count,
-			   const struct sample *sample, const struct choice *otherwise,
-			   struct ts_text *out)
-{
-	uint32_t most = TS_MIN(count / 3, DICTIONARY_MAX), entries;
-	TS_AUTO_FREE int64_t *distinct = NULL;
-	uint64_t words[SAMPLE_MAX];
-	double bits;
-	unsigned int width;
-
-	if (otherwise->width < 3 || most < 2 || !few_distinct(sample, values))
-		return false;
-	distinct = ts_alloc_array(most, sizeof(*distinct));
 	if (!distinct)
-		return false;
+		return TS_ENOMEM;
 	entries = collect(encoder, values, count, distinct, most);
 	if (!entries)
-		return false;
-	for (uint32_t i = 0; i < sample->count; i++)
-		words[i] = encoder->words[sample->at[i]];
-	width = byte_width(entries - 1);
-	/* Half of what the values take as they are is a fair guess at their compressed size. */
-	bits = planes_cost(words, sample->count, width) + 32.0 * entries / count;
-	if (bits >= otherwise->bits)
-		return false;
+		return TS_ENOTFOUND;
 	ts_text_append(out, &entries, sizeof(entries));
 	if (put_block(encoder, (const uint8_t *)distinct, entries * sizeof(*distinct),
 		      encoder->level, out))
-		return true;
-	put_planes(encoder, encoder->words, count, width, out);
-	return true;
+		return TS_ENOMEM;
+	return put_planes(encoder, encoder->words, count, byte_width(entries - 1), out);
+}
+
+/* ---- trying ---- */
+
+static int put_choice(struct sbt_encoder *encoder, const int64_t *values, uint32_t count,
+		      const struct choice *choice, int64_t base, struct ts_text *out)
+{
+	if (choice->layout == SBT_LAYOUT_DICT)
+		return put_dictionary(encoder, values, count, out);
+	transform_all(values, count, choice->transform, base, encoder->words);
+	if (choice->layout == SBT_LAYOUT_LOG)
+		return put_log(encoder, encoder->words, count, choice->mantissa, out);
+	return put_planes(encoder, encoder->words, count, choice->width, out);
+}
+
+static int64_t base_of(const struct choice *choice, const struct column_facts *facts,
+		       const int64_t *values)
+{
+	if (choice->layout == SBT_LAYOUT_DICT)
+		return 0;
+	return choice->transform == SBT_TRANSFORM_OFFSET ? facts->smallest : values[0];
+}
+
+/* Entropy does not see repeats: those that come near the best are tried on a part of the column. */
+static struct choice choose(struct sbt_encoder *encoder, const struct choices *choices,
+			    const int64_t *values, uint32_t count,
+			    const struct column_facts *facts)
+{
+	uint32_t trial_count = TS_MIN(count, TRIAL_ROWS);
+	const int64_t *trial = values + (count - trial_count) / 2;
+	double least = HUGE_VAL;
+	size_t smallest = SIZE_MAX;
+	struct choice best = choices->list[0];
+
+	for (unsigned int i = 0; i < choices->count; i++)
+		least = TS_MIN(least, choices->list[i].bits);
+	for (unsigned int i = 0; i < choices->count; i++) {
+		const struct choice *choice = &choices->list[i];
+
+		if (choice->bits > least * TRIAL_FACTOR + 0.5)
+			continue;
+		ts_text_clear(&encoder->trial);
+		if (put_choice(encoder, trial, trial_count, choice, base_of(choice, facts, trial),
+			       &encoder->trial))
+			continue;
+		if (encoder->trial.length < smallest) {
+			smallest = encoder->trial.length;
+			best = *choice;
+		}
+	}
+	return best;
 }
 
 /* ---- columns ---- */
@@ -446,9 +513,10 @@ int sbt_encode_column(struct sbt_encoder *encoder, const int64_t *values, uint32
 {
 	struct column_facts facts = column_facts(values, count);
 	size_t start = out->length;
+	struct choices choices;
 	struct sample sample;
 	struct choice choice;
-	int64_t base;
+	int result;
 
 	if (facts.constant) {
 		close_column(column, count, SBT_LAYOUT_CONST, 0, values[0], out, start);
@@ -457,19 +525,19 @@ int sbt_encode_column(struct sbt_encoder *encoder, const int64_t *values, uint32
 	if (encoder_prepare(encoder, count))
 		return TS_ENOMEM;
 	take_sample(&sample, count);
-	choice = choose(&sample, values, &facts, hint);
-	if (hint != SBT_HINT_TIME && put_dictionary(encoder, values, count, &sample, &choice, out)) {
-		close_column(column, count, SBT_LAYOUT_DICT, 0, 0, out, start);
-		return ts_text_status(out);
+	list_choices(&choices, &sample, values, count, &facts, hint);
+	choice = choose(encoder, &choices, values, count, &facts);
+	result = put_choice(encoder, values, count, &choice, base_of(&choice, &facts, values), out);
+	if (result == TS_ENOTFOUND) {
+		/* The trial saw fewer distinct values than there are: the first choice always works. */
+		out->length = start;
+		choice = choices.list[0];
+		result = put_choice(encoder, values, count, &choice,
+				    base_of(&choice, &facts, values), out);
 	}
-	base = choice.transform == SBT_TRANSFORM_OFFSET ? facts.smallest : values[0];
-	transform_all(values, count, choice.transform, base, encoder->words);
-	if (choice.layout == SBT_LAYOUT_LOG)
-		put_log(encoder, encoder->words, count, choice.mantissa, out);
-	else
-		put_planes(encoder, encoder->words, count, choice.width, out);
-	close_column(column, count, choice.layout, choice.transform, base, out, start);
-	return ts_text_status(out);
+	close_column(column, count, choice.layout, choice.transform,
+		     base_of(&choice, &facts, values), out, start);
+	return result;
 }
 
 int sbt_encode_bytes(struct sbt_encoder *encoder, const int64_t *lengths, uint32_t count,

@@ -117,11 +117,16 @@ enum sbt_block_method {
 #define SBT_MAX_STRING_BYTES (64u << 20)
 #define SBT_MAX_STACK_DEPTH 65536u
 
-/* LOG: classes are at most this for m mantissa bits. */
-#define SBT_LOG_MAX_MANTISSA 2
+/* LOG with m mantissa bits: the largest class, and the largest word that has a class (in a byte). */
+#define SBT_LOG_MAX_MANTISSA 3
 static inline unsigned int sbt_log_max_class(unsigned int mantissa)
 {
-	return mantissa == 0 ? 64 : mantissa == 1 ? 127 : 251;
+	return mantissa == 0 ? 64 : mantissa == 1 ? 127 : mantissa == 2 ? 251 : 255;
+}
+
+static inline uint64_t sbt_log_max_word(unsigned int mantissa)
+{
+	return mantissa <= 2 ? UINT64_MAX : (UINT64_C(1) << 34) - 1;
 }
 
 #endif

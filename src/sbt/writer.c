@@ -278,7 +278,11 @@ int ts_writer_set_clock(struct ts_writer *writer, uint32_t clock)
 {
 	if (clock == writer->clock)
 		return writer->error.code;
-	ts_writer_flush(writer);
+	for (int i = 0; i < TS_TABLE_COUNT; i++)
+		if (writer->tables[i].rows.rows && has_time(ts_table_info((uint32_t)i))) {
+			ts_writer_flush(writer);
+			break;
+		}
 	writer->clock = clock;
 	return writer->error.code;
 }

@@ -118,7 +118,7 @@ TS_TEST(decodes_log_of_every_mantissa)
 	for (unsigned int mantissa = 0; mantissa <= SBT_LOG_MAX_MANTISSA; mantissa++) {
 		struct sbt_decoder decoder = { 0 };
 		/* u = 5 and 1000, by hand: classes, then the low bits of each. */
-		unsigned int low5 = 2 - mantissa, low1000 = 9 - mantissa;
+		unsigned int low5 = mantissa < 2 ? 2 - mantissa : 0, low1000 = 9 - mantissa;
 		uint32_t bits = (uint32_t)(5 & ((1u << low5) - 1)) |
 				(uint32_t)(1000 & ((1u << low1000) - 1)) << low5;
 		uint32_t bytes = (low5 + low1000 + 7) / 8;
