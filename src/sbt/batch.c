@@ -427,8 +427,9 @@ static int gather_args(struct job *job)
 	job->batch->arg_values = NULL;
 	if (shape < 0 || !(job->mask >> shape & 1))
 		return TS_OK;
+	/* One at least: callers may point at the values of a row that has none. */
 	if (ts_grow_array((void **)&store->arg_values, &store->arg_value_capacity,
-			  job->chunk->header.values, sizeof(*store->arg_values)) ||
+			  TS_MAX(job->chunk->header.values, 1u), sizeof(*store->arg_values)) ||
 	    ts_grow_array((void **)&store->arg_offsets, &store->arg_offset_capacity,
 			  job->chunk->header.rows, sizeof(*store->arg_offsets)))
 		return no_memory(job);

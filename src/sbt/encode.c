@@ -303,9 +303,9 @@ struct choice {
 	double bits;	/* estimate, a value */
 };
 
-/* The best few: one of each layout and transform. */
+/* Two transforms, each as planes or with up to three mantissas; and a dictionary. */
 struct choices {
-	struct choice list[6];
+	struct choice list[2 * (1 + SBT_LOG_MAX_MANTISSA) + 1];
 	unsigned int count;
 };
 
@@ -317,7 +317,6 @@ static void consider_transform(struct choices *choices, const struct sample *sam
 	struct choice planes = { .layout = SBT_LAYOUT_PLANES,
 				 .transform = transform,
 				 .width = byte_width(largest) };
-	struct choice log = { .layout = SBT_LAYOUT_LOG, .transform = transform, .bits = HUGE_VAL };
 
 	for (uint32_t i = 0; i < sample->count; i++)
 		words[i] = transformed(values, sample->at[i], transform, base);
@@ -325,18 +324,13 @@ static void consider_transform(struct choices *choices, const struct sample *sam
 	choices->list[choices->count++] = planes;
 	if (hint != SBT_HINT_TIME || planes.width < 2)
 		return;
-	for (unsigned int mantissa = 1; mantissa <= SBT_LOG_MAX_MANTISSA; mantissa++) {
-		double bits;
-
-		if (largest > sbt_log_max_word(mantissa))
-			break;
-		bits = log_cost(words, sample->count, mantissa);
-		if (bits < log.bits) {
-			log.bits = bits;
-			log.mantissa = mantissa;
-		}
-	}
-	choices->list[choices->count++] = log;
+	for (unsigned int mantissa = 1; mantissa <= SBT_LOG_MAX_MANTISSA; mantissa++)
+		if (largest <= sbt_log_max_word(mantissa))
+			choices->list[choices->count++] =
+				(struct choice){ .layout = SBT_LAYOUT_LOG,
+						 .transform = transform,
+						 .mantissa = mantissa,
+						 .bits = log_cost(words, sample->count, mantissa) };
 }
 
 /* Few distinct values in the sample, counted by a sketch that is exact enough for that. */

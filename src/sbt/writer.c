@@ -21,7 +21,7 @@
 #include "sbt/layout.h"
 
 #define DEFAULT_CHUNK_ROWS 65536u
-#define DEFAULT_LEVEL 3
+#define DEFAULT_LEVEL 4
 #define DEFAULT_STRING_MEMORY ((size_t)256 << 20)
 #define MAX_THREADS 64
 /* A chunk is sealed early when its arguments or texts grow beyond these. */
