@@ -7,8 +7,6 @@
 
 #include "base/memory.h"
 
-#define FIRST_CAPACITY 64
-
 void ts_table_init(struct ts_table *table, const struct ts_table_info *info)
 {
 	memset(table, 0, sizeof(*table));
@@ -24,31 +22,26 @@ void ts_table_release(struct ts_table *table)
 	ts_table_init(table, table->info);
 }
 
-static int grow_rows(struct ts_table *table)
+/* Gives columns that were constant so far a value a row; `columns` is a mask of them. */
+static __attribute__((noinline)) int start_varying(struct ts_table *table, uint64_t columns)
 {
-	size_t capacity = table->capacity ? table->capacity * 2 : FIRST_CAPACITY;
+	for (; columns; columns &= columns - 1) {
+		int i = __builtin_ctzll(columns);
 
-	for (int i = 0; i < table->info->column_count; i++) {
-		int64_t *grown = realloc(table->columns[i], capacity * sizeof(*grown));
-
-		if (!grown)
+		if (ts_grow_array((void **)&table->columns[i], &table->column_capacity[i],
+				  (size_t)table->rows + 1, sizeof(int64_t)))
 			return TS_ENOMEM;
-		table->columns[i] = grown;
+		for (uint32_t row = 0; row < table->rows; row++)
+			table->columns[i][row] = table->constants[i];
+		table->varying |= UINT64_C(1) << i;
 	}
-	if (table->info->shape >= 0) {
-		uint32_t *grown = realloc(table->arg_offsets, capacity * sizeof(*grown));
-
-		if (!grown)
-			return TS_ENOMEM;
-		table->arg_offsets = grown;
-	}
-	table->capacity = capacity;
 	return TS_OK;
 }
 
 static int add_values(struct ts_table *table, const int64_t *values, uint32_t count)
 {
-	if (ts_grow_array((void **)&table->arg_values, &table->value_capacity,
+	if ((size_t)table->values + count > table->value_capacity &&
+	    ts_grow_array((void **)&table->arg_values, &table->value_capacity,
 			  (size_t)table->values + count, sizeof(*values)))
 		return TS_ENOMEM;
 	memcpy(table->arg_values + table->values, values, count * sizeof(*values));
@@ -56,21 +49,46 @@ static int add_values(struct ts_table *table, const int64_t *values, uint32_t co
 	return TS_OK;
 }
 
+/* Columns in which the row differs from what has been constant so far, as a mask. */
+static inline uint64_t differences(const struct ts_table *table, const int64_t *words)
+{
+	uint64_t differ = 0;
+
+	for (int i = 0; i < table->info->column_count; i++)
+		differ |= (uint64_t)(words[i] != table->constants[i]) << i;
+	return differ & ~table->varying;
+}
+
 int ts_table_add(struct ts_table *table, const void *row, const int64_t *values,
 		 uint32_t value_count)
 {
 	const int64_t *words = row;
 	uint32_t at = table->rows;
+	uint64_t differ;
 
-	if (TS_UNLIKELY(at == table->capacity) && grow_rows(table))
+	if (at == 0)
+		memcpy(table->constants, words, table->info->column_count * sizeof(*words));
+	differ = differences(table, words);
+	if (TS_UNLIKELY(differ) && start_varying(table, differ))
 		return TS_ENOMEM;
 	if (table->info->shape >= 0) {
+		if (at == table->offset_capacity &&
+		    ts_grow_array((void **)&table->arg_offsets, &table->offset_capacity,
+				  (size_t)at + 1, sizeof(*table->arg_offsets)))
+			return TS_ENOMEM;
 		table->arg_offsets[at] = table->values;
 		if (value_count && add_values(table, values, value_count))
 			return TS_ENOMEM;
 	}
-	for (int i = 0; i < table->info->column_count; i++)
+	for (uint64_t left = table->varying; left; left &= left - 1) {
+		int i = __builtin_ctzll(left);
+
+		if (TS_UNLIKELY(at == table->column_capacity[i]) &&
+		    ts_grow_array((void **)&table->columns[i], &table->column_capacity[i],
+				  (size_t)at + 1, sizeof(int64_t)))
+			return TS_ENOMEM;
 		table->columns[i][at] = words[i];
+	}
 	table->rows = at + 1;
 	return TS_OK;
 }
@@ -82,8 +100,20 @@ int ts_table_add_from(struct ts_table *table, const struct ts_table *other, uint
 	const int64_t *values = NULL;
 
 	for (int i = 0; i < other->info->column_count; i++)
-		row[i] = other->columns[i][from];
+		row[i] = ts_table_value(other, i, from);
 	if (value_count)
 		values = other->arg_values + other->arg_offsets[from];
 	return ts_table_add(table, row, values, value_count);
+}
+
+int ts_table_amend(struct ts_table *table, int column, int64_t value)
+{
+	if (ts_table_is_constant(table, column)) {
+		if (value == table->constants[column])
+			return TS_OK;
+		if (start_varying(table, UINT64_C(1) << column))
+			return TS_ENOMEM;
+	}
+	table->columns[column][table->rows - 1] = value;
+	return TS_OK;
 }

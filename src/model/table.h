@@ -1,21 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Rows of one table in memory, by column, with their arguments packed row after row. What the
- * writer collects before a chunk is full. One thread at a time; knows nothing of files.
+ * writer collects before a chunk is full. A column whose values are all alike so far takes no memory
+ * and no time: most columns of most rows are like that. One thread at a time; knows nothing of files.
  */
 #ifndef TS_MODEL_TABLE_H
 #define TS_MODEL_TABLE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <tracesmith/schema.h>
 
 struct ts_table {
 	const struct ts_table_info *info;
-	int64_t *columns[TS_MAX_COLUMNS];
+	int64_t *columns[TS_MAX_COLUMNS];	/* only those that vary: use ts_table_column() */
+	size_t column_capacity[TS_MAX_COLUMNS];
+	int64_t constants[TS_MAX_COLUMNS];	/* of the others: the value of every row */
+	uint64_t varying;			/* a bit a column */
 	uint32_t *arg_offsets;	/* of each row into arg_values; only tables with a shape */
 	int64_t *arg_values;
-	size_t capacity;	/* rows that fit */
+	size_t offset_capacity;
 	size_t value_capacity;
 	uint32_t rows;
 	uint32_t values;
@@ -30,6 +35,7 @@ static inline void ts_table_clear(struct ts_table *table)
 {
 	table->rows = 0;
 	table->values = 0;
+	table->varying = 0;
 }
 
 /* Appends a row and the values of its arguments; 0 or TS_ENOMEM. */
@@ -39,5 +45,20 @@ int ts_table_add(struct ts_table *table, const void *row, const int64_t *values,
 /* Appends row `from` of another table of the same kind. */
 int ts_table_add_from(struct ts_table *table, const struct ts_table *other, uint32_t from,
 		      uint32_t value_count);
+
+/* Changes a column of the last row. */
+int ts_table_amend(struct ts_table *table, int column, int64_t value);
+
+/* True if every row has the same value in that column, which is then in constants[]. */
+static inline bool ts_table_is_constant(const struct ts_table *table, int column)
+{
+	return !(table->varying >> column & 1);
+}
+
+static inline int64_t ts_table_value(const struct ts_table *table, int column, uint32_t row)
+{
+	return ts_table_is_constant(table, column) ? table->constants[column] :
+						     table->columns[column][row];
+}
 
 #endif

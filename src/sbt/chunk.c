@@ -21,6 +21,12 @@ void sbt_chunk_encoder_release(struct sbt_chunk_encoder *encoder)
 
 /* ---- order of rows ---- */
 
+/* NULL for a column that is not there, or is the same in every row. */
+static const int64_t *varying_column(const struct ts_table *table, int column)
+{
+	return column >= 0 && !ts_table_is_constant(table, column) ? table->columns[column] : NULL;
+}
+
 /* Bottom-up merge sort of row numbers by start: stable, and cheap on runs that are sorted. */
 static int sort_rows(uint32_t *order, uint32_t rows, const int64_t *start)
 {
@@ -59,13 +65,13 @@ static int order_rows(struct sbt_chunk_encoder *encoder, const struct sbt_chunk_
 		      uint32_t *ret_rows)
 {
 	const struct ts_table *table = input->table;
-	const int64_t *start = table->info->start >= 0 ? table->columns[table->info->start] : NULL;
+	const int64_t *start = varying_column(table, table->info->start);
 	const int64_t *duration = NULL;
 	uint32_t rows = 0;
 	bool sorted = true;
 
-	if (table->info->duration >= 0 && input->longest != INT64_MAX)
-		duration = table->columns[table->info->duration];
+	if (input->longest != INT64_MAX)
+		duration = varying_column(table, table->info->duration);
 	if (ts_grow_array((void **)&encoder->order, &encoder->order_capacity, table->rows,
 			  sizeof(*encoder->order)))
 		return TS_ENOMEM;
@@ -84,23 +90,21 @@ static int order_rows(struct sbt_chunk_encoder *encoder, const struct sbt_chunk_
 static void time_bounds(const struct sbt_chunk_encoder *encoder, const struct ts_table *table,
 			struct sbt_chunk_header *header)
 {
-	const int64_t *start, *duration = NULL;
+	int start = table->info->start, duration = table->info->duration;
 	int64_t max_end = INT64_MIN;
 
 	header->min_start = header->max_start = header->max_end = TS_ABSENT;
-	if (table->info->start < 0 || header->rows == 0)
+	if (start < 0 || header->rows == 0)
 		return;
-	start = table->columns[table->info->start];
-	if (table->info->duration >= 0)
-		duration = table->columns[table->info->duration];
 	for (uint32_t i = 0; i < header->rows; i++) {
 		uint32_t row = encoder->order[i];
-		int64_t end = sbt_row_end(start[row], duration ? duration[row] : 0);
+		int64_t end = sbt_row_end(ts_table_value(table, start, row),
+					  duration < 0 ? 0 : ts_table_value(table, duration, row));
 
 		max_end = end > max_end ? end : max_end;
 	}
-	header->min_start = start[encoder->order[0]];
-	header->max_start = start[encoder->order[header->rows - 1]];
+	header->min_start = ts_table_value(table, start, encoder->order[0]);
+	header->max_start = ts_table_value(table, start, encoder->order[header->rows - 1]);
 	header->max_end = max_end;
 }
 
@@ -132,35 +136,46 @@ static struct sbt_column *new_column(struct sbt_chunk_encoder *encoder,
 	return column;
 }
 
-static bool all_none(const int64_t *values, uint32_t count, int64_t none)
+/* The values of a column as they will stand in the chunk. */
+static const int64_t *ordered(struct sbt_chunk_encoder *encoder, const int64_t *values,
+			      uint32_t rows)
 {
-	for (uint32_t i = 0; i < count; i++)
-		if (values[i] != none)
-			return false;
-	return true;
+	if (encoder->in_order)
+		return values;
+	for (uint32_t i = 0; i < rows; i++)
+		encoder->values[i] = values[encoder->order[i]];
+	return encoder->values;
 }
 
 static int encode_schema_column(struct sbt_chunk_encoder *encoder,
 				const struct sbt_chunk_input *input, int position,
 				struct sbt_chunk_header *header)
 {
-	const struct ts_column_info *info = &input->table->info->columns[position];
-	const int64_t *values = input->table->columns[position];
+	const struct ts_table *table = input->table;
+	const struct ts_column_info *info = &table->info->columns[position];
+	bool constant = ts_table_is_constant(table, position);
 	struct sbt_column *column;
+	const int64_t *values;
 
-	if (!encoder->in_order) {
-		for (uint32_t i = 0; i < header->rows; i++)
-			encoder->values[i] = values[encoder->order[i]];
-		values = encoder->values;
-	}
-	if (info->type != TS_COLUMN_BYTES && position != input->table->info->start &&
-	    all_none(values, header->rows, info->none))
+	if (constant && info->type != TS_COLUMN_BYTES && position != table->info->start &&
+	    table->constants[position] == info->none)
 		return TS_OK;
 	column = new_column(encoder, header);
 	if (!column)
 		return TS_ENOMEM;
 	column->column = info->id;
 	column->type = (uint8_t)(SBT_TYPE_OF_COLUMN + info->type);
+	if (constant && info->type != TS_COLUMN_BYTES) {
+		sbt_encode_constant(table->constants[position], header->rows, column);
+		return TS_OK;
+	}
+	if (constant) {
+		for (uint32_t i = 0; i < header->rows; i++)
+			encoder->values[i] = table->constants[position];
+		values = encoder->values;
+	} else {
+		values = ordered(encoder, table->columns[position], header->rows);
+	}
 	if (info->type == TS_COLUMN_BYTES)
 		return sbt_encode_bytes(&encoder->columns, values, header->rows, input->bytes,
 					input->byte_count, &encoder->payload, column);
@@ -250,19 +265,19 @@ static int spread_values(struct sbt_chunk_encoder *encoder, const struct sbt_chu
 			 struct arg_plan *plan, uint32_t rows, bool put)
 {
 	const struct ts_table *table = input->table;
-	const int64_t *shape = table->columns[table->info->shape];
 	int64_t last = 0;
 	size_t first = 0;
 
 	for (uint32_t i = 0; i < rows; i++) {
 		uint32_t row = encoder->order[i];
 		const int64_t *values = table->arg_values + table->arg_offsets[row];
+		int64_t shape = ts_table_value(table, table->info->shape, row);
 		const uint32_t *targets;
 
-		if (shape[row] == 0)
+		if (shape == 0)
 			continue;
-		if (shape[row] != last) {
-			last = shape[row];
+		if (shape != last) {
+			last = shape;
 			if (plan_shape(plan, input->shapes, (uint32_t)last, &first))
 				return TS_ENOMEM;
 		}

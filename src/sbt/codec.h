@@ -43,6 +43,9 @@ enum sbt_hint {
 int sbt_encode_column(struct sbt_encoder *encoder, const int64_t *values, uint32_t count,
 		      enum sbt_hint hint, struct ts_text *out, struct sbt_column *column);
 
+/* A column of one and the same value; it has no payload. */
+void sbt_encode_constant(int64_t value, uint32_t count, struct sbt_column *column);
+
 /* The same for byte strings: `lengths` of each, all of them one after another in `data`. */
 int sbt_encode_bytes(struct sbt_encoder *encoder, const int64_t *lengths, uint32_t count,
 		     const char *data, size_t data_bytes, struct ts_text *out,

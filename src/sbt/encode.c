@@ -502,6 +502,15 @@ static void close_column(struct sbt_column *column, uint32_t count, unsigned int
 	column->checksum = ts_hash64(out->data ? out->data + start : "", out->length - start);
 }
 
+void sbt_encode_constant(int64_t value, uint32_t count, struct sbt_column *column)
+{
+	column->encoding = SBT_ENCODING(SBT_LAYOUT_CONST, 0);
+	column->count = count;
+	column->base = value;
+	column->stored_bytes = 0;
+	column->checksum = ts_hash64("", 0);
+}
+
 int sbt_encode_column(struct sbt_encoder *encoder, const int64_t *values, uint32_t count,
 		      enum sbt_hint hint, struct ts_text *out, struct sbt_column *column)
 {
@@ -513,7 +522,7 @@ int sbt_encode_column(struct sbt_encoder *encoder, const int64_t *values, uint32
 	int result;
 
 	if (facts.constant) {
-		close_column(column, count, SBT_LAYOUT_CONST, 0, values[0], out, start);
+		sbt_encode_constant(values[0], count, column);
 		return TS_OK;
 	}
 	if (encoder_prepare(encoder, count))

@@ -94,13 +94,21 @@ static void encode_slot(void *argument)
 	slot->result = sbt_chunk_encode(&slot->encoder, &slot->input, &slot->out, &slot->header);
 }
 
+static bool has_memory(const struct ts_table *table)
+{
+	for (int i = 0; i < table->info->column_count; i++)
+		if (table->columns[i])
+			return true;
+	return table->arg_offsets || table->arg_values;
+}
+
 /* Gives the memory of a written table back to where it came from. */
 static void recycle(struct ts_writer *writer, struct slot *slot)
 {
 	struct pending *pending = &writer->tables[slot->table.info->id];
 
 	ts_table_clear(&slot->table);
-	if (pending->spare.capacity)
+	if (has_memory(&pending->spare))
 		ts_table_release(&slot->table);
 	else
 		pending->spare = slot->table;
@@ -164,7 +172,7 @@ static int submit(struct ts_writer *writer, struct pending *pending, struct ts_t
 	struct ts_text swap;
 
 	slot->table = *rows;
-	if (pending->spare.capacity)
+	if (has_memory(&pending->spare))
 		*rows = pending->spare;
 	else
 		ts_table_init(rows, info);
@@ -211,35 +219,41 @@ static int seal_referred(struct ts_writer *writer)
 	return writer->error.code;
 }
 
+static bool is_long(const struct ts_table *rows, uint32_t row, int64_t span)
+{
+	int64_t duration = ts_table_value(rows, rows->info->duration, row);
+
+	return duration > span || duration == -1;
+}
+
 /* Copies rows longer than the chunk's span aside; gives the length above which rows are long. */
 static int64_t set_long_rows_aside(struct ts_writer *writer, struct pending *pending)
 {
 	const struct ts_table *rows = &pending->rows;
-	const int64_t *start = rows->columns[rows->info->start];
-	const int64_t *duration = rows->columns[rows->info->duration];
-	const int64_t *shape = rows->info->shape >= 0 ? rows->columns[rows->info->shape] : NULL;
-	int64_t first = start[0], last = start[0], span;
+	const struct ts_table_info *info = rows->info;
+	int64_t first = ts_table_value(rows, info->start, 0), last = first, span;
 	uint32_t count = 0;
 
 	for (uint32_t i = 1; i < rows->rows; i++) {
-		first = TS_MIN(first, start[i]);
-		last = TS_MAX(last, start[i]);
+		first = TS_MIN(first, ts_table_value(rows, info->start, i));
+		last = TS_MAX(last, ts_table_value(rows, info->start, i));
 	}
 	if (__builtin_sub_overflow(last, first, &span))
 		return INT64_MAX;
 	for (uint32_t i = 0; i < rows->rows; i++)
-		count += duration[i] > span || duration[i] == -1;
+		count += is_long(rows, i, span);
 	if (count == 0 || count > rows->rows / 8 ||
 	    pending->long_rows.rows + count > SBT_MAX_ROWS ||
 	    pending->long_rows.values + rows->values > SBT_MAX_VALUES)
 		return INT64_MAX;
 	for (uint32_t i = 0; i < rows->rows; i++) {
-		uint32_t values = 0;
+		uint32_t shape = 0, values;
 
-		if (duration[i] <= span && duration[i] != -1)
+		if (!is_long(rows, i, span))
 			continue;
-		if (shape)
-			values = ts_shapes_get(&writer->shapes, (uint32_t)shape[i]).value_count;
+		if (info->shape >= 0)
+			shape = (uint32_t)ts_table_value(rows, info->shape, i);
+		values = ts_shapes_get(&writer->shapes, shape).value_count;
 		if (ts_table_add_from(&pending->long_rows, rows, i, values))
 			fail_memory(writer);
 	}
@@ -341,8 +355,7 @@ int ts_writer_amend(struct ts_writer *writer, enum ts_table_id table, int column
 	if (rows->rows == 0 || column < 0 || column >= rows->info->column_count ||
 	    column == rows->info->shape)
 		return fail(writer, TS_EINVAL, "no newest row to amend");
-	rows->columns[column][rows->rows - 1] = value;
-	return writer->error.code;
+	return ts_table_amend(rows, column, value) ? fail_memory(writer) : writer->error.code;
 }
 
 int64_t ts_writer_new_id(struct ts_writer *writer, enum ts_table_id table)
