@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Messages on stderr and exit codes. A progress bar in the way is taken off the line first.
+ * Must not know what the messages are about.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "cli/progress.h"
+#include "cli/report.h"
+
+static const char *verb_name;
+
+void ts_report_start(const char *verb)
+{
+	verb_name = verb;
+}
+
+const char *ts_report_verb(void)
+{
+	return verb_name ? verb_name : "";
+}
+
+static void begin_line(void)
+{
+	ts_progress_hide();
+	fprintf(stderr, "tracesmith%s%s: ", verb_name ? " " : "", ts_report_verb());
+}
+
+int ts_report_usage(const char *format, ...)
+{
+	va_list arguments;
+
+	begin_line();
+	va_start(arguments, format);
+	vfprintf(stderr, format, arguments);
+	va_end(arguments);
+	fprintf(stderr, " (see 'tracesmith%s%s --help')\n", verb_name ? " " : "", ts_report_verb());
+	return TS_EXIT_USAGE;
+}
+
+int ts_report_exit_code(int code)
+{
+	switch (code) {
+	case TS_OK:
+		return TS_EXIT_DONE;
+	case TS_EINVAL:
+		return TS_EXIT_USAGE;
+	case TS_ECAP:
+		return TS_EXIT_CAPABILITY;
+	case TS_ECANCELED:
+		return TS_EXIT_SIGNAL + ts_stop_signal();
+	default:
+		return TS_EXIT_INPUT;
+	}
+}
+
+int ts_report_error(const struct ts_error *err)
+{
+	if (err->code != TS_ECANCELED) {
+		begin_line();
+		fprintf(stderr, "%s\n", err->message);
+	}
+	return ts_report_exit_code(err->code);
+}
+
+void ts_report_warning(const char *format, ...)
+{
+	va_list arguments;
+
+	begin_line();
+	fputs("warning: ", stderr);
+	va_start(arguments, format);
+	vfprintf(stderr, format, arguments);
+	va_end(arguments);
+	fputc('\n', stderr);
+}
+
+void ts_report_note(const char *format, ...)
+{
+	va_list arguments;
+
+	ts_progress_hide();
+	va_start(arguments, format);
+	vfprintf(stderr, format, arguments);
+	va_end(arguments);
+	fputc('\n', stderr);
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * `tracesmith help [VERB]`: the same text as `tracesmith VERB --help`, or the list of verbs.
+ * Must not know any verb: it asks the verb itself.
+ */
+#include "base/memory.h"
+#include "cli/options.h"
+#include "cli/output.h"
+#include "cli/report.h"
+#include "cli/verbs.h"
+
+static const struct ts_command command = {
+	.verb = "help",
+	.operands = "[VERB]",
+	.about =
+		"Explains a verb: its usage, options, examples and exit codes. Without a verb it lists them.\n",
+	.examples = "tracesmith help view",
+	.exits = "0  done\n2  there is no such verb",
+	.maximum_operands = 1,
+};
+
+void ts_verb_usage(void)
+{
+	struct ts_text *out = ts_stdout();
+	const struct ts_verb *verbs;
+	size_t count;
+
+	ts_text_append_str(out, "usage: tracesmith VERB [arguments]\n"
+				"       tracesmith --help | --version\n\n"
+				"Records, shows and checks what programs do on their GPUs.\n\n"
+				"verbs:\n");
+	verbs = ts_verb_list(&count);
+	for (size_t i = 0; i < count; i++)
+		ts_text_printf(out, "  %-10s %s\n", verbs[i].name, verbs[i].summary);
+	ts_text_append_str(out, "\n'tracesmith VERB --help' explains a verb.\n");
+}
+
+int ts_verb_help(int argc, char **argv)
+{
+	char option[] = "--help";
+	const struct ts_verb *verb;
+	int exit_code;
+
+	if (!ts_command_parse(&command, &argc, argv, &exit_code))
+		return exit_code;
+	if (argc == 0) {
+		ts_verb_usage();
+		return TS_EXIT_DONE;
+	}
+	verb = ts_verb_find(argv[0]);
+	if (!verb)
+		return ts_verb_unknown(argv[0]);
+	return verb->run(2, (char *[]){ argv[0], option, NULL });
+}

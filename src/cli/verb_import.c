@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * `tracesmith import`: files of other tools into one trace. Whatever happens half-way, what was
+ * read stays in a finished trace; only an output without a single event is taken away.
+ * Must not know any format.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <tracesmith/import.h>
+
+#include "cli/options.h"
+#include "cli/output.h"
+#include "cli/progress.h"
+#include "cli/report.h"
+#include "cli/trace.h"
+#include "cli/verbs.h"
+
+TS_DEFINE_AUTO(ts_writer, ts_writer_close);
+
+struct import {
+	char **paths;
+	int path_count;
+	const char *output;
+	int64_t threads;
+	int64_t level;
+	bool json;
+	bool quiet;
+	struct ts_output_file file;
+	struct ts_progress clock; /* of the whole */
+	uint64_t input_bytes;     /* as stored */
+	uint64_t text_bytes;      /* unpacked */
+	uint64_t output_bytes;
+	uint64_t events;
+	struct ts_text files_json;
+};
+
+/* ---- before anything is written ---- */
+
+static int check_input(struct import *import, const char *path)
+{
+	bool is_standard = !strcmp(path, "-");
+	struct ts_error err;
+	struct stat status;
+
+	if (ts_output_file_is(&import->file, path)) {
+		ts_error_set(&err, TS_EINVAL,
+			     "'%s' is the input itself; give -o another name than '%s'", path,
+			     import->output);
+		return ts_report_error(&err);
+	}
+	if (is_standard)
+		return TS_EXIT_DONE;
+	if (stat(path, &status)) {
+		ts_error_errno(&err, errno, "input '%s'", path);
+		return ts_report_error(&err);
+	}
+	if (S_ISREG(status.st_mode))
+		import->input_bytes += (uint64_t)status.st_size;
+	return TS_EXIT_DONE;
+}
+
+static int check(struct import *import)
+{
+	int exit_code = TS_EXIT_DONE;
+
+	if (!import->output)
+		return ts_report_usage(
+			"say where the trace goes: tracesmith import %s%s -o out.sbt",
+			import->paths[0], import->path_count > 1 ? " ..." : "");
+	ts_output_file_init(&import->file, import->output);
+	for (int i = 0; !exit_code && i < import->path_count; i++)
+		exit_code = check_input(import, import->paths[i]);
+	return exit_code;
+}
+
+/* ---- what is told ---- */
+
+static void tell_file(struct import *import, const char *path, double seconds,
+		      const struct ts_import_result *result)
+{
+	struct ts_text *json = &import->files_json;
+	char count[TS_FORMAT_BYTES], bytes[TS_FORMAT_BYTES], rate[TS_FORMAT_BYTES];
+
+	if (!import->quiet)
+		ts_report_note(
+			"%s: %s, %s events, %s in %.3f s (%s/s)", path, result->format,
+			ts_format_count(count, sizeof(count), (int64_t)result->events),
+			ts_format_bytes(bytes, sizeof(bytes), result->bytes), seconds,
+			ts_format_bytes(rate, sizeof(rate),
+					(uint64_t)((double)result->bytes / TS_MAX(seconds, 1e-6))));
+	if (result->note[0])
+		ts_report_warning("%s: %s", path, result->note);
+	ts_text_append_str(json, json->length ? "," : "");
+	ts_text_append_str(json, "{\"file\":");
+	ts_text_append_json(json, path, strlen(path));
+	ts_text_printf(json, ",\"format\":\"%s\",\"events\":%" PRIu64 ",\"bytes\":%" PRIu64,
+		       result->format, result->events, result->bytes);
+	if (result->note[0]) {
+		ts_text_append_str(json, ",\"note\":");
+		ts_text_append_json(json, result->note, strlen(result->note));
+	}
+	ts_text_append_char(json, '}');
+}
+
+static double ratio(uint64_t a, uint64_t b)
+{
+	return b ? (double)a / (double)b : 0;
+}
+
+static void tell_summary(struct import *import)
+{
+	double seconds = ts_progress_seconds(&import->clock);
+	char count[TS_FORMAT_BYTES], bytes[TS_FORMAT_BYTES];
+
+	if (import->quiet)
+		return;
+	ts_report_note("%s: %s events, %s, %.2f bytes/event, ratio %.1f, %.2f s", import->output,
+		       ts_format_count(count, sizeof(count), (int64_t)import->events),
+		       ts_format_bytes(bytes, sizeof(bytes), import->output_bytes),
+		       ratio(import->output_bytes, import->events),
+		       ratio(import->text_bytes, import->output_bytes), seconds);
+}
+
+static void show_json(struct import *import)
+{
+	struct ts_text *out = ts_stdout();
+
+	ts_text_append_str(out, "{\"file\":");
+	ts_text_append_json(out, import->output, strlen(import->output));
+	ts_text_printf(out,
+		       ",\"events\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"input_bytes\":%" PRIu64
+		       ",\"text_bytes\":%" PRIu64 ",\"bytes_per_event\":",
+		       import->events, import->output_bytes, import->input_bytes,
+		       import->text_bytes);
+	ts_text_append_double(out, ratio(import->output_bytes, import->events));
+	ts_text_append_str(out, ",\"ratio\":");
+	ts_text_append_double(out, ratio(import->text_bytes, import->output_bytes));
+	ts_text_append_str(out, ",\"seconds\":");
+	ts_text_append_double(out, ts_progress_seconds(&import->clock));
+	ts_text_append_str(out, ",\"files\":[");
+	ts_text_append(out, import->files_json.data, import->files_json.length);
+	ts_text_append_str(out, "]}\n");
+}
+
+/* ---- the work ---- */
+
+static int import_file(struct import *import, struct ts_writer *writer, const char *path,
+		       struct ts_error *err)
+{
+	struct ts_progress progress;
+	struct ts_import_options options = {
+		.size = sizeof(options),
+		.progress = ts_progress_step,
+		.context = &progress,
+	};
+	struct ts_import_result result = { .format = "unknown" };
+	TS_SCOPED(ts_text) label;
+	int rc;
+
+	ts_text_init(&label);
+	ts_text_printf(&label, "import %s", path);
+	ts_progress_start(&progress, ts_text_cstr(&label), TS_PROGRESS_BYTES);
+	rc = ts_import_file(writer, path, &options, &result, err);
+	ts_progress_stop(&progress);
+	import->events += result.events;
+	import->text_bytes += result.bytes;
+	if (!rc || result.events)
+		tell_file(import, path, ts_progress_seconds(&progress), &result);
+	return rc;
+}
+
+static uint64_t count_events(const struct ts_writer *writer)
+{
+	uint64_t events = 0;
+
+	for (unsigned int table = 0; table < TS_TABLE_COUNT; table++) {
+		if (TS_TRACE_COUNTED & TS_TABLE_BIT(table))
+			events += ts_writer_rows(writer, table);
+	}
+	return events;
+}
+
+/*
+ * An input that breaks off, or Ctrl-C: what came before is finished all the same. `cause` is what
+ * went wrong; returns the exit code.
+ */
+static int finish_early(struct import *import, struct ts_writer *writer,
+			const struct ts_error *cause)
+{
+	int exit_code = ts_report_error(cause);
+	char count[TS_FORMAT_BYTES];
+	struct ts_error err;
+
+	import->events = count_events(writer);
+	if (import->events == 0) {
+		ts_output_file_discard(&import->file);
+		return exit_code;
+	}
+	/* A writer that failed (a full disk) has told why, and leaves a valid unfinished trace. */
+	if (ts_writer_status(writer, NULL))
+		return exit_code;
+	if (ts_writer_finish(writer, &err))
+		return ts_report_error(&err);
+	ts_report_note("the %s events before it are in '%s'",
+		       ts_format_count(count, sizeof(count), (int64_t)import->events),
+		       import->output);
+	return exit_code;
+}
+
+static int run(struct import *import)
+{
+	struct ts_writer_options options = {
+		.size = sizeof(options),
+		/* The writer's 0 is its default, and its -1 none. */
+		.threads = import->threads == 0 ? -1 : (int)TS_MAX(import->threads, 0),
+		.level = (int)import->level,
+	};
+	TS_AUTO(ts_writer) writer = NULL;
+	struct ts_error err;
+	int rc;
+
+	ts_progress_start(&import->clock, "import", TS_PROGRESS_BYTES);
+	rc = ts_writer_open(&writer, import->output, &options, &err);
+	if (rc)
+		return ts_report_error(&err);
+	for (int i = 0; !rc && i < import->path_count; i++)
+		rc = import_file(import, writer, import->paths[i], &err);
+	if (rc)
+		return finish_early(import, writer, &err);
+	rc = ts_writer_finish(writer, &err);
+	if (rc)
+		return ts_report_error(&err);
+	import->events = count_events(writer);
+	import->output_bytes = ts_writer_bytes(writer);
+	tell_summary(import);
+	if (import->json)
+		show_json(import);
+	return TS_EXIT_DONE;
+}
+
+int ts_verb_import(int argc, char **argv)
+{
+	struct import import = { .threads = -1 };
+	const struct ts_option options[] = {
+		TS_OPTION_TEXT("output", 'o', "TRACE", &import.output,
+			       "the trace to write (needed)"),
+		TS_OPTION_INTEGER("threads", 0, "N", &import.threads, 0, 1024,
+				  "threads that compress beside the one that reads; default: one "
+				  "fewer than there are processors"),
+		TS_OPTION_INTEGER("level", 0, "N", &import.level, 1, 19,
+				  "zstd level, from 1 (fast) to 19 (small); default: 3"),
+		TS_OPTION_FLAG("json", 0, &import.json, "a summary as JSON on standard output"),
+		TS_OPTION_FLAG("quiet", 'q', &import.quiet, "only errors and warnings on stderr"),
+	};
+	const struct ts_command command = {
+		.verb = "import",
+		.operands = "FILE...",
+		.about =
+			"Makes a trace of files that other tools wrote: PyTorch profiler (Kineto) and Chrome\n"
+			"trace-event JSON, plain or packed with gzip or zstd. '-' is standard input.\n"
+			"Several files become one trace with a source each: the ranks of a job.\n",
+		.examples = "tracesmith import trace.json.gz -o trace.sbt\n"
+			    "tracesmith import rank*.json -o job.sbt",
+		.exits = "0  done\n2  usage\n"
+			 "3  bad input; what was read before the fault is in the trace\n"
+			 "4  this build cannot unpack a file",
+		.options = options,
+		.option_count = TS_ARRAY_SIZE(options),
+		.minimum_operands = 1,
+		.maximum_operands = -1,
+	};
+	int exit_code;
+
+	if (!ts_command_parse(&command, &argc, argv, &exit_code))
+		return exit_code;
+	import.paths = argv;
+	import.path_count = argc;
+	exit_code = check(&import);
+	if (!exit_code)
+		exit_code = run(&import);
+	ts_text_release(&import.files_json);
+	return exit_code;
+}

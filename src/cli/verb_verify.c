@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * `tracesmith verify`: is a trace whole? Each fault is a line, and what to do about it is said.
+ * Must not know how a trace is checked.
+ */
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/options.h"
+#include "cli/output.h"
+#include "cli/progress.h"
+#include "cli/report.h"
+#include "cli/trace.h"
+#include "cli/verbs.h"
+#include "sbt/layout.h"
+
+struct verify {
+	struct ts_progress progress; /* first: the library has one context for both callbacks */
+	const char *path;
+	bool json;
+	bool quiet;
+	struct ts_text findings; /* of this trace, as JSON */
+};
+
+static void tell_finding(const struct verify *verify, const struct ts_finding *finding)
+{
+	struct ts_text *out = ts_stdout();
+	bool is_whole_message = !strncmp(finding->message, "trace '", 7);
+
+	if (verify->quiet)
+		return;
+	if (!is_whole_message) {
+		ts_text_printf(out, "trace '%s': ", verify->path);
+		if (finding->chunk != UINT64_MAX)
+			ts_text_printf(out, "chunk %" PRIu64 " at ", finding->chunk);
+		ts_text_printf(out, "byte %" PRIu64 ": ", finding->offset);
+	}
+	ts_text_printf(out, "%s\n", finding->message);
+}
+
+static void add_finding_json(struct verify *verify, const struct ts_finding *finding)
+{
+	struct ts_text *out = &verify->findings;
+
+	ts_text_append_str(out, out->length ? ",{" : "{");
+	if (finding->chunk != UINT64_MAX)
+		ts_text_printf(out, "\"chunk\":%" PRIu64 ",", finding->chunk);
+	ts_text_printf(out, "\"byte\":%" PRIu64 ",\"message\":", finding->offset);
+	ts_text_append_json(out, finding->message, strlen(finding->message));
+	ts_text_append_char(out, '}');
+}
+
+static void on_finding(void *context, const struct ts_finding *finding)
+{
+	struct verify *verify = context;
+
+	ts_progress_hide();
+	if (verify->json)
+		add_finding_json(verify, finding);
+	else
+		tell_finding(verify, finding);
+	ts_stdout_drain(NULL);
+}
+
+/* Has the file anything of a trace: its own mark, or a chunk's where the first one stands? */
+static bool is_trace(const char *path)
+{
+	TS_AUTO_FD int fd = open(path, O_RDONLY | O_CLOEXEC);
+	char mark[SBT_MAGIC_BYTES];
+	ssize_t bytes = fd < 0 ? -1 : pread(fd, mark, sizeof(mark), 0);
+
+	if (bytes < 0)
+		return false;
+	if (!memcmp(mark, SBT_FILE_MAGIC, (size_t)bytes))
+		return true;
+	bytes = pread(fd, mark, sizeof(mark), sizeof(struct sbt_file_header));
+	return bytes == SBT_MAGIC_BYTES && !memcmp(mark, SBT_CHUNK_MAGIC, sizeof(mark));
+}
+
+static void show_verdict(const struct verify *verify, int exit_code)
+{
+	struct ts_text *out = ts_stdout();
+
+	if (verify->json) {
+		ts_text_append_str(out, "{\"file\":");
+		ts_text_append_json(out, verify->path, strlen(verify->path));
+		ts_text_printf(out, ",\"whole\":%s,\"findings\":[", exit_code ? "false" : "true");
+		ts_text_append(out, verify->findings.data, verify->findings.length);
+		ts_text_append_str(out, "]}\n");
+	} else if (exit_code == TS_EXIT_DONE && !verify->quiet) {
+		ts_text_printf(out, "trace '%s': whole\n", verify->path);
+	} else if (exit_code == TS_EXIT_NO && !verify->quiet) {
+		ts_text_printf(out,
+			       "trace '%s': not whole; save what is with: tracesmith recover %s -o "
+			       "good.sbt\n",
+			       verify->path, verify->path);
+	}
+}
+
+/* A file that cannot be read, or was never a trace: no verdict, but an error. */
+static int refuse(struct verify *verify, const struct ts_error *err)
+{
+	struct ts_finding finding = { .chunk = UINT64_MAX, .message = err->message };
+
+	if (verify->json) {
+		ts_text_clear(&verify->findings);
+		add_finding_json(verify, &finding);
+		show_verdict(verify, TS_EXIT_INPUT);
+	}
+	return ts_report_error(err);
+}
+
+static int verify_trace(struct verify *verify)
+{
+	TS_AUTO(ts_reader) reader = NULL;
+	TS_SCOPED(ts_text) label;
+	struct ts_error err;
+	int rc, exit_code;
+
+	ts_text_init(&label);
+	ts_text_clear(&verify->findings);
+	if (!is_trace(verify->path) && ts_reader_open(&reader, verify->path, &err))
+		return refuse(verify, &err);
+	ts_text_printf(&label, "verify %s", verify->path);
+	ts_progress_start(&verify->progress, ts_text_cstr(&label), TS_PROGRESS_BYTES);
+	rc = ts_verify(verify->path, on_finding, ts_progress_step, verify, &err);
+	ts_progress_stop(&verify->progress);
+	if (rc && rc != TS_EFORMAT)
+		return refuse(verify, &err);
+	exit_code = rc ? TS_EXIT_NO : TS_EXIT_DONE;
+	show_verdict(verify, exit_code);
+	return exit_code;
+}
+
+int ts_verb_verify(int argc, char **argv)
+{
+	struct verify verify = { .json = false };
+	const struct ts_option options[] = {
+		TS_OPTION_FLAG("json", 0, &verify.json, "one JSON object a trace"),
+		TS_OPTION_FLAG("quiet", 'q', &verify.quiet, "say it by the exit code alone"),
+	};
+	const struct ts_command command = {
+		.verb = "verify",
+		.operands = "TRACE...",
+		.about =
+			"Reads every byte of a trace and checks it: checksums, columns, bounds, order and index.\n"
+			"A trace that was not finished counts as damaged.\n",
+		.examples = "tracesmith verify run.sbt && echo whole",
+		.exits = "0  all are whole\n1  one is damaged or was not finished\n2  usage\n"
+			 "3  a file cannot be read, or is no trace at all",
+		.options = options,
+		.option_count = TS_ARRAY_SIZE(options),
+		.minimum_operands = 1,
+		.maximum_operands = -1,
+	};
+	int worst = TS_EXIT_DONE;
+
+	if (!ts_command_parse(&command, &argc, argv, &worst))
+		return worst;
+	for (int i = 0; i < argc && worst < TS_EXIT_SIGNAL; i++) {
+		int exit_code;
+
+		verify.path = argv[i];
+		exit_code = verify_trace(&verify);
+		worst = TS_MAX(worst, exit_code);
+	}
+	ts_text_release(&verify.findings);
+	return worst;
+}

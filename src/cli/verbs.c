@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The table of verbs. Explicit: a verb that is not listed here does not exist.
+ * Must not know what a verb does.
+ */
+#include <string.h>
+
+#include "base/memory.h"
+#include "cli/nearest.h"
+#include "cli/report.h"
+#include "cli/verbs.h"
+
+static const struct ts_verb verbs[] = {
+	{ "import", "make a trace of files that other tools wrote", ts_verb_import,
+	  TS_VERB_KEEPS_FILES },
+	{ "export", "write a trace in another format", ts_verb_export, TS_VERB_KEEPS_FILES },
+	{ "info", "say what a trace holds", ts_verb_info, 0 },
+	{ "view", "show the rows of a trace in order of time", ts_verb_view, 0 },
+	{ "verify", "check that a trace is whole", ts_verb_verify, 0 },
+	{ "recover", "save what is whole of a damaged trace", ts_verb_recover,
+	  TS_VERB_KEEPS_FILES },
+	{ "help", "explain a verb", ts_verb_help, 0 },
+};
+
+const struct ts_verb *ts_verb_list(size_t *ret_count)
+{
+	*ret_count = TS_ARRAY_SIZE(verbs);
+	return verbs;
+}
+
+const struct ts_verb *ts_verb_find(const char *name)
+{
+	for (size_t i = 0; i < TS_ARRAY_SIZE(verbs); i++) {
+		if (!strcmp(verbs[i].name, name))
+			return &verbs[i];
+	}
+	return NULL;
+}
+
+int ts_verb_unknown(const char *name)
+{
+	struct ts_nearest nearest;
+
+	if (name[0] == '-')
+		return ts_report_usage("unknown option '%s'", name);
+	ts_nearest_init(&nearest, name);
+	for (size_t i = 0; i < TS_ARRAY_SIZE(verbs); i++)
+		ts_nearest_offer(&nearest, verbs[i].name);
+	if (nearest.best)
+		return ts_report_usage("'%s' is not a verb; did you mean '%s'?", name,
+				       nearest.best);
+	return ts_report_usage("'%s' is not a verb", name);
+}

@@ -1,0 +1,419 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Chrome trace-event JSON as a file: array form or object form, read one value at a time. Says what is
+ * wrong and where, and keeps what came before. Must not know what a value means beyond its place
+ * at the top.
+ */
+#include "import/chrome.h"
+
+#include <inttypes.h>
+
+#include "import/import.h"
+
+int ts_chrome_probe(const char *data, size_t bytes)
+{
+	struct ts_json js;
+	int first;
+
+	ts_json_init(&js, data, bytes, true);
+	if (ts_json_skip_bom(&js))
+		return 0;
+	first = ts_json_peek(&js);
+	return first == '[' || first == '{';
+}
+
+/* ---- going on where the buffer ended ---- */
+
+/* After a scan that began at `from`: true if the buffer was too short and now holds more. */
+static bool again(struct ts_chrome *c, const char *from, int *rc)
+{
+	if (TS_LIKELY(*rc != TS_JSON_MORE))
+		return false;
+	*rc = ts_import_refill(c->import, from, c->err);
+	if (*rc)
+		c->has_message = true;
+	return *rc == TS_OK;
+}
+
+static int enter(struct ts_chrome *c, char open, bool *more)
+{
+	const char *from;
+	int rc;
+
+	do {
+		from = c->js->next;
+		rc = ts_json_enter(c->js, open, more);
+	} while (again(c, from, &rc));
+	return rc;
+}
+
+static int next(struct ts_chrome *c, char close, bool *more)
+{
+	const char *from;
+	int rc;
+
+	do {
+		from = c->js->next;
+		rc = ts_json_next(c->js, close, more);
+	} while (again(c, from, &rc));
+	return rc;
+}
+
+static int peek(struct ts_chrome *c, int *ret_first)
+{
+	const char *from;
+	int rc;
+
+	do {
+		from = c->js->next;
+		*ret_first = ts_json_peek(c->js);
+		rc = *ret_first < 0 ? ts_json_cut(c->js) : TS_OK;
+	} while (again(c, from, &rc));
+	return rc;
+}
+
+/* A key, which is copied to c->key: what follows may move the buffer. */
+static int scan_key(struct ts_chrome *c)
+{
+	struct ts_json_string key, clean;
+	const char *from;
+	int rc;
+
+	do {
+		from = c->js->next;
+		rc = ts_json_scan_key(c->js, &key);
+	} while (again(c, from, &rc));
+	if (!rc)
+		rc = ts_chrome_check_length(c->js, &key);
+	if (rc)
+		return rc;
+	clean = ts_chrome_clean(c, &key);
+	ts_text_clear(&c->key);
+	ts_text_append(&c->key, clean.text, clean.length);
+	return ts_text_status(&c->key);
+}
+
+/* One value by a function that reads it whole or not at all. */
+static int read_value(struct ts_chrome *c, int (*read)(struct ts_chrome *c))
+{
+	const char *from;
+	int rc;
+
+	do {
+		from = c->js->next;
+		rc = read(c);
+	} while (again(c, from, &rc));
+	return rc;
+}
+
+static int skip(struct ts_chrome *c)
+{
+	return ts_json_skip(c->js);
+}
+
+static bool is_cut(const struct ts_chrome *c, int rc)
+{
+	return rc == TS_EFORMAT && !c->has_message && c->js->last && c->js->error_at == c->js->end;
+}
+
+static bool key_is(const struct ts_chrome *c, const char *name)
+{
+	return c->key.length == strlen(name) && memcmp(c->key.data, name, c->key.length) == 0;
+}
+
+/* ---- lists of events ---- */
+
+static int read_events(struct ts_chrome *c, int (*store)(struct ts_chrome *, struct ts_chrome_event *))
+{
+	const char *from;
+	bool more;
+	int rc = c->own.active ? TS_OK : ts_chrome_start_source(c), first;
+
+	if (!rc)
+		rc = enter(c, '[', &more);
+	while (!rc && more) {
+		do {
+			from = c->js->next;
+			rc = ts_chrome_read_event(c, &c->event);
+		} while (again(c, from, &rc));
+		if (TS_UNLIKELY(is_cut(c, rc)))
+			c->cut_event = true;
+		if (TS_LIKELY(!rc))
+			rc = store(c, &c->event);
+		if (TS_LIKELY(!rc))
+			rc = next(c, ']', &more);
+		/* A comma behind the last event is common: programs that write as they go leave it. */
+		if (!rc && more && (rc = peek(c, &first)) == TS_OK && first == ']') {
+			c->js->next++;
+			more = false;
+		}
+	}
+	return rc;
+}
+
+/* The array form may end anywhere between two events: whoever wrote it did not live to close it. */
+static int read_array(struct ts_chrome *c)
+{
+	int rc = read_events(c, ts_chrome_store);
+
+	if (!is_cut(c, rc))
+		return rc;
+	if (c->cut_event)
+		ts_chrome_lose(c, TS_CHROME_LOSS_CUT, 1);
+	c->js->next = c->js->end;
+	return TS_OK;
+}
+
+/* ---- the object form ---- */
+
+static int read_stack_frames(struct ts_chrome *c)
+{
+	bool more;
+	int rc = enter(c, '{', &more);
+
+	while (!rc && more) {
+		rc = read_value(c, ts_chrome_read_frame);
+		if (!rc)
+			rc = next(c, '}', &more);
+	}
+	if (rc)
+		return rc;
+	c->stacks.read = true;
+	ts_chrome_store_held_samples(c);
+	return TS_OK;
+}
+
+static int read_own_table(struct ts_chrome *c)
+{
+	const struct ts_table_info *info;
+	const char *from;
+	bool more;
+	int table = ts_table_by_name(ts_text_cstr(&c->key)), rc;
+
+	info = table < 0 ? NULL : ts_table_info((uint32_t)table);
+	if (!info)
+		return read_value(c, skip);
+	rc = enter(c, '[', &more);
+	while (!rc && more) {
+		do {
+			from = c->js->next;
+			rc = ts_chrome_read_own_row(c, info);
+		} while (again(c, from, &rc));
+		if (!rc)
+			rc = next(c, ']', &more);
+	}
+	return rc;
+}
+
+static int read_own_rows(struct ts_chrome *c)
+{
+	bool more;
+	int rc = enter(c, '{', &more);
+
+	while (!rc && more) {
+		rc = scan_key(c);
+		if (!rc)
+			rc = read_own_table(c);
+		if (!rc)
+			rc = next(c, '}', &more);
+	}
+	return rc;
+}
+
+static int check_format(struct ts_chrome *c)
+{
+	struct ts_json_number number;
+	int rc = ts_json_scan_number(c->js, &number);
+
+	if (rc)
+		return rc;
+	if (number.kind == TS_JSON_INT && number.integer <= 1)
+		return TS_OK;
+	c->has_message = true;
+	return ts_error_set(c->err, TS_EVERSION,
+			    "input '%s': exported by a newer TraceSmith (format %.*s); use that "
+			    "version to import it",
+			    c->import->path, (int)TS_MIN(number.length, (size_t)32), number.text);
+}
+
+/* The member that stands first in files that we wrote. */
+static int read_own(struct ts_chrome *c)
+{
+	bool more;
+	int rc = enter(c, '{', &more);
+
+	c->own.active = true;
+	c->import->result.format = "tracesmith";
+	/* The clock of whatever was added before. */
+	ts_writer_set_clock(c->writer, 0);
+	while (!rc && more) {
+		rc = scan_key(c);
+		if (!rc && key_is(c, "format"))
+			rc = read_value(c, check_format);
+		else if (!rc && key_is(c, "rows"))
+			rc = read_own_rows(c);
+		else if (!rc)
+			rc = read_value(c, skip);
+		if (!rc)
+			rc = next(c, '}', &more);
+	}
+	return rc ? rc : ts_chrome_add_own_rows(c);
+}
+
+static int read_member(struct ts_chrome *c, bool is_first, bool *ret_is_trace)
+{
+	int rc = scan_key(c), first;
+
+	if (!rc)
+		rc = peek(c, &first);
+	if (rc)
+		return rc;
+	if (first == '{' && is_first && key_is(c, "tracesmith")) {
+		*ret_is_trace = true;
+		return read_own(c);
+	}
+	if (first == '[' && key_is(c, "traceEvents")) {
+		*ret_is_trace = true;
+		if (c->own.active)
+			ts_chrome_place_times(c);
+		return read_events(c, ts_chrome_store);
+	}
+	if (first == '[' && key_is(c, "samples")) {
+		*ret_is_trace = true;
+		return read_events(c, ts_chrome_store_sample);
+	}
+	if (first == '{' && key_is(c, "stackFrames"))
+		return read_stack_frames(c);
+	return read_value(c, ts_chrome_read_top);
+}
+
+static int read_object(struct ts_chrome *c)
+{
+	bool more, is_first = true, is_trace = false;
+	int rc = enter(c, '{', &more);
+
+	while (!rc && more) {
+		rc = read_member(c, is_first, &is_trace);
+		is_first = false;
+		if (!rc)
+			rc = next(c, '}', &more);
+	}
+	if (rc || is_trace)
+		return rc;
+	c->has_message = true;
+	return ts_error_set(c->err, TS_EFORMAT,
+			    "input '%s': is JSON without \"traceEvents\"; not a Chrome or Kineto trace",
+			    c->import->path);
+}
+
+/* ---- the file ---- */
+
+static int read_file(struct ts_chrome *c)
+{
+	int first, rc;
+
+	do {
+		rc = ts_json_skip_bom(c->js);
+	} while (again(c, c->js->next, &rc));
+	if (!rc)
+		rc = peek(c, &first);
+	if (rc)
+		return rc;
+	rc = first == '[' ? read_array(c) : read_object(c);
+	if (rc)
+		return rc;
+	/* Nothing but white space may follow. */
+	rc = peek(c, &first);
+	if (is_cut(c, rc))
+		return TS_OK;
+	return rc ? rc : ts_json_bad(c->js, c->js->next, "something follows the end of the trace");
+}
+
+/* What waited for the end of the file; also after an error, so that rows so far are whole. */
+static int finish(struct ts_chrome *c)
+{
+	int rc = ts_chrome_finish_pairs(c);
+
+	ts_chrome_store_held_samples(c);
+	if (c->has_base && !c->own.active && !ts_chrome_start_source(c)) {
+		struct ts_clock_sync_row row = ts_clock_sync_none;
+
+		row.clock = (int64_t)c->source;
+		row.reference = c->base_ns;
+		row.method = ts_chrome_text(c, "baseTimeNanoseconds");
+		ts_chrome_add(c, 0, TS_TABLE_CLOCK_SYNC, &row, NULL);
+	}
+	ts_chrome_write_changed(c);
+	ts_chrome_write_losses(c);
+	c->import->result.events = c->events;
+	return rc;
+}
+
+static int fail(struct ts_chrome *c, int rc)
+{
+	const char *path = c->import->path;
+	int status = ts_writer_status(c->writer, c->err);
+
+	if (status || c->has_message)
+		return status ? status : rc;
+	if (rc == TS_ENOMEM)
+		return ts_error_set(c->err, rc, "input '%s': byte %" PRIu64 ": out of memory", path,
+				    ts_stream_at(&c->import->stream, c->js->next));
+	if (is_cut(c, rc))
+		return ts_error_set(c->err, rc,
+				    "input '%s': byte %" PRIu64
+				    ": the file ends in the middle; what came before is kept, for "
+				    "the rest it has to be written or copied again",
+				    path, ts_stream_at(&c->import->stream, c->js->error_at));
+	return ts_error_set(c->err, rc,
+			    "input '%s': byte %" PRIu64
+			    ": %s; what came before is kept, for the rest mend the file there",
+			    path, ts_stream_at(&c->import->stream, c->js->error_at),
+			    c->js->reason ? c->js->reason : "not valid JSON");
+}
+
+static void release(struct ts_chrome *c)
+{
+	ts_chrome_args_release(c);
+	ts_chrome_entities_release(c);
+	ts_chrome_pairs_release(c);
+	ts_chrome_stacks_release(c);
+	ts_chrome_profiles_release(c);
+	ts_chrome_own_release(c);
+	ts_text_release(&c->scratch);
+	ts_text_release(&c->other);
+	ts_text_release(&c->key);
+	free(c);
+}
+
+int ts_chrome_run(struct ts_import *import, struct ts_error *err)
+{
+	struct ts_chrome *c = calloc(1, sizeof(*c));
+	int rc, end;
+
+	if (!c)
+		return ts_error_set(err, TS_ENOMEM, "input '%s': out of memory", import->path);
+	c->import = import;
+	c->writer = import->writer;
+	c->js = &import->stream.js;
+	c->err = err;
+	ts_chrome_stacks_init(c);
+	ts_chrome_own_init(c);
+	rc = ts_chrome_entities_init(c);
+	if (!rc)
+		rc = ts_chrome_args_init(c);
+	if (!rc)
+		rc = read_file(c);
+	if (rc)
+		rc = fail(c, rc);
+	if (rc == TS_EFORMAT || rc == TS_ECANCELED)
+		ts_chrome_lose(c, TS_CHROME_LOSS_REST, 1);
+	/* The first error counts; what is left to do must not hide it. */
+	if (rc != TS_ENOMEM && !ts_writer_status(c->writer, NULL)) {
+		end = finish(c);
+		if (end && !rc)
+			rc = fail(c, end);
+	}
+	release(c);
+	return rc;
+}

@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What export adds to Chrome's format, read back: columns by name over any table of the schema, the
+ * "tracesmith" member of events, and rows of tables that Chrome has no events for. Must not know
+ * what a table is for.
+ */
+#include "import/chrome.h"
+
+/* Ids may leave gaps; larger ones are closed. */
+#define MAX_GAP 65536
+
+/* ---- ids ---- */
+
+int64_t ts_chrome_own_id(struct ts_chrome *c, enum ts_table_id table, int64_t id)
+{
+	struct ts_chrome_own *own = &c->own;
+	uint64_t known;
+	int64_t made;
+
+	if (id <= 0)
+		return 0;
+	if (ts_map_get(&own->ids[table], (uint64_t)id, &known))
+		return (int64_t)known;
+	/* Dictionaries number their rows themselves, when these are added. */
+	if (ts_table_info(table)->kind != TS_KIND_ENTITY)
+		return 0;
+	made = own->last_ids[table];
+	if (!made) {
+		made = ts_writer_new_id(c->writer, table);
+		own->offsets[table] = made - 1;
+	}
+	if (id - (made - own->offsets[table]) > MAX_GAP)
+		own->scattered[table] = true;
+	/* The same as in the file, plus what the trace had before: leaves out what the file leaves out. */
+	if (own->scattered[table])
+		made = ts_writer_new_id(c->writer, table);
+	while (made && !own->scattered[table] && made - own->offsets[table] < id)
+		made = ts_writer_new_id(c->writer, table);
+	own->last_ids[table] = made;
+	if (!own->scattered[table])
+		made = id + own->offsets[table];
+	return ts_map_put(&own->ids[table], (uint64_t)id, (uint64_t)made) ? 0 : made;
+}
+
+/* ---- columns ---- */
+
+/* A time of trace time in a clock that is `offset` behind it. */
+static int64_t to_clock(int64_t time, int64_t offset)
+{
+	int64_t result;
+
+	if (time == TS_ABSENT)
+		return time;
+	if (__builtin_sub_overflow(time, offset, &result) || result == TS_ABSENT)
+		return offset > 0 ? TS_ABSENT + 1 : INT64_MAX - 1;
+	return result;
+}
+
+void ts_chrome_convert_times(const struct ts_table_info *info, int64_t offset, int64_t *row)
+{
+	for (int i = 0; i < info->column_count; i++)
+		if (info->columns[i].type == TS_COLUMN_TIME)
+			row[i] = to_clock(row[i], offset);
+}
+
+static int64_t reference(struct ts_chrome *c, const char *refers, const struct ts_chrome_raw *raw)
+{
+	struct ts_json js = ts_chrome_reopen(raw);
+	int table = ts_table_by_name(refers);
+	int64_t number;
+	uint32_t frame;
+
+	/* Stacks are known by the keys of "stackFrames". */
+	if (table == TS_TABLE_STACK) {
+		frame = ts_chrome_frame_key(c, raw);
+		return frame ? ts_chrome_walk(c, c->stacks.frames, frame) : 0;
+	}
+	if (table < 0 || !ts_chrome_scan_int(&js, &number))
+		return 0;
+	return ts_chrome_own_id(c, (enum ts_table_id)table, number);
+}
+
+/* An integer column. Some hold ids without being references. */
+static bool int_column(struct ts_chrome *c, const struct ts_table_info *info,
+		       const struct ts_column_info *column, const struct ts_chrome_raw *raw,
+		       int64_t *cell)
+{
+	struct ts_json js = ts_chrome_reopen(raw);
+
+	if (!ts_chrome_scan_int(&js, cell))
+		return false;
+	if (info->kind == TS_KIND_ENTITY && strcmp(column->name, "id") == 0)
+		*cell = ts_chrome_own_id(c, (enum ts_table_id)info->id, *cell);
+	/* The clock of a source has the source's number. */
+	else if ((info->id == TS_TABLE_SOURCE || info->id == TS_TABLE_CLOCK_SYNC) &&
+		 strcmp(column->name, "clock") == 0)
+		*cell = ts_chrome_own_id(c, TS_TABLE_SOURCE, *cell);
+	return true;
+}
+
+static bool text_column(struct ts_chrome *c, const struct ts_column_info *column,
+			const struct ts_chrome_raw *raw, int64_t *cell)
+{
+	struct ts_json js = ts_chrome_reopen(raw);
+	struct ts_json_string text;
+
+	/* A value that has no name in the build which wrote it. */
+	if (column->type == TS_COLUMN_ENUM && ts_chrome_scan_int(&js, cell))
+		return true;
+	if (*raw->at != '"' || ts_json_scan_string(&js, &text))
+		return false;
+	if (column->type == TS_COLUMN_ENUM)
+		return !ts_enum_value(column->refers, text.text, text.length, cell);
+	*cell = ts_chrome_string(c, &text);
+	return true;
+}
+
+static bool float_column(const struct ts_chrome_raw *raw, int64_t *cell)
+{
+	struct ts_json js = ts_chrome_reopen(raw);
+	struct ts_json_number number;
+	double real;
+
+	if (*raw->at == '"' || ts_json_scan_number(&js, &number))
+		return false;
+	real = number.kind == TS_JSON_INT ? (double)number.integer : number.real;
+	memcpy(cell, &real, sizeof(real));
+	return true;
+}
+
+/* Sets one column; false: the value makes no sense there. */
+static bool set_column(struct ts_chrome *c, const struct ts_table_info *info,
+		       const struct ts_column_info *column, const struct ts_chrome_raw *raw,
+		       int64_t offset, int64_t *cell)
+{
+	struct ts_json js = ts_chrome_reopen(raw);
+	enum ts_json_literal literal = TS_JSON_TRUE;
+	bool is_literal = (*raw->at == 't' || *raw->at == 'f' || *raw->at == 'n') &&
+			  !ts_json_scan_literal(&js, &literal);
+
+	if (is_literal && literal == TS_JSON_NULL && column->type != TS_COLUMN_JSON) {
+		*cell = column->none;
+		return true;
+	}
+	switch (column->type) {
+	case TS_COLUMN_JSON:
+		*cell = ts_chrome_raw_json(c, raw);
+		return true;
+	case TS_COLUMN_STRING:
+	case TS_COLUMN_ENUM:
+		return text_column(c, column, raw, cell);
+	case TS_COLUMN_REF:
+		*cell = reference(c, column->refers, raw);
+		return true;
+	case TS_COLUMN_FLOAT:
+		return float_column(raw, cell);
+	case TS_COLUMN_BOOL:
+		*cell = literal == TS_JSON_TRUE;
+		return is_literal;
+	case TS_COLUMN_TIME:
+		if (!ts_chrome_scan_int(&js, cell))
+			return false;
+		*cell = to_clock(*cell, offset);
+		return true;
+	case TS_COLUMN_DURATION:
+		return ts_chrome_scan_int(&js, cell) && *cell >= -1;
+	case TS_COLUMN_INT:
+		return int_column(c, info, column, raw, cell);
+	default:
+		return false;
+	}
+}
+
+void ts_chrome_set_columns(struct ts_chrome *c, const struct ts_chrome_raw *object,
+			   const struct ts_table_info *info, int64_t offset, int64_t *row)
+{
+	struct ts_json_string key;
+	struct ts_chrome_raw value;
+	bool more;
+	struct ts_json js = ts_chrome_open(object, '{', &more);
+
+	while (ts_chrome_next_member(&js, &more, &key, &value)) {
+		for (int i = 0; i < info->column_count; i++) {
+			const struct ts_column_info *column = &info->columns[i];
+
+			if (!ts_chrome_is(&key, column->name))
+				continue;
+			if (!set_column(c, info, column, &value, offset, &row[i])) {
+				row[i] = column->none;
+				ts_chrome_lose(c, TS_CHROME_LOSS_MEMBER, 1);
+			}
+		}
+	}
+}
+
+/* ---- events ---- */
+
+/* The table that a "table" member names; -1: none. */
+static int named_table(const struct ts_chrome_raw *object)
+{
+	struct ts_json_string key, text;
+	struct ts_chrome_raw value;
+	char name[32];
+	bool more;
+	struct ts_json js = ts_chrome_open(object, '{', &more);
+
+	while (ts_chrome_next_member(&js, &more, &key, &value)) {
+		struct ts_json at = ts_chrome_reopen(&value);
+
+		if (!ts_json_string_is(&key, "table"))
+			continue;
+		if (*value.at != '"' || ts_json_scan_string(&at, &text) ||
+		    text.length >= sizeof(name))
+			return -1;
+		memcpy(name, text.text, text.length);
+		name[text.length] = '\0';
+		return ts_table_by_name(name);
+	}
+	return -1;
+}
+
+enum ts_table_id ts_chrome_own_table(const struct ts_chrome_event *event, enum ts_table_id table)
+{
+	int named = named_table(&event->own);
+
+	return named < 0 ? table : (enum ts_table_id)named;
+}
+
+void ts_chrome_own_columns(struct ts_chrome *c, const struct ts_chrome_event *event,
+			   enum ts_table_id table, uint32_t thread, void *row)
+{
+	const struct ts_table_info *info = ts_table_info(table);
+	const struct ts_chrome_own_source *source =
+		ts_chrome_own_source(c, c->threads[thread].source);
+	int64_t start = *(int64_t *)row;
+
+	ts_chrome_set_columns(c, &event->own, info, source ? source->offset : 0, row);
+	/* An event has its time from "ts". */
+	if (*(int64_t *)row == TS_ABSENT)
+		*(int64_t *)row = start;
+}
+
+/* ---- rows of tables that have no events ---- */
+
+static int read_row_args(struct ts_chrome *c, const struct ts_chrome_raw *object,
+			 struct ts_chrome_args *args)
+{
+	struct ts_json_string key;
+	struct ts_chrome_raw value;
+	bool more;
+	int rc = TS_OK;
+
+	ts_chrome_start_args(c, args, TS_TABLE_SLICE, 0);
+	/* Arguments first, then what stood beside, whatever their order in the file. */
+	for (int beside = 0; beside < 2 && !rc; beside++) {
+		struct ts_json js = ts_chrome_open(object, '{', &more);
+
+		while (!rc && ts_chrome_next_member(&js, &more, &key, &value)) {
+			struct ts_json at = ts_chrome_reopen(&value);
+
+			if (ts_chrome_is(&key, beside ? "beside" : "args") && *value.at == '{')
+				rc = ts_chrome_read_args(c, &at, args, beside);
+		}
+	}
+	if (rc == TS_CHROME_TOO_MANY || rc == TS_EFORMAT) {
+		ts_chrome_lose(c, TS_CHROME_LOSS_MANY, 1);
+		ts_chrome_start_args(c, args, TS_TABLE_SLICE, 0);
+		rc = TS_OK;
+	}
+	return rc;
+}
+
+static bool makes_sense(const struct ts_table_info *info, const int64_t *row)
+{
+	if (info->kind == TS_KIND_EVENT)
+		return row[0] != TS_ABSENT;
+	return info->kind != TS_KIND_ENTITY || row[0] > 0;
+}
+
+static bool is_storable(const struct ts_table_info *info)
+{
+	return info->kind == TS_KIND_EVENT || info->kind == TS_KIND_ENTITY ||
+	       info->kind == TS_KIND_RECORD;
+}
+
+static int base64_digit(char c)
+{
+	static const char digits[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+	const char *at = c ? strchr(digits, c) : NULL;
+
+	return at ? (int)(at - digits) : -1;
+}
+
+/* Appends what base64 text stands for; false where it is not that. */
+static bool decode_base64(struct ts_text *out, const struct ts_json_string *text)
+{
+	unsigned int bits = 0, have = 0;
+	size_t length = text->length;
+
+	while (length && text->text[length - 1] == '=')
+		length--;
+	for (size_t i = 0; i < length; i++) {
+		int digit = base64_digit(text->text[i]);
+
+		if (digit < 0)
+			return false;
+		bits = bits << 6 | (unsigned int)digit;
+		have += 6;
+		if (have >= 8) {
+			have -= 8;
+			ts_text_append_char(out, (char)(bits >> have));
+		}
+	}
+	return true;
+}
+
+/* A row of `blob`. Its number in the file is its place among them, unless it says otherwise. */
+static int store_blob(struct ts_chrome *c, const struct ts_chrome_raw *object)
+{
+	struct ts_json_string key, text;
+	struct ts_chrome_raw value;
+	int64_t id = ++c->own.blobs, next = 0;
+	bool more, has_data = false;
+	struct ts_json js = ts_chrome_open(object, '{', &more);
+
+	ts_text_clear(&c->scratch);
+	while (ts_chrome_next_member(&js, &more, &key, &value)) {
+		struct ts_json at = ts_chrome_reopen(&value);
+
+		if (ts_json_string_is(&key, "id"))
+			ts_chrome_scan_int(&at, &id);
+		else if (ts_json_string_is(&key, "next"))
+			ts_chrome_scan_int(&at, &next);
+		else if (ts_json_string_is(&key, "data") && *value.at == '"')
+			has_data = !ts_json_scan_string(&at, &text) && !text.escaped &&
+				   decode_base64(&c->scratch, &text);
+	}
+	if (c->scratch.failed)
+		return TS_ENOMEM;
+	/* The writer has no way to chain blobs. */
+	if (!has_data || next || c->scratch.length > TS_IMPORT_MAX_STRING)
+		ts_chrome_lose(c, TS_CHROME_LOSS_ROW, 1);
+	if (!has_data || c->scratch.length > TS_IMPORT_MAX_STRING || id <= 0)
+		return TS_OK;
+	return ts_map_put(&c->own.ids[TS_TABLE_BLOB], (uint64_t)id,
+			  ts_writer_blob(c->writer, c->scratch.length ? c->scratch.data : "",
+					 c->scratch.length));
+}
+
+int ts_chrome_store_own_row(struct ts_chrome *c, struct ts_chrome_event *event)
+{
+	int table = event->has & TS_CHROME_HAS_ARGS ? named_table(&event->args) : -1;
+	const struct ts_table_info *info = table < 0 ? NULL : ts_table_info((uint32_t)table);
+	const struct ts_chrome_own_source *source;
+	int64_t row[TS_MAX_COLUMNS];
+	int rc;
+
+	if (table == TS_TABLE_BLOB)
+		return store_blob(c, &event->args);
+	if (!info || !is_storable(info)) {
+		ts_chrome_lose(c, TS_CHROME_LOSS_ROW, 1);
+		return TS_OK;
+	}
+	for (int i = 0; i < info->column_count; i++)
+		row[i] = info->columns[i].none;
+	ts_chrome_set_columns(c, &event->args, info, 0, row);
+	rc = read_row_args(c, &event->args, event->arguments);
+	if (rc)
+		return rc;
+	if (!makes_sense(info, row)) {
+		ts_chrome_lose(c, TS_CHROME_LOSS_ROW, 1);
+		return TS_OK;
+	}
+	if (info->shape >= 0)
+		row[info->shape] = ts_chrome_shape(c, event->arguments);
+	source = ts_chrome_own_source(c, ts_chrome_source_of(c, info, row));
+	ts_chrome_convert_times(info, source ? source->offset : 0, row);
+	ts_chrome_add_in_clock(c, source ? source->clock : 0, (enum ts_table_id)table, row,
+			       event->arguments->values);
+	return TS_OK;
+}

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Opens a file, finds out what it is, and hands it to its importer. The table of importers is here.
+ * Must not know any format.
+ */
+#include "import/import.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/input.h"
+#include "base/text.h"
+
+/* Asked in this order: the more special ones first. */
+static const struct ts_importer importers[] = {
+	{ .name = "kineto",
+	  .doc = "PyTorch profiler (Kineto) JSON",
+	  .probe = ts_kineto_probe,
+	  .run = ts_chrome_run },
+	{ .name = "chrome",
+	  .doc = "Chrome trace-event JSON, array or object form; also what export -f chrome wrote",
+	  .probe = ts_chrome_probe,
+	  .run = ts_chrome_run },
+};
+
+const struct ts_importer *ts_importer_list(size_t *ret_count)
+{
+	*ret_count = TS_ARRAY_SIZE(importers);
+	return importers;
+}
+
+int ts_import_refill(struct ts_import *import, const char *keep, struct ts_error *err)
+{
+	int rc = ts_writer_status(import->writer, err);
+
+	if (!rc)
+		rc = ts_stream_refill(&import->stream, keep, err);
+	if (!rc && import->options.progress) {
+		uint64_t done = 0, total = 0;
+
+		import->position(import, &done, &total);
+		if (import->options.progress(import->options.context, done, total))
+			rc = ts_error_set(err, TS_ECANCELED,
+					  "input '%s': stopped at byte %" PRIu64
+					  "; what was read until there is in the trace",
+					  import->path, import->stream.offset);
+	}
+	return rc;
+}
+
+/* "known: a, b": for messages. */
+static void list_names(struct ts_text *text)
+{
+	for (size_t i = 0; i < TS_ARRAY_SIZE(importers); i++)
+		ts_text_printf(text, "%s%s", i ? ", " : "", importers[i].name);
+}
+
+static int refuse(struct ts_import *import, struct ts_error *err)
+{
+	const struct ts_json *js = &import->stream.js;
+	size_t shown = TS_MIN((size_t)(js->end - js->next), (size_t)16);
+	struct ts_text names, begin;
+	int rc;
+
+	if (shown == 0)
+		return ts_error_set(err, TS_EFORMAT,
+				    "input '%s': the file is empty; nothing to import", import->path);
+	ts_text_init(&names);
+	ts_text_init(&begin);
+	list_names(&names);
+	for (size_t i = 0; i < shown; i++) {
+		unsigned char c = (unsigned char)js->next[i];
+
+		if (c >= ' ' && c < 0x7f)
+			ts_text_append_char(&begin, (char)c);
+		else
+			ts_text_printf(&begin, "\\x%02x", c);
+	}
+	rc = ts_error_set(err, TS_EFORMAT,
+			  "input '%s': not a format that can be imported (known: %s); the file "
+			  "begins with \"%s\"",
+			  import->path, ts_text_cstr(&names), ts_text_cstr(&begin));
+	ts_text_release(&names);
+	ts_text_release(&begin);
+	return rc;
+}
+
+static int run(struct ts_import *import, struct ts_error *err)
+{
+	const struct ts_json *js = &import->stream.js;
+	int rc = ts_import_refill(import, js->next, err);
+
+	import->result.format = "unknown";
+	if (rc)
+		return rc;
+	for (size_t i = 0; i < TS_ARRAY_SIZE(importers); i++) {
+		if (importers[i].probe(js->next, (size_t)(js->end - js->next))) {
+			import->result.format = importers[i].name;
+			rc = importers[i].run(import, err);
+			import->result.bytes = ts_stream_at(&import->stream, js->next);
+			return rc;
+		}
+	}
+	return refuse(import, err);
+}
+
+static int run_source(struct ts_import *import, const struct ts_stream_source *source, size_t capacity,
+		      const struct ts_import_options *options, struct ts_import_result *ret_result,
+		      struct ts_error *err)
+{
+	int rc;
+
+	/* Callers built against another version have a shorter or longer struct. */
+	if (options)
+		memcpy(&import->options, options, TS_MIN(options->size, sizeof(*options)));
+	rc = ts_stream_init(&import->stream, source, import->path, capacity, err);
+	if (!rc)
+		rc = run(import, err);
+	if (!rc)
+		rc = ts_writer_status(import->writer, err);
+	ts_stream_release(&import->stream);
+	if (ret_result)
+		*ret_result = import->result;
+	return rc;
+}
+
+/* ---- files ---- */
+
+static int read_input(void *context, void *buffer, size_t bytes, size_t *ret_bytes,
+		      struct ts_error *err)
+{
+	return ts_input_read(context, buffer, bytes, ret_bytes, err);
+}
+
+static void file_position(struct ts_import *import, uint64_t *ret_done, uint64_t *ret_total)
+{
+	const struct ts_input *input = import->position_context;
+	int64_t size = ts_input_size(input);
+
+	*ret_done = ts_input_position(input);
+	*ret_total = size < 0 ? 0 : (uint64_t)size;
+}
+
+int ts_import_file(struct ts_writer *writer, const char *path,
+		   const struct ts_import_options *options, struct ts_import_result *ret_result,
+		   struct ts_error *err)
+{
+	struct ts_import import = { .writer = writer, .path = path, .position = file_position };
+	struct ts_stream_source source = { .read = read_input };
+	TS_AUTO(ts_input) input = NULL;
+	int rc;
+
+	if (!writer || !path)
+		return ts_error_set(err, TS_EINVAL, "import: no writer or no path");
+	import.result.format = "unknown";
+	if (ret_result)
+		*ret_result = import.result;
+	rc = ts_input_open(&input, path, err);
+	if (rc)
+		return rc;
+	source.context = input;
+	import.position_context = input;
+	return run_source(&import, &source, 0, options, ret_result, err);
+}
+
+/* ---- memory ---- */
+
+struct memory {
+	const char *data;
+	size_t bytes, at, step;
+};
+
+static int read_memory(void *context, void *buffer, size_t bytes, size_t *ret_bytes,
+		       struct ts_error *err)
+{
+	struct memory *memory = context;
+	size_t count = TS_MIN(TS_MIN(bytes, memory->step), memory->bytes - memory->at);
+
+	if (count)
+		memcpy(buffer, memory->data + memory->at, count);
+	memory->at += count;
+	*ret_bytes = count;
+	return TS_OK;
+}
+
+static void memory_position(struct ts_import *import, uint64_t *ret_done, uint64_t *ret_total)
+{
+	const struct memory *memory = import->position_context;
+
+	*ret_done = memory->at;
+	*ret_total = memory->bytes;
+}
+
+int ts_import_memory(struct ts_writer *writer, const char *name, const void *data, size_t bytes,
+		     size_t step, size_t capacity, const struct ts_import_options *options,
+		     struct ts_import_result *ret_result, struct ts_error *err)
+{
+	struct memory memory = { .data = data, .bytes = bytes, .step = step ? step : bytes };
+	struct ts_stream_source source = { .read = read_memory, .context = &memory };
+	struct ts_import import = { .writer = writer,
+				    .path = name,
+				    .position = memory_position,
+				    .position_context = &memory };
+
+	return run_source(&import, &source, capacity, options, ret_result, err);
+}

@@ -1,0 +1,19 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# No room for the trace: told, exit code 3, and what is there can be recovered.
+. "$TS_SOURCE/tests/cli/lib.sh"
+
+python3 - >big.json <<'PY'
+import json, random
+random.seed(1)
+print(json.dumps([{"ph": "X", "name": "op%d" % random.randrange(10**9), "pid": 1, "tid": 1, "ts": random.random() * 1e9,
+                   "dur": random.random() * 1e6} for i in range(200000)]))
+PY
+code=0
+# A limit on the size of files in place of a full disk; in 1024-byte units.
+(trap '' XFSZ; ulimit -f 2048; exec "$TRACESMITH" import -q big.json -o full.sbt) 2>err.txt || code=$?
+echo "exit $code"
+grep -q 'File too large' err.txt || { cat err.txt; fail "not told why"; }
+grep -q 'full.sbt' err.txt || { cat err.txt; fail "not told where"; }
+quietly recover full.sbt -o good.sbt
+t verify good.sbt

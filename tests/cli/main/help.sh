@@ -1,0 +1,26 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Every verb explains itself: usage, an example, exit codes; and its man page has every option.
+. "$TS_SOURCE/tests/cli/lib.sh"
+
+verbs=$("$TRACESMITH" --help | sed -n '/^verbs:/,/^$/s/^  \([a-z]*\) .*/\1/p')
+for verb in $verbs; do
+	"$TRACESMITH" "$verb" --help >help.txt 2>err.txt || fail "$verb --help: exit code"
+	[ ! -s err.txt ] || fail "$verb --help writes to stderr"
+	cmp help.txt <("$TRACESMITH" help "$verb") || fail "help $verb differs from $verb --help"
+	cmp help.txt <("$TRACESMITH" "$verb" -h) || fail "$verb -h differs from $verb --help"
+	grep -q "^usage: tracesmith $verb" help.txt || fail "$verb: no usage"
+	grep -q "^  tracesmith $verb" help.txt || fail "$verb: no example"
+	grep -q '^exit codes:' help.txt || fail "$verb: no exit codes"
+	! grep -nE '^.{101,}$' help.txt || fail "$verb: a line is too long"
+	page=$TS_SOURCE/docs/man/tracesmith-$verb.1
+	[ -f "$page" ] || fail "$verb: no man page"
+	grep -q '^\.SH EXAMPLES' "$page" || fail "$verb: man page without examples"
+	# In a man page a dash is written \-.
+	for option in $(sed -n 's/^  .*--\([a-z]*\).*/\1/p' help.txt | sort -u); do
+		[ "$option" = help ] || grep -q -- "\\\\-\\\\-$option" "$page" ||
+			fail "$verb: --$option is not in its man page"
+	done
+	grep -q "tracesmith-$verb" "$TS_SOURCE/docs/man/tracesmith.1" || fail "$verb: not in tracesmith.1"
+	echo "$verb"
+done

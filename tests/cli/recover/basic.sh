@@ -1,0 +1,23 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# What is whole of a cut or damaged trace, and what is said of the rest.
+. "$TS_SOURCE/tests/cli/lib.sh"
+
+make_trace t
+size=$(stat -c %s t.sbt)
+# Without its index nothing is lost.
+head -c $((size - 10)) t.sbt >cut.sbt
+t recover cut.sbt -o good.sbt | numbers
+t verify good.sbt
+cmp <("$TRACESMITH" view --json -t slice,gpu_op,api_call t.sbt) <("$TRACESMITH" view --json -t slice,gpu_op,api_call good.sbt)
+# A damaged chunk is left out, and the trace says so.
+cp t.sbt bad.sbt
+flip_byte bad.sbt $((size / 2))
+t recover bad.sbt -o good.sbt | numbers
+t verify good.sbt
+"$TRACESMITH" info good.sbt | grep '^loss' | numbers
+"$TRACESMITH" recover bad.sbt -o json.sbt --json -q >out.json
+python3 -c '
+import json
+r = json.load(open("out.json"))
+print(sorted(r), r["damaged_bytes"] > 0, r["rows"] > 0)'

@@ -1,0 +1,22 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Mistakes, and files with nothing to save. What was there before stays.
+. "$TS_SOURCE/tests/cli/lib.sh"
+
+make_trace t
+cp t.sbt before.sbt
+t recover
+t recover t.sbt
+t recover t.sbt -o t.sbt
+ln t.sbt link.sbt
+t recover t.sbt -o link.sbt
+cmp t.sbt before.sbt || fail "the trace was changed"
+t recover missing.sbt -o out.sbt
+: >empty.sbt
+t recover empty.sbt -o out.sbt
+t recover t.json -o out.sbt
+[ ! -e out.sbt ] || fail "an output was made"
+echo precious >out.sbt
+t recover empty.sbt -o out.sbt
+cat out.sbt
+t recover t.sbt -o none/out.sbt

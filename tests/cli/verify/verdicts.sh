@@ -1,0 +1,46 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Whole, damaged, cut, empty, no trace, not there: what is said and the exit codes.
+. "$TS_SOURCE/tests/cli/lib.sh"
+
+make_trace t
+t verify t.sbt
+t verify -q t.sbt
+t verify --json t.sbt
+size=$(stat -c %s t.sbt)
+# A payload.
+cp t.sbt payload.sbt
+flip_byte payload.sbt $((size / 2))
+t verify payload.sbt | numbers
+"$TRACESMITH" verify payload.sbt | grep -Eq "^trace 'payload.sbt': .*byte [0-9]+: " || fail "no chunk and byte"
+t verify -q payload.sbt
+# Cut anywhere.
+for bytes in 0 1 30 63 64 65 200 $((size / 2)) $((size - 1)); do
+	head -c "$bytes" t.sbt >cut.sbt
+	code=0
+	"$TRACESMITH" verify cut.sbt >out.txt 2>err.txt || code=$?
+	[ $code -eq 1 ] || fail "$bytes bytes: exit $code"
+	grep -q "tracesmith recover cut.sbt -o good.sbt" out.txt || fail "$bytes bytes: not told what to do"
+	[ ! -s err.txt ] || fail "$bytes bytes: $(cat err.txt)"
+done
+: >empty.sbt
+t verify empty.sbt
+# The file header.
+for at in 0 8 20; do
+	cp t.sbt header.sbt
+	flip_byte header.sbt $at
+	t verify header.sbt
+done
+t verify t.json
+t verify missing.sbt
+t verify .
+t verify t.sbt payload.sbt missing.sbt | numbers
+code=0
+"$TRACESMITH" verify --json t.sbt payload.sbt t.json missing.sbt >out.txt 2>/dev/null || code=$?
+echo "exit $code"
+python3 - <<'PY'
+import json
+for line in open("out.txt"):
+    verdict = json.loads(line)
+    print(verdict["file"], verdict["whole"], len(verdict["findings"]) > 0)
+PY
