@@ -64,6 +64,17 @@ static void add_shapes(struct ts_writer *writer, struct scene *scene)
 	scene->kernel_shape = ts_writer_shape(writer, kernel, 1);
 }
 
+/* Durations that vary as real ones do, the same in every run. */
+static int64_t jitter(int64_t ns)
+{
+	static uint64_t state = 88172645463325252u;
+
+	state ^= state << 13;
+	state ^= state >> 7;
+	state ^= state << 17;
+	return ns + (int64_t)(state % (uint64_t)(ns / 8));
+}
+
 static void add_step(struct ts_writer *writer, const struct scene *scene, int step)
 {
 	static const char *const phases[] = { "forward", "backward", "optimizer" };
@@ -76,15 +87,15 @@ static void add_step(struct ts_writer *writer, const struct scene *scene, int st
 		int64_t host_values[2] = { step, text(writer, phases[phase]) };
 		int64_t kernel_values[1] = { 2000000000 + phase };
 
-		slice.start = now + phase * 300000;
-		slice.duration = 120000;
+		slice.start = now + phase * 300000 + jitter(8000);
+		slice.duration = jitter(120000);
 		slice.thread = scene->thread;
 		slice.name = text(writer, phases[phase]);
 		slice.category = text(writer, "user_annotation");
 		slice.shape = scene->host_shape;
 		ts_writer_add(writer, TS_TABLE_SLICE, &slice, host_values);
-		op.start = slice.start + 20000;
-		op.duration = 250000;
+		op.start = slice.start + jitter(20000);
+		op.duration = jitter(200000);
 		op.device = scene->device;
 		op.stream = scene->stream;
 		op.kind = TS_GPU_OP_KERNEL;
