@@ -21,7 +21,6 @@ struct verify {
 	uint64_t next_id[TS_TABLE_COUNT];
 	uint64_t next_shape;
 	uint64_t next_sequence;
-	uint64_t indexed;	/* chunks ahead of the last index that is finished */
 	bool finished;
 };
 
@@ -164,6 +163,19 @@ static const char *content_fault(struct verify *verify, const struct sbt_chunk *
 	return fault;
 }
 
+/* What an error says behind "trace 'x': chunk 3 at byte 9: ", which the caller says itself. */
+static const char *reason_of(const struct verify *verify, const struct sbt_chunk *chunk,
+			     size_t number, const struct ts_error *err)
+{
+	struct ts_error bare;
+	size_t length;
+
+	sbt_chunk_error(&verify->reader->file, chunk, number, "", &bare);
+	length = strlen(bare.message);
+	return strncmp(err->message, bare.message, length) == 0 ? err->message + length :
+								  err->message;
+}
+
 static void verify_chunk(struct verify *verify, size_t number)
 {
 	const struct sbt_chunk *chunk = &verify->reader->list.chunks[number];
@@ -179,12 +191,7 @@ static void verify_chunk(struct verify *verify, size_t number)
 		return;
 	}
 	if (sbt_batch_decode(verify->batch, chunk, number, TS_MASK_ALL, NULL, &err)) {
-		const char *why = strstr(err.message, ": ");
-
-		/* "trace 'x': chunk 3 at byte 9: why": the caller says the first two itself. */
-		for (int i = 0; why && i < 1; i++)
-			why = strstr(why + 2, ": ");
-		found(verify, number, chunk->offset, why ? why + 2 : err.message);
+		found(verify, number, chunk->offset, reason_of(verify, chunk, number, &err));
 		return;
 	}
 	fault = content_fault(verify, chunk, number);
