@@ -35,8 +35,8 @@ static uint32_t take_from_set(const char **p, const char *end)
 }
 
 /*
- * *p is behind a '['. Gives whether c is in the set and steps behind its ']'; false with *ret_closed
- * false when there is none.
+ * *p is behind a '['. Gives whether c is in the set and steps behind its ']'; where there is none,
+ * *ret_closed is false.
  */
 static bool match_set(const char **p, const char *end, uint32_t c, bool *ret_closed)
 {

@@ -9,8 +9,8 @@
  *	0		done, js->next is behind the token;
  *	TS_JSON_MORE	the buffer ends inside it: nothing has changed but js->error_at; refill and
  *			start again from the beginning of the value (never when js->last is set);
- *	TS_EFORMAT	js->error_at is the byte at fault, js->reason a static text why; at the end of
- *			the last buffer error_at equals end, which tells a cut file from a wrong one.
+ *	TS_EFORMAT	js->error_at is the byte at fault, js->reason a static text why; a file that
+ *			is cut short, rather than wrong, has error_at == end in its last buffer.
  * minify and unescape report TS_ENOMEM through their ts_text.
  *
  * An object is read like this (an array likewise, without the key):

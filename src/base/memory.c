@@ -26,7 +26,7 @@ int ts_grow_array(void **array, size_t *capacity, size_t need, size_t item_bytes
 		if (__builtin_mul_overflow(wanted, item_bytes, &bytes) || bytes > PTRDIFF_MAX)
 			return TS_ENOMEM;
 	}
-	/* The caller's variable is a typed pointer seen as void *: memcpy() is no lie about that. */
+	/* The caller's variable is a pointer to something: memcpy() is no lie about its type. */
 	memcpy(&old, array, sizeof(old));
 	grown = realloc(old, bytes);
 	if (!grown)

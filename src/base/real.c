@@ -85,8 +85,8 @@ size_t ts_real_format(char buffer[TS_REAL_BYTES], double value)
 	if (magnitude != 0 && (magnitude < 1e-5 || magnitude >= 1e15))
 		return format_with_libc(buffer, value);
 	/*
-	 * Is this n / 10^places? Both are exact doubles below 2^53 and 10^22, so that their quotient
-	 * is the nearest double to that decimal: if it is our value, the decimal reads back as it.
+	 * Is this n / 10^places? Both are exact doubles, below 2^53 and 10^22, so their quotient is
+	 * the double nearest to that decimal: if it is our value, the decimal reads back as it.
 	 */
 	for (unsigned int places = 0; places <= 19; places++, power *= 10, whole_power *= 10) {
 		double scaled = magnitude * power;

@@ -80,8 +80,8 @@ int sbt_file_check(struct sbt_file *file, struct ts_error *err)
 		return result;
 	if (memcmp(header->magic, SBT_FILE_MAGIC, TS_MIN(there, (size_t)SBT_MAGIC_BYTES)) != 0)
 		return ts_error_set(err, TS_EFORMAT,
-				    "trace '%s': byte 0: not a TraceSmith trace (import other "
-				    "formats with 'tracesmith import')",
+				    "trace '%s': byte 0: file header: not that of a TraceSmith trace "
+				    "(import other formats with 'tracesmith import')",
 				    file->path);
 	if (there < sizeof(*header))
 		return ts_error_set(err, TS_EFORMAT,

@@ -66,6 +66,13 @@ int sbt_chunk_check_payloads(struct sbt_file *file, const struct sbt_chunk *chun
 	return result;
 }
 
+/* A stretch of the file in memory: hostile files have a magic in every eighth byte of it. */
+struct window {
+	char *data;
+	uint64_t offset;
+	size_t bytes;
+};
+
 /* A scan on its way. */
 struct scan {
 	struct sbt_file *file;
@@ -75,6 +82,7 @@ struct scan {
 	uint64_t next_sequence;
 	uint64_t doubt_bytes;	/* payload that may still be read again to tell torn chunks */
 	const char *why;	/* why there is no chunk at offset */
+	struct window window;	/* kept from gap to gap: there may be one every few bytes */
 };
 
 /* True, with *ret_chunk filled, if a valid chunk begins at the offset. */
@@ -98,21 +106,31 @@ static bool chunk_at(struct scan *scan, uint64_t offset, struct sbt_chunk *ret_c
 }
 
 /* The first offset >= from where a chunk magic stands, or the file's end. */
-static int find_magic(struct scan *scan, char *window, uint64_t from, uint64_t *ret_offset)
+static int find_magic(struct scan *scan, uint64_t from, uint64_t *ret_offset)
 {
-	while (from + SBT_MAGIC_BYTES <= scan->file->bytes) {
-		size_t bytes = (size_t)TS_MIN(scan->file->bytes - from, (uint64_t)WINDOW_BYTES);
-		const char *found;
-		int result = sbt_file_read(scan->file, from, window, bytes, scan->err);
+	struct window *window = &scan->window;
 
-		if (result)
-			return result;
-		found = memmem(window, bytes, SBT_CHUNK_MAGIC, SBT_MAGIC_BYTES);
+	while (from + SBT_MAGIC_BYTES <= scan->file->bytes) {
+		const char *found;
+		size_t skip;
+
+		if (from < window->offset || from + SBT_MAGIC_BYTES > window->offset + window->bytes) {
+			int result;
+
+			window->offset = from;
+			window->bytes = (size_t)TS_MIN(scan->file->bytes - from, (uint64_t)WINDOW_BYTES);
+			result = sbt_file_read(scan->file, from, window->data, window->bytes, scan->err);
+			if (result)
+				return result;
+		}
+		skip = (size_t)(from - window->offset);
+		found = memmem(window->data + skip, window->bytes - skip, SBT_CHUNK_MAGIC,
+			       SBT_MAGIC_BYTES);
 		if (found) {
-			*ret_offset = from + (uint64_t)(found - window);
+			*ret_offset = window->offset + (uint64_t)(found - window->data);
 			return TS_OK;
 		}
-		from += bytes - (SBT_MAGIC_BYTES - 1);
+		from = window->offset + window->bytes - (SBT_MAGIC_BYTES - 1);
 	}
 	*ret_offset = scan->file->bytes;
 	return TS_OK;
@@ -133,13 +151,12 @@ static bool is_torn(struct scan *scan, const struct sbt_chunk *chunk)
 /* Moves scan->offset to the next valid chunk or the end, and notes the gap. */
 static int search_on(struct scan *scan)
 {
-	TS_AUTO_FREE char *window = malloc(WINDOW_BYTES);
 	const char *why = scan->why;
 	uint64_t from = scan->offset, at = scan->offset;
 	struct sbt_chunk chunk;
 	int result;
 
-	if (!window)
+	if (!scan->window.data && !(scan->window.data = malloc(WINDOW_BYTES)))
 		return ts_error_set(scan->err, TS_ENOMEM, "no memory");
 	/* If the last chunk is torn, others may have been appended inside what it claims. */
 	if (scan->list->count) {
@@ -154,12 +171,34 @@ static int search_on(struct scan *scan)
 		}
 	}
 	do {
-		result = find_magic(scan, window, at, &at);
+		result = find_magic(scan, at, &at);
 		if (result)
 			return result;
 	} while (at < scan->file->bytes && !chunk_at(scan, at, &chunk) && ++at);
 	scan->offset = at;
 	return add_gap(scan->list, from, at, why, scan->err);
+}
+
+static int scan_all(struct scan *scan, int (*progress)(void *context, uint64_t done, uint64_t total),
+		    void *context)
+{
+	while (scan->offset < scan->file->bytes) {
+		struct sbt_chunk chunk;
+		int result;
+
+		if (progress && progress(context, scan->offset, scan->file->bytes))
+			return ts_error_set(scan->err, TS_ECANCELED, "interrupted");
+		if (chunk_at(scan, scan->offset, &chunk)) {
+			result = add_chunk(scan->list, &chunk, scan->err);
+			scan->offset += chunk.header.chunk_bytes;
+			scan->next_sequence = chunk.header.sequence + 1;
+		} else {
+			result = search_on(scan);
+		}
+		if (result)
+			return result;
+	}
+	return TS_OK;
 }
 
 int sbt_scan(struct sbt_file *file, uint64_t from, struct sbt_chunk_list *list,
@@ -171,22 +210,8 @@ int sbt_scan(struct sbt_file *file, uint64_t from, struct sbt_chunk_list *list,
 			     .err = err,
 			     .offset = from,
 			     .doubt_bytes = 4 * file->bytes };
-	int result;
+	int result = scan_all(&scan, progress, context);
 
-	while (scan.offset < file->bytes) {
-		struct sbt_chunk chunk;
-
-		if (progress && progress(context, scan.offset, file->bytes))
-			return ts_error_set(err, TS_ECANCELED, "interrupted");
-		if (chunk_at(&scan, scan.offset, &chunk)) {
-			result = add_chunk(list, &chunk, err);
-			scan.offset += chunk.header.chunk_bytes;
-			scan.next_sequence = chunk.header.sequence + 1;
-		} else {
-			result = search_on(&scan);
-		}
-		if (result)
-			return result;
-	}
-	return TS_OK;
+	free(scan.window.data);
+	return result;
 }

@@ -24,9 +24,10 @@ struct verify {
 	bool finished;
 };
 
-static void found(struct verify *verify, size_t chunk, uint64_t offset, const char *message)
+/* Chunks go by their sequence here, which damage ahead of them does not change. */
+static void found(struct verify *verify, uint64_t chunk, uint64_t offset, const char *message)
 {
-	struct ts_finding finding = { .chunk = chunk == SBT_CHUNK_UNLISTED ? UINT64_MAX : chunk,
+	struct ts_finding finding = { .chunk = chunk,
 				      .offset = offset,
 				      .message = message };
 
@@ -179,34 +180,48 @@ static const char *reason_of(const struct verify *verify, const struct sbt_chunk
 static void verify_chunk(struct verify *verify, size_t number)
 {
 	const struct sbt_chunk *chunk = &verify->reader->list.chunks[number];
+	uint64_t sequence = chunk->header.sequence;
 	struct ts_error err;
 	const char *fault;
 
-	if (chunk->header.sequence != verify->next_sequence)
-		found(verify, number, chunk->offset, "chunks are missing ahead of this one");
-	verify->next_sequence = chunk->header.sequence + 1;
+	if (sequence != verify->next_sequence)
+		found(verify, sequence, chunk->offset, "chunks are missing ahead of this one");
+	verify->next_sequence = sequence + 1;
 	/* Columns that this build does not know are covered here, the others again below. */
 	if (sbt_chunk_check_payloads(&verify->reader->file, chunk, NULL)) {
-		found(verify, number, chunk->offset, "checksum differs");
+		found(verify, sequence, chunk->offset, "checksum differs");
 		return;
 	}
 	if (sbt_batch_decode(verify->batch, chunk, number, TS_MASK_ALL, NULL, &err)) {
-		found(verify, number, chunk->offset, reason_of(verify, chunk, number, &err));
+		found(verify, sequence, chunk->offset, reason_of(verify, chunk, number, &err));
 		return;
 	}
 	fault = content_fault(verify, chunk, number);
 	if (fault)
-		found(verify, number, chunk->offset, fault);
+		found(verify, sequence, chunk->offset, fault);
 }
 
 /* ---- the whole ---- */
+
+/* A damaged chunk goes by the number that it had: one more than that of the last good one. */
+static void report_gaps(struct verify *verify)
+{
+	const struct sbt_chunk_list *list = &verify->reader->list;
+	uint64_t number = 0;
+	size_t chunk = 0;
+
+	for (size_t i = 0; i < list->gap_count; i++) {
+		while (chunk < list->count && list->chunks[chunk].offset < list->gaps[i].offset)
+			number = list->chunks[chunk++].header.sequence + 1;
+		found(verify, number, list->gaps[i].offset, list->gaps[i].why);
+	}
+}
 
 static int verify_chunks(struct verify *verify, struct ts_error *err)
 {
 	const struct sbt_chunk_list *list = &verify->reader->list;
 
-	for (size_t i = 0; i < list->gap_count; i++)
-		found(verify, SBT_CHUNK_UNLISTED, list->gaps[i].offset, list->gaps[i].why);
+	report_gaps(verify);
 	for (size_t i = 0; i < list->count; i++) {
 		if (verify->progress && verify->progress(verify->context, list->chunks[i].offset,
 							 verify->reader->file.bytes))
@@ -214,7 +229,7 @@ static int verify_chunks(struct verify *verify, struct ts_error *err)
 		verify_chunk(verify, i);
 	}
 	if (!verify->finished && !verify->findings)
-		found(verify, SBT_CHUNK_UNLISTED, verify->reader->file.bytes,
+		found(verify, UINT64_MAX, verify->reader->file.bytes,
 		      "the trace was not finished: there is no index at its end");
 	return verify->findings ? ts_error_set(err, TS_EFORMAT, "trace '%s' is damaged",
 					       verify->reader->file.path) :

@@ -94,8 +94,8 @@ static void check_content(const char *encoding, const char *data, size_t bytes)
 }
 
 /*
- * The file fails with TS_EFORMAT and such a text, after at most `bytes` bytes of the data; with data
- * NULL these may be anything (gzip finds some damage only by the checksum at the end).
+ * The file fails with TS_EFORMAT and such a text, after at most `bytes` bytes of the data; with
+ * data NULL these may be anything (gzip finds some damage only by the checksum at the end).
  */
 static void check_bad(const char *data, size_t bytes, const char *ending)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The JSON scanner: tokens, whole values, every cut of a document, and documents with random damage.
+ * The JSON scanner: tokens, whole values, every cut of a document, and random damage to it.
  * Every input stands in memory of exactly its size, so that the sanitizer sees a read behind it.
  */
 #include "base/json.h"
@@ -147,9 +147,9 @@ TS_TEST(objects_and_arrays_are_pulled)
 {
 	static const char text[] = " { \"a\" : [ 1 , 2,3 ] , \"b\":{},\"c\" : [ ] , \"d\":true } x";
 	struct ts_json js = scan(text, sizeof(text) - 1, true);
-	struct ts_json_number number;
-	struct ts_json_string key;
-	enum ts_json_literal literal;
+	struct ts_json_number number = { .integer = 0 };
+	struct ts_json_string key = { .text = NULL };
+	enum ts_json_literal literal = TS_JSON_NULL;
 	int64_t sum = 0;
 	bool more;
 
@@ -410,10 +410,12 @@ TS_TEST(depth_is_a_limit)
 
 static const char document[] =
 	"{ \"schemaVersion\": 1, \"deviceProperties\": [ {\"id\": 0, \"name\": \"H100\"} ],\n"
-	"  \"traceEvents\": [\n  {\n    \"ph\": \"X\", \"cat\": \"cpu_op\", \"name\": \"aten::add_\",\n"
-	"    \"ts\": 1712195495607293.168, \"dur\": 12.5e-1, \"pid\": -17, \"tid\": 1234567890123,\n"
-	"    \"args\": {\"External id\": 42, \"path\": \"C:\\\\x\\u00e9\\ud83d\\ude80\", \"r\": NaN,\n"
-	"      \"Input Dims\": [[2, 3], [], [[1]]], \"ok\": true, \"no\": false, \"nil\": null,\n"
+	"  \"traceEvents\": [\n  {\n"
+	"    \"ph\": \"X\", \"cat\": \"cpu_op\", \"name\": \"aten::add_\",\n"
+	"    \"ts\": 1712195495607293.168, \"dur\": 12.5e-1, \"pid\": -17,\n"
+	"    \"tid\": 1234567890123, \"args\": {\"External id\": 42, \"r\": NaN,\n"
+	"      \"path\": \"C:\\\\x\\u00e9\\ud83d\\ude80\", \"Input Dims\": [[2, 3], [], [[1]]],\n"
+	"      \"ok\": true, \"no\": false, \"nil\": null,\n"
 	"      \"inf\": [Infinity, -Infinity, -inf, nan]}\n  }\n]}";
 
 /* With more to come, every cut says so and changes nothing; in the last buffer it is an error. */
