@@ -6,9 +6,29 @@
  */
 #include "base/map.h"
 
+#include <pthread.h>
 #include <string.h>
+#include <sys/random.h>
+
+#include "base/clock.h"
 
 #define FIRST_SLOTS 16
+
+uint64_t ts_map_seed_;
+
+static void draw_seed(void)
+{
+	if (getrandom(&ts_map_seed_, sizeof(ts_map_seed_), GRND_NONBLOCK) !=
+	    (ssize_t)sizeof(ts_map_seed_))
+		ts_map_seed_ = ts_hash_mix64((uint64_t)ts_clock_monotonic_ns());
+}
+
+void ts_map_draw_seed_(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, draw_seed);
+}
 
 /* Twice the slots (mask is 0 for none), zeroed; NULL when there is no memory. */
 static void *new_slots(size_t mask, size_t slot_bytes, size_t *ret_mask)
@@ -18,6 +38,7 @@ static void *new_slots(size_t mask, size_t slot_bytes, size_t *ret_mask)
 
 	if (count > SIZE_MAX / 2)
 		return NULL;
+	ts_map_draw_seed_();
 	slots = calloc(count * 2, slot_bytes);
 	if (slots)
 		*ret_mask = count * 2 - 1;
@@ -54,7 +75,7 @@ void ts_map_clear(struct ts_map *map)
 /* The key's slot, or the free one where it belongs. */
 static struct ts_map_slot *find(struct ts_map_slot *slots, size_t mask, uint64_t key)
 {
-	size_t i = ts_hash_mix64(key) & mask;
+	size_t i = ts_hash_mix64(key ^ ts_map_seed_) & mask;
 
 	while (slots[i].key != 0 && slots[i].key != key)
 		i = (i + 1) & mask;

@@ -2,7 +2,8 @@
 /*
  * Hash maps with open addressing: integers to integers (ts_map), pairs of integers to integers
  * (ts_pairmap), byte strings to dense ids (ts_strmap). Power-of-two tables, linear probing, no
- * removal. Not thread-safe, not hardened against crafted collisions. Knows nothing of traces.
+ * removal. Places depend on a seed that is drawn once a process, so that a hostile file cannot make
+ * its keys collide. Not thread-safe. Knows nothing of traces.
  * Implemented in map.c and strmap.c.
  */
 #ifndef TS_BASE_MAP_H
@@ -17,6 +18,10 @@
 #include "base/arena.h"
 #include "base/hash.h"
 #include "base/memory.h"
+
+/* Drawn before the first table of any map is made; never changes afterwards. */
+extern uint64_t ts_map_seed_;
+void ts_map_draw_seed_(void);
 
 /* ---- uint64 -> uint64; every key is allowed ---- */
 
@@ -55,7 +60,7 @@ static inline bool ts_map_get(const struct ts_map *map, uint64_t key, uint64_t *
 	}
 	if (TS_UNLIKELY(!map->slots))
 		return false;
-	for (size_t i = ts_hash_mix64(key) & map->mask;; i = (i + 1) & map->mask) {
+	for (size_t i = ts_hash_mix64(key ^ ts_map_seed_) & map->mask;; i = (i + 1) & map->mask) {
 		const struct ts_map_slot *slot = &map->slots[i];
 
 		if (slot->key == key) {
@@ -117,7 +122,7 @@ static inline size_t ts_pairmap_count(const struct ts_pairmap *map)
 
 static inline uint64_t ts_pairmap_hash_(uint64_t first, uint64_t second)
 {
-	return ts_hash_mix64(first ^ (ts_hash_mix64(second) * 0x9e3779b97f4a7c15u));
+	return ts_hash_mix64(first ^ (ts_hash_mix64(second ^ ts_map_seed_) * 0x9e3779b97f4a7c15u));
 }
 
 static inline bool ts_pairmap_get(const struct ts_pairmap *map, uint64_t first, uint64_t second,

@@ -26,10 +26,11 @@ void ts_strmap_release(struct ts_strmap *map)
 
 void ts_strmap_forget(struct ts_strmap *map)
 {
-	if (map->slots)
-		memset(map->slots, 0, (map->mask + 1) * sizeof(*map->slots));
-	ts_arena_clear(&map->texts);
-	map->held_from = map->next_id;
+	uint32_t next_id = map->next_id;
+
+	/* Memory goes too: a caller who forgets because of a budget must be below it afterwards. */
+	ts_strmap_release(map);
+	ts_strmap_init(map, next_id);
 }
 
 size_t ts_strmap_bytes(const struct ts_strmap *map)
@@ -98,6 +99,7 @@ static int grow_table(struct ts_strmap *map)
 
 	if (!slots)
 		return TS_ENOMEM;
+	ts_map_draw_seed_();
 	for (size_t i = 0; map->slots && i <= map->mask; i++) {
 		size_t at = map->slots[i].tag & (count - 1);
 
@@ -113,9 +115,14 @@ static int grow_table(struct ts_strmap *map)
 	return TS_OK;
 }
 
+static inline uint32_t tag_of(uint64_t hash)
+{
+	return (uint32_t)ts_hash_mix64(hash ^ ts_map_seed_);
+}
+
 /* Not inlined, to keep the hit's path small. */
 static __attribute__((noinline)) uint32_t add(struct ts_strmap *map, const char *text,
-					      size_t length, uint32_t tag, bool *ret_new)
+					      size_t length, uint64_t hash, bool *ret_new)
 {
 	size_t count = ts_strmap_count(map);
 	const char *copy;
@@ -131,7 +138,8 @@ static __attribute__((noinline)) uint32_t add(struct ts_strmap *map, const char 
 	if (!copy)
 		return TS_STRMAP_NONE;
 	map->entries[count] = (struct ts_strmap_entry){ .text = copy, .length = (uint32_t)length };
-	*find(map, text, length, tag) = (struct ts_strmap_slot){ tag, (uint32_t)count + 1 };
+	*find(map, text, length, tag_of(hash)) =
+		(struct ts_strmap_slot){ tag_of(hash), (uint32_t)count + 1 };
 	if (ret_new)
 		*ret_new = true;
 	return map->next_id++;
@@ -140,10 +148,8 @@ static __attribute__((noinline)) uint32_t add(struct ts_strmap *map, const char 
 uint32_t ts_strmap_intern_hashed(struct ts_strmap *map, const char *text, size_t length,
 				 uint64_t hash, bool *ret_new)
 {
-	uint32_t tag = (uint32_t)hash;
-
 	if (TS_LIKELY(map->slots)) {
-		const struct ts_strmap_slot *slot = find(map, text, length, tag);
+		const struct ts_strmap_slot *slot = find(map, text, length, tag_of(hash));
 
 		if (TS_LIKELY(slot->index)) {
 			if (ret_new)
@@ -151,7 +157,7 @@ uint32_t ts_strmap_intern_hashed(struct ts_strmap *map, const char *text, size_t
 			return map->held_from + slot->index - 1;
 		}
 	}
-	return add(map, text, length, tag, ret_new);
+	return add(map, text, length, hash, ret_new);
 }
 
 uint32_t ts_strmap_intern(struct ts_strmap *map, const char *text, size_t length, bool *ret_new)
@@ -165,7 +171,7 @@ uint32_t ts_strmap_find(const struct ts_strmap *map, const char *text, size_t le
 
 	if (!map->slots)
 		return TS_STRMAP_NONE;
-	slot = find(map, text, length, (uint32_t)ts_hash64(text, length));
+	slot = find(map, text, length, tag_of(ts_hash64(text, length)));
 	return slot->index ? map->held_from + slot->index - 1 : TS_STRMAP_NONE;
 }
 

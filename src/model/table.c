@@ -54,8 +54,8 @@ static inline uint64_t differences(const struct ts_table *table, const int64_t *
 {
 	uint64_t differ = 0;
 
-	for (int i = 0; i < table->info->column_count; i++)
-		differ |= (uint64_t)(words[i] != table->constants[i]) << i;
+	for (unsigned int i = 0; i < table->info->column_count; i++)
+		differ |= (uint64_t)(words[i] != table->constants[i]) << (i & 63);
 	return differ & ~table->varying;
 }
 
