@@ -168,7 +168,8 @@ static int put_meta(struct ts_chrome_export *x)
 	return result;
 }
 
-static void put_frame(struct ts_chrome_export *x, int64_t id, const struct ts_stack_row *stack)
+static void put_frame(struct ts_chrome_export *x, int64_t id, const struct ts_stack_row *stack,
+		      bool has_symbols)
 {
 	const struct ts_frame_row *frame = ts_reader_entity(x->reader, TS_TABLE_FRAME, stack->frame);
 	struct ts_json_row row = { .table = ts_table_info(TS_TABLE_FRAME),
@@ -180,12 +181,16 @@ static void put_frame(struct ts_chrome_export *x, int64_t id, const struct ts_st
 	ts_json_row_columns(x->reader, &x->out, &row, TS_MASK_ALL);
 	if (stack->parent)
 		ts_text_printf(&x->out, "\"parent\":\"%lld\",", (long long)stack->parent);
+	/* Symbols name frames by their ids. */
+	if (has_symbols)
+		ts_text_printf(&x->out, "\"frame\":%lld,", (long long)stack->frame);
 	ts_json_row_close(&x->out, '}');
 	ts_text_append_char(&x->out, ',');
 }
 
 static int put_stack_frames(struct ts_chrome_export *x)
 {
+	bool has_symbols = ts_reader_rows(x->reader, TS_TABLE_SYMBOL) != 0;
 	const struct ts_stack_row *stack;
 	size_t cursor = 0;
 	int64_t id;
@@ -194,7 +199,7 @@ static int put_stack_frames(struct ts_chrome_export *x)
 		return TS_OK;
 	ts_text_append_str(&x->out, "\"stackFrames\":{");
 	while ((stack = ts_reader_entity_next(x->reader, TS_TABLE_STACK, &cursor, &id))) {
-		put_frame(x, id, stack);
+		put_frame(x, id, stack, has_symbols);
 		if (flush(x, FLUSH_BYTES))
 			return x->err->code;
 	}

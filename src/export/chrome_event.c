@@ -209,13 +209,11 @@ static void put_slice(struct event *event)
 	event->covered = TS_MASK_OF(slice, start) | TS_MASK_OF(slice, duration) |
 			 TS_MASK_OF(slice, thread) | TS_MASK_OF(slice, name) |
 			 TS_MASK_OF(slice, category) | TS_MASK_OF(slice, kind) |
-			 TS_MASK_OF(slice, stack);
+			 TS_MASK_OF(slice, id) | TS_MASK_OF(slice, stack);
 	put_head(event, phase, slice->name, slice->category,
 		 ts_chrome_track_of_thread(event->x, slice->thread), slice->start);
-	if (is_async) {
-		event->covered |= TS_MASK_OF(slice, id);
-		put_id(event, slice->id);
-	} else if (!is_open) {
+	put_id(event, slice->id);
+	if (!is_async && !is_open) {
 		put_us(event, "\"dur\":", slice->duration);
 		table = table_to_name(event, slice->category);
 	}

@@ -10,6 +10,10 @@
 #include "model/shapes.h"
 #include "sbt/reader_internal.h"
 
+/* What is counted against the budget, roughly. */
+#define MAP_ENTRY_BYTES 32
+#define SHAPE_ROW_BYTES (sizeof(struct ts_shape) + sizeof(struct ts_field) + MAP_ENTRY_BYTES)
+
 static const struct ts_shape no_shape;
 static const struct ts_string empty_text = { .data = "", .length = 0 };
 static const struct ts_string lost_text = { .data = "(lost)", .length = 6 };
@@ -34,6 +38,15 @@ int ts_reader_status(const struct ts_reader *reader, struct ts_error *err)
 	if (reader->error.code && err)
 		*err = reader->error;
 	return reader->error.code;
+}
+
+int sbt_budget_take(struct ts_reader *reader, size_t chunk, uint64_t bytes, struct ts_error *err)
+{
+	if (bytes > reader->budget_bytes)
+		return sbt_chunk_error(&reader->file, &reader->list.chunks[chunk], chunk,
+				       "takes more memory than a file of this size may ask for", err);
+	reader->budget_bytes -= bytes;
+	return TS_OK;
 }
 
 /* ---- texts ---- */
@@ -61,6 +74,7 @@ int sbt_lookup_init(struct ts_reader *reader, struct ts_error *err)
 		texts->count = chunk->rows;
 		texts->chunk = i;
 		texts->data = NULL;
+		texts->lost = false;
 		atomic_init(&texts->offsets, NULL);
 		next_id = chunk->first_id + chunk->rows;
 	}
@@ -72,6 +86,7 @@ static void drop_texts(struct sbt_texts *texts)
 	free(texts->data);
 	free(atomic_load_explicit(&texts->offsets, memory_order_relaxed));
 	texts->data = NULL;
+	texts->lost = false;
 	atomic_store_explicit(&texts->offsets, NULL, memory_order_relaxed);
 }
 
@@ -82,22 +97,32 @@ void ts_reader_trim(struct ts_reader *reader, size_t bytes)
 	pthread_mutex_lock(&reader->lock);
 	for (size_t i = 0; i < reader->text_chunks; i++)
 		drop_texts(&reader->texts[i]);
-	atomic_store_explicit(&reader->text_bytes, 0, memory_order_relaxed);
+	reader->budget_bytes +=
+		atomic_exchange_explicit(&reader->text_bytes, 0, memory_order_relaxed);
 	pthread_mutex_unlock(&reader->lock);
 }
 
-/* A copy of the batch's texts that stays. Lock held. On failure the texts read as lost. */
-static uint64_t *keep_texts(struct ts_reader *reader, struct sbt_texts *texts)
+/* A copy of the batch's texts that stays. Lock held. */
+static uint64_t *keep_texts(struct ts_reader *reader, struct sbt_texts *texts, struct ts_error *err)
 {
 	const struct ts_batch *batch = reader->lookup;
 	size_t offsets_bytes = ((size_t)texts->count + 1) * sizeof(uint64_t);
-	uint64_t *offsets = malloc(offsets_bytes);
 	size_t data_bytes = batch->bytes ? (size_t)batch->byte_offsets[texts->count] : 0;
-	char *data = malloc(data_bytes + 1);
+	uint64_t *offsets;
+	char *data;
 
-	if (!offsets || !data || !batch->bytes) {
+	if (!batch->bytes) {
+		ts_error_set(err, TS_ENOMEM, "no memory");
+		return NULL;
+	}
+	if (sbt_budget_take(reader, texts->chunk, offsets_bytes + data_bytes, err))
+		return NULL;
+	offsets = malloc(offsets_bytes);
+	data = malloc(data_bytes + 1);
+	if (!offsets || !data) {
 		free(offsets);
 		free(data);
+		ts_error_set(err, TS_ENOMEM, "no memory");
 		return NULL;
 	}
 	memcpy(offsets, batch->byte_offsets, offsets_bytes);
@@ -115,11 +140,13 @@ static uint64_t *load_texts(struct ts_reader *reader, struct sbt_texts *texts)
 
 	pthread_mutex_lock(&reader->lock);
 	offsets = atomic_load_explicit(&texts->offsets, memory_order_acquire);
-	if (!offsets) {
-		if (ts_batch_read(reader->lookup, texts->chunk, TS_MASK_ALL, &err))
+	if (!offsets && !texts->lost) {
+		if (!ts_batch_read(reader->lookup, texts->chunk, TS_MASK_ALL, &err))
+			offsets = keep_texts(reader, texts, &err);
+		if (!offsets) {
+			texts->lost = true;
 			keep_error(reader, &err);
-		else
-			offsets = keep_texts(reader, texts);
+		}
 		/* Release: whoever sees the offsets must see the data behind them. */
 		atomic_store_explicit(&texts->offsets, offsets, memory_order_release);
 	}
@@ -241,16 +268,21 @@ static void load_shapes(struct ts_reader *reader)
 		if (reader->chunks[i].table != TS_TABLE_SHAPE)
 			continue;
 		result = ts_batch_read(reader->lookup, i, TS_MASK_ALL, &err);
-		if (!result) {
-			result = take_shapes(reader);
+		if (!result)
+			result = sbt_budget_take(reader, i, reader->lookup->rows * SHAPE_ROW_BYTES, &err);
+		if (result) {
+			keep_error(reader, &err);
+			continue;
+		}
+		result = take_shapes(reader);
+		if (result) {
 			if (result == TS_EFORMAT)
 				sbt_chunk_error(&reader->file, &reader->list.chunks[i], i,
 						"a shape has too many fields", &err);
-			else if (result)
+			else
 				ts_error_set(&err, TS_ENOMEM, "no memory");
-		}
-		if (result)
 			keep_error(reader, &err);
+		}
 	}
 	reader->shapes_loaded = true;
 }
@@ -304,6 +336,7 @@ static int add_entity(struct sbt_entities *entities, const struct ts_table_info 
 static void load_entities(struct ts_reader *reader, const struct ts_table_info *info,
 			  struct sbt_entities *entities)
 {
+	uint64_t row_bytes = (info->column_count + 1) * sizeof(int64_t) + MAP_ENTRY_BYTES;
 	struct ts_batch *batch = reader->lookup;
 	struct ts_error err;
 
@@ -312,7 +345,8 @@ static void load_entities(struct ts_reader *reader, const struct ts_table_info *
 
 		if (reader->chunks[i].table != info->id)
 			continue;
-		if (ts_batch_read(batch, i, TS_MASK_ALL, &err)) {
+		if (ts_batch_read(batch, i, TS_MASK_ALL, &err) ||
+		    sbt_budget_take(reader, i, batch->rows * row_bytes, &err)) {
 			keep_error(reader, &err);
 			continue;
 		}

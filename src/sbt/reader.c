@@ -8,6 +8,15 @@
 
 #include "sbt/reader_internal.h"
 
+/*
+ * Memory for texts, shapes, entities and clocks is kept in proportion to the file: real traces
+ * need some 100 bytes for each of their own, hostile ones would like any amount.
+ */
+#define LEAST_BUDGET (UINT64_C(64) << 20)
+#define BUDGET_A_BYTE UINT64_C(1024)
+/* Each point may be that of a clock of its own. */
+#define CLOCK_ROW_BYTES UINT64_C(192)
+
 /* ---- index ---- */
 
 /* One index row, as if the chunk's header had been read. */
@@ -141,11 +150,15 @@ static int load_clocks(struct ts_reader *reader, struct ts_error *err)
 {
 	for (size_t i = 0; i < reader->list.count; i++) {
 		struct ts_clock_sync_row row;
+		struct ts_error why;
 
 		if (reader->list.chunks[i].header.table != TS_TABLE_CLOCK_SYNC)
 			continue;
-		if (ts_batch_read(reader->lookup, i, TS_MASK_ALL, &reader->error))
+		if (ts_batch_read(reader->lookup, i, TS_MASK_ALL, &why) ||
+		    sbt_budget_take(reader, i, reader->lookup->rows * CLOCK_ROW_BYTES, &why)) {
+			sbt_keep_error(reader, &why);
 			continue;
+		}
 		for (uint32_t k = 0; k < reader->lookup->rows; k++) {
 			ts_batch_row(reader->lookup, k, &row);
 			if (ts_clockmap_add(&reader->clocks, &row))
@@ -192,6 +205,7 @@ static int open_file(struct ts_reader *reader, const char *path, const struct op
 {
 	int result = sbt_file_open(&reader->file, path, err);
 
+	reader->budget_bytes = LEAST_BUDGET + BUDGET_A_BYTE * TS_MIN(reader->file.bytes, UINT32_MAX);
 	if (!result)
 		result = sbt_file_check(&reader->file, err);
 	if (!result)

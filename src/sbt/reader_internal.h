@@ -24,6 +24,7 @@ struct sbt_texts {
 	size_t chunk;
 	char *data;
 	_Atomic(uint64_t *) offsets;	/* count + 1; each text has a NUL behind it */
+	bool lost;			/* could not be loaded: not tried again */
 };
 
 /* Rows of an entity or dictionary table, by id. */
@@ -44,6 +45,7 @@ struct ts_reader {
 	_Atomic uint64_t chunks_read;
 
 	pthread_mutex_t lock;		/* guards all below while it is being loaded */
+	uint64_t budget_bytes;		/* that may still be taken for what is loaded */
 	struct ts_batch *lookup;	/* for loading */
 	struct sbt_texts *texts;	/* by first_id */
 	size_t text_chunks;
@@ -79,6 +81,12 @@ void sbt_keep_error(struct ts_reader *reader, const struct ts_error *err);
 int sbt_reader_open_scanned(struct ts_reader **ret_reader, const char *path,
 			    int (*progress)(void *context, uint64_t done, uint64_t total),
 			    void *context, struct ts_error *err);
+
+/*
+ * Takes memory for what is loaded of a chunk out of the reader's budget: a few bytes of a file can
+ * stand for very many rows. Lock held, or nobody else has the reader yet. 0, or TS_EFORMAT.
+ */
+int sbt_budget_take(struct ts_reader *reader, size_t chunk, uint64_t bytes, struct ts_error *err);
 
 /* lookup.c: prepares and frees what it keeps in the reader. */
 int sbt_lookup_init(struct ts_reader *reader, struct ts_error *err);
