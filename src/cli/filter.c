@@ -10,10 +10,11 @@
 
 #define MAX_TESTS 8
 
-/* One column must be in a set; where it is 0, another column in another set, if there is one. */
+/* One column must be in a set, or where it cannot be, another column in another set. */
 struct test {
 	int column;
 	int otherwise; /* -1: none */
+	bool either;   /* the other column may always help out, not only where the first is 0 */
 	struct ts_idset *set;
 	struct ts_idset *otherwise_set;
 };
@@ -224,8 +225,13 @@ static void add_test(struct ts_filter *filter, struct table_tests *tests, int co
 	}
 	if (column < 0)
 		tests->never = true;
-	*test = (struct test){ column, otherwise, &filter->sets[set],
-			       &filter->sets[otherwise_set] };
+	*test = (struct test){
+		.column = column,
+		.otherwise = otherwise,
+		.set = &filter->sets[set],
+		.otherwise_set = &filter->sets[otherwise_set],
+		.either = otherwise_set == SET_NAME_STACKS,
+	};
 }
 
 static void add_tests(struct ts_filter *filter, const struct ts_table_info *table)
@@ -314,9 +320,10 @@ uint64_t ts_filter_mask(const struct ts_filter *filter, unsigned int table)
 
 static bool passes(const struct test *test, int64_t value, int64_t otherwise)
 {
-	if (value == 0 && test->otherwise >= 0)
-		return ts_idset_has(test->otherwise_set, otherwise);
-	return ts_idset_has(test->set, value);
+	if (test->otherwise < 0 || (value != 0 && !test->either))
+		return ts_idset_has(test->set, value);
+	return (value != 0 && ts_idset_has(test->set, value)) ||
+	       ts_idset_has(test->otherwise_set, otherwise);
 }
 
 bool ts_filter_batch(const struct ts_filter *filter, const struct ts_batch *batch, uint32_t row)

@@ -5,6 +5,7 @@
 
 #include "cli/info.h"
 #include "cli/output.h"
+#include "export/json_row.h"
 
 static void append_tables(struct ts_text *out, const struct ts_info *info, bool bytes)
 {
@@ -58,9 +59,9 @@ static void append_meta(struct ts_text *out, const struct ts_info *info,
 		if (meta->differs != differing ||
 		    (differing ? meta->source != source : meta->repeats))
 			continue;
-		ts_show_json_string(&info->show, out, meta->key);
+		ts_json_row_string(info->show.reader, out, meta->key);
 		ts_text_append_char(out, ':');
-		ts_show_json_raw(&info->show, out, meta->value);
+		ts_json_row_raw(info->show.reader, out, meta->value);
 		ts_text_append_char(out, ',');
 	}
 }

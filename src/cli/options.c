@@ -172,7 +172,8 @@ static int check_operands(const struct ts_command *command, int count, char **op
 		return ts_report_usage("unexpected argument '%s'",
 				       operands[command->maximum_operands]);
 	if (count < command->minimum_operands)
-		return ts_report_usage("%s is missing", command->operands);
+		return ts_report_usage("%.*s is missing", (int)strcspn(command->operands, "."),
+				       command->operands);
 	return 0;
 }
 

@@ -13,7 +13,7 @@
 #define BUFFER_BYTES ((size_t)64 << 10)
 
 static struct ts_text buffer;
-static struct ts_error failure; /* code 0: none so far */
+static struct ts_error failure; /* code 0: none so far; no message: it has been told */
 
 struct ts_text *ts_stdout(void)
 {
@@ -32,8 +32,10 @@ int ts_stdout_flush(struct ts_error *err)
 			ts_error_prefix(&failure, "standard output");
 	}
 	ts_text_clear(&buffer);
-	if (failure.code && err)
+	if (failure.code && err) {
 		*err = failure;
+		failure.message[0] = '\0';
+	}
 	return failure.code;
 }
 

@@ -20,7 +20,8 @@ struct ts_text *ts_stdout(void);
 
 /*
  * Call between rows: writes the buffer when it is full (on a terminal: always). Errors stick, so
- * that a loop can end. A reader that went away (`| head`) is an error with an empty message.
+ * that a loop can end, but the message is given out once. That of a reader that went away
+ * (`| head`) is empty from the start: say nothing then.
  */
 int ts_stdout_drain(struct ts_error *err);
 

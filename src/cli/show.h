@@ -40,14 +40,6 @@ void ts_show_json_members(const struct ts_show *show, struct ts_text *out,
 void ts_show_json_column(const struct ts_show *show, struct ts_text *out,
 			 const struct ts_shown_row *row, unsigned int column);
 
-/* Text of a string id in quotes; a JSON text as it is (in quotes where it is not valid). */
-void ts_show_json_string(const struct ts_show *show, struct ts_text *out, int64_t string);
-void ts_show_json_raw(const struct ts_show *show, struct ts_text *out, int64_t string);
-
-/* The value of an integer, time, enum, ... column without its name. */
-void ts_show_json_scalar(const struct ts_show *show, struct ts_text *out,
-			 const struct ts_column_info *column, int64_t value);
-
 /* "args": {...}, "beside": {...}, where the row has any; each with a comma behind it. */
 void ts_show_json_args(const struct ts_show *show, struct ts_text *out,
 		       const struct ts_shown_row *row);

@@ -6,9 +6,9 @@
  */
 #include <string.h>
 
-#include "base/json.h"
 #include "cli/show.h"
 #include "cli/trace.h"
+#include "export/json_row.h"
 
 #define MAX_STACK_DEPTH 65536
 
@@ -25,61 +25,6 @@ void ts_show_init(struct ts_show *show, struct ts_reader *reader)
 		.several_sources = ts_reader_rows(reader, TS_TABLE_SOURCE) > 1 &&
 				   ts_trace_entities(reader, TS_TABLE_SOURCE) > 1,
 	};
-}
-
-void ts_show_json_string(const struct ts_show *show, struct ts_text *out, int64_t string)
-{
-	struct ts_string text = ts_reader_string(show->reader, string);
-
-	ts_text_append_json(out, text.data, text.length);
-}
-
-/* A file may be hostile: what is no JSON must not break ours. */
-void ts_show_json_raw(const struct ts_show *show, struct ts_text *out, int64_t string)
-{
-	struct ts_string text = ts_reader_string(show->reader, string);
-	size_t before = out->length;
-	struct ts_json json;
-
-	ts_json_init(&json, text.data, text.length, true);
-	if (ts_json_minify(&json, out) || ts_json_peek(&json) >= 0 ||
-	    !ts_utf8_valid(text.data, text.length)) {
-		out->length = before;
-		ts_text_append_json(out, text.data, text.length);
-	}
-}
-
-void ts_show_json_scalar(const struct ts_show *show, struct ts_text *out,
-			 const struct ts_column_info *column, int64_t value)
-{
-	const char *name;
-	double real;
-
-	switch (column->type) {
-	case TS_COLUMN_FLOAT:
-		memcpy(&real, &value, sizeof(real));
-		ts_text_append_double(out, real);
-		break;
-	case TS_COLUMN_BOOL:
-		ts_text_append_str(out, value ? "true" : "false");
-		break;
-	case TS_COLUMN_STRING:
-		ts_show_json_string(show, out, value);
-		break;
-	case TS_COLUMN_JSON:
-		ts_show_json_raw(show, out, value);
-		break;
-	case TS_COLUMN_ENUM:
-		name = ts_enum_name(column->refers, value);
-		if (name)
-			ts_text_append_json(out, name, strlen(name));
-		else
-			ts_text_append_int(out, value);
-		break;
-	default:
-		ts_text_append_int(out, value);
-		break;
-	}
 }
 
 static void append_key(struct ts_text *out, const char *key)
@@ -101,7 +46,7 @@ static void append_number(const struct ts_show *show, struct ts_text *out, const
 {
 	if (text) {
 		append_key(out, key);
-		ts_show_json_string(show, out, text);
+		ts_json_row_string(show->reader, out, text);
 		ts_text_append_char(out, ',');
 	} else if (number != TS_ABSENT) {
 		append_int_member(out, key, number);
@@ -187,12 +132,12 @@ static void append_frame(const struct ts_show *show, struct ts_text *out, int64_
 	kind = ts_enum_name("frame_kind", frame->kind);
 	ts_text_append_str(out, "{\"func\":");
 	if (frame->name || frame->pc == TS_ABSENT)
-		ts_show_json_string(show, out, frame->name);
+		ts_json_row_string(show->reader, out, frame->name);
 	else
 		ts_text_printf(out, "\"0x%llx\"", (unsigned long long)frame->pc);
 	if (frame->file) {
 		ts_text_append_str(out, ",\"file\":");
-		ts_show_json_string(show, out, frame->file);
+		ts_json_row_string(show->reader, out, frame->file);
 	}
 	if (frame->line != TS_ABSENT) {
 		ts_text_append_str(out, ",\"lineno\":");
@@ -289,7 +234,7 @@ void ts_show_json_column(const struct ts_show *show, struct ts_text *out,
 		append_reference(show, out, row, info, value);
 	} else {
 		append_key(out, info->name);
-		ts_show_json_scalar(show, out, info, value);
+		ts_json_row_scalar(show->reader, out, info, value);
 		ts_text_append_char(out, ',');
 	}
 }

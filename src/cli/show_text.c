@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "cli/show.h"
+#include "export/json_row.h"
 
 static void append_string(const struct ts_show *show, struct ts_text *out, int64_t string)
 {
@@ -274,7 +275,7 @@ static void append_scalar(const struct ts_show *show, struct ts_text *out,
 	else if (is_text)
 		append_string(show, out, value);
 	else
-		ts_show_json_scalar(show, out, column, value);
+		ts_json_row_scalar(show->reader, out, column, value);
 }
 
 static void append_reference(const struct ts_show *show, struct ts_text *out,

@@ -14,8 +14,9 @@
 /* Rows from which the first widths are taken. */
 #define BLOCK_ROWS 1000
 #define GAP 2
-/* On a terminal no column but the last takes more of the line than this. */
-#define MAX_CELL 40
+/* Where a terminal is too narrow: no text is cut below this, and 1/3 is the last column's. */
+#define MIN_ROOM 6
+#define LAST_SHARE 3
 
 #define HEADER_ON "\033[1m"
 #define HEADER_OFF "\033[0m"
@@ -146,21 +147,53 @@ static void append_cut(struct ts_text *out, const char *text, size_t width)
 	ts_text_append_str(out, ELLIPSIS);
 }
 
+/* The widest column that may be cut: texts, but not the last one. NULL: there is none. */
+static struct ts_text_table_column *widest(struct ts_text_table *table)
+{
+	struct ts_text_table_column *found = NULL;
+
+	for (size_t i = 0; i + 1 < table->column_count; i++) {
+		struct ts_text_table_column *column = &table->columns[i];
+
+		if (!column->right && column->room > MIN_ROOM &&
+		    (!found || column->room > found->room))
+			found = column;
+	}
+	return found;
+}
+
+/* Divides the line of a terminal: the last column, the longest as a rule, gets a share for sure. */
+static void divide_line(struct ts_text_table *table)
+{
+	size_t used = 0, last = table->column_count - 1;
+	struct ts_text_table_column *cut;
+
+	if (table->column_count == 0)
+		return;
+	for (size_t i = 0; i < table->column_count; i++) {
+		table->columns[i].room = table->columns[i].width;
+		if (i < last)
+			used += table->columns[i].room + GAP;
+	}
+	if (!table->line_width)
+		return;
+	used += TS_MIN(table->columns[last].width, table->line_width / LAST_SHARE);
+	while (used > table->line_width && (cut = widest(table))) {
+		cut->room--;
+		used--;
+	}
+}
+
 /* One cell, padded but for the last; returns the columns that are left in the line. */
 static size_t append_cell(struct ts_text *out, const struct ts_text_table *table, size_t index,
 			  const char *text, size_t left)
 {
 	const struct ts_text_table_column *column = &table->columns[index];
 	bool last = index + 1 == table->column_count;
-	size_t room = column->width, width = ts_text_shown_width(text, strlen(text));
+	size_t room = TS_MIN(column->room, left), width = ts_text_shown_width(text, strlen(text));
 
-	if (table->line_width) {
-		if (!last)
-			room = TS_MIN(room, MAX_CELL);
-		room = TS_MIN(room, left);
-		if (room == 0)
-			return 0;
-	}
+	if (room == 0)
+		return left;
 	if (column->right && width < room)
 		append_spaces(out, room - width);
 	if (width > room)
@@ -169,9 +202,10 @@ static size_t append_cell(struct ts_text *out, const struct ts_text_table *table
 		ts_text_append_str(out, text);
 	if (!last && !column->right && width < room)
 		append_spaces(out, room - width);
+	left -= room;
 	if (!last)
-		append_spaces(out, TS_MIN((size_t)GAP, left - room));
-	return left - room > GAP ? left - room - GAP : 0;
+		append_spaces(out, TS_MIN((size_t)GAP, left));
+	return left > GAP ? left - GAP : 0;
 }
 
 static void trim_line(struct ts_text *out, size_t begin)
@@ -202,6 +236,7 @@ static void write_rows(struct ts_text_table *table)
 	struct ts_text *out = ts_stdout();
 	const char *cell = table->cells.data;
 
+	divide_line(table);
 	if (!table->header_shown && !table->bare)
 		append_header(out, table);
 	table->header_shown = true;

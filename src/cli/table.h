@@ -21,7 +21,8 @@
 struct ts_text_table_column {
 	const char *title;
 	bool right;   /* to the right, for numbers */
-	size_t width; /* the table's */
+	size_t width; /* of its widest cell so far */
+	size_t room;  /* that it gets in a line */
 };
 
 struct ts_text_table {

@@ -75,8 +75,8 @@ static int check(struct export *export)
 	ts_output_file_init(&export->file, export->output);
 	if (!is_standard_output(export) && ts_output_file_is(&export->file, export->trace)) {
 		ts_error_set(&err, TS_EINVAL,
-			     "'%s' is the trace itself; give -o another name than '%s'",
-			     export->trace, export->output);
+			     "the output '%s' is also the trace '%s'; give -o another name",
+			     export->output, export->trace);
 		return ts_report_error(&err);
 	}
 	return TS_EXIT_DONE;

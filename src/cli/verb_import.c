@@ -48,14 +48,18 @@ static int check_input(struct import *import, const char *path)
 
 	if (ts_output_file_is(&import->file, path)) {
 		ts_error_set(&err, TS_EINVAL,
-			     "'%s' is the input itself; give -o another name than '%s'", path,
-			     import->output);
+			     "the output '%s' is also the input '%s'; give -o another name",
+			     import->output, path);
 		return ts_report_error(&err);
 	}
 	if (is_standard)
 		return TS_EXIT_DONE;
 	if (stat(path, &status)) {
 		ts_error_errno(&err, errno, "input '%s'", path);
+		return ts_report_error(&err);
+	}
+	if (S_ISDIR(status.st_mode)) {
+		ts_error_set(&err, TS_EIO, "input '%s': is a folder, not a file", path);
 		return ts_report_error(&err);
 	}
 	if (S_ISREG(status.st_mode))
@@ -208,6 +212,9 @@ static int finish_early(struct import *import, struct ts_writer *writer,
 	ts_report_note("the %s events before it are in '%s'",
 		       ts_format_count(count, sizeof(count), (int64_t)import->events),
 		       import->output);
+	import->output_bytes = ts_writer_bytes(writer);
+	if (import->json)
+		show_json(import);
 	return exit_code;
 }
 
@@ -252,7 +259,7 @@ int ts_verb_import(int argc, char **argv)
 				  "threads that compress beside the one that reads; default: one "
 				  "fewer than there are processors"),
 		TS_OPTION_INTEGER("level", 0, "N", &import.level, 1, 19,
-				  "zstd level, from 1 (fast) to 19 (small); default: 3"),
+				  "zstd level, from 1 (fast) to 19 (small); default: 4"),
 		TS_OPTION_FLAG("json", 0, &import.json, "a summary as JSON on standard output"),
 		TS_OPTION_FLAG("quiet", 'q', &import.quiet, "only errors and warnings on stderr"),
 	};

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli/options.h"
@@ -79,6 +80,14 @@ static bool is_trace(const char *path)
 	return bytes == SBT_MAGIC_BYTES && !memcmp(mark, SBT_CHUNK_MAGIC, sizeof(mark));
 }
 
+/* Without a whole file header there can be no chunk. */
+static bool is_hopeless(const char *path)
+{
+	struct stat status;
+
+	return !stat(path, &status) && status.st_size < (off_t)sizeof(struct sbt_file_header);
+}
+
 static void show_verdict(const struct verify *verify, int exit_code)
 {
 	struct ts_text *out = ts_stdout();
@@ -92,10 +101,13 @@ static void show_verdict(const struct verify *verify, int exit_code)
 	} else if (exit_code == TS_EXIT_DONE && !verify->quiet) {
 		ts_text_printf(out, "trace '%s': whole\n", verify->path);
 	} else if (exit_code == TS_EXIT_NO && !verify->quiet) {
-		ts_text_printf(out,
-			       "trace '%s': not whole; save what is with: tracesmith recover %s -o "
-			       "good.sbt\n",
-			       verify->path, verify->path);
+		ts_text_printf(out, "trace '%s': not whole; ", verify->path);
+		if (is_hopeless(verify->path))
+			ts_text_append_str(out, "too short to save anything of it\n");
+		else
+			ts_text_printf(out,
+				       "save what is with: tracesmith recover %s -o good.sbt\n",
+				       verify->path);
 	}
 }
 

@@ -30,7 +30,7 @@ struct ts_view {
 	const char *from_text, *to_text;
 	const char *sort_text;
 	int64_t limit; /* -1: none */
-	bool args, json, stats, quiet;
+	bool args, json, stats;
 
 	/* as found */
 	struct ts_reader *reader;
