@@ -78,19 +78,20 @@ static const char *plain_run(const char *p, const char *end)
 	const uint64_t ones = 0x0101010101010101u, highs = ones << 7;
 
 	while (end - p >= 8) {
-		uint64_t word, quotes, backslashes;
+		uint64_t word, quotes, backslashes, deletes;
 
 		memcpy(&word, p, 8);
 		quotes = word ^ (ones * '"');
 		backslashes = word ^ (ones * '\\');
-		/* For each of four classes: is there such a byte? (word - n) borrows where < n. */
+		deletes = word ^ (ones * 0x7f);
+		/* For each of five classes: is there such a byte? (word - n) borrows where < n. */
 		if ((word | ((word - ones * 0x20) & ~word) | ((quotes - ones) & ~quotes) |
-		     ((backslashes - ones) & ~backslashes)) &
+		     ((backslashes - ones) & ~backslashes) | ((deletes - ones) & ~deletes)) &
 		    highs)
 			break;
 		p += 8;
 	}
-	while (p < end && (unsigned char)*p >= 0x20 && (unsigned char)*p < 0x80 && *p != '"' &&
+	while (p < end && (unsigned char)*p >= 0x20 && (unsigned char)*p < 0x7f && *p != '"' &&
 	       *p != '\\')
 		p++;
 	return p;
@@ -104,10 +105,11 @@ static void append_escape(struct ts_text *text, unsigned char c)
 	};
 	char escape[6] = { '\\', 'u', '0', '0', hex[c >> 4], hex[c & 15] };
 
-	if (c >= 0x20) {
+	/* JSON allows DEL as it is, Perfetto does not. */
+	if (c >= 0x20 && c != 0x7f) {
 		escape[1] = (char)c;
 		ts_text_append(text, escape, 2);
-	} else if (letters[c]) {
+	} else if (c < 0x20 && letters[c]) {
 		escape[1] = letters[c];
 		ts_text_append(text, escape, 2);
 	} else {

@@ -75,7 +75,7 @@ void ts_text_printf(struct ts_text *text, const char *format, ...) TS_PRINTF_LIK
 
 /*
  * The string in double quotes, escaped for JSON: bytes that are not valid UTF-8 become U+FFFD,
- * control characters their short escape or \u00XX, '/' and all else stay as they are.
+ * control characters (DEL, too) their short escape or \u00XX, '/' and all else stay as they are.
  */
 void ts_text_append_json(struct ts_text *text, const char *string, size_t length);
 

@@ -44,15 +44,12 @@ static int list_chunk(struct ts_view *view, struct ts_batch *batch, size_t chunk
 		ts_batch_row(batch, i, columns);
 		if (batch->table->kind == TS_KIND_DICTIONARY)
 			row.id = (int64_t)(first_id + i);
-		if (batch->table->id == TS_TABLE_STRING) {
-			struct ts_string text = ts_reader_string(view->reader, row.id);
+		if (batch->bytes) {
+			const uint64_t *offsets = &batch->byte_offsets[i];
 
-			row.bytes = text.data;
-			row.bytes_length = text.length;
-		} else if (batch->bytes) {
-			row.bytes = batch->bytes + batch->byte_offsets[i];
-			row.bytes_length =
-				(size_t)(batch->byte_offsets[i + 1] - batch->byte_offsets[i]);
+			/* A NUL stands ahead of the next one. */
+			row.bytes = batch->bytes + offsets[0];
+			row.bytes_length = (size_t)(offsets[1] - offsets[0] - 1);
 		}
 		rc = print_if_wanted(view, &row, err);
 	}

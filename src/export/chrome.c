@@ -238,6 +238,29 @@ static void put_sorted(struct ts_chrome_export *x, const char *event,
 	ts_text_append_str(&x->out, "}}");
 }
 
+/* With several ranks in one file, the name tells which one a process belongs to. */
+static void put_process_name(struct ts_chrome_export *x, const struct ts_process_row *process,
+			     const struct ts_chrome_track *track)
+{
+	const struct ts_source_row *source =
+		ts_reader_entity(x->reader, TS_TABLE_SOURCE, process->source);
+	struct ts_string name =
+		ts_reader_string(x->reader, process->name ? process->name : process->pid_text);
+
+	if (ts_map_count(&x->tracks.sources) < 2 || !source) {
+		put_named(x, "process_name", track, "name", process->name);
+		return;
+	}
+	put_name(x, "process_name", track, "name");
+	ts_text_append_char(&x->out, '"');
+	ts_text_append_json_bare(&x->out, name.data, name.length);
+	if (source->rank != TS_ABSENT)
+		ts_text_printf(&x->out, " (rank %lld)", (long long)source->rank);
+	else
+		ts_text_printf(&x->out, " (source %lld)", (long long)source->id);
+	ts_text_append_str(&x->out, "\"}}");
+}
+
 /* Names for streams that no thread of the source shows: a row for each under its device. */
 static void put_stream_names(struct ts_chrome_export *x)
 {
@@ -255,6 +278,12 @@ static void put_stream_names(struct ts_chrome_export *x)
 		put_name(x, "process_name", track, "name");
 		ts_text_append_str(&x->out, "\"device ");
 		ts_text_append_int(&x->out, device ? device->number : stream->device);
+		if (device && device->name) {
+			struct ts_string model = ts_reader_string(x->reader, device->name);
+
+			ts_text_append_str(&x->out, ": ");
+			ts_text_append_json_bare(&x->out, model.data, model.length);
+		}
 		ts_text_append_str(&x->out, "\"}}");
 		put_name(x, "thread_name", track, "name");
 		ts_text_append_str(&x->out, "\"stream ");
@@ -273,7 +302,7 @@ static int put_names(struct ts_chrome_export *x)
 	while ((process = ts_reader_entity_next(x->reader, TS_TABLE_PROCESS, &cursor, &id))) {
 		const struct ts_chrome_track *track = ts_chrome_track_of_process(x, id);
 
-		put_named(x, "process_name", track, "name", process->name);
+		put_process_name(x, process, track);
 		put_named(x, "process_labels", track, "labels", process->labels);
 		put_sorted(x, "process_sort_index", track, process->sort_index);
 		if (flush(x, FLUSH_BYTES))
@@ -315,6 +344,8 @@ static int put_chunk(struct ts_chrome_export *x, struct ts_batch *batch, size_t 
 		ts_chrome_put_row(x, batch, row);
 		result = flush(x, FLUSH_BYTES);
 	}
+	if (!result && batch->rows && batch->table->id == TS_TABLE_SLICE)
+		result = ts_chrome_put_async(x, batch);
 	/* Nothing of a row is held any more. */
 	ts_reader_trim(x->reader, TEXT_BYTES);
 	return result;

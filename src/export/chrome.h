@@ -5,6 +5,7 @@
  *	chrome.c         the file: what stands ahead of the events, and the walk over the chunks
  *	chrome_tracks.c  which pid and tid stand for a thread or a stream
  *	chrome_event.c   rows as events
+ *	chrome_async.c   the order of async begins and ends
  */
 #ifndef TS_EXPORT_CHROME_H
 #define TS_EXPORT_CHROME_H
@@ -35,6 +36,7 @@ struct ts_chrome_tracks {
 	struct ts_map processes;	/* process id to index: its pid */
 	struct ts_map threads;		/* thread id to index */
 	struct ts_map streams;		/* stream id to index, of those that no thread shows */
+	struct ts_map sources;		/* source id to its number here, from 0 on */
 };
 
 struct ts_chrome_export {
@@ -58,6 +60,12 @@ const struct ts_chrome_track *ts_chrome_track_of_process(const struct ts_chrome_
 const struct ts_chrome_track *ts_chrome_track_of_thread(const struct ts_chrome_export *x, int64_t id);
 const struct ts_chrome_track *ts_chrome_track_of_stream(const struct ts_chrome_export *x, int64_t id);
 
+/*
+ * What is added to the ids of a source's arrows. Viewers know arrows by id over the whole file, and
+ * ranks use the same ids; 0 for the first source.
+ */
+int64_t ts_chrome_id_offset(const struct ts_chrome_export *x, int64_t process);
+
 /* "pid":1,"tid":2, */
 void ts_chrome_put_track(struct ts_chrome_export *x, const struct ts_chrome_track *track);
 
@@ -71,5 +79,17 @@ void ts_chrome_begin_event(struct ts_chrome_export *x);
 
 /* One row of an EVENT table, or of another one that has no place of its own in the file. */
 void ts_chrome_put_row(struct ts_chrome_export *x, const struct ts_batch *batch, uint32_t row);
+
+/* ---- chrome_async.c ---- */
+
+/*
+ * The async slices of a batch of slices, which put_row() passes over: begins and ends in an order in
+ * which viewers can match them. 0 or TS_ENOMEM.
+ */
+int ts_chrome_put_async(struct ts_chrome_export *x, const struct ts_batch *batch);
+
+/* Their begins and ends, one by one: chrome_event.c. */
+void ts_chrome_put_async_begin(struct ts_chrome_export *x, const struct ts_batch *batch, uint32_t row);
+void ts_chrome_put_async_end(struct ts_chrome_export *x, const struct ts_batch *batch, uint32_t row);
 
 #endif

@@ -81,7 +81,11 @@ static void put_head(struct event *event, const char *phase, int64_t name, int64
 	ts_text_append_json(&event->x->out, phase, strlen(phase));
 	ts_text_append_char(&event->x->out, ',');
 	put_string(event, "\"cat\":", category);
-	put_string(event, "\"name\":", name);
+	/* Viewers fail on events without a name; an import takes an empty one as none. */
+	if (name)
+		put_string(event, "\"name\":", name);
+	else
+		ts_text_append_str(&event->x->out, "\"name\":\"\",");
 	ts_chrome_put_track(event->x, track);
 	put_time(event, time);
 }
@@ -175,6 +179,50 @@ static const char *table_to_name(const struct event *event, int64_t category)
 
 /* ---- events by table ---- */
 
+/* Events that are matched by their category: viewers want one. */
+static void put_matched_head(struct event *event, const char *phase, int64_t name, int64_t category,
+			     const struct ts_chrome_track *track, int64_t time)
+{
+	put_head(event, phase, name, category, track, time);
+	if (!category)
+		ts_text_append_str(&event->x->out, "\"cat\":\"\",");
+}
+
+#define SLICE_NATIVE                                                                               \
+	(TS_MASK_OF(slice, start) | TS_MASK_OF(slice, duration) | TS_MASK_OF(slice, thread) |      \
+	 TS_MASK_OF(slice, name) | TS_MASK_OF(slice, category) | TS_MASK_OF(slice, kind) |         \
+	 TS_MASK_OF(slice, id) | TS_MASK_OF(slice, stack))
+
+/* Async slices are written by chrome_async.c, in its own order. */
+static void put_slice(struct event *event)
+{
+	const struct ts_slice_row *slice = (const void *)event->row.columns;
+	const char *table = NULL;
+
+	if (slice->kind == TS_SLICE_ASYNC)
+		return;
+	event->covered = SLICE_NATIVE;
+	put_head(event, slice->duration < 0 ? "B" : "X", slice->name, slice->category,
+		 ts_chrome_track_of_thread(event->x, slice->thread), slice->start);
+	put_id(event, slice->id);
+	if (slice->duration >= 0) {
+		put_us(event, "\"dur\":", slice->duration);
+		table = table_to_name(event, slice->category);
+	}
+	put_tail(event, slice->stack, table);
+}
+
+static void put_async_begin(struct event *event)
+{
+	const struct ts_slice_row *slice = (const void *)event->row.columns;
+
+	event->covered = SLICE_NATIVE;
+	put_matched_head(event, "b", slice->name, slice->category,
+			 ts_chrome_track_of_thread(event->x, slice->thread), slice->start);
+	put_id(event, slice->id);
+	put_tail(event, slice->stack, NULL);
+}
+
 static void put_async_end(struct event *event)
 {
 	const struct ts_slice_row *slice = (const void *)event->row.columns;
@@ -183,8 +231,8 @@ static void put_async_end(struct event *event)
 
 	if (__builtin_add_overflow(slice->start, slice->duration, &end))
 		end = slice->start;
-	put_head(event, "e", slice->name, slice->category,
-		 ts_chrome_track_of_thread(event->x, slice->thread), end);
+	put_matched_head(event, "e", slice->name, slice->category,
+			 ts_chrome_track_of_thread(event->x, slice->thread), end);
 	put_id(event, slice->id);
 	/* Events of one id are matched within their scope. */
 	for (uint32_t i = 0; i < event->shape->field_count; i++) {
@@ -199,65 +247,61 @@ static void put_async_end(struct event *event)
 	ts_json_row_close(&event->x->out, '}');
 }
 
-static void put_slice(struct event *event)
-{
-	const struct ts_slice_row *slice = (const void *)event->row.columns;
-	bool is_async = slice->kind == TS_SLICE_ASYNC, is_open = slice->duration < 0;
-	const char *phase = is_async ? "b" : is_open ? "B" : "X";
-	const char *table = NULL;
-
-	event->covered = TS_MASK_OF(slice, start) | TS_MASK_OF(slice, duration) |
-			 TS_MASK_OF(slice, thread) | TS_MASK_OF(slice, name) |
-			 TS_MASK_OF(slice, category) | TS_MASK_OF(slice, kind) |
-			 TS_MASK_OF(slice, id) | TS_MASK_OF(slice, stack);
-	put_head(event, phase, slice->name, slice->category,
-		 ts_chrome_track_of_thread(event->x, slice->thread), slice->start);
-	put_id(event, slice->id);
-	if (!is_async && !is_open) {
-		put_us(event, "\"dur\":", slice->duration);
-		table = table_to_name(event, slice->category);
-	}
-	put_tail(event, slice->stack, table);
-	if (is_async && !is_open)
-		put_async_end(event);
-}
-
 /* The flow event that directly follows an api_call or gpu_op: see "Arrows" in docs/chrome.md. */
 static void put_arrow(struct event *event, int64_t arrow, const struct ts_chrome_track *track,
-		      int64_t time, int64_t correlation)
+		      int64_t time, int64_t correlation, int64_t id_offset)
 {
 	ts_chrome_begin_event(event->x);
 	ts_text_append_str(&event->x->out, arrow == TS_ARROW_OUT ? "\"ph\":\"s\"," : "\"ph\":\"f\",");
 	ts_text_append_str(&event->x->out, "\"cat\":\"" TS_KINETO_ARROW "\",\"name\":\"" TS_KINETO_ARROW
 					   "\",");
-	put_int(event, "\"id\":", correlation);
+	put_int(event, "\"id\":", (int64_t)((uint64_t)correlation + (uint64_t)id_offset));
 	ts_chrome_put_track(event->x, track);
 	put_time(event, time);
 	if (arrow == TS_ARROW_IN_ENCLOSING)
 		ts_text_append_str(&event->x->out, "\"bp\":\"e\",");
+	/* With another id than the correlation, the row itself says that it has an arrow. */
+	if (id_offset)
+		ts_text_append_str(&event->x->out, "\"tracesmith\":{\"drawn\":true},");
 	ts_json_row_close(&event->x->out, '}');
+}
+
+static int64_t process_of_thread(const struct event *event, int64_t id)
+{
+	const struct ts_thread_row *thread = ts_reader_entity(event->x->reader, TS_TABLE_THREAD, id);
+
+	return thread ? thread->process : 0;
+}
+
+/* Which process a stream counts to: the one whose row shows it, or that of the operation. */
+static int64_t process_of_op(const struct event *event, const struct ts_gpu_op_row *op)
+{
+	const struct ts_stream_row *stream =
+		ts_reader_entity(event->x->reader, TS_TABLE_STREAM, op->stream);
+
+	return stream && stream->thread ? process_of_thread(event, stream->thread) : op->process;
 }
 
 static void put_api_call(struct event *event)
 {
 	const struct ts_api_call_row *call = (const void *)event->row.columns;
 	const struct ts_chrome_track *track = ts_chrome_track_of_thread(event->x, call->thread);
+	int64_t id_offset = ts_chrome_id_offset(event->x, process_of_thread(event, call->thread));
 	bool shows_arrow;
 
 	event->covered = TS_MASK_OF(api_call, start) | TS_MASK_OF(api_call, thread) |
 			 TS_MASK_OF(api_call, name) | TS_MASK_OF(api_call, category) |
 			 TS_MASK_OF(api_call, stack) | shown_by_shape(event);
 	shows_arrow = call->arrow && (event->covered & TS_MASK_OF(api_call, correlation));
-	if (shows_arrow)
+	if (shows_arrow && !id_offset)
 		event->covered |= TS_MASK_OF(api_call, arrow);
 	put_head(event, "X", call->name, call->category, track, call->start);
-	if (call->duration >= 0) {
+	if (call->duration >= 0)
 		event->covered |= TS_MASK_OF(api_call, duration);
-		put_us(event, "\"dur\":", call->duration);
-	}
+	put_us(event, "\"dur\":", TS_MAX(call->duration, 0));
 	put_tail(event, call->stack, table_to_name(event, call->category));
 	if (shows_arrow)
-		put_arrow(event, call->arrow, track, call->start, call->correlation);
+		put_arrow(event, call->arrow, track, call->start, call->correlation, id_offset);
 }
 
 /* True if an import takes device and stream from where the event shows them. */
@@ -296,6 +340,7 @@ static void put_gpu_op(struct event *event)
 	struct ts_string name = ts_reader_string(event->x->reader, op->name);
 	struct ts_string category = ts_reader_string(event->x->reader, op->category);
 	struct ts_kineto_category meaning = ts_kineto_category(category.data, category.length);
+	int64_t id_offset = ts_chrome_id_offset(event->x, process_of_op(event, op));
 	bool shows_arrow;
 
 	event->covered = shown_by_shape(event);
@@ -313,16 +358,15 @@ static void put_gpu_op(struct event *event)
 				      0))
 		event->covered |= TS_MASK_OF(gpu_op, copy_kind);
 	shows_arrow = op->arrow && (event->covered & TS_MASK_OF(gpu_op, correlation));
-	if (shows_arrow)
+	if (shows_arrow && !id_offset)
 		event->covered |= TS_MASK_OF(gpu_op, arrow);
 	put_head(event, "X", op->name, op->category, track, op->start);
-	if (op->duration >= 0) {
+	if (op->duration >= 0)
 		event->covered |= TS_MASK_OF(gpu_op, duration);
-		put_us(event, "\"dur\":", op->duration);
-	}
+	put_us(event, "\"dur\":", TS_MAX(op->duration, 0));
 	put_tail(event, op->stack, table_to_name(event, op->category));
 	if (shows_arrow)
-		put_arrow(event, op->arrow, track, op->start, op->correlation);
+		put_arrow(event, op->arrow, track, op->start, op->correlation, id_offset);
 }
 
 static void put_flow(struct event *event)
@@ -331,13 +375,14 @@ static void put_flow(struct event *event)
 					      [TS_FLOW_STEP] = "t",
 					      [TS_FLOW_END] = "f" };
 	const struct ts_flow_row *flow = (const void *)event->row.columns;
+	int64_t id_offset = ts_chrome_id_offset(event->x, process_of_thread(event, flow->thread));
 	bool known = flow->kind >= 0 && flow->kind <= TS_FLOW_END;
 
-	event->covered = TS_MASK_ALL;
-	put_head(event, phases[known ? flow->kind : TS_FLOW_STEP], flow->name, flow->category,
+	event->covered = id_offset ? TS_MASK_ALL & ~TS_MASK_OF(flow, id) : TS_MASK_ALL;
+	put_matched_head(event, phases[known ? flow->kind : TS_FLOW_STEP], flow->name, flow->category,
 		 ts_chrome_track_of_thread(event->x, flow->thread), flow->start);
 	if (flow->id != TS_ABSENT)
-		put_int(event, "\"id\":", flow->id);
+		put_int(event, "\"id\":", (int64_t)((uint64_t)flow->id + (uint64_t)id_offset));
 	else
 		put_id(event, flow->id_json);
 	if (flow->enclosing)
@@ -379,8 +424,8 @@ static void put_mark(struct event *event)
 	struct ts_string phase = ts_reader_string(event->x->reader, mark->phase);
 
 	event->covered = TS_MASK_ALL;
-	put_head(event, mark->phase ? phase.data : "i", mark->name, mark->category,
-		 ts_chrome_track_of_thread(event->x, mark->thread), mark->start);
+	put_matched_head(event, mark->phase ? phase.data : "i", mark->name, mark->category,
+			 ts_chrome_track_of_thread(event->x, mark->thread), mark->start);
 	if (mark->scope > TS_SCOPE_UNSAID && mark->scope <= TS_SCOPE_GLOBAL)
 		ts_text_append_str(&event->x->out, scopes[mark->scope]);
 	put_id(event, mark->id);
@@ -456,15 +501,10 @@ static void put_plain_row(struct event *event)
 	ts_text_append_char(out, '}');
 }
 
-void ts_chrome_put_row(struct ts_chrome_export *x, const struct ts_batch *batch, uint32_t row)
+/* A row of a batch as an event; `columns` has room for all of them. */
+static struct event event_of(struct ts_chrome_export *x, const struct ts_batch *batch, uint32_t row,
+			     int64_t *columns)
 {
-	static void (*const puts[TS_TABLE_COUNT])(struct event *event) = {
-		[TS_TABLE_SLICE] = put_slice,	  [TS_TABLE_API_CALL] = put_api_call,
-		[TS_TABLE_GPU_OP] = put_gpu_op,	  [TS_TABLE_FLOW] = put_flow,
-		[TS_TABLE_SAMPLE] = put_sample,	  [TS_TABLE_COUNTER] = put_counter,
-		[TS_TABLE_MARK] = put_mark,
-	};
-	int64_t columns[TS_MAX_COLUMNS];
 	struct event event = { .x = x,
 			       .row = { .table = batch->table, .columns = columns },
 			       .batch = batch,
@@ -475,6 +515,36 @@ void ts_chrome_put_row(struct ts_chrome_export *x, const struct ts_batch *batch,
 	event.shape = ts_reader_shape(x->reader, shape >= 0 ? columns[shape] : 0);
 	if (batch->arg_offsets)
 		event.row.values = batch->arg_values + batch->arg_offsets[row];
+	return event;
+}
+
+void ts_chrome_put_async_begin(struct ts_chrome_export *x, const struct ts_batch *batch, uint32_t row)
+{
+	int64_t columns[TS_MAX_COLUMNS];
+	struct event event = event_of(x, batch, row, columns);
+
+	put_async_begin(&event);
+}
+
+void ts_chrome_put_async_end(struct ts_chrome_export *x, const struct ts_batch *batch, uint32_t row)
+{
+	int64_t columns[TS_MAX_COLUMNS];
+	struct event event = event_of(x, batch, row, columns);
+
+	put_async_end(&event);
+}
+
+void ts_chrome_put_row(struct ts_chrome_export *x, const struct ts_batch *batch, uint32_t row)
+{
+	static void (*const puts[TS_TABLE_COUNT])(struct event *event) = {
+		[TS_TABLE_SLICE] = put_slice,	[TS_TABLE_API_CALL] = put_api_call,
+		[TS_TABLE_GPU_OP] = put_gpu_op, [TS_TABLE_FLOW] = put_flow,
+		[TS_TABLE_SAMPLE] = put_sample, [TS_TABLE_COUNTER] = put_counter,
+		[TS_TABLE_MARK] = put_mark,
+	};
+	int64_t columns[TS_MAX_COLUMNS];
+	struct event event = event_of(x, batch, row, columns);
+
 	if (puts[batch->table->id])
 		puts[batch->table->id](&event);
 	else

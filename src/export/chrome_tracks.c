@@ -11,6 +11,8 @@
 /* Made-up ids start here, beyond those of any system, and are told apart by the row's id. */
 #define MADE_UP_PROCESS INT64_C(1000000000)
 #define MADE_UP_DEVICE INT64_C(2000000000)
+/* Ids of arrows stay below 2^53 for 8192 sources, which JavaScript's numbers can hold. */
+#define SOURCE_SHIFT 40
 
 static int add_track(struct ts_chrome_tracks *tracks, const struct ts_chrome_track *track,
 		     struct ts_map *map, int64_t id)
@@ -38,6 +40,28 @@ static int choose(struct ts_pairmap *taken, uint64_t owner, int64_t number, int6
 	*ret_number = (struct ts_chrome_number){ .number = is_new ? number : made_up,
 						 .text = is_new ? text : 0 };
 	return TS_OK;
+}
+
+static int add_sources(struct ts_chrome_export *x)
+{
+	size_t cursor = 0;
+	uint64_t number = 0;
+	int64_t id;
+
+	while (ts_reader_entity_next(x->reader, TS_TABLE_SOURCE, &cursor, &id))
+		if (ts_map_put(&x->tracks.sources, (uint64_t)id, number++))
+			return TS_ENOMEM;
+	return TS_OK;
+}
+
+int64_t ts_chrome_id_offset(const struct ts_chrome_export *x, int64_t process)
+{
+	const struct ts_process_row *row = ts_reader_entity(x->reader, TS_TABLE_PROCESS, process);
+	uint64_t number = 0;
+
+	if (row)
+		ts_map_get(&x->tracks.sources, (uint64_t)row->source, &number);
+	return (int64_t)((number & 8191) << SOURCE_SHIFT);
 }
 
 static int add_processes(struct ts_chrome_export *x, struct ts_pairmap *taken)
@@ -104,7 +128,10 @@ int ts_chrome_tracks_init(struct ts_chrome_export *x)
 	ts_map_init(&x->tracks.processes);
 	ts_map_init(&x->tracks.threads);
 	ts_map_init(&x->tracks.streams);
-	result = add_processes(x, &taken);
+	ts_map_init(&x->tracks.sources);
+	result = add_sources(x);
+	if (!result)
+		result = add_processes(x, &taken);
 	if (!result)
 		result = add_threads(x, &taken);
 	if (!result)
@@ -119,6 +146,7 @@ void ts_chrome_tracks_release(struct ts_chrome_tracks *tracks)
 	ts_map_release(&tracks->processes);
 	ts_map_release(&tracks->threads);
 	ts_map_release(&tracks->streams);
+	ts_map_release(&tracks->sources);
 }
 
 static const struct ts_chrome_track *find(const struct ts_chrome_tracks *tracks,

@@ -13,6 +13,35 @@ void ts_json_row_string(struct ts_reader *reader, struct ts_text *out, int64_t s
 	ts_text_append_json(out, text.data, text.length);
 }
 
+static bool is_control(char c)
+{
+	return (unsigned char)c < 0x20 || c == 0x7f;
+}
+
+/*
+ * Control characters inside the strings of JSON text, which some tools write and our scanner takes,
+ * as escapes. There are none elsewhere: white space has been dropped.
+ */
+static void escape_controls(struct ts_text *out, size_t from)
+{
+	TS_SCOPED(ts_text) escaped = { 0 };
+	size_t first = from;
+
+	while (first < out->length && !is_control(out->data[first]))
+		first++;
+	if (first == out->length)
+		return;
+	for (size_t i = first; i < out->length; i++) {
+		if (is_control(out->data[i]))
+			ts_text_append_json_bare(&escaped, &out->data[i], 1);
+		else
+			ts_text_append_char(&escaped, out->data[i]);
+	}
+	out->length = first;
+	ts_text_append(out, escaped.data, escaped.length);
+	out->failed |= escaped.failed;
+}
+
 void ts_json_row_raw(struct ts_reader *reader, struct ts_text *out, int64_t string)
 {
 	struct ts_string text = ts_reader_string(reader, string);
@@ -24,6 +53,8 @@ void ts_json_row_raw(struct ts_reader *reader, struct ts_text *out, int64_t stri
 	    !ts_utf8_valid(text.data, text.length)) {
 		out->length = before;
 		ts_text_append_json(out, text.data, text.length);
+	} else {
+		escape_controls(out, before);
 	}
 }
 

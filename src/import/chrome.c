@@ -75,7 +75,7 @@ static int peek(struct ts_chrome *c, int *ret_first)
 /* A key, which is copied to c->key: what follows may move the buffer. */
 static int scan_key(struct ts_chrome *c)
 {
-	struct ts_json_string key, clean;
+	struct ts_json_string key = { 0 }, clean = { 0 };
 	const char *from;
 	int rc;
 
@@ -123,7 +123,8 @@ static bool key_is(const struct ts_chrome *c, const char *name)
 
 /* ---- lists of events ---- */
 
-static int read_events(struct ts_chrome *c, int (*store)(struct ts_chrome *, struct ts_chrome_event *))
+static int read_events(struct ts_chrome *c,
+		       int (*store)(struct ts_chrome *, struct ts_chrome_event *))
 {
 	const char *from;
 	bool more;
@@ -222,7 +223,7 @@ static int read_own_rows(struct ts_chrome *c)
 
 static int check_format(struct ts_chrome *c)
 {
-	struct ts_json_number number;
+	struct ts_json_number number = { 0 };
 	int rc = ts_json_scan_number(c->js, &number);
 
 	if (rc)
@@ -301,9 +302,10 @@ static int read_object(struct ts_chrome *c)
 	if (rc || is_trace)
 		return rc;
 	c->has_message = true;
-	return ts_error_set(c->err, TS_EFORMAT,
-			    "input '%s': is JSON without \"traceEvents\"; not a Chrome or Kineto trace",
-			    c->import->path);
+	return ts_error_set(
+		c->err, TS_EFORMAT,
+		"input '%s': is JSON without \"traceEvents\"; not a Chrome or Kineto trace",
+		c->import->path);
 }
 
 /* ---- the file ---- */

@@ -63,17 +63,17 @@ struct ts_chrome {
 	struct ts_writer *writer;
 	struct ts_json *js;
 	struct ts_error *err;
-	bool has_message;	/* err has been written */
-	bool cut_event;		/* the file ends inside an event */
+	bool has_message; /* err has been written */
+	bool cut_event;   /* the file ends inside an event */
 
-	int64_t source;		/* id; 0: not made yet */
+	int64_t source; /* id; 0: not made yet */
 	struct ts_source_row source_row;
 	bool source_changed;
-	uint32_t clock;		/* that the writer is set to */
+	uint32_t clock; /* that the writer is set to */
 	int64_t base_ns;
 	bool has_base;
 	bool has_time;
-	int64_t first_time, last_time;	/* of events so far, as stored */
+	int64_t first_time, last_time; /* of events so far, as stored */
 	uint64_t events;
 
 	struct ts_chrome_event event;
@@ -83,43 +83,43 @@ struct ts_chrome {
 	struct ts_chrome_node *nodes;
 	size_t node_count, node_capacity;
 	uint32_t epoch;
-	struct ts_pairmap children;	/* (node, field) -> child */
+	struct ts_pairmap children; /* (node, field) -> child */
 	struct ts_arena node_keys;
 
 	/* The row that was added last, if an arrow may still be drawn at it. */
 	struct {
-		enum ts_table_id table;	/* 0: none */
+		enum ts_table_id table; /* 0: none */
 		uint32_t thread;
 		int64_t start, correlation;
 	} newest;
 
 	/* entities */
-	struct ts_strmap texts;		/* of pids, tids and categories; never forgotten */
+	struct ts_strmap texts; /* of pids, tids and categories; never forgotten */
 	struct ts_chrome_category *categories;
 	size_t category_count, category_capacity;
 	struct ts_map category_by_text;
 	struct {
-		const char *text;	/* in texts */
+		const char *text; /* in texts */
 		uint32_t length;
 		uint32_t category;
 	} category_cache[32];
-	struct ts_pairmap pids;		/* (is text, pid) -> index into pid_process */
-	uint32_t *pid_process;		/* process of a pid, index plus 1; 0: not made yet */
+	struct ts_pairmap pids; /* (is text, pid) -> index into pid_process */
+	uint32_t *pid_process;  /* process of a pid, index plus 1; 0: not made yet */
 	size_t pid_count, pid_capacity;
 	struct ts_chrome_process *processes;
 	size_t process_count, process_capacity;
-	struct ts_pairmap tids;		/* (pid index and is text, tid) -> thread */
+	struct ts_pairmap tids; /* (pid index and is text, tid) -> thread */
 	struct ts_chrome_thread *threads;
 	size_t thread_count, thread_capacity;
 	struct {
 		struct ts_chrome_id pid, tid;
-		uint32_t thread;	/* index plus 1; 0: free */
+		uint32_t thread; /* index plus 1; 0: free */
 	} thread_cache[64];
-	struct ts_pairmap device_by_number;	/* (source, number) -> index */
+	struct ts_pairmap device_by_number; /* (source, number) -> index */
 	struct ts_chrome_device *devices;
 	size_t device_count, device_capacity;
-	struct ts_pairmap stream_keys;		/* (device, number) -> dense key */
-	struct ts_pairmap stream_by_key;	/* (that, thread) -> index */
+	struct ts_pairmap stream_keys;   /* (device, number) -> dense key */
+	struct ts_pairmap stream_by_key; /* (that, thread) -> index */
 	struct ts_chrome_stream *streams;
 	size_t stream_count, stream_capacity;
 
@@ -188,7 +188,8 @@ bool ts_chrome_scan_int(struct ts_json *js, int64_t *ret_value);
 /* Is it this text? For names that are not literals. */
 static inline bool ts_chrome_is(const struct ts_json_string *string, const char *text)
 {
-	return strlen(text) == string->length && memcmp(text, string->text, string->length) == 0;
+	return string->text && strlen(text) == string->length &&
+	       memcmp(text, string->text, string->length) == 0;
 }
 
 /* Checks the length of a string that was just scanned. */
@@ -214,7 +215,8 @@ static inline uint32_t ts_chrome_thread(struct ts_chrome *c, const struct ts_chr
 {
 	size_t slot = ts_chrome_thread_slot(pid, tid);
 
-	if (TS_LIKELY(c->thread_cache[slot].thread && c->thread_cache[slot].pid.number == pid->number &&
+	if (TS_LIKELY(c->thread_cache[slot].thread &&
+		      c->thread_cache[slot].pid.number == pid->number &&
 		      c->thread_cache[slot].pid.text == pid->text &&
 		      c->thread_cache[slot].tid.number == tid->number &&
 		      c->thread_cache[slot].tid.text == tid->text))

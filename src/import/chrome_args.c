@@ -46,7 +46,9 @@ static uint32_t add_node(struct ts_chrome *c, const struct ts_chrome_node *node)
 static uint32_t find_root(struct ts_chrome *c, uint32_t category, enum ts_table_id table)
 {
 	struct ts_chrome_category *entry = &c->categories[category];
-	uint32_t *root = &entry->roots[table == TS_TABLE_API_CALL ? 1 : table == TS_TABLE_GPU_OP ? 2 : 0];
+	uint32_t *root = &entry->roots[table == TS_TABLE_API_CALL ? 1
+				       : table == TS_TABLE_GPU_OP ? 2
+								  : 0];
 
 	if (entry->roots_epoch != c->epoch) {
 		memset(entry->roots, 0, sizeof(entry->roots));
@@ -125,7 +127,7 @@ uint32_t ts_chrome_shape(struct ts_chrome *c, const struct ts_chrome_args *args)
 /* ---- values ---- */
 
 struct value {
-	uint8_t type;		/* enum ts_arg_type */
+	uint8_t type; /* enum ts_arg_type */
 	uint16_t column;
 	int64_t bits;
 };
@@ -150,7 +152,7 @@ static int string_value(struct ts_chrome *c, const char *text, size_t length, ui
 
 static int read_number(struct ts_chrome *c, struct ts_json *js, struct value *value)
 {
-	struct ts_json_number number;
+	struct ts_json_number number = { 0 };
 	int rc = ts_json_scan_number(js, &number);
 
 	if (TS_UNLIKELY(rc))
@@ -161,9 +163,9 @@ static int read_number(struct ts_chrome *c, struct ts_json *js, struct value *va
 		return TS_OK;
 	}
 	if (number.kind == TS_JSON_NONFINITE)
-		return isnan(number.real)   ? string_value(c, "NaN", 3, TS_ARG_STRING, value) :
-		       number.real > 0 ? string_value(c, "Infinity", 8, TS_ARG_STRING, value) :
-					      string_value(c, "-Infinity", 9, TS_ARG_STRING, value);
+		return isnan(number.real) ? string_value(c, "NaN", 3, TS_ARG_STRING, value)
+		       : number.real > 0  ? string_value(c, "Infinity", 8, TS_ARG_STRING, value)
+					  : string_value(c, "-Infinity", 9, TS_ARG_STRING, value);
 	if (number.kind == TS_JSON_BIG || isinf(number.real)) {
 		if (number.length > TS_IMPORT_MAX_STRING)
 			return ts_json_bad(js, number.text, "a number is longer than 64 MiB");
@@ -188,7 +190,7 @@ static int read_literal(struct ts_json *js, struct value *value)
 
 static inline int read_value(struct ts_chrome *c, struct ts_json *js, struct value *value)
 {
-	struct ts_json_string string;
+	struct ts_json_string string = { 0 };
 	uint32_t id;
 	int rc, first = ts_json_peek(js);
 
@@ -227,7 +229,7 @@ static inline int read_value(struct ts_chrome *c, struct ts_json *js, struct val
 static bool read_three(struct ts_json *js, int64_t three[3])
 {
 	struct ts_json at = *js;
-	struct ts_json_number number;
+	struct ts_json_number number = { 0 };
 	bool more;
 
 	if (ts_json_enter(&at, '[', &more) || !more)
@@ -389,7 +391,7 @@ int ts_chrome_add_arg(struct ts_chrome *c, const struct ts_json_string *key, str
 static __attribute__((noinline)) int read_new_pair(struct ts_chrome *c, struct ts_json *js,
 						   struct ts_chrome_args *args, bool beside)
 {
-	struct ts_json_string key;
+	struct ts_json_string key = { 0 };
 	int rc = ts_json_scan_key(js, &key);
 
 	if (!rc)

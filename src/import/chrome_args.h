@@ -24,30 +24,30 @@ struct ts_chrome;
  * like one before it costs no hashing.
  */
 struct ts_chrome_node {
-	const char *key;	/* as written, escapes and all; in the arena */
+	const char *key; /* as written, escapes and all; in the arena */
 	uint32_t key_length;
-	uint32_t key_string;	/* id in the trace */
+	uint32_t key_string; /* id in the trace */
 	uint32_t parent;
-	uint32_t recent[2];	/* children; 0: none */
-	uint32_t shape;		/* 0: not asked for yet */
+	uint32_t recent[2]; /* children; 0: none */
+	uint32_t shape;     /* 0: not asked for yet */
 	uint16_t depth;
 	uint16_t column;
-	uint8_t type;		/* enum ts_arg_type */
+	uint8_t type; /* enum ts_arg_type */
 	uint8_t beside;
-	uint8_t arg;		/* enum ts_kineto_arg that the key is in this table */
+	uint8_t arg; /* enum ts_kineto_arg that the key is in this table */
 };
 
 /* The arguments of one event. */
 struct ts_chrome_args {
-	uint32_t node;		/* where in the tree of shapes */
+	uint32_t node; /* where in the tree of shapes */
 	uint32_t value_count;
-	uint32_t seen;		/* one bit an enum ts_kineto_arg that was met */
-	uint32_t in_column;	/* and whose value is in `column` */
-	enum ts_table_id table;	/* for which they were read; 0: not at all */
-	bool has_duration;	/* already when the arguments were read */
-	bool undecided;		/* a bandwidth came before the bytes or the duration */
+	uint32_t seen;          /* one bit an enum ts_kineto_arg that was met */
+	uint32_t in_column;     /* and whose value is in `column` */
+	enum ts_table_id table; /* for which they were read; 0: not at all */
+	bool has_duration;      /* already when the arguments were read */
+	bool undecided;         /* a bandwidth came before the bytes or the duration */
 	int64_t duration;
-	int64_t bytes;		/* as soon as they are known */
+	int64_t bytes; /* as soon as they are known */
 	int64_t column[TS_KINETO_ARG_COUNT];
 	int64_t grid[3], block[3];
 	int64_t values[TS_SHAPE_MAX_FIELDS];

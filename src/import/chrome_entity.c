@@ -12,10 +12,10 @@ int ts_chrome_entities_init(struct ts_chrome *c)
 {
 	ts_strmap_init(&c->texts, 1);
 	/* Category 0: none. */
-	if (ts_grow_array((void **)&c->categories, &c->category_capacity, 16, sizeof(*c->categories)))
+	if (ts_grow_array((void **)&c->categories, &c->category_capacity, 16,
+			  sizeof(*c->categories)))
 		return TS_ENOMEM;
-	c->categories[0] =
-		(struct ts_chrome_category){ .meaning = { .table = TS_TABLE_SLICE } };
+	c->categories[0] = (struct ts_chrome_category){ .meaning = { .table = TS_TABLE_SLICE } };
 	c->category_count = 1;
 	return TS_OK;
 }
@@ -159,9 +159,8 @@ static uint32_t process_of(struct ts_chrome *c, uint32_t index, const struct ts_
 		return UINT32_MAX;
 	if (c->pid_process[index])
 		return c->pid_process[index] - 1;
-	if (ts_chrome_start_source(c) ||
-	    ts_grow_array((void **)&c->processes, &c->process_capacity, c->process_count + 1,
-			  sizeof(*c->processes)))
+	if (ts_chrome_start_source(c) || ts_grow_array((void **)&c->processes, &c->process_capacity,
+						       c->process_count + 1, sizeof(*c->processes)))
 		return UINT32_MAX;
 	row.id = ts_writer_new_id(c->writer, TS_TABLE_PROCESS);
 	row.source = c->source;
@@ -208,9 +207,8 @@ static uint32_t new_thread(struct ts_chrome *c, uint32_t process, const struct t
 {
 	struct ts_chrome_thread thread = { .row = ts_thread_none, .process = process };
 
-	if (process == UINT32_MAX ||
-	    ts_grow_array((void **)&c->threads, &c->thread_capacity, c->thread_count + 1,
-			  sizeof(*c->threads)))
+	if (process == UINT32_MAX || ts_grow_array((void **)&c->threads, &c->thread_capacity,
+						   c->thread_count + 1, sizeof(*c->threads)))
 		return UINT32_MAX;
 	thread.row.id = ts_writer_new_id(c->writer, TS_TABLE_THREAD);
 	thread.row.process = c->processes[process].row.id;
@@ -242,8 +240,8 @@ uint32_t ts_chrome_thread_slow(struct ts_chrome *c, const struct ts_chrome_id *p
 	if (!*place) {
 		bool is_zero = !pid->text && !pid->number && !tid->text && !tid->number;
 
-		thread = c->own.active && is_zero ? no_thread(c) :
-						    new_thread(c, process_of(c, index, pid), tid);
+		thread = c->own.active && is_zero ? no_thread(c)
+						  : new_thread(c, process_of(c, index, pid), tid);
 		if (thread == UINT32_MAX)
 			return UINT32_MAX;
 		*place = (uint64_t)thread + 1;
@@ -377,18 +375,18 @@ int ts_chrome_place_gpu_op(struct ts_chrome *c, uint32_t thread, const struct ts
 			   struct ts_gpu_op_row *row)
 {
 	const struct ts_chrome_thread *entry = &c->threads[thread];
-	int64_t device = args->in_column & UINT32_C(1) << TS_KINETO_ARG_DEVICE ?
-				 args->column[TS_KINETO_ARG_DEVICE] :
-				 c->processes[entry->process].row.pid;
-	int64_t stream = args->in_column & UINT32_C(1) << TS_KINETO_ARG_STREAM ?
-				 args->column[TS_KINETO_ARG_STREAM] :
-				 entry->row.tid;
+	int64_t device = args->in_column & UINT32_C(1) << TS_KINETO_ARG_DEVICE
+				 ? args->column[TS_KINETO_ARG_DEVICE]
+				 : c->processes[entry->process].row.pid;
+	int64_t stream = args->in_column & UINT32_C(1) << TS_KINETO_ARG_STREAM
+				 ? args->column[TS_KINETO_ARG_STREAM]
+				 : entry->row.tid;
 	const struct ts_stream_row *found;
 
 	if (entry->nowhere)
 		return TS_OK;
-	if (!entry->fixed_stream && (!entry->stream || entry->device_number != device ||
-				     entry->stream_number != stream)) {
+	if (!entry->fixed_stream &&
+	    (!entry->stream || entry->device_number != device || entry->stream_number != stream)) {
 		int rc = find_gpu_stream(c, thread, device, stream);
 
 		if (rc)

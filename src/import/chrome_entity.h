@@ -19,28 +19,28 @@ struct ts_chrome;
 struct ts_chrome_category {
 	struct ts_kineto_category meaning;
 	uint32_t string;
-	uint32_t roots[3];	/* of the tree of shapes: slice and others, api_call, gpu_op */
-	uint32_t roots_epoch;	/* for which tree */
+	uint32_t roots[3];    /* of the tree of shapes: slice and others, api_call, gpu_op */
+	uint32_t roots_epoch; /* for which tree */
 	bool is_arrow;
 };
 
 struct ts_chrome_process {
 	struct ts_process_row row;
-	bool changed;		/* since its row was added */
+	bool changed; /* since its row was added */
 };
 
 struct ts_chrome_thread {
 	struct ts_thread_row row;
-	uint32_t process;	/* index */
+	uint32_t process; /* index */
 	bool changed;
-	int64_t source;		/* id */
+	int64_t source; /* id */
 	/* The stream looked up last for this thread. */
 	int64_t device_number, stream_number;
-	uint32_t stream;	/* index plus 1; 0: none yet */
-	uint32_t fixed_stream;	/* index plus 1: our own file says that the row shows this one */
-	bool nowhere;		/* not in the trace: for events of our own file that have no thread */
+	uint32_t stream;       /* index plus 1; 0: none yet */
+	uint32_t fixed_stream; /* index plus 1: our own file says that the row shows this one */
+	bool nowhere; /* not in the trace: for events of our own file that have no thread */
 	/* Of its source: where its times go. */
-	int64_t shift;		/* added to ts */
+	int64_t shift; /* added to ts */
 	uint32_t clock;
 };
 

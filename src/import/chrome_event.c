@@ -27,8 +27,8 @@ static int keep_id_text(struct ts_chrome *c, const struct ts_json_string *string
 int ts_chrome_read_id(struct ts_chrome *c, struct ts_json *js, struct ts_chrome_id *ret_id,
 		      bool *ret_good)
 {
-	struct ts_json_string string;
-	struct ts_json_number number;
+	struct ts_json_string string = { 0 };
+	struct ts_json_number number = { 0 };
 	int64_t value;
 	int rc, first = ts_json_peek(js);
 
@@ -73,7 +73,8 @@ static inline bool scan_plain_us(struct ts_json *js, int64_t *ret_ns)
 
 	for (; p < end && ts_json_is_digit_(*p); p++)
 		value = value * 10 + (uint64_t)(*p - '0');
-	if (p == end || p == js->next || p - js->next > 16 || (*js->next == '0' && p - js->next > 1))
+	if (p == end || p == js->next || p - js->next > 16 ||
+	    (*js->next == '0' && p - js->next > 1))
 		return false;
 	if (*p == '.') {
 		for (point = ++p; p < end && ts_json_is_digit_(*p) && decimals < 3; p++, decimals++)
@@ -93,7 +94,7 @@ static inline bool scan_plain_us(struct ts_json *js, int64_t *ret_ns)
 /* Microseconds, a number or a string; *ret_good is false for all else. */
 static int read_time(struct ts_json *js, int64_t *ret_ns, bool *ret_good)
 {
-	struct ts_json_string string;
+	struct ts_json_string string = { 0 };
 	const char *at;
 	int rc, first = ts_json_peek(js);
 
@@ -161,7 +162,7 @@ static int read_id_member(struct ts_json *js, struct ts_chrome_event *event,
 			  const struct ts_json_string *key)
 {
 	struct ts_chrome_raw *value = &event->member[TS_CHROME_ID];
-	struct ts_json_number number;
+	struct ts_json_number number = { 0 };
 	int rc, first = ts_json_peek(js);
 
 	event->has &= ~(uint32_t)TS_CHROME_HAS_ID_NUMBER;
@@ -237,7 +238,7 @@ static int read_name(struct ts_json *js, struct ts_chrome_event *event,
 static int read_category(struct ts_chrome *c, struct ts_json *js, struct ts_chrome_event *event,
 			 const struct ts_json_string *key)
 {
-	struct ts_json_string text;
+	struct ts_json_string text = { 0 };
 	int rc, first = ts_json_peek(js);
 
 	if (first != '"')
@@ -245,7 +246,7 @@ static int read_category(struct ts_chrome *c, struct ts_json *js, struct ts_chro
 	rc = ts_json_scan_string(js, &text);
 	if (rc || (rc = ts_chrome_check_length(js, &text)))
 		return rc;
-	event->category = ts_chrome_category(c, &text);
+	event->category = text.length ? ts_chrome_category(c, &text) : 0;
 	event->has |= TS_CHROME_HAS_CATEGORY;
 	return event->category == UINT32_MAX ? TS_ENOMEM : TS_OK;
 }
@@ -256,9 +257,9 @@ static enum ts_table_id table_so_far(const struct ts_chrome *c, const struct ts_
 	const struct ts_kineto_category *meaning = &c->categories[event->category].meaning;
 
 	if (event->phase == 'X')
-		return event->has & TS_CHROME_HAS_CATEGORY && !meaning->needs_stream ?
-			       meaning->table :
-			       0;
+		return event->has & TS_CHROME_HAS_CATEGORY && !meaning->needs_stream
+			       ? meaning->table
+			       : 0;
 	return event->phase == 0 || event->phase == 'M' || event->phase == 'P' ? 0 : TS_TABLE_SLICE;
 }
 
@@ -441,7 +442,7 @@ static int read_member(struct ts_chrome *c, struct ts_json *js, struct ts_chrome
 int ts_chrome_read_event(struct ts_chrome *c, struct ts_chrome_event *event)
 {
 	struct ts_json *js = c->js;
-	struct ts_json_string key;
+	struct ts_json_string key = { 0 };
 	uint64_t number;
 	bool more = false;
 	int rc, first = ts_json_peek(js);

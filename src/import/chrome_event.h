@@ -46,13 +46,13 @@ enum {
 	TS_CHROME_HAS_PHASE = 1 << 16,
 	TS_CHROME_HAS_NAME = 1 << 17,
 	TS_CHROME_HAS_TIME = 1 << 18,
-	TS_CHROME_HAS_DURATION = 1 << 19,	/* usable */
-	TS_CHROME_HAS_ARGS = 1 << 20,		/* an object */
-	TS_CHROME_HAS_OWN = 1 << 21,		/* "tracesmith", in a file that we wrote */
+	TS_CHROME_HAS_DURATION = 1 << 19, /* usable */
+	TS_CHROME_HAS_ARGS = 1 << 20,     /* an object */
+	TS_CHROME_HAS_OWN = 1 << 21,      /* "tracesmith", in a file that we wrote */
 	TS_CHROME_HAS_ID_NUMBER = 1 << 22,
 	TS_CHROME_HAS_TID = 1 << 23,
 	TS_CHROME_HAS_CATEGORY = 1 << 24,
-	TS_CHROME_HAS_ANY = 1 << 25,		/* a member */
+	TS_CHROME_HAS_ANY = 1 << 25, /* a member */
 	TS_CHROME_IS_OBJECT = 1 << 26,
 };
 
@@ -68,10 +68,10 @@ struct ts_chrome_beside {
 /* Pointers are into the buffer: valid until the next refill. */
 struct ts_chrome_event {
 	uint32_t has;
-	char phase;			/* 0: phase_text is not one letter */
-	uint32_t category;		/* index into categories; 0: none */
-	uint32_t wrong;			/* members of a type that makes no sense */
-	uint32_t dropped;		/* members beyond the limit */
+	char phase;        /* 0: phase_text is not one letter */
+	uint32_t category; /* index into categories; 0: none */
+	uint32_t wrong;    /* members of a type that makes no sense */
+	uint32_t dropped;  /* members beyond the limit */
 	uint32_t beside_count;
 	struct ts_json_string phase_text;
 	struct ts_json_string name;
@@ -79,7 +79,7 @@ struct ts_chrome_event {
 	int64_t ts, dur;
 	int64_t id_number;
 	struct ts_chrome_raw args, own;
-	struct ts_chrome_raw member[TS_CHROME_MEMBER_COUNT];	/* those that `has` says */
+	struct ts_chrome_raw member[TS_CHROME_MEMBER_COUNT]; /* those that `has` says */
 	struct ts_chrome_beside beside[TS_CHROME_MAX_BESIDE];
 	struct ts_chrome_args *arguments;
 };

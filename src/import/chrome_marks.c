@@ -31,9 +31,9 @@ int ts_chrome_store_flow(struct ts_chrome *c, struct ts_chrome_event *event)
 	rc = ts_chrome_finish_args(c, event, TS_TABLE_FLOW, taken);
 	if (rc)
 		return rc;
-	row.kind = event->phase == 's' ? TS_FLOW_START :
-		   event->phase == 't' ? TS_FLOW_STEP :
-					 TS_FLOW_END;
+	row.kind = event->phase == 's'   ? TS_FLOW_START
+		   : event->phase == 't' ? TS_FLOW_STEP
+					 : TS_FLOW_END;
 	row.thread = c->threads[thread].row.id;
 	row.name = ts_chrome_event_name(c, event);
 	row.category = c->categories[event->category].string;
@@ -49,8 +49,8 @@ int ts_chrome_store_flow(struct ts_chrome *c, struct ts_chrome_event *event)
 static uint64_t async_lane(const struct ts_chrome *c, const struct ts_chrome_event *event,
 			   uint32_t thread, uint32_t taken)
 {
-	enum ts_chrome_member member = taken & TS_CHROME_HAS(TS_CHROME_ID) ? TS_CHROME_ID :
-									     TS_CHROME_ID2;
+	enum ts_chrome_member member = taken & TS_CHROME_HAS(TS_CHROME_ID) ? TS_CHROME_ID
+									   : TS_CHROME_ID2;
 	const struct ts_chrome_raw *id = &event->member[member];
 	struct {
 		uint64_t process, category, id, scope;
@@ -75,7 +75,7 @@ static uint64_t async_lane(const struct ts_chrome *c, const struct ts_chrome_eve
 }
 
 int ts_chrome_store_half(struct ts_chrome *c, struct ts_chrome_event *event, bool is_end,
-		      bool is_async)
+			 bool is_async)
 {
 	struct ts_chrome_half half = { .is_end = is_end, .is_async = is_async };
 	struct ts_slice_row row = ts_slice_none;
@@ -114,8 +114,8 @@ static bool holds_profile(const struct ts_chrome_event *event)
 	if (!(event->has & TS_CHROME_HAS_ARGS))
 		return false;
 	return (event->phase == 'P' && ts_json_string_is(&event->name, "Profile")) ||
-	       memmem(event->args.at, (size_t)(event->args.end - event->args.at),
-		      "\"cpuProfile\"", 12);
+	       memmem(event->args.at, (size_t)(event->args.end - event->args.at), "\"cpuProfile\"",
+		      12);
 }
 
 int ts_chrome_store_mark(struct ts_chrome *c, struct ts_chrome_event *event, const char *phase)
@@ -136,10 +136,10 @@ int ts_chrome_store_mark(struct ts_chrome *c, struct ts_chrome_event *event, con
 		return TS_ENOMEM;
 	row.id = ts_chrome_event_id(c, event, &taken);
 	row.stack = ts_chrome_stack(c, event, &taken);
-	row.scope = ts_chrome_member_is(event, TS_CHROME_S, "\"t\"") ? TS_SCOPE_THREAD :
-		    ts_chrome_member_is(event, TS_CHROME_S, "\"p\"") ? TS_SCOPE_PROCESS :
-		    ts_chrome_member_is(event, TS_CHROME_S, "\"g\"") ? TS_SCOPE_GLOBAL :
-							     TS_SCOPE_UNSAID;
+	row.scope = ts_chrome_member_is(event, TS_CHROME_S, "\"t\"")   ? TS_SCOPE_THREAD
+		    : ts_chrome_member_is(event, TS_CHROME_S, "\"p\"") ? TS_SCOPE_PROCESS
+		    : ts_chrome_member_is(event, TS_CHROME_S, "\"g\"") ? TS_SCOPE_GLOBAL
+								       : TS_SCOPE_UNSAID;
 	if (row.scope != TS_SCOPE_UNSAID)
 		taken |= TS_CHROME_HAS(TS_CHROME_S);
 	rc = ts_chrome_finish_args(c, event, TS_TABLE_MARK, taken);

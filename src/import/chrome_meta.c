@@ -89,21 +89,30 @@ void ts_chrome_write_losses(struct ts_chrome *c)
 /* ---- metadata events ---- */
 
 static const struct known_metadata {
-	const char *name, *key;
+	const char *name;
+	size_t length; /* all differ */
+	const char *key;
 	bool is_thread, is_text;
-	size_t column;	/* in the row */
+	size_t column; /* in the row */
 } known_metadata[] = {
-	{ "process_name", "name", false, true, TS_COLUMN_OF(process, name) },
-	{ "process_labels", "labels", false, true, TS_COLUMN_OF(process, labels) },
-	{ "process_sort_index", "sort_index", false, false, TS_COLUMN_OF(process, sort_index) },
-	{ "thread_name", "name", true, true, TS_COLUMN_OF(thread, name) },
-	{ "thread_sort_index", "sort_index", true, false, TS_COLUMN_OF(thread, sort_index) },
+#define KNOWN(table, column_name, key_, is_thread_, is_text_)                                   \
+	{                                                                                       \
+		.name = #table "_" #column_name, .length = sizeof(#table "_" #column_name) - 1, \
+		.key = (key_), .is_thread = (is_thread_), .is_text = (is_text_),                \
+		.column = TS_COLUMN_OF(table, column_name)                                      \
+	}
+	KNOWN(process, name, "name", false, true),
+	KNOWN(process, labels, "labels", false, true),
+	KNOWN(process, sort_index, "sort_index", false, false),
+	KNOWN(thread, name, "name", true, true),
+	KNOWN(thread, sort_index, "sort_index", true, false),
 };
 
 static const struct known_metadata *find_known(const struct ts_json_string *name)
 {
 	for (size_t i = 0; i < TS_ARRAY_SIZE(known_metadata); i++)
-		if (ts_chrome_is(name, known_metadata[i].name))
+		if (known_metadata[i].length == name->length &&
+		    memcmp(known_metadata[i].name, name->text, name->length) == 0)
 			return &known_metadata[i];
 	return NULL;
 }
@@ -113,7 +122,7 @@ static bool read_known(struct ts_chrome *c, const struct known_metadata *known,
 		       const struct ts_chrome_raw *args, int64_t *ret_value)
 {
 	struct ts_json js = ts_chrome_reopen(args);
-	struct ts_json_string key = { 0 }, text;
+	struct ts_json_string key = { 0 }, text = { 0 };
 	bool more;
 
 	if (ts_json_enter(&js, '{', &more) || !more || ts_json_scan_key(&js, &key) ||
@@ -133,14 +142,14 @@ static bool read_known(struct ts_chrome *c, const struct known_metadata *known,
 static int set_known(struct ts_chrome *c, const struct ts_chrome_event *event,
 		     const struct known_metadata *known, int64_t value)
 {
-	uint32_t index = known->is_thread ? ts_chrome_thread(c, &event->pid, &event->tid) :
-					    ts_chrome_process(c, &event->pid);
+	uint32_t index = known->is_thread ? ts_chrome_thread(c, &event->pid, &event->tid)
+					  : ts_chrome_process(c, &event->pid);
 	int64_t *row;
 
 	if (index == UINT32_MAX)
 		return TS_ENOMEM;
-	row = known->is_thread ? (int64_t *)&c->threads[index].row :
-				 (int64_t *)&c->processes[index].row;
+	row = known->is_thread ? (int64_t *)&c->threads[index].row
+			       : (int64_t *)&c->processes[index].row;
 	if (row[known->column] == value)
 		return TS_OK;
 	row[known->column] = value;
@@ -199,7 +208,7 @@ int ts_chrome_store_metadata(struct ts_chrome *c, struct ts_chrome_event *event)
 static bool find_member(const struct ts_chrome_raw *object, const char *name,
 			struct ts_chrome_raw *ret_value)
 {
-	struct ts_json_string key;
+	struct ts_json_string key = { 0 };
 	bool more;
 	struct ts_json js = ts_chrome_open(object, '{', &more);
 
@@ -211,7 +220,7 @@ static bool find_member(const struct ts_chrome_raw *object, const char *name,
 
 static bool find_int(const struct ts_chrome_raw *object, const char *name, int64_t *ret_value)
 {
-	struct ts_chrome_raw value;
+	struct ts_chrome_raw value = { 0 };
 	struct ts_json js;
 
 	if (!find_member(object, name, &value))
@@ -222,8 +231,8 @@ static bool find_int(const struct ts_chrome_raw *object, const char *name, int64
 
 static uint32_t find_text(struct ts_chrome *c, const struct ts_chrome_raw *object, const char *name)
 {
-	struct ts_json_string text;
-	struct ts_chrome_raw value;
+	struct ts_json_string text = { 0 };
+	struct ts_chrome_raw value = { 0 };
 	struct ts_json js;
 
 	if (!find_member(object, name, &value) || *value.at != '"')
@@ -255,7 +264,7 @@ static int read_device(struct ts_chrome *c, const struct ts_chrome_raw *raw)
 
 static int read_devices(struct ts_chrome *c, const struct ts_chrome_raw *list)
 {
-	struct ts_chrome_raw raw;
+	struct ts_chrome_raw raw = { 0 };
 	bool more;
 	struct ts_json js = ts_chrome_open(list, '[', &more);
 	int rc = TS_OK;
@@ -282,11 +291,24 @@ static bool key_is(const struct ts_chrome *c, const char *name)
 	return c->key.length == strlen(name) && memcmp(c->key.data, name, c->key.length) == 0;
 }
 
+/* The first bytes need not show that a file is Kineto's. */
+static void note_format(struct ts_chrome *c)
+{
+	struct ts_import_result *result = &c->import->result;
+
+	if (strcmp(result->format, "chrome") != 0 ||
+	    !ts_kineto_is_member(c->key.data ? c->key.data : "", c->key.length))
+		return;
+	result->format = "kineto";
+	c->source_row.format = ts_chrome_text(c, result->format);
+	c->source_changed = true;
+}
+
 int ts_chrome_read_top(struct ts_chrome *c)
 {
 	struct ts_json *js = c->js;
 	struct ts_meta_row row = ts_meta_none;
-	struct ts_chrome_raw raw;
+	struct ts_chrome_raw raw = { 0 };
 	uint32_t value;
 	int rc;
 
@@ -299,13 +321,14 @@ int ts_chrome_read_top(struct ts_chrome *c)
 	if (rc)
 		return rc;
 	raw.end = js->next;
-	if (key_is(c, "baseTimeNanoseconds") && read_base(c, &raw))
+	if (!c->own.active) {
+		rc = ts_chrome_start_source(c);
+		if (rc)
+			return rc;
+		note_format(c);
+	}
+	if ((key_is(c, "baseTimeNanoseconds") && read_base(c, &raw)) || c->own.active)
 		return TS_OK;
-	if (c->own.active)
-		return TS_OK;
-	rc = ts_chrome_start_source(c);
-	if (rc)
-		return rc;
 	row.source = c->source;
 	row.key = ts_writer_string(c->writer, c->key.data ? c->key.data : "", c->key.length);
 	row.value = value;

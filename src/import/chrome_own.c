@@ -102,7 +102,7 @@ static bool text_column(struct ts_chrome *c, const struct ts_column_info *column
 			const struct ts_chrome_raw *raw, int64_t *cell)
 {
 	struct ts_json js = ts_chrome_reopen(raw);
-	struct ts_json_string text;
+	struct ts_json_string text = { 0 };
 
 	/* A value that has no name in the build which wrote it. */
 	if (column->type == TS_COLUMN_ENUM && ts_chrome_scan_int(&js, cell))
@@ -118,7 +118,7 @@ static bool text_column(struct ts_chrome *c, const struct ts_column_info *column
 static bool float_column(const struct ts_chrome_raw *raw, int64_t *cell)
 {
 	struct ts_json js = ts_chrome_reopen(raw);
-	struct ts_json_number number;
+	struct ts_json_number number = { 0 };
 	double real;
 
 	if (*raw->at == '"' || ts_json_scan_number(&js, &number))
@@ -174,8 +174,8 @@ static bool set_column(struct ts_chrome *c, const struct ts_table_info *info,
 void ts_chrome_set_columns(struct ts_chrome *c, const struct ts_chrome_raw *object,
 			   const struct ts_table_info *info, int64_t offset, int64_t *row)
 {
-	struct ts_json_string key;
-	struct ts_chrome_raw value;
+	struct ts_json_string key = { 0 };
+	struct ts_chrome_raw value = { 0 };
 	bool more;
 	struct ts_json js = ts_chrome_open(object, '{', &more);
 
@@ -198,8 +198,8 @@ void ts_chrome_set_columns(struct ts_chrome *c, const struct ts_chrome_raw *obje
 /* The table that a "table" member names; -1: none. */
 static int named_table(const struct ts_chrome_raw *object)
 {
-	struct ts_json_string key, text;
-	struct ts_chrome_raw value;
+	struct ts_json_string key = { 0 }, text = { 0 };
+	struct ts_chrome_raw value = { 0 };
 	char name[32];
 	bool more;
 	struct ts_json js = ts_chrome_open(object, '{', &more);
@@ -209,7 +209,7 @@ static int named_table(const struct ts_chrome_raw *object)
 
 		if (!ts_json_string_is(&key, "table"))
 			continue;
-		if (*value.at != '"' || ts_json_scan_string(&at, &text) ||
+		if (*value.at != '"' || ts_json_scan_string(&at, &text) || !text.text ||
 		    text.length >= sizeof(name))
 			return -1;
 		memcpy(name, text.text, text.length);
@@ -217,6 +217,16 @@ static int named_table(const struct ts_chrome_raw *object)
 		return ts_table_by_name(name);
 	}
 	return -1;
+}
+
+bool ts_chrome_own_is_drawn(const struct ts_chrome_event *event)
+{
+	struct ts_json js = ts_chrome_reopen(&event->own);
+	struct ts_json_string key = { 0 };
+	bool more;
+
+	return !ts_json_enter(&js, '{', &more) && more && !ts_json_scan_key(&js, &key) &&
+	       ts_json_string_is(&key, "drawn");
 }
 
 enum ts_table_id ts_chrome_own_table(const struct ts_chrome_event *event, enum ts_table_id table)
@@ -245,8 +255,8 @@ void ts_chrome_own_columns(struct ts_chrome *c, const struct ts_chrome_event *ev
 static int read_row_args(struct ts_chrome *c, const struct ts_chrome_raw *object,
 			 struct ts_chrome_args *args)
 {
-	struct ts_json_string key;
-	struct ts_chrome_raw value;
+	struct ts_json_string key = { 0 };
+	struct ts_chrome_raw value = { 0 };
 	bool more;
 	int rc = TS_OK;
 
@@ -318,8 +328,8 @@ static bool decode_base64(struct ts_text *out, const struct ts_json_string *text
 /* A row of `blob`. Its number in the file is its place among them, unless it says otherwise. */
 static int store_blob(struct ts_chrome *c, const struct ts_chrome_raw *object)
 {
-	struct ts_json_string key, text;
-	struct ts_chrome_raw value;
+	struct ts_json_string key = { 0 }, text = { 0 };
+	struct ts_chrome_raw value = { 0 };
 	int64_t id = ++c->own.blobs, next = 0;
 	bool more, has_data = false;
 	struct ts_json js = ts_chrome_open(object, '{', &more);
@@ -353,7 +363,7 @@ int ts_chrome_store_own_row(struct ts_chrome *c, struct ts_chrome_event *event)
 	int table = event->has & TS_CHROME_HAS_ARGS ? named_table(&event->args) : -1;
 	const struct ts_table_info *info = table < 0 ? NULL : ts_table_info((uint32_t)table);
 	const struct ts_chrome_own_source *source;
-	int64_t row[TS_MAX_COLUMNS];
+	int64_t row[TS_MAX_COLUMNS] = { 0 };
 	int rc;
 
 	if (table == TS_TABLE_BLOB)

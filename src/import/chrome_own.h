@@ -19,8 +19,8 @@
 struct ts_chrome;
 
 struct ts_chrome_own_source {
-	int64_t id;		/* in the trace */
-	int64_t offset;		/* trace time - time in its clock */
+	int64_t id;     /* in the trace */
+	int64_t offset; /* trace time - time in its clock */
 	uint32_t clock;
 };
 
@@ -33,25 +33,25 @@ struct ts_chrome_own_clock {
 /* A row of the "tracesmith" member, until all are there; its times are in trace time. */
 struct ts_chrome_own_row {
 	struct ts_chrome_own_row *next;
-	int64_t file_id;	/* DICTIONARY tables: by which the file knows it */
-	struct ts_chrome_id pid, tid;	/* that the file uses for it, if has_place */
+	int64_t file_id;              /* DICTIONARY tables: by which the file knows it */
+	struct ts_chrome_id pid, tid; /* that the file uses for it, if has_place */
 	bool has_place;
 	int64_t cells[];
 };
 
 struct ts_chrome_own {
 	bool active;
-	struct ts_map ids[TS_TABLE_COUNT];	/* id in the file -> id in the trace */
-	int64_t offsets[TS_TABLE_COUNT];	/* id in the trace - id in the file, unless scattered */
+	struct ts_map ids[TS_TABLE_COUNT]; /* id in the file -> id in the trace */
+	int64_t offsets[TS_TABLE_COUNT];   /* id in the trace - id in the file, unless scattered */
 	int64_t last_ids[TS_TABLE_COUNT];
 	bool scattered[TS_TABLE_COUNT];
-	struct ts_map by_id[TS_TABLE_COUNT];	/* id in the trace -> index into ts_chrome's lists */
+	struct ts_map by_id[TS_TABLE_COUNT]; /* id in the trace -> index into ts_chrome's lists */
 	struct ts_chrome_own_row *rows[TS_TABLE_COUNT], **ends[TS_TABLE_COUNT];
 	struct ts_arena arena;
-	int64_t blobs;		/* rows of `blob` so far */
+	int64_t blobs; /* rows of `blob` so far */
 	struct ts_chrome_own_source *sources;
 	size_t source_count, source_capacity;
-	struct ts_map clock_index;		/* clock in the trace -> index into clocks */
+	struct ts_map clock_index; /* clock in the trace -> index into clocks */
 	struct ts_chrome_own_clock *clocks;
 	size_t clock_count, clock_capacity;
 };
@@ -65,6 +65,8 @@ void ts_chrome_set_columns(struct ts_chrome *c, const struct ts_chrome_raw *obje
 void ts_chrome_convert_times(const struct ts_table_info *info, int64_t offset, int64_t *row);
 /* The table that an event's own "tracesmith" member asks for, or `table`. */
 enum ts_table_id ts_chrome_own_table(const struct ts_chrome_event *event, enum ts_table_id table);
+/* True for an event that is there for viewers only: a row says the same. */
+bool ts_chrome_own_is_drawn(const struct ts_chrome_event *event);
 /* Sets the columns that it has. */
 void ts_chrome_own_columns(struct ts_chrome *c, const struct ts_chrome_event *event,
 			   enum ts_table_id table, uint32_t thread, void *row);

@@ -31,8 +31,8 @@ void ts_chrome_own_release(struct ts_chrome *c)
 static void read_extra(struct ts_chrome *c, const struct ts_chrome_raw *object,
 		       struct ts_chrome_own_row *row)
 {
-	struct ts_json_string key;
-	struct ts_chrome_raw value;
+	struct ts_json_string key = { 0 };
+	struct ts_chrome_raw value = { 0 };
 	bool more, inner, good;
 	struct ts_json js = ts_chrome_open(object, '{', &more);
 
@@ -54,7 +54,7 @@ int ts_chrome_read_own_row(struct ts_chrome *c, const struct ts_table_info *info
 {
 	struct ts_chrome_own *own = &c->own;
 	struct ts_chrome_own_row *row;
-	struct ts_chrome_raw raw;
+	struct ts_chrome_raw raw = { 0 };
 	int rc;
 
 	ts_json_skip_space(c->js);
@@ -144,7 +144,8 @@ static uint32_t index_of(const struct ts_chrome *c, enum ts_table_id table, int6
 {
 	uint64_t index;
 
-	return ts_map_get(&c->own.by_id[table], (uint64_t)id, &index) ? (uint32_t)index : UINT32_MAX;
+	return ts_map_get(&c->own.by_id[table], (uint64_t)id, &index) ? (uint32_t)index
+								      : UINT32_MAX;
 }
 
 static int note_process(struct ts_chrome *c, const struct ts_process_row *row)
@@ -303,9 +304,9 @@ static int add_row(struct ts_chrome *c, const struct ts_table_info *info,
 int ts_chrome_add_own_rows(struct ts_chrome *c)
 {
 	static const enum ts_table_id order[] = {
-		TS_TABLE_CLOCK_SYNC, TS_TABLE_SOURCE, TS_TABLE_HOST,   TS_TABLE_PROCESS,
-		TS_TABLE_THREAD,     TS_TABLE_DEVICE, TS_TABLE_STREAM, TS_TABLE_MAPPING,
-		TS_TABLE_META,
+		TS_TABLE_CLOCK_SYNC, TS_TABLE_SOURCE,  TS_TABLE_HOST,
+		TS_TABLE_PROCESS,    TS_TABLE_THREAD,  TS_TABLE_DEVICE,
+		TS_TABLE_STREAM,     TS_TABLE_MAPPING, TS_TABLE_META,
 	};
 	int rc = TS_OK;
 

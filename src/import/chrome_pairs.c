@@ -276,8 +276,11 @@ static int match(struct ts_chrome *c, size_t count)
 	struct ts_chrome_pairs *pairs = &c->pairs;
 	int rc = TS_OK;
 
+	if (!count)
+		return TS_OK;
 	if (pairs->unsorted)
-		qsort(pairs->waiting, pairs->waiting_count, sizeof(*pairs->waiting), compare_halves);
+		qsort(pairs->waiting, pairs->waiting_count, sizeof(*pairs->waiting),
+		      compare_halves);
 	pairs->unsorted = false;
 	for (size_t i = 0; i < count && !rc; i++) {
 		const struct ts_chrome_half *half = &pairs->waiting[i];

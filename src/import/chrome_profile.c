@@ -26,8 +26,8 @@ struct chunk {
 /* Members of "data" and of "cpuProfile" in it: some stand here, some there. */
 static void find_parts(const struct ts_chrome_raw *object, struct chunk *chunk)
 {
-	struct ts_json_string key;
-	struct ts_chrome_raw value;
+	struct ts_json_string key = { 0 };
+	struct ts_chrome_raw value = { 0 };
 	bool more;
 	struct ts_json js = ts_chrome_open(object, '{', &more);
 
@@ -46,7 +46,8 @@ static void find_parts(const struct ts_chrome_raw *object, struct chunk *chunk)
 		} else if (ts_json_string_is(&key, "timeDeltas") && *value.at == '[') {
 			chunk->deltas = value;
 			chunk->has_deltas = true;
-		} else if (ts_json_string_is(&key, "startTime") && !ts_json_scan_us(&time, &chunk->start)) {
+		} else if (ts_json_string_is(&key, "startTime") &&
+			   !ts_json_scan_us(&time, &chunk->start)) {
 			chunk->has_start = true;
 		}
 	}
@@ -54,8 +55,8 @@ static void find_parts(const struct ts_chrome_raw *object, struct chunk *chunk)
 
 static bool find_chunk(const struct ts_chrome_event *event, struct chunk *chunk)
 {
-	struct ts_json_string key;
-	struct ts_chrome_raw value;
+	struct ts_json_string key = { 0 };
+	struct ts_chrome_raw value = { 0 };
 	bool more;
 	struct ts_json js = ts_chrome_open(&event->args, '{', &more);
 
@@ -94,8 +95,8 @@ static uint32_t find_node(struct ts_chrome *c, uint32_t key, int64_t id)
 static void read_call_frame(struct ts_chrome *c, const struct ts_chrome_raw *object,
 			    struct ts_frame_row *row)
 {
-	struct ts_json_string key, text;
-	struct ts_chrome_raw value;
+	struct ts_json_string key = { 0 }, text = { 0 };
+	struct ts_chrome_raw value = { 0 };
 	bool more;
 	struct ts_json js = ts_chrome_open(object, '{', &more);
 
@@ -129,7 +130,7 @@ static void read_call_frame(struct ts_chrome *c, const struct ts_chrome_raw *obj
 static int read_children(struct ts_chrome *c, uint32_t key, uint32_t parent,
 			 const struct ts_chrome_raw *list)
 {
-	struct ts_chrome_raw value;
+	struct ts_chrome_raw value = { 0 };
 	bool more;
 	struct ts_json js = ts_chrome_open(list, '[', &more);
 	int64_t id;
@@ -152,8 +153,8 @@ static int read_children(struct ts_chrome *c, uint32_t key, uint32_t parent,
 static int read_node(struct ts_chrome *c, uint32_t profile, const struct ts_chrome_raw *object)
 {
 	struct ts_frame_row row = ts_frame_none;
-	struct ts_chrome_raw value, children = { 0 };
-	struct ts_json_string key;
+	struct ts_chrome_raw value = { 0 }, children = { 0 };
+	struct ts_json_string key = { 0 };
 	int64_t id, parent_id;
 	bool more, has_id = false, has_parent = false;
 	struct ts_json js = ts_chrome_open(object, '{', &more);
@@ -191,7 +192,7 @@ static int read_node(struct ts_chrome *c, uint32_t profile, const struct ts_chro
 
 static int read_nodes(struct ts_chrome *c, uint32_t profile, const struct ts_chrome_raw *list)
 {
-	struct ts_chrome_raw value;
+	struct ts_chrome_raw value = { 0 };
 	bool more;
 	struct ts_json js = ts_chrome_open(list, '[', &more);
 	int rc = TS_OK;
@@ -217,8 +218,8 @@ static int read_list(const struct ts_chrome_raw *list, bool are_times, int64_t *
 		if (ts_grow_array((void **)array, capacity, count + 1, sizeof(**array)))
 			return TS_ENOMEM;
 		if ((first != '-' && !(first >= '0' && first <= '9')) ||
-		    (are_times ? ts_json_scan_us(&js, &(*array)[count]) != 0 :
-				 !ts_chrome_scan_int(&js, &(*array)[count])) ||
+		    (are_times ? ts_json_scan_us(&js, &(*array)[count]) != 0
+			       : !ts_chrome_scan_int(&js, &(*array)[count])) ||
 		    ts_json_next(&js, ']', &more))
 			break;
 		count++;
@@ -287,7 +288,8 @@ static struct ts_chrome_profile *find_profile(struct ts_chrome *c,
 			  sizeof(*profiles->list)))
 		return NULL;
 	profiles->list[profiles->count] =
-		(struct ts_chrome_profile){ .thread = thread, .key = (uint32_t)profiles->count + 1 };
+		(struct ts_chrome_profile){ .thread = thread,
+					    .key = (uint32_t)profiles->count + 1 };
 	profiles->count++;
 	if (place)
 		*place = profiles->count;

@@ -4,8 +4,8 @@
  * call or gpu_op is held back by one event, since the arrow that belongs to it directly follows.
  * Must not know the grammar of JSON beyond members that chrome_event.c found.
  */
-#include "import/chrome.h"
 #include "import/chrome_rows.h"
+#include "import/chrome.h"
 
 void ts_chrome_add_in_clock(struct ts_chrome *c, uint32_t clock, enum ts_table_id table,
 			    const void *row, const int64_t *values)
@@ -26,8 +26,8 @@ void ts_chrome_add_in_clock(struct ts_chrome *c, uint32_t clock, enum ts_table_i
 void ts_chrome_add(struct ts_chrome *c, uint32_t thread, enum ts_table_id table, const void *row,
 		   const int64_t *values)
 {
-	ts_chrome_add_in_clock(c, thread ? c->threads[thread - 1].clock : (uint32_t)c->source, table,
-			       row, values);
+	ts_chrome_add_in_clock(c, thread ? c->threads[thread - 1].clock : (uint32_t)c->source,
+			       table, row, values);
 }
 
 /* ---- arguments ---- */
@@ -94,11 +94,15 @@ int ts_chrome_finish_args(struct ts_chrome *c, struct ts_chrome_event *event,
 
 uint32_t ts_chrome_event_name(struct ts_chrome *c, const struct ts_chrome_event *event)
 {
-	return event->has & TS_CHROME_HAS_NAME ? ts_chrome_string(c, &event->name) : 0;
+	/* Viewers want a name in every event, so one without is written with an empty one. */
+	return event->has & TS_CHROME_HAS_NAME && event->name.length
+		       ? ts_chrome_string(c, &event->name)
+		       : 0;
 }
 
 /* `id` as JSON if it is a number or string, else `id2` if it is an object. */
-uint32_t ts_chrome_event_id(struct ts_chrome *c, const struct ts_chrome_event *event, uint32_t *taken)
+uint32_t ts_chrome_event_id(struct ts_chrome *c, const struct ts_chrome_event *event,
+			    uint32_t *taken)
 {
 	const struct ts_chrome_raw *id = &event->member[TS_CHROME_ID];
 	const struct ts_chrome_raw *id2 = &event->member[TS_CHROME_ID2];
@@ -117,7 +121,7 @@ uint32_t ts_chrome_event_id(struct ts_chrome *c, const struct ts_chrome_event *e
 
 /* True if the member is exactly this text (with its quote marks). */
 bool ts_chrome_member_is(const struct ts_chrome_event *event, enum ts_chrome_member member,
-		      const char *text)
+			 const char *text)
 {
 	const struct ts_chrome_raw *raw = &event->member[member];
 	size_t length = strlen(text);
@@ -128,7 +132,7 @@ bool ts_chrome_member_is(const struct ts_chrome_event *event, enum ts_chrome_mem
 
 /* An event in need of a time and a thread: both, or false, counted. */
 bool ts_chrome_place_event(struct ts_chrome *c, const struct ts_chrome_event *event,
-			uint32_t *ret_thread, int64_t *ret_time)
+			   uint32_t *ret_thread, int64_t *ret_time)
 {
 	if (!(event->has & TS_CHROME_HAS_TIME)) {
 		ts_chrome_lose(c, TS_CHROME_LOSS_TIME, 1);
@@ -147,7 +151,7 @@ static bool has_stream(const struct ts_chrome_event *event)
 {
 	struct ts_json js = ts_chrome_reopen(&event->args);
 	struct ts_json_string key = { 0 };
-	struct ts_json_number number;
+	struct ts_json_number number = { 0 };
 	bool more;
 
 	if (!(event->has & TS_CHROME_HAS_ARGS) || ts_json_enter(&js, '{', &more))
@@ -332,15 +336,15 @@ static bool is_arrow(struct ts_chrome *c, const struct ts_chrome_event *event, b
 static bool draw_arrow(struct ts_chrome *c, const struct ts_chrome_event *event)
 {
 	bool enclosing = ts_chrome_member_is(event, TS_CHROME_BP, "\"e\"");
-	int column = c->newest.table == TS_TABLE_GPU_OP ? (int)TS_COLUMN_OF(gpu_op, arrow) :
-							  (int)TS_COLUMN_OF(api_call, arrow);
+	int column = c->newest.table == TS_TABLE_GPU_OP ? (int)TS_COLUMN_OF(gpu_op, arrow)
+							: (int)TS_COLUMN_OF(api_call, arrow);
 
 	if (!is_arrow(c, event, enclosing))
 		return false;
 	ts_writer_amend(c->writer, c->newest.table, column,
-			event->phase == 's' ? TS_ARROW_OUT :
-			enclosing	    ? TS_ARROW_IN_ENCLOSING :
-					      TS_ARROW_IN);
+			event->phase == 's' ? TS_ARROW_OUT
+			: enclosing         ? TS_ARROW_IN_ENCLOSING
+					    : TS_ARROW_IN);
 	return true;
 }
 
@@ -351,7 +355,7 @@ int ts_chrome_store(struct ts_chrome *c, struct ts_chrome_event *event)
 	bool drawn = c->newest.table && draw_arrow(c, event);
 
 	c->newest.table = 0;
-	if (drawn)
+	if (drawn || (TS_UNLIKELY(event->has & TS_CHROME_HAS_OWN) && ts_chrome_own_is_drawn(event)))
 		return TS_OK;
 	if (TS_UNLIKELY(event->wrong))
 		ts_chrome_lose(c, TS_CHROME_LOSS_MEMBER, event->wrong);

@@ -19,10 +19,10 @@ bool ts_chrome_member_is(const struct ts_chrome_event *event, enum ts_chrome_mem
 bool ts_chrome_place_event(struct ts_chrome *c, const struct ts_chrome_event *event,
 			   uint32_t *ret_thread, int64_t *ret_time);
 
-#define TS_CHROME_OWN_COLUMNS(c, event, table, thread, row)                                     \
-	do {                                                                          \
-		if (TS_UNLIKELY((event)->has & TS_CHROME_HAS_OWN))                    \
-			ts_chrome_own_columns(c, event, table, thread, row);          \
+#define TS_CHROME_OWN_COLUMNS(c, event, table, thread, row)                  \
+	do {                                                                 \
+		if (TS_UNLIKELY((event)->has & TS_CHROME_HAS_OWN))           \
+			ts_chrome_own_columns(c, event, table, thread, row); \
 	} while (0)
 
 /* By phase. */

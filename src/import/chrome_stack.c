@@ -34,8 +34,8 @@ static uint32_t frame_by_text(struct ts_chrome *c, const struct ts_json_string *
 	bool is_new;
 	uint32_t id = ts_strmap_intern(&stacks->keys, clean.text, clean.length, &is_new);
 
-	if (id == TS_STRMAP_NONE || ts_grow_array((void **)&stacks->frames, &stacks->capacity, id,
-						  sizeof(*stacks->frames)))
+	if (id == TS_STRMAP_NONE ||
+	    ts_grow_array((void **)&stacks->frames, &stacks->capacity, id, sizeof(*stacks->frames)))
 		return 0;
 	if (is_new)
 		stacks->frames[id - 1] = (struct ts_chrome_frame){ 0 };
@@ -76,7 +76,7 @@ uint32_t ts_chrome_walk(struct ts_chrome *c, struct ts_chrome_frame *frames, uin
 {
 	size_t count;
 
-	if (!frame)
+	if (!frame || !frames)
 		return 0;
 	count = collect_path(c, frames, frame);
 	while (count--) {
@@ -98,8 +98,8 @@ uint32_t ts_chrome_walk(struct ts_chrome *c, struct ts_chrome_frame *frames, uin
 /* An integer, or a string that is one. */
 static bool read_int(struct ts_json *js, int64_t *ret_value)
 {
-	struct ts_json_string string;
-	struct ts_json_number number;
+	struct ts_json_string string = { 0 };
+	struct ts_json_number number = { 0 };
 	int first = ts_json_peek(js);
 
 	if (first == '"')
@@ -119,7 +119,7 @@ static void read_frame_member(struct ts_chrome *c, const struct ts_json_string *
 			      uint32_t *parent, int64_t *id)
 {
 	struct ts_json js = ts_chrome_reopen(raw);
-	struct ts_json_string text;
+	struct ts_json_string text = { 0 };
 	bool is_text = *raw->at == '"' && !ts_json_scan_string(&js, &text);
 	int64_t number;
 
@@ -155,8 +155,8 @@ int ts_chrome_read_frame(struct ts_chrome *c)
 {
 	struct ts_json *js = c->js;
 	struct ts_frame_row row = ts_frame_none;
-	struct ts_json_string id, key = { 0 };
-	struct ts_chrome_raw raw;
+	struct ts_json_string id = { 0 }, key = { 0 };
+	struct ts_chrome_raw raw = { 0 };
 	uint32_t parent = 0, frame;
 	int64_t frame_id = 0;
 	bool more;
@@ -188,10 +188,9 @@ int ts_chrome_read_frame(struct ts_chrome *c)
 		return TS_ENOMEM;
 	/* An id that comes twice after it was used keeps its first meaning. */
 	if (!c->stacks.frames[frame - 1].walked)
-		c->stacks.frames[frame - 1] =
-			(struct ts_chrome_frame){ .parent = parent,
-						  .frame = ts_writer_frame(c->writer, &row),
-						  .defined = true };
+		c->stacks.frames[frame - 1] = (struct ts_chrome_frame){
+			.parent = parent, .frame = ts_writer_frame(c->writer, &row), .defined = true
+		};
 	if (c->own.active && frame_id > 0)
 		return ts_map_put(&c->own.ids[TS_TABLE_FRAME], (uint64_t)frame_id,
 				  c->stacks.frames[frame - 1].frame);
@@ -204,7 +203,7 @@ int ts_chrome_read_frame(struct ts_chrome *c)
 static uint32_t named_stack(struct ts_chrome *c, const struct ts_chrome_raw *raw)
 {
 	struct ts_json js = ts_chrome_reopen(raw);
-	struct ts_json_string name;
+	struct ts_json_string name = { 0 };
 	uint32_t stack = 0;
 	bool more;
 

@@ -15,28 +15,28 @@
 struct ts_chrome;
 
 struct ts_chrome_frame {
-	uint32_t parent;	/* index plus 1; 0: none */
-	uint32_t frame, stack;	/* ids in the trace; 0: not made yet */
+	uint32_t parent;       /* index plus 1; 0: none */
+	uint32_t frame, stack; /* ids in the trace; 0: not made yet */
 	uint32_t depth;
 	bool defined, walked;
 };
 
 struct ts_chrome_held_sample {
 	struct ts_sample_row row;
-	uint32_t frame;		/* index plus 1 */
-	uint32_t thread;	/* index */
+	uint32_t frame;  /* index plus 1 */
+	uint32_t thread; /* index */
 	uint32_t value_count;
-	uint64_t values;	/* index into ts_chrome_stacks.values */
-	uint8_t sf_type;	/* enum ts_arg_type: the frame's id as it stands in the file */
+	uint64_t values; /* index into ts_chrome_stacks.values */
+	uint8_t sf_type; /* enum ts_arg_type: the frame's id as it stands in the file */
 	int64_t sf;
 };
 
 struct ts_chrome_stacks {
-	struct ts_strmap keys;	/* id of a stack frame as text -> index */
+	struct ts_strmap keys; /* id of a stack frame as text -> index */
 	struct ts_chrome_frame *frames;
 	size_t capacity;
-	bool read;		/* "stackFrames" has been met */
-	uint32_t *path;		/* of a walk to the root */
+	bool read;      /* "stackFrames" has been met */
+	uint32_t *path; /* of a walk to the root */
 	size_t path_capacity;
 	struct ts_chrome_held_sample *held;
 	size_t held_count, held_capacity;
@@ -46,19 +46,19 @@ struct ts_chrome_stacks {
 
 struct ts_chrome_profile {
 	uint32_t thread;
-	int64_t time;		/* of the last sample, as in the file */
+	int64_t time; /* of the last sample, as in the file */
 	bool has_time;
-	uint32_t key;		/* tells the nodes of profiles apart */
+	uint32_t key; /* tells the nodes of profiles apart */
 };
 
 struct ts_chrome_profiles {
-	struct ts_map by_id;	/* hash of process and id -> index */
+	struct ts_map by_id; /* hash of process and id -> index */
 	struct ts_chrome_profile *list;
 	size_t count, capacity;
-	struct ts_pairmap nodes;	/* (profile, node id) -> index into frames */
+	struct ts_pairmap nodes; /* (profile, node id) -> index into frames */
 	struct ts_chrome_frame *frames;
 	size_t frame_count, frame_capacity;
-	int64_t *samples, *deltas;	/* of one chunk */
+	int64_t *samples, *deltas; /* of one chunk */
 	size_t sample_capacity, delta_capacity;
 	size_t sample_count, delta_count;
 };

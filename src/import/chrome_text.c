@@ -37,7 +37,7 @@ uint32_t ts_chrome_text(struct ts_chrome *c, const char *text)
 
 int ts_chrome_json(struct ts_chrome *c, struct ts_json *js, uint32_t *ret_string)
 {
-	struct ts_json_string text;
+	struct ts_json_string text = { 0 };
 	const char *at = js->next;
 	int rc;
 
@@ -97,7 +97,7 @@ bool ts_chrome_next_item(struct ts_json *js, bool *more, struct ts_chrome_raw *v
 
 bool ts_chrome_scan_int(struct ts_json *js, int64_t *ret_value)
 {
-	struct ts_json_number number;
+	struct ts_json_number number = { 0 };
 	int first = ts_json_peek(js);
 
 	if ((first != '-' && !(first >= '0' && first <= '9')) || ts_json_scan_number(js, &number) ||

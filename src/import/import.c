@@ -65,7 +65,8 @@ static int refuse(struct ts_import *import, struct ts_error *err)
 
 	if (shown == 0)
 		return ts_error_set(err, TS_EFORMAT,
-				    "input '%s': the file is empty; nothing to import", import->path);
+				    "input '%s': the file is empty; nothing to import",
+				    import->path);
 	ts_text_init(&names);
 	ts_text_init(&begin);
 	list_names(&names);
@@ -105,9 +106,9 @@ static int run(struct ts_import *import, struct ts_error *err)
 	return refuse(import, err);
 }
 
-static int run_source(struct ts_import *import, const struct ts_stream_source *source, size_t capacity,
-		      const struct ts_import_options *options, struct ts_import_result *ret_result,
-		      struct ts_error *err)
+static int run_source(struct ts_import *import, const struct ts_stream_source *source,
+		      size_t capacity, const struct ts_import_options *options,
+		      struct ts_import_result *ret_result, struct ts_error *err)
 {
 	int rc;
 

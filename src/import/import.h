@@ -19,10 +19,10 @@
 /* One file on its way into a trace. */
 struct ts_import {
 	struct ts_writer *writer;
-	const char *path;		/* as given; for messages */
-	struct ts_stream stream;	/* its first bytes are in the buffer */
+	const char *path;        /* as given; for messages */
+	struct ts_stream stream; /* its first bytes are in the buffer */
 	struct ts_import_options options;
-	struct ts_import_result result;	/* the importer counts events and writes notes */
+	struct ts_import_result result; /* the importer counts events and writes notes */
 	/* How far the file has been read, as stored; total 0: not known. */
 	void (*position)(struct ts_import *import, uint64_t *ret_done, uint64_t *ret_total);
 	void *position_context;

@@ -18,9 +18,18 @@ struct named_category {
 	struct ts_kineto_category meaning;
 };
 
-#define API_CALL { .table = TS_TABLE_API_CALL }
-#define GPU_OP(kind_) { .table = TS_TABLE_GPU_OP, .kind = (kind_) }
-#define SYNC { .table = TS_TABLE_GPU_OP, .kind = TS_GPU_OP_SYNC, .needs_stream = true }
+#define API_CALL                           \
+	{                                  \
+		.table = TS_TABLE_API_CALL \
+	}
+#define GPU_OP(kind_)                                     \
+	{                                                 \
+		.table = TS_TABLE_GPU_OP, .kind = (kind_) \
+	}
+#define SYNC                                                                           \
+	{                                                                              \
+		.table = TS_TABLE_GPU_OP, .kind = TS_GPU_OP_SYNC, .needs_stream = true \
+	}
 
 static const struct named_category categories[] = {
 	{ "kernel", GPU_OP(TS_GPU_OP_KERNEL) },
@@ -83,8 +92,10 @@ enum ts_copy_kind ts_kineto_copy_kind(const char *name, size_t length)
 		const char *name;
 		enum ts_copy_kind kind;
 	} copies[] = {
-		{ "Memcpy HtoD", TS_COPY_HOST_TO_DEVICE },   { "Memcpy DtoH", TS_COPY_DEVICE_TO_HOST },
-		{ "Memcpy DtoD", TS_COPY_DEVICE_TO_DEVICE }, { "Memcpy HtoH", TS_COPY_HOST_TO_HOST },
+		{ "Memcpy HtoD", TS_COPY_HOST_TO_DEVICE },
+		{ "Memcpy DtoH", TS_COPY_DEVICE_TO_HOST },
+		{ "Memcpy DtoD", TS_COPY_DEVICE_TO_DEVICE },
+		{ "Memcpy HtoH", TS_COPY_HOST_TO_HOST },
 		{ "Memcpy PtoP", TS_COPY_PEER_TO_PEER },
 	};
 
@@ -106,7 +117,7 @@ enum {
 
 static const struct {
 	const char *key;
-	uint16_t api_call, gpu_op;	/* 0: has no column there */
+	uint16_t api_call, gpu_op; /* 0: has no column there */
 } args[TS_KINETO_ARG_COUNT] = {
 	[TS_KINETO_ARG_NONE] = { "", 0, 0 },
 	[TS_KINETO_ARG_CORRELATION] = { "correlation", COLUMN_ID(api_call, correlation),
@@ -124,9 +135,9 @@ static const struct {
 
 uint16_t ts_kineto_arg_column(enum ts_table_id table, enum ts_kineto_arg arg)
 {
-	return table == TS_TABLE_API_CALL ? args[arg].api_call :
-	       table == TS_TABLE_GPU_OP	  ? args[arg].gpu_op :
-					    0;
+	return table == TS_TABLE_API_CALL ? args[arg].api_call
+	       : table == TS_TABLE_GPU_OP ? args[arg].gpu_op
+					  : 0;
 }
 
 enum ts_kineto_arg ts_kineto_arg(enum ts_table_id table, const char *key, size_t length)
@@ -139,12 +150,24 @@ enum ts_kineto_arg ts_kineto_arg(enum ts_table_id table, const char *key, size_t
 
 /* ---- probe ---- */
 
+/* In quotes. The first ones are top-level members. */
+static const char *const signs[] = {
+	"\"schemaVersion\"",       "\"deviceProperties\"", "\"distributedInfo\"",
+	"\"baseTimeNanoseconds\"", "\"cpu_op\"",           "\"python_function\"",
+	"\"External id\"",
+};
+#define TOP_SIGNS 4
+
+bool ts_kineto_is_member(const char *key, size_t length)
+{
+	for (size_t i = 0; i < TOP_SIGNS; i++)
+		if (strlen(signs[i]) == length + 2 && memcmp(signs[i] + 1, key, length) == 0)
+			return true;
+	return false;
+}
+
 int ts_kineto_probe(const char *data, size_t bytes)
 {
-	static const char *const signs[] = { "\"schemaVersion\"",	  "\"deviceProperties\"",
-					     "\"distributedInfo\"",	  "\"baseTimeNanoseconds\"",
-					     "\"cpu_op\"",		  "\"python_function\"",
-					     "\"cuda_profiler_range\"", "\"External id\"" };
 	struct ts_json js;
 	struct ts_json_string key = { 0 };
 	bool more;

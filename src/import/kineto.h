@@ -16,9 +16,9 @@
 #define TS_KINETO_ARROW "ac2g"
 
 struct ts_kineto_category {
-	enum ts_table_id table;		/* TS_TABLE_SLICE, TS_TABLE_API_CALL, TS_TABLE_GPU_OP */
-	enum ts_gpu_op_kind kind;	/* of a gpu_op, before its name is looked at */
-	bool needs_stream;		/* a gpu_op only if args.stream is an int, else a slice */
+	enum ts_table_id table;   /* TS_TABLE_SLICE, TS_TABLE_API_CALL, TS_TABLE_GPU_OP */
+	enum ts_gpu_op_kind kind; /* of a gpu_op, before its name is looked at */
+	bool needs_stream;        /* a gpu_op only if args.stream is an int, else a slice */
 };
 
 /* Where events of phase X with this category go; any other category is a slice. */
@@ -29,6 +29,9 @@ enum ts_gpu_op_kind ts_kineto_kind(enum ts_gpu_op_kind kind, const char *name, s
 
 /* The direction of a copy from its name, "Memcpy HtoD (Pageable -> Device)". */
 enum ts_copy_kind ts_kineto_copy_kind(const char *name, size_t length);
+
+/* Is this a member that Kineto's files have at their top, and others do not? */
+bool ts_kineto_is_member(const char *key, size_t length);
 
 /* Arguments that have a column. */
 enum ts_kineto_arg {

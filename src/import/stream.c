@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-int ts_stream_init(struct ts_stream *stream, const struct ts_stream_source *source, const char *path,
-		   size_t capacity, struct ts_error *err)
+int ts_stream_init(struct ts_stream *stream, const struct ts_stream_source *source,
+		   const char *path, size_t capacity, struct ts_error *err)
 {
 	*stream = (struct ts_stream){ .source = *source,
 				      .path = path,

@@ -28,11 +28,11 @@ struct ts_stream_source {
 struct ts_stream {
 	struct ts_json js;
 	struct ts_stream_source source;
-	const char *path;	/* for messages; borrowed */
+	const char *path; /* for messages; borrowed */
 	char *buffer;
 	size_t capacity;
-	uint64_t offset;	/* of buffer[0] in the stream */
-	struct ts_error failure;	/* of a read whose bytes are not used up yet; code 0: none */
+	uint64_t offset;         /* of buffer[0] in the stream */
+	struct ts_error failure; /* of a read whose bytes are not used up yet; code 0: none */
 };
 
 /* One value may be this large; a string less (TS_IMPORT_MAX_STRING). */
@@ -40,8 +40,8 @@ struct ts_stream {
 #define TS_STREAM_BYTES ((size_t)1 << 20)
 
 /* `capacity` bytes at first, 0: TS_STREAM_BYTES. Nothing is read before the first refill. */
-int ts_stream_init(struct ts_stream *stream, const struct ts_stream_source *source, const char *path,
-		   size_t capacity, struct ts_error *err);
+int ts_stream_init(struct ts_stream *stream, const struct ts_stream_source *source,
+		   const char *path, size_t capacity, struct ts_error *err);
 void ts_stream_release(struct ts_stream *stream);
 
 /*

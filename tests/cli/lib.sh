@@ -26,8 +26,8 @@ fail() {
 	exit 1
 }
 
-# Puts N for numbers that depend on the machine or on the compressor.
-numbers() { sed -E 's/[0-9]+([.,][0-9]+)*/N/g'; }
+# Puts N for numbers, and B for sizes, that depend on the machine or on the compressor.
+numbers() { sed -E -e 's/[0-9]+([.,][0-9]+)*/N/g' -e 's/N [KMG]?i?B/N B/g'; }
 
 # A training step of one rank: operators, runtime calls, kernels, a copy, memory counters, marks.
 # $1 is the rank; times are us since a base of 1000 s.
@@ -66,6 +66,22 @@ JSON
 make_trace() {
 	kineto_json 0 >"$1.json"
 	quietly import "$1.json" -o "$1.sbt"
+}
+
+# damage_chunk FILE TABLE: changes the last byte of the first chunk of the table with that id (11 is
+# gpu_op), which belongs to the payload of a column.
+damage_chunk() {
+	python3 - "$1" "$2" <<'PY'
+import sys
+path, table = sys.argv[1], int(sys.argv[2])
+data = bytearray(open(path, "rb").read())
+size = lambda at: int.from_bytes(data[at + 16:at + 24], "little")
+at = 64
+while int.from_bytes(data[at + 32:at + 34], "little") != table:
+    at += size(at)
+data[at + size(at) - 1] ^= 1
+open(path, "wb").write(data)
+PY
 }
 
 # flip_byte FILE OFFSET: changes that byte; a negative offset counts from the end.

@@ -13,8 +13,9 @@ if ! "$TRACESMITH" import -q packed -o packed.sbt 2>err.txt; then
 fi
 cmp <("$TRACESMITH" view --json plain.sbt) <("$TRACESMITH" view --json packed.sbt) || fail "gzip"
 # Cut in the middle: what was read stays, and the exit code is 3.
-head -c 300 packed >cut
+head -c 300 packed >cut.gz
 code=0
-"$TRACESMITH" import cut -o cut.sbt 2>err.txt || code=$?
+"$TRACESMITH" import cut.gz -o cut.sbt 2>err.txt || code=$?
 [ $code -eq 3 ] || fail "cut: exit $code"
-grep -q "input 'cut'" err.txt || { cat err.txt; fail "cut: not named"; }
+grep -q "input 'cut.gz'" err.txt || { cat err.txt; fail "cut: not named"; }
+echo same

@@ -21,6 +21,6 @@ for verb in $verbs; do
 		[ "$option" = help ] || grep -q -- "\\\\-\\\\-$option" "$page" ||
 			fail "$verb: --$option is not in its man page"
 	done
-	grep -q "tracesmith-$verb" "$TS_SOURCE/docs/man/tracesmith.1" || fail "$verb: not in tracesmith.1"
+	grep -q "tracesmith..$verb (1)" "$TS_SOURCE/docs/man/tracesmith.1" || fail "$verb: not in tracesmith.1"
 	echo "$verb"
 done

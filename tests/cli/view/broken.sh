@@ -10,14 +10,7 @@ cmp <("$TRACESMITH" view --json t.sbt) <("$TRACESMITH" view --json cut.sbt 2>/de
 t view missing.sbt
 t view t.json
 # A damaged payload is named with chunk and byte; rows of other tables are still shown.
-python3 - <<'PY'
-data = bytearray(open("t.sbt", "rb").read())
-# The first chunk of table 11, gpu_op; its last byte is part of a payload.
-at = 64
-while data[at + 32] != 11:
-    at += int.from_bytes(data[at + 16:at + 24], "little")
-data[at + int.from_bytes(data[at + 16:at + 24], "little") - 1] ^= 1
-open("bad.sbt", "wb").write(data)
-PY
+cp t.sbt bad.sbt
+damage_chunk bad.sbt 11
 t view bad.sbt --table gpu_op --json | numbers
 t view bad.sbt --table mark --columns name

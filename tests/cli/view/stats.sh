@@ -4,9 +4,11 @@
 . "$TS_SOURCE/tests/cli/lib.sh"
 
 python3 - >big.json <<'PY'
-import json
-print(json.dumps([{"ph": "X", "name": "op%d" % (i * 7919 % 1000), "pid": 1, "tid": 1, "ts": i * 10, "dur": i * 7919 % 13,
-                   "args": {"a": i * 104729 % 99991, "b": "text %d" % (i * 31 % 5000)}} for i in range(300000)]))
+import json, random
+random.seed(3)
+print(json.dumps([{"ph": "X", "name": "op%d" % random.randrange(1000), "pid": 1, "tid": 1, "ts": i * 10,
+                   "dur": random.randrange(13), "args": {"a": random.randrange(10**6), "b": "text %d" % random.randrange(5000)}}
+                  for i in range(300000)]))
 PY
 quietly import big.json -o big.sbt
 # prints the share of bytes and of chunks that was read, and checks it
@@ -24,8 +26,10 @@ assert rows == len(open("out.txt").readlines()) - 1
 print("rows", rows)
 PY
 }
-read_share 0.5 --limit 10
-read_share 0.5 --from 1500ms --to 1500.1ms
-read_share 0.6 --columns start
-read_share 0.1 --device 3
-read_share 1.2 --name op7 --args
+# a time range of one of five chunks, without the arguments
+read_share 0.15 --from 1500ms --to 1500.1ms
+read_share 0.15 --limit 10
+read_share 0.2 --columns start
+read_share 0.5
+read_share 0.02 --device 3
+read_share 1.1 --name op7 --args
