@@ -14,7 +14,7 @@
 /* What rows refer to by id. */
 struct scene {
 	int64_t thread, device, stream;
-	uint32_t host_shape, kernel_shape;
+	uint32_t host_shape, call_shape, kernel_shape;
 };
 
 static uint32_t text(struct ts_writer *writer, const char *string)
@@ -49,6 +49,15 @@ static void add_entities(struct ts_writer *writer, struct scene *scene)
 	ts_writer_add(writer, TS_TABLE_STREAM, &stream, NULL);
 }
 
+/* An argument whose value is a column of the row: viewers show it, and it is stored once. */
+static struct ts_field column_field(struct ts_writer *writer, const char *key,
+				    enum ts_table_id table, size_t position)
+{
+	return (struct ts_field){ .key = text(writer, key),
+				  .type = TS_ARG_COLUMN,
+				  .column = ts_table_info(table)->columns[position].id };
+}
+
 /* Arguments: keys and types once, values with each row. */
 static void add_shapes(struct ts_writer *writer, struct scene *scene)
 {
@@ -56,12 +65,20 @@ static void add_shapes(struct ts_writer *writer, struct scene *scene)
 		{ .key = text(writer, "step"), .type = TS_ARG_INT },
 		{ .key = text(writer, "phase"), .type = TS_ARG_STRING },
 	};
+	struct ts_field call[] = {
+		column_field(writer, "correlation", TS_TABLE_API_CALL,
+			     TS_COLUMN_OF(api_call, correlation)),
+	};
 	struct ts_field kernel[] = {
+		column_field(writer, "correlation", TS_TABLE_GPU_OP,
+			     TS_COLUMN_OF(gpu_op, correlation)),
+		{ .key = text(writer, "grid"), .type = TS_ARG_COLUMN, .column = TS_COMPUTED_GRID },
 		{ .key = text(writer, "flops"), .type = TS_ARG_INT },
 	};
 
 	scene->host_shape = ts_writer_shape(writer, step, 2);
-	scene->kernel_shape = ts_writer_shape(writer, kernel, 1);
+	scene->call_shape = ts_writer_shape(writer, call, 1);
+	scene->kernel_shape = ts_writer_shape(writer, kernel, 3);
 }
 
 /* Durations that vary as real ones do, the same in every run. */
@@ -83,6 +100,7 @@ static void add_step(struct ts_writer *writer, const struct scene *scene, int st
 
 	for (int phase = 0; phase < 3; phase++) {
 		struct ts_slice_row slice = ts_slice_none;
+		struct ts_api_call_row call = ts_api_call_none;
 		struct ts_gpu_op_row op = ts_gpu_op_none;
 		int64_t host_values[2] = { step, text(writer, phases[phase]) };
 		int64_t kernel_values[1] = { 2000000000 + phase };
@@ -94,6 +112,18 @@ static void add_step(struct ts_writer *writer, const struct scene *scene, int st
 		slice.category = text(writer, "user_annotation");
 		slice.shape = scene->host_shape;
 		ts_writer_add(writer, TS_TABLE_SLICE, &slice, host_values);
+
+		/* The launch and its kernel are joined by the correlation; the arrow shows it. */
+		call.start = slice.start + jitter(9000);
+		call.duration = jitter(7000);
+		call.thread = scene->thread;
+		call.name = text(writer, "launch");
+		call.category = text(writer, "cuda_runtime");
+		call.correlation = step * 3 + phase + 1;
+		call.arrow = TS_ARROW_OUT;
+		call.shape = scene->call_shape;
+		ts_writer_add(writer, TS_TABLE_API_CALL, &call, NULL);
+
 		op.start = slice.start + jitter(20000);
 		op.duration = jitter(200000);
 		op.device = scene->device;
@@ -101,7 +131,10 @@ static void add_step(struct ts_writer *writer, const struct scene *scene, int st
 		op.kind = TS_GPU_OP_KERNEL;
 		op.name = text(writer, kernels[phase]);
 		op.category = text(writer, "kernel");
-		op.correlation = step * 3 + phase + 1;
+		op.correlation = call.correlation;
+		op.arrow = TS_ARROW_IN_ENCLOSING;
+		op.grid_x = 64 << phase;
+		op.grid_y = op.grid_z = 1;
 		op.shape = scene->kernel_shape;
 		ts_writer_add(writer, TS_TABLE_GPU_OP, &op, kernel_values);
 	}

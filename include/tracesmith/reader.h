@@ -41,9 +41,9 @@ void ts_reader_close(struct ts_reader *reader);
 
 /* What open found. Offsets are of the first of that kind. */
 struct ts_reader_state {
-	bool finished;			/* index and trailer were there and good */
+	bool finished; /* index and trailer were there and good */
 	uint64_t file_bytes;
-	uint64_t damaged_ranges;	/* stretches that hold no valid chunk */
+	uint64_t damaged_ranges; /* stretches that hold no valid chunk */
 	uint64_t damaged_bytes;
 	uint64_t damaged_offset;
 	uint16_t major, minor;
@@ -67,7 +67,7 @@ struct ts_chunk {
 	uint32_t header_bytes;
 	uint32_t rows, values;
 	uint32_t clock;
-	uint16_t table;		/* may be one that this build does not know */
+	uint16_t table; /* may be one that this build does not know */
 	uint16_t flags;
 };
 
@@ -102,7 +102,7 @@ struct ts_batch {
 	const char *bytes;
 	size_t chunk;
 	uint32_t rows;
-	struct ts_batch_store *store;	/* private */
+	struct ts_batch_store *store; /* private */
 };
 
 int ts_batch_new(struct ts_batch **ret_batch, struct ts_reader *reader, struct ts_error *err);
@@ -120,7 +120,7 @@ void ts_batch_row(const struct ts_batch *batch, uint32_t row, void *ret_row);
 /* ---- ids ---- */
 
 struct ts_string {
-	const char *data;	/* NUL-terminated, but may hold NULs */
+	const char *data; /* NUL-terminated, but may hold NULs */
 	size_t length;
 };
 
@@ -159,9 +159,9 @@ int ts_reader_status(const struct ts_reader *reader, struct ts_error *err);
 
 /* What verify and recover have to say, piece by piece; return non-zero to stop. */
 struct ts_finding {
-	uint64_t chunk;		/* number of the chunk, or UINT64_MAX for the file itself */
-	uint64_t offset;	/* byte in the file */
-	const char *message;	/* borrowed */
+	uint64_t chunk;      /* number of the chunk, or UINT64_MAX for the file itself */
+	uint64_t offset;     /* byte in the file */
+	const char *message; /* borrowed */
 };
 
 /*
@@ -174,9 +174,9 @@ int ts_verify(const char *path, void (*report)(void *context, const struct ts_fi
 	      struct ts_error *err);
 
 struct ts_recovery {
-	uint64_t chunks, rows;		/* given back */
-	uint64_t damaged_chunks;	/* known by their header, but not whole */
-	uint64_t damaged_bytes;		/* in all, chunks included */
+	uint64_t chunks, rows;   /* given back */
+	uint64_t damaged_chunks; /* known by their header, but not whole */
+	uint64_t damaged_bytes;  /* in all, chunks included */
 };
 
 /* Copies every whole chunk of `from` into a finished trace `to`; adds a loss row for the rest. */

@@ -28,6 +28,8 @@ extern "C" {
 /* Columns of the widest table are fewer than this, so that a mask fits 64 bits. */
 #define TS_MAX_COLUMNS 64
 
+/* The formatter would take the macros' braces for code. */
+/* clang-format off */
 enum ts_table_id {
 #define TS_TABLE(NAME, name, id, kind, doc) TS_TABLE_##NAME = (id),
 #include <tracesmith/schema.def>
@@ -60,6 +62,8 @@ enum ts_table_id {
 #define TS_TABLE(NAME, name, id, kind, doc) extern const struct ts_##name##_row ts_##name##_none;
 #include <tracesmith/schema.def>
 
+/* clang-format on */
+
 #define TS_COLUMN_OF(table, column) (offsetof(struct ts_##table##_row, column) / sizeof(int64_t))
 #define TS_MASK_OF(table, column) (UINT64_C(1) << TS_COLUMN_OF(table, column))
 #define TS_MASK_ALL UINT64_MAX
@@ -90,10 +94,10 @@ enum ts_column_type {
 struct ts_column_info {
 	const char *name;
 	const char *doc;
-	const char *refers;	/* REF: table, ENUM: enum; else "none" */
+	const char *refers; /* REF: table, ENUM: enum; else "none" */
 	int64_t none;
-	uint16_t id;		/* stable, in files */
-	uint8_t type;		/* enum ts_column_type */
+	uint16_t id;  /* stable, in files */
+	uint8_t type; /* enum ts_column_type */
 };
 
 struct ts_table_info {
@@ -101,11 +105,11 @@ struct ts_table_info {
 	const char *doc;
 	const struct ts_column_info *columns;
 	uint16_t id;
-	uint8_t kind;		/* enum ts_table_kind */
+	uint8_t kind; /* enum ts_table_kind */
 	uint8_t column_count;
-	int8_t start;		/* position of the column that sorts rows, or -1 */
-	int8_t duration;	/* position of the DURATION column, or -1 */
-	int8_t shape;		/* position of the SHAPE column, or -1 */
+	int8_t start;    /* position of the column that sorts rows, or -1 */
+	int8_t duration; /* position of the DURATION column, or -1 */
+	int8_t shape;    /* position of the SHAPE column, or -1 */
 };
 
 /* NULL for a table that this build does not know. */
@@ -129,30 +133,30 @@ int ts_enum_value(const char *enumeration, const char *name, size_t length, int6
 /* ---- arguments ---- */
 
 enum ts_arg_type {
-	TS_ARG_INT = 1,		/* int64 */
-	TS_ARG_DOUBLE = 2,	/* bits of a double */
-	TS_ARG_STRING = 3,	/* string id */
-	TS_ARG_BOOL = 4,	/* 0 or 1 */
-	TS_ARG_JSON = 5,	/* string id of JSON text */
-	TS_ARG_NULL = 6,	/* no value is stored */
-	TS_ARG_COLUMN = 7,	/* no value is stored: the row's own column */
+	TS_ARG_INT = 1,    /* int64 */
+	TS_ARG_DOUBLE = 2, /* bits of a double */
+	TS_ARG_STRING = 3, /* string id */
+	TS_ARG_BOOL = 4,   /* 0 or 1 */
+	TS_ARG_JSON = 5,   /* string id of JSON text */
+	TS_ARG_NULL = 6,   /* no value is stored */
+	TS_ARG_COLUMN = 7, /* no value is stored: the row's own column */
 };
 
 /* Columns that TS_ARG_COLUMN may name beside those of the schema: computed from the row. */
 enum ts_computed_column {
-	TS_COMPUTED_GRID = 1000,	/* [grid_x,grid_y,grid_z] */
-	TS_COMPUTED_BLOCK = 1001,	/* [block_x,block_y,block_z] */
-	TS_COMPUTED_BANDWIDTH = 1002,	/* bytes / duration, GB/s */
-	TS_COMPUTED_DEVICE = 1003,	/* number of the device */
-	TS_COMPUTED_STREAM = 1004,	/* number of the stream */
+	TS_COMPUTED_GRID = 1000,      /* [grid_x,grid_y,grid_z] */
+	TS_COMPUTED_BLOCK = 1001,     /* [block_x,block_y,block_z] */
+	TS_COMPUTED_BANDWIDTH = 1002, /* bytes / duration, GB/s */
+	TS_COMPUTED_DEVICE = 1003,    /* number of the device */
+	TS_COMPUTED_STREAM = 1004,    /* number of the stream */
 };
 
 /* One key of a shape. */
 struct ts_field {
-	uint32_t key;		/* string id */
-	uint8_t type;		/* enum ts_arg_type */
-	uint8_t beside;		/* 1: stood beside the arguments in its source, not among them */
-	uint16_t column;	/* TS_ARG_COLUMN: stable column id, or enum ts_computed_column */
+	uint32_t key;    /* string id */
+	uint8_t type;    /* enum ts_arg_type */
+	uint8_t beside;  /* 1: stood beside the arguments in its source, not among them */
+	uint16_t column; /* TS_ARG_COLUMN: stable column id, or enum ts_computed_column */
 };
 
 /* True for the types that have a value in the row; types of a later version are taken to have one. */
@@ -164,7 +168,7 @@ static inline int ts_arg_has_value(unsigned int type)
 struct ts_shape {
 	const struct ts_field *fields;
 	uint32_t field_count;
-	uint32_t value_count;	/* fields that have a value */
+	uint32_t value_count; /* fields that have a value */
 };
 
 #ifdef __cplusplus

@@ -35,10 +35,10 @@ struct ts_writer;
 /* Zero in any member means its default. `size` is sizeof(struct ts_writer_options). */
 struct ts_writer_options {
 	size_t size;
-	int threads;		/* encoders beside the caller's thread; -1: none. Default: cores - 1 */
-	uint32_t chunk_rows;	/* rows of a full chunk; default 65536 */
-	int level;		/* zstd level of event columns; default 4 */
-	size_t string_memory;	/* bytes of interned text to hold before forgetting; default 256 MiB */
+	int threads;         /* encoders beside the caller's thread; -1: none. Default: cores - 1 */
+	uint32_t chunk_rows; /* rows of a full chunk; default 65536 */
+	int level;           /* zstd level of event columns; default 4 */
+	size_t string_memory; /* bytes of interned text to hold before forgetting; default 256 MiB */
 	/* For tests: replaces write(2). Called by one thread at a time, in file order. */
 	ssize_t (*write)(void *context, int fd, const void *data, size_t bytes);
 	void *write_context;

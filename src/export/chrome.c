@@ -17,7 +17,7 @@
 
 /* Tables whose rows stand in the "tracesmith" member, in an order in which they refer backwards. */
 static const enum ts_table_id head_tables[] = {
-	TS_TABLE_SOURCE, TS_TABLE_HOST,	   TS_TABLE_PROCESS,    TS_TABLE_THREAD, TS_TABLE_DEVICE,
+	TS_TABLE_SOURCE, TS_TABLE_HOST,    TS_TABLE_PROCESS,    TS_TABLE_THREAD, TS_TABLE_DEVICE,
 	TS_TABLE_STREAM, TS_TABLE_MAPPING, TS_TABLE_CLOCK_SYNC, TS_TABLE_META,
 };
 
@@ -153,7 +153,8 @@ static int put_meta(struct ts_chrome_export *x)
 			struct ts_meta_row meta;
 
 			ts_batch_row(batch, row, &meta);
-			if (meta.process || meta.thread || (source != TS_ABSENT && meta.source != source) ||
+			if (meta.process || meta.thread ||
+			    (source != TS_ABSENT && meta.source != source) ||
 			    is_own_key(ts_reader_string(x->reader, meta.key)))
 				continue;
 			source = meta.source;
@@ -171,7 +172,8 @@ static int put_meta(struct ts_chrome_export *x)
 static void put_frame(struct ts_chrome_export *x, int64_t id, const struct ts_stack_row *stack,
 		      bool has_symbols)
 {
-	const struct ts_frame_row *frame = ts_reader_entity(x->reader, TS_TABLE_FRAME, stack->frame);
+	const struct ts_frame_row *frame =
+		ts_reader_entity(x->reader, TS_TABLE_FRAME, stack->frame);
 	struct ts_json_row row = { .table = ts_table_info(TS_TABLE_FRAME),
 				   .columns = (const int64_t *)(frame ? frame : &ts_frame_none) };
 
@@ -209,8 +211,8 @@ static int put_stack_frames(struct ts_chrome_export *x)
 }
 
 /* A metadata event that names a process or thread. */
-static void put_name(struct ts_chrome_export *x, const char *event, const struct ts_chrome_track *track,
-		     const char *key)
+static void put_name(struct ts_chrome_export *x, const char *event,
+		     const struct ts_chrome_track *track, const char *key)
 {
 	ts_chrome_begin_event(x);
 	ts_text_printf(&x->out, "\"ph\":\"M\",\"name\":\"%s\",", event);

@@ -33,10 +33,10 @@ struct ts_chrome_track {
 struct ts_chrome_tracks {
 	struct ts_chrome_track *tracks;
 	size_t count, capacity;
-	struct ts_map processes;	/* process id to index: its pid */
-	struct ts_map threads;		/* thread id to index */
-	struct ts_map streams;		/* stream id to index, of those that no thread shows */
-	struct ts_map sources;		/* source id to its number here, from 0 on */
+	struct ts_map processes; /* process id to index: its pid */
+	struct ts_map threads;   /* thread id to index */
+	struct ts_map streams;   /* stream id to index, of those that no thread shows */
+	struct ts_map sources;   /* source id to its number here, from 0 on */
 };
 
 struct ts_chrome_export {
@@ -45,7 +45,7 @@ struct ts_chrome_export {
 	const struct ts_export_options *options;
 	struct ts_error *err;
 	struct ts_text out;
-	int64_t base_ns;	/* subtracted from every time */
+	int64_t base_ns; /* subtracted from every time */
 	struct ts_chrome_tracks tracks;
 	bool first_event;
 };
@@ -56,9 +56,12 @@ int ts_chrome_tracks_init(struct ts_chrome_export *x);
 void ts_chrome_tracks_release(struct ts_chrome_tracks *tracks);
 
 /* NULL for an id that is not there. */
-const struct ts_chrome_track *ts_chrome_track_of_process(const struct ts_chrome_export *x, int64_t id);
-const struct ts_chrome_track *ts_chrome_track_of_thread(const struct ts_chrome_export *x, int64_t id);
-const struct ts_chrome_track *ts_chrome_track_of_stream(const struct ts_chrome_export *x, int64_t id);
+const struct ts_chrome_track *ts_chrome_track_of_process(const struct ts_chrome_export *x,
+							 int64_t id);
+const struct ts_chrome_track *ts_chrome_track_of_thread(const struct ts_chrome_export *x,
+							int64_t id);
+const struct ts_chrome_track *ts_chrome_track_of_stream(const struct ts_chrome_export *x,
+							int64_t id);
 
 /*
  * What is added to the ids of a source's arrows. Viewers know arrows by id over the whole file, and
@@ -89,7 +92,9 @@ void ts_chrome_put_row(struct ts_chrome_export *x, const struct ts_batch *batch,
 int ts_chrome_put_async(struct ts_chrome_export *x, const struct ts_batch *batch);
 
 /* Their begins and ends, one by one: chrome_event.c. */
-void ts_chrome_put_async_begin(struct ts_chrome_export *x, const struct ts_batch *batch, uint32_t row);
-void ts_chrome_put_async_end(struct ts_chrome_export *x, const struct ts_batch *batch, uint32_t row);
+void ts_chrome_put_async_begin(struct ts_chrome_export *x, const struct ts_batch *batch,
+			       uint32_t row);
+void ts_chrome_put_async_end(struct ts_chrome_export *x, const struct ts_batch *batch,
+			     uint32_t row);
 
 #endif

@@ -12,7 +12,7 @@
 struct span {
 	int64_t start, end;
 	uint32_t row;
-	bool is_open;	/* has no end event */
+	bool is_open; /* has no end event */
 };
 
 static int compare_begins(const void *left, const void *right)
@@ -57,8 +57,7 @@ static const struct span *pop(struct ends *ends)
 	size_t at = 0, child;
 
 	while ((child = 2 * at + 1) < ends->count) {
-		if (child + 1 < ends->count &&
-		    ends_first(ends->heap[child + 1], ends->heap[child]))
+		if (child + 1 < ends->count && ends_first(ends->heap[child + 1], ends->heap[child]))
 			child++;
 		if (!ends_first(ends->heap[child], last))
 			break;
@@ -77,7 +76,9 @@ static uint32_t collect(const struct ts_batch *batch, struct span *spans)
 	uint32_t count = 0;
 
 	for (uint32_t row = 0; row < batch->rows; row++) {
-		struct span span = { .start = start[row], .row = row, .is_open = duration[row] < 0 };
+		struct span span = { .start = start[row],
+				     .row = row,
+				     .is_open = duration[row] < 0 };
 
 		if (kind[row] != TS_SLICE_ASYNC)
 			continue;

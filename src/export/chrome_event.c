@@ -15,8 +15,8 @@ struct event {
 	struct ts_json_row row;
 	const struct ts_shape *shape;
 	const struct ts_batch *batch;
-	uint32_t number;	/* of the row in the batch */
-	uint64_t covered;	/* columns that an import will find again */
+	uint32_t number;  /* of the row in the batch */
+	uint64_t covered; /* columns that an import will find again */
 };
 
 void ts_chrome_begin_event(struct ts_chrome_export *x)
@@ -173,8 +173,8 @@ static const char *table_to_name(const struct event *event, int64_t category)
 
 	if (meaning.needs_stream && !has_stream_argument(event))
 		meaning.table = TS_TABLE_SLICE;
-	return meaning.table == (enum ts_table_id)event->row.table->id ? NULL :
-									 event->row.table->name;
+	return meaning.table == (enum ts_table_id)event->row.table->id ? NULL
+								       : event->row.table->name;
 }
 
 /* ---- events by table ---- */
@@ -188,9 +188,9 @@ static void put_matched_head(struct event *event, const char *phase, int64_t nam
 		ts_text_append_str(&event->x->out, "\"cat\":\"\",");
 }
 
-#define SLICE_NATIVE                                                                               \
-	(TS_MASK_OF(slice, start) | TS_MASK_OF(slice, duration) | TS_MASK_OF(slice, thread) |      \
-	 TS_MASK_OF(slice, name) | TS_MASK_OF(slice, category) | TS_MASK_OF(slice, kind) |         \
+#define SLICE_NATIVE                                                                          \
+	(TS_MASK_OF(slice, start) | TS_MASK_OF(slice, duration) | TS_MASK_OF(slice, thread) | \
+	 TS_MASK_OF(slice, name) | TS_MASK_OF(slice, category) | TS_MASK_OF(slice, kind) |    \
 	 TS_MASK_OF(slice, id) | TS_MASK_OF(slice, stack))
 
 /* Async slices are written by chrome_async.c, in its own order. */
@@ -252,9 +252,10 @@ static void put_arrow(struct event *event, int64_t arrow, const struct ts_chrome
 		      int64_t time, int64_t correlation, int64_t id_offset)
 {
 	ts_chrome_begin_event(event->x);
-	ts_text_append_str(&event->x->out, arrow == TS_ARROW_OUT ? "\"ph\":\"s\"," : "\"ph\":\"f\",");
-	ts_text_append_str(&event->x->out, "\"cat\":\"" TS_KINETO_ARROW "\",\"name\":\"" TS_KINETO_ARROW
-					   "\",");
+	ts_text_append_str(&event->x->out,
+			   arrow == TS_ARROW_OUT ? "\"ph\":\"s\"," : "\"ph\":\"f\",");
+	ts_text_append_str(&event->x->out,
+			   "\"cat\":\"" TS_KINETO_ARROW "\",\"name\":\"" TS_KINETO_ARROW "\",");
 	put_int(event, "\"id\":", (int64_t)((uint64_t)correlation + (uint64_t)id_offset));
 	ts_chrome_put_track(event->x, track);
 	put_time(event, time);
@@ -268,7 +269,8 @@ static void put_arrow(struct event *event, int64_t arrow, const struct ts_chrome
 
 static int64_t process_of_thread(const struct event *event, int64_t id)
 {
-	const struct ts_thread_row *thread = ts_reader_entity(event->x->reader, TS_TABLE_THREAD, id);
+	const struct ts_thread_row *thread =
+		ts_reader_entity(event->x->reader, TS_TABLE_THREAD, id);
 
 	return thread ? thread->process : 0;
 }
@@ -319,7 +321,7 @@ static bool place_is_shown(const struct event *event, const struct ts_gpu_op_row
 		return false;
 	thread = ts_reader_entity(event->x->reader, TS_TABLE_THREAD, stream->thread);
 	if (!thread)
-		return true;	/* the file's own header says which stream the track is */
+		return true; /* the file's own header says which stream the track is */
 	process = ts_reader_entity(event->x->reader, TS_TABLE_PROCESS, thread->process);
 	if (event->covered & TS_MASK_OF(gpu_op, device))
 		device_number = device ? device->number : TS_ABSENT;
@@ -353,9 +355,8 @@ static void put_gpu_op(struct event *event)
 	if (meaning.table == TS_TABLE_GPU_OP &&
 	    op->kind == (int64_t)ts_kineto_kind(meaning.kind, name.data, name.length))
 		event->covered |= TS_MASK_OF(gpu_op, kind);
-	if (op->copy_kind == (op->kind == TS_GPU_OP_COPY ?
-				      (int64_t)ts_kineto_copy_kind(name.data, name.length) :
-				      0))
+	if (op->copy_kind ==
+	    (op->kind == TS_GPU_OP_COPY ? (int64_t)ts_kineto_copy_kind(name.data, name.length) : 0))
 		event->covered |= TS_MASK_OF(gpu_op, copy_kind);
 	shows_arrow = op->arrow && (event->covered & TS_MASK_OF(gpu_op, correlation));
 	if (shows_arrow && !id_offset)
@@ -371,16 +372,17 @@ static void put_gpu_op(struct event *event)
 
 static void put_flow(struct event *event)
 {
-	static const char *const phases[] = { [TS_FLOW_START] = "s",
-					      [TS_FLOW_STEP] = "t",
-					      [TS_FLOW_END] = "f" };
+	static const char *const phases[] = {
+		[TS_FLOW_START] = "s", [TS_FLOW_STEP] = "t", [TS_FLOW_END] = "f"
+	};
 	const struct ts_flow_row *flow = (const void *)event->row.columns;
 	int64_t id_offset = ts_chrome_id_offset(event->x, process_of_thread(event, flow->thread));
 	bool known = flow->kind >= 0 && flow->kind <= TS_FLOW_END;
 
 	event->covered = id_offset ? TS_MASK_ALL & ~TS_MASK_OF(flow, id) : TS_MASK_ALL;
-	put_matched_head(event, phases[known ? flow->kind : TS_FLOW_STEP], flow->name, flow->category,
-		 ts_chrome_track_of_thread(event->x, flow->thread), flow->start);
+	put_matched_head(event, phases[known ? flow->kind : TS_FLOW_STEP], flow->name,
+			 flow->category, ts_chrome_track_of_thread(event->x, flow->thread),
+			 flow->start);
 	if (flow->id != TS_ABSENT)
 		put_int(event, "\"id\":", (int64_t)((uint64_t)flow->id + (uint64_t)id_offset));
 	else
@@ -518,7 +520,8 @@ static struct event event_of(struct ts_chrome_export *x, const struct ts_batch *
 	return event;
 }
 
-void ts_chrome_put_async_begin(struct ts_chrome_export *x, const struct ts_batch *batch, uint32_t row)
+void ts_chrome_put_async_begin(struct ts_chrome_export *x, const struct ts_batch *batch,
+			       uint32_t row)
 {
 	int64_t columns[TS_MAX_COLUMNS];
 	struct event event = event_of(x, batch, row, columns);
@@ -536,8 +539,8 @@ void ts_chrome_put_async_end(struct ts_chrome_export *x, const struct ts_batch *
 
 void ts_chrome_put_row(struct ts_chrome_export *x, const struct ts_batch *batch, uint32_t row)
 {
-	static void (*const puts[TS_TABLE_COUNT])(struct event *event) = {
-		[TS_TABLE_SLICE] = put_slice,	[TS_TABLE_API_CALL] = put_api_call,
+	static void (*const puts[TS_TABLE_COUNT])(struct event * event) = {
+		[TS_TABLE_SLICE] = put_slice,   [TS_TABLE_API_CALL] = put_api_call,
 		[TS_TABLE_GPU_OP] = put_gpu_op, [TS_TABLE_FLOW] = put_flow,
 		[TS_TABLE_SAMPLE] = put_sample, [TS_TABLE_COUNTER] = put_counter,
 		[TS_TABLE_MARK] = put_mark,

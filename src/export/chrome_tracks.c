@@ -109,7 +109,8 @@ static int add_streams(struct ts_chrome_export *x)
 	int64_t id;
 
 	while ((stream = ts_reader_entity_next(x->reader, TS_TABLE_STREAM, &cursor, &id))) {
-		struct ts_chrome_track track = { .pid = { .number = MADE_UP_DEVICE + stream->device },
+		struct ts_chrome_track track = { .pid = { .number = MADE_UP_DEVICE +
+								    stream->device },
 						 .tid = { .number = id } };
 
 		if (!ts_chrome_track_of_thread(x, stream->thread) &&
@@ -157,17 +158,20 @@ static const struct ts_chrome_track *find(const struct ts_chrome_tracks *tracks,
 	return ts_map_get(map, (uint64_t)id, &index) ? &tracks->tracks[index] : NULL;
 }
 
-const struct ts_chrome_track *ts_chrome_track_of_process(const struct ts_chrome_export *x, int64_t id)
+const struct ts_chrome_track *ts_chrome_track_of_process(const struct ts_chrome_export *x,
+							 int64_t id)
 {
 	return find(&x->tracks, &x->tracks.processes, id);
 }
 
-const struct ts_chrome_track *ts_chrome_track_of_thread(const struct ts_chrome_export *x, int64_t id)
+const struct ts_chrome_track *ts_chrome_track_of_thread(const struct ts_chrome_export *x,
+							int64_t id)
 {
 	return find(&x->tracks, &x->tracks.threads, id);
 }
 
-const struct ts_chrome_track *ts_chrome_track_of_stream(const struct ts_chrome_export *x, int64_t id)
+const struct ts_chrome_track *ts_chrome_track_of_stream(const struct ts_chrome_export *x,
+							int64_t id)
 {
 	const struct ts_stream_row *stream = ts_reader_entity(x->reader, TS_TABLE_STREAM, id);
 	const struct ts_chrome_track *track = NULL;

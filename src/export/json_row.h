@@ -16,8 +16,8 @@
 /* A row wherever it came from: a batch, an entity, a copy. Everything is borrowed. */
 struct ts_json_row {
 	const struct ts_table_info *table;
-	const int64_t *columns;	/* one a column of the table */
-	const int64_t *values;	/* arguments, as the row's shape says */
+	const int64_t *columns; /* one a column of the table */
+	const int64_t *values;  /* arguments, as the row's shape says */
 };
 
 /* Text of a string id in quotes. */

@@ -138,7 +138,6 @@ bool ts_clock_is_offset(const struct ts_clock *clock, int64_t *ret_offset)
 		*ret_offset = 0;
 		return true;
 	}
-	return clock->count == 1 &&
-	       !__builtin_sub_overflow(clock->points[0].reference, clock->points[0].time,
-				       ret_offset);
+	return clock->count == 1 && !__builtin_sub_overflow(clock->points[0].reference,
+							    clock->points[0].time, ret_offset);
 }

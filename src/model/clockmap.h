@@ -16,20 +16,20 @@
 
 struct ts_clock_point {
 	int64_t time, reference;
-	size_t order;	/* of equal times the later row counts */
+	size_t order; /* of equal times the later row counts */
 };
 
 struct ts_clock {
 	int64_t id;
 	int64_t generation;
-	struct ts_clock_point *points;	/* rising in time and reference */
+	struct ts_clock_point *points; /* rising in time and reference */
 	size_t count, capacity;
 };
 
 struct ts_clockmap {
 	struct ts_clock *clocks;
 	size_t count, capacity;
-	struct ts_map places;	/* clock id to index in clocks */
+	struct ts_map places; /* clock id to index in clocks */
 };
 
 void ts_clockmap_init(struct ts_clockmap *map);

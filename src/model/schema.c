@@ -11,6 +11,9 @@
 
 #include "base/memory.h"
 
+/* The formatter would take the macros' braces for code. */
+/* clang-format off */
+
 /* Rows of "no value". */
 #define TS_TABLE(NAME, name, id, kind, doc) const struct ts_##name##_row ts_##name##_none = {
 #define TS_COLUMN(table, id, column, type, refers, none, doc) .column = (none),
@@ -61,16 +64,18 @@
 	static_assert(TS_ARRAY_SIZE(name##_columns) < TS_MAX_COLUMNS, "a mask has 64 bits");
 #include <tracesmith/schema.def>
 
+/* clang-format on */
+
 static const struct ts_table_info tables[TS_TABLE_COUNT] = {
-#define TS_TABLE(NAME, table_name, table_id, table_kind, text)                                     \
-	[table_id] = { .name = #table_name,                                                        \
-		       .doc = (text),                                                              \
-		       .columns = table_name##_columns,                                            \
-		       .id = (table_id),                                                           \
-		       .kind = TS_KIND_##table_kind,                                               \
-		       .column_count = TS_ARRAY_SIZE(table_name##_columns),                        \
-		       .start = TS_KIND_##table_kind == TS_KIND_EVENT ? 0 : -1,                    \
-		       .duration = table_name##_duration,                                          \
+#define TS_TABLE(NAME, table_name, table_id, table_kind, text)                  \
+	[table_id] = { .name = #table_name,                                     \
+		       .doc = (text),                                           \
+		       .columns = table_name##_columns,                         \
+		       .id = (table_id),                                        \
+		       .kind = TS_KIND_##table_kind,                            \
+		       .column_count = TS_ARRAY_SIZE(table_name##_columns),     \
+		       .start = TS_KIND_##table_kind == TS_KIND_EVENT ? 0 : -1, \
+		       .duration = table_name##_duration,                       \
 		       .shape = table_name##_shape },
 #include <tracesmith/schema.def>
 };

@@ -20,11 +20,11 @@
 #define TS_SHAPE_MAX_FIELDS 1024
 
 struct ts_shapes {
-	struct ts_shape *shapes;	/* of id i at i - 1; moves when it grows: under lock */
+	struct ts_shape *shapes; /* of id i at i - 1; moves when it grows: under lock */
 	size_t capacity;
 	uint32_t count;
-	pthread_mutex_t lock;		/* guards the move of `shapes` against ts_shapes_get() */
-	struct ts_strmap ids;		/* bytes of the fields to id */
+	pthread_mutex_t lock; /* guards the move of `shapes` against ts_shapes_get() */
+	struct ts_strmap ids; /* bytes of the fields to id */
 	struct ts_arena arena;
 };
 

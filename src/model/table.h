@@ -14,11 +14,11 @@
 
 struct ts_table {
 	const struct ts_table_info *info;
-	int64_t *columns[TS_MAX_COLUMNS];	/* only those that vary: use ts_table_column() */
+	int64_t *columns[TS_MAX_COLUMNS]; /* only those that vary: use ts_table_column() */
 	size_t column_capacity[TS_MAX_COLUMNS];
-	int64_t constants[TS_MAX_COLUMNS];	/* of the others: the value of every row */
-	uint64_t varying;			/* a bit a column */
-	uint32_t *arg_offsets;	/* of each row into arg_values; only tables with a shape */
+	int64_t constants[TS_MAX_COLUMNS]; /* of the others: the value of every row */
+	uint64_t varying;                  /* a bit a column */
+	uint32_t *arg_offsets; /* of each row into arg_values; only tables with a shape */
 	int64_t *arg_values;
 	size_t offset_capacity;
 	size_t value_capacity;
@@ -57,8 +57,8 @@ static inline bool ts_table_is_constant(const struct ts_table *table, int column
 
 static inline int64_t ts_table_value(const struct ts_table *table, int column, uint32_t row)
 {
-	return ts_table_is_constant(table, column) ? table->constants[column] :
-						     table->columns[column][row];
+	return ts_table_is_constant(table, column) ? table->constants[column]
+						   : table->columns[column][row];
 }
 
 #endif

@@ -19,8 +19,7 @@ int sbt_appender_open(struct sbt_appender *appender, const char *path,
 		header = &own;
 	}
 	result = sbt_output_open(&appender->output, path, err);
-	return result ? result :
-			sbt_output_append(&appender->output, header, sizeof(*header), err);
+	return result ? result : sbt_output_append(&appender->output, header, sizeof(*header), err);
 }
 
 static void stamp(struct sbt_chunk_header *header, uint64_t sequence)
@@ -52,8 +51,7 @@ int sbt_appender_add(struct sbt_appender *appender, struct sbt_chunk_header *hea
 		.checksum = (int64_t)header->checksum,
 	};
 	if (ts_table_add(&appender->index, &row, NULL, 0))
-		return ts_error_set(err, TS_ENOMEM, "trace '%s': no memory",
-				    appender->output.path);
+		return ts_error_set(err, TS_ENOMEM, "trace '%s': no memory", appender->output.path);
 	return sbt_output_append(&appender->output, bytes, header->chunk_bytes, err);
 }
 
@@ -84,8 +82,7 @@ int sbt_appender_finish(struct sbt_appender *appender, int level, struct ts_erro
 	int result;
 
 	if (encode_index(appender, level, &out))
-		return ts_error_set(err, TS_ENOMEM, "trace '%s': no memory",
-				    appender->output.path);
+		return ts_error_set(err, TS_ENOMEM, "trace '%s': no memory", appender->output.path);
 	result = sbt_output_append(&appender->output, out.data, out.length, err);
 	return result ? result : sbt_output_close(&appender->output, err);
 }

@@ -14,7 +14,7 @@
 
 struct sbt_appender {
 	struct sbt_output output;
-	struct ts_table index;		/* a row for each chunk so far */
+	struct ts_table index; /* a row for each chunk so far */
 };
 
 /* Writes the file header; `header` NULL makes a new one. output.write may be set before. */

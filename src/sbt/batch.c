@@ -18,19 +18,19 @@ struct arg_column {
 struct ts_batch_store {
 	struct ts_reader *reader;
 	struct sbt_decoder decoder;
-	uint8_t *header;	/* chunk header and directory */
+	uint8_t *header; /* chunk header and directory */
 	size_t header_capacity;
 	uint8_t *payload;
 	size_t payload_capacity;
 	int64_t *columns[TS_MAX_COLUMNS];
 	size_t column_capacity[TS_MAX_COLUMNS];
-	int64_t *arg_data;	/* all argument columns, one after another */
+	int64_t *arg_data; /* all argument columns, one after another */
 	size_t arg_data_capacity;
 	struct arg_column *args;
 	size_t arg_capacity;
 	uint32_t arg_count;
-	struct ts_map arg_places;	/* key << 8 | type to its argument column */
-	int64_t *arg_values;	/* by row */
+	struct ts_map arg_places; /* key << 8 | type to its argument column */
+	int64_t *arg_values;      /* by row */
 	size_t arg_value_capacity;
 	uint32_t *arg_offsets;
 	size_t arg_offset_capacity;
@@ -49,7 +49,7 @@ struct job {
 	const struct sbt_column *directory;
 	size_t number;
 	uint64_t mask;
-	uint64_t seen;	/* columns that the chunk holds */
+	uint64_t seen; /* columns that the chunk holds */
 	struct ts_error *err;
 };
 
@@ -152,7 +152,8 @@ static int read_header(struct job *job)
 	result = sbt_file_read(job->file, job->chunk->offset, store->header, bytes, job->err);
 	if (result)
 		return result;
-	job->directory = (const struct sbt_column *)(store->header + sizeof(struct sbt_chunk_header));
+	job->directory =
+		(const struct sbt_column *)(store->header + sizeof(struct sbt_chunk_header));
 	fault = header_fault(job);
 	return fault ? damaged(job, fault) : TS_OK;
 }
@@ -198,14 +199,13 @@ static int decode_schema_column(struct job *job, const struct sbt_column *column
 					  store->byte_offsets, &store->bytes, &why);
 		job->batch->byte_offsets = store->byte_offsets;
 		job->batch->bytes = store->bytes;
-		return result == TS_EFORMAT ? damaged(job, why) :
-		       result		    ? no_memory(job) :
-					      TS_OK;
+		return result == TS_EFORMAT ? damaged(job, why) : result ? no_memory(job) : TS_OK;
 	}
 	if (ts_grow_array((void **)&store->columns[position], &store->column_capacity[position],
 			  column->count, sizeof(int64_t)))
 		return no_memory(job);
-	result = sbt_decode_column(&store->decoder, column, payload, store->columns[position], &why);
+	result =
+		sbt_decode_column(&store->decoder, column, payload, store->columns[position], &why);
 	job->batch->columns[position] = store->columns[position];
 	return result == TS_EFORMAT ? damaged(job, why) : result ? no_memory(job) : TS_OK;
 }
@@ -394,8 +394,8 @@ static int gather_rows(struct job *job, const int64_t *shapes, struct ts_map *pl
 			store->arg_values[filled++] = arg->values[arg->taken++];
 		}
 	}
-	return filled == job->chunk->header.values ? TS_OK :
-						     damaged(job, "argument values are left over");
+	return filled == job->chunk->header.values ? TS_OK
+						   : damaged(job, "argument values are left over");
 }
 
 /*
@@ -551,6 +551,6 @@ void ts_batch_row(const struct ts_batch *batch, uint32_t row, void *ret_row)
 	int64_t *words = ret_row;
 
 	for (int i = 0; i < batch->table->column_count; i++)
-		words[i] = batch->columns[i] ? batch->columns[i][row] :
-					       batch->table->columns[i].none;
+		words[i] = batch->columns[i] ? batch->columns[i][row]
+					     : batch->table->columns[i].none;
 }

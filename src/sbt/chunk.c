@@ -189,16 +189,16 @@ struct arg_column {
 	uint32_t key;
 	uint8_t type;
 	uint32_t count;
-	uint32_t first;	/* its values start here in encoder->values */
+	uint32_t first; /* its values start here in encoder->values */
 };
 
 /* The argument columns of a chunk, and for each shape which of them its fields go to. */
 struct arg_plan {
-	struct ts_map columns;	/* key << 8 | type to index */
-	struct ts_map shapes;	/* shape to its first entry in `targets` */
+	struct ts_map columns; /* key << 8 | type to index */
+	struct ts_map shapes;  /* shape to its first entry in `targets` */
 	struct arg_column *list;
 	size_t count, capacity;
-	uint32_t *targets;	/* for each shape: number of values, then a column for each value */
+	uint32_t *targets; /* for each shape: number of values, then a column for each value */
 	size_t target_count, target_capacity;
 };
 
@@ -213,8 +213,8 @@ static void arg_plan_release(struct arg_plan *plan)
 static int plan_column(struct arg_plan *plan, const struct ts_field *field, uint32_t *ret_column)
 {
 	bool is_new;
-	uint64_t *place = ts_map_insert(&plan->columns, (uint64_t)field->key << 8 | field->type,
-					&is_new);
+	uint64_t *place =
+		ts_map_insert(&plan->columns, (uint64_t)field->key << 8 | field->type, &is_new);
 
 	if (!place)
 		return TS_ENOMEM;
@@ -313,8 +313,7 @@ static int encode_planned(struct sbt_chunk_encoder *encoder, const struct sbt_ch
 	for (size_t i = 0; i < plan->count; i++) {
 		struct arg_column *arg = &plan->list[i];
 		struct sbt_column *column = new_column(encoder, header);
-		enum sbt_hint hint =
-			arg->type == TS_ARG_DOUBLE ? SBT_HINT_DOUBLE : SBT_HINT_NUMBER;
+		enum sbt_hint hint = arg->type == TS_ARG_DOUBLE ? SBT_HINT_DOUBLE : SBT_HINT_NUMBER;
 
 		if (!column)
 			return TS_ENOMEM;

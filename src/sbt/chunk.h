@@ -23,10 +23,10 @@ struct sbt_chunk_encoder {
 	struct ts_text payload;
 	struct sbt_column *directory;
 	size_t directory_capacity;
-	uint32_t *order;	/* row numbers as they will stand in the chunk */
+	uint32_t *order; /* row numbers as they will stand in the chunk */
 	size_t order_capacity;
-	bool in_order;		/* they stand as they came */
-	int64_t *values;	/* one column in that order; or all argument columns */
+	bool in_order;   /* they stand as they came */
+	int64_t *values; /* one column in that order; or all argument columns */
 	size_t value_capacity;
 };
 
@@ -35,7 +35,7 @@ void sbt_chunk_encoder_release(struct sbt_chunk_encoder *encoder);
 /* What a chunk is made of. */
 struct sbt_chunk_input {
 	const struct ts_table *table;
-	struct ts_shapes *shapes;	/* of the table's rows */
+	struct ts_shapes *shapes; /* of the table's rows */
 	/* Rows longer than this stay out (they go to a LONG chunk); INT64_MAX: none do. */
 	int64_t longest;
 	/* Byte strings of a table with a BYTES column, one after another; lengths are that column. */

@@ -17,12 +17,12 @@
 
 /* Scratch memory and zstd state, one a thread. A zeroed struct is ready. */
 struct sbt_encoder {
-	void *zstd;		/* ZSTD_CCtx */
+	void *zstd; /* ZSTD_CCtx */
 	int level;
-	uint64_t *words;	/* transformed values */
-	uint8_t *bytes;		/* one plane */
+	uint64_t *words; /* transformed values */
+	uint8_t *bytes;  /* one plane */
 	size_t word_capacity, byte_capacity;
-	uint64_t *slots;	/* hash table of a dictionary */
+	uint64_t *slots; /* hash table of a dictionary */
 	uint32_t *slot_index;
 	struct ts_text trial;
 };
@@ -31,9 +31,9 @@ void sbt_encoder_release(struct sbt_encoder *encoder);
 
 /* What the encoder may try. */
 enum sbt_hint {
-	SBT_HINT_NUMBER,	/* ids, counts: repeats matter */
-	SBT_HINT_TIME,		/* times and durations: low bits are noise */
-	SBT_HINT_DOUBLE,	/* bits of doubles */
+	SBT_HINT_NUMBER, /* ids, counts: repeats matter */
+	SBT_HINT_TIME,   /* times and durations: low bits are noise */
+	SBT_HINT_DOUBLE, /* bits of doubles */
 };
 
 /*
@@ -52,10 +52,10 @@ int sbt_encode_bytes(struct sbt_encoder *encoder, const int64_t *lengths, uint32
 		     struct sbt_column *column);
 
 struct sbt_decoder {
-	void *zstd;	/* ZSTD_DCtx */
+	void *zstd; /* ZSTD_DCtx */
 	uint8_t *bytes;
 	size_t byte_capacity;
-	int64_t *words;		/* dictionary, lengths */
+	int64_t *words; /* dictionary, lengths */
 	size_t word_capacity;
 };
 

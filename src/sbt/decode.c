@@ -67,7 +67,7 @@ static int take_u32(struct cursor *cursor, uint32_t *ret_value)
 
 /* A block as found: either one repeated byte, or `count` bytes somewhere. */
 struct block {
-	const uint8_t *bytes;	/* NULL: fill */
+	const uint8_t *bytes; /* NULL: fill */
 	uint8_t fill;
 };
 
@@ -119,7 +119,8 @@ static int scratch_bytes(struct sbt_decoder *decoder, size_t count)
 
 /* ---- layouts ---- */
 
-static void add_plane(uint64_t *words, uint32_t count, const struct block *block, unsigned int shift)
+static void add_plane(uint64_t *words, uint32_t count, const struct block *block,
+		      unsigned int shift)
 {
 	if (!block->bytes) {
 		uint64_t fill = (uint64_t)block->fill << shift;
@@ -327,9 +328,9 @@ int sbt_decode_column(struct sbt_decoder *decoder, const struct sbt_column *colu
 		result = take_log(decoder, &cursor, column->count, words);
 		break;
 	case SBT_LAYOUT_DICT:
-		result = transform || column->base ?
-				 damaged(&cursor, "unknown transform") :
-				 take_dictionary(decoder, &cursor, column->count, words);
+		result = transform || column->base
+				 ? damaged(&cursor, "unknown transform")
+				 : take_dictionary(decoder, &cursor, column->count, words);
 		break;
 	default:
 		result = damaged(&cursor, "unknown or misplaced column layout");

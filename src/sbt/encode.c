@@ -73,7 +73,8 @@ static int put_block(struct sbt_encoder *encoder, const uint8_t *bytes, size_t c
 		return TS_ENOMEM;
 	start = out->data + out->length;
 	ZSTD_CCtx_setParameter(encoder->zstd, ZSTD_c_compressionLevel, level);
-	stored = ZSTD_compress2(encoder->zstd, start + 1 + sizeof(stored_bytes), bound, bytes, count);
+	stored = ZSTD_compress2(encoder->zstd, start + 1 + sizeof(stored_bytes), bound, bytes,
+				count);
 	if (ZSTD_isError(stored) || stored + sizeof(stored_bytes) >= count) {
 		start[0] = SBT_BLOCK_RAW;
 		memcpy(start + 1, bytes, count);
@@ -164,9 +165,9 @@ static int put_log(struct sbt_encoder *encoder, const uint64_t *words, uint32_t 
 
 struct column_facts {
 	int64_t smallest, largest;
-	uint64_t largest_delta;		/* as DELTA words */
-	uint64_t largest_zigzag;	/* as ZIGZAG words */
-	bool rising;			/* never falls */
+	uint64_t largest_delta;  /* as DELTA words */
+	uint64_t largest_zigzag; /* as ZIGZAG words */
+	bool rising;             /* never falls */
 	bool constant;
 };
 
@@ -247,7 +248,8 @@ static void take_sample(struct sample *sample, uint32_t count)
 		return;
 	}
 	for (uint32_t run = 0; run < SAMPLE_RUNS; run++) {
-		uint32_t first = (uint32_t)((uint64_t)run * (count - SAMPLE_RUN) / (SAMPLE_RUNS - 1));
+		uint32_t first =
+			(uint32_t)((uint64_t)run * (count - SAMPLE_RUN) / (SAMPLE_RUNS - 1));
 
 		for (uint32_t i = 0; i < SAMPLE_RUN; i++)
 			sample->at[sample->count++] = first + i;
@@ -300,7 +302,7 @@ static double log_cost(const uint64_t *words, uint32_t count, unsigned int manti
 /* A way to store a column. */
 struct choice {
 	unsigned int layout, transform, mantissa, width;
-	double bits;	/* estimate, a value */
+	double bits; /* estimate, a value */
 };
 
 /* Two transforms, each as planes or with up to three mantissas; and a dictionary. */
@@ -360,8 +362,8 @@ static void consider_dictionary(struct choices *choices, const struct sample *sa
 	if (distinct * 3 >= sample->count || (width == 2 && distinct > 200))
 		return;
 	/* At most what the indices take without any order; a trial tells the truth. */
-	choices->list[choices->count++] = (struct choice){ .layout = SBT_LAYOUT_DICT,
-							   .bits = log2(distinct + 1.0) };
+	choices->list[choices->count++] =
+		(struct choice){ .layout = SBT_LAYOUT_DICT, .bits = log2(distinct + 1.0) };
 }
 
 static void list_choices(struct choices *choices, const struct sample *sample,
@@ -462,8 +464,7 @@ static int64_t base_of(const struct choice *choice, const struct column_facts *f
 
 /* Entropy does not see repeats: those that come near the best are tried on a part of the column. */
 static struct choice choose(struct sbt_encoder *encoder, const struct choices *choices,
-			    const int64_t *values, uint32_t count,
-			    const struct column_facts *facts)
+			    const int64_t *values, uint32_t count, const struct column_facts *facts)
 {
 	uint32_t trial_count = TS_MIN(count, TRIAL_ROWS);
 	const int64_t *trial = values + (count - trial_count) / 2;

@@ -57,8 +57,8 @@ int sbt_file_read(struct sbt_file *file, uint64_t offset, void *buffer, size_t b
 					      file->path, (unsigned long long)offset);
 		if (got == 0)
 			return ts_error_set(err, TS_EFORMAT,
-					    "trace '%s': byte %llu: the file ends here",
-					    file->path, (unsigned long long)offset);
+					    "trace '%s': byte %llu: the file ends here", file->path,
+					    (unsigned long long)offset);
 		next += got;
 		offset += (uint64_t)got;
 		left -= (size_t)got;
@@ -79,10 +79,11 @@ int sbt_file_check(struct sbt_file *file, struct ts_error *err)
 	if (result)
 		return result;
 	if (memcmp(header->magic, SBT_FILE_MAGIC, TS_MIN(there, (size_t)SBT_MAGIC_BYTES)) != 0)
-		return ts_error_set(err, TS_EFORMAT,
-				    "trace '%s': byte 0: file header: not that of a TraceSmith trace "
-				    "(import other formats with 'tracesmith import')",
-				    file->path);
+		return ts_error_set(
+			err, TS_EFORMAT,
+			"trace '%s': byte 0: file header: not that of a TraceSmith trace "
+			"(import other formats with 'tracesmith import')",
+			file->path);
 	if (there < sizeof(*header))
 		return ts_error_set(err, TS_EFORMAT,
 				    "trace '%s': byte %llu: the file is cut inside its header",

@@ -21,7 +21,7 @@
 struct sbt_file {
 	int fd;
 	char *path;
-	uint64_t bytes;		/* size when it was opened; never looked beyond */
+	uint64_t bytes; /* size when it was opened; never looked beyond */
 	_Atomic uint64_t bytes_read;
 	struct sbt_file_header header;
 };

@@ -29,7 +29,7 @@ struct sbt_file_header {
 	int64_t created_ns;
 	uint64_t required;
 	uint64_t reserved;
-	uint64_t checksum;	/* of all that is before it */
+	uint64_t checksum; /* of all that is before it */
 };
 static_assert(sizeof(struct sbt_file_header) == 64, "format.md, section 2");
 static_assert(offsetof(struct sbt_file_header, checksum) == 56, "format.md, section 2");
@@ -50,7 +50,7 @@ struct sbt_chunk_header {
 	int64_t max_end;
 	uint64_t first_id;
 	uint64_t directory_checksum;
-	uint64_t checksum;	/* of all that is before it */
+	uint64_t checksum; /* of all that is before it */
 };
 static_assert(sizeof(struct sbt_chunk_header) == 96, "format.md, section 3.1");
 static_assert(offsetof(struct sbt_chunk_header, rows) == 36, "format.md, section 3.1");
@@ -68,19 +68,19 @@ struct sbt_column {
 	uint32_t count;
 	uint32_t stored_bytes;
 	int64_t base;
-	uint64_t checksum;	/* of the payload */
+	uint64_t checksum; /* of the payload */
 };
 static_assert(sizeof(struct sbt_column) == 32, "format.md, section 3.2");
 static_assert(offsetof(struct sbt_column, base) == 16, "format.md, section 3.2");
 
-#define SBT_COLUMN_ARGUMENT 65535	/* sbt_column.column of an argument column */
-#define SBT_TYPE_OF_COLUMN 16		/* sbt_column.type of others: this + enum ts_column_type */
+#define SBT_COLUMN_ARGUMENT 65535 /* sbt_column.column of an argument column */
+#define SBT_TYPE_OF_COLUMN 16     /* sbt_column.type of others: this + enum ts_column_type */
 
 struct sbt_trailer {
 	uint8_t magic[SBT_MAGIC_BYTES];
 	uint64_t index_offset;
 	uint64_t file_bytes;
-	uint64_t checksum;	/* of all that is before it */
+	uint64_t checksum; /* of all that is before it */
 };
 static_assert(sizeof(struct sbt_trailer) == 32, "format.md, section 5");
 
@@ -99,7 +99,7 @@ enum sbt_transform {
 };
 
 #define SBT_ENCODING(layout, transform) ((uint8_t)((transform) << 4 | (layout)))
-#define SBT_ENCODING_LAYOUT(encoding) ((encoding) & 15u)
+#define SBT_ENCODING_LAYOUT(encoding) ((encoding)&15u)
 #define SBT_ENCODING_TRANSFORM(encoding) ((encoding) >> 4)
 
 enum sbt_block_method {

@@ -44,7 +44,8 @@ int sbt_budget_take(struct ts_reader *reader, size_t chunk, uint64_t bytes, stru
 {
 	if (bytes > reader->budget_bytes)
 		return sbt_chunk_error(&reader->file, &reader->list.chunks[chunk], chunk,
-				       "takes more memory than a file of this size may ask for", err);
+				       "takes more memory than a file of this size may ask for",
+				       err);
 	reader->budget_bytes -= bytes;
 	return TS_OK;
 }
@@ -269,7 +270,8 @@ static void load_shapes(struct ts_reader *reader)
 			continue;
 		result = ts_batch_read(reader->lookup, i, TS_MASK_ALL, &err);
 		if (!result)
-			result = sbt_budget_take(reader, i, reader->lookup->rows * SHAPE_ROW_BYTES, &err);
+			result = sbt_budget_take(reader, i, reader->lookup->rows * SHAPE_ROW_BYTES,
+						 &err);
 		if (result) {
 			keep_error(reader, &err);
 			continue;
@@ -351,9 +353,9 @@ static void load_entities(struct ts_reader *reader, const struct ts_table_info *
 			continue;
 		}
 		for (uint32_t row = 0; row < batch->rows; row++) {
-			int64_t id = info->kind == TS_KIND_DICTIONARY ?
-					     (int64_t)((uint64_t)first_id + row) :
-					     batch->columns[0][row];
+			int64_t id = info->kind == TS_KIND_DICTIONARY
+					     ? (int64_t)((uint64_t)first_id + row)
+					     : batch->columns[0][row];
 
 			if (id > 0 && add_entity(entities, info, batch, row, id)) {
 				ts_error_set(&err, TS_ENOMEM, "no memory");

@@ -63,12 +63,10 @@ static int write_failed(struct sbt_output *output, int errnum, struct ts_error *
 	/* Whole chunks only: what is left is a valid, unfinished trace. */
 	bool cut = ftruncate(output->fd, (off_t)output->bytes) == 0;
 
-	return ts_error_errno(err, errnum,
-			      "trace '%s': cannot write behind byte %llu; it is kept up to %s%s",
-			      output->path, (unsigned long long)output->bytes,
-			      cut ? "there" : "about there",
-			      errnum == ENOSPC ? " (free some space, or write to another disk)" :
-						 "");
+	return ts_error_errno(
+		err, errnum, "trace '%s': cannot write behind byte %llu; it is kept up to %s%s",
+		output->path, (unsigned long long)output->bytes, cut ? "there" : "about there",
+		errnum == ENOSPC ? " (free some space, or write to another disk)" : "");
 }
 
 int sbt_output_append(struct sbt_output *output, const void *data, size_t bytes,

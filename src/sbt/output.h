@@ -14,7 +14,7 @@
 
 struct sbt_output {
 	int fd;
-	uint64_t bytes;	/* all whole chunks and the header */
+	uint64_t bytes; /* all whole chunks and the header */
 	char *path;
 	ssize_t (*write)(void *context, int fd, const void *data, size_t bytes);
 	void *write_context;

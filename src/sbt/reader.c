@@ -205,7 +205,8 @@ static int open_file(struct ts_reader *reader, const char *path, const struct op
 {
 	int result = sbt_file_open(&reader->file, path, err);
 
-	reader->budget_bytes = LEAST_BUDGET + BUDGET_A_BYTE * TS_MIN(reader->file.bytes, UINT32_MAX);
+	reader->budget_bytes = LEAST_BUDGET +
+			       BUDGET_A_BYTE * TS_MIN(reader->file.bytes, UINT32_MAX);
 	if (!result)
 		result = sbt_file_check(&reader->file, err);
 	if (!result)

@@ -23,38 +23,38 @@ struct sbt_texts {
 	uint32_t count;
 	size_t chunk;
 	char *data;
-	_Atomic(uint64_t *) offsets;	/* count + 1; each text has a NUL behind it */
-	bool lost;			/* could not be loaded: not tried again */
+	_Atomic(uint64_t *) offsets; /* count + 1; each text has a NUL behind it */
+	bool lost;                   /* could not be loaded: not tried again */
 };
 
 /* Rows of an entity or dictionary table, by id. */
 struct sbt_entities {
 	bool loaded;
-	int64_t *rows;		/* column_count words a row */
-	int64_t *ids;		/* of each row */
+	int64_t *rows; /* column_count words a row */
+	int64_t *ids;  /* of each row */
 	size_t row_count, row_capacity, id_capacity;
-	struct ts_map places;	/* id to row */
+	struct ts_map places; /* id to row */
 };
 
 struct ts_reader {
 	struct sbt_file file;
 	struct ts_reader_state state;
-	struct sbt_chunk_list list;	/* as in the file */
-	struct ts_chunk *chunks;	/* the same in trace time */
+	struct sbt_chunk_list list; /* as in the file */
+	struct ts_chunk *chunks;    /* the same in trace time */
 	struct ts_clockmap clocks;
 	_Atomic uint64_t chunks_read;
 
-	pthread_mutex_t lock;		/* guards all below while it is being loaded */
-	uint64_t budget_bytes;		/* that may still be taken for what is loaded */
-	struct ts_batch *lookup;	/* for loading */
-	struct sbt_texts *texts;	/* by first_id */
+	pthread_mutex_t lock;    /* guards all below while it is being loaded */
+	uint64_t budget_bytes;   /* that may still be taken for what is loaded */
+	struct ts_batch *lookup; /* for loading */
+	struct sbt_texts *texts; /* by first_id */
 	size_t text_chunks;
 	_Atomic size_t text_bytes;
 	bool shapes_loaded;
 	struct ts_arena shape_arena;
-	struct ts_map shapes;		/* id to struct ts_shape * */
+	struct ts_map shapes; /* id to struct ts_shape * */
 	struct sbt_entities entities[TS_TABLE_COUNT];
-	struct ts_error error;		/* first one met while loading */
+	struct ts_error error; /* first one met while loading */
 };
 
 /* The number under which errors name a chunk that is not in the list. */

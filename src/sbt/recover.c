@@ -22,8 +22,8 @@ struct recover {
 	struct sbt_chunk_list list;
 	struct sbt_appender out;
 	struct ts_recovery result;
-	uint64_t next_string;		/* id that is free */
-	struct sbt_chunk_header latest;	/* of the chunk that reaches furthest */
+	uint64_t next_string;           /* id that is free */
+	struct sbt_chunk_header latest; /* of the chunk that reaches furthest */
 	int (*progress)(void *context, uint64_t done, uint64_t total);
 	void *context;
 	char *buffer;
@@ -113,7 +113,8 @@ static int add_loss(struct recover *recover)
 {
 	static const char what[] = "bytes of the trace file";
 	char reason[128];
-	int length = snprintf(reason, sizeof(reason), "damaged or cut short; recover left out %llu chunks",
+	int length = snprintf(reason, sizeof(reason),
+			      "damaged or cut short; recover left out %llu chunks",
 			      (unsigned long long)recover->result.damaged_chunks);
 	struct ts_string_row texts[2] = { { .text = sizeof(what) - 1 }, { .text = length } };
 	struct ts_loss_row loss = ts_loss_none;

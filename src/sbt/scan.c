@@ -80,9 +80,9 @@ struct scan {
 	struct ts_error *err;
 	uint64_t offset;
 	uint64_t next_sequence;
-	uint64_t doubt_bytes;	/* payload that may still be read again to tell torn chunks */
-	const char *why;	/* why there is no chunk at offset */
-	struct window window;	/* kept from gap to gap: there may be one every few bytes */
+	uint64_t doubt_bytes; /* payload that may still be read again to tell torn chunks */
+	const char *why;      /* why there is no chunk at offset */
+	struct window window; /* kept from gap to gap: there may be one every few bytes */
 };
 
 /* True, with *ret_chunk filled, if a valid chunk begins at the offset. */
@@ -95,7 +95,8 @@ static bool chunk_at(struct scan *scan, uint64_t offset, struct sbt_chunk *ret_c
 		return false;
 	}
 	ret_chunk->offset = offset;
-	if (sbt_file_read(scan->file, offset, &ret_chunk->header, sizeof(ret_chunk->header), NULL)) {
+	if (sbt_file_read(scan->file, offset, &ret_chunk->header, sizeof(ret_chunk->header),
+			  NULL)) {
 		scan->why = "cannot be read";
 		return false;
 	}
@@ -114,12 +115,15 @@ static int find_magic(struct scan *scan, uint64_t from, uint64_t *ret_offset)
 		const char *found;
 		size_t skip;
 
-		if (from < window->offset || from + SBT_MAGIC_BYTES > window->offset + window->bytes) {
+		if (from < window->offset ||
+		    from + SBT_MAGIC_BYTES > window->offset + window->bytes) {
 			int result;
 
 			window->offset = from;
-			window->bytes = (size_t)TS_MIN(scan->file->bytes - from, (uint64_t)WINDOW_BYTES);
-			result = sbt_file_read(scan->file, from, window->data, window->bytes, scan->err);
+			window->bytes =
+				(size_t)TS_MIN(scan->file->bytes - from, (uint64_t)WINDOW_BYTES);
+			result = sbt_file_read(scan->file, from, window->data, window->bytes,
+					       scan->err);
 			if (result)
 				return result;
 		}
@@ -179,8 +183,8 @@ static int search_on(struct scan *scan)
 	return add_gap(scan->list, from, at, why, scan->err);
 }
 
-static int scan_all(struct scan *scan, int (*progress)(void *context, uint64_t done, uint64_t total),
-		    void *context)
+static int scan_all(struct scan *scan,
+		    int (*progress)(void *context, uint64_t done, uint64_t total), void *context)
 {
 	while (scan->offset < scan->file->bytes) {
 		struct sbt_chunk chunk;

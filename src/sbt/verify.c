@@ -12,7 +12,7 @@
 #include "sbt/reader_internal.h"
 
 struct verify {
-	struct ts_reader *reader;	/* opened by a scan, not by the index */
+	struct ts_reader *reader; /* opened by a scan, not by the index */
 	struct ts_batch *batch;
 	void (*report)(void *context, const struct ts_finding *finding);
 	int (*progress)(void *context, uint64_t done, uint64_t total);
@@ -27,9 +27,7 @@ struct verify {
 /* Chunks go by their sequence here, which damage ahead of them does not change. */
 static void found(struct verify *verify, uint64_t chunk, uint64_t offset, const char *message)
 {
-	struct ts_finding finding = { .chunk = chunk,
-				      .offset = offset,
-				      .message = message };
+	struct ts_finding finding = { .chunk = chunk, .offset = offset, .message = message };
 
 	verify->findings++;
 	if (verify->report)
@@ -46,9 +44,9 @@ static const char *time_fault(const struct ts_batch *batch, const struct sbt_chu
 
 	if (batch->table->start < 0)
 		return header->min_start != TS_ABSENT || header->max_start != TS_ABSENT ||
-				       header->max_end != TS_ABSENT ?
-			       "a table without time has bounds of time" :
-			       NULL;
+				       header->max_end != TS_ABSENT
+			       ? "a table without time has bounds of time"
+			       : NULL;
 	start = batch->columns[batch->table->start];
 	if (batch->table->duration >= 0)
 		duration = batch->columns[batch->table->duration];
@@ -147,7 +145,8 @@ static const char *index_fault(struct verify *verify, const struct sbt_chunk *ch
 	return trailer_fault(verify, chunk);
 }
 
-static const char *content_fault(struct verify *verify, const struct sbt_chunk *chunk, size_t number)
+static const char *content_fault(struct verify *verify, const struct sbt_chunk *chunk,
+				 size_t number)
 {
 	const struct ts_batch *batch = verify->batch;
 	const char *fault;
@@ -173,8 +172,8 @@ static const char *reason_of(const struct verify *verify, const struct sbt_chunk
 
 	sbt_chunk_error(&verify->reader->file, chunk, number, "", &bare);
 	length = strlen(bare.message);
-	return strncmp(err->message, bare.message, length) == 0 ? err->message + length :
-								  err->message;
+	return strncmp(err->message, bare.message, length) == 0 ? err->message + length
+								: err->message;
 }
 
 static void verify_chunk(struct verify *verify, size_t number)
@@ -232,8 +231,8 @@ static int verify_chunks(struct verify *verify, struct ts_error *err)
 		found(verify, UINT64_MAX, verify->reader->file.bytes,
 		      "the trace was not finished: there is no index at its end");
 	return verify->findings ? ts_error_set(err, TS_EFORMAT, "trace '%s' is damaged",
-					       verify->reader->file.path) :
-				  TS_OK;
+					       verify->reader->file.path)
+				: TS_OK;
 }
 
 int ts_verify(const char *path, void (*report)(void *context, const struct ts_finding *finding),

@@ -33,7 +33,7 @@
 struct slot {
 	struct ts_job job;
 	struct ts_table table;
-	struct ts_text bytes;	/* of a BYTES column */
+	struct ts_text bytes; /* of a BYTES column */
 	struct ts_shapes *shapes;
 	struct sbt_chunk_input input;
 	struct sbt_chunk_encoder encoder;
@@ -46,11 +46,11 @@ struct slot {
 struct pending {
 	struct ts_table rows;
 	struct ts_table long_rows;
-	struct ts_table spare;	/* memory of a table that has been written */
-	struct ts_text bytes;	/* of a BYTES column */
+	struct ts_table spare; /* memory of a table that has been written */
+	struct ts_text bytes;  /* of a BYTES column */
 	uint64_t added;
-	uint64_t next_id;	/* ids given out: entities, or rows of a dictionary */
-	uint64_t sealed_id;	/* dictionaries: id of the first row that is not in a chunk */
+	uint64_t next_id;   /* ids given out: entities, or rows of a dictionary */
+	uint64_t sealed_id; /* dictionaries: id of the first row that is not in a chunk */
 };
 
 struct ts_writer {
@@ -59,20 +59,21 @@ struct ts_writer {
 	struct pending tables[TS_TABLE_COUNT];
 	struct ts_strmap strings;
 	struct ts_shapes shapes;
-	struct ts_strmap frames;	/* bytes of a frame row to id */
+	struct ts_strmap frames; /* bytes of a frame row to id */
 	struct ts_pairmap stacks;
 	struct ts_pool *pool;
-	struct slot *slots;	/* a ring: slot_count in use from first_slot on */
+	struct slot *slots; /* a ring: slot_count in use from first_slot on */
 	uint32_t slot_capacity, first_slot, slot_count;
 	uint32_t clock;
 	bool finished;
-	struct ts_error error;	/* sticky; code 0 while all is well */
+	struct ts_error error; /* sticky; code 0 while all is well */
 };
 
 static int fail(struct ts_writer *writer, int code, const char *message)
 {
 	if (!writer->error.code)
-		ts_error_set(&writer->error, code, "trace '%s': %s", writer->file.output.path, message);
+		ts_error_set(&writer->error, code, "trace '%s': %s", writer->file.output.path,
+			     message);
 	return writer->error.code;
 }
 
@@ -206,10 +207,9 @@ static int seal(struct ts_writer *writer, enum ts_table_id table)
 
 /* What events refer to, in the order in which these refer to each other. */
 static const enum ts_table_id referred[] = {
-	TS_TABLE_STRING, TS_TABLE_SHAPE,  TS_TABLE_BLOB,   TS_TABLE_SOURCE,
-	TS_TABLE_HOST,	 TS_TABLE_PROCESS, TS_TABLE_THREAD, TS_TABLE_DEVICE,
-	TS_TABLE_STREAM, TS_TABLE_MAPPING, TS_TABLE_FRAME,  TS_TABLE_STACK,
-	TS_TABLE_OBJECT, TS_TABLE_CLOCK_SYNC,
+	TS_TABLE_STRING,  TS_TABLE_SHAPE,  TS_TABLE_BLOB,   TS_TABLE_SOURCE,     TS_TABLE_HOST,
+	TS_TABLE_PROCESS, TS_TABLE_THREAD, TS_TABLE_DEVICE, TS_TABLE_STREAM,     TS_TABLE_MAPPING,
+	TS_TABLE_FRAME,   TS_TABLE_STACK,  TS_TABLE_OBJECT, TS_TABLE_CLOCK_SYNC,
 };
 
 static int seal_referred(struct ts_writer *writer)
@@ -473,7 +473,8 @@ const struct ts_shape *ts_writer_shape_fields(struct ts_writer *writer, uint32_t
 uint32_t ts_writer_frame(struct ts_writer *writer, const struct ts_frame_row *frame)
 {
 	bool is_new;
-	uint32_t id = ts_strmap_intern(&writer->frames, (const char *)frame, sizeof(*frame), &is_new);
+	uint32_t id =
+		ts_strmap_intern(&writer->frames, (const char *)frame, sizeof(*frame), &is_new);
 
 	if (id == TS_STRMAP_NONE) {
 		fail_memory(writer);

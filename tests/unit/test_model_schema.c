@@ -33,7 +33,8 @@ TS_TEST(ids_are_for_ever)
 	TS_CHECK_INT(TS_TABLE_API_CALL, 10);
 	TS_CHECK_INT(TS_TABLE_GPU_OP, 11);
 	TS_CHECK_INT(TS_TABLE_META, 29);
-	TS_CHECK_INT(ts_table_info(TS_TABLE_GPU_OP)->columns[TS_COLUMN_OF(gpu_op, correlation)].id, 8);
+	TS_CHECK_INT(ts_table_info(TS_TABLE_GPU_OP)->columns[TS_COLUMN_OF(gpu_op, correlation)].id,
+		     8);
 	TS_CHECK_INT(ts_table_info(TS_TABLE_GPU_OP)->columns[TS_COLUMN_OF(gpu_op, shape)].id, 27);
 	TS_CHECK_INT(ts_table_info(TS_TABLE_SLICE)->columns[TS_COLUMN_OF(slice, shape)].id, 9);
 	TS_CHECK_INT(TS_GPU_OP_COLLECTIVE, 8);

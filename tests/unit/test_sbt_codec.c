@@ -61,7 +61,8 @@ TS_TEST(constant)
 
 TS_TEST(extremes)
 {
-	int64_t values[] = { INT64_MIN, INT64_MAX, 0, -1, 1, INT64_MIN + 1, INT64_MAX - 1, 0, 255, 256 };
+	int64_t values[] = { INT64_MIN,     INT64_MAX,     0, -1,  1,
+			     INT64_MIN + 1, INT64_MAX - 1, 0, 255, 256 };
 
 	for (uint32_t count = 1; count <= TS_ARRAY_SIZE(values); count++) {
 		round_trip(values, count, SBT_HINT_NUMBER);
@@ -125,11 +126,10 @@ TS_TEST(decodes_log_of_every_mantissa)
 		uint8_t payload[64] = { (uint8_t)mantissa, SBT_BLOCK_RAW,
 					(uint8_t)((low5 << mantissa) + (5 >> low5)),
 					(uint8_t)((low1000 << mantissa) + (1000 >> low1000)) };
-		struct sbt_column column = {
-			.encoding = SBT_ENCODING(SBT_LAYOUT_LOG, SBT_TRANSFORM_OFFSET),
-			.count = 2,
-			.base = 7
-		};
+		struct sbt_column column = { .encoding = SBT_ENCODING(SBT_LAYOUT_LOG,
+								      SBT_TRANSFORM_OFFSET),
+					     .count = 2,
+					     .base = 7 };
 		int64_t values[2];
 		const char *why;
 
@@ -157,7 +157,8 @@ TS_TEST(byte_strings)
 
 	TS_CHECK_INT(sbt_encode_bytes(&encoder, lengths, 5, data, 12, &out, &column), 0);
 	ts_text_append(&out, "0123456789abcdef", SBT_DECODE_SLACK);
-	TS_CHECK_INT(sbt_decode_bytes(&decoder, &column, (uint8_t *)out.data, true, offsets, &text, &why),
+	TS_CHECK_INT(sbt_decode_bytes(&decoder, &column, (uint8_t *)out.data, true, offsets, &text,
+				      &why),
 		     0);
 	TS_CHECK_STR(text + offsets[0], "one");
 	TS_CHECK_STR(text + offsets[1], "");
@@ -174,7 +175,7 @@ TS_TEST(byte_strings)
 TS_TEST(noise_is_refused)
 {
 	static const unsigned int layouts[] = { SBT_LAYOUT_CONST, SBT_LAYOUT_PLANES, SBT_LAYOUT_LOG,
-						SBT_LAYOUT_DICT, SBT_LAYOUT_BYTES, 9 };
+						SBT_LAYOUT_DICT,  SBT_LAYOUT_BYTES,  9 };
 	struct sbt_decoder decoder = { 0 };
 	int64_t values[300];
 	uint64_t offsets[301];
@@ -182,11 +183,10 @@ TS_TEST(noise_is_refused)
 	for (int run = 0; run < 20000; run++) {
 		uint32_t bytes = (uint32_t)(next_random() % 200);
 		uint8_t *payload = malloc(bytes + SBT_DECODE_SLACK);
-		struct sbt_column column = {
-			.encoding = SBT_ENCODING(layouts[next_random() % 6], next_random() % 4),
-			.count = (uint32_t)(next_random() % 300),
-			.stored_bytes = bytes
-		};
+		struct sbt_column column = { .encoding = SBT_ENCODING(layouts[next_random() % 6],
+								      next_random() % 4),
+					     .count = (uint32_t)(next_random() % 300),
+					     .stored_bytes = bytes };
 		const char *why = "";
 		char *text = NULL;
 

@@ -320,10 +320,12 @@ TS_TEST(cut_at_every_byte_then_recovered)
 		store(cut, bytes, length);
 		if (length < sizeof(struct sbt_file_header)) {
 			TS_CHECK_INT(ts_reader_open(&reader, cut, &err), TS_EFORMAT);
-			TS_CHECK_INT(ts_recover(cut, good, NULL, NULL, &recovery, &err), TS_EFORMAT);
+			TS_CHECK_INT(ts_recover(cut, good, NULL, NULL, &recovery, &err),
+				     TS_EFORMAT);
 			continue;
 		}
-		TS_CHECK_INT(ts_verify(cut, NULL, NULL, NULL, &err), length == count ? 0 : TS_EFORMAT);
+		TS_CHECK_INT(ts_verify(cut, NULL, NULL, NULL, &err),
+			     length == count ? 0 : TS_EFORMAT);
 		TS_CHECK_INT(ts_reader_open(&reader, cut, &err), 0);
 		/* The index is a chunk to a scan, and no chunk to a reader that uses it. */
 		TS_CHECK_INT(ts_reader_chunk_count(reader), length == count ? chunks - 1 : whole);
@@ -389,7 +391,7 @@ TS_TEST(every_bit_turned_is_found)
 /* ---- killed while writing: docs/format.md, section 8 ---- */
 
 struct killer {
-	uint64_t at;	/* dies when this many bytes have been written */
+	uint64_t at; /* dies when this many bytes have been written */
 	uint64_t written;
 };
 
@@ -441,22 +443,22 @@ TS_TEST(killed_at_each_documented_point)
 	write_trace(path, 3000, 1024, -1);
 	bytes = load(path, &count);
 	chunks = chunk_ends(bytes, count, ends);
-	points[point_count++] = 1;				/* K1 */
-	points[point_count++] = 63;				/* K1 */
+	points[point_count++] = 1;  /* K1 */
+	points[point_count++] = 63; /* K1 */
 	for (size_t i = 0; i < chunks; i++) {
 		struct sbt_chunk_header header;
 
 		memcpy(&header, bytes + ends[i], sizeof(header));
-		points[point_count++] = ends[i];		/* K2, K5 */
-		points[point_count++] = ends[i] + 1;		/* K3 */
-		points[point_count++] = ends[i] + 95;		/* K3 */
-		points[point_count++] = ends[i] + 97;		/* K3, in the directory */
-		points[point_count++] = ends[i] + header.header_bytes;		/* K4 */
-		points[point_count++] = ends[i + 1] - 1;	/* K4; K7 in the last chunk */
+		points[point_count++] = ends[i];                       /* K2, K5 */
+		points[point_count++] = ends[i] + 1;                   /* K3 */
+		points[point_count++] = ends[i] + 95;                  /* K3 */
+		points[point_count++] = ends[i] + 97;                  /* K3, in the directory */
+		points[point_count++] = ends[i] + header.header_bytes; /* K4 */
+		points[point_count++] = ends[i + 1] - 1; /* K4; K7 in the last chunk */
 	}
-	points[point_count++] = count - 33;			/* K6 */
-	points[point_count++] = count - 31;			/* K7 */
-	points[point_count++] = count;				/* K8 */
+	points[point_count++] = count - 33; /* K6 */
+	points[point_count++] = count - 31; /* K7 */
+	points[point_count++] = count;      /* K8 */
 	for (size_t i = 0; i < point_count; i++) {
 		struct ts_recovery recovery;
 		struct ts_error err = { 0 };
