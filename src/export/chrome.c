@@ -436,7 +436,7 @@ int ts_export_chrome(struct ts_reader *reader, int fd, const struct ts_export_op
 		     struct ts_error *err)
 {
 	static const struct ts_export_options defaults;
-	struct ts_error own;
+	struct ts_error own = { 0 };
 	struct ts_chrome_export x = { .reader = reader,
 				      .fd = fd,
 				      .options = options ? options : &defaults,

@@ -260,9 +260,15 @@ static int read_column(struct ts_chrome *c, struct ts_json *js, struct ts_chrome
 			return read_value(c, js, value);
 		fits = true;
 	} else {
-		rc = read_value(c, js, value);
-		if (rc || !first)
-			return rc;
+		if (ts_chrome_plain_int(js, &value->bits)) {
+			value->type = TS_ARG_INT;
+		} else {
+			rc = read_value(c, js, value);
+			if (rc)
+				return rc;
+		}
+		if (!first)
+			return TS_OK;
 		fits = value->type == TS_ARG_INT && value->bits != TS_ABSENT;
 	}
 	if (arg == TS_KINETO_ARG_BANDWIDTH) {
@@ -404,15 +410,18 @@ static inline int read_known_pair(struct ts_chrome *c, struct ts_json *js,
 				  struct ts_chrome_args *args, uint32_t child)
 {
 	const struct ts_chrome_node *node = &c->nodes[child];
-	struct value value = { 0 };
+	struct value value = { .type = TS_ARG_INT };
 	int rc;
 
-	if (node->arg)
+	if (node->arg) {
 		rc = read_column(c, js, args, node->arg, &value);
-	else
+		if (TS_UNLIKELY(rc))
+			return rc;
+	} else if (node->type != TS_ARG_INT || !ts_chrome_plain_int(js, &value.bits)) {
 		rc = read_value(c, js, &value);
-	if (TS_UNLIKELY(rc))
-		return rc;
+		if (TS_UNLIKELY(rc))
+			return rc;
+	}
 	if (TS_LIKELY(value.type == node->type && value.column == node->column)) {
 		struct ts_chrome_node *parent = &c->nodes[args->node];
 
@@ -435,11 +444,15 @@ static inline int read_known_pair(struct ts_chrome *c, struct ts_json *js,
 int ts_chrome_read_args(struct ts_chrome *c, struct ts_json *js, struct ts_chrome_args *args,
 			bool beside)
 {
-	bool more;
-	int rc = ts_json_enter(js, '{', &more);
+	bool more = false;
+	int rc, first = ts_json_peek(js);
 
 	if (TS_UNLIKELY(!args->node))
 		return TS_ENOMEM;
+	/* Only objects are read as arguments. */
+	if (TS_UNLIKELY(first != '{'))
+		return ts_json_enter(js, '{', &more);
+	rc = ts_chrome_enter_object(js, &more);
 	while (!rc && more) {
 		uint32_t child = guess_key(c, js, args, beside);
 

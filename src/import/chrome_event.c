@@ -30,9 +30,14 @@ int ts_chrome_read_id(struct ts_chrome *c, struct ts_json *js, struct ts_chrome_
 	struct ts_json_string string = { 0 };
 	struct ts_json_number number = { 0 };
 	int64_t value;
-	int rc, first = ts_json_peek(js);
+	int rc, first;
 
 	*ret_good = true;
+	if (TS_LIKELY(ts_chrome_plain_int(js, &value))) {
+		*ret_id = (struct ts_chrome_id){ .number = value };
+		return TS_OK;
+	}
+	first = ts_json_peek(js);
 	if (first == '-' || (first >= '0' && first <= '9')) {
 		rc = ts_json_scan_number(js, &number);
 		if (TS_UNLIKELY(rc))
@@ -166,9 +171,15 @@ static int read_id_member(struct ts_json *js, struct ts_chrome_event *event,
 	int rc, first = ts_json_peek(js);
 
 	event->has &= ~(uint32_t)TS_CHROME_HAS_ID_NUMBER;
+	value->at = js->next;
+	if (TS_LIKELY(ts_chrome_plain_int(js, &event->id_number))) {
+		value->end = js->next;
+		event->has |= TS_CHROME_HAS(TS_CHROME_ID) | TS_CHROME_HAS_ID_NUMBER;
+		keep_beside(event, key, value, TS_CHROME_ID);
+		return TS_OK;
+	}
 	if (first != '-' && !(first >= '0' && first <= '9'))
 		return read_other(js, event, key, TS_CHROME_ID);
-	value->at = js->next;
 	rc = ts_json_scan_number(js, &number);
 	if (TS_UNLIKELY(rc))
 		return rc;
@@ -460,7 +471,7 @@ int ts_chrome_read_event(struct ts_chrome *c, struct ts_chrome_event *event)
 	event->name.length = 0;
 	if (TS_UNLIKELY(first != '{'))
 		return ts_json_skip(js);
-	rc = ts_json_enter(js, '{', &more);
+	rc = ts_chrome_enter_object(js, &more);
 	event->has |= TS_CHROME_IS_OBJECT | (more ? TS_CHROME_HAS_ANY : 0);
 	while (!rc && more) {
 		rc = scan_member_key(js, &key, &number);

@@ -85,6 +85,43 @@ struct ts_chrome_event {
 };
 
 /*
+ * The usual integer: up to 18 digits after at most one space, and the end of the value behind them. False
+ * for all that needs more care, with js where it was.
+ */
+static inline bool ts_chrome_plain_int(struct ts_json *js, int64_t *ret_value)
+{
+	const char *p = js->next, *digits;
+	uint64_t value = 0;
+
+	if (TS_UNLIKELY(js->end - p < 24))
+		return false;
+	p += *p == ' ';
+	for (digits = p; ts_json_is_digit_(*p); p++) {
+		if (TS_UNLIKELY(p - digits == 18))
+			return false;
+		value = value * 10 + (uint64_t)(*p - '0');
+	}
+	if (TS_UNLIKELY(p == digits || (*digits == '0' && p - digits > 1) ||
+			(*p != ',' && *p != '}' && !ts_json_is_space_(*p))))
+		return false;
+	*ret_value = (int64_t)value;
+	js->next = p;
+	return true;
+}
+
+/* Enters an object whose brace is at js->next: ts_json_enter() without the call. */
+static inline int ts_chrome_enter_object(struct ts_json *js, bool *more)
+{
+	const char *p = ts_json_find_token_(js->next + 1, js->end);
+
+	if (TS_UNLIKELY(p == js->end))
+		return ts_json_cut(js);
+	*more = *p != '}';
+	js->next = p + !*more;
+	return TS_OK;
+}
+
+/*
  * Reads the value at js. TS_OK also for a value that is no object, or without "ph": `has` tells.
  */
 int ts_chrome_read_event(struct ts_chrome *c, struct ts_chrome_event *event);

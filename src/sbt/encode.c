@@ -173,7 +173,7 @@ struct column_facts {
 
 static inline uint64_t zigzag(uint64_t delta)
 {
-	return delta << 1 ^ (uint64_t)((int64_t)delta >> 63);
+	return delta << 1 ^ -(delta >> 63);
 }
 
 static struct column_facts column_facts(const int64_t *values, uint32_t count)

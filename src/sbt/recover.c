@@ -182,7 +182,7 @@ int ts_recover(const char *from, const char *to,
 	       int (*progress)(void *context, uint64_t done, uint64_t total), void *context,
 	       struct ts_recovery *ret_recovery, struct ts_error *err)
 {
-	struct ts_error own;
+	struct ts_error own = { 0 };
 	struct recover recover = { .progress = progress,
 				   .context = context,
 				   .next_string = 1,

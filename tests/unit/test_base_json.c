@@ -446,7 +446,7 @@ TS_TEST(every_cut_of_a_document)
 static int pull(struct ts_json *js, int depth)
 {
 	struct ts_json_number number;
-	struct ts_json_string string;
+	struct ts_json_string string = { 0 };
 	enum ts_json_literal literal;
 	int rc, first = ts_json_peek(js);
 	int64_t ns;
