@@ -143,7 +143,7 @@ static void add_step(struct ts_writer *writer, const struct scene *scene, int st
 int main(int argc, char **argv)
 {
 	const char *path = argc > 1 ? argv[1] : "example.sbt";
-	int steps = argc > 2 ? atoi(argv[2]) : 100;
+	int steps = argc > 2 ? (int)strtol(argv[2], NULL, 10) : 100;
 	struct ts_writer *writer;
 	struct ts_error err;
 	struct scene scene;

@@ -138,7 +138,7 @@ static int32_t take_unit(const char *p, const char *end)
 	if (end - p < 6 || p[0] != '\\' || p[1] != 'u')
 		return -1;
 	for (int i = 2; i < 6; i++)
-		unit = unit << 4 | hex_digit(p[i]);
+		unit = unit * 16 + hex_digit(p[i]);
 	return unit;
 }
 

@@ -5,6 +5,7 @@
  */
 #include "base/json_number.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 
@@ -107,6 +108,7 @@ int ts_json_split_number_(struct ts_json *js, const char *from, struct ts_json_n
 		return rc;
 	if (*p == '0' && parts->end - p > 1)
 		return ts_json_bad(js, p, "a number must not begin with 0");
+	assert(parts->end);
 	parts->whole = p;
 	parts->whole_end = parts->fraction = parts->fraction_end = p = parts->end;
 	if (p < js->end && *p == '.') {
@@ -343,7 +345,7 @@ int ts_json_scan_decimal(struct ts_json *js, unsigned int places, int64_t *ret_v
 int ts_json_decimal_ns(const char *text, const char *end, int64_t *ret_ns)
 {
 	struct ts_json js = { .next = text, .end = end, .last = true };
-	int64_t ns;
+	int64_t ns = 0;
 
 	if (text == end || ts_json_is_space_(*text) || ts_json_scan_us(&js, &ns) || js.next != end)
 		return TS_EFORMAT;

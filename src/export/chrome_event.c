@@ -94,7 +94,7 @@ static void put_head(struct event *event, const char *phase, int64_t name, int64
 static void put_tail(struct event *event, int64_t stack, const char *table)
 {
 	struct ts_text *out = &event->x->out;
-	size_t before = out->length;
+	size_t before;
 	uint64_t left = ~event->covered;
 
 	if (stack)
@@ -239,10 +239,11 @@ static void put_async_end(struct event *event)
 		const struct ts_field *field = &event->shape->fields[i];
 		struct ts_string key = ts_reader_string(event->x->reader, field->key);
 
-		if (field->beside && field->type == TS_ARG_STRING && key.length == 5 &&
+		if (value && field->beside && field->type == TS_ARG_STRING && key.length == 5 &&
 		    memcmp(key.data, "scope", 5) == 0)
 			put_string(event, "\"scope\":", *value);
-		value += ts_arg_has_value(field->type) ? 1 : 0;
+		if (value && ts_arg_has_value(field->type))
+			value++;
 	}
 	ts_json_row_close(&event->x->out, '}');
 }

@@ -96,7 +96,7 @@ int ts_table_add(struct ts_table *table, const void *row, const int64_t *values,
 int ts_table_add_from(struct ts_table *table, const struct ts_table *other, uint32_t from,
 		      uint32_t value_count)
 {
-	int64_t row[TS_MAX_COLUMNS];
+	int64_t row[TS_MAX_COLUMNS] = { 0 };
 	const int64_t *values = NULL;
 
 	for (int i = 0; i < other->info->column_count; i++)

@@ -3,6 +3,7 @@
  * Columns of one chunk: reads the header, the directory and the payloads that are wanted, nothing
  * else, and checks all that it uses. Must not keep anything between chunks but memory.
  */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -272,6 +273,7 @@ static int decode_wanted(struct job *job)
 	uint32_t used = 0;
 
 	columns /= sizeof(struct sbt_column);
+	assert(job->directory);
 	store->arg_count = 0;
 	ts_map_clear(&store->arg_places);
 	if (ts_grow_array((void **)&store->arg_data, &store->arg_data_capacity,
@@ -386,6 +388,7 @@ static int gather_rows(struct job *job, const int64_t *shapes, struct ts_map *pl
 				return result;
 			last = shapes[row];
 		}
+		assert(plan);
 		for (uint32_t i = 0; i < plan->shape->value_count; i++) {
 			struct arg_column *arg = &store->args[plan->columns[i]];
 

@@ -114,7 +114,8 @@ static int take_block(struct sbt_decoder *decoder, struct cursor *cursor, size_t
 
 static int scratch_bytes(struct sbt_decoder *decoder, size_t count)
 {
-	return ts_grow_array((void **)&decoder->bytes, &decoder->byte_capacity, count, 1);
+	/* One more, so that there is memory also for a column without values. */
+	return ts_grow_array((void **)&decoder->bytes, &decoder->byte_capacity, count + 1, 1);
 }
 
 /* ---- layouts ---- */
@@ -171,11 +172,11 @@ struct log_class {
 static void log_classes(struct log_class classes[256], unsigned int mantissa)
 {
 	for (unsigned int c = 0; c < 256; c++) {
-		unsigned int low = 0;
+		unsigned int exponent = c >> mantissa, low = 0;
 		uint64_t high = c;
 
-		if (c >= 2u << mantissa && c <= sbt_log_max_class(mantissa)) {
-			low = (c >> mantissa) - 1;
+		if (exponent >= 2 && c <= sbt_log_max_class(mantissa)) {
+			low = exponent - 1;
 			high = (uint64_t)((c & ((1u << mantissa) - 1)) | 1u << mantissa) << low;
 		}
 		classes[c] = (struct log_class){ .high = high,

@@ -63,7 +63,7 @@ TS_TEST(strings)
 
 	for (size_t i = 0; i < TS_ARRAY_SIZE(cases); i++) {
 		struct ts_json js = scan(cases[i].text, strlen(cases[i].text), true);
-		struct ts_json_string string = { .length = 77 };
+		struct ts_json_string string = { .text = "", .length = 77 };
 		TS_SCOPED(ts_text) text;
 		const char *start = js.next;
 
@@ -89,7 +89,7 @@ TS_TEST(strings_of_every_length)
 {
 	for (size_t length = 0; length < 70; length++) {
 		for (size_t at = 0; at <= length; at++) {
-			struct ts_json_string string;
+			struct ts_json_string string = { 0 };
 			struct ts_json js;
 			char text[80];
 
@@ -115,7 +115,7 @@ TS_TEST(strings_of_every_length)
 TS_TEST(zero_is_a_byte)
 {
 	struct ts_json js = scan("\"a\\u0000b\"", 10, true);
-	struct ts_json_string string;
+	struct ts_json_string string = { 0 };
 	TS_SCOPED(ts_text) text;
 
 	ts_text_init(&text);

@@ -35,7 +35,7 @@ static void check_number(const char *text, enum ts_json_number_kind kind, int64_
 			 double real)
 {
 	static const char *const behind[] = { ",", "}", "]", " ", "\n", "" };
-	struct ts_json_number number;
+	struct ts_json_number number = { 0 };
 
 	for (size_t i = 0; i < TS_ARRAY_SIZE(behind); i++) {
 		if (scan(text, behind[i], true, &number))
@@ -110,7 +110,7 @@ TS_TEST(what_is_no_number)
 					     "1a",  "1_000", "1-2",   "NaNx", "Inf",   "infinity",
 					     "INF", "true",  "\"1\"", "{",    "1.2.3", "1e5.",
 					     "1+1", "-x" };
-	struct ts_json_number number;
+	struct ts_json_number number = { 0 };
 
 	for (size_t i = 0; i < TS_ARRAY_SIZE(texts); i++) {
 		if (scan(texts[i], ",", true, &number) != TS_EFORMAT)
@@ -131,7 +131,7 @@ TS_TEST(doubles_agree_with_libc)
 	char text[128];
 
 	for (int i = 0; i < 300000; i++) {
-		struct ts_json_number number;
+		struct ts_json_number number = { 0 };
 		double value, expected;
 
 		random = random * 6364136223846793005u + 1442695040888963407u;
@@ -168,7 +168,7 @@ TS_TEST(long_numbers_are_rounded_right)
 {
 	enum { ZEROS = 3000 };
 	static char text[ZEROS + 64];
-	struct ts_json_number number;
+	struct ts_json_number number = { 0 };
 	size_t at = (size_t)snprintf(text, sizeof(text), "9007199254740993.");
 
 	memset(text + at, '0', ZEROS);
@@ -181,7 +181,7 @@ TS_TEST(long_numbers_are_rounded_right)
 	/* Leading zeros behind the point, undone by the exponent. */
 	memcpy(text, "0.0000000000000000", 17);
 	text[at + ZEROS - 1] = '5';
-	strcpy(text + at + ZEROS, "e3015");
+	memcpy(text + at + ZEROS, "e3015", sizeof("e3015"));
 	TS_CHECK_INT(scan(text, ",", false, &number), 0);
 	TS_CHECK(number.real == 5.0);
 }
@@ -302,7 +302,7 @@ TS_TEST(doubles_read_back_what_was_written)
 
 	ts_text_init(&text);
 	for (int i = 0; i < 100000; i++) {
-		struct ts_json_number number;
+		struct ts_json_number number = { 0 };
 		double value;
 
 		random = random * 6364136223846793005u + 1442695040888963407u;
