@@ -67,7 +67,7 @@ int ts_chrome_read_id(struct ts_chrome *c, struct ts_json *js, struct ts_chrome_
 /* ---- times ---- */
 
 /*
- * The usual microseconds: up to 15 digits, perhaps a point and up to 3 more, then the end of the value.
+ * The usual microseconds: up to 16 digits, perhaps a point and up to 3 more, then the end of the value.
  * False for all that needs more care, with js where it was.
  */
 static inline bool scan_plain_us(struct ts_json *js, int64_t *ret_ns)
@@ -91,6 +91,8 @@ static inline bool scan_plain_us(struct ts_json *js, int64_t *ret_ns)
 		return false;
 	for (; decimals < 3; decimals++)
 		value *= 10;
+	if (value > INT64_MAX)
+		return false;
 	*ret_ns = (int64_t)value;
 	js->next = p;
 	return true;

@@ -5,6 +5,7 @@
  */
 #include "sbt/codec.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include <zstd.h>
@@ -206,6 +207,7 @@ static int take_classes(struct sbt_decoder *decoder, struct cursor *cursor, uint
 
 	if (scratch_bytes(decoder, count))
 		return TS_ENOMEM;
+	assert(decoder->bytes);
 	result = take_block(decoder, cursor, count, decoder->bytes, &block);
 	if (!result && !block.bytes)
 		memset(decoder->bytes, block.fill, count);

@@ -9,17 +9,17 @@
 #include <tracesmith/schema.h>
 
 static const char *const kinds[] = {
-	[TS_KIND_EVENT] = "event",	       [TS_KIND_ENTITY] = "entity",
-	[TS_KIND_DICTIONARY] = "dictionary",   [TS_KIND_RECORD] = "record",
-	[TS_KIND_INTERNAL] = "internal",       [TS_KIND_DERIVED] = "derived",
+	[TS_KIND_EVENT] = "event",           [TS_KIND_ENTITY] = "entity",
+	[TS_KIND_DICTIONARY] = "dictionary", [TS_KIND_RECORD] = "record",
+	[TS_KIND_INTERNAL] = "internal",     [TS_KIND_DERIVED] = "derived",
 };
 
 static const char *const types[] = {
-	[TS_COLUMN_TIME] = "time",	   [TS_COLUMN_DURATION] = "duration",
-	[TS_COLUMN_INT] = "int",	   [TS_COLUMN_FLOAT] = "float",
-	[TS_COLUMN_BOOL] = "bool",	   [TS_COLUMN_STRING] = "string",
-	[TS_COLUMN_JSON] = "json",	   [TS_COLUMN_REF] = "ref",
-	[TS_COLUMN_ENUM] = "enum",	   [TS_COLUMN_SHAPE] = "arguments",
+	[TS_COLUMN_TIME] = "time",   [TS_COLUMN_DURATION] = "duration",
+	[TS_COLUMN_INT] = "int",     [TS_COLUMN_FLOAT] = "float",
+	[TS_COLUMN_BOOL] = "bool",   [TS_COLUMN_STRING] = "string",
+	[TS_COLUMN_JSON] = "json",   [TS_COLUMN_REF] = "ref",
+	[TS_COLUMN_ENUM] = "enum",   [TS_COLUMN_SHAPE] = "arguments",
 	[TS_COLUMN_BYTES] = "bytes",
 };
 

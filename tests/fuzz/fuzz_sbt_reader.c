@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Any bytes as a trace: opened, every chunk read in two ways, all texts, shapes and rows looked up,
+ * stacks walked, verified, recovered, exported. Nothing may crash, leak, loop or take memory beyond what
+ * the file can justify; and every chunk of what `verify` calls whole must read without an error. The mutator puts checksums right,
+ * since bytes changed at random would never get past them.
+ */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <tracesmith/export.h>
+#include <tracesmith/reader.h>
+
+#include "lib/sbt_mutate.h"
+
+/* A chunk of equal rows takes no space: beyond this many, reading them all only costs time (see crash/hostile). */
+#define MAX_ROWS 100000u
+#define MAX_STRINGS 50000u
+
+/* A file in memory that has a path. */
+struct memory_file {
+	int fd;
+	char path[32];
+};
+
+static void check(int condition, const char *what)
+{
+	if (condition)
+		return;
+	fprintf(stderr, "fuzz_sbt_reader: %s\n", what);
+	abort();
+}
+
+static void memory_file_open(struct memory_file *file, const char *name)
+{
+	file->fd = memfd_create(name, MFD_CLOEXEC);
+	check(file->fd >= 0, "cannot make a file in memory");
+	snprintf(file->path, sizeof(file->path), "/proc/self/fd/%d", file->fd);
+}
+
+static void memory_file_set(struct memory_file *file, const uint8_t *data, size_t size)
+{
+	check(ftruncate(file->fd, 0) == 0, "cannot empty a file in memory");
+	for (size_t at = 0; at < size;) {
+		ssize_t written = pwrite(file->fd, data + at, size - at, (off_t)at);
+
+		check(written > 0, "cannot fill a file in memory");
+		at += (size_t)written;
+	}
+}
+
+/* ---- reading ---- */
+
+static uint64_t count_rows(const struct ts_reader *reader)
+{
+	uint64_t rows = 0;
+
+	for (size_t i = 0; i < ts_reader_chunk_count(reader); i++)
+		rows += ts_reader_chunk(reader, i)->rows;
+	return rows;
+}
+
+/* Touches the text, so that a sanitizer sees one that is not there. */
+static size_t touch(struct ts_string text)
+{
+	size_t sum = text.length;
+
+	for (size_t i = 0; i <= text.length; i++)
+		sum += (unsigned char)text.data[i];
+	return sum;
+}
+
+static void look_up_row(struct ts_reader *reader, const struct ts_batch *batch, uint32_t row)
+{
+	const struct ts_table_info *table = batch->table;
+	int64_t columns[TS_MAX_COLUMNS];
+	const struct ts_shape *shape;
+	const int64_t *values;
+
+	ts_batch_row(batch, row, columns);
+	for (int i = 0; i < table->column_count; i++) {
+		uint8_t type = table->columns[i].type;
+
+		if (type == TS_COLUMN_STRING || type == TS_COLUMN_JSON)
+			touch(ts_reader_string(reader, columns[i]));
+		else if (type == TS_COLUMN_REF)
+			ts_reader_entity(
+				reader,
+				(enum ts_table_id)ts_table_by_name(table->columns[i].refers),
+				columns[i]);
+	}
+	if (table->shape < 0 || !columns[table->shape])
+		return;
+	shape = ts_reader_shape(reader, columns[table->shape]);
+	values = batch->arg_values + batch->arg_offsets[row];
+	for (uint32_t i = 0; i < shape->field_count; i++) {
+		const struct ts_field *field = &shape->fields[i];
+
+		touch(ts_reader_string(reader, field->key));
+		if (!ts_arg_has_value(field->type))
+			continue;
+		if (field->type == TS_ARG_STRING || field->type == TS_ARG_JSON)
+			touch(ts_reader_string(reader, *values));
+		values++;
+	}
+}
+
+/* One column alone must be what it was among all others. */
+static void check_start_alone(const struct ts_batch *all, struct ts_batch *alone, size_t chunk)
+{
+	int start = all->table ? all->table->start : -1;
+
+	if (start < 0)
+		return;
+	check(ts_batch_read(alone, chunk, UINT64_C(1) << start, NULL) == 0,
+	      "a column does not read alone");
+	check(alone->rows == all->rows && memcmp(alone->columns[start], all->columns[start],
+						 all->rows * sizeof(int64_t)) == 0,
+	      "a column read alone is another");
+}
+
+static int read_chunks(struct ts_reader *reader)
+{
+	struct ts_batch *batch, *alone;
+	int failures = 0;
+
+	check(ts_batch_new(&batch, reader, NULL) == 0 && ts_batch_new(&alone, reader, NULL) == 0,
+	      "no memory for a batch");
+	for (size_t i = 0; i < ts_reader_chunk_count(reader); i++) {
+		struct ts_error err = { 0 };
+
+		if (ts_batch_read(batch, i, TS_MASK_ALL, &err)) {
+			check(err.code && err.message[0], "an error without a message");
+			failures++;
+			continue;
+		}
+		for (uint32_t row = 0; row < batch->rows; row++)
+			look_up_row(reader, batch, row);
+		check_start_alone(batch, alone, i);
+	}
+	ts_batch_free(batch);
+	ts_batch_free(alone);
+	return failures;
+}
+
+static void walk_stack(struct ts_reader *reader, int64_t id)
+{
+	for (int depth = 0; id > 0 && depth < 100; depth++) {
+		const struct ts_stack_row *stack = ts_reader_entity(reader, TS_TABLE_STACK, id);
+
+		if (!stack)
+			return;
+		ts_reader_entity(reader, TS_TABLE_FRAME, stack->frame);
+		id = stack->parent;
+	}
+}
+
+static void look_up_all(struct ts_reader *reader)
+{
+	uint32_t end = ts_reader_string_end(reader);
+
+	for (uint32_t id = 0; id < end && id < MAX_STRINGS; id++)
+		touch(ts_reader_string(reader, id));
+	touch(ts_reader_string(reader, end));
+	touch(ts_reader_string(reader, -1));
+	for (int table = 0; table < TS_TABLE_COUNT; table++) {
+		size_t cursor = 0;
+		const void *row;
+		int64_t id;
+
+		while ((row = ts_reader_entity_next(reader, (enum ts_table_id)table, &cursor,
+						    &id))) {
+			check(ts_reader_entity(reader, (enum ts_table_id)table, id) == row,
+			      "an id leads to another row");
+			if (table == TS_TABLE_STACK)
+				walk_stack(reader, id);
+		}
+	}
+	ts_reader_trim(reader, 0);
+	touch(ts_reader_string(reader, 1));
+}
+
+static void export_all(struct ts_reader *reader)
+{
+	int fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
+	size_t count;
+	const struct ts_exporter *exporters = ts_exporter_list(&count);
+
+	for (size_t i = 0; i < count; i++)
+		exporters[i].run(reader, fd, NULL, NULL);
+	close(fd);
+}
+
+/* ---- whole files ---- */
+
+static void count_finding(void *context, const struct ts_finding *finding)
+{
+	check(finding->message && finding->message[0], "a finding without a message");
+	++*(int *)context;
+}
+
+/* The rows of a whole trace come back, all of them. */
+static void check_recovered(const struct memory_file *from, const struct memory_file *to,
+			    bool whole)
+{
+	struct ts_recovery recovery;
+	struct ts_reader *reader;
+	int result = ts_recover(from->path, to->path, NULL, NULL, &recovery, NULL);
+
+	check(!whole || result == 0, "a whole trace is not recovered");
+	if (result)
+		return;
+	check(ts_reader_open(&reader, to->path, NULL) == 0, "what was recovered does not open");
+	check(ts_reader_state(reader)->finished, "what was recovered is not finished");
+	check(count_rows(reader) >= recovery.rows, "recover counts rows that are not there");
+	ts_reader_close(reader);
+	if (whole)
+		check(ts_verify(to->path, NULL, NULL, NULL, NULL) == 0,
+		      "what was recovered is not whole");
+}
+
+static void run(const struct memory_file *file, const struct memory_file *other)
+{
+	struct ts_reader *reader;
+	struct ts_error err = { 0 };
+	bool whole, read_well;
+	int findings = 0;
+
+	if (ts_reader_open(&reader, file->path, &err)) {
+		check(err.code && err.message[0], "an error without a message");
+		check(ts_verify(file->path, NULL, NULL, NULL, NULL) != 0,
+		      "whole, but does not open");
+		ts_recover(file->path, other->path, NULL, NULL, NULL, NULL);
+		return;
+	}
+	if (count_rows(reader) > MAX_ROWS) {
+		ts_reader_close(reader);
+		return;
+	}
+	read_well = read_chunks(reader) == 0;
+	look_up_all(reader);
+	export_all(reader);
+	ts_reader_close(reader);
+
+	whole = ts_verify(file->path, count_finding, NULL, &findings, &err) == 0;
+	check(whole == (findings == 0), "verify does not say what is wrong");
+	check(!whole || read_well, "verify calls whole what cannot be read");
+	check_recovered(file, other, whole);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static struct memory_file file = { .fd = -1 }, other = { .fd = -1 };
+
+	if (file.fd < 0) {
+		memory_file_open(&file, "trace");
+		memory_file_open(&other, "recovered");
+	}
+	memory_file_set(&file, data, size);
+	memory_file_set(&other, data, 0);
+	run(&file, &other);
+	return 0;
+}
+
+/* ---- mutation ---- */
+
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned int seed)
+{
+	static struct sbt_mutate mutate;
+
+	sbt_mutate_init(&mutate, data, size, max_size, seed);
+	return sbt_mutate_file(&mutate);
+}
+
+/* A chunk of one file goes into the other. */
+size_t LLVMFuzzerCustomCrossOver(const uint8_t *data, size_t size, const uint8_t *other,
+				 size_t other_size, uint8_t *out, size_t max_size,
+				 unsigned int seed)
+{
+	static struct sbt_mutate mutate, donor;
+	size_t from, at;
+
+	if (size > max_size)
+		size = max_size;
+	memcpy(out, data, size);
+	sbt_mutate_init(&mutate, out, size, max_size, seed);
+	/* Only read: the cast takes nothing away from the caller. */
+	sbt_mutate_init(&donor, (uint8_t *)(uintptr_t)other, other_size, other_size, seed);
+	if (donor.chunk_count == 0)
+		return size;
+	sbt_mutate_drop_index(&mutate);
+	from = sbt_mutate_random(&mutate, (uint32_t)donor.chunk_count);
+	at = sbt_mutate_random(&mutate, (uint32_t)mutate.chunk_count + 1);
+	sbt_mutate_insert(&mutate, at, other + donor.chunks[from].offset, donor.chunks[from].bytes);
+	sbt_mutate_renumber(&mutate);
+	sbt_mutate_add_index(&mutate);
+	sbt_mutate_find_chunks(&mutate);
+	sbt_mutate_stamp(&mutate);
+	return mutate.size;
+}

@@ -1,0 +1,32 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# For scripts that break things: what they say when something does not hold.
+
+# shellcheck disable=SC2034 # for those who source this
+targets=$TS_BUILD/tests/targets
+
+fail() { echo "$*" >&2; exit 1; }
+
+is_sanitized() { case $TS_BUILD in *san*) return 0 ;; *) return 1 ;; esac; }
+
+# Runs the tool; it must end in time with this exit code. What it said is in the files stdout and stderr.
+expect() { # exit code, argument...
+	local expected=$1 code=0
+	shift
+	timeout "${limit_seconds:-60}" "$TRACESMITH" "$@" >stdout 2>stderr </dev/null || code=$?
+	[ "$code" -eq "$expected" ] ||
+		fail "tracesmith $*: exit code $code, expected $expected: $(head -c 2000 stderr)"
+}
+
+# The last message must hold each of these.
+says() { # text...
+	local text
+	for text in "$@"; do
+		grep -qF -- "$text" stderr || fail "nothing is said of '$text': $(head -c 2000 stderr)"
+	done
+}
+
+# A member of `info --json`.
+info_of() { # trace, Python expression on `info`
+	"$TRACESMITH" info "$1" --json 2>/dev/null | python3 -c "import json, sys; info = json.load(sys.stdin); print($2)"
+}

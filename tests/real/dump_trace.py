@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0
+"""dump_trace.py TRACE: everything that the tool says of a trace, in a form that can be compared: `info` without where the
+file lies and when it was made, then the rows of every table, with the trace's own texts and shapes."""
+import json
+import sys
+
+import tool
+
+
+def main():
+    trace = sys.argv[1]
+    info = tool.info(trace)
+    for member in ("file", "created_ns"):
+        del info[member]
+    print(json.dumps(info, indent=1, ensure_ascii=False))
+    for table in [*info["tables"], "shape"]:
+        print(f"== {table}")
+        sys.stdout.flush()
+        sys.stdout.buffer.write(tool.run("view", trace, "--json", "--table", table))
+        sys.stdout.buffer.flush()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,29 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# The traces of tests/golden, one of each format version, still read exactly as they did when they were made. They are
+# never made anew; a view that shows more than before is taken over with TS_UPDATE=1, and the change read with care.
+set -euo pipefail
+
+code=0
+for trace in "$TS_SOURCE"/tests/golden/*.sbt; do
+	"$TRACESMITH" verify -q "$trace" || { echo "$trace is not whole"; code=1; }
+	python3 "$TS_SOURCE/tests/real/dump_trace.py" "$trace" >found
+	if [ -n "${TS_UPDATE:-}" ]; then
+		cp found "${trace%.sbt}.expected"
+	fi
+	diff -u "${trace%.sbt}.expected" found || code=1
+	# It goes through export and import without a change, too.
+	"$TRACESMITH" export "$trace" -f chrome -o golden.json
+	"$TRACESMITH" import -q golden.json -o again.sbt
+	"$TRACESMITH" verify -q again.sbt
+	python3 - "$trace" <<-'END' || code=1
+	import os, sys
+	sys.path.insert(0, os.environ["TS_SOURCE"] + "/tests/real")
+	import tool
+	faults = tool.Faults()
+	tool.compare_tables(faults, sys.argv[1], "again.sbt", "import of the export")
+	print("\n".join(faults), end="\n" if faults else "")
+	sys.exit(bool(faults))
+	END
+done
+exit $code
