@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads files of other tools into a trace. The content decides what a file is, not its name; gzip and
- * zstd are unpacked on the way.
+ * Reads files of other tools into a trace. The content decides what a file is, not its name; gzip
+ * and zstd are unpacked on the way.
  *
  *	ts_writer_open(&writer, "out.sbt", NULL, &err);
  *	ts_import_file(writer, "rank0.json.gz", NULL, &result, &err);
@@ -28,8 +28,8 @@ extern "C" {
 struct ts_import_options {
 	size_t size;
 	/*
-	 * Told now and then, on the caller's thread, how many bytes of the file are done and how many
-	 * there are (0: not known); stops the import by returning non-zero (TS_ECANCELED).
+	 * Told now and then, on the caller's thread, how many bytes of the file are done and how
+	 * many there are (0: not known); stops the import by returning non-zero (TS_ECANCELED).
 	 */
 	int (*progress)(void *context, uint64_t done, uint64_t total);
 	void *context;
@@ -43,13 +43,13 @@ struct ts_import_result {
 };
 
 /*
- * Adds a file to a trace. Each call makes a further source with a clock of its own, so that the files of
- * many ranks become one trace. `options` may be NULL; *ret_result (may be NULL) is filled on
- * failure, too.
+ * Adds a file to a trace. Each call makes a further source with a clock of its own, so that the
+ * files of many ranks become one trace. `options` may be NULL; *ret_result (may be NULL) is filled
+ * on failure, too.
  *
- * A file that breaks off or goes wrong half-way gives TS_EFORMAT: what was read until there is in the
- * trace, with a `loss` row, and the caller may well finish it. The same holds for TS_ECANCELED. After any
- * other error the writer has failed, or nothing has been added.
+ * A file that breaks off or goes wrong half-way gives TS_EFORMAT: what was read until there is in
+ * the trace, with a `loss` row, and the caller may well finish it. The same holds for
+ * TS_ECANCELED. After any other error the writer has failed, or nothing has been added.
  */
 int ts_import_file(struct ts_writer *writer, const char *path,
 		   const struct ts_import_options *options, struct ts_import_result *ret_result,

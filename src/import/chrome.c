@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Chrome trace-event JSON as a file: array form or object form, read one value at a time. Says what is
- * wrong and where, and keeps what came before. Must not know what a value means beyond its place
- * at the top.
+ * Chrome trace-event JSON as a file: array form or object form, read one value at a time. Says
+ * what is wrong and where, and keeps what came before. Must not know what a value means beyond its
+ * place at the top.
  */
 #include "import/chrome.h"
 
@@ -143,7 +143,10 @@ static int read_events(struct ts_chrome *c,
 			rc = store(c, &c->event);
 		if (TS_LIKELY(!rc))
 			rc = next(c, ']', &more);
-		/* A comma behind the last event is common: programs that write as they go leave it. */
+		/*
+		 * A comma behind the last event is common: programs that write as they go leave
+		 * it.
+		 */
 		if (!rc && more && (rc = peek(c, &first)) == TS_OK && first == ']') {
 			c->js->next++;
 			more = false;

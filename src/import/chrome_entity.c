@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who and where in a Chrome file: its source, categories, processes and threads, devices and streams. Rows
- * are added when first met, so that events refer to ids that are known, and again at the end of
- * the file where more was learned. Must not know events.
+ * Who and where in a Chrome file: its source, categories, processes and threads, devices and
+ * streams. Rows are added when first met, so that events refer to ids that are known, and again at
+ * the end of the file where more was learned. Must not know events.
  */
 #include "import/chrome.h"
 

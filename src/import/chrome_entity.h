@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Processes, threads, devices, streams and categories of a Chrome file, each with its row. Knows nothing
- * of events.
+ * Processes, threads, devices, streams and categories of a Chrome file, each with its row. Knows
+ * nothing of events.
  */
 #ifndef TS_IMPORT_CHROME_ENTITY_H
 #define TS_IMPORT_CHROME_ENTITY_H

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One event: finds its members in any order and of any type. Nothing is stored but texts, so that an event
- * which the buffer cuts can be started again. Arguments are read at once where phase and category
- * are known before them, as Kineto has it; else when the whole event has been seen. Must not
- * know what phases mean.
+ * One event: finds its members in any order and of any type. Nothing is stored but texts, so that
+ * an event which the buffer cuts can be started again. Arguments are read at once where phase and
+ * category are known before them, as Kineto has it; else when the whole event has been seen. Must
+ * not know what phases mean.
  */
 #include "import/chrome.h"
 
@@ -67,8 +67,8 @@ int ts_chrome_read_id(struct ts_chrome *c, struct ts_json *js, struct ts_chrome_
 /* ---- times ---- */
 
 /*
- * The usual microseconds: up to 16 digits, perhaps a point and up to 3 more, then the end of the value.
- * False for all that needs more care, with js where it was.
+ * The usual microseconds: up to 16 digits, perhaps a point and up to 3 more, then the end of the
+ * value. False for all that needs more care, with js where it was.
  */
 static inline bool scan_plain_us(struct ts_json *js, int64_t *ret_ns)
 {
@@ -127,7 +127,9 @@ static int read_time(struct ts_json *js, int64_t *ret_ns, bool *ret_good)
 		if (rc == TS_JSON_MORE)
 			return rc;
 	}
-	/* Another type, or a number beyond all times: skip finds out which, or that it is neither. */
+	/*
+	 * Another type, or a number beyond all times: skip finds out which, or that it is neither.
+	 */
 	*ret_good = false;
 	js->next = at;
 	return ts_json_skip(js);
@@ -264,7 +266,9 @@ static int read_category(struct ts_chrome *c, struct ts_json *js, struct ts_chro
 	return event->category == UINT32_MAX ? TS_ENOMEM : TS_OK;
 }
 
-/* The table for which the arguments can be read right now; 0: not known yet, or not as arguments. */
+/*
+ * The table for which the arguments can be read right now; 0: not known yet, or not as arguments.
+ */
 static enum ts_table_id table_so_far(const struct ts_chrome *c, const struct ts_chrome_event *event)
 {
 	const struct ts_kineto_category *meaning = &c->categories[event->category].meaning;
@@ -371,8 +375,8 @@ static inline uint64_t bytes_equal(uint64_t word, char value)
 }
 
 /*
- * The key at js, white space before and a colon behind it. Nearly all keys of events are short: they are
- * found, measured and turned into a number in one word.
+ * The key at js, white space before and a colon behind it. Nearly all keys of events are short:
+ * they are found, measured and turned into a number in one word.
  */
 static inline int scan_member_key(struct ts_json *js, struct ts_json_string *key, uint64_t *number)
 {

@@ -85,8 +85,8 @@ struct ts_chrome_event {
 };
 
 /*
- * The usual integer: up to 18 digits after at most one space, and the end of the value behind them. False
- * for all that needs more care, with js where it was.
+ * The usual integer: up to 18 digits after at most one space, and the end of the value behind
+ * them. False for all that needs more care, with js where it was.
  */
 static inline bool ts_chrome_plain_int(struct ts_json *js, int64_t *ret_value)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a Chrome file says about itself: metadata events, top-level members, and what of it could not be
- * taken over. Must not know events that have a time.
+ * What a Chrome file says about itself: metadata events, top-level members, and what of it could
+ * not be taken over. Must not know events that have a time.
  */
 #include "import/chrome.h"
 
@@ -117,7 +117,9 @@ static const struct known_metadata *find_known(const struct ts_json_string *name
 	return NULL;
 }
 
-/* The value that a known event sets, if its arguments are exactly that one key of the right type. */
+/*
+ * The value that a known event sets, if its arguments are exactly that one key of the right type.
+ */
 static bool read_known(struct ts_chrome *c, const struct known_metadata *known,
 		       const struct ts_chrome_raw *args, int64_t *ret_value)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The "tracesmith" member that stands first in our own exports: rows of sources, processes, threads and
- * other things that events refer to. They are collected, so that their order does not matter, then
- * added; and they say which thread and which clock the events of the file belong to.
+ * The "tracesmith" member that stands first in our own exports: rows of sources, processes,
+ * threads and other things that events refer to. They are collected, so that their order does not
+ * matter, then added; and they say which thread and which clock the events of the file belong to.
  */
 #include "import/chrome.h"
 
@@ -27,7 +27,10 @@ void ts_chrome_own_release(struct ts_chrome *c)
 
 /* ---- reading ---- */
 
-/* "chrome": [pid, tid], the ids that events of this file use, and "id" of rows that have no such column. */
+/*
+ * "chrome": [pid, tid], the ids that events of this file use, and "id" of rows that have no such
+ * column.
+ */
 static void read_extra(struct ts_chrome *c, const struct ts_chrome_raw *object,
 		       struct ts_chrome_own_row *row)
 {
@@ -290,7 +293,9 @@ static int add_row(struct ts_chrome *c, const struct ts_table_info *info,
 		return rc;
 	source = ts_chrome_own_source(c, ts_chrome_source_of(c, info, row->cells));
 	ts_chrome_convert_times(info, source ? source->offset : 0, row->cells);
-	/* A dictionary's rows are known by their place in the list, or by the "id" that they have. */
+	/*
+	 * A dictionary's rows are known by their place in the list, or by the "id" that they have.
+	 */
 	if (info->kind == TS_KIND_DICTIONARY)
 		rc = ts_map_put(&c->own.ids[info->id],
 				(uint64_t)(row->file_id > 0 ? row->file_id : number),

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Begin and end events on their way to slices: those that wait to be sorted, and slices that are open.
+ * Begin and end events on their way to slices: those that wait to be sorted, and slices that are
+ * open.
  */
 #ifndef TS_IMPORT_CHROME_PAIRS_H
 #define TS_IMPORT_CHROME_PAIRS_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * V8's sampling profiles inside Chrome traces: a "Profile" event with the start time, then "ProfileChunk"
- * events with nodes, samples and time deltas; or a whole profile in one event. Nodes become frames
- * and stacks, samples become rows. Must not know other events.
+ * V8's sampling profiles inside Chrome traces: a "Profile" event with the start time, then
+ * "ProfileChunk" events with nodes, samples and time deltas; or a whole profile in one event.
+ * Nodes become frames and stacks, samples become rows. Must not know other events.
  */
 #include "import/chrome.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An event that was read whole becomes a row: the table of phases and categories of docs/chrome.md. The
- * arrow that directly follows a call or gpu_op is stored in that row. Must not know the grammar of
- * JSON beyond members that chrome_event.c found.
+ * An event that was read whole becomes a row: the table of phases and categories of
+ * docs/chrome.md. The arrow that directly follows a call or gpu_op is stored in that row. Must not
+ * know the grammar of JSON beyond members that chrome_event.c found.
  */
 #include "import/chrome_rows.h"
 #include "import/chrome.h"
@@ -47,7 +47,10 @@ static int read_args_again(struct ts_chrome *c, struct ts_chrome_event *event,
 	args->bytes = bytes;
 	rc = ts_chrome_read_args(c, &js, args, false);
 	if (rc == TS_CHROME_TOO_MANY) {
-		/* More than a shape can hold: one value beside, which an export puts back in place. */
+		/*
+		 * More than a shape can hold: one value beside, which an export puts back in
+		 * place.
+		 */
 		js = ts_chrome_reopen(&event->args);
 		ts_chrome_start_args(c, args, table, event->category);
 		rc = ts_chrome_add_arg(c, &key, &js, args, true);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Stacks: the "stackFrames" member, the `sf` and `stack` of events, and samples that come before the
- * frames which they name. A frame may stand before its parent, name one that is not there, or
+ * Stacks: the "stackFrames" member, the `sf` and `stack` of events, and samples that come before
+ * the frames which they name. A frame may stand before its parent, name one that is not there, or
  * be its own ancestor. Must not know phases.
  */
 #include "import/chrome.h"
@@ -81,7 +81,10 @@ uint32_t ts_chrome_walk(struct ts_chrome *c, struct ts_chrome_frame *frames, uin
 	count = collect_path(c, frames, frame);
 	while (count--) {
 		struct ts_chrome_frame *at = &frames[c->stacks.path[count] - 1];
-		/* Where frames go round in a circle the parent has no stack yet: the circle is cut there. */
+		/*
+		 * Where frames go round in a circle the parent has no stack yet: the circle is cut
+		 * there.
+		 */
 		const struct ts_chrome_frame *parent = at->parent ? &frames[at->parent - 1] : NULL;
 
 		at->depth = parent && parent->stack ? parent->depth + 1 : 1;
@@ -227,7 +230,10 @@ uint32_t ts_chrome_stack(struct ts_chrome *c, const struct ts_chrome_event *even
 {
 	uint32_t stack = 0;
 
-	/* Where our own file says what the stack is, `sf` is something that its source had left open. */
+	/*
+	 * Where our own file says what the stack is, `sf` is something that its source had left
+	 * open.
+	 */
 	if (event->has & TS_CHROME_HAS_OWN &&
 	    memmem(event->own.at, (size_t)(event->own.end - event->own.at), "\"stack\"", 7))
 		return 0;

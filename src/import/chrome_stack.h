@@ -60,7 +60,6 @@ struct ts_chrome_profiles {
 	size_t frame_count, frame_capacity;
 	int64_t *samples, *deltas; /* of one chunk */
 	size_t sample_capacity, delta_capacity;
-	size_t sample_count, delta_count;
 };
 
 /* ---- chrome_stack.c ---- */
@@ -84,7 +83,9 @@ int ts_chrome_hold_sample(struct ts_chrome *c, const struct ts_chrome_held_sampl
 /* ---- chrome_profile.c ---- */
 
 void ts_chrome_profiles_release(struct ts_chrome *c);
-/* Profile, ProfileChunk, or any other event with args.data.cpuProfile; *ret_stored false: is none. */
+/*
+ * Profile, ProfileChunk, or any other event with args.data.cpuProfile; *ret_stored false: is none.
+ */
 int ts_chrome_store_profile(struct ts_chrome *c, const struct ts_chrome_event *event,
 			    bool *ret_stored);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What importers share: the job that they are given, and the functions that the table in import.c lists.
- * See <tracesmith/import.h> for how to add one.
+ * What importers share: the job that they are given, and the functions that the table in import.c
+ * lists. See <tracesmith/import.h> for how to add one.
  */
 #ifndef TS_IMPORT_IMPORT_H
 #define TS_IMPORT_IMPORT_H
@@ -29,14 +29,14 @@ struct ts_import {
 };
 
 /*
- * Refills the stream and tells the caller's progress function. TS_ECANCELED when that said stop, the
- * writer's error when it has failed.
+ * Refills the stream and tells the caller's progress function. TS_ECANCELED when that said stop,
+ * the writer's error when it has failed.
  */
 int ts_import_refill(struct ts_import *import, const char *keep, struct ts_error *err);
 
 /*
- * The same as ts_import_file() for bytes in memory, for tests and fuzzing. They are read in steps of
- * `step` bytes through a buffer that starts with `capacity` bytes (0: as files), so that values
+ * The same as ts_import_file() for bytes in memory, for tests and fuzzing. They are read in steps
+ * of `step` bytes through a buffer that starts with `capacity` bytes (0: as files), so that values
  * come in pieces.
  */
 int ts_import_memory(struct ts_writer *writer, const char *name, const void *data, size_t bytes,

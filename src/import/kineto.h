@@ -51,7 +51,9 @@ enum ts_kineto_arg {
 
 enum ts_kineto_arg ts_kineto_arg(enum ts_table_id table, const char *key, size_t length);
 
-/* What a field of type TS_ARG_COLUMN says of it: a stable column id or an enum ts_computed_column. */
+/*
+ * What a field of type TS_ARG_COLUMN says of it: a stable column id or an enum ts_computed_column.
+ */
 uint16_t ts_kineto_arg_column(enum ts_table_id table, enum ts_kineto_arg arg);
 
 /* True if the bandwidth argument is exactly what TS_COMPUTED_BANDWIDTH gives for the row. */

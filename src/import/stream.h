@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A sliding buffer over a stream of JSON: one value at a time is in memory, whatever the file's size.
- * The buffer grows only for a value that does not fit. Knows nothing of trace formats.
+ * A sliding buffer over a stream of JSON: one value at a time is in memory, whatever the file's
+ * size. The buffer grows only for a value that does not fit. Knows nothing of trace formats.
  *
- * `js` looks into the buffer. When a scan function says TS_JSON_MORE, call ts_stream_refill() with the
- * place to go on from (the value's first byte) and start that value again; all other pointers into
- * the buffer are then void.
+ * `js` looks into the buffer. When a scan function says TS_JSON_MORE, call ts_stream_refill() with
+ * the place to go on from (the value's first byte) and start that value again; all other pointers
+ * into the buffer are then void.
  */
 #ifndef TS_IMPORT_STREAM_H
 #define TS_IMPORT_STREAM_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any bytes as a Chrome, Kineto or TraceSmith JSON file: imported into a trace whose bytes are thrown away.
- * Then once more into the same trace, in pieces whose size depends on that of the input, so that
- * values are cut anywhere.
+ * Any bytes as a Chrome, Kineto or TraceSmith JSON file: imported into a trace whose bytes are
+ * thrown away. Then once more into the same trace, in pieces whose size depends on that of the
+ * input, so that values are cut anywhere.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -45,7 +45,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		int rc = ts_import_memory(writer, "fuzz", data, size, i ? 1 + size % 61 : 0,
 					  i ? 16 : 0, NULL, &result, &err);
 
-		/* Nothing that a file holds can make the writer fail, and every error says something. */
+		/*
+		 * Nothing that a file holds can make the writer fail, and every error says
+		 * something.
+		 */
 		if (rc && (err.code != rc || err.message[0] == '\0' || rc == TS_EINVAL))
 			abort();
 		if (ts_writer_status(writer, NULL))

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """dump_trace.py TRACE: everything that the tool says of a trace, in a form that can be compared: `info` without where the
-file lies and when it was made, then the rows of every table, with the trace's own texts and shapes."""
+file lies and when it was made, then the rows of every table, with the trace's own texts and shapes. Of long tables the first
+rows, and a hash of all."""
+import hashlib
 import json
 import sys
 
@@ -14,9 +16,12 @@ def main():
         del info[member]
     print(json.dumps(info, indent=1, ensure_ascii=False))
     for table in [*info["tables"], "shape"]:
-        print(f"== {table}")
+        rows = tool.run("view", trace, "--json", "--table", table)
+        lines = rows.splitlines(keepends=True)
+        shown = lines if len(lines) <= 200 else lines[:100]
+        print(f"== {table}: {len(lines)} rows, SHA-256 {hashlib.sha256(rows).hexdigest()}")
         sys.stdout.flush()
-        sys.stdout.buffer.write(tool.run("view", trace, "--json", "--table", table))
+        sys.stdout.buffer.write(b"".join(shown))
         sys.stdout.buffer.flush()
     return 0
 

@@ -12,7 +12,7 @@
 #include <tracesmith/writer.h>
 
 static struct ts_writer *writer;
-static int slices = 400;
+static int slices = 1200;
 
 static int64_t text(const char *string)
 {
@@ -30,6 +30,15 @@ static int64_t double_bits(double real)
 
 	memcpy(&bits, &real, sizeof(bits));
 	return bits;
+}
+
+/* Noise below 2^bits, of all magnitudes alike, as times have it; the same in every run. */
+static int64_t spread(unsigned int bits)
+{
+	static uint64_t state = 1;
+
+	state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+	return (int64_t)(state >> 33 >> (31 - state % bits));
 }
 
 /* ---- who and where ---- */
@@ -221,6 +230,7 @@ static void add_slices(int64_t stack)
 	};
 	uint32_t shape = ts_writer_shape(writer, fields, 8),
 		 one = ts_writer_shape(writer, fields, 1);
+	int64_t time = 0;
 
 	for (int i = 0; i < slices; i++) {
 		static const double ratios[] = { 0.0, -0.0, 0.1, 1e300, 5e-324, 12345.678 };
@@ -237,8 +247,9 @@ static void add_slices(int64_t stack)
 				      -i };
 
 		snprintf(name, sizeof(name), "aten::op_%d", i % 17);
-		slice.start = (int64_t)i * 1000 + (int64_t)i * i * 37 % 611 - (i % 5) * 300;
-		slice.duration = i == 3 ? -1 : i == 4 ? INT64_C(5000000) : i * 7919 % 4001;
+		time += spread(20) + 20;
+		slice.start = time - (i % 5 == 4 ? 300 : 0);
+		slice.duration = i == 3 ? -1 : i == 4 ? INT64_C(5000000) : spread(24);
 		slice.thread = 1 + i % 2;
 		slice.name = text(name);
 		slice.category = text(i % 4 ? "cpu_op" : "user_annotation");

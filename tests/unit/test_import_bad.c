@@ -4,8 +4,8 @@
 
 #include "unit/test_import_support.h"
 
-#define A "{\"ph\":\"X\",\"ts\":1,\"dur\":2,\"name\":\"a\"}"
-#define A_ROW "{\"start\":1000,\"duration\":2000,\"thread\":1,\"name\":\"a\"}\n"
+#define A "{'ph':'X','ts':1,'dur':2,'name':'a'}"
+#define A_ROW "{'start':1000,'duration':2000,'thread':1,'name':'a'}\n"
 
 /* ---- what is not a trace ---- */
 
@@ -16,18 +16,18 @@ TS_TEST(unknown_content)
 	struct ts_import_result result;
 	struct ts_error err;
 
-	TS_CHECK_INT(ts_import_memory(writer, "x", "PK\x03\x04 zip", 8, 0, 0, NULL, &result, &err),
+	TS_CHECK_INT(import_quoted(writer, "x", "PK\x03\x04 zip", 8, 0, 0, NULL, &result, &err),
 		     TS_EFORMAT);
 	TS_CHECK_STR(
 		err.message,
 		"input 'x': not a format that can be imported (known: kineto, chrome); the file "
 		"begins with \"PK\\x03\\x04 zip\"");
 	TS_CHECK_STR(result.format, "unknown");
-	TS_CHECK_INT(ts_import_memory(writer, "x", "", 0, 0, 0, NULL, &result, &err), TS_EFORMAT);
+	TS_CHECK_INT(import_quoted(writer, "x", "", 0, 0, 0, NULL, &result, &err), TS_EFORMAT);
 	TS_CHECK_STR(err.message, "input 'x': the file is empty; nothing to import");
-	TS_CHECK_INT(ts_import_memory(writer, "x", "5", 1, 0, 0, NULL, NULL, NULL), TS_EFORMAT);
-	TS_CHECK_INT(ts_import_memory(writer, "x", "\"a\"", 3, 0, 0, NULL, NULL, NULL), TS_EFORMAT);
-	TS_CHECK_INT(ts_import_memory(writer, "x", "  \n", 3, 0, 0, NULL, NULL, NULL), TS_EFORMAT);
+	TS_CHECK_INT(import_quoted(writer, "x", "5", 1, 0, 0, NULL, NULL, NULL), TS_EFORMAT);
+	TS_CHECK_INT(import_quoted(writer, "x", "'a'", 3, 0, 0, NULL, NULL, NULL), TS_EFORMAT);
+	TS_CHECK_INT(import_quoted(writer, "x", "  \n", 3, 0, 0, NULL, NULL, NULL), TS_EFORMAT);
 	TS_CHECK_INT(ts_import_file(writer, "/nonexistent/file", NULL, &result, &err),
 		     TS_ENOTFOUND);
 	TS_CHECK_INT(ts_import_file(NULL, "x", NULL, &result, &err), TS_EINVAL);
@@ -37,21 +37,20 @@ TS_TEST(unknown_content)
 
 TS_TEST(object_without_events)
 {
-	CHECK_ERROR("{\"schema\":\"1.1.1\",\"nodes\":[{\"id\":1}]}",
+	CHECK_ERROR("{'schema':'1.1.1','nodes':[{'id':1}]}",
 		    "input 'test.json': is JSON without \"traceEvents\"", "slice", "");
 	CHECK_ERROR("{}", "without \"traceEvents\"", NULL, NULL);
-	CHECK_ERROR("{\"traceEvents\":5}", "without \"traceEvents\"", NULL, NULL);
+	CHECK_ERROR("{'traceEvents':5}", "without \"traceEvents\"", NULL, NULL);
 }
 
 /* ---- broken ---- */
 
 TS_TEST(object_form_cut_anywhere)
 {
-	const char *whole =
-		"{\"k\":[1,2],\"stackFrames\":{\"1\":{\"name\":\"f\"}},\"traceEvents\":[" A "," A
-		"],\"samples\":[{\"ts\":1,\"sf\":1}],\"z\":\"e\"}";
-	const char *events = strstr(whole, "\"traceEvents\":[");
-	size_t first = (size_t)(events - whole) + strlen("\"traceEvents\":[" A);
+	const char *whole = "{'k':[1,2],'stackFrames':{'1':{'name':'f'}},'traceEvents':[" A "," A
+			    "],'samples':[{'ts':1,'sf':1}],'z':'e'}";
+	const char *events = strstr(whole, "'traceEvents':[");
+	size_t first = (size_t)(events - whole) + strlen("'traceEvents':[" A);
 	size_t second = first + strlen("," A);
 
 	for (size_t cut = 1; cut < strlen(whole); cut++) {
@@ -74,24 +73,21 @@ TS_TEST(object_form_cut_anywhere)
 
 TS_TEST(syntax_errors)
 {
-	CHECK_ERROR("[" A ",{\"ph\":}]", "byte 44: expected", "slice", A_ROW);
+	CHECK_ERROR("[" A ",{'ph':}]", "byte 44: expected", "slice", A_ROW);
 	CHECK_ERROR("[" A " " A "]", "byte 38: expected ',' or ']' after a value", "slice", A_ROW);
 	CHECK_ERROR("[" A ",,]", "byte 38: expected a value", "slice", A_ROW);
 	CHECK_ERROR("[" A "}", "byte 37: expected ',' or ']'", "slice", A_ROW);
 	CHECK_ERROR("[" A "] x", "byte 39: something follows the end of the trace", "slice", A_ROW);
-	CHECK_ERROR("[" A ",{\"ph\":\"X\",\"ts\":1 \"dur\":2}]", "expected ',' or '}'", "slice",
-		    A_ROW);
-	CHECK_ERROR("[" A ",{\"ph\" \"X\"}]", "expected ':' after a key", "slice", A_ROW);
+	CHECK_ERROR("[" A ",{'ph':'X','ts':1 'dur':2}]", "expected ',' or '}'", "slice", A_ROW);
+	CHECK_ERROR("[" A ",{'ph' 'X'}]", "expected ':' after a key", "slice", A_ROW);
 	CHECK_ERROR("[" A ",{ph:1}]", "expected a string", "slice", A_ROW);
-	CHECK_ERROR("[" A ",{\"ph\":\"X\",\"ts\":1,\"args\":{\"a\":1,}}]", "expected", "slice",
-		    A_ROW);
-	CHECK_ERROR("[" A ",{\"ph\":\"X\",\"ts\":1,\"args\":{\"a\":tru}}]", "expected", "slice",
-		    A_ROW);
-	CHECK_ERROR("[" A ",{\"name\":\"\\q\"}]", "unknown escape", "slice", A_ROW);
-	CHECK_ERROR("[" A ",{\"ts\":01}]", "must not begin with 0", "slice", A_ROW);
-	CHECK_ERROR("{\"traceEvents\":[" A "],5}", "expected a string", "slice", A_ROW);
-	CHECK_ERROR("{\"traceEvents\":[" A "]]", "expected ',' or '}'", "slice", A_ROW);
-	CHECK_ERROR("[" A ",{\"ph\":]", "what came before is kept", "slice", A_ROW);
+	CHECK_ERROR("[" A ",{'ph':'X','ts':1,'args':{'a':1,}}]", "expected", "slice", A_ROW);
+	CHECK_ERROR("[" A ",{'ph':'X','ts':1,'args':{'a':tru}}]", "expected", "slice", A_ROW);
+	CHECK_ERROR("[" A ",{'name':'\\q'}]", "unknown escape", "slice", A_ROW);
+	CHECK_ERROR("[" A ",{'ts':01}]", "must not begin with 0", "slice", A_ROW);
+	CHECK_ERROR("{'traceEvents':[" A "],5}", "expected a string", "slice", A_ROW);
+	CHECK_ERROR("{'traceEvents':[" A "]]", "expected ',' or '}'", "slice", A_ROW);
+	CHECK_ERROR("[" A ",{'ph':]", "what came before is kept", "slice", A_ROW);
 }
 
 TS_TEST(nesting)
@@ -102,7 +98,7 @@ TS_TEST(nesting)
 		struct imported imported;
 
 		ts_text_init(&json);
-		ts_text_append_str(&json, "[" A ",{\"ph\":\"X\",\"ts\":1,\"args\":{\"k\":");
+		ts_text_append_str(&json, "[" A ",{'ph':'X','ts':1,'args':{'k':");
 		for (int i = 0; i < depth; i++)
 			ts_text_append_char(&json, '[');
 		for (int i = 0; i < depth; i++)
@@ -121,36 +117,33 @@ TS_TEST(nesting)
 
 TS_TEST(members_of_the_wrong_type)
 {
+	CHECK_ROWS("[{'ph':'X','ts':1,'pid':{'a':1},'tid':[2],'dur':{},'name':[],'cat':7,"
+		   "'args':null}]",
+		   "slice", "{'start':1000,'thread':1,'beside':{'name':[],'cat':7,'args':null}}\n");
+	CHECK_ROWS("[{'ph':'X','ts':1,'pid':{'a':1},'tid':[2]}]", "loss",
+		   "{'start':0,'source':1,'what':'member','count':2,"
+		   "'reason':'member of a wrong type'}\n");
 	CHECK_ROWS(
-		"[{\"ph\":\"X\",\"ts\":1,\"pid\":{\"a\":1},\"tid\":[2],\"dur\":{},\"name\":[],\"cat\":7,\"args\":null}]",
-		"slice",
-		"{\"start\":1000,\"thread\":1,\"beside\":{\"name\":[],\"cat\":7,\"args\":null}}\n");
-	CHECK_ROWS(
-		"[{\"ph\":\"X\",\"ts\":1,\"pid\":{\"a\":1},\"tid\":[2]}]", "loss",
-		"{\"start\":0,\"source\":1,\"what\":\"member\",\"count\":2,\"reason\":\"member of a wrong type\"}\n");
-	CHECK_ROWS(
-		"[{\"ph\":\"b\",\"ts\":1,\"id\":null},{\"ph\":\"e\",\"ts\":2,\"id\":null}]",
-		"slice",
-		"{\"start\":1000,\"duration\":1000,\"thread\":1,\"kind\":\"async\",\"beside\":{\"id\":null}}\n");
-	CHECK_ROWS(
-		"[{\"ph\":\"b\",\"ts\":1,\"id2\":5}]", "slice",
-		"{\"start\":1000,\"duration\":-1,\"thread\":1,\"kind\":\"async\",\"beside\":{\"id2\":5}}\n");
+		"[{'ph':'b','ts':1,'id':null},{'ph':'e','ts':2,'id':null}]", "slice",
+		"{'start':1000,'duration':1000,'thread':1,'kind':'async','beside':{'id':null}}\n");
+	CHECK_ROWS("[{'ph':'b','ts':1,'id2':5}]", "slice",
+		   "{'start':1000,'duration':-1,'thread':1,'kind':'async','beside':{'id2':5}}\n");
 }
 
 TS_TEST(events_without_a_time)
 {
 	static const char *const times[] = {
 		"",
-		",\"ts\":null",
-		",\"ts\":\"x\"",
-		",\"ts\":NaN",
-		",\"ts\":1e300",
-		",\"ts\":{}",
-		",\"ts\":-9223372036854775.808",
-		",\"ts\":1,\"ts\":[]",
-		",\"ts\":\"\"",
-		",\"ts\":9999999999999999.999",
-		",\"ts\":9223372036854775.808",
+		",'ts':null",
+		",'ts':'x'",
+		",'ts':NaN",
+		",'ts':1e300",
+		",'ts':{}",
+		",'ts':-9223372036854775.808",
+		",'ts':1,'ts':[]",
+		",'ts':''",
+		",'ts':9999999999999999.999",
+		",'ts':9223372036854775.808",
 	};
 
 	for (size_t i = 0; i < TS_ARRAY_SIZE(times); i++) {
@@ -158,8 +151,8 @@ TS_TEST(events_without_a_time)
 			struct imported imported;
 			char json[160];
 
-			snprintf(json, sizeof(json), "[" A ",{\"ph\":\"%c\",\"id\":1,\"sf\":1%s}]",
-				 *phase, times[i]);
+			snprintf(json, sizeof(json), "[" A ",{'ph':'%c','id':1,'sf':1%s}]", *phase,
+				 times[i]);
 			import_bytes(&imported, json, strlen(json), i % 2);
 			TS_CHECK_INT(imported.rc, 0);
 			TS_CHECK_INT(imported.result.events, 1);
@@ -171,7 +164,7 @@ TS_TEST(events_without_a_time)
 
 TS_TEST(items_that_are_no_events)
 {
-	const char *json = "[5,\"x\",null,[1,2],{\"a\":1},{\"ph\":7,\"ts\":1},{},true,1.5e3," A "]";
+	const char *json = "[5,'x',null,[1,2],{'a':1},{'ph':7,'ts':1},{},true,1.5e3," A "]";
 	struct imported imported;
 
 	CHECK_ROWS(json, "slice", A_ROW);
@@ -183,11 +176,11 @@ TS_TEST(items_that_are_no_events)
 
 TS_TEST(duplicate_members)
 {
-	CHECK_ROWS(
-		"[{\"ph\":\"i\",\"ph\":\"X\",\"ts\":9,\"ts\":1,\"name\":\"z\",\"name\":\"a\",\"dur\":1,\"dur\":2,"
-		"\"args\":{\"k\":1},\"args\":{\"j\":2},\"pid\":4,\"pid\":0}]",
-		"slice",
-		"{\"start\":1000,\"duration\":2000,\"thread\":1,\"name\":\"a\",\"args\":{\"j\":2}}\n");
+	CHECK_ROWS("[{'ph':'i','ph':'X','ts':9,'ts':1,'name':'z','name':'a','dur':1,'dur':2,"
+		   "'args':{'k':1},"
+		   "'args':{'j':2},'pid':4,'pid':0}]",
+		   "slice",
+		   "{'start':1000,'duration':2000,'thread':1,'name':'a','args':{'j':2}}\n");
 }
 
 /* ---- limits ---- */
@@ -197,11 +190,11 @@ TS_TEST(strings_beyond_64_mib)
 	static const struct {
 		const char *before, *after;
 	} cases[] = {
-		{ "[" A ",{\"ph\":\"X\",\"ts\":1,\"name\":\"", "\"}]" },
-		{ "[" A ",{\"ph\":\"X\",\"ts\":1,\"cat\":\"c\",\"args\":{\"k\":\"", "\"}}]" },
-		{ "[" A ",{\"args\":{\"k\":\"", "\"},\"ph\":\"X\",\"ts\":1}]" },
-		{ "[" A ",{\"ph\":\"X\",\"ts\":1,\"", "\":1}]" },
-		{ "[" A ",{\"ph\":\"X\",\"ts\":1,\"other\":\"", "\"}]" },
+		{ "[" A ",{'ph':'X','ts':1,'name':'", "'}]" },
+		{ "[" A ",{'ph':'X','ts':1,'cat':'c','args':{'k':'", "'}}]" },
+		{ "[" A ",{'args':{'k':'", "'},'ph':'X','ts':1}]" },
+		{ "[" A ",{'ph':'X','ts':1,'", "':1}]" },
+		{ "[" A ",{'ph':'X','ts':1,'other':'", "'}]" },
 	};
 	const size_t bytes = (size_t)65 << 20;
 
@@ -245,8 +238,8 @@ TS_TEST(stopped_by_the_caller)
 	char path[64];
 	struct ts_writer *writer = open_writer(path);
 
-	TS_CHECK_INT(ts_import_memory(writer, "x", "[" A "," A "," A "," A "]", 5 + 4 * strlen(A),
-				      64, 64, &options, &result, &err),
+	TS_CHECK_INT(import_quoted(writer, "x", "[" A "," A "," A "," A "]", 5 + 4 * strlen(A), 64,
+				   64, &options, &result, &err),
 		     TS_ECANCELED);
 	TS_CHECK(strstr(err.message, "input 'x': stopped at byte ") != NULL);
 	TS_CHECK(result.events > 0);
@@ -286,9 +279,8 @@ TS_TEST(full_disk)
 	ts_text_append_char(&json, '[');
 	for (int i = 0; i < 5000; i++)
 		ts_text_append_str(&json, A ",");
-	TS_CHECK_INT(
-		ts_import_memory(writer, "x", json.data, json.length, 0, 4096, NULL, NULL, &err),
-		TS_ENOSPC);
+	TS_CHECK_INT(import_quoted(writer, "x", json.data, json.length, 0, 4096, NULL, NULL, &err),
+		     TS_ENOSPC);
 	TS_CHECK_INT(err.code, TS_ENOSPC);
 	ts_writer_close(writer);
 	unlink(path);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Our own exports read back: an import of an export is the same trace, in all tables. And what such files
- * may hold beyond what today's exporter writes.
+ * Our own exports read back: an import of an export is the same trace, in all tables. And what
+ * such files may hold beyond what today's exporter writes.
  */
 #include <tracesmith/export.h>
 
@@ -69,33 +69,35 @@ static void check_json_round_trip(const char *first, const char *second)
 	struct ts_writer *writer = open_writer(path);
 	struct ts_error err;
 
-	if (ts_import_memory(writer, "a.json", first, strlen(first), 0, 0, NULL, NULL, &err) ||
+	if (import_quoted(writer, "a.json", first, strlen(first), 0, 0, NULL, NULL, &err) ||
 	    (second &&
-	     ts_import_memory(writer, "b.json", second, strlen(second), 0, 0, NULL, NULL, &err)))
+	     import_quoted(writer, "b.json", second, strlen(second), 0, 0, NULL, NULL, &err)))
 		ts_test_fail(__FILE__, __LINE__, "%s", err.message);
 	check_round_trip(finish_and_read(writer, path));
 }
 
-#define KINETO                                                                                                              \
-	"{\"schemaVersion\":1,\"deviceProperties\":[{\"id\":0,\"name\":\"H100\"}],"                                         \
-	"\"distributedInfo\":{\"rank\":1,\"world_size\":2},\"baseTimeNanoseconds\":1700000000000000000,"                    \
-	"\"traceEvents\":["                                                                                                 \
-	"{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"aten::add\",\"pid\":9,\"tid\":9,\"ts\":1.5,\"dur\":2.25,"              \
-	"\"args\":{\"External id\":1,\"Input Dims\":[[1],[]],\"x\":0.1,\"b\":true,\"n\":null},\"tts\":5},"                  \
-	"{\"ph\":\"X\",\"cat\":\"cuda_runtime\",\"name\":\"cudaLaunchKernel\",\"pid\":9,\"tid\":9,\"ts\":2,\"dur\":1,"      \
-	"\"args\":{\"cbid\":211,\"correlation\":5}},"                                                                       \
-	"{\"ph\":\"s\",\"id\":5,\"pid\":9,\"tid\":9,\"ts\":2,\"cat\":\"ac2g\",\"name\":\"ac2g\"},"                          \
-	"{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"ncclDevKernel\",\"pid\":0,\"tid\":7,\"ts\":4,\"dur\":2,"               \
-	"\"args\":{\"device\":0,\"stream\":7,\"correlation\":5,\"grid\":[1,2,3],\"block\":[4,5,6]}},"                       \
-	"{\"ph\":\"f\",\"id\":5,\"pid\":0,\"tid\":7,\"ts\":4,\"cat\":\"ac2g\",\"name\":\"ac2g\",\"bp\":\"e\"},"             \
-	"{\"ph\":\"X\",\"cat\":\"gpu_memcpy\",\"name\":\"Memcpy DtoH (x)\",\"pid\":0,\"tid\":7,\"ts\":7,\"dur\":2,"         \
-	"\"args\":{\"device\":0,\"stream\":7,\"bytes\":256,\"memory bandwidth (GB/s)\":0.128}},"                            \
-	"{\"ph\":\"X\",\"cat\":\"cuda_sync\",\"name\":\"sync\",\"pid\":0,\"tid\":100007,\"ts\":8,\"args\":{\"stream\":7}}," \
-	"{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"odd\",\"pid\":\"GPU\",\"tid\":\"q\",\"ts\":9},"                        \
-	"{\"ph\":\"s\",\"id\":1,\"pid\":9,\"tid\":9,\"ts\":2,\"cat\":\"fwdbwd\",\"name\":\"fwdbwd\"},"                      \
-	"{\"ph\":\"i\",\"s\":\"g\",\"name\":\"end\",\"pid\":\"\",\"tid\":\"\",\"ts\":20},"                                  \
-	"{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":9,\"args\":{\"name\":\"python\"}},"                                \
-	"{\"ph\":\"M\",\"name\":\"num_cpus\",\"pid\":9,\"tid\":9,\"args\":{\"number\":4}}]}"
+#define KINETO                                                                                   \
+	"{'schemaVersion':1,'deviceProperties':[{'id':0,'name':'H100'}],"                        \
+	"'distributedInfo':{'rank':1,'world_size':2},'baseTimeNanoseconds':1700000000000000000," \
+	"'traceEvents':["                                                                        \
+	"{'ph':'X','cat':'cpu_op','name':'aten::add','pid':9,'tid':9,'ts':1.5,'dur':2.25,"       \
+	"'args':{'External id':1,'Input Dims':[[1],[]],'x':0.1,'b':true,'n':null},'tts':5},"     \
+	"{'ph':'X','cat':'cuda_runtime','name':'cudaLaunchKernel','pid':9,'tid':9,'ts':2,"       \
+	"'dur':1,"                                                                               \
+	"'args':{'cbid':211,'correlation':5}},"                                                  \
+	"{'ph':'s','id':5,'pid':9,'tid':9,'ts':2,'cat':'ac2g','name':'ac2g'},"                   \
+	"{'ph':'X','cat':'kernel','name':'ncclDevKernel','pid':0,'tid':7,'ts':4,'dur':2,"        \
+	"'args':{'device':0,'stream':7,'correlation':5,'grid':[1,2,3],'block':[4,5,6]}},"        \
+	"{'ph':'f','id':5,'pid':0,'tid':7,'ts':4,'cat':'ac2g','name':'ac2g','bp':'e'},"          \
+	"{'ph':'X','cat':'gpu_memcpy','name':'Memcpy DtoH (x)','pid':0,'tid':7,'ts':7,'dur':2,"  \
+	"'args':{'device':0,'stream':7,'bytes':256,'memory bandwidth (GB/s)':0.128}},"           \
+	"{'ph':'X','cat':'cuda_sync','name':'sync','pid':0,'tid':100007,'ts':8,"                 \
+	"'args':{'stream':7}},"                                                                  \
+	"{'ph':'X','cat':'kernel','name':'odd','pid':'GPU','tid':'q','ts':9},"                   \
+	"{'ph':'s','id':1,'pid':9,'tid':9,'ts':2,'cat':'fwdbwd','name':'fwdbwd'},"               \
+	"{'ph':'i','s':'g','name':'end','pid':'','tid':'','ts':20},"                             \
+	"{'ph':'M','name':'process_name','pid':9,'args':{'name':'python'}},"                     \
+	"{'ph':'M','name':'num_cpus','pid':9,'tid':9,'args':{'number':4}}]}"
 
 TS_TEST(kineto_and_back)
 {
@@ -105,25 +107,26 @@ TS_TEST(kineto_and_back)
 TS_TEST(two_ranks_with_the_same_ids)
 {
 	check_json_round_trip(KINETO, KINETO);
-	check_json_round_trip(KINETO, "[{\"ph\":\"X\",\"ts\":1,\"pid\":9,\"tid\":9}]");
+	check_json_round_trip(KINETO, "[{'ph':'X','ts':1,'pid':9,'tid':9}]");
 }
 
 TS_TEST(chrome_and_back)
 {
 	check_json_round_trip(
-		"{\"stackFrames\":{\"a\":{\"name\":\"main\",\"line\":5},\"b\":{\"name\":\"f\",\"parent\":\"a\"}},"
-		"\"samples\":[{\"ts\":1,\"sf\":\"b\",\"weight\":1,\"cpu\":2,\"name\":\"x\",\"k\":1},{\"ts\":2}],"
-		"\"traceEvents\":["
-		"{\"ph\":\"B\",\"ts\":1,\"name\":\"a\",\"args\":{\"k\":1}},{\"ph\":\"E\",\"ts\":3,\"args\":{\"j\":\"x\"}},"
-		"{\"ph\":\"B\",\"ts\":4,\"name\":\"open\"},"
-		"{\"ph\":\"b\",\"ts\":1,\"id\":\"0x1\",\"cat\":\"c\",\"name\":\"as\",\"scope\":\"s\"},"
-		"{\"ph\":\"e\",\"ts\":5,\"id\":\"0x1\",\"cat\":\"c\",\"name\":\"as\",\"scope\":\"s\"},"
-		"{\"ph\":\"b\",\"ts\":2,\"id2\":{\"local\":\"0x1\"},\"cat\":\"c\",\"name\":\"as\"},"
-		"{\"ph\":\"n\",\"ts\":2,\"id\":7,\"name\":\"n\"},{\"ph\":\"C\",\"ts\":2,\"name\":\"c\",\"args\":{\"v\":1.5}},"
-		"{\"ph\":\"R\",\"ts\":3,\"s\":\"t\"},{\"ph\":\"O\",\"ts\":3,\"id\":\"0x2\",\"args\":{\"snapshot\":{\"a\":[]}}},"
-		"{\"ph\":\"X\",\"ts\":9,\"dur\":1,\"sf\":\"b\",\"id\":4,\"name\":\"with id\"},"
-		"{\"ph\":\"i\",\"ts\":9,\"stack\":[\"p\",\"q\"]},{\"ph\":\"t\",\"ts\":9,\"id\":\"x\",\"bp\":\"e\"},"
-		"{\"ph\":\"X\",\"ts\":9,\"name\":5,\"args\":[1]},{\"ph\":\"X\",\"ts\":9,\"name\":\"\",\"cat\":\"\"}]}",
+		"{'stackFrames':{'a':{'name':'main','line':5},'b':{'name':'f','parent':'a'}},"
+		"'samples':[{"
+		"'ts':1,'sf':'b','weight':1,'cpu':2,'name':'x','k':1},"
+		"{'ts':2}],'traceEvents':[{'ph':'B','ts':1,'name':'a','args':{'k':1}},"
+		"{'ph':'E','ts':3,'args':{'j':'x'}},{'ph':'B','ts':4,'name':'open'},"
+		"{'ph':'b','ts':1,'id':'0x1','cat':'c','name':'as','scope':'s'},"
+		"{'ph':'e','ts':5,'id':'0x1','cat':'c','name':'as','scope':'s'},"
+		"{'ph':'b','ts':2,'id2':{'local':'0x1'},'cat':'c','name':'as'},"
+		"{'ph':'n','ts':2,'id':7,'name':'n'},{'ph':'C','ts':2,'name':'c','args':{'v':1.5}},"
+		"{'ph':'R','ts':3,'s':'t'},{'ph':'O','ts':3,'id':'0x2',"
+		"'args':{'snapshot':{'a':[]}}},"
+		"{'ph':'X','ts':9,'dur':1,'sf':'b','id':4,'name':'with id'},"
+		"{'ph':'i','ts':9,'stack':['p','q']},{'ph':'t','ts':9,'id':'x','bp':'e'},"
+		"{'ph':'X','ts':9,'name':5,'args':[1]},{'ph':'X','ts':9,'name':'','cat':''}]}",
 		NULL);
 }
 
@@ -139,7 +142,7 @@ TS_TEST(every_table_and_back)
 	uint32_t shape = ts_writer_shape(writer, fields, 2);
 	uint32_t text = ts_writer_string(writer, "text", 4);
 	uint32_t json = ts_writer_string(writer, "[1,2]", 5);
-	uint32_t id = ts_writer_string(writer, "\"0x7\"", 5);
+	uint32_t id = ts_writer_string(writer, "'0x7'", 5);
 	const int64_t values[] = { 42, text };
 	struct ts_source_row source = ts_source_none;
 	struct ts_frame_row frame = ts_frame_none;
@@ -213,23 +216,22 @@ TS_TEST(every_table_and_back)
 
 /* ---- what such a file may hold ---- */
 
-#define OWN(rows, rest) "{\"tracesmith\":{\"format\":1,\"rows\":{" rows "}}," rest "}"
-#define WHO                                                                                                     \
-	"\"source\":[{\"id\":1,\"name\":\"s\",\"clock\":1}],\"clock_sync\":[{\"clock\":1,\"reference\":1000}]," \
-	"\"process\":[{\"id\":1,\"source\":1,\"pid\":5,\"start\":3000}],"                                       \
-	"\"thread\":[{\"id\":1,\"process\":1,\"tid\":6,\"chrome\":[50,\"x\"]}]"
+#define OWN(rows, rest) "{'tracesmith':{'format':1,'rows':{" rows "}}," rest "}"
+#define WHO                                                                                     \
+	"'source':[{'id':1,'name':'s','clock':1}],'clock_sync':[{'clock':1,'reference':1000}]," \
+	"'process':[{'id':1,'source':1,'pid':5,'start':3000}],"                                 \
+	"'thread':[{'id':1,'process':1,'tid':6,'chrome':[50,'x']}]"
 
 TS_TEST(times_go_back_to_their_clock)
 {
-	const char *json =
-		OWN(WHO, "\"baseTimeNanoseconds\":400,\"traceEvents\":[{\"ph\":\"X\",\"pid\":50,"
-			 "\"tid\":\"x\",\"ts\":2}]");
+	const char *json = OWN(WHO, "'baseTimeNanoseconds':400,'traceEvents':[{'ph':'X','pid':50,"
+				    "'tid':'x','ts':2}]");
 	struct imported imported;
 
 	/* Trace time is ts + base. */
-	CHECK_ROWS(json, "slice", "{\"start\":2400,\"thread\":1}\n");
-	CHECK_ROWS(json, "process", "{\"id\":1,\"source\":1,\"pid\":5,\"start\":3000}\n");
-	CHECK_ROWS(json, "clock_sync", "{\"clock\":1,\"reference\":1000}\n");
+	CHECK_ROWS(json, "slice", "{'start':2400,'thread':1}\n");
+	CHECK_ROWS(json, "process", "{'id':1,'source':1,'pid':5,'start':3000}\n");
+	CHECK_ROWS(json, "clock_sync", "{'clock':1,'reference':1000}\n");
 	import_bytes(&imported, json, strlen(json), false);
 	for (size_t i = 0; i < ts_reader_chunk_count(imported.reader); i++)
 		if (ts_reader_chunk(imported.reader, i)->table == TS_TABLE_SLICE)
@@ -239,126 +241,119 @@ TS_TEST(times_go_back_to_their_clock)
 
 TS_TEST(metadata_and_other_members_are_ignored)
 {
-	const char *json = OWN(
-		WHO, "\"k\":1,\"traceEvents\":[{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":50,"
-		     "\"args\":{\"name\":\"z\"}},{\"ph\":\"M\",\"name\":\"odd\",\"pid\":50}]");
+	const char *json = OWN(WHO, "'k':1,'traceEvents':[{'ph':'M','name':'process_name','pid':50,"
+				    "'args':{'name':'z'}},{'ph':'M','name':'odd','pid':50}]");
 
 	CHECK_ROWS(json, "meta", "");
-	CHECK_ROWS(json, "process", "{\"id\":1,\"source\":1,\"pid\":5,\"start\":3000}\n");
-	CHECK_ROWS(json, "source", "{\"id\":1,\"name\":\"s\",\"clock\":1}\n");
+	CHECK_ROWS(json, "process", "{'id':1,'source':1,'pid':5,'start':3000}\n");
+	CHECK_ROWS(json, "source", "{'id':1,'name':'s','clock':1}\n");
 }
 
 TS_TEST(columns_of_events)
 {
-	CHECK_ROWS(
-		OWN(WHO,
-		    "\"traceEvents\":[{\"ph\":\"X\",\"pid\":50,\"tid\":\"x\",\"ts\":2,\"cat\":\"other\","
-		    "\"args\":{\"correlation\":4},\"tracesmith\":{\"table\":\"api_call\",\"result\":-5,\"duration\":-1,"
-		    "\"arrow\":\"in\"}}]"),
-		"api_call",
-		"{\"start\":2000,\"duration\":-1,\"thread\":1,\"category\":\"other\",\"correlation\":4,\"result\":-5,"
-		"\"arrow\":\"in\",\"args\":{\"correlation\":4}}\n");
+	CHECK_ROWS(OWN(WHO, "'traceEvents':[{'ph':'X','pid':50,'tid':'x','ts':2,'cat':'other',"
+			    "'args':{'correlation':4},'tracesmith':{'table':'api_call','result':-5,"
+			    "'duration':-1,'arrow':'in'}}]"),
+		   "api_call",
+		   "{'start':2000,'duration':-1,'thread':1,'category':'other','correlation':4,"
+		   "'result':-5,"
+		   "'arrow':'in','args':{'correlation':4}}\n");
 	/* Times are trace time; a reference may be taken away. */
-	CHECK_ROWS(
-		OWN(WHO,
-		    "\"traceEvents\":[{\"ph\":\"X\",\"pid\":50,\"tid\":\"x\",\"ts\":2,\"cat\":\"kernel\","
-		    "\"tracesmith\":{\"queued\":1500,\"kind\":\"wait\",\"stream\":null,\"device\":0,\"process\":1}}]"),
-		"gpu_op",
-		"{\"start\":2000,\"kind\":\"wait\",\"category\":\"kernel\",\"queued\":1500,\"process\":1}\n");
+	CHECK_ROWS(OWN(WHO, "'traceEvents':[{'ph':'X','pid':50,'tid':'x','ts':2,'cat':'kernel',"
+			    "'tracesmith':{'queued':1500,'kind':'wait','stream':null,'device':0,"
+			    "'process':1}}]"),
+		   "gpu_op",
+		   "{'start':2000,'kind':'wait','category':'kernel','queued':1500,'process':1}\n");
 	/* No thread at all. */
-	CHECK_ROWS(
-		OWN(WHO,
-		    "\"traceEvents\":[{\"ph\":\"C\",\"pid\":0,\"tid\":0,\"ts\":2,\"name\":\"c\"}]"),
-		"counter", "{\"start\":2000,\"name\":\"c\"}\n");
-	CHECK_ROWS(OWN(WHO, "\"traceEvents\":[{\"ph\":\"P\",\"pid\":50,\"tid\":\"x\",\"ts\":2,"
-			    "\"tracesmith\":{\"table\":\"sample\",\"state\":\"idle\"}}]"),
-		   "sample", "{\"start\":2000,\"thread\":1,\"state\":\"idle\"}\n");
+	CHECK_ROWS(OWN(WHO, "'traceEvents':[{'ph':'C','pid':0,'tid':0,'ts':2,'name':'c'}]"),
+		   "counter", "{'start':2000,'name':'c'}\n");
+	CHECK_ROWS(OWN(WHO, "'traceEvents':[{'ph':'P','pid':50,'tid':'x','ts':2,"
+			    "'tracesmith':{'table':'sample','state':'idle'}}]"),
+		   "sample", "{'start':2000,'thread':1,'state':'idle'}\n");
 	/* What the source left open stays open. */
-	CHECK_ROWS(
-		OWN(WHO,
-		    "\"stackFrames\":{\"1\":{\"name\":\"f\"}},\"traceEvents\":[{\"ph\":\"i\",\"pid\":50,"
-		    "\"tid\":\"x\",\"ts\":2,\"sf\":1,\"tracesmith\":{\"stack\":0}}]"),
-		"mark", "{\"start\":2000,\"thread\":1,\"beside\":{\"sf\":1}}\n");
+	CHECK_ROWS(OWN(WHO, "'stackFrames':{'1':{'name':'f'}},'traceEvents':[{'ph':'i','pid':50,"
+			    "'tid':'x','ts':2,'sf':1,'tracesmith':{'stack':0}}]"),
+		   "mark", "{'start':2000,'thread':1,'beside':{'sf':1}}\n");
 }
 
 TS_TEST(rows_without_events)
 {
-	CHECK_ROWS(
-		OWN(WHO,
-		    "\"traceEvents\":[{\"ph\":\"M\",\"name\":\"tracesmith_row\",\"args\":{\"table\":\"window\","
-		    "\"start\":2000,\"duration\":5,\"process\":1,\"name\":\"w\",\"beside\":{\"b\":\"x\"},"
-		    "\"args\":{\"a\":[1]}}}]"),
-		"window",
-		"{\"start\":2000,\"duration\":5,\"process\":1,\"name\":\"w\",\"args\":{\"a\":[1]},\"beside\":{\"b\":\"x\"}}\n");
-	CHECK_ROWS(
-		OWN(WHO,
-		    "\"stackFrames\":{\"7\":{\"name\":\"f\",\"frame\":30}},\"traceEvents\":[{\"ph\":\"M\","
-		    "\"name\":\"tracesmith_row\",\"args\":{\"table\":\"symbol\",\"frame\":30,\"name\":\"n\"}}]"),
-		"symbol", "{\"frame\":1,\"name\":\"n\"}\n");
+	CHECK_ROWS(OWN(WHO,
+		       "'traceEvents':[{'ph':'M','name':'tracesmith_row','args':{'table':'window',"
+		       "'start':2000,'duration':5,'process':1,'name':'w','beside':{'b':'x'},"
+		       "'args':{'a':[1]}}}]"),
+		   "window",
+		   "{'start':2000,'duration':5,'process':1,'name':'w','args':{'a':[1]},"
+		   "'beside':{'b':'x'}}\n");
+	CHECK_ROWS(OWN(WHO,
+		       "'stackFrames':{'7':{'name':'f','frame':30}},'traceEvents':[{'ph':'M',"
+		       "'name':'tracesmith_row','args':{'table':'symbol','frame':30,'name':'n'}}]"),
+		   "symbol", "{'frame':1,'name':'n'}\n");
 }
 
 TS_TEST(rows_that_make_no_sense)
 {
 	static const char *const rows[] = {
-		"{\"table\":\"nonsense\"}",
-		"{\"table\":5}",
+		"{'table':'nonsense'}",
+		"{'table':5}",
 		"{}",
 		"5",
-		"{\"table\":\"window\"}",
-		"{\"table\":\"state\"}",
-		"{\"table\":\"string\"}",
-		"{\"table\":\"blob\"}",
-		"{\"table\":\"object\",\"id\":-1}",
-		"{\"table\":\"blob\",\"data\":\"*\"}",
+		"{'table':'window'}",
+		"{'table':'state'}",
+		"{'table':'string'}",
+		"{'table':'blob'}",
+		"{'table':'object','id':-1}",
+		"{'table':'blob','data':'*'}",
 	};
 
 	for (size_t i = 0; i < TS_ARRAY_SIZE(rows); i++) {
 		struct imported imported;
 		char json[512];
 
-		snprintf(
-			json, sizeof(json),
-			OWN(WHO,
-			    "\"traceEvents\":[{\"ph\":\"M\",\"name\":\"tracesmith_row\",\"args\":%s}]"),
-			rows[i]);
+		snprintf(json, sizeof(json),
+			 OWN(WHO, "'traceEvents':[{'ph':'M','name':'tracesmith_row','args':%s}]"),
+			 rows[i]);
 		import_bytes(&imported, json, strlen(json), i % 2);
 		TS_CHECK_INT(imported.rc, 0);
 		TS_CHECK_STR(imported.result.note, "lost: 1 row that makes no sense");
 		release_imported(&imported);
 	}
-	CHECK_ROWS(
-		OWN("\"thread\":[5,{},{\"id\":\"x\"},{\"id\":2,\"process\":{}}],\"nonsense\":[{}]",
-		    "\"traceEvents\":[]"),
-		"thread", "{\"id\":2}\n");
+	CHECK_ROWS(OWN("'thread':[5,{},{'id':'x'},{'id':2,'process':{}}],'nonsense':[{}]",
+		       "'traceEvents':[]"),
+		   "thread", "{'id':2}\n");
 }
 
 TS_TEST(ids_of_the_file_and_of_the_trace)
 {
-	static const char *const file = OWN(
-		"\"source\":[{\"id\":3,\"clock\":3}],\"process\":[{\"id\":9,\"source\":3,\"parent\":4},"
-		"{\"id\":4,\"source\":3},{\"id\":1000000000000,\"source\":3}]",
-		"\"traceEvents\":[]");
+	static const char *const file =
+		OWN("'source':[{'id':3,'clock':3}],'process':[{'id':9,'source':3,'parent':4},"
+		    "{'id':4,'source':3},{'id':1000000000000,'source':3}]",
+		    "'traceEvents':[]");
 	char path[64];
 	struct ts_writer *writer = open_writer(path);
 	struct ts_reader *reader;
 
 	for (int i = 0; i < 2; i++)
-		TS_CHECK_INT(
-			ts_import_memory(writer, "x", file, strlen(file), 0, 0, NULL, NULL, NULL),
-			0);
+		TS_CHECK_INT(import_quoted(writer, "x", file, strlen(file), 0, 0, NULL, NULL, NULL),
+			     0);
 	reader = finish_and_read(writer, path);
 	/* As in the file where the trace was empty, behind what was there where it was not. */
-	CHECK_TABLE(
-		reader, "process",
-		"{\"id\":9,\"source\":3,\"parent\":4}\n{\"id\":4,\"source\":3}\n{\"id\":10,\"source\":3}\n"
-		"{\"id\":19,\"source\":6,\"parent\":14}\n{\"id\":14,\"source\":6}\n{\"id\":20,\"source\":6}\n");
-	CHECK_TABLE(reader, "source", "{\"id\":3,\"clock\":3}\n{\"id\":6,\"clock\":6}\n");
+	CHECK_TABLE(reader, "process",
+		    "{'id':9,'source':3,'parent':4}\n"
+		    "{'id':4,'source':3}\n"
+		    "{'id':10,'source':3}\n"
+		    "{'id':19,'source':6,'parent':14}\n"
+		    "{'id':14,'source':6}\n"
+		    "{'id':20,'source':6}\n");
+	CHECK_TABLE(reader, "source",
+		    "{'id':3,'clock':3}\n"
+		    "{'id':6,'clock':6}\n");
 	ts_reader_close(reader);
 }
 
 TS_TEST(newer_format)
 {
-	const char *json = "{\"tracesmith\":{\"format\":2,\"rows\":{}},\"traceEvents\":[]}";
+	const char *json = "{'tracesmith':{'format':2,'rows':{}},'traceEvents':[]}";
 
 	check_error(__FILE__, __LINE__, json, strlen(json), TS_EVERSION,
 		    "newer TraceSmith (format 2)", NULL, NULL);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * For tests of importers: a text is imported into a trace, the trace is read back, and the rows of a
- * table are compared as lines of JSON (columns that have a value; arguments; what stood beside them).
- * Every text is imported twice, at once and in small pieces, which must make no difference.
+ * For tests of importers: a text is imported into a trace, the trace is read back, and the rows of
+ * a table are compared as lines of JSON (columns that have a value; arguments; what stood beside
+ * them). Every text is imported twice, at once and in small pieces, which must make no difference.
+ * Both ways JSON is written with ' for ", which reads better in C.
  */
 #ifndef TS_TESTS_IMPORT_SUPPORT_H
 #define TS_TESTS_IMPORT_SUPPORT_H
@@ -68,6 +69,30 @@ static inline struct ts_reader *finish_and_read(struct ts_writer *writer, const 
 	return reader;
 }
 
+static inline void replace_bytes(char *text, size_t bytes, char from, char to)
+{
+	for (size_t i = 0; i < bytes; i++)
+		if (text[i] == from)
+			text[i] = to;
+}
+
+/* As ts_import_memory(), with ' for ". */
+static inline int import_quoted(struct ts_writer *writer, const char *name, const char *data,
+				size_t bytes, size_t step, size_t capacity,
+				const struct ts_import_options *options,
+				struct ts_import_result *result, struct ts_error *err)
+{
+	char *copy = malloc(bytes + 1);
+	int rc;
+
+	TS_CHECK(copy != NULL);
+	memcpy(copy, data, bytes);
+	replace_bytes(copy, bytes, '\'', '"');
+	rc = ts_import_memory(writer, name, copy, bytes, step, capacity, options, result, err);
+	free(copy);
+	return rc;
+}
+
 /* Pieces of 7 bytes through a buffer of 16, or all at once. */
 static inline void import_bytes(struct imported *imported, const char *data, size_t bytes,
 				bool in_pieces)
@@ -76,9 +101,8 @@ static inline void import_bytes(struct imported *imported, const char *data, siz
 	struct ts_writer *writer = open_writer(path);
 
 	memset(imported, 0, sizeof(*imported));
-	imported->rc = ts_import_memory(writer, "test.json", data, bytes, in_pieces ? 7 : 0,
-					in_pieces ? 16 : 0, NULL, &imported->result,
-					&imported->err);
+	imported->rc = import_quoted(writer, "test.json", data, bytes, in_pieces ? 7 : 0,
+				     in_pieces ? 16 : 0, NULL, &imported->result, &imported->err);
 	imported->reader = finish_and_read(writer, path);
 }
 
@@ -110,6 +134,7 @@ static inline void dump_row(struct ts_reader *reader, struct ts_text *out,
 	}
 	ts_json_row_close(out, '}');
 	ts_text_append_char(out, '\n');
+	replace_bytes(out->data, out->length, '"', '\'');
 }
 
 static inline void dump_table(struct ts_reader *reader, struct ts_text *out, const char *name)
@@ -174,7 +199,9 @@ static inline void check_rows(const char *file, int line, const char *json, cons
 	}
 }
 
-/* A text that must be refused, with what was read before. `message` must be a part of the error's. */
+/*
+ * A text that must be refused, with what was read before. `message` must be a part of the error's.
+ */
 static inline void check_error(const char *file, int line, const char *json, size_t bytes, int code,
 			       const char *message, const char *table, const char *expected)
 {
