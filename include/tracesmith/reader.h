@@ -52,7 +52,7 @@ struct ts_reader_state {
 };
 const struct ts_reader_state *ts_reader_state(const struct ts_reader *reader);
 
-/* Bytes read from the file so far, and number of chunks of which something was decoded. */
+/* Bytes read from the file so far, and the number of chunks of which something was read. */
 uint64_t ts_reader_bytes_read(const struct ts_reader *reader);
 uint64_t ts_reader_chunks_read(const struct ts_reader *reader);
 

@@ -532,7 +532,6 @@ int sbt_batch_decode(struct ts_batch *batch, const struct sbt_chunk *chunk, size
 		return result;
 	convert_times(&job, clock);
 	batch->rows = chunk->header.rows;
-	atomic_fetch_add_explicit(&job.store->reader->chunks_read, 1, memory_order_relaxed);
 	return TS_OK;
 }
 
@@ -545,6 +544,8 @@ int ts_batch_read(struct ts_batch *batch, size_t chunk, uint64_t mask, struct ts
 		return ts_error_set(err, TS_EINVAL, "trace '%s' has no chunk %zu",
 				    reader->file.path, chunk);
 	listed = &reader->list.chunks[chunk];
+	if (!atomic_exchange_explicit(&reader->touched[chunk], true, memory_order_relaxed))
+		atomic_fetch_add_explicit(&reader->chunks_read, 1, memory_order_relaxed);
 	return sbt_batch_decode(batch, listed, chunk, mask,
 				ts_clockmap_find(&reader->clocks, listed->header.clock), err);
 }

@@ -213,6 +213,11 @@ static int open_file(struct ts_reader *reader, const char *path, const struct op
 		result = ts_batch_new(&reader->lookup, reader, err);
 	if (!result)
 		result = load_chunks(reader, opening, err);
+	if (!result) {
+		reader->touched = calloc(reader->list.count + 1, sizeof(*reader->touched));
+		if (!reader->touched)
+			result = ts_error_set(err, TS_ENOMEM, "no memory");
+	}
 	if (!result)
 		result = load_clocks(reader, err);
 	if (!result)
@@ -269,6 +274,7 @@ void ts_reader_close(struct ts_reader *reader)
 	ts_clockmap_release(&reader->clocks);
 	sbt_chunk_list_release(&reader->list);
 	free(reader->chunks);
+	free(reader->touched);
 	sbt_file_close(&reader->file);
 	pthread_mutex_destroy(&reader->lock);
 	free(reader);

@@ -43,6 +43,7 @@ struct ts_reader {
 	struct ts_chunk *chunks;    /* the same in trace time */
 	struct ts_clockmap clocks;
 	_Atomic uint64_t chunks_read;
+	_Atomic bool *touched; /* by chunk: something of it was read */
 
 	pthread_mutex_t lock;    /* guards all below while it is being loaded */
 	uint64_t budget_bytes;   /* that may still be taken for what is loaded */
