@@ -80,7 +80,8 @@ TS_TEST(json_strings)
 	CHECK_JSON("aten::add /x", "\"aten::add /x\"");
 	CHECK_JSON("a\"b\\c", "\"a\\\"b\\\\c\"");
 	CHECK_JSON("\b\f\n\r\t", "\"\\b\\f\\n\\r\\t\"");
-	CHECK_JSON("\0\1\x1f\x7f", "\"\\u0000\\u0001\\u001f\x7f\"");
+	CHECK_JSON("\0\1\x1f\x7f", "\"\\u0000\\u0001\\u001f\\u007f\"");
+	CHECK_JSON("abcdefghij\x7fklmnopqrst", "\"abcdefghij\\u007fklmnopqrst\"");
 	CHECK_JSON("gr\xc3\xbc\xc3\x9f \xe2\x82\xac \xf0\x9f\x9a\x80",
 		   "\"gr\xc3\xbc\xc3\x9f \xe2\x82\xac \xf0\x9f\x9a\x80\"");
 	CHECK_JSON("\xff", "\"\xef\xbf\xbd\"");
