@@ -3,6 +3,7 @@
 # On a terminal lines are cut to its width and the header stands out; NO_COLOR is obeyed.
 . "$TS_SOURCE/tests/cli/lib.sh"
 
+python3 -c 'import pty; pty.openpty()' 2>/dev/null || { echo "skip: there are no pseudo-terminals here"; exit 77; }
 make_trace t
 cat >on_terminal.py <<'PY'
 import fcntl, os, pty, struct, sys, termios
