@@ -145,6 +145,10 @@ int ts_chunk_cache_read_rest(struct ts_chunk_cache *cache, struct ts_cached_chun
 	place->bytes += bytes;
 	cache->bytes += bytes;
 	place->rest_is_read = true;
+	/* Only this place is in the caller's hands. */
+	for (size_t i = cache->place_count; i-- > 0 && cache->bytes > cache->budget;)
+		if (cache->places[i] != place)
+			forget(cache, i);
 	return TS_OK;
 }
 

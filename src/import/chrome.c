@@ -340,14 +340,6 @@ static int finish(struct ts_chrome *c)
 	int rc = ts_chrome_finish_pairs(c);
 
 	ts_chrome_store_held_samples(c);
-	if (c->has_base && !c->own.active && !ts_chrome_start_source(c)) {
-		struct ts_clock_sync_row row = ts_clock_sync_none;
-
-		row.clock = (int64_t)c->source;
-		row.reference = c->base_ns;
-		row.method = ts_chrome_text(c, "baseTimeNanoseconds");
-		ts_chrome_add(c, 0, TS_TABLE_CLOCK_SYNC, &row, NULL);
-	}
 	ts_chrome_write_changed(c);
 	ts_chrome_write_losses(c);
 	c->import->result.events = c->events;

@@ -276,6 +276,19 @@ static int read_devices(struct ts_chrome *c, const struct ts_chrome_raw *list)
 	return rc;
 }
 
+/* At once: where it stands ahead of the events, an import that is killed has it, too. */
+static void write_base(struct ts_chrome *c)
+{
+	struct ts_clock_sync_row row = ts_clock_sync_none;
+
+	if (ts_chrome_start_source(c))
+		return;
+	row.clock = (int64_t)c->source;
+	row.reference = c->base_ns;
+	row.method = ts_chrome_text(c, "baseTimeNanoseconds");
+	ts_chrome_add(c, 0, TS_TABLE_CLOCK_SYNC, &row, NULL);
+}
+
 static bool read_base(struct ts_chrome *c, const struct ts_chrome_raw *raw)
 {
 	size_t quotes = *raw->at == '"';
@@ -285,6 +298,8 @@ static bool read_base(struct ts_chrome *c, const struct ts_chrome_raw *raw)
 		return false;
 	c->base_ns = base;
 	c->has_base = true;
+	if (!c->own.active)
+		write_base(c);
 	return true;
 }
 

@@ -227,21 +227,23 @@ static int end_slice(struct ts_chrome *c, const struct ts_chrome_half *end)
 {
 	struct ts_chrome_pairs *pairs = &c->pairs;
 	uint64_t *lane = ts_map_insert(&pairs->lanes, end->lane, NULL);
-	uint64_t *name = ts_pairmap_insert(&pairs->names, end->lane, end->name, NULL);
+	uint64_t *name = NULL, same = 0;
 	const struct ts_chrome_half *begin;
 	uint32_t slot;
 	int64_t duration;
 
-	if (!lane || !name)
+	if (!lane)
 		return TS_ENOMEM;
-	slot = (uint32_t)(*name ? *name : *lane);
+	/* An end without a name closes the innermost slice, whatever that is called. */
+	if (end->name)
+		ts_pairmap_get(&pairs->names, end->lane, end->name, &same);
+	slot = (uint32_t)(same ? same : *lane);
 	if (!slot) {
 		ts_chrome_lose(c, TS_CHROME_LOSS_END, 1);
 		return TS_OK;
 	}
 	begin = &pairs->open[slot - 1].half;
-	if (!*name)
-		name = ts_pairmap_insert(&pairs->names, begin->lane, begin->name, NULL);
+	name = ts_pairmap_insert(&pairs->names, begin->lane, begin->name, NULL);
 	if (!name)
 		return TS_ENOMEM;
 	if (__builtin_sub_overflow(end->time, begin->time, &duration))
@@ -252,7 +254,8 @@ static int end_slice(struct ts_chrome *c, const struct ts_chrome_half *end)
 		add_slice(c, begin, duration, begin->shape, pairs->values + begin->values);
 	close_slot(pairs, slot, lane, name);
 	/* Ids of async slices are many and mostly used once. */
-	if (pairs->live == 0 && ts_map_count(&pairs->lanes) > 65536) {
+	if (pairs->live == 0 &&
+	    (ts_map_count(&pairs->lanes) > 65536 || ts_pairmap_count(&pairs->names) > 65536)) {
 		ts_map_clear(&pairs->lanes);
 		ts_pairmap_clear(&pairs->names);
 	}
