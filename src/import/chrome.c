@@ -349,6 +349,7 @@ static int finish(struct ts_chrome *c)
 static int fail(struct ts_chrome *c, int rc)
 {
 	const char *path = c->import->path;
+	const char *kept = c->events ? "what came before is kept, for the rest " : "";
 	int status = ts_writer_status(c->writer, c->err);
 
 	if (status || c->has_message)
@@ -359,14 +360,12 @@ static int fail(struct ts_chrome *c, int rc)
 	if (is_cut(c, rc))
 		return ts_error_set(c->err, rc,
 				    "input '%s': byte %" PRIu64
-				    ": the file ends in the middle; what came before is kept, for "
-				    "the rest it has to be written or copied again",
-				    path, ts_stream_at(&c->import->stream, c->js->error_at));
-	return ts_error_set(c->err, rc,
-			    "input '%s': byte %" PRIu64
-			    ": %s; what came before is kept, for the rest mend the file there",
+				    ": the file ends in the middle; %sit has to be written or "
+				    "copied again",
+				    path, ts_stream_at(&c->import->stream, c->js->error_at), kept);
+	return ts_error_set(c->err, rc, "input '%s': byte %" PRIu64 ": %s; %smend the file there",
 			    path, ts_stream_at(&c->import->stream, c->js->error_at),
-			    c->js->reason ? c->js->reason : "not valid JSON");
+			    c->js->reason ? c->js->reason : "not valid JSON", kept);
 }
 
 static void release(struct ts_chrome *c)

@@ -293,6 +293,12 @@ TS_TEST(begin_and_end)
 		   "slice",
 		   "{'start':1000,'duration':8000,'thread':1,'name':'a'}\n"
 		   "{'start':4000,'duration':2000,'thread':1,'name':'b'}\n");
+	/* An end without a name closes the innermost, not the one without a name. */
+	CHECK_ROWS("[{'ph':'B','ts':1},{'ph':'B','ts':2,'name':'b'},{'ph':'E','ts':3},"
+		   "{'ph':'E','ts':5}]",
+		   "slice",
+		   "{'start':1000,'duration':4000,'thread':1}\n"
+		   "{'start':2000,'duration':1000,'thread':1,'name':'b'}\n");
 	/* Threads do not mix. */
 	CHECK_ROWS("[{'ph':'B','ts':1,'tid':1},{'ph':'B','ts':2,'tid':2},{'ph':'E','ts':3,'tid':1},"
 		   "{'ph':'E','ts':4,'tid':2}]",
