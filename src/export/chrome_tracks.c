@@ -14,6 +14,12 @@
 /* Ids of arrows stay below 2^53 for 8192 sources, which JavaScript's numbers can hold. */
 #define SOURCE_SHIFT 40
 
+/* An id of any value, also of a hostile trace. */
+static int64_t made_up(int64_t first, int64_t id)
+{
+	return (int64_t)((uint64_t)first + (uint64_t)id);
+}
+
 static int add_track(struct ts_chrome_tracks *tracks, const struct ts_chrome_track *track,
 		     struct ts_map *map, int64_t id)
 {
@@ -27,7 +33,7 @@ static int add_track(struct ts_chrome_tracks *tracks, const struct ts_chrome_tra
 
 /* Takes the number or text unless something else of the same owner has it; else makes one up. */
 static int choose(struct ts_pairmap *taken, uint64_t owner, int64_t number, int64_t text,
-		  int64_t made_up, struct ts_chrome_number *ret_number)
+		  int64_t otherwise, struct ts_chrome_number *ret_number)
 {
 	/* A number and a text never meet: texts count from the top. */
 	uint64_t key = text ? ~(uint64_t)text : (uint64_t)number;
@@ -37,7 +43,7 @@ static int choose(struct ts_pairmap *taken, uint64_t owner, int64_t number, int6
 		if (!ts_pairmap_insert(taken, owner, key, &is_new))
 			return TS_ENOMEM;
 	}
-	*ret_number = (struct ts_chrome_number){ .number = is_new ? number : made_up,
+	*ret_number = (struct ts_chrome_number){ .number = is_new ? number : otherwise,
 						 .text = is_new ? text : 0 };
 	return TS_OK;
 }
@@ -73,7 +79,7 @@ static int add_processes(struct ts_chrome_export *x, struct ts_pairmap *taken)
 	while ((process = ts_reader_entity_next(x->reader, TS_TABLE_PROCESS, &cursor, &id))) {
 		struct ts_chrome_track track = { 0 };
 
-		if (choose(taken, 0, process->pid, process->pid_text, MADE_UP_PROCESS + id,
+		if (choose(taken, 0, process->pid, process->pid_text, made_up(MADE_UP_PROCESS, id),
 			   &track.pid) ||
 		    add_track(&x->tracks, &track, &x->tracks.processes, id))
 			return TS_ENOMEM;
@@ -95,7 +101,7 @@ static int add_threads(struct ts_chrome_export *x, struct ts_pairmap *taken)
 		if (process)
 			track.pid = process->pid;
 		if (choose(taken, (uint64_t)thread->process + 1, thread->tid, thread->tid_text,
-			   MADE_UP_PROCESS + id, &track.tid) ||
+			   made_up(MADE_UP_PROCESS, id), &track.tid) ||
 		    add_track(&x->tracks, &track, &x->tracks.threads, id))
 			return TS_ENOMEM;
 	}
