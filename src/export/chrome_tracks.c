@@ -115,9 +115,10 @@ static int add_streams(struct ts_chrome_export *x)
 	int64_t id;
 
 	while ((stream = ts_reader_entity_next(x->reader, TS_TABLE_STREAM, &cursor, &id))) {
-		struct ts_chrome_track track = { .pid = { .number = MADE_UP_DEVICE +
-								    stream->device },
-						 .tid = { .number = id } };
+		struct ts_chrome_track track = {
+			.pid = { .number = made_up(MADE_UP_DEVICE, stream->device) },
+			.tid = { .number = id },
+		};
 
 		if (!ts_chrome_track_of_thread(x, stream->thread) &&
 		    add_track(&x->tracks, &track, &x->tracks.streams, id))
