@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The table of settings that can be changed while a target runs: words of its control block. */
+#ifndef TS_LIVE_CONFIG_H
+#define TS_LIVE_CONFIG_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <tracesmith/error.h>
+
+struct ts_config_key {
+	const char *name;
+	const char *also;   /* another name for it, or NULL */
+	const char *doc;
+	uint32_t offset;    /* in struct ts_live_control */
+	uint32_t bytes;     /* 4 or 8 */
+	int64_t least, greatest;
+	double scale;       /* the word is value * scale: seconds given, ns stored; 1: integers */
+	uint32_t read_only;
+};
+
+const struct ts_config_key *ts_config_list(size_t *ret_count);
+const struct ts_config_key *ts_config_find(const char *name, size_t length);
+
+/* Parses "key=value" (a number; on, off, true, false). The error says what is allowed, or the nearest key. */
+int ts_config_parse(const char *assignment, const struct ts_config_key **ret_key, int64_t *ret_word,
+		    struct ts_error *err);
+
+#endif

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Finds live areas and the processes behind them: the live directory, its checks, liveness by pid and
+ * start time, pid namespaces, containers by /proc/PID/root, descendants of a process. And clears away
+ * areas that nobody will read. Knows nothing of recording.
+ */
+#ifndef TS_LIVE_DISCOVER_H
+#define TS_LIVE_DISCOVER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include <tracesmith/error.h>
+
+#include "live/layout.h"
+
+/* ---- the live directory ---- */
+
+/* $TRACESMITH_LIVE_DIR or /dev/shm/tracesmith-<uid>. */
+int ts_live_directory_path(uid_t uid, char *buffer, size_t bytes);
+
+/*
+ * Opens and checks it (owner, mode, no symbolic link). `root_pid` not 0: as that process sees it, below
+ * /proc/PID/root. TS_ENOTFOUND where there is none.
+ */
+int ts_live_directory_open(uid_t uid, pid_t root_pid, int *ret_fd, struct ts_error *err);
+
+/* ---- processes ---- */
+
+/* Start time (field 22 of /proc/PID/stat), 0: no such process (a zombie counts as gone). */
+uint64_t ts_process_start_time(pid_t pid);
+pid_t ts_process_parent(pid_t pid);
+uint64_t ts_process_namespace(pid_t pid);  /* inode of ns/pid, 0: cannot be read */
+pid_t ts_process_inner_pid(pid_t pid);     /* last of NSpid */
+/* comm, and the command line as NUL-separated arguments; both cut to fit, NUL-terminated. */
+void ts_process_name(pid_t pid, char *buffer, size_t bytes);
+size_t ts_process_command(pid_t pid, char *buffer, size_t bytes);
+
+enum ts_entry {          /* can an agent be in there? */
+	TS_ENTRY_POSSIBLE,
+	TS_ENTRY_STATIC,     /* no program interpreter: static, most Go programs */
+	TS_ENTRY_SECURE,     /* setuid, setgid, or file capabilities */
+	TS_ENTRY_FOREIGN,    /* another machine's or word size's ELF */
+	TS_ENTRY_UNKNOWN,    /* cannot be read, or not ELF */
+};
+enum ts_entry ts_process_entry(pid_t pid);
+/* Why in words: "static program: the agent cannot be loaded into it". */
+const char *ts_entry_reason(enum ts_entry entry);
+/* True where the process has a file of that inode mapped (the agent). */
+bool ts_process_maps(pid_t pid, dev_t device, ino_t inode);
+
+/*
+ * Calls `found` for each descendant of `root` (children of all threads, and theirs), parents first. Bounded: at
+ * most 65,536 processes.
+ */
+void ts_process_descendants(pid_t root, void (*found)(void *context, pid_t pid, pid_t parent),
+			    void *context);
+
+/* ---- areas ---- */
+
+struct ts_area_info {
+	char name[64];
+	struct ts_live_control control; /* as ts_area_control() gives it */
+	pid_t pid; /* seen from here; 0: gone, or of a namespace that cannot be seen */
+	bool alive;
+	bool superseded; /* an exec made a newer area for the same process */
+	bool unfinished; /* ends in .new */
+	int64_t modified_ns;
+	uint64_t file_bytes;
+};
+
+/*
+ * Lists areas of an opened live directory. Files that are no areas are skipped; newer layouts are
+ * given to `refused` (may be NULL) by name. `namespace_pid` not 0: the directory was reached through
+ * /proc/PID/root of that process, whose pid namespace the areas are of.
+ */
+int ts_areas_list(int directory_fd, pid_t namespace_pid,
+		  void (*found)(void *context, const struct ts_area_info *info),
+		  void (*refused)(void *context, const char *name, const char *why), void *context,
+		  struct ts_error *err);
+
+/* Unlinks an area, if it is still the same file (area_id). */
+int ts_area_remove(int directory_fd, const char *name, uint64_t area_id);
+
+/*
+ * Removes garbage: `.new` files of dead processes, dead areas that hold nothing that was not taken,
+ * and, beyond the newest `keep`, dead areas nobody took. Never one whose recorder is alive.
+ */
+int ts_areas_clean(int directory_fd, unsigned int keep, unsigned int *ret_removed,
+		   struct ts_error *err);
+
+#endif

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The journal of a recording (docs/live.md, section 6): blocks, appended by one recorder, read by the
+ * encoder, by a successor after a crash, and by `recover`. A trace is a function of its journal.
+ * Knows nothing of tables.
+ */
+#ifndef TS_LIVE_JOURNAL_H
+#define TS_LIVE_JOURNAL_H
+
+#include <assert.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <tracesmith/error.h>
+
+#include "live/layout.h"
+
+#define TS_JOURNAL_MAGIC 0x424a5354u /* "TSJB" */
+#define TS_JOURNAL_VERSION 1
+#define TS_JOURNAL_BLOCK_BYTES (64u << 20)
+
+enum ts_block_type {
+	TS_BLOCK_OPEN = 1,
+	TS_BLOCK_AREA = 2,
+	TS_BLOCK_DICTIONARY = 3,
+	TS_BLOCK_RING = 4,
+	TS_BLOCK_CLOCK = 5,
+	TS_BLOCK_END = 6,
+	TS_BLOCK_WINDOW = 7,
+	TS_BLOCK_LOSS = 8,
+	TS_BLOCK_PROCESS = 9,
+	TS_BLOCK_STATE = 10,
+	TS_BLOCK_EXPORT = 11,
+	TS_BLOCK_CLOSE = 12,
+};
+
+struct ts_block {
+	uint32_t magic;
+	uint16_t type;
+	uint16_t flags;
+	uint32_t bytes; /* of the payload, without its padding to 8 */
+	uint32_t ring;
+	uint64_t area; /* area_id; 0: the recording itself */
+	uint64_t from, to;
+	uint64_t events;
+	uint64_t dropped;
+	uint64_t checksum;
+};
+static_assert(sizeof(struct ts_block) == 64, "live.md, section 6");
+static_assert(offsetof(struct ts_block, checksum) == 56, "live.md, section 6");
+
+/*
+ * Payloads. Texts are fixed, NUL-padded. Times named *_counter are in the recording's counter (the
+ * host's raw counter, or CLOCK_MONOTONIC ns where it has none that can be used).
+ */
+
+/* OPEN. Always the first block of a journal. */
+struct ts_block_open {
+	uint32_t version;
+	uint32_t generation;
+	uint8_t trace_id[16];
+	uint64_t trace_bytes; /* what of the trace file stands; 0: the file is to be made */
+	uint64_t session;
+	uint64_t counter_mult;  /* ns of clock 1 = counter * mult >> 32 (128-bit product) */
+	int64_t trace_start_ns; /* trace time at which the recording began */
+	uint32_t clock;         /* enum ts_live_clock */
+	uint32_t redact;
+	uint64_t started_counter;
+};
+
+/* AREA: the target's control block as it was, then this. */
+struct ts_block_area {
+	struct ts_live_control control;
+	uint64_t pid; /* as the recorder sees it; 0: gone before it was seen */
+	uint64_t parent;
+	uint64_t seen_counter;
+};
+
+/* CLOCK */
+struct ts_block_clock {
+	struct ts_live_anchor anchor;
+	int64_t uncertainty_ns;
+};
+
+/* END: an area will give nothing more. Loss counters are those of its control block. */
+struct ts_block_end {
+	uint64_t ended_counter;
+	int64_t exit_status; /* wait status, or TS_ABSENT */
+	uint64_t lost_nested;
+	uint64_t lost_no_ring;
+	uint64_t lost_first;
+	uint64_t strings_cut;
+	uint32_t target_state;
+	uint32_t reason; /* 0: process ended, 1: exec replaced it, 2: recorder left, 3: damaged */
+	char message[256];
+};
+
+/* WINDOW, opened or closed by the recorder for the block's area. */
+struct ts_block_window {
+	uint64_t counter;
+	uint32_t action; /* enum ts_live_window_action */
+	uint32_t serial;
+	int64_t step; /* the target's, TS_ABSENT: none */
+	int64_t realtime_ms;
+	char cause[64]; /* "flag", "time", "command", "start", "end" */
+	char name[192];
+};
+
+/* LOSS */
+struct ts_block_loss {
+	uint64_t first_counter, last_counter;
+	int64_t count; /* TS_ABSENT: unknown */
+	uint64_t pid;  /* of a process without an area, else 0 */
+	char what[64];
+	char reason[192];
+};
+
+/* PROCESS: one that has no area. `area` of the block is 0. */
+struct ts_block_process {
+	uint64_t pid, parent;
+	uint64_t start_time; /* field 22 of /proc/PID/stat */
+	uint64_t seen_counter, ended_counter; /* 0: not yet */
+	int64_t exit_status;
+	char name[64];
+	char command[1536]; /* arguments, each ended by NUL; empty under redact */
+};
+
+/* EXPORT: a closed window that is in a file of its own. */
+struct ts_block_export {
+	uint64_t pid;
+	uint32_t serial;
+	uint32_t reserved;
+	char path[1024];
+};
+
+/*
+ * Where blocks go. append() returns 0 once the block is where a successor will find it; only then is
+ * ring space freed. Fills magic, flags and checksum itself.
+ */
+struct ts_block_sink {
+	int (*append)(void *context, struct ts_block *block, const void *payload, struct ts_error *err);
+	void *context;
+};
+
+struct ts_journal;
+
+/* Creates or replaces; locked (flock) while open. TS_EIO "another recorder" where it is held. */
+int ts_journal_create(struct ts_journal **ret_journal, const char *path, struct ts_error *err);
+
+/* Opens for appending behind the last whole block; a torn tail is cut off. */
+int ts_journal_resume(struct ts_journal **ret_journal, const char *path, struct ts_error *err);
+void ts_journal_close(struct ts_journal *journal);
+
+/* One write; on failure the file is cut back to its last whole block. */
+int ts_journal_append(struct ts_journal *journal, struct ts_block *block, const void *payload,
+		      struct ts_error *err);
+uint64_t ts_journal_bytes(const struct ts_journal *journal);
+int ts_journal_fd(const struct ts_journal *journal);
+
+/* Renames it (the commit of a checkpoint). */
+int ts_journal_rename(struct ts_journal *journal, const char *path, struct ts_error *err);
+
+/*
+ * Reads the block at *offset of fd into *block and payload memory that `buffer` grows to; advances
+ * *offset. 0; TS_ENOTFOUND at the end or at a torn tail; TS_EFORMAT where it is damaged in between.
+ * Never takes more memory than the file is long, nor than TS_JOURNAL_BLOCK_BYTES.
+ */
+struct ts_text;
+int ts_journal_read(int fd, uint64_t *offset, struct ts_block *block, struct ts_text *buffer,
+		    struct ts_error *err);
+
+#endif

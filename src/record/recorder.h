@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The recorder's loop: finds targets, drains them into a recording, opens and closes windows, saves,
+ * rotates, stops. One thread; it never prints: what it has to say goes to `note`.
+ */
+#ifndef TS_RECORD_RECORDER_H
+#define TS_RECORD_RECORDER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include <tracesmith/error.h>
+
+#include "base/memory.h"
+#include "live/journal.h"
+
+/* What a window is opened by; parsed from flag:PATH, steps:A-B, time:A-B. */
+enum ts_window_kind { TS_WINDOW_ALWAYS, TS_WINDOW_FLAG, TS_WINDOW_STEPS, TS_WINDOW_TIME, TS_WINDOW_COMMAND };
+
+struct ts_window_spec {
+	enum ts_window_kind kind;
+	char path[1024];        /* flag */
+	int64_t first, last;    /* steps: numbers, both inside; time: ns since the start */
+};
+int ts_window_parse(const char *text, struct ts_window_spec *ret_spec, struct ts_error *err);
+
+struct ts_recorder_options {
+	const char *output;     /* T.sbt, or T.json: then T.json.sbt is recorded and exported at each save */
+	uint64_t session;       /* 0: drawn */
+	const pid_t *pids;      /* processes to attach to (record -p); their areas need no session */
+	size_t pid_count;
+	int64_t duration_ns;    /* 0: until all targets are gone */
+	uint64_t max_bytes;     /* 0: no limit */
+	uint64_t rotate_bytes;  /* 0: no rotation */
+	int64_t rotate_ns;
+	unsigned int rotate_keep; /* 0: all */
+	int64_t autosave_ns;    /* 0: none */
+	int64_t snapshot_ns;    /* 0: none */
+	struct ts_window_spec window;
+	int64_t max_steps;      /* 0: none */
+	bool split;             /* a trace for each window and process */
+	bool redact;
+	bool sync;
+	bool resume;            /* go on with what a dead recorder left */
+	bool stop_when_full;    /* else: count losses until there is space again */
+	bool detached;          /* started by a target: linger a second after the last one */
+	uint64_t area;          /* the area of the target that started it, 0: none */
+	void (*note)(void *context, const char *message);
+	void *context;
+};
+
+struct ts_recorder;
+
+/* Opens the recording. Nothing is running yet. */
+int ts_recorder_open(struct ts_recorder **ret_recorder, const struct ts_recorder_options *options,
+		     struct ts_error *err);
+
+/* The session that targets must name (see launch.h). */
+uint64_t ts_recorder_session(const struct ts_recorder *recorder);
+
+/* A process that was started for this recording: its descendants are followed, its end is the end. */
+void ts_recorder_follow(struct ts_recorder *recorder, pid_t pid);
+
+/* The wait status of a followed process, for its row. */
+void ts_recorder_exited(struct ts_recorder *recorder, pid_t pid, int wait_status);
+
+/*
+ * One pass: discovery, draining, windows, saves as they are due. *ret_wait_ns is how long the caller may sleep; *ret_done
+ * is set when there is nothing left to record. Errors are final.
+ */
+int ts_recorder_pass(struct ts_recorder *recorder, int64_t *ret_wait_ns, bool *ret_done,
+		     struct ts_error *err);
+
+/* A file descriptor that becomes readable when a pass is due early (inotify on flag and directory), or -1. */
+int ts_recorder_fd(const struct ts_recorder *recorder);
+
+struct ts_recorder_summary {
+	uint64_t events, lost, trace_bytes, processes, threads, windows, files;
+	char path[1024]; /* of the last file */
+};
+
+/* Takes what is left, closes windows, finishes the trace. */
+int ts_recorder_finish(struct ts_recorder *recorder, struct ts_recorder_summary *ret_summary,
+		       struct ts_error *err);
+void ts_recorder_close(struct ts_recorder *recorder);
+TS_DEFINE_AUTO(ts_recorder, ts_recorder_close);
+
+#endif
