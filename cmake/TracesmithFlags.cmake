@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Compiler flags, as interface targets:
-#   ts_flags    warnings and sanitizers: everything that is compiled here
+#   ts_warnings warnings: everything that is compiled here
+#   ts_flags    warnings and sanitizers: everything but the agent
 #   ts_private  what the code in src/ and its tests see, and other code does not
 
 if(NOT CMAKE_BUILD_TYPE)
@@ -16,8 +17,8 @@ set(CMAKE_C_EXTENSIONS ON)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 
-add_library(ts_flags INTERFACE)
-target_compile_options(ts_flags INTERFACE
+add_library(ts_warnings INTERFACE)
+target_compile_options(ts_warnings INTERFACE
 	-Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wold-style-definition
 	-Wpointer-arith -Wwrite-strings -Wvla -Wformat=2 -Wimplicit-fallthrough
 	# Entries of a table of functions rarely use all that they are given.
@@ -25,6 +26,8 @@ target_compile_options(ts_flags INTERFACE
 	# Messages with __FILE__ read the same wherever the tree lies.
 	-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=
 	$<$<BOOL:${TRACESMITH_WERROR}>:-Werror>)
+add_library(ts_flags INTERFACE)
+target_link_libraries(ts_flags INTERFACE ts_warnings)
 
 set(sanitizers ${TRACESMITH_SANITIZE})
 if(TRACESMITH_FUZZ)

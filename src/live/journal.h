@@ -14,6 +14,7 @@
 
 #include <tracesmith/error.h>
 
+#include "base/memory.h"
 #include "live/layout.h"
 
 #define TS_JOURNAL_MAGIC 0x424a5354u /* "TSJB" */
@@ -33,19 +34,21 @@ enum ts_block_type {
 	TS_BLOCK_STATE = 10,
 	TS_BLOCK_EXPORT = 11,
 	TS_BLOCK_CLOSE = 12,
+	TS_BLOCK_ROTATE = 13, /* payload: the new path */
 };
 
 struct ts_block {
 	uint32_t magic;
 	uint16_t type;
-	uint16_t flags;
+	uint16_t flags; /* 0 */
 	uint32_t bytes; /* of the payload, without its padding to 8 */
 	uint32_t ring;
 	uint64_t area; /* area_id; 0: the recording itself */
 	uint64_t from, to;
 	uint64_t events;
 	uint64_t dropped;
-	uint64_t checksum;
+	uint64_t
+		checksum; /* hash64 of the 56 bytes ahead of it and, behind these, of hash64(payload) */
 };
 static_assert(sizeof(struct ts_block) == 64, "live.md, section 6");
 static_assert(offsetof(struct ts_block, checksum) == 56, "live.md, section 6");
@@ -67,7 +70,14 @@ struct ts_block_open {
 	uint32_t clock;         /* enum ts_live_clock */
 	uint32_t redact;
 	uint64_t started_counter;
+	int64_t started_monotonic_ns; /* trace time is trace_start_ns + CLOCK_MONOTONIC since then */
+	uint64_t recorder_pid;
+	uint64_t processors, memory_bytes; /* of the host; 0: unknown */
+	uint8_t boot_id[16];
+	char host[64], system[128], recorder[32]; /* names and versions */
+	uint64_t next_ids[64]; /* struct ts_writer_ids of the trace at trace_bytes */
 };
+static_assert(sizeof(struct ts_block_open) % 8 == 0, "no padding");
 
 /* AREA: the target's control block as it was, then this. */
 struct ts_block_area {
@@ -119,7 +129,7 @@ struct ts_block_loss {
 /* PROCESS: one that has no area. `area` of the block is 0. */
 struct ts_block_process {
 	uint64_t pid, parent;
-	uint64_t start_time; /* field 22 of /proc/PID/stat */
+	uint64_t start_time;                  /* field 22 of /proc/PID/stat */
 	uint64_t seen_counter, ended_counter; /* 0: not yet */
 	int64_t exit_status;
 	char name[64];
@@ -139,35 +149,59 @@ struct ts_block_export {
  * ring space freed. Fills magic, flags and checksum itself.
  */
 struct ts_block_sink {
-	int (*append)(void *context, struct ts_block *block, const void *payload, struct ts_error *err);
+	int (*append)(void *context, struct ts_block *block, const void *payload,
+		      struct ts_error *err);
 	void *context;
 };
 
 struct ts_journal;
 
-/* Creates or replaces; locked (flock) while open. TS_EIO "another recorder" where it is held. */
+/*
+ * Creates or empties the file. Journals are not locked: who writes one holds the lock of the trace
+ * (docs/live.md, section 6).
+ */
 int ts_journal_create(struct ts_journal **ret_journal, const char *path, struct ts_error *err);
 
 /* Opens for appending behind the last whole block; a torn tail is cut off. */
 int ts_journal_resume(struct ts_journal **ret_journal, const char *path, struct ts_error *err);
 void ts_journal_close(struct ts_journal *journal);
+TS_DEFINE_AUTO(ts_journal, ts_journal_close);
 
-/* One write; on failure the file is cut back to its last whole block. */
+/*
+ * Stores a block with one write, having filled magic, flags and checksum. On failure the file is cut back to its last
+ * whole block; TS_ENOSPC also where the file may not grow (EFBIG, quota).
+ */
 int ts_journal_append(struct ts_journal *journal, struct ts_block *block, const void *payload,
 		      struct ts_error *err);
 uint64_t ts_journal_bytes(const struct ts_journal *journal);
 int ts_journal_fd(const struct ts_journal *journal);
 
+/* Appends `bytes` bytes of another journal from `offset` on: whole blocks, as they are. */
+int ts_journal_copy(struct ts_journal *journal, int from_fd, uint64_t offset, uint64_t bytes,
+		    struct ts_error *err);
+
+/* Waits until the disk has all of it. */
+int ts_journal_sync(struct ts_journal *journal, struct ts_error *err);
+
 /* Renames it (the commit of a checkpoint). */
 int ts_journal_rename(struct ts_journal *journal, const char *path, struct ts_error *err);
 
 /*
- * Reads the block at *offset of fd into *block and payload memory that `buffer` grows to; advances
- * *offset. 0; TS_ENOTFOUND at the end or at a torn tail; TS_EFORMAT where it is damaged in between.
- * Never takes more memory than the file is long, nor than TS_JOURNAL_BLOCK_BYTES.
+ * Reads the block at *offset of fd into *block, and its payload into `buffer`, whose length it sets; advances
+ * *offset. 0; TS_ENOTFOUND at the end or at a torn tail; TS_EFORMAT where it is damaged in between: then
+ * *offset is where the next whole block begins, so that a caller can go on.
+ * Never takes more memory than the file is long (4 KiB at least), nor than TS_JOURNAL_BLOCK_BYTES.
  */
 struct ts_text;
 int ts_journal_read(int fd, uint64_t *offset, struct ts_block *block, struct ts_text *buffer,
 		    struct ts_error *err);
+
+/*
+ * For tests: told at each instant of docs/live.md, section 8.2 ("R1", "R4" ...), from whatever thread is
+ * there; it may end the process. NULL: none. With TRACESMITH_CRASH_POINTS defined at build time,
+ * TRACESMITH_CRASH_AT=R4:3 in the environment kills the process when it passes R4 for the third time.
+ */
+extern void (*ts_crash_hook)(const char *point);
+void ts_crash_point(const char *point);
 
 #endif

@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#warning "helpers: docs/live.md changed after review (4.1, 4.2, 4.3, 6, 8.3): read it again; DISCARD publishes nothing; flock on area and on T.sbt"
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "areas are read and written in place");
 
 #define TS_LIVE_MAGIC "TSLIVE\r\n"
@@ -161,15 +162,26 @@ struct ts_live_ring {
 	uint8_t reserved_0[24];
 	/* By the recorder. */
 	uint64_t consumed;
-	uint64_t consumed_check;
-	uint8_t reserved_1[48];
+	uint64_t consumed_events;
+	uint32_t consumed_tid;
+	uint32_t consumed_serial;
+	char consumed_name[16];
+	uint64_t consumed_check; /* ts_live_consumed_check() */
+	uint8_t reserved_1[16];
 	struct ts_live_oldest slot_1;
 	uint8_t reserved_2[24];
 };
 static_assert(sizeof(struct ts_live_ring) == TS_LIVE_ENTRY_BYTES, "live.md, section 2.2");
 static_assert(offsetof(struct ts_live_ring, slot_0) == 64, "live.md, section 2.2");
 static_assert(offsetof(struct ts_live_ring, consumed) == 128, "live.md, section 2.2");
+static_assert(offsetof(struct ts_live_ring, consumed_check) == 168, "live.md, section 2.2");
 static_assert(offsetof(struct ts_live_ring, slot_1) == 192, "live.md, section 2.2");
+
+static inline uint64_t ts_live_consumed_check(uint64_t consumed, uint64_t events, uint32_t tid,
+					      uint32_t serial)
+{
+	return ~(consumed + events + ((uint64_t)serial << 32 | tid));
+}
 
 #define TS_LIVE_RING_LEAST 4096u
 #define TS_LIVE_RING_GREATEST (64u << 20)
@@ -238,9 +250,10 @@ struct ts_live_thread_record {
 	uint32_t previous_ring; /* plus 1; 0: none */
 	uint32_t reserved;
 	uint64_t previous_position;
+	uint64_t dropped; /* of the ring, so far: of earlier owners */
 	char name[16];
 };
-static_assert(sizeof(struct ts_live_thread_record) == 56, "live.md, section 3");
+static_assert(sizeof(struct ts_live_thread_record) == 64, "live.md, section 3");
 
 enum ts_live_window_action { TS_LIVE_WINDOW_OPEN = 1, TS_LIVE_WINDOW_CLOSE = 2 };
 enum ts_live_window_cause { TS_LIVE_CAUSE_STEP = 1, TS_LIVE_CAUSE_MAX_STEPS = 2 };

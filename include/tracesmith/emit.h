@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Events from your own program, in C or C++. Link with -ltracesmith-agent; that library needs libc only.
+ *
+ *	#include <tracesmith/emit.h>
+ *
+ *	TS_INSTANT("request", "server", TS_INT("tokens", n), TS_STRING("user", name));
+ *	TS_SPAN_MS("attention", "layer", elapsed_ms, TS_INT("layer", 3));
+ *	TS_BEGIN("decode", "engine"); ...; TS_END();
+ *
+ * Nothing is recorded until somebody wants it, and then nothing has to be changed in the program:
+ *
+ *	tracesmith record -o t.sbt -- ./program        a recorder starts it
+ *	TRACESMITH_OUT=t.sbt ./program                 it starts a recorder (t.json: Chrome JSON;
+ *	                                               FERRUM_TRACE_OUT is another name for it)
+ *	TRACESMITH_LIVE=1 ./program                    the newest events stay in shared memory, for
+ *	                                               `tracesmith record -p` or `recover`
+ *
+ * Off, a call site costs a load and a branch. On, an event is stored in shared memory in some
+ * nanoseconds; no lock is taken, no system call made. Events survive kill -9 of the program.
+ *
+ * Names, categories and keys of the macros are string literals: they are registered once a call site.
+ * For names made at run time, and for tracers of your own, see the functions at the end.
+ * Everything may be called from any thread and from signal handlers, before main() too, except where
+ * it says otherwise.
+ */
+#ifndef TRACESMITH_EMIT_H
+#define TRACESMITH_EMIT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define TS_EMIT_API __attribute__((visibility("default")))
+
+/* ---- is it on? ---- */
+
+/* Private: read it through ts_enabled(). Never NULL. */
+extern TS_EMIT_API const uint32_t *ts_emit_switch;
+
+/* True while events are stored. The macros ask themselves; ask only to save work of your own. */
+static inline bool ts_enabled(void)
+{
+	return __builtin_expect(__atomic_load_n(ts_emit_switch, __ATOMIC_RELAXED) & 1u, 0);
+}
+
+/* ---- time ---- */
+
+/* Now, in units that only TS_SPAN_SINCE understands: the processor's counter where it can be used. */
+TS_EMIT_API uint64_t ts_now(void);
+
+/* ---- arguments: TS_INT("layer", 3), up to 8 an event ---- */
+
+#define TS_INT(key, value) (1, key, ts_emit_int(value))
+#define TS_DOUBLE(key, value) (2, key, ts_emit_double(value))
+#define TS_STRING(key, value) (3, key, ts_emit_string(value)) /* copied; up to 8 KiB; NULL is "" */
+#define TS_BOOL(key, value) (4, key, (uint64_t) !!(value))
+
+/* ---- events ---- */
+
+/* An instant. */
+#define TS_INSTANT(name, category, ...) TS_EMIT_(4, 0, name, category, ##__VA_ARGS__)
+
+/* A span that ends now and took so long: it is drawn where the work ran. */
+#define TS_SPAN_NS(name, category, duration_ns, ...) \
+	TS_EMIT_OWN_(1, 0, name, category, ts_emit_int(duration_ns), ##__VA_ARGS__)
+#define TS_SPAN_MS(name, category, duration_ms, ...) \
+	TS_EMIT_OWN_(1, 0, name, category, ts_emit_ms(duration_ms), ##__VA_ARGS__)
+
+/* A span from a ts_now() of before until now. */
+#define TS_SPAN_SINCE(name, category, start, ...) \
+	TS_EMIT_OWN_(1, 1, name, category, ts_now() - (start), ##__VA_ARGS__)
+
+/* A span with a start of your own, in CLOCK_MONOTONIC ns (C++ steady_clock, Rust Instant). */
+#define TS_SPAN_AT(name, category, start_ns, duration_ns, ...)                               \
+	TS_EMIT_OWN2_(1, 2, name, category, ts_emit_int(duration_ns), ts_emit_int(start_ns), \
+		      ##__VA_ARGS__)
+
+/* A span that is open until the TS_END() of the same thread that matches it; they nest. */
+#define TS_BEGIN(name, category, ...) TS_EMIT_(2, 0, name, category, ##__VA_ARGS__)
+#define TS_END() TS_EMIT_(3, 0, "", "")
+
+/* New values of counters that are drawn together: TS_COUNTER("memory", "gpu", TS_INT("used_MB", n)). */
+#define TS_COUNTER(name, category, ...) TS_EMIT_(5, 0, name, category, ##__VA_ARGS__)
+
+/* The same on a track that you choose (a layer, a sub-operation; 0: the engine itself), not on the thread. */
+#define TS_INSTANT_ON(track, name, category, ...) \
+	TS_EMIT_OWN_(4, 4, name, category, ts_emit_int(track), ##__VA_ARGS__)
+#define TS_SPAN_NS_ON(track, name, category, duration_ns, ...)                            \
+	TS_EMIT_OWN2_(1, 4, name, category, ts_emit_int(duration_ns), ts_emit_int(track), \
+		      ##__VA_ARGS__)
+#define TS_SPAN_MS_ON(track, name, category, duration_ms, ...)                           \
+	TS_EMIT_OWN2_(1, 4, name, category, ts_emit_ms(duration_ms), ts_emit_int(track), \
+		      ##__VA_ARGS__)
+
+/* A step (of training, of decoding) begins: windows by step open and close here. Cheap when off. */
+#define TS_STEP(number) ts_step(number)
+TS_EMIT_API void ts_step(int64_t number);
+
+/* Names the calling thread in traces; pthread_setname_np() does, too, if it comes before its first event. */
+TS_EMIT_API void ts_thread_name(const char *name);
+
+/*
+ * Returns when all events so far are in the file: 0; -1 where no recorder is there, or it took more
+ * than five seconds. Emitting goes on meanwhile and afterwards. Not from a signal handler. At exit this is
+ * done for you.
+ */
+TS_EMIT_API int ts_flush(void);
+
+/* A span until the end of the block. */
+#ifdef __cplusplus
+#define TS_SCOPE(name, category, ...)                      \
+	TS_BEGIN(name, category, ##__VA_ARGS__);           \
+	struct TS_EMIT_JOIN_(ts_scope_type_, __LINE__) {   \
+		~TS_EMIT_JOIN_(ts_scope_type_, __LINE__)() \
+		{                                          \
+			TS_END();                          \
+		}                                          \
+	} TS_EMIT_JOIN_(ts_scope_, __LINE__)
+#else
+#define TS_SCOPE(name, category, ...)                                                     \
+	TS_BEGIN(name, category, ##__VA_ARGS__);                                          \
+	__attribute__((cleanup(ts_emit_scope_end), unused)) char TS_EMIT_JOIN_(ts_scope_, \
+									       __LINE__) = 0
+#endif
+
+/* ---- functions: names made at run time, tracers made by hand ---- */
+
+struct ts_tracer;
+
+enum ts_emit_type {
+	TS_EMIT_INT = 1,
+	TS_EMIT_DOUBLE = 2,
+	TS_EMIT_STRING = 3,
+	TS_EMIT_BOOL = 4,
+};
+
+struct ts_emit_arg {
+	const char *key;
+	enum ts_emit_type type;
+	union {
+		int64_t integer; /* and booleans */
+		double real;
+		const char *string;
+	} value;
+};
+
+#define TS_TRACK_THREAD INT64_MIN /* the calling thread's own track */
+#define TS_TIME_NOW INT64_MIN     /* a span that ends now */
+
+/*
+ * A tracer with an output of its own, beside the process-wide one: a recorder is started for it. NULL or ""
+ * gives a disabled one. Never NULL. ts_tracer_process() is the process-wide one, and is not to be closed.
+ */
+TS_EMIT_API struct ts_tracer *ts_tracer_enabled(const char *path);
+TS_EMIT_API struct ts_tracer *ts_tracer_disabled(void);
+TS_EMIT_API struct ts_tracer *ts_tracer_process(void);
+TS_EMIT_API bool ts_tracer_is_enabled(struct ts_tracer *tracer);
+/* As ts_flush(). */
+TS_EMIT_API int ts_tracer_flush(struct ts_tracer *tracer);
+/* Flushes, ends its recording, frees it. No thread may use it any more. Accepts NULL. */
+TS_EMIT_API void ts_tracer_close(struct ts_tracer *tracer);
+
+/*
+ * All texts are copied; NULL is "". At most 32 arguments. `start_ns`: CLOCK_MONOTONIC, or TS_TIME_NOW.
+ */
+TS_EMIT_API void ts_tracer_span(struct ts_tracer *tracer, const char *name, const char *category,
+				int64_t start_ns, int64_t duration_ns, int64_t track,
+				const struct ts_emit_arg *args, unsigned int arg_count);
+TS_EMIT_API void ts_tracer_begin(struct ts_tracer *tracer, const char *name, const char *category,
+				 int64_t track, const struct ts_emit_arg *args,
+				 unsigned int arg_count);
+TS_EMIT_API void ts_tracer_end(struct ts_tracer *tracer, int64_t track);
+TS_EMIT_API void ts_tracer_instant(struct ts_tracer *tracer, const char *name, const char *category,
+				   int64_t track, const struct ts_emit_arg *args,
+				   unsigned int arg_count);
+TS_EMIT_API void ts_tracer_counter(struct ts_tracer *tracer, const char *name, const char *category,
+				   const struct ts_emit_arg *args, unsigned int arg_count);
+TS_EMIT_API void ts_tracer_step(struct ts_tracer *tracer, int64_t number);
+
+/* ---- what the macros are made of; not for use by hand ---- */
+
+struct ts_emit_field {
+	const char *key;
+	uint32_t type;
+};
+
+/* A call site. The library fills `header`; everything else is constant. */
+struct ts_emit_site {
+	uint64_t header; /* first word of its records once it is registered, else 0 */
+	const char *name;
+	const char *category;
+	const struct ts_emit_field *fields;
+	uint32_t line;
+	uint8_t kind;
+	uint8_t flags;
+	uint8_t own_words; /* ahead of the arguments */
+	uint8_t field_count;
+	uint8_t strings; /* of the arguments */
+};
+
+/* One word a value; strings are given by their address. */
+TS_EMIT_API void ts_emit_0(struct ts_emit_site *site);
+TS_EMIT_API void ts_emit_1(struct ts_emit_site *site, uint64_t word);
+TS_EMIT_API void ts_emit_2(struct ts_emit_site *site, uint64_t first, uint64_t second);
+TS_EMIT_API void ts_emit_words(struct ts_emit_site *site, const uint64_t *words);
+
+static inline uint64_t ts_emit_int(int64_t value)
+{
+	return (uint64_t)value;
+}
+
+static inline uint64_t ts_emit_double(double value)
+{
+	uint64_t word;
+
+	memcpy(&word, &value, sizeof(word));
+	return word;
+}
+
+static inline uint64_t ts_emit_string(const char *value)
+{
+	return (uint64_t)(uintptr_t)value;
+}
+
+static inline uint64_t ts_emit_ms(double milliseconds)
+{
+	return milliseconds > 0 && milliseconds < 9e12 ? (uint64_t)(milliseconds * 1e6) : 0;
+}
+
+#define TS_EMIT_JOIN2_(a, b) a##b
+#define TS_EMIT_JOIN_(a, b) TS_EMIT_JOIN2_(a, b)
+
+#define TS_EMIT_COUNT_(...) TS_EMIT_COUNT2_(0, ##__VA_ARGS__, 8, 7, 6, 5, 4, 3, 2, 1, 0)
+#define TS_EMIT_COUNT2_(x, a, b, c, d, e, f, g, h, n, ...) n
+
+#define TS_EMIT_MAP_0_(m)
+#define TS_EMIT_MAP_1_(m, a) m a
+#define TS_EMIT_MAP_2_(m, a, ...) m a TS_EMIT_MAP_1_(m, __VA_ARGS__)
+#define TS_EMIT_MAP_3_(m, a, ...) m a TS_EMIT_MAP_2_(m, __VA_ARGS__)
+#define TS_EMIT_MAP_4_(m, a, ...) m a TS_EMIT_MAP_3_(m, __VA_ARGS__)
+#define TS_EMIT_MAP_5_(m, a, ...) m a TS_EMIT_MAP_4_(m, __VA_ARGS__)
+#define TS_EMIT_MAP_6_(m, a, ...) m a TS_EMIT_MAP_5_(m, __VA_ARGS__)
+#define TS_EMIT_MAP_7_(m, a, ...) m a TS_EMIT_MAP_6_(m, __VA_ARGS__)
+#define TS_EMIT_MAP_8_(m, a, ...) m a TS_EMIT_MAP_7_(m, __VA_ARGS__)
+#define TS_EMIT_MAP_(m, ...) \
+	TS_EMIT_JOIN_(TS_EMIT_JOIN_(TS_EMIT_MAP_, TS_EMIT_COUNT_(__VA_ARGS__)), _)(m, ##__VA_ARGS__)
+
+#define TS_EMIT_FIELD_(type, key, word) { key, type },
+#define TS_EMIT_VALUE_(type, key, word) word,
+#define TS_EMIT_IS_STRING_(type, key, word) +((type) == 3)
+
+/* own: words ahead of the arguments, in parentheses-free lists; own_count of them. */
+#define TS_EMIT_SITE_(kind, flags, name, category, own_count, ...)                                \
+	static const struct ts_emit_field ts_fields_[] = { TS_EMIT_MAP_(TS_EMIT_FIELD_,           \
+									##__VA_ARGS__){ 0, 0 } }; \
+	static struct ts_emit_site ts_site_ = { 0,                                                \
+						name,                                             \
+						category,                                         \
+						ts_fields_,                                       \
+						__LINE__,                                         \
+						kind,                                             \
+						flags,                                            \
+						own_count,                                        \
+						TS_EMIT_COUNT_(__VA_ARGS__),                      \
+						(0 TS_EMIT_MAP_(TS_EMIT_IS_STRING_,               \
+								##__VA_ARGS__)) }
+
+#define TS_EMIT_SEND_(site, words, count)                          \
+	do {                                                       \
+		if ((site)->strings || (count) > 2)                \
+			ts_emit_words((site), (words));            \
+		else if ((count) == 2)                             \
+			ts_emit_2((site), (words)[0], (words)[1]); \
+		else if ((count) == 1)                             \
+			ts_emit_1((site), (words)[0]);             \
+		else                                               \
+			ts_emit_0(site);                           \
+	} while (0)
+
+#define TS_EMIT_(kind, flags, name, category, ...)                                        \
+	do {                                                                              \
+		if (ts_enabled()) {                                                       \
+			TS_EMIT_SITE_(kind, flags, name, category, 0, ##__VA_ARGS__);     \
+			const uint64_t ts_words_[] = { TS_EMIT_MAP_(TS_EMIT_VALUE_,       \
+								    ##__VA_ARGS__) 0 };   \
+			TS_EMIT_SEND_(&ts_site_, ts_words_, TS_EMIT_COUNT_(__VA_ARGS__)); \
+		}                                                                         \
+	} while (0)
+
+#define TS_EMIT_OWN_(kind, flags, name, category, own, ...)                                   \
+	do {                                                                                  \
+		if (ts_enabled()) {                                                           \
+			TS_EMIT_SITE_(kind, flags, name, category, 1, ##__VA_ARGS__);         \
+			const uint64_t ts_words_[] = { own, TS_EMIT_MAP_(TS_EMIT_VALUE_,      \
+									 ##__VA_ARGS__) 0 };  \
+			TS_EMIT_SEND_(&ts_site_, ts_words_, 1 + TS_EMIT_COUNT_(__VA_ARGS__)); \
+		}                                                                             \
+	} while (0)
+
+#define TS_EMIT_OWN2_(kind, flags, name, category, own, other, ...)                           \
+	do {                                                                                  \
+		if (ts_enabled()) {                                                           \
+			TS_EMIT_SITE_(kind, flags, name, category, 2, ##__VA_ARGS__);         \
+			const uint64_t ts_words_[] = {                                        \
+				own, other, TS_EMIT_MAP_(TS_EMIT_VALUE_, ##__VA_ARGS__) 0     \
+			};                                                                    \
+			TS_EMIT_SEND_(&ts_site_, ts_words_, 2 + TS_EMIT_COUNT_(__VA_ARGS__)); \
+		}                                                                             \
+	} while (0)
+
+static inline void ts_emit_scope_end(const char *unused)
+{
+	(void)unused;
+	TS_END();
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The table of the agent's backends, and those that others supply. Must not know what a backend does.
+ */
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "agent/tracer.h"
+#include "capture/backend.h"
+
+#define BACKENDS_AT_MOST 16
+
+/* Ours, in the order in which they start. Ends with NULL. */
+static const struct ts_backend *const table[] = { NULL };
+
+static const struct ts_backend *started[BACKENDS_AT_MOST];
+static unsigned int started_count;
+
+static const struct ts_backend *find(const char *name)
+{
+	char file[128];
+	void *library;
+
+	for (size_t i = 0; table[i]; i++)
+		if (!strcmp(table[i]->name, name))
+			return table[i];
+	snprintf(file, sizeof(file), "libtracesmith-backend-%s.so", name);
+	library = dlopen(file, RTLD_NOW | RTLD_LOCAL);
+	return library ? dlsym(library, "ts_backend") : NULL;
+}
+
+/* Nobody is told on the terminal: the trace says which backends run, and why one does not. */
+static void tell(const char *name, const char *outcome)
+{
+	struct ts_emit_arg args[] = {
+		{ "backend", TS_EMIT_STRING, { .string = name } },
+		{ "outcome", TS_EMIT_STRING, { .string = outcome } },
+	};
+
+	ts_tracer_instant(&ts_process_tracer, "backend", "tracesmith", TS_TRACK_THREAD, args, 2);
+}
+
+static void start_one(const char *name)
+{
+	const struct ts_backend *backend = find(name);
+
+	if (!backend) {
+		const char *why = dlerror();
+
+		tell(name, why ? why : "not found");
+	} else if (backend->abi != TS_BACKEND_ABI || backend->size < sizeof(*backend)) {
+		tell(name, "was built for another version of the interface");
+	} else if (started_count == BACKENDS_AT_MOST) {
+		tell(name, "too many backends");
+	} else if (backend->start()) {
+		tell(name, "declined to start");
+	} else {
+		started[started_count++] = backend;
+		tell(name, "started");
+	}
+}
+
+void agent_start_backends(const char *list)
+{
+	char name[64];
+
+	started_count = 0;
+	while (*list) {
+		size_t length = strcspn(list, ",");
+
+		if (length && length < sizeof(name)) {
+			memcpy(name, list, length);
+			name[length] = 0;
+			start_one(name);
+		}
+		list += length + (list[length] == ',');
+	}
+}
+
+void agent_stop_backends(void)
+{
+	while (started_count) {
+		const struct ts_backend *backend = started[--started_count];
+
+		if (backend->stop)
+			backend->stop();
+	}
+}

@@ -1,0 +1,423 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The way of an event, from call site to ring. The first half is hot: a few loads and stores. Must
+ * not call anything that may block, allocate or take a lock, except through agent_room().
+ */
+#include <errno.h>
+#include <limits.h>
+#include <string.h>
+
+#include "agent/emit.h"
+#include "agent/tracer.h"
+
+/* What threads have before their first event: it is never open. */
+static struct writer no_writer;
+
+__thread struct writer *agent_writer __attribute__((tls_model("initial-exec"))) = &no_writer;
+
+struct writer *agent_no_writer(void)
+{
+	return &no_writer;
+}
+
+/* ---- hot ---- */
+
+/*
+ * Takes the writer, if it is open and has room. A signal handler that emits does so either before
+ * `open` is 0, and then head and limit are read after it, or it finds it closed. The fences are for
+ * the compiler: a handler runs on this thread.
+ */
+static inline bool enter(struct writer *writer, uint64_t bytes)
+{
+	if (AGENT_UNLIKELY(!__atomic_load_n(&writer->open, __ATOMIC_RELAXED)))
+		return false;
+	__atomic_store_n(&writer->open, 0, __ATOMIC_RELAXED);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	if (AGENT_LIKELY(writer->head + bytes <= writer->limit))
+		return true;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	__atomic_store_n(&writer->open, 1, __ATOMIC_RELAXED);
+	return false;
+}
+
+static inline uint64_t *place(const struct writer *writer)
+{
+	return (uint64_t *)(void *)(writer->bytes + (writer->head & writer->mask));
+}
+
+/* The release store of `head` is what makes the record an event: all before it survives a kill. */
+static inline void commit(struct writer *writer, uint64_t bytes)
+{
+	writer->head += bytes;
+	__atomic_store_n(&writer->ring->head, writer->head, __ATOMIC_RELEASE);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	__atomic_store_n(&writer->open, 1, __ATOMIC_RELAXED);
+}
+
+static void emit_slowly(struct ts_emit_site *site, const uint64_t *words);
+
+void ts_emit_0(struct ts_emit_site *site)
+{
+	struct writer *writer = agent_writer;
+	uint64_t header = __atomic_load_n(&site->header, __ATOMIC_ACQUIRE);
+
+	if (AGENT_LIKELY(header && enter(writer, 16))) {
+		uint64_t *to = place(writer);
+
+		to[0] = header;
+		to[1] = ts_counter_read(writer->clock);
+		commit(writer, 16);
+		return;
+	}
+	emit_slowly(site, NULL);
+}
+
+void ts_emit_1(struct ts_emit_site *site, uint64_t word)
+{
+	struct writer *writer = agent_writer;
+	uint64_t header = __atomic_load_n(&site->header, __ATOMIC_ACQUIRE);
+
+	if (AGENT_LIKELY(header && enter(writer, 24))) {
+		uint64_t *to = place(writer);
+
+		to[0] = header;
+		to[1] = ts_counter_read(writer->clock);
+		to[2] = word;
+		commit(writer, 24);
+		return;
+	}
+	emit_slowly(site, &word);
+}
+
+void ts_emit_2(struct ts_emit_site *site, uint64_t first, uint64_t second)
+{
+	struct writer *writer = agent_writer;
+	uint64_t header = __atomic_load_n(&site->header, __ATOMIC_ACQUIRE);
+	uint64_t words[2] = { first, second };
+
+	if (AGENT_LIKELY(header && enter(writer, 32))) {
+		uint64_t *to = place(writer);
+
+		to[0] = header;
+		to[1] = ts_counter_read(writer->clock);
+		to[2] = first;
+		to[3] = second;
+		commit(writer, 32);
+		return;
+	}
+	emit_slowly(site, words);
+}
+
+/* ---- records of any shape ---- */
+
+/* Room in the thread's ring, entered; NULL where the event is lost, and counted. */
+struct writer *agent_enter(struct ts_tracer *tracer, struct writer *writer, uint64_t bytes,
+			   bool counts)
+{
+	/* A handler may take the room between making it and entering; not for ever. */
+	for (int attempt = 0; attempt < 16; attempt++) {
+		writer = agent_room(tracer, writer, bytes, counts);
+		if (!writer)
+			return NULL;
+		if (enter(writer, bytes))
+			return writer;
+	}
+	agent_count_lost(tracer->core);
+	return NULL;
+}
+
+void agent_commit(struct writer *writer, uint64_t bytes)
+{
+	commit(writer, bytes);
+}
+
+uint64_t *agent_place(const struct writer *writer)
+{
+	return place(writer);
+}
+
+/* A string on its way into a record. */
+struct text {
+	const char *bytes;
+	uint32_t length;
+	uint32_t words; /* with its length */
+};
+
+/* Cuts it to what fits; one word of it is already set aside, `left` is what may be added. */
+static struct text measure(const struct core *core, const char *string, bool is_argument,
+			   uint64_t *left)
+{
+	struct text text = { string ? string : "", 0, 1 };
+	uint64_t most = *left * 8 + 4;
+
+	if (most > TS_LIVE_STRING_BYTES)
+		most = TS_LIVE_STRING_BYTES;
+	if (!(is_argument && __atomic_load_n(&core->control->redact, __ATOMIC_RELAXED))) {
+		text.length = (uint32_t)strnlen(text.bytes, most);
+		if (text.length == most && text.bytes[most])
+			__atomic_fetch_add(&core->control->strings_cut, 1, __ATOMIC_RELAXED);
+	}
+	text.words = (text.length + 4 + 7) / 8;
+	*left -= text.words - 1;
+	return text;
+}
+
+static uint64_t *put_text(uint64_t *to, const struct text *text)
+{
+	to[text->words - 1] = 0; /* the padding; overwritten by what the text needs */
+	memcpy(to, &text->length, 4);
+	memcpy((char *)to + 4, text->bytes, text->length);
+	return to + text->words;
+}
+
+static uint64_t header_word(uint64_t words, unsigned int kind, unsigned int flags, uint32_t site)
+{
+	return words | (uint64_t)kind << 16 | (uint64_t)flags << 24 | (uint64_t)site << 32;
+}
+
+/* Words of a record in the smallest ring that there is, so that it fits everywhere. */
+static uint64_t record_words(const struct core *core)
+{
+	uint64_t words = core->ring_bytes / 4 / 8;
+
+	return words < TS_LIVE_RECORD_WORDS ? words : TS_LIVE_RECORD_WORDS;
+}
+
+/* A registered site with strings among its arguments, or more than two words. */
+static void emit_site(struct core *core, const struct ts_emit_site *site, const uint64_t *words)
+{
+	struct text texts[TS_LIVE_FIELDS];
+	uint64_t left, total = 2u + site->own_words, text = 0;
+	unsigned int own = site->own_words;
+	struct writer *writer;
+	uint64_t *to;
+
+	left = record_words(core) - total - site->field_count;
+	for (unsigned int i = 0; i < site->field_count; i++) {
+		if (site->fields[i].type != TS_EMIT_STRING) {
+			total++;
+			continue;
+		}
+		texts[text] = measure(core, (const char *)(uintptr_t)words[own + i], true, &left);
+		total += texts[text++].words;
+	}
+	writer = agent_enter(&ts_process_tracer, agent_writer, total * 8, true);
+	if (!writer)
+		return;
+	to = place(writer);
+	*to++ = (site->header & ~UINT64_C(0xffff)) | total;
+	*to++ = ts_counter_read(writer->clock);
+	for (unsigned int i = 0; i < own; i++)
+		*to++ = words[i];
+	text = 0;
+	for (unsigned int i = 0; i < site->field_count; i++) {
+		if (site->fields[i].type == TS_EMIT_STRING)
+			to = put_text(to, &texts[text++]);
+		else
+			*to++ = words[own + i];
+	}
+	commit(writer, total * 8);
+}
+
+void ts_emit_words(struct ts_emit_site *site, const uint64_t *words)
+{
+	struct core *core = __atomic_load_n(&ts_process_tracer.core, __ATOMIC_ACQUIRE);
+
+	if (AGENT_LIKELY(__atomic_load_n(&site->header, __ATOMIC_ACQUIRE) && core &&
+			 __atomic_load_n(&core->state, __ATOMIC_ACQUIRE) == CORE_READY))
+		emit_site(core, site, words);
+	else
+		emit_slowly(site, words);
+}
+
+/* A site that the dictionary has no room for, in the dynamic form. */
+static void emit_unregistered(struct core *core, const struct ts_emit_site *site,
+			      const uint64_t *words)
+{
+	struct ts_emit_arg args[TS_LIVE_FIELDS];
+	const uint64_t *values = words + site->own_words;
+	struct agent_event event = { .kind = site->kind,
+				     .flags = site->flags,
+				     .own = words,
+				     .own_words = site->own_words,
+				     .name = site->name,
+				     .category = site->category,
+				     .args = args,
+				     .arg_count = site->field_count };
+
+	for (unsigned int i = 0; i < site->field_count; i++) {
+		args[i].key = site->fields[i].key;
+		args[i].type = (enum ts_emit_type)site->fields[i].type;
+		memcpy(&args[i].value, &values[i], sizeof(values[i]));
+	}
+	agent_emit(&ts_process_tracer, core, &event);
+}
+
+/* First event of a process, a site, a thread or a lap; or a ring that is full. */
+__attribute__((noinline, cold)) static void emit_slowly(struct ts_emit_site *site,
+							const uint64_t *words)
+{
+	int saved_errno = errno;
+	struct core *core = agent_start(&ts_process_tracer);
+
+	if (core &&
+	    (__atomic_load_n(&core->control->enabled, __ATOMIC_RELAXED) & TS_LIVE_ENABLED)) {
+		if (__atomic_load_n(&site->header, __ATOMIC_ACQUIRE) ||
+		    agent_register_site(&ts_process_tracer, core, site))
+			emit_site(core, site, words);
+		else
+			emit_unregistered(core, site, words);
+	}
+	errno = saved_errno;
+}
+
+/* ---- the dynamic form ---- */
+
+/* How many arguments fit, and their texts measured: name, category, then key and value of each. */
+struct layout {
+	struct text texts[2 + 2 * TS_LIVE_FIELDS];
+	uint64_t words;
+	unsigned int args;
+};
+
+static void lay_out(const struct core *core, const struct agent_event *event, struct layout *layout)
+{
+	/* Set aside: head, own words, number of arguments; a word a text, and the type of each. */
+	uint64_t most = record_words(core), left;
+	unsigned int text = 0, args = event->arg_count;
+
+	if (args > TS_LIVE_FIELDS)
+		args = TS_LIVE_FIELDS;
+	left = most - (2u + event->own_words + 1 + 2 + 3 * args);
+	layout->texts[text++] = measure(core, event->name, false, &left);
+	layout->texts[text++] = measure(core, event->category, false, &left);
+	for (unsigned int i = 0; i < args; i++) {
+		layout->texts[text++] = measure(core, event->args[i].key, false, &left);
+		if (event->args[i].type == TS_EMIT_STRING)
+			layout->texts[text++] =
+				measure(core, event->args[i].value.string, true, &left);
+	}
+	layout->args = args;
+	layout->words = most - left;
+}
+
+static void put_event(const struct writer *writer, const struct agent_event *event,
+		      const struct layout *layout)
+{
+	const struct text *text = layout->texts;
+	uint64_t *to = place(writer);
+
+	*to++ = header_word(layout->words, event->kind, event->flags, 0);
+	*to++ = ts_counter_read(writer->clock);
+	for (unsigned int i = 0; i < event->own_words; i++)
+		*to++ = event->own[i];
+	to = put_text(to, text++);
+	to = put_text(to, text++);
+	*to++ = layout->args;
+	for (unsigned int i = 0; i < layout->args; i++) {
+		const struct ts_emit_arg *arg = &event->args[i];
+
+		*to++ = arg->type;
+		to = put_text(to, text++);
+		if (arg->type == TS_EMIT_STRING)
+			to = put_text(to, text++);
+		else if (arg->type == TS_EMIT_BOOL)
+			*to++ = arg->value.integer != 0;
+		else
+			memcpy(to++, &arg->value, sizeof(*to));
+	}
+}
+
+void agent_emit(struct ts_tracer *tracer, struct core *core, const struct agent_event *event)
+{
+	struct layout layout;
+	struct writer *writer;
+
+	lay_out(core, event, &layout);
+	writer = agent_enter(tracer, agent_find_writer(tracer), layout.words * 8, true);
+	if (!writer)
+		return;
+	put_event(writer, event, &layout);
+	commit(writer, layout.words * 8);
+}
+
+/* Starts the tracer if need be, and emits if it is on. */
+static void emit_event(struct ts_tracer *tracer, struct agent_event *event, int64_t track,
+		       uint64_t *own)
+{
+	int saved_errno = errno;
+	struct core *core;
+
+	if (!tracer || tracer->is_off || (tracer == &ts_process_tracer && !ts_enabled()))
+		return;
+	core = agent_start(tracer);
+	if (core &&
+	    (__atomic_load_n(&core->control->enabled, __ATOMIC_RELAXED) & TS_LIVE_ENABLED)) {
+		if (track != TS_TRACK_THREAD) {
+			event->flags |= TS_LIVE_FLAG_TRACK;
+			own[event->own_words++] = (uint64_t)track;
+		}
+		event->own = own;
+		agent_emit(tracer, core, event);
+	}
+	errno = saved_errno;
+}
+
+void ts_tracer_span(struct ts_tracer *tracer, const char *name, const char *category,
+		    int64_t start_ns, int64_t duration_ns, int64_t track,
+		    const struct ts_emit_arg *args, unsigned int arg_count)
+{
+	uint64_t own[3] = { duration_ns > 0 ? (uint64_t)duration_ns : 0, (uint64_t)start_ns, 0 };
+	bool has_start = start_ns != TS_TIME_NOW;
+	struct agent_event event = { .kind = TS_LIVE_SPAN,
+				     .flags = has_start ? TS_LIVE_FLAG_START : 0,
+				     .own_words = has_start ? 2 : 1,
+				     .name = name,
+				     .category = category,
+				     .args = args,
+				     .arg_count = arg_count };
+
+	emit_event(tracer, &event, track, own);
+}
+
+static void emit_plain(struct ts_tracer *tracer, unsigned int kind, const char *name,
+		       const char *category, int64_t track, const struct ts_emit_arg *args,
+		       unsigned int arg_count)
+{
+	struct agent_event event = { .kind = (uint8_t)kind,
+				     .name = name,
+				     .category = category,
+				     .args = args,
+				     .arg_count = arg_count };
+	uint64_t own[1];
+
+	emit_event(tracer, &event, track, own);
+}
+
+void ts_tracer_begin(struct ts_tracer *tracer, const char *name, const char *category,
+		     int64_t track, const struct ts_emit_arg *args, unsigned int arg_count)
+{
+	emit_plain(tracer, TS_LIVE_BEGIN, name, category, track, args, arg_count);
+}
+
+void ts_tracer_end(struct ts_tracer *tracer, int64_t track)
+{
+	emit_plain(tracer, TS_LIVE_END, NULL, NULL, track, NULL, 0);
+}
+
+void ts_tracer_instant(struct ts_tracer *tracer, const char *name, const char *category,
+		       int64_t track, const struct ts_emit_arg *args, unsigned int arg_count)
+{
+	emit_plain(tracer, TS_LIVE_INSTANT, name, category, track, args, arg_count);
+}
+
+void ts_tracer_counter(struct ts_tracer *tracer, const char *name, const char *category,
+		       const struct ts_emit_arg *args, unsigned int arg_count)
+{
+	emit_plain(tracer, TS_LIVE_COUNTER, name, category, TS_TRACK_THREAD, args, arg_count);
+}
+
+uint64_t ts_now(void)
+{
+	return ts_counter_read(ts_counter_kind());
+}

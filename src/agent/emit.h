@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Events inside the agent: any record into the calling thread's ring. */
+#ifndef TS_AGENT_EMIT_H
+#define TS_AGENT_EMIT_H
+
+#include "agent/tracer.h"
+
+/* An event in the dynamic form, which carries its own texts. */
+struct agent_event {
+	uint8_t kind, flags;
+	uint8_t own_words;
+	const uint64_t *own;
+	const char *name, *category;
+	const struct ts_emit_arg *args;
+	unsigned int arg_count;
+};
+void agent_emit(struct ts_tracer *tracer, struct core *core, const struct agent_event *event);
+
+/*
+ * A record by hand: enter, write `bytes` at agent_place(), commit. NULL where there is no room; then,
+ * if `counts`, an event was counted as lost.
+ */
+struct writer *agent_enter(struct ts_tracer *tracer, struct writer *writer, uint64_t bytes,
+			   bool counts);
+uint64_t *agent_place(const struct writer *writer);
+void agent_commit(struct writer *writer, uint64_t bytes);
+
+/* The calling thread's writer of the process-wide tracer; agent_no_writer() before its first event. */
+extern __thread struct writer *agent_writer __attribute__((tls_model("initial-exec")));
+struct writer *agent_no_writer(void);
+
+/* One more event that no ring counts. */
+void agent_count_lost(struct core *core);
+
+#endif

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Waiting for the recorder, where the program asks for it: an explicit flush, and the end of a program
+ * that started its recorder itself. The only code of the agent that waits.
+ */
+#include <errno.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "agent/tracer.h"
+
+#define FLUSH_NS INT64_C(5000000000)
+/* A recorder whose heartbeat stands still for so long is taken for dead. */
+#define SILENCE_NS INT64_C(3000000000)
+
+static void nap(int64_t ns)
+{
+	struct timespec time = { 0, ns };
+
+	nanosleep(&time, NULL);
+}
+
+/* True while somebody drains the area, or is about to. */
+static bool has_recorder(const struct core *core, int64_t since)
+{
+	int64_t heartbeat = __atomic_load_n(&core->control->heartbeat, __ATOMIC_RELAXED);
+	int64_t now = (int64_t)ts_counter_monotonic_ns();
+
+	if (!heartbeat) /* it may be starting */
+		return core->control->output[0] && now - since < SILENCE_NS;
+	return now - heartbeat < SILENCE_NS;
+}
+
+static int wait_flush(struct core *core)
+{
+	struct ts_live_control *control = core->control;
+	uint64_t request = __atomic_add_fetch(&control->flush_request, 1, __ATOMIC_ACQ_REL);
+	int64_t start = (int64_t)ts_counter_monotonic_ns(), pause = 100000;
+
+	while (__atomic_load_n(&control->flush_done, __ATOMIC_ACQUIRE) < request) {
+		if ((int64_t)ts_counter_monotonic_ns() - start > FLUSH_NS ||
+		    !has_recorder(core, start))
+			return -1;
+		nap(pause);
+		if (pause < 5000000)
+			pause *= 2;
+	}
+	return 0;
+}
+
+static struct core *ready_core(const struct ts_tracer *tracer)
+{
+	struct core *core = __atomic_load_n(&tracer->core, __ATOMIC_ACQUIRE);
+
+	return core && __atomic_load_n(&core->state, __ATOMIC_ACQUIRE) == CORE_READY ? core : NULL;
+}
+
+int ts_tracer_flush(struct ts_tracer *tracer)
+{
+	int saved_errno = errno, result;
+	struct core *core = tracer ? ready_core(tracer) : NULL;
+
+	if (!core)
+		return -1;
+	result = wait_flush(core);
+	errno = saved_errno;
+	return result;
+}
+
+int ts_flush(void)
+{
+	return ts_tracer_flush(&ts_process_tracer);
+}
+
+void agent_exiting(struct ts_tracer *tracer)
+{
+	struct core *core = ready_core(tracer);
+
+	if (!core || core->control->target_state != TS_LIVE_RUNNING)
+		return;
+	__atomic_store_n(&core->control->target_state, TS_LIVE_EXITING, __ATOMIC_RELEASE);
+	/* Whoever set TRACESMITH_OUT expects the file to be there when the program has ended. */
+	if (core->control->output[0] && core->control->mode == TS_LIVE_STREAM)
+		wait_flush(core);
+}

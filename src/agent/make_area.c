@@ -1,0 +1,441 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Makes the process's live area (docs/live.md, sections 1 and 2): the file, its control block, and space
+ * in it. Space is allocated before it is touched, so that a full file system is an error here
+ * and never a SIGBUS later. Must not know of rings and threads.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "agent/tracer.h"
+
+#define DEFAULT_BUDGET (32u << 20)
+#define DICTIONARY_STEP (16u << 10)
+#define RING_BYTES (64u << 10)
+#define SMALL_RING_BYTES (16u << 10)
+#define SMALL_BUDGET (1u << 20)
+/* Dead areas that nobody took: so many newest ones are kept. */
+#define KEEP_DEAD 8
+
+/* ---- the directory ---- */
+
+/* The live directory, made if need be, and only if it is nobody else's; or -1 with errno. */
+static int open_directory(char *path, size_t bytes)
+{
+	const char *given = getenv("TRACESMITH_LIVE_DIR");
+	struct stat status;
+	int fd;
+
+	if (given && given[0])
+		snprintf(path, bytes, "%s", given);
+	else
+		snprintf(path, bytes, "/dev/shm/tracesmith-%u", (unsigned int)geteuid());
+	if (mkdir(path, 0700) && errno != EEXIST)
+		return -1;
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return -1;
+	if (fstat(fd, &status) || status.st_uid != geteuid() || (status.st_mode & 077)) {
+		close(fd);
+		errno = EPERM;
+		return -1;
+	}
+	return fd;
+}
+
+/* A high descriptor, out of the way of programs that count on low ones. */
+static int move_up(int fd)
+{
+	int moved = fcntl(fd, F_DUPFD_CLOEXEC, 500);
+
+	if (moved < 0)
+		moved = fcntl(fd, F_DUPFD_CLOEXEC, 100);
+	if (moved < 0)
+		return fd;
+	close(fd);
+	return moved;
+}
+
+/* ---- facts for the control block ---- */
+
+static size_t read_file(const char *path, char *buffer, size_t bytes)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t got;
+	size_t used = 0;
+
+	if (fd < 0)
+		return 0;
+	while (used < bytes && (got = read(fd, buffer + used, bytes - used)) > 0)
+		used += (size_t)got;
+	close(fd);
+	return used;
+}
+
+/* Field 22 of /proc/self/stat; the name in it may hold anything, so count from its last ')'. */
+static uint64_t start_time(void)
+{
+	char text[1024];
+	size_t bytes = read_file("/proc/self/stat", text, sizeof(text) - 1);
+	const char *at;
+
+	text[bytes] = 0;
+	at = strrchr(text, ')');
+	for (int field = 2; at && field < 22; field++)
+		at = strchr(at + 1, ' ');
+	return at ? strtoull(at, NULL, 10) : 0;
+}
+
+static void read_boot_id(uint8_t *boot_id)
+{
+	char text[64];
+	size_t bytes = read_file("/proc/sys/kernel/random/boot_id", text, sizeof(text));
+	unsigned int digits = 0;
+
+	for (size_t i = 0; i < bytes && digits < 32; i++) {
+		int c = text[i], value;
+
+		if (c >= '0' && c <= '9')
+			value = c - '0';
+		else if (c >= 'a' && c <= 'f')
+			value = c - 'a' + 10;
+		else
+			continue;
+		boot_id[digits / 2] = (uint8_t)(boot_id[digits / 2] << 4 | value);
+		digits++;
+	}
+}
+
+/* Differs after each exec. Mixed, since AT_RANDOM also seeds the stack protector. */
+static uint64_t image_id(void)
+{
+	const char *random =
+		(const char *)getauxval(AT_RANDOM); /* NOLINT(performance-no-int-to-ptr) */
+	uint64_t words[2] = { 0, 0 };
+
+	if (random)
+		memcpy(words, random, sizeof(words));
+	words[0] = (words[0] ^ (words[0] >> 29)) * UINT64_C(0xbf58476d1ce4e5b9) + words[1];
+	words[0] = (words[0] ^ (words[0] >> 32)) * UINT64_C(0x94d049bb133111eb);
+	return words[0] ^ (words[0] >> 31);
+}
+
+static uint64_t draw_id(void)
+{
+	uint64_t id = 0;
+
+	if (getrandom(&id, sizeof(id), GRND_NONBLOCK) != (ssize_t)sizeof(id))
+		id = image_id() ^ ts_counter_raw() * UINT64_C(0x9e3779b97f4a7c15) ^
+		     (uint64_t)getpid();
+	return id ? id : 1;
+}
+
+static void describe_process(struct ts_live_control *control, bool redact)
+{
+	struct stat status;
+	size_t bytes;
+
+	memcpy(control->magic, TS_LIVE_MAGIC, sizeof(control->magic));
+	control->version = TS_LIVE_VERSION;
+	control->control_bytes = TS_LIVE_CONTROL_BYTES;
+	read_boot_id(control->boot_id);
+	if (!stat("/proc/self/ns/pid", &status))
+		control->pid_namespace = status.st_ino;
+	control->pid = (uint32_t)getpid();
+	control->parent = (uint32_t)getppid();
+	control->uid = (uint32_t)getuid();
+	control->image = image_id();
+	bytes = read_file("/proc/self/comm", control->name, sizeof(control->name) - 1);
+	if (bytes && control->name[bytes - 1] == '\n')
+		control->name[bytes - 1] = 0;
+	if (!redact)
+		read_file("/proc/self/cmdline", control->command, sizeof(control->command) - 1);
+}
+
+static void describe_layout(struct ts_live_control *control, const struct agent_settings *settings)
+{
+	int64_t uncertainty;
+
+	control->session = settings->session;
+	control->clock = ts_counter_kind();
+	control->counter_hz = ts_counter_hz(control->clock);
+	control->created = ts_counter_anchor(control->clock, &uncertainty);
+	control->latest = control->created;
+	control->ring_limit = TS_LIVE_RING_LIMIT;
+	control->ring_bytes = TS_LIVE_ENTRY_BYTES;
+	control->directory = TS_LIVE_DIRECTORY;
+	control->dictionary = TS_LIVE_DICTIONARY;
+	control->pool = TS_LIVE_POOL;
+	control->target_state = TS_LIVE_RUNNING;
+	control->step = INT64_MIN;
+	control->enabled = settings->enabled ? TS_LIVE_ENABLED : 0;
+	control->mode = settings->mode;
+	control->redact = settings->redact;
+	control->step_open = settings->step_open;
+	control->step_close = settings->step_close;
+	control->max_steps = settings->max_steps;
+	memcpy(control->output, settings->output, sizeof(control->output));
+}
+
+/* ---- space ---- */
+
+/* The area's descriptor, if it still is that: programs close descriptors that are not theirs. */
+static int area_fd(struct core *core)
+{
+	struct stat status;
+
+	if (core->fd >= 0 && !fstat(core->fd, &status) && status.st_ino == core->inode &&
+	    status.st_dev == core->device)
+		return core->fd;
+	core->fd = open(core->path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+	if (core->fd < 0)
+		return -1;
+	if (fstat(core->fd, &status) || status.st_ino != core->inode ||
+	    status.st_dev != core->device) {
+		close(core->fd);
+		core->fd = -1;
+		return -1;
+	}
+	core->fd = move_up(core->fd);
+	return core->fd;
+}
+
+/* A file limit would bring SIGXFSZ, which kills. */
+static bool within_file_limit(uint64_t end)
+{
+	struct rlimit limit;
+
+	return getrlimit(RLIMIT_FSIZE, &limit) || limit.rlim_cur == RLIM_INFINITY ||
+	       end <= limit.rlim_cur;
+}
+
+int agent_allocate(struct core *core, uint64_t offset, uint64_t bytes)
+{
+	struct ts_live_control *control = core->control;
+	int fd = area_fd(core), saved_errno = errno, error = 0;
+
+	if (fd < 0)
+		return EBADF;
+	if (control && control->allocated + bytes > control->budget)
+		return ENOSPC;
+	if (!within_file_limit(offset + bytes))
+		return EFBIG;
+	while (fallocate(fd, 0, (off_t)offset, (off_t)bytes)) {
+		error = errno;
+		if (error != EINTR)
+			break;
+		error = 0;
+	}
+	if (!error && control)
+		control->allocated += bytes;
+	errno = saved_errno;
+	return error;
+}
+
+void *agent_map(struct core *core, uint64_t offset, uint64_t bytes)
+{
+	int fd = area_fd(core);
+	void *mapped;
+
+	if (fd < 0)
+		return NULL;
+	mapped = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd,
+		      (off_t)offset);
+	return mapped == MAP_FAILED ? NULL : mapped;
+}
+
+int agent_grow_directory(struct core *core)
+{
+	int error = agent_allocate(core, core->directory_end, 4096);
+
+	if (!error)
+		core->directory_end += 4096;
+	return error;
+}
+
+int agent_grow_dictionary(struct core *core)
+{
+	int error;
+
+	if (core->dictionary_end + DICTIONARY_STEP > TS_LIVE_POOL)
+		return ENOSPC;
+	error = agent_allocate(core, core->dictionary_end, DICTIONARY_STEP);
+	if (!error)
+		core->dictionary_end += DICTIONARY_STEP;
+	return error;
+}
+
+static uint64_t choose_budget(int directory, uint64_t asked)
+{
+	struct statvfs status;
+	uint64_t budget = DEFAULT_BUDGET;
+
+	if (asked)
+		return asked;
+	if (!fstatvfs(directory, &status)) {
+		uint64_t free_bytes = (uint64_t)status.f_bavail * status.f_frsize;
+
+		/* A file system without a size of its own says 0 of 0. */
+		if (status.f_blocks && free_bytes / 8 < budget)
+			budget = free_bytes / 8;
+	}
+	return budget;
+}
+
+/* ---- garbage of earlier processes ---- */
+
+/* An area in flight mode outlives its process, for `recover`; a service that crashes often must not fill memory. */
+static void remove_oldest_dead(int directory)
+{
+	DIR *list = fdopendir(dup(directory));
+	char oldest[64] = "";
+	int64_t oldest_time = INT64_MAX;
+	unsigned int dead = 0;
+	struct dirent *entry;
+
+	if (!list)
+		return;
+	rewinddir(list);
+	while ((entry = readdir(list))) {
+		long pid = strtol(entry->d_name, NULL, 10);
+		struct stat status;
+
+		if (pid <= 0 || strlen(entry->d_name) >= sizeof(oldest) || !kill((pid_t)pid, 0) ||
+		    errno != ESRCH ||
+		    fstatat(directory, entry->d_name, &status, AT_SYMLINK_NOFOLLOW))
+			continue;
+		dead++;
+		if (status.st_mtim.tv_sec < oldest_time) {
+			oldest_time = status.st_mtim.tv_sec;
+			memcpy(oldest, entry->d_name, strlen(entry->d_name) + 1);
+		}
+	}
+	closedir(list);
+	if (dead > KEEP_DEAD)
+		unlinkat(directory, oldest, 0);
+}
+
+/* ---- making it ---- */
+
+static int map_front(struct core *core)
+{
+	char *front = mmap(NULL, TS_LIVE_POOL, PROT_READ | PROT_WRITE, MAP_SHARED, core->fd, 0);
+
+	if (front == MAP_FAILED)
+		return errno;
+	core->control = (struct ts_live_control *)(void *)front;
+	core->rings = (struct ts_live_ring *)(void *)(front + TS_LIVE_DIRECTORY);
+	core->dictionary = front + TS_LIVE_DICTIONARY;
+	return 0;
+}
+
+static int allocate_front(struct core *core)
+{
+	int error = agent_allocate(core, 0, TS_LIVE_CONTROL_BYTES);
+
+	/* The file reaches to the pool, so that the front can be mapped; the rest of it is a hole. */
+	if (!error && (!within_file_limit(TS_LIVE_POOL) || ftruncate(core->fd, TS_LIVE_POOL)))
+		error = EFBIG;
+	if (!error)
+		error = map_front(core);
+	return error;
+}
+
+static int fill(struct core *core, const struct agent_settings *settings, int directory,
+		uint64_t area_id, uint64_t started)
+{
+	struct ts_live_control *control = core->control;
+	int error;
+
+	describe_process(control, settings->redact);
+	describe_layout(control, settings);
+	control->start_time = started;
+	control->area_id = area_id;
+	control->budget = choose_budget(directory, settings->budget);
+	control->allocated = TS_LIVE_CONTROL_BYTES;
+	core->ring_bytes = control->budget < SMALL_BUDGET ? SMALL_RING_BYTES : RING_BYTES;
+	core->directory_end = TS_LIVE_DIRECTORY;
+	core->dictionary_end = TS_LIVE_DICTIONARY;
+	core->pool_end = TS_LIVE_POOL;
+	error = agent_grow_directory(core);
+	return error ? error : agent_grow_dictionary(core);
+}
+
+/* Creates NAME.new, fills it, gives it its name. */
+static int create(struct core *core, const struct agent_settings *settings, int directory,
+		  const char *directory_path)
+{
+	uint64_t area_id = draw_id(), started = start_time();
+	char name[64], temporary[72];
+	struct stat status;
+	int error;
+
+	snprintf(name, sizeof(name), "%d-%llu-%016llx", (int)getpid(), (unsigned long long)started,
+		 (unsigned long long)area_id);
+	snprintf(temporary, sizeof(temporary), "%s.new", name);
+	snprintf(core->path, sizeof(core->path), "%s/%s", directory_path, name);
+	core->fd = openat(directory, temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
+			  0600);
+	if (core->fd < 0)
+		return errno;
+	core->fd = move_up(core->fd);
+	if (fstat(core->fd, &status))
+		return errno;
+	core->device = status.st_dev;
+	core->inode = status.st_ino;
+	error = allocate_front(core);
+	if (!error)
+		error = fill(core, settings, directory, area_id, started);
+	if (!error && renameat(directory, temporary, directory, name))
+		error = errno;
+	if (error) {
+		unlinkat(directory, temporary, 0);
+		if (core->control)
+			munmap(core->control, TS_LIVE_POOL);
+		core->control = NULL;
+		close(core->fd);
+		core->fd = -1;
+	}
+	return error;
+}
+
+int agent_make_area(struct core *core, const struct agent_settings *settings)
+{
+	char path[1024];
+	int directory = open_directory(path, sizeof(path)), error;
+
+	core->fd = -1;
+	if (directory < 0)
+		return errno;
+	if (settings->mode == TS_LIVE_FLIGHT)
+		remove_oldest_dead(directory);
+	error = create(core, settings, directory, path);
+	close(directory);
+	return error;
+}
+
+void agent_update_anchor(struct core *core)
+{
+	struct ts_live_anchor *latest = &core->control->latest;
+	int64_t uncertainty;
+	struct ts_live_anchor anchor = ts_counter_anchor(core->control->clock, &uncertainty);
+
+	__atomic_store_n(&latest->counter, 0, __ATOMIC_RELEASE);
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+	latest->monotonic_ns = anchor.monotonic_ns;
+	latest->realtime_ns = anchor.realtime_ns;
+	__atomic_store_n(&latest->counter, anchor.counter, __ATOMIC_RELEASE);
+}

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the environment asks of the agent: TRACESMITH_AGENT (set by a recorder for what it starts),
+ * TRACESMITH_OUT or FERRUM_TRACE_OUT (start a recorder), TRACESMITH_LIVE (only keep the newest).
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <unistd.h>
+
+#include "agent/tracer.h"
+
+#define ABSENT INT64_MIN
+
+/* ---- paths ---- */
+
+/* Copies with %p as the pid and %% as %. */
+static int expand(const char *path, char *ret_path, size_t bytes)
+{
+	size_t used = 0;
+
+	for (; *path; path++) {
+		int written;
+
+		if (path[0] == '%' && path[1] == 'p') {
+			written = snprintf(ret_path + used, bytes - used, "%d", (int)getpid());
+			path++;
+		} else {
+			path += path[0] == '%' && path[1] == '%';
+			written = snprintf(ret_path + used, bytes - used, "%c", *path);
+		}
+		if (written < 0 || (size_t)written >= bytes - used)
+			return ENAMETOOLONG;
+		used += (size_t)written;
+	}
+	return 0;
+}
+
+int agent_absolute_path(const char *path, char *ret_path, size_t bytes)
+{
+	size_t used = 0;
+
+	ret_path[0] = 0;
+	if (path[0] != '/') {
+		if (!getcwd(ret_path, bytes - 1))
+			return errno;
+		used = strlen(ret_path);
+		if (used == 0 || ret_path[used - 1] != '/')
+			ret_path[used++] = '/';
+		while (!strncmp(path, "./", 2))
+			path += 2;
+	}
+	return expand(path, ret_path + used, bytes - used);
+}
+
+/* All processes that write to the same file share a session, and so one recorder. FNV-1a. */
+static uint64_t session_of(const char *output)
+{
+	uint64_t hash = UINT64_C(0xcbf29ce484222325) ^ (uint64_t)getuid();
+
+	for (; *output; output++)
+		hash = (hash ^ (unsigned char)*output) * UINT64_C(0x100000001b3);
+	return hash | 1;
+}
+
+/* ---- TRACESMITH_AGENT: key=value;key=value ---- */
+
+static void set_key(struct agent_settings *settings, const char *key, const char *value)
+{
+	if (!strcmp(key, "session"))
+		settings->session = strtoull(value, NULL, 16);
+	else if (!strcmp(key, "mode"))
+		settings->mode = strcmp(value, "flight") ? TS_LIVE_STREAM : TS_LIVE_FLIGHT;
+	else if (!strcmp(key, "enabled"))
+		settings->enabled = value[0] != '0';
+	else if (!strcmp(key, "redact"))
+		settings->redact = value[0] != '0';
+	else if (!strcmp(key, "budget"))
+		settings->budget = strtoull(value, NULL, 10);
+	else if (!strcmp(key, "max_steps"))
+		settings->max_steps = strtoll(value, NULL, 10);
+	else if (!strcmp(key, "backends"))
+		strncpy(settings->backends, value, sizeof(settings->backends) - 1);
+	else if (!strcmp(key, "steps")) {
+		char *dash;
+
+		settings->step_open = strtoll(value, &dash, 10);
+		settings->step_close = *dash == '-' ? strtoll(dash + 1, NULL, 10) : INT64_MAX;
+	}
+}
+
+static void read_agent(struct agent_settings *settings, const char *text)
+{
+	char part[512];
+
+	settings->mode = TS_LIVE_STREAM;
+	settings->enabled = true;
+	while (*text) {
+		size_t length = strcspn(text, ";");
+		char *equals;
+
+		if (length < sizeof(part)) {
+			memcpy(part, text, length);
+			part[length] = 0;
+			equals = strchr(part, '=');
+			if (equals) {
+				*equals = 0;
+				set_key(settings, part, equals + 1);
+			}
+		}
+		text += length + (text[length] == ';');
+	}
+	settings->wanted = settings->session != 0;
+}
+
+/* ---- all of it ---- */
+
+static const char *output_variable(void)
+{
+	const char *output = getenv("TRACESMITH_OUT");
+
+	if (!output || !output[0])
+		output = getenv("FERRUM_TRACE_OUT");
+	return output && output[0] ? output : NULL;
+}
+
+static void want_output(struct agent_settings *settings, const char *output)
+{
+	if (agent_absolute_path(output, settings->output, sizeof(settings->output)))
+		return;
+	settings->wanted = true;
+	settings->enabled = true;
+	settings->start_recorder = true;
+	settings->mode = TS_LIVE_STREAM;
+	settings->session = session_of(settings->output);
+}
+
+void agent_settings_read(struct agent_settings *settings, const struct ts_tracer *tracer)
+{
+	const char *agent = getenv("TRACESMITH_AGENT"), *live = getenv("TRACESMITH_LIVE");
+	const char *budget = getenv("TRACESMITH_BUDGET"), *output = output_variable();
+
+	memset(settings, 0, sizeof(*settings));
+	settings->step_open = settings->step_close = ABSENT;
+	/* A program with more rights than its user must not be steered by the user's environment. */
+	if (getauxval(AT_SECURE))
+		return;
+	if (budget)
+		settings->budget = strtoull(budget, NULL, 10);
+	if (tracer->by_hand) {
+		want_output(settings, tracer->output);
+	} else if (agent && agent[0]) {
+		read_agent(settings, agent);
+	} else if (output) {
+		want_output(settings, output);
+	} else if (live && live[0] && strcmp(live, "0") != 0) {
+		settings->wanted = true;
+		settings->enabled = true;
+		settings->mode = TS_LIVE_FLIGHT;
+	}
+}

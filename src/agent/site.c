@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The dictionary of call sites (docs/live.md, 2.3): each is stored once, ahead of its first record.
+ * Must not know of rings.
+ */
+#include <string.h>
+
+#include "agent/tracer.h"
+
+static uint32_t text_bytes(const char *text)
+{
+	size_t length = text ? strlen(text) : 0;
+
+	return length < 1024 ? (uint32_t)length : 1024;
+}
+
+static char *put(char *to, const char *text, uint32_t bytes)
+{
+	memcpy(to, text, bytes);
+	return to + bytes;
+}
+
+static uint32_t entry_bytes(const struct ts_emit_site *site)
+{
+	uint32_t bytes = sizeof(struct ts_live_site) + text_bytes(site->name) +
+			 text_bytes(site->category) +
+			 site->field_count * (uint32_t)sizeof(struct ts_live_site_field);
+
+	for (unsigned int i = 0; i < site->field_count; i++)
+		bytes += text_bytes(site->fields[i].key);
+	bytes = (bytes + 7) / 8 * 8;
+	return bytes < TS_LIVE_SITE_LEAST ? TS_LIVE_SITE_LEAST : bytes;
+}
+
+/* The memory is zero: nobody has written there before. */
+static void write_entry(char *to, const struct ts_emit_site *site, uint32_t bytes)
+{
+	struct ts_live_site entry = { .bytes = bytes,
+				      .kind = site->kind,
+				      .fields = site->field_count,
+				      .name_bytes = (uint16_t)text_bytes(site->name),
+				      .category_bytes = (uint16_t)text_bytes(site->category),
+				      .line = site->line };
+
+	memcpy(to, &entry, sizeof(entry));
+	to += sizeof(entry);
+	for (unsigned int i = 0; i < site->field_count; i++) {
+		struct ts_live_site_field field = {
+			.key_bytes = (uint16_t)text_bytes(site->fields[i].key),
+			.type = (uint16_t)site->fields[i].type,
+		};
+
+		memcpy(to, &field, sizeof(field));
+		to += sizeof(field);
+	}
+	to = put(to, site->name, entry.name_bytes);
+	to = put(to, site->category, entry.category_bytes);
+	for (unsigned int i = 0; i < site->field_count; i++)
+		to = put(to, site->fields[i].key, text_bytes(site->fields[i].key));
+}
+
+/* Room for an entry; the dictionary grows as far as it may. */
+static char *reserve(struct core *core, uint32_t bytes)
+{
+	uint64_t used = core->control->dictionary_used;
+
+	while (TS_LIVE_DICTIONARY + used + bytes > core->dictionary_end)
+		if (agent_grow_dictionary(core))
+			return NULL;
+	return core->dictionary + used;
+}
+
+static bool add(struct ts_tracer *tracer, struct core *core, struct ts_emit_site *site)
+{
+	uint32_t bytes = entry_bytes(site);
+	char *to = bytes <= TS_LIVE_SITE_GREATEST ? reserve(core, bytes) : NULL;
+	uint64_t words = 2u + site->own_words + site->field_count;
+
+	if (!to)
+		return false;
+	write_entry(to, site, bytes);
+	core->sites++;
+	/* Whole before it counts, counted before the first record that names it. */
+	__atomic_store_n(&core->control->dictionary_used, core->control->dictionary_used + bytes,
+			 __ATOMIC_RELEASE);
+	tracer->inherited = core->control;
+	__atomic_store_n(&site->header,
+			 words | (uint64_t)site->kind << 16 | (uint64_t)site->flags << 24 |
+				 (uint64_t)core->sites << 32,
+			 __ATOMIC_RELEASE);
+	return true;
+}
+
+bool agent_register_site(struct ts_tracer *tracer, struct core *core, struct ts_emit_site *site)
+{
+	struct agent_signals saved;
+	bool is_there;
+
+	agent_block_signals(&saved);
+	agent_lock(core);
+	is_there = site->header || add(tracer, core, site);
+	agent_unlock(core);
+	agent_restore_signals(&saved);
+	return is_there;
+}
+
+/*
+ * A forked child goes on with its parent's numbers: sites that the parent registered keep theirs. The
+ * parent's area is still mapped.
+ */
+void agent_copy_dictionary(struct ts_tracer *tracer, struct core *core)
+{
+	const struct ts_live_control *from = tracer->inherited;
+	uint64_t used = from ? __atomic_load_n(&from->dictionary_used, __ATOMIC_ACQUIRE) : 0;
+	const char *entries = (const char *)from + TS_LIVE_DICTIONARY;
+	char *to;
+
+	if (used && used <= TS_LIVE_DICTIONARY_BYTES) {
+		to = reserve(core, (uint32_t)used);
+		if (to)
+			memcpy(to, entries, used);
+		else
+			used = 0; /* records will name sites that are not there; the recorder counts them */
+		for (uint64_t at = 0; at < used;) {
+			struct ts_live_site entry;
+
+			memcpy(&entry, entries + at, sizeof(entry));
+			if (entry.bytes < TS_LIVE_SITE_LEAST)
+				break;
+			at += entry.bytes;
+			core->sites++;
+		}
+		__atomic_store_n(&core->control->dictionary_used, used, __ATOMIC_RELEASE);
+	}
+	tracer->inherited = core->control;
+}

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Starts a recorder from within a program (docs/live.md, section 5) so that the program cannot notice: no
+ * child of its own, no signal, no descriptor held, no terminal. Must not know what a recorder does.
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "agent/tracer.h"
+
+#define STACK_BYTES (64u << 10)
+
+extern char **environ;
+
+/* Everything that the two short-lived processes need, prepared before: they share our memory. */
+struct launch {
+	char program[1024];
+	char area[64];
+	char output[1024];
+	char **environment;
+	size_t environment_bytes;
+	char *stacks; /* two */
+	int error;    /* of execve */
+};
+
+/* ---- where is it? ---- */
+
+static bool is_program(const char *path)
+{
+	return path[0] == '/' && !access(path, X_OK);
+}
+
+/* Beside the agent's own file: build/, or lib/ of a prefix whose bin/ holds the tool. */
+static bool find_beside(char *program, size_t bytes)
+{
+	static const char *const places[] = { "tracesmith", "../bin/tracesmith",
+					      "../../bin/tracesmith" };
+	Dl_info info;
+	const char *slash;
+
+	if (!dladdr((void *)(uintptr_t)find_beside, &info) || !info.dli_fname)
+		return false;
+	slash = strrchr(info.dli_fname, '/');
+	for (size_t i = 0; slash && i < sizeof(places) / sizeof(places[0]); i++) {
+		snprintf(program, bytes, "%.*s%s", (int)(slash + 1 - info.dli_fname),
+			 info.dli_fname, places[i]);
+		if (is_program(program))
+			return true;
+	}
+	return false;
+}
+
+static bool find_in_path(char *program, size_t bytes)
+{
+	const char *path = getenv("PATH");
+
+	while (path && *path) {
+		size_t length = strcspn(path, ":");
+
+		snprintf(program, bytes, "%.*s/tracesmith", (int)length, path);
+		if (is_program(program))
+			return true;
+		path += length + (path[length] == ':');
+	}
+	return false;
+}
+
+static bool find_recorder(char *program, size_t bytes)
+{
+	const char *given = getenv("TRACESMITH_RECORDER");
+
+	if (given) {
+		snprintf(program, bytes, "%s", given);
+		return is_program(program);
+	}
+	return find_beside(program, bytes) || find_in_path(program, bytes);
+}
+
+/* True where a living recorder holds the output: it will find our area. */
+static bool is_held(const char *output)
+{
+	char path[1100];
+	bool held;
+	int fd;
+
+	/* A recorder of x.json holds what it is made from. */
+	snprintf(path, sizeof(path), "%s%s", output,
+		 strlen(output) > 5 && !strcmp(output + strlen(output) - 5, ".json") ? ".sbt" : "");
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (fd < 0)
+		return false;
+	held = flock(fd, LOCK_SH | LOCK_NB) && errno == EWOULDBLOCK;
+	close(fd);
+	return held;
+}
+
+/* ---- its environment: ours, without what would make it a target ---- */
+
+static bool is_ours(const char *variable)
+{
+	static const char *const names[] = { "LD_PRELOAD=", "TRACESMITH_OUT=", "FERRUM_TRACE_OUT=",
+					     "TRACESMITH_AGENT=", "TRACESMITH_LIVE=" };
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (!strncmp(variable, names[i], strlen(names[i])))
+			return true;
+	return false;
+}
+
+static bool copy_environment(struct launch *launch)
+{
+	size_t count = 0, used = 0;
+	void *memory;
+
+	while (environ && environ[count])
+		count++;
+	launch->environment_bytes = (count + 1) * sizeof(char *);
+	memory = mmap(NULL, launch->environment_bytes, PROT_READ | PROT_WRITE,
+		      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (memory == MAP_FAILED)
+		return false;
+	launch->environment = memory;
+	for (size_t i = 0; i < count; i++)
+		if (!is_ours(environ[i]))
+			launch->environment[used++] = environ[i];
+	return true;
+}
+
+/* ---- the two processes ---- */
+
+static void close_from_three(void)
+{
+#ifdef SYS_close_range
+	if (!syscall(SYS_close_range, 3, ~0u, 0))
+		return;
+#endif
+	struct rlimit limit = { 0, 0 };
+
+	getrlimit(RLIMIT_NOFILE, &limit);
+	for (int fd = 3; fd < (int)(limit.rlim_cur < 65536 ? limit.rlim_cur : 65536); fd++)
+		close(fd);
+}
+
+/* The recorder-to-be. Runs in our memory until execve: it must leave everything as it is. */
+static int become_recorder(void *argument)
+{
+	struct launch *launch = argument;
+	char *arguments[] = { (char *)"tracesmith", (char *)"record",
+			      (char *)"--detached", (char *)"--area",
+			      launch->area,         (char *)"-o",
+			      launch->output,       NULL };
+	struct sigaction plain = { .sa_handler = SIG_DFL };
+	sigset_t none;
+	int null;
+
+	setsid();
+	null = open("/dev/null", O_RDWR);
+	for (int fd = 0; null >= 0 && fd < 3; fd++)
+		dup2(null, fd);
+	close_from_three();
+	if (chdir("/"))
+		_exit(127);
+	/* The mask that we block for the clones must not be the recorder's. */
+	for (int number = 1; number < NSIG; number++)
+		sigaction(number, &plain, NULL);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	execve(launch->program, arguments, launch->environment);
+	launch->error = errno;
+	_exit(127);
+}
+
+/* Ends at once, so that the recorder is nobody's child. Exit signal 0: nobody is told. */
+static int step_between(void *argument)
+{
+	struct launch *launch = argument;
+	int pid = clone(become_recorder, launch->stacks + 2 * (size_t)STACK_BYTES,
+			CLONE_VM | CLONE_VFORK, launch);
+
+	if (pid < 0)
+		launch->error = errno;
+	_exit(0);
+}
+
+static void run(struct launch *launch)
+{
+	int pid, status;
+
+	/* sigaction in a process that shares memory but not CLONE_SIGHAND changes its own table. */
+	pid = clone(step_between, launch->stacks + STACK_BYTES, CLONE_VM | CLONE_VFORK, launch);
+	if (pid < 0) {
+		launch->error = errno;
+		return;
+	}
+	while (waitpid(pid, &status, __WCLONE) < 0 && errno == EINTR)
+		;
+}
+
+int agent_start_recorder(struct core *core, const char *output)
+{
+	static struct launch
+		launch; /* large for a thread's stack; one start at a time in a process */
+	const char *slash = strrchr(core->path, '/');
+	void *stacks;
+
+	if (is_held(output))
+		return 0;
+	memset(&launch, 0, sizeof(launch));
+	if (!find_recorder(launch.program, sizeof(launch.program)))
+		return ENOENT;
+	snprintf(launch.area, sizeof(launch.area), "%.63s", slash ? slash + 1 : core->path);
+	snprintf(launch.output, sizeof(launch.output), "%s", output);
+	stacks = mmap(NULL, 2 * (size_t)STACK_BYTES, PROT_READ | PROT_WRITE,
+		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+	if (stacks == MAP_FAILED)
+		return ENOMEM;
+	launch.stacks = stacks;
+	if (copy_environment(&launch)) {
+		run(&launch);
+		munmap((void *)launch.environment, launch.environment_bytes);
+	} else {
+		launch.error = ENOMEM;
+	}
+	munmap(stacks, 2 * (size_t)STACK_BYTES);
+	core->recorder_started = !launch.error;
+	return launch.error;
+}

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Steps, and the windows that open and close by them inside the target (docs/live.md, 4.3); names of
+ * threads. Must not know how a window is exported.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "agent/emit.h"
+#include "agent/tracer.h"
+
+#define ABSENT INT64_MIN
+
+static void note_window(struct ts_tracer *tracer, uint32_t action, uint32_t cause, int64_t step)
+{
+	struct ts_live_window_record record = {
+		.head = { .words = sizeof(record) / 8, .kind = TS_LIVE_WINDOW },
+		.action = action,
+		.cause = cause,
+		.step = step,
+	};
+	struct writer *writer =
+		agent_enter(tracer, agent_find_writer(tracer), sizeof(record), false);
+
+	if (!writer)
+		return;
+	record.counter = ts_counter_read(writer->clock);
+	memcpy(agent_place(writer), &record, sizeof(record));
+	agent_commit(writer, sizeof(record));
+}
+
+static void set_enabled(struct core *core, uint32_t value)
+{
+	__atomic_store_n(&core->control->enabled, value, __ATOMIC_RELEASE);
+}
+
+/* Opens before the step's own event is stored, closes before the next one's. */
+static void follow_windows(struct ts_tracer *tracer, struct core *core, int64_t number)
+{
+	struct ts_live_control *control = core->control;
+	bool is_on = control->enabled & TS_LIVE_ENABLED;
+	int64_t first = control->step_open, last = control->step_close, most = control->max_steps;
+
+	if (control->window_seen != control->window_serial) {
+		control->window_seen = control->window_serial;
+		control->window_steps = 0;
+	}
+	if (!is_on && first != ABSENT && number >= first && number <= last) {
+		control->window_steps = 1;
+		set_enabled(core, TS_LIVE_ENABLED);
+		note_window(tracer, TS_LIVE_WINDOW_OPEN, TS_LIVE_CAUSE_STEP, number);
+		return;
+	}
+	if (!is_on)
+		return;
+	if ((first != ABSENT && number > last) ||
+	    (most > 0 && (int64_t)control->window_steps >= most)) {
+		bool by_step = first != ABSENT && number > last;
+
+		note_window(tracer, TS_LIVE_WINDOW_CLOSE,
+			    by_step ? TS_LIVE_CAUSE_STEP : TS_LIVE_CAUSE_MAX_STEPS, number);
+		set_enabled(core, 0);
+		return;
+	}
+	control->window_steps++;
+}
+
+static void emit_step(struct ts_tracer *tracer, int64_t number)
+{
+	struct writer *writer = agent_enter(tracer, agent_find_writer(tracer), 24, true);
+	struct ts_live_record head = { .words = 3, .kind = TS_LIVE_STEP };
+	uint64_t *to;
+
+	if (!writer)
+		return;
+	to = agent_place(writer);
+	memcpy(to, &head, sizeof(head));
+	to[1] = ts_counter_read(writer->clock);
+	to[2] = (uint64_t)number;
+	agent_commit(writer, 24);
+}
+
+void ts_tracer_step(struct ts_tracer *tracer, int64_t number)
+{
+	int saved_errno = errno;
+	struct core *core;
+
+	if (!tracer || tracer->is_off)
+		return;
+	core = agent_start(tracer);
+	if (core) {
+		struct ts_live_control *control = core->control;
+
+		follow_windows(tracer, core, number);
+		__atomic_store_n(&control->step, number, __ATOMIC_RELAXED);
+		__atomic_fetch_add(&control->steps, 1, __ATOMIC_RELAXED);
+		if (control->enabled & TS_LIVE_ENABLED)
+			emit_step(tracer, number);
+	}
+	errno = saved_errno;
+}
+
+void ts_step(int64_t number)
+{
+	ts_tracer_step(&ts_process_tracer, number);
+}
+
+void ts_thread_name(const char *name)
+{
+	size_t length = name ? strnlen(name, 255) : 0, words = 2 + (length + 4 + 7) / 8;
+	struct ts_live_record head = { .words = (uint16_t)words, .kind = TS_LIVE_THREAD_NAME };
+	uint32_t length_word = (uint32_t)length;
+	struct writer *writer;
+	struct core *core;
+	uint64_t *to;
+
+	if (!ts_enabled())
+		return;
+	core = agent_start(&ts_process_tracer);
+	writer = core ? agent_enter(&ts_process_tracer, agent_writer, words * 8, false) : NULL;
+	if (!writer)
+		return;
+	to = agent_place(writer);
+	memcpy(to, &head, sizeof(head));
+	to[1] = ts_counter_read(writer->clock);
+	to[words - 1] = 0;
+	memcpy(to + 2, &length_word, sizeof(length_word));
+	memcpy((char *)(to + 2) + 4, name, length);
+	agent_commit(writer, words * 8);
+}

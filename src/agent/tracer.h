@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Inside the observed process: tracers, and what a thread needs to write its ring (docs/live.md).
+ * Everything here is libc only. No function of the agent prints, aborts, or allocates from the heap on the
+ * way of an event; on failure a tracer turns itself off, counts, and leaves a message in its area.
+ *
+ * What must not survive fork() lies in pages that are wiped on fork (struct core, struct writer), so
+ * that a child, however it was made, finds zeros and starts anew. What must survive is in struct ts_tracer.
+ */
+#ifndef TS_AGENT_TRACER_H
+#define TS_AGENT_TRACER_H
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include <tracesmith/emit.h>
+
+#include "live/counter.h"
+#include "live/layout.h"
+
+#define AGENT_LIKELY(condition) __builtin_expect(!!(condition), 1)
+#define AGENT_UNLIKELY(condition) __builtin_expect(!!(condition), 0)
+
+/* A thread's access to a ring. Wiped on fork, which closes it. */
+struct writer {
+	uint32_t open;  /* 0: inside an emit, or not attached */
+	uint32_t clock; /* enum ts_live_clock */
+	uint64_t head;  /* as in the ring */
+	uint64_t limit; /* may write up to here without asking */
+	char *bytes;    /* of the ring */
+	uint64_t mask;
+	struct ts_live_ring *ring; /* NULL: not attached */
+	struct ts_tracer *tracer;
+	struct writer *side; /* for emits inside signal handlers that interrupt an emit */
+	struct writer *next; /* the thread's writers of tracers made by hand; or the free list */
+	uint64_t consumed;   /* as last seen, whole */
+	uint32_t index;      /* of the ring */
+	uint32_t tid, serial;
+	bool exhausted; /* full, and no larger ring can be had until it has room again */
+	bool is_side;
+} __attribute__((aligned(128))); /* two threads never share a line */
+
+enum core_state { CORE_NEW = 0, CORE_BUSY, CORE_READY, CORE_OFF };
+
+/* What a process has of a tracer. Wiped on fork. */
+struct core {
+	uint32_t state; /* enum core_state */
+	uint32_t lock;  /* held with all signals blocked */
+	struct ts_live_control *control;
+	struct ts_live_ring *rings;
+	char *dictionary;
+	uint64_t pool_end;      /* bytes of the file that are spoken for */
+	uint64_t directory_end; /* bytes of the directory that are allocated */
+	uint64_t dictionary_end;
+	uint32_t sites; /* in the dictionary */
+	uint32_t serials;
+	struct writer *free_writers;
+	int fd; /* of the area; checked before each use */
+	dev_t device;
+	ino_t inode;
+	uint32_t ring_bytes; /* of a first ring */
+	uint32_t recorder_started;
+	char path[2048];                  /* of the area */
+	char *mapped[TS_LIVE_RING_LIMIT]; /* bytes of each ring, as mapped here */
+};
+
+/* Survives fork. */
+struct ts_tracer {
+	struct core *core;      /* NULL: never started */
+	struct ts_tracer *next; /* of those made by hand */
+	uint32_t is_off;        /* made by ts_tracer_disabled(), or closed */
+	uint32_t by_hand;
+	/* The newest area that this process or an ancestor made: dictionary for a child to copy. */
+	const struct ts_live_control *inherited;
+	const char *inherited_dictionary;
+	char *inherited_ring; /* the forking thread's */
+	size_t inherited_ring_bytes;
+	char output[1024]; /* absolute; empty: none */
+};
+
+extern struct ts_tracer ts_process_tracer;
+
+/* ---- tracer.c: starting, and who is who ---- */
+
+/* The core, started if need be; NULL while it is off. Signals are blocked. */
+struct core *agent_start(struct ts_tracer *tracer);
+
+/* Turns a tracer off for good, with the reason in its area. */
+void agent_disable(struct ts_tracer *tracer, const char *why, int error);
+
+/* A short lock, taken with signals blocked, so that a handler never waits for its own thread. */
+struct agent_signals {
+	sigset_t mask;
+};
+void agent_block_signals(struct agent_signals *saved);
+void agent_restore_signals(const struct agent_signals *saved);
+void agent_lock(struct core *core);
+void agent_unlock(struct core *core);
+
+/* Memory that a forked child finds zeroed; NULL on failure. */
+void *agent_wiped_memory(size_t bytes);
+
+/* Asks for agent_thread_exit() at the end of the calling thread. */
+void agent_watch_thread(struct writer *writer);
+
+/* Points ts_emit_switch at what now says whether the process-wide tracer is on. */
+void agent_set_switch(struct core *core);
+
+/* ---- settings.c ---- */
+
+/* What the environment asks for. */
+struct agent_settings {
+	bool wanted;
+	bool start_recorder;
+	bool enabled;
+	bool redact;
+	uint32_t mode;
+	uint64_t session;
+	uint64_t budget; /* 0: default */
+	int64_t step_open, step_close, max_steps;
+	char backends[256];
+	char output[1024];
+};
+void agent_settings_read(struct agent_settings *settings, const struct ts_tracer *tracer);
+
+/* "x.sbt" becomes "/where/it/is/x.sbt"; %p the pid. 0, or an errno. */
+int agent_absolute_path(const char *path, char *ret_path, size_t bytes);
+
+/* ---- make_area.c ---- */
+
+/* 0, or an errno. Fills core's mapping, fd and path. */
+int agent_make_area(struct core *core, const struct agent_settings *settings);
+
+/* Allocates a part of the file within the budget, so that it can be touched; 0 or an errno. */
+int agent_allocate(struct core *core, uint64_t offset, uint64_t bytes);
+
+int agent_grow_directory(struct core *core);
+int agent_grow_dictionary(struct core *core);
+
+/* Maps a part of the area's file; NULL on failure. */
+void *agent_map(struct core *core, uint64_t offset, uint64_t bytes);
+
+void agent_update_anchor(struct core *core);
+
+/* ---- ring.c: the slow path ---- */
+
+/*
+ * Room for a record of `bytes`: the writer to use, with w->head + bytes <= w->limit, or NULL where the
+ * event is lost (and counted, if `counts`). To be called with the thread's writer as it is.
+ */
+struct writer *agent_room(struct ts_tracer *tracer, struct writer *writer, uint64_t bytes,
+			  bool counts);
+
+/* The thread's writer of a tracer made by hand, or NULL before its first event. */
+struct writer *agent_find_writer(struct ts_tracer *tracer);
+
+/* Gives the calling thread's rings back. */
+void agent_thread_exit(void *unused);
+
+/* In a forked child: the thread's writers are its parent's. */
+void agent_forget_writers(void);
+
+/* ---- site.c ---- */
+
+/* Registers; false where the dictionary is full: then the dynamic form is to be used. */
+bool agent_register_site(struct ts_tracer *tracer, struct core *core, struct ts_emit_site *site);
+void agent_copy_dictionary(struct ts_tracer *tracer, struct core *core);
+
+/* ---- spawn.c ---- */
+
+/*
+ * Starts `tracesmith record --detached` for the area, unless a recorder holds that output already. 0, or an
+ * errno (ENOENT: there is no recorder).
+ */
+int agent_start_recorder(struct core *core, const char *output);
+
+/* ---- flush.c ---- */
+
+/* Marks the area as one whose process is about to end; waits for its recorder where it started one. */
+void agent_exiting(struct ts_tracer *tracer);
+
+/* ---- backends.c ---- */
+
+void agent_start_backends(const char *list);
+void agent_stop_backends(void);
+
+#endif
