@@ -1,14 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-# The tool, the headers, the library, the man pages and a pkg-config file.
+# The tool, the agent, the headers, the library, the man pages and pkg-config files.
 
 if(TARGET tracesmith)
 	install(TARGETS tracesmith RUNTIME)
 endif()
+# The prefix is taken from where the file lies, since it is chosen at install time.
+file(RELATIVE_PATH TS_PC_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
+string(REGEX REPLACE "/$" "" TS_PC_PREFIX ${TS_PC_PREFIX})
+if(TARGET tracesmith-agent)
+	install(TARGETS tracesmith-agent LIBRARY)
+	configure_file(cmake/tracesmith-emit.pc.in generated/tracesmith-emit.pc @ONLY)
+	install(FILES ${PROJECT_BINARY_DIR}/generated/tracesmith-emit.pc
+		DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+endif()
 if(TARGET libtracesmith)
 	install(TARGETS libtracesmith ARCHIVE)
-	# The prefix is taken from where the file lies, since it is chosen at install time.
-	file(RELATIVE_PATH TS_PC_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
-	string(REGEX REPLACE "/$" "" TS_PC_PREFIX ${TS_PC_PREFIX})
 	configure_file(cmake/tracesmith.pc.in generated/tracesmith.pc @ONLY)
 	install(FILES ${PROJECT_BINARY_DIR}/generated/tracesmith.pc
 		DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
