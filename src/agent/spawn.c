@@ -31,8 +31,8 @@ struct launch {
 	char output[1024];
 	char **environment;
 	size_t environment_bytes;
-	char *stacks; /* two */
-	int error;    /* of execve */
+	int error; /* of execve */
+	char stacks[2][STACK_BYTES] __attribute__((aligned(16)));
 };
 
 /* ---- where is it? ---- */
@@ -186,8 +186,8 @@ static int become_recorder(void *argument)
 static int step_between(void *argument)
 {
 	struct launch *launch = argument;
-	int pid = clone(become_recorder, launch->stacks + 2 * (size_t)STACK_BYTES,
-			CLONE_VM | CLONE_VFORK, launch);
+	int pid = clone(become_recorder, launch->stacks[1] + STACK_BYTES, CLONE_VM | CLONE_VFORK,
+			launch);
 
 	if (pid < 0)
 		launch->error = errno;
@@ -199,7 +199,7 @@ static void run(struct launch *launch)
 	int pid, status;
 
 	/* sigaction in a process that shares memory but not CLONE_SIGHAND changes its own table. */
-	pid = clone(step_between, launch->stacks + STACK_BYTES, CLONE_VM | CLONE_VFORK, launch);
+	pid = clone(step_between, launch->stacks[0] + STACK_BYTES, CLONE_VM | CLONE_VFORK, launch);
 	if (pid < 0) {
 		launch->error = errno;
 		return;
@@ -208,32 +208,33 @@ static void run(struct launch *launch)
 		;
 }
 
+static int start(struct launch *launch, const struct core *core, const char *output)
+{
+	const char *slash = strrchr(core->path, '/');
+
+	if (!find_recorder(launch->program, sizeof(launch->program)))
+		return ENOENT;
+	snprintf(launch->area, sizeof(launch->area), "%.63s", slash ? slash + 1 : core->path);
+	snprintf(launch->output, sizeof(launch->output), "%s", output);
+	if (!copy_environment(launch))
+		return ENOMEM;
+	run(launch);
+	munmap((void *)launch->environment, launch->environment_bytes);
+	return launch->error;
+}
+
 int agent_start_recorder(struct core *core, const char *output)
 {
-	static struct launch
-		launch; /* large for a thread's stack; one start at a time in a process */
-	const char *slash = strrchr(core->path, '/');
-	void *stacks;
+	struct launch *launch;
+	int error;
 
 	if (is_held(output))
 		return 0;
-	memset(&launch, 0, sizeof(launch));
-	if (!find_recorder(launch.program, sizeof(launch.program)))
-		return ENOENT;
-	snprintf(launch.area, sizeof(launch.area), "%.63s", slash ? slash + 1 : core->path);
-	snprintf(launch.output, sizeof(launch.output), "%s", output);
-	stacks = mmap(NULL, 2 * (size_t)STACK_BYTES, PROT_READ | PROT_WRITE,
-		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
-	if (stacks == MAP_FAILED)
+	launch = mmap(NULL, sizeof(*launch), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+		      -1, 0);
+	if (launch == MAP_FAILED)
 		return ENOMEM;
-	launch.stacks = stacks;
-	if (copy_environment(&launch)) {
-		run(&launch);
-		munmap((void *)launch.environment, launch.environment_bytes);
-	} else {
-		launch.error = ENOMEM;
-	}
-	munmap(stacks, 2 * (size_t)STACK_BYTES);
-	core->recorder_started = !launch.error;
-	return launch.error;
+	error = start(launch, core, output);
+	munmap(launch, sizeof(*launch));
+	return error;
 }

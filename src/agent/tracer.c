@@ -220,32 +220,44 @@ void agent_watch_thread(struct writer *writer)
 
 /* ---- fork ---- */
 
-/* The thread that forks is inside an emit: a signal handler interrupted it. */
-static bool forking_inside_emit;
+/*
+ * A handler that interrupted an emit forks, and the child returns into that emit. What it still writes must
+ * not reach the parent's ring, nor find the wiped writer.
+ */
+static struct {
+	struct writer *writer; /* NULL: not inside an emit */
+	struct writer copy;
+	struct ts_live_ring scratch;
+} interrupted;
 
 static void fork_prepare(void)
 {
-	const struct writer *writer = agent_writer;
+	struct writer *writer = agent_writer;
 
-	forking_inside_emit = writer->ring && !__atomic_load_n(&writer->open, __ATOMIC_RELAXED);
-	if (forking_inside_emit) {
-		ts_process_tracer.inherited_ring = writer->bytes;
-		ts_process_tracer.inherited_ring_bytes = writer->mask + 1;
+	interrupted.writer = NULL;
+	if (writer->ring && !__atomic_load_n(&writer->open, __ATOMIC_RELAXED)) {
+		interrupted.writer = writer;
+		interrupted.copy = *writer;
 	}
 }
 
-/* What the interrupted emit still writes must not reach the parent's ring. */
-static void replace_mappings(const struct ts_tracer *tracer)
+static void replace_memory(void *address, size_t bytes)
 {
-	const struct ts_live_control *control = tracer->inherited;
+	mmap(address, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
+	     0);
+}
 
-	if (!control)
-		return;
-	mmap((char *)control + TS_LIVE_DIRECTORY, TS_LIVE_DICTIONARY - TS_LIVE_DIRECTORY,
-	     PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
-	if (tracer->inherited_ring)
-		mmap(tracer->inherited_ring, tracer->inherited_ring_bytes, PROT_READ | PROT_WRITE,
-		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+/* Private memory in place of the ring and of the directory; and the writer as it was, but for its ring. */
+static void redirect_interrupted(void)
+{
+	const struct ts_live_control *control = ts_process_tracer.inherited;
+
+	replace_memory(interrupted.copy.bytes, interrupted.copy.mask + 1);
+	if (control)
+		replace_memory((char *)control + TS_LIVE_DIRECTORY,
+			       TS_LIVE_DICTIONARY - TS_LIVE_DIRECTORY);
+	*interrupted.writer = interrupted.copy;
+	interrupted.writer->ring = &interrupted.scratch;
 }
 
 static void wipe(struct ts_tracer *tracer)
@@ -257,8 +269,8 @@ static void wipe(struct ts_tracer *tracer)
 
 static void fork_in_child(void)
 {
-	if (forking_inside_emit)
-		replace_mappings(&ts_process_tracer);
+	if (interrupted.writer)
+		redirect_interrupted();
 	wipe(&ts_process_tracer);
 	for (struct ts_tracer *tracer = tracers_by_hand; tracer; tracer = tracer->next)
 		wipe(tracer);

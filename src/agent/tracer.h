@@ -61,8 +61,7 @@ struct core {
 	int fd; /* of the area; checked before each use */
 	dev_t device;
 	ino_t inode;
-	uint32_t ring_bytes; /* of a first ring */
-	uint32_t recorder_started;
+	uint32_t ring_bytes;              /* of a first ring */
 	char path[2048];                  /* of the area */
 	char *mapped[TS_LIVE_RING_LIMIT]; /* bytes of each ring, as mapped here */
 };
@@ -75,9 +74,6 @@ struct ts_tracer {
 	uint32_t by_hand;
 	/* The newest area that this process or an ancestor made: dictionary for a child to copy. */
 	const struct ts_live_control *inherited;
-	const char *inherited_dictionary;
-	char *inherited_ring; /* the forking thread's */
-	size_t inherited_ring_bytes;
 	char output[1024]; /* absolute; empty: none */
 };
 
