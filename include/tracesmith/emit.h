@@ -38,6 +38,16 @@ extern "C" {
 
 #define TS_EMIT_API __attribute__((visibility("default")))
 
+/* Called without a detour, where the compiler knows how. */
+#if defined(__has_attribute)
+#if __has_attribute(noplt)
+#define TS_EMIT_HOT __attribute__((visibility("default"), noplt))
+#endif
+#endif
+#ifndef TS_EMIT_HOT
+#define TS_EMIT_HOT TS_EMIT_API
+#endif
+
 /* ---- is it on? ---- */
 
 /* Private: read it through ts_enabled(). Never NULL. */
@@ -205,10 +215,10 @@ struct ts_emit_site {
 };
 
 /* One word a value; strings are given by their address. */
-TS_EMIT_API void ts_emit_0(struct ts_emit_site *site);
-TS_EMIT_API void ts_emit_1(struct ts_emit_site *site, uint64_t word);
-TS_EMIT_API void ts_emit_2(struct ts_emit_site *site, uint64_t first, uint64_t second);
-TS_EMIT_API void ts_emit_words(struct ts_emit_site *site, const uint64_t *words);
+TS_EMIT_HOT void ts_emit_0(struct ts_emit_site *site);
+TS_EMIT_HOT void ts_emit_1(struct ts_emit_site *site, uint64_t word);
+TS_EMIT_HOT void ts_emit_2(struct ts_emit_site *site, uint64_t first, uint64_t second);
+TS_EMIT_HOT void ts_emit_words(struct ts_emit_site *site, const uint64_t *words);
 
 static inline uint64_t ts_emit_int(int64_t value)
 {
@@ -271,9 +281,10 @@ static inline uint64_t ts_emit_ms(double milliseconds)
 						(0 TS_EMIT_MAP_(TS_EMIT_IS_STRING_,               \
 								##__VA_ARGS__)) }
 
-#define TS_EMIT_SEND_(site, words, count)                          \
+/* Decided by the compiler: one call is left. */
+#define TS_EMIT_SEND_(site, words, count, strings)                 \
 	do {                                                       \
-		if ((site)->strings || (count) > 2)                \
+		if ((strings) || (count) > 2)                      \
 			ts_emit_words((site), (words));            \
 		else if ((count) == 2)                             \
 			ts_emit_2((site), (words)[0], (words)[1]); \
@@ -283,35 +294,40 @@ static inline uint64_t ts_emit_ms(double milliseconds)
 			ts_emit_0(site);                           \
 	} while (0)
 
-#define TS_EMIT_(kind, flags, name, category, ...)                                        \
-	do {                                                                              \
-		if (ts_enabled()) {                                                       \
-			TS_EMIT_SITE_(kind, flags, name, category, 0, ##__VA_ARGS__);     \
-			const uint64_t ts_words_[] = { TS_EMIT_MAP_(TS_EMIT_VALUE_,       \
-								    ##__VA_ARGS__) 0 };   \
-			TS_EMIT_SEND_(&ts_site_, ts_words_, TS_EMIT_COUNT_(__VA_ARGS__)); \
-		}                                                                         \
+#define TS_EMIT_STRINGS_(...) (0 TS_EMIT_MAP_(TS_EMIT_IS_STRING_, ##__VA_ARGS__))
+
+#define TS_EMIT_(kind, flags, name, category, ...)                                       \
+	do {                                                                             \
+		if (ts_enabled()) {                                                      \
+			TS_EMIT_SITE_(kind, flags, name, category, 0, ##__VA_ARGS__);    \
+			const uint64_t ts_words_[] = { TS_EMIT_MAP_(TS_EMIT_VALUE_,      \
+								    ##__VA_ARGS__) 0 };  \
+			TS_EMIT_SEND_(&ts_site_, ts_words_, TS_EMIT_COUNT_(__VA_ARGS__), \
+				      TS_EMIT_STRINGS_(__VA_ARGS__));                    \
+		}                                                                        \
 	} while (0)
 
-#define TS_EMIT_OWN_(kind, flags, name, category, own, ...)                                   \
-	do {                                                                                  \
-		if (ts_enabled()) {                                                           \
-			TS_EMIT_SITE_(kind, flags, name, category, 1, ##__VA_ARGS__);         \
-			const uint64_t ts_words_[] = { own, TS_EMIT_MAP_(TS_EMIT_VALUE_,      \
-									 ##__VA_ARGS__) 0 };  \
-			TS_EMIT_SEND_(&ts_site_, ts_words_, 1 + TS_EMIT_COUNT_(__VA_ARGS__)); \
-		}                                                                             \
+#define TS_EMIT_OWN_(kind, flags, name, category, own, ...)                                  \
+	do {                                                                                 \
+		if (ts_enabled()) {                                                          \
+			TS_EMIT_SITE_(kind, flags, name, category, 1, ##__VA_ARGS__);        \
+			const uint64_t ts_words_[] = { own, TS_EMIT_MAP_(TS_EMIT_VALUE_,     \
+									 ##__VA_ARGS__) 0 }; \
+			TS_EMIT_SEND_(&ts_site_, ts_words_, 1 + TS_EMIT_COUNT_(__VA_ARGS__), \
+				      TS_EMIT_STRINGS_(__VA_ARGS__));                        \
+		}                                                                            \
 	} while (0)
 
-#define TS_EMIT_OWN2_(kind, flags, name, category, own, other, ...)                           \
-	do {                                                                                  \
-		if (ts_enabled()) {                                                           \
-			TS_EMIT_SITE_(kind, flags, name, category, 2, ##__VA_ARGS__);         \
-			const uint64_t ts_words_[] = {                                        \
-				own, other, TS_EMIT_MAP_(TS_EMIT_VALUE_, ##__VA_ARGS__) 0     \
-			};                                                                    \
-			TS_EMIT_SEND_(&ts_site_, ts_words_, 2 + TS_EMIT_COUNT_(__VA_ARGS__)); \
-		}                                                                             \
+#define TS_EMIT_OWN2_(kind, flags, name, category, own, other, ...)                          \
+	do {                                                                                 \
+		if (ts_enabled()) {                                                          \
+			TS_EMIT_SITE_(kind, flags, name, category, 2, ##__VA_ARGS__);        \
+			const uint64_t ts_words_[] = {                                       \
+				own, other, TS_EMIT_MAP_(TS_EMIT_VALUE_, ##__VA_ARGS__) 0    \
+			};                                                                   \
+			TS_EMIT_SEND_(&ts_site_, ts_words_, 2 + TS_EMIT_COUNT_(__VA_ARGS__), \
+				      TS_EMIT_STRINGS_(__VA_ARGS__));                        \
+		}                                                                            \
 	} while (0)
 
 static inline void ts_emit_scope_end(const char *unused)

@@ -32,6 +32,9 @@ extern "C" {
 
 struct ts_writer;
 
+#define TS_WRITER_SYNC 1u   /* flush, save and finish wait until the disk has it */
+#define TS_WRITER_LOCKED 2u /* the caller holds the file's lock (flock) himself */
+
 /* Zero in any member means its default. `size` is sizeof(struct ts_writer_options). */
 struct ts_writer_options {
 	size_t size;
@@ -39,6 +42,9 @@ struct ts_writer_options {
 	uint32_t chunk_rows; /* rows of a full chunk; default 65536 */
 	int level;           /* zstd level of event columns; default 4 */
 	size_t string_memory; /* bytes of interned text to hold before forgetting; default 256 MiB */
+	unsigned int flags;   /* TS_WRITER_* */
+	const uint8_t
+		*trace_id; /* 16 bytes for a new file, or that a resumed one must have; NULL: any */
 	/* For tests: replaces write(2). Called by one thread at a time, in file order. */
 	ssize_t (*write)(void *context, int fd, const void *data, size_t bytes);
 	void *write_context;
@@ -49,6 +55,29 @@ struct ts_writer_options {
  */
 int ts_writer_open(struct ts_writer **ret_writer, const char *path,
 		   const struct ts_writer_options *options, struct ts_error *err);
+
+/* The ids that are free, by table id: dictionaries, entities and shapes; 0 stands for 1. */
+#define TS_WRITER_ID_TABLES 64
+struct ts_writer_ids {
+	uint64_t next[TS_WRITER_ID_TABLES];
+};
+void ts_writer_ids(const struct ts_writer *writer, struct ts_writer_ids *ret_ids);
+
+/*
+ * Opens an unfinished or saved trace and goes on behind byte `bytes`, the end of one of its chunks:
+ * what is beyond is cut off. `bytes` UINT64_MAX: behind its last chunk, without the index. `ids` are
+ * those that ts_writer_ids() gave when the file was that long; texts and shapes are not remembered, so that
+ * what is used again is stored again. TS_EFORMAT where the file is not as it should be.
+ */
+int ts_writer_resume(struct ts_writer **ret_writer, const char *path, uint64_t bytes,
+		     const struct ts_writer_ids *ids, const struct ts_writer_options *options,
+		     struct ts_error *err);
+
+/*
+ * Writes what is left, and an index, so that the file is a finished trace from now until the next
+ * chunk, which replaces the index. The writer goes on.
+ */
+int ts_writer_save(struct ts_writer *writer, struct ts_error *err);
 
 /*
  * Writes what is left, the index and its trailer. Call once; then only close. On failure the file
@@ -100,7 +129,7 @@ int ts_writer_flush(struct ts_writer *writer);
 /* The sticky error: 0 while all is well. */
 int ts_writer_status(const struct ts_writer *writer, struct ts_error *err);
 
-/* Rows added so far to a table, and bytes of the file so far. */
+/* Rows added so far to a table, and bytes of the file so far: all whole chunks, without an index. */
 uint64_t ts_writer_rows(const struct ts_writer *writer, enum ts_table_id table);
 uint64_t ts_writer_bytes(const struct ts_writer *writer);
 

@@ -25,6 +25,12 @@ struct writer *agent_enter(struct ts_tracer *tracer, struct writer *writer, uint
 uint64_t *agent_place(const struct writer *writer);
 void agent_commit(struct writer *writer, uint64_t bytes);
 
+/* What `open` is of an open writer. */
+static inline unsigned int agent_open_value(const struct writer *writer)
+{
+	return writer->clock == TS_LIVE_CLOCK_COUNTER ? WRITER_HOT : WRITER_SLOW;
+}
+
 /* The calling thread's writer of the process-wide tracer; agent_no_writer() before its first event. */
 extern __thread struct writer *agent_writer __attribute__((tls_model("initial-exec")));
 struct writer *agent_no_writer(void);

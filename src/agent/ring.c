@@ -92,9 +92,13 @@ static uint64_t oldest_position(struct writer *writer)
 
 /* ---- room ---- */
 
-static void publish_head(struct writer *writer)
+/* Behind a record or a pad that the caller has written. */
+static void advance(struct writer *writer, uint64_t bytes)
 {
-	__atomic_store_n(&writer->ring->head, writer->head, __ATOMIC_RELEASE);
+	uint64_t head = writer->ring->head + bytes;
+
+	writer->at = writer->bytes + (head & writer->mask);
+	__atomic_store_n(&writer->ring->head, head, __ATOMIC_RELEASE);
 }
 
 /*
@@ -103,22 +107,24 @@ static void publish_head(struct writer *writer)
  */
 static bool extend(struct writer *writer, uint64_t oldest, uint64_t bytes, uint64_t *ret_needed)
 {
-	uint64_t size = writer->mask + 1, end = (writer->head | writer->mask) + 1;
-	uint64_t start = writer->head + bytes > end ? end : writer->head;
+	uint64_t head = writer->ring->head, size = writer->mask + 1,
+		 end = (head | writer->mask) + 1;
+	uint64_t start = head + bytes > end ? end : head;
 
 	*ret_needed = start + bytes - size;
 	if (start + bytes > oldest + size)
 		return false;
-	if (start != writer->head) {
-		struct ts_live_record pad = { .words = (uint16_t)((start - writer->head) / 8),
+	if (start != head) {
+		struct ts_live_record pad = { .words = (uint16_t)((start - head) / 8),
 					      .kind = TS_LIVE_PAD };
 
-		memcpy(writer->bytes + (writer->head & writer->mask), &pad, sizeof(pad));
-		writer->head = start;
-		publish_head(writer);
+		memcpy(writer->at, &pad, sizeof(pad));
+		advance(writer, start - head);
 		end += size;
 	}
-	writer->limit = end < oldest + size ? end : oldest + size;
+	/* The hot path leaves `at` behind the ring's last byte; it goes on with the first. */
+	writer->at = writer->bytes + (start & writer->mask);
+	writer->until = writer->at + ((end < oldest + size ? end : oldest + size) - start);
 	return true;
 }
 
@@ -131,7 +137,7 @@ static uint64_t free_oldest(struct writer *writer, uint64_t needed)
 
 	if ((int64_t)(needed - until) > 0)
 		until = needed;
-	while (oldest.position < until && oldest.position < writer->head) {
+	while (oldest.position < until && oldest.position < ring->head) {
 		const char *at = writer->bytes + (oldest.position & writer->mask);
 		struct ts_live_record record;
 
@@ -185,8 +191,7 @@ static void attach_to(struct writer *writer, struct core *core, uint32_t index)
 	writer->index = index;
 	writer->bytes = core->mapped[index];
 	writer->mask = ring->bytes - 1;
-	writer->head = ring->head;
-	writer->limit = writer->head;
+	writer->at = writer->until = writer->bytes + (ring->head & writer->mask);
 	writer->consumed = 0;
 	writer->exhausted = false;
 	ring->tid = writer->tid;
@@ -209,9 +214,8 @@ static void write_thread(struct writer *writer, uint32_t previous_ring, uint64_t
 	};
 
 	prctl(PR_GET_NAME, record.name, 0, 0, 0);
-	memcpy(writer->bytes + (writer->head & writer->mask), &record, sizeof(record));
-	writer->head += sizeof(record);
-	publish_head(writer);
+	memcpy(writer->at, &record, sizeof(record));
+	advance(writer, sizeof(record));
 }
 
 static uint64_t room_in(const struct ts_live_ring *ring)
@@ -407,7 +411,7 @@ static struct writer *attach_thread(struct ts_tracer *tracer, struct core *core)
 	}
 	agent_watch_thread(writer);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	writer->open = 1;
+	writer->open = agent_open_value(writer);
 	return writer;
 }
 
@@ -415,7 +419,7 @@ static struct writer *attach_thread(struct ts_tracer *tracer, struct core *core)
 static bool grow(struct writer *writer)
 {
 	struct core *core = writer->tracer->core;
-	uint64_t bytes = (writer->mask + 1) * 4, position = writer->head;
+	uint64_t bytes = (writer->mask + 1) * 4, position = writer->ring->head;
 	struct ts_live_ring *old = writer->ring;
 	uint32_t old_index = writer->index;
 	struct agent_signals saved;
@@ -478,7 +482,7 @@ static bool try_room(struct writer *writer, uint64_t bytes, bool counts)
 	if (!has_room && counts)
 		drop(writer);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	__atomic_store_n(&writer->open, 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&writer->open, agent_open_value(writer), __ATOMIC_RELAXED);
 	return has_room;
 }
 
@@ -490,7 +494,7 @@ static struct writer *side_of(struct writer *writer, struct core *core)
 
 		if (!side)
 			return NULL;
-		side->open = 1;
+		side->open = agent_open_value(side);
 		writer->side = side;
 	}
 	return __atomic_load_n(&writer->side->open, __ATOMIC_RELAXED) ? writer->side : NULL;

@@ -24,15 +24,18 @@
 #define AGENT_LIKELY(condition) __builtin_expect(!!(condition), 1)
 #define AGENT_UNLIKELY(condition) __builtin_expect(!!(condition), 0)
 
-/* A thread's access to a ring. Wiped on fork, which closes it. */
+/*
+ * A thread's access to a ring. Wiped on fork, which closes it. The first four members are all that the hot
+ * path needs.
+ */
 struct writer {
-	uint32_t open;  /* 0: inside an emit, or not attached */
+	uint32_t open;  /* 0: inside an emit, or not attached; WRITER_SLOW: the hot path must not */
 	uint32_t clock; /* enum ts_live_clock */
-	uint64_t head;  /* as in the ring */
-	uint64_t limit; /* may write up to here without asking */
-	char *bytes;    /* of the ring */
-	uint64_t mask;
+	char *at;       /* where the next record goes */
+	char *until;    /* may write up to here without asking */
 	struct ts_live_ring *ring; /* NULL: not attached */
+	char *bytes;               /* of the ring */
+	uint64_t mask;
 	struct ts_tracer *tracer;
 	struct writer *side; /* for emits inside signal handlers that interrupt an emit */
 	struct writer *next; /* the thread's writers of tracers made by hand; or the free list */
@@ -42,6 +45,9 @@ struct writer {
 	bool exhausted; /* full, and no larger ring can be had until it has room again */
 	bool is_side;
 } __attribute__((aligned(128))); /* two threads never share a line */
+
+/* How a writer is open: hot where events are stamped with the raw counter. */
+enum writer_open { WRITER_CLOSED = 0, WRITER_HOT = 1, WRITER_SLOW = 2 };
 
 enum core_state { CORE_NEW = 0, CORE_BUSY, CORE_READY, CORE_OFF };
 
@@ -144,7 +150,7 @@ void agent_update_anchor(struct core *core);
 /* ---- ring.c: the slow path ---- */
 
 /*
- * Room for a record of `bytes`: the writer to use, with w->head + bytes <= w->limit, or NULL where the
+ * Room for a record of `bytes`: the writer to use, or NULL where the
  * event is lost (and counted, if `counts`). To be called with the thread's writer as it is.
  */
 struct writer *agent_room(struct ts_tracer *tracer, struct writer *writer, uint64_t bytes,
