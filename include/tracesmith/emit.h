@@ -27,6 +27,11 @@
 #ifndef TRACESMITH_EMIT_H
 #define TRACESMITH_EMIT_H
 
+/* The macros take a comma before nothing, which every compiler understands and -pedantic minds. */
+#ifdef __GNUC__
+#pragma GCC system_header
+#endif
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -246,7 +251,8 @@ static inline uint64_t ts_emit_ms(double milliseconds)
 #define TS_EMIT_JOIN2_(a, b) a##b
 #define TS_EMIT_JOIN_(a, b) TS_EMIT_JOIN2_(a, b)
 
-#define TS_EMIT_COUNT_(...) TS_EMIT_COUNT2_(0, ##__VA_ARGS__, 8, 7, 6, 5, 4, 3, 2, 1, 0)
+/* `zero` stands ahead of the dots, since strict compilers drop a comma only behind a named parameter. */
+#define TS_EMIT_COUNT_(zero, ...) TS_EMIT_COUNT2_(zero, ##__VA_ARGS__, 8, 7, 6, 5, 4, 3, 2, 1, 0)
 #define TS_EMIT_COUNT2_(x, a, b, c, d, e, f, g, h, n, ...) n
 
 #define TS_EMIT_MAP_0_(m)
@@ -258,8 +264,9 @@ static inline uint64_t ts_emit_ms(double milliseconds)
 #define TS_EMIT_MAP_6_(m, a, ...) m a TS_EMIT_MAP_5_(m, __VA_ARGS__)
 #define TS_EMIT_MAP_7_(m, a, ...) m a TS_EMIT_MAP_6_(m, __VA_ARGS__)
 #define TS_EMIT_MAP_8_(m, a, ...) m a TS_EMIT_MAP_7_(m, __VA_ARGS__)
-#define TS_EMIT_MAP_(m, ...) \
-	TS_EMIT_JOIN_(TS_EMIT_JOIN_(TS_EMIT_MAP_, TS_EMIT_COUNT_(__VA_ARGS__)), _)(m, ##__VA_ARGS__)
+#define TS_EMIT_MAP_(m, ...)                                                            \
+	TS_EMIT_JOIN_(TS_EMIT_JOIN_(TS_EMIT_MAP_, TS_EMIT_COUNT_(0, ##__VA_ARGS__)), _) \
+	(m, ##__VA_ARGS__)
 
 #define TS_EMIT_FIELD_(type, key, word) { key, type },
 #define TS_EMIT_VALUE_(type, key, word) word,
@@ -277,7 +284,7 @@ static inline uint64_t ts_emit_ms(double milliseconds)
 						kind,                                             \
 						flags,                                            \
 						own_count,                                        \
-						TS_EMIT_COUNT_(__VA_ARGS__),                      \
+						TS_EMIT_COUNT_(0, ##__VA_ARGS__),                 \
 						(0 TS_EMIT_MAP_(TS_EMIT_IS_STRING_,               \
 								##__VA_ARGS__)) }
 
@@ -294,40 +301,40 @@ static inline uint64_t ts_emit_ms(double milliseconds)
 			ts_emit_0(site);                           \
 	} while (0)
 
-#define TS_EMIT_STRINGS_(...) (0 TS_EMIT_MAP_(TS_EMIT_IS_STRING_, ##__VA_ARGS__))
+#define TS_EMIT_STRINGS_(zero, ...) (zero TS_EMIT_MAP_(TS_EMIT_IS_STRING_, ##__VA_ARGS__))
 
-#define TS_EMIT_(kind, flags, name, category, ...)                                       \
-	do {                                                                             \
-		if (ts_enabled()) {                                                      \
-			TS_EMIT_SITE_(kind, flags, name, category, 0, ##__VA_ARGS__);    \
-			const uint64_t ts_words_[] = { TS_EMIT_MAP_(TS_EMIT_VALUE_,      \
-								    ##__VA_ARGS__) 0 };  \
-			TS_EMIT_SEND_(&ts_site_, ts_words_, TS_EMIT_COUNT_(__VA_ARGS__), \
-				      TS_EMIT_STRINGS_(__VA_ARGS__));                    \
-		}                                                                        \
+#define TS_EMIT_(kind, flags, name, category, ...)                                            \
+	do {                                                                                  \
+		if (ts_enabled()) {                                                           \
+			TS_EMIT_SITE_(kind, flags, name, category, 0, ##__VA_ARGS__);         \
+			const uint64_t ts_words_[] = { TS_EMIT_MAP_(TS_EMIT_VALUE_,           \
+								    ##__VA_ARGS__) 0 };       \
+			TS_EMIT_SEND_(&ts_site_, ts_words_, TS_EMIT_COUNT_(0, ##__VA_ARGS__), \
+				      TS_EMIT_STRINGS_(0, ##__VA_ARGS__));                    \
+		}                                                                             \
 	} while (0)
 
-#define TS_EMIT_OWN_(kind, flags, name, category, own, ...)                                  \
-	do {                                                                                 \
-		if (ts_enabled()) {                                                          \
-			TS_EMIT_SITE_(kind, flags, name, category, 1, ##__VA_ARGS__);        \
-			const uint64_t ts_words_[] = { own, TS_EMIT_MAP_(TS_EMIT_VALUE_,     \
-									 ##__VA_ARGS__) 0 }; \
-			TS_EMIT_SEND_(&ts_site_, ts_words_, 1 + TS_EMIT_COUNT_(__VA_ARGS__), \
-				      TS_EMIT_STRINGS_(__VA_ARGS__));                        \
-		}                                                                            \
+#define TS_EMIT_OWN_(kind, flags, name, category, own, ...)                                       \
+	do {                                                                                      \
+		if (ts_enabled()) {                                                               \
+			TS_EMIT_SITE_(kind, flags, name, category, 1, ##__VA_ARGS__);             \
+			const uint64_t ts_words_[] = { own, TS_EMIT_MAP_(TS_EMIT_VALUE_,          \
+									 ##__VA_ARGS__) 0 };      \
+			TS_EMIT_SEND_(&ts_site_, ts_words_, 1 + TS_EMIT_COUNT_(0, ##__VA_ARGS__), \
+				      TS_EMIT_STRINGS_(0, ##__VA_ARGS__));                        \
+		}                                                                                 \
 	} while (0)
 
-#define TS_EMIT_OWN2_(kind, flags, name, category, own, other, ...)                          \
-	do {                                                                                 \
-		if (ts_enabled()) {                                                          \
-			TS_EMIT_SITE_(kind, flags, name, category, 2, ##__VA_ARGS__);        \
-			const uint64_t ts_words_[] = {                                       \
-				own, other, TS_EMIT_MAP_(TS_EMIT_VALUE_, ##__VA_ARGS__) 0    \
-			};                                                                   \
-			TS_EMIT_SEND_(&ts_site_, ts_words_, 2 + TS_EMIT_COUNT_(__VA_ARGS__), \
-				      TS_EMIT_STRINGS_(__VA_ARGS__));                        \
-		}                                                                            \
+#define TS_EMIT_OWN2_(kind, flags, name, category, own, other, ...)                               \
+	do {                                                                                      \
+		if (ts_enabled()) {                                                               \
+			TS_EMIT_SITE_(kind, flags, name, category, 2, ##__VA_ARGS__);             \
+			const uint64_t ts_words_[] = {                                            \
+				own, other, TS_EMIT_MAP_(TS_EMIT_VALUE_, ##__VA_ARGS__) 0         \
+			};                                                                        \
+			TS_EMIT_SEND_(&ts_site_, ts_words_, 2 + TS_EMIT_COUNT_(0, ##__VA_ARGS__), \
+				      TS_EMIT_STRINGS_(0, ##__VA_ARGS__));                        \
+		}                                                                                 \
 	} while (0)
 
 static inline void ts_emit_scope_end(const char *unused)
