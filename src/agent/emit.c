@@ -20,9 +20,9 @@ struct writer *agent_no_writer(void)
 	return &no_writer;
 }
 
-/* ---- hot: every instruction counts here, since the counter's read hides little of the rest ---- */
+/* ---- hot ---- */
 
-/* The counter as the processor gives it; read first, since it takes longest. */
+/* The counter as the processor gives it. */
 struct stamp {
 #if defined(__x86_64__)
 	uint32_t low, high; /* stored as they come, not joined in a register */
@@ -88,20 +88,30 @@ static inline void commit(struct writer *writer, unsigned int open, char *at, si
 	__atomic_store_n(&writer->open, open, __ATOMIC_RELAXED);
 }
 
+/*
+ * The counter is read when the writer is entered, not first of all: what stands behind that read waits for it,
+ * what stands ahead of it costs nothing beside it (2 ns an event where it was tried).
+ */
+static inline void begin_record(char *at, uint64_t header)
+{
+	struct stamp stamp = read_stamp();
+
+	memcpy(at, &header, 8);
+	put_stamp(at + 8, stamp);
+}
+
 static void emit_0_slowly(struct ts_emit_site *site);
 static void emit_1_slowly(struct ts_emit_site *site, uint64_t word);
 static void emit_2_slowly(struct ts_emit_site *site, uint64_t first, uint64_t second);
 
 void ts_emit_0(struct ts_emit_site *site)
 {
-	struct stamp stamp = read_stamp();
 	uint64_t header = __atomic_load_n(&site->header, __ATOMIC_ACQUIRE);
 	struct writer *writer = agent_writer;
 	char *at;
 
 	if (AGENT_LIKELY(header && enter(writer, WRITER_HOT, 16, &at))) {
-		memcpy(at, &header, 8);
-		put_stamp(at + 8, stamp);
+		begin_record(at, header);
 		commit(writer, WRITER_HOT, at, 16);
 		return;
 	}
@@ -110,14 +120,12 @@ void ts_emit_0(struct ts_emit_site *site)
 
 void ts_emit_1(struct ts_emit_site *site, uint64_t word)
 {
-	struct stamp stamp = read_stamp();
 	uint64_t header = __atomic_load_n(&site->header, __ATOMIC_ACQUIRE);
 	struct writer *writer = agent_writer;
 	char *at;
 
 	if (AGENT_LIKELY(header && enter(writer, WRITER_HOT, 24, &at))) {
-		memcpy(at, &header, 8);
-		put_stamp(at + 8, stamp);
+		begin_record(at, header);
 		memcpy(at + 16, &word, 8);
 		commit(writer, WRITER_HOT, at, 24);
 		return;
@@ -127,14 +135,12 @@ void ts_emit_1(struct ts_emit_site *site, uint64_t word)
 
 void ts_emit_2(struct ts_emit_site *site, uint64_t first, uint64_t second)
 {
-	struct stamp stamp = read_stamp();
 	uint64_t header = __atomic_load_n(&site->header, __ATOMIC_ACQUIRE);
 	struct writer *writer = agent_writer;
 	char *at;
 
 	if (AGENT_LIKELY(header && enter(writer, WRITER_HOT, 32, &at))) {
-		memcpy(at, &header, 8);
-		put_stamp(at + 8, stamp);
+		begin_record(at, header);
 		memcpy(at + 16, &first, 8);
 		memcpy(at + 24, &second, 8);
 		commit(writer, WRITER_HOT, at, 32);
