@@ -57,7 +57,7 @@ int ts_area_set(struct ts_area *area, size_t offset, uint64_t value, unsigned in
  * memory for it. Rings that no journal knows begin at `consumed`, or at the oldest bytes that are left.
  */
 void ts_area_resume_dictionary(struct ts_area *area, uint64_t position);
-void ts_area_resume_ring(struct ts_area *area, uint32_t ring, uint64_t position, uint64_t events,
+void ts_area_resume_ring(struct ts_area *area, uint32_t index, uint64_t position, uint64_t events,
 			 uint64_t dropped);
 
 /* Flags of RING blocks (docs/live.md, section 6). */
@@ -83,6 +83,7 @@ struct ts_drain_result {
  * have bytes 0 but from, to and events as usual, so that the encoder counts the loss.
  * An error of the sink is returned and the space of that block is not freed: drain again when the sink
  * is well. Of a damaged area nothing more is taken, without an error (ts_area_damage()).
+ * *ret_result (may be NULL) says what was taken, also before an error.
  */
 int ts_area_drain(struct ts_area *area, unsigned int flags, const struct ts_block_sink *sink,
 		  struct ts_drain_result *ret_result, struct ts_error *err);

@@ -10,19 +10,26 @@
 
 struct ts_config_key {
 	const char *name;
-	const char *also;   /* another name for it, or NULL */
+	const char *also; /* another name for it, or NULL */
 	const char *doc;
-	uint32_t offset;    /* in struct ts_live_control */
-	uint32_t bytes;     /* 4 or 8 */
-	int64_t least, greatest;
-	double scale;       /* the word is value * scale: seconds given, ns stored; 1: integers */
+	uint32_t offset;         /* in struct ts_live_control */
+	uint32_t bytes;          /* 4 or 8 */
+	int64_t least, greatest; /* of the word */
+	double scale; /* the word is value * scale: 1e9 where seconds are given and ns stored; 1: integers */
 	uint32_t read_only;
+	uint32_t may_be_none; /* the word may be TS_ABSENT, given as "none" */
+	const char *const
+		*words; /* what the values 0, 1 ... are called, NULL at the end; or NULL */
 };
 
 const struct ts_config_key *ts_config_list(size_t *ret_count);
 const struct ts_config_key *ts_config_find(const char *name, size_t length);
 
-/* Parses "key=value" (a number; on, off, true, false). The error says what is allowed, or the nearest key. */
+/*
+ * Parses "key=value": a number (where seconds are meant also with a unit, as in "10ms"), a name of a
+ * value, "on", "off", "true", "false", or "none". TS_EINVAL; the message says what is allowed, or which
+ * keys there are.
+ */
 int ts_config_parse(const char *assignment, const struct ts_config_key **ret_key, int64_t *ret_word,
 		    struct ts_error *err);
 

@@ -5,6 +5,7 @@
  */
 #include "live/counter.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
@@ -81,8 +82,11 @@ enum ts_live_clock ts_counter_kind(void)
 	int known = __atomic_load_n(&kind, __ATOMIC_RELAXED);
 
 	if (!known) {
+		int saved_errno = errno;
+
 		known = has_invariant_counter() ? TS_LIVE_CLOCK_COUNTER : TS_LIVE_CLOCK_MONOTONIC;
 		__atomic_store_n(&kind, known, __ATOMIC_RELAXED);
+		errno = saved_errno;
 	}
 	return (enum ts_live_clock)known;
 }

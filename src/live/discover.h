@@ -18,32 +18,36 @@
 
 /* ---- the live directory ---- */
 
-/* $TRACESMITH_LIVE_DIR or /dev/shm/tracesmith-<uid>. */
+/* $TRACESMITH_LIVE_DIR or /dev/shm/tracesmith-<uid>. TS_EINVAL where the buffer is too small. */
 int ts_live_directory_path(uid_t uid, char *buffer, size_t bytes);
 
 /*
- * Opens and checks it (owner, mode, no symbolic link). `root_pid` not 0: as that process sees it, below
- * /proc/PID/root. TS_ENOTFOUND where there is none.
+ * Opens and checks it (owner, mode, no symbolic link). `root_pid` not 0: as that process sees it, by its
+ * environment, below /proc/PID/root; `uid` is as seen from here. TS_ENOTFOUND where there is none,
+ * TS_EFORMAT where it is not to be used.
  */
 int ts_live_directory_open(uid_t uid, pid_t root_pid, int *ret_fd, struct ts_error *err);
 
 /* ---- processes ---- */
 
-/* Start time (field 22 of /proc/PID/stat), 0: no such process (a zombie counts as gone). */
+/*
+ * Start time (field 22 of /proc/PID/stat), 0: no such process. A zombie counts as gone, but not one whose
+ * other threads still run.
+ */
 uint64_t ts_process_start_time(pid_t pid);
 pid_t ts_process_parent(pid_t pid);
-uint64_t ts_process_namespace(pid_t pid);  /* inode of ns/pid, 0: cannot be read */
-pid_t ts_process_inner_pid(pid_t pid);     /* last of NSpid */
+uint64_t ts_process_namespace(pid_t pid); /* inode of ns/pid, 0: cannot be read */
+pid_t ts_process_inner_pid(pid_t pid);    /* last of NSpid */
 /* comm, and the command line as NUL-separated arguments; both cut to fit, NUL-terminated. */
 void ts_process_name(pid_t pid, char *buffer, size_t bytes);
 size_t ts_process_command(pid_t pid, char *buffer, size_t bytes);
 
-enum ts_entry {          /* can an agent be in there? */
-	TS_ENTRY_POSSIBLE,
-	TS_ENTRY_STATIC,     /* no program interpreter: static, most Go programs */
-	TS_ENTRY_SECURE,     /* setuid, setgid, or file capabilities */
-	TS_ENTRY_FOREIGN,    /* another machine's or word size's ELF */
-	TS_ENTRY_UNKNOWN,    /* cannot be read, or not ELF */
+enum ts_entry { /* can an agent be in there? */
+		TS_ENTRY_POSSIBLE,
+		TS_ENTRY_STATIC,  /* no program interpreter: static, most Go programs */
+		TS_ENTRY_SECURE,  /* setuid, setgid, or file capabilities */
+		TS_ENTRY_FOREIGN, /* another machine's or word size's ELF */
+		TS_ENTRY_UNKNOWN, /* cannot be read, or not ELF */
 };
 enum ts_entry ts_process_entry(pid_t pid);
 /* Why in words: "static program: the agent cannot be loaded into it". */
@@ -65,6 +69,7 @@ struct ts_area_info {
 	struct ts_live_control control; /* as ts_area_control() gives it */
 	pid_t pid; /* seen from here; 0: gone, or of a namespace that cannot be seen */
 	bool alive;
+	bool unknown;    /* not alive as far as can be seen, but not all namespaces can be */
 	bool superseded; /* an exec made a newer area for the same process */
 	bool unfinished; /* ends in .new */
 	int64_t modified_ns;
@@ -86,7 +91,8 @@ int ts_area_remove(int directory_fd, const char *name, uint64_t area_id);
 
 /*
  * Removes garbage: `.new` files of dead processes, dead areas that hold nothing that was not taken,
- * and, beyond the newest `keep`, dead areas nobody took. Never one whose recorder is alive.
+ * and, beyond the newest `keep`, dead areas nobody took. Never one whose recorder is alive, nor one of
+ * which it is not known whether its process lives. ret_removed may be NULL.
  */
 int ts_areas_clean(int directory_fd, unsigned int keep, unsigned int *ret_removed,
 		   struct ts_error *err);

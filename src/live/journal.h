@@ -40,7 +40,7 @@ enum ts_block_type {
 struct ts_block {
 	uint32_t magic;
 	uint16_t type;
-	uint16_t flags; /* 0 */
+	uint16_t flags; /* RING: TS_RING_* of area.h; else 0 */
 	uint32_t bytes; /* of the payload, without its padding to 8 */
 	uint32_t ring;
 	uint64_t area; /* area_id; 0: the recording itself */
@@ -146,7 +146,7 @@ struct ts_block_export {
 
 /*
  * Where blocks go. append() returns 0 once the block is where a successor will find it; only then is
- * ring space freed. Fills magic, flags and checksum itself.
+ * ring space freed. Fills magic and checksum itself.
  */
 struct ts_block_sink {
 	int (*append)(void *context, struct ts_block *block, const void *payload,
@@ -168,7 +168,7 @@ void ts_journal_close(struct ts_journal *journal);
 TS_DEFINE_AUTO(ts_journal, ts_journal_close);
 
 /*
- * Stores a block with one write, having filled magic, flags and checksum. On failure the file is cut back to its last
+ * Stores a block with one write, having filled magic and checksum. On failure the file is cut back to its last
  * whole block; TS_ENOSPC also where the file may not grow (EFBIG, quota).
  */
 int ts_journal_append(struct ts_journal *journal, struct ts_block *block, const void *payload,

@@ -11,7 +11,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#warning "helpers: docs/live.md changed after review (4.1, 4.2, 4.3, 6, 8.3): read it again; DISCARD publishes nothing; flock on area and on T.sbt"
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "areas are read and written in place");
 
 #define TS_LIVE_MAGIC "TSLIVE\r\n"

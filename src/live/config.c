@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The settings of a running target, as a table (docs/live.md, section 2.4). Must not know what a
+ * setting does. To add one: a line here, and a word of `config` that no other line has.
+ */
+#include "live/config.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include <tracesmith/schema.h>
+
+#include "base/text.h"
+#include "live/layout.h"
+
+#define FIELD(field)                                                 \
+	.offset = (uint32_t)offsetof(struct ts_live_control, field), \
+	.bytes = sizeof(((struct ts_live_control *)NULL)->field)
+
+static const char *const off_on[] = { "off", "on", NULL };
+static const char *const modes[] = { "flight", "stream", NULL };
+
+static const struct ts_config_key keys[] = {
+	{
+		.name = "sample_rate",
+		.also = "probing.sample_rate",
+		.doc = "seconds between two samples of stacks, 0: none are taken",
+		FIELD(config[0]),
+		.greatest = INT64_C(3600) * 1000000000,
+		.scale = 1e9,
+	},
+	{
+		.name = "enabled",
+		.doc = "whether events are stored",
+		FIELD(enabled),
+		.greatest = 1,
+		.scale = 1,
+		.words = off_on,
+	},
+	{
+		.name = "mode",
+		.doc = "flight keeps the newest events, stream waits for a recorder",
+		FIELD(mode),
+		.greatest = TS_LIVE_STREAM,
+		.scale = 1,
+		.words = modes,
+	},
+	{
+		.name = "max_steps",
+		.doc = "steps after which a window is closed, 0: no limit",
+		FIELD(max_steps),
+		.greatest = INT64_MAX,
+		.scale = 1,
+	},
+	{
+		.name = "redact",
+		.doc = "whether strings in arguments are left out",
+		FIELD(redact),
+		.greatest = 1,
+		.scale = 1,
+		.words = off_on,
+	},
+	{
+		.name = "step_open",
+		.doc = "step at which a window is opened",
+		FIELD(step_open),
+		.greatest = INT64_MAX,
+		.scale = 1,
+		.may_be_none = 1,
+	},
+	{
+		.name = "step_close",
+		.doc = "last step inside the window",
+		FIELD(step_close),
+		.greatest = INT64_MAX,
+		.scale = 1,
+		.may_be_none = 1,
+	},
+	{
+		.name = "budget",
+		.doc = "bytes of shared memory that it may take",
+		FIELD(budget),
+		.scale = 1,
+		.read_only = 1,
+	},
+	{
+		.name = "allocated",
+		.doc = "bytes of shared memory that it has taken",
+		FIELD(allocated),
+		.scale = 1,
+		.read_only = 1,
+	},
+	{
+		.name = "rings",
+		.doc = "rings that threads have made",
+		FIELD(rings),
+		.scale = 1,
+		.read_only = 1,
+	},
+	{
+		.name = "step",
+		.doc = "number given with the last step",
+		FIELD(step),
+		.scale = 1,
+		.read_only = 1,
+	},
+};
+
+const struct ts_config_key *ts_config_list(size_t *ret_count)
+{
+	*ret_count = TS_ARRAY_SIZE(keys);
+	return keys;
+}
+
+static bool is_called(const char *name, const char *text, size_t length)
+{
+	return name && strlen(name) == length && memcmp(name, text, length) == 0;
+}
+
+const struct ts_config_key *ts_config_find(const char *name, size_t length)
+{
+	for (size_t i = 0; i < TS_ARRAY_SIZE(keys); i++) {
+		if (is_called(keys[i].name, name, length) || is_called(keys[i].also, name, length))
+			return &keys[i];
+	}
+	return NULL;
+}
+
+/* ---- values ---- */
+
+/* The place of a text among words, or -1. */
+static int find_word(const char *const *words, const char *text)
+{
+	for (int i = 0; words && words[i]; i++) {
+		if (strcmp(text, words[i]) == 0)
+			return i;
+	}
+	return -1;
+}
+
+/* A value by name. */
+static bool find_value(const struct ts_config_key *key, const char *text, int64_t *ret_word)
+{
+	static const char *const false_true[] = { "false", "true", NULL };
+	int place = find_word(key->words, text);
+
+	if (place < 0 && key->words == off_on)
+		place = find_word(false_true, text);
+	if (place < 0 && key->scale != 1 && strcmp(text, "off") == 0)
+		place = 0;
+	if (place >= 0)
+		*ret_word = place;
+	else if (key->may_be_none && strcmp(text, "none") == 0)
+		*ret_word = TS_ABSENT;
+	else
+		return false;
+	return true;
+}
+
+/* Seconds as nanoseconds, exactly: "0.01" as well as "10ms". */
+static bool parse_seconds(const char *text, int64_t *ret_ns)
+{
+	TS_SCOPED(ts_text) with_unit = { .data = NULL };
+	size_t length = strlen(text);
+	bool has_unit = length && (text[length - 1] < '0' || text[length - 1] > '9');
+
+	ts_text_append(&with_unit, text, length);
+	if (!has_unit)
+		ts_text_append_char(&with_unit, 's');
+	return !with_unit.failed &&
+	       ts_parse_duration_ns(with_unit.data, with_unit.length, ret_ns) == 0;
+}
+
+static bool parse_value(const struct ts_config_key *key, const char *text, int64_t *ret_word)
+{
+	assert(key->scale == 1 || key->scale == 1e9);
+	if (find_value(key, text, ret_word))
+		return true;
+	if (key->scale == 1 ? ts_parse_int64(text, strlen(text), ret_word) != 0
+			    : !parse_seconds(text, ret_word))
+		return false;
+	return *ret_word >= key->least && *ret_word <= key->greatest;
+}
+
+/* ---- messages ---- */
+
+static int refuse_key(const char *name, int length, struct ts_error *err)
+{
+	TS_SCOPED(ts_text) names = { .data = NULL };
+
+	for (size_t i = 0; i < TS_ARRAY_SIZE(keys); i++) {
+		if (!keys[i].read_only)
+			ts_text_printf(&names, "%s%s", names.length ? ", " : "", keys[i].name);
+	}
+	return ts_error_set(err, TS_EINVAL, "no setting '%.*s' (there are: %s)", length, name,
+			    ts_text_cstr(&names));
+}
+
+static int refuse_value(const struct ts_config_key *key, const char *text, struct ts_error *err)
+{
+	TS_SCOPED(ts_text) allowed = { .data = NULL };
+
+	for (int i = 0; key->words && key->words[i]; i++)
+		ts_text_printf(&allowed, "%s%s", i ? " or " : "", key->words[i]);
+	if (!key->words && key->scale != 1)
+		ts_text_printf(&allowed, "seconds from %.15g to %.15g",
+			       (double)key->least / key->scale, (double)key->greatest / key->scale);
+	else if (!key->words)
+		ts_text_printf(&allowed, "a number from %lld on%s", (long long)key->least,
+			       key->may_be_none ? ", or none" : "");
+	return ts_error_set(err, TS_EINVAL, "setting '%s' cannot be '%s' (give %s)", key->name,
+			    text, ts_text_cstr(&allowed));
+}
+
+int ts_config_parse(const char *assignment, const struct ts_config_key **ret_key, int64_t *ret_word,
+		    struct ts_error *err)
+{
+	const char *equals = strchr(assignment, '=');
+	const struct ts_config_key *key;
+	int64_t word;
+
+	if (!equals)
+		return ts_error_set(err, TS_EINVAL, "'%s' is not a setting (write key=value)",
+				    assignment);
+	key = ts_config_find(assignment, (size_t)(equals - assignment));
+	if (!key)
+		return refuse_key(assignment, (int)(equals - assignment), err);
+	if (key->read_only)
+		return ts_error_set(err, TS_EINVAL, "setting '%s' can only be read", key->name);
+	if (!parse_value(key, equals + 1, &word))
+		return refuse_value(key, equals + 1, err);
+	*ret_key = key;
+	*ret_word = word;
+	return TS_OK;
+}

@@ -1,0 +1,437 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Journal files: one write a block, and reading that tells a torn tail from damage. Must not know what
+ * blocks mean. Whatever a file holds, reading it is linear in its size.
+ */
+#include "live/journal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "base/hash.h"
+#include "base/text.h"
+
+/* Payloads up to this come with the header, in one call. */
+#define SMALL_BYTES 4096u
+#define COPY_BYTES ((size_t)1 << 20)
+
+struct ts_journal {
+	int fd;
+	char *path;
+	uint64_t bytes; /* of whole blocks */
+};
+
+void (*ts_crash_hook)(const char *point);
+
+/* Only then are blocks torn on purpose. */
+#ifdef TRACESMITH_CRASH_POINTS
+#define MAY_CRASH true
+#else
+#define MAY_CRASH (ts_crash_hook != NULL)
+#endif
+
+void ts_crash_point(const char *point)
+{
+#ifdef TRACESMITH_CRASH_POINTS
+	static _Atomic unsigned int passed;
+	const char *at = getenv("TRACESMITH_CRASH_AT");
+	size_t length = strlen(point);
+
+	if (at && strncmp(at, point, length) == 0 && (!at[length] || at[length] == ':')) {
+		unsigned long wanted = at[length] ? strtoul(at + length + 1, NULL, 10) : 1;
+
+		if (++passed == wanted)
+			kill(getpid(), SIGKILL);
+	}
+#endif
+	if (TS_UNLIKELY(ts_crash_hook != NULL))
+		ts_crash_hook(point);
+}
+
+static uint64_t padded(uint64_t bytes)
+{
+	return (bytes + 7) & ~UINT64_C(7);
+}
+
+static uint64_t checksum(const struct ts_block *block, const void *payload)
+{
+	struct ts_block copy = *block;
+
+	copy.checksum = ts_hash64(payload, block->bytes);
+	return ts_hash64(&copy, sizeof(copy));
+}
+
+/* ---- from open to close ---- */
+
+static int open_journal(struct ts_journal **ret_journal, const char *path, int flags,
+			struct ts_error *err)
+{
+	struct ts_journal *journal = calloc(1, sizeof(*journal));
+
+	if (!journal)
+		return ts_error_set(err, TS_ENOMEM, "no memory");
+	journal->fd = open(path, flags | O_RDWR | O_CLOEXEC, 0666);
+	journal->path = strdup(path);
+	if (journal->fd < 0 || !journal->path) {
+		int errnum = journal->path ? errno : ENOMEM;
+
+		ts_journal_close(journal);
+		return ts_error_errno(err, errnum, "cannot open journal '%s'", path);
+	}
+	*ret_journal = journal;
+	return TS_OK;
+}
+
+int ts_journal_create(struct ts_journal **ret_journal, const char *path, struct ts_error *err)
+{
+	return open_journal(ret_journal, path, O_CREAT | O_TRUNC, err);
+}
+
+/* Where the last whole block ends. */
+static int find_end(struct ts_journal *journal, struct ts_error *err)
+{
+	TS_SCOPED(ts_text) payload = { 0 };
+	struct ts_block block;
+	int result;
+
+	do {
+		uint64_t offset = journal->bytes;
+
+		result = ts_journal_read(journal->fd, &offset, &block, &payload, err);
+		journal->bytes = offset;
+	} while (!result || result == TS_EFORMAT);
+	return result == TS_ENOTFOUND ? TS_OK : result;
+}
+
+int ts_journal_resume(struct ts_journal **ret_journal, const char *path, struct ts_error *err)
+{
+	struct ts_journal *journal;
+	int result = open_journal(&journal, path, 0, err);
+
+	if (result)
+		return result;
+	result = find_end(journal, err);
+	if (!result && ftruncate(journal->fd, (off_t)journal->bytes))
+		result = ts_error_errno(err, errno, "journal '%s': cannot cut its torn end off",
+					path);
+	if (result)
+		ts_journal_close(journal);
+	else
+		*ret_journal = journal;
+	return result;
+}
+
+void ts_journal_close(struct ts_journal *journal)
+{
+	if (!journal)
+		return;
+	if (journal->fd >= 0)
+		close(journal->fd);
+	free(journal->path);
+	free(journal);
+}
+
+uint64_t ts_journal_bytes(const struct ts_journal *journal)
+{
+	return journal->bytes;
+}
+
+int ts_journal_fd(const struct ts_journal *journal)
+{
+	return journal->fd;
+}
+
+int ts_journal_sync(struct ts_journal *journal, struct ts_error *err)
+{
+	if (fdatasync(journal->fd))
+		return ts_error_errno(err, errno, "journal '%s': cannot bring it to the disk",
+				      journal->path);
+	return TS_OK;
+}
+
+int ts_journal_rename(struct ts_journal *journal, const char *path, struct ts_error *err)
+{
+	char *copy = strdup(path);
+
+	if (!copy)
+		return ts_error_set(err, TS_ENOMEM, "no memory");
+	if (rename(journal->path, path)) {
+		free(copy);
+		return ts_error_errno(err, errno, "cannot rename journal '%s' to '%s'",
+				      journal->path, path);
+	}
+	free(journal->path);
+	journal->path = copy;
+	return TS_OK;
+}
+
+/* ---- appending ---- */
+
+static int append_failed(struct ts_journal *journal, int errnum, struct ts_error *err)
+{
+	/* If even this fails, the next reader finds a torn block. */
+	if (ftruncate(journal->fd, (off_t)journal->bytes))
+		errnum = errnum ? errnum : errno;
+	if (errnum == EFBIG)
+		return ts_error_set(err, TS_ENOSPC,
+				    "journal '%s': it has reached the limit of a file's size (see "
+				    "ulimit -f)",
+				    journal->path);
+	return ts_error_errno(err, errnum, "journal '%s': cannot append to it", journal->path);
+}
+
+/* Writes all parts behind the last whole block. */
+static int write_parts(struct ts_journal *journal, struct iovec *part, int parts,
+		       struct ts_error *err)
+{
+	uint64_t offset = journal->bytes;
+
+	while (parts) {
+		ssize_t written = pwritev(journal->fd, part, parts, (off_t)offset);
+
+		if (written < 0 && errno == EINTR)
+			continue;
+		if (written <= 0)
+			return append_failed(journal, written ? errno : EIO, err);
+		offset += (uint64_t)written;
+		for (; parts && (size_t)written >= part->iov_len; part++, parts--)
+			written -= (ssize_t)part->iov_len;
+		if (parts) {
+			part->iov_base = (char *)part->iov_base + written;
+			part->iov_len -= (size_t)written;
+		}
+	}
+	journal->bytes = offset;
+	return TS_OK;
+}
+
+/* A block whose second half comes after the crash that a test asked for. */
+static void write_half(struct ts_journal *journal, const struct ts_block *block,
+		       const void *payload)
+{
+	struct iovec part[2] = {
+		{ .iov_base = (void *)(uintptr_t)block, .iov_len = sizeof(*block) },
+		{ .iov_base = (void *)(uintptr_t)payload, .iov_len = block->bytes / 2 }
+	};
+
+	if (!block->bytes)
+		part[0].iov_len = sizeof(*block) / 2;
+	if (pwritev(journal->fd, part, 2, (off_t)journal->bytes) >= 0)
+		ts_crash_point("R1");
+}
+
+int ts_journal_append(struct ts_journal *journal, struct ts_block *block, const void *payload,
+		      struct ts_error *err)
+{
+	static char zeros[8];
+	struct iovec part[3] = {
+		{ .iov_base = block, .iov_len = sizeof(*block) },
+		{ .iov_base = (void *)(uintptr_t)payload, .iov_len = block->bytes },
+		{ .iov_base = zeros, .iov_len = (size_t)(padded(block->bytes) - block->bytes) }
+	};
+
+	if (block->bytes > TS_JOURNAL_BLOCK_BYTES)
+		return ts_error_set(err, TS_EINVAL, "a block of a journal is larger than 64 MiB");
+	block->magic = TS_JOURNAL_MAGIC;
+	block->checksum = checksum(block, payload);
+	if (TS_UNLIKELY(MAY_CRASH))
+		write_half(journal, block, payload);
+	return write_parts(journal, part, part[2].iov_len ? 3 : block->bytes ? 2 : 1, err);
+}
+
+int ts_journal_copy(struct ts_journal *journal, int from_fd, uint64_t offset, uint64_t bytes,
+		    struct ts_error *err)
+{
+	TS_AUTO_FREE char *buffer = malloc(COPY_BYTES);
+	uint64_t before = journal->bytes;
+
+	if (!buffer)
+		return ts_error_set(err, TS_ENOMEM, "no memory");
+	while (bytes) {
+		struct iovec part = { .iov_base = buffer };
+		ssize_t got =
+			pread(from_fd, buffer, (size_t)TS_MIN(bytes, COPY_BYTES), (off_t)offset);
+		int result;
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		part.iov_len = (size_t)got;
+		result = got > 0 ? write_parts(journal, &part, 1, err)
+				 : ts_error_errno(err, got ? errno : EIO,
+						  "cannot read the journal ahead of '%s'",
+						  journal->path);
+		if (result) {
+			/* The part that was copied may end inside a block. */
+			journal->bytes = before;
+			return result;
+		}
+		offset += (uint64_t)got;
+		bytes -= (uint64_t)got;
+	}
+	return TS_OK;
+}
+
+/* ---- reading ---- */
+
+/* Reads up to `bytes` bytes at the offset; fewer at the end of the file. -1 with errno. */
+static ssize_t read_at(int fd, struct iovec *part, int parts, uint64_t offset)
+{
+	ssize_t got;
+
+	do {
+		got = preadv(fd, part, parts, (off_t)offset);
+	} while (got < 0 && errno == EINTR);
+	return got;
+}
+
+static int read_error(struct ts_error *err)
+{
+	return ts_error_errno(err, errno, "cannot read the journal");
+}
+
+static int no_memory(struct ts_error *err)
+{
+	return ts_error_set(err, TS_ENOMEM, "no memory for a block of the journal");
+}
+
+/* The rest of a payload of which `there` bytes are read. TS_ENOTFOUND: the file ends before it does. */
+static int read_rest(int fd, uint64_t offset, uint32_t bytes, size_t there, struct ts_text *buffer,
+		     struct ts_error *err)
+{
+	struct stat status;
+
+	if (fstat(fd, &status))
+		return read_error(err);
+	if ((uint64_t)status.st_size < offset + bytes)
+		return TS_ENOTFOUND;
+	if (!ts_text_reserve(buffer, bytes))
+		return no_memory(err);
+	while (there < bytes) {
+		struct iovec part = { .iov_base = buffer->data + there, .iov_len = bytes - there };
+		ssize_t got = read_at(fd, &part, 1, offset + there);
+
+		if (got < 0)
+			return read_error(err);
+		if (got == 0)
+			return TS_ENOTFOUND;
+		there += (size_t)got;
+	}
+	return TS_OK;
+}
+
+/* What stands at an offset. */
+enum found { FOUND_BLOCK, FOUND_END, FOUND_NONE };
+
+/* Reads the block at the offset if there is one. Failures are of reading and memory only. */
+static int read_block(int fd, uint64_t offset, struct ts_block *block, struct ts_text *buffer,
+		      enum found *ret_found, struct ts_error *err)
+{
+	struct iovec part[2] = { { .iov_base = block, .iov_len = sizeof(*block) } };
+	size_t there;
+	ssize_t got;
+	int result = TS_OK;
+
+	ts_text_clear(buffer);
+	if (!ts_text_reserve(buffer, SMALL_BYTES))
+		return no_memory(err);
+	part[1] = (struct iovec){ .iov_base = buffer->data, .iov_len = SMALL_BYTES };
+	got = read_at(fd, part, 2, offset);
+	if (got < 0)
+		return read_error(err);
+	*ret_found = got == 0 ? FOUND_END : FOUND_NONE;
+	if ((size_t)got < sizeof(*block) || block->magic != TS_JOURNAL_MAGIC ||
+	    block->bytes > TS_JOURNAL_BLOCK_BYTES)
+		return TS_OK;
+	there = TS_MIN((size_t)got - sizeof(*block), block->bytes);
+	if (there < block->bytes)
+		result = read_rest(fd, offset + sizeof(*block), block->bytes, there, buffer, err);
+	if (result)
+		return result == TS_ENOTFOUND ? TS_OK : result;
+	if (block->checksum != checksum(block, buffer->data))
+		return TS_OK;
+	buffer->length = block->bytes;
+	*ret_found = FOUND_BLOCK;
+	return TS_OK;
+}
+
+/* True, with *offset moved to it, if a block magic stands at a multiple of 8 from *offset on. */
+static bool find_magic(int fd, uint64_t *offset)
+{
+	uint64_t words[512];
+
+	for (;;) {
+		struct iovec part = { .iov_base = words, .iov_len = sizeof(words) };
+		ssize_t got = read_at(fd, &part, 1, *offset);
+		size_t count = got > 0 ? (size_t)got / 8 : 0;
+
+		for (size_t i = 0; i < count; i++, *offset += 8)
+			if ((uint32_t)words[i] == TS_JOURNAL_MAGIC)
+				return true;
+		if (count == 0)
+			return false;
+	}
+}
+
+/*
+ * Looks for a whole block behind damage. Hostile files could have a header that claims much at every
+ * eighth byte: what may be read in doubt is limited.
+ */
+static int search_on(int fd, uint64_t *offset, struct ts_block *block, struct ts_text *buffer,
+		     struct ts_error *err)
+{
+	uint64_t at = *offset + 8, doubt;
+	struct stat status;
+
+	if (fstat(fd, &status))
+		return read_error(err);
+	doubt = 4 * (uint64_t)status.st_size + SMALL_BYTES;
+	while (find_magic(fd, &at)) {
+		enum found found;
+		int result = read_block(fd, at, block, buffer, &found, err);
+
+		if (result)
+			return result;
+		if (found == FOUND_BLOCK) {
+			ts_error_set(err, TS_EFORMAT,
+				     "the journal is damaged from byte %llu to byte %llu",
+				     (unsigned long long)*offset, (unsigned long long)at);
+			*offset = at;
+			return TS_EFORMAT;
+		}
+		/* What was read: a window and, of a plausible header, its payload. */
+		doubt -= TS_MIN(doubt, (uint64_t)SMALL_BYTES + block->bytes);
+		if (doubt == 0)
+			break;
+		at += 8;
+	}
+	return TS_ENOTFOUND;
+}
+
+int ts_journal_read(int fd, uint64_t *offset, struct ts_block *block, struct ts_text *buffer,
+		    struct ts_error *err)
+{
+	enum found found;
+	int result = read_block(fd, *offset, block, buffer, &found, err);
+
+	if (result)
+		return result;
+	if (found == FOUND_BLOCK) {
+		*offset += sizeof(*block) + padded(block->bytes);
+		return TS_OK;
+	}
+	if (found == FOUND_NONE)
+		result = search_on(fd, offset, block, buffer, err);
+	else
+		result = TS_ENOTFOUND;
+	if (result == TS_ENOTFOUND)
+		ts_error_set(err, TS_ENOTFOUND, "the journal ends at byte %llu",
+			     (unsigned long long)*offset);
+	return result;
+}

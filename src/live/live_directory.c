@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The live directory: where it is for a user or inside a container, and whether it may be used. Must
+ * not know what lies in it.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/text.h"
+#include "live/discover.h"
+#include "live/proc.h"
+
+#define VARIABLE "TRACESMITH_LIVE_DIR"
+#define MAX_ENVIRONMENT_BYTES (1u << 20)
+
+/* ---- the path ---- */
+
+static int put_path(const char *given, uid_t uid, char *buffer, size_t bytes)
+{
+	int length;
+
+	if (given && given[0])
+		length = snprintf(buffer, bytes, "%s", given);
+	else
+		length = snprintf(buffer, bytes, "/dev/shm/tracesmith-%u", (unsigned int)uid);
+	return length >= 0 && (size_t)length < bytes ? TS_OK : TS_EINVAL;
+}
+
+int ts_live_directory_path(uid_t uid, char *buffer, size_t bytes)
+{
+	return put_path(getenv(VARIABLE), uid, buffer, bytes);
+}
+
+/* The user's number inside the process's user namespace: lines of "inside outside count". */
+static uid_t inner_uid(pid_t pid, uid_t uid)
+{
+	char map[4096], *at = map;
+
+	if (live_proc_read(pid, "uid_map", map, sizeof(map)) == 0)
+		return uid;
+	while (*at) {
+		unsigned long inside = strtoul(at, &at, 10), outside = strtoul(at, &at, 10);
+		unsigned long count = strtoul(at, &at, 10);
+
+		if (uid >= outside && uid - outside < count)
+			return (uid_t)(inside + (uid - outside));
+		if (*at != '\n')
+			break;
+		at++;
+	}
+	return uid;
+}
+
+/* The path as the process has it: by the environment that it was started with. */
+static int path_of_process(pid_t pid, uid_t uid, char *buffer, size_t bytes)
+{
+	TS_AUTO_FREE char *environment = malloc(MAX_ENVIRONMENT_BYTES);
+	const char *given = NULL;
+	size_t length;
+
+	if (!environment)
+		return TS_ENOMEM;
+	length = live_proc_read(pid, "environ", environment, MAX_ENVIRONMENT_BYTES);
+	for (size_t at = 0; at < length && !given; at += strlen(environment + at) + 1) {
+		if (strncmp(environment + at, VARIABLE "=", sizeof(VARIABLE)) == 0)
+			given = environment + at + sizeof(VARIABLE);
+	}
+	return put_path(given, inner_uid(pid, uid), buffer, bytes);
+}
+
+/* ---- opening ---- */
+
+/* One step down without following a link, or up. */
+static int open_part(int fd, const char *part, size_t length)
+{
+	char name[256];
+
+	if (length >= sizeof(name) || (length == 2 && memcmp(part, "..", 2) == 0)) {
+		errno = ENOTDIR;
+		return -1;
+	}
+	memcpy(name, part, length);
+	name[length] = '\0';
+	return openat(fd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+/* Below a process's root no link is followed at all: an absolute one would lead out of it. */
+static int open_below(pid_t pid, const char *path)
+{
+	TS_AUTO_FD int fd = live_proc_open(pid, "root", O_PATH | O_DIRECTORY);
+
+	while (fd >= 0 && *path) {
+		size_t length = strcspn(path, "/");
+
+		if (length) {
+			int next = open_part(fd, path, length);
+
+			close(fd);
+			fd = next;
+		}
+		path += length + (path[length] == '/');
+	}
+	return fd < 0 ? -1 : openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+static bool is_same_file(const char *path, const char *other)
+{
+	struct stat status, other_status;
+
+	return stat(path, &status) == 0 && stat(other, &other_status) == 0 &&
+	       status.st_dev == other_status.st_dev && status.st_ino == other_status.st_ino;
+}
+
+/* True where the process sees the same files as we do: then its paths are ours. */
+static bool shares_files(pid_t pid)
+{
+	char mounts[64], root[64];
+
+	snprintf(mounts, sizeof(mounts), "/proc/%d/ns/mnt", (int)pid);
+	snprintf(root, sizeof(root), "/proc/%d/root", (int)pid);
+	return is_same_file(mounts, "/proc/self/ns/mnt") && is_same_file(root, "/");
+}
+
+static int check_directory(int fd, const char *path, uid_t uid, struct ts_error *err)
+{
+	struct stat status;
+
+	if (fstat(fd, &status))
+		return ts_error_errno(err, errno, "live directory '%s'", path);
+	if (status.st_uid != uid)
+		return ts_error_set(err, TS_EFORMAT,
+				    "live directory '%s': it belongs to user %u, not to user %u",
+				    path, (unsigned int)status.st_uid, (unsigned int)uid);
+	if (status.st_mode & 077)
+		return ts_error_set(err, TS_EFORMAT,
+				    "live directory '%s': it is open to others (chmod 700 it)",
+				    path);
+	return TS_OK;
+}
+
+static int explain_open(const char *path, struct ts_error *err)
+{
+	if (errno == ELOOP || errno == ENOTDIR)
+		return ts_error_set(err, TS_EFORMAT, "live directory '%s': not a directory", path);
+	if (errno == ENOENT || errno == ESRCH)
+		return ts_error_set(err, TS_ENOTFOUND, "there is no live directory '%s'", path);
+	return ts_error_errno(err, errno, "cannot open live directory '%s'", path);
+}
+
+int ts_live_directory_open(uid_t uid, pid_t root_pid, int *ret_fd, struct ts_error *err)
+{
+	TS_AUTO_FD int fd = -1;
+	char path[4096];
+	int result;
+
+	if (root_pid)
+		result = path_of_process(root_pid, uid, path, sizeof(path));
+	else
+		result = ts_live_directory_path(uid, path, sizeof(path));
+	if (result)
+		return ts_error_set(err, result, "%s names no directory: its value is too long",
+				    VARIABLE);
+	if (root_pid && !shares_files(root_pid))
+		fd = open_below(root_pid, path);
+	else
+		fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return explain_open(path, err);
+	result = check_directory(fd, path, uid, err);
+	if (result)
+		return result;
+	*ret_fd = fd;
+	fd = -1;
+	return TS_OK;
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Hops over the records of copied ring bytes (docs/live.md, section 3): finds where whole records end,
+ * counts events, stops at THREAD records. Looks at nothing but sizes and kinds, and trusts neither.
+ */
+#ifndef TS_LIVE_RECORDS_H
+#define TS_LIVE_RECORDS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "live/layout.h"
+
+struct ts_records {
+	const unsigned char *data;
+	size_t bytes;
+	size_t at;       /* next record; all before it are whole */
+	uint64_t events; /* before it */
+};
+
+enum ts_records_stop {
+	TS_RECORDS_END,    /* no whole record is left: at the end, or the last one is cut */
+	TS_RECORDS_THREAD, /* a whole THREAD record stands at `at`: look at it, then skip it */
+	TS_RECORDS_BAD,    /* what stands at `at` cannot be a record */
+};
+
+/* Goes on from `at` to the next stop. */
+enum ts_records_stop ts_records_walk(struct ts_records *records);
+
+/* The THREAD record at `at`; its name is as the target wrote it, perhaps without a NUL. */
+void ts_records_thread(const struct ts_records *records, struct ts_live_thread_record *ret_thread);
+
+/* Steps over the THREAD record at `at`. */
+void ts_records_skip(struct ts_records *records);
+
+#endif
