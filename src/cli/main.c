@@ -15,13 +15,14 @@
 
 /*
  * A caller may have closed 0, 1 or 2; the next file opened would then be written to as if it were
- * standard output. Read-only, so that writing fails and is reported.
+ * standard output. Read-only, so that writing fails and is reported; closed again for programs that
+ * a verb starts.
  */
 static void open_standard_descriptors(void)
 {
 	for (int fd = 0; fd <= 2; fd++) {
 		if (fcntl(fd, F_GETFD) < 0)
-			(void)!open("/dev/null", O_RDONLY);
+			(void)!open("/dev/null", O_RDONLY | O_CLOEXEC);
 	}
 }
 
@@ -33,7 +34,8 @@ static int run_verb(int argc, char **argv)
 		return ts_verb_unknown(argv[0]);
 	ts_report_start(verb->name);
 	/* Quiet either way: by the signal, or by an error without a message (output.h). */
-	signal(SIGPIPE, verb->flags & TS_VERB_KEEPS_FILES ? SIG_IGN : SIG_DFL);
+	if (!(verb->flags & TS_VERB_KEEPS_SIGNALS))
+		signal(SIGPIPE, verb->flags & TS_VERB_KEEPS_FILES ? SIG_IGN : SIG_DFL);
 	return verb->run(argc, argv);
 }
 

@@ -171,9 +171,13 @@ static int check_operands(const struct ts_command *command, int count, char **op
 	if (command->maximum_operands >= 0 && count > command->maximum_operands)
 		return ts_report_usage("unexpected argument '%s'",
 				       operands[command->maximum_operands]);
-	if (count < command->minimum_operands)
-		return ts_report_usage("%.*s is missing", (int)strcspn(command->operands, "."),
-				       command->operands);
+	if (count < command->minimum_operands) {
+		/* "FILE..." and "PID [KEY=VALUE...]": the first of them. */
+		size_t length = strcspn(command->operands, ".[");
+
+		length -= length && command->operands[length - 1] == ' ';
+		return ts_report_usage("%.*s is missing", (int)length, command->operands);
+	}
 	return 0;
 }
 
@@ -189,6 +193,7 @@ bool ts_command_parse(const struct ts_command *command, int *argc, char **argv, 
 		/* Operands move to the front: always to places that have been read. */
 		if (only_operands || word[0] != '-' || word[1] == '\0') {
 			argv[operands++] = word;
+			only_operands |= command->runs_command;
 		} else if (!strcmp(word, "--")) {
 			only_operands = true;
 		} else if (!strcmp(word, "--help") || !strcmp(word, "-h")) {

@@ -13,7 +13,8 @@
  *		return exit_code;
  *
  * Taken: --name=VALUE, --name VALUE, -n VALUE, -nVALUE, -ab for two flags; `--` ends options;
- * "-" is an operand. Options and operands may mix. -h and --help are always there.
+ * "-" is an operand. Options and operands may mix, unless the operands are a command to run. -h and
+ * --help are always there.
  */
 #ifndef TS_CLI_OPTIONS_H
 #define TS_CLI_OPTIONS_H
@@ -81,6 +82,7 @@ struct ts_command {
 	size_t option_count;
 	int minimum_operands;
 	int maximum_operands; /* -1: any number */
+	bool runs_command;    /* operands are a command: all behind the first is the command's */
 };
 
 /*

@@ -36,7 +36,7 @@ static int list_formats(void)
 
 	exporters = ts_exporter_list(&count);
 	for (size_t i = 0; i < count; i++)
-		ts_text_printf(ts_stdout(), "%-10s %s\n", exporters[i].name, exporters[i].doc);
+		ts_text_printf(ts_stdout(), "%-14s %s\n", exporters[i].name, exporters[i].doc);
 	return TS_EXIT_DONE;
 }
 

@@ -11,13 +11,18 @@
 #include "cli/verbs.h"
 
 static const struct ts_verb verbs[] = {
+	{ "record", "run a program, or watch running ones, and record what they do", ts_verb_record,
+	  TS_VERB_KEEPS_FILES | TS_VERB_KEEPS_SIGNALS },
+	{ "ps", "list the processes that can be recorded", ts_verb_ps, 0 },
+	{ "window", "open or close the span that is recorded of a process", ts_verb_window, 0 },
+	{ "config", "show or change the settings of a process", ts_verb_config, 0 },
 	{ "import", "make a trace of files that other tools wrote", ts_verb_import,
 	  TS_VERB_KEEPS_FILES },
 	{ "export", "write a trace in another format", ts_verb_export, TS_VERB_KEEPS_FILES },
 	{ "info", "say what a trace holds", ts_verb_info, 0 },
 	{ "view", "show the rows of a trace in order of time", ts_verb_view, 0 },
 	{ "verify", "check that a trace is whole", ts_verb_verify, 0 },
-	{ "recover", "save what is whole of a damaged trace", ts_verb_recover,
+	{ "recover", "save what damage, a crash or a kill has left", ts_verb_recover,
 	  TS_VERB_KEEPS_FILES },
 	{ "help", "explain a verb", ts_verb_help, 0 },
 };

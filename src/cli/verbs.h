@@ -20,6 +20,8 @@
 
 /* It writes files or must finish them: a reader that closes our output must not kill it. */
 #define TS_VERB_KEEPS_FILES 1u
+/* It starts programs, which must find signals as our caller left them; it sees to them itself. */
+#define TS_VERB_KEEPS_SIGNALS 2u
 
 struct ts_verb {
 	const char *name;
@@ -40,12 +42,16 @@ int ts_verb_unknown(const char *name);
 /* What `tracesmith --help` shows, to standard output. */
 void ts_verb_usage(void);
 
+int ts_verb_config(int argc, char **argv);
 int ts_verb_export(int argc, char **argv);
 int ts_verb_help(int argc, char **argv);
 int ts_verb_import(int argc, char **argv);
 int ts_verb_info(int argc, char **argv);
+int ts_verb_ps(int argc, char **argv);
+int ts_verb_record(int argc, char **argv);
 int ts_verb_recover(int argc, char **argv);
 int ts_verb_verify(int argc, char **argv);
 int ts_verb_view(int argc, char **argv);
+int ts_verb_window(int argc, char **argv);
 
 #endif

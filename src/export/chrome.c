@@ -12,16 +12,13 @@
 #include "export/export.h"
 #include "model/clockmap.h"
 
-#define FLUSH_BYTES ((size_t)1 << 20)
-#define TEXT_BYTES ((size_t)64 << 20)
-
 /* Tables whose rows stand in the "tracesmith" member, in an order in which they refer backwards. */
 static const enum ts_table_id head_tables[] = {
 	TS_TABLE_SOURCE, TS_TABLE_HOST,    TS_TABLE_PROCESS,    TS_TABLE_THREAD, TS_TABLE_DEVICE,
 	TS_TABLE_STREAM, TS_TABLE_MAPPING, TS_TABLE_CLOCK_SYNC, TS_TABLE_META,
 };
 
-static int flush(struct ts_chrome_export *x, size_t unless_below)
+int ts_chrome_flush(struct ts_chrome_export *x, size_t unless_below)
 {
 	int result;
 
@@ -77,7 +74,7 @@ static int put_record_table(struct ts_chrome_export *x, const struct ts_table_in
 
 			ts_batch_row(batch, row, columns);
 			put_head_row(x, info, 0, columns);
-			result = flush(x, FLUSH_BYTES);
+			result = ts_chrome_flush(x, TS_CHROME_FLUSH_BYTES);
 		}
 	}
 	ts_batch_free(batch);
@@ -99,7 +96,7 @@ static int put_head_table(struct ts_chrome_export *x, const struct ts_table_info
 	}
 	while ((columns = ts_reader_entity_next(x->reader, info->id, &cursor, &id))) {
 		put_head_row(x, info, id, columns);
-		if (flush(x, FLUSH_BYTES))
+		if (ts_chrome_flush(x, TS_CHROME_FLUSH_BYTES))
 			return x->err->code;
 	}
 	ts_json_row_close(&x->out, ']');
@@ -162,7 +159,7 @@ static int put_meta(struct ts_chrome_export *x)
 			ts_text_append_char(&x->out, ':');
 			ts_json_row_raw(x->reader, &x->out, meta.value);
 			ts_text_append_str(&x->out, ",\n");
-			result = flush(x, FLUSH_BYTES);
+			result = ts_chrome_flush(x, TS_CHROME_FLUSH_BYTES);
 		}
 	}
 	ts_batch_free(batch);
@@ -202,7 +199,7 @@ static int put_stack_frames(struct ts_chrome_export *x)
 	ts_text_append_str(&x->out, "\"stackFrames\":{");
 	while ((stack = ts_reader_entity_next(x->reader, TS_TABLE_STACK, &cursor, &id))) {
 		put_frame(x, id, stack, has_symbols);
-		if (flush(x, FLUSH_BYTES))
+		if (ts_chrome_flush(x, TS_CHROME_FLUSH_BYTES))
 			return x->err->code;
 	}
 	ts_json_row_close(&x->out, '}');
@@ -307,7 +304,7 @@ static int put_names(struct ts_chrome_export *x)
 		put_process_name(x, process, track);
 		put_named(x, "process_labels", track, "labels", process->labels);
 		put_sorted(x, "process_sort_index", track, process->sort_index);
-		if (flush(x, FLUSH_BYTES))
+		if (ts_chrome_flush(x, TS_CHROME_FLUSH_BYTES))
 			return x->err->code;
 	}
 	cursor = 0;
@@ -316,11 +313,11 @@ static int put_names(struct ts_chrome_export *x)
 
 		put_named(x, "thread_name", track, "name", thread->name);
 		put_sorted(x, "thread_sort_index", track, thread->sort_index);
-		if (flush(x, FLUSH_BYTES))
+		if (ts_chrome_flush(x, TS_CHROME_FLUSH_BYTES))
 			return x->err->code;
 	}
 	put_stream_names(x);
-	return flush(x, FLUSH_BYTES);
+	return ts_chrome_flush(x, TS_CHROME_FLUSH_BYTES);
 }
 
 /* ---- events ---- */
@@ -344,12 +341,12 @@ static int put_chunk(struct ts_chrome_export *x, struct ts_batch *batch, size_t 
 
 	for (uint32_t row = 0; !result && row < batch->rows; row++) {
 		ts_chrome_put_row(x, batch, row);
-		result = flush(x, FLUSH_BYTES);
+		result = ts_chrome_flush(x, TS_CHROME_FLUSH_BYTES);
 	}
 	if (!result && batch->rows && batch->table->id == TS_TABLE_SLICE)
 		result = ts_chrome_put_async(x, batch);
 	/* Nothing of a row is held any more. */
-	ts_reader_trim(x->reader, TEXT_BYTES);
+	ts_reader_trim(x->reader, TS_CHROME_TEXT_BYTES);
 	return result;
 }
 
@@ -374,8 +371,7 @@ static int put_events(struct ts_chrome_export *x)
 
 /* ---- the file ---- */
 
-/* Times are written relative to the first source's clock, as most sources write them themselves. */
-static int choose_base(struct ts_chrome_export *x)
+int ts_chrome_choose_base(struct ts_chrome_export *x)
 {
 	const struct ts_source_row *source;
 	struct ts_batch *batch;
@@ -410,7 +406,7 @@ static int put_file(struct ts_chrome_export *x)
 	int result = ts_chrome_tracks_init(x);
 
 	if (!result)
-		result = choose_base(x);
+		result = ts_chrome_choose_base(x);
 	if (!result)
 		result = put_head(x);
 	if (!result)
@@ -429,7 +425,7 @@ static int put_file(struct ts_chrome_export *x)
 	if (result)
 		return result;
 	ts_text_append_str(&x->out, "\n]}\n");
-	return flush(x, 0);
+	return ts_chrome_flush(x, 0);
 }
 
 int ts_export_chrome(struct ts_reader *reader, int fd, const struct ts_export_options *options,

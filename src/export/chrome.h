@@ -6,6 +6,7 @@
  *	chrome_tracks.c  which pid and tid stand for a thread or a stream
  *	chrome_event.c   rows as events
  *	chrome_async.c   the order of async begins and ends
+ *	chrome_array.c   the plain array, an exporter of its own that shares the first two
  */
 #ifndef TS_EXPORT_CHROME_H
 #define TS_EXPORT_CHROME_H
@@ -49,6 +50,18 @@ struct ts_chrome_export {
 	struct ts_chrome_tracks tracks;
 	bool first_event;
 };
+
+/* ---- chrome.c ---- */
+
+/* When to write, and how much text the reader may hold on to. */
+#define TS_CHROME_FLUSH_BYTES ((size_t)1 << 20)
+#define TS_CHROME_TEXT_BYTES ((size_t)64 << 20)
+
+/* Writes x->out, unless it is shorter than that. */
+int ts_chrome_flush(struct ts_chrome_export *x, size_t unless_below);
+
+/* Times are written relative to the first source's clock, as most sources write them themselves. */
+int ts_chrome_choose_base(struct ts_chrome_export *x);
 
 /* ---- chrome_tracks.c ---- */
 

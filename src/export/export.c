@@ -12,6 +12,11 @@ static const struct ts_exporter exporters[] = {
 		.doc = "Chrome trace-event JSON, for Perfetto, chrome://tracing and HTA",
 		.run = ts_export_chrome,
 	},
+	{
+		.name = "chrome-array",
+		.doc = "a plain JSON array of Chrome events: spans, instants and counters, nothing else",
+		.run = ts_export_chrome_array,
+	},
 };
 
 const struct ts_exporter *ts_exporter_list(size_t *ret_count)

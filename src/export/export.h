@@ -7,5 +7,7 @@
 
 int ts_export_chrome(struct ts_reader *reader, int fd, const struct ts_export_options *options,
 		     struct ts_error *err);
+int ts_export_chrome_array(struct ts_reader *reader, int fd,
+			   const struct ts_export_options *options, struct ts_error *err);
 
 #endif

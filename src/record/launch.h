@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Starts a program with the agent inside, and stands in for it: signals go to it, its exit code comes
- * back, standard streams are its own. Knows nothing of rings and traces.
+ * Starts a program with the agent inside: the same process group, streams, signals and environment
+ * as without, but for LD_PRELOAD and TRACESMITH_AGENT. Knows nothing of rings and traces.
  */
 #ifndef TS_RECORD_LAUNCH_H
 #define TS_RECORD_LAUNCH_H
 
+#include <signal.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -18,20 +20,37 @@
  */
 struct ts_launch_options {
 	char **argv;
-	const char *agent; /* path of libtracesmith-agent.so; NULL: found beside the tool or in ../lib */
+	const char *agent; /* path of libtracesmith-agent.so; NULL: found as below */
 	uint64_t session;
-	bool enabled;      /* the window is open from the start */
+	bool enabled; /* the window is open from the start */
 	bool redact;
 	int64_t step_open, step_close; /* TS_ABSENT: none */
 	int64_t max_steps;
-	uint64_t budget;   /* 0: default */
+	uint64_t budget;      /* 0: default */
 	const char *backends; /* comma list, or NULL */
+	/* What the program inherits where the caller has changed its own; NULL: what is in force. */
+	const sigset_t *signal_mask;
+	const sigset_t *signals_ignored;
 };
 
-/* Where the agent is; TS_ECAP with what to do where it cannot be found. */
+#define TS_LAUNCH_PATH_BYTES 4096
+
+/*
+ * Where the agent is: $TRACESMITH_AGENT_PATH, else beside the tool, else in ../lib of it. TS_ECAP with
+ * what to do where it cannot be found or cannot be named in LD_PRELOAD.
+ */
 int ts_launch_find_agent(char *buffer, size_t bytes, struct ts_error *err);
 
-/* Starts it. TS_ENOTFOUND where there is no such program. */
+/* Can it be started at all, as far as that can be told beforehand? Errors as below. */
+int ts_launch_check(const char *program, struct ts_error *err);
+
+/*
+ * Starts it; when this returns 0, exec has happened. TS_ENOTFOUND where there is no such program,
+ * TS_ECAP without an agent, others where it cannot be executed. The caller waits for it.
+ */
 int ts_launch_start(const struct ts_launch_options *options, pid_t *ret_pid, struct ts_error *err);
+
+/* The value of TRACESMITH_AGENT, cut to fit. */
+void ts_launch_format(const struct ts_launch_options *options, char *buffer, size_t bytes);
 
 #endif

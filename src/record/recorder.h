@@ -16,36 +16,45 @@
 #include "live/journal.h"
 
 /* What a window is opened by; parsed from flag:PATH, steps:A-B, time:A-B. */
-enum ts_window_kind { TS_WINDOW_ALWAYS, TS_WINDOW_FLAG, TS_WINDOW_STEPS, TS_WINDOW_TIME, TS_WINDOW_COMMAND };
+enum ts_window_kind {
+	TS_WINDOW_ALWAYS,
+	TS_WINDOW_FLAG,
+	TS_WINDOW_STEPS,
+	TS_WINDOW_TIME,
+	TS_WINDOW_COMMAND
+};
 
 struct ts_window_spec {
 	enum ts_window_kind kind;
-	char path[1024];        /* flag */
-	int64_t first, last;    /* steps: numbers, both inside; time: ns since the start */
+	char path[1024];     /* flag */
+	int64_t first, last; /* steps: numbers, both inside; time: ns since the start */
 };
 int ts_window_parse(const char *text, struct ts_window_spec *ret_spec, struct ts_error *err);
 
 struct ts_recorder_options {
-	const char *output;     /* T.sbt, or T.json: then T.json.sbt is recorded and exported at each save */
-	uint64_t session;       /* 0: drawn */
-	const pid_t *pids;      /* processes to attach to (record -p); their areas need no session */
+	/* T.sbt, or T.json: then T.json.sbt is recorded and exported at each save. */
+	const char *output;
+	uint64_t session;  /* 0: drawn */
+	const pid_t *pids; /* processes to attach to (record -p); their areas need no session */
 	size_t pid_count;
-	int64_t duration_ns;    /* 0: until all targets are gone */
-	uint64_t max_bytes;     /* 0: no limit */
-	uint64_t rotate_bytes;  /* 0: no rotation */
+	int64_t duration_ns;   /* 0: until all targets are gone */
+	uint64_t max_bytes;    /* 0: no limit */
+	uint64_t rotate_bytes; /* 0: no rotation */
 	int64_t rotate_ns;
 	unsigned int rotate_keep; /* 0: all */
-	int64_t autosave_ns;    /* 0: none */
-	int64_t snapshot_ns;    /* 0: none */
+	int64_t autosave_ns;      /* 0: none */
+	int64_t snapshot_ns;      /* 0: none */
 	struct ts_window_spec window;
-	int64_t max_steps;      /* 0: none */
-	bool split;             /* a trace for each window and process */
+	int64_t max_steps; /* 0: none */
+	bool split;        /* a trace for each window and process */
 	bool redact;
 	bool sync;
-	bool resume;            /* go on with what a dead recorder left */
-	bool stop_when_full;    /* else: count losses until there is space again */
-	bool detached;          /* started by a target: linger a second after the last one */
-	uint64_t area;          /* the area of the target that started it, 0: none */
+	bool resume;         /* go on with what a dead recorder left */
+	bool stop_when_full; /* else: count losses until there is space again */
+	bool detached;       /* started by a target: linger a second after the last one */
+	uint64_t area;       /* the area of the target that started it, 0: none */
+	/* Makes Chrome JSON of a finished trace; needed for an output that ends in .json only. */
+	int (*export_json)(const char *trace, const char *json, struct ts_error *err);
 	void (*note)(void *context, const char *message);
 	void *context;
 };
@@ -59,10 +68,13 @@ int ts_recorder_open(struct ts_recorder **ret_recorder, const struct ts_recorder
 /* The session that targets must name (see launch.h). */
 uint64_t ts_recorder_session(const struct ts_recorder *recorder);
 
-/* A process that was started for this recording: its descendants are followed, its end is the end. */
+/*
+ * A process that was started for this recording: its descendants are followed. The recording is done when it
+ * has ended (ts_recorder_exited()), and all targets have.
+ */
 void ts_recorder_follow(struct ts_recorder *recorder, pid_t pid);
 
-/* The wait status of a followed process, for its row. */
+/* The wait status of a followed process or of one of its descendants, for its row. */
 void ts_recorder_exited(struct ts_recorder *recorder, pid_t pid, int wait_status);
 
 /*
@@ -77,6 +89,10 @@ int ts_recorder_fd(const struct ts_recorder *recorder);
 
 struct ts_recorder_summary {
 	uint64_t events, lost, trace_bytes, processes, threads, windows, files;
+	/* Of the processes: those without an agent; nothing is known of their events. */
+	uint64_t not_entered;
+	/* A target of the session came while the trace was finished: open another recorder. */
+	bool again;
 	char path[1024]; /* of the last file */
 };
 

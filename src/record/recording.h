@@ -19,14 +19,18 @@
 
 struct ts_recording;
 
-#define TS_RECORDING_RESUME 1u /* go on with an existing journal; TS_ENOTFOUND where there is none */
-#define TS_RECORDING_SYNC 2u   /* fsync at checkpoints */
-#define TS_RECORDING_REDACT 4u /* drop argv, environment and string arguments */
+/* Go on with an existing journal; TS_ENOTFOUND where there is none. */
+#define TS_RECORDING_RESUME 1u
+/* fsync at checkpoints. */
+#define TS_RECORDING_SYNC 2u
+/* Drop argv, environment and string arguments. */
+#define TS_RECORDING_REDACT 4u
 
 struct ts_recording_options {
 	unsigned int flags;
 	uint64_t session;
-	uint64_t journal_limit; /* bytes at which a checkpoint is made; 0: 64 MiB, less on small disks */
+	/* Bytes at which a checkpoint is made; 0: 64 MiB, less on small disks. */
+	uint64_t journal_limit;
 	/* Told from the encoder's thread when a WINDOW has closed and all its events are in the trace;
 	 * block_area is the process's area id. May be NULL. */
 	void (*window_closed)(void *context, uint64_t area, const struct ts_block_window *opened,
@@ -35,8 +39,9 @@ struct ts_recording_options {
 };
 
 /*
- * Makes T.sbt and T.sbt.journal, or goes on with them. The message names the holder where another
- * recorder has the journal.
+ * Makes T.sbt and T.sbt.journal, or goes on with them. TS_EIO where another recorder holds the lock of T.sbt: the
+ * message names it. TS_EFORMAT with RESUME where journal and trace do not belong together, TS_EVERSION where the
+ * journal is newer, TS_EINVAL where it is of an earlier boot of the machine (use ts_recording_recover()).
  */
 int ts_recording_open(struct ts_recording **ret_recording, const char *path,
 		      const struct ts_recording_options *options, struct ts_error *err);
@@ -47,6 +52,22 @@ int ts_recording_append(struct ts_recording *recording, struct ts_block *block, 
 
 /* The same as a sink, for ts_area_drain(). */
 struct ts_block_sink ts_recording_sink(struct ts_recording *recording);
+
+/*
+ * Gives a block to the encoder without the journal: what is counted as lost on a full disk (RING blocks of
+ * TS_DRAIN_DISCARD, END). Only ahead of finish, or where losing it again in a crash is right.
+ */
+int ts_recording_tell(struct ts_recording *recording, struct ts_block *block, const void *payload,
+		      struct ts_error *err);
+
+/*
+ * The OPEN block in force: session, clock (measured with record/clocks.h when the recording was made), and
+ * when it began. Valid until close.
+ */
+const struct ts_block_open *ts_recording_origin(const struct ts_recording *recording);
+
+/* The trace that is being written: after RESUME behind a rotation it is the newest file. Borrowed. */
+const char *ts_recording_path(const struct ts_recording *recording);
 
 /*
  * Where a drain must go on for an area that the journal already knows (after RESUME): calls back for each
@@ -61,7 +82,8 @@ bool ts_recording_positions(struct ts_recording *recording, uint64_t area, uint6
 int64_t ts_recording_time(struct ts_recording *recording, uint64_t counter);
 
 /*
- * Waits until all appended blocks are encoded, seals chunks, restarts the journal. With `save` the file gets an
+ * Waits until all appended blocks are encoded, seals chunks, restarts the journal. TS_ENOSPC: there is no
+ * room even so; nothing is lost, and it may be tried again. With `save` the file gets an
  * index, so that it is a finished trace until the next chunk. Frees journal space even on a full disk, using
  * the reserve.
  */
@@ -77,7 +99,10 @@ struct ts_recording_status {
 };
 void ts_recording_status(struct ts_recording *recording, struct ts_recording_status *ret_status);
 
-/* Encodes what is left, finishes the trace, deletes the journal. */
+/*
+ * Encodes what is left, finishes the trace, deletes the journal. TS_ENOSPC: no room; the journal is kept. May be
+ * tried again; else only close.
+ */
 int ts_recording_finish(struct ts_recording *recording, struct ts_error *err);
 
 /* Frees it; without finish the journal stays, for a successor. Accepts NULL. */
@@ -92,7 +117,9 @@ struct ts_recording_recovery {
 	uint64_t events, lost, journal_blocks, torn_bytes;
 };
 int ts_recording_recover(const char *from, const char *to,
-			 int (*drain)(void *context, struct ts_recording *recording, struct ts_error *err),
-			 void *context, struct ts_recording_recovery *ret_recovery, struct ts_error *err);
+			 int (*drain)(void *context, struct ts_recording *recording,
+				      struct ts_error *err),
+			 void *context, struct ts_recording_recovery *ret_recovery,
+			 struct ts_error *err);
 
 #endif

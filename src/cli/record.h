@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What `tracesmith record` was asked for, shared by its files:
+ *
+ *	verb_record.c     the command line
+ *	record_run.c      the recording, and standing in for the program that it started
+ *	record_signals.c  signals: whose they are, and how they come to us
+ *	record_output.c   files: names, what an earlier recording has left, the summary
+ */
+#ifndef TS_CLI_RECORD_H
+#define TS_CLI_RECORD_H
+
+#include <signal.h>
+#include <stdbool.h>
+#include <sys/signalfd.h>
+#include <sys/types.h>
+
+#include "record/launch.h"
+#include "record/recorder.h"
+
+struct ts_record {
+	char **command; /* the program to start, or NULL */
+	struct ts_recorder_options options;
+	struct ts_launch_options launch;
+	bool quiet, json;
+};
+
+/* Records as asked; the exit code, which is that of the program where there is one. */
+int ts_record_run(const struct ts_record *record);
+
+/* ---- record_signals.c ---- */
+
+struct ts_record_signals {
+	sigset_t mask;      /* our caller's, for the program */
+	sigset_t ignored;   /* what the program must ignore and we do not */
+	sigset_t not_typed; /* what our caller ignores: counts only if it comes from a process */
+	int fd;             /* a signalfd */
+};
+
+/*
+ * From here on signals that ask us to do something only become readable, in this thread and those
+ * started later. What our caller ignores stays ignored.
+ */
+int ts_record_signals_take(struct ts_record_signals *signals, struct ts_error *err);
+
+/* The next one; false: none is waiting. */
+bool ts_record_signals_next(const struct ts_record_signals *signals,
+			    struct signalfd_siginfo *ret_info);
+
+/* Did the program get it as well, from the terminal or from itself? */
+bool ts_record_signal_is_shared(const struct signalfd_siginfo *info, pid_t program);
+
+/*
+ * Ends as the program has ended: gives its exit code, or dies of the same signal, so that a shell
+ * sees no difference.
+ */
+int ts_record_end_as(int wait_status);
+
+/* ---- record_output.c ---- */
+
+/* What is recorded for an output: T.sbt itself, T.json.sbt for T.json, T.sbt for T. */
+void ts_record_trace_path(const char *output, char *buffer, size_t bytes);
+
+/* Does a living recorder write this trace? */
+bool ts_record_is_held(const char *trace);
+
+/* Was it left unfinished: is there a journal? */
+bool ts_record_is_unfinished(const char *trace);
+
+/*
+ * Before a new trace is made: moves what a killed recorder has left there out of the way, and tells. Fails
+ * where a living recorder has it.
+ */
+int ts_record_settle(const char *trace, struct ts_error *err);
+
+/* Makes T.json, a plain array of events, of a finished trace. */
+int ts_record_export_json(const char *trace, const char *json, struct ts_error *err);
+
+/* A line on stderr, losses with what to do about them, JSON where it was asked for. */
+void ts_record_tell(const struct ts_record *record, const struct ts_recorder_summary *summary);
+
+#endif

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * `tracesmith config`: settings of a running process, which are words of its live area. Several
+ * tracers of a process get the same. Must not know what a setting does.
+ */
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include <tracesmith/schema.h>
+
+#include "base/text.h"
+#include "cli/options.h"
+#include "cli/output.h"
+#include "cli/report.h"
+#include "cli/table.h"
+#include "cli/verbs.h"
+#include "live/area.h"
+#include "live/config.h"
+#include "record/process_areas.h"
+
+/* ---- showing ---- */
+
+static int64_t word_of(const struct ts_live_control *control, const struct ts_config_key *key)
+{
+	int64_t wide;
+	int32_t narrow;
+
+	if (key->bytes == sizeof(narrow)) {
+		memcpy(&narrow, (const char *)control + key->offset, sizeof(narrow));
+		return narrow;
+	}
+	memcpy(&wide, (const char *)control + key->offset, sizeof(wide));
+	return wide;
+}
+
+/* What a value is called, or NULL. */
+static const char *name_of(const struct ts_config_key *key, int64_t word)
+{
+	if (word == TS_ABSENT)
+		return "none";
+	for (int64_t i = 0; key->words && key->words[i]; i++) {
+		if (i == word)
+			return key->words[i];
+	}
+	return NULL;
+}
+
+static void append_number(struct ts_text *out, const struct ts_config_key *key, int64_t word)
+{
+	double value = (double)word / key->scale;
+
+	if (key->scale == 1)
+		ts_text_append_int(out, word);
+	else if (floor(value) == value)
+		ts_text_append_int(out, (int64_t)value);
+	else
+		ts_text_append_double(out, value);
+}
+
+/* As `config PID key=value` takes it. */
+static void append_value(struct ts_text *out, const struct ts_config_key *key, int64_t word)
+{
+	const char *name = name_of(key, word);
+
+	if (name)
+		ts_text_append_str(out, name);
+	else
+		append_number(out, key, word);
+}
+
+static int show_text(const struct ts_live_control *control)
+{
+	struct ts_text_table table;
+	TS_SCOPED(ts_text) value = { 0 };
+	const struct ts_config_key *keys;
+	struct ts_error err;
+	size_t count;
+	int rc;
+
+	keys = ts_config_list(&count);
+	ts_text_table_init(&table);
+	ts_text_table_add_column(&table, "setting", false);
+	ts_text_table_add_column(&table, "value", true);
+	ts_text_table_add_column(&table, "what it is", false);
+	for (size_t i = 0; i < count; i++) {
+		ts_text_clear(&value);
+		append_value(&value, &keys[i], word_of(control, &keys[i]));
+		ts_text_table_str(&table, keys[i].name);
+		ts_text_table_cell(&table, value.data, value.length);
+		ts_text_table_str(&table, keys[i].doc);
+		ts_text_table_end_row(&table);
+	}
+	rc = ts_text_table_finish(&table, &err);
+	ts_text_table_release(&table);
+	return rc ? ts_report_error(&err) : TS_EXIT_DONE;
+}
+
+static void show_json(pid_t pid, const struct ts_live_control *control)
+{
+	struct ts_text *out = ts_stdout();
+	const struct ts_config_key *keys;
+	size_t count;
+
+	keys = ts_config_list(&count);
+	ts_text_printf(out, "{\"pid\":%d", (int)pid);
+	for (size_t i = 0; i < count; i++) {
+		int64_t word = word_of(control, &keys[i]);
+
+		ts_text_append_char(out, ',');
+		ts_text_append_json(out, keys[i].name, strlen(keys[i].name));
+		ts_text_append_char(out, ':');
+		if (word == TS_ABSENT)
+			ts_text_append_str(out, "null");
+		else
+			append_number(out, &keys[i], word);
+	}
+	ts_text_append_str(out, "}\n");
+}
+
+/* ---- changing ---- */
+
+/* All are checked before the first is written. */
+static int check_assignments(int count, char **assignments)
+{
+	const struct ts_config_key *key;
+	struct ts_error err;
+	int64_t word;
+
+	for (int i = 0; i < count; i++) {
+		if (ts_config_parse(assignments[i], &key, &word, &err))
+			return ts_report_usage("%s", err.message);
+	}
+	return TS_EXIT_DONE;
+}
+
+static int assign(const struct ts_process_areas *process, const char *assignment,
+		  struct ts_error *err)
+{
+	const struct ts_config_key *key;
+	int64_t word;
+	int rc = ts_config_parse(assignment, &key, &word, err);
+
+	for (size_t i = 0; !rc && i < process->area_count; i++) {
+		TS_AUTO(ts_area) area = NULL;
+
+		rc = ts_area_open(&area, process->directory_fd, process->areas[i].name, true, err);
+		if (!rc)
+			rc = ts_area_set(area, key->offset, (uint64_t)word, key->bytes, err);
+	}
+	return rc;
+}
+
+static int run(pid_t pid, int count, char **assignments, bool json)
+{
+	TS_AUTO(ts_process_areas) process = NULL;
+	struct ts_error err;
+	int code = check_assignments(count, assignments);
+
+	if (code)
+		return code;
+	if (ts_process_areas_open(&process, pid, &err))
+		return ts_report_error(&err);
+	for (int i = 0; i < count; i++) {
+		if (assign(process, assignments[i], &err))
+			return ts_report_error(&err);
+	}
+	if (count && !json)
+		return TS_EXIT_DONE;
+	/* Anew, with what was just written. */
+	ts_process_areas_close(TS_STEAL(process));
+	if (ts_process_areas_open(&process, pid, &err))
+		return ts_report_error(&err);
+	if (!json)
+		return show_text(&process->areas[0].control);
+	show_json(pid, &process->areas[0].control);
+	return TS_EXIT_DONE;
+}
+
+int ts_verb_config(int argc, char **argv)
+{
+	bool json = false;
+	const struct ts_option options[] = {
+		TS_OPTION_FLAG("json", 0, &json, "all settings as a JSON object"),
+	};
+	const struct ts_command command = {
+		.verb = "config",
+		.operands = "PID [KEY=VALUE...]",
+		.about =
+			"Changes settings of a process that is recorded, or could be, while it runs. Without\n"
+			"an assignment: lists them.\n",
+		.examples = "tracesmith config 4711\ntracesmith config 4711 enabled=off",
+		.exits = "0  done\n2  usage, or a setting that is not there\n3  no such process\n"
+			 "4  no agent is in the process",
+		.options = options,
+		.option_count = TS_ARRAY_SIZE(options),
+		.minimum_operands = 1,
+		.maximum_operands = -1,
+	};
+	int64_t pid;
+	int exit_code;
+
+	if (!ts_command_parse(&command, &argc, argv, &exit_code))
+		return exit_code;
+	if (ts_parse_int64(argv[0], strlen(argv[0]), &pid) || pid < 1 || pid > INT32_MAX)
+		return ts_report_usage("'%s' is no process id", argv[0]);
+	return run((pid_t)pid, argc - 1, argv + 1, json);
+}

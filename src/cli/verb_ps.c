@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * `tracesmith ps`: processes that can be recorded, and what dead ones have left. Only looks, unless it is
+ * told to clean. Must not know the bytes of a live area.
+ */
+#include <ctype.h>
+#include <dirent.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/map.h"
+#include "base/text.h"
+#include "cli/options.h"
+#include "cli/output.h"
+#include "cli/report.h"
+#include "cli/table.h"
+#include "cli/verbs.h"
+#include "live/discover.h"
+#include "record/process_areas.h"
+
+struct ps {
+	bool json, all, clean;
+	struct ts_text_table table;
+	struct ts_text dead;      /* lines below the table */
+	struct ts_pairmap mounts; /* mount namespaces that were looked into */
+	int directory_fd;         /* that is being listed */
+	uint64_t areas;
+	uint64_t rows; /* of the table */
+};
+
+/* ---- one area ---- */
+
+static int64_t age_of(const struct ts_live_control *control)
+{
+	int64_t now = ts_clock_monotonic_ns(), age;
+
+	if (__builtin_sub_overflow(now, control->created.monotonic_ns, &age) || age < 0)
+		return 0;
+	return age;
+}
+
+/* In whole seconds. */
+static void format_age(const struct ts_live_control *control, char *buffer, size_t bytes)
+{
+	int64_t seconds = age_of(control) / 1000000000;
+
+	if (seconds)
+		ts_format_duration_ns(buffer, bytes, seconds * 1000000000);
+	else
+		snprintf(buffer, bytes, "0 s");
+}
+
+static const char *mode_of(const struct ts_live_control *control)
+{
+	if (control->target_state == TS_LIVE_DISABLED)
+		return "disabled";
+	return control->mode == TS_LIVE_STREAM ? "stream" : "flight";
+}
+
+/* The pid, "none" or "dead". */
+static void format_recorder(const struct ts_live_control *control, char *buffer, size_t bytes)
+{
+	if (!control->recorder_pid)
+		snprintf(buffer, bytes, "none");
+	else if (!ts_area_has_recorder(control))
+		snprintf(buffer, bytes, "dead");
+	else
+		snprintf(buffer, bytes, "%" PRIu64, control->recorder_pid);
+}
+
+static void show_row(struct ps *ps, const struct ts_area_info *info,
+		     const struct ts_area_census *census)
+{
+	const struct ts_live_control *control = &info->control;
+	struct ts_text_table *table = &ps->table;
+	char text[TS_FORMAT_BYTES];
+
+	ps->rows++;
+	snprintf(text, sizeof(text), "%d", (int)info->pid);
+	ts_text_table_str(table, text);
+	ts_text_table_str(table, control->name);
+	format_age(control, text, sizeof(text));
+	ts_text_table_str(table, text);
+	ts_text_table_count(table, census->threads);
+	ts_text_table_count(table, census->rings);
+	ts_text_table_str(table, mode_of(control));
+	ts_text_table_str(table, control->enabled & TS_LIVE_ENABLED ? "open" : "closed");
+	format_recorder(control, text, sizeof(text));
+	ts_text_table_str(table, text);
+	ts_text_table_str(table, ts_format_bytes(text, sizeof(text), control->allocated));
+	ts_text_table_str(table, ts_format_bytes(text, sizeof(text), census->emitted_bytes));
+	ts_text_table_count(table, census->lost);
+	ts_text_table_end_row(table);
+}
+
+static void show_dead(struct ps *ps, const struct ts_area_info *info,
+		      const struct ts_area_census *census)
+{
+	char bytes[TS_FORMAT_BYTES];
+
+	ts_text_printf(&ps->dead, "%s: %u (", info->unknown ? "out of sight" : "dead",
+		       info->control.pid);
+	ts_text_append_shown(&ps->dead, info->control.name, strlen(info->control.name));
+	if (info->unknown) {
+		ts_text_append_str(&ps->dead,
+				   "), of a pid namespace that cannot be seen from here\n");
+		return;
+	}
+	if (!census->waiting_bytes) {
+		ts_text_append_str(&ps->dead, "), nothing left to save: tracesmith ps --clean\n");
+		return;
+	}
+	ts_text_printf(&ps->dead, "), %s left: tracesmith recover %u -o %u.sbt\n",
+		       ts_format_bytes(bytes, sizeof(bytes), census->waiting_bytes),
+		       info->control.pid, info->control.pid);
+}
+
+static void put_text(struct ts_text *out, const char *key, const char *text)
+{
+	ts_text_printf(out, "\"%s\":", key);
+	ts_text_append_json(out, text, strlen(text));
+	ts_text_append_char(out, ',');
+}
+
+static void show_json(const struct ts_area_info *info, const struct ts_area_census *census)
+{
+	const struct ts_live_control *control = &info->control;
+	struct ts_text *out = ts_stdout();
+	bool recorder = ts_area_has_recorder(control);
+
+	ts_text_printf(out, "{\"pid\":%" PRId64 ",\"inner_pid\":%u,",
+		       (int64_t)(info->pid ? info->pid : (pid_t)control->pid), control->pid);
+	put_text(out, "name", control->name);
+	put_text(out, "area", info->name);
+	put_text(out, "state", info->alive ? "alive" : info->unknown ? "unknown" : "dead");
+	ts_text_printf(out, "\"age_ns\":%" PRId64 ",\"threads\":%u,\"rings\":%u,", age_of(control),
+		       census->threads, census->rings);
+	put_text(out, "mode", mode_of(control));
+	ts_text_printf(out, "\"window\":%s,",
+		       control->enabled & TS_LIVE_ENABLED ? "true" : "false");
+	put_text(out, "recorder", recorder ? "alive" : control->recorder_pid ? "dead" : "none");
+	ts_text_printf(out,
+		       "\"recorder_pid\":%" PRIu64 ",\"session\":\"%016" PRIx64
+		       "\",\"shared_bytes\":%" PRIu64 ",\"emitted_bytes\":%" PRIu64
+		       ",\"waiting_bytes\":%" PRIu64 ",\"lost\":%" PRIu64 ",\"steps\":%" PRIu64 ",",
+		       recorder ? control->recorder_pid : 0, control->session, control->allocated,
+		       census->emitted_bytes, census->waiting_bytes, census->lost, control->steps);
+	put_text(out, "output", control->output);
+	put_text(out, "message", control->message);
+	ts_text_printf(out, "\"superseded\":%s}\n", info->superseded ? "true" : "false");
+}
+
+static void on_area(void *context, const struct ts_area_info *info)
+{
+	struct ps *ps = context;
+	struct ts_area_census census = { 0 };
+
+	/* An area that an exec has ended is of interest while something is in it. */
+	if (info->unfinished || ts_area_census(ps->directory_fd, info, &census, NULL) ||
+	    (info->superseded && !ps->all))
+		return;
+	ps->areas++;
+	if (ps->json)
+		show_json(info, &census);
+	else if (info->alive && !info->superseded)
+		show_row(ps, info, &census);
+	else
+		show_dead(ps, info, &census);
+}
+
+static void on_refused(void *context, const char *name, const char *why)
+{
+	ts_report_warning("live area '%s': %s", name, why);
+}
+
+/* ---- live directories ---- */
+
+static int list_directory(struct ps *ps, uid_t uid, pid_t root_pid, struct ts_error *err)
+{
+	TS_AUTO_FD int fd = -1;
+	int rc = ts_live_directory_open(uid, root_pid, &fd, err);
+
+	if (rc)
+		return rc == TS_ENOTFOUND ? TS_OK : rc;
+	ps->directory_fd = fd;
+	return ts_areas_list(fd, root_pid, on_area, on_refused, ps, err);
+}
+
+/* True for the first process of a mount namespace that is not ours. */
+static bool is_new_place(struct ps *ps, pid_t pid)
+{
+	char path[64];
+	struct stat status;
+	bool is_new = false;
+
+	snprintf(path, sizeof(path), "/proc/%d/ns/mnt", (int)pid);
+	return !stat(path, &status) &&
+	       ts_pairmap_insert(&ps->mounts, status.st_dev, status.st_ino, &is_new) && is_new;
+}
+
+/* Containers: their processes' directories, where we may look. */
+static void list_containers(struct ps *ps)
+{
+	DIR *processes = opendir("/proc");
+	struct dirent *entry;
+
+	is_new_place(ps, getpid());
+	while (processes && (entry = readdir(processes))) {
+		struct stat status;
+		int64_t pid;
+
+		if (!isdigit((unsigned char)*entry->d_name) ||
+		    ts_parse_int64(entry->d_name, strlen(entry->d_name), &pid) || pid > INT32_MAX ||
+		    !is_new_place(ps, (pid_t)pid) ||
+		    fstatat(dirfd(processes), entry->d_name, &status, 0))
+			continue;
+		list_directory(ps, status.st_uid, (pid_t)pid, NULL);
+	}
+	if (processes)
+		closedir(processes);
+}
+
+/* ---- the verb ---- */
+
+static int clean(void)
+{
+	TS_AUTO_FD int fd = -1;
+	struct ts_error err;
+	unsigned int removed = 0;
+	int rc = ts_live_directory_open(geteuid(), 0, &fd, &err);
+
+	if (!rc)
+		rc = ts_areas_clean(fd, 0, &removed, &err);
+	if (rc && rc != TS_ENOTFOUND)
+		return ts_report_error(&err);
+	ts_report_note("removed %u live area%s of dead processes", removed,
+		       removed == 1 ? "" : "s");
+	return TS_EXIT_DONE;
+}
+
+static void add_columns(struct ts_text_table *table)
+{
+	static const struct {
+		const char *title;
+		bool right;
+	} columns[] = {
+		{ "pid", true },     { "program", false },  { "age", true },
+		{ "threads", true }, { "rings", true },     { "mode", false },
+		{ "window", false }, { "recorder", false }, { "memory", true },
+		{ "emitted", true }, { "lost", true },
+	};
+
+	for (size_t i = 0; i < TS_ARRAY_SIZE(columns); i++)
+		ts_text_table_add_column(table, columns[i].title, columns[i].right);
+}
+
+static int show(struct ps *ps, struct ts_error *err)
+{
+	int rc = TS_OK;
+
+	if (!ps->areas && !ps->json)
+		ts_report_note(
+			"no process has an agent in it: start one with 'tracesmith record -- CMD', or with TRACESMITH_OUT=trace.sbt or TRACESMITH_LIVE=1 in its environment");
+	else if (ps->rows)
+		rc = ts_text_table_finish(&ps->table, err);
+	ts_text_append(ts_stdout(), ps->dead.data, ps->dead.length);
+	return rc;
+}
+
+static int run(struct ps *ps)
+{
+	struct ts_error err;
+	int rc;
+
+	ts_text_table_init(&ps->table);
+	ts_pairmap_init(&ps->mounts);
+	add_columns(&ps->table);
+	rc = list_directory(ps, geteuid(), 0, &err);
+	if (!rc && ps->all)
+		list_containers(ps);
+	if (!rc)
+		rc = show(ps, &err);
+	ts_text_table_release(&ps->table);
+	ts_text_release(&ps->dead);
+	ts_pairmap_release(&ps->mounts);
+	return rc ? ts_report_error(&err) : TS_EXIT_DONE;
+}
+
+int ts_verb_ps(int argc, char **argv)
+{
+	struct ps ps = { 0 };
+	const struct ts_option options[] = {
+		TS_OPTION_FLAG("json", 0, &ps.json, "one JSON object a line"),
+		TS_OPTION_FLAG("all", 'a', &ps.all,
+			       "also containers, and images that an exec has replaced"),
+		TS_OPTION_FLAG("clean", 0, &ps.clean,
+			       "remove what dead processes have left, saved or not"),
+	};
+	const struct ts_command command = {
+		.verb = "ps",
+		.operands = "",
+		.about =
+			"Lists processes with an agent in them, and what dead ones have left in shared memory.\n",
+		.examples = "tracesmith ps\ntracesmith ps --json | jq .pid\ntracesmith ps --clean",
+		.exits = "0  done\n2  usage\n3  the live directory cannot be used",
+		.options = options,
+		.option_count = TS_ARRAY_SIZE(options),
+	};
+	int exit_code;
+
+	if (!ts_command_parse(&command, &argc, argv, &exit_code))
+		return exit_code;
+	return ps.clean ? clean() : run(&ps);
+}

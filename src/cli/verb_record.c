@@ -1,0 +1,404 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * `tracesmith record`: the command line. Starts a program and records it, or records programs that
+ * run, or goes on with what a killed recorder has left. `record --detached` is how an agent starts a
+ * recorder by itself (docs/live.md, section 5). Must not know how anything is recorded.
+ */
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <tracesmith/schema.h>
+
+#include "base/io.h"
+#include "base/text.h"
+#include "cli/amount.h"
+#include "cli/options.h"
+#include "cli/output.h"
+#include "cli/record.h"
+#include "cli/report.h"
+#include "cli/verbs.h"
+#include "live/area.h"
+#include "live/discover.h"
+#include "record/process_areas.h"
+
+#define PIDS 1024
+
+/* Options as they were written. */
+struct texts {
+	struct ts_word_list pids;
+	const char *output, *resume;
+	const char *duration, *autosave, *snapshot_every;
+	const char *max_size, *rotate, *budget;
+	const char *window, *on_full, *backends;
+	int64_t rotate_keep, max_steps;
+	/* What is made of them. */
+	pid_t process_ids[PIDS];
+	char default_output[64];
+};
+
+static void note(void *context, const char *message)
+{
+	const struct ts_record *record = context;
+
+	if (!record->quiet)
+		ts_report_note("tracesmith: %s", message);
+}
+
+/* ---- what the words mean ---- */
+
+static int read_amounts(const struct texts *texts, struct ts_record *record)
+{
+	struct ts_recorder_options *options = &record->options;
+	int rc = ts_amount_time("duration", texts->duration, &options->duration_ns);
+
+	if (!rc)
+		rc = ts_amount_time("autosave", texts->autosave, &options->autosave_ns);
+	if (!rc)
+		rc = ts_amount_time("snapshot-every", texts->snapshot_every, &options->snapshot_ns);
+	if (!rc)
+		rc = ts_amount_size("max-size", texts->max_size, &options->max_bytes);
+	if (!rc)
+		rc = ts_amount_time_or_size("rotate", texts->rotate, &options->rotate_ns,
+					    &options->rotate_bytes);
+	if (!rc)
+		rc = ts_amount_size("budget", texts->budget, &record->launch.budget);
+	options->rotate_keep = (unsigned int)texts->rotate_keep;
+	options->max_steps = record->launch.max_steps = texts->max_steps;
+	return rc;
+}
+
+static int read_words(const struct texts *texts, struct ts_record *record)
+{
+	struct ts_window_spec *window = &record->options.window;
+	struct ts_error err;
+
+	if (texts->on_full && strcmp(texts->on_full, "drop") != 0 &&
+	    strcmp(texts->on_full, "stop") != 0)
+		return ts_report_usage("option '--on-full': '%s' is neither drop nor stop",
+				       texts->on_full);
+	record->options.stop_when_full = texts->on_full && !strcmp(texts->on_full, "stop");
+	if (texts->rotate_keep && !texts->rotate)
+		return ts_report_usage("option '--rotate-keep' needs '--rotate'");
+	if (texts->backends && strpbrk(texts->backends, "; \t\n"))
+		return ts_report_usage("option '--backends': '%s' is no list of names",
+				       texts->backends);
+	record->launch.backends = texts->backends;
+	if (texts->window && ts_window_parse(texts->window, window, &err)) {
+		ts_error_prefix(&err, "option '--window'");
+		return ts_report_usage("%s", err.message);
+	}
+	record->launch.enabled = window->kind == TS_WINDOW_ALWAYS;
+	record->launch.redact = record->options.redact;
+	record->launch.step_open = record->launch.step_close = TS_ABSENT;
+	if (window->kind == TS_WINDOW_STEPS) {
+		record->launch.step_open = window->first;
+		record->launch.step_close = window->last;
+	}
+	return TS_EXIT_DONE;
+}
+
+static int read_pids(struct texts *texts, struct ts_record *record)
+{
+	size_t count = texts->pids.count;
+
+	if (count > PIDS)
+		return ts_report_usage("more than %d processes", PIDS);
+	for (size_t i = 0; i < count; i++) {
+		const char *word = texts->pids.words[i];
+		int64_t pid;
+
+		if (ts_parse_int64(word, strlen(word), &pid) || pid < 1 || pid > INT32_MAX)
+			return ts_report_usage("option '--pid': '%s' is no process id", word);
+		texts->process_ids[i] = (pid_t)pid;
+	}
+	record->options.pids = texts->process_ids;
+	record->options.pid_count = count;
+	return TS_EXIT_DONE;
+}
+
+/* A program, or processes, or what was begun: one of them. */
+static int check_what(const struct texts *texts, const struct ts_record *record)
+{
+	int ways = (record->command != NULL) + (texts->pids.count > 0) + (texts->resume != NULL);
+
+	if (ways == 0)
+		return ts_report_usage("say what to record: -- CMD, -p PID, or --resume TRACE");
+	if (ways > 1)
+		return ts_report_usage("choose one of -- CMD, -p PID and --resume TRACE");
+	if (texts->resume && texts->output)
+		return ts_report_usage("'--resume' goes on in its own trace: leave out '-o'");
+	if (!record->command && (texts->budget || texts->backends))
+		return ts_report_usage(
+			"'--budget' and '--backends' are for a program that is started: -- CMD");
+	if (texts->output && (!*texts->output || !strcmp(texts->output, "-")))
+		return ts_report_usage("a recording needs a file: -o trace.sbt");
+	return TS_EXIT_DONE;
+}
+
+/* Without -o: named after the process, ours where it does not run yet. */
+static const char *choose_output(struct texts *texts, const struct ts_record *record)
+{
+	if (texts->resume)
+		return texts->resume;
+	if (texts->output)
+		return texts->output;
+	snprintf(texts->default_output, sizeof(texts->default_output), "tracesmith-%d.sbt",
+		 record->options.pid_count ? (int)record->options.pids[0] : (int)getpid());
+	return texts->default_output;
+}
+
+/* Each must be there and have an agent in it: better now than an empty trace. */
+static int check_targets(const struct ts_record *record)
+{
+	for (size_t i = 0; i < record->options.pid_count; i++) {
+		TS_AUTO(ts_process_areas) areas = NULL;
+		struct ts_error err;
+
+		if (ts_process_areas_open(&areas, record->options.pids[i], &err))
+			return ts_report_error(&err);
+	}
+	return TS_EXIT_DONE;
+}
+
+static int check_resumable(const struct texts *texts, struct ts_record *record)
+{
+	struct ts_error err;
+	char trace[PATH_MAX];
+
+	if (!texts->resume)
+		return TS_EXIT_DONE;
+	record->options.resume = true;
+	ts_record_trace_path(texts->resume, trace, sizeof(trace));
+	/* Which file of a rotation is the last one the recorder finds out. */
+	if (texts->rotate || ts_record_is_unfinished(trace))
+		return TS_EXIT_DONE;
+	ts_error_set(
+		&err, TS_ENOTFOUND,
+		access(trace, F_OK)
+			? "cannot go on with '%s': there is no such recording"
+			: "cannot go on with '%s': it is finished, there is no journal beside it",
+		trace);
+	return ts_report_error(&err);
+}
+
+static int run(struct texts *texts, struct ts_record *record)
+{
+	int code = check_what(texts, record);
+
+	if (!code)
+		code = read_amounts(texts, record);
+	if (!code)
+		code = read_words(texts, record);
+	if (!code)
+		code = read_pids(texts, record);
+	if (!code)
+		code = check_targets(record);
+	if (!code)
+		code = check_resumable(texts, record);
+	if (code)
+		return code;
+	record->options.output = choose_output(texts, record);
+	return ts_record_run(record);
+}
+
+/* ---- started by an agent ---- */
+
+/* The session that the target which started us belongs to. */
+static int read_area(const char *name, struct ts_recorder_options *options, struct ts_error *err)
+{
+	TS_AUTO(ts_area) area = NULL;
+	TS_AUTO_FD int directory = -1;
+	int rc = ts_live_directory_open(geteuid(), 0, &directory, err);
+
+	if (!rc)
+		rc = ts_area_open(&area, directory, name, false, err);
+	if (rc)
+		return rc;
+	options->area = ts_area_control(area)->area_id;
+	options->session = ts_area_control(area)->session;
+	options->redact = ts_area_control(area)->redact != 0;
+	options->max_steps = ts_area_control(area)->max_steps;
+	return TS_OK;
+}
+
+/* Standard error is kept in memory; at the end it goes to a file, if there is any of it. */
+static void keep_messages(void)
+{
+	TS_AUTO_FD int fd = memfd_create("messages", MFD_CLOEXEC);
+
+	if (fd >= 0)
+		dup2(fd, STDERR_FILENO);
+}
+
+static void save_messages(const char *path)
+{
+	TS_AUTO_FD int fd = -1;
+	char buffer[4096];
+	struct stat status;
+	ssize_t got;
+
+	fflush(stderr);
+	if (fstat(STDERR_FILENO, &status) || !S_ISREG(status.st_mode) || !status.st_size)
+		return;
+	fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+	lseek(STDERR_FILENO, 0, SEEK_SET);
+	while (fd >= 0 && (got = read(STDERR_FILENO, buffer, sizeof(buffer))) > 0) {
+		if (ts_write_all(fd, buffer, (size_t)got, NULL))
+			return;
+	}
+}
+
+/* Nobody is there to be told: errors go to OUT.log. */
+static int run_detached(struct ts_record *record, const char *area)
+{
+	char log[PATH_MAX], trace[PATH_MAX];
+	struct ts_error err;
+	int code;
+
+	keep_messages();
+	snprintf(log, sizeof(log), "%s.log", record->options.output);
+	ts_record_trace_path(record->options.output, trace, sizeof(trace));
+	if (ts_record_is_held(trace))
+		return TS_EXIT_DONE;
+	if (read_area(area, &record->options, &err)) {
+		code = ts_report_error(&err);
+	} else {
+		record->options.resume = ts_record_is_unfinished(trace);
+		code = ts_record_run(record);
+	}
+	/* Another target was quicker to start a recorder: it takes all of the session. */
+	if (code && ts_record_is_held(trace))
+		return TS_EXIT_DONE;
+	save_messages(log);
+	return code;
+}
+
+static int verb_detached(int argc, char **argv)
+{
+	struct ts_record record = { .quiet = true,
+				    .options = { .detached = true,
+						 .note = note,
+						 .context = &record,
+						 .export_json = ts_record_export_json } };
+	const char *area = NULL;
+	const struct ts_option options[] = {
+		TS_OPTION_TEXT("area", 0, "NAME", &area, "the live area of who starts it (needed)"),
+		TS_OPTION_TEXT("output", 'o', "PATH", &record.options.output,
+			       "the trace to write (needed)"),
+	};
+	const struct ts_command command = {
+		.verb = "record",
+		.operands = "--detached",
+		.about =
+			"Records the processes of one session until they are gone. Agents start this.\n",
+		.examples = "TRACESMITH_OUT=t.sbt ./program",
+		.exits = "0  done\n3  the output cannot be written; OUT.log says why",
+		.options = options,
+		.option_count = TS_ARRAY_SIZE(options),
+	};
+	int exit_code;
+
+	if (!ts_command_parse(&command, &argc, argv, &exit_code))
+		return exit_code;
+	if (!area || !record.options.output)
+		return ts_report_usage("'--area' and '--output' are needed");
+	return run_detached(&record, area);
+}
+
+/* ---- the verb ---- */
+
+int ts_verb_record(int argc, char **argv)
+{
+	struct texts texts = { 0 };
+	struct ts_record record = { .options = { .note = note,
+						 .context = &record,
+						 .export_json = ts_record_export_json } };
+	const struct ts_option options[] = {
+		TS_OPTION_TEXT("output", 'o', "TRACE", &texts.output,
+			       "the trace to write; default: tracesmith-PID.sbt. A name that ends "
+			       "in .json gives a plain array of Chrome events"),
+		TS_OPTION_WORDS(
+			"pid", 'p', "PID,PID", &texts.pids,
+			"record processes that run, with an agent in them (see 'tracesmith ps')"),
+		TS_OPTION_TEXT("resume", 0, "TRACE", &texts.resume,
+			       "go on with what a killed recorder has left: the same targets, the "
+			       "same trace"),
+		TS_OPTION_TEXT("duration", 0, "TIME", &texts.duration,
+			       "finish the recording after so long: 10s, 2m, 500ms"),
+		TS_OPTION_TEXT(
+			"max-size", 0, "SIZE", &texts.max_size,
+			"finish when so much is on disk: 512M, 2G; with --rotate: delete the "
+			"oldest files"),
+		TS_OPTION_TEXT("rotate", 0, "SIZE|TIME", &texts.rotate,
+			       "begin a new file after so many bytes (64M) or so long (10m)"),
+		TS_OPTION_INTEGER("rotate-keep", 0, "N", &texts.rotate_keep, 1, 1000000,
+				  "keep the newest N files"),
+		TS_OPTION_TEXT("autosave", 0, "TIME", &texts.autosave,
+			       "make the file a finished trace every so often"),
+		TS_OPTION_TEXT("snapshot-every", 0, "TIME", &texts.snapshot_every,
+			       "leave a copy of the trace so far every so often"),
+		TS_OPTION_TEXT("window", 'w', "WHEN", &texts.window,
+			       "record only while a file is there (flag:PATH), steps A to B "
+			       "(steps:A-B), or a time since the start (time:10s-20s)"),
+		TS_OPTION_INTEGER("max-steps", 0, "N", &texts.max_steps, 1, INT64_MAX,
+				  "close a window after N steps"),
+		TS_OPTION_FLAG("split", 0, &record.options.split,
+			       "a trace for each window and process"),
+		TS_OPTION_FLAG("redact", 0, &record.options.redact,
+			       "leave out command lines and texts in arguments"),
+		TS_OPTION_TEXT(
+			"on-full", 0, "WHAT", &texts.on_full,
+			"when the disk is full: drop, and count what is lost, until there is "
+			"room (default), or stop"),
+		TS_OPTION_FLAG("sync", 0, &record.options.sync,
+			       "make sure that the disk has it at each save"),
+		TS_OPTION_TEXT(
+			"budget", 0, "SIZE", &texts.budget,
+			"shared memory of each process; default: 32M, or an eighth of what is "
+			"free"),
+		TS_OPTION_TEXT("backends", 0, "LIST", &texts.backends,
+			       "what to record, by name, with commas; default: all that there is"),
+		TS_OPTION_FLAG("json", 0, &record.json, "a summary as JSON on standard output"),
+		TS_OPTION_FLAG("quiet", 'q', &record.quiet, "only errors and warnings on stderr"),
+	};
+	const struct ts_command command = {
+		.verb = "record",
+		.operands = "-- CMD [ARG...]",
+		.about =
+			"Runs a program and records what it and its children do, or records programs that run.\n"
+			"The program sees no difference: its streams, signals and exit code are its own. The\n"
+			"recording ends when the last process that takes part in it has ended.\n",
+		.examples =
+			"tracesmith record -o run.sbt -- python train.py\n"
+			"tracesmith record -o run.json -- ./program\n"
+			"tracesmith record -p 4711 --duration 10s\n"
+			"tracesmith record -o run.sbt --window steps:10-12 -- ./train\n"
+			"tracesmith record --rotate 256M --rotate-keep 4 -o log.sbt -- ./server",
+		.exits =
+			"     that of CMD; 127 or 126 where it cannot be started\n"
+			"0    done\n2    usage\n3    a process is not there, or a file cannot be written\n"
+			"4    the agent is not there, or not in the process",
+		.options = options,
+		.option_count = TS_ARRAY_SIZE(options),
+		.maximum_operands = -1,
+		.runs_command = true,
+	};
+	int exit_code;
+
+	if (argc > 1 && !strcmp(argv[1], "--detached"))
+		return verb_detached(argc - 1, argv + 1);
+	if (!ts_command_parse(&command, &argc, argv, &exit_code)) {
+		ts_word_list_release(&texts.pids);
+		return exit_code;
+	}
+	argv[argc] = NULL;
+	record.command = argc ? argv : NULL;
+	exit_code = run(&texts, &record);
+	ts_word_list_release(&texts.pids);
+	return exit_code;
+}

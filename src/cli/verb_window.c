@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * `tracesmith window`: asks the recorder of a process to open or close a window, and says what came of
+ * it. Where nobody records, events are switched on or off in the process itself, which keeps the
+ * newest of them. Must not know how windows are recorded.
+ */
+#include <inttypes.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "cli/options.h"
+#include "cli/report.h"
+#include "cli/verbs.h"
+#include "live/area.h"
+#include "record/process_areas.h"
+
+#define PATIENCE_NS INT64_C(2000000000)
+#define LOOK_NS 5000000
+
+#define SET(area, field, value, err)                                          \
+	ts_area_set((area), offsetof(struct ts_live_control, field), (value), \
+		    sizeof(((struct ts_live_control *)0)->field), (err))
+
+struct window {
+	pid_t pid;
+	bool open;
+	bool quiet;
+};
+
+static bool is_open(const struct ts_area *area)
+{
+	return ts_area_control(area)->enabled & TS_LIVE_ENABLED;
+}
+
+static void nap(void)
+{
+	const struct timespec time = { .tv_nsec = LOOK_NS };
+
+	nanosleep(&time, NULL);
+}
+
+/* Waits until the recorder has counted an answer; false: it did not. */
+static bool wait_for_reply(struct ts_area *area, uint32_t before)
+{
+	int64_t until = ts_clock_monotonic_ns() + PATIENCE_NS;
+
+	while (ts_clock_monotonic_ns() < until) {
+		if (ts_area_refresh(area, NULL))
+			return false;
+		if (ts_area_control(area)->window_reply != before)
+			return true;
+		nap();
+	}
+	return false;
+}
+
+static int ask_recorder(const struct window *window, struct ts_area *area, struct ts_error *err)
+{
+	uint32_t before = ts_area_control(area)->window_reply;
+	uint64_t recorder = ts_area_control(area)->recorder_pid;
+	int rc = SET(area, window_request,
+		     window->open ? TS_LIVE_WINDOW_OPEN : TS_LIVE_WINDOW_CLOSE, err);
+
+	if (rc)
+		return rc;
+	if (!wait_for_reply(area, before))
+		return ts_error_set(err, TS_EIO,
+				    "the recorder of process %d, process %" PRIu64
+				    ", does not answer; the request stays until it does",
+				    (int)window->pid, recorder);
+	if (is_open(area) != window->open)
+		return ts_error_set(err, TS_EIO, "the recorder, process %" PRIu64 ", has refused",
+				    recorder);
+	if (!window->quiet)
+		ts_report_note("process %d: window %s by its recorder, process %" PRIu64,
+			       (int)window->pid, window->open ? "opened" : "closed", recorder);
+	return TS_OK;
+}
+
+static void tell_alone(const struct window *window, const struct ts_live_control *control)
+{
+	int pid = (int)window->pid;
+
+	if (control->mode == TS_LIVE_STREAM && control->recorder_pid)
+		ts_report_note(
+			"process %d: window %s, but its recorder is dead: go on with tracesmith record --resume TRACE, or record -p %d",
+			pid, window->open ? "opened" : "closed", pid);
+	else
+		ts_report_note(
+			"process %d: nobody records it; %s: tracesmith record -p %d, or tracesmith recover %d -o OUT",
+			pid,
+			window->open ? "the newest events are kept in its memory"
+				     : "no more events are kept; what is there",
+			pid, pid);
+}
+
+static int switch_alone(const struct window *window, struct ts_area *area, struct ts_error *err)
+{
+	int rc = SET(area, enabled, window->open ? TS_LIVE_ENABLED : 0, err);
+
+	if (!rc && !window->quiet)
+		tell_alone(window, ts_area_control(area));
+	return rc;
+}
+
+static int move(const struct window *window, struct ts_area *area, struct ts_error *err)
+{
+	if (is_open(area) == window->open) {
+		if (!window->quiet)
+			ts_report_note("process %d: the window is %s already", (int)window->pid,
+				       window->open ? "open" : "closed");
+		return TS_OK;
+	}
+	return ts_area_has_recorder(ts_area_control(area)) ? ask_recorder(window, area, err)
+							   : switch_alone(window, area, err);
+}
+
+static int run(const struct window *window)
+{
+	TS_AUTO(ts_process_areas) process = NULL;
+	struct ts_error err;
+	int rc = ts_process_areas_open(&process, window->pid, &err);
+
+	for (size_t i = 0; !rc && i < process->area_count; i++) {
+		TS_AUTO(ts_area) area = NULL;
+
+		rc = ts_area_open(&area, process->directory_fd, process->areas[i].name, true, &err);
+		if (!rc)
+			rc = move(window, area, &err);
+	}
+	return rc ? ts_report_error(&err) : TS_EXIT_DONE;
+}
+
+int ts_verb_window(int argc, char **argv)
+{
+	struct window window = { 0 };
+	const struct ts_option options[] = {
+		TS_OPTION_FLAG("quiet", 'q', &window.quiet, "only errors on stderr"),
+	};
+	const struct ts_command command = {
+		.verb = "window",
+		.operands = "PID open|close",
+		.about =
+			"Opens or closes the window of a process: the span that is recorded. A recorder that is\n"
+			"at work does it, and keeps windows apart in its trace.\n",
+		.examples = "tracesmith window 4711 open\ntracesmith window 4711 close",
+		.exits = "0  done\n2  usage\n3  no such process, or its recorder does not answer\n"
+			 "4  no agent is in the process",
+		.options = options,
+		.option_count = TS_ARRAY_SIZE(options),
+		.minimum_operands = 1,
+		.maximum_operands = 2,
+	};
+	int64_t pid;
+	int exit_code;
+
+	if (!ts_command_parse(&command, &argc, argv, &exit_code))
+		return exit_code;
+	if (ts_parse_int64(argv[0], strlen(argv[0]), &pid) || pid < 1 || pid > INT32_MAX)
+		return ts_report_usage("'%s' is no process id", argv[0]);
+	if (argc < 2)
+		return ts_report_usage("say what to do: tracesmith window %s open, or close",
+				       argv[0]);
+	if (strcmp(argv[1], "open") != 0 && strcmp(argv[1], "close") != 0)
+		return ts_report_usage("'%s' is neither open nor close", argv[1]);
+	window.pid = (pid_t)pid;
+	window.open = !strcmp(argv[1], "open");
+	return run(&window);
+}

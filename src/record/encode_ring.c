@@ -1,0 +1,611 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Records of a ring into rows. The bytes are hostile: sizes are checked against what is there, and a ring
+ * that makes no sense is left alone from there on. The common records (a known call site, plain values)
+ * go from ring bytes to the writer's columns without a copy or a hash.
+ */
+#include "live/area.h"
+#include "record/encode_parts.h"
+
+/* A record taken apart. */
+struct event {
+	const uint64_t *record; /* its words */
+	uint32_t words;
+	uint8_t kind, flags;
+	int64_t ns; /* its time in clock 1 */
+	struct encode_thread *thread;
+	/* Of the kind. */
+	uint64_t duration, start, number;
+	/* What it is called, and its arguments. */
+	uint32_t name, category, shape;
+	const int64_t *values;
+	int64_t room[TS_LIVE_FIELDS];
+};
+
+/* The words of a record that are still to be read. */
+struct cursor {
+	const uint64_t *next, *end;
+	bool bad;
+};
+
+static uint64_t take_word(struct cursor *cursor)
+{
+	if (TS_UNLIKELY(cursor->next >= cursor->end)) {
+		cursor->bad = true;
+		return 0;
+	}
+	return *cursor->next++;
+}
+
+/* A string of a record; "" where it does not fit. */
+static const char *take_string(struct cursor *cursor, uint32_t *ret_length)
+{
+	const char *bytes = (const char *)cursor->next;
+	size_t left = (size_t)(cursor->end - cursor->next) * 8;
+	uint32_t length = left ? (uint32_t)*cursor->next : UINT32_MAX;
+
+	if (length > TS_LIVE_STRING_BYTES || sizeof(length) + length > left) {
+		cursor->bad = true;
+		*ret_length = 0;
+		return "";
+	}
+	cursor->next += (sizeof(length) + length + 7) / 8;
+	*ret_length = length;
+	return bytes + sizeof(length);
+}
+
+static uint32_t take_text(struct ts_encoder *encoder, struct cursor *cursor)
+{
+	uint32_t length;
+	const char *text = take_string(cursor, &length);
+
+	return cursor->bad ? 0 : encode_string(encoder, text, length);
+}
+
+/* A value of that type; false where it is not stored. */
+static bool take_value(struct ts_encoder *encoder, struct cursor *cursor, unsigned int type,
+		       int64_t *ret_value)
+{
+	uint32_t length;
+
+	switch (type) {
+	case TS_ARG_STRING:
+		if (encoder->open.redact) {
+			take_string(cursor, &length);
+			return false;
+		}
+		*ret_value = take_text(encoder, cursor);
+		return true;
+	case TS_ARG_BOOL:
+		*ret_value = take_word(cursor) != 0;
+		return true;
+	default:
+		*ret_value = (int64_t)take_word(cursor);
+		return true;
+	}
+}
+
+/* ---- names and arguments ---- */
+
+/* Values that need a look: strings, booleans. */
+static void take_site_values(struct ts_encoder *encoder, const struct encode_area *area,
+			     const struct encode_site *site, struct cursor *cursor,
+			     struct event *event)
+{
+	const char *fields = area->dictionary.data + site->offset + sizeof(struct ts_live_site);
+	uint32_t count = 0;
+
+	for (unsigned int i = 0; i < site->fields && !cursor->bad; i++) {
+		struct ts_live_site_field field;
+
+		memcpy(&field, fields + i * sizeof(field), sizeof(field));
+		count += take_value(encoder, cursor, field.type, &event->room[count]);
+	}
+	event->values = event->room;
+}
+
+static inline void take_site(struct ts_encoder *encoder, struct encode_area *area, uint32_t number,
+			     struct cursor *cursor, struct event *event)
+{
+	struct encode_site *site;
+
+	if (TS_UNLIKELY(number > area->site_count)) {
+		cursor->bad = true;
+		return;
+	}
+	site = &area->sites[number - 1];
+	if (TS_UNLIKELY(!site->resolved))
+		encode_resolve_site(encoder, area, site);
+	event->name = site->name;
+	event->category = site->category;
+	event->shape = site->shape;
+	if (TS_UNLIKELY(!site->plain)) {
+		take_site_values(encoder, area, site, cursor, event);
+		return;
+	}
+	event->values = (const int64_t *)cursor->next;
+	if ((size_t)(cursor->end - cursor->next) < site->fields)
+		cursor->bad = true;
+}
+
+static void take_dynamic(struct ts_encoder *encoder, struct cursor *cursor, struct event *event)
+{
+	struct ts_field fields[TS_LIVE_FIELDS] = { 0 };
+	uint32_t stored = 0, length;
+	uint64_t count;
+
+	event->name = take_text(encoder, cursor);
+	if (cursor->next < cursor->end && (uint32_t)*cursor->next == 0)
+		take_string(cursor, &length);
+	else
+		event->category = take_text(encoder, cursor);
+	count = take_word(cursor);
+	if (count > TS_LIVE_FIELDS)
+		cursor->bad = true;
+	for (uint64_t i = 0; i < count && !cursor->bad; i++) {
+		uint64_t type = take_word(cursor);
+		uint32_t key = take_text(encoder, cursor);
+
+		if (type < TS_ARG_INT || type > TS_ARG_BOOL)
+			cursor->bad = true;
+		else if (take_value(encoder, cursor, (unsigned int)type, &event->room[stored]))
+			fields[stored++] = (struct ts_field){ .key = key, .type = (uint8_t)type };
+	}
+	if (!cursor->bad)
+		event->shape = ts_writer_shape(encoder->writer, fields, stored);
+	event->values = event->room;
+}
+
+/* Everything behind the first two words. False: the record makes no sense. */
+static inline bool take_event(struct ts_encoder *encoder, struct encode_area *area,
+			      struct event *event)
+{
+	struct cursor cursor = { .next = event->record + 2, .end = event->record + event->words };
+	uint32_t site = (uint32_t)(event->record[0] >> 32);
+
+	event->category = event->shape = 0;
+	if (event->kind == TS_LIVE_SPAN) {
+		event->duration = take_word(&cursor);
+		if (event->flags & TS_LIVE_FLAG_START)
+			event->start = take_word(&cursor);
+	} else if (event->kind == TS_LIVE_STEP) {
+		event->number = take_word(&cursor);
+	}
+	if (TS_UNLIKELY(event->flags & TS_LIVE_FLAG_TRACK)) {
+		event->thread = encode_get_thread(encoder, area, take_word(&cursor), true);
+		if (!event->thread)
+			return false;
+		encode_use_thread(encoder, area, event->thread);
+	}
+	/* These two have no name of their own. */
+	if (event->kind == TS_LIVE_END || event->kind == TS_LIVE_STEP)
+		return !cursor.bad;
+	if (TS_LIKELY(site))
+		take_site(encoder, area, site, &cursor, event);
+	else
+		take_dynamic(encoder, &cursor, event);
+	return !cursor.bad;
+}
+
+/* ---- rows ---- */
+
+static void slice_row(struct ts_encoder *encoder, const struct event *event, int64_t start,
+		      int64_t duration)
+{
+	struct ts_slice_row row = ts_slice_none;
+
+	row.start = start;
+	row.duration = duration;
+	row.thread = event->thread->id;
+	row.name = event->name;
+	row.category = event->category;
+	row.shape = event->shape;
+	ts_writer_add(encoder->writer, TS_TABLE_SLICE, &row, event->values);
+}
+
+/* Ticks of an area's counter that end at `ns`, in ns. */
+static int64_t ticks_ns(const struct ts_encoder *encoder, const struct encode_area *area,
+			const struct event *event)
+{
+	uint64_t counter = event->record[1];
+
+	if (event->duration > counter)
+		return ENCODE_LATEST_NS;
+	return event->ns - encode_time(encoder, area, counter - event->duration);
+}
+
+static void span(struct ts_encoder *encoder, const struct encode_area *area,
+		 const struct event *event)
+{
+	int64_t duration, start;
+
+	duration = event->duration < (uint64_t)ENCODE_LATEST_NS ? (int64_t)event->duration
+								: ENCODE_LATEST_NS;
+	if (event->flags & TS_LIVE_FLAG_TICKS)
+		duration = ticks_ns(encoder, area, event);
+	if (TS_UNLIKELY(event->flags & TS_LIVE_FLAG_START))
+		start = encode_monotonic(encoder, (int64_t)event->start);
+	else
+		start = event->ns - duration;
+	if (TS_UNLIKELY(start < area->bound_ns)) {
+		duration = TS_MAX(duration - (area->bound_ns - start), 0);
+		start = area->bound_ns;
+	}
+	slice_row(encoder, event, start, TS_MAX(duration, 0));
+}
+
+static void instant(struct ts_encoder *encoder, const struct event *event)
+{
+	struct ts_mark_row row = ts_mark_none;
+
+	row.start = event->ns;
+	row.thread = event->thread->id;
+	row.name = event->name;
+	row.category = event->category;
+	row.shape = event->shape;
+	ts_writer_add(encoder->writer, TS_TABLE_MARK, &row, event->values);
+}
+
+static void counter(struct ts_encoder *encoder, const struct event *event)
+{
+	struct ts_counter_row row = ts_counter_none;
+
+	row.start = event->ns;
+	row.thread = event->thread->id;
+	row.name = event->name;
+	row.category = event->category;
+	row.shape = event->shape;
+	ts_writer_add(encoder->writer, TS_TABLE_COUNTER, &row, event->values);
+}
+
+static void step(struct ts_encoder *encoder, struct event *event)
+{
+	struct ts_field field = { .key = encode_text(encoder, "step"), .type = TS_ARG_INT };
+
+	event->name = event->category = field.key;
+	event->shape = ts_writer_shape(encoder->writer, &field, 1);
+	event->room[0] = (int64_t)event->number;
+	event->values = event->room;
+	instant(encoder, event);
+}
+
+/* ---- spans that are begun and ended apart ---- */
+
+bool encode_push(struct encode_area *area, struct encode_stack *stack, const void *record,
+		 size_t bytes, uint32_t flags)
+{
+	if (stack->count >= ENCODE_OPEN_SPANS || area->open_spans >= ENCODE_AREA_SPANS ||
+	    area->open_span_bytes + bytes > ENCODE_AREA_SPAN_BYTES ||
+	    ts_grow_array((void **)&stack->starts, &stack->capacity, stack->count + 1,
+			  sizeof(*stack->starts)))
+		return false;
+	stack->starts[stack->count] = (uint32_t)stack->records.length | flags;
+	ts_text_append(&stack->records, record, bytes);
+	if (ts_text_status(&stack->records))
+		return false;
+	stack->count++;
+	area->open_spans++;
+	area->open_span_bytes += bytes;
+	return true;
+}
+
+/* Takes the newest open span off; its words stay where they are until the next push. */
+static void pop(struct encode_area *area, struct encode_stack *stack)
+{
+	uint32_t start = stack->starts[--stack->count] & ~STACK_OUTSIDE;
+
+	area->open_spans--;
+	area->open_span_bytes -= stack->records.length - start;
+	stack->records.length = start;
+}
+
+/* A row for a BEGIN record; `end_ns` -1: it has not ended. */
+static void begun_row(struct ts_encoder *encoder, struct encode_area *area,
+		      struct encode_thread *thread, const uint64_t *record, int64_t end_ns)
+{
+	struct event event = { .record = record,
+			       .words = (uint16_t)record[0],
+			       .kind = TS_LIVE_BEGIN,
+			       .thread = thread };
+	int64_t start = TS_MAX(encode_time(encoder, area, record[1]), area->bound_ns);
+
+	/* The thread is known already, also where it is a track. */
+	event.flags = (uint8_t)(record[0] >> 24);
+	if (take_event(encoder, area, &event))
+		slice_row(encoder, &event, start, end_ns < 0 ? -1 : TS_MAX(end_ns - start, 0));
+}
+
+/* Counts an event that no window holds; for `return`. */
+static bool leave_out(struct ts_encoder *encoder, struct encode_area *area)
+{
+	area->outside++;
+	encoder->counts.outside++;
+	return false;
+}
+
+static struct encode_stack *stack_of(const struct event *event)
+{
+	return &event->thread->stacks[(event->flags & TS_LIVE_FLAG_SIDE) != 0];
+}
+
+static bool begin(struct ts_encoder *encoder, struct encode_area *area, struct encode_ring *ring,
+		  const struct event *event)
+{
+	bool outside = encode_is_outside(area, event->ns);
+
+	if (!encode_push(area, stack_of(event), event->record, event->words * sizeof(uint64_t),
+			 outside ? STACK_OUTSIDE : 0)) {
+		encode_lose(encoder, ring, LOSS_TOO_DEEP, 1, event->ns, event->ns);
+		return false;
+	}
+	return outside ? leave_out(encoder, area) : true;
+}
+
+/* A span counts where it began: it is inside then, although its end may be outside. */
+static bool end(struct ts_encoder *encoder, struct encode_area *area, struct encode_ring *ring,
+		const struct event *event)
+{
+	struct encode_stack *stack = stack_of(event);
+	uint32_t start;
+
+	if (stack->count == 0 && encode_is_outside(area, event->ns))
+		return leave_out(encoder, area);
+	if (stack->count == 0) {
+		encode_lose(encoder, ring, LOSS_END_ALONE, 1, event->ns, event->ns);
+		return false;
+	}
+	start = stack->starts[stack->count - 1];
+	pop(area, stack);
+	if (start & STACK_OUTSIDE)
+		return leave_out(encoder, area);
+	begun_row(encoder, area, event->thread,
+		  (const uint64_t *)(const void *)(stack->records.data + start), event->ns);
+	return true;
+}
+
+void encode_open_spans(struct ts_encoder *encoder, struct encode_area *area)
+{
+	for (size_t i = 0; i < area->thread_count; i++) {
+		struct encode_thread *thread = area->threads[i];
+
+		for (size_t k = 0; k < TS_ARRAY_SIZE(thread->stacks); k++) {
+			struct encode_stack *stack = &thread->stacks[k];
+
+			if (stack->count)
+				encode_use_thread(encoder, area, thread);
+			for (size_t n = 0; n < stack->count; n++) {
+				const char *record = stack->records.data +
+						     (stack->starts[n] & ~STACK_OUTSIDE);
+
+				if (!(stack->starts[n] & STACK_OUTSIDE))
+					begun_row(encoder, area, thread,
+						  (const uint64_t *)(const void *)record, -1);
+			}
+			while (stack->count)
+				pop(area, stack);
+		}
+	}
+}
+
+/* ---- records ---- */
+
+/* True where the event is in the trace after this, or will be. */
+static inline bool add_event(struct ts_encoder *encoder, struct encode_area *area,
+			     struct encode_ring *ring, struct event *event)
+{
+	if (event->kind == TS_LIVE_BEGIN)
+		return begin(encoder, area, ring, event);
+	if (event->kind == TS_LIVE_END)
+		return end(encoder, area, ring, event);
+	if (TS_UNLIKELY(encode_is_outside(area, event->ns)))
+		return leave_out(encoder, area);
+	if (TS_LIKELY(event->kind == TS_LIVE_INSTANT))
+		instant(encoder, event);
+	else if (event->kind == TS_LIVE_SPAN)
+		span(encoder, area, event);
+	else if (event->kind == TS_LIVE_COUNTER)
+		counter(encoder, event);
+	else
+		step(encoder, event);
+	return true;
+}
+
+static void rename_thread(struct ts_encoder *encoder, struct encode_area *area,
+			  struct encode_thread *thread, const char *name, size_t bytes)
+{
+	size_t length = TS_MIN(strnlen(name, bytes), sizeof(thread->name) - 1);
+
+	if (!length || (strncmp(thread->name, name, length) == 0 && !thread->name[length]))
+		return;
+	memcpy(thread->name, name, length);
+	thread->name[length] = 0;
+	if (thread->epoch == encoder->epoch)
+		encode_write_thread(encoder, area, thread);
+}
+
+/* Drops are the owner's who saw the ring full: the next one says how many there were before. */
+static void settle_dropped(struct ts_encoder *encoder, struct encode_ring *ring, uint64_t dropped,
+			   int64_t ns)
+{
+	if (dropped <= ring->dropped)
+		return;
+	encode_lose(encoder, ring, LOSS_DROPPED, dropped - ring->dropped,
+		    ring->last_ns ? ring->last_ns : ns, ns);
+	ring->dropped = dropped;
+}
+
+static bool thread_record(struct ts_encoder *encoder, struct encode_area *area,
+			  struct encode_ring *ring, const struct ts_live_thread_record *record,
+			  uint64_t dropped_at_end)
+{
+	/* One that was put there by who drained it has no time. */
+	int64_t ns = record->counter ? encode_time(encoder, area, record->counter)
+		     : ring->last_ns ? ring->last_ns
+				     : encoder->now_ns;
+	struct encode_thread *thread = encode_get_thread(encoder, area, record->serial, false);
+
+	if (!thread)
+		return false;
+	/* Never beyond what the ring itself counts. */
+	settle_dropped(encoder, ring, TS_MIN(record->dropped, dropped_at_end), ns);
+	if (ring->thread != thread)
+		encode_tell_ring(encoder, area, ring);
+	ring->thread = thread;
+	thread->tid = record->tid;
+	rename_thread(encoder, area, thread, record->name, sizeof(record->name));
+	encode_use_thread(encoder, area, thread);
+	return true;
+}
+
+static bool name_record(struct ts_encoder *encoder, struct encode_area *area,
+			struct encode_thread *thread, const uint64_t *record, uint32_t words)
+{
+	struct cursor cursor = { .next = record + 2, .end = record + words };
+	uint32_t length;
+	const char *name = take_string(&cursor, &length);
+
+	if (!cursor.bad)
+		rename_thread(encoder, area, thread, name, length);
+	return !cursor.bad;
+}
+
+/* Records that are no events. */
+static bool other_record(struct ts_encoder *encoder, struct encode_area *area,
+			 struct encode_ring *ring, const struct event *event, uint64_t dropped)
+{
+	const uint64_t *record = event->record;
+
+	switch (event->kind) {
+	case TS_LIVE_PAD:
+		return true;
+	case TS_LIVE_THREAD:
+		return event->words * 8 >= sizeof(struct ts_live_thread_record) &&
+		       thread_record(encoder, area, ring,
+				     (const struct ts_live_thread_record *)(const void *)record,
+				     dropped);
+	case TS_LIVE_WINDOW:
+		if (event->words * 8 < sizeof(struct ts_live_window_record))
+			return false;
+		encode_window_record(encoder, area,
+				     (const struct ts_live_window_record *)(const void *)record);
+		return true;
+	case TS_LIVE_THREAD_NAME:
+		return !ring->thread ||
+		       name_record(encoder, area, ring->thread, record, event->words);
+	default:
+		encode_lose(encoder, ring, LOSS_UNKNOWN_RECORD, 1, encoder->now_ns,
+			    encoder->now_ns);
+		return true;
+	}
+}
+
+/* Records stand there without a THREAD ahead of them. */
+static struct encode_thread *own_unknown(struct ts_encoder *encoder, struct encode_area *area,
+					 struct encode_ring *ring)
+{
+	ring->thread = encode_get_thread(encoder, area, 0, false);
+	if (ring->thread)
+		encode_use_thread(encoder, area, ring->thread);
+	return ring->thread;
+}
+
+/* Events of the bytes that were taken into account, stored or counted as lost. */
+static uint64_t take_records(struct ts_encoder *encoder, struct encode_area *area,
+			     struct encode_ring *ring, const uint64_t *words, size_t count,
+			     uint64_t dropped)
+{
+	uint64_t events = 0, stored = 0;
+	struct event event;
+	size_t at = 0;
+
+	while (at < count) {
+		uint64_t first = words[at];
+
+		event.record = words + at;
+		event.words = (uint16_t)first;
+		event.kind = (uint8_t)(first >> 16);
+		event.flags = (uint8_t)(first >> 24);
+		if (TS_UNLIKELY(event.words - 1u >= TS_LIVE_RECORD_WORDS ||
+				event.words > count - at ||
+				(event.words < 2 && event.kind != TS_LIVE_PAD)))
+			break;
+		if (TS_UNLIKELY(!ts_live_kind_is_event(event.kind))) {
+			if (!other_record(encoder, area, ring, &event, dropped))
+				break;
+		} else {
+			event.ns = encode_time(encoder, area, event.record[1]);
+			ring->last_ns = event.ns;
+			event.thread = ring->thread;
+			if (TS_UNLIKELY(!event.thread))
+				event.thread = own_unknown(encoder, area, ring);
+			if (TS_UNLIKELY(!event.thread))
+				break;
+			if (TS_UNLIKELY(event.kind == 0 || event.kind > TS_LIVE_STEP))
+				encode_lose(encoder, ring, LOSS_UNKNOWN_EVENT, 1, event.ns,
+					    event.ns);
+			else if (TS_UNLIKELY(!take_event(encoder, area, &event)))
+				break;
+			else
+				stored += add_event(encoder, area, ring, &event);
+			events++;
+		}
+		at += event.words;
+	}
+	ring->damaged = at < count;
+	encoder->counts.events += stored;
+	return events;
+}
+
+/* ---- blocks ---- */
+
+/* Positions and counts go on; what lies between was lost by that. */
+static void account(struct ts_encoder *encoder, const struct encode_area *area,
+		    struct encode_ring *ring, const struct ts_block *block, uint64_t taken,
+		    int64_t before_ns)
+{
+	enum encode_loss why = area->about ? LOSS_OVERWRITTEN : LOSS_DAMAGED;
+	uint64_t seen = block->events > ring->events ? block->events - ring->events : 0;
+	int64_t now = ring->last_ns ? ring->last_ns : encoder->now_ns;
+
+	if (ring->damaged)
+		why = LOSS_DAMAGED;
+	else if (block->bytes == 0 && block->from < block->to)
+		why = LOSS_DISCARDED;
+	if (seen > taken)
+		encode_lose(encoder, ring, why, seen - taken, before_ns ? before_ns : now, now);
+	ring->events = TS_MAX(ring->events, block->events);
+	ring->position = TS_MAX(ring->position, block->to);
+	settle_dropped(encoder, ring, block->dropped, now);
+}
+
+int encode_ring_block(struct ts_encoder *encoder, struct encode_area *area,
+		      const struct ts_block *block, const uint64_t *words)
+{
+	struct encode_ring *ring = encode_get_ring(encoder, area, block->ring);
+	int64_t before_ns;
+	uint64_t taken = 0;
+
+	/* What was taken before is not taken again. */
+	if (!ring || block->to < ring->position || (block->bytes && block->from < ring->position)) {
+		encoder->damaged_blocks++;
+		return TS_OK;
+	}
+	/* Another recording has what lies before, and has told its losses. */
+	if (block->flags & TS_RING_START) {
+		ring->position = block->to;
+		ring->events = TS_MAX(ring->events, block->events);
+		ring->dropped = TS_MAX(ring->dropped, block->dropped);
+	}
+	before_ns = ring->last_ns;
+	if (block->bytes && !ring->damaged && area->about) {
+		if (ring->thread)
+			encode_use_thread(encoder, area, ring->thread);
+		taken = take_records(encoder, area, ring, words, block->bytes / 8, block->dropped);
+		if (ring->damaged)
+			encode_loss_row(encoder, area->process, 0, "rings",
+					"the ring is damaged: what follows is left out", 1,
+					ring->last_ns, ring->last_ns);
+	}
+	account(encoder, area, ring, block, taken, before_ns);
+	return TS_OK;
+}

@@ -1,0 +1,444 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A part of a trace into another: rows are read by the schema, so that a new table or column needs nothing
+ * here. Ids of entities stay, ids of texts, shapes and stacks are made anew. Times come out in trace time.
+ * Must not know of recordings.
+ */
+#include "record/extract.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <tracesmith/reader.h>
+#include <tracesmith/writer.h>
+
+#include "base/map.h"
+#include "base/memory.h"
+
+struct extract {
+	const struct ts_extract_filter *filter;
+	struct ts_reader *reader;
+	struct ts_writer *writer;
+	struct ts_batch *batch;
+	struct ts_map processes, threads;                        /* ids that are taken */
+	struct ts_map strings, shapes, frames, stacks, mappings; /* old id to new */
+	int64_t *values;
+	size_t value_capacity;
+	struct ts_error *err;
+	int failure;
+};
+
+static int no_memory(struct extract *extract)
+{
+	extract->failure = ts_error_set(extract->err, TS_ENOMEM, "no memory");
+	return extract->failure;
+}
+
+static void remember(struct extract *extract, struct ts_map *map, int64_t key, uint64_t value)
+{
+	if (ts_map_put(map, (uint64_t)key, value))
+		no_memory(extract);
+}
+
+static bool has(const struct ts_map *map, int64_t key)
+{
+	uint64_t value;
+
+	return ts_map_get(map, (uint64_t)key, &value);
+}
+
+/* ---- ids that change ---- */
+
+static int64_t new_string(struct extract *extract, int64_t old)
+{
+	struct ts_string text;
+	uint64_t id;
+
+	if (!old)
+		return 0;
+	if (ts_map_get(&extract->strings, (uint64_t)old, &id))
+		return (int64_t)id;
+	text = ts_reader_string(extract->reader, old);
+	id = ts_writer_string(extract->writer, text.data, text.length);
+	remember(extract, &extract->strings, old, id);
+	return (int64_t)id;
+}
+
+static int64_t new_shape(struct extract *extract, int64_t old)
+{
+	const struct ts_shape *shape = ts_reader_shape(extract->reader, old);
+	TS_AUTO_FREE struct ts_field *fields = NULL;
+	uint64_t id;
+
+	if (!old || shape->field_count == 0)
+		return 0;
+	if (ts_map_get(&extract->shapes, (uint64_t)old, &id))
+		return (int64_t)id;
+	fields = ts_alloc_array(shape->field_count, sizeof(*fields));
+	if (!fields) {
+		no_memory(extract);
+		return 0;
+	}
+	for (uint32_t i = 0; i < shape->field_count; i++) {
+		fields[i] = shape->fields[i];
+		fields[i].key = (uint32_t)new_string(extract, fields[i].key);
+	}
+	id = ts_writer_shape(extract->writer, fields, shape->field_count);
+	remember(extract, &extract->shapes, old, id);
+	return (int64_t)id;
+}
+
+static void new_row(struct extract *extract, const struct ts_table_info *table, int64_t *row);
+
+static int64_t new_mapping(struct extract *extract, int64_t old)
+{
+	const struct ts_mapping_row *found =
+		ts_reader_entity(extract->reader, TS_TABLE_MAPPING, old);
+	struct ts_mapping_row row;
+	uint64_t id;
+
+	if (!old || !found)
+		return 0;
+	if (ts_map_get(&extract->mappings, (uint64_t)old, &id))
+		return (int64_t)id;
+	row = *found;
+	new_row(extract, ts_table_info(TS_TABLE_MAPPING), (int64_t *)&row);
+	id = (uint64_t)ts_writer_new_id(extract->writer, TS_TABLE_MAPPING);
+	ts_writer_add(extract->writer, TS_TABLE_MAPPING, &row, NULL);
+	remember(extract, &extract->mappings, old, id);
+	return (int64_t)id;
+}
+
+static int64_t new_frame(struct extract *extract, int64_t old)
+{
+	const struct ts_frame_row *found = ts_reader_entity(extract->reader, TS_TABLE_FRAME, old);
+	struct ts_frame_row row;
+	uint64_t id;
+
+	if (!old || !found)
+		return 0;
+	if (ts_map_get(&extract->frames, (uint64_t)old, &id))
+		return (int64_t)id;
+	row = *found;
+	new_row(extract, ts_table_info(TS_TABLE_FRAME), (int64_t *)&row);
+	id = ts_writer_frame(extract->writer, &row);
+	remember(extract, &extract->frames, old, id);
+	return (int64_t)id;
+}
+
+/* From the innermost frame out to one that is known, then back in: stacks may be deep. */
+static int64_t new_stack(struct extract *extract, int64_t old)
+{
+	TS_AUTO_FREE int64_t *path = NULL;
+	size_t depth = 0, capacity = 0;
+	uint64_t id = 0;
+
+	while (old && !ts_map_get(&extract->stacks, (uint64_t)old, &id)) {
+		const struct ts_stack_row *row =
+			ts_reader_entity(extract->reader, TS_TABLE_STACK, old);
+
+		if (!row || row->parent >= old)
+			break;
+		if (ts_grow_array((void **)&path, &capacity, depth + 1, sizeof(*path))) {
+			no_memory(extract);
+			return 0;
+		}
+		path[depth++] = old;
+		old = row->parent;
+	}
+	while (depth) {
+		const struct ts_stack_row *row =
+			ts_reader_entity(extract->reader, TS_TABLE_STACK, path[--depth]);
+
+		id = ts_writer_stack(extract->writer, (uint32_t)id,
+				     (uint32_t)new_frame(extract, row->frame));
+		remember(extract, &extract->stacks, path[depth], id);
+	}
+	return (int64_t)id;
+}
+
+static int64_t new_reference(struct extract *extract, const struct ts_column_info *column,
+			     int64_t old)
+{
+	switch (ts_table_by_name(column->refers)) {
+	case TS_TABLE_STACK:
+		return new_stack(extract, old);
+	case TS_TABLE_FRAME:
+		return new_frame(extract, old);
+	case TS_TABLE_MAPPING:
+		return new_mapping(extract, old);
+	case TS_TABLE_PROCESS:
+		return has(&extract->processes, old) ? old : 0;
+	case TS_TABLE_BLOB:
+	case TS_TABLE_OBJECT:
+		return 0;
+	default:
+		return old;
+	}
+}
+
+/* Gives a row the ids of the new file. */
+static void new_row(struct extract *extract, const struct ts_table_info *table, int64_t *row)
+{
+	for (int i = 0; i < table->column_count; i++) {
+		const struct ts_column_info *column = &table->columns[i];
+
+		if (column->type == TS_COLUMN_STRING || column->type == TS_COLUMN_JSON)
+			row[i] = new_string(extract, row[i]);
+		else if (column->type == TS_COLUMN_REF && row[i])
+			row[i] = new_reference(extract, column, row[i]);
+		else if (column->type == TS_COLUMN_SHAPE)
+			row[i] = new_shape(extract, row[i]);
+	}
+}
+
+/* The values of a row's arguments, with new ids of texts. */
+static const int64_t *new_values(struct extract *extract, const struct ts_batch *batch,
+				 uint32_t row, int64_t old_shape)
+{
+	const struct ts_shape *shape = ts_reader_shape(extract->reader, old_shape);
+	const int64_t *values;
+	uint32_t count = 0;
+
+	if (!old_shape || shape->value_count == 0)
+		return NULL;
+	if (ts_grow_array((void **)&extract->values, &extract->value_capacity, shape->value_count,
+			  sizeof(*values))) {
+		no_memory(extract);
+		return NULL;
+	}
+	values = batch->arg_values + batch->arg_offsets[row];
+	for (uint32_t i = 0; i < shape->field_count; i++) {
+		unsigned int type = shape->fields[i].type;
+
+		if (!ts_arg_has_value(type))
+			continue;
+		extract->values[count] = type == TS_ARG_STRING || type == TS_ARG_JSON
+						 ? new_string(extract, values[count])
+						 : values[count];
+		count++;
+	}
+	return extract->values;
+}
+
+/* ---- who is taken ---- */
+
+static int choose(struct extract *extract)
+{
+	const struct ts_extract_filter *filter = extract->filter;
+	const struct ts_process_row *process;
+	const struct ts_thread_row *thread;
+	size_t cursor = 0;
+	int64_t id;
+
+	while ((process = ts_reader_entity_next(extract->reader, TS_TABLE_PROCESS, &cursor, &id)))
+		if ((!filter->process || id == filter->process) &&
+		    (filter->pid == TS_ABSENT || process->pid == filter->pid))
+			remember(extract, &extract->processes, id, 1);
+	if (ts_map_count(&extract->processes) == 0)
+		return ts_error_set(extract->err, TS_ENOTFOUND,
+				    "no process of the trace fits what is to be extracted");
+	cursor = 0;
+	while ((thread = ts_reader_entity_next(extract->reader, TS_TABLE_THREAD, &cursor, &id)))
+		if (has(&extract->processes, thread->process))
+			remember(extract, &extract->threads, id, 1);
+	return extract->failure;
+}
+
+static bool is_taken_entity(const struct extract *extract, enum ts_table_id table, int64_t id)
+{
+	if (table == TS_TABLE_PROCESS)
+		return has(&extract->processes, id);
+	return table != TS_TABLE_THREAD || has(&extract->threads, id);
+}
+
+/* Rows of tables that are known by id. */
+static void copy_entities(struct extract *extract)
+{
+	static const enum ts_table_id tables[] = { TS_TABLE_SOURCE,  TS_TABLE_HOST,
+						   TS_TABLE_PROCESS, TS_TABLE_THREAD,
+						   TS_TABLE_DEVICE,  TS_TABLE_STREAM };
+
+	for (size_t i = 0; i < TS_ARRAY_SIZE(tables); i++) {
+		const struct ts_table_info *info = ts_table_info(tables[i]);
+		int64_t row[TS_MAX_COLUMNS];
+		const void *found;
+		size_t cursor = 0;
+		int64_t id;
+
+		while ((found = ts_reader_entity_next(extract->reader, tables[i], &cursor, &id))) {
+			if (!is_taken_entity(extract, tables[i], id))
+				continue;
+			memcpy(row, found, info->column_count * sizeof(*row));
+			new_row(extract, info, row);
+			ts_writer_add(extract->writer, tables[i], row, NULL);
+		}
+	}
+}
+
+/* The id in the first column that refers to a table; 0: none. */
+static int64_t reference_to(const struct ts_table_info *table, const int64_t *row, const char *to)
+{
+	for (int i = 0; i < table->column_count; i++)
+		if (table->columns[i].type == TS_COLUMN_REF &&
+		    strcmp(table->columns[i].refers, to) == 0)
+			return row[i];
+	return 0;
+}
+
+/* Rows of a process that is taken; of none, what is said of the whole recording or of a device. */
+static bool is_of_taken(const struct extract *extract, const struct ts_table_info *table,
+			const int64_t *row)
+{
+	int64_t process = reference_to(table, row, "process");
+	int64_t thread = reference_to(table, row, "thread");
+
+	if (thread)
+		return has(&extract->threads, thread);
+	if (process)
+		return has(&extract->processes, process);
+	return table->kind != TS_KIND_EVENT || table->id == TS_TABLE_LOSS ||
+	       reference_to(table, row, "device");
+}
+
+static bool is_in_time(const struct extract *extract, const struct ts_table_info *table,
+		       const int64_t *row)
+{
+	int64_t start, end;
+
+	if (table->start < 0)
+		return true;
+	start = end = row[table->start];
+	if (table->duration >= 0 && row[table->duration] == -1)
+		end = INT64_MAX;
+	else if (table->duration >= 0 && __builtin_add_overflow(start, row[table->duration], &end))
+		end = INT64_MAX;
+	return start <= extract->filter->to_ns && end >= extract->filter->from_ns;
+}
+
+/* ---- rows ---- */
+
+static bool is_copied(const struct ts_table_info *table)
+{
+	if (!table)
+		return false;
+	if (table->kind == TS_KIND_EVENT)
+		return table->id != TS_TABLE_COMMAND;
+	return table->id == TS_TABLE_META || table->id == TS_TABLE_CLOCK_SYNC;
+}
+
+static int copy_chunk(struct extract *extract, size_t chunk)
+{
+	struct ts_batch *batch = extract->batch;
+	int result = ts_batch_read(batch, chunk, TS_MASK_ALL, extract->err);
+
+	for (uint32_t i = 0; !result && i < batch->rows; i++) {
+		const struct ts_table_info *table = batch->table;
+		const int64_t *values = NULL;
+		int64_t row[TS_MAX_COLUMNS];
+
+		ts_batch_row(batch, i, row);
+		if (!is_in_time(extract, table, row) || !is_of_taken(extract, table, row))
+			continue;
+		if (table->shape >= 0)
+			values = new_values(extract, batch, i, row[table->shape]);
+		new_row(extract, table, row);
+		result = extract->failure;
+		if (!result &&
+		    ts_writer_add(extract->writer, (enum ts_table_id)table->id, row, values))
+			result = ts_writer_status(extract->writer, extract->err);
+	}
+	return result;
+}
+
+static int copy_chunks(struct extract *extract)
+{
+	for (size_t i = 0; i < ts_reader_chunk_count(extract->reader); i++) {
+		const struct ts_chunk *chunk = ts_reader_chunk(extract->reader, i);
+		int result;
+
+		if (!is_copied(ts_table_info(chunk->table)) ||
+		    !ts_chunk_overlaps(chunk, extract->filter->from_ns, extract->filter->to_ns))
+			continue;
+		result = copy_chunk(extract, i);
+		if (result)
+			return result;
+	}
+	return TS_OK;
+}
+
+/* What the frames are called that were taken. */
+static int copy_symbols(struct extract *extract)
+{
+	for (size_t i = 0; i < ts_reader_chunk_count(extract->reader); i++) {
+		int result;
+
+		if (ts_reader_chunk(extract->reader, i)->table != TS_TABLE_SYMBOL)
+			continue;
+		result = ts_batch_read(extract->batch, i, TS_MASK_ALL, extract->err);
+		if (result)
+			return result;
+		for (uint32_t k = 0; k < extract->batch->rows; k++) {
+			struct ts_symbol_row row;
+
+			ts_batch_row(extract->batch, k, &row);
+			if (!has(&extract->frames, row.frame))
+				continue;
+			new_row(extract, extract->batch->table, (int64_t *)&row);
+			ts_writer_add(extract->writer, TS_TABLE_SYMBOL, &row, NULL);
+		}
+	}
+	return extract->failure;
+}
+
+static int copy_all(struct extract *extract)
+{
+	int result = choose(extract);
+
+	if (result)
+		return result;
+	copy_entities(extract);
+	result = copy_chunks(extract);
+	if (!result)
+		result = copy_symbols(extract);
+	if (!result)
+		result = ts_reader_status(extract->reader, extract->err);
+	return result ? result : ts_writer_finish(extract->writer, extract->err);
+}
+
+static int open_all(struct extract *extract, const char *from, const char *to)
+{
+	struct ts_writer_options options = { .size = sizeof(options), .threads = -1 };
+	int result = ts_reader_open(&extract->reader, from, extract->err);
+
+	if (!result)
+		result = ts_batch_new(&extract->batch, extract->reader, extract->err);
+	if (!result)
+		result = ts_writer_open(&extract->writer, to, &options, extract->err);
+	return result;
+}
+
+int ts_extract(const char *from, const char *to, const struct ts_extract_filter *filter,
+	       struct ts_error *err)
+{
+	struct ts_error own;
+	struct extract extract = { .filter = filter, .err = err ? err : &own };
+	int result = open_all(&extract, from, to);
+
+	if (!result)
+		result = copy_all(&extract);
+	if (result && extract.writer)
+		unlink(to);
+	ts_writer_close(extract.writer);
+	ts_batch_free(extract.batch);
+	ts_reader_close(extract.reader);
+	ts_map_release(&extract.processes);
+	ts_map_release(&extract.threads);
+	ts_map_release(&extract.strings);
+	ts_map_release(&extract.shapes);
+	ts_map_release(&extract.frames);
+	ts_map_release(&extract.stacks);
+	ts_map_release(&extract.mappings);
+	free(extract.values);
+	return result;
+}

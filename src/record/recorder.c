@@ -1,0 +1,726 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The recorder's loop: what a pass does and in which order, how long to sleep after it, what becomes of a full
+ * disk, and how a recording ends. How areas are found, windows kept and files named is in the
+ * other parts (parts.h); what a block means is the encoder's affair.
+ */
+#include "record/recorder.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <sys/epoll.h>
+#include <sys/inotify.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <tracesmith/reader.h>
+
+#include "base/clock.h"
+#include "record/parts.h"
+
+/* Between two passes. */
+#define SHORTEST_WAIT_NS TS_NS_PER_MS
+#define BUSY_WAIT_NS (50 * TS_NS_PER_MS)
+#define IDLE_WAIT_NS (100 * TS_NS_PER_MS)
+#define IDLE_AFTER_NS TS_NS_PER_S
+/* A window is closed this long after events were switched off, so that emits under way have ended. */
+#define SETTLE_NS TS_NS_PER_MS
+#define BEAT_NS (100 * TS_NS_PER_MS)
+#define CLOCK_NS TS_NS_PER_S
+#define LINGER_NS TS_NS_PER_S
+/* A target whose end was seen waits so long for its wait status. */
+#define STATUS_WAIT_NS TS_NS_PER_S
+#define LONGEST_FULL_PAUSE_NS (32 * TS_NS_PER_S)
+/* Room on the disk at which recording goes on. */
+#define ROOM_LEAST (UINT64_C(1) << 20)
+#define ROOM_GREATEST (UINT64_C(16) << 20)
+
+/* ---- what the parts use ---- */
+
+void ts_recorder_note(struct ts_recorder *recorder, const char *format, ...)
+{
+	char message[TS_ERROR_MESSAGE_BYTES];
+	va_list args;
+
+	if (!recorder->options.note)
+		return;
+	va_start(args, format);
+	vsnprintf(message, sizeof(message), format, args);
+	va_end(args);
+	recorder->options.note(recorder->options.context, message);
+}
+
+int ts_recorder_watch(struct ts_recorder *recorder, int fd, bool *ready)
+{
+	struct epoll_event event = { .events = EPOLLIN, .data.ptr = ready };
+
+	return epoll_ctl(recorder->epoll, EPOLL_CTL_ADD, fd, &event) ? TS_EIO : TS_OK;
+}
+
+/* ---- a full disk ---- */
+
+static void become_full(struct ts_recorder *recorder)
+{
+	if (recorder->full)
+		return;
+	recorder->full = true;
+	recorder->full_pause_ns = TS_MIN(recorder->full_pause_ns * 2, LONGEST_FULL_PAUSE_NS);
+	recorder->full_pause_ns = TS_MAX(recorder->full_pause_ns, TS_NS_PER_S);
+	recorder->full_look_ns = recorder->now_ns + recorder->full_pause_ns;
+	if (recorder->options.stop_when_full) {
+		recorder->done = true;
+		ts_recorder_note(recorder, "no space left for '%s': the recording ends here",
+				 recorder->saves.public_path);
+	} else if (!recorder->full_noted) {
+		recorder->full_noted = true;
+		ts_recorder_note(
+			recorder,
+			"no space left for '%s': events are counted as lost until there is",
+			recorder->saves.public_path);
+	}
+}
+
+static bool has_room(const struct ts_recorder *recorder)
+{
+	char folder[TS_PATH_BYTES];
+	struct statvfs disk;
+	char *slash;
+	uint64_t all;
+
+	snprintf(folder, sizeof(folder), "%s", recorder->saves.trace_path);
+	slash = strrchr(folder, '/');
+	snprintf(slash ? slash + 1 : folder, 2, ".");
+	if (statvfs(folder, &disk))
+		return true; /* the next write will tell */
+	all = (uint64_t)disk.f_blocks * disk.f_frsize;
+	return (uint64_t)disk.f_bavail * disk.f_frsize >=
+	       TS_MAX(ROOM_LEAST, TS_MIN(ROOM_GREATEST, all / 16));
+}
+
+/* Whether there is room again; a disk that only seemed to have some is asked less and less often. */
+static void look_for_room(struct ts_recorder *recorder)
+{
+	if (!recorder->full) {
+		/* All has gone well for a while since. */
+		if (recorder->full_noted && recorder->now_ns >= recorder->full_look_ns) {
+			recorder->full_noted = false;
+			recorder->full_pause_ns = 0;
+			ts_recorder_note(recorder,
+					 "there is space again: recording goes on in '%s'",
+					 recorder->saves.public_path);
+		}
+		return;
+	}
+	if (recorder->now_ns < recorder->full_look_ns)
+		return;
+	recorder->full_look_ns = recorder->now_ns + recorder->full_pause_ns;
+	if (has_room(recorder))
+		recorder->full = false;
+}
+
+/* A sink: appends, and on a full disk empties the journal once before it gives up. */
+static int store(void *context, struct ts_block *block, const void *payload, struct ts_error *err)
+{
+	struct ts_recorder *recorder = context;
+	int rc;
+
+	if (recorder->full)
+		return ts_error_set(err, TS_ENOSPC, "no space left for '%s'",
+				    recorder->saves.trace_path);
+	if (block->type == TS_BLOCK_RING && ts_saves_refuses(recorder, block->bytes))
+		return ts_error_set(err, TS_ENOSPC, "size limit of '%s' reached",
+				    recorder->saves.trace_path);
+	rc = ts_recording_append(recorder->recording, block, payload, err);
+	if (rc != TS_ENOSPC)
+		return rc;
+	rc = ts_recording_checkpoint(recorder->recording, false, err);
+	if (!rc)
+		rc = ts_recording_append(recorder->recording, block, payload, err);
+	if (rc == TS_ENOSPC)
+		become_full(recorder);
+	return rc;
+}
+
+/* A sink that only lets the encoder count. */
+static int tell(void *context, struct ts_block *block, const void *payload, struct ts_error *err)
+{
+	struct ts_recorder *recorder = context;
+
+	return ts_recording_tell(recorder->recording, block, payload, err);
+}
+
+int ts_recorder_append(struct ts_recorder *recorder, enum ts_block_type type, uint64_t area,
+		       const void *payload, size_t bytes, struct ts_error *err)
+{
+	struct ts_block block = { .type = (uint16_t)type, .bytes = (uint32_t)bytes, .area = area };
+
+	/* At the end of a recording on a full disk the trace can still say so from the reserve. */
+	if (recorder->finishing && recorder->full)
+		return tell(recorder, &block, payload, err);
+	return store(recorder, &block, payload, err);
+}
+
+int ts_recorder_lose(struct ts_recorder *recorder, uint64_t area, pid_t pid, const char *what,
+		     const char *reason, struct ts_error *err)
+{
+	struct ts_block_loss loss = { .count = TS_ABSENT, .pid = (uint64_t)pid };
+
+	loss.first_counter = loss.last_counter = ts_clocks_now(&recorder->clocks);
+	snprintf(loss.what, sizeof(loss.what), "%s", what);
+	snprintf(loss.reason, sizeof(loss.reason), "%s", reason);
+	return ts_recorder_append(recorder, TS_BLOCK_LOSS, area, &loss, sizeof(loss), err);
+}
+
+int ts_recorder_drain(struct ts_recorder *recorder, struct ts_target *target, unsigned int flags,
+		      struct ts_error *err)
+{
+	bool discard = (flags & TS_DRAIN_DISCARD) != 0;
+	struct ts_block_sink sink = { .append = discard ? tell : store, .context = recorder };
+	struct ts_drain_result result = { 0 };
+	int rc;
+
+	if (target->damaged || !target->announced || (recorder->full && !discard))
+		return TS_OK;
+	rc = ts_area_drain(target->area, flags, &sink, &result, err);
+	if (result.bytes || result.dropped)
+		recorder->moved_ns = recorder->now_ns;
+	recorder->fill = TS_MAX(recorder->fill, result.fill);
+	return rc;
+}
+
+/* Ties the counter to the system's clocks, once a second. */
+static int write_clock(struct ts_recorder *recorder, struct ts_error *err)
+{
+	int rc;
+
+	if (recorder->now_ns < recorder->clock_ns && !recorder->finishing)
+		return TS_OK;
+	recorder->clock_ns = recorder->now_ns + CLOCK_NS;
+	ts_clocks_anchor(&recorder->clocks, &recorder->anchor);
+	rc = ts_recorder_append(recorder, TS_BLOCK_CLOCK, 0, &recorder->anchor,
+				sizeof(recorder->anchor), err);
+	return rc == TS_ENOSPC ? TS_OK : rc;
+}
+
+/* ---- opening ---- */
+
+static uint64_t draw_session(void)
+{
+	uint64_t session = 0;
+
+	if (getrandom(&session, sizeof(session), 0) != (ssize_t)sizeof(session))
+		session = ts_hash_mix64((uint64_t)ts_clock_realtime_ns() ^ (uint64_t)getpid());
+	return session ? session : 1;
+}
+
+static uint64_t namespace_of_self(const char *path)
+{
+	struct stat status;
+
+	return stat(path, &status) ? 0 : (uint64_t)status.st_ino;
+}
+
+static int copy_options(struct ts_recorder *recorder, const struct ts_recorder_options *options,
+			struct ts_error *err)
+{
+	size_t length = options->output ? strlen(options->output) : 0;
+
+	if (!length || length >= sizeof(recorder->output) - 64)
+		return ts_error_set(err, TS_EINVAL, "output '%.40s%s': %s",
+				    length ? options->output : "", length ? "..." : "",
+				    length ? "path too long" : "no path given");
+	recorder->options = *options;
+	memcpy(recorder->output, options->output, length + 1);
+	recorder->options.output = recorder->output;
+	recorder->pids = ts_alloc_array(options->pid_count, sizeof(*recorder->pids));
+	if (!recorder->pids)
+		return ts_error_set(err, TS_ENOMEM, "no memory for a recorder");
+	if (options->pid_count)
+		memcpy(recorder->pids, options->pids, options->pid_count * sizeof(*options->pids));
+	recorder->options.pids = recorder->pids;
+	return TS_OK;
+}
+
+static int open_watches(struct ts_recorder *recorder, struct ts_error *err)
+{
+	recorder->epoll = epoll_create1(EPOLL_CLOEXEC);
+	if (recorder->epoll < 0)
+		return ts_error_errno(err, errno, "cannot watch processes");
+	/* Without inotify directories are looked at once a second. */
+	recorder->inotify = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+	if (recorder->inotify >= 0)
+		ts_recorder_watch(recorder, recorder->inotify, &recorder->notified);
+	return TS_OK;
+}
+
+static int open_recording(struct ts_recorder *recorder, struct ts_error *err)
+{
+	const struct ts_recorder_options *options = &recorder->options;
+	struct ts_recording_options how = { .session = options->session ? options->session
+									: draw_session(),
+					    .window_closed = ts_windows_closed,
+					    .context = recorder };
+	const struct ts_block_open *origin;
+	int rc;
+
+	how.flags |= options->resume ? TS_RECORDING_RESUME : 0;
+	how.flags |= options->sync ? TS_RECORDING_SYNC : 0;
+	how.flags |= options->redact ? TS_RECORDING_REDACT : 0;
+	rc = ts_recording_open(&recorder->recording, recorder->saves.trace_path, &how, err);
+	if (rc)
+		return rc;
+	origin = ts_recording_origin(recorder->recording);
+	recorder->session = origin->session;
+	recorder->clocks = (struct ts_clocks){ .kind = (enum ts_live_clock)origin->clock,
+					       .mult = origin->counter_mult };
+	recorder->started_counter = origin->started_counter;
+	return TS_OK;
+}
+
+static int open_parts(struct ts_recorder *recorder, struct ts_error *err)
+{
+	int rc = open_watches(recorder, err);
+
+	if (!rc)
+		rc = ts_saves_open(recorder, err);
+	if (!rc)
+		rc = ts_windows_open(recorder, err);
+	if (!rc)
+		rc = ts_targets_open(recorder, err);
+	if (!rc)
+		rc = open_recording(recorder, err);
+	if (rc)
+		return rc;
+	recorder->now_ns = ts_clock_monotonic_ns();
+	recorder->moved_ns = recorder->now_ns;
+	recorder->started_ns = recorder->now_ns -
+			       ts_clocks_ns(&recorder->clocks, ts_clocks_now(&recorder->clocks) -
+								       recorder->started_counter);
+	ts_saves_start(recorder);
+	rc = write_clock(recorder, err);
+	if (!rc)
+		rc = ts_windows_evaluate(recorder, err);
+	return rc ? rc : ts_targets_scan(recorder, err);
+}
+
+int ts_recorder_open(struct ts_recorder **ret_recorder, const struct ts_recorder_options *options,
+		     struct ts_error *err)
+{
+	TS_AUTO(ts_recorder) recorder = calloc(1, sizeof(*recorder));
+	int rc;
+
+	if (!recorder)
+		return ts_error_set(err, TS_ENOMEM, "no memory for a recorder");
+	recorder->epoll = recorder->inotify = recorder->execs = -1;
+	recorder->now_ns = ts_clock_monotonic_ns();
+	recorder->self = getpid();
+	recorder->self_start = ts_process_start_time(recorder->self);
+	recorder->self_namespace = namespace_of_self("/proc/self/ns/pid");
+	recorder->self_mounts = namespace_of_self("/proc/self/ns/mnt");
+	recorder->wait_ns = SHORTEST_WAIT_NS;
+	ts_map_init(&recorder->refused);
+	ts_map_init(&recorder->seen);
+	pthread_mutex_init(&recorder->windows.lock, NULL);
+	rc = copy_options(recorder, options, err);
+	if (!rc)
+		rc = open_parts(recorder, err);
+	if (rc)
+		return rc;
+	*ret_recorder = TS_STEAL(recorder);
+	return TS_OK;
+}
+
+uint64_t ts_recorder_session(const struct ts_recorder *recorder)
+{
+	return recorder->session;
+}
+
+int ts_recorder_fd(const struct ts_recorder *recorder)
+{
+	return recorder->epoll;
+}
+
+void ts_recorder_follow(struct ts_recorder *recorder, pid_t pid)
+{
+	struct ts_child *child = ts_children_add(recorder, pid, recorder->self);
+
+	if (!child)
+		return;
+	child->root = child->launched = true;
+	ts_execs_open(recorder);
+}
+
+void ts_recorder_exited(struct ts_recorder *recorder, pid_t pid, int wait_status)
+{
+	struct ts_child *child = ts_children_find(recorder, pid);
+
+	if (!child)
+		return;
+	child->exited = true;
+	child->status = wait_status;
+}
+
+/* ---- a pass ---- */
+
+/* Sets the flags that the watched descriptors stand for. */
+static void collect_wakeups(struct ts_recorder *recorder)
+{
+	struct epoll_event events[64];
+	int count = epoll_wait(recorder->epoll, events, TS_ARRAY_SIZE(events), 0);
+
+	for (int i = 0; i < count; i++)
+		*(bool *)events[i].data.ptr = true;
+}
+
+static bool others_run(const struct ts_recorder *recorder, const struct ts_target *besides)
+{
+	for (size_t i = 0; i < recorder->target_count; i++) {
+		const struct ts_target *target = recorder->targets[i];
+
+		if (target != besides && !target->dead && !target->ended &&
+		    ts_area_control(target->area)->target_state == TS_LIVE_RUNNING)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * What was asked for before the drain is in the journal now. Who flushes while it runs wants a file that can be read, and so
+ * does the last one of those that share a detached recorder; others that exit need not wait for it.
+ */
+static void answer_flush(struct ts_recorder *recorder, struct ts_target *target)
+{
+	const struct ts_live_control *control = ts_area_control(target->area);
+	bool exiting = control->target_state == TS_LIVE_EXITING;
+	uint64_t request = control->flush_request;
+
+	if (request == control->flush_done || (recorder->full && !exiting))
+		return;
+	if (recorder->full ||
+	    (exiting && (!recorder->options.detached || others_run(recorder, target)))) {
+		TS_TARGET_SET(target, flush_done, request);
+		return;
+	}
+	target->flush_wanted = request;
+	recorder->flush_saves = true;
+}
+
+static int save_for_flushes(struct ts_recorder *recorder, struct ts_error *err)
+{
+	int rc;
+
+	if (!recorder->flush_saves)
+		return TS_OK;
+	recorder->flush_saves = false;
+	rc = ts_saves_save(recorder, err);
+	if (rc && rc != TS_ENOSPC)
+		return rc;
+	for (size_t i = 0; i < recorder->target_count; i++) {
+		struct ts_target *target = recorder->targets[i];
+
+		if (target->flush_wanted)
+			TS_TARGET_SET(target, flush_done, target->flush_wanted);
+		target->flush_wanted = 0;
+	}
+	return TS_OK;
+}
+
+static void beat(struct ts_recorder *recorder, struct ts_target *target)
+{
+	if (recorder->now_ns - target->beat_ns < BEAT_NS)
+		return;
+	target->beat_ns = recorder->now_ns;
+	TS_TARGET_SET(target, heartbeat, recorder->now_ns);
+}
+
+/* True once nothing more can be learnt of a dead target's end. */
+static bool end_is_known(struct ts_recorder *recorder, struct ts_target *target)
+{
+	const struct ts_child *child = ts_children_find(recorder, target->pid);
+
+	if (target->superseded || !child || !child->launched || child->exited ||
+	    recorder->finishing)
+		return true;
+	if (!target->died_ns)
+		target->died_ns = recorder->now_ns;
+	return recorder->now_ns - target->died_ns >= STATUS_WAIT_NS;
+}
+
+/* Of an area that turned out damaged nothing more is taken (its LOSS block is stored); its process goes on. */
+static void give_up_area(struct ts_recorder *recorder, struct ts_target *target)
+{
+	target->damaged = true;
+	ts_recorder_note(recorder, "process %d is not recorded any more: %s", (int)target->pid,
+			 ts_area_damage(target->area));
+}
+
+static int take_live(struct ts_recorder *recorder, struct ts_target *target, struct ts_error *err)
+{
+	int rc = TS_OK;
+
+	beat(recorder, target);
+	if (target->damaged)
+		return TS_OK;
+	/* A drain begins with the control block: what it asked for then is in the journal afterwards. */
+	if (recorder->full || recorder->limited || !target->announced)
+		ts_area_refresh(target->area, NULL);
+	else
+		rc = ts_recorder_drain(recorder, target, 0, err);
+	if (rc)
+		return rc;
+	if (ts_area_damage(target->area)) {
+		give_up_area(recorder, target);
+		return TS_OK;
+	}
+	answer_flush(recorder, target);
+	rc = ts_windows_settle(recorder, target, err);
+	return rc ? rc : ts_windows_serve(recorder, target, err);
+}
+
+static int take_all(struct ts_recorder *recorder, struct ts_error *err)
+{
+	recorder->fill = 0;
+	for (size_t i = 0; i < recorder->target_count; i++) {
+		struct ts_target *target = recorder->targets[i];
+		int rc = TS_OK;
+
+		if (!target->dead && !target->superseded)
+			rc = take_live(recorder, target, err);
+		else if (!recorder->full && end_is_known(recorder, target))
+			rc = ts_targets_end(recorder, target, err);
+		if (rc && rc != TS_ENOSPC)
+			return rc;
+	}
+	ts_targets_sweep(recorder);
+	return TS_OK;
+}
+
+/*
+ * True while one is there that may still store something. A tracer that was closed by hand says that it is
+ * exiting while its process lives on: nobody waits for that.
+ */
+static bool is_any_busy(const struct ts_recorder *recorder)
+{
+	bool quiet = recorder->now_ns - recorder->moved_ns >= LINGER_NS;
+
+	for (size_t i = 0; i < recorder->target_count; i++)
+		if (!quiet || !recorder->options.detached ||
+		    ts_area_control(recorder->targets[i]->area)->target_state != TS_LIVE_EXITING)
+			return true;
+	return false;
+}
+
+/* Whether there is nothing left to record. */
+static bool is_done(struct ts_recorder *recorder)
+{
+	const struct ts_recorder_options *options = &recorder->options;
+
+	if (recorder->done)
+		return true;
+	if (options->duration_ns && recorder->now_ns - recorder->started_ns >= options->duration_ns)
+		return true;
+	if (is_any_busy(recorder) || ts_children_root_alive(recorder)) {
+		recorder->empty_ns = 0;
+		return false;
+	}
+	if (!recorder->empty_ns)
+		recorder->empty_ns = recorder->now_ns;
+	/* Those that nobody named may be about to come. */
+	return options->pid_count || recorder->child_count ||
+	       recorder->now_ns - recorder->empty_ns >= LINGER_NS;
+}
+
+/* Half full: come back at once. A quarter: as before. Else ever more slowly. */
+static void adapt_wait(struct ts_recorder *recorder)
+{
+	if (recorder->settling || recorder->fill > 128)
+		recorder->wait_ns = SHORTEST_WAIT_NS;
+	else if (recorder->now_ns - recorder->moved_ns >= IDLE_AFTER_NS)
+		recorder->wait_ns = TS_MIN(recorder->wait_ns * 2, IDLE_WAIT_NS);
+	else if (recorder->fill <= 64)
+		recorder->wait_ns = TS_MIN(recorder->wait_ns * 2, BUSY_WAIT_NS);
+	else
+		recorder->wait_ns = TS_MIN(recorder->wait_ns, BUSY_WAIT_NS);
+}
+
+static int64_t wait_until_due(const struct ts_recorder *recorder)
+{
+	int64_t due = recorder->now_ns + recorder->wait_ns;
+
+	due = TS_MIN(due, ts_windows_due(recorder));
+	due = TS_MIN(due, ts_children_due(recorder));
+	due = TS_MIN(due, ts_execs_due(recorder));
+	if (recorder->options.duration_ns)
+		due = TS_MIN(due, recorder->started_ns + recorder->options.duration_ns);
+	return TS_MAX(due - recorder->now_ns, 0);
+}
+
+/* Two descriptors a target: asked for late, so that programs that are started do not inherit it. */
+static void raise_descriptor_limit(const struct ts_recorder *recorder)
+{
+	struct rlimit limit;
+
+	if (recorder->target_count < 128 || getrlimit(RLIMIT_NOFILE, &limit) ||
+	    limit.rlim_cur >= limit.rlim_max || limit.rlim_cur > recorder->target_count * 4)
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+static int discover(struct ts_recorder *recorder, struct ts_error *err)
+{
+	int rc;
+
+	collect_wakeups(recorder);
+	raise_descriptor_limit(recorder);
+	rc = ts_targets_scan(recorder, err);
+	ts_execs_pass(recorder);
+	if (!rc)
+		rc = ts_children_scan(recorder, err);
+	if (rc)
+		return rc;
+	ts_targets_check(recorder);
+	return TS_OK;
+}
+
+int ts_recorder_pass(struct ts_recorder *recorder, int64_t *ret_wait_ns, bool *ret_done,
+		     struct ts_error *err)
+{
+	int rc;
+
+	recorder->now_ns = ts_clock_monotonic_ns();
+	recorder->settling = false;
+	look_for_room(recorder);
+	rc = discover(recorder, err);
+	if (!rc)
+		rc = ts_windows_evaluate(recorder, err);
+	if (!rc)
+		rc = take_all(recorder, err);
+	if (!rc)
+		rc = write_clock(recorder, err);
+	if (!rc)
+		rc = ts_windows_export(recorder, err);
+	if (!rc)
+		rc = ts_saves_pass(recorder, err);
+	if (!rc)
+		rc = save_for_flushes(recorder, err);
+	if (rc)
+		return rc;
+	adapt_wait(recorder);
+	*ret_done = is_done(recorder);
+	*ret_wait_ns = wait_until_due(recorder);
+	return TS_OK;
+}
+
+/* ---- the end ---- */
+
+/* Windows first, for all, so that they end together; then what is left. */
+static void stop_windows(struct ts_recorder *recorder)
+{
+	struct timespec pause = { .tv_nsec = SETTLE_NS };
+
+	for (size_t i = 0; i < recorder->target_count; i++) {
+		struct ts_target *target = recorder->targets[i];
+
+		if (!target->dead && !target->superseded && !target->damaged)
+			ts_windows_stop(recorder, target, "end");
+	}
+	if (recorder->target_count)
+		nanosleep(&pause, NULL);
+}
+
+static int end_targets(struct ts_recorder *recorder, struct ts_error *err)
+{
+	for (size_t i = 0; i < recorder->target_count; i++) {
+		int rc = ts_targets_end(recorder, recorder->targets[i], err);
+
+		if (rc)
+			return rc;
+	}
+	return TS_OK;
+}
+
+static int finish_recording(struct ts_recorder *recorder, struct ts_error *err)
+{
+	int rc;
+
+	recorder->now_ns = ts_clock_monotonic_ns();
+	for (size_t i = 0; i < recorder->place_count; i++)
+		recorder->places[i].due = true;
+	for (size_t i = 0; i < recorder->child_count; i++)
+		recorder->children[i].check_ns = 0;
+	rc = discover(recorder, err);
+	if (rc)
+		return rc;
+	recorder->finishing = true;
+	stop_windows(recorder);
+	rc = end_targets(recorder, err);
+	if (!rc)
+		rc = write_clock(recorder, err);
+	/* Until all is encoded: windows that have closed are told, and losses counted. */
+	if (!rc && (recorder->options.split || recorder->limited))
+		rc = ts_recording_checkpoint(recorder->recording, false, err);
+	if (!rc)
+		rc = ts_windows_export(recorder, err);
+	if (!rc)
+		rc = ts_recording_finish(recorder->recording, err);
+	return rc ? rc : ts_saves_finish(recorder, err);
+}
+
+/* What the finished file says of itself. */
+static void summarize(struct ts_recorder *recorder, struct ts_recorder_summary *summary)
+{
+	struct ts_recording_status status = { 0 };
+
+	ts_recording_status(recorder->recording, &status);
+	*summary = (struct ts_recorder_summary){ .events = status.events,
+						 .lost = status.lost,
+						 .trace_bytes = status.trace_bytes,
+						 .processes = recorder->processes,
+						 .not_entered = recorder->not_entered,
+						 .threads = recorder->saves.threads,
+						 .windows = recorder->windows.counted,
+						 .files = recorder->saves.files };
+	snprintf(summary->path, sizeof(summary->path), "%s", recorder->saves.public_path);
+}
+
+int ts_recorder_finish(struct ts_recorder *recorder, struct ts_recorder_summary *ret_summary,
+		       struct ts_error *err)
+{
+	int rc = finish_recording(recorder, err);
+
+	if (rc)
+		return rc;
+	if (ret_summary)
+		summarize(recorder, ret_summary);
+	/* The lock on the output goes first: a target looks at it after it has made its area. */
+	ts_recording_close(TS_STEAL(recorder->recording));
+	ts_targets_sweep(recorder);
+	if (ret_summary)
+		ret_summary->again = ts_targets_waiting(recorder);
+	return TS_OK;
+}
+
+void ts_recorder_close(struct ts_recorder *recorder)
+{
+	if (!recorder)
+		return;
+	ts_targets_close(recorder);
+	ts_children_close(recorder);
+	ts_execs_close(recorder);
+	ts_recording_close(recorder->recording);
+	ts_windows_close(recorder);
+	ts_map_release(&recorder->refused);
+	ts_map_release(&recorder->seen);
+	if (recorder->inotify >= 0)
+		close(recorder->inotify);
+	if (recorder->epoll >= 0)
+		close(recorder->epoll);
+	free(recorder->pids);
+	free(recorder);
+}

@@ -1,0 +1,702 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Finds the areas that belong to a recording, takes hold of them, and lets them go. Live directories are watched with
+ * inotify; beside that their mtime is looked at once a second. Must not know what is in rings or windows.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <sys/inotify.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "record/parts.h"
+
+#define RESCAN_NS TS_NS_PER_S
+#define LOOK_NS TS_NS_PER_S
+/* File times are as coarse as the kernel's ticks: a listing so near to a change may have missed another. */
+#define MTIME_DOUBT_NS (100 * TS_NS_PER_MS)
+/* Areas that nobody took are kept up to this number when a recorder ends. */
+#define KEEP_AREAS 64
+
+/* ---- words of an area ---- */
+
+int ts_target_set(struct ts_target *target, size_t offset, uint64_t value, unsigned int bytes)
+{
+	/* An area that cannot be written is noticed by the next refresh. */
+	return ts_area_set(target->area, offset, value, bytes, NULL);
+}
+
+/* ---- live directories ---- */
+
+static struct ts_place *find_place(struct ts_recorder *recorder, dev_t device, ino_t inode)
+{
+	for (size_t i = 0; i < recorder->place_count; i++)
+		if (recorder->places[i].device == device && recorder->places[i].inode == inode)
+			return &recorder->places[i];
+	return NULL;
+}
+
+/* Our own is made here where it is not there yet, so that it can be watched. */
+static void make_directory(uid_t uid)
+{
+	char path[TS_PATH_BYTES];
+
+	if (uid == geteuid() && !ts_live_directory_path(uid, path, sizeof(path)))
+		mkdir(path, 0700);
+}
+
+static int watch_directory(struct ts_recorder *recorder, int fd)
+{
+	char path[64];
+
+	if (recorder->inotify < 0)
+		return -1;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	return inotify_add_watch(recorder->inotify, path, IN_MOVED_TO | IN_ONLYDIR);
+}
+
+int ts_targets_add_place(struct ts_recorder *recorder, uid_t uid, pid_t root_pid,
+			 struct ts_error *err)
+{
+	TS_AUTO_FD int fd = -1;
+	struct stat status;
+	int rc;
+
+	if (!root_pid)
+		make_directory(uid);
+	rc = ts_live_directory_open(uid, root_pid, &fd, err);
+	if (rc)
+		return rc;
+	if (fstat(fd, &status))
+		return ts_error_errno(err, errno, "cannot look at the live directory");
+	if (find_place(recorder, status.st_dev, status.st_ino))
+		return TS_OK;
+	if (ts_grow_array((void **)&recorder->places, &recorder->place_capacity,
+			  recorder->place_count + 1, sizeof(*recorder->places)))
+		return ts_error_set(err, TS_ENOMEM, "no memory for a live directory");
+	recorder->places[recorder->place_count++] = (struct ts_place){
+		.fd = fd,
+		.watch = watch_directory(recorder, fd),
+		.namespace_pid = root_pid,
+		.device = status.st_dev,
+		.inode = status.st_ino,
+		.due = true,
+	};
+	fd = -1;
+	return TS_OK;
+}
+
+/* ---- who is wanted ---- */
+
+static struct ts_target *find_target(const struct ts_recorder *recorder, uint64_t area_id)
+{
+	for (size_t i = 0; i < recorder->target_count; i++)
+		if (recorder->targets[i]->area_id == area_id)
+			return recorder->targets[i];
+	return NULL;
+}
+
+static bool of_session(const struct ts_recorder *recorder, const struct ts_live_control *control)
+{
+	return (recorder->session && control->session == recorder->session) ||
+	       (recorder->options.area && control->area_id == recorder->options.area);
+}
+
+/* The process was named by the caller, or descends from one that was. */
+static bool is_followed(struct ts_recorder *recorder, const struct ts_area_info *info)
+{
+	return info->pid && info->alive && !info->superseded &&
+	       ts_children_find(recorder, info->pid) != NULL;
+}
+
+static bool is_wanted(struct ts_recorder *recorder, const struct ts_area_info *info)
+{
+	uint64_t dictionary;
+
+	if (info->unfinished)
+		return false;
+	if (of_session(recorder, &info->control) || is_followed(recorder, info))
+		return true;
+	return recorder->options.resume &&
+	       ts_recording_positions(recorder->recording, info->control.area_id, &dictionary, NULL,
+				      NULL);
+}
+
+static bool note_once(struct ts_recorder *recorder, uint64_t area_id)
+{
+	bool is_new = false;
+
+	ts_map_insert(&recorder->refused, area_id, &is_new);
+	return is_new;
+}
+
+/* The recorder that has it, 0: none that is alive. */
+static pid_t other_recorder(const struct ts_recorder *recorder,
+			    const struct ts_live_control *control)
+{
+	pid_t pid = (pid_t)control->recorder_pid;
+
+	if (pid <= 0 || (pid == recorder->self && control->recorder_start == recorder->self_start))
+		return 0;
+	return ts_process_start_time(pid) == control->recorder_start ? pid : 0;
+}
+
+/* ---- taking hold ---- */
+
+/* A new image of the same process: the old one's area ends. */
+static void supersede(struct ts_recorder *recorder, const struct ts_target *by)
+{
+	for (size_t i = 0; i < recorder->target_count; i++) {
+		struct ts_target *target = recorder->targets[i];
+
+		if (target != by && target->pid == by->pid &&
+		    target->start_time == by->start_time && target->image != by->image && by->pid)
+			target->superseded = true;
+	}
+}
+
+/* A pidfd that surely is of the process that we mean. */
+static void watch_process(struct ts_recorder *recorder, struct ts_target *target)
+{
+	if (target->dead || !target->pid)
+		return;
+	target->pidfd = (int)syscall(SYS_pidfd_open, target->pid, 0);
+	if (target->pidfd >= 0 && ts_recorder_watch(recorder, target->pidfd, &target->dead)) {
+		close(target->pidfd);
+		target->pidfd = -1;
+	}
+	if (ts_process_start_time(target->pid) != target->start_time)
+		target->dead = true;
+}
+
+struct resume_context {
+	struct ts_area *area;
+};
+
+static void resume_ring(void *context, uint32_t ring, uint64_t position, uint64_t events,
+			uint64_t dropped)
+{
+	struct resume_context *resume = context;
+
+	ts_area_resume_ring(resume->area, ring, position, events, dropped);
+}
+
+/* True where the journal knows the area: then a drain goes on where that stopped. */
+static bool resume_positions(struct ts_recorder *recorder, struct ts_target *target)
+{
+	struct resume_context resume = { .area = target->area };
+	uint64_t dictionary = 0;
+
+	if (!recorder->options.resume ||
+	    !ts_recording_positions(recorder->recording, target->area_id, &dictionary, resume_ring,
+				    &resume))
+		return false;
+	ts_area_resume_dictionary(target->area, dictionary);
+	return true;
+}
+
+static int announce(struct ts_recorder *recorder, struct ts_target *target, struct ts_error *err)
+{
+	struct ts_block_area block = { .pid = (uint64_t)target->pid,
+				       .parent = (uint64_t)target->parent,
+				       .seen_counter = ts_clocks_now(&recorder->clocks) };
+	int rc;
+
+	block.control = *ts_area_control(target->area);
+	if (recorder->options.redact)
+		memset(block.control.command, 0, sizeof(block.control.command));
+	rc = ts_recorder_append(recorder, TS_BLOCK_AREA, target->area_id, &block, sizeof(block),
+				err);
+	target->announced = !rc;
+	return rc;
+}
+
+/* Tells the target who drains it, and that all is kept from now on. */
+static int take_hold(struct ts_recorder *recorder, struct ts_target *target, struct ts_error *err)
+{
+	bool known = resume_positions(recorder, target);
+	int rc = TS_OK;
+
+	if (!target->dead) {
+		TS_TARGET_SET(target, recorder_start, recorder->self_start);
+		TS_TARGET_SET(target, recorder_pid, recorder->self);
+		TS_TARGET_SET(target, heartbeat, recorder->now_ns);
+		TS_TARGET_SET(target, redact, recorder->options.redact);
+	}
+	if (known)
+		target->announced = true;
+	else
+		rc = announce(recorder, target, err);
+	if (rc && rc != TS_ENOSPC)
+		return rc;
+	if (target->dead || target->superseded)
+		return TS_OK;
+	rc = ts_windows_attach(recorder, target, known, err);
+	TS_TARGET_SET(target, mode, TS_LIVE_STREAM);
+	return rc;
+}
+
+static void free_target(struct ts_target *target)
+{
+	if (!target)
+		return;
+	ts_area_close(target->area);
+	if (target->pidfd >= 0)
+		close(target->pidfd);
+	free(target);
+}
+
+static struct ts_target *new_target(struct ts_recorder *recorder, struct ts_place *place,
+				    const struct ts_area_info *info, struct ts_area *area)
+{
+	const struct ts_live_control *control = ts_area_control(area);
+	struct ts_target *target = calloc(1, sizeof(*target));
+
+	if (!target)
+		return NULL;
+	*target = (struct ts_target){
+		.area = area,
+		.area_id = control->area_id,
+		.image = control->image,
+		.directory = place->fd,
+		.pid = info->pid,
+		.parent = info->pid ? ts_process_parent(info->pid) : 0,
+		.start_time = info->pid ? ts_process_start_time(info->pid) : 0,
+		.pidfd = -1,
+		.dead = !info->alive && !info->unknown,
+		.of_session = of_session(recorder, control),
+		.superseded = info->superseded,
+		.was_enabled = (control->enabled & TS_LIVE_ENABLED) != 0,
+		.serial = control->window_serial,
+		.beat_ns = recorder->now_ns,
+	};
+	return target;
+}
+
+/* True where the process had an area that was counted already. */
+static bool is_known_process(struct ts_recorder *recorder, const struct ts_target *target)
+{
+	for (size_t i = 0; i < recorder->target_count; i++)
+		if (recorder->targets[i] != target && recorder->targets[i]->pid == target->pid &&
+		    recorder->targets[i]->start_time == target->start_time && target->pid)
+			return true;
+	return false;
+}
+
+static int attach(struct ts_recorder *recorder, struct ts_place *place,
+		  const struct ts_area_info *info, struct ts_error *err)
+{
+	TS_AUTO(ts_area) area = NULL;
+	struct ts_error why = { 0 };
+	struct ts_target *target;
+	pid_t other = other_recorder(recorder, &info->control);
+	int rc = TS_OK;
+
+	if (!other)
+		rc = ts_area_open(&area, place->fd, info->name, true, &why);
+	if (!other && !rc)
+		rc = ts_area_lock(area, &why);
+	if (rc == TS_ENOMEM)
+		return ts_error_set(err, rc, "%s", why.message);
+	if (rc == TS_ENOTFOUND)
+		return TS_OK; /* it was removed meanwhile */
+	if (other || rc) {
+		if (!note_once(recorder, info->control.area_id))
+			return TS_OK;
+		if (other)
+			ts_recorder_note(
+				recorder,
+				"process %d is recorded by process %d already: stop that first",
+				(int)info->control.pid, (int)other);
+		else
+			ts_recorder_note(recorder, "process %d cannot be recorded: %s",
+					 (int)info->control.pid, why.message);
+		return TS_OK;
+	}
+	if (ts_grow_array((void **)&recorder->targets, &recorder->target_capacity,
+			  recorder->target_count + 1, sizeof(struct ts_target *)))
+		return ts_error_set(err, TS_ENOMEM, "no memory for another process");
+	target = new_target(recorder, place, info, area);
+	if (!target)
+		return ts_error_set(err, TS_ENOMEM, "no memory for another process");
+	TS_STEAL(area);
+	recorder->processes += !is_known_process(recorder, target);
+	ts_map_put(&recorder->seen, target->area_id,
+		   (uint64_t)(target->pid ? target->pid : (pid_t)info->control.pid));
+	recorder->targets[recorder->target_count++] = target;
+	watch_process(recorder, target);
+	supersede(recorder, target);
+	return take_hold(recorder, target, err);
+}
+
+/* ---- looking ---- */
+
+struct listing {
+	struct ts_recorder *recorder;
+	struct ts_place *place;
+	struct ts_error *err;
+	int rc;
+	bool waiting_only; /* attach nothing: is there one for us? */
+	bool waiting;
+};
+
+static void consider(void *context, const struct ts_area_info *info)
+{
+	struct listing *listing = context;
+	struct ts_recorder *recorder = listing->recorder;
+	struct ts_target *target;
+	uint64_t pid;
+
+	if (listing->rc)
+		return;
+	if (listing->waiting_only) {
+		listing->waiting |= info->alive && !info->unfinished && !info->superseded &&
+				    info->control.session == recorder->session &&
+				    !ts_map_get(&recorder->seen, info->control.area_id, &pid);
+		return;
+	}
+	target = find_target(recorder, info->control.area_id);
+	if (target)
+		target->superseded |= info->superseded;
+	else if (is_wanted(recorder, info))
+		listing->rc = attach(recorder, listing->place, info, listing->err);
+}
+
+static void refuse(void *context, const char *name, const char *why)
+{
+	struct listing *listing = context;
+
+	if (!listing->waiting_only && note_once(listing->recorder, ts_hash64(name, strlen(name))))
+		ts_recorder_note(listing->recorder, "live area '%s' is left alone: %s", name, why);
+}
+
+static int64_t modified_ns(const struct ts_place *place)
+{
+	struct stat status;
+
+	if (fstat(place->fd, &status))
+		return 0;
+	return (int64_t)status.st_mtim.tv_sec * TS_NS_PER_S + status.st_mtim.tv_nsec;
+}
+
+static int list_place(struct ts_recorder *recorder, struct ts_place *place, struct ts_error *err)
+{
+	struct listing listing = { .recorder = recorder, .place = place, .err = err };
+	int rc;
+
+	place->due = false;
+	place->modified_ns = modified_ns(place);
+	place->settled = ts_clock_realtime_ns() - place->modified_ns > MTIME_DOUBT_NS;
+	rc = ts_areas_list(place->fd, place->namespace_pid, consider, refuse, &listing, err);
+	return listing.rc ? listing.rc : rc;
+}
+
+/*
+ * A name that inotify gave: mostly a process of our own namespace, which needs no listing. Others are left to
+ * one, if they may be ours.
+ */
+static int look_at_name(struct ts_recorder *recorder, struct ts_place *place, const char *name,
+			struct ts_error *err)
+{
+	TS_AUTO(ts_area) area = NULL;
+	struct ts_area_info info = { .alive = true };
+	struct listing listing = { .recorder = recorder, .place = place, .err = err };
+
+	if (strlen(name) >= sizeof(info.name) || ts_area_open(&area, place->fd, name, false, NULL))
+		return TS_OK;
+	memcpy(info.name, name, strlen(name) + 1);
+	info.control = *ts_area_control(area);
+	info.pid = (pid_t)info.control.pid;
+	ts_area_close(TS_STEAL(area));
+	if (!recorder->self_namespace || info.control.pid_namespace != recorder->self_namespace ||
+	    ts_process_start_time(info.pid) != info.control.start_time) {
+		place->due |= of_session(recorder, &info.control) || recorder->options.pid_count;
+		return TS_OK;
+	}
+	consider(&listing, &info);
+	return listing.rc;
+}
+
+static int handle_event(struct ts_recorder *recorder, const struct inotify_event *event,
+			struct ts_error *err)
+{
+	if (event->wd == recorder->windows.flag_watch)
+		recorder->windows.look_ns = 0;
+	for (size_t i = 0; i < recorder->place_count; i++) {
+		struct ts_place *place = &recorder->places[i];
+
+		if (event->mask & IN_Q_OVERFLOW)
+			place->due = true;
+		else if (event->wd == place->watch && event->len)
+			return look_at_name(recorder, place, event->name, err);
+	}
+	return TS_OK;
+}
+
+static int read_inotify(struct ts_recorder *recorder, struct ts_error *err)
+{
+	_Alignas(struct inotify_event) char buffer[16384];
+	int rc = TS_OK;
+
+	if (!recorder->notified)
+		return TS_OK;
+	recorder->notified = false;
+	for (;;) {
+		ssize_t bytes = read(recorder->inotify, buffer, sizeof(buffer));
+
+		if (bytes <= 0)
+			return rc;
+		for (char *at = buffer; at < buffer + bytes && !rc;) {
+			const struct inotify_event *event = (const struct inotify_event *)at;
+
+			at += sizeof(*event) + event->len;
+			rc = handle_event(recorder, event, err);
+		}
+	}
+}
+
+int ts_targets_scan(struct ts_recorder *recorder, struct ts_error *err)
+{
+	int rc = read_inotify(recorder, err);
+
+	if (rc)
+		return rc;
+	if (recorder->now_ns >= recorder->rescan_ns) {
+		recorder->rescan_ns = recorder->now_ns + RESCAN_NS;
+		for (size_t i = 0; i < recorder->place_count; i++) {
+			struct ts_place *place = &recorder->places[i];
+
+			place->due |= !place->settled || modified_ns(place) != place->modified_ns;
+		}
+	}
+	for (size_t i = 0; i < recorder->place_count; i++) {
+		rc = recorder->places[i].due ? list_place(recorder, &recorder->places[i], err)
+					     : TS_OK;
+		if (rc)
+			return rc;
+	}
+	return TS_OK;
+}
+
+bool ts_targets_waiting(struct ts_recorder *recorder)
+{
+	struct listing listing = { .recorder = recorder, .waiting_only = true };
+
+	if (!recorder->options.detached)
+		return false;
+	for (size_t i = 0; i < recorder->place_count; i++)
+		ts_areas_list(recorder->places[i].fd, recorder->places[i].namespace_pid, consider,
+			      refuse, &listing, NULL);
+	return listing.waiting;
+}
+
+/* ---- opening ---- */
+
+static int add_pid(struct ts_recorder *recorder, pid_t pid, struct ts_error *err)
+{
+	struct ts_child *child;
+
+	if (pid <= 0 || !ts_process_start_time(pid))
+		return ts_error_set(err, TS_ENOTFOUND, "no process %d", (int)pid);
+	child = ts_children_add(recorder, pid, ts_process_parent(pid));
+	if (!child)
+		return ts_error_set(err, TS_ENOMEM, "no memory for process %d", (int)pid);
+	child->root = true;
+	ts_execs_open(recorder);
+	return TS_OK;
+}
+
+/* Who of those that the caller named has an area that can be taken? */
+struct candidates {
+	struct ts_recorder *recorder;
+	pid_t held, holder; /* one that another recorder has */
+	size_t free;
+};
+
+static void count_candidate(void *context, const struct ts_area_info *info)
+{
+	struct candidates *candidates = context;
+	pid_t holder = other_recorder(candidates->recorder, &info->control);
+
+	if (!is_followed(candidates->recorder, info))
+		return;
+	if (holder) {
+		candidates->held = info->pid;
+		candidates->holder = holder;
+	} else {
+		candidates->free++;
+	}
+}
+
+/* Somebody who names processes wants to hear at once that none of them can be recorded. */
+static int require_areas(struct ts_recorder *recorder, struct ts_error *err)
+{
+	struct candidates candidates = { .recorder = recorder };
+
+	for (size_t i = 0; i < recorder->place_count; i++) {
+		int rc = ts_areas_list(recorder->places[i].fd, recorder->places[i].namespace_pid,
+				       count_candidate, NULL, &candidates, err);
+		if (rc)
+			return rc;
+	}
+	if (candidates.free)
+		return TS_OK;
+	if (candidates.held)
+		return ts_error_set(err, TS_EIO,
+				    "process %d is recorded by process %d already: stop that first",
+				    (int)candidates.held, (int)candidates.holder);
+	return ts_error_set(err, TS_ECAP,
+			    "process %d has no live area: start it with 'tracesmith record -- ...' "
+			    "or with TRACESMITH_LIVE=1",
+			    (int)recorder->pids[0]);
+}
+
+int ts_targets_open(struct ts_recorder *recorder, struct ts_error *err)
+{
+	int rc = ts_targets_add_place(recorder, geteuid(), 0, err);
+
+	for (size_t i = 0; i < recorder->options.pid_count && !rc; i++)
+		rc = add_pid(recorder, recorder->pids[i], err);
+	if (rc || !recorder->options.pid_count)
+		return rc;
+	ts_children_walk(recorder);
+	return recorder->options.resume ? TS_OK : require_areas(recorder, err);
+}
+
+/* ---- letting go ---- */
+
+void ts_targets_check(struct ts_recorder *recorder)
+{
+	for (size_t i = 0; i < recorder->target_count; i++) {
+		struct ts_target *target = recorder->targets[i];
+
+		if (target->dead || target->pidfd >= 0 || !target->pid ||
+		    recorder->now_ns - target->looked_ns < LOOK_NS)
+			continue;
+		target->looked_ns = recorder->now_ns;
+		target->dead = ts_process_start_time(target->pid) != target->start_time;
+	}
+}
+
+static int write_end(struct ts_recorder *recorder, struct ts_target *target, struct ts_error *err)
+{
+	const struct ts_live_control *control = ts_area_control(target->area);
+	const struct ts_child *child = ts_children_find(recorder, target->pid);
+	struct ts_block_end block = { .ended_counter = ts_clocks_now(&recorder->clocks),
+				      .exit_status = TS_ABSENT,
+				      .lost_nested = control->lost_nested,
+				      .lost_no_ring = control->lost_no_ring,
+				      .lost_first = control->lost_first,
+				      .strings_cut = control->strings_cut,
+				      .target_state = control->target_state };
+
+	static_assert(sizeof(block.message) == sizeof(control->message), "the same text");
+	memcpy(block.message, control->message, sizeof(block.message));
+	if (target->superseded)
+		block.reason = 1;
+	else if (!target->dead)
+		block.reason = target->damaged ? 3 : 2;
+	if (target->dead && !target->superseded && child && child->exited)
+		block.exit_status = child->status;
+	return ts_recorder_append(recorder, TS_BLOCK_END, target->area_id, &block, sizeof(block),
+				  err);
+}
+
+/* The last of its events: counted only, where there is no room for them. */
+static int drain_last(struct ts_recorder *recorder, struct ts_target *target, struct ts_error *err)
+{
+	bool gone = target->dead || target->superseded;
+	unsigned int flags = gone ? TS_DRAIN_FINAL : 0;
+	int rc;
+
+	if (target->damaged)
+		return TS_OK;
+	/* The loss counters, too. What cannot be read now ends as it was last seen. */
+	if (ts_area_refresh(target->area, NULL)) {
+		target->damaged = true;
+		return TS_OK;
+	}
+	if (!recorder->full && !recorder->limited) {
+		rc = ts_recorder_drain(recorder, target, flags, err);
+		if (rc != TS_ENOSPC || !recorder->finishing)
+			return rc;
+	}
+	return ts_recorder_drain(recorder, target, flags | TS_DRAIN_DISCARD, err);
+}
+
+int ts_targets_end(struct ts_recorder *recorder, struct ts_target *target, struct ts_error *err)
+{
+	int rc = TS_OK;
+
+	if (target->ended)
+		return TS_OK;
+	if (!target->announced)
+		rc = announce(recorder, target, err);
+	if (!rc)
+		rc = drain_last(recorder, target, err);
+	if (!rc && target->open) {
+		ts_windows_stop(recorder, target, "end");
+		rc = ts_windows_settle(recorder, target, err);
+	}
+	if (!rc)
+		rc = write_end(recorder, target, err);
+	if (rc)
+		return rc;
+	if (!target->dead && !target->superseded)
+		ts_targets_leave(recorder, target);
+	target->ended = true;
+	return TS_OK;
+}
+
+void ts_targets_leave(struct ts_recorder *recorder, struct ts_target *target)
+{
+	if (target->of_session) {
+		TS_TARGET_SET(target, enabled, 0);
+	} else {
+		TS_TARGET_SET(target, step_open, TS_ABSENT);
+		TS_TARGET_SET(target, step_close, TS_ABSENT);
+		TS_TARGET_SET(target, max_steps, 0);
+		TS_TARGET_SET(target, mode, TS_LIVE_FLIGHT);
+		TS_TARGET_SET(target, enabled, target->was_enabled || recorder->options.resume);
+	}
+	TS_TARGET_SET(target, flush_done, ts_area_control(target->area)->flush_request);
+	TS_TARGET_SET(target, recorder_pid, 0);
+}
+
+void ts_targets_sweep(struct ts_recorder *recorder)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < recorder->target_count; i++) {
+		struct ts_target *target = recorder->targets[i];
+
+		if (!target->ended) {
+			recorder->targets[kept++] = target;
+			continue;
+		}
+		if (target->dead || target->superseded)
+			ts_area_remove(target->directory, ts_area_name(target->area),
+				       target->area_id);
+		free_target(target);
+	}
+	recorder->target_count = kept;
+}
+
+void ts_targets_close(struct ts_recorder *recorder)
+{
+	for (size_t i = 0; i < recorder->target_count; i++) {
+		struct ts_target *target = recorder->targets[i];
+
+		if (!target->dead && !target->superseded && !target->ended)
+			ts_targets_leave(recorder, target);
+		free_target(target);
+	}
+	for (size_t i = 0; i < recorder->place_count; i++) {
+		ts_areas_clean(recorder->places[i].fd, KEEP_AREAS, NULL, NULL);
+		close(recorder->places[i].fd);
+	}
+	free(recorder->targets);
+	free(recorder->places);
+}

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+#
+# For tests of live recording: lib.sh, a live directory of the test's own, and a program that emits.
+. "$TS_SOURCE/tests/cli/lib.sh"
+
+export TRACESMITH_LIVE_DIR=$PWD/live
+unset TRACESMITH_AGENT TRACESMITH_AGENT_PATH TRACESMITH_OUT FERRUM_TRACE_OUT TRACESMITH_LIVE TRACESMITH_BUDGET
+mkdir -m 700 live
+# shellcheck disable=SC2034
+emit=$TS_BUILD/tests/targets/launch_emit
+
+# Waits until a command succeeds, at most ten seconds.
+await() {
+	local left=200
+	while [ $left -gt 0 ]; do
+		! "$@" >/dev/null 2>&1 || return 0
+		sleep 0.05
+		left=$((left - 1))
+	done
+	fail "waited in vain: $*"
+}
+
+# rows TRACE [options of view]: how many there are.
+rows() { "$TRACESMITH" view "$@" --json | wc -l; }
+
+gone() { ! kill -0 "$1" 2>/dev/null; }
+
+# recorder_of PID: who records it; nothing, where nobody does.
+recorder_of() {
+	"$TRACESMITH" ps --json | python3 -c '
+import json, sys
+for line in sys.stdin:
+    row = json.loads(line)
+    if row["pid"] == int(sys.argv[1]) and row["recorder"] == "alive":
+        print(row["recorder_pid"])' "$1"
+}
+has_recorder() { [ -n "$(recorder_of "$1")" ]; }
+
+# What a recording says at its end, without what depends on the machine.
+summary() { sed -E -e "s#$TS_BUILD#BUILD#" -e 's/ process(es)?,/ processes,/' -e 's/ threads?,/ threads,/' | numbers; }

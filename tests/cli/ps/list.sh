@@ -1,0 +1,37 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Who can be recorded, who records, and what the dead have left.
+. "$TS_SOURCE/tests/cli/live.sh"
+
+t ps
+TRACESMITH_LIVE=1 "$emit" instants:100 make:ready await:done &
+program=$!
+await [ -e ready ]
+# $1: the program's pid.
+shown() { sed -E -e "s/ *$1/PID/g" -e 's/[0-9.]+ (B|KiB|MiB|s)/N/g' -e 's/ +/ /g'; }
+t ps | shown $program
+"$TRACESMITH" ps --json | python3 -c '
+import json, sys
+row = json.loads(sys.stdin.readline())
+assert not sys.stdin.read()
+print(sorted(row))
+print(row["pid"] == int(sys.argv[1]), row["state"], row["threads"], row["rings"], row["window"],
+      row["recorder"], row["emitted_bytes"] > 0, row["waiting_bytes"] == row["emitted_bytes"], row["lost"])' $program
+"$TRACESMITH" record -q -o t.sbt -p $program &
+recorder=$!
+await has_recorder $program
+"$TRACESMITH" ps | shown $program | sed "s/$recorder/RECORDER/"
+kill -9 $recorder
+wait $recorder 2>/dev/null || true
+"$TRACESMITH" ps | shown $program
+kill -9 $program
+wait $program 2>/dev/null || true
+t ps | shown $program
+"$TRACESMITH" ps --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["state"])'
+t ps --clean
+t ps
+ls live
+# A directory that others can write to is not used.
+chmod 777 live
+t ps | sed "s#$(pwd -P)#HERE#"
+t ps extra

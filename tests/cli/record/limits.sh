@@ -1,0 +1,45 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Recordings that end before the program does, and options that the program's agent must see.
+. "$TS_SOURCE/tests/cli/live.sh"
+
+# The time is over; the program goes on, and its exit code is waited for.
+"$TRACESMITH" record --duration 300ms -o t.sbt -- "$emit" instants:10 await:go instants:10 exit:4 2>err.txt &
+recorder=$!
+await grep -q 'goes on without being recorded' err.txt
+"$TRACESMITH" verify t.sbt
+rows t.sbt -n tick
+touch go
+code=0
+wait $recorder || code=$?
+echo "exit $code"
+
+# Texts are left out, and the command line.
+"$TRACESMITH" record -q --redact -o r.sbt -- "$emit" texts:3 instants:2
+"$TRACESMITH" export r.sbt -o r.json
+! grep -E 'secret|texts:3' r.json || fail "not redacted"
+echo "$(rows r.sbt -n told) $(rows r.sbt -n tick)"
+
+# Windows by step.
+"$TRACESMITH" record -q --window steps:3-5 -o w.sbt -- "$emit" steps:10
+rows w.sbt -n tick
+"$TRACESMITH" record -q --window steps:2-9 --max-steps 4 -o w.sbt -- "$emit" steps:10
+rows w.sbt -n tick
+
+# While the recorder stands still, a small budget loses events; it says so, and what to do. Every event is
+# stored or counted.
+rm -f ready go ended
+"$TRACESMITH" record --budget 256K -o b.sbt -- "$emit" instants:10 make:ready await:go instants:50000 make:ended 2>err.txt &
+recorder=$!
+await [ -e ready ]
+kill -STOP $recorder
+touch go
+await [ -e ended ]
+kill -CONT $recorder
+wait $recorder
+summary <err.txt
+"$TRACESMITH" verify b.sbt
+"$TRACESMITH" view b.sbt --table loss --json | python3 -c '
+import json, sys
+lost = sum(json.loads(line)["count"] for line in sys.stdin)
+print(lost > 0, lost + int(sys.argv[1]))' "$(rows b.sbt -n tick)"

@@ -1,0 +1,25 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# TRACESMITH_OUT: the program starts a recorder by itself, silently.
+. "$TS_SOURCE/tests/cli/live.sh"
+export TRACESMITH_RECORDER=$TRACESMITH
+
+TRACESMITH_OUT=t.sbt "$emit" instants:100 fork instants:3 say:done
+await test ! -e t.sbt.journal
+"$TRACESMITH" verify t.sbt
+rows t.sbt -n tick
+TRACESMITH_OUT=t.json "$emit" instants:10
+await test ! -e t.json.sbt
+python3 -c 'import json; print(len(json.load(open("t.json"))))'
+# Two programs, one trace.
+TRACESMITH_OUT=two.sbt "$emit" make:one instants:10 await:two &
+TRACESMITH_OUT=two.sbt "$emit" make:two instants:20 await:one
+wait
+await test ! -e two.sbt.journal
+rows two.sbt -n tick
+# What goes wrong stands in a file beside it.
+ls
+mkdir taken.sbt
+TRACESMITH_OUT=taken.sbt "$emit" instants:10 || echo "exit $?"
+await test -s taken.sbt.log
+cat taken.sbt.log | sed "s#$(pwd -P)#HERE#"

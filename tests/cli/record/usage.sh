@@ -1,0 +1,43 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Mistakes, and programs that cannot be started. Nothing is left behind.
+. "$TS_SOURCE/tests/cli/live.sh"
+
+t record
+t record -o t.sbt
+t record -p 1 -- true
+t record -p x
+t record -p 0
+t record --resume none.sbt
+t record --resume t.sbt -o u.sbt
+t record -o - -- true
+t record --duration 0s -- true
+t record --duration soon -- true
+t record --max-size 5x -- true
+t record --rotate 10 -- true
+t record --rotate-keep 3 -- true
+t record --on-full explode -- true
+t record --window noon -- true
+t record --budget 1M -p 1
+t record --backends 'a;b' -- true
+t record -o t.sbt -- no-such-program
+t record -o t.sbt -- ./no-such-file
+touch plain
+t record -o t.sbt -- ./plain
+t record -o t.sbt -- .
+printf '#!/no/such/interpreter\n' >orphan
+chmod +x orphan
+t record -o t.sbt -- ./orphan
+t record -o none/t.sbt -- true
+TRACESMITH_AGENT_PATH=/none/agent.so t record -o t.sbt -- true
+mkdir 'a b'
+touch 'a b/agent.so'
+TRACESMITH_AGENT_PATH='a b/agent.so' t record -o t.sbt -- true | sed "s#$(pwd -P)#HERE#"
+t record -p 999999999
+t record -p $$ | sed "s/$$/PID/g"
+# What was there before stays, where nothing was recorded.
+echo precious >t.sbt
+t record -o t.sbt -- no-such-program
+cat t.sbt
+rm t.sbt
+ls

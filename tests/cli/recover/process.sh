@@ -1,0 +1,32 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# What a program held in shared memory when it was killed, or holds now.
+. "$TS_SOURCE/tests/cli/live.sh"
+
+TRACESMITH_LIVE=1 "$emit" instants:100 threads:3 make:ready sleep:100000 &
+program=$!
+await [ -e ready ]
+# A copy of a running one; nothing is taken from it.
+t recover $program -o live.sbt | sed "s/$program/PID/"
+"$TRACESMITH" verify live.sbt
+rows live.sbt -n tick
+kill -9 $program
+wait $program 2>/dev/null || true
+t recover $program -o dead.sbt | sed "s/$program/PID/"
+"$TRACESMITH" verify dead.sbt
+rows dead.sbt -n tick
+# By the file of its area, also where it lies elsewhere.
+mkdir elsewhere
+cp live/* elsewhere/
+area=$(basename live/*)
+t recover elsewhere/"$area" -o copy.sbt | sed "s/$area/AREA/"
+rows copy.sbt -n tick
+t recover "$area" -o name.sbt | sed "s/$area/AREA/"
+"$TRACESMITH" recover $program -o json.sbt --json -q | python3 -c 'import json, sys; print(json.load(sys.stdin))'
+# Damaged and hostile areas give an error, or what is whole.
+head -c 3000 elsewhere/"$area" >elsewhere/cut
+t recover elsewhere/cut -o out.sbt
+quietly ps --clean
+t recover $program -o out.sbt | sed "s/$program/PID/g"
+[ ! -e out.sbt ] || fail "an output was made"
+[ -z "$(find . -name '*.journal')" ] || fail "a journal was left"

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A program to record, told what to do word by word:
+ *
+ *	instants:N     N instants "tick" with an argument i      spans:N   N spans "work" of 1 us
+ *	track:N        a span "layer" on track N                 counter:N a counter "memory"
+ *	texts:N        N instants with a string                  steps:N   N steps, an instant in each
+ *	threads:N      N threads, an instant in each, one after another
+ *	make:FILE      makes a file          await:FILE  waits until a file is there
+ *	say:TEXT       prints a line         sleep:MS    sleeps
+ *	fork           the rest is done twice, by a child and by the parent, which then waits for it
+ *	daemon         the rest is done by a grandchild of init; the process itself ends at once
+ *	exit:N         ends                  kill:N      dies of signal N
+ */
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/types.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <tracesmith/emit.h>
+
+static pid_t child;
+
+static void emit_instants(long count)
+{
+	for (long i = 0; i < count; i++)
+		TS_INSTANT("tick", "test", TS_INT("i", i));
+}
+
+static void emit_spans(long count)
+{
+	for (long i = 0; i < count; i++)
+		TS_SPAN_NS("work", "test", 1000, TS_INT("i", i));
+}
+
+static void emit_texts(long count)
+{
+	for (long i = 0; i < count; i++)
+		TS_INSTANT("told", "test", TS_STRING("text", "secret"));
+}
+
+static void emit_steps(long count)
+{
+	for (long i = 0; i < count; i++) {
+		TS_STEP(i);
+		TS_INSTANT("tick", "test", TS_INT("step", i));
+	}
+}
+
+static void *emit_one(void *unused)
+{
+	(void)unused;
+	TS_INSTANT("tick", "test");
+	return NULL;
+}
+
+static void emit_in_threads(long count)
+{
+	for (long i = 0; i < count; i++) {
+		pthread_t thread;
+
+		if (!pthread_create(&thread, NULL, emit_one, NULL))
+			pthread_join(thread, NULL);
+	}
+}
+
+static void nap(long ms)
+{
+	struct timespec left = { .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000 };
+
+	while (nanosleep(&left, &left))
+		;
+}
+
+static void await(const char *path)
+{
+	while (access(path, F_OK))
+		nap(5);
+}
+
+static void make(const char *path)
+{
+	FILE *file = fopen(path, "w");
+
+	if (file)
+		fclose(file);
+}
+
+static void become_daemon(void)
+{
+	if (fork() > 0)
+		_exit(0);
+	setsid();
+	if (fork() > 0)
+		_exit(0);
+}
+
+static void obey_number(const char *word, size_t length, long number)
+{
+	if (!strncmp(word, "instants", length))
+		emit_instants(number);
+	else if (!strncmp(word, "spans", length))
+		emit_spans(number);
+	else if (!strncmp(word, "texts", length))
+		emit_texts(number);
+	else if (!strncmp(word, "steps", length))
+		emit_steps(number);
+	else if (!strncmp(word, "threads", length))
+		emit_in_threads(number);
+	else if (!strncmp(word, "track", length))
+		TS_SPAN_NS_ON(number, "layer", "test", 1500);
+	else if (!strncmp(word, "counter", length))
+		TS_COUNTER("memory", "test", TS_INT("used", number));
+	else if (!strncmp(word, "sleep", length))
+		nap(number);
+	else if (!strncmp(word, "kill", length))
+		raise((int)number);
+	else if (!strncmp(word, "exit", length))
+		exit((int)number);
+}
+
+static void obey(const char *word)
+{
+	size_t length = strcspn(word, ":");
+	const char *value = word[length] ? word + length + 1 : "";
+
+	if (!strcmp(word, "fork"))
+		child = fork();
+	else if (!strcmp(word, "daemon"))
+		become_daemon();
+	else if (!strncmp(word, "make", length))
+		make(value);
+	else if (!strncmp(word, "await", length))
+		await(value);
+	else if (!strncmp(word, "say", length))
+		puts(value);
+	else
+		obey_number(word, length, strtol(value, NULL, 10));
+	fflush(stdout);
+}
+
+int main(int argc, char **argv)
+{
+	for (int i = 1; i < argc; i++)
+		obey(argv[i]);
+	if (child > 0)
+		waitpid(child, NULL, 0);
+	return 0;
+}
