@@ -307,8 +307,9 @@ static inline uint64_t ts_emit_ms(double milliseconds)
 	do {                                                                                  \
 		if (ts_enabled()) {                                                           \
 			TS_EMIT_SITE_(kind, flags, name, category, 0, ##__VA_ARGS__);         \
-			const uint64_t ts_words_[] = { TS_EMIT_MAP_(TS_EMIT_VALUE_,           \
-								    ##__VA_ARGS__) 0 };       \
+			const uint64_t ts_words_[] = {                                        \
+				TS_EMIT_MAP_(TS_EMIT_VALUE_, ##__VA_ARGS__) 0, 0              \
+			};                                                                    \
 			TS_EMIT_SEND_(&ts_site_, ts_words_, TS_EMIT_COUNT_(0, ##__VA_ARGS__), \
 				      TS_EMIT_STRINGS_(0, ##__VA_ARGS__));                    \
 		}                                                                             \
@@ -318,8 +319,9 @@ static inline uint64_t ts_emit_ms(double milliseconds)
 	do {                                                                                      \
 		if (ts_enabled()) {                                                               \
 			TS_EMIT_SITE_(kind, flags, name, category, 1, ##__VA_ARGS__);             \
-			const uint64_t ts_words_[] = { own, TS_EMIT_MAP_(TS_EMIT_VALUE_,          \
-									 ##__VA_ARGS__) 0 };      \
+			const uint64_t ts_words_[] = {                                            \
+				own, TS_EMIT_MAP_(TS_EMIT_VALUE_, ##__VA_ARGS__) 0, 0             \
+			};                                                                        \
 			TS_EMIT_SEND_(&ts_site_, ts_words_, 1 + TS_EMIT_COUNT_(0, ##__VA_ARGS__), \
 				      TS_EMIT_STRINGS_(0, ##__VA_ARGS__));                        \
 		}                                                                                 \
@@ -330,7 +332,7 @@ static inline uint64_t ts_emit_ms(double milliseconds)
 		if (ts_enabled()) {                                                               \
 			TS_EMIT_SITE_(kind, flags, name, category, 2, ##__VA_ARGS__);             \
 			const uint64_t ts_words_[] = {                                            \
-				own, other, TS_EMIT_MAP_(TS_EMIT_VALUE_, ##__VA_ARGS__) 0, 0         \
+				own, other, TS_EMIT_MAP_(TS_EMIT_VALUE_, ##__VA_ARGS__) 0, 0      \
 			};                                                                        \
 			TS_EMIT_SEND_(&ts_site_, ts_words_, 2 + TS_EMIT_COUNT_(0, ##__VA_ARGS__), \
 				      TS_EMIT_STRINGS_(0, ##__VA_ARGS__));                        \

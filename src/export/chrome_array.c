@@ -148,7 +148,6 @@ static void put_mark(struct event *event)
 	const struct ts_mark_row *mark = (const void *)event->row.columns;
 
 	put_head(event, mark->name, mark->category, "i", mark->start);
-	ts_text_append_str(&event->x->out, ",\"s\":\"t\"");
 	put_thread(event, mark->thread);
 }
 

@@ -30,27 +30,8 @@ struct ts_journal {
 
 void (*ts_crash_hook)(const char *point);
 
-/* Only then are blocks torn on purpose. */
-#ifdef TRACESMITH_CRASH_POINTS
-#define MAY_CRASH true
-#else
-#define MAY_CRASH (ts_crash_hook != NULL)
-#endif
-
 void ts_crash_point(const char *point)
 {
-#ifdef TRACESMITH_CRASH_POINTS
-	static _Atomic unsigned int passed;
-	const char *at = getenv("TRACESMITH_CRASH_AT");
-	size_t length = strlen(point);
-
-	if (at && strncmp(at, point, length) == 0 && (!at[length] || at[length] == ':')) {
-		unsigned long wanted = at[length] ? strtoul(at + length + 1, NULL, 10) : 1;
-
-		if (++passed == wanted)
-			kill(getpid(), SIGKILL);
-	}
-#endif
 	if (TS_UNLIKELY(ts_crash_hook != NULL))
 		ts_crash_hook(point);
 }
@@ -241,7 +222,7 @@ int ts_journal_append(struct ts_journal *journal, struct ts_block *block, const 
 		return ts_error_set(err, TS_EINVAL, "a block of a journal is larger than 64 MiB");
 	block->magic = TS_JOURNAL_MAGIC;
 	block->checksum = checksum(block, payload);
-	if (TS_UNLIKELY(MAY_CRASH))
+	if (TS_UNLIKELY(ts_crash_hook != NULL))
 		write_half(journal, block, payload);
 	return write_parts(journal, part, part[2].iov_len ? 3 : block->bytes ? 2 : 1, err);
 }

@@ -198,8 +198,7 @@ int ts_journal_read(int fd, uint64_t *offset, struct ts_block *block, struct ts_
 
 /*
  * For tests: told at each instant of docs/live.md, section 8.2 ("R1", "R4" ...), from whatever thread is
- * there; it may end the process. NULL: none. With TRACESMITH_CRASH_POINTS defined at build time,
- * TRACESMITH_CRASH_AT=R4:3 in the environment kills the process when it passes R4 for the third time.
+ * there; it may end the process. NULL: none. The tool as tests kill it (tests/crash/crash_points.c) sets it.
  */
 extern void (*ts_crash_hook)(const char *point);
 void ts_crash_point(const char *point);
