@@ -152,20 +152,21 @@ void ts_emit_2(struct ts_emit_site *site, uint64_t first, uint64_t second)
 /* ---- records of any shape ---- */
 
 /* Room in the thread's ring, entered; NULL where the event is lost, and counted. */
-struct writer *agent_enter(struct ts_tracer *tracer, struct writer *writer, uint64_t bytes,
-			   bool counts)
+struct writer *agent_enter(struct ts_tracer *tracer, struct core *core, struct writer *writer,
+			   uint64_t bytes, bool counts)
 {
 	char *at;
 
 	/* A handler may take the room between making it and entering; not for ever. */
 	for (int attempt = 0; attempt < 16; attempt++) {
-		writer = agent_room(tracer, writer, bytes, counts);
+		writer = agent_room(tracer, core, writer, bytes, counts);
 		if (!writer)
 			return NULL;
 		if (enter(writer, agent_open_value(writer), bytes, &at))
 			return writer;
 	}
-	agent_count_lost(tracer->core);
+	if (counts)
+		agent_count_lost(core);
 	return NULL;
 }
 
@@ -244,7 +245,7 @@ static void emit_site(struct core *core, const struct ts_emit_site *site, const 
 		texts[text] = measure(core, (const char *)(uintptr_t)words[own + i], true, &left);
 		total += texts[text++].words;
 	}
-	writer = agent_enter(&ts_process_tracer, agent_writer, total * 8, true);
+	writer = agent_enter(&ts_process_tracer, core, agent_writer, total * 8, true);
 	if (!writer)
 		return;
 	to = agent_place(writer);
@@ -307,7 +308,7 @@ static void emit_slowly(struct ts_emit_site *site, const uint64_t *words)
 	if (core &&
 	    (__atomic_load_n(&core->control->enabled, __ATOMIC_RELAXED) & TS_LIVE_ENABLED)) {
 		if (__atomic_load_n(&site->header, __ATOMIC_ACQUIRE) ||
-		    agent_register_site(&ts_process_tracer, core, site))
+		    agent_register_site(core, site))
 			emit_site(core, site, words);
 		else
 			emit_unregistered(core, site, words);
@@ -346,7 +347,7 @@ static void lay_out(const struct core *core, const struct agent_event *event, st
 {
 	/* Set aside: head, own words, number of arguments; a word a text, and the type of each. */
 	uint64_t most = record_words(core), left;
-	unsigned int text = 0, args = event->arg_count;
+	unsigned int text = 0, args = event->args ? event->arg_count : 0;
 
 	if (args > TS_LIVE_FIELDS)
 		args = TS_LIVE_FIELDS;
@@ -379,7 +380,8 @@ static void put_event(const struct writer *writer, const struct agent_event *eve
 	for (unsigned int i = 0; i < layout->args; i++) {
 		const struct ts_emit_arg *arg = &event->args[i];
 
-		*to++ = arg->type;
+		*to++ = arg->type >= TS_EMIT_INT && arg->type <= TS_EMIT_BOOL ? arg->type
+									      : TS_EMIT_INT;
 		to = put_text(to, text++);
 		if (arg->type == TS_EMIT_STRING)
 			to = put_text(to, text++);
@@ -396,7 +398,7 @@ void agent_emit(struct ts_tracer *tracer, struct core *core, const struct agent_
 	struct writer *writer;
 
 	lay_out(core, event, &layout);
-	writer = agent_enter(tracer, agent_find_writer(tracer), layout.words * 8, true);
+	writer = agent_enter(tracer, core, agent_find_writer(tracer), layout.words * 8, true);
 	if (!writer)
 		return;
 	put_event(writer, event, &layout);

@@ -20,8 +20,8 @@ void agent_emit(struct ts_tracer *tracer, struct core *core, const struct agent_
  * A record by hand: enter, write `bytes` at agent_place(), commit. NULL where there is no room; then,
  * if `counts`, an event was counted as lost.
  */
-struct writer *agent_enter(struct ts_tracer *tracer, struct writer *writer, uint64_t bytes,
-			   bool counts);
+struct writer *agent_enter(struct ts_tracer *tracer, struct core *core, struct writer *writer,
+			   uint64_t bytes, bool counts);
 uint64_t *agent_place(const struct writer *writer);
 void agent_commit(struct writer *writer, uint64_t bytes);
 

@@ -4,6 +4,7 @@
  * that started its recorder itself. The only code of the agent that waits.
  */
 #include <errno.h>
+#include <pthread.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -36,16 +37,22 @@ static int wait_flush(struct core *core)
 	struct ts_live_control *control = core->control;
 	uint64_t request = __atomic_add_fetch(&control->flush_request, 1, __ATOMIC_ACQ_REL);
 	int64_t start = (int64_t)ts_counter_monotonic_ns(), pause = 100000;
+	int cancel_state, result = 0;
 
+	/* Sleeping is where a thread is cancelled; not inside an exit handler. */
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
 	while (__atomic_load_n(&control->flush_done, __ATOMIC_ACQUIRE) < request) {
 		if ((int64_t)ts_counter_monotonic_ns() - start > FLUSH_NS ||
-		    !has_recorder(core, start))
-			return -1;
+		    !has_recorder(core, start)) {
+			result = -1;
+			break;
+		}
 		nap(pause);
 		if (pause < 5000000)
 			pause *= 2;
 	}
-	return 0;
+	pthread_setcancelstate(cancel_state, &cancel_state);
+	return result;
 }
 
 static struct core *ready_core(const struct ts_tracer *tracer)

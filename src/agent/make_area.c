@@ -7,11 +7,13 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/resource.h>
@@ -33,14 +35,17 @@
 /* ---- the directory ---- */
 
 /* The live directory, made if need be, and only if it is nobody else's; or -1 with errno. */
-static int open_directory(char *path, size_t bytes)
+static int open_directory(const struct agent_settings *settings, char *path, size_t bytes)
 {
-	const char *given = getenv("TRACESMITH_LIVE_DIR");
 	struct stat status;
 	int fd;
 
-	if (given && given[0])
-		snprintf(path, bytes, "%s", given);
+	if (settings->has_no_directory) {
+		errno = ENAMETOOLONG;
+		return -1;
+	}
+	if (settings->directory[0])
+		snprintf(path, bytes, "%s", settings->directory);
 	else
 		snprintf(path, bytes, "/dev/shm/tracesmith-%u", (unsigned int)geteuid());
 	if (mkdir(path, 0700) && errno != EEXIST)
@@ -86,10 +91,9 @@ static size_t read_file(const char *path, char *buffer, size_t bytes)
 }
 
 /* Field 22 of /proc/self/stat; the name in it may hold anything, so count from its last ')'. */
-static uint64_t start_time(void)
+static uint64_t start_time(char *text, size_t size)
 {
-	char text[1024];
-	size_t bytes = read_file("/proc/self/stat", text, sizeof(text) - 1);
+	size_t bytes = read_file("/proc/self/stat", text, size - 1);
 	const char *at;
 
 	text[bytes] = 0;
@@ -143,17 +147,22 @@ static uint64_t draw_id(void)
 	return id ? id : 1;
 }
 
-static void describe_process(struct ts_live_control *control, bool redact)
+static uint64_t pid_namespace(void)
 {
 	struct stat status;
+
+	return stat("/proc/self/ns/pid", &status) ? 0 : status.st_ino;
+}
+
+static void describe_process(struct ts_live_control *control, bool redact)
+{
 	size_t bytes;
 
 	memcpy(control->magic, TS_LIVE_MAGIC, sizeof(control->magic));
 	control->version = TS_LIVE_VERSION;
 	control->control_bytes = TS_LIVE_CONTROL_BYTES;
 	read_boot_id(control->boot_id);
-	if (!stat("/proc/self/ns/pid", &status))
-		control->pid_namespace = status.st_ino;
+	control->pid_namespace = pid_namespace();
 	control->pid = (uint32_t)getpid();
 	control->parent = (uint32_t)getppid();
 	control->uid = (uint32_t)getuid();
@@ -245,6 +254,16 @@ int agent_allocate(struct core *core, uint64_t offset, uint64_t bytes)
 	return error;
 }
 
+/* What was allocated and never touched, since it could not be mapped. */
+void agent_give_back(struct core *core, uint64_t offset, uint64_t bytes)
+{
+	int fd = area_fd(core);
+
+	if (fd >= 0 &&
+	    !fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)bytes))
+		core->control->allocated -= bytes;
+}
+
 void *agent_map(struct core *core, uint64_t offset, uint64_t bytes)
 {
 	int fd = area_fd(core);
@@ -297,35 +316,80 @@ static uint64_t choose_budget(int directory, uint64_t asked)
 
 /* ---- garbage of earlier processes ---- */
 
-/* An area in flight mode outlives its process, for `recover`; a service that crashes often must not fill memory. */
-static void remove_oldest_dead(int directory)
+struct dead_areas {
+	unsigned int count;
+	int64_t oldest_ns;
+	char oldest[64];
+};
+
+static bool process_is_gone(const char *name)
 {
-	DIR *list = fdopendir(dup(directory));
-	char oldest[64] = "";
-	int64_t oldest_time = INT64_MAX;
-	unsigned int dead = 0;
-	struct dirent *entry;
+	long pid = strtol(name, NULL, 10);
 
-	if (!list)
+	return pid > 0 && kill((pid_t)pid, 0) && errno == ESRCH;
+}
+
+/*
+ * An area of this process's namespace (of another one nobody here knows whether it lives) in flight mode (in stream
+ * mode a recorder comes for it) that nobody is about to read.
+ */
+static bool is_abandoned(int directory, const char *name, uint64_t namespace, int64_t *ret_changed)
+{
+	int fd = openat(directory, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+	uint64_t of_area = 0;
+	uint32_t mode = TS_LIVE_STREAM;
+	struct stat status;
+	bool abandoned;
+
+	if (fd < 0)
+		return false;
+	abandoned = !flock(fd, LOCK_EX | LOCK_NB) && !fstat(fd, &status) &&
+		    pread(fd, &of_area, sizeof(of_area),
+			  offsetof(struct ts_live_control, pid_namespace)) == sizeof(of_area) &&
+		    pread(fd, &mode, sizeof(mode), offsetof(struct ts_live_control, mode)) ==
+			    sizeof(mode) &&
+		    of_area == namespace && mode == TS_LIVE_FLIGHT;
+	close(fd);
+	if (abandoned)
+		*ret_changed = status.st_mtim.tv_sec * INT64_C(1000000000) + status.st_mtim.tv_nsec;
+	return abandoned;
+}
+
+static void consider(struct dead_areas *dead, int directory, const char *name, uint64_t namespace)
+{
+	int64_t changed_ns;
+
+	if (strlen(name) >= sizeof(dead->oldest) || !process_is_gone(name) ||
+	    !is_abandoned(directory, name, namespace, &changed_ns))
 		return;
-	rewinddir(list);
-	while ((entry = readdir(list))) {
-		long pid = strtol(entry->d_name, NULL, 10);
-		struct stat status;
-
-		if (pid <= 0 || strlen(entry->d_name) >= sizeof(oldest) || !kill((pid_t)pid, 0) ||
-		    errno != ESRCH ||
-		    fstatat(directory, entry->d_name, &status, AT_SYMLINK_NOFOLLOW))
-			continue;
-		dead++;
-		if (status.st_mtim.tv_sec < oldest_time) {
-			oldest_time = status.st_mtim.tv_sec;
-			memcpy(oldest, entry->d_name, strlen(entry->d_name) + 1);
-		}
+	dead->count++;
+	if (changed_ns < dead->oldest_ns) {
+		dead->oldest_ns = changed_ns;
+		memcpy(dead->oldest, name, strlen(name) + 1);
 	}
-	closedir(list);
-	if (dead > KEEP_DEAD)
-		unlinkat(directory, oldest, 0);
+}
+
+/*
+ * An area in flight mode outlives its process, for `recover`; a service that crashes often must not fill memory. Lists the
+ * directory by hand, since opendir() allocates, which a handler must not do.
+ */
+static void remove_oldest_dead(struct core *core, int directory)
+{
+	struct dead_areas dead = { .oldest_ns = INT64_MAX };
+	uint64_t namespace = pid_namespace();
+	long bytes;
+
+	while ((bytes = syscall(SYS_getdents64, directory, core->scratch, sizeof(core->scratch))) >
+	       0)
+		for (long at = 0; at < bytes;) {
+			const struct dirent64 *entry =
+				(const struct dirent64 *)(void *)(core->scratch + at);
+
+			consider(&dead, directory, entry->d_name, namespace);
+			at += entry->d_reclen;
+		}
+	if (dead.count > KEEP_DEAD)
+		unlinkat(directory, dead.oldest, 0);
 }
 
 /* ---- making it ---- */
@@ -354,9 +418,9 @@ static int allocate_front(struct core *core)
 	return error;
 }
 
-static int fill(struct core *core, const struct agent_settings *settings, int directory,
-		uint64_t area_id, uint64_t started)
+static int fill(struct core *core, int directory, uint64_t area_id, uint64_t started)
 {
+	const struct agent_settings *settings = &core->settings;
 	struct ts_live_control *control = core->control;
 	int error;
 
@@ -374,11 +438,11 @@ static int fill(struct core *core, const struct agent_settings *settings, int di
 	return error ? error : agent_grow_dictionary(core);
 }
 
-/* Creates NAME.new, fills it, gives it its name. */
-static int create(struct core *core, const struct agent_settings *settings, int directory,
-		  const char *directory_path)
+/* Creates NAME.new, fills it, gives it its name. `core->path` is the directory's so far. */
+static int create(struct core *core, int directory)
 {
-	uint64_t area_id = draw_id(), started = start_time();
+	uint64_t area_id = draw_id(), started = start_time(core->scratch, sizeof(core->scratch));
+	size_t length = strlen(core->path);
 	char name[64], temporary[72];
 	struct stat status;
 	int error;
@@ -386,7 +450,7 @@ static int create(struct core *core, const struct agent_settings *settings, int 
 	snprintf(name, sizeof(name), "%d-%llu-%016llx", (int)getpid(), (unsigned long long)started,
 		 (unsigned long long)area_id);
 	snprintf(temporary, sizeof(temporary), "%s.new", name);
-	snprintf(core->path, sizeof(core->path), "%s/%s", directory_path, name);
+	snprintf(core->path + length, sizeof(core->path) - length, "/%s", name);
 	core->fd = openat(directory, temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
 			  0600);
 	if (core->fd < 0)
@@ -398,7 +462,7 @@ static int create(struct core *core, const struct agent_settings *settings, int 
 	core->inode = status.st_ino;
 	error = allocate_front(core);
 	if (!error)
-		error = fill(core, settings, directory, area_id, started);
+		error = fill(core, directory, area_id, started);
 	if (!error && renameat(directory, temporary, directory, name))
 		error = errno;
 	if (error) {
@@ -412,19 +476,33 @@ static int create(struct core *core, const struct agent_settings *settings, int 
 	return error;
 }
 
-int agent_make_area(struct core *core, const struct agent_settings *settings)
+int agent_make_area(struct core *core)
 {
-	char path[1024];
-	int directory = open_directory(path, sizeof(path)), error;
+	int directory = open_directory(&core->settings, core->path, sizeof(core->path) - NAME_MAX);
+	int error;
 
 	core->fd = -1;
 	if (directory < 0)
 		return errno;
-	if (settings->mode == TS_LIVE_FLIGHT)
-		remove_oldest_dead(directory);
-	error = create(core, settings, directory, path);
+	if (core->settings.mode == TS_LIVE_FLIGHT)
+		remove_oldest_dead(core, directory);
+	error = create(core, directory);
 	close(directory);
 	return error;
+}
+
+void agent_close_area(struct core *core)
+{
+	struct agent_signals saved;
+
+	agent_block_signals(&saved);
+	agent_lock(core);
+	if (area_fd(core) >= 0)
+		close(core->fd);
+	core->fd = -1;
+	core->path[0] = 0;
+	agent_unlock(core);
+	agent_restore_signals(&saved);
 }
 
 void agent_update_anchor(struct core *core)

@@ -16,12 +16,16 @@
 
 #define WRITER_SLAB_BYTES (64u << 10)
 #define RING_BYTES_MOST (4u << 20)
-#define SIDE_RING_BYTES (16u << 10)
 /* A thread without a ring asks again after so many events. */
 #define RETRY_EVENTS 4096u
 
 static __thread struct writer *writers_by_hand __attribute__((tls_model("initial-exec")));
-static __thread uint32_t events_without_ring __attribute__((tls_model("initial-exec")));
+
+/* Where the thread got no ring the last time, and how many events ago. */
+static __thread struct {
+	const struct core *core;
+	uint32_t events;
+} starved __attribute__((tls_model("initial-exec")));
 
 void agent_count_lost(struct core *core)
 {
@@ -64,30 +68,15 @@ static bool read_consumed(const struct ts_live_ring *ring, struct ts_live_oldest
 }
 
 /* Where the bytes begin that are still wanted: behind all that was taken or freed. */
-static struct ts_live_oldest find_oldest(struct writer *writer)
+static const struct ts_live_oldest *find_oldest(struct writer *writer)
 {
 	const struct ts_live_ring *ring = writer->ring;
-	struct ts_live_oldest oldest = ring->turn & 1 ? ring->slot_1 : ring->slot_0, consumed;
-
-	if (read_consumed(ring, &consumed) && consumed.position > writer->consumed)
-		writer->consumed = consumed.position;
-	else
-		consumed.position = 0;
-	if (consumed.position > oldest.position)
-		oldest = consumed;
-	return oldest;
-}
-
-/* The same without the identity of what stands there. */
-static uint64_t oldest_position(struct writer *writer)
-{
-	const struct ts_live_ring *ring = writer->ring;
-	uint64_t freed = ring->turn & 1 ? ring->slot_1.position : ring->slot_0.position;
+	const struct ts_live_oldest *freed = ring->turn & 1 ? &ring->slot_1 : &ring->slot_0;
 	struct ts_live_oldest consumed;
 
-	if (read_consumed(ring, &consumed) && consumed.position > writer->consumed)
-		writer->consumed = consumed.position;
-	return writer->consumed > freed ? writer->consumed : freed;
+	if (read_consumed(ring, &consumed) && consumed.position > writer->consumed.position)
+		writer->consumed = consumed;
+	return writer->consumed.position > freed->position ? &writer->consumed : freed;
 }
 
 /* ---- room ---- */
@@ -128,32 +117,59 @@ static bool extend(struct writer *writer, uint64_t oldest, uint64_t bytes, uint6
 	return true;
 }
 
+/*
+ * Passes over the records from `at` on, none of which lies across `until` unless it is the last. Most have
+ * the size of the one before: the processor goes on with that while it still loads the size, so that
+ * records do not wait for each other. The empty asm keeps the compiler from undoing this.
+ */
+static void pass_records(struct ts_live_oldest *oldest, const char *at, const char *until)
+{
+	const char *start = at;
+	uint64_t bytes = 1, events = 0;
+
+	while (at < until) {
+		struct ts_live_record record;
+
+		memcpy(&record, at, sizeof(record));
+		if (AGENT_UNLIKELY(record.kind == TS_LIVE_THREAD)) {
+			struct ts_live_thread_record thread;
+
+			memcpy(&thread, at, sizeof(thread));
+			oldest->tid = thread.tid;
+			oldest->serial = thread.serial;
+			memcpy(oldest->name, thread.name, sizeof(oldest->name));
+		}
+		if (AGENT_UNLIKELY(record.words * 8u != bytes)) {
+			bytes = record.words * 8u;
+			if (!bytes)
+				break; /* cannot be: the ring is this thread's own */
+			__asm__("" : "+r"(bytes));
+		}
+		events += (uint64_t)ts_live_kind_is_event(record.kind);
+		at += bytes;
+	}
+	oldest->events += events;
+	oldest->position += (uint64_t)(at - start);
+}
+
 /* Flight mode: forgets the oldest records up to `needed` and a little more, counting them. */
 static uint64_t free_oldest(struct writer *writer, uint64_t needed)
 {
 	struct ts_live_ring *ring = writer->ring;
-	struct ts_live_oldest oldest = find_oldest(writer);
+	struct ts_live_oldest oldest = *find_oldest(writer);
 	uint64_t until = oldest.position + (writer->mask + 1) / 8;
 
 	if ((int64_t)(needed - until) > 0)
 		until = needed;
-	while (oldest.position < until && oldest.position < ring->head) {
-		const char *at = writer->bytes + (oldest.position & writer->mask);
-		struct ts_live_record record;
+	if (until > ring->head)
+		until = ring->head;
+	while (oldest.position < until) {
+		uint64_t end = (oldest.position | writer->mask) + 1, from = oldest.position;
+		const char *at = writer->bytes + (from & writer->mask);
 
-		memcpy(&record, at, sizeof(record));
-		if (!record.words)
-			break; /* cannot be: the ring is this thread's own */
-		oldest.events += (uint64_t)ts_live_kind_is_event(record.kind);
-		if (record.kind == TS_LIVE_THREAD) {
-			struct ts_live_thread_record thread;
-
-			memcpy(&thread, at, sizeof(thread));
-			oldest.tid = thread.tid;
-			oldest.serial = thread.serial;
-			memcpy(oldest.name, thread.name, sizeof(oldest.name));
-		}
-		oldest.position += record.words * 8u;
+		pass_records(&oldest, at, at + ((until < end ? until : end) - from));
+		if (oldest.position == from)
+			break;
 	}
 	if (ring->turn & 1)
 		ring->slot_0 = oldest;
@@ -192,7 +208,7 @@ static void attach_to(struct writer *writer, struct core *core, uint32_t index)
 	writer->bytes = core->mapped[index];
 	writer->mask = ring->bytes - 1;
 	writer->at = writer->until = writer->bytes + (ring->head & writer->mask);
-	writer->consumed = 0;
+	memset(&writer->consumed, 0, sizeof(writer->consumed));
 	writer->exhausted = false;
 	ring->tid = writer->tid;
 	__atomic_store_n(&ring->state, TS_LIVE_RING_OWNED, __ATOMIC_RELEASE);
@@ -286,8 +302,10 @@ static int make_ring(struct core *core, uint64_t bytes)
 	    agent_allocate(core, offset, bytes))
 		return -1;
 	mapped = agent_map(core, offset, bytes);
-	if (!mapped)
+	if (!mapped) {
+		agent_give_back(core, offset, bytes);
 		return -1;
+	}
 	core->pool_end += bytes;
 	core->mapped[index] = mapped;
 	ring = &core->rings[index];
@@ -334,9 +352,9 @@ static bool make_first_room(struct writer *writer)
 {
 	uint64_t bytes = sizeof(struct ts_live_thread_record), needed;
 
-	if (extend(writer, oldest_position(writer), bytes, &needed))
+	if (extend(writer, find_oldest(writer)->position, bytes, &needed))
 		return true;
-	return writer->tracer->core->control->mode == TS_LIVE_FLIGHT &&
+	return writer->core->control->mode == TS_LIVE_FLIGHT &&
 	       extend(writer, free_oldest(writer, needed), bytes, &needed);
 }
 
@@ -349,13 +367,12 @@ static struct writer *attach_locked(struct ts_tracer *tracer, struct core *core,
 	if (!writer)
 		return NULL;
 	writer->tracer = tracer;
+	writer->core = core;
 	writer->clock = core->control->clock;
 	writer->tid = main_writer ? main_writer->tid : current_tid();
 	writer->serial = main_writer ? main_writer->serial : ++core->serials;
 	writer->is_side = main_writer != NULL;
-	index = find_ring(core, main_writer && core->ring_bytes > SIDE_RING_BYTES
-					? SIDE_RING_BYTES
-					: core->ring_bytes);
+	index = find_ring(core, core->ring_bytes);
 	if (index < 0)
 		index = find_full(core);
 	if (index >= 0) {
@@ -372,53 +389,57 @@ static struct writer *attach_locked(struct ts_tracer *tracer, struct core *core,
 	return NULL;
 }
 
-/* A writer with a ring for the calling thread; NULL where none can be had. */
+/* A writer with a ring for the calling thread; NULL where none can be had. Signals are blocked. */
 static struct writer *attach(struct ts_tracer *tracer, struct core *core,
 			     const struct writer *main_writer)
 {
-	struct agent_signals saved;
 	struct writer *writer;
 
-	agent_block_signals(&saved);
 	agent_lock(core);
 	writer = attach_locked(tracer, core, main_writer);
 	agent_update_anchor(core);
 	agent_unlock(core);
-	agent_restore_signals(&saved);
+	starved.core = writer ? NULL : core;
+	starved.events = 0;
+	if (writer)
+		writer->open = agent_open_value(writer);
 	return writer;
+}
+
+/* A thread that got no ring asks only now and then, so that losing stays cheap. */
+static bool is_starved(const struct core *core)
+{
+	return starved.core == core && ++starved.events % RETRY_EVENTS;
 }
 
 static struct writer *attach_thread(struct ts_tracer *tracer, struct core *core)
 {
+	struct agent_signals saved;
 	struct writer *writer;
 
-	/* A thread that got none asks only now and then, so that losing stays cheap. */
-	if (events_without_ring % RETRY_EVENTS) {
-		events_without_ring++;
+	if (is_starved(core))
 		return NULL;
+	agent_block_signals(&saved);
+	writer = agent_find_writer(tracer);
+	if (!writer->ring) { /* else a handler was faster */
+		writer = attach(tracer, core, NULL);
+		if (writer && tracer == &ts_process_tracer) {
+			agent_writer = writer;
+		} else if (writer) {
+			writer->next = writers_by_hand;
+			writers_by_hand = writer;
+		}
+		if (writer)
+			agent_watch_thread(writer);
 	}
-	writer = attach(tracer, core, NULL);
-	if (!writer) {
-		events_without_ring++;
-		return NULL;
-	}
-	events_without_ring = 0;
-	if (tracer == &ts_process_tracer) {
-		agent_writer = writer;
-	} else {
-		writer->next = writers_by_hand;
-		writers_by_hand = writer;
-	}
-	agent_watch_thread(writer);
-	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	writer->open = agent_open_value(writer);
+	agent_restore_signals(&saved);
 	return writer;
 }
 
 /* Moves the writer to a ring four times as large; the old one is left to be drained. */
 static bool grow(struct writer *writer)
 {
-	struct core *core = writer->tracer->core;
+	struct core *core = writer->core;
 	uint64_t bytes = (writer->mask + 1) * 4, position = writer->ring->head;
 	struct ts_live_ring *old = writer->ring;
 	uint32_t old_index = writer->index;
@@ -454,10 +475,10 @@ static bool grow(struct writer *writer)
 /* The writer is closed (open = 0) meanwhile. */
 static bool make_room(struct writer *writer, uint64_t bytes)
 {
-	const struct ts_live_control *control = writer->tracer->core->control;
+	const struct ts_live_control *control = writer->core->control;
 	uint64_t needed;
 
-	if (extend(writer, oldest_position(writer), bytes, &needed)) {
+	if (extend(writer, find_oldest(writer)->position, bytes, &needed)) {
 		if (writer->exhausted)
 			__atomic_store_n(&writer->ring->dropped_last,
 					 ts_counter_read(writer->clock), __ATOMIC_RELAXED);
@@ -467,7 +488,7 @@ static bool make_room(struct writer *writer, uint64_t bytes)
 	if (__atomic_load_n(&control->mode, __ATOMIC_RELAXED) == TS_LIVE_FLIGHT)
 		return extend(writer, free_oldest(writer, needed), bytes, &needed);
 	if (!writer->exhausted && grow(writer))
-		return extend(writer, oldest_position(writer), bytes, &needed);
+		return extend(writer, find_oldest(writer)->position, bytes, &needed);
 	writer->exhausted = true;
 	return false;
 }
@@ -489,22 +510,23 @@ static bool try_room(struct writer *writer, uint64_t bytes, bool counts)
 /* The writer for a handler that interrupted an emit of this thread. */
 static struct writer *side_of(struct writer *writer, struct core *core)
 {
-	if (!writer->side) {
-		struct writer *side = attach(writer->tracer, core, writer);
+	struct agent_signals saved;
 
-		if (!side)
+	if (!writer->side) {
+		if (writer->is_side || is_starved(core))
 			return NULL;
-		side->open = agent_open_value(side);
-		writer->side = side;
+		agent_block_signals(&saved);
+		if (!writer->side) /* else a handler was faster */
+			writer->side = attach(writer->tracer, core, writer);
+		agent_restore_signals(&saved);
 	}
-	return __atomic_load_n(&writer->side->open, __ATOMIC_RELAXED) ? writer->side : NULL;
+	return writer->side && __atomic_load_n(&writer->side->open, __ATOMIC_RELAXED) ? writer->side
+										      : NULL;
 }
 
-struct writer *agent_room(struct ts_tracer *tracer, struct writer *writer, uint64_t bytes,
-			  bool counts)
+struct writer *agent_room(struct ts_tracer *tracer, struct core *core, struct writer *writer,
+			  uint64_t bytes, bool counts)
 {
-	struct core *core = tracer->core;
-
 	if (AGENT_UNLIKELY(!writer->ring)) {
 		writer = attach_thread(tracer, core);
 		if (!writer) {
@@ -537,7 +559,7 @@ struct writer *agent_find_writer(struct ts_tracer *tracer)
 
 static void give_back(struct writer *writer)
 {
-	struct core *core = writer->tracer->core;
+	struct core *core = writer->core;
 
 	writer->open = 0;
 	if (writer->side)
@@ -571,9 +593,65 @@ void agent_thread_exit(void *unused)
 	agent_restore_signals(&saved);
 }
 
+/* ---- fork ---- */
+
+#define KEPT_MOST 16u
+
+/* The forking thread's writers, and their rings, as they were. */
+struct kept {
+	unsigned int count;
+	struct {
+		struct writer *writer;
+		struct writer copy;
+		struct ts_live_ring ring;
+	} writers[KEPT_MOST];
+};
+static __thread struct kept *kept __attribute__((tls_model("initial-exec")));
+
+static void keep(struct writer *writer)
+{
+	if (!writer || !writer->ring)
+		return;
+	if (!kept)
+		kept = agent_memory(sizeof(*kept));
+	if (!kept || kept->count == KEPT_MOST)
+		return;
+	kept->writers[kept->count].writer = writer;
+	kept->writers[kept->count].copy = *writer;
+	kept->writers[kept->count++].ring = *writer->ring;
+}
+
+void agent_keep_writers(void)
+{
+	keep(agent_writer);
+	keep(agent_writer->side);
+	for (struct writer *writer = writers_by_hand; writer; writer = writer->next) {
+		keep(writer);
+		keep(writer->side);
+	}
+}
+
+void agent_release_kept(void)
+{
+	if (kept)
+		munmap(kept, sizeof(*kept));
+	kept = NULL;
+}
+
+/* The directory is private by now. */
 void agent_forget_writers(void)
 {
+	for (unsigned int i = 0; kept && i < kept->count; i++) {
+		struct writer *writer = kept->writers[i].writer;
+		const struct writer *copy = &kept->writers[i].copy;
+
+		if (!copy->core->control || !agent_unshare(copy->bytes, copy->mask + 1))
+			continue;
+		*writer = *copy;
+		*writer->ring = kept->writers[i].ring;
+	}
+	agent_release_kept();
 	agent_writer = agent_no_writer();
 	writers_by_hand = NULL;
-	events_without_ring = 0;
+	starved.core = NULL;
 }

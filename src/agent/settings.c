@@ -38,9 +38,9 @@ static int expand(const char *path, char *ret_path, size_t bytes)
 	return 0;
 }
 
-int agent_absolute_path(const char *path, char *ret_path, size_t bytes)
+int agent_absolute_path(const char *path, char *ret_path, size_t bytes, uint32_t *ret_base)
 {
-	size_t used = 0;
+	size_t used = 0, length;
 
 	ret_path[0] = 0;
 	if (path[0] != '/') {
@@ -52,7 +52,12 @@ int agent_absolute_path(const char *path, char *ret_path, size_t bytes)
 		while (!strncmp(path, "./", 2))
 			path += 2;
 	}
-	return expand(path, ret_path + used, bytes - used);
+	length = strlen(path);
+	if (length >= bytes - used)
+		return ENAMETOOLONG;
+	memcpy(ret_path + used, path, length + 1);
+	*ret_base = (uint32_t)used;
+	return 0;
 }
 
 /* All processes that write to the same file share a session, and so one recorder. FNV-1a. */
@@ -126,38 +131,103 @@ static const char *output_variable(void)
 	return output && output[0] ? output : NULL;
 }
 
-static void want_output(struct agent_settings *settings, const char *output)
+static void want_output(struct agent_settings *settings)
 {
-	if (agent_absolute_path(output, settings->output, sizeof(settings->output)))
-		return;
 	settings->wanted = true;
 	settings->enabled = true;
 	settings->start_recorder = true;
 	settings->mode = TS_LIVE_STREAM;
-	settings->session = session_of(settings->output);
 }
 
-void agent_settings_read(struct agent_settings *settings, const struct ts_tracer *tracer)
+/* What every tracer begins with. */
+static void read_common(struct agent_settings *settings)
 {
-	const char *agent = getenv("TRACESMITH_AGENT"), *live = getenv("TRACESMITH_LIVE");
-	const char *budget = getenv("TRACESMITH_BUDGET"), *output = output_variable();
+	const char *budget = getenv("TRACESMITH_BUDGET");
+	const char *directory = getenv("TRACESMITH_LIVE_DIR");
+	uint32_t unused;
 
 	memset(settings, 0, sizeof(*settings));
 	settings->step_open = settings->step_close = ABSENT;
+	if (budget)
+		settings->budget = strtoull(budget, NULL, 10);
+	if (directory && directory[0] &&
+	    agent_absolute_path(directory, settings->directory, sizeof(settings->directory),
+				&unused))
+		settings->has_no_directory = true;
+}
+
+/* The output, if there is one, is absolute, but its %p still stands there. */
+static void read_environment(struct agent_settings *settings)
+{
+	const char *agent = getenv("TRACESMITH_AGENT"), *live = getenv("TRACESMITH_LIVE");
+	const char *output = output_variable();
+
+	read_common(settings);
 	/* A program with more rights than its user must not be steered by the user's environment. */
 	if (getauxval(AT_SECURE))
 		return;
-	if (budget)
-		settings->budget = strtoull(budget, NULL, 10);
-	if (tracer->by_hand) {
-		want_output(settings, tracer->output);
-	} else if (agent && agent[0]) {
+	if (agent && agent[0]) {
 		read_agent(settings, agent);
 	} else if (output) {
-		want_output(settings, output);
+		if (!agent_absolute_path(output, settings->output, sizeof(settings->output),
+					 &settings->output_base))
+			want_output(settings);
 	} else if (live && live[0] && strcmp(live, "0") != 0) {
 		settings->wanted = true;
 		settings->enabled = true;
 		settings->mode = TS_LIVE_FLIGHT;
 	}
+}
+
+/* As it was when the agent was loaded. */
+static struct {
+	bool is_known;
+	struct agent_settings settings;
+} remembered;
+
+bool agent_settings_remember(bool *ret_at_once)
+{
+	const struct agent_settings *settings = &remembered.settings;
+
+	read_environment(&remembered.settings);
+	remembered.is_known = true;
+	*ret_at_once = settings->session && !settings->start_recorder;
+	return settings->wanted;
+}
+
+/* Tracers made by hand have nothing of what was asked of the process-wide one. */
+static void forget_session(struct agent_settings *settings)
+{
+	settings->step_open = settings->step_close = ABSENT;
+	settings->max_steps = 0;
+	settings->redact = false;
+	settings->backends[0] = 0;
+}
+
+bool agent_settings_are_known(void)
+{
+	return remembered.is_known || environ;
+}
+
+void agent_settings_read(struct agent_settings *settings, const struct ts_tracer *tracer)
+{
+	const char *output = tracer->output;
+	uint32_t base = tracer->output_base;
+
+	if (!remembered.is_known)
+		read_environment(&remembered.settings);
+	*settings = remembered.settings;
+	if (tracer->by_hand) {
+		forget_session(settings);
+		want_output(settings);
+	} else {
+		output = remembered.settings.output;
+		base = settings->output_base;
+	}
+	if (!settings->start_recorder)
+		return;
+	memcpy(settings->output, output, base);
+	settings->wanted =
+		!expand(output + base, settings->output + base, sizeof(settings->output) - base);
+	settings->session = session_of(settings->output);
 }

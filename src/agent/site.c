@@ -70,7 +70,7 @@ static char *reserve(struct core *core, uint32_t bytes)
 	return core->dictionary + used;
 }
 
-static bool add(struct ts_tracer *tracer, struct core *core, struct ts_emit_site *site)
+static bool add(struct core *core, struct ts_emit_site *site)
 {
 	uint32_t bytes = entry_bytes(site);
 	char *to = bytes <= TS_LIVE_SITE_GREATEST ? reserve(core, bytes) : NULL;
@@ -83,7 +83,6 @@ static bool add(struct ts_tracer *tracer, struct core *core, struct ts_emit_site
 	/* Whole before it counts, counted before the first record that names it. */
 	__atomic_store_n(&core->control->dictionary_used, core->control->dictionary_used + bytes,
 			 __ATOMIC_RELEASE);
-	tracer->inherited = core->control;
 	__atomic_store_n(&site->header,
 			 words | (uint64_t)site->kind << 16 | (uint64_t)site->flags << 24 |
 				 (uint64_t)core->sites << 32,
@@ -91,14 +90,14 @@ static bool add(struct ts_tracer *tracer, struct core *core, struct ts_emit_site
 	return true;
 }
 
-bool agent_register_site(struct ts_tracer *tracer, struct core *core, struct ts_emit_site *site)
+bool agent_register_site(struct core *core, struct ts_emit_site *site)
 {
 	struct agent_signals saved;
 	bool is_there;
 
 	agent_block_signals(&saved);
 	agent_lock(core);
-	is_there = site->header || add(tracer, core, site);
+	is_there = site->header || add(core, site);
 	agent_unlock(core);
 	agent_restore_signals(&saved);
 	return is_there;
@@ -133,4 +132,5 @@ void agent_copy_dictionary(struct ts_tracer *tracer, struct core *core)
 		__atomic_store_n(&core->control->dictionary_used, used, __ATOMIC_RELEASE);
 	}
 	tracer->inherited = core->control;
+	tracer->inherited_ring_bytes = core->ring_bytes;
 }

@@ -153,6 +153,22 @@ static void close_from_three(void)
 		close(fd);
 }
 
+/* What was to hold the program back is not meant for the recorder. */
+static void raise_limits(void)
+{
+	static const int kinds[] = { RLIMIT_FSIZE, RLIMIT_CPU, RLIMIT_AS, RLIMIT_DATA,
+				     RLIMIT_NOFILE };
+
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		struct rlimit limit;
+
+		if (!getrlimit(kinds[i], &limit)) {
+			limit.rlim_cur = limit.rlim_max;
+			setrlimit(kinds[i], &limit);
+		}
+	}
+}
+
 /* The recorder-to-be. Runs in our memory until execve: it must leave everything as it is. */
 static int become_recorder(void *argument)
 {
@@ -166,6 +182,7 @@ static int become_recorder(void *argument)
 	int null;
 
 	setsid();
+	raise_limits();
 	null = open("/dev/null", O_RDWR);
 	for (int fd = 0; null >= 0 && fd < 3; fd++)
 		dup2(null, fd);

@@ -11,7 +11,8 @@
 
 #define ABSENT INT64_MIN
 
-static void note_window(struct ts_tracer *tracer, uint32_t action, uint32_t cause, int64_t step)
+static void note_window(struct ts_tracer *tracer, struct core *core, uint32_t action,
+			uint32_t cause, int64_t step)
 {
 	struct ts_live_window_record record = {
 		.head = { .words = sizeof(record) / 8, .kind = TS_LIVE_WINDOW },
@@ -20,7 +21,7 @@ static void note_window(struct ts_tracer *tracer, uint32_t action, uint32_t caus
 		.step = step,
 	};
 	struct writer *writer =
-		agent_enter(tracer, agent_find_writer(tracer), sizeof(record), false);
+		agent_enter(tracer, core, agent_find_writer(tracer), sizeof(record), false);
 
 	if (!writer)
 		return;
@@ -48,7 +49,7 @@ static void follow_windows(struct ts_tracer *tracer, struct core *core, int64_t 
 	if (!is_on && first != ABSENT && number >= first && number <= last) {
 		control->window_steps = 1;
 		set_enabled(core, TS_LIVE_ENABLED);
-		note_window(tracer, TS_LIVE_WINDOW_OPEN, TS_LIVE_CAUSE_STEP, number);
+		note_window(tracer, core, TS_LIVE_WINDOW_OPEN, TS_LIVE_CAUSE_STEP, number);
 		return;
 	}
 	if (!is_on)
@@ -57,17 +58,18 @@ static void follow_windows(struct ts_tracer *tracer, struct core *core, int64_t 
 	    (most > 0 && (int64_t)control->window_steps >= most)) {
 		bool by_step = first != ABSENT && number > last;
 
-		note_window(tracer, TS_LIVE_WINDOW_CLOSE,
+		note_window(tracer, core, TS_LIVE_WINDOW_CLOSE,
 			    by_step ? TS_LIVE_CAUSE_STEP : TS_LIVE_CAUSE_MAX_STEPS, number);
 		set_enabled(core, 0);
+		control->step_open = ABSENT; /* once is enough */
 		return;
 	}
 	control->window_steps++;
 }
 
-static void emit_step(struct ts_tracer *tracer, int64_t number)
+static void emit_step(struct ts_tracer *tracer, struct core *core, int64_t number)
 {
-	struct writer *writer = agent_enter(tracer, agent_find_writer(tracer), 24, true);
+	struct writer *writer = agent_enter(tracer, core, agent_find_writer(tracer), 24, true);
 	struct ts_live_record head = { .words = 3, .kind = TS_LIVE_STEP };
 	uint64_t *to;
 
@@ -95,7 +97,7 @@ void ts_tracer_step(struct ts_tracer *tracer, int64_t number)
 		__atomic_store_n(&control->step, number, __ATOMIC_RELAXED);
 		__atomic_fetch_add(&control->steps, 1, __ATOMIC_RELAXED);
 		if (control->enabled & TS_LIVE_ENABLED)
-			emit_step(tracer, number);
+			emit_step(tracer, core, number);
 	}
 	errno = saved_errno;
 }
@@ -117,7 +119,8 @@ void ts_thread_name(const char *name)
 	if (!ts_enabled())
 		return;
 	core = agent_start(&ts_process_tracer);
-	writer = core ? agent_enter(&ts_process_tracer, agent_writer, words * 8, false) : NULL;
+	writer = core ? agent_enter(&ts_process_tracer, core, agent_writer, words * 8, false)
+		      : NULL;
 	if (!writer)
 		return;
 	to = agent_place(writer);

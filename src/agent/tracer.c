@@ -6,6 +6,7 @@
 #include "agent/tracer.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -14,6 +15,9 @@
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "agent/emit.h"
@@ -34,14 +38,30 @@ static struct ts_tracer *tracers_by_hand; /* atomic; never shrinks */
 static pthread_key_t thread_key;
 static uint32_t thread_key_state; /* 0 none, 1 being made, 2 there */
 
-/* A tracer is being started by this thread: what the C library does meanwhile must not emit. */
-static __thread bool is_starting __attribute__((tls_model("initial-exec")));
+/*
+ * Not 0 while this thread starts a tracer: what the C library does meanwhile must not emit (an allocator that is
+ * instrumented, say). One more for each event that was lost by that.
+ */
+static __thread uint32_t starting __attribute__((tls_model("initial-exec")));
+
+/*
+ * Yields; and sleeps where that does not help, since the other may have a lower priority. Not with nanosleep(), where a thread
+ * can be cancelled.
+ */
+void agent_relax(unsigned int spins)
+{
+	struct timespec pause = { 0, 50000 };
+
+	if (spins > 1000)
+		syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &pause, NULL);
+	else if (spins > 100)
+		sched_yield();
+}
 
 void agent_lock(struct core *core)
 {
 	for (unsigned int spins = 0; __atomic_exchange_n(&core->lock, 1, __ATOMIC_ACQUIRE); spins++)
-		if (spins > 100)
-			sched_yield();
+		agent_relax(spins);
 }
 
 void agent_unlock(struct core *core)
@@ -53,12 +73,18 @@ void agent_block_signals(struct agent_signals *saved)
 {
 	sigset_t all;
 
+	saved->error = errno;
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &saved->mask);
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &saved->cancel_state);
 }
 
 void agent_restore_signals(const struct agent_signals *saved)
 {
+	int unused;
+
+	pthread_setcancelstate(saved->cancel_state, &unused);
+	errno = saved->error;
 	pthread_sigmask(SIG_SETMASK, &saved->mask, NULL);
 }
 
@@ -91,15 +117,21 @@ void agent_disable(struct ts_tracer *tracer, const char *why, int error)
 
 /* ---- starting ---- */
 
-/* Memory that a forked child finds zeroed. Where the kernel cannot, fork_in_child() does it. */
-void *agent_wiped_memory(size_t bytes)
+void *agent_memory(size_t bytes)
 {
 	void *memory =
 		mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-	if (memory == MAP_FAILED)
-		return NULL;
-	madvise(memory, bytes, MADV_WIPEONFORK);
+	return memory == MAP_FAILED ? NULL : memory;
+}
+
+/* Where the kernel cannot, fork_in_child() does it. */
+void *agent_wiped_memory(size_t bytes)
+{
+	void *memory = agent_memory(bytes);
+
+	if (memory)
+		madvise(memory, bytes, MADV_WIPEONFORK);
 	return memory;
 }
 
@@ -119,69 +151,99 @@ static struct core *get_core(struct ts_tracer *tracer)
 	return none;
 }
 
-/* No recorder: the newest events stay in memory, and the user is told once how to get them. */
-static void go_without_recorder(struct core *core, const char *output)
+/* What standard error was at load: a daemon may have something else there by now. */
+static struct stat standard_error;
+
+/* On standard error, if it is still that, takes it at once, and has a reader. */
+static void say(const char *text, size_t bytes)
 {
-	char hint[512];
+	struct pollfd ready = { STDERR_FILENO, POLLOUT, 0 };
+	struct timespec at_once = { 0, 0 };
+	sigset_t pending, broken_pipe;
+	struct stat now;
+
+	if (fstat(STDERR_FILENO, &now) || now.st_dev != standard_error.st_dev ||
+	    now.st_ino != standard_error.st_ino || poll(&ready, 1, 0) != 1 ||
+	    !(ready.revents & POLLOUT))
+		return;
+	sigpending(&pending);
+	/* SIGPIPE is blocked, as all are; it must not come later. */
+	if (write(STDERR_FILENO, text, bytes) < 0 && !sigismember(&pending, SIGPIPE)) {
+		sigemptyset(&broken_pipe);
+		sigaddset(&broken_pipe, SIGPIPE);
+		sigtimedwait(&broken_pipe, NULL, &at_once);
+	}
+}
+
+/* No recorder: the newest events stay in memory, and the user is told once how to get them. */
+static void go_without_recorder(struct core *core)
+{
 	int bytes = snprintf(
-		hint, sizeof(hint),
+		core->scratch, 512,
 		"tracesmith: no recorder found for '%.128s'; the newest events stay in memory: "
 		"tracesmith recover %u -o FILE (set TRACESMITH_RECORDER to the tool's path)\n",
-		output, core->control->pid);
+		core->settings.output, core->control->pid);
 
 	__atomic_store_n(&core->control->mode, TS_LIVE_FLIGHT, __ATOMIC_RELAXED);
-	if (bytes > 0 && write(STDERR_FILENO, hint, (size_t)bytes) < 0)
-		return;
+	if (bytes > 0 && bytes < 512)
+		say(core->scratch, (size_t)bytes);
 }
 
 /* Called by the one thread that found it new, with signals blocked. */
 static void start(struct ts_tracer *tracer, struct core *core)
 {
-	struct agent_settings settings;
 	int error;
 
-	agent_settings_read(&settings, tracer);
-	if (!settings.wanted) {
+	agent_settings_read(&core->settings, tracer);
+	if (!core->settings.wanted) {
 		agent_disable(tracer, "not asked for", 0);
 		return;
 	}
-	error = agent_make_area(core, &settings);
+	error = agent_make_area(core);
 	if (error) {
 		agent_disable(tracer, "cannot make a live area", error);
 		return;
 	}
 	agent_copy_dictionary(tracer, core);
-	if (settings.start_recorder && agent_start_recorder(core, settings.output))
-		go_without_recorder(core, settings.output);
+	if (core->settings.start_recorder && agent_start_recorder(core, core->settings.output))
+		go_without_recorder(core);
 	__atomic_store_n(&core->state, CORE_READY, __ATOMIC_RELEASE);
-	if (tracer == &ts_process_tracer) {
+	if (tracer == &ts_process_tracer)
 		agent_set_switch(core);
-		agent_start_backends(settings.backends);
-	}
 }
 
 static void make_thread_key(void);
 
-/* True if this call started it, or somebody else has meanwhile. */
-static void start_or_wait(struct ts_tracer *tracer, struct core *core)
+/* Whoever finds it new starts it. Signals are blocked ahead of that: a handler would wait for its own thread. */
+static void try_start(struct ts_tracer *tracer, struct core *core)
 {
 	uint32_t found = CORE_NEW;
+	struct agent_signals saved;
 
+	agent_block_signals(&saved);
 	if (__atomic_compare_exchange_n(&core->state, &found, CORE_BUSY, false, __ATOMIC_ACQ_REL,
 					__ATOMIC_ACQUIRE)) {
-		struct agent_signals saved;
-
-		is_starting = true;
-		agent_block_signals(&saved);
+		starting = 1;
 		make_thread_key();
 		start(tracer, core);
-		agent_restore_signals(&saved);
-		is_starting = false;
-		return;
+		if (core->control)
+			__atomic_fetch_add(&core->control->lost_nested, starting - 1,
+					   __ATOMIC_RELAXED);
+		starting = 0;
+		/* From here on backends can emit. */
+		if (tracer == &ts_process_tracer && core->state == CORE_READY)
+			agent_start_backends(core->settings.backends);
 	}
+	agent_restore_signals(&saved);
+}
+
+static void start_or_wait(struct ts_tracer *tracer, struct core *core)
+{
+	try_start(tracer, core);
 	/* Set-up takes a few hundred microseconds, and its thread cannot be interrupted. */
-	while (__atomic_load_n(&core->state, __ATOMIC_ACQUIRE) == CORE_BUSY)
-		sched_yield();
+	for (unsigned int spins = 0; __atomic_load_n(&core->state, __ATOMIC_ACQUIRE) == CORE_BUSY;
+	     spins++)
+		agent_relax(spins);
 }
 
 struct core *agent_start(struct ts_tracer *tracer)
@@ -189,10 +251,16 @@ struct core *agent_start(struct ts_tracer *tracer)
 	struct core *core = get_core(tracer);
 	uint32_t state;
 
-	if (!core || is_starting)
+	if (!core)
 		return NULL;
+	if (AGENT_UNLIKELY(starting)) {
+		starting++;
+		return NULL;
+	}
 	state = __atomic_load_n(&core->state, __ATOMIC_ACQUIRE);
 	if (AGENT_UNLIKELY(state == CORE_NEW || state == CORE_BUSY)) {
+		if (!agent_settings_are_known())
+			return NULL;
 		start_or_wait(tracer, core);
 		state = __atomic_load_n(&core->state, __ATOMIC_ACQUIRE);
 	}
@@ -220,60 +288,70 @@ void agent_watch_thread(struct writer *writer)
 
 /* ---- fork ---- */
 
-/*
- * A handler that interrupted an emit forks, and the child returns into that emit. What it still writes must
- * not reach the parent's ring, nor find the wiped writer.
- */
-static struct {
-	struct writer *writer; /* NULL: not inside an emit */
-	struct writer copy;
-	struct ts_live_ring scratch;
-} interrupted;
+static void note_ready(struct ts_tracer *tracer)
+{
+	const struct core *core = tracer->core;
+
+	tracer->was_ready = core && __atomic_load_n(&core->state, __ATOMIC_ACQUIRE) == CORE_READY;
+}
 
 static void fork_prepare(void)
 {
-	struct writer *writer = agent_writer;
-
-	interrupted.writer = NULL;
-	if (writer->ring && !__atomic_load_n(&writer->open, __ATOMIC_RELAXED)) {
-		interrupted.writer = writer;
-		interrupted.copy = *writer;
-	}
+	note_ready(&ts_process_tracer);
+	for (struct ts_tracer *tracer = tracers_by_hand; tracer; tracer = tracer->next)
+		note_ready(tracer);
+	agent_keep_writers();
 }
 
-static void replace_memory(void *address, size_t bytes)
+static void fork_in_parent(void)
 {
-	mmap(address, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
-	     0);
+	agent_release_kept();
 }
 
-/* Private memory in place of the ring and of the directory; and the writer as it was, but for its ring. */
-static void redirect_interrupted(void)
+bool agent_unshare(void *address, size_t bytes)
 {
-	const struct ts_live_control *control = ts_process_tracer.inherited;
-
-	replace_memory(interrupted.copy.bytes, interrupted.copy.mask + 1);
-	if (control)
-		replace_memory((char *)control + TS_LIVE_DIRECTORY,
-			       TS_LIVE_DICTIONARY - TS_LIVE_DIRECTORY);
-	*interrupted.writer = interrupted.copy;
-	interrupted.writer->ring = &interrupted.scratch;
+	return mmap(address, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
+		    -1, 0) != MAP_FAILED;
 }
 
-static void wipe(struct ts_tracer *tracer)
+/*
+ * The child may be inside an emit: a handler that interrupted it forked. So the way out of there finds a core with
+ * what it reads, private and unable to grow. The next event makes a new one.
+ */
+static void bury(struct ts_tracer *tracer)
+{
+	static struct ts_live_control copy; /* the child has one thread */
+	struct ts_live_control *control = tracer->inherited;
+	struct core *core = tracer->core;
+
+	tracer->core = NULL;
+	tracer->was_ready = false;
+	copy = *control;
+	copy.rings = 0;
+	if (!agent_unshare(control, TS_LIVE_DICTIONARY))
+		return;
+	*control = copy;
+	core->control = control;
+	core->rings = (struct ts_live_ring *)(void *)((char *)control + TS_LIVE_DIRECTORY);
+	core->ring_bytes = tracer->inherited_ring_bytes;
+	core->fd = -1;
+	core->state = CORE_READY;
+}
+
+static void renew(struct ts_tracer *tracer)
 {
 	/* Already zero where the kernel wipes; this is for those that do not. */
 	if (tracer->core && tracer->core->state != CORE_NEW)
 		memset(tracer->core, 0, sizeof(*tracer->core));
+	if (tracer->was_ready)
+		bury(tracer);
 }
 
 static void fork_in_child(void)
 {
-	if (interrupted.writer)
-		redirect_interrupted();
-	wipe(&ts_process_tracer);
+	renew(&ts_process_tracer);
 	for (struct ts_tracer *tracer = tracers_by_hand; tracer; tracer = tracer->next)
-		wipe(tracer);
+		renew(tracer);
 	agent_forget_writers();
 	if (__atomic_load_n(&ts_emit_switch, __ATOMIC_RELAXED) != &switch_off)
 		__atomic_store_n(&ts_emit_switch, &switch_unknown, __ATOMIC_RELEASE);
@@ -283,14 +361,14 @@ static void fork_in_child(void)
 
 __attribute__((constructor)) static void load(void)
 {
-	struct agent_settings settings;
+	bool at_once;
 
 	make_thread_key();
-	pthread_atfork(fork_prepare, NULL, fork_in_child);
-	agent_settings_read(&settings, &ts_process_tracer);
-	if (!settings.wanted)
+	pthread_atfork(fork_prepare, fork_in_parent, fork_in_child);
+	fstat(STDERR_FILENO, &standard_error);
+	if (!agent_settings_remember(&at_once))
 		agent_set_switch(NULL);
-	else if (settings.session && !settings.start_recorder)
+	else if (at_once)
 		agent_start(&ts_process_tracer);
 }
 
@@ -325,7 +403,8 @@ struct ts_tracer *ts_tracer_enabled(const char *path)
 	if (!tracer)
 		return &disabled_tracer;
 	tracer->by_hand = 1;
-	if (agent_absolute_path(path, tracer->output, sizeof(tracer->output))) {
+	if (agent_absolute_path(path, tracer->output, sizeof(tracer->output),
+				&tracer->output_base)) {
 		free(tracer);
 		return &disabled_tracer;
 	}
@@ -354,4 +433,6 @@ void ts_tracer_close(struct ts_tracer *tracer)
 	    __atomic_exchange_n(&tracer->is_off, 1, __ATOMIC_ACQ_REL))
 		return;
 	agent_exiting(tracer);
+	if (tracer->core)
+		agent_close_area(tracer->core);
 }

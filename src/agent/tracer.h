@@ -37,10 +37,11 @@ struct writer {
 	char *bytes;               /* of the ring */
 	uint64_t mask;
 	struct ts_tracer *tracer;
+	struct core *core;
 	struct writer *side; /* for emits inside signal handlers that interrupt an emit */
 	struct writer *next; /* the thread's writers of tracers made by hand; or the free list */
-	uint64_t consumed;   /* as last seen, whole */
-	uint32_t index;      /* of the ring */
+	struct ts_live_oldest consumed; /* as last seen, whole */
+	uint32_t index;                 /* of the ring */
 	uint32_t tid, serial;
 	bool exhausted; /* full, and no larger ring can be had until it has room again */
 	bool is_side;
@@ -50,6 +51,23 @@ struct writer {
 enum writer_open { WRITER_CLOSED = 0, WRITER_HOT = 1, WRITER_SLOW = 2 };
 
 enum core_state { CORE_NEW = 0, CORE_BUSY, CORE_READY, CORE_OFF };
+
+/* What the environment asks for. */
+struct agent_settings {
+	bool wanted;
+	bool start_recorder;
+	bool enabled;
+	bool redact;
+	bool has_no_directory; /* its path is too long */
+	uint32_t mode;
+	uint32_t output_base; /* bytes of `output` in which % is only that */
+	uint64_t session;
+	uint64_t budget; /* 0: default */
+	int64_t step_open, step_close, max_steps;
+	char backends[256];
+	char directory[1024]; /* of live areas, absolute; empty: the default */
+	char output[1024];    /* absolute */
+};
 
 /* What a process has of a tracer. Wiped on fork. */
 struct core {
@@ -67,8 +85,10 @@ struct core {
 	int fd; /* of the area; checked before each use */
 	dev_t device;
 	ino_t inode;
-	uint32_t ring_bytes;              /* of a first ring */
-	char path[2048];                  /* of the area */
+	uint32_t ring_bytes; /* of a first ring */
+	struct agent_settings settings;
+	char scratch[4096]; /* of the thread that starts it: handlers may have small stacks */
+	char path[2048];    /* of the area */
 	char *mapped[TS_LIVE_RING_LIMIT]; /* bytes of each ring, as mapped here */
 };
 
@@ -78,9 +98,12 @@ struct ts_tracer {
 	struct ts_tracer *next; /* of those made by hand */
 	uint32_t is_off;        /* made by ts_tracer_disabled(), or closed */
 	uint32_t by_hand;
+	bool was_ready; /* its core, when the process forked */
 	/* The newest area that this process or an ancestor made: dictionary for a child to copy. */
-	const struct ts_live_control *inherited;
-	char output[1024]; /* absolute; empty: none */
+	struct ts_live_control *inherited;
+	uint32_t inherited_ring_bytes;
+	uint32_t output_base; /* as in struct agent_settings */
+	char output[1024];    /* absolute; empty: none */
 };
 
 extern struct ts_tracer ts_process_tracer;
@@ -93,16 +116,25 @@ struct core *agent_start(struct ts_tracer *tracer);
 /* Turns a tracer off for good, with the reason in its area. */
 void agent_disable(struct ts_tracer *tracer, const char *why, int error);
 
-/* A short lock, taken with signals blocked, so that a handler never waits for its own thread. */
+/*
+ * Around all that takes the lock or calls the system: no handler runs, so that none waits for its own thread; the
+ * thread cannot be cancelled, and errno is as it was.
+ */
 struct agent_signals {
 	sigset_t mask;
+	int cancel_state;
+	int error;
 };
 void agent_block_signals(struct agent_signals *saved);
 void agent_restore_signals(const struct agent_signals *saved);
 void agent_lock(struct core *core);
 void agent_unlock(struct core *core);
 
-/* Memory that a forked child finds zeroed; NULL on failure. */
+/* To be called in a loop that waits for another thread; `spins` counts its turns. */
+void agent_relax(unsigned int spins);
+
+/* Zeroed; NULL on failure. The second kind a forked child finds zeroed again, where the kernel knows how. */
+void *agent_memory(size_t bytes);
 void *agent_wiped_memory(size_t bytes);
 
 /* Asks for agent_thread_exit() at the end of the calling thread. */
@@ -113,31 +145,31 @@ void agent_set_switch(struct core *core);
 
 /* ---- settings.c ---- */
 
-/* What the environment asks for. */
-struct agent_settings {
-	bool wanted;
-	bool start_recorder;
-	bool enabled;
-	bool redact;
-	uint32_t mode;
-	uint64_t session;
-	uint64_t budget; /* 0: default */
-	int64_t step_open, step_close, max_steps;
-	char backends[256];
-	char output[1024];
-};
 void agent_settings_read(struct agent_settings *settings, const struct ts_tracer *tracer);
 
-/* "x.sbt" becomes "/where/it/is/x.sbt"; %p the pid. 0, or an errno. */
-int agent_absolute_path(const char *path, char *ret_path, size_t bytes);
+/*
+ * Reads the environment for good: programs change it, and their directory, before their first event. True
+ * where something is asked for; *ret_at_once: an area is to be made at load.
+ */
+bool agent_settings_remember(bool *ret_at_once);
+
+/* False before the C library has begun: then there is no environment yet. */
+bool agent_settings_are_known(void);
+
+/* "x-%p.sbt" becomes "/where/it/is/x-%p.sbt"; *ret_base is where the given path begins. 0, or an errno. */
+int agent_absolute_path(const char *path, char *ret_path, size_t bytes, uint32_t *ret_base);
 
 /* ---- make_area.c ---- */
 
 /* 0, or an errno. Fills core's mapping, fd and path. */
-int agent_make_area(struct core *core, const struct agent_settings *settings);
+int agent_make_area(struct core *core);
+
+/* Closes the area's descriptor; the area stays as it is, and grows no more. */
+void agent_close_area(struct core *core);
 
 /* Allocates a part of the file within the budget, so that it can be touched; 0 or an errno. */
 int agent_allocate(struct core *core, uint64_t offset, uint64_t bytes);
+void agent_give_back(struct core *core, uint64_t offset, uint64_t bytes);
 
 int agent_grow_directory(struct core *core);
 int agent_grow_dictionary(struct core *core);
@@ -153,8 +185,8 @@ void agent_update_anchor(struct core *core);
  * Room for a record of `bytes`: the writer to use, or NULL where the
  * event is lost (and counted, if `counts`). To be called with the thread's writer as it is.
  */
-struct writer *agent_room(struct ts_tracer *tracer, struct writer *writer, uint64_t bytes,
-			  bool counts);
+struct writer *agent_room(struct ts_tracer *tracer, struct core *core, struct writer *writer,
+			  uint64_t bytes, bool counts);
 
 /* The thread's writer of a tracer made by hand, or NULL before its first event. */
 struct writer *agent_find_writer(struct ts_tracer *tracer);
@@ -162,13 +194,21 @@ struct writer *agent_find_writer(struct ts_tracer *tracer);
 /* Gives the calling thread's rings back. */
 void agent_thread_exit(void *unused);
 
-/* In a forked child: the thread's writers are its parent's. */
+/*
+ * Around a fork of the calling thread: the child's writers are its parent's. It may return into an emit that a handler
+ * interrupted; what that still writes must not reach the parent.
+ */
+void agent_keep_writers(void);
+void agent_release_kept(void);
 void agent_forget_writers(void);
+
+/* Private memory in place of what is shared with the parent, with nothing in it. */
+bool agent_unshare(void *address, size_t bytes);
 
 /* ---- site.c ---- */
 
 /* Registers; false where the dictionary is full: then the dynamic form is to be used. */
-bool agent_register_site(struct ts_tracer *tracer, struct core *core, struct ts_emit_site *site);
+bool agent_register_site(struct core *core, struct ts_emit_site *site);
 void agent_copy_dictionary(struct ts_tracer *tracer, struct core *core);
 
 /* ---- spawn.c ---- */
