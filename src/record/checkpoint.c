@@ -526,7 +526,7 @@ bool ts_state_read_positions(const void *payload, size_t bytes,
 	*ret_positions =
 		(struct ts_state_positions){ .dictionary = state.dictionary, .rings = state.rings };
 	for (uint32_t i = 0; i < state.rings; i++) {
-		struct state_ring at;
+		struct state_ring at = { 0 };
 
 		take(&in, &at, sizeof(at));
 		if (ring)

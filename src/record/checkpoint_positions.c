@@ -6,6 +6,8 @@
 
 #include "record/encoder.h"
 
+#define ENDED_AREAS 8192u
+
 void ts_positions_release(struct ts_positions *positions)
 {
 	for (size_t i = 0; i < positions->count; i++)
@@ -33,7 +35,7 @@ static struct ts_area_positions *get_area(struct ts_positions *positions, uint64
 			  sizeof(*positions->areas)) ||
 	    ts_map_put(&positions->places, area, positions->count))
 		return NULL;
-	positions->areas[positions->count] = (struct ts_area_positions){ 0 };
+	positions->areas[positions->count] = (struct ts_area_positions){ .area = area };
 	return &positions->areas[positions->count++];
 }
 
@@ -79,17 +81,57 @@ static int take_state(struct ts_area_positions *area, const struct ts_block *blo
 	return reading.result;
 }
 
+/* Drops the older half of those that have ended. */
+static int forget_ended(struct ts_positions *positions)
+{
+	size_t kept = 0, drop = positions->ended_count / 2;
+
+	ts_map_clear(&positions->places);
+	for (size_t i = 0; i < positions->count; i++) {
+		struct ts_area_positions area = positions->areas[i];
+
+		if (area.ended && drop) {
+			free(area.rings);
+			positions->ended_count--;
+			drop--;
+			continue;
+		}
+		positions->areas[kept] = area;
+		if (ts_map_put(&positions->places, area.area, kept++))
+			return TS_ENOMEM;
+	}
+	positions->count = kept;
+	return TS_OK;
+}
+
+static int set_ended(struct ts_positions *positions, struct ts_area_positions *area, bool ended)
+{
+	if (ended && !area->ended)
+		positions->ended_count++;
+	else if (!ended && area->ended)
+		positions->ended_count--;
+	area->ended = ended;
+	return positions->ended_count > ENDED_AREAS ? forget_ended(positions) : TS_OK;
+}
+
+static bool is_about_positions(unsigned int type)
+{
+	return type == TS_BLOCK_AREA || type == TS_BLOCK_DICTIONARY || type == TS_BLOCK_RING ||
+	       type == TS_BLOCK_STATE || type == TS_BLOCK_END;
+}
+
 int ts_positions_block(struct ts_positions *positions, const struct ts_block *block,
 		       const void *payload)
 {
 	struct ts_area_positions *area;
 
-	if (!block->area || (block->type != TS_BLOCK_AREA && block->type != TS_BLOCK_DICTIONARY &&
-			     block->type != TS_BLOCK_RING && block->type != TS_BLOCK_STATE))
+	if (!block->area || !is_about_positions(block->type))
 		return TS_OK;
 	area = get_area(positions, block->area);
 	if (!area)
 		return TS_ENOMEM;
+	if (block->type == TS_BLOCK_AREA || block->type == TS_BLOCK_END)
+		return set_ended(positions, area, block->type == TS_BLOCK_END);
 	if (block->type == TS_BLOCK_STATE)
 		return take_state(area, block, payload);
 	if (block->type == TS_BLOCK_DICTIONARY)

@@ -18,6 +18,8 @@ struct ts_ring_position {
 };
 
 struct ts_area_positions {
+	uint64_t area;
+	bool ended;
 	uint64_t dictionary;
 	struct ts_ring_position *rings;
 	size_t ring_count, ring_capacity;
@@ -26,13 +28,16 @@ struct ts_area_positions {
 struct ts_positions {
 	struct ts_map places; /* area to index */
 	struct ts_area_positions *areas;
-	size_t count, capacity;
+	size_t count, capacity, ended_count;
 };
 
 /* A zeroed struct is empty. */
 void ts_positions_release(struct ts_positions *positions);
 
-/* Takes what a block says: AREA, DICTIONARY, RING, STATE. 0 or TS_ENOMEM. */
+/*
+ * Takes what a block says: AREA, DICTIONARY, RING, STATE, END. Of areas that have ended the newest some thousand are
+ * kept: nobody asks for older ones. 0 or TS_ENOMEM.
+ */
 int ts_positions_block(struct ts_positions *positions, const struct ts_block *block,
 		       const void *payload);
 

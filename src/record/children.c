@@ -151,12 +151,6 @@ static void find_place(struct ts_recorder *recorder, const struct ts_child *chil
 		ts_targets_add_place(recorder, process.st_uid, elsewhere ? child->pid : 0, NULL);
 }
 
-static void look_for_area(struct ts_recorder *recorder, struct ts_child *child)
-{
-	child->has_area |= has_area(recorder, child);
-	child->had_area |= child->has_area;
-}
-
 /* The old image of a process gives no more: the new one has nothing to supersede it with. */
 static void end_replaced(struct ts_recorder *recorder, const struct ts_child *child)
 {
@@ -177,7 +171,7 @@ static int inspect(struct ts_recorder *recorder, struct ts_child *child, struct 
 	enum ts_entry entry;
 
 	find_place(recorder, child);
-	look_for_area(recorder, child);
+	child->has_area |= has_area(recorder, child);
 	if (child->told || child->has_area)
 		return TS_OK;
 	entry = ts_process_entry(child->pid);
@@ -189,7 +183,10 @@ static int inspect(struct ts_recorder *recorder, struct ts_child *child, struct 
 	return TS_OK;
 }
 
-/* A program that was started for this recording and left nothing is named, too. */
+/*
+ * A program that was executed and left nothing is named, too. (Who only forked has an agent, but no area before
+ * its first event.)
+ */
 static int bury(struct ts_recorder *recorder, struct ts_child *child, struct ts_error *err)
 {
 	int rc = TS_OK;
@@ -198,11 +195,13 @@ static int bury(struct ts_recorder *recorder, struct ts_child *child, struct ts_
 	if (child->launched && !child->exited && child->check_ns)
 		return TS_OK;
 	child->gone = true;
-	look_for_area(recorder, child);
+	child->has_area |= has_area(recorder, child);
 	if (child->told)
 		rc = write_process(recorder, child, err);
-	else if (child->launched && !child->had_area)
-		rc = tell(recorder, child, "it ended without a live area", err);
+	else if ((child->launched || child->executed) && !child->has_area &&
+		 !recorder->options.pid_count)
+		rc = tell(recorder, child,
+			  "it ended without a live area: too early, or without the agent", err);
 	return rc == TS_ENOSPC ? TS_OK : rc;
 }
 

@@ -132,6 +132,7 @@ static void look_at(struct ts_recorder *recorder, pid_t pid, uint64_t when_ns)
 		child->check_ns = 0;
 		child->checks = 0;
 		child->has_area = false;
+		child->executed = true;
 		return;
 	}
 	if (is_foreign(recorder, pid))
@@ -140,7 +141,9 @@ static void look_at(struct ts_recorder *recorder, pid_t pid, uint64_t when_ns)
 	at = parent;
 	for (int i = 0; i < ANCESTORS && at > 1 && !is_foreign(recorder, at); i++) {
 		if (ts_children_find(recorder, at)) {
-			ts_children_add(recorder, pid, parent);
+			child = ts_children_add(recorder, pid, parent);
+			if (child)
+				child->executed = true;
 			recorder->execs_pause_ns = REARM_NS;
 			return;
 		}

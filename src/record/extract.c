@@ -421,7 +421,7 @@ static int open_all(struct extract *extract, const char *from, const char *to)
 int ts_extract(const char *from, const char *to, const struct ts_extract_filter *filter,
 	       struct ts_error *err)
 {
-	struct ts_error own;
+	struct ts_error own = { 0 };
 	struct extract extract = { .filter = filter, .err = err ? err : &own };
 	int result = open_all(&extract, from, to);
 

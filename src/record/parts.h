@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the files of the recorder share: recorder.c (the loop), targets.c (areas), children.c and execs.c
- * (processes without one), windows.c, saves.c. Nobody else includes this. All runs on the recorder's thread
+ * What the files of the recorder share: recorder.c (the loop), store.c (blocks), places.c and targets.c
+ * (areas), children.c and execs.c (processes without one), windows.c and window_files.c, saves.c. Nobody else includes this. All runs on the recorder's thread
  * but for one callback of the encoder in windows.c.
  */
 #ifndef TS_RECORD_PARTS_H
@@ -88,6 +88,7 @@ struct ts_child {
 	bool exited;   /* the caller told */
 	bool gone;
 	bool told;     /* its PROCESS and LOSS blocks are stored */
+	bool executed; /* a program, since it is known */
 	bool has_area; /* as the program that it is now */
 	bool had_area; /* at some time */
 	bool in_scan;
@@ -112,9 +113,10 @@ struct ts_windows {
 	bool open;  /* for all targets: the flag is there, or the time has come */
 	bool moved; /* a window closed in this pass: save when nothing is split */
 	uint64_t opened_counter;
-	uint64_t counted; /* windows closed so far */
-	int64_t look_ns;  /* when to look at the flag */
-	int64_t retry_ns; /* when to try a failed export again */
+	uint64_t counted;   /* windows closed so far */
+	int64_t look_ns;    /* when to look at the flag */
+	int64_t retry_ns;   /* when to try a failed export again */
+	int64_t settled_ns; /* when the last CLOSE was stored */
 	int flag_watch;
 	/* Filled by the encoder's thread. */
 	pthread_mutex_t lock;
@@ -203,15 +205,17 @@ struct ts_recorder {
 /* Tells the caller something in words. */
 void ts_recorder_note(struct ts_recorder *recorder, const char *format, ...) TS_PRINTF_LIKE(2, 3);
 
+/* Watches fd with epoll: *ready becomes true when it is readable. */
+int ts_recorder_watch(struct ts_recorder *recorder, int fd, bool *ready);
+
+/* ---- store.c ---- */
+
 /*
  * Appends a block of `type` for an area (0: the recording). TS_ENOSPC: the disk is full, which is noted
  * and lasts until there is room; try again in a later pass. Other errors are final.
  */
 int ts_recorder_append(struct ts_recorder *recorder, enum ts_block_type type, uint64_t area,
 		       const void *payload, size_t bytes, struct ts_error *err);
-
-/* Watches fd with epoll: *ready becomes true when it is readable. */
-int ts_recorder_watch(struct ts_recorder *recorder, int fd, bool *ready);
 
 /* Appends a LOSS block of the recording, or of an area. */
 int ts_recorder_lose(struct ts_recorder *recorder, uint64_t area, pid_t pid, const char *what,
@@ -221,26 +225,44 @@ int ts_recorder_lose(struct ts_recorder *recorder, uint64_t area, pid_t pid, con
 int ts_recorder_drain(struct ts_recorder *recorder, struct ts_target *target, unsigned int flags,
 		      struct ts_error *err);
 
-/* ---- targets.c ---- */
+/* Looks, when it is due, whether a full disk has room again; tells the caller once each way. */
+void ts_store_look_for_room(struct ts_recorder *recorder);
+bool ts_store_has_room(const struct ts_recorder *recorder);
+
+/* ---- places.c ---- */
 
 /* Looks, and fails where nothing can be recorded of processes that were named. Before there is a recording. */
 int ts_targets_open(struct ts_recorder *recorder, struct ts_error *err);
-void ts_targets_close(struct ts_recorder *recorder);
 /* Looks for areas where something has changed, and attaches. */
 int ts_targets_scan(struct ts_recorder *recorder, struct ts_error *err);
 /* A directory as this process sees it; 0 of a process: our own. Known ones are passed over. */
 int ts_targets_add_place(struct ts_recorder *recorder, uid_t uid, pid_t root_pid,
 			 struct ts_error *err);
-/* Marks those that are dead, by pidfd or by a look once a second. */
-void ts_targets_check(struct ts_recorder *recorder);
-/* Ends a target: last drain, END block, its file is removed. TS_ENOSPC: not yet. */
-int ts_targets_end(struct ts_recorder *recorder, struct ts_target *target, struct ts_error *err);
-/* Drops those that are ended. */
-void ts_targets_sweep(struct ts_recorder *recorder);
-/* Gives a live target back to itself. `finished`: with its END block in the trace. */
-void ts_targets_leave(struct ts_recorder *recorder, struct ts_target *target);
 /* True where an area of the session is there that is not ours: it came too late. */
 bool ts_targets_waiting(struct ts_recorder *recorder);
+
+/* ---- targets.c ---- */
+
+/* Takes hold of an area. One that another recorder has, or that cannot be read, is noted once. */
+int ts_targets_attach(struct ts_recorder *recorder, struct ts_place *place,
+		      const struct ts_area_info *info, struct ts_error *err);
+bool ts_targets_of_session(const struct ts_recorder *recorder,
+			   const struct ts_live_control *control);
+/* The recorder that has it, 0: none that is alive. */
+pid_t ts_targets_other_recorder(const struct ts_recorder *recorder,
+				const struct ts_live_control *control);
+/* True the first time that it is asked of an area. */
+bool ts_targets_note_once(struct ts_recorder *recorder, uint64_t area_id);
+
+void ts_targets_close(struct ts_recorder *recorder);
+/* Marks those that are dead, by pidfd or by a look once a second. */
+void ts_targets_check(struct ts_recorder *recorder);
+/* Ends a target: last drain, END block. TS_ENOSPC: not yet. */
+int ts_targets_end(struct ts_recorder *recorder, struct ts_target *target, struct ts_error *err);
+/* Drops those that are ended, and removes the files of those that are dead. */
+void ts_targets_sweep(struct ts_recorder *recorder);
+/* Gives a live target back to itself. */
+void ts_targets_leave(struct ts_recorder *recorder, struct ts_target *target);
 int ts_target_set(struct ts_target *target, size_t offset, uint64_t value, unsigned int bytes);
 
 #define TS_TARGET_SET(target, field, value)                                               \
@@ -258,7 +280,7 @@ void ts_children_walk(struct ts_recorder *recorder);
 int ts_children_scan(struct ts_recorder *recorder, struct ts_error *err);
 /* The next time at which a scan is due, INT64_MAX: never. */
 int64_t ts_children_due(const struct ts_recorder *recorder);
-/* True while a process lives whose end is the end. */
+/* True while a process lives that the caller named or started. */
 bool ts_children_root_alive(const struct ts_recorder *recorder);
 
 /* ---- execs.c ---- */
@@ -283,13 +305,15 @@ int ts_windows_evaluate(struct ts_recorder *recorder, struct ts_error *err);
 int ts_windows_serve(struct ts_recorder *recorder, struct ts_target *target, struct ts_error *err);
 /* After a drain: stores CLOSE for a window that was switched off in an earlier pass. */
 int ts_windows_settle(struct ts_recorder *recorder, struct ts_target *target, struct ts_error *err);
+/* True while nothing should be taken, since a window is about to end that must end exactly. */
+bool ts_windows_holds(const struct ts_recorder *recorder);
 /* Switches off, for the end of the recording or of the target. */
 void ts_windows_stop(struct ts_recorder *recorder, struct ts_target *target, const char *cause);
 /* Writes the traces of windows that are whole by now. */
 int ts_windows_export(struct ts_recorder *recorder, struct ts_error *err);
 int64_t ts_windows_due(const struct ts_recorder *recorder);
-/* Told by the encoder. */
-void ts_windows_closed(void *recorder, uint64_t area, const struct ts_block_window *opened,
+/* Told by the encoder; the context is the recorder. */
+void ts_windows_closed(void *context, uint64_t area, const struct ts_block_window *opened,
 		       const struct ts_block_window *closed);
 
 /* ---- saves.c ---- */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The recorder's loop: what a pass does and in which order, how long to sleep after it, what becomes of a full
- * disk, and how a recording ends. How areas are found, windows kept and files named is in the
+ * The recorder's loop: what a pass does and in which order, how long to sleep after it, and how a recording
+ * begins and ends. How areas are found, windows kept and files named is in the
  * other parts (parts.h); what a block means is the encoder's affair.
  */
 #include "record/recorder.h"
@@ -14,7 +14,6 @@
 #include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -35,10 +34,6 @@
 #define LINGER_NS TS_NS_PER_S
 /* A target whose end was seen waits so long for its wait status. */
 #define STATUS_WAIT_NS TS_NS_PER_S
-#define LONGEST_FULL_PAUSE_NS (32 * TS_NS_PER_S)
-/* Room on the disk at which recording goes on. */
-#define ROOM_LEAST (UINT64_C(1) << 20)
-#define ROOM_GREATEST (UINT64_C(16) << 20)
 
 /* ---- what the parts use ---- */
 
@@ -60,137 +55,6 @@ int ts_recorder_watch(struct ts_recorder *recorder, int fd, bool *ready)
 	struct epoll_event event = { .events = EPOLLIN, .data.ptr = ready };
 
 	return epoll_ctl(recorder->epoll, EPOLL_CTL_ADD, fd, &event) ? TS_EIO : TS_OK;
-}
-
-/* ---- a full disk ---- */
-
-static void become_full(struct ts_recorder *recorder)
-{
-	if (recorder->full)
-		return;
-	recorder->full = true;
-	recorder->full_pause_ns = TS_MIN(recorder->full_pause_ns * 2, LONGEST_FULL_PAUSE_NS);
-	recorder->full_pause_ns = TS_MAX(recorder->full_pause_ns, TS_NS_PER_S);
-	recorder->full_look_ns = recorder->now_ns + recorder->full_pause_ns;
-	if (recorder->options.stop_when_full) {
-		recorder->done = true;
-		ts_recorder_note(recorder, "no space left for '%s': the recording ends here",
-				 recorder->saves.public_path);
-	} else if (!recorder->full_noted) {
-		recorder->full_noted = true;
-		ts_recorder_note(
-			recorder,
-			"no space left for '%s': events are counted as lost until there is",
-			recorder->saves.public_path);
-	}
-}
-
-static bool has_room(const struct ts_recorder *recorder)
-{
-	char folder[TS_PATH_BYTES];
-	struct statvfs disk;
-	char *slash;
-	uint64_t all;
-
-	snprintf(folder, sizeof(folder), "%s", recorder->saves.trace_path);
-	slash = strrchr(folder, '/');
-	snprintf(slash ? slash + 1 : folder, 2, ".");
-	if (statvfs(folder, &disk))
-		return true; /* the next write will tell */
-	all = (uint64_t)disk.f_blocks * disk.f_frsize;
-	return (uint64_t)disk.f_bavail * disk.f_frsize >=
-	       TS_MAX(ROOM_LEAST, TS_MIN(ROOM_GREATEST, all / 16));
-}
-
-/* Whether there is room again; a disk that only seemed to have some is asked less and less often. */
-static void look_for_room(struct ts_recorder *recorder)
-{
-	if (!recorder->full) {
-		/* All has gone well for a while since. */
-		if (recorder->full_noted && recorder->now_ns >= recorder->full_look_ns) {
-			recorder->full_noted = false;
-			recorder->full_pause_ns = 0;
-			ts_recorder_note(recorder,
-					 "there is space again: recording goes on in '%s'",
-					 recorder->saves.public_path);
-		}
-		return;
-	}
-	if (recorder->now_ns < recorder->full_look_ns)
-		return;
-	recorder->full_look_ns = recorder->now_ns + recorder->full_pause_ns;
-	if (has_room(recorder))
-		recorder->full = false;
-}
-
-/* A sink: appends, and on a full disk empties the journal once before it gives up. */
-static int store(void *context, struct ts_block *block, const void *payload, struct ts_error *err)
-{
-	struct ts_recorder *recorder = context;
-	int rc;
-
-	if (recorder->full)
-		return ts_error_set(err, TS_ENOSPC, "no space left for '%s'",
-				    recorder->saves.trace_path);
-	if (block->type == TS_BLOCK_RING && ts_saves_refuses(recorder, block->bytes))
-		return ts_error_set(err, TS_ENOSPC, "size limit of '%s' reached",
-				    recorder->saves.trace_path);
-	rc = ts_recording_append(recorder->recording, block, payload, err);
-	if (rc != TS_ENOSPC)
-		return rc;
-	rc = ts_recording_checkpoint(recorder->recording, false, err);
-	if (!rc)
-		rc = ts_recording_append(recorder->recording, block, payload, err);
-	if (rc == TS_ENOSPC)
-		become_full(recorder);
-	return rc;
-}
-
-/* A sink that only lets the encoder count. */
-static int tell(void *context, struct ts_block *block, const void *payload, struct ts_error *err)
-{
-	struct ts_recorder *recorder = context;
-
-	return ts_recording_tell(recorder->recording, block, payload, err);
-}
-
-int ts_recorder_append(struct ts_recorder *recorder, enum ts_block_type type, uint64_t area,
-		       const void *payload, size_t bytes, struct ts_error *err)
-{
-	struct ts_block block = { .type = (uint16_t)type, .bytes = (uint32_t)bytes, .area = area };
-
-	/* At the end of a recording on a full disk the trace can still say so from the reserve. */
-	if (recorder->finishing && recorder->full)
-		return tell(recorder, &block, payload, err);
-	return store(recorder, &block, payload, err);
-}
-
-int ts_recorder_lose(struct ts_recorder *recorder, uint64_t area, pid_t pid, const char *what,
-		     const char *reason, struct ts_error *err)
-{
-	struct ts_block_loss loss = { .count = TS_ABSENT, .pid = (uint64_t)pid };
-
-	loss.first_counter = loss.last_counter = ts_clocks_now(&recorder->clocks);
-	snprintf(loss.what, sizeof(loss.what), "%s", what);
-	snprintf(loss.reason, sizeof(loss.reason), "%s", reason);
-	return ts_recorder_append(recorder, TS_BLOCK_LOSS, area, &loss, sizeof(loss), err);
-}
-
-int ts_recorder_drain(struct ts_recorder *recorder, struct ts_target *target, unsigned int flags,
-		      struct ts_error *err)
-{
-	bool discard = (flags & TS_DRAIN_DISCARD) != 0;
-	struct ts_block_sink sink = { .append = discard ? tell : store, .context = recorder };
-	struct ts_drain_result result = { 0 };
-	int rc;
-
-	if (target->damaged || !target->announced || (recorder->full && !discard))
-		return TS_OK;
-	rc = ts_area_drain(target->area, flags, &sink, &result, err);
-	if (result.bytes || result.dropped)
-		recorder->moved_ns = recorder->now_ns;
-	recorder->fill = TS_MAX(recorder->fill, result.fill);
-	return rc;
 }
 
 /* Ties the counter to the system's clocks, once a second. */
@@ -467,7 +331,7 @@ static int take_live(struct ts_recorder *recorder, struct ts_target *target, str
 	if (target->damaged)
 		return TS_OK;
 	/* A drain begins with the control block: what it asked for then is in the journal afterwards. */
-	if (recorder->full || recorder->limited || !target->announced)
+	if (recorder->full || recorder->limited || !target->announced || ts_windows_holds(recorder))
 		ts_area_refresh(target->area, NULL);
 	else
 		rc = ts_recorder_drain(recorder, target, 0, err);
@@ -477,7 +341,8 @@ static int take_live(struct ts_recorder *recorder, struct ts_target *target, str
 		give_up_area(recorder, target);
 		return TS_OK;
 	}
-	answer_flush(recorder, target);
+	if (!ts_windows_holds(recorder))
+		answer_flush(recorder, target);
 	rc = ts_windows_settle(recorder, target, err);
 	return rc ? rc : ts_windows_serve(recorder, target, err);
 }
@@ -508,10 +373,16 @@ static bool is_any_busy(const struct ts_recorder *recorder)
 {
 	bool quiet = recorder->now_ns - recorder->moved_ns >= LINGER_NS;
 
-	for (size_t i = 0; i < recorder->target_count; i++)
+	for (size_t i = 0; i < recorder->target_count; i++) {
+		const struct ts_target *target = recorder->targets[i];
+
+		/* What is left in it cannot be stored now, and it will not become more. */
+		if (recorder->full && (target->dead || target->superseded))
+			continue;
 		if (!quiet || !recorder->options.detached ||
-		    ts_area_control(recorder->targets[i]->area)->target_state != TS_LIVE_EXITING)
+		    ts_area_control(target->area)->target_state != TS_LIVE_EXITING)
 			return true;
+	}
 	return false;
 }
 
@@ -595,7 +466,7 @@ int ts_recorder_pass(struct ts_recorder *recorder, int64_t *ret_wait_ns, bool *r
 
 	recorder->now_ns = ts_clock_monotonic_ns();
 	recorder->settling = false;
-	look_for_room(recorder);
+	ts_store_look_for_room(recorder);
 	rc = discover(recorder, err);
 	if (!rc)
 		rc = ts_windows_evaluate(recorder, err);
@@ -658,6 +529,7 @@ static int finish_recording(struct ts_recorder *recorder, struct ts_error *err)
 	if (rc)
 		return rc;
 	recorder->finishing = true;
+	recorder->full &= !ts_store_has_room(recorder);
 	stop_windows(recorder);
 	rc = end_targets(recorder, err);
 	if (!rc)

@@ -29,7 +29,8 @@
 int ts_recording_note(struct ts_recording *recording, const struct ts_block *block,
 		      const void *payload)
 {
-	if (block->type == TS_BLOCK_CLOCK && block->bytes >= sizeof(struct ts_block_clock)) {
+	if (block->type == TS_BLOCK_CLOCK && payload &&
+	    block->bytes >= sizeof(struct ts_block_clock)) {
 		recording->anchors[0] = recording->anchors[1];
 		memcpy(&recording->anchors[1], payload, sizeof(recording->anchors[1]));
 		recording->anchor_count = TS_MIN(recording->anchor_count + 1, 2);
@@ -113,7 +114,12 @@ static int encode_told(struct ts_recording *recording, struct ts_error *err)
 	told = recording->told[recording->told_taken++];
 	pthread_mutex_unlock(&recording->lock);
 	result = ts_encoder_block(recording->encoder, &told.block, told.payload, err);
-	return result ? settle(recording, result, err) : TS_OK;
+	if (result)
+		return settle(recording, result, err);
+	pthread_mutex_lock(&recording->lock);
+	publish(recording);
+	pthread_mutex_unlock(&recording->lock);
+	return TS_OK;
 }
 
 static int run_command(struct ts_recording *recording, struct ts_error *err)
@@ -174,7 +180,7 @@ static int obey(struct ts_recording *recording, struct ts_error *err)
 	} else if (result && writer_failed) {
 		return result;
 	}
-	if (!result && recording->command != COMMAND_FINISH)
+	if (!result)
 		publish(recording);
 	answer(recording, result, err);
 	return TS_OK;

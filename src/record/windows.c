@@ -2,16 +2,14 @@
 /*
  * Windows: when events are stored, target by target (docs/live.md, section 4.3). The order of writes is what
  * makes them exact: OPEN block, then `enabled`; `enabled` off, a moment for emits under way, a drain, then the CLOSE block.
- * Windows by step are the target's own work: here only their words are set. Must not know how rows are made.
+ * Windows by step are the target's own work: here only their words are set. Must not know how rows
+ * are made, nor what becomes of a window that is over.
  */
-#include <errno.h>
 #include <stdio.h>
 #include <sys/inotify.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/text.h"
-#include "record/extract.h"
 #include "record/parts.h"
 
 /* Where inotify does not see a file come and go (network file systems), a look does. */
@@ -19,6 +17,8 @@
 /* Windows by time are switched on so early; what comes before their time is left out by the encoder. */
 #define EARLY_NS (20 * TS_NS_PER_MS)
 #define SETTLE_NS TS_NS_PER_MS
+/* So short before the end of a window by time nothing is taken. */
+#define HOLD_NS (5 * TS_NS_PER_MS)
 
 /* ---- from text ---- */
 
@@ -225,7 +225,8 @@ int ts_windows_settle(struct ts_recorder *recorder, struct ts_target *target, st
 	if (!target->closing)
 		return TS_OK;
 	if (recorder->now_ns - target->closed_ns < SETTLE_NS && !recorder->finishing &&
-	    !target->dead && !target->superseded) {
+	    recorder->options.window.kind != TS_WINDOW_TIME && !target->dead &&
+	    !target->superseded) {
 		recorder->settling = true;
 		return TS_OK;
 	}
@@ -238,6 +239,7 @@ int ts_windows_settle(struct ts_recorder *recorder, struct ts_target *target, st
 	target->closing = 0;
 	target->open = false;
 	recorder->windows.moved = true;
+	recorder->windows.settled_ns = recorder->now_ns;
 	return TS_OK;
 }
 
@@ -402,6 +404,29 @@ static int64_t time_of_end(const struct ts_recorder *recorder)
 	return at;
 }
 
+/*
+ * The end of a window by time is known, so its CLOSE goes ahead of what is still in the rings: the encoder can leave
+ * out what came too late.
+ */
+static int settle_all(struct ts_recorder *recorder, struct ts_error *err)
+{
+	for (size_t i = 0; i < recorder->target_count; i++) {
+		int rc = ts_windows_settle(recorder, recorder->targets[i], err);
+
+		if (rc && rc != TS_ENOSPC)
+			return rc;
+	}
+	return TS_OK;
+}
+
+bool ts_windows_holds(const struct ts_recorder *recorder)
+{
+	int64_t left = time_of_end(recorder) - recorder->now_ns;
+
+	return recorder->options.window.kind == TS_WINDOW_TIME && recorder->windows.open &&
+	       left > 0 && left < HOLD_NS;
+}
+
 static int evaluate_time(struct ts_recorder *recorder, struct ts_error *err)
 {
 	bool inside = recorder->now_ns >= time_of_start(recorder) - EARLY_NS &&
@@ -412,7 +437,7 @@ static int evaluate_time(struct ts_recorder *recorder, struct ts_error *err)
 		return TS_OK;
 	if (!inside) {
 		close_all(recorder, counter_of_end(recorder));
-		return TS_OK;
+		return settle_all(recorder, err);
 	}
 	counts = ts_clocks_counts(&recorder->clocks, recorder->options.window.first);
 	return open_all(recorder, recorder->started_counter + counts, err);
@@ -466,131 +491,6 @@ int ts_windows_serve(struct ts_recorder *recorder, struct ts_target *target, str
 	if (request) {
 		TS_TARGET_SET(target, window_request, 0);
 		TS_TARGET_SET(target, window_reply, control->window_reply + 1);
-	}
-	return TS_OK;
-}
-
-/* ---- a trace for each window ---- */
-
-/* On the encoder's thread. Where there is no memory the window is in the trace all the same. */
-void ts_windows_closed(void *context, uint64_t area, const struct ts_block_window *opened,
-		       const struct ts_block_window *closed)
-{
-	struct ts_recorder *recorder = context;
-	struct ts_windows *windows = &recorder->windows;
-
-	pthread_mutex_lock(&windows->lock);
-	windows->counted++;
-	if (recorder->options.split &&
-	    !ts_grow_array((void **)&windows->closed, &windows->closed_capacity,
-			   windows->closed_count + 1, sizeof(*windows->closed)))
-		windows->closed[windows->closed_count++] = (struct ts_closed_window){
-			.area = area, .opened = *opened, .closed = *closed
-		};
-	pthread_mutex_unlock(&windows->lock);
-}
-
-static bool next_closed(struct ts_recorder *recorder, struct ts_closed_window *ret_window)
-{
-	struct ts_windows *windows = &recorder->windows;
-	bool found;
-
-	pthread_mutex_lock(&windows->lock);
-	found = windows->closed_count > 0;
-	if (found) {
-		*ret_window = windows->closed[0];
-		windows->closed_count--;
-		memmove(windows->closed, windows->closed + 1,
-			windows->closed_count * sizeof(*windows->closed));
-	}
-	pthread_mutex_unlock(&windows->lock);
-	return found;
-}
-
-/* First under another name, so that nobody sees half of it; a name that is taken was written before. */
-static int write_window(struct ts_recorder *recorder, const char *path,
-			const struct ts_extract_filter *filter, struct ts_error *err)
-{
-	char part[TS_PATH_BYTES + 16];
-	int rc;
-
-	if (!access(path, F_OK))
-		return TS_OK;
-	snprintf(part, sizeof(part), "%s.part", path);
-	rc = ts_extract(recorder->saves.trace_path, part, filter, err);
-	if (rc)
-		return rc;
-	if (recorder->saves.json) {
-		rc = ts_saves_export_json(recorder, part, path, err);
-		unlink(part);
-		return rc;
-	}
-	if (!rename(part, path))
-		return TS_OK;
-	rc = ts_error_errno(err, errno, "cannot rename '%s' to '%s'", part, path);
-	unlink(part);
-	return rc;
-}
-
-static int export_window(struct ts_recorder *recorder, const struct ts_closed_window *window,
-			 struct ts_error *err)
-{
-	struct ts_block_export done = { .serial = window->opened.serial };
-	struct ts_extract_filter filter = {
-		.from_ns = ts_recording_time(recorder->recording, window->opened.counter),
-		.to_ns = ts_recording_time(recorder->recording, window->closed.counter),
-	};
-	int rc;
-
-	ts_map_get(&recorder->seen, window->area, &done.pid);
-	filter.pid = done.pid ? (int64_t)done.pid : TS_ABSENT;
-	ts_saves_window_path(done.path, sizeof(done.path), recorder->saves.stem, done.pid,
-			     window->closed.realtime_ms, recorder->saves.ending);
-	rc = write_window(recorder, done.path, &filter, err);
-	/* A process without a row has nothing to export. */
-	if (rc == TS_ENOTFOUND)
-		done.path[0] = 0;
-	else if (rc)
-		return rc;
-	else
-		recorder->saves.files++;
-	return ts_recorder_append(recorder, TS_BLOCK_EXPORT, window->area, &done, sizeof(done),
-				  err);
-}
-
-/* A window that cannot be written now waits; it is also in the trace. */
-static int postpone(struct ts_recorder *recorder, const struct ts_closed_window *window,
-		    const struct ts_error *why)
-{
-	struct ts_windows *windows = &recorder->windows;
-
-	if (!windows->retry_ns)
-		ts_recorder_note(recorder, "a window is not exported yet: %s", why->message);
-	windows->retry_ns = recorder->now_ns + TS_NS_PER_S;
-	pthread_mutex_lock(&windows->lock);
-	if (!ts_grow_array((void **)&windows->closed, &windows->closed_capacity,
-			   windows->closed_count + 1, sizeof(*windows->closed)))
-		windows->closed[windows->closed_count++] = *window;
-	pthread_mutex_unlock(&windows->lock);
-	return TS_OK;
-}
-
-int ts_windows_export(struct ts_recorder *recorder, struct ts_error *err)
-{
-	struct ts_closed_window window;
-	struct ts_error why = { 0 };
-
-	if (!recorder->options.split || recorder->full ||
-	    recorder->now_ns < recorder->windows.retry_ns)
-		return TS_OK;
-	while (next_closed(recorder, &window)) {
-		int rc = export_window(recorder, &window, &why);
-
-		if (rc == TS_ENOMEM)
-			return ts_error_set(err, rc, "%s", why.message);
-		if (rc)
-			return postpone(recorder, &window, &why);
-		recorder->windows.retry_ns = 0;
 	}
 	return TS_OK;
 }
