@@ -19,6 +19,8 @@
 
 #define SECOND_NS INT64_C(1000000000)
 #define LINGER_NS (SECOND_NS / 2)
+/* Areas of dead programs that nobody took: so many newest ones are kept for `recover`. */
+#define KEEP_AREAS 64
 
 /* Shells say so when a program is not there, or cannot be executed. */
 enum { EXIT_NOT_EXECUTABLE = 126, EXIT_NOT_THERE = 127 };
@@ -226,6 +228,15 @@ static int launch_failed(const struct ts_error *err)
 	return err->code == TS_ENOTFOUND ? EXIT_NOT_THERE : EXIT_NOT_EXECUTABLE;
 }
 
+/* A program that outlived its recording leaves an area behind that nobody will read. */
+static void clean_up(void)
+{
+	TS_AUTO_FD int directory = -1;
+
+	if (!ts_live_directory_open(geteuid(), 0, &directory, NULL))
+		ts_areas_clean(directory, KEEP_AREAS, NULL, NULL);
+}
+
 static void stand_in(struct run *run)
 {
 	reap(run);
@@ -233,6 +244,7 @@ static void stand_in(struct run *run)
 		ts_report_note("'%s' goes on without being recorded", run->record->command[0]);
 	while (program_runs(run) && !run->leave)
 		wait_for_something(run, -1);
+	clean_up();
 }
 
 /* The recording's own exit code where there is no program, or it has nothing to complain of. */

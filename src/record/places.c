@@ -14,6 +14,8 @@
 
 #define RESCAN_NS TS_NS_PER_S
 /* File times are as coarse as the kernel's ticks: a listing so near to a change may have missed another. */
+/* Processes that share an output start within so long before their recorder. */
+#define EARLIER_NS (2 * TS_NS_PER_S)
 #define MTIME_DOUBT_NS (100 * TS_NS_PER_MS)
 
 /* ---- live directories ---- */
@@ -93,11 +95,19 @@ static bool is_followed(struct ts_recorder *recorder, const struct ts_area_info 
 	       ts_children_find(recorder, info->pid) != NULL;
 }
 
+/* Of an earlier run with the same output, whose recorder never came: that is for `recover`. */
+static bool is_left_over(const struct ts_recorder *recorder, const struct ts_area_info *info)
+{
+	return recorder->options.detached && !recorder->options.resume && !info->alive &&
+	       !info->unknown && info->control.area_id != recorder->options.area &&
+	       info->control.created.monotonic_ns < recorder->started_ns - EARLIER_NS;
+}
+
 static bool is_wanted(struct ts_recorder *recorder, const struct ts_area_info *info)
 {
 	uint64_t dictionary;
 
-	if (info->unfinished)
+	if (info->unfinished || is_left_over(recorder, info))
 		return false;
 	if (ts_targets_of_session(recorder, &info->control) || is_followed(recorder, info))
 		return true;
