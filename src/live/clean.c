@@ -64,8 +64,8 @@ static bool is_all_taken(int directory_fd, const struct ts_area_info *info)
 	struct ts_live_ring entries[16];
 	struct ts_live_control control;
 
-	/* A recorder of its session may still come for the process's row. */
-	if (info->control.session && !info->control.recorder_pid)
+	/* None was ever there: one of its session may still come for the process's row. */
+	if (info->control.session && !info->control.heartbeat)
 		return false;
 	if (live_read_control(directory_fd, info->name, O_RDONLY, &fd, &control, NULL))
 		return false;

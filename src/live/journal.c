@@ -36,6 +36,16 @@ void ts_crash_point(const char *point)
 		ts_crash_hook(point);
 }
 
+/* A test may want to die inside a block. */
+static bool is_to_crash(void)
+{
+#ifdef TRACESMITH_CRASH_POINTS
+	if (getenv("TRACESMITH_CRASH_AT"))
+		return true;
+#endif
+	return ts_crash_hook != NULL;
+}
+
 static uint64_t padded(uint64_t bytes)
 {
 	return (bytes + 7) & ~UINT64_C(7);
@@ -93,10 +103,10 @@ static int find_end(struct ts_journal *journal, struct ts_error *err)
 
 int ts_journal_resume(struct ts_journal **ret_journal, const char *path, struct ts_error *err)
 {
-	struct ts_journal *journal;
+	struct ts_journal *journal = NULL;
 	int result = open_journal(&journal, path, 0, err);
 
-	if (result)
+	if (!journal)
 		return result;
 	result = find_end(journal, err);
 	if (!result && ftruncate(journal->fd, (off_t)journal->bytes))
@@ -222,7 +232,7 @@ int ts_journal_append(struct ts_journal *journal, struct ts_block *block, const 
 		return ts_error_set(err, TS_EINVAL, "a block of a journal is larger than 64 MiB");
 	block->magic = TS_JOURNAL_MAGIC;
 	block->checksum = checksum(block, payload);
-	if (TS_UNLIKELY(ts_crash_hook != NULL))
+	if (TS_UNLIKELY(is_to_crash()))
 		write_half(journal, block, payload);
 	return write_parts(journal, part, part[2].iov_len ? 3 : block->bytes ? 2 : 1, err);
 }
@@ -345,7 +355,7 @@ static int read_block(int fd, uint64_t offset, struct ts_block *block, struct ts
 /* True, with *offset moved to it, if a block magic stands at a multiple of 8 from *offset on. */
 static bool find_magic(int fd, uint64_t *offset)
 {
-	uint64_t words[512];
+	uint64_t words[512] = { 0 };
 
 	for (;;) {
 		struct iovec part = { .iov_base = words, .iov_len = sizeof(words) };
@@ -374,7 +384,7 @@ static int search_on(int fd, uint64_t *offset, struct ts_block *block, struct ts
 		return read_error(err);
 	doubt = 4 * (uint64_t)status.st_size + SMALL_BYTES;
 	while (find_magic(fd, &at)) {
-		enum found found;
+		enum found found = FOUND_END;
 		int result = read_block(fd, at, block, buffer, &found, err);
 
 		if (result)
@@ -398,7 +408,7 @@ static int search_on(int fd, uint64_t *offset, struct ts_block *block, struct ts
 int ts_journal_read(int fd, uint64_t *offset, struct ts_block *block, struct ts_text *buffer,
 		    struct ts_error *err)
 {
-	enum found found;
+	enum found found = FOUND_END;
 	int result = read_block(fd, *offset, block, buffer, &found, err);
 
 	if (result)
