@@ -35,6 +35,9 @@ static inline unsigned int agent_open_value(const struct writer *writer)
 extern __thread struct writer *agent_writer __attribute__((tls_model("initial-exec")));
 struct writer *agent_no_writer(void);
 
+/* What the thread was named by ts_thread_name(), cut; empty: nothing. */
+extern __thread char agent_thread_name[16] __attribute__((tls_model("initial-exec")));
+
 /* One more event that no ring counts. */
 void agent_count_lost(struct core *core);
 

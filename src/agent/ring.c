@@ -15,11 +15,18 @@
 #include "agent/tracer.h"
 
 #define WRITER_SLAB_BYTES (64u << 10)
-#define RING_BYTES_MOST (4u << 20)
+#define RING_BYTES_MOST (16u << 20)
 /* A thread without a ring asks again after so many events. */
 #define RETRY_EVENTS 4096u
 
 static __thread struct writer *writers_by_hand __attribute__((tls_model("initial-exec")));
+
+/* Its number in an area, so that it stays the same thread when it takes a ring again. */
+static __thread struct {
+	const struct core *core;
+	uint32_t tid; /* a forked child has another one */
+	uint32_t serial;
+} known_as __attribute__((tls_model("initial-exec")));
 
 /* Where the thread got no ring the last time, and how many events ago. */
 static __thread struct {
@@ -229,7 +236,10 @@ static void write_thread(struct writer *writer, uint32_t previous_ring, uint64_t
 		.dropped = writer->ring->dropped,
 	};
 
-	prctl(PR_GET_NAME, record.name, 0, 0, 0);
+	if (agent_thread_name[0])
+		memcpy(record.name, agent_thread_name, sizeof(record.name));
+	else
+		prctl(PR_GET_NAME, record.name, 0, 0, 0);
 	memcpy(writer->at, &record, sizeof(record));
 	advance(writer, sizeof(record));
 }
@@ -358,6 +368,16 @@ static bool make_first_room(struct writer *writer)
 	       extend(writer, free_oldest(writer, needed), bytes, &needed);
 }
 
+static uint32_t thread_serial(struct core *core, uint32_t tid)
+{
+	if (known_as.core != core || known_as.tid != tid) {
+		known_as.core = core;
+		known_as.tid = tid;
+		known_as.serial = ++core->serials;
+	}
+	return known_as.serial;
+}
+
 static struct writer *attach_locked(struct ts_tracer *tracer, struct core *core,
 				    const struct writer *main_writer)
 {
@@ -370,7 +390,7 @@ static struct writer *attach_locked(struct ts_tracer *tracer, struct core *core,
 	writer->core = core;
 	writer->clock = core->control->clock;
 	writer->tid = main_writer ? main_writer->tid : current_tid();
-	writer->serial = main_writer ? main_writer->serial : ++core->serials;
+	writer->serial = main_writer ? main_writer->serial : thread_serial(core, writer->tid);
 	writer->is_side = main_writer != NULL;
 	index = find_ring(core, core->ring_bytes);
 	if (index < 0)

@@ -107,6 +107,9 @@ void ts_step(int64_t number)
 	ts_tracer_step(&ts_process_tracer, number);
 }
 
+__thread char agent_thread_name[16] __attribute__((tls_model("initial-exec")));
+
+/* Remembered for rings that the thread takes later, while events are off too; told at once while they are on. */
 void ts_thread_name(const char *name)
 {
 	size_t length = name ? strnlen(name, 255) : 0, words = 2 + (length + 4 + 7) / 8;
@@ -116,6 +119,9 @@ void ts_thread_name(const char *name)
 	struct core *core;
 	uint64_t *to;
 
+	memset(agent_thread_name, 0, sizeof(agent_thread_name));
+	memcpy(agent_thread_name, name ? name : "",
+	       length < sizeof(agent_thread_name) ? length : sizeof(agent_thread_name) - 1);
 	if (!ts_enabled())
 		return;
 	core = agent_start(&ts_process_tracer);
