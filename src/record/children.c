@@ -191,8 +191,9 @@ static int bury(struct ts_recorder *recorder, struct ts_child *child, struct ts_
 {
 	int rc = TS_OK;
 
-	/* Its wait status is on its way. */
-	if (child->launched && !child->exited && child->check_ns)
+	/* A zombie of ours: its wait status is on its way. Of those that are not ours there is none. */
+	if (child->launched && !child->exited && child->check_ns &&
+	    ts_process_parent(child->pid) == recorder->self)
 		return TS_OK;
 	child->gone = true;
 	child->has_area |= has_area(recorder, child);

@@ -341,6 +341,16 @@ static bool begin(struct ts_encoder *encoder, struct encode_area *area, struct e
 	return outside ? leave_out(encoder, area) : true;
 }
 
+/* Events of the area are stored at times only; the record that says so may be in another ring. */
+static bool has_windows(const struct encode_area *area)
+{
+	const struct ts_live_control *control = area->about ? &area->about->control : NULL;
+
+	return area->gate_count || area->window_count ||
+	       (control &&
+		(control->step_open != TS_ABSENT || !(control->enabled & TS_LIVE_ENABLED)));
+}
+
 /* A span counts where it began: it is inside then, although its end may be outside. */
 static bool end(struct ts_encoder *encoder, struct encode_area *area, struct encode_ring *ring,
 		const struct event *event)
@@ -348,7 +358,8 @@ static bool end(struct ts_encoder *encoder, struct encode_area *area, struct enc
 	struct encode_stack *stack = stack_of(event);
 	uint32_t start;
 
-	if (stack->count == 0 && encode_is_outside(area, event->ns))
+	/* With windows, its begin came while none was open: no more a loss than what lies between windows. */
+	if (stack->count == 0 && has_windows(area))
 		return leave_out(encoder, area);
 	if (stack->count == 0) {
 		encode_lose(encoder, ring, LOSS_END_ALONE, 1, event->ns, event->ns);
