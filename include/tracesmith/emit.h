@@ -252,7 +252,7 @@ static inline uint64_t ts_emit_ms(double milliseconds)
 #define TS_EMIT_JOIN_(a, b) TS_EMIT_JOIN2_(a, b)
 
 /* `zero` stands ahead of the dots, since strict compilers drop a comma only behind a named parameter. */
-#define TS_EMIT_COUNT_(zero, ...) TS_EMIT_COUNT2_(zero, ##__VA_ARGS__, 8, 7, 6, 5, 4, 3, 2, 1, 0)
+#define TS_EMIT_COUNT_(zero, ...) TS_EMIT_COUNT2_(zero, ##__VA_ARGS__, 8, 7, 6, 5, 4, 3, 2, 1, 0, 0)
 #define TS_EMIT_COUNT2_(x, a, b, c, d, e, f, g, h, n, ...) n
 
 #define TS_EMIT_MAP_0_(m)

@@ -41,6 +41,7 @@ static int wait_flush(struct core *core)
 
 	/* Sleeping is where a thread is cancelled; not inside an exit handler. */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
+	agent_nudge_recorder(core);
 	while (__atomic_load_n(&control->flush_done, __ATOMIC_ACQUIRE) < request) {
 		if ((int64_t)ts_counter_monotonic_ns() - start > FLUSH_NS ||
 		    !has_recorder(core, start)) {

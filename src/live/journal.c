@@ -7,7 +7,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,16 +33,6 @@ void ts_crash_point(const char *point)
 {
 	if (TS_UNLIKELY(ts_crash_hook != NULL))
 		ts_crash_hook(point);
-}
-
-/* A test may want to die inside a block. */
-static bool is_to_crash(void)
-{
-#ifdef TRACESMITH_CRASH_POINTS
-	if (getenv("TRACESMITH_CRASH_AT"))
-		return true;
-#endif
-	return ts_crash_hook != NULL;
 }
 
 static uint64_t padded(uint64_t bytes)
@@ -232,7 +221,7 @@ int ts_journal_append(struct ts_journal *journal, struct ts_block *block, const 
 		return ts_error_set(err, TS_EINVAL, "a block of a journal is larger than 64 MiB");
 	block->magic = TS_JOURNAL_MAGIC;
 	block->checksum = checksum(block, payload);
-	if (TS_UNLIKELY(is_to_crash()))
+	if (TS_UNLIKELY(ts_crash_hook != NULL))
 		write_half(journal, block, payload);
 	return write_parts(journal, part, part[2].iov_len ? 3 : block->bytes ? 2 : 1, err);
 }

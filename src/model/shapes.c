@@ -11,11 +11,12 @@
 /* Fields are compared as bytes. */
 static_assert(sizeof(struct ts_field) == 8, "no padding inside a field");
 
-void ts_shapes_init(struct ts_shapes *shapes)
+void ts_shapes_init(struct ts_shapes *shapes, uint32_t first_id)
 {
 	memset(shapes, 0, sizeof(*shapes));
+	shapes->first_id = first_id;
 	pthread_mutex_init(&shapes->lock, NULL);
-	ts_strmap_init(&shapes->ids, 1);
+	ts_strmap_init(&shapes->ids, first_id);
 	ts_arena_init(&shapes->arena);
 }
 
@@ -67,8 +68,8 @@ struct ts_shape ts_shapes_get(struct ts_shapes *shapes, uint32_t id)
 	struct ts_shape shape = { 0 };
 
 	pthread_mutex_lock(&shapes->lock);
-	if (id - 1 < shapes->count)
-		shape = shapes->shapes[id - 1];
+	if (id - shapes->first_id < shapes->count)
+		shape = shapes->shapes[id - shapes->first_id];
 	pthread_mutex_unlock(&shapes->lock);
 	return shape;
 }

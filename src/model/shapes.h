@@ -20,25 +20,29 @@
 #define TS_SHAPE_MAX_FIELDS 1024
 
 struct ts_shapes {
-	struct ts_shape *shapes; /* of id i at i - 1; moves when it grows: under lock */
+	struct ts_shape *shapes; /* of id i at i - first_id; moves when it grows: under lock */
 	size_t capacity;
+	uint32_t first_id; /* 1, or above the ids of a trace that is being continued */
 	uint32_t count;
 	pthread_mutex_t lock; /* guards the move of `shapes` against ts_shapes_get() */
 	struct ts_strmap ids; /* bytes of the fields to id */
 	struct ts_arena arena;
 };
 
-void ts_shapes_init(struct ts_shapes *shapes);
+void ts_shapes_init(struct ts_shapes *shapes, uint32_t first_id);
 void ts_shapes_release(struct ts_shapes *shapes);
 
 /*
- * The id (from 1) of a list of fields; 0 when there is no memory or too many fields. No fields: the
+ * The id (from first_id) of a list of fields; 0 when there is no memory or too many fields. No fields: the
  * caller uses shape 0 and does not ask.
  */
 uint32_t ts_shapes_intern(struct ts_shapes *shapes, const struct ts_field *fields, uint32_t count,
 			  bool *ret_new);
 
-/* By value, since the table may move; its fields stay until release. Shape 0: no fields. */
+/*
+ * By value, since the table may move; its fields stay until release. Shape 0, and shapes from before
+ * first_id: no fields.
+ */
 struct ts_shape ts_shapes_get(struct ts_shapes *shapes, uint32_t id);
 
 #endif

@@ -28,6 +28,13 @@ uint64_t ts_recording_free_bytes(const struct ts_recording *recording)
 	return (uint64_t)status.f_bavail * status.f_frsize;
 }
 
+static void set_reserve(struct ts_recording *recording, uint64_t bytes)
+{
+	pthread_mutex_lock(&recording->lock);
+	recording->reserve_bytes = bytes;
+	pthread_mutex_unlock(&recording->lock);
+}
+
 /* Room for the last checkpoint: its rows are a fraction of the journal's bytes. */
 void ts_recording_make_reserve(struct ts_recording *recording)
 {
@@ -43,7 +50,7 @@ void ts_recording_make_reserve(struct ts_recording *recording)
 	if (fallocate(fd, 0, 0, (off_t)bytes))
 		unlink(path); /* the file system cannot, or there is no room: it must do without */
 	else
-		recording->reserve_bytes = bytes;
+		set_reserve(recording, bytes);
 }
 
 void ts_recording_drop_reserve(struct ts_recording *recording)
@@ -52,7 +59,7 @@ void ts_recording_drop_reserve(struct ts_recording *recording)
 
 	if (path)
 		unlink(path);
-	recording->reserve_bytes = 0;
+	set_reserve(recording, 0);
 }
 
 /* ---- the trace ---- */
@@ -231,7 +238,7 @@ static int turn_journal(struct ts_recording *recording, struct ts_error *err)
 		pthread_mutex_lock(&recording->lock);
 		result = commit_journal(recording, journal, &open, end, err);
 		if (!result)
-			recording->encoded = recording->preamble = preamble;
+			recording->encoded = recording->preamble = recording->turned_at = preamble;
 		pthread_mutex_unlock(&recording->lock);
 	}
 	if (result) {
@@ -351,7 +358,8 @@ static void take_next(struct ts_recording *recording, struct next_file *next)
 	recording->journal_path = next->journal_path;
 	recording->open = next->open;
 	recording->trace_bytes = 0;
-	recording->preamble = recording->encoded = ts_journal_bytes(next->journal);
+	recording->encoded = ts_journal_bytes(next->journal);
+	recording->preamble = recording->turned_at = recording->encoded;
 	forget_told(recording);
 }
 
@@ -364,15 +372,16 @@ int ts_recording_do_rotate(struct ts_recording *recording, const char *new_path,
 	if (result)
 		return result;
 	result = prepare_next(recording, new_path, &next, err);
+	ts_recording_drop_reserve(recording); /* it goes by the old name */
 	pthread_mutex_lock(&recording->lock);
 	if (!result)
 		result = decide_rotation(recording, &next, err);
 	if (result) {
 		pthread_mutex_unlock(&recording->lock);
 		discard_next(&next);
+		ts_recording_make_reserve(recording);
 		return result;
 	}
-	ts_recording_drop_reserve(recording);
 	take_next(recording, &next);
 	pthread_mutex_unlock(&recording->lock);
 	ts_recording_make_reserve(recording);

@@ -44,7 +44,7 @@ static int watch_directory(struct ts_recorder *recorder, int fd)
 	if (recorder->inotify < 0)
 		return -1;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	return inotify_add_watch(recorder->inotify, path, IN_MOVED_TO | IN_ONLYDIR);
+	return inotify_add_watch(recorder->inotify, path, IN_MOVED_TO | IN_ATTRIB | IN_ONLYDIR);
 }
 
 int ts_targets_add_place(struct ts_recorder *recorder, uid_t uid, pid_t root_pid,

@@ -24,9 +24,12 @@
 
 /* Between two passes. */
 #define SHORTEST_WAIT_NS TS_NS_PER_MS
-#define BUSY_WAIT_NS (50 * TS_NS_PER_MS)
+#define BUSY_WAIT_NS (100 * TS_NS_PER_MS)
 #define IDLE_WAIT_NS (100 * TS_NS_PER_MS)
 #define IDLE_AFTER_NS TS_NS_PER_S
+/* Idle passes may take one part in so many of all time, but do not come more rarely than this. */
+#define IDLE_SHARE 2000
+#define IDLE_GREATEST_NS (400 * TS_NS_PER_MS)
 /* A window is closed this long after events were switched off, so that emits under way have ended. */
 #define SETTLE_NS TS_NS_PER_MS
 #define BEAT_NS (100 * TS_NS_PER_MS)
@@ -237,8 +240,19 @@ static void collect_wakeups(struct ts_recorder *recorder)
 	struct epoll_event events[64];
 	int count = epoll_wait(recorder->epoll, events, TS_ARRAY_SIZE(events), 0);
 
-	for (int i = 0; i < count; i++)
+	for (int i = 0; i < count; i++) {
 		*(bool *)events[i].data.ptr = true;
+		if (events[i].data.ptr != &recorder->execs_ready)
+			recorder->take_ns = 0;
+	}
+}
+
+static int64_t thread_cpu_ns(void)
+{
+	struct timespec now = { 0 };
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+	return (int64_t)now.tv_sec * TS_NS_PER_S + now.tv_nsec;
 }
 
 static bool others_run(const struct ts_recorder *recorder, const struct ts_target *besides)
@@ -347,8 +361,35 @@ static int take_live(struct ts_recorder *recorder, struct ts_target *target, str
 	return rc ? rc : ts_windows_serve(recorder, target, err);
 }
 
+/* Many rings cost more to look at: then more rarely. */
+static int64_t idle_wait(const struct ts_recorder *recorder)
+{
+	int64_t wait_ns = TS_MIN(recorder->take_cost_ns * IDLE_SHARE, IDLE_GREATEST_NS);
+
+	return TS_MAX(wait_ns, IDLE_WAIT_NS);
+}
+
+/* Half full: come back at once. A quarter: as before. Else ever more slowly. */
+static void adapt_wait(struct ts_recorder *recorder)
+{
+	if (recorder->settling || recorder->fill > 128)
+		recorder->wait_ns = SHORTEST_WAIT_NS;
+	else if (recorder->now_ns - recorder->moved_ns >= IDLE_AFTER_NS)
+		recorder->wait_ns = TS_MIN(recorder->wait_ns * 2, idle_wait(recorder));
+	else if (recorder->fill <= 64)
+		recorder->wait_ns = TS_MIN(recorder->wait_ns * 2, BUSY_WAIT_NS);
+	else
+		recorder->wait_ns = TS_MIN(recorder->wait_ns, BUSY_WAIT_NS);
+}
+
 static int take_all(struct ts_recorder *recorder, struct ts_error *err)
 {
+	int64_t began;
+
+	/* Woken by what programs of others do, or to look at children: rings have time. */
+	if (recorder->now_ns < recorder->take_ns && !recorder->finishing)
+		return TS_OK;
+	began = thread_cpu_ns();
 	recorder->fill = 0;
 	for (size_t i = 0; i < recorder->target_count; i++) {
 		struct ts_target *target = recorder->targets[i];
@@ -362,6 +403,9 @@ static int take_all(struct ts_recorder *recorder, struct ts_error *err)
 			return rc;
 	}
 	ts_targets_sweep(recorder);
+	recorder->take_cost_ns = thread_cpu_ns() - began;
+	adapt_wait(recorder);
+	recorder->take_ns = recorder->now_ns + recorder->wait_ns;
 	return TS_OK;
 }
 
@@ -406,22 +450,9 @@ static bool is_done(struct ts_recorder *recorder)
 	       recorder->now_ns - recorder->empty_ns >= LINGER_NS;
 }
 
-/* Half full: come back at once. A quarter: as before. Else ever more slowly. */
-static void adapt_wait(struct ts_recorder *recorder)
-{
-	if (recorder->settling || recorder->fill > 128)
-		recorder->wait_ns = SHORTEST_WAIT_NS;
-	else if (recorder->now_ns - recorder->moved_ns >= IDLE_AFTER_NS)
-		recorder->wait_ns = TS_MIN(recorder->wait_ns * 2, IDLE_WAIT_NS);
-	else if (recorder->fill <= 64)
-		recorder->wait_ns = TS_MIN(recorder->wait_ns * 2, BUSY_WAIT_NS);
-	else
-		recorder->wait_ns = TS_MIN(recorder->wait_ns, BUSY_WAIT_NS);
-}
-
 static int64_t wait_until_due(const struct ts_recorder *recorder)
 {
-	int64_t due = recorder->now_ns + recorder->wait_ns;
+	int64_t due = recorder->take_ns;
 
 	due = TS_MIN(due, ts_windows_due(recorder));
 	due = TS_MIN(due, ts_children_due(recorder));
@@ -482,7 +513,6 @@ int ts_recorder_pass(struct ts_recorder *recorder, int64_t *ret_wait_ns, bool *r
 		rc = save_for_flushes(recorder, err);
 	if (rc)
 		return rc;
-	adapt_wait(recorder);
 	*ret_done = is_done(recorder);
 	*ret_wait_ns = wait_until_due(recorder);
 	return TS_OK;

@@ -19,6 +19,8 @@
 
 /* Appending waits when the encoder is so far behind. */
 #define HARD_LIMITS 8
+/* Less of the rings waits until something else comes: a clock block each second, or a command. */
+#define ENCODE_AT_ONCE (UINT64_C(256) << 10)
 #define RETRY_NS INT64_C(1000000000)
 #define LONGEST_RETRY_NS (32 * RETRY_NS)
 /* A command is tried again when the first try has met a full disk and there was a reserve. */
@@ -198,7 +200,7 @@ static int turn(struct ts_recording *recording, struct ts_error *err)
 		ts_recording_drop_reserve(recording);
 		result = ts_recording_do_checkpoint(recording, false, err);
 		if (result == TS_ENOSPC)
-			recording->preamble = recording->encoded; /* not at once again */
+			recording->turned_at = recording->encoded; /* not at once again */
 	}
 	if (result == TS_ENOSPC)
 		result = ts_writer_status(recording->writer, NULL) ? make_room(recording, err)
@@ -282,7 +284,7 @@ static int work_once(struct ts_recording *recording, struct ts_error *err)
 
 	if (recording->stalled)
 		return stall(recording, err);
-	if (recording->encoded >= recording->preamble + recording->limit && !recording->command)
+	if (recording->encoded >= recording->turned_at + recording->limit && !recording->command)
 		return turn(recording, err);
 	if (behind || told) {
 		pthread_mutex_unlock(&recording->lock);
@@ -362,6 +364,26 @@ static int wait_for_encoder(struct ts_recording *recording, struct ts_error *err
 	return check_alive(recording, err);
 }
 
+/*
+ * What the journal has must still become rows, on the same disk: so much stays free. Rows are smaller than what they
+ * come from, and those since the last checkpoint may have been written in part. Lock held.
+ */
+static int leave_room(const struct ts_recording *recording, uint64_t bytes, struct ts_error *err)
+{
+	uint64_t behind = ts_journal_bytes(recording->journal) - recording->preamble + bytes;
+	uint64_t written = recording->trace_bytes > recording->open.trace_bytes
+				   ? recording->trace_bytes - recording->open.trace_bytes
+				   : 0;
+	uint64_t needed = behind > written ? behind - written : 0;
+
+	if (needed <= recording->reserve_bytes ||
+	    ts_recording_free_bytes(recording) + recording->reserve_bytes >= needed + bytes)
+		return TS_OK;
+	return ts_error_set(err, TS_ENOSPC,
+			    "journal '%s': the room that is left is for what it holds",
+			    recording->journal_path);
+}
+
 int ts_recording_append(struct ts_recording *recording, struct ts_block *block, const void *payload,
 			struct ts_error *err)
 {
@@ -370,6 +392,8 @@ int ts_recording_append(struct ts_recording *recording, struct ts_block *block, 
 	pthread_mutex_lock(&recording->lock);
 	result = wait_for_encoder(recording, err);
 	if (!result)
+		result = leave_room(recording, block->bytes, err);
+	if (!result)
 		result = ts_journal_append(recording->journal, block, payload, err);
 	if (!result && ts_recording_note(recording, block, payload))
 		result = ts_error_set(err, TS_ENOMEM, "no memory");
@@ -377,7 +401,9 @@ int ts_recording_append(struct ts_recording *recording, struct ts_block *block, 
 		recording->full = true;
 	else if (!result && !recording->stalled)
 		recording->full = false;
-	pthread_cond_signal(&recording->work);
+	if (block->type != TS_BLOCK_RING ||
+	    ts_journal_bytes(recording->journal) - recording->encoded >= ENCODE_AT_ONCE)
+		pthread_cond_signal(&recording->work);
 	pthread_mutex_unlock(&recording->lock);
 	return result;
 }

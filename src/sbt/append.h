@@ -6,6 +6,8 @@
 #ifndef TS_SBT_APPEND_H
 #define TS_SBT_APPEND_H
 
+#include <stdbool.h>
+
 #include <tracesmith/error.h>
 
 #include "model/table.h"
@@ -15,6 +17,7 @@
 struct sbt_appender {
 	struct sbt_output output;
 	struct ts_table index; /* a row for each chunk so far */
+	bool saved;            /* an index stands behind the chunks; the next chunk replaces it */
 };
 
 /* Writes the file header; `header` NULL makes a new one. output.write may be set before. */
@@ -22,11 +25,25 @@ int sbt_appender_open(struct sbt_appender *appender, const char *path,
 		      const struct sbt_file_header *header, struct ts_error *err);
 
 /*
+ * Goes on with a file behind byte `bytes`, which must be the end of a chunk; all chunk headers ahead
+ * of it are checked and listed. `bytes` UINT64_MAX: behind the last chunk that is no index at the end.
+ * `trace_id` not NULL: the file must have it.
+ */
+int sbt_appender_resume(struct sbt_appender *appender, const char *path, uint64_t bytes,
+			const uint8_t *trace_id, struct ts_error *err);
+
+/*
  * Appends a chunk, whose header opens `bytes`. The header is stamped with the sequence of its place
  * here, in bytes and in *header.
  */
 int sbt_appender_add(struct sbt_appender *appender, struct sbt_chunk_header *header, char *bytes,
 		     struct ts_error *err);
+
+/*
+ * Appends an index, so that the file is a finished trace until the next chunk. output.bytes stays the
+ * end of the chunks.
+ */
+int sbt_appender_save(struct sbt_appender *appender, int level, struct ts_error *err);
 
 /* Appends the index and closes the file. */
 int sbt_appender_finish(struct sbt_appender *appender, int level, struct ts_error *err);

@@ -6,6 +6,7 @@
  */
 #include <tracesmith/writer.h>
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -285,7 +286,9 @@ int ts_writer_flush(struct ts_writer *writer)
 		if (pending->long_rows.rows)
 			submit(writer, pending, &pending->long_rows, INT64_MAX, SBT_FLAG_LONG);
 	}
-	return write_all(writer);
+	if (!write_all(writer))
+		sbt_output_sync(&writer->file.output, &writer->error);
+	return writer->error.code;
 }
 
 int ts_writer_set_clock(struct ts_writer *writer, uint32_t clock)
@@ -315,7 +318,8 @@ static const char *row_fault(const struct ts_writer *writer, const struct ts_tab
 		return "an event needs a start";
 	if (info->duration >= 0 && row[info->duration] < -1)
 		return "a duration is negative";
-	if (info->shape >= 0 && (uint64_t)row[info->shape] > writer->shapes.count)
+	if (info->shape >= 0 && row[info->shape] &&
+	    (uint64_t)row[info->shape] - writer->shapes.first_id >= writer->shapes.count)
 		return "an event has a shape that was never made";
 	return NULL;
 }
@@ -336,7 +340,8 @@ int ts_writer_add(struct ts_writer *writer, enum ts_table_id table, const void *
 		return fail(writer, TS_EINVAL, fault);
 	pending = &writer->tables[table];
 	if (info->shape >= 0 && words[info->shape])
-		value_count = writer->shapes.shapes[words[info->shape] - 1].value_count;
+		value_count = writer->shapes.shapes[words[info->shape] - writer->shapes.first_id]
+				      .value_count;
 	/* Sealed ahead of the next row, so that the newest row can still be changed in place. */
 	if (TS_UNLIKELY(pending->rows.rows >= writer->options.chunk_rows ||
 			pending->rows.values + value_count > SEAL_VALUES) &&
@@ -467,7 +472,8 @@ uint32_t ts_writer_shape(struct ts_writer *writer, const struct ts_field *fields
 const struct ts_shape *ts_writer_shape_fields(struct ts_writer *writer, uint32_t shape)
 {
 	/* Only this thread adds shapes, so it may look without the lock. */
-	return shape - 1 < writer->shapes.count ? &writer->shapes.shapes[shape - 1] : NULL;
+	shape -= writer->shapes.first_id;
+	return shape < writer->shapes.count ? &writer->shapes.shapes[shape] : NULL;
 }
 
 uint32_t ts_writer_frame(struct ts_writer *writer, const struct ts_frame_row *frame)
@@ -545,9 +551,19 @@ static void take_options(struct ts_writer *writer, const struct ts_writer_option
 		own->string_memory = DEFAULT_STRING_MEMORY;
 	writer->file.output.write = own->write;
 	writer->file.output.write_context = own->write_context;
+	writer->file.output.sync = own->flags & TS_WRITER_SYNC;
+	writer->file.output.locked = own->flags & TS_WRITER_LOCKED;
 }
 
-static void init_tables(struct ts_writer *writer)
+static uint64_t next_id(const struct ts_writer_ids *ids, uint32_t table)
+{
+	return ids && ids->next[table] ? ids->next[table] : 1;
+}
+
+static_assert(TS_TABLE_COUNT <= TS_WRITER_ID_TABLES,
+	      "struct ts_writer_ids has room for all tables");
+
+static void init_tables(struct ts_writer *writer, const struct ts_writer_ids *ids)
 {
 	for (uint32_t i = 0; i < TS_TABLE_COUNT; i++) {
 		const struct ts_table_info *info = ts_table_info(i);
@@ -555,17 +571,19 @@ static void init_tables(struct ts_writer *writer)
 		ts_table_init(&writer->tables[i].rows, info);
 		ts_table_init(&writer->tables[i].long_rows, info);
 		ts_table_init(&writer->tables[i].spare, info);
-		writer->tables[i].next_id = 1;
-		writer->tables[i].sealed_id = 1;
+		writer->tables[i].next_id = next_id(ids, i);
+		writer->tables[i].sealed_id = next_id(ids, i);
 	}
-	ts_strmap_init(&writer->strings, 1);
-	ts_strmap_init(&writer->frames, 1);
-	ts_shapes_init(&writer->shapes);
+	ts_strmap_init(&writer->strings, (uint32_t)next_id(ids, TS_TABLE_STRING));
+	ts_strmap_init(&writer->frames, (uint32_t)next_id(ids, TS_TABLE_FRAME));
+	ts_shapes_init(&writer->shapes, (uint32_t)next_id(ids, TS_TABLE_SHAPE));
 	ts_pairmap_init(&writer->stacks);
 }
 
-int ts_writer_open(struct ts_writer **ret_writer, const char *path,
-		   const struct ts_writer_options *options, struct ts_error *err)
+/* A writer without a file yet. */
+static int new_writer(struct ts_writer **ret_writer, const char *path,
+		      const struct ts_writer_ids *ids, const struct ts_writer_options *options,
+		      struct ts_error *err)
 {
 	struct ts_writer *writer;
 	int result;
@@ -576,16 +594,79 @@ int ts_writer_open(struct ts_writer **ret_writer, const char *path,
 	if (!writer)
 		return ts_error_set(err, TS_ENOMEM, "no memory");
 	take_options(writer, options);
-	init_tables(writer);
+	init_tables(writer, ids);
 	result = start_slots(writer, err);
-	if (!result)
-		result = sbt_appender_open(&writer->file, path, NULL, err);
-	if (result) {
+	if (result)
 		ts_writer_close(writer);
+	else
+		*ret_writer = writer;
+	return result;
+}
+
+int ts_writer_open(struct ts_writer **ret_writer, const char *path,
+		   const struct ts_writer_options *options, struct ts_error *err)
+{
+	struct sbt_file_header header;
+	struct ts_writer *writer = NULL;
+	int result = new_writer(&writer, path, NULL, options, err);
+
+	if (!writer)
 		return result;
+	sbt_file_header_init(&header, writer->options.trace_id);
+	result = sbt_appender_open(&writer->file, path, &header, err);
+	if (result)
+		ts_writer_close(writer);
+	else
+		*ret_writer = writer;
+	return result;
+}
+
+/* Ids of dictionaries as the listed chunks have them; NULL where `ids` is not beyond these. */
+static const char *ids_fault(const struct ts_table *index, const struct ts_writer_ids *ids)
+{
+	for (uint32_t i = 0; i < TS_TABLE_COUNT; i++)
+		if (next_id(ids, i) > UINT32_MAX)
+			return "ids of a table are used up";
+	for (uint32_t i = 0; i < index->rows; i++) {
+		int64_t table = ts_table_value(index, TS_COLUMN_OF(index, table), i);
+		const struct ts_table_info *info = ts_table_info((uint32_t)table);
+		uint64_t end = (uint64_t)ts_table_value(index, TS_COLUMN_OF(index, first_id), i) +
+			       (uint64_t)ts_table_value(index, TS_COLUMN_OF(index, rows), i);
+
+		if (info && info->kind == TS_KIND_DICTIONARY && end > next_id(ids, (uint32_t)table))
+			return "its chunks hold ids that were not given out yet";
 	}
-	*ret_writer = writer;
-	return TS_OK;
+	return NULL;
+}
+
+int ts_writer_resume(struct ts_writer **ret_writer, const char *path, uint64_t bytes,
+		     const struct ts_writer_ids *ids, const struct ts_writer_options *options,
+		     struct ts_error *err)
+{
+	struct ts_writer *writer = NULL;
+	const char *fault;
+	int result = new_writer(&writer, path, ids, options, err);
+
+	if (!writer)
+		return result;
+	result = sbt_appender_resume(&writer->file, path, bytes, writer->options.trace_id, err);
+	fault = result ? NULL : ids_fault(&writer->file.index, ids);
+	if (fault)
+		result = ts_error_set(err, TS_EFORMAT, "trace '%s' cannot be continued: %s", path,
+				      fault);
+	if (result)
+		ts_writer_close(writer);
+	else
+		*ret_writer = writer;
+	return result;
+}
+
+void ts_writer_ids(const struct ts_writer *writer, struct ts_writer_ids *ret_ids)
+{
+	memset(ret_ids, 0, sizeof(*ret_ids));
+	for (uint32_t i = 0; i < TS_TABLE_COUNT; i++)
+		ret_ids->next[i] = writer->tables[i].next_id;
+	ret_ids->next[TS_TABLE_SHAPE] = writer->shapes.first_id + writer->shapes.count;
 }
 
 int ts_writer_status(const struct ts_writer *writer, struct ts_error *err)
@@ -593,6 +674,16 @@ int ts_writer_status(const struct ts_writer *writer, struct ts_error *err)
 	if (writer->error.code && err)
 		*err = writer->error;
 	return writer->error.code;
+}
+
+int ts_writer_save(struct ts_writer *writer, struct ts_error *err)
+{
+	if (writer->finished)
+		return ts_error_set(err, TS_EINVAL, "the trace is finished already");
+	if (!ts_writer_flush(writer) &&
+	    !sbt_appender_save(&writer->file, writer->options.level, &writer->error))
+		sbt_output_sync(&writer->file.output, &writer->error);
+	return ts_writer_status(writer, err);
 }
 
 int ts_writer_finish(struct ts_writer *writer, struct ts_error *err)

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Any bytes as a journal: read block by block, encoded into a trace, with a change of encoders by their state half way.
+ * Nothing may crash, leak, loop or take memory beyond what the file can justify; and whatever a journal held, the
+ * trace made of it must be whole. The mutator puts checksums right, since bytes changed at random would never
+ * get past them.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <tracesmith/reader.h>
+
+#include "base/hash.h"
+#include "base/text.h"
+#include "record/encoder.h"
+
+size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size) __attribute__((weak));
+
+/* A file in memory that has a path. */
+struct memory_file {
+	int fd;
+	char path[32];
+};
+
+static void check(int condition, const char *what)
+{
+	if (condition)
+		return;
+	fprintf(stderr, "fuzz_journal: %s\n", what);
+	abort();
+}
+
+static void memory_file_open(struct memory_file *file, const char *name)
+{
+	file->fd = memfd_create(name, MFD_CLOEXEC);
+	check(file->fd >= 0, "cannot make a file in memory");
+	snprintf(file->path, sizeof(file->path), "/proc/self/fd/%d", file->fd);
+}
+
+static void memory_file_set(struct memory_file *file, const uint8_t *data, size_t size)
+{
+	check(ftruncate(file->fd, 0) == 0, "cannot empty a file in memory");
+	for (size_t at = 0; at < size;) {
+		ssize_t written = pwrite(file->fd, data + at, size - at, (off_t)at);
+
+		check(written > 0, "cannot fill a file in memory");
+		at += (size_t)written;
+	}
+}
+
+/* ---- encoding ---- */
+
+struct run {
+	struct memory_file *journal, *trace;
+	struct ts_writer *writer;
+	struct ts_encoder *encoder;
+	struct ts_encoder *next; /* being brought into its state */
+	struct ts_block_open open;
+	uint64_t half;
+};
+
+static void window_closed(void *context, uint64_t area, const struct ts_block_window *opened,
+			  const struct ts_block_window *closed)
+{
+}
+
+static struct ts_encoder *new_encoder(struct run *run)
+{
+	struct ts_encoder_options options = { .window_closed = window_closed };
+	struct ts_encoder *encoder;
+
+	check(ts_encoder_new(&encoder, &options, NULL) == 0, "no memory for an encoder");
+	ts_encoder_set_writer(encoder, run->writer, false, "fuzz");
+	return encoder;
+}
+
+static int give_next(void *context, struct ts_block *block, const void *payload,
+		     struct ts_error *err)
+{
+	struct run *run = context;
+
+	return ts_encoder_block(run->next, block, payload, err);
+}
+
+/* As a successor would: a new encoder goes on with the state of the old one. */
+static void change_encoder(struct run *run)
+{
+	struct ts_block block = { .type = TS_BLOCK_OPEN, .bytes = sizeof(run->open) };
+	struct ts_block_sink sink = { .append = give_next, .context = run };
+	struct ts_encoder_counts before, after;
+
+	check(ts_encoder_seal(run->encoder) == 0 && ts_writer_flush(run->writer) == 0,
+	      "a sealed encoder has no rows that can be written");
+	run->open.trace_bytes = ts_writer_bytes(run->writer);
+	run->next = new_encoder(run);
+	check(ts_encoder_block(run->next, &block, &run->open, NULL) == 0, "OPEN is refused");
+	check(ts_encoder_save_state(run->encoder, &sink, NULL) == 0, "the state is refused");
+	ts_encoder_counts(run->encoder, &before);
+	ts_encoder_counts(run->next, &after);
+	check(memcmp(&before, &after, sizeof(before)) == 0, "the state has other counts");
+	ts_encoder_free(run->encoder);
+	run->encoder = run->next;
+}
+
+/* False where the journal cannot be used at all. */
+static bool encode_block(struct run *run, const struct ts_block *block, struct ts_text *payload,
+			 bool first)
+{
+	struct ts_error err = { 0 };
+
+	if (first && block->type == TS_BLOCK_OPEN && block->bytes >= sizeof(run->open)) {
+		memcpy(&run->open, payload->data, sizeof(run->open));
+		run->open.trace_bytes = 0; /* there is no trace that it could be of */
+		memcpy(payload->data, &run->open, sizeof(run->open));
+	}
+	if (ts_encoder_block(run->encoder, block, payload->data, &err) == 0)
+		return true;
+	check(err.code && err.message[0], "an error without a message");
+	check(first, "a block is refused");
+	return false;
+}
+
+static bool encode_journal(struct run *run)
+{
+	struct ts_text payload = { 0 };
+	struct ts_block block;
+	uint64_t offset = 0;
+	bool good = true, first = true, changed = false;
+
+	while (good) {
+		uint64_t before = offset;
+		int result = ts_journal_read(run->journal->fd, &offset, &block, &payload, NULL);
+
+		if (result == TS_ENOTFOUND)
+			break;
+		check(result == 0 || result == TS_EFORMAT, "reading fails");
+		check(offset > before, "reading does not go on");
+		if (result) {
+			ts_encoder_damage(run->encoder, offset - before);
+			continue;
+		}
+		good = encode_block(run, &block, &payload, first);
+		first = false;
+		if (good && !changed && offset > run->half) {
+			change_encoder(run);
+			changed = true;
+		}
+	}
+	ts_text_release(&payload);
+	return good && !first;
+}
+
+static void print_finding(void *context, const struct ts_finding *finding)
+{
+	fprintf(stderr, "chunk %llu: %s\n", (unsigned long long)finding->chunk, finding->message);
+}
+
+static void run_once(struct run *run)
+{
+	struct ts_writer_options options = { .size = sizeof(options), .threads = -1 };
+	bool good;
+
+	check(ts_writer_open(&run->writer, run->trace->path, &options, NULL) == 0,
+	      "cannot make a trace");
+	run->encoder = new_encoder(run);
+	good = encode_journal(run);
+	if (good) {
+		check(ts_encoder_finish(run->encoder) == 0, "it does not come to its end");
+		check(ts_writer_finish(run->writer, NULL) == 0, "the trace is not finished");
+	}
+	ts_encoder_free(run->encoder);
+	ts_writer_close(run->writer);
+	if (good)
+		check(ts_verify(run->trace->path, print_finding, NULL, NULL, NULL) == 0,
+		      "the trace is not whole");
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static struct memory_file journal = { .fd = -1 }, trace = { .fd = -1 };
+	struct run run = { .journal = &journal, .trace = &trace, .half = size / 2 };
+
+	if (journal.fd < 0) {
+		memory_file_open(&journal, "journal");
+		memory_file_open(&trace, "trace");
+	}
+	memory_file_set(&journal, data, size);
+	run_once(&run);
+	return 0;
+}
+
+/* ---- mutation ---- */
+
+/* Every block that has room gets the checksum that it needs. */
+static void stamp(uint8_t *data, size_t size)
+{
+	for (size_t at = 0; at + sizeof(struct ts_block) <= size;) {
+		struct ts_block block;
+
+		memcpy(&block, data + at, sizeof(block));
+		if (block.magic != TS_JOURNAL_MAGIC || block.bytes > size - at - sizeof(block)) {
+			at += 8;
+			continue;
+		}
+		block.checksum = ts_hash64(data + at + sizeof(block), block.bytes);
+		block.checksum = ts_hash64(&block, sizeof(block));
+		memcpy(data + at, &block, sizeof(block));
+		at += sizeof(block) + ((block.bytes + 7u) & ~7u);
+	}
+}
+
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned int seed)
+{
+	if (LLVMFuzzerMutate)
+		size = LLVMFuzzerMutate(data, size, max_size);
+	/* Now and then a wrong checksum is what is to be tried. */
+	if (seed % 16)
+		stamp(data, size);
+	return size;
+}
