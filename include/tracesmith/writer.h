@@ -129,9 +129,12 @@ int ts_writer_flush(struct ts_writer *writer);
 /* The sticky error: 0 while all is well. */
 int ts_writer_status(const struct ts_writer *writer, struct ts_error *err);
 
-/* Rows added so far to a table, and bytes of the file so far: all whole chunks, without an index. */
+/* Rows added so far to a table, and bytes of the file so far. */
 uint64_t ts_writer_rows(const struct ts_writer *writer, enum ts_table_id table);
 uint64_t ts_writer_bytes(const struct ts_writer *writer);
+
+/* Bytes of all whole chunks, without an index: where ts_writer_resume() would go on. */
+uint64_t ts_writer_chunk_bytes(const struct ts_writer *writer);
 
 #ifdef __cplusplus
 }

@@ -223,7 +223,7 @@ static int turn_journal(struct ts_recording *recording, struct ts_error *err)
 	ts_writer_ids(recording->writer, &ids);
 	memcpy(open.next_ids, ids.next, sizeof(open.next_ids));
 	open.generation++;
-	open.trace_bytes = ts_writer_bytes(recording->writer);
+	open.trace_bytes = ts_writer_chunk_bytes(recording->writer);
 	result = begin_journal(recording, temporary, &open, &journal, err);
 	if (result)
 		return result;

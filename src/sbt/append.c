@@ -128,9 +128,9 @@ int sbt_appender_add(struct sbt_appender *appender, struct sbt_chunk_header *hea
 {
 	int result = TS_OK;
 
-	if (appender->saved)
+	if (appender->index_bytes)
 		result = sbt_output_cut(&appender->output, err);
-	appender->saved = false;
+	appender->index_bytes = 0;
 	stamp(header, appender->index.rows);
 	memcpy(bytes, header, sizeof(*header));
 	if (!result)
@@ -166,7 +166,7 @@ int sbt_appender_save(struct sbt_appender *appender, int level, struct ts_error 
 	TS_SCOPED(ts_text) out = { 0 };
 	int result;
 
-	if (appender->saved)
+	if (appender->index_bytes)
 		return TS_OK;
 	if (encode_index(appender, level, &out))
 		return ts_error_set(err, TS_ENOMEM, "trace '%s': no memory", appender->output.path);
@@ -174,7 +174,7 @@ int sbt_appender_save(struct sbt_appender *appender, int level, struct ts_error 
 	if (result)
 		return result;
 	appender->output.bytes -= out.length;
-	appender->saved = true;
+	appender->index_bytes = out.length;
 	return TS_OK;
 }
 

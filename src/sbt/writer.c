@@ -731,5 +731,10 @@ uint64_t ts_writer_rows(const struct ts_writer *writer, enum ts_table_id table)
 
 uint64_t ts_writer_bytes(const struct ts_writer *writer)
 {
+	return writer->file.output.bytes + writer->file.index_bytes;
+}
+
+uint64_t ts_writer_chunk_bytes(const struct ts_writer *writer)
+{
 	return writer->file.output.bytes;
 }

@@ -16,7 +16,7 @@ cat out.txt err.txt
 # Options behind the command are the command's, also without --.
 "$TRACESMITH" record -q -o s.sbt sh -c 'echo "$@"' sh -o x -- --json
 # Closed descriptors stay closed.
-"$TRACESMITH" record -q -o s.sbt -- sh -c 'for fd in 0 1 2 3 4; do [ ! -e /proc/self/fd/$fd ] || echo "$fd"; done >fds.txt' <&- 2>&-
+"$TRACESMITH" record -q -o s.sbt -- sh -c 'for fd in 0 1 2 3 4; do [ ! -e /proc/self/fd/$fd ] || echo "$fd"; done >fds.txt' <&- 2>&- 3>&- 4>&-
 cat fds.txt
 
 # Exit codes and deaths are passed on.
