@@ -69,7 +69,8 @@ class Lttng:
         return line if line["is_on"] else None
 
     def __exit__(self, *_):
-        self.lttng("destroy", "tracesmith-bench")
+        if shutil.which("lttng"):
+            self.lttng("destroy", "tracesmith-bench")
         if self.daemon:
             self.daemon.terminate()
             self.daemon.wait()

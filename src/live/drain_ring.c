@@ -55,7 +55,8 @@ static int publish(struct drain *drain, uint32_t index)
 	const struct ring *ring = &area->rings[index];
 	struct ts_live_ring *entry = &area->directory[index];
 	const size_t from = offsetof(struct ts_live_ring, consumed);
-	const size_t to = offsetof(struct ts_live_ring, reserved_1);
+	char words[offsetof(struct ts_live_ring, reserved_1) -
+		   offsetof(struct ts_live_ring, consumed)];
 	ssize_t done;
 
 	if (!may_publish(drain, ring) || is_published(entry, ring))
@@ -67,10 +68,11 @@ static int publish(struct drain *drain, uint32_t index)
 	memcpy(entry->consumed_name, ring->thread.name, sizeof(entry->consumed_name));
 	entry->consumed_check = ts_live_consumed_check(ring->position, ring->events,
 						       ring->thread.tid, ring->thread.serial);
+	memcpy(words, (const char *)entry + from, sizeof(words));
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	do {
 		done = pwrite(
-			area->fd, (const char *)entry + from, to - from,
+			area->fd, words, sizeof(words),
 			(off_t)(TS_LIVE_DIRECTORY + (uint64_t)index * TS_LIVE_ENTRY_BYTES + from));
 	} while (done < 0 && errno == EINTR);
 	if (done < 0)

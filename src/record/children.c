@@ -12,10 +12,10 @@
 #include "record/launch.h"
 #include "record/parts.h"
 
-#define SCAN_NS (250 * TS_NS_PER_MS)
+#define SCAN_NS (500 * TS_NS_PER_MS)
 #define SCAN_GREATEST_NS (30 * TS_NS_PER_S)
 /* A scan may take one part in so many of all time: with 1,000 threads it takes 10 ms. */
-#define SCAN_SHARE 2000
+#define SCAN_SHARE 5000
 /* What a process is, is asked after 1, 2, 4 ... ms: it may be between fork and exec. */
 #define CHECK_NS TS_NS_PER_MS
 #define EARLY_CHECKS 6
@@ -183,24 +183,43 @@ static int inspect(struct ts_recorder *recorder, struct ts_child *child, struct 
 	return TS_OK;
 }
 
+/* Its area may have come since the directories were last read: read them now that it can make none any more. */
+static int look_again(struct ts_recorder *recorder, pid_t pid, struct ts_error *err)
+{
+	struct ts_child *child;
+	int rc;
+
+	for (size_t i = 0; i < recorder->place_count; i++)
+		recorder->places[i].due = true;
+	rc = ts_targets_scan(recorder, err);
+	child = ts_children_find(recorder, pid);
+	if (!rc && child)
+		child->has_area |= has_area(recorder, child);
+	return rc;
+}
+
 /*
  * A program that was executed and left nothing is named, too. (Who only forked has an agent, but no area before
  * its first event.)
  */
 static int bury(struct ts_recorder *recorder, struct ts_child *child, struct ts_error *err)
 {
+	bool is_missing;
 	int rc = TS_OK;
 
 	/* A zombie of ours: its wait status is on its way. Of those that are not ours there is none. */
 	if (child->launched && !child->exited && child->check_ns &&
 	    ts_process_parent(child->pid) == recorder->self)
 		return TS_OK;
-	child->gone = true;
 	child->has_area |= has_area(recorder, child);
+	is_missing = !child->told && !child->has_area && !recorder->options.pid_count &&
+		     (child->launched || child->executed);
+	if (is_missing)
+		rc = look_again(recorder, child->pid, err);
+	child->gone = true;
 	if (child->told)
 		rc = write_process(recorder, child, err);
-	else if ((child->launched || child->executed) && !child->has_area &&
-		 !recorder->options.pid_count)
+	else if (!rc && is_missing && !child->has_area)
 		rc = tell(recorder, child,
 			  "it ended without a live area: too early, or without the agent", err);
 	return rc == TS_ENOSPC ? TS_OK : rc;

@@ -32,7 +32,7 @@
 #define IDLE_GREATEST_NS (400 * TS_NS_PER_MS)
 /* A window is closed this long after events were switched off, so that emits under way have ended. */
 #define SETTLE_NS TS_NS_PER_MS
-#define BEAT_NS (100 * TS_NS_PER_MS)
+#define BEAT_NS (500 * TS_NS_PER_MS)
 #define CLOCK_NS TS_NS_PER_S
 #define LINGER_NS TS_NS_PER_S
 /* A target whose end was seen waits so long for its wait status. */
