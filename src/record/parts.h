@@ -186,12 +186,12 @@ struct ts_recorder {
 	struct ts_windows windows;
 	struct ts_saves saves;
 
-	int64_t wait_ns;  /* adaptive */
+	int64_t wait_ns;               /* adaptive */
 	int64_t take_ns, take_cost_ns; /* when rings are looked at again; what that took */
-	int64_t moved_ns; /* when something was last taken */
-	uint64_t fill;    /* of the fullest ring in this pass, in 1/256 */
-	bool settling;    /* a window is closing: come back soon */
-	bool flush_saves; /* a flush waits for a save */
+	int64_t moved_ns;              /* when something was last taken */
+	uint64_t fill;                 /* of the fullest ring in this pass, in 1/256 */
+	bool settling;                 /* a window is closing: come back soon */
+	bool flush_saves;              /* a flush waits for a save */
 
 	bool full;       /* the disk is */
 	bool full_noted; /* and the caller knows */

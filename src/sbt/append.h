@@ -17,7 +17,8 @@
 struct sbt_appender {
 	struct sbt_output output;
 	struct ts_table index; /* a row for each chunk so far */
-	uint64_t index_bytes;  /* of the index behind the chunks, which the next chunk replaces; 0: none */
+	uint64_t
+		index_bytes; /* of the index behind the chunks, which the next chunk replaces; 0: none */
 };
 
 /* Writes the file header; `header` NULL makes a new one. output.write may be set before. */
