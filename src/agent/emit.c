@@ -302,9 +302,14 @@ static void emit_unregistered(struct core *core, const struct ts_emit_site *site
 /* First event of a process, a site, a thread or a lap; or a ring that is full. */
 static void emit_slowly(struct ts_emit_site *site, const uint64_t *words)
 {
-	int saved_errno = errno;
-	struct core *core = agent_start(&ts_process_tracer);
+	uint64_t header = __atomic_load_n(&site->header, __ATOMIC_ACQUIRE);
+	int saved_errno;
+	struct core *core;
 
+	if (header && agent_drop(agent_writer, (header & 0xffff) * 8))
+		return;
+	saved_errno = errno;
+	core = agent_start(&ts_process_tracer);
 	if (core &&
 	    (__atomic_load_n(&core->control->enabled, __ATOMIC_RELAXED) & TS_LIVE_ENABLED)) {
 		if (__atomic_load_n(&site->header, __ATOMIC_ACQUIRE) ||
@@ -318,7 +323,9 @@ static void emit_slowly(struct ts_emit_site *site, const uint64_t *words)
 
 __attribute__((noinline)) static void emit_0_slowly(struct ts_emit_site *site)
 {
-	emit_slowly(site, NULL);
+	uint64_t none = 0;
+
+	emit_slowly(site, &none);
 }
 
 __attribute__((noinline)) static void emit_1_slowly(struct ts_emit_site *site, uint64_t word)

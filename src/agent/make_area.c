@@ -408,7 +408,7 @@ static int map_front(struct core *core)
 	char *front = mmap(NULL, TS_LIVE_POOL, PROT_READ | PROT_WRITE, MAP_SHARED, core->fd, 0);
 
 	if (front == MAP_FAILED)
-		return errno;
+		return ENOMEM;
 	core->control = (struct ts_live_control *)(void *)front;
 	core->rings = (struct ts_live_ring *)(void *)(front + TS_LIVE_DIRECTORY);
 	core->dictionary = front + TS_LIVE_DICTIONARY;

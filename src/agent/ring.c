@@ -510,7 +510,28 @@ static bool make_room(struct writer *writer, uint64_t bytes)
 	if (!writer->exhausted && grow(writer))
 		return extend(writer, find_oldest(writer)->position, bytes, &needed);
 	writer->exhausted = true;
+	writer->full_at = find_oldest(writer)->position + writer->mask + 1;
 	return false;
+}
+
+/* The short way of make_room() and drop(). */
+bool agent_drop(struct writer *writer, uint64_t bytes)
+{
+	const struct ts_live_ring *ring = writer->ring;
+	bool is_full;
+
+	if (!writer->exhausted || !__atomic_load_n(&writer->open, __ATOMIC_RELAXED))
+		return false;
+	__atomic_store_n(&writer->open, WRITER_CLOSED, __ATOMIC_RELAXED);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	is_full = ring->head + bytes > writer->full_at &&
+		  __atomic_load_n(&ring->consumed, __ATOMIC_RELAXED) == writer->consumed.position &&
+		  __atomic_load_n(&writer->core->control->mode, __ATOMIC_RELAXED) == TS_LIVE_STREAM;
+	if (is_full)
+		drop(writer);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	__atomic_store_n(&writer->open, agent_open_value(writer), __ATOMIC_RELAXED);
+	return is_full;
 }
 
 static bool try_room(struct writer *writer, uint64_t bytes, bool counts)

@@ -91,13 +91,14 @@ static bool find_recorder(char *program, size_t bytes)
 /* True where a living recorder holds the output: it will find our area. */
 static bool is_held(const char *output)
 {
+	size_t length = strlen(output);
 	char path[1100];
 	bool held;
 	int fd;
 
-	/* A recorder of x.json holds what it is made from. */
+	/* A recorder of x.json, or of x, holds the trace from which that is made. */
 	snprintf(path, sizeof(path), "%s%s", output,
-		 strlen(output) > 5 && !strcmp(output + strlen(output) - 5, ".json") ? ".sbt" : "");
+		 length >= 4 && !strcmp(output + length - 4, ".sbt") ? "" : ".sbt");
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (fd < 0)
 		return false;

@@ -134,6 +134,6 @@ void ts_thread_name(const char *name)
 	to[1] = ts_counter_read(writer->clock);
 	to[words - 1] = 0;
 	memcpy(to + 2, &length_word, sizeof(length_word));
-	memcpy((char *)(to + 2) + 4, name, length);
+	memcpy((char *)(to + 2) + 4, name ? name : "", length);
 	agent_commit(writer, words * 8);
 }

@@ -326,6 +326,8 @@ static void bury(struct ts_tracer *tracer)
 
 	tracer->core = NULL;
 	tracer->was_ready = false;
+	if (!core || !control)
+		return;
 	copy = *control;
 	copy.rings = 0;
 	if (!agent_unshare(control, TS_LIVE_DICTIONARY))

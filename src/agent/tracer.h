@@ -41,6 +41,7 @@ struct writer {
 	struct writer *side; /* for emits inside signal handlers that interrupt an emit */
 	struct writer *next; /* the thread's writers of tracers made by hand; or the free list */
 	struct ts_live_oldest consumed; /* as last seen, whole */
+	uint64_t full_at;               /* exhausted: the position up to which there was room */
 	uint32_t index;                 /* of the ring */
 	uint32_t tid, serial;
 	bool exhausted; /* full, and no larger ring can be had until it has room again */
@@ -174,6 +175,9 @@ void agent_give_back(struct core *core, uint64_t offset, uint64_t bytes);
 int agent_grow_directory(struct core *core);
 int agent_grow_dictionary(struct core *core);
 
+/* Wakes the recorder, if it sleeps. Never on the way of an event. */
+void agent_nudge_recorder(struct core *core);
+
 /* Maps a part of the area's file; NULL on failure. */
 void *agent_map(struct core *core, uint64_t offset, uint64_t bytes);
 
@@ -187,6 +191,9 @@ void agent_update_anchor(struct core *core);
  */
 struct writer *agent_room(struct ts_tracer *tracer, struct core *core, struct writer *writer,
 			  uint64_t bytes, bool counts);
+
+/* Drops and counts an event of `bytes` if the ring was full and nobody has drained it. False: ask agent_room(). */
+bool agent_drop(struct writer *writer, uint64_t bytes);
 
 /* The thread's writer of a tracer made by hand, or NULL before its first event. */
 struct writer *agent_find_writer(struct ts_tracer *tracer);

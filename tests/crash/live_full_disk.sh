@@ -1,0 +1,81 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# A disk that becomes full while something is recorded: the trace stays whole, what did not fit is counted, and when there is
+# room again it goes on.
+set -euo pipefail
+. "$TS_SOURCE/tests/lib/live.sh"
+
+mkdir disk
+mount -t tmpfs -o size=6m tmpfs disk 2>/dev/null || { echo "skip: this user may not mount a small file system"; exit 77; }
+trap 'clean_up; umount disk' EXIT
+
+# Checksums do not compress: about 10 bytes an event, and 48 in the journal.
+options=(--threads 2 --mode pair --seconds 0 --count 900000 --rate 600000)
+
+record() { # option...
+	fresh
+	rm -rf disk/*
+	"$TRACESMITH" record -q -o disk/t.sbt "$@" -- "$emitter" --oracle "$oracle" "${options[@]}" >log 2>&1 &
+	recorder=$!
+}
+
+# Full to the end: there is no room for what comes, but for the loss rows there is.
+record
+await_gone $recorder
+reap $recorder
+[ $code -eq 0 ] || fail "record on a full disk: exit code $code: $(cat log)"
+[ ! -e disk/t.sbt.journal ] || fail "the journal is left: $(ls -l disk)"
+check "full" disk/t.sbt --all-done --some-stored --some-lost
+[ "$(find disk -type f | wc -l)" -eq 1 ] || fail "other files are left: $(ls -l disk)"
+
+# Full, and then there is room: a file that somebody else had put there goes away.
+fresh
+rm -rf disk/*
+head -c 5m /dev/zero >disk/filler
+"$TRACESMITH" record -o disk/t.sbt --budget 192K -- "$emitter" --oracle "$oracle" --threads 2 --mode pair --seconds 60 --rate 50000 >log 2>&1 &
+recorder=$!
+wait_until 50 grep -q "no space left" log || fail "the disk does not become full: $(cat log)"
+rm disk/filler
+wait_until 50 grep -q "there is space again" log || fail "nobody sees that there is room: $(cat log)"
+sleep 0.2
+kill_hard "$(oracle_pid)"
+await_gone $recorder
+reap $recorder
+[ $code -eq 137 ] || fail "record: exit code $code: $(cat log)"
+check "full for a while" disk/t.sbt --some-stored --some-lost --gaps
+
+# Killed while the disk is full.
+options=(--threads 2 --mode pair --seconds 20 --rate 600000)
+record
+await_begin
+sleep 1.2
+kill_hard $recorder
+await_gone $recorder
+reap $recorder
+kill_hard "$(oracle_pid)"
+await_gone "$(oracle_pid)"
+mkdir other
+if [ -e disk/t.sbt.journal ]; then
+	expect 0 recover -q disk/t.sbt -o other/t.sbt
+	check "recorder killed on a full disk" other/t.sbt --some-stored
+fi
+
+# A recording that is to stop when the disk is full.
+options=(--threads 2 --mode pair --seconds 0 --count 900000 --rate 600000)
+record --on-full stop
+await_gone $recorder
+reap $recorder
+[ $code -eq 0 ] || [ $code -eq 3 ] || fail "record --on-full stop: exit code $code: $(cat log)"
+check "stopped when full" disk/t.sbt --windows 1 --some-stored
+
+# No room for anything at all: the program runs all the same.
+rm -rf disk/*
+head -c 6m /dev/zero >disk/filler 2>/dev/null || true
+fresh
+code=0
+"$TRACESMITH" record -q -o disk/t.sbt -- "$emitter" --oracle "$oracle" --count 1000 >log 2>&1 || code=$?
+[ $code -eq 3 ] || [ $code -eq 0 ] || fail "record on a disk without room: exit code $code: $(cat log)"
+if [ $code -eq 3 ]; then
+	grep -q "disk/t.sbt" log && grep -qi "no space" log || fail "nothing says that the disk is full: $(cat log)"
+fi
+summary

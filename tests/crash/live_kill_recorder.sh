@@ -1,0 +1,309 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# A recorder that is killed at any instant, and at each point that docs/live.md names: whoever goes on, `record --resume` or
+# `recover`, finds everything that was emitted, once. TS_LONG=1 kills 100 times.
+set -euo pipefail
+. "$TS_SOURCE/tests/lib/live.sh"
+
+# The tool, with an end at a point that TRACESMITH_CRASH_AT names.
+crash_tool=$TS_BUILD/tracesmith-crash
+[ -x "$crash_tool" ] || fail "there is no '$crash_tool'; build it first"
+
+kills=8 passes=1
+is_sanitized && kills=4
+[ -z "${TS_LONG:-}" ] || kills=100 passes=4
+
+# Starts a recording in the background; $recorder is its process id.
+start() { # record's option...
+	"$TRACESMITH" record -q -o t.sbt "$@" -- "$emitter" --oracle "$oracle" "${options[@]}" >log 2>&1 &
+	recorder=$!
+}
+
+begin() {
+	local modes=(instant span begin string dynamic counter pair mixed)
+	fresh
+	options=(--mode "${modes[$(random 8)]}" --threads $((1 + $(random 3))) --seconds "0.$((3 + $(random 3)))" --rate 60000)
+	[ "$(random 4)" -ne 0 ] || options+=(--churn 504)
+	[ "$(random 4)" -ne 0 ] || options+=(--processes 3)
+	saves=()
+	case $(random 3) in
+	0) saves=(--autosave 20ms) ;;
+	1) saves=(--autosave 50ms --budget 256K) ;;
+	esac
+}
+
+all_done() {
+	local i slots=$((($(stat -c %s "$oracle") - 64) / 64))
+	for ((i = 0; i < slots; i++)); do
+		is_done $i || return 1
+	done
+}
+
+await_all_done() { wait_until 60 all_done || fail "the program does not end"; }
+
+# Goes on until the program has ended; killed again and again on the way.
+go_on() { # times to be killed
+	local i resumed
+	for ((i = 0; i < $1; i++)); do
+		"$TRACESMITH" record -q --resume t.sbt "${saves[@]:0:2}" >log 2>&1 &
+		resumed=$!
+		nap_ms "$(random 100)"
+		kill_hard $resumed
+		reap $resumed
+	done
+	[ -e t.sbt.journal ] || [ "$1" -gt 0 ] || fail "there is nothing to go on with"
+	[ ! -e t.sbt.journal ] || expect 0 record -q --resume t.sbt
+}
+
+# The program goes on while nobody records it.
+kill_and_resume() { # times to be killed again
+	begin
+	start "${saves[@]}"
+	wait_until 20 test -e t.sbt.journal || fail "there is no journal: $(cat log)"
+	nap_ms "$(random 250)"
+	kill_hard $recorder
+	reap $recorder
+	nap_ms "$(random 150)"
+	go_on "$1"
+	await_all_done
+	[ ! -e t.sbt.journal ] || fail "the journal is still there"
+	check "resumed, ${options[*]} ${saves[*]}" t.sbt --all-done
+}
+
+# A copy of the trace is made, and nothing of the original is changed: then that is finished, too.
+kill_and_recover() {
+	begin
+	start "${saves[@]}"
+	await_begin
+	nap_ms "$(random 250)"
+	kill_hard $recorder
+	reap $recorder
+	await_all_done
+	if [ -e t.sbt.journal ]; then
+		cksum t.sbt t.sbt.journal >before
+		expect 0 recover -q t.sbt -o r.sbt
+		cksum t.sbt t.sbt.journal >after
+		cmp -s before after || fail "recover changed what it read"
+		check "recovered, ${options[*]} ${saves[*]}" r.sbt --all-done
+		expect 0 record -q --resume t.sbt
+	fi
+	check "resumed at the end, ${options[*]} ${saves[*]}" t.sbt --all-done
+}
+
+kill_both() {
+	begin
+	options+=(--seconds 20)
+	start "${saves[@]}"
+	await_begin
+	nap_ms "$(random 200)"
+	local pids=() i slots=$((($(stat -c %s "$oracle") - 64) / 64))
+	for ((i = 0; i < slots; i++)); do
+		pids+=("$(oracle_pid $i)")
+	done
+	# Those that have not begun yet have no pid: their parent goes first.
+	local parents
+	mapfile -t parents < <(pgrep -P $recorder)
+	mapfile -t pids < <(printf '%s\n' "${parents[@]}" "${pids[@]}" | grep -v '^0*$')
+	if [ "$(random 2)" -eq 0 ]; then
+		kill_hard $recorder "${pids[@]}"
+	else
+		kill_hard "${pids[@]}" $recorder
+	fi
+	reap $recorder
+	for i in "${pids[@]}"; do
+		await_gone "$i"
+	done
+	sleep 0.05
+	if [ -e t.sbt.journal ]; then
+		expect 0 recover -q t.sbt -o r.sbt
+		check "both killed, recovered, ${options[*]} ${saves[*]}" r.sbt
+		expect 0 record -q --resume t.sbt
+	fi
+	check "both killed, ${options[*]} ${saves[*]}" t.sbt
+}
+
+# Killed around the instant at which a rotation counts.
+crash_in_rotation() { # point, pass
+	begin
+	TRACESMITH_CRASH_AT=$1:$2 "$crash_tool" record -q -o t.sbt --rotate 60ms -- \
+		"$emitter" --oracle "$oracle" --mode mixed --threads 2 --seconds 0.5 --rate 50000 >log 2>&1 &
+	recorder=$!
+	reap $recorder
+	[ $code -eq 137 ] || fail "$1:$2: exit code $code: $(cat log)"
+	died=$((died + 1))
+	local journals=(t.*.sbt.journal) files
+	expect 0 record -q --resume "${journals[0]%.journal}"
+	await_all_done
+	files=(t.*.sbt)
+	check "$1:$2 resumed" "${files[0]}" "${files[@]:1}" --all-done
+	[ ! -e "${journals[0]}" ] || fail "$1:$2: a journal is left: $(ls)"
+}
+
+# Nobody gets between a recorder that lives and its trace.
+refuse() {
+	begin
+	start
+	wait_until 20 test -e t.sbt.journal || fail "there is no journal: $(cat log)"
+	await_begin
+	expect 3 record -q --resume t.sbt
+	says t.sbt
+	expect 3 record -q -o t.sbt -- true
+	says t.sbt
+	expect 3 recover -q t.sbt -o r.sbt
+	says t.sbt
+	reap $recorder
+	[ $code -eq 0 ] || fail "record: exit code $code: $(cat log)"
+	check "undisturbed by others" t.sbt --all-done
+}
+
+# What a killed recorder left is kept when the next one wants its place.
+keep() {
+	begin
+	start "${saves[@]}"
+	await_begin
+	nap_ms 50
+	kill_hard $recorder
+	reap $recorder
+	await_all_done
+	"$TRACESMITH" record -o t.sbt -- true >log 2>&1 || fail "record: $(cat log)"
+	grep -q "t.1.sbt" log || fail "nothing is said of what was kept: $(cat log)"
+	expect 0 recover -q t.1.sbt -o r.sbt
+	check "kept, ${options[*]} ${saves[*]}" r.sbt --all-done
+	expect 0 record -q --resume t.1.sbt
+	check "kept and resumed, ${options[*]} ${saves[*]}" t.1.sbt --all-done
+}
+
+# On a small disk the journal begins anew every 1.5 MB, while blocks come.
+kill_on_small_disk() {
+	begin
+	rm -f small/*
+	"$TRACESMITH" record -q -o small/t.sbt -- \
+		"$emitter" --oracle "$oracle" --mode pair --threads 2 --rate 200000 --seconds 0.6 >log 2>&1 &
+	recorder=$!
+	await_begin
+	nap_ms "$(random 400)"
+	kill_hard $recorder
+	reap $recorder
+	nap_ms 50
+	expect 0 record -q --resume small/t.sbt
+	await_all_done
+	check "on a small disk" small/t.sbt --all-done
+}
+
+# JSON is made of a trace beside it, which another recorder finishes.
+kill_json() {
+	begin
+	"$TRACESMITH" record -q -o t.json --autosave 50ms -- "$emitter" --oracle "$oracle" --mode mixed --rate 10000 --seconds 0.5 >log 2>&1 &
+	recorder=$!
+	await_begin
+	nap_ms "$(random 200)"
+	kill_hard $recorder
+	reap $recorder
+	expect 0 record -q --resume t.json
+	await_all_done
+	check_json t.json
+}
+
+recorder_of_session() {
+	"$TRACESMITH" ps --json 2>/dev/null | python3 -c 'import json, sys; print(json.loads(sys.stdin.readline() or "{}").get("recorder_pid", 0))'
+}
+session_has_recorder() { [ "$(recorder_of_session)" != 0 ]; }
+
+# The recorder that a program started itself: the next program with the same output goes on with what it left.
+kill_detached() {
+	begin
+	TRACESMITH_OUT=t.sbt "$emitter" --oracle "$oracle" --threads 2 --mode mixed --rate 20000 --seconds 0.5 >log 2>&1 &
+	local program=$!
+	wait_until 20 session_has_recorder || fail "no recorder has come: $(cat log)"
+	nap_ms "$(random 100)"
+	kill_hard "$(recorder_of_session)"
+	reap $program
+	[ -e t.sbt.journal ] || fail "there is no journal"
+	if [ "$1" = resume ]; then
+		expect 0 record -q --resume t.sbt
+		check "its own recorder was killed" t.sbt --all-done
+	else
+		TRACESMITH_OUT=t.sbt "$emitter" --oracle "$oracle.2" --first 1 --mode mixed --rate 20000 --seconds 0.2 >log 2>&1
+		await_finished t.sbt
+		oracle=$oracle,$oracle.2 check "the next program went on" t.sbt --all-done
+	fi
+}
+
+# Killed before there is a journal: there is nothing to resume, and areas, if there are any, hold everything.
+recover_area() { # what
+	# The program is started when the recording is open.
+	[ -e "$oracle" ] || return 0
+	await_all_done
+	expect 0 recover -q "$(oracle_pid)" -o r.sbt
+	check "$1, from memory" r.sbt --all-done
+	expect 0 ps --clean
+}
+
+crash_at() { # point, how often it is passed
+	begin
+	options=(--mode mixed --threads 2 --seconds 0.5 --rate 50000)
+	TRACESMITH_CRASH_AT=$1:$2 "$crash_tool" record -q -o t.sbt --autosave 30ms -- \
+		"$emitter" --oracle "$oracle" "${options[@]}" >log 2>&1 &
+	recorder=$!
+	reap $recorder
+	if [ $code -eq 0 ]; then
+		[ "$pass" -gt 1 ] || fail "$1 was not passed $2 times"
+		check "$1:$2 was not passed" t.sbt --all-done
+		return
+	fi
+	[ $code -eq 137 ] || fail "$1:$2: exit code $code: $(cat log)"
+	died=$((died + 1))
+	if [ ! -e t.sbt.journal ]; then
+		[[ "$1:$2" = R0:* || "$1:$2" = R1:1 ]] || fail "$1:$2: there is no journal"
+		recover_area "$1:$2"
+		return
+	fi
+	if [ $((pass % 2)) -eq 0 ] && [ -e "$oracle" ]; then
+		await_all_done
+		expect 0 recover -q t.sbt -o r.sbt
+		check "$1:$2 recovered" r.sbt --all-done
+	fi
+	# Long enough for rings to come round: what was freed and not stored would be overwritten.
+	nap_ms 150
+	expect 0 record -q --resume t.sbt
+	expect 0 verify -q t.sbt
+	# It may have died before the program was started.
+	[ -e "$oracle" ] || return 0
+	await_all_done
+	check "$1:$2 resumed" t.sbt --all-done
+}
+
+for ((i = 0; i < kills; i++)); do
+	case $((i % 4)) in
+	0) kill_and_resume 0 ;;
+	1) kill_and_resume $((1 + $(random 3))) ;;
+	2) kill_and_recover ;;
+	3) kill_both ;;
+	esac
+done
+
+mkdir small
+if mount -t tmpfs -o size=24m tmpfs small 2>/dev/null; then
+	trap 'clean_up; umount small' EXIT
+	for ((i = 0; i < passes * 3; i++)); do
+		kill_on_small_disk
+	done
+fi
+refuse
+keep
+kill_json
+kill_detached resume
+kill_detached next
+
+died=0
+for ((pass = 1; pass <= passes; pass++)); do
+	# Each some way into the recording, and in later passes further.
+	for point in R0:1 R1:9 R2:3 R3:2 R4:15 R5:5 R6:2 R7:3 R8:1; do
+		crash_at ${point%:*} $((${point#*:} + 3 * (pass - 1)))
+	done
+	for point in rotate-decided rotate-renamed; do
+		crash_in_rotation $point $pass
+	done
+done
+[ $stored -gt 0 ] || fail "nothing was ever stored"
+summary "$kills kills, $died deaths at R0 to R8 and in rotations"

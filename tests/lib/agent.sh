@@ -1,0 +1,62 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# For scripts that do to an observed program what hostile or odd programs do: a live directory of their own, and what is in it,
+# read by live_area.py, which knows docs/live.md and none of our code.
+. "$TS_SOURCE/tests/lib/crash.sh"
+targets=${targets:?}
+
+shared=/dev/shm
+[ -w $shared ] || shared=${TMPDIR:-/tmp}
+# A script that runs a part of itself in a namespace has it from outside.
+if [ -z "${live:-}" ]; then
+	live=$(mktemp -d "$shared/tracesmith-agent.XXXXXX")
+	trap 'rm -rf "$live"' EXIT
+	export live
+fi
+export TRACESMITH_LIVE_DIR=$live/areas
+unset TRACESMITH_OUT FERRUM_TRACE_OUT TRACESMITH_LIVE TRACESMITH_AGENT TRACESMITH_BUDGET TRACESMITH_RECORDER
+# A sanitizer does not look for leaks of a program that is traced, and wants to be loaded first.
+export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0:verify_asan_link_order=0
+agent=$TS_BUILD/libtracesmith-agent.so
+[ -e "$agent" ] || fail "there is no '$agent'; build it first"
+
+# Flight mode; stream mode with nobody who drains; the same with room for a few rings only.
+in_mode() { # flight|stream|small
+	unset TRACESMITH_LIVE TRACESMITH_AGENT
+	case $1 in
+	flight) export TRACESMITH_LIVE=1 ;;
+	stream) export TRACESMITH_AGENT="session=5;budget=5000000" ;;
+	small) export TRACESMITH_AGENT="session=5;budget=200000" ;;
+	esac
+	mode=$1
+	rm -rf "$TRACESMITH_LIVE_DIR"
+}
+
+read_areas() { python3 "$TS_SOURCE/tests/lib/live_area.py" "$@"; }
+
+# A Python expression on what is there must be true.
+holds() { # expression
+	read_areas "$TRACESMITH_LIVE_DIR" --check "$1" || fail "${FUNCNAME[1]}: ${what:-} ${mode:-}: not so: $1"
+}
+
+# Runs a program that says how many events it emitted: all of them must be there, or be counted as lost. Where $and is set, that
+# must hold, too.
+all_there() { # program, argument...
+	local code=0
+	what="$*"
+	timeout 60 "$targets/$1" "${@:2}" >counts || code=$?
+	[ $code -eq 0 ] || fail "$what: $mode: exit code $code"
+	[ -s counts ] || fail "$what: $mode: said nothing"
+	read_areas "$TRACESMITH_LIVE_DIR" --counts counts --check "${and:-True}" || fail "$what: $mode"
+}
+
+# No area was made; the program did its work all the same.
+is_off() { # program, argument...
+	local code=0
+	what="$*"
+	timeout 60 "$targets/$1" "${@:2}" >counts || code=$?
+	[ $code -eq 0 ] || fail "$what: $mode: exit code $code"
+	[ -z "$(ls "$TRACESMITH_LIVE_DIR" 2>/dev/null)" ] || fail "$what: $mode: there is an area"
+}
+
+is_root() { [ "$(id -u)" -eq 0 ]; }

@@ -1,0 +1,395 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Takes a program that emits one instruction further at a time (ptrace), and
+ *
+ *	agent_stepper look CASE DIRECTORY    keeps a copy of its live area whenever a byte of it has changed: what a kill -9 after
+ *	                                     that instruction leaves
+ *	agent_stepper kill CASE AFTER        really kills it after so many instructions
+ *	agent_stepper signal CASE EVERY      interrupts it with a signal every so many instructions; its handler emits
+ *	agent_stepper fork CASE EVERY        the same with a handler that forks; the child goes on emitting
+ *
+ * Copies are DIRECTORY/STEP-RETURNED-BEGUN/NAME: events whose emit had returned, and had begun, at that instant.
+ */
+#include <dirent.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <tracesmith/emit.h>
+
+#define AREA_BYTES_MOST (16u << 20)
+#define PAGE 4096u
+
+struct progress {
+	uint64_t begun, returned; /* events */
+	uint64_t children, failed_children;
+	uint64_t depth; /* of handlers */
+	bool forks;
+};
+
+/* Seen by both processes; where it forks, only at the end, since children return into what counts. */
+static struct progress *shared;
+static struct progress own, *progress;
+
+static void check(bool holds, const char *what)
+{
+	if (holds)
+		return;
+	perror(what);
+	exit(2);
+}
+
+/* ---- the program that is observed ---- */
+
+/* Numbers go up in the order in which events begin. */
+static uint64_t begin(void)
+{
+	return __atomic_fetch_add(&progress->begun, 1, __ATOMIC_RELAXED);
+}
+
+static void end(void)
+{
+	__atomic_fetch_add(&progress->returned, 1, __ATOMIC_RELAXED);
+}
+
+static void emit_int(void)
+{
+	uint64_t number = begin();
+
+	TS_INSTANT("e", "c", TS_INT("n", (int64_t)number));
+	end();
+}
+
+static void emit_text(void)
+{
+	static const char text[] =
+		"The quick brown fox jumps over the lazy dog, and over another one.";
+	uint64_t number = begin();
+
+	TS_INSTANT("t", "c", TS_INT("n", (int64_t)number), TS_STRING("s", text + number % 7 * 9),
+		   TS_INT("m", (int64_t)number));
+	end();
+}
+
+static void emit_dynamic(void)
+{
+	uint64_t number = begin();
+	struct ts_emit_arg args[] = { { "n", TS_EMIT_INT, { .integer = (int64_t)number } },
+				      { "s", TS_EMIT_STRING, { .string = "dynamic" } } };
+
+	ts_tracer_instant(ts_tracer_process(), "d", "c", TS_TRACK_THREAD, args, 2);
+	end();
+}
+
+static void emit_step(void)
+{
+	uint64_t number = begin();
+
+	ts_step((int64_t)number);
+	end();
+}
+
+static void emit_mixture(unsigned int count)
+{
+	static void (*const ways[])(void) = { emit_int, emit_text, emit_int, emit_dynamic,
+					      emit_step };
+
+	for (unsigned int i = 0; i < count; i++)
+		ways[i % 5]();
+}
+
+/* The observed part is between two stops. Children that a handler made are not observed. */
+static bool is_child;
+
+static void observe(void)
+{
+	if (!is_child)
+		raise(SIGSTOP);
+}
+
+static void run_case(const char *what)
+{
+	if (!strcmp(what, "first")) { /* all set-up: area, ring, call sites */
+		observe();
+		emit_mixture(5);
+	} else if (!strcmp(what, "lap")) { /* pads, and old records freed or the ring made larger */
+		while (progress->begun < 660)
+			emit_int();
+		observe();
+		emit_mixture(60);
+	} else {
+		exit(2);
+	}
+	if (!is_child)
+		*shared = *progress;
+	observe();
+}
+
+static void on_signal(int number)
+{
+	(void)number;
+	shared->depth++;
+	TS_INSTANT("handler", "c", TS_INT("h", (int64_t)begin()));
+	end();
+	shared->depth--;
+}
+
+/* The child goes back into whatever was interrupted, and must come out of it. */
+static void on_signal_fork(int number)
+{
+	pid_t child;
+
+	(void)number;
+	shared->depth++;
+	child = fork();
+	if (child == 0) {
+		is_child = true;
+		return;
+	}
+	progress->children += child > 0;
+	shared->depth--;
+}
+
+static void be_observed(const char *what)
+{
+	struct sigaction action = { .sa_handler = progress->forks ? on_signal_fork : on_signal };
+
+	/* Two, so that a handler is interrupted, too. */
+	sigaction(SIGUSR1, &action, NULL);
+	sigaction(SIGUSR2, &action, NULL);
+	ptrace(PTRACE_TRACEME, 0, NULL, NULL);
+	run_case(what);
+	if (is_child) {
+		emit_mixture(20);
+		_exit(0);
+	}
+	exit(0);
+}
+
+/* ---- copies of its area ---- */
+
+static struct copy {
+	char name[NAME_MAX + 1];
+	const char *mapped;
+	size_t bytes;
+	char *last; /* as it was at the last look */
+	const char *directory;
+	unsigned long saved;
+} area;
+
+static const char *live_directory(void)
+{
+	const char *path = getenv("TRACESMITH_LIVE_DIR");
+
+	check(path, "TRACESMITH_LIVE_DIR");
+	return path;
+}
+
+/* Finds and maps it once it has its name, and again when it has grown. */
+static bool find_area(pid_t pid)
+{
+	char path[PATH_MAX], prefix[32];
+	DIR *list = area.name[0] ? NULL : opendir(live_directory());
+	const struct dirent *entry;
+	struct stat status;
+	int fd;
+
+	snprintf(prefix, sizeof(prefix), "%d-", (int)pid);
+	while (list && (entry = readdir(list)))
+		if (!strncmp(entry->d_name, prefix, strlen(prefix)) &&
+		    !strstr(entry->d_name, ".new"))
+			snprintf(area.name, sizeof(area.name), "%s", entry->d_name);
+	if (list)
+		closedir(list);
+	if (!area.name[0])
+		return false;
+	snprintf(path, sizeof(path), "%s/%s", live_directory(), area.name);
+	check(!stat(path, &status), path);
+	if ((size_t)status.st_size == area.bytes)
+		return true;
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (area.mapped)
+		munmap((void *)area.mapped, area.bytes);
+	area.bytes = (size_t)status.st_size;
+	area.mapped = mmap(NULL, area.bytes, PROT_READ, MAP_SHARED, fd, 0);
+	check(area.mapped != MAP_FAILED && area.bytes <= AREA_BYTES_MOST, path);
+	close(fd);
+	return true;
+}
+
+/* What may be in use: control block and a page of the directory, a page of the dictionary, the pool. */
+static bool is_watched(size_t offset)
+{
+	return offset < 2 * PAGE || (offset >= 0x101000 && offset < 0x101000 + PAGE) ||
+	       offset >= 0x201000;
+}
+
+static bool has_changed(void)
+{
+	bool changed = false;
+
+	for (size_t at = 0; at < area.bytes; at += PAGE) {
+		if (!is_watched(at) || !memcmp(area.last + at, area.mapped + at, PAGE))
+			continue;
+		memcpy(area.last + at, area.mapped + at, PAGE);
+		changed = true;
+	}
+	return changed;
+}
+
+static void save_copy(unsigned long step)
+{
+	static const char zeros[PAGE];
+	char path[PATH_MAX];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/%lu-%" PRIu64 "-%" PRIu64, area.directory, step,
+		 shared->returned, shared->begun);
+	check(!mkdir(path, 0700), path);
+	snprintf(path + strlen(path), sizeof(path) - strlen(path), "/%s", area.name);
+	fd = open(path, O_WRONLY | O_CREAT | O_EXCL, 0600);
+	check(fd >= 0 && !ftruncate(fd, (off_t)area.bytes), path);
+	for (size_t at = 0; at < area.bytes; at += PAGE)
+		if (is_watched(at) && memcmp(area.last + at, zeros, PAGE) != 0)
+			check(pwrite(fd, area.last + at, PAGE, (off_t)at) == PAGE, path);
+	close(fd);
+	area.saved++;
+}
+
+static void look(pid_t pid, unsigned long step)
+{
+	/* Listing the directory costs more than a step; a name is given once. */
+	if ((area.name[0] || shared->returned == 0) && !find_area(pid))
+		return;
+	if (area.name[0] && has_changed())
+		save_copy(step);
+}
+
+/* ---- the observer ---- */
+
+static int wait_stop(pid_t pid)
+{
+	int status = 0;
+
+	check(waitpid(pid, &status, 0) == pid, "waitpid");
+	if (!WIFSTOPPED(status)) {
+		fprintf(stderr, "agent_stepper: the program ended with status %#x\n",
+			(unsigned int)status);
+		exit(1);
+	}
+	return WSTOPSIG(status);
+}
+
+struct plan {
+	const char *action;
+	unsigned long number;
+};
+
+/* One instruction, and a signal with it. True until the observed part ends. */
+static bool step_once(pid_t pid, int *signal)
+{
+	int stop;
+
+	check(!ptrace(PTRACE_SINGLESTEP, pid, NULL, (void *)(uintptr_t)*signal),
+	      "PTRACE_SINGLESTEP");
+	stop = wait_stop(pid);
+	/* What was blocked when it was sent comes later, and is to be passed on then. */
+	*signal = stop == SIGUSR1 || stop == SIGUSR2 || stop == SIGCHLD ? stop : 0;
+	check(*signal || stop == SIGTRAP || stop == SIGSTOP, "an unexpected signal");
+	return stop != SIGSTOP;
+}
+
+/* One every so many instructions outside of handlers, and now and then a second one inside its handler. */
+static int choose_signal(unsigned long every)
+{
+	static unsigned long outside, inside;
+
+	if (shared->depth == 0)
+		return ++outside % every ? 0 : SIGUSR1;
+	return shared->depth == 1 && !shared->forks && ++inside % 331 == 0 ? SIGUSR2 : 0;
+}
+
+/* Steps through the observed part; returns how many instructions it has. */
+static unsigned long step_through(pid_t pid, const struct plan *plan)
+{
+	bool looks = !strcmp(plan->action, "look"), kills = !strcmp(plan->action, "kill");
+	unsigned long step = 0;
+	int signal = 0;
+
+	find_area(pid);
+	while (step_once(pid, &signal)) {
+		step++;
+		if (looks)
+			look(pid, step);
+		else if (!kills && !signal)
+			signal = choose_signal(plan->number);
+		else if (kills && step == plan->number)
+			break;
+	}
+	if (kills)
+		kill(pid, SIGKILL);
+	return step;
+}
+
+/* The observed program's end, and that of those it forked: they are ours, since it does not wait. */
+static void wait_all(pid_t pid, bool killed)
+{
+	int status = 0;
+
+	ptrace(PTRACE_DETACH, pid, NULL, NULL);
+	check(waitpid(pid, &status, 0) == pid, "waitpid");
+	if (!killed && status) {
+		fprintf(stderr, "agent_stepper: the program ended with status %#x\n",
+			(unsigned int)status);
+		exit(1);
+	}
+	while ((pid = waitpid(-1, &status, WUNTRACED)) > 0) {
+		if (WIFSTOPPED(status)) { /* made while its parent was about to stop */
+			kill(pid, SIGCONT);
+			continue;
+		}
+		if (status)
+			fprintf(stderr, "agent_stepper: child %d ended with status %#x\n", (int)pid,
+				(unsigned int)status);
+		shared->failed_children += status != 0;
+	}
+}
+
+int main(int argc, char **argv)
+{
+	struct plan plan;
+	unsigned long steps;
+	pid_t pid;
+
+	if (argc != 4)
+		return 2;
+	plan.action = argv[1];
+	plan.number = strtoul(argv[3], NULL, 10);
+	area.directory = argv[3];
+	area.last = calloc(1, AREA_BYTES_MOST);
+	shared = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	check(area.last && shared != MAP_FAILED, "memory");
+	shared->forks = own.forks = !strcmp(plan.action, "fork");
+	progress = shared->forks ? &own : shared;
+	check(!prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), "prctl");
+	pid = fork();
+	if (pid == 0)
+		be_observed(argv[2]);
+	check(wait_stop(pid) == SIGSTOP, "the first stop");
+	steps = step_through(pid, &plan);
+	wait_all(pid, !strcmp(plan.action, "kill"));
+	printf("%d %lu %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %lu\n", (int)pid, steps,
+	       shared->returned, shared->begun, shared->children, shared->failed_children,
+	       area.saved);
+	return 0;
+}
