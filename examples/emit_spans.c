@@ -45,14 +45,19 @@ static void sleep_ns(int64_t ns)
 	nanosleep(&time, NULL);
 }
 
-/* One request: a span of its own, spans of its layers on tracks, an instant, a counter. Seven events. */
+/*
+ * One request: a span, spans of its layers on tracks of their own, an instant, a counter: seven events. Spans of
+ * one track nest or follow each other; viewers drop those that overlap.
+ */
 static uint64_t serve_request(struct worker *worker, int64_t request, int64_t pause_ns)
 {
-	uint64_t start = ts_now();
+	int track = 1 + 2 * worker->number;
+	uint64_t start;
 
 	TS_BEGIN("request", "engine", TS_INT("id", request), TS_BOOL("first", request == 0));
-	TS_SPAN_MS_ON(1, "attention", "layer", 0.02, TS_INT("worker", worker->number));
-	TS_SPAN_NS_ON(2, "mlp", "layer", 15000, TS_DOUBLE("load", 0.75));
+	start = ts_now();
+	TS_SPAN_MS_ON(track, "attention", "layer", 0.02, TS_INT("worker", worker->number));
+	TS_SPAN_NS_ON(track + 1, "mlp", "layer", 15000, TS_DOUBLE("load", 0.75));
 	sleep_ns(pause_ns);
 	TS_INSTANT("token", "engine", TS_STRING("text", request % 2 ? "hello" : "world"));
 	TS_COUNTER("queue", "engine", TS_INT("waiting", request % 7));

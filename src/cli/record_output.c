@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <tracesmith/export.h>
@@ -21,6 +22,8 @@
 #include "cli/report.h"
 #include "cli/trace.h"
 
+#define HELD_LOOKS 50
+#define HELD_PAUSE_NS 20000000
 #define KEPT_LIMIT 10000
 
 static bool has_ending(const char *path, const char *ending)
@@ -49,11 +52,18 @@ static void journal_path(const char *trace, char *buffer, size_t bytes)
 	join(buffer, bytes, trace, ".journal");
 }
 
+/* A recorder that was killed a moment ago may still hold it: it is given a second to vanish. */
 bool ts_record_is_held(const char *trace)
 {
+	const struct timespec pause = { 0, HELD_PAUSE_NS };
 	TS_AUTO_FD int fd = open(trace, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 
-	return fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK;
+	for (int look = 0; fd >= 0 && look < HELD_LOOKS; look++) {
+		if (!flock(fd, LOCK_EX | LOCK_NB) || errno != EWOULDBLOCK)
+			return false;
+		nanosleep(&pause, NULL);
+	}
+	return fd >= 0;
 }
 
 bool ts_record_is_unfinished(const char *trace)

@@ -44,9 +44,9 @@ done
 # And killed in earnest.
 steps_budget flight
 step signal first 1000000
-for ((i = 1; i <= 20; i++)); do
+for ((i = 1; i <= 8; i++)); do
 	rm -rf "$TRACESMITH_LIVE_DIR"
-	step kill first $((steps * i / 21))
+	step kill first $((steps * i / 9))
 	[ "$returned" -eq 0 ] && [ -z "$(find "$TRACESMITH_LIVE_DIR" -type f ! -name '*.new' 2>/dev/null)" ] && continue
 	holds "$returned <= one.total <= $begun"
 done

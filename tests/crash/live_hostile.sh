@@ -145,18 +145,18 @@ rounds=1
 
 attack() { # round
 	fresh
-	"$TRACESMITH" record -o t.sbt -- "$emitter" --oracle "$oracle" --threads 2 --mode mixed --rate 20000 --seconds 2 >log 2>&1 &
+	"$TRACESMITH" record -o t.sbt -- "$emitter" --oracle "$oracle" --threads 2 --mode mixed --rate 20000 --seconds 60 >log 2>&1 &
 	recorder=$!
 	await_begin
 	good=$(ls "$TRACESMITH_LIVE_DIR"/"$(oracle_pid)"-*)
 	python3 hostile.py "$good" $sleeper "$1" "${kinds[@]}" || fail "hostile.py failed"
-	await_done
+	kill_hard "$(oracle_pid)"
 	# What pretends to be alive would be waited for.
 	kill_hard $sleeper
 	reap $sleeper
 	wait_until 60 is_gone $recorder || fail "the recorder does not end: $(cat log)"
 	reap $recorder
-	[ $code -eq 0 ] || fail "exit code $code: $(cat log)"
+	[ $code -eq 137 ] || fail "exit code $code: $(cat log)"
 	# Rows and losses of the others are of no interest here.
 	check_good "$1"
 }
@@ -186,7 +186,8 @@ for table in ("slice", "mark", "counter"):
         closed += row.get("name") == "begin" and row["duration"] >= 0
 lost = sum(row["count"] for row in rows("loss") if row.get("pid") == pid and row["what"].startswith("event"))
 found = len(seen) + closed + lost
-assert found == returned, f"{len(seen)} rows, {closed} ends, {lost} lost; {returned} were emitted"
+# One that was being emitted when it was killed may be there, too.
+assert returned <= found <= returned + threads, f"{len(seen)} rows, {closed} ends, {lost} lost; {returned} were emitted"
 END
 	checks=$((checks + 1)) stored=$((stored + 1))
 }

@@ -42,7 +42,7 @@ fresh
 "$TRACESMITH" record -q -o t.sbt --rotate 150ms -- "$emitter" --oracle "$oracle" --threads 2 --mode mixed --rate 20000 --seconds 1 >log 2>&1 ||
 	fail "record: $(cat log)"
 files=(t.*.sbt)
-[ ${#files[@]} -ge 3 ] || fail "${#files[@]} files after a rotation: $(ls)"
+[ ${#files[@]} -ge 2 ] || fail "${#files[@]} files after a rotation: $(ls)"
 for file in "${files[@]}"; do
 	expect 0 verify -q "$file"
 done
@@ -50,7 +50,7 @@ check "rotation by time" "${files[0]}" "${files[@]:1}" --all-done --some-stored
 
 # By size, the newest kept.
 fresh
-"$TRACESMITH" record -q -o t.sbt --rotate 256K --rotate-keep 3 -- "$emitter" --oracle "$oracle" --threads 2 --mode pair --rate 100000 --seconds 1.5 >log 2>&1 ||
+"$TRACESMITH" record -q -o t.sbt --rotate 256K --rotate-keep 3 -- "$emitter" --oracle "$oracle" --threads 2 --mode pair --rate 100000 --seconds 0 --count 150000 >log 2>&1 ||
 	fail "record: $(cat log)"
 files=(t.*.sbt)
 [ ${#files[@]} -le 3 ] && [ ${#files[@]} -ge 2 ] || fail "${#files[@]} files are kept, of 3: $(ls)"
@@ -72,7 +72,7 @@ check "rotation, recorder killed" "${files[0]}" "${files[@]:1}" --all-done --som
 
 # A limit: the recording is finished when it is reached, and the program goes on.
 fresh
-"$TRACESMITH" record -q -o t.sbt --max-size 1M -- "$emitter" --oracle "$oracle" --threads 2 --mode pair --rate 200000 --seconds 1 >log 2>&1 ||
+"$TRACESMITH" record -q -o t.sbt --max-size 1M -- "$emitter" --oracle "$oracle" --threads 2 --mode pair --rate 200000 --seconds 0 --count 200000 >log 2>&1 ||
 	fail "record: $(cat log)"
 is_done || fail "the program was ended with the recording"
 check "--max-size" t.sbt --windows 1 --some-stored

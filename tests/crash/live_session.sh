@@ -74,13 +74,14 @@ check_json t.json
 
 # A flush in the middle: what was emitted until then can be read, and emitting goes on.
 fresh
-TRACESMITH_OUT=t.sbt "$emitter" --oracle "$oracle" --threads 2 --seconds 0 --count 5000 --rate 50000 --flush --linger 0.5 >log 2>&1 &
+TRACESMITH_OUT=t.sbt "$emitter" --oracle "$oracle" --threads 2 --seconds 0 --count 5000 --rate 50000 --flush --gate "$live/gate" >log 2>&1 &
 program=$!
 wait_until 20 grep -q "flush:" log || fail "there was no flush"
 grep -q "flush: 0" log || fail "the flush failed: $(cat log)"
 "$TRACESMITH" verify -q t.sbt || fail "after a flush the trace is not whole"
 python3 "$TS_SOURCE/tests/crash/live_check.py" "$oracle" t.sbt --ranges 0-4999 2>check.log ||
 	fail "after a flush: $(cat check.log)"
+touch "$live/gate"
 reap $program
 await_finished t.sbt
 check "flush, and more" t.sbt --all-done --some-stored

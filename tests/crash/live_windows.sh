@@ -13,10 +13,17 @@ sys.exit(not rows or any(row["window"] != (sys.argv[1] == "true") for row in row
 }
 await_windows() { wait_until 20 windows_are "$1" || fail "the windows do not become $1: $("$TRACESMITH" ps)"; }
 
+# Both processes have emitted some more.
+has_moved() { # slot, since
+	[ "$(oracle_returned "$1")" -gt $(($2 + 200)) ]
+}
+
 open_by_flag() {
 	touch flag
 	await_windows true
-	nap_ms 100
+	for slot in 0 2; do
+		wait_until 20 has_moved $slot "$(oracle_returned $slot)" || fail "the program stands still"
+	done
 	rm flag
 	await_windows false
 	nap_ms 30

@@ -33,6 +33,10 @@ CONTROL = [
 ]
 
 
+# A record's first word; a whole record with one number.
+HEAD, QUICK = struct.Struct("<HBBI"), struct.Struct("<QQq")
+
+
 class Damaged(Exception):
     pass
 
@@ -177,22 +181,21 @@ class Area:
         self.rings_read[-1] |= {"owner": owner, "events": events + len(self.events) - before}
 
     def read_record(self, index, ring, position, head, owner):
-        where = f"{self.base}: ring {index}, position {position}"
         start = position % len(ring)
-        words, kind, flags, site = struct.unpack_from("<HBBI", ring, start)
+        words, kind, flags, site = HEAD.unpack_from(ring, start)
         size = words * 8
+        if words == 3 and owner and not flags and (kind, site) in self.numeric and position + size <= head:
+            _, counter, value = QUICK.unpack_from(ring, start)
+            if self.created - (1 << 40) < counter < 1 << 63:
+                event = Event(kind, counter, *owner)
+                event.name, event.category, key = self.numeric[kind, site]
+                event.args[key] = value
+                self.events.append(event)
+                return position + size, owner
+        where = f"{self.base}: ring {index}, position {position}"
         if not size or size > 16384 or start + size > len(ring) or position + size > head:
             raise Damaged(f"{where}: record of {words} words")
         if kind == PAD:
-            return position + size, owner
-        if owner and not flags and size == 24 and (kind, site) in self.numeric:
-            counter, value = struct.unpack_from("<Qq", ring, start + 8)
-            if not self.created - (1 << 40) < counter < 1 << 63:
-                raise Damaged(f"{where}: counter {counter}")
-            event = Event(kind, counter, *owner)
-            event.name, event.category, key = self.numeric[kind, site]
-            event.args[key] = value
-            self.events.append(event)
             return position + size, owner
         record = Words(ring[start + 8:start + size], where)
         counter = record.take("Q")

@@ -35,11 +35,13 @@ struct progress {
 	uint64_t children, failed_children;
 	uint64_t depth; /* of handlers */
 	bool forks;
+	bool is_over;
 };
 
 /* Seen by both processes; where it forks, only at the end, since children return into what counts. */
 static struct progress *shared;
 static struct progress own, *progress;
+static bool is_child; /* made by a handler; not observed */
 
 static void check(bool holds, const char *what)
 {
@@ -108,13 +110,10 @@ static void emit_mixture(unsigned int count)
 		ways[i % 5]();
 }
 
-/* The observed part is between two stops. Children that a handler made are not observed. */
-static bool is_child;
-
+/* From here on it is observed, until it says that this is over. */
 static void observe(void)
 {
-	if (!is_child)
-		raise(SIGSTOP);
+	raise(SIGSTOP);
 }
 
 static void run_case(const char *what)
@@ -130,9 +129,11 @@ static void run_case(const char *what)
 	} else {
 		exit(2);
 	}
-	if (!is_child)
+	if (is_child)
+		return;
+	if (progress != shared)
 		*shared = *progress;
-	observe();
+	shared->is_over = true;
 }
 
 static void on_signal(int number)
@@ -305,8 +306,8 @@ static bool step_once(pid_t pid, int *signal)
 	stop = wait_stop(pid);
 	/* What was blocked when it was sent comes later, and is to be passed on then. */
 	*signal = stop == SIGUSR1 || stop == SIGUSR2 || stop == SIGCHLD ? stop : 0;
-	check(*signal || stop == SIGTRAP || stop == SIGSTOP, "an unexpected signal");
-	return stop != SIGSTOP;
+	check(*signal || stop == SIGTRAP, "an unexpected signal");
+	return !__atomic_load_n(&shared->is_over, __ATOMIC_RELAXED);
 }
 
 /* One every so many instructions outside of handlers, and now and then a second one inside its handler. */
@@ -353,11 +354,7 @@ static void wait_all(pid_t pid, bool killed)
 			(unsigned int)status);
 		exit(1);
 	}
-	while ((pid = waitpid(-1, &status, WUNTRACED)) > 0) {
-		if (WIFSTOPPED(status)) { /* made while its parent was about to stop */
-			kill(pid, SIGCONT);
-			continue;
-		}
+	while ((pid = waitpid(-1, &status, 0)) > 0) {
 		if (status)
 			fprintf(stderr, "agent_stepper: child %d ended with status %#x\n", (int)pid,
 				(unsigned int)status);

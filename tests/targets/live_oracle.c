@@ -32,6 +32,7 @@
 
 static struct options {
 	const char *oracle, *name, *folder;
+	const char *gate; /* after a flush: wait until this file is there */
 	unsigned int processes, threads;
 	unsigned int first; /* number of the first process */
 	enum event_mode mode;
@@ -353,7 +354,8 @@ static void run_process(void)
 	if (options.flush) {
 		printf("flush: %d\n", ts_flush());
 		fflush(stdout);
-		sleep_ns((int64_t)(options.linger * 1e9));
+		while (options.gate && access(options.gate, F_OK))
+			sleep_ns(SECOND_NS / 200);
 		deadline = now_ns() + (int64_t)(options.seconds * 1e9);
 		run_threads(options.count ? until * 2 : until);
 	}
@@ -478,6 +480,9 @@ static void set_option(int letter, const char *value)
 	case 'f':
 		options.first = (unsigned int)strtoul(value, NULL, 10);
 		break;
+	case 'w':
+		options.gate = value;
+		break;
 	case 'd':
 		options.folder = value;
 		break;
@@ -507,6 +512,7 @@ static void read_options(int argc, char **argv)
 		{ "signals", 1, NULL, 'g' },
 		{ "step-every", 1, NULL, 'e' },
 		{ "first", 1, NULL, 'f' },
+		{ "gate", 1, NULL, 'w' },
 		{ "chdir", 1, NULL, 'd' },
 		{ "late", 1, NULL, 'l' },
 		{ "linger", 1, NULL, 'i' },
