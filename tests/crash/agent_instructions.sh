@@ -33,6 +33,7 @@ for each in flight stream full; do
 		rm -rf "$TRACESMITH_LIVE_DIR"
 		step signal $part "$([ $part = first ] && echo 103 || echo 457)"
 		holds "by_pid[$pid].total == $begun == $returned > 40 and ('$mode' == 'full' or by_pid[$pid].lost_nested < $begun // 6)"
+		[ $each != full ] || continue
 		steps_budget $each
 		step fork $part "$([ $part = first ] && echo 503 || echo 1361)"
 		holds "by_pid[$pid].total == $begun"

@@ -13,7 +13,8 @@ open=$(ls -l /proc/$$/fd | sed -n 's/.* \([0-9]*\) -> \(.*\)/fd \1 \2/p')
 	echo "directory $(pwd)"
 	echo "session $(ps -o sid= -p $$ | tr -d ' ') pid $$ parent $PPID"
 	echo "$open"
-	grep -E 'SigBlk|SigIgn' /proc/$$/status
+	# Read by the shell itself: one that waits for a child has blocked signals.
+	while read -r key value; do case $key in SigBlk: | SigIgn:) echo "$key $value" ;; esac; done </proc/self/status
 	env | grep -E '^(LD_PRELOAD|TRACESMITH_(OUT|AGENT|LIVE)|FERRUM_TRACE_OUT)=' || true
 } >"$TEST_SAID.new" 2>&1
 mv "$TEST_SAID.new" "$TEST_SAID"

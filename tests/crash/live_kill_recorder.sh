@@ -9,7 +9,7 @@ set -euo pipefail
 crash_tool=$TS_BUILD/tracesmith-crash
 [ -x "$crash_tool" ] || fail "there is no '$crash_tool'; build it first"
 
-kills=8 passes=1
+kills=6 passes=1
 is_sanitized && kills=4
 [ -z "${TS_LONG:-}" ] || kills=100 passes=4
 
@@ -142,7 +142,7 @@ crash_in_rotation() { # point, pass
 # Nobody gets between a recorder that lives and its trace.
 refuse() {
 	begin
-	options+=(--seconds 60)
+	options=(--mode mixed --threads 2 --rate 20000 --seconds 60)
 	start
 	wait_until 20 test -e t.sbt.journal || fail "there is no journal: $(cat log)"
 	await_begin
@@ -287,7 +287,7 @@ done
 mkdir small
 if mount -t tmpfs -o size=24m tmpfs small 2>/dev/null; then
 	trap 'clean_up; umount small' EXIT
-	for ((i = 0; i < passes * 3; i++)); do
+	for ((i = 0; i < passes * 2; i++)); do
 		kill_on_small_disk
 	done
 fi

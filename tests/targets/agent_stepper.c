@@ -122,10 +122,10 @@ static void run_case(const char *what)
 		observe();
 		emit_mixture(5);
 	} else if (!strcmp(what, "lap")) { /* pads, and old records freed or the ring made larger */
-		while (progress->begun < 660)
+		while (progress->begun < 666)
 			emit_int();
 		observe();
-		emit_mixture(60);
+		emit_mixture(50);
 	} else {
 		exit(2);
 	}
