@@ -16,6 +16,8 @@
 
 #define WRITER_SLAB_BYTES (64u << 10)
 #define RING_BYTES_MOST (16u << 20)
+/* Nobody drains in flight mode: a ring grows until it keeps some ten thousand events. */
+#define FLIGHT_RING_BYTES (1u << 20)
 /* A thread without a ring asks again after so many events. */
 #define RETRY_EVENTS 4096u
 
@@ -492,11 +494,17 @@ static bool grow(struct writer *writer)
 
 /* ---- the slow path itself ---- */
 
+static bool may_grow_in_flight(const struct writer *writer)
+{
+	return !writer->stunted && writer->mask + 1 < FLIGHT_RING_BYTES;
+}
+
 /* The writer is closed (open = 0) meanwhile. */
 static bool make_room(struct writer *writer, uint64_t bytes)
 {
 	const struct ts_live_control *control = writer->core->control;
 	uint64_t needed;
+	bool in_flight;
 
 	if (extend(writer, find_oldest(writer)->position, bytes, &needed)) {
 		if (writer->exhausted)
@@ -505,10 +513,13 @@ static bool make_room(struct writer *writer, uint64_t bytes)
 		writer->exhausted = false;
 		return true;
 	}
-	if (__atomic_load_n(&control->mode, __ATOMIC_RELAXED) == TS_LIVE_FLIGHT)
-		return extend(writer, free_oldest(writer, needed), bytes, &needed);
-	if (!writer->exhausted && grow(writer))
+	in_flight = __atomic_load_n(&control->mode, __ATOMIC_RELAXED) == TS_LIVE_FLIGHT;
+	if ((in_flight ? may_grow_in_flight(writer) : !writer->exhausted) && grow(writer))
 		return extend(writer, find_oldest(writer)->position, bytes, &needed);
+	if (in_flight) {
+		writer->stunted = true;
+		return extend(writer, free_oldest(writer, needed), bytes, &needed);
+	}
 	writer->exhausted = true;
 	writer->full_at = find_oldest(writer)->position + writer->mask + 1;
 	return false;

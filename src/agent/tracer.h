@@ -45,6 +45,7 @@ struct writer {
 	uint32_t index;                 /* of the ring */
 	uint32_t tid, serial;
 	bool exhausted; /* full, and no larger ring can be had until it has room again */
+	bool stunted;   /* flight: no larger ring could be had */
 	bool is_side;
 } __attribute__((aligned(128))); /* two threads never share a line */
 

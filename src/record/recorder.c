@@ -24,12 +24,12 @@
 
 /* Between two passes. */
 #define SHORTEST_WAIT_NS TS_NS_PER_MS
-#define BUSY_WAIT_NS (100 * TS_NS_PER_MS)
-#define IDLE_WAIT_NS (100 * TS_NS_PER_MS)
+#define BUSY_WAIT_NS (120 * TS_NS_PER_MS)
+#define IDLE_WAIT_NS (120 * TS_NS_PER_MS)
 #define IDLE_AFTER_NS TS_NS_PER_S
 /* Idle passes may take one part in so many of all time, but do not come more rarely than this. */
 #define IDLE_SHARE 2000
-#define IDLE_GREATEST_NS (400 * TS_NS_PER_MS)
+#define IDLE_GREATEST_NS (500 * TS_NS_PER_MS)
 /* A window is closed this long after events were switched off, so that emits under way have ended. */
 #define SETTLE_NS TS_NS_PER_MS
 #define BEAT_NS (500 * TS_NS_PER_MS)

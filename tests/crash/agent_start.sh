@@ -38,7 +38,8 @@ grep -qFx "arguments record --detached --area $area -o $PWD/t-$pid-%.sbt" said |
 grep -qFx "directory /" said || fail "recorder: $(cat said)"
 ! grep -qE 'LD_PRELOAD|TRACESMITH|FERRUM' <(grep -v ^arguments said) || fail "environment: $(cat said)"
 [ "$(grep '^fd' said | grep -vE '/recorder$|pipe:')" = $'fd 0 /dev/null\nfd 1 /dev/null\nfd 2 /dev/null' ] || fail "descriptors: $(cat said)"
-! grep -qE 'Sig(Blk|Ign):.*[1-9a-f]' said || fail "signals: $(cat said)"
+# (32 and 33 are the C library's own, which it lets nobody change: a caller may have ignored them by other means.)
+! sed 's/0000000180000000$/0000000000000000/' said | grep -qE 'Sig(Blk|Ign):.*[1-9a-f]' || fail "signals: $(cat said)"
 ! grep -qE "session $(ps -o sid= -p $$ | tr -d ' ') |parent $pid$" said || fail "it is not detached: $(cat said)"
 holds "one.output == '$PWD/t-$pid-%.sbt' and one.mode == 1 and one.session & 1 and one.flush_request == 1"
 

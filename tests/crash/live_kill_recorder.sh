@@ -290,6 +290,8 @@ if mount -t tmpfs -o size=24m tmpfs small 2>/dev/null; then
 	for ((i = 0; i < passes * 2; i++)); do
 		kill_on_small_disk
 	done
+else
+	echo "left out: a small disk (no right to mount one)"
 fi
 refuse
 keep

@@ -146,7 +146,9 @@ TS_TEST(signals_are_those_of_the_caller)
 	text = output_of(options, "exec grep -E 'SigBlk|SigIgn' /proc/self/status >out");
 	/* SIGUSR2 is 12, SIGHUP is 1. */
 	TS_CHECK(strstr(text, "SigBlk:\t0000000000000800") != NULL);
-	TS_CHECK(strstr(text, "SigIgn:\t0000000000000001") != NULL);
+	text = strstr(text, "SigIgn:\t");
+	/* 32 and 33 are the C library's own, which it lets nobody change. */
+	TS_CHECK(text && (strtoull(text + 8, NULL, 16) & ~UINT64_C(0x180000000)) == 1);
 	remove_folder();
 }
 
