@@ -26,6 +26,7 @@ struct ps {
 	bool json, all, clean;
 	struct ts_text_table table;
 	struct ts_text dead;      /* lines below the table */
+	unsigned int empty;       /* dead ones that left nothing to save */
 	struct ts_pairmap mounts; /* mount namespaces that were looked into */
 	int directory_fd;         /* that is being listed */
 	uint64_t areas;
@@ -102,16 +103,16 @@ static void show_dead(struct ps *ps, const struct ts_area_info *info,
 {
 	char bytes[TS_FORMAT_BYTES];
 
+	if (!info->unknown && !census->waiting_bytes) {
+		ps->empty++;
+		return;
+	}
 	ts_text_printf(&ps->dead, "%s: %u (", info->unknown ? "out of sight" : "dead",
 		       info->control.pid);
 	ts_text_append_shown(&ps->dead, info->control.name, strlen(info->control.name));
 	if (info->unknown) {
 		ts_text_append_str(&ps->dead,
 				   "), of a pid namespace that cannot be seen from here\n");
-		return;
-	}
-	if (!census->waiting_bytes) {
-		ts_text_append_str(&ps->dead, "), nothing left to save: tracesmith ps --clean\n");
 		return;
 	}
 	ts_text_printf(&ps->dead, "), %s left: tracesmith recover %u -o %u.sbt\n",
@@ -268,6 +269,10 @@ static int show(struct ps *ps, struct ts_error *err)
 	else if (ps->rows)
 		rc = ts_text_table_finish(&ps->table, err);
 	ts_text_append(ts_stdout(), ps->dead.data, ps->dead.length);
+	if (ps->empty)
+		ts_text_printf(ts_stdout(),
+			       "dead: %u with nothing left to save: tracesmith ps --clean\n",
+			       ps->empty);
 	return rc;
 }
 

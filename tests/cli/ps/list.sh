@@ -8,7 +8,7 @@ TRACESMITH_LIVE=1 "$emit" instants:100 make:ready await:done &
 program=$!
 await [ -e ready ]
 # $1: the program's pid.
-shown() { sed -E -e "s/ *$1/PID/g" -e 's/[0-9.]+ (B|KiB|MiB|s)/N/g' -e 's/ +/ /g'; }
+shown() { sed -E -e "s/ *$1/PID/g" -e 's/[0-9.]+ (B|KiB|MiB|s)/N/g' -e 's/ +/ /g' -e 's/^ //'; }
 t ps | shown $program
 "$TRACESMITH" ps --json | python3 -c '
 import json, sys
