@@ -6,8 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <tracesmith/backend.h>
+
 #include "agent/tracer.h"
-#include "capture/backend.h"
 
 #define BACKENDS_AT_MOST 16
 

@@ -17,11 +17,15 @@
  * forked child that emits; it returns 0, or non-zero to stay out, which the trace then says. No
  * backend may print, abort, or wait for anybody on the program's way.
  */
-#ifndef TS_CAPTURE_BACKEND_H
-#define TS_CAPTURE_BACKEND_H
+#ifndef TRACESMITH_BACKEND_H
+#define TRACESMITH_BACKEND_H
 
 #include <stddef.h>
 #include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 #define TS_BACKEND_ABI 1u
 
@@ -33,5 +37,9 @@ struct ts_backend {
 	int (*start)(void);
 	void (*stop)(void); /* at exit; may be NULL */
 };
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif
