@@ -184,7 +184,7 @@ void *agent_map(struct core *core, uint64_t offset, uint64_t bytes);
 
 void agent_update_anchor(struct core *core);
 
-/* ---- ring.c: the slow path ---- */
+/* ---- room.c: the slow path ---- */
 
 /*
  * Room for a record of `bytes`: the writer to use, or NULL where the
