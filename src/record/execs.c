@@ -5,6 +5,7 @@
  * Must not know what is done with a child.
  */
 #include <arpa/inet.h>
+#include <assert.h>
 #include <errno.h>
 #include <linux/cn_proc.h>
 #include <linux/connector.h>
@@ -12,6 +13,7 @@
 #include <linux/netlink.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "record/parts.h"
@@ -45,21 +47,19 @@ static int filter_execs(int fd)
 static int listen_to_kernel(int fd)
 {
 	struct sockaddr_nl address = { .nl_family = AF_NETLINK, .nl_groups = CN_IDX_PROC };
-	struct {
-		struct nlmsghdr header;
-		struct {
-			struct cn_msg connector;
-			enum proc_cn_mcast_op operation;
-		} __attribute__((packed)) body;
-	} message = { .header = { .nlmsg_len = sizeof(message), .nlmsg_type = NLMSG_DONE },
-		      .body = { .connector = { .id = { .idx = CN_IDX_PROC, .val = CN_VAL_PROC },
-					       .len = sizeof(enum proc_cn_mcast_op) },
-				.operation = PROC_CN_MCAST_LISTEN } };
+	enum proc_cn_mcast_op operation = PROC_CN_MCAST_LISTEN;
+	struct cn_msg connector = { .id = { .idx = CN_IDX_PROC, .val = CN_VAL_PROC },
+				    .len = sizeof(operation) };
+	struct nlmsghdr header = { .nlmsg_len = NLMSG_LENGTH(sizeof(connector) + sizeof(operation)),
+				   .nlmsg_type = NLMSG_DONE };
+	struct iovec parts[] = { { &header, sizeof(header) },
+				 { &connector, sizeof(connector) },
+				 { &operation, sizeof(operation) } };
 
-	message.header.nlmsg_len = NLMSG_LENGTH(sizeof(message.body));
+	static_assert(sizeof(header) == NLMSG_HDRLEN, "parts follow each other without a gap");
 	if (bind(fd, (struct sockaddr *)&address, sizeof(address)))
 		return -1;
-	return send(fd, &message, message.header.nlmsg_len, 0) < 0 ? -1 : 0;
+	return writev(fd, parts, TS_ARRAY_SIZE(parts)) < 0 ? -1 : 0;
 }
 
 static void arm(struct ts_recorder *recorder, int operation)
