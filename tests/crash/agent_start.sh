@@ -58,9 +58,10 @@ for errors in '2> >(exec 0<\&-)' '2>\&-' '2>/dev/full'; do
 done
 [ ! -e t.sbt ] || fail "there is a trace without a recorder"
 
-# Preloaded into programs that know nothing of it: they say the same, and end the same.
+# Preloaded into programs that know nothing of it: they say the same, and end the same. (sort writes its line at once; what ls and cat
+# say side by side may mix.)
 export TRACESMITH_AGENT=session=5
-printf 'set -u; x=$(echo a | tr a b); (exit 3) || echo "$x $?"; for i in 1 2 3; do ls /nonexistent 2>&1 | cat & done; wait; exit 4\n' >script.sh
+printf 'set -u; x=$(echo a | tr a b); (exit 3) || echo "$x $?"; for i in 1 2 3; do ls /nonexistent 2>&1 | sort & done; wait; exit 4\n' >script.sh
 printf 'import os, subprocess, threading\nt = threading.Thread(target=print, args=("thread",)); t.start(); t.join()\npid = os.fork()\nif pid == 0: os._exit(7)\nprint(os.waitpid(pid, 0)[1], subprocess.run(["sh", "-c", "exit 5"]).returncode, sorted(os.listdir("/proc/self/fd"))[:3])\n' >script.py
 for command in "ls -la /usr" "bash script.sh" "python3 script.py" "sort script.sh" "/bin/false"; do
 	rm -rf "$TRACESMITH_LIVE_DIR"
