@@ -138,9 +138,9 @@ struct ts_saves {
 	char trace_path[TS_PATH_BYTES];          /* what is recorded */
 	int64_t save_ns, snapshot_ns, rotate_ns; /* next times; 0: never */
 	/* What the trace's size is reckoned from: it was base_bytes long at the last look, and since then the
-	 * journal has grown from journal_bytes on, of which so many 256ths go into the trace. */
+	 * journal has grown from journal_bytes on, of which so many 65536ths may go into the trace. */
 	uint64_t base_bytes, journal_bytes;
-	uint32_t ratio;
+	uint64_t ratio;
 	uint64_t room_bytes;    /* of the trace; 0: any */
 	uint64_t refused_bytes; /* a block that had to wait, 0: none */
 };

@@ -242,6 +242,7 @@ static void wait_for_work(struct ts_recording *recording)
 {
 	struct timespec until;
 
+	pthread_cond_broadcast(&recording->done);
 	if (!recording->stalled) {
 		pthread_cond_wait(&recording->work, &recording->lock);
 		return;
@@ -348,10 +349,22 @@ static int check_alive(const struct ts_recording *recording, struct ts_error *er
 	return recording->failure.code;
 }
 
-/* The encoder must not be left behind without end: targets count what they cannot store. Lock held. */
+/* Something to encode, or a checkpoint. Lock held. */
+static bool encoder_has_work(const struct ts_recording *recording)
+{
+	return recording->encoded < ts_journal_bytes(recording->journal) ||
+	       recording->encoded >= recording->turned_at + recording->limit;
+}
+
+/*
+ * The encoder must not be left behind without end: targets count what they cannot store. Where it has done all that it can,
+ * and the journal is long since a checkpoint has no room, that is for leave_room() to judge. Lock held.
+ */
 static int wait_for_encoder(struct ts_recording *recording, struct ts_error *err)
 {
-	while (ts_journal_bytes(recording->journal) > HARD_LIMITS * recording->limit) {
+	while (ts_journal_bytes(recording->journal) - recording->preamble >
+		       HARD_LIMITS * recording->limit &&
+	       encoder_has_work(recording)) {
 		if (recording->failure.code || recording->finished)
 			break;
 		if (recording->stalled)
@@ -359,6 +372,7 @@ static int wait_for_encoder(struct ts_recording *recording, struct ts_error *err
 				err, TS_ENOSPC,
 				"journal '%s': there is no room for the trace to follow",
 				recording->journal_path);
+		pthread_cond_signal(&recording->work);
 		pthread_cond_wait(&recording->done, &recording->lock);
 	}
 	return check_alive(recording, err);

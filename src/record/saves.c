@@ -20,8 +20,9 @@
 #include "record/parts.h"
 
 #define COPY_BYTES (UINT64_C(64) << 20)
-/* 256ths: a trace is taken to be half of its journal until more is known. */
-#define RATIO_AT_FIRST 128
+/* A trace is taken to be half of its journal until more is known. */
+#define RATIO_WHOLE UINT64_C(65536)
+#define RATIO_AT_FIRST (RATIO_WHOLE / 2)
 /* Of less nothing can be learnt. */
 #define RATIO_RAW_BYTES (UINT64_C(16) << 10)
 
@@ -382,13 +383,11 @@ void ts_saves_start(struct ts_recorder *recorder)
 
 /* ---- how large it may become ---- */
 
-/*
- * Bytes of the trace for so many of the journal, a little more than it has been so far. Rows are smaller than the
- * records that they come from, mostly several times.
- */
+/* Bytes of the trace for so many of the journal. */
 static uint64_t encoded_bytes(const struct ts_saves *saves, uint64_t journal_bytes)
 {
-	return journal_bytes / 256 * saves->ratio + (journal_bytes % 256) * saves->ratio / 256;
+	return journal_bytes / RATIO_WHOLE * saves->ratio +
+	       (journal_bytes % RATIO_WHOLE) * saves->ratio / RATIO_WHOLE;
 }
 
 static uint64_t expected_bytes(struct ts_recorder *recorder)
@@ -443,7 +442,11 @@ static int stop_storing(struct ts_recorder *recorder, struct ts_error *err)
 	return TS_OK;
 }
 
-/* A checkpoint gives the true size, and how much of the journal became how much of the trace. */
+/*
+ * A checkpoint gives the true size, and how much of the journal became how much of the trace. Rows are smaller than the
+ * records that they come from, mostly several times, but how many times changes with what a program does: what comes next
+ * is taken to need twice as much, and at least half of what it was taken to need before.
+ */
 static int measure_exactly(struct ts_recorder *recorder, struct ts_error *err)
 {
 	struct ts_saves *saves = &recorder->saves;
@@ -458,7 +461,9 @@ static int measure_exactly(struct ts_recorder *recorder, struct ts_error *err)
 		return rc;
 	measure(recorder);
 	if (raw >= RATIO_RAW_BYTES && saves->base_bytes > before)
-		saves->ratio = (uint32_t)TS_MIN((saves->base_bytes - before) * 320 / raw + 1, 256);
+		saves->ratio = TS_MIN(TS_MAX((saves->base_bytes - before) * 2 * RATIO_WHOLE / raw + 1,
+					     saves->ratio / 2),
+				      RATIO_WHOLE);
 	return TS_OK;
 }
 

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -167,6 +168,8 @@ static enum outcome run_child(const struct ts_test *test)
 	}
 	if (pid == 0) {
 		in_child = true;
+		setpgid(0, 0); /* Ctrl-C does not reach it: it ends with us */
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		alarm(time_limit_s());
 		/* exit(), not _exit(): a sanitizer looks for leaks there. */
 		exit(run_here(test) ? EXIT_PASSED : EXIT_FAILURE);
@@ -176,6 +179,8 @@ static enum outcome run_child(const struct ts_test *test)
 			perror("waitpid");
 			return FAILED;
 		}
+	/* Processes that a failed test left behind would hold our output open. */
+	kill(-pid, SIGKILL);
 	return judge(status);
 }
 
