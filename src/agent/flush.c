@@ -13,6 +13,8 @@
 #define FLUSH_NS INT64_C(5000000000)
 /* A recorder whose heartbeat stands still for so long is taken for dead. */
 #define SILENCE_NS INT64_C(3000000000)
+/* One that has not come by then will not: who held the output when we looked was about to end. */
+#define START_NS INT64_C(300000000)
 
 static void nap(int64_t ns)
 {
@@ -32,12 +34,26 @@ static bool has_recorder(const struct core *core, int64_t since)
 	return now - heartbeat < SILENCE_NS;
 }
 
+/* Starts another where none has come so far; where one is about to come after all, it has the output, and the other ends. */
+static void start_again(struct core *core)
+{
+	struct agent_signals saved;
+
+	if (!core->settings.start_recorder ||
+	    __atomic_load_n(&core->control->heartbeat, __ATOMIC_RELAXED))
+		return;
+	agent_block_signals(&saved);
+	agent_start_recorder(core, core->settings.output);
+	agent_restore_signals(&saved);
+}
+
 static int wait_flush(struct core *core)
 {
 	struct ts_live_control *control = core->control;
 	uint64_t request = __atomic_add_fetch(&control->flush_request, 1, __ATOMIC_ACQ_REL);
 	int64_t start = (int64_t)ts_counter_monotonic_ns(), pause = 100000;
 	int cancel_state, result = 0;
+	bool is_first = true;
 
 	/* Sleeping is where a thread is cancelled; not inside an exit handler. */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
@@ -51,6 +67,10 @@ static int wait_flush(struct core *core)
 		nap(pause);
 		if (pause < 5000000)
 			pause *= 2;
+		if (is_first && (int64_t)ts_counter_monotonic_ns() - start > START_NS) {
+			is_first = false;
+			start_again(core);
+		}
 	}
 	pthread_setcancelstate(cancel_state, &cancel_state);
 	return result;

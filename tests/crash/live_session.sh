@@ -99,6 +99,21 @@ await_finished t.sbt
 oracle=$oracle.1,$oracle.2 check "two programs" t.sbt --all-done --some-stored
 [ "$(rows_of t.sbt process | wc -l)" -ge 2 ] || fail "two programs: $(rows_of t.sbt process)"
 
+# Who holds the output when a program looks is about to end, and will not take its events: another recorder is started at the end.
+fresh
+: >t.sbt
+exec 9<t.sbt
+flock -x 9
+TRACESMITH_OUT=t.sbt "$emitter" --oracle "$oracle" --rate 20000 --seconds 0.5 >log 2>&1 9<&- &
+program=$!
+await_begin
+[ ! -s t.sbt ] || fail "a recorder works on what another holds"
+exec 9<&-
+reap $program
+[ -s t.sbt ] || fail "nobody recorded a program whose output was held at first"
+await_finished t.sbt
+check "held at first" t.sbt --all-done --some-stored
+
 # One after another into the same output: the second makes its own trace, or goes on; none is lost silently.
 # A path that is relative, with a program that goes elsewhere.
 mkdir elsewhere

@@ -161,6 +161,25 @@ static void on_signal_fork(int number)
 	shared->depth--;
 }
 
+static void count_failure(pid_t pid, int status)
+{
+	if (!status)
+		return;
+	fprintf(stderr, "agent_stepper: child %d ended with status %#x\n", (int)pid,
+		(unsigned int)status);
+	shared->failed_children++;
+}
+
+/* While this process lives nobody may clear its area away to make room for those of its children. */
+static void outlive_children(void)
+{
+	int status;
+	pid_t pid;
+
+	while ((pid = waitpid(-1, &status, 0)) > 0)
+		count_failure(pid, status);
+}
+
 static void be_observed(const char *what)
 {
 	struct sigaction action = { .sa_handler = progress->forks ? on_signal_fork : on_signal };
@@ -174,6 +193,7 @@ static void be_observed(const char *what)
 		emit_mixture(20);
 		_exit(0);
 	}
+	outlive_children();
 	exit(0);
 }
 
@@ -342,7 +362,7 @@ static unsigned long step_through(pid_t pid, const struct plan *plan)
 	return step;
 }
 
-/* The observed program's end, and that of those it forked: they are ours, since it does not wait. */
+/* The observed program's end, and that of those whom it forked and did not outlive. */
 static void wait_all(pid_t pid, bool killed)
 {
 	int status = 0;
@@ -354,12 +374,8 @@ static void wait_all(pid_t pid, bool killed)
 			(unsigned int)status);
 		exit(1);
 	}
-	while ((pid = waitpid(-1, &status, 0)) > 0) {
-		if (status)
-			fprintf(stderr, "agent_stepper: child %d ended with status %#x\n", (int)pid,
-				(unsigned int)status);
-		shared->failed_children += status != 0;
-	}
+	while ((pid = waitpid(-1, &status, 0)) > 0)
+		count_failure(pid, status);
 }
 
 int main(int argc, char **argv)
