@@ -461,9 +461,10 @@ static int measure_exactly(struct ts_recorder *recorder, struct ts_error *err)
 		return rc;
 	measure(recorder);
 	if (raw >= RATIO_RAW_BYTES && saves->base_bytes > before)
-		saves->ratio = TS_MIN(TS_MAX((saves->base_bytes - before) * 2 * RATIO_WHOLE / raw + 1,
-					     saves->ratio / 2),
-				      RATIO_WHOLE);
+		saves->ratio =
+			TS_MIN(TS_MAX((saves->base_bytes - before) * 2 * RATIO_WHOLE / raw + 1,
+				      saves->ratio / 2),
+			       RATIO_WHOLE);
 	return TS_OK;
 }
 
