@@ -13,7 +13,7 @@
 #define FLUSH_NS INT64_C(5000000000)
 /* A recorder whose heartbeat stands still for so long is taken for dead. */
 #define SILENCE_NS INT64_C(3000000000)
-/* One that has not come by then will not: who held the output when we looked was about to end. */
+/* One that held the output and has not come by then will not: it was about to end. */
 #define START_NS INT64_C(300000000)
 
 static void nap(int64_t ns)
@@ -34,13 +34,12 @@ static bool has_recorder(const struct core *core, int64_t since)
 	return now - heartbeat < SILENCE_NS;
 }
 
-/* Starts another where none has come so far; where one is about to come after all, it has the output, and the other ends. */
-static void start_again(struct core *core)
+/* Starts our own where the one that we relied on has not come; it looks again whether the output is held. */
+static void start_own(struct core *core)
 {
 	struct agent_signals saved;
 
-	if (!core->settings.start_recorder ||
-	    __atomic_load_n(&core->control->heartbeat, __ATOMIC_RELAXED))
+	if (!core->relies_on_other || __atomic_load_n(&core->control->heartbeat, __ATOMIC_RELAXED))
 		return;
 	agent_block_signals(&saved);
 	agent_start_recorder(core, core->settings.output);
@@ -69,7 +68,7 @@ static int wait_flush(struct core *core)
 			pause *= 2;
 		if (is_first && (int64_t)ts_counter_monotonic_ns() - start > START_NS) {
 			is_first = false;
-			start_again(core);
+			start_own(core);
 		}
 	}
 	pthread_setcancelstate(cancel_state, &cancel_state);

@@ -246,7 +246,8 @@ int agent_start_recorder(struct core *core, const char *output)
 	struct launch *launch;
 	int error;
 
-	if (is_held(output))
+	core->relies_on_other = is_held(output);
+	if (core->relies_on_other)
 		return 0;
 	launch = mmap(NULL, sizeof(*launch), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
 		      -1, 0);

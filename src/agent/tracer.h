@@ -87,7 +87,8 @@ struct core {
 	int fd; /* of the area; checked before each use */
 	dev_t device;
 	ino_t inode;
-	uint32_t ring_bytes; /* of a first ring */
+	uint32_t ring_bytes;  /* of a first ring */
+	bool relies_on_other; /* a recorder that was there already, and held the output */
 	struct agent_settings settings;
 	char scratch[4096]; /* of the thread that starts it: handlers may have small stacks */
 	char path[2048];    /* of the area */
