@@ -40,7 +40,7 @@ static bool has_live_recorder(const struct ts_live_control *control)
 
 	if (control->recorder_pid == 0 || control->recorder_pid > INT32_MAX)
 		return false;
-	if (ts_process_start_time((pid_t)control->recorder_pid) == control->recorder_start)
+	if (ts_process_lives((pid_t)control->recorder_pid, control->recorder_start))
 		return true;
 	/* It may be of another namespace. */
 	return control->pid_namespace != ts_process_namespace(getpid()) && beat > 0 &&

@@ -176,8 +176,7 @@ static void find_process(struct listing *listing, struct ts_area_info *info)
 	if (is_of_other_boot(listing, control))
 		return;
 	if (control->pid_namespace == 0 || control->pid_namespace == listing->our_namespace) {
-		info->alive = control->start_time &&
-			      ts_process_start_time(pid) == control->start_time;
+		info->alive = ts_process_lives(pid, control->start_time);
 		info->pid = info->alive ? pid : 0;
 		if (info->alive || control->pid_namespace)
 			return;

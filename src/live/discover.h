@@ -35,6 +35,7 @@ int ts_live_directory_open(uid_t uid, pid_t root_pid, int *ret_fd, struct ts_err
  * other threads still run.
  */
 uint64_t ts_process_start_time(pid_t pid);
+bool ts_process_lives(pid_t pid, uint64_t start_time); /* and is the one that started then */
 pid_t ts_process_parent(pid_t pid);
 uint64_t ts_process_namespace(pid_t pid); /* inode of ns/pid, 0: cannot be read */
 pid_t ts_process_inner_pid(pid_t pid);    /* last of NSpid */

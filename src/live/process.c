@@ -115,6 +115,11 @@ uint64_t ts_process_start_time(pid_t pid)
 	return stat.start_time;
 }
 
+bool ts_process_lives(pid_t pid, uint64_t start_time)
+{
+	return start_time && ts_process_start_time(pid) == start_time;
+}
+
 pid_t ts_process_parent(pid_t pid)
 {
 	struct live_proc_stat stat;

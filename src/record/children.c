@@ -63,7 +63,7 @@ struct ts_child *ts_children_add(struct ts_recorder *recorder, pid_t pid, pid_t 
 
 static bool is_alive(const struct ts_child *child)
 {
-	return child->start_time && ts_process_start_time(child->pid) == child->start_time;
+	return ts_process_lives(child->pid, child->start_time);
 }
 
 bool ts_children_root_alive(const struct ts_recorder *recorder)

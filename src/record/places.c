@@ -197,7 +197,7 @@ static int look_at_name(struct ts_recorder *recorder, struct ts_place *place, co
 	info.pid = (pid_t)info.control.pid;
 	ts_area_close(TS_STEAL(area));
 	if (!recorder->self_namespace || info.control.pid_namespace != recorder->self_namespace ||
-	    ts_process_start_time(info.pid) != info.control.start_time) {
+	    !ts_process_lives(info.pid, info.control.start_time)) {
 		place->due |= ts_targets_of_session(recorder, &info.control) ||
 			      recorder->options.pid_count;
 		return TS_OK;

@@ -117,7 +117,7 @@ void ts_process_areas_close(struct ts_process_areas *process)
 bool ts_area_has_recorder(const struct ts_live_control *control)
 {
 	return control->recorder_pid && control->recorder_pid <= INT32_MAX &&
-	       ts_process_start_time((pid_t)control->recorder_pid) == control->recorder_start;
+	       ts_process_lives((pid_t)control->recorder_pid, control->recorder_start);
 }
 
 /* ---- census ---- */

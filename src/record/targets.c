@@ -44,7 +44,7 @@ pid_t ts_targets_other_recorder(const struct ts_recorder *recorder,
 
 	if (pid <= 0 || (pid == recorder->self && control->recorder_start == recorder->self_start))
 		return 0;
-	return ts_process_start_time(pid) == control->recorder_start ? pid : 0;
+	return ts_process_lives(pid, control->recorder_start) ? pid : 0;
 }
 
 /* ---- taking hold ---- */
@@ -71,7 +71,7 @@ static void watch_process(struct ts_recorder *recorder, struct ts_target *target
 		close(target->pidfd);
 		target->pidfd = -1;
 	}
-	if (ts_process_start_time(target->pid) != target->start_time)
+	if (!ts_process_lives(target->pid, target->start_time))
 		target->dead = true;
 }
 
@@ -169,13 +169,14 @@ static struct ts_target *new_target(struct ts_recorder *recorder, struct ts_plac
 		.parent = info->pid ? ts_process_parent(info->pid) : 0,
 		.start_time = info->pid ? ts_process_start_time(info->pid) : 0,
 		.pidfd = -1,
-		.dead = !info->alive && !info->unknown,
 		.of_session = ts_targets_of_session(recorder, control),
 		.superseded = info->superseded,
 		.was_enabled = (control->enabled & TS_LIVE_ENABLED) != 0,
 		.serial = control->window_serial,
 		.beat_ns = recorder->now_ns,
 	};
+	/* It may have ended since it was listed. */
+	target->dead = info->pid ? !target->start_time : !info->unknown;
 	return target;
 }
 
@@ -258,7 +259,7 @@ void ts_targets_check(struct ts_recorder *recorder)
 		    recorder->now_ns - target->looked_ns < LOOK_NS)
 			continue;
 		target->looked_ns = recorder->now_ns;
-		target->dead = ts_process_start_time(target->pid) != target->start_time;
+		target->dead = !ts_process_lives(target->pid, target->start_time);
 	}
 }
 

@@ -267,6 +267,34 @@ TS_TEST(dead_targets_are_taken_whole)
 	remove_folder();
 }
 
+/* It was alive when its area was listed, and is gone when hold is taken of it. */
+TS_TEST(a_target_that_ends_while_it_is_attached)
+{
+	struct ts_recorder_options options;
+	struct ts_recorder *recorder;
+	struct ts_area_info info = { .alive = true };
+	struct fake fake;
+	bool done = false;
+
+	make_folder();
+	options = plain_options("t.sbt");
+	info.pid = start_sleeper();
+	make_area(&fake, info.pid, SESSION + 1, 5, true);
+	emit(&fake, 7);
+	info.control = *fake.control;
+	snprintf(info.name, sizeof(info.name), "%s", strrchr(fake.path, '/') + 1);
+	recorder = open_recorder(&options);
+	end_sleeper(info.pid);
+	TS_CHECK_INT(ts_targets_attach(recorder, &recorder->places[0], &info, NULL), TS_OK);
+	for (int i = 0; i < 5000 && !done; i++)
+		done = pass(recorder);
+	TS_CHECK(done);
+	finish_recorder(recorder);
+	TS_CHECK_INT(events_of("t.sbt"), 7);
+	free_area(&fake);
+	remove_folder();
+}
+
 TS_TEST(attached_targets_fly_on)
 {
 	struct ts_recorder_options options;
