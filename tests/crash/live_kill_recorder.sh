@@ -206,17 +206,12 @@ kill_json() {
 	check_json t.json
 }
 
-recorder_of_session() {
-	"$TRACESMITH" ps --json 2>/dev/null | python3 -c 'import json, sys; print(json.loads(sys.stdin.readline() or "{}").get("recorder_pid", 0))'
-}
-session_has_recorder() { recorder=$(recorder_of_session) && [ "$recorder" != 0 ]; }
-
 # The recorder that a program started itself: the next program with the same output goes on with what it left.
 kill_detached() {
 	begin
 	TRACESMITH_OUT=t.sbt "$emitter" --oracle "$oracle" --threads 2 --mode mixed --rate 20000 --seconds 1.5 >log 2>&1 &
 	local program=$!
-	wait_until 20 session_has_recorder || fail "no recorder has come: $(cat log)"
+	await_recorder
 	nap_ms "$(random 100)"
 	kill_hard $recorder
 	reap $program

@@ -17,13 +17,10 @@ check "its own recorder" t.sbt --all-done --some-stored
 
 # Which descriptors, directory, session and environment the recorder has.
 fresh
-TRACESMITH_OUT=t.sbt "$emitter" --oracle "$oracle" --rate 1000 --seconds 1 > >(cat >piped.log) 2>&1 &
+TRACESMITH_OUT=t.sbt "$emitter" --oracle "$oracle" --rate 1000 --seconds 3 > >(cat >piped.log) 2>&1 &
 program=$!
 await_begin
-recorder_of() { "$TRACESMITH" ps --json | python3 -c 'import json, sys; print(json.loads(sys.stdin.readline())["recorder_pid"])'; }
-has_recorder() { [ "$(recorder_of)" != 0 ]; }
-wait_until 20 has_recorder || fail "no recorder has come: $("$TRACESMITH" ps)"
-recorder=$(recorder_of)
+await_recorder
 for fd in 0 1 2; do
 	target=$(readlink /proc/"$recorder"/fd/$fd)
 	[ "$target" = /dev/null ] || [[ $target == /memfd:* ]] || fail "descriptor $fd of the recorder is $target"
