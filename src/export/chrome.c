@@ -428,8 +428,8 @@ static int put_file(struct ts_chrome_export *x)
 	return ts_chrome_flush(x, 0);
 }
 
-int ts_export_chrome(struct ts_reader *reader, int fd, const struct ts_export_options *options,
-		     struct ts_error *err)
+int ts_chrome_write(struct ts_reader *reader, int fd, const struct ts_export_options *options,
+		    int (*put)(struct ts_chrome_export *x), struct ts_error *err)
 {
 	static const struct ts_export_options defaults;
 	struct ts_error own = { 0 };
@@ -441,8 +441,14 @@ int ts_export_chrome(struct ts_reader *reader, int fd, const struct ts_export_op
 	int result;
 
 	ts_text_init(&x.out);
-	result = put_file(&x);
+	result = put(&x);
 	ts_chrome_tracks_release(&x.tracks);
 	ts_text_release(&x.out);
 	return result;
+}
+
+int ts_export_chrome(struct ts_reader *reader, int fd, const struct ts_export_options *options,
+		     struct ts_error *err)
+{
+	return ts_chrome_write(reader, fd, options, put_file, err);
 }

@@ -57,6 +57,10 @@ struct ts_chrome_export {
 #define TS_CHROME_FLUSH_BYTES ((size_t)1 << 20)
 #define TS_CHROME_TEXT_BYTES ((size_t)64 << 20)
 
+/* An export from beginning to end: put() writes it. */
+int ts_chrome_write(struct ts_reader *reader, int fd, const struct ts_export_options *options,
+		    int (*put)(struct ts_chrome_export *x), struct ts_error *err);
+
 /* Writes x->out, unless it is shorter than that. */
 int ts_chrome_flush(struct ts_chrome_export *x, size_t unless_below);
 

@@ -219,17 +219,5 @@ static int put_file(struct ts_chrome_export *x)
 int ts_export_chrome_array(struct ts_reader *reader, int fd,
 			   const struct ts_export_options *options, struct ts_error *err)
 {
-	static const struct ts_export_options defaults;
-	struct ts_error own = { 0 };
-	struct ts_chrome_export x = { .reader = reader,
-				      .fd = fd,
-				      .options = options ? options : &defaults,
-				      .err = err ? err : &own,
-				      .first_event = true };
-	int result;
-
-	ts_text_init(&x.out);
-	result = put_file(&x);
-	ts_text_release(&x.out);
-	return result;
+	return ts_chrome_write(reader, fd, options, put_file, err);
 }

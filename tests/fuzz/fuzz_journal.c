@@ -8,48 +8,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <tracesmith/reader.h>
 
 #include "base/hash.h"
 #include "base/text.h"
+#include "lib/fuzz_check.h"
 #include "record/encoder.h"
 
 size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size) __attribute__((weak));
-
-/* A file in memory that has a path. */
-struct memory_file {
-	int fd;
-	char path[32];
-};
-
-static void check(int condition, const char *what)
-{
-	if (condition)
-		return;
-	fprintf(stderr, "fuzz_journal: %s\n", what);
-	abort();
-}
-
-static void memory_file_open(struct memory_file *file, const char *name)
-{
-	file->fd = memfd_create(name, MFD_CLOEXEC);
-	check(file->fd >= 0, "cannot make a file in memory");
-	snprintf(file->path, sizeof(file->path), "/proc/self/fd/%d", file->fd);
-}
-
-static void memory_file_set(struct memory_file *file, const uint8_t *data, size_t size)
-{
-	check(ftruncate(file->fd, 0) == 0, "cannot empty a file in memory");
-	for (size_t at = 0; at < size;) {
-		ssize_t written = pwrite(file->fd, data + at, size - at, (off_t)at);
-
-		check(written > 0, "cannot fill a file in memory");
-		at += (size_t)written;
-	}
-}
 
 /* ---- encoding ---- */
 

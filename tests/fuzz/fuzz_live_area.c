@@ -9,11 +9,11 @@
  */
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "lib/fuzz_check.h"
 #include "live/area.h"
 
 #define MAX_RINGS 4u
@@ -62,14 +62,6 @@ struct sink {
 
 static char directory[32];
 static int directory_fd = -1;
-
-static void check(int condition, const char *what)
-{
-	if (condition)
-		return;
-	fprintf(stderr, "fuzz_live_area: %s\n", what);
-	abort();
-}
 
 static bool take(struct input *input, void *part, size_t bytes)
 {
