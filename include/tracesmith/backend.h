@@ -23,6 +23,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <tracesmith/metrics.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -34,8 +36,10 @@ struct ts_backend {
 	uint32_t size; /* of this struct, as the backend was compiled */
 	const char *name;
 	const char *summary;
-	int (*start)(void);
+	int (*start)(void); /* NULL: nothing runs in targets */
 	void (*stop)(void); /* at exit; may be NULL */
+	/* What the recorder samples beside it; NULL: nothing. Backends built before this was there end above it. */
+	const struct ts_metrics_source *metrics;
 };
 
 #ifdef __cplusplus

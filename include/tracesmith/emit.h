@@ -37,6 +37,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include <tracesmith/metrics.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -197,6 +199,16 @@ TS_EMIT_API void ts_tracer_instant(struct ts_tracer *tracer, const char *name, c
 TS_EMIT_API void ts_tracer_counter(struct ts_tracer *tracer, const char *name, const char *category,
 				   const struct ts_emit_arg *args, unsigned int arg_count);
 TS_EMIT_API void ts_tracer_step(struct ts_tracer *tracer, int64_t number);
+
+/*
+ * Values of somebody else: the machine, a process, a device, a process on a device. They stand with
+ * whom they are about, not with the calling thread. A device is described ahead of its first values.
+ */
+TS_EMIT_API void ts_tracer_device(struct ts_tracer *tracer, const struct ts_metrics_device *device);
+TS_EMIT_API void ts_tracer_counter_of(struct ts_tracer *tracer,
+				      const struct ts_metrics_subject *subject, const char *name,
+				      const char *category, const struct ts_emit_arg *args,
+				      unsigned int arg_count);
 
 /* ---- what the macros are made of; not for use by hand ---- */
 

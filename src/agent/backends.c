@@ -50,10 +50,13 @@ static void start_one(const char *name)
 		const char *why = dlerror();
 
 		tell(name, why ? why : "not found");
-	} else if (backend->abi != TS_BACKEND_ABI || backend->size < sizeof(*backend)) {
+	} else if (backend->abi != TS_BACKEND_ABI ||
+		   backend->size < offsetof(struct ts_backend, metrics)) {
 		tell(name, "was built for another version of the interface");
 	} else if (started_count == BACKENDS_AT_MOST) {
 		tell(name, "too many backends");
+	} else if (!backend->start) {
+		tell(name, "has nothing to run here");
 	} else if (backend->start()) {
 		tell(name, "declined to start");
 	} else {
