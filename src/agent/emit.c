@@ -488,6 +488,74 @@ void ts_tracer_counter(struct ts_tracer *tracer, const char *name, const char *c
 	emit_plain(tracer, TS_LIVE_COUNTER, name, category, TS_TRACK_THREAD, args, arg_count);
 }
 
+/* ---- about others ---- */
+
+void ts_tracer_counter_of(struct ts_tracer *tracer, const struct ts_metrics_subject *subject,
+			  const char *name, const char *category, const struct ts_emit_arg *args,
+			  unsigned int arg_count)
+{
+	bool has_process = subject->kind == TS_METRICS_PROCESS ||
+			   subject->kind == TS_METRICS_PROCESS_ON_DEVICE;
+	bool has_device = subject->kind == TS_METRICS_DEVICE ||
+			  subject->kind == TS_METRICS_PROCESS_ON_DEVICE;
+	uint64_t own[2] = { ts_live_subject(subject->kind, has_device ? subject->device : 0,
+					    has_process ? (uint32_t)subject->pid : 0),
+			    has_process ? subject->start_time : 0 };
+	struct agent_event event = { .kind = TS_LIVE_COUNTER,
+				     .flags = TS_LIVE_FLAG_SUBJECT,
+				     .own_words = 2,
+				     .name = name,
+				     .category = category,
+				     .args = args,
+				     .arg_count = arg_count };
+
+	emit_event(tracer, &event, TS_TRACK_THREAD, own);
+}
+
+/* No event: it is not counted where there is no room for it. */
+static void put_device(struct ts_tracer *tracer, struct core *core,
+		       const struct ts_metrics_device *device)
+{
+	const char *strings[] = { device->vendor, device->model, device->uuid, device->bus };
+	enum { STRINGS = sizeof(strings) / sizeof(*strings) };
+	uint64_t most = record_words(core), left = most - (2 + 2 + STRINGS);
+	struct text texts[STRINGS];
+	struct writer *writer;
+	uint64_t *to;
+
+	for (unsigned int i = 0; i < STRINGS; i++)
+		texts[i] = measure(core, strings[i], false, &left);
+	writer = agent_enter(tracer, core, agent_find_writer(tracer), (most - left) * 8, false);
+	if (!writer)
+		return;
+	to = agent_place(writer);
+	*to++ = header_word(most - left, TS_LIVE_DEVICE, 0, 0);
+	*to++ = ts_counter_read(writer->clock);
+	*to++ = device->number & TS_LIVE_DEVICE_MASK;
+	*to++ = (uint64_t)device->memory_bytes;
+	for (unsigned int i = 0; i < STRINGS; i++)
+		to = put_text(to, &texts[i]);
+	agent_commit(writer, (most - left) * 8);
+}
+
+/* Also while events are off: values that come once they are on again are of it. */
+void ts_tracer_device(struct ts_tracer *tracer, const struct ts_metrics_device *device)
+{
+	int saved_errno = errno;
+	struct core *core;
+
+	if (!tracer || tracer->is_off)
+		return;
+	core = __atomic_load_n(&tracer->core, __ATOMIC_ACQUIRE);
+	if (tracer == &ts_process_tracer && !ts_enabled() &&
+	    !(core && __atomic_load_n(&core->state, __ATOMIC_ACQUIRE) == CORE_READY))
+		return;
+	core = agent_start(tracer);
+	if (core)
+		put_device(tracer, core, device);
+	errno = saved_errno;
+}
+
 uint64_t ts_now(void)
 {
 	return ts_counter_read(ts_counter_kind());

@@ -438,6 +438,7 @@ static int fill(struct core *core, int directory, uint64_t area_id, uint64_t sta
 	control->start_time = started;
 	control->area_id = area_id;
 	control->budget = choose_budget(directory, settings->budget);
+	control->role = settings->role;
 	control->allocated = TS_LIVE_CONTROL_BYTES;
 	core->ring_bytes = control->budget < SMALL_BUDGET ? SMALL_RING_BYTES : RING_BYTES;
 	core->directory_end = TS_LIVE_DIRECTORY;

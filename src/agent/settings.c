@@ -195,6 +195,18 @@ bool agent_settings_remember(bool *ret_at_once)
 	return settings->wanted;
 }
 
+void agent_settings_host(uint64_t session)
+{
+	struct agent_settings *settings = &remembered.settings;
+
+	read_common(settings);
+	settings->session = session;
+	settings->wanted = settings->enabled = true;
+	settings->mode = TS_LIVE_STREAM;
+	settings->role = TS_LIVE_RECORDER;
+	remembered.is_known = true;
+}
+
 /* Tracers made by hand have nothing of what was asked of the process-wide one. */
 static void forget_session(struct agent_settings *settings)
 {

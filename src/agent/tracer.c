@@ -98,6 +98,7 @@ void agent_disable(struct ts_tracer *tracer, const char *why, int error)
 {
 	struct core *core = tracer->core;
 
+	core->error = error;
 	if (core->control) {
 		char *message = core->control->message;
 		const char *cause = error ? strerrordesc_np(error) : NULL;
@@ -361,7 +362,7 @@ static void fork_in_child(void)
 
 /* ---- load and exit ---- */
 
-__attribute__((constructor)) static void load(void)
+void agent_load(void)
 {
 	bool at_once;
 
@@ -374,7 +375,7 @@ __attribute__((constructor)) static void load(void)
 		agent_start(&ts_process_tracer);
 }
 
-__attribute__((destructor)) static void unload(void)
+void agent_unload(void)
 {
 	agent_stop_backends();
 	agent_exiting(&ts_process_tracer);

@@ -62,6 +62,7 @@ struct agent_settings {
 	bool redact;
 	bool has_no_directory; /* its path is too long */
 	uint32_t mode;
+	uint32_t role;        /* enum ts_live_role */
 	uint32_t output_base; /* bytes of `output` in which % is only that */
 	uint64_t session;
 	uint64_t budget; /* 0: default */
@@ -88,6 +89,7 @@ struct core {
 	dev_t device;
 	ino_t inode;
 	uint32_t ring_bytes;  /* of a first ring */
+	int error;            /* why it is off, 0: it is not, or is not wanted */
 	bool relies_on_other; /* a recorder that was there already, and held the output */
 	struct agent_settings settings;
 	char scratch[4096]; /* of the thread that starts it: handlers may have small stacks */
@@ -143,6 +145,10 @@ void *agent_wiped_memory(size_t bytes);
 /* Asks for agent_thread_exit() at the end of the calling thread. */
 void agent_watch_thread(struct writer *writer);
 
+/* When the agent comes into a process, and when that ends. */
+void agent_load(void);
+void agent_unload(void);
+
 /* Points ts_emit_switch at what now says whether the process-wide tracer is on. */
 void agent_set_switch(struct core *core);
 
@@ -155,6 +161,9 @@ void agent_settings_read(struct agent_settings *settings, const struct ts_tracer
  * where something is asked for; *ret_at_once: an area is to be made at load.
  */
 bool agent_settings_remember(bool *ret_at_once);
+
+/* In place of the environment: an area of that session, of a recorder. */
+void agent_settings_host(uint64_t session);
 
 /* False before the C library has begun: then there is no environment yet. */
 bool agent_settings_are_known(void);

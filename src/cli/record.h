@@ -5,6 +5,7 @@
  *	verb_record.c     the command line
  *	record_run.c      the recording, and standing in for the program that it started
  *	record_signals.c  signals: whose they are, and how they come to us
+ *	record_metrics.c  what is measured beside it
  *	record_output.c   files: names, what an earlier recording has left, the summary
  */
 #ifndef TS_CLI_RECORD_H
@@ -23,10 +24,16 @@ struct ts_record {
 	struct ts_recorder_options options;
 	struct ts_launch_options launch;
 	bool quiet, json;
+	/* Metrics. */
+	bool samples;
+	int64_t interval_ns;
+	char sources[256];        /* with commas; empty: all that there are */
+	char agent_backends[256]; /* what runs in the program */
+	struct ts_metrics_consumer consumer;
 };
 
 /* Records as asked; the exit code, which is that of the program where there is one. */
-int ts_record_run(const struct ts_record *record);
+int ts_record_run(struct ts_record *record);
 
 /* ---- record_signals.c ---- */
 
@@ -55,6 +62,14 @@ bool ts_record_signal_is_shared(const struct signalfd_siginfo *info, pid_t progr
  * sees no difference.
  */
 int ts_record_end_as(int wait_status);
+
+/* ---- record_metrics.c ---- */
+
+/* What the names of --backends mean (NULL: none were given); an exit code where one means nothing. */
+int ts_record_backends(struct ts_record *record, const char *list);
+
+/* Begins to sample, if that is asked for. Failing is no more than a warning. */
+void ts_record_sample(struct ts_record *record, struct ts_recorder *recorder);
 
 /* ---- record_output.c ---- */
 

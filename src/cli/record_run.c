@@ -26,7 +26,7 @@
 enum { EXIT_NOT_EXECUTABLE = 126, EXIT_NOT_THERE = 127 };
 
 struct run {
-	const struct ts_record *record;
+	struct ts_record *record;
 	struct ts_record_signals signals;
 	struct ts_recorder *recorder; /* NULL once it is closed */
 	pid_t program;                /* 0: none was started */
@@ -113,7 +113,7 @@ static void on_area(void *context, const struct ts_area_info *info)
 	struct run *run = context;
 	bool is_new = false;
 
-	if (!info->alive || info->unfinished ||
+	if (!info->alive || info->unfinished || info->control.role != TS_LIVE_PROGRAM ||
 	    info->control.session != ts_recorder_session(run->recorder))
 		return;
 	if (ts_pairmap_insert(&run->followed, (uint64_t)info->pid, info->control.start_time,
@@ -302,8 +302,10 @@ static int open_and_start(struct run *run)
 
 	if (rc)
 		return ts_report_error(&err);
-	if (!run->record->command || !start_program(run, &err))
+	if (!run->record->command || !start_program(run, &err)) {
+		ts_record_sample(run->record, run->recorder);
 		return TS_EXIT_DONE;
+	}
 	discard(run);
 	return launch_failed(&err);
 }
@@ -327,7 +329,7 @@ static int check(const struct ts_record *record)
 	return TS_EXIT_DONE;
 }
 
-int ts_record_run(const struct ts_record *record)
+int ts_record_run(struct ts_record *record)
 {
 	struct run run = { .record = record, .signals.fd = -1 };
 	struct ts_error err;

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -16,6 +17,7 @@
 
 #include "base/io.h"
 #include "base/text.h"
+#include "capture/metrics/sampler.h"
 #include "cli/amount.h"
 #include "cli/options.h"
 #include "cli/output.h"
@@ -23,6 +25,7 @@
 #include "cli/report.h"
 #include "cli/verbs.h"
 #include "live/area.h"
+#include "live/config.h"
 #include "live/discover.h"
 #include "record/process_areas.h"
 
@@ -34,7 +37,7 @@ struct texts {
 	const char *output, *resume;
 	const char *duration, *autosave, *snapshot_every;
 	const char *max_size, *rotate, *budget;
-	const char *window, *on_full, *backends;
+	const char *window, *on_full, *backends, *sample_rate;
 	int64_t rotate_keep, max_steps;
 	/* What is made of them. */
 	pid_t process_ids[PIDS];
@@ -50,6 +53,23 @@ static void note(void *context, const char *message)
 }
 
 /* ---- what the words mean ---- */
+
+/* As the setting of a running target: seconds, where there is no unit. */
+static int read_sample_rate(const struct texts *texts, struct ts_record *record)
+{
+	const struct ts_config_key *key;
+	char assignment[64];
+	struct ts_error err;
+
+	record->interval_ns = TS_METRICS_INTERVAL_NS;
+	if (!texts->sample_rate)
+		return TS_EXIT_DONE;
+	snprintf(assignment, sizeof(assignment), "sample_rate=%.40s", texts->sample_rate);
+	if (!ts_config_parse(assignment, &key, &record->interval_ns, &err))
+		return TS_EXIT_DONE;
+	ts_error_prefix(&err, "option '--sample-rate'");
+	return ts_report_usage("%s", err.message);
+}
 
 static int read_amounts(const struct texts *texts, struct ts_record *record)
 {
@@ -67,6 +87,8 @@ static int read_amounts(const struct texts *texts, struct ts_record *record)
 					    &options->rotate_bytes);
 	if (!rc)
 		rc = ts_amount_size("budget", texts->budget, &record->launch.budget);
+	if (!rc)
+		rc = read_sample_rate(texts, record);
 	options->rotate_keep = (unsigned int)texts->rotate_keep;
 	options->max_steps = record->launch.max_steps = texts->max_steps;
 	return rc;
@@ -87,7 +109,6 @@ static int read_words(const struct texts *texts, struct ts_record *record)
 	if (texts->backends && strpbrk(texts->backends, "; \t\n"))
 		return ts_report_usage("option '--backends': '%s' is no list of names",
 				       texts->backends);
-	record->launch.backends = texts->backends;
 	if (texts->window && ts_window_parse(texts->window, window, &err)) {
 		ts_error_prefix(&err, "option '--window'");
 		return ts_report_usage("%s", err.message);
@@ -132,9 +153,8 @@ static int check_what(const struct texts *texts, const struct ts_record *record)
 		return ts_report_usage("choose one of -- CMD, -p PID and --resume TRACE");
 	if (texts->resume && texts->output)
 		return ts_report_usage("'--resume' goes on in its own trace: leave out '-o'");
-	if (!record->command && (texts->budget || texts->backends))
-		return ts_report_usage(
-			"'--budget' and '--backends' are for a program that is started: -- CMD");
+	if (!record->command && texts->budget)
+		return ts_report_usage("'--budget' is for a program that is started: -- CMD");
 	if (texts->output && (!*texts->output || !strcmp(texts->output, "-")))
 		return ts_report_usage("a recording needs a file: -o trace.sbt");
 	return TS_EXIT_DONE;
@@ -152,15 +172,21 @@ static const char *choose_output(struct texts *texts, const struct ts_record *re
 	return texts->default_output;
 }
 
-/* Each must be there and have an agent in it: better now than an empty trace. */
+/* Each must be there, and have an agent in it where only that gives something: better now than an empty trace. */
 static int check_targets(const struct ts_record *record)
 {
 	for (size_t i = 0; i < record->options.pid_count; i++) {
 		TS_AUTO(ts_process_areas) areas = NULL;
 		struct ts_error err;
 
-		if (ts_process_areas_open(&areas, record->options.pids[i], &err))
+		if (!ts_process_areas_open(&areas, record->options.pids[i], &err))
+			continue;
+		if (!record->samples || err.code != TS_ECAP)
 			return ts_report_error(&err);
+		if (!record->quiet)
+			ts_report_note(
+				"tracesmith: process %d has no agent in it: its metrics are recorded, events are not",
+				(int)record->options.pids[i]);
 	}
 	return TS_EXIT_DONE;
 }
@@ -186,6 +212,13 @@ static int check_resumable(const struct texts *texts, struct ts_record *record)
 	return ts_report_error(&err);
 }
 
+static const char *choose_backends(const struct texts *texts)
+{
+	const char *list = texts->backends ? texts->backends : getenv("TRACESMITH_BACKENDS");
+
+	return list && *list ? list : NULL;
+}
+
 static int run(struct texts *texts, struct ts_record *record)
 {
 	int code = check_what(texts, record);
@@ -196,6 +229,9 @@ static int run(struct texts *texts, struct ts_record *record)
 		code = read_words(texts, record);
 	if (!code)
 		code = read_pids(texts, record);
+	if (!code)
+		code = ts_record_backends(record, choose_backends(texts));
+	record->options.sampled = record->samples;
 	if (!code)
 		code = check_targets(record);
 	if (!code)
@@ -324,7 +360,8 @@ int ts_verb_record(int argc, char **argv)
 			       "in .json gives a plain array of Chrome events"),
 		TS_OPTION_WORDS(
 			"pid", 'p', "PID,PID", &texts.pids,
-			"record processes that run, with an agent in them (see 'tracesmith ps')"),
+			"record processes that run: their metrics, and their events where an agent is in them "
+			"(see 'tracesmith ps')"),
 		TS_OPTION_TEXT("resume", 0, "TRACE", &texts.resume,
 			       "go on with what a killed recorder has left: the same targets, the "
 			       "same trace"),
@@ -361,8 +398,13 @@ int ts_verb_record(int argc, char **argv)
 			"budget", 0, "SIZE", &texts.budget,
 			"shared memory of each process; default: 32M, or an eighth of what is "
 			"free"),
-		TS_OPTION_TEXT("backends", 0, "LIST", &texts.backends,
-			       "what to record, by name, with commas; default: all that there is"),
+		TS_OPTION_TEXT(
+			"backends", 0, "LIST", &texts.backends,
+			"what to record beside the program's own events, by name, with commas: metrics "
+			"(host, nvml, npu-smi, amd), backends of others; or none. Default: "
+			"$TRACESMITH_BACKENDS, or all metrics"),
+		TS_OPTION_TEXT("sample-rate", 0, "SECONDS", &texts.sample_rate,
+			       "between two samples of metrics; default: 0.1"),
 		TS_OPTION_FLAG("json", 0, &record.json, "a summary as JSON on standard output"),
 		TS_OPTION_FLAG("quiet", 'q', &record.quiet, "only errors and warnings on stderr"),
 	};

@@ -24,7 +24,7 @@ static const struct ts_config_key keys[] = {
 	{
 		.name = "sample_rate",
 		.also = "probing.sample_rate",
-		.doc = "seconds between two samples of stacks, 0: none are taken",
+		.doc = "seconds between two samples of metrics, 0: none are taken",
 		FIELD(config[0]),
 		.greatest = INT64_C(3600) * 1000000000,
 		.scale = 1e9,

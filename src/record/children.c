@@ -98,6 +98,20 @@ static int write_process(struct ts_recorder *recorder, struct ts_child *child, s
 	return ts_recorder_append(recorder, TS_BLOCK_PROCESS, 0, &block, sizeof(block), err);
 }
 
+int ts_children_describe(struct ts_recorder *recorder, struct ts_child *child, struct ts_error *err)
+{
+	int rc;
+
+	if (child->told || child->described || child->has_area)
+		return TS_OK;
+	rc = write_process(recorder, child, err);
+	if (rc)
+		return rc == TS_ENOSPC ? TS_OK : rc;
+	child->described = true;
+	recorder->processes += !child->had_area;
+	return TS_OK;
+}
+
 static int tell(struct ts_recorder *recorder, struct ts_child *child, const char *reason,
 		struct ts_error *err)
 {
@@ -109,7 +123,7 @@ static int tell(struct ts_recorder *recorder, struct ts_child *child, const char
 		return rc == TS_ENOSPC ? TS_OK : rc;
 	child->told = true;
 	recorder->not_entered++;
-	recorder->processes += !child->had_area;
+	recorder->processes += !child->had_area && !child->described;
 	return TS_OK;
 }
 
@@ -217,7 +231,7 @@ static int bury(struct ts_recorder *recorder, struct ts_child *child, struct ts_
 	if (is_missing)
 		rc = look_again(recorder, child->pid, err);
 	child->gone = true;
-	if (child->told)
+	if (child->told || (child->described && !child->had_area && !is_missing))
 		rc = write_process(recorder, child, err);
 	else if (!rc && is_missing && !child->has_area)
 		rc = tell(recorder, child,

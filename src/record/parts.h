@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the files of the recorder share: recorder.c (the loop), store.c (blocks), places.c and targets.c
- * (areas), children.c and execs.c (processes without one), windows.c and window_files.c, saves.c. Nobody else includes this. All runs on the recorder's thread
+ * (areas), children.c and execs.c (processes without one), windows.c and window_files.c, metrics.c, saves.c. Nobody else includes this. All runs on the recorder's thread
  * but for one callback of the encoder in windows.c.
  */
 #ifndef TS_RECORD_PARTS_H
@@ -17,6 +17,7 @@
 #include <tracesmith/schema.h>
 
 #include "base/map.h"
+#include "capture/metrics/sampler.h"
 #include "live/area.h"
 #include "live/discover.h"
 #include "record/clocks.h"
@@ -40,6 +41,8 @@ struct ts_target {
 	int pidfd;       /* -1: looked at once a second */
 	bool dead;       /* set by epoll */
 	bool announced;  /* its AREA block is stored */
+	bool own;        /* ours: what we measure ourselves */
+	bool paced;      /* its config has a sampling interval */
 	bool of_session; /* enabled is cleared when we leave; else it goes back to flight mode */
 	bool superseded; /* by an exec */
 	bool replaced;   /* by an exec too, but the new image has no area, or none yet */
@@ -87,10 +90,11 @@ struct ts_child {
 	bool launched; /* started for this recording */
 	bool exited;   /* the caller told */
 	bool gone;
-	bool told;     /* its PROCESS and LOSS blocks are stored */
-	bool executed; /* a program, since it is known */
-	bool has_area; /* as the program that it is now */
-	bool had_area; /* at some time */
+	bool told;      /* its PROCESS and LOSS blocks are stored */
+	bool described; /* its PROCESS block is */
+	bool executed;  /* a program, since it is known */
+	bool has_area;  /* as the program that it is now */
+	bool had_area;  /* at some time */
 	bool in_scan;
 	int64_t status; /* wait status or TS_ABSENT */
 	char name[64];
@@ -145,6 +149,17 @@ struct ts_saves {
 	uint64_t refused_bytes; /* a block that had to wait, 0: none */
 };
 
+/* ---- metrics ---- */
+
+struct ts_recorder_metrics {
+	struct ts_sampler *sampler; /* NULL: nothing is sampled */
+	int64_t interval_ns;        /* unless a target's settings say otherwise */
+	int64_t renew_ns;           /* when to look again who is sampled */
+	int64_t take_ns;            /* when to drain our own area again */
+	struct ts_sampled_process *processes;
+	size_t count, capacity;
+};
+
 struct ts_recorder {
 	struct ts_recorder_options options;
 	char output[TS_PATH_BYTES];
@@ -185,6 +200,7 @@ struct ts_recorder {
 
 	struct ts_windows windows;
 	struct ts_saves saves;
+	struct ts_recorder_metrics metrics;
 
 	int64_t wait_ns;               /* adaptive */
 	int64_t take_ns, take_cost_ns; /* when rings are looked at again; what that took */
@@ -281,6 +297,9 @@ void ts_children_walk(struct ts_recorder *recorder);
 int ts_children_scan(struct ts_recorder *recorder, struct ts_error *err);
 /* The next time at which a scan is due, INT64_MAX: never. */
 int64_t ts_children_due(const struct ts_recorder *recorder);
+/* Stores what it is called, where no area has said so. */
+int ts_children_describe(struct ts_recorder *recorder, struct ts_child *child,
+			 struct ts_error *err);
 /* True while a process lives that the caller named or started. */
 bool ts_children_root_alive(const struct ts_recorder *recorder);
 
@@ -316,6 +335,14 @@ int64_t ts_windows_due(const struct ts_recorder *recorder);
 /* Told by the encoder; the context is the recorder. */
 void ts_windows_closed(void *context, uint64_t area, const struct ts_block_window *opened,
 		       const struct ts_block_window *closed);
+
+/* ---- metrics.c ---- */
+
+/* Tells the sampler who takes part now. */
+int ts_metrics_pass(struct ts_recorder *recorder, struct ts_error *err);
+/* No sample is taken after this. */
+void ts_metrics_stop(struct ts_recorder *recorder);
+void ts_metrics_close(struct ts_recorder *recorder);
 
 /* ---- saves.c ---- */
 

@@ -334,6 +334,8 @@ static int require_areas(struct ts_recorder *recorder, struct ts_error *err)
 		return ts_error_set(err, TS_EIO,
 				    "process %d is recorded by process %d already: stop that first",
 				    (int)candidates.held, (int)candidates.holder);
+	if (recorder->options.sampled)
+		return TS_OK;
 	return ts_error_set(err, TS_ECAP,
 			    "process %d has no live area: start it with 'tracesmith record -- ...' "
 			    "or with TRACESMITH_LIVE=1",

@@ -13,6 +13,7 @@
 #include <tracesmith/error.h>
 
 #include "base/memory.h"
+#include "capture/metrics/rows.h"
 #include "live/journal.h"
 
 /* What a window is opened by; parsed from flag:PATH, steps:A-B, time:A-B. */
@@ -53,6 +54,7 @@ struct ts_recorder_options {
 	bool stop_when_full; /* else: count losses until there is space again */
 	bool detached;       /* started by a target: linger a second after the last one */
 	uint64_t area;       /* the area of the target that started it, 0: none */
+	bool sampled; /* ts_recorder_sample() will follow: processes without an agent have something to record, too */
 	/* Makes Chrome JSON of a finished trace; needed for an output that ends in .json only. */
 	int (*export_json)(const char *trace, const char *json, struct ts_error *err);
 	void (*note)(void *context, const char *message);
@@ -67,6 +69,14 @@ int ts_recorder_open(struct ts_recorder **ret_recorder, const struct ts_recorder
 
 /* The session that targets must name (see launch.h). */
 uint64_t ts_recorder_session(const struct ts_recorder *recorder);
+
+/*
+ * Samples metrics of the machine, its devices and all processes that take part, every `interval_ns` unless their settings
+ * (config sample_rate) say otherwise. `names`: of sources; NULL: all. The consumer emits rows into an area of this
+ * process and this session, which the recorder then finds as it finds all others; it outlives the recorder.
+ */
+int ts_recorder_sample(struct ts_recorder *recorder, const char *names, int64_t interval_ns,
+		       const struct ts_metrics_consumer *consumer, struct ts_error *err);
 
 /*
  * A process that was started for this recording: its descendants are followed. The recording is done when it

@@ -143,7 +143,7 @@ int ts_recorder_drain(struct ts_recorder *recorder, struct ts_target *target, un
 	if (target->damaged || !target->announced || (recorder->full && !discard))
 		return TS_OK;
 	rc = ts_area_drain(target->area, flags, &sink, &result, err);
-	if (result.bytes || result.dropped)
+	if ((result.bytes || result.dropped) && !target->own)
 		recorder->moved_ns = recorder->now_ns;
 	recorder->fill = TS_MAX(recorder->fill, result.fill);
 	return rc;

@@ -137,7 +137,11 @@ static int take_hold(struct ts_recorder *recorder, struct ts_target *target, str
 		return rc;
 	if (target->dead || target->superseded)
 		return TS_OK;
-	rc = ts_windows_attach(recorder, target, known, err);
+	if (target->own)
+		target->implied =
+			true; /* sampled only inside of windows: nothing is to be left out */
+	else
+		rc = ts_windows_attach(recorder, target, known, err);
 	TS_TARGET_SET(target, mode, TS_LIVE_STREAM);
 	return rc;
 }
@@ -169,6 +173,7 @@ static struct ts_target *new_target(struct ts_recorder *recorder, struct ts_plac
 		.parent = info->pid ? ts_process_parent(info->pid) : 0,
 		.start_time = info->pid ? ts_process_start_time(info->pid) : 0,
 		.pidfd = -1,
+		.own = control->role == TS_LIVE_RECORDER && info->pid == recorder->self,
 		.of_session = ts_targets_of_session(recorder, control),
 		.superseded = info->superseded,
 		.was_enabled = (control->enabled & TS_LIVE_ENABLED) != 0,
@@ -183,6 +188,10 @@ static struct ts_target *new_target(struct ts_recorder *recorder, struct ts_plac
 /* True where the process had an area that was counted already. */
 static bool is_known_process(struct ts_recorder *recorder, const struct ts_target *target)
 {
+	const struct ts_child *child = ts_children_find(recorder, target->pid);
+
+	if (child && child->described && child->start_time == target->start_time)
+		return true;
 	for (size_t i = 0; i < recorder->target_count; i++)
 		if (recorder->targets[i] != target && recorder->targets[i]->pid == target->pid &&
 		    recorder->targets[i]->start_time == target->start_time && target->pid)
@@ -238,7 +247,8 @@ int ts_targets_attach(struct ts_recorder *recorder, struct ts_place *place,
 	if (!target)
 		return ts_error_set(err, TS_ENOMEM, "no memory for another process");
 	TS_STEAL(area);
-	recorder->processes += !is_known_process(recorder, target);
+	recorder->processes += !is_known_process(recorder, target) &&
+			       ts_area_control(target->area)->role == TS_LIVE_PROGRAM;
 	ts_map_put(&recorder->seen, target->area_id,
 		   (uint64_t)(target->pid ? target->pid : (pid_t)info->control.pid));
 	note_child(recorder, info);
@@ -343,6 +353,10 @@ void ts_targets_leave(struct ts_recorder *recorder, struct ts_target *target)
 		TS_TARGET_SET(target, max_steps, 0);
 		TS_TARGET_SET(target, mode, TS_LIVE_FLIGHT);
 		TS_TARGET_SET(target, enabled, target->was_enabled || recorder->options.resume);
+		/* The next one has a pace of its own. */
+		if (target->paced && (int64_t)ts_area_control(target->area)->config[0] ==
+					     recorder->metrics.interval_ns)
+			TS_TARGET_SET(target, config[0], 0);
 	}
 	TS_TARGET_SET(target, flush_done, ts_area_control(target->area)->flush_request);
 	TS_TARGET_SET(target, recorder_pid, 0);
@@ -359,7 +373,7 @@ void ts_targets_sweep(struct ts_recorder *recorder)
 			recorder->targets[kept++] = target;
 			continue;
 		}
-		if (target->dead || target->superseded)
+		if (target->dead || target->superseded || target->own)
 			ts_area_remove(target->directory, ts_area_name(target->area),
 				       target->area_id);
 		free_target(target);

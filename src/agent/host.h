@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The agent inside the recorder: what it measures of the machine, of processes and of devices, it emits into a live
+ * area of its own, and drains as it drains all others. For the tool only; targets load the shared object.
+ */
+#ifndef TS_AGENT_HOST_H
+#define TS_AGENT_HOST_H
+
+#include <stdint.h>
+
+/* Makes the process-wide tracer (ts_tracer_process()) an area of that session. 0, or an errno: there is none then. */
+int ts_agent_host(uint64_t session);
+
+#endif

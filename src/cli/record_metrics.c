@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Metrics of a recording: which of the names that were given are sources of them, and how what they give becomes events of
+ * the recorder's own area. Must not know what is measured.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include <tracesmith/emit.h>
+
+#include "agent/host.h"
+#include "capture/metrics/sampler.h"
+#include "capture/metrics/sources.h"
+#include "cli/record.h"
+#include "cli/report.h"
+
+/* ---- names ---- */
+
+/* Adds a name to a list with commas, if it fits. */
+static bool append(char *list, size_t bytes, const char *name, size_t length)
+{
+	size_t used = strlen(list);
+
+	if (used + length + 2 > bytes)
+		return false;
+	snprintf(list + used, bytes - used, "%s%.*s", used ? "," : "", (int)length, name);
+	return true;
+}
+
+static bool is_ours(const char *name)
+{
+	const struct ts_metrics_source *const *sources = ts_metrics_sources();
+
+	for (size_t i = 0; sources[i]; i++)
+		if (strcmp(sources[i]->name, name) == 0)
+			return true;
+	return strcmp(name, "host") == 0;
+}
+
+/* Ours are read by the recorder; those of others run in the program, and the recorder asks them for metrics, too. */
+static int sort_name(struct ts_record *record, const char *name, bool *ret_fits)
+{
+	const struct ts_metrics_source *source;
+	struct ts_error err;
+	int rc = TS_OK;
+
+	*ret_fits = true;
+	if (!is_ours(name)) {
+		*ret_fits = append(record->agent_backends, sizeof(record->agent_backends), name,
+				   strlen(name));
+		rc = ts_metrics_source_find(name, &source, &err);
+	}
+	if (!rc)
+		*ret_fits &= append(record->sources, sizeof(record->sources), name, strlen(name));
+	/* Nothing runs in a program that was not started by us. */
+	if (rc && !record->command)
+		return ts_report_error(&err);
+	return TS_EXIT_DONE;
+}
+
+int ts_record_backends(struct ts_record *record, const char *list)
+{
+	record->samples = !list || strcmp(list, "none") != 0;
+	if (!list || !record->samples)
+		return TS_EXIT_DONE;
+	while (*list) {
+		size_t length = strcspn(list, ",");
+		char name[64];
+		bool fits = length < sizeof(name);
+		int code = TS_EXIT_DONE;
+
+		snprintf(name, sizeof(name), "%.*s", (int)length, list);
+		if (fits && length)
+			code = sort_name(record, name, &fits);
+		if (code)
+			return code;
+		if (!fits)
+			return ts_report_usage("option '--backends': too long at '%s'", name);
+		list += length + (list[length] == ',');
+	}
+	record->launch.backends = record->agent_backends;
+	record->samples = record->sources[0] != '\0';
+	return TS_EXIT_DONE;
+}
+
+/* ---- rows become events ---- */
+
+static void emit_device(void *context, const struct ts_metrics_device *device)
+{
+	ts_tracer_device(ts_tracer_process(), device);
+}
+
+static void emit_row(void *context, const struct ts_metrics_subject *subject, const char *name,
+		     const struct ts_emit_arg *values, unsigned int count)
+{
+	static const char *const categories[] = {
+		[TS_METRICS_SYSTEM] = "system",
+		[TS_METRICS_PROCESS] = "process",
+		[TS_METRICS_DEVICE] = "device",
+		[TS_METRICS_PROCESS_ON_DEVICE] = "device",
+	};
+
+	ts_tracer_counter_of(ts_tracer_process(), subject, name, categories[subject->kind], values,
+			     count);
+}
+
+/* Whoever reads the trace should know as well why something is not there. */
+static void emit_message(void *context, const char *source, const char *text)
+{
+	const struct ts_record *record = context;
+	const struct ts_emit_arg args[] = {
+		{ "source", TS_EMIT_STRING, { .string = source } },
+		{ "message", TS_EMIT_STRING, { .string = text } },
+	};
+
+	ts_tracer_instant(ts_tracer_process(), "metrics", "tracesmith", TS_TRACK_THREAD, args, 2);
+	if (!record->quiet)
+		ts_report_note("tracesmith: %s: %s", source, text);
+}
+
+void ts_record_sample(struct ts_record *record, struct ts_recorder *recorder)
+{
+	struct ts_error err;
+	int error;
+
+	if (!record->samples)
+		return;
+	record->consumer =
+		(struct ts_metrics_consumer){ record, emit_device, emit_row, emit_message };
+	error = ts_agent_host(ts_recorder_session(recorder));
+	if (error) {
+		ts_report_warning("metrics are not recorded: no live area: %s",
+				  strerrordesc_np(error));
+		return;
+	}
+	if (ts_recorder_sample(recorder, record->sources[0] ? record->sources : NULL,
+			       record->interval_ns, &record->consumer, &err))
+		ts_report_warning("metrics are not recorded: %s", err.message);
+}
