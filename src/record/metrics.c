@@ -79,6 +79,13 @@ static void add_targets(struct ts_recorder *recorder, bool wanted, int64_t *ret_
 	}
 }
 
+/* One that is new may still get an area; processes that the caller named would have had one. */
+static bool may_get_area(const struct ts_recorder *recorder, const struct ts_child *child)
+{
+	return !(child->root && recorder->options.pid_count) &&
+	       recorder->now_ns - child->seen_ns < WITHOUT_AREA_NS;
+}
+
 static int add_children(struct ts_recorder *recorder, int64_t interval_ns, struct ts_error *err)
 {
 	for (size_t i = 0; i < recorder->child_count; i++) {
@@ -86,7 +93,7 @@ static int add_children(struct ts_recorder *recorder, int64_t interval_ns, struc
 		int rc;
 
 		if (child->gone || child->exited || child->has_area ||
-		    recorder->now_ns - child->seen_ns < WITHOUT_AREA_NS)
+		    may_get_area(recorder, child))
 			continue;
 		rc = ts_children_describe(recorder, child, err);
 		if (rc)
