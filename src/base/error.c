@@ -167,6 +167,7 @@ const char *ts_error_name(int code)
 		[-TS_EVERSION] = "version too new",
 		[-TS_ECAP] = "capability missing",
 		[-TS_ECANCELED] = "canceled",
+		[-TS_EBUSY] = "busy",
 	};
 
 	if (code > 0 || code <= -(int)TS_ARRAY_SIZE(names))

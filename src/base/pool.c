@@ -10,8 +10,9 @@
 
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <unistd.h>
+
+#include "base/thread.h"
 
 /* Everything below `lock` is guarded by it, and so are the pool's fields of queued jobs. */
 struct ts_pool {
@@ -53,20 +54,16 @@ static void *work(void *argument)
 	return NULL;
 }
 
-/* Starts the workers with all signals blocked; pool->threads is how many there are. */
+/* pool->threads is how many there are. */
 static int start_workers(struct ts_pool *pool, unsigned int threads)
 {
-	sigset_t all, before;
 	int errnum = 0;
 
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
 	for (unsigned int i = 0; i < threads && !errnum; i++) {
-		errnum = pthread_create(&pool->handles[i], NULL, work, pool);
+		errnum = ts_thread_start(&pool->handles[i], "ts-pool", work, pool);
 		if (!errnum)
 			pool->threads++;
 	}
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return errnum;
 }
 

@@ -7,13 +7,13 @@
 #include "record/recording.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/thread.h"
 #include "record/checkpoint_parts.h"
 #include "record/clocks.h"
 
@@ -324,13 +324,8 @@ static void *encoder_thread(void *argument)
 
 int ts_recording_start(struct ts_recording *recording, struct ts_error *err)
 {
-	sigset_t all, before;
-	int errnum;
+	int errnum = ts_thread_start(&recording->thread, "ts-encoder", encoder_thread, recording);
 
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	errnum = pthread_create(&recording->thread, NULL, encoder_thread, recording);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (errnum)
 		return ts_error_errno(err, errnum, "cannot start the encoder's thread");
 	recording->has_thread = true;
