@@ -22,6 +22,7 @@ enum {
 	TS_EVERSION = -7,  /* the input is newer than this build */
 	TS_ECAP = -8,      /* this build or machine lacks a capability */
 	TS_ECANCELED = -9, /* the user or the caller asked to stop */
+	TS_EBUSY = -10,    /* somebody else is at it */
 };
 
 #define TS_ERROR_MESSAGE_BYTES 512

@@ -24,12 +24,14 @@ struct ts_record {
 	struct ts_recorder_options options;
 	struct ts_launch_options launch;
 	bool quiet, json;
+	bool outrun; /* another recorder has the output already */
 	/* Metrics. */
 	bool samples;
 	int64_t interval_ns;
 	char sources[256];        /* with commas; empty: all that there are */
 	char agent_backends[256]; /* what runs in the program */
 	struct ts_metrics_consumer consumer;
+	uint64_t measured; /* rows of metrics so far; atomic */
 };
 
 /* Records as asked; the exit code, which is that of the program where there is one. */

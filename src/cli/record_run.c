@@ -294,6 +294,13 @@ static void discard(struct run *run)
 	run->recorder = NULL;
 }
 
+/* Of recorders that several targets start at once, one is enough: that is no news. */
+static int cannot_open(struct ts_record *record, const struct ts_error *err)
+{
+	record->outrun = record->options.detached && err->code == TS_EBUSY;
+	return record->outrun ? ts_report_exit_code(err->code) : ts_report_error(err);
+}
+
 /* Opened first and started then: a program that cannot be started leaves no trace behind. */
 static int open_and_start(struct run *run)
 {
@@ -301,7 +308,7 @@ static int open_and_start(struct run *run)
 	int rc = ts_recorder_open(&run->recorder, &run->record->options, &err);
 
 	if (rc)
-		return ts_report_error(&err);
+		return cannot_open(run->record, &err);
 	if (!run->record->command || !start_program(run, &err)) {
 		ts_record_sample(run->record, run->recorder);
 		return TS_EXIT_DONE;
@@ -311,7 +318,7 @@ static int open_and_start(struct run *run)
 }
 
 /* What can be known before anything is touched. */
-static int check(const struct ts_record *record)
+static int check(struct ts_record *record)
 {
 	char agent[TS_LAUNCH_PATH_BYTES], trace[TS_LAUNCH_PATH_BYTES];
 	const struct ts_recorder_options *options = &record->options;
@@ -324,9 +331,7 @@ static int check(const struct ts_record *record)
 	if (options->resume || options->rotate_bytes || options->rotate_ns)
 		return TS_EXIT_DONE;
 	ts_record_trace_path(options->output, trace, sizeof(trace));
-	if (ts_record_settle(trace, &err))
-		return ts_report_error(&err);
-	return TS_EXIT_DONE;
+	return ts_record_settle(trace, &err) ? cannot_open(record, &err) : TS_EXIT_DONE;
 }
 
 int ts_record_run(struct ts_record *record)

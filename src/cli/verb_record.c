@@ -308,7 +308,7 @@ static int run_detached(struct ts_record *record, const char *area)
 		code = ts_record_run(record);
 	}
 	/* Another target was quicker to start a recorder: it takes all of the session. */
-	if (code && ts_record_is_held(trace))
+	if (code && (record->outrun || ts_record_is_held(trace)))
 		return TS_EXIT_DONE;
 	save_messages(log);
 	return code;

@@ -51,9 +51,10 @@ static int held_by_other(const char *path, struct ts_error *err)
 
 	if (fd < 0 || ts_journal_read(fd, &offset, &block, &payload, NULL) ||
 	    block.type != TS_BLOCK_OPEN || block.bytes < sizeof(open))
-		return ts_error_set(err, TS_EIO, "trace '%s': another process is writing it", path);
+		return ts_error_set(err, TS_EBUSY, "trace '%s': another process is writing it",
+				    path);
 	memcpy(&open, payload.data, sizeof(open));
-	return ts_error_set(err, TS_EIO,
+	return ts_error_set(err, TS_EBUSY,
 			    "trace '%s': another recorder is writing it (process %llu)", path,
 			    (unsigned long long)open.recorder_pid);
 }
