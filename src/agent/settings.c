@@ -70,6 +70,23 @@ static uint64_t session_of(const char *output)
 	return hash | 1;
 }
 
+/* "33554432", "32M": bytes; 0, which is the default, where it is something else. */
+static uint64_t parse_bytes(const char *text)
+{
+	static const char units[] = "KMG";
+	char *end;
+	uint64_t bytes = strtoull(text, &end, 10);
+	const char *unit = *end ? strchr(units, *end & ~0x20) : NULL;
+
+	if (unit) {
+		unsigned int shift = 10 * (unsigned int)(unit - units + 1);
+
+		bytes = bytes < UINT64_MAX >> shift ? bytes << shift : 0;
+		end++;
+	}
+	return *end && strcmp(end, "iB") != 0 && strcmp(end, "B") != 0 ? 0 : bytes;
+}
+
 /* ---- TRACESMITH_AGENT: key=value;key=value ---- */
 
 static void set_key(struct agent_settings *settings, const char *key, const char *value)
@@ -149,7 +166,7 @@ static void read_common(struct agent_settings *settings)
 	memset(settings, 0, sizeof(*settings));
 	settings->step_open = settings->step_close = ABSENT;
 	if (budget)
-		settings->budget = strtoull(budget, NULL, 10);
+		settings->budget = parse_bytes(budget);
 	if (directory && directory[0] &&
 	    agent_absolute_path(directory, settings->directory, sizeof(settings->directory),
 				&unused))
