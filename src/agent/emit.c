@@ -544,7 +544,7 @@ void ts_tracer_device(struct ts_tracer *tracer, const struct ts_metrics_device *
 	int saved_errno = errno;
 	struct core *core;
 
-	if (!tracer || tracer->is_off)
+	if (!tracer || tracer->is_off || !device)
 		return;
 	core = __atomic_load_n(&tracer->core, __ATOMIC_ACQUIRE);
 	if (tracer == &ts_process_tracer && !ts_enabled() &&

@@ -38,6 +38,11 @@ enum ts_live_target_state {
 	TS_LIVE_DISABLED = 3,
 };
 
+enum ts_live_role {
+	TS_LIVE_PROGRAM = 0,
+	TS_LIVE_RECORDER = 1, /* a recorder's own: what it measures itself */
+};
+
 enum ts_live_mode {
 	TS_LIVE_FLIGHT = 0,
 	TS_LIVE_STREAM = 1,
@@ -76,7 +81,8 @@ struct ts_live_control {
 	uint64_t dictionary;
 	uint64_t pool;
 	uint64_t budget;
-	uint8_t reserved_0[72];
+	uint32_t role;
+	uint8_t reserved_0[68];
 
 	/* What the target says while it runs. */
 	uint32_t rings;
@@ -228,12 +234,22 @@ enum ts_live_kind {
 	TS_LIVE_THREAD = 17,
 	TS_LIVE_WINDOW = 18,
 	TS_LIVE_THREAD_NAME = 19,
+	TS_LIVE_DEVICE = 20,
 };
 
 #define TS_LIVE_FLAG_TICKS 1u
 #define TS_LIVE_FLAG_START 2u
 #define TS_LIVE_FLAG_TRACK 4u
 #define TS_LIVE_FLAG_SIDE 8u
+#define TS_LIVE_FLAG_SUBJECT 16u
+
+/* The word of a SUBJECT: kind (enum ts_metrics_kind), device, pid. */
+#define TS_LIVE_DEVICE_MASK 0xffffffu
+
+static inline uint64_t ts_live_subject(unsigned int kind, uint32_t device, uint32_t pid)
+{
+	return (uint64_t)kind << 56 | (uint64_t)(device & TS_LIVE_DEVICE_MASK) << 32 | pid;
+}
 
 static inline int ts_live_kind_is_event(unsigned int kind)
 {

@@ -22,6 +22,9 @@ struct state_recording {
 	int64_t now_ns;
 	uint64_t events, lost, outside;
 	uint32_t processes, closed;
+	/* Since there are devices. */
+	int64_t next_device;
+	uint32_t devices, reserved;
 };
 
 struct state_process {
@@ -29,7 +32,15 @@ struct state_process {
 	uint64_t pid, parent, start_time, image;
 	int64_t start_ns, end_ns, exit_status;
 	uint32_t name_bytes, command_bytes; /* 0: none. The texts follow, padded to 8 */
-	uint32_t ended, reserved;
+	uint32_t ended, stranger;
+};
+
+struct state_device {
+	int64_t id;
+	uint64_t area;
+	int64_t memory_bytes;
+	uint32_t number, reserved;
+	char vendor[64], model[128], uuid[96], bus[32];
 };
 
 struct state_area {
@@ -38,6 +49,8 @@ struct state_area {
 	uint32_t rings, threads, windows, gates;
 	uint32_t ended, damaged, target_windows, reserved;
 	uint64_t outside, told_nested, told_no_ring, told_cut, told_outside;
+	/* Since there are devices. */
+	uint32_t devices, reserved_1;
 };
 
 struct state_ring {
@@ -64,6 +77,11 @@ struct state_window {
 struct state_gate {
 	int64_t from_ns;
 	uint64_t open;
+};
+
+struct state_device_number {
+	uint64_t number;
+	int64_t device;
 };
 
 struct state_closed {
@@ -95,11 +113,31 @@ static void save_process(struct ts_text *out, const struct encode_process *proce
 		.name_bytes = process->name ? (uint32_t)strlen(process->name) : 0,
 		.command_bytes = process->command ? (uint32_t)strlen(process->command) : 0,
 		.ended = process->ended,
+		.stranger = process->stranger,
 	};
 
 	ts_text_append(out, &state, sizeof(state));
 	append_padded(out, process->name, state.name_bytes);
 	append_padded(out, process->command, state.command_bytes);
+}
+
+static void save_device(struct ts_text *out, const struct encode_device *device)
+{
+	struct state_device state = { .id = device->id,
+				      .area = device->area,
+				      .memory_bytes = device->memory_bytes,
+				      .number = device->number };
+
+	static_assert(sizeof(state.vendor) == sizeof(device->vendor) &&
+			      sizeof(state.model) == sizeof(device->model) &&
+			      sizeof(state.uuid) == sizeof(device->uuid) &&
+			      sizeof(state.bus) == sizeof(device->bus),
+		      "stored as they are");
+	memcpy(state.vendor, device->vendor, sizeof(state.vendor));
+	memcpy(state.model, device->model, sizeof(state.model));
+	memcpy(state.uuid, device->uuid, sizeof(state.uuid));
+	memcpy(state.bus, device->bus, sizeof(state.bus));
+	ts_text_append(out, &state, sizeof(state));
 }
 
 static void save_recording(const struct ts_encoder *encoder, struct ts_text *out)
@@ -114,6 +152,8 @@ static void save_recording(const struct ts_encoder *encoder, struct ts_text *out
 		.outside = encoder->counts.outside,
 		.processes = (uint32_t)encoder->process_count,
 		.closed = (uint32_t)encoder->closed_count,
+		.next_device = encoder->next_device,
+		.devices = (uint32_t)encoder->device_count,
 	};
 
 	ts_text_append(out, &state, sizeof(state));
@@ -128,6 +168,8 @@ static void save_recording(const struct ts_encoder *encoder, struct ts_text *out
 
 		ts_text_append(out, &row, sizeof(row));
 	}
+	for (size_t i = 0; i < encoder->device_count; i++)
+		save_device(out, encoder->devices[i]);
 }
 
 static void save_rings(const struct encode_area *area, struct ts_text *out)
@@ -191,6 +233,7 @@ static void save_area(const struct encode_area *area, struct ts_text *out)
 		.told_no_ring = area->told_no_ring,
 		.told_cut = area->told_cut,
 		.told_outside = area->told_outside,
+		.devices = (uint32_t)area->device_count,
 	};
 
 	for (size_t i = 0; i < area->ring_count; i++)
@@ -211,6 +254,12 @@ static void save_area(const struct encode_area *area, struct ts_text *out)
 					   .open = area->gates[i].open };
 
 		ts_text_append(out, &gate, sizeof(gate));
+	}
+	for (size_t i = 0; i < area->device_count; i++) {
+		struct state_device_number device = { .number = area->devices[i].number,
+						      .device = area->devices[i].device->id };
+
+		ts_text_append(out, &device, sizeof(device));
 	}
 }
 
@@ -294,16 +343,37 @@ static bool take(struct reading *in, void *ret_struct, size_t bytes)
 	return at != NULL;
 }
 
-/* A struct that begins with its kind and size; what a later version adds is passed over. */
-static bool take_head(struct reading *in, uint32_t kind, void *ret_struct, size_t bytes)
+/*
+ * A struct that begins with its kind and size. What a later version adds is passed over; what an earlier one did not
+ * have, behind `least`, is 0.
+ */
+static bool take_head(struct reading *in, uint32_t kind, void *ret_struct, size_t bytes,
+		      size_t least)
 {
 	struct state_head head;
+	const char *at;
 
 	if (in->left < sizeof(head))
 		return false;
 	memcpy(&head, in->next, sizeof(head));
-	return head.kind == kind && head.bytes >= bytes && take(in, ret_struct, bytes) &&
-	       take_bytes(in, head.bytes - bytes);
+	at = head.kind == kind && head.bytes >= least ? take_bytes(in, head.bytes) : NULL;
+	if (!at)
+		return false;
+	memset(ret_struct, 0, bytes);
+	memcpy(ret_struct, at, TS_MIN(bytes, (size_t)head.bytes));
+	return true;
+}
+
+static bool take_recording(struct reading *in, struct state_recording *ret_state)
+{
+	return take_head(in, STATE_RECORDING, ret_state, sizeof(*ret_state),
+			 offsetof(struct state_recording, next_device));
+}
+
+static bool take_area(struct reading *in, struct state_area *ret_state)
+{
+	return take_head(in, STATE_AREA, ret_state, sizeof(*ret_state),
+			 offsetof(struct state_area, devices));
 }
 
 static bool load_process(struct ts_encoder *encoder, struct reading *in)
@@ -329,11 +399,38 @@ static bool load_process(struct ts_encoder *encoder, struct reading *in)
 	process->end_ns = state.end_ns;
 	process->exit_status = state.exit_status;
 	process->ended = state.ended;
+	process->stranger = state.stranger == 1;
+	encoder->stranger_count += process->stranger;
 	process->epoch = encoder->open.trace_bytes ? encoder->epoch : 0;
 	if (!state.ended || state.name_bytes)
 		process->name = strndup(name, state.name_bytes);
 	if (state.command_bytes)
 		process->command = strndup(command, state.command_bytes);
+	return true;
+}
+
+static bool load_device(struct ts_encoder *encoder, struct reading *in)
+{
+	size_t count = encoder->device_count;
+	int64_t newest = count ? encoder->devices[count - 1]->id : 0;
+	struct encode_device *device;
+	struct state_device state;
+
+	if (!take(in, &state, sizeof(state)) || state.id <= newest ||
+	    state.id >= encoder->next_device)
+		return false;
+	device = encode_add_device(encoder, state.id);
+	if (!device)
+		return false;
+	device->area = state.area;
+	device->number = state.number;
+	device->memory_bytes = state.memory_bytes;
+	memcpy(device->vendor, state.vendor, sizeof(device->vendor) - 1);
+	memcpy(device->model, state.model, sizeof(device->model) - 1);
+	memcpy(device->uuid, state.uuid, sizeof(device->uuid) - 1);
+	memcpy(device->bus, state.bus, sizeof(device->bus) - 1);
+	device->epoch = encoder->open.trace_bytes ? encoder->epoch : 0;
+	encode_index_device(encoder, device);
 	return true;
 }
 
@@ -360,10 +457,12 @@ static bool load_recording(struct ts_encoder *encoder, struct reading *in)
 {
 	struct state_recording state;
 
-	if (!take_head(in, STATE_RECORDING, &state, sizeof(state)) || encoder->area_count ||
-	    encoder->process_count || state.processes > ENCODE_PROCESSES ||
-	    state.closed > ENCODE_CLOSED_WINDOWS || state.next_process < 1 || state.next_thread < 1)
+	if (!take_recording(in, &state) || encoder->area_count || encoder->process_count ||
+	    state.processes > ENCODE_PROCESSES || state.closed > ENCODE_CLOSED_WINDOWS ||
+	    state.devices > ENCODE_DEVICES || state.next_process < 1 || state.next_thread < 1 ||
+	    state.next_device < 0)
 		return false;
+	encoder->next_device = TS_MAX(state.next_device, 1);
 	encoder->next_process = state.next_process;
 	encoder->next_thread = state.next_thread;
 	encoder->now_ns = TS_MAX(0, TS_MIN(state.now_ns, ENCODE_LATEST_NS));
@@ -375,6 +474,9 @@ static bool load_recording(struct ts_encoder *encoder, struct reading *in)
 			return false;
 	for (uint32_t i = 0; i < state.closed; i++)
 		if (!load_closed(encoder, in))
+			return false;
+	for (uint32_t i = 0; i < state.devices; i++)
+		if (!load_device(encoder, in))
 			return false;
 	return true;
 }
@@ -459,18 +561,34 @@ static bool load_windows(struct encode_area *area, const struct state_area *stat
 	return true;
 }
 
+static bool load_devices(struct ts_encoder *encoder, struct encode_area *area, uint32_t count,
+			 struct reading *in)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		struct state_device_number state;
+		struct encode_device *device;
+
+		if (!take(in, &state, sizeof(state)) || state.number > TS_LIVE_DEVICE_MASK)
+			return false;
+		device = encode_find_device(encoder, state.device);
+		if (!device || !encode_call_device(encoder, area, (uint32_t)state.number, device))
+			return false;
+	}
+	return true;
+}
+
 static bool load_area(struct ts_encoder *encoder, uint64_t id, struct reading *in)
 {
 	struct encode_area *area = encode_add_area(encoder, id);
 	struct reading rings;
 	struct state_area state;
 
-	if (!area || area->ring_count || area->thread_count ||
-	    !take_head(in, STATE_AREA, &state, sizeof(state)) || state.rings > TS_LIVE_RING_LIMIT ||
+	if (!area || area->ring_count || area->thread_count || area->device_count ||
+	    !take_area(in, &state) || state.rings > TS_LIVE_RING_LIMIT ||
 	    state.gates > ENCODE_GATES || state.windows > ENCODE_GATES)
 		return false;
 	/* Times of spans cannot be told without the target's clock. */
-	if (!area->about && (state.threads || state.windows))
+	if (!area->about && (state.threads || state.windows || state.devices))
 		return false;
 	area->damaged = state.damaged;
 	area->dictionary_end = TS_MAX(area->dictionary_end, state.dictionary);
@@ -487,7 +605,7 @@ static bool load_area(struct ts_encoder *encoder, uint64_t id, struct reading *i
 	for (uint32_t i = 0; i < state.threads; i++)
 		if (!load_thread(encoder, area, in))
 			return false;
-	if (!load_windows(area, &state, in))
+	if (!load_windows(area, &state, in) || !load_devices(encoder, area, state.devices, in))
 		return false;
 	for (uint32_t i = 0; i < state.rings; i++) {
 		struct state_ring ring;
@@ -520,8 +638,7 @@ bool ts_state_read_positions(const void *payload, size_t bytes,
 	struct reading in = { .next = payload, .left = bytes };
 	struct state_area state;
 
-	if (!take_head(&in, STATE_AREA, &state, sizeof(state)) ||
-	    state.rings > in.left / sizeof(struct state_ring))
+	if (!take_area(&in, &state) || state.rings > in.left / sizeof(struct state_ring))
 		return false;
 	*ret_positions =
 		(struct ts_state_positions){ .dictionary = state.dictionary, .rings = state.rings };

@@ -267,6 +267,106 @@ void encode_end_process(struct ts_encoder *encoder, struct encode_process *proce
 	free(TS_STEAL(process->command));
 }
 
+/* ---- processes that counters are about ---- */
+
+struct encode_process *encode_find_stranger(struct ts_encoder *encoder, uint64_t pid)
+{
+	struct encode_process *process = encode_get_process(encoder, pid, 0, 0, false);
+
+	return process && process->stranger ? process : NULL;
+}
+
+void encode_know_process(struct ts_encoder *encoder, struct encode_process *process)
+{
+	encoder->stranger_count -= process->stranger;
+	process->stranger = false;
+}
+
+/* Nobody says when a stranger ends: when there are many, those of before may be forgotten. */
+static void give_up_strangers(struct ts_encoder *encoder)
+{
+	for (size_t i = 0; i < encoder->process_count; i++) {
+		struct encode_process *process = encoder->processes[i];
+
+		if (process->stranger)
+			process->ended = true;
+		process->stranger = false;
+	}
+	encoder->stranger_count = 0;
+}
+
+static struct encode_process *add_stranger(struct ts_encoder *encoder, uint64_t pid,
+					   uint64_t start_time)
+{
+	struct encode_process *process;
+
+	if (encoder->stranger_count >= ENCODE_STRANGERS)
+		give_up_strangers(encoder);
+	process = encode_add_process(encoder, pid);
+	if (!process)
+		return NULL;
+	process->id = encoder->next_process++;
+	process->start_time = start_time;
+	process->stranger = true;
+	encoder->stranger_count++;
+	return process;
+}
+
+/* Of that start time, else the newest where nothing says that it is another. */
+static struct encode_process *find_subject(struct ts_encoder *encoder, uint64_t pid,
+					   uint64_t start_time)
+{
+	struct encode_process *process = NULL;
+	uint64_t newest;
+
+	if (!ts_map_get(&encoder->pids, pid, &newest))
+		return NULL;
+	if (start_time)
+		process = encode_get_process(encoder, pid, start_time, 0, true);
+	if (process || (start_time && (encoder->processes[newest]->start_time ||
+				       encoder->processes[newest]->ended)))
+		return process;
+	process = encoder->processes[newest];
+	if (start_time)
+		process->start_time = start_time;
+	return process;
+}
+
+/* An area of another pid namespace than ours can only speak of those whom we know from there, too. */
+static struct encode_process *find_inside(const struct ts_encoder *encoder,
+					  const struct encode_area *area, uint32_t pid)
+{
+	uint64_t space = area->about->control.pid_namespace;
+
+	for (size_t i = encoder->area_count; i > 0; i--) {
+		const struct encode_area *other = encoder->areas[i - 1];
+
+		if (other->about && other->about->control.pid == pid &&
+		    other->about->control.pid_namespace == space)
+			return other->process;
+	}
+	return NULL;
+}
+
+struct encode_process *encode_subject_process(struct ts_encoder *encoder,
+					      const struct encode_area *area, uint32_t pid,
+					      uint64_t start_time)
+{
+	const struct ts_block_area *about = area->about;
+	bool is_inside = about->pid && about->pid != about->control.pid;
+	struct encode_process *process;
+
+	if (is_inside)
+		process = find_inside(encoder, area, pid);
+	else
+		process = find_subject(encoder, pid, start_time);
+	if (!process && !is_inside)
+		process = add_stranger(encoder, pid, start_time);
+	if (process && process->epoch != encoder->epoch)
+		encode_write_process(encoder, process);
+	return process;
+}
+
 /* ---- threads ---- */
 
 void encode_free_thread(struct encode_thread *thread)

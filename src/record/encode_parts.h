@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the files of the encoder share: encoder.c (blocks), encode_ring.c (records), encode_entity.c (processes,
- * threads, call sites), encode_clock.c, encode_window.c, encode_loss.c, checkpoint.c (state). Nobody else
- * includes this.
+ * threads, call sites), encode_device.c, encode_clock.c, encode_window.c, encode_loss.c, checkpoint.c (state).
+ * Nobody else includes this.
  */
 #ifndef TS_RECORD_ENCODE_PARTS_H
 #define TS_RECORD_ENCODE_PARTS_H
@@ -17,8 +17,11 @@
 #define ENCODE_OPEN_SPANS 4096u
 #define ENCODE_AREA_SPANS 262144u
 #define ENCODE_AREA_SPAN_BYTES (16u << 20)
+#define ENCODE_AREA_DEVICES 1024u
 /* What is remembered of what is over. */
 #define ENCODE_PROCESSES 65536u
+#define ENCODE_STRANGERS 4096u /* processes that only counters name */
+#define ENCODE_DEVICES 16384u
 #define ENCODE_ENDED_AREAS 4096u
 #define ENCODE_GATES 64u
 #define ENCODE_CLOSED_WINDOWS 256u
@@ -54,7 +57,34 @@ struct encode_process {
 	uint32_t name_id, command_id;
 	uint32_t epoch; /* of the file that has its row; 0: none */
 	bool ended;
+	bool used;     /* by an area that has not ended */
+	bool stranger; /* only counters name it */
+};
+
+/* Texts are cut to what fits, and end with NUL. */
+struct encode_device {
+	int64_t id;
+	uint64_t area;   /* whose description it is; 0: not described yet */
+	uint32_t number; /* as a user knows it */
+	uint32_t epoch;  /* of the file that has its row; 0: none */
+	int64_t memory_bytes;
+	char vendor[64], model[128], uuid[96], bus[32];
 	bool used; /* by an area that has not ended */
+};
+
+/* What an area calls a device. */
+struct encode_device_number {
+	uint32_t number; /* 24 bits */
+	struct encode_device *device;
+};
+
+/* A DEVICE record: texts are borrowed, in the order of those above. */
+enum { DEVICE_VENDOR, DEVICE_MODEL, DEVICE_UUID, DEVICE_BUS, DEVICE_TEXTS };
+struct encode_described {
+	uint32_t number;
+	int64_t memory_bytes;
+	const char *texts[DEVICE_TEXTS];
+	uint32_t lengths[DEVICE_TEXTS];
 };
 
 /* Spans that have begun and not ended: their BEGIN records, as they were. */
@@ -121,6 +151,7 @@ struct encode_area {
 	bool native;  /* its counter is the recording's */
 	bool damaged; /* dictionary */
 	bool ended;
+	bool of_recorder; /* what it measured: its process and threads have rows only where an event stands there */
 	int64_t bound_ns; /* nothing begins before */
 
 	struct ts_text dictionary;
@@ -135,6 +166,9 @@ struct encode_area {
 	size_t thread_count, thread_capacity, track_count;
 	struct ts_map serials, tracks; /* to index in threads */
 	uint64_t open_spans, open_span_bytes;
+
+	struct encode_device_number *devices;
+	size_t device_count, device_capacity;
 
 	struct encode_window *windows;
 	size_t window_count, window_capacity;
@@ -157,10 +191,15 @@ struct ts_encoder {
 	bool held;
 
 	int64_t source, host;
-	int64_t next_process, next_thread;
+	int64_t next_process, next_thread, next_device;
 	struct encode_process **processes;
 	size_t process_count, process_capacity;
+	size_t stranger_count;
 	struct ts_map pids; /* to index in processes, the newest */
+
+	struct encode_device **devices;
+	size_t device_count, device_capacity;
+	struct ts_map uuids; /* hash of a uuid to id of a device */
 
 	struct encode_area **areas;
 	size_t area_count, area_capacity, ended_count;
@@ -210,6 +249,14 @@ void encode_set_process_texts(struct ts_encoder *encoder, struct encode_process 
 			      size_t command_bytes);
 void encode_write_process(struct ts_encoder *encoder, struct encode_process *process);
 void encode_end_process(struct ts_encoder *encoder, struct encode_process *process);
+/* One that counters named without saying when it started. NULL: there is none. */
+struct encode_process *encode_find_stranger(struct ts_encoder *encoder, uint64_t pid);
+/* It is described from now on. */
+void encode_know_process(struct ts_encoder *encoder, struct encode_process *process);
+/* Whom a counter of an area is about; its row is in the file after this. NULL: no memory, or nobody. */
+struct encode_process *encode_subject_process(struct ts_encoder *encoder,
+					      const struct encode_area *area, uint32_t pid,
+					      uint64_t start_time);
 
 /*
  * By serial (0: of rings that do not say whose they are), or by track; made where it is not there. NULL: no
@@ -231,6 +278,21 @@ void encode_add_sites(struct ts_encoder *encoder, struct encode_area *area, cons
 		      size_t count);
 void encode_resolve_site(struct ts_encoder *encoder, struct encode_area *area,
 			 struct encode_site *site);
+
+/* ---- encode_device.c ---- */
+
+/* The device that an area calls so; its row is in the file after this. NULL: no memory, or too many. */
+struct encode_device *encode_use_device(struct ts_encoder *encoder, struct encode_area *area,
+					uint32_t number);
+/* A DEVICE record. False as above. */
+bool encode_describe_device(struct ts_encoder *encoder, struct encode_area *area,
+			    const struct encode_described *described);
+/* For a state that is read back: a new one of a higher id than all before, and what an area calls it. */
+struct encode_device *encode_add_device(struct ts_encoder *encoder, int64_t id);
+void encode_index_device(struct ts_encoder *encoder, const struct encode_device *device);
+struct encode_device *encode_find_device(const struct ts_encoder *encoder, int64_t id);
+bool encode_call_device(struct ts_encoder *encoder, struct encode_area *area, uint32_t number,
+			struct encode_device *device);
 
 /* ---- encode_clock.c ---- */
 

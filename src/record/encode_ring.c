@@ -4,6 +4,8 @@
  * that makes no sense is left alone from there on. The common records (a known call site, plain values)
  * go from ring bytes to the writer's columns without a copy or a hash.
  */
+#include <tracesmith/metrics.h>
+
 #include "live/area.h"
 #include "record/encode_parts.h"
 
@@ -16,6 +18,7 @@ struct event {
 	struct encode_thread *thread;
 	/* Of the kind. */
 	uint64_t duration, start, number;
+	uint64_t subject, start_time; /* with SUBJECT */
 	/* What it is called, and its arguments. */
 	uint32_t name, category, shape;
 	const int64_t *values;
@@ -170,6 +173,9 @@ static inline bool take_event(struct ts_encoder *encoder, struct encode_area *ar
 			event->start = take_word(&cursor);
 	} else if (event->kind == TS_LIVE_STEP) {
 		event->number = take_word(&cursor);
+	} else if (event->kind == TS_LIVE_COUNTER && event->flags & TS_LIVE_FLAG_SUBJECT) {
+		event->subject = take_word(&cursor);
+		event->start_time = take_word(&cursor);
 	}
 	if (TS_UNLIKELY(event->flags & TS_LIVE_FLAG_TRACK)) {
 		event->thread = encode_get_thread(encoder, area, take_word(&cursor), true);
@@ -246,16 +252,52 @@ static void instant(struct ts_encoder *encoder, const struct event *event)
 	ts_writer_add(encoder->writer, TS_TABLE_MARK, &row, event->values);
 }
 
-static void counter(struct ts_encoder *encoder, const struct event *event)
+/* Whom a counter is about that is not the thread's. False: nobody that we know how to name. */
+static bool set_subject(struct ts_encoder *encoder, struct encode_area *area,
+			const struct event *event, struct ts_counter_row *row)
+{
+	uint64_t kind = event->subject >> 56;
+	uint32_t number = (uint32_t)(event->subject >> 32) & TS_LIVE_DEVICE_MASK;
+	uint32_t pid = (uint32_t)event->subject;
+
+	if (kind < TS_METRICS_SYSTEM || kind > TS_METRICS_PROCESS_ON_DEVICE)
+		return false;
+	if (kind == TS_METRICS_PROCESS || kind == TS_METRICS_PROCESS_ON_DEVICE) {
+		const struct encode_process *process = NULL;
+
+		if (pid > 0 && pid <= INT32_MAX)
+			process = encode_subject_process(encoder, area, pid, event->start_time);
+		if (!process)
+			return false;
+		row->process = process->id;
+	}
+	if (kind == TS_METRICS_DEVICE || kind == TS_METRICS_PROCESS_ON_DEVICE) {
+		const struct encode_device *device = encode_use_device(encoder, area, number);
+
+		if (!device)
+			return false;
+		row->device = device->id;
+	}
+	return true;
+}
+
+static bool counter(struct ts_encoder *encoder, struct encode_area *area, struct encode_ring *ring,
+		    const struct event *event)
 {
 	struct ts_counter_row row = ts_counter_none;
 
+	if (!(event->flags & TS_LIVE_FLAG_SUBJECT)) {
+		row.thread = event->thread->id;
+	} else if (!set_subject(encoder, area, event, &row)) {
+		encode_lose(encoder, ring, LOSS_UNKNOWN_EVENT, 1, event->ns, event->ns);
+		return false;
+	}
 	row.start = event->ns;
-	row.thread = event->thread->id;
 	row.name = event->name;
 	row.category = event->category;
 	row.shape = event->shape;
 	ts_writer_add(encoder->writer, TS_TABLE_COUNTER, &row, event->values);
+	return true;
 }
 
 static void step(struct ts_encoder *encoder, struct event *event)
@@ -400,10 +442,20 @@ void encode_open_spans(struct ts_encoder *encoder, struct encode_area *area)
 
 /* ---- records ---- */
 
+/* Where events of a ring stand from here on. */
+static void know_thread(struct ts_encoder *encoder, struct encode_area *area,
+			struct encode_thread *thread)
+{
+	if (!area->of_recorder)
+		encode_use_thread(encoder, area, thread);
+}
+
 /* True where the event is in the trace after this, or will be. */
 static inline bool add_event(struct ts_encoder *encoder, struct encode_area *area,
 			     struct encode_ring *ring, struct event *event)
 {
+	if (TS_UNLIKELY(area->of_recorder && !(event->flags & TS_LIVE_FLAG_SUBJECT)))
+		encode_use_thread(encoder, area, event->thread);
 	if (event->kind == TS_LIVE_BEGIN)
 		return begin(encoder, area, ring, event);
 	if (event->kind == TS_LIVE_END)
@@ -415,7 +467,7 @@ static inline bool add_event(struct ts_encoder *encoder, struct encode_area *are
 	else if (event->kind == TS_LIVE_SPAN)
 		span(encoder, area, event);
 	else if (event->kind == TS_LIVE_COUNTER)
-		counter(encoder, event);
+		return counter(encoder, area, ring, event);
 	else
 		step(encoder, event);
 	return true;
@@ -464,7 +516,7 @@ static bool thread_record(struct ts_encoder *encoder, struct encode_area *area,
 	ring->thread = thread;
 	thread->tid = record->tid;
 	rename_thread(encoder, area, thread, record->name, sizeof(record->name));
-	encode_use_thread(encoder, area, thread);
+	know_thread(encoder, area, thread);
 	return true;
 }
 
@@ -478,6 +530,19 @@ static bool name_record(struct ts_encoder *encoder, struct encode_area *area,
 	if (!cursor.bad)
 		rename_thread(encoder, area, thread, name, length);
 	return !cursor.bad;
+}
+
+static bool device_record(struct ts_encoder *encoder, struct encode_area *area,
+			  const uint64_t *record, uint32_t words)
+{
+	struct cursor cursor = { .next = record + 2, .end = record + words };
+	struct encode_described described = { 0 };
+
+	described.number = (uint32_t)take_word(&cursor) & TS_LIVE_DEVICE_MASK;
+	described.memory_bytes = (int64_t)take_word(&cursor);
+	for (unsigned int i = 0; i < DEVICE_TEXTS; i++)
+		described.texts[i] = take_string(&cursor, &described.lengths[i]);
+	return !cursor.bad && encode_describe_device(encoder, area, &described);
 }
 
 /* Records that are no events. */
@@ -503,6 +568,8 @@ static bool other_record(struct ts_encoder *encoder, struct encode_area *area,
 	case TS_LIVE_THREAD_NAME:
 		return !ring->thread ||
 		       name_record(encoder, area, ring->thread, record, event->words);
+	case TS_LIVE_DEVICE:
+		return device_record(encoder, area, record, event->words);
 	default:
 		encode_lose(encoder, ring, LOSS_UNKNOWN_RECORD, 1, encoder->now_ns,
 			    encoder->now_ns);
@@ -516,7 +583,7 @@ static struct encode_thread *own_unknown(struct ts_encoder *encoder, struct enco
 {
 	ring->thread = encode_get_thread(encoder, area, 0, false);
 	if (ring->thread)
-		encode_use_thread(encoder, area, ring->thread);
+		know_thread(encoder, area, ring->thread);
 	return ring->thread;
 }
 
@@ -563,7 +630,9 @@ static uint64_t take_records(struct ts_encoder *encoder, struct encode_area *are
 		at += event.words;
 	}
 	ring->damaged = at < count;
-	encoder->counts.events += stored;
+	/* What the summary counts is what programs emitted. */
+	if (!area->of_recorder)
+		encoder->counts.events += stored;
 	return events;
 }
 
@@ -610,7 +679,7 @@ int encode_ring_block(struct ts_encoder *encoder, struct encode_area *area,
 	before_ns = ring->last_ns;
 	if (block->bytes && !ring->damaged && area->about) {
 		if (ring->thread)
-			encode_use_thread(encoder, area, ring->thread);
+			know_thread(encoder, area, ring->thread);
 		taken = take_records(encoder, area, ring, words, block->bytes / 8, block->dropped);
 		if (ring->damaged)
 			encode_loss_row(encoder, area->process, 0, "rings",

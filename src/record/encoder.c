@@ -29,7 +29,7 @@ int ts_encoder_new(struct ts_encoder **ret_encoder, const struct ts_encoder_opti
 		encoder->options = *options;
 	encoder->epoch = 1;
 	encoder->source = encoder->host = 1;
-	encoder->next_process = encoder->next_thread = 1;
+	encoder->next_process = encoder->next_thread = encoder->next_device = 1;
 	*ret_encoder = encoder;
 	return TS_OK;
 }
@@ -46,6 +46,8 @@ static void free_details(struct encode_area *area)
 	area->thread_count = area->thread_capacity = area->track_count = 0;
 	ts_map_release(&area->serials);
 	ts_map_release(&area->tracks);
+	free(TS_STEAL(area->devices));
+	area->device_count = area->device_capacity = 0;
 	free(TS_STEAL(area->windows));
 	area->window_count = area->window_capacity = 0;
 	for (size_t i = 0; i < area->ring_count; i++)
@@ -74,6 +76,10 @@ void ts_encoder_free(struct ts_encoder *encoder)
 		encode_free_process(encoder->processes[i]);
 	free(encoder->processes);
 	ts_map_release(&encoder->pids);
+	for (size_t i = 0; i < encoder->device_count; i++)
+		free(encoder->devices[i]);
+	free(encoder->devices);
+	ts_map_release(&encoder->uuids);
 	free(encoder->closed);
 	ts_text_release(&encoder->scratch);
 	free(encoder->name);
@@ -209,12 +215,15 @@ static struct encode_process *process_of(struct ts_encoder *encoder,
 		return process;
 	/* One that was seen before it had an area. */
 	process = encode_get_process(encoder, pid, control->start_time, 0, false);
+	if (!process)
+		process = encode_find_stranger(encoder, pid);
 	if (!process) {
 		process = encode_add_process(encoder, pid);
 		if (!process)
 			return NULL;
 		process->id = encoder->next_process++;
 	}
+	encode_know_process(encoder, process);
 	process->image = control->image;
 	process->parent = about->parent ? about->parent : control->parent;
 	process->start_time = control->start_time;
@@ -235,6 +244,7 @@ int encode_set_about(struct ts_encoder *encoder, struct encode_area *area,
 		encoder->ended_count--;
 	area->ended = false;
 	area->native = about->control.clock == encoder->open.clock;
+	area->of_recorder = about->control.role == TS_LIVE_RECORDER;
 	area->bound_ns =
 		TS_MIN(started, encode_time(encoder, area, about->control.created.counter));
 	area->process = process_of(encoder, about);
@@ -257,7 +267,8 @@ static int area_block(struct ts_encoder *encoder, const struct ts_block *block,
 	process->start_ns = encode_time(encoder, area, about->control.created.counter);
 	encode_set_process_texts(encoder, process, about->control.name, sizeof(about->control.name),
 				 about->control.command, sizeof(about->control.command));
-	encode_write_process(encoder, process);
+	if (!area->of_recorder)
+		encode_write_process(encoder, process);
 	encode_area_anchor(encoder, area);
 	return TS_OK;
 }
@@ -313,7 +324,8 @@ static int end_block(struct ts_encoder *encoder, const struct ts_block *block,
 			process->end_ns = encode_scale(encoder, end->ended_counter);
 		if (end->exit_status != TS_ABSENT)
 			process->exit_status = end->exit_status;
-		encode_end_process(encoder, process);
+		if (!area->of_recorder || process->epoch == encoder->epoch)
+			encode_end_process(encoder, process);
 	}
 	area->ended = true;
 	free_details(area);
@@ -327,14 +339,18 @@ static int process_block(struct ts_encoder *encoder, const struct ts_block_proce
 	struct encode_process *process =
 		encode_get_process(encoder, about->pid, about->start_time, 0, true);
 
+	if (!process)
+		process = encode_find_stranger(encoder, about->pid);
 	if (!process) {
 		process = encode_add_process(encoder, about->pid);
 		if (!process)
 			return encoder->failure;
 		process->id = encoder->next_process++;
-		process->parent = about->parent;
-		process->start_time = about->start_time;
 	}
+	encode_know_process(encoder, process);
+	process->start_time = about->start_time;
+	if (!process->parent)
+		process->parent = about->parent;
 	if (process->start_ns == TS_ABSENT && about->seen_counter)
 		process->start_ns = encode_scale(encoder, about->seen_counter);
 	if (about->ended_counter)

@@ -286,7 +286,10 @@ static int64_t reference_to(const struct ts_table_info *table, const int64_t *ro
 	return 0;
 }
 
-/* Rows of a process that is taken; of none, what is said of the whole recording or of a device. */
+/*
+ * Rows of a process that is taken; of none, what is said of the whole recording, of a device, or of the machine that all
+ * of them shared.
+ */
 static bool is_of_taken(const struct extract *extract, const struct ts_table_info *table,
 			const int64_t *row)
 {
@@ -298,7 +301,7 @@ static bool is_of_taken(const struct extract *extract, const struct ts_table_inf
 	if (process)
 		return has(&extract->processes, process);
 	return table->kind != TS_KIND_EVENT || table->id == TS_TABLE_LOSS ||
-	       reference_to(table, row, "device");
+	       table->id == TS_TABLE_COUNTER || reference_to(table, row, "device");
 }
 
 static bool is_in_time(const struct extract *extract, const struct ts_table_info *table,

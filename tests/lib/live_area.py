@@ -12,8 +12,8 @@ import sys
 
 ABSENT = -(1 << 63)
 SPAN, BEGIN, END, INSTANT, COUNTER, STEP = range(1, 7)
-PAD, THREAD, WINDOW, THREAD_NAME = range(16, 20)
-TICKS, START, TRACK, SIDE = 1, 2, 4, 8
+PAD, THREAD, WINDOW, THREAD_NAME, DEVICE = range(16, 21)
+TICKS, START, TRACK, SIDE, SUBJECT = 1, 2, 4, 8, 16
 KINDS = {SPAN: "span", BEGIN: "begin", END: "end", INSTANT: "instant", COUNTER: "counter", STEP: "step"}
 INT, DOUBLE, STRING, BOOL = range(1, 5)
 DIRECTORY, DICTIONARY, POOL = 0x1000, 0x101000, 0x201000
@@ -45,7 +45,7 @@ class Event:
     """One event, with the thread it belongs to and the values of its arguments in a dict."""
 
     name = category = ""
-    duration = start = track = number = None
+    duration = start = track = number = subject = None
     ticks = False
 
     def __init__(self, kind, counter, tid, serial, is_side):
@@ -113,7 +113,7 @@ class Area:
         # Those with one number, which most events of tests have, for speed.
         self.numeric = {(site[0], index): (site[1], site[2], site[3][0][0]) for index, site in enumerate(self.sites, 1)
                         if site[0] in (BEGIN, INSTANT, COUNTER) and [code for _, code in site[3]] == [INT]}
-        self.windows, self.thread_names, self.threads, self.rings_read = [], [], [], []
+        self.windows, self.thread_names, self.threads, self.rings_read, self.devices = [], [], [], [], []
         self.events = []
         self.dropped = self.overwritten = 0
         for index in range(self.rings):
@@ -213,6 +213,10 @@ class Area:
             self.windows.append({"action": record.take("I"), "cause": record.take("I"), "step": record.take("q")})
         elif kind == THREAD_NAME:
             self.thread_names.append(record.string())
+        elif kind == DEVICE:
+            self.devices.append((record.take("Q"), record.take("q")) + tuple(record.string() for _ in range(4)))
+            if self.devices[-1][0] >> 24:
+                raise Damaged(f"{where}: device {self.devices[-1][0]}")
         elif kind in KINDS:
             if owner is None:
                 raise Damaged(f"{where}: an event of no thread")
@@ -228,6 +232,11 @@ class Area:
             event.duration, event.ticks = record.take("Q"), bool(flags & TICKS)
             if flags & START:
                 event.start = record.take("q")
+        if kind == COUNTER and flags & SUBJECT:
+            word, start_time = record.take("Q"), record.take("Q")
+            event.subject = (word >> 56, word >> 32 & 0xffffff, word & 0xffffffff, start_time)
+            if not 1 <= event.subject[0] <= 4:
+                raise Damaged(f"{record.where}: subject of kind {event.subject[0]}")
         if kind == STEP:
             event.number = record.take("q")
             return event

@@ -85,6 +85,38 @@ static void emit_dynamic(struct ts_tracer *tracer)
 		exit(3);
 }
 
+/* What a sampler says of others. Members that a kind does not use hold what must not be stored. */
+static void emit_about(struct ts_tracer *tracer)
+{
+	static char model[10000];
+	struct ts_metrics_device device = { .number = 0x12345,
+					    .vendor = "Maker",
+					    .model = "Fast",
+					    .uuid = "GPU-1",
+					    .bus = "0000:01:00.0",
+					    .memory_bytes = INT64_C(1) << 40 };
+	struct ts_emit_arg args[2] = { { "used", TS_EMIT_INT, { .integer = 5 } },
+				       { "load", TS_EMIT_DOUBLE, { .real = 0.5 } } };
+
+	errno = 77;
+	ts_tracer_device(tracer, &device);
+	for (int kind = TS_METRICS_SYSTEM; kind <= TS_METRICS_PROCESS_ON_DEVICE; kind++) {
+		struct ts_metrics_subject subject = { .kind = (enum ts_metrics_kind)kind,
+						      .device = 0x12345,
+						      .pid = 1234567,
+						      .start_time = UINT64_C(1) << 50 };
+
+		ts_tracer_counter_of(tracer, &subject, "about", "m", args, 2);
+	}
+	memset(model, 'm', sizeof(model) - 1);
+	device = (struct ts_metrics_device){ .number = 7,
+					     .model = model,
+					     .memory_bytes = TS_METRICS_UNKNOWN };
+	ts_tracer_device(tracer, &device);
+	if (errno != 77)
+		exit(3);
+}
+
 static void emit_steps(long count)
 {
 	for (int64_t step = 0; step < count; step++) {
@@ -139,6 +171,12 @@ int main(int argc, char **argv)
 		emit_kinds();
 	else if (!strcmp(what, "dynamic"))
 		emit_dynamic(ts_tracer_process());
+	else if (!strcmp(what, "about"))
+		emit_about(ts_tracer_process());
+	else if (!strcmp(what, "about_by_hand"))
+		emit_about(ts_tracer_enabled("first.sbt"));
+	else if (!strcmp(what, "about_off"))
+		emit_about(ts_tracer_disabled());
 	else if (!strcmp(what, "steps"))
 		emit_steps(count);
 	else if (!strcmp(what, "tracers"))
