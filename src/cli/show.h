@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One row of any table in words: ids resolved to texts, numbers and names. As a JSON object, or
- * cell by cell for a text table. Implemented in show_json.c, show_args.c and show_text.c.
+ * cell by cell for a text table. Implemented in show_json.c, show_args.c, show_text.c and
+ * show_counter.c.
  */
 #ifndef TS_CLI_SHOW_H
 #define TS_CLI_SHOW_H
@@ -56,7 +57,7 @@ void ts_show_json_stack(const struct ts_show *show, struct ts_text *out, int64_t
 /* Columns of a text table beyond those of the schema. */
 enum ts_show_special {
 	TS_SHOW_TIME = 64, /* start, relative to the trace's */
-	TS_SHOW_WHERE,     /* process and thread, or device and stream */
+	TS_SHOW_WHERE, /* process and thread, or device and stream; of a counter also "system" */
 	TS_SHOW_TABLE,
 	TS_SHOW_NAME, /* the best short text for the row */
 	TS_SHOW_CATEGORY,
@@ -70,6 +71,10 @@ void ts_show_cell(const struct ts_show *show, struct ts_text *out, const struct 
 
 /* Columns that a special one looks at, as a mask. */
 uint64_t ts_show_special_mask(const struct ts_table_info *table, enum ts_show_special special);
+
+/* " series=value" for each series of a counter, with the unit that its name has. */
+void ts_show_counter_values(const struct ts_show *show, struct ts_text *out,
+			    const struct ts_shown_row *row);
 
 /* Position of the column that best names a row of the table, or -1. */
 int ts_show_name_column(const struct ts_table_info *table);

@@ -135,6 +135,20 @@ static void append_stream(const struct ts_show *show, struct ts_text *out, int64
 		ts_text_printf(out, "stream #%" PRId64, id);
 }
 
+/* Whom a counter is about that is no thread's. */
+static void append_subject(const struct ts_show *show, struct ts_text *out, int64_t process,
+			   int64_t device)
+{
+	if (process)
+		append_process(show, out, process);
+	if (process && device)
+		ts_text_append_str(out, " on ");
+	if (device)
+		append_device(show, out, device);
+	if (!process && !device)
+		ts_text_append_str(out, "system");
+}
+
 static void append_where(const struct ts_show *show, struct ts_text *out,
 			 const struct ts_shown_row *row)
 {
@@ -143,6 +157,8 @@ static void append_where(const struct ts_show *show, struct ts_text *out,
 
 	if (thread) {
 		append_thread(show, out, thread);
+	} else if (row->table->id == TS_TABLE_COUNTER) {
+		append_subject(show, out, process, device);
 	} else if (device || stream) {
 		if (device)
 			append_device(show, out, device);
@@ -249,8 +265,7 @@ static void append_name(const struct ts_show *show, struct ts_text *out,
 	if (position >= 0)
 		append_string(show, out, row->columns[position]);
 	if (row->table->id == TS_TABLE_COUNTER) {
-		ts_text_append_char(out, ' ');
-		append_args(show, out, row);
+		ts_show_counter_values(show, out, row);
 	} else if (row->table->id == TS_TABLE_FLOW) {
 		ts_text_append_char(out, ' ');
 		append_enum(out, row, "kind");

@@ -38,6 +38,8 @@ struct ts_chrome_tracks {
 	struct ts_map threads;   /* thread id to index */
 	struct ts_map streams;   /* stream id to index, of those that no thread shows */
 	struct ts_map sources;   /* source id to its number here, from 0 on */
+	struct ts_map twins;     /* ids of devices that model and number do not tell from another */
+	struct ts_chrome_track machine;
 };
 
 struct ts_chrome_export {
@@ -49,6 +51,7 @@ struct ts_chrome_export {
 	int64_t base_ns; /* subtracted from every time */
 	struct ts_chrome_tracks tracks;
 	bool first_event;
+	bool machine_is_named;
 };
 
 /* ---- chrome.c ---- */
@@ -79,6 +82,19 @@ const struct ts_chrome_track *ts_chrome_track_of_thread(const struct ts_chrome_e
 							int64_t id);
 const struct ts_chrome_track *ts_chrome_track_of_stream(const struct ts_chrome_export *x,
 							int64_t id);
+
+/* Where counters of no thread are shown: with that process, or (0) with the machine. */
+struct ts_chrome_track ts_chrome_track_of_subject(const struct ts_chrome_export *x,
+						  int64_t process);
+
+/* Notes which devices have twins. 0 or TS_ENOMEM. */
+int ts_chrome_devices_init(struct ts_chrome_export *x);
+
+/*
+ * The name of a counter as a JSON string. One of no thread that belongs to a device names it first, so that viewers,
+ * which know counters by their names, put those of a device together: "NVIDIA H200 0 power_W".
+ */
+void ts_chrome_put_counter_name(struct ts_chrome_export *x, const struct ts_counter_row *counter);
 
 /*
  * What is added to the ids of a source's arrows. Viewers know arrows by id over the whole file, and

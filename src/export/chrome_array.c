@@ -71,14 +71,11 @@ static void put_stream(struct event *event, int64_t process, int64_t id)
 	put_id(event, "tid", stream ? stream->number : 0, 0);
 }
 
-static void put_head(struct event *event, int64_t name, int64_t category, const char *phase,
-		     int64_t start)
+/* What stands behind the name. */
+static void put_category(struct event *event, int64_t category, const char *phase, int64_t start)
 {
 	int64_t relative;
 
-	ts_chrome_begin_event(event->x);
-	ts_text_append_str(&event->x->out, "\"name\":");
-	ts_json_row_string(event->x->reader, &event->x->out, name);
 	put_key(event, "cat");
 	ts_json_row_string(event->x->reader, &event->x->out, category);
 	ts_text_printf(&event->x->out, ",\"ph\":\"%s\"", phase);
@@ -86,6 +83,15 @@ static void put_head(struct event *event, int64_t name, int64_t category, const 
 	if (__builtin_sub_overflow(start, event->x->base_ns, &relative))
 		relative = start;
 	put_us(event, "ts", relative);
+}
+
+static void put_head(struct event *event, int64_t name, int64_t category, const char *phase,
+		     int64_t start)
+{
+	ts_chrome_begin_event(event->x);
+	ts_text_append_str(&event->x->out, "\"name\":");
+	ts_json_row_string(event->x->reader, &event->x->out, name);
+	put_category(event, category, phase, start);
 }
 
 /* Arguments, where there are some, and the end. */
@@ -139,8 +145,16 @@ static void put_counter(struct event *event)
 {
 	const struct ts_counter_row *counter = (const void *)event->row.columns;
 
-	put_head(event, counter->name, counter->category, "C", counter->start);
-	put_thread(event, counter->thread);
+	ts_chrome_begin_event(event->x);
+	ts_text_append_str(&event->x->out, "\"name\":");
+	ts_chrome_put_counter_name(event->x, counter);
+	put_category(event, counter->category, "C", counter->start);
+	if (counter->thread || !counter->process) {
+		put_thread(event, counter->thread);
+		return;
+	}
+	put_process(event, counter->process);
+	put_id(event, "tid", 0, 0);
 }
 
 static void put_mark(struct event *event)
@@ -206,6 +220,8 @@ static int put_file(struct ts_chrome_export *x)
 {
 	int result = ts_chrome_choose_base(x);
 
+	if (!result)
+		result = ts_chrome_devices_init(x);
 	if (result)
 		return result;
 	ts_text_append_char(&x->out, '[');

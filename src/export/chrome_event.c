@@ -17,6 +17,7 @@ struct event {
 	const struct ts_batch *batch;
 	uint32_t number;  /* of the row in the batch */
 	uint64_t covered; /* columns that an import will find again */
+	bool no_thread;   /* pid and tid are for viewers only */
 };
 
 void ts_chrome_begin_event(struct ts_chrome_export *x)
@@ -72,15 +73,20 @@ static void put_id(struct event *event, int64_t json)
 	ts_text_append_char(&event->x->out, ',');
 }
 
-/* Phase, name, category, track and time: how every event begins. */
-static void put_head(struct event *event, const char *phase, int64_t name, int64_t category,
-		     const struct ts_chrome_track *track, int64_t time)
+static void put_phase(struct event *event, const char *phase, int64_t category)
 {
 	ts_chrome_begin_event(event->x);
 	ts_text_append_str(&event->x->out, "\"ph\":");
 	ts_text_append_json(&event->x->out, phase, strlen(phase));
 	ts_text_append_char(&event->x->out, ',');
 	put_string(event, "\"cat\":", category);
+}
+
+/* Phase, name, category, track and time: how every event begins. */
+static void put_head(struct event *event, const char *phase, int64_t name, int64_t category,
+		     const struct ts_chrome_track *track, int64_t time)
+{
+	put_phase(event, phase, category);
 	/* Viewers fail on events without a name; an import takes an empty one as none. */
 	if (name)
 		put_string(event, "\"name\":", name);
@@ -112,7 +118,10 @@ static void put_tail(struct event *event, int64_t stack, const char *table)
 	ts_text_append_str(out, "\"tracesmith\":{");
 	if (table)
 		ts_text_printf(out, "\"table\":\"%s\",", table);
-	if (ts_json_row_columns(event->x->reader, out, &event->row, left) || table) {
+	if (event->no_thread)
+		ts_text_append_str(out, "\"thread\":null,");
+	if (ts_json_row_columns(event->x->reader, out, &event->row, left) || table ||
+	    event->no_thread) {
 		ts_json_row_close(out, '}');
 		ts_text_append_char(out, ',');
 	} else {
@@ -407,13 +416,47 @@ static void put_sample(struct event *event)
 	put_tail(event, sample->stack, sample->stack ? NULL : "sample");
 }
 
+/* What holds the machine's counters and those of its devices looks like a process to viewers. */
+static void name_machine(struct ts_chrome_export *x)
+{
+	if (x->machine_is_named)
+		return;
+	x->machine_is_named = true;
+	ts_chrome_begin_event(x);
+	ts_text_append_str(&x->out, "\"ph\":\"M\",\"name\":\"process_name\",");
+	ts_chrome_put_track(x, &x->tracks.machine);
+	ts_text_append_str(&x->out, "\"args\":{\"name\":\"system\"}}");
+}
+
+/* Of no thread: of a process, a device, both, or the machine. */
+static void put_subject_head(struct event *event, const struct ts_counter_row *counter)
+{
+	struct ts_chrome_track track = ts_chrome_track_of_subject(event->x, counter->process);
+
+	if (!ts_chrome_track_of_process(event->x, counter->process))
+		name_machine(event->x);
+	event->no_thread = true;
+	if (counter->device)
+		event->covered &= ~TS_MASK_OF(counter, name);
+	put_phase(event, "C", counter->category);
+	ts_text_append_str(&event->x->out, "\"name\":");
+	ts_chrome_put_counter_name(event->x, counter);
+	ts_text_append_char(&event->x->out, ',');
+	ts_chrome_put_track(event->x, &track);
+	put_time(event, counter->start);
+}
+
 static void put_counter(struct event *event)
 {
 	const struct ts_counter_row *counter = (const void *)event->row.columns;
 
-	event->covered = TS_MASK_ALL & ~TS_MASK_OF(counter, device);
-	put_head(event, "C", counter->name, counter->category,
-		 ts_chrome_track_of_thread(event->x, counter->thread), counter->start);
+	event->covered = TS_MASK_ALL &
+			 ~(TS_MASK_OF(counter, device) | TS_MASK_OF(counter, process));
+	if (counter->thread)
+		put_head(event, "C", counter->name, counter->category,
+			 ts_chrome_track_of_thread(event->x, counter->thread), counter->start);
+	else
+		put_subject_head(event, counter);
 	put_id(event, counter->id);
 	put_tail(event, 0, NULL);
 }

@@ -11,6 +11,7 @@
 /* Made-up ids start here, beyond those of any system, and are told apart by the row's id. */
 #define MADE_UP_PROCESS INT64_C(1000000000)
 #define MADE_UP_DEVICE INT64_C(2000000000)
+#define MADE_UP_MACHINE INT64_C(3000000000)
 /* Ids of arrows stay below 2^53 for 8192 sources, which JavaScript's numbers can hold. */
 #define SOURCE_SHIFT 40
 
@@ -127,6 +128,29 @@ static int add_streams(struct ts_chrome_export *x)
 	return TS_OK;
 }
 
+int ts_chrome_devices_init(struct ts_chrome_export *x)
+{
+	const struct ts_device_row *device;
+	struct ts_pairmap taken;
+	size_t cursor = 0;
+	int result = TS_OK;
+	int64_t id;
+
+	ts_pairmap_init(&taken);
+	ts_map_init(&x->tracks.twins);
+	while (!result &&
+	       (device = ts_reader_entity_next(x->reader, TS_TABLE_DEVICE, &cursor, &id))) {
+		bool is_new = false;
+
+		if (!ts_pairmap_insert(&taken, (uint64_t)device->name, (uint64_t)device->number,
+				       &is_new) ||
+		    (!is_new && ts_map_put(&x->tracks.twins, (uint64_t)id, 1)))
+			result = ts_error_set(x->err, TS_ENOMEM, "no memory");
+	}
+	ts_pairmap_release(&taken);
+	return result;
+}
+
 int ts_chrome_tracks_init(struct ts_chrome_export *x)
 {
 	struct ts_pairmap taken;
@@ -140,12 +164,15 @@ int ts_chrome_tracks_init(struct ts_chrome_export *x)
 	result = add_sources(x);
 	if (!result)
 		result = add_processes(x, &taken);
+	/* The machine is no process: 0, unless one is called that. */
+	if (!result)
+		result = choose(&taken, 0, 0, 0, MADE_UP_MACHINE, &x->tracks.machine.pid);
 	if (!result)
 		result = add_threads(x, &taken);
 	if (!result)
 		result = add_streams(x);
 	ts_pairmap_release(&taken);
-	return result ? ts_error_set(x->err, TS_ENOMEM, "no memory") : TS_OK;
+	return result ? ts_error_set(x->err, TS_ENOMEM, "no memory") : ts_chrome_devices_init(x);
 }
 
 void ts_chrome_tracks_release(struct ts_chrome_tracks *tracks)
@@ -155,6 +182,7 @@ void ts_chrome_tracks_release(struct ts_chrome_tracks *tracks)
 	ts_map_release(&tracks->threads);
 	ts_map_release(&tracks->streams);
 	ts_map_release(&tracks->sources);
+	ts_map_release(&tracks->twins);
 }
 
 static const struct ts_chrome_track *find(const struct ts_chrome_tracks *tracks,
@@ -186,6 +214,47 @@ const struct ts_chrome_track *ts_chrome_track_of_stream(const struct ts_chrome_e
 	if (stream)
 		track = ts_chrome_track_of_thread(x, stream->thread);
 	return track ? track : find(&x->tracks, &x->tracks.streams, id);
+}
+
+struct ts_chrome_track ts_chrome_track_of_subject(const struct ts_chrome_export *x, int64_t process)
+{
+	const struct ts_chrome_track *track = ts_chrome_track_of_process(x, process);
+
+	if (!track)
+		return x->tracks.machine;
+	/* The main thread, so that viewers do not have to make one. */
+	return (struct ts_chrome_track){ .pid = track->pid, .tid = track->pid };
+}
+
+/* ---- names of counters ---- */
+
+static void put_device_label(struct ts_chrome_export *x, int64_t id)
+{
+	const struct ts_device_row *device = ts_reader_entity(x->reader, TS_TABLE_DEVICE, id);
+	struct ts_string model = ts_reader_string(x->reader, device ? device->name : 0);
+	uint64_t is_twin;
+
+	if (model.length)
+		ts_text_append_json_bare(&x->out, model.data, model.length);
+	else
+		ts_text_append_str(&x->out, "device");
+	if (device && device->number != TS_ABSENT)
+		ts_text_printf(&x->out, " %lld", (long long)device->number);
+	if (!device || device->number == TS_ABSENT ||
+	    ts_map_get(&x->tracks.twins, (uint64_t)id, &is_twin))
+		ts_text_printf(&x->out, " #%lld", (long long)id);
+	ts_text_append_char(&x->out, ' ');
+}
+
+void ts_chrome_put_counter_name(struct ts_chrome_export *x, const struct ts_counter_row *counter)
+{
+	struct ts_string name = ts_reader_string(x->reader, counter->name);
+
+	ts_text_append_char(&x->out, '"');
+	if (counter->device && !counter->thread)
+		put_device_label(x, counter->device);
+	ts_text_append_json_bare(&x->out, name.data, name.length);
+	ts_text_append_char(&x->out, '"');
 }
 
 void ts_chrome_put_number(struct ts_chrome_export *x, const struct ts_chrome_number *number)

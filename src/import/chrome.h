@@ -247,6 +247,8 @@ void ts_chrome_add(struct ts_chrome *c, uint32_t thread, enum ts_table_id table,
 
 /* A time of a thread in its clock; notes the span of the file. */
 int64_t ts_chrome_time(struct ts_chrome *c, uint32_t thread, int64_t ts);
+/* The same in a clock that is `shift` ahead of the file's times. */
+int64_t ts_chrome_shifted_time(struct ts_chrome *c, int64_t ts, int64_t shift);
 void ts_chrome_lose(struct ts_chrome *c, enum ts_chrome_loss loss, uint64_t count);
 /* Rows of what was lost, and the note of the result. */
 void ts_chrome_write_losses(struct ts_chrome *c);

@@ -158,12 +158,45 @@ int ts_chrome_store_mark(struct ts_chrome *c, struct ts_chrome_event *event, con
 	return TS_OK;
 }
 
+/* One of our own file that belongs to no thread: its columns say whose it is, and so which clock is its. */
+static int store_counter_of(struct ts_chrome *c, struct ts_chrome_event *event)
+{
+	const struct ts_table_info *info = ts_table_info(TS_TABLE_COUNTER);
+	const struct ts_chrome_own_source *source;
+	struct ts_counter_row row = ts_counter_none;
+	uint32_t taken = 0;
+	int64_t start;
+	int rc;
+
+	if (!(event->has & TS_CHROME_HAS_TIME)) {
+		ts_chrome_lose(c, TS_CHROME_LOSS_TIME, 1);
+		return TS_OK;
+	}
+	start = ts_chrome_shifted_time(c, event->ts, c->base_ns);
+	row.id = ts_chrome_event_id(c, event, &taken);
+	rc = ts_chrome_finish_args(c, event, TS_TABLE_COUNTER, taken);
+	if (rc)
+		return rc;
+	row.name = ts_chrome_event_name(c, event);
+	row.category = c->categories[event->category].string;
+	row.shape = ts_chrome_shape(c, event->arguments);
+	ts_chrome_set_columns(c, &event->own, info, 0, (int64_t *)&row);
+	row.start = start;
+	source = ts_chrome_own_source(c, ts_chrome_source_of(c, info, (const int64_t *)&row));
+	ts_chrome_convert_times(info, source ? source->offset : 0, (int64_t *)&row);
+	ts_chrome_add_in_clock(c, source ? source->clock : 0, TS_TABLE_COUNTER, &row,
+			       event->arguments->values);
+	return TS_OK;
+}
+
 int ts_chrome_store_counter(struct ts_chrome *c, struct ts_chrome_event *event)
 {
 	struct ts_counter_row row = ts_counter_none;
 	uint32_t taken = 0, thread;
 	int rc;
 
+	if (TS_UNLIKELY(event->has & TS_CHROME_HAS_OWN) && ts_chrome_own_has_no_thread(event))
+		return store_counter_of(c, event);
 	if (!ts_chrome_place_event(c, event, &thread, &row.start))
 		return TS_OK;
 	if (thread == UINT32_MAX)

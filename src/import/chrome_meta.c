@@ -10,9 +10,9 @@
 
 /* ---- times and losses ---- */
 
-int64_t ts_chrome_time(struct ts_chrome *c, uint32_t thread, int64_t ts)
+int64_t ts_chrome_shifted_time(struct ts_chrome *c, int64_t ts, int64_t shift)
 {
-	int64_t time, shift = c->threads[thread].shift;
+	int64_t time;
 
 	if (TS_UNLIKELY(__builtin_add_overflow(ts, shift, &time) || time == TS_ABSENT))
 		time = shift < 0 ? TS_ABSENT + 1 : INT64_MAX - 1;
@@ -22,6 +22,11 @@ int64_t ts_chrome_time(struct ts_chrome *c, uint32_t thread, int64_t ts)
 	}
 	c->last_time = time;
 	return time;
+}
+
+int64_t ts_chrome_time(struct ts_chrome *c, uint32_t thread, int64_t ts)
+{
+	return ts_chrome_shifted_time(c, ts, c->threads[thread].shift);
 }
 
 static const struct {

@@ -232,6 +232,19 @@ bool ts_chrome_own_is_drawn(const struct ts_chrome_event *event)
 	       ts_json_string_is(&key, "drawn");
 }
 
+bool ts_chrome_own_has_no_thread(const struct ts_chrome_event *event)
+{
+	struct ts_json_string key = { 0 };
+	struct ts_chrome_raw value = { 0 };
+	bool more;
+	struct ts_json js = ts_chrome_open(&event->own, '{', &more);
+
+	while (ts_chrome_next_member(&js, &more, &key, &value))
+		if (ts_json_string_is(&key, "thread"))
+			return *value.at == 'n';
+	return false;
+}
+
 enum ts_table_id ts_chrome_own_table(const struct ts_chrome_event *event, enum ts_table_id table)
 {
 	int named = named_table(&event->own);

@@ -67,6 +67,8 @@ void ts_chrome_convert_times(const struct ts_table_info *info, int64_t offset, i
 enum ts_table_id ts_chrome_own_table(const struct ts_chrome_event *event, enum ts_table_id table);
 /* True for an event that is there for viewers only: a row says the same. */
 bool ts_chrome_own_is_drawn(const struct ts_chrome_event *event);
+/* True for an event whose pid and tid are for viewers only: its row has no thread. */
+bool ts_chrome_own_has_no_thread(const struct ts_chrome_event *event);
 /* Sets the columns that it has. */
 void ts_chrome_own_columns(struct ts_chrome *c, const struct ts_chrome_event *event,
 			   enum ts_table_id table, uint32_t thread, void *row);

@@ -214,6 +214,151 @@ TS_TEST(every_table_and_back)
 	check_round_trip(finish_and_read(writer, path));
 }
 
+/* ---- counters that belong to no thread ---- */
+
+static void add_counter(struct ts_writer *writer, int64_t start, int64_t process, int64_t device,
+			int64_t thread)
+{
+	struct ts_field fields[] = {
+		{ .key = ts_writer_string(writer, "used", 4), .type = TS_ARG_INT },
+		{ .key = ts_writer_string(writer, "free", 4), .type = TS_ARG_INT }
+	};
+	const int64_t values[] = { start, -start };
+	struct ts_counter_row row = ts_counter_none;
+
+	row.start = start;
+	row.process = process;
+	row.device = device;
+	row.thread = thread;
+	row.name = ts_writer_string(writer, "memory_bytes", 12);
+	row.category = ts_writer_string(writer, "m", 1);
+	row.shape = ts_writer_shape(writer, fields, 2);
+	ts_writer_add(writer, TS_TABLE_COUNTER, &row, values);
+}
+
+/* Processes 1 (of that pid) and 2 (pid 70), two devices of a kind, one of which nothing is known. */
+static struct ts_reader *read_metrics(int64_t pid)
+{
+	char path[64];
+	struct ts_writer *writer = open_writer(path);
+	struct ts_source_row source = ts_source_none;
+	struct ts_process_row process = ts_process_none;
+	struct ts_thread_row thread = ts_thread_none;
+
+	source.id = ts_writer_new_id(writer, TS_TABLE_SOURCE);
+	source.clock = 1;
+	ts_writer_add(writer, TS_TABLE_SOURCE, &source, NULL);
+	ts_writer_add(writer, TS_TABLE_CLOCK_SYNC,
+		      &(struct ts_clock_sync_row){ .clock = 1, .time = 0, .reference = 500000 },
+		      NULL);
+	process.source = 1;
+	for (int i = 0; i < 2; i++) {
+		process.id = ts_writer_new_id(writer, TS_TABLE_PROCESS);
+		process.pid = i ? 70 : pid;
+		process.name = ts_writer_string(writer, "p", 1);
+		ts_writer_add(writer, TS_TABLE_PROCESS, &process, NULL);
+	}
+	/* Its place in the file must not be taken for theirs. */
+	thread.id = ts_writer_new_id(writer, TS_TABLE_THREAD);
+	thread.process = 1;
+	thread.tid = 0;
+	ts_writer_add(writer, TS_TABLE_THREAD, &thread, NULL);
+	for (int i = 0; i < 3; i++) {
+		struct ts_device_row device = ts_device_none;
+
+		device.id = ts_writer_new_id(writer, TS_TABLE_DEVICE);
+		device.source = 1;
+		device.number = i / 2 ? TS_ABSENT : 4;
+		device.name = i / 2 ? 0 : ts_writer_string(writer, "Fast \"1\"", 8);
+		ts_writer_add(writer, TS_TABLE_DEVICE, &device, NULL);
+	}
+	ts_writer_set_clock(writer, 1);
+	add_counter(writer, 1000, 0, 0, 0);
+	add_counter(writer, 2000, 1, 0, 0);
+	add_counter(writer, 3000, 2, 0, 0);
+	add_counter(writer, 4000, 0, 1, 0);
+	add_counter(writer, 5000, 0, 2, 0);
+	add_counter(writer, 6000, 0, 3, 0);
+	add_counter(writer, 7000, 2, 1, 0);
+	add_counter(writer, 8000, 0, 1, 1);
+	add_counter(writer, 9000, 2, 0, 1);
+	return finish_and_read(writer, path);
+}
+
+TS_TEST(counters_of_no_thread_and_back)
+{
+	check_round_trip(read_metrics(60));
+	check_round_trip(read_metrics(0));
+}
+
+/* The events that viewers see, from "ph" to their time. */
+static void check_shown(int64_t pid, const char *exporter, const char *const *expected)
+{
+	struct ts_reader *reader = read_metrics(pid);
+	FILE *file = tmpfile();
+	static char text[16384];
+	const char *at = text;
+	struct ts_error err;
+	size_t length;
+
+	TS_CHECK(file != NULL);
+	if (ts_exporter_find(exporter)->run(reader, fileno(file), NULL, &err))
+		ts_test_fail(__FILE__, __LINE__, "%s", err.message);
+	ts_reader_close(reader);
+	rewind(file);
+	length = fread(text, 1, sizeof(text) - 1, file);
+	text[length] = 0;
+	fclose(file);
+	replace_bytes(text, length, '"', '\'');
+	for (; *expected; expected++) {
+		at = strstr(at, *expected);
+		if (!at)
+			ts_test_fail(__FILE__, __LINE__, "no %s in its place:\n%s", *expected,
+				     text);
+	}
+}
+
+TS_TEST(viewers_see_counters_with_whom_they_are_about)
+{
+	static const char *const plain[] = {
+		"{'ph':'M','name':'process_name','pid':0,'tid':0,'args':{'name':'system'}}",
+		"'name':'memory_bytes','pid':0,'tid':0,'ts':1.000,'args':{'used':1000,'free':-1000},",
+		"'tracesmith':{'thread':null}}",
+		"'name':'memory_bytes','pid':60,'tid':60,'ts':2.000,",
+		"'tracesmith':{'thread':null,'process':1}}",
+		"'name':'memory_bytes','pid':70,'tid':70,'ts':3.000,",
+		"'name':'Fast \\'1\\' 4 memory_bytes','pid':0,'tid':0,'ts':4.000,",
+		"'tracesmith':{'thread':null,'device':1,'name':'memory_bytes'}}",
+		"'name':'Fast \\'1\\' 4 #2 memory_bytes','pid':0,'tid':0,'ts':5.000,",
+		"'name':'device #3 memory_bytes','pid':0,'tid':0,'ts':6.000,",
+		"'name':'Fast \\'1\\' 4 memory_bytes','pid':70,'tid':70,'ts':7.000,",
+		"'name':'memory_bytes','pid':60,'tid':0,'ts':8.000,",
+		"'tracesmith':{'device':1}}",
+		"'name':'memory_bytes','pid':60,'tid':0,'ts':9.000,",
+		NULL,
+	};
+	/* A process that is called 0 keeps that for itself. */
+	static const char *const zero[] = {
+		"{'ph':'M','name':'process_name','pid':0,'tid':0,'args':{'name':'p'}}",
+		"{'ph':'M','name':'process_name','pid':3000000000,'tid':0,'args':{'name':'system'}}",
+		"'name':'memory_bytes','pid':3000000000,'tid':0,'ts':1.000,",
+		"'name':'memory_bytes','pid':0,'tid':0,'ts':2.000,",
+		NULL,
+	};
+	static const char *const array[] = {
+		"{'name':'memory_bytes','cat':'m','ph':'C','ts':1.000,'pid':0,'tid':0,",
+		"{'name':'memory_bytes','cat':'m','ph':'C','ts':2.000,'pid':60,'tid':0,",
+		"{'name':'Fast \\'1\\' 4 memory_bytes','cat':'m','ph':'C','ts':4.000,'pid':0,'tid':0,",
+		"{'name':'Fast \\'1\\' 4 #2 memory_bytes','cat':'m','ph':'C','ts':5.000,'pid':0,",
+		"{'name':'Fast \\'1\\' 4 memory_bytes','cat':'m','ph':'C','ts':7.000,'pid':70,",
+		NULL,
+	};
+
+	check_shown(60, "chrome", plain);
+	check_shown(0, "chrome", zero);
+	check_shown(60, "chrome-array", array);
+}
+
 /* ---- what such a file may hold ---- */
 
 #define OWN(rows, rest) "{'tracesmith':{'format':1,'rows':{" rows "}}," rest "}"
@@ -267,6 +412,13 @@ TS_TEST(columns_of_events)
 	/* No thread at all. */
 	CHECK_ROWS(OWN(WHO, "'traceEvents':[{'ph':'C','pid':0,'tid':0,'ts':2,'name':'c'}]"),
 		   "counter", "{'start':2000,'name':'c'}\n");
+	CHECK_ROWS(OWN(WHO, "'traceEvents':[{'ph':'C','pid':50,'tid':'x','ts':2,'name':'d c',"
+			    "'tracesmith':{'name':'c','thread':null,'process':1,'start':null}}]"),
+		   "counter", "{'start':2000,'name':'c','process':1}\n");
+	CHECK_ROWS(OWN(WHO, "'traceEvents':[{'ph':'C','pid':7,'tid':8,'name':'c','ts':1,"
+			    "'tracesmith':{'thread':null,'process':9}},"
+			    "{'ph':'C','pid':7,'tid':8,'name':'c','tracesmith':{'thread':null}}]"),
+		   "thread", "{'id':1,'process':1,'tid':6}\n");
 	CHECK_ROWS(OWN(WHO, "'traceEvents':[{'ph':'P','pid':50,'tid':'x','ts':2,"
 			    "'tracesmith':{'table':'sample','state':'idle'}}]"),
 		   "sample", "{'start':2000,'thread':1,'state':'idle'}\n");
