@@ -22,6 +22,7 @@ struct ts_metrics_consumer {
 
 #define TS_METRICS_SERIES 32u /* of a row, at most: later ones begin another row */
 #define TS_METRICS_NAME_BYTES 64u
+#define TS_METRICS_MESSAGES 64u
 
 struct ts_metrics_rows {
 	struct ts_metrics_sink sink; /* to be given to a source */
@@ -34,6 +35,9 @@ struct ts_metrics_rows {
 	char keys[TS_METRICS_SERIES][TS_METRICS_NAME_BYTES];
 	struct ts_emit_arg values[TS_METRICS_SERIES];
 	unsigned int count;
+	/* Hashes of the last messages: each is passed on once. */
+	uint64_t messages[TS_METRICS_MESSAGES];
+	unsigned int message_count;
 };
 
 void ts_metrics_rows_init(struct ts_metrics_rows *rows, const struct ts_metrics_consumer *consumer,

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Any bytes as every text of /proc: nothing may crash or loop, and when the end of a text is cut off, no value may
+ * become another one. Then as the traffic of two rounds.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "capture/metrics/proc_texts.h"
+#include "capture/metrics/traffic.h"
+#include "lib/fuzz_check.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* Only words of 64 bits, so that all values can be compared as such. */
+struct texts {
+	struct ts_statm_text statm;
+	struct ts_io_text io;
+	struct ts_switches switches;
+	struct ts_system_text system;
+	struct ts_meminfo_text meminfo;
+	struct ts_vmstat_text vmstat;
+	struct ts_pressure_text pressure;
+};
+_Static_assert(sizeof(struct texts) % sizeof(uint64_t) == 0, "words");
+
+static void parse_all(const char *text, struct texts *ret_texts)
+{
+	struct ts_stat_text stat;
+
+	ts_statm_text_parse(text, &ret_texts->statm);
+	ts_io_text_parse(text, &ret_texts->io);
+	ts_status_text_parse(text, &ret_texts->switches);
+	ts_system_text_parse(text, &ret_texts->system);
+	ts_meminfo_text_parse(text, &ret_texts->meminfo);
+	ts_vmstat_text_parse(text, &ret_texts->vmstat);
+	ts_pressure_text_parse(text, &ret_texts->pressure);
+	if (ts_stat_text_parse(text, &stat))
+		check(stat.start_time != TS_NO_VALUE && stat.state > ' ', "half a stat");
+}
+
+static void check_cut(char *text, size_t size)
+{
+	struct texts whole, part;
+	uint64_t a[sizeof(whole) / sizeof(uint64_t)], b[sizeof(whole) / sizeof(uint64_t)];
+	size_t half = size / 2;
+	char kept = text[half];
+
+	parse_all(text, &whole);
+	text[half] = '\0';
+	parse_all(text, &part);
+	text[half] = kept;
+	memcpy(a, &whole, sizeof(a));
+	memcpy(b, &part, sizeof(b));
+	for (size_t i = 0; i < TS_ARRAY_SIZE(a); i++)
+		check(b[i] == TS_NO_VALUE || b[i] == a[i], "a cut text has another value");
+}
+
+static enum ts_carrier classify(const char *name)
+{
+	check(strlen(name) < TS_CARRIER_NAME_BYTES, "a name that is too long");
+	return (enum ts_carrier)((unsigned char)name[0] % 3);
+}
+
+static void sum_up(const struct ts_traffic_kind *kind, const char *text, size_t half)
+{
+	struct ts_traffic traffic = { .kind = kind };
+	double in = 0, out = 0;
+
+	check(!ts_traffic_next(&traffic, text + half, 1000000000, &in, &out),
+	      "a rate of one round");
+	if (ts_traffic_next(&traffic, text, 2000000000, &in, &out))
+		check(in >= 0 && out >= 0, "a negative rate");
+	ts_traffic_release(&traffic);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static const struct ts_traffic_kind network = { .classify = classify,
+							.next = ts_network_text_next };
+	static const struct ts_traffic_kind disks = { .classify = classify,
+						      .next = ts_disk_text_next };
+	char *text = malloc(size + 1);
+
+	check(text != NULL, "no memory");
+	memcpy(text, data, size);
+	text[size] = '\0';
+	check_cut(text, size);
+	sum_up(&network, text, size / 2);
+	sum_up(&disks, text, size / 2);
+	free(text);
+	return 0;
+}
