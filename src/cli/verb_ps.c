@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `tracesmith ps`: processes that can be recorded, and what dead ones have left. Only looks, unless it is
- * told to clean. Must not know the bytes of a live area.
+ * `tracesmith ps`: processes that can be recorded, and what dead ones have left; with --devices,
+ * processes that use accelerators. Only looks, unless it is told to clean. Must not know the bytes
+ * of a live area, nor any maker.
  */
 #include <ctype.h>
 #include <dirent.h>
@@ -14,6 +15,7 @@
 #include "base/clock.h"
 #include "base/map.h"
 #include "base/text.h"
+#include "capture/metrics/users.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/report.h"
@@ -22,8 +24,11 @@
 #include "live/discover.h"
 #include "record/process_areas.h"
 
+/* Makers' tools get so long; npu-smi gives up after 5 s by itself, and says why. */
+#define TOOLS_NS INT64_C(7000000000)
+
 struct ps {
-	bool json, all, clean;
+	bool json, all, clean, devices;
 	struct ts_text_table table;
 	struct ts_text dead;      /* lines below the table */
 	unsigned int empty;       /* dead ones that left nothing to save */
@@ -164,6 +169,9 @@ static void on_area(void *context, const struct ts_area_info *info)
 	if (info->unfinished || ts_area_census(ps->directory_fd, info, &census, NULL) ||
 	    (info->superseded && !ps->all))
 		return;
+	/* What a recorder measures itself belongs to its trace, which --resume and recover bring together. */
+	if (info->control.role == TS_LIVE_RECORDER && !ps->all)
+		return;
 	ps->areas++;
 	if (ps->json)
 		show_json(info, &census);
@@ -225,7 +233,7 @@ static void list_containers(struct ps *ps)
 		closedir(processes);
 }
 
-/* ---- the verb ---- */
+/* ---- all of them ---- */
 
 static int clean(void)
 {
@@ -295,22 +303,141 @@ static int run(struct ps *ps)
 	return rc ? ts_report_error(&err) : TS_EXIT_DONE;
 }
 
+/* ---- who uses accelerators ---- */
+
+/* Its arguments with blanks between; a kernel's or a dead process's name, where there are none. */
+static void get_command(pid_t pid, char *buffer, size_t bytes)
+{
+	size_t length = ts_process_command(pid, buffer, bytes);
+
+	for (size_t i = 0; i + 1 < length; i++)
+		if (!buffer[i])
+			buffer[i] = ' ';
+	if (!buffer[0])
+		ts_process_name(pid, buffer, bytes);
+}
+
+static void show_user(struct ts_text_table *table, const struct ts_accelerator_user *user)
+{
+	bool has_number = user->device != TS_METRICS_UNKNOWN;
+	bool by_maker = user->evidence & TS_USER_BY_MAKER;
+	char text[512], bytes[TS_FORMAT_BYTES];
+
+	snprintf(text, sizeof(text), "%d", (int)user->pid);
+	ts_text_table_str(table, text);
+	snprintf(text, sizeof(text), has_number ? "%s %" PRId64 : "%s", user->vendor, user->device);
+	ts_text_table_str(table, text);
+	ts_text_table_str(table, user->memory_bytes == TS_METRICS_UNKNOWN
+					 ? "-"
+					 : ts_format_bytes(bytes, sizeof(bytes),
+							   (uint64_t)user->memory_bytes));
+	snprintf(text, sizeof(text), "%s%s%s%s", by_maker ? "maker" : "",
+		 by_maker && user->files[0] ? "," : "", user->files,
+		 user->evidence == TS_USER_BY_RENDER ? " (may only draw)" : "");
+	ts_text_table_str(table, text);
+	get_command(user->pid, text, sizeof(text));
+	ts_text_table_str(table, text);
+	ts_text_table_end_row(table);
+}
+
+static void put_number(struct ts_text *out, const char *key, int64_t value)
+{
+	if (value == TS_METRICS_UNKNOWN)
+		ts_text_printf(out, "\"%s\":null,", key);
+	else
+		ts_text_printf(out, "\"%s\":%" PRId64 ",", key, value);
+}
+
+static void show_user_json(const struct ts_accelerator_user *user)
+{
+	static const char *const evidence[] = { "maker", "file", "render" };
+	struct ts_text *out = ts_stdout();
+	const char *comma = "";
+	char command[512];
+
+	ts_text_printf(out, "{\"pid\":%d,\"start_time\":%" PRIu64 ",", (int)user->pid,
+		       user->start_time);
+	put_text(out, "vendor", user->vendor);
+	put_number(out, "device", user->device);
+	put_number(out, "memory_bytes", user->memory_bytes);
+	ts_text_append_str(out, "\"evidence\":[");
+	for (size_t i = 0; i < TS_ARRAY_SIZE(evidence); i++) {
+		if (!(user->evidence & 1u << i))
+			continue;
+		ts_text_printf(out, "%s\"%s\"", comma, evidence[i]);
+		comma = ",";
+	}
+	ts_text_append_str(out, "],");
+	put_text(out, "files", user->files);
+	get_command(user->pid, command, sizeof(command));
+	ts_text_append_str(out, "\"command\":");
+	ts_text_append_json(out, command, strlen(command));
+	ts_text_append_str(out, "}\n");
+}
+
+static int show_users(const struct ts_accelerator_users *users, bool json, struct ts_error *err)
+{
+	struct ts_text_table table;
+	int rc;
+
+	for (size_t i = 0; json && i < users->count; i++)
+		show_user_json(&users->users[i]);
+	if (json)
+		return TS_OK;
+	if (!users->count) {
+		ts_report_note("no process uses an accelerator, as far as can be seen");
+		return TS_OK;
+	}
+	ts_text_table_init(&table);
+	ts_text_table_add_column(&table, "pid", true);
+	ts_text_table_add_column(&table, "device", false);
+	ts_text_table_add_column(&table, "memory", true);
+	ts_text_table_add_column(&table, "evidence", false);
+	ts_text_table_add_column(&table, "command", false);
+	for (size_t i = 0; i < users->count; i++)
+		show_user(&table, &users->users[i]);
+	rc = ts_text_table_finish(&table, err);
+	ts_text_table_release(&table);
+	return rc;
+}
+
+static int list_users(bool json)
+{
+	struct ts_accelerator_users users;
+	struct ts_error err;
+	int rc = ts_accelerator_users_find(&users, TOOLS_NS, &err);
+
+	if (rc)
+		return ts_report_error(&err);
+	rc = show_users(&users, json, &err);
+	if (users.message[0])
+		ts_report_warning("%s", users.message);
+	ts_accelerator_users_release(&users);
+	return rc ? ts_report_error(&err) : TS_EXIT_DONE;
+}
+
+/* ---- the verb ---- */
+
 int ts_verb_ps(int argc, char **argv)
 {
 	struct ps ps = { 0 };
 	const struct ts_option options[] = {
 		TS_OPTION_FLAG("json", 0, &ps.json, "one JSON object a line"),
 		TS_OPTION_FLAG("all", 'a', &ps.all,
-			       "also containers, and images that an exec has replaced"),
+			       "also containers, recorders, and images that an exec has replaced"),
 		TS_OPTION_FLAG("clean", 0, &ps.clean,
 			       "remove what dead processes have left, saved or not"),
+		TS_OPTION_FLAG("devices", 0, &ps.devices,
+			       "processes that use GPUs, NPUs and the like, in place of all else"),
 	};
 	const struct ts_command command = {
 		.verb = "ps",
 		.operands = "",
 		.about =
-			"Lists processes with an agent in them, and what dead ones have left in shared memory.\n",
-		.examples = "tracesmith ps\ntracesmith ps --json | jq .pid\ntracesmith ps --clean",
+			"Lists processes with an agent in them, and what dead ones have left in shared memory; or\n"
+			"processes that use accelerators.\n",
+		.examples = "tracesmith ps\ntracesmith ps --json | jq .pid\ntracesmith ps --clean\n"
+			    "tracesmith ps --devices",
 		.exits = "0  done\n2  usage\n3  the live directory cannot be used",
 		.options = options,
 		.option_count = TS_ARRAY_SIZE(options),
@@ -319,5 +446,9 @@ int ts_verb_ps(int argc, char **argv)
 
 	if (!ts_command_parse(&command, &argc, argv, &exit_code))
 		return exit_code;
+	if (ps.devices && (ps.all || ps.clean))
+		return ts_report_usage("--devices goes with --json only");
+	if (ps.devices)
+		return list_users(ps.json);
 	return ps.clean ? clean() : run(&ps);
 }

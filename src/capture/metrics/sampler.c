@@ -8,11 +8,11 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/thread.h"
 #include "capture/metrics/host.h"
 #include "capture/metrics/sources.h"
 
@@ -418,7 +418,6 @@ static int add_named(struct ts_sampler *sampler, const char *names, struct ts_er
 	return rc;
 }
 
-/* Signals are for whoever opened us. */
 static void start_worker(struct worker *worker)
 {
 	const char *name = worker->source ? worker->source->name : HOST;
@@ -430,12 +429,10 @@ static void start_worker(struct worker *worker)
 	sampler->users++;
 	worker->started = true;
 	worker->busy_ns = worker->source ? ts_clock_monotonic_ns() : 0;
-	error = pthread_create(&worker->thread, NULL, worker->source ? run_source : run_host,
-			       worker);
-	if (!error) {
-		pthread_setname_np(worker->thread, thread_name);
+	error = ts_thread_start(&worker->thread, thread_name,
+				worker->source ? run_source : run_host, worker);
+	if (!error)
 		return;
-	}
 	sampler->users--;
 	worker->started = false;
 	sampler->consumer->message(sampler->consumer->context, name,
@@ -444,15 +441,10 @@ static void start_worker(struct worker *worker)
 
 static void start_workers(struct ts_sampler *sampler)
 {
-	sigset_t all, before;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
 	pthread_mutex_lock(&sampler->lock);
 	for (unsigned int i = 0; i < sampler->worker_count; i++)
 		start_worker(&sampler->workers[i]);
 	pthread_mutex_unlock(&sampler->lock);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
 int ts_sampler_open(struct ts_sampler **ret_sampler, const char *names,

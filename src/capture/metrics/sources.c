@@ -12,6 +12,9 @@
 
 /* Ours. To add one: a file beside this, and a line here. */
 static const struct ts_metrics_source *const table[] = {
+	&ts_metrics_nvml,
+	&ts_metrics_npu_smi,
+	&ts_metrics_amd,
 	NULL,
 };
 

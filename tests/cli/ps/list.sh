@@ -17,7 +17,7 @@ assert not sys.stdin.read()
 print(sorted(row))
 print(row["pid"] == int(sys.argv[1]), row["state"], row["threads"], row["rings"], row["window"],
       row["recorder"], row["emitted_bytes"] > 0, row["waiting_bytes"] == row["emitted_bytes"], row["lost"])' $program
-"$TRACESMITH" record -q -o t.sbt -p $program &
+"$TRACESMITH" record -q --backends none -o t.sbt -p $program &
 recorder=$!
 await has_recorder $program
 "$TRACESMITH" ps | shown $program | sed "s/$recorder/RECORDER/"
