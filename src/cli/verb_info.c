@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * `tracesmith info`: what a trace holds, for people or as JSON. Only headers and the small tables
- * are read. Must not know the bytes of the file.
+ * are read, and the counters where they are asked for. Must not know the bytes of the file.
  */
 #include <inttypes.h>
 #include <string.h>
 
 #include "cli/info.h"
+#include "cli/info_counters.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/report.h"
@@ -61,37 +62,103 @@ static int show_trace(const char *path, bool json)
 	return rc ? ts_report_error(&err) : TS_EXIT_DONE;
 }
 
+static int show_counters(const char *path, const struct ts_filter_options *filters, bool json)
+{
+	TS_AUTO(ts_reader) reader = NULL;
+	struct ts_counters counters = { 0 };
+	struct ts_error err;
+	int rc = ts_reader_open(&reader, path, &err);
+
+	if (rc)
+		return ts_report_error(&err);
+	ts_trace_warn(reader, path);
+	counters.reader = reader;
+	rc = ts_counters_collect(&counters, path, filters, &err);
+	if (!rc)
+		rc = json ? ts_counters_show_json(&counters, &err)
+			  : ts_counters_show_text(&counters, &err);
+	if (!rc)
+		rc = ts_reader_status(reader, &err);
+	ts_counters_release(&counters);
+	if (rc && err.message[0])
+		return ts_report_error(&err);
+	return ts_report_exit_code(rc);
+}
+
+struct question {
+	bool json, counters;
+	struct ts_filter_options filters;
+};
+
+static int check_question(const struct question *question)
+{
+	const struct ts_filter_options *filters = &question->filters;
+
+	if (!question->counters && (filters->names.count || filters->categories.count ||
+				    filters->devices.count || filters->processes.count))
+		return ts_report_usage("only counters can be chosen: add '--counters'");
+	return TS_EXIT_DONE;
+}
+
+static int show_traces(const struct question *question, int count, char **paths)
+{
+	int worst = TS_EXIT_DONE;
+
+	for (int i = 0; i < count; i++) {
+		int exit_code;
+
+		if (i > 0 && !question->json)
+			ts_text_append_char(ts_stdout(), '\n');
+		if (question->counters)
+			exit_code = show_counters(paths[i], &question->filters, question->json);
+		else
+			exit_code = show_trace(paths[i], question->json);
+		worst = TS_MAX(worst, exit_code);
+	}
+	return worst;
+}
+
 int ts_verb_info(int argc, char **argv)
 {
-	bool json = false;
+	struct question question = { 0 };
 	const struct ts_option options[] = {
-		TS_OPTION_FLAG("json", 0, &json, "one JSON object a trace, with all of 'meta'"),
+		TS_OPTION_FLAG("counters", 0, &question.counters,
+			       "every counter in its place: least, mean, greatest and last value, "
+			       "and a graph over the time of the trace"),
+		TS_OPTION_WORD("name", 'n', "GLOB", &question.filters.names,
+			       "only counters of this name; repeat for alternatives"),
+		TS_OPTION_WORD("category", 'c', "GLOB", &question.filters.categories,
+			       "only counters of this category: system, process, device"),
+		TS_OPTION_WORD("process", 'p', "PID|NAME", &question.filters.processes,
+			       "only counters of this process"),
+		TS_OPTION_WORD("device", 'd', "N", &question.filters.devices,
+			       "only counters of this device"),
+		TS_OPTION_FLAG("json", 0, &question.json,
+			       "one JSON object a trace, with all of 'meta', or all counters"),
 	};
 	const struct ts_command command = {
 		.verb = "info",
 		.operands = "TRACE...",
 		.about =
 			"Says what a trace holds: sources, time range, processes, devices, rows and bytes by\n"
-			"table, what was lost, and facts about the trace.\n",
+			"table, what was lost, and facts about the trace; with --counters, what was measured.\n",
 		.examples = "tracesmith info run.sbt\n"
-			    "tracesmith info --json run.sbt | python3 -m json.tool",
+			    "tracesmith info --json run.sbt | python3 -m json.tool\n"
+			    "tracesmith info --counters run.sbt\n"
+			    "tracesmith info --counters --name '*_percent' run.sbt",
 		.exits = "0  done\n2  usage\n3  bad input",
 		.options = options,
 		.option_count = TS_ARRAY_SIZE(options),
 		.minimum_operands = 1,
 		.maximum_operands = -1,
 	};
-	int worst = TS_EXIT_DONE;
+	int exit_code;
 
-	if (!ts_command_parse(&command, &argc, argv, &worst))
-		return worst;
-	for (int i = 0; i < argc; i++) {
-		int exit_code;
-
-		if (i > 0 && !json)
-			ts_text_append_char(ts_stdout(), '\n');
-		exit_code = show_trace(argv[i], json);
-		worst = TS_MAX(worst, exit_code);
+	if (ts_command_parse(&command, &argc, argv, &exit_code)) {
+		exit_code = check_question(&question);
+		if (!exit_code)
+			exit_code = show_traces(&question, argc, argv);
 	}
-	return worst;
+	ts_filter_options_release(&question.filters);
+	return exit_code;
 }
