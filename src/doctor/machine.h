@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Who we are and where: what explains the findings of checks and chooses what mends them. Never a verdict: that
+ * is what checks try for. Plain data, so that tests can make up any machine.
+ */
+#ifndef TS_DOCTOR_MACHINE_H
+#define TS_DOCTOR_MACHINE_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define TS_SETTING_NONE INT_MIN
+
+enum ts_container {
+	TS_CONTAINER_NONE,
+	TS_CONTAINER_DOCKER,
+	TS_CONTAINER_PODMAN,
+	TS_CONTAINER_KUBERNETES,
+	TS_CONTAINER_LXC,
+	TS_CONTAINER_APPTAINER,
+	TS_CONTAINER_OTHER,
+};
+
+struct ts_machine {
+	char kernel[64], architecture[32], system[96];
+	uid_t uid;
+	uint64_t capabilities, capabilities_bound; /* effective; what could ever be had */
+	bool no_new_privileges;
+	bool user_namespace;    /* not the initial one: its root is not the machine's */
+	bool own_pid_namespace; /* processes outside are not seen */
+	bool virtual;
+	int seccomp; /* 0 none, 1 strict, 2 filters */
+	enum ts_container container;
+	char container_signs[128]; /* what it was told by */
+	/* Settings as the kernel shows them; TS_SETTING_NONE: it has none of the kind. */
+	int yama, perf_paranoid, bpf_disabled;
+};
+
+void ts_machine_look(struct ts_machine *ret_machine);
+
+/* "docker", "" for none. */
+const char *ts_container_name(enum ts_container container);
+
+enum ts_capability {
+	TS_CAP_DAC_READ_SEARCH = 2,
+	TS_CAP_NET_ADMIN = 12,
+	TS_CAP_SYS_PTRACE = 19,
+	TS_CAP_SYS_ADMIN = 21,
+	TS_CAP_SYS_RESOURCE = 24,
+	TS_CAP_PERFMON = 38,
+	TS_CAP_BPF = 39,
+};
+
+static inline bool ts_machine_has(const struct ts_machine *machine, enum ts_capability capability)
+{
+	return machine->capabilities >> capability & 1;
+}
+
+/* Those that matter here, by number and name; NULL behind the last. */
+struct ts_capability_name {
+	enum ts_capability number;
+	const char *name;
+};
+const struct ts_capability_name *ts_capability_names(void);
+
+/* ---- small files ---- */
+
+/* The begin of a file, NUL-terminated, without a final newline; false with errno where it cannot be read. */
+bool ts_machine_read(const char *path, char *buffer, size_t bytes);
+
+/* A file that is one number; TS_SETTING_NONE where it is not there. */
+int ts_machine_setting(const char *path);
+
+/* PCI functions of a maker whose class begins with these bits, as in 0x03 for displays. */
+unsigned int ts_machine_pci_count(unsigned int vendor, unsigned int class_byte);
+
+#endif

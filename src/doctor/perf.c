@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * perf events: software clock, hardware counters, whole machine, tracepoints, uprobes. Each event is opened, and counts
+ * or samples must come. Must not leave an event behind: all end with the probe's process.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <link.h>
+#include <linux/perf_event.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "doctor/checks.h"
+
+/* The greatest perf_event_paranoid by which the kernel lets users. */
+#define LEVEL_OWN 2
+#define LEVEL_MACHINE 0
+#define LEVEL_TRACEPOINTS (-1)
+
+static int open_event(struct perf_event_attr *attributes, pid_t pid, int cpu)
+{
+	attributes->size = sizeof(*attributes);
+	return (int)syscall(SYS_perf_event_open, attributes, pid, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+}
+
+/* What a call says that can never succeed: EFAULT from the kernel, something else from a filter before it. */
+static int filter_error(void)
+{
+	return syscall(SYS_perf_event_open, NULL, 0, -1, -1, 0) < 0 ? errno : 0;
+}
+
+/* ---- why ---- */
+
+static void mend_in_container(const struct ts_machine *machine, struct ts_finding *finding)
+{
+	/* Kernels of Debian and Ubuntu ask for more where the level is theirs. */
+	const char *capability = machine->perf_paranoid > 2 ? "SYS_ADMIN" : "PERFMON";
+
+	if (machine->container == TS_CONTAINER_KUBERNETES)
+		ts_finding_mend(
+			finding,
+			"kubectl debug -it POD --target=CONTAINER --image=IMAGE --profile=sysadmin");
+	else
+		ts_finding_mend(finding, "%s run --cap-add %s IMAGE",
+				machine->container == TS_CONTAINER_PODMAN ? "podman" : "docker",
+				capability);
+	ts_finding_note(
+		finding, "run it on the host; %s",
+		machine->perf_paranoid > 2 || machine->container == TS_CONTAINER_KUBERNETES
+			? "gives the container many of the host's rights: for trusted images only"
+			: "lets the container observe the whole machine");
+}
+
+static const char *what_level_opens(int level)
+{
+	if (level >= 2)
+		return "lets users measure their own programs, as kernels do by default";
+	return level >= 0 ? "lets every user observe all programs and the kernel"
+			  : "lets every user observe everything, kernel events included";
+}
+
+static void mend_paranoid(const struct ts_machine *machine, int level, struct ts_finding *finding)
+{
+	if (machine->container && (level == TS_SETTING_NONE || machine->perf_paranoid <= level)) {
+		mend_in_container(machine, finding);
+	} else if (level == TS_SETTING_NONE) {
+		ts_finding_mend(finding, "sudo tracesmith doctor kernel");
+		ts_finding_note(finding, "it is for root, or a program with CAP_PERFMON");
+	} else {
+		ts_finding_mend(finding, "sudo sysctl kernel.perf_event_paranoid=%d", level);
+		ts_finding_note(
+			finding, "%s%s, until the next boot; narrower: run tracesmith with sudo",
+			machine->container ? "run it on the host; " : "", what_level_opens(level));
+	}
+}
+
+void ts_judge_perf(const struct ts_machine *machine, int error, int filter, int level,
+		   struct ts_finding *finding)
+{
+	if (filter == EPERM || filter == ENOSYS) {
+		ts_finding_set(finding, TS_CHECK_NO,
+			       filter == ENOSYS && !machine->seccomp
+				       ? "this kernel has no perf events (%s)"
+				       : "a seccomp filter refuses perf_event_open (%s)",
+			       ts_errno_name(filter));
+		if ((machine->seccomp || filter == EPERM) && !ts_note_filter(machine, finding))
+			mend_in_container(machine, finding);
+	} else if (error == EACCES || error == EPERM) {
+		if (level == TS_SETTING_NONE)
+			ts_finding_set(finding, TS_CHECK_NO, "%s: without CAP_PERFMON",
+				       ts_errno_name(error));
+		else
+			ts_finding_set(finding, TS_CHECK_NO, "%s: perf_event_paranoid is %d%s",
+				       ts_errno_name(error), machine->perf_paranoid,
+				       machine->perf_paranoid > 2 ? ", which shuts users out wholly"
+				       : machine->user_namespace
+					       ? " and root of a user namespace does not count"
+					       : "");
+		mend_paranoid(machine, level, finding);
+	} else if (error == ENOENT || error == EOPNOTSUPP || error == ENODEV) {
+		ts_finding_set(finding, TS_CHECK_ABSENT, "%s: no such event here%s",
+			       ts_errno_name(error),
+			       machine->virtual ? ": this virtual machine has no counters" : "");
+	} else if (error == EMFILE) {
+		ts_finding_set(finding, TS_CHECK_NO, "EMFILE: too few open files are allowed");
+		ts_finding_mend(finding, "ulimit -n $(ulimit -Hn)");
+	} else {
+		ts_finding_set(finding, TS_CHECK_UNKNOWN, "perf_event_open: %s",
+			       ts_errno_name(error));
+	}
+}
+
+static void judge_now(const struct ts_machine *machine, int error, int level,
+		      struct ts_finding *finding)
+{
+	ts_judge_perf(machine, error, filter_error(), level, finding);
+}
+
+/* ---- trying ---- */
+
+/* Uses the processor for a while. */
+static void work(int64_t ns)
+{
+	int64_t until = ts_clock_monotonic_ns() + ns;
+
+	while (ts_clock_monotonic_ns() < until)
+		;
+}
+
+static struct perf_event_attr software_clock(void)
+{
+	return (struct perf_event_attr){
+		.type = PERF_TYPE_SOFTWARE,
+		.config = PERF_COUNT_SW_TASK_CLOCK,
+		.sample_period = 100000,
+		.sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_TID,
+		.exclude_kernel = 1,
+		.exclude_hv = 1,
+	};
+}
+
+/* Samples of ourselves must come. 0 or an errno; ENODATA where none came. */
+static int try_own(void)
+{
+	struct perf_event_attr attributes = software_clock();
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	struct perf_event_mmap_page *ring;
+	uint64_t head = 0;
+	int fd = open_event(&attributes, 0, -1);
+
+	if (fd < 0)
+		return errno;
+	ring = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (ring == MAP_FAILED)
+		return errno;
+	for (int i = 0; i < 50 && !head; i++) {
+		work(1000000);
+		head = __atomic_load_n(&ring->data_head, __ATOMIC_ACQUIRE);
+	}
+	return head ? 0 : ENODATA;
+}
+
+static int try_other(void)
+{
+	struct perf_event_attr attributes = software_clock();
+	pid_t pid = ts_sleeper_start(true);
+	int error = !pid ? EAGAIN : open_event(&attributes, pid, -1) < 0 ? errno : 0;
+
+	ts_sleeper_stop(pid, true);
+	return error;
+}
+
+void ts_check_perf(const struct ts_machine *machine, struct ts_finding *ret_finding)
+{
+	int own = try_own(), other = own ? 0 : try_other();
+
+	if (own == ENODATA)
+		ts_finding_set(ret_finding, TS_CHECK_LIMITED,
+			       "the event was opened, but no sample came");
+	else if (own)
+		judge_now(machine, own, LEVEL_OWN, ret_finding);
+	else if (other == EACCES || other == EPERM)
+		ts_finding_set(
+			ret_finding, TS_CHECK_LIMITED,
+			"samples of ourselves; %s for other processes of this user: see attach",
+			ts_errno_name(other));
+	else if (other)
+		ts_finding_set(ret_finding, TS_CHECK_UNKNOWN,
+			       "samples of ourselves; other processes: %s", ts_errno_name(other));
+	else
+		ts_finding_set(ret_finding, TS_CHECK_YES,
+			       "samples by the software clock, also of other processes");
+}
+
+void ts_check_perf_system(const struct ts_machine *machine, struct ts_finding *ret_finding)
+{
+	struct perf_event_attr attributes = { .type = PERF_TYPE_SOFTWARE,
+					      .config = PERF_COUNT_SW_CPU_CLOCK };
+	uint64_t count = 0;
+	int fd = open_event(&attributes, -1, 0);
+
+	if (fd < 0) {
+		judge_now(machine, errno, LEVEL_MACHINE, ret_finding);
+		return;
+	}
+	work(1000000);
+	if (read(fd, &count, sizeof(count)) == (ssize_t)sizeof(count) && count)
+		ts_finding_set(ret_finding, TS_CHECK_YES, "all processes and the kernel");
+	else
+		ts_finding_set(ret_finding, TS_CHECK_UNKNOWN,
+			       "the event was opened, but counts nothing");
+}
+
+void ts_check_perf_hardware(const struct ts_machine *machine, struct ts_finding *ret_finding)
+{
+	struct perf_event_attr attributes = { .type = PERF_TYPE_HARDWARE,
+					      .config = PERF_COUNT_HW_CPU_CYCLES,
+					      .exclude_kernel = 1,
+					      .exclude_hv = 1 };
+	uint64_t count = 0;
+	int fd = open_event(&attributes, 0, -1);
+
+	if (fd < 0) {
+		judge_now(machine, errno, LEVEL_OWN, ret_finding);
+		return;
+	}
+	work(1000000);
+	if (read(fd, &count, sizeof(count)) == (ssize_t)sizeof(count) && count)
+		ts_finding_set(ret_finding, TS_CHECK_YES, "processor cycles are counted");
+	else
+		ts_finding_set(ret_finding, TS_CHECK_LIMITED,
+			       "the event was opened, but counts nothing%s",
+			       machine->virtual ? " in this virtual machine" : "");
+}
+
+/* ---- tracepoints ---- */
+
+/* The number of an event, or -1 with errno. */
+static int tracepoint_number(const char *event)
+{
+	static const char *const places[] = { "/sys/kernel/tracing", "/sys/kernel/debug/tracing" };
+	int error = ENOENT;
+
+	for (size_t i = 0; i < TS_ARRAY_SIZE(places); i++) {
+		char path[128];
+		int number;
+
+		snprintf(path, sizeof(path), "%s/events/%s/id", places[i], event);
+		number = ts_machine_setting(path);
+		if (number != TS_SETTING_NONE)
+			return number;
+		if (errno == EACCES || errno == EPERM)
+			error = errno;
+	}
+	errno = error;
+	return -1;
+}
+
+static void judge_tracefs(const struct ts_machine *machine, int error, struct ts_finding *finding)
+{
+	if (error == EACCES || error == EPERM) {
+		ts_finding_set(finding, TS_CHECK_NO, "/sys/kernel/tracing: %s: for root only",
+			       ts_errno_name(error));
+		ts_finding_mend(finding, "sudo tracesmith doctor tracepoints");
+		ts_finding_note(finding, "tells whether root may");
+	} else if (machine->container) {
+		ts_finding_set(finding, TS_CHECK_NO, "tracefs is not mounted in this container");
+		ts_finding_mend(finding,
+				"docker run -v /sys/kernel/tracing:/sys/kernel/tracing IMAGE");
+		ts_finding_note(
+			finding,
+			"run it on the host; shows the container events of the whole machine");
+	} else {
+		ts_finding_set(finding, TS_CHECK_NO,
+			       "tracefs is not mounted, or the kernel has none");
+		ts_finding_mend(finding, "sudo mount -t tracefs nodev /sys/kernel/tracing");
+	}
+}
+
+void ts_check_tracepoints(const struct ts_machine *machine, struct ts_finding *ret_finding)
+{
+	int number = tracepoint_number("sched/sched_switch");
+	struct perf_event_attr attributes = { .type = PERF_TYPE_TRACEPOINT,
+					      .config = (uint64_t)number,
+					      .sample_period = 1,
+					      .sample_type = PERF_SAMPLE_RAW };
+
+	if (number < 0)
+		judge_tracefs(machine, errno, ret_finding);
+	else if (open_event(&attributes, -1, 0) < 0)
+		judge_now(machine, errno, LEVEL_TRACEPOINTS, ret_finding);
+	else
+		ts_finding_set(ret_finding, TS_CHECK_YES,
+			       "sched:sched_switch of the whole machine");
+}
+
+/* ---- uprobes ---- */
+
+/* Where the kernel stops. Called through a pointer, so that it is this function and no copy of it. */
+static int probed(int value)
+{
+	__asm__ volatile("" : "+r"(value));
+	return value + 1;
+}
+
+static int (*volatile call_probed)(int value) = probed;
+
+/* The place of a function in the program's file. */
+static int on_program(struct dl_phdr_info *info, size_t bytes, void *context)
+{
+	uintptr_t address = (uintptr_t)probed;
+	uint64_t *offset = context;
+
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *part = &info->dlpi_phdr[i];
+		uintptr_t begin = info->dlpi_addr + part->p_vaddr;
+
+		if (part->p_type == PT_LOAD && address >= begin && address < begin + part->p_memsz)
+			*offset = address - begin + part->p_offset;
+	}
+	/* The first is the program itself. */
+	return 1;
+}
+
+int ts_uprobe_try(int program_fd, uint64_t *ret_hits)
+{
+	struct perf_event_attr attributes = { 0 };
+	int type = ts_machine_setting("/sys/bus/event_source/devices/uprobe/type");
+	TS_AUTO_FD int fd = -1;
+	uint64_t offset = 0;
+
+	dl_iterate_phdr(on_program, &offset);
+	if (type == TS_SETTING_NONE || !offset)
+		return ENODEV;
+	attributes.type = (uint32_t)type;
+	attributes.config1 = (uint64_t)(uintptr_t) "/proc/self/exe";
+	attributes.config2 = offset;
+	fd = open_event(&attributes, 0, -1);
+	if (fd < 0)
+		return errno;
+	if (program_fd >= 0 && ioctl(fd, PERF_EVENT_IOC_SET_BPF, program_fd))
+		return errno;
+	call_probed(1);
+	return read(fd, ret_hits, sizeof(*ret_hits)) == (ssize_t)sizeof(*ret_hits) ? 0 : EIO;
+}
+
+void ts_check_uprobes(const struct ts_machine *machine, struct ts_finding *ret_finding)
+{
+	uint64_t hits = 0;
+	int error = ts_uprobe_try(-1, &hits);
+
+	if (error == ENODEV)
+		ts_finding_set(ret_finding, TS_CHECK_NO,
+			       "this kernel has no uprobes for perf events");
+	else if (error)
+		judge_now(machine, error, TS_SETTING_NONE, ret_finding);
+	else if (hits == 1)
+		ts_finding_set(ret_finding, TS_CHECK_YES, "a function of ours was probed");
+	else
+		ts_finding_set(ret_finding, TS_CHECK_UNKNOWN,
+			       "a function of ours was called once, the probe counted %llu",
+			       (unsigned long long)hits);
+}

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reaching into other processes: ptrace and process_vm_readv, tried on a child and on a stranger of the same user.
+ * The difference between both names the cause. Must not touch any process that it did not start.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdint.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "doctor/checks.h"
+
+#define YAMA_WEAKENS \
+	"lets every program read the memory of the same user's other programs, until the next boot"
+
+/* ---- why ---- */
+
+static const char *container_ptrace(const struct ts_machine *machine)
+{
+	switch (machine->container) {
+	case TS_CONTAINER_KUBERNETES:
+		return "kubectl debug -it POD --target=CONTAINER --image=IMAGE --profile=general";
+	case TS_CONTAINER_PODMAN:
+		return "podman run --cap-add SYS_PTRACE IMAGE";
+	default:
+		return "docker run --cap-add SYS_PTRACE IMAGE";
+	}
+}
+
+/* A capability is narrower than the setting; where it cannot be given, the setting it is. */
+static void mend_yama(const struct ts_machine *machine, struct ts_finding *finding)
+{
+	if (machine->container) {
+		ts_finding_mend(finding, "%s", container_ptrace(machine));
+		ts_finding_note(
+			finding,
+			"run it on the host; lets the container's programs read each other's memory");
+	} else {
+		ts_finding_mend(finding, "sudo sysctl kernel.yama.ptrace_scope=0");
+		ts_finding_note(
+			finding, YAMA_WEAKENS
+			"; narrower: run tracesmith with sudo, or sudo setcap cap_sys_ptrace+ep $(command -v tracesmith)");
+	}
+}
+
+bool ts_note_filter(const struct ts_machine *machine, struct ts_finding *finding)
+{
+	if (machine->container)
+		return false;
+	ts_finding_note(
+		finding,
+		"the filter is of whoever started this, such as SystemCallFilter= of a systemd unit");
+	return true;
+}
+
+static bool is_filtered(void)
+{
+	/* A pid of 0 can never be: the kernel says ESRCH, a filter EPERM. */
+	errno = 0;
+	return ptrace(PTRACE_SETOPTIONS, 0, NULL, NULL) < 0 && errno == EPERM;
+}
+
+static void judge_refused_child(const struct ts_machine *machine, int error,
+				struct ts_finding *finding)
+{
+	if (machine->yama >= 3) {
+		ts_finding_set(finding, TS_CHECK_NO,
+			       "Yama's ptrace_scope is %d: nobody may, root included",
+			       machine->yama);
+		ts_finding_mend(
+			finding,
+			"grep -rn ptrace_scope /etc/sysctl.conf /etc/sysctl.d /usr/lib/sysctl.d");
+		ts_finding_note(
+			finding,
+			"%sthe kernel keeps 3 until the next boot: take the line out and reboot",
+			machine->container ? "on the host; " : "");
+	} else if (machine->yama == 2) {
+		ts_finding_set(
+			finding, TS_CHECK_NO,
+			"Yama's ptrace_scope is 2 and we do not have CAP_SYS_PTRACE: not even own children");
+		mend_yama(machine, finding);
+	} else if (is_filtered()) {
+		ts_finding_set(finding, TS_CHECK_NO, "a seccomp filter%s refuses the call: %s",
+			       machine->container ? " of the container" : "", ts_errno_name(error));
+		if (ts_note_filter(machine, finding))
+			return;
+		ts_finding_mend(finding, "%s", container_ptrace(machine));
+		ts_finding_note(
+			finding,
+			"run it on the host; old docker also wants --security-opt seccomp=unconfined, which takes all filters away");
+	} else if (error == EPERM || error == EACCES) {
+		ts_finding_set(
+			finding, TS_CHECK_NO,
+			"%s even for an own child: a security module (SELinux deny_ptrace, AppArmor) refuses it",
+			ts_errno_name(error));
+		ts_finding_mend(finding, "cat /proc/self/attr/current /sys/kernel/security/lsm");
+		ts_finding_note(finding, "names it");
+	} else if (error == ENOSYS) {
+		ts_finding_set(finding, TS_CHECK_NO, "this kernel has no such call");
+	} else {
+		ts_finding_set(finding, TS_CHECK_UNKNOWN, "an own child: %s", ts_errno_name(error));
+	}
+}
+
+void ts_judge_attach(const struct ts_machine *machine, int child_error, int other_error,
+		     struct ts_finding *finding)
+{
+	if (child_error) {
+		judge_refused_child(machine, child_error, finding);
+	} else if (!other_error) {
+		ts_finding_set(finding, TS_CHECK_YES, "%s",
+			       ts_machine_has(machine, TS_CAP_SYS_PTRACE)
+				       ? "any process"
+				       : "any process of this user");
+	} else if (other_error == EPERM && machine->yama >= 1) {
+		ts_finding_set(
+			finding, TS_CHECK_LIMITED,
+			"only what was started by the tool: Yama's ptrace_scope is %d and we do not have CAP_SYS_PTRACE",
+			machine->yama);
+		mend_yama(machine, finding);
+	} else if (other_error == EPERM) {
+		ts_finding_set(
+			finding, TS_CHECK_LIMITED,
+			"only own children; EPERM for other processes of this user, by a security module");
+		ts_finding_mend(finding, "cat /proc/self/attr/current /sys/kernel/security/lsm");
+		ts_finding_note(finding, "names it");
+	} else {
+		ts_finding_set(finding, TS_CHECK_UNKNOWN, "own children, but of a stranger: %s",
+			       ts_errno_name(other_error));
+	}
+}
+
+void ts_judge_yama(const struct ts_machine *machine, struct ts_finding *finding)
+{
+	static const char *const meanings[] = {
+		"any process of the same user",
+		"only descendants",
+		"only with CAP_SYS_PTRACE",
+		"nobody",
+	};
+	bool has_right = ts_machine_has(machine, TS_CAP_SYS_PTRACE) && !machine->user_namespace;
+
+	if (machine->yama == TS_SETTING_NONE) {
+		ts_finding_set(finding, TS_CHECK_ABSENT,
+			       "this kernel has no Yama, which would restrict ptrace");
+		return;
+	}
+	if (machine->yama < 0 || machine->yama > 3) {
+		ts_finding_set(finding, TS_CHECK_UNKNOWN, "ptrace_scope is %d", machine->yama);
+		return;
+	}
+	ts_finding_set(finding,
+		       machine->yama == 0 || (machine->yama < 3 && has_right) ? TS_CHECK_YES
+		       : machine->yama == 1                                   ? TS_CHECK_LIMITED
+									      : TS_CHECK_NO,
+		       "ptrace_scope is %d: %s%s", machine->yama, meanings[machine->yama],
+		       has_right && machine->yama && machine->yama < 3 ? ", which we have" : "");
+	if (finding->state == TS_CHECK_YES)
+		return;
+	if (machine->yama == 3)
+		judge_refused_child(machine, EPERM, finding);
+	else
+		mend_yama(machine, finding);
+}
+
+/* ---- trying ---- */
+
+/* Stops it, sees it stopped, lets it go. 0 or an errno. */
+static int try_seize(pid_t pid)
+{
+	int error = 0, status;
+
+	if (ptrace(PTRACE_SEIZE, pid, NULL, NULL))
+		return errno;
+	if (ptrace(PTRACE_INTERRUPT, pid, NULL, NULL) || waitpid(pid, &status, __WALL) != pid)
+		error = errno;
+	else if (!WIFSTOPPED(status))
+		error = EIO;
+	if (ptrace(PTRACE_DETACH, pid, NULL, NULL) && !error)
+		error = errno;
+	return error;
+}
+
+/* The child has the same at the same place, but for what we change now. */
+static volatile uint64_t word = UINT64_C(0x7265616461626c65);
+
+static int try_read(pid_t pid)
+{
+	uint64_t expected = word, got = 0;
+	struct iovec here = { &got, sizeof(got) };
+	struct iovec there = { (void *)(uintptr_t)&word, sizeof(word) };
+	ssize_t read_bytes;
+
+	word = 0;
+	read_bytes = process_vm_readv(pid, &here, 1, &there, 1, 0);
+	word = expected;
+	if (read_bytes < 0)
+		return errno;
+	return read_bytes == (ssize_t)sizeof(got) && got == expected ? 0 : EIO;
+}
+
+/* -1: no process could be made. */
+static int try_on(int (*attempt)(pid_t pid), bool is_orphan)
+{
+	pid_t pid = ts_sleeper_start(is_orphan);
+	int error = pid ? attempt(pid) : -1;
+
+	ts_sleeper_stop(pid, is_orphan);
+	return error;
+}
+
+static bool try_both(int (*attempt)(pid_t pid), int *ret_child, int *ret_other,
+		     struct ts_finding *finding)
+{
+	*ret_child = try_on(attempt, false);
+	*ret_other = try_on(attempt, true);
+	if (*ret_child >= 0 && *ret_other >= 0)
+		return true;
+	ts_finding_set(finding, TS_CHECK_UNKNOWN, "cannot make a process to try it on");
+	return false;
+}
+
+void ts_check_ptrace(const struct ts_machine *machine, struct ts_finding *ret_finding)
+{
+	int error = try_on(try_seize, false);
+
+	if (error < 0)
+		ts_finding_set(ret_finding, TS_CHECK_UNKNOWN, "cannot make a process to try it on");
+	else if (error)
+		judge_refused_child(machine, error, ret_finding);
+	else
+		ts_finding_set(ret_finding, TS_CHECK_YES, "stopped an own child and let it go");
+}
+
+void ts_check_attach(const struct ts_machine *machine, struct ts_finding *ret_finding)
+{
+	int child, other;
+
+	if (try_both(try_seize, &child, &other, ret_finding))
+		ts_judge_attach(machine, child, other, ret_finding);
+}
+
+void ts_check_read_memory(const struct ts_machine *machine, struct ts_finding *ret_finding)
+{
+	int child, other;
+
+	if (try_both(try_read, &child, &other, ret_finding))
+		ts_judge_attach(machine, child, other, ret_finding);
+}
+
+void ts_check_yama(const struct ts_machine *machine, struct ts_finding *ret_finding)
+{
+	ts_judge_yama(machine, ret_finding);
+}

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where events are kept while they are live, and where questions are asked: shared memory, tried by allocating what a
+ * program would, and DuckDB, tried by a query. Must not keep what it allocated.
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <linux/magic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/statfs.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "base/text.h"
+#include "doctor/checks.h"
+#include "live/discover.h"
+
+/* What one program takes at most, and at least: docs/live.md, section 2. */
+#define BUDGET_BYTES (UINT64_C(32) << 20)
+#define LEAST_BYTES (UINT64_C(1) << 20)
+/* A program takes an eighth of what is free, if that is less than its budget. */
+#define AMPLE_BYTES (8 * BUDGET_BYTES)
+
+/* ---- shared memory ---- */
+
+/* The folder that the live directory is in, or is to be made in. */
+static void shared_folder(uid_t uid, char *buffer, size_t bytes)
+{
+	char *slash;
+
+	if (ts_live_directory_path(uid, buffer, bytes))
+		buffer[0] = '\0';
+	if (!access(buffer, F_OK))
+		return;
+	slash = strrchr(buffer, '/');
+	if (slash > buffer)
+		*slash = '\0';
+	else
+		strncpy(buffer, slash ? "/" : ".", bytes - 1);
+}
+
+/* Allocates for real: a file can be made longer than what is there, and to touch it would be fatal. 0 or an errno. */
+static int try_allocate(const char *folder, uint64_t bytes)
+{
+	TS_AUTO_FD int fd = open(folder, O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
+
+	if (fd < 0)
+		return errno;
+	return fallocate(fd, 0, 0, (off_t)bytes) ? errno : 0;
+}
+
+static void mend_size(const struct ts_machine *machine, struct ts_finding *finding)
+{
+	switch (machine->container) {
+	case TS_CONTAINER_NONE:
+		ts_finding_mend(finding, "sudo mount -o remount,size=4G /dev/shm");
+		ts_finding_note(
+			finding,
+			"until the next boot; it is memory that is used up only by what lies in it");
+		break;
+	case TS_CONTAINER_KUBERNETES:
+		ts_finding_note(
+			finding,
+			"into the pod's specification: volumes: [{name: shm, emptyDir: {medium: Memory, sizeLimit: 1Gi}}], mounted on /dev/shm");
+		break;
+	default:
+		ts_finding_mend(finding, "%s run --shm-size=1g IMAGE",
+				machine->container == TS_CONTAINER_PODMAN ? "podman" : "docker");
+		ts_finding_note(
+			finding,
+			"run it on the host; --ipc=host also serves a recorder outside, but shares the host's memory with the container");
+	}
+}
+
+static void judge_size(const struct ts_machine *machine, const char *folder,
+		       const struct statfs *status, struct ts_finding *finding)
+{
+	uint64_t bytes = (uint64_t)status->f_bavail * (uint64_t)status->f_bsize;
+	char size[TS_FORMAT_BYTES];
+
+	ts_format_bytes(size, sizeof(size), bytes);
+	if (bytes < AMPLE_BYTES) {
+		ts_finding_set(finding, TS_CHECK_LIMITED,
+			       "%s: %s free, so that a program gets less than its 32 MiB", folder,
+			       size);
+		mend_size(machine, finding);
+	} else if (status->f_type != TMPFS_MAGIC && status->f_type != RAMFS_MAGIC) {
+		ts_finding_set(
+			finding, TS_CHECK_LIMITED,
+			"%s: %s free, but on a disk: events cost more, and do not outlive a full one",
+			folder, size);
+		ts_finding_mend(finding, "unset TRACESMITH_LIVE_DIR");
+	} else {
+		ts_finding_set(finding, TS_CHECK_YES, "%s: %s free", folder, size);
+	}
+}
+
+void ts_check_shared_memory(const struct ts_machine *machine, struct ts_finding *ret_finding)
+{
+	char folder[4096];
+	struct statfs status;
+	int error;
+
+	shared_folder(machine->uid, folder, sizeof(folder));
+	if (statfs(folder, &status)) {
+		ts_finding_set(ret_finding, TS_CHECK_NO, "%s: %s", folder, strerror(errno));
+		ts_finding_mend(
+			ret_finding,
+			"mkdir -m 700 /tmp/tracesmith-$(id -u) && export TRACESMITH_LIVE_DIR=/tmp/tracesmith-$(id -u)");
+		return;
+	}
+	error = try_allocate(folder, BUDGET_BYTES);
+	if (error == ENOSPC)
+		error = try_allocate(folder, LEAST_BYTES);
+	if (error == ENOSPC) {
+		ts_finding_set(ret_finding, TS_CHECK_NO, "%s: not even 1 MiB is free", folder);
+		mend_size(machine, ret_finding);
+	} else if (error) {
+		ts_finding_set(ret_finding, TS_CHECK_NO, "%s: cannot allocate: %s", folder,
+			       strerror(error));
+	} else {
+		judge_size(machine, folder, &status, ret_finding);
+	}
+}
+
+/* ---- DuckDB ---- */
+
+static void *open_duckdb(void)
+{
+	const char *given = getenv("TRACESMITH_DUCKDB");
+	char own[4096], path[4200];
+	ssize_t length = readlink("/proc/self/exe", own, sizeof(own) - 1);
+	void *library;
+
+	if (given && *given)
+		return dlopen(given, RTLD_NOW | RTLD_LOCAL);
+	if (length > 0) {
+		own[length] = '\0';
+		snprintf(path, sizeof(path), "%s/libduckdb.so", dirname(own));
+		library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+		if (library)
+			return library;
+	}
+	return dlopen("libduckdb.so", RTLD_NOW | RTLD_LOCAL);
+}
+
+/* A database in memory answers a query. */
+static bool try_query(void *library)
+{
+	int (*open_database)(const char *, void **), (*connect)(void *, void **),
+		(*query)(void *, const char *, void *);
+	void *database = NULL, *connection = NULL;
+
+	*(void **)&open_database = dlsym(library, "duckdb_open");
+	*(void **)&connect = dlsym(library, "duckdb_connect");
+	*(void **)&query = dlsym(library, "duckdb_query");
+	return open_database && connect && query && !open_database(NULL, &database) &&
+	       !connect(database, &connection) && !query(connection, "select 42", NULL);
+}
+
+static void mend_duckdb(const struct ts_machine *machine, struct ts_finding *finding)
+{
+	const char *machine_name = strcmp(machine->architecture, "aarch64") ? "x64" : "arm64";
+
+	ts_finding_mend(
+		finding,
+		"npm install @duckdb/node-bindings-linux-%s && export TRACESMITH_DUCKDB=$PWD/node_modules/@duckdb/node-bindings-linux-%s/libduckdb.so",
+		machine_name, machine_name);
+}
+
+void ts_check_duckdb(const struct ts_machine *machine, struct ts_finding *ret_finding)
+{
+	void *library = open_duckdb();
+	const char *why = library ? NULL : dlerror();
+	const char *(*version)(void);
+
+	if (!library) {
+		bool is_missing = why &&
+				  strstr(why, "cannot open shared object file: No such file");
+
+		ts_finding_set(ret_finding,
+			       is_missing && !getenv("TRACESMITH_DUCKDB") ? TS_CHECK_ABSENT
+									  : TS_CHECK_NO,
+			       "%s", why ? why : "libduckdb.so cannot be loaded");
+		mend_duckdb(machine, ret_finding);
+		return;
+	}
+	*(void **)&version = dlsym(library, "duckdb_library_version");
+	if (!version)
+		ts_finding_set(ret_finding, TS_CHECK_NO, "what was loaded is no DuckDB");
+	else if (!try_query(library))
+		ts_finding_set(ret_finding, TS_CHECK_NO, "DuckDB %s does not answer a query",
+			       version());
+	else
+		ts_finding_set(ret_finding, TS_CHECK_YES, "DuckDB %s answers a query", version());
+}

@@ -1,0 +1,73 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# What is printed: JSON with every check once, the same in text, chosen checks only, exit codes.
+. "$TS_SOURCE/tests/cli/live.sh"
+
+code=0
+"$TRACESMITH" doctor --json >all.json 2>err.txt || code=$?
+[ ! -s err.txt ] || fail "it writes to standard error: $(cat err.txt)"
+"$TRACESMITH" doctor >all.txt || [ $? -eq $code ] || fail "text and JSON end differently"
+python3 - $code <<'PY'
+import collections, json, re, sys
+report = json.load(open("all.json"))
+checks = report["checks"]
+ids = [check["id"] for check in checks]
+assert len(set(ids)) == len(ids), "an id comes twice"
+assert report["doctor"] == 1
+states = {"yes", "limited", "no", "absent", "unknown"}
+keys = {"id", "group", "title", "state", "why", "mend", "mend_note", "used_by", "caution", "basic", "took_ns"}
+for check in checks:
+    assert set(check) == keys, check
+    assert check["state"] in states and check["why"] and check["took_ns"] > 0, check
+    for key in ("why", "mend", "mend_note"):
+        assert not check[key] or "\n" not in check[key], check
+    # What must be known before a machine is opened further is said.
+    if check["mend"] and re.search(r"sysctl|--cap-add|--pid=host|NVreg", check["mend"]):
+        assert check["mend_note"], check
+summary = collections.Counter(check["state"] for check in checks)
+assert report["summary"] == {state: summary[state] for state in states}, report["summary"]
+# What must be there.
+for name in ("agent live_directory shared_memory proc containers ptrace attach yama perf perf_hardware ebpf opencl "
+             "opencl_layers cuda cupti gpu_counters mig mps nvml npu_smi amd duckdb python taskstats pressure").split():
+    assert name in ids, name
+basics = [check for check in checks if check["basic"]]
+works = all(check["state"] in ("yes", "limited") for check in basics)
+assert report["basics_work"] == works and int(sys.argv[1]) == (0 if works else 4)
+assert works, [check for check in basics if check["state"] not in ("yes", "limited")]
+print("basics:", " ".join(check["id"] for check in basics))
+assert {check["id"] for check in checks if check["caution"]} == {"npu_smi", "amd"}
+
+lines = open("all.txt").read().splitlines()
+rows = {}
+for line in lines[:lines.index("to mend")] if "to mend" in lines else lines:
+    match = re.match(r"  (\w+) +(yes|limited|no|absent|unknown)(\*?) ", line)
+    if match:
+        assert match[1] not in rows, line
+        rows[match[1]] = match[3]
+assert list(rows) == ids, "text and JSON have other checks"
+assert all(bool(rows[check["id"]]) == (check["used_by"] is None) for check in checks)
+for line in lines[:lines.index("to mend")] if "to mend" in lines else []:
+    assert len(line) <= 100, line
+PY
+tail -n 2 all.txt | sed -E 's/[0-9]+/N/g'
+
+# Some of them: by id, by group, in the table's order, each once.
+chosen() { "$TRACESMITH" doctor --json "$@" | python3 -c '
+import json, sys
+print(*(check["id"] for check in json.load(sys.stdin)["checks"]))'; }
+chosen yama agent agent
+chosen cuda
+chosen opencl mps opencl_layers
+# Without a basic among them there is nothing that could fail.
+TRACESMITH_LIVE_DIR=/no/such/folder t doctor clock | tail -n 1
+t doctor agnet
+t doctor frobnicate
+t doctor --limit 0
+# Whoever ignores the ends of its children, or reads no more.
+(
+	trap '' CHLD
+	"$TRACESMITH" doctor agent >ignored.txt || fail "with SIGCHLD ignored: $(cat ignored.txt)"
+)
+"$TRACESMITH" doctor | head -n 1 >/dev/null
+find live -type f | grep . && fail "something was left in the live directory"
+echo 'all done'
