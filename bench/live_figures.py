@@ -136,7 +136,7 @@ class Recorded:
 
     def __init__(self, bench, load, record=(), look=None, wrap=(), program="load"):
         trace, live = bench.path("live.sbt"), tempfile.mkdtemp(prefix="tracesmith-bench-", dir="/dev/shm")
-        command = [bench.tool, "record", "-q", "-o", trace, *record, "--", *wrap,
+        command = [bench.tool, "record", "-q", "--backends", "none", "-o", trace, *record, "--", *wrap,
                    os.path.join(bench.build, "bench", program), *map(str, load)]
         child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
                                  env=dict(os.environ, TRACESMITH_LIVE_DIR=live))
