@@ -52,9 +52,11 @@ static int sort_name(struct ts_record *record, const char *name, bool *ret_fits)
 	}
 	if (!rc)
 		*ret_fits &= append(record->sources, sizeof(record->sources), name, strlen(name));
-	/* Nothing runs in a program that was not started by us. */
+	/* Nothing runs in a program that was not started by us; one that we start may look elsewhere. */
 	if (rc && !record->command)
 		return ts_report_error(&err);
+	if (rc == TS_ENOTFOUND)
+		ts_report_warning("%s", err.message);
 	return TS_EXIT_DONE;
 }
 
@@ -100,6 +102,9 @@ static void emit_row(void *context, const struct ts_metrics_subject *subject, co
 		[TS_METRICS_PROCESS_ON_DEVICE] = "device",
 	};
 
+	struct ts_record *record = context;
+
+	__atomic_fetch_add(&record->measured, 1, __ATOMIC_RELAXED);
 	ts_tracer_counter_of(ts_tracer_process(), subject, name, categories[subject->kind], values,
 			     count);
 }

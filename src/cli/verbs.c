@@ -14,6 +14,7 @@ static const struct ts_verb verbs[] = {
 	{ "record", "run a program, or watch running ones, and record what they do", ts_verb_record,
 	  TS_VERB_KEEPS_FILES | TS_VERB_KEEPS_SIGNALS },
 	{ "ps", "list the processes that can be recorded", ts_verb_ps, 0 },
+	{ "top", "show what processes, devices and the machine do now", ts_verb_top, 0 },
 	{ "window", "open or close the span that is recorded of a process", ts_verb_window, 0 },
 	{ "config", "show or change the settings of a process", ts_verb_config, 0 },
 	{ "import", "make a trace of files that other tools wrote", ts_verb_import,
@@ -24,6 +25,7 @@ static const struct ts_verb verbs[] = {
 	{ "verify", "check that a trace is whole", ts_verb_verify, 0 },
 	{ "recover", "save what damage, a crash or a kill has left", ts_verb_recover,
 	  TS_VERB_KEEPS_FILES },
+	{ "doctor", "say what this machine allows, and what mends the rest", ts_verb_doctor, 0 },
 	{ "help", "explain a verb", ts_verb_help, 0 },
 };
 

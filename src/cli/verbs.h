@@ -43,6 +43,7 @@ int ts_verb_unknown(const char *name);
 void ts_verb_usage(void);
 
 int ts_verb_config(int argc, char **argv);
+int ts_verb_doctor(int argc, char **argv);
 int ts_verb_export(int argc, char **argv);
 int ts_verb_help(int argc, char **argv);
 int ts_verb_import(int argc, char **argv);
@@ -50,6 +51,7 @@ int ts_verb_info(int argc, char **argv);
 int ts_verb_ps(int argc, char **argv);
 int ts_verb_record(int argc, char **argv);
 int ts_verb_recover(int argc, char **argv);
+int ts_verb_top(int argc, char **argv);
 int ts_verb_verify(int argc, char **argv);
 int ts_verb_view(int argc, char **argv);
 int ts_verb_window(int argc, char **argv);

@@ -38,4 +38,4 @@ for line in sys.stdin:
 has_recorder() { [ -n "$(recorder_of "$1")" ]; }
 
 # What a recording says at its end, without what depends on the machine.
-summary() { sed -E -e "s#$TS_BUILD#BUILD#" -e 's/ process(es)?,/ processes,/' -e 's/ threads?,/ threads,/' | numbers; }
+summary() { sed -E -e "s#$TS_BUILD#BUILD#" -e 's/ process(es)?,/ processes,/' -e 's/ threads?,/ threads,/' -e 's/ rows? of metrics/ rows of metrics/' | numbers; }

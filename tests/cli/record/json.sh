@@ -3,7 +3,7 @@
 # An output that ends in .json: a plain array of Chrome events, nothing else.
 . "$TS_SOURCE/tests/cli/live.sh"
 
-"$TRACESMITH" record -q -o t.json -- "$emit" instants:2 spans:3 track:7 counter:5
+"$TRACESMITH" record -q --backends none -o t.json -- "$emit" instants:2 spans:3 track:7 counter:5
 ls
 python3 - <<'PY'
 import json

@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+#
+# For tests of metrics: live.sh, a program whose use of the machine is known, and the module that reads what was recorded.
+. "$TS_SOURCE/tests/cli/live.sh"
+
+# shellcheck disable=SC2034
+load=$TS_BUILD/tests/targets/metrics_load
+export PYTHONPATH=$TS_SOURCE/tests/cli/metrics PYTHONDONTWRITEBYTECODE=1
+unset TRACESMITH_BACKENDS
+
+# Nothing waits for ever, and what is still there at the end was started here.
+record() { timeout -k 10 -s INT 120 "$TRACESMITH" record "$@"; }
+end_all() {
+	local pids
+	# What outlives its recorder waits for one of these.
+	: >go && : >over
+	pids=$(jobs -p)
+	# shellcheck disable=SC2086
+	[ -z "$pids" ] || kill -KILL $pids 2>/dev/null || true
+	wait 2>/dev/null || true
+}
+trap end_all EXIT

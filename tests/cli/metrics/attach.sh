@@ -1,0 +1,25 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Programs without an agent are sampled as well: one that runs already, and one that takes none.
+. "$TS_SOURCE/tests/cli/metrics.sh"
+
+"$load" make:begun await:go cpu:600 sleep:300 say make:said await:over >truth &
+pid=$!
+await test -e begun
+record -p $pid -o t.sbt --backends host 2>log &
+recorder=$!
+await test -e t.sbt
+sleep 0.5
+: >go
+await test -e said
+: >over
+wait $recorder || fail "recording ends with $?: $(cat log)"
+python3 - $pid <<'PY'
+import json, sys
+from metrics import Trace, near
+trace, truth, pid = Trace("t.sbt"), json.load(open("truth")), int(sys.argv[1])
+assert trace.pids() == {pid} and truth["pid"] == pid, trace.pids()
+near(trace.total("cpu_percent", "all", pid) / 100, truth["cpu_s"], 0.05, 0.12, "CPU seconds")
+assert trace.of("memory_bytes")
+PY
+"$TRACESMITH" view t.sbt --table process --json | grep metrics_load >/dev/null || fail "the process has no name"

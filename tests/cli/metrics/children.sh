@@ -1,0 +1,27 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Children have metrics of their own, a second after they have started; those too short to be seen are in what their
+# parent has waited for.
+. "$TS_SOURCE/tests/cli/metrics.sh"
+
+record -q -o t.sbt --backends host -- "$load" sleep:400 cpu:300 fork sleep:1500 cpu:1000 sleep:300 say sleep:300 >truth
+python3 - <<'PY'
+import json
+from metrics import Trace, near
+trace, child = Trace("t.sbt"), json.load(open("truth"))
+assert len(trace.pids()) == 2 and child["pid"] in trace.pids(), trace.pids()
+(parent,) = trace.pids() - {child["pid"]}
+near(trace.total("cpu_percent", "all", child["pid"]) / 100, child["cpu_s"], 0.05, 0.12, "CPU of the child")
+near(trace.total("cpu_percent", "all", parent) / 100, 0.3, 0.05, 0.12, "CPU of its parent")
+# The parent learns of it when it waits, and is looked at once a second.
+near(trace.total("children_cpu_percent", "ended", parent) / 100, child["cpu_s"], 0.05, 0.05, "CPU of ended children")
+PY
+
+# 40 children of 20 ms, which come and go between two looks.
+record -q -o u.sbt --backends host -- "$load" sleep:300 spawn:40 say sleep:1500 >truth
+python3 - <<'PY'
+import json
+from metrics import Trace, near
+trace, truth = Trace("u.sbt"), json.load(open("truth"))
+near(trace.total("children_cpu_percent", "ended", truth["pid"]) / 100, truth["children_cpu_s"], 0.1, 0.06, "CPU of short children")
+PY

@@ -1,0 +1,21 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Which metrics are recorded: none, those of some sources, all.
+. "$TS_SOURCE/tests/cli/metrics.sh"
+
+counters() { rows "$1" --table counter; }
+
+record -q -o none.sbt --backends none -- "$load" sleep:400
+[ "$(counters none.sbt)" = 0 ] || fail "--backends none records metrics"
+"$TRACESMITH" info --counters none.sbt | grep '^counters   0 series' >/dev/null
+TRACESMITH_BACKENDS=none record -q -o none.sbt -- "$load" sleep:400
+[ "$(counters none.sbt)" = 0 ] || fail "TRACESMITH_BACKENDS=none records metrics"
+record -q -o all.sbt -- "$load" sleep:400
+[ "$(counters all.sbt)" -gt 0 ] || fail "metrics are not the default"
+TRACESMITH_BACKENDS=none record -q -o host.sbt --backends host -- "$load" sleep:400
+[ "$(counters host.sbt)" -gt 0 ] || fail "the option does not win over the environment"
+# A source whose devices are not here gives nothing, and no fault.
+if [ ! -e /dev/davinci_manager ]; then
+	record -q -o npu.sbt --backends npu-smi -- "$load" sleep:400
+	[ "$(counters npu.sbt)" = 0 ] || fail "NPUs are sampled that are not there"
+fi

@@ -1,0 +1,48 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# The pace of a program's metrics changes while it runs, and 0 pauses them.
+. "$TS_SOURCE/tests/cli/metrics.sh"
+
+record -q -o t.sbt --backends host -- "$load" make:begun await:over &
+recorder=$!
+await test -e begun
+pid=$(cat begun)
+await "$TRACESMITH" config "$pid"
+sleep 1.5
+"$TRACESMITH" config "$pid" --json | grep '"sample_rate":0.1' >/dev/null || fail "it does not begin with 0.1 s"
+"$TRACESMITH" config "$pid" sample_rate=0.02 >/dev/null
+sleep 1.5
+"$TRACESMITH" config "$pid" sample_rate=0 >/dev/null
+sleep 1.5
+"$TRACESMITH" config "$pid" probing.sample_rate=0.1 >/dev/null
+sleep 1
+: >over
+wait $recorder
+python3 - "$pid" <<'PY'
+import sys
+from metrics import Trace
+trace, pid = Trace("t.sbt"), int(sys.argv[1])
+times = trace.times("cpu_percent", pid)
+gaps = [(b - a, a) for a, b in zip(times, times[1:])]
+# The pause is the longest, and what a rate is of: not of the pause.
+pause, since = max(gaps)
+assert 1.0 <= pause <= 3.0, pause
+slow = [gap for gap, at in gaps if at < since - 2.2]
+fast = [gap for gap, at in gaps if since - 1.0 < at < since]
+middle = lambda values: sorted(values)[len(values) // 2]
+assert len(fast) > 20 and middle(fast) < 0.04, (len(fast), fast[:5])
+assert slow and 0.08 < middle(slow) < 0.2, slow
+assert [time for time in times if time > since + 1], "it does not go on behind the pause"
+# The machine keeps its own pace: that of the recorder.
+system = trace.times("memory_bytes")
+assert max(b - a for a, b in zip(system, system[1:])) < 1.0
+PY
+
+# --sample-rate is where it begins.
+record -q -o u.sbt --backends host --sample-rate 0.5 -- "$load" sleep:2200
+python3 -c '
+from metrics import Trace
+trace = Trace("u.sbt")
+(pid,) = trace.pids()
+assert 2 <= len(trace.of("memory_bytes", pid)) <= 6, len(trace.of("memory_bytes", pid))
+assert 2 <= len(trace.of("memory_bytes")) <= 6, len(trace.of("memory_bytes"))'

@@ -1,0 +1,23 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# A program that is gone before it could be sampled twice, or at all: nothing wrong is recorded, and nothing waits.
+. "$TS_SOURCE/tests/cli/metrics.sh"
+
+for words in cpu:20 sleep:10 spawn:1; do
+	record -q -o t.sbt -- "$load" $words || fail "exit code $?"
+	quietly verify -q t.sbt
+	python3 -c '
+from metrics import Trace
+trace = Trace("t.sbt")
+assert all(row["args"].get("rss", 1) > 0 for row in trace.rows), "an ended process has no memory, not none"'
+done
+# Its exit code is its own.
+code=0
+record -q -o t.sbt -- bash -c 'exit 7' || code=$?
+[ $code -eq 7 ] || fail "exit code $code"
+# Many of them, one after another.
+record -q -o t.sbt -- bash -c 'for i in {1..60}; do /bin/true; done; sleep 0.3' || fail "exit code $?"
+quietly verify -q t.sbt
+python3 -c '
+from metrics import Trace
+assert Trace("t.sbt").of("memory_bytes"), "the machine is not sampled"'
