@@ -4,13 +4,16 @@
  * the table, what keys do, and windows of every size.
  */
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "cli/keys.h"
 #include "cli/screen.h"
 #include "cli/top.h"
 #include "cli/top_values.h"
+#include "live/discover.h"
 #include "unit/runner.h"
 
 /* ---- a picture made by hand; these stand for top_look.c and top_process.c ---- */
