@@ -17,6 +17,7 @@
 
 #include "base/clock.h"
 #include "base/io.h"
+#include "capture/metrics/proc_texts.h"
 #include "cli/top.h"
 #include "live/discover.h"
 
@@ -27,9 +28,7 @@
 
 struct stat_line {
 	char name[64];
-	char state;
-	pid_t parent;
-	unsigned long long flags, user_ticks, system_ticks, threads, start_time;
+	struct ts_stat_text numbers;
 };
 
 #define KERNEL_THREAD 0x00200000u
@@ -37,23 +36,12 @@ struct stat_line {
 static bool parse_stat(const char *text, struct stat_line *ret_stat)
 {
 	const char *open = strchr(text, '('), *close = strrchr(text, ')');
-	int parent;
 
-	/* The name may hold anything: fields count from its last parenthesis. */
+	/* The name may hold anything, so that its last parenthesis counts. */
 	if (!open || !close || close < open)
 		return false;
 	snprintf(ret_stat->name, sizeof(ret_stat->name), "%.*s", (int)(close - open - 1), open + 1);
-	/*
-	 * NOLINTNEXTLINE(cert-err34-c): the kernel's numbers fit, and what does not match ends it
-	 */
-	if (sscanf(close + 1,
-		   " %c %d %*d %*d %*d %*d %llu %*u %*u %*u %*u %llu %llu %*d %*d %*d %*d %llu "
-		   "%*d %llu",
-		   &ret_stat->state, &parent, &ret_stat->flags, &ret_stat->user_ticks,
-		   &ret_stat->system_ticks, &ret_stat->threads, &ret_stat->start_time) != 7)
-		return false;
-	ret_stat->parent = parent;
-	return true;
+	return ts_stat_text_parse(text, &ret_stat->numbers);
 }
 
 /* False: it has ended. A zombie has, too, unless other threads of it run. */
@@ -73,8 +61,7 @@ static bool read_stat(pid_t pid, struct stat_line *ret_stat, uid_t *ret_uid)
 		return false;
 	text[got] = '\0';
 	*ret_uid = status.st_uid;
-	return parse_stat(text, ret_stat) && ret_stat->state != 'X' &&
-	       (ret_stat->state != 'Z' || ret_stat->threads > 1);
+	return parse_stat(text, ret_stat) && !ts_stat_text_has_ended(&ret_stat->numbers);
 }
 
 /* ---- the list ---- */
@@ -169,9 +156,9 @@ static void set_identity(struct ts_top *top, struct ts_top_process *process,
 {
 	bool renamed = strcmp(process->name, stat->name) != 0;
 
-	process->parent = stat->parent;
-	process->state = stat->state;
-	process->cpu_time_s = (double)(stat->user_ticks + stat->system_ticks) /
+	process->parent = (pid_t)stat->numbers.parent;
+	process->state = stat->numbers.state;
+	process->cpu_time_s = (double)(stat->numbers.user_ticks + stat->numbers.system_ticks) /
 			      (double)sysconf(_SC_CLK_TCK);
 	memcpy(process->name, stat->name, sizeof(process->name));
 	if (uid != process->uid) {
@@ -199,9 +186,9 @@ struct ts_top_process *ts_top_note_process(struct ts_top *top, pid_t pid, unsign
 		process = make_room(top, pid);
 		if (!process)
 			return NULL;
-		clear_process(process, pid, stat.start_time);
-	} else if (process->start_time != stat.start_time) {
-		clear_process(process, pid, stat.start_time);
+		clear_process(process, pid, stat.numbers.start_time);
+	} else if (process->start_time != stat.numbers.start_time) {
+		clear_process(process, pid, stat.numbers.start_time);
 	}
 	process->seen = true;
 	process->why = why;
@@ -264,7 +251,7 @@ static bool is_kernel_thread(pid_t pid)
 	struct stat_line stat;
 	uid_t uid;
 
-	return !read_stat(pid, &stat, &uid) || (stat.flags & KERNEL_THREAD);
+	return !read_stat(pid, &stat, &uid) || (stat.numbers.flags & KERNEL_THREAD);
 }
 
 /* Every process that is ours: everybody's, for root. */

@@ -15,6 +15,8 @@ if [ -z "${live:-}" ]; then
 fi
 export TRACESMITH_LIVE_DIR=$live/areas
 unset TRACESMITH_OUT FERRUM_TRACE_OUT TRACESMITH_LIVE TRACESMITH_AGENT TRACESMITH_BUDGET TRACESMITH_RECORDER
+# What is counted to the event is what programs emit; where metrics take part, the script says so.
+export TRACESMITH_BACKENDS=none
 # A sanitizer does not look for leaks of a program that is traced, and wants to be loaded first.
 export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0:verify_asan_link_order=0
 agent=$TS_BUILD/libtracesmith-agent.so

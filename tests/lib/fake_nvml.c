@@ -499,8 +499,8 @@ int nvmlGpmMetricsGet(struct gpm_get *get)
 	ANSWER(device);
 	if (get->version != 1)
 		return 25;
-	if (!get->sample1 || !get->sample1->order || get->sample1->order >= get->sample2->order ||
-	    get->sample1->device != device)
+	if (!get->sample1 || !get->sample2 || !get->sample1->order ||
+	    get->sample1->order >= get->sample2->order || get->sample1->device != device)
 		return 2;
 	for (uint32_t i = 0; i < get->count; i++) {
 		char key[32];

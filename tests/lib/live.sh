@@ -15,6 +15,8 @@ oracle=$live/oracle
 mkdir -m 700 "$live/areas"
 export TRACESMITH_LIVE_DIR=$live/areas
 unset TRACESMITH_OUT FERRUM_TRACE_OUT TRACESMITH_LIVE TRACESMITH_AGENT TRACESMITH_BUDGET TRACESMITH_CRASH_AT
+# What is counted to the event is what programs emit; where metrics take part, the script says so.
+export TRACESMITH_BACKENDS=none
 # The agent is preloaded into programs that have a sanitizer, which wants to be first.
 export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0
 

@@ -387,7 +387,7 @@ static void scan_batch(struct scan *scan, const struct ts_batch *batch, unsigned
 		    (places->id >= 0 ||
 		     (places->process >= 0 && places->thread >= 0 && places->sequence >= 0)))
 			add_row(scan, &row);
-		else
+		else if (row.thread) /* else measured, by the recorder */
 			add_other(scan, &row);
 	}
 }

@@ -262,7 +262,7 @@ TS_TEST(two_recorders_do_not_share_a_trace)
 	char pid[32];
 
 	snprintf(pid, sizeof(pid), "process %d", (int)getpid());
-	TS_CHECK_INT(ts_recording_open(&other, trace_path(), NULL, &err), TS_EIO);
+	TS_CHECK_INT(ts_recording_open(&other, trace_path(), NULL, &err), TS_EBUSY);
 	TS_CHECK(strstr(err.message, pid) != NULL);
 	TS_CHECK_INT(
 		ts_recording_recover(trace_path(), file_in_folder("r.sbt"), NULL, NULL, NULL, &err),

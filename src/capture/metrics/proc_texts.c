@@ -25,6 +25,8 @@ bool ts_stat_text_parse(const char *text, struct ts_stat_text *ret_stat)
 		if (!at)
 			return false;
 	}
+	ret_stat->parent = fields[4];
+	ret_stat->flags = fields[9];
 	ret_stat->minor_faults = fields[10];
 	ret_stat->major_faults = fields[12];
 	ret_stat->user_ticks = fields[14];

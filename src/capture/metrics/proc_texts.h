@@ -17,6 +17,8 @@
 /* /proc/PID/stat; sums over its threads, those that ended too. */
 struct ts_stat_text {
 	char state;
+	uint64_t parent;
+	uint64_t flags; /* PF_... of the kernel */
 	uint64_t minor_faults, major_faults;
 	uint64_t user_ticks, system_ticks;
 	uint64_t child_user_ticks, child_system_ticks; /* of children that were waited for */

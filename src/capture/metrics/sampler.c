@@ -113,7 +113,7 @@ static void let_go(struct ts_sampler *sampler)
 	free(sampler);
 }
 
-/* The next multiple: whatever is sampled equally often is sampled together, in one wake-up. */
+/* The next multiple of an interval that is not 0: whatever is sampled equally often is sampled together, in one wake-up. */
 static int64_t next_due(int64_t now_ns, int64_t interval_ns)
 {
 	return (now_ns / interval_ns + 1) * interval_ns;
@@ -338,7 +338,7 @@ static void sample_host(struct ts_sampler *sampler, struct host_turn *turn,
 	int64_t now_ns = ts_clock_monotonic_ns();
 
 	take_list(sampler, &turn->serial);
-	if (now_ns >= turn->system_ns) {
+	if (turn->interval_ns && now_ns >= turn->system_ns) {
 		turn->system_ns = next_due(now_ns, turn->interval_ns);
 		if (system)
 			ts_system_metrics_sample(system, now_ns, sink);
