@@ -31,7 +31,6 @@ struct ts_record {
 	char sources[256];        /* with commas; empty: all that there are */
 	char agent_backends[256]; /* what runs in the program */
 	struct ts_metrics_consumer consumer;
-	uint64_t measured; /* rows of metrics so far; atomic */
 };
 
 /* Records as asked; the exit code, which is that of the program where there is one. */

@@ -102,9 +102,6 @@ static void emit_row(void *context, const struct ts_metrics_subject *subject, co
 		[TS_METRICS_PROCESS_ON_DEVICE] = "device",
 	};
 
-	struct ts_record *record = context;
-
-	__atomic_fetch_add(&record->measured, 1, __ATOMIC_RELAXED);
 	ts_tracer_counter_of(ts_tracer_process(), subject, name, categories[subject->kind], values,
 			     count);
 }

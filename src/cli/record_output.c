@@ -172,20 +172,20 @@ static uint64_t bytes_of(const struct ts_recorder_summary *summary)
 	return stat(summary->path, &status) ? summary->trace_bytes : (uint64_t)status.st_size;
 }
 
-static void tell_line(const struct ts_record *record, const struct ts_recorder_summary *summary)
+static void tell_line(const struct ts_recorder_summary *summary)
 {
 	char events[64], processes[64], threads[64], size[TS_FORMAT_BYTES], lost[64], files[80];
 	char metrics[80];
 
 	plural(lost, sizeof(lost), summary->lost, "event lost", "events lost");
 	plural(files, sizeof(files), summary->files, "file", "files in all");
-	plural(metrics, sizeof(metrics), record->measured, "row of metrics", "rows of metrics");
+	plural(metrics, sizeof(metrics), summary->metrics, "row of metrics", "rows of metrics");
 	ts_report_note(
 		"%s: %s of %s, %s, %s%s%s%s%s, %s", summary->path,
 		plural(events, sizeof(events), summary->events, "event", "events"),
 		plural(processes, sizeof(processes), summary->processes, "process", "processes"),
 		plural(threads, sizeof(threads), summary->threads, "thread", "threads"),
-		record->measured ? metrics : "", record->measured ? ", " : "",
+		summary->metrics ? metrics : "", summary->metrics ? ", " : "",
 		ts_format_bytes(size, sizeof(size), bytes_of(summary)),
 		summary->files > 1 ? ", " : "", summary->files > 1 ? files : "",
 		summary->lost ? lost : "nothing lost");
@@ -209,7 +209,7 @@ static void tell_losses(const struct ts_record *record, const struct ts_recorder
 			: "TRACESMITH_BUDGET in the program's environment makes them larger");
 }
 
-static void tell_json(const struct ts_record *record, const struct ts_recorder_summary *summary)
+static void tell_json(const struct ts_recorder_summary *summary)
 {
 	struct ts_text *out = ts_stdout();
 
@@ -220,14 +220,14 @@ static void tell_json(const struct ts_record *record, const struct ts_recorder_s
 		       ",\"processes\":%" PRIu64 ",\"threads\":%" PRIu64 ",\"windows\":%" PRIu64
 		       ",\"files\":%" PRIu64 ",\"metrics\":%" PRIu64 "}\n",
 		       summary->events, summary->lost, bytes_of(summary), summary->processes,
-		       summary->threads, summary->windows, summary->files, record->measured);
+		       summary->threads, summary->windows, summary->files, summary->metrics);
 }
 
 void ts_record_tell(const struct ts_record *record, const struct ts_recorder_summary *summary)
 {
 	if (!record->quiet)
-		tell_line(record, summary);
+		tell_line(summary);
 	tell_losses(record, summary);
 	if (record->json)
-		tell_json(record, summary);
+		tell_json(summary);
 }

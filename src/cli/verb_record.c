@@ -185,7 +185,7 @@ static int check_targets(const struct ts_record *record)
 			return ts_report_error(&err);
 		if (!record->quiet)
 			ts_report_note(
-				"tracesmith: process %d has no agent in it: its metrics are recorded, events are not",
+				"tracesmith: process %d has no live area that can be seen: its metrics are recorded, events are not",
 				(int)record->options.pids[i]);
 	}
 	return TS_EXIT_DONE;

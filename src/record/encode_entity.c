@@ -230,6 +230,10 @@ static int64_t parent_of(const struct ts_encoder *encoder, const struct encode_p
 
 	if (process->parent == process->pid || !ts_map_get(&encoder->pids, process->parent, &place))
 		return 0;
+	/* That of the recorder has no row, unless something stands there. */
+	if (encoder->processes[place]->of_recorder &&
+	    encoder->processes[place]->epoch != encoder->epoch)
+		return 0;
 	return encoder->processes[place]->id;
 }
 
@@ -312,9 +316,28 @@ static struct encode_process *add_stranger(struct ts_encoder *encoder, uint64_t 
 	return process;
 }
 
+/* The image that a process had at that time; the first, where none is that old. */
+static struct encode_process *find_image(const struct ts_encoder *encoder, uint64_t newest,
+					 uint64_t start_time, int64_t ns)
+{
+	uint64_t pid = encoder->processes[newest]->pid;
+	struct encode_process *found = NULL;
+
+	for (size_t i = newest + 1; i > 0; i--) {
+		struct encode_process *process = encoder->processes[i - 1];
+
+		if (process->pid != pid || process->start_time != start_time)
+			continue;
+		found = process;
+		if (process->start_ns == TS_ABSENT || process->start_ns <= ns)
+			break;
+	}
+	return found;
+}
+
 /* Of that start time, else the newest where nothing says that it is another. */
 static struct encode_process *find_subject(struct ts_encoder *encoder, uint64_t pid,
-					   uint64_t start_time)
+					   uint64_t start_time, int64_t ns)
 {
 	struct encode_process *process = NULL;
 	uint64_t newest;
@@ -322,7 +345,7 @@ static struct encode_process *find_subject(struct ts_encoder *encoder, uint64_t 
 	if (!ts_map_get(&encoder->pids, pid, &newest))
 		return NULL;
 	if (start_time)
-		process = encode_get_process(encoder, pid, start_time, 0, true);
+		process = find_image(encoder, newest, start_time, ns);
 	if (process || (start_time && (encoder->processes[newest]->start_time ||
 				       encoder->processes[newest]->ended)))
 		return process;
@@ -350,7 +373,7 @@ static struct encode_process *find_inside(const struct ts_encoder *encoder,
 
 struct encode_process *encode_subject_process(struct ts_encoder *encoder,
 					      const struct encode_area *area, uint32_t pid,
-					      uint64_t start_time)
+					      uint64_t start_time, int64_t ns)
 {
 	const struct ts_block_area *about = area->about;
 	bool is_inside = about->pid && about->pid != about->control.pid;
@@ -359,7 +382,7 @@ struct encode_process *encode_subject_process(struct ts_encoder *encoder,
 	if (is_inside)
 		process = find_inside(encoder, area, pid);
 	else
-		process = find_subject(encoder, pid, start_time);
+		process = find_subject(encoder, pid, start_time, ns);
 	if (!process && !is_inside)
 		process = add_stranger(encoder, pid, start_time);
 	if (process && process->epoch != encoder->epoch)

@@ -57,8 +57,9 @@ struct encode_process {
 	uint32_t name_id, command_id;
 	uint32_t epoch; /* of the file that has its row; 0: none */
 	bool ended;
-	bool used;     /* by an area that has not ended */
-	bool stranger; /* only counters name it */
+	bool used;        /* by an area that has not ended */
+	bool stranger;    /* only counters name it */
+	bool of_recorder; /* as that of its area */
 };
 
 /* Texts are cut to what fits, and end with NUL. */
@@ -253,10 +254,10 @@ void encode_end_process(struct ts_encoder *encoder, struct encode_process *proce
 struct encode_process *encode_find_stranger(struct ts_encoder *encoder, uint64_t pid);
 /* It is described from now on. */
 void encode_know_process(struct ts_encoder *encoder, struct encode_process *process);
-/* Whom a counter of an area is about; its row is in the file after this. NULL: no memory, or nobody. */
+/* Whom a counter of an area is about that was emitted then; its row is in the file after this. NULL: no memory, or nobody. */
 struct encode_process *encode_subject_process(struct ts_encoder *encoder,
 					      const struct encode_area *area, uint32_t pid,
-					      uint64_t start_time);
+					      uint64_t start_time, int64_t ns);
 
 /*
  * By serial (0: of rings that do not say whose they are), or by track; made where it is not there. NULL: no

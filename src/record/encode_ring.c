@@ -266,7 +266,8 @@ static bool set_subject(struct ts_encoder *encoder, struct encode_area *area,
 		const struct encode_process *process = NULL;
 
 		if (pid > 0 && pid <= INT32_MAX)
-			process = encode_subject_process(encoder, area, pid, event->start_time);
+			process = encode_subject_process(encoder, area, pid, event->start_time,
+							 event->ns);
 		if (!process)
 			return false;
 		row->process = process->id;
@@ -631,7 +632,9 @@ static uint64_t take_records(struct ts_encoder *encoder, struct encode_area *are
 	}
 	ring->damaged = at < count;
 	/* What the summary counts is what programs emitted. */
-	if (!area->of_recorder)
+	if (area->of_recorder)
+		encoder->counts.measured += stored;
+	else
 		encoder->counts.events += stored;
 	return events;
 }

@@ -248,6 +248,8 @@ int encode_set_about(struct ts_encoder *encoder, struct encode_area *area,
 	area->bound_ns =
 		TS_MIN(started, encode_time(encoder, area, about->control.created.counter));
 	area->process = process_of(encoder, about);
+	if (area->process)
+		area->process->of_recorder = area->of_recorder;
 	return area->process ? TS_OK : TS_ENOMEM;
 }
 

@@ -67,9 +67,10 @@ int ts_encoder_save_state(struct ts_encoder *encoder, const struct ts_block_sink
 			  struct ts_error *err);
 
 struct ts_encoder_counts {
-	uint64_t events;  /* in the trace */
-	uint64_t lost;    /* known to be missing from it */
-	uint64_t outside; /* of windows: left out */
+	uint64_t events;   /* in the trace */
+	uint64_t lost;     /* known to be missing from it */
+	uint64_t outside;  /* of windows: left out */
+	uint64_t measured; /* rows of metrics, by this encoder; not among the events */
 };
 void ts_encoder_counts(const struct ts_encoder *encoder, struct ts_encoder_counts *ret_counts);
 

@@ -7,6 +7,7 @@
 
 /* The list is made anew this often: a process that has just started has nothing to tell. */
 #define RENEW_NS (100 * TS_NS_PER_MS)
+#define LEAST_INTERVAL_NS TS_NS_PER_MS
 /* A process that has made no area by then has no agent. */
 #define WITHOUT_AREA_NS (300 * TS_NS_PER_MS)
 
@@ -14,6 +15,7 @@ int ts_recorder_sample(struct ts_recorder *recorder, const char *names, int64_t 
 		       const struct ts_metrics_consumer *consumer, struct ts_error *err)
 {
 	recorder->metrics.interval_ns = interval_ns;
+	ts_recorder_raise_limit();
 	return ts_sampler_open(&recorder->metrics.sampler, names, consumer, err);
 }
 
@@ -43,7 +45,7 @@ static int64_t interval_of(const struct ts_recorder *recorder, struct ts_target 
 		TS_TARGET_SET(target, config[0], interval_ns);
 	}
 	target->paced = true;
-	return TS_MAX(interval_ns, 0);
+	return interval_ns <= 0 ? 0 : TS_MAX(interval_ns, LEAST_INTERVAL_NS);
 }
 
 static void add(struct ts_recorder *recorder, pid_t pid, uint64_t start_time, int64_t interval_ns)
@@ -57,6 +59,8 @@ static void add(struct ts_recorder *recorder, pid_t pid, uint64_t start_time, in
 	if (ts_grow_array((void **)&metrics->processes, &metrics->capacity, metrics->count + 1,
 			  sizeof(*metrics->processes)))
 		return;
+	if (interval_ns)
+		metrics->shortest_ns = TS_MIN(metrics->shortest_ns, interval_ns);
 	metrics->processes[metrics->count++] = (struct ts_sampled_process){
 		.pid = pid, .start_time = start_time, .interval_ns = interval_ns
 	};
@@ -114,12 +118,26 @@ int ts_metrics_pass(struct ts_recorder *recorder, struct ts_error *err)
 		return TS_OK;
 	metrics->renew_ns = recorder->now_ns + RENEW_NS;
 	metrics->count = 0;
+	metrics->shortest_ns = metrics->interval_ns;
 	add_targets(recorder, wanted, &own_ns);
+	if (own_ns)
+		metrics->shortest_ns = TS_MIN(metrics->shortest_ns, own_ns);
 	rc = add_children(recorder, wanted ? own_ns : 0, err);
 	if (rc)
 		return rc;
 	ts_sampler_set_interval(metrics->sampler, wanted ? own_ns : 0);
 	return ts_sampler_set_processes(metrics->sampler, metrics->processes, metrics->count, err);
+}
+
+int ts_metrics_take(struct ts_recorder *recorder, struct ts_error *err)
+{
+	for (size_t i = 0; i < recorder->target_count; i++) {
+		struct ts_target *target = recorder->targets[i];
+
+		if (target->own && !target->damaged && target->announced && !recorder->limited)
+			return ts_recorder_drain(recorder, target, 0, err);
+	}
+	return TS_OK;
 }
 
 void ts_metrics_stop(struct ts_recorder *recorder)

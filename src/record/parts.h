@@ -156,6 +156,7 @@ struct ts_recorder_metrics {
 	int64_t interval_ns;        /* unless a target's settings say otherwise */
 	int64_t renew_ns;           /* when to look again who is sampled */
 	int64_t take_ns;            /* when to drain our own area again */
+	int64_t shortest_ns;        /* of the intervals now */
 	struct ts_sampled_process *processes;
 	size_t count, capacity;
 };
@@ -221,6 +222,9 @@ struct ts_recorder {
 
 /* Tells the caller something in words. */
 void ts_recorder_note(struct ts_recorder *recorder, const char *format, ...) TS_PRINTF_LIKE(2, 3);
+
+/* As many descriptors as the system allows: asked for late, so that programs that are started do not inherit it. */
+void ts_recorder_raise_limit(void);
 
 /* Watches fd with epoll: *ready becomes true when it is readable. */
 int ts_recorder_watch(struct ts_recorder *recorder, int fd, bool *ready);
@@ -340,6 +344,8 @@ void ts_windows_closed(void *context, uint64_t area, const struct ts_block_windo
 
 /* Tells the sampler who takes part now. */
 int ts_metrics_pass(struct ts_recorder *recorder, struct ts_error *err);
+/* Drains our own area. */
+int ts_metrics_take(struct ts_recorder *recorder, struct ts_error *err);
 /* No sample is taken after this. */
 void ts_metrics_stop(struct ts_recorder *recorder);
 void ts_metrics_close(struct ts_recorder *recorder);

@@ -92,6 +92,7 @@ static struct ts_target *find_target(const struct ts_recorder *recorder, uint64_
 static bool is_followed(struct ts_recorder *recorder, const struct ts_area_info *info)
 {
 	return info->pid && info->alive && !info->superseded &&
+	       info->control.role == TS_LIVE_PROGRAM &&
 	       ts_children_find(recorder, info->pid) != NULL;
 }
 

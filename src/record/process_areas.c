@@ -55,35 +55,93 @@ static int look_in(struct ts_process_areas *process, uid_t uid, pid_t root_pid,
 	return rc;
 }
 
+/* ---- those without ---- */
+
+struct recorders {
+	pid_t pid; /* of the last one */
+	unsigned int count;
+};
+
+static void on_recorder(void *context, const struct ts_area_info *info)
+{
+	struct recorders *recorders = context;
+
+	if (info->control.role != TS_LIVE_RECORDER || !info->alive || info->superseded ||
+	    info->unfinished || info->pid <= 0)
+		return;
+	recorders->pid = info->pid;
+	recorders->count++;
+}
+
+/* The recorder of ours that may sample a process without an area; 0: there is none, or it could be any of several. */
+static pid_t only_recorder(void)
+{
+	struct recorders recorders = { 0 };
+	TS_AUTO_FD int fd = -1;
+
+	if (ts_live_directory_open(geteuid(), 0, &fd, NULL) ||
+	    ts_areas_list(fd, 0, on_recorder, NULL, &recorders, NULL))
+		return 0;
+	return recorders.count == 1 ? recorders.pid : 0;
+}
+
 static int not_a_target(pid_t pid, struct ts_error *err)
 {
 	enum ts_entry entry = ts_process_entry(pid);
-	char name[64];
+	pid_t recorder = only_recorder();
+	char name[64], hint[160] = "";
 
 	ts_process_name(pid, name, sizeof(name));
+	if (recorder)
+		snprintf(
+			hint, sizeof(hint),
+			"; its metrics may be recorded by process %d: 'tracesmith config %d sample_rate=...'",
+			(int)recorder, (int)recorder);
 	if (entry == TS_ENTRY_STATIC || entry == TS_ENTRY_SECURE || entry == TS_ENTRY_FOREIGN)
-		return ts_error_set(err, TS_ECAP, "process %d ('%s') cannot be recorded: %s",
-				    (int)pid, name, ts_entry_reason(entry));
+		return ts_error_set(err, TS_ECAP, "process %d ('%s') cannot be recorded: %s%s",
+				    (int)pid, name, ts_entry_reason(entry), hint);
 	return ts_error_set(
 		err, TS_ECAP,
-		"process %d ('%s') is no target: the agent is not in it, or has not been asked for; start it with 'tracesmith record -- %s ...', or with TRACESMITH_OUT=trace.sbt or TRACESMITH_LIVE=1 in its environment",
-		(int)pid, name, name);
+		"process %d ('%s') is no target: the agent is not in it, or has not been asked for; start it with 'tracesmith record -- %s ...', or with TRACESMITH_OUT=trace.sbt or TRACESMITH_LIVE=1 in its environment%s",
+		(int)pid, name, name, hint);
 }
+
+/* Its metrics can be, so this is no reason to give up. `err` says what was tried. */
+static int not_ours(pid_t pid, struct ts_error *err)
+{
+	char name[64];
+
+	if (geteuid() == 0)
+		return ts_error_set(err, TS_ECAP, "events of process %d cannot be seen: %s",
+				    (int)pid, err ? err->message : "");
+	ts_process_name(pid, name, sizeof(name));
+	return ts_error_set(
+		err, TS_ECAP,
+		"process %d ('%s') is of another user: only that user or root can see its events",
+		(int)pid, name);
+}
+
+/* ---- finding ---- */
 
 static int find_areas(struct ts_process_areas *process, struct ts_error *err)
 {
 	char path[32];
 	struct stat status;
+	bool is_ours;
 	int rc;
 
 	snprintf(path, sizeof(path), "/proc/%d", (int)process->pid);
 	if (!ts_process_start_time(process->pid) || stat(path, &status))
 		return ts_error_set(err, TS_ENOTFOUND, "there is no process %d", (int)process->pid);
+	is_ours = status.st_uid == geteuid();
 	rc = look_in(process, status.st_uid, 0, err);
-	if (!process->area_count && (!rc || rc == TS_ENOTFOUND))
+	/* By our environment that of another user may be one of ours. */
+	if (!process->area_count && (!rc || rc == TS_ENOTFOUND || (!is_ours && rc != TS_ENOMEM)))
 		rc = look_in(process, status.st_uid, process->pid, err);
 	if (process->area_count)
 		return TS_OK;
+	if (!is_ours && rc && rc != TS_ENOTFOUND && rc != TS_ENOMEM)
+		return not_ours(process->pid, err);
 	/* A directory that is there but must not be used is told; all else means "none". */
 	return rc && rc != TS_ENOTFOUND ? rc : not_a_target(process->pid, err);
 }

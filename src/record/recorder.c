@@ -35,7 +35,11 @@
 #define BEAT_NS (500 * TS_NS_PER_MS)
 #define CLOCK_NS TS_NS_PER_S
 #define LINGER_NS TS_NS_PER_S
+/* What we measure ourselves is taken after so many samples, and so often at least. */
+#define OWN_SAMPLES 5
 #define OWN_NS (500 * TS_NS_PER_MS)
+/* They need two descriptors each. */
+#define MANY_TARGETS 128
 /* A target whose end was seen waits so long for its wait status. */
 #define STATUS_WAIT_NS TS_NS_PER_S
 
@@ -345,7 +349,8 @@ static bool is_own_and_early(struct ts_recorder *recorder, const struct ts_targe
 		return false;
 	if (recorder->now_ns < recorder->metrics.take_ns)
 		return true;
-	recorder->metrics.take_ns = recorder->now_ns + OWN_NS;
+	recorder->metrics.take_ns = recorder->now_ns +
+				    TS_MIN(recorder->metrics.shortest_ns * OWN_SAMPLES, OWN_NS);
 	return false;
 }
 
@@ -476,13 +481,11 @@ static int64_t wait_until_due(const struct ts_recorder *recorder)
 	return TS_MAX(due - recorder->now_ns, 0);
 }
 
-/* Two descriptors a target: asked for late, so that programs that are started do not inherit it. */
-static void raise_descriptor_limit(const struct ts_recorder *recorder)
+void ts_recorder_raise_limit(void)
 {
 	struct rlimit limit;
 
-	if (recorder->target_count < 128 || getrlimit(RLIMIT_NOFILE, &limit) ||
-	    limit.rlim_cur >= limit.rlim_max || limit.rlim_cur > recorder->target_count * 4)
+	if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur >= limit.rlim_max)
 		return;
 	limit.rlim_cur = limit.rlim_max;
 	setrlimit(RLIMIT_NOFILE, &limit);
@@ -493,7 +496,8 @@ static int discover(struct ts_recorder *recorder, struct ts_error *err)
 	int rc;
 
 	collect_wakeups(recorder);
-	raise_descriptor_limit(recorder);
+	if (recorder->target_count >= MANY_TARGETS)
+		ts_recorder_raise_limit();
 	rc = ts_targets_scan(recorder, err);
 	ts_execs_pass(recorder);
 	if (!rc)
@@ -599,6 +603,7 @@ static void summarize(struct ts_recorder *recorder, struct ts_recorder_summary *
 	ts_recording_status(recorder->recording, &status);
 	*summary = (struct ts_recorder_summary){ .events = status.events,
 						 .lost = status.lost,
+						 .metrics = status.measured,
 						 .trace_bytes = status.trace_bytes,
 						 .processes = recorder->processes,
 						 .not_entered = recorder->not_entered,

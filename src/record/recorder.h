@@ -99,6 +99,7 @@ int ts_recorder_fd(const struct ts_recorder *recorder);
 
 struct ts_recorder_summary {
 	uint64_t events, lost, trace_bytes, processes, threads, windows, files;
+	uint64_t metrics; /* rows of what was measured; not among the events */
 	/* Of the processes: those without an agent; nothing is known of their events. */
 	uint64_t not_entered;
 	/* A target of the session came while the trace was finished: open another recorder. */

@@ -524,6 +524,7 @@ void ts_recording_status(struct ts_recording *recording, struct ts_recording_sta
 		.trace_bytes = recording->trace_bytes,
 		.events = recording->counts.events,
 		.lost = recording->counts.lost,
+		.measured = recording->counts.measured,
 		.encoded_bytes = recording->encoded,
 		.full = recording->full,
 	};

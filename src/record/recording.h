@@ -94,7 +94,8 @@ int ts_recording_rotate(struct ts_recording *recording, const char *new_path, st
 
 /* Journal and trace bytes, and events stored so far. */
 struct ts_recording_status {
-	uint64_t journal_bytes, trace_bytes, events, lost, encoded_bytes /* of this journal */;
+	uint64_t journal_bytes, trace_bytes, events, lost, measured,
+		encoded_bytes /* of this journal */;
 	bool full; /* the disk was full at the last attempt */
 };
 void ts_recording_status(struct ts_recording *recording, struct ts_recording_status *ret_status);

@@ -207,7 +207,7 @@ static void close_target(struct ts_recorder *recorder, struct ts_target *target,
 			 uint64_t counter)
 {
 	target->wanted = false;
-	if ((!target->open && !target->implied) || target->closing)
+	if ((!target->open && !target->implied) || target->closing || target->own)
 		return;
 	switch_off(target);
 	set_cause(target, cause);
@@ -230,6 +230,10 @@ int ts_windows_settle(struct ts_recorder *recorder, struct ts_target *target, st
 		recorder->settling = true;
 		return TS_OK;
 	}
+	/* What was measured meanwhile stands ahead of the end. */
+	rc = ts_metrics_take(recorder, err);
+	if (rc)
+		return rc;
 	fill_block(recorder, target, target->closing, &block);
 	block.action = TS_LIVE_WINDOW_CLOSE;
 	rc = ts_recorder_append(recorder, TS_BLOCK_WINDOW, target->area_id, &block, sizeof(block),

@@ -196,6 +196,7 @@ kill_on_small_disk() {
 
 # JSON is made of a trace beside it, which another recorder finishes.
 kill_json() {
+	local TRACESMITH_BACKENDS=none
 	begin
 	"$TRACESMITH" record -q -o t.json --autosave 50ms -- "$emitter" --oracle "$oracle" --mode mixed --rate 10000 --seconds 0.5 >log 2>&1 &
 	recorder=$!

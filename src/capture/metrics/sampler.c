@@ -31,6 +31,7 @@ struct worker {
 	struct ts_metrics_rows rows;
 	/* Under the lock. */
 	bool started, ended;
+	bool has_sampled;
 	int64_t busy_ns; /* since when it is inside the source, 0: it is not */
 	bool told;       /* that it is silent */
 };
@@ -143,21 +144,30 @@ static void end_worker(struct worker *worker)
 
 /* ---- devices ---- */
 
-/* Sleeps until the next sample; false: there is none any more. */
-static bool wait_for_turn(struct worker *worker)
+/* When a source is asked next: at once for the first time, and after a pause. */
+static int64_t source_due(const struct worker *worker, int64_t from_ns)
+{
+	int64_t interval_ns = worker->sampler->interval_ns;
+
+	if (!interval_ns)
+		return INT64_MAX;
+	if (!worker->has_sampled)
+		return 0;
+	return next_due(from_ns, TS_MAX(interval_ns, worker->source->least_interval_ns));
+}
+
+/* Sleeps until the next sample; false: there is none any more. *ret_paused: what is known is from before a pause. */
+static bool wait_for_turn(struct worker *worker, bool *ret_paused)
 {
 	struct ts_sampler *sampler = worker->sampler;
-	int64_t from_ns = ts_clock_monotonic_ns();
+	int64_t from_ns = ts_clock_monotonic_ns(), due_ns;
 
 	pthread_mutex_lock(&sampler->lock);
 	worker->busy_ns = 0;
+	*ret_paused = false;
 	while (!sampler->closing) {
-		int64_t interval_ns = sampler->interval_ns;
-		int64_t due_ns = INT64_MAX;
-
-		if (interval_ns)
-			due_ns = next_due(from_ns,
-					  TS_MAX(interval_ns, worker->source->least_interval_ns));
+		due_ns = source_due(worker, from_ns);
+		*ret_paused |= worker->has_sampled && due_ns == INT64_MAX;
 		if (ts_clock_monotonic_ns() >= due_ns)
 			break;
 		wait_until(sampler, due_ns);
@@ -168,23 +178,43 @@ static bool wait_for_turn(struct worker *worker)
 	return !is_closing(sampler);
 }
 
+static enum ts_metrics_state open_source(struct worker *worker, void **ret_state)
+{
+	char why[512] = "";
+	enum ts_metrics_state found = worker->source->open(ret_state, why, sizeof(why));
+
+	if (found == TS_METRICS_BROKEN)
+		pass_message(worker->sampler, worker->source->name, why);
+	return found;
+}
+
+static void note_sample(struct worker *worker)
+{
+	pthread_mutex_lock(&worker->sampler->lock);
+	if (!worker->has_sampled)
+		pthread_cond_broadcast(&worker->sampler->changed);
+	worker->has_sampled = true;
+	pthread_mutex_unlock(&worker->sampler->lock);
+}
+
 static void *run_source(void *context)
 {
 	struct worker *worker = context;
-	struct ts_sampler *sampler = worker->sampler;
 	const struct ts_metrics_source *source = worker->source;
-	char why[512] = "";
 	void *state = NULL;
-	enum ts_metrics_state found = source->open(&state, why, sizeof(why));
+	enum ts_metrics_state found = open_source(worker, &state);
+	bool paused, failed = false;
 
-	if (found == TS_METRICS_BROKEN)
-		pass_message(sampler, source->name, why);
-	while (found == TS_METRICS_READY && wait_for_turn(worker)) {
-		int failed = source->sample(state, &worker->rows.sink);
-
+	while (found == TS_METRICS_READY && !failed && wait_for_turn(worker, &paused)) {
+		/* Rates would be means over the pause. */
+		if (paused) {
+			source->close(state);
+			found = open_source(worker, &state);
+			continue;
+		}
+		failed = source->sample(state, &worker->rows.sink) != 0;
 		ts_metrics_rows_flush(&worker->rows);
-		if (failed)
-			break;
+		note_sample(worker);
 	}
 	if (found == TS_METRICS_READY)
 		source->close(state);
@@ -199,13 +229,15 @@ static bool is_same(const struct ts_sampled_process *a, const struct ts_sampled_
 	return a->pid == b->pid && a->start_time == b->start_time;
 }
 
-/* Takes it out of the old list; NULL where it is new. */
+/* Takes it out of the old list; NULL where it is new. Nothing is kept over a pause: rates would be means over it. */
 static struct ts_process_metrics *inherit(struct ts_sampler *sampler, struct watched *now)
 {
+	if (!now->what.interval_ns)
+		return NULL;
 	for (size_t i = 0; i < sampler->watched_count; i++) {
 		struct watched *old = &sampler->watched[i];
 
-		if (!is_same(&old->what, &now->what))
+		if (!is_same(&old->what, &now->what) || !old->what.interval_ns)
 			continue;
 		if (old->what.interval_ns == now->what.interval_ns)
 			now->due_ns = old->due_ns;
@@ -297,6 +329,8 @@ static void watch_others(struct ts_sampler *sampler, int64_t now_ns)
 }
 
 struct host_turn {
+	struct ts_system_metrics *system; /* NULL: in a pause, or it cannot be read */
+	bool is_broken;
 	int64_t system_ns; /* when the machine is due */
 	int64_t interval_ns;
 	uint64_t serial;
@@ -308,7 +342,6 @@ static int64_t host_due(const struct ts_sampler *sampler, const struct host_turn
 
 	if (!sampler->wants_host)
 		return next_due(ts_clock_monotonic_ns(), SILENT_NS);
-
 	for (size_t i = 0; i < sampler->watched_count; i++)
 		if (sampler->watched[i].metrics && sampler->watched[i].what.interval_ns)
 			due_ns = TS_MIN(due_ns, sampler->watched[i].due_ns);
@@ -332,16 +365,31 @@ static bool wait_for_host_turn(struct ts_sampler *sampler, struct host_turn *tur
 	return !is_closing(sampler);
 }
 
+/* Nothing is kept over a pause, see inherit(). */
+static void open_or_close_system(struct ts_sampler *sampler, struct host_turn *turn)
+{
+	struct ts_error why;
+
+	if (!turn->interval_ns) {
+		ts_system_metrics_close(TS_STEAL(turn->system));
+	} else if (!turn->system && !turn->is_broken) {
+		turn->is_broken = ts_system_metrics_open(&turn->system, &why) != TS_OK;
+		if (turn->is_broken)
+			pass_message(sampler, HOST, why.message);
+	}
+}
+
 static void sample_host(struct ts_sampler *sampler, struct host_turn *turn,
-			struct ts_system_metrics *system, const struct ts_metrics_sink *sink)
+			const struct ts_metrics_sink *sink)
 {
 	int64_t now_ns = ts_clock_monotonic_ns();
 
 	take_list(sampler, &turn->serial);
+	open_or_close_system(sampler, turn);
 	if (turn->interval_ns && now_ns >= turn->system_ns) {
 		turn->system_ns = next_due(now_ns, turn->interval_ns);
-		if (system)
-			ts_system_metrics_sample(system, now_ns, sink);
+		if (turn->system)
+			ts_system_metrics_sample(turn->system, now_ns, sink);
 	}
 	sample_processes(sampler, now_ns, sink);
 }
@@ -351,19 +399,15 @@ static void *run_host(void *context)
 	struct worker *worker = context;
 	struct ts_sampler *sampler = worker->sampler;
 	struct host_turn turn = { .system_ns = INT64_MAX };
-	struct ts_system_metrics *system = NULL;
-	struct ts_error why;
 
-	if (sampler->wants_host && ts_system_metrics_open(&system, &why))
-		pass_message(sampler, HOST, why.message);
 	while (wait_for_host_turn(sampler, &turn)) {
 		if (sampler->wants_host)
-			sample_host(sampler, &turn, system, &worker->rows.sink);
+			sample_host(sampler, &turn, &worker->rows.sink);
 		ts_metrics_rows_flush(&worker->rows);
 		watch_others(sampler, ts_clock_monotonic_ns());
 	}
 	forget_watched(sampler);
-	ts_system_metrics_close(system);
+	ts_system_metrics_close(turn.system);
 	end_worker(worker);
 	return NULL;
 }
@@ -521,6 +565,30 @@ int ts_sampler_set_processes(struct ts_sampler *sampler, const struct ts_sampled
 	pthread_mutex_unlock(&sampler->lock);
 	free(copy);
 	return TS_OK;
+}
+
+static bool have_all_sampled(const struct ts_sampler *sampler)
+{
+	for (unsigned int i = 0; i < sampler->worker_count; i++) {
+		const struct worker *worker = &sampler->workers[i];
+
+		if (worker->source && worker->started && !worker->ended && !worker->has_sampled)
+			return false;
+	}
+	return true;
+}
+
+bool ts_sampler_await(struct ts_sampler *sampler, int64_t limit_ns)
+{
+	int64_t until_ns = ts_clock_monotonic_ns() + limit_ns;
+	bool all;
+
+	pthread_mutex_lock(&sampler->lock);
+	while (!have_all_sampled(sampler) && ts_clock_monotonic_ns() < until_ns)
+		wait_until(sampler, until_ns);
+	all = have_all_sampled(sampler);
+	pthread_mutex_unlock(&sampler->lock);
+	return all;
 }
 
 /* ---- the end ---- */

@@ -39,6 +39,9 @@ void ts_sampler_set_interval(struct ts_sampler *sampler, int64_t interval_ns);
 int ts_sampler_set_processes(struct ts_sampler *sampler, const struct ts_sampled_process *processes,
 			     size_t count, struct ts_error *err);
 
+/* Returns when every source of devices has given its first sample, or has nothing to give; false: not within the limit. */
+bool ts_sampler_await(struct ts_sampler *sampler, int64_t limit_ns);
+
 /* Waits for a sample that is under way, but not for one that hangs. */
 void ts_sampler_close(struct ts_sampler *sampler);
 TS_DEFINE_AUTO(ts_sampler, ts_sampler_close);
