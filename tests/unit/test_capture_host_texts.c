@@ -7,6 +7,7 @@
 
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -303,6 +304,29 @@ TS_TEST(long_files_are_whole)
 	close(fd);
 	unlink(path);
 	TS_CHECK(ts_kept_file_read(&file, AT_FDCWD, &text) < 0);
+	ts_text_release(&text);
+}
+
+/* Three quarters of the descriptors are for others. */
+TS_TEST(few_files_are_kept)
+{
+	struct ts_kept_file file = { .path = "/proc/self/stat", .fd = -1 };
+	struct ts_text text = { 0 };
+	struct rlimit limit;
+	int next = dup(2);
+
+	close(next);
+	TS_CHECK_INT(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	limit.rlim_cur = 4 * ((rlim_t)next + 1);
+	TS_CHECK_INT(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	TS_CHECK_INT(ts_kept_file_read(&file, AT_FDCWD, &text), 0);
+	TS_CHECK_INT(file.fd, next);
+	ts_kept_file_close(&file);
+	limit.rlim_cur -= 4;
+	TS_CHECK_INT(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	TS_CHECK_INT(ts_kept_file_read(&file, AT_FDCWD, &text), 0);
+	TS_CHECK(text.length > 0);
+	TS_CHECK_INT(file.fd, -1);
 	ts_text_release(&text);
 }
 

@@ -176,7 +176,8 @@ TS_TEST(values_are_given)
 	TS_CHECK_STR(
 		ts_text_cstr(&messages),
 		"NPU 1 chip 0 does not answer (npu-smi shows zeros only); its values are left out\n"
-		"NPU 2 chip 0: its health is 'Critical'\n");
+		"NPU 2 chip 0: its health is 'Critical'\n"
+		"npu-smi printed an impossible 'AICore(%)' of NPU 2; it is left out\n");
 	/* Devices are told of once. */
 	expect_values(VALUES_910B "2 memory_bytes{used} 0\n2 power_W{draw} 91.5\n"
 				  "2 temperature_C{core} 40\n");

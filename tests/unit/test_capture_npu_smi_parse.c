@@ -236,7 +236,38 @@ TS_TEST(unknown_processes_are_left_out)
 	TS_CHECK_INT(ts_npu_smi_parse(sample, sample_bytes, &info, NULL), TS_OK);
 	TS_CHECK(strstr(info.message, "Process memory(MiB)") != NULL);
 	TS_CHECK(strstr(info.message, "memory of processes is left out") != NULL);
+	/* Beside what else there is. */
+	TS_CHECK(strstr(info.message, "impossible 'AICore(%)' of NPU 2; it is left out; ") != NULL);
 	ts_npu_info_release(&info);
+}
+
+/* Of the sample, with one text in place of another of the same length. */
+static void expect_message(const char *from, const char *to, const char *message)
+{
+	struct ts_npu_info info;
+	char *at;
+
+	load("910B-26.1.0");
+	at = memmem(sample, sample_bytes, from, strlen(from));
+	TS_CHECK(at && strlen(from) == strlen(to));
+	memcpy(at, to, strlen(to));
+	TS_CHECK_INT(ts_npu_smi_parse(sample, sample_bytes, &info, NULL), TS_OK);
+	TS_CHECK_STR(info.message, message);
+	ts_npu_info_release(&info);
+}
+
+TS_TEST(values_that_cannot_be_are_told)
+{
+	expect_message("102.4", "102.4", "");
+	/* So is a query printed that failed: nothing to wonder at. */
+	expect_message("102.4", "000.0", "");
+	expect_message("102.4", "   NA", "");
+	expect_message("102.4", "-02.4",
+		       "npu-smi printed an impossible 'Power(W)' of NPU 0; it is left out");
+	expect_message(" 96.1 ", "9996.1",
+		       "npu-smi printed an impossible 'Power(W)' of NPU 1; it is left out");
+	expect_message("8714 ", "88714",
+		       "npu-smi printed an impossible 'HBM-Usage(MB)' of NPU 0; it is left out");
 }
 
 /* The chips and processes of a text, or "" where it is refused. */

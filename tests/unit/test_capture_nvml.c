@@ -528,6 +528,31 @@ TS_TEST(gpm_fails_between)
 	close_fake(nvml);
 }
 
+/* The library crashes where two use GPM; the other one has PCIe otherwise. */
+TS_TEST(gpm_is_for_one_at_a_time)
+{
+	struct nvml *first = open_fake("gpm=1 gpm.2=10 gpm.20=2 gpm.21=3");
+	struct nvml *second = open_fake("gpm=1 gpm.2=10 gpm.20=2 gpm.21=3");
+
+	sample_all(first, &all);
+	for (int i = 0; i < 3; i++) {
+		sample_all(second, &all);
+		CHECK_ABSENT(&all, 0, "utilization_percent", "sm");
+		TS_CHECK(!second->gpus[0].gpm[0] && !second->gpus[0].gpm_failures);
+		if (i == 0)
+			CHECK_GIVEN(&all, 0, "pcie_bytes_per_s", "sent", 1000000);
+		sample_all(first, &all);
+		CHECK_GIVEN(&all, 0, "utilization_percent", "sm", 10);
+		CHECK_GIVEN(&all, 0, "pcie_bytes_per_s", "sent", 2097152);
+	}
+	close_fake(first);
+	sample_all(second, &all);
+	sample_all(second, &all);
+	CHECK_GIVEN(&all, 0, "utilization_percent", "sm", 10);
+	CHECK_GIVEN(&all, 0, "pcie_bytes_per_s", "sent", 2097152);
+	close_fake(second);
+}
+
 /* ---- PCIe ---- */
 
 /* So much of time passes ahead of the next sample, as far as rates know. */

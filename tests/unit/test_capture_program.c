@@ -113,7 +113,8 @@ TS_TEST(it_starts_with_nothing_of_ours)
 	setenv("TRACESMITH_OUT", "x.sbt", 1);
 	TS_CHECK_STR(shell("cat; grep -E '^Sig(Blk|Ign)' /proc/self/status | tr -s '\\t' ' '"),
 		     "SigBlk: 0000000000000000\nSigIgn: 0000000000000000\n");
-	TS_CHECK_STR(shell("ls /proc/$$/fd | tr '\\n' ' '"), "0 1 2 ");
+	/* A pipe would be one of the shell's for a moment; were `ls` the last, it would become it. */
+	TS_CHECK_STR(shell("ls /proc/$$/fd; true"), "0\n1\n2\n");
 	TS_CHECK_STR(shell("echo \"${TRACESMITH_OUT-none}\""), "none\n");
 	/* A session of its own: no terminal, and one group to kill. */
 	TS_CHECK_STR(
@@ -212,6 +213,27 @@ TS_TEST(children_left_behind_do_not_delay)
 	ts_program_result_release(&result);
 }
 
+/* The numbers that stand in a text, each in a line. */
+static void expect_all_gone(const char *text, int count)
+{
+	char *behind = (char *)text;
+
+	for (int i = 0; i < count; i++)
+		expect_gone((pid_t)strtol(behind, &behind, 10));
+}
+
+TS_TEST(children_in_other_sessions_end_with_it)
+{
+	expect_all_gone(shell("(setsid sleep 1000 & echo $!)"), 1);
+	TS_CHECK(ts_program_succeeded(&result));
+	/* And theirs; the pipe ends when all are in their sessions. */
+	expect_all_gone(shell("(setsid sh -c 'setsid sleep 1000 >/dev/null & echo $!; echo $$;"
+			      " exec >/dev/null; wait' &) | cat"),
+			2);
+	expect_no_children();
+	ts_program_result_release(&result);
+}
+
 static volatile sig_atomic_t signals;
 
 static void count_signal(int number)
@@ -234,28 +256,36 @@ TS_TEST(nobody_else_notices)
 	ts_program_result_release(&result);
 }
 
-TS_TEST(it_dies_with_us)
+/* `script` gets the file to write its numbers to, in one line each, as $1. */
+static void expect_death_with_us(const char *script, int count)
 {
 	int ends[2];
-	char text[32] = "";
+	char text[64] = "";
 	pid_t caller;
 
 	TS_CHECK_INT(pipe(ends), 0);
 	caller = fork();
 	if (caller == 0) {
-		char script[64];
+		char whole[256];
 
-		snprintf(script, sizeof(script), "echo $$ >/proc/%d/fd/%d; exec sleep 1000",
-			 (int)getpid(), ends[1]);
-		shell(script);
+		snprintf(whole, sizeof(whole), "set -- /proc/%d/fd/%d; %s", (int)getpid(), ends[1],
+			 script);
+		shell(whole);
 		_exit(1);
 	}
 	TS_CHECK(read(ends[0], text, sizeof(text) - 1) > 0);
 	kill(caller, SIGKILL);
 	waitpid(caller, NULL, 0);
-	expect_gone((pid_t)strtol(text, NULL, 10));
+	expect_all_gone(text, count);
 	close(ends[0]);
 	close(ends[1]);
+}
+
+TS_TEST(it_dies_with_us)
+{
+	expect_death_with_us("echo $$ >$1; exec sleep 1000", 1);
+	expect_death_with_us("sleep 1000 & printf '%d\\n%d\\n' $$ $! >$1; wait", 2);
+	expect_death_with_us("setsid sleep 1000 & printf '%d\\n%d\\n' $$ $! >$1; wait", 2);
 }
 
 TS_TEST(it_works_without_standard_descriptors)
@@ -271,6 +301,25 @@ TS_TEST(it_works_without_standard_descriptors)
 	}
 	waitpid(caller, &status, 0);
 	TS_CHECK_INT(status, 0);
+}
+
+/* Neither can be run, and to open the second would never end. */
+TS_TEST(folders_and_pipes_are_no_programs)
+{
+	char folder[] = "/tmp/ts-program-XXXXXX", path[256], other[64];
+	const char *const places[] = { folder, "/bin", NULL };
+
+	TS_CHECK(mkdtemp(folder) != NULL);
+	setenv("PATH", "/nowhere", 1);
+	snprintf(other, sizeof(other), "%s/sh", folder);
+	TS_CHECK_INT(mkdir(other, 0700), 0);
+	TS_CHECK(ts_program_find("sh", places, path, sizeof(path)));
+	TS_CHECK_STR(path, "/bin/sh");
+	TS_CHECK_INT(rmdir(other), 0);
+	TS_CHECK_INT(mkfifo(other, 0700), 0);
+	TS_CHECK(ts_program_find("sh", places, path, sizeof(path)));
+	TS_CHECK_STR(path, "/bin/sh");
+	TS_CHECK(unlink(other) == 0 && rmdir(folder) == 0);
 }
 
 TS_TEST(programs_are_found)

@@ -19,7 +19,8 @@ static void log_device(void *context, const struct ts_metrics_device *device)
 {
 	struct log *log = context;
 
-	ts_text_printf(&log->text, "device %x %s\n", device->number, device->model);
+	ts_text_printf(&log->text, "device %x %s|%s|%s|%s\n", device->number, device->vendor,
+		       device->model, device->uuid, device->bus);
 }
 
 static void log_row(void *context, const struct ts_metrics_subject *subject, const char *name,
@@ -158,8 +159,60 @@ TS_TEST(names_are_cut_where_a_character_ends)
 	sink->integer(sink->context, &gpu, name, "x", 1);
 	snprintf(expected, sizeof(expected), "3/30001/0/0 %.62s x=1\n", name);
 	check_log(&log, expected);
-	sink->integer(sink->context, &gpu, NULL, NULL, 1);
-	check_log(&log, "3/30001/0/0  =1\n");
+}
+
+TS_TEST(nothing_is_taken_for_granted)
+{
+	struct log log;
+	const struct ts_metrics_sink *sink = &log.rows.sink;
+	const struct ts_metrics_device device = { .number = 2 };
+	struct ts_metrics_subject nobody = process;
+
+	log_init(&log);
+	sink->integer(sink->context, &gpu, NULL, "series", 1);
+	sink->real(sink->context, &gpu, "", "series", 1);
+	sink->integer(sink->context, NULL, "name", "series", 1);
+	sink->real(sink->context, NULL, "name", "series", 1);
+	sink->device(sink->context, NULL);
+	sink->message(sink->context, NULL);
+	sink->message(sink->context, "");
+	nobody.pid = 0;
+	sink->integer(sink->context, &nobody, "name", "series", 1);
+	nobody.pid = -1;
+	nobody.kind = TS_METRICS_PROCESS_ON_DEVICE;
+	sink->integer(sink->context, &nobody, "name", "series", 1);
+	check_log(&log, "");
+	sink->integer(sink->context, &gpu, "name", NULL, 1);
+	sink->device(sink->context, &device);
+	check_log(&log, "device 30002 |||\n3/30001/0/0 name =1\n");
+}
+
+/* They may come to be on a terminal. */
+TS_TEST(texts_are_made_printable)
+{
+	const struct ts_metrics_device device = { .number = 2,
+						  .vendor = "a\tb",
+						  .model = "\x1b[2J",
+						  .uuid = "\xff\xc3",
+						  .bus = "0000:01:00.0" };
+	struct log log;
+	const struct ts_metrics_sink *sink = &log.rows.sink;
+	char expected[1100], text[1100];
+
+	log_init(&log);
+	sink->message(sink->context, "one\ntwo\r\x1b[31m\x7f \xc2\x9b \xc3\xa9\xe2\x82");
+	check_log(&log, "test: one?two??[31m? ? \xc3\xa9\xef\xbf\xbd\n");
+	sink->device(sink->context, &device);
+	check_log(&log, "device 30002 a?b|?[2J|\xef\xbf\xbd\xef\xbf\xbd|0000:01:00.0\n");
+	sink->integer(sink->context, &gpu, "na\nme", "se\x1bries", 1);
+	check_log(&log, "3/30001/0/0 na?me se?ries=1\n");
+	/* Long ones are cut. */
+	memset(text, 'x', sizeof(text));
+	text[sizeof(text) - 1] = '\0';
+	memcpy(text + 1022, "\xc3\xa9", 2);
+	sink->message(sink->context, text);
+	snprintf(expected, sizeof(expected), "test: %.1022s\n", text);
+	check_log(&log, expected);
 }
 
 TS_TEST(devices_have_the_place_of_their_source)
@@ -172,7 +225,7 @@ TS_TEST(devices_have_the_place_of_their_source)
 	sink->device(sink->context, &device);
 	device.number = 65536;
 	sink->device(sink->context, &device);
-	check_log(&log, "device 30002 model\n");
+	check_log(&log, "device 30002 |model||\n");
 	TS_CHECK_INT(ts_metrics_device_number(0x30002), 2);
 }
 

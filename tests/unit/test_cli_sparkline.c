@@ -96,6 +96,25 @@ TS_TEST(means_are_weighted_by_time)
 	TS_CHECK(values[0] == 10 && values[1] == 30);
 }
 
+/* Sums of fractions are not exact, but a mean lies between what it is of. */
+TS_TEST(the_mean_of_a_constant)
+{
+	const double constants[] = { 141.2, 0.1, -1.0 / 3, 1e-300, 1e280 };
+
+	for (size_t i = 0; i < TS_ARRAY_SIZE(constants); i++) {
+		double constant = constants[i], values[7];
+		struct ts_resample resample;
+
+		ts_resample_init(&resample, 0, 999999999937);
+		for (int64_t at = 0; at < 999999999937; at += 100000007)
+			ts_resample_add(&resample, at, at + 100000007, constant);
+		TS_CHECK(ts_resample_mean(&resample) == constant);
+		ts_resample_values(&resample, values, 7);
+		for (size_t k = 0; k < 7; k++)
+			TS_CHECK(values[k] == constant);
+	}
+}
+
 TS_TEST(gaps)
 {
 	struct ts_resample resample;

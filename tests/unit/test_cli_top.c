@@ -412,6 +412,85 @@ TS_TEST(devices_in_a_few_columns)
 	TS_CHECK(strlen(text) < sizeof(text));
 }
 
+/* What is cut is cut behind a whole device, and says so. */
+TS_TEST(devices_that_do_not_fit)
+{
+	static const int numbers[] = { 0, 2, 4, 10, 12, 14 };
+	static const char whole[] = "As0,2,4,10,12,14";
+	struct ts_top_device_list list = { .count = 0 };
+	char text[TS_TOP_CELL_BYTES];
+
+	for (size_t i = 0; i < TS_ARRAY_SIZE(numbers); i++)
+		ts_top_device_list_add(&list, "Ascend", numbers[i]);
+	TS_CHECK_STR(ts_top_device_list_format(&list, text, sizeof(whole)), whole);
+	TS_CHECK_STR(ts_top_device_list_format(&list, text, sizeof(whole) - 1), "As0,2,4,10,12+");
+	TS_CHECK_STR(ts_top_device_list_format(&list, text, 13), "As0,2,4,10+");
+	TS_CHECK_STR(ts_top_device_list_format(&list, text, 11), "As0,2,4+");
+	TS_CHECK_STR(ts_top_device_list_format(&list, text, 4), "+");
+	TS_CHECK_STR(ts_top_device_list_format(&list, text, 1), "");
+	for (int i = 100; i < 200; i += 2)
+		ts_top_device_list_add(&list, "Ascend", i);
+	ts_top_device_list_format(&list, text, sizeof(text));
+	TS_CHECK(strlen(text) >= sizeof(text) - 6);
+	TS_CHECK(text[strlen(text) - 1] == '+');
+}
+
+static const char *shortened(const char *text, const struct ts_top_message *message)
+{
+	snprintf(picture.note, sizeof(picture.note), "%.255s", text);
+	ts_top_shorten_note(picture.note, message, 1);
+	return picture.note;
+}
+
+TS_TEST(a_note_says_what_messages_do_not)
+{
+	struct ts_top_message message = { .source = "nvml", .text = "no driver" };
+	char filler[400];
+
+	TS_CHECK_STR(shortened("nvml: no driver", &message), "");
+	TS_CHECK_STR(shortened("no driver", &message), "");
+	TS_CHECK_STR(shortened("2 hidden; nvml: no driver", &message), "2 hidden");
+	TS_CHECK_STR(shortened("2 hidden; nvml: no driver; amd: asleep", &message),
+		     "2 hidden; amd: asleep");
+	TS_CHECK_STR(shortened("nvml: no driver; amd: asleep", &message), "amd: asleep");
+	TS_CHECK_STR(shortened("amd: asleep", &message), "amd: asleep");
+	TS_CHECK_STR(shortened("", &message), "");
+	/* Where it was cut. */
+	memset(message.text, 'x', sizeof(message.text) - 1);
+	snprintf(filler, sizeof(filler), "2 hidden; nvml: %s", message.text);
+	TS_CHECK_STR(shortened(filler, &message), "2 hidden");
+	TS_CHECK_STR(shortened("2 hidden; nvml: xx", &message), "2 hidden; nvml: xx");
+}
+
+TS_TEST(sources_by_name)
+{
+	struct ts_top_backends backends;
+	struct ts_error err;
+
+	unsetenv("TRACESMITH_BACKENDS");
+	TS_CHECK_INT(ts_top_backends_choose(&backends, NULL, &err), 0);
+	TS_CHECK(!backends.names && backends.sources[0]);
+	TS_CHECK_INT(ts_top_backends_choose(&backends, "host", &err), 0);
+	TS_CHECK_STR(backends.names, "host");
+	TS_CHECK(!backends.sources[0]);
+	TS_CHECK_INT(ts_top_backends_choose(&backends, "amd,,host", &err), 0);
+	TS_CHECK_STR(backends.names, "amd,host");
+	TS_CHECK_STR(backends.sources[0]->name, "amd");
+	TS_CHECK(!backends.sources[1]);
+	TS_CHECK_INT(ts_top_backends_choose(&backends, "none", &err), 0);
+	TS_CHECK_STR(backends.names, "");
+	TS_CHECK_INT(ts_top_backends_choose(&backends, "nosuch", &err), TS_ENOTFOUND);
+	/* Of the environment, where others may stand that run in programs only. */
+	setenv("TRACESMITH_BACKENDS", "nosuch,amd", 1);
+	TS_CHECK_INT(ts_top_backends_choose(&backends, NULL, &err), 0);
+	TS_CHECK_STR(backends.names, "amd");
+	TS_CHECK_INT(ts_top_backends_choose(&backends, "host", &err), 0);
+	TS_CHECK_STR(backends.names, "host");
+	setenv("TRACESMITH_BACKENDS", "", 1);
+	TS_CHECK_INT(ts_top_backends_choose(&backends, NULL, &err), 0);
+	TS_CHECK(!backends.names);
+}
+
 TS_TEST(cells)
 {
 	char buffer[TS_TOP_CELL_BYTES];

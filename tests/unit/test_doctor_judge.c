@@ -325,3 +325,24 @@ TS_TEST(table_is_sound)
 	}
 	TS_CHECK_INT(basics, 4);
 }
+
+/* ---- words for a shell ---- */
+
+TS_TEST(words_are_quoted_where_they_need_it)
+{
+	char quoted[TS_QUOTED_BYTES], word[TS_QUOTED_BYTES];
+
+	TS_CHECK_STR(ts_finding_quote("/dev/shm/tracesmith-0", quoted), "/dev/shm/tracesmith-0");
+	TS_CHECK_STR(ts_finding_quote("/a b", quoted), "'/a b'");
+	TS_CHECK_STR(ts_finding_quote("$(reboot)", quoted), "'$(reboot)'");
+	TS_CHECK_STR(ts_finding_quote("it's", quoted), "'it'\\''s'");
+	TS_CHECK_STR(ts_finding_quote("", quoted), "''");
+	/* One that is too long is not cut into another. */
+	memset(word, '\'', sizeof(word) - 1);
+	word[sizeof(word) - 1] = '\0';
+	TS_CHECK_STR(ts_finding_quote(word, quoted), "PATH");
+	memset(word, ' ', sizeof(word) - 1);
+	TS_CHECK_STR(ts_finding_quote(word, quoted), "PATH");
+	word[sizeof(word) - 16] = '\0';
+	TS_CHECK_INT(strlen(ts_finding_quote(word, quoted)), sizeof(word) - 16 + 2);
+}

@@ -14,13 +14,10 @@
 
 #include "base/clock.h"
 #include "capture/metrics/sources.h"
-#include "live/discover.h"
 
 #define SECOND_NS INT64_C(1000000000)
 /* CPU time for time, of all devices: what is read, and passing it on. */
 #define BUDGET 0.004
-/* /proc/PID/ns/pid of the namespace that the driver counts in. */
-#define OUTERMOST_NAMESPACE 4026531836u
 
 static const struct ts_pace_reading readings[AMD_READINGS] = {
 	[AMD_READ_SENSORS] = { 0, 4 },
@@ -99,7 +96,7 @@ static enum ts_metrics_state open_system(void **ret_state, char *why, size_t why
 {
 	/* For tests: files that are not the system's. */
 	const char *root = secure_getenv("TRACESMITH_SYSFS");
-	bool is_inner = ts_process_namespace(getpid()) != OUTERMOST_NAMESPACE;
+	bool is_inner = !ts_is_outermost_pid_namespace();
 	struct amd *amd = NULL;
 	enum ts_metrics_state state =
 		amd_open(&amd, root ? root : "/sys", is_inner, why, why_bytes);

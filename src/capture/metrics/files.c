@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "capture/metrics/files.h"
+#include "live/discover.h"
 
 /*
  * Files that the kernel makes line by line come in pieces of nearly a page. What is shorter than this
@@ -15,6 +16,8 @@
 #define WHOLE_BYTES 2048u
 #define FIRST_BYTES 4096u
 #define MAX_BYTES (16u << 20)
+/* Of ns/pid, fixed since Linux 3.8. */
+#define OUTERMOST_NAMESPACE 4026531836u
 
 /* ---- files that are kept open ---- */
 
@@ -23,7 +26,7 @@ static bool may_keep(int fd)
 {
 	struct rlimit limit;
 
-	return getrlimit(RLIMIT_NOFILE, &limit) == 0 && (rlim_t)fd < limit.rlim_cur / 2;
+	return getrlimit(RLIMIT_NOFILE, &limit) == 0 && (rlim_t)fd < limit.rlim_cur / 4;
 }
 
 static int read_whole(int fd, struct ts_text *text)
@@ -99,6 +102,13 @@ bool ts_file_number(int directory, const char *path, int64_t *ret_number)
 	int length = ts_file_line(directory, path, line, sizeof(line));
 
 	return length > 0 && ts_parse_int64(line, (size_t)length, ret_number) == 0;
+}
+
+/* ---- where we are ---- */
+
+bool ts_is_outermost_pid_namespace(void)
+{
+	return ts_process_namespace(getpid()) == OUTERMOST_NAMESPACE;
 }
 
 /* ---- numbers in texts ---- */

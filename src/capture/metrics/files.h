@@ -25,8 +25,8 @@ struct ts_kept_file {
 
 /*
  * The whole file in `text`, with a NUL behind it: 0, or the negative errno. Opened below `directory` where it is not
- * open yet, and kept unless half of the descriptors that the process may have are in use: then for this
- * reading only.
+ * open yet, and kept unless a quarter of the descriptors that the process may have are in use (a recorder needs
+ * others for each process): then for this reading only.
  */
 int ts_kept_file_read(struct ts_kept_file *file, int directory, struct ts_text *text);
 void ts_kept_file_close(struct ts_kept_file *file);
@@ -38,6 +38,11 @@ int ts_file_line(int directory, const char *path, char *buffer, size_t bytes);
 
 /* A file that holds one decimal number and nothing else. */
 bool ts_file_number(int directory, const char *path, int64_t *ret_number);
+
+/* ---- where we are ---- */
+
+/* Whether we count processes as drivers do; false also where that cannot be known. */
+bool ts_is_outermost_pid_namespace(void);
 
 /* ---- numbers in texts ---- */
 

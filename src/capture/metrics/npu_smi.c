@@ -16,6 +16,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "capture/metrics/files.h"
 #include "capture/metrics/npu_smi_parse.h"
 #include "capture/metrics/program.h"
 #include "capture/metrics/sources.h"
@@ -59,16 +60,6 @@ static void set_libraries(struct ts_npu_smi *smi)
 		smi->libraries[0] = '\0';
 }
 
-/* In a container the tool still prints the numbers of the host. */
-static bool are_pids_of_host(void)
-{
-	static const char initial[] = "pid:[4026531836]";
-	char target[64];
-	ssize_t length = readlink("/proc/self/ns/pid", target, sizeof(target));
-
-	return length == (ssize_t)strlen(initial) && memcmp(target, initial, (size_t)length) == 0;
-}
-
 static void close_smi(void *state)
 {
 	struct ts_npu_smi *smi = state;
@@ -101,7 +92,8 @@ static enum ts_metrics_state open_smi(void **ret_state, char *why, size_t why_by
 		return has_device ? TS_METRICS_BROKEN : TS_METRICS_NONE;
 	}
 	set_libraries(smi);
-	smi->sees_host_pids = are_pids_of_host();
+	/* In a container the tool still prints the numbers of the host. */
+	smi->sees_host_pids = ts_is_outermost_pid_namespace();
 	smi->limit_ns = 5 * NS_PER_S;
 	smi->pause_ns = 2 * NS_PER_S;
 	smi->max_bytes = 1u << 20;

@@ -4,6 +4,7 @@
  * a closed list, and each row must have a value for each name. A query that the driver refused is
  * printed as 0 with health OK, so some zeros mean that there is no value.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -156,7 +157,7 @@ static bool parse_whole(struct npu_span text, int64_t *ret_value)
 	return true;
 }
 
-/* "60478/65536". What cannot be is not known. */
+/* "60478/65536". */
 static bool parse_pair(struct npu_span text, int64_t ret_pair[2])
 {
 	const char *slash = memrchr(text.at, '/', text.length);
@@ -167,18 +168,55 @@ static bool parse_pair(struct npu_span text, int64_t ret_pair[2])
 		return npu_is_absent(text);
 	used = (struct npu_span){ text.at, (size_t)(slash - text.at) };
 	total = (struct npu_span){ slash + 1, text.length - used.length - 1 };
-	if (!parse_whole(used, &ret_pair[0]) || !parse_whole(total, &ret_pair[1]))
-		return false;
-	/* 0 of 0: there is no such memory, or nobody answered. */
-	if (ret_pair[0] < 0 || ret_pair[1] <= 0 || ret_pair[0] > ret_pair[1])
-		ret_pair[0] = ret_pair[1] = TS_METRICS_UNKNOWN;
-	return true;
+	return parse_whole(used, &ret_pair[0]) && parse_whole(total, &ret_pair[1]);
 }
 
-static void keep_between(int64_t *value, int64_t least, int64_t most)
+/* The first of them is told; without the value, so that it is the same text each time. */
+static void note_dropped(struct npu_parser *parser, enum npu_field field)
 {
-	if (*value < least || *value > most)
+	struct ts_npu_info *info = parser->info;
+
+	if (!info->message[0])
+		snprintf(info->message, sizeof(info->message),
+			 "npu-smi printed an impossible '%s' of NPU %u; it is left out",
+			 field_names[field], parser->chip.npu);
+}
+
+static void keep_between(struct npu_parser *parser, enum npu_field field, int64_t *value,
+			 int64_t least, int64_t most)
+{
+	if (*value == TS_METRICS_UNKNOWN || (*value >= least && *value <= most))
+		return;
+	note_dropped(parser, field);
+	*value = TS_METRICS_UNKNOWN;
+}
+
+/* So is a query printed that failed. */
+static void drop_zero(int64_t *value)
+{
+	if (*value == 0)
 		*value = TS_METRICS_UNKNOWN;
+}
+
+static bool take_pair(struct npu_parser *parser, enum npu_field field, struct npu_span text,
+		      int64_t ret_pair[2])
+{
+	int64_t used, total;
+	bool is_absent, can_be;
+
+	if (!parse_pair(text, ret_pair))
+		return false;
+	used = ret_pair[0];
+	total = ret_pair[1];
+	/* 0 of 0: there is no such memory, or nobody answered. */
+	is_absent = used == TS_METRICS_UNKNOWN || total == TS_METRICS_UNKNOWN ||
+		    (used == 0 && total == 0);
+	can_be = used >= 0 && total > 0 && used <= total;
+	if (!is_absent && !can_be)
+		note_dropped(parser, field);
+	if (is_absent || !can_be)
+		ret_pair[0] = ret_pair[1] = TS_METRICS_UNKNOWN;
+	return true;
 }
 
 static bool parse_value(struct npu_parser *parser, enum npu_field field, struct npu_span text)
@@ -190,29 +228,28 @@ static bool parse_value(struct npu_parser *parser, enum npu_field field, struct 
 	switch (field) {
 	case NPU_POWER:
 		fits = parse_thousandths(text, &chip->power_mw);
-		keep_between(&chip->power_mw, 1, 5000 * 1000);
+		keep_between(parser, field, &chip->power_mw, 0, 5000 * 1000);
+		drop_zero(&chip->power_mw);
 		parser->power_is_elsewhere = npu_is_text(text, "-");
 		break;
 	case NPU_TEMPERATURE:
 		fits = parse_whole(text, &chip->temperature_c);
-		keep_between(&chip->temperature_c, -50, 150);
-		/* So is a query printed that failed. */
-		if (chip->temperature_c == 0)
-			chip->temperature_c = TS_METRICS_UNKNOWN;
+		keep_between(parser, field, &chip->temperature_c, -50, 150);
+		drop_zero(&chip->temperature_c);
 		break;
 	case NPU_AICORE:
 		fits = parse_whole(text, &chip->aicore_percent);
-		keep_between(&chip->aicore_percent, 0, 100);
+		keep_between(parser, field, &chip->aicore_percent, 0, 100);
 		break;
 	case NPU_UTILIZATION:
 		fits = parse_whole(text, &chip->npu_percent);
-		keep_between(&chip->npu_percent, 0, 100);
+		keep_between(parser, field, &chip->npu_percent, 0, 100);
 		break;
 	case NPU_MEMORY:
-		fits = parser->found_memory = parse_pair(text, parser->memory);
+		fits = parser->found_memory = take_pair(parser, field, text, parser->memory);
 		break;
 	case NPU_HBM:
-		fits = parser->found_hbm = parse_pair(text, parser->hbm);
+		fits = parser->found_hbm = take_pair(parser, field, text, parser->hbm);
 		break;
 	case NPU_HUGEPAGES:
 		fits = parse_pair(text, ignored);

@@ -67,11 +67,13 @@ static bool is_complaint(struct npu_span line)
 static void drop_processes(struct npu_parser *parser, const char *what)
 {
 	struct ts_npu_info *info = parser->info;
+	size_t used = strlen(info->message);
 	char line[128];
 
 	npu_copy_text(line, sizeof(line), parser->line);
-	snprintf(info->message, sizeof(info->message),
-		 "npu-smi %s: '%s'; memory of processes is left out", what, line);
+	snprintf(info->message + used, sizeof(info->message) - used,
+		 "%snpu-smi %s: '%s'; memory of processes is left out", used ? "; " : "", what,
+		 line);
 	info->has_processes = false;
 	info->process_count = 0;
 	parser->at = parser->end;

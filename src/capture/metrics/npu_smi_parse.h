@@ -51,7 +51,7 @@ struct ts_npu_info {
 	bool is_incomplete; /* the tool lists no more, or named a chip that it does not list */
 	struct ts_npu_process *processes; /* one of each device and pid */
 	size_t process_count, process_capacity;
-	char message[256]; /* what was not understood and left out; "" */
+	char message[384]; /* what was not understood and left out; "" */
 };
 
 /*

@@ -20,14 +20,11 @@
 
 #include "base/clock.h"
 #include "capture/metrics/sources.h"
-#include "live/discover.h"
 
 #define SECOND_NS INT64_C(1000000000)
 #define MOST_GPUS 256u
 /* CPU time for time, of all devices: what is asked, and passing it on. */
 #define BUDGET 0.004
-/* /proc/PID/ns/pid of the namespace that the driver counts in. */
-#define OUTERMOST_NAMESPACE 4026531836u
 
 static const struct ts_pace_reading readings[NVML_READINGS] = {
 	[NVML_READ_UTILIZATION] = { 0, 4 },
@@ -250,7 +247,7 @@ static enum ts_metrics_state open_system(void **ret_state, char *why, size_t why
 		/* For tests: a library that is not the system's. */
 		.library = secure_getenv("TRACESMITH_NVML"),
 		.root = "",
-		.is_inner = ts_process_namespace(getpid()) != OUTERMOST_NAMESPACE,
+		.is_inner = !ts_is_outermost_pid_namespace(),
 	};
 	struct nvml *nvml = NULL;
 	enum ts_metrics_state state = nvml_open(&nvml, &options, why, why_bytes);

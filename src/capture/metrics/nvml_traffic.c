@@ -52,6 +52,14 @@ static bool owns_gpm(const struct nvml *nvml)
 	       owner == nvml;
 }
 
+/* Nobody else has it. */
+static bool may_use_gpm(const struct nvml *nvml)
+{
+	const struct nvml *owner = __atomic_load_n(&gpm_owner, __ATOMIC_ACQUIRE);
+
+	return !owner || owner == nvml;
+}
+
 void nvml_gpm_leave(const struct nvml *nvml)
 {
 	__atomic_compare_exchange_n(&gpm_owner, &nvml, NULL, false, __ATOMIC_ACQ_REL,
@@ -276,8 +284,8 @@ static void read_pcie_throughput(struct nvml *nvml, struct nvml_gpu *gpu)
 /* GPM is read ahead of this; until its second sample it is not known what it gives. */
 static bool has_from_gpm(const struct nvml *nvml, const struct nvml_gpu *gpu, bool is_given)
 {
-	return nvml_wants(nvml, gpu, NVML_VALUE_GPM) && gpu->gpm_failures < GPM_FAILURES &&
-	       (is_given || !gpu->has_gpm_metrics);
+	return nvml_wants(nvml, gpu, NVML_VALUE_GPM) && may_use_gpm(nvml) &&
+	       gpu->gpm_failures < GPM_FAILURES && (is_given || !gpu->has_gpm_metrics);
 }
 
 static void read_pcie(struct nvml *nvml, struct nvml_gpu *gpu)

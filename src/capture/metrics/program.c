@@ -4,7 +4,8 @@
  * starts the program, reads what it prints, kills it when it must, and takes its status, while the
  * calling thread waits. A child that became another program would send SIGCHLD and answer to any
  * wait; the guard does neither (its exit signal is 0, and it only answers to __WCLONE). If we die,
- * it dies, and then the program. Must not know what programs print.
+ * it ends the program. What the program has started, and left, becomes the guard's, and ends with
+ * it. Must not know what programs print.
  *
  * In the guard and the child only calls are made that need nothing of libc's state; the one thing
  * that they share with the calling thread is errno, which nobody looks at meanwhile.
@@ -21,12 +22,14 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "capture/metrics/files.h"
 #include "live/discover.h"
 
 #define STACK_BYTES (64u << 10)
@@ -47,6 +50,7 @@ struct run {
 	/* Of the guard. */
 	pid_t pid;
 	int pid_fd;    /* -1: this kernel has none */
+	int caller_fd; /* likewise */
 	int output_fd; /* -1: it was closed at the other end */
 	int input_fd;  /* the program's end */
 	int64_t started_ns;
@@ -58,7 +62,10 @@ struct run {
 
 static bool is_program(const char *path)
 {
-	return path[0] == '/' && !access(path, X_OK);
+	struct stat status;
+
+	return path[0] == '/' && !stat(path, &status) && S_ISREG(status.st_mode) &&
+	       !access(path, X_OK);
 }
 
 bool ts_program_find(const char *name, const char *const *places, char *ret_path, size_t bytes)
@@ -174,12 +181,6 @@ static void unblock_signals(void)
 	sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* To be killed when whoever made us dies; false: that has happened. */
-static bool die_with(pid_t parent)
-{
-	return !prctl(PR_SET_PDEATHSIG, SIGKILL) && getppid() == parent;
-}
-
 static int become_program(void *argument)
 {
 	struct run *run = argument;
@@ -188,6 +189,7 @@ static int become_program(void *argument)
 	int output_fd = fcntl(run->input_fd, F_DUPFD, 3);
 
 	setsid();
+	/* Where somebody kills the guard. */
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	dup2(output_fd, 1);
 	dup2(output_fd, 2);
@@ -201,6 +203,20 @@ static int become_program(void *argument)
 
 /* ---- the guard ---- */
 
+static int open_process(pid_t pid)
+{
+#ifdef SYS_pidfd_open
+	return (int)syscall(SYS_pidfd_open, pid, 0);
+#else
+	return -1;
+#endif
+}
+
+static bool has_caller(const struct run *run)
+{
+	return getppid() == run->caller;
+}
+
 /* What it had of our descriptors is closed: a lock or a pipe must not outlast ours. */
 static bool prepare_descriptors(struct run *run)
 {
@@ -211,6 +227,7 @@ static bool prepare_descriptors(struct run *run)
 		return false;
 	run->output_fd = ends[0];
 	run->input_fd = ends[1];
+	run->caller_fd = open_process(run->caller);
 	return !fcntl(run->output_fd, F_SETFL, O_NONBLOCK);
 }
 
@@ -223,9 +240,7 @@ static bool start_program(struct run *run)
 		return false;
 	}
 	close(run->input_fd);
-#ifdef SYS_pidfd_open
-	run->pid_fd = (int)syscall(SYS_pidfd_open, run->pid, 0);
-#endif
+	run->pid_fd = open_process(run->pid);
 	return !run->result->spawn_errno;
 }
 
@@ -261,7 +276,7 @@ static void read_output(struct run *run)
 	}
 }
 
-/* Until it prints, ends, or `until_ns` comes. */
+/* Until it prints or ends, the caller ends, or `until_ns` comes. */
 static void wait_for_something(const struct run *run, int64_t until_ns)
 {
 	int64_t left_ns = until_ns - ts_clock_monotonic_ns();
@@ -269,9 +284,11 @@ static void wait_for_something(const struct run *run, int64_t until_ns)
 	struct pollfd fds[] = {
 		{ .fd = run->output_fd, .events = POLLIN },
 		{ .fd = run->pid_fd, .events = POLLIN },
+		{ .fd = run->caller_fd, .events = POLLIN },
 	};
+	bool is_told = run->pid_fd >= 0 && run->caller_fd >= 0;
 
-	poll(fds, TS_ARRAY_SIZE(fds), run->pid_fd < 0 ? TS_MIN(left_ms, LOOK_MS) : left_ms);
+	poll(fds, TS_ARRAY_SIZE(fds), is_told ? left_ms : TS_MIN(left_ms, LOOK_MS));
 }
 
 static void watch(struct run *run)
@@ -288,7 +305,7 @@ static void watch(struct run *run)
 		 * the pipe open.
 		 */
 		read_output(run);
-		if (ended || run->result->cut)
+		if (ended || run->result->cut || !has_caller(run))
 			return;
 		if (ts_clock_monotonic_ns() >= until_ns) {
 			run->result->timed_out = true;
@@ -306,15 +323,63 @@ static void note_end(struct ts_program_result *result, int status)
 		result->signal = WTERMSIG(status);
 }
 
+/*
+ * As far as the kernel names them (CONFIG_PROC_CHILDREN). None can have got the number of another
+ * one: nobody else takes their status.
+ */
+static void kill_children(void)
+{
+	int fd = open("/proc/thread-self/children", O_RDONLY | O_CLOEXEC);
+	char text[4096];
+	ssize_t got = fd >= 0 ? read(fd, text, sizeof(text) - 1) : 0;
+	const char *at = text;
+	uint64_t pid;
+
+	if (fd >= 0)
+		close(fd);
+	text[TS_MAX(got, 0)] = '\0';
+	while ((at = ts_scan_number(at, &pid)))
+		if (pid > 1 && pid <= INT32_MAX)
+			kill((pid_t)pid, SIGKILL);
+}
+
+/*
+ * Whoever has lost his parent is our child now, also out of another group or session; when he dies,
+ * his children are. Ends when there is none.
+ */
+static void end_children(int64_t until_ns)
+{
+	for (;;) {
+		pid_t pid = waitpid(-1, NULL, WNOHANG);
+
+		if (pid < 0)
+			return;
+		if (pid > 0)
+			continue;
+		kill_children();
+		if (ts_clock_monotonic_ns() >= until_ns)
+			return;
+		poll(NULL, 0, 1);
+	}
+}
+
+/* From now on only the program's end counts. */
+static void close_others(struct run *run)
+{
+	if (run->output_fd >= 0)
+		close(run->output_fd);
+	if (run->caller_fd >= 0)
+		close(run->caller_fd);
+	run->output_fd = run->caller_fd = -1;
+}
+
 /* It, and what it has started, end here. One that hangs in the kernel is left behind. */
 static void finish(struct run *run)
 {
 	int64_t until_ns = ts_clock_monotonic_ns() + DEATH_NS;
 	int status = 0;
 
-	if (run->output_fd >= 0)
-		close(run->output_fd);
-	run->output_fd = -1;
+	close_others(run);
 	kill(-run->pid, SIGKILL);
 	kill(run->pid, SIGKILL);
 	while (!has_ended(run) && ts_clock_monotonic_ns() < until_ns)
@@ -323,9 +388,7 @@ static void finish(struct run *run)
 		note_end(run->result, status);
 	else
 		run->result->remains = run->pid;
-	/* Its children have become ours, as far as they are dead already. */
-	while (waitpid(-1, NULL, WNOHANG) > 0)
-		;
+	end_children(until_ns);
 	run->result->ran_ns = ts_clock_monotonic_ns() - run->started_ns;
 }
 
@@ -333,7 +396,7 @@ static int guard(void *argument)
 {
 	struct run *run = argument;
 
-	if (!die_with(run->caller))
+	if (!has_caller(run))
 		return 1;
 	forget_handlers();
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
@@ -385,7 +448,7 @@ static int run_guarded(struct run *run, const struct ts_program *program,
 	run->result = result;
 	run->environment = environment;
 	run->caller = getpid();
-	run->pid_fd = run->output_fd = -1;
+	run->pid_fd = run->caller_fd = run->output_fd = -1;
 	run->started_ns = ts_clock_monotonic_ns();
 	error = start_guard(run);
 	if (result->remains)

@@ -1,31 +1,64 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Values become rows, see rows.h. What a source gives is not trusted. Must not know what becomes of rows. */
+/*
+ * Values become rows, see rows.h. What a source gives is not trusted: texts that are missing, and those that would
+ * write elsewhere on a terminal. Must not know what becomes of rows.
+ */
 #include <math.h>
 #include <stddef.h>
 #include <string.h>
 
 #include "base/hash.h"
-#include "base/text.h"
+#include "base/memory.h"
+#include "base/utf8.h"
 #include "capture/metrics/rows.h"
 
 #define DEVICE_BITS 16
+/* Of what is passed on, at most. */
+#define TEXT_BYTES 128u
+#define MESSAGE_BYTES 1024u
 
-/* Cut where a character ends. */
-static void copy_name(char *target, const char *name)
+/* ---- texts ---- */
+
+/* Of ASCII, and those behind it, which some terminals obey, too. */
+static bool is_control(const char *character, size_t bytes)
 {
-	size_t length = strnlen(name ? name : "", TS_METRICS_NAME_BYTES - 1);
+	uint32_t code = ts_utf8_decode(character, bytes);
 
-	length = ts_utf8_valid_prefix(name ? name : "", length);
-	memcpy(target, name ? name : "", length);
-	target[length] = '\0';
+	return code < 0x20 || (code >= 0x7f && code < 0xa0);
 }
+
+/* Whole characters, as many as fit; "" for NULL. Gives the target. */
+static const char *copy_text(char *target, size_t bytes, const char *text)
+{
+	const char *at = text ? text : "", *end = at + strlen(at);
+	size_t used = 0;
+
+	while (at < end) {
+		bool is_valid;
+		size_t step = ts_utf8_step(at, end, &is_valid);
+		const char *character = !is_valid              ? TS_UTF8_REPLACEMENT
+					: is_control(at, step) ? "?"
+							       : at;
+		size_t length = character == at ? step : strlen(character);
+
+		if (used + length >= bytes)
+			break;
+		memcpy(target + used, character, length);
+		used += length;
+		at += step;
+	}
+	target[used] = '\0';
+	return target;
+}
+
+/* ---- rows ---- */
 
 static uint32_t numbered(const struct ts_metrics_rows *rows, uint32_t device)
 {
 	return rows->place << DEVICE_BITS | ts_metrics_device_number(device);
 }
 
-/* Only what its kind has. False: no such kind. */
+/* Only what its kind has. False: there is none such. */
 static bool normalize(const struct ts_metrics_rows *rows, const struct ts_metrics_subject *subject,
 		      struct ts_metrics_subject *ret_subject)
 {
@@ -42,6 +75,7 @@ static bool normalize(const struct ts_metrics_rows *rows, const struct ts_metric
 	if (has_device)
 		ret_subject->device = numbered(rows, subject->device);
 	return (has_process || has_device || subject->kind == TS_METRICS_SYSTEM) &&
+	       (!has_process || subject->pid > 0) &&
 	       (!has_device || subject->device >> DEVICE_BITS == 0);
 }
 
@@ -77,10 +111,10 @@ static struct ts_emit_arg *add(struct ts_metrics_rows *rows,
 	char row_name[TS_METRICS_NAME_BYTES], key[TS_METRICS_NAME_BYTES];
 	struct ts_emit_arg *value;
 
-	if (!normalize(rows, subject, &whom))
+	copy_text(row_name, sizeof(row_name), name);
+	copy_text(key, sizeof(key), series);
+	if (!row_name[0] || !subject || !normalize(rows, subject, &whom))
 		return NULL;
-	copy_name(row_name, name);
-	copy_name(key, series);
 	if (rows->count == TS_METRICS_SERIES || !is_same_subject(&rows->subject, &whom) ||
 	    strcmp(rows->name, row_name) != 0 || has_series(rows, key))
 		ts_metrics_rows_flush(rows);
@@ -119,21 +153,34 @@ static void sink_integer(void *context, const struct ts_metrics_subject *subject
 
 static void sink_device(void *context, const struct ts_metrics_device *device)
 {
-	struct ts_metrics_rows *rows = context;
-	struct ts_metrics_device described = *device;
+	const struct ts_metrics_rows *rows = context;
+	char vendor[TEXT_BYTES], model[TEXT_BYTES], uuid[TEXT_BYTES], bus[TEXT_BYTES];
+	struct ts_metrics_device described;
 
-	if (device->number >> DEVICE_BITS)
+	if (!device || device->number >> DEVICE_BITS)
 		return;
-	described.number = numbered(rows, device->number);
+	described = (struct ts_metrics_device){
+		.number = numbered(rows, device->number),
+		.vendor = copy_text(vendor, sizeof(vendor), device->vendor),
+		.model = copy_text(model, sizeof(model), device->model),
+		.uuid = copy_text(uuid, sizeof(uuid), device->uuid),
+		.bus = copy_text(bus, sizeof(bus), device->bus),
+		.memory_bytes = device->memory_bytes,
+	};
 	rows->consumer->device(rows->consumer->context, &described);
 }
 
-static void sink_message(void *context, const char *text)
+static void sink_message(void *context, const char *given)
 {
 	struct ts_metrics_rows *rows = context;
-	uint64_t hash = ts_hash64(text, strlen(text));
 	unsigned int known = TS_MIN(rows->message_count, TS_METRICS_MESSAGES);
+	char text[MESSAGE_BYTES];
+	uint64_t hash;
 
+	copy_text(text, sizeof(text), given);
+	if (!text[0])
+		return;
+	hash = ts_hash64(text, strlen(text));
 	for (unsigned int i = 0; i < known; i++) {
 		if (rows->messages[i] == hash)
 			return;

@@ -11,7 +11,10 @@
 #include <tracesmith/emit.h>
 #include <tracesmith/metrics.h>
 
-/* Who wants rows. Device numbers are those of the source, with its place in the bits above 16. */
+/*
+ * Who wants rows. Device numbers are those of the source, with its place in the bits above 16. No text is NULL, and
+ * all are one line of UTF-8 without control characters, whatever the source gave.
+ */
 struct ts_metrics_consumer {
 	void *context;
 	void (*device)(void *context, const struct ts_metrics_device *device);

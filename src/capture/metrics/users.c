@@ -19,9 +19,13 @@
 #include "base/text.h"
 #include "capture/metrics/device_files.h"
 #include "capture/metrics/files.h"
+#include "capture/metrics/proc_texts.h"
 #include "capture/metrics/sources.h"
 #include "capture/metrics/users_parts.h"
 #include "live/discover.h"
+
+/* Of the flags in /proc/PID/stat. */
+#define PF_KTHREAD 0x00200000u
 
 /* ---- lists ---- */
 
@@ -111,19 +115,17 @@ static void take_file(void *context, const struct ts_device_file *file)
 	add_name(user, file->name);
 }
 
-/* It has no files, and nobody may look: the ninth field of its stat has PF_KTHREAD. */
+/* It has no files, and nobody may look. */
 static bool is_kernel_thread(pid_t pid)
 {
-	char path[64], text[512];
-	const char *field;
+	struct ts_stat_text stat;
+	char path[64], text[1024];
 
 	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
 	if (ts_file_line(AT_FDCWD, path, text, sizeof(text)) <= 0)
 		return true; /* gone */
-	field = strrchr(text, ')');
-	for (int i = 2; field && i < 9; i++)
-		field = strchr(field + 1, ' ');
-	return field && (strtoul(field, NULL, 10) & 0x00200000u);
+	return ts_stat_text_parse(text, &stat) && stat.flags != TS_NO_VALUE &&
+	       (stat.flags & PF_KTHREAD);
 }
 
 static void scan_processes(struct scan *scan)
