@@ -77,8 +77,9 @@ void ts_command_help(const struct ts_command *command)
 	static const struct ts_option help = { .name = "help", .letter = 'h', .doc = "this text" };
 	struct ts_text *out = ts_stdout();
 
-	ts_text_printf(out, "usage: tracesmith %s %s%s%s\n\n%s\noptions:\n", command->verb,
-		       command->runs_command ? "[options] " : "", command->operands,
+	ts_text_printf(out, "usage: tracesmith %s%s%s%s%s\n\n%s\noptions:\n", command->verb,
+		       command->runs_command ? " [options]" : "", *command->operands ? " " : "",
+		       command->operands,
 		       command->option_count && !command->runs_command ? " [options]" : "",
 		       command->about);
 	for (size_t i = 0; i < command->option_count; i++)

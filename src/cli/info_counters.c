@@ -188,8 +188,10 @@ static int add_number(struct ts_counters *all, struct ts_counter_series *series,
 	bool goes_on = series->holds;
 
 	settle(all, series, now_ns);
-	if (!(fabs(value) <= GREATEST_VALUE))
+	if (!(fabs(value) <= GREATEST_VALUE)) {
+		series->not_drawn++;
 		return TS_OK;
+	}
 	if (!series->graph && start_graph(all, series))
 		return TS_ENOMEM;
 	if (goes_on && __builtin_sub_overflow(now_ns, series->since_ns, &series->interval_ns))

@@ -38,6 +38,7 @@ struct ts_counter_series {
 	uint32_t order; /* among all, as they were found */
 	int64_t key;    /* string id */
 	uint64_t values, texts;
+	uint64_t not_drawn; /* numbers that are none, or so great that sums would not stay finite */
 	int64_t first_ns, last_ns;
 	/* Of its numbers. As integers, too, while all of them are: doubles are not exact. */
 	double least, greatest, newest;

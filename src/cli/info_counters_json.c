@@ -111,6 +111,8 @@ static void append_series(const struct ts_counters *all, struct ts_text *out,
 		ts_text_printf(out, ",\"texts\":%" PRIu64 ",\"last_text\":", series->texts);
 		ts_json_row_string(all->reader, out, series->newest_text);
 	}
+	if (series->not_drawn)
+		ts_text_printf(out, ",\"not_drawn\":%" PRIu64, series->not_drawn);
 	if (series->values) {
 		ts_text_printf(out, ",\"first_ns\":%" PRId64 ",\"last_ns\":%" PRId64,
 			       series->first_ns, series->last_ns);

@@ -14,6 +14,8 @@
 #define PIPED_GRAPH 40   /* columns, where there is no terminal */
 #define LEAST_GRAPH 16   /* columns to give up others for */
 #define GREATEST_NAME 32 /* columns of a name on a terminal */
+#define LEAST_NAME 10    /* and where that is narrow */
+#define LEAST_SERIES 6
 
 enum column {
 	COUNTER,
@@ -28,7 +30,7 @@ enum column {
 static const char *const titles[COLUMNS] = { "counter", "series", "min", "mean", "max", "last" };
 
 /* In this order, where the terminal is narrow. */
-static const enum column given_up[] = { LEAST, LAST };
+static const enum column given_up[] = { LEAST, LAST, GREATEST };
 
 struct layout {
 	enum ts_sparkline_style style;
@@ -99,6 +101,15 @@ static size_t room_of(const struct layout *layout)
 	return room;
 }
 
+/* Cuts a column, but not below `least`, where a line with a graph is too long. */
+static void narrow(struct layout *layout, size_t line, enum column column, size_t least)
+{
+	size_t room = room_of(layout) + LEAST_GRAPH, *width = &layout->widths[column];
+
+	if (room > line && *width > least)
+		*width -= TS_MIN(room - line, *width - least);
+}
+
 /* On a terminal names are cut and columns given up, so that a graph has room. */
 static void fit(struct layout *layout, size_t line)
 {
@@ -111,8 +122,10 @@ static void fit(struct layout *layout, size_t line)
 		if (room_of(layout) + LEAST_GRAPH > line)
 			layout->widths[given_up[i]] = 0;
 	}
-	layout->graph = LEAST_GRAPH;
-	if (line > room_of(layout) + LEAST_GRAPH)
+	narrow(layout, line, COUNTER, LEAST_NAME);
+	narrow(layout, line, SERIES, LEAST_SERIES);
+	layout->graph = 1;
+	if (line > room_of(layout))
 		layout->graph = TS_MIN(line - room_of(layout), TS_RESAMPLE_PARTS);
 }
 
@@ -181,9 +194,14 @@ static void append_graph(const struct ts_counters *all, struct ts_text *out,
 		if (ts_sparkline_range(points, layout->graph, &low, &high))
 			ts_sparkline_append(out, layout->style, points, layout->graph, low, high);
 	}
+	if (series->not_drawn)
+		ts_text_printf(out, "%s%" PRIu64 " value%s that cannot be drawn",
+			       series->graph ? " and " : "", series->not_drawn,
+			       series->not_drawn == 1 ? "" : "s");
 	if (series->texts) {
-		ts_text_printf(out, "%s%" PRIu64 " %s, last ", series->graph ? " and " : "",
-			       series->texts, series->texts == 1 ? "text" : "texts");
+		ts_text_printf(out, "%s%" PRIu64 " %s, last ",
+			       series->graph || series->not_drawn ? " and " : "", series->texts,
+			       series->texts == 1 ? "text" : "texts");
 		append_string(all, out, series->newest_text);
 	}
 }
@@ -199,6 +217,7 @@ static void append_titles(const struct ts_counters *all, struct ts_text *out,
 			  const struct layout *layout, struct ts_text *cell)
 {
 	char span[TS_FORMAT_BYTES];
+	size_t begin;
 	int64_t ns;
 
 	ts_text_append_char(out, '\n');
@@ -208,11 +227,14 @@ static void append_titles(const struct ts_counters *all, struct ts_text *out,
 		ts_text_append_str(cell, titles[i]);
 		append_cell(out, layout, cell, (enum column)i);
 	}
+	begin = out->length;
 	ts_text_append_str(out, "over ");
 	if (__builtin_sub_overflow(all->range.to, all->range.from, &ns))
 		ts_text_append_str(out, "time");
 	else
 		ts_text_append_str(out, ts_format_duration_ns(span, sizeof(span), ns));
+	if (out->length > begin + layout->graph)
+		out->length = begin + layout->graph;
 	end_line(out);
 }
 

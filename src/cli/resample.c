@@ -12,7 +12,9 @@ void ts_resample_init(struct ts_resample *resample, int64_t from, int64_t to)
 {
 	*resample = (struct ts_resample){ .from = from, .to = TS_MAX(from, to) };
 	for (size_t i = 0; i < TS_RESAMPLE_PARTS; i++)
-		resample->parts[i].point = NAN;
+		resample->parts[i] = (struct ts_resample_part){ .point = NAN,
+								.least = INFINITY,
+								.greatest = -INFINITY };
 }
 
 static size_t part_at(const struct ts_resample *resample, int64_t time)
@@ -43,11 +45,16 @@ void ts_resample_add(struct ts_resample *resample, int64_t since, int64_t until,
 	if (since >= until)
 		return;
 	for (at = part_at(resample, since); since < until && at < TS_RESAMPLE_PARTS; at++) {
+		struct ts_resample_part *part = &resample->parts[at];
 		int64_t end = TS_MIN(until, end_of(resample, at));
 		double ns = (double)((wide_int)end - since);
 
-		resample->parts[at].area += value * ns;
-		resample->parts[at].covered_ns += ns;
+		if (ns > 0) {
+			part->area += value * ns;
+			part->covered_ns += ns;
+			part->least = TS_MIN(part->least, value);
+			part->greatest = TS_MAX(part->greatest, value);
+		}
 		since = end;
 	}
 }
@@ -55,7 +62,7 @@ void ts_resample_add(struct ts_resample *resample, int64_t since, int64_t until,
 /* The mean of parts from `first` to before `end`. */
 static double mean_of(const struct ts_resample *resample, size_t first, size_t end)
 {
-	double area = 0, covered = 0, points = 0;
+	double area = 0, covered = 0, points = 0, least = INFINITY, greatest = -INFINITY;
 	unsigned int count = 0;
 
 	for (size_t i = first; i < end; i++) {
@@ -63,13 +70,15 @@ static double mean_of(const struct ts_resample *resample, size_t first, size_t e
 
 		area += part->area;
 		covered += part->covered_ns;
+		least = TS_MIN(least, part->least);
+		greatest = TS_MAX(greatest, part->greatest);
 		if (!isnan(part->point)) {
 			points += part->point;
 			count++;
 		}
 	}
 	if (covered > 0)
-		return area / covered;
+		return TS_MIN(TS_MAX(area / covered, least), greatest);
 	return count ? points / count : NAN;
 }
 

@@ -15,6 +15,8 @@ struct ts_resample_part {
 	double area; /* values times ns */
 	double covered_ns;
 	double point; /* the newest value that begins here, or NaN */
+	double least,
+		greatest; /* of the values that lasted here; sums of fractions are not exact */
 };
 
 struct ts_resample {

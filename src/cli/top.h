@@ -90,16 +90,32 @@ struct ts_top_area {
 
 /* top_devices.c. One that is there already, or does not fit any more, is passed over. */
 void ts_top_device_list_add(struct ts_top_device_list *list, const char *vendor, int64_t number);
-/* "NV0-3,7 AM0", "-": none. */
+/* "NV0-3,7 AM0", "-": none; "NV0-3+" where there is no room for all. */
 const char *ts_top_device_list_format(const struct ts_top_device_list *list, char *buffer,
 				      size_t size);
 
+#define TS_TOP_SOURCES 15u
+
+/* top_backends.c. Must stay where it is. */
+struct ts_top_backends {
+	const char *names;                              /* for the sampler; NULL: all there are */
+	const struct ts_metrics_source *const *sources; /* of devices, ended by NULL */
+	char list[512];
+	const struct ts_metrics_source *chosen[TS_TOP_SOURCES + 1];
+	size_t source_count; /* that were chosen */
+};
+
+/* By names with commas; NULL: those of $TRACESMITH_BACKENDS, or all. */
+int ts_top_backends_choose(struct ts_top_backends *backends, const char *named,
+			   struct ts_error *err);
+
 /*
- * Who uses accelerators: asked now and then by a thread, since makers' tools are slow. In static
- * storage.
+ * Who uses accelerators: these sources are asked now and then by a thread, since makers' tools are
+ * slow. In static storage, as the list has to be.
  */
 struct ts_top_users;
-int ts_top_users_start(struct ts_top_users **ret_users, struct ts_error *err);
+int ts_top_users_start(struct ts_top_users **ret_users,
+		       const struct ts_metrics_source *const *sources, struct ts_error *err);
 /* Waits for the first answer, at most so long. */
 void ts_top_users_wait(struct ts_top_users *users, int64_t limit_ns);
 /* A copy of the newest answer; caller frees. ret_message: at least 256 bytes. */
@@ -138,7 +154,7 @@ struct ts_top {
 	size_t device_count;
 	struct ts_top_message messages[TS_TOP_MESSAGES];
 	size_t message_count;
-	char note[256];         /* of what cannot be seen */
+	char note[256];         /* of what cannot be seen, unless a message says it */
 	bool uses_accelerators; /* some process does, or there is a device */
 };
 
@@ -257,6 +273,8 @@ void ts_top_format_device_name(const struct ts_top_device *device, char *buffer,
 /* "mem 1.2G/80.0G 300W 54C 1980MHz": what is known, texts between spaces. */
 void ts_top_describe_device(const struct ts_top_device *device, const struct ts_top_subject *values,
 			    struct ts_text *out);
+/* Takes out of a note, which has the size of ours, what messages say as well. */
+void ts_top_shorten_note(char *note, const struct ts_top_message *messages, size_t count);
 /* "load 0.12 0.30 0.20". */
 void ts_top_format_load(const struct ts_top *top, char *buffer, size_t size);
 /* Of the whole machine, without waiting; NAN: not known. */

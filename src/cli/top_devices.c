@@ -5,6 +5,9 @@
 
 #include "cli/top.h"
 
+/* A separator, two letters, two numbers. */
+#define RANGE_BYTES 32u
+
 static int compare_used(const struct ts_top_used_device *a, const struct ts_top_used_device *b)
 {
 	int order = strcmp(a->vendor, b->vendor);
@@ -43,14 +46,25 @@ static size_t end_of_range(const struct ts_top_device_list *list, size_t at)
 	return at;
 }
 
-static int print_range(char *buffer, size_t size, const struct ts_top_used_device *first,
-		       const struct ts_top_used_device *last)
+/* "0-3" of the first, ",5" or " AM0" of those that follow one of that vendor; its length. */
+static size_t print_range(char buffer[RANGE_BYTES], const char *vendor,
+			  const struct ts_top_used_device *first,
+			  const struct ts_top_used_device *last)
 {
+	bool is_same = vendor && !strcmp(vendor, first->vendor);
+	int length = snprintf(buffer, RANGE_BYTES, "%s%.2s",
+			      is_same  ? ","
+			      : vendor ? " "
+				       : "",
+			      is_same ? "" : first->vendor);
+
 	if (first->number < 0)
-		return snprintf(buffer, size, "?");
-	if (first == last)
-		return snprintf(buffer, size, "%d", (int)first->number);
-	return snprintf(buffer, size, "%d-%d", (int)first->number, (int)last->number);
+		length += snprintf(buffer + length, RANGE_BYTES - (size_t)length, "?");
+	else
+		length += snprintf(buffer + length, RANGE_BYTES - (size_t)length,
+				   first == last ? "%d" : "%d-%d", (int)first->number,
+				   (int)last->number);
+	return (size_t)length;
 }
 
 const char *ts_top_device_list_format(const struct ts_top_device_list *list, char *buffer,
@@ -60,19 +74,21 @@ const char *ts_top_device_list_format(const struct ts_top_device_list *list, cha
 	size_t used = 0;
 
 	snprintf(buffer, size, "-");
-	for (size_t i = 0; i < list->count && used + 1 < size; i++) {
+	for (size_t i = 0; i < list->count; i++) {
 		const struct ts_top_used_device *first = &list->devices[i];
+		size_t last = end_of_range(list, i), length;
+		char range[RANGE_BYTES];
 
-		if (!vendor || strcmp(vendor, first->vendor))
-			used += (size_t)snprintf(buffer + used, size - used, "%s%.2s",
-						 vendor ? " " : "", first->vendor);
-		else
-			used += (size_t)snprintf(buffer + used, size - used, ",");
+		length = print_range(range, vendor, first, &list->devices[last]);
+		/* All but the last leave room for a plus, which says that there are more. */
+		if (used + length + (last + 1 < list->count) >= size) {
+			snprintf(buffer + used, size - used, "+");
+			break;
+		}
+		memcpy(buffer + used, range, length + 1);
+		used += length;
 		vendor = first->vendor;
-		i = end_of_range(list, i);
-		if (used < size)
-			used += (size_t)print_range(buffer + used, size - used, first,
-						    &list->devices[i]);
+		i = last;
 	}
 	return buffer;
 }

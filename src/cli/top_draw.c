@@ -225,6 +225,21 @@ static const char *scrolled(const char *text, unsigned int characters)
 	return text;
 }
 
+/* The text of a cell, NUL-terminated; devices are cut behind a whole one. */
+static const char *text_of_cell(const struct ts_top_view *view,
+				const struct ts_top_process *process, enum ts_top_column column,
+				char buffer[TS_TOP_CELL_BYTES])
+{
+	const char *text;
+
+	if (column == TS_TOP_COLUMN_DEVICES)
+		return ts_top_device_list_format(
+			&process->devices, buffer,
+			TS_MIN(view->widths[column] + 1, TS_TOP_CELL_BYTES));
+	ts_top_format_cell(process, column, view->full_command, buffer, &text);
+	return text;
+}
+
 static void draw_row(struct ts_top_session *session, size_t index, const bool shown[TS_TOP_COLUMNS])
 {
 	struct ts_screen *screen = &session->screen;
@@ -239,8 +254,7 @@ static void draw_row(struct ts_top_session *session, size_t index, const bool sh
 
 		if (!shown[i])
 			continue;
-		ts_top_format_cell(process, (enum ts_top_column)i, view->full_command, buffer,
-				   &text);
+		text = text_of_cell(view, process, (enum ts_top_column)i, buffer);
 		style = selected ? TS_STYLE_REVERSE : style_of_cell(process, i, text);
 		if (!first)
 			ts_screen_str(screen, selected ? TS_STYLE_REVERSE : TS_STYLE_PLAIN, " ");

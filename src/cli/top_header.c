@@ -7,6 +7,9 @@
 
 #include "cli/top.h"
 
+/* A note that is so long has been cut. */
+#define NOTE_FULL (sizeof(((struct ts_top *)0)->note) - 1)
+
 void ts_top_format_device_name(const struct ts_top_device *device, char *buffer, size_t size)
 {
 	snprintf(buffer, size, "%s %u%s%s", device->vendor[0] ? device->vendor : "device",
@@ -77,4 +80,42 @@ void ts_top_format_place(char *buffer, size_t size)
 	if (localtime_r(&now, &local))
 		strftime(hour, sizeof(hour), "%H:%M:%S", &local);
 	snprintf(buffer, size, "%s  %s", host, hour);
+}
+
+/* Where a message stands in a note, whose end may be cut; NULL: nowhere. */
+static char *find_message(char *note, const char *text)
+{
+	size_t length = strlen(text), left = strlen(note);
+	bool is_cut = left >= NOTE_FULL;
+
+	for (char *at = note; length && left; at++, left--) {
+		bool begins = at == note ||
+			      (at[-1] == ' ' && at - note >= 2 && strchr(";:", at[-2]));
+
+		if (begins && (left >= length || is_cut) &&
+		    !strncmp(at, text, TS_MIN(length, left)))
+			return at;
+	}
+	return NULL;
+}
+
+void ts_top_shorten_note(char *note, const struct ts_top_message *messages, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		char *at = find_message(note, messages[i].text), *end;
+		size_t source = strlen(messages[i].source);
+
+		if (!at)
+			continue;
+		end = at + strnlen(at, strlen(messages[i].text));
+		/* Of "source: text; more" it leaves "more". */
+		if ((size_t)(at - note) >= source + 2 && !strncmp(at - 2, ": ", 2) &&
+		    !strncmp(at - 2 - source, messages[i].source, source))
+			at -= source + 2;
+		if (!strncmp(end, "; ", 2))
+			end += 2;
+		else if (at - note >= 2 && !strncmp(at - 2, "; ", 2))
+			at -= 2;
+		memmove(at, end, strlen(end) + 1);
+	}
 }

@@ -28,20 +28,23 @@
 
 /* Sources that hang may use it after we have gone. */
 static struct ts_top_values the_values;
+static struct ts_top_backends the_backends;
 
 /* ---- opening ---- */
 
 int ts_top_open(struct ts_top *top, struct ts_error *err)
 {
-	int rc;
+	int rc = ts_top_backends_choose(&the_backends, top->backends, err);
 
+	if (rc)
+		return rc;
 	ts_top_values_init(&the_values);
 	top->values = &the_values;
-	rc = ts_sampler_open(&top->sampler, top->backends, &the_values.consumer, err);
+	rc = ts_sampler_open(&top->sampler, the_backends.names, &the_values.consumer, err);
 	if (rc)
 		return rc;
 	ts_sampler_set_interval(top->sampler, top->delay_ns);
-	return ts_top_users_start(&top->users, err);
+	return ts_top_users_start(&top->users, the_backends.sources, err);
 }
 
 void ts_top_close(struct ts_top *top)
@@ -243,7 +246,11 @@ int ts_top_look(struct ts_top *top, struct ts_error *err)
 	ts_top_look_into_areas(top);
 	read_machine(top);
 	rc = direct_sampler(top, err);
-	return rc ? rc : ts_top_read_values(top, err);
+	if (!rc)
+		rc = ts_top_read_values(top, err);
+	if (!rc)
+		ts_top_shorten_note(top->note, top->messages, top->message_count);
+	return rc;
 }
 
 bool ts_top_is_complete(const struct ts_top *top)

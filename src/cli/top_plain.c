@@ -17,8 +17,9 @@
 #include "cli/top.h"
 
 #define NS_PER_S INT64_C(1000000000)
-/* For the first answer of makers' tools, and for values that should be there by now. */
+/* For the first answer of makers' tools, asked in two ways, and for values that should be there by now. */
 #define USERS_NS (5 * NS_PER_S)
+#define DEVICES_NS (4 * NS_PER_S)
 #define GRACE_NS (2 * NS_PER_S)
 #define NAP_NS INT64_C(20000000)
 
@@ -60,12 +61,14 @@ static void put_devices(struct ts_text *out, const struct ts_top *top)
 		TS_SCOPED(ts_text) text;
 		char name[128], percent[32];
 
-		if (!values)
-			continue;
 		ts_text_init(&text);
 		ts_top_format_device_name(device, name, sizeof(name));
-		ts_top_describe_device(device, values, &text);
 		put_shown(out, name);
+		if (!values) {
+			ts_text_append_str(out, ": says nothing now\n");
+			continue;
+		}
+		ts_top_describe_device(device, values, &text);
 		ts_text_printf(out, ": %s%%",
 			       ts_top_format_percent(percent, sizeof(percent),
 						     values->values[TS_TOP_DEVICE_PERCENT]));
@@ -128,8 +131,16 @@ static int put_text(const struct ts_top *top, struct ts_top_view *view, struct t
 	put_machine(out, top);
 	put_devices(out, top);
 	put_messages(out, top);
-	ts_text_append_char(out, '\n');
-	return put_table(top, view, err);
+	if (view->row_count) {
+		ts_text_append_char(out, '\n');
+		return put_table(top, view, err);
+	}
+	ts_report_note(
+		"%s",
+		top->asked_count
+			? "no such process any more"
+			: "no process has an agent in it or uses an accelerator: start one with 'tracesmith record -- CMD', or see all with 'tracesmith top -a'");
+	return TS_OK;
 }
 
 /* ---- JSON ---- */
@@ -356,6 +367,7 @@ int ts_top_run_plain(struct ts_top *top, struct ts_top_view *view, bool json, in
 	int rc;
 
 	ts_top_users_wait(top->users, USERS_NS);
+	ts_sampler_await(top->sampler, DEVICES_NS);
 	rc = ts_top_look(top, &err);
 	due = ts_clock_monotonic_ns();
 	for (int64_t i = 0; i < count && !rc; i++) {

@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/thread.h"
+#include "capture/metrics/device_files.h"
 #include "cli/top.h"
 
 #define NS_PER_S INT64_C(1000000000)
@@ -23,6 +24,7 @@ struct ts_top_users {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	pthread_t thread;
+	const struct ts_metrics_source *const *sources;
 	bool stops, ended, answered;
 	struct ts_accelerator_users newest;
 	char failure[256];
@@ -47,6 +49,20 @@ static void keep_answer(struct ts_top_users *users, struct ts_accelerator_users 
 	pthread_cond_broadcast(&users->changed);
 }
 
+/* New device files may have come. */
+static int ask(const struct ts_top_users *users, struct ts_accelerator_users *ret_answer,
+	       struct ts_error *err)
+{
+	struct ts_device_table files;
+	int rc = ts_device_table_init(&files, err);
+
+	if (rc)
+		return rc;
+	rc = ts_accelerator_users_find_by(ret_answer, &files, users->sources, LIMIT_NS, err);
+	ts_device_table_release(&files);
+	return rc;
+}
+
 static void *ask_again_and_again(void *context)
 {
 	struct ts_top_users *users = context;
@@ -59,7 +75,7 @@ static void *ask_again_and_again(void *context)
 		struct timespec until;
 
 		pthread_mutex_unlock(&users->lock);
-		if (ts_accelerator_users_find(&answer, LIMIT_NS, &err)) {
+		if (ask(users, &answer, &err)) {
 			answer = (struct ts_accelerator_users){ .count = 0 };
 			snprintf(failure, sizeof(failure), "%.250s", err.message);
 		}
@@ -76,12 +92,13 @@ static void *ask_again_and_again(void *context)
 	return NULL;
 }
 
-int ts_top_users_start(struct ts_top_users **ret_users, struct ts_error *err)
+int ts_top_users_start(struct ts_top_users **ret_users,
+		       const struct ts_metrics_source *const *sources, struct ts_error *err)
 {
 	pthread_condattr_t attributes;
 	int failed;
 
-	the_users = (struct ts_top_users){ .lock = PTHREAD_MUTEX_INITIALIZER };
+	the_users = (struct ts_top_users){ .lock = PTHREAD_MUTEX_INITIALIZER, .sources = sources };
 	pthread_condattr_init(&attributes);
 	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
 	pthread_cond_init(&the_users.changed, &attributes);

@@ -11,6 +11,7 @@
 
 #include "base/memory.h"
 #include "base/text.h"
+#include "cli/amount.h"
 #include "cli/nearest.h"
 #include "cli/options.h"
 #include "cli/output.h"
@@ -33,10 +34,12 @@
 #define LINE_COLUMNS 100
 #define LEAST_COLUMNS 24
 #define SHOW_WAITING_NS INT64_C(1000000000)
+#define LIMIT_LEAST_NS INT64_C(100000000)
+#define LIMIT_MOST_NS INT64_C(3600000000000)
 
 struct doctor {
 	bool json;
-	int64_t limit_s;
+	int64_t limit_ns;
 	struct ts_machine machine;
 	struct ts_probe *probes;
 	size_t count;
@@ -150,7 +153,7 @@ static void on_waiting(void *context, const struct ts_probe *probes, size_t coun
 static void run(struct doctor *doctor)
 {
 	struct ts_probe_options options = {
-		.limit_ns = doctor->limit_s * 1000000000,
+		.limit_ns = doctor->limit_ns,
 		.waiting = on_waiting,
 		.context = doctor,
 	};
@@ -513,13 +516,23 @@ static void show_json(const struct doctor *doctor)
 
 /* ---- the verb ---- */
 
+static int check_limit(struct doctor *doctor, const char *limit)
+{
+	int rc = ts_amount_time("limit", limit, &doctor->limit_ns);
+
+	if (!rc && (doctor->limit_ns < LIMIT_LEAST_NS || doctor->limit_ns > LIMIT_MOST_NS))
+		rc = ts_report_usage("option '--limit': '%s' is not between 0.1 s and an hour",
+				     limit);
+	return rc;
+}
+
 int ts_verb_doctor(int argc, char **argv)
 {
-	struct doctor doctor = { 0 };
+	struct doctor doctor = { .limit_ns = TS_PROBE_LIMIT_NS };
+	const char *limit = NULL;
 	const struct ts_option options[] = {
 		TS_OPTION_FLAG("json", 0, &doctor.json, "one JSON object"),
-		TS_OPTION_INTEGER("limit", 0, "SECONDS", &doctor.limit_s, 1, 3600,
-				  "how long each check may take (3)"),
+		TS_OPTION_TEXT("limit", 0, "SECONDS", &limit, "how long each check may take (3)"),
 	};
 	const struct ts_command command = {
 		.verb = "doctor",
@@ -528,7 +541,7 @@ int ts_verb_doctor(int argc, char **argv)
 			"Tries what TraceSmith can use of this machine, and says what works, why the rest does not, and\n"
 			"the command that mends it. CHECK is the id of a check, or a group; without any, all are tried.\n",
 		.examples =
-			"tracesmith doctor\ntracesmith doctor cuda perf\ntracesmith doctor --json | jq -r '.checks[] | select(.state == \"no\") | .mend'",
+			"tracesmith doctor\ntracesmith doctor cuda perf\ntracesmith doctor --json | jq -r '.checks[] | select(.state == \"no\") | .mend // empty'",
 		.exits =
 			"0  recording works\n2  usage\n4  something that recording needs does not work",
 		.options = options,
@@ -539,7 +552,9 @@ int ts_verb_doctor(int argc, char **argv)
 
 	if (!ts_command_parse(&command, &argc, argv, &exit_code))
 		return exit_code;
-	exit_code = choose(&doctor, argv, argc);
+	exit_code = check_limit(&doctor, limit);
+	if (!exit_code)
+		exit_code = choose(&doctor, argv, argc);
 	if (!exit_code) {
 		run(&doctor);
 		if (doctor.json)

@@ -183,7 +183,8 @@ int ts_verb_top(int argc, char **argv)
 		TS_OPTION_FLAG("command", 'c', &given.full_command,
 			       "command lines in place of names"),
 		TS_OPTION_TEXT("backends", 0, "LIST", &given.backends,
-			       "sources of metrics: host,nvml,... (default: all there are)"),
+			       "sources of metrics: host,nvml,... (default: "
+			       "$TRACESMITH_BACKENDS, or all there are)"),
 	};
 	const struct ts_command command = {
 		.verb = "top",

@@ -79,6 +79,7 @@ static void judge_not_loaded(const char *program, const char *agent, char *said,
 {
 	char *line = strstr(said, "cannot be preloaded");
 	char *cause = line ? strchr(line, '(') : NULL;
+	char quoted[TS_QUOTED_BYTES];
 
 	if (!cause) {
 		ts_finding_set(
@@ -93,7 +94,7 @@ static void judge_not_loaded(const char *program, const char *agent, char *said,
 		ts_finding_mend(
 			finding,
 			"sudo install -D %s /usr/local/lib/tracesmith/libtracesmith-agent.so && export TRACESMITH_AGENT_PATH=/usr/local/lib/tracesmith/libtracesmith-agent.so",
-			agent);
+			ts_finding_quote(agent, quoted));
 		ts_finding_note(
 			finding,
 			"where it lies now nothing may be executed (noexec, SELinux), or others may not look");
@@ -103,8 +104,21 @@ static void judge_not_loaded(const char *program, const char *agent, char *said,
 	}
 }
 
-static void judge(const char *program, const char *agent, int status, char *said, uint64_t session,
-		  struct ts_finding *finding)
+/* The finding of what all stands on, if that is broken. */
+static bool blame(void (*check)(const struct ts_machine *, struct ts_finding *),
+		  const struct ts_machine *machine, struct ts_finding *finding)
+{
+	struct ts_finding cause = { 0 };
+
+	check(machine, &cause);
+	if (cause.state != TS_CHECK_NO)
+		return false;
+	*finding = cause;
+	return true;
+}
+
+static void judge(const struct ts_machine *machine, const char *program, const char *agent,
+		  int status, char *said, uint64_t session, struct ts_finding *finding)
 {
 	struct ts_error err = { 0 };
 	struct search search;
@@ -116,6 +130,9 @@ static void judge(const char *program, const char *agent, int status, char *said
 	else if (WIFSIGNALED(status))
 		ts_finding_set(finding, TS_CHECK_NO, "'%s' with the agent inside died of SIG%s",
 			       program, sigabbrev_np(WTERMSIG(status)));
+	else if (blame(ts_check_live_directory, machine, finding) ||
+		 blame(ts_check_shared_memory, machine, finding))
+		return;
 	else if (search.areas)
 		ts_finding_set(finding, TS_CHECK_NO,
 			       "it was loaded into '%s', but no event arrived: see shared_memory",
@@ -177,6 +194,9 @@ void ts_check_agent(const struct ts_machine *machine, struct ts_finding *ret_fin
 	struct ts_error err;
 	int status, rc;
 
+	/* By it the agent is found, and everything else. */
+	if (access("/proc/self/stat", F_OK) && blame(ts_check_proc, machine, ret_finding))
+		return;
 	clear_environment();
 	(void)!getrandom(&session, sizeof(session), 0);
 	session |= 1;
@@ -193,15 +213,17 @@ void ts_check_agent(const struct ts_machine *machine, struct ts_finding *ret_fin
 		ts_finding_set(ret_finding, rc == TS_ENOTFOUND ? TS_CHECK_UNKNOWN : TS_CHECK_NO,
 			       "%s", err.message);
 	else
-		judge(arguments[0], agent, status, said, session, ret_finding);
+		judge(machine, arguments[0], agent, status, said, session, ret_finding);
 }
 
 /* ---- the live directory ---- */
 
 static void mend_directory(const char *path, const struct ts_error *err, struct ts_finding *finding)
 {
+	char quoted[TS_QUOTED_BYTES];
+
 	if (strstr(err->message, "chmod"))
-		ts_finding_mend(finding, "chmod 700 %s", path);
+		ts_finding_mend(finding, "chmod 700 %s", ts_finding_quote(path, quoted));
 	else if (getenv("TRACESMITH_LIVE_DIR"))
 		ts_finding_mend(finding, "unset TRACESMITH_LIVE_DIR");
 	else

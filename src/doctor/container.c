@@ -101,9 +101,8 @@ void ts_check_container(const struct ts_machine *machine, struct ts_finding *ret
 			"not in one; %u of %u processes with files of their own can be looked into",
 			census.reached, census.seen);
 	} else {
-		ts_finding_set(
-			ret_finding, TS_CHECK_YES,
-			"not in one; %u process%s with files of their own can be looked into",
-			census.seen, census.seen == 1 ? "" : "es");
+		ts_finding_set(ret_finding, TS_CHECK_YES,
+			       "not in one; %u process%s own can be looked into", census.seen,
+			       census.seen == 1 ? " with files of its" : "es with files of their");
 	}
 }

@@ -48,6 +48,11 @@ void ts_finding_set(struct ts_finding *finding, enum ts_check_state state, const
 void ts_finding_mend(struct ts_finding *finding, const char *format, ...) TS_PRINTF_LIKE(2, 3);
 void ts_finding_note(struct ts_finding *finding, const char *format, ...) TS_PRINTF_LIKE(2, 3);
 
+#define TS_QUOTED_BYTES TS_FINDING_MEND_BYTES
+
+/* A word for a shell, in quotes where it needs them; "PATH" where it is too long. Returns the buffer. */
+const char *ts_finding_quote(const char *word, char buffer[TS_QUOTED_BYTES]);
+
 struct ts_check {
 	const char *id; /* stable: scripts rely on it */
 	const char *group;

@@ -80,7 +80,7 @@ static bool find_broken_driver(const char *folder, struct ts_finding *finding)
 	bool found = false;
 
 	while (drivers && !found && (entry = readdir(drivers))) {
-		char path[512], library[256];
+		char path[512], library[256], quoted[TS_QUOTED_BYTES];
 		size_t length = strlen(entry->d_name);
 
 		snprintf(path, sizeof(path), "%s/%.255s", folder, entry->d_name);
@@ -92,7 +92,7 @@ static bool find_broken_driver(const char *folder, struct ts_finding *finding)
 			ts_finding_set(finding, TS_CHECK_NO,
 				       "a loader, but %.64s names '%s', which cannot be loaded",
 				       entry->d_name, library);
-			ts_finding_mend(finding, "dpkg -S %s", path);
+			ts_finding_mend(finding, "dpkg -S %s", ts_finding_quote(path, quoted));
 			ts_finding_note(finding, "names the package whose driver is not whole");
 			found = true;
 		}

@@ -31,6 +31,8 @@
 /* Children at a time: no more than a user's limit on processes is likely to leave. */
 #define AT_ONCE 16
 
+#define LONGEST_LIMIT_S 3600.0
+
 #define ANSWER_MAGIC UINT64_C(0x7473646f63746f72)
 
 struct answer {
@@ -120,7 +122,8 @@ static void describe_silence(struct run *run, int status, int64_t limit_ns)
 	if (run->is_killed) {
 		ts_finding_set(finding, TS_CHECK_UNKNOWN, "did not answer within %g s",
 			       (double)limit_ns / 1e9);
-		ts_finding_mend(finding, "tracesmith doctor --limit %g %s", (double)limit_ns / 1e8,
+		ts_finding_mend(finding, "tracesmith doctor --limit %g %s",
+				TS_MIN((double)limit_ns / 1e8, LONGEST_LIMIT_S),
 				run->probe->check->id);
 		ts_finding_note(finding, "waits longer");
 	} else if (WIFSIGNALED(status)) {

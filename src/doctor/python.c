@@ -153,14 +153,17 @@ static void describe_others(char *text, size_t bytes)
 
 static void become_python(int input, int output)
 {
+	/* What would run in it, or record it. */
+	static const char *const cleared[] = { "PYTHONSTARTUP",    "TRACESMITH_OUT",
+					       "FERRUM_TRACE_OUT", "TRACESMITH_LIVE",
+					       "TRACESMITH_AGENT", "LD_PRELOAD" };
 	char *argv[] = { (char *)"python3", (char *)"-S", (char *)"-c", (char *)PROGRAM, NULL };
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	dup2(input, STDIN_FILENO);
 	dup2(output, STDOUT_FILENO);
-	unsetenv("PYTHONSTARTUP");
-	unsetenv("TRACESMITH_OUT");
-	unsetenv("FERRUM_TRACE_OUT");
+	for (size_t i = 0; i < TS_ARRAY_SIZE(cleared); i++)
+		unsetenv(cleared[i]);
 	execvp(argv[0], argv);
 	_exit(errno == ENOENT ? 127 : 126);
 }

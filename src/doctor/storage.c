@@ -19,11 +19,13 @@
 #include "doctor/checks.h"
 #include "live/discover.h"
 
-/* What one program takes at most, and at least: docs/live.md, section 2. */
+/* What one program takes at most: docs/live.md, section 2. */
 #define BUDGET_BYTES (UINT64_C(32) << 20)
-#define LEAST_BYTES (UINT64_C(1) << 20)
-/* A program takes an eighth of what is free, if that is less than its budget. */
+/* It takes an eighth of what is free, if that is less. */
 #define AMPLE_BYTES (8 * BUDGET_BYTES)
+/* An eighth of it holds an area with a small ring, and some more events. */
+#define LEAST_KIB 384u
+#define LEAST_BYTES (UINT64_C(1024) * LEAST_KIB)
 
 /* ---- shared memory ---- */
 
@@ -67,12 +69,18 @@ static void mend_size(const struct ts_machine *machine, struct ts_finding *findi
 			finding,
 			"into the pod's specification: volumes: [{name: shm, emptyDir: {medium: Memory, sizeLimit: 1Gi}}], mounted on /dev/shm");
 		break;
-	default:
+	case TS_CONTAINER_DOCKER:
+	case TS_CONTAINER_PODMAN:
 		ts_finding_mend(finding, "%s run --shm-size=1g IMAGE",
-				machine->container == TS_CONTAINER_PODMAN ? "podman" : "docker");
+				ts_container_name(machine->container));
 		ts_finding_note(
 			finding,
 			"run it on the host; --ipc=host also serves a recorder outside, but shares the host's memory with the container");
+		break;
+	default:
+		ts_finding_note(
+			finding,
+			"whoever starts the container decides on its size; or set TRACESMITH_LIVE_DIR to a folder of yours (mode 700) with more room");
 	}
 }
 
@@ -117,7 +125,8 @@ void ts_check_shared_memory(const struct ts_machine *machine, struct ts_finding 
 	if (error == ENOSPC)
 		error = try_allocate(folder, LEAST_BYTES);
 	if (error == ENOSPC) {
-		ts_finding_set(ret_finding, TS_CHECK_NO, "%s: not even 1 MiB is free", folder);
+		ts_finding_set(ret_finding, TS_CHECK_NO, "%s: not even %u KiB are free", folder,
+			       LEAST_KIB);
 		mend_size(machine, ret_finding);
 	} else if (error) {
 		ts_finding_set(ret_finding, TS_CHECK_NO, "%s: cannot allocate: %s", folder,

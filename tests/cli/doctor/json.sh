@@ -63,6 +63,8 @@ TRACESMITH_LIVE_DIR=/no/such/folder t doctor clock | tail -n 1
 t doctor agnet
 t doctor frobnicate
 t doctor --limit 0
+t doctor --limit 2h
+TRACESMITH_LIVE_DIR=/no/such/folder t doctor --limit 1500ms clock | tail -n 1
 # Whoever ignores the ends of its children, or reads no more.
 (
 	trap '' CHLD

@@ -22,6 +22,7 @@ echo "--- the live directory"
 	export TRACESMITH_LIVE_DIR=/proc/no/such
 	say live_directory agent
 	mend live_directory
+	mend agent
 )
 touch file
 (
@@ -31,7 +32,16 @@ touch file
 chmod 755 live
 say live_directory agent
 mend live_directory | sed "s#$PWD#HERE#"
+mend agent | sed "s#$PWD#HERE#"
 chmod 700 live
+mkdir -m 755 "it's odd"
+(
+	export TRACESMITH_LIVE_DIR="$PWD/it's odd"
+	command=$(mend live_directory)
+	echo "$command" | sed "s#$PWD#HERE#"
+	eval "$command"
+	say live_directory
+)
 
 echo "--- the agent"
 (
@@ -66,6 +76,11 @@ printf '#!/bin/sh\nexit 5\n' >fake/python3
 chmod +x fake/python3
 PATH=$PWD/fake "$TRACESMITH" doctor python --json >said.json
 "$python" -c 'import json; check = json.load(open("said.json"))["checks"][0]; print(check["state"], check["why"].split(";")[0])'
+# Nothing that records is in the Python that is tried.
+printf '#!/bin/sh\n/usr/bin/env >"%s/environment"\n' "$PWD" >fake/python3
+TRACESMITH_OUT=$PWD/t.sbt TRACESMITH_LIVE=1 TRACESMITH_AGENT=enabled=1 LD_PRELOAD=libm.so.6 PATH=$PWD/fake "$TRACESMITH" doctor python >/dev/null
+grep -c '^PATH=' environment
+grep -E '^(TRACESMITH_(OUT|LIVE|AGENT)|LD_PRELOAD)=' environment || true
 printf '#!/bin/sh\nexec /bin/sleep 60\n' >fake/python3
 PATH=$PWD/fake "$TRACESMITH" doctor python --limit 1 --json >said.json
 "$python" -c 'import json; check = json.load(open("said.json"))["checks"][0]; print(check["state"], check["why"])'
@@ -117,9 +132,12 @@ print(check["state"], check["why"], check["mend"].replace(sys.argv[1], "HERE"))
 PY
 
 echo "--- small memory"
-for size in 64k 2m 1g; do
+for size in 64k 512k 2m 1g; do
 	TRACESMITH_LIVE_DIR='' unshare -m bash -c "mount -t tmpfs -o size=$size tmpfs /dev/shm && exec \"\$0\" doctor --json shared_memory" "$TRACESMITH" >said.json || true
 	python3 -c 'import json; report = json.load(open("said.json")); check = report["checks"][0]; print(check["state"], check["why"].split(":")[0], report["basics_work"])'
+	# What is said to be enough is.
+	TRACESMITH_LIVE_DIR='' unshare -m bash -c "mount -t tmpfs -o size=$size tmpfs /dev/shm && exec \"\$0\" doctor --json agent" "$TRACESMITH" >said.json || true
+	python3 -c 'import json; check = json.load(open("said.json"))["checks"][0]; print("agent", check["state"], check["mend"] is not None)'
 done
 
 echo "--- namespaces"
@@ -131,8 +149,10 @@ assert report["system"]["pid_namespace"] and report["system"]["container"], repo
 for check in report["checks"]:
     print(check["id"], check["state"])
 PY
-unshare -m bash -c 'mount -t tmpfs tmpfs /proc && exec "$0" doctor --json proc' "$TRACESMITH" >said.json && fail "without /proc"
-python3 -c 'import json; check = json.load(open("said.json"))["checks"][0]; print(check["state"], check["why"])'
+unshare -m bash -c 'mount -t tmpfs tmpfs /proc && exec "$0" doctor --json proc agent' "$TRACESMITH" >said.json && fail "without /proc"
+python3 -c 'import json
+for check in json.load(open("said.json"))["checks"]:
+    print(check["id"], check["state"], check["why"], "|", check["mend"])'
 if unshare -U true 2>/dev/null; then
 	unshare -Ur "$TRACESMITH" doctor --json ebpf perf_system >said.json
 	python3 -c '

@@ -18,6 +18,14 @@ exec(sys.argv[1])' "$code"
 listed() { "$TRACESMITH" top --once --json -d 0.1 | grep -q "\"pid\":$1,"; }
 
 echo "== nobody"
+{ "$TRACESMITH" top --once -d 0.1 >/dev/null; } 2>&1
+# No maker's tool is asked where none was chosen.
+mkdir tools
+printf '#!/bin/sh\ntouch "%s/asked"\n' "$PWD" >tools/npu-smi
+chmod +x tools/npu-smi
+PATH=$PWD/tools:$PATH "$TRACESMITH" top --once -d 0.1 --backends host >/dev/null 2>&1
+PATH=$PWD/tools:$PATH TRACESMITH_BACKENDS=host "$TRACESMITH" top --once -d 0.1 >/dev/null 2>&1
+[ ! -e asked ] || fail "npu-smi was run"
 top_json 'print(top["processes"], sorted(top))' --once
 "$TRACESMITH" top --once -d 0.1 | sed -E -e '1s/  .*load/  HOST load/' -e '/^note: /d' | numbers | sed 's/N[KMGT]/N/g; s/swap used -/swap used N/'
 
