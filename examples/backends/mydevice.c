@@ -2,7 +2,7 @@
 /*
  * A source of metrics that lives outside of TraceSmith: copy this file to begin one of your own.
  *
- *	cc -shared -fPIC -o libtracesmith-backend-mydevice.so mydevice.c
+ *	cc -shared -fPIC $(pkg-config --cflags tracesmith-emit) -o libtracesmith-backend-mydevice.so mydevice.c
  *	LD_LIBRARY_PATH=. tracesmith record --backends host,mydevice -- ./program
  *	tracesmith info --counters trace.sbt
  *

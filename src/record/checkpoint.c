@@ -376,6 +376,18 @@ static bool take_area(struct reading *in, struct state_area *ret_state)
 			 offsetof(struct state_area, devices));
 }
 
+/* Of bytes that nothing ends; NULL without memory. */
+static char *copy_text(const char *bytes, size_t length)
+{
+	char *copy = malloc(length + 1);
+
+	if (copy) {
+		memcpy(copy, bytes, length);
+		copy[length] = '\0';
+	}
+	return copy;
+}
+
 static bool load_process(struct ts_encoder *encoder, struct reading *in)
 {
 	struct encode_process *process;
@@ -403,9 +415,9 @@ static bool load_process(struct ts_encoder *encoder, struct reading *in)
 	encoder->stranger_count += process->stranger;
 	process->epoch = encoder->open.trace_bytes ? encoder->epoch : 0;
 	if (!state.ended || state.name_bytes)
-		process->name = strndup(name, state.name_bytes);
+		process->name = copy_text(name, state.name_bytes);
 	if (state.command_bytes)
-		process->command = strndup(command, state.command_bytes);
+		process->command = copy_text(command, state.command_bytes);
 	return true;
 }
 
