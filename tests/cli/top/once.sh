@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Without a screen: who is listed, events to the last one, losses, and processes that end meanwhile.
 . "$TS_SOURCE/tests/cli/live.sh"
+# The same on machines with accelerators.
+export TRACESMITH_BACKENDS=host
 
 trap 'touch go over; jobs -p | xargs -r kill 2>/dev/null || true' EXIT
 # top_json PYTHON [options]: what is printed of the last picture, `top`, with `p` by pid.
