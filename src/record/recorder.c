@@ -36,8 +36,9 @@
 #define CLOCK_NS TS_NS_PER_S
 #define LINGER_NS TS_NS_PER_S
 /* What we measure ourselves is taken after so many samples, and so often at least. */
-#define OWN_SAMPLES 5
-#define OWN_NS (500 * TS_NS_PER_MS)
+#define OWN_SAMPLES 10
+#define OWN_NS TS_NS_PER_S
+#define BEHIND_SAMPLE_NS (TS_NS_PER_MS / 2)
 /* They need two descriptors each. */
 #define MANY_TARGETS 128
 /* A target whose end was seen waits so long for its wait status. */
@@ -401,6 +402,21 @@ static void adapt_wait(struct ts_recorder *recorder)
 		recorder->wait_ns = TS_MIN(recorder->wait_ns, BUSY_WAIT_NS);
 }
 
+/*
+ * When rings are looked at again. Where nothing happens but samples, right behind one of these: the processor is awake then,
+ * and to wake it costs more than all that is to be done.
+ */
+static int64_t next_take(const struct ts_recorder *recorder)
+{
+	int64_t due_ns = recorder->now_ns + recorder->wait_ns;
+	int64_t interval_ns = recorder->metrics.sampler ? recorder->metrics.interval_ns : 0;
+
+	if (recorder->wait_ns < IDLE_WAIT_NS || !interval_ns || interval_ns > IDLE_WAIT_NS ||
+	    recorder->now_ns - recorder->moved_ns < IDLE_AFTER_NS)
+		return due_ns;
+	return (due_ns / interval_ns + 1) * interval_ns + BEHIND_SAMPLE_NS;
+}
+
 static int take_all(struct ts_recorder *recorder, struct ts_error *err)
 {
 	int64_t began;
@@ -424,7 +440,7 @@ static int take_all(struct ts_recorder *recorder, struct ts_error *err)
 	ts_targets_sweep(recorder);
 	recorder->take_cost_ns = thread_cpu_ns() - began;
 	adapt_wait(recorder);
-	recorder->take_ns = recorder->now_ns + recorder->wait_ns;
+	recorder->take_ns = next_take(recorder);
 	return TS_OK;
 }
 
