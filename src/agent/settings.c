@@ -76,7 +76,8 @@ static uint64_t parse_bytes(const char *text)
 	static const char units[] = "KMG";
 	char *end;
 	uint64_t bytes = strtoull(text, &end, 10);
-	const char *unit = *end ? strchr(units, *end & ~0x20) : NULL;
+	char letter = (char)(*end & ~0x20); /* of either case */
+	const char *unit = letter ? strchr(units, letter) : NULL;
 
 	if (unit) {
 		unsigned int shift = 10 * (unsigned int)(unit - units + 1);
