@@ -111,7 +111,9 @@ TS_TEST(it_starts_with_nothing_of_ours)
 	sigprocmask(SIG_SETMASK, &all, NULL);
 	signal(SIGPIPE, SIG_IGN);
 	setenv("TRACESMITH_OUT", "x.sbt", 1);
-	TS_CHECK_STR(shell("cat; grep -E '^Sig(Blk|Ign)' /proc/self/status | tr -s '\\t' ' '"),
+	/* 32 and 33 are the C library's own: who runs us may have left them ignored. */
+	TS_CHECK_STR(shell("cat; grep -E '^Sig(Blk|Ign)' /proc/self/status | tr -s '\\t' ' ' | "
+			   "sed s/0000000[0-3]80000000/0000000000000000/"),
 		     "SigBlk: 0000000000000000\nSigIgn: 0000000000000000\n");
 	/* A pipe would be one of the shell's for a moment; were `ls` the last, it would become it. */
 	TS_CHECK_STR(shell("ls /proc/$$/fd; true"), "0\n1\n2\n");

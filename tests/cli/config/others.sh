@@ -50,4 +50,6 @@ TRACESMITH_LIVE_DIR='' as_nobody config $program
 # Root, whose environment names one of its own.
 setpriv --reuid 65534 --regid 65534 --clear-groups sleep 600 &
 program=$!
+is_sleep() { [ "$(cat /proc/$program/comm)" = sleep ]; }
+await is_sleep
 t config $program | sed -e "s/$program/PID/" -e "s#'/.*'#HERE#"
