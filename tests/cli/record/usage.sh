@@ -34,7 +34,7 @@ mkdir 'a b'
 touch 'a b/agent.so'
 TRACESMITH_AGENT_PATH='a b/agent.so' t record -o t.sbt -- true | sed "s#$(pwd -P)#HERE#"
 t record -p 999999999
-t record -p $$ | sed "s/$$/PID/g"
+t record --backends none -p $$ | sed "s/$$/PID/g"
 # What was there before stays, where nothing was recorded.
 echo precious >t.sbt
 t record -o t.sbt -- no-such-program
