@@ -4,24 +4,12 @@
 . "$TS_SOURCE/tests/cli/live.sh"
 
 python3 -c 'import pty; pty.openpty()' 2>/dev/null || { echo "skip: there are no pseudo-terminals here"; exit 77; }
-cat >on_terminal.py <<'PY'
-import fcntl, os, pty, re, struct, sys, termios
+export PYTHONPATH=$TS_SOURCE/tests/lib PYTHONDONTWRITEBYTECODE=1
+cat >look.py <<'PY'
+import re, sys
+import on_terminal
 columns = int(sys.argv[1])
-pid, fd = pty.fork()
-if pid == 0:
-    fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-    os.execv(sys.argv[2], sys.argv[2:])
-data = b""
-while True:
-    try:
-        part = os.read(fd, 65536)
-    except OSError:
-        break
-    if not part:
-        break
-    data += part
-os.waitpid(pid, 0)
-text = data.decode().replace("\r\n", "\n")
+text = on_terminal.run(columns, sys.argv[2:])
 print("waiting:", re.findall(r"waiting for (\w+)", text)[:1])
 text = re.sub(r"(\r\033\[K[^\r\n]*)+\r\033\[K", "", text)
 print("colours:", sorted(set(re.findall(r"\033\[(\d+)m", text))) != [])
@@ -31,11 +19,11 @@ text = text.split("\nto mend\n")[0]
 for line in text.splitlines():
     assert len(line) <= columns, line
 PY
-python3 on_terminal.py 60 "$TRACESMITH" doctor agent clock compression
-python3 on_terminal.py 100 "$TRACESMITH" doctor agent clock compression
-NO_COLOR=1 python3 on_terminal.py 60 "$TRACESMITH" doctor agent
+python3 look.py 60 "$TRACESMITH" doctor agent clock compression
+python3 look.py 100 "$TRACESMITH" doctor agent clock compression
+NO_COLOR=1 python3 look.py 60 "$TRACESMITH" doctor agent
 # One that takes longer than a second is named while it is waited for.
 mkdir fake
 printf '#!/bin/sh\nexec /bin/sleep 60\n' >fake/python3
 chmod +x fake/python3
-python3 on_terminal.py 60 "$(command -v env)" PATH="$PWD/fake:$PATH" "$TRACESMITH" doctor --limit 2 python
+python3 look.py 60 "$(command -v env)" PATH="$PWD/fake:$PATH" "$TRACESMITH" doctor --limit 2 python
