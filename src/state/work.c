@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The life of a struct ts_work, and questions about it that need no more than its order. How it is filled
- * is in work_load.c and work_order.c.
+ * is in work_load.c and its neighbours.
  */
 #include "state/work.h"
 
@@ -71,11 +71,19 @@ void ts_work_free(struct ts_work *work)
 
 int ts_work_finish(struct ts_work *work, struct ts_error *err)
 {
-	int code = ts_work_order(work, err);
+	int code = ts_work_number(work);
 
+	if (!code)
+		code = ts_work_sort(work);
+	if (!code)
+		code = ts_work_join(work);
+	if (!code)
+		code = ts_work_take_part(work);
+	if (!code)
+		code = ts_work_judge(work);
 	free_load(work->load);
 	work->load = NULL;
-	return code;
+	return code ? ts_error_set(err, code, "no memory for the work of this trace") : TS_OK;
 }
 
 /* ---- questions ---- */

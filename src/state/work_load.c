@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads the rows of a trace into a struct ts_work: who and where first, then slices (steps are among them), calls and
- * commands, column by column. Must not judge: joining and ordering is work_order.c's.
+ * Reads the rows of a trace into a struct ts_work: slices (steps are among them), calls, commands and arrows, column by
+ * column. Must not judge: what is joined to what, and what is left out, others decide.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -9,32 +9,10 @@
 
 #include "state/work_parts.h"
 
-/* String ids below this have their facts in an array. */
-#define DENSE_FACTS (1u << 22)
-/* Rows between two reports of progress. */
-#define PROGRESS_ROWS 65536u
-
 static int no_memory(struct ts_error *err)
 {
 	return ts_error_set(err, TS_ENOMEM, "no memory for the work of this trace");
 }
-
-/* A new item at the end of one of work's arrays; NULL: no memory, or as many as an index can tell. */
-static void *add_item(void **array, size_t *capacity, uint32_t *count, size_t bytes)
-{
-	char *item;
-
-	if (*count == TS_WORK_NONE - 1 || ts_grow_array(array, capacity, (size_t)*count + 1, bytes))
-		return NULL;
-	item = (char *)*array + bytes * *count;
-	memset(item, 0, bytes);
-	(*count)++;
-	return item;
-}
-
-#define ADD(work, items, singular)                                            \
-	add_item((void **)&(work)->items, &(work)->load->singular##_capacity, \
-		 &(work)->singular##_count, sizeof(*(work)->items))
 
 /* ---- times ---- */
 
@@ -69,306 +47,6 @@ bool ts_work_times(const struct ts_work *work, uint32_t rank, int64_t start, int
 	return open;
 }
 
-/* ---- texts ---- */
-
-uint32_t ts_work_intern(struct ts_work *work, const char *text, size_t length)
-{
-	uint32_t id = ts_strmap_intern(&work->names, text, length, NULL);
-
-	return id == TS_STRMAP_NONE ? 0 : id;
-}
-
-static const struct {
-	const char *category;
-	uint8_t class;
-} slice_classes[] = {
-	{ "cpu_op", TS_SLICE_OP },
-	{ "Operator", TS_SLICE_OP },
-	{ "user_annotation", TS_SLICE_ANNOTATION },
-	{ "gpu_user_annotation", TS_SLICE_GPU_ANNOTATION },
-	{ "python_function", TS_SLICE_PYTHON },
-	{ "Trace", TS_SLICE_DROPPED }, /* Kineto's span of the whole recording */
-};
-
-static uint8_t slice_class(struct ts_string text)
-{
-	for (size_t i = 0; i < TS_ARRAY_SIZE(slice_classes); i++)
-		if (!strcmp(text.data, slice_classes[i].category))
-			return slice_classes[i].class;
-	return TS_SLICE_OTHER;
-}
-
-/* "ProfilerStep#12" */
-static bool parse_step(struct ts_string text, int64_t *ret_step)
-{
-	static const char word[] = "ProfilerStep#";
-	size_t length = sizeof(word) - 1;
-	int64_t step = 0;
-
-	if (text.length <= length || text.length > length + 18 || memcmp(text.data, word, length))
-		return false;
-	for (size_t i = length; i < text.length; i++) {
-		if (text.data[i] < '0' || text.data[i] > '9')
-			return false;
-		step = step * 10 + (text.data[i] - '0');
-	}
-	*ret_step = step;
-	return true;
-}
-
-static void find_facts(struct ts_work *work, int64_t string, struct ts_text_facts *facts)
-{
-	struct ts_string text = ts_reader_string(work->load->reader, string);
-
-	facts->met = true;
-	facts->name = ts_work_intern(work, text.data, text.length);
-	facts->call_kind = (uint8_t)ts_call_kind(text.data, text.length);
-	facts->slice_class = slice_class(text);
-	facts->is_step = parse_step(text, &facts->step);
-	memset(facts->classes, TS_CLASS_UNMET, sizeof(facts->classes));
-}
-
-static struct ts_text_facts *far_facts(struct ts_work_load *load, int64_t string)
-{
-	bool is_new;
-	uint64_t *place = ts_map_insert(&load->far_facts, (uint64_t)string, &is_new);
-
-	if (!place)
-		return NULL;
-	if (is_new) {
-		if (ts_grow_array((void **)&load->far, &load->far_capacity, load->far_count + 1,
-				  sizeof(*load->far)))
-			return NULL;
-		memset(&load->far[load->far_count], 0, sizeof(*load->far));
-		*place = load->far_count++;
-	}
-	return &load->far[*place];
-}
-
-/* Room for the ids that the trace can have, once a trace. */
-static int start_facts(struct ts_work_load *load)
-{
-	free(load->facts);
-	load->fact_count = TS_MIN(ts_reader_string_end(load->reader), DENSE_FACTS);
-	load->facts = calloc(load->fact_count + 1, sizeof(*load->facts));
-	load->far_count = 0;
-	ts_map_clear(&load->far_facts);
-	return load->facts ? TS_OK : TS_ENOMEM;
-}
-
-static struct ts_text_facts *facts_of(struct ts_work *work, int64_t string)
-{
-	struct ts_work_load *load = work->load;
-	struct ts_text_facts *facts;
-
-	if (string >= 0 && (uint64_t)string < load->fact_count)
-		facts = &load->facts[string];
-	else
-		facts = far_facts(load, string);
-	if (facts && !facts->met)
-		find_facts(work, string, facts);
-	return facts;
-}
-
-const struct ts_text_facts *ts_work_facts(struct ts_work *work, int64_t string)
-{
-	static const struct ts_text_facts none = { .met = true };
-	const struct ts_text_facts *facts = facts_of(work, string);
-
-	return facts ? facts : &none;
-}
-
-/* The class of a command: found out once a name and kind. */
-static uint8_t class_of(struct ts_work *work, int64_t string, int64_t kind)
-{
-	struct ts_text_facts *facts = facts_of(work, string);
-	const char *text;
-	size_t length;
-	uint8_t *class;
-
-	if (kind < 0 || kind > TS_GPU_OP_COLLECTIVE)
-		kind = TS_GPU_OP_OTHER;
-	if (!facts)
-		return TS_CLASS_OTHER;
-	class = &facts->classes[kind];
-	if (*class == TS_CLASS_UNMET) {
-		text = ts_strmap_text(&work->names, facts->name, &length);
-		*class = (uint8_t)(work->options.rounding == TS_ROUNDING_HTA
-					   ? ts_command_class_hta(text, length)
-					   : ts_command_class((enum ts_gpu_op_kind)kind, text,
-							      length));
-	}
-	return *class;
-}
-
-static uint32_t name_of(struct ts_work *work, int64_t string)
-{
-	return string ? ts_work_facts(work, string)->name : 0;
-}
-
-/* ---- who and where ---- */
-
-static int add_rank(struct ts_work *work, int64_t id, const struct ts_source_row *source)
-{
-	struct ts_work_rank *rank = ADD(work, ranks, rank);
-	uint32_t place = work->rank_count - 1;
-
-	if (!rank)
-		return TS_ENOMEM;
-	rank->rank = source->rank == TS_ABSENT ? (int64_t)place : source->rank;
-	rank->world_size = source->world_size;
-	rank->name = name_of(work, source->name);
-	rank->trace = work->load->trace;
-	rank->source = id;
-	rank->clock = (uint32_t)source->clock;
-	rank->uncertainty_ns = TS_ABSENT;
-	rank->last_step_start = INT64_MIN;
-	rank->from = INT64_MAX;
-	rank->to = INT64_MIN;
-	if (ts_map_put(&work->load->ranks, (uint64_t)id, place) ||
-	    ts_map_put(&work->load->clock_ranks, rank->clock, place))
-		return TS_ENOMEM;
-	return TS_OK;
-}
-
-static int add_ranks(struct ts_work *work)
-{
-	struct ts_work_load *load = work->load;
-	const struct ts_source_row *source;
-	uint32_t before = work->rank_count;
-	size_t cursor = 0;
-	int64_t id;
-
-	while ((source = ts_reader_entity_next(load->reader, TS_TABLE_SOURCE, &cursor, &id)))
-		if (add_rank(work, id, source))
-			return TS_ENOMEM;
-	if (work->rank_count > before)
-		return TS_OK;
-	return add_rank(work, 0, &ts_source_none); /* a trace whose writer named no source */
-}
-
-/* Of a source, else of a clock, else the trace's first. */
-static uint32_t rank_of(const struct ts_work_load *load, int64_t source, uint32_t clock)
-{
-	uint64_t place;
-
-	if (source && ts_map_get(&load->ranks, (uint64_t)source, &place))
-		return (uint32_t)place;
-	if (ts_map_get(&load->clock_ranks, clock, &place))
-		return (uint32_t)place;
-	return TS_WORK_NONE;
-}
-
-static uint32_t first_rank(const struct ts_work *work)
-{
-	for (uint32_t i = 0; i < work->rank_count; i++)
-		if (work->ranks[i].trace == work->load->trace)
-			return i;
-	return 0;
-}
-
-static uint32_t known_rank(const struct ts_work *work, int64_t source, uint32_t clock)
-{
-	uint32_t rank = rank_of(work->load, source, clock);
-
-	return rank == TS_WORK_NONE ? first_rank(work) : rank;
-}
-
-static uint32_t device_of(struct ts_work *work, int64_t id, uint32_t clock)
-{
-	struct ts_work_load *load = work->load;
-	const struct ts_device_row *row;
-	struct ts_work_device *device;
-	bool is_new;
-	uint64_t *place = ts_map_insert(&load->devices, (uint64_t)id, &is_new);
-
-	if (!place)
-		return TS_WORK_NONE;
-	if (!is_new)
-		return (uint32_t)*place;
-	*place = work->device_count;
-	row = ts_reader_entity(load->reader, TS_TABLE_DEVICE, id);
-	device = ADD(work, devices, device);
-	if (!device)
-		return TS_WORK_NONE;
-	device->id = id;
-	device->number = row ? row->number : TS_ABSENT;
-	device->name = row ? name_of(work, row->name) : 0;
-	device->rank = known_rank(work, row ? row->source : 0, clock);
-	return work->device_count - 1;
-}
-
-/* Lanes of a known number are one for each (device, number); others one for each id. */
-uint32_t ts_work_lane(struct ts_work *work, uint32_t device, int64_t number, int64_t id)
-{
-	uint64_t key = number == TS_ABSENT ? (uint64_t)id : (uint64_t)number;
-	uint64_t owner = (uint64_t)device * 2 + (number == TS_ABSENT);
-	struct ts_work_stream *stream;
-	bool is_new;
-	uint64_t *place = ts_pairmap_insert(&work->load->lanes, owner, key, &is_new);
-
-	if (!place)
-		return TS_WORK_NONE;
-	if (!is_new)
-		return (uint32_t)*place;
-	*place = work->stream_count;
-	stream = ADD(work, streams, stream);
-	if (!stream)
-		return TS_WORK_NONE;
-	stream->device = device;
-	stream->rank = work->devices[device].rank;
-	stream->number = number;
-	stream->id = id;
-	return work->stream_count - 1;
-}
-
-static uint32_t stream_of(struct ts_work *work, int64_t id, uint32_t device)
-{
-	struct ts_work_load *load = work->load;
-	const struct ts_stream_row *row;
-	uint64_t known;
-	uint32_t lane;
-
-	if (id && ts_map_get(&load->streams, (uint64_t)id, &known))
-		return (uint32_t)known;
-	row = id ? ts_reader_entity(load->reader, TS_TABLE_STREAM, id) : NULL;
-	lane = ts_work_lane(work, device, row ? row->number : TS_ABSENT, id);
-	if (lane == TS_WORK_NONE || (id && ts_map_put(&load->streams, (uint64_t)id, lane)))
-		return TS_WORK_NONE;
-	if (row && row->name && !work->streams[lane].name)
-		work->streams[lane].name = name_of(work, row->name);
-	return lane;
-}
-
-static uint32_t thread_of(struct ts_work *work, int64_t id, uint32_t clock)
-{
-	struct ts_work_load *load = work->load;
-	const struct ts_thread_row *row;
-	const struct ts_process_row *process;
-	struct ts_work_thread *thread;
-	bool is_new;
-	/* Threads that are not there differ by their rank. */
-	uint64_t *place =
-		ts_map_insert(&load->threads, id ? (uint64_t)id : UINT64_MAX - clock, &is_new);
-
-	if (!place)
-		return TS_WORK_NONE;
-	if (!is_new)
-		return (uint32_t)*place;
-	*place = work->thread_count;
-	row = ts_reader_entity(load->reader, TS_TABLE_THREAD, id);
-	process = row ? ts_reader_entity(load->reader, TS_TABLE_PROCESS, row->process) : NULL;
-	thread = ADD(work, threads, thread);
-	if (!thread)
-		return TS_WORK_NONE;
-	thread->id = id;
-	thread->pid = process ? process->pid : TS_ABSENT;
-	thread->tid = row ? row->tid : TS_ABSENT;
-	thread->name = row ? name_of(work, row->name) : 0;
-	thread->rank = known_rank(work, process ? process->source : 0, clock);
-	return work->thread_count - 1;
-}
-
 /* ---- rows ---- */
 
 /* The device's span of a step is no step, but tells that the step was whole. */
@@ -380,7 +58,7 @@ static int add_step(struct ts_work *work, const struct ts_work_slice *slice, int
 	rank->last_step_start = TS_MAX(rank->last_step_start, slice->start);
 	if (slice->class == TS_SLICE_GPU_ANNOTATION)
 		return TS_OK;
-	step = ADD(work, steps, step);
+	step = TS_WORK_ADD(work, steps, step);
 	if (!step)
 		return TS_ENOMEM;
 	step->thread = slice->thread;
@@ -426,7 +104,7 @@ static int add_slice(struct ts_work *work, const struct ts_batch *batch, uint32_
 		return TS_ENOMEM;
 	if (!wants_slice(work, class))
 		return TS_OK;
-	item = ADD(work, slices, slice);
+	item = TS_WORK_ADD(work, slices, slice);
 	if (!item)
 		return TS_ENOMEM;
 	*item = slice;
@@ -446,7 +124,7 @@ static int load_slices(struct ts_work *work, const struct ts_batch *batch, uint6
 			continue;
 		if (thread == TS_WORK_NONE || threads[row] != last) {
 			last = threads[row];
-			thread = thread_of(work, last, clock);
+			thread = ts_work_thread(work, last, clock);
 		}
 		if (thread == TS_WORK_NONE || add_slice(work, batch, row, first + row, thread))
 			return TS_ENOMEM;
@@ -458,14 +136,14 @@ static int load_calls(struct ts_work *work, const struct ts_batch *batch, uint64
 		      uint32_t clock)
 {
 	for (uint32_t row = 0; row < batch->rows; row++) {
-		struct ts_work_call *call = ADD(work, calls, call);
+		struct ts_work_call *call = TS_WORK_ADD(work, calls, call);
 		const struct ts_text_facts *name =
 			ts_work_facts(work, batch->columns[TS_COLUMN_OF(api_call, name)][row]);
 
 		if (!call)
 			return TS_ENOMEM;
-		call->thread =
-			thread_of(work, batch->columns[TS_COLUMN_OF(api_call, thread)][row], clock);
+		call->thread = ts_work_thread(
+			work, batch->columns[TS_COLUMN_OF(api_call, thread)][row], clock);
 		if (call->thread == TS_WORK_NONE)
 			return TS_ENOMEM;
 		call->rank = work->threads[call->thread].rank;
@@ -493,7 +171,7 @@ static int32_t small_id(int64_t value)
 static int fill_command(struct ts_work *work, const struct ts_batch *batch, uint32_t row,
 			uint32_t device, struct ts_work_command *command)
 {
-	command->stream = stream_of(work, OP(stream), device);
+	command->stream = ts_work_stream(work, OP(stream), device);
 	if (command->stream == TS_WORK_NONE)
 		return TS_ENOMEM;
 	command->rank = work->streams[command->stream].rank;
@@ -503,13 +181,13 @@ static int fill_command(struct ts_work *work, const struct ts_batch *batch, uint
 	command->issued = OP(queued) == TS_ABSENT ? TS_ABSENT : ts_work_clamp(OP(queued));
 	command->correlation = OP(correlation);
 	command->bytes = OP(bytes);
-	command->name = name_of(work, OP(name));
-	command->category = name_of(work, OP(category));
+	command->name = ts_work_name(work, OP(name));
+	command->category = ts_work_name(work, OP(category));
 	command->kind = (uint8_t)(OP(kind) < 0 || OP(kind) > TS_GPU_OP_COLLECTIVE ? 0 : OP(kind));
 	command->copy_kind = (uint8_t)(OP(copy_kind) < 0 || OP(copy_kind) > TS_COPY_PEER_TO_PEER
 					       ? 0
 					       : OP(copy_kind));
-	command->class = class_of(work, OP(name), OP(kind));
+	command->class = ts_work_class(work, OP(name), OP(kind));
 	command->graph = small_id(OP(graph));
 	command->graph_node = small_id(OP(graph_node));
 	command->call = command->collective = command->step = TS_WORK_NONE;
@@ -519,7 +197,7 @@ static int fill_command(struct ts_work *work, const struct ts_batch *batch, uint
 static int add_command(struct ts_work *work, const struct ts_batch *batch, uint32_t row,
 		       uint64_t number, uint32_t device)
 {
-	struct ts_work_command *command = ADD(work, commands, command);
+	struct ts_work_command *command = TS_WORK_ADD(work, commands, command);
 
 	if (!command || fill_command(work, batch, row, device, command))
 		return TS_ENOMEM;
@@ -532,7 +210,7 @@ static int add_command(struct ts_work *work, const struct ts_batch *batch, uint3
 static int add_sync(struct ts_work *work, const struct ts_batch *batch, uint32_t row,
 		    uint64_t number, uint32_t device)
 {
-	struct ts_work_sync *sync = ADD(work, syncs, sync);
+	struct ts_work_sync *sync = TS_WORK_ADD(work, syncs, sync);
 
 	if (!sync)
 		return TS_ENOMEM;
@@ -540,7 +218,7 @@ static int add_sync(struct ts_work *work, const struct ts_batch *batch, uint32_t
 	sync->device = device;
 	sync->rank = work->devices[device].rank;
 	sync->correlation = OP(correlation);
-	sync->name = name_of(work, OP(name));
+	sync->name = ts_work_name(work, OP(name));
 	sync->call = TS_WORK_NONE;
 	ts_work_times(work, sync->rank, OP(start), OP(duration), &sync->start, &sync->end);
 	return ts_work_add_sync(work, batch, row, sync);
@@ -551,7 +229,7 @@ static int load_commands(struct ts_work *work, const struct ts_batch *batch, uin
 			 uint32_t clock)
 {
 	for (uint32_t row = 0; row < batch->rows; row++) {
-		uint32_t device = device_of(work, OP(device), clock);
+		uint32_t device = ts_work_device(work, OP(device), clock);
 		int code;
 
 		if (device == TS_WORK_NONE)
@@ -578,7 +256,7 @@ static int add_flow(struct ts_work *work, const struct ts_batch *batch, uint32_t
 		    uint32_t thread)
 {
 	int64_t id = batch->columns[TS_COLUMN_OF(flow, id)][row];
-	uint32_t category = name_of(work, batch->columns[TS_COLUMN_OF(flow, category)][row]);
+	uint32_t category = ts_work_name(work, batch->columns[TS_COLUMN_OF(flow, category)][row]);
 	uint64_t key = ((uint64_t)id * 0x9e3779b97f4a7c15u) ^ ((uint64_t)category << 32) ^
 		       work->threads[thread].rank;
 	int64_t kind = batch->columns[TS_COLUMN_OF(flow, kind)][row];
@@ -598,7 +276,7 @@ static int add_flow(struct ts_work *work, const struct ts_batch *batch, uint32_t
 	}
 	if (kind == TS_FLOW_END)
 		return TS_OK;
-	flow = ADD(work, flows, flow);
+	flow = TS_WORK_ADD(work, flows, flow);
 	if (!flow)
 		return TS_ENOMEM;
 	flow->from_time = time;
@@ -613,8 +291,8 @@ static int load_flows(struct ts_work *work, const struct ts_batch *batch, uint64
 {
 	(void)first;
 	for (uint32_t row = 0; row < batch->rows; row++) {
-		uint32_t thread =
-			thread_of(work, batch->columns[TS_COLUMN_OF(flow, thread)][row], clock);
+		uint32_t thread = ts_work_thread(
+			work, batch->columns[TS_COLUMN_OF(flow, thread)][row], clock);
 
 		if (batch->columns[TS_COLUMN_OF(flow, id)][row] == TS_ABSENT)
 			continue;
@@ -769,7 +447,7 @@ static int start_trace(struct ts_work *work, struct ts_reader *reader, struct ts
 	clear_places(load);
 	for (size_t i = 0; i < TS_ARRAY_SIZE(loaders); i++)
 		load->rows_total += ts_reader_rows(reader, loaders[i].table);
-	if (start_facts(load))
+	if (ts_work_start_texts(load))
 		return no_memory(err);
 	return ts_batch_new(&load->batch, reader, err);
 }
@@ -778,7 +456,7 @@ int ts_work_add(struct ts_work *work, struct ts_reader *reader, struct ts_error 
 {
 	int code = start_trace(work, reader, err);
 
-	if (!code && add_ranks(work))
+	if (!code && ts_work_add_ranks(work))
 		code = no_memory(err);
 	if (!code)
 		code = load_bases(work, err);

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the parts of the loader share: work_load.c reads rows of a trace, work_args.c what stands in their
- * arguments, work_order.c puts all in order and joins it. Rows refer to ranks, devices, streams and threads as
- * they came; finish renumbers them.
+ * What the parts of the loader share: work_load.c reads rows of a trace (work_texts.c and work_places.c know what
+ * their ids stand for, work_args.c what is in their arguments); then others put all in order. Until
+ * ts_work_number() rows refer to ranks, devices, streams and threads in the order in which these came.
  */
 #ifndef TS_STATE_WORK_PARTS_H
 #define TS_STATE_WORK_PARTS_H
+
+#include <string.h>
 
 #include "state/work.h"
 
@@ -45,18 +47,54 @@ struct ts_work_load {
 		flow_capacity;
 	struct ts_map flow_starts; /* ids of arrows whose beginning was met, to a place in flows */
 	uint64_t rows_done, rows_total;
-	uint32_t lost_name;
 };
+
+/* A new, zeroed item at the end of one of work's arrays; NULL: no memory, or as many as an index can tell. */
+static inline void *ts_work_add_item(void **array, size_t *capacity, uint32_t *count, size_t bytes)
+{
+	char *item;
+
+	if (*count == TS_WORK_NONE - 1 || ts_grow_array(array, capacity, (size_t)*count + 1, bytes))
+		return NULL;
+	item = (char *)*array + bytes * *count;
+	memset(item, 0, bytes);
+	(*count)++;
+	return item;
+}
+
+/* TS_WORK_ADD(work, streams, stream) */
+#define TS_WORK_ADD(work, items, singular)                                            \
+	ts_work_add_item((void **)&(work)->items, &(work)->load->singular##_capacity, \
+			 &(work)->singular##_count, sizeof(*(work)->items))
 
 /* ---- work_load.c ---- */
 
 int64_t ts_work_clamp(int64_t time);
-const struct ts_text_facts *ts_work_facts(struct ts_work *work, int64_t string);
-uint32_t ts_work_intern(struct ts_work *work, const char *text, size_t length);
 
 /* Start and end of a row as the options round them; true if it did not end. */
 bool ts_work_times(const struct ts_work *work, uint32_t rank, int64_t start, int64_t duration,
 		   int64_t *ret_start, int64_t *ret_end);
+
+/* ---- work_texts.c ---- */
+
+/* Forgets what was known of another trace's texts, and makes room for this one's. */
+int ts_work_start_texts(struct ts_work_load *load);
+
+const struct ts_text_facts *ts_work_facts(struct ts_work *work, int64_t string);
+uint32_t ts_work_name(struct ts_work *work, int64_t string); /* 0 for none */
+
+/* The class of a command of this name and kind. */
+uint8_t ts_work_class(struct ts_work *work, int64_t string, int64_t kind);
+
+/* ---- work_places.c ---- */
+
+/* The sources of a trace as ranks. */
+int ts_work_add_ranks(struct ts_work *work);
+
+/* The place of an id of the trace that is read, made where it is new. TS_WORK_NONE: no memory. */
+uint32_t ts_work_device(struct ts_work *work, int64_t id, uint32_t clock);
+uint32_t ts_work_stream(struct ts_work *work, int64_t id, uint32_t device);
+uint32_t ts_work_thread(struct ts_work *work, int64_t id, uint32_t clock);
 
 /* The lane of a device and number; made where it is not there. TS_WORK_NONE: no memory. */
 uint32_t ts_work_lane(struct ts_work *work, uint32_t device, int64_t number, int64_t id);
@@ -69,8 +107,14 @@ int ts_work_add_sync(struct ts_work *work, const struct ts_batch *batch, uint32_
 int ts_work_add_collective(struct ts_work *work, const struct ts_batch *batch, uint32_t row,
 			   uint32_t command);
 
-/* ---- work_order.c ---- */
+/* ---- putting in order: each 0 or TS_ENOMEM ---- */
 
-int ts_work_order(struct ts_work *work, struct ts_error *err);
+int ts_work_number(
+	struct ts_work
+		*work); /* work_number.c: final numbers of ranks, devices, streams, threads */
+int ts_work_sort(struct ts_work *work);      /* work_sort.c: rows lane by lane */
+int ts_work_join(struct ts_work *work);      /* work_join.c: commands and syncs to their calls */
+int ts_work_take_part(struct ts_work *work); /* work_part.c: leaves out what was not asked for */
+int ts_work_judge(struct ts_work *work);     /* work_judge.c: ranges, parents, and what is odd */
 
 #endif
