@@ -46,6 +46,14 @@ static inline void *ts_alloc_array(size_t count, size_t item_bytes)
 	return malloc(bytes ? bytes : 1);
 }
 
+/* qsort() that takes an empty array without an address. */
+static inline void ts_sort(void *items, size_t count, size_t item_bytes,
+			   int (*compare)(const void *a, const void *b))
+{
+	if (count > 1)
+		qsort(items, count, item_bytes, compare);
+}
+
 /*
  * Scope exit. For a heap object `struct ts_reader *` freed by ts_reader_close(), which must accept
  * NULL, write once, beside the prototype of ts_reader_close():
