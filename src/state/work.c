@@ -71,8 +71,10 @@ void ts_work_free(struct ts_work *work)
 
 int ts_work_finish(struct ts_work *work, struct ts_error *err)
 {
-	int code = ts_work_number(work);
+	int code = ts_work_choose_ranks(work);
 
+	if (!code)
+		code = ts_work_number(work);
 	if (!code)
 		code = ts_work_sort(work);
 	if (!code)

@@ -23,11 +23,17 @@ int64_t ts_work_clamp(int64_t time)
 					    : time;
 }
 
+/* The double nearest to it, as a parser of the file has it: ns as a double would have lost some of them already. */
+static double us_of(int64_t ns)
+{
+	return (double)(ns / 1000) + (double)(ns % 1000) / 1000.0;
+}
+
 /* HTA's: us as doubles, in the file's own time; the start goes up, the end down, and may then lie before it. */
 static void round_times(int64_t base, int64_t *start, int64_t *end)
 {
-	double from = (double)(*start - base) / 1000.0;
-	double length = (double)(*end - *start) / 1000.0;
+	double from = us_of(*start - base);
+	double length = us_of(*end - *start);
 	double to = floor(from + length);
 
 	from = ceil(from);
@@ -458,6 +464,8 @@ int ts_work_add(struct ts_work *work, struct ts_reader *reader, struct ts_error 
 
 	if (!code && ts_work_add_ranks(work))
 		code = no_memory(err);
+	if (!code && !ts_work_wants_trace(work))
+		return TS_OK;
 	if (!code)
 		code = load_bases(work, err);
 	for (size_t i = 0; !code && i < TS_ARRAY_SIZE(loaders); i++)

@@ -107,6 +107,14 @@ int ts_work_add_sync(struct ts_work *work, const struct ts_batch *batch, uint32_
 int ts_work_add_collective(struct ts_work *work, const struct ts_batch *batch, uint32_t row,
 			   uint32_t command);
 
+/* ---- work_ranks.c ---- */
+
+/* Is any rank of the trace that is being read among those asked for? */
+bool ts_work_wants_trace(const struct ts_work *work);
+
+/* Leaves out ranks that were not asked for. 0 or TS_ENOMEM. */
+int ts_work_choose_ranks(struct ts_work *work);
+
 /* ---- putting in order: each 0 or TS_ENOMEM ---- */
 
 int ts_work_number(
