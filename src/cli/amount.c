@@ -134,3 +134,24 @@ int ts_amount_time_or_size(const char *option, const char *text, int64_t *value_
 			option, text);
 	return TS_EXIT_DONE;
 }
+
+int ts_amount_instant(const char *option, const char *text, int64_t start, int64_t *value_ns)
+{
+	int64_t ns;
+
+	if (!text)
+		return TS_EXIT_DONE;
+	if (text[0] == '@') {
+		if (ts_parse_int64(text + 1, strlen(text + 1), value_ns))
+			return ts_report_usage("option '--%s': '%s' is not a time in ns", option,
+					       text);
+		return TS_EXIT_DONE;
+	}
+	if (ts_parse_duration_ns(text, strlen(text), &ns))
+		return ts_report_usage(
+			"option '--%s': '%s' is no time; write 1.5ms or @NANOSECONDS", option,
+			text);
+	if (__builtin_add_overflow(start, ns, value_ns))
+		*value_ns = ns < 0 ? INT64_MIN : INT64_MAX;
+	return TS_EXIT_DONE;
+}

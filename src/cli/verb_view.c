@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "cli/amount.h"
 #include "cli/nearest.h"
 #include "cli/output.h"
 #include "cli/report.h"
@@ -50,27 +51,6 @@ static int choose_tables(struct ts_view *view)
 	return TS_EXIT_DONE;
 }
 
-/* "1.5ms" after the start of the trace, or "@" and ns. */
-static int parse_time(const struct ts_view *view, const char *option, const char *text,
-		      int64_t *ret_time)
-{
-	int64_t ns;
-
-	if (text[0] == '@') {
-		if (ts_parse_int64(text + 1, strlen(text + 1), ret_time))
-			return ts_report_usage("option '--%s': '%s' is not a time in ns", option,
-					       text);
-		return TS_EXIT_DONE;
-	}
-	if (ts_parse_duration_ns(text, strlen(text), &ns))
-		return ts_report_usage(
-			"option '--%s': '%s' is no time; write 1.5ms or @NANOSECONDS", option,
-			text);
-	if (__builtin_add_overflow(view->show.start, ns, ret_time))
-		*ret_time = ns < 0 ? INT64_MIN : INT64_MAX;
-	return TS_EXIT_DONE;
-}
-
 static int choose_order(struct ts_view *view)
 {
 	if (!strcmp(view->sort_text, "start"))
@@ -87,16 +67,19 @@ static int resolve(struct ts_view *view)
 {
 	int exit_code = choose_order(view);
 
+	if (!exit_code && view->commands)
+		exit_code = ts_view_check_commands(view);
 	if (!exit_code)
 		exit_code = choose_tables(view);
 	if (!exit_code)
 		exit_code = ts_view_choose_columns(view);
 	view->from = INT64_MIN;
 	view->to = INT64_MAX;
-	if (!exit_code && view->from_text)
-		exit_code = parse_time(view, "from", view->from_text, &view->from);
-	if (!exit_code && view->to_text)
-		exit_code = parse_time(view, "to", view->to_text, &view->to);
+	if (!exit_code)
+		exit_code =
+			ts_amount_instant("from", view->from_text, view->show.start, &view->from);
+	if (!exit_code)
+		exit_code = ts_amount_instant("to", view->to_text, view->show.start, &view->to);
 	return exit_code;
 }
 
@@ -178,7 +161,7 @@ static int run(struct ts_view *view)
 	rc = ts_filter_new(&filter, reader, &view->filters, &err);
 	view->filter = filter;
 	if (!rc)
-		rc = show_rows(view, &err);
+		rc = view->commands ? ts_view_commands(view, &err) : show_rows(view, &err);
 	/* What is in the buffer was found before the fault that is told next. */
 	if (!ts_stdout_flush(NULL) && view->stats)
 		show_stats(view);
@@ -216,6 +199,8 @@ int ts_verb_view(int argc, char **argv)
 		TS_OPTION_INTEGER("limit", 'l', "N", &view.limit, 0, INT64_MAX, "at most N rows"),
 		TS_OPTION_TEXT("sort", 0, "ORDER", &view.sort_text,
 			       "start (default), or duration: the longest first"),
+		TS_OPTION_FLAG("commands", 0, &view.commands,
+			       "what was asked of the devices, stream by stream, with operands"),
 		TS_OPTION_FLAG("json", 0, &view.json,
 			       "a JSON object a line, with all columns and arguments"),
 		TS_OPTION_FLAG("stats", 0, &view.stats, "tell on stderr how much was read"),
@@ -230,6 +215,7 @@ int ts_verb_view(int argc, char **argv)
 			    "tracesmith view run.sbt --table gpu_op --sort duration --limit 10\n"
 			    "tracesmith view run.sbt --name 'aten::*' --from 1.5s --to 1.6s\n"
 			    "tracesmith view run.sbt --device 0 --stream 7 --json\n"
+			    "tracesmith view run.sbt --commands --stream 7\n"
 			    "tracesmith view run.sbt --table process,thread",
 		.exits = "0  done\n2  usage\n3  bad input",
 		.options = options,

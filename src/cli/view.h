@@ -30,7 +30,7 @@ struct ts_view {
 	const char *from_text, *to_text;
 	const char *sort_text;
 	int64_t limit; /* -1: none */
-	bool args, json, stats;
+	bool args, json, stats, commands;
 
 	/* as found */
 	struct ts_reader *reader;
@@ -62,6 +62,14 @@ uint64_t ts_view_mask(const struct ts_view *view, const struct ts_table_info *ta
 void ts_view_print_start(struct ts_view *view);
 int ts_view_print_row(struct ts_view *view, const struct ts_shown_row *row, struct ts_error *err);
 int ts_view_print_finish(struct ts_view *view, struct ts_error *err);
+
+/* ---- view_commands.c ---- */
+
+/* Options that make no sense with --commands are usage errors and told. An exit code. */
+int ts_view_check_commands(const struct ts_view *view);
+
+/* Prints the instruction stream. */
+int ts_view_commands(struct ts_view *view, struct ts_error *err);
 
 /* ---- view_list.c ---- */
 
