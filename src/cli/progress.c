@@ -31,9 +31,10 @@ static void on_signal(int number)
 	}
 }
 
+static const int numbers[] = { SIGINT, SIGTERM, SIGHUP };
+
 static void catch_signals(void)
 {
-	static const int numbers[] = { SIGINT, SIGTERM, SIGHUP };
 	struct sigaction action = { .sa_handler = on_signal, .sa_flags = SA_RESTART };
 	struct sigaction old;
 
@@ -42,6 +43,16 @@ static void catch_signals(void)
 		/* nohup and the like: what is ignored stays ignored. */
 		if (!sigaction(numbers[i], NULL, &old) && old.sa_handler != SIG_IGN)
 			sigaction(numbers[i], &action, NULL);
+	}
+}
+
+void ts_progress_let_go(void)
+{
+	struct sigaction old;
+
+	for (size_t i = 0; i < TS_ARRAY_SIZE(numbers); i++) {
+		if (!sigaction(numbers[i], NULL, &old) && old.sa_handler == on_signal)
+			signal(numbers[i], SIG_DFL);
 	}
 }
 

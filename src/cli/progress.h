@@ -36,6 +36,9 @@ int ts_progress_step(void *context, uint64_t done, uint64_t total);
 /* Takes the bar away. Signals stay caught: files may still have to be finished. */
 void ts_progress_stop(struct ts_progress *progress);
 
+/* From here on signals end the program at once again: for work that leaves nothing behind. */
+void ts_progress_let_go(void);
+
 /* Takes a bar that is shown off its line, so that a message can be printed. */
 void ts_progress_hide(void);
 

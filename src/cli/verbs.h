@@ -42,7 +42,10 @@ int ts_verb_unknown(const char *name);
 /* What `tracesmith --help` shows, to standard output. */
 void ts_verb_usage(void);
 
+int ts_verb_align(int argc, char **argv);
+int ts_verb_analyze(int argc, char **argv);
 int ts_verb_config(int argc, char **argv);
+int ts_verb_diff(int argc, char **argv);
 int ts_verb_doctor(int argc, char **argv);
 int ts_verb_export(int argc, char **argv);
 int ts_verb_help(int argc, char **argv);
@@ -51,6 +54,7 @@ int ts_verb_info(int argc, char **argv);
 int ts_verb_ps(int argc, char **argv);
 int ts_verb_record(int argc, char **argv);
 int ts_verb_recover(int argc, char **argv);
+int ts_verb_state(int argc, char **argv);
 int ts_verb_top(int argc, char **argv);
 int ts_verb_verify(int argc, char **argv);
 int ts_verb_view(int argc, char **argv);

@@ -206,7 +206,7 @@ static int fit_pairs(struct estimator *e)
 	int rc = TS_OK;
 
 	if (e->sample_count)
-		qsort(e->samples, e->sample_count, sizeof(*e->samples), compare_samples);
+		ts_sort(e->samples, e->sample_count, sizeof(*e->samples), compare_samples);
 	for (size_t i = 0, to; i < e->sample_count && !rc; i = to) {
 		uint32_t pair = e->samples[i].pair;
 		size_t hard = 0;

@@ -76,7 +76,7 @@ static void order_marks(struct mark *marks, size_t count)
 	for (size_t i = 1; i < count && is_sorted; i++)
 		is_sorted = marks[i - 1].issued <= marks[i].issued;
 	if (!is_sorted)
-		qsort(marks, count, sizeof(*marks), compare_marks);
+		ts_sort(marks, count, sizeof(*marks), compare_marks);
 	for (size_t i = 1; i < count; i++)
 		marks[i].end = TS_MAX(marks[i].end, marks[i - 1].end);
 }
@@ -107,27 +107,31 @@ static void device_commands(const struct ts_work *work, const struct ts_work_dev
 
 static int mark_streams(struct devices *d)
 {
-	int rc = d->of_streams ? TS_OK : make_marks(d, &d->of_streams);
+	int rc = make_marks(d, &d->of_streams);
 
-	for (uint32_t i = 0; i < d->work->stream_count && !rc; i++) {
+	if (rc)
+		return rc;
+	for (uint32_t i = 0; i < d->work->stream_count; i++) {
 		const struct ts_work_stream *stream = &d->work->streams[i];
 
 		order_marks(d->of_streams + stream->first_command, stream->command_count);
 	}
-	return rc;
+	return TS_OK;
 }
 
 static int mark_devices(struct devices *d)
 {
-	int rc = d->of_devices ? TS_OK : make_marks(d, &d->of_devices);
+	int rc = make_marks(d, &d->of_devices);
 
-	for (uint32_t i = 0; i < d->work->device_count && !rc; i++) {
+	if (rc)
+		return rc;
+	for (uint32_t i = 0; i < d->work->device_count; i++) {
 		uint32_t first, count;
 
 		device_commands(d->work, &d->work->devices[i], &first, &count);
 		order_marks(d->of_devices + first, count);
 	}
-	return rc;
+	return TS_OK;
 }
 
 /* The latest end of what was issued by `time`; INT64_MIN: nothing was. */
@@ -418,7 +422,7 @@ static bool tighten(struct devices *d)
 static void sort_bounds(struct list *list)
 {
 	if (list->count)
-		qsort(list->values, list->count, sizeof(*list->values), compare_values);
+		ts_sort(list->values, list->count, sizeof(*list->values), compare_values);
 }
 
 /* Times that are whole us may have lost nearly one each. */

@@ -53,7 +53,7 @@ static double sorted_median(const double *values, size_t count)
 
 static double median(double *values, size_t count)
 {
-	qsort(values, count, sizeof(*values), compare_doubles);
+	ts_sort(values, count, sizeof(*values), compare_doubles);
 	return sorted_median(values, count);
 }
 
@@ -73,7 +73,7 @@ static int find_base(struct fit *fit)
 		return TS_ENOMEM;
 	for (size_t i = 0; i < fit->count; i++)
 		values[i] = fit->samples[i].apart;
-	qsort(values, fit->count, sizeof(*values), compare_apart);
+	ts_sort(values, fit->count, sizeof(*values), compare_apart);
 	fit->base = values[fit->count / 2];
 	free(values);
 	return TS_OK;
@@ -121,7 +121,7 @@ static size_t make_slopes(const struct point *bins, size_t count, double *slopes
 		for (size_t k = i + 1; k < count; k++)
 			if (bins[k].x > bins[i].x)
 				slopes[found++] = (bins[k].y - bins[i].y) / (bins[k].x - bins[i].x);
-	qsort(slopes, found, sizeof(*slopes), compare_doubles);
+	ts_sort(slopes, found, sizeof(*slopes), compare_doubles);
 	return found;
 }
 
@@ -266,7 +266,7 @@ static int run(struct fit *fit)
 	const struct ts_clock_sample *last;
 	int rc;
 
-	qsort(fit->samples, fit->count, sizeof(*fit->samples), compare_times);
+	ts_sort(fit->samples, fit->count, sizeof(*fit->samples), compare_times);
 	last = &fit->samples[fit->count - 1];
 	fit->line.from = fit->samples[0].time;
 	fit->line.to = last->time;

@@ -13,7 +13,7 @@
 #include "state/collectives_parts.h"
 
 /* Ranks of a lane that may each begin a set of partners: groups that the trace does not tell apart. */
-#define MOST_LEADERS 64
+#define MOST_LEADERS 32
 /* A sequence number that a rank uses more often than this does not count anything. */
 #define MOST_OCCURRENCES 64
 
@@ -324,7 +324,7 @@ static int match_by_number(struct matcher *m, struct ts_collective_item *items, 
 {
 	int rc = TS_OK;
 
-	qsort(items, count, sizeof(*items), compare_partners);
+	ts_sort(items, count, sizeof(*items), compare_partners);
 	for (size_t i = 0, to; i < count && !rc; i = to) {
 		for (to = i + 1; to < count && items[to].sequence == items[i].sequence &&
 				 items[to].occurrence == items[i].occurrence;)
@@ -388,7 +388,7 @@ static int join_pairs(struct matcher *m, const struct run *leader, struct pairs 
 	int rc = TS_OK;
 
 	if (pairs->count)
-		qsort(pairs->pairs, pairs->count, sizeof(*pairs->pairs), compare_pairs);
+		ts_sort(pairs->pairs, pairs->count, sizeof(*pairs->pairs), compare_pairs);
 	for (size_t i = 0; i < pairs->count && !rc; i++) {
 		uint32_t place = pairs->pairs[i].place;
 
@@ -455,7 +455,7 @@ static int match_by_order(struct matcher *m, struct ts_collective_item *items, s
 	size_t run_count = 0, capacity = 0;
 
 	count = drop_untimed(items, count);
-	qsort(items, count, sizeof(*items), compare_by_rank);
+	ts_sort(items, count, sizeof(*items), compare_by_rank);
 	for (size_t i = 0; i < count; i++) {
 		if (i == 0 || items[i].rank != items[i - 1].rank) {
 			if (ts_grow_array((void **)&runs, &capacity, run_count + 1, sizeof(*runs)))
@@ -489,7 +489,7 @@ static int match_lanes(struct matcher *m)
 	int rc = TS_OK;
 
 	if (m->item_count)
-		qsort(m->items, m->item_count, sizeof(*m->items), compare_items);
+		ts_sort(m->items, m->item_count, sizeof(*m->items), compare_items);
 	for (size_t i = 0, to; i < m->item_count && !rc; i = to) {
 		for (to = i + 1; to < m->item_count && m->items[to].lane == m->items[i].lane;)
 			to++;
@@ -538,7 +538,7 @@ static int order_matches(struct matcher *m)
 	}
 	for (uint32_t i = 0; i < count; i++)
 		places[i] = (struct place){ first_start(m, &m->out->matches[i]), i };
-	qsort(places, count, sizeof(*places), compare_starts);
+	ts_sort(places, count, sizeof(*places), compare_starts);
 	for (uint32_t i = 0; i < count; i++)
 		ordered[i] = m->out->matches[places[i].match];
 	free(m->out->matches);

@@ -51,7 +51,7 @@ static int compare_doubles(const void *left, const void *right)
 
 static double quantile(double *values, size_t count, double part)
 {
-	qsort(values, count, sizeof(*values), compare_doubles);
+	ts_sort(values, count, sizeof(*values), compare_doubles);
 	return values[(size_t)((double)(count - 1) * part)];
 }
 

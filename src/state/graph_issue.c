@@ -73,7 +73,7 @@ static void sort_stream(struct ts_graph_build *build, const struct ts_work_strea
 		issues[i].correlation = build->work->commands[first + i].correlation;
 		issues[i].command = first + i;
 	}
-	qsort(issues, count, sizeof(*issues), compare_issues);
+	ts_sort(issues, count, sizeof(*issues), compare_issues);
 	for (uint32_t i = 0; i < count; i++) {
 		build->issued[first + i] = issues[i].issued;
 		build->order[first + i] = issues[i].command;
@@ -192,8 +192,8 @@ bool ts_graph_by_end(struct ts_graph_build *build)
 	for (uint32_t i = 0; i < work->command_count; i++)
 		ended[i] = (struct ended){ work->commands[i].end, i };
 	for (uint32_t r = 0; r < work->rank_count; r++)
-		qsort(ended + work->ranks[r].first_command, work->ranks[r].command_count,
-		      sizeof(*ended), compare_ends);
+		ts_sort(ended + work->ranks[r].first_command, work->ranks[r].command_count,
+			sizeof(*ended), compare_ends);
 	for (uint32_t i = 0; i < work->command_count; i++)
 		build->by_end[i] = ended[i].command;
 	free(ended);

@@ -190,7 +190,7 @@ static int force_rest(struct walk *walk, size_t points)
 			rest[count++] = (struct timed_point){ point_time(walk->graph, (uint32_t)p),
 							      (uint32_t)p };
 	}
-	qsort(rest, count, sizeof(*rest), compare_points);
+	ts_sort(rest, count, sizeof(*rest), compare_points);
 	for (size_t i = 0; i < count; i++) {
 		if (walk->passed[rest[i].point])
 			continue;

@@ -198,7 +198,7 @@ static void add_stream_of_device(struct ts_graph_build *build, uint32_t stream,
 
 static void add_device_syncs(struct ts_graph_build *build, struct device_syncs *syncs)
 {
-	qsort(syncs->list, syncs->count, sizeof(*syncs->list), compare_device_syncs);
+	ts_sort(syncs->list, syncs->count, sizeof(*syncs->list), compare_device_syncs);
 	for (size_t i = 0, end; i < syncs->count; i = end) {
 		const struct ts_work_device *device = &build->work->devices[syncs->list[i].device];
 

@@ -55,7 +55,7 @@ static void sort_rank(struct ts_graph_build *build, const struct ts_work_rank *r
 		count += thread->count;
 	}
 	if (count && !is_sorted(ended + first, count))
-		qsort(ended + first, count, sizeof(*ended), compare_ends);
+		ts_sort(ended + first, count, sizeof(*ended), compare_ends);
 }
 
 static size_t ended_by(const struct ended *ended, size_t first, size_t end, int64_t time)

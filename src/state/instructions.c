@@ -280,7 +280,7 @@ static void put_in_order(struct ts_instructions *made)
 	const struct ts_work *work = made->work;
 
 	if (made->count)
-		qsort(made->list, made->count, sizeof(*made->list), compare_instructions);
+		ts_sort(made->list, made->count, sizeof(*made->list), compare_instructions);
 	for (size_t i = 0; i < made->count; i++) {
 		struct ts_instruction *one = &made->list[i];
 

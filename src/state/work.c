@@ -133,7 +133,7 @@ uint32_t *ts_work_commands_by_start(const struct ts_work *work, uint32_t rank)
 		keys[i].start = work->commands[of->first_command + i].start;
 	}
 	if (of->stream_count > 1)
-		qsort(keys, of->command_count, sizeof(*keys), compare_starts);
+		ts_sort(keys, of->command_count, sizeof(*keys), compare_starts);
 	for (uint32_t i = 0; i < of->command_count; i++)
 		order[i] = keys[i].command;
 	return order;

@@ -119,7 +119,7 @@ static size_t collect_chains(const struct ts_work *work, struct chain_key *keys)
 		if (command->call != TS_WORK_NONE && work->calls[command->call].command_count > 1)
 			keys[count++] = (struct chain_key){ command->start, command->call, i };
 	}
-	qsort(keys, count, sizeof(*keys), compare_chain_keys);
+	ts_sort(keys, count, sizeof(*keys), compare_chain_keys);
 	return count;
 }
 

@@ -37,7 +37,7 @@ static uint32_t *renumber(void *items, uint32_t count, size_t bytes, struct plac
 	}
 	if (count)
 		memcpy(copy, items, count * bytes);
-	qsort(places, count, sizeof(*places), compare_places);
+	ts_sort(places, count, sizeof(*places), compare_places);
 	for (uint32_t i = 0; i < count; i++) {
 		memcpy((char *)items + i * bytes, copy + (size_t)places[i].old * bytes, bytes);
 		numbers[places[i].old] = i;

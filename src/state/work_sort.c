@@ -26,7 +26,7 @@ static void sort_lane(const struct row_order *order, char *rows, uint32_t count)
 {
 	for (uint32_t i = 1; i < count; i++) {
 		if (order->compare(rows + (i - 1) * order->bytes, rows + i * order->bytes) > 0) {
-			qsort(rows, count, order->bytes, order->compare);
+			ts_sort(rows, count, order->bytes, order->compare);
 			return;
 		}
 	}

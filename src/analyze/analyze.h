@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The analyses: questions about the work of a job (state/work.h), each a file here and a row in the table of analyze.c.
+ *
+ * How to add an analysis `waves`: write src/analyze/waves.c with
+ *
+ *	const struct ts_analysis ts_analysis_waves = { .name = "waves", .summary = "...", .parts = ..., .run = run };
+ *
+ * declare it below and add it to the table. It asks `request` for what it needs, fills `result`, and knows neither the
+ * command line nor how results are shown. docs/analyze.md says what each number means.
+ */
+#ifndef TS_ANALYZE_ANALYZE_H
+#define TS_ANALYZE_ANALYZE_H
+
+#include "analyze/result.h"
+#include "state/clocks.h"
+#include "state/collectives.h"
+#include "state/graph.h"
+#include "state/states.h"
+#include "state/work.h"
+
+struct ts_analyze_options {
+	enum ts_rounding rounding;
+	int64_t top;            /* rows of lists in text; 0: the analysis' own choice */
+	int64_t short_ns;       /* launch: a kernel below this is short (default 10 us); */
+	int64_t wait_ns;        /* idle: a gap below this is the device's own (default 30 us) */
+	int64_t delay_ns;       /* launch: a delay above this is long (default 100 us) */
+	int64_t full;           /* queue: it is full with so many commands (default 1024) */
+	const char *annotation; /* critical-path: the window is an instance of this; NULL: all */
+	int64_t instance;       /* which one, from 0 */
+	const char *
+		what_if; /* critical-path: "NAME=2" (twice as fast) or "NAME=free"; NULL: the best ones */
+	bool brief; /* for text: rows that it does not show need not be made */
+	/* Operands and options that choose the same work, for commands that are shown; NULL: unknown. */
+	const char *traces;
+};
+
+#define TS_ANALYZE_OPTIONS_DEFAULT                                                     \
+	{                                                                              \
+		.short_ns = 10000, .wait_ns = 30000, .delay_ns = 100000, .full = 1024, \
+	}
+
+/* What is asked, and what has been computed for earlier questions: graph and states are made once. */
+struct ts_analyze_request {
+	struct ts_work *work;
+	struct ts_analyze_options options;
+	struct ts_graph *graph, *host_graph;
+	struct ts_states *states;
+	struct ts_collectives *collectives;
+	struct ts_clocks *clocks;
+	bool aligned; /* the work's times have been moved by clocks */
+};
+
+void ts_analyze_request_init(struct ts_analyze_request *request, struct ts_work *work);
+void ts_analyze_request_release(struct ts_analyze_request *request);
+
+/* Each is computed when first asked for; NULL with *err set on failure. */
+const struct ts_graph *ts_analyze_graph(struct ts_analyze_request *request, struct ts_error *err);
+const struct ts_graph *ts_analyze_host_graph(struct ts_analyze_request *request,
+					     struct ts_error *err);
+const struct ts_states *ts_analyze_states(struct ts_analyze_request *request, struct ts_error *err);
+const struct ts_collectives *ts_analyze_collectives(struct ts_analyze_request *request,
+						    struct ts_error *err);
+const struct ts_clocks *ts_analyze_clocks(struct ts_analyze_request *request, struct ts_error *err);
+
+/*
+ * Moves the times of all ranks by these clocks, once; graph and states are made anew when next asked for. The caller of
+ * analyses does this ahead of those that are TS_ANALYSIS_ALIGNED: the numbers of others do not depend on it.
+ */
+const struct ts_clocks *ts_analyze_align(struct ts_analyze_request *request, struct ts_error *err);
+
+/* It compares times of several ranks: wants clocks aligned, where collectives tie them and the user lets us. */
+#define TS_ANALYSIS_ALIGNED 1u
+
+struct ts_analysis {
+	const char *name;
+	const char *summary; /* a line for --help */
+	unsigned int parts;  /* of the work that it needs: TS_WORK_* */
+	unsigned int flags;  /* TS_ANALYSIS_* */
+	int (*run)(struct ts_analyze_request *request, struct ts_result *result,
+		   struct ts_error *err);
+};
+
+/* In the order in which they are listed. */
+const struct ts_analysis *const *ts_analysis_list(size_t *ret_count);
+const struct ts_analysis *ts_analysis_find(const char *name); /* NULL: none */
+
+extern const struct ts_analysis ts_analysis_breakdown;
+extern const struct ts_analysis ts_analysis_kernels;
+extern const struct ts_analysis ts_analysis_idle;
+extern const struct ts_analysis ts_analysis_overlap;
+extern const struct ts_analysis ts_analysis_launch;
+extern const struct ts_analysis ts_analysis_queue;
+extern const struct ts_analysis ts_analysis_bandwidth;
+extern const struct ts_analysis ts_analysis_critical_path;
+extern const struct ts_analysis ts_analysis_stragglers;
+extern const struct ts_analysis ts_analysis_annotations;
+extern const struct ts_analysis ts_analysis_steps;
+extern const struct ts_analysis ts_analysis_memory;
+extern const struct ts_analysis ts_analysis_advice;
+
+#endif

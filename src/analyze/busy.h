@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * When the devices of a rank were busy, and with what: for each class of commands the merged times in which at least
+ * one of them ran. Breakdown, overlap and the kernels' types all stand on this. Knows no analysis.
+ *
+ * With TS_ROUNDING_HTA it is what HTA would have: synchronisations that stand in a stream's row are device time, and
+ * spans that rounding has turned around count as negative.
+ */
+#ifndef TS_ANALYZE_BUSY_H
+#define TS_ANALYZE_BUSY_H
+
+#include "analyze/result.h"
+#include "analyze/statistics.h"
+#include "base/memory.h"
+#include "state/work.h"
+
+struct ts_busy {
+	struct ts_span *spans[TS_CLASS_COUNT]; /* by start; they neither touch nor overlap */
+	size_t span_count[TS_CLASS_COUNT], span_capacity[TS_CLASS_COUNT];
+	int64_t class_ns[TS_CLASS_COUNT]; /* time with at least one command of that class */
+	int64_t busy_ns;                  /* time with at least one command */
+	int64_t first, last;              /* start of the first command, end of the last one */
+	uint64_t rows;                    /* commands (and what HTA takes for some) that count */
+};
+
+int ts_busy_init(struct ts_busy *busy, const struct ts_work *work, uint32_t rank,
+		 struct ts_error *err);
+void ts_busy_release(struct ts_busy *busy);
+
+/* From the start of the first command to the end of the last one; 0 without commands. */
+int64_t ts_busy_window(const struct ts_busy *busy);
+
+#define TS_BUSY_CLASS(class) (1u << (class))
+#define TS_BUSY_ALL (TS_BUSY_CLASS(TS_CLASS_COUNT) - 1)
+
+/*
+ * Time for each combination of the classes asked for: ret_ns[mask] is the time in which exactly those ran. ret_ns[0] is 0.
+ */
+void ts_busy_sweep(const struct ts_busy *busy, unsigned int classes,
+		   int64_t ret_ns[TS_BUSY_ALL + 1]);
+
+/* What a command took; never negative but as HTA rounds it. One that did not end took 0. */
+int64_t ts_busy_duration(const struct ts_work *work, const struct ts_work_command *command);
+
+/* Does the command count at all? One without device times does not; nor, for HTA, one of no stream. */
+bool ts_busy_counts(const struct ts_work *work, const struct ts_work_command *command);
+
+/* A cell of a computed time: to whole ns; NaN is none. */
+void ts_busy_put_ns(struct ts_result_table *table, double ns);
+
+/* Notes what is not in the numbers: ranks without commands, commands without times. */
+void ts_busy_note(const struct ts_work *work, struct ts_result *result);
+
+#endif

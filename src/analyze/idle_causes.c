@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The second table of `idle`: why streams and devices did not run, as the state machine has it (state/states.h). Must not
+ * know how states are found.
+ */
+#include "analyze/idle.h"
+
+static const struct ts_result_column cause_columns[] = {
+	{ "rank", "rank", TS_CELL_INTEGER },         { "device", "device", TS_CELL_INTEGER },
+	{ "stream", "stream", TS_CELL_INTEGER },     { "state", "state", TS_CELL_TEXT },
+	{ "cause", "cause", TS_CELL_TEXT },          { "time_us", "time", TS_CELL_TIME },
+	{ "share_pct", "share %", TS_CELL_PERCENT },
+};
+
+struct cause {
+	uint8_t state, reason;
+	int64_t ns;
+};
+
+#define CAUSE_COUNT ((TS_STATE_FINISHED + 1) * TS_REASON_COUNT)
+
+static int longer_first(const void *a, const void *b)
+{
+	const struct cause *x = a, *y = b;
+
+	if (x->ns != y->ns)
+		return x->ns > y->ns ? -1 : 1;
+	if (x->state != y->state)
+		return x->state < y->state ? -1 : 1;
+	return x->reason < y->reason ? -1 : x->reason > y->reason;
+}
+
+/* Sums of a lane by state and reason; what it ran is not among them. */
+static int64_t sum_lane(const struct ts_states *states, const struct ts_state_lane *lane,
+			struct cause *causes)
+{
+	int64_t total_ns = 0;
+
+	for (unsigned int i = 0; i < CAUSE_COUNT; i++)
+		causes[i] = (struct cause){ .state = (uint8_t)(i / TS_REASON_COUNT),
+					    .reason = (uint8_t)(i % TS_REASON_COUNT) };
+	for (uint32_t i = lane->first; i < lane->first + lane->count; i++) {
+		const struct ts_state_interval *interval = &states->intervals[i];
+		int64_t ns = ts_ns_between(interval->start, interval->end);
+		struct cause *cause = &causes[interval->state * TS_REASON_COUNT + interval->reason];
+
+		if (interval->state == TS_STATE_RUNNING)
+			continue;
+		cause->ns = ts_ns_add(cause->ns, ns);
+		total_ns = ts_ns_add(total_ns, ns);
+	}
+	return total_ns;
+}
+
+static void put_lane(struct ts_result_table *table, const struct ts_states *states,
+		     const struct ts_state_lane *lane)
+{
+	const struct ts_work *work = states->work;
+	const struct ts_work_device *device = &work->devices[lane->device];
+	struct cause causes[CAUSE_COUNT];
+	int64_t total_ns = sum_lane(states, lane, causes);
+
+	ts_sort(causes, CAUSE_COUNT, sizeof(*causes), longer_first);
+	for (unsigned int i = 0; i < CAUSE_COUNT && causes[i].ns > 0; i++) {
+		ts_cell_integer(table, work->ranks[device->rank].rank);
+		ts_cell_integer(table, device->number);
+		ts_cell_integer(table, lane->stream == TS_WORK_NONE
+					       ? TS_ABSENT
+					       : work->streams[lane->stream].number);
+		ts_cell_text(table, ts_enum_name("execution_state", causes[i].state));
+		ts_cell_text(table, causes[i].reason == TS_REASON_NONE
+					    ? NULL
+					    : ts_state_reason_name(causes[i].reason));
+		ts_cell_time(table, causes[i].ns);
+		ts_cell_percent(table, 100.0 * (double)causes[i].ns / (double)total_ns);
+	}
+}
+
+int ts_idle_put_causes(struct ts_analyze_request *request, struct ts_result *result,
+		       struct ts_error *err)
+{
+	struct ts_result_table *table =
+		ts_result_table(result, "causes", cause_columns, TS_ARRAY_SIZE(cause_columns));
+	const struct ts_states *states;
+
+	if (request->work->options.rounding == TS_ROUNDING_HTA) {
+		ts_result_note(result, "causes are told for exact times only");
+		return TS_OK;
+	}
+	if (request->work->command_count == 0)
+		return TS_OK;
+	states = ts_analyze_states(request, err);
+	if (!states)
+		return err ? err->code : TS_ENOMEM;
+	for (uint32_t i = 0; i < states->lane_count; i++)
+		put_lane(table, states, &states->lanes[i]);
+	return TS_OK;
+}

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Fills results: cells, tables, notes. After the first lack of memory nothing is taken any more. */
+#include <assert.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include <tracesmith/schema.h>
+
+#include "analyze/result.h"
+#include "base/hash.h"
+
+void ts_result_init(struct ts_result *result, int64_t start)
+{
+	*result = (struct ts_result){ .start = start };
+	ts_arena_init(&result->arena);
+}
+
+void ts_result_release(struct ts_result *result)
+{
+	for (struct ts_result_table *table = result->tables; table; table = table->next)
+		free(table->cells);
+	ts_arena_release(&result->arena);
+	*result = (struct ts_result){ 0 };
+}
+
+int ts_result_status(const struct ts_result *result, struct ts_error *err)
+{
+	if (result->status)
+		return ts_error_set(err, result->status, "no memory for the results");
+	return TS_OK;
+}
+
+struct ts_result_table *ts_result_table(struct ts_result *result, const char *name,
+					const struct ts_result_column *columns, size_t column_count)
+{
+	struct ts_result_table *table = ts_arena_alloc(&result->arena, sizeof(*table));
+
+	assert(column_count > 0);
+	if (!table) {
+		result->status = TS_ENOMEM;
+		table = &result->swallows;
+	}
+	*table = (struct ts_result_table){
+		.name = name,
+		.columns = columns,
+		.column_count = column_count,
+		.result = result,
+	};
+	if (table == &result->swallows)
+		return table;
+	if (result->last_table)
+		result->last_table->next = table;
+	else
+		result->tables = table;
+	result->last_table = table;
+	return table;
+}
+
+/* A copy in the arena, or NULL with the status set. */
+static const char *format_text(struct ts_result *result, const char *format, va_list arguments)
+	__attribute__((format(printf, 2, 0)));
+static const char *format_text(struct ts_result *result, const char *format, va_list arguments)
+{
+	va_list again;
+	char *text = NULL;
+	int length;
+
+	va_copy(again, arguments);
+	length = vsnprintf(NULL, 0, format, arguments);
+	if (length >= 0)
+		text = ts_arena_alloc(&result->arena, (size_t)length + 1);
+	if (text)
+		vsnprintf(text, (size_t)length + 1, format, again);
+	else
+		result->status = TS_ENOMEM;
+	va_end(again);
+	return text;
+}
+
+void ts_result_note(struct ts_result *result, const char *format, ...)
+{
+	struct ts_result_note *note = ts_arena_alloc(&result->arena, sizeof(*note));
+	va_list arguments;
+
+	if (!note) {
+		result->status = TS_ENOMEM;
+		return;
+	}
+	va_start(arguments, format);
+	note->next = NULL;
+	note->text = format_text(result, format, arguments);
+	va_end(arguments);
+	if (!note->text)
+		return;
+	if (result->last_note)
+		result->last_note->next = note;
+	else
+		result->notes = note;
+	result->last_note = note;
+}
+
+/* ---- cells ---- */
+
+static void add_cell(struct ts_result_table *table, struct ts_cell cell)
+{
+	struct ts_result *result = table->result;
+
+	if (result->status)
+		return;
+	if (table->cell_count == table->cell_capacity &&
+	    ts_grow_array((void **)&table->cells, &table->cell_capacity,
+			  table->cell_count + table->column_count, sizeof(*table->cells))) {
+		result->status = TS_ENOMEM;
+		return;
+	}
+	table->cells[table->cell_count++] = cell;
+}
+
+/* What goes in next must be of this kind: a mistake of the analysis, not of the trace. */
+static void expect(const struct ts_result_table *table, enum ts_cell_type type)
+{
+	assert(table->result->status ||
+	       table->columns[table->cell_count % table->column_count].type == type);
+	(void)table;
+	(void)type;
+}
+
+static void add_integer(struct ts_result_table *table, enum ts_cell_type type, int64_t value)
+{
+	expect(table, type);
+	if (value == TS_ABSENT)
+		ts_cell_none(table);
+	else
+		add_cell(table, (struct ts_cell){ .integer = value });
+}
+
+static void add_real(struct ts_result_table *table, enum ts_cell_type type, double value)
+{
+	expect(table, type);
+	if (isnan(value))
+		ts_cell_none(table);
+	else
+		add_cell(table, (struct ts_cell){ .real = value });
+}
+
+void ts_cell_none(struct ts_result_table *table)
+{
+	add_cell(table, (struct ts_cell){ .none = true });
+}
+
+/* Names are interned and come by the thousand: the copy of one is used again, if it is still the same text. */
+static const char *copy_text(struct ts_result *result, const char *text)
+{
+	size_t place = ts_hash_mix64((uintptr_t)text) & (TS_RESULT_RECENT - 1);
+	struct ts_result_text *recent = &result->recent[place];
+
+	if (recent->text == text && !strcmp(recent->copy, text))
+		return recent->copy;
+	recent->copy = ts_arena_strdup_len(&result->arena, text, strlen(text));
+	recent->text = recent->copy ? text : NULL;
+	return recent->copy;
+}
+
+void ts_cell_text(struct ts_result_table *table, const char *text)
+{
+	const char *copy;
+
+	expect(table, TS_CELL_TEXT);
+	if (!text) {
+		ts_cell_none(table);
+		return;
+	}
+	copy = copy_text(table->result, text);
+	if (!copy)
+		table->result->status = TS_ENOMEM;
+	add_cell(table, (struct ts_cell){ .text = copy });
+}
+
+void ts_cell_format(struct ts_result_table *table, const char *format, ...)
+{
+	va_list arguments;
+
+	expect(table, TS_CELL_TEXT);
+	va_start(arguments, format);
+	add_cell(table, (struct ts_cell){ .text = format_text(table->result, format, arguments) });
+	va_end(arguments);
+}
+
+void ts_cell_integer(struct ts_result_table *table, int64_t value)
+{
+	add_integer(table, TS_CELL_INTEGER, value);
+}
+
+void ts_cell_real(struct ts_result_table *table, double value)
+{
+	add_real(table, TS_CELL_REAL, value);
+}
+
+void ts_cell_time(struct ts_result_table *table, int64_t ns)
+{
+	add_integer(table, TS_CELL_TIME, ns);
+}
+
+void ts_cell_instant(struct ts_result_table *table, int64_t ns)
+{
+	add_integer(table, TS_CELL_INSTANT, ns);
+}
+
+void ts_cell_percent(struct ts_result_table *table, double value)
+{
+	add_real(table, TS_CELL_PERCENT, value);
+}
+
+void ts_cell_bytes(struct ts_result_table *table, int64_t bytes)
+{
+	add_integer(table, TS_CELL_BYTES, bytes);
+}
+
+void ts_cell_bool(struct ts_result_table *table, bool value)
+{
+	expect(table, TS_CELL_BOOL);
+	add_cell(table, (struct ts_cell){ .integer = value });
+}

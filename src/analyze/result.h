@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What an analysis found: tables of typed cells, and notes. The tool shows it as text, JSON or CSV; an analysis knows
+ * nothing of that. Cells go in from left to right, row after row:
+ *
+ *	static const struct ts_result_column columns[] = {
+ *		{ "rank", "rank", TS_CELL_INTEGER },
+ *		{ "idle_us", "idle", TS_CELL_TIME },
+ *	};
+ *	struct ts_result_table *table = ts_result_table(result, "breakdown", columns, 2);
+ *	ts_cell_integer(table, rank);
+ *	ts_cell_time(table, idle_ns);
+ *
+ * Failures of memory stick and are told by ts_result_status().
+ */
+#ifndef TS_ANALYZE_RESULT_H
+#define TS_ANALYZE_RESULT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <tracesmith/error.h>
+
+#include "base/arena.h"
+#include "base/memory.h"
+
+enum ts_cell_type {
+	TS_CELL_TEXT,
+	TS_CELL_INTEGER,
+	TS_CELL_REAL, /* keys say the unit */
+	TS_CELL_TIME, /* ns inside; JSON and CSV show us with three decimals, exactly; its key ends in _us */
+	TS_CELL_INSTANT, /* trace time, ns; JSON and CSV show the integer (key ends in _ns), text the time since the trace's start */
+	TS_CELL_PERCENT, /* a double, 0 to 100 */
+	TS_CELL_BYTES,   /* an integer */
+	TS_CELL_BOOL,
+};
+
+struct ts_result_column {
+	const char *key;   /* in JSON and CSV, unit included */
+	const char *title; /* in text; NULL: not shown there */
+	enum ts_cell_type type;
+};
+
+struct ts_cell {
+	bool none; /* no value: null, an empty field, "-" */
+	union {
+		int64_t integer;  /* also time, instant, bytes, bool */
+		double real;      /* also percent */
+		const char *text; /* in the result's arena */
+	};
+};
+
+struct ts_result_table {
+	const char *name;                       /* in JSON, where there are several */
+	const struct ts_result_column *columns; /* borrowed: static */
+	size_t column_count;
+	struct ts_cell *cells; /* row by row */
+	size_t cell_count, cell_capacity;
+	struct ts_result *result;
+	struct ts_result_table *next;
+	/* Text: rows beyond this many are left out with a note; 0: all are shown. JSON and CSV always have all. */
+	size_t shown_rows;
+	size_t left_out; /* rows that were not even made: text was to be shown (options.brief) */
+	bool as_list;    /* text: rows are paragraphs, since their texts are sentences */
+};
+
+#define TS_RESULT_RECENT 64 /* a power of two */
+
+struct ts_result {
+	struct ts_result_table *tables, *last_table;
+	struct ts_result_note {
+		struct ts_result_note *next;
+		const char *text;
+	} * notes, *last_note;
+	struct ts_arena arena;
+	int64_t start; /* instant that text counts from */
+	int status;
+	/* Texts that were copied lately: names come again and again. */
+	struct ts_result_text {
+		const char *text, *copy;
+	} recent[TS_RESULT_RECENT];
+	struct ts_result_table swallows; /* what ts_result_table() gives without memory */
+};
+
+void ts_result_init(struct ts_result *result, int64_t start);
+void ts_result_release(struct ts_result *result);
+
+/* Never NULL: without memory a table that swallows everything. */
+struct ts_result_table *ts_result_table(struct ts_result *result, const char *name,
+					const struct ts_result_column *columns,
+					size_t column_count);
+
+/* A sentence for people: what was left out, what a number does not mean. Shown below the tables; in JSON on stderr. */
+void ts_result_note(struct ts_result *result, const char *format, ...) TS_PRINTF_LIKE(2, 3);
+
+void ts_cell_none(struct ts_result_table *table);
+void ts_cell_text(struct ts_result_table *table, const char *text); /* copied; NULL: none */
+void ts_cell_format(struct ts_result_table *table, const char *format, ...) TS_PRINTF_LIKE(2, 3);
+void ts_cell_integer(struct ts_result_table *table, int64_t value); /* TS_ABSENT: none */
+void ts_cell_real(struct ts_result_table *table, double value);     /* NaN: none */
+void ts_cell_time(struct ts_result_table *table, int64_t ns);       /* TS_ABSENT: none */
+void ts_cell_instant(struct ts_result_table *table, int64_t ns);    /* TS_ABSENT: none */
+void ts_cell_percent(struct ts_result_table *table, double value);  /* NaN: none */
+void ts_cell_bytes(struct ts_result_table *table, int64_t bytes);   /* TS_ABSENT: none */
+void ts_cell_bool(struct ts_result_table *table, bool value);
+
+static inline size_t ts_result_rows(const struct ts_result_table *table)
+{
+	return table->cell_count / table->column_count;
+}
+
+/* 0, or TS_ENOMEM with its message. */
+int ts_result_status(const struct ts_result *result, struct ts_error *err);
+
+#endif

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Welch's t, Mann and Whitney's U, Holm's correction. Textbook formulas in doubles; the distribution of t comes from
+ * the incomplete beta function, by its continued fraction. Must not know what is compared.
+ */
+#include "analyze/significance.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+
+/* ---- Student's t ---- */
+
+#define FRACTION_ROUNDS 300
+#define FRACTION_EPSILON 1e-14
+#define FRACTION_TINY 1e-300
+
+static double not_zero(double value)
+{
+	return fabs(value) < FRACTION_TINY ? FRACTION_TINY : value;
+}
+
+/* The continued fraction of the incomplete beta function, evaluated from the front (Lentz). */
+static double beta_fraction(double x, double a, double b)
+{
+	double c = 1, d = 1 / not_zero(1 - (a + b) * x / (a + 1)), h = d;
+
+	for (int m = 1; m <= FRACTION_ROUNDS; m++) {
+		double even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m));
+		double odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1));
+		double step;
+
+		d = 1 / not_zero(1 + even * d);
+		c = not_zero(1 + even / c);
+		h *= d * c;
+		d = 1 / not_zero(1 + odd * d);
+		c = not_zero(1 + odd / c);
+		step = d * c;
+		h *= step;
+		if (fabs(step - 1) < FRACTION_EPSILON)
+			break;
+	}
+	return h;
+}
+
+/* The regularised incomplete beta function: I_x(a, b). */
+static double beta(double x, double a, double b)
+{
+	double front;
+
+	if (x <= 0)
+		return 0;
+	if (x >= 1)
+		return 1;
+	front = exp(lgamma(a + b) - lgamma(a) - lgamma(b) + a * log(x) + b * log1p(-x));
+	if (x < (a + 1) / (a + b + 2))
+		return front * beta_fraction(x, a, b) / a;
+	return 1 - front * beta_fraction(1 - x, b, a) / b;
+}
+
+double ts_welch_p(const struct ts_moments *a, const struct ts_moments *b)
+{
+	double a_part, b_part, t, freedom;
+
+	if (a->count < 2 || b->count < 2)
+		return NAN;
+	a_part = a->variance / (double)a->count;
+	b_part = b->variance / (double)b->count;
+	if (!(a_part + b_part > 0))
+		return a->mean == b->mean ? 1 : 0;
+	t = (a->mean - b->mean) / sqrt(a_part + b_part);
+	freedom = (a_part + b_part) * (a_part + b_part) /
+		  (a_part * a_part / (double)(a->count - 1) +
+		   b_part * b_part / (double)(b->count - 1));
+	/* Variances so small that their squares vanish: as good as none. */
+	if (!isfinite(t) || !isfinite(freedom) || !(freedom > 0))
+		return a->mean == b->mean ? 1 : 0;
+	return beta(freedom / (freedom + t * t), freedom / 2, 0.5);
+}
+
+/* ---- ranks ---- */
+
+/* Takes the run of equal values that comes next in a sorted list off its front. */
+static size_t take_equal(const double *values, size_t count, size_t *at, double value)
+{
+	size_t first = *at;
+
+	while (*at < count && values[*at] == value)
+		++*at;
+	return *at - first;
+}
+
+double ts_mann_whitney_p(const double *a, size_t a_count, const double *b, size_t b_count)
+{
+	double n = (double)a_count, m = (double)b_count, all = n + m;
+	double rank_sum = 0, ties = 0, before = 0, distance, variance;
+	size_t i = 0, k = 0;
+
+	if (!a_count || !b_count)
+		return NAN;
+	while (i < a_count || k < b_count) {
+		double value = k == b_count || (i < a_count && a[i] <= b[k]) ? a[i] : b[k];
+		double of_a = (double)take_equal(a, a_count, &i, value);
+		double equal = of_a + (double)take_equal(b, b_count, &k, value);
+
+		/* Equal values share the mean of their ranks. */
+		rank_sum += of_a * (before + (equal + 1) / 2);
+		ties += equal * equal * equal - equal;
+		before += equal;
+	}
+	variance = n * m / 12 * (all + 1 - ties / (all * (all - 1)));
+	if (!(variance > 0))
+		return 1;
+	distance = fabs(rank_sum - n * (n + 1) / 2 - n * m / 2) - 0.5;
+	return erfc(TS_MAX(distance, 0) / sqrt(2 * variance));
+}
+
+/* ---- many questions ---- */
+
+struct place {
+	double p;
+	size_t index;
+};
+
+static int by_p(const void *left, const void *right)
+{
+	const struct place *a = left, *b = right;
+
+	return (a->p > b->p) - (a->p < b->p);
+}
+
+int ts_holm(double *p, size_t count)
+{
+	TS_AUTO_FREE struct place *places = ts_alloc_array(count, sizeof(*places));
+	size_t asked = 0;
+	double least = 0;
+
+	if (!places)
+		return TS_ENOMEM;
+	for (size_t i = 0; i < count; i++) {
+		if (!isnan(p[i]))
+			places[asked++] = (struct place){ .p = p[i], .index = i };
+	}
+	ts_sort(places, asked, sizeof(*places), by_p);
+	for (size_t i = 0; i < asked; i++) {
+		double corrected = TS_MIN(places[i].p * (double)(asked - i), 1);
+
+		least = TS_MAX(least, corrected);
+		p[places[i].index] = least;
+	}
+	return TS_OK;
+}

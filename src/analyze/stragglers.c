@@ -1,0 +1,519 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * `stragglers`: which rank lets the others wait in collectives, in which ones, and since when. A rank comes when its
+ * kernel begins; all others wait until the last one has come. What clocks cannot tell is said to be so and
+ * blamed on nobody. docs/analyze.md says what each number means.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyze/analyze.h"
+#include "analyze/statistics.h"
+
+#define SHOWN_COLLECTIVES 10
+/*
+ * A rank is late for good from where on it comes last in more than three of four collectives: each such one counts 1,
+ * each other one takes this away, and the part up to the end that counts most is taken, if that is enough.
+ */
+#define NOT_LATE 3
+#define LEAST_SINCE 6
+/* A straggler causes this many times its share of all waiting ... */
+#define BLAME 1.5
+/* ... in at least this many collectives, and this part of the time of those who wait. */
+#define LEAST_TIMES 3
+#define LEAST_PART 0.001
+/* Longer than this many times the usual after the last one came: then somebody else was still missing. */
+#define LONG_AFTER 3
+
+static const struct ts_result_column rank_columns[] = {
+	{ "rank", "rank", TS_CELL_INTEGER },
+	{ "verdict", "verdict", TS_CELL_TEXT },
+	{ "collectives", "collectives", TS_CELL_INTEGER },
+	{ "times_last", "last", TS_CELL_INTEGER },
+	{ "last_pct", "of these", TS_CELL_PERCENT },
+	{ "unclear", "unclear", TS_CELL_INTEGER },
+	{ "lost_by_others_us", "lost by others", TS_CELL_TIME },
+	{ "lost_pct", "of all losses", TS_CELL_PERCENT },
+	{ "waited_us", "waited itself", TS_CELL_TIME },
+	{ "median_lateness_us", "median lateness", TS_CELL_TIME },
+	{ "max_lateness_us", "at most", TS_CELL_TIME },
+	{ "late_since_ns", "late since", TS_CELL_INSTANT },
+	{ "late_since_collective", "collective", TS_CELL_INTEGER },
+	{ "uncertainty_us", "uncertainty", TS_CELL_TIME },
+};
+
+static const struct ts_result_column collective_columns[] = {
+	{ "collective", "#", TS_CELL_INTEGER },
+	{ "name", "name", TS_CELL_TEXT },
+	{ "group", NULL, TS_CELL_TEXT },
+	{ "sequence", NULL, TS_CELL_INTEGER },
+	{ "matched_by", NULL, TS_CELL_TEXT },
+	{ "start_ns", "began", TS_CELL_INSTANT },
+	{ "ranks", "ranks", TS_CELL_INTEGER },
+	{ "verdict", "verdict", TS_CELL_TEXT },
+	{ "last_rank", "last", TS_CELL_INTEGER },
+	{ "first_rank", "first", TS_CELL_INTEGER },
+	{ "spread_us", "spread", TS_CELL_TIME },
+	{ "behind_next_us", "behind the next", TS_CELL_TIME },
+	{ "lost_us", "lost", TS_CELL_TIME },
+	{ "after_us", "then took", TS_CELL_TIME },
+	{ "uncertainty_us", "uncertainty", TS_CELL_TIME },
+};
+
+/* How one collective went. */
+struct meeting {
+	uint32_t match;
+	int64_t first, last, next; /* arrivals: the first, the last, the one before it */
+	uint32_t first_rank, last_rank;
+	int64_t lost;        /* by all that waited for the last one */
+	int64_t after;       /* from the last arrival to the first end */
+	int64_t uncertainty; /* of the spread; TS_ABSENT: unknown */
+	bool clear;          /* the spread is more than that */
+};
+
+struct standing {
+	uint32_t collectives, times_last, unclear;
+	int64_t lost_by_others, waited;
+	size_t first_lateness; /* in all.lateness */
+	uint32_t lateness_count;
+	uint32_t since;    /* meeting; TS_WORK_NONE: never */
+	int64_t sum, best; /* of those that follow, while looking for `since` */
+	double median, maximum;
+};
+
+struct all {
+	struct ts_analyze_request *request;
+	const struct ts_work *work;
+	const struct ts_collectives *collectives;
+	const struct ts_clocks *clocks;
+	struct meeting *meetings; /* in order of first arrival */
+	uint32_t meeting_count;
+	struct standing *ranks;
+	double *lateness;
+	int64_t lost;
+	struct ts_error *err;
+};
+
+static int no_memory(const struct all *all)
+{
+	ts_error_set(all->err, TS_ENOMEM, "no memory");
+	return TS_ENOMEM;
+}
+
+/* ---- each collective ---- */
+
+static const struct ts_work_command *member(const struct all *all, uint32_t match, uint32_t i)
+{
+	const struct ts_collectives *collectives = all->collectives;
+
+	return &all->work->commands[collectives->members[collectives->matches[match].first + i]];
+}
+
+static void see_arrival(struct meeting *meeting, const struct ts_work_command *command)
+{
+	if (command->start < meeting->first) {
+		meeting->first = command->start;
+		meeting->first_rank = command->rank;
+	}
+	if (command->start > meeting->last) {
+		meeting->next = meeting->last;
+		meeting->last = command->start;
+		meeting->last_rank = command->rank;
+	} else if (command->start > meeting->next) {
+		meeting->next = command->start;
+	}
+}
+
+/* Clocks that were left as they are count as right: so the user wants it. */
+static int64_t uncertainty_of(const struct all *all, uint32_t rank, uint32_t other)
+{
+	return all->request->aligned ? ts_clocks_uncertainty(all->clocks, rank, other) : 0;
+}
+
+static void hold_meeting(const struct all *all, uint32_t match, struct meeting *meeting)
+{
+	uint32_t count = all->collectives->matches[match].count;
+	int64_t first_end = INT64_MAX;
+
+	*meeting = (struct meeting){
+		.match = match, .first = INT64_MAX, .last = INT64_MIN, .next = INT64_MIN
+	};
+	for (uint32_t i = 0; i < count; i++) {
+		see_arrival(meeting, member(all, match, i));
+		first_end = TS_MIN(first_end, member(all, match, i)->end);
+	}
+	for (uint32_t i = 0; i < count; i++)
+		meeting->lost += meeting->last - member(all, match, i)->start;
+	meeting->after = first_end - meeting->last;
+	meeting->uncertainty = uncertainty_of(all, meeting->last_rank, meeting->first_rank);
+	meeting->clear = meeting->uncertainty != TS_ABSENT &&
+			 meeting->last - meeting->first > meeting->uncertainty;
+}
+
+static int compare_meetings(const void *left, const void *right)
+{
+	const struct meeting *a = left, *b = right;
+
+	if (a->first != b->first)
+		return a->first < b->first ? -1 : 1;
+	return a->match < b->match ? -1 : a->match > b->match;
+}
+
+static int hold_meetings(struct all *all)
+{
+	uint32_t count = all->collectives->match_count;
+
+	all->meetings = ts_alloc_array(count, sizeof(*all->meetings));
+	if (!all->meetings)
+		return no_memory(all);
+	for (uint32_t i = 0; i < count; i++)
+		hold_meeting(all, i, &all->meetings[i]);
+	all->meeting_count = count;
+	if (count)
+		ts_sort(all->meetings, count, sizeof(*all->meetings), compare_meetings);
+	return TS_OK;
+}
+
+/* ---- each rank ---- */
+
+static void count_members(struct all *all)
+{
+	size_t next = 0;
+
+	for (uint32_t i = 0; i < all->collectives->member_count; i++)
+		all->ranks[all->work->commands[all->collectives->members[i]].rank].collectives++;
+	for (uint32_t i = 0; i < all->work->rank_count; i++) {
+		all->ranks[i].since = TS_WORK_NONE;
+		all->ranks[i].first_lateness = next;
+		next += all->ranks[i].collectives;
+	}
+}
+
+static void count_meeting(struct all *all, const struct meeting *meeting)
+{
+	struct standing *last = &all->ranks[meeting->last_rank];
+	uint32_t count = all->collectives->matches[meeting->match].count;
+
+	for (uint32_t i = 0; i < count; i++) {
+		const struct ts_work_command *command = member(all, meeting->match, i);
+		struct standing *rank = &all->ranks[command->rank];
+
+		all->lateness[rank->first_lateness + rank->lateness_count++] =
+			(double)(command->start - meeting->first);
+		if (meeting->clear)
+			rank->waited += meeting->last - command->start;
+	}
+	if (!meeting->clear) {
+		last->unclear++;
+		return;
+	}
+	last->times_last++;
+	last->lost_by_others += meeting->lost;
+	all->lost += meeting->lost;
+}
+
+static bool is_late(const struct meeting *meeting, uint32_t rank)
+{
+	return meeting->clear && meeting->last_rank == rank;
+}
+
+/* From the end. */
+static void find_since(struct all *all)
+{
+	for (uint32_t i = all->meeting_count; i-- > 0;) {
+		const struct meeting *meeting = &all->meetings[i];
+		uint32_t count = all->collectives->matches[meeting->match].count;
+
+		for (uint32_t k = 0; k < count; k++) {
+			uint32_t index = member(all, meeting->match, k)->rank;
+			struct standing *rank = &all->ranks[index];
+
+			rank->sum += is_late(meeting, index) ? 1 : -NOT_LATE;
+			if (rank->sum > rank->best) {
+				rank->best = rank->sum;
+				if (rank->best >= LEAST_SINCE)
+					rank->since = i;
+			}
+		}
+	}
+}
+
+static void describe_ranks(struct all *all)
+{
+	for (uint32_t i = 0; i < all->work->rank_count; i++) {
+		struct standing *rank = &all->ranks[i];
+		struct ts_description description;
+
+		if (!rank->lateness_count)
+			continue;
+		ts_describe(all->lateness + rank->first_lateness, rank->lateness_count,
+			    &description);
+		rank->median = description.median;
+		rank->maximum = description.maximum;
+	}
+}
+
+static int judge_ranks(struct all *all)
+{
+	all->ranks = calloc(TS_MAX(all->work->rank_count, 1), sizeof(*all->ranks));
+	all->lateness = ts_alloc_array(all->collectives->member_count, sizeof(*all->lateness));
+	if (!all->ranks || !all->lateness)
+		return no_memory(all);
+	count_members(all);
+	for (uint32_t i = 0; i < all->meeting_count; i++)
+		count_meeting(all, &all->meetings[i]);
+	find_since(all);
+	describe_ranks(all);
+	return TS_OK;
+}
+
+/* ---- what is said ---- */
+
+static uint32_t ranks_that_meet(const struct all *all)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < all->work->rank_count; i++)
+		count += all->ranks[i].collectives > 0;
+	return count;
+}
+
+/* From the first arrival to the last. */
+static double time_of_all(const struct all *all)
+{
+	const struct meeting *meetings = all->meetings;
+
+	return (double)(meetings[all->meeting_count - 1].last - meetings[0].first);
+}
+
+static bool is_straggler(const struct all *all, const struct standing *rank)
+{
+	uint32_t ranks = ranks_that_meet(all);
+	double lost = (double)rank->lost_by_others;
+
+	return rank->times_last >= LEAST_TIMES && lost * ranks >= BLAME * (double)all->lost &&
+	       lost >= LEAST_PART * time_of_all(all) * (ranks - 1);
+}
+
+static const char *verdict(const struct all *all, const struct standing *rank)
+{
+	if (!rank->collectives)
+		return "no collectives";
+	if (is_straggler(all, rank))
+		return "straggler";
+	if (rank->unclear && !rank->times_last)
+		return "within uncertainty";
+	return "ok";
+}
+
+static double part_of(double part, double whole)
+{
+	return whole > 0 ? 100 * part / whole : 0;
+}
+
+static void show_rank(const struct all *all, struct ts_result_table *table, uint32_t index)
+{
+	const struct standing *rank = &all->ranks[index];
+	bool is_late = rank->since != TS_WORK_NONE;
+
+	ts_cell_integer(table, all->work->ranks[index].rank);
+	ts_cell_text(table, verdict(all, rank));
+	ts_cell_integer(table, rank->collectives);
+	ts_cell_integer(table, rank->times_last);
+	ts_cell_percent(table, part_of(rank->times_last, rank->collectives));
+	ts_cell_integer(table, rank->unclear);
+	ts_cell_time(table, rank->lost_by_others);
+	ts_cell_percent(table, part_of((double)rank->lost_by_others, (double)all->lost));
+	ts_cell_time(table, rank->waited);
+	ts_cell_time(table, rank->collectives ? (int64_t)rank->median : TS_ABSENT);
+	ts_cell_time(table, rank->collectives ? (int64_t)rank->maximum : TS_ABSENT);
+	ts_cell_instant(table, is_late ? all->meetings[rank->since].last : TS_ABSENT);
+	ts_cell_integer(table, is_late ? (int64_t)rank->since : TS_ABSENT);
+	ts_cell_time(table, all->clocks->ranks[index].known
+				    ? all->clocks->ranks[index].uncertainty_ns
+				    : TS_ABSENT);
+}
+
+static const char *meeting_verdict(const struct meeting *meeting)
+{
+	return meeting->clear ? "late" : "within uncertainty";
+}
+
+static void show_meeting(const struct all *all, struct ts_result_table *table, uint32_t index)
+{
+	const struct meeting *meeting = &all->meetings[index];
+	const struct ts_collective_match *match = &all->collectives->matches[meeting->match];
+	const char *name = ts_work_text(all->work, match->name);
+
+	ts_cell_integer(table, index);
+	/* A kernel's arguments say nothing here. */
+	ts_cell_format(table, "%.*s", (int)strcspn(name, "("), name);
+	ts_cell_text(table, match->group ? ts_work_text(all->work, match->group) : NULL);
+	ts_cell_integer(table, match->sequence);
+	ts_cell_text(table, match->by_order ? "order" : "number");
+	ts_cell_instant(table, meeting->first);
+	ts_cell_integer(table, match->count);
+	ts_cell_text(table, meeting_verdict(meeting));
+	ts_cell_integer(table, all->work->ranks[meeting->last_rank].rank);
+	ts_cell_integer(table, all->work->ranks[meeting->first_rank].rank);
+	ts_cell_time(table, meeting->last - meeting->first);
+	ts_cell_time(table, meeting->last - meeting->next);
+	ts_cell_time(table, meeting->lost);
+	ts_cell_time(table, meeting->after);
+	ts_cell_time(table, meeting->uncertainty);
+}
+
+struct order {
+	int64_t lost;
+	uint32_t meeting;
+};
+
+static int compare_losses(const void *left, const void *right)
+{
+	const struct order *a = left, *b = right;
+
+	if (a->lost != b->lost)
+		return a->lost > b->lost ? -1 : 1;
+	return a->meeting < b->meeting ? -1 : a->meeting > b->meeting;
+}
+
+/* The worst first. */
+static int show_meetings(const struct all *all, struct ts_result_table *table)
+{
+	TS_AUTO_FREE struct order *order = ts_alloc_array(all->meeting_count, sizeof(*order));
+
+	if (!order)
+		return no_memory(all);
+	for (uint32_t i = 0; i < all->meeting_count; i++)
+		order[i] = (struct order){ all->meetings[i].lost, i };
+	if (all->meeting_count)
+		ts_sort(order, all->meeting_count, sizeof(*order), compare_losses);
+	for (uint32_t i = 0; i < all->meeting_count; i++)
+		show_meeting(all, table, order[i].meeting);
+	return TS_OK;
+}
+
+/* ---- who is not there ---- */
+
+static bool lacks_members(const struct all *all)
+{
+	for (uint32_t i = 0; i < all->work->rank_count; i++)
+		if (all->work->ranks[i].world_size > (int64_t)all->work->rank_count)
+			return true;
+	return false;
+}
+
+/* Collectives that went on long after the last one that we know of had come. */
+static int tell_absent(const struct all *all, struct ts_result *result)
+{
+	TS_AUTO_FREE double *after = NULL;
+	double usual, lost = 0;
+	uint32_t count = 0;
+	struct ts_description description;
+
+	if (!lacks_members(all) || all->meeting_count < 4)
+		return TS_OK;
+	after = ts_alloc_array(all->meeting_count, sizeof(*after));
+	if (!after)
+		return no_memory(all);
+	for (uint32_t i = 0; i < all->meeting_count; i++)
+		after[i] = (double)all->meetings[i].after;
+	ts_describe(after, all->meeting_count, &description);
+	usual = TS_MAX(description.q25, 0);
+	for (uint32_t i = 0; i < all->meeting_count; i++)
+		if (after[i] > LONG_AFTER * usual) {
+			count++;
+			lost += after[i] - usual;
+		}
+	if (count)
+		ts_result_note(
+			result,
+			"%" PRIu32 " of %" PRIu32
+			" collectives went on for more than %d times the usual %.3f ms after the last of these "
+			"ranks had come, %.3f ms in all: ranks that are not in these traces may have come later",
+			count, all->meeting_count, LONG_AFTER, usual / 1e6, lost / 1e6);
+	return TS_OK;
+}
+
+static void tell(const struct all *all, struct ts_result *result)
+{
+	uint32_t unclear = 0;
+
+	for (uint32_t i = 0; i < all->meeting_count; i++)
+		unclear += !all->meetings[i].clear;
+	if (all->collectives->unmatched)
+		ts_result_note(result,
+			       "%" PRIu64 " collective commands have no partner on another rank",
+			       all->collectives->unmatched);
+	if (unclear)
+		ts_result_note(
+			result,
+			"in %" PRIu32 " of %" PRIu32
+			" collectives the ranks came within the uncertainty of their clocks: nobody is blamed",
+			unclear, all->meeting_count);
+	if (!all->request->aligned && all->meeting_count)
+		ts_result_note(
+			result,
+			"clocks were left as they are: how far they are off counts as lateness");
+}
+
+static void tell_nothing(const struct all *all, struct ts_result *result)
+{
+	if (all->work->rank_count < 2)
+		ts_result_note(
+			result,
+			"stragglers are found by comparing ranks: give the traces of several (there is one)");
+	else
+		ts_result_note(result,
+			       "no collective was found on more than one rank: nothing to compare");
+}
+
+static int show(const struct all *all, struct ts_result *result)
+{
+	int64_t top = all->request->options.top;
+	struct ts_result_table *ranks =
+		ts_result_table(result, "ranks", rank_columns, TS_ARRAY_SIZE(rank_columns));
+	struct ts_result_table *collectives = ts_result_table(
+		result, "collectives", collective_columns, TS_ARRAY_SIZE(collective_columns));
+	int rc;
+
+	collectives->shown_rows = top > 0 ? (size_t)top : SHOWN_COLLECTIVES;
+	for (uint32_t i = 0; i < all->work->rank_count && all->meeting_count; i++)
+		show_rank(all, ranks, i);
+	rc = show_meetings(all, collectives);
+	if (rc)
+		return rc;
+	if (!all->meeting_count)
+		tell_nothing(all, result);
+	tell(all, result);
+	return tell_absent(all, result);
+}
+
+static int run(struct ts_analyze_request *request, struct ts_result *result, struct ts_error *err)
+{
+	struct all all = { .request = request, .work = request->work, .err = err };
+	int rc;
+
+	all.clocks = ts_analyze_clocks(request, err);
+	if (!all.clocks)
+		return err ? err->code : TS_ENOMEM;
+	all.collectives = request->collectives;
+	rc = hold_meetings(&all);
+	if (!rc)
+		rc = judge_ranks(&all);
+	if (!rc)
+		rc = show(&all, result);
+	free(all.meetings);
+	free(all.ranks);
+	free(all.lateness);
+	return rc;
+}
+
+const struct ts_analysis ts_analysis_stragglers = {
+	.name = "stragglers",
+	.summary = "which rank lets the others wait, in which collectives, since when",
+	.parts = TS_WORK_DETAILS,
+	.flags = TS_ANALYSIS_ALIGNED,
+	.run = run,
+};

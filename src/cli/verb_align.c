@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * `tracesmith align`: how the clocks of a job's ranks and devices stand to each other, shown and stored in the traces.
+ * Must not know how that is found out.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "analyze/analyze.h"
+#include "base/text.h"
+#include "cli/align_store.h"
+#include "cli/output.h"
+#include "cli/progress.h"
+#include "cli/report.h"
+#include "cli/result_show.h"
+#include "cli/trace.h"
+#include "cli/verbs.h"
+#include "cli/work_input.h"
+
+struct align {
+	const char *output;
+	bool dry_run, json, quiet;
+	int path_count;
+	char **paths;
+	struct ts_work_input input;
+	struct ts_collectives *collectives;
+	struct ts_clocks *clocks;
+};
+
+static const struct ts_result_column rank_columns[] = {
+	{ "rank", "rank", TS_CELL_INTEGER },
+	{ "offset_us", "offset", TS_CELL_TIME },
+	{ "drift_ppm", "drift ppm", TS_CELL_REAL },
+	{ "uncertainty_us", "uncertainty", TS_CELL_TIME },
+	{ "bound_us", "at most", TS_CELL_TIME },
+	{ "points", "points", TS_CELL_INTEGER },
+	{ "outliers", "outliers", TS_CELL_INTEGER },
+	{ "method", "method", TS_CELL_TEXT },
+	{ "reference", "to rank", TS_CELL_INTEGER },
+	{ "at_ns", NULL, TS_CELL_INSTANT },
+	{ "source", "source", TS_CELL_TEXT },
+};
+
+static const struct ts_result_column device_columns[] = {
+	{ "rank", "rank", TS_CELL_INTEGER },     { "device", "device", TS_CELL_INTEGER },
+	{ "offset_us", "offset", TS_CELL_TIME }, { "uncertainty_us", "uncertainty", TS_CELL_TIME },
+	{ "points", "points", TS_CELL_INTEGER }, { "outliers", "outliers", TS_CELL_INTEGER },
+	{ "method", "method", TS_CELL_TEXT },
+};
+
+/* ---- what is shown ---- */
+
+static void show_rank(const struct align *align, struct ts_result_table *table, uint32_t index)
+{
+	const struct ts_work *work = align->input.work;
+	const struct ts_clock_estimate *estimate = &align->clocks->ranks[index];
+
+	ts_cell_integer(table, work->ranks[index].rank);
+	ts_cell_time(table, estimate->known ? estimate->offset_ns : TS_ABSENT);
+	if (estimate->known)
+		ts_cell_real(table, estimate->drift_ppb / 1000);
+	else
+		ts_cell_none(table);
+	ts_cell_time(table, estimate->known ? estimate->uncertainty_ns : TS_ABSENT);
+	ts_cell_time(table, estimate->known ? estimate->bound_ns : TS_ABSENT);
+	ts_cell_integer(table, (int64_t)estimate->points);
+	ts_cell_integer(table, (int64_t)estimate->outliers);
+	ts_cell_text(table, estimate->method);
+	ts_cell_integer(table, estimate->known ? work->ranks[estimate->reference].rank : TS_ABSENT);
+	ts_cell_instant(table, estimate->points ? estimate->epoch : TS_ABSENT);
+	ts_cell_text(table, ts_work_text(work, work->ranks[index].name));
+}
+
+static void show_device(const struct align *align, struct ts_result_table *table, uint32_t index)
+{
+	const struct ts_work *work = align->input.work;
+	const struct ts_clock_estimate *estimate = &align->clocks->devices[index];
+
+	ts_cell_integer(table, work->ranks[work->devices[index].rank].rank);
+	ts_cell_integer(table, work->devices[index].number);
+	ts_cell_time(table, estimate->known ? estimate->offset_ns : TS_ABSENT);
+	ts_cell_time(table, estimate->known ? estimate->uncertainty_ns : TS_ABSENT);
+	ts_cell_integer(table, (int64_t)estimate->points);
+	ts_cell_integer(table, (int64_t)estimate->outliers);
+	ts_cell_text(table, estimate->method);
+}
+
+static void tell_moved(const struct align *align, struct ts_result *result)
+{
+	uint32_t moved = 0;
+
+	for (uint32_t i = 0; i < align->input.work->device_count; i++)
+		moved += align->clocks->devices[i].offset_ns != 0;
+	if (moved)
+		ts_result_note(
+			result,
+			"the clocks of %" PRIu32
+			" devices contradict their hosts': moved by the least that puts causes before effects (not stored)",
+			moved);
+}
+
+static void tell_untied(const struct align *align, struct ts_result *result)
+{
+	const struct ts_work *work = align->input.work;
+	uint32_t untied = 0;
+
+	if (work->rank_count < 2) {
+		ts_result_note(result, "there is one rank: no other clock to compare its own with");
+		return;
+	}
+	for (uint32_t i = 0; i < work->rank_count; i++)
+		untied += !align->clocks->ranks[i].known ||
+			  align->clocks->ranks[i].reference != align->clocks->reference;
+	if (!align->collectives->match_count)
+		ts_result_note(
+			result,
+			"no collective was found on more than one rank: nothing ties their clocks together");
+	else if (untied)
+		ts_result_note(result,
+			       "nothing ties the clocks of %" PRIu32
+			       " ranks to that of rank %" PRId64 ": their times stay as they are",
+			       untied, work->ranks[align->clocks->reference].rank);
+	if (align->collectives->unmatched)
+		ts_result_note(result,
+			       "%" PRIu64 " collective commands have no partner on another rank",
+			       align->collectives->unmatched);
+}
+
+static void fill(const struct align *align, struct ts_result *result)
+{
+	struct ts_result_table *ranks =
+		ts_result_table(result, "ranks", rank_columns, TS_ARRAY_SIZE(rank_columns));
+	struct ts_result_table *devices =
+		ts_result_table(result, "devices", device_columns, TS_ARRAY_SIZE(device_columns));
+
+	for (uint32_t i = 0; i < align->input.work->rank_count; i++)
+		show_rank(align, ranks, i);
+	for (uint32_t i = 0; i < align->input.work->device_count; i++)
+		show_device(align, devices, i);
+	tell_untied(align, result);
+	tell_moved(align, result);
+}
+
+static int show(const struct align *align)
+{
+	struct ts_result result;
+	struct ts_error err;
+	int rc;
+
+	ts_result_init(&result, align->input.start);
+	fill(align, &result);
+	rc = ts_result_status(&result, &err);
+	if (!rc && align->json) {
+		rc = ts_result_show_json(&result, &err);
+		ts_text_append_char(ts_stdout(), '\n');
+		if (!align->quiet)
+			ts_result_tell_notes(&result);
+	} else if (!rc) {
+		rc = ts_result_show_text(&result, 0, &err);
+	}
+	ts_result_release(&result);
+	return rc ? ts_report_error(&err) : TS_EXIT_DONE;
+}
+
+/* ---- what is stored ---- */
+
+/* Clocks of a trace that are tied to the reference; several ranks may share one. */
+static size_t clocks_of(const struct align *align, uint32_t trace, struct ts_align_clock *clocks)
+{
+	const struct ts_work *work = align->input.work;
+	const struct ts_clock_estimate *ranks = align->clocks->ranks;
+	uint32_t reference = align->clocks->reference;
+	struct ts_map met;
+	size_t count = 0;
+
+	ts_map_init(&met);
+	for (uint32_t i = 0; i < work->rank_count; i++) {
+		bool is_new = true;
+
+		if (work->ranks[i].trace != trace || !ranks[i].known ||
+		    ranks[i].domain == ranks[reference].domain || ranks[i].reference != reference ||
+		    !ts_map_insert(&met, work->ranks[i].clock, &is_new) || !is_new)
+			continue;
+		clocks[count++] = (struct ts_align_clock){ .clock = work->ranks[i].clock,
+							   .estimate = ranks[i] };
+	}
+	ts_map_release(&met);
+	return count;
+}
+
+static void tell_stored(const struct align *align, const char *path, size_t count, size_t stored)
+{
+	int64_t rank = align->input.work->ranks[align->clocks->reference].rank;
+
+	if (align->quiet)
+		return;
+	if (stored)
+		ts_report_note("%s: %zu clock%s moved to the time of rank %" PRId64, path, stored,
+			       stored == 1 ? "" : "s", rank);
+	else if (count)
+		ts_report_note("%s: was aligned before, and still is: nothing to store", path);
+	else
+		ts_report_note("%s: nothing to store", path);
+}
+
+static int store_one(const struct align *align, uint32_t trace, const char *path,
+		     struct ts_error *err)
+{
+	TS_AUTO_FREE struct ts_align_clock *clocks =
+		ts_alloc_array(align->input.work->rank_count, sizeof(*clocks));
+	size_t count, stored = 0;
+	int rc = TS_OK;
+
+	if (!clocks)
+		return ts_error_set(err, TS_ENOMEM, "no memory");
+	count = clocks_of(align, trace, clocks);
+	if (count)
+		rc = ts_align_store(path, align->input.readers[trace], clocks, count, &stored, err);
+	if (!rc)
+		tell_stored(align, path, count, stored);
+	return rc;
+}
+
+static int store_in_place(const struct align *align, struct ts_error *err)
+{
+	int rc = TS_OK;
+
+	for (int i = 0; i < align->path_count && !rc; i++) {
+		rc = store_one(align, (uint32_t)i, align->paths[i], err);
+		if (rc && i)
+			ts_report_warning(
+				"the clocks of %d other traces were stored already: align all again",
+				i);
+	}
+	return rc;
+}
+
+/* Under another name until it is whole. */
+static int store_copy(const struct align *align, struct ts_error *err)
+{
+	TS_SCOPED(ts_text) part;
+	int rc;
+
+	ts_text_init(&part);
+	ts_text_printf(&part, "%s.part", align->output);
+	if (part.failed)
+		return ts_error_set(err, TS_ENOMEM, "no memory");
+	rc = ts_align_copy(align->paths[0], ts_text_cstr(&part), err);
+	if (rc)
+		return rc;
+	rc = store_one(align, 0, ts_text_cstr(&part), err);
+	if (!rc && rename(ts_text_cstr(&part), align->output))
+		rc = ts_error_errno(err, errno, "cannot make '%s'", align->output);
+	if (rc)
+		unlink(ts_text_cstr(&part));
+	return rc;
+}
+
+static int store(const struct align *align)
+{
+	struct ts_progress progress;
+	struct ts_error err;
+	int rc = TS_OK;
+
+	/* From here on Ctrl-C only asks us to stop. */
+	ts_progress_start(&progress, "align", TS_PROGRESS_BYTES);
+	if (ts_stop_signal())
+		rc = ts_error_set(&err, TS_ECANCELED, "stopped");
+	else
+		rc = align->output ? store_copy(align, &err) : store_in_place(align, &err);
+	ts_progress_stop(&progress);
+	return rc ? ts_report_error(&err) : TS_EXIT_DONE;
+}
+
+/* ---- the verb ---- */
+
+static bool is_same_file(const char *a, const char *b)
+{
+	struct stat first, second;
+
+	return !stat(a, &first) && !stat(b, &second) && first.st_dev == second.st_dev &&
+	       first.st_ino == second.st_ino;
+}
+
+static int check_twice(const struct align *align)
+{
+	struct ts_pairmap files;
+	int exit_code = TS_EXIT_DONE;
+
+	ts_pairmap_init(&files);
+	for (int i = 0; i < align->path_count && !exit_code; i++) {
+		struct stat status;
+		bool is_new = true;
+
+		if (!stat(align->paths[i], &status))
+			ts_pairmap_insert(&files, status.st_dev, status.st_ino, &is_new);
+		if (!is_new)
+			exit_code = ts_report_usage("'%s' is given twice", align->paths[i]);
+	}
+	ts_pairmap_release(&files);
+	return exit_code;
+}
+
+static int check_paths(const struct align *align)
+{
+	if (align->output && align->path_count > 1)
+		return ts_report_usage(
+			"'-o' takes one trace: each of several gets rows of its own");
+	if (align->output && align->dry_run)
+		return ts_report_usage("'-o' and '--dry-run' exclude each other");
+	if (align->output && is_same_file(align->output, align->paths[0]))
+		return ts_report_usage(
+			"'-o' names the trace itself: without it rows are appended to it");
+	return check_twice(align);
+}
+
+/* Before anything is computed or written. */
+static int check_writable(const struct align *align)
+{
+	struct ts_error err;
+
+	for (int i = 0; i < align->path_count && !align->dry_run; i++)
+		if (ts_align_check(align->paths[i], align->input.readers[i], !align->output, &err))
+			return ts_report_error(&err);
+	return TS_EXIT_DONE;
+}
+
+static int run(struct align *align)
+{
+	const struct ts_work_choice choice = { .all = true };
+	struct ts_error err;
+	int exit_code = check_paths(align);
+
+	if (!exit_code)
+		exit_code = ts_work_input_open(&align->input, &choice, TS_WORK_DETAILS,
+					       align->path_count, align->paths);
+	if (!exit_code)
+		exit_code = check_writable(align);
+	if (exit_code)
+		return exit_code;
+	if (ts_collectives_new(&align->collectives, align->input.work, &err) ||
+	    ts_clocks_new(&align->clocks, align->input.work, align->collectives, &err))
+		return ts_report_error(&err);
+	exit_code = show(align);
+	return exit_code || align->dry_run ? exit_code : store(align);
+}
+
+int ts_verb_align(int argc, char **argv)
+{
+	struct align align = { 0 };
+	const struct ts_option options[] = {
+		TS_OPTION_TEXT("output", 'o', "TRACE", &align.output,
+			       "leave the trace as it is and write another one"),
+		TS_OPTION_FLAG("dry-run", 0, &align.dry_run, "show it, store nothing"),
+		TS_OPTION_FLAG("json", 0, &align.json, "tables as JSON on standard output"),
+		TS_OPTION_FLAG("quiet", 'q', &align.quiet, "only tables, warnings and errors"),
+	};
+	const struct ts_command command = {
+		.verb = "align",
+		.operands = "TRACE...",
+		.about =
+			"Finds out by how much the clocks of a job's ranks differ, from collectives, which end on\n"
+			"all ranks at nearly the same instant, and those of devices, from launches and\n"
+			"synchronisations. What holds for ranks is appended to each trace as clock_sync rows:\n"
+			"from then on all its times are those of the lowest rank. No row changes.\n",
+		.examples = "tracesmith align job.sbt\n"
+			    "tracesmith align rank0.sbt rank1.sbt --dry-run --json",
+		.exits = "0  done, also where there was nothing to align\n2  usage\n"
+			 "3  a file cannot be read or written, is no trace or was not finished",
+		.options = options,
+		.option_count = TS_ARRAY_SIZE(options),
+		.minimum_operands = 1,
+		.maximum_operands = -1,
+	};
+	int exit_code;
+
+	if (!ts_command_parse(&command, &argc, argv, &exit_code))
+		return exit_code;
+	align.path_count = argc;
+	align.paths = argv;
+	exit_code = run(&align);
+	ts_clocks_free(align.clocks);
+	ts_collectives_free(align.collectives);
+	ts_work_input_release(&align.input);
+	return exit_code;
+}

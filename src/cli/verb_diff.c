@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * `tracesmith diff`: what differs between two traces, name by name. Must not know how it is found out.
+ */
+#include <string.h>
+#include <unistd.h>
+
+#include "analyze/compare.h"
+#include "base/real.h"
+#include "cli/options.h"
+#include "cli/output.h"
+#include "cli/report.h"
+#include "cli/result_show.h"
+#include "cli/verbs.h"
+#include "cli/work_input.h"
+
+#define DEFAULT_TOP 30
+
+struct diff {
+	struct ts_work_choice choice;
+	const char *steps_b, *device, *threshold;
+	bool short_names, python, json, csv;
+	int64_t top;
+	struct ts_compare_options options;
+};
+
+/* ---- options ---- */
+
+static int parse_device(const char *text, unsigned int *ret_sides)
+{
+	if (!text || !strcmp(text, "all"))
+		*ret_sides = TS_COMPARE_GPU | TS_COMPARE_CPU;
+	else if (!strcmp(text, "gpu"))
+		*ret_sides = TS_COMPARE_GPU;
+	else if (!strcmp(text, "cpu"))
+		*ret_sides = TS_COMPARE_CPU;
+	else
+		return ts_report_usage("option '--device' is gpu, cpu or all, not '%s'", text);
+	return TS_EXIT_DONE;
+}
+
+/* "5", "0.5", "5%". */
+static int parse_threshold(const char *text, double *ret_percent)
+{
+	size_t digits, length;
+
+	if (!text)
+		return TS_EXIT_DONE;
+	digits = strspn(text, "0123456789.");
+	length = strlen(text);
+	if (digits == 0 || strspn(text, ".") == digits ||
+	    digits + (text[digits] == '%') != length || strchr(text, '.') != strrchr(text, '.'))
+		return ts_report_usage("option '--threshold' needs per cent such as 2.5, not '%s'",
+				       text);
+	*ret_percent = ts_real_parse(text);
+	return TS_EXIT_DONE;
+}
+
+static int parse(struct diff *diff)
+{
+	int exit_code = parse_device(diff->device, &diff->options.sides);
+
+	if (!exit_code)
+		exit_code = parse_threshold(diff->threshold, &diff->options.threshold);
+	if (!exit_code && diff->json && diff->csv)
+		exit_code = ts_report_usage("'--json' and '--csv' exclude each other");
+	diff->options.short_names = diff->short_names;
+	diff->options.top = (size_t)diff->top;
+	return exit_code;
+}
+
+/* ---- the two sides ---- */
+
+/* A file, or the ranks of a job separated by commas. `text` is cut into pieces, which stay inside it. */
+static int split_paths(char *text, struct ts_word_list *paths)
+{
+	bool is_one = !access(text, F_OK);
+
+	while (text) {
+		char *comma = is_one ? NULL : strchr(text, ',');
+
+		if (ts_grow_array((void **)&paths->words, &paths->capacity, paths->count + 1,
+				  sizeof(*paths->words)))
+			return TS_ENOMEM;
+		if (comma)
+			*comma = '\0';
+		if (*text)
+			paths->words[paths->count++] = text;
+		text = comma ? comma + 1 : NULL;
+	}
+	return TS_OK;
+}
+
+/* Steps that are not there must not pass for "no difference". */
+static int check_steps(const struct ts_work *work, const char *steps, const char *side)
+{
+	if (!steps || !strcmp(steps, "all") || work->step_count)
+		return TS_EXIT_DONE;
+	return ts_report_usage("there is no step %s in %s", steps, side);
+}
+
+static int open_side(struct ts_work_input *input, const struct ts_work_choice *choice,
+		     unsigned int parts, char *operand, const char *side)
+{
+	struct ts_word_list paths = { 0 };
+	struct ts_error err;
+	int exit_code;
+
+	if (split_paths(operand, &paths)) {
+		ts_error_set(&err, TS_ENOMEM, "no memory for the names of traces");
+		exit_code = ts_report_error(&err);
+	} else if (!paths.count) {
+		exit_code = ts_report_usage("a trace is missing: there are only commas");
+	} else {
+		exit_code = ts_work_input_open(input, choice, parts, (int)paths.count, paths.words);
+		if (!exit_code)
+			exit_code = check_steps(input->work, choice->steps, side);
+	}
+	free(paths.words);
+	return exit_code;
+}
+
+static int open_both(struct diff *diff, struct ts_work_input inputs[2], char **operands)
+{
+	struct ts_work_choice choice_b = diff->choice;
+	unsigned int parts = 0;
+	int exit_code;
+
+	if (diff->options.sides & TS_COMPARE_CPU)
+		parts = TS_COMPARE_PARTS | (diff->python ? TS_WORK_PYTHON : 0);
+	if (diff->steps_b)
+		choice_b.steps = diff->steps_b;
+	exit_code = open_side(&inputs[0], &diff->choice, parts, operands[0], "A");
+	return exit_code ? exit_code : open_side(&inputs[1], &choice_b, parts, operands[1], "B");
+}
+
+/* ---- the answer ---- */
+
+static int show(const struct diff *diff, const struct ts_result *result, struct ts_error *err)
+{
+	int rc;
+
+	if (!diff->json && !diff->csv)
+		return ts_result_show_text(result, 0, err);
+	ts_result_tell_notes(result);
+	if (diff->csv)
+		return ts_result_show_csv(ts_result_choose_table(result, "changes"), err);
+	rc = ts_result_show_json(result, err);
+	ts_text_append_char(ts_stdout(), '\n');
+	return rc;
+}
+
+static int compare(const struct diff *diff, const struct ts_work *a, const struct ts_work *b)
+{
+	struct ts_result result;
+	struct ts_error err;
+	bool differs;
+	int rc;
+
+	ts_result_init(&result, 0);
+	rc = ts_compare(a, b, &diff->options, &result, &differs, &err);
+	if (!rc)
+		rc = show(diff, &result, &err);
+	ts_result_release(&result);
+	if (rc)
+		return ts_report_error(&err);
+	return differs ? TS_EXIT_NO : TS_EXIT_DONE;
+}
+
+static int run(struct diff *diff, char **operands)
+{
+	struct ts_work_input inputs[2] = { 0 };
+	int exit_code = parse(diff);
+
+	if (!exit_code)
+		exit_code = open_both(diff, inputs, operands);
+	if (!exit_code)
+		exit_code = compare(diff, inputs[0].work, inputs[1].work);
+	ts_work_input_release(&inputs[0]);
+	ts_work_input_release(&inputs[1]);
+	return exit_code;
+}
+
+int ts_verb_diff(int argc, char **argv)
+{
+	struct diff diff = { .top = DEFAULT_TOP };
+	const struct ts_option options[] = {
+		TS_OPTION_TEXT("steps", 0, "N|A-B|all", &diff.choice.steps,
+			       "what was issued in these steps, by number; default: all but the "
+			       "last one, which is seldom whole"),
+		TS_OPTION_TEXT("steps-b", 0, "N|A-B|all", &diff.steps_b,
+			       "the same for B, where its numbers are others"),
+		TS_OPTION_FLAG("all", 0, &diff.choice.all, "everything, the last step, too"),
+		TS_OPTION_WORD("rank", 0, "N", &diff.choice.ranks,
+			       "only this rank; may be repeated"),
+		TS_OPTION_TEXT("device", 0, "gpu|cpu|all", &diff.device,
+			       "what devices did, what the host did, or both (default)"),
+		TS_OPTION_TEXT("threshold", 0, "PCT", &diff.threshold,
+			       "changes up to this many per cent are none (default 0)"),
+		TS_OPTION_FLAG("short-names", 0, &diff.short_names,
+			       "kernels and operators that differ only in template or call "
+			       "arguments, or in an address, are one"),
+		TS_OPTION_FLAG("python", 0, &diff.python, "Python functions, too"),
+		TS_OPTION_INTEGER("top", 0, "N", &diff.top, 0, INT32_MAX,
+				  "rows that text shows, 0: all (default 30)"),
+		TS_OPTION_TEXT("rounding", 0, "exact|hta", &diff.choice.rounding,
+			       "hta: times as HTA rounds them, to compare with it"),
+		TS_OPTION_FLAG("json", 0, &diff.json, "one JSON object of three lists"),
+		TS_OPTION_FLAG("csv", 0, &diff.csv, "the list of changes as CSV"),
+	};
+	const struct ts_command command = {
+		.verb = "diff",
+		.operands = "A B",
+		.about =
+			"Compares two traces name by name: kernels, copies, operators, annotations and calls that\n"
+			"were added, are gone, take more time or less. Whether a change can be told from chance is\n"
+			"asked only where steps or instances repeat; else it says \"one sample\". Each of A and B is\n"
+			"a trace or a file that can be imported, or several separated by commas: ranks of a job.\n",
+		.examples =
+			"tracesmith diff before.sbt after.sbt\n"
+			"tracesmith diff before.json.gz after.json.gz --device gpu --threshold 2\n"
+			"tracesmith diff a0.sbt,a1.sbt b0.sbt,b1.sbt --steps 10-12 --json",
+		.exits =
+			"0  no difference\n1  they differ: a name is neither unchanged nor unclear\n2  usage\n"
+			"3  a file cannot be read or imported",
+		.options = options,
+		.option_count = TS_ARRAY_SIZE(options),
+		.minimum_operands = 2,
+		.maximum_operands = 2,
+	};
+	int exit_code;
+
+	if (ts_command_parse(&command, &argc, argv, &exit_code))
+		exit_code = run(&diff, argv);
+	ts_work_choice_release(&diff.choice);
+	return exit_code;
+}
