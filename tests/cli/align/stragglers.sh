@@ -1,0 +1,27 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Who is blamed does not depend on whose clock is off; what clocks cannot tell is blamed on nobody.
+. "$TS_SOURCE/tests/cli/lib.sh"
+. "$TS_SOURCE/tests/lib/align.sh"
+
+show() {
+	"$TRACESMITH" analyze "$@" stragglers --json 2>/dev/null | python3 -c '
+import json, sys
+found = json.load(sys.stdin)
+for row in found["ranks"]:
+    print(row["rank"], row["verdict"], row["times_last"], "late since", row["late_since_collective"])
+print(len([c for c in found["collectives"] if c["verdict"] == "within uncertainty"]), "unclear")'
+}
+
+echo "== clocks agree; rank 1 is late by 400 us in the second half"
+make_job good 200 0:0:0 1:0:0 2:0:0
+show good/job.sbt
+echo "== the same by clocks that do not"
+make_job bad 200 0:0:0 1:-40000000:50 2:9000000000:-120
+show bad/job.sbt
+echo "== stored, then asked"
+"$TRACESMITH" align bad/job.sbt -q >/dev/null
+show bad/job.sbt
+show bad/job.sbt --no-align
+echo "== not aligned: the clock is blamed"
+show bad/rank0.sbt bad/rank1.sbt bad/rank2.sbt --no-align

@@ -1,0 +1,24 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# What cannot be aligned is refused with a way out, and nothing is changed.
+. "$TS_SOURCE/tests/cli/lib.sh"
+. "$TS_SOURCE/tests/lib/align.sh"
+
+make_job job 50 0:0:0 1:5000000:0
+t align
+t align job/job.sbt job/job.sbt
+t align job/rank0.sbt job/rank1.sbt -o out.sbt
+t align job/job.sbt -o job/job.sbt
+t align job/job.sbt -o out.sbt --dry-run
+t align gone.sbt
+echo "== foreign files can be asked about, but not written"
+t align job/rank0.json job/rank1.json
+t align job/rank0.json job/rank1.json --dry-run | sed -n '2,5s/  */ /gp' | cut -d ' ' -f 1-4
+echo "== one that was not finished"
+head -c $(($(stat -c %s job/job.sbt) - 10)) job/job.sbt >cut.sbt
+cp cut.sbt cut.copy
+t align cut.sbt 2>&1 | tail -n 2
+cmp cut.sbt cut.copy
+echo "== nothing to compare"
+t align job/rank0.sbt | tail -n 2
+[ ! -e out.sbt ] || fail "an output was made"

@@ -1,0 +1,43 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Mistakes on the command line are told with what was meant, before anything is read where that is possible.
+. "$TS_SOURCE/tests/cli/lib.sh"
+
+make_trace t
+# The list of analyses is that of another test.
+short() { t "$@" | sed 's/breakdown, kernels.* (see/LIST (see/'; }
+short analyze
+short analyze t.sbt
+short analyze t.sbt nothing
+t analyze breakdown
+t analyze breakdown t.sbt
+t analyze t.sbt brekdown
+t analyze t.sbt breakdown,kernls
+t analyze t.sbt overlp breakdown
+short analyze t.sbt ,
+short analyze t.sbt breakdown,
+t analyze none.sbt breakdown
+t analyze ./brekdown breakdown
+t analyze t.sbt breakdown --stepz 1
+t analyze t.sbt breakdown --steps few
+t analyze t.sbt breakdown --steps ''
+t analyze t.sbt breakdown --steps 5-3
+t analyze t.sbt breakdown --steps 3- --all
+t analyze t.sbt breakdown --steps 3 --all
+t analyze t.sbt breakdown --rounding up
+t analyze t.sbt breakdown --rank first
+t analyze t.sbt breakdown --from soon
+t analyze t.sbt breakdown --to @later
+t analyze t.sbt breakdown --top 0
+t analyze t.sbt launch --short 0
+t analyze t.sbt launch --delay long
+t analyze t.sbt idle --wait -3us
+t analyze t.sbt breakdown --json --csv
+t analyze t.sbt all --csv
+t analyze t.sbt breakdown overlap --csv
+t analyze t.sbt breakdown --table breakdown
+t analyze t.sbt breakdown --csv --table brekdown
+# A file that is named like an analysis.
+cp t.sbt kernels
+"$TRACESMITH" analyze ./kernels breakdown >ours.txt
+"$TRACESMITH" analyze t.sbt breakdown | cmp - ours.txt

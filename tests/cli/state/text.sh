@@ -1,0 +1,17 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Lanes, timeline and counts for people, of a trace that has each state and most reasons.
+. "$TS_SOURCE/tests/cli/lib.sh"
+. "$TS_SOURCE/tests/cli/state.sh"
+
+state_json >t.json
+t state t.json
+# In blocks where the locale has them; of some lanes; of some time.
+LC_ALL=C.UTF-8 t state t.json --stream 7
+t state t.json --device 0 --from 50us --to 100us
+t state t.json --device 5
+# It is the same as a trace, and twice as ranks, which nothing ties together.
+quietly import t.json -o t.sbt
+"$TRACESMITH" state t.json >a
+"$TRACESMITH" state t.sbt >b
+cmp a b

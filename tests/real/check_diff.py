@@ -1,0 +1,110 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""check_diff.py TOOL DATA: `tracesmith diff` of recorded traces against HTA's numbers and against counts of the files themselves."""
+import collections
+import gzip
+import json
+import os
+import subprocess
+import sys
+
+TOOL, DATA = sys.argv[1], sys.argv[2]
+HOST_CATEGORIES = {"cpu_op": "operator", "user_annotation": "annotation", "cuda_runtime": "call", "cuda_driver": "call"}
+DEVICE_CATEGORIES = {"kernel": "kernel", "gpu_memcpy": "copy", "gpu_memset": "fill"}
+
+
+def path_of(name):
+    return os.path.join(DATA, name)
+
+
+def diff(a, b, *options, status=None):
+    done = subprocess.run([TOOL, "diff", a, b, "--json", *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+    if done.returncode not in (0, 1) or (status is not None and done.returncode != status):
+        sys.exit(f"diff {a} {b} {' '.join(options)}: status {done.returncode}: {done.stderr.decode()}")
+    return json.loads(done.stdout)
+
+
+def expect(what, value, expected):
+    if value != expected:
+        sys.exit(f"{what}: {value!r}, not {expected!r}")
+
+
+def counts(result, device):
+    row = next(row for row in result["counts"] if row["device"] == device)
+    return {"+": row["count_up"], "-": row["count_down"], "=": row["count_same"]}
+
+
+def check_hta():
+    """tests/test_trace_diff.py of HTA: iteration 1010 of two small traces."""
+    base, test = path_of("kineto/trace_compare/base/base.json.gz"), path_of("kineto/trace_compare/test/test.json.gz")
+    for options in (), ("--short-names",), ("--rounding", "hta"):
+        result = diff(base, test, "--steps", "1010", *options, status=1)
+        expect("cpu", counts(result, "cpu"), {"+": 3, "-": 1, "=": 5})
+        expect("gpu", counts(result, "gpu"), {"+": 0, "-": 1, "=": 0})
+        host = collections.defaultdict(set)
+        for row in result["changes"]:
+            if row["device"] == "cpu":
+                host[row["verdict"]].add(row["name"])
+        expect("added", host["added"], {"AddmmBackward0", "All2All_Pooled_Req", "CatBackward0"})
+        expect("gone", host["gone"], {"nccl:all_reduce"})
+        expect("unchanged", host["unchanged"],
+               {"ProfilerStep", "aten::as_strided", "aten::empty", "cudaEventQuery", "cudaLaunchKernel"})
+        totals = {row["name"]: row["total_a_us"] for row in result["changes"] if row["device"] == "cpu" and row["count_a"]}
+        expect("totals", totals, {"ProfilerStep": 122149, "aten::as_strided": 0, "aten::empty": 0, "cudaEventQuery": 4,
+                                  "cudaLaunchKernel": 4, "nccl:all_reduce": 67})
+
+
+def events_of(path):
+    opener = gzip.open if open(path, "rb").read(2) == b"\x1f\x8b" else open
+    with opener(path, "rb") as file:
+        data = json.load(file)
+    return data["traceEvents"] if isinstance(data, dict) else data
+
+
+def count_names(path):
+    """Instances and ns of each name, straight from the file."""
+    names = collections.defaultdict(lambda: [0, 0])
+    for event in events_of(path):
+        kind = {**HOST_CATEGORIES, **DEVICE_CATEGORIES}.get(event.get("cat"))
+        if event.get("ph") != "X" or not kind:
+            continue
+        name = event["name"]
+        if kind == "annotation" and name.startswith("ProfilerStep#"):
+            name = "ProfilerStep"
+        names[kind, name][0] += 1
+        names[kind, name][1] += round(event["dur"] * 1000)
+    return names
+
+
+def check_counts(a, b):
+    """All names of two whole traces, counted without us."""
+    result = diff(a, b, "--all", status=1)
+    sides = count_names(a), count_names(b)
+    seen = set()
+    for row in result["changes"]:
+        key = row["kind"], row["name"]
+        if row["kind"] not in {**HOST_CATEGORIES, **DEVICE_CATEGORIES}.values():
+            continue
+        seen.add(key)
+        for letter, side in zip("ab", sides):
+            expect(f"{key}, count {letter}", row[f"count_{letter}"], side[key][0] if key in side else 0)
+            expect(f"{key}, total {letter}", round(row[f"total_{letter}_us"] * 1000), side[key][1] if key in side else 0)
+    expect("names", seen, set(sides[0]) | set(sides[1]))
+
+
+def check_itself(path):
+    """A trace does not differ from itself, whatever is asked for."""
+    for options in (), ("--all",), ("--device", "gpu", "--short-names"), ("--python", "--all"):
+        result = diff(path, path, *options, status=0)
+        for row in result["changes"]:
+            expect(f"{path}: {row['name']}", row["verdict"], "unchanged")
+            expect(f"{path}: {row['name']}", row["change_us"], 0)
+
+
+check_hta()
+for rank in 1, 2:
+    check_counts(path_of("pairs/megatron_tp8_r0_kineto.json.gz"), path_of(f"pairs/megatron_tp8_r{rank}_kineto.json.gz"))
+check_counts(path_of("pairs/dlrm_r0_kineto.json.gz"), path_of("pairs/dlrm_r1_kineto.json.gz"))
+for name in "kineto/ns_resolution", "kineto/mi250_minitoy", "kineto/rank_non_gpu", "kineto/triton_example", "pairs/megatron_tp8_r3_kineto":
+    check_itself(path_of(f"{name}.json.gz"))
+print("ok")

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""stragglers.py FOLDER: who lets the others wait in recorded jobs, and how their clocks stand to each other.
+
+Collectives of these jobs are on one stream, in the same order on all ranks: the k-th of one rank is the k-th of all.
+1. With clocks left as they are, every number is that of Python.
+2. Aligned, ranks of one machine must turn out to agree within what is stated, and the rank that Python blames is named.
+   HTA names none in the Megatron job: it looks for kernels whose names begin with "ncclKernel", and these are "ncclDevKernel_...".
+3. One rank alone has nothing to compare with, and that is said.
+
+Exits with 1 if anything differs.
+"""
+import gzip
+import json
+import statistics
+import sys
+
+import tool
+
+
+def collectives(path):
+    with gzip.open(path) as file:
+        events = json.load(file)["traceEvents"]
+    kernels = [e for e in events if e.get("cat") == "kernel" and e["name"].startswith("nccl")]
+    return sorted((e["ts"] * 1000, (e["ts"] + e["dur"]) * 1000, e["name"]) for e in kernels)
+
+
+def expected(ranks):
+    """By Python alone: of each rank what the table `ranks` says, in ns."""
+    count = len(ranks)
+    rows = [dict(last=0, lost=0, waited=0, lateness=[]) for _ in range(count)]
+    for meeting in zip(*ranks):
+        starts = [start for start, _, _ in meeting]
+        first, last = min(starts), max(starts)
+        for row, start in zip(rows, starts):
+            row["lateness"].append(start - first)
+        if last == first:
+            continue
+        for row, start in zip(rows, starts):
+            row["waited"] += last - start
+        blamed = rows[starts.index(last)]
+        blamed["last"] += 1
+        blamed["lost"] += sum(last - start for start in starts)
+    return rows
+
+
+def us(ns):
+    return round(ns / 1000, 3)
+
+
+def check_exact(faults, name, files, ranks):
+    found = json.loads(tool.run("analyze", *files, "stragglers", "--json", "--no-align", "--all"))
+    rows = expected(ranks)
+    for row, ours in zip(rows, found["ranks"]):
+        what = f"{name}: rank {ours['rank']}: "
+        faults.equal(what + "collectives", ours["collectives"], len(ranks[0]))
+        faults.equal(what + "times_last", ours["times_last"], row["last"])
+        faults.equal(what + "lost_by_others_us", ours["lost_by_others_us"], us(row["lost"]))
+        faults.equal(what + "waited_us", ours["waited_us"], us(row["waited"]))
+        faults.equal(what + "median_lateness_us", ours["median_lateness_us"], us(statistics.median(row["lateness"])))
+        faults.equal(what + "max_lateness_us", ours["max_lateness_us"], us(max(row["lateness"])))
+    spreads = sorted(us(max(s) - min(s)) for s in ([start for start, _, _ in m] for m in zip(*ranks)))
+    faults.equal(f"{name}: spreads", sorted(c["spread_us"] for c in found["collectives"]), spreads)
+    return rows
+
+
+def check_clocks(faults, name, files, ranks):
+    """Ranks of one machine: 0 is within the uncertainty, and that is no larger than ends of collectives lie apart."""
+    found = json.loads(tool.run("align", "--dry-run", "--json", *files))["ranks"]
+    faults.equal(f"{name}: ranks", len(found), len(ranks))
+    for rank, clock in enumerate(found[1:], 1):
+        what = f"{name}: clock of rank {rank}"
+        apart = [a[1] - b[1] for a, b in zip(ranks[0], ranks[rank])]
+        worst = max(abs(ns - statistics.median(apart)) for ns in apart) / 1000
+        faults.check(clock["points"] == len(apart), f"{what}: {clock['points']} points")
+        faults.check(abs(clock["offset_us"]) <= clock["uncertainty_us"], f"{what}: {clock}")
+        faults.check(clock["uncertainty_us"] <= 2 * worst + 2, f"{what}: uncertainty {clock}, ends are {worst} us apart")
+        faults.check(abs(clock["offset_us"] - statistics.median(apart) / 1000) <= clock["uncertainty_us"], f"{what}: {clock}")
+
+
+def check_named(faults, name, files, rows):
+    found = json.loads(tool.run("analyze", *files, "stragglers", "--json"))["ranks"]
+    lost = sum(row["lost"] for row in rows)
+    blamed = [rank for rank, row in enumerate(rows) if row["lost"] >= 1.5 * lost / len(rows)]
+    named = [row["rank"] for row in found if row["verdict"] == "straggler"]
+    faults.equal(f"{name}: stragglers", named, blamed)
+
+
+def check_job(faults, folder, name, count):
+    files = [f"{folder}/pairs/{name}_r{rank}_kineto.json.gz" for rank in range(count)]
+    ranks = [collectives(path) for path in files]
+    rows = check_exact(faults, name, files, ranks)
+    check_clocks(faults, name, files, ranks)
+    check_named(faults, name, files, rows)
+    print(f"{name}: {len(ranks[0])} collectives of {count} ranks")
+
+
+def main():
+    folder = sys.argv[1]
+    faults = tool.Faults()
+    check_job(faults, folder, "megatron_tp8", 4)
+    check_job(faults, folder, "dlrm", 3)
+    alone = json.loads(tool.run("analyze", f"{folder}/kineto/nccl_data.json.gz", "stragglers", "--json"))
+    faults.equal("one rank of two", alone, {"ranks": [], "collectives": []})
+    for fault in faults:
+        print(fault)
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
