@@ -4,6 +4,7 @@
  * Must not know what is looked for.
  */
 #include "analyze/advice.h"
+#include "analyze/statistics.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -13,12 +14,12 @@
 #define SMALLEST_PERMILLE 5
 
 static ts_advice_check *const checks[] = {
-	ts_advise_host_bound,      ts_advise_syncs,
-	ts_advise_launch_bound,    ts_advise_exposed_communication,
-	ts_advise_fusion,          ts_advise_single_precision,
-	ts_advise_pageable_copies, ts_advise_small_copies,
-	ts_advise_allocations,     ts_advise_slow_steps,
-	ts_advise_stragglers,
+	ts_advise_host_bound,   ts_advise_syncs,
+	ts_advise_launch_bound, ts_advise_exposed_communication,
+	ts_advise_fusion,       ts_advise_single_precision,
+	ts_advise_best_kernel,  ts_advise_pageable_copies,
+	ts_advise_small_copies, ts_advise_allocations,
+	ts_advise_slow_steps,   ts_advise_stragglers,
 };
 
 static const char *keep(struct ts_advisor *advisor, struct ts_text *text)
@@ -66,7 +67,7 @@ int ts_advice_sums_add(struct ts_advice_sums *sums, uint32_t name, int64_t ns)
 		sums->sums[sums->count++] = (struct ts_advice_sum){ .name = name };
 	}
 	sums->sums[*place].count++;
-	sums->sums[*place].ns += ns;
+	sums->sums[*place].ns = ts_ns_add(sums->sums[*place].ns, ns);
 	return TS_OK;
 }
 

@@ -71,6 +71,7 @@ ts_advice_check
 ts_advice_check ts_advise_exposed_communication; /* advice_device.c */
 ts_advice_check ts_advise_fusion;
 ts_advice_check ts_advise_single_precision;
+ts_advice_check ts_advise_best_kernel;
 ts_advice_check ts_advise_pageable_copies; /* advice_host.c */
 ts_advice_check ts_advise_small_copies;
 ts_advice_check ts_advise_allocations;

@@ -9,6 +9,7 @@
 
 #include "analyze/advice.h"
 #include "analyze/busy.h"
+#include "analyze/statistics.h"
 
 /* ---- communication that nothing hides ---- */
 
@@ -29,8 +30,10 @@ static int add_exposure(const struct ts_advisor *advisor, uint32_t rank, struct 
 	hidden = ts_spans_shared(busy.spans[TS_CLASS_COMMUNICATION],
 				 busy.span_count[TS_CLASS_COMMUNICATION],
 				 busy.spans[TS_CLASS_COMPUTE], busy.span_count[TS_CLASS_COMPUTE]);
-	exposure->communication_ns += busy.class_ns[TS_CLASS_COMMUNICATION];
-	exposure->exposed_ns += busy.class_ns[TS_CLASS_COMMUNICATION] - hidden;
+	exposure->communication_ns =
+		ts_ns_add(exposure->communication_ns, busy.class_ns[TS_CLASS_COMMUNICATION]);
+	exposure->exposed_ns =
+		ts_ns_add(exposure->exposed_ns, busy.class_ns[TS_CLASS_COMMUNICATION] - hidden);
 	ts_busy_release(&busy);
 	for (uint32_t i = of->first_command; i < of->first_command + of->command_count; i++) {
 		const struct ts_work_command *command = &advisor->work->commands[i];
@@ -91,8 +94,8 @@ static void end_chain(struct chains *chains, uint64_t *length, int64_t *total, i
 	if (*length >= 2) {
 		chains->chains++;
 		chains->kernels += *length;
-		chains->total_ns += *total;
-		chains->longest_ns += *longest;
+		chains->total_ns = ts_ns_add(chains->total_ns, *total);
+		chains->longest_ns = ts_ns_add(chains->longest_ns, *longest);
 	}
 	*length = 0;
 	*total = *longest = 0;
@@ -114,7 +117,7 @@ static int add_chains(const struct ts_advisor *advisor, const struct ts_work_str
 			continue;
 		}
 		length++;
-		total += duration;
+		total = ts_ns_add(total, duration);
 		longest = TS_MAX(longest, duration);
 		if (ts_advice_sums_add(&chains->names, command->name, duration))
 			return ts_error_set(advisor->err, TS_ENOMEM, "no memory");
@@ -193,7 +196,7 @@ int ts_advise_single_precision(struct ts_advisor *advisor)
 		if (command->kind != TS_GPU_OP_KERNEL || !is_plain[command->name])
 			continue;
 		count++;
-		total += command->end - command->start;
+		total = ts_ns_add(total, command->end - command->start);
 		code = ts_advice_sums_add(&names, command->name, command->end - command->start);
 	}
 	largest = ts_advice_sums_largest(&names);
@@ -210,4 +213,60 @@ int ts_advise_single_precision(struct ts_advisor *advisor)
 	}
 	ts_advice_sums_release(&names);
 	return code ? ts_error_set(advisor->err, code, "no memory") : TS_OK;
+}
+
+/* ---- the kernel that the critical path hangs on ---- */
+
+/* Asks critical-path, unless somebody has done so before. */
+static int find_best_kernel(struct ts_advisor *advisor)
+{
+	struct ts_analyze_request *request = advisor->request;
+	struct ts_analyze_options asked = request->options;
+	struct ts_result unseen;
+	int code;
+
+	if (request->best_kernel.known)
+		return TS_OK;
+	request->options.annotation = request->options.what_if = NULL;
+	ts_result_init(&unseen, advisor->result->start);
+	code = ts_analysis_critical_path.run(request, &unseen, advisor->err);
+	ts_result_release(&unseen);
+	request->options = asked;
+	return code;
+}
+
+int ts_advise_best_kernel(struct ts_advisor *advisor)
+{
+	struct ts_text finding = { 0 }, evidence = { 0 };
+	struct ts_advice_sum sum = { 0 };
+	const char *name;
+	int64_t saves;
+	int code = find_best_kernel(advisor);
+
+	name = advisor->request->best_kernel.name;
+	if (code || !name)
+		return code;
+	sum.name = ts_work_find_text(advisor->work, name);
+	for (uint32_t i = 0; i < advisor->work->command_count; i++) {
+		const struct ts_work_command *command = &advisor->work->commands[i];
+
+		if (command->name != sum.name)
+			continue;
+		sum.count++;
+		sum.ns = ts_ns_add(sum.ns, command->end - command->start);
+	}
+	ts_text_append_str(&finding, "of all kernels the critical path hangs most on ");
+	ts_advice_append_name(&finding, name);
+	ts_text_append_str(&finding, ": a faster one (other shapes, precision, library) pays most");
+	ts_text_printf(
+		&evidence,
+		"it ran %" PRIu64
+		" times for %s in all; were it twice as fast, the window would be %s shorter",
+		sum.count, TS_ADVICE_TIME(sum.ns),
+		TS_ADVICE_TIME(advisor->request->best_kernel.saves_ns));
+	/* The window is that of all ranks. */
+	if (__builtin_mul_overflow(advisor->request->best_kernel.saves_ns,
+				   (int64_t)advisor->work->rank_count, &saves))
+		saves = INT64_MAX;
+	return ts_advise(advisor, saves, "critical-path", &finding, &evidence);
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "analyze/advice.h"
+#include "analyze/statistics.h"
 
 static int no_memory(const struct ts_advisor *advisor)
 {
@@ -24,8 +25,8 @@ struct copies {
 static void add_copy(struct copies *copies, const struct ts_work_command *command)
 {
 	copies->count++;
-	copies->bytes += command->bytes == TS_ABSENT ? 0 : command->bytes;
-	copies->ns += command->end - command->start;
+	copies->bytes = ts_ns_add(copies->bytes, command->bytes == TS_ABSENT ? 0 : command->bytes);
+	copies->ns = ts_ns_add(copies->ns, command->end - command->start);
 }
 
 /* GB/s; 0: nothing was copied. */
@@ -123,7 +124,7 @@ int ts_advise_allocations(struct ts_advisor *advisor)
 		if (call->kind != TS_CALL_ALLOC && call->kind != TS_CALL_FREE)
 			continue;
 		count++;
-		total += call->end - call->start;
+		total = ts_ns_add(total, call->end - call->start);
 		code = ts_advice_sums_add(&names, call->name, call->end - call->start);
 	}
 	largest = ts_advice_sums_largest(&names);
@@ -172,7 +173,7 @@ static int add_excess(const struct ts_advisor *advisor, const struct ts_work_ran
 
 		if (length <= median + median / 5)
 			continue;
-		*excess += length - median;
+		*excess = ts_ns_add(*excess, length - median);
 		++*slow;
 		if (length > worst->end - worst->start)
 			*worst = steps[i];
@@ -234,8 +235,8 @@ static void add_lateness(const struct ts_work *work, const uint32_t *members, ui
 
 		if (waited <= unsure)
 			continue;
-		late[last->rank].lost_ns += waited;
-		*lost += waited;
+		late[last->rank].lost_ns = ts_ns_add(late[last->rank].lost_ns, waited);
+		*lost = ts_ns_add(*lost, waited);
 	}
 	late[last->rank].times++;
 }

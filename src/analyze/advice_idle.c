@@ -118,7 +118,7 @@ static int add_gap(struct gaps *gaps, const struct ts_work *work,
 		const struct ts_work_call *call = &work->calls[wait];
 
 		by_wait = TS_MIN(length, TS_MAX(call->end - call->start, 0));
-		gaps->after_waits_ns += by_wait;
+		gaps->after_waits_ns = ts_ns_add(gaps->after_waits_ns, by_wait);
 		gaps->waits++;
 		if (ts_advice_sums_add(&gaps->waiting_in, name_around(work, thread, call->start),
 				       by_wait))
@@ -126,7 +126,7 @@ static int add_gap(struct gaps *gaps, const struct ts_work *work,
 	}
 	if (by_wait == length)
 		return TS_OK;
-	gaps->other_ns += length - by_wait;
+	gaps->other_ns = ts_ns_add(gaps->other_ns, length - by_wait);
 	gaps->others++;
 	return add_host_time(&gaps->busy_with, work, thread, gap->start + by_wait, gap->end);
 }
@@ -292,7 +292,8 @@ static int collect_launches(const struct ts_advisor *advisor, struct launches *l
 			command = &work->commands[interval->command];
 			if (command->end - command->start >= advisor->request->options.short_ns)
 				continue;
-			launches->pending_ns += interval->end - interval->start;
+			launches->pending_ns =
+				ts_ns_add(launches->pending_ns, interval->end - interval->start);
 			launches->count++;
 			if (ts_advice_sums_add(&launches->names, command->name,
 					       interval->end - interval->start))

@@ -49,6 +49,12 @@ struct ts_analyze_request {
 	struct ts_collectives *collectives;
 	struct ts_clocks *clocks;
 	bool aligned; /* the work's times have been moved by clocks */
+	/* What critical-path found, once it was asked: the kernel that would save most if it were twice as fast. */
+	struct {
+		bool known;
+		const char *name; /* NULL: none would */
+		int64_t saves_ns;
+	} best_kernel;
 };
 
 void ts_analyze_request_init(struct ts_analyze_request *request, struct ts_work *work);

@@ -207,6 +207,8 @@ static void put_path(const struct found *found)
 
 /* ---- what if ---- */
 
+#define TWICE_AS_FAST 0.5
+
 struct question {
 	const char *text, *category;
 	struct ts_path_change change;
@@ -218,6 +220,19 @@ struct questions {
 	uint8_t *marks; /* what the changes point into */
 };
 
+/* Kept for whoever wants to say it in words. */
+static void keep_best(struct ts_analyze_request *request, const struct question *question,
+		      int64_t shorter)
+{
+	const char *compute = ts_path_category_name(TS_PATH_COMPUTE);
+
+	if (question->change.factor != TWICE_AS_FAST || !question->category ||
+	    strcmp(question->category, compute) != 0 || shorter <= request->best_kernel.saves_ns)
+		return;
+	request->best_kernel.name = question->text;
+	request->best_kernel.saves_ns = shorter;
+}
+
 static void put_answers(const struct found *found, const struct questions *questions,
 			const int64_t *ends)
 {
@@ -227,6 +242,7 @@ static void put_answers(const struct found *found, const struct questions *quest
 		const struct question *question = &questions->items[i];
 		int64_t shorter = TS_MAX(ts_path_minus(found->window.to, ends[i]), 0);
 
+		keep_best(found->tables->request, question, shorter);
 		ts_cell_integer(table, found->rank);
 		ts_cell_text(table, question->text);
 		ts_cell_text(table, question->category);
@@ -284,7 +300,7 @@ static int ask_best(const struct found *found, struct questions *questions, stru
 		else
 			question.change.host_names = marks;
 		questions->items[questions->count++] = question;
-		question.change.factor = 0.5;
+		question.change.factor = TWICE_AS_FAST;
 		questions->items[questions->count++] = question;
 	}
 	return TS_OK;
@@ -508,6 +524,8 @@ static int run(struct ts_analyze_request *request, struct ts_result *result, str
 	else
 		rc = add_ranks(&tables, graph, err);
 	put_notes(&tables, graph, joined);
+	request->best_kernel.known = !rc && !request->options.annotation &&
+				     !request->options.what_if;
 	return rc;
 }
 
