@@ -213,13 +213,18 @@ static int load_with_progress(struct ts_work_input *input, const struct ts_work_
 	return rc ? ts_report_error(&err) : TS_EXIT_DONE;
 }
 
-/* A rank or steps that are not there: most likely a slip, so all that is there is told. */
+/* A rank or steps that are not there are most likely a slip: an empty answer would hide it. */
 static int check_found(const struct ts_work_input *input, const struct ts_work_choice *choice)
 {
 	const struct ts_work *work = input->work;
 
 	if (choice->ranks.count && work->rank_count == 0)
 		return ts_report_usage("no trace is of rank %s", choice->ranks.words[0]);
+	if (work->options.from_step != TS_ABSENT && work->step_count == 0)
+		return ts_report_usage(
+			"there is no step %s; 'tracesmith analyze TRACE --all steps' lists "
+			"those that are there",
+			choice->steps);
 	return TS_EXIT_DONE;
 }
 

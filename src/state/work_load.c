@@ -354,13 +354,16 @@ static int tell_progress(struct ts_work *work, uint32_t rows, struct ts_error *e
 }
 
 /* Arguments are decoded only in chunks that hold rows of which they are wanted. */
-static bool wants_args(const struct ts_work *work, const struct ts_batch *batch)
+static bool wants_args(struct ts_work *work, const struct ts_batch *batch)
 {
 	const int64_t *kinds = batch->columns[TS_COLUMN_OF(gpu_op, kind)];
+	const int64_t *names = batch->columns[TS_COLUMN_OF(gpu_op, name)];
 	bool details = work->options.parts & TS_WORK_DETAILS;
 
 	for (uint32_t row = 0; row < batch->rows; row++)
-		if (kinds[row] == TS_GPU_OP_SYNC || (details && kinds[row] == TS_GPU_OP_COLLECTIVE))
+		if (kinds[row] == TS_GPU_OP_SYNC ||
+		    (details &&
+		     ts_work_class(work, names[row], kinds[row]) == TS_CLASS_COMMUNICATION))
 			return true;
 	return false;
 }
