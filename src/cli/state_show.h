@@ -46,4 +46,8 @@ int ts_state_show_timeline(const struct ts_state_view *view, struct ts_error *er
 int ts_state_show_intervals(const struct ts_state_view *view, struct ts_error *err);
 int ts_state_show_commands(const struct ts_state_view *view, struct ts_error *err);
 
+/* Dependencies that touch the time asked for: the derived table `edge`. */
+void ts_state_fill_edges(const struct ts_state_view *view, const struct ts_graph *graph,
+			 struct ts_result *result);
+
 #endif

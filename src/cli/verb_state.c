@@ -19,7 +19,7 @@
 struct state {
 	struct ts_work_choice choice;
 	const char *from, *to, *why;
-	bool json, csv, intervals, commands;
+	bool json, csv, intervals, commands, edges;
 	struct ts_word_list devices, streams;
 	struct ts_state_view view;
 };
@@ -30,9 +30,9 @@ static int check_options(const struct state *state)
 {
 	if (state->json && state->csv)
 		return ts_report_usage("'--json' and '--csv' exclude each other");
-	if (state->intervals + state->commands + (state->why != NULL) > 1)
+	if (state->intervals + state->commands + state->edges + (state->why != NULL) > 1)
 		return ts_report_usage(
-			"'--intervals', '--commands' and '--why' exclude each other");
+			"'--intervals', '--commands', '--edges' and '--why' exclude each other");
 	if (state->why && state->csv)
 		return ts_report_usage("'--why' has no '--csv'; take '--json'");
 	return TS_EXIT_DONE;
@@ -121,6 +121,16 @@ static int show_lanes(const struct ts_state_view *view, const struct ts_graph *g
 	return rc ? rc : show_result(view, &result, err);
 }
 
+static int show_edges(const struct ts_state_view *view, const struct ts_graph *graph,
+		      struct ts_error *err)
+{
+	TS_SCOPED(ts_result) result;
+
+	ts_result_init(&result, view->start);
+	ts_state_fill_edges(view, graph, &result);
+	return show_result(view, &result, err);
+}
+
 static int show(const struct state *state, const struct ts_graph *graph)
 {
 	struct ts_error err;
@@ -130,6 +140,8 @@ static int show(const struct state *state, const struct ts_graph *graph)
 		rc = ts_state_show_intervals(&state->view, &err);
 	else if (state->commands)
 		rc = ts_state_show_commands(&state->view, &err);
+	else if (state->edges)
+		rc = show_edges(&state->view, graph, &err);
 	else
 		rc = show_lanes(&state->view, graph, &err);
 	if (rc && err.message[0])
@@ -153,11 +165,13 @@ static int answer(struct state *state, struct ts_analyze_request *request)
 		ts_report_note(
 			"there is no such device or stream; without --device and --stream all "
 			"are shown");
-	if (!state->why)
+	if (!state->why && !state->edges)
 		return show(state, states->graph);
 	graph = ts_analyze_host_graph(request, &err);
 	if (!graph)
 		return ts_report_error(&err);
+	if (state->edges)
+		return show(state, graph);
 	return ts_state_why(request->work, graph, states, state->why, state->json);
 }
 
@@ -165,8 +179,9 @@ static int run(struct state *state, int path_count, char **paths)
 {
 	struct ts_work_input input = { 0 };
 	struct ts_analyze_request request;
-	unsigned int parts = state->why ? TS_WORK_SLICES | TS_WORK_FLOWS | TS_WORK_DETAILS
-					: TS_WORK_DETAILS;
+	unsigned int parts = state->why || state->edges
+				     ? TS_WORK_SLICES | TS_WORK_FLOWS | TS_WORK_DETAILS
+				     : TS_WORK_DETAILS;
 	int exit_code = ts_work_input_open(&input, &state->choice, parts, path_count, paths);
 
 	if (!exit_code)
@@ -199,6 +214,8 @@ int ts_verb_state(int argc, char **argv)
 			       "the intervals of each lane, one by one"),
 		TS_OPTION_FLAG("commands", 0, &state.commands,
 			       "the states of each command: the derived table 'state'"),
+		TS_OPTION_FLAG("edges", 0, &state.edges,
+			       "what depended on what: the derived table 'edge'"),
 		TS_OPTION_TEXT("why", 0, "EVENT", &state.why,
 			       "what this one waited for, and what waited for it: a correlation, "
 			       "gpu_op:ROW, api_call:ROW, or a name or glob"),

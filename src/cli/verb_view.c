@@ -42,7 +42,12 @@ static int choose_tables(struct ts_view *view)
 
 		if (!table)
 			return unknown_table(name);
-		if (table->kind == TS_KIND_DERIVED || id == TS_TABLE_INDEX)
+		if (table->kind == TS_KIND_DERIVED)
+			return ts_report_usage(
+				"table '%s' is computed, not stored: tracesmith state "
+				"TRACE %s",
+				name, id == TS_TABLE_EDGE ? "--edges" : "--commands");
+		if (id == TS_TABLE_INDEX)
 			return ts_report_usage("table '%s' is not one that can be viewed", name);
 		view->tables |= TS_TABLE_BIT(id);
 	}

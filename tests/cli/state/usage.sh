@@ -8,6 +8,7 @@ state_json >t.json
 t state
 t state t.json --json --csv
 t state t.json --intervals --commands
+t state t.json --edges --commands
 t state t.json --why 1 --csv
 t state t.json --stream seven
 t state t.json --from later
