@@ -79,6 +79,19 @@ print(json.dumps({
 
 
 def hta(bench, files):
+    """As often as ours, and the least of each figure as well."""
+    done = []
+    for _ in range(RUNS):
+        taken, reason = hta_once(bench, files)
+        if not taken:
+            return None, reason
+        done.append(taken)
+    if done[0]["failed"]:
+        print(f"HTA fails in {', '.join(done[0]['failed'])}", flush=True)
+    return {key: min(one[key] for one in done) for key in ("cpu", "start", "wall", "megabytes")}, None
+
+
+def hta_once(bench, files):
     """What HTA takes to load the files and to do its eight analyses, without starting; None and a reason where it cannot be had."""
     python = os.path.join(bench.venv, "bin", "python")
     if not os.path.exists(python):
@@ -87,10 +100,7 @@ def hta(bench, files):
     lines = done.stdout.decode().strip().splitlines()
     if done.returncode or not lines:
         return None, f"it fails here: {done.stderr.decode().strip().splitlines()[-1:]}"
-    taken = json.loads(lines[-1])
-    if taken["failed"]:
-        print(f"HTA fails in {', '.join(taken['failed'])}", flush=True)
-    return taken, None
+    return json.loads(lines[-1]), None
 
 
 def measure_job(bench, name, files, seconds, megabytes):
@@ -134,7 +144,7 @@ def imported(bench, path, name):
 # ---- states ----
 
 def measure_states(bench):
-    lines = [bench.program("live/state") for _ in range(3)]
+    lines = [bench.program("state") for _ in range(3)]
     for name, key, target in (("state rebuild, one core", "with_graph_per_second", ">= 5"),
                               ("state rebuild by stream order alone, one core", "commands_per_second", ">= 5"),
                               ("dependency graph, one core", "graph_per_second", None)):

@@ -144,8 +144,7 @@ static void fill_table(struct ts_advisor *advisor, struct ts_result *result)
 
 		ts_cell_integer(table, (int64_t)i + 1);
 		ts_cell_time(table, advice->saves_ns);
-		ts_cell_percent(table, 100.0 * (double)advice->saves_ns /
-					       (double)TS_MAX(advisor->window_ns, 1));
+		ts_cell_share(table, advice->saves_ns, TS_MAX(advisor->window_ns, 1));
 		ts_cell_text(table, advice->finding);
 		ts_cell_text(table, advice->evidence);
 		ts_cell_format(table, "tracesmith analyze %s %s", traces ? traces : "T",
@@ -158,8 +157,9 @@ static int64_t mean_window(const struct ts_work *work)
 	int64_t sum = 0;
 
 	for (uint32_t i = 0; i < work->rank_count; i++)
-		if (work->ranks[i].to > work->ranks[i].from)
-			sum += (work->ranks[i].to - work->ranks[i].from) / work->rank_count;
+		if (work->ranks[i].rows_to > work->ranks[i].rows_from)
+			sum += (work->ranks[i].rows_to - work->ranks[i].rows_from) /
+			       work->rank_count;
 	return sum;
 }
 
@@ -183,7 +183,7 @@ static int run(struct ts_analyze_request *request, struct ts_result *result, str
 	int code = TS_OK;
 
 	advisor.window_ns = mean_window(request->work);
-	advisor.states = ts_analyze_states(request, err);
+	advisor.states = ts_analyze_whole_states(request, err);
 	if (!advisor.states)
 		return err->code;
 	if (request->work->command_count > 0)

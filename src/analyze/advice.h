@@ -21,7 +21,7 @@ struct ts_advice {
 struct ts_advisor {
 	struct ts_analyze_request *request;
 	const struct ts_work *work;
-	const struct ts_states *states;
+	const struct ts_states *states; /* of all commands: ts_analyze_whole_states() */
 	struct ts_result *result;
 	int64_t window_ns; /* of a rank, on average */
 	struct ts_advice *findings;

@@ -103,11 +103,12 @@ static int add_host_time(struct ts_advice_sums *sums, const struct ts_work *work
 
 /*
  * Had the host not waited, it could have issued for as long as it waited: so much of the gap is the wait's. The rest is
- * what the host did instead of issuing.
+ * what the host did instead of issuing. Commands and calls are those of the states, slices those that were asked for.
  */
-static int add_gap(struct gaps *gaps, const struct ts_work *work,
+static int add_gap(struct gaps *gaps, const struct ts_advisor *advisor,
 		   const struct ts_state_interval *gap)
 {
+	const struct ts_work *work = advisor->states->work;
 	uint32_t thread = work->calls[work->commands[gap->command].call].thread;
 	uint32_t wait = wait_before(work, gap);
 	int64_t length = gap->end - gap->start, by_wait = 0;
@@ -120,15 +121,16 @@ static int add_gap(struct gaps *gaps, const struct ts_work *work,
 		by_wait = TS_MIN(length, TS_MAX(call->end - call->start, 0));
 		gaps->after_waits_ns = ts_ns_add(gaps->after_waits_ns, by_wait);
 		gaps->waits++;
-		if (ts_advice_sums_add(&gaps->waiting_in, name_around(work, thread, call->start),
-				       by_wait))
+		if (ts_advice_sums_add(&gaps->waiting_in,
+				       name_around(advisor->work, thread, call->start), by_wait))
 			return TS_ENOMEM;
 	}
 	if (by_wait == length)
 		return TS_OK;
 	gaps->other_ns = ts_ns_add(gaps->other_ns, length - by_wait);
 	gaps->others++;
-	return add_host_time(&gaps->busy_with, work, thread, gap->start + by_wait, gap->end);
+	return add_host_time(&gaps->busy_with, advisor->work, thread, gap->start + by_wait,
+			     gap->end);
 }
 
 /* One stretch of idleness is several intervals where its reason changes. */
@@ -152,12 +154,12 @@ static int collect_lane(const struct ts_advisor *advisor, const struct ts_state_
 	while (at < lane->first + lane->count) {
 		struct ts_state_interval gap;
 
-		if (!is_host_gap(advisor->work, &states->intervals[at])) {
+		if (!is_host_gap(states->work, &states->intervals[at])) {
 			at++;
 			continue;
 		}
 		at = join_gap(states, lane, at, &gap);
-		if (add_gap(gaps, advisor->work, &gap))
+		if (add_gap(gaps, advisor, &gap))
 			return ts_error_set(advisor->err, TS_ENOMEM, "no memory");
 	}
 	return TS_OK;
@@ -276,7 +278,7 @@ struct launches {
 static int collect_launches(const struct ts_advisor *advisor, struct launches *launches)
 {
 	const struct ts_states *states = advisor->states;
-	const struct ts_work *work = advisor->work;
+	const struct ts_work *work = states->work;
 
 	for (uint32_t i = 0; i < states->lane_count; i++) {
 		const struct ts_state_lane *lane = &states->lanes[i];
@@ -320,7 +322,8 @@ static int tell_launches(struct ts_advisor *advisor, const struct launches *laun
 		TS_ADVICE_TIME(launches->pending_ns));
 	if (largest) {
 		ts_text_append_str(&evidence, "; most often ");
-		ts_advice_append_name(&evidence, ts_work_text(advisor->work, largest->name));
+		ts_advice_append_name(&evidence,
+				      ts_work_text(advisor->states->work, largest->name));
 		ts_text_printf(&evidence, " (%" PRIu64 " times)", largest->count);
 	}
 	return ts_advise(advisor, launches->pending_ns, "launch", &finding, &evidence);

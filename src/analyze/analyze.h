@@ -46,6 +46,10 @@ struct ts_analyze_request {
 	struct ts_analyze_options options;
 	struct ts_graph *graph, *host_graph;
 	struct ts_states *states;
+	/* All of the traces, where work is a part of them, and its graph and states. */
+	struct ts_work *whole;
+	struct ts_graph *whole_graph;
+	struct ts_states *whole_states;
 	struct ts_collectives *collectives;
 	struct ts_clocks *clocks;
 	bool aligned; /* the work's times have been moved by clocks */
@@ -65,6 +69,14 @@ const struct ts_graph *ts_analyze_graph(struct ts_analyze_request *request, stru
 const struct ts_graph *ts_analyze_host_graph(struct ts_analyze_request *request,
 					     struct ts_error *err);
 const struct ts_states *ts_analyze_states(struct ts_analyze_request *request, struct ts_error *err);
+
+/*
+ * The states of all commands in the window of those that were asked for: what was left out (issued before the trace began, or
+ * in another step) was on the device all the same, and held others. `states->work` may be another one than the request's:
+ * ranks, devices, streams and threads have the same indices in both; commands, calls and texts do not.
+ */
+const struct ts_states *ts_analyze_whole_states(struct ts_analyze_request *request,
+						struct ts_error *err);
 const struct ts_collectives *ts_analyze_collectives(struct ts_analyze_request *request,
 						    struct ts_error *err);
 const struct ts_clocks *ts_analyze_clocks(struct ts_analyze_request *request, struct ts_error *err);

@@ -43,6 +43,11 @@ static int no_memory(struct ts_error *err)
 	return ts_error_set(err, TS_ENOMEM, "no memory for the copies");
 }
 
+static bool is_hta(const struct copies *all)
+{
+	return all->work->options.rounding == TS_ROUNDING_HTA;
+}
+
 /* ---- which ---- */
 
 static bool starts_with(const char *text, const char *prefix)
@@ -91,7 +96,7 @@ static int add_copy(struct copies *all, const struct ts_work_command *command)
 		.bytes = command->bytes,
 		.rate = NAN,
 	};
-	if (work->options.rounding == TS_ROUNDING_HTA)
+	if (is_hta(all))
 		name_kind_hta(copy, name);
 	else
 		name_kind(copy, name);
@@ -106,8 +111,7 @@ static int find_copies(struct copies *all, struct ts_error *err)
 		const struct ts_work_command *command = &work->commands[i];
 
 		if (command->class == TS_CLASS_MEMORY &&
-		    (work->options.rounding != TS_ROUNDING_HTA || ts_busy_counts(work, command)) &&
-		    add_copy(all, command))
+		    (!is_hta(all) || ts_busy_counts(work, command)) && add_copy(all, command))
 			return no_memory(err);
 	}
 	return TS_OK;
@@ -135,6 +139,9 @@ static int compare_rows(const void *a, const void *b)
 	return (x->row > y->row) - (x->row < y->row);
 }
 
+/* Not among the values: it is what bytes and duration give. */
+#define COMPUTED UINT64_MAX
+
 static uint64_t find_place(struct ts_reader *reader, int64_t id)
 {
 	const struct ts_shape *shape = ts_reader_shape(reader, id);
@@ -143,19 +150,18 @@ static uint64_t find_place(struct ts_reader *reader, int64_t id)
 	for (uint32_t i = 0; i < shape->field_count; i++) {
 		const struct ts_field *field = &shape->fields[i];
 
-		if (!ts_arg_has_value(field->type))
-			continue;
-		if ((field->type == TS_ARG_DOUBLE || field->type == TS_ARG_INT) &&
-		    !strcmp(ts_reader_string(reader, field->key).data, "memory bandwidth (GB/s)"))
-			return place * 2 + (field->type == TS_ARG_INT ? 2 : 1);
-		place++;
+		if (!strcmp(ts_reader_string(reader, field->key).data, "memory bandwidth (GB/s)")) {
+			if (field->type == TS_ARG_COLUMN)
+				return COMPUTED;
+			if (field->type == TS_ARG_DOUBLE || field->type == TS_ARG_INT)
+				return place * 2 + (field->type == TS_ARG_INT ? 2 : 1);
+		}
+		place += ts_arg_has_value(field->type);
 	}
 	return 0;
 }
 
-/*
- * The bandwidth among a row's arguments; NaN: it stands there only as what bytes and duration give.
- */
+/* The bandwidth among a row's arguments. NaN: it is to be computed. Where none is told it is 0 for HTA. */
 static double said_rate(struct rates *rates, uint32_t row)
 {
 	const struct ts_batch *batch = rates->batch;
@@ -169,7 +175,9 @@ static double said_rate(struct rates *rates, uint32_t row)
 		return NAN;
 	if (is_new)
 		*place = find_place(rates->reader, shape);
-	if (!*place || !batch->arg_values)
+	if (*place == 0)
+		return is_hta(rates->all) ? 0 : NAN;
+	if (*place == COMPUTED || !batch->arg_values)
 		return NAN;
 	value = batch->arg_values[batch->arg_offsets[row] + (*place - 1) / 2];
 	if (*place % 2 == 0)
@@ -411,7 +419,7 @@ static int compare_copies(const void *a, const void *b)
 
 static int put_kinds(struct ts_result_table *table, struct copies *all, struct ts_error *err)
 {
-	bool hta = all->work->options.rounding == TS_ROUNDING_HTA;
+	bool hta = is_hta(all);
 
 	if (all->count)
 		ts_sort(all->items, all->count, sizeof(*all->items), compare_copies);
@@ -425,7 +433,9 @@ static int put_kinds(struct ts_result_table *table, struct copies *all, struct t
 		if (describe_moments(&all->items[first], end - first, hta, &moments) ||
 		    add_up(&all->items[first], end - first, &totals))
 			return no_memory(err);
-		put_kind(table, all->work, &all->items[first], end - first, &totals, &moments);
+		if (!hta || moments.count > 0) /* HTA leaves out what has no bandwidth */
+			put_kind(table, all->work, &all->items[first], end - first, &totals,
+				 &moments);
 	}
 	return TS_OK;
 }

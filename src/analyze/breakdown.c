@@ -3,8 +3,6 @@
  * `breakdown`: what the time of each rank's devices went to, from the start of its first command to the end of the last:
  * idle, computation, and what else ran, alone or beside others. docs/analyze.md says what each number means.
  */
-#include <math.h>
-
 #include "analyze/analyze.h"
 #include "analyze/busy.h"
 
@@ -35,11 +33,6 @@ static const struct ts_result_column columns[] = {
 	{ "commands", NULL, TS_CELL_INTEGER },
 };
 
-static double percent(int64_t part, int64_t whole)
-{
-	return whole ? 100.0 * (double)part / (double)whole : NAN;
-}
-
 /* Time with a class, time with it and nothing else, and the difference. */
 static void put_class(struct ts_result_table *table, const struct ts_busy *busy,
 		      enum ts_command_class class, const int64_t *combined_ns)
@@ -51,7 +44,7 @@ static void put_class(struct ts_result_table *table, const struct ts_busy *busy,
 	ts_cell_time(table, alone_ns);
 	ts_cell_time(table, ts_ns_between(alone_ns, busy->class_ns[class]));
 	if (class != TS_CLASS_COMPUTE)
-		ts_cell_percent(table, percent(busy->class_ns[class], ts_busy_window(busy)));
+		ts_cell_share(table, busy->class_ns[class], ts_busy_window(busy));
 }
 
 static void put_rank(struct ts_result_table *table, int64_t rank, const struct ts_busy *busy)
@@ -68,9 +61,9 @@ static void put_rank(struct ts_result_table *table, int64_t rank, const struct t
 	ts_cell_time(table, compute_ns);
 	ts_cell_time(table, rest_ns);
 	ts_cell_time(table, window_ns);
-	ts_cell_percent(table, percent(idle_ns, window_ns));
-	ts_cell_percent(table, percent(compute_ns, window_ns));
-	ts_cell_percent(table, percent(rest_ns, window_ns));
+	ts_cell_share(table, idle_ns, window_ns);
+	ts_cell_share(table, compute_ns, window_ns);
+	ts_cell_share(table, rest_ns, window_ns);
 	ts_cell_time(table, busy->busy_ns);
 	put_class(table, busy, TS_CLASS_COMPUTE, combined_ns);
 	put_class(table, busy, TS_CLASS_COMMUNICATION, combined_ns);
@@ -94,7 +87,7 @@ static int run(struct ts_analyze_request *request, struct ts_result *result, str
 		if (busy.rows > 0)
 			put_rank(table, work->ranks[rank].rank, &busy);
 	}
-	ts_busy_note(work, result);
+	ts_busy_note_idle(work, result);
 	return ts_result_status(result, err);
 }
 

@@ -4,6 +4,7 @@
  * merged times of several classes side by side. Must not know what is asked of it.
  */
 #include <math.h>
+#include <string.h>
 
 #include "analyze/busy.h"
 
@@ -12,9 +13,14 @@ static bool is_hta(const struct ts_work *work)
 	return work->options.rounding == TS_ROUNDING_HTA;
 }
 
+static bool is_mtia(const struct ts_work *work, const struct ts_work_command *command)
+{
+	return !strncmp(ts_work_text(work, command->category), "mtia", 4);
+}
+
 /*
  * Does the row have a stream of its own? Kineto's rows without one stand in a row of the display, whose number is the stream's
- * to us; those of CUDA and HIP have streams, and correlations, always.
+ * to us: some of MTIA, where no correlation names them either. Those of CUDA and HIP have streams always.
  */
 static bool has_stream(const struct ts_work *work, const struct ts_work_command *command)
 {
@@ -25,7 +31,7 @@ static bool has_stream(const struct ts_work *work, const struct ts_work_command 
 
 	if (stream->number == TS_ABSENT || stream->number == -1)
 		return false;
-	if (command->correlation != TS_ABSENT)
+	if (command->correlation != TS_ABSENT || !is_mtia(work, command))
 		return true;
 	row = ts_reader_entity(reader, TS_TABLE_STREAM, stream->id);
 	thread = row ? ts_reader_entity(reader, TS_TABLE_THREAD, row->thread) : NULL;
@@ -305,4 +311,14 @@ void ts_busy_note(const struct ts_work *work, struct ts_result *result)
 	if (work->untimed_commands > 0)
 		ts_result_note(result, "%llu commands have no device times and are not counted",
 			       (unsigned long long)work->untimed_commands);
+}
+
+void ts_busy_note_idle(const struct ts_work *work, struct ts_result *result)
+{
+	ts_busy_note(work, result);
+	if (work->dropped_between > 0 && !is_hta(work))
+		ts_result_note(result,
+			       "not of this part, but on a device in between: %llu commands, "
+			       "whose time is idle here; --all counts them",
+			       (unsigned long long)work->dropped_between);
 }

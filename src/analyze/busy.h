@@ -51,4 +51,7 @@ void ts_busy_put_ns(struct ts_result_table *table, double ns);
 /* Notes what is not in the numbers: ranks without commands, commands without times. */
 void ts_busy_note(const struct ts_work *work, struct ts_result *result);
 
+/* The same for those that tell of idle time, which what was left out may have filled. */
+void ts_busy_note_idle(const struct ts_work *work, struct ts_result *result);
+
 #endif

@@ -166,21 +166,9 @@ static int make_slots(struct ts_compare_side *side)
 /* The slot of the step that an instant of a rank lies in. */
 static uint32_t slot_at(const struct ts_compare_side *side, uint32_t rank, int64_t time)
 {
-	const struct ts_work *work = side->work;
-	uint32_t low = work->ranks[rank].first_step, high = low + work->ranks[rank].step_count;
-	uint32_t first = low;
+	uint32_t step = ts_work_step_at(side->work, rank, time);
 
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (work->steps[middle].start <= time)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (low == first || work->steps[low - 1].end <= time)
-		return TS_COMPARE_NO_SLOT;
-	return side->slot_of_step[low - 1];
+	return step == TS_WORK_NONE ? TS_COMPARE_NO_SLOT : side->slot_of_step[step];
 }
 
 /* ---- the walk ---- */

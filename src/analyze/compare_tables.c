@@ -88,7 +88,7 @@ static int sum_up(const struct ts_work *work, unsigned int wanted, struct totals
 	double step_ns = 0;
 
 	for (uint32_t i = 0; i < work->rank_count; i++) {
-		int64_t span = ts_ns_between(work->ranks[i].from, work->ranks[i].to);
+		int64_t span = ts_ns_between(work->ranks[i].rows_from, work->ranks[i].rows_to);
 
 		totals.span_ns = TS_MAX(totals.span_ns, span);
 	}
@@ -347,7 +347,8 @@ static void add_notes(const struct ts_comparison *compare, struct ts_result *res
 			continue;
 		ts_result_note(
 			result,
-			"p is of Welch's t test over steps or of Mann and Whitney's U test over instances, by Holm's correction for all names");
+			"p is of Welch's t test over steps or of Mann and Whitney's U test over instances, "
+			"by Holm's correction for all names");
 		break;
 	}
 }

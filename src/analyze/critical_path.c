@@ -96,12 +96,12 @@ struct found {
 
 static const char *verdict(const int64_t *sums, int64_t length)
 {
-	double device = share(
-		ts_path_plus(sums[TS_PATH_COMPUTE],
-			     ts_path_plus(sums[TS_PATH_COMMUNICATION],
-					  ts_path_plus(sums[TS_PATH_MEMORY], sums[TS_PATH_OTHER]))),
-		length);
-	double host = share(ts_path_plus(sums[TS_PATH_HOST], sums[TS_PATH_LAUNCH]), length);
+	double device =
+		share(ts_ns_add(sums[TS_PATH_COMPUTE],
+				ts_ns_add(sums[TS_PATH_COMMUNICATION],
+					  ts_ns_add(sums[TS_PATH_MEMORY], sums[TS_PATH_OTHER]))),
+		      length);
+	double host = share(ts_ns_add(sums[TS_PATH_HOST], sums[TS_PATH_LAUNCH]), length);
 
 	if (share(sums[TS_PATH_UNKNOWN], length) >= 50)
 		return "unknown";
@@ -124,15 +124,15 @@ static void put_summary(const struct found *found)
 	for (size_t i = 0; i < found->path.count; i++) {
 		const struct ts_path_segment *segment = &found->path.segments[i];
 
-		sums[segment->category] = ts_path_plus(sums[segment->category],
-						       ts_path_minus(segment->end, segment->start));
+		sums[segment->category] =
+			ts_ns_add(sums[segment->category], ts_ns_sub(segment->end, segment->start));
 	}
 	ts_cell_integer(table, found->rank);
 	ts_cell_instant(table, found->window.from);
 	ts_cell_time(table, found->length);
 	ts_cell_text(table, verdict(sums, found->length));
 	for (int category = 0; category < TS_PATH_CATEGORIES; category++)
-		ts_cell_percent(table, share(sums[category], found->length));
+		ts_cell_share(table, sums[category], found->length);
 	for (int category = 0; category < TS_PATH_CATEGORIES; category++)
 		ts_cell_time(table, sums[category]);
 	ts_cell_integer(table, (int64_t)found->path.count);
@@ -150,9 +150,9 @@ static void put_names(const struct found *found)
 		ts_cell_text(table, ts_path_category_name(sum->category));
 		ts_cell_integer(table, (int64_t)sum->count);
 		ts_cell_time(table, sum->path_ns);
-		ts_cell_percent(table, share(sum->path_ns, found->length));
+		ts_cell_share(table, sum->path_ns, found->length);
 		if (sum->work)
-			ts_cell_time(table, TS_MAX(ts_path_minus(sum->total_ns, sum->path_ns), 0));
+			ts_cell_time(table, TS_MAX(ts_ns_sub(sum->total_ns, sum->path_ns), 0));
 		else
 			ts_cell_none(table);
 	}
@@ -194,7 +194,7 @@ static void put_path(const struct found *found)
 
 		ts_path_describe(graph, segment, &name);
 		ts_cell_instant(table, segment->start);
-		ts_cell_time(table, ts_path_minus(segment->end, segment->start));
+		ts_cell_time(table, ts_ns_sub(segment->end, segment->start));
 		ts_cell_text(table, ts_path_category_name(segment->category));
 		ts_cell_text(table, name.text);
 		put_place(table, graph->work, segment, graph);
@@ -240,7 +240,7 @@ static void put_answers(const struct found *found, const struct questions *quest
 
 	for (size_t i = 0; i < questions->count; i++) {
 		const struct question *question = &questions->items[i];
-		int64_t shorter = TS_MAX(ts_path_minus(found->window.to, ends[i]), 0);
+		int64_t shorter = TS_MAX(ts_ns_sub(found->window.to, ends[i]), 0);
 
 		keep_best(found->tables->request, question, shorter);
 		ts_cell_integer(table, found->rank);
@@ -250,9 +250,9 @@ static void put_answers(const struct found *found, const struct questions *quest
 			ts_cell_text(table, "free");
 		else
 			ts_cell_format(table, "%gx faster", 1.0 / question->change.factor);
-		ts_cell_time(table, ts_path_minus(found->length, shorter));
+		ts_cell_time(table, ts_ns_sub(found->length, shorter));
 		ts_cell_time(table, shorter);
-		ts_cell_percent(table, share(shorter, found->length));
+		ts_cell_share(table, shorter, found->length);
 	}
 }
 
@@ -407,7 +407,7 @@ static int find(struct found *found, const struct ts_graph *graph, uint32_t rank
 		rc = ts_path_walk(&found->path, &found->model, &found->window, err);
 	if (!rc && ts_path_sum_names(&found->sums, &found->model, &found->window, &found->path))
 		rc = no_memory(err);
-	found->length = TS_MAX(ts_path_minus(found->window.to, found->window.from), 0);
+	found->length = TS_MAX(ts_ns_sub(found->window.to, found->window.from), 0);
 	return rc;
 }
 

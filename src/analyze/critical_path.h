@@ -13,25 +13,7 @@
 
 #include "analyze/analyze.h"
 #include "base/map.h"
-
-/* Differences and sums of times that a hostile trace may hold: they stop at the ends of int64. */
-static inline int64_t ts_path_minus(int64_t a, int64_t b)
-{
-	int64_t difference;
-
-	if (__builtin_sub_overflow(a, b, &difference))
-		return a < b ? INT64_MIN : INT64_MAX;
-	return difference;
-}
-
-static inline int64_t ts_path_plus(int64_t a, int64_t b)
-{
-	int64_t sum;
-
-	if (__builtin_add_overflow(a, b, &sum))
-		return a < 0 ? INT64_MIN : INT64_MAX;
-	return sum;
-}
+#include "base/ns.h"
 
 /* ---- meetings: critical_path_meetings.c ---- */
 

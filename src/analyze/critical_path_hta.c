@@ -5,7 +5,6 @@
  */
 #include "analyze/critical_path_hta.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "base/text.h"
@@ -201,8 +200,15 @@ void ts_hta_graph_release(struct ts_hta_graph *graph)
 	*graph = (struct ts_hta_graph){ 0 };
 }
 
-/* Bounds what a trace of many streams and many device-wide waits can ask for. */
+/* Bounds what a trace of many streams and many device-wide waits can ask for: each wait has an edge from each stream. */
 #define EDGES_MAX (1u << 27)
+#define EDGES_LEAST (1u << 20)
+#define EDGES_AN_EVENT 16
+
+static size_t most_edges(const struct ts_hta_graph *graph)
+{
+	return TS_MIN(EDGES_LEAST + (uint64_t)graph->event_count * EDGES_AN_EVENT, EDGES_MAX);
+}
 
 int ts_hta_add_edge(struct ts_hta_graph *graph, uint32_t from, uint32_t to,
 		    enum ts_hta_edge_type type, int64_t weight, struct ts_error *err)
@@ -215,10 +221,10 @@ int ts_hta_add_edge(struct ts_hta_graph *graph, uint32_t from, uint32_t to,
 		graph->edges[*place] = edge;
 		return TS_OK;
 	}
-	if (graph->edge_count >= EDGES_MAX)
+	if (graph->edge_count >= most_edges(graph))
 		return ts_error_set(err, TS_ENOSPC,
-				    "HTA's graph has more than %u edges: choose fewer steps",
-				    EDGES_MAX);
+				    "HTA's graph has more than %zu edges: choose fewer steps",
+				    most_edges(graph));
 	if (!place || ts_grow_array((void **)&graph->edges, &graph->edge_capacity,
 				    graph->edge_count + 1, sizeof(edge)))
 		return ts_error_set(err, TS_ENOMEM, "no memory for HTA's critical path");
@@ -276,8 +282,8 @@ static int find_window(const struct ts_analyze_request *request, uint32_t rank, 
 	int64_t wanted = request->options.instance;
 	size_t count;
 
-	*ret_from = request->work->ranks[rank].from;
-	*ret_to = request->work->ranks[rank].to;
+	*ret_from = request->work->ranks[rank].rows_from;
+	*ret_to = request->work->ranks[rank].rows_to;
 	*ret_found = *ret_from <= *ret_to;
 	if (!request->options.annotation || !*request->options.annotation)
 		return TS_OK;
@@ -374,7 +380,7 @@ static void sum_bounds(const struct ts_hta_graph *graph, const struct ts_hta_pat
 		ts_pairmap_get(&graph->by_points, path->points[i - 1], path->points[i], &place);
 		edge = &graph->edges[place];
 		sum = &ret_bounds[edge_bound(graph, edge)];
-		*sum = ts_path_plus(*sum, edge->weight);
+		*sum = ts_ns_add(*sum, edge->weight);
 	}
 }
 
@@ -438,9 +444,7 @@ static void put_row(struct ts_result_table *table, const struct ts_hta_graph *gr
 	for (int type = 0; type < TS_HTA_EDGE_TYPES; type++)
 		ts_cell_integer(table, (int64_t)path->types[type]);
 	for (int bound = 0; bound < BOUND_NONE; bound++)
-		ts_cell_percent(table,
-				path->weight ? 100.0 * (double)bounds[bound] / (double)path->weight
-					     : NAN);
+		ts_cell_share(table, bounds[bound], path->weight);
 }
 
 static int add_rank(const struct ts_work *work, uint32_t rank, int64_t from, int64_t to,

@@ -387,12 +387,12 @@ static int add_delay(struct commands_pass *pass, uint32_t index, uint32_t last, 
 
 		return ts_hta_add_edge(
 			graph, ts_hta_start(call), start, TS_HTA_LAUNCH_DELAY,
-			ts_path_minus(command->start, ts_hta_point_time(graph, ts_hta_start(call))),
+			ts_ns_sub(command->start, ts_hta_point_time(graph, ts_hta_start(call))),
 			err);
 	}
 	if (last == TS_WORK_NONE)
 		return TS_OK;
-	gap = ts_path_minus(command->start, ts_hta_point_time(graph, last));
+	gap = ts_ns_sub(command->start, ts_hta_point_time(graph, last));
 	if (gap >= KERNEL_DELAY_MAX_NS ||
 	    !is_before(graph, awaited, ts_hta_point_time(graph, last)))
 		return TS_OK;
@@ -406,7 +406,7 @@ static int add_command(struct commands_pass *pass, uint32_t index, struct ts_err
 	uint32_t event = graph->first_command + index, lane = lane_of(pass, command->stream);
 	uint32_t last = pass->last[lane], awaited = TS_WORK_NONE;
 	int rc = ts_hta_add_edge(graph, ts_hta_start(event), ts_hta_end(event), TS_HTA_OPERATOR,
-				 ts_path_minus(command->end, command->start), err);
+				 ts_ns_sub(command->end, command->start), err);
 
 	if (!rc && has_points(graph, pass->waits_for[index])) {
 		awaited = ts_hta_end(graph->first_command + pass->waits_for[index]);

@@ -14,7 +14,7 @@ static int no_memory(struct ts_error *err)
 
 static int64_t distance(const struct ts_hta_graph *graph, uint32_t from, uint32_t to)
 {
-	return ts_path_minus(ts_hta_point_time(graph, to), ts_hta_point_time(graph, from));
+	return ts_ns_sub(ts_hta_point_time(graph, to), ts_hta_point_time(graph, from));
 }
 
 /* ---- the runtime's lock ---- */
@@ -206,7 +206,7 @@ static int take_event(struct stack_walk *walk, uint32_t event)
 	if (ts_grow_array((void **)&walk->points, &walk->capacity, walk->count + 2,
 			  sizeof(*walk->points)))
 		return TS_ENOMEM;
-	point.duration = ts_path_minus(end, start);
+	point.duration = ts_ns_sub(end, start);
 	point.time = start;
 	walk->points[walk->count++] = point;
 	point.time = end;

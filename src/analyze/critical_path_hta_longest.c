@@ -118,7 +118,7 @@ static void measure(struct longest *longest, uint32_t p)
 	for (uint32_t i = longest->first_in[p]; i < longest->first_in[p + 1]; i++) {
 		const struct ts_hta_edge *edge = &longest->graph->edges[longest->in[i]];
 		uint32_t from = longest->place[edge->from];
-		int64_t length = ts_path_plus(longest->length[from], TS_MAX(edge->weight, 0));
+		int64_t length = ts_ns_add(longest->length[from], TS_MAX(edge->weight, 0));
 
 		if (longest->best[p] != p && length <= longest->length[p])
 			continue;
@@ -153,7 +153,7 @@ static void weigh(const struct ts_hta_graph *graph, struct ts_hta_path *path)
 		uint64_t place = 0;
 
 		ts_pairmap_get(&graph->by_points, path->points[i - 1], path->points[i], &place);
-		path->weight = ts_path_plus(path->weight, graph->edges[place].weight);
+		path->weight = ts_ns_add(path->weight, graph->edges[place].weight);
 	}
 }
 

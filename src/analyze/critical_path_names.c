@@ -81,7 +81,7 @@ static int add_segment(struct ts_path_sums *sums, const struct ts_graph *graph,
 	}
 	sum = &sums->sums[*place];
 	sum->count++;
-	sum->path_ns = ts_path_plus(sum->path_ns, ts_path_minus(segment->end, segment->start));
+	sum->path_ns = ts_ns_add(sum->path_ns, ts_ns_sub(segment->end, segment->start));
 	return TS_OK;
 }
 
@@ -102,7 +102,7 @@ static int64_t *sum_work(const struct ts_path_model *model, const struct ts_path
 			continue;
 		name = ts_path_node_name(graph, node);
 		total = &totals[(name.device ? 0 : names) + name.name];
-		*total = ts_path_plus(*total, ts_path_minus(ts_graph_node_end(graph, node), start));
+		*total = ts_ns_add(*total, ts_ns_sub(ts_graph_node_end(graph, node), start));
 	}
 	return totals;
 }

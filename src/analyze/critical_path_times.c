@@ -185,7 +185,7 @@ static size_t add_arc(struct ts_path_model *model, size_t count, uint32_t at, ui
 	model->arcs[count] = (struct ts_path_arc){
 		.from = from,
 		.kind = kind,
-		.lag = ts_path_minus(model->time[at], model->time[from]),
+		.lag = ts_ns_sub(model->time[at], model->time[from]),
 	};
 	return count + 1;
 }

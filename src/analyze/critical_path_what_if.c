@@ -32,7 +32,7 @@ static void add_scaled(const struct pass *pass, const struct ts_path_arc *arc, u
 		int64_t lag = mask >> lane & 1 ? scale(arc->lag, pass->factors[lane]) : arc->lag;
 
 		ret_times[lane] =
-			TS_MAX(ret_times[lane], ts_path_plus(pass->times[arc->from][lane], lag));
+			TS_MAX(ret_times[lane], ts_ns_add(pass->times[arc->from][lane], lag));
 	}
 }
 
@@ -42,7 +42,7 @@ static inline void add_plain(const struct pass *pass, const struct ts_path_arc *
 	const int64_t *from = pass->times[arc->from];
 
 	for (int lane = 0; lane < LANES; lane++) {
-		int64_t time = tame ? from[lane] + arc->lag : ts_path_plus(from[lane], arc->lag);
+		int64_t time = tame ? from[lane] + arc->lag : ts_ns_add(from[lane], arc->lag);
 
 		ret_times[lane] = TS_MAX(ret_times[lane], time);
 	}
@@ -103,7 +103,7 @@ static void take_end(const struct pass *pass, const struct ts_path_member *membe
 		int64_t end = ends[lane];
 
 		if (member->limit != INT64_MAX)
-			end = TS_MIN(end, ts_path_plus(starts[lane], member->limit));
+			end = TS_MIN(end, ts_ns_add(starts[lane], member->limit));
 		ret_ends[lane] = TS_MAX(ret_ends[lane], end);
 	}
 }
@@ -113,14 +113,14 @@ static void find_ends(const struct pass *pass, int64_t ret_ends[LANES])
 	const struct ts_path_model *model = pass->model;
 	const struct ts_path_window *window = pass->window;
 	/* Where the window ends behind all that is known of it, it stays as far behind. */
-	int64_t rest = ts_path_minus(window->to, model->time[model->place[window->last * 2 + 1]]);
+	int64_t rest = ts_ns_sub(window->to, model->time[model->place[window->last * 2 + 1]]);
 
 	for (int lane = 0; lane < LANES; lane++)
 		ret_ends[lane] = INT64_MIN;
 	for (size_t i = 0; i < window->member_count; i++)
 		take_end(pass, &window->members[i], ret_ends);
 	for (int lane = 0; lane < LANES && rest > 0; lane++)
-		ret_ends[lane] = ts_path_plus(ret_ends[lane], rest);
+		ret_ends[lane] = ts_ns_add(ret_ends[lane], rest);
 }
 
 static void take_changes(struct pass *pass, const struct ts_path_change *changes, size_t count)

@@ -113,7 +113,7 @@ static void add_member(struct ts_path_window *window, const struct ts_graph *gra
 	int64_t end = ts_graph_node_end(graph, node);
 
 	if (node >= graph->work->command_count && end > host_end) {
-		member.limit = ts_path_minus(host_end, ts_graph_node_start(graph, node));
+		member.limit = ts_ns_sub(host_end, ts_graph_node_start(graph, node));
 		end = host_end;
 	}
 	window->members[window->member_count++] = member;

@@ -156,7 +156,7 @@ static int run(struct ts_analyze_request *request, struct ts_result *result, str
 		rc = ts_idle_put_causes(request, result, err);
 	if (rc)
 		return rc;
-	ts_busy_note(request->work, result);
+	ts_busy_note_idle(request->work, result);
 	return ts_result_status(result, err);
 }
 

@@ -72,7 +72,7 @@ static void put_lane(struct ts_result_table *table, const struct ts_states *stat
 					    ? NULL
 					    : ts_state_reason_name(causes[i].reason));
 		ts_cell_time(table, causes[i].ns);
-		ts_cell_percent(table, 100.0 * (double)causes[i].ns / (double)total_ns);
+		ts_cell_share(table, causes[i].ns, total_ns);
 	}
 }
 
@@ -89,7 +89,7 @@ int ts_idle_put_causes(struct ts_analyze_request *request, struct ts_result *res
 	}
 	if (request->work->command_count == 0)
 		return TS_OK;
-	states = ts_analyze_states(request, err);
+	states = ts_analyze_whole_states(request, err);
 	if (!states)
 		return err ? err->code : TS_ENOMEM;
 	for (uint32_t i = 0; i < states->lane_count; i++)

@@ -47,7 +47,7 @@ static void put_combination(struct ts_result_table *table, const struct combinat
 	}
 	ts_cell_text(table, text);
 	ts_cell_time(table, combination->ns);
-	ts_cell_percent(table, 100.0 * (double)combination->ns / (double)total_ns);
+	ts_cell_share(table, combination->ns, total_ns);
 }
 
 /* HTA leaves out what it takes for neither computation, communication nor memory. */
@@ -298,7 +298,7 @@ static void put_group(struct ts_result_table *table, const struct ts_work *work,
 	ts_cell_text(table, ts_command_class_name(group->class));
 	ts_cell_integer(table, (int64_t)group->count);
 	ts_cell_time(table, group->sum_ns);
-	ts_cell_percent(table, rank_ns ? 100.0 * (double)group->sum_ns / (double)rank_ns : NAN);
+	ts_cell_share(table, group->sum_ns, rank_ns);
 	ts_cell_time(table, group->min_ns);
 	ts_cell_time(table, group->max_ns);
 	ts_busy_put_ns(table, group->described.mean);

@@ -85,19 +85,24 @@ static void add_to_others(struct row *others, const struct ts_kernel_group *grou
 	others->max_ns = TS_MAX(others->max_ns, group->sum_ns);
 }
 
-/* The running sum beyond which names are hidden. sums: room for as many as there are groups. */
+/*
+ * The running sum beyond which names are hidden. sums: room for as many as there are groups. It may fall: rounding makes
+ * sums of short kernels negative.
+ */
 static double kept_until(const struct ts_kernel_group *groups, size_t count, double *sums)
 {
+	struct ts_description described;
 	double sum = 0;
 
 	for (size_t i = 0; i < count; i++) {
 		sum += (double)groups[i].sum_ns;
 		sums[i] = sum;
 	}
+	ts_describe(sums, count, &described); /* sorts them */
 	return ts_quantile(sums, count, HTA_KEPT_TIME);
 }
 
-/* Groups of one rank and class, the largest sum first, more than are kept. */
+/* Groups of one rank and class, the largest sum first, more than are kept. Negative sums are never hidden. */
 static int put_some(struct rows *rows, const struct ts_work *work,
 		    const struct ts_kernel_group *groups, size_t count, size_t kept)
 {
@@ -116,13 +121,15 @@ static int put_some(struct rows *rows, const struct ts_work *work,
 		struct row row = row_of_sum(work, &groups[i]);
 
 		sum += (double)groups[i].sum_ns;
-		if (sum > limit || i >= kept) {
+		if (groups[i].sum_ns >= 0 && (sum > limit || i >= kept)) {
 			add_to_others(&others, &groups[i]);
 			sums[hidden++] = (double)groups[i].sum_ns;
 		} else if (put_row(rows, &row)) {
 			return TS_ENOMEM;
 		}
 	}
+	if (!hidden)
+		return TS_OK;
 	finish_others(&others, sums, hidden);
 	return put_row(rows, &others);
 }
@@ -219,7 +226,7 @@ static void show_row(struct ts_result_table *table, const struct ts_work *work,
 	ts_cell_text(table, ts_command_class_name(row->class));
 	ts_cell_integer(table, (int64_t)row->count);
 	ts_cell_time(table, row->sum_ns);
-	ts_cell_percent(table, rank_ns ? 100.0 * (double)row->sum_ns / (double)rank_ns : NAN);
+	ts_cell_share(table, row->sum_ns, rank_ns);
 	ts_cell_time(table, row->min_ns);
 	ts_cell_time(table, row->max_ns);
 	ts_busy_put_ns(table, row->mean_ns);

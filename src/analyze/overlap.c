@@ -2,8 +2,6 @@
 /*
  * `overlap`: how much of each rank's communication ran while something was computed, and how much of it nothing hid.
  */
-#include <math.h>
-
 #include "analyze/analyze.h"
 #include "analyze/busy.h"
 
@@ -24,9 +22,7 @@ static void put_rank(struct ts_result_table *table, int64_t rank, const struct t
 
 	ts_busy_sweep(busy, both, combined_ns);
 	ts_cell_integer(table, rank);
-	ts_cell_percent(table, communication_ns ? 100.0 * (double)combined_ns[both] /
-							  (double)communication_ns
-						: NAN);
+	ts_cell_share(table, combined_ns[both], communication_ns);
 	ts_cell_time(table, combined_ns[both]);
 	ts_cell_time(table, communication_ns);
 	ts_cell_time(table, ts_ns_between(combined_ns[both], communication_ns));

@@ -229,8 +229,7 @@ static void put_stream(struct queues *all, const struct ts_work_stream *stream)
 	ts_cell_real(table, span_ns > 0 ? figures.area / (double)span_ns : NAN);
 	ts_cell_time(table, figures.empty_ns);
 	ts_cell_time(table, figures.full_ns);
-	ts_cell_percent(table,
-			span_ns > 0 ? 100.0 * (double)figures.full_ns / (double)span_ns : NAN);
+	ts_cell_share(table, figures.full_ns, span_ns);
 	ts_cell_integer(table, figures.peak);
 	ts_cell_instant(table, figures.peak_time);
 	ts_cell_time(table, span_ns);

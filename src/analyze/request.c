@@ -14,11 +14,23 @@ void ts_analyze_request_init(struct ts_analyze_request *request, struct ts_work 
 	request->options.rounding = work->options.rounding;
 }
 
-void ts_analyze_request_release(struct ts_analyze_request *request)
+/* Graphs and states; they are made anew when next asked for. */
+static void forget_states(struct ts_analyze_request *request)
 {
 	ts_states_free(request->states);
+	ts_states_free(request->whole_states);
 	ts_graph_free(request->graph);
 	ts_graph_free(request->host_graph);
+	ts_graph_free(request->whole_graph);
+	ts_work_free(request->whole);
+	request->states = request->whole_states = NULL;
+	request->graph = request->host_graph = request->whole_graph = NULL;
+	request->whole = NULL;
+}
+
+void ts_analyze_request_release(struct ts_analyze_request *request)
+{
+	forget_states(request);
 	ts_clocks_free(request->clocks);
 	ts_collectives_free(request->collectives);
 	*request = (struct ts_analyze_request){ 0 };
@@ -52,6 +64,50 @@ const struct ts_states *ts_analyze_states(struct ts_analyze_request *request, st
 	return request->states;
 }
 
+/* All of the same traces, on the same clocks, in the window of the part that was asked for. */
+static int load_whole(struct ts_analyze_request *request, struct ts_error *err)
+{
+	const struct ts_work *part = request->work;
+	struct ts_work_options options = TS_WORK_OPTIONS_NONE;
+	TS_AUTO(ts_work) whole = NULL;
+	int rc;
+
+	options.parts = part->options.parts & TS_WORK_DETAILS;
+	options.all = true;
+	options.ranks = part->options.ranks;
+	options.rank_count = part->options.rank_count;
+	rc = ts_work_new(&whole, &options, err);
+	for (uint32_t i = 0; !rc && i < part->trace_count; i++)
+		rc = ts_work_add(whole, part->readers[i], err);
+	if (!rc)
+		rc = ts_work_finish(whole, err);
+	if (rc)
+		return rc;
+	if (request->aligned)
+		ts_clocks_apply(request->clocks, whole);
+	for (uint32_t i = 0; i < whole->rank_count; i++) {
+		whole->ranks[i].from = part->ranks[i].from;
+		whole->ranks[i].to = part->ranks[i].to;
+	}
+	request->whole = TS_STEAL(whole);
+	return TS_OK;
+}
+
+const struct ts_states *ts_analyze_whole_states(struct ts_analyze_request *request,
+						struct ts_error *err)
+{
+	if (!request->work->dropped_commands)
+		return ts_analyze_states(request, err);
+	if (request->whole_states)
+		return request->whole_states;
+	if ((!request->whole && load_whole(request, err)) ||
+	    (!request->whole_graph &&
+	     ts_graph_new(&request->whole_graph, request->whole, 0, err)) ||
+	    ts_states_new(&request->whole_states, request->whole, request->whole_graph, err))
+		return NULL;
+	return request->whole_states;
+}
+
 const struct ts_collectives *ts_analyze_collectives(struct ts_analyze_request *request,
 						    struct ts_error *err)
 {
@@ -80,10 +136,6 @@ const struct ts_clocks *ts_analyze_align(struct ts_analyze_request *request, str
 		return clocks;
 	request->aligned = true;
 	ts_clocks_apply(clocks, request->work);
-	ts_states_free(request->states);
-	ts_graph_free(request->graph);
-	ts_graph_free(request->host_graph);
-	request->states = NULL;
-	request->graph = request->host_graph = NULL;
+	forget_states(request);
 	return clocks;
 }

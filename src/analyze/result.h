@@ -30,7 +30,8 @@ enum ts_cell_type {
 	TS_CELL_INTEGER,
 	TS_CELL_REAL, /* keys say the unit */
 	TS_CELL_TIME, /* ns inside; JSON and CSV show us with three decimals, exactly; its key ends in _us */
-	TS_CELL_INSTANT, /* trace time, ns; JSON and CSV show the integer (key ends in _ns), text the time since the trace's start */
+	/* Trace time, ns; JSON and CSV show the integer (key ends in _ns), text the time since the trace's start. */
+	TS_CELL_INSTANT,
 	TS_CELL_PERCENT, /* a double, 0 to 100 */
 	TS_CELL_BYTES,   /* an integer */
 	TS_CELL_BOOL,
@@ -102,7 +103,9 @@ void ts_cell_real(struct ts_result_table *table, double value);     /* NaN: none
 void ts_cell_time(struct ts_result_table *table, int64_t ns);       /* TS_ABSENT: none */
 void ts_cell_instant(struct ts_result_table *table, int64_t ns);    /* TS_ABSENT: none */
 void ts_cell_percent(struct ts_result_table *table, double value);  /* NaN: none */
-void ts_cell_bytes(struct ts_result_table *table, int64_t bytes);   /* TS_ABSENT: none */
+/* What a part is of a whole, in percent; of nothing: none. */
+void ts_cell_share(struct ts_result_table *table, int64_t part, int64_t whole);
+void ts_cell_bytes(struct ts_result_table *table, int64_t bytes); /* TS_ABSENT: none */
 void ts_cell_bool(struct ts_result_table *table, bool value);
 
 static inline size_t ts_result_rows(const struct ts_result_table *table)

@@ -9,6 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/ns.h"
+
 /* Of n values, sorted in place. Quantiles interpolate linearly (as pandas and numpy do by default). */
 struct ts_description {
 	size_t count;
@@ -19,25 +21,6 @@ struct ts_description {
 };
 void ts_describe(double *values, size_t count, struct ts_description *ret);
 double ts_quantile(const double *sorted, size_t count, double q);
-
-/* Times of hostile traces lie anywhere: what does not fit stays at the limit. */
-static inline int64_t ts_ns_between(int64_t from, int64_t to)
-{
-	int64_t ns;
-
-	if (__builtin_sub_overflow(to, from, &ns))
-		return to < from ? INT64_MIN : INT64_MAX;
-	return ns;
-}
-
-static inline int64_t ts_ns_add(int64_t a, int64_t b)
-{
-	int64_t ns;
-
-	if (__builtin_add_overflow(a, b, &ns))
-		return b < 0 ? INT64_MIN : INT64_MAX;
-	return ns;
-}
 
 /* The nearest ns of a mean or quantile of ns; INT64_MIN (no value) of a NaN. */
 static inline int64_t ts_ns_of(double ns)

@@ -10,6 +10,7 @@
 
 #include "analyze/analyze.h"
 #include "analyze/statistics.h"
+#include "base/ns.h"
 
 #define SHOWN_COLLECTIVES 10
 /*
@@ -92,6 +93,7 @@ struct all {
 	struct standing *ranks;
 	double *lateness;
 	int64_t lost;
+	uint32_t rank_count; /* that take part in a collective */
 	struct ts_error *err;
 };
 
@@ -144,7 +146,8 @@ static void hold_meeting(const struct all *all, uint32_t match, struct meeting *
 		first_end = TS_MIN(first_end, member(all, match, i)->end);
 	}
 	for (uint32_t i = 0; i < count; i++)
-		meeting->lost += meeting->last - member(all, match, i)->start;
+		meeting->lost =
+			ts_ns_add(meeting->lost, meeting->last - member(all, match, i)->start);
 	meeting->after = first_end - meeting->last;
 	meeting->uncertainty = uncertainty_of(all, meeting->last_rank, meeting->first_rank);
 	meeting->clear = meeting->uncertainty != TS_ABSENT &&
@@ -187,6 +190,7 @@ static void count_members(struct all *all)
 		all->ranks[i].since = TS_WORK_NONE;
 		all->ranks[i].first_lateness = next;
 		next += all->ranks[i].collectives;
+		all->rank_count += all->ranks[i].collectives > 0;
 	}
 }
 
@@ -202,15 +206,15 @@ static void count_meeting(struct all *all, const struct meeting *meeting)
 		all->lateness[rank->first_lateness + rank->lateness_count++] =
 			(double)(command->start - meeting->first);
 		if (meeting->clear)
-			rank->waited += meeting->last - command->start;
+			rank->waited = ts_ns_add(rank->waited, meeting->last - command->start);
 	}
 	if (!meeting->clear) {
 		last->unclear++;
 		return;
 	}
 	last->times_last++;
-	last->lost_by_others += meeting->lost;
-	all->lost += meeting->lost;
+	last->lost_by_others = ts_ns_add(last->lost_by_others, meeting->lost);
+	all->lost = ts_ns_add(all->lost, meeting->lost);
 }
 
 static bool is_late(const struct meeting *meeting, uint32_t rank)
@@ -270,15 +274,6 @@ static int judge_ranks(struct all *all)
 
 /* ---- what is said ---- */
 
-static uint32_t ranks_that_meet(const struct all *all)
-{
-	uint32_t count = 0;
-
-	for (uint32_t i = 0; i < all->work->rank_count; i++)
-		count += all->ranks[i].collectives > 0;
-	return count;
-}
-
 /* From the first arrival to the last. */
 static double time_of_all(const struct all *all)
 {
@@ -289,8 +284,7 @@ static double time_of_all(const struct all *all)
 
 static bool is_straggler(const struct all *all, const struct standing *rank)
 {
-	uint32_t ranks = ranks_that_meet(all);
-	double lost = (double)rank->lost_by_others;
+	double lost = (double)rank->lost_by_others, ranks = all->rank_count;
 
 	return rank->times_last >= LEAST_TIMES && lost * ranks >= BLAME * (double)all->lost &&
 	       lost >= LEAST_PART * time_of_all(all) * (ranks - 1);

@@ -78,6 +78,15 @@ const char *ts_format_duration_ns(char *buffer, size_t size, int64_t ns)
 	return buffer;
 }
 
+const char *ts_format_instant_ns(char *buffer, size_t size, int64_t ns)
+{
+	uint64_t value = ns < 0 ? -(uint64_t)ns : (uint64_t)ns;
+
+	snprintf(buffer, size, "%s%" PRIu64 ".%06" PRIu64 " ms", ns < 0 ? "-" : "", value / 1000000,
+		 value % 1000000);
+	return buffer;
+}
+
 const char *ts_format_bytes(char *buffer, size_t size, uint64_t bytes)
 {
 	static const struct unit units[] = {

@@ -50,13 +50,14 @@ int ts_align_check(const char *path, const struct ts_reader *reader, bool in_pla
 	if (!is_sbt(path))
 		return ts_error_set(
 			err, TS_EFORMAT,
-			"'%s' is no trace that rows can be appended to: make one of it first (tracesmith import %s -o trace.sbt), or ask with --dry-run",
+			"'%s' is no trace that rows can be appended to: make one of it first "
+			"(tracesmith import %s -o trace.sbt), or ask with --dry-run",
 			path, path);
 	if (!state->finished || state->damaged_bytes)
-		return ts_error_set(
-			err, TS_EFORMAT,
-			"trace '%s' was not finished or is damaged: recover it first (tracesmith recover %s -o good.sbt), or ask with --dry-run",
-			path, path);
+		return ts_error_set(err, TS_EFORMAT,
+				    "trace '%s' was not finished or is damaged: recover it first "
+				    "(tracesmith recover %s -o good.sbt), or ask with --dry-run",
+				    path, path);
 	if (in_place && access(path, W_OK))
 		return ts_error_errno(
 			err, errno,

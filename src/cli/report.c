@@ -57,7 +57,7 @@ int ts_report_exit_code(int code)
 
 int ts_report_error(const struct ts_error *err)
 {
-	if (err->code != TS_ECANCELED) {
+	if (err->code != TS_ECANCELED && err->message[0]) {
 		begin_line();
 		fprintf(stderr, "%s\n", err->message);
 	}

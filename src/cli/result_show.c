@@ -5,11 +5,10 @@
  */
 #include "cli/result_show.h"
 
-#include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
+#include "base/ns.h"
 #include "base/text.h"
 #include "cli/nearest.h"
 #include "cli/output.h"
@@ -61,14 +60,10 @@ static void append_real(struct ts_text *out, double value)
 /* As in `view`: to the ns, so that it can be found there. */
 static void append_instant(struct ts_text *out, int64_t instant, int64_t start)
 {
-	uint64_t size;
-	int64_t ns;
+	char text[TS_FORMAT_BYTES];
 
-	if (__builtin_sub_overflow(instant, start, &ns))
-		ns = instant < start ? INT64_MIN : INT64_MAX;
-	size = ns < 0 ? -(uint64_t)ns : (uint64_t)ns;
-	ts_text_printf(out, "%s%" PRIu64 ".%06" PRIu64 " ms", ns < 0 ? "-" : "", size / 1000000,
-		       size % 1000000);
+	ts_text_append_str(out,
+			   ts_format_instant_ns(text, sizeof(text), ts_ns_between(start, instant)));
 }
 
 static void append_bytes(struct ts_text *out, int64_t bytes)

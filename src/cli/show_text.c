@@ -25,13 +25,12 @@ static int64_t value_of(const struct ts_shown_row *row, const char *name)
 	return position < 0 ? 0 : row->columns[position];
 }
 
-/* Milliseconds with all digits, so that a time can be given back to --from. */
+/* So that a time can be given back to --from. */
 static void append_time(struct ts_text *out, int64_t ns)
 {
-	uint64_t size = ns < 0 ? -(uint64_t)ns : (uint64_t)ns;
+	char text[TS_FORMAT_BYTES];
 
-	ts_text_printf(out, "%s%" PRIu64 ".%06" PRIu64 " ms", ns < 0 ? "-" : "", size / 1000000,
-		       size % 1000000);
+	ts_text_append_str(out, ts_format_instant_ns(text, sizeof(text), ns));
 }
 
 static void append_duration(struct ts_text *out, int64_t ns)

@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "base/ns.h"
 #include "cli/state_show.h"
 
 /* ---- what is asked for ---- */
@@ -43,21 +44,6 @@ bool ts_state_view_cut(const struct ts_state_view *view, struct ts_state_interva
 
 /* ---- lanes ---- */
 
-/* Times may be anything. */
-static int64_t add(int64_t a, int64_t b)
-{
-	int64_t sum;
-
-	return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
-}
-
-static int64_t length(const struct ts_state_interval *interval)
-{
-	int64_t ns;
-
-	return __builtin_sub_overflow(interval->end, interval->start, &ns) ? INT64_MAX : ns;
-}
-
 struct totals {
 	int64_t state_ns[TS_STATE_FINISHED + 1], reason_ns[TS_REASON_COUNT];
 	int64_t all_ns;
@@ -75,10 +61,11 @@ static void sum_up(const struct ts_state_view *view, const struct ts_state_lane 
 
 		if (!ts_state_view_cut(view, &interval))
 			continue;
-		ns = length(&interval);
-		totals->state_ns[interval.state] = add(totals->state_ns[interval.state], ns);
-		totals->reason_ns[interval.reason] = add(totals->reason_ns[interval.reason], ns);
-		totals->all_ns = add(totals->all_ns, ns);
+		ns = ts_ns_between(interval.start, interval.end);
+		totals->state_ns[interval.state] = ts_ns_add(totals->state_ns[interval.state], ns);
+		totals->reason_ns[interval.reason] =
+			ts_ns_add(totals->reason_ns[interval.reason], ns);
+		totals->all_ns = ts_ns_add(totals->all_ns, ns);
 	}
 }
 

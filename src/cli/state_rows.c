@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/ns.h"
 #include "base/text.h"
 #include "cli/output.h"
 #include "cli/state_show.h"
@@ -46,10 +47,9 @@ static struct row make_row(const struct printer *printer, const struct ts_state_
 		.state = ts_state_name((enum ts_execution_state)interval->state),
 		.reason = ts_state_reason_name((enum ts_state_reason)interval->reason),
 		.name = "",
+		.duration = ts_ns_between(interval->start, interval->end),
 	};
 
-	if (__builtin_sub_overflow(interval->end, interval->start, &row.duration))
-		row.duration = INT64_MAX;
 	if (printer->stream != TS_WORK_NONE)
 		row.stream = work->streams[printer->stream].number;
 	if (interval->command != TS_WORK_NONE)
@@ -72,16 +72,10 @@ static void cell_number(struct ts_text_table *grid, int64_t number)
 /* To the ns, as in `view`, so that it can be found there. */
 static void cell_instant(struct ts_text_table *grid, int64_t instant, int64_t start)
 {
-	char text[64];
-	uint64_t size;
-	int64_t ns;
+	char text[TS_FORMAT_BYTES];
 
-	if (__builtin_sub_overflow(instant, start, &ns))
-		ns = instant < start ? INT64_MIN : INT64_MAX;
-	size = ns < 0 ? -(uint64_t)ns : (uint64_t)ns;
-	snprintf(text, sizeof(text), "%s%" PRIu64 ".%06" PRIu64 " ms", ns < 0 ? "-" : "",
-		 size / 1000000, size % 1000000);
-	ts_text_table_str(grid, text);
+	ts_text_table_str(grid,
+			  ts_format_instant_ns(text, sizeof(text), ts_ns_between(start, instant)));
 }
 
 static void print_text(struct printer *printer, const struct row *row)

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "base/ns.h"
 #include "base/text.h"
 #include "cli/output.h"
 #include "cli/sparkline.h"
@@ -145,10 +146,8 @@ static void show_legend(const struct picture *picture)
 	struct ts_text *out = ts_stdout();
 	const char *comma = "";
 	char span[TS_FORMAT_BYTES];
-	int64_t ns;
+	int64_t ns = ts_ns_between(picture->from, picture->to);
 
-	if (__builtin_sub_overflow(picture->to, picture->from, &ns))
-		ns = INT64_MAX;
 	ts_text_printf(out, "a character is %s: ",
 		       ts_format_duration_ns(span, sizeof(span), ns / (int64_t)picture->width));
 	for (enum sign sign = 0; sign < SIGNS; sign++) {

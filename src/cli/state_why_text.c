@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/ns.h"
 #include "cli/output.h"
 #include "cli/state_why.h"
 #include "cli/table.h"
@@ -18,14 +19,10 @@ static const char *duration(char *buffer, int64_t ns)
 /* Since the start of the trace, to the ns. */
 static void append_time(struct ts_text *out, const struct ts_why *why, int64_t time)
 {
-	int64_t ns;
-	uint64_t size;
+	char text[TS_FORMAT_BYTES];
 
-	if (__builtin_sub_overflow(time, why->start, &ns))
-		ns = time < why->start ? INT64_MIN : INT64_MAX;
-	size = ns < 0 ? 0 - (uint64_t)ns : (uint64_t)ns;
-	ts_text_printf(out, "%s%" PRIu64 ".%06" PRIu64 " ms", ns < 0 ? "-" : "", size / 1000000,
-		       size % 1000000);
+	ts_text_append_str(
+		out, ts_format_instant_ns(text, sizeof(text), ts_ns_between(why->start, time)));
 }
 
 static void append_name(struct ts_text *out, const char *name)

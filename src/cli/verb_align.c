@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -286,25 +287,6 @@ static bool is_same_file(const char *a, const char *b)
 	       first.st_ino == second.st_ino;
 }
 
-static int check_twice(const struct align *align)
-{
-	struct ts_pairmap files;
-	int exit_code = TS_EXIT_DONE;
-
-	ts_pairmap_init(&files);
-	for (int i = 0; i < align->path_count && !exit_code; i++) {
-		struct stat status;
-		bool is_new = true;
-
-		if (!stat(align->paths[i], &status))
-			ts_pairmap_insert(&files, status.st_dev, status.st_ino, &is_new);
-		if (!is_new)
-			exit_code = ts_report_usage("'%s' is given twice", align->paths[i]);
-	}
-	ts_pairmap_release(&files);
-	return exit_code;
-}
-
 static int check_paths(const struct align *align)
 {
 	if (align->output && align->path_count > 1)
@@ -315,7 +297,7 @@ static int check_paths(const struct align *align)
 	if (align->output && is_same_file(align->output, align->paths[0]))
 		return ts_report_usage(
 			"'-o' names the trace itself: without it rows are appended to it");
-	return check_twice(align);
+	return TS_EXIT_DONE;
 }
 
 /* Before anything is computed or written. */
@@ -333,8 +315,11 @@ static int run(struct align *align)
 {
 	const struct ts_work_choice choice = { .all = true };
 	struct ts_error err;
-	int exit_code = check_paths(align);
+	int exit_code = check_paths(align), stored;
 
+	/* Then no file is at stake: a reader that goes away may end us quietly. */
+	if (align->dry_run)
+		signal(SIGPIPE, SIG_DFL);
 	if (!exit_code)
 		exit_code = ts_work_input_open(&align->input, &choice, TS_WORK_DETAILS,
 					       align->path_count, align->paths);
@@ -346,7 +331,8 @@ static int run(struct align *align)
 	    ts_clocks_new(&align->clocks, align->input.work, align->collectives, &err))
 		return ts_report_error(&err);
 	exit_code = show(align);
-	return exit_code || align->dry_run ? exit_code : store(align);
+	stored = align->dry_run ? TS_EXIT_DONE : store(align);
+	return stored ? stored : exit_code;
 }
 
 int ts_verb_align(int argc, char **argv)

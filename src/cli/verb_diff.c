@@ -91,16 +91,8 @@ static int split_paths(char *text, struct ts_word_list *paths)
 	return TS_OK;
 }
 
-/* Steps that are not there must not pass for "no difference". */
-static int check_steps(const struct ts_work *work, const char *steps, const char *side)
-{
-	if (!steps || !strcmp(steps, "all") || work->step_count)
-		return TS_EXIT_DONE;
-	return ts_report_usage("there is no step %s in %s", steps, side);
-}
-
 static int open_side(struct ts_work_input *input, const struct ts_work_choice *choice,
-		     unsigned int parts, char *operand, const char *side)
+		     unsigned int parts, char *operand)
 {
 	struct ts_word_list paths = { 0 };
 	struct ts_error err;
@@ -113,8 +105,6 @@ static int open_side(struct ts_work_input *input, const struct ts_work_choice *c
 		exit_code = ts_report_usage("a trace is missing: there are only commas");
 	} else {
 		exit_code = ts_work_input_open(input, choice, parts, (int)paths.count, paths.words);
-		if (!exit_code)
-			exit_code = check_steps(input->work, choice->steps, side);
 	}
 	free(paths.words);
 	return exit_code;
@@ -130,8 +120,8 @@ static int open_both(struct diff *diff, struct ts_work_input inputs[2], char **o
 		parts = TS_COMPARE_PARTS | (diff->python ? TS_WORK_PYTHON : 0);
 	if (diff->steps_b)
 		choice_b.steps = diff->steps_b;
-	exit_code = open_side(&inputs[0], &diff->choice, parts, operands[0], "A");
-	return exit_code ? exit_code : open_side(&inputs[1], &choice_b, parts, operands[1], "B");
+	exit_code = open_side(&inputs[0], &diff->choice, parts, operands[0]);
+	return exit_code ? exit_code : open_side(&inputs[1], &choice_b, parts, operands[1]);
 }
 
 /* ---- the answer ---- */
@@ -161,6 +151,9 @@ static int compare(const struct diff *diff, const struct ts_work *a, const struc
 	rc = ts_compare(a, b, &diff->options, &result, &differs, &err);
 	if (!rc)
 		rc = show(diff, &result, &err);
+	/* "They differ" must not hide that nobody was told. */
+	if (!rc)
+		rc = ts_stdout_flush(&err);
 	ts_result_release(&result);
 	if (rc)
 		return ts_report_error(&err);

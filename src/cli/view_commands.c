@@ -159,14 +159,11 @@ static void append_where(struct ts_text *out, const struct ts_work *work,
 /* Since the start of the trace, as view's column `time`. */
 static void append_time(struct ts_text *out, const struct ts_view *view, int64_t time)
 {
+	char text[TS_FORMAT_BYTES];
 	int64_t ns;
-	uint64_t size;
 
-	if (time == TS_ABSENT || __builtin_sub_overflow(time, view->show.start, &ns))
-		return;
-	size = ns < 0 ? 0 - (uint64_t)ns : (uint64_t)ns;
-	ts_text_printf(out, "%s%" PRIu64 ".%06" PRIu64 " ms", ns < 0 ? "-" : "", size / 1000000,
-		       size % 1000000);
+	if (time != TS_ABSENT && !__builtin_sub_overflow(time, view->show.start, &ns))
+		ts_text_append_str(out, ts_format_instant_ns(text, sizeof(text), ns));
 }
 
 static void append_value(struct ts_text *out, const char *format, int64_t value)

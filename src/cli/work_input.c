@@ -7,7 +7,9 @@
 
 #include <inttypes.h>
 #include <string.h>
+#include <sys/stat.h>
 
+#include "base/map.h"
 #include "base/text.h"
 #include "cli/amount.h"
 #include "cli/progress.h"
@@ -156,6 +158,26 @@ void ts_work_choice_words(const struct ts_work_choice *choice, int path_count, c
 
 /* ---- loading ---- */
 
+/* A trace that counts twice would be two ranks of the job. */
+static int check_twice(int path_count, char **paths)
+{
+	struct ts_pairmap files;
+	int exit_code = TS_EXIT_DONE;
+
+	ts_pairmap_init(&files);
+	for (int i = 0; i < path_count && !exit_code; i++) {
+		struct stat status;
+		bool is_new = true;
+
+		if (!stat(paths[i], &status))
+			ts_pairmap_insert(&files, status.st_dev, status.st_ino, &is_new);
+		if (!is_new)
+			exit_code = ts_report_usage("'%s' is given twice", paths[i]);
+	}
+	ts_pairmap_release(&files);
+	return exit_code;
+}
+
 static int open_traces(struct ts_work_input *input, int path_count, char **paths)
 {
 	input->readers = ts_alloc_array((size_t)path_count, sizeof(struct ts_reader *));
@@ -178,15 +200,20 @@ static int open_traces(struct ts_work_input *input, int path_count, char **paths
 	return TS_EXIT_DONE;
 }
 
-static int load(struct ts_work_input *input, const struct ts_work_options *options,
-		struct ts_error *err)
+static int load_rows(struct ts_work_input *input, const struct ts_work_options *options,
+		     struct ts_error *err)
 {
 	int rc = ts_work_new(&input->work, options, err);
 
 	for (size_t i = 0; !rc && i < input->reader_count; i++)
 		rc = ts_work_add(input->work, input->readers[i], err);
-	if (!rc)
-		rc = ts_work_finish(input->work, err);
+	return rc;
+}
+
+static int finish(struct ts_work_input *input, struct ts_error *err)
+{
+	int rc = ts_work_finish(input->work, err);
+
 	for (size_t i = 0; !rc && i < input->reader_count; i++)
 		rc = ts_reader_status(input->readers[i], err);
 	return rc;
@@ -202,29 +229,33 @@ static int load_with_progress(struct ts_work_input *input, const struct ts_work_
 	ts_progress_start(&progress, "load", TS_PROGRESS_ROWS);
 	options.progress = ts_progress_step;
 	options.context = &progress;
-	rc = load(input, &options, &err);
+	rc = load_rows(input, &options, &err);
 	ts_progress_stop(&progress);
 	if (input->work) {
 		input->work->options.progress = NULL;
 		input->work->options.context = NULL;
 	}
-	/* Nothing has to be finished: from here on Ctrl-C may end it at once. */
+	/* No file is at stake: from here on Ctrl-C may end it at once, unless it has come behind the last rows. */
 	ts_progress_let_go();
+	if (!rc && ts_stop_signal())
+		rc = ts_error_set(&err, TS_ECANCELED, "stopped");
+	if (!rc)
+		rc = finish(input, &err);
 	return rc ? ts_report_error(&err) : TS_EXIT_DONE;
 }
 
 /* A rank or steps that are not there are most likely a slip: an empty answer would hide it. */
-static int check_found(const struct ts_work_input *input, const struct ts_work_choice *choice)
+static int check_found(const struct ts_work_input *input, const struct ts_work_choice *choice,
+		       const char *path)
 {
 	const struct ts_work *work = input->work;
 
 	if (choice->ranks.count && work->rank_count == 0)
 		return ts_report_usage("no trace is of rank %s", choice->ranks.words[0]);
 	if (work->options.from_step != TS_ABSENT && work->step_count == 0)
-		return ts_report_usage(
-			"there is no step %s; 'tracesmith analyze TRACE --all steps' lists "
-			"those that are there",
-			choice->steps);
+		return ts_report_usage("there is no step %s in '%s'; 'tracesmith analyze --all %s "
+				       "steps' lists those that are there",
+				       choice->steps, path, path);
 	return TS_EXIT_DONE;
 }
 
@@ -235,15 +266,20 @@ int ts_work_input_open(struct ts_work_input *input, const struct ts_work_choice 
 	int exit_code = parse_choice(input, choice, &options);
 
 	if (!exit_code)
+		exit_code = check_twice(path_count, paths);
+	if (!exit_code)
 		exit_code = open_traces(input, path_count, paths);
 	if (!exit_code)
 		exit_code = ts_amount_instant("from", choice->from, input->start, &options.from);
 	if (!exit_code)
 		exit_code = ts_amount_instant("to", choice->to, input->start, &options.to);
+	if (!exit_code && choice->from && choice->to && options.to < options.from)
+		exit_code = ts_report_usage("'--to %s' lies before '--from %s'", choice->to,
+					    choice->from);
 	options.parts = parts;
 	if (!exit_code)
 		exit_code = load_with_progress(input, &options);
-	return exit_code ? exit_code : check_found(input, choice);
+	return exit_code ? exit_code : check_found(input, choice, paths[0]);
 }
 
 void ts_work_input_release(struct ts_work_input *input)

@@ -99,6 +99,8 @@ static void move_ranks(const struct ts_clocks *clocks, struct ts_work *work)
 
 		if (rank->from <= rank->to)
 			move_both(&clocks->ranks[i], &rank->from, &rank->to);
+		if (rank->rows_from <= rank->rows_to)
+			move_both(&clocks->ranks[i], &rank->rows_from, &rank->rows_to);
 		rank->uncertainty_ns = clocks->ranks[i].known ? clocks->ranks[i].uncertainty_ns
 							      : TS_ABSENT;
 	}

@@ -98,11 +98,15 @@ static int make_marks(const struct devices *d, struct mark **ret_marks)
 static void device_commands(const struct ts_work *work, const struct ts_work_device *device,
 			    uint32_t *ret_first, uint32_t *ret_count)
 {
+	const struct ts_work_stream *first, *last;
+
 	*ret_first = *ret_count = 0;
-	if (device->stream_count)
-		*ret_first = work->streams[device->first_stream].first_command;
-	for (uint32_t i = 0; i < device->stream_count; i++)
-		*ret_count += work->streams[device->first_stream + i].command_count;
+	if (!device->stream_count)
+		return;
+	first = &work->streams[device->first_stream];
+	last = first + device->stream_count - 1;
+	*ret_first = first->first_command;
+	*ret_count = last->first_command + last->command_count - first->first_command;
 }
 
 static int mark_streams(struct devices *d)

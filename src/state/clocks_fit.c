@@ -4,6 +4,7 @@
  * n log n, then the median of what remains; bounded by what causality allows (docs/state.md, "Clocks").
  * Must not know where samples come from.
  */
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -266,6 +267,7 @@ static int run(struct fit *fit)
 	const struct ts_clock_sample *last;
 	int rc;
 
+	assert(fit->count > 0);
 	ts_sort(fit->samples, fit->count, sizeof(*fit->samples), compare_times);
 	last = &fit->samples[fit->count - 1];
 	fit->line.from = fit->samples[0].time;

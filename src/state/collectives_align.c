@@ -133,7 +133,10 @@ static size_t most_usual(const struct sequences *s, const struct anchor *anchor)
 	return best;
 }
 
-/* Judges the passage that begins with an anchor: half of its pauses differ by no more. Moves the anchor to its most usual place. */
+/*
+ * Judges the passage that begins with an anchor: half of its pauses differ by no more. Moves the anchor to its most
+ * usual place.
+ */
 static void judge(const struct sequences *s, struct anchor *anchor)
 {
 	double differences[PASSAGE] = { 0 };

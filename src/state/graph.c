@@ -5,6 +5,7 @@
  */
 #include "state/graph.h"
 
+#include "base/ns.h"
 #include "state/graph_build.h"
 
 static const char *const KIND_NAMES[TS_EDGE_KIND_COUNT] = {
@@ -80,15 +81,6 @@ uint32_t ts_graph_node_rank(const struct ts_graph *graph, uint32_t node)
 
 /* ---- edges while they are collected ---- */
 
-int64_t ts_graph_difference(int64_t a, int64_t b)
-{
-	int64_t difference;
-
-	if (__builtin_sub_overflow(a, b, &difference))
-		return a < b ? INT64_MIN : INT64_MAX;
-	return difference;
-}
-
 int64_t ts_edge_from_time(const struct ts_graph *graph, const struct ts_edge *edge)
 {
 	return edge->flags & TS_EDGE_FROM_START ? ts_graph_node_start(graph, edge->from)
@@ -126,21 +118,20 @@ static int64_t tolerance(const struct ts_graph *graph, const struct ts_edge *edg
 {
 	uint32_t from = ts_graph_node_rank(graph, edge->from);
 	uint32_t to = ts_graph_node_rank(graph, edge->to);
-	int64_t one, other, sum;
+	int64_t one, other;
 
 	if (from == to)
 		return 0;
 	one = TS_MAX(graph->work->ranks[from].uncertainty_ns, 0);
 	other = TS_MAX(graph->work->ranks[to].uncertainty_ns, 0);
-	return __builtin_add_overflow(one, other, &sum) ? INT64_MAX : sum;
+	return ts_ns_add(one, other);
 }
 
 /* False: the edge goes back in time, and is counted. */
 static bool is_forward(struct ts_graph_build *build, struct ts_edge *edge)
 {
 	struct ts_graph *graph = build->graph;
-	int64_t back =
-		ts_graph_difference(ts_edge_from_time(graph, edge), ts_edge_to_time(graph, edge));
+	int64_t back = ts_ns_sub(ts_edge_from_time(graph, edge), ts_edge_to_time(graph, edge));
 
 	if (back == 0)
 		edge->flags |= TS_EDGE_INSTANT;

@@ -28,7 +28,7 @@ enum ts_edge_kind {
 };
 const char *ts_edge_kind_name(enum ts_edge_kind kind);
 
-/* Nodes: all commands, then all calls, then host stretches. Node n < command_count is command n; then call n - command_count; then stretches. */
+/* Nodes: all commands (node n is command n), then all calls (node command_count + n is call n), then host stretches. */
 struct ts_graph_stretch {
 	int64_t start, end;
 	uint32_t thread;

@@ -116,9 +116,6 @@ uint32_t ts_graph_recorded(struct ts_graph_build *build, const struct ts_work_sy
 /* The moment of a call. */
 struct ts_graph_moment ts_graph_call_moment(const struct ts_work *work, uint32_t call);
 
-/* a - b, held inside int64. */
-int64_t ts_graph_difference(int64_t a, int64_t b);
-
 /* ---- the groups ---- */
 
 void ts_graph_issue_order(struct ts_graph_build *build); /* graph_issue.c; ahead of all others */

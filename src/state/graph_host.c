@@ -4,6 +4,7 @@
  * stays the same; what follows on a thread depends on what was ahead of it. Long times in which a thread tells of
  * nothing are left open, for graph_wake.c to judge.
  */
+#include "base/ns.h"
 #include "state/graph_build.h"
 
 /* Longer than this without a call or an operator: the thread may have waited. */
@@ -103,7 +104,7 @@ static void add_piece(struct walk *walk, int64_t from, int64_t to, uint32_t slic
 
 	if (slice == TS_WORK_NONE && walk->last == TS_WORK_NONE)
 		return;
-	if (ts_graph_difference(to, from) > GAP_NS &&
+	if (ts_ns_sub(to, from) > GAP_NS &&
 	    (slice == TS_WORK_NONE || work->slices[slice].class != TS_SLICE_OP)) {
 		walk->open_gap = add_gap(walk, from, to, slice);
 		return;

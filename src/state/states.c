@@ -54,9 +54,9 @@ void ts_states_phases(const struct ts_states *states, const struct ts_state_late
 	int64_t issued = ts_command_issued(command), handed_on = state->handed, released;
 
 	if (state->ready > state->handed) {
-		released = TS_MIN(ts_time_add(state->ready, latency->next_ns), command->start);
+		released = TS_MIN(ts_ns_add(state->ready, latency->next_ns), command->start);
 	} else {
-		handed_on = ts_time_clamp(ts_time_add(issued, latency->launch_ns), state->handed,
+		handed_on = ts_time_clamp(ts_ns_add(issued, latency->launch_ns), state->handed,
 					  command->start);
 		released = handed_on;
 	}
@@ -91,8 +91,8 @@ static int64_t tolerance_of(const struct ts_work *work, const struct ts_work_ran
 	if (!rank->command_count)
 		return 0;
 	for (uint32_t i = 0; i < rank->command_count; i++) {
-		if (ts_time_sub(commands[i].start, commands[0].start) % MICROSECOND ||
-		    ts_time_sub(commands[i].end, commands[0].start) % MICROSECOND)
+		if (ts_ns_sub(commands[i].start, commands[0].start) % MICROSECOND ||
+		    ts_ns_sub(commands[i].end, commands[0].start) % MICROSECOND)
 			return 0;
 	}
 	return MICROSECOND;

@@ -89,7 +89,10 @@ struct ts_states {
 	uint64_t coarse_gaps; /* idle stretches with too many waits of the host to be cut at each */
 };
 
-/* graph may be NULL: then only stream order is known; else it must stay as long as the states. Lanes of a rank share its window [from, to]. */
+/*
+ * `graph` may be NULL: then only stream order is known; else it must stay as long as the states. Lanes of a rank share
+ * its window [from, to].
+ */
 int ts_states_new(struct ts_states **ret_states, const struct ts_work *work,
 		  const struct ts_graph *graph, struct ts_error *err);
 void ts_states_free(struct ts_states *states);

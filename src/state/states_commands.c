@@ -63,7 +63,7 @@ static void look_ahead(struct ts_states_build *build, uint32_t c, uint32_t last,
 {
 	const struct ts_work_command *commands = build->work->commands;
 	int64_t start = commands[c].start, end = ts_command_end(&commands[last]);
-	int64_t by_ns = ts_time_sub(end, start);
+	int64_t by_ns = ts_ns_sub(end, start);
 
 	if (by_ns > 0 && !may_overlap(&commands[last], &commands[c]))
 		note_violation(build->states, by_ns, build->tolerance_ns);
@@ -107,7 +107,7 @@ static int64_t ranks_apart(const struct ts_work *work, uint32_t a, uint32_t b)
 {
 	int64_t first = work->ranks[a].uncertainty_ns, second = work->ranks[b].uncertainty_ns;
 
-	return first == TS_ABSENT || second == TS_ABSENT ? TS_ABSENT : ts_time_add(first, second);
+	return first == TS_ABSENT || second == TS_ABSENT ? TS_ABSENT : ts_ns_add(first, second);
 }
 
 /* A collective cannot end before the last peer has begun. */
@@ -124,7 +124,7 @@ static void check_peers(struct ts_states_build *build, uint32_t c)
 		if (graph->edges[e].kind != TS_EDGE_COLLECTIVE ||
 		    from >= build->work->command_count)
 			continue;
-		by_ns = ts_time_sub(commands[from].start, ts_command_end(&commands[c]));
+		by_ns = ts_ns_sub(commands[from].start, ts_command_end(&commands[c]));
 		pair_ns = ranks_apart(build->work, commands[from].rank, commands[c].rank);
 		if (pair_ns == TS_ABSENT || by_ns <= late_ns)
 			continue;
@@ -160,10 +160,10 @@ static void sample(struct ts_latency_samples *samples, const struct ts_work_comm
 	    command->flags & TS_COMMAND_EARLY)
 		return;
 	if (state->reason == TS_REASON_QUEUE && samples->next_count < TS_LATENCY_SAMPLES)
-		samples->next[samples->next_count++] = ts_time_sub(command->start, state->ready);
+		samples->next[samples->next_count++] = ts_ns_sub(command->start, state->ready);
 	else if ((latest->blocker == TS_WORK_NONE || latest->end <= issued) &&
 		 samples->launch_count < TS_LATENCY_SAMPLES)
-		samples->launch[samples->launch_count++] = ts_time_sub(command->start, issued);
+		samples->launch[samples->launch_count++] = ts_ns_sub(command->start, issued);
 }
 
 /* last: of those ahead in its stream the one that ended last; itself: there is none. */

@@ -77,7 +77,7 @@ static void judge(struct ts_states_build *build, uint32_t earlier, uint32_t late
 	int64_t end = ts_command_end(a);
 
 	if (a->copy_kind != b->copy_kind || a->stream == b->stream ||
-	    ts_time_sub(end, b->start) > build->tolerance_ns)
+	    ts_ns_sub(end, b->start) > build->tolerance_ns)
 		return;
 	end = TS_MIN(end, b->start);
 	if (end <= state->ready)

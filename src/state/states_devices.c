@@ -128,10 +128,10 @@ int ts_states_build_device(struct ts_states_build *build, const struct ts_state_
 	size_t count = stream_count, intervals = 0;
 	int turn = 0;
 
-	if (!stream_count)
-		return emit_nothing(build);
 	for (uint32_t i = 0; i < stream_count; i++)
 		intervals += streams[i].count;
+	if (!intervals)
+		return emit_nothing(build);
 	/* Parts lie among the intervals, which must not move while they are read. */
 	if (!parts || (count > 1 && reserve_scratch(build, intervals)) ||
 	    ts_grow_array((void **)&build->states->intervals, &build->states->interval_capacity,

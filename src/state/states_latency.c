@@ -23,7 +23,7 @@ static int64_t usual(int64_t *values, uint32_t count, int64_t tolerance_ns, int6
 		return TS_MAX(otherwise, 2 * tolerance_ns);
 	ts_sort(values, count, sizeof(*values), compare);
 	median = values[(count - 1) / 2];
-	return TS_MAX(TS_MAX(ts_time_add(median, median), LEAST_NS), 2 * tolerance_ns);
+	return TS_MAX(TS_MAX(ts_ns_add(median, median), LEAST_NS), 2 * tolerance_ns);
 }
 
 void ts_states_estimate_latency(struct ts_latency_samples *samples, int64_t tolerance_ns,

@@ -7,6 +7,7 @@
 #ifndef TS_STATE_STATES_PARTS_H
 #define TS_STATE_STATES_PARTS_H
 
+#include "base/ns.h"
 #include "state/states.h"
 
 /* Of each kind of latency, so many are looked at on a device. */
@@ -51,25 +52,6 @@ struct ts_states_build {
 static inline int64_t ts_time_clamp(int64_t time, int64_t low, int64_t high)
 {
 	return time < low ? low : time > high ? high : time;
-}
-
-/* Times may be anything: sums and differences stop at the ends. */
-static inline int64_t ts_time_add(int64_t a, int64_t b)
-{
-	int64_t sum;
-
-	if (__builtin_add_overflow(a, b, &sum))
-		return b < 0 ? INT64_MIN : INT64_MAX;
-	return sum;
-}
-
-static inline int64_t ts_time_sub(int64_t a, int64_t b)
-{
-	int64_t difference;
-
-	if (__builtin_sub_overflow(a, b, &difference))
-		return b < 0 ? INT64_MAX : INT64_MIN;
-	return difference;
 }
 
 static inline int64_t ts_command_end(const struct ts_work_command *command)

@@ -11,10 +11,10 @@
 
 static void add_totals(struct ts_state_lane *lane, const struct ts_state_interval *interval)
 {
-	int64_t ns = ts_time_sub(interval->end, interval->start);
+	int64_t ns = ts_ns_sub(interval->end, interval->start);
 
-	lane->total_ns[interval->state] = ts_time_add(lane->total_ns[interval->state], ns);
-	lane->reason_ns[interval->reason] = ts_time_add(lane->reason_ns[interval->reason], ns);
+	lane->total_ns[interval->state] = ts_ns_add(lane->total_ns[interval->state], ns);
+	lane->reason_ns[interval->reason] = ts_ns_add(lane->reason_ns[interval->reason], ns);
 }
 
 static inline bool joins(const struct ts_state_interval *a, const struct ts_state_interval *b)
@@ -75,12 +75,12 @@ static size_t wait_after(const struct ts_state_waits *waits, size_t low, size_t 
 static int64_t waited(const struct ts_state_span *first, const struct ts_state_span *last,
 		      int64_t start, int64_t end)
 {
-	int64_t ns = ts_time_add(ts_time_sub(last->before, first->before),
-				 ts_time_sub(last->end, last->start));
+	int64_t ns = ts_ns_add(ts_ns_sub(last->before, first->before),
+			       ts_ns_sub(last->end, last->start));
 
 	if (first->start < start)
-		ns = ts_time_sub(ns, ts_time_sub(start, first->start));
-	return last->end > end ? ts_time_sub(ns, ts_time_sub(last->end, end)) : ns;
+		ns = ts_ns_sub(ns, ts_ns_sub(start, first->start));
+	return last->end > end ? ts_ns_sub(ns, ts_ns_sub(last->end, end)) : ns;
 }
 
 /* The waits of the thread that issued `head`, from `first` up to `end`, cut an idle stretch into pieces. */
@@ -105,8 +105,8 @@ static int emit_pieces(struct ts_states_build *build, int64_t start, int64_t end
 static int emit_coarse(struct ts_states_build *build, int64_t start, int64_t end, uint32_t head,
 		       int64_t waited_ns)
 {
-	unsigned int reason = waited_ns > ts_time_sub(end, start) / 2 ? TS_REASON_DEPENDENCY
-								      : TS_REASON_HOST_BOUND;
+	unsigned int reason = waited_ns > ts_ns_sub(end, start) / 2 ? TS_REASON_DEPENDENCY
+								    : TS_REASON_HOST_BOUND;
 
 	build->states->coarse_gaps++;
 	return emit(build, start, end, TS_STATE_IDLE, reason, head);

@@ -32,7 +32,7 @@ struct spans {
 static int add_span(struct spans *spans, size_t first, const struct ts_work_call *call)
 {
 	struct ts_state_span *last = spans->count > first ? &spans->items[spans->count - 1] : NULL;
-	int64_t before = last ? ts_time_add(last->before, ts_time_sub(last->end, last->start)) : 0;
+	int64_t before = last ? ts_ns_add(last->before, ts_ns_sub(last->end, last->start)) : 0;
 
 	if (call->end <= call->start)
 		return 0;

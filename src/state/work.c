@@ -160,6 +160,22 @@ uint32_t ts_work_slice_at(const struct ts_work *work, uint32_t thread, int64_t t
 	return found;
 }
 
+uint32_t ts_work_step_at(const struct ts_work *work, uint32_t rank, int64_t time)
+{
+	uint32_t first = work->ranks[rank].first_step, low = first;
+	uint32_t high = first + work->ranks[rank].step_count;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (work->steps[middle].start <= time)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low > first && time < work->steps[low - 1].end ? low - 1 : TS_WORK_NONE;
+}
+
 uint32_t ts_work_call_before(const struct ts_work *work, uint32_t thread, int64_t time)
 {
 	const struct ts_work_thread *of = &work->threads[thread];

@@ -53,8 +53,12 @@ struct ts_work_rank {
 	uint32_t first_step, step_count;
 	uint32_t steps_in_trace; /* before any were left out */
 	int64_t last_step_start; /* of the last step's annotation, the host's or the device's */
-	/* Time range of the rows that were kept; from > to where there are none. */
+	/*
+	 * Time range of the commands and calls that were kept, which does not depend on what else is loaded, and of all
+	 * rows; from > to where there are none.
+	 */
 	int64_t from, to;
+	int64_t rows_from, rows_to;
 };
 
 struct ts_work_device {
@@ -215,7 +219,8 @@ struct ts_work_options {
 	 * Default (both TS_ABSENT): with two steps or more, everything before the last step's annotation, the host's
 	 * or, where there is one, the device's: the last step is seldom whole on the device, unless the trace has its
 	 * span there. Else everything. all: really everything.
-	 * Commands whose calls are not in the trace were issued before it began, so that no step has them.
+	 * Commands whose calls are not in the trace were issued before it began, so that no step has them. Those that
+	 * name no call are where they begin, as are all of a rank where none has its call.
 	 */
 	int64_t from_step, to_step;
 	bool all;
@@ -265,6 +270,7 @@ struct ts_work {
 	uint64_t concurrent_commands;
 	uint64_t shared_calls;     /* correlations that several calls use: the first one counts */
 	uint64_t dropped_commands; /* not in the part that was asked for */
+	uint64_t dropped_between;  /* of these, on a device amid those that are */
 
 	struct ts_strmap names; /* all texts; id 0 is "" */
 	struct ts_arena arena;
@@ -299,6 +305,9 @@ uint32_t *ts_work_commands_by_start(const struct ts_work *work, uint32_t rank);
 
 /* The innermost slice of a thread at an instant; TS_WORK_NONE: none. O(depth + log n). */
 uint32_t ts_work_slice_at(const struct ts_work *work, uint32_t thread, int64_t time);
+
+/* The step of a rank around an instant: the last one that began, if it has not ended; else TS_WORK_NONE. */
+uint32_t ts_work_step_at(const struct ts_work *work, uint32_t rank, int64_t time);
 
 /* The last call of a thread that begins at or before an instant; TS_WORK_NONE: none. */
 uint32_t ts_work_call_before(const struct ts_work *work, uint32_t thread, int64_t time);

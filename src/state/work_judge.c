@@ -35,14 +35,23 @@ static void find_ranges(struct ts_work *work)
 	}
 }
 
+static void widen_rows(struct ts_work_rank *rank, int64_t from, int64_t to)
+{
+	rank->rows_from = TS_MIN(rank->rows_from, from);
+	rank->rows_to = TS_MAX(rank->rows_to, TS_MAX(from, to));
+}
+
 static void widen(struct ts_work_rank *rank, int64_t from, int64_t to)
 {
 	rank->from = TS_MIN(rank->from, from);
 	rank->to = TS_MAX(rank->to, TS_MAX(from, to));
+	widen_rows(rank, from, to);
 }
 
 static void count_commands(struct ts_work *work)
 {
+	uint32_t next = 0;
+
 	for (uint32_t i = 0; i < work->command_count; i++) {
 		const struct ts_work_command *command = &work->commands[i];
 		struct ts_work_rank *rank = &work->ranks[command->rank];
@@ -53,6 +62,12 @@ static void count_commands(struct ts_work *work)
 		if (stream->command_count++ == 0)
 			stream->first_command = i;
 		widen(rank, command->start, command->end);
+	}
+	/* A stream without commands stands where they would be: so those of a device are a range. */
+	for (uint32_t i = 0; i < work->stream_count; i++) {
+		if (work->streams[i].command_count == 0)
+			work->streams[i].first_command = next;
+		next = work->streams[i].first_command + work->streams[i].command_count;
 	}
 }
 
@@ -72,7 +87,7 @@ static void count_host_rows(struct ts_work *work)
 
 		if (thread->slice_count++ == 0)
 			thread->first_slice = i;
-		widen(&work->ranks[slice->rank], slice->start, slice->end);
+		widen_rows(&work->ranks[slice->rank], slice->start, slice->end);
 	}
 }
 
@@ -164,23 +179,6 @@ static int chain_commands(struct ts_work *work)
 	return TS_OK;
 }
 
-/* The step around an instant: the last one that began, if it has not ended. */
-static uint32_t step_at(const struct ts_work *work, uint32_t rank, int64_t time)
-{
-	uint32_t low = work->ranks[rank].first_step;
-	uint32_t high = low + work->ranks[rank].step_count, first = low;
-
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (work->steps[middle].start <= time)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low > first && time < work->steps[low - 1].end ? low - 1 : TS_WORK_NONE;
-}
-
 static void judge_call(struct ts_work *work, struct ts_work_command *command)
 {
 	const struct ts_work_call *call;
@@ -198,7 +196,8 @@ static void judge_call(struct ts_work *work, struct ts_work_command *command)
 		work->early_commands++;
 		work->earliest_ns = TS_MAX(work->earliest_ns, command->issued - command->start);
 	}
-	command->step = step_at(work, command->rank,
+	command->step =
+		ts_work_step_at(work, command->rank,
 				command->issued == TS_ABSENT ? command->start : command->issued);
 	work->untimed_commands += command->flags & TS_COMMAND_UNTIMED ? 1 : 0;
 }

@@ -26,7 +26,9 @@ int64_t ts_work_clamp(int64_t time)
 /* The double nearest to it, as a parser of the file has it: ns as a double would have lost some of them already. */
 static double us_of(int64_t ns)
 {
-	return (double)(ns / 1000) + (double)(ns % 1000) / 1000.0;
+	int64_t us = ns / 1000, rest_ns = ns % 1000;
+
+	return (double)us + (double)rest_ns / 1000.0;
 }
 
 /* HTA's: us as doubles, in the file's own time; the start goes up, the end down, and may then lie before it. */

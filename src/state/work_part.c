@@ -11,7 +11,8 @@
 /* Starts in [from, to) are kept. */
 struct bounds {
 	int64_t from, to;
-	bool by_step; /* commands are where their calls are; those without call are in no step */
+	bool by_step; /* commands are where their calls are; those whose call is missing are in no step */
+	int64_t first, last; /* of the commands that are kept */
 };
 
 static bool is_inside(const struct bounds *bounds, int64_t time)
@@ -38,7 +39,7 @@ static void choose_steps(const struct ts_work *work, uint32_t first, uint32_t en
 			 struct bounds *bounds)
 {
 	const struct ts_work_options *options = &work->options;
-	struct bounds chosen = { INT64_MAX, INT64_MIN, true };
+	struct bounds chosen = { .from = INT64_MAX, .to = INT64_MIN, .by_step = true };
 
 	for (uint32_t i = first; i < end; i++) {
 		const struct ts_work_step *step = &work->steps[i];
@@ -59,7 +60,7 @@ static void choose_bounds(const struct ts_work *work, uint32_t first, uint32_t e
 	bool by_step = options->from_step != TS_ABSENT || options->to_step != TS_ABSENT;
 	bool by_time = options->from != TS_ABSENT || options->to != TS_ABSENT;
 
-	*bounds = (struct bounds){ INT64_MIN, INT64_MAX, false };
+	*bounds = (struct bounds){ .from = INT64_MIN, .to = INT64_MAX };
 	if (by_step)
 		choose_steps(work, first, end, bounds);
 	else if (!options->all && !by_time && end > first)
@@ -109,26 +110,48 @@ static void filter_calls(struct ts_work *work, const struct bounds *bounds, uint
 }
 
 /* Where no command of a rank has its call, steps cannot be told by calls. */
-static void find_call_less_ranks(const struct ts_work *work, struct bounds *bounds)
+static int find_call_less_ranks(const struct ts_work *work, struct bounds *bounds)
 {
-	TS_AUTO_FREE bool *has_call = calloc(work->rank_count + 1, sizeof(*has_call));
+	TS_AUTO_FREE bool *has_call = calloc(work->rank_count + 1u, sizeof(*has_call));
 
 	if (!has_call)
-		return;
+		return TS_ENOMEM;
 	for (uint32_t i = 0; i < work->command_count; i++)
 		if (work->commands[i].call != TS_WORK_NONE)
 			has_call[work->commands[i].rank] = true;
 	for (uint32_t rank = 0; rank < work->rank_count; rank++)
 		bounds[rank].by_step &= has_call[rank];
+	return TS_OK;
 }
 
+/* One that names no call is where it begins. */
 static bool keeps_command(const struct bounds *bounds, struct ts_work_command *command,
 			  const uint32_t *call_numbers)
 {
 	if (command->call == TS_WORK_NONE)
-		return !bounds->by_step && is_inside(bounds, command->start);
+		return (!bounds->by_step || command->correlation == TS_ABSENT) &&
+		       is_inside(bounds, command->start);
 	command->call = call_numbers[command->call];
 	return command->call != TS_WORK_NONE;
+}
+
+/* The time from the first to the last command of each rank that is kept; empty: from > to. */
+static void find_windows(const struct ts_work *work, struct bounds *bounds,
+			 const uint32_t *call_numbers)
+{
+	for (uint32_t rank = 0; rank < work->rank_count; rank++) {
+		bounds[rank].first = INT64_MAX;
+		bounds[rank].last = INT64_MIN;
+	}
+	for (uint32_t i = 0; i < work->command_count; i++) {
+		struct ts_work_command command = work->commands[i];
+		struct bounds *of = &bounds[command.rank];
+
+		if (!keeps_command(of, &command, call_numbers))
+			continue;
+		of->first = TS_MIN(of->first, command.start);
+		of->last = TS_MAX(of->last, command.end);
+	}
 }
 
 static void filter_commands(struct ts_work *work, const struct bounds *bounds,
@@ -138,11 +161,14 @@ static void filter_commands(struct ts_work *work, const struct bounds *bounds,
 
 	for (uint32_t i = 0; i < work->command_count; i++) {
 		struct ts_work_command command = work->commands[i];
+		const struct bounds *of = &bounds[command.rank];
 
-		if (keeps_command(&bounds[command.rank], &command, call_numbers))
+		if (keeps_command(of, &command, call_numbers)) {
 			work->commands[kept++] = command;
-		else
-			work->dropped_commands++;
+			continue;
+		}
+		work->dropped_commands++;
+		work->dropped_between += command.start < of->last && command.end > of->first;
 	}
 	work->command_count = kept;
 }
@@ -216,14 +242,16 @@ static int order_collectives(struct ts_work *work)
 
 int ts_work_take_part(struct ts_work *work)
 {
-	TS_AUTO_FREE struct bounds *bounds = ts_alloc_array(work->rank_count, sizeof(*bounds));
+	TS_AUTO_FREE struct bounds *bounds = calloc(work->rank_count + 1u, sizeof(*bounds));
 	TS_AUTO_FREE uint32_t *numbers = ts_alloc_array(work->call_count, sizeof(*numbers));
 
 	if (!bounds || !numbers)
 		return TS_ENOMEM;
 	choose_all(work, bounds);
-	find_call_less_ranks(work, bounds);
+	if (find_call_less_ranks(work, bounds))
+		return TS_ENOMEM;
 	filter_calls(work, bounds, numbers);
+	find_windows(work, bounds, numbers);
 	filter_commands(work, bounds, numbers);
 	filter_syncs(work, bounds, numbers);
 	filter_slices(work, bounds);

@@ -173,7 +173,7 @@ def misjudged_gaps(path):
     first = to_ns(events[0]["ts"])
     zero = double_us(min(to_ns(event["ts"]) for event in events if "dur" in event and event.get("cat") != "Trace"))
     moved, lanes = defaultdict(list), defaultdict(list)
-    for command in sorted(commands_of(path), key=lambda command: command.start):
+    for command in sorted(commands_of(path)[1], key=lambda command: command.start):
         lanes[command.lane].append(command)
     for lane, own in lanes.items():
         for before, command in zip(own, own[1:]):
@@ -289,7 +289,8 @@ class Command:
 
 
 def commands_of(path):
-    """What devices did before the last step, by the calls that issued it; all of it where there is one step or none."""
+    """What devices did, and what of that was before the last step, by the calls that issued it; all of it where there is
+    one step or none."""
     events = read_json(path)
     events = [event for event in (events["traceEvents"] if isinstance(events, dict) else events)
               if event.get("ph") == "X" and "cat" in event and to_ns(event.get("dur")) is not None]
@@ -300,11 +301,13 @@ def commands_of(path):
     commands = [Command(event) for event in events if event["cat"] in GPU_OP]
     for command in commands:
         command.issued = calls.get(command.correlation)
+    part = commands
     steps = {event["name"]: to_ns(event["ts"]) for event in events if re.match(r"ProfilerStep\s*#", event["name"])}
     if len(steps) > 1:
         last = steps[max(steps, key=lambda name: int(name.split("#")[1]))]
-        commands = [command for command in commands if command.issued is not None and command.issued < last]
-    return commands
+        part = [command for command in commands
+                if (command.start if command.correlation is None else command.issued or last) < last]
+    return commands, part
 
 
 def boundaries(commands):
@@ -413,8 +416,9 @@ def check_counted_gaps(check, commands, rows):
                                for key, gaps in expected.items()})
 
 
-def check_causes(check, rows, breakdown):
-    """Whatever the causes are: no time is negative, and a device does not run when none of its commands do."""
+def check_causes(check, rows, everything, commands):
+    """Whatever the causes are: no time is negative, and a device does not run when none of its commands do, be they left
+    out or not."""
     for row in rows:
         check.check(row["time_us"] >= 0, f"causes: negative: {row}")
     shares = Counter()
@@ -423,12 +427,15 @@ def check_causes(check, rows, breakdown):
     for lane, share in shares.items():
         check.near(f"causes: shares of {lane}", share, 100, 1e-6)
     whole = sum(row["time_us"] for row in rows if row["stream"] is None)
-    check.check(not rows or whole >= breakdown["idle_us"] - 0.001, f"causes: {whole} us, idle {breakdown['idle_us']} us")
+    first, last = min(command.start for command in commands), max(command.end for command in commands)
+    idle = sum(end - start for start, end, running in boundaries(everything)
+               if not any(running.values()) and start >= first and end <= last) / 1000
+    check.check(whole >= idle - 0.001, f"causes: {whole} us, idle {idle} us")
 
 
 def check_counted(path):
     check = Check(f"{os.path.basename(path)} counted")
-    commands = commands_of(path)
+    everything, commands = commands_of(path)
     found = analyze([path])
     breakdown, overlap, kernels, idle = (found[name] for name in ("breakdown", "overlap", "kernels", "idle"))
     if not commands:
@@ -441,7 +448,7 @@ def check_counted(path):
     check_counted_types(check, kernels["types"], total)
     check_counted_kernels(check, commands, kernels["kernels"])
     check_counted_gaps(check, commands, idle["gaps"])
-    check_causes(check, idle["causes"], breakdown[0])
+    check_causes(check, idle["causes"], everything, commands)
     return check.finish()
 
 

@@ -3,10 +3,8 @@
  * Advice: each check finds what a small trace was made to show, with the time that the trace was made to lose, and
  * nothing where there is no evidence.
  */
-#include "unit/test_analyze_busy_support.h"
+#include "unit/test_analyze_support.h"
 
-#define NAMED_CALL(name, ts, dur, correlation) \
-	EVENT("cuda_runtime", name, "1", "1", ts, dur, "'correlation':" correlation)
 #define STEP(number, ts, dur) \
 	EVENT("user_annotation", "ProfilerStep#" number, "1", "1", ts, dur, "")
 

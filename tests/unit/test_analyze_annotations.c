@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* annotations on small traces: nested, of equal names, of several threads, on the device. */
-#include "unit/test_analyze_busy_support.h"
+#include "unit/test_analyze_support.h"
 
 #define ANNOTATION(name, tid, ts, dur) EVENT("user_annotation", name, "1", tid, ts, dur, "")
 #define ON_STREAM(name, stream, ts, dur) \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* bandwidth on small traces: copies beside each other, of no length, of no size; what the trace
  * itself says. */
-#include "unit/test_analyze_busy_support.h"
+#include "unit/test_analyze_support.h"
 
 #define MOVE(category, name, stream, ts, dur, more) \
 	EVENT(category, name, "0", stream, ts, dur, \

@@ -3,7 +3,7 @@
  * breakdown and overlap on small traces, and the cases that HTA gets wrong: what it says is checked as well
  * (`--rounding hta`), so that each test shows the difference that it is about.
  */
-#include "unit/test_analyze_busy_support.h"
+#include "unit/test_analyze_support.h"
 
 #define TIMES "rank idle_us compute_us non_compute_us kernel_time_us"
 

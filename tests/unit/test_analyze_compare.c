@@ -470,8 +470,8 @@ TS_TEST(summary_has_totals)
 	a->now -= 20;
 	add_slice(a, "note", TS_SLICE_ANNOTATION, 90);
 	add_kernel(b, "k", 300);
-	a->ranks[0].to = 1000;
-	b->ranks[0].to = 1500;
+	a->ranks[0].rows_to = 1000;
+	b->ranks[0].rows_to = 1500;
 	compare_all();
 	summary = table_named("summary");
 	TS_CHECK_INT(cell_at(summary, 0, "device_busy_us")->integer, 140);
@@ -499,8 +499,8 @@ TS_TEST(hostile_times_do_no_harm)
 			m->slices[k].start = INT64_MIN + 1 + k;
 			m->slices[k].end = INT64_MAX;
 		}
-		m->ranks[0].from = INT64_MAX;
-		m->ranks[0].to = INT64_MIN;
+		m->ranks[0].rows_from = INT64_MAX;
+		m->ranks[0].rows_to = INT64_MIN;
 	}
 	compare_all();
 	TS_CHECK(!differs);

@@ -3,7 +3,7 @@
  * critical-path from a trace to its tables: graph, path and what-if of small Kineto traces, and HTA's graph of the same,
  * counted by hand.
  */
-#include "unit/test_analyze_busy_support.h"
+#include "unit/test_analyze_support.h"
 
 /* An operator 0-30 that launches at 10; its kernel runs 20-40. */
 #define ONE OP("aten::add", "0", "30") CALL("10", "5", "1") KERNEL("add", "7", "20", "20", "1")

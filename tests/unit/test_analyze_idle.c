@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* idle on small traces: gaps and their kinds, what HTA makes of them, and causes. */
-#include "unit/test_analyze_busy_support.h"
+#include "unit/test_analyze_support.h"
 
 #define GAPS "device stream category idle_us ratio count"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* kernels on small traces: types and their combinations, names and their numbers, and the list that HTA makes. */
-#include "unit/test_analyze_busy_support.h"
+#include "unit/test_analyze_support.h"
 
 TS_TEST(types_are_told_apart_where_they_run_at_once)
 {

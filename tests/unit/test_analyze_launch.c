@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* launch on small traces: graphs, calls that nothing came of, kernels that nobody asked for, clocks
  * that disagree. */
-#include "unit/test_analyze_busy_support.h"
+#include "unit/test_analyze_support.h"
 
-#define NAMED_CALL(name, ts, dur, correlation) \
-	EVENT("cuda_runtime", name, "1", "1", ts, dur, "'correlation':" correlation)
 #define LAUNCH \
 	"rank correlation cpu_duration_us gpu_duration_us launch_delay_us since_call_us commands"
 #define SUMS "launches commands cpu_sum_us gpu_sum_us delay_sum_us"

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* memory on small traces: PyTorch's instants with and without totals, rows of `allocation`, sums of
  * `torch_trace`. */
-#include <stdlib.h>
-
-#include "unit/test_analyze_busy_support.h"
+#include "unit/test_analyze_support.h"
 
 #define INSTANT(tid, ts, args)                                                             \
 	"{'ph':'i','cat':'cpu_instant_event','s':'t','name':'[memory]','pid':1,'tid':" tid \
@@ -192,24 +190,13 @@ TS_TEST(rows_of_other_tables_count_as_well)
 {
 	struct ts_work_options options = TS_WORK_OPTIONS_NONE;
 	char path[] = "/tmp/tracesmith-memory-XXXXXX";
-	int fd = mkstemp(path);
+	struct ts_writer *writer = begin_trace(path);
 	struct analyzed analyzed = { 0 };
-	struct ts_writer *writer;
-	struct ts_error err;
 
-	TS_CHECK(fd >= 0);
-	close(fd);
-	TS_CHECK_INT(ts_writer_open(&writer, path, NULL, &err), 0);
 	write_rows(writer);
-	TS_CHECK_INT(ts_writer_finish(writer, &err), 0);
-	ts_writer_close(writer);
-	TS_CHECK_INT(ts_reader_open(&analyzed.readers[analyzed.count++], path, &err), 0);
-	unlink(path);
-	TS_CHECK_INT(ts_work_new(&analyzed.work, &options, &err), 0);
-	TS_CHECK_INT(ts_work_add(analyzed.work, analyzed.readers[0], &err), 0);
-	TS_CHECK_INT(ts_work_finish(analyzed.work, &err), 0);
-	ts_analyze_request_init(&analyzed.request, analyzed.work);
-	ts_result_init(&analyzed.result, 0);
+	analyzed.loaded.readers[analyzed.loaded.count++] = end_trace(writer, path);
+	load_readers(&analyzed.loaded, &options);
+	prepare_analysis(&analyzed);
 	run_analysis(&analyzed, &ts_analysis_memory);
 	CHECK_ROWS(&analyzed, "summary", "rank pool " TOTALS " never_freed",
 		   "5 torch_trace device 0 0 1500000 2500000 2000 500000 -\n"

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* queue on small traces: over time and point by point, graphs, equal times, clocks that disagree.
  */
-#include "unit/test_analyze_busy_support.h"
+#include "unit/test_analyze_support.h"
 
-#define NAMED_CALL(name, ts, dur, correlation) \
-	EVENT("cuda_runtime", name, "1", "1", ts, dur, "'correlation':" correlation)
 #define SERIES "stream time_ns queue_length"
 
 TS_TEST(the_mean_goes_by_time_and_hta_by_points)

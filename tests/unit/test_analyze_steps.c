@@ -1,38 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* steps on small traces: what belongs to which, what waits, steps that overlap, steps that are
  * unlike the others. */
-#include "unit/test_analyze_busy_support.h"
+#include "unit/test_analyze_support.h"
 
 #define STEP(number, tid, ts, dur) \
 	EVENT("user_annotation", "ProfilerStep#" number, "1", tid, ts, dur, "")
 #define SYNC(ts, dur) \
 	EVENT("cuda_runtime", "cudaStreamSynchronize", "1", "1", ts, dur, "'correlation':0")
-#define DEVICE "step kernels device_us busy_us idle_us compute_us communication_us memory_us"
+#define OF_DEVICE "step kernels device_us busy_us idle_us compute_us communication_us memory_us"
 
 /* Of everything: by default the last step is left out. */
 static void check_all_(const char *file, int line, const char *events, const char *table,
 		       const char *keys, const char *expected)
 {
 	struct ts_work_options options = TS_WORK_OPTIONS_NONE;
-	struct ts_reader *reader = read_events(events, 0);
-	struct ts_analyze_request request;
-	struct ts_result result;
-	struct ts_work *work;
-	struct ts_error err;
+	struct analyzed analyzed;
 
 	options.all = true;
-	TS_CHECK_INT(ts_work_new(&work, &options, &err), 0);
-	TS_CHECK_INT(ts_work_add(work, reader, &err), 0);
-	TS_CHECK_INT(ts_work_finish(work, &err), 0);
-	ts_analyze_request_init(&request, work);
-	ts_result_init(&result, 0);
-	TS_CHECK_INT(ts_analysis_steps.run(&request, &result, &err), 0);
-	check_rows_(file, line, &result, table, keys, expected);
-	TS_CHECK(!has_note(&result, "left out"));
-	ts_result_release(&result);
-	ts_analyze_request_release(&request);
-	ts_work_free(work);
-	ts_reader_close(reader);
+	load_events(&analyzed.loaded, &options, events, NULL);
+	prepare_analysis(&analyzed);
+	run_analysis(&analyzed, &ts_analysis_steps);
+	check_rows_(file, line, &analyzed.result, table, keys, expected);
+	TS_CHECK(!has_note(&analyzed.result, "left out"));
+	release_analyzed(&analyzed);
 }
 #define CHECK_ALL(events, table, keys, expected) \
 	check_all_(__FILE__, __LINE__, events, table, keys, expected)
@@ -46,7 +36,7 @@ TS_TEST(commands_belong_to_the_step_that_issued_them)
 				ALL_REDUCE("8", "60", "60", "2") COPY("7", "200", "10", "3")
 					KERNEL("z", "7", "300", "5", "4");
 
-	CHECK_ALL(events, "steps", DEVICE " exposed_communication_us",
+	CHECK_ALL(events, "steps", OF_DEVICE " exposed_communication_us",
 		  "1 2 70000 70000 0 20000 60000 0 50000\n"
 		  "2 1 10000 10000 0 0 0 10000 0\n");
 	CHECK_ALL(events, "steps", "step start_ns duration_us versus_median_pct",

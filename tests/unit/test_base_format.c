@@ -71,6 +71,17 @@ TS_TEST(bytes)
 			     cases[i].text);
 }
 
+TS_TEST(instants)
+{
+	char buffer[TS_FORMAT_BYTES];
+
+	TS_CHECK_STR(ts_format_instant_ns(buffer, sizeof(buffer), 0), "0.000000 ms");
+	TS_CHECK_STR(ts_format_instant_ns(buffer, sizeof(buffer), -1), "-0.000001 ms");
+	TS_CHECK_STR(ts_format_instant_ns(buffer, sizeof(buffer), 12345678), "12.345678 ms");
+	TS_CHECK_STR(ts_format_instant_ns(buffer, sizeof(buffer), INT64_MIN),
+		     "-9223372036854.775808 ms");
+}
+
 TS_TEST(counts)
 {
 	char buffer[TS_FORMAT_BYTES];

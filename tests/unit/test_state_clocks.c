@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Clocks of ranks and devices: skews and drifts of known size are found again, within the uncertainty that is stated, which must not be
- * larger than the noise explains.
+ * Clocks of ranks and devices: skews and drifts of known size are found again, within the uncertainty that is stated,
+ * which must not be larger than the noise explains.
  */
 #include <math.h>
 

@@ -115,19 +115,19 @@ static struct ts_reader *random_trace(int rank)
 
 static void check_random(unsigned int ranks, bool uncertain)
 {
-	struct loaded loaded = { 0 };
+	struct graphed graphed = { 0 };
 	struct ts_error err;
 
 	for (unsigned int r = 0; r < ranks; r++)
-		loaded.readers[loaded.count++] = random_trace((int)r);
-	load_work(&loaded, TS_GRAPH_HOST);
-	check_graph(loaded.graph, 0);
-	ts_graph_free(loaded.graph);
-	for (unsigned int r = 0; uncertain && r < loaded.work->rank_count; r++)
-		loaded.work->ranks[r].uncertainty_ns = 2000;
-	TS_CHECK_INT(ts_graph_new(&loaded.graph, loaded.work, 0, &err), 0);
-	check_graph(loaded.graph, uncertain ? 4000 : 0);
-	unload(&loaded);
+		graphed.loaded.readers[graphed.loaded.count++] = random_trace((int)r);
+	build_graph(&graphed, TS_GRAPH_HOST);
+	check_graph(graphed.graph, 0);
+	ts_graph_free(graphed.graph);
+	for (unsigned int r = 0; uncertain && r < graphed.loaded.work->rank_count; r++)
+		graphed.loaded.work->ranks[r].uncertainty_ns = 2000;
+	TS_CHECK_INT(ts_graph_new(&graphed.graph, graphed.loaded.work, 0, &err), 0);
+	check_graph(graphed.graph, uncertain ? 4000 : 0);
+	unload_graph(&graphed);
 }
 
 TS_TEST(one_rank)

@@ -1,130 +1,55 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * For tests of the dependency graph and the instruction stream: traces from Kineto JSON written with ' for ", nodes by
- * correlation, and what must hold for every graph.
+ * For tests of the dependency graph and the instruction stream: nodes by correlation, and what must hold for every graph.
  */
 #ifndef TS_TESTS_STATE_GRAPH_SUPPORT_H
 #define TS_TESTS_STATE_GRAPH_SUPPORT_H
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-#include <tracesmith/import.h>
-#include <tracesmith/writer.h>
-
-#include "base/text.h"
 #include "state/graph.h"
-#include "unit/runner.h"
+#include "unit/test_work_support.h"
 
-/* All times are us. */
-#define SLICE(category, name, tid, ts, dur)                                               \
-	"{'ph':'X','cat':'" category "','name':'" name "','pid':1,'tid':" tid ",'ts':" ts \
-	",'dur':" dur "},"
-#define OP(name, tid, ts, dur) SLICE("cpu_op", name, tid, ts, dur)
-#define CALL(name, tid, ts, dur, correlation)                                             \
-	"{'ph':'X','cat':'cuda_runtime','name':'" name "','pid':1,'tid':" tid ",'ts':" ts \
-	",'dur':" dur ",'args':{'correlation':" correlation "}},"
-#define DEVICE(category, name, stream, ts, dur, correlation, rest)                              \
-	"{'ph':'X','cat':'" category "','name':'" name "','pid':0,'tid':" stream ",'ts':" ts    \
-	",'dur':" dur ",'args':{'device':0,'stream':" stream ",'correlation':" correlation rest \
-	"}},"
-#define KERNEL(name, stream, ts, dur, correlation) \
-	DEVICE("kernel", name, stream, ts, dur, correlation, "")
-#define COPY(name, stream, ts, dur, correlation) \
-	DEVICE("gpu_memcpy", name, stream, ts, dur, correlation, ",'bytes':64")
 #define SYNC(kind, stream, ts, dur, correlation, rest) \
 	DEVICE("cuda_sync", kind, stream, ts, dur, correlation, ",'cuda_sync_kind':'" kind "'" rest)
 
-struct loaded {
-	struct ts_reader *readers[4];
-	size_t count;
-	struct ts_work *work;
+struct graphed {
+	struct loaded loaded;
 	struct ts_graph *graph;
 };
 
-static inline struct ts_reader *read_imported(const char *source)
-{
-	struct ts_writer_options options = { .size = sizeof(options), .threads = -1 };
-	char path[] = "/tmp/tracesmith-graph-XXXXXX";
-	struct ts_writer *writer;
-	struct ts_reader *reader;
-	struct ts_error err;
-	int fd = mkstemp(path);
-
-	TS_CHECK(fd >= 0);
-	close(fd);
-	TS_CHECK_INT(ts_writer_open(&writer, path, &options, &err), 0);
-	if (ts_import_file(writer, source, NULL, NULL, &err) || ts_writer_finish(writer, &err))
-		ts_test_fail(__FILE__, __LINE__, "%s", err.message);
-	ts_writer_close(writer);
-	TS_CHECK_INT(ts_reader_open(&reader, path, &err), 0);
-	unlink(path);
-	return reader;
-}
-
-static inline struct ts_reader *read_events(const char *events, int rank)
-{
-	char source[] = "/tmp/tracesmith-graph-XXXXXX";
-	TS_SCOPED(ts_text) text = { 0 };
-	struct ts_reader *reader;
-	int fd = mkstemp(source);
-
-	TS_CHECK(fd >= 0);
-	ts_text_printf(&text,
-		       "{'schemaVersion':1,'distributedInfo':{'rank':%d,'world_size':2},"
-		       "'traceEvents':[%s{'ph':'i','name':'x','ts':0,'pid':1,'tid':1}]}",
-		       rank, events);
-	for (size_t i = 0; i < text.length; i++)
-		if (text.data[i] == '\'')
-			text.data[i] = '"';
-	TS_CHECK_INT(write(fd, text.data, text.length), (ssize_t)text.length);
-	close(fd);
-	reader = read_imported(source);
-	unlink(source);
-	return reader;
-}
-
-/* After the readers are there. */
-static inline void load_work(struct loaded *loaded, unsigned int flags)
+/* Of the readers that are there. */
+static inline void build_graph(struct graphed *graphed, unsigned int flags)
 {
 	struct ts_work_options options = TS_WORK_OPTIONS_NONE;
 	struct ts_error err;
 
 	options.parts = TS_WORK_SLICES | TS_WORK_FLOWS | TS_WORK_DETAILS;
 	options.all = true;
-	TS_CHECK_INT(ts_work_new(&loaded->work, &options, &err), 0);
-	for (size_t i = 0; i < loaded->count; i++)
-		TS_CHECK_INT(ts_work_add(loaded->work, loaded->readers[i], &err), 0);
-	TS_CHECK_INT(ts_work_finish(loaded->work, &err), 0);
-	if (ts_graph_new(&loaded->graph, loaded->work, flags, &err))
+	load_readers(&graphed->loaded, &options);
+	if (ts_graph_new(&graphed->graph, graphed->loaded.work, flags, &err))
 		ts_test_fail(__FILE__, __LINE__, "%s", err.message);
 }
 
-static inline void unload(struct loaded *loaded)
+static inline void unload_graph(struct graphed *graphed)
 {
-	ts_graph_free(loaded->graph);
-	ts_work_free(loaded->work);
-	for (size_t i = 0; i < loaded->count; i++)
-		ts_reader_close(loaded->readers[i]);
+	ts_graph_free(graphed->graph);
+	unload(&graphed->loaded);
 }
 
 /* ---- nodes and edges ---- */
 
-static inline uint32_t command_of(const struct loaded *loaded, int64_t correlation)
+static inline uint32_t command_of(const struct graphed *graphed, int64_t correlation)
 {
-	for (uint32_t i = 0; i < loaded->work->command_count; i++)
-		if (loaded->work->commands[i].correlation == correlation)
+	for (uint32_t i = 0; i < graphed->loaded.work->command_count; i++)
+		if (graphed->loaded.work->commands[i].correlation == correlation)
 			return i;
 	ts_test_fail(__FILE__, __LINE__, "no command %lld", (long long)correlation);
 }
 
-static inline uint32_t call_of(const struct loaded *loaded, int64_t correlation)
+static inline uint32_t call_of(const struct graphed *graphed, int64_t correlation)
 {
-	for (uint32_t i = 0; i < loaded->work->call_count; i++)
-		if (loaded->work->calls[i].correlation == correlation)
-			return ts_graph_call_node(loaded->graph, i);
+	for (uint32_t i = 0; i < graphed->loaded.work->call_count; i++)
+		if (graphed->loaded.work->calls[i].correlation == correlation)
+			return ts_graph_call_node(graphed->graph, i);
 	ts_test_fail(__FILE__, __LINE__, "no call %lld", (long long)correlation);
 }
 
@@ -216,17 +141,19 @@ static inline void check_graph(const struct ts_graph *graph, int64_t uncertainty
 	check_acyclic(graph);
 }
 
-static inline void load_flags(struct loaded *loaded, unsigned int flags, const char *events)
+/* Takes the reader; the graph is a good one. */
+static inline void load_graph_of(struct graphed *graphed, unsigned int flags,
+				 struct ts_reader *reader)
 {
-	memset(loaded, 0, sizeof(*loaded));
-	loaded->readers[loaded->count++] = read_events(events, 0);
-	load_work(loaded, flags);
-	check_graph(loaded->graph, 0);
+	memset(graphed, 0, sizeof(*graphed));
+	graphed->loaded.readers[graphed->loaded.count++] = reader;
+	build_graph(graphed, flags);
+	check_graph(graphed->graph, 0);
 }
 
-static inline void load(struct loaded *loaded, const char *events)
+static inline void load_graph(struct graphed *graphed, unsigned int flags, const char *events)
 {
-	load_flags(loaded, 0, events);
+	load_graph_of(graphed, flags, read_events(events, 0));
 }
 
 #endif

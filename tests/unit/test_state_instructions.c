@@ -4,7 +4,7 @@
 #include "unit/test_state_graph_support.h"
 
 struct listed {
-	struct loaded loaded;
+	struct graphed graphed;
 	struct ts_instructions *made;
 };
 
@@ -12,21 +12,21 @@ static void list(struct listed *listed, const char *events)
 {
 	struct ts_error err;
 
-	load(&listed->loaded, events);
-	if (ts_instructions_new(&listed->made, listed->loaded.work, &err))
+	load_graph(&listed->graphed, 0, events);
+	if (ts_instructions_new(&listed->made, listed->graphed.loaded.work, &err))
 		ts_test_fail(__FILE__, __LINE__, "%s", err.message);
 }
 
 static void unlist(struct listed *listed)
 {
 	ts_instructions_free(listed->made);
-	unload(&listed->loaded);
+	unload_graph(&listed->graphed);
 }
 
 /* Kinds, streams and sequences as text, which reads better than numbers. */
 static void check_list(const struct listed *listed, const char *expected)
 {
-	const struct ts_work *work = listed->loaded.work;
+	const struct ts_work *work = listed->graphed.loaded.work;
 	TS_SCOPED(ts_text) text = { 0 };
 
 	for (size_t i = 0; i < listed->made->count; i++) {
@@ -47,23 +47,24 @@ TS_TEST(all_kinds_in_order)
 	struct listed listed;
 
 	list(&listed,
-	     CALL("cudaLaunchKernel", "1", "0", "2", "1") KERNEL("a", "7", "10", "20", "1") CALL(
-		     "cudaMemcpyAsync", "1", "3", "1",
-		     "2") COPY("Memcpy HtoD (Pinned -> Device)", "8", "12", "2",
-			       "2") CALL("cudaMemsetAsync", "1", "5", "1", "3")
+	     CALL("0", "2", "1") KERNEL("a", "7", "10", "20", "1") NAMED_CALL(
+		     "cudaMemcpyAsync", "3", "1",
+		     "2") COPY_OF("Memcpy HtoD (Pinned -> Device)", "8", "12", "2",
+				  "2") NAMED_CALL("cudaMemsetAsync", "5", "1", "3")
 		     DEVICE("gpu_memset", "Memset (Device)", "7", "40", "2", "3",
-			    ",'bytes':512") CALL("cudaEventRecord", "1", "7", "1", "4")
-			     CALL("cudaStreamWaitEvent", "1", "8", "1", "5") SYNC(
+			    ",'bytes':512") NAMED_CALL("cudaEventRecord", "7", "1", "4")
+			     NAMED_CALL("cudaStreamWaitEvent", "8", "1", "5") SYNC(
 				     "Stream Wait Event", "8", "8", "1", "5",
 				     ",'wait_on_stream':7,'wait_on_cuda_event_record_corr_id':4,"
-				     "'wait_on_cuda_event_id':19") CALL("cudaStreamSynchronize",
-									"1", "10", "50", "6")
-				     SYNC("Stream Sync", "7", "10", "50", "6", "") CALL(
-					     "cudaEventQuery", "1", "61", "1",
-					     "7") CALL("cudaDeviceSynchronize", "1", "65", "5", "8")
-					     CALL("cudaLaunchKernel", "1", "80", "1",
-						  "9") CALL("cudaMalloc", "1", "90", "1", "10")
-						     KERNEL("no call", "8", "2", "1", "99"));
+				     "'wait_on_cuda_event_id':19")
+				     NAMED_CALL("cudaStreamSynchronize", "10", "50", "6") SYNC(
+					     "Stream Sync", "7", "10", "50", "6",
+					     "") NAMED_CALL("cudaEventQuery", "61", "1", "7")
+					     NAMED_CALL("cudaDeviceSynchronize", "65", "5",
+							"8") CALL("80", "1", "9")
+						     NAMED_CALL("cudaMalloc", "90", "1", "10")
+							     KERNEL("no call", "8", "2", "1",
+								    "99"));
 	check_list(&listed, "7/0 launch 1\n"
 			    "7/1 fill 3\n"
 			    "7/2 record 4\n"
@@ -84,9 +85,9 @@ TS_TEST(operands)
 	list(&listed, DEVICE("kernel", "a", "7", "10", "20", "1",
 			     ",'grid':[8,16,5],'block':[128,1,1],'registers per thread':122,"
 			     "'shared memory':12544,'graph id':3,'graph node id':12")
-			      COPY("Memcpy HtoD (Pinned -> Device)", "7", "40", "2", "2")
-				      CALL("cudaEventRecord", "1", "50", "1", "4")
-					      CALL("cudaStreamWaitEvent", "1", "52", "1", "5")
+			      COPY_OF("Memcpy HtoD (Pinned -> Device)", "7", "40", "2", "2")
+				      NAMED_CALL("cudaEventRecord", "50", "1", "4")
+					      NAMED_CALL("cudaStreamWaitEvent", "52", "1", "5")
 						      SYNC("Stream Wait Event", "8", "52", "1", "5",
 							   ",'wait_on_stream':7,"
 							   "'wait_on_cuda_event_record_corr_id':4,"
@@ -113,7 +114,7 @@ TS_TEST(operands)
 	one = &listed.made->list[3];
 	TS_CHECK_INT(one->event, 19);
 	TS_CHECK_INT(one->record_correlation, 4);
-	TS_CHECK_INT(listed.loaded.work->streams[one->on_stream].number, 7);
+	TS_CHECK_INT(listed.graphed.loaded.work->streams[one->on_stream].number, 7);
 	unlist(&listed);
 }
 
@@ -122,9 +123,9 @@ TS_TEST(missing)
 {
 	struct listed listed;
 
-	list(&listed, CALL("cudaLaunchKernel", "1", "0", "2", "1") KERNEL("a", "7", "10", "20", "1")
-			      CALL("cudaGraphLaunch", "1", "5", "2", "2")
-				      CALL("cudaMemcpy", "1", "9", "2", "3"));
+	list(&listed, CALL("0", "2", "1") KERNEL("a", "7", "10", "20", "1")
+			      NAMED_CALL("cudaGraphLaunch", "5", "2", "2")
+				      NAMED_CALL("cudaMemcpy", "9", "2", "3"));
 	check_list(&listed, "7/0 launch 1\n-/0 launch 2\n-/1 copy 3\n");
 	TS_CHECK_INT(listed.made->list[0].flags, 0);
 	TS_CHECK_INT(listed.made->list[1].flags, TS_INSTRUCTION_MISSING);
@@ -137,11 +138,11 @@ TS_TEST(nodes_of_a_graph)
 {
 	struct listed listed;
 
-	list(&listed, CALL("cudaGraphLaunch", "1", "0", "2", "1") KERNEL("b", "7", "30", "20", "1")
+	list(&listed, NAMED_CALL("cudaGraphLaunch", "0", "2", "1") KERNEL("b", "7", "30", "20", "1")
 			      KERNEL("a", "7", "10", "20", "1") KERNEL("c", "7", "60", "20", "1"));
 	TS_CHECK_INT(listed.made->count, 3);
-	TS_CHECK_STR(ts_work_text(listed.loaded.work, listed.made->list[0].name), "a");
-	TS_CHECK_STR(ts_work_text(listed.loaded.work, listed.made->list[1].name), "b");
+	TS_CHECK_STR(ts_work_text(listed.graphed.loaded.work, listed.made->list[0].name), "a");
+	TS_CHECK_STR(ts_work_text(listed.graphed.loaded.work, listed.made->list[1].name), "b");
 	TS_CHECK_INT(listed.made->list[2].sequence, 2);
 	unlist(&listed);
 }
@@ -150,7 +151,7 @@ TS_TEST(nothing)
 {
 	struct listed listed;
 
-	list(&listed, OP("a", "1", "0", "10"));
+	list(&listed, OP("a", "0", "10"));
 	TS_CHECK_INT(listed.made->count, 0);
 	unlist(&listed);
 }

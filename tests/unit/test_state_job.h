@@ -6,18 +6,9 @@
 #ifndef TS_TESTS_STATE_JOB_H
 #define TS_TESTS_STATE_JOB_H
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-#include <tracesmith/reader.h>
-#include <tracesmith/writer.h>
-
 #include "state/clocks.h"
 #include "state/collectives.h"
-#include "state/work.h"
-#include "unit/runner.h"
+#include "unit/test_work_support.h"
 
 #define JOB_RANKS 8
 #define JOB_START INT64_C(1700000000000000000)
@@ -50,7 +41,7 @@ struct job {
 	int64_t round_ns; /* times are multiples of this */
 	uint64_t random;
 
-	struct ts_reader *reader;
+	struct loaded loaded;
 	struct ts_work *work;
 	struct ts_collectives *matched;
 	struct ts_clocks *estimated;
@@ -202,26 +193,17 @@ static inline void job_write_rank(const struct job *job, struct ts_writer *write
 /* Writes, reads and estimates. The last rank comes first in the file: order must not matter. */
 static inline void job_run(struct job *job)
 {
-	const struct ts_writer_options options = { .size = sizeof(options), .threads = -1 };
-	struct ts_work_options work_options = TS_WORK_OPTIONS_NONE;
+	struct ts_work_options options = TS_WORK_OPTIONS_NONE;
 	char path[] = "/tmp/tracesmith-job-XXXXXX";
-	struct ts_writer *writer;
+	struct ts_writer *writer = begin_trace(path);
 	struct ts_error err;
-	int fd = mkstemp(path);
 
-	TS_CHECK(fd >= 0);
-	close(fd);
-	TS_CHECK_INT(ts_writer_open(&writer, path, &options, &err), 0);
 	for (uint32_t r = job->rank_count; r-- > 0;)
 		job_write_rank(job, writer, r);
-	TS_CHECK_INT(ts_writer_finish(writer, &err), 0);
-	ts_writer_close(writer);
-	TS_CHECK_INT(ts_reader_open(&job->reader, path, &err), 0);
-	unlink(path);
-	work_options.parts = TS_WORK_DETAILS;
-	TS_CHECK_INT(ts_work_new(&job->work, &work_options, &err), 0);
-	TS_CHECK_INT(ts_work_add(job->work, job->reader, &err), 0);
-	TS_CHECK_INT(ts_work_finish(job->work, &err), 0);
+	job->loaded.readers[job->loaded.count++] = end_trace(writer, path);
+	options.parts = TS_WORK_DETAILS;
+	load_readers(&job->loaded, &options);
+	job->work = job->loaded.work;
 	TS_CHECK_INT(job->work->rank_count, job->rank_count);
 	TS_CHECK_INT(ts_collectives_new(&job->matched, job->work, &err), 0);
 	TS_CHECK_INT(ts_clocks_new(&job->estimated, job->work, job->matched, &err), 0);
@@ -231,8 +213,7 @@ static inline void job_release(struct job *job)
 {
 	ts_clocks_free(job->estimated);
 	ts_collectives_free(job->matched);
-	ts_work_free(job->work);
-	ts_reader_close(job->reader);
+	unload(&job->loaded);
 	free(job->collectives);
 }
 

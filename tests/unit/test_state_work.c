@@ -1,87 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The loader: what is joined to what, which part is kept, how ranks and lanes are numbered, what is counted as odd.
- * Traces are Kineto JSON, written with ' for ".
  */
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
-
-#include <tracesmith/import.h>
-#include <tracesmith/writer.h>
-
-#include "base/text.h"
-#include "state/work.h"
-#include "unit/runner.h"
-
-#define OP(name, ts, dur) \
-	"{'ph':'X','cat':'cpu_op','name':'" name "','pid':1,'tid':1,'ts':" ts ",'dur':" dur "},"
-#define NOTE(category, name, tid, ts, dur)                                                \
-	"{'ph':'X','cat':'" category "','name':'" name "','pid':1,'tid':" tid ",'ts':" ts \
-	",'dur':" dur "},"
-#define CALL(name, tid, ts, dur, correlation)                                             \
-	"{'ph':'X','cat':'cuda_runtime','name':'" name "','pid':1,'tid':" tid ",'ts':" ts \
-	",'dur':" dur ",'args':{'correlation':" correlation "}},"
-#define KERNEL(name, stream, ts, dur, correlation)                                     \
-	"{'ph':'X','cat':'kernel','name':'" name "','pid':0,'tid':" stream ",'ts':" ts \
-	",'dur':" dur ",'args':{'device':0,'stream':" stream ",'correlation':" correlation "}},"
-
-struct loaded {
-	struct ts_reader *readers[4];
-	size_t count;
-	struct ts_work *work;
-};
-
-static struct ts_reader *read_text(const char *events)
-{
-	struct ts_writer_options options = { .size = sizeof(options), .threads = -1 };
-	char source[] = "/tmp/tracesmith-work-XXXXXX", path[64];
-	TS_SCOPED(ts_text) text = { 0 };
-	struct ts_writer *writer;
-	struct ts_reader *reader;
-	struct ts_error err;
-	int fd = mkstemp(source);
-
-	TS_CHECK(fd >= 0);
-	ts_text_printf(&text, "{'schemaVersion':1,'traceEvents':[%s{'ph':'i','name':'x','ts':0}]}",
-		       events);
-	for (size_t i = 0; i < text.length; i++)
-		if (text.data[i] == '\'')
-			text.data[i] = '"';
-	TS_CHECK_INT(write(fd, text.data, text.length), (ssize_t)text.length);
-	close(fd);
-	snprintf(path, sizeof(path), "%s.sbt", source);
-	TS_CHECK_INT(ts_writer_open(&writer, path, &options, &err), 0);
-	if (ts_import_file(writer, source, NULL, NULL, &err) || ts_writer_finish(writer, &err))
-		ts_test_fail(__FILE__, __LINE__, "%s", err.message);
-	ts_writer_close(writer);
-	TS_CHECK_INT(ts_reader_open(&reader, path, &err), 0);
-	unlink(source);
-	unlink(path);
-	return reader;
-}
-
-static void load(struct loaded *loaded, const struct ts_work_options *options, const char *first,
-		 const char *second)
-{
-	struct ts_error err;
-
-	memset(loaded, 0, sizeof(*loaded));
-	loaded->readers[loaded->count++] = read_text(first);
-	if (second)
-		loaded->readers[loaded->count++] = read_text(second);
-	TS_CHECK_INT(ts_work_new(&loaded->work, options, &err), 0);
-	for (size_t i = 0; i < loaded->count; i++)
-		TS_CHECK_INT(ts_work_add(loaded->work, loaded->readers[i], &err), 0);
-	TS_CHECK_INT(ts_work_finish(loaded->work, &err), 0);
-}
-
-static void unload(struct loaded *loaded)
-{
-	ts_work_free(loaded->work);
-	for (size_t i = 0; i < loaded->count; i++)
-		ts_reader_close(loaded->readers[i]);
-}
+#include "unit/test_work_support.h"
 
 static const struct ts_work_options everything = { .parts = TS_WORK_SLICES | TS_WORK_FLOWS |
 							    TS_WORK_DETAILS,
@@ -96,12 +17,11 @@ TS_TEST(commands_find_their_calls)
 	const struct ts_work *work;
 
 	/* The second kernel begins before its call; the third's call is not there; the last call has no kernel. */
-	load(&l, &everything,
-	     CALL("cudaLaunchKernel", "1", "10", "2", "5") CALL("cudaLaunchKernel", "1", "20", "2",
-								"6")
-		     CALL("cudaLaunchKernel", "1", "30", "2", "7") KERNEL("a", "7", "15", "4", "5")
-			     KERNEL("b", "7", "19", "4", "6") KERNEL("c", "7", "40", "4", "99"),
-	     NULL);
+	load_events(&l, &everything,
+		    CALL("10", "2", "5") CALL("20", "2", "6") CALL("30", "2", "7")
+			    KERNEL("a", "7", "15", "4", "5") KERNEL("b", "7", "19", "4", "6")
+				    KERNEL("c", "7", "40", "4", "99"),
+		    NULL);
 	work = l.work;
 	TS_CHECK_INT(work->command_count, 3);
 	TS_CHECK_INT(work->calls[work->commands[0].call].correlation, 5);
@@ -121,12 +41,12 @@ TS_TEST(a_graph_has_many_commands)
 {
 	struct loaded l;
 	const struct ts_work *work;
-	uint32_t order[3], n = 0;
+	uint32_t order[3] = { 0 }, n = 0;
 
-	load(&l, &everything,
-	     CALL("cudaGraphLaunch", "1", "10", "2", "5") KERNEL("a", "7", "30", "4", "5")
-		     KERNEL("b", "8", "20", "4", "5") KERNEL("c", "7", "25", "7", "5"),
-	     NULL);
+	load_events(&l, &everything,
+		    NAMED_CALL("cudaGraphLaunch", "10", "2", "5") KERNEL("a", "7", "30", "4", "5")
+			    KERNEL("b", "8", "20", "4", "5") KERNEL("c", "7", "25", "7", "5"),
+		    NULL);
 	work = l.work;
 	TS_CHECK_INT(work->calls[0].command_count, 3);
 	for (uint32_t c = work->calls[0].command; c != TS_WORK_NONE;
@@ -146,10 +66,11 @@ TS_TEST(of_two_calls_with_one_correlation_that_counts_which_enqueues)
 {
 	struct loaded l;
 
-	load(&l, &everything,
-	     CALL("cudaStreamIsCapturing", "1", "5", "1", "5")
-		     CALL("cudaMemcpyAsync", "1", "10", "2", "5") KERNEL("a", "7", "30", "4", "5"),
-	     NULL);
+	load_events(&l, &everything,
+		    NAMED_CALL("cudaStreamIsCapturing", "5", "1", "5")
+			    NAMED_CALL("cudaMemcpyAsync", "10", "2", "5")
+				    KERNEL("a", "7", "30", "4", "5"),
+		    NULL);
 	TS_CHECK_INT(l.work->commands[0].issued, 10000);
 	TS_CHECK_INT(l.work->shared_calls, 1);
 	unload(&l);
@@ -159,30 +80,30 @@ TS_TEST(commands_out_of_order)
 {
 	struct loaded l;
 
-	load(&l, &everything,
-	     CALL("cudaLaunchKernel", "1", "10", "1", "5") CALL("cudaLaunchKernel", "1", "20", "1",
-								"6")
-		     KERNEL("late", "7", "50", "4", "5") KERNEL("soon", "7", "30", "4", "6"),
-	     NULL);
+	load_events(&l, &everything,
+		    CALL("10", "1", "5") CALL("20", "1", "6") KERNEL("late", "7", "50", "4", "5")
+			    KERNEL("soon", "7", "30", "4", "6"),
+		    NULL);
 	TS_CHECK_INT(l.work->disordered_commands, 1);
 	TS_CHECK(l.work->commands[1].flags & TS_COMMAND_DISORDERED);
 	unload(&l);
 }
 
-static const char three_steps[] = NOTE("user_annotation", "ProfilerStep#1", "1", "0", "100") NOTE(
-	"user_annotation", "ProfilerStep#2", "1", "100",
-	"100") NOTE("user_annotation", "ProfilerStep#3", "1", "200", "100")
-	CALL("cudaLaunchKernel", "1", "50", "1", "1") CALL("cudaLaunchKernel", "1", "150", "1", "2")
-		CALL("cudaLaunchKernel", "1", "250", "1", "3") KERNEL("one", "7", "210", "5", "1")
-			KERNEL("two", "7", "220", "5", "2") KERNEL("three", "7", "260", "5", "3")
-				KERNEL("before", "7", "1", "5", "77");
+static const char three_steps[] = SLICE("user_annotation", "ProfilerStep#1", "1", "0", "100")
+	SLICE("user_annotation", "ProfilerStep#2", "1", "100", "100")
+		SLICE("user_annotation", "ProfilerStep#3", "1", "200", "100") CALL("50", "1", "1")
+			CALL("150", "1", "2") CALL("250", "1", "3")
+				KERNEL("one", "7", "210", "5", "1")
+					KERNEL("two", "7", "220", "5", "2")
+						KERNEL("three", "7", "260", "5", "3")
+							KERNEL("before", "7", "1", "5", "77");
 
 /* The last step is left out: what it issued, not what ran in it. What was issued before the recording is in no step. */
 TS_TEST(the_last_step_is_left_out)
 {
 	struct loaded l;
 
-	load(&l, &everything, three_steps, NULL);
+	load_events(&l, &everything, three_steps, NULL);
 	TS_CHECK_INT(l.work->ranks[0].steps_in_trace, 3);
 	TS_CHECK_INT(l.work->step_count, 2);
 	TS_CHECK_INT(l.work->command_count, 2);
@@ -199,17 +120,17 @@ TS_TEST(all_or_some_steps_on_demand)
 	struct loaded l;
 
 	options.all = true;
-	load(&l, &options, three_steps, NULL);
+	load_events(&l, &options, three_steps, NULL);
 	TS_CHECK_INT(l.work->command_count, 4);
 	unload(&l);
 	options = everything;
 	options.from_step = options.to_step = 3;
-	load(&l, &options, three_steps, NULL);
+	load_events(&l, &options, three_steps, NULL);
 	TS_CHECK_INT(l.work->command_count, 1);
 	TS_CHECK_STR(ts_work_text(l.work, l.work->commands[0].name), "three");
 	unload(&l);
 	options.from_step = options.to_step = 9;
-	load(&l, &options, three_steps, NULL);
+	load_events(&l, &options, three_steps, NULL);
 	TS_CHECK_INT(l.work->command_count + l.work->call_count + l.work->slice_count, 0);
 	unload(&l);
 }
@@ -221,8 +142,8 @@ TS_TEST(a_last_step_that_the_device_finished_stays)
 	TS_SCOPED(ts_text) text = { 0 };
 
 	ts_text_printf(&text, "%s%s", three_steps,
-		       NOTE("gpu_user_annotation", "ProfilerStep#3", "7", "259", "7"));
-	load(&l, &everything, text.data, NULL);
+		       SLICE("gpu_user_annotation", "ProfilerStep#3", "7", "259", "7"));
+	load_events(&l, &everything, text.data, NULL);
 	TS_CHECK_INT(l.work->step_count, 3);
 	TS_CHECK_INT(l.work->command_count, 3);
 	unload(&l);
@@ -235,7 +156,7 @@ TS_TEST(a_part_by_time)
 
 	options.from = 100000;
 	options.to = 199999;
-	load(&l, &options, three_steps, NULL);
+	load_events(&l, &options, three_steps, NULL);
 	TS_CHECK_INT(l.work->command_count, 1);
 	TS_CHECK_INT(l.work->commands[0].start, 220000);
 	unload(&l);
@@ -246,10 +167,10 @@ TS_TEST(slices_know_what_is_around_them)
 	struct loaded l;
 	const struct ts_work *work;
 
-	load(&l, &everything,
-	     OP("outer", "0", "100") OP("first", "0", "40") OP("leaf", "10", "5")
-		     OP("second", "50", "50"),
-	     NULL);
+	load_events(&l, &everything,
+		    OP("outer", "0", "100") OP("first", "0", "40") OP("leaf", "10", "5")
+			    OP("second", "50", "50"),
+		    NULL);
 	work = l.work;
 	TS_CHECK_INT(work->slice_count, 4);
 	TS_CHECK_STR(ts_work_text(work, work->slices[0].name), "outer");
@@ -264,13 +185,17 @@ TS_TEST(slices_know_what_is_around_them)
 	unload(&l);
 }
 
+/* Traces that say no rank are numbered in the order in which they come. */
 TS_TEST(ranks_come_by_number)
 {
-	struct loaded l;
+	struct loaded l = { 0 };
 	const struct ts_work *work;
 
-	load(&l, &everything, KERNEL("a", "7", "1", "1", "5") "{'ph':'M','name':'x'},",
-	     KERNEL("b", "7", "2", "1", "5") KERNEL("b", "9", "1", "1", "5"));
+	l.readers[l.count++] =
+		read_events(KERNEL("a", "7", "1", "1", "5") "{'ph':'M','name':'x'},", -1);
+	l.readers[l.count++] =
+		read_events(KERNEL("b", "7", "2", "1", "5") KERNEL("b", "9", "1", "1", "5"), -1);
+	load_readers(&l, &everything);
 	work = l.work;
 	TS_CHECK_INT(work->rank_count, 2);
 	TS_CHECK_INT(work->ranks[1].rank, 1);
@@ -289,14 +214,15 @@ TS_TEST(synchronisations_have_operands)
 	struct loaded l;
 	const struct ts_work_sync *sync;
 
-	load(&l, &everything,
-	     KERNEL("a", "20", "1", "1",
-		    "5") "{'ph':'X','cat':'cuda_sync','name':'Stream Wait Event','pid':0,'tid':24,'ts':5,'dur':2,'args':"
-			 "{'wait_on_stream':20,'wait_on_cuda_event_record_corr_id':1385,'wait_on_cuda_event_id':19,"
-			 "'stream':24,'correlation':1389,'device':0}},"
-			 "{'ph':'X','cat':'cuda_sync','name':'Event Sync','pid':0,'tid':-1,'ts':9,'dur':2,'args':"
-			 "{'wait_on_stream':-1,'stream':-1,'correlation':1390,'device':0}},",
-	     NULL);
+	load_events(
+		&l, &everything,
+		KERNEL("a", "20", "1", "1",
+		       "5") "{'ph':'X','cat':'cuda_sync','name':'Stream Wait Event','pid':0,'tid':24,'ts':5,'dur':2,'args':"
+			    "{'wait_on_stream':20,'wait_on_cuda_event_record_corr_id':1385,'wait_on_cuda_event_id':19,"
+			    "'stream':24,'correlation':1389,'device':0}},"
+			    "{'ph':'X','cat':'cuda_sync','name':'Event Sync','pid':0,'tid':-1,'ts':9,'dur':2,'args':"
+			    "{'wait_on_stream':-1,'stream':-1,'correlation':1390,'device':0}},",
+		NULL);
 	TS_CHECK_INT(l.work->command_count, 1);
 	TS_CHECK_INT(l.work->sync_count, 2);
 	sync = &l.work->syncs[0];
@@ -312,15 +238,40 @@ TS_TEST(synchronisations_have_operands)
 	unload(&l);
 }
 
+/* Stream 7 of device 1 has but a synchronisation: it must not seem to have device 0's commands. */
+TS_TEST(a_stream_without_commands_stands_in_its_place)
+{
+	struct loaded l;
+	const struct ts_work_stream *streams;
+
+	load_events(
+		&l, &everything,
+		KERNEL("a", "20", "1", "1", "5") KERNEL(
+			"b", "20", "2", "8",
+			"5") "{'ph':'X','cat':'cuda_sync','name':'Stream Sync','pid':1,'tid':7,'ts':9,'dur':2,'args':"
+			     "{'stream':7,'correlation':1390,'device':1}},"
+			     "{'ph':'X','cat':'kernel','name':'c','pid':1,'tid':9,'ts':5,'dur':2,'args':"
+			     "{'device':1,'stream':9,'correlation':3}},",
+		NULL);
+	streams = l.work->streams;
+	TS_CHECK_INT(l.work->stream_count, 3);
+	TS_CHECK_INT(streams[1].number, 7);
+	TS_CHECK_INT(streams[1].command_count, 0);
+	TS_CHECK_INT(streams[1].first_command, 2);
+	TS_CHECK_INT(streams[2].first_command, 2);
+	unload(&l);
+}
+
 TS_TEST(collectives_say_what_they_do)
 {
 	struct loaded l;
 
-	load(&l, &everything,
-	     "{'ph':'X','cat':'kernel','name':'ncclDevKernel_AllReduce','pid':0,'tid':9,'ts':5,'dur':2,'args':{'device':0,"
-	     "'stream':9,'correlation':3,'Collective name':'allreduce','Process Group Name':'0','Seq':12,"
-	     "'Group size':2,'In msg nelems':64,'dtype':'Float'}},",
-	     NULL);
+	load_events(
+		&l, &everything,
+		"{'ph':'X','cat':'kernel','name':'ncclDevKernel_AllReduce','pid':0,'tid':9,'ts':5,'dur':2,'args':{'device':0,"
+		"'stream':9,'correlation':3,'Collective name':'allreduce','Process Group Name':'0','Seq':12,"
+		"'Group size':2,'In msg nelems':64,'dtype':'Float'}},",
+		NULL);
 	TS_CHECK_INT(l.work->collective_count, 1);
 	TS_CHECK_INT(l.work->collectives[0].sequence, 12);
 	TS_CHECK_INT(l.work->collectives[0].in_elements, 64);
@@ -337,8 +288,9 @@ TS_TEST(rounding_as_hta_does)
 	struct loaded l;
 
 	options.rounding = TS_ROUNDING_HTA;
-	load(&l, &options,
-	     KERNEL("a", "7", "10.2", "0.3", "5") KERNEL("b", "7", "20.5", "3.0", "6"), NULL);
+	load_events(&l, &options,
+		    KERNEL("a", "7", "10.2", "0.3", "5") KERNEL("b", "7", "20.5", "3.0", "6"),
+		    NULL);
 	TS_CHECK_INT(l.work->commands[0].start, 11000);
 	TS_CHECK_INT(l.work->commands[0].end, 10000);
 	TS_CHECK_INT(l.work->commands[1].start, 21000);
@@ -350,10 +302,10 @@ TS_TEST(extreme_times_stay_comparable)
 {
 	struct loaded l;
 
-	load(&l, &everything,
-	     KERNEL("a", "7", "-9223372036854775", "9223372036854775", "5")
-		     KERNEL("b", "7", "9223372036854775", "9223372036854775", "6"),
-	     NULL);
+	load_events(&l, &everything,
+		    KERNEL("a", "7", "-9223372036854775", "9223372036854775", "5")
+			    KERNEL("b", "7", "9223372036854775", "9223372036854775", "6"),
+		    NULL);
 	TS_CHECK_INT(l.work->commands[0].start, -(INT64_C(1) << 61));
 	TS_CHECK_INT(l.work->commands[1].end, INT64_C(1) << 61);
 	TS_CHECK(l.work->commands[1].end - l.work->commands[0].start > 0);

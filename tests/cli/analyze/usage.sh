@@ -28,6 +28,8 @@ t analyze t.sbt breakdown --rounding up
 t analyze t.sbt breakdown --rank first
 t analyze t.sbt breakdown --from soon
 t analyze t.sbt breakdown --to @later
+t analyze t.sbt breakdown --from 2ms --to 1ms
+t analyze t.sbt ./t.sbt breakdown
 t analyze t.sbt breakdown --top 0
 t analyze t.sbt launch --short 0
 t analyze t.sbt launch --delay long

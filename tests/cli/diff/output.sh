@@ -53,3 +53,7 @@ t diff a.json b.json --steps 77
 t diff a.json b.json --steps 1 --steps-b 77-80
 t diff a.json missing.json
 t diff , b.json
+# That they differ must not hide that nobody was told.
+status=0
+"$TRACESMITH" diff a.json b.json >/dev/full 2>errors.txt || status=$?
+[ "$status" = 3 ] || fail "exit $status of output that could not be written"

@@ -2,8 +2,8 @@
 /*
  * state [TRACE] [--commands N] [--rounds N]: how fast states are rebuilt (src/state/states.h), in commands a second of
  * CPU time, from a trace that is loaded first, or from a work that is made up in memory: 8 streams of one device, fed by
- * two threads that synchronise now and then; kernels, and copies on two of the streams. Without a graph (stream order alone) and with one, whose own
- * making is told apart. Best of the rounds, as one JSON line.
+ * two threads that synchronise now and then; kernels, and copies on two of the streams. Without a graph (stream order
+ * alone) and with one, whose own making is told apart. Best of the rounds, as one JSON line.
  * Looks inside the library: states have no public face.
  */
 #include <inttypes.h>
@@ -26,7 +26,7 @@ static double cpu_seconds(void)
 	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-static void die(const char *message)
+_Noreturn static void die(const char *message)
 {
 	fprintf(stderr, "state: %s\n", message);
 	exit(1);
@@ -189,8 +189,9 @@ static struct ts_work *load_work(const char *path)
 	struct ts_error err;
 
 	options.all = true;
-	if (ts_reader_open(&reader, path, &err) || ts_work_new(&work, &options, &err) ||
-	    ts_work_add(work, reader, &err) || ts_work_finish(work, &err))
+	if (ts_reader_open(&reader, path, &err) || ts_work_new(&work, &options, &err))
+		die(err.message);
+	if (ts_work_add(work, reader, &err) || ts_work_finish(work, &err))
 		die(err.message);
 	return work;
 }

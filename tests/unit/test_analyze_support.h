@@ -1,33 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * For tests of breakdown, overlap, kernels and idle: Kineto events (written with ' for ") are imported and loaded, an analysis
- * runs on them, and the columns asked for are compared as lines of text. Times are in ns, "-" is none.
+ * For tests of analyses: one runs on a few events, and the columns asked for are compared as lines of text, where times are
+ * in ns and "-" is none.
  */
-#ifndef TS_TESTS_ANALYZE_BUSY_SUPPORT_H
-#define TS_TESTS_ANALYZE_BUSY_SUPPORT_H
-
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
-
-#include <tracesmith/import.h>
-#include <tracesmith/writer.h>
+#ifndef TS_TESTS_ANALYZE_SUPPORT_H
+#define TS_TESTS_ANALYZE_SUPPORT_H
 
 #include "analyze/analyze.h"
-#include "base/text.h"
-#include "unit/runner.h"
+#include "unit/test_work_support.h"
 
-#define EVENT(category, name, pid, tid, ts, dur, args)                                          \
-	"{'ph':'X','cat':'" category "','name':'" name "','pid':" pid ",'tid':" tid ",'ts':" ts \
-	",'dur':" dur ",'args':{" args "}},"
-#define OP(name, ts, dur) EVENT("cpu_op", name, "1", "1", ts, dur, "'External id':1")
-#define CALL(ts, dur, correlation) \
-	EVENT("cuda_runtime", "cudaLaunchKernel", "1", "1", ts, dur, "'correlation':" correlation)
-#define ON_DEVICE(device, category, name, stream, ts, dur, correlation) \
-	EVENT(category, name, device, stream, ts, dur,                  \
-	      "'device':" device ",'stream':" stream ",'correlation':" correlation)
-#define KERNEL(name, stream, ts, dur, correlation) \
-	ON_DEVICE("0", "kernel", name, stream, ts, dur, correlation)
 #define COPY(stream, ts, dur, correlation)                                                \
 	ON_DEVICE("0", "gpu_memcpy", "Memcpy HtoD (Pageable -> Device)", stream, ts, dur, \
 		  correlation)
@@ -36,63 +17,28 @@
 
 /* A job of one or two ranks, and what an analysis found in it. */
 struct analyzed {
-	struct ts_reader *readers[2];
-	size_t count;
-	struct ts_work *work;
+	struct loaded loaded;
 	struct ts_analyze_request request;
 	struct ts_result result;
 };
 
-static inline struct ts_reader *read_events(const char *events, int rank)
+/* After its traces were loaded. */
+static inline void prepare_analysis(struct analyzed *analyzed)
 {
-	struct ts_writer_options options = { .size = sizeof(options), .threads = -1 };
-	char source[] = "/tmp/tracesmith-busy-XXXXXX", path[64];
-	TS_SCOPED(ts_text) text = { 0 };
-	struct ts_writer *writer;
-	struct ts_reader *reader;
-	struct ts_error err;
-	int fd = mkstemp(source);
-
-	TS_CHECK(fd >= 0);
-	ts_text_printf(&text,
-		       "{'schemaVersion':1,'distributedInfo':{'rank':%d},'traceEvents':[%s"
-		       "{'ph':'i','name':'x','ts':0}]}",
-		       rank, events);
-	for (size_t i = 0; i < text.length; i++)
-		if (text.data[i] == '\'')
-			text.data[i] = '"';
-	TS_CHECK_INT(write(fd, text.data, text.length), (ssize_t)text.length);
-	close(fd);
-	snprintf(path, sizeof(path), "%s.sbt", source);
-	TS_CHECK_INT(ts_writer_open(&writer, path, &options, &err), 0);
-	if (ts_import_file(writer, source, NULL, NULL, &err) || ts_writer_finish(writer, &err))
-		ts_test_fail(__FILE__, __LINE__, "%s", err.message);
-	ts_writer_close(writer);
-	TS_CHECK_INT(ts_reader_open(&reader, path, &err), 0);
-	unlink(source);
-	unlink(path);
-	return reader;
+	ts_analyze_request_init(&analyzed->request, analyzed->loaded.work);
+	ts_result_init(&analyzed->result, 0);
 }
 
-/* Loads; `second` may be NULL. */
+/* `second` may be NULL. */
 static inline void load_ranks(struct analyzed *analyzed, enum ts_rounding rounding,
 			      const char *first, const char *second)
 {
 	struct ts_work_options options = TS_WORK_OPTIONS_NONE;
-	struct ts_error err;
 
-	memset(analyzed, 0, sizeof(*analyzed));
 	options.rounding = rounding;
 	options.parts = TS_WORK_SLICES;
-	TS_CHECK_INT(ts_work_new(&analyzed->work, &options, &err), 0);
-	analyzed->readers[analyzed->count++] = read_events(first, 0);
-	if (second)
-		analyzed->readers[analyzed->count++] = read_events(second, 1);
-	for (size_t i = 0; i < analyzed->count; i++)
-		TS_CHECK_INT(ts_work_add(analyzed->work, analyzed->readers[i], &err), 0);
-	TS_CHECK_INT(ts_work_finish(analyzed->work, &err), 0);
-	ts_analyze_request_init(&analyzed->request, analyzed->work);
-	ts_result_init(&analyzed->result, 0);
+	load_events(&analyzed->loaded, &options, first, second);
+	prepare_analysis(analyzed);
 }
 
 static inline void run_analysis(struct analyzed *analyzed, const struct ts_analysis *analysis)
@@ -107,9 +53,7 @@ static inline void release_analyzed(struct analyzed *analyzed)
 {
 	ts_result_release(&analyzed->result);
 	ts_analyze_request_release(&analyzed->request);
-	ts_work_free(analyzed->work);
-	for (size_t i = 0; i < analyzed->count; i++)
-		ts_reader_close(analyzed->readers[i]);
+	unload(&analyzed->loaded);
 }
 
 /* ---- what was found, as text ---- */
