@@ -6,6 +6,7 @@
 #include "analyze/advice.h"
 #include "analyze/statistics.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -110,6 +111,20 @@ void ts_advice_append_name(struct ts_text *out, const char *name)
 	ts_text_append(out, name, TS_MIN(length, most));
 	if (length > most)
 		ts_text_append_str(out, "...");
+}
+
+const char *ts_advice_count_(char *buffer, size_t size, uint64_t count, const char *noun)
+{
+	char number[TS_FORMAT_BYTES];
+	size_t length = strlen(noun);
+	bool to_ies = count != 1 && length > 0 && noun[length - 1] == 'y';
+
+	ts_format_count(number, sizeof(number), (int64_t)TS_MIN(count, INT64_MAX));
+	snprintf(buffer, size, "%s %.*s%s", number, (int)(length - to_ies), noun,
+		 to_ies       ? "ies"
+		 : count == 1 ? ""
+			      : "s");
+	return buffer;
 }
 
 /* ---- the analysis ---- */

@@ -42,6 +42,10 @@ int ts_advise(struct ts_advisor *advisor, int64_t saves_ns_of_all, const char *a
 #define TS_ADVICE_TIME(ns) \
 	ts_format_duration_ns((char[TS_FORMAT_BYTES]){ 0 }, TS_FORMAT_BYTES, (ns))
 
+/* "1 copy", "1,645 copies", likewise. */
+#define TS_ADVICE_COUNT(count, noun) ts_advice_count_((char[64]){ 0 }, 64, (count), (noun))
+const char *ts_advice_count_(char *buffer, size_t size, uint64_t count, const char *noun);
+
 /* Time by name: what takes most of something. */
 struct ts_advice_sums {
 	struct ts_map places; /* name to place */

@@ -61,7 +61,7 @@ static int tell_exposure(struct ts_advisor *advisor, const struct exposure *expo
 	if (largest) {
 		ts_text_append_str(&evidence, "; most of it ");
 		ts_advice_append_name(&evidence, ts_work_text(advisor->work, largest->name));
-		ts_text_printf(&evidence, " (%" PRIu64 " times, %s)", largest->count,
+		ts_text_printf(&evidence, " (%s, %s)", TS_ADVICE_COUNT(largest->count, "time"),
 			       TS_ADVICE_TIME(largest->ns));
 	}
 	return ts_advise(advisor, exposure->exposed_ns, "overlap", &finding, &evidence);
@@ -135,10 +135,9 @@ static int tell_chains(struct ts_advisor *advisor, const struct chains *chains)
 		&finding,
 		"element-wise kernels follow each other, each reading and writing all of its memory; fusion "
 		"(torch.compile, a fused operator) makes one of each chain");
-	ts_text_printf(&evidence,
-		       "%" PRIu64 " kernels in %" PRIu64
-		       " chains took %s, the longest of each chain %s in all",
-		       chains->kernels, chains->chains, TS_ADVICE_TIME(chains->total_ns),
+	ts_text_printf(&evidence, "%s in %s took %s, the longest of each chain %s in all",
+		       TS_ADVICE_COUNT(chains->kernels, "kernel"),
+		       TS_ADVICE_COUNT(chains->chains, "chain"), TS_ADVICE_TIME(chains->total_ns),
 		       TS_ADVICE_TIME(chains->longest_ns));
 	if (largest) {
 		ts_text_append_str(&evidence, "; most of it ");
@@ -205,8 +204,8 @@ int ts_advise_single_precision(struct ts_advisor *advisor)
 			&finding,
 			"matrix products run in plain 32-bit floats, without tensor cores; TF32 or bfloat16 "
 			"takes half of the time or less where the device has them");
-		ts_text_printf(&evidence, "%" PRIu64 " such kernels took %s; most of it ", count,
-			       TS_ADVICE_TIME(total));
+		ts_text_printf(&evidence, "%s took %s; most of it ",
+			       TS_ADVICE_COUNT(count, "such kernel"), TS_ADVICE_TIME(total));
 		ts_advice_append_name(&evidence, ts_work_text(advisor->work, largest->name));
 		ts_text_append_str(&evidence, "; half of the time is counted as saved");
 		code = ts_advise(advisor, total / 2, "kernels", &finding, &evidence);
@@ -241,8 +240,12 @@ int ts_advise_best_kernel(struct ts_advisor *advisor)
 	struct ts_advice_sum sum = { 0 };
 	const char *name;
 	int64_t saves;
-	int code = find_best_kernel(advisor);
+	int code;
 
+	/* HTA's path knows no what-if. */
+	if (advisor->request->options.rounding == TS_ROUNDING_HTA)
+		return TS_OK;
+	code = find_best_kernel(advisor);
 	name = advisor->request->best_kernel.name;
 	if (code || !name)
 		return code;
@@ -260,9 +263,8 @@ int ts_advise_best_kernel(struct ts_advisor *advisor)
 	ts_text_append_str(&finding, ": a faster one (other shapes, precision, library) pays most");
 	ts_text_printf(
 		&evidence,
-		"it ran %" PRIu64
-		" times for %s in all; were it twice as fast, the window would be %s shorter",
-		sum.count, TS_ADVICE_TIME(sum.ns),
+		"it ran %s for %s in all; were it twice as fast, the window would be %s shorter",
+		TS_ADVICE_COUNT(sum.count, "time"), TS_ADVICE_TIME(sum.ns),
 		TS_ADVICE_TIME(advisor->request->best_kernel.saves_ns));
 	/* The window is that of all ranks. */
 	if (__builtin_mul_overflow(advisor->request->best_kernel.saves_ns,

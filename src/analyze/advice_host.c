@@ -63,7 +63,8 @@ int ts_advise_pageable_copies(struct ts_advisor *advisor)
 		&finding,
 		"copies use memory that is not pinned: they are slow, and the host waits for them; "
 		"pin_memory=True and non_blocking=True");
-	ts_text_printf(&evidence, "%" PRIu64 " copies of %s took %s (%.2f GB/s)", pageable.count,
+	ts_text_printf(&evidence, "%s of %s took %s (%.2f GB/s)",
+		       TS_ADVICE_COUNT(pageable.count, "copy"),
 		       ts_format_bytes((char[TS_FORMAT_BYTES]){ 0 }, TS_FORMAT_BYTES,
 				       (uint64_t)TS_MAX(pageable.bytes, 0)),
 		       TS_ADVICE_TIME(pageable.ns), bandwidth(&pageable));
@@ -98,7 +99,8 @@ int ts_advise_small_copies(struct ts_advisor *advisor)
 		return TS_OK;
 	ts_text_append_str(
 		&finding, "many small copies cross the bus; put them together into few large ones");
-	ts_text_printf(&evidence, "%" PRIu64 " copies of %s on average took %s", small.count,
+	ts_text_printf(&evidence, "%s of %s on average took %s",
+		       TS_ADVICE_COUNT(small.count, "copy"),
 		       ts_format_bytes((char[TS_FORMAT_BYTES]){ 0 }, TS_FORMAT_BYTES,
 				       (uint64_t)TS_MAX(small.bytes, 0) / small.count),
 		       TS_ADVICE_TIME(small.ns));
@@ -133,10 +135,11 @@ int ts_advise_allocations(struct ts_advisor *advisor)
 			&finding,
 			"device memory is allocated or freed inside the recorded part, which stops the host and "
 			"may stop the device; a caching allocator, or warming up first, avoids it");
-		ts_text_printf(&evidence,
-			       "%" PRIu64 " calls took %s; most of it %s (%" PRIu64 " times, %s)",
-			       count, TS_ADVICE_TIME(total), ts_work_text(work, largest->name),
-			       largest->count, TS_ADVICE_TIME(largest->ns));
+		ts_text_printf(&evidence, "%s took %s; most of it %s (%s, %s)",
+			       TS_ADVICE_COUNT(count, "call"), TS_ADVICE_TIME(total),
+			       ts_work_text(work, largest->name),
+			       TS_ADVICE_COUNT(largest->count, "time"),
+			       TS_ADVICE_TIME(largest->ns));
 		code = ts_advise(advisor, total, "critical-path", &finding, &evidence);
 	}
 	ts_advice_sums_release(&names);
@@ -203,10 +206,9 @@ int ts_advise_slow_steps(struct ts_advisor *advisor)
 		"logging, data loading, allocation)");
 	ts_text_printf(
 		&evidence,
-		"%" PRIu64
-		" steps were over 1.2 times the median, %s longer in all; the longest is step %" PRId64
+		"%s took over 1.2 times the median, %s more in all; the longest is step %" PRId64
 		" with %s",
-		slow, TS_ADVICE_TIME(excess), worst.number,
+		TS_ADVICE_COUNT(slow, "step"), TS_ADVICE_TIME(excess), worst.number,
 		TS_ADVICE_TIME(worst.end - worst.start));
 	return ts_advise(advisor, excess, "steps", &finding, &evidence);
 }
@@ -255,10 +257,11 @@ static int tell_stragglers(struct ts_advisor *advisor, const struct lateness *la
 		"ranks wait for each other in collectives; balance their work, and look at what the late one "
 		"does before");
 	ts_text_printf(&evidence,
-		       "%s were lost waiting in %" PRIu32 " collectives; rank %" PRId64
-		       " came last in %" PRIu64 " of them, which cost the others %s",
-		       TS_ADVICE_TIME(lost), collectives, advisor->work->ranks[worst].rank,
-		       late[worst].times, TS_ADVICE_TIME(late[worst].lost_ns));
+		       "%s were lost waiting in %s; rank %" PRId64 " came last in %" PRIu64
+		       " of them, which cost the others %s",
+		       TS_ADVICE_TIME(lost), TS_ADVICE_COUNT(collectives, "collective"),
+		       advisor->work->ranks[worst].rank, late[worst].times,
+		       TS_ADVICE_TIME(late[worst].lost_ns));
 	return ts_advise(advisor, lost, "stragglers", &finding, &evidence);
 }
 

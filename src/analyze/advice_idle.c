@@ -208,8 +208,8 @@ static int tell_host_bound(struct ts_advisor *advisor, const struct gaps *gaps)
 	ts_text_printf(&finding,
 		       "the device has nothing to run because the host issues work too slowly; %s",
 		       remedy(name));
-	ts_text_printf(&evidence, "idle %s in %" PRIu64 " gaps that ended with the next launch",
-		       TS_ADVICE_TIME(gaps->other_ns), gaps->others);
+	ts_text_printf(&evidence, "idle %s in %s that ended with the next launch",
+		       TS_ADVICE_TIME(gaps->other_ns), TS_ADVICE_COUNT(gaps->others, "gap"));
 	if (largest) {
 		ts_text_printf(&evidence, "; the host was meanwhile %s",
 			       *name ? "in " : "outside of all operators");
@@ -245,12 +245,12 @@ static int tell_syncs(struct ts_advisor *advisor, const struct gaps *gaps)
 		&finding,
 		"the host waits for the device, which then runs dry; avoid reading results back (.item(), "
 		".cpu(), nonzero) inside the loop, or read them a step later");
-	ts_text_printf(&evidence, "%" PRIu64 " waits were followed by %s of idle device",
-		       gaps->waits, TS_ADVICE_TIME(gaps->after_waits_ns));
+	ts_text_printf(&evidence, "behind %s the device was idle for %s",
+		       TS_ADVICE_COUNT(gaps->waits, "wait"), TS_ADVICE_TIME(gaps->after_waits_ns));
 	if (largest && *name) {
 		ts_text_append_str(&evidence, "; most of it after waits in ");
 		ts_advice_append_name(&evidence, name);
-		ts_text_printf(&evidence, " (%" PRIu64 " times, %s)", largest->count,
+		ts_text_printf(&evidence, " (%s, %s)", TS_ADVICE_COUNT(largest->count, "time"),
 			       TS_ADVICE_TIME(largest->ns));
 	}
 	return ts_advise(advisor, gaps->after_waits_ns, "idle", &finding, &evidence);
@@ -314,17 +314,16 @@ static int tell_launches(struct ts_advisor *advisor, const struct launches *laun
 		&finding,
 		"short kernels wait for their own launches; a graph (CUDA graphs, torch.compile with "
 		"reduce-overhead) launches many at once, fusion makes fewer");
-	ts_text_printf(
-		&evidence,
-		"%" PRIu64
-		" kernels shorter than %s kept the device waiting for %s while being launched",
-		launches->count, TS_ADVICE_TIME(advisor->request->options.short_ns),
-		TS_ADVICE_TIME(launches->pending_ns));
+	ts_text_printf(&evidence,
+		       "%s shorter than %s kept the device waiting for %s while being launched",
+		       TS_ADVICE_COUNT(launches->count, "kernel"),
+		       TS_ADVICE_TIME(advisor->request->options.short_ns),
+		       TS_ADVICE_TIME(launches->pending_ns));
 	if (largest) {
 		ts_text_append_str(&evidence, "; most often ");
 		ts_advice_append_name(&evidence,
 				      ts_work_text(advisor->states->work, largest->name));
-		ts_text_printf(&evidence, " (%" PRIu64 " times)", largest->count);
+		ts_text_printf(&evidence, " (%s)", TS_ADVICE_COUNT(largest->count, "time"));
 	}
 	return ts_advise(advisor, launches->pending_ns, "launch", &finding, &evidence);
 }

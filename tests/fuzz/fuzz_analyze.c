@@ -143,7 +143,7 @@ static void add_command(struct rows *rows, const uint8_t *row)
 	op.name = rows->names[row[6] & 15];
 	op.category = rows->categories[4 + (op.kind == TS_GPU_OP_SYNC)];
 	op.correlation = row[7] & 31;
-	op.bytes = row[5] == 0 ? TS_ABSENT : (int64_t)row[5] << (row[7] & 63) % 62;
+	op.bytes = row[5] == 0 ? TS_ABSENT : (int64_t)((uint64_t)row[5] << (row[7] & 63));
 	op.copy_kind = row[7] % 7;
 	if (op.kind == TS_GPU_OP_SYNC)
 		op.shape = rows->sync_shape;
@@ -197,7 +197,7 @@ static void add_allocation(struct rows *rows, const uint8_t *row)
 	allocation.device = rows->devices[row[1] & 1];
 	allocation.kind = row[6] & 1;
 	allocation.address = row[7] & 15;
-	allocation.bytes = (int64_t)row[5] << (row[6] & 63) % 62;
+	allocation.bytes = (int64_t)((uint64_t)row[5] << (row[6] & 63));
 	ts_writer_add(rows->writer, TS_TABLE_ALLOCATION, &allocation, NULL);
 }
 

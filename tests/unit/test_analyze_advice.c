@@ -70,7 +70,7 @@ TS_TEST(waits_of_the_host)
 			       KERNEL("gemm", "7", "405", "45", "2"),
 	       NULL);
 	TS_CHECK_INT(cell_of(&a, "the host waits for the device", "saves_us")->integer, 100000);
-	CHECK_EVIDENCE(&a, "the host waits", "after waits in aten::item (1 times, 100 us)");
+	CHECK_EVIDENCE(&a, "the host waits", "after waits in aten::item (1 time, 100 us)");
 	release_analyzed(&a);
 }
 
@@ -102,7 +102,7 @@ TS_TEST(chains_of_small_kernels)
 					       KERNEL("gemm", "7", "60", "10", "1"),
 	       NULL);
 	TS_CHECK_INT(cell_of(&a, "element-wise", "saves_us")->integer, 10000);
-	CHECK_EVIDENCE(&a, "element-wise", "2 kernels in 1 chains took 30 us");
+	CHECK_EVIDENCE(&a, "element-wise", "2 kernels in 1 chain took 30 us");
 	release_analyzed(&a);
 }
 
@@ -132,7 +132,7 @@ TS_TEST(memory_allocated_on_the_way)
 		       CALL("70", "1", "1") KERNEL("gemm", "7", "75", "10", "1"),
 	       NULL);
 	TS_CHECK_INT(cell_of(&a, "allocated or freed", "saves_us")->integer, 50000);
-	CHECK_EVIDENCE(&a, "allocated or freed", "cudaMalloc (1 times, 40 us)");
+	CHECK_EVIDENCE(&a, "allocated or freed", "cudaMalloc (1 time, 40 us)");
 	release_analyzed(&a);
 }
 
@@ -173,7 +173,7 @@ TS_TEST(the_kernel_that_the_path_hangs_on)
 
 	advise(&a, CALL("0", "1", "1") KERNEL("gemm", "7", "1", "10000", "1"), NULL);
 	TS_CHECK_INT(cell_of(&a, "hangs most on gemm", "saves_us")->integer, 5000000);
-	CHECK_EVIDENCE(&a, "hangs most on gemm", "it ran 1 times for 10 ms");
+	CHECK_EVIDENCE(&a, "hangs most on gemm", "it ran 1 time for 10 ms");
 	release_analyzed(&a);
 }
 
