@@ -15,12 +15,10 @@
 #define SMALLEST_PERMILLE 5
 
 static ts_advice_check *const checks[] = {
-	ts_advise_host_bound,   ts_advise_syncs,
-	ts_advise_launch_bound, ts_advise_exposed_communication,
-	ts_advise_fusion,       ts_advise_single_precision,
-	ts_advise_best_kernel,  ts_advise_pageable_copies,
-	ts_advise_small_copies, ts_advise_allocations,
-	ts_advise_slow_steps,   ts_advise_stragglers,
+	ts_advise_host_gaps,       ts_advise_launch_bound,     ts_advise_exposed_communication,
+	ts_advise_fusion,          ts_advise_single_precision, ts_advise_best_kernel,
+	ts_advise_pageable_copies, ts_advise_small_copies,     ts_advise_allocations,
+	ts_advise_slow_steps,      ts_advise_stragglers,
 };
 
 static const char *keep(struct ts_advisor *advisor, struct ts_text *text)

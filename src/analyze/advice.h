@@ -68,15 +68,18 @@ void ts_advice_append_name(struct ts_text *out, const char *name);
 
 /* ---- checks ---- */
 
-ts_advice_check ts_advise_host_bound; /* advice_idle.c: the device has nothing to run */
-ts_advice_check ts_advise_syncs;      /*  ... because the host waited for it before */
-ts_advice_check
-	ts_advise_launch_bound; /*  ... because each launch takes longer than what it launches */
-ts_advice_check ts_advise_exposed_communication; /* advice_device.c */
+/* advice_idle.c: devices that stand still */
+ts_advice_check ts_advise_host_gaps;
+ts_advice_check ts_advise_launch_bound;
+
+/* advice_device.c: what devices do that could be spared */
+ts_advice_check ts_advise_exposed_communication;
 ts_advice_check ts_advise_fusion;
 ts_advice_check ts_advise_single_precision;
 ts_advice_check ts_advise_best_kernel;
-ts_advice_check ts_advise_pageable_copies; /* advice_host.c */
+
+/* advice_host.c: what the program does to them from outside */
+ts_advice_check ts_advise_pageable_copies;
 ts_advice_check ts_advise_small_copies;
 ts_advice_check ts_advise_allocations;
 ts_advice_check ts_advise_slow_steps;

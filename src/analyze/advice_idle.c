@@ -218,19 +218,8 @@ static int tell_host_bound(struct ts_advisor *advisor, const struct gaps *gaps)
 	}
 	ts_text_printf(&evidence, "; the longest gap lasts %s and begins %s after the start",
 		       TS_ADVICE_TIME(gaps->longest.end - gaps->longest.start),
-		       TS_ADVICE_TIME(gaps->longest.start - advisor->result->start));
+		       TS_ADVICE_TIME(ts_ns_sub(gaps->longest.start, advisor->result->start)));
 	return ts_advise(advisor, gaps->other_ns, "idle", &finding, &evidence);
-}
-
-int ts_advise_host_bound(struct ts_advisor *advisor)
-{
-	struct gaps gaps = { 0 };
-	int code = collect_gaps(advisor, &gaps);
-
-	if (!code && gaps.others)
-		code = tell_host_bound(advisor, &gaps);
-	release_gaps(&gaps);
-	return code;
 }
 
 /* ---- the host waits ---- */
@@ -256,11 +245,13 @@ static int tell_syncs(struct ts_advisor *advisor, const struct gaps *gaps)
 	return ts_advise(advisor, gaps->after_waits_ns, "idle", &finding, &evidence);
 }
 
-int ts_advise_syncs(struct ts_advisor *advisor)
+int ts_advise_host_gaps(struct ts_advisor *advisor)
 {
 	struct gaps gaps = { 0 };
 	int code = collect_gaps(advisor, &gaps);
 
+	if (!code && gaps.others)
+		code = tell_host_bound(advisor, &gaps);
 	if (!code && gaps.waits)
 		code = tell_syncs(advisor, &gaps);
 	release_gaps(&gaps);

@@ -22,6 +22,8 @@
 /* Plain, so that they nest and stand in constants: arguments are evaluated twice. */
 #define TS_MIN(a, b) ((a) < (b) ? (a) : (b))
 #define TS_MAX(a, b) ((a) > (b) ? (a) : (b))
+/* For functions that compare: below, above or equal to 0 as a is to b. */
+#define TS_COMPARE(a, b) ((a) < (b) ? -1 : (a) > (b))
 
 #define TS_CONTAINER_OF(pointer, type, member) ((type *)((char *)(pointer)-offsetof(type, member)))
 

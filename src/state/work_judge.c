@@ -8,8 +8,6 @@
 
 #include "state/work_parts.h"
 
-#define COMPARE(a, b) ((a) < (b) ? -1 : (a) > (b))
-
 static void find_ranges(struct ts_work *work)
 {
 	for (uint32_t i = 0; i < work->device_count; i++) {
@@ -119,8 +117,9 @@ static int compare_chain_keys(const void *a_, const void *b_)
 	const struct chain_key *a = a_, *b = b_;
 
 	if (a->call != b->call)
-		return COMPARE(a->call, b->call);
-	return a->start != b->start ? COMPARE(a->start, b->start) : COMPARE(a->command, b->command);
+		return TS_COMPARE(a->call, b->call);
+	return a->start != b->start ? TS_COMPARE(a->start, b->start)
+				    : TS_COMPARE(a->command, b->command);
 }
 
 /* Those of calls with several commands, by call and start. */

@@ -66,20 +66,18 @@ static int sort_rows(const struct row_order *order, void **rows, uint32_t count,
 	return TS_OK;
 }
 
-#define COMPARE(a, b) ((a) < (b) ? -1 : (a) > (b))
-
 static int compare_commands(const void *a_, const void *b_)
 {
 	const struct ts_work_command *a = a_, *b = b_;
 
-	return a->start != b->start ? COMPARE(a->start, b->start) : COMPARE(a->row, b->row);
+	return a->start != b->start ? TS_COMPARE(a->start, b->start) : TS_COMPARE(a->row, b->row);
 }
 
 static int compare_calls(const void *a_, const void *b_)
 {
 	const struct ts_work_call *a = a_, *b = b_;
 
-	return a->start != b->start ? COMPARE(a->start, b->start) : COMPARE(a->row, b->row);
+	return a->start != b->start ? TS_COMPARE(a->start, b->start) : TS_COMPARE(a->row, b->row);
 }
 
 /* Of equal starts the longer one is outside. */
@@ -88,22 +86,23 @@ static int compare_slices(const void *a_, const void *b_)
 	const struct ts_work_slice *a = a_, *b = b_;
 
 	if (a->start != b->start)
-		return COMPARE(a->start, b->start);
-	return a->end != b->end ? COMPARE(b->end, a->end) : COMPARE(a->row, b->row);
+		return TS_COMPARE(a->start, b->start);
+	return a->end != b->end ? TS_COMPARE(b->end, a->end) : TS_COMPARE(a->row, b->row);
 }
 
 static int compare_syncs(const void *a_, const void *b_)
 {
 	const struct ts_work_sync *a = a_, *b = b_;
 
-	return a->start != b->start ? COMPARE(a->start, b->start) : COMPARE(a->row, b->row);
+	return a->start != b->start ? TS_COMPARE(a->start, b->start) : TS_COMPARE(a->row, b->row);
 }
 
 static int compare_steps(const void *a_, const void *b_)
 {
 	const struct ts_work_step *a = a_, *b = b_;
 
-	return a->start != b->start ? COMPARE(a->start, b->start) : COMPARE(a->number, b->number);
+	return a->start != b->start ? TS_COMPARE(a->start, b->start)
+				    : TS_COMPARE(a->number, b->number);
 }
 
 static const struct row_order command_order = { sizeof(struct ts_work_command),
