@@ -94,11 +94,21 @@ static void append_bar(struct ts_text *line, uint64_t done, uint64_t total)
 	ts_text_printf(line, "] %3d %%", (int)(TS_MIN(part, 1.0) * 100));
 }
 
+/* A line that wraps could not be taken back. */
+static void show_line(const struct ts_text *line)
+{
+	size_t length = TS_MIN(line->length, ts_terminal_stderr_width() - 1);
+
+	fprintf(stderr, "\r\033[K%.*s", (int)ts_utf8_valid_prefix(line->data, length),
+		line->data ? line->data : "");
+	fflush(stderr);
+	bar_is_shown = true;
+}
+
 static void draw(const struct ts_progress *progress, uint64_t done, uint64_t total, int64_t now_ns)
 {
 	double seconds = (double)(now_ns - progress->begun_ns) / 1e9;
 	TS_SCOPED(ts_text) line;
-	size_t length;
 
 	ts_text_init(&line);
 	ts_text_append_str(&line, progress->label);
@@ -109,12 +119,18 @@ static void draw(const struct ts_progress *progress, uint64_t done, uint64_t tot
 	ts_text_append_str(&line, ", ");
 	append_amount(&line, progress->unit, (uint64_t)((double)done / seconds));
 	ts_text_append_str(&line, "/s");
-	/* A line that wraps could not be taken back. */
-	length = TS_MIN(line.length, ts_terminal_stderr_width() - 1);
-	fprintf(stderr, "\r\033[K%.*s", (int)ts_utf8_valid_prefix(line.data, length),
-		line.data ? line.data : "");
-	fflush(stderr);
-	bar_is_shown = true;
+	show_line(&line);
+}
+
+void ts_progress_say(const char *what)
+{
+	TS_SCOPED(ts_text) line;
+
+	if (!ts_terminal_stderr())
+		return;
+	ts_text_init(&line);
+	ts_text_printf(&line, "%s ...", what);
+	show_line(&line);
 }
 
 int ts_progress_step(void *context, uint64_t done, uint64_t total)

@@ -39,7 +39,10 @@ void ts_progress_stop(struct ts_progress *progress);
 /* From here on signals end the program at once again: for work that leaves nothing behind. */
 void ts_progress_let_go(void);
 
-/* Takes a bar that is shown off its line, so that a message can be printed. */
+/* "WHAT ..." in place of the bar, for work that cannot tell how far it is. Only on a terminal. */
+void ts_progress_say(const char *what);
+
+/* Takes a bar or line that is shown off its line, so that a message can be printed. */
 void ts_progress_hide(void);
 
 /* Seconds since start. */

@@ -11,6 +11,7 @@
 #include "cli/amount.h"
 #include "cli/nearest.h"
 #include "cli/output.h"
+#include "cli/progress.h"
 #include "cli/report.h"
 #include "cli/result_show.h"
 #include "cli/table.h"
@@ -266,8 +267,11 @@ static int check_options(struct analyze *analyze)
 static int run_one(struct analyze *analyze, size_t i, struct ts_analyze_request *request)
 {
 	struct ts_error err;
-	int rc = analyze->chosen[i]->run(request, &analyze->results[i], &err);
+	int rc;
 
+	ts_work_input_say(request->work, analyze->chosen[i]->name);
+	rc = analyze->chosen[i]->run(request, &analyze->results[i], &err);
+	ts_progress_hide();
 	if (!rc)
 		rc = ts_result_status(&analyze->results[i], &err);
 	if (rc)

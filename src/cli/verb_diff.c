@@ -9,6 +9,7 @@
 #include "base/real.h"
 #include "cli/options.h"
 #include "cli/output.h"
+#include "cli/progress.h"
 #include "cli/report.h"
 #include "cli/result_show.h"
 #include "cli/verbs.h"
@@ -148,7 +149,9 @@ static int compare(const struct diff *diff, const struct ts_work *a, const struc
 	int rc;
 
 	ts_result_init(&result, 0);
+	ts_work_input_say(a, "compare");
 	rc = ts_compare(a, b, &diff->options, &result, &differs, &err);
+	ts_progress_hide();
 	if (!rc)
 		rc = show(diff, &result, &err);
 	/* "They differ" must not hide that nobody was told. */

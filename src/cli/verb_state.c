@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "cli/amount.h"
 #include "cli/output.h"
+#include "cli/progress.h"
 #include "cli/report.h"
 #include "cli/result_show.h"
 #include "cli/state_show.h"
@@ -155,7 +156,9 @@ static int answer(struct state *state, struct ts_analyze_request *request)
 	const struct ts_graph *graph;
 	struct ts_error err;
 
+	ts_work_input_say(request->work, "dependencies and states");
 	states = ts_analyze_states(request, &err);
+	ts_progress_hide();
 	if (!states)
 		return ts_report_error(&err);
 	if (request->work->command_count == 0)
@@ -167,7 +170,9 @@ static int answer(struct state *state, struct ts_analyze_request *request)
 			"are shown");
 	if (!state->why && !state->edges)
 		return show(state, states->graph);
+	ts_work_input_say(request->work, "dependencies of the host");
 	graph = ts_analyze_host_graph(request, &err);
+	ts_progress_hide();
 	if (!graph)
 		return ts_report_error(&err);
 	if (state->edges)

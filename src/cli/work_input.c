@@ -344,3 +344,16 @@ int ts_work_input_align(struct ts_analyze_request *request, const struct ts_work
 	tell_clocks(request->work, clocks);
 	return TS_EXIT_DONE;
 }
+
+/* ---- what is being done ---- */
+
+/* Rows that the slowest analysis needs about half a second for. */
+#define LARGE_WORK 300000u
+
+void ts_work_input_say(const struct ts_work *work, const char *what)
+{
+	uint64_t rows = (uint64_t)work->command_count + work->call_count + work->slice_count;
+
+	if (rows >= LARGE_WORK)
+		ts_progress_say(what);
+}

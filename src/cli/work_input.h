@@ -79,4 +79,7 @@ void ts_work_choice_words(const struct ts_work_choice *choice, int path_count, c
  */
 int ts_work_input_align(struct ts_analyze_request *request, const struct ts_work_choice *choice);
 
+/* Says on a terminal what is being done, where the work is so large that it takes a second or more. */
+void ts_work_input_say(const struct ts_work *work, const char *what);
+
 #endif

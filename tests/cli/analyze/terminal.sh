@@ -1,0 +1,26 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Long work says on a terminal what it is at, and takes the line away again; small work says nothing.
+. "$TS_SOURCE/tests/cli/lib.sh"
+
+python3 -c 'import pty; pty.openpty()' 2>/dev/null || { echo "skip: there are no pseudo-terminals here"; exit 77; }
+"$TS_BUILD/examples/write_trace" small.sbt 10 >/dev/null
+"$TS_BUILD/examples/write_trace" large.sbt 60000 >/dev/null
+export PYTHONPATH=$TS_SOURCE/tests/lib PYTHONDONTWRITEBYTECODE=1 TERM=xterm
+cat >look.py <<'PY'
+import sys
+import on_terminal
+expected, argv = sys.argv[1], sys.argv[2:]
+text = on_terminal.run(100, argv)
+if expected == "-":
+    assert " ..." not in text, text
+else:
+    line = "\r\033[K" + expected + " ..."
+    assert line in text, text
+    # It is gone before anything else is written.
+    assert text.split(line, 1)[1].startswith("\r\033[K"), text
+PY
+python3 look.py overlap "$TRACESMITH" analyze large.sbt overlap
+python3 look.py "dependencies and states" "$TRACESMITH" state large.sbt
+python3 look.py compare "$TRACESMITH" diff large.sbt large.sbt
+python3 look.py - "$TRACESMITH" analyze small.sbt overlap
