@@ -37,6 +37,7 @@ configure:
 	@$(call configure,$(B),-DCMAKE_C_COMPILER=$(CC) -DTRACESMITH_SANITIZE=$(SAN))
 
 demo: all ## show what the tool does, in a minute
+	@$(call bootstrap,demo)
 	@scripts/demo $(B)
 
 test: all ## build and run the tests; T=REGEX runs those that match

@@ -50,9 +50,24 @@ if(TRACESMITH_WITH_XXHASH)
 	endif()
 endif()
 
+# Headers for the backend and for replay, which open the loader at run time; the library for examples and tests.
+set(TS_HAVE_OPENCL OFF)
+set(TS_OPENCL_LIBRARY)
+if(TRACESMITH_WITH_OPENCL)
+	find_path(OPENCL_INCLUDE_DIR CL/cl_layer.h)
+	find_library(OPENCL_LIBRARY OpenCL)
+	if(OPENCL_INCLUDE_DIR)
+		set(TS_HAVE_OPENCL ON)
+		target_include_directories(ts_private SYSTEM INTERFACE ${OPENCL_INCLUDE_DIR})
+		if(OPENCL_LIBRARY)
+			set(TS_OPENCL_LIBRARY ${OPENCL_LIBRARY})
+		endif()
+	endif()
+endif()
+
 # Said once, and again when it changes.
 set(summary "tracesmith ${PROJECT_VERSION}: ${CMAKE_SYSTEM_PROCESSOR}, ${CMAKE_C_COMPILER_ID} \
-${CMAKE_C_COMPILER_VERSION}, ${CMAKE_BUILD_TYPE}, zlib ${TS_HAVE_ZLIB}, xxhash ${TS_HAVE_XXHASH}, \
+${CMAKE_C_COMPILER_VERSION}, ${CMAKE_BUILD_TYPE}, zlib ${TS_HAVE_ZLIB}, xxhash ${TS_HAVE_XXHASH}, OpenCL ${TS_HAVE_OPENCL}, \
 sanitizers '${sanitizers}'")
 if(NOT summary STREQUAL TS_LAST_SUMMARY)
 	message(NOTICE "${summary}")

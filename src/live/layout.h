@@ -229,13 +229,42 @@ enum ts_live_kind {
 	TS_LIVE_INSTANT = 4,
 	TS_LIVE_COUNTER = 5,
 	TS_LIVE_STEP = 6,
+	TS_LIVE_CALL = 7,
+	TS_LIVE_GPU_OP = 8,
 	/* Kinds from here on are no events. */
 	TS_LIVE_PAD = 16,
 	TS_LIVE_THREAD = 17,
 	TS_LIVE_WINDOW = 18,
 	TS_LIVE_THREAD_NAME = 19,
 	TS_LIVE_DEVICE = 20,
+	TS_LIVE_STREAM_IS = 21,
+	TS_LIVE_DEVICE_CLOCK = 22,
+	TS_LIVE_LOST = 23,
+	TS_LIVE_FACT = 24,
+	/* Of the channel: docs/replay.md, section 2.1. */
+	TS_LIVE_OBJECT = 32,
+	TS_LIVE_GONE = 33,
+	TS_LIVE_COMMAND = 34,
+	TS_LIVE_BLOB = 35,
 };
+
+/* Words of a GPU_OP behind the first two; then the correlations that it waited for. */
+enum ts_live_gpu_op_word {
+	TS_LIVE_OP_CORRELATION,
+	TS_LIVE_OP_WHAT, /* device (24 bits), kind (8), copy kind (8), waits that are listed (8), waits that are not (16) */
+	TS_LIVE_OP_WHERE, /* stream, context (32 bits each) */
+	TS_LIVE_OP_QUEUED,
+	TS_LIVE_OP_SUBMITTED,
+	TS_LIVE_OP_START,
+	TS_LIVE_OP_END,
+	TS_LIVE_OP_GRID_XY, /* 32 bits each; 0: unknown */
+	TS_LIVE_OP_GRID_Z_BLOCK_X,
+	TS_LIVE_OP_BLOCK_YZ,
+	TS_LIVE_OP_BYTES,
+	TS_LIVE_OP_WORDS
+};
+#define TS_LIVE_BLOB_PART 15360u
+#define TS_LIVE_DETAILS_BYTES 8000u
 
 #define TS_LIVE_FLAG_TICKS 1u
 #define TS_LIVE_FLAG_START 2u

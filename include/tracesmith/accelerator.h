@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What an accelerator does, told by a backend inside the program (<tracesmith/backend.h>): calls into its driver,
+ * commands that it ran, its queues, how its clock stands to the host's. They become rows of api_call, gpu_op,
+ * stream and clock_sync. For events of a program itself use <tracesmith/emit.h>.
+ *
+ * All may be called from any thread, cost some ten nanoseconds, take no lock and keep nothing of what they are given,
+ * unless it says otherwise. While events are off (ts_enabled()) calls and commands are not stored.
+ */
+#ifndef TRACESMITH_ACCELERATOR_H
+#define TRACESMITH_ACCELERATOR_H
+
+#include <stdint.h>
+
+#include <tracesmith/emit.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define TS_UNKNOWN INT64_MIN /* a number or time that is not known */
+
+/*
+ * Who speaks: a function of the driver, or the name of a kernel. Made once and kept as long as the process lives: its name
+ * goes to shared memory once, and each record then has a number in its place. Texts are borrowed for ever.
+ */
+#define TS_CALL_SITE(name, category)                      \
+	{                                                 \
+		0, name, category, NULL, 0, 7, 1, 3, 0, 0 \
+	}
+#define TS_GPU_OP_SITE(name, category)                    \
+	{                                                 \
+		0, name, category, NULL, 0, 8, 0, 0, 0, 0 \
+	}
+
+/*
+ * A call into a driver, at its end. `start`: ts_now() at its begin. `correlation` joins it to the commands that it
+ * caused (unique in the process; 0: none); `result`: what it returned.
+ */
+TS_EMIT_API void ts_accelerator_call(struct ts_emit_site *site, uint64_t start,
+				     uint64_t correlation, int64_t result);
+
+#define TS_GPU_OP_WAITS 32
+
+/* A command that has run. Times are ns of the device's clock; TS_UNKNOWN where there is none. */
+struct ts_gpu_op {
+	uint32_t size; /* of this struct, as the backend was compiled */
+	uint8_t kind;  /* enum ts_gpu_op_kind of schema.h */
+	uint8_t copy_kind;
+	uint16_t wait_count; /* in `waits`; more are left out, and the row says so */
+	uint32_t device;     /* as in struct ts_metrics_device */
+	uint32_t stream;     /* number of its queue, as given to ts_accelerator_stream() */
+	uint32_t context;
+	uint64_t correlation;
+	int64_t queued, submitted, start, end;
+	uint32_t grid[3], block[3]; /* 0: not known */
+	int64_t bytes;
+	const uint64_t *waits; /* correlations of the commands that it was told to wait for */
+};
+TS_EMIT_API void ts_accelerator_op(struct ts_emit_site *site, const struct ts_gpu_op *op);
+
+/* A queue, ahead of its first command. Also while events are off, as are the next three. */
+struct ts_accelerator_queue {
+	uint32_t size;
+	uint32_t device, stream, context;
+	int64_t priority; /* TS_UNKNOWN: none */
+	const char *name; /* NULL: none */
+	bool out_of_order;
+};
+TS_EMIT_API void ts_accelerator_stream(const struct ts_accelerator_queue *queue);
+
+/* The device's clock showed `device_ns` when ts_now() was `host`, within +-uncertainty_ns. Ahead of its first command. */
+TS_EMIT_API void ts_accelerator_clock(uint32_t device, uint64_t host, int64_t device_ns,
+				      int64_t uncertainty_ns, const char *method);
+
+/* So many of `what` are not in the trace, and why. Counts since the last time, not sums. */
+TS_EMIT_API void ts_accelerator_lost(const char *what, uint64_t count, const char *reason);
+
+/* A fact about the process: a row of meta. `json` is a JSON value. */
+TS_EMIT_API void ts_accelerator_fact(const char *key, const char *json);
+
+/* A device: ts_tracer_device(ts_tracer_process(), ...) of emit.h. ns that `ticks` of ts_now() last: */
+TS_EMIT_API int64_t ts_ticks_ns(uint64_t ticks);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

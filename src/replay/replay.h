@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Replay: a recorded command stream, run again (docs/replay.md, sections 6 and 7). stream*.c loads and distrusts it, plan*.c decides
+ * which commands a part needs, a target runs them, check*.c compares, output.c makes a trace of it. The library prints nothing.
+ *
+ *	ts_replay_open(&replay, reader, &options, &err);
+ *	ts_replay_run(replay, &report, &err);
+ *	ts_replay_close(replay);
+ *
+ * How to add a target: a file in targets/ with one `const struct ts_replay_target`, and a line in the table of targets.c.
+ */
+#ifndef TS_REPLAY_REPLAY_H
+#define TS_REPLAY_REPLAY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <tracesmith/error.h>
+#include <tracesmith/reader.h>
+#include <tracesmith/schema.h>
+
+#include "base/arena.h"
+#include "base/memory.h"
+
+#define TS_REPLAY_NONE UINT32_MAX /* no such index */
+
+/* ---- the stream, loaded (stream*.c) ---- */
+
+struct ts_replay_range {
+	uint32_t memory; /* index of a root memory object */
+	uint64_t offset, bytes;
+};
+
+/* Bytes of the trace; read and compared with their hash when asked for (ts_replay_blob_read()). */
+struct ts_replay_blob_ref {
+	uint32_t id; /* 0: none */
+	uint64_t bytes;
+};
+
+struct ts_replay_binary {
+	uint32_t device; /* index of an object */
+	struct ts_replay_blob_ref blob;
+};
+
+#define TS_REPLAY_HAS_SVM 1u
+#define TS_REPLAY_READ_ONLY 2u /* kernels only read it */
+#define TS_REPLAY_WRITE_ONLY 4u
+#define TS_REPLAY_USER_EVENT 8u
+#define TS_REPLAY_OUT_OF_ORDER 16u
+
+struct ts_replay_object_info {
+	int64_t id;      /* row */
+	uint64_t number; /* in the program: what users see ("memory 7") */
+	enum ts_object_kind kind;
+	uint32_t
+		parent; /* index; a view: its root memory; stream, memory, module: context; function: module */
+	uint32_t device;  /* stream: index of its device */
+	uint32_t flags;   /* TS_REPLAY_* */
+	uint64_t address; /* in the program */
+	uint64_t bytes;   /* memory */
+	uint64_t origin;  /* view: offset in its root */
+	const char *name;
+	const char *options;            /* module; device: its description */
+	struct ts_replay_blob_ref blob; /* source, or initial content */
+	const struct ts_replay_binary *binaries;
+	uint32_t binary_count;
+	const uint32_t *devices; /* context, module */
+	uint32_t device_count;
+	const char *unreplayable; /* why; NULL: it can be */
+	int64_t priority;         /* stream; TS_ABSENT: none */
+};
+
+enum ts_replay_arg_kind {
+	TS_REPLAY_ARG_BYTES,
+	TS_REPLAY_ARG_MEMORY,
+	TS_REPLAY_ARG_LOCAL,
+	TS_REPLAY_ARG_SVM
+};
+enum { TS_REPLAY_READS = 1, TS_REPLAY_WRITES = 2 };
+
+struct ts_replay_arg {
+	enum ts_replay_arg_kind kind;
+	unsigned int access;    /* TS_REPLAY_READS | TS_REPLAY_WRITES */
+	uint64_t at, size;      /* in the raw block; LOCAL: size */
+	uint32_t memory;        /* root; TS_REPLAY_NONE: a null buffer */
+	uint64_t offset, bytes; /* the view of it that the kernel gets */
+};
+
+struct ts_replay_rect_side {
+	uint64_t origin[3], row, slice;
+};
+
+struct ts_replay_check {
+	struct ts_replay_range range; /* memory TS_REPLAY_NONE: what a read brought to the host */
+	uint64_t hash;
+	const char *why; /* read, map, each, final */
+};
+
+struct ts_replay_command_info {
+	uint64_t sequence;
+	int64_t start_ns; /* when it was given */
+	int64_t correlation;
+	enum ts_command_kind kind;
+	uint32_t queue;         /* index of an object; TS_REPLAY_NONE */
+	uint32_t object, other; /* memory: roots, with offsets that contain the view's origin */
+	uint64_t offset, other_offset, bytes;
+	struct ts_replay_blob_ref blob;
+	const char *call;
+	bool blocking, is_rect, knows_no_sets; /* the last: reads and writes all memory */
+	uint64_t region[3];
+	struct ts_replay_rect_side to, from;
+	uint32_t dimensions;
+	uint64_t global[3], local[3], global_offset[3]; /* local[0] 0: the driver chooses */
+	const struct ts_replay_arg *args;
+	uint32_t arg_count;
+	/* What it waits for: earlier commands (indices) whose events it names, and user events (object indices). */
+	const uint32_t *waits, *user_waits;
+	uint32_t wait_count, user_wait_count;
+	uint32_t user_event; /* record without a queue: which is set; TS_REPLAY_NONE */
+	int64_t status;
+	const struct ts_replay_range *reads, *writes;
+	uint32_t read_count, write_count;
+	const struct ts_replay_check *checks;
+	uint32_t check_count;
+	const char *unreplayable;
+};
+
+struct ts_replay_stream {
+	struct ts_reader *reader; /* borrowed */
+	struct ts_replay_object_info *objects;
+	struct ts_replay_command_info
+		*commands; /* of one window, in order of sequence; neither open, close nor check */
+	uint32_t object_count, command_count;
+	const struct ts_replay_check *final_checks;
+	uint32_t final_count;
+	int64_t process; /* id */
+	uint32_t window, window_count;
+	const char *failed; /* why the window is not replayable as a whole; NULL */
+	bool is_cut;        /* no CLOSE: the program was killed */
+	struct ts_arena arena;
+};
+
+/* Loads a window (0: the first that is replayable) of a process (0: the only one). TS_ENOTFOUND: nothing to replay. */
+int ts_replay_stream_load(struct ts_replay_stream **ret_stream, struct ts_reader *reader,
+			  int64_t process, uint32_t window, struct ts_error *err);
+void ts_replay_stream_free(struct ts_replay_stream *stream);
+/* Content of a blob into `to` (blob->bytes of it), or a part of it; its hash is compared. The error names the blob. */
+int ts_replay_blob_read(struct ts_reader *reader, const struct ts_replay_blob_ref *blob, void *to,
+			struct ts_error *err);
+/* "kernel 'saxpy', command 17" for messages. */
+const char *ts_replay_command_text(const struct ts_replay_stream *stream, uint32_t command,
+				   char *buffer, size_t bytes);
+
+/* ---- the plan (plan.c) ---- */
+
+enum { TS_REPLAY_ASKED = 1, TS_REPLAY_INCLUDED = 2 };
+
+struct ts_replay_plan {
+	uint8_t *kept;   /* of each command of the stream: 0, ASKED or INCLUDED */
+	uint32_t *order; /* indices of those that are kept, in order */
+	uint32_t count, asked, included;
+};
+
+/* ---- options and results ---- */
+
+enum ts_replay_pace { TS_REPLAY_FAST, TS_REPLAY_ORIGINAL };
+enum ts_replay_check_level { TS_REPLAY_CHECK_NONE, TS_REPLAY_CHECK_FINAL, TS_REPLAY_CHECK_EACH };
+
+struct ts_replay_options {
+	const struct ts_replay_target *target;
+	const char *device;  /* number or part of a name; NULL: like the recorded one */
+	const char *streams; /* comma list of numbers; NULL: all */
+	const char *from,
+		*to;        /* sequence number, or time with a unit since the first command; NULL */
+	const char *kernel; /* glob */
+	unsigned int repeat; /* at least 1 */
+	enum ts_replay_pace pace;
+	enum ts_replay_check_level check;
+	uint64_t dump_at;                /* sequence; 0: none */
+	uint64_t dump_memory;            /* number */
+	const char *value_type;          /* --as: f16 f32 f64 i8 .. u64; NULL */
+	uint64_t ulp;                    /* tolerance */
+	const char *const *replacements; /* NAME=FILE */
+	size_t replacement_count;
+	const char *const *what_ifs;
+	size_t what_if_count;
+	const char *output; /* -o; NULL */
+	int64_t process;    /* 0: the only one */
+	uint32_t window;
+	int (*progress)(void *context, const char *doing, uint64_t done,
+			uint64_t total); /* may be NULL; non-zero stops */
+	void *context;
+};
+
+enum ts_replay_verdict {
+	TS_REPLAY_EQUAL,   /* no difference in N runs, equals recording */
+	TS_REPLAY_AGREES,  /* no difference in N runs, nothing recorded to compare with */
+	TS_REPLAY_RAN,     /* --check none, or the emulator: nothing was compared */
+	TS_REPLAY_DIFFERS, /* differs from recording */
+	TS_REPLAY_NONDETERMINISTIC,
+};
+
+/* Times of one command in one run, ns; of the target's clock. TS_ABSENT: none. */
+struct ts_replay_times {
+	int64_t called, returned; /* the host's */
+	int64_t queued, submitted, start, end;
+};
+
+/* ---- a target ---- */
+
+struct ts_replay_session; /* the target's own */
+
+/* What a run gives back; arrays are by place in plan->order. */
+struct ts_replay_outcome {
+	struct ts_replay_times *times;
+	/* Called by the target, in order of the plan, when content is to be compared: behind a command (check each, read-backs), or at the end (command TS_REPLAY_NONE). */
+	int (*content)(void *context, uint32_t command, const struct ts_replay_range *range,
+		       const char *why, const void *data, struct ts_error *err);
+	void *context;
+};
+
+#define TS_REPLAY_NEEDS_STREAM \
+	1u /* a command stream must be in the trace, and memory is compared */
+
+struct ts_replay;
+struct ts_replay_target {
+	const char *name, *summary;
+	unsigned int flags;
+	int (*open)(struct ts_replay *replay, struct ts_replay_session **ret_session,
+		    struct ts_error *err);
+	/* Restores everything, then runs the plan once. */
+	int (*run)(struct ts_replay_session *session, unsigned int number,
+		   struct ts_replay_outcome *outcome, struct ts_error *err);
+	/* What it ran on, in words: "opencl: pthread-skylake (PoCL 3.1)". */
+	const char *(*device)(const struct ts_replay_session *session);
+	void (*close)(struct ts_replay_session *session);
+};
+
+extern const struct ts_replay_target ts_replay_target_opencl, ts_replay_target_emulator;
+extern const struct ts_replay_target *const ts_replay_targets[]; /* ends with NULL */
+
+struct ts_replay {
+	struct ts_replay_options options;
+	struct ts_reader *reader;
+	struct ts_replay_stream *stream; /* NULL where the target does not need one */
+	struct ts_replay_plan plan;
+	struct ts_replay_session *session;
+};
+
+struct ts_replay_report {
+	enum ts_replay_verdict verdict;
+	char verdict_text[256];
+	uint32_t commands, asked, included, runs;
+	char included_text[1024]; /* which, in words */
+	char device[256];
+	int64_t recorded_span_ns, span_ns; /* first start to last end; of the fastest run */
+	uint32_t checks, compared_ranges;
+	/* A difference. */
+	bool differs;
+	uint64_t command; /* sequence */
+	char kernel[256], buffer[64];
+	uint64_t buffer_number, first_byte, bytes_differing;
+	char values[256]; /* with --as: what was there, what came */
+	char between
+		[256]; /* differs from recording: the last equal check and the first different one */
+	/* The emulator's errors. */
+	double span_error, start_error_p50, start_error_p95,
+		start_error_max; /* as shares of the recorded span */
+	char what_if[1024];
+};
+
+int ts_replay_open(struct ts_replay **ret_replay, struct ts_reader *reader,
+		   const struct ts_replay_options *options, struct ts_error *err);
+int ts_replay_run(struct ts_replay *replay, struct ts_replay_report *ret_report,
+		  struct ts_error *err);
+void ts_replay_close(struct ts_replay *replay);
+TS_DEFINE_AUTO(ts_replay, ts_replay_close);
+
+#endif
