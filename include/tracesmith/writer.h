@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writes a trace. Rows go in one by one, in any order of time; the writer keeps one chunk a table in
+ * Writes a trace. Rows go in one by one, in any order of time; the writer keeps one chunk a table (and clock) in
  * memory, sorts, encodes (on worker threads) and appends it when it is full. What has been appended
  * survives a kill at any instant (docs/format.md, section 8).
  *
@@ -114,13 +114,23 @@ uint32_t ts_writer_stack(struct ts_writer *writer, uint32_t parent, uint32_t fra
 /* Stores bytes (at most 64 MiB) as a row of `blob`; not compared with earlier ones. */
 uint32_t ts_writer_blob(struct ts_writer *writer, const void *data, size_t bytes);
 
+/*
+ * A further row of `blob`: bytes that continue those of `previous` (0: they begin). `hash` (XXH3, 64 bits) and `whole_bytes` are of the
+ * whole content up to and with these. So content of any size needs the memory of one piece; 1 MiB is a good one.
+ */
+uint32_t ts_writer_blob_piece(struct ts_writer *writer, uint32_t previous, uint64_t hash,
+			      uint64_t whole_bytes, const void *data, size_t bytes);
+
 /* Text of a string that this writer still holds, else NULL; borrowed until the next string. */
 const char *ts_writer_text(struct ts_writer *writer, uint32_t string, size_t *ret_length);
 
 /* Fields of a shape that this writer made; borrowed until close. NULL for shape 0. */
 const struct ts_shape *ts_writer_shape_fields(struct ts_writer *writer, uint32_t shape);
 
-/* Rows added from now on have their times in this clock (0 at first). Seals chunks of the old one. */
+/*
+ * Rows added from now on have their times in this clock (0 at first). Costs nothing: events of several clocks may come mixed, each clock
+ * fills chunks of its own. Rows of entities keep their order, which costs a chunk at each change.
+ */
 int ts_writer_set_clock(struct ts_writer *writer, uint32_t clock);
 
 /* Appends everything that is in memory as chunks, so that it survives. */

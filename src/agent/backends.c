@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The table of the agent's backends, and those that others supply. Must not know what a backend does.
+ * Starts and stops backends: those of the agent, whose table load.c has, and those that others supply. Must not know what a
+ * backend does.
  */
 #include <dlfcn.h>
 #include <stdio.h>
@@ -12,20 +13,31 @@
 
 #define BACKENDS_AT_MOST 16
 
-/* Ours, in the order in which they start. Ends with NULL. */
-static const struct ts_backend *const table[] = { NULL };
-
 static const struct ts_backend *started[BACKENDS_AT_MOST];
 static unsigned int started_count;
+
+/* The n-th of ours, or NULL. */
+static const struct ts_backend *ours(size_t n)
+{
+	return agent_backends ? agent_backends[n] : NULL;
+}
+
+static bool is_ours(const struct ts_backend *backend)
+{
+	for (size_t i = 0; ours(i); i++)
+		if (ours(i) == backend)
+			return true;
+	return false;
+}
 
 static const struct ts_backend *find(const char *name)
 {
 	char file[128];
 	void *library;
 
-	for (size_t i = 0; table[i]; i++)
-		if (!strcmp(table[i]->name, name))
-			return table[i];
+	for (size_t i = 0; ours(i); i++)
+		if (!strcmp(ours(i)->name, name))
+			return ours(i);
 	snprintf(file, sizeof(file), "libtracesmith-backend-%s.so", name);
 	library = dlopen(file, RTLD_NOW | RTLD_LOCAL);
 	return library ? dlsym(library, "ts_backend") : NULL;
@@ -61,7 +73,9 @@ static void start_one(const char *name)
 		tell(name, "declined to start");
 	} else {
 		started[started_count++] = backend;
-		tell(name, "started");
+		/* Ours are there in every program, and tell when there is something for them. */
+		if (!is_ours(backend))
+			tell(name, "started");
 	}
 }
 

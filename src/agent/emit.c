@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "agent/emit.h"
+#include "agent/hot.h"
 #include "agent/tracer.h"
 
 /* What threads have before their first event: it is never open. */
@@ -54,41 +55,6 @@ static inline void put_stamp(char *at, struct stamp stamp)
 }
 
 /*
- * Takes the writer, if it is open and has room: *ret_at is the record's place. A signal handler
- * that emits does so either before `open` is 0, and then `at` and `until` are read after it, or it finds
- * it closed. The fences are for the compiler: a handler runs on this thread.
- */
-static inline bool enter(struct writer *writer, unsigned int open, size_t bytes, char **ret_at)
-{
-	if (AGENT_UNLIKELY(__atomic_load_n(&writer->open, __ATOMIC_RELAXED) != open))
-		return false;
-	__atomic_store_n(&writer->open, WRITER_CLOSED, __ATOMIC_RELAXED);
-	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	*ret_at = writer->at;
-	if (AGENT_LIKELY(*ret_at + bytes <= writer->until))
-		return true;
-	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	__atomic_store_n(&writer->open, open, __ATOMIC_RELAXED);
-	return false;
-}
-
-/* The store of `head` is what makes the record an event: all before it survives a kill. */
-static inline void commit(struct writer *writer, unsigned int open, char *at, size_t bytes)
-{
-	struct ts_live_ring *ring = writer->ring;
-
-	writer->at = at + bytes;
-#if defined(__x86_64__)
-	/* One instruction in place of three; stores are not reordered with each other here. */
-	__asm__ volatile("addq %1, %0" : "+m"(ring->head) : "er"(bytes) : "memory");
-#else
-	__atomic_store_n(&ring->head, ring->head + bytes, __ATOMIC_RELEASE);
-#endif
-	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	__atomic_store_n(&writer->open, open, __ATOMIC_RELAXED);
-}
-
-/*
  * The counter is read when the writer is entered, not first of all: what stands behind that read waits for it,
  * what stands ahead of it costs nothing beside it (2 ns an event where it was tried).
  */
@@ -110,9 +76,9 @@ void ts_emit_0(struct ts_emit_site *site)
 	struct writer *writer = agent_writer;
 	char *at;
 
-	if (AGENT_LIKELY(header && enter(writer, WRITER_HOT, 16, &at))) {
+	if (AGENT_LIKELY(header && hot_enter(writer, WRITER_HOT, 16, &at))) {
 		begin_record(at, header);
-		commit(writer, WRITER_HOT, at, 16);
+		hot_commit(writer, WRITER_HOT, at, 16);
 		return;
 	}
 	emit_0_slowly(site);
@@ -124,10 +90,10 @@ void ts_emit_1(struct ts_emit_site *site, uint64_t word)
 	struct writer *writer = agent_writer;
 	char *at;
 
-	if (AGENT_LIKELY(header && enter(writer, WRITER_HOT, 24, &at))) {
+	if (AGENT_LIKELY(header && hot_enter(writer, WRITER_HOT, 24, &at))) {
 		begin_record(at, header);
 		memcpy(at + 16, &word, 8);
-		commit(writer, WRITER_HOT, at, 24);
+		hot_commit(writer, WRITER_HOT, at, 24);
 		return;
 	}
 	emit_1_slowly(site, word);
@@ -139,11 +105,11 @@ void ts_emit_2(struct ts_emit_site *site, uint64_t first, uint64_t second)
 	struct writer *writer = agent_writer;
 	char *at;
 
-	if (AGENT_LIKELY(header && enter(writer, WRITER_HOT, 32, &at))) {
+	if (AGENT_LIKELY(header && hot_enter(writer, WRITER_HOT, 32, &at))) {
 		begin_record(at, header);
 		memcpy(at + 16, &first, 8);
 		memcpy(at + 24, &second, 8);
-		commit(writer, WRITER_HOT, at, 32);
+		hot_commit(writer, WRITER_HOT, at, 32);
 		return;
 	}
 	emit_2_slowly(site, first, second);
@@ -162,7 +128,7 @@ struct writer *agent_enter(struct ts_tracer *tracer, struct core *core, struct w
 		writer = agent_room(tracer, core, writer, bytes, counts);
 		if (!writer)
 			return NULL;
-		if (enter(writer, agent_open_value(writer), bytes, &at))
+		if (hot_enter(writer, agent_open_value(writer), bytes, &at))
 			return writer;
 	}
 	if (counts)
@@ -172,7 +138,7 @@ struct writer *agent_enter(struct ts_tracer *tracer, struct core *core, struct w
 
 void agent_commit(struct writer *writer, uint64_t bytes)
 {
-	commit(writer, agent_open_value(writer), writer->at, bytes);
+	hot_commit(writer, agent_open_value(writer), writer->at, bytes);
 }
 
 uint64_t *agent_place(const struct writer *writer)
@@ -378,7 +344,7 @@ static void put_event(const struct writer *writer, const struct agent_event *eve
 	uint64_t *to = agent_place(writer);
 
 	*to++ = header_word(layout->words, event->kind, event->flags, 0);
-	*to++ = ts_counter_read(writer->clock);
+	*to++ = event->counter ? event->counter : ts_counter_read(writer->clock);
 	for (unsigned int i = 0; i < event->own_words; i++)
 		*to++ = event->own[i];
 	to = put_text(to, text++);
@@ -512,39 +478,35 @@ void ts_tracer_counter_of(struct ts_tracer *tracer, const struct ts_metrics_subj
 	emit_event(tracer, &event, TS_TRACK_THREAD, own);
 }
 
-/* No event: it is not counted where there is no room for it. */
-static void put_device(struct ts_tracer *tracer, struct core *core,
-		       const struct ts_metrics_device *device)
+void agent_put(struct ts_tracer *tracer, struct core *core, const struct agent_note *note)
 {
-	const char *strings[] = { device->vendor, device->model, device->uuid, device->bus };
-	enum { STRINGS = sizeof(strings) / sizeof(*strings) };
-	uint64_t most = record_words(core), left = most - (2 + 2 + STRINGS);
-	struct text texts[STRINGS];
+	uint64_t most = record_words(core), left = most - (2u + note->own_words + note->text_count);
+	struct text texts[AGENT_NOTE_TEXTS];
 	struct writer *writer;
 	uint64_t *to;
 
-	for (unsigned int i = 0; i < STRINGS; i++)
-		texts[i] = measure(core, strings[i], false, &left);
-	writer = agent_enter(tracer, core, agent_find_writer(tracer), (most - left) * 8, false);
+	for (unsigned int i = 0; i < note->text_count; i++)
+		texts[i] = measure(core, note->texts[i], false, &left);
+	writer = agent_enter(tracer, core, agent_find_writer(tracer), (most - left) * 8,
+			     note->counts);
 	if (!writer)
 		return;
 	to = agent_place(writer);
-	*to++ = header_word(most - left, TS_LIVE_DEVICE, 0, 0);
+	*to++ = header_word(most - left, note->kind, 0, 0);
 	*to++ = ts_counter_read(writer->clock);
-	*to++ = device->number & TS_LIVE_DEVICE_MASK;
-	*to++ = (uint64_t)device->memory_bytes;
-	for (unsigned int i = 0; i < STRINGS; i++)
+	for (unsigned int i = 0; i < note->own_words; i++)
+		*to++ = note->own[i];
+	for (unsigned int i = 0; i < note->text_count; i++)
 		to = put_text(to, &texts[i]);
 	agent_commit(writer, (most - left) * 8);
 }
 
-/* Also while events are off: values that come once they are on again are of it. */
-void ts_tracer_device(struct ts_tracer *tracer, const struct ts_metrics_device *device)
+void agent_tell(struct ts_tracer *tracer, const struct agent_note *note)
 {
 	int saved_errno = errno;
 	struct core *core;
 
-	if (!tracer || tracer->is_off || !device)
+	if (!tracer || tracer->is_off)
 		return;
 	core = __atomic_load_n(&tracer->core, __ATOMIC_ACQUIRE);
 	if (tracer == &ts_process_tracer && !ts_enabled() &&
@@ -552,8 +514,24 @@ void ts_tracer_device(struct ts_tracer *tracer, const struct ts_metrics_device *
 		return;
 	core = agent_start(tracer);
 	if (core)
-		put_device(tracer, core, device);
+		agent_put(tracer, core, note);
 	errno = saved_errno;
+}
+
+/* Values that come once events are on again are of it. */
+void ts_tracer_device(struct ts_tracer *tracer, const struct ts_metrics_device *device)
+{
+	struct agent_note note = { .kind = TS_LIVE_DEVICE, .own_words = 2, .text_count = 4 };
+
+	if (!device)
+		return;
+	note.own[0] = device->number & TS_LIVE_DEVICE_MASK;
+	note.own[1] = (uint64_t)device->memory_bytes;
+	note.texts[0] = device->vendor;
+	note.texts[1] = device->model;
+	note.texts[2] = device->uuid;
+	note.texts[3] = device->bus;
+	agent_tell(tracer, &note);
 }
 
 uint64_t ts_now(void)

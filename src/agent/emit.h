@@ -13,6 +13,7 @@ struct agent_event {
 	const char *name, *category;
 	const struct ts_emit_arg *args;
 	unsigned int arg_count;
+	uint64_t counter; /* when it was; 0: now */
 };
 void agent_emit(struct ts_tracer *tracer, struct core *core, const struct agent_event *event);
 
@@ -24,6 +25,22 @@ struct writer *agent_enter(struct ts_tracer *tracer, struct core *core, struct w
 			   uint64_t bytes, bool counts);
 uint64_t *agent_place(const struct writer *writer);
 void agent_commit(struct writer *writer, uint64_t bytes);
+
+#define AGENT_NOTE_WORDS 4
+#define AGENT_NOTE_TEXTS 4
+
+/* A record that is no event: words, then texts, which are cut to fit. */
+struct agent_note {
+	uint8_t kind;
+	uint8_t own_words, text_count;
+	bool counts; /* one more event is lost where there is no room for it */
+	uint64_t own[AGENT_NOTE_WORDS];
+	const char *texts[AGENT_NOTE_TEXTS];
+};
+void agent_put(struct ts_tracer *tracer, struct core *core, const struct agent_note *note);
+
+/* The same while events are off, too; starts the tracer if need be. */
+void agent_tell(struct ts_tracer *tracer, const struct agent_note *note);
 
 /* What `open` is of an open writer. */
 static inline unsigned int agent_open_value(const struct writer *writer)

@@ -1,9 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The agent as a shared object: it begins when it is loaded and ends with its process. Not part of the tool, which
+ * The agent as a shared object: it begins when it is loaded and ends with its process; the table of its backends. Not part of the tool, which
  * has the rest of the agent inside to emit what it measures itself (host.h).
  */
 #include "agent/tracer.h"
+#include "tracesmith_config.h"
+
+#ifdef TS_HAVE_OPENCL
+#include "capture/opencl/opencl.h"
+#endif
+
+const struct ts_backend *const agent_backends[] = {
+#ifdef TS_HAVE_OPENCL
+	&ts_opencl_backend,
+#endif
+	NULL
+};
 
 /*
  * True where the process has another agent already, ahead of this one, which then gets all events: a copy at another path,

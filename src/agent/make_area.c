@@ -25,6 +25,8 @@
 #include "agent/tracer.h"
 
 #define DEFAULT_BUDGET (32u << 20)
+/* A quarter of it is the channel's, of which not more than 16 MiB are needed (docs/replay.md, section 2). */
+#define REPLAY_BUDGET (64u << 20)
 #define DICTIONARY_STEP (16u << 10)
 #define RING_BYTES (64u << 10)
 #define SMALL_RING_BYTES (16u << 10)
@@ -306,19 +308,21 @@ int agent_grow_dictionary(struct core *core)
 	return error;
 }
 
-static uint64_t choose_budget(int directory, uint64_t asked)
+static uint64_t choose_budget(int directory, const struct agent_settings *settings)
 {
+	bool replayable = settings->replay.mode != TS_REPLAY_OFF;
+	uint64_t budget = replayable ? REPLAY_BUDGET : DEFAULT_BUDGET;
+	unsigned int share = replayable ? 4 : 8;
 	struct statvfs status;
-	uint64_t budget = DEFAULT_BUDGET;
 
-	if (asked)
-		return asked;
+	if (settings->budget)
+		return settings->budget;
 	if (!fstatvfs(directory, &status)) {
 		uint64_t free_bytes = (uint64_t)status.f_bavail * status.f_frsize;
 
 		/* A file system without a size of its own says 0 of 0. */
-		if (status.f_blocks && free_bytes / 8 < budget)
-			budget = free_bytes / 8;
+		if (status.f_blocks && free_bytes / share < budget)
+			budget = free_bytes / share;
 	}
 	return budget;
 }
@@ -437,7 +441,7 @@ static int fill(struct core *core, int directory, uint64_t area_id, uint64_t sta
 	describe_layout(control, settings);
 	control->start_time = started;
 	control->area_id = area_id;
-	control->budget = choose_budget(directory, settings->budget);
+	control->budget = choose_budget(directory, settings);
 	control->role = settings->role;
 	control->allocated = TS_LIVE_CONTROL_BYTES;
 	core->ring_bytes = control->budget < SMALL_BUDGET ? SMALL_RING_BYTES : RING_BYTES;

@@ -91,7 +91,8 @@ static void attach_to(struct writer *writer, struct core *core, uint32_t index)
 }
 
 /* The first record of every owner. The caller has seen to it that there is room. */
-static void write_thread(struct writer *writer, uint32_t previous_ring, uint64_t previous_position)
+static void write_thread(struct writer *writer, const char *name, uint32_t previous_ring,
+			 uint64_t previous_position)
 {
 	struct ts_live_thread_record record = {
 		.head = { .words = sizeof(record) / 8,
@@ -105,7 +106,9 @@ static void write_thread(struct writer *writer, uint32_t previous_ring, uint64_t
 		.dropped = writer->ring->dropped,
 	};
 
-	if (agent_thread_name[0])
+	if (name)
+		strncpy(record.name, name, sizeof(record.name) - 1);
+	else if (agent_thread_name[0])
 		memcpy(record.name, agent_thread_name, sizeof(record.name));
 	else
 		prctl(PR_GET_NAME, record.name, 0, 0, 0);
@@ -257,7 +260,7 @@ static struct writer *attach_locked(struct ts_tracer *tracer, struct core *core,
 	if (index >= 0) {
 		attach_to(writer, core, (uint32_t)index);
 		if (make_first_room(writer)) {
-			write_thread(writer, 0, 0);
+			write_thread(writer, NULL, 0, 0);
 			return writer;
 		}
 		__atomic_store_n(&writer->ring->state, TS_LIVE_RING_EXITED, __ATOMIC_RELEASE);
@@ -283,6 +286,46 @@ static struct writer *attach(struct ts_tracer *tracer, struct core *core,
 	if (writer)
 		writer->open = agent_open_value(writer);
 	return writer;
+}
+
+bool agent_attach_shared(struct core *core, struct writer *writer, uint64_t bytes, uint64_t least,
+			 const char *name)
+{
+	int index = -1;
+
+	agent_lock(core);
+	while (bytes >= least && index < 0) {
+		index = make_ring(core, bytes);
+		bytes /= 2;
+	}
+	if (index >= 0) {
+		memset(writer, 0, sizeof(*writer));
+		writer->tracer = &ts_process_tracer;
+		writer->core = core;
+		writer->clock = core->control->clock;
+		writer->serial = ++core->serials;
+		attach_to(writer, core, (uint32_t)index);
+		/* Not of a thread that may vanish: nobody else takes it. */
+		writer->ring->tid = core->control->pid;
+		if (make_first_room(writer))
+			write_thread(writer, name, 0, 0);
+	}
+	agent_update_anchor(core);
+	agent_unlock(core);
+	return index >= 0;
+}
+
+uint32_t agent_serial(struct core *core)
+{
+	const struct writer *writer = agent_writer;
+	uint32_t serial;
+
+	if (writer->ring && writer->core == core)
+		return writer->serial;
+	agent_lock(core);
+	serial = thread_serial(core, current_tid());
+	agent_unlock(core);
+	return serial;
 }
 
 /* A thread that got no ring asks only now and then, so that losing stays cheap. */
@@ -338,7 +381,7 @@ static bool grow(struct writer *writer)
 			index = -1;
 	}
 	if (index >= 0) {
-		write_thread(writer, old_index + 1, position);
+		write_thread(writer, NULL, old_index + 1, position);
 		__atomic_store_n(&old->state, TS_LIVE_RING_EXITED, __ATOMIC_RELEASE);
 	} else if (writer->ring != old) {
 		__atomic_store_n(&writer->ring->state, TS_LIVE_RING_EXITED, __ATOMIC_RELEASE);

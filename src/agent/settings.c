@@ -13,6 +13,8 @@
 #include "agent/tracer.h"
 
 #define ABSENT INT64_MIN
+#define SNAPSHOT_LIMIT (UINT64_C(4) << 30)
+#define WINDOW_TIMEOUT_NS INT64_C(10000000000)
 
 /* ---- paths ---- */
 
@@ -90,8 +92,28 @@ static uint64_t parse_bytes(const char *text)
 
 /* ---- TRACESMITH_AGENT: key=value;key=value ---- */
 
+/* What a replay needs; false where the key is another. */
+static bool set_replay_key(struct ts_replay_settings *replay, const char *key, const char *value)
+{
+	if (!strcmp(key, "replayable"))
+		replay->mode = value[0] == '1'   ? TS_REPLAY_PLAIN
+			       : value[0] == '2' ? TS_REPLAY_CHECKED
+						 : TS_REPLAY_OFF;
+	else if (!strcmp(key, "from_start"))
+		replay->from_start = value[0] != '0';
+	else if (!strcmp(key, "snapshot_limit"))
+		replay->snapshot_limit = strtoull(value, NULL, 10);
+	else if (!strcmp(key, "window_timeout"))
+		replay->window_timeout_ns = strtoll(value, NULL, 10);
+	else
+		return false;
+	return true;
+}
+
 static void set_key(struct agent_settings *settings, const char *key, const char *value)
 {
+	if (set_replay_key(&settings->replay, key, value))
+		return;
 	if (!strcmp(key, "session"))
 		settings->session = strtoull(value, NULL, 16);
 	else if (!strcmp(key, "mode"))
@@ -120,6 +142,8 @@ static void read_agent(struct agent_settings *settings, const char *text)
 
 	settings->mode = TS_LIVE_STREAM;
 	settings->enabled = true;
+	settings->replay.snapshot_limit = SNAPSHOT_LIMIT;
+	settings->replay.window_timeout_ns = WINDOW_TIMEOUT_NS;
 	while (*text) {
 		size_t length = strcspn(text, ";");
 		char *equals;
@@ -197,18 +221,24 @@ static void read_environment(struct agent_settings *settings)
 	}
 }
 
-/* As it was when the agent was loaded. */
+/* As it was when the agent was loaded, or when a library that was loaded before it first asked. */
 static struct {
 	bool is_known;
 	struct agent_settings settings;
 } remembered;
 
+static void remember(void)
+{
+	if (!remembered.is_known)
+		read_environment(&remembered.settings);
+	remembered.is_known = true;
+}
+
 bool agent_settings_remember(bool *ret_at_once)
 {
 	const struct agent_settings *settings = &remembered.settings;
 
-	read_environment(&remembered.settings);
-	remembered.is_known = true;
+	remember();
 	*ret_at_once = settings->session && !settings->start_recorder;
 	return settings->wanted;
 }
@@ -225,6 +255,16 @@ void agent_settings_host(uint64_t session)
 	remembered.is_known = true;
 }
 
+const struct ts_replay_settings *ts_replay_settings(void)
+{
+	static const struct ts_replay_settings off;
+
+	if (!agent_settings_are_known())
+		return &off;
+	remember();
+	return &remembered.settings.replay;
+}
+
 /* Tracers made by hand have nothing of what was asked of the process-wide one. */
 static void forget_session(struct agent_settings *settings)
 {
@@ -232,6 +272,7 @@ static void forget_session(struct agent_settings *settings)
 	settings->max_steps = 0;
 	settings->redact = false;
 	settings->backends[0] = 0;
+	memset(&settings->replay, 0, sizeof(settings->replay));
 }
 
 bool agent_settings_are_known(void)
@@ -244,8 +285,7 @@ void agent_settings_read(struct agent_settings *settings, const struct ts_tracer
 	const char *output = tracer->output;
 	uint32_t base = tracer->output_base;
 
-	if (!remembered.is_known)
-		read_environment(&remembered.settings);
+	remember();
 	*settings = remembered.settings;
 	if (tracer->by_hand) {
 		forget_session(settings);

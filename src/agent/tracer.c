@@ -69,14 +69,30 @@ void agent_unlock(struct core *core)
 	__atomic_store_n(&core->lock, 0, __ATOMIC_RELEASE);
 }
 
+static void block(const sigset_t *mask, struct agent_signals *saved)
+{
+	saved->error = errno;
+	pthread_sigmask(SIG_SETMASK, mask, &saved->mask);
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &saved->cancel_state);
+}
+
 void agent_block_signals(struct agent_signals *saved)
 {
-	sigset_t all;
+	sigset_t mask;
 
-	saved->error = errno;
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &saved->mask);
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &saved->cancel_state);
+	sigfillset(&mask);
+	block(&mask, saved);
+}
+
+void agent_block_signals_but_faults(struct agent_signals *saved)
+{
+	static const int faults[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP };
+	sigset_t mask;
+
+	sigfillset(&mask);
+	for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++)
+		sigdelset(&mask, faults[i]);
+	block(&mask, saved);
 }
 
 void agent_restore_signals(const struct agent_signals *saved)
@@ -377,6 +393,7 @@ void agent_load(void)
 
 void agent_unload(void)
 {
+	agent_channel_exiting();
 	agent_stop_backends();
 	agent_exiting(&ts_process_tracer);
 	for (struct ts_tracer *tracer = __atomic_load_n(&tracers_by_hand, __ATOMIC_ACQUIRE); tracer;

@@ -16,7 +16,9 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include <tracesmith/backend.h>
 #include <tracesmith/emit.h>
+#include <tracesmith/replay.h>
 
 #include "live/counter.h"
 #include "live/layout.h"
@@ -67,9 +69,35 @@ struct agent_settings {
 	uint64_t session;
 	uint64_t budget; /* 0: default */
 	int64_t step_open, step_close, max_steps;
+	struct ts_replay_settings replay;
 	char backends[256];
 	char directory[1024]; /* of live areas, absolute; empty: the default */
 	char output[1024];    /* absolute */
+};
+
+/* Signals and cancellation of a thread as they were: see agent_block_signals(). */
+struct agent_signals {
+	sigset_t mask;
+	int cancel_state;
+	int error;
+};
+
+/*
+ * The lossless channel of the process-wide tracer (channel.c): a ring that all threads write, one at a time. All members but the
+ * first two are those of who holds the lock.
+ */
+struct channel {
+	uint32_t lock;
+	uint32_t broken; /* atomic; for good */
+	bool in_window;
+	uint64_t window; /* the last one's number */
+	uint64_t sequence;
+	uint64_t blobs;                     /* numbers given out */
+	uint64_t blob, blob_bytes, blob_at; /* the one that is being written, 0: none */
+	uint64_t nudged_at;                 /* where the recorder was last called */
+	int64_t exit_wait_ns;               /* waited for room since the process exits */
+	struct agent_signals signals;
+	struct writer writer;
 };
 
 /* What a process has of a tracer. Wiped on fork. */
@@ -94,6 +122,7 @@ struct core {
 	struct agent_settings settings;
 	char scratch[4096]; /* of the thread that starts it: handlers may have small stacks */
 	char path[2048];    /* of the area */
+	struct channel channel;
 	char *mapped[TS_LIVE_RING_LIMIT]; /* bytes of each ring, as mapped here */
 };
 
@@ -125,12 +154,9 @@ void agent_disable(struct ts_tracer *tracer, const char *why, int error);
  * Around all that takes the lock or calls the system: no handler runs, so that none waits for its own thread; the
  * thread cannot be cancelled, and errno is as it was.
  */
-struct agent_signals {
-	sigset_t mask;
-	int cancel_state;
-	int error;
-};
 void agent_block_signals(struct agent_signals *saved);
+/* The same, but for faults: what is copied may be memory that the program's own handler brings in. */
+void agent_block_signals_but_faults(struct agent_signals *saved);
 void agent_restore_signals(const struct agent_signals *saved);
 void agent_lock(struct core *core);
 void agent_unlock(struct core *core);
@@ -209,6 +235,16 @@ bool agent_drop(struct writer *writer, uint64_t bytes);
 /* The thread's writer of a tracer made by hand, or NULL before its first event. */
 struct writer *agent_find_writer(struct ts_tracer *tracer);
 
+/*
+ * A ring of `bytes`, or less where that cannot be had, but not of less than `least`, for a writer that is no thread's: it is
+ * told as one of that name, and stays open. False: there is none. Signals are blocked.
+ */
+bool agent_attach_shared(struct core *core, struct writer *writer, uint64_t bytes, uint64_t least,
+			 const char *name);
+
+/* The calling thread's number in the area. Signals are blocked. */
+uint32_t agent_serial(struct core *core);
+
 /* Gives the calling thread's rings back. */
 void agent_thread_exit(void *unused);
 
@@ -242,8 +278,21 @@ int agent_start_recorder(struct core *core, const char *output);
 /* Marks the area as one whose process is about to end; waits for its recorder where it started one. */
 void agent_exiting(struct ts_tracer *tracer);
 
+/* ---- channel.c ---- */
+
+/* From here on the process waits for room no longer than once. */
+void agent_channel_exiting(void);
+
+/* How long it waits; a variable for tests. */
+extern int64_t agent_channel_patience_ns;
+
 /* ---- backends.c ---- */
 
+/*
+ * Ours, in the order in which they start; ends with NULL. In load.c, which the tool has not: there it has no address.
+ * Not registered at load, since events may come before that.
+ */
+extern const struct ts_backend *const agent_backends[] __attribute__((weak));
 void agent_start_backends(const char *list);
 void agent_stop_backends(void);
 

@@ -6,6 +6,7 @@
  */
 #include "base/hash.h"
 
+#include <assert.h>
 #include <string.h>
 
 #if defined(__has_include)
@@ -185,26 +186,42 @@ static inline void scramble(uint64_t lanes[LANES], const unsigned char *key)
 	}
 }
 
-static uint64_t hash_long(const unsigned char *p, size_t n)
-{
-	uint64_t lanes[LANES] = { PRIME32_3, PRIME64_1, PRIME64_2, PRIME64_3,
-				  PRIME64_4, PRIME32_2, PRIME64_5, PRIME32_1 };
-	const unsigned char *end = p + n, *last_key = secret + SECRET_BYTES - STRIPE_BYTES;
-	uint64_t hash = n * PRIME64_1;
+static const uint64_t first_lanes[LANES] = { PRIME32_3, PRIME64_1, PRIME64_2, PRIME64_3,
+					     PRIME64_4, PRIME32_2, PRIME64_5, PRIME32_1 };
+static const unsigned char *const last_key = secret + SECRET_BYTES - STRIPE_BYTES;
 
-	for (; end - p > BLOCK_BYTES; p += BLOCK_BYTES) {
-		for (size_t i = 0; i < STRIPES_PER_BLOCK; i++)
-			accumulate(lanes, p + STRIPE_BYTES * i, secret + 8 * i);
-		scramble(lanes, last_key);
-	}
-	for (size_t i = 0; end - p > STRIPE_BYTES; p += STRIPE_BYTES, i++)
+/* Whole blocks with more behind them. */
+static void take_block(uint64_t lanes[LANES], const unsigned char *p)
+{
+	for (size_t i = 0; i < STRIPES_PER_BLOCK; i++)
+		accumulate(lanes, p + STRIPE_BYTES * i, secret + 8 * i);
+	scramble(lanes, last_key);
+}
+
+/* What is left, at most a block. The last stripe ends with the input, over bytes that may have been taken already. */
+static uint64_t take_end(uint64_t lanes[LANES], const unsigned char *p, size_t n,
+			 const unsigned char *last_stripe, uint64_t bytes)
+{
+	uint64_t hash = bytes * PRIME64_1;
+
+	for (size_t i = 0; n > STRIPE_BYTES; p += STRIPE_BYTES, n -= STRIPE_BYTES, i++)
 		accumulate(lanes, p, secret + 8 * i);
-	/* The last stripe ends with the input, over bytes that may have been taken already. */
-	accumulate(lanes, end - STRIPE_BYTES, last_key - 7);
+	accumulate(lanes, last_stripe, last_key - 7);
 	for (size_t i = 0; i < LANES / 2; i++)
 		hash += multiply_fold(lanes[2 * i] ^ read64(secret + 11 + 16 * i),
 				      lanes[2 * i + 1] ^ read64(secret + 11 + 16 * i + 8));
 	return avalanche(hash);
+}
+
+static uint64_t hash_long(const unsigned char *p, size_t n)
+{
+	const unsigned char *end = p + n;
+	uint64_t lanes[LANES];
+
+	memcpy(lanes, first_lanes, sizeof(lanes));
+	for (; end - p > BLOCK_BYTES; p += BLOCK_BYTES)
+		take_block(lanes, p);
+	return take_end(lanes, p, (size_t)(end - p), end - STRIPE_BYTES, n);
 }
 
 uint64_t ts_hash64_portable(const void *data, size_t bytes)
@@ -228,4 +245,108 @@ uint64_t ts_hash64(const void *data, size_t bytes)
 #else
 	return ts_hash64_portable(data, bytes);
 #endif
+}
+
+/* ---- in pieces ---- */
+
+static_assert(TS_HASH_BLOCK_BYTES == BLOCK_BYTES && TS_HASH_STRIPE_BYTES == STRIPE_BYTES,
+	      "as in hash.h");
+static_assert(sizeof(struct ts_hash_stream) == 64 + 8 + STRIPE_BYTES + BLOCK_BYTES + 8,
+	      "it is stored as it is");
+
+void ts_hash_stream_init(struct ts_hash_stream *stream)
+{
+	memset(stream, 0, sizeof(*stream));
+	memcpy(stream->lanes, first_lanes, sizeof(stream->lanes));
+}
+
+bool ts_hash_stream_is_sound(const struct ts_hash_stream *stream)
+{
+	return stream->held_bytes <= BLOCK_BYTES && stream->held_bytes <= stream->bytes;
+}
+
+static void hold(struct ts_hash_stream *stream, const unsigned char *p, size_t n)
+{
+	memcpy(stream->held + stream->held_bytes, p, n);
+	stream->held_bytes += n;
+}
+
+/* A block is taken only when something follows it. */
+void ts_hash_stream_add(struct ts_hash_stream *stream, const void *data, size_t bytes)
+{
+	const unsigned char *p = data;
+	size_t room = BLOCK_BYTES - stream->held_bytes;
+
+	if (!bytes)
+		return;
+	stream->bytes += bytes;
+	if (bytes <= room) {
+		hold(stream, p, bytes);
+		return;
+	}
+	if (stream->held_bytes) {
+		hold(stream, p, room);
+		p += room;
+		bytes -= room;
+		take_block(stream->lanes, stream->held);
+		memcpy(stream->before, stream->held + BLOCK_BYTES - STRIPE_BYTES, STRIPE_BYTES);
+		stream->held_bytes = 0;
+	}
+	if (bytes > BLOCK_BYTES) {
+		for (; bytes > BLOCK_BYTES; p += BLOCK_BYTES, bytes -= BLOCK_BYTES)
+			take_block(stream->lanes, p);
+		memcpy(stream->before, p - STRIPE_BYTES, STRIPE_BYTES);
+	}
+	hold(stream, p, bytes);
+}
+
+uint64_t ts_hash_stream_digest(const struct ts_hash_stream *stream)
+{
+	size_t held = stream->held_bytes;
+	unsigned char last[STRIPE_BYTES];
+	uint64_t lanes[LANES];
+
+	if (stream->bytes <= BLOCK_BYTES)
+		return ts_hash64(stream->held, held);
+	if (held >= STRIPE_BYTES) {
+		memcpy(last, stream->held + held - STRIPE_BYTES, STRIPE_BYTES);
+	} else {
+		memcpy(last, stream->before + held, STRIPE_BYTES - held);
+		memcpy(last + STRIPE_BYTES - held, stream->held, held);
+	}
+	memcpy(lanes, stream->lanes, sizeof(lanes));
+	return take_end(lanes, stream->held, held, last, stream->bytes);
+}
+
+/* ---- with a key ---- */
+
+#define PRIME61 ((UINT64_C(1) << 61) - 1)
+#define LIMB_BYTES 7
+
+static inline uint64_t reduce61(unsigned __int128 value)
+{
+	uint64_t sum = (uint64_t)(value & PRIME61) + (uint64_t)(value >> 61);
+
+	sum = (sum & PRIME61) + (sum >> 61);
+	return sum >= PRIME61 ? sum - PRIME61 : sum;
+}
+
+/* A polynomial of the content's limbs at a secret point, modulo a prime; its length is a limb, too. */
+uint64_t ts_hash_keyed(uint64_t key, const void *data, size_t bytes)
+{
+	const unsigned char *p = data;
+	uint64_t point = ts_hash_mix64(key) % (PRIME61 - 2) + 1, hash = bytes & (PRIME61 >> 1);
+
+	for (; bytes > LIMB_BYTES; p += LIMB_BYTES, bytes -= LIMB_BYTES) {
+		uint64_t limb = read64(p) & ((UINT64_C(1) << 56) - 1);
+
+		hash = reduce61((unsigned __int128)(hash + limb) * point);
+	}
+	if (bytes) {
+		unsigned char rest[8] = { 0 };
+
+		memcpy(rest, p, bytes);
+		hash = reduce61((unsigned __int128)(hash + read64(rest)) * point);
+	}
+	return hash;
 }

@@ -55,7 +55,8 @@ static void append_option(struct ts_text *out, const struct ts_option *option)
 	else
 		ts_text_printf(out, "      --%s", option->name);
 	if (option->value)
-		ts_text_printf(out, " %s", option->value);
+		ts_text_printf(out, option->type == TS_OPTION_TYPE_MAYBE ? "[=%s]" : " %s",
+			       option->value);
 	append_doc(out, out->length - begin, option->doc);
 }
 

@@ -85,6 +85,9 @@ static int set_value(const struct ts_option *option, const char *text)
 	case TS_OPTION_TYPE_TEXT:
 		*(const char **)option->target = text;
 		return 0;
+	case TS_OPTION_TYPE_MAYBE:
+		*(const char **)option->target = text ? text : "";
+		return 0;
 	case TS_OPTION_TYPE_INTEGER:
 		return set_integer(option, text);
 	case TS_OPTION_TYPE_WORD:
@@ -108,6 +111,12 @@ static int unknown_option(const struct ts_command *command, const char *name)
 	return ts_report_usage("unknown option '--%s'", name);
 }
 
+/* Can it stand alone? Then the next word is not its value. */
+static bool goes_alone(const struct ts_option *option)
+{
+	return option->type == TS_OPTION_TYPE_FLAG || option->type == TS_OPTION_TYPE_MAYBE;
+}
+
 /* --name, --name=value, --name value */
 static int parse_long(struct cursor *cursor, const char *word)
 {
@@ -121,7 +130,7 @@ static int parse_long(struct cursor *cursor, const char *word)
 			continue;
 		if (options[i].type == TS_OPTION_TYPE_FLAG && value)
 			return ts_report_usage("option '--%s' takes no value", options[i].name);
-		if (options[i].type != TS_OPTION_TYPE_FLAG && !value) {
+		if (!goes_alone(&options[i]) && !value) {
 			if (cursor->at == cursor->argc)
 				return ts_report_usage("option '--%s' needs a value %s",
 						       options[i].name, options[i].value);
@@ -151,7 +160,7 @@ static int parse_letters(struct cursor *cursor, const char *letters)
 
 		if (!option)
 			return ts_report_usage("unknown option '-%c'", *letters);
-		if (option->type != TS_OPTION_TYPE_FLAG) {
+		if (!goes_alone(option)) {
 			if (letters[1])
 				return set_value(option, letters + 1);
 			if (cursor->at == cursor->argc)

@@ -12,7 +12,7 @@
  *	if (!ts_command_parse(&command, &argc, argv, &exit_code))
  *		return exit_code;
  *
- * Taken: --name=VALUE, --name VALUE, -n VALUE, -nVALUE, -ab for two flags; `--` ends options;
+ * Taken: --name=VALUE, --name VALUE (but for one that may go without), -n VALUE, -nVALUE, -ab for two flags; `--` ends options;
  * "-" is an operand. Options and operands may mix, unless the operands are a command to run. -h and
  * --help are always there.
  */
@@ -29,6 +29,7 @@ enum ts_option_type {
 	TS_OPTION_TYPE_INTEGER, /* int64_t, from minimum to maximum */
 	TS_OPTION_TYPE_WORD,    /* struct ts_word_list; each use adds one word */
 	TS_OPTION_TYPE_WORDS,   /* the same; each use adds words separated by commas */
+	TS_OPTION_TYPE_MAYBE,   /* const char *; --name gives "", --name=VALUE the value */
 };
 
 struct ts_option {
@@ -61,6 +62,10 @@ struct ts_option {
 #define TS_OPTION_WORDS(name, letter, value, target, doc)                              \
 	{                                                                              \
 		(name), (letter), TS_OPTION_TYPE_WORDS, (value), (target), (doc), 0, 0 \
+	}
+#define TS_OPTION_MAYBE(name, letter, value, target, doc)                              \
+	{                                                                              \
+		(name), (letter), TS_OPTION_TYPE_MAYBE, (value), (target), (doc), 0, 0 \
 	}
 
 /* Values of an option that may be repeated. A zeroed struct is an empty list. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Metrics of a recording: which of the names that were given are sources of them, and how what they give becomes events of
- * the recorder's own area. Must not know what is measured.
+ * Backends of a recording: which of the names that were given are sources of metrics, and which run in the program; and how what
+ * sources give becomes events of the recorder's own area. Must not know what is measured.
  */
 #include <stdio.h>
 #include <string.h>
@@ -13,8 +13,16 @@
 #include "capture/metrics/sources.h"
 #include "cli/record.h"
 #include "cli/report.h"
+#include "tracesmith_config.h"
 
 /* ---- names ---- */
+
+/* What the agent has inside: it runs in programs that we start, unless a list leaves it out. */
+#ifdef TS_HAVE_OPENCL
+#define BUILT_IN "opencl"
+#else
+#define BUILT_IN ""
+#endif
 
 /* Adds a name to a list with commas, if it fits. */
 static bool append(char *list, size_t bytes, const char *name, size_t length)
@@ -45,6 +53,15 @@ static int sort_name(struct ts_record *record, const char *name, bool *ret_fits)
 	int rc = TS_OK;
 
 	*ret_fits = true;
+	if (*name && strcmp(name, BUILT_IN) == 0) {
+		if (!record->command)
+			return ts_report_usage(
+				"option '--backends': '%s' is for a program that is started: -- CMD",
+				name);
+		*ret_fits = append(record->agent_backends, sizeof(record->agent_backends), name,
+				   strlen(name));
+		return TS_EXIT_DONE;
+	}
 	if (!is_ours(name)) {
 		*ret_fits = append(record->agent_backends, sizeof(record->agent_backends), name,
 				   strlen(name));
@@ -63,6 +80,7 @@ static int sort_name(struct ts_record *record, const char *name, bool *ret_fits)
 int ts_record_backends(struct ts_record *record, const char *list)
 {
 	record->samples = !list || strcmp(list, "none") != 0;
+	record->launch.backends = record->samples ? BUILT_IN : NULL;
 	if (!list || !record->samples)
 		return TS_EXIT_DONE;
 	while (*list) {

@@ -191,6 +191,29 @@ static void tell_line(const struct ts_recorder_summary *summary)
 		summary->lost ? lost : "nothing lost");
 }
 
+/* Can it be run again? Only where that was asked for. */
+static void tell_replay(const struct ts_record *record, const struct ts_recorder_summary *summary)
+{
+	char commands[64], size[TS_FORMAT_BYTES];
+
+	if (!record->launch.replayable)
+		return;
+	if (summary->failed_windows)
+		ts_report_warning("%" PRIu64 " of %" PRIu64 " windows cannot be replayed: %s",
+				  summary->failed_windows,
+				  summary->failed_windows + summary->replayable_windows,
+				  summary->not_replayable);
+	else if (!summary->commands)
+		ts_report_warning(
+			"nothing can be replayed: no command was seen; 'tracesmith doctor' tells what OpenCL can be recorded here");
+	if (!record->quiet && summary->replayable_windows)
+		ts_report_note("  %s with %s of code and memory: tracesmith replay %s",
+			       plural(commands, sizeof(commands), summary->commands, "command",
+				      "commands"),
+			       ts_format_bytes(size, sizeof(size), summary->blob_bytes),
+			       summary->path);
+}
+
 static void tell_losses(const struct ts_record *record, const struct ts_recorder_summary *summary)
 {
 	char lost[64];
@@ -209,7 +232,7 @@ static void tell_losses(const struct ts_record *record, const struct ts_recorder
 			: "TRACESMITH_BUDGET in the program's environment makes them larger");
 }
 
-static void tell_json(const struct ts_recorder_summary *summary)
+static void tell_json(const struct ts_record *record, const struct ts_recorder_summary *summary)
 {
 	struct ts_text *out = ts_stdout();
 
@@ -218,16 +241,27 @@ static void tell_json(const struct ts_recorder_summary *summary)
 	ts_text_printf(out,
 		       ",\"events\":%" PRIu64 ",\"lost\":%" PRIu64 ",\"bytes\":%" PRIu64
 		       ",\"processes\":%" PRIu64 ",\"threads\":%" PRIu64 ",\"windows\":%" PRIu64
-		       ",\"files\":%" PRIu64 ",\"metrics\":%" PRIu64 "}\n",
+		       ",\"files\":%" PRIu64 ",\"metrics\":%" PRIu64,
 		       summary->events, summary->lost, bytes_of(summary), summary->processes,
 		       summary->threads, summary->windows, summary->files, summary->metrics);
+	if (record->launch.replayable) {
+		ts_text_printf(out,
+			       ",\"commands\":%" PRIu64 ",\"blob_bytes\":%" PRIu64
+			       ",\"replayable_windows\":%" PRIu64 ",\"failed_windows\":%" PRIu64
+			       ",\"not_replayable\":",
+			       summary->commands, summary->blob_bytes, summary->replayable_windows,
+			       summary->failed_windows);
+		ts_text_append_json(out, summary->not_replayable, strlen(summary->not_replayable));
+	}
+	ts_text_append_str(out, "}\n");
 }
 
 void ts_record_tell(const struct ts_record *record, const struct ts_recorder_summary *summary)
 {
 	if (!record->quiet)
 		tell_line(summary);
+	tell_replay(record, summary);
 	tell_losses(record, summary);
 	if (record->json)
-		tell_json(summary);
+		tell_json(record, summary);
 }

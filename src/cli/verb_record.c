@@ -28,8 +28,11 @@
 #include "live/config.h"
 #include "live/discover.h"
 #include "record/process_areas.h"
+#include "tracesmith_config.h"
 
 #define PIDS 1024
+#define SNAPSHOT_LIMIT (UINT64_C(4) << 30)
+#define WINDOW_TIMEOUT_NS INT64_C(10000000000)
 
 /* Options as they were written. */
 struct texts {
@@ -38,6 +41,7 @@ struct texts {
 	const char *duration, *autosave, *snapshot_every;
 	const char *max_size, *rotate, *budget;
 	const char *window, *on_full, *backends, *sample_rate;
+	const char *replayable, *snapshot_limit, *window_timeout;
 	int64_t rotate_keep, max_steps;
 	/* What is made of them. */
 	pid_t process_ids[PIDS];
@@ -121,6 +125,71 @@ static int read_words(const struct texts *texts, struct ts_record *record)
 		record->launch.step_close = window->last;
 	}
 	return TS_EXIT_DONE;
+}
+
+/* Is that backend among those that run in the program? */
+static bool runs_in_program(const struct ts_record *record, const char *name)
+{
+	const char *list = record->launch.backends;
+
+	while (list && *list) {
+		size_t length = strcspn(list, ",");
+
+		if (length == strlen(name) && !memcmp(list, name, length))
+			return true;
+		list += length + (list[length] == ',');
+	}
+	return false;
+}
+
+/* Where a replay cannot be had: why. */
+static int check_replayable(const struct texts *texts, const struct ts_record *record)
+{
+	if (*texts->replayable && strcmp(texts->replayable, "checked") != 0)
+		return ts_report_usage("option '--replayable' takes no value but checked, not '%s'",
+				       texts->replayable);
+	if (!record->command)
+		return ts_report_usage(
+			"'--replayable' keeps account of a program's objects from its start on: start it with 'tracesmith record --replayable -- CMD'");
+	if (record->options.redact)
+		return ts_report_usage(
+			"'--replayable' stores memory and arguments, which '--redact' leaves out: choose one");
+#ifndef TS_HAVE_OPENCL
+	ts_report_warning(
+		"'--replayable' needs OpenCL, which this build is without; build it with OpenCL's headers (apt install opencl-headers)");
+	return TS_EXIT_CAPABILITY;
+#endif
+	if (!runs_in_program(record, "opencl"))
+		return ts_report_usage(
+			"'--replayable' needs a backend that gives commands: add opencl to '--backends'");
+	return TS_EXIT_DONE;
+}
+
+/* Behind backends, which it needs. */
+static int read_replayable(const struct texts *texts, struct ts_record *record)
+{
+	struct ts_launch_options *launch = &record->launch;
+	int rc;
+
+	if (!texts->replayable) {
+		if (texts->snapshot_limit || texts->window_timeout)
+			return ts_report_usage("option '--%s' needs '--replayable'",
+					       texts->snapshot_limit ? "snapshot-limit"
+								     : "window-timeout");
+		return TS_EXIT_DONE;
+	}
+	rc = check_replayable(texts, record);
+	launch->replayable = *texts->replayable ? TS_REPLAY_CHECKED : TS_REPLAY_PLAIN;
+	launch->from_start = record->options.window.kind == TS_WINDOW_ALWAYS;
+	launch->snapshot_limit = SNAPSHOT_LIMIT;
+	launch->window_timeout_ns = WINDOW_TIMEOUT_NS;
+	if (!rc)
+		rc = ts_amount_size("snapshot-limit", texts->snapshot_limit,
+				    &launch->snapshot_limit);
+	if (!rc)
+		rc = ts_amount_time("window-timeout", texts->window_timeout,
+				    &launch->window_timeout_ns);
+	return rc;
 }
 
 static int read_pids(struct texts *texts, struct ts_record *record)
@@ -231,6 +300,8 @@ static int run(struct texts *texts, struct ts_record *record)
 		code = read_pids(texts, record);
 	if (!code)
 		code = ts_record_backends(record, choose_backends(texts));
+	if (!code)
+		code = read_replayable(texts, record);
 	record->options.sampled = record->samples;
 	if (!code)
 		code = check_targets(record);
@@ -384,6 +455,16 @@ int ts_verb_record(int argc, char **argv)
 			       "(steps:A-B), or a time since the start (time:10s-20s)"),
 		TS_OPTION_INTEGER("max-steps", 0, "N", &texts.max_steps, 1, INT64_MAX,
 				  "close a window after N steps"),
+		TS_OPTION_MAYBE(
+			"replayable", 0, "checked", &texts.replayable,
+			"store what it takes to run the window's commands again (tracesmith replay): programs, arguments, memory. "
+			"The program may wait for the recorder. checked: compare after each command, too"),
+		TS_OPTION_TEXT(
+			"snapshot-limit", 0, "SIZE", &texts.snapshot_limit,
+			"with --replayable: do not open a window on more device memory; default: 4G"),
+		TS_OPTION_TEXT(
+			"window-timeout", 0, "TIME", &texts.window_timeout,
+			"with --replayable: how long a window may take to open; default: 10s"),
 		TS_OPTION_FLAG("split", 0, &record.options.split,
 			       "a trace for each window and process"),
 		TS_OPTION_FLAG("redact", 0, &record.options.redact,
@@ -397,12 +478,12 @@ int ts_verb_record(int argc, char **argv)
 		TS_OPTION_TEXT(
 			"budget", 0, "SIZE", &texts.budget,
 			"shared memory of each process; default: 32M, or an eighth of what is "
-			"free"),
+			"free; with --replayable twice that"),
 		TS_OPTION_TEXT(
 			"backends", 0, "LIST", &texts.backends,
-			"what to record beside the program's own events, by name, with commas: metrics "
+			"what to record beside the program's own events, by name, with commas: opencl, metrics "
 			"(host, nvml, npu-smi, amd), backends of others; or none. Default: "
-			"$TRACESMITH_BACKENDS, or all metrics"),
+			"$TRACESMITH_BACKENDS, or opencl and all metrics"),
 		TS_OPTION_TEXT("sample-rate", 0, "SECONDS", &texts.sample_rate,
 			       "between two samples of metrics; default: 0.1"),
 		TS_OPTION_FLAG("json", 0, &record.json, "a summary as JSON on standard output"),
@@ -420,6 +501,7 @@ int ts_verb_record(int argc, char **argv)
 			"tracesmith record -o run.json -- ./program\n"
 			"tracesmith record -p 4711 --duration 10s\n"
 			"tracesmith record -o run.sbt --window steps:10-12 -- ./train\n"
+			"tracesmith record -o run.sbt --replayable -- ./opencl_program\n"
 			"tracesmith record --rotate 256M --rotate-keep 4 -o log.sbt -- ./server",
 		.exits =
 			"     that of CMD; 127 or 126 where it cannot be started\n"

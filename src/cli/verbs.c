@@ -29,6 +29,8 @@ static const struct ts_verb verbs[] = {
 	{ "align", "say how the clocks of ranks and devices stand to each other", ts_verb_align,
 	  TS_VERB_KEEPS_FILES },
 	{ "diff", "compare two traces: what is new, gone, slower, faster", ts_verb_diff, 0 },
+	{ "replay", "run recorded commands again, and compare; or simulate what would be if",
+	  ts_verb_replay, TS_VERB_KEEPS_FILES },
 	{ "verify", "check that a trace is whole", ts_verb_verify, 0 },
 	{ "recover", "save what damage, a crash or a kill has left", ts_verb_recover,
 	  TS_VERB_KEEPS_FILES },

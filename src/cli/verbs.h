@@ -54,6 +54,7 @@ int ts_verb_info(int argc, char **argv);
 int ts_verb_ps(int argc, char **argv);
 int ts_verb_record(int argc, char **argv);
 int ts_verb_recover(int argc, char **argv);
+int ts_verb_replay(int argc, char **argv);
 int ts_verb_state(int argc, char **argv);
 int ts_verb_top(int argc, char **argv);
 int ts_verb_verify(int argc, char **argv);

@@ -37,7 +37,9 @@ TS_CHECK_FUNCTION(mps);
 TS_CHECK_FUNCTION(cupti);
 /* opencl.c */
 TS_CHECK_FUNCTION(opencl);
+TS_CHECK_FUNCTION(opencl_devices);
 TS_CHECK_FUNCTION(opencl_layers);
+TS_CHECK_FUNCTION(opencl_recording);
 /* ptrace.c */
 TS_CHECK_FUNCTION(ptrace);
 TS_CHECK_FUNCTION(attach);

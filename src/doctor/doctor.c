@@ -36,8 +36,12 @@ static const struct ts_check checks[] = {
 	{ "mig", "cuda", "MIG", NULL, NULL, false, ts_check_mig },
 	{ "mps", "cuda", "MPS", NULL, NULL, false, ts_check_mps },
 
-	{ "opencl", "opencl", "platforms", NULL, NULL, false, ts_check_opencl },
-	{ "opencl_layers", "opencl", "layers", NULL, NULL, false, ts_check_opencl_layers },
+	{ "opencl", "opencl", "platforms", "record, replay", NULL, false, ts_check_opencl },
+	{ "opencl_devices", "opencl", "devices", "record, replay", NULL, false,
+	  ts_check_opencl_devices },
+	{ "opencl_layers", "opencl", "layers", "record", NULL, false, ts_check_opencl_layers },
+	{ "opencl_recording", "opencl", "recording", "record, replay", NULL, false,
+	  ts_check_opencl_recording },
 
 	{ "ptrace", "processes", "ptrace of a child", NULL, NULL, false, ts_check_ptrace },
 	{ "attach", "processes", "ptrace of others", NULL, NULL, false, ts_check_attach },

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * OpenCL: platforms and devices that the loader finds, and whether it loads layers, which is how a tracer gets between a
- * program and its platform. Must not make a context.
+ * OpenCL: platforms and devices that the loader finds, how their clocks can be tied to ours, whether the loader loads layers, which is
+ * how a tracer gets between a program and its platform, and whether ours was built. Must not make a context.
  */
 #include <dirent.h>
 #include <dlfcn.h>
@@ -18,8 +18,12 @@
 #include "base/memory.h"
 #include "doctor/checks.h"
 #include "doctor/cuda.h"
+#include "record/launch.h"
+#include "tracesmith_config.h"
 
 #define PLATFORM_NAME 0x0902
+#define PLATFORM_HOST_TIMER_RESOLUTION 0x0905
+#define DEVICE_NAME 0x102B
 #define DEVICE_TYPE_ALL 0xFFFFFFFFu
 #define PLATFORM_NOT_FOUND (-1001)
 #define LOADER "libOpenCL.so.1"
@@ -30,6 +34,8 @@
 #define SYSTEM_FOLDER "/usr/lib/x86_64-linux-gnu"
 #endif
 #define PLATFORMS_AT_MOST 16
+#define DEVICES_AT_MOST 16
+#define BY_NAME "libtracesmith-opencl.so"
 
 struct opencl {
 	char path[256]; /* of the loader */
@@ -38,6 +44,10 @@ struct opencl {
 				 size_t *size);
 	int32_t (*devices)(void *platform, uint64_t type, uint32_t entries, void **devices,
 			   uint32_t *count);
+	/* NULL: the loader lacks it. */
+	int32_t (*device_info)(void *device, uint32_t name, size_t bytes, void *value,
+			       size_t *size);
+	int32_t (*timers)(void *device, uint64_t *device_ns, uint64_t *host_ns);
 };
 
 /* ---- the loader ---- */
@@ -60,6 +70,8 @@ static bool load(const char *name, struct opencl *opencl, struct ts_finding *fin
 	*(void **)&opencl->platforms = dlsym(library, "clGetPlatformIDs");
 	*(void **)&opencl->platform_info = dlsym(library, "clGetPlatformInfo");
 	*(void **)&opencl->devices = dlsym(library, "clGetDeviceIDs");
+	*(void **)&opencl->device_info = dlsym(library, "clGetDeviceInfo");
+	*(void **)&opencl->timers = dlsym(library, "clGetDeviceAndHostTimer");
 	if (!opencl->platforms || !opencl->platform_info || !opencl->devices) {
 		ts_finding_set(finding, TS_CHECK_NO, "libOpenCL.so.1 lacks calls of OpenCL");
 		return false;
@@ -176,6 +188,100 @@ void ts_check_opencl(const struct ts_machine *machine, struct ts_finding *ret_fi
 		describe(&opencl, platforms, count, ret_finding);
 }
 
+/* ---- devices ---- */
+
+/* True where the driver reads both clocks at once. One that does not may have nothing behind that call, so its platform is asked first. */
+static bool has_timers(const struct opencl *opencl, void *platform, void *device)
+{
+	uint64_t resolution = 0, device_ns = 0, host_ns = 0;
+
+	return opencl->timers &&
+	       !opencl->platform_info(platform, PLATFORM_HOST_TIMER_RESOLUTION, sizeof(resolution),
+				      &resolution, NULL) &&
+	       resolution && !opencl->timers(device, &device_ns, &host_ns) && device_ns;
+}
+
+/* Appends those of a platform; how many. */
+static uint32_t list_devices(const struct opencl *opencl, void *platform, uint32_t before,
+			     char *text, size_t bytes)
+{
+	void *devices[DEVICES_AT_MOST] = { NULL };
+	uint32_t count = 0;
+
+	if (opencl->devices(platform, DEVICE_TYPE_ALL, DEVICES_AT_MOST, devices, &count))
+		return 0;
+	count = TS_MIN(count, DEVICES_AT_MOST);
+	for (uint32_t i = 0; i < count; i++) {
+		size_t used = strlen(text);
+		char name[128] = "?";
+
+		if (devices[i])
+			opencl->device_info(devices[i], DEVICE_NAME, sizeof(name) - 1, name, NULL);
+		snprintf(text + used, bytes - used, "%s%.64s, clock %s", before + i ? "; " : "",
+			 name,
+			 devices[i] && has_timers(opencl, platform, devices[i])
+				 ? "read with the host's"
+				 : "tied by its commands");
+	}
+	return count;
+}
+
+void ts_check_opencl_devices(const struct ts_machine *machine, struct ts_finding *ret_finding)
+{
+	void *platforms[PLATFORMS_AT_MOST] = { NULL };
+	char text[TS_FINDING_WHY_BYTES] = "";
+	uint32_t count = 0, devices = 0;
+	struct opencl opencl;
+
+	if (!load(LOADER, &opencl, ret_finding))
+		return;
+	if (!opencl.device_info) {
+		ts_finding_set(ret_finding, TS_CHECK_NO, "libOpenCL.so.1 lacks clGetDeviceInfo");
+		return;
+	}
+	if (opencl.platforms(PLATFORMS_AT_MOST, platforms, &count))
+		count = 0;
+	for (uint32_t i = 0; i < TS_MIN(count, PLATFORMS_AT_MOST); i++)
+		devices += list_devices(&opencl, platforms[i], devices, text, sizeof(text));
+	if (devices)
+		ts_finding_set(ret_finding, TS_CHECK_YES, "%s", text);
+	else
+		ts_finding_set(ret_finding, TS_CHECK_ABSENT, "no device");
+}
+
+/* ---- recording and replay ---- */
+
+#ifdef TS_HAVE_OPENCL
+/* For loaders that know no layers the agent has a library of all calls by name beside it. */
+void ts_check_opencl_recording(const struct ts_machine *machine, struct ts_finding *ret_finding)
+{
+	char path[TS_LAUNCH_PATH_BYTES];
+	struct ts_error err;
+	char *slash;
+
+	if (ts_launch_find_agent(path, sizeof(path), &err)) {
+		ts_finding_set(ret_finding, TS_CHECK_NO, "%s", err.message);
+		return;
+	}
+	slash = strrchr(path, '/');
+	if (slash && strlen(BY_NAME) < sizeof(path) - (size_t)(slash + 1 - path))
+		stpcpy(slash + 1, BY_NAME);
+	if (access(path, R_OK)) {
+		ts_finding_set(ret_finding, TS_CHECK_LIMITED,
+			       "built in, but for loaders without layers: '%s' is not there", path);
+		return;
+	}
+	ts_finding_set(ret_finding, TS_CHECK_YES, "built in, with loaders of both kinds");
+}
+#else
+void ts_check_opencl_recording(const struct ts_machine *machine, struct ts_finding *ret_finding)
+{
+	ts_finding_set(ret_finding, TS_CHECK_NO, "this build is without OpenCL");
+	ts_finding_mend(ret_finding, "sudo apt install opencl-headers ocl-icd-opencl-dev");
+	ts_finding_note(ret_finding, "then build again");
+}
+#endif
+
 /* ---- layers ---- */
 
 /* A file that is no library, put where a layer is named: whoever looks for layers opens it. */
@@ -214,7 +320,10 @@ static void judge_layers(const struct opencl *opencl, int watch, struct ts_findi
 			       opencl->path);
 		return;
 	}
-	ts_finding_set(finding, TS_CHECK_NO, "%s does not look at OPENCL_LAYERS", opencl->path);
+	ts_finding_set(
+		finding, TS_CHECK_LIMITED,
+		"%s does not look at OPENCL_LAYERS: calls that a program looks up by itself are not seen",
+		opencl->path);
 	/* A driver's own loader is often ahead of the distribution's, which does. */
 	if (load(SYSTEM_FOLDER "/" LOADER, &other, &ignored) && loads_layers(&other, watch)) {
 		ts_finding_mend(finding, "export LD_LIBRARY_PATH=" SYSTEM_FOLDER

@@ -66,6 +66,7 @@ void ts_area_resume_ring(struct ts_area *area, uint32_t index, uint64_t position
 
 #define TS_DRAIN_FINAL 1u   /* the target is gone: one pass must take all there is */
 #define TS_DRAIN_DISCARD 2u /* count only: RING blocks carry no bytes, nothing is published */
+#define TS_DRAIN_HOLD 4u /* leaves channels alone, whose writers wait (docs/replay.md, section 2) */
 
 struct ts_drain_result {
 	uint64_t bytes;   /* ring bytes taken */
@@ -74,6 +75,7 @@ struct ts_drain_result {
 	uint64_t fill;    /* the fullest ring was so many 1/256ths full */
 	uint32_t rings;   /* that gave something */
 	uint32_t damaged; /* rings that are damaged by now */
+	bool held;        /* TS_DRAIN_HOLD: something was left */
 };
 
 /*

@@ -135,6 +135,9 @@ int live_look_again(struct drain *drain, uint32_t index, uint64_t *ret_head, boo
 /* drain_ring.c: true where there is something to do, by the entry as first read. */
 bool live_ring_has_news(const struct drain *drain, uint32_t index);
 
+/* drain_ring.c: true where it is a channel, and those are to be left alone. */
+bool live_ring_is_held(const struct drain *drain, uint32_t index);
+
 /* drain_ring.c: takes the ring, and before it those that it waits for. */
 int live_drain_ring(struct drain *drain, uint32_t index);
 

@@ -183,6 +183,10 @@ static int drain_rings(struct drain *drain)
 	for (uint32_t i = 0, count = area->control.rings; i < count && !result; i++) {
 		if (!live_ring_has_news(drain, i))
 			continue;
+		if (live_ring_is_held(drain, i)) {
+			drain->result->held = true;
+			continue;
+		}
 		if (!is_dictionary_given)
 			result = live_drain_dictionary(drain);
 		is_dictionary_given = true;

@@ -473,6 +473,18 @@ bool live_ring_has_news(const struct drain *drain, uint32_t index)
 	       (may_publish(drain, ring) && !is_published(entry, ring));
 }
 
+/* A channel is no thread's, and says so ahead of its first record. */
+static bool is_channel(const struct ring *ring)
+{
+	return (ring->flags & RING_SEEN) && ring->position && !ring->thread.tid &&
+	       ring->thread.serial;
+}
+
+bool live_ring_is_held(const struct drain *drain, uint32_t index)
+{
+	return (drain->flags & TS_DRAIN_HOLD) && is_channel(&drain->area->rings[index]);
+}
+
 int live_drain_ring(struct drain *drain, uint32_t index)
 {
 	struct ts_area *area = drain->area;

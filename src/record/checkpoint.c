@@ -6,16 +6,10 @@
  */
 #include <stdlib.h>
 
+#include "record/checkpoint_state.h"
 #include "record/encode_parts.h"
 
-enum { STATE_RECORDING = 1, STATE_AREA = 2 };
-
 /* All members are 8 bytes or pairs of 4: there is no padding in what is stored. */
-struct state_head {
-	uint32_t kind;
-	uint32_t bytes; /* of the struct that begins with this */
-};
-
 struct state_recording {
 	struct state_head head;
 	int64_t next_process, next_thread;
@@ -92,13 +86,6 @@ struct state_closed {
 
 /* ---- writing ---- */
 
-static void append_padded(struct ts_text *out, const void *data, size_t bytes)
-{
-	ts_text_append(out, data, bytes);
-	while (out->length % 8 && !out->failed)
-		ts_text_append_char(out, 0);
-}
-
 static void save_process(struct ts_text *out, const struct encode_process *process)
 {
 	struct state_process state = {
@@ -117,8 +104,8 @@ static void save_process(struct ts_text *out, const struct encode_process *proce
 	};
 
 	ts_text_append(out, &state, sizeof(state));
-	append_padded(out, process->name, state.name_bytes);
-	append_padded(out, process->command, state.command_bytes);
+	state_append_padded(out, process->name, state.name_bytes);
+	state_append_padded(out, process->command, state.command_bytes);
 }
 
 static void save_device(struct ts_text *out, const struct encode_device *device)
@@ -290,9 +277,17 @@ static int put_area(struct encode_area *area, const struct ts_block_sink *sink, 
 			     area->dictionary.length, err);
 	ts_text_clear(out);
 	save_area(area, out);
-	if (!result && ts_text_status(out))
-		result = ts_error_set(err, TS_ENOMEM, "no memory");
-	return result ? result : put(sink, TS_BLOCK_STATE, area->id, out->data, out->length, err);
+	if (!result)
+		result = encode_put_state(sink, area->id, out, err);
+	return result ? result : encode_save_accelerator(area, sink, out, err);
+}
+
+int encode_put_state(const struct ts_block_sink *sink, uint64_t area, const struct ts_text *out,
+		     struct ts_error *err)
+{
+	if (ts_text_status(out))
+		return ts_error_set(err, TS_ENOMEM, "no memory");
+	return put(sink, TS_BLOCK_STATE, area, out->data, out->length, err);
 }
 
 int ts_encoder_save_state(struct ts_encoder *encoder, const struct ts_block_sink *sink,
@@ -303,9 +298,9 @@ int ts_encoder_save_state(struct ts_encoder *encoder, const struct ts_block_sink
 	int result = TS_OK;
 
 	save_recording(encoder, &out);
-	if (ts_text_status(&out))
-		return ts_error_set(err, TS_ENOMEM, "no memory");
-	result = put(sink, TS_BLOCK_STATE, 0, out.data, out.length, err);
+	result = encode_put_state(sink, 0, &out, err);
+	if (!result)
+		result = encode_save_numbers(encoder, sink, &out, err);
 	for (; !result && anchor < encoder->anchor_count; anchor++)
 		result = put(sink, TS_BLOCK_CLOCK, 0, &encoder->anchors[anchor],
 			     sizeof(encoder->anchors[anchor]), err);
@@ -316,64 +311,16 @@ int ts_encoder_save_state(struct ts_encoder *encoder, const struct ts_block_sink
 
 /* ---- reading ---- */
 
-struct reading {
-	const char *next;
-	size_t left;
-};
-
-/* The next `bytes` bytes, padded to 8, or NULL. */
-static const char *take_bytes(struct reading *in, size_t bytes)
+static bool take_recording(struct state_reading *in, struct state_recording *ret_state)
 {
-	size_t padded = (bytes + 7) & ~(size_t)7;
-	const char *at = in->next;
-
-	if (padded > in->left)
-		return NULL;
-	in->next += padded;
-	in->left -= padded;
-	return at;
+	return state_take_head(in, STATE_RECORDING, ret_state, sizeof(*ret_state),
+			       offsetof(struct state_recording, next_device));
 }
 
-static bool take(struct reading *in, void *ret_struct, size_t bytes)
+static bool take_area(struct state_reading *in, struct state_area *ret_state)
 {
-	const char *at = take_bytes(in, bytes);
-
-	if (at)
-		memcpy(ret_struct, at, bytes);
-	return at != NULL;
-}
-
-/*
- * A struct that begins with its kind and size. What a later version adds is passed over; what an earlier one did not
- * have, behind `least`, is 0.
- */
-static bool take_head(struct reading *in, uint32_t kind, void *ret_struct, size_t bytes,
-		      size_t least)
-{
-	struct state_head head;
-	const char *at;
-
-	if (in->left < sizeof(head))
-		return false;
-	memcpy(&head, in->next, sizeof(head));
-	at = head.kind == kind && head.bytes >= least ? take_bytes(in, head.bytes) : NULL;
-	if (!at)
-		return false;
-	memset(ret_struct, 0, bytes);
-	memcpy(ret_struct, at, TS_MIN(bytes, (size_t)head.bytes));
-	return true;
-}
-
-static bool take_recording(struct reading *in, struct state_recording *ret_state)
-{
-	return take_head(in, STATE_RECORDING, ret_state, sizeof(*ret_state),
-			 offsetof(struct state_recording, next_device));
-}
-
-static bool take_area(struct reading *in, struct state_area *ret_state)
-{
-	return take_head(in, STATE_AREA, ret_state, sizeof(*ret_state),
-			 offsetof(struct state_area, devices));
+	return state_take_head(in, STATE_AREA, ret_state, sizeof(*ret_state),
+			       offsetof(struct state_area, devices));
 }
 
 /* Of bytes that nothing ends; NULL without memory. */
@@ -388,16 +335,16 @@ static char *copy_text(const char *bytes, size_t length)
 	return copy;
 }
 
-static bool load_process(struct ts_encoder *encoder, struct reading *in)
+static bool load_process(struct ts_encoder *encoder, struct state_reading *in)
 {
 	struct encode_process *process;
 	struct state_process state;
 	const char *name, *command;
 
-	if (!take(in, &state, sizeof(state)))
+	if (!state_take(in, &state, sizeof(state)))
 		return false;
-	name = take_bytes(in, state.name_bytes);
-	command = name ? take_bytes(in, state.command_bytes) : NULL;
+	name = state_take_bytes(in, state.name_bytes);
+	command = name ? state_take_bytes(in, state.command_bytes) : NULL;
 	if (!command)
 		return false;
 	process = encode_add_process(encoder, state.pid);
@@ -421,14 +368,14 @@ static bool load_process(struct ts_encoder *encoder, struct reading *in)
 	return true;
 }
 
-static bool load_device(struct ts_encoder *encoder, struct reading *in)
+static bool load_device(struct ts_encoder *encoder, struct state_reading *in)
 {
 	size_t count = encoder->device_count;
 	int64_t newest = count ? encoder->devices[count - 1]->id : 0;
 	struct encode_device *device;
 	struct state_device state;
 
-	if (!take(in, &state, sizeof(state)) || state.id <= newest ||
+	if (!state_take(in, &state, sizeof(state)) || state.id <= newest ||
 	    state.id >= encoder->next_device)
 		return false;
 	device = encode_add_device(encoder, state.id);
@@ -446,11 +393,11 @@ static bool load_device(struct ts_encoder *encoder, struct reading *in)
 	return true;
 }
 
-static bool load_closed(struct ts_encoder *encoder, struct reading *in)
+static bool load_closed(struct ts_encoder *encoder, struct state_reading *in)
 {
 	struct state_closed state;
 
-	if (!take(in, &state, sizeof(state)))
+	if (!state_take(in, &state, sizeof(state)))
 		return false;
 	if (!encoder->options.window_closed)
 		return true;
@@ -459,13 +406,13 @@ static bool load_closed(struct ts_encoder *encoder, struct reading *in)
 		return false;
 	encoder->closed[encoder->closed_count++] =
 		(struct encode_closed){ .area = state.area,
-					.waits = TS_MIN(state.waits, 2),
+					.waits = TS_MIN(state.waits, 10),
 					.opened = state.opened,
 					.closed = state.closed };
 	return true;
 }
 
-static bool load_recording(struct ts_encoder *encoder, struct reading *in)
+static bool load_recording(struct ts_encoder *encoder, struct state_reading *in)
 {
 	struct state_recording state;
 
@@ -493,27 +440,29 @@ static bool load_recording(struct ts_encoder *encoder, struct reading *in)
 	return true;
 }
 
-static bool load_span(struct encode_area *area, struct encode_stack *stack, struct reading *in)
+static bool load_span(struct encode_area *area, struct encode_stack *stack,
+		      struct state_reading *in)
 {
 	uint64_t flags, first;
 	const char *record;
 
-	if (!take(in, &flags, sizeof(flags)) || in->left < 16)
+	if (!state_take(in, &flags, sizeof(flags)) || in->left < 16)
 		return false;
 	memcpy(&first, in->next, sizeof(first));
 	if ((uint16_t)first < 2 || (uint16_t)first > TS_LIVE_RECORD_WORDS)
 		return false;
-	record = take_bytes(in, (size_t)(uint16_t)first * 8);
+	record = state_take_bytes(in, (size_t)(uint16_t)first * 8);
 	return record && encode_push(area, stack, record, (size_t)(uint16_t)first * 8,
 				     (uint32_t)flags & STACK_OUTSIDE);
 }
 
-static bool load_thread(struct ts_encoder *encoder, struct encode_area *area, struct reading *in)
+static bool load_thread(struct ts_encoder *encoder, struct encode_area *area,
+			struct state_reading *in)
 {
 	struct encode_thread *thread;
 	struct state_thread state;
 
-	if (!take(in, &state, sizeof(state)))
+	if (!state_take(in, &state, sizeof(state)))
 		return false;
 	thread = encode_get_thread(encoder, area, state.key, state.is_track);
 	if (!thread)
@@ -547,12 +496,12 @@ static bool load_ring(struct ts_encoder *encoder, struct encode_area *area,
 }
 
 static bool load_windows(struct encode_area *area, const struct state_area *state,
-			 struct reading *in)
+			 struct state_reading *in)
 {
 	for (uint32_t i = 0; i < state->windows; i++) {
 		struct state_window window;
 
-		if (!take(in, &window, sizeof(window)) ||
+		if (!state_take(in, &window, sizeof(window)) ||
 		    ts_grow_array((void **)&area->windows, &area->window_capacity,
 				  area->window_count + 1, sizeof(*area->windows)))
 			return false;
@@ -565,7 +514,7 @@ static bool load_windows(struct encode_area *area, const struct state_area *stat
 	for (uint32_t i = 0; i < state->gates; i++) {
 		struct state_gate gate;
 
-		if (!take(in, &gate, sizeof(gate)))
+		if (!state_take(in, &gate, sizeof(gate)))
 			return false;
 		area->gates[area->gate_count++] =
 			(struct encode_gate){ .from_ns = gate.from_ns, .open = gate.open };
@@ -574,13 +523,13 @@ static bool load_windows(struct encode_area *area, const struct state_area *stat
 }
 
 static bool load_devices(struct ts_encoder *encoder, struct encode_area *area, uint32_t count,
-			 struct reading *in)
+			 struct state_reading *in)
 {
 	for (uint32_t i = 0; i < count; i++) {
 		struct state_device_number state;
 		struct encode_device *device;
 
-		if (!take(in, &state, sizeof(state)) || state.number > TS_LIVE_DEVICE_MASK)
+		if (!state_take(in, &state, sizeof(state)) || state.number > TS_LIVE_DEVICE_MASK)
 			return false;
 		device = encode_find_device(encoder, state.device);
 		if (!device || !encode_call_device(encoder, area, (uint32_t)state.number, device))
@@ -589,10 +538,10 @@ static bool load_devices(struct ts_encoder *encoder, struct encode_area *area, u
 	return true;
 }
 
-static bool load_area(struct ts_encoder *encoder, uint64_t id, struct reading *in)
+static bool load_area(struct ts_encoder *encoder, uint64_t id, struct state_reading *in)
 {
 	struct encode_area *area = encode_add_area(encoder, id);
-	struct reading rings;
+	struct state_reading rings;
 	struct state_area state;
 
 	if (!area || area->ring_count || area->thread_count || area->device_count ||
@@ -612,7 +561,7 @@ static bool load_area(struct ts_encoder *encoder, uint64_t id, struct reading *i
 	area->told_outside = state.told_outside;
 	/* Rings name threads, which stand behind them. */
 	rings = *in;
-	if (!take_bytes(in, state.rings * sizeof(struct state_ring)))
+	if (!state_take_bytes(in, state.rings * sizeof(struct state_ring)))
 		return false;
 	for (uint32_t i = 0; i < state.threads; i++)
 		if (!load_thread(encoder, area, in))
@@ -622,7 +571,7 @@ static bool load_area(struct ts_encoder *encoder, uint64_t id, struct reading *i
 	for (uint32_t i = 0; i < state.rings; i++) {
 		struct state_ring ring;
 
-		if (!take(&rings, &ring, sizeof(ring)) || !load_ring(encoder, area, &ring))
+		if (!state_take(&rings, &ring, sizeof(ring)) || !load_ring(encoder, area, &ring))
 			return false;
 	}
 	if (state.ended && !area->ended && !area->about) {
@@ -634,10 +583,17 @@ static bool load_area(struct ts_encoder *encoder, uint64_t id, struct reading *i
 
 int encode_load_state(struct ts_encoder *encoder, const struct ts_block *block, const void *payload)
 {
-	struct reading in = { .next = payload, .left = block->bytes };
+	struct state_reading in = { .next = payload, .left = block->bytes };
 
-	if (!(block->area ? load_area(encoder, block->area, &in) : load_recording(encoder, &in)))
-		encoder->damaged_blocks++;
+	bool is_good;
+
+	if (encode_is_more_state(payload, block->bytes))
+		is_good = encode_load_more_state(encoder, block->area, payload, block->bytes);
+	else if (block->area)
+		is_good = load_area(encoder, block->area, &in);
+	else
+		is_good = load_recording(encoder, &in);
+	encoder->damaged_blocks += !is_good;
 	return encoder->failure;
 }
 
@@ -647,7 +603,7 @@ bool ts_state_read_positions(const void *payload, size_t bytes,
 					  uint64_t events, uint64_t dropped),
 			     void *context)
 {
-	struct reading in = { .next = payload, .left = bytes };
+	struct state_reading in = { .next = payload, .left = bytes };
 	struct state_area state;
 
 	if (!take_area(&in, &state) || state.rings > in.left / sizeof(struct state_ring))
@@ -657,7 +613,7 @@ bool ts_state_read_positions(const void *payload, size_t bytes,
 	for (uint32_t i = 0; i < state.rings; i++) {
 		struct state_ring at = { 0 };
 
-		take(&in, &at, sizeof(at));
+		state_take(&in, &at, sizeof(at));
 		if (ring)
 			ring(context, at.ring, at.position, at.events, at.dropped);
 	}

@@ -35,10 +35,11 @@ struct ts_recording {
 	struct ts_encoder *encoder;
 	struct ts_writer *writer; /* NULL: there is no room for it now */
 	struct ts_text payload;
-	int lock_fd;        /* of the trace, locked as long as this is open */
-	uint64_t limit;     /* bytes of the journal that ask for a checkpoint */
-	uint64_t preamble;  /* bytes of the journal that a checkpoint wrote. Written under `lock` */
-	uint64_t turned_at; /* a checkpoint is due when `limit` more are encoded */
+	int lock_fd;       /* of the trace, locked as long as this is open */
+	uint64_t limit;    /* bytes of the journal that ask for a checkpoint */
+	uint64_t preamble; /* bytes of the journal that a checkpoint wrote. Written under `lock` */
+	uint64_t
+		turned_at; /* a checkpoint is due when `limit` more are encoded, or as much as is left */
 	uint64_t reserve_bytes; /* of the reserve file, 0: there is none. Written under `lock` */
 	bool held;              /* blocks are encoded that a predecessor has seen, too */
 

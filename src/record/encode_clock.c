@@ -3,11 +3,13 @@
  * Times of events into clock 1 of the trace: the recording's counter at its nominal rate. clock_sync rows, from the
  * recorder's anchors, tie it to trace time, so times in chunks need no better rate. Trace time is
  * CLOCK_REALTIME at the begin of the recording plus CLOCK_MONOTONIC since then; clock 2 is CLOCK_REALTIME.
- * Other clocks are converted here, by the anchors known so far. Must not know of records.
+ * Clocks of hosts are converted here, by the anchors known so far. Those of devices are not: each has rows of its own. Must not know of records.
  */
 #include "record/encode_parts.h"
 
-enum { CLOCK_OF_EVENTS = 1, CLOCK_REAL = 2 };
+#include <stdio.h>
+
+enum { CLOCK_REAL = 2 };
 
 __extension__ typedef __int128 wide_int;
 
@@ -72,11 +74,12 @@ static int64_t trace_time(const struct ts_encoder *encoder, int64_t monotonic_ns
 	return encoder->open.trace_start_ns + (monotonic_ns - encoder->open.started_monotonic_ns);
 }
 
-static void sync_row(struct ts_encoder *encoder, int clock, int64_t time, int64_t reference,
-		     int64_t uncertainty_ns, const char *method)
+static void sync_row(struct ts_encoder *encoder, uint32_t clock, int64_t time, int64_t reference,
+		     int64_t uncertainty_ns, const char *method, unsigned int generation)
 {
 	struct ts_clock_sync_row row = ts_clock_sync_none;
 
+	row.generation = generation;
 	row.clock = clock;
 	row.time = time;
 	row.reference = reference;
@@ -90,11 +93,11 @@ static void anchor_rows(struct ts_encoder *encoder, const struct ts_block_clock 
 	const struct ts_live_anchor *anchor = &clock->anchor;
 	int64_t reference = trace_time(encoder, anchor->monotonic_ns);
 
-	sync_row(encoder, CLOCK_OF_EVENTS, encode_scale(encoder, anchor->counter), reference,
-		 clock->uncertainty_ns, "counter/monotonic");
+	sync_row(encoder, ENCODE_CLOCK_OF_EVENTS, encode_scale(encoder, anchor->counter), reference,
+		 clock->uncertainty_ns, "counter/monotonic", 0);
 	if (anchor->realtime_ns > 0)
 		sync_row(encoder, CLOCK_REAL, anchor->realtime_ns, reference, clock->uncertainty_ns,
-			 "realtime/monotonic");
+			 "realtime/monotonic", 0);
 }
 
 /* What the OPEN block says, as an anchor. */
@@ -142,6 +145,7 @@ void encode_add_anchor(struct ts_encoder *encoder, const struct ts_block_clock *
 	encoder->anchor_count = count + 1;
 	encoder->now_ns = TS_MAX(encoder->now_ns, encode_scale(encoder, anchor->counter));
 	anchor_rows(encoder, clock);
+	encode_tell_points(encoder, false);
 }
 
 /*
@@ -165,4 +169,132 @@ void encode_area_anchor(struct ts_encoder *encoder, const struct encode_area *ar
 	    elapsed - counted > elapsed / 1000 + 1000000)
 		return;
 	anchor_rows(encoder, &clock);
+}
+
+/* ---- clocks of devices ---- */
+
+/* A measured point counts for more than what was only assumed. */
+enum { GENERATION_GUESSED = 0, GENERATION_MEASURED = 1 };
+/* Points nearer to each other say nothing new. */
+#define POINT_DISTANCE_NS 1000000
+
+int64_t encode_trace_time(const struct ts_encoder *encoder, int64_t ns)
+{
+	struct ts_block_clock first = first_anchor(encoder);
+	const struct ts_live_anchor *a = &first.anchor, *b = NULL;
+	int64_t at, next;
+
+	for (uint32_t i = 0; i < encoder->anchor_count && !b; i++) {
+		if (encode_scale(encoder, encoder->anchors[i].anchor.counter) <= ns)
+			a = &encoder->anchors[i].anchor;
+		else
+			b = &encoder->anchors[i].anchor;
+	}
+	at = encode_scale(encoder, a->counter);
+	if (!b || ns < at)
+		return trace_time(encoder, a->monotonic_ns) + (ns - at);
+	next = encode_scale(encoder, b->counter);
+	return (int64_t)interpolate(ns, at, trace_time(encoder, a->monotonic_ns), next,
+				    trace_time(encoder, b->monotonic_ns));
+}
+
+static void point_row(struct ts_encoder *encoder, const struct encode_waiting_point *waiting)
+{
+	sync_row(encoder, waiting->clock, waiting->point.device_ns,
+		 encode_trace_time(encoder, waiting->point.host_ns), waiting->point.uncertainty_ns,
+		 waiting->method, waiting->is_guessed ? GENERATION_GUESSED : GENERATION_MEASURED);
+}
+
+void encode_tell_points(struct ts_encoder *encoder, bool all)
+{
+	int64_t known =
+		encoder->anchor_count
+			? encode_scale(encoder,
+				       encoder->anchors[encoder->anchor_count - 1].anchor.counter)
+			: INT64_MIN;
+	size_t kept = 0;
+
+	for (size_t i = 0; i < encoder->point_count; i++) {
+		if (all || encoder->points[i].point.host_ns <= known)
+			point_row(encoder, &encoder->points[i]);
+		else
+			encoder->points[kept++] = encoder->points[i];
+	}
+	encoder->point_count = kept;
+}
+
+/* The nominal rate of the counter is some millionths off: a row is exact once an anchor lies behind it. */
+static void wait_for_anchor(struct ts_encoder *encoder, const struct encode_device_clock *clock,
+			    const struct encode_clock_point *point, bool is_guessed)
+{
+	struct encode_waiting_point *waiting;
+
+	if (encoder->point_count >= ENCODE_CLOCK_POINTS)
+		encode_tell_points(encoder, true);
+	if (ts_grow_array((void **)&encoder->points, &encoder->point_capacity,
+			  encoder->point_count + 1, sizeof(*encoder->points))) {
+		encode_no_memory(encoder);
+		return;
+	}
+	waiting = &encoder->points[encoder->point_count++];
+	*waiting = (struct encode_waiting_point){ .clock = clock->id,
+						  .point = *point,
+						  .is_guessed = is_guessed };
+	memcpy(waiting->method, clock->method, sizeof(waiting->method));
+}
+
+bool encode_is_point(const struct encode_clock_point *point)
+{
+	return point->host_ns >= 0 && point->host_ns <= ENCODE_LATEST_NS &&
+	       point->device_ns > -ENCODE_LATEST_NS && point->device_ns < ENCODE_LATEST_NS &&
+	       point->uncertainty_ns >= 0 && point->uncertainty_ns < ENCODE_LATEST_NS;
+}
+
+void encode_add_point(struct ts_encoder *encoder, struct encode_device_clock *clock,
+		      const struct encode_clock_point *point, const char *method,
+		      size_t method_bytes, bool is_guessed)
+{
+	const struct encode_clock_point *newest = clock->count ? &clock->points[clock->count - 1]
+							       : NULL;
+
+	/* Both clocks go on; a target that floods us with points fills no trace. */
+	if (!encode_is_point(point) ||
+	    (newest && !clock->is_guessed &&
+	     (is_guessed || point->host_ns < newest->host_ns + POINT_DISTANCE_NS ||
+	      point->device_ns <= newest->device_ns)))
+		return;
+	if (!clock->id)
+		clock->id = encoder->next_clock++;
+	if (clock->is_guessed)
+		clock->count = 0;
+	clock->is_guessed = is_guessed;
+	snprintf(clock->method, sizeof(clock->method), "%.*s", (int)TS_MIN(method_bytes, 31),
+		 method);
+	clock->method[ts_utf8_valid_prefix(clock->method, strlen(clock->method))] = 0;
+	if (clock->count == TS_ARRAY_SIZE(clock->points))
+		clock->points[0] = clock->points[--clock->count];
+	clock->points[clock->count++] = *point;
+	clock->epoch = encoder->epoch;
+	wait_for_anchor(encoder, clock, point, is_guessed);
+}
+
+void encode_use_clock(struct ts_encoder *encoder, struct encode_device_clock *clock)
+{
+	if (TS_LIKELY(clock->epoch == encoder->epoch))
+		return;
+	for (uint32_t i = 0; i < clock->count; i++)
+		wait_for_anchor(encoder, clock, &clock->points[i], clock->is_guessed);
+	clock->epoch = encoder->epoch;
+}
+
+int64_t encode_host_time(const struct encode_device_clock *clock, int64_t device_ns)
+{
+	const struct encode_clock_point *near;
+
+	if (!clock->count || clock->is_guessed || device_ns == TS_ABSENT)
+		return TS_ABSENT;
+	near = &clock->points[clock->count - 1];
+	if (clock->count > 1 && device_ns < near->device_ns)
+		near--;
+	return clamp((wide_int)device_ns - near->device_ns + near->host_ns);
 }

@@ -83,7 +83,7 @@ struct encode_device *encode_add_device(struct ts_encoder *encoder, int64_t id)
 	return device;
 }
 
-static struct encode_device_number *find_number(const struct encode_area *area, uint32_t number)
+struct encode_device_number *encode_find_number(const struct encode_area *area, uint32_t number)
 {
 	for (size_t i = 0; i < area->device_count; i++)
 		if (area->devices[i].number == number)
@@ -94,7 +94,7 @@ static struct encode_device_number *find_number(const struct encode_area *area, 
 bool encode_call_device(struct ts_encoder *encoder, struct encode_area *area, uint32_t number,
 			struct encode_device *device)
 {
-	struct encode_device_number *known = find_number(area, number);
+	struct encode_device_number *known = encode_find_number(area, number);
 
 	if (known) {
 		known->device = device;
@@ -204,7 +204,7 @@ static struct encode_device *new_device(struct ts_encoder *encoder, struct encod
 {
 	struct encode_device *device;
 
-	if (!find_number(area, number) && area->device_count >= ENCODE_AREA_DEVICES)
+	if (!encode_find_number(area, number) && area->device_count >= ENCODE_AREA_DEVICES)
 		return NULL;
 	device = encode_add_device(encoder, encoder->next_device);
 	if (!device)
@@ -217,7 +217,7 @@ static struct encode_device *new_device(struct ts_encoder *encoder, struct encod
 struct encode_device *encode_use_device(struct ts_encoder *encoder, struct encode_area *area,
 					uint32_t number)
 {
-	const struct encode_device_number *known = find_number(area, number);
+	const struct encode_device_number *known = encode_find_number(area, number);
 	struct encode_device *device = known ? known->device : NULL;
 
 	if (!device)
@@ -231,7 +231,7 @@ struct encode_device *encode_use_device(struct ts_encoder *encoder, struct encod
 static struct encode_device *described_device(struct ts_encoder *encoder, struct encode_area *area,
 					      const struct encode_described *described)
 {
-	const struct encode_device_number *known = find_number(area, described->number);
+	const struct encode_device_number *known = encode_find_number(area, described->number);
 	struct encode_device *device = known ? known->device : NULL, *other;
 	uint32_t length = described->lengths[DEVICE_UUID];
 

@@ -17,6 +17,15 @@ static const struct loss_text {
 	[LOSS_UNKNOWN_RECORD] = { "records", "unknown kind of record", false },
 	[LOSS_END_ALONE] = { "events", "end without begin", true },
 	[LOSS_TOO_DEEP] = { "events", "too many open spans", true },
+	[LOSS_NO_TIME] = { "events", "a device's command without any time", true },
+	[LOSS_BAD_BLOB] = { "blobs", "its parts do not fit each other", false },
+	[LOSS_MISSING_BLOB] = { "blobs", "a command or an object names one that is not whole",
+				false },
+	[LOSS_BAD_DETAILS] = { "details", "they are no JSON object", false },
+	[LOSS_MISSING_OBJECT] = { "objects",
+				  "a command or an object names one that was not described",
+				  false },
+	[LOSS_TOO_MANY_OBJECTS] = { "objects", "more live ones than can be followed", false },
 };
 
 static int64_t as_count(uint64_t count)

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the files of the encoder share: encoder.c (blocks), encode_ring.c (records), encode_entity.c (processes,
- * threads, call sites), encode_device.c, encode_clock.c, encode_window.c, encode_loss.c, checkpoint.c (state).
+ * threads, call sites), encode_device.c, encode_accelerator.c (calls, commands of devices, queues), encode_channel.c (command streams),
+ * encode_blob.c, encode_clock.c, encode_window.c, encode_loss.c, checkpoint.c and checkpoint_channel.c (state).
  * Nobody else includes this.
  */
 #ifndef TS_RECORD_ENCODE_PARTS_H
 #define TS_RECORD_ENCODE_PARTS_H
 
+#include "base/hash.h"
 #include "base/map.h"
 #include "base/text.h"
 #include "record/encoder.h"
@@ -18,6 +20,12 @@
 #define ENCODE_AREA_SPANS 262144u
 #define ENCODE_AREA_SPAN_BYTES (16u << 20)
 #define ENCODE_AREA_DEVICES 1024u
+#define ENCODE_AREA_STREAMS 65536u
+#define ENCODE_AREA_FACT_BYTES 65536u
+#define ENCODE_AREA_CALLS 65536u      /* whose commands may still come; a power of two */
+#define ENCODE_AREA_OBJECTS 262144u   /* that live */
+#define ENCODE_AREA_BLOBS 65536u      /* the newest, by number; a power of two */
+#define ENCODE_AREA_KEPT_BLOBS 65536u /* those that objects name */
 /* What is remembered of what is over. */
 #define ENCODE_PROCESSES 65536u
 #define ENCODE_STRANGERS 4096u /* processes that only counters name */
@@ -26,6 +34,12 @@
 #define ENCODE_GATES 64u
 #define ENCODE_CLOSED_WINDOWS 256u
 #define ENCODE_ANCHORS 64u
+#define ENCODE_CLOCK_POINTS 1024u /* of devices, that wait for an anchor */
+#define ENCODE_BLOB_ROWS 262144u  /* known by content, so that equal ones are stored once */
+#define ENCODE_BLOB_PIECE ((size_t)1 << 20)
+/* Clocks of the trace: 2 is CLOCK_REALTIME. */
+#define ENCODE_CLOCK_OF_EVENTS 1u
+#define ENCODE_FIRST_DEVICE_CLOCK 3u
 /* Times stay below this, so that sums of them do not overflow. */
 #define ENCODE_LATEST_NS (INT64_MAX / 4)
 
@@ -39,6 +53,12 @@ enum encode_loss {
 	LOSS_UNKNOWN_RECORD,
 	LOSS_END_ALONE,
 	LOSS_TOO_DEEP,
+	LOSS_NO_TIME,
+	LOSS_BAD_BLOB,
+	LOSS_MISSING_BLOB,
+	LOSS_BAD_DETAILS,
+	LOSS_MISSING_OBJECT,
+	LOSS_TOO_MANY_OBJECTS,
 	LOSS_COUNT
 };
 
@@ -56,6 +76,8 @@ struct encode_process {
 	char *name, *command; /* command as JSON; NULL: none, or freed */
 	uint32_t name_id, command_id;
 	uint32_t epoch; /* of the file that has its row; 0: none */
+	/* Numbers that join calls and commands are the process's own; this, counted from 1, makes them unique. 0: it has none. */
+	uint32_t correlations;
 	bool ended;
 	bool used;        /* by an area that has not ended */
 	bool stranger;    /* only counters name it */
@@ -73,10 +95,83 @@ struct encode_device {
 	bool used; /* by an area that has not ended */
 };
 
+/* One instant in clock 1 and in a device's clock. */
+struct encode_clock_point {
+	int64_t host_ns, device_ns, uncertainty_ns;
+};
+
+/* A device's own clock, as the area tells of it. */
+struct encode_device_clock {
+	uint32_t id;    /* in the trace; 0: none yet */
+	uint32_t epoch; /* of the file that has its rows */
+	uint32_t count; /* of points; 0: nothing is known */
+	bool is_guessed;
+	struct encode_clock_point points[2]; /* the newest, the last one last */
+	char method[32];
+};
+
 /* What an area calls a device. */
 struct encode_device_number {
 	uint32_t number; /* 24 bits */
 	struct encode_device *device;
+	struct encode_device_clock clock;
+};
+
+/* A point whose row waits for an anchor of the host's clock behind it. */
+struct encode_waiting_point {
+	uint32_t clock;
+	bool is_guessed;
+	struct encode_clock_point point;
+	char method[32];
+};
+
+/* A queue, by what its area calls it. */
+struct encode_stream {
+	int64_t id;
+	uint32_t device, stream, context;
+	uint32_t epoch;
+	int64_t priority;
+	bool out_of_order;
+	char name[64];
+};
+
+/* ---- of a command stream ---- */
+
+struct encode_object {
+	uint64_t number;
+	int64_t id;
+	uint32_t generation; /* of the window that described it */
+	uint32_t epoch;
+	bool is_gone;
+	struct ts_object_row row; /* texts and blobs are of the file of that epoch */
+};
+
+struct encode_blob_number {
+	uint64_t number; /* 0: free */
+	uint32_t id;
+};
+
+/* Content that comes in parts. */
+struct encode_half_blob {
+	uint64_t number; /* 0: none */
+	uint64_t broken; /* one that was given up: its other parts are passed over */
+	uint64_t bytes, done;
+	uint32_t previous; /* the row that it has so far, 0: none */
+	struct ts_hash_stream hash;
+	struct ts_text piece; /* of `done`, what is in no row yet */
+};
+
+struct encode_channel {
+	struct encode_object *objects;
+	size_t object_count, object_capacity, gone_count;
+	struct ts_map numbers; /* to index in objects */
+	uint32_t generation;   /* counts windows that have closed */
+	bool in_window;
+
+	struct encode_blob_number *blobs; /* at number modulo blob_slots */
+	size_t blob_slots;
+	struct ts_map kept_blobs; /* number to id */
+	struct encode_half_blob half;
 };
 
 /* A DEVICE record: texts are borrowed, in the order of those above. */
@@ -170,6 +265,13 @@ struct encode_area {
 
 	struct encode_device_number *devices;
 	size_t device_count, device_capacity;
+	struct encode_stream *streams;
+	size_t stream_count, stream_capacity;
+	struct ts_pairmap stream_places; /* (context << 32 | device, stream) to index */
+	/* Calls that gave a command to a device which has not told of it: by correlation modulo the limit; bit 0: it has. */
+	uint64_t *calls;
+	struct ts_text facts;           /* FACT records, as they were */
+	struct encode_channel *channel; /* NULL: it has no command stream */
 
 	struct encode_window *windows;
 	size_t window_count, window_capacity;
@@ -192,7 +294,8 @@ struct ts_encoder {
 	bool held;
 
 	int64_t source, host;
-	int64_t next_process, next_thread, next_device;
+	int64_t next_process, next_thread, next_device, next_stream, next_object;
+	uint32_t next_clock, next_correlations;
 	struct encode_process **processes;
 	size_t process_count, process_capacity;
 	size_t stranger_count;
@@ -210,6 +313,15 @@ struct ts_encoder {
 	uint32_t anchor_count;
 	int64_t now_ns; /* newest time that was seen, in clock 1 */
 
+	struct encode_waiting_point *points;
+	size_t point_count, point_capacity;
+
+	struct ts_pairmap
+		shapes; /* (shape of a site, what is added to it) to shape, in this file */
+	struct ts_pairmap
+		blob_rows; /* two hashes of what a row of `blob` is to its id, in this file */
+	uint64_t blob_key;
+
 	struct encode_closed *closed;
 	size_t closed_count, closed_capacity;
 
@@ -217,6 +329,57 @@ struct ts_encoder {
 	uint64_t damaged_blocks, damaged_bytes; /* of the journal, not yet told */
 	struct ts_text scratch;
 	int failure; /* of memory */
+};
+
+/* ---- the words of a record that are still to be read ---- */
+
+struct encode_cursor {
+	const uint64_t *next, *end;
+	bool bad;
+};
+
+static inline uint64_t encode_take_word(struct encode_cursor *cursor)
+{
+	if (TS_UNLIKELY(cursor->next >= cursor->end)) {
+		cursor->bad = true;
+		return 0;
+	}
+	return *cursor->next++;
+}
+
+/* A string of a record; "" where it does not fit. */
+static inline const char *encode_take_string(struct encode_cursor *cursor, uint32_t *ret_length)
+{
+	const char *bytes = (const char *)cursor->next;
+	size_t left = (size_t)(cursor->end - cursor->next) * 8;
+	uint32_t length = left ? (uint32_t)*cursor->next : UINT32_MAX;
+
+	if (length > TS_LIVE_STRING_BYTES || sizeof(length) + length > left) {
+		cursor->bad = true;
+		*ret_length = 0;
+		return "";
+	}
+	cursor->next += (sizeof(length) + length + 7) / 8;
+	*ret_length = length;
+	return bytes + sizeof(length);
+}
+
+/* A record taken apart. */
+struct encode_event {
+	const uint64_t *record; /* its words */
+	uint32_t words;
+	uint8_t kind, flags;
+	int64_t ns; /* its time in clock 1 */
+	struct encode_thread *thread;
+	/* Of the kind. */
+	uint64_t duration, start, number;
+	uint64_t correlation, result;
+	uint64_t subject, start_time; /* with SUBJECT */
+	const uint64_t *own;          /* words of a GPU_OP */
+	/* What it is called, and its arguments. */
+	uint32_t name, category, shape;
+	const int64_t *values;
+	int64_t room[TS_LIVE_FIELDS];
 };
 
 /* ---- encoder.c ---- */
@@ -291,6 +454,7 @@ bool encode_describe_device(struct ts_encoder *encoder, struct encode_area *area
 /* For a state that is read back: a new one of a higher id than all before, and what an area calls it. */
 struct encode_device *encode_add_device(struct ts_encoder *encoder, int64_t id);
 void encode_index_device(struct ts_encoder *encoder, const struct encode_device *device);
+struct encode_device_number *encode_find_number(const struct encode_area *area, uint32_t number);
 struct encode_device *encode_find_device(const struct ts_encoder *encoder, int64_t id);
 bool encode_call_device(struct ts_encoder *encoder, struct encode_area *area, uint32_t number,
 			struct encode_device *device);
@@ -320,10 +484,77 @@ static inline int64_t encode_time(const struct ts_encoder *encoder, const struct
 	return encode_foreign_time(encoder, area, counter);
 }
 
+/* Trace time of an instant of clock 1, by the anchors known so far, as a reader will convert it. */
+int64_t encode_trace_time(const struct ts_encoder *encoder, int64_t ns);
+/* Rows of points of devices' clocks that lie before the newest anchor; or of all that wait. */
+void encode_tell_points(struct ts_encoder *encoder, bool all);
+/* A DEVICE_CLOCK record, or the best that is known where there was none. */
+void encode_add_point(struct ts_encoder *encoder, struct encode_device_clock *clock,
+		      const struct encode_clock_point *point, const char *method,
+		      size_t method_bytes, bool is_guessed);
+/* Whether its numbers can be used. */
+bool encode_is_point(const struct encode_clock_point *point);
+/* Its rows are in the file, or wait for an anchor, after this. */
+void encode_use_clock(struct ts_encoder *encoder, struct encode_device_clock *clock);
+/* An instant of the device's clock in clock 1; TS_ABSENT where that is not known. */
+int64_t encode_host_time(const struct encode_device_clock *clock, int64_t device_ns);
+
+/* ---- encode_accelerator.c ---- */
+
+/* A number that joins calls and commands, unique in the recording; TS_ABSENT for 0. */
+int64_t encode_correlation(struct ts_encoder *encoder, struct encode_process *process,
+			   uint64_t number);
+/* CALL and GPU_OP. True where it is in the trace after this. */
+bool encode_call(struct ts_encoder *encoder, struct encode_area *area,
+		 const struct encode_event *event);
+bool encode_gpu_op(struct ts_encoder *encoder, struct encode_area *area, struct encode_ring *ring,
+		   const struct encode_event *event);
+/* STREAM, DEVICE_CLOCK, LOST and FACT. False: it makes no sense. */
+bool encode_accelerator_record(struct ts_encoder *encoder, struct encode_area *area,
+			       const struct encode_event *event);
+/* An event that its window left out is not waited for. */
+void encode_forget_call(struct encode_area *area, uint64_t correlation);
+/* Calls whose commands never came. */
+void encode_tell_calls(struct ts_encoder *encoder, struct encode_area *area);
+/* Facts again, into a new file. */
+void encode_facts(struct ts_encoder *encoder, struct encode_area *area);
+bool encode_add_stream(struct ts_encoder *encoder, struct encode_area *area,
+		       const struct encode_stream *stream);
+bool encode_wait_for_call(struct ts_encoder *encoder, struct encode_area *area,
+			  uint64_t correlation);
+void encode_free_accelerator(struct encode_area *area);
+
+/* ---- encode_channel.c ---- */
+
+/* OBJECT, GONE, COMMAND, BLOB. False: it makes no sense. */
+bool encode_channel_record(struct ts_encoder *encoder, struct encode_area *area,
+			   struct encode_ring *ring, const struct encode_event *event);
+struct encode_channel *encode_get_channel(struct ts_encoder *encoder, struct encode_area *area);
+void encode_free_channel(struct encode_area *area);
+/* What it knows of ids is of another file. */
+void encode_channel_moves(struct ts_encoder *encoder, struct encode_area *area);
+bool encode_put_object(struct ts_encoder *encoder, struct encode_channel *channel,
+		       const struct encode_object *object);
+
+/* ---- encode_blob.c ---- */
+
+/* A BLOB record. False: it makes no sense. */
+bool encode_blob_record(struct ts_encoder *encoder, struct encode_channel *channel,
+			struct encode_ring *ring, struct encode_cursor *cursor, int64_t ns);
+/* The row of a whole blob; 0: it is not known. `keep`: an object names it, so that it may be named again much later. */
+uint32_t encode_blob_id(struct ts_encoder *encoder, struct encode_channel *channel, uint64_t number,
+			bool keep);
+bool encode_put_blob(struct ts_encoder *encoder, struct encode_channel *channel, uint64_t number,
+		     uint32_t id);
+void encode_drop_half(struct encode_channel *channel);
+
 /* ---- encode_ring.c ---- */
 
 int encode_ring_block(struct ts_encoder *encoder, struct encode_area *area,
 		      const struct ts_block *block, const uint64_t *words);
+/* When a span or call began, and how long it was. */
+int64_t encode_span(const struct ts_encoder *encoder, const struct encode_area *area,
+		    const struct encode_event *event, int64_t *ret_duration);
 /* Rows for all spans of the area that are open. */
 void encode_open_spans(struct ts_encoder *encoder, struct encode_area *area);
 bool encode_push(struct encode_area *area, struct encode_stack *stack, const void *record,
@@ -368,8 +599,25 @@ void encode_window_record(struct ts_encoder *encoder, struct encode_area *area,
 void encode_open_windows(struct ts_encoder *encoder, struct encode_area *area);
 /* A CLOCK block, the end of an area (NULL: of all), or an EXPORT block came. */
 void encode_closed_wait(struct ts_encoder *encoder, const struct encode_area *area, bool end);
+/* A command stream has ended: its windows need not wait for that any more. */
+void encode_closed_stream(struct ts_encoder *encoder, const struct encode_area *area);
 void encode_closed_exported(struct ts_encoder *encoder, const struct ts_block_export *exported);
 int encode_closed_tell(struct ts_encoder *encoder);
+
+/* ---- checkpoint_channel.c ---- */
+
+/* STATE blocks of what calls, queues, clocks of devices and command streams need: of the recording, and of an area. `out` is for use. */
+int encode_save_numbers(const struct ts_encoder *encoder, const struct ts_block_sink *sink,
+			struct ts_text *out, struct ts_error *err);
+int encode_save_accelerator(const struct encode_area *area, const struct ts_block_sink *sink,
+			    struct ts_text *out, struct ts_error *err);
+/* Whether a payload is one of these; false from the other: it is damaged. */
+bool encode_is_more_state(const void *payload, size_t bytes);
+bool encode_load_more_state(struct ts_encoder *encoder, uint64_t area, const void *payload,
+			    size_t bytes);
+/* Appends a STATE block. */
+int encode_put_state(const struct ts_block_sink *sink, uint64_t area, const struct ts_text *out,
+		     struct ts_error *err);
 
 /* ---- checkpoint.c ---- */
 

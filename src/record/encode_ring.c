@@ -9,64 +9,16 @@
 #include "live/area.h"
 #include "record/encode_parts.h"
 
-/* A record taken apart. */
-struct event {
-	const uint64_t *record; /* its words */
-	uint32_t words;
-	uint8_t kind, flags;
-	int64_t ns; /* its time in clock 1 */
-	struct encode_thread *thread;
-	/* Of the kind. */
-	uint64_t duration, start, number;
-	uint64_t subject, start_time; /* with SUBJECT */
-	/* What it is called, and its arguments. */
-	uint32_t name, category, shape;
-	const int64_t *values;
-	int64_t room[TS_LIVE_FIELDS];
-};
-
-/* The words of a record that are still to be read. */
-struct cursor {
-	const uint64_t *next, *end;
-	bool bad;
-};
-
-static uint64_t take_word(struct cursor *cursor)
-{
-	if (TS_UNLIKELY(cursor->next >= cursor->end)) {
-		cursor->bad = true;
-		return 0;
-	}
-	return *cursor->next++;
-}
-
-/* A string of a record; "" where it does not fit. */
-static const char *take_string(struct cursor *cursor, uint32_t *ret_length)
-{
-	const char *bytes = (const char *)cursor->next;
-	size_t left = (size_t)(cursor->end - cursor->next) * 8;
-	uint32_t length = left ? (uint32_t)*cursor->next : UINT32_MAX;
-
-	if (length > TS_LIVE_STRING_BYTES || sizeof(length) + length > left) {
-		cursor->bad = true;
-		*ret_length = 0;
-		return "";
-	}
-	cursor->next += (sizeof(length) + length + 7) / 8;
-	*ret_length = length;
-	return bytes + sizeof(length);
-}
-
-static uint32_t take_text(struct ts_encoder *encoder, struct cursor *cursor)
+static uint32_t take_text(struct ts_encoder *encoder, struct encode_cursor *cursor)
 {
 	uint32_t length;
-	const char *text = take_string(cursor, &length);
+	const char *text = encode_take_string(cursor, &length);
 
 	return cursor->bad ? 0 : encode_string(encoder, text, length);
 }
 
 /* A value of that type; false where it is not stored. */
-static bool take_value(struct ts_encoder *encoder, struct cursor *cursor, unsigned int type,
+static bool take_value(struct ts_encoder *encoder, struct encode_cursor *cursor, unsigned int type,
 		       int64_t *ret_value)
 {
 	uint32_t length;
@@ -74,16 +26,16 @@ static bool take_value(struct ts_encoder *encoder, struct cursor *cursor, unsign
 	switch (type) {
 	case TS_ARG_STRING:
 		if (encoder->open.redact) {
-			take_string(cursor, &length);
+			encode_take_string(cursor, &length);
 			return false;
 		}
 		*ret_value = take_text(encoder, cursor);
 		return true;
 	case TS_ARG_BOOL:
-		*ret_value = take_word(cursor) != 0;
+		*ret_value = encode_take_word(cursor) != 0;
 		return true;
 	default:
-		*ret_value = (int64_t)take_word(cursor);
+		*ret_value = (int64_t)encode_take_word(cursor);
 		return true;
 	}
 }
@@ -92,8 +44,8 @@ static bool take_value(struct ts_encoder *encoder, struct cursor *cursor, unsign
 
 /* Values that need a look: strings, booleans. */
 static void take_site_values(struct ts_encoder *encoder, const struct encode_area *area,
-			     const struct encode_site *site, struct cursor *cursor,
-			     struct event *event)
+			     const struct encode_site *site, struct encode_cursor *cursor,
+			     struct encode_event *event)
 {
 	const char *fields = area->dictionary.data + site->offset + sizeof(struct ts_live_site);
 	uint32_t count = 0;
@@ -108,7 +60,7 @@ static void take_site_values(struct ts_encoder *encoder, const struct encode_are
 }
 
 static inline void take_site(struct ts_encoder *encoder, struct encode_area *area, uint32_t number,
-			     struct cursor *cursor, struct event *event)
+			     struct encode_cursor *cursor, struct encode_event *event)
 {
 	struct encode_site *site;
 
@@ -131,7 +83,8 @@ static inline void take_site(struct ts_encoder *encoder, struct encode_area *are
 		cursor->bad = true;
 }
 
-static void take_dynamic(struct ts_encoder *encoder, struct cursor *cursor, struct event *event)
+static void take_dynamic(struct ts_encoder *encoder, struct encode_cursor *cursor,
+			 struct encode_event *event)
 {
 	struct ts_field fields[TS_LIVE_FIELDS] = { 0 };
 	uint32_t stored = 0, length;
@@ -139,14 +92,14 @@ static void take_dynamic(struct ts_encoder *encoder, struct cursor *cursor, stru
 
 	event->name = take_text(encoder, cursor);
 	if (cursor->next < cursor->end && (uint32_t)*cursor->next == 0)
-		take_string(cursor, &length);
+		encode_take_string(cursor, &length);
 	else
 		event->category = take_text(encoder, cursor);
-	count = take_word(cursor);
+	count = encode_take_word(cursor);
 	if (count > TS_LIVE_FIELDS)
 		cursor->bad = true;
 	for (uint64_t i = 0; i < count && !cursor->bad; i++) {
-		uint64_t type = take_word(cursor);
+		uint64_t type = encode_take_word(cursor);
 		uint32_t key = take_text(encoder, cursor);
 
 		if (type < TS_ARG_INT || type > TS_ARG_BOOL)
@@ -159,26 +112,49 @@ static void take_dynamic(struct ts_encoder *encoder, struct cursor *cursor, stru
 	event->values = event->room;
 }
 
+/* The words of a GPU_OP, and the waits that are listed behind them. */
+static void take_op(struct encode_cursor *cursor, struct encode_event *event)
+{
+	size_t left = (size_t)(cursor->end - cursor->next), need = TS_LIVE_OP_WORDS;
+
+	event->own = cursor->next;
+	if (left >= need)
+		need += event->own[TS_LIVE_OP_WHAT] >> 40 & 0xff;
+	if (left < need) {
+		cursor->bad = true;
+		return;
+	}
+	event->correlation = event->own[TS_LIVE_OP_CORRELATION];
+	cursor->next += need;
+}
+
 /* Everything behind the first two words. False: the record makes no sense. */
 static inline bool take_event(struct ts_encoder *encoder, struct encode_area *area,
-			      struct event *event)
+			      struct encode_event *event)
 {
-	struct cursor cursor = { .next = event->record + 2, .end = event->record + event->words };
+	struct encode_cursor cursor = { .next = event->record + 2,
+					.end = event->record + event->words };
 	uint32_t site = (uint32_t)(event->record[0] >> 32);
 
 	event->category = event->shape = 0;
 	if (event->kind == TS_LIVE_SPAN) {
-		event->duration = take_word(&cursor);
+		event->duration = encode_take_word(&cursor);
 		if (event->flags & TS_LIVE_FLAG_START)
-			event->start = take_word(&cursor);
+			event->start = encode_take_word(&cursor);
 	} else if (event->kind == TS_LIVE_STEP) {
-		event->number = take_word(&cursor);
+		event->number = encode_take_word(&cursor);
 	} else if (event->kind == TS_LIVE_COUNTER && event->flags & TS_LIVE_FLAG_SUBJECT) {
-		event->subject = take_word(&cursor);
-		event->start_time = take_word(&cursor);
+		event->subject = encode_take_word(&cursor);
+		event->start_time = encode_take_word(&cursor);
+	} else if (event->kind == TS_LIVE_CALL) {
+		event->duration = encode_take_word(&cursor);
+		event->correlation = encode_take_word(&cursor);
+		event->result = encode_take_word(&cursor);
+	} else if (event->kind == TS_LIVE_GPU_OP) {
+		take_op(&cursor, event);
 	}
 	if (TS_UNLIKELY(event->flags & TS_LIVE_FLAG_TRACK)) {
-		event->thread = encode_get_thread(encoder, area, take_word(&cursor), true);
+		event->thread = encode_get_thread(encoder, area, encode_take_word(&cursor), true);
 		if (!event->thread)
 			return false;
 		encode_use_thread(encoder, area, event->thread);
@@ -195,7 +171,7 @@ static inline bool take_event(struct ts_encoder *encoder, struct encode_area *ar
 
 /* ---- rows ---- */
 
-static void slice_row(struct ts_encoder *encoder, const struct event *event, int64_t start,
+static void slice_row(struct ts_encoder *encoder, const struct encode_event *event, int64_t start,
 		      int64_t duration)
 {
 	struct ts_slice_row row = ts_slice_none;
@@ -211,7 +187,7 @@ static void slice_row(struct ts_encoder *encoder, const struct event *event, int
 
 /* Ticks of an area's counter that end at `ns`, in ns. */
 static int64_t ticks_ns(const struct ts_encoder *encoder, const struct encode_area *area,
-			const struct event *event)
+			const struct encode_event *event)
 {
 	uint64_t counter = event->record[1];
 
@@ -220,8 +196,8 @@ static int64_t ticks_ns(const struct ts_encoder *encoder, const struct encode_ar
 	return event->ns - encode_time(encoder, area, counter - event->duration);
 }
 
-static void span(struct ts_encoder *encoder, const struct encode_area *area,
-		 const struct event *event)
+int64_t encode_span(const struct ts_encoder *encoder, const struct encode_area *area,
+		    const struct encode_event *event, int64_t *ret_duration)
 {
 	int64_t duration, start;
 
@@ -229,7 +205,7 @@ static void span(struct ts_encoder *encoder, const struct encode_area *area,
 								: ENCODE_LATEST_NS;
 	if (event->flags & TS_LIVE_FLAG_TICKS)
 		duration = ticks_ns(encoder, area, event);
-	if (TS_UNLIKELY(event->flags & TS_LIVE_FLAG_START))
+	if (TS_UNLIKELY(event->flags & TS_LIVE_FLAG_START && event->kind == TS_LIVE_SPAN))
 		start = encode_monotonic(encoder, (int64_t)event->start);
 	else
 		start = event->ns - duration;
@@ -237,10 +213,19 @@ static void span(struct ts_encoder *encoder, const struct encode_area *area,
 		duration = TS_MAX(duration - (area->bound_ns - start), 0);
 		start = area->bound_ns;
 	}
-	slice_row(encoder, event, start, TS_MAX(duration, 0));
+	*ret_duration = TS_MAX(duration, 0);
+	return start;
 }
 
-static void instant(struct ts_encoder *encoder, const struct event *event)
+static void span(struct ts_encoder *encoder, const struct encode_area *area,
+		 const struct encode_event *event)
+{
+	int64_t duration, start = encode_span(encoder, area, event, &duration);
+
+	slice_row(encoder, event, start, duration);
+}
+
+static void instant(struct ts_encoder *encoder, const struct encode_event *event)
 {
 	struct ts_mark_row row = ts_mark_none;
 
@@ -254,7 +239,7 @@ static void instant(struct ts_encoder *encoder, const struct event *event)
 
 /* Whom a counter is about that is not the thread's. False: nobody that we know how to name. */
 static bool set_subject(struct ts_encoder *encoder, struct encode_area *area,
-			const struct event *event, struct ts_counter_row *row)
+			const struct encode_event *event, struct ts_counter_row *row)
 {
 	uint64_t kind = event->subject >> 56;
 	uint32_t number = (uint32_t)(event->subject >> 32) & TS_LIVE_DEVICE_MASK;
@@ -283,7 +268,7 @@ static bool set_subject(struct ts_encoder *encoder, struct encode_area *area,
 }
 
 static bool counter(struct ts_encoder *encoder, struct encode_area *area, struct encode_ring *ring,
-		    const struct event *event)
+		    const struct encode_event *event)
 {
 	struct ts_counter_row row = ts_counter_none;
 
@@ -301,7 +286,7 @@ static bool counter(struct ts_encoder *encoder, struct encode_area *area, struct
 	return true;
 }
 
-static void step(struct ts_encoder *encoder, struct event *event)
+static void step(struct ts_encoder *encoder, struct encode_event *event)
 {
 	struct ts_field field = { .key = encode_text(encoder, "step"), .type = TS_ARG_INT };
 
@@ -346,10 +331,10 @@ static void pop(struct encode_area *area, struct encode_stack *stack)
 static void begun_row(struct ts_encoder *encoder, struct encode_area *area,
 		      struct encode_thread *thread, const uint64_t *record, int64_t end_ns)
 {
-	struct event event = { .record = record,
-			       .words = (uint16_t)record[0],
-			       .kind = TS_LIVE_BEGIN,
-			       .thread = thread };
+	struct encode_event event = { .record = record,
+				      .words = (uint16_t)record[0],
+				      .kind = TS_LIVE_BEGIN,
+				      .thread = thread };
 	int64_t start = TS_MAX(encode_time(encoder, area, record[1]), area->bound_ns);
 
 	/* The thread is known already, also where it is a track. */
@@ -366,13 +351,13 @@ static bool leave_out(struct ts_encoder *encoder, struct encode_area *area)
 	return false;
 }
 
-static struct encode_stack *stack_of(const struct event *event)
+static struct encode_stack *stack_of(const struct encode_event *event)
 {
 	return &event->thread->stacks[(event->flags & TS_LIVE_FLAG_SIDE) != 0];
 }
 
 static bool begin(struct ts_encoder *encoder, struct encode_area *area, struct encode_ring *ring,
-		  const struct event *event)
+		  const struct encode_event *event)
 {
 	bool outside = encode_is_outside(area, event->ns);
 
@@ -396,7 +381,7 @@ static bool has_windows(const struct encode_area *area)
 
 /* A span counts where it began: it is inside then, although its end may be outside. */
 static bool end(struct ts_encoder *encoder, struct encode_area *area, struct encode_ring *ring,
-		const struct event *event)
+		const struct encode_event *event)
 {
 	struct encode_stack *stack = stack_of(event);
 	uint32_t start;
@@ -451,9 +436,26 @@ static void know_thread(struct ts_encoder *encoder, struct encode_area *area,
 		encode_use_thread(encoder, area, thread);
 }
 
+/* It came when it was over, perhaps long after its window: what counts is when it was given. */
+static bool op(struct ts_encoder *encoder, struct encode_area *area, struct encode_ring *ring,
+	       const struct encode_event *event)
+{
+	const struct encode_device_number *device = encode_find_number(
+		area, (uint32_t)event->own[TS_LIVE_OP_WHAT] & TS_LIVE_DEVICE_MASK);
+	int64_t ns = TS_ABSENT;
+
+	if (device)
+		ns = encode_host_time(&device->clock, (int64_t)event->own[TS_LIVE_OP_QUEUED]);
+	if (TS_UNLIKELY(ns != TS_ABSENT && encode_is_outside(area, ns))) {
+		encode_forget_call(area, event->correlation);
+		return leave_out(encoder, area);
+	}
+	return encode_gpu_op(encoder, area, ring, event);
+}
+
 /* True where the event is in the trace after this, or will be. */
 static inline bool add_event(struct ts_encoder *encoder, struct encode_area *area,
-			     struct encode_ring *ring, struct event *event)
+			     struct encode_ring *ring, struct encode_event *event)
 {
 	if (TS_UNLIKELY(area->of_recorder && !(event->flags & TS_LIVE_FLAG_SUBJECT)))
 		encode_use_thread(encoder, area, event->thread);
@@ -461,6 +463,8 @@ static inline bool add_event(struct ts_encoder *encoder, struct encode_area *are
 		return begin(encoder, area, ring, event);
 	if (event->kind == TS_LIVE_END)
 		return end(encoder, area, ring, event);
+	if (event->kind == TS_LIVE_GPU_OP)
+		return op(encoder, area, ring, event);
 	if (TS_UNLIKELY(encode_is_outside(area, event->ns)))
 		return leave_out(encoder, area);
 	if (TS_LIKELY(event->kind == TS_LIVE_INSTANT))
@@ -469,6 +473,8 @@ static inline bool add_event(struct ts_encoder *encoder, struct encode_area *are
 		span(encoder, area, event);
 	else if (event->kind == TS_LIVE_COUNTER)
 		return counter(encoder, area, ring, event);
+	else if (event->kind == TS_LIVE_CALL)
+		return encode_call(encoder, area, event);
 	else
 		step(encoder, event);
 	return true;
@@ -524,9 +530,9 @@ static bool thread_record(struct ts_encoder *encoder, struct encode_area *area,
 static bool name_record(struct ts_encoder *encoder, struct encode_area *area,
 			struct encode_thread *thread, const uint64_t *record, uint32_t words)
 {
-	struct cursor cursor = { .next = record + 2, .end = record + words };
+	struct encode_cursor cursor = { .next = record + 2, .end = record + words };
 	uint32_t length;
-	const char *name = take_string(&cursor, &length);
+	const char *name = encode_take_string(&cursor, &length);
 
 	if (!cursor.bad)
 		rename_thread(encoder, area, thread, name, length);
@@ -536,19 +542,20 @@ static bool name_record(struct ts_encoder *encoder, struct encode_area *area,
 static bool device_record(struct ts_encoder *encoder, struct encode_area *area,
 			  const uint64_t *record, uint32_t words)
 {
-	struct cursor cursor = { .next = record + 2, .end = record + words };
+	struct encode_cursor cursor = { .next = record + 2, .end = record + words };
 	struct encode_described described = { 0 };
 
-	described.number = (uint32_t)take_word(&cursor) & TS_LIVE_DEVICE_MASK;
-	described.memory_bytes = (int64_t)take_word(&cursor);
+	described.number = (uint32_t)encode_take_word(&cursor) & TS_LIVE_DEVICE_MASK;
+	described.memory_bytes = (int64_t)encode_take_word(&cursor);
 	for (unsigned int i = 0; i < DEVICE_TEXTS; i++)
-		described.texts[i] = take_string(&cursor, &described.lengths[i]);
+		described.texts[i] = encode_take_string(&cursor, &described.lengths[i]);
 	return !cursor.bad && encode_describe_device(encoder, area, &described);
 }
 
 /* Records that are no events. */
 static bool other_record(struct ts_encoder *encoder, struct encode_area *area,
-			 struct encode_ring *ring, const struct event *event, uint64_t dropped)
+			 struct encode_ring *ring, const struct encode_event *event,
+			 uint64_t dropped)
 {
 	const uint64_t *record = event->record;
 
@@ -571,6 +578,16 @@ static bool other_record(struct ts_encoder *encoder, struct encode_area *area,
 		       name_record(encoder, area, ring->thread, record, event->words);
 	case TS_LIVE_DEVICE:
 		return device_record(encoder, area, record, event->words);
+	case TS_LIVE_STREAM_IS:
+	case TS_LIVE_DEVICE_CLOCK:
+	case TS_LIVE_LOST:
+	case TS_LIVE_FACT:
+		return encode_accelerator_record(encoder, area, event);
+	case TS_LIVE_OBJECT:
+	case TS_LIVE_GONE:
+	case TS_LIVE_COMMAND:
+	case TS_LIVE_BLOB:
+		return encode_channel_record(encoder, area, ring, event);
 	default:
 		encode_lose(encoder, ring, LOSS_UNKNOWN_RECORD, 1, encoder->now_ns,
 			    encoder->now_ns);
@@ -594,7 +611,7 @@ static uint64_t take_records(struct ts_encoder *encoder, struct encode_area *are
 			     uint64_t dropped)
 {
 	uint64_t events = 0, stored = 0;
-	struct event event;
+	struct encode_event event;
 	size_t at = 0;
 
 	while (at < count) {
@@ -619,7 +636,7 @@ static uint64_t take_records(struct ts_encoder *encoder, struct encode_area *are
 				event.thread = own_unknown(encoder, area, ring);
 			if (TS_UNLIKELY(!event.thread))
 				break;
-			if (TS_UNLIKELY(event.kind == 0 || event.kind > TS_LIVE_STEP))
+			if (TS_UNLIKELY(event.kind == 0 || event.kind > TS_LIVE_GPU_OP))
 				encode_lose(encoder, ring, LOSS_UNKNOWN_EVENT, 1, event.ns,
 					    event.ns);
 			else if (TS_UNLIKELY(!take_event(encoder, area, &event)))

@@ -10,6 +10,8 @@
 
 /* A window of a target is whole when all rings were drained after its end: two anchors later. */
 #define TARGET_WAITS 2
+/* A command stream is closed by the program at one of its next calls, if it makes any: so long it is waited for. */
+#define STREAM_WAITS 10
 /* Serials of windows that targets open are ours to give: from here on. */
 #define TARGET_SERIAL 0x80000000u
 
@@ -69,6 +71,8 @@ static void remember_closed(struct ts_encoder *encoder, const struct encode_area
 			    const struct encode_window *window,
 			    const struct ts_block_window *closed)
 {
+	uint32_t waits = 0;
+
 	if (!encoder->options.window_closed)
 		return;
 	if (encoder->closed_count >= ENCODE_CLOSED_WINDOWS)
@@ -79,11 +83,13 @@ static void remember_closed(struct ts_encoder *encoder, const struct encode_area
 		encode_no_memory(encoder);
 		return;
 	}
-	encoder->closed[encoder->closed_count++] =
-		(struct encode_closed){ .area = area->id,
-					.waits = window->by_target ? TARGET_WAITS : 0,
-					.opened = window->opened,
-					.closed = *closed };
+	if (window->by_target)
+		waits = TARGET_WAITS;
+	if (area->channel && area->channel->in_window)
+		waits = STREAM_WAITS;
+	encoder->closed[encoder->closed_count++] = (struct encode_closed){
+		.area = area->id, .waits = waits, .opened = window->opened, .closed = *closed
+	};
 }
 
 void encode_closed_wait(struct ts_encoder *encoder, const struct encode_area *area, bool end)
@@ -96,6 +102,13 @@ void encode_closed_wait(struct ts_encoder *encoder, const struct encode_area *ar
 		else if (!end && closed->waits)
 			closed->waits--;
 	}
+}
+
+void encode_closed_stream(struct ts_encoder *encoder, const struct encode_area *area)
+{
+	for (size_t i = 0; i < encoder->closed_count; i++)
+		if (encoder->closed[i].area == area->id)
+			encoder->closed[i].waits = TS_MIN(encoder->closed[i].waits, TARGET_WAITS);
 }
 
 void encode_closed_exported(struct ts_encoder *encoder, const struct ts_block_export *exported)

@@ -30,6 +30,10 @@ int ts_encoder_new(struct ts_encoder **ret_encoder, const struct ts_encoder_opti
 	encoder->epoch = 1;
 	encoder->source = encoder->host = 1;
 	encoder->next_process = encoder->next_thread = encoder->next_device = 1;
+	encoder->next_stream = encoder->next_object = 1;
+	encoder->next_clock = ENCODE_FIRST_DEVICE_CLOCK;
+	ts_map_draw_seed_();
+	encoder->blob_key = ts_hash_mix64(ts_map_seed_);
 	*ret_encoder = encoder;
 	return TS_OK;
 }
@@ -48,6 +52,8 @@ static void free_details(struct encode_area *area)
 	ts_map_release(&area->tracks);
 	free(TS_STEAL(area->devices));
 	area->device_count = area->device_capacity = 0;
+	encode_free_accelerator(area);
+	encode_free_channel(area);
 	free(TS_STEAL(area->windows));
 	area->window_count = area->window_capacity = 0;
 	for (size_t i = 0; i < area->ring_count; i++)
@@ -81,6 +87,9 @@ void ts_encoder_free(struct ts_encoder *encoder)
 	free(encoder->devices);
 	ts_map_release(&encoder->uuids);
 	free(encoder->closed);
+	free(encoder->points);
+	ts_pairmap_release(&encoder->shapes);
+	ts_pairmap_release(&encoder->blob_rows);
 	ts_text_release(&encoder->scratch);
 	free(encoder->name);
 	free(encoder);
@@ -92,13 +101,24 @@ static void forget_ids(struct ts_encoder *encoder)
 	for (size_t i = 0; i < encoder->area_count; i++)
 		for (size_t k = 0; k < encoder->areas[i]->site_count; k++)
 			encoder->areas[i]->sites[k].resolved = false;
+	ts_pairmap_clear(&encoder->shapes);
+	ts_pairmap_clear(&encoder->blob_rows);
+}
+
+/* What an area has said once is to be found in every file. */
+static void repeat_facts(struct ts_encoder *encoder)
+{
+	for (size_t i = 0; i < encoder->area_count; i++) {
+		encode_channel_moves(encoder, encoder->areas[i]);
+		encode_facts(encoder, encoder->areas[i]);
+	}
 }
 
 int ts_encoder_set_writer(struct ts_encoder *encoder, struct ts_writer *writer, bool fresh,
 			  const char *name)
 {
 	encoder->writer = writer;
-	ts_writer_set_clock(writer, 1);
+	ts_writer_set_clock(writer, ENCODE_CLOCK_OF_EVENTS);
 	if (name) {
 		free(encoder->name);
 		encoder->name = strdup(name);
@@ -107,8 +127,10 @@ int ts_encoder_set_writer(struct ts_encoder *encoder, struct ts_writer *writer, 
 		return TS_OK;
 	encoder->epoch++;
 	forget_ids(encoder);
-	if (encoder->opened)
+	if (encoder->opened) {
 		encode_preamble(encoder);
+		repeat_facts(encoder);
+	}
 	return ts_writer_status(writer, NULL);
 }
 
@@ -301,6 +323,7 @@ static void settle_area(struct ts_encoder *encoder, struct encode_area *area)
 {
 	encode_open_spans(encoder, area);
 	encode_open_windows(encoder, area);
+	encode_tell_calls(encoder, area);
 	encode_tell_area(encoder, area);
 	tell_outside(encoder, area);
 }
@@ -514,6 +537,7 @@ int ts_encoder_block(struct ts_encoder *encoder, const struct ts_block *block, c
 
 int ts_encoder_seal(struct ts_encoder *encoder)
 {
+	encode_tell_points(encoder, true);
 	encode_tell_all(encoder);
 	return ts_writer_status(encoder->writer, NULL);
 }
@@ -522,6 +546,7 @@ int ts_encoder_finish(struct ts_encoder *encoder)
 {
 	for (size_t i = 0; i < encoder->area_count; i++)
 		settle_area(encoder, encoder->areas[i]);
+	encode_tell_points(encoder, true);
 	encode_tell_all(encoder);
 	encode_closed_wait(encoder, NULL, true);
 	encode_closed_tell(encoder);

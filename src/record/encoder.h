@@ -71,6 +71,11 @@ struct ts_encoder_counts {
 	uint64_t lost;     /* known to be missing from it */
 	uint64_t outside;  /* of windows: left out */
 	uint64_t measured; /* rows of metrics, by this encoder; not among the events */
+	/* Of command streams; not among the events. */
+	uint64_t commands;
+	uint64_t blob_bytes; /* as programs gave them */
+	uint64_t replayable_windows, failed_windows;
+	char not_replayable[256]; /* why the last of those failed; empty: none did */
 };
 void ts_encoder_counts(const struct ts_encoder *encoder, struct ts_encoder_counts *ret_counts);
 

@@ -25,6 +25,10 @@
 #define AGENT_NAME "libtracesmith-agent.so"
 #define PRELOAD "LD_PRELOAD="
 #define AGENT "TRACESMITH_AGENT="
+/* How the agent gets into OpenCL (docs/replay.md, section 3.1): as a layer of the loader, and for loaders that know none by name. */
+#define OPENCL "opencl"
+#define OPENCL_NAME "libtracesmith-opencl.so"
+#define LAYERS "OPENCL_LAYERS="
 
 #if defined(__x86_64__)
 #define MULTIARCH "x86_64-linux-gnu"
@@ -136,14 +140,34 @@ void ts_launch_format(const struct ts_launch_options *options, char *buffer, siz
 		ts_text_printf(&text, ";budget=%" PRIu64, options->budget);
 	if (options->backends)
 		ts_text_printf(&text, ";backends=%s", options->backends);
+	if (options->replayable)
+		ts_text_printf(&text,
+			       ";replayable=%d;from_start=%d;snapshot_limit=%" PRIu64
+			       ";window_timeout=%" PRId64,
+			       (int)options->replayable, options->from_start,
+			       options->snapshot_limit, options->window_timeout_ns);
 	strncpy(buffer, ts_text_cstr(&text), bytes - 1);
 	buffer[bytes - 1] = '\0';
 }
 
-/* A copy of the environment with two variables set; strings of its own in `texts`. */
+static bool wants_opencl(const struct ts_launch_options *options)
+{
+	const char *list = options->backends;
+
+	while (list && *list) {
+		size_t length = strcspn(list, ",");
+
+		if (length == strlen(OPENCL) && !memcmp(list, OPENCL, length))
+			return true;
+		list += length + (list[length] == ',');
+	}
+	return false;
+}
+
+/* A copy of the environment with ours set, which have texts of their own. */
 struct environment {
 	char **variables;
-	struct ts_text preload, agent;
+	struct ts_text preload, agent, layers;
 };
 
 static void environment_release(struct environment *environment)
@@ -151,51 +175,115 @@ static void environment_release(struct environment *environment)
 	free(environment->variables);
 	ts_text_release(&environment->preload);
 	ts_text_release(&environment->agent);
+	ts_text_release(&environment->layers);
 }
 
-/* What is preloaded already stays, behind the agent; an agent named there before goes. */
-static void append_preload(struct ts_text *text, const char *path, const char *before)
+/* Is it one of our libraries? An outer recording may have put it there. */
+static bool names_ours(const char *path, size_t length)
 {
-	ts_text_append_str(text, PRELOAD);
-	ts_text_append_str(text, path);
-	while (before && *before) {
-		size_t length = strcspn(before, " :");
-		const char *name = before + length;
+	static const char *const names[] = { AGENT_NAME, OPENCL_NAME };
+	const char *name = path + length;
 
-		while (name > before && name[-1] != '/')
-			name--;
-		if (length && ((size_t)(before + length - name) != strlen(AGENT_NAME) ||
-			       memcmp(name, AGENT_NAME, strlen(AGENT_NAME)) != 0)) {
-			ts_text_append_char(text, ':');
+	while (name > path && name[-1] != '/')
+		name--;
+	for (size_t i = 0; i < TS_ARRAY_SIZE(names); i++)
+		if ((size_t)(path + length - name) == strlen(names[i]) &&
+		    !memcmp(name, names[i], strlen(names[i])))
+			return true;
+	return false;
+}
+
+/* What is in a list already stays, behind ours; what is ours there goes. `begin`: of the first word. */
+static void append_others(struct ts_text *text, size_t begin, const char *before,
+			  const char *separators)
+{
+	while (before && *before) {
+		size_t length = strcspn(before, separators);
+
+		if (length && !names_ours(before, length)) {
+			if (text->length > begin)
+				ts_text_append_char(text, ':');
 			ts_text_append(text, before, length);
 		}
 		before += length + (before[length] != '\0');
 	}
 }
 
+/* The library with the calls by name lies beside the agent, where there is one. */
+static void append_by_name(struct ts_text *text, const char *agent_path)
+{
+	size_t length = text->length, folder = strlen(agent_path);
+
+	while (folder && agent_path[folder - 1] != '/')
+		folder--;
+	ts_text_append_char(text, ':');
+	ts_text_append(text, agent_path, folder);
+	ts_text_append_str(text, OPENCL_NAME);
+	if (!text->failed && access(ts_text_cstr(text) + length + 1, R_OK))
+		text->length = length;
+}
+
+static void append_preload(struct ts_text *text, const char *agent_path, bool opencl)
+{
+	ts_text_append_str(text, PRELOAD);
+	ts_text_append_str(text, agent_path);
+	if (opencl)
+		append_by_name(text, agent_path);
+	append_others(text, strlen(PRELOAD), getenv("LD_PRELOAD"), " :");
+}
+
+/* Left empty where there is nothing to say. */
+static void append_layers(struct ts_text *text, const char *agent_path, bool opencl)
+{
+	const char *before = getenv("OPENCL_LAYERS");
+
+	if (!opencl && !before)
+		return;
+	ts_text_append_str(text, LAYERS);
+	if (opencl)
+		ts_text_append_str(text, agent_path);
+	append_others(text, strlen(LAYERS), before, ":");
+	if (text->length == strlen(LAYERS))
+		text->length = 0;
+}
+
 static bool is_ours(const char *variable)
 {
 	return !strncmp(variable, PRELOAD, strlen(PRELOAD)) ||
-	       !strncmp(variable, AGENT, strlen(AGENT));
+	       !strncmp(variable, AGENT, strlen(AGENT)) ||
+	       !strncmp(variable, LAYERS, strlen(LAYERS));
 }
 
-static int make_environment(const struct ts_launch_options *options, const char *agent_path,
-			    struct environment *environment)
+static int make_texts(const struct ts_launch_options *options, const char *agent_path,
+		      struct environment *environment)
 {
 	char settings[TS_LAUNCH_PATH_BYTES];
-	size_t count = 0, kept = 0;
+	bool opencl = wants_opencl(options);
 
-	while (environ && environ[count])
-		count++;
-	environment->variables = ts_alloc_array(count + 3, sizeof(char *));
-	append_preload(&environment->preload, agent_path, getenv("LD_PRELOAD"));
+	append_preload(&environment->preload, agent_path, opencl);
+	append_layers(&environment->layers, agent_path, opencl);
 	ts_launch_format(options, settings, sizeof(settings));
 	ts_text_append_str(&environment->agent, AGENT);
 	ts_text_append_str(&environment->agent, settings);
 	/* A NUL for each, and no allocation after this. */
 	ts_text_append_char(&environment->preload, '\0');
 	ts_text_append_char(&environment->agent, '\0');
-	if (!environment->variables || environment->preload.failed || environment->agent.failed)
+	ts_text_append_char(&environment->layers, '\0');
+	return environment->preload.failed || environment->agent.failed ||
+			       environment->layers.failed
+		       ? TS_ENOMEM
+		       : TS_OK;
+}
+
+static int make_environment(const struct ts_launch_options *options, const char *agent_path,
+			    struct environment *environment)
+{
+	size_t count = 0, kept = 0;
+
+	while (environ && environ[count])
+		count++;
+	environment->variables = ts_alloc_array(count + 4, sizeof(char *));
+	if (!environment->variables || make_texts(options, agent_path, environment))
 		return TS_ENOMEM;
 	for (size_t i = 0; i < count; i++) {
 		if (!is_ours(environ[i]))
@@ -203,6 +291,8 @@ static int make_environment(const struct ts_launch_options *options, const char 
 	}
 	environment->variables[kept++] = environment->preload.data;
 	environment->variables[kept++] = environment->agent.data;
+	if (environment->layers.data[0])
+		environment->variables[kept++] = environment->layers.data;
 	environment->variables[kept] = NULL;
 	return TS_OK;
 }

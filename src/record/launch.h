@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Starts a program with the agent inside: the same process group, streams, signals and environment
- * as without, but for LD_PRELOAD and TRACESMITH_AGENT. Knows nothing of rings and traces.
+ * as without, but for LD_PRELOAD, TRACESMITH_AGENT, and OPENCL_LAYERS where that backend is wanted. Knows nothing of rings
+ * and traces.
  */
 #ifndef TS_RECORD_LAUNCH_H
 #define TS_RECORD_LAUNCH_H
@@ -13,10 +14,12 @@
 #include <sys/types.h>
 
 #include <tracesmith/error.h>
+#include <tracesmith/replay.h>
 
 /*
  * TRACESMITH_AGENT, the one variable by which a recorder speaks to the agents that it starts:
- * "session=<hex16>;mode=stream;enabled=0|1;steps=A-B;max_steps=N;redact=1;budget=BYTES;backends=a,b".
+ * "session=<hex16>;mode=stream;enabled=0|1;steps=A-B;max_steps=N;redact=1;budget=BYTES;backends=a,b", and for a
+ * replay "replayable=1|2;from_start=0|1;snapshot_limit=BYTES;window_timeout=NS".
  */
 struct ts_launch_options {
 	char **argv;
@@ -28,6 +31,10 @@ struct ts_launch_options {
 	int64_t max_steps;
 	uint64_t budget;      /* 0: default */
 	const char *backends; /* comma list, or NULL */
+	enum ts_replay_mode replayable;
+	bool from_start; /* replayable: no window was asked for */
+	uint64_t snapshot_limit;
+	int64_t window_timeout_ns;
 	/* What the program inherits where the caller has changed its own; NULL: what is in force. */
 	const sigset_t *signal_mask;
 	const sigset_t *signals_ignored;

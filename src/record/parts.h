@@ -207,7 +207,7 @@ struct ts_recorder {
 	int64_t take_ns, take_cost_ns; /* when rings are looked at again; what that took */
 	int64_t moved_ns;              /* when something was last taken */
 	uint64_t fill;                 /* of the fullest ring in this pass, in 1/256 */
-	bool settling;                 /* a window is closing: come back soon */
+	bool settling;                 /* a window is closing, or somebody waits: come back soon */
 	bool flush_saves;              /* a flush waits for a save */
 
 	bool full;       /* the disk is */

@@ -625,7 +625,12 @@ static void summarize(struct ts_recorder *recorder, struct ts_recorder_summary *
 						 .not_entered = recorder->not_entered,
 						 .threads = recorder->saves.threads,
 						 .windows = recorder->windows.counted,
-						 .files = recorder->saves.files };
+						 .files = recorder->saves.files,
+						 .commands = status.commands,
+						 .blob_bytes = status.blob_bytes,
+						 .replayable_windows = status.replayable_windows,
+						 .failed_windows = status.failed_windows };
+	memcpy(summary->not_replayable, status.not_replayable, sizeof(summary->not_replayable));
 	snprintf(summary->path, sizeof(summary->path), "%s", recorder->saves.public_path);
 }
 

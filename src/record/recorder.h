@@ -102,6 +102,11 @@ struct ts_recorder_summary {
 	uint64_t metrics; /* rows of what was measured; not among the events */
 	/* Of the processes: those without an agent; nothing is known of their events. */
 	uint64_t not_entered;
+	/* Command streams (docs/replay.md); not among the events. */
+	uint64_t commands;
+	uint64_t blob_bytes; /* content that programs gave: code, memory, arguments */
+	uint64_t replayable_windows, failed_windows;
+	char not_replayable[256]; /* why the last of those failed; empty: none did */
 	/* A target of the session came while the trace was finished: open another recorder. */
 	bool again;
 	char path[1024]; /* of the last file */

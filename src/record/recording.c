@@ -276,6 +276,18 @@ static void release_hold(struct ts_recording *recording)
 	pthread_mutex_lock(&recording->lock);
 }
 
+/*
+ * A checkpoint copies what is not yet encoded: where that is much, more is encoded first, so that copying never takes more than
+ * encoding has given. Lock held.
+ */
+static bool is_turn_due(const struct ts_recording *recording)
+{
+	uint64_t written = ts_journal_bytes(recording->journal);
+	uint64_t behind = written > recording->encoded ? written - recording->encoded : 0;
+
+	return recording->encoded >= recording->turned_at + TS_MAX(recording->limit, behind);
+}
+
 /* One step; lock held, and given up meanwhile. A failure is final. */
 static int work_once(struct ts_recording *recording, struct ts_error *err)
 {
@@ -285,7 +297,7 @@ static int work_once(struct ts_recording *recording, struct ts_error *err)
 
 	if (recording->stalled)
 		return stall(recording, err);
-	if (recording->encoded >= recording->turned_at + recording->limit && !recording->command)
+	if (is_turn_due(recording) && !recording->command)
 		return turn(recording, err);
 	if (behind || told) {
 		pthread_mutex_unlock(&recording->lock);
@@ -347,8 +359,7 @@ static int check_alive(const struct ts_recording *recording, struct ts_error *er
 /* Something to encode, or a checkpoint. Lock held. */
 static bool encoder_has_work(const struct ts_recording *recording)
 {
-	return recording->encoded < ts_journal_bytes(recording->journal) ||
-	       recording->encoded >= recording->turned_at + recording->limit;
+	return recording->encoded < ts_journal_bytes(recording->journal) || is_turn_due(recording);
 }
 
 /*
@@ -520,6 +531,7 @@ void ts_recording_status(struct ts_recording *recording, struct ts_recording_sta
 {
 	pthread_mutex_lock(&recording->lock);
 	*ret_status = (struct ts_recording_status){
+		.journal_limit = recording->limit,
 		.journal_bytes = recording->journal ? ts_journal_bytes(recording->journal) : 0,
 		.trace_bytes = recording->trace_bytes,
 		.events = recording->counts.events,
@@ -527,7 +539,13 @@ void ts_recording_status(struct ts_recording *recording, struct ts_recording_sta
 		.measured = recording->counts.measured,
 		.encoded_bytes = recording->encoded,
 		.full = recording->full,
+		.commands = recording->counts.commands,
+		.blob_bytes = recording->counts.blob_bytes,
+		.replayable_windows = recording->counts.replayable_windows,
+		.failed_windows = recording->counts.failed_windows,
 	};
+	memcpy(ret_status->not_replayable, recording->counts.not_replayable,
+	       sizeof(ret_status->not_replayable));
 	pthread_mutex_unlock(&recording->lock);
 }
 

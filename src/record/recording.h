@@ -94,9 +94,13 @@ int ts_recording_rotate(struct ts_recording *recording, const char *new_path, st
 
 /* Journal and trace bytes, and events stored so far. */
 struct ts_recording_status {
+	uint64_t journal_limit; /* a checkpoint is due after so much */
 	uint64_t journal_bytes, trace_bytes, events, lost, measured,
 		encoded_bytes /* of this journal */;
 	bool full; /* the disk was full at the last attempt */
+	/* Of command streams, as in struct ts_encoder_counts. */
+	uint64_t commands, blob_bytes, replayable_windows, failed_windows;
+	char not_replayable[256];
 };
 void ts_recording_status(struct ts_recording *recording, struct ts_recording_status *ret_status);
 

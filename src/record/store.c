@@ -132,6 +132,15 @@ int ts_recorder_lose(struct ts_recorder *recorder, uint64_t area, pid_t pid, con
 	return ts_recorder_append(recorder, TS_BLOCK_LOSS, area, &loss, sizeof(loss), err);
 }
 
+/* The encoder is so far behind that appending more would soon have to wait for it. */
+static bool is_behind(const struct ts_recorder *recorder)
+{
+	struct ts_recording_status status;
+
+	ts_recording_status(recorder->recording, &status);
+	return status.journal_bytes > status.encoded_bytes + status.journal_limit * 3 / 2;
+}
+
 int ts_recorder_drain(struct ts_recorder *recorder, struct ts_target *target, unsigned int flags,
 		      struct ts_error *err)
 {
@@ -142,7 +151,11 @@ int ts_recorder_drain(struct ts_recorder *recorder, struct ts_target *target, un
 
 	if (target->damaged || !target->announced || (recorder->full && !discard))
 		return TS_OK;
+	/* Programs wait for their commands to be taken; what they emit meanwhile is lost where nobody takes it. */
+	if (!flags && !recorder->finishing && is_behind(recorder))
+		flags = TS_DRAIN_HOLD;
 	rc = ts_area_drain(target->area, flags, &sink, &result, err);
+	recorder->settling |= result.held;
 	if ((result.bytes || result.dropped) && !target->own)
 		recorder->moved_ns = recorder->now_ns;
 	recorder->fill = TS_MAX(recorder->fill, result.fill);

@@ -77,6 +77,7 @@ static int export_window(struct ts_recorder *recorder, const struct ts_closed_wi
 	struct ts_extract_filter filter = {
 		.from_ns = ts_recording_time(recorder->recording, window->opened.counter),
 		.to_ns = ts_recording_time(recorder->recording, window->closed.counter),
+		.commands = true,
 	};
 	int rc;
 

@@ -21,6 +21,7 @@
 #include <tracesmith/schema.h>
 
 #include "base/arena.h"
+#include "base/map.h"
 #include "base/memory.h"
 
 #define TS_REPLAY_NONE UINT32_MAX /* no such index */
@@ -52,6 +53,7 @@ struct ts_replay_binary {
 struct ts_replay_object_info {
 	int64_t id;      /* row */
 	uint64_t number; /* in the program: what users see ("memory 7") */
+	uint64_t index;  /* device, stream: its number in rows of gpu_op; else 0 */
 	enum ts_object_kind kind;
 	uint32_t
 		parent; /* index; a view: its root memory; stream, memory, module: context; function: module */
@@ -69,6 +71,8 @@ struct ts_replay_object_info {
 	uint32_t device_count;
 	const char *unreplayable; /* why; NULL: it can be */
 	int64_t priority;         /* stream; TS_ABSENT: none */
+	/* Memory: commands (indices) that made it and gave it back; TS_REPLAY_NONE: before the window, not in it. */
+	uint32_t made_by, freed_by;
 };
 
 enum ts_replay_arg_kind {
@@ -108,15 +112,22 @@ struct ts_replay_command_info {
 	struct ts_replay_blob_ref blob;
 	const char *call;
 	bool blocking, is_rect, knows_no_sets; /* the last: reads and writes all memory */
+	bool waits_in_vain; /* a sync for what is set by a later command: give it no thought */
+	uint32_t
+		ready; /* the last command (index) that must be given before it can end: its own, or what sets a user event */
 	uint64_t region[3];
 	struct ts_replay_rect_side to, from;
 	uint32_t dimensions;
 	uint64_t global[3], local[3], global_offset[3]; /* local[0] 0: the driver chooses */
 	const struct ts_replay_arg *args;
 	uint32_t arg_count;
-	/* What it waits for: earlier commands (indices) whose events it names, and user events (object indices). */
+	/*
+	 * What it waits for: earlier commands (indices) whose events it names, and user events (object indices). Of a part, go
+	 * through ts_replay_plan_wait(): commands that are left out have no event.
+	 */
 	const uint32_t *waits, *user_waits;
 	uint32_t wait_count, user_wait_count;
+	bool has_wait_list; /* given, maybe with nothing of this window in it; a marker or barrier without one waits for all before it */
 	uint32_t user_event; /* record without a queue: which is set; TS_REPLAY_NONE */
 	int64_t status;
 	const struct ts_replay_range *reads, *writes;
@@ -136,8 +147,9 @@ struct ts_replay_stream {
 	uint32_t final_count;
 	int64_t process; /* id */
 	uint32_t window, window_count;
-	const char *failed; /* why the window is not replayable as a whole; NULL */
-	bool is_cut;        /* no CLOSE: the program was killed */
+	const char *failed;     /* why the window is not replayable as a whole; NULL */
+	bool is_cut;            /* no CLOSE: the program was killed */
+	struct ts_strmap texts; /* that commands share */
 	struct ts_arena arena;
 };
 
@@ -154,12 +166,38 @@ const char *ts_replay_command_text(const struct ts_replay_stream *stream, uint32
 
 /* ---- the plan (plan.c) ---- */
 
-enum { TS_REPLAY_ASKED = 1, TS_REPLAY_INCLUDED = 2 };
+enum {
+	TS_REPLAY_ASKED = 1,
+	TS_REPLAY_INCLUDED = 2, /* what is asked for needs its result */
+	/*
+	 * Needed for its order only. record, wait, sync, alloc, free: as always; any other kind: its place is taken by a marker of
+	 * its queue with its waits (and the host waits for it where it blocks), its event is that of the marker.
+	 */
+	TS_REPLAY_ORDER = 3,
+};
 
 struct ts_replay_plan {
-	uint8_t *kept;   /* of each command of the stream: 0, ASKED or INCLUDED */
-	uint32_t *order; /* indices of those that are kept, in order */
+	uint8_t *kept;   /* of each command of the stream: 0, or one of the above */
+	uint32_t *order; /* indices of those that are kept, in the order in which they are given */
+	uint32_t *instead; /* NULL: all are kept; else see ts_replay_plan_wait() */
 	uint32_t count, asked, included;
+	bool is_whole;
+};
+
+/* The kept command (index) whose end stands for that of `command`; TS_REPLAY_NONE: nothing is left to wait for. */
+static inline uint32_t ts_replay_plan_wait(const struct ts_replay_plan *plan, uint32_t command)
+{
+	return plan->instead ? plan->instead[command] : command;
+}
+
+/* ---- what is copied out of a run, to be compared or shown (check*.c decides) ---- */
+
+struct ts_replay_capture {
+	uint32_t
+		place; /* in plan.order: behind that command, ahead of what is ordered behind it; plan.count: at the end */
+	/* memory TS_REPLAY_NONE: the bytes that this copy brought to the host (of a rectangle: packed) */
+	struct ts_replay_range range;
+	const char *why; /* read, each, final, dump */
 };
 
 /* ---- options and results ---- */
@@ -167,8 +205,17 @@ struct ts_replay_plan {
 enum ts_replay_pace { TS_REPLAY_FAST, TS_REPLAY_ORIGINAL };
 enum ts_replay_check_level { TS_REPLAY_CHECK_NONE, TS_REPLAY_CHECK_FINAL, TS_REPLAY_CHECK_EACH };
 
+/* --replace-kernel: read by whoever took it from the command line; no path of a trace is ever followed. */
+struct ts_replay_replacement {
+	const char *kernel; /* name of a function: its module gets this source */
+	const char *path;   /* for messages */
+	const char *source; /* ends with a NUL that does not count */
+	size_t bytes;
+};
+
 struct ts_replay_options {
 	const struct ts_replay_target *target;
+	const char *name;    /* of the trace, for the meta of -o */
 	const char *device;  /* number or part of a name; NULL: like the recorded one */
 	const char *streams; /* comma list of numbers; NULL: all */
 	const char *from,
@@ -177,15 +224,16 @@ struct ts_replay_options {
 	unsigned int repeat; /* at least 1 */
 	enum ts_replay_pace pace;
 	enum ts_replay_check_level check;
-	uint64_t dump_at;                /* sequence; 0: none */
-	uint64_t dump_memory;            /* number */
-	const char *value_type;          /* --as: f16 f32 f64 i8 .. u64; NULL */
-	uint64_t ulp;                    /* tolerance */
-	const char *const *replacements; /* NAME=FILE */
+	uint64_t dump_at;       /* sequence; 0: none */
+	uint64_t dump_memory;   /* number */
+	const char *value_type; /* --as: f16 f32 f64 i8 .. u64; NULL */
+	uint64_t ulp;           /* tolerance; 0: equal to the bit */
+	const struct ts_replay_replacement *replacements;
 	size_t replacement_count;
 	const char *const *what_ifs;
 	size_t what_if_count;
 	const char *output; /* -o; NULL */
+	bool trusts_owner;  /* --yes: run a trace that belongs to another user */
 	int64_t process;    /* 0: the only one */
 	uint32_t window;
 	int (*progress)(void *context, const char *doing, uint64_t done,
@@ -211,19 +259,38 @@ struct ts_replay_times {
 
 struct ts_replay_session; /* the target's own */
 
-/* What a run gives back; arrays are by place in plan->order. */
+/* When something of the host ran, ns. */
+struct ts_replay_span {
+	int64_t start, end;
+};
+
+/*
+ * What a run gives back; arrays are the caller's, times all TS_ABSENT, the rest zeroed, by place in plan.order, in one clock of any epoch. Of a target that NEEDS_WORK there is
+ * neither stream nor plan: times are by number of work->commands, calls and slices by number of work->calls and
+ * work->slices (NULL where nobody wants them), all of them in trace time, as the recorded ones are; one whose start is
+ * TS_ABSENT is not in the result.
+ */
 struct ts_replay_outcome {
 	struct ts_replay_times *times;
-	/* Called by the target, in order of the plan, when content is to be compared: behind a command (check each, read-backs), or at the end (command TS_REPLAY_NONE). */
-	int (*content)(void *context, uint32_t command, const struct ts_replay_range *range,
-		       const char *why, const void *data, struct ts_error *err);
+	struct ts_replay_span *calls, *slices; /* NEEDS_WORK only */
+	/* The queue in which a command ran: index of work->streams; from stream_count on: further ones of its device. Set to the recorded ones. */
+	uint32_t *streams; /* NEEDS_WORK only */
+	/*
+	 * Takes the bytes of replay->captures[capture]. Each once a run, in any order, from one thread at a time; `data` is not kept.
+	 * After an error the run ends with it. NULL where there are no captures.
+	 */
+	int (*content)(void *context, uint32_t capture, const void *data, struct ts_error *err);
 	void *context;
 };
 
 #define TS_REPLAY_NEEDS_STREAM \
 	1u /* a command stream must be in the trace, and memory is compared */
+#define TS_REPLAY_NEEDS_WORK \
+	2u /* ts_replay.work is there: all of the trace, with slices; any trace with commands will do */
 
 struct ts_replay;
+struct ts_replay_report;
+struct ts_work;
 struct ts_replay_target {
 	const char *name, *summary;
 	unsigned int flags;
@@ -234,6 +301,11 @@ struct ts_replay_target {
 		   struct ts_replay_outcome *outcome, struct ts_error *err);
 	/* What it ran on, in words: "opencl: pthread-skylake (PoCL 3.1)". */
 	const char *(*device)(const struct ts_replay_session *session);
+	/*
+	 * Behind the last run: fills what only the target knows, for the emulator all spans, errors and the what-if. NULL:
+	 * nothing to tell.
+	 */
+	void (*tell)(const struct ts_replay_session *session, struct ts_replay_report *report);
 	void (*close)(struct ts_replay_session *session);
 };
 
@@ -244,8 +316,13 @@ struct ts_replay {
 	struct ts_replay_options options;
 	struct ts_reader *reader;
 	struct ts_replay_stream *stream; /* NULL where the target does not need one */
+	struct ts_work
+		*work; /* owned; loaded where the target NEEDS_WORK, before its open(); else NULL */
 	struct ts_replay_plan plan;
+	const struct ts_replay_capture *captures; /* in order of place */
+	uint32_t capture_count;
 	struct ts_replay_session *session;
+	struct ts_replay_checker *checker; /* of check.c */
 };
 
 struct ts_replay_report {
@@ -260,14 +337,25 @@ struct ts_replay_report {
 	bool differs;
 	uint64_t command; /* sequence */
 	char kernel[256], buffer[64];
+	char command_text[160]; /* "command 17, launch of 'saxpy'" */
+	bool has_bytes; /* of a recording only hashes are known: then the next two are not */
 	uint64_t buffer_number, first_byte, bytes_differing;
 	char values[256]; /* with --as: what was there, what came */
+	char note[256];   /* what else is to be known; "": nothing */
 	char between
 		[256]; /* differs from recording: the last equal check and the first different one */
-	/* The emulator's errors. */
+	/*
+	 * The emulator's. Errors are those of the baseline, which has no what-if, against the recording; with a what-if
+	 * span_ns is its span, to be compared with baseline_span_ns, not with the recorded one.
+	 */
+	int64_t baseline_span_ns;
 	double span_error, start_error_p50, start_error_p95,
 		start_error_max; /* as shares of the recorded span */
-	char what_if[1024];
+	uint64_t
+		guessed_commands; /* without a call: when they were given is guessed from when they began */
+	uint64_t
+		broken_waits; /* dependencies that could not be kept: they would have waited for ever */
+	char what_if[1024]; /* what was changed, in words; "": nothing */
 };
 
 int ts_replay_open(struct ts_replay **ret_replay, struct ts_reader *reader,
@@ -275,6 +363,9 @@ int ts_replay_open(struct ts_replay **ret_replay, struct ts_reader *reader,
 int ts_replay_run(struct ts_replay *replay, struct ts_replay_report *ret_report,
 		  struct ts_error *err);
 void ts_replay_close(struct ts_replay *replay);
+/* Behind a run: what --dump asked for (NULL: nothing), and the hash that the first run gave for a capture. */
+const void *ts_replay_dump(const struct ts_replay *replay, uint64_t *ret_bytes);
+uint64_t ts_replay_hash_of(const struct ts_replay *replay, uint32_t capture);
 TS_DEFINE_AUTO(ts_replay, ts_replay_close);
 
 #endif

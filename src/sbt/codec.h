@@ -19,6 +19,7 @@
 struct sbt_encoder {
 	void *zstd; /* ZSTD_CCtx */
 	int level;
+	int bytes_level; /* of byte strings; 0: what suits text */
 	uint64_t *words; /* transformed values */
 	uint8_t *bytes;  /* one plane */
 	size_t word_capacity, byte_capacity;

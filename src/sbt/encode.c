@@ -554,6 +554,8 @@ int sbt_encode_bytes(struct sbt_encoder *encoder, const int64_t *lengths, uint32
 	size_t start = out->length;
 	uint64_t largest = 0;
 
+	if (encoder->bytes_level)
+		level = encoder->bytes_level;
 	if (encoder_prepare(encoder, count))
 		return TS_ENOMEM;
 	for (uint32_t i = 0; i < count; i++) {

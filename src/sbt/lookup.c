@@ -338,6 +338,8 @@ static int add_entity(struct sbt_entities *entities, const struct ts_table_info 
 static void load_entities(struct ts_reader *reader, const struct ts_table_info *info,
 			  struct sbt_entities *entities)
 {
+	/* Bytes are not kept. */
+	uint64_t mask = info->id == TS_TABLE_BLOB ? ~TS_MASK_OF(blob, data) : TS_MASK_ALL;
 	uint64_t row_bytes = (info->column_count + 1) * sizeof(int64_t) + MAP_ENTRY_BYTES;
 	struct ts_batch *batch = reader->lookup;
 	struct ts_error err;
@@ -347,7 +349,7 @@ static void load_entities(struct ts_reader *reader, const struct ts_table_info *
 
 		if (reader->chunks[i].table != info->id)
 			continue;
-		if (ts_batch_read(batch, i, TS_MASK_ALL, &err) ||
+		if (ts_batch_read(batch, i, mask, &err) ||
 		    sbt_budget_take(reader, i, batch->rows * row_bytes, &err)) {
 			keep_error(reader, &err);
 			continue;

@@ -242,6 +242,7 @@ static int open_reader(struct ts_reader **ret_reader, const char *path,
 	if (!reader)
 		return ts_error_set(err, TS_ENOMEM, "no memory");
 	pthread_mutex_init(&reader->lock, NULL);
+	pthread_mutex_init(&reader->blob_lock, NULL);
 	result = open_file(reader, path, opening, err);
 	if (result) {
 		ts_reader_close(reader);
@@ -270,6 +271,7 @@ void ts_reader_close(struct ts_reader *reader)
 	if (!reader)
 		return;
 	sbt_lookup_release(reader);
+	sbt_blobs_free(reader->blobs);
 	ts_batch_free(reader->lookup);
 	ts_clockmap_release(&reader->clocks);
 	sbt_chunk_list_release(&reader->list);
@@ -277,6 +279,7 @@ void ts_reader_close(struct ts_reader *reader)
 	free(reader->touched);
 	sbt_file_close(&reader->file);
 	pthread_mutex_destroy(&reader->lock);
+	pthread_mutex_destroy(&reader->blob_lock);
 	free(reader);
 }
 

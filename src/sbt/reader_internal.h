@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the parts of the reader share: reader.c (opening, chunks), batch.c (columns of a chunk),
- * lookup.c (texts, shapes, entities), verify.c, recover.c. Not for others.
+ * lookup.c (texts, shapes, entities), blob.c, verify.c, recover.c. Not for others.
  */
 #ifndef TS_SBT_READER_INTERNAL_H
 #define TS_SBT_READER_INTERNAL_H
@@ -56,6 +56,9 @@ struct ts_reader {
 	struct ts_map shapes; /* id to struct ts_shape * */
 	struct sbt_entities entities[TS_TABLE_COUNT];
 	struct ts_error error; /* first one met while loading */
+
+	pthread_mutex_t blob_lock;
+	struct sbt_blobs *blobs; /* blob.c; NULL until one is asked for */
 };
 
 /* The number under which errors name a chunk that is not in the list. */
@@ -92,5 +95,8 @@ int sbt_budget_take(struct ts_reader *reader, size_t chunk, uint64_t bytes, stru
 /* lookup.c: prepares and frees what it keeps in the reader. */
 int sbt_lookup_init(struct ts_reader *reader, struct ts_error *err);
 void sbt_lookup_release(struct ts_reader *reader);
+
+/* blob.c. Accepts NULL. */
+void sbt_blobs_free(struct sbt_blobs *blobs);
 
 #endif

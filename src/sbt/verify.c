@@ -11,6 +11,16 @@
 #include "sbt/chunk.h"
 #include "sbt/reader_internal.h"
 
+/* Of the rows that may be continued next: what a chain was when it ended there. */
+#define BLOB_STATES 16
+/* Decoded bytes of chains that may be read again, where several continue the same row. */
+#define BLOB_AGAIN (UINT64_C(16) << 30)
+
+struct blob_state {
+	int64_t id; /* 0: none */
+	struct ts_hash_stream hash;
+};
+
 struct verify {
 	struct ts_reader *reader; /* opened by a scan, not by the index */
 	struct ts_batch *batch;
@@ -22,6 +32,10 @@ struct verify {
 	uint64_t next_shape;
 	uint64_t next_sequence;
 	bool finished;
+	struct blob_state blobs[BLOB_STATES];
+	unsigned int blob_next; /* place for the next of those */
+	uint64_t blob_again;    /* bytes */
+	char message[256];
 };
 
 /* Chunks go by their sequence here, which damage ahead of them does not change. */
@@ -101,6 +115,85 @@ static const char *shape_fault(struct verify *verify, const struct ts_batch *bat
 	return NULL;
 }
 
+/* ---- blobs ---- */
+
+static const char *blob_message(struct verify *verify, int64_t id, const char *why)
+{
+	snprintf(verify->message, sizeof(verify->message), "blob %lld: %s", (long long)id, why);
+	return verify->message;
+}
+
+static int add_piece(void *context, uint64_t offset, const void *data, size_t bytes,
+		     struct ts_error *err)
+{
+	(void)offset;
+	(void)err;
+	ts_hash_stream_add(context, data, bytes);
+	return TS_OK;
+}
+
+/* A chain that is continued by more than one row is read again for all but the first few. */
+static const char *read_chain(struct verify *verify, int64_t id, int64_t previous,
+			      struct ts_hash_stream *hash)
+{
+	struct ts_error err;
+
+	if (verify->blob_again > BLOB_AGAIN)
+		return blob_message(verify, id, "too many continue the same: it was not checked");
+	if (ts_reader_blob_walk(verify->reader, previous, add_piece, hash, &err))
+		return blob_message(verify, id, "what it continues is damaged or not there");
+	verify->blob_again += hash->bytes;
+	return NULL;
+}
+
+/* What the row continues, into *hash. */
+static const char *find_state(struct verify *verify, int64_t id, int64_t previous,
+			      struct ts_hash_stream *hash)
+{
+	if (previous < 0 || previous >= id)
+		return blob_message(verify, id, "it continues itself or a later one");
+	for (unsigned int i = 0; i < BLOB_STATES; i++)
+		if (previous && verify->blobs[i].id == previous) {
+			*hash = verify->blobs[i].hash;
+			return NULL;
+		}
+	ts_hash_stream_init(hash);
+	return previous ? read_chain(verify, id, previous, hash) : NULL;
+}
+
+static const char *one_blob_fault(struct verify *verify, const struct ts_batch *batch, uint32_t i,
+				  int64_t id)
+{
+	const uint64_t *offsets = batch->byte_offsets;
+	struct ts_hash_stream hash;
+	struct ts_blob_row row;
+	const char *fault;
+
+	ts_batch_row(batch, i, &row);
+	fault = find_state(verify, id, row.previous, &hash);
+	if (fault)
+		return fault;
+	ts_hash_stream_add(&hash, batch->bytes + offsets[i],
+			   (size_t)(offsets[i + 1] - offsets[i] - 1));
+	if ((uint64_t)row.bytes != hash.bytes)
+		return blob_message(verify, id, "it has another size than it says");
+	if ((uint64_t)row.hash != ts_hash_stream_digest(&hash))
+		return blob_message(verify, id, "its content is not what its hash says");
+	verify->blobs[verify->blob_next] = (struct blob_state){ .id = id, .hash = hash };
+	verify->blob_next = (verify->blob_next + 1) % BLOB_STATES;
+	return NULL;
+}
+
+static const char *blob_fault(struct verify *verify, const struct ts_batch *batch,
+			      const struct sbt_chunk_header *header)
+{
+	const char *fault = NULL;
+
+	for (uint32_t i = 0; !fault && i < batch->rows; i++)
+		fault = one_blob_fault(verify, batch, i, (int64_t)(header->first_id + i));
+	return fault;
+}
+
 static const char *trailer_fault(struct verify *verify, const struct sbt_chunk *chunk)
 {
 	struct sbt_trailer trailer;
@@ -160,6 +253,8 @@ static const char *content_fault(struct verify *verify, const struct sbt_chunk *
 		fault = id_fault(verify, batch, &chunk->header);
 	if (!fault && chunk->header.table == TS_TABLE_SHAPE)
 		fault = shape_fault(verify, batch);
+	if (!fault && chunk->header.table == TS_TABLE_BLOB)
+		fault = blob_fault(verify, batch, &chunk->header);
 	return fault;
 }
 

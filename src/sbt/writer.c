@@ -29,6 +29,11 @@
 #define SEAL_VALUES (SBT_MAX_VALUES / 4)
 #define SEAL_STRINGS 16384u
 #define SEAL_BYTES ((size_t)1 << 20)
+/* Clocks of one table that may have an open chunk at once, and chunks' worth of rows that these may hold together. */
+#define OPEN_CLOCKS 64
+#define OPEN_CHUNKS 4
+/* Content of blobs is large and comes in while a program waits for it. */
+#define BLOB_LEVEL 1
 
 /* A chunk on its way from sealed table to file. */
 struct slot {
@@ -43,21 +48,36 @@ struct slot {
 	int result;
 };
 
-/* Rows of one table that are not yet in a chunk. */
+/* Rows of one table and clock that are not yet in a chunk. */
 struct pending {
 	struct ts_table rows;
 	struct ts_table long_rows;
+	uint32_t clock; /* of tables with time; else 0 */
+	uint64_t used;  /* when it was last looked for */
+};
+
+/*
+ * A table. Events of several clocks come mixed, and each clock has a chunk of its own. Other tables have one: there a later
+ * row may replace an earlier one, so the file must keep their order.
+ */
+struct table {
+	const struct ts_table_info *info;
+	struct pending *pending; /* of the clock that was used last; never NULL */
+	struct pending **clocks; /* all, in order of their first row */
+	size_t clock_count, clock_capacity;
 	struct ts_table spare; /* memory of a table that has been written */
 	struct ts_text bytes;  /* of a BYTES column */
 	uint64_t added;
 	uint64_t next_id;   /* ids given out: entities, or rows of a dictionary */
 	uint64_t sealed_id; /* dictionaries: id of the first row that is not in a chunk */
+	bool has_time;
 };
 
 struct ts_writer {
 	struct sbt_appender file;
 	struct ts_writer_options options;
-	struct pending tables[TS_TABLE_COUNT];
+	struct table tables[TS_TABLE_COUNT];
+	uint64_t uses; /* counts, so that the clock that was used least is known */
 	struct ts_strmap strings;
 	struct ts_shapes shapes;
 	struct ts_strmap frames; /* bytes of a frame row to id */
@@ -107,13 +127,13 @@ static bool has_memory(const struct ts_table *table)
 /* Gives the memory of a written table back to where it came from. */
 static void recycle(struct ts_writer *writer, struct slot *slot)
 {
-	struct pending *pending = &writer->tables[slot->table.info->id];
+	struct table *table = &writer->tables[slot->table.info->id];
 
 	ts_table_clear(&slot->table);
-	if (has_memory(&pending->spare))
+	if (has_memory(&table->spare))
 		ts_table_release(&slot->table);
 	else
-		pending->spare = slot->table;
+		table->spare = slot->table;
 	ts_table_init(&slot->table, NULL);
 	ts_text_clear(&slot->bytes);
 }
@@ -165,45 +185,57 @@ static bool has_time(const struct ts_table_info *info)
 	return false;
 }
 
-/* Moves a table's rows into a slot, to be encoded. `rows` is pending->rows or ->long_rows. */
+/* Moves rows into a slot, to be encoded. `rows` is pending->rows or ->long_rows. */
 static int submit(struct ts_writer *writer, struct pending *pending, struct ts_table *rows,
 		  int64_t longest, unsigned int flags)
 {
 	const struct ts_table_info *info = rows->info;
+	struct table *table = &writer->tables[info->id];
 	struct slot *slot = take_slot(writer);
 	struct ts_text swap;
 
 	slot->table = *rows;
-	if (has_memory(&pending->spare))
-		*rows = pending->spare;
+	if (has_memory(&table->spare))
+		*rows = table->spare;
 	else
 		ts_table_init(rows, info);
-	ts_table_init(&pending->spare, info);
+	ts_table_init(&table->spare, info);
 	swap = slot->bytes;
-	slot->bytes = pending->bytes;
-	pending->bytes = swap;
+	slot->bytes = table->bytes;
+	table->bytes = swap;
 	slot->input = (struct sbt_chunk_input){
 		.shapes = &writer->shapes,
 		.longest = longest,
-		.clock = has_time(info) ? writer->clock : 0,
+		.clock = pending->clock,
 		.flags = (uint16_t)flags,
 	};
 	if (info->kind == TS_KIND_DICTIONARY) {
-		slot->input.first_id = pending->sealed_id;
-		pending->sealed_id += slot->table.rows;
+		slot->input.first_id = table->sealed_id;
+		table->sealed_id += slot->table.rows;
 	}
 	slot->encoder.columns.level = writer->options.level;
+	slot->encoder.columns.bytes_level = info->id == TS_TABLE_BLOB ? BLOB_LEVEL : 0;
 	ts_pool_submit(writer->pool, &slot->job, encode_slot, slot);
+	return writer->error.code;
+}
+
+/* Everything of one clock. */
+static int seal_pending(struct ts_writer *writer, struct pending *pending)
+{
+	if (pending->rows.rows)
+		submit(writer, pending, &pending->rows, INT64_MAX, 0);
+	if (pending->long_rows.rows)
+		submit(writer, pending, &pending->long_rows, INT64_MAX, SBT_FLAG_LONG);
 	return writer->error.code;
 }
 
 static int seal(struct ts_writer *writer, enum ts_table_id table)
 {
-	struct pending *pending = &writer->tables[table];
+	struct table *all = &writer->tables[table];
 
-	if (pending->rows.rows == 0)
-		return writer->error.code;
-	return submit(writer, pending, &pending->rows, INT64_MAX, 0);
+	for (size_t i = 0; i < all->clock_count; i++)
+		seal_pending(writer, all->clocks[i]);
+	return writer->error.code;
 }
 
 /* What events refer to, in the order in which these refer to each other. */
@@ -261,13 +293,14 @@ static int64_t set_long_rows_aside(struct ts_writer *writer, struct pending *pen
 	return span;
 }
 
-/* Seals a full table of events: what it refers to first, its long rows apart. */
-static int seal_full(struct ts_writer *writer, enum ts_table_id table)
+/* Seals a full chunk of events: what it refers to first, its long rows apart. */
+static int seal_full(struct ts_writer *writer, struct pending *pending)
 {
-	struct pending *pending = &writer->tables[table];
 	int64_t longest = INT64_MAX;
 
 	seal_referred(writer);
+	if (pending->rows.rows == 0) /* it was among those */
+		return writer->error.code;
 	if (pending->rows.info->start >= 0 && pending->rows.info->duration >= 0)
 		longest = set_long_rows_aside(writer, pending);
 	submit(writer, pending, &pending->rows, longest, 0);
@@ -279,27 +312,117 @@ static int seal_full(struct ts_writer *writer, enum ts_table_id table)
 int ts_writer_flush(struct ts_writer *writer)
 {
 	seal_referred(writer);
-	for (int i = 0; i < TS_TABLE_COUNT; i++) {
-		struct pending *pending = &writer->tables[i];
-
+	for (int i = 0; i < TS_TABLE_COUNT; i++)
 		seal(writer, (enum ts_table_id)i);
-		if (pending->long_rows.rows)
-			submit(writer, pending, &pending->long_rows, INT64_MAX, SBT_FLAG_LONG);
-	}
 	if (!write_all(writer))
 		sbt_output_sync(&writer->file.output, &writer->error);
 	return writer->error.code;
 }
 
+/* ---- clocks ---- */
+
+static void free_pending(struct pending *pending)
+{
+	if (!pending)
+		return;
+	ts_table_release(&pending->rows);
+	ts_table_release(&pending->long_rows);
+	free(pending);
+}
+
+static struct pending *add_pending(struct ts_writer *writer, struct table *table, uint32_t clock)
+{
+	struct pending *pending = calloc(1, sizeof(*pending));
+
+	if (!pending || ts_grow_array((void **)&table->clocks, &table->clock_capacity,
+				      table->clock_count + 1, sizeof(*table->clocks))) {
+		free(pending);
+		fail_memory(writer);
+		return NULL;
+	}
+	ts_table_init(&pending->rows, table->info);
+	ts_table_init(&pending->long_rows, table->info);
+	pending->clock = clock;
+	table->clocks[table->clock_count++] = pending;
+	return pending;
+}
+
+/* Writes the clock that was not used for the longest time, and takes it for another. */
+static struct pending *take_oldest(struct ts_writer *writer, struct table *table, uint32_t clock)
+{
+	size_t oldest = 0;
+	struct pending *pending;
+
+	for (size_t i = 1; i < table->clock_count; i++)
+		if (table->clocks[i]->used < table->clocks[oldest]->used)
+			oldest = i;
+	pending = table->clocks[oldest];
+	if (pending->rows.rows || pending->long_rows.rows) {
+		seal_referred(writer);
+		seal_pending(writer, pending);
+	}
+	pending->clock = clock;
+	return pending;
+}
+
+/* Where rows of a clock go that is not the one of the last row. */
+static struct pending *find_clock(struct ts_writer *writer, struct table *table, uint32_t clock)
+{
+	for (size_t i = 0; i < table->clock_count; i++)
+		if (table->clocks[i]->clock == clock)
+			return table->clocks[i];
+	/* One without rows, or the only one of a table whose rows keep their order. */
+	if (table->info->kind != TS_KIND_EVENT ||
+	    (table->clock_count == 1 && !table->pending->rows.rows &&
+	     !table->pending->long_rows.rows) ||
+	    table->clock_count >= OPEN_CLOCKS)
+		return take_oldest(writer, table, clock);
+	return add_pending(writer, table, clock);
+}
+
+/* What a clock's rows take, in rows. */
+static uint64_t weight(const struct pending *pending)
+{
+	return (uint64_t)pending->rows.rows + pending->long_rows.rows +
+	       (pending->rows.values + pending->long_rows.values) / 4;
+}
+
+/* Rows of many clocks together are bounded as those of one are: the largest goes. */
+static void bound_rows(struct ts_writer *writer, struct table *table)
+{
+	uint64_t sum = 0;
+	size_t largest = 0;
+
+	for (size_t i = 0; i < table->clock_count; i++) {
+		sum += weight(table->clocks[i]);
+		if (weight(table->clocks[i]) > weight(table->clocks[largest]))
+			largest = i;
+	}
+	if (sum < (uint64_t)OPEN_CHUNKS * writer->options.chunk_rows)
+		return;
+	seal_full(writer, table->clocks[largest]);
+	seal_pending(writer, table->clocks[largest]);
+}
+
+/* The rows of the table in the writer's clock; NULL on failure. */
+static struct pending *pending_of(struct ts_writer *writer, struct table *table)
+{
+	uint32_t clock = table->has_time ? writer->clock : 0;
+	struct pending *pending;
+
+	if (TS_LIKELY(table->pending->clock == clock))
+		return table->pending;
+	table->pending->used = ++writer->uses;
+	bound_rows(writer, table);
+	pending = find_clock(writer, table, clock);
+	if (!pending || writer->error.code)
+		return NULL;
+	table->pending = pending;
+	return pending;
+}
+
 int ts_writer_set_clock(struct ts_writer *writer, uint32_t clock)
 {
-	if (clock == writer->clock)
-		return writer->error.code;
-	for (int i = 0; i < TS_TABLE_COUNT; i++)
-		if (writer->tables[i].rows.rows && has_time(ts_table_info((uint32_t)i))) {
-			ts_writer_flush(writer);
-			break;
-		}
 	writer->clock = clock;
 	return writer->error.code;
 }
@@ -338,24 +461,26 @@ int ts_writer_add(struct ts_writer *writer, enum ts_table_id table, const void *
 	fault = row_fault(writer, info, words);
 	if (TS_UNLIKELY(fault != NULL))
 		return fail(writer, TS_EINVAL, fault);
-	pending = &writer->tables[table];
+	pending = pending_of(writer, &writer->tables[table]);
+	if (TS_UNLIKELY(!pending))
+		return writer->error.code;
 	if (info->shape >= 0 && words[info->shape])
 		value_count = writer->shapes.shapes[words[info->shape] - writer->shapes.first_id]
 				      .value_count;
 	/* Sealed ahead of the next row, so that the newest row can still be changed in place. */
 	if (TS_UNLIKELY(pending->rows.rows >= writer->options.chunk_rows ||
 			pending->rows.values + value_count > SEAL_VALUES) &&
-	    seal_full(writer, table))
+	    seal_full(writer, pending))
 		return writer->error.code;
 	if (TS_UNLIKELY(ts_table_add(&pending->rows, row, values, value_count)))
 		return fail_memory(writer);
-	pending->added++;
+	writer->tables[table].added++;
 	return TS_OK;
 }
 
 int ts_writer_amend(struct ts_writer *writer, enum ts_table_id table, int column, int64_t value)
 {
-	struct ts_table *rows = &writer->tables[table].rows;
+	struct ts_table *rows = &writer->tables[table].pending->rows;
 
 	if (rows->rows == 0 || column < 0 || column >= rows->info->column_count ||
 	    column == rows->info->shape)
@@ -373,33 +498,33 @@ int64_t ts_writer_new_id(struct ts_writer *writer, enum ts_table_id table)
 /* Appends a row to a dictionary table; gives its id, or 0. */
 static uint32_t add_to_dictionary(struct ts_writer *writer, enum ts_table_id table, const void *row)
 {
-	struct pending *pending = &writer->tables[table];
+	struct table *all = &writer->tables[table];
 
 	if (writer->error.code)
 		return 0;
-	if (pending->next_id > UINT32_MAX) {
+	if (all->next_id > UINT32_MAX) {
 		fail(writer, TS_EINVAL, "ids of a table are used up");
 		return 0;
 	}
-	if (ts_table_add(&pending->rows, row, NULL, 0)) {
+	if (ts_table_add(&all->pending->rows, row, NULL, 0)) {
 		fail_memory(writer);
 		return 0;
 	}
-	pending->added++;
-	return (uint32_t)pending->next_id++;
+	all->added++;
+	return (uint32_t)all->next_id++;
 }
 
 /* The same for rows with a byte string; seals the chunk when it has grown large. */
 static uint32_t add_bytes(struct ts_writer *writer, enum ts_table_id table, const void *row,
 			  const void *data, size_t bytes)
 {
-	struct pending *pending = &writer->tables[table];
+	struct table *all = &writer->tables[table];
+	uint32_t rows = all->pending->rows.rows;
 
-	if (pending->rows.rows &&
-	    (pending->rows.rows >= SEAL_STRINGS || pending->bytes.length + bytes > SEAL_BYTES))
+	if (rows && (rows >= SEAL_STRINGS || all->bytes.length + bytes > SEAL_BYTES))
 		seal(writer, table);
-	ts_text_append(&pending->bytes, data, bytes);
-	if (ts_text_status(&pending->bytes)) {
+	ts_text_append(&all->bytes, data, bytes);
+	if (ts_text_status(&all->bytes)) {
 		fail_memory(writer);
 		return 0;
 	}
@@ -438,7 +563,7 @@ const char *ts_writer_text(struct ts_writer *writer, uint32_t string, size_t *re
 
 uint32_t ts_writer_shape(struct ts_writer *writer, const struct ts_field *fields, uint32_t count)
 {
-	struct ts_table *rows = &writer->tables[TS_TABLE_SHAPE].rows;
+	struct ts_table *rows = &writer->tables[TS_TABLE_SHAPE].pending->rows;
 	bool is_new;
 	uint32_t id;
 
@@ -508,12 +633,23 @@ uint32_t ts_writer_stack(struct ts_writer *writer, uint32_t parent, uint32_t fra
 
 uint32_t ts_writer_blob(struct ts_writer *writer, const void *data, size_t bytes)
 {
-	struct ts_blob_row row = { .hash = (int64_t)ts_hash64(data, bytes),
-				   .bytes = (int64_t)bytes,
+	return ts_writer_blob_piece(writer, 0, ts_hash64(data, bytes), bytes, data, bytes);
+}
+
+uint32_t ts_writer_blob_piece(struct ts_writer *writer, uint32_t previous, uint64_t hash,
+			      uint64_t whole_bytes, const void *data, size_t bytes)
+{
+	struct ts_blob_row row = { .hash = (int64_t)hash,
+				   .bytes = (int64_t)whole_bytes,
+				   .previous = previous,
 				   .data = (int64_t)bytes };
 
 	if (bytes > SBT_MAX_STRING_BYTES) {
-		fail(writer, TS_EINVAL, "a blob is larger than 64 MiB");
+		fail(writer, TS_EINVAL, "a piece of a blob is larger than 64 MiB");
+		return 0;
+	}
+	if (previous >= writer->tables[TS_TABLE_BLOB].next_id) {
+		fail(writer, TS_EINVAL, "a blob continues one that was never made");
 		return 0;
 	}
 	return add_bytes(writer, TS_TABLE_BLOB, &row, data, bytes);
@@ -563,21 +699,31 @@ static uint64_t next_id(const struct ts_writer_ids *ids, uint32_t table)
 static_assert(TS_TABLE_COUNT <= TS_WRITER_ID_TABLES,
 	      "struct ts_writer_ids has room for all tables");
 
-static void init_tables(struct ts_writer *writer, const struct ts_writer_ids *ids)
+static int init_table(struct ts_writer *writer, uint32_t id, const struct ts_writer_ids *ids)
 {
-	for (uint32_t i = 0; i < TS_TABLE_COUNT; i++) {
-		const struct ts_table_info *info = ts_table_info(i);
+	struct table *table = &writer->tables[id];
 
-		ts_table_init(&writer->tables[i].rows, info);
-		ts_table_init(&writer->tables[i].long_rows, info);
-		ts_table_init(&writer->tables[i].spare, info);
-		writer->tables[i].next_id = next_id(ids, i);
-		writer->tables[i].sealed_id = next_id(ids, i);
-	}
+	table->info = ts_table_info(id);
+	table->has_time = table->info && has_time(table->info);
+	ts_table_init(&table->spare, table->info);
+	table->next_id = next_id(ids, id);
+	table->sealed_id = next_id(ids, id);
+	table->pending = add_pending(writer, table, 0);
+	return table->pending ? TS_OK : TS_ENOMEM;
+}
+
+static int init_tables(struct ts_writer *writer, const struct ts_writer_ids *ids,
+		       struct ts_error *err)
+{
+	int result = TS_OK;
+
+	for (uint32_t i = 0; !result && i < TS_TABLE_COUNT; i++)
+		result = init_table(writer, i, ids);
 	ts_strmap_init(&writer->strings, (uint32_t)next_id(ids, TS_TABLE_STRING));
 	ts_strmap_init(&writer->frames, (uint32_t)next_id(ids, TS_TABLE_FRAME));
 	ts_shapes_init(&writer->shapes, (uint32_t)next_id(ids, TS_TABLE_SHAPE));
 	ts_pairmap_init(&writer->stacks);
+	return result ? ts_error_set(err, TS_ENOMEM, "no memory") : TS_OK;
 }
 
 /* A writer without a file yet. */
@@ -594,8 +740,9 @@ static int new_writer(struct ts_writer **ret_writer, const char *path,
 	if (!writer)
 		return ts_error_set(err, TS_ENOMEM, "no memory");
 	take_options(writer, options);
-	init_tables(writer, ids);
-	result = start_slots(writer, err);
+	result = init_tables(writer, ids, err);
+	if (!result)
+		result = start_slots(writer, err);
 	if (result)
 		ts_writer_close(writer);
 	else
@@ -711,8 +858,9 @@ void ts_writer_close(struct ts_writer *writer)
 	}
 	free(writer->slots);
 	for (int i = 0; i < TS_TABLE_COUNT; i++) {
-		ts_table_release(&writer->tables[i].rows);
-		ts_table_release(&writer->tables[i].long_rows);
+		for (size_t k = 0; k < writer->tables[i].clock_count; k++)
+			free_pending(writer->tables[i].clocks[k]);
+		free(writer->tables[i].clocks);
 		ts_table_release(&writer->tables[i].spare);
 		ts_text_release(&writer->tables[i].bytes);
 	}

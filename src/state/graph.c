@@ -191,6 +191,7 @@ static void release_build(struct ts_graph_build *build)
 	free(build->place);
 	free(build->latest);
 	free(build->issued);
+	free(build->begins);
 	free(build->by_end);
 	free(build->told);
 	ts_pairmap_release(&build->records);

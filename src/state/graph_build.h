@@ -32,6 +32,8 @@ struct ts_graph_build {
 	uint32_t *latest;
 	int64_t *issued;
 
+	struct ts_work_begin *begins; /* of each rank */
+
 	/* Commands of each rank by end; made by ts_graph_by_end(). */
 	uint32_t *by_end;
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Edges that need no more than commands and their calls: launches, the order of streams, nodes of graphs. */
+/*
+ * Edges that need no more than commands and their calls: launches, the order of streams, nodes of graphs, and what
+ * commands were told to wait for.
+ */
 #include "state/graph_build.h"
 
 static void add_launches(struct ts_graph_build *build)
@@ -50,6 +53,70 @@ static void add_place(struct ts_graph_build *build, uint32_t first, uint32_t p)
 		add_behind(build, latest, command);
 }
 
+/* ---- streams without an order ---- */
+
+/* Which commands of a stream hold others there, or are held, by themselves: by place. */
+struct loose {
+	uint32_t barrier; /* the last one; TS_WORK_NONE: none yet */
+	uint32_t
+		marker; /* the last that waited for all ahead of it, also a barrier; TS_WORK_NONE */
+	uint32_t since; /* the first place behind that one */
+};
+
+static bool has_waits(const struct ts_work *work, uint32_t command)
+{
+	uint32_t low = 0, high = work->wait_count;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (work->waits[middle].command < command)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < work->wait_count && work->waits[low].command == command;
+}
+
+static uint8_t call_kind(const struct ts_work *work, uint32_t command)
+{
+	uint32_t call = work->commands[command].call;
+
+	return call == TS_WORK_NONE ? TS_CALL_OTHER : work->calls[call].kind;
+}
+
+/* A marker or barrier without a list waits for all ahead of it, those ahead of the last such one through that. */
+static void gather(struct ts_graph_build *build, struct loose *loose, uint32_t p)
+{
+	uint32_t command = build->order[p];
+
+	if (loose->marker != TS_WORK_NONE)
+		ts_graph_add(build, loose->marker, command, TS_EDGE_STREAM, 0);
+	for (; loose->since < p; loose->since++)
+		ts_graph_add(build, build->order[loose->since], command, TS_EDGE_STREAM, 0);
+	loose->marker = command;
+	loose->since = p + 1;
+}
+
+static void add_loose_stream(struct ts_graph_build *build, const struct ts_work_stream *stream)
+{
+	struct loose loose = { TS_WORK_NONE, TS_WORK_NONE, stream->first_command };
+	uint32_t end = stream->first_command + stream->command_count;
+
+	for (uint32_t p = stream->first_command; p < end; p++) {
+		uint32_t command = build->order[p];
+		uint8_t kind = call_kind(build->work, command);
+		bool holds = kind == TS_CALL_STREAM_WAIT;
+
+		if ((holds || kind == TS_CALL_EVENT_RECORD) && !has_waits(build->work, command))
+			gather(build, &loose, p);
+		else if (loose.barrier != TS_WORK_NONE)
+			ts_graph_add(build, loose.barrier, command, TS_EDGE_STREAM, 0);
+		if (holds)
+			loose.barrier = command;
+	}
+}
+
 static void add_streams(struct ts_graph_build *build)
 {
 	const struct ts_work *work = build->work;
@@ -58,8 +125,27 @@ static void add_streams(struct ts_graph_build *build)
 		uint32_t first = work->streams[s].first_command;
 		uint32_t end = first + work->streams[s].command_count;
 
+		if (work->streams[s].flags & TS_STREAM_OUT_OF_ORDER) {
+			add_loose_stream(build, &work->streams[s]);
+			continue;
+		}
 		for (uint32_t p = first + 1; p < end; p++)
 			add_place(build, first, p);
+	}
+}
+
+/* Inside a stream that keeps order its edges tell the same. */
+static void add_waits(struct ts_graph_build *build)
+{
+	const struct ts_work *work = build->work;
+
+	for (uint32_t i = 0; i < work->wait_count; i++) {
+		const struct ts_work_wait *wait = &work->waits[i];
+		uint32_t stream = work->commands[wait->command].stream;
+
+		if (stream != work->commands[wait->on].stream ||
+		    work->streams[stream].flags & TS_STREAM_OUT_OF_ORDER)
+			ts_graph_add(build, wait->on, wait->command, TS_EDGE_EVENT, 0);
 	}
 }
 
@@ -67,4 +153,5 @@ void ts_graph_add_device(struct ts_graph_build *build)
 {
 	add_launches(build);
 	add_streams(build);
+	add_waits(build);
 }

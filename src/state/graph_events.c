@@ -99,8 +99,10 @@ static int64_t ready_otherwise(const struct ts_graph_build *build, uint32_t inde
 {
 	const struct ts_work *work = build->work;
 	const struct ts_work_command *command = &work->commands[index];
+	const struct ts_work_call *call = &work->calls[command->call];
 	uint32_t place = build->place[index];
-	int64_t ready = work->calls[command->call].end;
+	/* A call that returned when the command was done had handed it over long before. */
+	int64_t ready = call->end < command->end ? call->end : call->start;
 
 	if (place > work->streams[command->stream].first_command)
 		ready = TS_MAX(ready, work->commands[build->latest[place - 1]].end);
@@ -166,6 +168,9 @@ static void infer_thread(struct ts_graph_build *build, const struct ts_work_thre
 			record = ts_graph_call_moment(work, call);
 			recorded = true;
 		} else if (work->calls[call].kind == TS_CALL_STREAM_WAIT) {
+			/* OpenCL's barriers are commands themselves, and tell what they wait for. */
+			if (work->calls[call].command != TS_WORK_NONE)
+				continue;
 			waits.records[waits.count++ % MAX_WAITS] =
 				recorded ? record : ts_graph_call_moment(work, call);
 		} else if (waits.count && work->calls[call].command != TS_WORK_NONE) {

@@ -12,7 +12,7 @@ struct ts_graph_moment ts_graph_call_moment(const struct ts_work *work, uint32_t
 
 /*
  * When each was issued, by command. Where that is unknown, it was no later than its start, nor than the issue of
- * the one that ran next.
+ * the one that ran next; nor than the first call, where it was issued before all of them.
  */
 static void find_issue_times(struct ts_graph_build *build, const struct ts_work_stream *stream,
 			     int64_t *issued)
@@ -26,6 +26,9 @@ static void find_issue_times(struct ts_graph_build *build, const struct ts_work_
 			issued[i] = commands[i].start;
 			if (i + 1 < end)
 				issued[i] = TS_MIN(issued[i], issued[i + 1]);
+			if (ts_work_is_before(build->begins, &commands[i]))
+				issued[i] = TS_MIN(issued[i],
+						   build->begins[commands[i].rank].first_call);
 		}
 	}
 }
@@ -119,6 +122,9 @@ void ts_graph_issue_order(struct ts_graph_build *build)
 	build->place = ts_graph_array(build, work->command_count, sizeof(*build->place));
 	build->latest = ts_graph_array(build, work->command_count, sizeof(*build->latest));
 	build->issued = ts_graph_array(build, work->command_count, sizeof(*build->issued));
+	build->begins = build->rc ? NULL : ts_work_begins(work);
+	if (!build->begins)
+		build->rc = TS_ENOMEM;
 	find_told(build);
 	for (uint32_t s = 0; s < work->stream_count && !build->rc; s++)
 		order_stream(build, &work->streams[s]);

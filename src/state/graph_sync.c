@@ -231,6 +231,7 @@ static void add_devices(struct ts_graph_build *build)
 #define NAME_MET 1u
 #define NAME_BLOCKING 2u /* as the name of a call */
 #define NAME_PAGEABLE 4u /* as the name of a copy */
+#define NAME_MAY_BLOCK 8u
 
 static unsigned int name_facts(struct ts_graph_build *build, uint32_t name)
 {
@@ -242,22 +243,29 @@ static unsigned int name_facts(struct ts_graph_build *build, uint32_t name)
 	text = ts_work_text(build->work, name);
 	if (ts_call_is_blocking(text, strlen(text)))
 		facts |= NAME_BLOCKING;
+	if (ts_call_may_block(text, strlen(text)))
+		facts |= NAME_MAY_BLOCK;
 	if (strstr(text, "Pageable"))
 		facts |= NAME_PAGEABLE;
 	build->names[name] = (uint8_t)facts;
 	return facts;
 }
 
-/* A copy from or to memory that is not pinned is done inside its call, whatever that is called. */
+/*
+ * A copy from or to memory that is not pinned is done inside its call, whatever that is called. One that blocks where its
+ * caller wishes did so if it was done inside its call.
+ */
 static void add_copy(struct ts_graph_build *build, uint32_t index)
 {
 	const struct ts_work_command *command = &build->work->commands[index];
 	const struct ts_work_call *call = &build->work->calls[command->call];
 	uint32_t node = ts_graph_call_node(build->graph, command->call);
+	unsigned int facts = name_facts(build, call->name);
 
-	if (name_facts(build, call->name) & NAME_BLOCKING)
+	if (facts & NAME_BLOCKING)
 		ts_graph_add(build, index, node, TS_EDGE_COPY, TS_EDGE_TO_END);
-	else if ((name_facts(build, command->name) & NAME_PAGEABLE) && command->end <= call->end)
+	else if (((facts & NAME_MAY_BLOCK) || (name_facts(build, command->name) & NAME_PAGEABLE)) &&
+		 command->end <= call->end)
 		ts_graph_add(build, index, node, TS_EDGE_COPY, TS_EDGE_TO_END | TS_EDGE_INFERRED);
 }
 
@@ -273,7 +281,9 @@ static void add_copies(struct ts_graph_build *build)
 	for (uint32_t i = 0; i < work->command_count; i++) {
 		const struct ts_work_command *command = &work->commands[i];
 
-		if (command->kind == TS_GPU_OP_COPY && command->call != TS_WORK_NONE)
+		if (command->call != TS_WORK_NONE &&
+		    (command->kind == TS_GPU_OP_COPY ||
+		     work->calls[command->call].kind == TS_CALL_COPY))
 			add_copy(build, i);
 	}
 }

@@ -178,7 +178,7 @@ static void derive(struct ts_states_build *build, uint32_t c, uint32_t last, str
 	};
 	state->ready = state->handed;
 	*latest = (struct latest){ .blocker = TS_WORK_NONE };
-	if (last != c)
+	if (last != c && !(build->work->streams[command->stream].flags & TS_STREAM_OUT_OF_ORDER))
 		look_ahead(build, c, last, latest);
 	if (build->graph) {
 		follow_edges(build, c, latest);

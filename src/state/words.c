@@ -81,6 +81,7 @@ static const struct call_word other_words[] = {
 	/* OpenCL */
 	{ "clEnqueueNDRangeKernel*", TS_CALL_LAUNCH },
 	{ "clEnqueueTask*", TS_CALL_LAUNCH },
+	{ "clEnqueueNativeKernel", TS_CALL_LAUNCH },
 	{ "clEnqueueFill*", TS_CALL_FILL },
 	{ "clEnqueueSVMMemFill*", TS_CALL_FILL },
 	{ "clEnqueueCopy*", TS_CALL_COPY },
@@ -89,12 +90,25 @@ static const struct call_word other_words[] = {
 	{ "clEnqueueMap*", TS_CALL_COPY },
 	{ "clEnqueueUnmap*", TS_CALL_COPY },
 	{ "clEnqueueSVMMemcpy*", TS_CALL_COPY },
+	{ "clEnqueueSVMMap*", TS_CALL_COPY },
+	{ "clEnqueueSVMUnmap*", TS_CALL_COPY },
+	{ "clEnqueueSVMMigrate*", TS_CALL_COPY },
+	{ "clEnqueueSVMFree*", TS_CALL_FREE },
 	{ "clEnqueueMigrate*", TS_CALL_COPY },
 	{ "clEnqueueMarker*", TS_CALL_EVENT_RECORD },
 	{ "clEnqueueBarrier*", TS_CALL_STREAM_WAIT },
+	{ "clEnqueueWaitForEvents", TS_CALL_STREAM_WAIT },
 	{ "clFinish", TS_CALL_STREAM_SYNC },
 	{ "clWaitForEvents", TS_CALL_EVENT_SYNC },
 	{ "clGetEventInfo", TS_CALL_QUERY },
+	{ "clGetEventProfilingInfo", TS_CALL_QUERY },
+	{ "clCreateBuffer*", TS_CALL_ALLOC },
+	{ "clCreateSubBuffer", TS_CALL_ALLOC },
+	{ "clCreateImage*", TS_CALL_ALLOC },
+	{ "clCreatePipe", TS_CALL_ALLOC },
+	{ "clSVMAlloc", TS_CALL_ALLOC },
+	{ "clReleaseMemObject", TS_CALL_FREE },
+	{ "clSVMFree", TS_CALL_FREE },
 	/* Level Zero and SYCL's names for it */
 	{ "zeCommandListAppendLaunch*", TS_CALL_LAUNCH },
 	{ "zeCommandListAppendMemoryCopy*", TS_CALL_COPY },
@@ -180,6 +194,16 @@ bool ts_call_is_blocking(const char *name, size_t length)
 	if (contains(name, length, "MemcpyWithStream"))
 		return true;
 	return contains(name, length, "Memcpy") && !contains(name, length, "Async");
+}
+
+bool ts_call_may_block(const char *name, size_t length)
+{
+	static const char *const first[] = {
+		"clEnqueueRead",      "clEnqueueWrite",  "clEnqueueMap",
+		"clEnqueueSVMMemcpy", "clEnqueueSVMMap", NULL,
+	};
+
+	return starts_with_any(name, length, first);
 }
 
 /* ---- commands ---- */

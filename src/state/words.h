@@ -45,6 +45,9 @@ static inline bool ts_call_is_sync(enum ts_call_kind kind)
 /* Does the call return only when what it asked for is done? cudaMemcpy does, cudaMemcpyAsync not. */
 bool ts_call_is_blocking(const char *name, size_t length);
 
+/* May it, as its caller wishes? OpenCL's reads, writes and maps say so in an argument that traces do not have. */
+bool ts_call_may_block(const char *name, size_t length);
+
 /* What a device's time is spent on. */
 enum ts_command_class {
 	TS_CLASS_COMPUTE,

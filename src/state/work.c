@@ -43,6 +43,7 @@ static void free_load(struct ts_work_load *load)
 	ts_map_release(&load->clock_ranks);
 	ts_pairmap_release(&load->lanes);
 	ts_map_release(&load->flow_starts);
+	free(load->waits);
 	free(load);
 }
 
@@ -60,6 +61,7 @@ void ts_work_free(struct ts_work *work)
 	free(work->commands);
 	free(work->calls);
 	free(work->syncs);
+	free(work->waits);
 	free(work->collectives);
 	free(work->slices);
 	free(work->flows);
@@ -83,6 +85,8 @@ int ts_work_finish(struct ts_work *work, struct ts_error *err)
 		code = ts_work_take_part(work);
 	if (!code)
 		code = ts_work_judge(work);
+	if (!code)
+		code = ts_work_resolve_waits(work);
 	free_load(work->load);
 	work->load = NULL;
 	return code ? ts_error_set(err, code, "no memory for the work of this trace") : TS_OK;
@@ -174,6 +178,27 @@ uint32_t ts_work_step_at(const struct ts_work *work, uint32_t rank, int64_t time
 			high = middle;
 	}
 	return low > first && time < work->steps[low - 1].end ? low - 1 : TS_WORK_NONE;
+}
+
+struct ts_work_begin *ts_work_begins(const struct ts_work *work)
+{
+	struct ts_work_begin *begins = ts_alloc_array(work->rank_count, sizeof(*begins));
+
+	for (uint32_t i = 0; begins && i < work->rank_count; i++)
+		begins[i] = (struct ts_work_begin){ INT64_MAX, INT64_MAX };
+	for (uint32_t i = 0; begins && i < work->call_count; i++) {
+		const struct ts_work_call *call = &work->calls[i];
+		struct ts_work_begin *begin = &begins[call->rank];
+
+		begin->first_call = TS_MIN(begin->first_call, call->start);
+		if (call->correlation > 0)
+			begin->lowest_correlation =
+				TS_MIN(begin->lowest_correlation, call->correlation);
+	}
+	for (uint32_t i = 0; begins && i < work->rank_count; i++)
+		if (begins[i].lowest_correlation == INT64_MAX)
+			begins[i].lowest_correlation = INT64_MIN;
+	return begins;
 }
 
 uint32_t ts_work_call_before(const struct ts_work *work, uint32_t thread, int64_t time)

@@ -69,12 +69,17 @@ struct ts_work_device {
 	uint32_t first_stream, stream_count;
 };
 
+/* Flags of a stream. */
+#define TS_STREAM_OUT_OF_ORDER 1u /* its commands are ordered by events and barriers only */
+
 /* A queue. Rows of a display that show the same queue (Kineto's "stream 7 (sync)") are one here. */
 struct ts_work_stream {
 	uint32_t rank, device;
-	int64_t number; /* TS_ABSENT: unknown */
-	int64_t id;     /* in its trace */
+	int64_t number;   /* TS_ABSENT: unknown */
+	int64_t id;       /* in its trace */
+	int64_t priority; /* as its driver counts: the lower, the sooner; TS_ABSENT: unknown */
 	uint32_t name;
+	uint32_t flags; /* TS_STREAM_* */
 	uint32_t first_command, command_count;
 };
 
@@ -160,6 +165,11 @@ struct ts_work_sync {
 	int64_t row_stream; /* number of the stream whose row it stands in, as the trace has it, so also -1 or 4294967295 */
 	uint32_t name;
 	uint8_t kind; /* enum ts_sync_kind */
+};
+
+/* A command that was told to wait for another one (OpenCL's wait lists). */
+struct ts_work_wait {
+	uint32_t command, on;
 };
 
 /* What a collective command says of itself. */
@@ -251,11 +261,13 @@ struct ts_work {
 	struct ts_work_command *commands;       /* by rank, stream, start, row */
 	struct ts_work_call *calls;             /* by rank, thread, start */
 	struct ts_work_sync *syncs;             /* by rank, start */
+	struct ts_work_wait *waits;             /* by command, then by what it waits for */
 	struct ts_work_collective *collectives; /* in order of commands */
 	struct ts_work_slice *slices;           /* by rank, thread, start, falling end */
 	struct ts_work_flow *flows;
 	uint32_t rank_count, device_count, stream_count, thread_count, step_count;
-	uint32_t command_count, call_count, sync_count, collective_count, slice_count, flow_count;
+	uint32_t command_count, call_count, sync_count, wait_count, collective_count, slice_count,
+		flow_count;
 	uint32_t *
 		next_of_call; /* of each command: the next one of its call, TS_WORK_NONE at the end */
 
@@ -308,6 +320,25 @@ uint32_t ts_work_slice_at(const struct ts_work *work, uint32_t thread, int64_t t
 
 /* The step of a rank around an instant: the last one that began, if it has not ended; else TS_WORK_NONE. */
 uint32_t ts_work_step_at(const struct ts_work *work, uint32_t rank, int64_t time);
+
+/*
+ * Where a rank's calls begin. Correlations rise: a command whose is lower than those of all calls was issued before the
+ * first of them, which the trace does not have.
+ */
+struct ts_work_begin {
+	int64_t first_call; /* INT64_MAX: there are none */
+	int64_t lowest_correlation;
+};
+
+/* One a rank, for ts_work_is_before(); caller frees. NULL: no memory. */
+struct ts_work_begin *ts_work_begins(const struct ts_work *work);
+
+static inline bool ts_work_is_before(const struct ts_work_begin *begins,
+				     const struct ts_work_command *command)
+{
+	return command->issued == TS_ABSENT && command->correlation > 0 &&
+	       command->correlation < begins[command->rank].lowest_correlation;
+}
 
 /* The last call of a thread that begins at or before an instant; TS_WORK_NONE: none. */
 uint32_t ts_work_call_before(const struct ts_work *work, uint32_t thread, int64_t time);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What Kineto says of synchronisations and collectives in their arguments. Keys are compared a shape at a time:
+ * What Kineto says of synchronisations and collectives in their arguments, and OpenCL of waits. Keys are compared a shape at a time:
  * there are few shapes.
  */
 #include <string.h>
 
+#include "base/json.h"
 #include "state/work_parts.h"
 
 /* Walks the arguments of a row. */
@@ -169,4 +170,58 @@ int ts_work_add_collective(struct ts_work *work, const struct ts_batch *batch, u
 	while (next_arg(&walk, &key, &type, &value))
 		take_arg(work, collective, key.data, type, value);
 	return TS_OK;
+}
+
+/* ---- waits ---- */
+
+static int add_wait(struct ts_work_load *load, uint64_t row, int64_t correlation)
+{
+	if (ts_grow_array((void **)&load->waits, &load->wait_capacity, load->wait_count + 1,
+			  sizeof(*load->waits)))
+		return TS_ENOMEM;
+	load->waits[load->wait_count++] = (struct ts_told_wait){ .row = row,
+								 .correlation = correlation,
+								 .trace = load->trace };
+	return TS_OK;
+}
+
+/* What is no list of numbers tells nothing. */
+static int add_list(struct ts_work_load *load, uint64_t row, struct ts_string list)
+{
+	struct ts_json_number number;
+	struct ts_json js;
+	bool more;
+	int rc;
+
+	ts_json_init(&js, list.data, list.length, true);
+	rc = ts_json_enter(&js, '[', &more);
+	while (!rc && more) {
+		rc = ts_json_scan_number(&js, &number);
+		if (!rc && number.kind == TS_JSON_INT && add_wait(load, row, number.integer))
+			return TS_ENOMEM;
+		rc = rc ? rc : ts_json_next(&js, ']', &more);
+	}
+	return TS_OK;
+}
+
+int ts_work_add_waits(struct ts_work *work, const struct ts_batch *batch, uint32_t row,
+		      uint64_t number)
+{
+	struct arg_walk walk;
+	struct ts_string key;
+	uint8_t type;
+	int64_t value;
+	int code = TS_OK;
+
+	if (!start_walk(&walk, work, batch, row))
+		return TS_OK;
+	while (!code && next_arg(&walk, &key, &type, &value)) {
+		if (strcmp(key.data, TS_WAITS_KEY) != 0)
+			continue;
+		if (type == TS_ARG_JSON || type == TS_ARG_STRING)
+			code = add_list(work->load, number, ts_reader_string(walk.reader, value));
+		else if (type == TS_ARG_INT)
+			code = add_wait(work->load, number, value);
+	}
+	return code;
 }

@@ -205,11 +205,13 @@ static void judge_call(struct ts_work *work, struct ts_work_command *command)
 static void judge_order(struct ts_work *work, struct ts_work_command *command, int64_t *end,
 			int64_t *issued)
 {
-	if (command->start < *end) {
+	bool ordered = !(work->streams[command->stream].flags & TS_STREAM_OUT_OF_ORDER);
+
+	if (command->start < *end && ordered) {
 		command->flags |= TS_COMMAND_CONCURRENT;
 		work->concurrent_commands++;
 	}
-	if (command->issued != TS_ABSENT && command->issued < *issued) {
+	if (command->issued != TS_ABSENT && command->issued < *issued && ordered) {
 		command->flags |= TS_COMMAND_DISORDERED;
 		work->disordered_commands++;
 	}

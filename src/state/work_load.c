@@ -210,6 +210,8 @@ static int add_command(struct ts_work *work, const struct ts_batch *batch, uint3
 	if (!command || fill_command(work, batch, row, device, command))
 		return TS_ENOMEM;
 	command->row = number;
+	if (work->load->tells_waits && ts_work_add_waits(work, batch, row, number))
+		return TS_ENOMEM;
 	if (command->class != TS_CLASS_COMMUNICATION || !(work->options.parts & TS_WORK_DETAILS))
 		return TS_OK;
 	return ts_work_add_collective(work, batch, row, work->command_count - 1);
@@ -232,7 +234,12 @@ static int add_sync(struct ts_work *work, const struct ts_batch *batch, uint32_t
 	return ts_work_add_sync(work, batch, row, sync);
 }
 
-/* A synchronisation has no device time of its own: Kineto's rows of it are the host's. */
+/* A synchronisation has no device time of its own: Kineto's rows of it are the host's. A marker in a queue has. */
+static bool is_sync(struct ts_work *work, const struct ts_batch *batch, uint32_t row)
+{
+	return OP(kind) == TS_GPU_OP_SYNC && !ts_work_facts(work, OP(category))->is_marker;
+}
+
 static int load_commands(struct ts_work *work, const struct ts_batch *batch, uint64_t first,
 			 uint32_t clock)
 {
@@ -242,7 +249,7 @@ static int load_commands(struct ts_work *work, const struct ts_batch *batch, uin
 
 		if (device == TS_WORK_NONE)
 			return TS_ENOMEM;
-		code = OP(kind) == TS_GPU_OP_SYNC
+		code = is_sync(work, batch, row)
 			       ? add_sync(work, batch, row, first + row, device)
 			       : add_command(work, batch, row, first + row, device);
 		if (code)
@@ -362,6 +369,8 @@ static bool wants_args(struct ts_work *work, const struct ts_batch *batch)
 	const int64_t *names = batch->columns[TS_COLUMN_OF(gpu_op, name)];
 	bool details = work->options.parts & TS_WORK_DETAILS;
 
+	if (work->load->tells_waits)
+		return true;
 	for (uint32_t row = 0; row < batch->rows; row++)
 		if (kinds[row] == TS_GPU_OP_SYNC ||
 		    (details &&
@@ -431,6 +440,25 @@ static int load_bases(struct ts_work *work, struct ts_error *err)
 	return TS_OK;
 }
 
+/* Do rows of this trace have lists of waits? Their shapes tell. */
+static int look_for_waits(struct ts_work_load *load, struct ts_error *err)
+{
+	load->tells_waits = false;
+	for (size_t i = 0; i < ts_reader_chunk_count(load->reader); i++) {
+		if (ts_reader_chunk(load->reader, i)->table != TS_TABLE_SHAPE)
+			continue;
+		int code = ts_batch_read(load->batch, i, TS_MASK_OF(shape, key), err);
+		const int64_t *keys = load->batch->columns[TS_COLUMN_OF(shape, key)];
+
+		if (code)
+			return code;
+		for (uint32_t row = 0; row < load->batch->rows; row++)
+			load->tells_waits |= !strcmp(ts_reader_string(load->reader, keys[row]).data,
+						     TS_WAITS_KEY);
+	}
+	return TS_OK;
+}
+
 static void clear_places(struct ts_work_load *load)
 {
 	ts_map_clear(&load->ranks);
@@ -473,6 +501,8 @@ int ts_work_add(struct ts_work *work, struct ts_reader *reader, struct ts_error 
 		return TS_OK;
 	if (!code)
 		code = load_bases(work, err);
+	if (!code)
+		code = look_for_waits(work->load, err);
 	for (size_t i = 0; !code && i < TS_ARRAY_SIZE(loaders); i++)
 		if (!loaders[i].parts || (work->options.parts & loaders[i].parts))
 			code = load_table(work, &loaders[i], err);

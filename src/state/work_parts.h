@@ -20,10 +20,18 @@ struct ts_text_facts {
 	uint8_t call_kind;   /* as the name of a call */
 	uint8_t slice_class; /* as the category of a slice; SLICE_DROPPED: of no interest */
 	bool is_step;
+	bool is_marker; /* as the category of a synchronisation: it is a command of a queue (OpenCL's markers) */
 	bool met;
 	uint8_t classes[TS_GPU_OP_COLLECTIVE +
 			1]; /* as the name of a command, by kind; CLASS_UNMET */
 	int64_t step;
+};
+
+/* A wait as a row tells it, until both commands have their numbers. */
+struct ts_told_wait {
+	uint64_t row; /* of gpu_op */
+	int64_t correlation;
+	uint32_t trace;
 };
 
 #define TS_SLICE_DROPPED 255
@@ -45,6 +53,9 @@ struct ts_work_load {
 	size_t rank_capacity, device_capacity, stream_capacity, thread_capacity, step_capacity;
 	size_t command_capacity, call_capacity, sync_capacity, collective_capacity, slice_capacity,
 		flow_capacity;
+	struct ts_told_wait *waits; /* by trace and row */
+	size_t wait_count, wait_capacity;
+	bool tells_waits;          /* the trace that is being read: rows may have lists of waits */
 	struct ts_map flow_starts; /* ids of arrows whose beginning was met, to a place in flows */
 	uint64_t rows_done, rows_total;
 };
@@ -107,6 +118,13 @@ int ts_work_add_sync(struct ts_work *work, const struct ts_batch *batch, uint32_
 int ts_work_add_collective(struct ts_work *work, const struct ts_batch *batch, uint32_t row,
 			   uint32_t command);
 
+/* The key of a list of correlations that a command waits for. */
+#define TS_WAITS_KEY "waits_for"
+
+/* Notes what the row at hand, number `number` of its table, was told to wait for. */
+int ts_work_add_waits(struct ts_work *work, const struct ts_batch *batch, uint32_t row,
+		      uint64_t number);
+
 /* ---- work_ranks.c ---- */
 
 /* Is any rank of the trace that is being read among those asked for? */
@@ -124,5 +142,7 @@ int ts_work_sort(struct ts_work *work);      /* work_sort.c: rows lane by lane *
 int ts_work_join(struct ts_work *work);      /* work_join.c: commands and syncs to their calls */
 int ts_work_take_part(struct ts_work *work); /* work_part.c: leaves out what was not asked for */
 int ts_work_judge(struct ts_work *work);     /* work_judge.c: ranges, parents, and what is odd */
+int ts_work_resolve_waits(
+	struct ts_work *work); /* work_waits.c: commands find what they wait for */
 
 #endif

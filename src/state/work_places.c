@@ -116,7 +116,19 @@ uint32_t ts_work_lane(struct ts_work *work, uint32_t device, int64_t number, int
 	stream->rank = work->devices[device].rank;
 	stream->number = number;
 	stream->id = id;
+	stream->priority = TS_ABSENT;
 	return work->stream_count - 1;
+}
+
+static void describe_stream(struct ts_work *work, struct ts_work_stream *stream,
+			    const struct ts_stream_row *row)
+{
+	if (row->name && !stream->name)
+		stream->name = ts_work_name(work, row->name);
+	if (stream->priority == TS_ABSENT)
+		stream->priority = row->priority;
+	if (row->out_of_order)
+		stream->flags |= TS_STREAM_OUT_OF_ORDER;
 }
 
 uint32_t ts_work_stream(struct ts_work *work, int64_t id, uint32_t device)
@@ -132,8 +144,8 @@ uint32_t ts_work_stream(struct ts_work *work, int64_t id, uint32_t device)
 	lane = ts_work_lane(work, device, row ? row->number : TS_ABSENT, id);
 	if (lane == TS_WORK_NONE || (id && ts_map_put(&load->streams, (uint64_t)id, lane)))
 		return TS_WORK_NONE;
-	if (row && row->name && !work->streams[lane].name)
-		work->streams[lane].name = ts_work_name(work, row->name);
+	if (row)
+		describe_stream(work, &work->streams[lane], row);
 	return lane;
 }
 

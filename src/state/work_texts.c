@@ -64,6 +64,7 @@ static void find_facts(struct ts_work *work, int64_t string, struct ts_text_fact
 	facts->call_kind = (uint8_t)ts_call_kind(text.data, text.length);
 	facts->slice_class = slice_class(text);
 	facts->is_step = parse_step(text, &facts->step);
+	facts->is_marker = !strcmp(text.data, "sync");
 	memset(facts->classes, TS_CLASS_UNMET, sizeof(facts->classes));
 }
 

@@ -85,3 +85,74 @@ TS_TEST(mix_is_spread_over_low_bits)
 	for (int i = 0; i < 256; i++)
 		TS_CHECK(buckets[i] > 20 && buckets[i] < 130);
 }
+
+/* In pieces of random sizes, with digests on the way, it is the same function. */
+TS_TEST(pieces_give_the_same)
+{
+	static const size_t sizes[] = { 1,    3,    16,   17,   63,   64,   65,    128,
+					129,  240,  241,  1023, 1024, 1025, 1087,  1088,
+					1089, 2047, 2048, 2049, 4096, 5000, 65536, 100003 };
+	TS_AUTO_FREE unsigned char *data = malloc(100003);
+	uint64_t random = 42;
+
+	fill(data, 100003);
+	for (size_t i = 0; i < TS_ARRAY_SIZE(sizes); i++) {
+		for (unsigned int round = 0; round < 20; round++) {
+			struct ts_hash_stream stream;
+			size_t at = 0;
+
+			ts_hash_stream_init(&stream);
+			TS_CHECK_INT(ts_hash_stream_digest(&stream), ts_hash64("", 0));
+			while (at < sizes[i]) {
+				size_t piece;
+
+				random = ts_hash_mix64(random + 1);
+				piece = random % (round < 10 ? 100 : 5000);
+				piece = TS_MIN(piece, sizes[i] - at);
+				ts_hash_stream_add(&stream, data + at, piece);
+				at += piece;
+				TS_CHECK_INT(ts_hash_stream_digest(&stream), ts_hash64(data, at));
+				TS_CHECK(ts_hash_stream_is_sound(&stream));
+			}
+			TS_CHECK_INT(ts_hash_stream_digest(&stream), ts_hash64_portable(data, at));
+		}
+	}
+}
+
+/* A stored state goes on; a broken one is known. */
+TS_TEST(state_can_be_stored)
+{
+	struct ts_hash_stream stream, copy;
+	unsigned char data[3000];
+
+	fill(data, sizeof(data));
+	ts_hash_stream_init(&stream);
+	ts_hash_stream_add(&stream, data, 1500);
+	memcpy(&copy, &stream, sizeof(copy));
+	ts_hash_stream_add(&copy, data + 1500, 1500);
+	TS_CHECK_INT(ts_hash_stream_digest(&copy), ts_hash64(data, sizeof(data)));
+	copy.held_bytes = TS_HASH_BLOCK_BYTES + 1;
+	TS_CHECK(!ts_hash_stream_is_sound(&copy));
+}
+
+TS_TEST(keyed_hash_depends_on_all)
+{
+	unsigned char data[64], other[64];
+
+	fill(data, sizeof(data));
+	for (size_t n = 0; n <= sizeof(data); n++) {
+		uint64_t hash = ts_hash_keyed(1, data, n);
+
+		TS_CHECK(hash < (UINT64_C(1) << 61));
+		TS_CHECK_INT(hash, ts_hash_keyed(1, data, n));
+		TS_CHECK(n == 0 || hash != ts_hash_keyed(2, data, n));
+		for (size_t i = 0; i < n; i++) {
+			memcpy(other, data, n);
+			other[i] ^= 1;
+			TS_CHECK(hash != ts_hash_keyed(1, other, n));
+		}
+	}
+	/* Zeros count. */
+	memset(data, 0, sizeof(data));
+	TS_CHECK(ts_hash_keyed(1, data, 7) != ts_hash_keyed(1, data, 8));
+}

@@ -42,6 +42,61 @@ static void begin_anew(struct pair *pair)
 
 /* ---- what is taken ---- */
 
+/* A channel's first record; it is no thread's. */
+static void put_channel(struct live *live, uint32_t index)
+{
+	struct ts_live_thread_record thread = {
+		.head = { .words = sizeof(thread) / 8, .kind = TS_LIVE_THREAD },
+		.counter = 1,
+		.serial = 5,
+		.name = "commands",
+	};
+
+	TS_CHECK(live_put(live, index, &thread, sizeof(thread)));
+}
+
+static void put_gone(struct live *live, uint32_t index)
+{
+	uint64_t record[3] = { 3 | (uint64_t)TS_LIVE_GONE << 16, 1, 1 };
+
+	TS_CHECK(live_put(live, index, record, sizeof(record)));
+}
+
+TS_TEST(channels_are_left_alone_where_they_are_to_wait)
+{
+	struct ts_drain_result result;
+	struct pair pair;
+
+	begin(&pair, 2, 4096);
+	live_put_thread(&pair.live, 0, 7, 0, 0);
+	put_channel(&pair.live, 1);
+	result = live_drain(pair.area, TS_DRAIN_HOLD, pair.sink);
+	/* Nobody knows yet that it is one. */
+	TS_CHECK_INT(result.rings, 2);
+	TS_CHECK(!result.held);
+	result = live_drain(pair.area, TS_DRAIN_HOLD, pair.sink);
+	TS_CHECK(!result.held);
+	live_put_event(&pair.live, 0, 1, 2);
+	put_gone(&pair.live, 1);
+	result = live_drain(pair.area, TS_DRAIN_HOLD, pair.sink);
+	TS_CHECK_INT(result.bytes, 16);
+	TS_CHECK_INT(result.rings, 1);
+	TS_CHECK(result.held);
+	TS_CHECK_INT(pair.live.rings[1].consumed, 64);
+	result = live_drain(pair.area, 0, pair.sink);
+	/* No event, and no loss. */
+	TS_CHECK_INT(result.bytes, 24);
+	TS_CHECK_INT(result.events + result.dropped, 0);
+	TS_CHECK(!result.held);
+	/* One who comes later knows it, too. */
+	begin_anew(&pair);
+	TS_CHECK(!live_drain(pair.area, TS_DRAIN_HOLD, pair.sink).held);
+	put_gone(&pair.live, 1);
+	TS_CHECK(live_drain(pair.area, TS_DRAIN_HOLD, pair.sink).held);
+	TS_CHECK_INT(live_drain(pair.area, TS_DRAIN_FINAL, pair.sink).bytes, 24);
+	end(&pair);
+}
+
 TS_TEST(takes_what_is_new_once)
 {
 	struct pair pair;

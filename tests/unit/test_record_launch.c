@@ -97,6 +97,14 @@ TS_TEST(settings_are_one_variable)
 	ts_launch_format(&options, text, sizeof(text));
 	TS_CHECK_STR(text, "session=00000000000000ab;mode=stream;enabled=0;steps=3-5;max_steps=7;"
 			   "redact=1;budget=4096;backends=cuda,python");
+	options = plain(NULL);
+	options.replayable = TS_REPLAY_CHECKED;
+	options.from_start = true;
+	options.snapshot_limit = 100;
+	options.window_timeout_ns = 200;
+	ts_launch_format(&options, text, sizeof(text));
+	TS_CHECK_STR(text, "session=00000000000000ab;mode=stream;enabled=1;replayable=2;"
+			   "from_start=1;snapshot_limit=100;window_timeout=200");
 }
 
 TS_TEST(program_gets_the_two_variables)
@@ -122,6 +130,58 @@ TS_TEST(other_preloads_stay_and_another_agent_goes)
 	snprintf(expected, sizeof(expected), "%s:%s\n", stand_in_agent(), stand_in_agent());
 	setenv("LD_PRELOAD", before, 1);
 	TS_CHECK_STR(output_of(plain(NULL), "echo \"$LD_PRELOAD\" >out"), expected);
+	remove_folder();
+}
+
+/* Beside the stand-in for the agent one for the library with OpenCL's calls; all but the agent's folder is cut off. */
+static const char *variables_of(const char *backends, const char *preloads, const char *layers)
+{
+	struct ts_launch_options options = plain(NULL);
+	char agent[128];
+
+	snprintf(agent, sizeof(agent), "%s/libtracesmith-agent.so", folder);
+	options.agent = agent;
+	options.backends = backends;
+	setenv("LD_PRELOAD", preloads, 1);
+	if (layers)
+		setenv("OPENCL_LAYERS", layers, 1);
+	else
+		unsetenv("OPENCL_LAYERS");
+	return output_of(options,
+			 "echo \"$LD_PRELOAD|${OPENCL_LAYERS-none}\" | sed \"s#$PWD#.#g\" >out");
+}
+
+TS_TEST(opencl_is_entered_by_layer_and_by_name)
+{
+	char own[256], expected[512];
+
+	make_folder();
+	TS_CHECK_INT(symlink(stand_in_agent(), "libtracesmith-agent.so"), 0);
+	snprintf(own, sizeof(own), "%s", stand_in_agent());
+	TS_CHECK_STR(variables_of("host,opencl", "", NULL),
+		     "./libtracesmith-agent.so|./libtracesmith-agent.so\n");
+	TS_CHECK_INT(symlink(stand_in_agent(), "libtracesmith-opencl.so"), 0);
+	TS_CHECK_STR(
+		variables_of("opencl", "", ""),
+		"./libtracesmith-agent.so:./libtracesmith-opencl.so|./libtracesmith-agent.so\n");
+	/* The program's own stay; those of an outer recording go. */
+	snprintf(
+		expected, sizeof(expected),
+		"./libtracesmith-agent.so:./libtracesmith-opencl.so:%s|./libtracesmith-agent.so:/x/other.so:relative.so\n",
+		own);
+	snprintf(own, sizeof(own), "/y/libtracesmith-agent.so %s /y/libtracesmith-opencl.so",
+		 stand_in_agent());
+	TS_CHECK_STR(variables_of("a,opencl,b", own,
+				  "/y/libtracesmith-agent.so:/x/other.so:relative.so"),
+		     expected);
+	/* Not wanted: nothing of ours but the agent. */
+	TS_CHECK_STR(variables_of("openclx", "", NULL), "./libtracesmith-agent.so|none\n");
+	TS_CHECK_STR(variables_of(NULL, "", "/y/libtracesmith-agent.so"),
+		     "./libtracesmith-agent.so|none\n");
+	TS_CHECK_STR(variables_of(NULL, "", "/y/libtracesmith-agent.so:/x/other.so"),
+		     "./libtracesmith-agent.so|/x/other.so\n");
+	unlink("libtracesmith-agent.so");
+	unlink("libtracesmith-opencl.so");
 	remove_folder();
 }
 

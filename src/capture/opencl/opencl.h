@@ -3,22 +3,27 @@
  * What the files of the OpenCL backend share (docs/replay.md, section 3). It runs inside observed programs: libc and the
  * public headers only; it never prints or aborts. OpenCL is reached through `ocl.next` alone, which is the rest of the loader.
  *
- *	layer.c      how it gets in; the table of hooks; functions asked for by name
- *	calls*.c     a hook a function: times it, passes it on, tells the others below
+ *	layer.c      how it gets in and out; the table of hooks
+ *	calls*.c     a hook a function: times it, passes it on, tells the others below (calls.h, calls.def)
  *	objects.c    live handles: what they are, in which queue, of which device
- *	profile.c    commands that have been given and not yet looked at; device times; the helper thread
+ *	devices.c    what traces say of devices and platforms
+ *	profile.c    commands that have been given and not yet looked at; device times
+ *	helper.c     the thread that looks at them while the program does something else
+ *	events.c     events that the program holds: whose they are, how often we hold them
  *	clock.c      the device's clock against the host's
  *	stream*.c    the command stream: everything for a replay (stream.h)
  *
- * Locks, in the order in which they are taken: gate (shared by each call; alone by a window that opens or closes), a queue's
- * lock (across the driver's call), objects' lock, then the channel's lock (ts_replay_lock()). Only stream*.c takes the gate and the channel.
- * No lock but the gate and the queue's is held while the driver is called. A thread inside a hook that the driver calls back from (event
- * callbacks, build callbacks) does not take the gate twice: `ocl_depth` counts.
+ * Locks, in the order in which they are taken: gate (shared by each call that means something to the stream; alone by a window that opens or
+ * closes), a queue's lock (across the driver's call, where the program is to be replayed), a queue's `looking` (only ever tried), those of
+ * pending commands, events and objects, then the channel's lock (ts_replay_lock()). Only stream*.c takes the gate and the channel. No lock but the
+ * gate, the queue's and `looking` is held while the driver is called. A thread inside a hook that the driver calls back from (event
+ * callbacks, build callbacks) does not take the gate twice, and does not wait for a queue's lock: `ocl_depth` counts.
  */
 #ifndef TS_CAPTURE_OPENCL_H
 #define TS_CAPTURE_OPENCL_H
 
 #define CL_TARGET_OPENCL_VERSION 300
+#define CL_USE_DEPRECATED_OPENCL_1_0_APIS
 #include <CL/cl.h>
 #include <CL/cl_icd.h>
 #include <CL/cl_layer.h>
@@ -60,10 +65,14 @@ enum ocl_kind {
 };
 
 struct ocl_stream; /* what stream*.c knows of an object */
+struct ocl_pending;
+struct ocl_clock;
+struct ocl_description;
 
 /*
- * One of them. Found by handle under the objects' lock; stays valid after that for whoever holds the gate or a count of
- * `users`, since it is freed only when both are gone. Members that do not change after it is made may be read without a lock.
+ * One of them. Its memory is never given back, only used again for another of its kind: when the program has released it, and nobody has a count of
+ * `users` (ocl_hold()). A program that releases what another of its threads uses is wrong anyway, so hooks need no count. Members that do not
+ * change after it is made may be read without a lock.
  */
 struct ocl_object {
 	enum ocl_kind kind;
@@ -71,42 +80,64 @@ struct ocl_object {
 	uint32_t number;     /* of its kind, from 0 for devices, else from 1: what traces call it */
 	uint32_t references; /* of the program, as far as we saw them */
 	uint32_t users;
+	bool is_gone;                        /* released; no longer found */
 	struct ocl_object *next;             /* of its bucket */
-	struct ocl_object *context, *device; /* where it has one */
+	struct ocl_object *before, *behind;  /* of its kind, in the order in which they were made */
+	struct ocl_object *context, *device; /* where it has one; held */
 	struct ocl_stream *stream;           /* NULL: not replayable, or not looked at yet */
 	/* queue */
-	pthread_mutex_t lock;
+	pthread_mutex_t lock;         /* across the driver's call; may be taken twice by a thread */
+	pthread_mutex_t looking;      /* somebody looks at its pending commands */
+	pthread_mutex_t pending_lock; /* of the four below `out_of_order` */
 	cl_command_queue_properties properties; /* as the program asked for them */
 	cl_queue_properties *
 		property_list; /* the program's, or NULL: made with the old call, or without a list */
 	uint32_t property_count; /* words of it, with the ending 0 */
 	bool out_of_order;
 	struct ocl_pending *first, *last; /* given, not yet looked at; in order */
+	struct ocl_pending *spare;        /* to be used again */
 	uint32_t pending_count, since_look;
+	struct ocl_object *next_profiled; /* of helper.c */
+	bool is_profiled;                 /* in that list */
+	bool has_times;                   /* the driver took it with profiling */
 	/* kernel */
 	struct ts_emit_site *site; /* with its name; never freed */
 	/* memory */
 	size_t bytes;
-	/* device: profiling clock */
-	struct ocl_clock *clock;
+	/* device */
+	struct ocl_clock *clock; /* profiling clock */
+	struct ocl_description *description;
 };
 
-struct ocl_object *ocl_find(enum ocl_kind kind,
-			    const void *handle);              /* takes the lock; NULL: not known */
-struct ocl_object *ocl_add(enum ocl_kind kind, void *handle); /* references 1 */
+struct ocl_object *ocl_find(enum ocl_kind kind, const void *handle); /* NULL: not known */
+struct ocl_object *ocl_add(enum ocl_kind kind, void *handle); /* references 1; NULL: no memory */
+/* The same, of a context, which it holds. */
+struct ocl_object *ocl_add_in(cl_context context, enum ocl_kind kind, void *handle);
 void ocl_retain(enum ocl_kind kind, void *handle);
 /* Before the driver's release: true where this was the last reference; then stream_gone() was told, and it is no longer found. */
 bool ocl_release(enum ocl_kind kind, void *handle);
 /* Calls back for each live object of a kind, under the objects' lock; for windows that open. */
 void ocl_each(enum ocl_kind kind, void (*visit)(struct ocl_object *object, void *context),
 	      void *context);
+void ocl_hold(struct ocl_object *object); /* NULL: nothing, as below */
+void ocl_drop(struct ocl_object *object);
+/* The site of a kernel's name, the same for all kernels of that name; NULL: no memory. */
+struct ts_emit_site *ocl_kernel_site(const char *name);
+/* In a forked child, whose locks may have been held by threads that are not there. */
+void ocl_objects_forked(void);
 
-/* The device as traces know it; described when first seen. */
+/* The device as traces know it; described when first seen. NULL: no memory. */
 struct ocl_object *ocl_device(cl_device_id device);
+/* Says once how OpenCL was found, and with which platforms. */
+void ocl_tell_platforms(void);
+/* Of a queue, ahead of its first command. */
+void ocl_tell_queue(const struct ocl_object *queue);
+/* In a forked child: its trace does not know them yet. */
+void ocl_tell_again(void);
 
 /* ---- a call ---- */
 
-/* On the stack of each hook. */
+/* On the stack of each hook; begun and ended by the functions of calls.h. */
 struct ocl_call {
 	struct ts_emit_site *site;
 	uint64_t start;       /* ts_now() */
@@ -148,9 +179,13 @@ struct ocl_rect {
 
 /* What a hook knows of the command that it passes on. Members that its verb does not have are 0. */
 struct ocl_command {
-	struct ocl_call *call;
+	struct ocl_call *call; /* its own, below */
+	struct ocl_call own_call;
 	enum ocl_verb verb;
-	struct ocl_object *queue; /* NULL: a handle that we do not know */
+	bool is_locked;               /* the queue's lock is ours */
+	struct ts_emit_site *op_site; /* name and category of the gpu_op */
+	uint8_t kind, copy_kind;      /* of the gpu_op */
+	struct ocl_object *queue;     /* NULL: a handle that we do not know */
 	cl_uint wait_count;
 	const cl_event *waits;
 	cl_event *program_event; /* where the program wants its event; NULL: it wants none */
@@ -179,18 +214,67 @@ struct ocl_command {
 /* ---- profile.c ---- */
 
 /*
- * Behind a successful enqueue, with the queue's lock held: takes the event in (retains it where the program has it, too).
- * `before` and `after`: ts_now() around the driver's call. `op` has everything but times; its waits are made from the command's.
+ * Behind a successful enqueue: takes the event over (or a reference of its own where the program has it, too). `before` and `after`: ts_now() around
+ * the driver's call. `op` has everything but times; its waits are made from the command's. True where the queue should be looked at.
  */
-void ocl_profile_given(const struct ocl_command *command, struct ts_emit_site *site,
-		       const struct ts_gpu_op *op, uint64_t before, uint64_t after);
-/* Looks at what is complete: of a queue, or (NULL) of all. Not with a queue's lock held. */
+bool ocl_profile_given(const struct ocl_command *command, const struct ts_gpu_op *op,
+		       uint64_t before, uint64_t after);
+/* Emits what is complete: of a queue, or (NULL) of all. Not with a queue's lock held. */
 void ocl_profile_look(struct ocl_object *queue);
-/* The correlation of the command whose event this is; 0: not known (any more). */
-uint64_t ocl_profile_correlation(cl_event event);
+/* In a forked child: what is pending there is the parent's. */
+void ocl_profile_forked(struct ocl_object *queue);
+
+/* ---- helper.c ---- */
+
+/* A queue is to be looked at now and then, from now on until it is gone and nothing of it is pending. */
+void ocl_helper_add(struct ocl_object *queue);
+/* Something is pending again. */
+void ocl_helper_wake(void);
+/* Looks at all queues. */
+void ocl_helper_look(void);
+/* Ends all looking: the driver is not asked any more. */
+void ocl_helper_stop(void);
+void ocl_helper_forked(void);
+
+/* ---- events.c: events that the program holds ---- */
+
+/* A command's event that the program was given. `queue` may be NULL. */
+void ocl_event_add(cl_event event, uint64_t correlation, struct ocl_object *queue, bool we_hold);
+void ocl_event_retain(cl_event event);
+/* True where this was the program's last reference: it is not known any more. */
+bool ocl_event_release(cl_event event);
+/* We do not hold it any more. */
+void ocl_event_unhold(cl_event event);
+/* The correlation of the command whose event this is; 0: not known (any more). *ret_queue (or NULL): its queue, or NULL. */
+uint64_t ocl_event_find(cl_event event, struct ocl_object **ret_queue);
 /* References to an event that are ours, to be taken off what the program sees. */
-cl_uint ocl_profile_holds(cl_event event);
-void ocl_profile_stop(void);
+cl_uint ocl_event_holds(cl_event event);
+void ocl_events_forked(void);
+
+/* ---- clock.c ---- */
+
+/* Ahead of a device's first queue: ties its clock to ours with commands of our own, in a queue of our own. */
+void ocl_clock_start(struct ocl_object *device, cl_context context);
+/* A command's QUEUED was `queued` somewhere between `before` and `after`. */
+void ocl_clock_bracket(struct ocl_object *device, int64_t queued, uint64_t before, uint64_t after);
+/* Ahead of commands: tells how the clock stands, if it is time for that. */
+void ocl_clock_tell(struct ocl_object *device);
+/* What the device's clock showed at that ts_now(), as far as we know; TS_UNKNOWN: nothing. */
+int64_t ocl_clock_estimate(struct ocl_object *device, uint64_t at);
+void ocl_clock_forked(struct ocl_object *device);
+
+/* ---- layer.c ---- */
+
+/* Has ocl_exiting() called at exit, ahead of what the driver has registered so far. */
+void ocl_at_exit(void);
+/* How many hooks this thread is inside of. */
+extern __thread uint32_t ocl_depth __attribute__((tls_model("initial-exec")));
+
+/*
+ * For loaders without layers (preload.c): gives the hooks to be called in place of `next`, which is copied; NULL where nothing is
+ * recorded, or a layer is in already.
+ */
+TS_EMIT_API const cl_icd_dispatch *ts_opencl_preload(const cl_icd_dispatch *next);
 
 /* ---- what hooks tell the command stream; does nothing unless ocl.replayable ---- */
 #include "capture/opencl/stream.h"

@@ -17,6 +17,12 @@
 /* The gate, shared. Nest freely on a thread. */
 void stream_enter(void);
 void stream_leave(void);
+/*
+ * Around a function of the program that the driver calls back (events, builds, SVM free): on this thread no window is opened or
+ * closed meanwhile, since that waits for the driver. Nest freely.
+ */
+void stream_callback_begin(void);
+void stream_callback_end(void);
 
 /* ---- objects; after the driver made them, `object` just added ---- */
 void stream_made_context(struct ocl_object *context, const cl_device_id *devices, cl_uint count);
@@ -42,10 +48,14 @@ void stream_set_exec_info(struct ocl_object *kernel, cl_kernel_exec_info name, s
 			  const void *value);
 void stream_made_user_event(struct ocl_object *event);
 void stream_made_svm(struct ocl_object *memory, cl_svm_mem_flags flags, size_t bytes);
-/* The last reference is about to go. Frees object->stream. */
+/* The last reference is about to go. Lets object->stream go. Calls neither the driver nor ocl_*(). */
 void stream_gone(struct ocl_object *object);
 
-/* ---- commands ---- */
+/*
+ * ---- commands ----
+ * stream_after() uses command->event, so nobody may release that meanwhile: call it before the event goes to the list of pending ones.
+ * From a callback, do not wait for the queue's lock: whoever holds it may wait for this very thread of the driver.
+ */
 void stream_before(struct ocl_command *command);
 void stream_after(struct ocl_command *command, cl_int result);
 
@@ -55,10 +65,12 @@ void stream_user_event(struct ocl_object *event, cl_int status);
 /* After a wait that succeeded: for a queue (clFinish), or for events. */
 void stream_finished(struct ocl_object *queue);
 void stream_waited(cl_uint count, const cl_event *events);
-/* The program asked for the status and was told that it is complete; or a callback is about to be called. */
+/* The program asked for the status, or for its times, and was told that it is complete; or a callback is about to be called. */
 void stream_seen_complete(cl_event event);
 /* The last reference of the program to an event is gone: its handle may be used again. */
 void stream_event_gone(cl_event event);
+/* References to an event that are the stream's, beside ocl_profile_holds(). */
+cl_uint stream_event_holds(cl_event event);
 
 /* Something that is not in the stream at all, e.g. a function asked for by name that we do not know. */
 void stream_unhandled(const char *what);

@@ -28,7 +28,7 @@ summary = collections.Counter(check["state"] for check in checks)
 assert report["summary"] == {state: summary[state] for state in states}, report["summary"]
 # What must be there.
 for name in ("agent live_directory shared_memory proc containers ptrace attach yama perf perf_hardware ebpf opencl "
-             "opencl_layers cuda cupti gpu_counters mig mps nvml npu_smi amd duckdb python taskstats pressure").split():
+             "opencl_devices opencl_layers opencl_recording cuda cupti gpu_counters mig mps nvml npu_smi amd duckdb python taskstats pressure").split():
     assert name in ids, name
 basics = [check for check in checks if check["basic"]]
 works = all(check["state"] in ("yes", "limited") for check in basics)

@@ -20,6 +20,12 @@ t record --on-full explode -- true
 t record --window noon -- true
 t record --budget 1M -p 1
 t record --backends 'a;b' -- true
+t record --replayable -p 1
+t record --replayable --resume t.sbt
+t record --replayable --redact -- true
+t record --replayable=perhaps -- true
+t record --snapshot-limit 1G -- true
+t record --window-timeout 5s -- true
 t record -o t.sbt -- no-such-program
 t record -o t.sbt -- ./no-such-file
 touch plain

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What recording adds to a command of OpenCL that does nothing.
+ *
+ *	opencl_enqueue TOOL [PAIRS]    runs itself without a recorder, recorded, and replayable outside of a window, in turn
+ *	opencl_enqueue --run           one of these runs: enqueues empty kernels and waits for them, in batches
+ *
+ * A run's figures are those of its best batch: ns a command that pass for the thread that gives them, and ns of its processor
+ * time. Printed are the medians over all runs, and the medians of the differences to the run without a recorder of the same turn.
+ */
+#define CL_TARGET_OPENCL_VERSION 300
+#define CL_USE_DEPRECATED_OPENCL_1_2_APIS
+#include <CL/cl.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define BATCH 1000
+#define BATCHES 60
+#define PAIRS_AT_MOST 1000
+
+/* ---- one run ---- */
+
+static double read_ns(clockid_t clock)
+{
+	struct timespec now;
+
+	clock_gettime(clock, &now);
+	return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
+}
+
+static void stop_if(cl_int error, const char *what)
+{
+	if (error != CL_SUCCESS) {
+		fprintf(stderr, "opencl_enqueue: %s: error %d\n", what, error);
+		exit(1);
+	}
+}
+
+static cl_kernel make_kernel(cl_context context)
+{
+	const char *source = "kernel void nothing(void) { }\n";
+	cl_int error;
+	cl_program program = clCreateProgramWithSource(context, 1, &source, NULL, &error);
+	cl_kernel kernel;
+
+	stop_if(error, "clCreateProgramWithSource");
+	stop_if(clBuildProgram(program, 0, NULL, "", NULL, NULL), "clBuildProgram");
+	kernel = clCreateKernel(program, "nothing", &error);
+	stop_if(error, "clCreateKernel");
+	return kernel;
+}
+
+static void run_batch(cl_command_queue queue, cl_kernel kernel, double *wall, double *processor)
+{
+	const size_t one = 1;
+	double wall_start, processor_start;
+
+	wall_start = read_ns(CLOCK_MONOTONIC);
+	processor_start = read_ns(CLOCK_THREAD_CPUTIME_ID);
+	for (int i = 0; i < BATCH; i++)
+		stop_if(clEnqueueNDRangeKernel(queue, kernel, 1, NULL, &one, &one, 0, NULL, NULL),
+			"clEnqueueNDRangeKernel");
+	stop_if(clFinish(queue), "clFinish");
+	*wall = (read_ns(CLOCK_MONOTONIC) - wall_start) / BATCH;
+	*processor = (read_ns(CLOCK_THREAD_CPUTIME_ID) - processor_start) / BATCH;
+}
+
+static int run(void)
+{
+	double best_wall = 1e18, best_processor = 1e18;
+	cl_platform_id platform;
+	cl_command_queue queue;
+	cl_device_id device;
+	cl_context context;
+	cl_kernel kernel;
+	cl_int error;
+
+	stop_if(clGetPlatformIDs(1, &platform, NULL), "clGetPlatformIDs");
+	stop_if(clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 1, &device, NULL), "clGetDeviceIDs");
+	context = clCreateContext(NULL, 1, &device, NULL, NULL, &error);
+	stop_if(error, "clCreateContext");
+	queue = clCreateCommandQueue(context, device, 0, &error);
+	stop_if(error, "clCreateCommandQueue");
+	kernel = make_kernel(context);
+	for (int i = 0; i < BATCHES; i++) {
+		double wall, processor;
+
+		run_batch(queue, kernel, &wall, &processor);
+		best_wall = wall < best_wall ? wall : best_wall;
+		best_processor = processor < best_processor ? processor : best_processor;
+		/* The recorder takes out what was stored. */
+		usleep(5000);
+	}
+	printf("figures %.0f %.0f\n", best_wall, best_processor);
+	return 0;
+}
+
+/* ---- all runs ---- */
+
+enum { PLAIN, RECORDED, REPLAYABLE, WAYS };
+
+static const char *const names[WAYS] = { "without a recorder", "recorded",
+					 "replayable, outside of a window" };
+static double figures[WAYS][2][PAIRS_AT_MOST];
+
+/* False where the run failed. */
+static int run_way(const char *self, const char *tool, int way, double *ret_wall, double *ret_cpu)
+{
+	static const char *const options[WAYS] = { "", "",
+						   "--replayable --window flag:/nonexistent" };
+	char command[4096], line[256];
+	int found = 0;
+	FILE *output;
+
+	if (way == PLAIN)
+		snprintf(command, sizeof(command), "exec '%s' --run", self);
+	else
+		snprintf(command, sizeof(command),
+			 "'%s' record %s -o /tmp/opencl_enqueue.%d.sbt -- '%s' --run 2>/dev/null; "
+			 "rm -rf /tmp/opencl_enqueue.%d.sbt*",
+			 tool, options[way], (int)getpid(), self, (int)getpid());
+	output = popen(command, "r");
+	while (output && fgets(line, sizeof(line), output))
+		found |= sscanf(line, "figures %lf %lf", ret_wall, ret_cpu) == 2;
+	if (output)
+		pclose(output);
+	return found;
+}
+
+static int compare(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+static double median(const double *values, const double *less, int count)
+{
+	double sorted[PAIRS_AT_MOST];
+
+	for (int i = 0; i < count; i++)
+		sorted[i] = values[i] - (less ? less[i] : 0);
+	qsort(sorted, (size_t)count, sizeof(sorted[0]), compare);
+	return count % 2 ? sorted[count / 2] : (sorted[count / 2 - 1] + sorted[count / 2]) / 2;
+}
+
+int main(int argc, char **argv)
+{
+	int pairs = argc > 2 ? atoi(argv[2]) : 11;
+
+	if (argc > 1 && !strcmp(argv[1], "--run"))
+		return run();
+	if (argc < 2 || pairs < 1 || pairs > PAIRS_AT_MOST) {
+		fprintf(stderr, "usage: opencl_enqueue TOOL [PAIRS]\n");
+		return 2;
+	}
+	for (int i = 0; i < pairs; i++)
+		for (int way = 0; way < WAYS; way++)
+			if (!run_way(argv[0], argv[1], way, &figures[way][0][i],
+				     &figures[way][1][i])) {
+				fprintf(stderr, "opencl_enqueue: the run '%s' failed\n",
+					names[way]);
+				return 1;
+			}
+	printf("%-34s %10s %10s %10s %10s\n", "ns a command, medians", "passed", "added",
+	       "processor", "added");
+	for (int way = 0; way < WAYS; way++)
+		printf("%-34s %10.0f %10.0f %10.0f %10.0f\n", names[way],
+		       median(figures[way][0], NULL, pairs),
+		       median(figures[way][0], figures[PLAIN][0], pairs),
+		       median(figures[way][1], NULL, pairs),
+		       median(figures[way][1], figures[PLAIN][1], pairs));
+	return 0;
+}

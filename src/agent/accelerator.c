@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What backends tell of accelerators (<tracesmith/accelerator.h>): calls and commands as events of their sites, queues,
+ * clocks, losses and facts as records beside them. Must not know any vendor.
+ */
+#include <tracesmith/accelerator.h>
+
+#include <errno.h>
+#include <string.h>
+
+#include "agent/emit.h"
+#include "agent/hot.h"
+#include "agent/tracer.h"
+
+#define CALL_BYTES 40
+#define CALL_WORDS 3
+/* Fits into a record of the smallest rings, with its key. */
+#define FACT_BYTES 3000
+/* Between two readings of the clocks that tell the counter's pace: at least, and to be kept for good. */
+#define PACE_LEAST_NS 50000
+#define PACE_GOOD_NS 10000000
+
+/* ---- events ---- */
+
+/* What an event has ahead of its texts; of a registered site that is all. */
+struct own {
+	uint64_t counter; /* 0: when it is stored */
+	const uint64_t *words;
+	unsigned int count;
+};
+
+static void put(uint64_t *to, uint64_t header, uint64_t counter, const struct own *own)
+{
+	to[0] = (header & ~UINT64_C(0xffff)) | (2u + own->count);
+	to[1] = own->counter ? own->counter : counter;
+	memcpy(to + 2, own->words, own->count * sizeof(*own->words));
+}
+
+static void put_registered(struct core *core, uint64_t header, const struct own *own)
+{
+	uint64_t bytes = (2u + own->count) * 8;
+	struct writer *writer = agent_enter(&ts_process_tracer, core, agent_writer, bytes, true);
+
+	if (!writer)
+		return;
+	put(agent_place(writer), header, ts_counter_read(writer->clock), own);
+	agent_commit(writer, bytes);
+}
+
+/* The dictionary has no room for its name. */
+static void put_unregistered(struct core *core, const struct ts_emit_site *site,
+			     const struct own *own)
+{
+	struct agent_event event = { .kind = site->kind,
+				     .flags = site->flags,
+				     .own_words = (uint8_t)own->count,
+				     .own = own->words,
+				     .name = site->name,
+				     .category = site->category,
+				     .counter = own->counter };
+
+	agent_emit(&ts_process_tracer, core, &event);
+}
+
+__attribute__((noinline)) static void emit_slowly(struct ts_emit_site *site, const struct own *own)
+{
+	uint64_t header = __atomic_load_n(&site->header, __ATOMIC_ACQUIRE);
+	int saved_errno;
+	struct core *core;
+
+	if (header && agent_drop(agent_writer, (2u + own->count) * 8))
+		return;
+	saved_errno = errno;
+	core = agent_start(&ts_process_tracer);
+	if (core &&
+	    (__atomic_load_n(&core->control->enabled, __ATOMIC_RELAXED) & TS_LIVE_ENABLED)) {
+		if (header || agent_register_site(core, site))
+			put_registered(core, __atomic_load_n(&site->header, __ATOMIC_ACQUIRE), own);
+		else
+			put_unregistered(core, site, own);
+	}
+	errno = saved_errno;
+}
+
+__attribute__((noinline)) static void call_slowly(struct ts_emit_site *site, uint64_t start,
+						  uint64_t correlation, int64_t result)
+{
+	/* Now, and not when there is a ring at last. */
+	uint64_t now = ts_now();
+	uint64_t words[CALL_WORDS] = { now > start ? now - start : 0, correlation,
+				       (uint64_t)result };
+
+	emit_slowly(site, &(struct own){ now, words, CALL_WORDS });
+}
+
+void ts_accelerator_call(struct ts_emit_site *site, uint64_t start, uint64_t correlation,
+			 int64_t result)
+{
+	uint64_t header = __atomic_load_n(&site->header, __ATOMIC_ACQUIRE), now;
+	struct writer *writer = agent_writer;
+	char *at;
+
+	if (!ts_enabled())
+		return;
+	if (AGENT_LIKELY(header && hot_enter(writer, WRITER_HOT, CALL_BYTES, &at))) {
+		now = ts_counter_raw();
+		memcpy(at, &header, 8);
+		memcpy(at + 8, &now, 8);
+		now = now > start ? now - start : 0;
+		memcpy(at + 16, &now, 8);
+		memcpy(at + 24, &correlation, 8);
+		memcpy(at + 32, &result, 8);
+		hot_commit(writer, WRITER_HOT, at, CALL_BYTES);
+		return;
+	}
+	call_slowly(site, start, correlation, result);
+}
+
+static uint64_t pair(uint32_t low, uint32_t high)
+{
+	return (uint64_t)high << 32 | low;
+}
+
+static unsigned int fill_op(const struct ts_gpu_op *op, uint64_t *words)
+{
+	unsigned int listed = op->waits ? op->wait_count : 0, unlisted;
+
+	if (listed > TS_GPU_OP_WAITS)
+		listed = TS_GPU_OP_WAITS;
+	unlisted = op->wait_count - listed;
+	words[TS_LIVE_OP_CORRELATION] = op->correlation;
+	words[TS_LIVE_OP_WHAT] = (op->device & TS_LIVE_DEVICE_MASK) | (uint64_t)op->kind << 24 |
+				 (uint64_t)op->copy_kind << 32 | (uint64_t)listed << 40 |
+				 (uint64_t)unlisted << 48;
+	words[TS_LIVE_OP_WHERE] = pair(op->stream, op->context);
+	words[TS_LIVE_OP_QUEUED] = (uint64_t)op->queued;
+	words[TS_LIVE_OP_SUBMITTED] = (uint64_t)op->submitted;
+	words[TS_LIVE_OP_START] = (uint64_t)op->start;
+	words[TS_LIVE_OP_END] = (uint64_t)op->end;
+	words[TS_LIVE_OP_GRID_XY] = pair(op->grid[0], op->grid[1]);
+	words[TS_LIVE_OP_GRID_Z_BLOCK_X] = pair(op->grid[2], op->block[0]);
+	words[TS_LIVE_OP_BLOCK_YZ] = pair(op->block[1], op->block[2]);
+	words[TS_LIVE_OP_BYTES] = (uint64_t)op->bytes;
+	if (listed)
+		memcpy(words + TS_LIVE_OP_WORDS, op->waits, listed * sizeof(*words));
+	return TS_LIVE_OP_WORDS + listed;
+}
+
+void ts_accelerator_op(struct ts_emit_site *site, const struct ts_gpu_op *op)
+{
+	uint64_t header = __atomic_load_n(&site->header, __ATOMIC_ACQUIRE);
+	uint64_t words[TS_LIVE_OP_WORDS + TS_GPU_OP_WAITS];
+	struct own own = { .words = words };
+	struct writer *writer = agent_writer;
+	uint64_t bytes;
+	char *at;
+
+	if (!ts_enabled() || op->size < sizeof(*op))
+		return;
+	own.count = fill_op(op, words);
+	bytes = (2u + own.count) * 8;
+	if (AGENT_LIKELY(header && hot_enter(writer, WRITER_HOT, bytes, &at))) {
+		put((uint64_t *)(void *)at, header, ts_counter_raw(), &own);
+		hot_commit(writer, WRITER_HOT, at, bytes);
+		return;
+	}
+	emit_slowly(site, &own);
+}
+
+/* ---- beside events ---- */
+
+void ts_accelerator_stream(const struct ts_accelerator_queue *queue)
+{
+	struct agent_note note = { .kind = TS_LIVE_STREAM_IS, .own_words = 4, .text_count = 1 };
+
+	if (queue->size < sizeof(*queue))
+		return;
+	note.own[0] = queue->device & TS_LIVE_DEVICE_MASK;
+	note.own[1] = pair(queue->stream, queue->context);
+	note.own[2] = (uint64_t)queue->priority;
+	note.own[3] = queue->out_of_order;
+	note.texts[0] = queue->name;
+	agent_tell(&ts_process_tracer, &note);
+}
+
+void ts_accelerator_clock(uint32_t device, uint64_t host, int64_t device_ns, int64_t uncertainty_ns,
+			  const char *method)
+{
+	struct agent_note note = { .kind = TS_LIVE_DEVICE_CLOCK,
+				   .own_words = 4,
+				   .text_count = 1,
+				   .own = { device & TS_LIVE_DEVICE_MASK, host, (uint64_t)device_ns,
+					    (uint64_t)uncertainty_ns },
+				   .texts = { method } };
+
+	agent_tell(&ts_process_tracer, &note);
+}
+
+void ts_accelerator_lost(const char *what, uint64_t count, const char *reason)
+{
+	/* A loss that cannot be told is one more. */
+	struct agent_note note = { .kind = TS_LIVE_LOST,
+				   .own_words = 1,
+				   .text_count = 2,
+				   .counts = true,
+				   .own = { count },
+				   .texts = { what, reason } };
+
+	agent_tell(&ts_process_tracer, &note);
+}
+
+void ts_accelerator_fact(const char *key, const char *json)
+{
+	struct agent_note note = { .kind = TS_LIVE_FACT, .text_count = 2, .texts = { key, json } };
+
+	/* Cut, it would be no JSON. */
+	if (key && json && strnlen(key, FACT_BYTES) + strnlen(json, FACT_BYTES) < FACT_BYTES)
+		agent_tell(&ts_process_tracer, &note);
+}
+
+/* ---- time ---- */
+
+/* The clocks as they stood when somebody first asked. */
+static struct ts_live_anchor first_reading;
+static uint32_t first_state; /* 0 none, 1 being read, 2 there */
+
+static struct ts_live_anchor read_first(enum ts_live_clock kind)
+{
+	uint32_t none = 0;
+	int64_t unused;
+
+	if (__atomic_compare_exchange_n(&first_state, &none, 1, false, __ATOMIC_ACQ_REL,
+					__ATOMIC_ACQUIRE)) {
+		first_reading = ts_counter_anchor(kind, &unused);
+		__atomic_store_n(&first_state, 2, __ATOMIC_RELEASE);
+	}
+	/* A handler that interrupted the reading, or another thread, reads for itself. */
+	return __atomic_load_n(&first_state, __ATOMIC_ACQUIRE) == 2
+		       ? first_reading
+		       : ts_counter_anchor(kind, &unused);
+}
+
+/* ns a tick, in 32.32 bits; *ret_good: it will not become better. */
+static uint64_t measure_pace(bool *ret_good)
+{
+	enum ts_live_clock kind = ts_counter_kind();
+	uint64_t hz = ts_counter_hz(kind);
+	struct ts_live_anchor from, to;
+	int64_t unused;
+
+	*ret_good = true;
+	if (hz)
+		return (uint64_t)(((unsigned __int128)1000000000 << 32) / hz);
+	from = read_first(kind);
+	do {
+		to = ts_counter_anchor(kind, &unused);
+	} while (to.monotonic_ns - from.monotonic_ns < PACE_LEAST_NS);
+	*ret_good = to.monotonic_ns - from.monotonic_ns >= PACE_GOOD_NS;
+	if (to.counter <= from.counter)
+		return UINT64_C(1) << 32;
+	return (uint64_t)(((unsigned __int128)(to.monotonic_ns - from.monotonic_ns) << 32) /
+			  (to.counter - from.counter));
+}
+
+int64_t ts_ticks_ns(uint64_t ticks)
+{
+	static uint64_t pace;
+	uint64_t known = __atomic_load_n(&pace, __ATOMIC_RELAXED);
+	unsigned __int128 ns;
+	bool good;
+
+	if (AGENT_UNLIKELY(!known)) {
+		known = measure_pace(&good);
+		if (good)
+			__atomic_store_n(&pace, known, __ATOMIC_RELAXED);
+	}
+	ns = (unsigned __int128)ticks * known >> 32;
+	return ns > INT64_MAX ? INT64_MAX : (int64_t)ns;
+}

@@ -1,0 +1,437 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A replay from its options to its report: load, plan, check what will be used, run so many times, compare, write. Must not know
+ * targets beyond their struct.
+ */
+#include "replay/replay.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/ns.h"
+#include "base/text.h"
+#include "replay/check.h"
+#include "replay/output.h"
+#include "replay/plan.h"
+#include "replay/stream_parts.h"
+#include "state/work.h"
+
+/* Further runs to get content that differs from what was seen, where hashes told that there is such. */
+#define MOST_FETCHES 3
+
+/* ---- before anything runs ---- */
+
+static int tell(const struct ts_replay *replay, const char *doing, uint64_t done, uint64_t total,
+		struct ts_error *err)
+{
+	const struct ts_replay_options *options = &replay->options;
+
+	if (options->progress && options->progress(options->context, doing, done, total))
+		return ts_error_set(err, TS_ECANCELED, "stopped");
+	return TS_OK;
+}
+
+struct blobs {
+	struct ts_replay *replay;
+	struct ts_map met;
+};
+
+/* Compares its hash, once. */
+static int check_blob(struct blobs *blobs, const struct ts_replay_blob_ref *blob,
+		      struct ts_error *err)
+{
+	bool is_new = false;
+
+	if (!blob->id)
+		return TS_OK;
+	if (!ts_map_insert(&blobs->met, blob->id, &is_new))
+		return ts_replay_no_memory(err);
+	return is_new ? ts_reader_blob_walk(blobs->replay->reader, blob->id, NULL, NULL, err)
+		      : TS_OK;
+}
+
+static int check_object(struct blobs *blobs, uint32_t index, struct ts_error *err)
+{
+	const struct ts_replay_object_info *object;
+	int rc;
+
+	if (index == TS_REPLAY_NONE)
+		return TS_OK;
+	object = &blobs->replay->stream->objects[index];
+	rc = check_blob(blobs, &object->blob, err);
+	for (uint32_t i = 0; !rc && i < object->binary_count; i++)
+		rc = check_blob(blobs, &object->binaries[i].blob, err);
+	if (rc)
+		ts_error_prefix(err, "%s %" PRIu64, ts_enum_name("object_kind", object->kind),
+				object->number);
+	return rc;
+}
+
+static int check_ranges(struct blobs *blobs, const struct ts_replay_range *ranges, uint32_t count,
+			struct ts_error *err)
+{
+	int rc = TS_OK;
+
+	for (uint32_t i = 0; !rc && i < count; i++)
+		rc = check_object(blobs, ranges[i].memory, err);
+	return rc;
+}
+
+static int check_command(struct blobs *blobs, uint32_t index, struct ts_error *err)
+{
+	const struct ts_replay_stream *stream = blobs->replay->stream;
+	const struct ts_replay_command_info *command = &stream->commands[index];
+	char text[224];
+	int rc = check_blob(blobs, &command->blob, err);
+
+	if (!rc && command->kind == TS_COMMAND_LAUNCH)
+		rc = check_object(blobs, stream->objects[command->object].parent, err);
+	if (!rc)
+		rc = check_ranges(blobs, command->reads, command->read_count, err);
+	if (!rc)
+		rc = check_ranges(blobs, command->writes, command->write_count, err);
+	if (rc && rc != TS_ENOMEM)
+		ts_error_prefix(err, "%s",
+				ts_replay_command_text(stream, index, text, sizeof(text)));
+	return rc;
+}
+
+/* Everything that a run will use is as it was recorded. */
+static int check_blobs(struct ts_replay *replay, struct ts_error *err)
+{
+	struct blobs blobs = { .replay = replay };
+	int rc = TS_OK;
+
+	for (uint32_t i = 0; !rc && i < replay->plan.count; i++) {
+		uint32_t index = replay->plan.order[i];
+
+		if (i % 64 == 0)
+			rc = tell(replay, "check", i, replay->plan.count, err);
+		if (!rc && replay->plan.kept[index] != TS_REPLAY_ORDER)
+			rc = check_command(&blobs, index, err);
+		/* Memory that a command may reach without naming it. */
+		for (uint32_t j = 0; !rc && replay->stream->commands[index].knows_no_sets &&
+				     j < replay->stream->object_count;
+		     j++)
+			if (ts_replay_is_alive(replay->stream, j, index))
+				rc = check_object(&blobs, j, err);
+	}
+	ts_map_release(&blobs.met);
+	return rc;
+}
+
+/* ---- opening ---- */
+
+static int load_work(struct ts_replay *replay, struct ts_error *err)
+{
+	struct ts_work_options options = TS_WORK_OPTIONS_NONE;
+	int rc;
+
+	options.parts = TS_WORK_SLICES | TS_WORK_PYTHON;
+	options.all = true;
+	rc = ts_work_new(&replay->work, &options, err);
+	if (!rc)
+		rc = ts_work_add(replay->work, replay->reader, err);
+	if (!rc)
+		rc = ts_work_finish(replay->work, err);
+	if (!rc && replay->work->command_count == 0)
+		rc = ts_error_set(err, TS_ENOTFOUND, "nothing to replay: no device did anything");
+	return rc;
+}
+
+static int load_stream(struct ts_replay *replay, struct ts_error *err)
+{
+	const struct ts_replay_options *options = &replay->options;
+	int rc = options->trusts_owner ? TS_OK : ts_replay_check_owner(replay->reader, err);
+
+	if (!rc)
+		rc = ts_replay_stream_load(&replay->stream, replay->reader, options->process,
+					   options->window, err);
+	if (!rc)
+		rc = ts_replay_plan_make(&replay->plan, replay->stream, options, err);
+	if (!rc)
+		rc = check_blobs(replay, err);
+	if (!rc)
+		rc = ts_replay_checker_new(&replay->checker, replay, err);
+	return rc;
+}
+
+static int check_options(const struct ts_replay_options *options, struct ts_error *err)
+{
+	if (!options->target || options->repeat < 1)
+		return ts_error_set(err, TS_EINVAL, "a replay needs a target and at least one run");
+	if (options->value_type && !ts_value_type_find(options->value_type))
+		return ts_error_set(err, TS_EINVAL, "'%s' is no type of values; there are %s",
+				    options->value_type, ts_value_type_names());
+	if (options->ulp && !options->value_type)
+		return ts_error_set(err, TS_EINVAL,
+				    "a tolerance needs the type of values (--as f32)");
+	return TS_OK;
+}
+
+int ts_replay_open(struct ts_replay **ret_replay, struct ts_reader *reader,
+		   const struct ts_replay_options *options, struct ts_error *err)
+{
+	TS_AUTO(ts_replay) replay = NULL;
+	int rc = check_options(options, err);
+
+	if (rc)
+		return rc;
+	replay = calloc(1, sizeof(*replay));
+	if (!replay)
+		return ts_replay_no_memory(err);
+	replay->options = *options;
+	replay->reader = reader;
+	if (options->target->flags & TS_REPLAY_NEEDS_WORK)
+		rc = load_work(replay, err);
+	if (!rc && options->target->flags & TS_REPLAY_NEEDS_STREAM)
+		rc = load_stream(replay, err);
+	if (!rc)
+		*ret_replay = TS_STEAL(replay);
+	return rc;
+}
+
+void ts_replay_close(struct ts_replay *replay)
+{
+	if (!replay)
+		return;
+	if (replay->session)
+		replay->options.target->close(replay->session);
+	ts_replay_checker_free(replay->checker);
+	ts_replay_plan_release(&replay->plan);
+	ts_replay_stream_free(replay->stream);
+	ts_work_free(replay->work);
+	free(replay);
+}
+
+/* ---- runs ---- */
+
+struct runs {
+	struct ts_replay *replay;
+	struct ts_replay_outcome now, best; /* of this run, and of the shortest so far */
+	uint32_t count;                     /* of times */
+	int64_t span_ns;
+};
+
+static int make_outcome(const struct runs *runs, struct ts_replay_outcome *outcome)
+{
+	const struct ts_replay *replay = runs->replay;
+
+	outcome->times = ts_alloc_array(runs->count + 1u, sizeof(*outcome->times));
+	if (!outcome->times)
+		return TS_ENOMEM;
+	if (replay->checker && replay->capture_count) {
+		outcome->content = ts_replay_checker_content;
+		outcome->context = replay->checker;
+	}
+	if (!replay->work)
+		return TS_OK;
+	outcome->calls = calloc(replay->work->call_count + 1u, sizeof(*outcome->calls));
+	outcome->slices = calloc(replay->work->slice_count + 1u, sizeof(*outcome->slices));
+	outcome->streams = ts_alloc_array(runs->count + 1u, sizeof(*outcome->streams));
+	return outcome->calls && outcome->slices && outcome->streams ? TS_OK : TS_ENOMEM;
+}
+
+static void reset_outcome(const struct runs *runs, struct ts_replay_outcome *outcome)
+{
+	for (uint32_t i = 0; i < runs->count; i++) {
+		outcome->times[i] = (struct ts_replay_times){ TS_ABSENT, TS_ABSENT, TS_ABSENT,
+							      TS_ABSENT, TS_ABSENT, TS_ABSENT };
+		if (outcome->streams)
+			outcome->streams[i] = runs->replay->work->commands[i].stream;
+	}
+}
+
+static void free_outcome(struct ts_replay_outcome *outcome)
+{
+	free(outcome->times);
+	free(outcome->calls);
+	free(outcome->slices);
+	free(outcome->streams);
+}
+
+/* From the first start to the last end of what devices did; TS_ABSENT: nothing is known. */
+static int64_t span_of(const struct runs *runs, const struct ts_replay_outcome *outcome)
+{
+	int64_t from = INT64_MAX, to = INT64_MIN;
+
+	for (uint32_t i = 0; i < runs->count; i++) {
+		const struct ts_replay *replay = runs->replay;
+
+		if (outcome->times[i].start == TS_ABSENT || outcome->times[i].end == TS_ABSENT)
+			continue;
+		/* Markers in the place of what was left out. */
+		if (replay->stream && replay->plan.kept[replay->plan.order[i]] == TS_REPLAY_ORDER)
+			continue;
+		from = TS_MIN(from, outcome->times[i].start);
+		to = TS_MAX(to, outcome->times[i].end);
+	}
+	return from <= to ? ts_ns_sub(to, from) : TS_ABSENT;
+}
+
+static int run_once(struct runs *runs, unsigned int number, enum ts_replay_phase phase,
+		    struct ts_error *err)
+{
+	struct ts_replay *replay = runs->replay;
+	int rc;
+
+	reset_outcome(runs, &runs->now);
+	if (replay->checker)
+		ts_replay_checker_begin(replay->checker, phase);
+	rc = replay->options.target->run(replay->session, number, &runs->now, err);
+	if (!rc && replay->checker)
+		rc = ts_replay_checker_end(replay->checker, err);
+	return rc;
+}
+
+/* The shortest run is the one that is shown: the others were disturbed more. */
+static void keep_best(struct runs *runs, bool is_first)
+{
+	int64_t span = span_of(runs, &runs->now);
+	struct ts_replay_outcome swap = runs->best;
+
+	if (!is_first &&
+	    (span == TS_ABSENT || (runs->span_ns != TS_ABSENT && span >= runs->span_ns)))
+		return;
+	runs->best = runs->now;
+	runs->now = swap;
+	runs->span_ns = span;
+}
+
+/* ---- a run without replaced kernels, to compare with ---- */
+
+static int run_reference(struct runs *runs, struct ts_replay_report *report, struct ts_error *err)
+{
+	struct ts_replay *replay = runs->replay;
+	const struct ts_replay_target *target = replay->options.target;
+	size_t count = replay->options.replacement_count;
+	struct ts_error why;
+	int rc;
+
+	if (!count || !replay->checker || replay->options.check == TS_REPLAY_CHECK_NONE)
+		return TS_OK;
+	replay->options.replacement_count = 0;
+	rc = target->open(replay, &replay->session, &why);
+	if (!rc)
+		rc = run_once(runs, 0, TS_REPLAY_PHASE_REFERENCE, &why);
+	if (replay->session)
+		target->close(replay->session);
+	replay->session = NULL;
+	replay->options.replacement_count = count;
+	if (rc == TS_ECANCELED || rc == TS_ENOMEM)
+		return ts_error_set(err, rc, "%s", why.message);
+	/* What was recorded may not run here any more; that may be why it is replaced. */
+	if (rc)
+		snprintf(report->note, sizeof(report->note),
+			 "the recorded kernels cannot be run to compare with: %.180s", why.message);
+	return TS_OK;
+}
+
+/* ---- all runs ---- */
+
+static int run_all(struct runs *runs, struct ts_error *err)
+{
+	struct ts_replay *replay = runs->replay;
+	unsigned int repeat = replay->options.repeat;
+	int rc = TS_OK;
+
+	for (unsigned int i = 0; !rc && i < repeat; i++) {
+		rc = tell(replay, "run", i, repeat, err);
+		if (!rc)
+			rc = run_once(runs, i, i ? TS_REPLAY_PHASE_AGAIN : TS_REPLAY_PHASE_FIRST,
+				      err);
+		if (!rc)
+			keep_best(runs, i == 0);
+	}
+	for (unsigned int i = 0; !rc && replay->checker && i < MOST_FETCHES; i++) {
+		uint32_t capture = ts_replay_checker_wants(replay->checker);
+
+		if (capture == TS_REPLAY_NONE)
+			break;
+		replay->checker->fetch = capture;
+		rc = run_once(runs, repeat + i, TS_REPLAY_PHASE_FETCH, err);
+	}
+	return rc;
+}
+
+/* ---- the report ---- */
+
+static int report_stream(const struct ts_replay *replay, struct ts_replay_report *report,
+			 struct ts_error *err)
+{
+	struct ts_replay_recorded recorded;
+	int rc = ts_replay_recorded_load(&recorded, replay, err);
+
+	if (rc)
+		return rc;
+	report->recorded_span_ns = ts_replay_recorded_span(&recorded);
+	ts_replay_recorded_release(&recorded);
+	report->asked = replay->plan.asked;
+	report->included = replay->plan.included;
+	report->commands = replay->plan.asked + replay->plan.included;
+	ts_replay_plan_text(&replay->plan, replay->stream, report->included_text,
+			    sizeof(report->included_text));
+	ts_replay_verdict(replay->checker, report);
+	return TS_OK;
+}
+
+static void report_work(const struct ts_replay *replay, struct ts_replay_report *report)
+{
+	report->verdict = TS_REPLAY_RAN;
+	snprintf(report->verdict_text, sizeof(report->verdict_text), "emulated");
+	report->commands = report->asked = replay->work->command_count;
+	report->recorded_span_ns = TS_ABSENT;
+}
+
+static int make_report(struct runs *runs, struct ts_replay_report *report, struct ts_error *err)
+{
+	struct ts_replay *replay = runs->replay;
+	const struct ts_replay_target *target = replay->options.target;
+	int rc = TS_OK;
+
+	report->runs = replay->options.repeat;
+	report->span_ns = runs->span_ns;
+	snprintf(report->device, sizeof(report->device), "%s", target->device(replay->session));
+	if (replay->stream)
+		rc = report_stream(replay, report, err);
+	else
+		report_work(replay, report);
+	if (!rc && target->tell)
+		target->tell(replay->session, report);
+	return rc;
+}
+
+static int run_and_report(struct runs *runs, struct ts_replay_report *report, struct ts_error *err)
+{
+	struct ts_replay *replay = runs->replay;
+	int rc = run_reference(runs, report, err);
+
+	if (!rc && !replay->session)
+		rc = replay->options.target->open(replay, &replay->session, err);
+	if (!rc)
+		rc = run_all(runs, err);
+	if (!rc)
+		rc = make_report(runs, report, err);
+	if (!rc && replay->options.output)
+		rc = ts_replay_write(replay, &runs->best, report, err);
+	return rc;
+}
+
+int ts_replay_run(struct ts_replay *replay, struct ts_replay_report *ret_report,
+		  struct ts_error *err)
+{
+	struct runs runs = { .replay = replay, .span_ns = TS_ABSENT };
+	int rc = TS_OK;
+
+	*ret_report = (struct ts_replay_report){ .span_ns = TS_ABSENT };
+	runs.count = replay->work ? replay->work->command_count : replay->plan.count;
+	if (make_outcome(&runs, &runs.now) || make_outcome(&runs, &runs.best))
+		rc = ts_replay_no_memory(err);
+	if (!rc)
+		rc = run_and_report(&runs, ret_report, err);
+	free_outcome(&runs.now);
+	free_outcome(&runs.best);
+	return rc;
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The target opencl of a build without OpenCL's headers: it says so. */
+#include "tracesmith_config.h"
+
+#ifndef TS_HAVE_OPENCL
+
+#include "replay/replay.h"
+
+static int open_session(struct ts_replay *replay, struct ts_replay_session **ret_session,
+			struct ts_error *err)
+{
+	return ts_error_set(
+		err, TS_ECAP,
+		"this build cannot replay on OpenCL: its headers were not there (Debian: "
+		"opencl-headers); use --target emulator");
+}
+
+static int run_session(struct ts_replay_session *session, unsigned int number,
+		       struct ts_replay_outcome *outcome, struct ts_error *err)
+{
+	return ts_error_set(err, TS_ECAP, "this build cannot replay on OpenCL");
+}
+
+static const char *describe_session(const struct ts_replay_session *session)
+{
+	return "opencl: not in this build";
+}
+
+static void close_session(struct ts_replay_session *session)
+{
+}
+
+const struct ts_replay_target ts_replay_target_opencl = {
+	.name = "opencl",
+	.summary = "runs the commands on a device, through OpenCL (not in this build)",
+	.flags = TS_REPLAY_NEEDS_STREAM,
+	.open = open_session,
+	.run = run_session,
+	.device = describe_session,
+	.close = close_session,
+};
+
+#endif

@@ -1,0 +1,97 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# For tests/opencl/*.sh: programs on an OpenCL device, recorded and replayed. Where there is none, these skip.
+. "$TS_SOURCE/tests/lib/crash.sh"
+
+pipeline=$TS_BUILD/examples/opencl_pipeline
+# shellcheck disable=SC2034 # for those who source this
+race=$TS_BUILD/examples/opencl_race
+# shellcheck disable=SC2034
+random=$targets/opencl_random
+
+skip() { echo "skip: $*"; exit 77; }
+
+export LC_ALL=C
+# Shared memory, as in earnest; where there is none, any folder.
+shared=/dev/shm
+[ -w $shared ] || shared=${TMPDIR:-/tmp}
+live=$(mktemp -d "$shared/tracesmith-test.XXXXXX")
+export TRACESMITH_LIVE_DIR=$live/areas
+mkdir -m 700 "$TRACESMITH_LIVE_DIR"
+unset TRACESMITH_OUT FERRUM_TRACE_OUT TRACESMITH_LIVE TRACESMITH_AGENT TRACESMITH_BUDGET TRACESMITH_BACKENDS OPENCL_LAYERS POCL_DEVICES
+# What PoCL compiled once is kept with the build: the first run takes a minute, the next ones do not.
+export POCL_CACHE_DIR=$TS_BUILD/tests/pocl-cache
+mkdir -p "$POCL_CACHE_DIR"
+# The agent is preloaded into programs that have a sanitizer, which wants to be first; drivers leak.
+export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0:detect_leaks=0
+
+# What is still running was started by this script, and is of no use any more.
+clean_up() {
+	local pids
+	pids=$(jobs -p)
+	# shellcheck disable=SC2086
+	[ -z "$pids" ] || kill -KILL $pids 2>/dev/null || true
+	wait 2>/dev/null || true
+	! mountpoint -q disk 2>/dev/null || umount disk || true
+	rm -rf "$live"
+}
+trap clean_up EXIT
+
+[ -x "$pipeline" ] || skip "built without OpenCL (its headers were not found)"
+"$TRACESMITH" replay --help >/dev/null 2>&1 || fail "the tool has no verb 'replay'"
+code=0
+"$pipeline" --steps 0 >device.log 2>&1 || code=$?
+[ $code -ne 4 ] || skip "no OpenCL device"
+[ $code -eq 0 ] || fail "opencl_pipeline: exit code $code: $(cat device.log)"
+
+# Waits until a command succeeds; in the end it fails.
+wait_until() { # seconds, command...
+	local end=$((${EPOCHREALTIME/[.,]/} + $1 * 1000000))
+	shift
+	until "$@"; do
+		[ "${EPOCHREALTIME/[.,]/}" -lt $end ] || return 1
+		sleep 0.02
+	done
+}
+
+# Records a program; it must end well. What it printed is in the file `printed`.
+record() { # trace, record's option..., --, program...
+	local trace=$1 code=0
+	shift
+	rm -f "$trace" "$trace".*
+	timeout "${limit_seconds:-300}" "$TRACESMITH" record -q -o "$trace" "$@" >printed 2>recorded.log </dev/null || code=$?
+	[ $code -eq 0 ] || fail "record $*: exit code $code: $(head -c 2000 recorded.log; tail -n 3 printed)"
+	expect 0 verify -q "$trace"
+}
+
+# A member of the report of the last replay_json(), as Python sees it.
+report() { # expression on `r`
+	python3 -c "import json; r = json.load(open('replay.json')); print($1)"
+}
+
+# Replays with --json; the exit code must be this. The report is in replay.json.
+replay_json() { # exit code, trace, option...
+	local expected=$1 code=0
+	shift
+	timeout "${limit_seconds:-300}" "$TRACESMITH" replay --json "$@" >replay.json 2>stderr </dev/null || code=$?
+	[ $code -eq "$expected" ] || fail "replay $*: exit code $code, expected $expected: $(head -c 3000 replay.json stderr)"
+}
+
+# No difference, and something to compare with.
+replays() { # what it is about, trace, option...
+	local what=$1 verdict
+	shift
+	replay_json 0 "$@"
+	verdict=$(report 'r["verdict"]')
+	case $verdict in
+	"no difference in "*", equals recording") ;;
+	*) fail "$what: replay $*: verdict '$verdict'" ;;
+	esac
+	checks=$((${checks:-0} + 1))
+}
+
+# The rows of a table, one JSON object a line.
+rows_of() { # trace, table
+	"$TRACESMITH" view "$1" --json --table "$2" 2>/dev/null
+}
+count_of() { rows_of "$@" | wc -l; }

@@ -1,0 +1,15 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# What a program can ask OpenCL about is answered as if nobody recorded it (tests/targets/opencl_answers.c).
+set -euo pipefail
+. "$TS_SOURCE/tests/lib/opencl.sh"
+
+program=$targets/opencl_answers
+[ -x "$program" ] || fail "there is no '$program'; build it first"
+"$program" >alone 2>&1 || fail "the program fails alone: $(cat alone)"
+for options in "" --replayable --replayable=checked; do
+	# shellcheck disable=SC2086 # nothing, or an option
+	record t.sbt $options -- "$program"
+	diff alone printed || fail "recorded with '$options' it is answered something else"
+	[ "$(count_of t.sbt gpu_op)" -gt 0 ] && [ "$(count_of t.sbt api_call)" -gt 0 ] || fail "nothing of it is recorded"
+done

@@ -1,0 +1,19 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# CLBlast, which nobody here wrote: GEMM, AXPY, DOT and batched forms are recorded and replayed without difference.
+set -euo pipefail
+. "$TS_SOURCE/tests/lib/opencl.sh"
+
+program=$targets/opencl_clblast
+code=0
+"$program" --size 32 >alone 2>&1 || code=$?
+[ $code -ne 77 ] || { cat alone; exit 77; }
+[ $code -eq 0 ] || fail "the program fails alone: $(cat alone)"
+
+for size in 32 33 96; do
+	record t.sbt --replayable -- "$program" --size $size
+	replays "size $size" t.sbt --check each --repeat 2
+	kernels=$(report 'r["commands"]')
+	replays "size $size, GEMM alone" t.sbt --check each --kernel 'Xgemm*'
+	echo "size $size: $kernels commands"
+done

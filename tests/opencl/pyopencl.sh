@@ -1,0 +1,37 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# pyopencl: its own examples (Debian's python-pyopencl-doc, or the folder $TRACESMITH_PYOPENCL_EXAMPLES) and small programs with its arrays,
+# element-wise kernels, reductions and scans (tests/opencl/pyopencl), recorded and replayed without difference.
+set -euo pipefail
+. "$TS_SOURCE/tests/lib/opencl.sh"
+
+python=
+for candidate in python3 /usr/bin/python3; do
+	! "$candidate" -c 'import pyopencl' 2>/dev/null || { python=$candidate; break; }
+done
+[ -n "$python" ] || skip "no pyopencl (Debian: python3-pyopencl)"
+examples=${TRACESMITH_PYOPENCL_EXAMPLES:-/usr/share/doc/python-pyopencl-doc/examples}
+
+export PYOPENCL_CTX=0 PYTHONDONTWRITEBYTECODE=1 XDG_CACHE_HOME=$PWD/cache
+# Their outputs hold times; results are checked by themselves, and by the replay.
+check_program() { # file, replay's option...
+	local file=$1 code=0
+	shift
+	timeout 300 "$python" "$file" >alone 2>&1 </dev/null || code=$?
+	[ $code -eq 0 ] || fail "'$file' fails alone: $(tail -n 3 alone)"
+	record t.sbt --replayable -- "$python" "$file"
+	replays "${file##*/}" t.sbt --check each --repeat 2 "$@"
+	echo "${file##*/}: $(report 'r["commands"]') commands"
+}
+
+for file in "$TS_SOURCE"/tests/opencl/pyopencl/*.py; do
+	check_program "$file"
+done
+if [ -d "$examples" ]; then
+	# Others of them draw windows, need packages that are not here, use fine-grained shared memory, or run for minutes.
+	for name in demo demo_array demo_elementwise demo_elementwise_complex demo_meta_template demo-struct-reduce narray n-body; do
+		[ ! -e "$examples/$name.py" ] || check_program "$examples/$name.py"
+	done
+else
+	echo "left out: pyopencl's examples are not here (Debian: python-pyopencl-doc)"
+fi

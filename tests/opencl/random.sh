@@ -1,0 +1,56 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# 1,000 random graphs of commands (tests/targets/opencl_random.c): run, recorded, replayed, compared. And recorded without a command
+# stream: every command is there once, with times that can be.
+# TS_GRAPHS=N runs another number of them; TS_FIRST=N begins elsewhere.
+set -euo pipefail
+. "$TS_SOURCE/tests/lib/opencl.sh"
+
+graphs=${TS_GRAPHS:-1000} first=${TS_FIRST:-1} batch=50
+! is_sanitized || [ -n "${TS_GRAPHS:-}" ] || graphs=200
+
+# Sets $seeds for a batch; each third has two devices, each fourth several threads.
+setting() { # number
+	local from=$((first + batch * $1))
+	seeds=$from-$((from + batch - 1))
+	unset POCL_DEVICES
+	[ $(($1 % 3)) -ne 1 ] || export POCL_DEVICES="pthread pthread"
+	threads=1
+	[ $(($1 % 4)) -ne 2 ] || threads=3
+}
+
+given() { sed -n 's/^total: \([0-9]*\) commands given.*/\1/p' printed; }
+
+# Each command is a row of gpu_op, and its times are in order.
+check_times() { # trace, commands
+	rows_of "$1" gpu_op >rows.jsonl
+	python3 - "$2" rows.jsonl <<'PY' || fail "seeds $seeds: the rows of gpu_op are not what they should be"
+import json, sys
+rows = [json.loads(line) for line in open(sys.argv[2])]
+assert len(rows) == int(sys.argv[1]), f"{len(rows)} rows of {sys.argv[1]} commands"
+for row in rows:
+    times = [row.get(name) for name in ("queued", "submitted", "start", "duration")]
+    assert None not in times, f"a time is missing: {row}"
+    times[3] += times[2]
+    assert times == sorted(times), f"times are out of order: {row}"
+PY
+}
+
+total=0
+for ((i = 0; i < graphs / batch; i++)); do
+	setting $i
+	"$random" --seeds $seeds --threads $threads >alone 2>&1 || fail "seeds $seeds: the program fails alone: $(grep -v 'model says' alone)"
+	record t.sbt --replayable -- "$random" --seeds $seeds --threads $threads
+	replays "seeds $seeds" t.sbt --check each --repeat 2
+	total=$((total + $(report 'r["commands"]')))
+	if [ $((i % 5)) -eq 0 ]; then
+		record plain.sbt -- "$random" --seeds $seeds --threads $threads
+		check_times plain.sbt "$(given)"
+		replay_json 3 plain.sbt
+	fi
+	if [ $((i % 10)) -eq 3 ]; then
+		record checked.sbt --replayable=checked -- "$random" --seeds $seeds --threads $threads
+		replays "seeds $seeds, checked" checked.sbt --check each
+	fi
+done
+echo "$graphs graphs replayed without difference, $total commands"

@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Asks OpenCL about everything that a recorder could change by being there, and prints the answers: properties of queues,
+ * times and references of events, errors of calls that are wrong, functions by name, callbacks, results. Must print the same
+ * with and without a recording. Addresses, times and durations are not printed.
+ */
+#define CL_TARGET_OPENCL_VERSION 300
+#define CL_USE_DEPRECATED_OPENCL_1_2_APIS
+#include <CL/cl.h>
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define COUNT 1024u
+
+static const char source[] = "kernel void twice(global int *a, int n) {\n"
+			     "	int i = get_global_id(0);\n"
+			     "	if (i < n) a[i] = a[i] * 2;\n"
+			     "}\n"
+			     "kernel void nothing(void) { }\n";
+
+static cl_platform_id platform;
+static cl_device_id device;
+static cl_context context;
+static cl_program program;
+
+static void stop_if(cl_int error, const char *what)
+{
+	if (error != CL_SUCCESS) {
+		printf("%s: error %d\n", what, error);
+		exit(error == -1001 ? 77 : 1);
+	}
+}
+
+/* ---- queues ---- */
+
+static void print_queue(const char *name, cl_command_queue queue)
+{
+	cl_command_queue_properties properties = 0x5555;
+	cl_queue_properties list[32];
+	size_t bytes = 0;
+	cl_uint references = 0;
+	cl_int error;
+
+	error = clGetCommandQueueInfo(queue, CL_QUEUE_PROPERTIES, sizeof(properties), &properties,
+				      &bytes);
+	printf("%s: properties %d: 0x%llx, %zu bytes\n", name, error,
+	       (unsigned long long)properties, bytes);
+	error = clGetCommandQueueInfo(queue, CL_QUEUE_PROPERTIES, 0, NULL, &bytes);
+	printf("%s: properties without room %d: %zu bytes\n", name, error, bytes);
+	error = clGetCommandQueueInfo(queue, CL_QUEUE_PROPERTIES, 1, &properties, NULL);
+	printf("%s: properties with too little room: %d\n", name, error);
+	bytes = 99;
+	memset(list, 0x77, sizeof(list));
+	error = clGetCommandQueueInfo(queue, CL_QUEUE_PROPERTIES_ARRAY, sizeof(list), list, &bytes);
+	printf("%s: list %d, %zu bytes:", name, error, bytes);
+	for (size_t i = 0; i < bytes / sizeof(*list) && i < 32; i++)
+		printf(" 0x%llx", (unsigned long long)list[i]);
+	printf("; behind it 0x%llx\n", (unsigned long long)list[bytes / sizeof(*list)]);
+	error = clGetCommandQueueInfo(queue, CL_QUEUE_PROPERTIES_ARRAY, 0, NULL, &bytes);
+	printf("%s: list without room %d: %zu bytes\n", name, error, bytes);
+	error = clGetCommandQueueInfo(queue, CL_QUEUE_PROPERTIES_ARRAY, 1, list, NULL);
+	printf("%s: list with too little room: %d\n", name, error);
+	usleep(10000); /* the driver lets go late */
+	error = clGetCommandQueueInfo(queue, CL_QUEUE_REFERENCE_COUNT, sizeof(references),
+				      &references, NULL);
+	printf("%s: references %d: %u\n", name, error, references);
+	error = clGetCommandQueueInfo(queue, 0x1, sizeof(references), &references, NULL);
+	printf("%s: unknown question: %d\n", name, error);
+}
+
+static void ask_queues(void)
+{
+	static const cl_queue_properties in_order[] = { CL_QUEUE_PROPERTIES, 0, 0 };
+	static const cl_queue_properties profiled[] = { CL_QUEUE_PROPERTIES,
+							CL_QUEUE_PROFILING_ENABLE, 0 };
+	static const cl_queue_properties both[] = { CL_QUEUE_PROPERTIES,
+						    CL_QUEUE_PROFILING_ENABLE |
+							    CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE,
+						    0 };
+	static const cl_queue_properties empty[] = { 0 };
+	static const cl_queue_properties wrong[] = { 0x4242, 1, 0 };
+	static const struct {
+		const char *name;
+		const cl_queue_properties *list;
+	} lists[] = { { "no list", NULL },      { "empty list", empty }, { "in order", in_order },
+		      { "profiled", profiled }, { "both", both },        { "wrong", wrong } };
+	static const cl_command_queue_properties olds[] = { 0, CL_QUEUE_PROFILING_ENABLE,
+							    CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE,
+							    (cl_command_queue_properties)1 << 40 };
+	cl_int error;
+
+	for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
+		cl_command_queue queue =
+			clCreateCommandQueueWithProperties(context, device, lists[i].list, &error);
+
+		printf("queue with %s: %s, %d\n", lists[i].name, queue ? "made" : "none", error);
+		if (queue) {
+			print_queue(lists[i].name, queue);
+			clReleaseCommandQueue(queue);
+		}
+	}
+	for (size_t i = 0; i < sizeof(olds) / sizeof(olds[0]); i++) {
+		cl_command_queue queue = clCreateCommandQueue(context, device, olds[i], &error);
+
+		printf("old queue %zu: %s, %d\n", i, queue ? "made" : "none", error);
+		if (queue) {
+			print_queue("old queue", queue);
+			clReleaseCommandQueue(queue);
+		}
+	}
+	printf("queue without context: %s\n",
+	       clCreateCommandQueue(NULL, device, 0, NULL) ? "made" : "none");
+}
+
+/* ---- events ---- */
+
+/* The driver itself lets go of it some time after it is complete: the least of some answers is what counts. */
+static cl_int count_references(cl_event event, cl_uint *ret_least, size_t *ret_bytes)
+{
+	cl_int error = CL_SUCCESS;
+
+	*ret_least = UINT_MAX;
+	for (int i = 0; i < 30; i++) {
+		cl_uint references = 0;
+
+		error = clGetEventInfo(event, CL_EVENT_REFERENCE_COUNT, sizeof(references),
+				       &references, ret_bytes);
+		if (references < *ret_least)
+			*ret_least = references;
+		usleep(1000);
+	}
+	return error;
+}
+
+static void print_event(const char *name, cl_event event)
+{
+	static const cl_profiling_info times[] = { CL_PROFILING_COMMAND_QUEUED,
+						   CL_PROFILING_COMMAND_SUBMIT,
+						   CL_PROFILING_COMMAND_START,
+						   CL_PROFILING_COMMAND_END, 0x42 };
+	cl_command_type type = 0;
+	cl_uint references = 0;
+	cl_int status = 99, error;
+	size_t bytes = 0;
+
+	error = count_references(event, &references, &bytes);
+	printf("%s: references %d: %u, %zu bytes\n", name, error, references, bytes);
+	clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof(status), &status, NULL);
+	clGetEventInfo(event, CL_EVENT_COMMAND_TYPE, sizeof(type), &type, NULL);
+	printf("%s: status %d, type 0x%x\n", name, status, type);
+	for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++) {
+		cl_ulong value = 0;
+
+		bytes = 99;
+		error = clGetEventProfilingInfo(event, times[i], sizeof(value), &value, &bytes);
+		printf("%s: time 0x%x: %d, %s, %zu bytes\n", name, times[i], error,
+		       value ? "there" : "none", bytes);
+		error = clGetEventProfilingInfo(event, times[i], 1, &value, NULL);
+		printf("%s: time 0x%x with too little room: %d\n", name, times[i], error);
+	}
+}
+
+static int called_back;
+
+static void CL_CALLBACK call_back(cl_event event, cl_int status, void *count)
+{
+	(void)event;
+	(void)status;
+	__atomic_add_fetch((int *)count, 1, __ATOMIC_SEQ_CST);
+}
+
+static void ask_events(cl_command_queue_properties properties)
+{
+	cl_int error, numbers[COUNT];
+	cl_command_queue queue = clCreateCommandQueue(context, device, properties, &error);
+	cl_mem buffer = clCreateBuffer(context, CL_MEM_READ_WRITE, sizeof(numbers), NULL, NULL);
+	cl_kernel kernel = clCreateKernel(program, "twice", NULL);
+	cl_event written, run, read;
+	const size_t global = COUNT;
+	const cl_int count = COUNT;
+	long sum = 0;
+
+	printf("-- events of a queue with 0x%llx\n", (unsigned long long)properties);
+	if (!queue)
+		return;
+	for (cl_int i = 0; i < (cl_int)COUNT; i++)
+		numbers[i] = i;
+	clSetKernelArg(kernel, 0, sizeof(buffer), &buffer);
+	clSetKernelArg(kernel, 1, sizeof(count), &count);
+	clEnqueueWriteBuffer(queue, buffer, CL_FALSE, 0, sizeof(numbers), numbers, 0, NULL,
+			     &written);
+	clEnqueueNDRangeKernel(queue, kernel, 1, NULL, &global, NULL, 1, &written, &run);
+	called_back = 0;
+	printf("callback: %d\n", clSetEventCallback(run, CL_COMPLETE, call_back, &called_back));
+	printf("callback without a function: %d\n",
+	       clSetEventCallback(run, CL_COMPLETE, NULL, NULL));
+	clEnqueueReadBuffer(queue, buffer, CL_TRUE, 0, sizeof(numbers), numbers, 1, &run, &read);
+	stop_if(clFinish(queue), "clFinish");
+	while (!__atomic_load_n(&called_back, __ATOMIC_SEQ_CST))
+		;
+	for (unsigned int i = 0; i < COUNT; i++)
+		sum += numbers[i];
+	printf("sum %ld\n", sum);
+	print_event("write", written);
+	print_event("run", run);
+	clRetainEvent(read);
+	print_event("read, retained", read);
+	clReleaseEvent(read);
+	print_event("read", read);
+	print_queue("queue", queue);
+	clReleaseEvent(written);
+	clReleaseEvent(run);
+	clReleaseEvent(read);
+	clReleaseKernel(kernel);
+	clReleaseMemObject(buffer);
+	clReleaseCommandQueue(queue);
+}
+
+/* ---- user events ---- */
+
+static void ask_user_events(void)
+{
+	cl_int error, fill = 7, value = 0;
+	cl_command_queue queue = clCreateCommandQueue(context, device, 0, &error);
+	cl_event user = clCreateUserEvent(context, &error), filled;
+	cl_mem buffer = clCreateBuffer(context, CL_MEM_READ_WRITE, 64, NULL, NULL);
+	cl_int status = 99;
+
+	print_event("user event", user);
+	clEnqueueFillBuffer(queue, buffer, &fill, sizeof(fill), 0, 64, 1, &user, &filled);
+	clFlush(queue);
+	clGetEventInfo(filled, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof(status), &status, NULL);
+	printf("waits for the user event: %s\n", status > CL_COMPLETE ? "yes" : "no");
+	printf("set: %d\n", clSetUserEventStatus(user, CL_COMPLETE));
+	printf("set twice: %d\n", clSetUserEventStatus(user, CL_COMPLETE));
+	printf("wait: %d\n", clWaitForEvents(1, &filled));
+	clEnqueueReadBuffer(queue, buffer, CL_TRUE, 60, 4, &value, 0, NULL, NULL);
+	printf("filled with %d\n", value);
+	print_event("fill", filled);
+	clReleaseEvent(user);
+	clReleaseEvent(filled);
+	clReleaseMemObject(buffer);
+	clReleaseCommandQueue(queue);
+}
+
+/* ---- mistakes, in calls that give an event and in others ---- */
+
+static void make_mistakes(void)
+{
+	cl_int error = 99, value = 0;
+	cl_command_queue queue = clCreateCommandQueue(context, device, 0, &error);
+	cl_mem buffer = clCreateBuffer(context, CL_MEM_READ_WRITE, 64, NULL, NULL);
+	cl_event event = (cl_event)(void *)0x10;
+	void *mapped;
+
+	printf("read beyond: %d\n",
+	       clEnqueueReadBuffer(queue, buffer, CL_TRUE, 60, 64, &value, 0, NULL, &event));
+	printf("read to nowhere: %d\n",
+	       clEnqueueReadBuffer(queue, buffer, CL_TRUE, 0, 4, NULL, 0, NULL, &event));
+	printf("list without events: %d\n",
+	       clEnqueueReadBuffer(queue, buffer, CL_TRUE, 0, 4, &value, 1, NULL, &event));
+	printf("events without a count: %d\n",
+	       clEnqueueReadBuffer(queue, buffer, CL_TRUE, 0, 4, &value, 0, &event, NULL));
+	printf("no queue: %d\n",
+	       clEnqueueReadBuffer(NULL, buffer, CL_TRUE, 0, 4, &value, 0, NULL, &event));
+	printf("no arguments: %d\n", clWaitForEvents(0, NULL));
+	mapped = clEnqueueMapBuffer(queue, buffer, CL_TRUE, CL_MAP_READ, 128, 4, 0, NULL, &event,
+				    &error);
+	printf("map beyond: %s, %d\n", mapped ? "mapped" : "none", error);
+	mapped = clEnqueueMapBuffer(queue, buffer, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, 0, 64, 0,
+				    NULL, NULL, &error);
+	printf("map: %s, %d\n", mapped ? "mapped" : "none", error);
+	printf("unmap: %d\n", clEnqueueUnmapMemObject(queue, buffer, mapped, 0, NULL, NULL));
+	printf("event of a failed call: %s\n",
+	       event == (cl_event)(void *)0x10 ? "untouched" : "changed");
+	printf("buffer of no bytes: %s, ",
+	       clCreateBuffer(context, 0, 0, NULL, &error) ? "made" : "none");
+	printf("%d\n", error);
+	printf("kernel of no name: %s, ",
+	       clCreateKernel(program, "missing", &error) ? "made" : "none");
+	printf("%d\n", error);
+	clFinish(queue);
+	clReleaseMemObject(buffer);
+	clReleaseCommandQueue(queue);
+}
+
+/* ---- functions by name ---- */
+
+typedef cl_command_queue(CL_API_CALL *make_queue)(cl_context, cl_device_id,
+						  const cl_queue_properties *, cl_int *);
+
+static void ask_functions(void)
+{
+	static const char *const names[] = { "clCreateCommandQueueWithPropertiesKHR",
+					     "clEnqueueReadBuffer",
+					     "clGetPlatformInfo",
+					     "clIcdGetPlatformIDsKHR",
+					     "clCreateCommandBufferKHR",
+					     "clNoSuchFunctionKHR",
+					     "clGetKernelSubGroupInfoKHR",
+					     "clSetContentSizeBufferPoCL" };
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		printf("%s: %s\n", names[i],
+		       clGetExtensionFunctionAddressForPlatform(platform, names[i]) ? "there"
+										    : "none");
+}
+
+static void ask_context(void)
+{
+	cl_uint references = 0;
+	char name[256] = "";
+
+	usleep(30000); /* the driver lets go late */
+	clGetContextInfo(context, CL_CONTEXT_REFERENCE_COUNT, sizeof(references), &references,
+			 NULL);
+	clGetDeviceInfo(device, CL_DEVICE_NAME, sizeof(name), name, NULL);
+	printf("context: references %u; device %s\n", references, name);
+}
+
+int main(void)
+{
+	const char *text = source;
+	cl_int error;
+
+	stop_if(clGetPlatformIDs(1, &platform, NULL), "clGetPlatformIDs");
+	stop_if(clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 1, &device, NULL), "clGetDeviceIDs");
+	context = clCreateContext(NULL, 1, &device, NULL, NULL, &error);
+	stop_if(error, "clCreateContext");
+	program = clCreateProgramWithSource(context, 1, &text, NULL, &error);
+	stop_if(error, "clCreateProgramWithSource");
+	stop_if(clBuildProgram(program, 1, &device, "", NULL, NULL), "clBuildProgram");
+	ask_queues();
+	ask_events(0);
+	ask_events(CL_QUEUE_PROFILING_ENABLE);
+	ask_events(CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE);
+	ask_user_events();
+	make_mistakes();
+	ask_functions();
+	ask_context();
+	clReleaseProgram(program);
+	ask_context();
+	clReleaseContext(context);
+	return 0;
+}

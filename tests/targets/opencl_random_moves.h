@@ -1,0 +1,512 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Commands of opencl_random.c that move bytes: reads, writes, copies, fills, rectangles, maps, shared virtual memory.
+ */
+#ifndef OPENCL_RANDOM_MOVES_H
+#define OPENCL_RANDOM_MOVES_H
+
+#include "opencl_random.h"
+
+/* ---- reads, writes, copies, fills ---- */
+
+/* What is at `expected` now comes to `host` when the node ends. */
+static void expect(struct graph *graph, unsigned char *host, const unsigned char *expected,
+		   size_t bytes, int node)
+{
+	struct landing *landing = &graph->landings[graph->landing_count++];
+
+	*landing = (struct landing){ host, keep(graph, bytes), bytes, node };
+	memcpy(landing->expected, expected, bytes);
+}
+
+/* Compares what the host may look at by now. */
+static void look(struct graph *graph)
+{
+	for (int i = 0; i < graph->landing_count; i++) {
+		struct landing *landing = &graph->landings[i];
+		size_t at = 0;
+
+		if (!landing->bytes || !bits_has(&graph->order.done, landing->node))
+			continue;
+		while (at < landing->bytes && landing->host[at] == landing->expected[at])
+			at++;
+		if (at < landing->bytes)
+			fail(graph, "command %d brought %02x, not %02x, at byte %zu of %zu",
+			     landing->node, landing->host[at], landing->expected[at], at,
+			     landing->bytes);
+		landing->bytes = 0;
+	}
+}
+
+static void do_write(struct graph *graph)
+{
+	struct operand to;
+	struct step step;
+	size_t offset, bytes;
+	unsigned char *host;
+
+	if (!pick(graph, NULL, BUFFERS, true, &to))
+		return;
+	pick_range(graph, to.bytes, &offset, &bytes);
+	host = keep(graph, bytes);
+	scramble(graph, host, bytes);
+	step = begin(graph, to.root->place);
+	step.blocking = chance(graph, 20);
+	add_part(&step, &to, offset, bytes, true);
+	arrange(&step);
+	given(&step,
+	      clEnqueueWriteBuffer(step.queue->handle, to.mem, step.blocking, offset, bytes, host,
+				   step.wait_count, waits_of(&step), event_of(&step)),
+	      "clEnqueueWriteBuffer");
+	memcpy(model_of(&to) + offset, host, bytes);
+	/* After a blocking call the memory is the host's again. */
+	if (step.blocking)
+		scramble(graph, host, bytes);
+}
+
+/* Writes what a read brings that need not have come yet: part of it goes on to other memory. */
+static void write_on(struct graph *graph, const unsigned char *host, const unsigned char *expected,
+		     size_t bytes, int read)
+{
+	struct operand to;
+	struct step step;
+	size_t from, to_offset;
+	int queue = graph->order.nodes[read].queue;
+
+	if (!pick(graph, graph->queues[queue].place, BUFFERS, true, &to))
+		return;
+	if (bytes > to.bytes)
+		bytes = to.bytes;
+	pick_range(graph, bytes, &from, &bytes);
+	to_offset = below(graph, to.bytes - bytes + 1);
+	step = begin_in(graph, queue);
+	add_part(&step, &to, to_offset, bytes, true);
+	arrange(&step);
+	if (!bits_has(&step.behind, read)) {
+		if (!graph->events[read])
+			return;
+		wait_for(&step, read);
+	}
+	given(&step,
+	      clEnqueueWriteBuffer(step.queue->handle, to.mem, CL_FALSE, to_offset, bytes,
+				   host + from, step.wait_count, waits_of(&step), event_of(&step)),
+	      "clEnqueueWriteBuffer");
+	memcpy(model_of(&to) + to_offset, expected + from, bytes);
+}
+
+static void do_read(struct graph *graph)
+{
+	struct operand from;
+	struct step step;
+	size_t offset, bytes;
+	unsigned char *host;
+	int node;
+
+	if (!pick(graph, NULL, BUFFERS, false, &from))
+		return;
+	pick_range(graph, from.bytes, &offset, &bytes);
+	host = keep(graph, bytes);
+	memset(host, 0xa5, bytes);
+	step = begin(graph, from.root->place);
+	step.blocking = chance(graph, 20);
+	add_part(&step, &from, offset, bytes, false);
+	arrange(&step);
+	node = given(&step,
+		     clEnqueueReadBuffer(step.queue->handle, from.mem, step.blocking, offset, bytes,
+					 host, step.wait_count, waits_of(&step), event_of(&step)),
+		     "clEnqueueReadBuffer");
+	expect(graph, host, model_of(&from) + offset, bytes, node);
+	/* Not while a user event is unset: a recorder has to wait for such a read. */
+	if (chance(graph, 20) && !graph->user_count)
+		write_on(graph, host, graph->landings[graph->landing_count - 1].expected, bytes,
+			 node);
+}
+
+static void do_copy(struct graph *graph)
+{
+	struct operand from, to;
+	struct step step;
+	size_t from_offset, to_offset, bytes, limit;
+
+	if (!pick(graph, NULL, BUFFERS, false, &from) ||
+	    !pick(graph, from.root->place, BUFFERS, true, &to) || to.root == from.root)
+		return;
+	limit = from.bytes < to.bytes ? from.bytes : to.bytes;
+	pick_range(graph, limit, &from_offset, &bytes);
+	to_offset = below(graph, to.bytes - bytes + 1);
+	step = begin(graph, from.root->place);
+	add_part(&step, &from, from_offset, bytes, false);
+	add_part(&step, &to, to_offset, bytes, true);
+	arrange(&step);
+	given(&step,
+	      clEnqueueCopyBuffer(step.queue->handle, from.mem, to.mem, from_offset, to_offset,
+				  bytes, step.wait_count, waits_of(&step), event_of(&step)),
+	      "clEnqueueCopyBuffer");
+	memcpy(model_of(&to) + to_offset, model_of(&from) + from_offset, bytes);
+}
+
+/* Inside one buffer, from one half to the other. */
+static void do_copy_inside(struct graph *graph)
+{
+	struct operand to;
+	struct step step;
+	size_t half, bytes, from_offset, to_offset;
+
+	if (!pick(graph, NULL, BUFFERS, true, &to))
+		return;
+	half = to.bytes / 2;
+	pick_range(graph, half, &from_offset, &bytes);
+	to_offset = half + below(graph, half - bytes + 1);
+	step = begin(graph, to.root->place);
+	add_operand(&step, &to, true);
+	arrange(&step);
+	given(&step,
+	      clEnqueueCopyBuffer(step.queue->handle, to.mem, to.mem, from_offset, to_offset, bytes,
+				  step.wait_count, waits_of(&step), event_of(&step)),
+	      "clEnqueueCopyBuffer");
+	memcpy(model_of(&to) + to_offset, model_of(&to) + from_offset, bytes);
+}
+
+static void repeat_pattern(unsigned char *to, size_t bytes, const unsigned char *pattern,
+			   size_t pattern_bytes)
+{
+	for (size_t i = 0; i < bytes; i++)
+		to[i] = pattern[i % pattern_bytes];
+}
+
+static void do_fill(struct graph *graph)
+{
+	unsigned char pattern[16];
+	size_t size = (size_t)1 << below(graph, 5), offset, bytes;
+	struct operand to;
+	struct step step;
+
+	if (!pick(graph, NULL, BUFFERS, true, &to))
+		return;
+	scramble(graph, pattern, size);
+	pick_range(graph, to.bytes / size, &offset, &bytes);
+	offset *= size;
+	bytes *= size;
+	step = begin(graph, to.root->place);
+	add_part(&step, &to, offset, bytes, true);
+	arrange(&step);
+	given(&step,
+	      clEnqueueFillBuffer(step.queue->handle, to.mem, pattern, size, offset, bytes,
+				  step.wait_count, waits_of(&step), event_of(&step)),
+	      "clEnqueueFillBuffer");
+	repeat_pattern(model_of(&to) + offset, bytes, pattern, size);
+	memset(pattern, 0, sizeof(pattern));
+}
+
+/* ---- rectangles ---- */
+
+/* One side of a rectangle: where it begins and how far rows and slices are apart. */
+struct side {
+	size_t origin[3], row, slice;
+};
+
+static size_t place_in(const struct side *side, size_t y, size_t z)
+{
+	return (side->origin[2] + z) * side->slice + (side->origin[1] + y) * side->row +
+	       side->origin[0];
+}
+
+/* A side with some room around the rectangle. Its end is where the last byte is. */
+static size_t make_side(struct graph *graph, struct side *side, const size_t region[3])
+{
+	for (int i = 0; i < 3; i++)
+		side->origin[i] = below(graph, 4);
+	side->row = side->origin[0] + region[0] + below(graph, 5);
+	/* Slices must be whole rows for some drivers. */
+	side->slice = side->row * (side->origin[1] + region[1] + below(graph, 3));
+	return place_in(side, region[1] - 1, region[2] - 1) + region[0];
+}
+
+static void move_rect(unsigned char *to, const struct side *to_side, const unsigned char *from,
+		      const struct side *from_side, const size_t region[3])
+{
+	for (size_t z = 0; z < region[2]; z++) {
+		for (size_t y = 0; y < region[1]; y++)
+			memcpy(to + place_in(to_side, y, z), from + place_in(from_side, y, z),
+			       region[0]);
+	}
+}
+
+static void do_copy_rect(struct graph *graph)
+{
+	size_t region[3] = { 1 + below(graph, 20), 1 + below(graph, 5), 1 + below(graph, 3) };
+	struct side to_side, from_side;
+	size_t to_end = make_side(graph, &to_side, region);
+	size_t from_end = make_side(graph, &from_side, region);
+	struct operand from, to;
+	struct step step;
+
+	if (!pick(graph, NULL, BUFFERS, false, &from) ||
+	    !pick(graph, from.root->place, BUFFERS, true, &to) || to.root == from.root ||
+	    from.bytes < from_end || to.bytes < to_end)
+		return;
+	/* PoCL 3.1 crashes on parts of buffers here. */
+	if (from.mem != from.root->mem || to.mem != to.root->mem)
+		return;
+	step = begin(graph, from.root->place);
+	add_part(&step, &from, 0, from_end, false);
+	add_part(&step, &to, 0, to_end, true);
+	arrange(&step);
+	given(&step,
+	      clEnqueueCopyBufferRect(step.queue->handle, from.mem, to.mem, from_side.origin,
+				      to_side.origin, region, from_side.row, from_side.slice,
+				      to_side.row, to_side.slice, step.wait_count, waits_of(&step),
+				      event_of(&step)),
+	      "clEnqueueCopyBufferRect");
+	move_rect(model_of(&to), &to_side, model_of(&from), &from_side, region);
+}
+
+static void do_write_rect(struct graph *graph)
+{
+	size_t region[3] = { 1 + below(graph, 20), 1 + below(graph, 5), 1 + below(graph, 3) };
+	struct side side, host_side;
+	size_t end = make_side(graph, &side, region);
+	size_t host_end = make_side(graph, &host_side, region);
+	struct operand to;
+	struct step step;
+	unsigned char *host;
+
+	if (!pick(graph, NULL, BUFFERS, true, &to) || to.bytes < end)
+		return;
+	host = keep(graph, host_end);
+	scramble(graph, host, host_end);
+	step = begin(graph, to.root->place);
+	step.blocking = chance(graph, 20);
+	add_part(&step, &to, 0, end, true);
+	arrange(&step);
+	given(&step,
+	      clEnqueueWriteBufferRect(step.queue->handle, to.mem, step.blocking, side.origin,
+				       host_side.origin, region, side.row, side.slice,
+				       host_side.row, host_side.slice, host, step.wait_count,
+				       waits_of(&step), event_of(&step)),
+	      "clEnqueueWriteBufferRect");
+	move_rect(model_of(&to), &side, host, &host_side, region);
+}
+
+static void do_read_rect(struct graph *graph)
+{
+	size_t region[3] = { 1 + below(graph, 20), 1 + below(graph, 5), 1 + below(graph, 3) };
+	struct side side, host_side;
+	size_t end = make_side(graph, &side, region);
+	size_t host_end = make_side(graph, &host_side, region);
+	struct operand from;
+	struct step step;
+	unsigned char *host, *expected;
+	int node;
+
+	if (!pick(graph, NULL, BUFFERS, false, &from) || from.bytes < end)
+		return;
+	host = keep(graph, host_end);
+	expected = keep(graph, host_end);
+	memset(host, 0x5a, host_end);
+	memset(expected, 0x5a, host_end);
+	step = begin(graph, from.root->place);
+	step.blocking = chance(graph, 20);
+	add_part(&step, &from, 0, end, false);
+	arrange(&step);
+	node = given(&step,
+		     clEnqueueReadBufferRect(step.queue->handle, from.mem, step.blocking,
+					     side.origin, host_side.origin, region, side.row,
+					     side.slice, host_side.row, host_side.slice, host,
+					     step.wait_count, waits_of(&step), event_of(&step)),
+		     "clEnqueueReadBufferRect");
+	move_rect(expected, &host_side, model_of(&from), &side, region);
+	expect(graph, host, expected, host_end, node);
+}
+
+/* ---- maps ---- */
+
+static void *enqueue_map(struct step *step, const struct operand *operand, cl_map_flags flags,
+			 size_t offset, size_t bytes)
+{
+	cl_int code;
+	void *at = operand->root->svm;
+
+	if (at) {
+		at = (unsigned char *)at + operand->origin + offset;
+		code = clEnqueueSVMMap(step->queue->handle, step->blocking, flags, at, bytes,
+				       step->wait_count, waits_of(step), event_of(step));
+		given(step, code, "clEnqueueSVMMap");
+		return at;
+	}
+	at = clEnqueueMapBuffer(step->queue->handle, operand->mem, step->blocking, flags, offset,
+				bytes, step->wait_count, waits_of(step), event_of(step), &code);
+	given(step, code, "clEnqueueMapBuffer");
+	return at;
+}
+
+/* Waits until the host may use it. */
+static void wait_for_map(struct graph *graph, int node, int queue)
+{
+	let_run(graph);
+	if (graph->events[node])
+		check(graph, clWaitForEvents(1, &graph->events[node]), "clWaitForEvents");
+	else
+		check(graph, clFinish(graph->queues[queue].handle), "clFinish");
+	bits_add(&graph->order.done, &graph->order.nodes[node].upto);
+}
+
+static void host_uses(struct graph *graph, struct mapping *mapping)
+{
+	unsigned char *model = mapping->root->model + mapping->from;
+	size_t offset, bytes;
+
+	if (!mapping->invalidates && memcmp(mapping->at, model, mapping->bytes) != 0)
+		fail(graph,
+		     "a map of memory %d at byte %zu, %zu bytes, does not show what is there",
+		     number_of(graph, mapping->root), mapping->from, mapping->bytes);
+	if (!mapping->writes)
+		return;
+	pick_range(graph, mapping->bytes, &offset, &bytes);
+	if (mapping->invalidates) {
+		offset = 0;
+		bytes = mapping->bytes;
+	}
+	scramble(graph, model + offset, bytes);
+	memcpy(mapping->at + offset, model + offset, bytes);
+}
+
+static cl_map_flags map_flags(const struct mapping *mapping, bool reads)
+{
+	if (mapping->invalidates)
+		return CL_MAP_WRITE_INVALIDATE_REGION;
+	return (mapping->writes ? CL_MAP_WRITE : 0) | (reads || !mapping->writes ? CL_MAP_READ : 0);
+}
+
+static void do_map(struct graph *graph)
+{
+	struct mapping *mapping = &graph->mappings[graph->mapping_count];
+	struct operand operand;
+	struct step step;
+	size_t offset;
+	bool writes = chance(graph, 60);
+
+	if (graph->mapping_count == MAX_MAPPINGS ||
+	    !pick(graph, NULL, ANY_MEMORY, writes, &operand))
+		return;
+	/* Two maps of the same memory at once are left alone: what they may do together is hard to say. */
+	if (operand.root->read_maps)
+		return;
+	*mapping = (struct mapping){ .root = operand.root, .mem = operand.mem, .writes = writes };
+	pick_range(graph, operand.bytes, &offset, &mapping->bytes);
+	mapping->from = operand.origin + offset;
+	mapping->invalidates = writes && !operand.root->svm && chance(graph, 40);
+	step = begin(graph, operand.root->place);
+	mapping->queue = step.queue;
+	step.blocking = chance(graph, 50);
+	add_part(&step, &operand, offset, mapping->bytes, writes);
+	arrange(&step);
+	mapping->at = enqueue_map(&step, &operand, map_flags(mapping, chance(graph, 50)), offset,
+				  mapping->bytes);
+	if (graph->failure[0])
+		return;
+	if (!step.blocking)
+		wait_for_map(graph, graph->order.count - 1, step.queue_number);
+	if (writes)
+		operand.root->write_map = true;
+	else
+		operand.root->read_maps++;
+	host_uses(graph, mapping);
+	graph->mapping_count++;
+}
+
+static void unmap(struct graph *graph, int number)
+{
+	struct mapping *mapping = &graph->mappings[number];
+	struct step step = begin(graph, mapping->root->place);
+	cl_int code;
+
+	step.ranges[step.range_count++] =
+		(struct range){ number_of(graph, mapping->root), mapping->from,
+				mapping->from + mapping->bytes, mapping->writes };
+	arrange(&step);
+	if (mapping->root->svm)
+		code = clEnqueueSVMUnmap(step.queue->handle, mapping->at, step.wait_count,
+					 waits_of(&step), event_of(&step));
+	else
+		code = clEnqueueUnmapMemObject(step.queue->handle, mapping->mem, mapping->at,
+					       step.wait_count, waits_of(&step), event_of(&step));
+	given(&step, code, "unmap");
+	if (mapping->writes)
+		mapping->root->write_map = false;
+	else
+		mapping->root->read_maps--;
+	*mapping = graph->mappings[--graph->mapping_count];
+}
+
+static void do_unmap(struct graph *graph)
+{
+	if (graph->mapping_count)
+		unmap(graph, (int)below(graph, (size_t)graph->mapping_count));
+}
+
+/* ---- shared virtual memory ---- */
+
+static void do_svm_fill(struct graph *graph)
+{
+	unsigned char pattern[16];
+	size_t size = (size_t)1 << below(graph, 5), count;
+	struct operand to;
+	struct step step;
+
+	if (!pick(graph, NULL, SVM, true, &to))
+		return;
+	scramble(graph, pattern, size);
+	count = 1 + below(graph, to.bytes / size);
+	step = begin(graph, to.root->place);
+	add_operand(&step, &to, true);
+	arrange(&step);
+	given(&step,
+	      clEnqueueSVMMemFill(step.queue->handle, to.root->svm + to.origin, pattern, size,
+				  count * size, step.wait_count, waits_of(&step), event_of(&step)),
+	      "clEnqueueSVMMemFill");
+	repeat_pattern(model_of(&to), count * size, pattern, size);
+}
+
+/* From shared memory to shared memory, from the host, or to it. */
+static void do_svm_copy(struct graph *graph)
+{
+	struct operand a, b;
+	struct step step;
+	unsigned char *host = NULL;
+	size_t bytes;
+	bool to_host = chance(graph, 30), from_host = !to_host && chance(graph, 40);
+	int node;
+
+	if (!pick(graph, NULL, SVM, !to_host, &a))
+		return;
+	b = a;
+	if (!to_host && !from_host &&
+	    (!pick(graph, a.root->place, SVM, false, &b) || b.root == a.root))
+		return;
+	bytes = 1 + below(graph, a.bytes < b.bytes ? a.bytes : b.bytes);
+	if (to_host || from_host) {
+		host = keep(graph, bytes);
+		scramble(graph, host, bytes);
+	}
+	step = begin(graph, a.root->place);
+	step.blocking = chance(graph, 30);
+	add_operand(&step, &a, !to_host);
+	if (!host)
+		add_operand(&step, &b, false);
+	arrange(&step);
+	node = given(&step,
+		     clEnqueueSVMMemcpy(step.queue->handle, step.blocking,
+					to_host ? host : a.root->svm + a.origin,
+					from_host ? host
+					: to_host ? a.root->svm + a.origin
+						  : b.root->svm + b.origin,
+					bytes, step.wait_count, waits_of(&step), event_of(&step)),
+		     "clEnqueueSVMMemcpy");
+	if (to_host)
+		expect(graph, host, model_of(&a), bytes, node);
+	else
+		memcpy(model_of(&a), from_host ? host : model_of(&b), bytes);
+}
+
+#endif
