@@ -215,7 +215,7 @@ static void run_round(const struct ts_work *work, struct figures *best, bool fir
 	if (ts_graph_new(&graph, work, TS_GRAPH_HOST, &err))
 		die(err.message);
 	at[1] = cpu_seconds();
-	if (ts_emulator_observe(&observed, work, graph, &err) ||
+	if (ts_emulator_observe(&observed, graph, &err) ||
 	    ts_emulator_model_new(&model, work, graph, &observed, &shape, &err))
 		die(err.message);
 	at[2] = cpu_seconds();

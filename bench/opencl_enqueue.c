@@ -112,7 +112,8 @@ static int run_way(const char *self, const char *tool, int way, double *ret_wall
 {
 	static const char *const options[WAYS] = { "", "",
 						   "--replayable --window flag:/nonexistent" };
-	char command[4096], line[256];
+	static const char begin[] = "figures ";
+	char command[4096], line[256], *at;
 	int found = 0;
 	FILE *output;
 
@@ -124,8 +125,13 @@ static int run_way(const char *self, const char *tool, int way, double *ret_wall
 			 "rm -rf /tmp/opencl_enqueue.%d.sbt*",
 			 tool, options[way], (int)getpid(), self, (int)getpid());
 	output = popen(command, "r");
-	while (output && fgets(line, sizeof(line), output))
-		found |= sscanf(line, "figures %lf %lf", ret_wall, ret_cpu) == 2;
+	while (output && fgets(line, sizeof(line), output)) {
+		if (strncmp(line, begin, strlen(begin)) != 0)
+			continue;
+		*ret_wall = strtod(line + strlen(begin), &at);
+		*ret_cpu = strtod(at, &at);
+		found = *ret_wall > 0 && *ret_cpu > 0;
+	}
 	if (output)
 		pclose(output);
 	return found;
@@ -140,7 +146,7 @@ static int compare(const void *a, const void *b)
 
 static double median(const double *values, const double *less, int count)
 {
-	double sorted[PAIRS_AT_MOST];
+	double sorted[PAIRS_AT_MOST] = { 0 };
 
 	for (int i = 0; i < count; i++)
 		sorted[i] = values[i] - (less ? less[i] : 0);
@@ -150,7 +156,7 @@ static double median(const double *values, const double *less, int count)
 
 int main(int argc, char **argv)
 {
-	int pairs = argc > 2 ? atoi(argv[2]) : 11;
+	int pairs = argc > 2 ? (int)strtol(argv[2], NULL, 10) : 11;
 
 	if (argc > 1 && !strcmp(argv[1], "--run"))
 		return run();

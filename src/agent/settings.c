@@ -223,15 +223,32 @@ static void read_environment(struct agent_settings *settings)
 
 /* As it was when the agent was loaded, or when a library that was loaded before it first asked. */
 static struct {
-	bool is_known;
+	uint32_t state; /* 0 not read, 1 being read, 2 known */
 	struct agent_settings settings;
 } remembered;
 
+static bool is_known(void)
+{
+	return __atomic_load_n(&remembered.state, __ATOMIC_ACQUIRE) == 2;
+}
+
+/* Once; signals are blocked meanwhile, since a handler would wait for its own thread. */
 static void remember(void)
 {
-	if (!remembered.is_known)
+	struct agent_signals saved;
+	uint32_t none = 0;
+
+	if (is_known())
+		return;
+	agent_block_signals(&saved);
+	if (__atomic_compare_exchange_n(&remembered.state, &none, 1, false, __ATOMIC_ACQ_REL,
+					__ATOMIC_ACQUIRE)) {
 		read_environment(&remembered.settings);
-	remembered.is_known = true;
+		__atomic_store_n(&remembered.state, 2, __ATOMIC_RELEASE);
+	}
+	for (unsigned int spins = 0; !is_known(); spins++)
+		agent_relax(spins);
+	agent_restore_signals(&saved);
 }
 
 bool agent_settings_remember(bool *ret_at_once)
@@ -252,7 +269,7 @@ void agent_settings_host(uint64_t session)
 	settings->wanted = settings->enabled = true;
 	settings->mode = TS_LIVE_STREAM;
 	settings->role = TS_LIVE_RECORDER;
-	remembered.is_known = true;
+	__atomic_store_n(&remembered.state, 2, __ATOMIC_RELEASE);
 }
 
 const struct ts_replay_settings *ts_replay_settings(void)
@@ -277,7 +294,7 @@ static void forget_session(struct agent_settings *settings)
 
 bool agent_settings_are_known(void)
 {
-	return remembered.is_known || environ;
+	return is_known() || environ;
 }
 
 void agent_settings_read(struct agent_settings *settings, const struct ts_tracer *tracer)

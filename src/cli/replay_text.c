@@ -53,6 +53,8 @@ static void show_stream(const struct ts_replay_shown *shown, struct ts_text *out
 		ts_text_printf(out, "  included %s\n", report->included_text);
 	if (stream->is_cut)
 		ts_text_append_str(out, "  the recording was cut: there is no check at its end\n");
+	if (report->verdict == TS_REPLAY_RAN)
+		return;
 	ts_text_printf(out,
 		       "  %" PRIu32 " recorded check%s, %" PRIu32 " piece%s of memory compared\n",
 		       report->checks, report->checks == 1 ? "" : "s", report->compared_ranges,
@@ -75,8 +77,8 @@ static void show_emulated(const struct ts_replay_report *report, struct ts_text 
 			       ts_format_duration_ns(span, sizeof(span), report->baseline_span_ns));
 	if (report->guessed_commands)
 		ts_text_printf(out,
-			       "  %" PRIu64
-			       " commands have no call: when they were given is a guess\n",
+			       "  without a call, so that when they were given is a guess: %" PRIu64
+			       "\n",
 			       report->guessed_commands);
 	if (report->broken_waits)
 		ts_text_printf(out,

@@ -341,12 +341,44 @@ static bool decode_base64(struct ts_text *out, const struct ts_json_string *text
 	return true;
 }
 
+/* What a blob's row continues; NULL where it is not among those that came last. */
+static const struct ts_chrome_own_blob *find_blob_end(const struct ts_chrome *c, int64_t id)
+{
+	for (unsigned int i = 0; c->own.blob_ends && i < TS_CHROME_BLOB_ENDS; i++)
+		if (id && c->own.blob_ends[i].id == id)
+			return &c->own.blob_ends[i];
+	return NULL;
+}
+
+/* The hash is made anew: a file may say anything. */
+static int add_blob(struct ts_chrome *c, int64_t id, const struct ts_chrome_own_blob *previous)
+{
+	struct ts_chrome_own_blob end = { 0 };
+	const char *data = c->scratch.length ? c->scratch.data : "";
+
+	if (!c->own.blob_ends)
+		c->own.blob_ends = calloc(TS_CHROME_BLOB_ENDS, sizeof(*c->own.blob_ends));
+	if (!c->own.blob_ends)
+		return TS_ENOMEM;
+	if (previous)
+		end.hash = previous->hash;
+	else
+		ts_hash_stream_init(&end.hash);
+	ts_hash_stream_add(&end.hash, data, c->scratch.length);
+	end.id = ts_writer_blob_piece(c->writer, previous ? (uint32_t)previous->id : 0,
+				      ts_hash_stream_digest(&end.hash), end.hash.bytes, data,
+				      c->scratch.length);
+	c->own.blob_ends[c->own.next_blob_end++ % TS_CHROME_BLOB_ENDS] = end;
+	return ts_map_put(&c->own.ids[TS_TABLE_BLOB], (uint64_t)id, (uint64_t)end.id);
+}
+
 /* A row of `blob`. Its number in the file is its place among them, unless it says otherwise. */
 static int store_blob(struct ts_chrome *c, const struct ts_chrome_raw *object)
 {
 	struct ts_json_string key = { 0 }, text = { 0 };
 	struct ts_chrome_raw value = { 0 };
-	int64_t id = ++c->own.blobs, next = 0;
+	int64_t id = ++c->own.blobs, previous = 0;
+	const struct ts_chrome_own_blob *end;
 	bool more, has_data = false;
 	struct ts_json js = ts_chrome_open(object, '{', &more);
 
@@ -356,22 +388,22 @@ static int store_blob(struct ts_chrome *c, const struct ts_chrome_raw *object)
 
 		if (ts_json_string_is(&key, "id"))
 			ts_chrome_scan_int(&at, &id);
-		else if (ts_json_string_is(&key, "next"))
-			ts_chrome_scan_int(&at, &next);
+		else if (ts_json_string_is(&key, "previous"))
+			ts_chrome_scan_int(&at, &previous);
 		else if (ts_json_string_is(&key, "data") && *value.at == '"')
 			has_data = !ts_json_scan_string(&at, &text) && !text.escaped &&
 				   decode_base64(&c->scratch, &text);
 	}
 	if (c->scratch.failed)
 		return TS_ENOMEM;
-	/* The writer has no way to chain blobs. */
-	if (!has_data || next || c->scratch.length > TS_IMPORT_MAX_STRING)
+	end = find_blob_end(c, ts_chrome_own_id(c, TS_TABLE_BLOB, previous));
+	/* Without what it continues, or without bytes of its own behind that, it is nothing. */
+	if (!has_data || (previous && (!end || !end->hash.bytes || !c->scratch.length)) ||
+	    c->scratch.length > TS_IMPORT_MAX_STRING || id <= 0) {
 		ts_chrome_lose(c, TS_CHROME_LOSS_ROW, 1);
-	if (!has_data || c->scratch.length > TS_IMPORT_MAX_STRING || id <= 0)
 		return TS_OK;
-	return ts_map_put(&c->own.ids[TS_TABLE_BLOB], (uint64_t)id,
-			  ts_writer_blob(c->writer, c->scratch.length ? c->scratch.data : "",
-					 c->scratch.length));
+	}
+	return add_blob(c, id, end);
 }
 
 int ts_chrome_store_own_row(struct ts_chrome *c, struct ts_chrome_event *event)

@@ -13,6 +13,7 @@
 #include <tracesmith/schema.h>
 
 #include "base/arena.h"
+#include "base/hash.h"
 #include "base/map.h"
 #include "import/chrome_event.h"
 
@@ -39,6 +40,13 @@ struct ts_chrome_own_row {
 	int64_t cells[];
 };
 
+/* Where a blob's row ends: another may go on there. */
+#define TS_CHROME_BLOB_ENDS 64
+struct ts_chrome_own_blob {
+	int64_t id; /* in the trace; 0: none */
+	struct ts_hash_stream hash;
+};
+
 struct ts_chrome_own {
 	bool active;
 	struct ts_map ids[TS_TABLE_COUNT]; /* id in the file -> id in the trace */
@@ -48,7 +56,9 @@ struct ts_chrome_own {
 	struct ts_map by_id[TS_TABLE_COUNT]; /* id in the trace -> index into ts_chrome's lists */
 	struct ts_chrome_own_row *rows[TS_TABLE_COUNT], **ends[TS_TABLE_COUNT];
 	struct ts_arena arena;
-	int64_t blobs; /* rows of `blob` so far */
+	int64_t blobs;                        /* rows of `blob` so far */
+	struct ts_chrome_own_blob *blob_ends; /* of the newest of them; NULL: none yet */
+	unsigned int next_blob_end;
 	struct ts_chrome_own_source *sources;
 	size_t source_count, source_capacity;
 	struct ts_map clock_index; /* clock in the trace -> index into clocks */

@@ -22,6 +22,7 @@ void ts_chrome_own_release(struct ts_chrome *c)
 	ts_arena_release(&c->own.arena);
 	free(c->own.sources);
 	free(c->own.clocks);
+	free(c->own.blob_ends);
 	ts_map_release(&c->own.clock_index);
 }
 

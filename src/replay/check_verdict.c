@@ -63,20 +63,21 @@ static void set_place(const struct ts_replay_checker *checker, uint32_t capture,
 /* ---- what ---- */
 
 static void set_values(const struct ts_replay_checker *checker, uint64_t value, const void *a,
-		       const void *b, const char *which, struct ts_replay_report *report)
+		       const void *b, bool is_replaced, struct ts_replay_report *report)
 {
 	const struct ts_value_type *type = checker->type;
 	char x[TS_VALUE_BYTES], y[TS_VALUE_BYTES];
 	uint64_t at = value * type->bytes;
 
-	snprintf(report->values, sizeof(report->values),
-		 "%s %" PRIu64 ": %s in %s, %s in another run", type->name, value,
-		 ts_value_format(type, (const char *)a + at, x), which,
-		 ts_value_format(type, (const char *)b + at, y));
+	snprintf(report->values, sizeof(report->values), "%s %" PRIu64 ": %s %s, %s %s", type->name,
+		 value, ts_value_format(type, (const char *)a + at, x),
+		 is_replaced ? "with the recorded kernels" : "in one run",
+		 ts_value_format(type, (const char *)b + at, y),
+		 is_replaced ? "with the new ones" : "in another");
 }
 
 static void set_bytes(const struct ts_replay_checker *checker, uint32_t capture, const void *a,
-		      const void *b, const char *which, struct ts_replay_report *report)
+		      const void *b, bool is_replaced, struct ts_replay_report *report)
 {
 	uint64_t bytes = checker->captures[capture].range.bytes, offset;
 	struct ts_value_difference difference =
@@ -87,7 +88,7 @@ static void set_bytes(const struct ts_replay_checker *checker, uint32_t capture,
 	report->first_byte = offset + difference.first_byte;
 	report->bytes_differing = difference.bytes;
 	if (checker->type && (difference.first_value + 1) * checker->type->bytes <= bytes)
-		set_values(checker, difference.first_value, a, b, which, report);
+		set_values(checker, difference.first_value, a, b, is_replaced, report);
 }
 
 static void nondeterministic(const struct ts_replay_checker *checker,
@@ -101,7 +102,7 @@ static void nondeterministic(const struct ts_replay_checker *checker,
 	snprintf(report->verdict_text, sizeof(report->verdict_text), "nondeterministic");
 	set_place(checker, capture, report);
 	if (other)
-		set_bytes(checker, capture, other, checker->varying, "one run", report);
+		set_bytes(checker, capture, other, checker->varying, false, report);
 }
 
 /* The last check ahead of the first difference. */
@@ -130,7 +131,7 @@ static void differs(const struct ts_replay_checker *checker, struct ts_replay_re
 			 place_text(checker, before, from, sizeof(from)), to);
 	if (checker->expected[capture].content && checker->differing)
 		set_bytes(checker, capture, checker->expected[capture].content, checker->differing,
-			  "the recorded kernel's", report);
+			  true, report);
 }
 
 static void agrees(const struct ts_replay_checker *checker, struct ts_replay_report *report)

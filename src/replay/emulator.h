@@ -37,16 +37,23 @@ struct ts_emulator_latency {
 /* What can run only so many commands at once. Device d has those from d * TS_EMULATOR_RESOURCES on. */
 enum ts_emulator_resource {
 	TS_EMULATOR_KERNELS,
-	TS_EMULATOR_UP, /* copies from the host, or all copies where directions have no engine each */
+	TS_EMULATOR_UP, /* copies from the host, or all copies where there is one engine */
 	TS_EMULATOR_DOWN,
 	TS_EMULATOR_PEER,
 	TS_EMULATOR_RESOURCES
 };
 
+/* What copies of a device need. */
+enum ts_emulator_engines {
+	TS_EMULATOR_ENGINES,    /* an engine for each direction */
+	TS_EMULATOR_ONE_ENGINE, /* for all */
+	TS_EMULATOR_NO_ENGINE,  /* what kernels need */
+};
+
 struct ts_emulator_observed {
 	struct ts_emulator_latency (*latencies)[TS_EMULATOR_CLASSES]; /* by stream */
 	uint32_t (*slots)[TS_EMULATOR_RESOURCES]; /* by device: how many run side by side */
-	bool *one_engine;                         /* by device: for copies of all directions */
+	uint8_t *engines;                         /* by device: enum ts_emulator_engines */
 	/*
 	 * By name of a call that waits for a device: what it takes where there is nothing to wait for, and how long it
 	 * goes on behind the end of what it waited for.
@@ -56,8 +63,8 @@ struct ts_emulator_observed {
 	uint32_t *implied;
 };
 
-int ts_emulator_observe(struct ts_emulator_observed *observed, const struct ts_work *work,
-			const struct ts_graph *graph, struct ts_error *err);
+int ts_emulator_observe(struct ts_emulator_observed *observed, const struct ts_graph *graph,
+			struct ts_error *err);
 void ts_emulator_observed_release(struct ts_emulator_observed *observed);
 
 /* ---- the model: emulator_model.c, emulator_host.c, emulator_queues.c ---- */
@@ -105,7 +112,7 @@ struct ts_emulator_model {
 		waits; /* of each node: edges that lead to it; commands: and being given, and its leader */
 	size_t edge_count;
 	uint32_t *
-		streams; /* of each command: of the work, or (from its stream_count on) further ones; NULL: as recorded */
+		streams; /* of each command: of the work, or (from its stream_count on) new ones, each of one device; NULL: as recorded */
 	uint64_t guessed_commands;
 };
 

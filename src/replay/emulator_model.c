@@ -103,8 +103,11 @@ static uint32_t resource_of(const struct ts_emulator_build *build,
 
 	if (resource == TS_WORK_NONE)
 		return TS_WORK_NONE;
-	if (resource != TS_EMULATOR_KERNELS && build->observed->one_engine[device])
-		resource = TS_EMULATOR_UP;
+	if (resource != TS_EMULATOR_KERNELS &&
+	    build->observed->engines[device] != TS_EMULATOR_ENGINES)
+		resource = build->observed->engines[device] == TS_EMULATOR_ONE_ENGINE
+				   ? TS_EMULATOR_UP
+				   : TS_EMULATOR_KERNELS;
 	return device * TS_EMULATOR_RESOURCES + resource;
 }
 

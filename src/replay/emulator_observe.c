@@ -12,7 +12,9 @@ __extension__ typedef __int128 wide_int;
 
 #define FEW_SAMPLES 16u        /* below, what the whole device shows counts */
 #define SAMPLES_A_STREAM 4096u /* of more each n-th is looked at */
-#define LAUNCH_NS 5000         /* where nothing is to be seen */
+#define ODD_NS 20000
+#define WILD_NS 50000
+#define LAUNCH_NS 5000 /* where nothing is to be seen */
 #define NEXT_NS 1000
 
 /* ---- samples in groups ---- */
@@ -53,17 +55,28 @@ static void sort_samples(struct samples *samples)
 /* A group of sorted samples. */
 struct group {
 	size_t count;
-	int64_t usual; /* mean of the middle half: sums come out right, and odd ones do not count */
-	int64_t spread; /* of that half */
+	/* The mean, so that sums come out right; but ones that are very odd count only as odd ones. */
+	int64_t usual;
+	int64_t least;  /* mean of the lower quarter */
+	int64_t spread; /* of the middle half */
 	uint32_t number;
 };
+
+static int64_t mean(const struct sample *samples, size_t count, int64_t most)
+{
+	wide_int sum = 0;
+
+	for (size_t i = 0; i < count; i++)
+		sum += TS_MIN(samples[i].value, most);
+	return (int64_t)(sum / (wide_int)count);
+}
 
 /* The next one from *at on. */
 static bool next_group(const struct samples *samples, size_t *at, struct group *ret_group)
 {
 	const struct sample *list = samples->list + *at;
 	size_t left = samples->count - *at, count = 0, cut;
-	wide_int sum = 0;
+	int64_t lower, upper;
 
 	while (count < left && list[count].group == list[0].group)
 		count++;
@@ -71,12 +84,13 @@ static bool next_group(const struct samples *samples, size_t *at, struct group *
 		return false;
 	*at += count;
 	cut = count / 4;
-	for (size_t i = cut; i < count - cut; i++)
-		sum += list[i].value;
+	lower = list[cut].value;
+	upper = list[count - cut - 1].value;
 	*ret_group = (struct group){
 		.count = count,
-		.usual = (int64_t)(sum / (wide_int)(count - 2 * cut)),
-		.spread = list[count - cut - 1].value - list[cut].value,
+		.usual = mean(list, count, ts_ns_add(upper, TS_MAX(3 * (upper - lower), ODD_NS))),
+		.least = mean(list, cut ? cut : 1, INT64_MAX),
+		.spread = upper - lower,
 		.number = list[0].group,
 	};
 	return true;
@@ -84,8 +98,7 @@ static bool next_group(const struct samples *samples, size_t *at, struct group *
 
 /* ---- latencies ---- */
 
-/* When the last of what it depends on ended; INT64_MIN: it depends on no command. */
-static int64_t ready_of(const struct ts_graph *graph, uint32_t command)
+int64_t ts_emulator_ready(const struct ts_graph *graph, uint32_t command)
 {
 	int64_t ready = INT64_MIN;
 
@@ -144,6 +157,15 @@ static struct group *find_groups(struct samples *samples, const struct ts_work *
 	return groups;
 }
 
+/*
+ * A latency that differs so much is none: something held those commands that the trace does not tell, such as a device without
+ * a copy engine that was busy. What remains when nothing does is the least.
+ */
+static int64_t latency_of(const struct group *group)
+{
+	return group->spread > WILD_NS ? group->least : group->usual;
+}
+
 /* From where a sample of a command's latency is taken; false: it is none. */
 typedef bool (*base_function)(const struct ts_graph *graph, uint32_t command,
 			      const struct ts_emulator_observed *observed, int64_t *ret_base);
@@ -153,7 +175,7 @@ static bool from_begin(const struct ts_graph *graph, uint32_t command,
 {
 	(void)observed;
 	*ret_base = graph->work->commands[command].issued;
-	return *ret_base != TS_ABSENT && ready_of(graph, command) <= *ret_base;
+	return *ret_base != TS_ABSENT && ts_emulator_ready(graph, command) <= *ret_base;
 }
 
 static bool from_end(const struct ts_graph *graph, uint32_t command,
@@ -176,7 +198,7 @@ static bool from_ahead(const struct ts_graph *graph, uint32_t command,
 		&observed->latencies[of->stream][ts_emulator_class(graph, command)];
 	int64_t given = of->issued;
 
-	*ret_base = ready_of(graph, command);
+	*ret_base = ts_emulator_ready(graph, command);
 	if (given == TS_ABSENT || *ret_base == INT64_MIN)
 		return false;
 	if (latency->from_end && of->call != TS_WORK_NONE)
@@ -215,11 +237,11 @@ static void take_launch(struct ts_emulator_latency *latency, enum ts_emulator_cl
 {
 	*latency = (struct ts_emulator_latency){ .launch_ns = LAUNCH_NS, .next_ns = NEXT_NS };
 	if (begin->count)
-		latency->launch_ns = begin->usual;
+		latency->launch_ns = latency_of(begin);
 	/* How long a call took that waited is not the host's affair alone. */
 	if (class == TS_EMULATOR_BLOCKING || end->count == 0 || end->spread >= begin->spread)
 		return;
-	latency->launch_ns = end->usual;
+	latency->launch_ns = latency_of(end);
 	latency->from_end = true;
 }
 
@@ -243,7 +265,8 @@ static int observe_latencies(struct ts_emulator_observed *observed, const struct
 	for (uint32_t s = 0; s < streams; s++)
 		for (uint32_t c = 0; c < TS_EMULATOR_CLASSES; c++)
 			if (ahead[stream_group(s, c)].count)
-				observed->latencies[s][c].next_ns = ahead[stream_group(s, c)].usual;
+				observed->latencies[s][c].next_ns =
+					latency_of(&ahead[stream_group(s, c)]);
 	return TS_OK;
 }
 
@@ -290,8 +313,8 @@ static int observe_calls(struct ts_emulator_observed *observed, const struct ts_
 
 /* ---- all of it ---- */
 
-int ts_emulator_observe(struct ts_emulator_observed *observed, const struct ts_work *work,
-			const struct ts_graph *graph, struct ts_error *err)
+int ts_emulator_observe(struct ts_emulator_observed *observed, const struct ts_graph *graph,
+			struct ts_error *err)
 {
 	int rc;
 
@@ -302,7 +325,7 @@ int ts_emulator_observe(struct ts_emulator_observed *observed, const struct ts_w
 	if (!rc)
 		rc = ts_emulator_imply_waits(observed, graph);
 	if (!rc)
-		rc = ts_emulator_observe_slots(observed, work);
+		rc = ts_emulator_observe_slots(observed, graph);
 	if (!rc)
 		return TS_OK;
 	ts_emulator_observed_release(observed);
@@ -313,7 +336,7 @@ void ts_emulator_observed_release(struct ts_emulator_observed *observed)
 {
 	free(observed->latencies);
 	free(observed->slots);
-	free(observed->one_engine);
+	free(observed->engines);
 	free(observed->own_ns);
 	free(observed->tail_ns);
 	free(observed->implied);

@@ -45,8 +45,12 @@ static inline uint32_t ts_emulator_resource(const struct ts_work_command *comman
 
 /* ---- while things are observed; both 0 or TS_ENOMEM ---- */
 
-int ts_emulator_observe_slots(struct ts_emulator_observed *observed, const struct ts_work *work);
+int ts_emulator_observe_slots(struct ts_emulator_observed *observed, const struct ts_graph *graph);
+
 int ts_emulator_imply_waits(struct ts_emulator_observed *observed, const struct ts_graph *graph);
+
+/* When the last of what a command depends on ended; INT64_MIN: it depends on no command. */
+int64_t ts_emulator_ready(const struct ts_graph *graph, uint32_t command);
 
 /* End of the last command that a call waited for; INT64_MIN: it is none that waits. */
 int64_t ts_emulator_waited_until(const struct ts_graph *graph, uint32_t call);
@@ -69,8 +73,9 @@ struct ts_emulator_build {
 	size_t point_capacity;
 	int64_t *recorded; /* of each point of a thread of the trace; in order there */
 	size_t recorded_capacity;
-	uint32_t *end; /* of each call: the point */
-	int rc;        /* first failure; what follows is not done */
+	uint32_t *end;        /* of each call: the point */
+	uint32_t new_streams; /* that other queues needed so far */
+	int rc;               /* first failure; what follows is not done */
 };
 
 /* `to` waits for `from`. */

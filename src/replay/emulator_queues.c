@@ -82,15 +82,19 @@ static uint32_t collect(const struct ts_work *work, const struct ts_work_device 
 	return count;
 }
 
-/* The k-th stream of a device that has commands; those beyond are new. */
-static uint32_t stream_of(const struct ts_work *work, const struct ts_work_device *device,
-			  uint32_t queue)
+/* The streams of a device that have commands, then new ones. */
+static void make_queues(struct ts_emulator_build *build, const struct ts_work_device *device,
+			struct queue *queues, uint32_t count)
 {
-	for (uint32_t s = device->first_stream; s < device->first_stream + device->stream_count;
-	     s++)
-		if (work->streams[s].command_count && queue-- == 0)
-			return s;
-	return work->stream_count + queue;
+	const struct ts_work *work = build->work;
+	uint32_t made = 0, end = device->first_stream + device->stream_count;
+
+	for (uint32_t s = device->first_stream; s < end && made < count; s++)
+		if (work->streams[s].command_count)
+			queues[made++] = (struct queue){ TS_WORK_NONE, s };
+	for (; made < count; made++)
+		queues[made] =
+			(struct queue){ TS_WORK_NONE, work->stream_count + build->new_streams++ };
 }
 
 /* Streams are put together where there are too many; else their commands are dealt out in turn. */
@@ -102,8 +106,7 @@ static void deal(struct ts_emulator_build *build, uint32_t d, struct dealt *deal
 	uint32_t count = collect(build->work, device, dealt, &used);
 	bool spread = streams > used;
 
-	for (uint32_t i = 0; i < TS_MIN(streams, count); i++)
-		queues[i] = (struct queue){ TS_WORK_NONE, stream_of(build->work, device, i) };
+	make_queues(build, device, queues, TS_MIN(streams, count));
 	for (uint32_t i = 0; i < count; i++) {
 		uint32_t c = dealt[i].command;
 		struct queue *queue = &queues[(spread ? i : dealt[i].queue) % streams];

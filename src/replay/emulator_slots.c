@@ -5,6 +5,8 @@
  */
 #include "replay/emulator_parts.h"
 
+#define COPIES (1u << TS_EMULATOR_UP | 1u << TS_EMULATOR_DOWN | 1u << TS_EMULATOR_PEER)
+
 /* The streams of a device that have commands of some resources left, by the start of the next one: a heap. */
 struct lane {
 	int64_t start;
@@ -95,28 +97,89 @@ static void start_sweep(struct sweep *sweep, const struct ts_work_device *device
 		sink_lane(sweep, sweep->lanes[i], i);
 }
 
+/* The next command in order of start; TS_WORK_NONE: all are done. */
+static uint32_t next_command(struct sweep *sweep)
+{
+	struct lane lane = sweep->lanes[0];
+	uint32_t command = lane.next++;
+
+	if (sweep->lane_count == 0)
+		return TS_WORK_NONE;
+	if (!step_lane(sweep, &lane))
+		lane = sweep->lanes[--sweep->lane_count];
+	if (sweep->lane_count)
+		sink_lane(sweep, lane, 0);
+	return command;
+}
+
 /* How many commands of a device ran at once, at most; mask: of which resources. */
 static uint32_t most_at_once(struct sweep *sweep, uint32_t device, unsigned int mask)
 {
-	uint32_t most = 0;
+	uint32_t most = 0, c;
 
 	start_sweep(sweep, &sweep->work->devices[device], mask);
-	while (sweep->lane_count) {
-		struct lane lane = sweep->lanes[0];
+	while ((c = next_command(sweep)) != TS_WORK_NONE) {
+		const struct ts_work_command *command = &sweep->work->commands[c];
 
-		while (sweep->running && sweep->ends[0] <= lane.start)
+		while (sweep->running && sweep->ends[0] <= command->start)
 			drop_end(sweep);
-		add_end(sweep, sweep->work->commands[lane.next++].end);
+		add_end(sweep, command->end);
 		most = TS_MAX(most, sweep->running);
-		if (!step_lane(sweep, &lane))
-			lane = sweep->lanes[--sweep->lane_count];
-		if (sweep->lane_count)
-			sink_lane(sweep, lane, 0);
 	}
 	return most;
 }
 
-#define COPIES (1u << TS_EMULATOR_UP | 1u << TS_EMULATOR_DOWN | 1u << TS_EMULATOR_PEER)
+/* ---- copies that wait for kernels ---- */
+
+#define LONG_NS \
+	50000 /* so much of a kernel must be left for a copy that is ready, to tell anything */
+#define LAST_KERNELS 4u
+#define ENOUGH 4u
+
+struct evidence {
+	const struct ts_graph *graph;
+	uint32_t kernels[LAST_KERNELS]; /* that began last */
+	uint32_t kernel_count;
+	uint32_t waited, beside;
+};
+
+/* Did it wait for one that ran when it was ready? Workers of a processor come free a little before the end. */
+static void judge_copy(struct evidence *evidence, uint32_t copy)
+{
+	const struct ts_work_command *commands = evidence->graph->work->commands;
+	int64_t ready = TS_MAX(commands[copy].issued, ts_emulator_ready(evidence->graph, copy));
+
+	if (commands[copy].issued == TS_ABSENT)
+		return;
+	for (uint32_t i = 0; i < TS_MIN(evidence->kernel_count, LAST_KERNELS); i++) {
+		const struct ts_work_command *kernel = &commands[evidence->kernels[i]];
+
+		if (kernel->stream == commands[copy].stream || kernel->start > ready ||
+		    kernel->end < ready + LONG_NS)
+			continue;
+		if (commands[copy].start >= kernel->end - (kernel->end - kernel->start) / 64)
+			evidence->waited++;
+		else
+			evidence->beside++;
+		return;
+	}
+}
+
+/* A device without copy engines runs copies where it runs kernels. */
+static bool shares_slots(struct sweep *sweep, const struct ts_graph *graph, uint32_t device)
+{
+	struct evidence evidence = { .graph = graph };
+	uint32_t c;
+
+	start_sweep(sweep, &sweep->work->devices[device], 1u << TS_EMULATOR_KERNELS | COPIES);
+	while ((c = next_command(sweep)) != TS_WORK_NONE) {
+		if (ts_emulator_resource(&sweep->work->commands[c]) == TS_EMULATOR_KERNELS)
+			evidence.kernels[evidence.kernel_count++ % LAST_KERNELS] = c;
+		else
+			judge_copy(&evidence, c);
+	}
+	return evidence.waited >= ENOUGH && evidence.waited >= 2 * evidence.beside;
+}
 
 /* Resources that commands of a device need. */
 static unsigned int resources_of(const struct ts_work *work, const struct ts_work_device *device)
@@ -134,15 +197,27 @@ static unsigned int resources_of(const struct ts_work *work, const struct ts_wor
 	return mask;
 }
 
-int ts_emulator_observe_slots(struct ts_emulator_observed *observed, const struct ts_work *work)
+static uint8_t engines_of(struct sweep *sweep, const struct ts_graph *graph, uint32_t device,
+			  unsigned int mask)
 {
+	if (!(mask & COPIES))
+		return TS_EMULATOR_ONE_ENGINE;
+	if (mask & 1u << TS_EMULATOR_KERNELS && shares_slots(sweep, graph, device))
+		return TS_EMULATOR_NO_ENGINE;
+	return most_at_once(sweep, device, COPIES) <= 1 ? TS_EMULATOR_ONE_ENGINE
+							: TS_EMULATOR_ENGINES;
+}
+
+int ts_emulator_observe_slots(struct ts_emulator_observed *observed, const struct ts_graph *graph)
+{
+	const struct ts_work *work = graph->work;
 	TS_AUTO_FREE struct lane *lanes = ts_alloc_array(work->stream_count, sizeof(*lanes));
 	TS_AUTO_FREE int64_t *ends = ts_alloc_array(work->command_count, sizeof(*ends));
 	struct sweep sweep = { .work = work, .lanes = lanes, .ends = ends };
 
 	observed->slots = ts_alloc_array(work->device_count, sizeof(*observed->slots));
-	observed->one_engine = ts_alloc_array(work->device_count, sizeof(*observed->one_engine));
-	if (!lanes || !ends || !observed->slots || !observed->one_engine)
+	observed->engines = ts_alloc_array(work->device_count, sizeof(*observed->engines));
+	if (!lanes || !ends || !observed->slots || !observed->engines)
 		return TS_ENOMEM;
 	for (uint32_t d = 0; d < work->device_count; d++) {
 		unsigned int mask = resources_of(work, &work->devices[d]);
@@ -150,7 +225,7 @@ int ts_emulator_observe_slots(struct ts_emulator_observed *observed, const struc
 		for (uint32_t r = 0; r < TS_EMULATOR_RESOURCES; r++)
 			observed->slots[d][r] =
 				mask >> r & 1 ? TS_MAX(most_at_once(&sweep, d, 1u << r), 1u) : 1;
-		observed->one_engine[d] = !(mask & COPIES) || most_at_once(&sweep, d, COPIES) <= 1;
+		observed->engines[d] = engines_of(&sweep, graph, d, mask);
 	}
 	return TS_OK;
 }

@@ -43,9 +43,11 @@ static void add_options(struct ts_writer *writer, const struct ts_replay_options
 	add_text(writer, "replay.from", options->from, json);
 	add_text(writer, "replay.to", options->to, json);
 	add_text(writer, "replay.kernel", options->kernel, json);
-	add_text(writer, "replay.check", levels[options->check], json);
-	add_text(writer, "replay.pace", options->pace == TS_REPLAY_ORIGINAL ? "original" : "fast",
-		 json);
+	if (options->target->flags & TS_REPLAY_NEEDS_STREAM) {
+		add_text(writer, "replay.check", levels[options->check], json);
+		add_text(writer, "replay.pace",
+			 options->pace == TS_REPLAY_ORIGINAL ? "original" : "fast", json);
+	}
 	for (size_t i = 0; i < options->replacement_count; i++)
 		add_text(writer, "replay.replace_kernel", options->replacements[i].kernel, json);
 	for (size_t i = 0; i < options->what_if_count; i++)

@@ -25,7 +25,7 @@ struct output {
 	struct ts_replay_recorded recorded;
 	int64_t shift; /* from the run's clock to trace time */
 	int64_t process, thread, source;
-	int64_t *devices, *streams; /* rows by object */
+	int64_t *devices, *streams; /* rows by object; of memory: 1 where it has one */
 	uint32_t waits_shape;
 };
 
@@ -274,6 +274,71 @@ static void write_call(struct output *output, uint32_t place)
 	ts_writer_add(output->writer, TS_TABLE_API_CALL, &row, NULL);
 }
 
+/* ---- what was compared ---- */
+
+static void write_memory(struct output *output, uint32_t object)
+{
+	const struct ts_replay_object_info *info = &output->stream->objects[object];
+	struct ts_object_row row = ts_object_none;
+	char details[48];
+
+	if (output->devices[object])
+		return;
+	output->devices[object] = 1;
+	snprintf(details, sizeof(details), "{\"number\":%" PRIu64 "}", info->number);
+	row.id = (int64_t)info->number;
+	row.process = output->process;
+	row.kind = TS_OBJECT_MEMORY;
+	row.bytes = (int64_t)info->bytes;
+	row.details = text(output, details);
+	ts_writer_add(output->writer, TS_TABLE_OBJECT, &row, NULL);
+}
+
+/* When it was there: when the command ended, as well as that is known. */
+static int64_t time_of(const struct output *output, uint32_t place)
+{
+	uint32_t last = TS_MIN(place, output->replay->plan.count - 1);
+	const struct ts_replay_times *times = &output->outcome->times[last];
+
+	if (times->end != TS_ABSENT)
+		return in_trace_time(output, times->end);
+	if (times->returned != TS_ABSENT)
+		return in_trace_time(output, times->returned);
+	return output->stream->commands[output->replay->plan.order[last]].start_ns;
+}
+
+static void write_check(struct output *output, uint32_t capture)
+{
+	const struct ts_replay *replay = output->replay;
+	const struct ts_replay_capture *what = &replay->captures[capture];
+	uint32_t last = TS_MIN(what->place, replay->plan.count - 1);
+	struct ts_command_row row = ts_command_none;
+	char details[80];
+
+	snprintf(details, sizeof(details), "{\"hash\":\"%016" PRIx64 "\",\"why\":\"%s\"}",
+		 ts_replay_hash_of(replay, capture), what->why);
+	row.start = time_of(output, what->place);
+	row.kind = TS_COMMAND_CHECK;
+	row.process = output->process;
+	row.sequence = (int64_t)output->stream->commands[replay->plan.order[last]].sequence;
+	row.bytes = (int64_t)what->range.bytes;
+	row.details = text(output, details);
+	if (what->range.memory != TS_REPLAY_NONE) {
+		write_memory(output, what->range.memory);
+		row.object = (int64_t)output->stream->objects[what->range.memory].number;
+		row.offset = (int64_t)what->range.offset;
+	}
+	ts_writer_add(output->writer, TS_TABLE_COMMAND, &row, NULL);
+}
+
+static void write_checks(struct output *output)
+{
+	if (output->replay->options.check == TS_REPLAY_CHECK_NONE || !output->replay->plan.count)
+		return;
+	for (uint32_t i = 0; i < output->replay->capture_count; i++)
+		write_check(output, i);
+}
+
 /* ---- all ---- */
 
 static void find_shift(struct output *output)
@@ -312,6 +377,7 @@ int ts_replay_write_stream(const struct ts_replay *replay, struct ts_writer *wri
 			write_call(&output, i);
 			write_op(&output, i);
 		}
+		write_checks(&output);
 		rc = ts_writer_status(writer, err);
 	}
 	free(output.devices);

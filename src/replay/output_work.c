@@ -101,7 +101,7 @@ static bool change_op(const struct output *output, uint64_t number, struct ts_gp
 static bool change_span(const struct ts_replay_span *spans, uint32_t index, int64_t *start,
 			int64_t *duration)
 {
-	if (!index)
+	if (!index || spans[index - 1].start == TS_ABSENT)
 		return false;
 	*start = spans[index - 1].start;
 	if (*duration >= 0)

@@ -59,15 +59,26 @@ static int no_such_queue(const struct ts_replay_stream *stream, const char *word
 			    word, there.length ? ts_text_cstr(&there) : "none");
 }
 
+/* As gpu_op numbers streams; else the number or the row of the object, which is what rows of `command` show. */
+static bool is_queue(const struct ts_replay_object_info *object, int64_t number, int way)
+{
+	if (object->kind != TS_OBJECT_STREAM)
+		return false;
+	return way == 0   ? object->index == (uint64_t)number
+	       : way == 1 ? object->number == (uint64_t)number
+			  : object->id == number;
+}
+
 static int parse_queue(struct part *part, const char *word, size_t length, struct ts_error *err)
 {
 	const struct ts_replay_stream *stream = part->stream;
-	int64_t number;
+	int64_t number = -1;
 
-	if (!ts_parse_int64(word, length, &number)) {
+	if (ts_parse_int64(word, length, &number))
+		return no_such_queue(stream, word, length, err);
+	for (int way = 0; way < 3; way++) {
 		for (uint32_t i = 0; i < stream->object_count; i++) {
-			if (stream->objects[i].kind == TS_OBJECT_STREAM &&
-			    stream->objects[i].index == (uint64_t)number) {
+			if (is_queue(&stream->objects[i], number, way)) {
 				part->queues[i] = true;
 				return TS_OK;
 			}

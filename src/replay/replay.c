@@ -141,6 +141,25 @@ static int load_work(struct ts_replay *replay, struct ts_error *err)
 	return rc;
 }
 
+/* A name that nothing has is a slip. */
+static int check_replacements(const struct ts_replay *replay, struct ts_error *err)
+{
+	const struct ts_replay_options *options = &replay->options;
+
+	for (size_t i = 0; i < options->replacement_count; i++) {
+		bool is_there = false;
+
+		for (uint32_t j = 0; j < replay->stream->object_count; j++)
+			is_there |= replay->stream->objects[j].kind == TS_OBJECT_FUNCTION &&
+				    !strcmp(replay->stream->objects[j].name,
+					    options->replacements[i].kernel);
+		if (!is_there)
+			return ts_error_set(err, TS_ENOTFOUND, "there is no kernel '%s' to replace",
+					    options->replacements[i].kernel);
+	}
+	return TS_OK;
+}
+
 static int load_stream(struct ts_replay *replay, struct ts_error *err)
 {
 	const struct ts_replay_options *options = &replay->options;
@@ -149,6 +168,8 @@ static int load_stream(struct ts_replay *replay, struct ts_error *err)
 	if (!rc)
 		rc = ts_replay_stream_load(&replay->stream, replay->reader, options->process,
 					   options->window, err);
+	if (!rc)
+		rc = check_replacements(replay, err);
 	if (!rc)
 		rc = ts_replay_plan_make(&replay->plan, replay->stream, options, err);
 	if (!rc)

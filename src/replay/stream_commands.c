@@ -226,6 +226,11 @@ static int check_sequence(const struct ts_command_row *row, int64_t expected, st
 	if (row->sequence < expected)
 		return ts_error_set(err, TS_EFORMAT, "command %" PRId64 " is there twice",
 				    row->sequence);
+	if (row->sequence == expected + 1)
+		return ts_error_set(err, TS_EFORMAT,
+				    "command %" PRId64
+				    " is missing: what follows cannot be replayed without it",
+				    expected);
 	return ts_error_set(err, TS_EFORMAT,
 			    "commands %" PRId64 " to %" PRId64
 			    " are missing: what follows cannot be replayed without them",

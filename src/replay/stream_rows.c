@@ -88,7 +88,8 @@ static int several_processes(const struct ts_replay_load *load, struct ts_error 
 			append_process(&names, load->reader, load->rows[i].process);
 	}
 	return ts_error_set(err, TS_EINVAL,
-			    "several processes of this trace have commands: choose one of %s",
+			    "several processes of this trace have commands: choose one with "
+			    "'--process', of %s",
 			    ts_text_cstr(&names));
 }
 

@@ -17,14 +17,31 @@ static bool is_ours(uint32_t table)
 	return table == TS_TABLE_OBJECT || table == TS_TABLE_COMMAND || table == TS_TABLE_BLOB;
 }
 
+/* The list may come from an index, which does not know all of a chunk's header. */
+static const char *chunk_fault(struct ts_reader *reader, const struct sbt_chunk *listed)
+{
+	struct sbt_chunk chunk = { .offset = listed->offset };
+	const char *fault;
+
+	if (sbt_file_read(&reader->file, chunk.offset, &chunk.header, sizeof(chunk.header), NULL))
+		return "its header cannot be read";
+	fault = sbt_chunk_header_fault(&chunk.header, chunk.offset, reader->file.bytes);
+	if (fault)
+		return fault;
+	if (chunk.header.checksum != listed->header.checksum)
+		return "the index says something else of this chunk";
+	return sbt_chunk_check_payloads(&reader->file, &chunk, NULL) ? "checksum differs" : NULL;
+}
+
 int ts_replay_verify_chunks(struct ts_reader *reader, struct ts_error *err)
 {
 	for (size_t i = 0; i < reader->list.count; i++) {
 		const struct sbt_chunk *chunk = &reader->list.chunks[i];
+		const char *fault = is_ours(chunk->header.table) ? chunk_fault(reader, chunk)
+								 : NULL;
 
-		if (is_ours(chunk->header.table) &&
-		    sbt_chunk_check_payloads(&reader->file, chunk, NULL))
-			return sbt_chunk_error(&reader->file, chunk, i, "checksum differs", err);
+		if (fault)
+			return sbt_chunk_error(&reader->file, chunk, i, fault, err);
 	}
 	return TS_OK;
 }

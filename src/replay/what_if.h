@@ -63,7 +63,7 @@ void ts_what_if_release(struct ts_what_if *what_if);
 struct ts_emulator_shape ts_what_if_shape(const struct ts_what_if *what_if);
 enum ts_emulator_policy ts_what_if_policy(const struct ts_what_if *what_if);
 
-/* All the rest, in the order given. TS_ENOTFOUND: a name that no command has. */
+/* All the rest, in the order given. TS_EINVAL: a name that no command has. */
 int ts_what_if_apply(struct ts_what_if *what_if, const struct ts_work *work,
 		     struct ts_emulator_model *model, struct ts_error *err);
 

@@ -168,13 +168,16 @@ static const char *one_blob_fault(struct verify *verify, const struct ts_batch *
 	struct ts_hash_stream hash;
 	struct ts_blob_row row;
 	const char *fault;
+	size_t bytes;
 
 	ts_batch_row(batch, i, &row);
 	fault = find_state(verify, id, row.previous, &hash);
 	if (fault)
 		return fault;
-	ts_hash_stream_add(&hash, batch->bytes + offsets[i],
-			   (size_t)(offsets[i + 1] - offsets[i] - 1));
+	bytes = (size_t)(offsets[i + 1] - offsets[i] - 1);
+	if (row.previous && (!bytes || !hash.bytes))
+		return blob_message(verify, id, "it has a row without bytes");
+	ts_hash_stream_add(&hash, batch->bytes + offsets[i], bytes);
 	if ((uint64_t)row.bytes != hash.bytes)
 		return blob_message(verify, id, "it has another size than it says");
 	if ((uint64_t)row.hash != ts_hash_stream_digest(&hash))

@@ -59,8 +59,8 @@ static enum ts_command_kind kind_of_command(uint8_t kind)
 		return TS_COMMAND_FILL;
 	case TS_GPU_OP_WAIT:
 		return TS_COMMAND_WAIT;
-	case TS_GPU_OP_SYNC:
-		return TS_COMMAND_SYNC;
+	case TS_GPU_OP_SYNC: /* a marker: others are no commands */
+		return TS_COMMAND_RECORD;
 	case TS_GPU_OP_HOST:
 		return TS_COMMAND_HOST;
 	case TS_GPU_OP_KERNEL:
@@ -105,9 +105,9 @@ static enum ts_command_kind kind_of_call(const struct ts_work_call *call)
 {
 	switch (call->kind) {
 	case TS_CALL_EVENT_RECORD:
-		return TS_COMMAND_RECORD;
+		return call->command == TS_WORK_NONE ? TS_COMMAND_RECORD : TS_COMMAND_UNKNOWN;
 	case TS_CALL_STREAM_WAIT:
-		return TS_COMMAND_WAIT;
+		return call->command == TS_WORK_NONE ? TS_COMMAND_WAIT : TS_COMMAND_UNKNOWN;
 	case TS_CALL_EVENT_SYNC:
 	case TS_CALL_STREAM_SYNC:
 	case TS_CALL_DEVICE_SYNC:

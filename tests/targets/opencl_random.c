@@ -22,6 +22,17 @@
 
 /* ---- order ---- */
 
+static int pick_event(struct graph *graph)
+{
+	for (int tries = 0; tries < 10 && graph->order.count; tries++) {
+		int node = (int)below(graph, (size_t)graph->order.count);
+
+		if (graph->events[node])
+			return node;
+	}
+	return -1;
+}
+
 static void do_marker(struct graph *graph)
 {
 	int queue = (int)below(graph, (size_t)graph->queue_count);
@@ -45,24 +56,28 @@ static void do_marker(struct graph *graph)
 	      "clEnqueueMarkerWithWaitList");
 }
 
+/*
+ * Without a list: behind all before it. With one, in a queue out of order: behind that alone, and it ends what the barrier before it
+ * promised, since in PoCL 3.1 later commands wait for the newest barrier only.
+ */
 static void do_barrier(struct graph *graph)
 {
 	int queue = (int)below(graph, (size_t)graph->queue_count), node;
 	struct step step = begin_in(graph, queue);
 	struct order_queue *order = &graph->order.queues[queue];
+	int waited = chance(graph, 30) ? pick_event(graph) : -1;
 
-	if (chance(graph, 30))
-		arrange(&step);
-	else
-		step.behind = order->all;
-	bits_add(&step.behind, &graph->order.done);
-	if (!step.wait_count)
+	step.behind = graph->order.done;
+	if (waited >= 0 &&
+	    graph->queues[graph->order.nodes[waited].queue].place == step.queue->place)
+		wait_for(&step, waited);
+	if (!step.wait_count || !order->out_of_order)
 		bits_add(&step.behind, &order->all);
 	node = given(&step,
 		     clEnqueueBarrierWithWaitList(step.queue->handle, step.wait_count,
 						  waits_of(&step), event_of(&step)),
 		     "clEnqueueBarrierWithWaitList");
-	bits_add(&order->fence, &graph->order.nodes[node].upto);
+	order->fence = graph->order.nodes[node].upto;
 }
 
 static void finish(struct graph *graph, int queue)
@@ -76,17 +91,6 @@ static void finish(struct graph *graph, int queue)
 static void do_finish(struct graph *graph)
 {
 	finish(graph, (int)below(graph, (size_t)graph->queue_count));
-}
-
-static int pick_event(struct graph *graph)
-{
-	for (int tries = 0; tries < 10 && graph->order.count; tries++) {
-		int node = (int)below(graph, (size_t)graph->order.count);
-
-		if (graph->events[node])
-			return node;
-	}
-	return -1;
 }
 
 static void do_wait(struct graph *graph)

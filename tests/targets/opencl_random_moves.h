@@ -378,6 +378,17 @@ static cl_map_flags map_flags(const struct mapping *mapping, bool reads)
 	return (mapping->writes ? CL_MAP_WRITE : 0) | (reads || !mapping->writes ? CL_MAP_READ : 0);
 }
 
+/* While any part of it is mapped for writing, nobody else may use it at all. */
+static void add_mapped(struct step *step, const struct mapping *mapping)
+{
+	struct operand all = { mapping->root, mapping->root->mem, 0, mapping->root->bytes };
+
+	if (mapping->writes)
+		add_operand(step, &all, true);
+	else
+		add_part(step, &all, mapping->from, mapping->bytes, false);
+}
+
 static void do_map(struct graph *graph)
 {
 	struct mapping *mapping = &graph->mappings[graph->mapping_count];
@@ -399,7 +410,7 @@ static void do_map(struct graph *graph)
 	step = begin(graph, operand.root->place);
 	mapping->queue = step.queue;
 	step.blocking = chance(graph, 50);
-	add_part(&step, &operand, offset, mapping->bytes, writes);
+	add_mapped(&step, mapping);
 	arrange(&step);
 	mapping->at = enqueue_map(&step, &operand, map_flags(mapping, chance(graph, 50)), offset,
 				  mapping->bytes);
@@ -421,9 +432,7 @@ static void unmap(struct graph *graph, int number)
 	struct step step = begin(graph, mapping->root->place);
 	cl_int code;
 
-	step.ranges[step.range_count++] =
-		(struct range){ number_of(graph, mapping->root), mapping->from,
-				mapping->from + mapping->bytes, mapping->writes };
+	add_mapped(&step, mapping);
 	arrange(&step);
 	if (mapping->root->svm)
 		code = clEnqueueSVMUnmap(step.queue->handle, mapping->at, step.wait_count,

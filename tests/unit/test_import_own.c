@@ -5,6 +5,7 @@
  */
 #include <tracesmith/export.h>
 
+#include "base/hash.h"
 #include "unit/test_import_support.h"
 
 /* Tables that must be the same; strings, shapes and frames may have other ids. */
@@ -443,6 +444,35 @@ TS_TEST(rows_without_events)
 		   "symbol", "{'frame':1,'name':'n'}\n");
 }
 
+/* Blobs of several rows, two of which share their first one; what hash and size the file gives does not count. */
+TS_TEST(chains_of_blobs_come_back)
+{
+	static const char rows[] = "{'hash':8696274497037089104,'bytes':3}\n"
+				   "{'hash':7248448420886124688,'bytes':4,'previous':1}\n"
+				   "{'hash':-4634603244625770076,'bytes':4,'previous':1}\n";
+	char path[64];
+	struct ts_writer *writer = open_writer(path);
+	struct ts_hash_stream hash;
+	struct ts_reader *reader;
+	uint32_t first = ts_writer_blob(writer, "abc", 3);
+
+	for (const char *end = "de"; *end; end++) {
+		ts_hash_stream_init(&hash);
+		ts_hash_stream_add(&hash, "abc", 3);
+		ts_hash_stream_add(&hash, end, 1);
+		ts_writer_blob_piece(writer, first, ts_hash_stream_digest(&hash), 4, end, 1);
+	}
+	reader = finish_and_read(writer, path);
+	check_round_trip(reader);
+	CHECK_ROWS(OWN(WHO, "'traceEvents':[{'ph':'M','name':'tracesmith_row','args':"
+			    "{'table':'blob','id':5,'data':'YWJj','hash':1,'bytes':99}},"
+			    "{'ph':'M','name':'tracesmith_row','args':"
+			    "{'table':'blob','id':6,'previous':5,'data':'ZA=='}},"
+			    "{'ph':'M','name':'tracesmith_row','args':"
+			    "{'table':'blob','id':7,'previous':5,'data':'ZQ=='}}]"),
+		   "blob", rows);
+}
+
 TS_TEST(rows_that_make_no_sense)
 {
 	static const char *const rows[] = {
@@ -456,6 +486,7 @@ TS_TEST(rows_that_make_no_sense)
 		"{'table':'blob'}",
 		"{'table':'object','id':-1}",
 		"{'table':'blob','data':'*'}",
+		"{'table':'blob','previous':7,'data':'YWJj'}",
 	};
 
 	for (size_t i = 0; i < TS_ARRAY_SIZE(rows); i++) {

@@ -293,7 +293,7 @@ static void emulate(struct emulated *emulated, const struct ts_emulator_shape *s
 	struct ts_error err;
 
 	TS_CHECK_INT(ts_graph_new(&emulated->graph, work, TS_GRAPH_HOST, &err), 0);
-	TS_CHECK_INT(ts_emulator_observe(&emulated->observed, work, emulated->graph, &err), 0);
+	TS_CHECK_INT(ts_emulator_observe(&emulated->observed, emulated->graph, &err), 0);
 	TS_CHECK_INT(ts_emulator_model_new(&emulated->model, work, emulated->graph,
 					   &emulated->observed, shape, &err),
 		     0);
@@ -466,7 +466,8 @@ TS_TEST(copy_engines)
 						  .copy_kind = TS_COPY_DEVICE_TO_HOST };
 		finish_work(&emulated.made);
 		emulate(&emulated, &AS_RECORDED);
-		TS_CHECK_INT(emulated.observed.one_engine[0], !together);
+		TS_CHECK_INT(emulated.observed.engines[0],
+			     together ? TS_EMULATOR_ENGINES : TS_EMULATOR_ONE_ENGINE);
 		TS_CHECK((emulated.times.start[1] >= emulated.times.end[0]) == !together);
 		forget_work(&emulated);
 	}

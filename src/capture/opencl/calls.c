@@ -194,6 +194,9 @@ static bool profile(const struct ocl_command *command, uint64_t after)
 static bool take_in(struct ocl_command *command, uint64_t after)
 {
 	bool is_profiled = command->queue && ts_enabled(), is_due = false;
+	/* Once it is in the list, the helper may look at it and let go of it at any time. */
+	bool is_held = ocl.replayable && command->event &&
+		       ocl.next.clRetainEvent(command->event) == CL_SUCCESS;
 
 	if (is_profiled)
 		is_due = profile(command, after);
@@ -203,6 +206,8 @@ static bool take_in(struct ocl_command *command, uint64_t after)
 		*command->program_event = command->event;
 	if (ocl.replayable)
 		stream_after(command, CL_SUCCESS);
+	if (is_held)
+		ocl.next.clReleaseEvent(command->event);
 	/* Nobody wants it. */
 	if (!is_profiled && !command->program_event && command->event)
 		ocl.next.clReleaseEvent(command->event);

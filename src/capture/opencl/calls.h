@@ -86,9 +86,9 @@ cl_command_queue ocl_queue_with_list(struct ocl_call *call, ocl_make_queue make,
 /* An object that cannot be replayed was made. */
 void ocl_made_other(cl_context context, enum ocl_kind kind, void *handle, const char *what);
 /* The kernel's object; made where it is not known yet. */
-struct ocl_object *ocl_kernel(cl_kernel kernel);
+struct ocl_object *ocl_kernel(cl_kernel handle);
 /* What a function asked for by name is to be, given what the next one said. */
-void *ocl_extension(const char *name, void *function);
+void *ocl_extension(const char *name, void *address);
 /* A hook by the name of its function, or NULL. */
 void *ocl_hook(const char *name);
 

@@ -3,7 +3,6 @@
  * What traces say of devices, queues and platforms. A device's number is that of its platform and its own there, so
  * that it is the same in each run; sub-devices are numbered behind them as they come.
  */
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -215,33 +214,26 @@ struct json {
 	char text[2900];
 };
 
-static void put(struct json *json, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-static void put(struct json *json, const char *format, ...)
+static void put(struct json *json, const char *text)
 {
-	va_list arguments;
-	int length;
-
-	va_start(arguments, format);
-	length = vsnprintf(json->text + json->used, sizeof(json->text) - json->used, format,
-			   arguments);
-	va_end(arguments);
-	if (length > 0)
-		json->used += (size_t)length;
-	if (json->used >= sizeof(json->text))
-		json->used = sizeof(json->text) - 1;
+	while (*text && json->used < sizeof(json->text) - 1)
+		json->text[json->used++] = *text++;
+	json->text[json->used] = 0;
 }
 
 static void put_string(struct json *json, const char *text)
 {
+	char escaped[8];
+
 	put(json, "\"");
 	for (; *text; text++) {
 		if (*text == '"' || *text == '\\')
-			put(json, "\\%c", *text);
+			snprintf(escaped, sizeof(escaped), "\\%c", *text);
 		else if ((unsigned char)*text < 0x20)
-			put(json, "\\u%04x", *text);
+			snprintf(escaped, sizeof(escaped), "\\u%04x", (unsigned int)*text);
 		else
-			put(json, "%c", *text);
+			snprintf(escaped, sizeof(escaped), "%c", *text);
+		put(json, escaped);
 	}
 	put(json, "\"");
 }
@@ -251,16 +243,16 @@ static void put_platform(struct json *json, cl_platform_id platform)
 	static const struct {
 		cl_platform_info what;
 		const char *key;
-	} parts[] = { { CL_PLATFORM_NAME, "name" },
-		      { CL_PLATFORM_VENDOR, "vendor" },
-		      { CL_PLATFORM_VERSION, "version" } };
+	} parts[] = { { CL_PLATFORM_NAME, "{\"name\": " },
+		      { CL_PLATFORM_VENDOR, ", \"vendor\": " },
+		      { CL_PLATFORM_VERSION, ", \"version\": " } };
 	char text[256];
 
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
 		text[0] = 0;
 		ocl.next.clGetPlatformInfo(platform, parts[i].what, sizeof(text), text, NULL);
 		text[sizeof(text) - 1] = 0;
-		put(json, "%s\"%s\": ", i ? ", " : "{", parts[i].key);
+		put(json, parts[i].key);
 		put_string(json, text);
 	}
 	put(json, "}");
@@ -281,9 +273,10 @@ void ocl_tell_platforms(void)
 		return;
 	if (ocl.next.clGetPlatformIDs(8, platforms, &count) != CL_SUCCESS)
 		count = 0;
-	put(&json, "{\"by\": \"%s\", \"platforms\": [", ocl.by_preload ? "preload" : "layer");
+	put(&json, ocl.by_preload ? "{\"by\": \"preload\"" : "{\"by\": \"layer\"");
+	put(&json, ", \"platforms\": [");
 	for (cl_uint i = 0; i < count && i < 8; i++) {
-		put(&json, "%s", i ? ", " : "");
+		put(&json, i ? ", " : "");
 		put_platform(&json, platforms[i]);
 	}
 	put(&json, "], \"threads\": [\"tracesmith-cl\"], \"changes\": [\"queues are profiled\"");

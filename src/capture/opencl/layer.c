@@ -20,7 +20,8 @@ static bool is_started;
 /* What loaders get. Entries that are NULL behind us are NULL here, too. */
 static cl_icd_dispatch table;
 
-#define TABLE_ENTRIES (sizeof(cl_icd_dispatch) / sizeof(void *))
+#define ENTRY_BYTES sizeof(void *)
+#define TABLE_ENTRIES (sizeof(cl_icd_dispatch) / ENTRY_BYTES)
 
 static const cl_icd_dispatch hooks = {
 #define OCL_INT(how, name, parameters, arguments) .name = hook_##name,
@@ -73,10 +74,10 @@ void *ocl_hook(const char *name)
 /* The loader's table may be shorter or longer than ours. */
 static void fill_table(const cl_icd_dispatch *next, size_t entries)
 {
-	size_t known = entries < TABLE_ENTRIES ? entries : TABLE_ENTRIES;
+	size_t bytes = entries < TABLE_ENTRIES ? entries * ENTRY_BYTES : sizeof(table);
 
-	memcpy(&ocl.next, next, known * sizeof(void *));
-	for (size_t offset = 0; offset < sizeof(table); offset += sizeof(void *)) {
+	memcpy(&ocl.next, next, bytes);
+	for (size_t offset = 0; offset < sizeof(table); offset += ENTRY_BYTES) {
 		void *function = entry_at(&ocl.next, offset), *hook = entry_at(&hooks, offset);
 
 		if (function && hook)
@@ -109,23 +110,24 @@ static void get_in(const cl_icd_dispatch *next, size_t entries, bool by_preload)
 
 /* ---- as a layer ---- */
 
-__attribute__((visibility("default"))) cl_int CL_API_CALL clGetLayerInfo(cl_layer_info name,
-									 size_t size, void *value,
-									 size_t *ret_size)
+__attribute__((visibility("default"))) cl_int CL_API_CALL
+clGetLayerInfo(cl_layer_info param_name, size_t param_value_size, void *param_value,
+	       size_t *param_value_size_ret)
 {
 	static const cl_layer_api_version version = CL_LAYER_API_VERSION_100;
 	static const char layer_name[] = "tracesmith";
-	const void *answer = name == CL_LAYER_API_VERSION ? (const void *)&version : layer_name;
-	size_t bytes = name == CL_LAYER_API_VERSION ? sizeof(version) : sizeof(layer_name);
+	const void *answer = param_name == CL_LAYER_API_VERSION ? (const void *)&version
+								: layer_name;
+	size_t bytes = param_name == CL_LAYER_API_VERSION ? sizeof(version) : sizeof(layer_name);
 
-	if (name != CL_LAYER_API_VERSION && name != CL_LAYER_NAME)
+	if (param_name != CL_LAYER_API_VERSION && param_name != CL_LAYER_NAME)
 		return CL_INVALID_VALUE;
-	if (value && size < bytes)
+	if (param_value && param_value_size < bytes)
 		return CL_INVALID_VALUE;
-	if (value)
-		memcpy(value, answer, bytes);
-	if (ret_size)
-		*ret_size = bytes;
+	if (param_value)
+		memcpy(param_value, answer, bytes);
+	if (param_value_size_ret)
+		*param_value_size_ret = bytes;
 	return CL_SUCCESS;
 }
 

@@ -78,7 +78,7 @@ static bool make_more(enum ocl_kind kind)
 		objects[i].behind = spare[kind];
 		spare[kind] = &objects[i];
 	}
-	return objects;
+	return spare[kind] != NULL;
 }
 
 /* Everything but what stays with the memory: kind, locks, and its chain, which somebody may be reading. */

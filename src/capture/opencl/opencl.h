@@ -122,7 +122,7 @@ void ocl_each(enum ocl_kind kind, void (*visit)(struct ocl_object *object, void 
 void ocl_hold(struct ocl_object *object); /* NULL: nothing, as below */
 void ocl_drop(struct ocl_object *object);
 /* The site of a kernel's name, the same for all kernels of that name; NULL: no memory. */
-struct ts_emit_site *ocl_kernel_site(const char *name);
+struct ts_emit_site *ocl_kernel_site(const char *text);
 /* In a forked child, whose locks may have been held by threads that are not there. */
 void ocl_objects_forked(void);
 

@@ -93,15 +93,20 @@ static cl_int missing(void)
 	return next.clGetPlatformIDs ? CL_INVALID_OPERATION : CL_PLATFORM_NOT_FOUND_KHR;
 }
 
+/* A function of ours that programs know by that name. Called by another name here, since headers declare it as well. */
+#define NAME(type, name, parameters)                               \
+	type CL_API_CALL preload_##name parameters __asm__(#name); \
+	type CL_API_CALL preload_##name parameters
+
 #define OCL_INT(how, name, parameters, arguments)                         \
-	cl_int CL_API_CALL name parameters                                \
+	NAME(cl_int, name, parameters)                                    \
 	{                                                                 \
 		const cl_icd_dispatch *chosen = choose();                 \
                                                                           \
 		return chosen->name ? chosen->name arguments : missing(); \
 	}
 #define OCL_POINTER(type, name, parameters, arguments)    \
-	type CL_API_CALL name parameters                  \
+	NAME(type, name, parameters)                      \
 	{                                                 \
 		const cl_icd_dispatch *chosen = choose(); \
                                                           \
@@ -114,14 +119,14 @@ static cl_int missing(void)
 #define OCL_MAKES(type, name, parameters, arguments, kind, what) \
 	OCL_POINTER(type, name, parameters, arguments)
 #define OCL_VALUE(type, name, parameters, arguments)                 \
-	type CL_API_CALL name parameters                             \
+	NAME(type, name, parameters)                                 \
 	{                                                            \
 		const cl_icd_dispatch *chosen = choose();            \
                                                                      \
 		return chosen->name ? chosen->name arguments : NULL; \
 	}
 #define OCL_VOID(name, parameters, arguments)             \
-	void CL_API_CALL name parameters                  \
+	NAME(void, name, parameters)                      \
 	{                                                 \
 		const cl_icd_dispatch *chosen = choose(); \
                                                           \

@@ -327,18 +327,18 @@ static bool only_program_can_end(bool minds_maps)
 	return true;
 }
 
-static void mark_queue(struct ocl_stream *queue)
+/* An event behind all that was given to the queue; NULL: there is none. */
+static cl_event mark_queue(const struct ocl_stream *queue)
 {
-	cl_event *marker = &queue->as.queue.marker;
+	cl_event marker = NULL;
 	cl_int rc;
 
 	if (ocl.next.clEnqueueMarkerWithWaitList)
-		rc = ocl.next.clEnqueueMarkerWithWaitList(queue->handle, 0, NULL, marker);
+		rc = ocl.next.clEnqueueMarkerWithWaitList(queue->handle, 0, NULL, &marker);
 	else
-		rc = ocl.next.clEnqueueMarker(queue->handle, marker);
-	if (rc)
-		*marker = NULL;
+		rc = ocl.next.clEnqueueMarker(queue->handle, &marker);
 	ocl.next.clFlush(queue->handle);
+	return rc ? NULL : marker;
 }
 
 /* Until it is complete, the time is over, or a callback waits for us while the driver may wait for that. */
@@ -363,7 +363,7 @@ static bool finish_queues(void)
 
 	for (stream = stream_object_first(); stream; stream = stream->next) {
 		if (stream->kind == OCL_QUEUE)
-			mark_queue(stream);
+			stream->as.queue.marker = mark_queue(stream);
 	}
 	for (stream = stream_object_first(); stream; stream = stream->next) {
 		if (stream->kind != OCL_QUEUE || !stream->as.queue.marker)
@@ -371,6 +371,22 @@ static bool finish_queues(void)
 		are_empty = are_empty && finish_queue(stream);
 		ocl.next.clReleaseEvent(stream->as.queue.marker);
 		stream->as.queue.marker = NULL;
+	}
+	return are_empty;
+}
+
+bool stream_queues_finish(int64_t deadline_ns)
+{
+	struct ocl_stream *queue = stream_queue_next(NULL);
+	bool are_empty = true;
+
+	for (; queue; queue = stream_queue_next(queue)) {
+		cl_event marker = mark_queue(queue);
+
+		if (marker) {
+			are_empty = stream_event_finish(marker, deadline_ns) && are_empty;
+			ocl.next.clReleaseEvent(marker);
+		}
 	}
 	return are_empty;
 }

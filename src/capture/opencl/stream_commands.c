@@ -9,10 +9,12 @@
 #include "capture/opencl/stream_parts.h"
 
 #define PART 15360u /* bytes of a rectangle that are packed at once: a record's worth */
+#define CHECK_WAIT_NS INT64_C(60000000000)
 #define WAITS 350u  /* events of a wait in one record: 20 digits each, a comma */
 
 /* Checked recordings run one command at a time, so that what it wrote can be told from what others write. */
 static pthread_mutex_t serial = PTHREAD_MUTEX_INITIALIZER;
+static atomic_bool is_unsettled; /* a user event was set, and nobody waited for what that let go */
 
 static bool is_map(const struct ocl_command *command)
 {
@@ -186,10 +188,26 @@ static void remember_writes(const struct stream_frozen *frozen, const struct ocl
 	pthread_mutex_unlock(&stream_host_lock);
 }
 
+/* What a user event let go runs beside everything: it is waited for, too. */
+static bool settle(const struct ocl_command *command)
+{
+	int64_t deadline = stream_clock_ns() + CHECK_WAIT_NS;
+
+	if (stream_events_blocking() || !command->event ||
+	    !stream_event_finish(command->event, deadline))
+		return false;
+	if (!atomic_load(&is_unsettled))
+		return true;
+	atomic_store(&is_unsettled, false);
+	if (stream_queues_finish(deadline))
+		return true;
+	atomic_store(&is_unsettled, true);
+	return false;
+}
+
 static void check_each(const struct stream_frozen *frozen, const struct ocl_command *command)
 {
-	if (!frozen->is_serial || stream_events_blocking() || !command->event ||
-	    !stream_event_finish(command->event, stream_clock_ns() + INT64_C(60000000000))) {
+	if (!frozen->is_serial || !settle(command)) {
 		stream_lost("checks of commands",
 			    "commands that may wait for the program are not waited for");
 		return;
@@ -294,6 +312,7 @@ void stream_user_event(struct ocl_object *event, cl_int status)
 		stream_unlock();
 	}
 	stream_event_set(stream, status);
+	atomic_store(&is_unsettled, true);
 }
 
 /* `what`: queue, events or seen. */

@@ -11,6 +11,8 @@
 
 #define WRITING (CL_MAP_WRITE | CL_MAP_WRITE_INVALIDATE_REGION)
 #define READ_WAIT_NS INT64_C(10000000000) /* for a read whose bytes are the source of a write */
+/* The same while a user event is unset: it may be this thread that is to set it, or another, or that read has nothing to do with it. */
+#define READ_WAIT_UNSET_NS INT64_C(100000000)
 
 /* A read on its way. */
 struct pending {
@@ -149,10 +151,9 @@ bool stream_reads_settle(const void *host, uint64_t bytes, bool forget)
 	while (is_complete && atomic_load(&read_count) &&
 	       (event = find_overlap(host, bytes, forget)) != NULL) {
 		if (!deadline)
-			deadline = stream_clock_ns() + READ_WAIT_NS;
-		/* It may be this thread that is to set a user event. */
-		is_complete = !stream_events_blocking() && !stream_in_callback() &&
-			      stream_event_finish(event, deadline);
+			deadline = stream_clock_ns() +
+				   (stream_events_blocking() ? READ_WAIT_UNSET_NS : READ_WAIT_NS);
+		is_complete = !stream_in_callback() && stream_event_finish(event, deadline);
 		ocl.next.clReleaseEvent(event);
 	}
 	return is_complete;

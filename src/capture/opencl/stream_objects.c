@@ -154,6 +154,21 @@ struct ocl_stream *stream_object_first(void)
 	return registry.first;
 }
 
+struct ocl_stream *stream_queue_next(struct ocl_stream *queue)
+{
+	struct ocl_stream *next;
+
+	pthread_mutex_lock(&registry.lock);
+	next = queue ? queue->next : registry.first;
+	while (next && next->kind != OCL_QUEUE)
+		next = next->next;
+	if (next)
+		next->references++;
+	pthread_mutex_unlock(&registry.lock);
+	stream_object_drop(queue);
+	return next;
+}
+
 bool stream_any_context(void)
 {
 	return registry.contexts > 0;
@@ -526,7 +541,11 @@ static void tell_memory(struct ocl_stream *stream, const void *content)
 {
 	uint64_t blob = 0;
 
-	if (!stream_is_open() || !stream_lock())
+	if (!stream_is_open())
+		return;
+	if (!content && !stream->as.memory.is_view && !stream->unreplayable)
+		stream_clear(stream);
+	if (!stream_lock())
 		return;
 	if (content)
 		blob = ts_replay_blob(content, stream->as.memory.bytes);

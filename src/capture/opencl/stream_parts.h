@@ -213,6 +213,8 @@ struct ocl_stream *stream_object_hold(struct ocl_stream *stream);
 void stream_object_drop(struct ocl_stream *stream);
 /* Walks the registry, parents first. Only while the gate is held alone. */
 struct ocl_stream *stream_object_first(void);
+/* Walks queues while others come and go: the next one, held, behind one that is let go; NULL: begin, end. */
+struct ocl_stream *stream_queue_next(struct ocl_stream *queue);
 /* Writes its OBJECT, and those of what it needs, unless the window has them; the channel is locked. `blob`: content of memory. */
 void stream_object_emit(struct ocl_stream *stream, uint64_t blob);
 /* The same in a window that is open, with the channel's lock taken. */
@@ -349,6 +351,8 @@ cl_uint stream_pages_holds(cl_event event);
 /* NULL: done; else why not, in `why`. The gate is held alone. */
 const char *stream_snapshot(char *why, size_t size, uint64_t *ret_bytes);
 void stream_final_checks(void);
+/* Zeros, in place of whatever the driver left in memory that the program gave no content: what is not written is compared, too. */
+void stream_clear(const struct ocl_stream *memory);
 void stream_each_check(const struct stream_frozen *frozen, uint64_t sequence);
 /* Frees what reading back needed. */
 void stream_readers_release(void);
@@ -382,6 +386,8 @@ int64_t stream_clock_ns(void);
 cl_int stream_event_status(cl_event event);
 /* Waits, without the driver's own waiting, which has no end; false: still not complete. */
 bool stream_event_finish(cl_event event, int64_t deadline_ns);
+/* All of them, as above, while other threads go on. */
+bool stream_queues_finish(int64_t deadline_ns);
 /* Releases what the driver gave, when the calling thread holds no lock any more. */
 void stream_release_later(cl_command_queue queue, cl_mem memory, cl_event event);
 

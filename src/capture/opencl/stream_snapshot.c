@@ -90,6 +90,34 @@ static cl_int read_back(const struct ocl_stream *memory, uint64_t offset, uint64
 	return rc;
 }
 
+/* ---- writing ---- */
+
+static void clear_with(const struct stream_context *context, const struct ocl_stream *memory)
+{
+	static const unsigned char zeros[16];
+	uint64_t bytes = memory->as.memory.bytes;
+	size_t pattern = bytes % 16 ? 1 : 16;
+
+	if (memory->as.memory.is_svm)
+		ocl.next.clEnqueueSVMMemFill(context->reader, memory->handle, zeros, pattern, bytes,
+					     0, NULL, NULL);
+	else
+		ocl.next.clEnqueueFillBuffer(context->reader, memory->handle, zeros, pattern, 0,
+					     bytes, 0, NULL, NULL);
+	ocl.next.clFinish(context->reader);
+}
+
+void stream_clear(const struct ocl_stream *memory)
+{
+	struct ocl_stream *context = memory->parent;
+
+	make_reader(context);
+	pthread_mutex_lock(&reader_lock);
+	if (context && context->as.context.reader)
+		clear_with(&context->as.context, memory);
+	pthread_mutex_unlock(&reader_lock);
+}
+
 void stream_readers_release(void)
 {
 	struct ocl_stream *stream;

@@ -59,7 +59,7 @@ static int check_options(const struct ts_replay_options *options, struct ts_erro
 }
 
 static int build_model(struct ts_replay_session *session, const struct ts_emulator_shape *shape,
-		     struct ts_error *err)
+		       struct ts_error *err)
 {
 	return ts_emulator_model_new(&session->model, session->work, session->graph,
 				     &session->observed, shape, err);
@@ -122,7 +122,7 @@ static int prepare(struct ts_replay_session *session, const struct ts_replay *re
 	if (!rc)
 		rc = ts_graph_new(&session->graph, session->work, TS_GRAPH_HOST, err);
 	if (!rc)
-		rc = ts_emulator_observe(&session->observed, session->work, session->graph, err);
+		rc = ts_emulator_observe(&session->observed, session->graph, err);
 	if (!rc)
 		rc = run_baseline(session, err);
 	if (!rc && session->what_if.count)

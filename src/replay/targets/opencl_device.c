@@ -243,6 +243,8 @@ static void describe(struct ts_replay_session *session)
 
 	append(session, "opencl: ");
 	describe_used(session, &count);
+	if (!count)
+		append(session, "no device was needed");
 	for (uint32_t i = 0; i < session->stream->object_count; i++) {
 		const struct ts_replay_object_info *info = ts_opencl_info(session, i);
 

@@ -1,0 +1,39 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# record --replayable of programs that give no command: what it asks for, what the program gets, what is told.
+. "$TS_SOURCE/tests/cli/live.sh"
+
+"$TRACESMITH" record --replayable -q -o t.sbt -- true 2>err.txt || {
+	[ $? -eq 4 ] && grep -q 'this build is without' err.txt && { echo "skip: this build is without OpenCL"; exit 77; }
+	fail "$(cat err.txt)"
+}
+rm -f t.sbt
+# shellcheck disable=SC2016
+settings='echo "$TRACESMITH_AGENT" | tr ";" "\n" | grep -E "replay|from_start|snapshot|window_t|backends"'
+
+for options in --replayable '--replayable=checked --snapshot-limit 1G --window-timeout 500ms' '--replayable --window steps:3-4'; do
+	echo "$options"
+	# shellcheck disable=SC2086
+	"$TRACESMITH" record $options -q -o t.sbt -- sh -c "$settings" 2>/dev/null
+done
+t record --replayable --backends host -- true
+t record --replayable --backends none -- true
+t record --replayable --snapshot-limit much -- true
+t record --replayable --window-timeout 0 -- true
+TRACESMITH_BACKENDS=host t record --replayable -- true
+
+# What the loader of OpenCL is told, and what is kept of what it was told before.
+# shellcheck disable=SC2016
+say='echo "$OPENCL_LAYERS|$LD_PRELOAD"'
+show() { OPENCL_LAYERS=/x/own.so "$TRACESMITH" record "$@" -q -o t.sbt -- sh -c "$say" | sed "s#$TS_BUILD#BUILD#g"; }
+show
+show --backends opencl
+show --backends host
+show --backends none
+# A recording inside of another one: the inner one's.
+"$TRACESMITH" record -q -o outer.sbt -- "$TRACESMITH" record -q -o t.sbt -- sh -c "$say" | sed "s#$TS_BUILD#BUILD#g"
+
+t record --replayable -o t.sbt --json --backends opencl -- true | sed -E 's/"bytes":[0-9]+/"bytes":N/; s/, [0-9.]+ KiB/, N KiB/'
+# Its own events are as always, and the backend adds none.
+"$TRACESMITH" record --replayable -q -o t.sbt -- "$emit" instants:100 2>/dev/null || fail "it did not run"
+rows t.sbt --table mark

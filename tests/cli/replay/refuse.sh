@@ -1,0 +1,15 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Traces that are not run, and what is said about them: nothing runs before all of it was looked at, so no device is needed.
+. "$TS_SOURCE/tests/cli/lib.sh"
+
+for kind in bad-hash no-blob beyond no-memory gap native failed empty nothing processes; do
+	"$TS_BUILD/tests/targets/make_stream" $kind.sbt $kind
+	t replay $kind.sbt
+done
+# A byte of a blob's chunk that was changed.
+"$TS_BUILD/tests/targets/make_stream" changed.sbt plain
+damage_chunk changed.sbt 26
+t replay changed.sbt | sed -E 's/chunk [0-9]+ at byte [0-9]+/chunk N at byte N/'
+# Of a part that does not need it, a command that cannot be replayed does no harm: what fails is the device, if there is none.
+t replay native.sbt --kernel 'nothing*'

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Any rows as a command stream: loaded, planned, as a whole and in parts, up to where a target would run it. A line is a row,
+ * numbers and then details:
+ *
+ *	O kind number parent bytes blob details                           an object; blob: bytes of its content
+ *	C kind sequence queue object offset other other_offset bytes blob details   a command; sequence 0: the next one
+ *
+ * Whatever is loaded must be sound: every range inside of its memory, every index in its array.
+ */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <tracesmith/writer.h>
+
+#include "replay/plan.h"
+#include "replay/replay.h"
+#include "replay/stream_parts.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+#define MOST_LINES 400
+#define MOST_BLOB 4096
+
+static struct ts_writer *writer;
+static int64_t sequence, now;
+
+static void demand(bool condition)
+{
+	if (!condition)
+		abort();
+}
+
+/* ---- rows ---- */
+
+/* Takes `count` numbers off the line; the rest is text. */
+static const char *take(const char *line, int64_t *numbers, int count)
+{
+	for (int i = 0; i < count; i++) {
+		char *end;
+
+		numbers[i] = strtoll(line, &end, 10);
+		line = end;
+	}
+	while (*line == ' ')
+		line++;
+	return line;
+}
+
+static int64_t add_blob(int64_t bytes)
+{
+	static const uint8_t content[MOST_BLOB];
+
+	/* A negative number is an id as it is. */
+	if (bytes <= 0 || bytes > MOST_BLOB)
+		return bytes < 0 ? -bytes : 0;
+	return ts_writer_blob(writer, content, (size_t)bytes);
+}
+
+static void add_object(const char *line)
+{
+	struct ts_object_row row = ts_object_none;
+	int64_t numbers[5];
+	const char *details = take(line, numbers, 5);
+	char json[600];
+
+	if (*details == '{')
+		snprintf(json, sizeof(json), "%s", details);
+	else
+		snprintf(json, sizeof(json), "{\"number\":%lld%s}", (long long)numbers[1], details);
+	row.kind = numbers[0];
+	row.id = numbers[1];
+	row.parent = numbers[2];
+	row.bytes = numbers[3];
+	row.blob = add_blob(numbers[4]);
+	row.process = 1;
+	row.name = ts_writer_string(writer, "k", 1);
+	row.created = now++;
+	row.details = ts_writer_string(writer, json, strlen(json));
+	ts_writer_add(writer, TS_TABLE_OBJECT, &row, NULL);
+}
+
+static void add_command(const char *line)
+{
+	struct ts_command_row row = ts_command_none;
+	int64_t numbers[9];
+	const char *details = take(line, numbers, 9);
+
+	row.start = now++;
+	row.kind = numbers[0];
+	row.sequence = numbers[1] ? numbers[1] : ++sequence;
+	row.queue = numbers[2];
+	row.object = numbers[3];
+	row.offset = numbers[4];
+	row.other = numbers[5];
+	row.other_offset = numbers[6];
+	row.bytes = numbers[7];
+	row.blob = add_blob(numbers[8]);
+	row.process = 1;
+	row.details = ts_writer_string(writer, details, strlen(details));
+	ts_writer_add(writer, TS_TABLE_COMMAND, &row, NULL);
+}
+
+static void add_lines(char *text)
+{
+	char *save, *line = strtok_r(text, "\n", &save);
+
+	for (int i = 0; line && i < MOST_LINES; i++, line = strtok_r(NULL, "\n", &save)) {
+		if (line[0] == 'O')
+			add_object(line + 1);
+		else if (line[0] == 'C')
+			add_command(line + 1);
+	}
+}
+
+/* ---- what must hold ---- */
+
+static void check_ranges(const struct ts_replay_stream *stream,
+			 const struct ts_replay_range *ranges, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		demand(ranges[i].memory < stream->object_count);
+		demand(stream->objects[ranges[i].memory].kind == TS_OBJECT_MEMORY);
+		demand(ranges[i].offset <= stream->objects[ranges[i].memory].bytes);
+		demand(ranges[i].bytes <=
+		       stream->objects[ranges[i].memory].bytes - ranges[i].offset);
+	}
+}
+
+static void check_command(const struct ts_replay_stream *stream, uint32_t index)
+{
+	const struct ts_replay_command_info *command = &stream->commands[index];
+
+	check_ranges(stream, command->reads, command->read_count);
+	check_ranges(stream, command->writes, command->write_count);
+	demand(command->ready >= index && command->ready < stream->command_count);
+	for (uint32_t i = 0; i < command->wait_count; i++)
+		demand(command->waits[i] < index);
+	for (uint32_t i = 0; i < command->user_wait_count; i++)
+		demand(command->user_waits[i] < stream->object_count);
+	demand(command->queue == TS_REPLAY_NONE ||
+	       (command->queue < stream->object_count &&
+		stream->objects[command->queue].kind == TS_OBJECT_STREAM));
+	if (command->unreplayable)
+		return;
+	for (uint32_t i = 0; i < command->arg_count; i++)
+		demand(command->args[i].kind != TS_REPLAY_ARG_BYTES ||
+		       command->args[i].size <= command->blob.bytes);
+}
+
+static void check_plan(const struct ts_replay *replay)
+{
+	const struct ts_replay_plan *plan = &replay->plan;
+
+	for (uint32_t i = 0; i < plan->count; i++) {
+		demand(plan->order[i] < replay->stream->command_count &&
+		       plan->kept[plan->order[i]]);
+		demand(i == 0 || plan->order[i] > plan->order[i - 1]);
+	}
+	for (uint32_t i = 0; i < replay->capture_count; i++)
+		demand(replay->captures[i].place <= plan->count &&
+		       (i == 0 || replay->captures[i].place >= replay->captures[i - 1].place));
+}
+
+/* ---- one input ---- */
+
+/* Nothing is ever opened or run. */
+static const struct ts_replay_target target = { .name = "none", .flags = TS_REPLAY_NEEDS_STREAM };
+
+static void try_options(struct ts_reader *reader, struct ts_replay_options options)
+{
+	struct ts_replay *replay = NULL;
+	struct ts_error err = { 0 };
+	int rc;
+
+	options.target = &target;
+	options.repeat = 1;
+	options.check = TS_REPLAY_CHECK_EACH;
+	rc = ts_replay_open(&replay, reader, &options, &err);
+	if (rc) {
+		demand(err.code == rc && err.message[0]);
+		return;
+	}
+	for (uint32_t i = 0; i < replay->stream->command_count; i++)
+		check_command(replay->stream, i);
+	check_plan(replay);
+	ts_replay_close(replay);
+}
+
+static void try_all(const char *path)
+{
+	struct ts_reader *reader;
+	struct ts_error err;
+
+	if (ts_reader_open(&reader, path, &err))
+		abort();
+	try_options(reader, (struct ts_replay_options){ 0 });
+	try_options(reader, (struct ts_replay_options){ .kernel = "*" });
+	try_options(reader, (struct ts_replay_options){ .from = "4", .to = "6" });
+	try_options(reader, (struct ts_replay_options){ .streams = "3", .from = "3ns" });
+	try_options(reader,
+		    (struct ts_replay_options){ .dump_at = 3, .dump_memory = 10, .window = 1 });
+	ts_reader_close(reader);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct ts_writer_options options = { .size = sizeof(options), .threads = -1, .level = 1 };
+	int fd = memfd_create("fuzz", MFD_CLOEXEC);
+	char path[40], *text = malloc(size + 1);
+	struct ts_error err;
+
+	if (fd < 0 || !text)
+		abort();
+	memcpy(text, data, size);
+	text[size] = '\0';
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	sequence = 0;
+	now = 1;
+	if (ts_writer_open(&writer, path, &options, &err))
+		abort();
+	add_lines(text);
+	if (ts_writer_finish(writer, &err))
+		abort();
+	ts_writer_close(writer);
+	try_all(path);
+	close(fd);
+	free(text);
+	return 0;
+}
