@@ -267,7 +267,7 @@ int main(int argc, char **argv)
 		if (!strcmp(argv[i], "--commands") && i + 1 < argc)
 			commands = (uint32_t)strtoul(argv[++i], NULL, 10);
 		else if (!strcmp(argv[i], "--rounds") && i + 1 < argc)
-			rounds = atoi(argv[++i]);
+			rounds = (int)strtol(argv[++i], NULL, 10);
 		else
 			path = argv[i];
 	}

@@ -21,7 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { VALUES = 1 << 16, COUNTERS = 16 };
+enum { VALUES = 1 << 14, COUNTERS = 16 };
 
 struct options {
 	const char *device; /* number, or part of a name */
@@ -40,11 +40,26 @@ struct program {
 };
 
 static const char *const kernels =
+	"/* Between reading and writing real kernels do something, too. */\n"
+	"void take_a_while(void)\n"
+	"{\n"
+	"	for (volatile uint i = 0; i < 20; i++)\n"
+	"		;\n"
+	"}\n"
+	"\n"
 	"#ifdef FIXED\n"
-	"#define ADD_ONE(counter) atomic_inc(counter)\n"
+	"void add_one(volatile global uint *counter)\n"
+	"{\n"
+	"	take_a_while();\n"
+	"	atomic_inc(counter);\n"
+	"}\n"
 	"#else\n"
-	"/* Read, add, write: whoever comes between the first and the last is forgotten. */\n"
-	"#define ADD_ONE(counter) (*(counter) = *(counter) + 1)\n"
+	"void add_one(volatile global uint *counter)\n"
+	"{\n"
+	"	uint seen = *counter;\n"
+	"	take_a_while(); /* what others write now is forgotten */\n"
+	"	*counter = seen + 1;\n"
+	"}\n"
 	"#endif\n"
 	"\n"
 	"kernel void make_values(global uint *values)\n"
@@ -58,19 +73,25 @@ static const char *const kernels =
 	"{\n"
 	"	uint value = values[get_global_id(0)];\n"
 	"	for (uint round = 0; round < rounds; round++)\n"
-	"		ADD_ONE(&counters[(value + round) % 16]);\n"
+	"		add_one(&counters[(value + round) % 16]);\n"
 	"}\n"
 	"\n"
 	"/* One work-item each, that runs for a while: two of these in two queues overlap. */\n"
 	"kernel void left(volatile global uint *counters, uint rounds)\n"
 	"{\n"
-	"	for (uint round = 0; round < rounds; round++)\n"
-	"		counters[round % 16] = counters[round % 16] * 3 + 1;\n"
+	"	for (uint round = 0; round < rounds; round++) {\n"
+	"		uint seen = counters[round % 16];\n"
+	"		take_a_while();\n"
+	"		counters[round % 16] = seen * 3 + 1;\n"
+	"	}\n"
 	"}\n"
 	"kernel void right(volatile global uint *counters, uint rounds)\n"
 	"{\n"
-	"	for (uint round = 0; round < rounds; round++)\n"
-	"		counters[round % 16] = counters[round % 16] * 5 + 2;\n"
+	"	for (uint round = 0; round < rounds; round++) {\n"
+	"		uint seen = counters[round % 16];\n"
+	"		take_a_while();\n"
+	"		counters[round % 16] = seen * 5 + 2;\n"
+	"	}\n"
 	"}\n"
 	"\n"
 	"/* Innocent: what it gives follows from what it gets. */\n"
@@ -306,7 +327,7 @@ static int parse(int argc, char **argv, struct options *options)
 
 int main(int argc, char **argv)
 {
-	struct program program = { .options = { .rounds = 2000 } };
+	struct program program = { .options = { .rounds = 200 } };
 
 	if (parse(argc, argv, &program.options))
 		return 2;

@@ -76,7 +76,7 @@ TS_EMIT_API void ts_accelerator_clock(uint32_t device, uint64_t host, int64_t de
 /* So many of `what` are not in the trace, and why. Counts since the last time, not sums. */
 TS_EMIT_API void ts_accelerator_lost(const char *what, uint64_t count, const char *reason);
 
-/* A fact about the process: a row of meta. `json` is a JSON value. */
+/* A fact about the process: a row of meta. `json` is a JSON value; one of 3,000 bytes or more is not stored. */
 TS_EMIT_API void ts_accelerator_fact(const char *key, const char *json);
 
 /* A device: ts_tracer_device(ts_tracer_process(), ...) of emit.h. ns that `ticks` of ts_now() last: */

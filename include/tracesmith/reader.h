@@ -149,23 +149,25 @@ const void *ts_reader_entity_next(struct ts_reader *reader, enum ts_table_id tab
 /* ---- blobs ---- */
 
 /*
- * Content of a row of `blob`, with all that it continues (docs/format.md, section 4.4). A chain that is not sound (a row that is
- * missing, that continues itself or a later one, sizes that do not add up) is TS_EFORMAT, a blob that is not there TS_ENOTFOUND; the message names the blob. Any thread may
- * ask; readers wait for each other. Beside the caller's memory one chunk is held, and 32 bytes a row of one chain.
+ * Content of a row of `blob`, with all that it continues (docs/format.md, section 4.4). A chain that is not sound (a row that
+ * continues itself or a later one, sizes that do not add up) is TS_EFORMAT; a blob that is not there, or a part of which is
+ * not, TS_ENOTFOUND. The message names the blob. Any thread may ask; readers wait for each other. Beside the caller's memory
+ * one chunk is held, and 32 bytes a row of one chain.
  */
 int ts_reader_blob_size(struct ts_reader *reader, int64_t blob, uint64_t *ret_bytes,
 			struct ts_error *err);
 
 /*
- * Copies `bytes` bytes from `offset` on; beyond the end is TS_EINVAL. Only the rows of that range are read. Checksums of chunks are always
- * compared; the blob's own hash when all of it is asked for at once. Quick in rising order of offsets.
+ * Copies `bytes` bytes from `offset` on; beyond the end is TS_EINVAL. Only the rows of that range are read. Checksums of chunks
+ * are always compared; the blob's own hash when all of it is asked for at once. Quick in rising order of offsets.
  */
 int ts_reader_blob_read(struct ts_reader *reader, int64_t blob, uint64_t offset, void *to,
 			size_t bytes, struct ts_error *err);
 
 /*
- * Gives all of it in order, in pieces of at most 64 MiB (1 MiB in our own traces), each one after the hash of the content up to its end was compared.
- * `piece` may be NULL (only compares) and stops the walk with what it returns other than 0. Must not use the reader's blobs itself.
+ * Gives all of it in order, in pieces of at most 64 MiB (1 MiB in our own traces), each one after the hash of the content up to
+ * its end was compared. `piece` may be NULL (only compares) and stops the walk with what it returns other than 0. It must not
+ * use the reader's blobs itself.
  */
 int ts_reader_blob_walk(struct ts_reader *reader, int64_t blob,
 			int (*piece)(void *context, uint64_t offset, const void *data, size_t bytes,

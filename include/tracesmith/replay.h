@@ -68,7 +68,7 @@ struct ts_replay_command {
 };
 TS_EMIT_API uint64_t ts_replay_command(const struct ts_replay_command *command);
 
-/* Ends the window as not replayable, and says why. */
+/* Ends the window as not replayable, and says why. Another one may open. */
 TS_EMIT_API void ts_replay_fail(const char *why);
 
 /* XXH3, 64 bits, of memory: what checks hold. */

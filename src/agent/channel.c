@@ -150,6 +150,14 @@ void agent_channel_exiting(void)
 	__atomic_store_n(&exiting, 1, __ATOMIC_RELEASE);
 }
 
+/* The area's descriptor is used by threads that make rings, too. */
+static void nudge(struct core *core)
+{
+	agent_lock(core);
+	agent_nudge_recorder(core);
+	agent_unlock(core);
+}
+
 /* ---- records ---- */
 
 struct text {
@@ -322,7 +330,7 @@ static void call_recorder(struct core *core, struct patience *patience)
 	if (patience->called_ns && patience->now_ns - patience->called_ns < CALL_NS)
 		return;
 	patience->called_ns = patience->now_ns;
-	agent_nudge_recorder(core);
+	nudge(core);
 }
 
 /* False: it is broken. */
@@ -373,7 +381,7 @@ static void leave(struct core *core)
 	    head - ring_oldest(&channel->writer)->position < size / 2)
 		return;
 	channel->nudged_at = head;
-	agent_nudge_recorder(core);
+	nudge(core);
 }
 
 /* ---- objects and commands ---- */

@@ -478,7 +478,7 @@ void ts_tracer_counter_of(struct ts_tracer *tracer, const struct ts_metrics_subj
 	emit_event(tracer, &event, TS_TRACK_THREAD, own);
 }
 
-void agent_put(struct ts_tracer *tracer, struct core *core, const struct agent_note *note)
+static void put_note(struct ts_tracer *tracer, struct core *core, const struct agent_note *note)
 {
 	uint64_t most = record_words(core), left = most - (2u + note->own_words + note->text_count);
 	struct text texts[AGENT_NOTE_TEXTS];
@@ -514,7 +514,7 @@ void agent_tell(struct ts_tracer *tracer, const struct agent_note *note)
 		return;
 	core = agent_start(tracer);
 	if (core)
-		agent_put(tracer, core, note);
+		put_note(tracer, core, note);
 	errno = saved_errno;
 }
 

@@ -37,9 +37,7 @@ struct agent_note {
 	uint64_t own[AGENT_NOTE_WORDS];
 	const char *texts[AGENT_NOTE_TEXTS];
 };
-void agent_put(struct ts_tracer *tracer, struct core *core, const struct agent_note *note);
-
-/* The same while events are off, too; starts the tracer if need be. */
+/* Stores it, while events are off, too; starts the tracer if need be. */
 void agent_tell(struct ts_tracer *tracer, const struct agent_note *note);
 
 /* What `open` is of an open writer. */

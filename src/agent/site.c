@@ -111,7 +111,7 @@ void agent_copy_dictionary(struct ts_tracer *tracer, struct core *core)
 {
 	const struct ts_live_control *from = tracer->inherited;
 	uint64_t used = from ? __atomic_load_n(&from->dictionary_used, __ATOMIC_ACQUIRE) : 0;
-	const char *entries = (const char *)from + TS_LIVE_DICTIONARY;
+	const char *entries = from ? (const char *)from + TS_LIVE_DICTIONARY : NULL;
 	char *to;
 
 	if (used && used <= TS_LIVE_DICTIONARY_BYTES) {

@@ -280,7 +280,7 @@ void agent_exiting(struct ts_tracer *tracer);
 
 /* ---- channel.c ---- */
 
-/* From here on the process waits for room no longer than once. */
+/* From here on all waiting for room together takes no longer than one otherwise. */
 void agent_channel_exiting(void);
 
 /* How long it waits; a variable for tests. */

@@ -33,7 +33,7 @@ static void show_span(const struct ts_replay_report *report, struct ts_text *out
 			       ts_format_duration_ns(recorded, sizeof(recorded),
 						     report->recorded_span_ns));
 	if (report->recorded_span_ns > 0)
-		ts_text_printf(out, " (%.2fx)",
+		ts_text_printf(out, " (%.3gx)",
 			       (double)report->span_ns / (double)report->recorded_span_ns);
 	ts_text_append_char(out, '\n');
 }

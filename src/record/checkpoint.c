@@ -301,6 +301,8 @@ int ts_encoder_save_state(struct ts_encoder *encoder, const struct ts_block_sink
 	result = encode_put_state(sink, 0, &out, err);
 	if (!result)
 		result = encode_save_numbers(encoder, sink, &out, err);
+	if (!result)
+		result = encode_save_points(encoder, sink, &out, err);
 	for (; !result && anchor < encoder->anchor_count; anchor++)
 		result = put(sink, TS_BLOCK_CLOCK, 0, &encoder->anchors[anchor],
 			     sizeof(encoder->anchors[anchor]), err);

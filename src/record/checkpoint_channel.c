@@ -18,6 +18,18 @@ struct state_numbers {
 	uint64_t processes;
 };
 
+/* Of the recording, too: points of devices' clocks that wait for an anchor. */
+struct state_points {
+	struct state_head head;
+	uint64_t points;
+};
+
+struct state_point {
+	uint32_t clock, is_guessed;
+	struct encode_clock_point point;
+	char method[32];
+};
+
 struct state_correlations {
 	int64_t process;
 	uint64_t correlations;
@@ -104,6 +116,28 @@ int encode_save_numbers(const struct ts_encoder *encoder, const struct ts_block_
 
 		if (process.correlations)
 			ts_text_append(out, &process, sizeof(process));
+	}
+	return encode_put_state(sink, 0, out, err);
+}
+
+int encode_save_points(const struct ts_encoder *encoder, const struct ts_block_sink *sink,
+		       struct ts_text *out, struct ts_error *err)
+{
+	struct state_points state = { .head = { .kind = STATE_POINTS, .bytes = sizeof(state) },
+				      .points = encoder->point_count };
+
+	if (!encoder->point_count)
+		return TS_OK;
+	ts_text_clear(out);
+	ts_text_append(out, &state, sizeof(state));
+	for (size_t i = 0; i < encoder->point_count; i++) {
+		const struct encode_waiting_point *waiting = &encoder->points[i];
+		struct state_point point = { .clock = waiting->clock,
+					     .is_guessed = waiting->is_guessed,
+					     .point = waiting->point };
+
+		memcpy(point.method, waiting->method, sizeof(point.method));
+		ts_text_append(out, &point, sizeof(point));
 	}
 	return encode_put_state(sink, 0, out, err);
 }
@@ -315,6 +349,31 @@ static bool load_numbers(struct ts_encoder *encoder, struct state_reading *in)
 	return load_correlations(encoder, state.processes, in);
 }
 
+/* In another file they come again when their clocks are used. */
+static bool load_points(struct ts_encoder *encoder, struct state_reading *in)
+{
+	struct state_points state;
+
+	if (!state_take_head(in, STATE_POINTS, &state, sizeof(state), sizeof(state)) ||
+	    encoder->point_count || state.points > ENCODE_CLOCK_POINTS)
+		return false;
+	for (uint64_t i = 0; is_same_file(encoder) && i < state.points; i++) {
+		struct encode_waiting_point waiting = { 0 };
+		struct state_point point;
+
+		if (!state_take(in, &point, sizeof(point)) || !encode_is_point(&point.point) ||
+		    point.clock < ENCODE_FIRST_DEVICE_CLOCK || point.clock >= encoder->next_clock)
+			return false;
+		waiting.clock = point.clock;
+		waiting.is_guessed = point.is_guessed;
+		waiting.point = point.point;
+		memcpy(waiting.method, point.method, sizeof(waiting.method) - 1);
+		if (!encode_put_point(encoder, &waiting))
+			return false;
+	}
+	return true;
+}
+
 static bool load_stream(struct ts_encoder *encoder, struct encode_area *area,
 			struct state_reading *in)
 {
@@ -521,7 +580,7 @@ bool encode_is_more_state(const void *payload, size_t bytes)
 	if (bytes < sizeof(head))
 		return false;
 	memcpy(&head, payload, sizeof(head));
-	return head.kind >= STATE_NUMBERS && head.kind <= STATE_BLOBS;
+	return head.kind >= STATE_NUMBERS && head.kind <= STATE_POINTS;
 }
 
 bool encode_load_more_state(struct ts_encoder *encoder, uint64_t id, const void *payload,
@@ -535,6 +594,8 @@ bool encode_load_more_state(struct ts_encoder *encoder, uint64_t id, const void 
 	memcpy(&head, payload, sizeof(head));
 	if (head.kind == STATE_NUMBERS)
 		return id == 0 && load_numbers(encoder, &in);
+	if (head.kind == STATE_POINTS)
+		return id == 0 && load_points(encoder, &in);
 	if (!area || !area->about)
 		return false;
 	if (head.kind == STATE_ACCELERATOR)

@@ -19,6 +19,7 @@ enum state_kind {
 	STATE_ACCELERATOR = 4,
 	STATE_OBJECTS = 5,
 	STATE_BLOBS = 6,
+	STATE_POINTS = 7,
 };
 
 struct state_head {

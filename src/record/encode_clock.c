@@ -223,24 +223,43 @@ void encode_tell_points(struct ts_encoder *encoder, bool all)
 	encoder->point_count = kept;
 }
 
-/* The nominal rate of the counter is some millionths off: a row is exact once an anchor lies behind it. */
-static void wait_for_anchor(struct ts_encoder *encoder, const struct encode_device_clock *clock,
-			    const struct encode_clock_point *point, bool is_guessed)
+void encode_assume_points(struct ts_encoder *encoder)
 {
-	struct encode_waiting_point *waiting;
+	for (size_t i = 0; i < encoder->point_count; i++) {
+		struct encode_waiting_point assumed = encoder->points[i];
 
+		if (!assumed.is_first)
+			continue;
+		encoder->points[i].is_first = false;
+		assumed.is_guessed = true;
+		point_row(encoder, &assumed);
+	}
+}
+
+bool encode_put_point(struct ts_encoder *encoder, const struct encode_waiting_point *waiting)
+{
 	if (encoder->point_count >= ENCODE_CLOCK_POINTS)
 		encode_tell_points(encoder, true);
 	if (ts_grow_array((void **)&encoder->points, &encoder->point_capacity,
 			  encoder->point_count + 1, sizeof(*encoder->points))) {
 		encode_no_memory(encoder);
-		return;
+		return false;
 	}
-	waiting = &encoder->points[encoder->point_count++];
-	*waiting = (struct encode_waiting_point){ .clock = clock->id,
-						  .point = *point,
-						  .is_guessed = is_guessed };
-	memcpy(waiting->method, clock->method, sizeof(waiting->method));
+	encoder->points[encoder->point_count++] = *waiting;
+	return true;
+}
+
+/* The nominal rate of the counter is some millionths off: a row is exact once an anchor lies behind it. */
+static void wait_for_anchor(struct ts_encoder *encoder, const struct encode_device_clock *clock,
+			    const struct encode_clock_point *point, bool is_first)
+{
+	struct encode_waiting_point waiting = { .clock = clock->id,
+						.point = *point,
+						.is_guessed = clock->is_guessed,
+						.is_first = is_first };
+
+	memcpy(waiting.method, clock->method, sizeof(waiting.method));
+	encode_put_point(encoder, &waiting);
 }
 
 bool encode_is_point(const struct encode_clock_point *point)
@@ -256,6 +275,7 @@ void encode_add_point(struct ts_encoder *encoder, struct encode_device_clock *cl
 {
 	const struct encode_clock_point *newest = clock->count ? &clock->points[clock->count - 1]
 							       : NULL;
+	bool is_first;
 
 	/* Both clocks go on; a target that floods us with points fills no trace. */
 	if (!encode_is_point(point) ||
@@ -274,8 +294,9 @@ void encode_add_point(struct ts_encoder *encoder, struct encode_device_clock *cl
 	if (clock->count == TS_ARRAY_SIZE(clock->points))
 		clock->points[0] = clock->points[--clock->count];
 	clock->points[clock->count++] = *point;
+	is_first = clock->count == 1 || clock->epoch != encoder->epoch;
 	clock->epoch = encoder->epoch;
-	wait_for_anchor(encoder, clock, point, is_guessed);
+	wait_for_anchor(encoder, clock, point, is_first);
 }
 
 void encode_use_clock(struct ts_encoder *encoder, struct encode_device_clock *clock)
@@ -283,7 +304,7 @@ void encode_use_clock(struct ts_encoder *encoder, struct encode_device_clock *cl
 	if (TS_LIKELY(clock->epoch == encoder->epoch))
 		return;
 	for (uint32_t i = 0; i < clock->count; i++)
-		wait_for_anchor(encoder, clock, &clock->points[i], clock->is_guessed);
+		wait_for_anchor(encoder, clock, &clock->points[i], i == 0);
 	clock->epoch = encoder->epoch;
 }
 

@@ -121,6 +121,7 @@ struct encode_device_number {
 struct encode_waiting_point {
 	uint32_t clock;
 	bool is_guessed;
+	bool is_first; /* the file has nothing better of this clock */
 	struct encode_clock_point point;
 	char method[32];
 };
@@ -488,6 +489,9 @@ static inline int64_t encode_time(const struct ts_encoder *encoder, const struct
 int64_t encode_trace_time(const struct ts_encoder *encoder, int64_t ns);
 /* Rows of points of devices' clocks that lie before the newest anchor; or of all that wait. */
 void encode_tell_points(struct ts_encoder *encoder, bool all);
+/* The file may be read now: clocks of which only a point that waits is known have a row, for the time being. */
+void encode_assume_points(struct ts_encoder *encoder);
+bool encode_put_point(struct ts_encoder *encoder, const struct encode_waiting_point *waiting);
 /* A DEVICE_CLOCK record, or the best that is known where there was none. */
 void encode_add_point(struct ts_encoder *encoder, struct encode_device_clock *clock,
 		      const struct encode_clock_point *point, const char *method,
@@ -609,6 +613,8 @@ int encode_closed_tell(struct ts_encoder *encoder);
 /* STATE blocks of what calls, queues, clocks of devices and command streams need: of the recording, and of an area. `out` is for use. */
 int encode_save_numbers(const struct ts_encoder *encoder, const struct ts_block_sink *sink,
 			struct ts_text *out, struct ts_error *err);
+int encode_save_points(const struct ts_encoder *encoder, const struct ts_block_sink *sink,
+		       struct ts_text *out, struct ts_error *err);
 int encode_save_accelerator(const struct encode_area *area, const struct ts_block_sink *sink,
 			    struct ts_text *out, struct ts_error *err);
 /* Whether a payload is one of these; false from the other: it is damaged. */

@@ -126,6 +126,7 @@ int ts_encoder_set_writer(struct ts_encoder *encoder, struct ts_writer *writer, 
 	if (!fresh)
 		return TS_OK;
 	encoder->epoch++;
+	encoder->point_count = 0; /* those of clocks that are used here come again */
 	forget_ids(encoder);
 	if (encoder->opened) {
 		encode_preamble(encoder);
@@ -537,7 +538,7 @@ int ts_encoder_block(struct ts_encoder *encoder, const struct ts_block *block, c
 
 int ts_encoder_seal(struct ts_encoder *encoder)
 {
-	encode_tell_points(encoder, true);
+	encode_assume_points(encoder);
 	encode_tell_all(encoder);
 	return ts_writer_status(encoder->writer, NULL);
 }

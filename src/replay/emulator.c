@@ -416,11 +416,11 @@ static int make_room(struct run *run)
 	size_t commands = model->command_count;
 
 	run->events = ts_alloc_array(2 * commands + model->point_count + 1, sizeof(*run->events));
-	run->nodes = ts_alloc_array(commands + model->point_count, sizeof(*run->nodes));
-	run->resources = ts_alloc_array(model->resource_count, sizeof(*run->resources));
+	run->nodes = calloc(commands + model->point_count + 1, sizeof(*run->nodes));
+	run->resources = calloc((size_t)model->resource_count + 1, sizeof(*run->resources));
 	run->candidates = ts_alloc_array(commands, sizeof(*run->candidates));
 	run->changed = ts_alloc_array(model->resource_count, sizeof(*run->changed));
-	run->stuck = ts_alloc_array(model->point_count, sizeof(*run->stuck));
+	run->stuck = calloc((size_t)model->point_count + 1, sizeof(*run->stuck));
 	return run->events && run->nodes && run->resources && run->candidates && run->changed &&
 			       run->stuck
 		       ? TS_OK

@@ -88,7 +88,9 @@ static bool next_group(const struct samples *samples, size_t *at, struct group *
 	upper = list[count - cut - 1].value;
 	*ret_group = (struct group){
 		.count = count,
-		.usual = mean(list, count, ts_ns_add(upper, TS_MAX(3 * (upper - lower), ODD_NS))),
+		.usual = mean(
+			list, count,
+			ts_ns_add(upper, TS_MAX(3 * TS_MIN(upper - lower, INT64_MAX / 4), ODD_NS))),
 		.least = mean(list, cut ? cut : 1, INT64_MAX),
 		.spread = upper - lower,
 		.number = list[0].group,

@@ -398,11 +398,11 @@ static int report_stream(const struct ts_replay *replay, struct ts_replay_report
 	return TS_OK;
 }
 
-static void report_work(const struct ts_replay *replay, struct ts_replay_report *report)
+static void report_work(const struct runs *runs, struct ts_replay_report *report)
 {
 	report->verdict = TS_REPLAY_RAN;
 	snprintf(report->verdict_text, sizeof(report->verdict_text), "emulated");
-	report->commands = report->asked = replay->work->command_count;
+	report->commands = report->asked = runs->count;
 	report->recorded_span_ns = TS_ABSENT;
 }
 
@@ -418,7 +418,7 @@ static int make_report(struct runs *runs, struct ts_replay_report *report, struc
 	if (replay->stream)
 		rc = report_stream(replay, report, err);
 	else
-		report_work(replay, report);
+		report_work(runs, report);
 	if (!rc && target->tell)
 		target->tell(replay->session, report);
 	return rc;

@@ -10,6 +10,10 @@
 
 #include "replay/stream_parts.h"
 
+/* A sync that waits for a part of its queue: commands that are waited for one by one, and those that are passed over. */
+#define MOST_UNTIL 1024u
+#define MOST_STEPS 65536u
+
 /* ---- messages ---- */
 
 static uint64_t number_of(const struct ts_replay_stream *stream, uint32_t object)
@@ -165,7 +169,7 @@ static int load_waits(struct ts_replay_load *load, uint32_t index,
 	uint32_t count = details->wait.count, *waits, *users;
 
 	command->has_wait_list = details->wait.items != NULL;
-	if (count == 0)
+	if (!details->wait.items || count == 0)
 		return TS_OK;
 	waits = ts_arena_alloc_zeroed(&load->stream->arena, count, sizeof(*waits));
 	users = ts_arena_alloc_zeroed(&load->stream->arena, count, sizeof(*users));
@@ -187,6 +191,72 @@ static int load_waits(struct ts_replay_load *load, uint32_t index,
 	return TS_OK;
 }
 
+/* ---- what the host waits for in a queue that others go on giving commands to ---- */
+
+static bool runs_in_queue(enum ts_command_kind kind)
+{
+	return kind == TS_COMMAND_LAUNCH || kind == TS_COMMAND_COPY || kind == TS_COMMAND_FILL ||
+	       kind == TS_COMMAND_HOST_WRITE || kind == TS_COMMAND_HOST ||
+	       kind == TS_COMMAND_RECORD || kind == TS_COMMAND_WAIT;
+}
+
+static void enqueue(struct ts_replay_load *load, uint32_t index)
+{
+	const struct ts_replay_command_info *command = &load->stream->commands[index];
+
+	load->previous[index] = TS_REPLAY_NONE;
+	if (command->queue == TS_REPLAY_NONE || !runs_in_queue(command->kind))
+		return;
+	load->previous[index] = load->newest[command->queue];
+	load->newest[command->queue] = index;
+}
+
+/* Commands of the queue up to `until`, back to one that stands behind all others. 0: there are too many. */
+static uint32_t collect_until(const struct ts_replay_load *load, uint32_t queue, uint64_t until,
+			      uint32_t *ret_waits)
+{
+	const struct ts_replay_stream *stream = load->stream;
+	bool in_order = !(stream->objects[queue].flags & TS_REPLAY_OUT_OF_ORDER);
+	uint32_t at = load->newest[queue], count = 0;
+
+	for (uint32_t steps = 0; at != TS_REPLAY_NONE; at = load->previous[at]) {
+		const struct ts_replay_command_info *command = &stream->commands[at];
+
+		if (++steps > MOST_STEPS || count == MOST_UNTIL)
+			return 0;
+		if (command->sequence > until)
+			continue;
+		ret_waits[count++] = at;
+		if (in_order || (command->kind == TS_COMMAND_WAIT && !command->has_wait_list))
+			break;
+	}
+	return count;
+}
+
+/*
+ * Another thread gave more to the queue while the host waited: that was not waited for, and may never end before something that
+ * comes later. So this becomes a wait for those that were there.
+ */
+static int narrow_sync(struct ts_replay_load *load, uint32_t index, uint64_t until,
+		       struct ts_error *err)
+{
+	struct ts_replay_command_info *command = &load->stream->commands[index];
+	uint32_t waits[MOST_UNTIL], newest;
+
+	if (command->kind != TS_COMMAND_SYNC || command->queue == TS_REPLAY_NONE || !until)
+		return TS_OK;
+	newest = load->newest[command->queue];
+	if (newest == TS_REPLAY_NONE || load->stream->commands[newest].sequence <= until)
+		return TS_OK;
+	command->wait_count = collect_until(load, command->queue, until, waits);
+	command->waits =
+		ts_arena_copy(&load->stream->arena, waits, command->wait_count * sizeof(*waits));
+	command->waits_in_vain = !command->wait_count;
+	command->has_wait_list = true;
+	command->queue = TS_REPLAY_NONE;
+	return command->waits ? TS_OK : ts_replay_no_memory(err);
+}
+
 static int load_command(struct ts_replay_load *load, uint32_t index,
 			const struct ts_command_row *row, struct ts_error *err)
 {
@@ -204,6 +274,10 @@ static int load_command(struct ts_replay_load *load, uint32_t index,
 		rc = ts_replay_load_operands(load, index, row, &details, err);
 	if (!rc)
 		rc = load_waits(load, index, &details, err);
+	if (!rc)
+		rc = narrow_sync(load, index, details.until, err);
+	if (!rc)
+		enqueue(load, index);
 	if (!rc && details.event && load->stream->commands[index].user_event == TS_REPLAY_NONE &&
 	    ts_map_put(&load->events, details.event, index))
 		rc = ts_replay_no_memory(err);
@@ -248,7 +322,13 @@ static int reserve(struct ts_replay_load *load, struct ts_error *err)
 				    count);
 	load->stream->commands = ts_arena_alloc_zeroed(&load->stream->arena, count + 1,
 						       sizeof(*load->stream->commands));
-	return load->stream->commands ? TS_OK : ts_replay_no_memory(err);
+	load->previous = ts_arena_alloc_zeroed(&load->scratch, count + 1, sizeof(*load->previous));
+	load->newest = ts_arena_alloc_zeroed(&load->scratch, load->stream->object_count + 1u,
+					     sizeof(*load->newest));
+	if (!load->stream->commands || !load->previous || !load->newest)
+		return ts_replay_no_memory(err);
+	memset(load->newest, 0xff, load->stream->object_count * sizeof(*load->newest));
+	return TS_OK;
 }
 
 int ts_replay_load_commands(struct ts_replay_load *load, struct ts_error *err)

@@ -23,7 +23,7 @@ typedef int scan_function(struct parse *parse, void *to);
 
 static int scan_unsigned(struct parse *parse, void *to)
 {
-	struct ts_json_number number;
+	struct ts_json_number number = { 0 };
 	const char *at = parse->js.next;
 	int rc = ts_json_scan_number(&parse->js, &number);
 
@@ -37,7 +37,7 @@ static int scan_unsigned(struct parse *parse, void *to)
 
 static int scan_signed(struct parse *parse, void *to)
 {
-	struct ts_json_number number;
+	struct ts_json_number number = { 0 };
 	const char *at = parse->js.next;
 	int rc = ts_json_scan_number(&parse->js, &number);
 
@@ -61,7 +61,7 @@ static int scan_flag(struct parse *parse, void *to)
 
 static int scan_text(struct parse *parse, void *to)
 {
-	struct ts_json_string string;
+	struct ts_json_string string = { 0 };
 	TS_SCOPED(ts_text) text = { 0 };
 	int rc = ts_json_scan_string(&parse->js, &string);
 
@@ -318,6 +318,7 @@ static int scan_details(struct parse *parse)
 		{ "wait", scan_numbers, &d->wait },
 		{ "event", scan_unsigned, &d->event },
 		{ "window", scan_unsigned, &d->window },
+		{ "until", scan_unsigned, &d->until },
 		{ "blocking", scan_flag, &d->blocking },
 		{ "unknown", scan_flag, &d->unknown },
 		{ "status", scan_signed, &d->status },

@@ -227,7 +227,7 @@ static int load_destination(struct ts_replay_load *load, uint32_t index,
 			    const struct ts_command_row *row, struct ts_error *err)
 {
 	struct ts_replay_command_info *command = &load->stream->commands[index];
-	struct ts_replay_range to;
+	struct ts_replay_range to = { 0 };
 	int rc;
 
 	if (command->object == TS_REPLAY_NONE)

@@ -83,7 +83,7 @@ static int order_commands(struct ts_replay_load *load, struct ts_error *err)
 		/* Another thread set the event meanwhile. Here the setting comes later: nobody may wait for it. */
 		if (command->ready > i && (command->blocking || command->kind == TS_COMMAND_SYNC)) {
 			command->blocking = false;
-			command->waits_in_vain = command->kind == TS_COMMAND_SYNC;
+			command->waits_in_vain |= command->kind == TS_COMMAND_SYNC;
 		}
 	}
 	return TS_OK;

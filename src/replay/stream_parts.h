@@ -34,7 +34,7 @@ struct ts_replay_details {
 	/* any command */
 	const char *call, *unreplayable, *why, *what, *failed;
 	struct ts_replay_numbers wait;
-	uint64_t event, window;
+	uint64_t event, window, until;
 	bool blocking, unknown;
 	int64_t status;
 	/* launch */
@@ -89,6 +89,8 @@ struct ts_replay_load {
 	const struct ts_replay_window *window; /* that is loaded */
 	struct ts_map by_id, by_number;        /* index of an object */
 	struct ts_map events;    /* number of an event: index of the command that set it last */
+	uint32_t *previous;      /* by command: the one before it in its queue; TS_REPLAY_NONE */
+	uint32_t *newest;        /* by object: the last command of this queue so far */
 	struct ts_map user_sets; /* index of a user event: index of the command that sets it */
 	struct ts_arena scratch; /* while loading */
 	struct ts_arena line;    /* while one command is loaded */
@@ -96,7 +98,7 @@ struct ts_replay_load {
 
 /* stream_rows.c: rows of the process, the window that is asked for (0: the first that can be replayed). */
 int ts_replay_load_rows(struct ts_replay_load *load, int64_t process, struct ts_error *err);
-int ts_replay_load_windows(struct ts_replay_load *load, uint32_t window, struct ts_error *err);
+int ts_replay_load_windows(struct ts_replay_load *load, uint32_t number, struct ts_error *err);
 /* Parses the details of a row, into `arena`; a row without any has none of the keys. */
 int ts_replay_row_details(struct ts_replay_load *load, int64_t text, struct ts_arena *arena,
 			  struct ts_replay_details *ret_details, struct ts_error *err);

@@ -194,8 +194,11 @@ static int add_link(struct ts_reader *reader, struct sbt_blobs *blobs, int64_t b
 	if (!place && id == blob)
 		return ts_error_set(err, TS_ENOTFOUND, "trace '%s' has no blob %lld",
 				    reader->file.path, (long long)blob);
+	/* A chunk was lost, which `recover` leaves out. */
 	if (!place)
-		return broken(reader, blob, "a part of it is not in the file", err);
+		return ts_error_set(err, TS_ENOTFOUND,
+				    "trace '%s': blob %lld: a part of it is not in the file",
+				    reader->file.path, (long long)blob);
 	result = load_rows(blobs, place->chunk, &batch, err);
 	if (result)
 		return result;

@@ -132,23 +132,28 @@ static int add_piece(void *context, uint64_t offset, const void *data, size_t by
 	return TS_OK;
 }
 
-/* A chain that is continued by more than one row is read again for all but the first few. */
+/*
+ * A chain that is continued by more than one row is read again for all but the first few. *ret_lost: a part of it is not in the file, which
+ * is no damage of what is there: `recover` leaves gaps.
+ */
 static const char *read_chain(struct verify *verify, int64_t id, int64_t previous,
-			      struct ts_hash_stream *hash)
+			      struct ts_hash_stream *hash, bool *ret_lost)
 {
 	struct ts_error err;
+	int result;
 
 	if (verify->blob_again > BLOB_AGAIN)
 		return blob_message(verify, id, "too many continue the same: it was not checked");
-	if (ts_reader_blob_walk(verify->reader, previous, add_piece, hash, &err))
-		return blob_message(verify, id, "what it continues is damaged or not there");
+	result = ts_reader_blob_walk(verify->reader, previous, add_piece, hash, &err);
 	verify->blob_again += hash->bytes;
-	return NULL;
+	*ret_lost = result == TS_ENOTFOUND;
+	return result && !*ret_lost ? blob_message(verify, id, "what it continues is damaged")
+				    : NULL;
 }
 
 /* What the row continues, into *hash. */
 static const char *find_state(struct verify *verify, int64_t id, int64_t previous,
-			      struct ts_hash_stream *hash)
+			      struct ts_hash_stream *hash, bool *ret_lost)
 {
 	if (previous < 0 || previous >= id)
 		return blob_message(verify, id, "it continues itself or a later one");
@@ -158,7 +163,7 @@ static const char *find_state(struct verify *verify, int64_t id, int64_t previou
 			return NULL;
 		}
 	ts_hash_stream_init(hash);
-	return previous ? read_chain(verify, id, previous, hash) : NULL;
+	return previous ? read_chain(verify, id, previous, hash, ret_lost) : NULL;
 }
 
 static const char *one_blob_fault(struct verify *verify, const struct ts_batch *batch, uint32_t i,
@@ -168,11 +173,12 @@ static const char *one_blob_fault(struct verify *verify, const struct ts_batch *
 	struct ts_hash_stream hash;
 	struct ts_blob_row row;
 	const char *fault;
+	bool lost = false;
 	size_t bytes;
 
 	ts_batch_row(batch, i, &row);
-	fault = find_state(verify, id, row.previous, &hash);
-	if (fault)
+	fault = find_state(verify, id, row.previous, &hash, &lost);
+	if (fault || lost)
 		return fault;
 	bytes = (size_t)(offsets[i + 1] - offsets[i] - 1);
 	if (row.previous && (!bytes || !hash.bytes))

@@ -182,7 +182,7 @@ uint32_t ts_work_step_at(const struct ts_work *work, uint32_t rank, int64_t time
 
 struct ts_work_begin *ts_work_begins(const struct ts_work *work)
 {
-	struct ts_work_begin *begins = ts_alloc_array(work->rank_count, sizeof(*begins));
+	struct ts_work_begin *begins = calloc((size_t)work->rank_count + 1, sizeof(*begins));
 
 	for (uint32_t i = 0; begins && i < work->rank_count; i++)
 		begins[i] = (struct ts_work_begin){ INT64_MAX, INT64_MAX };

@@ -188,7 +188,7 @@ static int add_wait(struct ts_work_load *load, uint64_t row, int64_t correlation
 /* What is no list of numbers tells nothing. */
 static int add_list(struct ts_work_load *load, uint64_t row, struct ts_string list)
 {
-	struct ts_json_number number;
+	struct ts_json_number number = { .kind = TS_JSON_NONFINITE };
 	struct ts_json js;
 	bool more;
 	int rc;

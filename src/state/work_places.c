@@ -127,7 +127,7 @@ static void describe_stream(struct ts_work *work, struct ts_work_stream *stream,
 		stream->name = ts_work_name(work, row->name);
 	if (stream->priority == TS_ABSENT)
 		stream->priority = row->priority;
-	if (row->out_of_order)
+	if (row->out_of_order == 1)
 		stream->flags |= TS_STREAM_OUT_OF_ORDER;
 }
 

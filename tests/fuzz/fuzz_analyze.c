@@ -3,6 +3,7 @@
  * Any bytes as rows of a trace, eight bytes a row: commands, calls, slices, synchronisations and arrows of two ranks, with
  * few names, lanes and correlations, so that they meet, and now and then with times at the ends of int64. The trace is
  * loaded both ways of rounding and put to every analysis; lanes must partition time and edges must not go back.
+ * The emulator must come to an end with every command.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -14,6 +15,7 @@
 #include <tracesmith/writer.h>
 
 #include "analyze/analyze.h"
+#include "replay/emulator.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -259,6 +261,26 @@ static void check_graph(const struct ts_graph *graph)
 			abort();
 }
 
+static void emulate(const struct ts_graph *graph, uint32_t streams)
+{
+	const struct ts_emulator_shape shape = { .streams = streams };
+	struct ts_emulator_observed observed;
+	struct ts_emulator_times times = { 0 };
+	struct ts_emulator_model *model;
+	struct ts_error err;
+
+	if (ts_emulator_observe(&observed, graph, &err) ||
+	    ts_emulator_model_new(&model, graph->work, graph, &observed, &shape, &err) ||
+	    ts_emulator_run(model, TS_EMULATOR_FIFO, &times, &err))
+		abort();
+	for (uint32_t i = 0; i < model->command_count; i++)
+		if (times.issued[i] > times.start[i] || times.start[i] > times.end[i])
+			abort();
+	ts_emulator_times_release(&times);
+	ts_emulator_model_free(model);
+	ts_emulator_observed_release(&observed);
+}
+
 static void analyze(struct ts_reader *reader, enum ts_rounding rounding)
 {
 	struct ts_work_options options = TS_WORK_OPTIONS_NONE;
@@ -279,6 +301,8 @@ static void analyze(struct ts_reader *reader, enum ts_rounding rounding)
 		abort();
 	check_graph(request.host_graph);
 	check_states(request.states);
+	for (uint32_t streams = 0; streams < 4; streams += 2)
+		emulate(request.host_graph, streams);
 	for (size_t i = 0; i < count; i++) {
 		struct ts_result result;
 

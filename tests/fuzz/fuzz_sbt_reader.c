@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Any bytes as a trace: opened, every chunk read in two ways, all texts, shapes and rows looked up,
- * stacks walked, verified, recovered, exported. Nothing may crash, leak, loop or take memory beyond what
+ * stacks and blobs walked, verified, recovered, exported. Nothing may crash, leak, loop or take memory beyond what
  * the file can justify; and every chunk of what `verify` calls whole must read without an error. The mutator puts checksums right,
  * since bytes changed at random would never get past them.
  */
@@ -19,6 +19,7 @@
 /* A chunk of equal rows takes no space: beyond this many, reading them all only costs time (see crash/hostile). */
 #define MAX_ROWS 100000u
 #define MAX_STRINGS 50000u
+#define MAX_BLOBS 200u
 
 /* ---- reading ---- */
 
@@ -126,6 +127,46 @@ static void walk_stack(struct ts_reader *reader, int64_t id)
 	}
 }
 
+static int touch_piece(void *context, uint64_t offset, const void *data, size_t bytes,
+		       struct ts_error *err)
+{
+	(void)err;
+	check(offset == *(uint64_t *)context, "pieces of a blob do not follow each other");
+	touch((struct ts_string){ .data = data, .length = bytes });
+	*(uint64_t *)context += bytes;
+	return 0;
+}
+
+/* Whole, and a part of it. What a walk gives is what its size says. */
+static int read_blob(struct ts_reader *reader, int64_t id)
+{
+	struct ts_error err = { 0 };
+	uint64_t bytes = 0, size = 0;
+	char part[64];
+	int result = ts_reader_blob_walk(reader, id, touch_piece, &bytes, &err);
+
+	check(!result || err.message[0], "an error without a message");
+	if (ts_reader_blob_size(reader, id, &size, NULL) == 0 && size)
+		ts_reader_blob_read(reader, id, size / 2, part,
+				    size - size / 2 < 64 ? size - size / 2 : 64, NULL);
+	check(result || bytes == size, "a blob has another size than its pieces");
+	return result;
+}
+
+static int read_blobs(struct ts_reader *reader)
+{
+	size_t cursor = 0, count = 0;
+	int failures = 0;
+	int64_t id;
+
+	while (count++ < MAX_BLOBS && ts_reader_entity_next(reader, TS_TABLE_BLOB, &cursor, &id)) {
+		int result = read_blob(reader, id);
+
+		failures += result && result != TS_ENOTFOUND;
+	}
+	return failures;
+}
+
 static void look_up_all(struct ts_reader *reader)
 {
 	uint32_t end = ts_reader_string_end(reader);
@@ -209,6 +250,7 @@ static void run(const struct memory_file *file, const struct memory_file *other)
 		return;
 	}
 	read_well = read_chunks(reader) == 0;
+	read_well = read_blobs(reader) == 0 && read_well;
 	look_up_all(reader);
 	export_all(reader);
 	ts_reader_close(reader);

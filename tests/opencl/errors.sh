@@ -64,7 +64,7 @@ says no-such-device
 code=0
 OCL_ICD_VENDORS=/nonexistent timeout 60 "$TRACESMITH" replay good.sbt >stdout 2>stderr || code=$?
 [ $code -eq 4 ] || fail "replay without a device: exit code $code: $(cat stderr)"
-says device
+says driver
 
 # PoCL's other device: the same answers from sources.
 export POCL_DEVICES=basic
@@ -74,8 +74,8 @@ fi
 unset POCL_DEVICES
 
 echo 'kernel void blend(global float *a) { this is no C }' >broken.cl
-expect 3 replay good.sbt --replace-kernel blend=broken.cl
-says blend
+expect 4 replay good.sbt --replace-kernel blend=broken.cl
+says broken.cl blend
 expect 3 replay good.sbt --replace-kernel blend=no-such-file.cl
 says no-such-file.cl
 expect 3 replay good.sbt --replace-kernel no_such_kernel=broken.cl
@@ -111,8 +111,8 @@ refused() { # what it must say, record's option..., --, program...
 }
 
 refused "limit" --window steps:3-5 --snapshot-limit 1M -- "$hold" --steps 8 --bytes 4000000
-refused "user event" --window steps:3-5 --window-timeout 300ms -- "$hold" --steps 8 --hold user --hold-from 1 --hold-until 7
-refused "mapped" --window steps:3-5 --window-timeout 300ms -- "$hold" --steps 8 --hold map --hold-from 1 --hold-until 7
+refused "user event" --window steps:3-6 --window-timeout 300ms -- "$hold" --steps 9 --pause 150 --hold user --hold-from 1 --hold-until 8
+refused "mapped" --window steps:3-6 --window-timeout 300ms -- "$hold" --steps 9 --pause 150 --hold map --hold-from 1 --hold-until 8
 # Held before the window and in it, but not when it opens.
 record held.sbt --replayable --window steps:3-6 -- "$hold" --steps 8 --hold user --hold-from 1 --hold-until 2
 replays "held before the window" held.sbt --check each
@@ -171,7 +171,7 @@ mkdir disk
 if mount -t tmpfs -o size=8m tmpfs disk 2>/dev/null; then
 	rm -f printed
 	code=0
-	timeout 120 "$TRACESMITH" record -q -o disk/t.sbt --replayable -- "$hold" --steps 300 --bytes 262144 >printed 2>log || code=$?
+	timeout 120 "$TRACESMITH" record -o disk/t.sbt --replayable -- "$hold" --steps 300 --bytes 262144 >printed 2>log || code=$?
 	at_step 299 || fail "the program did not end on a full disk: $(tail -n 1 printed)"
 	! grep -q wrong printed || fail "a result is wrong on a full disk"
 	[ $code -eq 0 ] || [ $code -eq 3 ] || fail "record on a full disk: exit code $code: $(cat log)"

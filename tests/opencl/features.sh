@@ -1,10 +1,39 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Everything that the command stream promises to hold (tests/targets/opencl_features.c), each alone and all together.
+# Everything that the command stream promises to hold (tests/targets/opencl_features.c), all together and each alone, on one device and
+# on two; and what it does not hold: the program runs, and a replay says what it was.
 set -euo pipefail
 . "$TS_SOURCE/tests/lib/opencl.sh"
 
 program=$targets/opencl_features
 [ -x "$program" ] || fail "there is no '$program'; build it first"
-record t.sbt --replayable -- "$program"
-replays "all features" t.sbt --check each --repeat 2
+mapfile -t names < <("$program" --list | sed -n 's/^\([a-z_]*\) *$/\1/p')
+mapfile -t others < <("$program" --list | sed -n 's/^\([a-z_]*\) *\*.*/\1/p')
+[ ${#names[@]} -gt 10 ] || fail "only ${#names[@]} features"
+
+for devices in pthread "pthread pthread"; do
+	export POCL_DEVICES=$devices
+	"$program" >alone
+	for mode in --replayable --replayable=checked; do
+		record t.sbt $mode -- "$program"
+		diff alone printed || fail "recorded with $mode it gives something else"
+		replays "all features, $mode, $devices" t.sbt --check each --repeat 2
+	done
+	for name in "${names[@]}"; do
+		record t.sbt --replayable -- "$program" "$name"
+		replays "$name, $devices" t.sbt --check each
+	done
+done
+unset POCL_DEVICES
+
+for name in "${others[@]}"; do
+	code=0
+	"$program" "$name" >alone 2>&1 || code=$?
+	[ $code -eq 0 ] || continue
+	record t.sbt --replayable -- "$program" "$name"
+	diff alone printed || fail "recorded, '$name' gives something else"
+	expect 3 replay t.sbt
+	says command
+	[ "$(count_of t.sbt loss)" -gt 0 ] || fail "'$name': nothing counts what is not there"
+done
+echo "$checks replays of ${#names[@]} features"

@@ -12,7 +12,7 @@ attempts=5
 tolerance=0.2
 rounds=${TS_WHAT_IF_WORK:-400}
 
-# The span of all commands, first start to last end, in ns; and of all kernels of a name the sum.
+# The span of all commands, first start to last end, in ns.
 span_of() { # trace
 	rows_of "$1" gpu_op | python3 -c '
 import json, sys

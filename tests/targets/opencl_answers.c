@@ -322,13 +322,30 @@ static void ask_context(void)
 	printf("context: references %u; device %s\n", references, name);
 }
 
+/* A GPU where there is one, else the first device. */
+static void choose_device(cl_platform_id *ret_platform, cl_device_id *ret_device)
+{
+	cl_platform_id platforms[16];
+	cl_uint count = 0;
+
+	stop_if(clGetPlatformIDs(16, platforms, &count), "clGetPlatformIDs");
+	for (cl_uint i = 0; i < count && i < 16; i++) {
+		*ret_platform = platforms[i];
+		if (clGetDeviceIDs(platforms[i], CL_DEVICE_TYPE_GPU, 1, ret_device, NULL) ==
+		    CL_SUCCESS)
+			return;
+	}
+	*ret_platform = platforms[0];
+	stop_if(clGetDeviceIDs(platforms[0], CL_DEVICE_TYPE_ALL, 1, ret_device, NULL),
+		"clGetDeviceIDs");
+}
+
 int main(void)
 {
 	const char *text = source;
 	cl_int error;
 
-	stop_if(clGetPlatformIDs(1, &platform, NULL), "clGetPlatformIDs");
-	stop_if(clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 1, &device, NULL), "clGetDeviceIDs");
+	choose_device(&platform, &device);
 	context = clCreateContext(NULL, 1, &device, NULL, NULL, &error);
 	stop_if(error, "clCreateContext");
 	program = clCreateProgramWithSource(context, 1, &text, NULL, &error);

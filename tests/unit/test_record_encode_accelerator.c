@@ -172,6 +172,38 @@ TS_TEST(points_lie_between_anchors)
 	TS_CHECK(llabs(call.start - row.queued) <= 2);
 }
 
+/* A save comes between the point and its anchor: the file can be read then, and is exact in the end; so after a successor. */
+TS_TEST(a_save_does_not_spoil_points)
+{
+	for (int succeeds = 0; succeeds < 2; succeeds++) {
+		struct op op = plain_op(1, STARTED + 500000);
+		struct ts_gpu_op_row row;
+		struct fixture fixture;
+		struct rows rows;
+
+		start(&fixture);
+		put_anchor(&fixture, STARTED + 1, STARTED + 1);
+		fixture.counter = STARTED + 500000;
+		put_plain_clock(&fixture, 0, STARTED + 500000);
+		put_op(&fixture, &op);
+		drain(&fixture);
+		if (succeeds)
+			succeed(&fixture);
+		TS_CHECK_INT(ts_encoder_seal(fixture.encoder), 0);
+		TS_CHECK_INT(ts_writer_save(fixture.writer, NULL), 0);
+		rows = rows_open(fixture.path, TS_TABLE_GPU_OP);
+		TS_CHECK(rows_next(&rows, &row));
+		TS_CHECK_INT(row.queued, at(STARTED + 500000));
+		rows_close(&rows);
+		put_anchor(&fixture, STARTED + 1001001, STARTED + 1000001);
+		finish(&fixture);
+		rows = rows_open(fixture.path, TS_TABLE_GPU_OP);
+		TS_CHECK(rows_next(&rows, &row));
+		TS_CHECK(llabs(row.queued - (5000000000 + 499500)) <= 2);
+		rows_close(&rows);
+	}
+}
+
 TS_TEST(clocks_of_devices_and_areas_are_their_own)
 {
 	struct op op = plain_op(0, STARTED + 5000);

@@ -527,3 +527,61 @@ TS_TEST(hostile_works)
 		forget_work(&emulated);
 	}
 }
+
+/* A wait for a queue without an order is one for all that was given to it, whatever ended last. */
+TS_TEST(a_queue_without_an_order)
+{
+	struct emulated emulated;
+	struct made *made = &emulated.made;
+	uint32_t waits = 0;
+
+	made_begin(made, 1, 1, 1, 1);
+	made_places(made);
+	made->work->streams[0].flags = TS_STREAM_OUT_OF_ORDER;
+	made_command(made, 0, made_call(made, 0, TS_CALL_LAUNCH, made->launch, 0, 1000), 5000,
+		     50000);
+	made_command(made, 0, made_call(made, 0, TS_CALL_LAUNCH, made->launch, 2000, 3000), 7000,
+		     20000);
+	made_call(made, 0, TS_CALL_STREAM_SYNC, made->sync, 4000, 52000);
+	finish_work(made);
+	emulate(&emulated, &AS_RECORDED);
+	TS_CHECK_INT(emulated.times.start[0], 5000);
+	TS_CHECK_INT(emulated.times.start[1], 7000);
+	for (uint32_t p = 0; p < emulated.model->point_count; p++)
+		waits += emulated.model->waits[emulated.model->command_count + p];
+	TS_CHECK_INT(waits, 3); /* two commands, and the thread itself */
+	TS_CHECK_INT(emulated.times.points[emulated.model->point_count - 1], 52000);
+	forget_work(&emulated);
+}
+
+/* Copies that were ready while a kernel ran, and began when it ended: the device has no engine for them. */
+TS_TEST(no_copy_engine)
+{
+	struct emulated emulated;
+	struct made *made = &emulated.made;
+	struct ts_emulator_errors errors;
+	struct ts_error err;
+
+	made_begin(made, 1, 1, 1, 2);
+	made_places(made);
+	for (int i = 0; i < 8; i++) {
+		int64_t at = i * 2000000;
+		struct ts_work_command *copy;
+
+		made_command(made, 0,
+			     made_call(made, 0, TS_CALL_LAUNCH, made->launch, at, at + 1000),
+			     at + 5000, at + 1005000);
+		copy = made_command(made, 1,
+				    made_call(made, 0, TS_CALL_COPY, made->copy,
+					      at + 2000 + i * 20000, at + 3000 + i * 20000),
+				    at + 1005000, at + 1010000);
+		copy->kind = TS_GPU_OP_COPY;
+		copy->copy_kind = TS_COPY_DEVICE_TO_HOST;
+	}
+	finish_work(made);
+	emulate(&emulated, &AS_RECORDED);
+	TS_CHECK_INT(emulated.observed.engines[0], TS_EMULATOR_NO_ENGINE);
+	TS_CHECK_INT(ts_emulator_errors(&errors, made->work, &emulated.times, &err), 0);
+	TS_CHECK(errors.max < 0.001);
+	forget_work(&emulated);
+}

@@ -490,6 +490,37 @@ TS_TEST(user_events_move_commands)
 	done(stream);
 }
 
+/* Another thread gave more to the queue while the host waited for it. */
+TS_TEST(a_sync_waits_for_what_was_there)
+{
+	struct ts_replay_stream *stream;
+
+	begin();
+	add_user_event(40);
+	made_begin(&made, 1);
+	made_step(&made, MADE_QUEUE, 10, 64, "");               /* 2 */
+	made_step(&made, MADE_QUEUE, 10, 64, "");               /* 3 */
+	made_step(&made, MADE_QUEUE, 11, 64, ",\"wait\":[40]"); /* 4 */
+	made_command(&made,
+		     &(struct made_command){ .kind = TS_COMMAND_SYNC,
+					     .queue = MADE_QUEUE,
+					     .details = "{\"what\":\"queue\",\"until\":3}" });
+	made_command(&made,
+		     &(struct made_command){ .kind = TS_COMMAND_SYNC,
+					     .queue = MADE_QUEUE,
+					     .details = "{\"what\":\"queue\",\"until\":4}" });
+	set_user_event("{\"event\":40,\"status\":0}");
+	made_finish(&made, 1, NULL);
+	stream = load();
+	TS_CHECK_INT(stream->commands[3].queue, TS_REPLAY_NONE);
+	TS_CHECK_INT(stream->commands[3].wait_count, 1);
+	TS_CHECK_INT(stream->commands[3].waits[0], 1);
+	TS_CHECK(!stream->commands[3].waits_in_vain);
+	TS_CHECK_INT(stream->commands[4].wait_count, 0);
+	TS_CHECK(stream->commands[4].waits_in_vain);
+	done(stream);
+}
+
 /* Memory that is made and given back inside the window. */
 TS_TEST(memory_has_a_life)
 {

@@ -92,16 +92,17 @@ TS_TEST(mistakes)
 /* ---- changes of a work ---- */
 
 /* Two kernels, copies to and fro and inside the device, a collective. */
-#define PROGRAM                                                                                   \
-	CALL("0", "5", "1")                                                                       \
-	KERNEL("gemm", "7", "10", "100", "1")                                                     \
-	NAMED_CALL("cudaMemcpyAsync", "20", "5", "2")                                             \
-	COPY_OF("Memcpy HtoD (Pinned -> Device)", "7", "120", "50", "2") NAMED_CALL(              \
-		"cudaMemcpyAsync", "30", "5", "3") COPY_OF("Memcpy DtoD (Device -> Device)", "7", \
-							   "180", "50", "3") CALL("40", "5", "4") \
-		KERNEL("ncclDevKernel_AllReduce", "8", "60", "30", "4") CALL("50", "5", "5")      \
-			KERNEL("relu", "7", "240", "10", "5")                                     \
-				NAMED_CALL("cudaDeviceSynchronize", "60", "200", "6")
+#define GEMM CALL("0", "5", "1") KERNEL("gemm", "7", "10", "100", "1")
+#define UPLOAD                                        \
+	NAMED_CALL("cudaMemcpyAsync", "20", "5", "2") \
+	COPY_OF("Memcpy HtoD (Pinned -> Device)", "7", "120", "50", "2")
+#define MOVE                                          \
+	NAMED_CALL("cudaMemcpyAsync", "30", "5", "3") \
+	COPY_OF("Memcpy DtoD (Device -> Device)", "7", "180", "50", "3")
+#define REDUCE CALL("40", "5", "4") KERNEL("ncclDevKernel_AllReduce", "8", "60", "30", "4")
+#define RELU CALL("50", "5", "5") KERNEL("relu", "7", "240", "10", "5")
+#define WAIT NAMED_CALL("cudaDeviceSynchronize", "60", "200", "6")
+#define PROGRAM GEMM UPLOAD MOVE REDUCE RELU WAIT
 
 struct changed {
 	struct loaded loaded;

@@ -299,8 +299,8 @@ TS_TEST(a_lost_part_is_named)
 	TS_AUTO_FREE unsigned char *data = malloc(MANY);
 	struct ts_reader *reader;
 	struct ts_error err;
+	char byte, good[80];
 	uint32_t blob;
-	char byte;
 	FILE *file;
 
 	fill(data, MANY, 5);
@@ -321,4 +321,14 @@ TS_TEST(a_lost_part_is_named)
 	TS_CHECK_INT(ts_reader_blob_read(reader, blob, 2 << 20, &byte, 1, &err), 0);
 	TS_CHECK_INT(ts_reader_blob_walk(reader, blob, NULL, NULL, &err), TS_EFORMAT);
 	ts_reader_close(reader);
+	/* What is recovered is whole, as far as it goes. */
+	snprintf(good, sizeof(good), "%s.good", path);
+	TS_CHECK_INT(ts_recover(path, good, NULL, NULL, NULL, NULL), 0);
+	TS_CHECK_INT(ts_verify(good, NULL, NULL, NULL, &err), 0);
+	TS_CHECK_INT(ts_reader_open(&reader, good, NULL), 0);
+	TS_CHECK_INT(ts_reader_blob_size(reader, blob, &(uint64_t){ 0 }, &err), TS_ENOTFOUND);
+	TS_CHECK(strstr(err.message, "blob 3: a part of it is not in the file") != NULL);
+	TS_CHECK_INT(ts_reader_blob_read(reader, 1, 0, &byte, 1, &err), 0);
+	ts_reader_close(reader);
+	unlink(good);
 }

@@ -89,7 +89,7 @@
                                                                             \
 		OCL_SITES(&command, #name, what, "other", kind, copy_kind); \
 		ocl_give(&command, queue, wait_count, waits, event);        \
-		event = &command.event;                                     \
+		event = command.event_place;                                \
 		return ocl_given(&command, ocl.next.name arguments);        \
 	}
 
@@ -143,6 +143,9 @@ void ocl_give(struct ocl_command *command, cl_command_queue queue, cl_uint wait_
 	command->wait_count = waits ? wait_count : 0;
 	command->waits = waits;
 	command->program_event = event;
+	/* Outside of windows nothing is taken that the program does not want. */
+	if (event || ts_enabled() || (ocl.replayable && command->blocking))
+		command->event_place = &command->event;
 	if (ocl.replayable) {
 		if (command->queue)
 			lock_queue(command);
@@ -194,42 +197,59 @@ static bool profile(const struct ocl_command *command, uint64_t after)
 static bool take_in(struct ocl_command *command, uint64_t after)
 {
 	bool is_profiled = command->queue && ts_enabled(), is_due = false;
-	/* Once it is in the list, the helper may look at it and let go of it at any time. */
-	bool is_held = ocl.replayable && command->event &&
-		       ocl.next.clRetainEvent(command->event) == CL_SUCCESS;
 
+	/* First: once it is in the list, the helper may look at it and let go of its event at any time. */
+	if (ocl.replayable)
+		stream_after(command, CL_SUCCESS);
 	if (is_profiled)
 		is_due = profile(command, after);
 	else if (command->program_event)
 		ocl_event_add(command->event, command->call->correlation, command->queue, false);
 	if (command->program_event)
 		*command->program_event = command->event;
-	if (ocl.replayable)
-		stream_after(command, CL_SUCCESS);
-	if (is_held)
-		ocl.next.clReleaseEvent(command->event);
 	/* Nobody wants it. */
 	if (!is_profiled && !command->program_event && command->event)
 		ocl.next.clReleaseEvent(command->event);
 	return is_due || (is_profiled && command->blocking);
 }
 
+/* With nothing held; `event` is ours, since the list's may be gone by now. */
+static cl_int wait_deferred(cl_event event)
+{
+	cl_int result = ocl.next.clWaitForEvents(1, &event);
+
+	ocl.next.clReleaseEvent(event);
+	if (result == CL_SUCCESS)
+		stream_returned();
+	return result;
+}
+
 cl_int ocl_given(struct ocl_command *command, cl_int result)
 {
 	uint64_t after = ts_now();
-	bool is_due = false;
+	bool is_due = false, is_deferred = command->is_deferred && result == CL_SUCCESS &&
+					   command->event &&
+					   ocl.next.clRetainEvent(command->event) == CL_SUCCESS;
+	cl_event event = command->event;
 
-	ocl_told(command->call, result);
+	if (!is_deferred)
+		ocl_told(command->call, result);
 	if (result == CL_SUCCESS)
 		is_due = take_in(command, after);
 	else if (ocl.replayable)
 		stream_after(command, result);
 	if (command->is_locked)
 		pthread_mutex_unlock(&command->queue->lock);
+	if (is_deferred) {
+		result = wait_deferred(event);
+		ocl_told(command->call, result);
+	}
 	if (result == CL_SUCCESS && !command->queue)
 		ts_accelerator_lost("gpu_op", 1, "its queue was made in a way that is not known");
 	ocl_end(command->call);
-	if (is_due)
+	if (is_due && command->blocking)
 		ocl_profile_look(command->queue);
+	else if (is_due)
+		ocl_profile_look_between(command->queue);
 	return result;
 }

@@ -6,7 +6,7 @@
  * A call:                                        A command:
  *	struct ocl_call call;                           struct ocl_command command = { .verb = OCL_READ, ... };
  *	OCL_BEGIN(&call, "clFlush");                    ocl_give(&command, queue, wait_count, waits, event);
- *	result = ocl.next.clFlush(queue);               result = ocl.next.clEnqueueReadBuffer(..., &command.event);
+ *	result = ocl.next.clFlush(queue);               result = ocl.next.clEnqueueReadBuffer(..., command.event_place);
  *	ocl_told(&call, result);                        return ocl_given(&command, result);
  *	... what follows from it ...
  *	ocl_end(&call);
@@ -63,6 +63,16 @@ static inline void ocl_give_error(cl_int *ret_error, cl_int error)
 /* A command on its way in; `command` has what its verb needs, everything else is set here. */
 void ocl_give(struct ocl_command *command, cl_command_queue queue, cl_uint wait_count,
 	      const cl_event *waits, cl_event *event);
+/*
+ * What is passed on in place of a command's `blocking`. Nobody waits for the driver with the queue's lock held: another thread may
+ * have to use the queue for what this one waits for. So it is waited for once the lock is given back.
+ */
+static inline cl_bool ocl_blocks(struct ocl_command *command)
+{
+	command->is_deferred = command->is_locked && command->blocking;
+	return command->blocking && !command->is_deferred;
+}
+
 /* And out; returns the result. */
 cl_int ocl_given(struct ocl_command *command, cl_int result);
 

@@ -23,9 +23,9 @@ cl_int CL_API_CALL hook_clEnqueueReadBuffer(cl_command_queue queue, cl_mem buffe
 
 	OCL_SITES(&command, "clEnqueueReadBuffer", "read buffer", "copy", COPY, DEVICE_TO_HOST);
 	ocl_give(&command, queue, wait_count, waits, event);
-	return ocl_given(&command,
-			 ocl.next.clEnqueueReadBuffer(queue, buffer, blocking_read, offset, size,
-						      ptr, wait_count, waits, &command.event));
+	return ocl_given(&command, ocl.next.clEnqueueReadBuffer(queue, buffer, ocl_blocks(&command),
+								offset, size, ptr, wait_count,
+								waits, command.event_place));
 }
 
 cl_int CL_API_CALL hook_clEnqueueWriteBuffer(cl_command_queue queue, cl_mem buffer,
@@ -45,9 +45,9 @@ cl_int CL_API_CALL hook_clEnqueueWriteBuffer(cl_command_queue queue, cl_mem buff
 
 	OCL_SITES(&command, "clEnqueueWriteBuffer", "write buffer", "copy", COPY, HOST_TO_DEVICE);
 	ocl_give(&command, queue, wait_count, waits, event);
-	return ocl_given(&command,
-			 ocl.next.clEnqueueWriteBuffer(queue, buffer, blocking_write, offset, size,
-						       ptr, wait_count, waits, &command.event));
+	return ocl_given(&command, ocl.next.clEnqueueWriteBuffer(
+					   queue, buffer, ocl_blocks(&command), offset, size, ptr,
+					   wait_count, waits, command.event_place));
 }
 
 cl_int CL_API_CALL hook_clEnqueueCopyBuffer(cl_command_queue queue, cl_mem src_buffer,
@@ -67,9 +67,9 @@ cl_int CL_API_CALL hook_clEnqueueCopyBuffer(cl_command_queue queue, cl_mem src_b
 
 	OCL_SITES(&command, "clEnqueueCopyBuffer", "copy buffer", "copy", COPY, DEVICE_TO_DEVICE);
 	ocl_give(&command, queue, wait_count, waits, event);
-	return ocl_given(&command, ocl.next.clEnqueueCopyBuffer(queue, src_buffer, dst_buffer,
-								src_offset, dst_offset, size,
-								wait_count, waits, &command.event));
+	return ocl_given(&command, ocl.next.clEnqueueCopyBuffer(
+					   queue, src_buffer, dst_buffer, src_offset, dst_offset,
+					   size, wait_count, waits, command.event_place));
 }
 
 cl_int CL_API_CALL hook_clEnqueueReadBufferRect(cl_command_queue queue, cl_mem buffer,
@@ -98,9 +98,9 @@ cl_int CL_API_CALL hook_clEnqueueReadBufferRect(cl_command_queue queue, cl_mem b
 	ocl_give(&command, queue, wait_count, waits, event);
 	return ocl_given(&command,
 			 ocl.next.clEnqueueReadBufferRect(
-				 queue, buffer, blocking_read, buffer_origin, host_origin, region,
-				 buffer_row_pitch, buffer_slice_pitch, host_row_pitch,
-				 host_slice_pitch, ptr, wait_count, waits, &command.event));
+				 queue, buffer, ocl_blocks(&command), buffer_origin, host_origin,
+				 region, buffer_row_pitch, buffer_slice_pitch, host_row_pitch,
+				 host_slice_pitch, ptr, wait_count, waits, command.event_place));
 }
 
 cl_int CL_API_CALL hook_clEnqueueWriteBufferRect(
@@ -127,9 +127,9 @@ cl_int CL_API_CALL hook_clEnqueueWriteBufferRect(
 	ocl_give(&command, queue, wait_count, waits, event);
 	return ocl_given(&command,
 			 ocl.next.clEnqueueWriteBufferRect(
-				 queue, buffer, blocking_write, buffer_origin, host_origin, region,
-				 buffer_row_pitch, buffer_slice_pitch, host_row_pitch,
-				 host_slice_pitch, ptr, wait_count, waits, &command.event));
+				 queue, buffer, ocl_blocks(&command), buffer_origin, host_origin,
+				 region, buffer_row_pitch, buffer_slice_pitch, host_row_pitch,
+				 host_slice_pitch, ptr, wait_count, waits, command.event_place));
 }
 
 cl_int CL_API_CALL hook_clEnqueueCopyBufferRect(cl_command_queue queue, cl_mem src_buffer,
@@ -155,10 +155,11 @@ cl_int CL_API_CALL hook_clEnqueueCopyBufferRect(cl_command_queue queue, cl_mem s
 	OCL_SITES(&command, "clEnqueueCopyBufferRect", "copy buffer rect", "copy", COPY,
 		  DEVICE_TO_DEVICE);
 	ocl_give(&command, queue, wait_count, waits, event);
-	return ocl_given(&command, ocl.next.clEnqueueCopyBufferRect(
-					   queue, src_buffer, dst_buffer, src_origin, dst_origin,
-					   region, src_row_pitch, src_slice_pitch, dst_row_pitch,
-					   dst_slice_pitch, wait_count, waits, &command.event));
+	return ocl_given(&command,
+			 ocl.next.clEnqueueCopyBufferRect(
+				 queue, src_buffer, dst_buffer, src_origin, dst_origin, region,
+				 src_row_pitch, src_slice_pitch, dst_row_pitch, dst_slice_pitch,
+				 wait_count, waits, command.event_place));
 }
 
 cl_int CL_API_CALL hook_clEnqueueFillBuffer(cl_command_queue queue, cl_mem buffer,
@@ -178,9 +179,9 @@ cl_int CL_API_CALL hook_clEnqueueFillBuffer(cl_command_queue queue, cl_mem buffe
 
 	OCL_SITES(&command, "clEnqueueFillBuffer", "fill buffer", "fill", FILL, UNKNOWN);
 	ocl_give(&command, queue, wait_count, waits, event);
-	return ocl_given(&command,
-			 ocl.next.clEnqueueFillBuffer(queue, buffer, pattern, pattern_size, offset,
-						      size, wait_count, waits, &command.event));
+	return ocl_given(&command, ocl.next.clEnqueueFillBuffer(
+					   queue, buffer, pattern, pattern_size, offset, size,
+					   wait_count, waits, command.event_place));
 }
 
 /* ---- mapping ---- */
@@ -203,8 +204,9 @@ void *CL_API_CALL hook_clEnqueueMapBuffer(cl_command_queue queue, cl_mem buffer,
 
 	OCL_SITES(&command, "clEnqueueMapBuffer", "map buffer", "copy", COPY, DEVICE_TO_HOST);
 	ocl_give(&command, queue, wait_count, waits, event);
-	command.host = ocl.next.clEnqueueMapBuffer(queue, buffer, blocking_map, map_flags, offset,
-						   size, wait_count, waits, &command.event, &error);
+	command.host = ocl.next.clEnqueueMapBuffer(queue, buffer, ocl_blocks(&command), map_flags,
+						   offset, size, wait_count, waits,
+						   command.event_place, &error);
 	ocl_given(&command, error);
 	ocl_give_error(ret_error, error);
 	return command.host;
@@ -229,7 +231,7 @@ void *CL_API_CALL hook_clEnqueueMapImage(cl_command_queue queue, cl_mem image, c
 	ocl_give(&command, queue, wait_count, waits, event);
 	command.host = ocl.next.clEnqueueMapImage(queue, image, blocking_map, map_flags, origin,
 						  region, image_row_pitch, image_slice_pitch,
-						  wait_count, waits, &command.event, &error);
+						  wait_count, waits, command.event_place, &error);
 	ocl_given(&command, error);
 	ocl_give_error(ret_error, error);
 	return command.host;
@@ -248,7 +250,7 @@ cl_int CL_API_CALL hook_clEnqueueUnmapMemObject(cl_command_queue queue, cl_mem m
 	ocl_give(&command, queue, wait_count, waits, event);
 	return ocl_given(&command,
 			 ocl.next.clEnqueueUnmapMemObject(queue, memobj, mapped_ptr, wait_count,
-							  waits, &command.event));
+							  waits, command.event_place));
 }
 
 cl_int CL_API_CALL hook_clEnqueueMigrateMemObjects(cl_command_queue queue, cl_uint num_mem_objects,
@@ -267,7 +269,7 @@ cl_int CL_API_CALL hook_clEnqueueMigrateMemObjects(cl_command_queue queue, cl_ui
 	ocl_give(&command, queue, wait_count, waits, event);
 	return ocl_given(&command, ocl.next.clEnqueueMigrateMemObjects(
 					   queue, num_mem_objects, mem_objects, flags, wait_count,
-					   waits, &command.event));
+					   waits, command.event_place));
 }
 
 /* ---- kernels ---- */
@@ -302,7 +304,7 @@ cl_int CL_API_CALL hook_clEnqueueNDRangeKernel(cl_command_queue queue, cl_kernel
 	return ocl_given(&command,
 			 ocl.next.clEnqueueNDRangeKernel(
 				 queue, kernel, work_dim, global_work_offset, global_work_size,
-				 local_work_size, wait_count, waits, &command.event));
+				 local_work_size, wait_count, waits, command.event_place));
 }
 
 cl_int CL_API_CALL hook_clEnqueueTask(cl_command_queue queue, cl_kernel kernel, cl_uint wait_count,
@@ -318,8 +320,8 @@ cl_int CL_API_CALL hook_clEnqueueTask(cl_command_queue queue, cl_kernel kernel, 
 	OCL_SITES(&command, "clEnqueueTask", "kernel", "kernel", KERNEL, UNKNOWN);
 	name_launch(&command, kernel);
 	ocl_give(&command, queue, wait_count, waits, event);
-	return ocl_given(&command,
-			 ocl.next.clEnqueueTask(queue, kernel, wait_count, waits, &command.event));
+	return ocl_given(&command, ocl.next.clEnqueueTask(queue, kernel, wait_count, waits,
+							  command.event_place));
 }
 
 cl_int CL_API_CALL hook_clEnqueueNativeKernel(cl_command_queue queue,
@@ -340,7 +342,7 @@ cl_int CL_API_CALL hook_clEnqueueNativeKernel(cl_command_queue queue,
 	return ocl_given(&command,
 			 ocl.next.clEnqueueNativeKernel(queue, user_func, args, cb_args,
 							num_mem_objects, mem_list, args_mem_loc,
-							wait_count, waits, &command.event));
+							wait_count, waits, command.event_place));
 }
 
 /* ---- order ---- */
@@ -355,7 +357,7 @@ cl_int CL_API_CALL hook_clEnqueueMarkerWithWaitList(cl_command_queue queue, cl_u
 	OCL_SITES(&command, "clEnqueueMarkerWithWaitList", "marker", "sync", SYNC, UNKNOWN);
 	ocl_give(&command, queue, wait_count, waits, event);
 	return ocl_given(&command, ocl.next.clEnqueueMarkerWithWaitList(queue, wait_count, waits,
-									&command.event));
+									command.event_place));
 }
 
 cl_int CL_API_CALL hook_clEnqueueBarrierWithWaitList(cl_command_queue queue, cl_uint wait_count,
@@ -368,7 +370,7 @@ cl_int CL_API_CALL hook_clEnqueueBarrierWithWaitList(cl_command_queue queue, cl_
 	OCL_SITES(&command, "clEnqueueBarrierWithWaitList", "barrier", "sync", WAIT, UNKNOWN);
 	ocl_give(&command, queue, wait_count, waits, event);
 	return ocl_given(&command, ocl.next.clEnqueueBarrierWithWaitList(queue, wait_count, waits,
-									 &command.event));
+									 command.event_place));
 }
 
 cl_int CL_API_CALL hook_clEnqueueMarker(cl_command_queue queue, cl_event *event)
@@ -380,7 +382,7 @@ cl_int CL_API_CALL hook_clEnqueueMarker(cl_command_queue queue, cl_event *event)
 
 	OCL_SITES(&command, "clEnqueueMarker", "marker", "sync", SYNC, UNKNOWN);
 	ocl_give(&command, queue, 0, NULL, event);
-	return ocl_given(&command, ocl.next.clEnqueueMarker(queue, &command.event));
+	return ocl_given(&command, ocl.next.clEnqueueMarker(queue, command.event_place));
 }
 
 /* These two give no event, so that their times are not known. */

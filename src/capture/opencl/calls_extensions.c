@@ -58,7 +58,7 @@ typedef void (*function)(void);
                                                                                            \
 		OCL_SITES(&command, #name, what, "other", kind, copy_kind);                \
 		ocl_give(&command, queue, wait_count, waits, event);                       \
-		event = &command.event;                                                    \
+		event = command.event_place;                                               \
 		return ocl_given(&command, next arguments);                                \
 	}
 
@@ -112,7 +112,7 @@ FOR_EACH_PLACE(WRAP_QUEUE, 0)
 		ocl_give(&command, num_queues &&queues ? queues[0] : NULL, wait_count, waits,      \
 			 event);                                                                   \
 		return ocl_given(&command, next(num_queues, queues, buffer, wait_count, waits,     \
-						&command.event));                                  \
+						command.event_place));                             \
 	}
 static function clEnqueueCommandBufferKHR_next[PLACES];
 FOR_EACH_PLACE(WRAP_COMMAND_BUFFER, 0)

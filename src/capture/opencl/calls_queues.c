@@ -137,6 +137,7 @@ cl_int CL_API_CALL hook_clCreateSubDevicesEXT(cl_device_id in_device,
 /* What the program asked for. */
 struct wish {
 	cl_command_queue_properties properties;
+	bool has_list;                   /* by the call that takes one, which may be NULL */
 	const cl_queue_properties *list; /* NULL: none */
 	uint32_t count;                  /* words of it, with the ending 0 */
 };
@@ -167,6 +168,7 @@ static void made_queue(cl_command_queue handle, cl_context context, cl_device_id
 	queue->device = ocl_device(device);
 	ocl_hold(queue->device);
 	queue->properties = wish->properties;
+	queue->has_list = wish->has_list;
 	keep_list(queue, wish);
 	queue->out_of_order = wish->properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE;
 	queue->has_times = has_times;
@@ -174,7 +176,7 @@ static void made_queue(cl_command_queue handle, cl_context context, cl_device_id
 	if (!is_on_device(wish)) {
 		if (has_times && queue->device)
 			ocl_clock_start(queue->device, context);
-		ocl_helper_add(queue);
+		ocl_profile_queue(queue);
 	}
 	if (ocl.replayable)
 		stream_made_queue(queue);
@@ -190,7 +192,7 @@ cl_command_queue CL_API_CALL hook_clCreateCommandQueue(cl_context context, cl_de
 						       cl_command_queue_properties properties,
 						       cl_int *ret_error)
 {
-	struct wish wish = { properties, NULL, 0 };
+	struct wish wish = { properties, false, NULL, 0 };
 	cl_int error = CL_SUCCESS;
 	bool has_times = true;
 	cl_command_queue queue;
@@ -242,7 +244,7 @@ static bool add_profiling(const struct wish *wish, cl_queue_properties *list)
 
 static struct wish read_wish(const cl_queue_properties *list)
 {
-	struct wish wish = { 0, list, 0 };
+	struct wish wish = { 0, true, list, 0 };
 
 	for (; list && list[wish.count]; wish.count += 2)
 		if (list[wish.count] == CL_QUEUE_PROPERTIES)
@@ -317,18 +319,38 @@ static cl_int answer(const void *from, size_t bytes, size_t size, void *value, s
 	return CL_SUCCESS;
 }
 
-/* The driver says whether it knows the question; the answer is the program's own list. */
+/* A queue as it would be without us. */
+static cl_command_queue make_probe(const struct ocl_object *queue)
+{
+	cl_context context = NULL;
+	cl_device_id device = NULL;
+	cl_int error;
+
+	ocl.next.clGetCommandQueueInfo(queue->handle, CL_QUEUE_CONTEXT, sizeof(context), &context,
+				       NULL);
+	ocl.next.clGetCommandQueueInfo(queue->handle, CL_QUEUE_DEVICE, sizeof(device), &device,
+				       NULL);
+	if (!queue->has_list)
+		return ocl.next.clCreateCommandQueue(context, device, queue->properties, &error);
+	return ocl.next.clCreateCommandQueueWithProperties(context, device, queue->property_list,
+							   &error);
+}
+
+/* Drivers differ in what they say of lists that lack something: such a queue is made, and asked in place of the program's. */
 static cl_int answer_list(const struct ocl_object *queue, size_t size, void *value,
 			  size_t *ret_size)
 {
-	size_t unused = 0;
-	cl_int result = ocl.next.clGetCommandQueueInfo(queue->handle, CL_QUEUE_PROPERTIES_ARRAY, 0,
-						       NULL, &unused);
+	cl_command_queue probe = make_probe(queue);
+	cl_int result;
 
-	if (result != CL_SUCCESS)
-		return result;
-	return answer(queue->property_list, queue->property_count * sizeof(*queue->property_list),
-		      size, value, ret_size);
+	if (!probe)
+		return answer(queue->property_list,
+			      queue->property_count * sizeof(*queue->property_list), size, value,
+			      ret_size);
+	result = ocl.next.clGetCommandQueueInfo(probe, CL_QUEUE_PROPERTIES_ARRAY, size, value,
+						ret_size);
+	ocl.next.clReleaseCommandQueue(probe);
+	return result;
 }
 
 static cl_int ask_queue(const struct ocl_object *queue, cl_command_queue handle,

@@ -75,9 +75,10 @@ static cl_int enqueue_free(struct ocl_command *command, cl_command_queue queue, 
 
 	if (notice)
 		*notice = (struct notice){ free_them, user_data };
-	result = ocl.next.clEnqueueSVMFree(
-		queue, command->pointer_count, pointers, notice ? called_back : free_them,
-		notice ? notice : user_data, command->wait_count, command->waits, &command->event);
+	result = ocl.next.clEnqueueSVMFree(queue, command->pointer_count, pointers,
+					   notice ? called_back : free_them,
+					   notice ? notice : user_data, command->wait_count,
+					   command->waits, command->event_place);
 	if (result != CL_SUCCESS)
 		free(notice);
 	return result;
@@ -125,8 +126,8 @@ cl_int CL_API_CALL hook_clEnqueueSVMMemcpy(cl_command_queue queue, cl_bool block
 	OCL_SITES(&command, "clEnqueueSVMMemcpy", "copy SVM", "copy", COPY, UNKNOWN);
 	ocl_give(&command, queue, wait_count, waits, event);
 	return ocl_given(&command,
-			 ocl.next.clEnqueueSVMMemcpy(queue, blocking_copy, dst_ptr, src_ptr, size,
-						     wait_count, waits, &command.event));
+			 ocl.next.clEnqueueSVMMemcpy(queue, ocl_blocks(&command), dst_ptr, src_ptr,
+						     size, wait_count, waits, command.event_place));
 }
 
 cl_int CL_API_CALL hook_clEnqueueSVMMemFill(cl_command_queue queue, void *svm_ptr,
@@ -147,7 +148,7 @@ cl_int CL_API_CALL hook_clEnqueueSVMMemFill(cl_command_queue queue, void *svm_pt
 	ocl_give(&command, queue, wait_count, waits, event);
 	return ocl_given(&command,
 			 ocl.next.clEnqueueSVMMemFill(queue, svm_ptr, pattern, pattern_size, size,
-						      wait_count, waits, &command.event));
+						      wait_count, waits, command.event_place));
 }
 
 cl_int CL_API_CALL hook_clEnqueueSVMMap(cl_command_queue queue, cl_bool blocking_map,
@@ -166,8 +167,8 @@ cl_int CL_API_CALL hook_clEnqueueSVMMap(cl_command_queue queue, cl_bool blocking
 	OCL_SITES(&command, "clEnqueueSVMMap", "map SVM", "copy", COPY, DEVICE_TO_HOST);
 	ocl_give(&command, queue, wait_count, waits, event);
 	return ocl_given(&command,
-			 ocl.next.clEnqueueSVMMap(queue, blocking_map, flags, svm_ptr, size,
-						  wait_count, waits, &command.event));
+			 ocl.next.clEnqueueSVMMap(queue, ocl_blocks(&command), flags, svm_ptr, size,
+						  wait_count, waits, command.event_place));
 }
 
 cl_int CL_API_CALL hook_clEnqueueSVMUnmap(cl_command_queue queue, void *svm_ptr, cl_uint wait_count,
@@ -180,7 +181,7 @@ cl_int CL_API_CALL hook_clEnqueueSVMUnmap(cl_command_queue queue, void *svm_ptr,
 	OCL_SITES(&command, "clEnqueueSVMUnmap", "unmap SVM", "copy", COPY, HOST_TO_DEVICE);
 	ocl_give(&command, queue, wait_count, waits, event);
 	return ocl_given(&command, ocl.next.clEnqueueSVMUnmap(queue, svm_ptr, wait_count, waits,
-							      &command.event));
+							      command.event_place));
 }
 
 cl_int CL_API_CALL hook_clEnqueueSVMMigrateMem(cl_command_queue queue, cl_uint num_svm_pointers,
@@ -197,5 +198,5 @@ cl_int CL_API_CALL hook_clEnqueueSVMMigrateMem(cl_command_queue queue, cl_uint n
 	ocl_give(&command, queue, wait_count, waits, event);
 	return ocl_given(&command, ocl.next.clEnqueueSVMMigrateMem(
 					   queue, num_svm_pointers, svm_pointers, sizes, flags,
-					   wait_count, waits, &command.event));
+					   wait_count, waits, command.event_place));
 }

@@ -18,6 +18,7 @@
 #define DEVICE_PCI_BUS_ID_NV 0x4008
 #define DEVICE_PCI_SLOT_ID_NV 0x4009
 #define DEVICE_PCI_DOMAIN_ID_NV 0x400A
+#define QUEUE_PRIORITY_KHR 0x1096
 #define VENDOR_NVIDIA 0x10DE
 
 /* ---- numbers ---- */
@@ -200,10 +201,12 @@ void ocl_tell_queue(const struct ocl_object *queue)
 					     .priority = TS_UNKNOWN,
 					     .out_of_order = queue->out_of_order };
 
-	/* CL_QUEUE_PRIORITY_KHR: bits of high, medium, low. */
+	/* Bits of high, medium, low. */
 	for (uint32_t i = 0; i + 1 < queue->property_count; i += 2)
-		if (queue->property_list[i] == 0x1096)
-			told.priority = (int64_t)queue->property_list[i + 1];
+		if (queue->property_list[i] == QUEUE_PRIORITY_KHR)
+			told.priority = queue->property_list[i + 1] & 1   ? 1
+					: queue->property_list[i + 1] & 4 ? -1
+									  : 0;
 	ts_accelerator_stream(&told);
 }
 

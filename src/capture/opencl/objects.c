@@ -149,7 +149,7 @@ static void link_object(struct ocl_object *object)
 	last[object->kind] = object;
 	__atomic_store_n(&object->next, *bucket, __ATOMIC_RELAXED);
 	__atomic_store_n(bucket, object, __ATOMIC_RELEASE);
-	live[object->kind]++;
+	__atomic_fetch_add(&live[object->kind], 1, __ATOMIC_RELEASE);
 }
 
 static void unlink_object(struct ocl_object *object)
@@ -161,7 +161,7 @@ static void unlink_object(struct ocl_object *object)
 	__atomic_store_n(at, object->next, __ATOMIC_RELEASE);
 	*(object->before ? &object->before->behind : &first[object->kind]) = object->behind;
 	*(object->behind ? &object->behind->before : &last[object->kind]) = object->before;
-	live[object->kind]--;
+	__atomic_fetch_sub(&live[object->kind], 1, __ATOMIC_RELEASE);
 }
 
 struct ocl_object *ocl_add(enum ocl_kind kind, void *handle)

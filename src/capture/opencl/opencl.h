@@ -90,13 +90,13 @@ struct ocl_object {
 	pthread_mutex_t looking;      /* somebody looks at its pending commands */
 	pthread_mutex_t pending_lock; /* of the four below `out_of_order` */
 	cl_command_queue_properties properties; /* as the program asked for them */
-	cl_queue_properties *
-		property_list; /* the program's, or NULL: made with the old call, or without a list */
-	uint32_t property_count; /* words of it, with the ending 0 */
+	bool has_list;                          /* made by the call that takes a list */
+	cl_queue_properties *property_list;     /* the program's, or NULL */
+	uint32_t property_count;                /* words of it, with the ending 0 */
 	bool out_of_order;
 	struct ocl_pending *first, *last; /* given, not yet looked at; in order */
 	struct ocl_pending *spare;        /* to be used again */
-	uint32_t pending_count, since_look;
+	uint32_t pending_count, since_look, look_every;
 	struct ocl_object *next_profiled; /* of helper.c */
 	bool is_profiled;                 /* in that list */
 	bool has_times;                   /* the driver took it with profiling */
@@ -182,14 +182,16 @@ struct ocl_command {
 	struct ocl_call *call; /* its own, below */
 	struct ocl_call own_call;
 	enum ocl_verb verb;
-	bool is_locked;               /* the queue's lock is ours */
+	bool is_locked;   /* the queue's lock is ours */
+	bool is_deferred; /* blocking, but passed on as if it were not: see ocl_blocks() */
 	struct ts_emit_site *op_site; /* name and category of the gpu_op */
 	uint8_t kind, copy_kind;      /* of the gpu_op */
 	struct ocl_object *queue;     /* NULL: a handle that we do not know */
 	cl_uint wait_count;
 	const cl_event *waits;
 	cl_event *program_event; /* where the program wants its event; NULL: it wants none */
-	cl_event event;          /* what the driver gave: the program's or ours */
+	cl_event event;          /* what the driver gave: the program's or ours; NULL: none */
+	cl_event *event_place;   /* for the driver's call: where it puts the event, or NULL */
 	cl_bool blocking;
 	cl_mem memory; /* read, write, fill, map, unmap: the buffer; copy: the destination */
 	cl_mem source; /* copy */
@@ -221,6 +223,10 @@ bool ocl_profile_given(const struct ocl_command *command, const struct ts_gpu_op
 		       uint64_t before, uint64_t after);
 /* Emits what is complete: of a queue, or (NULL) of all. Not with a queue's lock held. */
 void ocl_profile_look(struct ocl_object *queue);
+/* The same when that is due (above): learns how dear it is. */
+void ocl_profile_look_between(struct ocl_object *queue);
+/* A queue was made: its commands are to be looked at. */
+void ocl_profile_queue(struct ocl_object *queue);
 /* In a forked child: what is pending there is the parent's. */
 void ocl_profile_forked(struct ocl_object *queue);
 

@@ -8,8 +8,13 @@
 
 #include "capture/opencl/opencl.h"
 
-/* A queue is looked at when so many commands were given since the last time. */
-#define LOOK_EVERY 64
+/*
+ * A queue is looked at when so many commands were given since the last time: so many at first, and more where looking turns out to be dear, as
+ * with drivers that answer slowly while the device works. Then the helper does it, and the program when it waits anyway.
+ */
+#define LOOK_EVERY_LEAST 64
+#define LOOK_EVERY_MOST 65536
+#define DEAR_NS 1000 /* a command */
 /* Commands of an out-of-order queue that are not complete, before the rest is left for later. */
 #define INCOMPLETE_AT_MOST 256
 #define PENDING_AT_ONCE 32
@@ -128,7 +133,7 @@ bool ocl_profile_given(const struct ocl_command *command, const struct ts_gpu_op
 		node->op = *op;
 		fill_waits(command, &node->op, node->waits);
 	}
-	is_due = queue->since_look >= LOOK_EVERY;
+	is_due = queue->since_look >= queue->look_every;
 	pthread_mutex_unlock(&queue->pending_lock);
 	if (!node)
 		lose(command);
@@ -152,10 +157,15 @@ static bool ask(cl_event event, cl_profiling_info what, int64_t *ret_ns)
 /* Drivers answer this for complete commands only, so that one question is enough for most. */
 static bool ask_times(const struct ocl_pending *node, struct ts_gpu_op *op)
 {
-	return ask(node->event, CL_PROFILING_COMMAND_END, &op->end) && op->end > 0 &&
-	       ask(node->event, CL_PROFILING_COMMAND_QUEUED, &op->queued) &&
-	       ask(node->event, CL_PROFILING_COMMAND_SUBMIT, &op->submitted) &&
-	       ask(node->event, CL_PROFILING_COMMAND_START, &op->start);
+	if (!ask(node->event, CL_PROFILING_COMMAND_END, &op->end) || op->end <= 0 ||
+	    !ask(node->event, CL_PROFILING_COMMAND_QUEUED, &op->queued) ||
+	    !ask(node->event, CL_PROFILING_COMMAND_SUBMIT, &op->submitted) ||
+	    !ask(node->event, CL_PROFILING_COMMAND_START, &op->start))
+		return false;
+	/* NVIDIA's driver takes no start of what only orders. */
+	if (op->start <= 0 || op->start > op->end)
+		op->start = op->end;
+	return true;
 }
 
 enum outcome { PENDING, RAN, FAILED, UNTIMED };
@@ -259,7 +269,8 @@ static struct ocl_pending *take_all(struct ocl_object *queue)
 
 	pthread_mutex_lock(&queue->pending_lock);
 	first = queue->first;
-	queue->first = queue->last = NULL;
+	__atomic_store_n(&queue->first, NULL, __ATOMIC_RELAXED);
+	queue->last = NULL;
 	queue->since_look = 0;
 	pthread_mutex_unlock(&queue->pending_lock);
 	return first;
@@ -271,7 +282,7 @@ static void put_back(struct ocl_object *queue, struct look *look)
 	pthread_mutex_lock(&queue->pending_lock);
 	if (look->left) {
 		*look->left_end = queue->first;
-		queue->first = look->left;
+		__atomic_store_n(&queue->first, look->left, __ATOMIC_RELAXED);
 		if (!queue->last)
 			/* The end of the list is the `next` of its last. */
 			queue->last =
@@ -284,17 +295,18 @@ static void put_back(struct ocl_object *queue, struct look *look)
 	pthread_mutex_unlock(&queue->pending_lock);
 }
 
-static void look_at(struct ocl_object *queue)
+static uint32_t look_at(struct ocl_object *queue)
 {
 	struct look look = { .over_end = &look.over, .left_end = &look.left };
 	struct ocl_pending *first = take_all(queue);
 
 	if (!first)
-		return;
+		return 0;
 	sort_out(queue, first, &look);
 	emit(queue, &look);
 	let_go(&look);
 	put_back(queue, &look);
+	return look.over_count;
 }
 
 void ocl_profile_look(struct ocl_object *queue)
@@ -306,6 +318,28 @@ void ocl_profile_look(struct ocl_object *queue)
 		look_at(queue);
 		pthread_mutex_unlock(&queue->looking);
 	}
+}
+
+/* Between two commands of the program. */
+void ocl_profile_look_between(struct ocl_object *queue)
+{
+	uint64_t start = ts_now();
+	uint32_t every, count;
+
+	if (pthread_mutex_trylock(&queue->looking))
+		return;
+	every = queue->look_every;
+	count = look_at(queue);
+	if (ts_ticks_ns(ts_now() - start) > (int64_t)DEAR_NS * (count + 1) &&
+	    every < LOOK_EVERY_MOST)
+		__atomic_store_n(&queue->look_every, every * 4, __ATOMIC_RELAXED);
+	pthread_mutex_unlock(&queue->looking);
+}
+
+void ocl_profile_queue(struct ocl_object *queue)
+{
+	queue->look_every = LOOK_EVERY_LEAST;
+	ocl_helper_add(queue);
 }
 
 void ocl_profile_forked(struct ocl_object *queue)

@@ -633,11 +633,12 @@ static void after_fork(void)
 static void get_ready(void)
 {
 	static pthread_mutex_t once = PTHREAD_MUTEX_INITIALIZER;
-	static bool has_handler;
 	const struct ts_replay_settings *settings = ts_replay_settings();
 
 	pthread_mutex_lock(&once);
 	if (!atomic_load(&self.is_ready)) {
+		static bool has_handler;
+
 		if (!has_handler && pthread_atfork(NULL, NULL, after_fork) == 0)
 			has_handler = true;
 		if (!settings || settings->mode == TS_REPLAY_OFF) {

@@ -65,6 +65,8 @@ void stream_user_event(struct ocl_object *event, cl_int status);
 /* After a wait that succeeded: for a queue (clFinish), or for events. */
 void stream_finished(struct ocl_object *queue);
 void stream_waited(cl_uint count, const cl_event *events);
+/* A command that was passed on without its blocking is complete, and its call about to return. */
+void stream_returned(void);
 /* The program asked for the status, or for its times, and was told that it is complete; or a callback is about to be called. */
 void stream_seen_complete(cl_event event);
 /* The last reference of the program to an event is gone: its handle may be used again. */

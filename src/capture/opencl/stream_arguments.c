@@ -145,7 +145,8 @@ static enum stream_argument_kind ask_kind(cl_kernel kernel, cl_uint index)
 	if (address == CL_KERNEL_ARG_ADDRESS_CONSTANT)
 		return STREAM_ARG_MEMORY_READ;
 	if (address == CL_KERNEL_ARG_ADDRESS_GLOBAL)
-		return type & CL_KERNEL_ARG_TYPE_CONST ? STREAM_ARG_MEMORY_READ : STREAM_ARG_MEMORY;
+		return (type & CL_KERNEL_ARG_TYPE_CONST) ? STREAM_ARG_MEMORY_READ
+							 : STREAM_ARG_MEMORY;
 	return STREAM_ARG_BYTES;
 }
 

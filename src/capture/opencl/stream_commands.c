@@ -10,7 +10,7 @@
 
 #define PART 15360u /* bytes of a rectangle that are packed at once: a record's worth */
 #define CHECK_WAIT_NS INT64_C(60000000000)
-#define WAITS 350u  /* events of a wait in one record: 20 digits each, a comma */
+#define WAITS 350u /* events of a wait in one record: 20 digits each, a comma */
 
 /* Checked recordings run one command at a time, so that what it wrote can be told from what others write. */
 static pthread_mutex_t serial = PTHREAD_MUTEX_INITIALIZER;
@@ -155,12 +155,18 @@ static uint64_t append(struct stream_frozen *frozen)
 	return sequence;
 }
 
+/* Its call has waited for it. */
+static bool is_complete(const struct ocl_command *command)
+{
+	return command->blocking && !command->is_deferred;
+}
+
 static void remember_region(struct stream_frozen *frozen, const struct ocl_command *command)
 {
 	struct stream_region *region = frozen->region;
 
 	region->host = command->host;
-	if (!command->blocking && command->event &&
+	if (!is_complete(command) && command->event &&
 	    ocl.next.clRetainEvent(command->event) == CL_SUCCESS)
 		region->event = command->event;
 	if (frozen->check) {
@@ -229,7 +235,7 @@ static void given(struct stream_frozen *frozen, struct ocl_command *command)
 	remember_writes(frozen, command);
 	if (frozen->check && frozen->destination && command->sequence)
 		stream_read_given(frozen, command);
-	if (command->blocking)
+	if (is_complete(command))
 		stream_look();
 	if (stream_is_checked() && command->sequence)
 		check_each(frozen, command);
@@ -378,6 +384,12 @@ void stream_waited(cl_uint count, const cl_event *events)
 		emit_waited(left < WAITS ? left : WAITS, events + at);
 	}
 	stream_look();
+}
+
+void stream_returned(void)
+{
+	if (stream_is_open())
+		stream_look();
 }
 
 void stream_seen_complete(cl_event event)

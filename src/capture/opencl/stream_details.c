@@ -171,11 +171,12 @@ static void describe_side(struct stream_text *text, const char *key, const struc
 	stream_text_close(text, '{');
 }
 
-static void describe_sides(struct stream_frozen *frozen, const struct stream_rect *to,
-			   const struct stream_rect *from)
+/* NULL: the host's side, which is packed. */
+static void describe_sides(struct stream_frozen *frozen, const size_t *region,
+			   const struct stream_rect *to, const struct stream_rect *from)
 {
 	static const size_t zero[3];
-	struct stream_rect packed = make_rect(to ? to->region : from->region, zero, 0, 0);
+	struct stream_rect packed = make_rect(region, zero, 0, 0);
 
 	stream_text_open(&frozen->text, "rect", '{');
 	stream_text_sizes(&frozen->text, "region", packed.region, 3);
@@ -211,7 +212,7 @@ static void describe_read_rect(struct stream_frozen *frozen, const struct ocl_co
 	frozen->rect =
 		make_rect(given->region, given->host_origin, given->host_row, given->host_slice);
 	use_rect(frozen, root, origin, &from, false);
-	describe_sides(frozen, NULL, &from);
+	describe_sides(frozen, given->region, NULL, &from);
 	stream_rect_extent(&frozen->rect, &offset, &bytes);
 	set_destination(frozen, (const char *)command->host + offset, bytes);
 	frozen->destination = command->host;
@@ -231,7 +232,7 @@ static void describe_write_rect(struct stream_frozen *frozen, const struct ocl_c
 	frozen->rect =
 		make_rect(given->region, given->host_origin, given->host_row, given->host_slice);
 	use_rect(frozen, root, origin, &to, true);
-	describe_sides(frozen, &to, NULL);
+	describe_sides(frozen, given->region, &to, NULL);
 	stream_rect_extent(&frozen->rect, &offset, &bytes);
 	set_data(frozen, (const char *)command->host_source + offset, bytes);
 	frozen->data = command->host_source;
@@ -253,7 +254,7 @@ static void describe_copy_rect(struct stream_frozen *frozen, const struct ocl_co
 	from = make_rect(given->region, given->host_origin, given->host_row, given->host_slice);
 	use_rect(frozen, root, origin, &to, true);
 	use_rect(frozen, source, source_origin, &from, false);
-	describe_sides(frozen, &to, &from);
+	describe_sides(frozen, given->region, &to, &from);
 }
 
 /* ---- maps ---- */

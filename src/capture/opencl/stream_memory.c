@@ -71,7 +71,7 @@ void stream_read_given(const struct stream_frozen *frozen, const struct ocl_comm
 		stream_rect_extent(&now.rect, &now.from, &now.bytes);
 	if (now.bytes == 0)
 		return;
-	if (command->blocking) {
+	if (command->blocking && !command->is_deferred) {
 		check_read(&now);
 		return;
 	}

@@ -15,50 +15,68 @@
 
 /* ---- source ---- */
 
+/* Where a comment that begins at `at` ends; `at`: there is none. */
+static size_t skip_comment(const char *text, size_t bytes, size_t at)
+{
+	if (bytes - at < 2 || text[at] != '/')
+		return at;
+	if (text[at + 1] == '/') {
+		while (at < bytes && text[at] != '\n')
+			at++;
+	} else if (text[at + 1] == '*') {
+		for (at += 3; at < bytes && !(text[at - 1] == '*' && text[at] == '/');)
+			at++;
+		at = at < bytes ? at + 1 : bytes;
+	}
+	return at;
+}
+
 /* The text without its comments, at `to`, which has room for it; strings may hold what looks like one. */
 static size_t strip_comments(const char *text, size_t bytes, char *to)
 {
-	size_t length = 0;
+	size_t length = 0, i = 0;
 	char quote = 0;
 
-	for (size_t i = 0; i < bytes; i++) {
-		if (!quote && text[i] == '/' && i + 1 < bytes && text[i + 1] == '/') {
-			while (i < bytes && text[i] != '\n')
-				i++;
-		} else if (!quote && text[i] == '/' && i + 1 < bytes && text[i + 1] == '*') {
-			for (i += 2; i + 1 < bytes && !(text[i] == '*' && text[i + 1] == '/');)
-				i++;
-			i++;
+	while (i < bytes) {
+		size_t end = quote ? i : skip_comment(text, bytes, i);
+
+		if (end > i) {
 			to[length++] = ' ';
+			i = end;
 			continue;
 		}
-		if (i >= bytes)
-			break;
 		if (quote && text[i] == '\\' && i + 1 < bytes)
 			to[length++] = text[i++];
 		else if (quote ? text[i] == quote || text[i] == '\n'
 			       : text[i] == '"' || text[i] == '\'')
 			quote = quote ? 0 : text[i];
-		to[length++] = text[i];
+		to[length++] = text[i++];
 	}
 	return length;
+}
+
+static const char *skip_blanks(const char *line, const char *end)
+{
+	while (line < end && isblank((unsigned char)*line))
+		line++;
+	return line;
 }
 
 /* A line that begins with # include, blanks between and ahead. */
 static bool line_includes(const char *line, const char *end)
 {
-	while (line < end && isblank((unsigned char)*line))
-		line++;
+	static const char word[] = "include";
+
+	line = skip_blanks(line, end);
 	if (line == end || *line++ != '#')
 		return false;
-	while (line < end && isblank((unsigned char)*line))
-		line++;
-	return end - line >= 7 && memcmp(line, "include", 7) == 0;
+	line = skip_blanks(line, end);
+	return end - line >= (ptrdiff_t)strlen(word) && memcmp(line, word, strlen(word)) == 0;
 }
 
 static bool has_include(const char *source, size_t bytes)
 {
-	char *plain = malloc(bytes + 1);
+	char *plain = calloc(1, bytes + 1);
 	const char *line, *end;
 	bool found = false;
 
@@ -243,12 +261,14 @@ static void keep_devices(struct stream_module *module, const cl_device_id *devic
 static void keep_binaries(struct stream_module *module, cl_program program,
 			  const cl_device_id *devices, cl_uint count)
 {
-	size_t *sizes = calloc(count, sizeof(size_t)), sum = 0;
+	size_t *sizes = calloc(count, sizeof(size_t));
 	unsigned char **places = calloc(count, sizeof(unsigned char *)), *all = NULL;
 
 	if (sizes && places &&
 	    ocl.next.clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, count * sizeof(size_t),
 				      sizes, NULL) == CL_SUCCESS) {
+		size_t sum = 0;
+
 		for (cl_uint i = 0; i < count; i++)
 			sum += sizes[i];
 		all = malloc(sum + 1);
@@ -369,7 +389,6 @@ static void emit_binaries(const struct stream_module *module, struct stream_text
 void stream_module_emit(struct ocl_stream *stream, struct stream_text *text)
 {
 	struct stream_module *module = &stream->as.module;
-	char failed[32];
 
 	stream_text_string(text, "from", module->from);
 	if (module->options)
@@ -381,6 +400,8 @@ void stream_module_emit(struct ocl_stream *stream, struct stream_text *text)
 	if (module->build == STREAM_COMPILED)
 		stream_text_true(text, "compiled");
 	if (module->build == STREAM_FAILED) {
+		char failed[32];
+
 		snprintf(failed, sizeof(failed), "build error %" PRId32, module->result);
 		stream_text_string(text, "failed", failed);
 	}

@@ -101,7 +101,7 @@ static void clear_with(const struct stream_context *context, const struct ocl_st
 	if (memory->as.memory.is_svm)
 		ocl.next.clEnqueueSVMMemFill(context->reader, memory->handle, zeros, pattern, bytes,
 					     0, NULL, NULL);
-	else
+	else if (ocl.next.clEnqueueFillBuffer) /* since OpenCL 1.2 */
 		ocl.next.clEnqueueFillBuffer(context->reader, memory->handle, zeros, pattern, 0,
 					     bytes, 0, NULL, NULL);
 	ocl.next.clFinish(context->reader);

@@ -159,12 +159,13 @@ int ts_opencl_wait_queue(struct ts_replay_session *session, uint32_t queue, uint
 
 /* ---- times ---- */
 
+/* Drivers answer 0 for an instant that they did not take: NVIDIA's for what only orders. */
 static int64_t profile(const struct ts_replay_session *session, cl_event event,
 		       cl_profiling_info what)
 {
 	cl_ulong ns;
 
-	if (session->api.clGetEventProfilingInfo(event, what, sizeof(ns), &ns, NULL) ||
+	if (session->api.clGetEventProfilingInfo(event, what, sizeof(ns), &ns, NULL) || ns == 0 ||
 	    ns > INT64_MAX)
 		return TS_ABSENT;
 	return (int64_t)ns;
@@ -183,6 +184,8 @@ static int take_times(struct ts_replay_session *session, uint32_t place, cl_int 
 	times->submitted = profile(session, step->event, CL_PROFILING_COMMAND_SUBMIT);
 	times->start = profile(session, step->event, CL_PROFILING_COMMAND_START);
 	times->end = profile(session, step->event, CL_PROFILING_COMMAND_END);
+	if (times->start == TS_ABSENT || times->start > times->end)
+		times->start = times->end;
 	return TS_OK;
 }
 

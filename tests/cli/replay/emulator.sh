@@ -22,4 +22,4 @@ for key in ("equal", "commands", "runs", "span_ns", "recorded_span_ns", "span_er
     assert key in report, key
 assert report["commands"] == 2 and report["runs"] == 1, report
 PY
-ls *.part 2>/dev/null || true
+ls ./*.part 2>/dev/null || true
