@@ -2,11 +2,13 @@
 /*
  * What recording adds to a command of OpenCL that does nothing.
  *
- *	opencl_enqueue TOOL [PAIRS]    runs itself without a recorder, recorded, and replayable outside of a window, in turn
- *	opencl_enqueue --run           one of these runs: enqueues empty kernels and waits for them, in batches
+ *	opencl_enqueue TOOL [PAIRS]    runs itself without a recorder, recorded, and replayable outside of a window, in turn; and,
+ *	                               as the peer, without a recorder but asking for the times of all commands itself
+ *	opencl_enqueue --run|--ask     one of these runs: enqueues empty kernels and waits for them, in batches
  *
  * A run's figures are those of its best batch: ns a command that pass for the thread that gives them, and ns of its processor
  * time. Printed are the medians over all runs, and the medians of the differences to the run without a recorder of the same turn.
+ * Where the peer is dear, it is the driver that charges for times of commands, whoever asks for them.
  */
 #define CL_TARGET_OPENCL_VERSION 300
 #define CL_USE_DEPRECATED_OPENCL_1_2_APIS
@@ -54,17 +56,33 @@ static cl_kernel make_kernel(cl_context context)
 	return kernel;
 }
 
-static void run_batch(cl_command_queue queue, cl_kernel kernel, double *wall, double *processor)
+static void ask_times(cl_event event)
 {
+	cl_ulong time;
+
+	for (cl_profiling_info what = CL_PROFILING_COMMAND_QUEUED; what <= CL_PROFILING_COMMAND_END;
+	     what++)
+		stop_if(clGetEventProfilingInfo(event, what, sizeof(time), &time, NULL),
+			"clGetEventProfilingInfo");
+	clReleaseEvent(event);
+}
+
+static void run_batch(cl_command_queue queue, cl_kernel kernel, int asks, double *wall,
+		      double *processor)
+{
+	static cl_event events[BATCH];
 	const size_t one = 1;
 	double wall_start, processor_start;
 
 	wall_start = read_ns(CLOCK_MONOTONIC);
 	processor_start = read_ns(CLOCK_THREAD_CPUTIME_ID);
 	for (int i = 0; i < BATCH; i++)
-		stop_if(clEnqueueNDRangeKernel(queue, kernel, 1, NULL, &one, &one, 0, NULL, NULL),
+		stop_if(clEnqueueNDRangeKernel(queue, kernel, 1, NULL, &one, &one, 0, NULL,
+					       asks ? &events[i] : NULL),
 			"clEnqueueNDRangeKernel");
 	stop_if(clFinish(queue), "clFinish");
+	for (int i = 0; asks && i < BATCH; i++)
+		ask_times(events[i]);
 	*wall = (read_ns(CLOCK_MONOTONIC) - wall_start) / BATCH;
 	*processor = (read_ns(CLOCK_THREAD_CPUTIME_ID) - processor_start) / BATCH;
 }
@@ -87,7 +105,7 @@ static void choose_device(cl_platform_id *ret_platform, cl_device_id *ret_device
 		"clGetDeviceIDs");
 }
 
-static int run(void)
+static int run(int asks)
 {
 	double best_wall = 1e18, best_processor = 1e18;
 	cl_platform_id platform;
@@ -100,13 +118,13 @@ static int run(void)
 	choose_device(&platform, &device);
 	context = clCreateContext(NULL, 1, &device, NULL, NULL, &error);
 	stop_if(error, "clCreateContext");
-	queue = clCreateCommandQueue(context, device, 0, &error);
+	queue = clCreateCommandQueue(context, device, asks ? CL_QUEUE_PROFILING_ENABLE : 0, &error);
 	stop_if(error, "clCreateCommandQueue");
 	kernel = make_kernel(context);
 	for (int i = 0; i < BATCHES; i++) {
 		double wall, processor;
 
-		run_batch(queue, kernel, &wall, &processor);
+		run_batch(queue, kernel, asks, &wall, &processor);
 		best_wall = wall < best_wall ? wall : best_wall;
 		best_processor = processor < best_processor ? processor : best_processor;
 		/* The recorder takes out what was stored. */
@@ -118,24 +136,25 @@ static int run(void)
 
 /* ---- all runs ---- */
 
-enum { PLAIN, RECORDED, REPLAYABLE, WAYS };
+enum { PLAIN, ASKING, RECORDED, REPLAYABLE, WAYS };
 
-static const char *const names[WAYS] = { "without a recorder", "recorded",
-					 "replayable, outside of a window" };
+static const char *const names[WAYS] = { "without a recorder", "asking for times itself",
+					 "recorded", "replayable, outside of a window" };
 static double figures[WAYS][2][PAIRS_AT_MOST];
 
 /* False where the run failed. */
 static int run_way(const char *self, const char *tool, int way, double *ret_wall, double *ret_cpu)
 {
-	static const char *const options[WAYS] = { "", "",
+	static const char *const options[WAYS] = { "", "", "",
 						   "--replayable --window flag:/nonexistent" };
 	static const char begin[] = "figures ";
 	char command[4096], line[256], *at;
 	int found = 0;
 	FILE *output;
 
-	if (way == PLAIN)
-		snprintf(command, sizeof(command), "exec '%s' --run", self);
+	if (way == PLAIN || way == ASKING)
+		snprintf(command, sizeof(command), "exec '%s' %s", self,
+			 way == PLAIN ? "--run" : "--ask");
 	else
 		snprintf(command, sizeof(command),
 			 "'%s' record %s -o /tmp/opencl_enqueue.%d.sbt -- '%s' --run 2>/dev/null; "
@@ -175,8 +194,8 @@ int main(int argc, char **argv)
 {
 	int pairs = argc > 2 ? (int)strtol(argv[2], NULL, 10) : 11;
 
-	if (argc > 1 && !strcmp(argv[1], "--run"))
-		return run();
+	if (argc > 1 && (!strcmp(argv[1], "--run") || !strcmp(argv[1], "--ask")))
+		return run(!strcmp(argv[1], "--ask"));
 	if (argc < 2 || pairs < 1 || pairs > PAIRS_AT_MOST) {
 		fprintf(stderr, "usage: opencl_enqueue TOOL [PAIRS]\n");
 		return 2;

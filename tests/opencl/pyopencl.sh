@@ -29,7 +29,7 @@ for file in "$TS_SOURCE"/tests/opencl/pyopencl/*.py; do
 done
 if [ -d "$examples" ]; then
 	# Others of them draw windows, need packages that are not here, use fine-grained shared memory, or run for minutes.
-	for name in demo demo_array demo_elementwise demo_elementwise_complex demo_meta_template demo-struct-reduce narray n-body; do
+	for name in demo demo_array demo_array_svm demo_elementwise demo_elementwise_complex demo_meta_template demo-struct-reduce narray n-body; do
 		[ ! -e "$examples/$name.py" ] || check_program "$examples/$name.py"
 	done
 else

@@ -62,8 +62,6 @@ TS_TEST(events_may_be_many)
 		TS_CHECK(ocl_event_release(event_at(i)));
 	for (uintptr_t i = 1; i <= COUNT; i++)
 		TS_CHECK_INT(ocl_event_find(event_at(i), NULL), i % 2 ? 0 : i);
-	ocl_events_forked();
-	TS_CHECK_INT(ocl_event_find(event_at(2), NULL), 0);
 }
 
 #else

@@ -185,7 +185,7 @@ static struct ts_emit_site site = TS_GPU_OP_SITE("kernel", "kernel");
 
 static bool give(size_t number, bool program_wants_it, cl_uint wait_count, const cl_event *waits)
 {
-	cl_event place;
+	cl_event place = NULL;
 	struct ocl_command command = { .verb = OCL_LAUNCH,
 				       .queue = &queue,
 				       .op_site = &site,

@@ -76,6 +76,8 @@ cl_int CL_API_CALL hook_clGetContextInfo(cl_context context, cl_context_info nam
 
 	if (name == CL_CONTEXT_REFERENCE_COUNT)
 		ocl_profile_look(NULL);
+	if (name == CL_CONTEXT_REFERENCE_COUNT && ocl.replayable)
+		stream_let_go();
 	OCL_BEGIN(&call, "clGetContextInfo");
 	result = ocl.next.clGetContextInfo(context, name, size, value, ret_size);
 	ocl_told(&call, result);

@@ -67,6 +67,8 @@ void stream_finished(struct ocl_object *queue);
 void stream_waited(cl_uint count, const cl_event *events);
 /* A command that was passed on without its blocking is complete, and its call about to return. */
 void stream_returned(void);
+/* Ahead of a question about references: lets go of queues of our own, which hold their context. */
+void stream_let_go(void);
 /* The program asked for the status, or for its times, and was told that it is complete; or a callback is about to be called. */
 void stream_seen_complete(cl_event event);
 /* The last reference of the program to an event is gone: its handle may be used again. */

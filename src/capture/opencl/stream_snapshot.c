@@ -133,6 +133,13 @@ void stream_readers_release(void)
 	pthread_mutex_unlock(&reader_lock);
 }
 
+void stream_let_go(void)
+{
+	stream_enter();
+	stream_readers_release();
+	stream_leave();
+}
+
 /* ---- a window begins ---- */
 
 static bool has_content(const struct ocl_stream *stream)
