@@ -5,7 +5,8 @@
  * stream and clock_sync. For events of a program itself use <tracesmith/emit.h>.
  *
  * All may be called from any thread, cost some ten nanoseconds, take no lock and keep nothing of what they are given,
- * unless it says otherwise. While events are off (ts_enabled()) calls and commands are not stored.
+ * unless it says otherwise. While events are off (ts_enabled()) calls are not stored. Commands are: whether one counts is to be asked when
+ * it is given, and it is told when it is over, perhaps after its window.
  */
 #ifndef TRACESMITH_ACCELERATOR_H
 #define TRACESMITH_ACCELERATOR_H

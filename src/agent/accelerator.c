@@ -62,7 +62,8 @@ static void put_unregistered(struct core *core, const struct ts_emit_site *site,
 	agent_emit(&ts_process_tracer, core, &event);
 }
 
-__attribute__((noinline)) static void emit_slowly(struct ts_emit_site *site, const struct own *own)
+__attribute__((noinline)) static void emit_slowly(struct ts_emit_site *site, const struct own *own,
+						  bool while_off)
 {
 	uint64_t header = __atomic_load_n(&site->header, __ATOMIC_ACQUIRE);
 	int saved_errno;
@@ -72,8 +73,8 @@ __attribute__((noinline)) static void emit_slowly(struct ts_emit_site *site, con
 		return;
 	saved_errno = errno;
 	core = agent_start(&ts_process_tracer);
-	if (core &&
-	    (__atomic_load_n(&core->control->enabled, __ATOMIC_RELAXED) & TS_LIVE_ENABLED)) {
+	if (core && (while_off || (__atomic_load_n(&core->control->enabled, __ATOMIC_RELAXED) &
+				   TS_LIVE_ENABLED))) {
 		if (header || agent_register_site(core, site))
 			put_registered(core, __atomic_load_n(&site->header, __ATOMIC_ACQUIRE), own);
 		else
@@ -90,7 +91,7 @@ __attribute__((noinline)) static void call_slowly(struct ts_emit_site *site, uin
 	uint64_t words[CALL_WORDS] = { now > start ? now - start : 0, correlation,
 				       (uint64_t)result };
 
-	emit_slowly(site, &(struct own){ now, words, CALL_WORDS });
+	emit_slowly(site, &(struct own){ now, words, CALL_WORDS }, false);
 }
 
 void ts_accelerator_call(struct ts_emit_site *site, uint64_t start, uint64_t correlation,
@@ -146,6 +147,15 @@ static unsigned int fill_op(const struct ts_gpu_op *op, uint64_t *words)
 	return TS_LIVE_OP_WORDS + listed;
 }
 
+/* There is an area, so that nothing is begun for what comes while events are off. */
+static bool is_running(void)
+{
+	const struct core *core = __atomic_load_n(&ts_process_tracer.core, __ATOMIC_ACQUIRE);
+
+	return core && __atomic_load_n(&core->state, __ATOMIC_ACQUIRE) == CORE_READY;
+}
+
+/* What was given inside a window is over some time after it: its backend asked ts_enabled() when it was given. */
 void ts_accelerator_op(struct ts_emit_site *site, const struct ts_gpu_op *op)
 {
 	uint64_t header = __atomic_load_n(&site->header, __ATOMIC_ACQUIRE);
@@ -155,7 +165,7 @@ void ts_accelerator_op(struct ts_emit_site *site, const struct ts_gpu_op *op)
 	uint64_t bytes;
 	char *at;
 
-	if (!ts_enabled() || op->size < sizeof(*op))
+	if (op->size < sizeof(*op) || !(ts_enabled() || is_running()))
 		return;
 	own.count = fill_op(op, words);
 	bytes = (2u + own.count) * 8;
@@ -164,7 +174,7 @@ void ts_accelerator_op(struct ts_emit_site *site, const struct ts_gpu_op *op)
 		hot_commit(writer, WRITER_HOT, at, bytes);
 		return;
 	}
-	emit_slowly(site, &own);
+	emit_slowly(site, &own, true);
 }
 
 /* ---- beside events ---- */

@@ -130,7 +130,7 @@ TS_TEST(op_lists_what_it_waited_for)
 
 /* ---- beside events ---- */
 
-TS_TEST(queues_clocks_losses_and_facts_are_told_while_events_are_off)
+TS_TEST(what_is_told_while_events_are_off)
 {
 	struct ts_accelerator_queue queue = { .size = sizeof(queue),
 					      .device = 1,
@@ -154,7 +154,9 @@ TS_TEST(queues_clocks_losses_and_facts_are_told_while_events_are_off)
 	ts_accelerator_fact("opencl", "{\"layer\":true}");
 	agent_open_reader(&reader);
 	agent_drain(&reader);
-	TS_CHECK_INT(agent_count(&reader, TS_LIVE_CALL) + agent_count(&reader, TS_LIVE_GPU_OP), 0);
+	TS_CHECK_INT(agent_count(&reader, TS_LIVE_CALL), 0);
+	/* It may have been given while they were on. */
+	TS_CHECK_INT(agent_count(&reader, TS_LIVE_GPU_OP), 1);
 
 	at = agent_find(&reader, TS_LIVE_STREAM_IS, 0, &head);
 	TS_CHECK(at != NULL);
