@@ -80,7 +80,7 @@ void ts_details_map_blobs(const char *text, size_t length,
 /* Steps through the outermost object up to that key. */
 static int find_key(struct ts_json *js, const char *key)
 {
-	struct ts_json_string name = { 0 };
+	struct ts_json_string name = { .text = "" };
 	bool more;
 	int rc = ts_json_enter(js, '{', &more);
 

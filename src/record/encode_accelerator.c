@@ -4,6 +4,7 @@
  * are in their device's own clock. Arguments that have a column are named by the row's shape, as an import of Kineto has them, so that both
  * are shown alike and arrows are drawn. Must not know of rings.
  */
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -387,6 +388,9 @@ static void forget_streams(struct ts_encoder *encoder, struct encode_area *area)
 {
 	size_t kept = area->stream_count / 2;
 
+	if (!kept)
+		return;
+	assert(area->streams);
 	memmove(area->streams, area->streams + (area->stream_count - kept),
 		kept * sizeof(*area->streams));
 	area->stream_count = kept;

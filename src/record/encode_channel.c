@@ -290,7 +290,7 @@ static void count_window(struct ts_encoder *encoder, struct encode_area *area, i
 	struct encode_channel *channel = area->channel;
 	struct ts_encoder_counts *counts = &encoder->counts;
 	const struct ts_text *details = &encoder->scratch;
-	char why[sizeof(counts->not_replayable)];
+	char why[sizeof(counts->not_replayable)] = ""; /* all of it is stored */
 
 	if (kind == TS_COMMAND_OPEN) {
 		counts->replayable_windows++;

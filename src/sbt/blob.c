@@ -4,6 +4,7 @@
  * rows of the chain that was asked for last, so that reading on costs one decoding a chunk. The file may be hostile: ids must fall on the way back,
  * so no chain is a circle, and sizes are compared with what is there. Must not know what the bytes are.
  */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -82,25 +83,23 @@ static int list_chunks(struct ts_reader *reader, struct sbt_blobs *blobs)
 	return TS_OK;
 }
 
-/* Lock held. Made when first asked for. */
-static int get_blobs(struct ts_reader *reader, struct sbt_blobs **ret_blobs, struct ts_error *err)
+/* Made when first asked for; NULL: no memory. Lock held. */
+static struct sbt_blobs *get_blobs(struct ts_reader *reader, struct ts_error *err)
 {
 	struct sbt_blobs *blobs;
 
-	if (!reader->blobs) {
-		blobs = calloc(1, sizeof(*blobs));
-		if (!blobs)
-			return no_memory(err);
-		blobs->row_chunk = blobs->data_chunk = NO_CHUNK;
-		if (list_chunks(reader, blobs) || ts_batch_new(&blobs->rows, reader, err) ||
-		    ts_batch_new(&blobs->data, reader, err)) {
-			sbt_blobs_free(blobs);
-			return no_memory(err);
-		}
-		reader->blobs = blobs;
+	if (reader->blobs)
+		return reader->blobs;
+	blobs = calloc(1, sizeof(*blobs));
+	if (!blobs || list_chunks(reader, blobs) || ts_batch_new(&blobs->rows, reader, err) ||
+	    ts_batch_new(&blobs->data, reader, err)) {
+		sbt_blobs_free(blobs);
+		no_memory(err);
+		return NULL;
 	}
-	*ret_blobs = reader->blobs;
-	return TS_OK;
+	blobs->row_chunk = blobs->data_chunk = NO_CHUNK;
+	reader->blobs = blobs;
+	return blobs;
 }
 
 void sbt_blobs_free(struct sbt_blobs *blobs)
@@ -228,16 +227,12 @@ static void reverse_links(struct sbt_blobs *blobs)
 }
 
 /* The links of a blob. Lock held. */
-static int load_chain(struct ts_reader *reader, int64_t blob, struct sbt_blobs **ret_blobs,
+static int load_chain(struct ts_reader *reader, struct sbt_blobs *blobs, int64_t blob,
 		      struct ts_error *err)
 {
-	struct sbt_blobs *blobs;
 	int64_t id = blob;
-	int result = get_blobs(reader, &blobs, err);
+	int result;
 
-	if (result)
-		return result;
-	*ret_blobs = blobs;
 	if (blobs->chain == blob && blob)
 		return TS_OK;
 	blobs->chain = 0;
@@ -308,6 +303,7 @@ static int read_range(struct ts_reader *reader, struct sbt_blobs *blobs, uint64_
 
 		if (result)
 			return result;
+		assert(from);
 		memcpy(to, from + (offset - link->begin), count);
 		blobs->newest = place++;
 		to += count;
@@ -320,19 +316,19 @@ static int read_range(struct ts_reader *reader, struct sbt_blobs *blobs, uint64_
 static int read_blob(struct ts_reader *reader, int64_t blob, uint64_t offset, void *to,
 		     size_t bytes, struct ts_error *err)
 {
-	struct sbt_blobs *blobs;
+	struct sbt_blobs *blobs = get_blobs(reader, err);
 	const struct blob_chunk *place;
 	const struct link *last;
-	int result = get_blobs(reader, &blobs, err);
+	int result = TS_OK;
 
-	if (result)
-		return result;
+	if (!blobs)
+		return TS_ENOMEM;
 	/* Most have one row: its chunk is needed anyway, and has the columns, too. */
 	place = blobs->chain == blob ? NULL : find_chunk(blobs, blob);
 	if (place)
 		result = load_data(blobs, place->chunk, err);
 	if (!result)
-		result = load_chain(reader, blob, &blobs, err);
+		result = load_chain(reader, blobs, blob, err);
 	if (result)
 		return result;
 	last = &blobs->links[blobs->link_count - 1];
@@ -361,10 +357,12 @@ int ts_reader_blob_size(struct ts_reader *reader, int64_t blob, uint64_t *ret_by
 			struct ts_error *err)
 {
 	struct sbt_blobs *blobs;
-	int result;
+	int result = TS_ENOMEM;
 
 	pthread_mutex_lock(&reader->blob_lock);
-	result = load_chain(reader, blob, &blobs, err);
+	blobs = get_blobs(reader, err);
+	if (blobs)
+		result = load_chain(reader, blobs, blob, err);
 	if (!result)
 		*ret_bytes = blobs->links[blobs->link_count - 1].end;
 	pthread_mutex_unlock(&reader->blob_lock);
@@ -376,9 +374,9 @@ static int walk_blob(struct ts_reader *reader, int64_t blob,
 				  struct ts_error *err),
 		     void *context, struct ts_error *err)
 {
+	struct sbt_blobs *blobs = get_blobs(reader, err);
+	int result = blobs ? load_chain(reader, blobs, blob, err) : TS_ENOMEM;
 	struct ts_hash_stream hash;
-	struct sbt_blobs *blobs;
-	int result = load_chain(reader, blob, &blobs, err);
 
 	ts_hash_stream_init(&hash);
 	for (size_t i = 0; !result && i < blobs->link_count; i++) {

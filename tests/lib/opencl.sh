@@ -6,7 +6,7 @@
 pipeline=$TS_BUILD/examples/opencl_pipeline
 # shellcheck disable=SC2034 # for those who source this
 race=$TS_BUILD/examples/opencl_race
-# shellcheck disable=SC2034
+# shellcheck disable=SC2034,SC2154
 random=$targets/opencl_random
 
 skip() { echo "skip: $*"; exit 77; }

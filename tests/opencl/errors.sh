@@ -123,7 +123,7 @@ done
 
 # ---- ends inside a window ----
 
-at_step() { grep -q "^step $1\$" printed; }
+at_step() { grep -q "^step $1\$" printed 2>/dev/null; }
 child_of() { awk '{print $1}' "/proc/$1/task/$1/children"; }
 start() { # record's option..., --, program...
 	rm -f t.sbt t.sbt.* printed

@@ -14,6 +14,8 @@
 #include <sched.h>
 #include <semaphore.h>
 
+#include <tracesmith/emit.h>
+
 #include "opencl_random_kernels.h"
 #include "opencl_random_moves.h"
 
@@ -484,6 +486,8 @@ static void release_graph(struct graph *graph)
 		free(graph->kept[i]);
 }
 
+static int64_t step_count;
+
 static bool run_seed(uint64_t seed)
 {
 	struct graph *graph = calloc(1, sizeof(*graph));
@@ -496,9 +500,14 @@ static bool run_seed(uint64_t seed)
 	graph->random = seed * 0x2545f4914f6cdd1du + 1;
 	make_graph(graph);
 	wanted = 10 + below(graph, 60);
-	while (!graph->failure[0] && graph->commands < wanted &&
-	       graph->order.count < MAX_NODES - 4 * ROOM)
+	for (int acts_done = 0; !graph->failure[0] && graph->commands < wanted &&
+				graph->order.count < MAX_NODES - 4 * ROOM;
+	     acts_done++) {
+		/* Some steps a graph, so that a window of steps begins and ends in the middle of one. */
+		if (acts_done % 16 == 0)
+			TS_STEP(__atomic_fetch_add(&step_count, 1, __ATOMIC_RELAXED));
 		act(graph);
+	}
 	end_graph(graph);
 	failed = graph->failure[0] != '\0';
 	printf("seed %" PRIu64 ": %" PRIu64 " commands, %d queues, %d buffers: %s\n", seed,

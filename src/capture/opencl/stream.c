@@ -409,6 +409,14 @@ static bool get_quiet(uint32_t own, bool minds_maps)
 	return true;
 }
 
+/* What only the program can end is looked at again in its next call, since that costs little; what takes waiting is not. */
+static void attempt_later(int64_t now, bool minds_maps)
+{
+	bool is_held = stream_events_blocking() || (minds_maps && stream_regions_written());
+
+	atomic_store(&self.retry_ns, is_held ? 0 : now + self.slice_ns);
+}
+
 static void begin_attempts(int64_t timeout_ns)
 {
 	self.deadline_ns = stream_clock_ns() + timeout_ns;
@@ -421,7 +429,7 @@ static void begin_attempts(int64_t timeout_ns)
 
 static void fail_opening(const char *why)
 {
-	char text[200];
+	char text[300];
 
 	snprintf(text, sizeof(text), "%s", why);
 	atomic_store(&self.state, FAILED);
@@ -431,6 +439,14 @@ static void fail_opening(const char *why)
 		stream_lost("replayable windows", text);
 		stream_lost_tell();
 	}
+}
+
+static void fail_late(void)
+{
+	char text[300];
+
+	snprintf(text, sizeof(text), "it was to be closed before it could be opened: %s", self.why);
+	fail_opening(text);
 }
 
 static void emit_open(uint64_t bytes, bool is_first)
@@ -492,7 +508,7 @@ static void try_open(void)
 	now = stream_clock_ns();
 	if (now >= self.deadline_ns)
 		fail_opening(self.why);
-	atomic_store(&self.retry_ns, now + self.slice_ns);
+	attempt_later(now, true);
 }
 
 /* ---- closing ---- */
@@ -529,7 +545,7 @@ static bool try_close(uint32_t own)
 		close_now(self.why);
 		return true;
 	}
-	atomic_store(&self.retry_ns, now + self.slice_ns);
+	attempt_later(now, false);
 	return false;
 }
 
@@ -590,7 +606,7 @@ static void take_step(void)
 		if (wanted)
 			try_open();
 		else
-			fail_opening("it was to be closed before it could be opened");
+			fail_late();
 		break;
 	case OPEN:
 		if (!wanted)

@@ -280,10 +280,24 @@ static bool can_be_checked(struct ocl_stream *memory)
 	return has_content(memory) && !atomic_load(&memory->as.memory.mapped_writing);
 }
 
+/* What the host wrote since the last command that used the memory belongs to the window, too. */
+static void compare_shared(void)
+{
+	struct ocl_stream *stream;
+
+	pthread_mutex_lock(&stream_host_lock);
+	for (stream = stream_object_first(); stream; stream = stream->next) {
+		if (can_be_checked(stream) && stream->as.memory.host)
+			stream_pages_compare(stream);
+	}
+	pthread_mutex_unlock(&stream_host_lock);
+}
+
 void stream_final_checks(void)
 {
 	struct ocl_stream *stream;
 
+	compare_shared();
 	for (stream = stream_object_first(); stream; stream = stream->next) {
 		struct stream_range all = { .memory = stream };
 
