@@ -557,7 +557,7 @@ TS_TEST(a_queue_without_an_order)
 /* Copies that were ready while a kernel ran, and began when it ended: the device has no engine for them. */
 TS_TEST(no_copy_engine)
 {
-	struct emulated emulated;
+	struct emulated emulated = { 0 };
 	struct made *made = &emulated.made;
 	struct ts_emulator_errors errors;
 	struct ts_error err;
