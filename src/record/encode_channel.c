@@ -308,6 +308,26 @@ static void count_window(struct ts_encoder *encoder, struct encode_area *area, i
 	encode_closed_stream(encoder, area);
 }
 
+#define NO_ROOM "the disk was full, or the recording had reached its limit"
+
+void encode_channel_cut(struct ts_encoder *encoder, struct encode_area *area)
+{
+	struct ts_command_row row = ts_command_none;
+
+	if (!area->channel || !area->channel->in_window)
+		return;
+	encode_loss_row(encoder, area->process, 0, "commands", NO_ROOM, TS_ABSENT, encoder->now_ns,
+			encoder->now_ns);
+	ts_text_clear(&encoder->scratch);
+	ts_text_append_str(&encoder->scratch, "{\"failed\":\"" NO_ROOM "\"}");
+	row.start = encoder->now_ns;
+	row.kind = TS_COMMAND_CLOSE;
+	row.process = area->process ? area->process->id : 0;
+	row.details = encode_string(encoder, encoder->scratch.data, encoder->scratch.length);
+	count_window(encoder, area, row.kind);
+	ts_writer_add(encoder->writer, TS_TABLE_COMMAND, &row, NULL);
+}
+
 static int64_t thread_id(const struct place *place, uint64_t serial)
 {
 	struct encode_thread *thread;

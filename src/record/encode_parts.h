@@ -209,6 +209,7 @@ struct encode_ring {
 	int64_t last_ns;              /* time of the newest record, 0: none yet */
 	bool damaged;
 	bool has_losses;
+	bool is_channel; /* it holds a command stream */
 	struct encode_lost lost[LOSS_COUNT];
 };
 
@@ -535,6 +536,8 @@ bool encode_channel_record(struct ts_encoder *encoder, struct encode_area *area,
 			   struct encode_ring *ring, const struct encode_event *event);
 struct encode_channel *encode_get_channel(struct ts_encoder *encoder, struct encode_area *area);
 void encode_free_channel(struct encode_area *area);
+/* Records of it were not stored, for want of room: its window cannot be replayed as a whole. */
+void encode_channel_cut(struct ts_encoder *encoder, struct encode_area *area);
 /* What it knows of ids is of another file. */
 void encode_channel_moves(struct ts_encoder *encoder, struct encode_area *area);
 bool encode_put_object(struct ts_encoder *encoder, struct encode_channel *channel,

@@ -587,6 +587,7 @@ static bool other_record(struct ts_encoder *encoder, struct encode_area *area,
 	case TS_LIVE_GONE:
 	case TS_LIVE_COMMAND:
 	case TS_LIVE_BLOB:
+		ring->is_channel = true;
 		return encode_channel_record(encoder, area, ring, event);
 	default:
 		encode_lose(encoder, ring, LOSS_UNKNOWN_RECORD, 1, encoder->now_ns,
@@ -659,9 +660,8 @@ static uint64_t take_records(struct ts_encoder *encoder, struct encode_area *are
 /* ---- blocks ---- */
 
 /* Positions and counts go on; what lies between was lost by that. */
-static void account(struct ts_encoder *encoder, const struct encode_area *area,
-		    struct encode_ring *ring, const struct ts_block *block, uint64_t taken,
-		    int64_t before_ns)
+static void account(struct ts_encoder *encoder, struct encode_area *area, struct encode_ring *ring,
+		    const struct ts_block *block, uint64_t taken, int64_t before_ns)
 {
 	enum encode_loss why = area->about ? LOSS_OVERWRITTEN : LOSS_DAMAGED;
 	uint64_t seen = block->events > ring->events ? block->events - ring->events : 0;
@@ -671,6 +671,8 @@ static void account(struct ts_encoder *encoder, const struct encode_area *area,
 		why = LOSS_DAMAGED;
 	else if (block->bytes == 0 && block->from < block->to)
 		why = LOSS_DISCARDED;
+	if (why == LOSS_DISCARDED && ring->is_channel)
+		encode_channel_cut(encoder, area);
 	if (seen > taken)
 		encode_lose(encoder, ring, why, seen - taken, before_ns ? before_ns : now, now);
 	ring->events = TS_MAX(ring->events, block->events);

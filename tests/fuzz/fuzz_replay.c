@@ -56,8 +56,10 @@ static int64_t add_blob(int64_t bytes)
 	static const uint8_t content[MOST_BLOB];
 
 	/* A negative number is an id as it is. */
-	if (bytes <= 0 || bytes > MOST_BLOB)
-		return bytes < 0 ? -bytes : 0;
+	if (bytes < 0)
+		return bytes < -MOST_BLOB ? INT64_MAX : -bytes;
+	if (bytes == 0 || bytes > MOST_BLOB)
+		return 0;
 	return ts_writer_blob(writer, content, (size_t)bytes);
 }
 
