@@ -234,6 +234,27 @@ static void append_loss(const struct ts_show *show, struct ts_text *out,
 	}
 }
 
+/* "17 launch blend", "18 copy 64 KiB": its number is what `replay` knows it by. */
+static void append_command(const struct ts_show *show, struct ts_text *out,
+			   const struct ts_shown_row *row)
+{
+	const struct ts_object_row *object =
+		ts_reader_entity(show->reader, TS_TABLE_OBJECT, value_of(row, "object"));
+	int64_t sequence = value_of(row, "sequence"), bytes = value_of(row, "bytes");
+
+	if (sequence != TS_ABSENT)
+		ts_text_printf(out, "%" PRId64 " ", sequence);
+	append_enum(out, row, "kind");
+	if (object && object->name) {
+		ts_text_append_char(out, ' ');
+		append_string(show, out, object->name);
+	}
+	if (bytes != TS_ABSENT) {
+		ts_text_append_char(out, ' ');
+		append_bytes(out, bytes);
+	}
+}
+
 static void append_name(const struct ts_show *show, struct ts_text *out,
 			const struct ts_shown_row *row)
 {
@@ -256,7 +277,7 @@ static void append_name(const struct ts_show *show, struct ts_text *out,
 		append_bytes(out, value_of(row, "bytes"));
 		return;
 	case TS_TABLE_COMMAND:
-		append_enum(out, row, "kind");
+		append_command(show, out, row);
 		return;
 	default:
 		break;
@@ -394,8 +415,10 @@ static uint64_t name_mask(const struct ts_table_info *table)
 	case TS_TABLE_SAMPLE:
 		return mask | bit(table, "stack");
 	case TS_TABLE_ALLOCATION:
-	case TS_TABLE_COMMAND:
 		return bit(table, "kind") | bit(table, "bytes");
+	case TS_TABLE_COMMAND:
+		return bit(table, "sequence") | bit(table, "kind") | bit(table, "object") |
+		       bit(table, "bytes");
 	case TS_TABLE_FLOW:
 		return mask | bit(table, "kind");
 	case TS_TABLE_TORCH_TRACE:
