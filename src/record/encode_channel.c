@@ -313,14 +313,16 @@ static void count_window(struct ts_encoder *encoder, struct encode_area *area, i
 void encode_channel_cut(struct ts_encoder *encoder, struct encode_area *area)
 {
 	struct ts_command_row row = ts_command_none;
+	int64_t now;
 
 	if (!area->channel || !area->channel->in_window)
 		return;
-	encode_loss_row(encoder, area->process, 0, "commands", NO_ROOM, TS_ABSENT, encoder->now_ns,
-			encoder->now_ns);
+	/* Behind all commands that are there, since rows are in order of time. */
+	now = TS_MAX(encoder->now_ns, area->channel->last_ns);
+	encode_loss_row(encoder, area->process, 0, "commands", NO_ROOM, TS_ABSENT, now, now);
 	ts_text_clear(&encoder->scratch);
 	ts_text_append_str(&encoder->scratch, "{\"failed\":\"" NO_ROOM "\"}");
-	row.start = encoder->now_ns;
+	row.start = now;
 	row.kind = TS_COMMAND_CLOSE;
 	row.process = area->process ? area->process->id : 0;
 	row.details = encode_string(encoder, encoder->scratch.data, encoder->scratch.length);
@@ -392,6 +394,8 @@ static bool command_record(const struct place *place, struct encode_cursor *curs
 	if (cursor->bad)
 		return false;
 	set_command(place, words, &row);
+	if (place->area->channel)
+		place->area->channel->last_ns = TS_MAX(place->area->channel->last_ns, place->ns);
 	if (check_details(place, details, length))
 		row.details = ts_writer_string(encoder->writer, encoder->scratch.data,
 					       encoder->scratch.length);

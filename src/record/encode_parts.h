@@ -168,6 +168,7 @@ struct encode_channel {
 	struct ts_map numbers; /* to index in objects */
 	uint32_t generation;   /* counts windows that have closed */
 	bool in_window;
+	int64_t last_ns; /* of its last command since this recorder began */
 
 	struct encode_blob_number *blobs; /* at number modulo blob_slots */
 	size_t blob_slots;
