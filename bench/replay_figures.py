@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The figures of replay on OpenCL for bench/run: how long a replay of many small commands takes, against the recording and the program alone."""
+"""The figures of OpenCL for bench/run: what recording adds to a command, and how long a replay of many small ones takes, against the recording and the program alone."""
 import json
 import os
 import subprocess
@@ -24,6 +24,20 @@ def spans(bench, mode, rounds):
     return alone, report["recorded_span_ns"] / 1e6, report["span_ns"] / 1e6
 
 
+def measure_capture(bench):
+    """What recording adds to a command that does nothing; the peer is a program that asks for all times itself."""
+    done = subprocess.run([os.path.join(bench.build, "bench", "opencl_enqueue"), bench.tool, "15"], stdout=subprocess.PIPE,
+                          check=True, text=True)
+    rows = {line[:34].strip(): [float(word) for word in line[34:].split()] for line in done.stdout.splitlines()[1:]}
+    peer = next((row[1] for name, row in rows.items() if "ask" in name), None)
+    for name, target in (("recorded", "<= 500"), ("replayable, outside of a window", "<= 1000")):
+        added = rows[name][1]
+        if peer and name == "recorded":
+            bench.add(f"an empty command, {name}: added", added, "ns", target, "asking for times itself", peer, peer / added)
+        else:
+            bench.add(f"an empty command, {name}: added", added, "ns", target)
+
+
 def measure_replay(bench):
     if not os.path.exists(os.path.join(bench.build, "bench", "opencl_small")):
         bench.skip("replay on OpenCL", "this build has no OpenCL")
@@ -32,6 +46,7 @@ def measure_replay(bench):
                       stderr=subprocess.DEVNULL, check=False).returncode:
         bench.skip("replay on OpenCL", "there is no OpenCL device")
         return
+    measure_capture(bench)
     for mode, rounds in MODES:
         turns = sorted((spans(bench, mode, rounds) for _ in range(TURNS)), key=lambda turn: turn[2] / turn[1])
         alone, recorded, replayed = turns[TURNS // 2]
