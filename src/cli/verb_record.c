@@ -151,6 +151,9 @@ static int check_replayable(const struct texts *texts, const struct ts_record *r
 	if (!record->command)
 		return ts_report_usage(
 			"'--replayable' keeps account of a program's objects from its start on: start it with 'tracesmith record --replayable -- CMD'");
+	if (texts->rotate)
+		return ts_report_usage(
+			"'--replayable' needs a window whole in one file, which '--rotate' cuts: choose one");
 	if (record->options.redact)
 		return ts_report_usage(
 			"'--replayable' stores memory and arguments, which '--redact' leaves out: choose one");

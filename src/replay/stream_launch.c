@@ -64,6 +64,9 @@ static int load_bytes(struct ts_replay_load *load, uint32_t index, uint32_t numb
 	arg->kind = TS_REPLAY_ARG_BYTES;
 	arg->at = raw->at;
 	arg->size = raw->size;
+	/* What cannot be replayed for another reason has no block, and never runs. */
+	if (command->unreplayable && !command->blob.id)
+		return TS_OK;
 	if (raw->size == 0 || raw->at > command->blob.bytes ||
 	    raw->size > command->blob.bytes - raw->at)
 		return ts_replay_command_error(load->stream, index, err,
