@@ -345,7 +345,7 @@ static void make_steady(struct made *made, uint32_t rounds)
 
 TS_TEST(a_steady_program_is_found_again)
 {
-	struct emulated emulated;
+	struct emulated emulated = { 0 };
 	struct ts_emulator_errors errors;
 	struct ts_error err;
 
@@ -365,7 +365,7 @@ TS_TEST(a_steady_program_is_found_again)
  */
 TS_TEST(recorded_starts_do_not_go_in)
 {
-	struct emulated emulated;
+	struct emulated emulated = { 0 };
 	struct ts_emulator_model *garbled;
 	struct ts_emulator_times times = { 0 };
 	struct ts_error err;
@@ -410,7 +410,7 @@ TS_TEST(recorded_starts_do_not_go_in)
 TS_TEST(other_streams)
 {
 	static const struct ts_emulator_shape one = { .streams = 1 }, eight = { .streams = 8 };
-	struct emulated emulated;
+	struct emulated emulated = { 0 };
 	int64_t sum = 0, span;
 
 	make_steady(&emulated.made, 40);
@@ -436,7 +436,7 @@ TS_TEST(other_streams)
 TS_TEST(copy_engines)
 {
 	for (int together = 0; together < 2; together++) {
-		struct emulated emulated;
+		struct emulated emulated = { 0 };
 		uint32_t call;
 
 		made_begin(&emulated.made, 1, 1, 1, 2);
@@ -476,7 +476,7 @@ TS_TEST(copy_engines)
 /* A command whose call is not there is given when it began, and said to be guessed. */
 TS_TEST(without_calls)
 {
-	struct emulated emulated;
+	struct emulated emulated = { 0 };
 
 	made_begin(&emulated.made, 1, 0, 1, 1);
 	made_places(&emulated.made);
@@ -499,7 +499,7 @@ TS_TEST(hostile_works)
 
 	for (int i = 0; i < 400; i++) {
 		const struct ts_emulator_shape shape = { .streams = random_below(4) };
-		struct emulated emulated;
+		struct emulated emulated = { 0 };
 		uint32_t count = 1 + random_below(60);
 
 		made_begin(&emulated.made, 1, 2, 2, 4);
@@ -531,7 +531,7 @@ TS_TEST(hostile_works)
 /* A wait for a queue without an order is one for all that was given to it, whatever ended last. */
 TS_TEST(a_queue_without_an_order)
 {
-	struct emulated emulated;
+	struct emulated emulated = { 0 };
 	struct made *made = &emulated.made;
 	uint32_t waits = 0;
 
