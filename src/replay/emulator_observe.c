@@ -74,14 +74,15 @@ static int64_t mean(const struct sample *samples, size_t count, int64_t most)
 /* The next one from *at on. */
 static bool next_group(const struct samples *samples, size_t *at, struct group *ret_group)
 {
-	const struct sample *list = samples->list + *at;
 	size_t left = samples->count - *at, count = 0, cut;
+	const struct sample *list;
 	int64_t lower, upper;
 
+	if (left == 0)
+		return false;
+	list = samples->list + *at;
 	while (count < left && list[count].group == list[0].group)
 		count++;
-	if (count == 0)
-		return false;
 	*at += count;
 	cut = count / 4;
 	lower = list[cut].value;
