@@ -37,5 +37,5 @@ for line in sys.stdin:
 }
 has_recorder() { [ -n "$(recorder_of "$1")" ]; }
 
-# What a recording says at its end, without what depends on the machine.
-summary() { sed -E -e "s#$TS_BUILD#BUILD#" -e 's/ process(es)?,/ processes,/' -e 's/ threads?,/ threads,/' -e 's/ rows? of metrics/ rows of metrics/' | numbers; }
+# What a recording says at its end, without what depends on the machine: whether a short program was sampled at all is of that.
+summary() { sed -E -e "s#$TS_BUILD#BUILD#" -e 's/ process(es)?,/ processes,/' -e 's/ threads?,/ threads,/' -e 's/ [0-9,]+ rows? of metrics,//' | numbers; }
