@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Python objects in the memory of a process: texts, code objects, line tables, dictionaries. All bounded, all distrusted: an object that
+ * changes while it is read gives wrong bytes, never a crash. The first half is libc only and has no heap: the agent is built from it (objects.c,
+ * lines.c); the second half is for tools (walk_objects.c, locals.c).
+ */
+#ifndef TS_CAPTURE_PYTHON_OBJECTS_H
+#define TS_CAPTURE_PYTHON_OBJECTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "capture/python/layout.h"
+#include "capture/python/memory.h"
+
+/* What the functions below work with. */
+struct ts_python_process_view {
+	struct ts_memory *memory;
+	const struct ts_python_layout *layout;
+	uint64_t code_type; /* address of PyCode_Type; 0: not known yet */
+};
+
+/* ---- objects.c ---- */
+
+/* A str as UTF-8, cut at a character's end to fit, ended by NUL: its bytes, or -1 where it is none. */
+int ts_python_read_text(struct ts_python_process_view *view, uint64_t object, char *buffer,
+			size_t bytes);
+
+/* What tells a code object from another one that later stands at its address. */
+struct ts_python_code_identity {
+	uint64_t address;
+	uint64_t name, file, line_table; /* addresses of the objects */
+	int32_t first_line;
+};
+
+/* The fixed part of a code object, out of a copy of layout->code.bytes bytes. False: it is none. */
+bool ts_python_code_identify(const struct ts_python_layout *layout, uint64_t address,
+			     uint64_t code_type, const void *copy,
+			     struct ts_python_code_identity *ret_identity);
+
+struct ts_python_code_text {
+	char name[512], file[1024];
+	/* The line table, raw; cut to fit: lines beyond are not known. */
+	uint32_t table_bytes;
+	uint64_t instructions;      /* address of the first one */
+	uint32_t instruction_bytes; /* 0: not known */
+};
+/* Names and the place of the instructions. `table`: room for the line table, may be NULL. */
+bool ts_python_code_read(struct ts_python_process_view *view,
+			 const struct ts_python_code_identity *identity,
+			 struct ts_python_code_text *ret_text, void *table, size_t table_room);
+
+/* ---- lines.c ---- */
+
+/*
+ * The line of an instruction, by its offset in bytes from the first one (of f_lasti, prev_instr or instr_ptr as layout.h says: the caller has
+ * made it the offset of the instruction that runs). 0: it has none.
+ */
+int32_t ts_python_line(enum ts_python_lines format, const uint8_t *table, size_t bytes,
+		       int32_t first_line, uint32_t offset);
+
+/* ---- dictionaries (dict.c) ---- */
+
+/* Calls for each pair of a dict, in order, until it returns false. At most `limit` pairs. False: it is none, or changed meanwhile. */
+bool ts_python_dict_each(struct ts_python_process_view *view, uint64_t dict, size_t limit,
+			 bool (*pair)(void *context, uint64_t key, uint64_t value), void *context);
+/* The value of a key that is a str; 0: none. */
+uint64_t ts_python_dict_find(struct ts_python_process_view *view, uint64_t dict, const char *key);
+/* An attribute in an instance's __dict__, inline values and all; 0: none. */
+uint64_t ts_python_attribute(struct ts_python_process_view *view, uint64_t object,
+			     const char *name);
+/* tp_name of an object's type, as text. */
+bool ts_python_type_name(struct ts_python_process_view *view, uint64_t object, char *buffer,
+			 size_t bytes);
+
+/* ---- threads (thread_names.c) ---- */
+
+/*
+ * Names of threads by Python's thread id: sys.modules["threading"]._active. Calls for each; `modules`: address of the dict sys.modules.
+ * False: could not be read.
+ */
+bool ts_python_thread_names(struct ts_python_process_view *view, uint64_t modules,
+			    void (*named)(void *context, uint64_t thread_id, const char *name,
+					  bool is_main),
+			    void *context);
+
+/* ---- locals.c ---- */
+
+struct ts_text;
+/* As ts_python_locals() of reader.h, of the frame at an address with that code object. */
+int ts_python_frame_locals(struct ts_python_process_view *view, uint64_t frame, uint64_t code,
+			   size_t limit, struct ts_text *out);
+/* A shortened repr of any object. */
+int ts_python_repr(struct ts_python_process_view *view, uint64_t object, size_t limit,
+		   struct ts_text *out);
+
+#endif
