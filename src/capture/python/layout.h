@@ -49,7 +49,7 @@ struct ts_python_layout {
 		uint32_t
 			gil; /* pointer to struct _gil_runtime_state (3.12 on), or the struct itself (see gil_is_inside) */
 		uint32_t
-			code_generation; /* frozen/changed codes in free-threaded builds (tlbc_generation), or NONE */
+			code_generation; /* counts up when a code object ends: 3.14 on; TS_PYTHON_NONE_32 */
 		bool gil_is_inside;
 	} interpreter; /* of 32 bits each, since it is large: TS_PYTHON_NONE_32 */
 	struct {
@@ -64,7 +64,8 @@ struct ts_python_layout {
 		uint16_t data_stack_top, data_stack_limit;
 		uint16_t status; /* bit field (3.13: _status; 3.12: _status), or NONE */
 		uint16_t holds_gil, gil_requested; /* 3.15; NONE */
-		uint16_t base_frame;               /* 3.15; NONE */
+		uint16_t attached;     /* 1: it may run Python: free-threaded builds; NONE */
+		uint16_t base_frame;   /* 3.15; NONE */
 		uint16_t running_task; /* asyncio_running_task: 3.14 on; of _PyThreadStateImpl */
 	} thread;
 	struct {
@@ -77,13 +78,19 @@ struct ts_python_layout {
 		uint16_t instruction; /* f_lasti (int) in 3.8 to 3.10; prev_instr; instr_ptr */
 		uint16_t locals;      /* localsplus */
 		uint16_t owner;
+		uint16_t function; /* f_func, f_funcobj: 3.11 on */
+		uint16_t
+			state; /* f_executing (3.8, 3.9), f_state (3.10): state_executing while it is on a stack */
+		uint8_t state_executing;
 		uint16_t is_entry;   /* 3.11 */
 		uint16_t code_index; /* tlbc_index in free-threaded builds from 3.14 on */
 		uint16_t stack_top;  /* stacktop (int), stackpointer */
 		bool executable_is_tagged, locals_are_tagged;
+		bool is_top_marked; /* stack_top is below 0 while the frame itself runs: 3.11 to 3.13 */
 		/* Values of `owner`; 0xff: none. */
 		uint8_t owner_thread, owner_generator, owner_frame_object, owner_c_stack,
 			owner_interpreter;
+		uint16_t in_generator; /* where a generator has its frame: 3.11 on */
 	} frame;
 	struct {
 		uint16_t previous, bytes, top, data; /* of _PyStackChunk */
@@ -96,6 +103,7 @@ struct ts_python_layout {
 		uint16_t
 			instructions; /* co_code (bytes object) in 3.8 to 3.10, else co_code_adaptive, in place */
 		uint16_t thread_instructions; /* co_tlbc, or NONE */
+		uint16_t first_traceable;     /* _co_firsttraceable: 3.11 on */
 	} code;
 	struct {
 		uint16_t type, var_size, reference_count, bytes; /* of PyObject, PyVarObject */
@@ -103,6 +111,8 @@ struct ts_python_layout {
 	struct {
 		uint16_t name, flags, basic_size, dictionary; /* tp_dictoffset */
 		uint16_t base;
+		uint16_t
+			cached_keys; /* ht_cached_keys: of 3.15 on (word 67 of its offsets); 0: dict.c knows it */
 	} type;
 	struct {
 		uint16_t length, state, ascii_bytes,

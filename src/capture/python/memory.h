@@ -21,6 +21,12 @@ struct ts_memory_range {
 struct ts_memory {
 	pid_t pid; /* 0: one's own, which is read in place: only what the calling thread keeps alive may be asked for */
 	uint64_t system_calls, bytes; /* so far */
+	/*
+	 * Where it is not NULL, memory.c reads each range with it in place of both ways above, in order, and counts as for a system call: true: all bytes are
+	 * there. For tests and fuzzing, which make up what a process holds.
+	 */
+	bool (*read)(void *context, uint64_t address, void *copy, size_t bytes);
+	void *context; /* of `read` */
 };
 
 /*

@@ -19,6 +19,16 @@ struct ts_python_process_view {
 	struct ts_memory *memory;
 	const struct ts_python_layout *layout;
 	uint64_t code_type; /* address of PyCode_Type; 0: not known yet */
+	/*
+	 * What the functions below have found in this process and use again; zero at first, so keep the view. All of it is checked at each use.
+	 */
+	struct {
+		uint64_t modules, threads; /* sys.modules, and threading._active in it */
+		uint64_t tasks, task_type; /* asyncio.tasks._current_tasks, _asyncio.Task */
+		uint32_t running_task;     /* of a thread state; 0: not found yet */
+		uint32_t searched,
+			search_due; /* a search that found nothing is not made at each call */
+	} found;
 };
 
 /* ---- objects.c ---- */
@@ -78,12 +88,22 @@ bool ts_python_type_name(struct ts_python_process_view *view, uint64_t object, c
 
 /*
  * Names of threads by Python's thread id: sys.modules["threading"]._active. Calls for each; `modules`: address of the dict sys.modules.
- * False: could not be read.
+ * `native_id`: the kernel's thread id as the process itself sees it (Thread._native_id, also of 3.8 to 3.10), 0: not known; threads that native code
+ * has made have none here. After a fork it may still be the parent's. False: could not be read.
  */
 bool ts_python_thread_names(struct ts_python_process_view *view, uint64_t modules,
 			    void (*named)(void *context, uint64_t thread_id, const char *name,
-					  bool is_main),
+					  bool is_main, uint64_t native_id),
 			    void *context);
+
+/* ---- asyncio (tasks.c) ---- */
+
+/*
+ * What a thread's event loop runs now, "Task-3 (fetch)": the task's name and its coroutine's, ended by NUL, cut to fit. Its bytes; 0: none, or this
+ * version does not tell (loops that are not written in Python, 3.8 to 3.13). `modules`: address of the dict sys.modules of the thread's interpreter.
+ */
+int ts_python_task_name(struct ts_python_process_view *view, uint64_t modules, uint64_t thread,
+			char *buffer, size_t bytes);
 
 /* ---- locals.c ---- */
 

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Compares our reading of line tables with Python's own, which tests/python/lines.py writes to the standard input. Prints what was
+ * compared, and the first lines that differ. Exits with 1 where one differs, or where there was too little to compare.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "capture/python/objects.h"
+
+#define TABLE_BYTES (1u << 20)
+#define SHOWN 10
+
+struct comparison {
+	uint8_t *table;
+	size_t bytes;
+	unsigned int format;
+	int32_t first_line;
+	uint64_t codes, instructions, wrong;
+};
+
+static size_t from_hex(const char *hex, uint8_t *bytes, size_t room)
+{
+	size_t count = 0;
+	unsigned int byte;
+
+	while (count < room && sscanf(hex + 2 * count, "%2x", &byte) == 1)
+		bytes[count++] = (uint8_t)byte;
+	return count;
+}
+
+static bool begin_code(struct comparison *comparison, const char *line)
+{
+	int hex;
+
+	if (sscanf(line, "%u %" SCNd32 " %n", &comparison->format, &comparison->first_line, &hex) <
+	    2)
+		return false;
+	comparison->bytes = from_hex(line + hex, comparison->table, TABLE_BYTES);
+	comparison->codes++;
+	return true;
+}
+
+static void compare_instruction(struct comparison *comparison, uint32_t offset, int32_t expected)
+{
+	int32_t found = ts_python_line((enum ts_python_lines)comparison->format, comparison->table,
+				       comparison->bytes, comparison->first_line, offset);
+
+	comparison->instructions++;
+	if (found != expected && comparison->wrong++ < SHOWN)
+		printf("code %" PRIu64 " from line %" PRId32 ", offset %" PRIu32 ": line %" PRId32
+		       ", not %" PRId32 "\n",
+		       comparison->codes, comparison->first_line, offset, found, expected);
+}
+
+static bool compare(struct comparison *comparison, const char *line)
+{
+	uint32_t offset, end;
+	int32_t expected;
+
+	if (sscanf(line, "%" SCNu32 " %" SCNu32 " %" SCNd32, &offset, &end, &expected) != 3)
+		return false;
+	for (; offset < end; offset += 2)
+		compare_instruction(comparison, offset, expected);
+	return true;
+}
+
+int main(void)
+{
+	struct comparison comparison = { .table = malloc(TABLE_BYTES) };
+	char *line = NULL;
+	size_t room = 0;
+	bool is_inside = false, is_sound = comparison.table;
+
+	while (is_sound && getline(&line, &room, stdin) > 0) {
+		if (line[0] == '\n')
+			is_inside = false;
+		else if (is_inside)
+			is_sound = compare(&comparison, line);
+		else
+			is_sound = is_inside = begin_code(&comparison, line);
+	}
+	printf("%" PRIu64 " code objects, %" PRIu64 " instructions, %" PRIu64
+	       " with another line\n",
+	       comparison.codes, comparison.instructions, comparison.wrong);
+	free(line);
+	free(comparison.table);
+	if (!is_sound)
+		puts("the input is not that of lines.py");
+	return !is_sound || comparison.wrong || comparison.instructions < 10000;
+}
