@@ -17,8 +17,11 @@
 
 struct ts_elf;
 
-/* Maps the file. TS_EFORMAT: no ELF file of 64 bits and of this machine's byte order. `name`: for messages, is copied. */
+/* Maps the file; the descriptor may be closed then. TS_EFORMAT: no ELF file of 64 bits and of this machine's byte order. `name`: for messages, is copied. */
 int ts_elf_open(struct ts_elf **ret_elf, int fd, const char *name, struct ts_error *err);
+/* The same of a file's bytes, which are copied: what lies in a process's memory alone. */
+int ts_elf_open_image(struct ts_elf **ret_elf, const void *image, size_t bytes, const char *name,
+		      struct ts_error *err);
 void ts_elf_close(struct ts_elf *elf);
 TS_DEFINE_AUTO(ts_elf, ts_elf_close);
 
@@ -40,6 +43,16 @@ const void *ts_elf_section_bytes(const struct ts_elf *elf, const char *name, siz
 /* Where an offset of the file is loaded, as PT_LOAD says: what a line of /proc/PID/maps is compared with. */
 bool ts_elf_address_of_offset(const struct ts_elf *elf, uint64_t file_offset,
 			      uint64_t *ret_address);
+/*
+ * What is to be added to the file's addresses in a mapping: its start and offset as a line of /proc/PID/maps has them. Neighbours share
+ * pages of the file, so that the offset alone does not say which segment it is; best asked with an executable one, of which
+ * there is mostly one. False: no segment is mapped so.
+ */
+bool ts_elf_bias(const struct ts_elf *elf, uint64_t start, uint64_t file_offset, bool is_executable,
+		 uint64_t *ret_bias);
+/* Segments of a type (PT_...), in order; false: there are no more. */
+bool ts_elf_segment(const struct ts_elf *elf, uint32_t type, size_t index, uint32_t *ret_flags,
+		    struct ts_elf_range *ret_range);
 /* Writable PT_LOAD segments, in order; false: there are no more. */
 bool ts_elf_data_segment(const struct ts_elf *elf, size_t index, struct ts_elf_range *ret_range);
 

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* C++ names by the machine's own libstdc++, where it has one: nothing is linked; see demangle.h. */
+#include "capture/native/demangle.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MOST_BYTES 4096u /* of a name; those of templates can be megabytes */
+#define RUST_HASH 19u    /* "::h" and 16 digits */
+
+typedef char *demangle_function(const char *name, char *buffer, size_t *bytes, int *status);
+
+static demangle_function *demangler;
+
+static void find_demangler(void)
+{
+	void *library = dlopen("libstdc++.so.6", RTLD_NOW | RTLD_LOCAL);
+
+	if (library)
+		demangler = (demangle_function *)dlsym(library, "__cxa_demangle");
+}
+
+/* Rust's older names are C++'s, with a hash as their last part. */
+static void cut_hash(char *name)
+{
+	size_t length = strlen(name);
+
+	if (length > RUST_HASH && memcmp(name + length - RUST_HASH, "::h", 3) == 0 &&
+	    strspn(name + length - RUST_HASH + 3, "0123456789abcdef") == RUST_HASH - 3)
+		name[length - RUST_HASH] = '\0';
+}
+
+char *ts_demangle(const char *name)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	char *plain;
+
+	if (strncmp(name, "_Z", 2) != 0 || strlen(name) > MOST_BYTES)
+		return NULL;
+	pthread_once(&once, find_demangler);
+	if (!demangler)
+		return NULL;
+	plain = demangler(name, NULL, NULL, NULL);
+	if (plain && strlen(plain) > MOST_BYTES) {
+		free(plain);
+		return NULL;
+	}
+	if (plain)
+		cut_hash(plain);
+	return plain;
+}

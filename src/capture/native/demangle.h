@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Names of C++ and Rust functions as people write them. */
+#ifndef TS_CAPTURE_NATIVE_DEMANGLE_H
+#define TS_CAPTURE_NATIVE_DEMANGLE_H
+
+/*
+ * A new string, which the caller frees; NULL: it is none of theirs, or this machine has no libstdc++, which is opened when
+ * it is first wanted. Any thread.
+ */
+char *ts_demangle(const char *name);
+
+#endif
