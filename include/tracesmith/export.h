@@ -16,17 +16,25 @@
 extern "C" {
 #endif
 
+/* For formats of sampled stacks: see `takes` of struct ts_exporter. */
+#define TS_EXPORT_NO_LINES 1u   /* frames without lines: a function is one frame */
+#define TS_EXPORT_NO_THREADS 2u /* all processes and threads together */
+#define TS_EXPORT_NO_IDLE 4u    /* no samples of threads that were idle */
+#define TS_EXPORT_TIME 8u       /* stacks count for the ns that they were seen, not for samples */
+
 /* Zero in any member means its default. `size` is sizeof(struct ts_export_options). */
 struct ts_export_options {
 	size_t size;
 	/* Told now and then how far it is; returning non-zero ends the export with TS_ECANCELED. */
 	int (*progress)(void *context, uint64_t done, uint64_t total);
 	void *context;
+	unsigned int flags; /* TS_EXPORT_* */
 };
 
 struct ts_exporter {
 	const char *name;
 	const char *doc;
+	unsigned int takes; /* flags that make a difference */
 	/* Writes the whole trace to fd, in memory that does not grow with it. */
 	int (*run)(struct ts_reader *reader, int fd, const struct ts_export_options *options,
 		   struct ts_error *err);

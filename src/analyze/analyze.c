@@ -21,6 +21,7 @@ static const struct ts_analysis *const analyses[] = {
 	&ts_analysis_annotations,
 	&ts_analysis_steps,
 	&ts_analysis_memory,
+	&ts_analysis_functions,
 	&ts_analysis_advice,
 };
 /* clang-format on */

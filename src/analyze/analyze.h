@@ -115,6 +115,7 @@ extern const struct ts_analysis ts_analysis_stragglers;
 extern const struct ts_analysis ts_analysis_annotations;
 extern const struct ts_analysis ts_analysis_steps;
 extern const struct ts_analysis ts_analysis_memory;
+extern const struct ts_analysis ts_analysis_functions;
 extern const struct ts_analysis ts_analysis_advice;
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One row of any table in words: ids resolved to texts, numbers and names. As a JSON object, or
- * cell by cell for a text table. Implemented in show_json.c, show_args.c, show_text.c and
- * show_counter.c.
+ * cell by cell for a text table. Implemented in show_json.c, show_args.c, show_text.c,
+ * show_stack.c and show_counter.c.
  */
 #ifndef TS_CLI_SHOW_H
 #define TS_CLI_SHOW_H
@@ -21,6 +21,10 @@ struct ts_shown_row {
 	const char *bytes;      /* content of the BYTES column, if the table has one */
 	size_t bytes_length;
 	int64_t id; /* implicit id of a row of a DICTIONARY table; else 0 */
+	/* Of its stack, for TS_SHOW_DEPTH and what follows. Depth 0 is the innermost. */
+	bool has_frame;
+	int64_t frame;
+	int depth;
 };
 
 struct ts_show {
@@ -63,11 +67,21 @@ enum ts_show_special {
 	TS_SHOW_CATEGORY,
 	TS_SHOW_DURATION,
 	TS_SHOW_ARGS,
+	/* of a frame of the row's stack */
+	TS_SHOW_DEPTH,
+	TS_SHOW_FUNC,
+	TS_SHOW_FILE,
+	TS_SHOW_LINENO,
+	TS_SHOW_FRAME_TYPE,
 };
 
 /* The text of one cell: a column of the row's table by its position, or an enum ts_show_special. */
 void ts_show_cell(const struct ts_show *show, struct ts_text *out, const struct ts_shown_row *row,
 		  unsigned int column);
+
+/* Those of a frame: show_stack.c. */
+void ts_show_frame_cell(struct ts_reader *reader, struct ts_text *out,
+			const struct ts_shown_row *row, enum ts_show_special column);
 
 /* Columns that a special one looks at, as a mask. */
 uint64_t ts_show_special_mask(const struct ts_table_info *table, enum ts_show_special special);
@@ -78,6 +92,9 @@ void ts_show_counter_values(const struct ts_show *show, struct ts_text *out,
 
 /* Position of the column that best names a row of the table, or -1. */
 int ts_show_name_column(const struct ts_table_info *table);
+
+/* "func (file.py:3), depth 12" of the innermost frame; nothing where the stack is empty. */
+void ts_show_stack_summary(struct ts_reader *reader, struct ts_text *out, int64_t stack);
 
 /* The function at the end of a stack, "" where there is none. */
 struct ts_string ts_show_stack_name(struct ts_reader *reader, int64_t stack);

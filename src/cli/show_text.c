@@ -185,16 +185,6 @@ int ts_show_name_column(const struct ts_table_info *table)
 	return -1;
 }
 
-struct ts_string ts_show_stack_name(struct ts_reader *reader, int64_t stack)
-{
-	const struct ts_stack_row *row = ts_reader_entity(reader, TS_TABLE_STACK, stack);
-	const struct ts_frame_row *frame = NULL;
-
-	if (row)
-		frame = ts_reader_entity(reader, TS_TABLE_FRAME, row->frame);
-	return ts_reader_string(reader, frame ? frame->name : 0);
-}
-
 static void append_args(const struct ts_show *show, struct ts_text *out,
 			const struct ts_shown_row *row)
 {
@@ -259,18 +249,19 @@ static void append_name(const struct ts_show *show, struct ts_text *out,
 			const struct ts_shown_row *row)
 {
 	int position = ts_show_name_column(row->table);
-	struct ts_string function;
 
 	switch (row->table->id) {
 	case TS_TABLE_LOSS:
 		append_loss(show, out, row);
 		return;
 	case TS_TABLE_SAMPLE:
-		function = ts_show_stack_name(show->reader, value_of(row, "stack"));
-		ts_text_append(out, function.data, function.length);
-		if (function.length)
-			return;
-		break;
+		if (!value_of(row, "stack"))
+			break;
+		ts_show_stack_summary(show->reader, out, value_of(row, "stack"));
+		if (value_of(row, "state"))
+			ts_text_append_str(out, ", ");
+		append_string(show, out, value_of(row, "state"));
+		return;
 	case TS_TABLE_ALLOCATION:
 		append_enum(out, row, "kind");
 		ts_text_append_char(out, ' ');
@@ -314,7 +305,8 @@ static void append_scalar(const struct ts_show *show, struct ts_text *out,
 }
 
 static void append_reference(const struct ts_show *show, struct ts_text *out,
-			     const struct ts_column_info *column, int64_t id)
+			     const struct ts_shown_row *row, const struct ts_column_info *column,
+			     int64_t id)
 {
 	struct ts_string function;
 
@@ -326,6 +318,8 @@ static void append_reference(const struct ts_show *show, struct ts_text *out,
 		append_device(show, out, id);
 	} else if (!strcmp(column->refers, "stream")) {
 		append_stream(show, out, id);
+	} else if (!strcmp(column->refers, "stack") && row->table->kind == TS_KIND_EVENT) {
+		ts_show_stack_summary(show->reader, out, id);
 	} else if (!strcmp(column->refers, "stack")) {
 		function = ts_show_stack_name(show->reader, id);
 		ts_text_append(out, function.data, function.length);
@@ -352,7 +346,7 @@ static void append_column(const struct ts_show *show, struct ts_text *out,
 	} else if (value == TS_ABSENT) {
 		return;
 	} else if (column->type == TS_COLUMN_REF && value) {
-		append_reference(show, out, column, value);
+		append_reference(show, out, row, column, value);
 	} else if (column->type != TS_COLUMN_REF) {
 		append_scalar(show, out, column, value);
 	}
@@ -388,6 +382,13 @@ void ts_show_cell(const struct ts_show *show, struct ts_text *out, const struct 
 	case TS_SHOW_ARGS:
 		append_args(show, out, row);
 		break;
+	case TS_SHOW_DEPTH:
+	case TS_SHOW_FUNC:
+	case TS_SHOW_FILE:
+	case TS_SHOW_LINENO:
+	case TS_SHOW_FRAME_TYPE:
+		ts_show_frame_cell(show->reader, out, row, (enum ts_show_special)column);
+		break;
 	default:
 		append_column(show, out, row, column);
 		break;
@@ -413,7 +414,7 @@ static uint64_t name_mask(const struct ts_table_info *table)
 	case TS_TABLE_COUNTER:
 		return TS_MASK_ALL;
 	case TS_TABLE_SAMPLE:
-		return mask | bit(table, "stack");
+		return mask | bit(table, "stack") | bit(table, "state");
 	case TS_TABLE_ALLOCATION:
 		return bit(table, "kind") | bit(table, "bytes");
 	case TS_TABLE_COMMAND:
@@ -445,6 +446,12 @@ uint64_t ts_show_special_mask(const struct ts_table_info *table, enum ts_show_sp
 	case TS_SHOW_ARGS:
 		/* Arguments may name any column. */
 		return table->shape < 0 ? 0 : TS_MASK_ALL;
+	case TS_SHOW_DEPTH:
+	case TS_SHOW_FUNC:
+	case TS_SHOW_FILE:
+	case TS_SHOW_LINENO:
+	case TS_SHOW_FRAME_TYPE:
+		return bit(table, "stack");
 	case TS_SHOW_TABLE:
 		break;
 	}

@@ -24,8 +24,11 @@ struct export
 	const char *trace;
 	const char *format;
 	const char *output;
+	const char *count;
+	bool no_idle, no_lines, no_threads;
 	bool list;
 	const struct ts_exporter *exporter;
+	unsigned int flags; /* TS_EXPORT_* */
 	struct ts_output_file file;
 };
 
@@ -56,6 +59,34 @@ static int unknown_format(const char *name)
 	return ts_report_usage("unknown format '%s'; 'tracesmith export --list' lists them", name);
 }
 
+/* What was asked for as flags; the first that the format does not know is told. */
+static int choose_flags(struct export *export)
+{
+	const struct {
+		bool asked;
+		unsigned int flag;
+		const char *option;
+	} choices[] = {
+		{ export->no_idle, TS_EXPORT_NO_IDLE, "no-idle" },
+		{ export->no_lines, TS_EXPORT_NO_LINES, "no-lines" },
+		{ export->no_threads, TS_EXPORT_NO_THREADS, "no-threads" },
+		{ !strcmp(export->count, "time"), TS_EXPORT_TIME, "count" },
+	};
+
+	if (strcmp(export->count, "time") != 0 && strcmp(export->count, "samples") != 0)
+		return ts_report_usage("option '--count' is samples or time, not '%s'",
+				       export->count);
+	for (size_t i = 0; i < TS_ARRAY_SIZE(choices); i++) {
+		if (!choices[i].asked)
+			continue;
+		if (!(export->exporter->takes & choices[i].flag))
+			return ts_report_usage("option '--%s' makes no difference to format '%s'",
+					       choices[i].option, export->format);
+		export->flags |= choices[i].flag;
+	}
+	return TS_EXIT_DONE;
+}
+
 static bool is_standard_output(const struct export *export)
 {
 	return !strcmp(export->output, "-");
@@ -64,10 +95,14 @@ static bool is_standard_output(const struct export *export)
 static int check(struct export *export)
 {
 	struct ts_error err;
+	int exit_code;
 
 	export->exporter = ts_exporter_find(export->format);
 	if (!export->exporter)
 		return unknown_format(export->format);
+	exit_code = choose_flags(export);
+	if (exit_code)
+		return exit_code;
 	if (!export->output)
 		return ts_report_usage(
 			"say where it goes: tracesmith export %s -f %s -o OUT, or -o - for standard output",
@@ -90,6 +125,7 @@ static int run_exporter(struct export *export, struct ts_reader *reader, int fd,
 		.size = sizeof(options),
 		.progress = ts_progress_step,
 		.context = &progress,
+		.flags = export->flags,
 	};
 	int rc;
 
@@ -129,6 +165,10 @@ static int run(struct export *export)
 	if (rc)
 		return ts_report_error(&err);
 	ts_trace_warn(reader, export->trace);
+	/* An empty file would leave people wondering. */
+	if (export->exporter->takes & TS_EXPORT_NO_IDLE &&
+	    ts_reader_rows(reader, TS_TABLE_SAMPLE) == 0)
+		ts_report_warning("'%s' has no sampled stacks", export->trace);
 	if (is_standard_output(export)) {
 		/* No file is at stake: a reader that goes away may end us quietly. */
 		signal(SIGPIPE, SIG_DFL);
@@ -141,12 +181,20 @@ static int run(struct export *export)
 
 int ts_verb_export(int argc, char **argv)
 {
-	struct export export = { .format = "chrome" };
+	struct export export = { .format = "chrome", .count = "samples" };
 	const struct ts_option options[] = {
 		TS_OPTION_TEXT("format", 'f', "FORMAT", &export.format,
 			       "what to write; default: chrome"),
 		TS_OPTION_TEXT("output", 'o', "OUT", &export.output,
 			       "the file to write (needed); - is standard output"),
+		TS_OPTION_FLAG("no-idle", 0, &export.no_idle,
+			       "sampled stacks: not of threads that were idle"),
+		TS_OPTION_FLAG("no-lines", 0, &export.no_lines,
+			       "folded, speedscope: functions, whatever the line"),
+		TS_OPTION_FLAG("no-threads", 0, &export.no_threads,
+			       "folded: all processes and threads together"),
+		TS_OPTION_TEXT("count", 0, "WHAT", &export.count,
+			       "folded: samples (default), or time in ns"),
 		TS_OPTION_FLAG("list", 'l', &export.list, "list the formats"),
 	};
 	const struct ts_command command = {
@@ -154,9 +202,13 @@ int ts_verb_export(int argc, char **argv)
 		.operands = "TRACE",
 		.about =
 			"Writes a trace in another format. Chrome's opens in Perfetto and chrome://tracing, and\n"
-			"'tracesmith import' reads it back without loss.\n",
-		.examples = "tracesmith export run.sbt -f chrome -o run.json\n"
-			    "tracesmith export run.sbt -o - | gzip >run.json.gz",
+			"'tracesmith import' reads it back without loss. Sampled stacks become a timeline, flame\n"
+			"graphs (folded) or a speedscope profile.\n",
+		.examples =
+			"tracesmith export run.sbt -f chrome -o run.json\n"
+			"tracesmith export run.sbt -o - | gzip >run.json.gz\n"
+			"tracesmith export run.sbt -f timeline -o stacks.json\n"
+			"tracesmith export run.sbt -f folded --no-idle -o - | flamegraph.pl >run.svg",
 		.exits = "0  done\n2  usage\n3  bad input, or the output cannot be written",
 		.options = options,
 		.option_count = TS_ARRAY_SIZE(options),

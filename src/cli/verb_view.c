@@ -201,6 +201,8 @@ int ts_verb_view(int argc, char **argv)
 		TS_OPTION_WORDS("columns", 0, "NAME,...", &view.column_names,
 				"these columns: of the tables, or time, where, args, ..."),
 		TS_OPTION_FLAG("args", 'a', &view.args, "the arguments as well"),
+		TS_OPTION_FLAG("stacks", 0, &view.stacks,
+			       "call stacks as well, a line a frame, the innermost first"),
 		TS_OPTION_INTEGER("limit", 'l', "N", &view.limit, 0, INT64_MAX, "at most N rows"),
 		TS_OPTION_TEXT("sort", 0, "ORDER", &view.sort_text,
 			       "start (default), or duration: the longest first"),
@@ -221,6 +223,7 @@ int ts_verb_view(int argc, char **argv)
 			    "tracesmith view run.sbt --name 'aten::*' --from 1.5s --to 1.6s\n"
 			    "tracesmith view run.sbt --device 0 --stream 7 --json\n"
 			    "tracesmith view run.sbt --commands --stream 7\n"
+			    "tracesmith view run.sbt --table sample --stacks\n"
 			    "tracesmith view run.sbt --table process,thread",
 		.exits = "0  done\n2  usage\n3  bad input",
 		.options = options,

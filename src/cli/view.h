@@ -11,6 +11,7 @@
 #include "cli/show.h"
 #include "cli/table.h"
 #include "cli/timeline.h"
+#include "export/stacks.h"
 
 #define TS_VIEW_MAX_COLUMNS 64
 
@@ -30,7 +31,7 @@ struct ts_view {
 	const char *from_text, *to_text;
 	const char *sort_text;
 	int64_t limit; /* -1: none */
-	bool args, json, stats, commands;
+	bool args, json, stats, commands, stacks;
 
 	/* as found */
 	struct ts_reader *reader;
@@ -45,6 +46,7 @@ struct ts_view {
 	/* at work */
 	struct ts_text_table grid;
 	struct ts_text cell;
+	struct ts_stack_path frames; /* of the row at hand, with --stacks */
 	struct ts_progress progress;
 	uint64_t rows;
 };

@@ -130,6 +130,35 @@ static int add_default_columns(struct ts_view *view)
 	return exit_code;
 }
 
+/* What --stacks tells of each frame. Tables have columns of these names, so they are not for --columns. */
+static int add_frame_columns(struct ts_view *view)
+{
+	static const struct {
+		const char *name;
+		enum ts_show_special special;
+	} columns[] = {
+		{ "depth", TS_SHOW_DEPTH },
+		{ "func", TS_SHOW_FUNC },
+		{ "file", TS_SHOW_FILE },
+		{ "lineno", TS_SHOW_LINENO },
+		{ "frame_type", TS_SHOW_FRAME_TYPE },
+	};
+
+	/* JSON has them in one. */
+	if (view->json)
+		return view->column_count ? add_column(view, "stack") : TS_EXIT_DONE;
+	if (view->column_count + TS_ARRAY_SIZE(columns) > TS_VIEW_MAX_COLUMNS)
+		return ts_report_usage("more than %d columns", TS_VIEW_MAX_COLUMNS);
+	for (size_t i = 0; i < TS_ARRAY_SIZE(columns); i++) {
+		struct ts_view_column column = { .name = columns[i].name,
+						 .special = columns[i].special };
+
+		memset(column.positions, -1, sizeof(column.positions));
+		view->columns[view->column_count++] = column;
+	}
+	return TS_EXIT_DONE;
+}
+
 int ts_view_choose_columns(struct ts_view *view)
 {
 	int exit_code = TS_EXIT_DONE;
@@ -140,6 +169,8 @@ int ts_view_choose_columns(struct ts_view *view)
 		exit_code = add_column(view, view->column_names.words[i]);
 	if (!exit_code && view->args && view->column_count)
 		exit_code = add_column(view, "args");
+	if (!exit_code && view->stacks)
+		exit_code = add_frame_columns(view);
 	return exit_code;
 }
 

@@ -9,7 +9,8 @@
 
 static bool is_number(const struct ts_view *view, const struct ts_view_column *column)
 {
-	if (column->special == TS_SHOW_TIME || column->special == TS_SHOW_DURATION)
+	if (column->special == TS_SHOW_TIME || column->special == TS_SHOW_DURATION ||
+	    column->special == TS_SHOW_DEPTH || column->special == TS_SHOW_LINENO)
 		return true;
 	if (column->special)
 		return false;
@@ -35,16 +36,18 @@ void ts_view_print_start(struct ts_view *view)
 					 is_number(view, &view->columns[i]));
 }
 
-static void print_text(struct ts_view *view, const struct ts_shown_row *row)
+/* One line; behind the first, only what is told of a frame. */
+static void print_line(struct ts_view *view, const struct ts_shown_row *row)
 {
 	for (size_t i = 0; i < view->column_count; i++) {
 		const struct ts_view_column *column = &view->columns[i];
 		int position = column->positions[row->table->id];
+		bool is_blank = row->depth > 0 && column->special < TS_SHOW_DEPTH;
 
 		ts_text_clear(&view->cell);
-		if (column->special)
+		if (column->special && !is_blank)
 			ts_show_cell(&view->show, &view->cell, row, column->special);
-		else if (position >= 0)
+		else if (position >= 0 && !is_blank)
 			ts_show_cell(&view->show, &view->cell, row, (unsigned int)position);
 		/* The ids of dictionaries stand in no column. */
 		else if (row->id && !strcmp(column->name, "id"))
@@ -52,6 +55,25 @@ static void print_text(struct ts_view *view, const struct ts_shown_row *row)
 		ts_text_table_cell(&view->grid, view->cell.data, view->cell.length);
 	}
 	ts_text_table_end_row(&view->grid);
+}
+
+/* With --stacks a line a frame, innermost first. */
+static int print_text(struct ts_view *view, const struct ts_shown_row *row, struct ts_error *err)
+{
+	int stack = view->stacks ? ts_column_by_name(row->table, "stack") : -1;
+	struct ts_shown_row shown = *row;
+	size_t left;
+
+	if (ts_stack_path(&view->frames, view->reader, stack < 0 ? 0 : row->columns[stack]))
+		return ts_error_set(err, TS_ENOMEM, "no memory");
+	left = view->frames.count;
+	shown.has_frame = left > 0;
+	do {
+		shown.frame = left ? view->frames.frames[--left] : 0;
+		print_line(view, &shown);
+		shown.depth++;
+	} while (left);
+	return TS_OK;
 }
 
 static void append_special_json(struct ts_view *view, struct ts_text *out,
@@ -104,15 +126,17 @@ static void print_json(struct ts_view *view, const struct ts_shown_row *row)
 
 int ts_view_print_row(struct ts_view *view, const struct ts_shown_row *row, struct ts_error *err)
 {
+	int rc = TS_OK;
+
 	view->rows++;
 	if (view->json)
 		print_json(view, row);
 	else
-		print_text(view, row);
+		rc = print_text(view, row, err);
 	/* The bar and the rows would fight for the terminal. */
 	if (ts_terminal_stdout())
 		view->progress.terminal = false;
-	return ts_stdout_drain(err);
+	return rc ? rc : ts_stdout_drain(err);
 }
 
 int ts_view_print_finish(struct ts_view *view, struct ts_error *err)
@@ -121,5 +145,6 @@ int ts_view_print_finish(struct ts_view *view, struct ts_error *err)
 
 	ts_text_table_release(&view->grid);
 	ts_text_release(&view->cell);
+	ts_stack_path_release(&view->frames);
 	return rc;
 }

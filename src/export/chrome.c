@@ -291,19 +291,23 @@ static void put_stream_names(struct ts_chrome_export *x)
 	}
 }
 
-static int put_names(struct ts_chrome_export *x)
+int ts_chrome_put_names(struct ts_chrome_export *x)
 {
 	const struct ts_process_row *process;
 	const struct ts_thread_row *thread;
 	size_t cursor = 0;
-	int64_t id;
+	int64_t id, place;
 
 	while ((process = ts_reader_entity_next(x->reader, TS_TABLE_PROCESS, &cursor, &id))) {
 		const struct ts_chrome_track *track = ts_chrome_track_of_process(x, id);
 
 		put_process_name(x, process, track);
 		put_named(x, "process_labels", track, "labels", process->labels);
-		put_sorted(x, "process_sort_index", track, process->sort_index);
+		/* Viewers sort by name otherwise. */
+		place = process->sort_index;
+		if (x->for_viewers && place == TS_ABSENT)
+			place = (int64_t)cursor;
+		put_sorted(x, "process_sort_index", track, place);
 		if (ts_chrome_flush(x, TS_CHROME_FLUSH_BYTES))
 			return x->err->code;
 	}
@@ -419,7 +423,7 @@ static int put_file(struct ts_chrome_export *x)
 	if (result)
 		return result;
 	ts_text_append_str(&x->out, "\"traceEvents\":[");
-	result = put_names(x);
+	result = ts_chrome_put_names(x);
 	if (!result)
 		result = put_events(x);
 	if (result)

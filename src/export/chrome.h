@@ -7,6 +7,7 @@
  *	chrome_event.c   rows as events
  *	chrome_async.c   the order of async begins and ends
  *	chrome_array.c   the plain array, an exporter of its own that shares the first two
+ *	timeline.c       sampled stacks over time, one more, which shares all but the array
  */
 #ifndef TS_EXPORT_CHROME_H
 #define TS_EXPORT_CHROME_H
@@ -52,6 +53,9 @@ struct ts_chrome_export {
 	struct ts_chrome_tracks tracks;
 	bool first_event;
 	bool machine_is_named;
+	/* For viewers only: no stacks by number, no "tracesmith" members, and what is open ends at end_ns. */
+	bool for_viewers;
+	int64_t end_ns;
 };
 
 /* ---- chrome.c ---- */
@@ -69,6 +73,9 @@ int ts_chrome_flush(struct ts_chrome_export *x, size_t unless_below);
 
 /* Times are written relative to the first source's clock, as most sources write them themselves. */
 int ts_chrome_choose_base(struct ts_chrome_export *x);
+
+/* Names of processes, threads and streams, and where viewers put them. */
+int ts_chrome_put_names(struct ts_chrome_export *x);
 
 /* ---- chrome_tracks.c ---- */
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/ns.h"
 #include "export/chrome.h"
 #include "import/kineto.h"
 
@@ -103,7 +104,7 @@ static void put_tail(struct event *event, int64_t stack, const char *table)
 	size_t before;
 	uint64_t left = ~event->covered;
 
-	if (stack)
+	if (stack && !event->x->for_viewers)
 		put_int(event, "\"sf\":", stack);
 	before = out->length;
 	ts_text_append_str(out, "\"args\":{");
@@ -114,6 +115,10 @@ static void put_tail(struct event *event, int64_t stack, const char *table)
 		out->length = before;
 	}
 	ts_json_row_fields(event->x->reader, out, &event->row, 1);
+	if (event->x->for_viewers) {
+		ts_json_row_close(out, '}');
+		return;
+	}
 	before = out->length;
 	ts_text_append_str(out, "\"tracesmith\":{");
 	if (table)
@@ -207,15 +212,20 @@ static void put_slice(struct event *event)
 {
 	const struct ts_slice_row *slice = (const void *)event->row.columns;
 	const char *table = NULL;
+	int64_t duration = slice->duration;
 
 	if (slice->kind == TS_SLICE_ASYNC)
 		return;
 	event->covered = SLICE_NATIVE;
-	put_head(event, slice->duration < 0 ? "B" : "X", slice->name, slice->category,
+	if (event->x->for_viewers && duration < 0)
+		duration = event->x->end_ns > slice->start
+				   ? ts_ns_between(slice->start, event->x->end_ns)
+				   : 0;
+	put_head(event, duration < 0 ? "B" : "X", slice->name, slice->category,
 		 ts_chrome_track_of_thread(event->x, slice->thread), slice->start);
 	put_id(event, slice->id);
-	if (slice->duration >= 0) {
-		put_us(event, "\"dur\":", slice->duration);
+	if (duration >= 0) {
+		put_us(event, "\"dur\":", duration);
 		table = table_to_name(event, slice->category);
 	}
 	put_tail(event, slice->stack, table);

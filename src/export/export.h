@@ -9,5 +9,14 @@ int ts_export_chrome(struct ts_reader *reader, int fd, const struct ts_export_op
 		     struct ts_error *err);
 int ts_export_chrome_array(struct ts_reader *reader, int fd,
 			   const struct ts_export_options *options, struct ts_error *err);
+int ts_export_folded(struct ts_reader *reader, int fd, const struct ts_export_options *options,
+		     struct ts_error *err);
+int ts_export_speedscope(struct ts_reader *reader, int fd, const struct ts_export_options *options,
+			 struct ts_error *err);
+int ts_export_timeline(struct ts_reader *reader, int fd, const struct ts_export_options *options,
+		       struct ts_error *err);
+
+/* TS_EXPORT_* of options, which may be NULL or from a caller who knows none. */
+unsigned int ts_export_flags(const struct ts_export_options *options);
 
 #endif

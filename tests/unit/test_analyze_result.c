@@ -145,7 +145,7 @@ TS_TEST(analyses_are_listed)
 					     "overlap",     "launch",        "queue",
 					     "bandwidth",   "critical-path", "stragglers",
 					     "annotations", "steps",         "memory",
-					     "advice" };
+					     "functions",   "advice" };
 	size_t count;
 	const struct ts_analysis *const *list = ts_analysis_list(&count);
 

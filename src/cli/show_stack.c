@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Stacks and their frames as cells of a text table. Must not know how cells are laid out. */
+#include <string.h>
+
+#include "cli/show.h"
+#include "export/stacks.h"
+
+/* Frames of a stack, itself included. */
+static int depth_of(struct ts_reader *reader, int64_t stack)
+{
+	int depth = 0;
+
+	while (stack > 0 && depth < TS_STACK_MAX_DEPTH) {
+		const struct ts_stack_row *row = ts_reader_entity(reader, TS_TABLE_STACK, stack);
+
+		depth++;
+		/* Parents have smaller ids; anything else would go round for ever. */
+		stack = row && row->parent < stack ? row->parent : 0;
+	}
+	return depth;
+}
+
+struct ts_string ts_show_stack_name(struct ts_reader *reader, int64_t stack)
+{
+	const struct ts_stack_row *row = ts_reader_entity(reader, TS_TABLE_STACK, stack);
+	const struct ts_frame_row *frame = NULL;
+
+	if (row)
+		frame = ts_reader_entity(reader, TS_TABLE_FRAME, row->frame);
+	return ts_reader_string(reader, frame ? frame->name : 0);
+}
+
+void ts_show_stack_summary(struct ts_reader *reader, struct ts_text *out, int64_t stack)
+{
+	const struct ts_stack_row *row = ts_reader_entity(reader, TS_TABLE_STACK, stack);
+	int64_t id = row ? row->frame : 0;
+	const struct ts_frame_row *frame = ts_stack_frame(reader, id);
+	struct ts_string file = ts_stack_file(reader, frame);
+	int64_t line = ts_stack_line(frame);
+	const char *name;
+	size_t length;
+
+	if (!stack)
+		return;
+	ts_stack_append_function(reader, out, id);
+	if (file.length) {
+		name = ts_stack_short_file(file, &length);
+		ts_text_append_str(out, " (");
+		ts_text_append(out, name, length);
+		if (line != TS_ABSENT)
+			ts_text_printf(out, ":%lld", (long long)line);
+		ts_text_append_char(out, ')');
+	}
+	ts_text_printf(out, ", depth %d", depth_of(reader, stack));
+}
+
+void ts_show_frame_cell(struct ts_reader *reader, struct ts_text *out,
+			const struct ts_shown_row *row, enum ts_show_special column)
+{
+	const struct ts_frame_row *frame = ts_stack_frame(reader, row->frame);
+	struct ts_string file;
+	const char *kind;
+
+	if (!row->has_frame)
+		return;
+	switch (column) {
+	case TS_SHOW_DEPTH:
+		ts_text_append_int(out, row->depth);
+		break;
+	case TS_SHOW_FUNC:
+		ts_stack_append_function(reader, out, row->frame);
+		break;
+	case TS_SHOW_FILE:
+		file = ts_stack_file(reader, frame);
+		ts_text_append(out, file.data, file.length);
+		break;
+	case TS_SHOW_LINENO:
+		if (ts_stack_line(frame) != TS_ABSENT)
+			ts_text_append_int(out, ts_stack_line(frame));
+		break;
+	default:
+		kind = ts_enum_name("frame_kind", frame->kind);
+		ts_text_append_str(out, kind ? kind : "unknown");
+		break;
+	}
+}

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Samples of all chunks, merged by time: chunks are opened in the order in which they begin, and few of them overlap.
+ * Must not know what is made of them.
+ */
+#include "export/samples.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "export/export.h"
+
+#define MAX_OPEN 16
+#define TEXT_BYTES ((size_t)64 << 20)
+/* Nobody samples in less than this: where all weights are smaller, they are numbers of samples. */
+#define MIN_WEIGHT_NS 1000
+
+#define MASK                                                                                  \
+	(TS_MASK_OF(sample, start) | TS_MASK_OF(sample, thread) | TS_MASK_OF(sample, stack) | \
+	 TS_MASK_OF(sample, weight) | TS_MASK_OF(sample, state))
+
+/* A chunk that is being read. */
+struct cursor {
+	struct ts_batch *batch;
+	uint32_t row;
+};
+
+struct walk {
+	struct ts_samples *samples;
+	size_t *chunks; /* indices, by time */
+	size_t chunk_count, next_chunk;
+	struct cursor open[MAX_OPEN]; /* those beyond open_count hold batches to use again */
+	size_t open_count;
+	uint64_t bytes_done;
+};
+
+/* ---- what the weights mean ---- */
+
+static int survey_chunk(struct ts_samples *samples, struct ts_batch *batch, size_t chunk,
+			int64_t *greatest)
+{
+	int rc = ts_batch_read(batch, chunk, TS_MASK_OF(sample, weight), samples->err);
+	const int64_t *weight = batch->columns[TS_COLUMN_OF(sample, weight)];
+
+	for (uint32_t row = 0; !rc && weight && row < batch->rows; row++)
+		*greatest = TS_MAX(*greatest, weight[row]);
+	return rc;
+}
+
+static int survey(struct ts_samples *samples)
+{
+	struct ts_batch *batch = NULL;
+	int64_t greatest = 0;
+	int rc = ts_batch_new(&batch, samples->reader, samples->err);
+
+	for (size_t i = 0; !rc && i < ts_reader_chunk_count(samples->reader); i++) {
+		const struct ts_chunk *chunk = ts_reader_chunk(samples->reader, i);
+
+		if (chunk->table != TS_TABLE_SAMPLE)
+			continue;
+		samples->rows += chunk->rows;
+		samples->bytes += chunk->bytes;
+		rc = survey_chunk(samples, batch, i, &greatest);
+	}
+	ts_batch_free(batch);
+	samples->are_timed = greatest >= MIN_WEIGHT_NS;
+	return rc;
+}
+
+int ts_samples_open(struct ts_samples *samples, struct ts_reader *reader,
+		    const struct ts_export_options *options, unsigned int passes,
+		    struct ts_error *err)
+{
+	*samples = (struct ts_samples){ .reader = reader,
+					.options = options,
+					.err = err,
+					.flags = ts_export_flags(options),
+					.passes = passes };
+	ts_map_init(&samples->states);
+	return survey(samples);
+}
+
+void ts_samples_release(struct ts_samples *samples)
+{
+	ts_map_release(&samples->states);
+}
+
+/* ---- the merge ---- */
+
+struct place {
+	int64_t start;
+	size_t chunk;
+};
+
+static int compare_places(const void *left, const void *right)
+{
+	const struct place *a = left, *b = right;
+
+	return a->start != b->start ? TS_COMPARE(a->start, b->start)
+				    : TS_COMPARE(a->chunk, b->chunk);
+}
+
+static int order_chunks(struct walk *walk)
+{
+	struct ts_reader *reader = walk->samples->reader;
+	size_t all = ts_reader_chunk_count(reader), count = 0;
+	TS_AUTO_FREE struct place *places = ts_alloc_array(all, sizeof(*places));
+
+	walk->chunks = ts_alloc_array(all, sizeof(*walk->chunks));
+	if (!places || !walk->chunks)
+		return ts_error_set(walk->samples->err, TS_ENOMEM, "no memory");
+	for (size_t i = 0; i < all; i++) {
+		const struct ts_chunk *chunk = ts_reader_chunk(reader, i);
+
+		if (chunk->table == TS_TABLE_SAMPLE)
+			places[count++] = (struct place){ chunk->min_start, i };
+	}
+	ts_sort(places, count, sizeof(*places), compare_places);
+	for (size_t i = 0; i < count; i++)
+		walk->chunks[i] = places[i].chunk;
+	walk->chunk_count = count;
+	return TS_OK;
+}
+
+static int64_t time_of(const struct cursor *cursor)
+{
+	return cursor->batch->columns[TS_COLUMN_OF(sample, start)][cursor->row];
+}
+
+static int tell_progress(struct walk *walk)
+{
+	const struct ts_samples *samples = walk->samples;
+	uint64_t done = samples->pass * samples->bytes + walk->bytes_done;
+
+	if (samples->options && samples->options->progress &&
+	    samples->options->progress(samples->options->context, done / TS_MAX(samples->passes, 1),
+				       samples->bytes))
+		return ts_error_set(samples->err, TS_ECANCELED, "interrupted");
+	return TS_OK;
+}
+
+static int open_chunk(struct walk *walk)
+{
+	size_t chunk = walk->chunks[walk->next_chunk++];
+	struct cursor *cursor = &walk->open[walk->open_count];
+	int rc = tell_progress(walk);
+
+	if (!rc && !cursor->batch)
+		rc = ts_batch_new(&cursor->batch, walk->samples->reader, walk->samples->err);
+	if (!rc)
+		rc = ts_batch_read(cursor->batch, chunk, MASK, walk->samples->err);
+	if (rc)
+		return rc;
+	cursor->row = 0;
+	walk->bytes_done += ts_reader_chunk(walk->samples->reader, chunk)->bytes;
+	if (cursor->batch->rows)
+		walk->open_count++;
+	/* No text is in use between two samples. */
+	ts_reader_trim(walk->samples->reader, TEXT_BYTES);
+	return TS_OK;
+}
+
+/* The open chunk whose next row is the earliest. */
+static struct cursor *earliest(struct walk *walk)
+{
+	struct cursor *best = NULL;
+
+	for (size_t i = 0; i < walk->open_count; i++)
+		if (!best || time_of(&walk->open[i]) < time_of(best))
+			best = &walk->open[i];
+	return best;
+}
+
+/* Must another chunk be opened ahead of the next row? */
+static bool is_due(const struct walk *walk, const struct cursor *next)
+{
+	const struct ts_chunk *chunk;
+
+	if (walk->next_chunk == walk->chunk_count || walk->open_count == MAX_OPEN)
+		return false;
+	chunk = ts_reader_chunk(walk->samples->reader, walk->chunks[walk->next_chunk]);
+	return !next || chunk->min_start <= time_of(next);
+}
+
+/* Its batch goes behind those in use. Of chunks that are equally early the first opened comes first. */
+static void close_cursor(struct walk *walk, struct cursor *cursor)
+{
+	struct cursor closed = *cursor;
+
+	walk->open_count--;
+	memmove(cursor, cursor + 1,
+		(size_t)(&walk->open[walk->open_count] - cursor) * sizeof(*cursor));
+	walk->open[walk->open_count] = closed;
+}
+
+/* ---- a sample ---- */
+
+static enum ts_thread_state name_state(struct ts_reader *reader, int64_t string)
+{
+	struct ts_string text = ts_reader_string(reader, string);
+
+	if (!strcmp(text.data, "idle"))
+		return TS_THREAD_IDLE;
+	return !strcmp(text.data, "waiting for gil") ? TS_THREAD_WAITS_FOR_GIL : TS_THREAD_RUNS;
+}
+
+/* There are a handful of states, each with an id or a few. */
+static enum ts_thread_state state_of(struct ts_samples *samples, int64_t string)
+{
+	bool is_new = false;
+	uint64_t *state;
+
+	if (!string)
+		return TS_THREAD_RUNS;
+	state = ts_map_insert(&samples->states, (uint64_t)string, &is_new);
+	if (!state)
+		return name_state(samples->reader, string);
+	if (is_new)
+		*state = (uint64_t)name_state(samples->reader, string);
+	return (enum ts_thread_state) * state;
+}
+
+static void see(struct ts_samples *samples, const struct ts_batch *batch, uint32_t row,
+		struct ts_seen *ret_seen)
+{
+	int64_t weight = batch->columns[TS_COLUMN_OF(sample, weight)][row];
+
+	if (samples->are_timed)
+		weight = TS_MAX(weight, 0);
+	else
+		weight = weight > 0 ? weight : 1;
+	*ret_seen = (struct ts_seen){
+		.start = batch->columns[TS_COLUMN_OF(sample, start)][row],
+		.thread = batch->columns[TS_COLUMN_OF(sample, thread)][row],
+		.stack = batch->columns[TS_COLUMN_OF(sample, stack)][row],
+		.count = samples->are_timed ? weight > 0 : weight,
+		.weight = weight,
+		.state = state_of(samples, batch->columns[TS_COLUMN_OF(sample, state)][row]),
+	};
+}
+
+static int step(struct walk *walk, int (*visit)(void *context, const struct ts_seen *seen),
+		void *context)
+{
+	struct ts_samples *samples = walk->samples;
+	struct cursor *next = earliest(walk);
+	struct ts_seen seen;
+
+	if (is_due(walk, next))
+		return open_chunk(walk);
+	see(samples, next->batch, next->row, &seen);
+	if (++next->row == next->batch->rows)
+		close_cursor(walk, next);
+	if (seen.state == TS_THREAD_IDLE && samples->flags & TS_EXPORT_NO_IDLE)
+		return TS_OK;
+	return visit(context, &seen);
+}
+
+int ts_samples_walk(struct ts_samples *samples,
+		    int (*visit)(void *context, const struct ts_seen *seen), void *context)
+{
+	struct walk walk = { .samples = samples };
+	int rc = order_chunks(&walk);
+
+	while (!rc && (walk.open_count || walk.next_chunk < walk.chunk_count))
+		rc = step(&walk, visit, context);
+	for (size_t i = 0; i < MAX_OPEN; i++)
+		ts_batch_free(walk.open[i].batch);
+	free(walk.chunks);
+	samples->pass++;
+	return rc;
+}

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Stacks as lists, frames in words. Must not know who asks. */
+#include "export/stacks.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+/* ---- stacks ---- */
+
+static void reverse(int64_t *items, size_t count)
+{
+	for (size_t i = 0; i < count / 2; i++) {
+		int64_t item = items[i];
+
+		items[i] = items[count - 1 - i];
+		items[count - 1 - i] = item;
+	}
+}
+
+int ts_stack_path(struct ts_stack_path *path, struct ts_reader *reader, int64_t stack)
+{
+	int64_t id = stack;
+
+	path->count = 0;
+	while (id > 0 && path->count < TS_STACK_MAX_DEPTH) {
+		const struct ts_stack_row *row = ts_reader_entity(reader, TS_TABLE_STACK, id);
+
+		if (ts_grow_array((void **)&path->frames, &path->capacity, path->count + 1,
+				  sizeof(*path->frames)))
+			return TS_ENOMEM;
+		path->frames[path->count++] = row ? row->frame : 0;
+		/* Parents have smaller ids; anything else would go round for ever. */
+		id = row && row->parent < id ? row->parent : 0;
+	}
+	reverse(path->frames, path->count);
+	return TS_OK;
+}
+
+void ts_stack_path_release(struct ts_stack_path *path)
+{
+	free(path->frames);
+	*path = (struct ts_stack_path){ 0 };
+}
+
+/* ---- frames ---- */
+
+const struct ts_frame_row *ts_stack_frame(struct ts_reader *reader, int64_t frame)
+{
+	const struct ts_frame_row *row = ts_reader_entity(reader, TS_TABLE_FRAME, frame);
+
+	return row ? row : &ts_frame_none;
+}
+
+void ts_stack_append_function(struct ts_reader *reader, struct ts_text *out, int64_t frame)
+{
+	const struct ts_frame_row *row = ts_reader_entity(reader, TS_TABLE_FRAME, frame);
+	struct ts_string name = ts_reader_string(reader, row ? row->name : 0);
+
+	if (!row)
+		ts_text_append_str(out, "(lost)");
+	else if (name.length)
+		ts_text_append(out, name.data, name.length);
+	else if (row->pc != TS_ABSENT)
+		ts_text_printf(out, "0x%llx", (unsigned long long)row->pc);
+	else
+		ts_text_append_str(out, "(unknown)");
+}
+
+struct ts_string ts_stack_file(struct ts_reader *reader, const struct ts_frame_row *frame)
+{
+	const struct ts_mapping_row *mapping = NULL;
+
+	if (!frame->file && frame->mapping)
+		mapping = ts_reader_entity(reader, TS_TABLE_MAPPING, frame->mapping);
+	return ts_reader_string(reader, mapping ? mapping->path : frame->file);
+}
+
+int64_t ts_stack_line(const struct ts_frame_row *frame)
+{
+	return frame->kind == TS_FRAME_NATIVE || frame->line < 0 ? TS_ABSENT : frame->line;
+}
+
+static bool same_text(struct ts_string a, struct ts_string b)
+{
+	return a.length == b.length && memcmp(a.data, b.data, a.length) == 0;
+}
+
+bool ts_stack_same_function(struct ts_reader *reader, int64_t frame, int64_t other)
+{
+	const struct ts_frame_row *a = ts_stack_frame(reader, frame);
+	const struct ts_frame_row *b = ts_stack_frame(reader, other);
+
+	if (frame == other)
+		return true;
+	/* Without a name the address is all that there is. */
+	if (!a->name || !b->name)
+		return a->name == b->name && a->pc == b->pc && a->file == b->file &&
+		       a->mapping == b->mapping;
+	/* A text has one id, but for those of traces that were gone on with. */
+	if (a->name != b->name &&
+	    !same_text(ts_reader_string(reader, a->name), ts_reader_string(reader, b->name)))
+		return false;
+	return (a->file == b->file && a->mapping == b->mapping) ||
+	       same_text(ts_stack_file(reader, a), ts_stack_file(reader, b));
+}
+
+/* Length of "python3.11/" and its like at the beginning of the text, else 0. */
+static size_t library_folder(const char *text, const char *end)
+{
+	static const char *const names[] = { "site-packages/", "dist-packages/" };
+	const char *at = text + strlen("python");
+
+	for (size_t i = 0; i < TS_ARRAY_SIZE(names); i++) {
+		size_t length = strlen(names[i]);
+
+		if ((size_t)(end - text) > length && !memcmp(text, names[i], length))
+			return length;
+	}
+	if (end - text < 8 || memcmp(text, "python", strlen("python")) != 0)
+		return 0;
+	while (at < end && ((*at >= '0' && *at <= '9') || *at == '.' || *at == 't'))
+		at++;
+	return at > text + strlen("python") && at + 1 < end && *at == '/' ? (size_t)(at + 1 - text)
+									  : 0;
+}
+
+const char *ts_stack_short_file(struct ts_string path, size_t *ret_length)
+{
+	const char *end = path.data + path.length, *last = path.data, *library = NULL;
+
+	for (const char *at = path.data; at < end; at++) {
+		size_t folder;
+
+		if (*at != '/' || at + 1 == end)
+			continue;
+		last = at + 1;
+		folder = library_folder(last, end);
+		if (folder)
+			library = last + folder;
+	}
+	if (library)
+		last = library;
+	*ret_length = (size_t)(end - last);
+	return last;
+}
+
+/* ---- places ---- */
+
+static const struct ts_thread_row *thread_row(struct ts_reader *reader, int64_t thread)
+{
+	const struct ts_thread_row *row = ts_reader_entity(reader, TS_TABLE_THREAD, thread);
+
+	return row ? row : &ts_thread_none;
+}
+
+static const struct ts_process_row *process_row(struct ts_reader *reader, int64_t thread)
+{
+	int64_t id = thread_row(reader, thread)->process;
+	const struct ts_process_row *row = ts_reader_entity(reader, TS_TABLE_PROCESS, id);
+
+	return row ? row : &ts_process_none;
+}
+
+/* A name and a number, or what there is of them. */
+static void append_place(struct ts_text *out, struct ts_string name, int64_t number,
+			 struct ts_string number_text, const char *otherwise)
+{
+	ts_text_append(out, name.data, name.length);
+	if (!name.length)
+		ts_text_append_str(out, otherwise);
+	if (number_text.length)
+		ts_text_printf(out, name.length ? " (%s)" : " %s", number_text.data);
+	else if (number != TS_ABSENT)
+		ts_text_printf(out, name.length ? " (%lld)" : " %lld", (long long)number);
+}
+
+void ts_stack_append_process(struct ts_reader *reader, struct ts_text *out, int64_t thread)
+{
+	const struct ts_process_row *process = process_row(reader, thread);
+
+	append_place(out, ts_reader_string(reader, process->name), process->pid,
+		     ts_reader_string(reader, process->pid_text), "process");
+}
+
+void ts_stack_append_thread(struct ts_reader *reader, struct ts_text *out, int64_t thread)
+{
+	const struct ts_thread_row *row = thread_row(reader, thread);
+	struct ts_string name = ts_reader_string(reader, row->name);
+	int64_t tid = row->tid;
+
+	/* A main thread has the number of its process. */
+	if (name.length && tid == process_row(reader, thread)->pid)
+		tid = TS_ABSENT;
+	append_place(out, name, tid, ts_reader_string(reader, row->tid_text), "thread");
+}
+
+/* ---- frames that say the same ---- */
+
+void ts_frame_keys_init(struct ts_frame_keys *keys, struct ts_reader *reader, bool with_lines)
+{
+	*keys = (struct ts_frame_keys){ .reader = reader, .with_lines = with_lines };
+	ts_strmap_init(&keys->texts, 0);
+	ts_map_init(&keys->numbers);
+	ts_text_init(&keys->scratch);
+}
+
+void ts_frame_keys_release(struct ts_frame_keys *keys)
+{
+	ts_strmap_release(&keys->texts);
+	ts_map_release(&keys->numbers);
+	ts_text_release(&keys->scratch);
+	free(keys->frames);
+}
+
+static void write_key(struct ts_frame_keys *keys, int64_t frame)
+{
+	const struct ts_frame_row *row = ts_stack_frame(keys->reader, frame);
+	struct ts_string file = ts_stack_file(keys->reader, row);
+	int64_t line = ts_stack_line(row);
+
+	ts_text_clear(&keys->scratch);
+	ts_stack_append_function(keys->reader, &keys->scratch, frame);
+	ts_text_append_char(&keys->scratch, '\0');
+	ts_text_append(&keys->scratch, file.data, file.length);
+	if (keys->with_lines && line != TS_ABSENT) {
+		ts_text_append_char(&keys->scratch, '\0');
+		ts_text_append_int(&keys->scratch, line);
+	}
+}
+
+static uint32_t find_key(struct ts_frame_keys *keys, int64_t frame)
+{
+	bool is_new = false;
+	uint32_t number;
+
+	write_key(keys, frame);
+	if (ts_text_status(&keys->scratch))
+		return TS_STRMAP_NONE;
+	number = ts_strmap_intern(&keys->texts, keys->scratch.data, keys->scratch.length, &is_new);
+	if (number == TS_STRMAP_NONE || !is_new)
+		return number;
+	if (ts_grow_array((void **)&keys->frames, &keys->capacity, (size_t)number + 1,
+			  sizeof(*keys->frames)))
+		return TS_STRMAP_NONE;
+	keys->frames[number] = frame;
+	return number;
+}
+
+uint32_t ts_frame_key(struct ts_frame_keys *keys, int64_t frame)
+{
+	uint64_t known;
+	uint32_t number;
+
+	if (ts_map_get(&keys->numbers, (uint64_t)frame, &known))
+		return (uint32_t)known;
+	number = find_key(keys, frame);
+	if (number != TS_STRMAP_NONE && ts_map_put(&keys->numbers, (uint64_t)frame, number))
+		return TS_STRMAP_NONE;
+	return number;
+}
