@@ -601,6 +601,14 @@ const struct ts_shape *ts_writer_shape_fields(struct ts_writer *writer, uint32_t
 	return shape < writer->shapes.count ? &writer->shapes.shapes[shape] : NULL;
 }
 
+/* A row of a dictionary without texts of its own; what it names is in the file when its chunk is. */
+static uint32_t add_place(struct ts_writer *writer, enum ts_table_id table, const void *row)
+{
+	if (writer->tables[table].pending->rows.rows >= writer->options.chunk_rows)
+		seal_referred(writer);
+	return add_to_dictionary(writer, table, row);
+}
+
 uint32_t ts_writer_frame(struct ts_writer *writer, const struct ts_frame_row *frame)
 {
 	bool is_new;
@@ -612,7 +620,7 @@ uint32_t ts_writer_frame(struct ts_writer *writer, const struct ts_frame_row *fr
 		return 0;
 	}
 	if (is_new)
-		return add_to_dictionary(writer, TS_TABLE_FRAME, frame);
+		return add_place(writer, TS_TABLE_FRAME, frame);
 	return writer->error.code ? 0 : id;
 }
 
@@ -627,7 +635,7 @@ uint32_t ts_writer_stack(struct ts_writer *writer, uint32_t parent, uint32_t fra
 		return 0;
 	}
 	if (is_new)
-		*id = add_to_dictionary(writer, TS_TABLE_STACK, &row);
+		*id = add_place(writer, TS_TABLE_STACK, &row);
 	return writer->error.code ? 0 : (uint32_t)*id;
 }
 
