@@ -10,6 +10,7 @@
 
 #include "agent/emit.h"
 #include "agent/hot.h"
+#include "agent/python.h"
 #include "agent/tracer.h"
 
 #define CALL_BYTES 40
@@ -27,6 +28,7 @@ struct own {
 	uint64_t counter; /* 0: when it is stored */
 	const uint64_t *words;
 	unsigned int count;
+	const struct agent_stack *stack; /* NULL: none */
 };
 
 static void put(uint64_t *to, uint64_t header, uint64_t counter, const struct own *own)
@@ -47,19 +49,59 @@ static void put_registered(struct core *core, uint64_t header, const struct own 
 	agent_commit(writer, bytes);
 }
 
+/* With a stack; sites of calls have no arguments. */
+static void put_with_stack(struct core *core, const struct ts_emit_site *site,
+			   const struct own *own)
+{
+	struct agent_site_event event = { .site = site,
+					  .flags = site->flags | TS_LIVE_FLAG_STACK,
+					  .own_words = (uint8_t)own->count,
+					  .own = own->words,
+					  .counter = own->counter,
+					  .stack = own->stack };
+
+	agent_emit_site(core, &event);
+}
+
 /* The dictionary has no room for its name. */
 static void put_unregistered(struct core *core, const struct ts_emit_site *site,
 			     const struct own *own)
 {
 	struct agent_event event = { .kind = site->kind,
-				     .flags = site->flags,
+				     .flags = site->flags | (own->stack ? TS_LIVE_FLAG_STACK : 0),
 				     .own_words = (uint8_t)own->count,
 				     .own = own->words,
 				     .name = site->name,
 				     .category = site->category,
-				     .counter = own->counter };
+				     .counter = own->counter,
+				     .stack = own->stack };
 
 	agent_emit(&ts_process_tracer, core, &event);
+}
+
+static void put_any(struct core *core, struct ts_emit_site *site, const struct own *own)
+{
+	if (!__atomic_load_n(&site->header, __ATOMIC_ACQUIRE) && !agent_register_site(core, site))
+		put_unregistered(core, site, own);
+	else if (own->stack && !site->field_count)
+		put_with_stack(core, site, own);
+	else
+		put_registered(core, __atomic_load_n(&site->header, __ATOMIC_ACQUIRE), own);
+}
+
+/* A call has the Python stack of its thread, where that is asked for. */
+static void put_call(struct core *core, struct ts_emit_site *site, const struct own *own)
+{
+	struct agent_stack stack;
+	struct own with = *own;
+
+	if (!agent_python_take(core, AGENT_PYTHON_CALLS, &stack)) {
+		put_any(core, site, own);
+		return;
+	}
+	with.stack = &stack;
+	put_any(core, site, &with);
+	agent_python_done();
 }
 
 __attribute__((noinline)) static void emit_slowly(struct ts_emit_site *site, const struct own *own,
@@ -75,10 +117,10 @@ __attribute__((noinline)) static void emit_slowly(struct ts_emit_site *site, con
 	core = agent_start(&ts_process_tracer);
 	if (core && (while_off || (__atomic_load_n(&core->control->enabled, __ATOMIC_RELAXED) &
 				   TS_LIVE_ENABLED))) {
-		if (header || agent_register_site(core, site))
-			put_registered(core, __atomic_load_n(&site->header, __ATOMIC_ACQUIRE), own);
+		if (agent_python_asked && site->kind == TS_LIVE_CALL)
+			put_call(core, site, own);
 		else
-			put_unregistered(core, site, own);
+			put_any(core, site, own);
 	}
 	errno = saved_errno;
 }
@@ -91,7 +133,7 @@ __attribute__((noinline)) static void call_slowly(struct ts_emit_site *site, uin
 	uint64_t words[CALL_WORDS] = { now > start ? now - start : 0, correlation,
 				       (uint64_t)result };
 
-	emit_slowly(site, &(struct own){ now, words, CALL_WORDS }, false);
+	emit_slowly(site, &(struct own){ now, words, CALL_WORDS, NULL }, false);
 }
 
 void ts_accelerator_call(struct ts_emit_site *site, uint64_t start, uint64_t correlation,

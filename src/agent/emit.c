@@ -9,12 +9,15 @@
 
 #include "agent/emit.h"
 #include "agent/hot.h"
+#include "agent/python.h"
 #include "agent/tracer.h"
 
 /* What threads have before their first event: it is never open. */
 static struct writer no_writer;
 
 __thread struct writer *agent_writer __attribute__((tls_model("initial-exec"))) = &no_writer;
+
+uint32_t agent_python_asked;
 
 struct writer *agent_no_writer(void)
 {
@@ -193,40 +196,115 @@ static uint64_t record_words(const struct core *core)
 	return words < TS_LIVE_RECORD_WORDS ? words : TS_LIVE_RECORD_WORDS;
 }
 
-/* A registered site with strings among its arguments, or more than two words. */
-static void emit_site(struct core *core, const struct ts_emit_site *site, const uint64_t *words)
+/* ---- stacks, at the end of a record ---- */
+
+/* What texts must leave to a stack: at most half of a record. */
+static uint64_t set_aside(const struct agent_stack *stack, uint64_t record_words)
 {
+	return stack ? agent_stack_words(stack, record_words / 2) : 0;
+}
+
+uint64_t agent_stack_words(const struct agent_stack *stack, uint64_t left)
+{
+	uint64_t frames = stack->count < TS_LIVE_FRAMES ? stack->count : TS_LIVE_FRAMES;
+
+	return 1 + (frames < left - 1 ? frames : left - 1);
+}
+
+/* A third of what there is room for is outermost ones. */
+uint64_t *agent_put_stack(uint64_t *to, const struct agent_stack *stack, uint64_t words)
+{
+	uint64_t stored = words - 1, outer = stored, inner = 0;
+
+	*to++ = stored;
+	if (stored < stack->count) {
+		outer = stored / (TS_LIVE_FRAMES / TS_LIVE_FRAMES_OUTER);
+		inner = stored - outer - 1;
+	}
+	memcpy(to, stack->frames, outer * sizeof(*to));
+	to += outer;
+	if (stored < stack->count) {
+		*to++ = (uint64_t)TS_LIVE_FRAMES_LEFT_OUT << 32 | (stack->count - outer - inner);
+		memcpy(to, stack->frames + stack->count - inner, inner * sizeof(*to));
+	}
+	return to + inner;
+}
+
+/* ---- registered sites ---- */
+
+static uint64_t *put_values(uint64_t *to, const struct agent_site_event *event,
+			    const struct text *text)
+{
+	const struct ts_emit_site *site = event->site;
+
+	for (unsigned int i = 0; i < site->field_count; i++) {
+		if (site->fields[i].type == TS_EMIT_STRING)
+			to = put_text(to, text++);
+		else
+			*to++ = event->values[i];
+	}
+	return to;
+}
+
+static inline void put_site_event(struct core *core, const struct agent_site_event *event)
+{
+	const struct ts_emit_site *site = event->site;
+	uint64_t total = 2u + event->own_words, most = record_words(core), left, stack_words = 0;
 	struct text texts[TS_LIVE_FIELDS];
-	uint64_t left, total = 2u + site->own_words, text = 0;
-	unsigned int own = site->own_words;
+	unsigned int text = 0;
 	struct writer *writer;
 	uint64_t *to;
 
-	left = record_words(core) - total - site->field_count;
+	left = most - total - site->field_count - set_aside(event->stack, most);
 	for (unsigned int i = 0; i < site->field_count; i++) {
 		if (site->fields[i].type != TS_EMIT_STRING) {
 			total++;
 			continue;
 		}
-		texts[text] = measure(core, (const char *)(uintptr_t)words[own + i], true, &left);
+		texts[text] = measure(core, (const char *)(uintptr_t)event->values[i], true, &left);
 		total += texts[text++].words;
 	}
+	if (event->stack)
+		stack_words = agent_stack_words(event->stack, most - total);
+	total += stack_words;
 	writer = agent_enter(&ts_process_tracer, core, agent_writer, total * 8, true);
 	if (!writer)
 		return;
 	to = agent_place(writer);
-	*to++ = (site->header & ~UINT64_C(0xffff)) | total;
-	*to++ = ts_counter_read(writer->clock);
-	for (unsigned int i = 0; i < own; i++)
-		*to++ = words[i];
-	text = 0;
-	for (unsigned int i = 0; i < site->field_count; i++) {
-		if (site->fields[i].type == TS_EMIT_STRING)
-			to = put_text(to, &texts[text++]);
-		else
-			*to++ = words[own + i];
-	}
+	*to++ = (site->header & ~UINT64_C(0xff00ffff)) | (uint64_t)event->flags << 24 | total;
+	*to++ = event->counter ? event->counter : ts_counter_read(writer->clock);
+	for (unsigned int i = 0; i < event->own_words; i++)
+		*to++ = event->own[i];
+	to = put_values(to, event, texts);
+	if (event->stack)
+		agent_put_stack(to, event->stack, stack_words);
 	agent_commit(writer, total * 8);
+}
+
+void agent_emit_site(struct core *core, const struct agent_site_event *event)
+{
+	put_site_event(core, event);
+}
+
+/* A registered site with strings among its arguments, or more than two words. */
+static void emit_site(struct core *core, const struct ts_emit_site *site, const uint64_t *words)
+{
+	struct agent_site_event event = { .site = site,
+					  .flags = site->flags,
+					  .own_words = site->own_words,
+					  .own = words,
+					  .values = words + site->own_words };
+	struct agent_stack stack;
+
+	if (AGENT_LIKELY(!agent_python_asked) || site->kind != TS_LIVE_INSTANT ||
+	    !agent_python_take(core, AGENT_PYTHON_MARKS, &stack)) {
+		put_site_event(core, &event);
+		return;
+	}
+	event.flags |= TS_LIVE_FLAG_STACK;
+	event.stack = &stack;
+	put_site_event(core, &event);
+	agent_python_done();
 }
 
 static void emit_slowly(struct ts_emit_site *site, const uint64_t *words);
@@ -312,7 +390,7 @@ __attribute__((noinline)) static void emit_2_slowly(struct ts_emit_site *site, u
 /* How many arguments fit, and their texts measured: name, category, then key and value of each. */
 struct layout {
 	struct text texts[2 + 2 * TS_LIVE_FIELDS];
-	uint64_t words;
+	uint64_t words, stack_words;
 	unsigned int args;
 };
 
@@ -324,7 +402,7 @@ static void lay_out(const struct core *core, const struct agent_event *event, st
 
 	if (args > TS_LIVE_FIELDS)
 		args = TS_LIVE_FIELDS;
-	left = most - (2u + event->own_words + 1 + 2 + 3 * args);
+	left = most - (2u + event->own_words + 1 + 2 + 3 * args) - set_aside(event->stack, most);
 	layout->texts[text++] = measure(core, event->name, false, &left);
 	layout->texts[text++] = measure(core, event->category, false, &left);
 	for (unsigned int i = 0; i < args; i++) {
@@ -334,7 +412,10 @@ static void lay_out(const struct core *core, const struct agent_event *event, st
 				measure(core, event->args[i].value.string, true, &left);
 	}
 	layout->args = args;
-	layout->words = most - left;
+	layout->words = most - left - set_aside(event->stack, most);
+	layout->stack_words = event->stack ? agent_stack_words(event->stack, most - layout->words)
+					   : 0;
+	layout->words += layout->stack_words;
 }
 
 static void put_event(const struct writer *writer, const struct agent_event *event,
@@ -363,6 +444,8 @@ static void put_event(const struct writer *writer, const struct agent_event *eve
 		else
 			memcpy(to++, &arg->value, sizeof(*to));
 	}
+	if (event->stack)
+		agent_put_stack(to, event->stack, layout->stack_words);
 }
 
 void agent_emit(struct ts_tracer *tracer, struct core *core, const struct agent_event *event)
@@ -376,6 +459,22 @@ void agent_emit(struct ts_tracer *tracer, struct core *core, const struct agent_
 		return;
 	put_event(writer, event, &layout);
 	agent_commit(writer, layout.words * 8);
+}
+
+/* With the Python stack of the thread, if there is one. */
+static void emit_mark(struct core *core, struct agent_event *event)
+{
+	struct agent_stack stack;
+	bool has_stack = agent_python_take(core, AGENT_PYTHON_MARKS, &stack);
+
+	if (has_stack) {
+		event->flags |= TS_LIVE_FLAG_STACK;
+		event->stack = &stack;
+	}
+	agent_emit(&ts_process_tracer, core, event);
+	event->stack = NULL;
+	if (has_stack)
+		agent_python_done();
 }
 
 /* Starts the tracer if need be, and emits if it is on. */
@@ -395,7 +494,11 @@ static void emit_event(struct ts_tracer *tracer, struct agent_event *event, int6
 			own[event->own_words++] = (uint64_t)track;
 		}
 		event->own = own;
-		agent_emit(tracer, core, event);
+		if (AGENT_UNLIKELY(agent_python_asked) && event->kind == TS_LIVE_INSTANT &&
+		    tracer == &ts_process_tracer)
+			emit_mark(core, event);
+		else
+			agent_emit(tracer, core, event);
 	}
 	errno = saved_errno;
 }

@@ -5,6 +5,12 @@
 
 #include "agent/tracer.h"
 
+/* A call stack, outermost frame first; in a record the middle is left out where it is too deep. */
+struct agent_stack {
+	const uint64_t *frames;
+	uint32_t count;
+};
+
 /* An event in the dynamic form, which carries its own texts. */
 struct agent_event {
 	uint8_t kind, flags;
@@ -13,9 +19,26 @@ struct agent_event {
 	const char *name, *category;
 	const struct ts_emit_arg *args;
 	unsigned int arg_count;
-	uint64_t counter; /* when it was; 0: now */
+	uint64_t counter;                /* when it was; 0: now */
+	const struct agent_stack *stack; /* NULL: none */
 };
 void agent_emit(struct ts_tracer *tracer, struct core *core, const struct agent_event *event);
+
+/* An event of a registered site. */
+struct agent_site_event {
+	const struct ts_emit_site *site;
+	uint8_t flags;
+	uint8_t own_words;
+	const uint64_t *own;
+	const uint64_t *values; /* one word a field of the site; strings by their address */
+	uint64_t counter;
+	const struct agent_stack *stack;
+};
+void agent_emit_site(struct core *core, const struct agent_site_event *event);
+
+/* Words of a stack in a record, with its count, where so many are left; and writing it. */
+uint64_t agent_stack_words(const struct agent_stack *stack, uint64_t left);
+uint64_t *agent_put_stack(uint64_t *to, const struct agent_stack *stack, uint64_t words);
 
 /*
  * A record by hand: enter, write `bytes` at agent_place(), commit. NULL where there is no room; then,
@@ -40,10 +63,14 @@ struct agent_note {
 /* Stores it, while events are off, too; starts the tracer if need be. */
 void agent_tell(struct ts_tracer *tracer, const struct agent_note *note);
 
-/* What `open` is of an open writer. */
+/* AGENT_PYTHON_*: known before the first event, and never changed after it. */
+extern uint32_t agent_python_asked;
+
+/* What `open` is of an open writer. Where events are to have stacks, none goes the hot way. */
 static inline unsigned int agent_open_value(const struct writer *writer)
 {
-	return writer->clock == TS_LIVE_CLOCK_COUNTER ? WRITER_HOT : WRITER_SLOW;
+	return writer->clock == TS_LIVE_CLOCK_COUNTER && !agent_python_asked ? WRITER_HOT
+									     : WRITER_SLOW;
 }
 
 /* The calling thread's writer of the process-wide tracer; agent_no_writer() before its first event. */

@@ -8,7 +8,10 @@
 
 #include <stdint.h>
 
-/* Makes the process-wide tracer (ts_tracer_process()) an area of that session. 0, or an errno: there is none then. */
-int ts_agent_host(uint64_t session);
+/*
+ * Makes the process-wide tracer (ts_tracer_process()) an area of that session. `ring_bytes`: how large a thread's ring is from the start, a power of
+ * two; 0: as in programs. The larger, the more rarely it must be drained. 0, or an errno: there is none then.
+ */
+int ts_agent_host(uint64_t session, uint32_t ring_bytes);
 
 #endif

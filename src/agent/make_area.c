@@ -22,11 +22,15 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "agent/python.h"
 #include "agent/tracer.h"
+#include "live/layout.h"
 
 #define DEFAULT_BUDGET (32u << 20)
 /* A quarter of it is the channel's, of which not more than 16 MiB are needed (docs/replay.md, section 2). */
 #define REPLAY_BUDGET (64u << 20)
+/* Stacks of many threads, thousands of times a second, until they are taken. */
+#define RECORDER_BUDGET (64u << 20)
 #define DICTIONARY_STEP (16u << 10)
 #define RING_BYTES (64u << 10)
 #define SMALL_RING_BYTES (16u << 10)
@@ -176,6 +180,14 @@ static void describe_process(struct ts_live_control *control, bool redact)
 		read_file("/proc/self/cmdline", control->command, sizeof(control->command) - 1);
 }
 
+/* Where rings begin: a recorder's dictionary is larger. */
+static uint64_t pool_of(const struct agent_settings *settings)
+{
+	return TS_LIVE_DICTIONARY + (settings->role == TS_LIVE_RECORDER
+					     ? TS_LIVE_DICTIONARY_GREATEST
+					     : TS_LIVE_DICTIONARY_BYTES);
+}
+
 static void describe_layout(struct ts_live_control *control, const struct agent_settings *settings)
 {
 	int64_t uncertainty;
@@ -189,7 +201,7 @@ static void describe_layout(struct ts_live_control *control, const struct agent_
 	control->ring_bytes = TS_LIVE_ENTRY_BYTES;
 	control->directory = TS_LIVE_DIRECTORY;
 	control->dictionary = TS_LIVE_DICTIONARY;
-	control->pool = TS_LIVE_POOL;
+	control->pool = pool_of(settings);
 	control->target_state = TS_LIVE_RUNNING;
 	control->step = INT64_MIN;
 	control->enabled = settings->enabled ? TS_LIVE_ENABLED : 0;
@@ -198,6 +210,8 @@ static void describe_layout(struct ts_live_control *control, const struct agent_
 	control->step_open = settings->step_open;
 	control->step_close = settings->step_close;
 	control->max_steps = settings->max_steps;
+	control->config[TS_CONFIG_PYTHON_MARKS] = (settings->python & AGENT_PYTHON_MARKS) != 0;
+	control->config[TS_CONFIG_PYTHON_CALLS] = (settings->python & AGENT_PYTHON_CALLS) != 0;
 	memcpy(control->output, settings->output, sizeof(control->output));
 }
 
@@ -300,7 +314,7 @@ int agent_grow_dictionary(struct core *core)
 {
 	int error;
 
-	if (core->dictionary_end + DICTIONARY_STEP > TS_LIVE_POOL)
+	if (core->dictionary_end + DICTIONARY_STEP > core->control->pool)
 		return ENOSPC;
 	error = agent_allocate(core, core->dictionary_end, DICTIONARY_STEP);
 	if (!error)
@@ -311,8 +325,11 @@ int agent_grow_dictionary(struct core *core)
 static uint64_t choose_budget(int directory, const struct agent_settings *settings)
 {
 	bool replayable = settings->replay.mode != TS_REPLAY_OFF;
-	uint64_t budget = replayable ? REPLAY_BUDGET : DEFAULT_BUDGET;
-	unsigned int share = replayable ? 4 : 8;
+	bool is_recorder = settings->role == TS_LIVE_RECORDER;
+	uint64_t budget = replayable    ? REPLAY_BUDGET
+			  : is_recorder ? RECORDER_BUDGET
+					: DEFAULT_BUDGET;
+	unsigned int share = replayable || is_recorder ? 4 : 8;
 	struct statvfs status;
 
 	if (settings->budget)
@@ -409,7 +426,8 @@ static void remove_oldest_dead(struct core *core, int directory)
 
 static int map_front(struct core *core)
 {
-	char *front = mmap(NULL, TS_LIVE_POOL, PROT_READ | PROT_WRITE, MAP_SHARED, core->fd, 0);
+	char *front = mmap(NULL, pool_of(&core->settings), PROT_READ | PROT_WRITE, MAP_SHARED,
+			   core->fd, 0);
 
 	if (front == MAP_FAILED)
 		return ENOMEM;
@@ -422,9 +440,10 @@ static int map_front(struct core *core)
 static int allocate_front(struct core *core)
 {
 	int error = agent_allocate(core, 0, TS_LIVE_CONTROL_BYTES);
+	uint64_t pool = pool_of(&core->settings);
 
 	/* The file reaches to the pool, so that the front can be mapped; the rest of it is a hole. */
-	if (!error && (!within_file_limit(TS_LIVE_POOL) || ftruncate(core->fd, TS_LIVE_POOL)))
+	if (!error && (!within_file_limit(pool) || ftruncate(core->fd, (off_t)pool)))
 		error = EFBIG;
 	if (!error)
 		error = map_front(core);
@@ -444,10 +463,13 @@ static int fill(struct core *core, int directory, uint64_t area_id, uint64_t sta
 	control->budget = choose_budget(directory, settings);
 	control->role = settings->role;
 	control->allocated = TS_LIVE_CONTROL_BYTES;
-	core->ring_bytes = control->budget < SMALL_BUDGET ? SMALL_RING_BYTES : RING_BYTES;
+	core->ring_bytes = settings->ring_bytes ? settings->ring_bytes : RING_BYTES;
+	/* Several must fit. */
+	if (control->budget < 16 * (uint64_t)core->ring_bytes)
+		core->ring_bytes = control->budget < SMALL_BUDGET ? SMALL_RING_BYTES : RING_BYTES;
 	core->directory_end = TS_LIVE_DIRECTORY;
 	core->dictionary_end = TS_LIVE_DICTIONARY;
-	core->pool_end = TS_LIVE_POOL;
+	core->pool_end = control->pool;
 	error = agent_grow_directory(core);
 	return error ? error : agent_grow_dictionary(core);
 }
@@ -482,7 +504,7 @@ static int create(struct core *core, int directory)
 	if (error) {
 		unlinkat(directory, temporary, 0);
 		if (core->control)
-			munmap(core->control, TS_LIVE_POOL);
+			munmap(core->control, pool_of(&core->settings));
 		core->control = NULL;
 		close(core->fd);
 		core->fd = -1;

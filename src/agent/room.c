@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "agent/emit.h"
+#include "agent/python.h"
 #include "agent/ring.h"
 #include "agent/tracer.h"
 
@@ -542,6 +543,7 @@ void agent_thread_exit(void *unused)
 		if (writer->tracer && writer->ring)
 			give_back(writer);
 	}
+	agent_python_thread_exit();
 	agent_restore_signals(&saved);
 }
 

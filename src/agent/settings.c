@@ -10,6 +10,7 @@
 #include <sys/auxv.h>
 #include <unistd.h>
 
+#include "agent/python.h"
 #include "agent/tracer.h"
 
 #define ABSENT INT64_MIN
@@ -208,6 +209,7 @@ static void read_environment(struct agent_settings *settings)
 	/* A program with more rights than its user must not be steered by the user's environment. */
 	if (getauxval(AT_SECURE))
 		return;
+	settings->python = agent_python_parse(getenv("TRACESMITH_PYTHON_STACKS"));
 	if (agent && agent[0]) {
 		read_agent(settings, agent);
 	} else if (output) {
@@ -244,6 +246,7 @@ static void remember(void)
 	if (__atomic_compare_exchange_n(&remembered.state, &none, 1, false, __ATOMIC_ACQ_REL,
 					__ATOMIC_ACQUIRE)) {
 		read_environment(&remembered.settings);
+		agent_python_asked = remembered.settings.python;
 		__atomic_store_n(&remembered.state, 2, __ATOMIC_RELEASE);
 	}
 	for (unsigned int spins = 0; !is_known(); spins++)
@@ -260,12 +263,13 @@ bool agent_settings_remember(bool *ret_at_once)
 	return settings->wanted;
 }
 
-void agent_settings_host(uint64_t session)
+void agent_settings_host(uint64_t session, uint32_t ring_bytes)
 {
 	struct agent_settings *settings = &remembered.settings;
 
 	read_common(settings);
 	settings->session = session;
+	settings->ring_bytes = ring_bytes;
 	settings->wanted = settings->enabled = true;
 	settings->mode = TS_LIVE_STREAM;
 	settings->role = TS_LIVE_RECORDER;
@@ -289,6 +293,7 @@ static void forget_session(struct agent_settings *settings)
 	settings->max_steps = 0;
 	settings->redact = false;
 	settings->backends[0] = 0;
+	settings->python = 0;
 	memset(&settings->replay, 0, sizeof(settings->replay));
 }
 

@@ -70,22 +70,32 @@ static char *reserve(struct core *core, uint32_t bytes)
 	return core->dictionary + used;
 }
 
-static bool add(struct core *core, struct ts_emit_site *site)
+/* The number of a new entry; 0: there is no room. */
+static uint32_t add_entry(struct core *core, const struct ts_emit_site *site)
 {
 	uint32_t bytes = entry_bytes(site);
 	char *to = bytes <= TS_LIVE_SITE_GREATEST ? reserve(core, bytes) : NULL;
-	uint64_t words = 2u + site->own_words + site->field_count;
 
 	if (!to)
-		return false;
+		return 0;
 	write_entry(to, site, bytes);
 	core->sites++;
 	/* Whole before it counts, counted before the first record that names it. */
 	__atomic_store_n(&core->control->dictionary_used, core->control->dictionary_used + bytes,
 			 __ATOMIC_RELEASE);
+	return core->sites;
+}
+
+static bool add(struct core *core, struct ts_emit_site *site)
+{
+	uint64_t words = 2u + site->own_words + site->field_count;
+	uint32_t number = add_entry(core, site);
+
+	if (!number)
+		return false;
 	__atomic_store_n(&site->header,
 			 words | (uint64_t)site->kind << 16 | (uint64_t)site->flags << 24 |
-				 (uint64_t)core->sites << 32,
+				 (uint64_t)number << 32,
 			 __ATOMIC_RELEASE);
 	return true;
 }
@@ -103,6 +113,23 @@ bool agent_register_site(struct core *core, struct ts_emit_site *site)
 	return is_there;
 }
 
+uint32_t agent_register_code(struct core *core, unsigned int kind, const char *name,
+			     const char *file, uint32_t line)
+{
+	struct ts_emit_site code = {
+		.name = name, .category = file, .line = line, .kind = (uint8_t)kind
+	};
+	struct agent_signals saved;
+	uint32_t number;
+
+	agent_block_signals(&saved);
+	agent_lock(core);
+	number = add_entry(core, &code);
+	agent_unlock(core);
+	agent_restore_signals(&saved);
+	return number;
+}
+
 /*
  * A forked child goes on with its parent's numbers: sites that the parent registered keep theirs. The
  * parent's area is still mapped.
@@ -114,7 +141,7 @@ void agent_copy_dictionary(struct ts_tracer *tracer, struct core *core)
 	const char *entries = from ? (const char *)from + TS_LIVE_DICTIONARY : NULL;
 	char *to;
 
-	if (used && used <= TS_LIVE_DICTIONARY_BYTES) {
+	if (used && used <= TS_LIVE_DICTIONARY_GREATEST) {
 		to = reserve(core, (uint32_t)used);
 		if (to)
 			memcpy(to, entries, used);

@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "agent/emit.h"
+#include "agent/python.h"
 
 #ifndef MADV_WIPEONFORK
 #define MADV_WIPEONFORK 18
@@ -385,9 +386,13 @@ void agent_load(void)
 	make_thread_key();
 	pthread_atfork(fork_prepare, fork_in_parent, fork_in_child);
 	fstat(STDERR_FILENO, &standard_error);
-	if (!agent_settings_remember(&at_once))
+	if (!agent_settings_remember(&at_once)) {
 		agent_set_switch(NULL);
-	else if (at_once)
+		return;
+	}
+	if (agent_python_asked)
+		agent_python_look();
+	if (at_once)
 		agent_start(&ts_process_tracer);
 }
 

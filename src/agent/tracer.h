@@ -67,8 +67,10 @@ struct agent_settings {
 	uint32_t role;        /* enum ts_live_role */
 	uint32_t output_base; /* bytes of `output` in which % is only that */
 	uint64_t session;
-	uint64_t budget; /* 0: default */
+	uint64_t budget;     /* 0: default */
+	uint32_t ring_bytes; /* of a first ring; 0: default */
 	int64_t step_open, step_close, max_steps;
+	uint32_t python; /* AGENT_PYTHON_*: whose stacks are asked for */
 	struct ts_replay_settings replay;
 	char backends[256];
 	char directory[1024]; /* of live areas, absolute; empty: the default */
@@ -189,7 +191,7 @@ void agent_settings_read(struct agent_settings *settings, const struct ts_tracer
 bool agent_settings_remember(bool *ret_at_once);
 
 /* In place of the environment: an area of that session, of a recorder. */
-void agent_settings_host(uint64_t session);
+void agent_settings_host(uint64_t session, uint32_t ring_bytes);
 
 /* False before the C library has begun: then there is no environment yet. */
 bool agent_settings_are_known(void);
@@ -263,6 +265,9 @@ bool agent_unshare(void *address, size_t bytes);
 
 /* Registers; false where the dictionary is full: then the dynamic form is to be used. */
 bool agent_register_site(struct core *core, struct ts_emit_site *site);
+/* An entry for a function that frames name: its number; 0: there is no room. Not looked for among those that are there. */
+uint32_t agent_register_code(struct core *core, unsigned int kind, const char *name,
+			     const char *file, uint32_t line);
 void agent_copy_dictionary(struct ts_tracer *tracer, struct core *core);
 
 /* ---- spawn.c ---- */

@@ -87,6 +87,7 @@ static int recover_trace(const struct recover *recover)
 
 struct events {
 	uint64_t saved, lost, areas;
+	uint64_t samples;    /* stacks; not among the events */
 	uint64_t torn_bytes; /* of a journal, behind its last whole block */
 	uint64_t damaged;    /* rings */
 };
@@ -94,12 +95,17 @@ struct events {
 static void tell_events(const struct recover *recover, const struct events *events)
 {
 	char saved[TS_FORMAT_BYTES], lost[TS_FORMAT_BYTES], torn[TS_FORMAT_BYTES];
+	char samples[TS_FORMAT_BYTES];
 
 	if (recover->quiet)
 		return;
-	ts_report_note("%s: %s event%s, %s lost", recover->output,
+	ts_format_count(samples, sizeof(samples), (int64_t)events->samples);
+	ts_report_note("%s: %s event%s, %s%s%s lost", recover->output,
 		       ts_format_count(saved, sizeof(saved), (int64_t)events->saved),
-		       events->saved == 1 ? "" : "s",
+		       events->saved == 1 ? "" : "s", events->samples ? samples : "",
+		       events->samples > 1    ? " stacks, "
+		       : events->samples == 1 ? " stack, "
+					      : "",
 		       events->lost ? ts_format_count(lost, sizeof(lost), (int64_t)events->lost)
 				    : "nothing");
 	if (events->lost)
@@ -119,10 +125,11 @@ static void show_events_json(const struct recover *recover, const struct events 
 	ts_text_append_str(out, "{\"file\":");
 	ts_text_append_json(out, recover->output, strlen(recover->output));
 	ts_text_printf(out,
-		       ",\"events\":%" PRIu64 ",\"lost\":%" PRIu64 ",\"areas\":%" PRIu64
-		       ",\"torn_bytes\":%" PRIu64 ",\"damaged_rings\":%" PRIu64 "}\n",
-		       events->saved, events->lost, events->areas, events->torn_bytes,
-		       events->damaged);
+		       ",\"events\":%" PRIu64 ",\"samples\":%" PRIu64 ",\"lost\":%" PRIu64
+		       ",\"areas\":%" PRIu64 ",\"torn_bytes\":%" PRIu64
+		       ",\"damaged_rings\":%" PRIu64 "}\n",
+		       events->saved, events->samples, events->lost, events->areas,
+		       events->torn_bytes, events->damaged);
 }
 
 static int report_events(const struct recover *recover, const struct events *events)
@@ -165,6 +172,7 @@ static int recover_recording(const struct recover *recover, const char *trace)
 	if (rc)
 		return ts_report_error(&err);
 	return report_events(recover, &(struct events){ .saved = recovery.events,
+							.samples = recovery.samples,
 							.lost = recovery.lost,
 							.areas = session.areas,
 							.torn_bytes = recovery.torn_bytes,

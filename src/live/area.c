@@ -55,8 +55,7 @@ static bool has_our_layout(const struct ts_live_control *control)
 {
 	return control->control_bytes == TS_LIVE_CONTROL_BYTES &&
 	       control->ring_bytes == TS_LIVE_ENTRY_BYTES &&
-	       control->directory == TS_LIVE_DIRECTORY &&
-	       control->dictionary == TS_LIVE_DICTIONARY && control->pool == TS_LIVE_POOL;
+	       control->directory == TS_LIVE_DIRECTORY && ts_live_dictionary_bytes(control);
 }
 
 static const char *control_fault(const struct ts_live_control *control)
@@ -69,7 +68,8 @@ static const char *control_fault(const struct ts_live_control *control)
 		return "its clock is not known";
 	if (control->ring_limit > TS_LIVE_RING_LIMIT || control->rings > control->ring_limit)
 		return "it has more rings than there can be";
-	if (control->dictionary_used > TS_LIVE_DICTIONARY_BYTES || control->dictionary_used % 8)
+	if (control->dictionary_used > ts_live_dictionary_bytes(control) ||
+	    control->dictionary_used % 8)
 		return "its dictionary has a bad size";
 	return NULL;
 }

@@ -8,6 +8,8 @@
 
 #include <tracesmith/error.h>
 
+#include "live/layout.h"
+
 struct ts_config_key {
 	const char *name;
 	const char *also; /* another name for it, or NULL */

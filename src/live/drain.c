@@ -140,8 +140,8 @@ int live_drain_dictionary(struct drain *drain)
 
 	if (got < 0)
 		return ts_error_errno(drain->err, errno, "area '%s': cannot read", area->name);
-	if (got < (ssize_t)sizeof(used) || used > TS_LIVE_DICTIONARY_BYTES || used % 8 ||
-	    used < area->dictionary_position)
+	if (got < (ssize_t)sizeof(used) || used > ts_live_dictionary_bytes(&area->control) ||
+	    used % 8 || used < area->dictionary_position)
 		return live_condemn_area(area, drain->err, "its dictionary has a bad size");
 	return used > area->dictionary_position
 		       ? give_dictionary(drain, (size_t)(used - area->dictionary_position))

@@ -21,11 +21,22 @@ static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "areas are read and wri
 #define TS_LIVE_ENTRY_BYTES 256u
 #define TS_LIVE_DIRECTORY 4096u
 #define TS_LIVE_DICTIONARY (TS_LIVE_DIRECTORY + TS_LIVE_RING_LIMIT * TS_LIVE_ENTRY_BYTES)
+/* Of a program; a recorder names functions of all programs there. What lies behind it begins where `pool` says. */
 #define TS_LIVE_DICTIONARY_BYTES (1u << 20)
+#define TS_LIVE_DICTIONARY_GREATEST (16u << 20)
 #define TS_LIVE_POOL (TS_LIVE_DICTIONARY + TS_LIVE_DICTIONARY_BYTES)
 static_assert(TS_LIVE_DICTIONARY == 0x101000 && TS_LIVE_POOL == 0x201000, "live.md, section 2");
 
 #define TS_LIVE_CONFIG_WORDS 48
+
+/* Words of a target's configuration (docs/live.md, section 2.4). */
+enum ts_config_word {
+	TS_CONFIG_SAMPLE_RATE = 0,     /* ns between two samples of metrics */
+	TS_CONFIG_PYTHON_MARKS = 1,    /* stacks of marks, in the target itself; 0: none */
+	TS_CONFIG_PYTHON_CALLS = 2,    /* the same of calls into drivers */
+	TS_CONFIG_PYTHON_INTERVAL = 3, /* ns between two sweeps of Python stacks */
+	TS_CONFIG_PYTHON_SWEEP = 4,    /* another value asks for a sweep now */
+};
 
 enum ts_live_clock {
 	TS_LIVE_CLOCK_COUNTER = 1,
@@ -209,6 +220,13 @@ struct ts_live_site_field {
 };
 static_assert(sizeof(struct ts_live_site_field) == 4, "live.md, section 2.3");
 
+/* Kinds of entries that are no call sites, but functions that frames of stacks name. */
+enum ts_live_code {
+	TS_LIVE_CODE_PYTHON = 40,
+	TS_LIVE_CODE_NATIVE = 41,
+	TS_LIVE_CODE_SCRIPT = 42,
+};
+
 #define TS_LIVE_SITE_LEAST 24u
 #define TS_LIVE_SITE_GREATEST 16384u
 
@@ -231,6 +249,7 @@ enum ts_live_kind {
 	TS_LIVE_STEP = 6,
 	TS_LIVE_CALL = 7,
 	TS_LIVE_GPU_OP = 8,
+	TS_LIVE_SAMPLE = 9,
 	/* Kinds from here on are no events. */
 	TS_LIVE_PAD = 16,
 	TS_LIVE_THREAD = 17,
@@ -241,6 +260,7 @@ enum ts_live_kind {
 	TS_LIVE_DEVICE_CLOCK = 22,
 	TS_LIVE_LOST = 23,
 	TS_LIVE_FACT = 24,
+	TS_LIVE_THREAD_OF = 25,
 	/* Of the channel: docs/replay.md, section 2.1. */
 	TS_LIVE_OBJECT = 32,
 	TS_LIVE_GONE = 33,
@@ -271,6 +291,12 @@ enum ts_live_gpu_op_word {
 #define TS_LIVE_FLAG_TRACK 4u
 #define TS_LIVE_FLAG_SIDE 8u
 #define TS_LIVE_FLAG_SUBJECT 16u
+#define TS_LIVE_FLAG_STACK 32u
+
+/* A frame: an entry of the dictionary (32 high bits; 0: it had no room), and line or address. Or so many that are left out. */
+#define TS_LIVE_FRAMES 1800u
+#define TS_LIVE_FRAMES_OUTER 600u /* of them, where some are left out */
+#define TS_LIVE_FRAMES_LEFT_OUT 0xffffffffu
 
 /* The word of a SUBJECT: kind (enum ts_metrics_kind), device, pid. */
 #define TS_LIVE_DEVICE_MASK 0xffffffu
@@ -311,6 +337,17 @@ struct ts_live_window_record {
 	int64_t step;
 };
 static_assert(sizeof(struct ts_live_window_record) == 32, "live.md, section 3");
+
+/* Bytes that the dictionary may have; 0 where the control block makes no sense. */
+static inline uint64_t ts_live_dictionary_bytes(const struct ts_live_control *control)
+{
+	uint64_t bytes = control->pool - TS_LIVE_DICTIONARY;
+
+	if (control->dictionary != TS_LIVE_DICTIONARY || control->pool < TS_LIVE_POOL ||
+	    bytes > TS_LIVE_DICTIONARY_GREATEST || bytes % 4096)
+		return 0;
+	return bytes;
+}
 
 #define TS_LIVE_RECORD_WORDS 2048u
 #define TS_LIVE_STRING_BYTES 8192u

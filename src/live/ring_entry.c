@@ -109,18 +109,17 @@ static struct ring_thread thread_of(const struct ts_live_oldest *oldest)
 
 static const char *place_fault(const struct ts_area *area, const struct ts_live_ring *entry)
 {
+	uint64_t pool = area->control.pool, pool_bytes;
 	struct stat status;
-	uint64_t pool_bytes;
 
 	if (entry->bytes < TS_LIVE_RING_LEAST || entry->bytes > TS_LIVE_RING_GREATEST ||
 	    (entry->bytes & (entry->bytes - 1)))
 		return "it has a bad size";
-	if (fstat(area->fd, &status) || (uint64_t)status.st_size < TS_LIVE_POOL)
+	if (fstat(area->fd, &status) || (uint64_t)status.st_size < pool)
 		return "the file has no pool";
-	pool_bytes = (uint64_t)status.st_size - TS_LIVE_POOL;
-	if (entry->offset < TS_LIVE_POOL || entry->offset % 8 ||
-	    entry->offset - TS_LIVE_POOL > pool_bytes ||
-	    pool_bytes - (entry->offset - TS_LIVE_POOL) < entry->bytes)
+	pool_bytes = (uint64_t)status.st_size - pool;
+	if (entry->offset < pool || entry->offset % 8 || entry->offset - pool > pool_bytes ||
+	    pool_bytes - (entry->offset - pool) < entry->bytes)
 		return "it lies outside of the pool";
 	if (area->pool_taken + entry->bytes > pool_bytes)
 		return "the rings are larger than the file";

@@ -308,7 +308,7 @@ int ts_encoder_save_state(struct ts_encoder *encoder, const struct ts_block_sink
 			     sizeof(encoder->anchors[anchor]), err);
 	for (size_t i = 0; !result && i < encoder->area_count; i++)
 		result = put_area(encoder->areas[i], sink, &out, err);
-	return result;
+	return result ? result : encode_save_seen(encoder, sink, &out, err);
 }
 
 /* ---- reading ---- */
@@ -473,6 +473,10 @@ static bool load_thread(struct ts_encoder *encoder, struct encode_area *area,
 	thread->tid = state.tid;
 	thread->epoch = encoder->open.trace_bytes ? encoder->epoch : 0;
 	memcpy(thread->name, state.name, sizeof(thread->name) - 1);
+	thread->named_by = thread->name[0] ? NAMED_BY_KERNEL : NAMED_BY_NOBODY;
+	if (area->process && !state.is_track && state.tid &&
+	    !encode_see_thread(encoder, area->process->id, thread))
+		return false;
 	for (int k = 0; k < 2; k++)
 		for (uint32_t i = 0; i < state.spans[k]; i++)
 			if (!load_span(area, &thread->stacks[k], in))

@@ -580,7 +580,7 @@ bool encode_is_more_state(const void *payload, size_t bytes)
 	if (bytes < sizeof(head))
 		return false;
 	memcpy(&head, payload, sizeof(head));
-	return head.kind >= STATE_NUMBERS && head.kind <= STATE_POINTS;
+	return head.kind >= STATE_NUMBERS && head.kind <= STATE_SEEN;
 }
 
 bool encode_load_more_state(struct ts_encoder *encoder, uint64_t id, const void *payload,
@@ -596,6 +596,8 @@ bool encode_load_more_state(struct ts_encoder *encoder, uint64_t id, const void 
 		return id == 0 && load_numbers(encoder, &in);
 	if (head.kind == STATE_POINTS)
 		return id == 0 && load_points(encoder, &in);
+	if (head.kind == STATE_SEEN)
+		return id == 0 && encode_load_seen(encoder, payload, bytes);
 	if (!area || !area->about)
 		return false;
 	if (head.kind == STATE_ACCELERATOR)

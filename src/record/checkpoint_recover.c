@@ -253,6 +253,7 @@ static int finish(struct recovery *recovery,
 		return result;
 	ts_recording_status(recording, &status);
 	recovery->result.events = status.events;
+	recovery->result.samples = status.samples;
 	recovery->result.lost = status.lost;
 	return TS_OK;
 }

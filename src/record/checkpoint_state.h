@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How STATE blocks are put together and taken apart, for checkpoint.c and checkpoint_channel.c. All structs have members of 8 bytes or pairs
+ * How STATE blocks are put together and taken apart, for checkpoint.c, checkpoint_channel.c and checkpoint_sample.c. All structs have members of 8 bytes or pairs
  * of 4, so that there is no padding in what is stored; what is read back is distrusted.
  */
 #ifndef TS_RECORD_CHECKPOINT_STATE_H
@@ -20,6 +20,7 @@ enum state_kind {
 	STATE_OBJECTS = 5,
 	STATE_BLOBS = 6,
 	STATE_POINTS = 7,
+	STATE_SEEN = 8,
 };
 
 struct state_head {

@@ -157,7 +157,7 @@ void encode_tell_calls(struct ts_encoder *encoder, struct encode_area *area)
 
 /* ---- events ---- */
 
-bool encode_call(struct ts_encoder *encoder, struct encode_area *area,
+bool encode_call(struct ts_encoder *encoder, struct encode_area *area, struct encode_ring *ring,
 		 const struct encode_event *event)
 {
 	struct ts_api_call_row row = ts_api_call_none;
@@ -176,6 +176,7 @@ bool encode_call(struct ts_encoder *encoder, struct encode_area *area,
 		if (event->result == 0)
 			encode_wait_for_call(encoder, area, event->correlation);
 	}
+	row.stack = encode_event_stack(encoder, area, ring, event, row.start);
 	ts_writer_add(encoder->writer, TS_TABLE_API_CALL, &row, event->values);
 	return true;
 }

@@ -392,15 +392,24 @@ struct encode_process *encode_subject_process(struct ts_encoder *encoder,
 
 /* ---- threads ---- */
 
-void encode_free_thread(struct encode_thread *thread)
+void encode_release_thread(struct encode_thread *thread)
 {
-	if (!thread)
+	if (--thread->holders)
 		return;
+	if (thread->memo)
+		*thread->memo->total_bytes -= sizeof(*thread->memo);
+	free(thread->memo);
 	for (size_t i = 0; i < TS_ARRAY_SIZE(thread->stacks); i++) {
 		ts_text_release(&thread->stacks[i].records);
 		free(thread->stacks[i].starts);
 	}
 	free(thread);
+}
+
+void encode_disown_thread(struct encode_thread *thread)
+{
+	thread->is_owned = false;
+	encode_release_thread(thread);
 }
 
 static bool is_idle(const struct encode_area *area, const struct encode_thread *thread)
@@ -426,7 +435,7 @@ void encode_forget_threads(struct encode_area *area)
 		if (is_idle(area, thread) ||
 		    ts_map_put(thread->is_track ? &area->tracks : &area->serials, thread->key,
 			       kept)) {
-			encode_free_thread(thread);
+			encode_disown_thread(thread);
 			continue;
 		}
 		area->threads[kept++] = thread;
@@ -454,6 +463,9 @@ static struct encode_thread *add_thread(struct ts_encoder *encoder, struct encod
 		return NULL;
 	}
 	thread->id = encoder->next_thread++;
+	thread->holders = 1;
+	thread->is_owned = true;
+	thread->area = area->id;
 	thread->key = key;
 	thread->is_track = is_track;
 	area->threads[area->thread_count++] = thread;
@@ -482,10 +494,10 @@ void encode_write_thread(struct ts_encoder *encoder, struct encode_area *area,
 {
 	struct ts_thread_row row = ts_thread_none;
 
-	if (area->process && area->process->epoch != encoder->epoch)
+	if (area && area->process && area->process->epoch != encoder->epoch)
 		encode_write_process(encoder, area->process);
 	row.id = thread->id;
-	row.process = area->process ? area->process->id : 0;
+	row.process = area && area->process ? area->process->id : thread->process;
 	if (thread->is_track)
 		row.tid = (int64_t)thread->key;
 	else if (thread->tid)
@@ -494,6 +506,23 @@ void encode_write_thread(struct ts_encoder *encoder, struct encode_area *area,
 		row.name = encode_fixed(encoder, thread->name, sizeof(thread->name));
 	ts_writer_add(encoder->writer, TS_TABLE_THREAD, &row, NULL);
 	thread->epoch = encoder->epoch;
+}
+
+void encode_name_thread(struct ts_encoder *encoder, struct encode_area *area,
+			struct encode_thread *thread, const char *name, size_t bytes,
+			enum encode_namer namer)
+{
+	size_t length = TS_MIN(strnlen(name, bytes), sizeof(thread->name) - 1);
+
+	if (!length || namer < (enum encode_namer)thread->named_by)
+		return;
+	thread->named_by = (uint8_t)namer;
+	if (strncmp(thread->name, name, length) == 0 && !thread->name[length])
+		return;
+	memcpy(thread->name, name, length);
+	thread->name[length] = 0;
+	if (thread->epoch == encoder->epoch)
+		encode_write_thread(encoder, area, thread);
 }
 
 void encode_use_thread(struct ts_encoder *encoder, struct encode_area *area,
@@ -533,7 +562,10 @@ void encode_add_sites(struct ts_encoder *encoder, struct encode_area *area, cons
 {
 	size_t at = area->dictionary.length;
 
-	if (area->damaged || count > TS_LIVE_DICTIONARY_BYTES - at) {
+	uint64_t most = area->about ? ts_live_dictionary_bytes(&area->about->control) : 0;
+
+	most = TS_MAX(most, TS_LIVE_DICTIONARY_BYTES);
+	if (area->damaged || count > most - at) {
 		area->damaged = true;
 		return;
 	}

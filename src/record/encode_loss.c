@@ -25,6 +25,9 @@ static const struct loss_text {
 	[LOSS_MISSING_OBJECT] = { "objects",
 				  "a command or an object names one that was not described",
 				  false },
+	[LOSS_UNNAMED_FRAME] = { "frames", "the dictionary is full: their functions have no name",
+				 false },
+	[LOSS_TOO_MANY_STACKS] = { "frames", "more different stacks than a file keeps", false },
 	[LOSS_TOO_MANY_OBJECTS] = { "objects", "more live ones than can be followed", false },
 };
 

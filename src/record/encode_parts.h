@@ -2,7 +2,8 @@
 /*
  * What the files of the encoder share: encoder.c (blocks), encode_ring.c (records), encode_entity.c (processes,
  * threads, call sites), encode_device.c, encode_accelerator.c (calls, commands of devices, queues), encode_channel.c (command streams),
- * encode_blob.c, encode_clock.c, encode_window.c, encode_loss.c, checkpoint.c and checkpoint_channel.c (state).
+ * encode_blob.c, encode_clock.c, encode_window.c, encode_loss.c, encode_sample.c (stacks), checkpoint.c, checkpoint_channel.c and
+ * checkpoint_sample.c (state).
  * Nobody else includes this.
  */
 #ifndef TS_RECORD_ENCODE_PARTS_H
@@ -35,7 +36,12 @@
 #define ENCODE_CLOSED_WINDOWS 256u
 #define ENCODE_ANCHORS 64u
 #define ENCODE_CLOCK_POINTS 1024u /* of devices, that wait for an anchor */
-#define ENCODE_BLOB_ROWS 262144u  /* known by content, so that equal ones are stored once */
+#define ENCODE_SEEN_THREADS 65536u
+#define ENCODE_STACKS (1u << 21)      /* different ones in a file; further ones are cut */
+#define ENCODE_STEPS (1u << 18)       /* known in an area: a stack, and a frame that it calls */
+#define ENCODE_MEMO_FRAMES 256u       /* of a thread's last stack */
+#define ENCODE_MEMO_BYTES (64u << 20) /* of all threads */
+#define ENCODE_BLOB_ROWS 262144u      /* known by content, so that equal ones are stored once */
 #define ENCODE_BLOB_PIECE ((size_t)1 << 20)
 /* Clocks of the trace: 2 is CLOCK_REALTIME. */
 #define ENCODE_CLOCK_OF_EVENTS 1u
@@ -59,6 +65,8 @@ enum encode_loss {
 	LOSS_BAD_DETAILS,
 	LOSS_MISSING_OBJECT,
 	LOSS_TOO_MANY_OBJECTS,
+	LOSS_UNNAMED_FRAME,
+	LOSS_TOO_MANY_STACKS,
 	LOSS_COUNT
 };
 
@@ -193,13 +201,36 @@ struct encode_stack {
 };
 #define STACK_OUTSIDE 0x80000000u /* began outside of all windows */
 
-/* A thread, or a track. */
+/* The last stack of a thread, and the id of each of its parts: the next one mostly begins alike. */
+struct encode_memo {
+	uint64_t area; /* whose codes they are */
+	uint32_t epoch;
+	uint32_t count;
+	uint64_t *total_bytes; /* of all memos */
+	uint32_t stacks[ENCODE_MEMO_FRAMES];
+	uint64_t frames[ENCODE_MEMO_FRAMES];
+};
+
+/* Who has named a thread; the higher one is heard. */
+enum encode_namer { NAMED_BY_NOBODY, NAMED_BY_KERNEL, NAMED_BY_SAMPLER, NAMED_BY_PROGRAM };
+
+/*
+ * A thread, or a track. It is held by its area, while that knows it, and by the encoder, under its process and tid, so that samples
+ * and events of a thread have one row, whichever come first.
+ */
 struct encode_thread {
 	int64_t id;
 	uint64_t key; /* serial, or track */
 	uint32_t tid;
 	uint32_t epoch;
 	bool is_track;
+	uint8_t holders;
+	uint8_t named_by;
+	bool is_owned;   /* by an area */
+	uint64_t area;   /* that owns it, or did; 0: only samples name it */
+	int64_t process; /* its row; 0: that of its area */
+	int64_t last_ns; /* when it was last heard of, by samples or THREAD */
+	struct encode_memo *memo;
 	char name[64];
 	struct encode_stack stacks[2]; /* second: of signal handlers inside an emit */
 };
@@ -274,6 +305,8 @@ struct encode_area {
 	/* Calls that gave a command to a device which has not told of it: by correlation modulo the limit; bit 0: it has. */
 	uint64_t *calls;
 	struct ts_text facts;           /* FACT records, as they were */
+	struct ts_pairmap steps;        /* (stack, word of a frame) to stack, in this file */
+	bool has_unnamed;               /* frames whose function is not in the dictionary */
 	struct encode_channel *channel; /* NULL: it has no command stream */
 
 	struct encode_window *windows;
@@ -318,6 +351,17 @@ struct ts_encoder {
 
 	struct encode_waiting_point *points;
 	size_t point_count, point_capacity;
+
+	/* Threads of all processes, by (process, tid) */
+	struct encode_thread **seen;
+	size_t seen_count, seen_capacity;
+	struct ts_pairmap seen_places;
+	uint64_t memo_bytes;
+	uint64_t stack_count; /* of this file */
+	uint32_t newest_stack;
+	uint32_t state_names[5]; /* of samples, in this file; 0: not yet */
+	struct ts_map
+		sample_names; /* of marks and calls: (name << 1 | is a call) to name, in this file */
 
 	struct ts_pairmap
 		shapes; /* (shape of a site, what is added to it) to shape, in this file */
@@ -379,6 +423,9 @@ struct encode_event {
 	uint64_t correlation, result;
 	uint64_t subject, start_time; /* with SUBJECT */
 	const uint64_t *own;          /* words of a GPU_OP */
+	uint64_t who, weight;         /* of a SAMPLE */
+	const uint64_t *frames;       /* with STACK */
+	uint64_t frame_count;
 	/* What it is called, and its arguments. */
 	uint32_t name, category, shape;
 	const int64_t *values;
@@ -431,12 +478,19 @@ struct encode_process *encode_subject_process(struct ts_encoder *encoder,
  */
 struct encode_thread *encode_get_thread(struct ts_encoder *encoder, struct encode_area *area,
 					uint64_t key, bool is_track);
-/* Its row is in the file after this. */
+/* Its row is in the file after this. `area` is NULL where none owns it; then its process has a row. */
 void encode_use_thread(struct ts_encoder *encoder, struct encode_area *area,
 		       struct encode_thread *thread);
 void encode_write_thread(struct ts_encoder *encoder, struct encode_area *area,
 			 struct encode_thread *thread);
-void encode_free_thread(struct encode_thread *thread);
+/* Of text that nothing ends, at most `bytes`. */
+void encode_name_thread(struct ts_encoder *encoder, struct encode_area *area,
+			struct encode_thread *thread, const char *name, size_t bytes,
+			enum encode_namer namer);
+/* One that holds it does so no longer; frees it with the last. */
+void encode_release_thread(struct encode_thread *thread);
+/* Its area does not know it any more. */
+void encode_disown_thread(struct encode_thread *thread);
 /* Forgets threads that no ring belongs to and that have nothing open. */
 void encode_forget_threads(struct encode_area *area);
 
@@ -511,7 +565,7 @@ int64_t encode_host_time(const struct encode_device_clock *clock, int64_t device
 int64_t encode_correlation(struct ts_encoder *encoder, struct encode_process *process,
 			   uint64_t number);
 /* CALL and GPU_OP. True where it is in the trace after this. */
-bool encode_call(struct ts_encoder *encoder, struct encode_area *area,
+bool encode_call(struct ts_encoder *encoder, struct encode_area *area, struct encode_ring *ring,
 		 const struct encode_event *event);
 bool encode_gpu_op(struct ts_encoder *encoder, struct encode_area *area, struct encode_ring *ring,
 		   const struct encode_event *event);
@@ -567,6 +621,30 @@ int64_t encode_span(const struct ts_encoder *encoder, const struct encode_area *
 void encode_open_spans(struct ts_encoder *encoder, struct encode_area *area);
 bool encode_push(struct encode_area *area, struct encode_stack *stack, const void *record,
 		 size_t bytes, uint32_t flags);
+
+/* ---- encode_sample.c ---- */
+
+/* A row of `sample`. True where it is in the trace after this. */
+bool encode_sample(struct ts_encoder *encoder, struct encode_area *area, struct encode_ring *ring,
+		   const struct encode_event *event);
+/* The stack of a mark or a call, which is a row of `sample`, too. */
+uint32_t encode_event_stack(struct ts_encoder *encoder, struct encode_area *area,
+			    struct encode_ring *ring, const struct encode_event *event,
+			    int64_t start_ns);
+/* A THREAD_OF record. False: it makes no sense. */
+bool encode_thread_of(struct ts_encoder *encoder, const struct encode_area *area,
+		      const struct encode_event *event);
+/*
+ * A THREAD record says that the area's thread is that of the kernel. Samples may have told of it before: then they are one, which
+ * is returned in place of it.
+ */
+struct encode_thread *encode_join_thread(struct ts_encoder *encoder, struct encode_area *area,
+					 struct encode_thread *thread, uint32_t tid, int64_t ns);
+/* From now on (process, tid) is this one. False: no memory. */
+bool encode_see_thread(struct ts_encoder *encoder, int64_t process, struct encode_thread *thread);
+/* Ids of stacks are of another file. */
+void encode_samples_move(struct ts_encoder *encoder);
+void encode_free_seen(struct ts_encoder *encoder);
 
 /* ---- encode_loss.c ---- */
 
@@ -625,6 +703,10 @@ int encode_save_accelerator(const struct encode_area *area, const struct ts_bloc
 bool encode_is_more_state(const void *payload, size_t bytes);
 bool encode_load_more_state(struct ts_encoder *encoder, uint64_t area, const void *payload,
 			    size_t bytes);
+/* The same of threads that samples name, checkpoint_sample.c. */
+int encode_save_seen(struct ts_encoder *encoder, const struct ts_block_sink *sink,
+		     struct ts_text *out, struct ts_error *err);
+bool encode_load_seen(struct ts_encoder *encoder, const void *payload, size_t bytes);
 /* Appends a STATE block. */
 int encode_put_state(const struct ts_block_sink *sink, uint64_t area, const struct ts_text *out,
 		     struct ts_error *err);

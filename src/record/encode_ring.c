@@ -81,6 +81,8 @@ static inline void take_site(struct ts_encoder *encoder, struct encode_area *are
 	event->values = (const int64_t *)cursor->next;
 	if ((size_t)(cursor->end - cursor->next) < site->fields)
 		cursor->bad = true;
+	else
+		cursor->next += site->fields;
 }
 
 static void take_dynamic(struct ts_encoder *encoder, struct encode_cursor *cursor,
@@ -128,6 +130,30 @@ static void take_op(struct encode_cursor *cursor, struct encode_event *event)
 	cursor->next += need;
 }
 
+static void take_who(struct encode_cursor *cursor, struct encode_event *event)
+{
+	if (event->flags & TS_LIVE_FLAG_SUBJECT) {
+		event->subject = encode_take_word(cursor);
+		event->start_time = encode_take_word(cursor);
+	}
+	event->who = encode_take_word(cursor);
+	event->weight = encode_take_word(cursor);
+}
+
+/* What stands at the end of a record that has one. */
+static void take_stack(struct encode_cursor *cursor, struct encode_event *event)
+{
+	event->frame_count = encode_take_word(cursor);
+	event->frames = cursor->next;
+	if (event->frame_count > (size_t)(cursor->end - cursor->next))
+		cursor->bad = true;
+}
+
+static bool may_have_stack(unsigned int kind)
+{
+	return kind == TS_LIVE_INSTANT || kind == TS_LIVE_CALL || kind == TS_LIVE_SAMPLE;
+}
+
 /* Everything behind the first two words. False: the record makes no sense. */
 static inline bool take_event(struct ts_encoder *encoder, struct encode_area *area,
 			      struct encode_event *event)
@@ -152,6 +178,8 @@ static inline bool take_event(struct ts_encoder *encoder, struct encode_area *ar
 		event->result = encode_take_word(&cursor);
 	} else if (event->kind == TS_LIVE_GPU_OP) {
 		take_op(&cursor, event);
+	} else if (event->kind == TS_LIVE_SAMPLE) {
+		take_who(&cursor, event);
 	}
 	if (TS_UNLIKELY(event->flags & TS_LIVE_FLAG_TRACK)) {
 		event->thread = encode_get_thread(encoder, area, encode_take_word(&cursor), true);
@@ -166,6 +194,9 @@ static inline bool take_event(struct ts_encoder *encoder, struct encode_area *ar
 		take_site(encoder, area, site, &cursor, event);
 	else
 		take_dynamic(encoder, &cursor, event);
+	event->frame_count = 0;
+	if (TS_UNLIKELY(event->flags & TS_LIVE_FLAG_STACK && may_have_stack(event->kind)))
+		take_stack(&cursor, event);
 	return !cursor.bad;
 }
 
@@ -225,7 +256,7 @@ static void span(struct ts_encoder *encoder, const struct encode_area *area,
 	slice_row(encoder, event, start, duration);
 }
 
-static void instant(struct ts_encoder *encoder, const struct encode_event *event)
+static void instant(struct ts_encoder *encoder, const struct encode_event *event, uint32_t stack)
 {
 	struct ts_mark_row row = ts_mark_none;
 
@@ -234,6 +265,7 @@ static void instant(struct ts_encoder *encoder, const struct encode_event *event
 	row.name = event->name;
 	row.category = event->category;
 	row.shape = event->shape;
+	row.stack = stack;
 	ts_writer_add(encoder->writer, TS_TABLE_MARK, &row, event->values);
 }
 
@@ -294,7 +326,7 @@ static void step(struct ts_encoder *encoder, struct encode_event *event)
 	event->shape = ts_writer_shape(encoder->writer, &field, 1);
 	event->room[0] = (int64_t)event->number;
 	event->values = event->room;
-	instant(encoder, event);
+	instant(encoder, event, 0);
 }
 
 /* ---- spans that are begun and ended apart ---- */
@@ -468,29 +500,18 @@ static inline bool add_event(struct ts_encoder *encoder, struct encode_area *are
 	if (TS_UNLIKELY(encode_is_outside(area, event->ns)))
 		return leave_out(encoder, area);
 	if (TS_LIKELY(event->kind == TS_LIVE_INSTANT))
-		instant(encoder, event);
+		instant(encoder, event, encode_event_stack(encoder, area, ring, event, event->ns));
 	else if (event->kind == TS_LIVE_SPAN)
 		span(encoder, area, event);
 	else if (event->kind == TS_LIVE_COUNTER)
 		return counter(encoder, area, ring, event);
+	else if (event->kind == TS_LIVE_SAMPLE)
+		return encode_sample(encoder, area, ring, event);
 	else if (event->kind == TS_LIVE_CALL)
-		return encode_call(encoder, area, event);
+		return encode_call(encoder, area, ring, event);
 	else
 		step(encoder, event);
 	return true;
-}
-
-static void rename_thread(struct ts_encoder *encoder, struct encode_area *area,
-			  struct encode_thread *thread, const char *name, size_t bytes)
-{
-	size_t length = TS_MIN(strnlen(name, bytes), sizeof(thread->name) - 1);
-
-	if (!length || (strncmp(thread->name, name, length) == 0 && !thread->name[length]))
-		return;
-	memcpy(thread->name, name, length);
-	thread->name[length] = 0;
-	if (thread->epoch == encoder->epoch)
-		encode_write_thread(encoder, area, thread);
 }
 
 /* Drops are the owner's who saw the ring full: the next one says how many there were before. */
@@ -516,13 +537,14 @@ static bool thread_record(struct ts_encoder *encoder, struct encode_area *area,
 
 	if (!thread)
 		return false;
+	thread = encode_join_thread(encoder, area, thread, record->tid, ns);
 	/* Never beyond what the ring itself counts. */
 	settle_dropped(encoder, ring, TS_MIN(record->dropped, dropped_at_end), ns);
 	if (ring->thread != thread)
 		encode_tell_ring(encoder, area, ring);
 	ring->thread = thread;
-	thread->tid = record->tid;
-	rename_thread(encoder, area, thread, record->name, sizeof(record->name));
+	encode_name_thread(encoder, area, thread, record->name, sizeof(record->name),
+			   NAMED_BY_KERNEL);
 	know_thread(encoder, area, thread);
 	return true;
 }
@@ -535,7 +557,7 @@ static bool name_record(struct ts_encoder *encoder, struct encode_area *area,
 	const char *name = encode_take_string(&cursor, &length);
 
 	if (!cursor.bad)
-		rename_thread(encoder, area, thread, name, length);
+		encode_name_thread(encoder, area, thread, name, length, NAMED_BY_PROGRAM);
 	return !cursor.bad;
 }
 
@@ -583,6 +605,8 @@ static bool other_record(struct ts_encoder *encoder, struct encode_area *area,
 	case TS_LIVE_LOST:
 	case TS_LIVE_FACT:
 		return encode_accelerator_record(encoder, area, event);
+	case TS_LIVE_THREAD_OF:
+		return encode_thread_of(encoder, area, event);
 	case TS_LIVE_OBJECT:
 	case TS_LIVE_GONE:
 	case TS_LIVE_COMMAND:
@@ -637,13 +661,13 @@ static uint64_t take_records(struct ts_encoder *encoder, struct encode_area *are
 				event.thread = own_unknown(encoder, area, ring);
 			if (TS_UNLIKELY(!event.thread))
 				break;
-			if (TS_UNLIKELY(event.kind == 0 || event.kind > TS_LIVE_GPU_OP))
+			if (TS_UNLIKELY(event.kind == 0 || event.kind > TS_LIVE_SAMPLE))
 				encode_lose(encoder, ring, LOSS_UNKNOWN_EVENT, 1, event.ns,
 					    event.ns);
 			else if (TS_UNLIKELY(!take_event(encoder, area, &event)))
 				break;
-			else
-				stored += add_event(encoder, area, ring, &event);
+			else if (add_event(encoder, area, ring, &event))
+				stored += event.kind != TS_LIVE_SAMPLE;
 			events++;
 		}
 		at += event.words;

@@ -45,7 +45,7 @@ static void free_details(struct encode_area *area)
 	free(TS_STEAL(area->sites));
 	area->site_count = area->site_capacity = 0;
 	for (size_t i = 0; i < area->thread_count; i++)
-		encode_free_thread(area->threads[i]);
+		encode_disown_thread(area->threads[i]);
 	free(TS_STEAL(area->threads));
 	area->thread_count = area->thread_capacity = area->track_count = 0;
 	ts_map_release(&area->serials);
@@ -54,6 +54,7 @@ static void free_details(struct encode_area *area)
 	area->device_count = area->device_capacity = 0;
 	encode_free_accelerator(area);
 	encode_free_channel(area);
+	ts_pairmap_release(&area->steps);
 	free(TS_STEAL(area->windows));
 	area->window_count = area->window_capacity = 0;
 	for (size_t i = 0; i < area->ring_count; i++)
@@ -78,6 +79,7 @@ void ts_encoder_free(struct ts_encoder *encoder)
 		free_area(encoder->areas[i]);
 	free(encoder->areas);
 	ts_map_release(&encoder->area_places);
+	encode_free_seen(encoder);
 	for (size_t i = 0; i < encoder->process_count; i++)
 		encode_free_process(encoder->processes[i]);
 	free(encoder->processes);
@@ -103,6 +105,7 @@ static void forget_ids(struct ts_encoder *encoder)
 			encoder->areas[i]->sites[k].resolved = false;
 	ts_pairmap_clear(&encoder->shapes);
 	ts_pairmap_clear(&encoder->blob_rows);
+	encode_samples_move(encoder);
 }
 
 /* What an area has said once is to be found in every file. */

@@ -71,6 +71,8 @@ struct ts_encoder_counts {
 	uint64_t lost;     /* known to be missing from it */
 	uint64_t outside;  /* of windows: left out */
 	uint64_t measured; /* rows of metrics, by this encoder; not among the events */
+	uint64_t
+		samples; /* rows of `sample`; not among the events, but for marks and calls, which have rows of their own */
 	/* Of command streams; not among the events. */
 	uint64_t commands;
 	uint64_t blob_bytes; /* as programs gave them */

@@ -537,6 +537,7 @@ void ts_recording_status(struct ts_recording *recording, struct ts_recording_sta
 		.events = recording->counts.events,
 		.lost = recording->counts.lost,
 		.measured = recording->counts.measured,
+		.samples = recording->counts.samples,
 		.encoded_bytes = recording->encoded,
 		.full = recording->full,
 		.commands = recording->counts.commands,

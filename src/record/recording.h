@@ -95,7 +95,7 @@ int ts_recording_rotate(struct ts_recording *recording, const char *new_path, st
 /* Journal and trace bytes, and events stored so far. */
 struct ts_recording_status {
 	uint64_t journal_limit; /* a checkpoint is due after so much */
-	uint64_t journal_bytes, trace_bytes, events, lost, measured,
+	uint64_t journal_bytes, trace_bytes, events, lost, measured, samples,
 		encoded_bytes /* of this journal */;
 	bool full; /* the disk was full at the last attempt */
 	/* Of command streams, as in struct ts_encoder_counts. */
@@ -119,7 +119,7 @@ TS_DEFINE_AUTO(ts_recording, ts_recording_close);
  * of its session that are still there (through `drain`, may be NULL). Nothing of `from` is changed.
  */
 struct ts_recording_recovery {
-	uint64_t events, lost, journal_blocks, torn_bytes;
+	uint64_t events, lost, samples, journal_blocks, torn_bytes;
 };
 int ts_recording_recover(const char *from, const char *to,
 			 int (*drain)(void *context, struct ts_recording *recording,

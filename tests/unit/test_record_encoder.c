@@ -632,7 +632,7 @@ TS_TEST(damage_in_one_area_touches_no_other)
 	side = (struct ring_side){ 0 };
 	TS_CHECK_INT(put_ring(&fixture.sink, AREA + 1, 1, &side, &fixture.ring, 1), 0);
 	put_thread(&fixture.ring, STARTED, 1, PID, 0, "main");
-	put_record(&fixture.ring, 9, 0, 1, STARTED + 10, NULL, 0);
+	put_record(&fixture.ring, 15, 0, 1, STARTED + 10, NULL, 0);
 	put_record(&fixture.ring, 200, 0, 1, STARTED + 10, NULL, 0);
 	put_instant(&fixture.ring, 1, STARTED + 12, 1);
 	drain(&fixture, 2);
