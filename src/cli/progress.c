@@ -122,6 +122,14 @@ static void draw(const struct ts_progress *progress, uint64_t done, uint64_t tot
 	show_line(&line);
 }
 
+void ts_progress_show(const char *line)
+{
+	const struct ts_text text = { .data = (char *)line, .length = strlen(line) };
+
+	if (ts_terminal_stderr())
+		show_line(&text);
+}
+
 void ts_progress_say(const char *what)
 {
 	TS_SCOPED(ts_text) line;

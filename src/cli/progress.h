@@ -42,6 +42,9 @@ void ts_progress_let_go(void);
 /* "WHAT ..." in place of the bar, for work that cannot tell how far it is. Only on a terminal. */
 void ts_progress_say(const char *what);
 
+/* A line in place of the bar, as it is. Only on a terminal. */
+void ts_progress_show(const char *line);
+
 /* Takes a bar or line that is shown off its line, so that a message can be printed. */
 void ts_progress_hide(void);
 

@@ -3,10 +3,15 @@
  * What `tracesmith record` was asked for, shared by its files:
  *
  *	verb_record.c     the command line
+ *	record_words.c    what both command lines share
  *	record_run.c      the recording, and standing in for the program that it started
  *	record_signals.c  signals: whose they are, and how they come to us
  *	record_metrics.c  what is measured beside it
- *	record_output.c   files: names, what an earlier recording has left, the summary
+ *	record_python.c   Python stacks: options, and how they become events
+ *	record_output.c   files: names, what an earlier recording has left
+ *	record_tell.c     the summary
+ *
+ * `tracesmith sniff` (verb_sniff.c, sniff_*.c) is another command line for the same.
  */
 #ifndef TS_CLI_RECORD_H
 #define TS_CLI_RECORD_H
@@ -16,8 +21,22 @@
 #include <sys/signalfd.h>
 #include <sys/types.h>
 
+#include "capture/python/sampler.h"
 #include "record/launch.h"
 #include "record/recorder.h"
+
+#define TS_RECORD_FUNCTIONS 64
+
+/* What is asked for of Python stacks. */
+struct ts_record_python {
+	bool samples; /* from outside; else at most the agent adds stacks to events */
+	int64_t interval_ns;
+	struct ts_python_sampler_options options;
+	const char *functions[TS_RECORD_FUNCTIONS + 1]; /* what options.functions points to */
+	char stacks[32];                                /* for the agent: "marks,calls" */
+	bool no_counters;                               /* of what sampling itself costs */
+	struct ts_record_stacks *stacks_out;            /* while it is recorded */
+};
 
 struct ts_record {
 	char **command; /* the program to start, or NULL */
@@ -31,10 +50,25 @@ struct ts_record {
 	char sources[256];        /* with commas; empty: all that there are */
 	char agent_backends[256]; /* what runs in the program */
 	struct ts_metrics_consumer consumer;
+	struct ts_record_python python;
+	/* Called after each pass, and not later than when it said (ns, CLOCK_MONOTONIC); NULL: nothing to do. */
+	int64_t (*tick)(struct ts_record *record, struct ts_recorder *recorder, int64_t now_ns);
+	void *context; /* of the tick */
 };
 
 /* Records as asked; the exit code, which is that of the program where there is one. */
 int ts_record_run(struct ts_record *record);
+
+/* ---- record_words.c ---- */
+
+#define TS_RECORD_PIDS 1024
+
+/* What the recorder has to say, on stderr; `context` is the struct ts_record. */
+void ts_record_note(void *context, const char *message);
+
+struct ts_word_list;
+/* The words of --pid; an exit code where one is no pid. `pids`: room for TS_RECORD_PIDS. */
+int ts_record_pids(struct ts_record *record, const struct ts_word_list *words, pid_t *pids);
 
 /* ---- record_signals.c ---- */
 
@@ -69,8 +103,21 @@ int ts_record_end_as(int wait_status);
 /* What the names of --backends mean (NULL: none were given); an exit code where one means nothing. */
 int ts_record_backends(struct ts_record *record, const char *list);
 
+/* The area that what we measure goes to; false: there is none, which was told. */
+bool ts_record_host(const struct ts_record *record, struct ts_recorder *recorder, const char *what);
 /* Begins to sample, if that is asked for. Failing is no more than a warning. */
 void ts_record_sample(struct ts_record *record, struct ts_recorder *recorder);
+
+/* ---- record_python.c ---- */
+
+/* Seconds, as the setting of a running target. */
+int ts_record_python_interval(const char *text, int64_t *ret_ns);
+/* A word of --python-on. */
+int ts_record_python_on(struct ts_record *record, const char *word);
+/* Begins to sample stacks, if that is asked for. Failing is no more than a warning. */
+void ts_record_sample_python(struct ts_record *record, struct ts_recorder *recorder);
+/* After the recording. */
+void ts_record_python_release(struct ts_record *record);
 
 /* ---- record_output.c ---- */
 
@@ -89,8 +136,11 @@ bool ts_record_is_unfinished(const char *trace);
  */
 int ts_record_settle(const char *trace, struct ts_error *err);
 
-/* Makes T.json, a plain array of events, of a finished trace. */
-int ts_record_export_json(const char *trace, const char *json, struct ts_error *err);
+/* Makes a text of a finished trace, by the name of an exporter. */
+int ts_record_export_text(const char *exporter, const char *trace, const char *path,
+			  struct ts_error *err);
+
+/* ---- record_tell.c ---- */
 
 /* A line on stderr, losses with what to do about them, JSON where it was asked for. */
 void ts_record_tell(const struct ts_record *record, const struct ts_recorder_summary *summary);

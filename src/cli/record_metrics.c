@@ -24,6 +24,9 @@
 #define BUILT_IN ""
 #endif
 
+/* Stacks that the recorder reads; unlike all others only where it is named. */
+#define PYTHON "python"
+
 /* Adds a name to a list with commas, if it fits. */
 static bool append(char *list, size_t bytes, const char *name, size_t length)
 {
@@ -53,6 +56,10 @@ static int sort_name(struct ts_record *record, const char *name, bool *ret_fits)
 	int rc = TS_OK;
 
 	*ret_fits = true;
+	if (strcmp(name, PYTHON) == 0) {
+		record->python.samples = true;
+		return TS_EXIT_DONE;
+	}
 	if (*name && strcmp(name, BUILT_IN) == 0) {
 		if (!record->command)
 			return ts_report_usage(
@@ -138,21 +145,28 @@ static void emit_message(void *context, const char *source, const char *text)
 		ts_report_note("tracesmith: %s: %s", source, text);
 }
 
+/* Stacks are large: of a ring of this size a second's worth at 100 Hz fills a fraction. */
+#define RING_FOR_STACKS (1u << 20)
+
+bool ts_record_host(const struct ts_record *record, struct ts_recorder *recorder, const char *what)
+{
+	int error = ts_agent_host(ts_recorder_session(recorder),
+				  record->python.samples ? RING_FOR_STACKS : 0);
+
+	if (error)
+		ts_report_warning("%s are not recorded: no live area: %s", what,
+				  strerrordesc_np(error));
+	return !error;
+}
+
 void ts_record_sample(struct ts_record *record, struct ts_recorder *recorder)
 {
 	struct ts_error err;
-	int error;
 
-	if (!record->samples)
-		return;
 	record->consumer =
 		(struct ts_metrics_consumer){ record, emit_device, emit_row, emit_message };
-	error = ts_agent_host(ts_recorder_session(recorder));
-	if (error) {
-		ts_report_warning("metrics are not recorded: no live area: %s",
-				  strerrordesc_np(error));
+	if (!record->samples || !ts_record_host(record, recorder, "metrics"))
 		return;
-	}
 	if (ts_recorder_sample(recorder, record->sources[0] ? record->sources : NULL,
 			       record->interval_ns, &record->consumer, &err))
 		ts_report_warning("metrics are not recorded: %s", err.message);

@@ -156,6 +156,16 @@ static void tell_of_others(struct run *run)
 		run->record->command[0]);
 }
 
+/* How long it may be until the next one. */
+static int64_t tick(struct run *run)
+{
+	int64_t now_ns = ts_clock_monotonic_ns();
+
+	if (!run->record->tick)
+		return INT64_MAX;
+	return TS_MAX(run->record->tick(run->record, run->recorder, now_ns) - now_ns, 0);
+}
+
 static int record(struct run *run, struct ts_error *err)
 {
 	for (;;) {
@@ -171,6 +181,7 @@ static int record(struct run *run, struct ts_error *err)
 		if (rc || run->stop || (done && !lingers(run)))
 			return rc;
 		tell_of_others(run);
+		wait_ns = TS_MIN(wait_ns, tick(run));
 		wait_for_something(run, wait_ns);
 	}
 }
@@ -311,6 +322,7 @@ static int open_and_start(struct run *run)
 		return cannot_open(run->record, &err);
 	if (!run->record->command || !start_program(run, &err)) {
 		ts_record_sample(run->record, run->recorder);
+		ts_record_sample_python(run->record, run->recorder);
 		return TS_EXIT_DONE;
 	}
 	discard(run);
@@ -351,6 +363,7 @@ int ts_record_run(struct ts_record *record)
 		stand_in(&run);
 		code = exit_code_of(&run, code);
 	}
+	ts_record_python_release(record);
 	ts_pairmap_release(&run.followed);
 	close(run.signals.fd);
 	return code;

@@ -30,7 +30,6 @@
 #include "record/process_areas.h"
 #include "tracesmith_config.h"
 
-#define PIDS 1024
 #define SNAPSHOT_LIMIT (UINT64_C(4) << 30)
 #define WINDOW_TIMEOUT_NS INT64_C(10000000000)
 
@@ -42,19 +41,13 @@ struct texts {
 	const char *max_size, *rotate, *budget;
 	const char *window, *on_full, *backends, *sample_rate;
 	const char *replayable, *snapshot_limit, *window_timeout;
+	const char *python_interval;
+	struct ts_word_list python_on;
 	int64_t rotate_keep, max_steps;
 	/* What is made of them. */
-	pid_t process_ids[PIDS];
+	pid_t process_ids[TS_RECORD_PIDS];
 	char default_output[64];
 };
-
-static void note(void *context, const char *message)
-{
-	const struct ts_record *record = context;
-
-	if (!record->quiet)
-		ts_report_note("tracesmith: %s", message);
-}
 
 /* ---- what the words mean ---- */
 
@@ -195,22 +188,27 @@ static int read_replayable(const struct texts *texts, struct ts_record *record)
 	return rc;
 }
 
-static int read_pids(struct texts *texts, struct ts_record *record)
+/* Behind backends: what is asked of stacks must be asked of somebody. */
+static int read_python(const struct texts *texts, struct ts_record *record)
 {
-	size_t count = texts->pids.count;
+	const struct ts_python_sampler_options *options = &record->python.options;
+	int code = ts_record_python_interval(texts->python_interval, &record->python.interval_ns);
 
-	if (count > PIDS)
-		return ts_report_usage("more than %d processes", PIDS);
-	for (size_t i = 0; i < count; i++) {
-		const char *word = texts->pids.words[i];
-		int64_t pid;
-
-		if (ts_parse_int64(word, strlen(word), &pid) || pid < 1 || pid > INT32_MAX)
-			return ts_report_usage("option '--pid': '%s' is no process id", word);
-		texts->process_ids[i] = (pid_t)pid;
-	}
-	record->options.pids = texts->process_ids;
-	record->options.pid_count = count;
+	for (size_t i = 0; i < texts->python_on.count && !code; i++)
+		code = ts_record_python_on(record, texts->python_on.words[i]);
+	if (code)
+		return code;
+	if (!record->python.samples &&
+	    (texts->python_interval || options->native || options->locals))
+		return ts_report_usage("option '--%s' needs '--backends python'",
+				       texts->python_interval ? "python-interval"
+				       : options->native      ? "native"
+							      : "locals");
+	if (record->python.stacks[0] && !record->command)
+		return ts_report_usage("'--python-on %s' is for a program that is started: -- CMD",
+				       record->python.stacks);
+	if (record->python.stacks[0])
+		record->launch.python_stacks = record->python.stacks;
 	return TS_EXIT_DONE;
 }
 
@@ -253,12 +251,15 @@ static int check_targets(const struct ts_record *record)
 
 		if (!ts_process_areas_open(&areas, record->options.pids[i], &err))
 			continue;
-		if (!record->samples || err.code != TS_ECAP)
+		if (!record->options.sampled || err.code != TS_ECAP)
 			return ts_report_error(&err);
 		if (!record->quiet)
 			ts_report_note(
-				"tracesmith: process %d has no live area that can be seen: its metrics are recorded, events are not",
-				(int)record->options.pids[i]);
+				"tracesmith: process %d has no live area that can be seen: its %s are recorded, events are not",
+				(int)record->options.pids[i],
+				!record->python.samples ? "metrics"
+				: record->samples       ? "metrics and Python stacks"
+							: "Python stacks");
 	}
 	return TS_EXIT_DONE;
 }
@@ -300,12 +301,14 @@ static int run(struct texts *texts, struct ts_record *record)
 	if (!code)
 		code = read_words(texts, record);
 	if (!code)
-		code = read_pids(texts, record);
+		code = ts_record_pids(record, &texts->pids, texts->process_ids);
 	if (!code)
 		code = ts_record_backends(record, choose_backends(texts));
 	if (!code)
 		code = read_replayable(texts, record);
-	record->options.sampled = record->samples;
+	if (!code)
+		code = read_python(texts, record);
+	record->options.sampled = record->samples || record->python.samples;
 	if (!code)
 		code = check_targets(record);
 	if (!code)
@@ -392,9 +395,9 @@ static int verb_detached(int argc, char **argv)
 {
 	struct ts_record record = { .quiet = true,
 				    .options = { .detached = true,
-						 .note = note,
+						 .note = ts_record_note,
 						 .context = &record,
-						 .export_json = ts_record_export_json } };
+						 .export_text = ts_record_export_text } };
 	const char *area = NULL;
 	const struct ts_option options[] = {
 		TS_OPTION_TEXT("area", 0, "NAME", &area, "the live area of who starts it (needed)"),
@@ -422,19 +425,26 @@ static int verb_detached(int argc, char **argv)
 
 /* ---- the verb ---- */
 
+static void release_texts(struct texts *texts)
+{
+	ts_word_list_release(&texts->pids);
+	ts_word_list_release(&texts->python_on);
+}
+
 int ts_verb_record(int argc, char **argv)
 {
 	struct texts texts = { 0 };
-	struct ts_record record = { .options = { .note = note,
+	struct ts_record record = { .options = { .note = ts_record_note,
 						 .context = &record,
-						 .export_json = ts_record_export_json } };
+						 .export_text = ts_record_export_text } };
 	const struct ts_option options[] = {
-		TS_OPTION_TEXT("output", 'o', "TRACE", &texts.output,
-			       "the trace to write; default: tracesmith-PID.sbt. A name that ends "
-			       "in .json gives a plain array of Chrome events"),
+		TS_OPTION_TEXT(
+			"output", 'o', "TRACE", &texts.output,
+			"the trace to write; default: tracesmith-PID.sbt. A name that ends "
+			"in .json gives a plain array of Chrome events, .folded sampled stacks"),
 		TS_OPTION_WORDS(
 			"pid", 'p', "PID,PID", &texts.pids,
-			"record processes that run: their metrics, and their events where an agent is in them "
+			"record processes that run: their metrics, Python stacks, and events where an agent is in them "
 			"(see 'tracesmith ps')"),
 		TS_OPTION_TEXT("resume", 0, "TRACE", &texts.resume,
 			       "go on with what a killed recorder has left: the same targets, the "
@@ -485,10 +495,21 @@ int ts_verb_record(int argc, char **argv)
 		TS_OPTION_TEXT(
 			"backends", 0, "LIST", &texts.backends,
 			"what to record beside the program's own events, by name, with commas: opencl, metrics "
-			"(host, nvml, npu-smi, amd), backends of others; or none. Default: "
+			"(host, nvml, npu-smi, amd), python (stacks), backends of others; or none. Default: "
 			"$TRACESMITH_BACKENDS, or opencl and all metrics"),
 		TS_OPTION_TEXT("sample-rate", 0, "SECONDS", &texts.sample_rate,
 			       "between two samples of metrics; default: 0.1"),
+		TS_OPTION_TEXT("python-interval", 0, "SECONDS", &texts.python_interval,
+			       "between two sweeps of Python stacks; default: 0.1, least: 0.0001"),
+		TS_OPTION_WORDS(
+			"python-on", 0, "WHAT,WHAT", &texts.python_on,
+			"Python stacks when something happens: marks or calls (the agent adds them to the program's marks, "
+			"to calls of its accelerator), function:NAME (one of that name comes onto a stack or leaves it, "
+			"as far as sweeps see it; * and ? match)"),
+		TS_OPTION_FLAG("native", 0, &record.python.options.native,
+			       "with Python stacks: frames of native code among them"),
+		TS_OPTION_FLAG("locals", 0, &record.python.options.locals,
+			       "with Python stacks: local variables, shortened"),
 		TS_OPTION_FLAG("json", 0, &record.json, "a summary as JSON on standard output"),
 		TS_OPTION_FLAG("quiet", 'q', &record.quiet, "only errors and warnings on stderr"),
 	};
@@ -503,6 +524,8 @@ int ts_verb_record(int argc, char **argv)
 			"tracesmith record -o run.sbt -- python train.py\n"
 			"tracesmith record -o run.json -- ./program\n"
 			"tracesmith record -p 4711 --duration 10s\n"
+			"tracesmith record --backends python -o run.sbt -- python3 train.py\n"
+			"tracesmith record --backends python,host --python-interval 0.01 -p 4711,4712\n"
 			"tracesmith record -o run.sbt --window steps:10-12 -- ./train\n"
 			"tracesmith record -o run.sbt --replayable -- ./opencl_program\n"
 			"tracesmith record --rotate 256M --rotate-keep 4 -o log.sbt -- ./server",
@@ -520,12 +543,12 @@ int ts_verb_record(int argc, char **argv)
 	if (argc > 1 && !strcmp(argv[1], "--detached"))
 		return verb_detached(argc - 1, argv + 1);
 	if (!ts_command_parse(&command, &argc, argv, &exit_code)) {
-		ts_word_list_release(&texts.pids);
+		release_texts(&texts);
 		return exit_code;
 	}
 	argv[argc] = NULL;
 	record.command = argc ? argv : NULL;
 	exit_code = run(&texts, &record);
-	ts_word_list_release(&texts.pids);
+	release_texts(&texts);
 	return exit_code;
 }

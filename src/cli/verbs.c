@@ -13,6 +13,9 @@
 static const struct ts_verb verbs[] = {
 	{ "record", "run a program, or watch running ones, and record what they do", ts_verb_record,
 	  TS_VERB_KEEPS_FILES | TS_VERB_KEEPS_SIGNALS },
+	{ "sniff", "record the Python stacks of running processes as a timeline", ts_verb_sniff,
+	  TS_VERB_KEEPS_FILES | TS_VERB_KEEPS_SIGNALS },
+	{ "stack", "show where the threads of Python processes stand now", ts_verb_stack, 0 },
 	{ "ps", "list the processes that can be recorded", ts_verb_ps, 0 },
 	{ "top", "show what processes, devices and the machine do now", ts_verb_top, 0 },
 	{ "window", "open or close the span that is recorded of a process", ts_verb_window, 0 },
@@ -38,6 +41,13 @@ static const struct ts_verb verbs[] = {
 	{ "help", "explain a verb", ts_verb_help, 0 },
 };
 
+/* Other names, which are not listed. */
+static const struct {
+	const char *name, *verb;
+} aliases[] = {
+	{ "backtrace", "stack" },
+};
+
 const struct ts_verb *ts_verb_list(size_t *ret_count)
 {
 	*ret_count = TS_ARRAY_SIZE(verbs);
@@ -46,6 +56,10 @@ const struct ts_verb *ts_verb_list(size_t *ret_count)
 
 const struct ts_verb *ts_verb_find(const char *name)
 {
+	for (size_t i = 0; i < TS_ARRAY_SIZE(aliases); i++) {
+		if (!strcmp(aliases[i].name, name))
+			name = aliases[i].verb;
+	}
 	for (size_t i = 0; i < TS_ARRAY_SIZE(verbs); i++) {
 		if (!strcmp(verbs[i].name, name))
 			return &verbs[i];

@@ -33,7 +33,7 @@ struct ts_verb {
 /* In the order in which they are listed. */
 const struct ts_verb *ts_verb_list(size_t *ret_count);
 
-/* NULL where there is none of that name. */
+/* By its name or another one (`backtrace` is `stack`); NULL where there is none. */
 const struct ts_verb *ts_verb_find(const char *name);
 
 /* Tells that there is no such verb, and which one was probably meant. Returns TS_EXIT_USAGE. */
@@ -55,6 +55,8 @@ int ts_verb_ps(int argc, char **argv);
 int ts_verb_record(int argc, char **argv);
 int ts_verb_recover(int argc, char **argv);
 int ts_verb_replay(int argc, char **argv);
+int ts_verb_sniff(int argc, char **argv);
+int ts_verb_stack(int argc, char **argv);
 int ts_verb_state(int argc, char **argv);
 int ts_verb_top(int argc, char **argv);
 int ts_verb_verify(int argc, char **argv);

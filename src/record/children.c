@@ -184,6 +184,9 @@ static int inspect(struct ts_recorder *recorder, struct ts_child *child, struct 
 {
 	enum ts_entry entry;
 
+	/* What an agent could have told is not asked for. */
+	if (recorder->options.outside)
+		return TS_OK;
 	find_place(recorder, child);
 	child->has_area |= has_area(recorder, child);
 	if (child->told || child->has_area)
@@ -227,7 +230,7 @@ static int bury(struct ts_recorder *recorder, struct ts_child *child, struct ts_
 		return TS_OK;
 	child->has_area |= has_area(recorder, child);
 	is_missing = !child->told && !child->has_area && !recorder->options.pid_count &&
-		     (child->launched || child->executed);
+		     !recorder->options.outside && (child->launched || child->executed);
 	if (is_missing)
 		rc = look_again(recorder, child->pid, err);
 	child->gone = true;
@@ -299,7 +302,8 @@ static void forget_gone(struct ts_recorder *recorder)
 	size_t kept = 0;
 
 	for (size_t i = 0; i < recorder->child_count; i++) {
-		if (recorder->children[i].gone && !recorder->children[i].root)
+		if (recorder->children[i].gone &&
+		    (!recorder->children[i].root || recorder->options.endless))
 			continue;
 		if (kept != i)
 			recorder->children[kept] = recorder->children[i];

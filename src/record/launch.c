@@ -29,6 +29,7 @@
 #define OPENCL "opencl"
 #define OPENCL_NAME "libtracesmith-opencl.so"
 #define LAYERS "OPENCL_LAYERS="
+#define STACKS "TRACESMITH_PYTHON_STACKS="
 
 #if defined(__x86_64__)
 #define MULTIARCH "x86_64-linux-gnu"
@@ -167,7 +168,7 @@ static bool wants_opencl(const struct ts_launch_options *options)
 /* A copy of the environment with ours set, which have texts of their own. */
 struct environment {
 	char **variables;
-	struct ts_text preload, agent, layers;
+	struct ts_text preload, agent, layers, stacks;
 };
 
 static void environment_release(struct environment *environment)
@@ -176,6 +177,7 @@ static void environment_release(struct environment *environment)
 	ts_text_release(&environment->preload);
 	ts_text_release(&environment->agent);
 	ts_text_release(&environment->layers);
+	ts_text_release(&environment->stacks);
 }
 
 /* Is it one of our libraries? An outer recording may have put it there. */
@@ -254,6 +256,11 @@ static bool is_ours(const char *variable)
 	       !strncmp(variable, LAYERS, strlen(LAYERS));
 }
 
+static bool is_stacks(const char *variable)
+{
+	return !strncmp(variable, STACKS, strlen(STACKS));
+}
+
 static int make_texts(const struct ts_launch_options *options, const char *agent_path,
 		      struct environment *environment)
 {
@@ -265,12 +272,15 @@ static int make_texts(const struct ts_launch_options *options, const char *agent
 	ts_launch_format(options, settings, sizeof(settings));
 	ts_text_append_str(&environment->agent, AGENT);
 	ts_text_append_str(&environment->agent, settings);
+	if (options->python_stacks)
+		ts_text_printf(&environment->stacks, STACKS "%s", options->python_stacks);
 	/* A NUL for each, and no allocation after this. */
 	ts_text_append_char(&environment->preload, '\0');
 	ts_text_append_char(&environment->agent, '\0');
 	ts_text_append_char(&environment->layers, '\0');
+	ts_text_append_char(&environment->stacks, '\0');
 	return environment->preload.failed || environment->agent.failed ||
-			       environment->layers.failed
+			       environment->layers.failed || environment->stacks.failed
 		       ? TS_ENOMEM
 		       : TS_OK;
 }
@@ -282,17 +292,19 @@ static int make_environment(const struct ts_launch_options *options, const char 
 
 	while (environ && environ[count])
 		count++;
-	environment->variables = ts_alloc_array(count + 4, sizeof(char *));
+	environment->variables = ts_alloc_array(count + 5, sizeof(char *));
 	if (!environment->variables || make_texts(options, agent_path, environment))
 		return TS_ENOMEM;
 	for (size_t i = 0; i < count; i++) {
-		if (!is_ours(environ[i]))
+		if (!is_ours(environ[i]) && !(options->python_stacks && is_stacks(environ[i])))
 			environment->variables[kept++] = environ[i];
 	}
 	environment->variables[kept++] = environment->preload.data;
 	environment->variables[kept++] = environment->agent.data;
 	if (environment->layers.data[0])
 		environment->variables[kept++] = environment->layers.data;
+	if (environment->stacks.data[0])
+		environment->variables[kept++] = environment->stacks.data;
 	environment->variables[kept] = NULL;
 	return TS_OK;
 }

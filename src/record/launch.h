@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Starts a program with the agent inside: the same process group, streams, signals and environment
- * as without, but for LD_PRELOAD, TRACESMITH_AGENT, and OPENCL_LAYERS where that backend is wanted. Knows nothing of rings
+ * as without, but for LD_PRELOAD, TRACESMITH_AGENT, OPENCL_LAYERS where that backend is wanted, and TRACESMITH_PYTHON_STACKS. Knows nothing of rings
  * and traces.
  */
 #ifndef TS_RECORD_LAUNCH_H
@@ -31,6 +31,8 @@ struct ts_launch_options {
 	int64_t max_steps;
 	uint64_t budget;      /* 0: default */
 	const char *backends; /* comma list, or NULL */
+	/* Events at which the agent adds the Python stack: "marks", "calls", "marks,calls"; NULL: as our environment says. */
+	const char *python_stacks;
 	enum ts_replay_mode replayable;
 	bool from_start; /* replayable: no window was asked for */
 	uint64_t snapshot_limit;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the files of the recorder share: recorder.c (the loop), store.c (blocks), places.c and targets.c
- * (areas), children.c and execs.c (processes without one), windows.c and window_files.c, metrics.c, saves.c. Nobody else includes this. All runs on the recorder's thread
- * but for one callback of the encoder in windows.c.
+ * (areas), children.c and execs.c (processes without one), windows.c and window_files.c, sampled.c, metrics.c and python.c, saves.c. Nobody else
+ * includes this. All runs on the recorder's thread but for one callback of the encoder in windows.c.
  */
 #ifndef TS_RECORD_PARTS_H
 #define TS_RECORD_PARTS_H
@@ -18,7 +18,9 @@
 
 #include "base/map.h"
 #include "capture/metrics/sampler.h"
+#include "capture/python/sampler.h"
 #include "live/area.h"
+#include "live/config.h"
 #include "live/discover.h"
 #include "record/clocks.h"
 #include "record/recorder.h"
@@ -42,7 +44,9 @@ struct ts_target {
 	bool dead;       /* set by epoll */
 	bool announced;  /* its AREA block is stored */
 	bool own;        /* ours: what we measure ourselves */
-	bool paced;      /* its config has a sampling interval */
+	uint32_t paced;  /* bits: words of its config that have an interval */
+	bool sweep_seen; /* what its config said of a Python sweep, to notice a change */
+	uint64_t sweep_asked;
 	bool of_session; /* enabled is cleared when we leave; else it goes back to flight mode */
 	bool superseded; /* by an exec */
 	bool replaced;   /* by an exec too, but the new image has no area, or none yet */
@@ -132,8 +136,8 @@ struct ts_windows {
 
 struct ts_saves {
 	char stem[TS_PATH_BYTES - 64]; /* the output without its ending */
-	const char *ending;            /* ".sbt" or ".json" */
-	bool json;
+	const char *ending;            /* ".sbt", ".json", ".folded" */
+	const char *exporter;          /* what makes a text of a trace; NULL: none is wanted */
 	bool rotates;
 	uint32_t number; /* of the current file of a rotation */
 	uint64_t files;
@@ -149,16 +153,41 @@ struct ts_saves {
 	uint64_t refused_bytes; /* a block that had to wait, 0: none */
 };
 
-/* ---- metrics ---- */
+/* ---- what is sampled from outside ---- */
+
+/* How often, and where a target's settings say otherwise. */
+struct ts_sampling_pace {
+	unsigned int word; /* of its config */
+	int64_t interval_ns, least_ns;
+	bool waits; /* a process that may still get an area is left for later */
+};
+
+/* Who, now. */
+struct ts_sampled_list {
+	struct ts_sampled_process *processes;
+	size_t count, capacity;
+	int64_t own_ns;      /* interval of those without settings of their own */
+	int64_t shortest_ns; /* of all intervals */
+};
 
 struct ts_recorder_metrics {
 	struct ts_sampler *sampler; /* NULL: nothing is sampled */
-	int64_t interval_ns;        /* unless a target's settings say otherwise */
-	int64_t renew_ns;           /* when to look again who is sampled */
-	int64_t take_ns;            /* when to drain our own area again */
-	int64_t shortest_ns;        /* of the intervals now */
-	struct ts_sampled_process *processes;
-	size_t count, capacity;
+	struct ts_sampling_pace pace;
+	struct ts_sampled_list list;
+	int64_t renew_ns; /* when to look again who is sampled */
+};
+
+struct ts_recorder_python {
+	struct ts_python_sampler *sampler; /* NULL: nothing is sampled */
+	struct ts_sampling_pace pace;
+	struct ts_sampled_list list;
+	int64_t renew_ns;
+	struct ts_python_sampler_status last; /* when it was stopped */
+};
+
+/* When our own area is drained. */
+struct ts_own_pace {
+	int64_t took_ns, take_ns, wait_ns;
 };
 
 struct ts_recorder {
@@ -202,6 +231,8 @@ struct ts_recorder {
 	struct ts_windows windows;
 	struct ts_saves saves;
 	struct ts_recorder_metrics metrics;
+	struct ts_recorder_python python;
+	struct ts_own_pace own;
 
 	int64_t wait_ns;               /* adaptive */
 	int64_t take_ns, take_cost_ns; /* when rings are looked at again; what that took */
@@ -340,15 +371,35 @@ int64_t ts_windows_due(const struct ts_recorder *recorder);
 void ts_windows_closed(void *context, uint64_t area, const struct ts_block_window *opened,
 		       const struct ts_block_window *closed);
 
+/* ---- sampled.c ---- */
+
+/* Whether anything is to be sampled now: not outside of windows, nor where it cannot be stored. */
+bool ts_sampled_now(const struct ts_recorder *recorder);
+/* Makes the list of those who take part anew, each with its interval, 0: not now. */
+int ts_sampled_renew(struct ts_recorder *recorder, const struct ts_sampling_pace *pace,
+		     struct ts_sampled_list *list, struct ts_error *err);
+void ts_sampled_release(struct ts_sampled_list *list);
+/* Takes our interval out of a target's settings again. */
+void ts_sampled_leave(struct ts_target *target, const struct ts_sampling_pace *pace);
+/* Drains our own area. */
+int ts_sampled_take(struct ts_recorder *recorder, struct ts_error *err);
+
 /* ---- metrics.c ---- */
 
 /* Tells the sampler who takes part now. */
 int ts_metrics_pass(struct ts_recorder *recorder, struct ts_error *err);
-/* Drains our own area. */
-int ts_metrics_take(struct ts_recorder *recorder, struct ts_error *err);
 /* No sample is taken after this. */
 void ts_metrics_stop(struct ts_recorder *recorder);
 void ts_metrics_close(struct ts_recorder *recorder);
+
+/* ---- python.c ---- */
+
+/* The same of Python stacks. */
+int ts_python_pass(struct ts_recorder *recorder, struct ts_error *err);
+void ts_python_stop(struct ts_recorder *recorder);
+/* Stores how many stacks were not to be had, behind the stop. */
+int ts_python_tell(struct ts_recorder *recorder, struct ts_error *err);
+void ts_python_release(struct ts_recorder *recorder);
 
 /* ---- saves.c ---- */
 
@@ -358,14 +409,14 @@ int ts_saves_open(struct ts_recorder *recorder, struct ts_error *err);
 void ts_saves_start(struct ts_recorder *recorder);
 /* Autosave, snapshot, rotation and limits, as they are due. */
 int ts_saves_pass(struct ts_recorder *recorder, struct ts_error *err);
-/* The trace is a finished file after this, and the JSON beside it, too. */
+/* The trace is a finished file after this, and the text beside it, too. */
 int ts_saves_save(struct ts_recorder *recorder, struct ts_error *err);
-/* JSON of a trace, under a temporary name first. */
-int ts_saves_export_json(struct ts_recorder *recorder, const char *trace, const char *json,
+/* JSON or another text of a trace, under a temporary name first. */
+int ts_saves_export_text(struct ts_recorder *recorder, const char *trace, const char *path,
 			 struct ts_error *err);
 /* True where a block of so many bytes might bring the trace beyond what it may have: not in this pass. */
 bool ts_saves_refuses(struct ts_recorder *recorder, uint64_t bytes);
-/* After the recording is finished: JSON. */
+/* After the recording is finished: the text. */
 int ts_saves_finish(struct ts_recorder *recorder, struct ts_error *err);
 
 /* STEM.NNNN.ENDING */
@@ -377,7 +428,7 @@ int ts_saves_snapshot_path(char *buffer, size_t bytes, const char *stem, int64_t
 /* STEM_pid<pid>_<ms>ENDING */
 void ts_saves_window_path(char *buffer, size_t bytes, const char *stem, uint64_t pid,
 			  int64_t realtime_ms, const char *ending);
-/* "a/b.sbt" gives "a/b" and ".sbt"; ".json" likewise; anything else is all stem, and the ending is ".sbt". */
+/* "a/b.sbt" gives "a/b" and ".sbt"; ".json" and ".folded" likewise; anything else is all stem, and the ending is ".sbt". */
 int ts_saves_split_name(const char *output, char *stem, size_t bytes, const char **ret_ending,
 			struct ts_error *err);
 /* Copies a file under a temporary name and renames it: nobody sees half of it. */

@@ -91,7 +91,7 @@ static struct ts_target *find_target(const struct ts_recorder *recorder, uint64_
 /* The process was named by the caller, or descends from one that was. */
 static bool is_followed(struct ts_recorder *recorder, const struct ts_area_info *info)
 {
-	return info->pid && info->alive && !info->superseded &&
+	return info->pid && info->alive && !info->superseded && !recorder->options.outside &&
 	       info->control.role == TS_LIVE_PROGRAM &&
 	       ts_children_find(recorder, info->pid) != NULL;
 }
@@ -284,15 +284,11 @@ bool ts_targets_waiting(struct ts_recorder *recorder)
 
 static int add_pid(struct ts_recorder *recorder, pid_t pid, struct ts_error *err)
 {
-	struct ts_child *child;
-
 	if (pid <= 0 || !ts_process_start_time(pid))
 		return ts_error_set(err, TS_ENOTFOUND, "no process %d", (int)pid);
-	child = ts_children_add(recorder, pid, ts_process_parent(pid));
-	if (!child)
+	ts_recorder_attach(recorder, pid);
+	if (!ts_children_find(recorder, pid))
 		return ts_error_set(err, TS_ENOMEM, "no memory for process %d", (int)pid);
-	child->root = true;
-	ts_execs_open(recorder);
 	return TS_OK;
 }
 
@@ -352,5 +348,6 @@ int ts_targets_open(struct ts_recorder *recorder, struct ts_error *err)
 	if (rc || !recorder->options.pid_count)
 		return rc;
 	ts_children_walk(recorder);
-	return recorder->options.resume ? TS_OK : require_areas(recorder, err);
+	return recorder->options.resume || recorder->options.outside ? TS_OK
+								     : require_areas(recorder, err);
 }

@@ -38,6 +38,10 @@
 /* What we measure ourselves is taken after so many samples, and so often at least. */
 #define OWN_SAMPLES 10
 #define OWN_NS TS_NS_PER_S
+/* Stacks may be many: their ring is looked at when it should be a quarter full. (A full one grows at first.) */
+#define OWN_FILL 64
+#define OWN_FIRST_NS (50 * TS_NS_PER_MS)
+#define OWN_LEAST_NS (2 * TS_NS_PER_MS)
 #define BEHIND_SAMPLE_NS (TS_NS_PER_MS / 2)
 /* They need two descriptors each. */
 #define MANY_TARGETS 128
@@ -228,6 +232,16 @@ void ts_recorder_follow(struct ts_recorder *recorder, pid_t pid)
 	ts_execs_open(recorder);
 }
 
+void ts_recorder_attach(struct ts_recorder *recorder, pid_t pid)
+{
+	struct ts_child *child = ts_children_add(recorder, pid, ts_process_parent(pid));
+
+	if (!child)
+		return;
+	child->root = true;
+	ts_execs_open(recorder);
+}
+
 void ts_recorder_exited(struct ts_recorder *recorder, pid_t pid, int wait_status)
 {
 	struct ts_child *child = ts_children_find(recorder, pid);
@@ -344,15 +358,46 @@ static void give_up_area(struct ts_recorder *recorder, struct ts_target *target)
 }
 
 /* What we measure ourselves has time: nobody waits for it, and its ring holds much more. */
-static bool is_own_and_early(struct ts_recorder *recorder, const struct ts_target *target)
+static bool is_own_and_early(const struct ts_recorder *recorder, const struct ts_target *target)
 {
-	if (!target->own)
-		return false;
-	if (recorder->now_ns < recorder->metrics.take_ns)
-		return true;
-	recorder->metrics.take_ns = recorder->now_ns +
-				    TS_MIN(recorder->metrics.shortest_ns * OWN_SAMPLES, OWN_NS);
-	return false;
+	return target->own && recorder->now_ns < recorder->own.take_ns;
+}
+
+/* By how full it has become since it was last drained, at most twice as long as the last time. */
+static int64_t wait_for_stacks(const struct ts_own_pace *own, int64_t elapsed_ns, uint64_t fill)
+{
+	int64_t wait_ns = elapsed_ns * OWN_FILL / (int64_t)TS_MAX(fill, 1u);
+
+	if (!own->took_ns)
+		return OWN_FIRST_NS;
+	return TS_MAX(TS_MIN(wait_ns, own->wait_ns * 2), OWN_LEAST_NS);
+}
+
+static void pace_own(struct ts_recorder *recorder, uint64_t fill)
+{
+	struct ts_own_pace *own = &recorder->own;
+	int64_t elapsed_ns = recorder->now_ns - own->took_ns, wait_ns = OWN_NS;
+
+	if (recorder->metrics.sampler)
+		wait_ns = TS_MIN(recorder->metrics.list.shortest_ns * OWN_SAMPLES, wait_ns);
+	if (recorder->python.sampler)
+		wait_ns = TS_MIN(wait_for_stacks(own, elapsed_ns, fill), wait_ns);
+	own->wait_ns = wait_ns;
+	own->took_ns = recorder->now_ns;
+	own->take_ns = recorder->now_ns + wait_ns;
+}
+
+/* How full it was is of no concern to others' rings. */
+static int drain_own(struct ts_recorder *recorder, struct ts_target *target, struct ts_error *err)
+{
+	uint64_t others = recorder->fill;
+	int rc;
+
+	recorder->fill = 0;
+	rc = ts_recorder_drain(recorder, target, 0, err);
+	pace_own(recorder, recorder->fill);
+	recorder->fill = others;
+	return rc;
 }
 
 static int take_live(struct ts_recorder *recorder, struct ts_target *target, struct ts_error *err)
@@ -365,6 +410,8 @@ static int take_live(struct ts_recorder *recorder, struct ts_target *target, str
 	/* A drain begins with the control block: what it asked for then is in the journal afterwards. */
 	if (recorder->full || recorder->limited || !target->announced || ts_windows_holds(recorder))
 		ts_area_refresh(target->area, NULL);
+	else if (target->own)
+		rc = drain_own(recorder, target, err);
 	else
 		rc = ts_recorder_drain(recorder, target, 0, err);
 	if (rc)
@@ -409,8 +456,10 @@ static void adapt_wait(struct ts_recorder *recorder)
 static int64_t next_take(const struct ts_recorder *recorder)
 {
 	int64_t due_ns = recorder->now_ns + recorder->wait_ns;
-	int64_t interval_ns = recorder->metrics.sampler ? recorder->metrics.interval_ns : 0;
+	int64_t interval_ns = recorder->metrics.sampler ? recorder->metrics.pace.interval_ns : 0;
 
+	if (recorder->python.sampler)
+		return TS_MIN(due_ns, TS_MAX(recorder->own.take_ns, recorder->now_ns));
 	if (recorder->wait_ns < IDLE_WAIT_NS || !interval_ns || interval_ns > IDLE_WAIT_NS ||
 	    recorder->now_ns - recorder->moved_ns < IDLE_AFTER_NS)
 		return due_ns;
@@ -474,6 +523,8 @@ static bool is_done(struct ts_recorder *recorder)
 		return true;
 	if (options->duration_ns && recorder->now_ns - recorder->started_ns >= options->duration_ns)
 		return true;
+	if (options->endless)
+		return false;
 	if (is_any_busy(recorder) || ts_children_root_alive(recorder)) {
 		recorder->empty_ns = 0;
 		return false;
@@ -538,6 +589,8 @@ int ts_recorder_pass(struct ts_recorder *recorder, int64_t *ret_wait_ns, bool *r
 	if (!rc)
 		rc = ts_metrics_pass(recorder, err);
 	if (!rc)
+		rc = ts_python_pass(recorder, err);
+	if (!rc)
 		rc = take_all(recorder, err);
 	if (!rc)
 		rc = write_clock(recorder, err);
@@ -586,6 +639,7 @@ static int finish_recording(struct ts_recorder *recorder, struct ts_error *err)
 {
 	int rc;
 
+	ts_python_stop(recorder);
 	ts_metrics_stop(recorder);
 	recorder->now_ns = ts_clock_monotonic_ns();
 	for (size_t i = 0; i < recorder->place_count; i++)
@@ -599,6 +653,8 @@ static int finish_recording(struct ts_recorder *recorder, struct ts_error *err)
 	recorder->full &= !ts_store_has_room(recorder);
 	stop_windows(recorder);
 	rc = end_targets(recorder, err);
+	if (!rc)
+		rc = ts_python_tell(recorder, err);
 	if (!rc)
 		rc = write_clock(recorder, err);
 	/* Until all is encoded: windows that have closed are told, and losses counted. */
@@ -620,6 +676,7 @@ static void summarize(struct ts_recorder *recorder, struct ts_recorder_summary *
 	*summary = (struct ts_recorder_summary){ .events = status.events,
 						 .lost = status.lost,
 						 .metrics = status.measured,
+						 .samples = status.samples,
 						 .trace_bytes = status.trace_bytes,
 						 .processes = recorder->processes,
 						 .not_entered = recorder->not_entered,
@@ -629,7 +686,12 @@ static void summarize(struct ts_recorder *recorder, struct ts_recorder_summary *
 						 .commands = status.commands,
 						 .blob_bytes = status.blob_bytes,
 						 .replayable_windows = status.replayable_windows,
-						 .failed_windows = status.failed_windows };
+						 .failed_windows = status.failed_windows,
+						 .stacks = recorder->python.last.samples,
+						 .stacks_rejected = recorder->python.last.rejected,
+						 .stacks_left_out =
+							 recorder->python.last.late_ticks +
+							 recorder->python.last.left_out_ticks };
 	memcpy(summary->not_replayable, status.not_replayable, sizeof(summary->not_replayable));
 	snprintf(summary->path, sizeof(summary->path), "%s", recorder->saves.public_path);
 }
@@ -655,6 +717,7 @@ void ts_recorder_close(struct ts_recorder *recorder)
 {
 	if (!recorder)
 		return;
+	ts_python_release(recorder);
 	ts_metrics_close(recorder);
 	ts_targets_close(recorder);
 	ts_children_close(recorder);

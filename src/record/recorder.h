@@ -14,6 +14,7 @@
 
 #include "base/memory.h"
 #include "capture/metrics/rows.h"
+#include "capture/python/sampler.h"
 #include "live/journal.h"
 
 /* What a window is opened by; parsed from flag:PATH, steps:A-B, time:A-B. */
@@ -33,7 +34,7 @@ struct ts_window_spec {
 int ts_window_parse(const char *text, struct ts_window_spec *ret_spec, struct ts_error *err);
 
 struct ts_recorder_options {
-	/* T.sbt, or T.json: then T.json.sbt is recorded and exported at each save. */
+	/* T.sbt, or T.json or T.folded: then T.json.sbt is recorded and exported at each save. */
 	const char *output;
 	uint64_t session;  /* 0: drawn */
 	const pid_t *pids; /* processes to attach to (record -p); their areas need no session */
@@ -54,9 +55,13 @@ struct ts_recorder_options {
 	bool stop_when_full; /* else: count losses until there is space again */
 	bool detached;       /* started by a target: linger a second after the last one */
 	uint64_t area;       /* the area of the target that started it, 0: none */
-	bool sampled; /* ts_recorder_sample() will follow: processes without an agent have something to record, too */
-	/* Makes Chrome JSON of a finished trace; needed for an output that ends in .json only. */
-	int (*export_json)(const char *trace, const char *json, struct ts_error *err);
+	bool sampled; /* ts_recorder_sample() or its like will follow: processes without an agent have something to record, too */
+	bool outside; /* only what is sampled: programs' areas are left alone */
+	bool endless; /* until it is stopped, or `duration_ns` is over: others may come */
+	/* Makes a text of a finished trace, by the name of an exporter; needed for an output that ends in .json or .folded only. */
+	int (*export_text)(const char *exporter, const char *trace, const char *path,
+			   struct ts_error *err);
+	const char *json_exporter; /* what .json means; NULL: "chrome-array" */
 	void (*note)(void *context, const char *message);
 	void *context;
 };
@@ -77,6 +82,21 @@ uint64_t ts_recorder_session(const struct ts_recorder *recorder);
  */
 int ts_recorder_sample(struct ts_recorder *recorder, const char *names, int64_t interval_ns,
 		       const struct ts_metrics_consumer *consumer, struct ts_error *err);
+
+/*
+ * Samples Python stacks of all processes that take part and are Pythons, every `interval_ns` unless their settings (config
+ * python_interval) say otherwise. The consumer as above.
+ */
+int ts_recorder_sample_python(struct ts_recorder *recorder, int64_t interval_ns,
+			      const struct ts_python_sampler_options *options,
+			      const struct ts_python_consumer *consumer, struct ts_error *err);
+
+/* How that goes; false: there is none, or none any more (then: how it went). */
+bool ts_recorder_python_status(const struct ts_recorder *recorder,
+			       struct ts_python_sampler_status *ret_status);
+
+/* A process that runs, and its descendants, from now on; as those of `pids`. */
+void ts_recorder_attach(struct ts_recorder *recorder, pid_t pid);
 
 /*
  * A process that was started for this recording: its descendants are followed. The recording is done when it
@@ -100,6 +120,9 @@ int ts_recorder_fd(const struct ts_recorder *recorder);
 struct ts_recorder_summary {
 	uint64_t events, lost, trace_bytes, processes, threads, windows, files;
 	uint64_t metrics; /* rows of what was measured; not among the events */
+	uint64_t samples; /* stacks; not among the events */
+	/* Python stacks: given to be stored; that did not validate. Sweeps that were late, or too dear. */
+	uint64_t stacks, stacks_rejected, stacks_left_out;
 	/* Of the processes: those without an agent; nothing is known of their events. */
 	uint64_t not_entered;
 	/* Command streams (docs/replay.md); not among the events. */

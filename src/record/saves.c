@@ -31,14 +31,18 @@
 int ts_saves_split_name(const char *output, char *stem, size_t bytes, const char **ret_ending,
 			struct ts_error *err)
 {
+	static const char *const endings[] = { ".sbt", ".json", ".folded" };
 	size_t length = strlen(output);
-	const char *ending = ".sbt";
+	const char *ending = endings[0];
 
-	if (length > 4 && !strcmp(output + length - 4, ".sbt")) {
-		length -= 4;
-	} else if (length > 5 && !strcmp(output + length - 5, ".json")) {
-		length -= 5;
-		ending = ".json";
+	for (size_t i = 0; i < TS_ARRAY_SIZE(endings); i++) {
+		size_t tail = strlen(endings[i]);
+
+		if (length > tail && !strcmp(output + length - tail, endings[i])) {
+			length -= tail;
+			ending = endings[i];
+			break;
+		}
 	}
 	if (!length || output[length - 1] == '/')
 		return ts_error_set(err, TS_EINVAL, "output '%s' is not the name of a file",
@@ -90,7 +94,7 @@ static void name_files(struct ts_saves *saves)
 		snprintf(saves->public_path, sizeof(saves->public_path), "%s%s", saves->stem,
 			 saves->ending);
 	snprintf(saves->trace_path, sizeof(saves->trace_path), "%.*s%s", TS_PATH_BYTES - 8,
-		 saves->public_path, saves->json ? ".sbt" : "");
+		 saves->public_path, saves->exporter ? ".sbt" : "");
 }
 
 /* ---- files ---- */
@@ -165,16 +169,16 @@ int ts_saves_copy(const char *from, const char *to, struct ts_error *err)
 	return rc;
 }
 
-int ts_saves_export_json(struct ts_recorder *recorder, const char *trace, const char *json,
+int ts_saves_export_text(struct ts_recorder *recorder, const char *trace, const char *path,
 			 struct ts_error *err)
 {
 	char part[TS_PATH_BYTES + 16];
 	int rc;
 
-	snprintf(part, sizeof(part), "%.*s.part", TS_PATH_BYTES, json);
-	rc = recorder->options.export_json(trace, part, err);
-	if (!rc && rename(part, json))
-		rc = ts_error_errno(err, errno, "cannot rename '%s' to '%s'", part, json);
+	snprintf(part, sizeof(part), "%.*s.part", TS_PATH_BYTES, path);
+	rc = recorder->options.export_text(recorder->saves.exporter, trace, part, err);
+	if (!rc && rename(part, path))
+		rc = ts_error_errno(err, errno, "cannot rename '%s' to '%s'", part, path);
 	if (rc)
 		unlink(part);
 	return rc;
@@ -299,8 +303,8 @@ static int rotate(struct ts_recorder *recorder, struct ts_error *err)
 		return rc;
 	}
 	saves->files++;
-	if (saves->json) {
-		rc = ts_saves_export_json(recorder, old.trace_path, old.public_path, err);
+	if (saves->exporter) {
+		rc = ts_saves_export_text(recorder, old.trace_path, old.public_path, err);
 		if (rc)
 			return rc;
 		unlink(old.trace_path);
@@ -314,23 +318,37 @@ static int rotate(struct ts_recorder *recorder, struct ts_error *err)
 
 /* ---- opening ---- */
 
+static void choose_exporter(struct ts_recorder *recorder)
+{
+	struct ts_saves *saves = &recorder->saves;
+	const char *json = recorder->options.json_exporter;
+
+	if (!strcmp(saves->ending, ".json"))
+		saves->exporter = json ? json : "chrome-array";
+	else if (!strcmp(saves->ending, ".folded"))
+		saves->exporter = "folded";
+}
+
 int ts_saves_open(struct ts_recorder *recorder, struct ts_error *err)
 {
 	const struct ts_recorder_options *options = &recorder->options;
 	struct ts_saves *saves = &recorder->saves;
 	struct ts_rotation rotation;
+	char ending[16];
 	int rc = ts_saves_split_name(options->output, saves->stem, sizeof(saves->stem),
 				     &saves->ending, err);
 
 	if (rc)
 		return rc;
-	saves->json = !strcmp(saves->ending, ".json");
-	if (saves->json && !options->export_json)
-		return ts_error_set(err, TS_EINVAL, "output '%s': JSON cannot be written here",
+	choose_exporter(recorder);
+	if (saves->exporter && !options->export_text)
+		return ts_error_set(err, TS_EINVAL, "output '%s': only traces are written here",
 				    options->output);
 	saves->rotates = options->rotate_bytes || options->rotate_ns;
 	if (saves->rotates) {
-		ts_saves_look(saves->stem, saves->json ? ".json.sbt" : saves->ending, &rotation);
+		snprintf(ending, sizeof(ending), "%s%s", saves->ending,
+			 saves->exporter ? ".sbt" : "");
+		ts_saves_look(saves->stem, ending, &rotation);
 		saves->number = rotation.greatest;
 		if (!options->resume || !rotation.count) {
 			ts_saves_look(saves->stem, saves->ending, &rotation);
@@ -499,8 +517,8 @@ int ts_saves_save(struct ts_recorder *recorder, struct ts_error *err)
 	if (rc)
 		return rc;
 	measure(recorder);
-	return saves->json
-		       ? ts_saves_export_json(recorder, saves->trace_path, saves->public_path, err)
+	return saves->exporter
+		       ? ts_saves_export_text(recorder, saves->trace_path, saves->public_path, err)
 		       : TS_OK;
 }
 
@@ -591,9 +609,9 @@ int ts_saves_finish(struct ts_recorder *recorder, struct ts_error *err)
 	count_threads(saves);
 	if (saves->rotates)
 		expire(recorder);
-	if (!saves->json)
+	if (!saves->exporter)
 		return TS_OK;
-	rc = ts_saves_export_json(recorder, saves->trace_path, saves->public_path, err);
+	rc = ts_saves_export_text(recorder, saves->trace_path, saves->public_path, err);
 	if (rc)
 		return rc;
 	unlink(saves->trace_path);

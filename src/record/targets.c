@@ -353,10 +353,8 @@ void ts_targets_leave(struct ts_recorder *recorder, struct ts_target *target)
 		TS_TARGET_SET(target, max_steps, 0);
 		TS_TARGET_SET(target, mode, TS_LIVE_FLIGHT);
 		TS_TARGET_SET(target, enabled, target->was_enabled || recorder->options.resume);
-		/* The next one has a pace of its own. */
-		if (target->paced && (int64_t)ts_area_control(target->area)->config[0] ==
-					     recorder->metrics.interval_ns)
-			TS_TARGET_SET(target, config[0], 0);
+		ts_sampled_leave(target, &recorder->metrics.pace);
+		ts_sampled_leave(target, &recorder->python.pace);
 	}
 	TS_TARGET_SET(target, flush_done, ts_area_control(target->area)->flush_request);
 	TS_TARGET_SET(target, recorder_pid, 0);

@@ -54,12 +54,13 @@ static int write_window(struct ts_recorder *recorder, const char *path,
 
 	if (!access(path, F_OK))
 		return TS_OK;
-	snprintf(part, sizeof(part), "%s.part", path);
+	/* Not the name that the text is written under. */
+	snprintf(part, sizeof(part), "%s%s.part", path, recorder->saves.exporter ? ".sbt" : "");
 	rc = ts_extract(recorder->saves.trace_path, part, filter, err);
 	if (rc)
 		return rc;
-	if (recorder->saves.json) {
-		rc = ts_saves_export_json(recorder, part, path, err);
+	if (recorder->saves.exporter) {
+		rc = ts_saves_export_text(recorder, part, path, err);
 		unlink(part);
 		return rc;
 	}

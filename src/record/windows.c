@@ -231,7 +231,7 @@ int ts_windows_settle(struct ts_recorder *recorder, struct ts_target *target, st
 		return TS_OK;
 	}
 	/* What was measured meanwhile stands ahead of the end. */
-	rc = ts_metrics_take(recorder, err);
+	rc = ts_sampled_take(recorder, err);
 	if (rc)
 		return rc;
 	fill_block(recorder, target, target->closing, &block);

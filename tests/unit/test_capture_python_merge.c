@@ -3,7 +3,7 @@
  * Merged stacks, innermost first. A native stack is written as a text: "E" is the interpreter's loop, "g" a function that only leads on, all
  * else a function; a Python one likewise, where a capital letter is a frame that was entered from native code.
  */
-#include "capture/native/merge.h"
+#include "capture/python/merge.h"
 
 #include <ctype.h>
 
@@ -46,7 +46,7 @@ static const char *merge(const char *native, bool whole, const char *python, siz
 			.line = (int32_t)i,
 			.flags = isupper(python[i]) ? TS_PYTHON_FRAME_ENTRY : 0,
 		};
-	count = ts_native_merge(native_frames, strlen(native), whole, python_frames, strlen(python),
+	count = ts_python_merge(native_frames, strlen(native), whole, python_frames, strlen(python),
 				frames, room);
 	for (size_t i = 0; i < count; i++) {
 		if (frames[i].native)

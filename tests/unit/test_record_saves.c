@@ -207,8 +207,10 @@ TS_TEST(stops_at_its_limit)
 	remove_folder();
 }
 
-static int fake_json(const char *trace, const char *json, struct ts_error *err)
+static int fake_json(const char *exporter, const char *trace, const char *json,
+		     struct ts_error *err)
 {
+	TS_CHECK_STR(exporter, "chrome-array");
 	return ts_saves_copy(trace, json, err);
 }
 
@@ -220,7 +222,7 @@ TS_TEST(json_is_made_of_a_trace_beside_it)
 
 	make_folder();
 	options = plain_options("t.json");
-	options.export_json = fake_json;
+	options.export_text = fake_json;
 	make_area(&fake, getpid(), SESSION, 5, true);
 	recorder = open_recorder(&options);
 	emit(&fake, 10);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One stack out of a thread's native and Python ones, which were read one after the other. Knows nothing of processes. */
-#ifndef TS_CAPTURE_NATIVE_MERGE_H
-#define TS_CAPTURE_NATIVE_MERGE_H
+#ifndef TS_CAPTURE_PYTHON_MERGE_H
+#define TS_CAPTURE_PYTHON_MERGE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -19,7 +19,7 @@
  * stack not whole: they fit. Else what they have in common at the outer end is merged, but for the innermost of that, and the rest is
  * Python's alone; without a whole native stack all is. Python frames are never left out, nor native ones put where they were not seen.
  */
-size_t ts_native_merge(const struct ts_native_frame *native, size_t native_count, bool whole,
+size_t ts_python_merge(const struct ts_native_frame *native, size_t native_count, bool whole,
 		       const struct ts_python_frame *python, size_t python_count,
 		       struct ts_sample_frame *ret_frames, size_t room);
 

@@ -32,12 +32,16 @@ struct ts_python_sample {
 	pid_t pid;
 	uint64_t start_time;
 	const struct ts_python_thread *thread;
+	pid_t tid; /* that of the thread, or where it is not known a number above all real ones that stays the same */
+	uint32_t
+		slot; /* of the thread among all that are sampled, from 0; given to another one when it has gone (whose `same` is 0 at first) */
+	bool is_state_known; /* whether it runs; else only bits that are set say something */
 	const struct ts_sample_frame *frames; /* innermost first, native ones merged in */
 	uint32_t count;
 	uint32_t same;       /* outermost frames that are those of this thread's last sample */
 	int64_t time_ns;     /* CLOCK_MONOTONIC */
 	int64_t weight_ns;   /* since this process was last sampled */
-	const char *trigger; /* "function NAME", "asked"; NULL: it was due */
+	const char *trigger; /* "function NAME", "after function NAME", "asked"; NULL: it was due */
 	const char *locals;  /* JSON list, innermost frame first; NULL: not asked for */
 };
 
@@ -49,9 +53,9 @@ struct ts_python_counter {
 struct ts_python_consumer {
 	void *context;
 	void (*sample)(void *context, const struct ts_python_sample *sample);
-	/* A thread is there that was not in the last sweep, or has got another name. Ahead of its sample. */
+	/* A thread is there that was not in the last sweep, or has got another name. Ahead of its sample. `name` may be "". */
 	void (*thread)(void *context, pid_t pid, uint64_t start_time, pid_t tid, const char *name);
-	/* Once a second: what sampling itself costs. `pid` 0: all. */
+	/* Once a second: what sampling itself costs (docs/python.md). `pid` 0: all. */
 	void (*counter)(void *context, pid_t pid, uint64_t start_time, const char *name,
 			const struct ts_python_counter *values, unsigned int count);
 	void (*message)(void *context, pid_t pid, const char *text);
@@ -93,7 +97,9 @@ void ts_python_sampler_ask(struct ts_python_sampler *sampler, pid_t pid);
 
 struct ts_python_sampler_status {
 	size_t processes, threads; /* that are being sampled */
-	uint64_t samples, rejected, late_ticks;
+	uint64_t samples, rejected;
+	uint64_t late_ticks;     /* left out since it was late */
+	uint64_t left_out_ticks; /* since it would have used more of a processor than it may */
 	int64_t cpu_ns;
 };
 void ts_python_sampler_status(struct ts_python_sampler *sampler,

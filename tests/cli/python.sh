@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+#
+# For tests of Python stacks: live.sh, and programs whose stacks are known. Where there is no python3 that can be read, a test says so and ends.
+. "$TS_SOURCE/tests/cli/live.sh"
+
+# Not a script that looks for one.
+python=$(python3 -c 'import os, sys; print(os.path.realpath(sys.executable))')
+
+trap 'jobs -p | xargs -r kill -9 2>/dev/null || true' EXIT
+
+# Threads that wait in known places until the file NAME.over is there; its argument is NAME, that of the main function.
+cat >program.py <<'PY'
+import os, sys, threading, time
+
+def wait_inside(what):
+    while not os.path.exists(sys.argv[1] + ".over"):
+        time.sleep(0.001)
+
+def worker():
+    wait_inside("worker")
+
+def run():
+    threads = [threading.Thread(target=worker, name="worker-%d" % i) for i in range(2)]
+    for thread in threads:
+        thread.start()
+    open(sys.argv[1] + ".ready", "w").close()
+    wait_inside("main")
+    for thread in threads:
+        thread.join()
+
+exec("def %s():\n    run()\n" % sys.argv[1])
+globals()[sys.argv[1]]()
+PY
+
+# begin NAME: starts one in the background; its pid is in $program.
+begin() {
+	"$python" program.py "$1" &
+	program=$!
+	await [ -e "$1.ready" ]
+}
+
+# stacks TRACE: all stacks that were sampled, "PROCESS;THREAD;outermost;...;innermost", each once.
+stacks() { "$TRACESMITH" export "$1" -f folded --no-lines -o - 2>/dev/null | sed -E -e 's/ [0-9]+$//' -e 's/ \([^)]*\)//g' | sort -u; }

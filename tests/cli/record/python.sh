@@ -1,0 +1,67 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# The backend python: stacks of a program that is started, of one that runs, at a pace that changes, and when something happens.
+. "$TS_SOURCE/tests/cli/python.sh"
+
+echo "== a program that is started"
+"$TRACESMITH" record --backends python --python-interval 0.01 -o a.sbt -- bash -c "$python program.py the_main & sleep 1; touch the_main.over; wait" 2>err.txt
+summary <err.txt
+"$TRACESMITH" verify a.sbt
+stacks a.sbt | grep -o 'the_main;run;wait_inside$\|worker;wait_inside$' | sort -u
+"$TRACESMITH" view a.sbt --table thread --json | grep -o 'MainThread\|worker-[0-9]' | sort -u
+# Its own counters, and no metrics.
+"$TRACESMITH" info --counters a.sbt --json | grep -o 'python_[a-z_]*\|memory_bytes' | sort -u
+
+echo "== one that runs, with metrics"
+begin the_second
+"$TRACESMITH" record -p $program --duration 1 --backends python,host --python-interval 20ms --json -o b.sbt 2>err.txt |
+	python3 -c 'import json, sys; r = json.load(sys.stdin); print(r["stacks"] > 30, r["stacks_rejected"] <= r["stacks"], r["metrics"] > 0)'
+sed "s/$program/PID/" err.txt | grep -v '^b.sbt'
+stacks b.sbt | grep -c 'the_second;run;wait_inside$'
+
+echo "== a pace that changes"
+"$TRACESMITH" record -q -p $program --backends python --python-interval 10s -o c.sbt &
+recorder=$!
+await "$TRACESMITH" config $recorder
+"$TRACESMITH" config $recorder --json | grep -o '"python_interval":[0-9.]*'
+quietly config $recorder python_interval=0
+quietly config $recorder python_sweep=1
+sleep 1.5
+quietly config $recorder python_interval=0.01
+sleep 1.5
+kill -INT $recorder
+wait $recorder
+"$TRACESMITH" view c.sbt --table sample --json | python3 -c '
+import collections, json, sys
+names = collections.Counter(json.loads(line)["name"] for line in sys.stdin)
+print(sorted(names), names["asked"] >= 3, names["python"] > 50)'
+
+echo "== when a function comes"
+touch the_second.over
+wait $program
+cat >comes.py <<'PY'
+import time
+def wanted_one(answer): time.sleep(0.08)
+def other(): time.sleep(0.08)
+for i in range(6):
+    wanted_one(42)
+    other()
+PY
+"$TRACESMITH" record -q --backends python --python-interval 0.005 --python-on 'function:wanted_*' --locals -o d.sbt -- "$python" comes.py
+"$TRACESMITH" view d.sbt --table sample --args --json >d.json
+grep -o '"name":"[a-z ]*function[^"]*"' d.json | sort -u
+grep -c 'answer.*42' d.json >/dev/null && echo "locals are there"
+[ "$(wc -l <d.json)" -lt 60 ] && echo "few"
+"$TRACESMITH" record -q --redact --backends python --python-interval 0.005 --locals -o e.sbt -- "$python" comes.py
+"$TRACESMITH" view e.sbt --table sample --args --json | grep -c 'answer' || true
+
+echo "== marks and calls are the agent's affair"
+"$TRACESMITH" record -q --backends none --python-on marks,calls -o f.sbt -- bash -c 'echo $TRACESMITH_PYTHON_STACKS'
+
+echo "== usage"
+t record --native -o x.sbt -- true
+t record --python-interval 1 -o x.sbt -- true
+t record --backends python --python-interval 0.00001 -o x.sbt -- true
+t record --backends python --python-on sometimes -o x.sbt -- true
+t record --backends python --python-on function: -o x.sbt -- true
+t record --python-on marks -p 1 -o x.sbt

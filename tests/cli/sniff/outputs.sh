@@ -1,0 +1,55 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# A program that runs, seen from outside: as a timeline, a trace, and counted stacks; the main thread alone, or all.
+. "$TS_SOURCE/tests/cli/python.sh"
+
+begin the_main
+echo "== a timeline"
+"$TRACESMITH" sniff -p $program -d 1 -i 0.01 --cpu-mem-usage -o t.json 2>err.txt
+numbers <err.txt
+ls t.*
+python3 - $program <<'PY'
+import collections, json, sys
+pid = int(sys.argv[1])
+events = json.load(open("t.json"))["traceEvents"]
+open_stacks = collections.defaultdict(list)
+begun = collections.Counter()
+last = {}
+for e in events:
+    if e["ph"] not in "BE":
+        continue
+    key = e["pid"], e["tid"]
+    assert e["ts"] >= last.get(key, 0), "times go back"
+    last[key] = e["ts"]
+    if e["ph"] == "B":
+        open_stacks[key].append(e["name"])
+        begun[e["name"].split(" ")[0]] += 1
+    else:
+        assert open_stacks[key], "an end without a begin"
+        open_stacks[key].pop()
+assert not any(open_stacks.values()), "left open: %s" % dict(open_stacks)
+print("threads:", sorted({tid == pid for p, tid in last if p == pid}))
+print("functions:", [name for name in ("the_main", "run", "wait_inside", "worker") if begun[name]])
+print("counters:", bool([e for e in events if e["ph"] == "C" and e["name"] == "memory_bytes"]),
+      bool([e for e in events if e["ph"] == "C" and e["name"].startswith("python_")]))
+print("names:", sorted({e["args"]["name"] for e in events if e["ph"] == "M" and e["name"] == "thread_name" and e["pid"] == pid}))
+PY
+
+echo "== a trace of all threads"
+"$TRACESMITH" sniff -p $program -d 1 -i 0.01 --all-thread -o t.sbt 2>err.txt
+numbers <err.txt
+"$TRACESMITH" verify t.sbt
+stacks t.sbt | grep -v '_bootstrap$' | sed "s/^python[0-9.]*/PYTHON/" | cut -d';' -f1,2 | sort -u
+stacks t.sbt | grep -o 'the_main;run;wait_inside$\|worker;wait_inside$' | sort -u
+"$TRACESMITH" info --counters t.sbt --json | grep -o 'python_[a-z_]*' | sort -u
+
+echo "== counted stacks"
+"$TRACESMITH" sniff -q -p $program -d 0.5 -i 0.01 -o t.folded
+grep -c 'the_main' t.folded >/dev/null && grep -q 'worker' t.folded && fail "other threads, too"
+awk '{ n += $NF } END { print (n > 5) }' t.folded
+
+echo "== without a name for it"
+mkdir empty
+(cd empty && "$TRACESMITH" sniff -q -p $program -d 0.3 && ls | sed 's/[0-9]/N/g')
+touch the_main.over
+wait $program

@@ -1,0 +1,59 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Processes come and go: children of those that were named, programs that become others, an end.
+. "$TS_SOURCE/tests/cli/python.sh"
+
+cat >parent.py <<'PY'
+import os, subprocess, sys, time
+
+def the_parent():
+    child = subprocess.Popen([sys.executable, "program.py", "the_child"])
+    child.wait()
+
+open("parent.ready", "w").close()
+while not os.path.exists("go"):
+    time.sleep(0.01)
+the_parent()
+os.execv(sys.executable, [sys.executable, "program.py", "the_other"])
+PY
+"$python" parent.py &
+first=$!
+begin the_second
+second=$program
+await [ -e parent.ready ]
+"$TRACESMITH" sniff -p $first,$second -i 0.01 --all-threads -o t.sbt 2>err.txt &
+sniffer=$!
+await [ -e t.sbt ]
+touch go
+await [ -e the_child.ready ]
+sleep 1
+touch the_child.over
+await [ -e the_other.ready ]
+sleep 0.5
+# One of them is killed; the other one is still watched.
+kill -9 $second
+wait $second 2>/dev/null || true
+sleep 0.3
+touch the_other.over
+wait $first
+wait $sniffer
+numbers <err.txt
+stacks t.sbt >stacks.txt
+for function in the_parent the_child the_other the_second; do
+	grep -q ";$function" stacks.txt && echo "$function was seen"
+done
+"$TRACESMITH" verify t.sbt
+
+echo "== what is no Python"
+sleep 0.5 &
+"$TRACESMITH" sniff -p $! -o none.sbt 2>&1 | numbers
+rows none.sbt --table sample
+
+echo "== none is named"
+if "$TRACESMITH" sniff -d 0.5 -o users.sbt >users.txt 2>&1; then
+	grep -q 'waiting for one\|users.sbt:' users.txt || { cat users.txt; fail "nothing is said"; }
+else
+	code=$?
+	[ $code -eq 4 ] || { cat users.txt; fail "exit code $code"; }
+	grep -q -- '-p PID' users.txt || { cat users.txt; fail "what to do is not said"; }
+fi
