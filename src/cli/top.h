@@ -18,6 +18,7 @@
 #include "capture/metrics/sampler.h"
 #include "capture/metrics/users.h"
 #include "cli/screen.h"
+#include "cli/top_python.h"
 #include "cli/top_values.h"
 #include "live/events.h"
 
@@ -130,6 +131,8 @@ struct ts_top {
 	bool all; /* every process that is ours, too */
 	const char *backends;
 	int64_t delay_ns;
+	bool samples_python; /* stacks of Python programs, too; may change between looks */
+	struct ts_top_python_wish python_wish;
 
 	/* Where things come from. */
 	struct ts_top_values *values;
@@ -138,6 +141,7 @@ struct ts_top {
 	struct ts_sampled_process *sampled; /* what the sampler was told last */
 	size_t sampled_count, sampled_capacity;
 	int64_t sampled_delay_ns;
+	struct ts_top_python *python; /* NULL: not opened yet */
 
 	/* The picture. */
 	int64_t looked_ns;                /* CLOCK_MONOTONIC */
@@ -156,6 +160,7 @@ struct ts_top {
 	size_t message_count;
 	char note[256];         /* of what cannot be seen, unless a message says it */
 	bool uses_accelerators; /* some process does, or there is a device */
+	struct ts_top_python_picture python_picture;
 };
 
 int ts_top_open(struct ts_top *top, struct ts_error *err);
@@ -297,8 +302,10 @@ struct ts_top_session {
 	struct ts_top_view view;
 	struct ts_screen screen;
 	enum ts_top_mode mode;
-	char answer[64]; /* being typed */
-	pid_t victim;    /* of ASK_SIGNAL */
+	enum ts_top_pane pane; /* below the table, where there is room */
+	bool wants_pane;       /* even where it has nothing to show */
+	char answer[64];       /* being typed */
+	pid_t victim;          /* of ASK_SIGNAL */
 	uint64_t victim_start;
 	char said[160];    /* what happened last, until the next key */
 	unsigned int page; /* rows of the table on the screen */

@@ -14,6 +14,7 @@
 #define BAR_LEAST 6u
 #define BAR_GREATEST 30u
 #define MESSAGES_SHOWN 2u
+#define PANE_LEAST 3u
 
 /* ---- the header ---- */
 
@@ -337,7 +338,7 @@ static void draw_hints(struct ts_top_session *session)
 	}
 	ts_screen_str(
 		screen, TS_STYLE_DIM,
-		"q quit  h help  P M N T E < > R sort  / filter  k signal  d delay  c command");
+		"q quit  h help  P M N T E < > R sort  / filter  k signal  d delay  c command  y python");
 }
 
 static void draw_bottom(struct ts_top_session *session)
@@ -379,6 +380,8 @@ static void draw_help(struct ts_top_session *session)
 		"space         look now                   d, s        set the delay",
 		"k, F9         send a signal              /, F, F4    only processes whose name has ...",
 		"c             name or command line       Ctrl-L      draw anew",
+		"y             functions, threads or neither, of Python programs",
+		"o, i          order of functions: own or total time; with threads that wait, or without",
 		"",
 	};
 	struct ts_screen *screen = &session->screen;
@@ -405,19 +408,39 @@ static void draw_help(struct ts_top_session *session)
 	ts_screen_str(screen, TS_STYLE_BOLD, "any key goes back");
 }
 
+/* Rows that functions or threads get: what the table of processes does not need, and at least half of what is left by the header. */
+static unsigned int rows_of_pane(const struct ts_top_session *session, unsigned int row,
+				 unsigned int bottom)
+{
+	const struct ts_top *top = session->top;
+	unsigned int left = bottom > row ? bottom - row : 0;
+	unsigned int table = (unsigned int)TS_MIN(session->view.row_count, 1000u) + 2;
+	unsigned int wanted = ts_top_python_rows(&top->python_picture, session->pane);
+
+	/* It was not asked for, and there is no Python. */
+	if (!top->python_picture.processes && !session->wants_pane)
+		return 0;
+	if (left < TABLE_LEAST + PANE_LEAST)
+		return 0;
+	return TS_MIN(wanted, TS_MAX(left / 2, left > table ? left - table : 0));
+}
+
 void ts_top_draw(struct ts_top_session *session)
 {
 	struct ts_screen *screen = &session->screen;
 	unsigned int bottom = screen->rows > 2 ? screen->rows - 1 : screen->rows;
-	unsigned int room = bottom > TABLE_LEAST ? bottom - TABLE_LEAST : 0;
+	unsigned int room = bottom > TABLE_LEAST ? bottom - TABLE_LEAST : 0, row, pane;
 
 	ts_screen_begin(screen);
 	if (session->mode == TS_TOP_HELP) {
 		draw_help(session);
 		return;
 	}
-	draw_table(session, draw_header(session, TS_MIN(room, TS_MAX(screen->rows / 2, 3u))),
-		   bottom);
+	row = draw_header(session, TS_MIN(room, TS_MAX(screen->rows / 2, 3u)));
+	pane = rows_of_pane(session, row, bottom);
+	draw_table(session, row, bottom - pane);
+	ts_top_python_draw(screen, &session->top->python_picture, session->pane, bottom - pane,
+			   bottom);
 	if (screen->rows > 2 || session->mode != TS_TOP_TABLE) {
 		ts_screen_clear_row(screen, screen->rows - 1);
 		draw_bottom(session);

@@ -252,6 +252,15 @@ static bool sort(struct ts_top_session *session, uint32_t key)
 	return true;
 }
 
+/* Functions, threads, neither. Stacks are taken while they are shown. */
+static void turn_pane(struct ts_top_session *session)
+{
+	session->pane = (enum ts_top_pane)((session->pane + 1) % TS_TOP_PANES);
+	session->wants_pane = true;
+	session->top->samples_python = session->pane != TS_TOP_PANE_NONE;
+	session->looks_now = true;
+}
+
 static void act(struct ts_top_session *session, uint32_t key)
 {
 	if (key == 'q' || key == 'Q' || key == TS_KEY_F1 + 9)
@@ -268,6 +277,12 @@ static void act(struct ts_top_session *session, uint32_t key)
 		ask(session, TS_TOP_ASK_FILTER);
 	else if (key == 'c')
 		session->view.full_command = !session->view.full_command;
+	else if (key == 'y')
+		turn_pane(session);
+	else if (key == 'o')
+		session->top->python_wish.by_total = !session->top->python_wish.by_total;
+	else if (key == 'i')
+		session->top->python_wish.idle = !session->top->python_wish.idle;
 	else if (key == CONTROL_L)
 		ts_screen_forget(&session->screen);
 }

@@ -51,6 +51,8 @@ void ts_top_close(struct ts_top *top)
 {
 	ts_sampler_close(top->sampler);
 	ts_top_users_stop(top->users);
+	ts_top_python_picture_release(&top->python_picture);
+	ts_top_python_close(top->python);
 	for (size_t i = 0; i < top->area_count; i++)
 		ts_area_events_close(top->areas[i].events);
 	free(top->areas);
@@ -95,6 +97,34 @@ static int direct_sampler(struct ts_top *top, struct ts_error *err)
 		ts_sampler_set_interval(top->sampler, top->delay_ns);
 	top->sampled_delay_ns = top->delay_ns;
 	return ts_sampler_set_processes(top->sampler, top->sampled, top->sampled_count, err);
+}
+
+/* ---- stacks of Python ---- */
+
+/* The sampler is told only of those that are listed; while nobody wants stacks it rests. */
+static int look_at_python(struct ts_top *top, struct ts_error *err)
+{
+	TS_AUTO_FREE struct ts_python_process *processes = NULL;
+	size_t count = top->samples_python ? top->process_count : 0;
+	int rc = TS_OK;
+
+	if (!top->python && !count)
+		return TS_OK;
+	if (!top->python)
+		rc = ts_top_python_open(&top->python, err);
+	if (rc)
+		return rc;
+	processes = ts_alloc_array(count, sizeof(*processes));
+	if (!processes)
+		return ts_error_set(err, TS_ENOMEM, "no memory for %zu processes", count);
+	for (size_t i = 0; i < count; i++)
+		processes[i] = (struct ts_python_process){
+			.pid = top->processes[i].pid,
+			.start_time = top->processes[i].start_time,
+		};
+	rc = ts_top_python_watch(top->python, processes, count, err);
+	return rc ? rc
+		  : ts_top_python_look(top->python, &top->python_wish, &top->python_picture, err);
 }
 
 /* ---- values ---- */
@@ -250,7 +280,7 @@ int ts_top_look(struct ts_top *top, struct ts_error *err)
 		rc = ts_top_read_values(top, err);
 	if (!rc)
 		ts_top_shorten_note(top->note, top->messages, top->message_count);
-	return rc;
+	return rc ? rc : look_at_python(top, err);
 }
 
 bool ts_top_is_complete(const struct ts_top *top)

@@ -127,13 +127,17 @@ static int put_table(const struct ts_top *top, struct ts_top_view *view, struct 
 static int put_text(const struct ts_top *top, struct ts_top_view *view, struct ts_error *err)
 {
 	struct ts_text *out = ts_stdout();
+	int rc;
 
 	put_machine(out, top);
 	put_devices(out, top);
 	put_messages(out, top);
 	if (view->row_count) {
 		ts_text_append_char(out, '\n');
-		return put_table(top, view, err);
+		rc = put_table(top, view, err);
+		return rc || !top->samples_python
+			       ? rc
+			       : ts_top_python_put_text(&top->python_picture, err);
 	}
 	ts_report_note(
 		"%s",
@@ -319,6 +323,10 @@ static void put_json(const struct ts_top *top, const struct ts_top_view *view)
 		ts_text_append_char(out, '}');
 	}
 	ts_text_append_char(out, ']');
+	if (top->samples_python) {
+		put_key(out, "python");
+		ts_top_python_put_json(out, &top->python_picture);
+	}
 	put_json_messages(out, top);
 	ts_text_append_str(out, "}\n");
 }

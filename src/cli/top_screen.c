@@ -123,6 +123,11 @@ int ts_top_run_screen(struct ts_top *top, const struct ts_top_view *view)
 	struct ts_error err;
 	int rc, number;
 
+	/* Asked for, or shown as soon as there is some: of processes that were named. */
+	loop.session.wants_pane = top->samples_python;
+	top->samples_python |= top->asked_count > 0;
+	if (top->samples_python)
+		loop.session.pane = TS_TOP_PANE_FUNCTIONS;
 	ts_screen_init(&loop.session.screen, ts_screen_wants_utf8(), ts_terminal_colour());
 	rc = run(&loop, &err);
 	ts_top_terminal_close();

@@ -21,7 +21,7 @@
 #define DELAY_LEAST_NS INT64_C(50000000)
 
 struct options {
-	bool once, json, all, full_command;
+	bool once, json, all, full_command, python, idle;
 	int64_t count;
 	const char *delay, *backends, *sort;
 	struct ts_word_list pids;
@@ -145,6 +145,8 @@ static int check_and_run(const struct options *options)
 		.all = options->all,
 		.backends = options->backends,
 		.delay_ns = DELAY_NS,
+		.samples_python = options->python || options->idle,
+		.python_wish = { .idle = options->idle },
 	};
 	struct ts_top_view view = { .full_command = options->full_command };
 	int rc = TS_EXIT_INPUT;
@@ -182,6 +184,10 @@ int ts_verb_top(int argc, char **argv)
 			       "cpu (default), mem, pid, time, events, lost, ..."),
 		TS_OPTION_FLAG("command", 'c', &given.full_command,
 			       "command lines in place of names"),
+		TS_OPTION_FLAG("python", 0, &given.python,
+			       "functions and threads of Python programs, too"),
+		TS_OPTION_FLAG("idle", 0, &given.idle,
+			       "the same, with the time of threads that wait"),
 		TS_OPTION_TEXT("backends", 0, "LIST", &given.backends,
 			       "sources of metrics: host,nvml,... (default: "
 			       "$TRACESMITH_BACKENDS, or all there are)"),
@@ -191,10 +197,10 @@ int ts_verb_top(int argc, char **argv)
 		.operands = "",
 		.about =
 			"Shows what processes with an agent in them, those that they started and those that use\n"
-			"accelerators do now: processors, memory, devices, events stored and lost.\n"
-			"In the screen: h shows the keys, q quits.\n",
+			"accelerators do now: processors, memory, devices, events stored and lost; of Python programs\n"
+			"functions by own and total time, threads and the GIL. In the screen: h shows the keys, q quits.\n",
 		.examples =
-			"tracesmith top\ntracesmith top -p 1234 -d 0.5\ntracesmith top --once --json | jq '.processes[].pid'",
+			"tracesmith top\ntracesmith top -p 1234 -d 0.5\ntracesmith top --python --once -p 1234\ntracesmith top --once --json | jq '.processes[].pid'",
 		.exits =
 			"0  done\n2  usage, or there is no terminal\n3  no such process, or the live directory cannot be used",
 		.options = options,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Python from outside: an interpreter is started, tells where an object of its own lies, and that is read from its
- * memory, as a reader of stacks does. And which interpreters there are. Must not know the layout of Python's structures.
+ * Python from outside: an interpreter is started, tells where an object of its own lies, that is read from its
+ * memory, and then its stack. And which interpreters there are. Must not know the layout of Python's structures.
  */
 #include <ctype.h>
 #include <dirent.h>
@@ -15,15 +15,18 @@
 #include <sys/prctl.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/io.h"
 #include "base/memory.h"
+#include "capture/python/layout.h"
+#include "capture/python/reader.h"
 #include "doctor/checks.h"
 
-#define OLDEST_MINOR 8
-#define NEWEST_MINOR 14
 #define SECRET "tracesmith reads"
+#define TRIES 5
+#define PAUSE_NS 5000000
 
 /* Says who it is and where a secret lies, then waits for the end of its input. */
 #define PROGRAM                                                                 \
@@ -239,32 +242,88 @@ static int read_secret(const struct interpreter *python)
 	return strcmp(got, SECRET) ? EIO : 0;
 }
 
-static void judge(const struct ts_machine *machine, const struct interpreter *python,
-		  struct ts_finding *finding)
+/* Threads whose stack is whole, and whether the main one is among them. It may still be on its way to its input. */
+static int count_stacks(struct ts_python *reader, size_t *ret_whole, bool *ret_has_main,
+			struct ts_error *err)
+{
+	*ret_has_main = false;
+	for (int i = 0; i < TRIES && !*ret_has_main; i++) {
+		const struct timespec pause = { .tv_nsec = i ? PAUSE_NS : 0 };
+		struct ts_python_sweep sweep = { 0 };
+		int rc;
+
+		nanosleep(&pause, NULL);
+		rc = ts_python_sweep(reader, &sweep, err);
+		if (rc)
+			return rc;
+		*ret_whole = 0;
+		for (size_t k = 0; k < sweep.count; k++) {
+			*ret_whole += sweep.threads[k].depth > 0;
+			*ret_has_main |= sweep.threads[k].is_main && sweep.threads[k].depth;
+		}
+	}
+	return TS_OK;
+}
+
+/* What was read of its stacks: "1 thread, main", or why there is nothing. TS_E*. */
+static int read_stacks(const struct interpreter *python, char *ret_text, size_t bytes)
+{
+	TS_AUTO(ts_python) reader = NULL;
+	struct ts_error err;
+	size_t whole = 0;
+	bool has_main = false;
+	int rc = ts_python_open(&reader, (pid_t)python->pid, 0, TS_PYTHON_NAMES, &err);
+
+	if (!rc)
+		rc = count_stacks(reader, &whole, &has_main, &err);
+	if (rc) {
+		snprintf(ret_text, bytes, "%s", err.message);
+		return rc;
+	}
+	snprintf(ret_text, bytes, "%zu thread%s%s", whole, whole == 1 ? "" : "s",
+		 has_main ? ", main" : "");
+	return has_main ? TS_OK : TS_EFORMAT;
+}
+
+static void judge_stacks(const struct interpreter *python, const char *name, const char *others,
+			 struct ts_finding *finding)
+{
+	char text[TS_ERROR_MESSAGE_BYTES];
+	int rc = read_stacks(python, text, sizeof(text));
+
+	if (!rc)
+		ts_finding_set(finding, TS_CHECK_YES, "%s: stacks can be read (%s)%s", name, text,
+			       others);
+	else if (rc == TS_EVERSION)
+		ts_finding_set(finding, TS_CHECK_NO, "%s: stacks of 3.%d to 3.%d can be read%s",
+			       name, TS_PYTHON_OLDEST_MINOR, TS_PYTHON_NEWEST_MINOR, others);
+	else if (rc == TS_EFORMAT)
+		ts_finding_set(finding, TS_CHECK_UNKNOWN,
+			       "%s, its memory was read, but its stack was not whole (%s)%s", name,
+			       text, others);
+	else
+		ts_finding_set(finding, rc == TS_ECAP ? TS_CHECK_NO : TS_CHECK_UNKNOWN,
+			       "%s, its memory was read, but not its stack: %s%s", name, text,
+			       others);
+}
+
+static void judge(const struct interpreter *python, struct ts_finding *finding)
 {
 	int error = strcmp(python->kind, "cpython") ? 0 : read_secret(python);
 	char others[192], name[64];
 
 	describe_others(others, sizeof(others));
-	snprintf(name, sizeof(name), "python3 is %s %llu.%llu.%llu", python->kind, python->major,
-		 python->minor, python->patch);
+	snprintf(name, sizeof(name), "python3 is %s %llu.%llu.%llu%s", python->kind, python->major,
+		 python->minor, python->patch, python->is_free_threaded ? "t" : "");
 	if (error)
 		ts_finding_set(finding, error == EPERM ? TS_CHECK_NO : TS_CHECK_UNKNOWN,
 			       "%s, whose memory cannot be read (%s): see read_memory%s", name,
 			       ts_errno_name(error), others);
 	else if (strcmp(python->kind, "cpython") != 0)
-		ts_finding_set(finding, TS_CHECK_NO, "%s: only CPython is foreseen%s", name,
-			       others);
-	else if (python->major != 3 || python->minor < OLDEST_MINOR || python->minor > NEWEST_MINOR)
-		ts_finding_set(finding, TS_CHECK_LIMITED,
-			       "%s, its memory was read; 3.%d to 3.%d are foreseen%s", name,
-			       OLDEST_MINOR, NEWEST_MINOR, others);
-	else if (python->is_free_threaded)
-		ts_finding_set(finding, TS_CHECK_LIMITED,
-			       "%s, its memory was read; a free-threaded build is not foreseen%s",
+		ts_finding_set(finding, TS_CHECK_NO, "%s: only stacks of CPython can be read%s",
 			       name, others);
 	else
-		ts_finding_set(finding, TS_CHECK_YES, "%s, its memory was read%s", name, others);
+		judge_stacks(python, name, others, finding);
 }
 
 static void judge_none(int status, struct ts_finding *finding)
@@ -291,7 +350,7 @@ void ts_check_python(const struct ts_machine *machine, struct ts_finding *ret_fi
 	if (status)
 		judge_none(status, ret_finding);
 	else
-		judge(machine, &python, ret_finding);
+		judge(&python, ret_finding);
 	if (hold >= 0)
 		close(hold);
 	if (child > 0) {

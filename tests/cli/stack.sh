@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+#
+# For tests of stacks: live.sh, and Python programs that stand still at known places. Those of Python's own library are not
+# looked at: they are other ones in each version.
+. "$TS_SOURCE/tests/cli/live.sh"
+
+export PYTHONDONTWRITEBYTECODE=1
+unset PYTHONSTARTUP RANK LOCAL_RANK WORLD_SIZE
+
+# Whoever is not root may be kept from reading processes that are not its children.
+scope=$(cat /proc/sys/kernel/yama/ptrace_scope 2>/dev/null || echo 0)
+[ "$scope" = 0 ] || [ "$(id -u)" = 0 ] || { echo "skip: Yama restricts who may read processes"; exit 77; }
+
+programs=
+end_programs() {
+	local each
+	for each in $programs; do
+		kill -9 "$each" 2>/dev/null || true
+	done
+}
+trap end_programs EXIT
+
+# start NAME FILE [argument...]: a program that makes the folder NAME when it stands still; its number is in $program.
+start() {
+	local name=$1
+	shift
+	READY=$name python3 "$PWD/$1" "${@:2}" </dev/null &
+	program=$!
+	programs="$programs $program"
+	await [ -d "$name" ]
+}
+
+# Do all threads of these processes wait? Between saying so and waiting lies an instant.
+all_wait() { ! "$TRACESMITH" stack --json "$@" | grep -q '"running":true'; }
+
+# Without what is different in each run: numbers of processes and threads, places, versions, Python's own library.
+still() {
+	sed -E -e "s#$(pwd -P)#HERE#g" -e 's/^process [0-9]+: [^ ]*python3[0-9.]*/process PID: python3/' -e 's/thread [0-9]+/thread TID/' -e 's/Python 3[0-9.a-z+]*/Python V/' \
+		-e '/\/(threading|runpy|selectors|subprocess)\.py:/d' -e '/<frozen /d'
+}

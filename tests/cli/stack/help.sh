@@ -1,0 +1,7 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# What the verb says of itself, under both names.
+. "$TS_SOURCE/tests/cli/lib.sh"
+
+t stack --help
+cmp <("$TRACESMITH" stack --help) <("$TRACESMITH" help backtrace) && echo the same
