@@ -27,7 +27,7 @@ bootstrap = $(if $(filter yes,$(BOOTSTRAP)),scripts/bootstrap -q $(1) $(if $(fin
 # Runs each time, which is cheap; its chatter goes, errors and what changed stay.
 configure = cmake -S . -B $(1) -G Ninja -DTRACESMITH_WERROR=$(WERROR) $(2) $(CMAKE_FLAGS) >/dev/null
 
-.PHONY: all demo test lint format bench cross fuzz install clean help configure
+.PHONY: all demo test test-python-versions lint format bench cross fuzz install clean help configure
 
 all: configure ## build the tool, the library and the examples into build/ (default)
 	@cmake --build $(B)
@@ -43,6 +43,11 @@ demo: all ## show what the tool does, in a minute
 test: all ## build and run the tests; T=REGEX runs those that match
 	@$(call bootstrap,test)
 	@scripts/test $(B) $(if $(T),-R '$(T)')
+
+test-python-versions: all ## right Python stacks on every CPython that Debian has (root; fetches its suites)
+	@$(call bootstrap,test python)
+	@scripts/python-versions || true
+	@TS_PYTHON_FULL=1 TS_SOURCE=$(CURDIR) TS_BUILD=$(CURDIR)/$(B) TRACESMITH=$(CURDIR)/$(B)/tracesmith scripts/run-test-script tests/python/versions.sh
 
 lint: ## format, static analysis, include order, scripts
 	@$(call bootstrap,build lint)
@@ -75,7 +80,7 @@ clean: ## remove everything that was built
 	rm -rf build
 
 help: ## this text
-	@sed -n 's/^\([a-z]*\):.*## /  make \1 /p' Makefile | awk '{ printf "  make %-9s", $$2; $$1 = $$2 = ""; print }'
+	@sed -n 's/^\([a-z-]*\):.*## /  make \1 /p' Makefile | awk '{ printf "  make %-21s", $$2; $$1 = $$2 = ""; print }'
 	@echo
 	@echo '  CC=clang                another compiler, in build/clang'
 	@echo '  SAN=address,undefined   sanitizers, in build/san (also: SAN=thread)'

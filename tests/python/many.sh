@@ -1,0 +1,141 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# A great deal of everything: 500 threads, 5,000 frames, children that come and go all the time, several interpreters.
+set -euo pipefail
+. "$TS_SOURCE/tests/lib/python.sh"
+
+# ---- 500 threads ----
+cat >threads.py <<'PY'
+import os, threading, time
+
+count = 500
+threading.stack_size(256 * 1024)
+barrier = threading.Barrier(count + 1)
+
+
+def leaf():
+    barrier.wait()
+    time.sleep(600)
+
+
+for i in range(count):
+    threading.Thread(target=leaf, name=f"worker-{i}", daemon=True).start()
+barrier.wait()
+print("ready", os.getpid(), flush=True)
+time.sleep(600)
+PY
+start_python "$python" threads.py
+await_stack "sum('leaf' in functions(thread) for thread in threads) == 500"
+stack_holds "len({thread['name'] for thread in threads if 'leaf' in functions(thread)}) == 500" || fail "names of 500 threads: $(head -c 500 "$work/stack.json")"
+stack_holds "len({thread['tid'] for thread in threads}) == 501 or None in {thread['tid'] for thread in threads}" || fail "tids of 500 threads"
+start_recording t.sbt --duration 1s
+end_recording
+trace_holds t.sbt "len({sample['tid'] for sample in samples if 'leaf' in functions(sample)}) == 500"
+stop_python "$pid"
+
+# ---- 5,000 deep ----
+cat >deep.py <<'PY'
+import os, sys, threading, time
+
+sys.setrecursionlimit(20000)
+threading.stack_size(512 * 1024 * 1024)
+
+
+def descend(depth):
+    if depth == 0:
+        print("ready", os.getpid(), flush=True)
+        time.sleep(600)
+        return 0
+    return descend(depth - 1) + 1
+
+
+def begin():
+    descend(5000)
+
+
+thread = threading.Thread(target=begin, name="deep")
+thread.start()
+thread.join()
+PY
+start_python "$python" deep.py
+await_stack "any(functions(thread).count('descend') == 5001 and 'begin' in functions(thread) for thread in threads)"
+start_recording t.sbt --duration 1s
+end_recording
+# So many are not stored: the outermost, the innermost, and how many are left out between.
+trace_holds t.sbt "any('begin' in functions(sample) and 1000 < functions(sample).count('descend') <= 5001 for sample in samples)"
+stop_python "$pid"
+
+# ---- children that come and go ----
+cat >storm.py <<'PY'
+import os, sys, time
+
+
+def child():
+    end = time.monotonic() + 0.3
+    while time.monotonic() < end:
+        sum(range(100))
+
+
+print("ready", os.getpid(), flush=True)
+while not os.path.exists("enough"):
+    pids = []
+    for _ in range(4):
+        pid = os.fork()
+        if pid == 0:
+            child()
+            os._exit(0)
+        pids.append(pid)
+    for pid in pids:
+        os.waitpid(pid, 0)
+PY
+rm -f enough
+start_python "$python" storm.py
+start_recording t.sbt
+await_samples t.sbt
+await_samples t.sbt
+await_samples t.sbt
+touch enough
+await "the storm to end" is_gone "$pid"
+end_recording
+trace_holds t.sbt "any('child' in functions(sample) for sample in samples)"
+trace_holds t.sbt "len({sample['pid'] for sample in samples}) > 4"
+# Threads are those of the process, from the first instant on.
+trace_holds t.sbt "all(sample['tid'] == sample['pid'] for sample in samples)"
+
+# ---- several interpreters ----
+cat >interpreters.py <<'PY'
+import os, sys, threading, time
+
+try:
+    import _interpreters as interpreters  # 3.13 on
+except ImportError:
+    import _xxsubinterpreters as interpreters  # 3.8 to 3.12
+
+SOURCE = """
+import time
+def inside_%d():
+    while True:
+        time.sleep(0.05)
+inside_%d()
+"""
+
+
+def run(number):
+    one = interpreters.create()
+    (getattr(interpreters, "run_string", None) or interpreters.exec)(one, SOURCE % (number, number))
+
+
+for number in range(3):
+    threading.Thread(target=run, args=(number,), daemon=True).start()
+print("ready", os.getpid(), flush=True)
+time.sleep(600)
+PY
+if "$python" -c 'import _interpreters' 2>/dev/null || "$python" -c 'import _xxsubinterpreters' 2>/dev/null; then
+	start_python "$python" interpreters.py
+	await_stack "all(any('inside_%d' % number in functions(thread) for thread in threads) for number in range(3))"
+	stack_holds "len({thread['interpreter'] for thread in threads if any(name.startswith('inside_') for name in functions(thread))}) == 3" ||
+		fail "three interpreters: $(head -c 2000 "$work/stack.json")"
+	stop_python "$pid"
+else
+	echo "left out: several interpreters: $python has no module for them"
+fi

@@ -1,0 +1,30 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# What oracle.py does, recorded with the tool: every stack in the trace is one that it can have.
+set -euo pipefail
+. "$TS_SOURCE/tests/lib/python.sh"
+
+least=2000
+! is_sanitized || least=200
+oracle=(python3 "$TS_SOURCE/tests/python/check.py")
+
+# Attached to, and started: both see the same.
+start_python "$python" "$TS_SOURCE/tests/python/oracle.py" --log log.json --seconds 4 --hold 0.08
+start_recording attached.sbt --python-interval 0.001
+wait "$pid"
+end_recording
+samples_of attached.sbt >stacks
+"${oracle[@]}" --log log.json --name attached --least $least stacks
+
+"$TRACESMITH" record -q -o started.sbt --backends python --python-interval 0.001 -- \
+	"$python" "$TS_SOURCE/tests/python/oracle.py" --log log.json --seconds 4 --hold 0.08 >/dev/null
+samples_of started.sbt >stacks
+"${oracle[@]}" --log log.json --name started --least $least stacks
+
+# Threads have the names that the program gave them.
+"$TRACESMITH" view started.sbt --table thread --json >threads
+for part in storm waves generators coroutines callbacks makes; do
+	grep -q "\"oracle-$part\"" threads || fail "there is no thread 'oracle-$part': $(cat threads)"
+done
+# What it costs is told.
+"$TRACESMITH" view started.sbt --table counter --json --name 'python_*' | grep -q python_stacks_per_s || fail "no counters of the sampler"

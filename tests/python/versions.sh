@@ -1,0 +1,73 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Right stacks on every CPython that is here: oracle.py runs on it, its stacks are read as fast as can be, check.py judges them.
+#
+# One interpreter of each version for a few seconds; TS_PYTHON_FULL=1: all of them, for as long as it takes to see 200,000 stacks
+# that moved, half of them with all parts together, half of the part that calls the most, alone. TS_PYTHON_ONLY: a regular expression of names.
+# PYTHON_VERSIONS: where scripts/python-versions put them. TS_PYTHON_TABLE: a file that gets the table.
+set -euo pipefail
+. "$TS_SOURCE/tests/lib/python.sh"
+
+sweeps=$TS_BUILD/tests/targets/python_sweeps
+[ -x "$sweeps" ] || { echo "skip: tests/targets/python_sweeps was not built"; exit 77; }
+full=${TS_PYTHON_FULL:-}
+# Sweeps follow so closely only to see much in a short time; a pause between them lets the target move on.
+seconds=4 least=500 interval_us=60 hold=0.08
+if [ -n "$full" ]; then
+	seconds=600 least=100000
+fi
+! is_sanitized || least=$((least / 10))
+known="3.8 3.9 3.10 3.11 3.12 3.13 3.14 3.15"
+
+# The folder of its files as the interpreter sees it, and as we do.
+folder_for() { # command...
+	inside=$work/oracle outside=$work/oracle
+	if [ "$1" = chroot ]; then
+		inside=$(chroot "$2" mktemp -d /tmp/tracesmith-oracle.XXXXXX) outside=$2$inside
+	fi
+	mkdir -p "$outside"
+	cp "$TS_SOURCE/tests/python/oracle.py" "$outside"
+}
+
+# One run of the oracle; a row of the table.
+judge() { # name, parts, command...
+	local name=$1 parts=$2 code=0
+	shift 2
+	folder_for "$@"
+	start_python "$@" "$inside/oracle.py" --log "$inside/log.json" --seconds "$seconds" --hold "$hold" ${parts:+--parts "$parts"}
+	if ! "$sweeps" "$pid" --stacks ${full:+--moved $((least + 100))} --interval-us "$interval_us" >"$work/stacks" 2>"$work/sweeps.err"; then
+		echo "$name: $(cat "$work/sweeps.err")"
+		code=1
+	fi
+	touch "$outside/log.json.stop"
+	wait "$pid" || fail "$name: the oracle ended with $?: $(tail -n 3 "$work/said.err")"
+	[ $code -ne 0 ] || python3 "$TS_SOURCE/tests/python/check.py" --log "$outside/log.json" --name "$name${parts:+ $parts}" \
+		--least "$least" --row "$work/table" "$work/stacks" || code=1
+	rm -rf "$outside"
+	return $code
+}
+
+# Those to run: of each version the first; all where the whole is asked for.
+"$TS_SOURCE/scripts/python-versions" --into "${PYTHON_VERSIONS:-$TS_SOURCE/build/python-versions}" --list >"$work/list" 2>/dev/null ||
+	echo "system-python $("$python" -c 'import platform; print(platform.python_version())') release $python" >"$work/list"
+python3 "$TS_SOURCE/tests/python/check.py" --headline | tee "$work/table"
+failed=() seen=' '
+while read -r name version _ command; do
+	[[ $name =~ ${TS_PYTHON_ONLY:-.} ]] || continue
+	minor=${version%.*}
+	case $version in *[!0-9.]*) minor=$(echo "$version" | cut -d. -f1,2) ;; esac
+	if [ -z "$full" ]; then
+		case $seen in *" $minor "*) continue ;; esac
+	fi
+	seen="$seen$minor "
+	# shellcheck disable=SC2086 # a command and its arguments
+	judge "$name" '' $command </dev/null || failed+=("$name")
+	# shellcheck disable=SC2086
+	[ -z "$full" ] || judge "$name" storm $command </dev/null || failed+=("$name storm")
+done <"$work/list"
+
+for version in $known; do
+	case $seen in *" $version "*) ;; *) echo "$version: not run: no interpreter" ;; esac
+done
+[ -z "${TS_PYTHON_TABLE:-}" ] || cp "$work/table" "$TS_PYTHON_TABLE"
+[ ${#failed[@]} -eq 0 ] || fail "not right on: ${failed[*]}"
