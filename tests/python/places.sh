@@ -77,7 +77,7 @@ if [ "$(id -u)" = 0 ] && unshare --pid --mount --fork true 2>/dev/null; then
 	trace_holds t.sbt "any('waits' in functions(sample) for sample in samples)"
 
 	# A mount over the folder of the interpreter hides its file from us, and from itself.
-	root=$(find "${PYTHON_VERSIONS:-$TS_SOURCE/build/python-versions}" -maxdepth 2 -name .complete 2>/dev/null | sort | tail -n 1)
+	root=$(find "${PYTHON_VERSIONS:-$TS_SOURCE/build/python-versions}" -maxdepth 2 -name .complete 2>/dev/null | sort | tail -n 1) || true
 	if [ -n "$root" ]; then
 		root=${root%/.complete}
 		inside=$(chroot "$root" mktemp -d /tmp/tracesmith-places.XXXXXX)

@@ -44,6 +44,19 @@ static void set_objects(struct ts_python_layout *layout, uint16_t header)
 	layout->real.value = header;
 }
 
+/* Instructions that call have the version of the function that they called last time behind them (3.11 on). */
+static void set_function(struct ts_python_layout *layout, uint16_t header)
+{
+	unsigned int minor = layout->minor;
+
+	layout->function.version = TS_PYTHON_NONE;
+	if (minor < 11)
+		return;
+	layout->function.version = (uint16_t)(header + (minor < 12 ? 112 : minor < 14 ? 120 : 128));
+	/* 3.11 and 3.12 point at the last of what is behind it. */
+	layout->function.call_cache = minor < 12 ? -4 : minor < 13 ? -2 : 4;
+}
+
 static void set_dict(struct ts_python_layout *layout, uint16_t header)
 {
 	bool is_log2 = layout->minor >= 11;
@@ -116,6 +129,7 @@ static void start(struct ts_python_layout *layout, unsigned int minor, uint16_t 
 	*layout = ts_python_layouts[minor - TS_PYTHON_OLDEST_MINOR];
 	set_objects(layout, header);
 	set_dict(layout, header);
+	set_function(layout, header);
 }
 
 bool ts_python_layout_of_version(struct ts_python_layout *ret_layout, unsigned int minor,

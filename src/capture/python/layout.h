@@ -109,6 +109,10 @@ struct ts_python_layout {
 		uint16_t type, var_size, reference_count, bytes; /* of PyObject, PyVarObject */
 	} object;
 	struct {
+		uint16_t version; /* func_version: 3.11 on */
+		int8_t call_cache; /* from a caller's `instruction` to the version that its call expects */
+	} function;
+	struct {
 		uint16_t name, flags, basic_size, dictionary; /* tp_dictoffset */
 		uint16_t base;
 		uint16_t

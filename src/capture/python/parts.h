@@ -197,6 +197,7 @@ struct python_thread {
 		*last_frames; /* of this sweep, and of the last one that was accepted */
 	size_t frame_capacity, last_frame_capacity;
 	uint32_t new_depth, depth; /* of both */
+	uint32_t kept;             /* outermost ones of the new that were taken over */
 };
 
 struct python_interpreter {

@@ -5,8 +5,8 @@
  * stacks are unwound.
  */
 #include "base/clock.h"
-#include "capture/python/merge.h"
 #include "capture/native/unwind.h"
+#include "capture/python/merge.h"
 #include "capture/python/sampler_parts.h"
 
 #define NATIVE_FRAMES 512

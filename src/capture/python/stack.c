@@ -276,7 +276,6 @@ struct walk {
 	uint64_t below; /* in that chunk frames lie below this address */
 	bool is_entered;   /* a shim lies between the last frame and this one */
 	bool is_generator; /* the last frame is one's */
-	uint64_t function; /* that the last frame runs */
 };
 
 /* A frame on the data stack, in the chunk of its callee or in an older one. */
@@ -396,7 +395,7 @@ static enum call judge_call(const struct walk *walk, uint64_t at, const uint8_t 
 {
 	const struct ts_python_layout *layout = &walk->python->place.layout;
 	const struct python_stack *stack = walk->stack;
-	uint64_t top, words[4];
+	uint64_t top, function, words[4];
 
 	if (!stack->depth || layout->frames == TS_PYTHON_FRAME_OBJECTS)
 		return CALL_SURE;
@@ -418,9 +417,9 @@ static enum call judge_call(const struct walk *walk, uint64_t at, const uint8_t 
 		       : layout->minor <= 13                          ? CALL_BROKEN
 								      : CALL_POSSIBLE;
 	}
-	return walk->function && (words[2] == walk->function || words[3] == walk->function)
-		       ? CALL_SURE
-		       : CALL_POSSIBLE;
+	function = stack->raw[stack->depth - 1].function;
+	return function && (words[2] == function || words[3] == function) ? CALL_SURE
+									  : CALL_POSSIBLE;
 }
 
 static enum python_stack_status take_frame(struct walk *walk, uint64_t at, const uint8_t *copy,
@@ -439,12 +438,9 @@ static enum python_stack_status take_frame(struct walk *walk, uint64_t at, const
 		walk->is_entered = true;
 		return is_in_chunk ? STACK_INVALID : STACK_OK;
 	}
-	if (layout->frame.state != TS_PYTHON_NONE &&
-	    copy[layout->frame.state] != layout->frame.state_executing) {
-		stack->depth = 0; /* it has ended, and so have those inside it */
-		return STACK_OK;
-	}
 	if (kind == TS_PYTHON_FRAME_BAD || !frame.code || frame.code & 7 ||
+	    (layout->frame.state != TS_PYTHON_NONE &&
+	     copy[layout->frame.state] != layout->frame.state_executing) ||
 	    (layout->frames != TS_PYTHON_FRAME_OBJECTS &&
 	     is_in_chunk != (kind == TS_PYTHON_FRAME_THREAD)))
 		return STACK_INVALID;
@@ -459,9 +455,6 @@ static enum python_stack_status take_frame(struct walk *walk, uint64_t at, const
 	stack->raw[stack->depth++] = frame;
 	walk->is_entered = false;
 	walk->is_generator = kind == TS_PYTHON_FRAME_GENERATOR;
-	walk->function = layout->frame.function == TS_PYTHON_NONE
-				 ? 0
-				 : untagged(ts_python_word_of(copy, layout->frame.function));
 	return STACK_OK;
 }
 
@@ -619,23 +612,28 @@ static uint32_t unmoved(const struct python_stack *stack)
 }
 
 /*
- * Calls that are new since the last sweep. One that was seen before at its place is taken, and one that bears traces at a place that is new. What a
- * well-known place hardly ever calls is refused unless it lasts from one sweep to the next, and counted, until it is no longer rare; places that call many
- * different functions are let off.
+ * Calls that are new since the last sweep. What decides, in this order:
+ *
+ * - the calling instruction itself expects that function: it keeps the version of the one that it called lately (3.11 on);
+ * - it expects another one: only what lasts from one sweep to the next is taken;
+ * - what a well-known place hardly ever calls is refused unless it lasts, and counted; places that call many functions are let off;
+ * - native code is between, and the call was seen before;
+ * - else it must stand still.
  */
 enum novelty { CALLS_KNOWN, CALLS_NEW, CALLS_ODD };
 
-/* What sites holds: how many calls were taken at a place, and how many were odd. */
-#define ODD_ONE (UINT64_C(1) << 40)
+/* What `calls` and `sites` hold: how often, how often an odd one, and whether the instruction says so. */
+#define ODD_ONE (UINT64_C(1) << 32)
+#define PROVEN (UINT64_C(1) << 62)
 
-static uint64_t taken_at(uint64_t site)
+static uint64_t count_of(uint64_t value)
 {
-	return site & (ODD_ONE - 1);
+	return value & (ODD_ONE - 1);
 }
 
 static bool is_of_many(uint64_t site)
 {
-	return site / ODD_ONE * MANY >= taken_at(site);
+	return (site & (PROVEN - 1)) / ODD_ONE * MANY >= count_of(site);
 }
 
 /* The place that a frame calls from. */
@@ -646,18 +644,69 @@ static uint64_t site_of(const struct ts_python *python, const struct ts_python_r
 	return ts_hash_mix64(frame->code) + frame->instruction;
 }
 
+/* Whether its caller's instruction could say that it expects it. */
+static bool may_be_expected(const struct ts_python *python,
+			    const struct ts_python_raw_frame *callee)
+{
+	return python->place.layout.frames != TS_PYTHON_FRAME_OBJECTS &&
+	       !(callee->flags & TS_PYTHON_RAW_ENTRY);
+}
+
 static enum novelty judge_call_of(const struct ts_python *python, const struct python_stack *stack,
 				  uint32_t callee)
 {
 	uint64_t site = site_of(python, &stack->raw[callee + 1]), all = 0, seen = 0;
 
-	ts_map_get(&python->sites, site, &all);
-	if (ts_pairmap_get(&python->calls, site, stack->raw[callee].code, &seen) &&
-	    seen >= CALL_KNOWN && seen * RARE >= taken_at(all))
+	ts_pairmap_get(&python->calls, site, stack->raw[callee].code, &seen);
+	if (seen & PROVEN)
 		return CALLS_KNOWN;
-	if (taken_at(all) >= WELL_KNOWN && !is_of_many(all))
+	ts_map_get(&python->sites, site, &all);
+	if (all & PROVEN)
 		return CALLS_ODD;
-	return stack->raw[callee].flags & TS_PYTHON_RAW_SURE ? CALLS_KNOWN : CALLS_NEW;
+	if (count_of(seen) >= CALL_KNOWN && count_of(seen) * RARE >= count_of(all))
+		return may_be_expected(python, &stack->raw[callee]) ? CALLS_NEW : CALLS_KNOWN;
+	return count_of(all) >= WELL_KNOWN && !is_of_many(all) ? CALLS_ODD : CALLS_NEW;
+}
+
+/* Whether the calling instruction expects the function that was called. */
+static bool is_expected(struct ts_python *python, const struct ts_python_raw_frame *caller,
+			const struct ts_python_raw_frame *callee)
+{
+	const struct ts_python_layout *layout = &python->place.layout;
+	uint32_t expected = 0, version = 0;
+	struct ts_memory_range ranges[] = {
+		{ caller->instruction + (uint64_t)(int64_t)layout->function.call_cache, &expected,
+		  4 },
+		{ callee->function + layout->function.version, &version, 4 },
+	};
+
+	return layout->function.version != TS_PYTHON_NONE && callee->function &&
+	       ts_memory_read_ranges(&python->memory, ranges, 2) == 2 && version &&
+	       expected == version;
+}
+
+/* Looks at the instructions of calls that are not proven: at first, and whenever they have been seen twice as often. */
+static void prove_calls(struct ts_python *python, const struct python_stack *stack, uint32_t moved)
+{
+	if (python->place.layout.frames == TS_PYTHON_FRAME_OBJECTS)
+		return;
+	for (uint32_t i = 0; i < moved && i + 1 < stack->depth; i++) {
+		uint64_t site = stack->raw[i + 1].instruction;
+		uint64_t *seen = ts_pairmap_insert(&python->calls, site, stack->raw[i].code, NULL);
+		uint64_t *all;
+
+		if (!seen || *seen & PROVEN || count_of(*seen) & (count_of(*seen) - 1) ||
+		    stack->raw[i].flags & TS_PYTHON_RAW_ENTRY)
+			continue;
+		if (!is_expected(python, &stack->raw[i + 1], &stack->raw[i])) {
+			*seen += !count_of(*seen); /* seen, but not taken */
+			continue;
+		}
+		*seen |= PROVEN;
+		all = ts_map_insert(&python->sites, site, NULL);
+		if (all)
+			*all |= PROVEN;
+	}
 }
 
 static void note_odd_call(struct ts_python *python, const struct python_stack *stack,
@@ -718,9 +767,9 @@ static void learn_calls(struct ts_python *python, const struct python_stack *sta
 		uint64_t *all = ts_map_insert(&python->sites, site, NULL);
 		uint64_t *seen = ts_pairmap_insert(&python->calls, site, stack->raw[i].code, NULL);
 
-		if (all)
+		if (all && count_of(*all) < ODD_ONE - 1)
 			++*all;
-		if (seen)
+		if (seen && count_of(*seen) < ODD_ONE - 1)
 			++*seen;
 	}
 }
@@ -799,6 +848,7 @@ static bool are_calls_sound(struct ts_python *python, struct python_stack *stack
 {
 	enum novelty novelty;
 
+	prove_calls(python, stack, moved);
 	novelty = judge_novelty(python, stack, moved);
 	if (novelty == CALLS_KNOWN)
 		return true;

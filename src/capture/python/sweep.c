@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "capture/python/parts.h"
 
-#define MOST_ATTEMPTS 3u             /* at one thread, in one sweep */
+#define MOST_ATTEMPTS 8u             /* at one thread, in one sweep */
 #define CLOSE_NS INT64_C(2000000)    /* between two sweeps */
 #define RELIST_NS INT64_C(200000000) /* main thread alone: all are listed again */
 
@@ -326,36 +326,65 @@ static int read_stack(struct ts_python *python, struct python_stack *stack, stru
 	return status;
 }
 
+/*
+ * Outermost frames that stand exactly where they stood: what they are is known. *ret_shown: how many of them are shown. A stack is
+ * mostly read when all of this has left the processor's caches: what is not touched costs nothing.
+ */
+static uint32_t count_kept(const struct python_thread *thread, uint32_t *ret_shown)
+{
+	const struct python_stack *stack = &thread->stack;
+	uint32_t most = stack->has_last ? TS_MIN(stack->depth, stack->last_depth) : 0, kept = 0;
+
+	*ret_shown = 0;
+	while (kept < most) {
+		struct ts_python_raw_frame *now = &stack->raw[stack->depth - 1 - kept];
+		const struct ts_python_raw_frame *then = &stack->last[stack->last_depth - 1 - kept];
+
+		if (now->address != then->address || now->code != then->code ||
+		    now->instruction != then->instruction || now->code_index != then->code_index)
+			break;
+		now->flags |= then->flags & TS_PYTHON_RAW_HIDDEN;
+		*ret_shown += !(then->flags & TS_PYTHON_RAW_HIDDEN);
+		kept++;
+	}
+	return kept;
+}
+
 /* Names and lines. False: some frame is none of its code. */
 static bool resolve(struct ts_python *python, struct python_thread *thread)
 {
 	const struct python_stack *stack = &thread->stack;
-	uint32_t shown = 0;
+	uint32_t shown = 0, kept_shown, moved = stack->depth - count_kept(thread, &kept_shown);
 
-	for (uint32_t i = 0; i < stack->depth; i++) {
-		const struct ts_python_raw_frame *raw = &stack->raw[i];
+	for (uint32_t i = 0; i < moved; i++) {
+		struct ts_python_raw_frame *raw = &stack->raw[i];
 		struct ts_python_frame *frame = &thread->frames[shown];
 		struct python_code_at *code = ts_python_code_at(python, raw->code);
 		int64_t offset;
 
 		if (!code || !ts_python_code_has(python, code, raw, &offset))
 			return false;
-		if (code->is_hidden)
+		if (code->is_hidden) {
+			raw->flags |= TS_PYTHON_RAW_HIDDEN;
 			continue;
+		}
 		frame->code = code->code;
 		frame->line = ts_python_code_line(&python->place.layout, code, offset);
 		frame->flags = raw->flags & TS_PYTHON_FRAME_ENTRY;
 		frame->address = raw->address;
 		shown++;
 	}
-	thread->new_depth = shown;
+	for (uint32_t i = 0; i < kept_shown; i++)
+		thread->frames[shown + i] = thread->last_frames[thread->depth - kept_shown + i];
+	thread->new_depth = shown + kept_shown;
+	thread->kept = kept_shown;
 	return true;
 }
 
 /* Outermost frames that are those of the last time. */
 static uint32_t count_same(const struct python_thread *thread)
 {
-	uint32_t most = TS_MIN(thread->depth, thread->new_depth), same = 0;
+	uint32_t most = TS_MIN(thread->depth, thread->new_depth), same = thread->kept;
 
 	while (same < most) {
 		const struct ts_python_frame *a = &thread->frames[thread->new_depth - 1 - same];
@@ -372,11 +401,12 @@ static uint32_t count_same(const struct python_thread *thread)
 static int note_codes(struct ts_python *python, struct python_thread *thread, int64_t now_ns)
 {
 	const struct python_stack *stack = &thread->stack;
+	uint32_t kept_shown, moved = stack->depth - count_kept(thread, &kept_shown);
 
 	if (ts_grow_array((void **)&thread->frames, &thread->frame_capacity, stack->depth,
 			  sizeof(*thread->frames)))
 		return TS_ENOMEM;
-	for (uint32_t i = 0; i < stack->depth; i++) {
+	for (uint32_t i = 0; i < moved; i++) {
 		struct python_code_at *code = ts_python_code_at(python, stack->raw[i].code);
 
 		if (!code || ts_python_code_note(python, code, now_ns))
@@ -544,7 +574,10 @@ static uint32_t state_of(struct ts_python *python, struct python_thread *thread,
 	if (state & TS_PYTHON_HAS_GIL && is_collecting(python, interpreter))
 		state |= TS_PYTHON_COLLECTS;
 	if (python->flags & TS_PYTHON_KERNEL) {
-		ts_python_thread_ask(python, thread, has_just_moved(python, thread, now_ns),
+		/* Who has the lock runs. */
+		ts_python_thread_ask(python, thread,
+				     state & TS_PYTHON_HAS_GIL ||
+					     has_just_moved(python, thread, now_ns),
 				     now_ns);
 		state |= thread->runs ? TS_PYTHON_RUNS : 0;
 	}

@@ -21,6 +21,7 @@ enum ts_python_frame_kind ts_python_frame_parse(const struct ts_python_layout *l
 	ret_frame->address = address;
 	ret_frame->code = layout->frame.executable_is_tagged ? code & ~TAG_BITS : code;
 	ret_frame->flags = ret_frame->code_index = 0;
+	ret_frame->function = 0;
 	if (layout->frames == TS_PYTHON_FRAME_OBJECTS) {
 		/* Until 3.10 each has a loop of its own. */
 		ret_frame->flags = TS_PYTHON_RAW_ENTRY;
@@ -29,6 +30,7 @@ enum ts_python_frame_kind ts_python_frame_parse(const struct ts_python_layout *l
 		return TS_PYTHON_FRAME_THREAD;
 	}
 	ret_frame->instruction = ts_python_word_of(copy, layout->frame.instruction);
+	ret_frame->function = ts_python_word_of(copy, layout->frame.function) & ~TAG_BITS;
 	if (layout->frame.code_index != TS_PYTHON_NONE)
 		ret_frame->code_index = ts_python_half_of(copy, layout->frame.code_index);
 	owner = ((const uint8_t *)copy)[layout->frame.owner];

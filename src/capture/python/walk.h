@@ -10,13 +10,15 @@
 
 #include "capture/python/objects.h"
 
-#define TS_PYTHON_RAW_ENTRY 1u /* as TS_PYTHON_FRAME_ENTRY of reader.h */
-#define TS_PYTHON_RAW_SURE 2u  /* stack.c: the caller bears traces of this very call */
+#define TS_PYTHON_RAW_ENTRY 1u  /* as TS_PYTHON_FRAME_ENTRY of reader.h */
+#define TS_PYTHON_RAW_SURE 2u   /* stack.c: the caller bears traces of this very call */
+#define TS_PYTHON_RAW_HIDDEN 4u /* sweep.c: it is not shown */
 
 struct ts_python_raw_frame {
 	uint64_t address;
 	uint64_t code;        /* address of the code object */
 	uint64_t instruction; /* as it stands there: see ts_python_instruction_offset() */
+	uint64_t function;    /* that runs: 3.11 on, else 0 */
 	uint32_t flags;
 	uint32_t
 		code_index; /* which copy of the code's instructions: free-threaded builds; else 0 */
