@@ -6,6 +6,7 @@ STACKS holds a JSON object a line, as `tracesmith view --json --table sample` pr
 first, of func, file, lineno. A line with an "id" and no stack has that of an earlier line. Lines with a "rejected" tell how many stacks were not accepted, "cpu_us_a_sweep" what one sweep cost.
 
   --log LOG        what oracle.py wrote
+  --strict         the limits below; else ten times as many, and a few in any case: short runs on a busy machine prove less
   --least N        fail with fewer stacks that moved than this, or if hardly one fell into a known instant
   --name NAME      of the row that is printed
   --rejected N     how many the sampler did not accept
@@ -14,9 +15,9 @@ first, of func, file, lineno. A line with an "id" and no stack has that of an ea
   --json FILE      write the numbers as JSON
   --headline       print the head of the table, and nothing else
 
-A stack is impossible if a frame stands where the function has no line, if it is called from a line that cannot call it, or if
-it does not begin where a thread begins. At most one in 100,000 may be, of those that are not what the thread's last one was: a thread
-that waits has the same stack each time, which is easy to get right. Stacks at known instants must be the logged ones, all of them.
+A stack is impossible if it has a function, or a line of one, that is not there, if a function does not call the one inside it, or if it does not begin where
+a thread begins: at most one in 100,000 accepted stacks. Its line is wrong if the function calls that one, but not from that line: at most one in 10,000, one in 1,000 before
+3.11. Stacks at known instants must be the logged ones, all of them.
 """
 import json
 import os
@@ -24,9 +25,10 @@ import re
 import sys
 
 MARGIN_NS = 10_000_000  # the instant of a sample is known only so well when the reader is interrupted
-ALLOWED = 1 / 100_000
+IMPOSSIBLE = 1 / 100_000
+WRONG_LINE, WRONG_LINE_BEFORE_3_11 = 1 / 10_000, 1 / 1_000
 SHOWN = 6
-HEAD = ("interpreter", "stacks", "that moved", "different", "at instants", "wrong there", "impossible", "rejected", "us a sweep")
+HEAD = ("interpreter", "stacks", "that moved", "different", "at instants", "wrong there", "impossible", "wrong line", "rejected", "us a sweep")
 
 
 def last_name(name):
@@ -64,15 +66,28 @@ class Graph:
         name, file, line = frame
         return self.calls.get((file, last_name(name), line)) or self.calls.get((file, None, line)) or set()
 
-    def why_impossible(self, stack):
-        """None, or a sentence. `stack`: innermost first, tuples of name, file, line."""
-        caller = None
+    def callees_of_all_lines(self, frame):
+        name, file, _ = frame
+        lines = self.lines.get((file, last_name(name)), ())
+        return set().union(*(self.callees((name, file, line)) for line in lines))
+
+    def judge(self, stack):
+        """None, or whether it is only a line, and a sentence. `stack`: innermost first, tuples of name, file, line."""
+        caller, odd_line = None, None
         for frame in reversed(stack):
             why = self.why_frame(frame, caller)
-            if why:
-                return why
+            if why and caller is not None and caller[1] in self.files and self.is_called(caller, frame):
+                odd_line = odd_line or (True, why)
+            elif why:
+                return False, why
             caller = frame
-        return None
+        return odd_line
+
+    def is_called(self, caller, frame):
+        """From some line; what the frame itself says is checked apart."""
+        ours = frame[1] in self.files
+        fits = not ours or ((frame[1], frame[0]) in self.names and frame[2] in self.lines[(frame[1], last_name(frame[0]))])
+        return fits and (last_name(frame[0]) if ours else "*") in self.callees_of_all_lines(caller)
 
     def why_frame(self, frame, caller):
         name, file, line = frame
@@ -87,6 +102,8 @@ class Graph:
 
     def why_call(self, caller, frame):
         caller_is_ours, ours = caller[1] in self.files, frame[1] in self.files
+        if caller[0] == "<module>" and frame[1].startswith("<frozen importlib"):
+            return None  # an import
         if caller_is_ours:
             wanted = last_name(frame[0]) if ours else "*"
             if wanted in self.callees(caller):
@@ -128,7 +145,7 @@ class Instants:
 class Judge:
     def __init__(self, log):
         self.graph, self.instants = Graph(log), Instants(log)
-        self.stacks = self.impossible = self.at_instants = self.wrong = self.rejected = 0
+        self.stacks = self.impossible = self.wrong_lines = self.at_instants = self.wrong = self.rejected = 0
         self.cpu_us = None
         self.moved, self.last = 0, {}
         self.known, self.by_id, self.reasons, self.seen_holds = {}, {}, {}, set()
@@ -145,10 +162,12 @@ class Judge:
         self.moved += has_moved
         self.stacks += bool(stack)  # a thread that begins or ends has none
         if stack not in self.known:
-            self.known[stack] = self.graph.why_impossible(stack)
+            self.known[stack] = self.graph.judge(stack)
         if self.known[stack] and has_moved:
-            self.impossible += 1
-            self.remember("impossible: " + self.known[stack], stack)
+            only_line, why = self.known[stack]
+            self.wrong_lines += only_line
+            self.impossible += not only_line
+            self.remember(("wrong line: " if only_line else "impossible: ") + why, stack)
         self.compare(row, stack)
 
     def stack_of(self, row):
@@ -182,13 +201,15 @@ class Judge:
                 if one:
                     print(f"      {name}:", " < ".join(f"{frame[0]}:{frame[2]}" for frame in one[:12]), "..." if len(one) > 12 else "")
 
-    def faults(self, least):
-        allowed = max(1, int(self.moved * ALLOWED))
+    def faults(self, least, is_strict):
+        old = tuple(int(part) for part in self.graph.log["version"].split(".")[:2]) < (3, 11)
         missing = {hold["where"] for hold in self.instants.holds} - self.seen_holds
-        if self.moved < least:
-            yield f"only {self.moved} stacks that moved, not {least}"
-        if self.impossible > allowed:
-            yield f"{self.impossible} impossible stacks of {self.moved} that moved"
+        if self.stacks < least:
+            yield f"only {self.stacks} stacks, not {least}"
+        for count, what, share in ((self.impossible, "impossible stacks", IMPOSSIBLE),
+                                   (self.wrong_lines, "stacks with a wrong line", WRONG_LINE_BEFORE_3_11 if old else WRONG_LINE)):
+            if count > (max(1, self.stacks * share) if is_strict else max(5, self.stacks * share * 10)):
+                yield f"{count} {what} of {self.stacks}"
         if self.wrong:
             yield f"{self.wrong} of {self.at_instants} stacks at known instants are wrong"
         if least and self.instants.holds and len(missing) > len(self.seen_holds):
@@ -204,7 +225,7 @@ def options(arguments):
     while arguments:
         word = arguments.pop(0)
         if word.startswith("--"):
-            values[word[2:]] = arguments.pop(0) if word != "--headline" else True
+            values[word[2:]] = arguments.pop(0) if word not in ("--headline", "--strict") else True
         else:
             rest.append(word)
     return values, rest
@@ -226,16 +247,16 @@ def main():
     judge.rejected += int(values.get("rejected", 0))
     cpu_us = values.get("cpu-us") or judge.cpu_us
     row = row_text((values.get("name", judge.graph.log["version"]), judge.stacks, judge.moved, len(judge.known), judge.at_instants, judge.wrong,
-                    judge.impossible, judge.rejected, f"{float(cpu_us):.1f}" if cpu_us else "-"))
+                    judge.impossible, judge.wrong_lines, judge.rejected, f"{float(cpu_us):.1f}" if cpu_us else "-"))
     print(row)
     judge.show()
     if "json" in values:
         with open(values["json"], "w", encoding="utf-8") as file:
-            json.dump({"stacks": judge.stacks, "moved": judge.moved, "impossible": judge.impossible, "at_instants": judge.at_instants, "wrong": judge.wrong}, file)
+            json.dump({"stacks": judge.stacks, "moved": judge.moved, "impossible": judge.impossible, "wrong_lines": judge.wrong_lines, "at_instants": judge.at_instants, "wrong": judge.wrong}, file)
     if "row" in values:
         with open(values["row"], "a", encoding="utf-8") as file:
             print(row, file=file)
-    faults = list(judge.faults(int(values.get("least", 0))))
+    faults = list(judge.faults(int(values.get("least", 0)), "strict" in values))
     for fault in faults:
         print(f"check: {judge.graph.log['version']}: {fault}")
     return 1 if faults else 0

@@ -311,6 +311,19 @@ static bool make_lines(struct python_code_at *at)
 	return at->lines != NULL;
 }
 
+/* Instructions that make a frame ready, ahead of the first line, have none: they stand for the function's first one. */
+static int32_t line_at(const struct ts_python_layout *layout, const struct python_code_at *at,
+		       uint32_t offset)
+{
+	int32_t line = ts_python_line(layout->lines, at->table, at->table_bytes,
+				      at->identity.first_line, offset);
+
+	for (uint32_t before = offset; !line && before >= 2; before -= 2)
+		line = ts_python_line(layout->lines, at->table, at->table_bytes,
+				      at->identity.first_line, before - 2);
+	return line ? line : at->identity.first_line;
+}
+
 int32_t ts_python_code_line(const struct ts_python_layout *layout, struct python_code_at *at,
 			    int64_t offset)
 {
@@ -319,11 +332,9 @@ int32_t ts_python_code_line(const struct ts_python_layout *layout, struct python
 	if (offset < 0)
 		return at->identity.first_line;
 	if (offset / 2 >= at->instruction_bytes / 2 || (!at->lines && !make_lines(at)))
-		return ts_python_line(layout->lines, at->table, at->table_bytes,
-				      at->identity.first_line, (uint32_t)offset);
+		return line_at(layout, at, (uint32_t)offset);
 	line = &at->lines[offset / 2];
 	if (*line == LINE_UNKNOWN)
-		*line = ts_python_line(layout->lines, at->table, at->table_bytes,
-				       at->identity.first_line, (uint32_t)offset);
+		*line = line_at(layout, at, (uint32_t)offset);
 	return *line;
 }

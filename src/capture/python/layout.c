@@ -49,6 +49,7 @@ static void set_function(struct ts_python_layout *layout, uint16_t header)
 {
 	unsigned int minor = layout->minor;
 
+	layout->function.code = (uint16_t)(header + 32);
 	layout->function.version = TS_PYTHON_NONE;
 	if (minor < 11)
 		return;

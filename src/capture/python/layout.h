@@ -109,6 +109,7 @@ struct ts_python_layout {
 		uint16_t type, var_size, reference_count, bytes; /* of PyObject, PyVarObject */
 	} object;
 	struct {
+		uint16_t code;    /* func_code: 3.11 on */
 		uint16_t version; /* func_version: 3.11 on */
 		int8_t call_cache; /* from a caller's `instruction` to the version that its call expects */
 	} function;

@@ -126,12 +126,14 @@ struct python_stack {
 	uint64_t cframe;          /* 3.11, 3.12: address of the word that is read as `innermost` */
 	uint64_t innermost;       /* ahead of the frames */
 	uint64_t innermost_after; /* behind them, where is_double */
+	uint64_t cframe_after;    /* the thread's cframe, behind the frames */
 	uint64_t base;            /* outermost frame */
 	uint64_t lowest;          /* frame of the data stack in this walk; 0: none */
 	uint8_t again[1024]; /* the end of the newest chunk, behind all frames, where is_double */
 	uint64_t again_address;
 	uint32_t again_bytes;
 	bool is_double;
+	bool is_confirmed; /* the last walk has found all that moved twice */
 	uint32_t hot; /* it has moved lately, so that it is read double at once; counts down */
 	bool is_read;
 	size_t first_range, range_count; /* of the last plan */

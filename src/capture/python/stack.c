@@ -26,6 +26,8 @@
 #define MANY 32u      /* a place with an odd one in so many calls many functions */
 #define WELL_KNOWN 8u /* calls seen at one place */
 #define MOST_EXTENSION 16u
+#define MOST_CONFIRMED 16u /* frames of generators */
+#define MOST_FRAME 256u
 #define MOST_CALLS (1u << 20) /* that are remembered */
 
 void ts_python_stack_release(struct python_stack *stack)
@@ -170,6 +172,17 @@ static uint64_t innermost_address(const struct ts_python *python, const struct p
 						  : stack->thread + layout->thread.frame;
 }
 
+/* Where the thread stands once more: 3.11 and 3.12 leave a loop by another cframe, and the one that was read stays as it is. */
+static int plan_after(struct ts_python *python, struct python_stack *stack, bool has_cframe)
+{
+	uint64_t cframe = stack->thread + python->place.layout.thread.frame;
+
+	if (has_cframe && ts_python_add_range(python, cframe, &stack->cframe_after, 8))
+		return TS_ENOMEM;
+	return ts_python_add_range(python, innermost_address(python, stack),
+				   &stack->innermost_after, 8);
+}
+
 int ts_python_stack_plan(struct ts_python *python, struct python_stack *stack, bool is_double)
 {
 	const struct ts_python_layout *layout = &python->place.layout;
@@ -182,9 +195,8 @@ int ts_python_stack_plan(struct ts_python *python, struct python_stack *stack, b
 	    (has_cframe && ts_python_add_range(python, stack->cframe, &stack->innermost, 8)) ||
 	    plan_heap(python, stack) || plan_chunks(python, stack))
 		return TS_ENOMEM;
-	if (stack->is_double && (ts_python_add_range(python, innermost_address(python, stack),
-						     &stack->innermost_after, 8) ||
-				 plan_again(python, stack)))
+	if (stack->is_double &&
+	    (plan_after(python, stack, has_cframe) || plan_again(python, stack)))
 		return TS_ENOMEM;
 	stack->range_count = python->range_count - stack->first_range;
 	return TS_OK;
@@ -422,6 +434,13 @@ static enum call judge_call(const struct walk *walk, uint64_t at, const uint8_t 
 									  : CALL_POSSIBLE;
 }
 
+/* 3.8 to 3.10 mark frames that are on a stack. */
+static bool is_executing(const struct ts_python_layout *layout, const uint8_t *copy)
+{
+	return layout->frame.state == TS_PYTHON_NONE ||
+	       copy[layout->frame.state] == layout->frame.state_executing;
+}
+
 static enum python_stack_status take_frame(struct walk *walk, uint64_t at, const uint8_t *copy,
 					   bool is_in_chunk, uint64_t *ret_previous)
 {
@@ -438,9 +457,11 @@ static enum python_stack_status take_frame(struct walk *walk, uint64_t at, const
 		walk->is_entered = true;
 		return is_in_chunk ? STACK_INVALID : STACK_OK;
 	}
+	if (!is_executing(layout, copy)) {
+		stack->depth = 0; /* it has ended, and so have those inside it */
+		return STACK_OK;
+	}
 	if (kind == TS_PYTHON_FRAME_BAD || !frame.code || frame.code & 7 ||
-	    (layout->frame.state != TS_PYTHON_NONE &&
-	     copy[layout->frame.state] != layout->frame.state_executing) ||
 	    (layout->frames != TS_PYTHON_FRAME_OBJECTS &&
 	     is_in_chunk != (kind == TS_PYTHON_FRAME_THREAD)))
 		return STACK_INVALID;
@@ -487,6 +508,53 @@ static uint64_t find_callee(const struct ts_python_layout *layout, const struct 
 	return 0;
 }
 
+/* 3.8 to 3.10: the same among the frames of the heap. */
+static const struct python_heap_frame *find_heap_callee(const struct ts_python_layout *layout,
+							const struct python_stack *stack)
+{
+	for (size_t i = 0; i < stack->heap_count; i++) {
+		const uint8_t *copy = stack->heap_copies + stack->heap[i].copy;
+
+		if (ts_python_word_of(copy, layout->frame.previous) == stack->raw[0].address &&
+		    stack->heap[i].used != stack->walk && is_executing(layout, copy))
+			return &stack->heap[i];
+	}
+	return NULL;
+}
+
+/* Puts a frame inside the innermost one. */
+static bool put_inside(struct python_stack *stack, const struct ts_python_raw_frame *frame)
+{
+	if (frame->code & 7 || !frame->code ||
+	    ts_grow_array((void **)&stack->raw, &stack->raw_capacity, stack->depth + 1u,
+			  sizeof(*stack->raw)))
+		return false;
+	memmove(stack->raw + 1, stack->raw, stack->depth * sizeof(*stack->raw));
+	stack->raw[0] = *frame;
+	stack->raw[0].flags |= TS_PYTHON_RAW_SURE;
+	stack->depth++;
+	return true;
+}
+
+static void extend_heap(struct walk *walk)
+{
+	struct python_stack *stack = walk->stack;
+	const struct ts_python_layout *layout = &walk->python->place.layout;
+
+	for (unsigned int i = 0; i < MOST_EXTENSION && stack->depth; i++) {
+		const struct python_heap_frame *callee = find_heap_callee(layout, stack);
+		struct ts_python_raw_frame frame;
+		uint64_t previous;
+
+		if (!callee)
+			break;
+		ts_python_frame_parse(layout, callee->address, stack->heap_copies + callee->copy,
+				      &frame, &previous);
+		if (!put_inside(stack, &frame))
+			break;
+	}
+}
+
 /* Frames that were called while the copy was made, as far as the copy has them. */
 static enum python_stack_status extend(struct walk *walk, size_t newest)
 {
@@ -494,6 +562,8 @@ static enum python_stack_status extend(struct walk *walk, size_t newest)
 	const struct ts_python_layout *layout = &walk->python->place.layout;
 	const struct python_chunk *chunk;
 
+	if (layout->frame.state != TS_PYTHON_NONE && stack->is_double && !walk->learns)
+		extend_heap(walk);
 	if (!layout->frame.is_top_marked || !newest)
 		return STACK_OK;
 	chunk = &stack->chunks[newest - 1];
@@ -505,15 +575,8 @@ static enum python_stack_status extend(struct walk *walk, size_t newest)
 			break;
 		ts_python_frame_parse(layout, at, chunk->copy + (at - chunk->address), &frame,
 				      &previous);
-		if (frame.code & 7 || !frame.code || frame.flags & TS_PYTHON_RAW_ENTRY)
+		if (frame.flags & TS_PYTHON_RAW_ENTRY || !put_inside(stack, &frame))
 			break;
-		if (ts_grow_array((void **)&stack->raw, &stack->raw_capacity, stack->depth + 1u,
-				  sizeof(*stack->raw)))
-			return STACK_INVALID;
-		memmove(stack->raw + 1, stack->raw, stack->depth * sizeof(*stack->raw));
-		frame.flags |= TS_PYTHON_RAW_SURE;
-		stack->raw[0] = frame;
-		stack->depth++;
 	}
 	return STACK_OK;
 }
@@ -554,8 +617,8 @@ static enum python_stack_status follow(struct walk *walk)
 		if (status)
 			return status;
 	}
-	/* 3.15: no stack ends elsewhere. */
-	if (base && at != base)
+	/* 3.15: no stack ends elsewhere; and one whose frames have all ended is none. */
+	if ((base && at != base) || (!stack->depth && stack->innermost && !base))
 		return STACK_INVALID;
 	if (base && stack->depth)
 		stack->raw[stack->depth - 1].flags |= TS_PYTHON_RAW_ENTRY;
@@ -674,15 +737,18 @@ static bool is_expected(struct ts_python *python, const struct ts_python_raw_fra
 {
 	const struct ts_python_layout *layout = &python->place.layout;
 	uint32_t expected = 0, version = 0;
+	uint64_t code = 0;
 	struct ts_memory_range ranges[] = {
 		{ caller->instruction + (uint64_t)(int64_t)layout->function.call_cache, &expected,
 		  4 },
 		{ callee->function + layout->function.version, &version, 4 },
+		{ callee->function + layout->function.code, &code,
+		  8 }, /* it is really its function */
 	};
 
 	return layout->function.version != TS_PYTHON_NONE && callee->function &&
-	       ts_memory_read_ranges(&python->memory, ranges, 2) == 2 && version &&
-	       expected == version;
+	       ts_memory_read_ranges(&python->memory, ranges, 3) == 3 && version &&
+	       code == callee->code && expected == version;
 }
 
 /* Looks at the instructions of calls that are not proven: at first, and whenever they have been seen twice as often. */
@@ -831,30 +897,97 @@ static void make_pending(struct python_stack *stack)
 	stack->pending_depth = stack->depth;
 }
 
-static bool stands_still(const struct ts_python *python, struct python_stack *stack)
+/* Frames of generators once more: they lie apart from the others, and were copied apart. Then the innermost, last of all. */
+static bool are_generators_confirmed(struct ts_python *python, struct python_stack *stack,
+				     uint32_t moved)
 {
+	const struct ts_python_layout *layout = &python->place.layout;
+	uint8_t copies[MOST_CONFIRMED][MOST_FRAME];
+	struct ts_memory_range ranges[MOST_CONFIRMED + 1];
+	uint32_t places[MOST_CONFIRMED], count = 0;
+	uint64_t innermost = 0;
+
+	for (uint32_t i = 0; i <= moved && i < stack->depth; i++) {
+		if (is_in_chunks(stack, stack->raw[i].address))
+			continue;
+		if (count == MOST_CONFIRMED || layout->frame.bytes > MOST_FRAME)
+			return false;
+		ranges[count] = (struct ts_memory_range){ stack->raw[i].address, copies[count],
+							  layout->frame.bytes };
+		places[count++] = i;
+	}
+	if (!count)
+		return true;
+	ranges[count] = (struct ts_memory_range){ innermost_address(python, stack), &innermost, 8 };
+	if (ts_memory_read_ranges(&python->memory, ranges, count + 1u) != (int)count + 1 ||
+	    innermost != stack->innermost)
+		return false;
+	for (uint32_t i = 0; i < count; i++) {
+		const struct ts_python_raw_frame *frame = &stack->raw[places[i]];
+		struct ts_python_raw_frame again;
+		uint64_t previous;
+
+		ts_python_frame_parse(layout, frame->address, copies[i], &again, &previous);
+		if (again.code != frame->code ||
+		    (places[i] && again.instruction != frame->instruction) || !previous)
+			return false;
+	}
+	return true;
+}
+
+static bool stands_still(struct ts_python *python, struct python_stack *stack, uint32_t moved)
+{
+	const struct ts_python_layout *layout = &python->place.layout;
 	bool is_pending_again;
 
-	if (stack->innermost_after != stack->innermost)
+	if (stack->innermost_after != stack->innermost ||
+	    (layout->frames == TS_PYTHON_CFRAME &&
+	     stack->cframe_after + layout->cframe.current_frame != stack->cframe))
 		return false;
-	if (python->place.layout.frames != TS_PYTHON_FRAME_OBJECTS)
-		return is_confirmed(python, stack);
+	if (layout->frames != TS_PYTHON_FRAME_OBJECTS)
+		return is_confirmed(python, stack) &&
+		       are_generators_confirmed(python, stack, moved);
 	is_pending_again = is_pending(stack);
 	make_pending(stack);
 	return is_pending_again;
+}
+
+/* The copy of a frame that was walked. */
+static const uint8_t *copy_of(struct python_stack *stack, uint64_t address)
+{
+	const struct python_heap_frame *frame;
+
+	for (size_t i = stack->chunk_count; i > 0; i--)
+		if (address - stack->chunks[i - 1].address < stack->chunks[i - 1].copied)
+			return stack->chunks[i - 1].copy + (address - stack->chunks[i - 1].address);
+	frame = find_heap(stack, address);
+	return frame ? stack->heap_copies + frame->copy : NULL;
+}
+
+/* 3.11 to 3.13: a frame that has returned or yielded has put its stack away, one that runs has not. */
+static bool may_have_ended(const struct ts_python_layout *layout, struct python_stack *stack)
+{
+	const uint8_t *copy;
+
+	if (!layout->frame.is_top_marked || !stack->depth)
+		return false;
+	copy = copy_of(stack, stack->raw[0].address);
+	return !copy || (int32_t)ts_python_half_of(copy, layout->frame.stack_top) >= 0;
 }
 
 static bool are_calls_sound(struct ts_python *python, struct python_stack *stack, uint32_t moved)
 {
 	enum novelty novelty;
 
+	stack->is_confirmed = false;
 	prove_calls(python, stack, moved);
 	novelty = judge_novelty(python, stack, moved);
 	if (novelty == CALLS_KNOWN)
 		return true;
-	if (!stands_still(python, stack))
+	if (may_have_ended(&python->place.layout, stack) || !stands_still(python, stack, moved))
 		return false;
-	return novelty == CALLS_NEW || note_odd_calls(python, stack, moved);
+	stack->is_confirmed = true;
+	return novelty != CALLS_ODD || note_odd_calls(python, stack, moved);
 }
 
 /* The data stack is in use from its first place on (the second one of a thread's first chunk), or not at all. */
@@ -895,7 +1028,9 @@ enum python_stack_status ts_python_stack_walk(struct ts_python *python, struct p
 		stack->base = base; /* if it is the same the next time, it is so */
 		return STACK_INVALID;
 	}
-	learn_calls(python, stack, moved);
+	/* What was not confirmed may be torn, and nothing is learned from it. */
+	if (stack->is_confirmed)
+		learn_calls(python, stack, moved);
 	return STACK_OK;
 }
 
