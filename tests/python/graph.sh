@@ -5,7 +5,7 @@ set -euo pipefail
 . "$TS_SOURCE/tests/lib/python.sh"
 
 "$python" "$TS_SOURCE/tests/python/oracle.py" --log log.json --seconds 1 --hold 0.03 --witness stacks >/dev/null
-check=(python3 "$TS_SOURCE/tests/python/check.py" --log log.json)
+check=(python3 "$TS_SOURCE/tests/python/check.py" --strict --log log.json)
 "${check[@]}" stacks
 
 # A callee under the wrong caller, a line that a function does not have, a stack without its outermost frames.
