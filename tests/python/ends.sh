@@ -54,6 +54,8 @@ done
 # Another Python in the same process: it is found again, and its stacks are its own.
 record_until_end exec
 await_stack "any('second' in functions(thread) for thread in threads)"
+# What is taken next may still be of before; what comes behind that is not.
+await_samples t.sbt
 await_samples t.sbt
 touch end
 end_recording

@@ -134,7 +134,7 @@ struct python_stack {
 	uint32_t again_bytes;
 	bool is_double;
 	bool is_confirmed; /* the last walk has found all that moved twice */
-	uint32_t hot; /* it has moved lately, so that it is read double at once; counts down */
+	uint32_t hot;      /* it has moved lately, so that it is read double at once; counts down */
 	bool is_read;
 	size_t first_range, range_count; /* of the last plan */
 
