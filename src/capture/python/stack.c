@@ -1069,7 +1069,8 @@ void ts_python_stack_settle(struct python_stack *stack, bool is_accepted, bool h
 	size_t capacity = stack->last_capacity;
 
 	stack->has_last = is_accepted;
-	if (is_accepted) {
+	/* One that has not moved is the last one, with what was found out about it. */
+	if (is_accepted && has_moved) {
 		stack->last = stack->raw;
 		stack->last_capacity = stack->raw_capacity;
 		stack->last_depth = stack->depth;

@@ -347,6 +347,7 @@ static uint32_t count_kept(const struct python_thread *thread, uint32_t *ret_sho
 		*ret_shown += !(then->flags & TS_PYTHON_RAW_HIDDEN);
 		kept++;
 	}
+	*ret_shown = TS_MIN(*ret_shown, thread->depth);
 	return kept;
 }
 
