@@ -54,7 +54,7 @@ TS_TEST(another_process_is_read_in_one_call)
 {
 	pid_t pid = start_child();
 	struct ts_memory memory = { .pid = pid };
-	char copies[300][4];
+	char copies[300][4] = { "" };
 	struct ts_memory_range ranges[300];
 
 	for (int i = 0; i < 300; i++)

@@ -57,7 +57,7 @@ static uint64_t look_at_call(const uint8_t *ahead, uint64_t address)
 {
 	uint32_t code;
 
-	memcpy(&code, ahead + AHEAD_BYTES - sizeof(code), sizeof(code));
+	memcpy(&code, &ahead[AHEAD_BYTES - sizeof(code)], sizeof(code));
 	if (code >> 26 == 0x25)
 		return address - 4 +
 		       (uint64_t)((int64_t)((uint64_t)(code & 0x3ffffff) << 38) >> 36);

@@ -26,7 +26,7 @@
 #define MANY 32u      /* a place with an odd one in so many calls many functions */
 #define WELL_KNOWN 8u /* calls seen at one place */
 #define MOST_EXTENSION 16u
-#define MOST_CONFIRMED 16u /* frames of generators */
+#define MOST_CONFIRMED 8u /* frames of generators */
 #define MOST_FRAME 256u
 #define MOST_CALLS (1u << 20) /* that are remembered */
 
@@ -902,7 +902,7 @@ static bool are_generators_confirmed(struct ts_python *python, struct python_sta
 				     uint32_t moved)
 {
 	const struct ts_python_layout *layout = &python->place.layout;
-	uint8_t copies[MOST_CONFIRMED][MOST_FRAME];
+	uint8_t copies[MOST_CONFIRMED][MOST_FRAME] = { { 0 } };
 	struct ts_memory_range ranges[MOST_CONFIRMED + 1];
 	uint32_t places[MOST_CONFIRMED], count = 0;
 	uint64_t innermost = 0;
