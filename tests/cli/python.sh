@@ -36,6 +36,7 @@ PY
 # begin NAME: starts one in the background; its pid is in $program.
 begin() {
 	"$python" program.py "$1" &
+	# shellcheck disable=SC2034 # for those who source this
 	program=$!
 	await [ -e "$1.ready" ]
 }
