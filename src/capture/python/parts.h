@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the files of the reader share: find.c (where the runtime is), codes.c (functions and lines), stack.c (the frames of one thread: foreseen,
- * copied, checked), threads.c (who a thread is and what it does), sweep.c (all of it at once), reader.c (open and close).
+ * copied, walked), evidence.c (whether they can be believed), threads.c (who a thread is and what it does), sweep.c (all of it at once), reader.c (open and close).
  */
 #ifndef TS_CAPTURE_PYTHON_PARTS_H
 #define TS_CAPTURE_PYTHON_PARTS_H
@@ -174,6 +174,29 @@ int ts_python_stack_discover(struct ts_python *python, struct python_stack *stac
 /* It has been accepted, or not: what is there now is what the next one is compared with. */
 void ts_python_stack_settle(struct python_stack *stack, bool is_accepted, bool has_moved);
 void ts_python_stack_release(struct python_stack *stack);
+
+/* Of those that were copied; NULL: none. */
+struct python_heap_frame *ts_python_stack_heap_frame(struct python_stack *stack, uint64_t address);
+/* Whether any chunk holds it. */
+bool ts_python_stack_is_in_chunks(const struct python_stack *stack, uint64_t at);
+/* The address of the word that says which frame is the innermost. */
+uint64_t ts_python_stack_innermost_address(const struct ts_python *python,
+					   const struct python_stack *stack);
+
+/* ---- evidence.c: whether it can be believed ---- */
+
+static inline bool ts_python_is_same_frame(const struct ts_python_raw_frame *a,
+					   const struct ts_python_raw_frame *b)
+{
+	return a->address == b->address && a->code == b->code;
+}
+
+/* The calls of stack->raw that are new since the last sweep; `still`: outermost frames that are not. */
+bool ts_python_stack_is_believed(struct ts_python *python, struct python_stack *stack,
+				 uint32_t still);
+/* It has been accepted: its calls are known from now on, if they were seen twice. */
+void ts_python_stack_learn(struct ts_python *python, const struct python_stack *stack,
+			   uint32_t still);
 
 /* ---- threads.c ---- */
 
