@@ -3,6 +3,7 @@
  * Compares our reading of line tables with Python's own, which tests/python/lines.py writes to the standard input. Prints what was
  * compared, and the first lines that differ. Exits with 1 where one differs, or where there was too little to compare.
  */
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,21 +25,38 @@ struct comparison {
 static size_t from_hex(const char *hex, uint8_t *bytes, size_t room)
 {
 	size_t count = 0;
-	unsigned int byte;
 
-	while (count < room && sscanf(hex + 2 * count, "%2x", &byte) == 1)
-		bytes[count++] = (uint8_t)byte;
+	while (count < room && isxdigit((unsigned char)hex[2 * count]) &&
+	       isxdigit((unsigned char)hex[2 * count + 1])) {
+		const char digits[] = { hex[2 * count], hex[2 * count + 1], '\0' };
+
+		bytes[count++] = (uint8_t)strtoul(digits, NULL, 16);
+	}
 	return count;
+}
+
+/* The next number of a line; false: there is none. */
+static bool take(const char **line, int64_t *ret_number)
+{
+	char *end;
+
+	*ret_number = strtoll(*line, &end, 10);
+	if (end == *line)
+		return false;
+	*line = end;
+	return true;
 }
 
 static bool begin_code(struct comparison *comparison, const char *line)
 {
-	int hex;
+	int64_t format, first_line;
 
-	if (sscanf(line, "%u %" SCNd32 " %n", &comparison->format, &comparison->first_line, &hex) <
-	    2)
+	if (!take(&line, &format) || !take(&line, &first_line))
 		return false;
-	comparison->bytes = from_hex(line + hex, comparison->table, TABLE_BYTES);
+	comparison->format = (unsigned int)format;
+	comparison->first_line = (int32_t)first_line;
+	line += strspn(line, " ");
+	comparison->bytes = from_hex(line, comparison->table, TABLE_BYTES);
 	comparison->codes++;
 	return true;
 }
@@ -57,13 +75,12 @@ static void compare_instruction(struct comparison *comparison, uint32_t offset, 
 
 static bool compare(struct comparison *comparison, const char *line)
 {
-	uint32_t offset, end;
-	int32_t expected;
+	int64_t offset, end, expected;
 
-	if (sscanf(line, "%" SCNu32 " %" SCNu32 " %" SCNd32, &offset, &end, &expected) != 3)
+	if (!take(&line, &offset) || !take(&line, &end) || !take(&line, &expected))
 		return false;
 	for (; offset < end; offset += 2)
-		compare_instruction(comparison, offset, expected);
+		compare_instruction(comparison, (uint32_t)offset, (int32_t)expected);
 	return true;
 }
 

@@ -63,7 +63,7 @@ static void check_number(struct comparison *comparison, const char *what, uint64
 static bool set_version(struct comparison *comparison, char **fields)
 {
 	char runtime[TS_PYTHON_DEBUG_OFFSETS_BYTES];
-	unsigned int minor = (unsigned int)atoi(fields[1]);
+	unsigned int minor = (unsigned int)strtoul(fields[1], NULL, 10);
 	uint64_t version;
 
 	if (minor < 13)
