@@ -236,7 +236,7 @@ static int count_stacks(struct functions *f, size_t *mark)
 				f->functions[k].own_in_thread = 0;
 		rc = count_stack(f, &f->tallies[i], ++*mark);
 	}
-	for (uint32_t k = 0; k < ts_strmap_count(&f->names); k++)
+	for (uint32_t k = 0; !rc && k < ts_strmap_count(&f->names); k++)
 		f->functions[k].own_in_thread = 0;
 	return rc;
 }

@@ -85,10 +85,9 @@ static size_t count_processes(const struct ts_stack_place *places, size_t count)
 static void split(struct ts_stack_groups *groups)
 {
 	for (size_t i = 0; i < groups->place_count; i++) {
-		struct ts_stack_group *last = &groups->groups[groups->group_count - 1];
-
-		if (i && !compare_stacks(last->places, &groups->places[i])) {
-			last->count++;
+		if (i && !compare_stacks(groups->groups[groups->group_count - 1].places,
+					 &groups->places[i])) {
+			groups->groups[groups->group_count - 1].count++;
 			continue;
 		}
 		groups->groups[groups->group_count++] =

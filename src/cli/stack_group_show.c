@@ -15,12 +15,12 @@ static void put_ranges(struct ts_text *out, const int64_t *numbers, size_t count
 	for (size_t i = 0; i < count;) {
 		size_t last = i;
 
-		while (last + 1 < count && numbers[last + 1] <= numbers[last] + 1)
+		while (last + 1 < count && numbers[last + 1] - numbers[last] <= 1)
 			last++;
 		ts_text_printf(out, "%s%" PRId64, i ? "," : "", numbers[i]);
 		if (numbers[last] > numbers[i])
 			ts_text_printf(out,
-				       numbers[last] == numbers[i] + 1 ? ",%" PRId64 : "-%" PRId64,
+				       numbers[last] - numbers[i] == 1 ? ",%" PRId64 : "-%" PRId64,
 				       numbers[last]);
 		i = last + 1;
 	}

@@ -141,7 +141,9 @@ static void name_apart(struct timeline *timeline, struct thread *thread, int64_t
 {
 	struct ts_chrome_export *x = timeline->x;
 
-	thread->track.tid = (struct ts_chrome_number){ .number = MADE_UP_STACKS + id };
+	thread->track.tid = (struct ts_chrome_number){
+		.number = (int64_t)((uint64_t)MADE_UP_STACKS + (uint64_t)id)
+	};
 	ts_text_clear(&timeline->name);
 	ts_stack_append_thread(x->reader, &timeline->name, id);
 	ts_text_append_str(&timeline->name, " stacks");

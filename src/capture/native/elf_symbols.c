@@ -24,7 +24,7 @@ static bool find_table(const struct ts_elf *elf, uint32_t type, struct table *re
 		symbols = ts_elf_copy_section(elf, i, &bytes);
 		texts = ts_elf_copy_section(elf, section->sh_link, &text_bytes);
 		if (!symbols || !texts || text_bytes == 0 || texts[text_bytes - 1] != '\0')
-			continue;
+			return false; /* there is one of a kind; more would only take memory */
 		*ret_table = (struct table){
 			.symbols = (const Elf64_Sym *)(const void *)symbols, /* from malloc() */
 			.count = bytes / sizeof(Elf64_Sym),

@@ -9,6 +9,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
@@ -139,10 +140,13 @@ static void take_registers(const struct user_regs_struct *user, struct ts_unwind
 /* Calls that the kernel does not begin anew by itself when a thread was stopped in them (signal(7)). */
 static bool is_never_restarted(uint64_t number)
 {
-	static const uint16_t numbers[] = { SYS_epoll_wait,         SYS_epoll_pwait,
-					    441 /* epoll_pwait2 */, SYS_semop,
-					    SYS_semtimedop,         SYS_rt_sigtimedwait,
-					    SYS_io_getevents };
+	static const uint16_t numbers[] = {
+		SYS_epoll_wait,   SYS_epoll_pwait, 441 /* epoll_pwait2 */,
+		SYS_semop,        SYS_semtimedop,  SYS_rt_sigtimedwait,
+		SYS_io_getevents, SYS_recvfrom,    SYS_recvmsg,
+		SYS_accept,       SYS_accept4,     SYS_sendto,
+		SYS_sendmsg
+	};
 
 	for (size_t i = 0; i < TS_ARRAY_SIZE(numbers); i++) {
 		if (numbers[i] == number)
@@ -190,7 +194,7 @@ static int wait_for_stop(pid_t tid)
 	int status;
 	pid_t got;
 
-	/* One that waits for a device does not stop: it is let go of when we end. */
+	/* One that waits for a device does not stop: it is let go of when the thread that asks ends. */
 	while ((got = waitpid(tid, &status, __WALL | WNOHANG)) <= 0) {
 		if ((got < 0 && errno != EINTR) || ts_clock_monotonic_ns() > until_ns)
 			return -1;
@@ -207,31 +211,71 @@ size_t ts_native_stopped_thread(struct ts_native *native, pid_t tid,
 	return ts_native_stopped_thread_with(native, tid, NULL, NULL, ret_frames, count, ret_whole);
 }
 
+struct stop {
+	struct ts_native *native;
+	pid_t tid;
+	void (*stopped)(void *context);
+	void *context;
+	struct ts_native_frame *frames;
+	size_t count;
+	bool is_whole;
+	size_t found;
+};
+
+static void look_at_stopped(struct stop *stop, int held_signal)
+{
+	struct user_regs_struct user;
+	struct iovec part = { .iov_base = &user, .iov_len = sizeof(user) };
+	struct ts_unwind_registers registers;
+
+	if (ptrace(PTRACE_GETREGSET, stop->tid, (void *)(uintptr_t)1 /* NT_PRSTATUS */, &part) !=
+		    0 ||
+	    part.iov_len != sizeof(user))
+		return;
+	take_registers(&user, &registers);
+	stop->found =
+		unwind_memory(stop->native, &registers, stop->frames, stop->count, &stop->is_whole);
+	if (stop->stopped)
+		stop->stopped(stop->context);
+	/* An EINTR that comes with a signal is the program's own. */
+	if (!held_signal)
+		restart_call(stop->tid, &user);
+}
+
+/* On a thread of its own: the kernel cuts all its ties when it ends, also to a thread that has not stopped in time. */
+static void *stop_thread(void *argument)
+{
+	struct stop *stop = argument;
+	int held_signal;
+
+	if (ptrace(PTRACE_SEIZE, stop->tid, NULL, NULL) != 0 ||
+	    ptrace(PTRACE_INTERRUPT, stop->tid, NULL, NULL) != 0)
+		return NULL;
+	held_signal = wait_for_stop(stop->tid);
+	if (held_signal < 0)
+		return NULL;
+	look_at_stopped(stop, held_signal);
+	ptrace(PTRACE_DETACH, stop->tid, NULL, (void *)(uintptr_t)held_signal);
+	return NULL;
+}
+
 size_t ts_native_stopped_thread_with(struct ts_native *native, pid_t tid,
 				     void (*stopped)(void *context), void *context,
 				     struct ts_native_frame *ret_frames, size_t count,
 				     bool *ret_whole)
 {
-	struct user_regs_struct user;
-	struct iovec part = { .iov_base = &user, .iov_len = sizeof(user) };
-	struct ts_unwind_registers registers;
-	size_t found = 0;
-	int held_signal;
+	struct stop stop = { .native = native,
+			     .tid = tid,
+			     .stopped = stopped,
+			     .context = context,
+			     .frames = ret_frames,
+			     .count = count };
+	pthread_t thread;
 
 	*ret_whole = false;
-	if (ptrace(PTRACE_SEIZE, tid, NULL, NULL) != 0)
+	if (pthread_create(&thread, NULL, stop_thread, &stop))
 		return 0;
-	if (ptrace(PTRACE_INTERRUPT, tid, NULL, NULL) != 0 ||
-	    (held_signal = wait_for_stop(tid)) < 0)
-		return 0; /* it has ended, and with it the tie */
-	if (ptrace(PTRACE_GETREGSET, tid, (void *)(uintptr_t)1 /* NT_PRSTATUS */, &part) == 0 &&
-	    part.iov_len == sizeof(user)) {
-		take_registers(&user, &registers);
-		found = unwind_memory(native, &registers, ret_frames, count, ret_whole);
-		if (stopped)
-			stopped(context);
-		restart_call(tid, &user);
-	}
-	ptrace(PTRACE_DETACH, tid, NULL, (void *)(uintptr_t)held_signal);
-	return found;
+	pthread_join(thread, NULL);
+	*ret_whole = stop.is_whole;
+	return stop.found;
 }
