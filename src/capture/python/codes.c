@@ -12,7 +12,9 @@
 	INT64_C(1000000)       /* a code that was seen whole so lately is not looked at again */
 #define TABLE_BYTES (1u << 20) /* of lines; what is beyond has none */
 #define MOST_INSTRUCTION_BYTES (64u << 20)
-#define MOST_COPIES 4096u /* of the instructions: one a thread */
+#define MOST_COPIES 4096u               /* of the instructions: one a thread */
+#define LOOK_BACK_BYTES 128u            /* for a line, from an instruction that has none */
+#define MOST_OFFSET (INT64_C(64) << 20) /* of an instruction, where its code does not say */
 #define LINE_UNKNOWN (-1)
 
 static void free_code_at(struct python_code_at *at)
@@ -62,10 +64,12 @@ static struct ts_python_code *intern(struct python_codes *codes, const char *nam
 		return NULL;
 	code->name = ts_arena_strdup_len(&codes->arena, name, strlen(name));
 	code->file = ts_arena_strdup_len(&codes->arena, file, strlen(file));
+	if (!code->name || !code->file)
+		return NULL;
 	code->first_line = first_line;
 	code->number = ++codes->next_number;
 	*place = (uint64_t)(uintptr_t)code;
-	return code->name && code->file ? code : NULL;
+	return code;
 }
 
 /* ---- reading ---- */
@@ -295,7 +299,8 @@ bool ts_python_code_has(struct ts_python *python, struct python_code_at *at,
 	if (layout->frames != TS_PYTHON_FRAME_OBJECTS && offset < 0 &&
 	    frame->instruction + 2 != first)
 		return false;
-	if (at->instruction_bytes && offset >= (int64_t)at->instruction_bytes)
+	if (!first ||
+	    offset >= (at->instruction_bytes ? (int64_t)at->instruction_bytes : MOST_OFFSET))
 		return false;
 	*ret_offset = offset;
 	return true;
@@ -318,9 +323,9 @@ static int32_t line_at(const struct ts_python_layout *layout, const struct pytho
 	int32_t line = ts_python_line(layout->lines, at->table, at->table_bytes,
 				      at->identity.first_line, offset);
 
-	for (uint32_t before = offset; !line && before >= 2; before -= 2)
+	for (uint32_t before = 2; !line && before <= TS_MIN(offset, LOOK_BACK_BYTES); before += 2)
 		line = ts_python_line(layout->lines, at->table, at->table_bytes,
-				      at->identity.first_line, before - 2);
+				      at->identity.first_line, offset - before);
 	return line ? line : at->identity.first_line;
 }
 

@@ -294,13 +294,17 @@ static bool stands_still(struct ts_python *python, struct python_stack *stack, u
 }
 
 /* The copy of a frame that was walked. */
-static const uint8_t *copy_of(struct python_stack *stack, uint64_t address)
+static const uint8_t *copy_of(struct python_stack *stack, uint64_t address, size_t bytes)
 {
 	const struct python_heap_frame *frame;
 
-	for (size_t i = stack->chunk_count; i > 0; i--)
-		if (address - stack->chunks[i - 1].address < stack->chunks[i - 1].copied)
-			return stack->chunks[i - 1].copy + (address - stack->chunks[i - 1].address);
+	for (size_t i = stack->chunk_count; i > 0; i--) {
+		const struct python_chunk *chunk = &stack->chunks[i - 1];
+		uint64_t offset = address - chunk->address;
+
+		if (offset < chunk->copied && chunk->copied - offset >= bytes)
+			return chunk->copy + offset;
+	}
 	frame = ts_python_stack_heap_frame(stack, address);
 	return frame ? stack->heap_copies + frame->copy : NULL;
 }
@@ -312,7 +316,7 @@ static bool may_have_ended(const struct ts_python_layout *layout, struct python_
 
 	if (!layout->frame.is_top_marked || !stack->depth)
 		return false;
-	copy = copy_of(stack, stack->raw[0].address);
+	copy = copy_of(stack, stack->raw[0].address, layout->frame.bytes);
 	return !copy || (int32_t)ts_python_half_of(copy, layout->frame.stack_top) >= 0;
 }
 

@@ -296,6 +296,8 @@ static int scan_segment(struct search *search, const struct binary *binary,
 	uint64_t end = binary->bias + segment->address + segment->bytes;
 	size_t overlap = 64;
 
+	if (end < start || end >= UINT64_C(1) << 56)
+		return TS_ENOTFOUND;
 	for (uint64_t at = start; at < end; at += SCAN_BYTES) {
 		size_t bytes = (size_t)TS_MIN(end - at, (uint64_t)(SCAN_BYTES + overlap));
 

@@ -316,6 +316,8 @@ static bool take_rest(struct ts_python_layout *layout, const struct runtime_word
 	layout->thread.data_stack_top = (uint16_t)(layout->thread.data_stack_chunk + 8);
 	layout->thread.data_stack_limit = (uint16_t)(layout->thread.data_stack_chunk + 16);
 	layout->code.bytes = layout->code.instructions;
+	if (layout->code.bytes < layout->object.type + 8u || layout->frame.owner < 2)
+		return false;
 	return layout->thread.data_stack_limit + 8u <= told(words, T_THREAD_SIZE);
 }
 

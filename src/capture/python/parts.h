@@ -144,7 +144,8 @@ struct python_stack {
 	size_t heap_count, heap_capacity;
 	uint8_t *heap_copies;
 	size_t heap_copy_bytes, heap_copy_capacity;
-	uint32_t walk; /* number of it */
+	uint32_t walk;   /* number of it */
+	uint32_t forgot; /* the walk at which old heap frames were last dropped */
 
 	struct ts_python_raw_frame *raw, *last; /* now, and accepted last */
 	size_t raw_capacity, last_capacity;

@@ -185,9 +185,9 @@ static void name_thread(struct sampling *sampling, struct watched_process *proce
 						     : "";
 	size_t length = TS_MIN(strlen(name), sizeof(thread->name) - 1);
 
+	length = ts_utf8_valid_prefix(name, length);
 	if (!is_new && !strncmp(name, thread->name, length) && !thread->name[length])
 		return;
-	length = ts_utf8_valid_prefix(name, length);
 	memcpy(thread->name, name, length);
 	thread->name[length] = '\0';
 	if (consumer->thread)

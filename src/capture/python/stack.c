@@ -19,7 +19,8 @@
 #define SLACK_BYTES 512u /* of the data stack beyond what was used: a few frames */
 #define MOST_CHUNKS 65536u
 #define MOST_CHUNK_BYTES (1u << 30)
-#define FORGET_AFTER 64u /* walks that have not met a frame of the heap */
+#define MOST_STACK_BYTES (UINT64_C(256) << 20) /* that are read of all chunks */
+#define FORGET_AFTER 64u                       /* walks that have not met a frame of the heap */
 #define HOT_SWEEPS 32u
 #define MOST_EXTENSION 16u
 
@@ -247,7 +248,7 @@ static bool discover_chunks(struct ts_python *python, struct python_stack *stack
 {
 	const struct ts_python_layout *layout = &python->place.layout;
 	uint64_t at = head_word(stack, layout->thread.data_stack_chunk);
-	uint64_t top = head_word(stack, layout->thread.data_stack_top);
+	uint64_t top = head_word(stack, layout->thread.data_stack_top), all = 0;
 
 	stack->chunk_count = 0;
 	while (at) {
@@ -260,6 +261,9 @@ static bool discover_chunks(struct ts_python *python, struct python_stack *stack
 						    8 * ts_python_word_of(header, layout->chunk.top)
 					  : top - at;
 		if (!add_chunk(stack, at, ts_python_word_of(header, layout->chunk.bytes), used))
+			return false;
+		all += stack->chunks[stack->chunk_count - 1].bytes;
+		if (all > MOST_STACK_BYTES)
 			return false;
 		at = ts_python_word_of(header, layout->chunk.previous);
 	}
@@ -481,10 +485,12 @@ static uint64_t find_callee(const struct ts_python_layout *layout, const struct 
 			    const struct ts_python_raw_frame *caller)
 {
 	uint64_t offset = caller->address - chunk->address, top, words[4];
-	const uint8_t *copy = chunk->copy + offset;
+	const uint8_t *copy;
 
-	if (offset >= chunk->copied || offset + layout->frame.bytes > chunk->copied ||
-	    (int32_t)ts_python_half_of(copy, layout->frame.stack_top) < 0 ||
+	if (offset >= chunk->copied || offset + layout->frame.bytes > chunk->copied)
+		return 0;
+	copy = chunk->copy + offset;
+	if ((int32_t)ts_python_half_of(copy, layout->frame.stack_top) < 0 ||
 	    !has_begun(layout, copy, caller) ||
 	    !words_at_top(layout, chunk, caller->address, copy, &top, words))
 		return 0;
@@ -709,6 +715,9 @@ int ts_python_stack_discover(struct ts_python *python, struct python_stack *stac
 	struct walk walk = { .python = python, .stack = stack, .learns = true };
 	const struct ts_python_layout *layout = &python->place.layout;
 
+	/* What could not be read may be gone for good. */
+	if (!stack->is_read)
+		stack->heap_count = stack->heap_copy_bytes = 0;
 	if (!ts_memory_read(&python->memory, stack->thread, stack->head, layout->thread.bytes))
 		return TS_ENOTFOUND;
 	if (layout->frames == TS_PYTHON_CFRAME) {
@@ -747,8 +756,10 @@ void ts_python_stack_settle(struct python_stack *stack, bool is_accepted, bool h
 		stack->raw = raw;
 		stack->raw_capacity = capacity;
 	}
-	if (stack->walk % FORGET_AFTER == 0)
+	if (stack->walk - stack->forgot >= FORGET_AFTER) {
 		forget_heap(stack);
+		stack->forgot = stack->walk;
+	}
 	if (has_moved)
 		stack->hot = HOT_SWEEPS;
 	else if (stack->hot)

@@ -114,6 +114,20 @@ static bool read_interpreter(struct ts_python *python, struct python_interpreter
 	return true;
 }
 
+/* What an interpreter that begins does not have yet. */
+static void complete_interpreter(struct ts_python *python, struct python_interpreter *interpreter)
+{
+	const struct ts_python_layout *layout = &python->place.layout;
+	struct ts_memory *memory = &python->memory;
+	uint64_t at = interpreter->address;
+
+	if (!interpreter->modules)
+		ts_memory_read_pointer(memory, at + layout->interpreter.modules,
+				       &interpreter->modules);
+	if (!interpreter->gil && python->gil_bytes)
+		ts_memory_read_pointer(memory, at + layout->interpreter.gil, &interpreter->gil);
+}
+
 /* The one at an address; a new one is read. NULL: it cannot be. */
 static struct python_interpreter *take_interpreter(struct ts_python *python, uint64_t address)
 {
@@ -280,16 +294,28 @@ static bool is_main_there(const struct ts_python *python, int64_t now_ns)
 	       ts_python_word_of(thread->stack.head, layout->thread.thread_id) == thread->thread_id;
 }
 
+/* As long as this sum is the same no code object has ended: 3.14 on. */
+static void count_ended_codes(struct ts_python *python)
+{
+	uint64_t generation = 0;
+
+	if (python->place.layout.interpreter.code_generation == TS_PYTHON_NONE_32)
+		return;
+	for (size_t i = 0; i < python->interpreter_count; i++)
+		generation += python->interpreters[i].generation;
+	python->codes.generation = generation + 1;
+}
+
 /* Follows all lists in the copies. *ret_new: some thread was not there before. */
 static void follow_lists(struct ts_python *python, bool *ret_new, int64_t now_ns)
 {
 	const struct ts_python_layout *layout = &python->place.layout;
 	uint64_t at = ts_python_word_of(python->runtime_copy,
 					layout->runtime.interpreters_head - python->runtime_start);
-	uint64_t generation = 0;
 	size_t cursor = 0, steps = 0;
 
 	*ret_new = false;
+	count_ended_codes(python);
 	if (is_main_there(python, now_ns))
 		return;
 	python->listed_ns = now_ns;
@@ -299,12 +325,11 @@ static void follow_lists(struct ts_python *python, bool *ret_new, int64_t now_ns
 		if (!interpreter || interpreter->seen == python->number)
 			break;
 		interpreter->seen = python->number;
-		generation += interpreter->generation;
+		if (!interpreter->modules || !interpreter->gil)
+			complete_interpreter(python, interpreter);
 		list_threads(python, interpreter, &cursor, ret_new, now_ns);
 		at = window_word(python, interpreter, layout->interpreter.next);
 	}
-	if (layout->interpreter.code_generation != TS_PYTHON_NONE_32)
-		python->codes.generation = generation + 1;
 	drop_interpreters(python);
 	take_listed(python);
 	if (python->flags & TS_PYTHON_MAIN_ONLY)
