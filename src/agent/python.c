@@ -30,7 +30,6 @@
 #define CHECKED_FRAMES 512u
 #define PRINT_BYTES 256u /* of each end of a line table */
 #define MOST_FAILURES 8u
-#define MOST_TRIES 65536u /* uses after which nobody looks for a Python any more */
 #define MOST_COPIES 4096u /* of instructions, one a thread */
 
 /* ---- what is known of it ---- */
@@ -47,7 +46,6 @@ static struct {
 	uint32_t state; /* enum python_state */
 	uint32_t lock;
 	uint32_t failures;
-	uint32_t tries;
 	uint32_t unknown; /* version that is not known here, 0x0310, and not told of yet */
 	void *(*this_thread)(void);
 	uint64_t code_type;
@@ -209,15 +207,6 @@ void agent_python_look(void)
 		unlock();
 	}
 	errno = saved_errno;
-}
-
-/* It may be loaded later: tried at the first uses, then ever more seldom. */
-static void look_again(void)
-{
-	uint32_t tries = __atomic_add_fetch(&python.tries, 1, __ATOMIC_RELAXED);
-
-	if (tries <= MOST_TRIES && !(tries & (tries - 1)))
-		agent_python_look();
 }
 
 /* ---- functions and lines ---- */
@@ -557,10 +546,6 @@ static uint64_t thread_state(void)
 	uint32_t state = __atomic_load_n(&python.state, __ATOMIC_ACQUIRE);
 	uint64_t thread;
 
-	if (AGENT_UNLIKELY(state == PYTHON_MISSING)) {
-		look_again();
-		state = __atomic_load_n(&python.state, __ATOMIC_ACQUIRE);
-	}
 	if (AGENT_UNLIKELY(python.unknown))
 		tell_unknown();
 	if (state != PYTHON_FOUND && state != PYTHON_CHECKED)
@@ -572,6 +557,7 @@ static uint64_t thread_state(void)
 		room = agent_memory(sizeof(*room));
 		if (!room)
 			return 0;
+		agent_watch_thread(agent_writer);
 	}
 	return room->is_busy ? 0 : thread;
 }

@@ -20,7 +20,7 @@ struct state_seen {
 struct state_seen_thread {
 	int64_t process, id, last_ns;
 	uint64_t area, key;
-	uint32_t tid, named_by, is_owned, reserved;
+	uint32_t tid, named_by, is_owned, is_written;
 	char name[64];
 };
 
@@ -48,7 +48,8 @@ static bool is_wanted(const struct ts_encoder *encoder, const struct ts_map *pro
 	       thread->last_ns + LATE_NS > encoder->now_ns;
 }
 
-static void save_thread(struct ts_text *out, const struct encode_thread *thread)
+static void save_thread(const struct ts_encoder *encoder, struct ts_text *out,
+			const struct encode_thread *thread)
 {
 	struct state_seen_thread state = { .process = thread->process,
 					   .id = thread->id,
@@ -57,7 +58,8 @@ static void save_thread(struct ts_text *out, const struct encode_thread *thread)
 					   .key = thread->key,
 					   .tid = thread->tid,
 					   .named_by = thread->named_by,
-					   .is_owned = thread->is_owned };
+					   .is_owned = thread->is_owned,
+					   .is_written = thread->epoch == encoder->epoch };
 
 	static_assert(sizeof(state.name) == sizeof(thread->name), "stored as it is");
 	memcpy(state.name, thread->name, sizeof(state.name));
@@ -77,7 +79,7 @@ int encode_save_seen(struct ts_encoder *encoder, const struct ts_block_sink *sin
 	for (size_t i = 0; i < encoder->seen_count && !result; i++) {
 		if (!is_wanted(encoder, &processes, encoder->seen[i]))
 			continue;
-		save_thread(out, encoder->seen[i]);
+		save_thread(encoder, out, encoder->seen[i]);
 		state.threads++;
 	}
 	ts_map_release(&processes);
@@ -120,7 +122,7 @@ static bool load_thread(struct ts_encoder *encoder, const struct state_seen_thre
 	thread->key = state->key;
 	thread->last_ns = state->last_ns;
 	thread->named_by = (uint8_t)state->named_by;
-	thread->epoch = encoder->open.trace_bytes ? encoder->epoch : 0;
+	thread->epoch = encoder->open.trace_bytes && state->is_written ? encoder->epoch : 0;
 	memcpy(thread->name, state->name, sizeof(thread->name) - 1);
 	is_good = encode_see_thread(encoder, state->process, thread);
 	encode_release_thread(thread);

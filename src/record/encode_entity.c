@@ -565,7 +565,7 @@ void encode_add_sites(struct ts_encoder *encoder, struct encode_area *area, cons
 	uint64_t most = area->about ? ts_live_dictionary_bytes(&area->about->control) : 0;
 
 	most = TS_MAX(most, TS_LIVE_DICTIONARY_BYTES);
-	if (area->damaged || count > most - at) {
+	if (area->damaged || at > most || count > most - at) {
 		area->damaged = true;
 		return;
 	}

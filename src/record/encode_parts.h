@@ -224,7 +224,7 @@ struct encode_thread {
 	uint32_t tid;
 	uint32_t epoch;
 	bool is_track;
-	uint8_t holders;
+	uint32_t holders;
 	uint8_t named_by;
 	bool is_owned;   /* by an area */
 	uint64_t area;   /* that owns it, or did; 0: only samples name it */

@@ -275,20 +275,30 @@ static bool is_same_thread(const struct encode_area *area, const struct encode_t
 	       (seen->area != area->id || seen->key == thread->key);
 }
 
+static bool is_in_ring(const struct encode_area *area, const struct encode_thread *thread)
+{
+	for (size_t i = 0; i < area->ring_count; i++)
+		if (area->rings[i] && area->rings[i]->thread == thread)
+			return true;
+	return false;
+}
+
 struct encode_thread *encode_join_thread(struct ts_encoder *encoder, struct encode_area *area,
 					 struct encode_thread *thread, uint32_t tid, int64_t ns)
 {
 	int64_t process = area->process ? area->process->id : 0;
-	bool is_new = thread->tid != tid;
 	struct encode_thread *seen;
 	uint64_t place;
 
-	thread->tid = tid;
 	thread->last_ns = ns;
-	if (!is_new || !process || !tid)
+	/* A serial number is one thread's; what says otherwise is not believed. */
+	if (thread->tid || !tid)
+		return thread;
+	thread->tid = tid;
+	if (!process)
 		return thread;
 	seen = find_seen(encoder, process, tid, &place);
-	if (!seen || !is_same_thread(area, thread, seen) ||
+	if (!seen || !is_same_thread(area, thread, seen) || is_in_ring(area, thread) ||
 	    !ts_map_get(&area->serials, thread->key, &place)) {
 		encode_see_thread(encoder, process, thread);
 		return thread;

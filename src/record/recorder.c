@@ -458,8 +458,11 @@ static int64_t next_take(const struct ts_recorder *recorder)
 	int64_t due_ns = recorder->now_ns + recorder->wait_ns;
 	int64_t interval_ns = recorder->metrics.sampler ? recorder->metrics.pace.interval_ns : 0;
 
+	/* A time that has passed is one at which nothing could be taken: a full disk, a limit. */
 	if (recorder->python.sampler)
-		return TS_MIN(due_ns, TS_MAX(recorder->own.take_ns, recorder->now_ns));
+		return recorder->own.take_ns > recorder->now_ns
+			       ? TS_MIN(due_ns, recorder->own.take_ns)
+			       : due_ns;
 	if (recorder->wait_ns < IDLE_WAIT_NS || !interval_ns || interval_ns > IDLE_WAIT_NS ||
 	    recorder->now_ns - recorder->moved_ns < IDLE_AFTER_NS)
 		return due_ns;

@@ -100,15 +100,18 @@ static bool find_text(struct ts_python_process_view *view, uint64_t object, stru
 	char head[HEAD_BYTES] = { 0 };
 	struct ts_python_type type;
 	size_t bytes = layout->unicode.compact_bytes + 8u;
+	uint32_t state;
 
 	if (bytes > sizeof(head) || layout->unicode.ascii_bytes < 8 ||
 	    layout->unicode.length + 8u > bytes || layout->unicode.state + 8u > bytes)
 		return false;
 	if (!ts_python_type_of(view, object, &type) || !(type.flags & TS_PYTHON_TYPE_TEXT))
 		return false;
-	/* A short ASCII text may end its page. */
-	if (!ts_memory_read(view->memory, object, head, bytes) &&
-	    !ts_memory_read(view->memory, object, head, layout->unicode.ascii_bytes))
+	/* What lies behind a short ASCII text is not its own, and may not be there. */
+	if (!ts_memory_read(view->memory, object, head, layout->unicode.ascii_bytes))
+		return false;
+	state = (uint32_t)ts_python_word(head, layout->unicode.state) >> layout->unicode.kind_shift;
+	if ((state >> 3 & 3) != 3 && !ts_memory_read(view->memory, object, head, bytes))
 		return false;
 	return parse_text(layout, object, head, text);
 }
