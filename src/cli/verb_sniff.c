@@ -204,7 +204,7 @@ int ts_verb_sniff(int argc, char **argv)
 			    "tracesmith sniff --gpu-usage --cpu-mem-usage -o job.sbt\n"
 			    "tracesmith sniff -p 4711 -d 30 -o profile.folded",
 		.exits =
-			"0  done\n2  usage\n3  a process is not there, or a file cannot be written\n"
+			"0  done\n2  usage\n3  a process is not there, its Python is not known here, or a file cannot be written\n"
 			"4  the processes may not be looked at, or there is no accelerator to find them by",
 		.options = options,
 		.option_count = TS_ARRAY_SIZE(options),
