@@ -95,13 +95,21 @@ start_recording() { # trace, option...
 }
 # The trace, or what is ahead of it on the disk, is there and grows.
 has_begun() { [ -e "$1" ] || [ -e "$1.journal" ]; }
-# Waits until more has been sampled: what is not yet in the trace stands in its journal.
+# Waits until more has been sampled.
 await_samples() { # trace
 	local before
-	before=$(stat -c %s "$1.journal" 2>/dev/null || echo 0)
-	await "samples in $1" has_grown "$1.journal" $((before + 6000))
+	before=$(count_samples "$1")
+	await "samples in $1" has_samples "$1" $((before + 20))
 }
-has_grown() { [ "$(stat -c %s "$1" 2>/dev/null || echo 0)" -ge "$2" ]; } # file, bytes
+has_samples() { [ "$(count_samples "$1")" -ge "$2" ]; } # trace, at least
+# How many are on the disk by now: what is not yet in the trace stands in its journal. A copy is looked at; the recorder goes on with its own.
+count_samples() { # trace
+	local copy=$work/copy
+	rm -rf "$copy" && mkdir "$copy"
+	cp "$1" "$1.journal" "$copy" 2>/dev/null || true
+	"$TRACESMITH" recover "$copy/${1##*/}" -o "$copy/good.sbt" >/dev/null 2>&1 || { echo 0; return; }
+	samples_of "$copy/good.sbt" | wc -l
+}
 end_recording() {
 	wait "$recorder" || fail "record ended with $?: $(cat "$work/record.err")"
 }
