@@ -23,6 +23,8 @@
 #define ENCODE_AT_ONCE (UINT64_C(256) << 10)
 #define RETRY_NS INT64_C(1000000000)
 #define LONGEST_RETRY_NS (32 * RETRY_NS)
+/* Of the trace's last rows and its index. */
+#define END_BYTES 65536
 /* A command is tried again when the first try has met a full disk and there was a reserve. */
 #define ATTEMPTS 2
 
@@ -386,11 +388,12 @@ static int wait_for_encoder(struct ts_recording *recording, struct ts_error *err
 
 /*
  * What the journal has must still become rows, on the same disk: so much stays free. Rows are smaller than what they
- * come from, and those since the last checkpoint may have been written in part. Lock held.
+ * come from, and those since the last checkpoint may have been written in part. Its first blocks count, too: they hold
+ * what the encoder has taken and not yet written, such as the begin of a large blob. Lock held.
  */
 static int leave_room(const struct ts_recording *recording, uint64_t bytes, struct ts_error *err)
 {
-	uint64_t behind = ts_journal_bytes(recording->journal) - recording->preamble + bytes;
+	uint64_t behind = ts_journal_bytes(recording->journal) + bytes + END_BYTES;
 	uint64_t written = recording->trace_bytes > recording->open.trace_bytes
 				   ? recording->trace_bytes - recording->open.trace_bytes
 				   : 0;
