@@ -185,12 +185,22 @@ static struct ts_target *new_target(struct ts_recorder *recorder, struct ts_plac
 	return target;
 }
 
-/* True where the process had an area that was counted already. */
-static bool is_known_process(struct ts_recorder *recorder, const struct ts_target *target)
+/* The process whose area this is, where it is followed; a dead one is known by what it said of itself. */
+static struct ts_child *child_of(struct ts_recorder *recorder, const struct ts_area_info *info)
 {
-	const struct ts_child *child = ts_children_find(recorder, target->pid);
+	bool ours = info->control.pid_namespace == recorder->self_namespace;
+	pid_t pid = info->pid || !ours ? info->pid : (pid_t)info->control.pid;
+	struct ts_child *child = pid ? ts_children_find(recorder, pid) : NULL;
 
-	if (child && child->described && child->start_time == target->start_time)
+	return child && (info->pid || child->start_time == info->control.start_time) ? child : NULL;
+}
+
+/* True where the process was counted already: for another area, or without one. */
+static bool is_known_process(struct ts_recorder *recorder, const struct ts_target *target,
+			     const struct ts_child *child)
+{
+	if (child && (child->described || child->told) &&
+	    (!target->pid || child->start_time == target->start_time))
 		return true;
 	for (size_t i = 0; i < recorder->target_count; i++)
 		if (recorder->targets[i] != target && recorder->targets[i]->pid == target->pid &&
@@ -199,23 +209,13 @@ static bool is_known_process(struct ts_recorder *recorder, const struct ts_targe
 	return false;
 }
 
-/* The process is known to have an agent; a dead one is known by what it said of itself. */
-static void note_child(struct ts_recorder *recorder, const struct ts_area_info *info)
-{
-	bool ours = info->control.pid_namespace == recorder->self_namespace;
-	pid_t pid = info->pid || !ours ? info->pid : (pid_t)info->control.pid;
-	struct ts_child *child = pid ? ts_children_find(recorder, pid) : NULL;
-
-	if (child && (info->pid || child->start_time == info->control.start_time))
-		child->has_area = child->had_area = true;
-}
-
 int ts_targets_attach(struct ts_recorder *recorder, struct ts_place *place,
 		      const struct ts_area_info *info, struct ts_error *err)
 {
 	TS_AUTO(ts_area) area = NULL;
 	struct ts_error why = { 0 };
 	struct ts_target *target;
+	struct ts_child *child;
 	pid_t other = ts_targets_other_recorder(recorder, &info->control);
 	int rc = TS_OK;
 
@@ -247,11 +247,13 @@ int ts_targets_attach(struct ts_recorder *recorder, struct ts_place *place,
 	if (!target)
 		return ts_error_set(err, TS_ENOMEM, "no memory for another process");
 	TS_STEAL(area);
-	recorder->processes += !is_known_process(recorder, target) &&
+	child = child_of(recorder, info);
+	recorder->processes += !is_known_process(recorder, target, child) &&
 			       ts_area_control(target->area)->role == TS_LIVE_PROGRAM;
 	ts_map_put(&recorder->seen, target->area_id,
 		   (uint64_t)(target->pid ? target->pid : (pid_t)info->control.pid));
-	note_child(recorder, info);
+	if (child)
+		child->has_area = child->had_area = true;
 	recorder->targets[recorder->target_count++] = target;
 	watch_process(recorder, target);
 	supersede(recorder, target);
