@@ -131,7 +131,8 @@ static void look_at(struct ts_recorder *recorder, pid_t pid, uint64_t when_ns)
 		child->seen_ns = recorder->now_ns;
 		child->check_ns = 0;
 		child->checks = 0;
-		child->has_area = false;
+		/* We may hear of it after the new program's area was found. */
+		child->has_area = child->area_ns >= (int64_t)when_ns;
 		child->executed = true;
 		return;
 	}

@@ -94,11 +94,12 @@ struct ts_child {
 	bool launched; /* started for this recording */
 	bool exited;   /* the caller told */
 	bool gone;
-	bool told;      /* its PROCESS and LOSS blocks are stored */
-	bool described; /* its PROCESS block is */
-	bool executed;  /* a program, since it is known */
-	bool has_area;  /* as the program that it is now */
-	bool had_area;  /* at some time */
+	bool told;       /* its PROCESS and LOSS blocks are stored */
+	bool described;  /* its PROCESS block is */
+	bool executed;   /* a program, since it is known */
+	bool has_area;   /* as the program that it is now */
+	bool had_area;   /* at some time */
+	int64_t area_ns; /* when the newest of them was made, in CLOCK_MONOTONIC */
 	bool in_scan;
 	int64_t status; /* wait status or TS_ABSENT */
 	char name[64];

@@ -185,14 +185,19 @@ static struct ts_target *new_target(struct ts_recorder *recorder, struct ts_plac
 	return target;
 }
 
-/* The process whose area this is, where it is followed; a dead one is known by what it said of itself. */
+/*
+ * The process whose area this is, where it is followed; a dead one is known by what it said of itself. One that had ended when it was
+ * first looked at has no start time.
+ */
 static struct ts_child *child_of(struct ts_recorder *recorder, const struct ts_area_info *info)
 {
 	bool ours = info->control.pid_namespace == recorder->self_namespace;
 	pid_t pid = info->pid || !ours ? info->pid : (pid_t)info->control.pid;
 	struct ts_child *child = pid ? ts_children_find(recorder, pid) : NULL;
 
-	return child && (info->pid || child->start_time == info->control.start_time) ? child : NULL;
+	if (!child || info->pid || !child->start_time)
+		return child;
+	return child->start_time == info->control.start_time ? child : NULL;
 }
 
 /* True where the process was counted already: for another area, or without one. */
@@ -200,7 +205,7 @@ static bool is_known_process(struct ts_recorder *recorder, const struct ts_targe
 			     const struct ts_child *child)
 {
 	if (child && (child->described || child->told) &&
-	    (!target->pid || child->start_time == target->start_time))
+	    (!target->start_time || !child->start_time || child->start_time == target->start_time))
 		return true;
 	for (size_t i = 0; i < recorder->target_count; i++)
 		if (recorder->targets[i] != target && recorder->targets[i]->pid == target->pid &&
@@ -252,8 +257,10 @@ int ts_targets_attach(struct ts_recorder *recorder, struct ts_place *place,
 			       ts_area_control(target->area)->role == TS_LIVE_PROGRAM;
 	ts_map_put(&recorder->seen, target->area_id,
 		   (uint64_t)(target->pid ? target->pid : (pid_t)info->control.pid));
-	if (child)
+	if (child) {
 		child->has_area = child->had_area = true;
+		child->area_ns = TS_MAX(child->area_ns, info->control.created.monotonic_ns);
+	}
 	recorder->targets[recorder->target_count++] = target;
 	watch_process(recorder, target);
 	supersede(recorder, target);
