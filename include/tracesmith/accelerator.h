@@ -29,6 +29,10 @@ extern "C" {
 	{                                                 \
 		0, name, category, NULL, 0, 7, 1, 3, 0, 0 \
 	}
+#define TS_ALLOCATION_SITE(name, category)                 \
+	{                                                  \
+		0, name, category, NULL, 0, 10, 0, 6, 0, 0 \
+	}
 #define TS_GPU_OP_SITE(name, category)                    \
 	{                                                 \
 		0, name, category, NULL, 0, 8, 0, 0, 0, 0 \
@@ -40,6 +44,41 @@ extern "C" {
  */
 TS_EMIT_API void ts_accelerator_call(struct ts_emit_site *site, uint64_t start,
 				     uint64_t correlation, int64_t result);
+
+/*
+ * The call stack of the calling thread, native frames and Python's as the recorder asked for: a number that lasts as long as the process; 0: none was
+ * asked for, or there is no room. Some hundred ns. Frames of libraries of ours at its inner end are left out.
+ */
+TS_EMIT_API uint32_t ts_accelerator_stack(void);
+
+/* The same as ts_accelerator_call(), which takes a stack by itself where that is asked for; here the caller has taken it, or wants none. */
+struct ts_accelerator_call {
+	uint32_t size;
+	uint32_t stack; /* of ts_accelerator_stack(); 0: none */
+	uint64_t start, end; /* as of ts_now(); end 0: now */
+	uint64_t correlation;
+	int64_t result;
+};
+TS_EMIT_API void ts_accelerator_call_with(struct ts_emit_site *site,
+					  const struct ts_accelerator_call *call);
+
+/* Memory taken or given back. `site`: the allocator. */
+#define TS_ALLOCATION_HOST 0xffffffu
+struct ts_accelerator_allocation {
+	uint32_t size;
+	uint32_t device; /* TS_ALLOCATION_HOST: the host's memory */
+	uint32_t stream; /* UINT32_MAX: none orders it */
+	uint32_t context;
+	bool is_free;
+	uint32_t stack;
+	uint64_t time;    /* as of ts_now(); 0: now */
+	uint64_t address;
+	int64_t bytes;    /* TS_UNKNOWN where it is not known */
+	int64_t total;    /* in use of that device after it */
+	int64_t reserved; /* held by the allocator after it */
+};
+TS_EMIT_API void ts_accelerator_allocation(struct ts_emit_site *site,
+					   const struct ts_accelerator_allocation *allocation);
 
 #define TS_GPU_OP_WAITS 32
 
@@ -57,6 +96,12 @@ struct ts_gpu_op {
 	uint32_t grid[3], block[3]; /* 0: not known */
 	int64_t bytes;
 	const uint64_t *waits; /* correlations of the commands that it was told to wait for */
+	/* Backends built before these were there end above them. */
+	uint32_t registers;    /* a thread; 0: unknown, and so is the next */
+	uint32_t shared_bytes; /* a block */
+	uint32_t graph;        /* 0: none */
+	uint32_t stack;        /* of ts_accelerator_stack(): of its own, beside that of its call; 0: none */
+	uint64_t graph_node;   /* 0: none */
 };
 TS_EMIT_API void ts_accelerator_op(struct ts_emit_site *site, const struct ts_gpu_op *op);
 
@@ -79,6 +124,18 @@ TS_EMIT_API void ts_accelerator_lost(const char *what, uint64_t count, const cha
 
 /* A fact about the process: a row of meta. `json` is a JSON value; one of 3,000 bytes or more is not stored. */
 TS_EMIT_API void ts_accelerator_fact(const char *key, const char *json);
+
+/*
+ * A value of what the recorder has set for this process (TRACESMITH_AGENT: key=value;key=value); NULL: not there. Lasts as long as the process. Read it
+ * in start() of a backend.
+ */
+TS_EMIT_API const char *ts_accelerator_setting(const char *key);
+
+/*
+ * Opens or closes the window from inside, where the recorder asked for windows of this kind (the setting "window" begins with `cause`: "nvtx" or
+ * "cuda-profiler-api"); else nothing happens. What is open already stays so. Not on the way of an event.
+ */
+TS_EMIT_API void ts_accelerator_window(const char *cause, bool open);
 
 /* A device: ts_tracer_device(ts_tracer_process(), ...) of emit.h. ns that `ticks` of ts_now() last: */
 TS_EMIT_API int64_t ts_ticks_ns(uint64_t ticks);

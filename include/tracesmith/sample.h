@@ -15,7 +15,12 @@ extern "C" {
 #endif
 
 /* A place in code that frames name. The number of a new entry of the area's dictionary, 0 where there is no room. Give each once. */
-enum ts_code_kind { TS_CODE_PYTHON = 40, TS_CODE_NATIVE = 41, TS_CODE_SCRIPT = 42 };
+enum ts_code_kind {
+	TS_CODE_PYTHON = 40,
+	TS_CODE_NATIVE = 41,
+	TS_CODE_SCRIPT = 42,
+	TS_CODE_DEVICE = 45, /* on a device: `file` names its module, frames have offsets */
+};
 TS_EMIT_API uint32_t ts_code(enum ts_code_kind kind, const char *name, const char *file,
 			     uint32_t first_line);
 

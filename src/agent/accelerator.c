@@ -65,10 +65,11 @@ static void put_with_stack(struct core *core, const struct ts_emit_site *site,
 
 /* The dictionary has no room for its name. */
 static void put_unregistered(struct core *core, const struct ts_emit_site *site,
-			     const struct own *own)
+			     const struct own *own, unsigned int flags)
 {
 	struct agent_event event = { .kind = site->kind,
-				     .flags = site->flags | (own->stack ? TS_LIVE_FLAG_STACK : 0),
+				     .flags = (uint8_t)(site->flags | flags |
+							(own->stack ? TS_LIVE_FLAG_STACK : 0)),
 				     .own_words = (uint8_t)own->count,
 				     .own = own->words,
 				     .name = site->name,
@@ -79,14 +80,18 @@ static void put_unregistered(struct core *core, const struct ts_emit_site *site,
 	agent_emit(&ts_process_tracer, core, &event);
 }
 
-static void put_any(struct core *core, struct ts_emit_site *site, const struct own *own)
+static void put_any(struct core *core, struct ts_emit_site *site, const struct own *own,
+		    unsigned int flags)
 {
 	if (!__atomic_load_n(&site->header, __ATOMIC_ACQUIRE) && !agent_register_site(core, site))
-		put_unregistered(core, site, own);
+		put_unregistered(core, site, own, flags);
 	else if (own->stack && !site->field_count)
 		put_with_stack(core, site, own);
 	else
-		put_registered(core, __atomic_load_n(&site->header, __ATOMIC_ACQUIRE), own);
+		put_registered(core,
+			       __atomic_load_n(&site->header, __ATOMIC_ACQUIRE) |
+				       (uint64_t)flags << 24,
+			       own);
 }
 
 /* A call has the Python stack of its thread, where that is asked for. */
@@ -96,16 +101,16 @@ static void put_call(struct core *core, struct ts_emit_site *site, const struct 
 	struct own with = *own;
 
 	if (!agent_python_take(core, AGENT_PYTHON_CALLS, &stack)) {
-		put_any(core, site, own);
+		put_any(core, site, own, 0);
 		return;
 	}
 	with.stack = &stack;
-	put_any(core, site, &with);
+	put_any(core, site, &with, 0);
 	agent_python_done();
 }
 
 __attribute__((noinline)) static void emit_slowly(struct ts_emit_site *site, const struct own *own,
-						  bool while_off)
+						  unsigned int flags, bool while_off)
 {
 	uint64_t header = __atomic_load_n(&site->header, __ATOMIC_ACQUIRE);
 	int saved_errno;
@@ -117,10 +122,11 @@ __attribute__((noinline)) static void emit_slowly(struct ts_emit_site *site, con
 	core = agent_start(&ts_process_tracer);
 	if (core && (while_off || (__atomic_load_n(&core->control->enabled, __ATOMIC_RELAXED) &
 				   TS_LIVE_ENABLED))) {
-		if (agent_python_asked && site->kind == TS_LIVE_CALL)
+		if (agent_python_asked && site->kind == TS_LIVE_CALL &&
+		    !(flags & TS_LIVE_FLAG_STACK_IS))
 			put_call(core, site, own);
 		else
-			put_any(core, site, own);
+			put_any(core, site, own, flags);
 	}
 	errno = saved_errno;
 }
@@ -133,7 +139,7 @@ __attribute__((noinline)) static void call_slowly(struct ts_emit_site *site, uin
 	uint64_t words[CALL_WORDS] = { now > start ? now - start : 0, correlation,
 				       (uint64_t)result };
 
-	emit_slowly(site, &(struct own){ now, words, CALL_WORDS, NULL }, false);
+	emit_slowly(site, &(struct own){ now, words, CALL_WORDS, NULL }, 0, false);
 }
 
 void ts_accelerator_call(struct ts_emit_site *site, uint64_t start, uint64_t correlation,
@@ -159,12 +165,50 @@ void ts_accelerator_call(struct ts_emit_site *site, uint64_t start, uint64_t cor
 	call_slowly(site, start, correlation, result);
 }
 
+/* ---- calls that bring their stack ---- */
+
+static void put_words(struct ts_emit_site *site, const struct own *own, unsigned int flags)
+{
+	uint64_t header = __atomic_load_n(&site->header, __ATOMIC_ACQUIRE);
+	struct writer *writer = agent_writer;
+	uint64_t bytes = (2u + own->count) * 8;
+	char *at;
+
+	if (AGENT_LIKELY(header && hot_enter(writer, agent_open_value(writer), bytes, &at))) {
+		put((uint64_t *)(void *)at, header | (uint64_t)flags << 24,
+		    ts_counter_read(writer->clock), own);
+		hot_commit(writer, agent_open_value(writer), at, bytes);
+		return;
+	}
+	emit_slowly(site, own, flags, false);
+}
+
+void ts_accelerator_call_with(struct ts_emit_site *site, const struct ts_accelerator_call *call)
+{
+	uint64_t end, words[CALL_WORDS + 1];
+
+	if (!ts_enabled() || call->size < sizeof(*call))
+		return;
+	end = call->end ? call->end : ts_now();
+	words[0] = end > call->start ? end - call->start : 0;
+	words[1] = call->correlation;
+	words[2] = (uint64_t)call->result;
+	words[3] = call->stack;
+	put_words(site, &(struct own){ end, words, CALL_WORDS + (call->stack != 0), NULL },
+		  call->stack ? TS_LIVE_FLAG_STACK_IS : 0);
+}
+
 static uint64_t pair(uint32_t low, uint32_t high)
 {
 	return (uint64_t)high << 32 | low;
 }
 
-static unsigned int fill_op(const struct ts_gpu_op *op, uint64_t *words)
+static bool has_more(const struct ts_gpu_op *op)
+{
+	return op->registers || op->shared_bytes || op->graph || op->stack || op->graph_node;
+}
+
+static unsigned int fill_op(const struct ts_gpu_op *op, bool more, uint64_t *words)
 {
 	unsigned int listed = op->waits ? op->wait_count : 0, unlisted;
 
@@ -184,9 +228,16 @@ static unsigned int fill_op(const struct ts_gpu_op *op, uint64_t *words)
 	words[TS_LIVE_OP_GRID_Z_BLOCK_X] = pair(op->grid[2], op->block[0]);
 	words[TS_LIVE_OP_BLOCK_YZ] = pair(op->block[1], op->block[2]);
 	words[TS_LIVE_OP_BYTES] = (uint64_t)op->bytes;
+	words += TS_LIVE_OP_WORDS;
+	if (more) {
+		words[TS_LIVE_OP_REGISTERS_SHARED] = pair(op->registers, op->shared_bytes);
+		words[TS_LIVE_OP_GRAPH_STACK] = pair(op->graph, op->stack);
+		words[TS_LIVE_OP_GRAPH_NODE] = op->graph_node;
+		words += TS_LIVE_OP_MORE_WORDS;
+	}
 	if (listed)
-		memcpy(words + TS_LIVE_OP_WORDS, op->waits, listed * sizeof(*words));
-	return TS_LIVE_OP_WORDS + listed;
+		memcpy(words, op->waits, listed * sizeof(*words));
+	return TS_LIVE_OP_WORDS + (more ? TS_LIVE_OP_MORE_WORDS : 0) + listed;
 }
 
 /* There is an area, so that nothing is begun for what comes while events are off. */
@@ -201,22 +252,48 @@ static bool is_running(void)
 void ts_accelerator_op(struct ts_emit_site *site, const struct ts_gpu_op *op)
 {
 	uint64_t header = __atomic_load_n(&site->header, __ATOMIC_ACQUIRE);
-	uint64_t words[TS_LIVE_OP_WORDS + TS_GPU_OP_WAITS];
+	uint64_t words[TS_LIVE_OP_WORDS + TS_LIVE_OP_MORE_WORDS + TS_GPU_OP_WAITS];
 	struct own own = { .words = words };
 	struct writer *writer = agent_writer;
+	bool more = op->size >= sizeof(*op) && has_more(op);
 	uint64_t bytes;
 	char *at;
 
-	if (op->size < sizeof(*op) || !(ts_enabled() || is_running()))
+	if (op->size < offsetof(struct ts_gpu_op, registers) || !(ts_enabled() || is_running()))
 		return;
-	own.count = fill_op(op, words);
+	own.count = fill_op(op, more, words);
 	bytes = (2u + own.count) * 8;
 	if (AGENT_LIKELY(header && hot_enter(writer, WRITER_HOT, bytes, &at))) {
-		put((uint64_t *)(void *)at, header, ts_counter_raw(), &own);
+		put((uint64_t *)(void *)at,
+		    header | (uint64_t)(more ? TS_LIVE_FLAG_MORE : 0) << 24, ts_counter_raw(),
+		    &own);
 		hot_commit(writer, WRITER_HOT, at, bytes);
 		return;
 	}
-	emit_slowly(site, &own, true);
+	emit_slowly(site, &own, more ? TS_LIVE_FLAG_MORE : 0, true);
+}
+
+/* ---- memory ---- */
+
+void ts_accelerator_allocation(struct ts_emit_site *site,
+			       const struct ts_accelerator_allocation *allocation)
+{
+	uint64_t words[TS_LIVE_ALLOCATION_WORDS + 1];
+
+	if (!ts_enabled() || allocation->size < sizeof(*allocation))
+		return;
+	words[TS_LIVE_ALLOCATION_WHAT] =
+		(allocation->device & TS_LIVE_DEVICE_MASK) | (uint64_t)allocation->is_free << 24;
+	words[TS_LIVE_ALLOCATION_WHERE] = pair(allocation->stream, allocation->context);
+	words[TS_LIVE_ALLOCATION_ADDRESS] = allocation->address;
+	words[TS_LIVE_ALLOCATION_BYTES] = (uint64_t)allocation->bytes;
+	words[TS_LIVE_ALLOCATION_TOTAL] = (uint64_t)allocation->total;
+	words[TS_LIVE_ALLOCATION_RESERVED] = (uint64_t)allocation->reserved;
+	words[TS_LIVE_ALLOCATION_WORDS] = allocation->stack;
+	put_words(site,
+		  &(struct own){ allocation->time, words,
+				 TS_LIVE_ALLOCATION_WORDS + (allocation->stack != 0), NULL },
+		  allocation->stack ? TS_LIVE_FLAG_STACK_IS : 0);
 }
 
 /* ---- beside events ---- */

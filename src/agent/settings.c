@@ -10,6 +10,8 @@
 #include <sys/auxv.h>
 #include <unistd.h>
 
+#include <tracesmith/accelerator.h>
+
 #include "agent/python.h"
 #include "agent/tracer.h"
 
@@ -199,6 +201,13 @@ static void read_common(struct agent_settings *settings)
 		settings->has_no_directory = true;
 }
 
+/* As it was when the agent was loaded, or when a library that was loaded before it first asked. */
+static struct {
+	uint32_t state; /* 0 not read, 1 being read, 2 known */
+	struct agent_settings settings;
+	char text[2048]; /* TRACESMITH_AGENT, for backends */
+} remembered;
+
 /* The output, if there is one, is absolute, but its %p still stands there. */
 static void read_environment(struct agent_settings *settings)
 {
@@ -211,6 +220,7 @@ static void read_environment(struct agent_settings *settings)
 		return;
 	settings->python = agent_python_parse(getenv("TRACESMITH_PYTHON_STACKS"));
 	if (agent && agent[0]) {
+		snprintf(remembered.text, sizeof(remembered.text), "%s", agent);
 		read_agent(settings, agent);
 	} else if (output) {
 		if (!agent_absolute_path(output, settings->output, sizeof(settings->output),
@@ -222,12 +232,6 @@ static void read_environment(struct agent_settings *settings)
 		settings->mode = TS_LIVE_FLIGHT;
 	}
 }
-
-/* As it was when the agent was loaded, or when a library that was loaded before it first asked. */
-static struct {
-	uint32_t state; /* 0 not read, 1 being read, 2 known */
-	struct agent_settings settings;
-} remembered;
 
 static bool is_known(void)
 {
@@ -284,6 +288,29 @@ const struct ts_replay_settings *ts_replay_settings(void)
 		return &off;
 	remember();
 	return &remembered.settings.replay;
+}
+
+const char *ts_accelerator_setting(const char *key)
+{
+	static __thread char value[256] __attribute__((tls_model("initial-exec")));
+	size_t length = strlen(key);
+	const char *at;
+
+	if (!agent_settings_are_known())
+		return NULL;
+	remember();
+	for (at = remembered.text; *at; at += strcspn(at, ";"), at += *at == ';') {
+		if (strncmp(at, key, length) != 0 || at[length] != '=')
+			continue;
+		at += length + 1;
+		length = strcspn(at, ";");
+		if (length >= sizeof(value))
+			return NULL;
+		memcpy(value, at, length);
+		value[length] = 0;
+		return value;
+	}
+	return NULL;
 }
 
 /* Tracers made by hand have nothing of what was asked of the process-wide one. */

@@ -6,6 +6,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include <tracesmith/accelerator.h>
+
 #include "agent/emit.h"
 #include "agent/tracer.h"
 
@@ -65,6 +67,32 @@ static void follow_windows(struct ts_tracer *tracer, struct core *core, int64_t 
 		return;
 	}
 	control->window_steps++;
+}
+
+/* A window that the program opens and closes itself, by what it told another tool. */
+void ts_accelerator_window(const char *cause, bool open)
+{
+	const char *wanted = ts_accelerator_setting("window");
+	size_t length = strlen(cause);
+	int saved_errno = errno;
+	struct core *core;
+
+	if (!wanted || strncmp(wanted, cause, length) != 0 ||
+	    (wanted[length] != ':' && wanted[length] != '\0'))
+		return;
+	core = agent_start(&ts_process_tracer);
+	if (core && open != !!(core->control->enabled & TS_LIVE_ENABLED)) {
+		uint32_t why = wanted[length] == ':' ? TS_LIVE_CAUSE_NVTX : TS_LIVE_CAUSE_PROFILER;
+
+		if (open)
+			set_enabled(core, TS_LIVE_ENABLED);
+		note_window(&ts_process_tracer, core,
+			    open ? TS_LIVE_WINDOW_OPEN : TS_LIVE_WINDOW_CLOSE, why,
+			    core->control->step);
+		if (!open)
+			set_enabled(core, 0);
+	}
+	errno = saved_errno;
 }
 
 static void emit_step(struct ts_tracer *tracer, struct core *core, int64_t number)

@@ -225,6 +225,14 @@ enum ts_live_code {
 	TS_LIVE_CODE_PYTHON = 40,
 	TS_LIVE_CODE_NATIVE = 41,
 	TS_LIVE_CODE_SCRIPT = 42,
+	TS_LIVE_CODE_STACK = 43,  /* no text: `line` is the caller's entry (0: none), behind it stands one frame */
+	TS_LIVE_CODE_MODULE = 44, /* native code whose function is found later: path, build id; frames have addresses in it */
+	TS_LIVE_CODE_DEVICE = 45, /* a function on a device: name, module; frames have offsets in it */
+};
+
+/* Behind the texts of a MODULE, 8-aligned. */
+struct ts_live_module {
+	uint64_t start, bytes; /* where it is mapped, all of it */
 };
 
 #define TS_LIVE_SITE_LEAST 24u
@@ -250,6 +258,7 @@ enum ts_live_kind {
 	TS_LIVE_CALL = 7,
 	TS_LIVE_GPU_OP = 8,
 	TS_LIVE_SAMPLE = 9,
+	TS_LIVE_ALLOCATION = 10,
 	/* Kinds from here on are no events. */
 	TS_LIVE_PAD = 16,
 	TS_LIVE_THREAD = 17,
@@ -283,6 +292,24 @@ enum ts_live_gpu_op_word {
 	TS_LIVE_OP_BYTES,
 	TS_LIVE_OP_WORDS
 };
+/* With MORE these follow, ahead of the correlations. */
+enum ts_live_gpu_op_more {
+	TS_LIVE_OP_REGISTERS_SHARED, /* registers a thread (0: unknown, and so is the next), bytes of shared memory (32 bits each) */
+	TS_LIVE_OP_GRAPH_STACK, /* graph (32 bits), stack: an entry of the dictionary; 0: none */
+	TS_LIVE_OP_GRAPH_NODE,  /* 0: none */
+	TS_LIVE_OP_MORE_WORDS
+};
+
+/* Words of an ALLOCATION behind the first two. Its site's name is the allocator. */
+enum ts_live_allocation_word {
+	TS_LIVE_ALLOCATION_WHAT, /* device (24 bits; all ones: the host), kind (8; enum ts_allocation_kind) */
+	TS_LIVE_ALLOCATION_WHERE, /* stream, context (32 bits each); stream 2^32 - 1: none */
+	TS_LIVE_ALLOCATION_ADDRESS,
+	TS_LIVE_ALLOCATION_BYTES,
+	TS_LIVE_ALLOCATION_TOTAL, /* in use of that device after it; ABSENT: unknown */
+	TS_LIVE_ALLOCATION_RESERVED,
+	TS_LIVE_ALLOCATION_WORDS
+};
 #define TS_LIVE_BLOB_PART 15360u
 #define TS_LIVE_DETAILS_BYTES 8000u
 
@@ -292,6 +319,8 @@ enum ts_live_gpu_op_word {
 #define TS_LIVE_FLAG_SIDE 8u
 #define TS_LIVE_FLAG_SUBJECT 16u
 #define TS_LIVE_FLAG_STACK 32u
+#define TS_LIVE_FLAG_STACK_IS 64u /* the last word is a stack: an entry of the dictionary */
+#define TS_LIVE_FLAG_MORE 128u    /* GPU_OP: enum ts_live_gpu_op_more */
 
 /* A frame: an entry of the dictionary (32 high bits; 0: it had no room), and line or address. Or so many that are left out. */
 #define TS_LIVE_FRAMES 1800u
@@ -326,7 +355,12 @@ struct ts_live_thread_record {
 static_assert(sizeof(struct ts_live_thread_record) == 64, "live.md, section 3");
 
 enum ts_live_window_action { TS_LIVE_WINDOW_OPEN = 1, TS_LIVE_WINDOW_CLOSE = 2 };
-enum ts_live_window_cause { TS_LIVE_CAUSE_STEP = 1, TS_LIVE_CAUSE_MAX_STEPS = 2 };
+enum ts_live_window_cause {
+	TS_LIVE_CAUSE_STEP = 1,
+	TS_LIVE_CAUSE_MAX_STEPS = 2,
+	TS_LIVE_CAUSE_NVTX = 3,
+	TS_LIVE_CAUSE_PROFILER = 4, /* cuProfilerStart and cuProfilerStop */
+};
 
 /* A WINDOW record, whole. */
 struct ts_live_window_record {

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a program does with CUDA (docs/cuda.md): the parts of libtracesmith-cuda.so and what they ask of each other. It runs inside observed programs:
+ * libc and the agent's public headers only, nothing of CUDA's own. Calls of ours into driver or CUPTI are made with `cuda_thread.is_ours` set, and nobody records them.
+ */
+#ifndef TS_CAPTURE_CUDA_CUDA_H
+#define TS_CAPTURE_CUDA_CUDA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <tracesmith/accelerator.h>
+#include <tracesmith/backend.h>
+
+/* What a wrapper and what CUPTI calls on its thread meanwhile tell each other. */
+struct cuda_thread {
+	uint32_t depth;       /* inside a recorded wrapper */
+	uint32_t correlation; /* CUPTI's, of the call in progress; 0: it has told none */
+	uint32_t stack;       /* of the call in progress, once it was taken */
+	uint32_t is_ours;     /* > 0: our own call */
+	uint64_t node;        /* id of the graph node that the call has made; 0: none */
+};
+extern __thread struct cuda_thread cuda_thread __attribute__((tls_model("initial-exec")));
+
+/* ---- backend.c: the backend, its beginning and end ---- */
+
+extern const struct ts_backend ts_cuda_backend;
+
+/* The recorder wants this backend, and the process may use CUPTI (it did not inherit a CUDA that its parent had begun). */
+bool cuda_is_wanted(void);
+bool cuda_is_forked(void);
+
+/* ---- reach: driver.c, calls.c, symbols.c ---- */
+
+/* A function of the driver as it is, by its exported name; NULL: there is none. Never one of our wrappers. */
+void *cuda_driver(const char *name);
+
+enum cuda_class {
+	CUDA_LAUNCH, /* kernels: the device does something */
+	CUDA_COPY,
+	CUDA_FILL,
+	CUDA_GRAPH_LAUNCH,
+	CUDA_HOST, /* host functions */
+	CUDA_ALLOCATE,
+	CUDA_FREE,
+	CUDA_MAP, /* virtual memory management */
+	CUDA_MODULE,
+	CUDA_CONTEXT,
+	CUDA_STREAM,
+	CUDA_EVENT,
+	CUDA_QUERY_STATE, /* polled: cuEventQuery, cuStreamQuery */
+	CUDA_WAIT,        /* a stream waits */
+	CUDA_CAPTURE,
+	CUDA_GRAPH,
+	CUDA_SYNC, /* the thread waits */
+	CUDA_PROFILER,
+	CUDA_OTHER,
+	CUDA_CLASS_COUNT
+};
+
+/* ---- the device side: cupti.c and its neighbours ---- */
+
+/* Once cuInit has returned 0, on its thread: loads CUPTI, subscribes. Does nothing the second time. */
+void cuda_device_begin(void);
+
+/* Ahead of a call that makes the device do something, while events are wanted: kinds are enabled when this returns. Cheap. */
+void cuda_device_prepare(void);
+
+/* The call has succeeded, with this correlation, inside a window. */
+void cuda_device_given(uint32_t correlation);
+
+/* A captured call has made this node, with that stack. */
+void cuda_device_captured(uint64_t node, uint32_t stack);
+
+/* A collective's bytes, of what the correlation launched. */
+void cuda_device_collective(uint32_t correlation, int64_t bytes);
+
+/* At exit, while the driver answers: what CUPTI has, once more. */
+void cuda_device_end(void);
+
+/* Numbers of ours for a stream or context handle of the driver, as gpu_op has them; UINT32_MAX: not known. */
+uint32_t cuda_stream_number(void *stream, uint32_t *ret_context);
+
+/* Functions of CUPTI by name, once begun; NULL: there is no CUPTI, or it has none of that name. */
+void *cuda_cupti(const char *name);
+/* As cuptiGetVersion() says; 0: there is none. */
+uint32_t cuda_cupti_version(void);
+
+/* ---- instruction samples: sampling.c and its neighbours; all on threads that CUPTI or the helper chose ---- */
+
+bool cuda_sampling_is_wanted(void);
+void cuda_sampling_context(void *context, uint32_t device, bool is_created);
+void cuda_sampling_module(void *context, uint32_t module, const void *cubin, size_t bytes,
+			  bool is_loaded);
+/* By the helper, every 50 ms; and at the end. */
+void cuda_sampling_drain(bool is_last);
+
+/* ---- nvtx.c ---- */
+
+/* cuProfilerStart and cuProfilerStop have returned. */
+void cuda_profiler_switched(bool is_on);
+
+#endif
