@@ -65,10 +65,30 @@ if(TRACESMITH_WITH_OPENCL)
 	endif()
 endif()
 
+# CUDA's headers are never needed: where they are, what we say of their numbers and layouts is compared with them.
+# A target of its own, since their folder holds headers of others, too.
+set(TS_HAVE_CUDA_HEADERS OFF)
+add_library(ts_cuda_headers INTERFACE)
+find_path(TS_CUDA_INCLUDE_DIR cupti.h HINTS ENV CUDA_HOME ENV CUDA_PATH /usr/local/cuda
+	PATH_SUFFIXES include extras/CUPTI/include)
+find_path(TS_CUDA_DRIVER_INCLUDE_DIR cuda.h HINTS ENV CUDA_HOME ENV CUDA_PATH /usr/local/cuda PATH_SUFFIXES include)
+if(TS_CUDA_INCLUDE_DIR AND TS_CUDA_DRIVER_INCLUDE_DIR)
+	set(CMAKE_REQUIRED_INCLUDES ${TS_CUDA_DRIVER_INCLUDE_DIR} ${TS_CUDA_INCLUDE_DIR})
+	check_c_source_compiles("#include <cupti.h>
+		int main(void) { return (int)sizeof(CUpti_ActivityKernel10); }" TS_CUDA_HEADERS_COMPILE)
+	unset(CMAKE_REQUIRED_INCLUDES)
+	if(TS_CUDA_HEADERS_COMPILE)
+		set(TS_HAVE_CUDA_HEADERS ON)
+		target_include_directories(ts_cuda_headers SYSTEM INTERFACE
+			${TS_CUDA_DRIVER_INCLUDE_DIR} ${TS_CUDA_INCLUDE_DIR})
+		target_compile_definitions(ts_cuda_headers INTERFACE TS_HAVE_CUDA_HEADERS=1)
+	endif()
+endif()
+
 # Said once, and again when it changes.
 set(summary "tracesmith ${PROJECT_VERSION}: ${CMAKE_SYSTEM_PROCESSOR}, ${CMAKE_C_COMPILER_ID} \
 ${CMAKE_C_COMPILER_VERSION}, ${CMAKE_BUILD_TYPE}, zlib ${TS_HAVE_ZLIB}, xxhash ${TS_HAVE_XXHASH}, OpenCL ${TS_HAVE_OPENCL}, \
-sanitizers '${sanitizers}'")
+CUDA headers ${TS_HAVE_CUDA_HEADERS}, sanitizers '${sanitizers}'")
 if(NOT summary STREQUAL TS_LAST_SUMMARY)
 	message(NOTICE "${summary}")
 	set(TS_LAST_SUMMARY "${summary}" CACHE INTERNAL "")
