@@ -392,6 +392,42 @@ static enum outcome follow_frame_pointer(struct state *state)
 	return WENT_ON;
 }
 
+/* ---- a signal ---- */
+
+#if defined(__aarch64__)
+
+/* The kernel's code that a handler returns to has no rules; it is known by its two instructions, and what it restores lies on the stack. */
+#define SIGRETURN UINT64_C(0xd4000001d2801168) /* mov x8, #139; svc #0 */
+#define SIGNAL_REGISTERS \
+	312u /* x0-x30, sp, pc: behind siginfo, ucontext's head and the fault's address */
+
+static bool leave_signal(struct state *state)
+{
+	struct ts_unwind_registers *registers = &state->registers;
+	uint64_t sp = registers->values[TS_REGISTER_SP], code, value;
+
+	if (ts_native_read(state->native, registers->values[TS_REGISTER_PC], &code, sizeof(code)) !=
+		    sizeof(code) ||
+	    code != SIGRETURN)
+		return false;
+	registers->known = 0;
+	for (unsigned int i = 0; i < TS_UNWIND_REGISTERS; i++)
+		if (ts_cfi_memory_word(&state->memory, sp + SIGNAL_REGISTERS + 8 * i, &value))
+			set_register(registers, i, value);
+	state->is_interrupted = true;
+	return is_known(registers, TS_REGISTER_PC);
+}
+
+#else
+
+static bool leave_signal(struct state *state)
+{
+	(void)state;
+	return false;
+}
+
+#endif
+
 /* ---- all frames ---- */
 
 static enum outcome go_on(struct state *state, const struct ts_native_step *step)
@@ -400,7 +436,7 @@ static enum outcome go_on(struct state *state, const struct ts_native_step *step
 
 	if (step->has_rules)
 		outcome = go_by_rules(state, step);
-	else if (leave_leaf(state))
+	else if (leave_signal(state) || leave_leaf(state))
 		outcome = WENT_ON;
 	else
 		outcome = follow_frame_pointer(state);
