@@ -36,6 +36,11 @@ enum ts_sample_state {
 	TS_SAMPLE_WAITS_LOCK = 4,
 	TS_SAMPLE_COLLECTING = 8,
 	TS_SAMPLE_STATE_KNOWN = 16, /* without it the others say nothing */
+	/*
+	 * No thread's: an instruction that a device was seen at. One frame, of TS_CODE_DEVICE; the site's category is the state (why it waited), weight_ns the number of
+	 * times, tid the correlation of its launch, 0 where that is not known. pid is 0.
+	 */
+	TS_SAMPLE_ON_DEVICE = 32,
 };
 
 struct ts_sample {

@@ -94,14 +94,12 @@ static bool attach(struct core *core)
 	return false;
 }
 
-bool ts_replay_lock(void)
+/* False where it is broken, or nobody records. */
+static bool lock_channel(void)
 {
+	struct core *core = agent_start(&ts_process_tracer);
 	struct agent_signals saved;
-	struct core *core;
 
-	if (ts_replay_settings()->mode == TS_REPLAY_OFF)
-		return false;
-	core = agent_start(&ts_process_tracer);
 	if (!core || is_broken(&core->channel) || !has_recorder(core))
 		return false;
 	agent_block_signals_but_faults(&saved);
@@ -113,6 +111,11 @@ bool ts_replay_lock(void)
 	}
 	core->channel.signals = saved;
 	return true;
+}
+
+bool ts_replay_lock(void)
+{
+	return ts_replay_settings()->mode != TS_REPLAY_OFF && lock_channel();
 }
 
 /* What the calling thread has locked; NULL: it was not, or the stream is broken. */
@@ -269,7 +272,9 @@ static void break_off(struct core *core, const char *why)
 	struct writer *writer = &core->channel.writer;
 	uint64_t needed;
 
-	if (ring_extend(writer, ring_oldest(writer)->position, RESERVE_BYTES / 2, &needed))
+	/* Without commands there is no window that could fail. */
+	if (ts_replay_settings()->mode != TS_REPLAY_OFF &&
+	    ring_extend(writer, ring_oldest(writer)->position, RESERVE_BYTES / 2, &needed))
 		close_failed(core, why);
 	__atomic_store_n(&core->channel.broken, 1, __ATOMIC_RELEASE);
 }
@@ -554,4 +559,23 @@ uint64_t ts_replay_blob(const void *data, uint64_t bytes)
 uint64_t ts_replay_hash(const void *data, size_t bytes)
 {
 	return ts_hash64(data, bytes);
+}
+
+/* ---- code, without commands ---- */
+
+bool ts_accelerator_module(const char *name, const void *image, uint64_t bytes)
+{
+	struct ts_replay_object object = { .size = sizeof(object),
+					   .kind = TS_OBJECT_MODULE,
+					   .bytes = (int64_t)bytes,
+					   .name = name };
+
+	if (!bytes || !lock_channel())
+		return false;
+	object.number = ts_replay_new_object();
+	object.blob = ts_replay_blob(image, bytes);
+	if (object.blob)
+		ts_replay_object(&object);
+	ts_replay_unlock();
+	return object.blob && !ts_replay_is_broken();
 }

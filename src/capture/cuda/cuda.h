@@ -25,7 +25,8 @@ extern __thread struct cuda_thread cuda_thread __attribute__((tls_model("initial
 
 /* ---- backend.c: the backend, its beginning and end ---- */
 
-extern const struct ts_backend ts_cuda_backend;
+/* What the agent finds in this library. */
+extern const struct ts_backend ts_backend;
 
 /* The recorder wants this backend, and the process may use CUPTI (it did not inherit a CUDA that its parent had begun). */
 bool cuda_is_wanted(void);
@@ -35,6 +36,12 @@ bool cuda_is_forked(void);
 
 /* A function of the driver as it is, by its exported name; NULL: there is none. Never one of our wrappers. */
 void *cuda_driver(const char *name);
+
+/* A symbol as the dynamic linker has it: dlsym() past our own, which gives wrappers. With RTLD_NEXT: behind this library. */
+void *cuda_symbol(void *handle, const char *name);
+
+/* By the helper, every few seconds: how often functions without a wrapper were called, as a fact, where that has changed. */
+void cuda_stubs_tell(void);
 
 enum cuda_class {
 	CUDA_LAUNCH, /* kernels: the device does something */
@@ -59,6 +66,9 @@ enum cuda_class {
 	CUDA_CLASS_COUNT
 };
 
+/* The site of a wrapped function, by CUPTI's number; NULL: there is none. Slow. */
+struct ts_emit_site *cuda_call_site(uint32_t number);
+
 /* ---- the device side: cupti.c and its neighbours ---- */
 
 /* Once cuInit has returned 0, on its thread: loads CUPTI, subscribes. Does nothing the second time. */
@@ -67,7 +77,7 @@ void cuda_device_begin(void);
 /* Ahead of a call that makes the device do something, while events are wanted: kinds are enabled when this returns. Cheap. */
 void cuda_device_prepare(void);
 
-/* The call has succeeded, with this correlation, inside a window. */
+/* The call has succeeded, with this correlation, and is stored. */
 void cuda_device_given(uint32_t correlation);
 
 /* A captured call has made this node, with that stack. */
@@ -82,6 +92,9 @@ void cuda_device_end(void);
 /* Numbers of ours for a stream or context handle of the driver, as gpu_op has them; UINT32_MAX: not known. */
 uint32_t cuda_stream_number(void *stream, uint32_t *ret_context);
 
+/* What is given in place of a function of CUPTI that another tool asks for; NULL: the function itself. */
+void *cuda_foreign(const char *name);
+
 /* Functions of CUPTI by name, once begun; NULL: there is no CUPTI, or it has none of that name. */
 void *cuda_cupti(const char *name);
 /* As cuptiGetVersion() says; 0: there is none. */
@@ -93,6 +106,8 @@ bool cuda_sampling_is_wanted(void);
 void cuda_sampling_context(void *context, uint32_t device, bool is_created);
 void cuda_sampling_module(void *context, uint32_t module, const void *cubin, size_t bytes,
 			  bool is_loaded);
+/* A launch has returned: in serialized mode its samples are there, and are taken. */
+void cuda_sampling_launched(void);
 /* By the helper, every 50 ms; and at the end. */
 void cuda_sampling_drain(bool is_last);
 
