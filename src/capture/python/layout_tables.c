@@ -3,7 +3,12 @@
  * Offsets of each minor version of CPython, 64 bits, as the compiler sees them in its headers; a debug build has the same. From 3.13 on the process
  * tells most of them itself, and what it tells goes before what stands here. What all versions share is in layout.c. libc only, no heap.
  */
+#include <pthread.h>
+
 #include "capture/python/layout_parts.h"
+
+/* The interpreter's lock lies ahead of it, with two mutexes, which are 40 bytes each where this was measured. */
+#define LOCKS (2 * (sizeof(pthread_mutex_t) - 40))
 
 #define NO_OWNER 0xff
 
@@ -16,7 +21,7 @@ const struct ts_python_layout ts_python_layouts[TS_PYTHON_NEWEST_MINOR - TS_PYTH
 		.runtime = {
 			.interpreters_head = 32,
 			.main_interpreter = 40,
-			.current_thread = 1368,
+			.current_thread = 1368 + LOCKS,
 			.collecting = 544,
 		},
 		.interpreter = {
@@ -96,7 +101,7 @@ const struct ts_python_layout ts_python_layouts[TS_PYTHON_NEWEST_MINOR - TS_PYTH
 		.runtime = {
 			.interpreters_head = 32,
 			.main_interpreter = 40,
-			.current_thread = 568,
+			.current_thread = 568 + LOCKS,
 			.collecting = TS_PYTHON_NONE,
 		},
 		.interpreter = {
@@ -176,7 +181,7 @@ const struct ts_python_layout ts_python_layouts[TS_PYTHON_NEWEST_MINOR - TS_PYTH
 		.runtime = {
 			.interpreters_head = 32,
 			.main_interpreter = 40,
-			.current_thread = 568,
+			.current_thread = 568 + LOCKS,
 			.collecting = TS_PYTHON_NONE,
 		},
 		.interpreter = {
@@ -256,7 +261,7 @@ const struct ts_python_layout ts_python_layouts[TS_PYTHON_NEWEST_MINOR - TS_PYTH
 		.runtime = {
 			.interpreters_head = 40,
 			.main_interpreter = 48,
-			.current_thread = 576,
+			.current_thread = 576 + LOCKS,
 			.collecting = TS_PYTHON_NONE,
 		},
 		.interpreter = {
