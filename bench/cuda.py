@@ -1,0 +1,264 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""
+bench/cuda.py --tool TOOL --launches PROGRAM --out DIR [--cupti-only LIBRARY] [--generations N] [--rounds N] [--only mlp,transformer,launches,toggle]: what recording
+CUDA costs a program, against the bare program, CUPTI's own share, and torch.profiler.
+
+Each way of running is a process that is started once and then asked for pieces of the same work. All are asked in turn, in an order that is shuffled, so that a round
+gives a pair for each way; other processes wait meanwhile. After some rounds all are started anew, since two processes differ by their addresses alone. A figure is the median
+over all rounds; its interval of 95 % is that of the bootstrap. `toggle` is one process whose window is opened and closed: capture on and off with nothing else changed.
+
+Prints a table; writes DIR/cuda.json and DIR/cuda.md.
+"""
+import argparse, json, os, random, select, statistics, subprocess, sys, time
+
+HERE = os.path.dirname(os.path.realpath(__file__))
+TARGET = [sys.executable, os.path.join(HERE, "cuda_target.py")]
+START_SECONDS = 120
+UNIT_SECONDS = 60
+WAYS = ("bare", "CUPTI only", "recorded", "recorded with stacks", "torch.profiler")
+UNITS = {"mlp": 200, "transformer": 12, "launches": 50000}
+
+
+# ---- processes that are asked ----
+
+class Worker:
+    """A process that answers a line for each line. One that does not answer in time is gone."""
+
+    def __init__(self, command, env=None):
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={**os.environ, **(env or {})})
+        self.pending = b""
+
+    def line(self, seconds):
+        deadline = time.monotonic() + seconds
+        while b"\n" not in self.pending:
+            ready, _, _ = select.select([self.process.stdout], [], [], max(0, deadline - time.monotonic()))
+            data = os.read(self.process.stdout.fileno(), 65536) if ready else b""
+            if not data:
+                raise TimeoutError("no answer" if not ready else "it has ended")
+            self.pending += data
+        line, self.pending = self.pending.split(b"\n", 1)
+        return line.decode().split()
+
+    def start(self):
+        words = self.line(START_SECONDS)
+        assert words[0] == "ready", words
+        self.pid = int(words[1]) if len(words) > 1 else None
+
+    def ask(self, text):
+        self.process.stdin.write(text.encode() + b"\n")
+        self.process.stdin.flush()
+        return [float(word) for word in self.line(UNIT_SECONDS)]
+
+    def stop(self, seconds=60):
+        try:
+            self.process.stdin.close()
+            self.process.wait(seconds)
+        except (OSError, subprocess.TimeoutExpired):
+            self.process.kill()
+            self.process.wait()
+
+
+def command_of(way, program, options, name):
+    """How to start a program in that way; None: it cannot be."""
+    if way == "bare":
+        return program, {}
+    if way == "torch.profiler":
+        return ([*program, "--profile"], {}) if program is TARGET else None
+    if way == "CUPTI only":
+        return (program, {"CUDA_INJECTION64_PATH": options.cupti_only}) if options.cupti_only else None
+    stacks = "all" if way == "recorded with stacks" else "none"
+    return [options.tool, "record", "-q", "-o", trace_of(way, name, options), "--backends", "cuda", "--stacks", stacks, "--", *program], {}
+
+
+def trace_of(way, name, options):
+    return os.path.join(options.work, f"bench-{name}-{way.replace(' ', '-')}.sbt")
+
+
+def start_all(program, options, name):
+    workers = {}
+    for way in WAYS:
+        command = command_of(way, program, options, name)
+        if command:
+            workers[way] = Worker(*command)
+    for way, worker in list(workers.items()):
+        try:
+            worker.start()
+        except (TimeoutError, AssertionError) as fault:
+            print(f"{name}, {way}: {fault}", flush=True)
+            worker.process.kill()
+            del workers[way]
+    return workers
+
+
+# ---- figures ----
+
+def interval(values, rounds=2000):
+    """Of the median, 95 %, by the bootstrap. The same for the same values."""
+    chooser = random.Random(1)
+    medians = sorted(statistics.median(chooser.choices(values, k=len(values))) for _ in range(rounds))
+    return medians[int(0.025 * rounds)], medians[int(0.975 * rounds)]
+
+
+class Figures:
+    def __init__(self):
+        self.rows = []
+
+    def add(self, name, values, unit, target=None):
+        value = statistics.median(values)
+        low, high = interval(values) if len(values) > 1 else (value, value)
+        holds = None if target is None else value <= target
+        self.rows.append({"name": name, "value": round(value, 4), "low": round(low, 4), "high": round(high, 4), "unit": unit, "pairs": len(values),
+                          "target": None if target is None else f"<= {target}", "holds": holds})
+        print(f"{name:<64} {value:>10.2f} {unit:<14} [{low:.2f}, {high:.2f}] {'' if holds is None else 'ok' if holds else 'MISSED'}", flush=True)
+
+    def table(self):
+        lines = ["| what | measured | 95 % interval | pairs | target |", "|---|---|---|---|---|"]
+        for row in self.rows:
+            missed = "" if row["holds"] in (None, True) else ", **missed**"
+            lines.append(f"| {row['name']} | {row['value']:.4g} {row['unit']}{missed} | {row['low']:.4g} .. {row['high']:.4g} | {row['pairs']} | {row['target'] or ''} |")
+        return "\n".join(lines) + "\n"
+
+
+def percents(times, way, base="bare"):
+    """Of each round: how much longer it took."""
+    return [100 * (pair[way] / pair[base] - 1) for pair in times if way in pair and base in pair]
+
+
+# ---- the measurements ----
+
+def measure_rounds(program, names, options):
+    """Seconds by workload: a list of {way: seconds a unit}, and the seconds that torch.profiler took to start and stop."""
+    times, stops = {name: [] for name in names}, []
+    chooser = random.Random(7)
+    for generation in range(options.generations):
+        workers = start_all(program, options, names[0])
+        for _ in range(options.rounds):
+            for name in names:
+                pair = {}
+                for way in chooser.sample(list(workers), len(workers)):
+                    try:
+                        answer = workers[way].ask(f"{name} {UNITS[name]}" if program is TARGET else str(UNITS[name]))
+                    except (OSError, TimeoutError, ValueError, IndexError) as fault:
+                        print(f"{name}, {way}: {fault}", flush=True)
+                        workers.pop(way).process.kill()
+                        continue
+                    pair[way] = answer[0]
+                    if way == "torch.profiler":
+                        stops.append(answer[1])
+                times[name].append(pair)
+        for worker in workers.values():
+            worker.stop()
+    return times, stops
+
+
+def measure_torch(figures, options, names):
+    times, stops = measure_rounds(TARGET, names, options)
+    targets = {("mlp", "recorded"): 3, ("mlp", "recorded with stacks"): 6, ("transformer", "recorded"): 2, ("transformer", "recorded with stacks"): 4}
+    for name in names:
+        bare = [1e6 * pair["bare"] / UNITS[name] for pair in times[name] if "bare" in pair]
+        if bare:
+            figures.add(f"{name}: a step, bare", bare, "us")
+        for way in WAYS[1:]:
+            values = percents(times[name], way)
+            if values:
+                figures.add(f"{name}: {way}", values, "% longer", targets.get((name, way)))
+        for way in ("recorded", "recorded with stacks"):
+            beyond = percents(times[name], way, "CUPTI only")
+            if beyond:
+                figures.add(f"{name}: {way}, beyond CUPTI's own", beyond, "% longer")
+    if stops:
+        figures.add("torch.profiler: start and stop", stops, "s")
+    for way in ("recorded", "recorded with stacks"):
+        add_bytes(figures, f"PyTorch, {way}", trace_of(way, names[0], options), options, 12 if "stacks" in way else None)
+
+
+def measure_launches(figures, options):
+    times, _ = measure_rounds([options.launches, "serve"], ["launches"], options)
+    unit = UNITS["launches"]
+    targets = {"recorded": 350, "recorded with stacks": 1000}
+    for way in WAYS[:4]:
+        values = [1e9 * pair[way] / unit for pair in times["launches"] if way in pair]
+        if values:
+            figures.add(f"a launch in C, {way}", values, "ns")
+    for way, target in targets.items():
+        for base in ("CUPTI only", "bare"):
+            values = [1e9 * (pair[way] - pair[base]) / unit for pair in times["launches"] if way in pair and base in pair]
+            if values:
+                figures.add(f"a launch in C, {way}, over {base}", values, "ns", target if base == "CUPTI only" else None)
+        add_bytes(figures, f"launches in C, {way}", trace_of(way, "launches", options), options, 12 if "stacks" in way else None)
+
+
+def add_bytes(figures, name, trace, options, target):
+    """On disk, with everything, for each launch."""
+    try:
+        found = json.loads(subprocess.run([options.tool, "info", "--json", trace], capture_output=True, timeout=60, check=True).stdout)
+        launches = found["tables"].get("gpu_op", 0)
+        figures.add(f"{name}: bytes for each command", [found["bytes"] / launches], "bytes", target)
+        lost = sum(row.get("count") or 0 for row in found["loss"])
+        figures.add(f"{name}: lost of {launches}", [lost], "rows", 0)
+    except (OSError, subprocess.SubprocessError, ValueError, KeyError, ZeroDivisionError) as fault:
+        print(f"{name}: no bytes: {fault}", flush=True)
+
+
+def measure_toggle(figures, options):
+    """One process, its window opened and closed."""
+    for stacks in ("none", "all"):
+        trace = os.path.join(options.work, f"toggle-{stacks}.sbt")
+        worker = Worker([options.tool, "record", "-q", "-o", trace, "--backends", "cuda", "--stacks", stacks, "--window", "command", "--", *TARGET])
+        values = []
+        try:
+            worker.start()
+            for _ in range(max(30, options.rounds)):
+                seconds = {}
+                for state in random.sample(["open", "close"], 2):
+                    subprocess.run([options.tool, "window", "-q", str(worker.pid), state], check=True, timeout=30)
+                    time.sleep(0.05)
+                    seconds[state] = worker.ask(f"mlp {UNITS['mlp'] // 2}")[0]
+                values.append(100 * (seconds["open"] / seconds["close"] - 1))
+        except (OSError, TimeoutError, AssertionError, subprocess.SubprocessError) as fault:
+            print(f"toggle, stacks {stacks}: {fault}", flush=True)
+        worker.stop()
+        if values:
+            figures.add(f"mlp: window open against closed, stacks {stacks}", values, "% longer", 3 if stacks == "none" else 6)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tool", required=True)
+    parser.add_argument("--launches", required=True, help="tests/gpu/launches.c, built")
+    parser.add_argument("--out", required=True)
+    parser.add_argument("--work", help="where traces are written; default: --out")
+    parser.add_argument("--cupti-only", help="tests/gpu/cupti_only.c, built")
+    parser.add_argument("--generations", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=12)
+    parser.add_argument("--only", default="launches,mlp,transformer,toggle")
+    options = parser.parse_args()
+    options.work = options.work or options.out
+    parts = options.only.split(",")
+    os.makedirs(options.out, exist_ok=True)
+    figures = Figures()
+    try:
+        if "launches" in parts:
+            measure_launches(figures, options)
+        if "mlp" in parts or "transformer" in parts:
+            measure_torch(figures, options, [name for name in ("mlp", "transformer") if name in parts])
+        if "toggle" in parts:
+            measure_toggle(figures, options)
+    finally:
+        with open(os.path.join(options.out, "cuda.json"), "w") as file:
+            json.dump({"machine": machine(), "rows": figures.rows}, file, indent=1)
+        with open(os.path.join(options.out, "cuda.md"), "w") as file:
+            file.write("\n".join(f"{key}: {value}" for key, value in machine().items()) + "\n\n" + figures.table())
+    print("result:", json.dumps({"figures": {row["name"]: row["value"] for row in figures.rows}, "problems": []}))
+
+
+def machine():
+    try:
+        return json.loads(os.environ.get("TS_GPU_MACHINE", "{}"))
+    except ValueError:
+        return {}
+
+
+if __name__ == "__main__":
+    main()

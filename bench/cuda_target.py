@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+"""
+A program to measure: reads "NAME STEPS" a line, runs so many steps of a workload of tests/gpu/workloads.py, and answers with seconds. With --profile torch.profiler
+(CPU and CUDA) is at work meanwhile; its own start and stop are not in the time, but told behind it.
+"""
+import os, sys, time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "../tests/gpu"))
+import torch
+import workloads
+
+is_profiled = "--profile" in sys.argv
+works = {"mlp": workloads.Mlp(), "transformer": workloads.Transformer()}
+
+
+def timed(work, steps):
+    start = time.perf_counter()
+    work.train_steps(steps)
+    workloads.synchronize()
+    return time.perf_counter() - start
+
+
+def measure(work, steps):
+    if not is_profiled:
+        return timed(work, steps), 0.0
+    start = time.perf_counter()
+    with workloads.make_profile():
+        seconds = timed(work, steps)
+    return seconds, time.perf_counter() - start - seconds
+
+
+for work in works.values():
+    timed(work, 20 if workloads.DEVICE == "cuda" else 1)
+print("ready", os.getpid(), flush=True)
+for line in sys.stdin:
+    name, steps = line.split()
+    print(*measure(works[name], int(steps)), flush=True)

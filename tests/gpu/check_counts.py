@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""
+PyTorch programs: kernels counted and named exactly as torch.profiler counts them in a run of its own, device time within 2 %, nothing lost. All programs run in one
+process after each other, since a start takes seconds; parts of the trace are told apart by time. check_counts.py [NAME...]
+"""
+import collections, json, os, statistics, sys
+
+import workloads
+from common import *
+
+ROUNDS_AT_MOST = 3  # of both, while the times differ too much: a GPU's clock changes
+
+
+def run_all(names, round_number, is_profiled):
+    """Rows of workloads.py by name, and the trace of a recorded run."""
+    out = os.path.join(WORK, f"counts-{'profiled' if is_profiled else 'recorded'}-{round_number}.json")
+    command = [*WORKLOADS, ",".join(names), "--out", out, *(["--profile"] if is_profiled else [])]
+    trace = None
+    if is_profiled:
+        done = run(command, 180)
+        expect(done.returncode == 0, f"the profiled run gave {done.returncode}")
+    else:
+        trace = record(f"counts-{round_number}", command, seconds=180)
+    rows = [json.loads(line) for line in open(out)] if os.path.exists(out) else []
+    for row in rows:
+        expect("error" not in row, f"{row['name']}: {row.get('error')}")
+    return {row["name"]: row["repetitions"] for row in rows if "repetitions" in row}, trace
+
+
+def recorded_kernels(trace, repetition):
+    """[(name, ns)] of one repetition."""
+    return [(op["name"], op["duration"]) for op in trace.kernels() if repetition["begin_ns"] <= op["start"] <= repetition["end_ns"]]
+
+
+def compare_names(name, ours, theirs):
+    for mine, other in zip(ours, theirs):
+        compare_counts(collections.Counter(kernel for kernel, _ in mine), {kernel: entry[0] for kernel, entry in other["kernels"].items()}, name)
+    figures[name + "_kernels"] = len(ours[0])
+
+
+def compare_others(name, trace, repetitions, theirs):
+    """Copies and fills, by kind."""
+    for mine, other in zip(repetitions, theirs):
+        found = collections.Counter(op["kind"] for op in trace.ops() if mine["begin_ns"] <= op["start"] <= mine["end_ns"])
+        counted = {kind: other["others"].get(words, [0])[0] for kind, words in (("copy", "gpu_memcpy"), ("fill", "gpu_memset"))}
+        expect(all(found[kind] == counted[kind] for kind in counted), f"{name}: {dict(found)}, counted {counted}")
+
+
+def main():
+    names = sys.argv[1:] or list(workloads.WORKLOADS)
+    ours_ns, theirs_ns = collections.defaultdict(list), collections.defaultdict(list)
+    pending = names
+    for number in range(ROUNDS_AT_MOST):
+        profiled, _ = run_all(pending, number, True)
+        recorded, trace = run_all(pending, number, False)
+        figures["uncertainty_ns"] = check_whole(trace, f"round {number}")
+        for name in pending:
+            if not expect(name in profiled and name in recorded, f"{name}: did not run"):
+                continue
+            kernels = [recorded_kernels(trace, repetition) for repetition in recorded[name]]
+            if number == 0:
+                compare_names(name, kernels, profiled[name])
+                compare_others(name, trace, recorded[name], profiled[name])
+            ours_ns[name] += [sum(ns for _, ns in found) for found in kernels]
+            theirs_ns[name] += [sum(entry[1] for entry in found["kernels"].values()) for found in profiled[name]]
+        medians = {name: (statistics.median(ours_ns[name]), statistics.median(theirs_ns[name])) for name in pending if ours_ns[name]}
+        pending = [name for name, (ours, theirs) in medians.items() if theirs and abs(ours / theirs - 1) > 0.02]
+        if not pending:
+            break
+    for name in ours_ns:
+        figures[name + "_time_percent"] = round(compare_times(statistics.median(ours_ns[name]), statistics.median(theirs_ns[name]), name), 2)
+    finish()
+
+
+main()

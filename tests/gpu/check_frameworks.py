@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""JAX and CuPy: kernels counted and named as CUPTI counts them in a run of its own. check_frameworks.py jax|cupy"""
+import collections, sys
+
+from common import *
+
+JAX = """
+import jax, jax.numpy as jnp
+@jax.jit
+def step(left, right):
+    return jnp.tanh(left @ right) + 1.0
+left = jnp.ones((256, 256)); right = jnp.ones((256, 256))
+for _ in range(200):
+    left = step(left, right)
+print(float(left.sum()))
+"""
+CUPY = """
+import cupy
+left = cupy.ones((256, 256), dtype=cupy.float32)
+for _ in range(100):
+    left = cupy.tanh(left @ left) + 1
+own = cupy.RawKernel('extern "C" __global__ void own_kernel(float *a) { a[threadIdx.x] += 1; }', "own_kernel")
+for _ in range(50):
+    own((1,), (32,), (left,))
+print(float(left.sum()))
+"""
+# Found out at run time otherwise, with kernels that differ from run to run.
+SETTINGS = {"XLA_FLAGS": "--xla_gpu_autotune_level=0", "XLA_PYTHON_CLIENT_PREALLOCATE": "false", "JAX_PLATFORMS": "cuda"}
+
+name = sys.argv[1] if len(sys.argv) > 1 else "jax"
+module_or_skip(name)
+command = [sys.executable, "-c", JAX if name == "jax" else CUPY]
+first = run(command, 120, SETTINGS)
+expect(first.returncode == 0, f"{name} alone gave {first.returncode}")
+counted = oracle(command, 120, SETTINGS, name=name)
+trace = record(name, command, env=SETTINGS)
+check_whole(trace, name)
+names = collections.Counter(op["name"] for op in trace.kernels())
+expect(sum(names.values()) >= 150, f"{name}: {sum(names.values())} kernels")
+if counted:
+    compare_counts(names, {kernel: entry[0] for kernel, entry in counted.items()}, name)
+    ours, theirs = sum(op["duration"] for op in trace.kernels()), sum(entry[1] for entry in counted.values())
+    # Two runs of some hundred short kernels each: told, and judged with room for that.
+    figures["time_percent"] = round(compare_times(ours, theirs, name, percent=5.0), 2)
+expect(first.stdout.strip().splitlines()[-1:] == trace.output.strip().splitlines()[-1:], f"{name}: another answer")
+figures["kernels"] = sum(names.values())
+finish()

@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A C program with a million launches by the driver alone: all are there, as CUPTI counts them in a run of its own, with their times. check_launches.py [N]"""
+import sys
+
+from common import *
+
+count = int(sys.argv[1]) if len(sys.argv) > 1 else 1000000
+counted = oracle([LAUNCHES, "count", str(count)], name="launches")
+trace = record("launches", [LAUNCHES, "count", str(count)], ["--stacks", "none"])
+kernels = trace.kernels()
+expect(len(trace.launches()) == count, f"{len(trace.launches())} calls, not {count}")
+expect(len(kernels) == count, f"{len(kernels)} kernels, not {count}")
+expect({kernel["name"] for kernel in kernels} == {"empty"}, f"names: {sorted({kernel['name'] for kernel in kernels})[:5]}")
+figures["uncertainty_ns"] = check_whole(trace, "launches")
+figures["launches"] = len(kernels)
+figures["bytes_a_launch"] = round(trace.bytes() / count, 2)
+if counted:
+    compare_counts({"empty": len(kernels)}, {name: entry[0] for name, entry in counted.items()}, "launches")
+    # Kernels of 1 us, of two runs: a mean that differs by more than a tenth is another matter than noise.
+    ours, theirs = sum(kernel["duration"] for kernel in kernels), sum(entry[1] for entry in counted.values())
+    figures["time_percent"] = round(compare_times(ours, theirs, "launches"), 2)
+with_stacks = record("launches-stacks", [LAUNCHES, "count", str(count // 10)], ["--stacks", "all"])
+expect(len(with_stacks.kernels()) == count // 10, f"with stacks: {len(with_stacks.kernels())} kernels, not {count // 10}")
+check_whole(with_stacks, "with stacks")
+figures["bytes_a_launch_with_stacks"] = round(with_stacks.bytes() / (count // 10), 2)
+finish()

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""
+Host stacks of PyTorch's launches: Python functions of the program and native frames in one stack, up to the thread's start, with names; kernels of a graph have
+the stack of their capture and that of their launch; without --stacks there are none.
+"""
+import collections, sys
+
+from common import *
+
+
+def stack_rows(trace, table, *options):
+    return trace.rows(table, "thread,name,correlation,stack" if table == "api_call" else "name,correlation,process,stack", *options)
+
+
+def check_mlp():
+    trace = record("stacks-mlp", [*WORKLOADS, "mlp", "--repeat", "1", "--out", "/dev/null"], ["--stacks", "all"])
+    check_whole(trace, "mlp")
+    rows = [row for row in stack_rows(trace, "api_call") if is_launch(row["name"])]
+    main = [row for row in rows if row["pid"] == row["tid"]]
+    python = [row for row in main if any(frame.get("func") in ("train_step", "Mlp.train_step", "__init__", "Mlp.__init__") and frame.get("frame_type") == "python"
+                                         for frame in row.get("stack", []))]
+    native = [row for row in rows if any(frame.get("frame_type") == "native" for frame in row.get("stack", []))]
+    share = 100 * len(python) / max(1, len(main))
+    expect(main and share >= 99, f"{share:.2f} % of {len(main)} launches of the main thread show the program's function")
+    expect(len(native) >= 0.99 * len(rows), f"{len(native)} of {len(rows)} launches have native frames")
+    outermost = collections.Counter(row["stack"][-1].get("func") for row in rows if row.get("stack"))
+    reached = sum(count for name, count in outermost.items() if name and any(word in name for word in ("_start", "main", "clone", "start_thread")))
+    expect(reached >= 0.99 * len(rows), f"outermost frames: {outermost.most_common(4)}")
+    frames = [frame for row in rows[-200:] for frame in row.get("stack", []) if frame.get("frame_type") == "native"]
+    named = sum(1 for frame in frames if frame.get("func") and not frame["func"].startswith("0x"))
+    expect(frames and named >= 0.9 * len(frames), f"{named} of {len(frames)} native frames have a name")
+    depth = sorted(len(row.get("stack", [])) for row in rows)
+    figures.update(launches=len(rows), python_percent=round(share, 2), named_percent=round(100 * named / max(1, len(frames)), 1),
+                   median_depth=depth[len(depth) // 2] if depth else 0, bytes_a_launch=round(trace.bytes() / max(1, len(rows)), 1))
+    print("a stack:", [(frame.get("func"), frame.get("frame_type")) for frame in (main[-1].get("stack", []) if main else [])])
+
+
+def check_graph():
+    trace = record("stacks-graph", [*WORKLOADS, "graph", "--repeat", "1", "--out", "/dev/null"], ["--stacks", "all"])
+    check_whole(trace, "graph")
+    launch_of = {row["correlation"]: row for row in stack_rows(trace, "api_call") if row["name"].startswith("cuGraphLaunch")}
+    kernels = [row for row in stack_rows(trace, "gpu_op") if row.get("correlation") in launch_of]
+    captured = [row for row in kernels if any("capture_graph" in (frame.get("func") or "") for frame in row.get("stack", []))]
+    launched = [row for row in kernels if any("replay_graph" in (frame.get("func") or "") for frame in launch_of[row["correlation"]].get("stack", []))]
+    expect(kernels, "no kernels of the graph")
+    expect(len(captured) >= 0.99 * len(kernels), f"{len(captured)} of {len(kernels)} kernels of the graph have the stack of their capture")
+    expect(len(launched) >= 0.99 * len(kernels), f"{len(launched)} of {len(kernels)} have the stack of their launch")
+    figures["graph_kernels"] = len(kernels)
+
+
+def check_kinds():
+    """What --stacks asks for, and no more."""
+    for kind, wanted in (("none", set()), ("native", {"native"}), ("python", {"python"})):
+        trace = record("stacks-" + kind, [*WORKLOADS, "streams", "--repeat", "1", "--out", "/dev/null"], ["--stacks", kind])
+        kinds = {frame.get("frame_type") for row in stack_rows(trace, "api_call") for frame in row.get("stack", [])}
+        expect(kinds - {"unknown"} == wanted, f"--stacks {kind}: frames are {kinds}")
+
+
+check_mlp()
+check_graph()
+if "--quick" not in sys.argv:
+    check_kinds()
+finish()

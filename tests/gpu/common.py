@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: Apache-2.0
+"""
+What the checks of this folder share: recording a program, reading the trace back by the tool's own output, what must hold of every trace, and how a check says
+what it found. Each check is a program of its own: exit code 0, 1 or 77 (skipped), figures as JSON behind "result: " in its last line.
+
+Environment (tests/gpu/run.sh sets it): TRACESMITH the tool, TS_SOURCE the repository, TS_GPU_BUILD what was built, TS_GPU_WORK a folder to write to.
+"""
+import collections, ctypes, json, os, subprocess, sys, time
+
+SOURCE = os.environ.get("TS_SOURCE") or os.path.realpath(os.path.join(os.path.dirname(__file__), "../.."))
+BUILD = os.environ.get("TS_GPU_BUILD", os.path.join(SOURCE, "build"))
+TOOL = os.environ.get("TRACESMITH", os.path.join(BUILD, "tracesmith"))
+WORK = os.environ.get("TS_GPU_WORK", ".")
+HERE = os.path.dirname(os.path.realpath(__file__))
+LAUNCHES = os.path.join(BUILD, "gpu", "launches")
+RUNTIME = os.path.join(BUILD, "gpu", "runtime")
+ONLY_CUPTI = os.path.join(BUILD, "gpu", "libcupti_only.so")
+WORKLOADS = [sys.executable, os.path.join(HERE, "workloads.py")]
+LAUNCH_NAMES = ("cuLaunchKernel", "cuLaunchKernelEx", "cuLaunchCooperativeKernel")
+
+OP_COLUMNS = "start,duration,kind,name,correlation,grid_x,process,graph_node"
+CALL_COLUMNS = "start,duration,thread,name,correlation,result"
+
+problems = []
+figures = {}
+
+
+# ---- saying what was found ----
+
+def expect(condition, text):
+    """Goes on after a fault, so that one run tells of all."""
+    if not condition:
+        problems.append(text)
+        print("FAULT:", text, flush=True)
+    return condition
+
+
+def skip(reason):
+    print("skip:", reason)
+    sys.exit(77)
+
+
+def finish():
+    print("result:", json.dumps({"figures": figures, "problems": problems}))
+    sys.exit(1 if problems else 0)
+
+
+def module_or_skip(name):
+    """A package that the machine may not have."""
+    if subprocess.run([sys.executable, "-c", "import " + name], capture_output=True, timeout=120).returncode:
+        skip("no " + name + " here")
+
+
+# ---- running ----
+
+def run(command, seconds=120, env=None, **options):
+    """Its output as text. What does not end in time is killed, and is a fault."""
+    options.setdefault("stdout", subprocess.PIPE)
+    options.setdefault("stderr", subprocess.STDOUT)
+    print("+", " ".join(map(str, command)), flush=True)
+    try:
+        done = subprocess.run(command, env={**os.environ, **(env or {})}, stdin=subprocess.DEVNULL, timeout=seconds, text=True, errors="replace", **options)
+    except subprocess.TimeoutExpired:
+        expect(False, f"did not end within {seconds} s: {' '.join(map(str, command))[:120]}")
+        return subprocess.CompletedProcess(command, 124, "", "")
+    print((done.stdout or "")[-4000:], flush=True)
+    if done.returncode == 77:
+        skip((done.stdout or "").strip()[-100:])
+    return done
+
+
+def trace_path(name):
+    return os.path.join(WORK, name + ".sbt")
+
+
+def record_command(name, command, options=(), backends="cuda"):
+    chosen = ["--backends", backends] if backends else []
+    return [TOOL, "record", "-q", "-o", trace_path(name), *chosen, *options, "--", *command]
+
+
+def record(name, command, options=(), seconds=120, env=None, backends="cuda", code=0):
+    """Records a program. The trace that it left, verified."""
+    done = run(record_command(name, command, options, backends), seconds, env)
+    expect(done.returncode == code, f"{name}: exit code {done.returncode}, not {code}: {(done.stdout or '')[-200:]}")
+    return Trace(trace_path(name), done.stdout)
+
+
+# ---- reading ----
+
+class Trace:
+    def __init__(self, path, output=""):
+        self.path, self.output, self.kept = path, output, {}
+        if not os.path.exists(path):
+            print("result:", json.dumps({"figures": figures, "problems": problems + ["no trace " + path]}))
+            sys.exit(1)
+        checked = subprocess.run([TOOL, "verify", "-q", path], capture_output=True, text=True, timeout=120)
+        expect(checked.returncode == 0, f"verify: {checked.stdout[-200:]}{checked.stderr[-200:]}")
+
+    def rows(self, table, columns=None, *options):
+        command = [TOOL, "view", self.path, "--table", table, "--json", *options]
+        if columns:
+            command += ["--columns", columns]
+        with subprocess.Popen(command, stdout=subprocess.PIPE) as view:
+            return [json.loads(line) for line in view.stdout]
+
+    def keep(self, table, columns=None):
+        if table not in self.kept:
+            self.kept[table] = self.rows(table, columns)
+        return self.kept[table]
+
+    def ops(self):
+        return self.keep("gpu_op", OP_COLUMNS)
+
+    def kernels(self):
+        return [row for row in self.ops() if row["kind"] in ("kernel", "collective")]
+
+    def calls(self):
+        return self.keep("api_call", CALL_COLUMNS)
+
+    def launches(self):
+        return [row for row in self.calls() if is_launch(row["name"])]
+
+    def losses(self):
+        return self.keep("loss")
+
+    def facts(self):
+        return {row["key"]: row.get("value") for row in self.keep("meta")}
+
+    def uncertainty_ns(self):
+        return max((row["uncertainty_ns"] for row in self.keep("clock_sync")), default=0)
+
+    def call_of(self):
+        """Calls by (pid, correlation)."""
+        return {(row.get("pid"), row["correlation"]): row for row in self.calls() if row.get("correlation")}
+
+    def bytes(self):
+        return os.path.getsize(self.path)
+
+
+def is_launch(name):
+    return name.removesuffix("_ptsz") in LAUNCH_NAMES
+
+
+# ---- what must hold of every trace ----
+
+def check_whole(trace, name, may_lose=()):
+    """Nothing is lost; each command has its call, and does not begin before it."""
+    losses = [row for row in trace.losses() if not any(word in row.get("reason", "") for word in may_lose)]
+    expect(not losses, f"{name}: lost: {losses[:3]}")
+    by_correlation = trace.call_of()
+    uncertainty = trace.uncertainty_ns()
+    without, early, worst = 0, 0, 0
+    for op in trace.ops():
+        call = by_correlation.get((op.get("pid"), op.get("correlation")))
+        if not call:
+            without += 1
+        elif op.get("start") is not None and op["start"] + uncertainty < call["start"]:
+            early += 1
+            worst = max(worst, call["start"] - op["start"])
+    expect(without == 0, f"{name}: {without} of {len(trace.ops())} commands have no call")
+    expect(early == 0, f"{name}: {early} commands begin before their call by more than {uncertainty} ns, at most by {worst} ns")
+    untimed = sum(1 for op in trace.ops() if op.get("duration", -1) < 0 or not op.get("start"))
+    expect(untimed == 0, f"{name}: {untimed} commands have no times")
+    return uncertainty
+
+
+# ---- an independent count ----
+
+def oracle(command, seconds=120, env=None, name="oracle"):
+    """
+    Kernels of a run of its own, as CUPTI tells a library that does nothing but count (bench/cuda_cupti_only.c): {name: (count, total ns)}; None: it cannot be had.
+    """
+    path = os.path.join(WORK, name + ".counts")
+    if not os.path.exists(ONLY_CUPTI):
+        return None
+    if os.path.exists(path):
+        os.unlink(path)
+    done = run(command, seconds, {"CUDA_INJECTION64_PATH": ONLY_CUPTI, "CUPTI_ONLY_OUT": path, **(env or {})})
+    if not expect(done.returncode == 0 and os.path.exists(path), f"the counting run gave {done.returncode}"):
+        return None
+    found = collections.defaultdict(lambda: (0, 0))
+    for line in open(path):
+        count, total, kernel = line.rstrip("\n").split(" ", 2)
+        kernel = demangled(kernel)
+        found[kernel] = (found[kernel][0] + int(count), found[kernel][1] + int(total))
+    return dict(found)
+
+
+def demangled(name):
+    if not name.startswith("_Z"):
+        return name
+    if not hasattr(demangled, "function"):
+        library = ctypes.CDLL("libstdc++.so.6")
+        demangled.function = library.__cxa_demangle
+        demangled.function.restype = ctypes.c_void_p
+        demangled.free = ctypes.CDLL(None).free
+    status = ctypes.c_int()
+    found = demangled.function(name.encode(), None, None, ctypes.byref(status))
+    if not found:
+        return name
+    text = ctypes.string_at(found).decode()
+    demangled.free(ctypes.c_void_p(found))
+    return text
+
+
+def compare_counts(ours, theirs, name):
+    """Multisets of names: ours and what another has counted."""
+    missing = collections.Counter(theirs) - collections.Counter(ours)
+    more = collections.Counter(ours) - collections.Counter(theirs)
+    expect(not missing and not more, f"{name}: {sum(ours.values())} kernels, counted {sum(theirs.values())}; "
+           f"missing {dict(missing.most_common(3))}, too many {dict(more.most_common(3))}"[:700])
+
+
+def compare_times(ours_ns, theirs_ns, name, percent=2.0):
+    difference = 100 * (ours_ns / theirs_ns - 1) if theirs_ns else 0
+    expect(abs(difference) <= percent, f"{name}: device time {ours_ns / 1e6:.3f} ms, counted {theirs_ns / 1e6:.3f} ms: {difference:+.2f} %")
+    return difference
+
+
+def now_ns():
+    return time.clock_gettime_ns(time.CLOCK_REALTIME)

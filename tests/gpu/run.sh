@@ -1,0 +1,80 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# tests/gpu/run.sh --out DIR [--only NAME,...] [--quick] [--build DIR] [--jobs N]: everything that needs an NVIDIA GPU. Builds with what is there, runs every check and
+# benchmark, prints one table, and writes DIR/results.json with the machine, and a log of each step.
+#
+#   --only    steps by name, or the groups checks and bench (tests/gpu/run.py has the list)
+#   --quick   smaller counts, for a first look
+#   --build   where to build; default: a folder of its own below the system's temporary one, which is kept for the next time
+#   --jobs    how many checks that do not measure run side by side; default: 4
+#
+# Needs no network and no rights. PYTHON names a Python with PyTorch; default: python3, or one below /opt that has it. Every step has a time limit. Exit code 1 where one
+# failed, 77 where there is no GPU. Scripts for other matters of such a machine: scripts/gpu-opencl, scripts/gpu-python, scripts/gpu-metrics.
+set -uo pipefail
+cd "$(dirname "$0")/../.." || exit 1
+
+out='' only='' quick='' jobs=4
+build=${TS_BUILD:-${TMPDIR:-/tmp}/tracesmith-gpu-build}
+usage() { sed -n '3,13s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+while [ $# -gt 0 ]; do
+	case $1 in
+	--out | --only | --build | --jobs)
+		[ $# -gt 1 ] || usage
+		declare "${1#--}=$2"
+		shift
+		;;
+	--quick) quick=--quick ;;
+	*) usage ;;
+	esac
+	shift
+done
+[ -n "$out" ] || usage
+
+if [ ! -e /dev/nvidiactl ] && [ ! -e /dev/dxg ]; then
+	echo "skip: no NVIDIA GPU here (there is no /dev/nvidiactl)"
+	exit 77
+fi
+mkdir -p "$out" "$build" || exit 1
+out=$(realpath "$out") build=$(realpath "$build")
+
+# A Python with PyTorch; its folder has cmake and ninja where the system has none.
+has_torch() { timeout 100 "$1" -c 'import importlib.util, sys; sys.exit(importlib.util.find_spec("torch") is None)' 2>/dev/null; }
+if [ -z "${PYTHON:-}" ]; then
+	for PYTHON in python3 /opt/*/.venv/bin/python /opt/*/bin/python; do
+		has_torch "$PYTHON" && break
+	done
+	has_torch "$PYTHON" || PYTHON=python3
+fi
+PYTHON=$(command -v "$PYTHON") || { echo "there is no Python '$PYTHON'"; exit 1; }
+PATH=$PATH:$(dirname "$PYTHON")
+cuda=${CUDA_HOME:-/usr/local/cuda}
+export PYTHON PATH PYTHONDONTWRITEBYTECODE=1 LC_ALL=C
+
+build_all() {
+	cmake -S . -B "$build" -G Ninja -DTRACESMITH_TESTS=OFF && ninja -C "$build" || return 1
+	mkdir -p "$build/gpu"
+	cc -std=gnu11 -O2 -g tests/gpu/launches.c -o "$build/gpu/launches" -ldl -lpthread || return 1
+	# What follows needs the toolkit; checks that want it say so.
+	rm -f "$build/gpu/runtime" "$build/gpu/libcupti_only.so"
+	[ ! -e "$cuda/lib64/libcudart_static.a" ] ||
+		cc -std=gnu11 -O2 tests/gpu/runtime.c -o "$build/gpu/runtime" "$cuda/lib64/libcudart_static.a" -ldl -lpthread -lrt
+	cc -std=gnu11 -O2 -fPIC -shared -I"$cuda/include" -I"$cuda/extras/CUPTI/include" tests/gpu/cupti_only.c -o "$build/gpu/libcupti_only.so" -ldl -lpthread
+	return 0
+}
+export build cuda
+export -f build_all
+start=$SECONDS
+if ! timeout 580 bash -c build_all >"$out/build.log" 2>&1 </dev/null; then
+	printf '%-14s %-9s %s\n' build FAILED "see $out/build.log"
+	grep -m 5 'error\|FAILED' "$out/build.log"
+	exit 1
+fi
+printf '%-14s %-9s %s\n' build ok "$((SECONDS - start)) s"
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+mkdir -m 700 "$work/live"
+CUPTI_ONLY_LIBRARY=$(find -L "$cuda" -name 'libcupti.so*' 2>/dev/null | head -n 1)
+export CUPTI_ONLY_LIBRARY TS_SOURCE=$PWD TS_GPU_BUILD=$build TRACESMITH=$build/tracesmith TS_GPU_WORK=$work TRACESMITH_LIVE_DIR=$work/live
+"$PYTHON" tests/gpu/run.py --out "$out" --jobs "$jobs" ${only:+--only "$only"} $quick
