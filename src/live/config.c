@@ -18,6 +18,8 @@
 	.bytes = sizeof(((struct ts_live_control *)NULL)->field)
 
 static const char *const off_on[] = { "off", "on", NULL };
+/* By the bits of enum ts_config_stacks. */
+static const char *const stacks[] = { "none", "native", "python", "all", NULL };
 static const char *const modes[] = { "flight", "stream", NULL };
 
 static const struct ts_config_key keys[] = {
@@ -91,6 +93,14 @@ static const struct ts_config_key keys[] = {
 		.greatest = 1,
 		.scale = 1,
 		.words = off_on,
+	},
+	{
+		.name = "stacks",
+		.doc = "which call stacks are taken with launches and other calls into drivers",
+		FIELD(config[TS_CONFIG_STACKS]),
+		.greatest = TS_STACKS_NATIVE | TS_STACKS_PYTHON,
+		.scale = 1,
+		.words = stacks,
 	},
 	{
 		.name = "python_interval",

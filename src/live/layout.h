@@ -36,6 +36,12 @@ enum ts_config_word {
 	TS_CONFIG_PYTHON_CALLS = 2,    /* the same of calls into drivers */
 	TS_CONFIG_PYTHON_INTERVAL = 3, /* ns between two sweeps of Python stacks */
 	TS_CONFIG_PYTHON_SWEEP = 4,    /* another value asks for a sweep now */
+	TS_CONFIG_STACKS = 5,          /* of ts_accelerator_stack(): bits of enum ts_config_stacks */
+};
+
+enum ts_config_stacks {
+	TS_STACKS_NATIVE = 1,
+	TS_STACKS_PYTHON = 2,
 };
 
 enum ts_live_clock {
