@@ -35,11 +35,16 @@ struct state_correlations {
 	uint64_t correlations;
 };
 
-/* Of an area. Facts are as they were, calls are correlations. */
+/* Of an area. Facts are as they were; calls, which are correlations, are in STATE_CALLS since there may be millions. */
 struct state_accelerator {
 	struct state_head head;
 	uint32_t streams, clocks;
 	uint32_t calls, fact_bytes;
+};
+
+struct state_calls {
+	struct state_head head;
+	uint64_t pages, given_up;
 };
 
 struct state_stream {
@@ -175,9 +180,32 @@ static void save_clocks(const struct encode_area *area, struct ts_text *out)
 	}
 }
 
-static bool is_open_call(uint64_t call)
+/* Nothing is waited for where each call has its command. */
+static bool is_settled(const struct encode_call_page *page)
 {
-	return call && !(call & 1);
+	return memcmp(page->called, page->done, sizeof(page->called)) == 0;
+}
+
+static int save_calls(const struct encode_area *area, const struct ts_block_sink *sink,
+		      struct ts_text *out, struct ts_error *err)
+{
+	const struct encode_calls *calls = &area->calls;
+	struct state_calls state = { .head = { .kind = STATE_CALLS, .bytes = sizeof(state) },
+				     .given_up = calls->given_up };
+
+	ts_text_clear(out);
+	ts_text_append(out, &state, sizeof(state));
+	for (size_t i = 0; i < calls->count; i++) {
+		if (is_settled(&calls->pages[i]))
+			continue;
+		ts_text_append(out, &calls->pages[i], sizeof(calls->pages[i]));
+		state.pages++;
+	}
+	if (!state.pages && !state.given_up)
+		return TS_OK;
+	if (!ts_text_status(out))
+		memcpy(out->data, &state, sizeof(state));
+	return encode_put_state(sink, area->id, out, err);
 }
 
 static int save_accelerator(const struct encode_area *area, const struct ts_block_sink *sink,
@@ -191,20 +219,12 @@ static int save_accelerator(const struct encode_area *area, const struct ts_bloc
 
 	for (size_t i = 0; i < area->device_count; i++)
 		state.clocks += area->devices[i].clock.id != 0;
-	for (size_t i = 0; area->calls && i < ENCODE_AREA_CALLS; i++)
-		state.calls += is_open_call(area->calls[i]);
-	if (!state.streams && !state.clocks && !state.calls && !state.fact_bytes)
+	if (!state.streams && !state.clocks && !state.fact_bytes)
 		return TS_OK;
 	ts_text_clear(out);
 	ts_text_append(out, &state, sizeof(state));
 	save_streams(area, out);
 	save_clocks(area, out);
-	for (size_t i = 0; area->calls && i < ENCODE_AREA_CALLS; i++) {
-		uint64_t correlation = area->calls[i] >> 1;
-
-		if (is_open_call(area->calls[i]))
-			ts_text_append(out, &correlation, sizeof(correlation));
-	}
 	ts_text_append(out, area->facts.data, area->facts.length);
 	return encode_put_state(sink, area->id, out, err);
 }
@@ -287,6 +307,8 @@ int encode_save_accelerator(const struct encode_area *area, const struct ts_bloc
 {
 	int result = save_accelerator(area, sink, out, err);
 
+	if (!result)
+		result = save_calls(area, sink, out, err);
 	if (!result && area->channel)
 		result = save_objects(area, sink, out, err);
 	if (!result && area->channel)
@@ -470,6 +492,22 @@ static bool load_accelerator(struct ts_encoder *encoder, struct encode_area *are
 	return load_facts(encoder, area, state.fact_bytes, in);
 }
 
+static bool load_calls(struct ts_encoder *encoder, struct encode_area *area,
+		       struct state_reading *in)
+{
+	struct encode_call_page page;
+	struct state_calls state;
+
+	if (!state_take_head(in, STATE_CALLS, &state, sizeof(state), sizeof(state)) ||
+	    state.pages > ENCODE_CALL_PAGES)
+		return false;
+	area->calls.given_up = TS_MIN(state.given_up, (uint64_t)INT32_MAX);
+	for (uint64_t i = 0; i < state.pages; i++)
+		if (!state_take(in, &page, sizeof(page)) || !encode_put_calls(encoder, area, &page))
+			return false;
+	return true;
+}
+
 static bool load_object(struct ts_encoder *encoder, struct encode_channel *channel,
 			struct state_reading *in)
 {
@@ -580,7 +618,7 @@ bool encode_is_more_state(const void *payload, size_t bytes)
 	if (bytes < sizeof(head))
 		return false;
 	memcpy(&head, payload, sizeof(head));
-	return head.kind >= STATE_NUMBERS && head.kind <= STATE_SEEN;
+	return head.kind >= STATE_NUMBERS && head.kind <= STATE_CALLS;
 }
 
 bool encode_load_more_state(struct ts_encoder *encoder, uint64_t id, const void *payload,
@@ -602,6 +640,8 @@ bool encode_load_more_state(struct ts_encoder *encoder, uint64_t id, const void 
 		return false;
 	if (head.kind == STATE_ACCELERATOR)
 		return load_accelerator(encoder, area, &in);
+	if (head.kind == STATE_CALLS)
+		return load_calls(encoder, area, &in);
 	channel = encode_get_channel(encoder, area);
 	if (!channel)
 		return false;

@@ -21,6 +21,7 @@ enum state_kind {
 	STATE_BLOBS = 6,
 	STATE_POINTS = 7,
 	STATE_SEEN = 8,
+	STATE_CALLS = 9,
 };
 
 struct state_head {

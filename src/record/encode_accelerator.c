@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What backends inside a target tell of accelerators: calls into drivers, commands that devices ran, queues, clocks, losses, facts. Commands
+ * What backends inside a target tell of accelerators: calls into drivers, commands that devices ran, clocks, losses, facts. Commands
  * are in their device's own clock. Arguments that have a column are named by the row's shape, as an import of Kineto has them, so that both
  * are shown alike and arrows are drawn. Must not know of rings.
  */
-#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -13,7 +12,6 @@
 
 /* What is not known of a command's time is assumed to be this far off. */
 #define ASSUMED_NS 1000000000
-#define CALL_IS_DONE UINT64_C(1)
 
 int64_t encode_correlation(struct ts_encoder *encoder, struct encode_process *process,
 			   uint64_t number)
@@ -48,8 +46,12 @@ enum {
 	WITH_BLOCK = 1 << 6,
 	WITH_BYTES = 1 << 7,
 	WITH_BANDWIDTH = 1 << 8,
-	WITH_WAITS = 1 << 9,
-	WITH_MORE_WAITS = 1 << 10,
+	WITH_REGISTERS = 1 << 9,
+	WITH_SHARED = 1 << 10,
+	WITH_GRAPH = 1 << 11,
+	WITH_GRAPH_NODE = 1 << 12,
+	WITH_WAITS = 1 << 13,
+	WITH_MORE_WAITS = 1 << 14,
 };
 
 static const struct {
@@ -66,6 +68,10 @@ static const struct {
 	{ "block", TS_COMPUTED_BLOCK, TS_ARG_COLUMN },
 	{ "bytes", COLUMN_ID(gpu_op, bytes), TS_ARG_COLUMN },
 	{ "memory bandwidth (GB/s)", TS_COMPUTED_BANDWIDTH, TS_ARG_COLUMN },
+	{ "registers per thread", COLUMN_ID(gpu_op, registers), TS_ARG_COLUMN },
+	{ "shared memory", COLUMN_ID(gpu_op, shared_bytes), TS_ARG_COLUMN },
+	{ "graph id", COLUMN_ID(gpu_op, graph), TS_ARG_COLUMN },
+	{ "graph node id", COLUMN_ID(gpu_op, graph_node), TS_ARG_COLUMN },
 	{ "waits_for", 0, TS_ARG_JSON },
 	{ "waits_not_listed", 0, TS_ARG_INT },
 };
@@ -100,59 +106,6 @@ static uint32_t shape_with(struct ts_encoder *encoder, uint32_t base, unsigned i
 	if (ts_pairmap_put(&encoder->shapes, base, with, shape))
 		encode_no_memory(encoder);
 	return (uint32_t)shape;
-}
-
-/* ---- calls whose commands are still to come ---- */
-
-static uint64_t *place_of_call(const struct encode_area *area, uint64_t correlation)
-{
-	return &area->calls[correlation & (ENCODE_AREA_CALLS - 1)];
-}
-
-/* A place holds the number shifted, so that its lowest bit is free; numbers beyond 2^63 are not followed. */
-static bool is_call(const uint64_t *place, uint64_t correlation)
-{
-	return *place >> 1 == correlation;
-}
-
-bool encode_wait_for_call(struct ts_encoder *encoder, struct encode_area *area,
-			  uint64_t correlation)
-{
-	uint64_t *place;
-
-	if (!correlation || correlation >> 63)
-		return true;
-	if (!area->calls)
-		area->calls = calloc(ENCODE_AREA_CALLS, sizeof(*area->calls));
-	if (!area->calls) {
-		encode_no_memory(encoder);
-		return false;
-	}
-	place = place_of_call(area, correlation);
-	/* A blocking call ends after its command was told of. */
-	if (!is_call(place, correlation))
-		*place = correlation << 1;
-	return true;
-}
-
-void encode_forget_call(struct encode_area *area, uint64_t correlation)
-{
-	if (area->calls && correlation && !(correlation >> 63))
-		*place_of_call(area, correlation) = correlation << 1 | CALL_IS_DONE;
-}
-
-void encode_tell_calls(struct ts_encoder *encoder, struct encode_area *area)
-{
-	int64_t count = 0;
-
-	for (size_t i = 0; area->calls && i < ENCODE_AREA_CALLS; i++)
-		count += area->calls[i] && !(area->calls[i] & CALL_IS_DONE);
-	free(TS_STEAL(area->calls));
-	if (count)
-		encode_loss_row(
-			encoder, area->process, 0, "gpu_op",
-			"their call came, but not when they ran: the program ended, or the window closed",
-			count, encoder->now_ns, encoder->now_ns);
 }
 
 /* ---- events ---- */
@@ -235,6 +188,33 @@ static unsigned int set_sizes(const struct encode_event *event, struct ts_gpu_op
 	return with;
 }
 
+/* What not every backend tells: of a kernel, and of the graph that it is of. */
+static unsigned int set_more(struct ts_encoder *encoder, struct encode_area *area,
+			     struct encode_ring *ring, const struct encode_event *event,
+			     struct ts_gpu_op_row *row)
+{
+	const uint64_t *more = event->more;
+	unsigned int with = 0;
+
+	if (!more)
+		return 0;
+	row->registers = or_absent(more[TS_LIVE_OP_REGISTERS_SHARED]);
+	if (row->registers != TS_ABSENT) {
+		row->shared_bytes = (int64_t)(more[TS_LIVE_OP_REGISTERS_SHARED] >> 32);
+		with |= WITH_REGISTERS | WITH_SHARED;
+	}
+	row->graph = or_absent(more[TS_LIVE_OP_GRAPH_STACK]);
+	if (row->graph != TS_ABSENT)
+		with |= WITH_GRAPH;
+	if (more[TS_LIVE_OP_GRAPH_NODE] - 1 < INT64_MAX) {
+		row->graph_node = (int64_t)more[TS_LIVE_OP_GRAPH_NODE];
+		with |= WITH_GRAPH_NODE;
+	}
+	row->stack =
+		encode_stack(encoder, area, ring, more[TS_LIVE_OP_GRAPH_STACK] >> 32, event->ns);
+	return with;
+}
+
 /* The numbers that it waited for, as a JSON list. */
 static int64_t waits_text(struct ts_encoder *encoder, struct encode_process *process,
 			  const uint64_t *waits, unsigned int count)
@@ -271,8 +251,7 @@ static void add_op(struct ts_encoder *encoder, struct encode_area *area,
 		memcpy(values, event->values, count * sizeof(*values));
 	if (listed) {
 		with |= WITH_WAITS;
-		values[count++] =
-			waits_text(encoder, area->process, event->own + TS_LIVE_OP_WORDS, listed);
+		values[count++] = waits_text(encoder, area->process, event->waits, listed);
 	}
 	if (more) {
 		with |= WITH_MORE_WAITS;
@@ -281,9 +260,6 @@ static void add_op(struct ts_encoder *encoder, struct encode_area *area,
 	row->shape = shape_with(encoder, event->shape, with);
 	ts_writer_add(encoder->writer, TS_TABLE_GPU_OP, row, values);
 }
-
-static struct encode_stream *use_stream(struct ts_encoder *encoder, struct encode_area *area,
-					uint32_t device, uint32_t stream, uint32_t context);
 
 /* The device and its clock: where nobody has said how that stands, by this command. */
 static bool set_device(struct ts_encoder *encoder, struct encode_area *area,
@@ -316,7 +292,8 @@ static void set_place(struct ts_encoder *encoder, struct encode_area *area,
 	uint32_t device = (uint32_t)event->own[TS_LIVE_OP_WHAT] & TS_LIVE_DEVICE_MASK;
 	uint32_t stream = (uint32_t)event->own[TS_LIVE_OP_WHERE];
 	uint32_t context = (uint32_t)(event->own[TS_LIVE_OP_WHERE] >> 32);
-	const struct encode_stream *queue = use_stream(encoder, area, device, stream, context);
+	const struct encode_stream *queue =
+		encode_use_stream(encoder, area, device, stream, context);
 
 	row->stream = queue ? queue->id : 0;
 	row->context = context;
@@ -336,7 +313,7 @@ bool encode_gpu_op(struct ts_encoder *encoder, struct encode_area *area, struct 
 	unsigned int with = WITH_DEVICE | WITH_CONTEXT | WITH_STREAM;
 	uint32_t clock;
 
-	encode_forget_call(area, event->correlation);
+	encode_forget_call(encoder, area, event->correlation);
 	if (!set_times(event, &row)) {
 		encode_lose(encoder, ring, LOSS_NO_TIME, 1, event->ns, event->ns);
 		return false;
@@ -348,7 +325,7 @@ bool encode_gpu_op(struct ts_encoder *encoder, struct encode_area *area, struct 
 	set_place(encoder, area, event, &row);
 	row.name = event->name;
 	row.category = event->category;
-	with |= set_sizes(event, &row);
+	with |= set_sizes(event, &row) | set_more(encoder, area, ring, event, &row);
 	if (event->correlation) {
 		row.correlation = encode_correlation(encoder, area->process, event->correlation);
 		row.arrow = TS_ARROW_IN;
@@ -357,118 +334,6 @@ bool encode_gpu_op(struct ts_encoder *encoder, struct encode_area *area, struct 
 	ts_writer_set_clock(encoder->writer, clock);
 	add_op(encoder, area, event, &row, with);
 	ts_writer_set_clock(encoder->writer, ENCODE_CLOCK_OF_EVENTS);
-	return true;
-}
-
-/* ---- queues ---- */
-
-static uint64_t stream_key(const struct encode_stream *stream)
-{
-	return (uint64_t)stream->context << 32 | stream->device;
-}
-
-static void stream_row(struct ts_encoder *encoder, struct encode_area *area,
-		       struct encode_stream *stream)
-{
-	const struct encode_device *device = encode_use_device(encoder, area, stream->device);
-	struct ts_stream_row row = ts_stream_none;
-
-	row.id = stream->id;
-	row.device = device ? device->id : 0;
-	row.number = stream->stream;
-	row.priority = stream->priority;
-	row.out_of_order = stream->out_of_order;
-	if (stream->name[0])
-		row.name = encode_fixed(encoder, stream->name, sizeof(stream->name));
-	ts_writer_add(encoder->writer, TS_TABLE_STREAM, &row, NULL);
-	stream->epoch = encoder->epoch;
-}
-
-/* Forgets the older half: programs may make queues without end. */
-static void forget_streams(struct ts_encoder *encoder, struct encode_area *area)
-{
-	size_t kept = area->stream_count / 2;
-
-	if (!kept)
-		return;
-	assert(area->streams);
-	memmove(area->streams, area->streams + (area->stream_count - kept),
-		kept * sizeof(*area->streams));
-	area->stream_count = kept;
-	ts_pairmap_clear(&area->stream_places);
-	for (size_t i = 0; i < kept; i++)
-		if (ts_pairmap_put(&area->stream_places, stream_key(&area->streams[i]),
-				   area->streams[i].stream, i))
-			encode_no_memory(encoder);
-}
-
-bool encode_add_stream(struct ts_encoder *encoder, struct encode_area *area,
-		       const struct encode_stream *stream)
-{
-	if (area->stream_count >= ENCODE_AREA_STREAMS)
-		forget_streams(encoder, area);
-	if (ts_grow_array((void **)&area->streams, &area->stream_capacity, area->stream_count + 1,
-			  sizeof(*area->streams)) ||
-	    ts_pairmap_put(&area->stream_places, stream_key(stream), stream->stream,
-			   area->stream_count)) {
-		encode_no_memory(encoder);
-		return false;
-	}
-	area->streams[area->stream_count++] = *stream;
-	return true;
-}
-
-static struct encode_stream *find_stream(const struct encode_area *area,
-					 const struct encode_stream *like)
-{
-	uint64_t place;
-
-	return ts_pairmap_get(&area->stream_places, stream_key(like), like->stream, &place)
-		       ? &area->streams[place]
-		       : NULL;
-}
-
-static struct encode_stream *use_stream(struct ts_encoder *encoder, struct encode_area *area,
-					uint32_t device, uint32_t stream, uint32_t context)
-{
-	struct encode_stream like = {
-		.device = device, .stream = stream, .context = context, .priority = TS_ABSENT
-	};
-	struct encode_stream *found = find_stream(area, &like);
-
-	if (!found) {
-		like.id = encoder->next_stream;
-		if (!encode_add_stream(encoder, area, &like))
-			return NULL;
-		encoder->next_stream++;
-		found = &area->streams[area->stream_count - 1];
-	}
-	if (TS_UNLIKELY(found->epoch != encoder->epoch))
-		stream_row(encoder, area, found);
-	return found;
-}
-
-static bool stream_record(struct ts_encoder *encoder, struct encode_area *area,
-			  struct encode_cursor *cursor)
-{
-	uint32_t device = (uint32_t)encode_take_word(cursor) & TS_LIVE_DEVICE_MASK, length;
-	uint64_t where = encode_take_word(cursor);
-	int64_t priority = (int64_t)encode_take_word(cursor);
-	uint64_t flags = encode_take_word(cursor);
-	const char *name = encode_take_string(cursor, &length);
-	struct encode_stream *stream;
-
-	if (cursor->bad)
-		return false;
-	stream = use_stream(encoder, area, device, (uint32_t)where, (uint32_t)(where >> 32));
-	if (!stream)
-		return true;
-	stream->priority = priority;
-	stream->out_of_order = flags & 1;
-	memset(stream->name, 0, sizeof(stream->name));
-	length = (uint32_t)TS_MIN(length, sizeof(stream->name) - 1);
-	memcpy(stream->name, name, ts_utf8_valid_prefix(name, length));
-	stream_row(encoder, area, stream);
 	return true;
 }
 
@@ -597,7 +462,7 @@ bool encode_accelerator_record(struct ts_encoder *encoder, struct encode_area *a
 
 	switch (event->kind) {
 	case TS_LIVE_STREAM_IS:
-		return stream_record(encoder, area, &cursor);
+		return encode_stream_record(encoder, area, &cursor);
 	case TS_LIVE_DEVICE_CLOCK:
 		return clock_record(encoder, area, &cursor);
 	case TS_LIVE_LOST:
@@ -612,6 +477,6 @@ void encode_free_accelerator(struct encode_area *area)
 	free(TS_STEAL(area->streams));
 	area->stream_count = area->stream_capacity = 0;
 	ts_pairmap_release(&area->stream_places);
-	free(TS_STEAL(area->calls));
+	encode_free_calls(area);
 	ts_text_release(&area->facts);
 }

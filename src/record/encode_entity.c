@@ -8,6 +8,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include <tracesmith/accelerator.h>
+
+#include "capture/native/demangle.h"
+
 /* ---- texts ---- */
 
 uint32_t encode_string(struct ts_encoder *encoder, const char *text, size_t length)
@@ -484,6 +488,9 @@ struct encode_thread *encode_get_thread(struct ts_encoder *encoder, struct encod
 	thread = add_thread(encoder, area, key, is_track);
 	if (thread && is_track && key == 0)
 		snprintf(thread->name, sizeof(thread->name), "engine");
+	else if (thread && is_track && (key & TS_TRACK_RANGES) && key >> 41 == 0)
+		snprintf(thread->name, sizeof(thread->name), "ranges %lld",
+			 (long long)(key - TS_TRACK_RANGES + 1));
 	else if (thread && is_track)
 		snprintf(thread->name, sizeof(thread->name), "track %lld", (long long)key);
 	return thread;
@@ -588,9 +595,51 @@ void encode_add_sites(struct ts_encoder *encoder, struct encode_area *area, cons
 			return;
 		}
 		area->sites[area->site_count++] =
-			(struct encode_site){ .offset = (uint32_t)at, .fields = (uint8_t)entry[5] };
+			(struct encode_site){ .offset = (uint32_t)at,
+					      .kind = (uint8_t)entry[4],
+					      .fields = (uint8_t)entry[5] };
 		at += size;
 	}
+}
+
+/* Said once a file. */
+static void tell_no_demangler(struct ts_encoder *encoder)
+{
+	if (encoder->no_demangler == encoder->epoch)
+		return;
+	encoder->no_demangler = encoder->epoch;
+	encode_meta(encoder, 0, "kernel_names", "\"mangled: there is no libstdc++\"");
+}
+
+static uint32_t plain_name(struct ts_encoder *encoder, const char *name, size_t length)
+{
+	TS_AUTO_FREE char *mangled = strndup(name, length);
+	TS_AUTO_FREE char *plain = mangled ? ts_demangle(mangled) : NULL;
+
+	if (plain)
+		return encode_text(encoder, plain);
+	if (!ts_can_demangle())
+		tell_no_demangler(encoder);
+	return encode_string(encoder, name, length);
+}
+
+/* Each name is looked at once: that takes some microseconds. */
+uint32_t encode_kernel_name(struct ts_encoder *encoder, const struct encode_area *area,
+			    const char *name, size_t length)
+{
+	uint64_t hash, plain;
+
+	if (length < 2 || memcmp(name, "_Z", 2) != 0)
+		return encode_string(encoder, name, length);
+	hash = ts_hash64(name, length);
+	if (ts_pairmap_get(&encoder->plain_names, hash, area->id, &plain))
+		return (uint32_t)plain;
+	plain = plain_name(encoder, name, length);
+	if (ts_pairmap_count(&encoder->plain_names) >= ENCODE_STEPS)
+		ts_pairmap_clear(&encoder->plain_names);
+	if (ts_pairmap_put(&encoder->plain_names, hash, area->id, plain))
+		encode_no_memory(encoder);
+	return (uint32_t)plain;
 }
 
 static bool has_plain_values(unsigned int type)
@@ -608,7 +657,9 @@ void encode_resolve_site(struct ts_encoder *encoder, struct encode_area *area,
 
 	memcpy(&about, entry, sizeof(about));
 	text = entry + sizeof(about) + about.fields * sizeof(struct ts_live_site_field);
-	site->name = encode_string(encoder, text, about.name_bytes);
+	site->name = about.kind == TS_LIVE_GPU_OP || about.kind == TS_LIVE_CODE_DEVICE
+			     ? encode_kernel_name(encoder, area, text, about.name_bytes)
+			     : encode_string(encoder, text, about.name_bytes);
 	text += about.name_bytes;
 	site->category = about.category_bytes ? encode_string(encoder, text, about.category_bytes)
 					      : 0;
@@ -631,5 +682,6 @@ void encode_resolve_site(struct ts_encoder *encoder, struct encode_area *area,
 		text += field.key_bytes;
 	}
 	site->shape = ts_writer_shape(encoder->writer, fields, count);
+	site->row = 0;
 	site->resolved = true;
 }

@@ -28,6 +28,8 @@ static const struct loss_text {
 	[LOSS_UNNAMED_FRAME] = { "frames", "the dictionary is full: their functions have no name",
 				 false },
 	[LOSS_TOO_MANY_STACKS] = { "frames", "more different stacks than a file keeps", false },
+	[LOSS_MISSING_STACK] = { "stacks", "an event or a stack names one that is not there",
+				 false },
 	[LOSS_TOO_MANY_OBJECTS] = { "objects", "more live ones than can be followed", false },
 };
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the files of the encoder share: encoder.c (blocks), encode_ring.c (records), encode_entity.c (processes,
- * threads, call sites), encode_device.c, encode_accelerator.c (calls, commands of devices, queues), encode_channel.c (command streams),
- * encode_blob.c, encode_clock.c, encode_window.c, encode_loss.c, encode_sample.c (stacks), checkpoint.c, checkpoint_channel.c and
- * checkpoint_sample.c (state).
+ * threads, call sites), encode_device.c, encode_accelerator.c (calls, commands of devices), encode_calls.c (which of them belong together), encode_allocation.c,
+ * encode_stream.c (queues), encode_channel.c (command streams), encode_blob.c, encode_clock.c, encode_window.c, encode_loss.c, encode_stack.c, encode_sample.c,
+ * checkpoint.c, checkpoint_channel.c and checkpoint_sample.c (state).
  * Nobody else includes this.
  */
 #ifndef TS_RECORD_ENCODE_PARTS_H
@@ -23,7 +23,8 @@
 #define ENCODE_AREA_DEVICES 1024u
 #define ENCODE_AREA_STREAMS 65536u
 #define ENCODE_AREA_FACT_BYTES 65536u
-#define ENCODE_AREA_CALLS 65536u      /* whose commands may still come; a power of two */
+#define ENCODE_CALL_PAGES 16384u      /* of calls whose commands may still come */
+#define ENCODE_CALL_WORDS 64u         /* a page: a bit for each call */
 #define ENCODE_AREA_OBJECTS 262144u   /* that live */
 #define ENCODE_AREA_BLOBS 65536u      /* the newest, by number; a power of two */
 #define ENCODE_AREA_KEPT_BLOBS 65536u /* those that objects name */
@@ -38,6 +39,7 @@
 #define ENCODE_CLOCK_POINTS 1024u /* of devices, that wait for an anchor */
 #define ENCODE_SEEN_THREADS 65536u
 #define ENCODE_STACKS (1u << 21)      /* different ones in a file; further ones are cut */
+#define ENCODE_STACK_DEPTH 4096u      /* of a stack that is an entry of the dictionary */
 #define ENCODE_STEPS (1u << 18)       /* known in an area: a stack, and a frame that it calls */
 #define ENCODE_MEMO_FRAMES 256u       /* of a thread's last stack */
 #define ENCODE_MEMO_BYTES (64u << 20) /* of all threads */
@@ -67,6 +69,7 @@ enum encode_loss {
 	LOSS_TOO_MANY_OBJECTS,
 	LOSS_UNNAMED_FRAME,
 	LOSS_TOO_MANY_STACKS,
+	LOSS_MISSING_STACK,
 	LOSS_COUNT
 };
 
@@ -142,6 +145,20 @@ struct encode_stream {
 	int64_t priority;
 	bool out_of_order;
 	char name[64];
+};
+
+/* Numbers that join calls and commands: bit n is that of correlation `number` * bits + n. */
+struct encode_call_page {
+	uint64_t number;
+	uint64_t called[ENCODE_CALL_WORDS];
+	uint64_t done[ENCODE_CALL_WORDS]; /* a command came, or none is to come */
+};
+
+struct encode_calls {
+	struct encode_call_page *pages; /* the newest last */
+	size_t count, capacity;
+	struct ts_map places; /* number to index */
+	uint64_t given_up;    /* open ones of pages that were forgotten */
 };
 
 /* ---- of a command stream ---- */
@@ -249,7 +266,9 @@ struct encode_ring {
 struct encode_site {
 	uint32_t offset; /* of its entry in the dictionary */
 	uint32_t name, category, shape;
-	uint8_t fields;
+	uint32_t row;            /* STACK: the stack; MODULE and DEVICE: the mapping */
+	uint16_t depth, unnamed; /* of a STACK: frames, and those without a name */
+	uint8_t fields, kind;
 	bool plain;    /* every value is one word and needs no look */
 	bool resolved; /* in this file */
 };
@@ -302,8 +321,7 @@ struct encode_area {
 	struct encode_stream *streams;
 	size_t stream_count, stream_capacity;
 	struct ts_pairmap stream_places; /* (context << 32 | device, stream) to index */
-	/* Calls that gave a command to a device which has not told of it: by correlation modulo the limit; bit 0: it has. */
-	uint64_t *calls;
+	struct encode_calls calls;
 	struct ts_text facts;           /* FACT records, as they were */
 	struct ts_pairmap steps;        /* (stack, word of a frame) to stack, in this file */
 	bool has_unnamed;               /* frames whose function is not in the dictionary */
@@ -368,6 +386,11 @@ struct ts_encoder {
 	struct ts_pairmap
 		blob_rows; /* two hashes of what a row of `blob` is to its id, in this file */
 	uint64_t blob_key;
+	struct ts_pairmap device_modules; /* (process, name) to mapping, in this file */
+	struct ts_pairmap plain_names;    /* (hash of a kernel's name, area) to it, in this file */
+	uint32_t no_demangler;            /* the epoch whose file says so */
+	uint32_t *path;                   /* of entries, while a stack is resolved */
+	size_t path_capacity;
 
 	struct encode_closed *closed;
 	size_t closed_count, closed_capacity;
@@ -422,7 +445,10 @@ struct encode_event {
 	uint64_t duration, start, number;
 	uint64_t correlation, result;
 	uint64_t subject, start_time; /* with SUBJECT */
-	const uint64_t *own;          /* words of a GPU_OP */
+	const uint64_t *own;          /* words of a GPU_OP or an ALLOCATION */
+	const uint64_t *more;         /* with MORE */
+	const uint64_t *waits;
+	uint64_t stack;               /* with STACK_IS */
 	uint64_t who, weight;         /* of a SAMPLE */
 	const uint64_t *frames;       /* with STACK */
 	uint64_t frame_count;
@@ -499,6 +525,9 @@ void encode_add_sites(struct ts_encoder *encoder, struct encode_area *area, cons
 		      size_t count);
 void encode_resolve_site(struct ts_encoder *encoder, struct encode_area *area,
 			 struct encode_site *site);
+/* What a kernel is called, as people write it. */
+uint32_t encode_kernel_name(struct ts_encoder *encoder, const struct encode_area *area,
+			    const char *name, size_t length);
 
 /* ---- encode_device.c ---- */
 
@@ -572,17 +601,39 @@ bool encode_gpu_op(struct ts_encoder *encoder, struct encode_area *area, struct 
 /* STREAM, DEVICE_CLOCK, LOST and FACT. False: it makes no sense. */
 bool encode_accelerator_record(struct ts_encoder *encoder, struct encode_area *area,
 			       const struct encode_event *event);
-/* An event that its window left out is not waited for. */
-void encode_forget_call(struct encode_area *area, uint64_t correlation);
-/* Calls whose commands never came. */
-void encode_tell_calls(struct ts_encoder *encoder, struct encode_area *area);
 /* Facts again, into a new file. */
 void encode_facts(struct ts_encoder *encoder, struct encode_area *area);
-bool encode_add_stream(struct ts_encoder *encoder, struct encode_area *area,
-		       const struct encode_stream *stream);
+void encode_free_accelerator(struct encode_area *area);
+
+/* ---- encode_allocation.c ---- */
+
+bool encode_allocation(struct ts_encoder *encoder, struct encode_area *area,
+		       struct encode_ring *ring, const struct encode_event *event);
+
+/* ---- encode_calls.c ---- */
+
+/* A call gave a command. False: no memory. */
 bool encode_wait_for_call(struct ts_encoder *encoder, struct encode_area *area,
 			  uint64_t correlation);
-void encode_free_accelerator(struct encode_area *area);
+/* A command came; or its window left it out: it is not waited for. */
+void encode_forget_call(struct ts_encoder *encoder, struct encode_area *area, uint64_t correlation);
+/* Those of a state that is read back. */
+bool encode_put_calls(struct ts_encoder *encoder, struct encode_area *area,
+		      const struct encode_call_page *page);
+/* Calls whose commands never came. */
+void encode_tell_calls(struct ts_encoder *encoder, struct encode_area *area);
+void encode_free_calls(struct encode_area *area);
+
+/* ---- encode_stream.c ---- */
+
+/* What an area calls so; its row is in the file after this. NULL: no memory. */
+struct encode_stream *encode_use_stream(struct ts_encoder *encoder, struct encode_area *area,
+					uint32_t device, uint32_t stream, uint32_t context);
+/* A STREAM record. False: it makes no sense. */
+bool encode_stream_record(struct ts_encoder *encoder, struct encode_area *area,
+			  struct encode_cursor *cursor);
+bool encode_add_stream(struct ts_encoder *encoder, struct encode_area *area,
+		       const struct encode_stream *stream);
 
 /* ---- encode_channel.c ---- */
 
@@ -622,12 +673,24 @@ void encode_open_spans(struct ts_encoder *encoder, struct encode_area *area);
 bool encode_push(struct encode_area *area, struct encode_stack *stack, const void *record,
 		 size_t bytes, uint32_t flags);
 
+/* ---- encode_stack.c ---- */
+
+/* The frames of an event of that thread. */
+uint32_t encode_frames(struct ts_encoder *encoder, struct encode_area *area,
+		       struct encode_ring *ring, struct encode_thread *thread,
+		       const struct encode_event *event);
+/* A stack that is an entry of the dictionary; 0: none. */
+uint32_t encode_stack(struct ts_encoder *encoder, struct encode_area *area,
+		      struct encode_ring *ring, uint64_t number, int64_t ns);
+/* Ids are of another file. */
+void encode_stacks_move(struct ts_encoder *encoder);
+
 /* ---- encode_sample.c ---- */
 
 /* A row of `sample`. True where it is in the trace after this. */
 bool encode_sample(struct ts_encoder *encoder, struct encode_area *area, struct encode_ring *ring,
 		   const struct encode_event *event);
-/* The stack of a mark or a call, which is a row of `sample`, too. */
+/* The stack of a mark or a call, which is a row of `sample`, too, where it came as frames. */
 uint32_t encode_event_stack(struct ts_encoder *encoder, struct encode_area *area,
 			    struct encode_ring *ring, const struct encode_event *event,
 			    int64_t start_ns);
@@ -645,6 +708,13 @@ bool encode_see_thread(struct ts_encoder *encoder, int64_t process, struct encod
 /* Ids of stacks are of another file. */
 void encode_samples_move(struct ts_encoder *encoder);
 void encode_free_seen(struct ts_encoder *encoder);
+
+/* ---- encode_instructions.c ---- */
+
+/* A SAMPLE of what ran on a device, not on a thread. */
+bool encode_is_instruction(const struct encode_event *event);
+bool encode_instruction(struct ts_encoder *encoder, struct encode_area *area,
+			struct encode_ring *ring, const struct encode_event *event);
 
 /* ---- encode_loss.c ---- */
 

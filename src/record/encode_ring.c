@@ -85,14 +85,26 @@ static inline void take_site(struct ts_encoder *encoder, struct encode_area *are
 		cursor->next += site->fields;
 }
 
-static void take_dynamic(struct ts_encoder *encoder, struct encode_cursor *cursor,
-			 struct encode_event *event)
+static uint32_t take_name(struct ts_encoder *encoder, const struct encode_area *area,
+			  struct encode_cursor *cursor, unsigned int kind)
+{
+	uint32_t length;
+	const char *text;
+
+	if (kind != TS_LIVE_GPU_OP)
+		return take_text(encoder, cursor);
+	text = encode_take_string(cursor, &length);
+	return cursor->bad ? 0 : encode_kernel_name(encoder, area, text, length);
+}
+
+static void take_dynamic(struct ts_encoder *encoder, const struct encode_area *area,
+			 struct encode_cursor *cursor, struct encode_event *event)
 {
 	struct ts_field fields[TS_LIVE_FIELDS] = { 0 };
 	uint32_t stored = 0, length;
 	uint64_t count;
 
-	event->name = take_text(encoder, cursor);
+	event->name = take_name(encoder, area, cursor, event->kind);
 	if (cursor->next < cursor->end && (uint32_t)*cursor->next == 0)
 		encode_take_string(cursor, &length);
 	else
@@ -114,12 +126,16 @@ static void take_dynamic(struct ts_encoder *encoder, struct encode_cursor *curso
 	event->values = event->room;
 }
 
-/* The words of a GPU_OP, and the waits that are listed behind them. */
+/* The words of a GPU_OP, those of MORE, and the waits that are listed behind them. */
 static void take_op(struct encode_cursor *cursor, struct encode_event *event)
 {
 	size_t left = (size_t)(cursor->end - cursor->next), need = TS_LIVE_OP_WORDS;
 
 	event->own = cursor->next;
+	event->more = event->flags & TS_LIVE_FLAG_MORE ? event->own + need : NULL;
+	if (event->more)
+		need += TS_LIVE_OP_MORE_WORDS;
+	event->waits = event->own + need;
 	if (left >= need)
 		need += event->own[TS_LIVE_OP_WHAT] >> 40 & 0xff;
 	if (left < need) {
@@ -128,6 +144,15 @@ static void take_op(struct encode_cursor *cursor, struct encode_event *event)
 	}
 	event->correlation = event->own[TS_LIVE_OP_CORRELATION];
 	cursor->next += need;
+}
+
+static void take_allocation(struct encode_cursor *cursor, struct encode_event *event)
+{
+	event->own = cursor->next;
+	if ((size_t)(cursor->end - cursor->next) < TS_LIVE_ALLOCATION_WORDS)
+		cursor->bad = true;
+	else
+		cursor->next += TS_LIVE_ALLOCATION_WORDS;
 }
 
 static void take_who(struct encode_cursor *cursor, struct encode_event *event)
@@ -149,9 +174,23 @@ static void take_stack(struct encode_cursor *cursor, struct encode_event *event)
 		cursor->bad = true;
 }
 
-static bool may_have_stack(unsigned int kind)
+static bool may_have_frames(unsigned int kind)
 {
 	return kind == TS_LIVE_INSTANT || kind == TS_LIVE_CALL || kind == TS_LIVE_SAMPLE;
+}
+
+static bool may_have_stack(unsigned int kind)
+{
+	return may_have_frames(kind) || kind == TS_LIVE_ALLOCATION;
+}
+
+/* The last word, whatever stands before it. */
+static void take_stack_is(struct encode_cursor *cursor, struct encode_event *event)
+{
+	if (cursor->next >= cursor->end)
+		cursor->bad = true;
+	else
+		event->stack = *--cursor->end;
 }
 
 /* Everything behind the first two words. False: the record makes no sense. */
@@ -163,6 +202,9 @@ static inline bool take_event(struct ts_encoder *encoder, struct encode_area *ar
 	uint32_t site = (uint32_t)(event->record[0] >> 32);
 
 	event->category = event->shape = 0;
+	event->stack = 0;
+	if (event->flags & TS_LIVE_FLAG_STACK_IS && may_have_stack(event->kind))
+		take_stack_is(&cursor, event);
 	if (event->kind == TS_LIVE_SPAN) {
 		event->duration = encode_take_word(&cursor);
 		if (event->flags & TS_LIVE_FLAG_START)
@@ -180,6 +222,8 @@ static inline bool take_event(struct ts_encoder *encoder, struct encode_area *ar
 		take_op(&cursor, event);
 	} else if (event->kind == TS_LIVE_SAMPLE) {
 		take_who(&cursor, event);
+	} else if (event->kind == TS_LIVE_ALLOCATION) {
+		take_allocation(&cursor, event);
 	}
 	if (TS_UNLIKELY(event->flags & TS_LIVE_FLAG_TRACK)) {
 		event->thread = encode_get_thread(encoder, area, encode_take_word(&cursor), true);
@@ -193,9 +237,9 @@ static inline bool take_event(struct ts_encoder *encoder, struct encode_area *ar
 	if (TS_LIKELY(site))
 		take_site(encoder, area, site, &cursor, event);
 	else
-		take_dynamic(encoder, &cursor, event);
+		take_dynamic(encoder, area, &cursor, event);
 	event->frame_count = 0;
-	if (TS_UNLIKELY(event->flags & TS_LIVE_FLAG_STACK && may_have_stack(event->kind)))
+	if (TS_UNLIKELY(event->flags & TS_LIVE_FLAG_STACK && may_have_frames(event->kind)))
 		take_stack(&cursor, event);
 	return !cursor.bad;
 }
@@ -479,7 +523,7 @@ static bool op(struct ts_encoder *encoder, struct encode_area *area, struct enco
 	if (device)
 		ns = encode_host_time(&device->clock, (int64_t)event->own[TS_LIVE_OP_QUEUED]);
 	if (TS_UNLIKELY(ns != TS_ABSENT && encode_is_outside(area, ns))) {
-		encode_forget_call(area, event->correlation);
+		encode_forget_call(encoder, area, event->correlation);
 		return leave_out(encoder, area);
 	}
 	return encode_gpu_op(encoder, area, ring, event);
@@ -509,6 +553,8 @@ static inline bool add_event(struct ts_encoder *encoder, struct encode_area *are
 		return encode_sample(encoder, area, ring, event);
 	else if (event->kind == TS_LIVE_CALL)
 		return encode_call(encoder, area, ring, event);
+	else if (event->kind == TS_LIVE_ALLOCATION)
+		return encode_allocation(encoder, area, ring, event);
 	else
 		step(encoder, event);
 	return true;
@@ -661,7 +707,7 @@ static uint64_t take_records(struct ts_encoder *encoder, struct encode_area *are
 				event.thread = own_unknown(encoder, area, ring);
 			if (TS_UNLIKELY(!event.thread))
 				break;
-			if (TS_UNLIKELY(event.kind == 0 || event.kind > TS_LIVE_SAMPLE))
+			if (TS_UNLIKELY(event.kind == 0 || event.kind > TS_LIVE_ALLOCATION))
 				encode_lose(encoder, ring, LOSS_UNKNOWN_EVENT, 1, event.ns,
 					    event.ns);
 			else if (TS_UNLIKELY(!take_event(encoder, area, &event)))

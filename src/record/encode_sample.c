@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Call stacks into rows: samples of any thread of any process, and the stacks of marks and calls. Samples come a hundred thousand times a second, and
- * one is mostly like the one before: what a thread's last stack shares with it costs a comparison, a frame more costs a look into
- * a map. Must not know of rings, nor who has taken the stacks.
+ * Samples into rows: of any thread of any process, and of marks and calls that have their frames with them. Which thread is whose. Must not know of rings, nor who has
+ * taken the stacks.
  */
-#include <stdio.h>
 #include <stdlib.h>
 
 #include <tracesmith/metrics.h>
@@ -16,182 +14,6 @@
 #define SILENCE_NS INT64_C(5000000000)
 /* Threads that were not heard of for so long may be forgotten. */
 #define FORGET_NS INT64_C(60000000000)
-
-/* ---- frames and stacks ---- */
-
-static uint32_t code_of(uint64_t frame)
-{
-	return (uint32_t)(frame >> 32);
-}
-
-/* The entry that names a frame's function; NULL: there is none. */
-static struct encode_site *find_code(const struct encode_area *area, uint64_t frame,
-				     unsigned int *ret_kind)
-{
-	uint32_t code = code_of(frame);
-	struct encode_site *site;
-
-	if (code - 1u >= area->site_count)
-		return NULL;
-	site = &area->sites[code - 1u];
-	*ret_kind =
-		(uint8_t)area->dictionary.data[site->offset + offsetof(struct ts_live_site, kind)];
-	return *ret_kind >= TS_LIVE_CODE_PYTHON && *ret_kind <= TS_LIVE_CODE_SCRIPT ? site : NULL;
-}
-
-static bool is_unnamed(const struct encode_area *area, uint64_t frame)
-{
-	unsigned int kind;
-
-	return code_of(frame) != TS_LIVE_FRAMES_LEFT_OUT && !find_code(area, frame, &kind);
-}
-
-/* First line of the function that an entry of native code names; 0: not known. */
-static uint32_t line_of(const struct encode_area *area, const struct encode_site *site)
-{
-	struct ts_live_site about;
-
-	memcpy(&about, area->dictionary.data + site->offset, sizeof(about));
-	return about.line;
-}
-
-static uint32_t special_frame(struct ts_encoder *encoder, struct encode_area *area, uint64_t frame)
-{
-	struct ts_frame_row row = ts_frame_none;
-	char text[64] = "(name not stored)";
-
-	if (code_of(frame) == TS_LIVE_FRAMES_LEFT_OUT)
-		snprintf(text, sizeof(text), "(%u frames left out)", (uint32_t)frame);
-	else
-		area->has_unnamed = true;
-	row.name = encode_text(encoder, text);
-	return ts_writer_frame(encoder->writer, &row);
-}
-
-static uint32_t make_frame(struct ts_encoder *encoder, struct encode_area *area, uint64_t frame)
-{
-	struct ts_frame_row row = ts_frame_none;
-	unsigned int kind;
-	struct encode_site *site = find_code(area, frame, &kind);
-	uint32_t line = (uint32_t)frame;
-
-	if (!site)
-		return special_frame(encoder, area, frame);
-	if (!site->resolved)
-		encode_resolve_site(encoder, area, site);
-	row.name = site->name;
-	row.file = site->category;
-	row.kind = kind == TS_LIVE_CODE_PYTHON   ? TS_FRAME_PYTHON
-		   : kind == TS_LIVE_CODE_NATIVE ? TS_FRAME_NATIVE
-						 : TS_FRAME_SCRIPT;
-	if (kind == TS_LIVE_CODE_NATIVE) {
-		row.pc = line;
-		line = line_of(area, site);
-	}
-	if (line)
-		row.line = line;
-	return ts_writer_frame(encoder->writer, &row);
-}
-
-/* A stack and one frame more; the stack itself, where a file has too many. */
-static uint32_t make_step(struct ts_encoder *encoder, struct encode_area *area,
-			  struct encode_ring *ring, uint32_t parent, uint64_t frame, int64_t ns)
-{
-	uint32_t stack;
-
-	if (encoder->stack_count >= ENCODE_STACKS) {
-		encode_lose(encoder, ring, LOSS_TOO_MANY_STACKS, 1, ns, ns);
-		return parent;
-	}
-	stack = ts_writer_stack(encoder->writer, parent, make_frame(encoder, area, frame));
-	if (stack > encoder->newest_stack) {
-		encoder->newest_stack = stack;
-		encoder->stack_count++;
-	}
-	/* A map of those in use; what is forgotten is found again by the writer. */
-	if (ts_pairmap_count(&area->steps) >= ENCODE_STEPS)
-		ts_pairmap_clear(&area->steps);
-	if (ts_pairmap_put(&area->steps, parent, frame, stack))
-		encode_no_memory(encoder);
-	return stack;
-}
-
-/* What is known of a thread's last stack. NULL: there is no memory for that, or it had none. */
-static struct encode_memo *memo_of(struct ts_encoder *encoder, const struct encode_area *area,
-				   struct encode_thread *thread)
-{
-	struct encode_memo *memo = thread->memo;
-
-	if (!memo && encoder->memo_bytes + sizeof(*memo) <= ENCODE_MEMO_BYTES) {
-		memo = thread->memo = calloc(1, sizeof(*memo));
-		if (!memo)
-			return NULL;
-		memo->total_bytes = &encoder->memo_bytes;
-		encoder->memo_bytes += sizeof(*memo);
-	}
-	if (memo && (memo->area != area->id || memo->epoch != encoder->epoch)) {
-		memo->area = area->id;
-		memo->epoch = encoder->epoch;
-		memo->count = 0;
-	}
-	return memo;
-}
-
-static uint64_t count_same(const struct encode_memo *memo, const uint64_t *frames, uint64_t count)
-{
-	uint64_t same = 0, most = TS_MIN(count, (uint64_t)memo->count);
-
-	while (same < most && memo->frames[same] == frames[same])
-		same++;
-	return same;
-}
-
-/* Each sample with such frames says how many it has. */
-static void count_unnamed(struct ts_encoder *encoder, const struct encode_area *area,
-			  struct encode_ring *ring, const struct encode_event *event)
-{
-	uint64_t unnamed = 0;
-
-	for (uint64_t i = 0; i < event->frame_count; i++)
-		unnamed += is_unnamed(area, event->frames[i]);
-	encode_lose(encoder, ring, LOSS_UNNAMED_FRAME, unnamed, event->ns, event->ns);
-}
-
-static uint32_t stack_of(struct ts_encoder *encoder, struct encode_area *area,
-			 struct encode_ring *ring, struct encode_thread *thread,
-			 const struct encode_event *event)
-{
-	struct encode_memo *memo = memo_of(encoder, area, thread);
-	uint64_t at = memo ? count_same(memo, event->frames, event->frame_count) : 0;
-	uint32_t stack = at ? memo->stacks[at - 1] : 0;
-
-	if (memo)
-		memo->count = (uint32_t)TS_MIN(event->frame_count, ENCODE_MEMO_FRAMES);
-	for (; at < event->frame_count; at++) {
-		uint64_t known, frame = event->frames[at];
-
-		if (TS_LIKELY(ts_pairmap_get(&area->steps, stack, frame, &known)))
-			stack = (uint32_t)known;
-		else
-			stack = make_step(encoder, area, ring, stack, frame, event->ns);
-		if (memo && at < ENCODE_MEMO_FRAMES) {
-			memo->frames[at] = frame;
-			memo->stacks[at] = stack;
-		}
-	}
-	if (TS_UNLIKELY(area->has_unnamed))
-		count_unnamed(encoder, area, ring, event);
-	return stack;
-}
-
-void encode_samples_move(struct ts_encoder *encoder)
-{
-	for (size_t i = 0; i < encoder->area_count; i++)
-		ts_pairmap_clear(&encoder->areas[i]->steps);
-	ts_map_clear(&encoder->sample_names);
-	memset(encoder->state_names, 0, sizeof(encoder->state_names));
-	encoder->stack_count = encoder->newest_stack = 0;
-}
 
 /* ---- threads of processes ---- */
 
@@ -407,6 +229,23 @@ bool encode_thread_of(struct ts_encoder *encoder, const struct encode_area *area
 
 /* ---- rows ---- */
 
+void encode_samples_move(struct ts_encoder *encoder)
+{
+	ts_map_clear(&encoder->sample_names);
+	memset(encoder->state_names, 0, sizeof(encoder->state_names));
+	encode_stacks_move(encoder);
+}
+
+/* As frames, or as an entry of the dictionary. */
+static uint32_t stack_of(struct ts_encoder *encoder, struct encode_area *area,
+			 struct encode_ring *ring, struct encode_thread *thread,
+			 const struct encode_event *event)
+{
+	if (event->stack)
+		return encode_stack(encoder, area, ring, event->stack, event->ns);
+	return encode_frames(encoder, area, ring, thread, event);
+}
+
 static uint32_t state_of(struct ts_encoder *encoder, uint32_t state)
 {
 	static const char *const names[] = { "collecting", "gil", "waiting for gil", "running",
@@ -428,9 +267,12 @@ static uint32_t state_of(struct ts_encoder *encoder, uint32_t state)
 bool encode_sample(struct ts_encoder *encoder, struct encode_area *area, struct encode_ring *ring,
 		   const struct encode_event *event)
 {
-	struct encode_thread *thread = sampled_thread(encoder, area, event);
 	struct ts_sample_row row = ts_sample_none;
+	struct encode_thread *thread;
 
+	if (encode_is_instruction(event))
+		return encode_instruction(encoder, area, ring, event);
+	thread = sampled_thread(encoder, area, event);
 	if (!thread) {
 		encode_lose(encoder, ring, LOSS_UNKNOWN_EVENT, 1, event->ns, event->ns);
 		return false;
@@ -487,11 +329,13 @@ uint32_t encode_event_stack(struct ts_encoder *encoder, struct encode_area *area
 {
 	struct ts_sample_row row = ts_sample_none;
 
+	if (TS_LIKELY(event->stack))
+		return encode_stack(encoder, area, ring, event->stack, event->ns);
 	if (TS_LIKELY(event->frame_count == 0))
 		return 0;
 	row.start = start_ns;
 	row.thread = event->thread->id;
-	row.stack = stack_of(encoder, area, ring, event->thread, event);
+	row.stack = encode_frames(encoder, area, ring, event->thread, event);
 	row.name = sample_name(encoder, event);
 	ts_writer_add(encoder->writer, TS_TABLE_SAMPLE, &row, NULL);
 	encoder->counts.samples++;

@@ -92,6 +92,9 @@ void ts_encoder_free(struct ts_encoder *encoder)
 	free(encoder->points);
 	ts_pairmap_release(&encoder->shapes);
 	ts_pairmap_release(&encoder->blob_rows);
+	ts_pairmap_release(&encoder->device_modules);
+	ts_pairmap_release(&encoder->plain_names);
+	free(encoder->path);
 	ts_text_release(&encoder->scratch);
 	free(encoder->name);
 	free(encoder);
@@ -105,6 +108,7 @@ static void forget_ids(struct ts_encoder *encoder)
 			encoder->areas[i]->sites[k].resolved = false;
 	ts_pairmap_clear(&encoder->shapes);
 	ts_pairmap_clear(&encoder->blob_rows);
+	ts_pairmap_clear(&encoder->plain_names);
 	encode_samples_move(encoder);
 }
 

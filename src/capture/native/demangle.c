@@ -32,15 +32,21 @@ static void cut_hash(char *name)
 		name[length - RUST_HASH] = '\0';
 }
 
-char *ts_demangle(const char *name)
+bool ts_can_demangle(void)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, find_demangler);
+	return demangler != NULL;
+}
+
+char *ts_demangle(const char *name)
+{
 	char *plain;
 
 	if (strncmp(name, "_Z", 2) != 0 || strlen(name) > MOST_BYTES)
 		return NULL;
-	pthread_once(&once, find_demangler);
-	if (!demangler)
+	if (!ts_can_demangle())
 		return NULL;
 	plain = demangler(name, NULL, NULL, NULL);
 	if (plain && strlen(plain) > MOST_BYTES) {

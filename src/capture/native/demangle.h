@@ -3,10 +3,15 @@
 #ifndef TS_CAPTURE_NATIVE_DEMANGLE_H
 #define TS_CAPTURE_NATIVE_DEMANGLE_H
 
+#include <stdbool.h>
+
 /*
  * A new string, which the caller frees; NULL: it is none of theirs, or this machine has no libstdc++, which is opened when
  * it is first wanted. Any thread.
  */
 char *ts_demangle(const char *name);
+
+/* Whether this machine has what is needed. */
+bool ts_can_demangle(void);
 
 #endif
