@@ -122,6 +122,12 @@ TS_EMIT_API void ts_accelerator_clock(uint32_t device, uint64_t host, int64_t de
 /* So many of `what` are not in the trace, and why. Counts since the last time, not sums. */
 TS_EMIT_API void ts_accelerator_lost(const char *what, uint64_t count, const char *reason);
 
+/*
+ * Code that runs on a device, as a row of object (kind module) with its bytes. False: nobody records, or it could not be stored. Waits for the
+ * recorder, up to some seconds: for threads that a backend has for itself.
+ */
+TS_EMIT_API bool ts_accelerator_module(const char *name, const void *image, uint64_t bytes);
+
 /* A fact about the process: a row of meta. `json` is a JSON value; one of 3,000 bytes or more is not stored. */
 TS_EMIT_API void ts_accelerator_fact(const char *key, const char *json);
 
@@ -133,9 +139,15 @@ TS_EMIT_API const char *ts_accelerator_setting(const char *key);
 
 /*
  * Opens or closes the window from inside, where the recorder asked for windows of this kind (the setting "window" begins with `cause`: "nvtx" or
- * "cuda-profiler-api"); else nothing happens. What is open already stays so. Not on the way of an event.
+ * "cuda-profiler-api"); else nothing happens. Those of "nvtx" are counted: the first opens, the last closes. Not on the way of an event.
  */
 TS_EMIT_API void ts_accelerator_window(const char *cause, bool open);
+
+/* Tracks from here on are of ranges that begin and end on any thread; they are called so. */
+#define TS_TRACK_RANGES (INT64_C(1) << 40)
+
+/* The TS_END() of a span that was begun on this thread while events were on, and ends after its window. */
+TS_EMIT_API void ts_accelerator_end(void);
 
 /* A device: ts_tracer_device(ts_tracer_process(), ...) of emit.h. ns that `ticks` of ts_now() last: */
 TS_EMIT_API int64_t ts_ticks_ns(uint64_t ticks);
