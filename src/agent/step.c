@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Steps, and the windows that open and close by them inside the target (docs/live.md, 4.3); names of
- * threads. Must not know how a window is exported.
+ * Steps, and the windows that open and close inside the target, by them or by what else the program marks (docs/live.md, 4.3);
+ * names of threads. Must not know how a window is exported.
  */
 #include <errno.h>
 #include <string.h>
@@ -13,23 +13,34 @@
 
 #define ABSENT INT64_MIN
 
+/* `name`: of what has opened or closed it; NULL: its cause says all. */
 static void note_window(struct ts_tracer *tracer, struct core *core, uint32_t action,
-			uint32_t cause, int64_t step)
+			uint32_t cause, int64_t step, const char *name)
 {
+	uint32_t length = name ? (uint32_t)strnlen(name, 255) : 0;
+	uint64_t text_bytes = name ? (4 + length + 7) / 8 * 8 : 0;
+	uint64_t bytes = sizeof(struct ts_live_window_record) + text_bytes;
 	struct ts_live_window_record record = {
-		.head = { .words = sizeof(record) / 8, .kind = TS_LIVE_WINDOW },
+		.head = { .words = (uint16_t)(bytes / 8), .kind = TS_LIVE_WINDOW },
 		.action = action,
 		.cause = cause,
 		.step = step,
 	};
-	struct writer *writer =
-		agent_enter(tracer, core, agent_find_writer(tracer), sizeof(record), false);
+	struct writer *writer = agent_enter(tracer, core, agent_find_writer(tracer), bytes, false);
+	char *to;
 
 	if (!writer)
 		return;
 	record.counter = ts_counter_read(writer->clock);
-	memcpy(agent_place(writer), &record, sizeof(record));
-	agent_commit(writer, sizeof(record));
+	to = (char *)agent_place(writer);
+	memcpy(to, &record, sizeof(record));
+	if (name) {
+		to += sizeof(record);
+		memset(to + text_bytes - 8, 0, 8);
+		memcpy(to, &length, sizeof(length));
+		memcpy(to + sizeof(length), name, length);
+	}
+	agent_commit(writer, bytes);
 }
 
 static void set_enabled(struct core *core, uint32_t value)
@@ -51,7 +62,7 @@ static void follow_windows(struct ts_tracer *tracer, struct core *core, int64_t 
 	if (!is_on && first != ABSENT && number >= first && number <= last) {
 		control->window_steps = 1;
 		set_enabled(core, TS_LIVE_ENABLED);
-		note_window(tracer, core, TS_LIVE_WINDOW_OPEN, TS_LIVE_CAUSE_STEP, number);
+		note_window(tracer, core, TS_LIVE_WINDOW_OPEN, TS_LIVE_CAUSE_STEP, number, NULL);
 		return;
 	}
 	if (!is_on)
@@ -61,7 +72,7 @@ static void follow_windows(struct ts_tracer *tracer, struct core *core, int64_t 
 		bool by_step = first != ABSENT && number > last;
 
 		note_window(tracer, core, TS_LIVE_WINDOW_CLOSE,
-			    by_step ? TS_LIVE_CAUSE_STEP : TS_LIVE_CAUSE_MAX_STEPS, number);
+			    by_step ? TS_LIVE_CAUSE_STEP : TS_LIVE_CAUSE_MAX_STEPS, number, NULL);
 		set_enabled(core, 0);
 		control->step_open = ABSENT; /* once is enough */
 		return;
@@ -69,28 +80,87 @@ static void follow_windows(struct ts_tracer *tracer, struct core *core, int64_t 
 	control->window_steps++;
 }
 
-/* A window that the program opens and closes itself, by what it told another tool. */
+/* ---- windows by what the program marks ---- */
+
+static bool is_on(const struct core *core)
+{
+	return __atomic_load_n(&core->control->enabled, __ATOMIC_RELAXED) & TS_LIVE_ENABLED;
+}
+
+/* The record stands inside the window, and so before `enabled` goes off. What a recorder or max_steps has closed stays so. */
+static void switch_window(struct core *core, bool open, uint32_t cause, const char *name)
+{
+	struct ts_live_control *control = core->control;
+
+	if (open == is_on(core))
+		return;
+	if (open) {
+		control->window_steps = 0;
+		set_enabled(core, TS_LIVE_ENABLED);
+	}
+	note_window(&ts_process_tracer, core, open ? TS_LIVE_WINDOW_OPEN : TS_LIVE_WINDOW_CLOSE,
+		    cause, control->steps ? control->step : ABSENT, name);
+	if (!open)
+		set_enabled(core, 0);
+}
+
+/* Ranges nest, and several threads may be inside one: the first opens, the last closes. cuProfilerStart and Stop do not nest. */
+static void follow_marks(struct core *core, bool open, uint32_t cause, const char *name)
+{
+	uint32_t before = core->window_depth;
+
+	if (cause == TS_LIVE_CAUSE_PROFILER)
+		core->window_depth = open;
+	else if (open)
+		core->window_depth++;
+	else if (before)
+		core->window_depth--;
+	/* A child that was forked inside a range has never opened it. */
+	if (!before != !core->window_depth)
+		switch_window(core, open, cause, name);
+}
+
 void ts_accelerator_window(const char *cause, bool open)
 {
 	const char *wanted = ts_accelerator_setting("window");
 	size_t length = strlen(cause);
-	int saved_errno = errno;
+	struct agent_signals saved;
 	struct core *core;
 
 	if (!wanted || strncmp(wanted, cause, length) != 0 ||
 	    (wanted[length] != ':' && wanted[length] != '\0'))
 		return;
+	agent_block_signals(&saved);
 	core = agent_start(&ts_process_tracer);
-	if (core && open != !!(core->control->enabled & TS_LIVE_ENABLED)) {
-		uint32_t why = wanted[length] == ':' ? TS_LIVE_CAUSE_NVTX : TS_LIVE_CAUSE_PROFILER;
+	if (core) {
+		for (unsigned int spins = 0;
+		     __atomic_exchange_n(&core->window_lock, 1, __ATOMIC_ACQUIRE); spins++)
+			agent_relax(spins);
+		follow_marks(core, open,
+			     wanted[length] == ':' ? TS_LIVE_CAUSE_NVTX : TS_LIVE_CAUSE_PROFILER,
+			     wanted);
+		__atomic_store_n(&core->window_lock, 0, __ATOMIC_RELEASE);
+	}
+	agent_restore_signals(&saved);
+}
 
-		if (open)
-			set_enabled(core, TS_LIVE_ENABLED);
-		note_window(&ts_process_tracer, core,
-			    open ? TS_LIVE_WINDOW_OPEN : TS_LIVE_WINDOW_CLOSE, why,
-			    core->control->step);
-		if (!open)
-			set_enabled(core, 0);
+/* Of an area that is there: none is made for it. */
+void ts_accelerator_end(void)
+{
+	const struct ts_live_record head = { .words = 2, .kind = TS_LIVE_END };
+	struct core *core = __atomic_load_n(&ts_process_tracer.core, __ATOMIC_ACQUIRE);
+	int saved_errno = errno;
+	struct writer *writer;
+	uint64_t *to;
+
+	if (!core || __atomic_load_n(&core->state, __ATOMIC_ACQUIRE) != CORE_READY)
+		return;
+	writer = agent_enter(&ts_process_tracer, core, agent_writer, 16, true);
+	if (writer) {
+		to = agent_place(writer);
+		memcpy(to, &head, sizeof(head));
+		to[1] = ts_counter_read(writer->clock);
+		agent_commit(writer, 16);
 	}
 	errno = saved_errno;
 }

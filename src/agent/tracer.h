@@ -71,6 +71,7 @@ struct agent_settings {
 	uint32_t ring_bytes; /* of a first ring; 0: default */
 	int64_t step_open, step_close, max_steps;
 	uint32_t python; /* AGENT_PYTHON_*: whose stacks are asked for */
+	uint32_t stacks; /* TS_STACKS_*: of calls, by number */
 	struct ts_replay_settings replay;
 	char backends[256];
 	char directory[1024]; /* of live areas, absolute; empty: the default */
@@ -106,6 +107,8 @@ struct channel {
 struct core {
 	uint32_t state; /* enum core_state */
 	uint32_t lock;  /* held with all signals blocked */
+	uint32_t window_lock;  /* the same, for the next alone */
+	uint32_t window_depth; /* ranges that hold the window open (step.c) */
 	struct ts_live_control *control;
 	struct ts_live_ring *rings;
 	char *dictionary;
@@ -268,6 +271,10 @@ bool agent_register_site(struct core *core, struct ts_emit_site *site);
 /* An entry for a function that frames name: its number; 0: there is no room. Not looked for among those that are there. */
 uint32_t agent_register_code(struct core *core, unsigned int kind, const char *name,
 			     const char *file, uint32_t line);
+/* The core's lock is held: entries for a stack, and for a file that frames are in. 0: there is no room. */
+uint32_t agent_add_stack(struct core *core, uint32_t caller, uint64_t frame);
+uint32_t agent_add_module(struct core *core, const char *path, const char *build_id,
+			  const struct ts_live_module *where);
 void agent_copy_dictionary(struct ts_tracer *tracer, struct core *core);
 
 /* ---- spawn.c ---- */

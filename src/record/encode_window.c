@@ -215,6 +215,31 @@ void encode_window_block(struct ts_encoder *encoder, struct encode_area *area,
 		close_window(encoder, area, false, window, ns);
 }
 
+/* What has opened or closed it, as `window` of record says it. */
+static void cause_of_record(const struct ts_live_window_record *record, char *ret_cause,
+			    size_t bytes)
+{
+	static const char *const causes[] = {
+		[TS_LIVE_CAUSE_STEP] = "step",
+		[TS_LIVE_CAUSE_MAX_STEPS] = "max_steps",
+		[TS_LIVE_CAUSE_NVTX] = "nvtx",
+		[TS_LIVE_CAUSE_PROFILER] = "cuda-profiler-api",
+	};
+	const char *text = (const char *)(record + 1), *cause = NULL;
+	size_t room = record->head.words * sizeof(uint64_t) - sizeof(*record);
+	uint32_t length = 0;
+
+	if (record->cause < TS_ARRAY_SIZE(causes))
+		cause = causes[record->cause];
+	if (room > sizeof(length))
+		memcpy(&length, text, sizeof(length));
+	/* A text that is too long for its record is not one. */
+	if (length && length <= room - sizeof(length))
+		snprintf(ret_cause, bytes, "%.*s", (int)length, text + sizeof(length));
+	else
+		snprintf(ret_cause, bytes, "%s", cause ? cause : "step");
+}
+
 /* The counter of the recording at a time of clock 1. */
 static uint64_t counter_at(const struct ts_encoder *encoder, int64_t ns)
 {
@@ -230,8 +255,7 @@ void encode_window_record(struct ts_encoder *encoder, struct encode_area *area,
 	struct ts_block_window window = { .action = record->action, .step = record->step };
 	bool open = record->action == TS_LIVE_WINDOW_OPEN;
 
-	snprintf(window.cause, sizeof(window.cause), "%s",
-		 record->cause == TS_LIVE_CAUSE_MAX_STEPS ? "max_steps" : "step");
+	cause_of_record(record, window.cause, sizeof(window.cause));
 	window.counter = area->native ? record->counter : counter_at(encoder, ns);
 	window.realtime_ms = (encoder->open.trace_start_ns + ns -
 			      encode_scale(encoder, encoder->open.started_counter)) /

@@ -17,20 +17,28 @@
 #include "capture/python/sampler.h"
 #include "live/journal.h"
 
-/* What a window is opened by; parsed from flag:PATH, steps:A-B, time:A-B. */
+/* What a window is opened by; parsed from flag:PATH, steps:A-B, time:A-B, command, nvtx:NAME[@DOMAIN], cuda-profiler-api. */
 enum ts_window_kind {
 	TS_WINDOW_ALWAYS,
 	TS_WINDOW_FLAG,
 	TS_WINDOW_STEPS,
 	TS_WINDOW_TIME,
-	TS_WINDOW_COMMAND
+	TS_WINDOW_COMMAND,
+	TS_WINDOW_NVTX, /* by the program itself, as the next: a range that it marks */
+	TS_WINDOW_PROFILER
 };
 
 struct ts_window_spec {
 	enum ts_window_kind kind;
-	char path[1024];     /* flag */
+	char path[1024];     /* flag; nvtx and cuda-profiler-api: as it was written, for the agent */
 	int64_t first, last; /* steps: numbers, both inside; time: ns since the start */
 };
+/* Opened and closed inside the target. */
+static inline bool ts_window_is_of_target(const struct ts_window_spec *spec)
+{
+	return spec->kind == TS_WINDOW_STEPS || spec->kind == TS_WINDOW_NVTX ||
+	       spec->kind == TS_WINDOW_PROFILER;
+}
 int ts_window_parse(const char *text, struct ts_window_spec *ret_spec, struct ts_error *err);
 
 struct ts_recorder_options {

@@ -17,7 +17,7 @@ static bool is_window_open(const struct ts_recorder *recorder)
 		const struct ts_target *target = recorder->targets[i];
 
 		if (target->open ||
-		    (recorder->options.window.kind == TS_WINDOW_STEPS && !target->own &&
+		    (ts_window_is_of_target(&recorder->options.window) && !target->own &&
 		     (ts_area_control(target->area)->enabled & TS_LIVE_ENABLED)))
 			return true;
 	}

@@ -2,8 +2,8 @@
 /*
  * Windows: when events are stored, target by target (docs/live.md, section 4.3). The order of writes is what
  * makes them exact: OPEN block, then `enabled`; `enabled` off, a moment for emits under way, a drain, then the CLOSE block.
- * Windows by step are the target's own work: here only their words are set. Must not know how rows
- * are made, nor what becomes of a window that is over.
+ * Windows by step, by NVTX range and by cuProfilerStart are the target's own work: here at most their words are set. Must not
+ * know how rows are made, nor what becomes of a window that is over.
  */
 #include <stdio.h>
 #include <sys/inotify.h>
@@ -60,6 +60,28 @@ static int parse_range(const char *text, int (*parse)(const char *, size_t, int6
 	return TS_OK;
 }
 
+/* What the program is to look out for; TRACESMITH_AGENT has no room for long ones, and ';' ends a value there. */
+#define MARKED_BYTES 200
+
+/* "nvtx:NAME", "nvtx:NAME@DOMAIN", "cuda-profiler-api" */
+static int parse_marked(const char *text, struct ts_window_spec *spec, struct ts_error *err)
+{
+	const char *name = text + 5;
+
+	spec->kind = strncmp(text, "nvtx:", 5) ? TS_WINDOW_PROFILER : TS_WINDOW_NVTX;
+	if (spec->kind == TS_WINDOW_NVTX && (!*name || *name == '@'))
+		return ts_error_set(
+			err, TS_EINVAL,
+			"window '%s': nvtx: needs the name of a range, as in nvtx:step or nvtx:step@DOMAIN",
+			text);
+	if (strlen(text) > MARKED_BYTES || strchr(text, ';'))
+		return ts_error_set(err, TS_EINVAL,
+				    "window '%.60s': a name has at most %d bytes, and no ';'", text,
+				    MARKED_BYTES - 5);
+	snprintf(spec->path, sizeof(spec->path), "%s", text);
+	return TS_OK;
+}
+
 int ts_window_parse(const char *text, struct ts_window_spec *ret_spec, struct ts_error *err)
 {
 	struct ts_window_spec spec = { .kind = TS_WINDOW_ALWAYS };
@@ -78,12 +100,16 @@ int ts_window_parse(const char *text, struct ts_window_spec *ret_spec, struct ts
 	} else if (!strncmp(text, "time:", 5)) {
 		spec.kind = TS_WINDOW_TIME;
 		rc = parse_range(text + 5, parse_time, &spec);
+	} else if (!strncmp(text, "nvtx:", 5) || !strcmp(text, "cuda-profiler-api")) {
+		rc = parse_marked(text, &spec, err);
+		if (rc)
+			return rc;
 	} else if (!strcmp(text, "command")) {
 		spec.kind = TS_WINDOW_COMMAND;
 	} else if (strcmp(text, "always")) {
 		return ts_error_set(err, TS_EINVAL,
-				    "unknown window '%s': it is flag:PATH, steps:A-B, time:A-B, "
-				    "command or always",
+				    "unknown window '%s': it is flag:PATH, steps:A-B, time:A-B, nvtx:NAME, "
+				    "cuda-profiler-api, command or always",
 				    text);
 	}
 	if (rc)
@@ -329,6 +355,8 @@ int ts_windows_attach(struct ts_recorder *recorder, struct ts_target *target, bo
 		TS_TARGET_SET(target, step_open, spec->first);
 		if (!target->of_session)
 			TS_TARGET_SET(target, enabled, 0);
+	} else if (spec->kind == TS_WINDOW_NVTX || spec->kind == TS_WINDOW_PROFILER) {
+		/* It was told by its environment, and may be inside one by now. */
 	} else if (spec->kind == TS_WINDOW_ALWAYS) {
 		target->implied = true;
 		/* A window that its own target closed after max_steps stays closed. */
