@@ -8,6 +8,7 @@
  *	record_signals.c  signals: whose they are, and how they come to us
  *	record_metrics.c  what is measured beside it
  *	record_python.c   Python stacks: options, and how they become events
+ *	record_cuda.c     what is asked of the backend cuda
  *	record_output.c   files: names, what an earlier recording has left
  *	record_tell.c     the summary
  *
@@ -43,6 +44,8 @@ struct ts_record {
 	struct ts_recorder_options options;
 	struct ts_launch_options launch;
 	bool quiet, json;
+	bool no_symbols; /* frames of native code stay addresses */
+	char pc_sampling[32];
 	bool outrun; /* another recorder has the output already */
 	/* Metrics. */
 	bool samples;
@@ -103,6 +106,9 @@ int ts_record_end_as(int wait_status);
 /* What the names of --backends mean (NULL: none were given); an exit code where one means nothing. */
 int ts_record_backends(struct ts_record *record, const char *list);
 
+/* Is that backend among those that run in the program? Behind the former. */
+bool ts_record_runs_in_program(const struct ts_record *record, const char *name);
+
 /* The area that what we measure goes to; false: there is none, which was told. */
 bool ts_record_host(const struct ts_record *record, struct ts_recorder *recorder, const char *what);
 /* Begins to sample, if that is asked for. Failing is no more than a warning. */
@@ -118,6 +124,11 @@ int ts_record_python_on(struct ts_record *record, const char *word);
 void ts_record_sample_python(struct ts_record *record, struct ts_recorder *recorder);
 /* After the recording. */
 void ts_record_python_release(struct ts_record *record);
+
+/* ---- record_cuda.c ---- */
+
+/* Behind backends: the words of --stacks and --pc-sampling (NULL: not given), and windows that the program marks. */
+int ts_record_cuda(struct ts_record *record, const char *stacks, const char *pc_sampling);
 
 /* ---- record_output.c ---- */
 

@@ -17,12 +17,13 @@
 
 /* ---- names ---- */
 
-/* What the agent has inside: it runs in programs that we start, unless a list leaves it out. */
+/* What comes with the agent: it runs in programs that we start, unless a list leaves it out. */
+static const char *const built_in[] = {
 #ifdef TS_HAVE_OPENCL
-#define BUILT_IN "opencl"
-#else
-#define BUILT_IN ""
+	"opencl",
 #endif
+	"cuda",
+};
 
 /* Stacks that the recorder reads; unlike all others only where it is named. */
 #define PYTHON "python"
@@ -36,6 +37,28 @@ static bool append(char *list, size_t bytes, const char *name, size_t length)
 		return false;
 	snprintf(list + used, bytes - used, "%s%.*s", used ? "," : "", (int)length, name);
 	return true;
+}
+
+static bool is_built_in(const char *name)
+{
+	for (size_t i = 0; i < TS_ARRAY_SIZE(built_in); i++)
+		if (!strcmp(built_in[i], name))
+			return true;
+	return false;
+}
+
+bool ts_record_runs_in_program(const struct ts_record *record, const char *name)
+{
+	const char *list = record->launch.backends;
+
+	while (list && *list) {
+		size_t length = strcspn(list, ",");
+
+		if (length == strlen(name) && !memcmp(list, name, length))
+			return true;
+		list += length + (list[length] == ',');
+	}
+	return false;
 }
 
 static bool is_ours(const char *name)
@@ -60,11 +83,11 @@ static int sort_name(struct ts_record *record, const char *name, bool *ret_fits)
 		record->python.samples = true;
 		return TS_EXIT_DONE;
 	}
-	if (*name && strcmp(name, BUILT_IN) == 0) {
+	if (is_built_in(name)) {
 		if (!record->command)
 			return ts_report_usage(
-				"option '--backends': '%s' is for a program that is started: -- CMD",
-				name);
+				"option '--backends': '%s' must be in a program from its start: tracesmith record --backends %s -- CMD",
+				name, name);
 		*ret_fits = append(record->agent_backends, sizeof(record->agent_backends), name,
 				   strlen(name));
 		return TS_EXIT_DONE;
@@ -87,7 +110,10 @@ static int sort_name(struct ts_record *record, const char *name, bool *ret_fits)
 int ts_record_backends(struct ts_record *record, const char *list)
 {
 	record->samples = !list || strcmp(list, "none") != 0;
-	record->launch.backends = record->samples ? BUILT_IN : NULL;
+	record->launch.backends = record->samples ? record->agent_backends : NULL;
+	for (size_t i = 0; !list && i < TS_ARRAY_SIZE(built_in); i++)
+		append(record->agent_backends, sizeof(record->agent_backends), built_in[i],
+		       strlen(built_in[i]));
 	if (!list || !record->samples)
 		return TS_EXIT_DONE;
 	while (*list) {
@@ -105,7 +131,6 @@ int ts_record_backends(struct ts_record *record, const char *list)
 			return ts_report_usage("option '--backends': too long at '%s'", name);
 		list += length + (list[length] == ',');
 	}
-	record->launch.backends = record->agent_backends;
 	record->samples = record->sources[0] != '\0';
 	return TS_EXIT_DONE;
 }

@@ -42,6 +42,7 @@ struct texts {
 	const char *window, *on_full, *backends, *sample_rate;
 	const char *replayable, *snapshot_limit, *window_timeout;
 	const char *python_interval;
+	const char *stacks, *pc_sampling;
 	struct ts_word_list python_on;
 	int64_t rotate_keep, max_steps;
 	/* What is made of them. */
@@ -120,21 +121,6 @@ static int read_words(const struct texts *texts, struct ts_record *record)
 	return TS_EXIT_DONE;
 }
 
-/* Is that backend among those that run in the program? */
-static bool runs_in_program(const struct ts_record *record, const char *name)
-{
-	const char *list = record->launch.backends;
-
-	while (list && *list) {
-		size_t length = strcspn(list, ",");
-
-		if (length == strlen(name) && !memcmp(list, name, length))
-			return true;
-		list += length + (list[length] == ',');
-	}
-	return false;
-}
-
 /* Where a replay cannot be had: why. */
 static int check_replayable(const struct texts *texts, const struct ts_record *record)
 {
@@ -155,7 +141,7 @@ static int check_replayable(const struct texts *texts, const struct ts_record *r
 		"'--replayable' needs OpenCL, which this build is without; build it with OpenCL's headers (apt install opencl-headers)");
 	return TS_EXIT_CAPABILITY;
 #endif
-	if (!runs_in_program(record, "opencl"))
+	if (!ts_record_runs_in_program(record, "opencl"))
 		return ts_report_usage(
 			"'--replayable' needs a backend that gives commands: add opencl to '--backends'");
 	return TS_EXIT_DONE;
@@ -308,6 +294,8 @@ static int run(struct texts *texts, struct ts_record *record)
 		code = read_replayable(texts, record);
 	if (!code)
 		code = read_python(texts, record);
+	if (!code)
+		code = ts_record_cuda(record, texts->stacks, texts->pc_sampling);
 	record->options.sampled = record->samples || record->python.samples;
 	if (!code)
 		code = check_targets(record);
@@ -463,9 +451,12 @@ int ts_verb_record(int argc, char **argv)
 			       "make the file a finished trace every so often"),
 		TS_OPTION_TEXT("snapshot-every", 0, "TIME", &texts.snapshot_every,
 			       "leave a copy of the trace so far every so often"),
-		TS_OPTION_TEXT("window", 'w', "WHEN", &texts.window,
-			       "record only while a file is there (flag:PATH), steps A to B "
-			       "(steps:A-B), or a time since the start (time:10s-20s)"),
+		TS_OPTION_TEXT(
+			"window", 'w', "WHEN", &texts.window,
+			"record only while a file is there (flag:PATH), steps A to B "
+			"(steps:A-B), a time since the start (time:10s-20s), inside NVTX ranges of a name "
+			"(nvtx:NAME, nvtx:NAME@DOMAIN), or between cudaProfilerStart and Stop "
+			"(cuda-profiler-api)"),
 		TS_OPTION_INTEGER("max-steps", 0, "N", &texts.max_steps, 1, INT64_MAX,
 				  "close a window after N steps"),
 		TS_OPTION_MAYBE(
@@ -494,9 +485,20 @@ int ts_verb_record(int argc, char **argv)
 			"free; with --replayable twice that"),
 		TS_OPTION_TEXT(
 			"backends", 0, "LIST", &texts.backends,
-			"what to record beside the program's own events, by name, with commas: opencl, metrics "
+			"what to record beside the program's own events, by name, with commas: cuda, opencl, metrics "
 			"(host, nvml, npu-smi, amd), python (stacks), backends of others; or none. Default: "
-			"$TRACESMITH_BACKENDS, or opencl and all metrics"),
+			"$TRACESMITH_BACKENDS, or cuda, opencl and all metrics"),
+		TS_OPTION_TEXT(
+			"stacks", 0, "WHICH", &texts.stacks,
+			"with the backend cuda: call stacks at launches, copies, allocations and waits: none, native, "
+			"python, or all (default)"),
+		TS_OPTION_MAYBE(
+			"pc-sampling", 0, "N[,serialized]", &texts.pc_sampling,
+			"with the backend cuda: sample instructions on the device every 2^N cycles, 5 to 31; default: 14. "
+			"serialized: one kernel at a time, so that samples have their launch"),
+		TS_OPTION_FLAG(
+			"no-symbols", 0, &record.no_symbols,
+			"do not look for the functions of native frames at the end; 'tracesmith symbolize' does later"),
 		TS_OPTION_TEXT("sample-rate", 0, "SECONDS", &texts.sample_rate,
 			       "between two samples of metrics; default: 0.1"),
 		TS_OPTION_TEXT("python-interval", 0, "SECONDS", &texts.python_interval,
@@ -527,6 +529,8 @@ int ts_verb_record(int argc, char **argv)
 			"tracesmith record --backends python -o run.sbt -- python3 train.py\n"
 			"tracesmith record --backends python,host --python-interval 0.01 -p 4711,4712\n"
 			"tracesmith record -o run.sbt --window steps:10-12 -- ./train\n"
+			"tracesmith record -o run.sbt --window nvtx:step --stacks python -- python train.py\n"
+			"tracesmith record -o run.sbt --pc-sampling -- ./cuda_program\n"
 			"tracesmith record -o run.sbt --replayable -- ./opencl_program\n"
 			"tracesmith record --rotate 256M --rotate-keep 4 -o log.sbt -- ./server",
 		.exits =

@@ -29,6 +29,10 @@
 #define OPENCL "opencl"
 #define OPENCL_NAME "libtracesmith-opencl.so"
 #define LAYERS "OPENCL_LAYERS="
+/* How it gets into CUDA (docs/cuda.md, section 2), and how NVTX finds it. */
+#define CUDA "cuda"
+#define CUDA_NAME "libtracesmith-backend-cuda.so"
+#define NVTX "NVTX_INJECTION64_PATH="
 #define STACKS "TRACESMITH_PYTHON_STACKS="
 
 #if defined(__x86_64__)
@@ -141,6 +145,12 @@ void ts_launch_format(const struct ts_launch_options *options, char *buffer, siz
 		ts_text_printf(&text, ";budget=%" PRIu64, options->budget);
 	if (options->backends)
 		ts_text_printf(&text, ";backends=%s", options->backends);
+	if (options->stacks)
+		ts_text_printf(&text, ";stacks=%s", options->stacks);
+	if (options->pc_sampling)
+		ts_text_printf(&text, ";pc_sampling=%s", options->pc_sampling);
+	if (options->window)
+		ts_text_printf(&text, ";window=%s", options->window);
 	if (options->replayable)
 		ts_text_printf(&text,
 			       ";replayable=%d;from_start=%d;snapshot_limit=%" PRIu64
@@ -151,14 +161,14 @@ void ts_launch_format(const struct ts_launch_options *options, char *buffer, siz
 	buffer[bytes - 1] = '\0';
 }
 
-static bool wants_opencl(const struct ts_launch_options *options)
+static bool wants(const struct ts_launch_options *options, const char *backend)
 {
 	const char *list = options->backends;
 
 	while (list && *list) {
 		size_t length = strcspn(list, ",");
 
-		if (length == strlen(OPENCL) && !memcmp(list, OPENCL, length))
+		if (length == strlen(backend) && !memcmp(list, backend, length))
 			return true;
 		list += length + (list[length] == ',');
 	}
@@ -168,7 +178,7 @@ static bool wants_opencl(const struct ts_launch_options *options)
 /* A copy of the environment with ours set, which have texts of their own. */
 struct environment {
 	char **variables;
-	struct ts_text preload, agent, layers, stacks;
+	struct ts_text preload, agent, layers, nvtx, stacks;
 };
 
 static void environment_release(struct environment *environment)
@@ -177,13 +187,14 @@ static void environment_release(struct environment *environment)
 	ts_text_release(&environment->preload);
 	ts_text_release(&environment->agent);
 	ts_text_release(&environment->layers);
+	ts_text_release(&environment->nvtx);
 	ts_text_release(&environment->stacks);
 }
 
 /* Is it one of our libraries? An outer recording may have put it there. */
 static bool names_ours(const char *path, size_t length)
 {
-	static const char *const names[] = { AGENT_NAME, OPENCL_NAME };
+	static const char *const names[] = { AGENT_NAME, OPENCL_NAME, CUDA_NAME };
 	const char *name = path + length;
 
 	while (name > path && name[-1] != '/')
@@ -211,27 +222,56 @@ static void append_others(struct ts_text *text, size_t begin, const char *before
 	}
 }
 
-/* The library with the calls by name lies beside the agent, where there is one. */
-static void append_by_name(struct ts_text *text, const char *agent_path)
+/* Libraries with calls by name lie beside the agent, where they are. */
+static void append_beside(struct ts_text *text, char separator, const char *agent_path,
+			  const char *name)
 {
 	size_t length = text->length, folder = strlen(agent_path);
 
 	while (folder && agent_path[folder - 1] != '/')
 		folder--;
-	ts_text_append_char(text, ':');
+	ts_text_append_char(text, separator);
 	ts_text_append(text, agent_path, folder);
-	ts_text_append_str(text, OPENCL_NAME);
+	ts_text_append_str(text, name);
 	if (!text->failed && access(ts_text_cstr(text) + length + 1, R_OK))
 		text->length = length;
 }
 
-static void append_preload(struct ts_text *text, const char *agent_path, bool opencl)
+static void append_preload(struct ts_text *text, const char *agent_path,
+			   const struct ts_launch_options *options)
 {
 	ts_text_append_str(text, PRELOAD);
 	ts_text_append_str(text, agent_path);
-	if (opencl)
-		append_by_name(text, agent_path);
+	if (wants(options, OPENCL))
+		append_beside(text, ':', agent_path, OPENCL_NAME);
+	if (wants(options, CUDA))
+		append_beside(text, ':', agent_path, CUDA_NAME);
 	append_others(text, strlen(PRELOAD), getenv("LD_PRELOAD"), " :");
+}
+
+/* What the program would get without us; one that is ours is an outer recording's. */
+static const char *others_nvtx(void)
+{
+	const char *before = getenv("NVTX_INJECTION64_PATH");
+
+	return before && *before && !names_ours(before, strlen(before)) ? before : NULL;
+}
+
+/* NVTX calls one library: where the user has chosen another, that stays. */
+static void append_nvtx(struct ts_text *text, const char *agent_path,
+			const struct ts_launch_options *options)
+{
+	const char *others = others_nvtx();
+
+	if (others) {
+		ts_text_append_str(text, NVTX);
+		ts_text_append_str(text, others);
+	} else if (wants(options, CUDA)) {
+		ts_text_append_str(text, "NVTX_INJECTION64_PATH");
+		append_beside(text, '=', agent_path, CUDA_NAME);
+		if (!strchr(ts_text_cstr(text), '='))
+			text->length = 0;
+	}
 }
 
 /* Left empty where there is nothing to say. */
@@ -253,7 +293,7 @@ static bool is_ours(const char *variable)
 {
 	return !strncmp(variable, PRELOAD, strlen(PRELOAD)) ||
 	       !strncmp(variable, AGENT, strlen(AGENT)) ||
-	       !strncmp(variable, LAYERS, strlen(LAYERS));
+	       !strncmp(variable, LAYERS, strlen(LAYERS)) || !strncmp(variable, NVTX, strlen(NVTX));
 }
 
 static bool is_stacks(const char *variable)
@@ -265,10 +305,10 @@ static int make_texts(const struct ts_launch_options *options, const char *agent
 		      struct environment *environment)
 {
 	char settings[TS_LAUNCH_PATH_BYTES];
-	bool opencl = wants_opencl(options);
 
-	append_preload(&environment->preload, agent_path, opencl);
-	append_layers(&environment->layers, agent_path, opencl);
+	append_preload(&environment->preload, agent_path, options);
+	append_layers(&environment->layers, agent_path, wants(options, OPENCL));
+	append_nvtx(&environment->nvtx, agent_path, options);
 	ts_launch_format(options, settings, sizeof(settings));
 	ts_text_append_str(&environment->agent, AGENT);
 	ts_text_append_str(&environment->agent, settings);
@@ -278,9 +318,11 @@ static int make_texts(const struct ts_launch_options *options, const char *agent
 	ts_text_append_char(&environment->preload, '\0');
 	ts_text_append_char(&environment->agent, '\0');
 	ts_text_append_char(&environment->layers, '\0');
+	ts_text_append_char(&environment->nvtx, '\0');
 	ts_text_append_char(&environment->stacks, '\0');
 	return environment->preload.failed || environment->agent.failed ||
-			       environment->layers.failed || environment->stacks.failed
+			       environment->layers.failed || environment->nvtx.failed ||
+			       environment->stacks.failed
 		       ? TS_ENOMEM
 		       : TS_OK;
 }
@@ -292,7 +334,7 @@ static int make_environment(const struct ts_launch_options *options, const char 
 
 	while (environ && environ[count])
 		count++;
-	environment->variables = ts_alloc_array(count + 5, sizeof(char *));
+	environment->variables = ts_alloc_array(count + 6, sizeof(char *));
 	if (!environment->variables || make_texts(options, agent_path, environment))
 		return TS_ENOMEM;
 	for (size_t i = 0; i < count; i++) {
@@ -303,6 +345,8 @@ static int make_environment(const struct ts_launch_options *options, const char 
 	environment->variables[kept++] = environment->agent.data;
 	if (environment->layers.data[0])
 		environment->variables[kept++] = environment->layers.data;
+	if (environment->nvtx.data[0])
+		environment->variables[kept++] = environment->nvtx.data;
 	if (environment->stacks.data[0])
 		environment->variables[kept++] = environment->stacks.data;
 	environment->variables[kept] = NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Starts a program with the agent inside: the same process group, streams, signals and environment
- * as without, but for LD_PRELOAD, TRACESMITH_AGENT, OPENCL_LAYERS where that backend is wanted, and TRACESMITH_PYTHON_STACKS. Knows nothing of rings
+ * as without, but for LD_PRELOAD, TRACESMITH_AGENT, OPENCL_LAYERS and NVTX_INJECTION64_PATH where those backends are wanted, and TRACESMITH_PYTHON_STACKS. Knows nothing of rings
  * and traces.
  */
 #ifndef TS_RECORD_LAUNCH_H
@@ -18,8 +18,9 @@
 
 /*
  * TRACESMITH_AGENT, the one variable by which a recorder speaks to the agents that it starts:
- * "session=<hex16>;mode=stream;enabled=0|1;steps=A-B;max_steps=N;redact=1;budget=BYTES;backends=a,b", and for a
- * replay "replayable=1|2;from_start=0|1;snapshot_limit=BYTES;window_timeout=NS".
+ * "session=<hex16>;mode=stream;enabled=0|1;steps=A-B;max_steps=N;redact=1;budget=BYTES;backends=a,b", for a
+ * replay "replayable=1|2;from_start=0|1;snapshot_limit=BYTES;window_timeout=NS", and for the backend cuda
+ * "stacks=none|native|python|all;pc_sampling=PERIOD[,serialized];window=nvtx:NAME[@DOMAIN]|cuda-profiler-api".
  */
 struct ts_launch_options {
 	char **argv;
@@ -33,6 +34,8 @@ struct ts_launch_options {
 	const char *backends; /* comma list, or NULL */
 	/* Events at which the agent adds the Python stack: "marks", "calls", "marks,calls"; NULL: as our environment says. */
 	const char *python_stacks;
+	/* As in TRACESMITH_AGENT; NULL: that key is left out. */
+	const char *stacks, *pc_sampling, *window;
 	enum ts_replay_mode replayable;
 	bool from_start; /* replayable: no window was asked for */
 	uint64_t snapshot_limit;
