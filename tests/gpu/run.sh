@@ -15,7 +15,7 @@ set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 1
 
 out='' only='' quick='' jobs=4
-build=${TS_BUILD:-${TMPDIR:-/tmp}/tracesmith-gpu-build}
+build=${TMPDIR:-/tmp}/tracesmith-gpu-build
 usage() { sed -n '3,13s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 while [ $# -gt 0 ]; do
 	case $1 in
