@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finds what .eh_frame says of an address: by the sorted table of .eh_frame_hdr, or by one that is made here; see cfi.h.
- * Must not know what the instructions mean (cfi_program.c).
+ * Finds what .eh_frame says of an address: by the sorted table of .eh_frame_hdr, or by one of our own; see cfi.h. Must not know what the
+ * instructions mean (cfi_program.c), nor where the tables come from (cfi_file.c, here_rules.c). libc only, no heap: observed programs run this.
  */
 #include "capture/native/cfi.h"
-
-#include <elf.h>
 
 #include "capture/native/cursor.h"
 
@@ -19,7 +17,6 @@
 #define SORTED_PAIRS 0x3bu /* of int32_t, relative to the header */
 
 #define MOST_RECORD_BYTES (1u << 20) /* of one CIE or FDE; functions have some hundred */
-#define MOST_ENTRIES (1u << 24)
 
 /* ---- pointers ---- */
 
@@ -187,7 +184,7 @@ static bool read_frame(const struct ts_cfi *cfi, size_t offset, struct frame_rec
 
 /* ---- the file's table ---- */
 
-static void read_header(struct ts_cfi *cfi, const uint8_t *header, size_t bytes)
+void ts_cfi_read_header(struct ts_cfi *cfi, const uint8_t *header, size_t bytes)
 {
 	struct ts_cursor cursor = { .at = header, .end = header + bytes };
 	uint8_t version = ts_cursor_u8(&cursor), frames_encoding = ts_cursor_u8(&cursor);
@@ -234,32 +231,23 @@ static bool find_in_table(const struct ts_cfi *cfi, uint64_t address, size_t *re
 
 /* ---- a table of our own ---- */
 
-static int compare_entries(const void *a, const void *b)
-{
-	const struct ts_cfi_entry *left = a, *right = b;
-
-	return TS_COMPARE(left->start, right->start);
-}
-
-static void make_entries(struct ts_cfi *cfi)
+bool ts_cfi_next(const struct ts_cfi *cfi, size_t *offset, struct ts_cfi_entry *ret_entry)
 {
 	struct ts_cursor cursor;
 	struct frame_record frame;
 
-	cfi->is_indexed = true;
-	for (size_t offset = 0; open_record(cfi, offset, &cursor);
-	     offset = (size_t)(cursor.end - cfi->frames)) {
-		if (!read_frame(cfi, offset, &frame))
+	while (open_record(cfi, *offset, &cursor)) {
+		size_t at = *offset;
+
+		*offset = (size_t)(cursor.end - cfi->frames);
+		if (!read_frame(cfi, at, &frame))
 			continue;
-		if (cfi->entry_count == MOST_ENTRIES ||
-		    ts_grow_array((void **)&cfi->entries, &cfi->entry_capacity,
-				  cfi->entry_count + 1, sizeof(*cfi->entries)))
-			break;
-		cfi->entries[cfi->entry_count++] = (struct ts_cfi_entry){ .start = frame.start,
-									  .end = frame.end,
-									  .offset = offset };
+		*ret_entry = (struct ts_cfi_entry){ .start = frame.start,
+						    .end = frame.end,
+						    .offset = at };
+		return true;
 	}
-	ts_sort(cfi->entries, cfi->entry_count, sizeof(*cfi->entries), compare_entries);
+	return false;
 }
 
 static bool find_in_entries(const struct ts_cfi *cfi, uint64_t address, size_t *ret_offset)
@@ -282,29 +270,28 @@ static bool find_in_entries(const struct ts_cfi *cfi, uint64_t address, size_t *
 
 /* ---- both ---- */
 
-void ts_cfi_init(struct ts_cfi *cfi, const struct ts_elf *elf)
+void ts_cfi_init_mapped(struct ts_cfi *cfi, const void *header, uint64_t header_address,
+			const struct ts_cfi_segment *segment)
 {
-	struct ts_elf_range frames, header;
-	size_t header_bytes = 0;
-	const uint8_t *bytes;
+	const uint8_t *bytes = header, *end = (const uint8_t *)segment->bytes + segment->count;
+	struct ts_cursor cursor = { .at = bytes + 4, .end = end };
+	uint64_t at;
 
-	*cfi = (struct ts_cfi){ .machine = ts_elf_machine(elf) };
-	if (!ts_elf_section(elf, ".eh_frame", &frames))
+	*cfi = (struct ts_cfi){ .header_address = header_address };
+	if (bytes < (const uint8_t *)segment->bytes || end - bytes < 8)
 		return;
-	cfi->frames = ts_elf_section_bytes(elf, ".eh_frame", &cfi->frames_bytes);
-	cfi->frames_address = frames.address;
-	if (!ts_elf_section(elf, ".eh_frame_hdr", &header))
+	/* The pointer to .eh_frame is relative to its own place. */
+	at = read_format(&cursor, bytes[1] & ENCODED_FORMAT);
+	if (cursor.is_bad ||
+	    (bytes[1] & (ENCODED_RELATIVE | ENCODED_INDIRECT)) != RELATIVE_TO_PLACE)
 		return;
-	bytes = ts_elf_section_bytes(elf, ".eh_frame_hdr", &header_bytes);
-	cfi->header_address = header.address;
-	if (bytes)
-		read_header(cfi, bytes, header_bytes);
-}
-
-void ts_cfi_release(struct ts_cfi *cfi)
-{
-	free(cfi->entries);
-	*cfi = (struct ts_cfi){ 0 };
+	at += header_address + 4;
+	if (at < segment->address || at - segment->address >= segment->count)
+		return;
+	cfi->frames = (const uint8_t *)segment->bytes + (at - segment->address);
+	cfi->frames_bytes = segment->count - (at - segment->address);
+	cfi->frames_address = at;
+	ts_cfi_read_header(cfi, bytes, (size_t)(end - bytes));
 }
 
 bool ts_cfi_find(struct ts_cfi *cfi, uint64_t address, struct ts_cfi_row *ret_row)
@@ -314,8 +301,8 @@ bool ts_cfi_find(struct ts_cfi *cfi, uint64_t address, struct ts_cfi_row *ret_ro
 
 	if (!cfi->frames)
 		return false;
-	if (cfi->table_count == 0 && !cfi->is_indexed)
-		make_entries(cfi);
+	if (cfi->table_count == 0 && cfi->make_entries && !cfi->is_indexed)
+		cfi->make_entries(cfi);
 	if (!(cfi->table_count ? find_in_table(cfi, address, &offset)
 			       : find_in_entries(cfi, address, &offset)))
 		return false;

@@ -2,7 +2,7 @@
 /*
  * Call frame information: what .eh_frame says of how the caller's registers are found from those of a function, at each
  * of its instructions. Tables are not trusted: what does not fit says nothing, and every loop ends. Addresses are the
- * file's. Knows files, not processes.
+ * file's. Knows files and tables in memory, not processes.
  */
 #ifndef TS_CAPTURE_NATIVE_CFI_H
 #define TS_CAPTURE_NATIVE_CFI_H
@@ -30,11 +30,25 @@ struct ts_cfi {
 	struct ts_cfi_entry *entries; /* our own, where the file has no such table; by address */
 	size_t entry_count, entry_capacity;
 	bool is_indexed;
+	void (*make_entries)(struct ts_cfi *cfi); /* NULL: it is not made */
 };
 
 /* Borrows from `elf`, which must stay. */
 void ts_cfi_init(struct ts_cfi *cfi, const struct ts_elf *elf);
 void ts_cfi_release(struct ts_cfi *cfi);
+
+/* A part of a file as it is mapped in this process. */
+struct ts_cfi_segment {
+	const void *bytes;
+	uint64_t address; /* in the file */
+	size_t count;
+};
+/*
+ * Of tables that lie in memory: `header` is .eh_frame_hdr, of this address in the file; both it and .eh_frame lie in that segment. Borrows, takes nothing
+ * from the heap, and is not released. Where the header has no sorted table, nothing is found.
+ */
+void ts_cfi_init_mapped(struct ts_cfi *cfi, const void *header, uint64_t header_address,
+			const struct ts_cfi_segment *segment);
 
 enum ts_cfi_kind {
 	TS_CFI_SAME,      /* as it is; for what nothing is said of */
@@ -79,6 +93,11 @@ struct ts_cfi_common {
 	bool is_signal;
 	const uint8_t *program, *program_end;
 };
+
+/* cfi.c: the table of .eh_frame_hdr, whose address `cfi` has already. */
+void ts_cfi_read_header(struct ts_cfi *cfi, const uint8_t *header, size_t bytes);
+/* The next FDE of .eh_frame from *offset on, which moves behind it. False: there is none. */
+bool ts_cfi_next(const struct ts_cfi *cfi, size_t *offset, struct ts_cfi_entry *ret_entry);
 
 /* cfi.c: a pointer in one of the DW_EH_PE encodings. */
 uint64_t ts_cfi_pointer(const struct ts_cfi *cfi, struct ts_cursor *cursor, uint8_t encoding);

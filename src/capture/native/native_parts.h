@@ -8,22 +8,8 @@
 #include "capture/native/cfi.h"
 #include "capture/native/elf.h"
 #include "capture/native/maps.h"
+#include "capture/native/registers.h"
 #include "capture/native/unwind.h"
-
-/* DWARF's numbers of what every step needs. */
-#if defined(__x86_64__)
-#define TS_REGISTER_FP 6
-#define TS_REGISTER_SP 7
-#define TS_REGISTER_PC 16
-/* Those that a function must give back as it got them: rbx, rbp, rsp, r12 to r15. */
-#define TS_REGISTERS_KEPT (UINT64_C(0xf0c8))
-#else
-#define TS_REGISTER_FP 29
-#define TS_REGISTER_LR 30
-#define TS_REGISTER_SP 31
-#define TS_REGISTER_PC 32
-#define TS_REGISTERS_KEPT (UINT64_C(0xfff80000)) /* x19 to x30, sp */
-#endif
 
 #define TS_PYTHON_LOOP "_PyEval_EvalFrameDefault"
 

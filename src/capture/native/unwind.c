@@ -396,11 +396,6 @@ static enum outcome follow_frame_pointer(struct state *state)
 
 #if defined(__aarch64__)
 
-/* The kernel's code that a handler returns to has no rules; it is known by its two instructions, and what it restores lies on the stack. */
-#define SIGRETURN UINT64_C(0xd4000001d2801168) /* mov x8, #139; svc #0 */
-#define SIGNAL_REGISTERS \
-	312u /* x0-x30, sp, pc: behind siginfo, ucontext's head and the fault's address */
-
 static bool leave_signal(struct state *state)
 {
 	struct ts_unwind_registers *registers = &state->registers;
@@ -408,11 +403,11 @@ static bool leave_signal(struct state *state)
 
 	if (ts_native_read(state->native, registers->values[TS_REGISTER_PC], &code, sizeof(code)) !=
 		    sizeof(code) ||
-	    code != SIGRETURN)
+	    code != TS_SIGRETURN_CODE)
 		return false;
 	registers->known = 0;
 	for (unsigned int i = 0; i < TS_UNWIND_REGISTERS; i++)
-		if (ts_cfi_memory_word(&state->memory, sp + SIGNAL_REGISTERS + 8 * i, &value))
+		if (ts_cfi_memory_word(&state->memory, sp + TS_SIGNAL_REGISTERS + 8 * i, &value))
 			set_register(registers, i, value);
 	state->is_interrupted = true;
 	return is_known(registers, TS_REGISTER_PC);
