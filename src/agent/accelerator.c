@@ -11,6 +11,7 @@
 #include "agent/emit.h"
 #include "agent/hot.h"
 #include "agent/python.h"
+#include "agent/stack.h"
 #include "agent/tracer.h"
 
 #define CALL_BYTES 40
@@ -89,8 +90,8 @@ static void put_any(struct core *core, struct ts_emit_site *site, const struct o
 		put_with_stack(core, site, own);
 	else
 		put_registered(core,
-			       __atomic_load_n(&site->header, __ATOMIC_ACQUIRE) |
-				       (uint64_t)flags << 24,
+			       __atomic_load_n(&site->header, __ATOMIC_ACQUIRE) | (uint64_t)flags
+											  << 24,
 			       own);
 }
 
@@ -142,6 +143,19 @@ __attribute__((noinline)) static void call_slowly(struct ts_emit_site *site, uin
 	emit_slowly(site, &(struct own){ now, words, CALL_WORDS, NULL }, 0, false);
 }
 
+__attribute__((noinline)) static void call_with_stack(struct ts_emit_site *site, uint64_t start,
+						      uint64_t correlation, int64_t result)
+{
+	struct ts_accelerator_call call = { .size = sizeof(call),
+					    .start = start,
+					    .end = ts_now(),
+					    .correlation = correlation,
+					    .result = result };
+
+	call.stack = ts_accelerator_stack();
+	ts_accelerator_call_with(site, &call);
+}
+
 void ts_accelerator_call(struct ts_emit_site *site, uint64_t start, uint64_t correlation,
 			 int64_t result)
 {
@@ -151,6 +165,10 @@ void ts_accelerator_call(struct ts_emit_site *site, uint64_t start, uint64_t cor
 
 	if (!ts_enabled())
 		return;
+	if (AGENT_UNLIKELY(agent_stacks_asked)) {
+		call_with_stack(site, start, correlation, result);
+		return;
+	}
 	if (AGENT_LIKELY(header && hot_enter(writer, WRITER_HOT, CALL_BYTES, &at))) {
 		now = ts_counter_raw();
 		memcpy(at, &header, 8);
@@ -264,9 +282,8 @@ void ts_accelerator_op(struct ts_emit_site *site, const struct ts_gpu_op *op)
 	own.count = fill_op(op, more, words);
 	bytes = (2u + own.count) * 8;
 	if (AGENT_LIKELY(header && hot_enter(writer, WRITER_HOT, bytes, &at))) {
-		put((uint64_t *)(void *)at,
-		    header | (uint64_t)(more ? TS_LIVE_FLAG_MORE : 0) << 24, ts_counter_raw(),
-		    &own);
+		put((uint64_t *)(void *)at, header | (uint64_t)(more ? TS_LIVE_FLAG_MORE : 0) << 24,
+		    ts_counter_raw(), &own);
 		hot_commit(writer, WRITER_HOT, at, bytes);
 		return;
 	}
@@ -282,8 +299,8 @@ void ts_accelerator_allocation(struct ts_emit_site *site,
 
 	if (!ts_enabled() || allocation->size < sizeof(*allocation))
 		return;
-	words[TS_LIVE_ALLOCATION_WHAT] =
-		(allocation->device & TS_LIVE_DEVICE_MASK) | (uint64_t)allocation->is_free << 24;
+	words[TS_LIVE_ALLOCATION_WHAT] = (allocation->device & TS_LIVE_DEVICE_MASK) |
+					 (uint64_t)allocation->is_free << 24;
 	words[TS_LIVE_ALLOCATION_WHERE] = pair(allocation->stream, allocation->context);
 	words[TS_LIVE_ALLOCATION_ADDRESS] = allocation->address;
 	words[TS_LIVE_ALLOCATION_BYTES] = (uint64_t)allocation->bytes;

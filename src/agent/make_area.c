@@ -29,8 +29,8 @@
 #define DEFAULT_BUDGET (32u << 20)
 /* A quarter of it is the channel's, of which not more than 16 MiB are needed (docs/replay.md, section 2). */
 #define REPLAY_BUDGET (64u << 20)
-/* Stacks of many threads, thousands of times a second, until they are taken. */
-#define RECORDER_BUDGET (64u << 20)
+/* Of a recorder: stacks of many threads, thousands of times a second, until they are taken. Of a program: a tree of its own stacks. */
+#define STACKS_BUDGET (64u << 20)
 #define DICTIONARY_STEP (16u << 10)
 #define RING_BYTES (64u << 10)
 #define SMALL_RING_BYTES (16u << 10)
@@ -180,12 +180,16 @@ static void describe_process(struct ts_live_control *control, bool redact)
 		read_file("/proc/self/cmdline", control->command, sizeof(control->command) - 1);
 }
 
-/* Where rings begin: a recorder's dictionary is larger. */
+static bool has_stacks(const struct agent_settings *settings)
+{
+	return settings->role == TS_LIVE_RECORDER || settings->stacks;
+}
+
+/* Where rings begin: a dictionary with stacks is larger. */
 static uint64_t pool_of(const struct agent_settings *settings)
 {
-	return TS_LIVE_DICTIONARY + (settings->role == TS_LIVE_RECORDER
-					     ? TS_LIVE_DICTIONARY_GREATEST
-					     : TS_LIVE_DICTIONARY_BYTES);
+	return TS_LIVE_DICTIONARY +
+	       (has_stacks(settings) ? TS_LIVE_DICTIONARY_GREATEST : TS_LIVE_DICTIONARY_BYTES);
 }
 
 static void describe_layout(struct ts_live_control *control, const struct agent_settings *settings)
@@ -212,6 +216,7 @@ static void describe_layout(struct ts_live_control *control, const struct agent_
 	control->max_steps = settings->max_steps;
 	control->config[TS_CONFIG_PYTHON_MARKS] = (settings->python & AGENT_PYTHON_MARKS) != 0;
 	control->config[TS_CONFIG_PYTHON_CALLS] = (settings->python & AGENT_PYTHON_CALLS) != 0;
+	control->config[TS_CONFIG_STACKS] = settings->stacks;
 	memcpy(control->output, settings->output, sizeof(control->output));
 }
 
@@ -325,11 +330,9 @@ int agent_grow_dictionary(struct core *core)
 static uint64_t choose_budget(int directory, const struct agent_settings *settings)
 {
 	bool replayable = settings->replay.mode != TS_REPLAY_OFF;
-	bool is_recorder = settings->role == TS_LIVE_RECORDER;
-	uint64_t budget = replayable    ? REPLAY_BUDGET
-			  : is_recorder ? RECORDER_BUDGET
-					: DEFAULT_BUDGET;
-	unsigned int share = replayable || is_recorder ? 4 : 8;
+	bool is_large = has_stacks(settings);
+	uint64_t budget = replayable ? REPLAY_BUDGET : is_large ? STACKS_BUDGET : DEFAULT_BUDGET;
+	unsigned int share = replayable || is_large ? 4 : 8;
 	struct statvfs status;
 
 	if (settings->budget)

@@ -48,7 +48,7 @@ static struct {
 	uint32_t failures;
 	uint32_t unknown; /* version that is not known here, 0x0310, and not told of yet */
 	void *(*this_thread)(void);
-	uint64_t code_type;
+	uint64_t code_type, loop;
 	struct ts_python_layout layout;
 } python;
 
@@ -78,6 +78,7 @@ struct room {
 		uint64_t frames[MOST_DEPTH]; /* filled from the end */
 		struct ts_python_raw_frame raw[CHECKED_FRAMES];
 	};
+	uint8_t is_entry[MOST_DEPTH]; /* of each of them */
 	uint8_t table[TABLE_BYTES];
 };
 static __thread struct room *room __attribute__((tls_model("initial-exec")));
@@ -181,6 +182,7 @@ static void look(void)
 	}
 	memcpy(&python.this_thread, &this_thread, sizeof(python.this_thread));
 	python.code_type = code_type;
+	python.loop = address_of("_PyEval_EvalFrameDefault");
 	__atomic_store_n(&python.state, PYTHON_FOUND, __ATOMIC_RELEASE);
 }
 
@@ -469,8 +471,13 @@ static uint32_t walk(struct core *core, uint64_t thread)
 					     &frame, &previous);
 		if (kind == TS_PYTHON_FRAME_BAD)
 			return 0;
-		if (kind != TS_PYTHON_FRAME_SHIM && is_address(frame.code))
+		if (kind == TS_PYTHON_FRAME_SHIM) {
+			if (depth)
+				room->is_entry[MOST_DEPTH - depth] = 1;
+		} else if (is_address(frame.code)) {
+			room->is_entry[MOST_DEPTH - 1 - depth] = frame.flags & TS_PYTHON_RAW_ENTRY;
 			depth += word_of(core, &frame, &room->frames[MOST_DEPTH - 1 - depth]);
+		}
 		at = previous;
 	}
 	return depth;
@@ -562,15 +569,12 @@ static uint64_t thread_state(void)
 	return room->is_busy ? 0 : thread;
 }
 
-bool agent_python_take(struct core *core, uint32_t what, struct agent_stack *ret_stack)
+bool agent_python_frames(struct core *core, struct agent_python_stack *ret_stack)
 {
 	int saved_errno = errno;
-	uint64_t thread;
+	uint64_t thread = thread_state();
 	uint32_t depth = 0;
 
-	if (!is_wanted(core, what))
-		return false;
-	thread = thread_state();
 	if (thread) {
 		room->is_busy = true;
 		__atomic_signal_fence(__ATOMIC_SEQ_CST);
@@ -578,12 +582,29 @@ bool agent_python_take(struct core *core, uint32_t what, struct agent_stack *ret
 			check(thread);
 		if (python.state == PYTHON_CHECKED)
 			depth = walk(core, thread);
-		*ret_stack = (struct agent_stack){ room->frames + MOST_DEPTH - depth, depth };
+		*ret_stack = (struct agent_python_stack){ room->frames + MOST_DEPTH - depth,
+							  room->is_entry + MOST_DEPTH - depth,
+							  depth };
 		if (!depth)
 			agent_python_done();
 	}
 	errno = saved_errno;
 	return depth != 0;
+}
+
+bool agent_python_take(struct core *core, uint32_t what, struct agent_stack *ret_stack)
+{
+	struct agent_python_stack stack;
+
+	if (!is_wanted(core, what) || !agent_python_frames(core, &stack))
+		return false;
+	*ret_stack = (struct agent_stack){ stack.frames, stack.count };
+	return true;
+}
+
+uint64_t agent_python_loop(void)
+{
+	return __atomic_load_n(&python.state, __ATOMIC_ACQUIRE) == PYTHON_CHECKED ? python.loop : 0;
 }
 
 void agent_python_done(void)

@@ -22,6 +22,17 @@ void agent_python_look(void);
 bool agent_python_take(struct core *core, uint32_t what, struct agent_stack *ret_stack);
 void agent_python_done(void);
 
+/* The same for a stack by number, which has settings of its own: outermost frame first. */
+struct agent_python_stack {
+	const uint64_t *frames;  /* as in a record */
+	const uint8_t *is_entry; /* 1: native code has entered the interpreter with this frame */
+	uint32_t count;
+};
+bool agent_python_frames(struct core *core, struct agent_python_stack *ret_stack);
+
+/* Address of the interpreter's loop; 0: there is none. */
+uint64_t agent_python_loop(void);
+
 /* The calling thread ends. */
 void agent_python_thread_exit(void);
 

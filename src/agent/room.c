@@ -14,6 +14,7 @@
 #include "agent/emit.h"
 #include "agent/python.h"
 #include "agent/ring.h"
+#include "agent/stack.h"
 #include "agent/tracer.h"
 
 #define WRITER_SLAB_BYTES (64u << 10)
@@ -544,6 +545,7 @@ void agent_thread_exit(void *unused)
 			give_back(writer);
 	}
 	agent_python_thread_exit();
+	agent_stack_thread_exit();
 	agent_restore_signals(&saved);
 }
 

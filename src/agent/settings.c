@@ -13,6 +13,7 @@
 #include <tracesmith/accelerator.h>
 
 #include "agent/python.h"
+#include "agent/stack.h"
 #include "agent/tracer.h"
 
 #define ABSENT INT64_MIN
@@ -129,6 +130,8 @@ static void set_key(struct agent_settings *settings, const char *key, const char
 		settings->budget = strtoull(value, NULL, 10);
 	else if (!strcmp(key, "max_steps"))
 		settings->max_steps = strtoll(value, NULL, 10);
+	else if (!strcmp(key, "stacks"))
+		settings->stacks = agent_stacks_parse(value);
 	else if (!strcmp(key, "backends"))
 		strncpy(settings->backends, value, sizeof(settings->backends) - 1);
 	else if (!strcmp(key, "steps")) {
@@ -251,6 +254,7 @@ static void remember(void)
 					__ATOMIC_ACQUIRE)) {
 		read_environment(&remembered.settings);
 		agent_python_asked = remembered.settings.python;
+		agent_stacks_asked = remembered.settings.stacks;
 		__atomic_store_n(&remembered.state, 2, __ATOMIC_RELEASE);
 	}
 	for (unsigned int spins = 0; !is_known(); spins++)
@@ -320,7 +324,7 @@ static void forget_session(struct agent_settings *settings)
 	settings->max_steps = 0;
 	settings->redact = false;
 	settings->backends[0] = 0;
-	settings->python = 0;
+	settings->python = settings->stacks = 0;
 	memset(&settings->replay, 0, sizeof(settings->replay));
 }
 

@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "agent/stack.h"
 #include "agent/tracer.h"
 
 static uint32_t text_bytes(const char *text)
@@ -70,6 +71,15 @@ static char *reserve(struct core *core, uint32_t bytes)
 	return core->dictionary + used;
 }
 
+/* Whole before it counts, counted before the first record that names it. Its number. */
+static uint32_t count_entry(struct core *core, uint32_t bytes)
+{
+	core->sites++;
+	__atomic_store_n(&core->control->dictionary_used, core->control->dictionary_used + bytes,
+			 __ATOMIC_RELEASE);
+	return core->sites;
+}
+
 /* The number of a new entry; 0: there is no room. */
 static uint32_t add_entry(struct core *core, const struct ts_emit_site *site)
 {
@@ -79,11 +89,44 @@ static uint32_t add_entry(struct core *core, const struct ts_emit_site *site)
 	if (!to)
 		return 0;
 	write_entry(to, site, bytes);
-	core->sites++;
-	/* Whole before it counts, counted before the first record that names it. */
-	__atomic_store_n(&core->control->dictionary_used, core->control->dictionary_used + bytes,
-			 __ATOMIC_RELEASE);
-	return core->sites;
+	return count_entry(core, bytes);
+}
+
+/* The memory is zero: nobody has written there before. */
+static uint32_t add_frame_entry(struct core *core, const struct ts_live_site *entry,
+				const char *name, const char *category, const void *rest,
+				uint32_t rest_bytes)
+{
+	char *to = reserve(core, entry->bytes);
+
+	if (!to)
+		return 0;
+	memcpy(to, entry, sizeof(*entry));
+	put(put(to + sizeof(*entry), name, entry->name_bytes), category, entry->category_bytes);
+	memcpy(to + entry->bytes - rest_bytes, rest, rest_bytes);
+	return count_entry(core, entry->bytes);
+}
+
+uint32_t agent_add_stack(struct core *core, uint32_t caller, uint64_t frame)
+{
+	struct ts_live_site entry = { .bytes = sizeof(entry) + sizeof(frame),
+				      .kind = TS_LIVE_CODE_STACK,
+				      .line = caller };
+
+	return add_frame_entry(core, &entry, "", "", &frame, sizeof(frame));
+}
+
+uint32_t agent_add_module(struct core *core, const char *path, const char *build_id,
+			  const struct ts_live_module *where)
+{
+	struct ts_live_site entry = { .kind = TS_LIVE_CODE_MODULE,
+				      .name_bytes = (uint16_t)text_bytes(path),
+				      .category_bytes = (uint16_t)text_bytes(build_id) };
+
+	entry.bytes = (uint32_t)(sizeof(entry) + entry.name_bytes + entry.category_bytes + 7) / 8 *
+		      8;
+	entry.bytes += sizeof(*where);
+	return add_frame_entry(core, &entry, path, build_id, where, sizeof(*where));
 }
 
 static bool add(struct core *core, struct ts_emit_site *site)
@@ -147,6 +190,8 @@ void agent_copy_dictionary(struct ts_tracer *tracer, struct core *core)
 			memcpy(to, entries, used);
 		else
 			used = 0; /* records will name sites that are not there; the recorder counts them */
+		if (!to)
+			agent_stack_forget();
 		for (uint64_t at = 0; at < used;) {
 			struct ts_live_site entry;
 

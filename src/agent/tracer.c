@@ -22,6 +22,7 @@
 
 #include "agent/emit.h"
 #include "agent/python.h"
+#include "agent/stack.h"
 
 #ifndef MADV_WIPEONFORK
 #define MADV_WIPEONFORK 18
@@ -390,7 +391,7 @@ void agent_load(void)
 		agent_set_switch(NULL);
 		return;
 	}
-	if (agent_python_asked)
+	if (agent_python_asked || (agent_stacks_asked & TS_STACKS_PYTHON))
 		agent_python_look();
 	if (at_once)
 		agent_start(&ts_process_tracer);
