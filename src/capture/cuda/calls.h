@@ -52,7 +52,7 @@ static inline cuda_function cuda_call_real(struct cuda_call *call)
 }
 
 /* What these do has to be known whenever it happens: memory that is held, captures, what opens windows. */
-static inline bool cuda_class_is_always(enum cuda_class class)
+static inline __attribute__((always_inline)) bool cuda_class_is_always(enum cuda_class class)
 {
 	return class == CUDA_ALLOCATE || class == CUDA_FREE || class == CUDA_CONTEXT ||
 	       class == CUDA_CAPTURE || class == CUDA_PROFILER || class == CUDA_GRAPH ||
@@ -65,12 +65,16 @@ static inline bool cuda_class_makes_device_work(enum cuda_class class)
 	       class == CUDA_GRAPH_LAUNCH;
 }
 
-/* Is this call looked at? Off, that is two loads. */
-static inline bool cuda_call_counts(enum cuda_class class)
+/* False: calls of this class go straight on. Some loads. */
+static inline __attribute__((always_inline)) bool cuda_class_may_count(enum cuda_class class)
 {
-	if (!cuda_class_is_always(class) && !ts_enabled() &&
-	    !__atomic_load_n(&cuda_captures, __ATOMIC_RELAXED))
-		return false;
+	return cuda_class_is_always(class) || ts_enabled() ||
+	       __builtin_expect(__atomic_load_n(&cuda_captures, __ATOMIC_RELAXED) != 0, 0);
+}
+
+/* Is this call looked at, that may count? */
+static inline bool cuda_call_counts(void)
+{
 	return __atomic_load_n(&cuda_wanted, __ATOMIC_RELAXED) && !cuda_thread.depth &&
 	       !cuda_thread.is_ours;
 }

@@ -58,24 +58,36 @@
 #define WORDS_10 ARGUMENTS_10
 #define WORDS_11 ARGUMENTS_11
 
-/* The assembler's name is the exported one: the compiler knows some of them, and would mind the types. */
+/*
+ * The assembler's name is the exported one: the compiler knows some of them, and would mind the types. Off, nothing is done but to jump on;
+ * the rest stands in a function of its own, so that registers need not be saved for it.
+ */
 #define CUDA_CALL(name, arguments, class, number, stream)                                        \
+	typedef int (*type_##name)(TYPES_##arguments);                                           \
 	__attribute__((visibility("default"))) int wrapped_##name(TYPES_##arguments) __asm__(    \
 		#name);                                                                          \
-	int wrapped_##name(PARAMETERS_##arguments)                                               \
+	static __attribute__((noinline)) int recorded_##name(PARAMETERS_##arguments)             \
 	{                                                                                        \
 		struct cuda_call *call = &cuda_calls[CUDA_INDEX_##name];                         \
-		int (*real)(TYPES_##arguments) =                                                 \
-			(int (*)(TYPES_##arguments))(void *)cuda_call_real(call);                \
+		type_##name real = (type_##name)(void *)cuda_call_real(call);                    \
 		struct cuda_call_state state;                                                    \
 		int result;                                                                      \
                                                                                                  \
-		if (__builtin_expect(!cuda_call_counts(CUDA_##class), 1))                        \
+		if (!cuda_call_counts())                                                         \
 			return real(ARGUMENTS_##arguments);                                      \
 		cuda_call_enter(call, &state);                                                   \
 		result = real(ARGUMENTS_##arguments);                                            \
 		cuda_call_leave(call, &state, (const uintptr_t[]){ WORDS_##arguments }, result); \
 		return result;                                                                   \
+	}                                                                                        \
+	int wrapped_##name(PARAMETERS_##arguments)                                               \
+	{                                                                                        \
+		type_##name real = (type_##name)(void *)__atomic_load_n(                         \
+			&cuda_calls[CUDA_INDEX_##name].real, __ATOMIC_ACQUIRE);                  \
+                                                                                                 \
+		if (cuda_class_may_count(CUDA_##class) || !real)                                 \
+			return recorded_##name(ARGUMENTS_##arguments);                           \
+		return real(ARGUMENTS_##arguments);                                              \
 	}
 #include "capture/cuda/calls.def"
 

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reaches every function of calls.def as libcudart does: `call_by_handle dlsym` by dlopen() and dlsym(), `call_by_handle ask` by
+ * cuGetProcAddress, itself found by dlsym() and by asking itself. `call_by_handle none` touches no CUDA, and looks whether it is there all
+ * the same. Prints what went wrong.
+ */
+#include "cuda/every_call.h"
+
+typedef int (*ask_function)(const char *name, void **address, int version, uint64_t flags,
+			    int *status);
+
+static void *library;
+static ask_function ask;
+
+static void *by_dlsym(const char *name)
+{
+	void *found;
+
+	dlerror();
+	found = dlsym(library, name);
+	if (dlerror())
+		fail_at(name, "found, and dlerror() says something");
+	return found;
+}
+
+static void *by_asking(const char *name)
+{
+	void *found = NULL;
+	int status = -1;
+
+	if (ask(name, &found, 13000, 0, &status) || status)
+		fail_at(name, "asked for in vain");
+	return found;
+}
+
+/* Those without a wrapper: floating point, and a count of calls that a recorder can read. */
+static void try_others(void *(*find)(const char *name))
+{
+	double (*unheard_of)(double, int, double) =
+		(double (*)(double, int, double))find("cuUnheardOf");
+	int (*get_count)(int *) = (int (*)(int *))find("cuDeviceGetCount");
+	int count = 0;
+
+	if (!unheard_of || unheard_of(1.5, 4, 0.25) != 6.25)
+		fail_at("cuUnheardOf", "does something else");
+	for (int i = 0; i < 5; i++)
+		if (!get_count || get_count(&count) || count != 1)
+			fail_at("cuDeviceGetCount", "does something else");
+	if (find("cuUnheardOf") != (void *)unheard_of)
+		fail_at("cuUnheardOf", "is not the same twice");
+}
+
+static void look_for_missing(void)
+{
+	if (dlsym(library, "cuNobodyHasThis") || !dlerror())
+		fail_at("cuNobodyHasThis", "is there, or dlerror() says nothing");
+	if (dlsym(RTLD_DEFAULT, "cuNobodyHasThis"))
+		fail_at("cuNobodyHasThis", "is there");
+}
+
+/* A program without CUDA sees none. */
+static int see_none(void)
+{
+	if (dlopen("libcuda.so.1", RTLD_NOLOAD | RTLD_LAZY))
+		fail_at("libcuda.so.1", "is loaded");
+	if (dlsym(RTLD_DEFAULT, "cuInit") || dlsym(RTLD_DEFAULT, "cuLaunchKernel"))
+		fail_at("cuInit", "is there");
+	if (dlsym(RTLD_DEFAULT, "ncclAllReduce"))
+		fail_at("ncclAllReduce", "is there");
+	if (dlopen("libcuda.so.1", RTLD_NOLOAD | RTLD_LAZY))
+		fail_at("libcuda.so.1", "has been loaded");
+	if (dlsym(RTLD_DEFAULT, "printf") != (void *)printf)
+		fail_at("printf", "is another");
+	return every_failures ? 1 : 0;
+}
+
+int main(int argc, char **argv)
+{
+	const char *way = argc > 1 ? argv[1] : "dlsym";
+	void *(*find)(const char *name) = strcmp(way, "ask") ? by_dlsym : by_asking;
+	size_t wrapped = 0;
+
+	if (!strcmp(way, "none"))
+		return see_none();
+	library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+	if (!library) {
+		printf("%s\n", dlerror());
+		return 2;
+	}
+	every_last = (struct stand_in_call * (*)(void)) dlsym(library, "stand_in_last");
+	ask = (ask_function)dlsym(library, "cuGetProcAddress_v2");
+	if (find == by_asking)
+		ask = (ask_function)by_asking("cuGetProcAddress");
+	for (size_t i = 0; i < EVERY_CALLS; i++) {
+		void *function = find(every_calls[i].name);
+
+		wrapped += is_wrapped(function);
+		try_call(i, function);
+	}
+	try_others(find);
+	look_for_missing();
+	printf("%zu of %zu wrapped, %d failures\n", wrapped, EVERY_CALLS, every_failures);
+	return every_failures ? 1 : 0;
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the stand-in for CUDA's driver (stand_in_cuda.c) tells of the calls that reached it. It is not a driver: nothing runs. */
+#ifndef TS_TESTS_CUDA_STAND_IN_H
+#define TS_TESTS_CUDA_STAND_IN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define STAND_IN_ARGUMENTS 11
+#define STAND_IN_FIRST_RESULT 1000
+
+/* The last call of a thread. */
+struct stand_in_call {
+	const char *name;
+	uintptr_t words[STAND_IN_ARGUMENTS];
+	uint64_t count; /* of this thread's, so far */
+};
+
+/* Exported by the library: */
+struct stand_in_call *stand_in_last(void);
+/* From now on calls do something: memory is given, captures begin and end, and all return 0. Else each returns its place in calls.def, and
+ * touches nothing of what it is given. */
+void stand_in_work(bool works);
+
+#endif

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A stand-in for CUDA's driver, built as libcuda.so.1 for tests of how calls are reached and recorded. It has every function of calls.def,
+ * each of which notes its arguments, and some that have no wrapper. Nothing runs on any device.
+ */
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cuda/stand_in.h"
+
+#define EXPORT __attribute__((visibility("default")))
+#define WORDS                                                                                      \
+	uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t d, uintptr_t e, uintptr_t f, uintptr_t g, \
+		uintptr_t h, uintptr_t i, uintptr_t j, uintptr_t k
+
+enum {
+#define CUDA_CALL(name, arguments, class, number, stream) INDEX_##name,
+#include "capture/cuda/calls.def"
+	CALLS
+};
+
+static __thread struct stand_in_call last;
+static bool is_working;
+static uintptr_t next_address = 0x7f0000000000;
+static int capturing;
+
+EXPORT struct stand_in_call *stand_in_last(void)
+{
+	return &last;
+}
+
+EXPORT void stand_in_work(bool works)
+{
+	is_working = works;
+}
+
+static bool begins(const char *name, const char *prefix)
+{
+	return !strncmp(name, prefix, strlen(prefix));
+}
+
+/* As far as a recorder can see it. */
+static void work(const char *name, const char *class)
+{
+	uintptr_t address = __atomic_fetch_add(&next_address, 0x10000, __ATOMIC_RELAXED);
+	size_t pitch = 512;
+
+	if (!strcmp(class, "ALLOCATE") && !begins(name, "cuMemHostRegister"))
+		memcpy((void *)last.words[0], &address, sizeof(address));
+	if (begins(name, "cuMemAllocPitch"))
+		memcpy((void *)last.words[1], &pitch, sizeof(pitch));
+	if (begins(name, "cuStreamBeginCapture"))
+		capturing++;
+	if (begins(name, "cuStreamEndCapture"))
+		capturing--;
+}
+
+static int called(int index, int arguments, const char *name, const char *class,
+		  const uintptr_t *words)
+{
+	last.name = name;
+	last.count++;
+	memset(last.words, 0, sizeof(last.words));
+	memcpy(last.words, words, (size_t)arguments * sizeof(words[0]));
+	if (is_working)
+		work(name, class);
+	return is_working ? 0 : STAND_IN_FIRST_RESULT + index;
+}
+
+/* All take as many words as the longest: what a caller did not give is not looked at. */
+#define CUDA_CALL(name, arguments, class, number, stream)                      \
+	EXPORT int function_##name(WORDS) __asm__(#name);                      \
+	int function_##name(WORDS)                                             \
+	{                                                                      \
+		const uintptr_t words[] = { a, b, c, d, e, f, g, h, i, j, k }; \
+                                                                               \
+		return called(INDEX_##name, arguments, #name, #class, words);  \
+	}
+#include "capture/cuda/calls.def"
+
+/* ---- without a wrapper ---- */
+
+EXPORT int cuDriverGetVersion(int *version);
+EXPORT int cuDeviceGetCount(int *count);
+EXPORT int cuDeviceGet(int *device, int ordinal);
+EXPORT int cuDeviceGetName(char *name, int bytes, int device);
+EXPORT int cuDeviceGetUuid(uint8_t *uuid, int device);
+EXPORT int cuDeviceTotalMem_v2(size_t *bytes, int device);
+EXPORT int cuCtxGetCurrent(void **context);
+EXPORT int cuCtxGetDevice(int *device);
+EXPORT int cuStreamIsCapturing(void *stream, int *status);
+EXPORT double cuUnheardOf(double a, int b, double c);
+EXPORT int cuGetProcAddress(const char *name, void **address, int version, uint64_t flags);
+EXPORT int cuGetProcAddress_v2(const char *name, void **address, int version, uint64_t flags,
+			       int *status);
+
+int cuDriverGetVersion(int *version)
+{
+	*version = 13000;
+	return 0;
+}
+
+int cuDeviceGetCount(int *count)
+{
+	*count = 1;
+	return 0;
+}
+
+int cuDeviceGet(int *device, int ordinal)
+{
+	*device = ordinal;
+	return 0;
+}
+
+int cuDeviceGetName(char *name, int bytes, int device)
+{
+	snprintf(name, (size_t)bytes, "stand-in %d", device);
+	return 0;
+}
+
+int cuDeviceGetUuid(uint8_t *uuid, int device)
+{
+	for (int i = 0; i < 16; i++)
+		uuid[i] = (uint8_t)(i * 17);
+	return 0;
+}
+
+int cuDeviceTotalMem_v2(size_t *bytes, int device)
+{
+	*bytes = 1u << 30;
+	return 0;
+}
+
+int cuCtxGetCurrent(void **context)
+{
+	*context = (void *)0x5000;
+	return 0;
+}
+
+int cuCtxGetDevice(int *device)
+{
+	*device = 0;
+	return 0;
+}
+
+int cuStreamIsCapturing(void *stream, int *status)
+{
+	*status = capturing > 0;
+	return 0;
+}
+
+/* Nothing of this may be lost on the way: not the registers for floating point, either. */
+double cuUnheardOf(double a, int b, double c)
+{
+	return a * b + c;
+}
+
+static const struct {
+	const char *name;
+	void *address;
+} others[] = {
+	{ "cuDriverGetVersion", (void *)cuDriverGetVersion },
+	{ "cuDeviceGetCount", (void *)cuDeviceGetCount },
+	{ "cuUnheardOf", (void *)cuUnheardOf },
+	{ "cuGetProcAddress", (void *)cuGetProcAddress_v2 },
+	{ "cuGetProcAddress_v2", (void *)cuGetProcAddress_v2 },
+#define CUDA_CALL(name, arguments, class, number, stream) { #name, (void *)function_##name },
+#include "capture/cuda/calls.def"
+};
+
+int cuGetProcAddress_v2(const char *name, void **address, int version, uint64_t flags, int *status)
+{
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+		if (strcmp(others[i].name, name))
+			continue;
+		*address = others[i].address;
+		if (status)
+			*status = 0;
+		return 0;
+	}
+	*address = NULL;
+	if (status)
+		*status = 1;
+	return 500;
+}
+
+int cuGetProcAddress(const char *name, void **address, int version, uint64_t flags)
+{
+	return cuGetProcAddress_v2(name, address, version, flags, NULL);
+}
