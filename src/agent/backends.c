@@ -22,12 +22,29 @@ static const struct ts_backend *ours(size_t n)
 	return agent_backends ? agent_backends[n] : NULL;
 }
 
+/* Bytes of the path of what is mapped there, without the file's name; 0: not known. */
+static size_t folder_of(const void *address, const char **ret_path)
+{
+	const char *name;
+	Dl_info info;
+
+	if (!dladdr(address, &info) || !info.dli_fname)
+		return 0;
+	*ret_path = info.dli_fname;
+	name = strrchr(info.dli_fname, '/');
+	return name ? (size_t)(name - info.dli_fname) : 0;
+}
+
+/* Of the table, or from a library that lies beside the agent. */
 static bool is_ours(const struct ts_backend *backend)
 {
+	const char *theirs, *own;
+	size_t length = folder_of(backend, &theirs);
+
 	for (size_t i = 0; ours(i); i++)
 		if (ours(i) == backend)
 			return true;
-	return false;
+	return length && length == folder_of(&started, &own) && !memcmp(theirs, own, length);
 }
 
 static const struct ts_backend *find(const char *name)
