@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Buffers that CUPTI fills (docs/cuda.md, section 3): a pool of small ones, handed out and taken back without a lock, since CUPTI asks on threads of the
+ * program. One reader parses them: what came back, and the completed begin of what CUPTI still holds. Must not know what records mean.
+ */
+#include <string.h>
+#include <sys/mman.h>
+
+#include "capture/cuda/device.h"
+
+#define BUFFER_BYTES 16384u
+#define SLAB_BUFFERS 256u
+#define BUFFERS_AT_MOST 16384u
+#define RANGE_BYTES ((size_t)BUFFER_BYTES * BUFFERS_AT_MOST)
+/* When the pool is used up: rejecting a buffer can crash CUPTI before CUDA 12.9, so it gets one whose records are only counted. */
+#define SPARE_BYTES (1u << 20)
+/* So many wait for the reader: it is woken. */
+#define WAKE_AT 32
+/* Of a record, to see that it is one: up to its correlation. */
+#define LOOKED_AT 96u
+
+enum { SLOT_FREE, SLOT_HELD, SLOT_RETURNED };
+
+struct slot {
+	uint32_t next;  /* in the free or in the returned list: index + 1; 0: the end */
+	uint32_t state; /* atomic */
+	uint32_t valid; /* bytes, once it has come back */
+	uint32_t seen;  /* complete when the reader last looked; of the reader, as is the next */
+	uint32_t read;  /* passed on */
+};
+
+static uint8_t *range; /* NULL: no pool */
+static struct slot *slots;
+static uint32_t slot_count; /* made; atomic */
+static uint32_t growing;    /* somebody makes a slab */
+static uint64_t free_list;  /* tag << 32 | index + 1 */
+static uint32_t returned;   /* index + 1 */
+static uint32_t returned_count;
+static uint32_t held_count;
+static uint64_t spare_lost; /* bytes of records in spare buffers; atomic */
+
+/* ---- lists ---- */
+
+/* The tag changes with each taking, so that a list that has come back to the same first one is not mistaken. */
+static uint32_t take_free(void)
+{
+	uint64_t head = __atomic_load_n(&free_list, __ATOMIC_ACQUIRE), next;
+
+	do {
+		if (!(uint32_t)head)
+			return 0;
+		next = ((head >> 32) + 1) << 32 |
+		       __atomic_load_n(&slots[(uint32_t)head - 1].next, __ATOMIC_RELAXED);
+	} while (!__atomic_compare_exchange_n(&free_list, &head, next, true, __ATOMIC_ACQ_REL,
+					      __ATOMIC_ACQUIRE));
+	return (uint32_t)head;
+}
+
+static void give_free(uint32_t number)
+{
+	uint64_t head = __atomic_load_n(&free_list, __ATOMIC_ACQUIRE), next;
+
+	do {
+		__atomic_store_n(&slots[number - 1].next, (uint32_t)head, __ATOMIC_RELAXED);
+		next = ((head >> 32) + 1) << 32 | number;
+	} while (!__atomic_compare_exchange_n(&free_list, &head, next, true, __ATOMIC_ACQ_REL,
+					      __ATOMIC_ACQUIRE));
+}
+
+static void push_returned(uint32_t number)
+{
+	uint32_t head = __atomic_load_n(&returned, __ATOMIC_RELAXED);
+
+	do
+		slots[number - 1].next = head;
+	while (!__atomic_compare_exchange_n(&returned, &head, number, true, __ATOMIC_RELEASE,
+					    __ATOMIC_RELAXED));
+}
+
+/* All of them, the oldest first. */
+static uint32_t take_returned(void)
+{
+	uint32_t number = __atomic_exchange_n(&returned, 0, __ATOMIC_ACQUIRE), reversed = 0;
+
+	while (number) {
+		uint32_t next = slots[number - 1].next;
+
+		slots[number - 1].next = reversed;
+		reversed = number;
+		number = next;
+	}
+	return reversed;
+}
+
+/* ---- the pool ---- */
+
+/* Address space is taken at once, memory by and by. */
+int cuda_buffers_init(void)
+{
+	void *memory = mmap(NULL, RANGE_BYTES, PROT_NONE,
+			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	void *table = mmap(NULL, sizeof(*slots) * BUFFERS_AT_MOST, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (memory == MAP_FAILED || table == MAP_FAILED) {
+		if (memory != MAP_FAILED)
+			munmap(memory, RANGE_BYTES);
+		if (table != MAP_FAILED)
+			munmap(table, sizeof(*slots) * BUFFERS_AT_MOST);
+		return -1;
+	}
+	slots = table;
+	__atomic_store_n(&range, memory, __ATOMIC_RELEASE);
+	return 0;
+}
+
+static uint32_t grow(void)
+{
+	uint32_t first, taken = 0;
+
+	if (__atomic_exchange_n(&growing, 1, __ATOMIC_ACQUIRE))
+		return 0;
+	first = slot_count;
+	if (first < BUFFERS_AT_MOST &&
+	    !mprotect(range + (size_t)first * BUFFER_BYTES, (size_t)SLAB_BUFFERS * BUFFER_BYTES,
+		      PROT_READ | PROT_WRITE)) {
+		__atomic_store_n(&slot_count, first + SLAB_BUFFERS, __ATOMIC_RELEASE);
+		taken = first + 1;
+		for (uint32_t i = SLAB_BUFFERS; i > 1; i--)
+			give_free(first + i);
+	}
+	__atomic_store_n(&growing, 0, __ATOMIC_RELEASE);
+	return taken;
+}
+
+static void give_spare(uint8_t **buffer, size_t *bytes)
+{
+	void *memory =
+		mmap(NULL, SPARE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	*buffer = memory == MAP_FAILED ? NULL : memory;
+	*bytes = memory == MAP_FAILED ? 0 : SPARE_BYTES;
+}
+
+void cuda_buffers_requested(uint8_t **buffer, size_t *bytes, size_t *most_records)
+{
+	uint32_t number = take_free();
+
+	*most_records = 0;
+	/* Where another thread makes a slab, what it has put into the list is looked at again. */
+	for (int tries = 0; !number && tries < 1000; tries++) {
+		number = grow();
+		if (!number && __atomic_load_n(&slot_count, __ATOMIC_ACQUIRE) >= BUFFERS_AT_MOST)
+			tries = 1000;
+		if (!number)
+			number = take_free();
+	}
+	if (!number) {
+		give_spare(buffer, bytes);
+		return;
+	}
+	slots[number - 1].seen = slots[number - 1].read = 0;
+	*buffer = range + (size_t)(number - 1) * BUFFER_BYTES;
+	*bytes = BUFFER_BYTES;
+	__atomic_add_fetch(&held_count, 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&slots[number - 1].state, SLOT_HELD, __ATOMIC_RELEASE);
+}
+
+bool cuda_buffers_has(const uint8_t *buffer)
+{
+	return range && buffer >= range && buffer < range + RANGE_BYTES;
+}
+
+static void spare_completed(uint8_t *buffer, size_t bytes, size_t valid)
+{
+	__atomic_add_fetch(&spare_lost, valid, __ATOMIC_RELAXED);
+	if (buffer)
+		munmap(buffer, bytes);
+}
+
+/* On any thread that CUPTI chose: only puts it in line. */
+void cuda_buffers_completed(void *context, uint32_t stream, uint8_t *buffer, size_t bytes,
+			    size_t valid)
+{
+	uint32_t number;
+
+	(void)context;
+	(void)stream;
+	if (!cuda_buffers_has(buffer)) {
+		spare_completed(buffer, bytes, valid);
+		return;
+	}
+	number = (uint32_t)((size_t)(buffer - range) / BUFFER_BYTES) + 1;
+	slots[number - 1].valid = valid < BUFFER_BYTES ? (uint32_t)valid : BUFFER_BYTES;
+	__atomic_store_n(&slots[number - 1].state, SLOT_RETURNED, __ATOMIC_RELEASE);
+	__atomic_sub_fetch(&held_count, 1, __ATOMIC_RELAXED);
+	push_returned(number);
+	if (__atomic_add_fetch(&returned_count, 1, __ATOMIC_RELAXED) == WAKE_AT)
+		cuda_helper_wake();
+}
+
+uint32_t cuda_buffers_held(void)
+{
+	return __atomic_load_n(&held_count, __ATOMIC_ACQUIRE);
+}
+
+/* ---- reading ---- */
+
+static uint32_t kind_at(const uint8_t *record)
+{
+	return __atomic_load_n((const uint32_t *)(const void *)(record + CUPTI_AT_KIND),
+			       __ATOMIC_ACQUIRE);
+}
+
+static uint64_t end_at(const uint8_t *record)
+{
+	return __atomic_load_n((const uint64_t *)(const void *)(record + CUPTI_AT_END),
+			       __ATOMIC_ACQUIRE);
+}
+
+/* How far records are complete; one whose kind or length is not known ends it. */
+static uint32_t complete_until(const uint8_t *buffer, uint32_t from)
+{
+	uint32_t at = from;
+
+	while (at + CUPTI_AT_END + 8 <= BUFFER_BYTES) {
+		size_t bytes = cuda_layout_bytes(kind_at(buffer + at));
+
+		if (!bytes || at + bytes > BUFFER_BYTES || !end_at(buffer + at))
+			break;
+		at += (uint32_t)bytes;
+	}
+	return at;
+}
+
+/*
+ * CUPTI writes on while we read. What was complete a look ago has been written entirely since, whatever the order of the
+ * stores; so a record is passed on at the second look.
+ */
+static void read_held(uint32_t number)
+{
+	struct slot *slot = &slots[number - 1];
+	const uint8_t *buffer = range + (size_t)(number - 1) * BUFFER_BYTES;
+	uint32_t seen = slot->seen;
+
+	slot->seen = complete_until(buffer, seen);
+	for (uint32_t at = slot->read; at < seen;) {
+		size_t bytes = cuda_layout_bytes(kind_at(buffer + at));
+
+		if (!bytes)
+			break;
+		cuda_ops_record(buffer + at);
+		at += (uint32_t)bytes;
+		slot->read = at;
+	}
+}
+
+static void pass_on(const struct slot *slot, const uint8_t *buffer, const uint8_t *record)
+{
+	size_t bytes = cuda_layout_bytes(kind_at(record)), at = (size_t)(record - buffer);
+
+	/* One without an end was cut short by a flush that did not wait for it. */
+	if (bytes && at + bytes <= slot->valid && at >= slot->read && end_at(record))
+		cuda_ops_record(record);
+}
+
+/* By CUPTI's own walk, which knows all kinds; the distance of two records is the length of the first. */
+static void read_returned(const struct slot *slot, uint8_t *buffer)
+{
+	const uint8_t *end = buffer + slot->valid, *last = NULL;
+	void *record = NULL;
+
+	while (!cupti.ActivityGetNextRecord(buffer, slot->valid, &record)) {
+		const uint8_t *at = record;
+
+		if (at < buffer || at + CUPTI_AT_END + 8 > end || (last && at <= last))
+			break;
+		if (last) {
+			cuda_layout_learn(last, (size_t)(at - last));
+			pass_on(slot, buffer, last);
+		}
+		last = at;
+	}
+	if (!last)
+		return;
+	if (!cuda_layout_bytes(kind_at(last)))
+		cuda_layout_learn(last, (size_t)(end - last));
+	pass_on(slot, buffer, last);
+}
+
+/* A record that was begun has some of its bytes, whatever its kind. */
+static bool is_begun(const struct slot *slot, const uint8_t *buffer)
+{
+	for (uint32_t at = slot->read; at < BUFFER_BYTES && at < slot->read + LOOKED_AT; at++)
+		if (buffer[at])
+			return true;
+	return false;
+}
+
+bool cuda_buffers_pending(void)
+{
+	uint32_t count = __atomic_load_n(&slot_count, __ATOMIC_ACQUIRE);
+
+	for (uint32_t number = 1; cuda_buffers_held() && number <= count; number++)
+		if (__atomic_load_n(&slots[number - 1].state, __ATOMIC_ACQUIRE) == SLOT_HELD &&
+		    is_begun(&slots[number - 1], range + (size_t)(number - 1) * BUFFER_BYTES))
+			return true;
+	return false;
+}
+
+static void tell_lost(void)
+{
+	uint64_t spare = __atomic_exchange_n(&spare_lost, 0, __ATOMIC_RELAXED);
+	size_t bytes = cuda_layout_bytes(CUPTI_KIND_CONCURRENT_KERNEL), dropped = 0;
+
+	if (spare && bytes)
+		ts_accelerator_lost("gpu_op", spare / bytes, "all buffers for CUPTI were in use");
+	if (cuda_device_state() == CUDA_DEVICE_ON && cupti.ActivityGetNumDroppedRecords &&
+	    !cupti.ActivityGetNumDroppedRecords(NULL, 0, &dropped) && dropped)
+		ts_accelerator_lost("gpu_op", dropped, "CUPTI dropped records");
+}
+
+void cuda_buffers_read(void)
+{
+	uint32_t count = __atomic_load_n(&slot_count, __ATOMIC_ACQUIRE), number;
+
+	__atomic_store_n(&returned_count, 0, __ATOMIC_RELAXED);
+	for (number = take_returned(); number;) {
+		struct slot *slot = &slots[number - 1];
+		uint8_t *buffer = range + (size_t)(number - 1) * BUFFER_BYTES;
+		uint32_t next = slot->next;
+
+		read_returned(slot, buffer);
+		/* CUPTI is told that buffers are zero, and does not clear them on the program's threads. */
+		memset(buffer, 0, BUFFER_BYTES);
+		__atomic_store_n(&slot->state, SLOT_FREE, __ATOMIC_RELEASE);
+		give_free(number);
+		number = next;
+	}
+	if (cuda_buffers_held())
+		for (number = 1; number <= count; number++)
+			if (__atomic_load_n(&slots[number - 1].state, __ATOMIC_ACQUIRE) ==
+			    SLOT_HELD)
+				read_held(number);
+	tell_lost();
+}
