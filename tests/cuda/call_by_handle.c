@@ -2,7 +2,7 @@
 /*
  * Reaches every function of calls.def as libcudart does: `call_by_handle dlsym` by dlopen() and dlsym(), `call_by_handle ask` by
  * cuGetProcAddress, itself found by dlsym() and by asking itself. `call_by_handle none` touches no CUDA, and looks whether it is there all
- * the same. Prints what went wrong.
+ * the same; `call_by_handle count` begins CUDA, and calls some that have no wrapper. Prints what went wrong.
  */
 #include "cuda/every_call.h"
 
@@ -74,6 +74,19 @@ static int see_none(void)
 	return every_failures ? 1 : 0;
 }
 
+/* So that counts are told at exit. */
+static int count_others(void)
+{
+	void (*work)(bool) = (void (*)(bool))dlsym(library, "stand_in_work");
+	int (*init)(unsigned int) = (int (*)(unsigned int))dlsym(library, "cuInit");
+
+	work(true);
+	if (init(0))
+		fail_at("cuInit", "fails");
+	try_others(by_dlsym);
+	return every_failures ? 1 : 0;
+}
+
 int main(int argc, char **argv)
 {
 	const char *way = argc > 1 ? argv[1] : "dlsym";
@@ -87,6 +100,8 @@ int main(int argc, char **argv)
 		printf("%s\n", dlerror());
 		return 2;
 	}
+	if (!strcmp(way, "count"))
+		return count_others();
 	every_last = (struct stand_in_call * (*)(void)) dlsym(library, "stand_in_last");
 	ask = (ask_function)dlsym(library, "cuGetProcAddress_v2");
 	if (find == by_asking)

@@ -185,6 +185,54 @@ TS_TEST(opencl_is_entered_by_layer_and_by_name)
 	remove_folder();
 }
 
+/* The same of CUDA, with the library that NVTX loads. */
+static const char *cuda_variables_of(const char *backends, const char *preloads,
+				     const char *injection)
+{
+	struct ts_launch_options options = plain(NULL);
+	char agent[128];
+
+	snprintf(agent, sizeof(agent), "%s/libtracesmith-agent.so", folder);
+	options.agent = agent;
+	options.backends = backends;
+	setenv("LD_PRELOAD", preloads, 1);
+	if (injection)
+		setenv("NVTX_INJECTION64_PATH", injection, 1);
+	else
+		unsetenv("NVTX_INJECTION64_PATH");
+	return output_of(
+		options,
+		"echo \"$LD_PRELOAD|${NVTX_INJECTION64_PATH-none}\" | sed \"s#$PWD#.#g\" >out");
+}
+
+TS_TEST(cuda_is_entered_by_name_and_nvtx_finds_it)
+{
+	const char *both =
+		"./libtracesmith-agent.so:./libtracesmith-backend-cuda.so|./libtracesmith-backend-cuda.so\n";
+
+	make_folder();
+	TS_CHECK_INT(symlink(stand_in_agent(), "libtracesmith-agent.so"), 0);
+	/* Built without it: nothing names what is not there. */
+	TS_CHECK_STR(cuda_variables_of("cuda", "", NULL), "./libtracesmith-agent.so|none\n");
+	TS_CHECK_INT(symlink(stand_in_agent(), "libtracesmith-backend-cuda.so"), 0);
+	TS_CHECK_STR(cuda_variables_of("cuda", "", NULL), both);
+	TS_CHECK_STR(cuda_variables_of("host,cuda", "", ""), both);
+	/* Those of an outer recording go; what the user has chosen stays. */
+	TS_CHECK_STR(cuda_variables_of("cuda", "/y/libtracesmith-backend-cuda.so",
+				       "/y/libtracesmith-backend-cuda.so"),
+		     both);
+	TS_CHECK_STR(cuda_variables_of("cuda", "", "/x/other.so"),
+		     "./libtracesmith-agent.so:./libtracesmith-backend-cuda.so|/x/other.so\n");
+	TS_CHECK_STR(cuda_variables_of("cudax", "", NULL), "./libtracesmith-agent.so|none\n");
+	TS_CHECK_STR(cuda_variables_of("host", "", "/y/libtracesmith-backend-cuda.so"),
+		     "./libtracesmith-agent.so|none\n");
+	TS_CHECK_STR(cuda_variables_of("host", "", "/x/other.so"),
+		     "./libtracesmith-agent.so|/x/other.so\n");
+	unlink("libtracesmith-agent.so");
+	unlink("libtracesmith-backend-cuda.so");
+	remove_folder();
+}
+
 TS_TEST(signals_are_those_of_the_caller)
 {
 	struct ts_launch_options options = plain(NULL);

@@ -71,7 +71,8 @@ static void exiting(void)
 
 void cuda_begun(void)
 {
-	if (__atomic_exchange_n(&is_begun, true, __ATOMIC_ACQ_REL))
+	if (__atomic_load_n(&is_begun, __ATOMIC_RELAXED) ||
+	    __atomic_exchange_n(&is_begun, true, __ATOMIC_ACQ_REL))
 		return;
 	cuda_devices_tell();
 	cuda_device_begin();

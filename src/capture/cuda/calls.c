@@ -185,6 +185,8 @@ void cuda_call_leave(struct cuda_call *call, const struct cuda_call_state *state
 		cuda_device_captured(cuda_thread.node, row.stack);
 	if (cuda_class_is_always(call->class))
 		look(call, words, result);
+	else if (makes_work)
+		cuda_begun(); /* where cuInit came to the driver past us */
 	if ((call->class == CUDA_ALLOCATE || call->class == CUDA_FREE) && result == CUDA_SUCCESS &&
 	    !is_captured(call, words))
 		cuda_memory_changed(call, words, row.stack);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a program does with CUDA (docs/cuda.md): the parts of libtracesmith-cuda.so and what they ask of each other. It runs inside observed programs:
+ * What a program does with CUDA (docs/cuda.md): the parts of libtracesmith-backend-cuda.so and what they ask of each other. It runs inside observed programs:
  * libc and the agent's public headers only, nothing of CUDA's own. Calls of ours into driver or CUPTI are made with `cuda_thread.is_ours` set, and nobody records them.
  */
 #ifndef TS_CAPTURE_CUDA_CUDA_H

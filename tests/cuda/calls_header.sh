@@ -1,0 +1,11 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# calls.def says what NVIDIA's headers say: names, arguments, CUPTI's numbers, streams.
+set -euo pipefail
+
+for folder in ${CUDA_HOME:+"$CUDA_HOME/include"} /usr/local/cuda/include; do
+	[ -e "$folder/generated_cuda_meta.h" ] && [ -e "$folder/cupti_driver_cbid.h" ] || continue
+	exec python3 "$TS_SOURCE/scripts/cuda-calls" --check "$TS_SOURCE/src/capture/cuda/calls.def" "$folder"
+done
+echo "skip: no CUDA headers with generated_cuda_meta.h and cupti_driver_cbid.h"
+exit 77

@@ -1,0 +1,50 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# For tests/cuda/*.sh: programs on stand-ins for NVIDIA's libraries, recorded. No device is needed, and none is used.
+. "$TS_SOURCE/tests/lib/crash.sh"
+
+# shellcheck disable=SC2034 # for those who source this
+programs=$TS_BUILD/tests/cuda
+export LC_ALL=C
+export LD_LIBRARY_PATH=$programs
+shared=/dev/shm
+[ -w $shared ] || shared=${TMPDIR:-/tmp}
+live=$(mktemp -d "$shared/tracesmith-test.XXXXXX")
+export TRACESMITH_LIVE_DIR=$live/areas
+mkdir -m 700 "$TRACESMITH_LIVE_DIR"
+trap 'rm -rf "$live"' EXIT
+unset TRACESMITH_OUT FERRUM_TRACE_OUT TRACESMITH_LIVE TRACESMITH_AGENT TRACESMITH_BUDGET TRACESMITH_BACKENDS NVTX_INJECTION64_PATH
+# No CUPTI fits a driver that is none: as under Nsight, the device side stays off. Tests of that side say otherwise.
+export NSYS_STAND_IN=1
+export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0:detect_leaks=0
+
+[ -e "$TS_BUILD/libtracesmith-backend-cuda.so" ] || fail "there is no libtracesmith-backend-cuda.so; build it first"
+
+# Records a program on the backend cuda alone; it must end well. What it printed is in the file `printed`.
+record() { # trace, record's option..., --, program...
+	local trace=$1 code=0
+	shift
+	rm -f "$trace" "$trace".*
+	timeout 60 "$TRACESMITH" record -q --backends cuda --no-symbols -o "$trace" "$@" >printed 2>recorded.log </dev/null || code=$?
+	[ $code -eq 0 ] || fail "record $*: exit code $code: $(head -c 2000 recorded.log; tail -n 5 printed)"
+	expect 0 verify -q "$trace"
+}
+
+# The rows of a table, one JSON object a line.
+rows_of() { # trace, table
+	"$TRACESMITH" view "$1" --json --table "$2" 2>/dev/null
+}
+
+# What a Python expression says of the rows of some tables, which are lists of dicts by their names.
+of_rows() { # trace, expression, table...
+	local trace=$1 expression=$2 table
+	shift 2
+	for table in "$@"; do
+		rows_of "$trace" "$table" >"rows.$table"
+	done
+	python3 - "$expression" "$@" <<-'PYTHON'
+		import collections, json, sys
+		tables = {table: [json.loads(line) for line in open("rows." + table)] for table in sys.argv[2:]}
+		print(eval(sys.argv[1], {"Counter": collections.Counter, "json": json, **tables}))
+	PYTHON
+}
