@@ -50,16 +50,22 @@ class Worker:
         self.process.stdin.flush()
         return [float(word) for word in self.line(UNIT_SECONDS)]
 
-    def stop(self, seconds=60):
+    def end_input(self):
         try:
             self.process.stdin.close()
+        except OSError:
+            pass
+
+    def stop(self, seconds=60):
+        self.end_input()
+        try:
             self.process.wait(seconds)
-        except (OSError, subprocess.TimeoutExpired):
+        except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
 
 
-def command_of(way, program, options, name):
+def command_of(way, program, options, name, is_last):
     """How to start a program in that way; None: it cannot be."""
     if way == "bare":
         return program, {}
@@ -68,17 +74,19 @@ def command_of(way, program, options, name):
     if way == "CUPTI only":
         return (program, {"CUDA_INJECTION64_PATH": options.cupti_only}) if options.cupti_only else None
     stacks = "all" if way == "recorded with stacks" else "none"
-    return [options.tool, "record", "-q", "-o", trace_of(way, name, options), "--backends", "cuda", "--stacks", stacks, "--", *program], {}
+    return [options.tool, "record", "-q", "-o", trace_of(way, name, options), "--backends", "cuda", "--stacks", stacks,
+            # Sizes are of the last traces: only these are whole.
+            *([] if is_last else ["--no-symbols"]), "--", *program], {}
 
 
 def trace_of(way, name, options):
     return os.path.join(options.work, f"bench-{name}-{way.replace(' ', '-')}.sbt")
 
 
-def start_all(program, options, name):
+def start_all(program, options, name, is_last):
     workers = {}
     for way in WAYS:
-        command = command_of(way, program, options, name)
+        command = command_of(way, program, options, name, is_last)
         if command:
             workers[way] = Worker(*command)
     for way, worker in list(workers.items()):
@@ -132,7 +140,7 @@ def measure_rounds(program, names, options):
     times, stops = {name: [] for name in names}, []
     chooser = random.Random(7)
     for generation in range(options.generations):
-        workers = start_all(program, options, names[0])
+        workers = start_all(program, options, names[0], generation == options.generations - 1)
         for _ in range(options.rounds):
             for name in names:
                 pair = {}
@@ -147,6 +155,8 @@ def measure_rounds(program, names, options):
                     if way == "torch.profiler":
                         stops.append(answer[1])
                 times[name].append(pair)
+        for worker in workers.values():
+            worker.end_input()
         for worker in workers.values():
             worker.stop()
     return times, stops
@@ -205,7 +215,8 @@ def measure_toggle(figures, options):
     """One process, its window opened and closed."""
     for stacks in ("none", "all"):
         trace = os.path.join(options.work, f"toggle-{stacks}.sbt")
-        worker = Worker([options.tool, "record", "-q", "-o", trace, "--backends", "cuda", "--stacks", stacks, "--window", "command", "--", *TARGET])
+        worker = Worker([options.tool, "record", "-q", "-o", trace, "--backends", "cuda", "--stacks", stacks, "--window", "command", "--no-symbols", "--",
+                         *TARGET])
         values = []
         try:
             worker.start()

@@ -35,6 +35,12 @@ TS_CHECK_FUNCTION(mig);
 TS_CHECK_FUNCTION(mps);
 /* cupti.c */
 TS_CHECK_FUNCTION(cupti);
+/* cuda_recording.c */
+TS_CHECK_FUNCTION(cuda_recording);
+TS_CHECK_FUNCTION(cuda_files);
+TS_CHECK_FUNCTION(cuda_profilers);
+TS_CHECK_FUNCTION(disassembler);
+TS_CHECK_FUNCTION(source_lines);
 /* opencl.c */
 TS_CHECK_FUNCTION(opencl);
 TS_CHECK_FUNCTION(opencl_devices);

@@ -333,7 +333,7 @@ static void count_mig(const struct nvml *nvml, struct ts_finding *finding)
 	if (on)
 		ts_finding_set(
 			finding, TS_CHECK_LIMITED,
-			"on for %u of %u GPUs: a program sees its part only, counters of what is shared are not for it",
+			"on for %u of %u GPUs: a program sees its part only, neither counters of what is shared nor instruction samples are for it",
 			on, count);
 	else if (capable)
 		ts_finding_set(finding, TS_CHECK_ABSENT, "off: GPUs are whole");

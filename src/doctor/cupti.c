@@ -18,6 +18,9 @@
 
 #define ACTIVITY_CONCURRENT_KERNEL 10
 #define NOT_COMPATIBLE 14
+/* Of CUDA 11.8 and 13.2: records of these and what lies between are known to src/capture/cuda. */
+#define OLDEST_KNOWN 18u
+#define NEWEST_KNOWN 130299u
 /* Releases whose interface is the same, from the newest. */
 #define MAJORS "{13,12,11*}"
 
@@ -178,6 +181,22 @@ static void on_callback(void *context, int domain, uint32_t id, const void *data
 {
 }
 
+/* It lets us in; are its records known? */
+static void judge_version(const struct cupti *cupti, struct ts_finding *finding)
+{
+	bool is_known = cupti->version >= OLDEST_KNOWN && cupti->version <= NEWEST_KNOWN;
+
+	ts_finding_set(finding, is_known ? TS_CHECK_YES : TS_CHECK_LIMITED,
+		       "of CUDA %u (%u), %s: kernels can be traced%s", major_of(cupti->version),
+		       cupti->version, cupti->path,
+		       is_known ? ""
+		       : cupti->version < OLDEST_KNOWN
+			       ? ", but it is older than CUDA 11.8"
+			       : "; newer than what was tested (CUDA 11.8 to 13.2)");
+	if (cupti->version < OLDEST_KNOWN)
+		ts_finding_mend(finding, "pip install nvidia-cuda-cupti-cu11");
+}
+
 static void try_tracing(const struct cupti *cupti, int driver, struct ts_finding *finding)
 {
 	void *subscriber = NULL;
@@ -191,8 +210,7 @@ static void try_tracing(const struct cupti *cupti, int driver, struct ts_finding
 	if (code)
 		judge_code("cuptiActivityEnable", code, driver, finding);
 	else
-		ts_finding_set(finding, TS_CHECK_YES, "of CUDA %u (%u), %s: kernels can be traced",
-			       major_of(cupti->version), cupti->version, cupti->path);
+		judge_version(cupti, finding);
 	cupti->unsubscribe(subscriber);
 }
 

@@ -90,7 +90,15 @@ def check_static(count=1000):
     figures["static"] = dict(kinds)
 
 
+def check_default(count=1000):
+    """Without any option CUDA is recorded, beside metrics."""
+    trace = record("default", [LAUNCHES, "count", str(count)], backends=None)
+    expect(len(trace.kernels()) == count, f"by default: {len(trace.kernels())} kernels, not {count}")
+    expect(all(row.get("stack") for row in trace.rows("api_call", "name,stack", "--name", "cuLaunchKernel")), "by default: launches without a stack")
+
+
 check_without()
+check_default()
 check_two()
 check_static()
 if "--quick" not in sys.argv:

@@ -116,10 +116,34 @@ check cupti FAKE_ENABLE=35
 check cupti FAKE_VERSION=140000 | grep -qE "no: .*libcupti.so.13 is for CUDA 14, the driver for CUDA 13 . pip install nvidia-cuda-cupti|unknown: cuptiSubscribe gave" ||
 	fail "a CUPTI that is newer than the driver: $(check cupti FAKE_VERSION=140000)"
 check cupti FAKE_VERSION=28
+check cupti FAKE_VERSION=18
+check cupti FAKE_VERSION=17
+check cupti FAKE_VERSION=130300
 check cupti FAKE_CUDA=hang
 if [ ! -e /dev/nvidiactl ]; then
 	check cuda FAKE_CUDA=100 | grep -q 'absent: a driver, but no NVIDIA GPU' || fail "a driver without a GPU"
 fi
+# What keeps CUDA or its device side out, by the environment alone.
+check cuda_files NVIDIA_DRIVER_CAPABILITIES=utility,video | sed 's/podman run --device [^ ]*/docker run --gpus all/'
+check cuda_files NVIDIA_VISIBLE_DEVICES=void | sed 's/podman run --device [^ ]*/docker run --gpus all/'
+[ -e /dev/nvidiactl ] || check cuda_files NVIDIA_DRIVER_CAPABILITIES=compute,utility
+check cuda_profilers
+check cuda_profilers NSYS_PROFILING_SESSION_ID=7
+check cuda_profilers CUDA_INJECTION64_PATH=/opt/other.so
+check cuda_profilers CUDA_INJECTION64_PATH=
+check cuda_profilers NVTX_INJECTION64_PATH="$PWD/libtracesmith-backend-cuda.so" | sed "s#$PWD#HERE#"
+check disassembler PATH="$PWD/none:$PATH" CUDA_HOME="$PWD/none" | grep -qE 'yes: /|absent: neither' || fail "a disassembler"
+mkdir -p toolkit/bin
+printf '#!/bin/sh\n' >toolkit/bin/nvdisasm
+chmod +x toolkit/bin/nvdisasm
+check disassembler CUDA_HOME="$PWD/toolkit" | sed "s#$PWD#HERE#g"
+check source_lines | grep -qE 'yes: by libdw|absent: .*libdw' || fail "source lines"
+# The library that is not beside the agent, and one that is none.
+mkdir beside
+cp "$(dirname "$TRACESMITH")/libtracesmith-agent.so" beside/
+check cuda_recording TRACESMITH_AGENT_PATH="$PWD/beside/libtracesmith-agent.so" | sed "s#$PWD#HERE#g"
+echo text >beside/libtracesmith-backend-cuda.so
+check cuda_recording TRACESMITH_AGENT_PATH="$PWD/beside/libtracesmith-agent.so" | sed "s#$PWD#HERE#g"
 check mps FAKE_CUDA=crash CUDA_MPS_PIPE_DIRECTORY="$PWD/none" | sed "s#$PWD#HERE#"
 mkdir mps
 python3 -c '

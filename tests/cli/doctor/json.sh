@@ -28,14 +28,14 @@ summary = collections.Counter(check["state"] for check in checks)
 assert report["summary"] == {state: summary[state] for state in states}, report["summary"]
 # What must be there.
 for name in ("agent live_directory shared_memory proc containers ptrace attach yama perf perf_hardware ebpf opencl "
-             "opencl_devices opencl_layers opencl_recording cuda cupti gpu_counters mig mps nvml npu_smi amd duckdb python taskstats pressure").split():
+             "opencl_devices opencl_layers opencl_recording cuda cuda_files cuda_recording cupti cuda_profilers gpu_counters mig mps disassembler source_lines nvml npu_smi amd duckdb python taskstats pressure").split():
     assert name in ids, name
 basics = [check for check in checks if check["basic"]]
 works = all(check["state"] in ("yes", "limited") for check in basics)
 assert report["basics_work"] == works and int(sys.argv[1]) == (0 if works else 4)
 assert works, [check for check in basics if check["state"] not in ("yes", "limited")]
 print("basics:", " ".join(check["id"] for check in basics))
-assert {check["id"] for check in checks if check["caution"]} == {"npu_smi", "amd"}
+assert {check["id"] for check in checks if check["caution"]} == {"npu_smi", "amd", "mig", "mps"}
 
 lines = open("all.txt").read().splitlines()
 rows = {}
