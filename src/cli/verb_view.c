@@ -166,7 +166,9 @@ static int run(struct ts_view *view)
 	rc = ts_filter_new(&filter, reader, &view->filters, &err);
 	view->filter = filter;
 	if (!rc)
-		rc = view->commands ? ts_view_commands(view, &err) : show_rows(view, &err);
+		rc = view->hot        ? ts_view_hot(view, &err)
+		     : view->commands ? ts_view_commands(view, &err)
+				      : show_rows(view, &err);
 	/* What is in the buffer was found before the fault that is told next. */
 	if (!ts_stdout_flush(NULL) && view->stats)
 		show_stats(view);
@@ -208,6 +210,9 @@ int ts_verb_view(int argc, char **argv)
 			       "start (default), or duration: the longest first"),
 		TS_OPTION_FLAG("commands", 0, &view.commands,
 			       "what was asked of the devices, stream by stream, with operands"),
+		TS_OPTION_TEXT("hot", 0, "KERNEL", &view.hot,
+			       "where this kernel spends its time: instructions that were sampled, "
+			       "their source lines, the launches"),
 		TS_OPTION_FLAG("json", 0, &view.json,
 			       "a JSON object a line, with all columns and arguments"),
 		TS_OPTION_FLAG("stats", 0, &view.stats, "tell on stderr how much was read"),
@@ -224,6 +229,7 @@ int ts_verb_view(int argc, char **argv)
 			    "tracesmith view run.sbt --device 0 --stream 7 --json\n"
 			    "tracesmith view run.sbt --commands --stream 7\n"
 			    "tracesmith view run.sbt --table sample --stacks\n"
+			    "tracesmith view run.sbt --hot gemm\n"
 			    "tracesmith view run.sbt --table process,thread",
 		.exits = "0  done\n2  usage\n3  bad input",
 		.options = options,

@@ -32,6 +32,7 @@ struct ts_view {
 	const char *sort_text;
 	int64_t limit; /* -1: none */
 	bool args, json, stats, commands, stacks;
+	const char *hot; /* a kernel; NULL: not asked */
 
 	/* as found */
 	struct ts_reader *reader;
@@ -72,6 +73,11 @@ int ts_view_check_commands(const struct ts_view *view);
 
 /* Prints the instruction stream. */
 int ts_view_commands(struct ts_view *view, struct ts_error *err);
+
+/* ---- view_hot.c ---- */
+
+/* Prints where a kernel spends its time. */
+int ts_view_hot(struct ts_view *view, struct ts_error *err);
 
 /* ---- view_list.c ---- */
 

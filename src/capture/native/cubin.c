@@ -57,6 +57,18 @@ static const Elf64_Sym *find_function(const struct ts_cubin *cubin, const char *
 	return NULL;
 }
 
+bool ts_cubin_find(const struct ts_cubin *cubin, const char *function, size_t *ret_symbol,
+		   uint64_t *ret_address)
+{
+	const Elf64_Sym *symbol = find_function(cubin, function);
+
+	if (!symbol)
+		return false;
+	*ret_symbol = (size_t)(symbol - cubin->symbols);
+	*ret_address = symbol->st_value;
+	return true;
+}
+
 /* ---- relocations of line tables ---- */
 
 static int compare_fixes(const void *a, const void *b)

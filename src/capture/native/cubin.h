@@ -25,6 +25,10 @@ TS_DEFINE_AUTO(ts_cubin, ts_cubin_close);
 /* Names as the linker knows them, in the order of the file; NULL: there are no more. Borrowed. */
 const char *ts_cubin_function(const struct ts_cubin *cubin, size_t index);
 
+/* Number of its symbol, and where it begins in its section; false: there is none of that name. */
+bool ts_cubin_find(const struct ts_cubin *cubin, const char *function, size_t *ret_symbol,
+		   uint64_t *ret_address);
+
 /* False: it was built without; nvcc -lineinfo makes them. */
 bool ts_cubin_has_lines(const struct ts_cubin *cubin);
 
