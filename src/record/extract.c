@@ -377,6 +377,18 @@ static int64_t reference_to(const struct ts_table_info *table, const int64_t *ro
 	return 0;
 }
 
+/* Whose code a stack ends in; 0: not known. Instructions of a device have no thread. */
+static int64_t process_of_stack(const struct extract *extract, int64_t id)
+{
+	const struct ts_stack_row *stack = ts_reader_entity(extract->reader, TS_TABLE_STACK, id);
+	const struct ts_frame_row *frame =
+		stack ? ts_reader_entity(extract->reader, TS_TABLE_FRAME, stack->frame) : NULL;
+	const struct ts_mapping_row *mapping =
+		frame ? ts_reader_entity(extract->reader, TS_TABLE_MAPPING, frame->mapping) : NULL;
+
+	return mapping ? mapping->process : 0;
+}
+
 /*
  * Rows of a process that is taken; of none, what is said of the whole recording, of a device, or of the machine that all
  * of them shared.
@@ -389,6 +401,8 @@ static bool is_of_taken(const struct extract *extract, const struct ts_table_inf
 
 	if (thread)
 		return has(&extract->threads, thread);
+	if (table->id == TS_TABLE_SAMPLE)
+		process = process_of_stack(extract, row[TS_COLUMN_OF(sample, stack)]);
 	if (process)
 		return has(&extract->processes, process);
 	return table->kind != TS_KIND_EVENT || table->id == TS_TABLE_LOSS ||
