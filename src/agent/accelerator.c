@@ -64,14 +64,16 @@ static void put_with_stack(struct core *core, const struct ts_emit_site *site,
 	agent_emit_site(core, &event);
 }
 
-/* The dictionary has no room for its name. */
+/* The dictionary has no room for its name. A stack's number would stand behind that: it is left out. */
 static void put_unregistered(struct core *core, const struct ts_emit_site *site,
 			     const struct own *own, unsigned int flags)
 {
+	unsigned int stacks = (flags & TS_LIVE_FLAG_STACK_IS) != 0;
 	struct agent_event event = { .kind = site->kind,
-				     .flags = (uint8_t)(site->flags | flags |
+				     .flags = (uint8_t)(site->flags |
+							(flags & ~TS_LIVE_FLAG_STACK_IS) |
 							(own->stack ? TS_LIVE_FLAG_STACK : 0)),
-				     .own_words = (uint8_t)own->count,
+				     .own_words = (uint8_t)(own->count - stacks),
 				     .own = own->words,
 				     .name = site->name,
 				     .category = site->category,
