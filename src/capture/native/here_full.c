@@ -53,6 +53,9 @@ static void enter_stack(struct state *state)
 {
 	uint64_t sp = state->registers.values[TS_REGISTER_SP];
 
+	/* On the same one what is below stays: where a function is about to return, its rules may lead there. */
+	if (sp - state->memory.address < state->memory.count)
+		return;
 	state->bounds = ts_here_bounds_of(sp);
 	state->memory = (struct ts_cfi_memory){ .bytes = (const uint8_t *)(uintptr_t)sp,
 						.address = sp,
@@ -184,6 +187,7 @@ void ts_here_take_full(const struct ts_here *here, struct ts_here_stack *stack)
 	uint64_t hash = ts_here_generation();
 	struct state state;
 
+	state.memory.count = 0;
 	begin(&state, here);
 	enter_stack(&state);
 	stack->count = 0;

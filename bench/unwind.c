@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * unwind [--depth N] [--rounds N]: what a call stack of the calling thread costs, in ns: ours (capture/native/here.h), and _Unwind_Backtrace() of the compiler's
+ * library in the same rounds. The functions differ, as those of programs do: some have variable frames, some save many registers. Best and median round
+ * (rounds.h), as one JSON line.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unwind.h>
+
+#include "../src/capture/native/here.h"
+
+/* Arrays of variable length are among what is measured. */
+#pragma GCC diagnostic ignored "-Wvla"
+
+#define MOST_DEPTH 1024
+#define CALLS 2000
+
+static uint64_t pcs[MOST_DEPTH];
+static size_t frames;
+static int rounds = 200;
+static double best_ours = 1e18, best_theirs = 1e18;
+static double *ours, *theirs;
+static volatile unsigned int sink;
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static _Unwind_Reason_Code count_frame(struct _Unwind_Context *context, void *counter)
+{
+	pcs[(*(size_t *)counter)++ % MOST_DEPTH] = _Unwind_GetIP(context);
+	return _URC_NO_REASON;
+}
+
+static void take(void)
+{
+	struct ts_here_stack stack = { .pcs = pcs, .room = MOST_DEPTH };
+	struct ts_here here;
+
+	ts_here_capture(&here);
+	ts_here_take(&here, &stack);
+	frames = stack.count;
+}
+
+static void measure_round(int round)
+{
+	uint64_t from = now_ns(), middle, to;
+
+	for (int i = 0; i < CALLS; i++)
+		take();
+	middle = now_ns();
+	for (int i = 0; i < CALLS / 20; i++) {
+		size_t count = 0;
+
+		_Unwind_Backtrace(count_frame, &count);
+	}
+	to = now_ns();
+	ours[round] = (double)(middle - from) / CALLS;
+	theirs[round] = (double)(to - middle) / (CALLS / 20);
+	best_ours = ours[round] < best_ours ? ours[round] : best_ours;
+	best_theirs = theirs[round] < best_theirs ? theirs[round] : best_theirs;
+}
+
+static void descend(unsigned int depth);
+
+#define FUNCTION(name, body)                                                            \
+	__attribute__((noinline)) static void name(unsigned int depth)                  \
+	{                                                                               \
+		body;                                                                   \
+		descend(depth - 1);                                                     \
+		sink += depth;                                                          \
+	}
+FUNCTION(plain, (void)0)
+FUNCTION(large, char room[700]; memset(room, (int)depth, sizeof(room));
+	 sink += (unsigned int)room[depth % 700])
+FUNCTION(variable, char room[16 + depth % 64]; memset(room, (int)depth, sizeof(room));
+	 sink += (unsigned int)room[depth % 16])
+FUNCTION(busy, unsigned int a = sink; unsigned int b = sink; unsigned int c = sink;
+	 descend(0); sink += a * b + c)
+
+__attribute__((noinline)) static void descend(unsigned int depth)
+{
+	if (depth == 0)
+		return;
+	if (depth == 1) {
+		for (int i = 0; i < rounds; i++)
+			measure_round(i);
+		return;
+	}
+	switch (depth % 4) {
+	case 0:
+		plain(depth);
+		break;
+	case 1:
+		large(depth);
+		break;
+	case 2:
+		variable(depth);
+		break;
+	default:
+		busy(depth);
+		break;
+	}
+	sink++;
+}
+
+static int compare(const void *a, const void *b)
+{
+	double left = *(const double *)a, right = *(const double *)b;
+
+	return left < right ? -1 : left > right;
+}
+
+int main(int argc, char **argv)
+{
+	unsigned int depth = 26;
+
+	for (int i = 1; i + 1 < argc; i += 2) {
+		if (!strcmp(argv[i], "--depth"))
+			depth = (unsigned int)strtoul(argv[i + 1], NULL, 10);
+		else if (!strcmp(argv[i], "--rounds"))
+			rounds = (int)strtol(argv[i + 1], NULL, 10);
+	}
+	rounds = rounds < 1 ? 1 : rounds > 100000 ? 100000 : rounds;
+	ours = calloc((size_t)rounds, sizeof(*ours));
+	theirs = calloc((size_t)rounds, sizeof(*theirs));
+	if (!ours || !theirs)
+		return 1;
+	descend(depth < 1 ? 1 : depth);
+	qsort(ours, (size_t)rounds, sizeof(*ours), compare);
+	qsort(theirs, (size_t)rounds, sizeof(*theirs), compare);
+	printf("{\"frames\":%zu,\"here_ns\":%.1f,\"here_median_ns\":%.1f,\"unwind_backtrace_ns\":%.1f,"
+	       "\"unwind_backtrace_median_ns\":%.1f,\"ratio\":%.1f}\n",
+	       frames, best_ours, ours[rounds / 2], best_theirs, theirs[rounds / 2],
+	       theirs[rounds / 2] / ours[rounds / 2]);
+	free(ours);
+	free(theirs);
+	return 0;
+}
