@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Any bytes as a cubin: every function of it is asked for its places. Nothing may crash, loop, or give what is not there. */
+#include <string.h>
+
+#include "capture/native/cubin.h"
+#include "lib/fuzz_check.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+#define MOST_FUNCTIONS 16u
+#define PLACES 8u
+
+static void ask(const struct ts_cubin *cubin, const char *function)
+{
+	struct ts_cubin_place places[PLACES];
+	uint64_t address;
+	size_t symbol;
+
+	check(ts_cubin_find(cubin, function, &symbol, &address), "a function that is not found");
+	for (uint64_t offset = 0; offset < 0x1000; offset += 0x50) {
+		size_t count = ts_cubin_places(cubin, function, offset, places, PLACES);
+
+		check(count <= PLACES, "more places than there is room for");
+		for (size_t i = 0; i < count; i++) {
+			check(strlen(places[i].file) < ((size_t)1 << 30),
+			      "a file's name without end");
+			if (places[i].function)
+				check(strlen(places[i].function) < ((size_t)1 << 30),
+				      "a name without end");
+		}
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct ts_cubin *cubin = NULL;
+	const char *function;
+
+	if (ts_cubin_open(&cubin, data, size, NULL))
+		return 0;
+	for (size_t i = 0; i < MOST_FUNCTIONS && (function = ts_cubin_function(cubin, i)); i++)
+		ask(cubin, function);
+	ts_cubin_close(cubin);
+	return 0;
+}
