@@ -207,9 +207,10 @@ static int print_launch(const struct ts_hot_view *hot, const struct ts_hot_launc
 	if (hot->hot->is_exact)
 		ts_text_printf(out, ", %s samples",
 			       ts_format_count(count, sizeof(count), launch->samples));
-	ts_text_printf(out, ", %s on the device, %s launches\n",
+	ts_text_printf(out, ", %s on the device, %s launch%s\n",
 		       ts_format_duration_ns(time, sizeof(time), launch->device_ns),
-		       ts_format_count(count, sizeof(count), launch->launches));
+		       ts_format_count(count, sizeof(count), launch->launches),
+		       launch->launches == 1 ? "" : "es");
 	return print_stack(hot, out, launch->stack);
 }
 

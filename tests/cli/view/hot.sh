@@ -1,0 +1,55 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Where a kernel spends its time: instructions that were sampled, stalls, source lines with what was inlined, launches. The disassembler is a stand-in that prints lines as NVIDIA's do.
+. "$TS_SOURCE/tests/cli/live.sh"
+target=$TS_BUILD/tests/targets/instruction_samples
+cubin=$TS_SOURCE/tests/data/cubin/lines.cubin
+# Nothing of this machine's CUDA.
+export CUDA_HOME=$PWD/none
+
+# Stacks depend on the machine; their text is told by other tests.
+without_stacks() { sed '/^    [^ 0-9]/d'; }
+# Without a disassembler, wherever one may be installed: then it is that which says why.
+without_sass() { grep -v '^no SASS'; }
+
+quietly record -q -o c.sbt -- "$target" "$cubin"
+t verify c.sbt
+t view c.sbt --hot scale | without_stacks | without_sass
+
+mkdir bin
+cat >bin/nvdisasm <<'SH'
+#!/bin/bash
+[ "$1" = -c ] && [ "$2" = -fun ] && [ "$3" -gt 0 ] && [ "$(head -c 4 "$4" | tail -c 3)" = ELF ] || exit 3
+printf '\t.section\t.text._Z5scaleIfEvPT_PKS0_i,"ax",@progbits\n.text._Z5scaleIfEvPT_PKS0_i:\n'
+printf '        /*00d0*/                   LDG.E R2, desc[UR4][R2.64] ;\n'
+printf '        /*0100*/              @!P0 FFMA R7, R5, R2, 1 ;   /* 0x0000 */\n                        /* 0x0f */\n'
+SH
+chmod +x bin/nvdisasm
+PATH=$PWD/bin:$PATH t view c.sbt --hot scale --limit 2 | without_stacks
+
+# Exact counts, where a sample says which launch it is of; and for programs.
+quietly record -q -o s.sbt -- "$target" "$cubin" serialized
+t view s.sbt --hot 'void scale<float>(float*, float const*, int)' --limit 1 | without_stacks | without_sass
+PATH=$PWD/bin:$PATH "$TRACESMITH" view s.sbt --hot scale --json | python3 -c '
+import json, sys
+hot = json.load(sys.stdin)
+print(hot["kernel"], hot["module"], hot["samples"], hot["launches_are"])
+print([(r["reason"], r["samples"], r["share_pct"]) for r in hot["stalls"]])
+for i in hot["instructions"]:
+    print(hex(i["offset"]), i["samples"], i["sass"], [(p["file"], p["line"], p["inlined"]) for p in i["source"]])
+print(sorted((l["launches"], l["samples"]) for l in hot["launches"]) if all(l["stack"] for l in hot["launches"]) else "no stacks", sum(l["samples"] for l in hot["launches"]))'
+
+# Both kernels are called so; the trace has no code.
+quietly record -q -o n.sbt -- "$target" "$cubin" nocode
+t view n.sbt --hot a | without_stacks
+
+# Killed: what was told is there, with the code.
+bash -c '"$TRACESMITH" record -q -o k.sbt -- "$@"; echo "shell sees $?"' bash "$target" "$cubin" kill 2>/dev/null
+t view k.sbt --hot plain | without_stacks | without_sass
+[ -z "$(ls live)" ] || fail "something was left behind"
+
+# Rows of it, and what is said where there is nothing.
+t view c.sbt --table sample --columns name,state,weight,stack --limit 3
+t view c.sbt --hot nothing
+quietly record -q -o e.sbt -- true
+t view e.sbt --hot scale
