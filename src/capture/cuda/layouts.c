@@ -3,6 +3,8 @@
  * How long CUPTI's records are (docs/cuda.md, section 3). What we read stands at the same places in all versions since CUDA 11.6, and later versions
  * have more behind it; CUPTI's own walk over a first buffer shows the length that is true. Knows nothing of what records mean.
  */
+#include <errno.h>
+#include <sys/mman.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -70,14 +72,19 @@ static bool is_known(int of, size_t bytes, size_t *ret_longest)
 	return false;
 }
 
-/* Without touching what may not be there. */
+/* Without touching what may not be there. Where a sandbox forbids the one way, there is another. */
 static bool is_readable(uint64_t address)
 {
-	char byte;
+	uint64_t page = address & ~(uint64_t)(sysconf(_SC_PAGESIZE) - 1);
+	unsigned char byte;
 	struct iovec to = { &byte, 1 };
 	struct iovec from = { (void *)(uintptr_t)address, 1 };
 
-	return address && process_vm_readv(getpid(), &to, 1, &from, 1, 0) == 1;
+	if (!address)
+		return false;
+	if (process_vm_readv(getpid(), &to, 1, &from, 1, 0) == 1)
+		return true;
+	return errno != EFAULT && !mincore((void *)(uintptr_t)page, 1, &byte);
 }
 
 /* A record of a length that no version we know has: is what we would read of it what it should be? */

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What stands around the device side in its tests: the agent and the wrappers of the driver, played, which keep what they are told; the stand-in for CUPTI; and a
+ * launch as a wrapper makes it.
+ */
+#ifndef TS_TESTS_CUDA_PLAYED_H
+#define TS_TESTS_CUDA_PLAYED_H
+
+#include "capture/cuda/calls.h"
+#include "capture/cuda/device.h"
+#include "cuda/stand_in_cupti.h"
+#include "unit/runner.h"
+
+#define LAUNCH 307 /* cuLaunchKernel, as in calls.def */
+#define COPY 305   /* cuMemcpy */
+#define OPS 8192
+#define WAIT_TRIES 2000
+
+struct told_op {
+	struct ts_gpu_op op;
+	char name[128], category[16];
+};
+
+/* What was told. */
+extern struct told_op ops[OPS];
+extern uint32_t stream_count, clock_count, call_count;
+extern struct ts_accelerator_call last_call;
+extern uint64_t lost;
+extern char lost_reason[128], fact[2048];
+extern uint32_t contexts_told, modules_told;
+
+/* What is played. */
+extern uint32_t is_enabled; /* events are wanted */
+extern bool is_forked, samples;
+extern struct stand_in_cupti *cupti_played;
+
+void open_stand_in(void);
+void begin(void);
+/* As a wrapper does it; the correlation that it found. */
+uint32_t launch_as(const struct stand_in_work *work);
+uint32_t launch(uint32_t grid);
+uint32_t ops_now(void);
+void await_ops(uint32_t count);
+void await_state(enum cuda_device_state state);
+/* Two looks of the helper at least. */
+void let_helper_look(void);
+
+#endif
