@@ -36,6 +36,9 @@ def expect(condition, text):
 
 
 def skip(reason):
+    """Faults that were found before stay faults."""
+    if problems:
+        finish()
     print("skip:", reason)
     sys.exit(77)
 

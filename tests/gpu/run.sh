@@ -72,6 +72,11 @@ if ! timeout 580 bash -c build_all >"$out/build.log" 2>&1 </dev/null; then
 fi
 printf '%-14s %-9s %s\n' build ok "$((SECONDS - start)) s"
 
+if ! timeout 60 "$build/gpu/launches" count 1 >"$out/device.log" 2>&1; then
+	echo "skip: no kernel can be launched here: $(tail -n 1 "$out/device.log")"
+	exit 77
+fi
+
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir -m 700 "$work/live"
