@@ -4,8 +4,10 @@
 set -euo pipefail
 
 for folder in ${CUDA_HOME:+"$CUDA_HOME/include"} /usr/local/cuda/include; do
-	[ -e "$folder/generated_cuda_meta.h" ] && [ -e "$folder/cupti_driver_cbid.h" ] || continue
-	exec python3 "$TS_SOURCE/scripts/cuda-calls" --check "$TS_SOURCE/src/capture/cuda/calls.def" "$folder"
+	if [ -e "$folder/generated_cuda_meta.h" ] && [ -e "$folder/cupti_driver_cbid.h" ]; then
+		python3 "$TS_SOURCE/scripts/cuda-calls" --check "$TS_SOURCE/src/capture/cuda/calls.def" "$folder"
+		exit
+	fi
 done
 echo "skip: no CUDA headers with generated_cuda_meta.h and cupti_driver_cbid.h"
 exit 77

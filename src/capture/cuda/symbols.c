@@ -199,8 +199,10 @@ static bool is_insider(void *caller)
 	const char *name;
 	Dl_info info;
 
-	if (cuda_thread.is_ours || !dladdr(caller, &info) || !info.dli_fname)
+	if (cuda_thread.is_ours)
 		return true;
+	if (!dladdr(caller, &info) || !info.dli_fname)
+		return false;
 	name = strrchr(info.dli_fname, '/');
 	name = name ? name + 1 : info.dli_fname;
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
