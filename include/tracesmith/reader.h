@@ -146,6 +146,14 @@ const void *ts_reader_entity(struct ts_reader *reader, enum ts_table_id table, i
 const void *ts_reader_entity_next(struct ts_reader *reader, enum ts_table_id table, size_t *cursor,
 				  int64_t *ret_id);
 
+/*
+ * What a frame is called, where that was found out after the recording: rows of `symbol`, that of depth 0 (the innermost inlined
+ * function) first, its callers behind it; the last is the function that the code is in. Of frames that were named twice the later
+ * rows count. Borrowed until close; NULL, and 0: none.
+ */
+const struct ts_symbol_row *ts_reader_symbols(struct ts_reader *reader, int64_t frame,
+					      uint32_t *ret_count);
+
 /* ---- blobs ---- */
 
 /*

@@ -166,7 +166,7 @@ static int count(void *context, const struct ts_seen *seen)
 
 static struct function *function_of(struct functions *f, int64_t frame)
 {
-	struct ts_string file = ts_stack_file(f->reader, ts_stack_frame(f->reader, frame));
+	struct ts_string file = ts_stack_file(f->reader, frame);
 	bool is_new = false;
 	uint32_t index;
 
@@ -305,7 +305,7 @@ static void put_function(struct ts_result_table *table, struct functions *f,
 	ts_text_clear(&f->name);
 	ts_stack_append_function(reader, &f->name, function->frame);
 	ts_cell_text(table, ts_text_cstr(&f->name));
-	ts_cell_text(table, ts_stack_file(reader, frame).data);
+	ts_cell_text(table, ts_stack_file(reader, function->frame).data);
 	ts_cell_text(table, kind ? kind : "unknown");
 }
 

@@ -9,8 +9,7 @@
 #include "cli/show.h"
 #include "cli/trace.h"
 #include "export/json_row.h"
-
-#define MAX_STACK_DEPTH 65536
+#include "export/stacks.h"
 
 static const struct ts_process_row *find_process(const struct ts_show *show, int64_t id)
 {
@@ -120,47 +119,63 @@ static void append_reference(const struct ts_show *show, struct ts_text *out,
 	}
 }
 
-static void append_frame(const struct ts_show *show, struct ts_text *out, int64_t id, int depth)
+/* A file that is the binary itself is told as such. */
+static void append_frame_place(const struct ts_show *show, struct ts_text *out, int64_t id,
+			       const struct ts_frame_row *frame)
 {
-	const struct ts_frame_row *frame = ts_reader_entity(show->reader, TS_TABLE_FRAME, id);
-	const char *kind;
+	struct ts_string file = ts_stack_file(show->reader, id);
+	struct ts_string module = ts_stack_module(show->reader, id);
+	int64_t line = ts_stack_line(show->reader, id);
 
-	if (!frame) {
-		ts_text_printf(out, "{\"func\":\"(lost)\",\"depth\":%d}", depth);
+	if (file.length && file.data != module.data) {
+		append_key(out, "file");
+		ts_text_append_json(out, file.data, file.length);
+		ts_text_append_char(out, ',');
+	}
+	if (line != TS_ABSENT || frame->line != TS_ABSENT)
+		append_int_member(out, "lineno", line != TS_ABSENT ? line : frame->line);
+	if (module.length) {
+		append_key(out, "module");
+		ts_text_append_json(out, module.data, module.length);
+		ts_text_append_char(out, ',');
+	}
+	if (frame->mapping && frame->pc != TS_ABSENT)
+		append_int_member(out, "pc", frame->pc);
+}
+
+static void append_frame(const struct ts_show *show, struct ts_text *out, int64_t id, size_t depth)
+{
+	const struct ts_frame_row *frame = ts_stack_frame(show->reader, id);
+	const char *kind = ts_enum_name("frame_kind", frame->kind);
+	TS_SCOPED(ts_text) name = { 0 };
+
+	if (frame == &ts_frame_none) {
+		ts_text_printf(out, "{\"func\":\"(lost)\",\"depth\":%zu}", depth);
 		return;
 	}
-	kind = ts_enum_name("frame_kind", frame->kind);
+	if (ts_stack_name(show->reader, id).length || frame->pc != TS_ABSENT)
+		ts_stack_append_function(show->reader, &name, id);
 	ts_text_append_str(out, "{\"func\":");
-	if (frame->name || frame->pc == TS_ABSENT)
-		ts_json_row_string(show->reader, out, frame->name);
-	else
-		ts_text_printf(out, "\"0x%llx\"", (unsigned long long)frame->pc);
-	if (frame->file) {
-		ts_text_append_str(out, ",\"file\":");
-		ts_json_row_string(show->reader, out, frame->file);
-	}
-	if (frame->line != TS_ABSENT) {
-		ts_text_append_str(out, ",\"lineno\":");
-		ts_text_append_int(out, frame->line);
-	}
-	ts_text_printf(out, ",\"depth\":%d", depth);
+	ts_text_append_json(out, name.data, name.length);
+	ts_text_append_char(out, ',');
+	append_frame_place(show, out, id, frame);
+	ts_text_printf(out, "\"depth\":%zu", depth);
 	ts_text_printf(out, ",\"frame_type\":\"%s\"}", kind ? kind : "unknown");
 }
 
 void ts_show_json_stack(const struct ts_show *show, struct ts_text *out, int64_t stack)
 {
-	int64_t id = stack;
+	struct ts_stack_path path = { 0 };
 
 	ts_text_append_char(out, '[');
-	for (int depth = 0; id > 0 && depth < MAX_STACK_DEPTH; depth++) {
-		const struct ts_stack_row *row = ts_reader_entity(show->reader, TS_TABLE_STACK, id);
-
-		if (depth > 0)
+	if (ts_stack_path(&path, show->reader, stack))
+		out->failed = true;
+	for (size_t i = 0; i < path.count; i++) {
+		if (i > 0)
 			ts_text_append_char(out, ',');
-		append_frame(show, out, row ? row->frame : 0, depth);
-		/* Parents have smaller ids; anything else would go round for ever. */
-		id = row && row->parent < id ? row->parent : 0;
+		append_frame(show, out, path.frames[path.count - 1 - i], i);
 	}
+	ts_stack_path_release(&path);
 	ts_text_append_char(out, ']');
 }
 

@@ -13,7 +13,7 @@ static int depth_of(struct ts_reader *reader, int64_t stack)
 	while (stack > 0 && depth < TS_STACK_MAX_DEPTH) {
 		const struct ts_stack_row *row = ts_reader_entity(reader, TS_TABLE_STACK, stack);
 
-		depth++;
+		depth += row ? (int)ts_stack_depths(reader, row->frame) : 1;
 		/* Parents have smaller ids; anything else would go round for ever. */
 		stack = row && row->parent < stack ? row->parent : 0;
 	}
@@ -23,20 +23,16 @@ static int depth_of(struct ts_reader *reader, int64_t stack)
 struct ts_string ts_show_stack_name(struct ts_reader *reader, int64_t stack)
 {
 	const struct ts_stack_row *row = ts_reader_entity(reader, TS_TABLE_STACK, stack);
-	const struct ts_frame_row *frame = NULL;
 
-	if (row)
-		frame = ts_reader_entity(reader, TS_TABLE_FRAME, row->frame);
-	return ts_reader_string(reader, frame ? frame->name : 0);
+	return ts_stack_name(reader, row ? row->frame : 0);
 }
 
 void ts_show_stack_summary(struct ts_reader *reader, struct ts_text *out, int64_t stack)
 {
 	const struct ts_stack_row *row = ts_reader_entity(reader, TS_TABLE_STACK, stack);
 	int64_t id = row ? row->frame : 0;
-	const struct ts_frame_row *frame = ts_stack_frame(reader, id);
-	struct ts_string file = ts_stack_file(reader, frame);
-	int64_t line = ts_stack_line(frame);
+	struct ts_string file = ts_stack_file(reader, id);
+	int64_t line = ts_stack_line(reader, id);
 	const char *name;
 	size_t length;
 
@@ -71,12 +67,12 @@ void ts_show_frame_cell(struct ts_reader *reader, struct ts_text *out,
 		ts_stack_append_function(reader, out, row->frame);
 		break;
 	case TS_SHOW_FILE:
-		file = ts_stack_file(reader, frame);
+		file = ts_stack_file(reader, row->frame);
 		ts_text_append(out, file.data, file.length);
 		break;
 	case TS_SHOW_LINENO:
-		if (ts_stack_line(frame) != TS_ABSENT)
-			ts_text_append_int(out, ts_stack_line(frame));
+		if (ts_stack_line(reader, row->frame) != TS_ABSENT)
+			ts_text_append_int(out, ts_stack_line(reader, row->frame));
 		break;
 	default:
 		kind = ts_enum_name("frame_kind", frame->kind);

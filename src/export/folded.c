@@ -117,10 +117,10 @@ static bool is_short_taken(struct folded *folded, struct ts_string file, const c
 	return owner && *owner != path;
 }
 
-static void append_file(struct folded *folded, const struct ts_frame_row *frame)
+static void append_file(struct folded *folded, int64_t frame)
 {
 	struct ts_string file = ts_stack_file(folded->reader, frame);
-	int64_t line = ts_stack_line(frame);
+	int64_t line = ts_stack_line(folded->reader, frame);
 	const char *name;
 	size_t length;
 
@@ -160,7 +160,7 @@ static uint32_t frame_word(struct folded *folded, int64_t frame)
 	ts_text_clear(&folded->scratch);
 	ts_stack_append_function(folded->reader, &name, frame);
 	append_clean(&folded->scratch, name.data, name.length);
-	append_file(folded, ts_stack_frame(folded->reader, frame));
+	append_file(folded, frame);
 	word = intern_word(folded);
 	if (word == TS_STRMAP_NONE || ts_map_put(&folded->key_words, key, word))
 		return TS_STRMAP_NONE;
@@ -202,6 +202,15 @@ static uint32_t child_of(struct folded *folded, uint32_t parent, uint32_t word)
 	return (uint32_t)*step;
 }
 
+/* The innermost of a frame's functions, below the node of its caller. */
+static uint32_t frame_node(struct folded *folded, uint32_t node, int64_t frame)
+{
+	for (uint32_t depth = ts_stack_depths(folded->reader, frame); depth > 0; depth--)
+		node = child_of(folded, node,
+				frame_word(folded, ts_stack_at_depth(frame, depth - 1)));
+	return node;
+}
+
 /*
  * The node of a stack below one of a thread. Stacks share their callers, so each step is looked for once: upwards to the first that is
  * known, then down again.
@@ -228,7 +237,7 @@ static uint32_t stack_node(struct folded *folded, uint32_t root, int64_t stack)
 		const struct ts_stack_row *row =
 			ts_reader_entity(folded->reader, TS_TABLE_STACK, id);
 
-		node = child_of(folded, (uint32_t)node, frame_word(folded, row ? row->frame : 0));
+		node = frame_node(folded, (uint32_t)node, row ? row->frame : 0);
 		if (ts_pairmap_put(&folded->known, root, (uint64_t)id, node))
 			return UINT32_MAX;
 	}

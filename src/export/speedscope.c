@@ -225,9 +225,8 @@ static int store_rest(struct speedscope *x)
 
 static void put_frame(struct speedscope *x, int64_t id)
 {
-	const struct ts_frame_row *frame = ts_stack_frame(x->reader, id);
-	struct ts_string file = ts_stack_file(x->reader, frame);
-	int64_t line = ts_stack_line(frame);
+	struct ts_string file = ts_stack_file(x->reader, id);
+	int64_t line = ts_stack_line(x->reader, id);
 	TS_SCOPED(ts_text) name = { 0 };
 
 	ts_stack_append_function(x->reader, &name, id);

@@ -7,6 +7,22 @@
 
 #include "base/memory.h"
 
+#define FRAME_MASK (((int64_t)1 << TS_STACK_DEPTH_SHIFT) - 1)
+
+/* Ids of a hostile file may be anything. */
+static bool is_frame(int64_t id)
+{
+	return id >= 0 && id <= FRAME_MASK;
+}
+
+uint32_t ts_stack_depths(struct ts_reader *reader, int64_t frame)
+{
+	uint32_t count;
+
+	ts_reader_symbols(reader, frame, &count);
+	return count ? count : 1;
+}
+
 /* ---- stacks ---- */
 
 static void reverse(int64_t *items, size_t count)
@@ -19,6 +35,19 @@ static void reverse(int64_t *items, size_t count)
 	}
 }
 
+/* A frame's functions, innermost first: a path is turned round once it is whole. */
+static int add_frame(struct ts_stack_path *path, struct ts_reader *reader, int64_t frame)
+{
+	uint32_t depths = ts_stack_depths(reader, frame);
+
+	if (ts_grow_array((void **)&path->frames, &path->capacity, path->count + depths,
+			  sizeof(*path->frames)))
+		return TS_ENOMEM;
+	for (uint32_t i = 0; i < depths; i++)
+		path->frames[path->count++] = ts_stack_at_depth(frame, i);
+	return TS_OK;
+}
+
 int ts_stack_path(struct ts_stack_path *path, struct ts_reader *reader, int64_t stack)
 {
 	int64_t id = stack;
@@ -27,10 +56,8 @@ int ts_stack_path(struct ts_stack_path *path, struct ts_reader *reader, int64_t 
 	while (id > 0 && path->count < TS_STACK_MAX_DEPTH) {
 		const struct ts_stack_row *row = ts_reader_entity(reader, TS_TABLE_STACK, id);
 
-		if (ts_grow_array((void **)&path->frames, &path->capacity, path->count + 1,
-				  sizeof(*path->frames)))
+		if (add_frame(path, reader, row && is_frame(row->frame) ? row->frame : 0))
 			return TS_ENOMEM;
-		path->frames[path->count++] = row ? row->frame : 0;
 		/* Parents have smaller ids; anything else would go round for ever. */
 		id = row && row->parent < id ? row->parent : 0;
 	}
@@ -46,40 +73,113 @@ void ts_stack_path_release(struct ts_stack_path *path)
 
 /* ---- frames ---- */
 
+/* What is known of a frame, or of one of its functions. Strings are ids. */
+struct words {
+	const struct ts_frame_row *frame; /* NULL: lost */
+	int64_t name, file, line;
+};
+
+static void find_words(struct ts_reader *reader, int64_t id, struct words *ret_words)
+{
+	const struct ts_frame_row *frame =
+		ts_reader_entity(reader, TS_TABLE_FRAME, id & FRAME_MASK);
+	const struct ts_symbol_row *symbol;
+	uint32_t count, depth = (uint32_t)(id >> TS_STACK_DEPTH_SHIFT);
+
+	*ret_words = (struct words){ .frame = frame, .line = TS_ABSENT };
+	if (!frame)
+		return;
+	ret_words->name = frame->name;
+	ret_words->file = frame->file;
+	/* What else native code has there are no lines for people. */
+	if (frame->kind != TS_FRAME_NATIVE && frame->line >= 0)
+		ret_words->line = frame->line;
+	symbol = ts_reader_symbols(reader, id & FRAME_MASK, &count);
+	if (depth >= count)
+		return;
+	symbol += depth;
+	if (symbol->name)
+		ret_words->name = symbol->name;
+	if (symbol->file) {
+		ret_words->file = symbol->file;
+		ret_words->line = symbol->line >= 0 ? symbol->line : TS_ABSENT;
+	}
+}
+
 const struct ts_frame_row *ts_stack_frame(struct ts_reader *reader, int64_t frame)
 {
-	const struct ts_frame_row *row = ts_reader_entity(reader, TS_TABLE_FRAME, frame);
+	const struct ts_frame_row *row =
+		ts_reader_entity(reader, TS_TABLE_FRAME, frame & FRAME_MASK);
 
 	return row ? row : &ts_frame_none;
 }
 
+static struct ts_string module_of(struct ts_reader *reader, const struct ts_frame_row *frame)
+{
+	const struct ts_mapping_row *mapping = NULL;
+
+	if (frame->mapping)
+		mapping = ts_reader_entity(reader, TS_TABLE_MAPPING, frame->mapping);
+	return ts_reader_string(reader, mapping ? mapping->path : 0);
+}
+
+static void append_address(struct ts_reader *reader, struct ts_text *out,
+			   const struct ts_frame_row *frame)
+{
+	struct ts_string module = module_of(reader, frame);
+	size_t length;
+	const char *name = ts_stack_short_file(module, &length);
+
+	ts_text_append(out, name, length);
+	ts_text_printf(out, length ? "+0x%llx" : "0x%llx", (unsigned long long)frame->pc);
+}
+
+struct ts_string ts_stack_name(struct ts_reader *reader, int64_t frame)
+{
+	struct words words;
+
+	find_words(reader, frame, &words);
+	return ts_reader_string(reader, words.name);
+}
+
+struct ts_string ts_stack_module(struct ts_reader *reader, int64_t frame)
+{
+	return module_of(reader, ts_stack_frame(reader, frame));
+}
+
 void ts_stack_append_function(struct ts_reader *reader, struct ts_text *out, int64_t frame)
 {
-	const struct ts_frame_row *row = ts_reader_entity(reader, TS_TABLE_FRAME, frame);
-	struct ts_string name = ts_reader_string(reader, row ? row->name : 0);
+	struct words words;
+	struct ts_string name;
 
-	if (!row)
+	find_words(reader, frame, &words);
+	name = ts_reader_string(reader, words.name);
+	if (!words.frame)
 		ts_text_append_str(out, "(lost)");
 	else if (name.length)
 		ts_text_append(out, name.data, name.length);
-	else if (row->pc != TS_ABSENT)
-		ts_text_printf(out, "0x%llx", (unsigned long long)row->pc);
+	else if (words.frame->pc != TS_ABSENT)
+		append_address(reader, out, words.frame);
 	else
 		ts_text_append_str(out, "(unknown)");
 }
 
-struct ts_string ts_stack_file(struct ts_reader *reader, const struct ts_frame_row *frame)
+struct ts_string ts_stack_file(struct ts_reader *reader, int64_t frame)
 {
-	const struct ts_mapping_row *mapping = NULL;
+	struct words words;
 
-	if (!frame->file && frame->mapping)
-		mapping = ts_reader_entity(reader, TS_TABLE_MAPPING, frame->mapping);
-	return ts_reader_string(reader, mapping ? mapping->path : frame->file);
+	find_words(reader, frame, &words);
+	if (!words.file && words.frame)
+		return module_of(reader, words.frame);
+	return ts_reader_string(reader, words.file);
 }
 
-int64_t ts_stack_line(const struct ts_frame_row *frame)
+int64_t ts_stack_line(struct ts_reader *reader, int64_t frame)
 {
-	return frame->kind == TS_FRAME_NATIVE || frame->line < 0 ? TS_ABSENT : frame->line;
+	struct words words;
+
+	find_words(reader, frame, &words);
+	return words.line;
 }
 
 static bool same_text(struct ts_string a, struct ts_string b)
@@ -89,21 +189,24 @@ static bool same_text(struct ts_string a, struct ts_string b)
 
 bool ts_stack_same_function(struct ts_reader *reader, int64_t frame, int64_t other)
 {
-	const struct ts_frame_row *a = ts_stack_frame(reader, frame);
-	const struct ts_frame_row *b = ts_stack_frame(reader, other);
+	struct words a, b;
 
 	if (frame == other)
 		return true;
+	find_words(reader, frame, &a);
+	find_words(reader, other, &b);
+	if (!a.frame || !b.frame)
+		return a.frame == b.frame;
 	/* Without a name the address is all that there is. */
-	if (!a->name || !b->name)
-		return a->name == b->name && a->pc == b->pc && a->file == b->file &&
-		       a->mapping == b->mapping;
+	if (!a.name || !b.name)
+		return a.name == b.name && a.frame->pc == b.frame->pc && a.file == b.file &&
+		       a.frame->mapping == b.frame->mapping;
 	/* A text has one id, but for those of traces that were gone on with. */
-	if (a->name != b->name &&
-	    !same_text(ts_reader_string(reader, a->name), ts_reader_string(reader, b->name)))
+	if (a.name != b.name &&
+	    !same_text(ts_reader_string(reader, a.name), ts_reader_string(reader, b.name)))
 		return false;
-	return (a->file == b->file && a->mapping == b->mapping) ||
-	       same_text(ts_stack_file(reader, a), ts_stack_file(reader, b));
+	return (a.file == b.file && a.frame->mapping == b.frame->mapping) ||
+	       same_text(ts_stack_file(reader, frame), ts_stack_file(reader, other));
 }
 
 /* Length of "python3.11/" and its like at the beginning of the text, else 0. */
@@ -216,9 +319,8 @@ void ts_frame_keys_release(struct ts_frame_keys *keys)
 
 static void write_key(struct ts_frame_keys *keys, int64_t frame)
 {
-	const struct ts_frame_row *row = ts_stack_frame(keys->reader, frame);
-	struct ts_string file = ts_stack_file(keys->reader, row);
-	int64_t line = ts_stack_line(row);
+	struct ts_string file = ts_stack_file(keys->reader, frame);
+	int64_t line = ts_stack_line(keys->reader, frame);
 
 	ts_text_clear(&keys->scratch);
 	ts_stack_append_function(keys->reader, &keys->scratch, frame);

@@ -17,9 +17,23 @@
 /* Frames beyond this are left out, the outermost ones. */
 #define TS_STACK_MAX_DEPTH 65536
 
-/* The frames of a stack, outermost first. A zeroed struct is an empty one. */
+/*
+ * Where frames are asked for by number, this is the id of a frame, or one of the functions that a compiler has inlined there: the id with
+ * a depth above it, as rows of `symbol` count it (0: the innermost). A frame without such rows has depth 0 only.
+ */
+#define TS_STACK_DEPTH_SHIFT 40
+
+static inline int64_t ts_stack_at_depth(int64_t frame, uint32_t depth)
+{
+	return frame | (int64_t)depth << TS_STACK_DEPTH_SHIFT;
+}
+
+/* How many functions a frame stands for: at least 1. */
+uint32_t ts_stack_depths(struct ts_reader *reader, int64_t frame);
+
+/* The frames of a stack, outermost first, inlined functions each for itself. A zeroed struct is an empty one. */
 struct ts_stack_path {
-	int64_t *frames; /* ids; of a stack that is lost, 0 */
+	int64_t *frames; /* see above; of a stack that is lost, 0 */
 	size_t count, capacity;
 };
 
@@ -30,14 +44,20 @@ void ts_stack_path_release(struct ts_stack_path *path);
 /* A frame's row, or one that says that it is lost. */
 const struct ts_frame_row *ts_stack_frame(struct ts_reader *reader, int64_t frame);
 
-/* Function, else address: as it is, not escaped. Never empty. */
+/* The function alone; "": not known. */
+struct ts_string ts_stack_name(struct ts_reader *reader, int64_t frame);
+
+/* Function, else binary and address ("libfoo.so+0x1234"): as it is, not escaped. Never empty. */
 void ts_stack_append_function(struct ts_reader *reader, struct ts_text *out, int64_t frame);
 
 /* Source file, or for native code the binary; "" where the trace does not say. Valid until a trim. */
-struct ts_string ts_stack_file(struct ts_reader *reader, const struct ts_frame_row *frame);
+struct ts_string ts_stack_file(struct ts_reader *reader, int64_t frame);
 
-/* A line for people, or TS_ABSENT; native frames have none. */
-int64_t ts_stack_line(const struct ts_frame_row *frame);
+/* The binary; "" where there is none, or the trace does not say. */
+struct ts_string ts_stack_module(struct ts_reader *reader, int64_t frame);
+
+/* A line for people, or TS_ABSENT; native frames have one where their names were found out later. */
+int64_t ts_stack_line(struct ts_reader *reader, int64_t frame);
 
 /* The same function of the same file? Lines do not matter. */
 bool ts_stack_same_function(struct ts_reader *reader, int64_t frame, int64_t other);

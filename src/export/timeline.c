@@ -85,12 +85,11 @@ static void put_begin(struct timeline *timeline, const struct thread *thread, in
 		      int64_t time)
 {
 	struct ts_text *out = &timeline->x->out;
-	const struct ts_frame_row *frame = ts_stack_frame(timeline->x->reader, id);
-	struct ts_string file = ts_stack_file(timeline->x->reader, frame);
-	int64_t line = ts_stack_line(frame);
+	struct ts_string file = ts_stack_file(timeline->x->reader, id);
+	int64_t line = ts_stack_line(timeline->x->reader, id);
 
 	put_head(timeline, thread, "\"ph\":\"B\",\"name\":", id, time);
-	put_category(timeline, frame);
+	put_category(timeline, ts_stack_frame(timeline->x->reader, id));
 	if (file.length) {
 		ts_text_append_str(out, ",\"args\":{\"file\":");
 		ts_text_append_json(out, file.data, file.length);

@@ -413,6 +413,7 @@ void sbt_lookup_release(struct ts_reader *reader)
 	free(reader->texts);
 	ts_map_release(&reader->shapes);
 	ts_arena_release(&reader->shape_arena);
+	sbt_symbols_release(&reader->symbols);
 	for (int i = 0; i < TS_TABLE_COUNT; i++) {
 		free(reader->entities[i].rows);
 		free(reader->entities[i].ids);

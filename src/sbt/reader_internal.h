@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the parts of the reader share: reader.c (opening, chunks), batch.c (columns of a chunk),
- * lookup.c (texts, shapes, entities), blob.c, verify.c, recover.c. Not for others.
+ * lookup.c (texts, shapes, entities), symbols.c, blob.c, verify.c, recover.c. Not for others.
  */
 #ifndef TS_SBT_READER_INTERNAL_H
 #define TS_SBT_READER_INTERNAL_H
@@ -36,6 +36,14 @@ struct sbt_entities {
 	struct ts_map places; /* id to row */
 };
 
+/* Rows of symbol, those of a frame side by side. */
+struct sbt_symbols {
+	bool loaded;
+	struct ts_symbol_row *rows;
+	size_t count, capacity;
+	struct ts_map places; /* frame to its first row */
+};
+
 struct ts_reader {
 	struct sbt_file file;
 	struct ts_reader_state state;
@@ -55,6 +63,7 @@ struct ts_reader {
 	struct ts_arena shape_arena;
 	struct ts_map shapes; /* id to struct ts_shape * */
 	struct sbt_entities entities[TS_TABLE_COUNT];
+	struct sbt_symbols symbols;
 	struct ts_error error; /* first one met while loading */
 
 	pthread_mutex_t blob_lock;
@@ -95,6 +104,9 @@ int sbt_budget_take(struct ts_reader *reader, size_t chunk, uint64_t bytes, stru
 /* lookup.c: prepares and frees what it keeps in the reader. */
 int sbt_lookup_init(struct ts_reader *reader, struct ts_error *err);
 void sbt_lookup_release(struct ts_reader *reader);
+
+/* symbols.c */
+void sbt_symbols_release(struct sbt_symbols *symbols);
 
 /* blob.c. Accepts NULL. */
 void sbt_blobs_free(struct sbt_blobs *blobs);

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Names that frames got after they were recorded, loaded when first asked for. Must not know how names are found, nor shown.
+ */
+#include <stdlib.h>
+
+#include "sbt/reader_internal.h"
+
+/* What is counted against the budget, roughly. */
+#define ROW_BYTES (sizeof(struct ts_symbol_row) + 32)
+/* Functions inlined into one another; a chain beyond that is no compiler's. */
+#define MOST_DEPTH 1024
+
+static int add_row(struct sbt_symbols *symbols, const struct ts_symbol_row *row)
+{
+	const struct ts_symbol_row *last = symbols->count ? &symbols->rows[symbols->count - 1]
+							  : NULL;
+
+	/* What neither begins a frame nor goes on with it has lost what it belongs to. */
+	if (row->depth != 0 && (!last || last->frame != row->frame ||
+				last->depth + 1 != row->depth || row->depth >= MOST_DEPTH))
+		return TS_OK;
+	if (ts_grow_array((void **)&symbols->rows, &symbols->capacity, symbols->count + 1,
+			  sizeof(*symbols->rows)))
+		return TS_ENOMEM;
+	if (row->depth == 0 && ts_map_put(&symbols->places, (uint64_t)row->frame, symbols->count))
+		return TS_ENOMEM;
+	symbols->rows[symbols->count++] = *row;
+	return TS_OK;
+}
+
+/* Lock held. */
+static int load_chunk(struct ts_reader *reader, size_t chunk, struct ts_error *err)
+{
+	struct ts_batch *batch = reader->lookup;
+	int rc = ts_batch_read(batch, chunk, TS_MASK_ALL, err);
+
+	if (!rc)
+		rc = sbt_budget_take(reader, chunk, batch->rows * ROW_BYTES, err);
+	for (uint32_t i = 0; !rc && i < batch->rows; i++) {
+		struct ts_symbol_row row;
+
+		ts_batch_row(batch, i, &row);
+		rc = add_row(&reader->symbols, &row);
+		if (rc)
+			ts_error_set(err, rc, "no memory");
+	}
+	return rc;
+}
+
+/* Lock held. Rows are only moved while loading, which happens once, so pointers into them stay. */
+static void load(struct ts_reader *reader)
+{
+	struct ts_error err;
+
+	for (size_t i = 0; i < reader->list.count; i++) {
+		if (reader->chunks[i].table == TS_TABLE_SYMBOL && load_chunk(reader, i, &err) &&
+		    !reader->error.code)
+			reader->error = err;
+	}
+	reader->symbols.loaded = true;
+}
+
+const struct ts_symbol_row *ts_reader_symbols(struct ts_reader *reader, int64_t frame,
+					      uint32_t *ret_count)
+{
+	const struct sbt_symbols *symbols = &reader->symbols;
+	const struct ts_symbol_row *first;
+	uint32_t count = 1;
+	uint64_t place;
+
+	*ret_count = 0;
+	pthread_mutex_lock(&reader->lock);
+	if (!symbols->loaded)
+		load(reader);
+	pthread_mutex_unlock(&reader->lock);
+	if (!ts_map_get(&symbols->places, (uint64_t)frame, &place))
+		return NULL;
+	first = &symbols->rows[place];
+	while (place + count < symbols->count && first[count].depth == count)
+		count++;
+	*ret_count = count;
+	return first;
+}
+
+void sbt_symbols_release(struct sbt_symbols *symbols)
+{
+	free(symbols->rows);
+	ts_map_release(&symbols->places);
+}
