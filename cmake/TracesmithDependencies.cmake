@@ -85,9 +85,19 @@ if(TS_CUDA_INCLUDE_DIR AND TS_CUDA_DRIVER_INCLUDE_DIR)
 	endif()
 endif()
 
+# Headers alone, for source lines of native frames: the library is opened at run time.
+set(TS_HAVE_LIBDW OFF)
+if(TRACESMITH_WITH_LIBDW)
+	find_path(LIBDW_INCLUDE_DIR elfutils/libdw.h)
+	if(LIBDW_INCLUDE_DIR)
+		set(TS_HAVE_LIBDW ON)
+		target_include_directories(ts_private SYSTEM INTERFACE ${LIBDW_INCLUDE_DIR})
+	endif()
+endif()
+
 # Said once, and again when it changes.
 set(summary "tracesmith ${PROJECT_VERSION}: ${CMAKE_SYSTEM_PROCESSOR}, ${CMAKE_C_COMPILER_ID} \
-${CMAKE_C_COMPILER_VERSION}, ${CMAKE_BUILD_TYPE}, zlib ${TS_HAVE_ZLIB}, xxhash ${TS_HAVE_XXHASH}, OpenCL ${TS_HAVE_OPENCL}, \
+${CMAKE_C_COMPILER_VERSION}, ${CMAKE_BUILD_TYPE}, zlib ${TS_HAVE_ZLIB}, xxhash ${TS_HAVE_XXHASH}, OpenCL ${TS_HAVE_OPENCL}, libdw ${TS_HAVE_LIBDW}, \
 CUDA headers ${TS_HAVE_CUDA_HEADERS}, sanitizers '${sanitizers}'")
 if(NOT summary STREQUAL TS_LAST_SUMMARY)
 	message(NOTICE "${summary}")
