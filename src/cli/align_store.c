@@ -8,7 +8,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,51 +18,27 @@
 
 #include "base/io.h"
 #include "base/memory.h"
+#include "cli/append.h"
 #include "cli/progress.h"
 #include "cli/report.h"
 #include "cli/trace.h"
 #include "model/clockmap.h"
-#include "sbt/layout.h"
 
 #define COPY_BYTES ((size_t)1 << 20)
 /* Methods of rows that `align` has written begin with this. */
 #define OUR_METHOD "collectives"
 
-TS_DEFINE_AUTO(ts_writer, ts_writer_close);
-
-/* ---- can it be done? ---- */
-
-static bool is_sbt(const char *path)
-{
-	TS_AUTO_FD int fd = open(path, O_RDONLY | O_CLOEXEC);
-	char magic[SBT_MAGIC_BYTES];
-
-	return fd >= 0 && ts_read_some(fd, magic, sizeof(magic)) == (ssize_t)sizeof(magic) &&
-	       !memcmp(magic, SBT_FILE_MAGIC, sizeof(magic));
-}
-
 int ts_align_check(const char *path, const struct ts_reader *reader, bool in_place,
 		   struct ts_error *err)
 {
-	const struct ts_reader_state *state = ts_reader_state(reader);
+	int rc = ts_append_check(path, reader, ", or ask with --dry-run", err);
 
-	if (!is_sbt(path))
-		return ts_error_set(
-			err, TS_EFORMAT,
-			"'%s' is no trace that rows can be appended to: make one of it first "
-			"(tracesmith import %s -o trace.sbt), or ask with --dry-run",
-			path, path);
-	if (!state->finished || state->damaged_bytes)
-		return ts_error_set(err, TS_EFORMAT,
-				    "trace '%s' was not finished or is damaged: recover it first "
-				    "(tracesmith recover %s -o good.sbt), or ask with --dry-run",
-				    path, path);
-	if (in_place && access(path, W_OK))
-		return ts_error_errno(
+	if (!rc && in_place && access(path, W_OK))
+		rc = ts_error_errno(
 			err, errno,
 			"cannot write trace '%s' (-o makes another one, --dry-run only asks)",
 			path);
-	return TS_OK;
+	return rc;
 }
 
 /* ---- what is there ---- */
@@ -222,80 +197,14 @@ static bool is_settled(const struct store *store, size_t i)
 
 /* ---- the file ---- */
 
-/* What a writer may go on with: ids above all that chunks define. */
-static void find_ids(const struct ts_reader *reader, struct ts_writer_ids *ret_ids)
+static void add_all_points(void *context, struct ts_writer *writer)
 {
-	size_t count = ts_reader_chunk_count(reader);
+	struct store *store = context;
 
-	memset(ret_ids, 0, sizeof(*ret_ids));
-	for (size_t i = 0; i < count; i++) {
-		const struct ts_chunk *chunk = ts_reader_chunk(reader, i);
-
-		if (chunk->table < TS_WRITER_ID_TABLES && chunk->first_id)
-			ret_ids->next[chunk->table] =
-				TS_MAX(ret_ids->next[chunk->table], chunk->first_id + chunk->rows);
-	}
-}
-
-/* Where the index began when the reader was opened. */
-static uint64_t end_of_chunks(const struct ts_reader *reader)
-{
-	size_t count = ts_reader_chunk_count(reader);
-	const struct ts_chunk *last = count ? ts_reader_chunk(reader, count - 1) : NULL;
-
-	return last ? last->offset + last->bytes : sizeof(struct sbt_file_header);
-}
-
-static int resume(struct ts_writer **ret_writer, const char *path, const struct ts_reader *reader,
-		  struct ts_error *err)
-{
-	struct ts_writer_options options = { .size = sizeof(options),
-					     .threads = -1,
-					     .flags = TS_WRITER_SYNC,
-					     .trace_id = ts_reader_state(reader)->trace_id };
-	struct ts_writer_ids ids;
-
-	find_ids(reader, &ids);
-	return ts_writer_resume(ret_writer, path, end_of_chunks(reader), &ids, &options, err);
-}
-
-/* A disk that has no room for the rows has room for the index, which stood there before. */
-static void put_index_back(const char *path, const struct ts_reader *reader)
-{
-	TS_AUTO(ts_writer) writer = NULL;
-
-	if (!resume(&writer, path, reader, NULL))
-		ts_writer_finish(writer, NULL);
-}
-
-static int append(const char *path, struct store *store, struct ts_error *err)
-{
-	int rc = resume(&store->writer, path, store->reader, err);
-
-	if (rc)
-		return rc;
+	store->writer = writer;
 	for (size_t i = 0; i < store->count; i++)
 		if (!is_settled(store, i))
 			add_points(store, i);
-	rc = ts_writer_finish(store->writer, err);
-	ts_writer_close(store->writer);
-	if (rc)
-		put_index_back(path, store->reader);
-	return rc;
-}
-
-/* Between the cut of the old index and the new one the trace counts as unfinished: nobody stops us there. */
-static int append_undisturbed(const char *path, struct store *store, struct ts_error *err)
-{
-	sigset_t all, before;
-	int rc;
-
-	signal(SIGXFSZ, SIG_IGN); /* a limit of a file's size is an error like others */
-	sigfillset(&all);
-	sigprocmask(SIG_BLOCK, &all, &before);
-	rc = append(path, store, err);
-	sigprocmask(SIG_SETMASK, &before, NULL);
-	return rc;
 }
 
 static int start_store(struct store *store, struct ts_error *err)
@@ -330,7 +239,7 @@ int ts_align_store(const char *path, struct ts_reader *reader, const struct ts_a
 	for (size_t i = 0; i < count && !rc; i++)
 		store.stored += !is_settled(&store, i);
 	if (!rc && store.stored)
-		rc = append_undisturbed(path, &store, err);
+		rc = ts_append_rows(path, reader, add_all_points, &store, err);
 	if (!rc)
 		*ret_stored = store.stored;
 	ts_clockmap_release(&store.map);

@@ -31,6 +31,8 @@ static const struct ts_verb verbs[] = {
 	  0 },
 	{ "align", "say how the clocks of ranks and devices stand to each other", ts_verb_align,
 	  TS_VERB_KEEPS_FILES },
+	{ "symbolize", "find the functions and source lines of native frames", ts_verb_symbolize,
+	  TS_VERB_KEEPS_FILES },
 	{ "diff", "compare two traces: what is new, gone, slower, faster", ts_verb_diff, 0 },
 	{ "replay", "run recorded commands again, and compare; or simulate what would be if",
 	  ts_verb_replay, TS_VERB_KEEPS_FILES },

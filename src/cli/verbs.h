@@ -58,6 +58,7 @@ int ts_verb_replay(int argc, char **argv);
 int ts_verb_sniff(int argc, char **argv);
 int ts_verb_stack(int argc, char **argv);
 int ts_verb_state(int argc, char **argv);
+int ts_verb_symbolize(int argc, char **argv);
 int ts_verb_top(int argc, char **argv);
 int ts_verb_verify(int argc, char **argv);
 int ts_verb_view(int argc, char **argv);
