@@ -20,7 +20,8 @@ TS_DEFINE_AUTO(ts_batch, ts_batch_free);
 #define TS_TRACE_COUNTED                                                   \
 	(TS_TABLE_BIT(TS_TABLE_SLICE) | TS_TABLE_BIT(TS_TABLE_GPU_OP) |    \
 	 TS_TABLE_BIT(TS_TABLE_API_CALL) | TS_TABLE_BIT(TS_TABLE_SAMPLE) | \
-	 TS_TABLE_BIT(TS_TABLE_MARK) | TS_TABLE_BIT(TS_TABLE_COUNTER))
+	 TS_TABLE_BIT(TS_TABLE_MARK) | TS_TABLE_BIT(TS_TABLE_COUNTER) |    \
+	 TS_TABLE_BIT(TS_TABLE_ALLOCATION))
 
 /* Rows of the counted tables. */
 uint64_t ts_trace_events(const struct ts_reader *reader);

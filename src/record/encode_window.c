@@ -83,7 +83,8 @@ static void remember_closed(struct ts_encoder *encoder, const struct encode_area
 		encode_no_memory(encoder);
 		return;
 	}
-	if (window->by_target)
+	/* What devices did comes when it is over. */
+	if (window->by_target || area->calls.count)
 		waits = TARGET_WAITS;
 	if (area->channel && area->channel->in_window)
 		waits = STREAM_WAITS;

@@ -27,6 +27,7 @@ struct extract {
 	struct ts_map processes, threads;                               /* ids that are taken */
 	struct ts_map strings, shapes, frames, stacks, mappings, blobs; /* old id to new */
 	struct ts_map objects;                                          /* ids that are taken */
+	struct ts_map given;       /* correlations of calls that are taken */
 	struct ts_map opens, ends; /* of a process: when its command stream goes on behind to_ns */
 	char *piece;
 	size_t piece_capacity;
@@ -426,6 +427,14 @@ static bool is_command_taken(const struct extract *extract, int64_t process, int
 	       start <= end_of_commands(extract, process);
 }
 
+/* Commands are of the window in which they were given, although they may run after it. */
+static bool is_given(const struct extract *extract, const struct ts_table_info *table,
+		     const int64_t *row)
+{
+	return table->id == TS_TABLE_GPU_OP &&
+	       has(&extract->given, row[TS_COLUMN_OF(gpu_op, correlation)]);
+}
+
 static bool is_in_time(const struct extract *extract, const struct ts_table_info *table,
 		       const int64_t *row)
 {
@@ -441,7 +450,8 @@ static bool is_in_time(const struct extract *extract, const struct ts_table_info
 		end = INT64_MAX;
 	else if (table->duration >= 0 && __builtin_add_overflow(start, row[table->duration], &end))
 		end = INT64_MAX;
-	return start <= extract->filter->to_ns && end >= extract->filter->from_ns;
+	return (start <= extract->filter->to_ns && end >= extract->filter->from_ns) ||
+	       is_given(extract, table, row);
 }
 
 /* ---- command streams ---- */
@@ -574,8 +584,41 @@ static int copy_chunk(struct extract *extract, size_t chunk)
 /* Those of commands are looked into: their end may lie behind that of all else. */
 static bool overlaps(const struct extract *extract, const struct ts_chunk *chunk)
 {
+	if (chunk->table == TS_TABLE_GPU_OP && ts_map_count(&extract->given))
+		return true;
 	return chunk->table == TS_TABLE_COMMAND ||
 	       ts_chunk_overlaps(chunk, extract->filter->from_ns, extract->filter->to_ns);
+}
+
+#define CALL_COLUMNS                                                    \
+	(TS_MASK_OF(api_call, start) | TS_MASK_OF(api_call, duration) | \
+	 TS_MASK_OF(api_call, thread) | TS_MASK_OF(api_call, correlation))
+
+/* Not where all is taken: then there is nothing behind it. */
+static int choose_given(struct extract *extract)
+{
+	for (size_t i = 0;
+	     extract->filter->to_ns < INT64_MAX && i < ts_reader_chunk_count(extract->reader);
+	     i++) {
+		const struct ts_chunk *chunk = ts_reader_chunk(extract->reader, i);
+		int result;
+
+		if (chunk->table != TS_TABLE_API_CALL || !overlaps(extract, chunk))
+			continue;
+		result = ts_batch_read(extract->batch, i, CALL_COLUMNS, extract->err);
+		for (uint32_t k = 0; !result && k < extract->batch->rows; k++) {
+			const struct ts_table_info *table = extract->batch->table;
+			struct ts_api_call_row row;
+
+			ts_batch_row(extract->batch, k, &row);
+			if (row.correlation != TS_ABSENT && has(&extract->threads, row.thread) &&
+			    is_in_time(extract, table, (const int64_t *)&row))
+				remember(extract, &extract->given, row.correlation, 1);
+		}
+		if (result || extract->failure)
+			return result ? result : extract->failure;
+	}
+	return TS_OK;
 }
 
 static int copy_chunks(struct extract *extract)
@@ -628,7 +671,9 @@ static int copy_all(struct extract *extract)
 	if (result)
 		return result;
 	copy_entities(extract);
-	result = extract->failure ? extract->failure : copy_chunks(extract);
+	result = extract->failure ? extract->failure : choose_given(extract);
+	if (!result)
+		result = copy_chunks(extract);
 	if (!result)
 		result = copy_symbols(extract);
 	if (!result)
@@ -648,6 +693,7 @@ static void release(struct extract *extract)
 	ts_map_release(&extract->mappings);
 	ts_map_release(&extract->blobs);
 	ts_map_release(&extract->objects);
+	ts_map_release(&extract->given);
 	ts_map_release(&extract->opens);
 	ts_map_release(&extract->ends);
 	free(extract->values);
