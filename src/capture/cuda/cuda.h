@@ -113,6 +113,9 @@ void cuda_sampling_drain(bool is_last);
 
 /* ---- nvtx.c ---- */
 
+/* What a program calls a stream of its own. */
+void cuda_stream_named(void *stream, const char *name);
+
 /* cuProfilerStart and cuProfilerStop have returned. */
 void cuda_profiler_switched(bool is_on);
 

@@ -76,6 +76,7 @@ struct range {
 struct thread {
 	uint32_t depth;
 	uint32_t beyond; /* open ranges that are too deep */
+	uint32_t lost;   /* of these, since they were last told of */
 	struct range ranges[DEPTH];
 };
 
@@ -151,7 +152,7 @@ int nvtx_push(const struct nvtx_event *event)
 	if (!thread)
 		return NVTX_NO_LEVEL;
 	if (thread->depth == DEPTH) {
-		ts_accelerator_lost("slice", 1, "NVTX ranges are nested too deep");
+		thread->lost += ts_enabled();
 		return (int)(DEPTH + thread->beyond++);
 	}
 	outer = innermost(thread, event->domain);
@@ -192,13 +193,25 @@ static void end_below_others(struct thread *thread, const struct range *range)
 			nvtx_emit_again(other->site, other->domain);
 }
 
+/* Which domain it is of is not known; its level is told as if there were but one. */
+static int pop_beyond(struct thread *thread)
+{
+	uint32_t lost = thread->lost;
+
+	if (thread->beyond == 1 && lost) {
+		thread->lost = 0;
+		ts_accelerator_lost("slice", lost, "NVTX ranges are nested too deep");
+	}
+	return (int)(DEPTH + --thread->beyond);
+}
+
 int nvtx_pop(const struct nvtx_domain *domain)
 {
 	struct thread *thread = this_thread;
 	struct range *range = thread ? innermost(thread, domain) : NULL, popped;
 
 	if (thread && thread->beyond)
-		return (int)(DEPTH + --thread->beyond);
+		return pop_beyond(thread);
 	if (!range)
 		return NVTX_NO_LEVEL;
 	popped = *range;
@@ -282,11 +295,11 @@ uint64_t nvtx_start(const struct nvtx_event *event)
 		return 0;
 	}
 	range = &open_ranges[place];
-	keep_event(range, event);
-	range->event.track = TS_TRACK_RANGES + place;
 	range->is_window = is_window(event);
 	if (range->is_window)
 		move_window(true);
+	keep_event(range, event);
+	range->event.track = TS_TRACK_RANGES + place;
 	range->is_stored = ts_enabled();
 	id = __atomic_add_fetch(&started, 1, __ATOMIC_RELAXED) * OPEN_AT_MOST + place;
 	__atomic_store_n(&range->id, id, __ATOMIC_RELEASE);
