@@ -34,3 +34,11 @@ found=$(of_rows t.sbt 'sorted(Counter(row["pid"] for row in api_call if row["nam
 # What has no wrapper is counted by name; told at exit, since this program has called cuInit.
 record t.sbt -- "$programs/call_by_handle" count
 rows_of t.sbt meta | grep -q 'cuda_other_calls.*"cuDeviceGetCount":5,"cuUnheardOf":1}' || fail "counts: $(rows_of t.sbt meta)"
+
+# Collectives are calls; so are the launches inside of them. A group launches when it ends.
+record t.sbt -- "$programs/call_nccl"
+grep -qx 'result 0' printed || fail "collectives: $(cat printed)"
+found=$(of_rows t.sbt '[row["name"] for row in sorted(api_call, key=lambda row: row["start"]) if row["name"] != "cuInit"]' api_call)
+expected="['ncclAllReduce', 'cuLaunchKernel', 'ncclGroupStart', 'ncclSend', 'ncclSend', 'ncclSend', 'ncclSend', 'ncclGroupEnd', 'cuLaunchKernel', \
+'ncclAllReduce', 'cuLaunchKernel']"
+[ "$found" = "$expected" ] || fail "collectives: $found"

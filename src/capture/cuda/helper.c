@@ -10,6 +10,7 @@
 #include "capture/cuda/device.h"
 
 #define STOP_NS 2000000000
+#define TELL_TICKS 100 /* 5 s */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* short: of what follows */
 static pthread_cond_t wake, done;
@@ -45,6 +46,7 @@ static bool rest(void)
 /* Asked for only when there may be something: it takes locks of CUPTI's. */
 static void pass(void)
 {
+	static uint32_t ticks;
 	bool was_busy = cuda_subscriber_was_busy();
 
 	if (cuda_device_state() == CUDA_DEVICE_ON || cuda_device_state() == CUDA_DEVICE_IDLE) {
@@ -56,6 +58,8 @@ static void pass(void)
 	if (cuda_sampling_is_wanted())
 		cuda_sampling_drain(false);
 	cuda_device_rest();
+	if (++ticks % TELL_TICKS == 0)
+		cuda_stubs_tell();
 }
 
 static void *run(void *unused)
