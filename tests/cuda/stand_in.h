@@ -21,5 +21,8 @@ struct stand_in_call *stand_in_last(void);
 /* From now on calls do something: memory is given, captures begin and end, and all return 0. Else each returns its place in calls.def, and
  * touches nothing of what it is given. */
 void stand_in_work(bool works);
+/* Called inside each call, with CUPTI's number of the function and its arguments: another stand-in may do something. NULL: nobody. */
+typedef void (*stand_in_watcher)(int number, const uintptr_t *words);
+void stand_in_watch(stand_in_watcher by);
 
 #endif

@@ -24,6 +24,7 @@ static __thread struct stand_in_call last;
 static bool is_working;
 static uintptr_t next_address = 0x7f0000000000;
 static int capturing;
+static stand_in_watcher watcher;
 
 EXPORT struct stand_in_call *stand_in_last(void)
 {
@@ -33,6 +34,11 @@ EXPORT struct stand_in_call *stand_in_last(void)
 EXPORT void stand_in_work(bool works)
 {
 	is_working = works;
+}
+
+EXPORT void stand_in_watch(stand_in_watcher by)
+{
+	watcher = by;
 }
 
 static bool begins(const char *name, const char *prefix)
@@ -56,7 +62,7 @@ static void work(const char *name, const char *class)
 		capturing--;
 }
 
-static int called(int index, int arguments, const char *name, const char *class,
+static int called(int index, int arguments, const char *name, const char *class, int number,
 		  const uintptr_t *words)
 {
 	last.name = name;
@@ -65,17 +71,19 @@ static int called(int index, int arguments, const char *name, const char *class,
 	memcpy(last.words, words, (size_t)arguments * sizeof(words[0]));
 	if (is_working)
 		work(name, class);
+	if (watcher)
+		watcher(number, words);
 	return is_working ? 0 : STAND_IN_FIRST_RESULT + index;
 }
 
 /* All take as many words as the longest: what a caller did not give is not looked at. */
-#define CUDA_CALL(name, arguments, class, number, stream)                      \
-	EXPORT int function_##name(WORDS) __asm__(#name);                      \
-	int function_##name(WORDS)                                             \
-	{                                                                      \
-		const uintptr_t words[] = { a, b, c, d, e, f, g, h, i, j, k }; \
-                                                                               \
-		return called(INDEX_##name, arguments, #name, #class, words);  \
+#define CUDA_CALL(name, arguments, class, number, stream)                             \
+	EXPORT int function_##name(WORDS) __asm__(#name);                             \
+	int function_##name(WORDS)                                                    \
+	{                                                                             \
+		const uintptr_t words[] = { a, b, c, d, e, f, g, h, i, j, k };        \
+                                                                                      \
+		return called(INDEX_##name, arguments, #name, #class, number, words); \
 	}
 #include "capture/cuda/calls.def"
 

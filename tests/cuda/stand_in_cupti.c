@@ -13,7 +13,7 @@
 
 #define EXPORTED __attribute__((visibility("default")))
 #define BUFFERS 256
-#define RECORDS 4096
+#define RECORDS 65536
 #define DOMAINS 8
 #define NUMBERS 1024
 
@@ -197,7 +197,8 @@ static uint32_t call(const struct stand_in_work *work)
 	int result = work->result;
 	struct cupti_call data = { .site = CUPTI_ENTER,
 				   .function = "stand-in",
-				   .correlation = ++last_correlation,
+				   .correlation = __atomic_add_fetch(&last_correlation, 1,
+								     __ATOMIC_RELAXED),
 				   .result = &result };
 
 	tell(CUPTI_DOMAIN_DRIVER, work->number, &data);
