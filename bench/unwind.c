@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unwind.h>
 
-#include "../src/capture/native/here.h"
+#include "capture/native/here.h"
 
 /* Arrays of variable length are among what is measured. */
 #pragma GCC diagnostic ignored "-Wvla"
