@@ -5,8 +5,10 @@ process after each other, since a start takes seconds; parts of the trace are to
 """
 import collections, json, os, statistics, sys
 
-import workloads
 from common import *
+
+module_or_skip("torch")
+import workloads
 
 ROUNDS_AT_MOST = 3  # of both, while the times differ too much: a GPU's clock changes
 
@@ -20,7 +22,7 @@ def run_all(names, round_number, is_profiled):
         done = run(command, 180)
         expect(done.returncode == 0, f"the profiled run gave {done.returncode}")
     else:
-        trace = record(f"counts-{round_number}", command, seconds=180)
+        trace = record(f"counts-{round_number}", command, ["--stacks", "none"], seconds=180)
     rows = [json.loads(line) for line in open(out)] if os.path.exists(out) else []
     for row in rows:
         expect("error" not in row, f"{row['name']}: {row.get('error')}")
@@ -35,6 +37,7 @@ def recorded_kernels(trace, repetition):
 def compare_names(name, ours, theirs):
     for mine, other in zip(ours, theirs):
         compare_counts(collections.Counter(kernel for kernel, _ in mine), {kernel: entry[0] for kernel, entry in other["kernels"].items()}, name)
+    expect(ours[0], f"{name}: no kernels")
     figures[name + "_kernels"] = len(ours[0])
 
 

@@ -4,6 +4,8 @@ import collections, json, os, sys
 
 from common import *
 
+module_or_skip("torch")
+
 PROGRAM = """
 import json, sys, time
 import torch
@@ -33,7 +35,7 @@ def bytes_of(row, sizes):
 
 def check_memory(name, settings, measure="memory_reserved"):
     out = os.path.join(WORK, name + ".json")
-    trace = record(name, [sys.executable, "-c", PROGRAM, out, measure], env=settings)
+    trace = record(name, [sys.executable, "-c", PROGRAM, out, measure], ["--no-symbols"], env=settings)
     points = json.load(open(out))
     rows = [row for row in trace.rows("allocation") if row.get("device") is not None]
     expect(rows, f"{name}: no allocations")

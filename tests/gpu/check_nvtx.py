@@ -4,6 +4,8 @@ import json, os, sys
 
 from common import *
 
+module_or_skip("torch")
+
 PROGRAM = """
 import json, sys, time
 sys.path.insert(0, sys.argv[1])

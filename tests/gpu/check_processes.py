@@ -62,6 +62,7 @@ def check_two(count=20000):
 
 
 def check_forked():
+    module_or_skip("torch")
     alone = run([sys.executable, "-c", FORKED], 120)
     trace = record("forked", [sys.executable, "-c", FORKED])
     expect(alone.stdout.splitlines()[-1:] == [line for line in trace.output.splitlines() if line.startswith("total")],

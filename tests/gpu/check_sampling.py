@@ -4,6 +4,8 @@ import collections, json, os, sys
 
 from common import *
 
+module_or_skip("torch")
+
 
 def sampled(name, option):
     out = os.path.join(WORK, name + ".json")

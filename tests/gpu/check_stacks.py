@@ -7,6 +7,8 @@ import collections, sys
 
 from common import *
 
+module_or_skip("torch")
+
 
 def stack_rows(trace, table, *options):
     return trace.rows(table, "thread,name,correlation,stack" if table == "api_call" else "name,correlation,process,stack", *options)

@@ -6,6 +6,7 @@ HERE = os.path.dirname(os.path.realpath(__file__))
 SOURCE = os.path.dirname(os.path.dirname(HERE))
 BUILD, TOOL, WORK = (os.environ[name] for name in ("TS_GPU_BUILD", "TRACESMITH", "TS_GPU_WORK"))
 LOG_BYTES = 200_000
+LEAST_SECONDS = 20  # a step is begun if there are so many
 printing = threading.Lock()
 
 
@@ -29,7 +30,7 @@ def steps(is_quick, out):
         check("joins", *(["1000"] if is_quick else [])),
         check("kill", "1" if is_quick else "3"),
         check("processes", *quick),
-        check("stacks", *quick, limit=180),
+        check("stacks", *quick, limit=240),
         check("profiler"),
         check("nvtx"),
         check("memory"),
@@ -53,7 +54,12 @@ def steps(is_quick, out):
 
 # ---- running one ----
 
-def run_step(step, out):
+def run_step(step, out, deadline):
+    left = deadline - time.monotonic()
+    if left < LEAST_SECONDS:
+        row = {"name": step.name, "group": step.group, "state": "skipped", "seconds": 0, "figures": {}, "problems": ["no time was left for it"]}
+        show(row)
+        return row
     log, start = os.path.join(out, step.name + ".log"), time.monotonic()
     work = os.path.join(WORK, step.name)
     os.makedirs(work, exist_ok=True)
@@ -61,7 +67,7 @@ def run_step(step, out):
         process = subprocess.Popen(step.command, stdout=file, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, start_new_session=True,
                                    env={**os.environ, "TS_GPU_WORK": work}, cwd=work)
         try:
-            code = process.wait(step.limit)
+            code = process.wait(min(step.limit, left))
         except subprocess.TimeoutExpired:
             code = 124
             os.killpg(process.pid, signal.SIGKILL)
@@ -86,7 +92,7 @@ def judge(step, code, text, seconds):
         except ValueError:
             pass
     if code == 124:
-        row["problems"].append(f"did not end within {step.limit} s")
+        row["problems"].append(f"did not end within {seconds:.0f} s")
     if code and not row["problems"]:
         row["problems"].append(lines[-1][:300])
     if not result and code == 0:
@@ -129,7 +135,9 @@ def main():
     parser.add_argument("--only", default="")
     parser.add_argument("--jobs", type=int, default=4)
     parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--limit", type=float, default=3600)
     options = parser.parse_args()
+    deadline = time.monotonic() + options.limit
     machine = describe_machine()
     os.environ["TS_GPU_MACHINE"] = json.dumps(machine)
     print("; ".join(f"{key} {value}" for key, value in machine.items()), flush=True)
@@ -144,12 +152,12 @@ def main():
             json.dump({"machine": machine, "steps": rows}, file, indent=1)
 
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        for done in concurrent.futures.as_completed([pool.submit(run_step, step, options.out) for step in found if not step.is_alone]):
+        for done in concurrent.futures.as_completed([pool.submit(run_step, step, options.out, deadline) for step in found if not step.is_alone]):
             rows.append(done.result())
             store()
     for step in found:
         if step.is_alone:
-            rows.append(run_step(step, options.out))
+            rows.append(run_step(step, options.out, deadline))
             store()
     states = [row["state"] for row in rows]
     print(f"{states.count('ok')} ok, {states.count('FAILED')} failed, {states.count('skipped')} skipped")

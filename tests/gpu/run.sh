@@ -1,25 +1,26 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# tests/gpu/run.sh --out DIR [--only NAME,...] [--quick] [--build DIR] [--jobs N]: everything that needs an NVIDIA GPU. Builds with what is there, runs every check and
+# tests/gpu/run.sh --out DIR [--only NAME,...] [--quick] [--build DIR] [--jobs N] [--limit SECONDS]: everything that needs an NVIDIA GPU. Builds with what is there, runs every check and
 # benchmark, prints one table, and writes DIR/results.json with the machine, and a log of each step.
 #
 #   --only    steps by name, or the groups checks and bench (tests/gpu/run.py has the list)
 #   --quick   smaller counts, for a first look
 #   --build   where to build; default: a folder of its own below the system's temporary one, which is kept for the next time
 #   --jobs    how many checks that do not measure run side by side; default: 4
+#   --limit   how long all of it may take; what is then not begun is said to be left out. Default: an hour
 #
 # Needs no network and no rights. PYTHON names a Python with PyTorch; default: python3, or one below /opt that has it. Every step has a time limit. Exit code 1 where one
 # failed, 77 where there is no GPU. Scripts for other matters of such a machine: scripts/gpu-opencl, scripts/gpu-python, scripts/gpu-metrics.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 1
 
-out='' only='' quick='' jobs=4
+out='' only='' quick='' jobs=4 limit=3600
 build=${TMPDIR:-/tmp}/tracesmith-gpu-build
-usage() { sed -n '3,13s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+usage() { sed -n '3,15s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 while [ $# -gt 0 ]; do
 	case $1 in
-	--out | --only | --build | --jobs)
+	--out | --only | --build | --jobs | --limit)
 		[ $# -gt 1 ] || usage
 		declare "${1#--}=$2"
 		shift
@@ -82,4 +83,4 @@ trap 'rm -rf "$work"' EXIT
 mkdir -m 700 "$work/live"
 CUPTI_ONLY_LIBRARY=$(find -L "$cuda" -name 'libcupti.so*' 2>/dev/null | head -n 1)
 export CUPTI_ONLY_LIBRARY TS_SOURCE=$PWD TS_GPU_BUILD=$build TRACESMITH=$build/tracesmith TS_GPU_WORK=$work TRACESMITH_LIVE_DIR=$work/live
-"$PYTHON" tests/gpu/run.py --out "$out" --jobs "$jobs" ${only:+--only "$only"} $quick
+"$PYTHON" tests/gpu/run.py --out "$out" --jobs "$jobs" --limit "$((limit - SECONDS))" ${only:+--only "$only"} $quick
