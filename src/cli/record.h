@@ -11,6 +11,7 @@
  *	record_cuda.c     what is asked of the backend cuda
  *	record_output.c   files: names, what an earlier recording has left
  *	record_tell.c     the summary
+ *	record_device.c   what it says of CUDA
  *
  * `tracesmith sniff` (verb_sniff.c, sniff_*.c) is another command line for the same.
  */
@@ -150,6 +151,18 @@ int ts_record_settle(const char *trace, struct ts_error *err);
 /* Makes a text of a finished trace, by the name of an exporter. */
 int ts_record_export_text(const char *exporter, const char *trace, const char *path,
 			  struct ts_error *err);
+
+/* ---- record_device.c ---- */
+
+struct ts_record_device {
+	bool is_used; /* a program has begun CUDA */
+	uint64_t calls, stacks, ops;
+	char why_not[256]; /* nothing of devices is there; empty: it is, or nobody knows */
+};
+/* Of a finished trace; nothing where the backend cuda was not asked for, or it is no trace. */
+void ts_record_device_read(const struct ts_record *record, const char *path,
+			   struct ts_record_device *ret_device);
+void ts_record_device_tell(const struct ts_record_device *device);
 
 /* ---- record_tell.c ---- */
 
