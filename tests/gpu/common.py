@@ -5,7 +5,7 @@ what it found. Each check is a program of its own: exit code 0, 1 or 77 (skipped
 
 Environment (tests/gpu/run.sh sets it): TRACESMITH the tool, TS_SOURCE the repository, TS_GPU_BUILD what was built, TS_GPU_WORK a folder to write to.
 """
-import collections, ctypes, json, os, statistics, subprocess, sys, time
+import collections, ctypes, importlib.util, json, os, statistics, subprocess, sys, time
 
 SOURCE = os.environ.get("TS_SOURCE") or os.path.realpath(os.path.join(os.path.dirname(__file__), "../.."))
 BUILD = os.environ.get("TS_GPU_BUILD", os.path.join(SOURCE, "build"))
@@ -50,7 +50,7 @@ def finish():
 
 def module_or_skip(name):
     """A package that the machine may not have."""
-    if subprocess.run([sys.executable, "-c", "import " + name], capture_output=True, timeout=120).returncode:
+    if not importlib.util.find_spec(name):
         skip("no " + name + " here")
 
 
