@@ -152,7 +152,10 @@ static void look(const struct cuda_call *call, const uintptr_t *words, int resul
 		cuda_begun();
 	else if (call == &cuda_calls[CUDA_INDEX_cuCtxDestroy_v2] ||
 		 call == &cuda_calls[CUDA_INDEX_cuCtxDestroy])
-		cuda_memory_forget((void *)words[0]);
+		cuda_memory_forget((const void *)words[0], 0);
+	else if (call == &cuda_calls[CUDA_INDEX_cuDevicePrimaryCtxReset] ||
+		 call == &cuda_calls[CUDA_INDEX_cuDevicePrimaryCtxReset_v2])
+		cuda_memory_forget(NULL, (uint32_t)words[0]);
 	else if (call == &cuda_calls[CUDA_INDEX_cuProfilerStart])
 		cuda_profiler_switched(true);
 	else if (call == &cuda_calls[CUDA_INDEX_cuProfilerStop])

@@ -105,8 +105,8 @@ void *cuda_stub(const char *name, void *address);
 
 /* A call of class ALLOCATE or FREE has succeeded. */
 void cuda_memory_changed(const struct cuda_call *call, const uintptr_t *words, uint32_t stack);
-/* A context is gone, and with it all of its memory. */
-void cuda_memory_forget(void *context);
+/* A context is gone, and with it all of its memory; NULL: the primary one of that device. */
+void cuda_memory_forget(const void *context, uint32_t device);
 
 /* ---- devices.c ---- */
 

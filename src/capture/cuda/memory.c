@@ -20,7 +20,7 @@ enum space { SPACE_DEVICE = 1, SPACE_HOST, SPACE_REGISTERED, SPACE_PHYSICAL };
 struct block {
 	uint64_t address;
 	int64_t bytes;
-	void *context;
+	const void *context;
 	uint32_t device; /* TS_ALLOCATION_HOST: the host's */
 	uint8_t space;   /* 0: the slot is free */
 	uint8_t site;
@@ -114,7 +114,7 @@ static int64_t bytes_of(const struct cuda_call *call, const uintptr_t *words)
 
 /* ---- where: the current context and its device ---- */
 
-static uint32_t current_device(void **ret_context)
+static uint32_t current_device(const void **ret_context)
 {
 	static __thread void *known __attribute__((tls_model("initial-exec")));
 	static __thread uint32_t known_device __attribute__((tls_model("initial-exec")));
@@ -186,7 +186,7 @@ static bool rebuild(uint64_t slot_count, const void *gone)
 	if (slots == MAP_FAILED)
 		return false;
 	memory.used = 0;
-	for (uint64_t i = 0; i < memory.slot_count; i++) {
+	for (uint64_t i = 0; memory.slots && i < memory.slot_count; i++) {
 		const struct block *block = &memory.slots[i];
 
 		if (!block->space || (gone && block->context == gone))
@@ -286,16 +286,22 @@ static int64_t take_out(struct block *block)
 	return total;
 }
 
-void cuda_memory_forget(void *context)
+/* Of that context, or where there is none, all of that device's: a table that cannot be rebuilt keeps them, without a size. */
+void cuda_memory_forget(const void *context, uint32_t device)
 {
 	lock();
-	for (uint64_t i = 0; i < memory.slot_count; i++)
-		if (memory.slots[i].space && memory.slots[i].context == context)
-			change_total(&memory.slots[i], -1);
-	if (memory.slots && !rebuild(memory.slot_count, context))
-		for (uint64_t i = 0; i < memory.slot_count; i++)
-			if (memory.slots[i].space && memory.slots[i].context == context)
-				memory.slots[i].bytes = TS_UNKNOWN; /* taken off once */
+	for (uint64_t i = 0; memory.slots && i < memory.slot_count; i++) {
+		struct block *block = &memory.slots[i];
+
+		if (!block->space || block->space == SPACE_PHYSICAL ||
+		    (context ? block->context != context : block->device != device))
+			continue;
+		change_total(block, -1);
+		block->bytes = TS_UNKNOWN;
+		block->context = &memory; /* of nobody's */
+	}
+	if (memory.slots)
+		rebuild(memory.slot_count, &memory);
 	unlock();
 }
 

@@ -99,15 +99,15 @@ static uint64_t count_of(uint32_t stub)
 	return __atomic_load_n(&cuda_stub_counts[stub], __ATOMIC_RELAXED);
 }
 
-/* The most frequent below (`count`, `stub`), which was the last; STUBS: there is none. */
-static uint32_t next_most(uint64_t count, uint32_t stub, const uint64_t *counts)
+/* The most frequent behind (`count`, `last`), which was the one before; STUBS: there is none. */
+static uint32_t next_most(uint64_t count, uint32_t last, const uint64_t *counts)
 {
 	uint32_t best = STUBS;
 
 	for (uint32_t i = 0; i < STUBS; i++) {
-		if (!counts[i] || counts[i] > count || (counts[i] == count && i <= stub))
-			continue;
-		if (best == STUBS || counts[i] > counts[best])
+		bool is_left = counts[i] && (counts[i] < count || (counts[i] == count && last < i));
+
+		if (is_left && (best == STUBS || counts[i] > counts[best]))
 			best = i;
 	}
 	return best;
