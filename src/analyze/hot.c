@@ -125,12 +125,27 @@ static int compare_kernels(const void *a, const void *b)
 	return strcmp(left->name, right->name);
 }
 
-static bool is_called(const struct ts_hot_kernel *kernel, const char *name, bool is_whole)
+/* A name as it is, a glob, a part of a name: the first that fits any. */
+enum meant { MEANT_NAME, MEANT_GLOB, MEANT_PART };
+
+static bool is_called(const struct ts_hot_kernel *kernel, const char *name, enum meant meant)
 {
-	return is_whole ? strcmp(kernel->name, name) == 0 : strstr(kernel->name, name) != NULL;
+	if (meant == MEANT_NAME)
+		return strcmp(kernel->name, name) == 0;
+	if (meant == MEANT_GLOB)
+		return ts_glob_match(name, kernel->name, strlen(kernel->name));
+	return strstr(kernel->name, name) != NULL;
 }
 
-/* "a", "b" and so on, for those who asked for another one. */
+static bool is_any_called(const struct ts_hot *hot, const char *name, enum meant meant)
+{
+	for (size_t i = 0; i < hot->kernel_count; i++)
+		if (is_called(&hot->kernels[i], name, meant))
+			return true;
+	return false;
+}
+
+/* For those who asked for another one. */
 static int tell_none(const struct ts_hot *hot, const char *name, struct ts_error *err)
 {
 	const struct ts_hot_kernel *hottest = hot->kernels;
@@ -148,18 +163,20 @@ static int tell_none(const struct ts_hot *hot, const char *name, struct ts_error
 /* Keeps those that are meant, hottest first. */
 static int choose(struct ts_hot *hot, const char *name, struct ts_error *err)
 {
-	size_t whole = 0, kept = 0;
+	enum meant meant = MEANT_NAME;
+	size_t kept = 0;
 
 	for (size_t i = 0; i < hot->kernel_count; i++) {
 		struct ts_hot_kernel *kernel = &hot->kernels[i];
 
 		kernel->name = ts_strmap_text(&hot->store->functions, (uint32_t)i, NULL);
 		kernel->module = kernel->name + strlen(kernel->name) + 1;
-		whole += is_called(kernel, name, true);
 	}
+	while (meant < MEANT_PART && !is_any_called(hot, name, meant))
+		meant++;
 	ts_sort(hot->kernels, hot->kernel_count, sizeof(*hot->kernels), compare_kernels);
 	for (size_t i = 0; i < hot->kernel_count; i++)
-		if (is_called(&hot->kernels[i], name, whole > 0)) {
+		if (is_called(&hot->kernels[i], name, meant)) {
 			struct ts_hot_kernel kernel = hot->kernels[i];
 
 			/* The others stay behind, for the message. */

@@ -56,7 +56,7 @@ struct ts_hot {
 	struct ts_hot_store *store;
 };
 
-/* Kernels called `name`, or with that in their name where none is. TS_ENOTFOUND: the trace has no such samples, and the message says which there are. */
+/* Kernels called `name`; where none is, that are meant by it as a glob; else with that in their name. TS_ENOTFOUND: the trace has no such samples, and the message says which there are. */
 int ts_hot_new(struct ts_hot **ret_hot, struct ts_reader *reader, const char *name,
 	       struct ts_error *err);
 void ts_hot_free(struct ts_hot *hot);

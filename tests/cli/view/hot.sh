@@ -49,6 +49,7 @@ cp failing bin/nvdisasm
 # Both kernels are called so; the trace has no code.
 quietly record -q -o n.sbt -- "$target" "$cubin" nocode
 t view n.sbt --hot a | without_stacks
+t view n.sbt --hot 'p*n' --limit 0
 
 # Killed: what was told is there, with the code.
 bash -c '"$TRACESMITH" record -q -o k.sbt -- "$@"; echo "shell sees $?"' bash "$target" "$cubin" kill 2>/dev/null
