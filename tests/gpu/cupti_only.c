@@ -4,7 +4,6 @@
  * and flushes) and throws it away. What a program is slower with it is CUPTI's own share. With CUPTI_ONLY_OUT=FILE it counts kernels instead, and at exit
  * writes "count ns name" a line: an independent count for the checks. Built by run.sh with NVIDIA's headers; not a part of TraceSmith.
  */
-#define _GNU_SOURCE
 #include <cupti.h>
 #include <dlfcn.h>
 #include <pthread.h>

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The steps of tests/gpu/run.sh, which has built everything: runs them, each with a time limit, prints a row for each as it ends, and writes results.json."""
-import argparse, concurrent.futures, datetime, glob, json, os, shutil, signal, subprocess, sys, threading, time
+import argparse, concurrent.futures, datetime, json, os, shutil, signal, subprocess, sys, threading, time
 
 HERE = os.path.dirname(os.path.realpath(__file__))
 SOURCE = os.path.dirname(os.path.dirname(HERE))
@@ -38,6 +38,7 @@ def steps(is_quick, out):
         check("launches", "100000" if is_quick else "1000000", is_alone=True),
         check("frameworks", "jax", limit=200, is_alone=True, title="jax"),
         check("frameworks", "cupy", limit=200, is_alone=True, title="cupy"),
+        check("same_stacks", "10000" if is_quick else "100000", limit=180, is_alone=True),
         check("sampling", *quick, limit=200, is_alone=True),
         Step("cuda", "bench", bench + (["--generations", "1", "--rounds", "6", "--only", "launches,mlp"] if is_quick else []), 560, True),
     ]
@@ -46,9 +47,6 @@ def steps(is_quick, out):
         program = os.path.join(BUILD, "bench", name)
         if os.path.exists(program):
             found.append(Step(name, "bench", [program], 120, True))
-    # Compares stacks with those of libgcc, where it is there.
-    for script in sorted(glob.glob(os.path.join(HERE, "stacks*.sh")) + glob.glob(os.path.join(HERE, "more_*.sh"))):
-        found.append(Step(os.path.basename(script)[:-3], "checks", ["bash", script], 180, True))
     return found
 
 

@@ -57,10 +57,12 @@ build_all() {
 	mkdir -p "$build/gpu"
 	cc -std=gnu11 -O2 -g tests/gpu/launches.c -o "$build/gpu/launches" -ldl -lpthread || return 1
 	# What follows needs the toolkit; checks that want it say so.
-	rm -f "$build/gpu/runtime" "$build/gpu/libcupti_only.so"
+	rm -f "$build/gpu/runtime" "$build"/gpu/lib*.so
 	[ ! -e "$cuda/lib64/libcudart_static.a" ] ||
 		cc -std=gnu11 -O2 tests/gpu/runtime.c -o "$build/gpu/runtime" "$cuda/lib64/libcudart_static.a" -ldl -lpthread -lrt
-	cc -std=gnu11 -O2 -fPIC -shared -I"$cuda/include" -I"$cuda/extras/CUPTI/include" tests/gpu/cupti_only.c -o "$build/gpu/libcupti_only.so" -ldl -lpthread
+	local library=(cc -std=gnu11 -O2 -g -fPIC -shared -fvisibility=hidden -D_GNU_SOURCE= -Isrc -Iinclude "-I$cuda/include" "-I$cuda/extras/CUPTI/include")
+	"${library[@]}" tests/gpu/cupti_only.c -o "$build/gpu/libcupti_only.so" -ldl -lpthread
+	"${library[@]}" tests/gpu/stack_compare.c src/capture/native/{here*,cfi,cfi_program,cfi_expression,jumps}.c -o "$build/gpu/libstack_compare.so" -ldl -lpthread
 	return 0
 }
 export build cuda

@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0
+"""
+Native stacks of 100,000 launches of PyTorch, forward and backward, Python inside: equal to those of _Unwind_Backtrace(), frame by frame; and what both cost at that
+depth. check_same_stacks.py [STACKS]
+"""
+import json, os, sys
+
+from common import *
+
+module_or_skip("torch")
+LIBRARY = os.path.join(BUILD, "gpu", "libstack_compare.so")
+LAUNCHES_A_REPETITION = 20 * 36
+count = int(sys.argv[1]) if len(sys.argv) > 1 else 100000
+if not os.path.exists(LIBRARY):
+    skip("stack_compare.c could not be built")
+out = os.path.join(WORK, "same-stacks.json")
+repeat = -(-count // LAUNCHES_A_REPETITION)
+done = run([*WORKLOADS, "mlp", "--repeat", str(repeat), "--out", "/dev/null"], 150, {"CUDA_INJECTION64_PATH": LIBRARY, "STACK_COMPARE_OUT": out})
+expect(done.returncode == 0 and os.path.exists(out), f"the program gave {done.returncode}")
+found = json.load(open(out)) if os.path.exists(out) else {}
+figures.update(found)
+expect(found.get("stacks", 0) >= count, f"{found.get('stacks')} stacks, not {count}")
+expect(found.get("differ") == 0, f"{found.get('differ')} differ")
+expect(found.get("depth", 0) >= 10, f"frames: {found.get('depth')}")
+finish()
