@@ -143,6 +143,28 @@ TS_TEST(the_complete_begin_of_a_held_buffer_is_read_once)
 	TS_CHECK_INT(cupti_played->forced, 0);
 }
 
+/* The device's own clock stands in a record until CUPTI has converted it. */
+TS_TEST(a_time_that_is_not_converted_is_not_read)
+{
+	begin();
+	cupti_played->keeps_going = true;
+	launch(1);
+	cupti_played->complete(1, UINT64_C(1) << 60, (UINT64_C(1) << 60) + 5);
+	let_helper_look();
+	TS_CHECK_INT(ops_now(), 0);
+}
+
+/* CUPTI knows no times of some kernels: they ran, all the same. */
+TS_TEST(a_kernel_without_times_is_an_operation)
+{
+	begin();
+	launch(1);
+	cupti_played->complete(1, 0, 0);
+	await_ops(1);
+	TS_CHECK_INT(ops[0].op.start, TS_UNKNOWN);
+	TS_CHECK_INT(ops[0].op.end, TS_UNKNOWN);
+}
+
 TS_TEST(thousands_of_records_in_many_buffers)
 {
 	begin();

@@ -77,9 +77,8 @@ TS_TEST(torch_profiler_has_its_events_and_we_come_back)
 		let_helper_look();
 		TS_CHECK_INT(their_records, session * 5);
 		TS_CHECK_INT(cuptiActivityDisable(CUPTI_KIND_CONCURRENT_KERNEL), CUPTI_OK);
-		TS_CHECK_INT(cuptiActivityFlushAll(0), CUPTI_OK); /* one kind is still on */
-		TS_CHECK_INT(cuda_device_state(), CUDA_DEVICE_ASIDE);
 		TS_CHECK_INT(cuptiActivityDisable(CUPTI_KIND_RUNTIME), CUPTI_OK);
+		TS_CHECK_INT(cuda_device_state(), CUDA_DEVICE_ASIDE); /* it has not flushed */
 		TS_CHECK_INT(cuptiActivityFlushAll(1), CUPTI_OK);
 		TS_CHECK_INT(their_records, session * 5 + 5);
 		TS_CHECK_INT(cuda_device_state(), CUDA_DEVICE_ON);
@@ -159,6 +158,48 @@ TS_TEST(they_may_come_first)
 	TS_CHECK_INT(their_records, 1);
 	TS_CHECK_INT(cuda_device_state(), CUDA_DEVICE_ON);
 	launch(2);
+	cupti_played->complete(1, 10, 20);
+	await_ops(1);
+}
+
+/* Where nothing ran, torch.profiler has no buffers, and does not flush. */
+TS_TEST(they_may_end_without_a_flush)
+{
+	begin();
+	cuptiActivityRegisterCallbacks(their_requested, their_completed);
+	TS_CHECK_INT(cuptiActivityEnable(CUPTI_KIND_CONCURRENT_KERNEL), CUPTI_OK);
+	TS_CHECK_INT(cuptiActivityEnable(CUPTI_KIND_RUNTIME), CUPTI_OK);
+	TS_CHECK_INT(cuptiActivityDisable(CUPTI_KIND_CONCURRENT_KERNEL), CUPTI_OK);
+	TS_CHECK_INT(cuda_device_state(), CUDA_DEVICE_ASIDE);
+	TS_CHECK_INT(cuptiActivityDisable(CUPTI_KIND_RUNTIME), CUPTI_OK);
+	TS_CHECK_INT(cuda_device_state(), CUDA_DEVICE_ON);
+	TS_CHECK_INT(lost, 0);
+}
+
+/* A kernel of theirs runs longer than they do: its record comes to them, and we come back with it. */
+TS_TEST(their_buffers_come_back_late)
+{
+	begin();
+	cuptiActivityRegisterCallbacks(their_requested, their_completed);
+	TS_CHECK_INT(cuptiActivityEnable(CUPTI_KIND_CONCURRENT_KERNEL), CUPTI_OK);
+	launch(1);
+	TS_CHECK_INT(cuptiActivityDisable(CUPTI_KIND_CONCURRENT_KERNEL), CUPTI_OK);
+	TS_CHECK_INT(cuptiActivityFlushAll(0), CUPTI_OK);
+	TS_CHECK_INT(cuda_device_state(), CUDA_DEVICE_ASIDE);
+	TS_CHECK_INT(their_records, 0);
+	cupti_played->complete(1, 10, 20);
+	await_state(CUDA_DEVICE_ON);
+	TS_CHECK_INT(their_records, 1);
+	TS_CHECK_INT(ops_now(), 0);
+}
+
+/* A flush of theirs, while the activities are ours, does not cut short what runs. */
+TS_TEST(their_flush_does_not_force_ours)
+{
+	begin();
+	launch(1);
+	TS_CHECK_INT(cuptiActivityFlushAll(1), CUPTI_OK);
+	TS_CHECK_INT(cupti_played->forced, 0);
 	cupti_played->complete(1, 10, 20);
 	await_ops(1);
 }

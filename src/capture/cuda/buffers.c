@@ -22,11 +22,12 @@
 enum { SLOT_FREE, SLOT_HELD, SLOT_RETURNED };
 
 struct slot {
-	uint32_t next;  /* in the free or in the returned list: index + 1; 0: the end */
-	uint32_t state; /* atomic */
-	uint32_t valid; /* bytes, once it has come back */
-	uint32_t seen;  /* complete when the reader last looked; of the reader, as is the next */
-	uint32_t read;  /* passed on */
+	uint32_t next;      /* in the free or in the returned list: index + 1; 0: the end */
+	uint32_t state;     /* atomic */
+	uint32_t valid;     /* bytes, once it has come back */
+	uint32_t is_forced; /* it has come back before its records were complete */
+	uint32_t seen; /* complete when the reader last looked; of the reader, as is the next */
+	uint32_t read; /* passed on */
 };
 
 static uint8_t *range; /* NULL: no pool */
@@ -37,6 +38,7 @@ static uint64_t free_list;  /* tag << 32 | index + 1 */
 static uint32_t returned;   /* index + 1 */
 static uint32_t returned_count;
 static uint32_t held_count;
+static uint32_t forcing;    /* flushes that wait for nothing are under way; atomic */
 static uint64_t spare_lost; /* bytes of records in spare buffers; atomic */
 
 /* ---- lists ---- */
@@ -192,11 +194,19 @@ void cuda_buffers_completed(void *context, uint32_t stream, uint8_t *buffer, siz
 	}
 	number = (uint32_t)((size_t)(buffer - range) / BUFFER_BYTES) + 1;
 	slots[number - 1].valid = valid < BUFFER_BYTES ? (uint32_t)valid : BUFFER_BYTES;
+	slots[number - 1].is_forced = __atomic_load_n(&forcing, __ATOMIC_ACQUIRE);
 	__atomic_store_n(&slots[number - 1].state, SLOT_RETURNED, __ATOMIC_RELEASE);
 	__atomic_sub_fetch(&held_count, 1, __ATOMIC_RELAXED);
 	push_returned(number);
 	if (__atomic_add_fetch(&returned_count, 1, __ATOMIC_RELAXED) == WAKE_AT)
 		cuda_helper_wake();
+}
+
+void cuda_buffers_force(void)
+{
+	__atomic_add_fetch(&forcing, 1, __ATOMIC_ACQ_REL);
+	cupti.ActivityFlushAll(CUPTI_FLUSH_FORCED);
+	__atomic_sub_fetch(&forcing, 1, __ATOMIC_ACQ_REL);
 }
 
 uint32_t cuda_buffers_held(void)
@@ -218,15 +228,16 @@ static uint64_t end_at(const uint8_t *record)
 			       __ATOMIC_ACQUIRE);
 }
 
-/* How far records are complete; one whose kind or length is not known ends it. */
-static uint32_t complete_until(const uint8_t *buffer, uint32_t from)
+/* How far records are complete; one whose kind or length is not known ends it, as does one that ends later than now: its time is still the device's own. */
+static uint32_t complete_until(const uint8_t *buffer, uint32_t from, uint64_t now)
 {
 	uint32_t at = from;
 
 	while (at + CUPTI_AT_END + 8 <= BUFFER_BYTES) {
 		size_t bytes = cuda_layout_bytes(kind_at(buffer + at));
 
-		if (!bytes || at + bytes > BUFFER_BYTES || !end_at(buffer + at))
+		if (!bytes || at + bytes > BUFFER_BYTES || !end_at(buffer + at) ||
+		    end_at(buffer + at) > now)
 			break;
 		at += (uint32_t)bytes;
 	}
@@ -237,13 +248,13 @@ static uint32_t complete_until(const uint8_t *buffer, uint32_t from)
  * CUPTI writes on while we read. What was complete a look ago has been written entirely since, whatever the order of the
  * stores; so a record is passed on at the second look.
  */
-static void read_held(uint32_t number)
+static void read_held(uint32_t number, uint64_t now)
 {
 	struct slot *slot = &slots[number - 1];
 	const uint8_t *buffer = range + (size_t)(number - 1) * BUFFER_BYTES;
 	uint32_t seen = slot->seen;
 
-	slot->seen = complete_until(buffer, seen);
+	slot->seen = complete_until(buffer, seen, now);
 	for (uint32_t at = slot->read; at < seen;) {
 		size_t bytes = cuda_layout_bytes(kind_at(buffer + at));
 
@@ -259,8 +270,9 @@ static void pass_on(const struct slot *slot, const uint8_t *buffer, const uint8_
 {
 	size_t bytes = cuda_layout_bytes(kind_at(record)), at = (size_t)(record - buffer);
 
-	/* One without an end was cut short by a flush that did not wait for it. */
-	if (bytes && at + bytes <= slot->valid && at >= slot->read && end_at(record))
+	/* One without an end was cut short by a flush that did not wait for it; else CUPTI has no times of it. */
+	if (bytes && at + bytes <= slot->valid && at >= slot->read &&
+	    (end_at(record) || !slot->is_forced))
 		cuda_ops_record(record);
 }
 
@@ -323,6 +335,7 @@ static void tell_lost(void)
 void cuda_buffers_read(void)
 {
 	uint32_t count = __atomic_load_n(&slot_count, __ATOMIC_ACQUIRE), number;
+	uint64_t now = cuda_clock_latest();
 
 	__atomic_store_n(&returned_count, 0, __ATOMIC_RELAXED);
 	for (number = take_returned(); number;) {
@@ -341,6 +354,6 @@ void cuda_buffers_read(void)
 		for (number = 1; number <= count; number++)
 			if (__atomic_load_n(&slots[number - 1].state, __ATOMIC_ACQUIRE) ==
 			    SLOT_HELD)
-				read_held(number);
+				read_held(number, now);
 	tell_lost();
 }

@@ -29,6 +29,11 @@ void cuda_clock_use_callback(bool has)
 	has_callback = has;
 }
 
+uint64_t cuda_clock_latest(void)
+{
+	return has_callback ? cuda_clock_timestamp() : UINT64_MAX;
+}
+
 static uint64_t read_device(void)
 {
 	uint64_t ns = 0;

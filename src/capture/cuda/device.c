@@ -346,7 +346,7 @@ static void empty_cupti(void)
 			nap();
 	}
 	if (cuda_buffers_held())
-		cupti.ActivityFlushAll(CUPTI_FLUSH_FORCED);
+		cuda_buffers_force();
 }
 
 /* Timestamps as it would have them without us: its own, else CUPTI's default. */
@@ -422,7 +422,7 @@ void cuda_device_finish(void)
 			cuda_buffers_read();
 		}
 		if (cuda_buffers_held())
-			cupti.ActivityFlushAll(CUPTI_FLUSH_FORCED);
+			cuda_buffers_force();
 	}
 	cuda_buffers_read();
 	count = __atomic_exchange_n(&missed, 0, __ATOMIC_ACQ_REL);

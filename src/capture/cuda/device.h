@@ -94,6 +94,8 @@ bool cuda_buffers_has(const uint8_t *buffer);
 /* By the reader alone: what has come back, and the completed begin of what has not. */
 void cuda_buffers_read(void);
 uint32_t cuda_buffers_held(void);
+/* All that CUPTI holds, complete or not. */
+void cuda_buffers_force(void);
 /* By the reader alone: CUPTI holds records that were not read. */
 bool cuda_buffers_pending(void);
 
@@ -119,6 +121,8 @@ struct ts_emit_site *cuda_names_fill(uint16_t memory);
 void cuda_contexts_tell(uint32_t device, uint32_t context, uint32_t stream);
 uint64_t cuda_clock_timestamp(void);
 void cuda_clock_use_callback(bool has_callback);
+/* No time of a record that is complete is later. */
+uint64_t cuda_clock_latest(void);
 void cuda_clock_tell(uint32_t device);
 /* Every second, of all devices that were seen. */
 void cuda_clock_again(void);
@@ -140,6 +144,8 @@ bool cuda_foreign_requested(uint8_t **buffer, size_t *bytes, size_t *most_record
 void cuda_foreign_completed(void *context, uint32_t stream, uint8_t *buffer, size_t bytes,
 			    size_t valid);
 cupti_timestamp cuda_foreign_timestamp(void);
+/* By the helper, while another tool has the activities: whether it is still there. */
+void cuda_foreign_look(void);
 
 /* ---- helper.c: the thread ---- */
 

@@ -7,8 +7,8 @@
  *	subscribed          its callbacks are called out of ours, for what it has enabled
  *	registered          its buffer callbacks and its clock are kept; nothing else happens
  *	a kind is enabled   we step aside: from here on CUPTI's requests for buffers go to it
- *	all are disabled,   we come back. Buffers that CUPTI had from it go back to it whenever they come
- *	and it has flushed
+ *	all are disabled    and its buffers are back: we come back. It flushes for that; the helper asks again, and
+ *	                    waits some seconds at most: buffers of its go back to it whenever they come
  *	finalized           we end for good
  *
  * `lock` guards what is kept. Nothing is called with it.
@@ -22,6 +22,9 @@
 #define EXPORTED __attribute__((visibility("default")))
 #define DOMAINS 16u
 #define NUMBERS 2048u
+/* Buffers of theirs that do not come back are waited for so long, once they have flushed, and where they never do. */
+#define FLUSHED_WAIT_NS 2000000000
+#define UNFLUSHED_WAIT_NS 5000000000
 
 /* The functions that others call, as CUPTI declares them. */
 #define CUPTI_FUNCTION(name, parameters) EXPORTED int cupti##name parameters;
@@ -41,7 +44,9 @@ static cupti_requested other_requested; /* these three: atomic */
 static cupti_completed other_completed;
 static cupti_timestamp other_timestamp;
 static uint8_t kinds[CUPTI_KIND_LIMIT]; /* enabled by others; 1: for all, 2: for some contexts */
-static bool was_disabled;               /* they have disabled something and not flushed since */
+static uint32_t held;                   /* buffers of theirs that CUPTI has; atomic */
+static uint64_t disabled_at;            /* ts_now() when the last kind was; 0: some are enabled */
+static bool was_flushed;                /* by them, since */
 
 /* ---- what was called for them ---- */
 
@@ -58,9 +63,12 @@ bool cuda_foreign_requested(uint8_t **buffer, size_t *bytes, size_t *most_record
 {
 	cupti_requested theirs = __atomic_load_n(&other_requested, __ATOMIC_ACQUIRE);
 
-	if (theirs)
-		theirs(buffer, bytes, most_records);
-	return theirs != NULL;
+	if (!theirs)
+		return false;
+	theirs(buffer, bytes, most_records);
+	if (*buffer)
+		__atomic_add_fetch(&held, 1, __ATOMIC_ACQ_REL);
+	return true;
 }
 
 void cuda_foreign_completed(void *context, uint32_t stream, uint8_t *buffer, size_t bytes,
@@ -68,8 +76,10 @@ void cuda_foreign_completed(void *context, uint32_t stream, uint8_t *buffer, siz
 {
 	cupti_completed theirs = __atomic_load_n(&other_completed, __ATOMIC_ACQUIRE);
 
-	if (theirs)
-		theirs(context, stream, buffer, bytes, valid);
+	if (!theirs)
+		return;
+	theirs(context, stream, buffer, bytes, valid);
+	__atomic_sub_fetch(&held, 1, __ATOMIC_ACQ_REL);
 }
 
 cupti_timestamp cuda_foreign_timestamp(void)
@@ -263,15 +273,52 @@ int cuptiGetTimestamp(uint64_t *ns)
 
 enum { FOR_ALL = 1, FOR_CONTEXT = 2 };
 
+/* With the lock. */
+static bool has_kinds(void)
+{
+	for (uint32_t kind = 0; kind < CUPTI_KIND_LIMIT; kind++)
+		if (kinds[kind])
+			return true;
+	return false;
+}
+
 static void mark(uint32_t kind, uint8_t how, bool is_on)
 {
 	if (kind >= CUPTI_KIND_LIMIT)
 		return;
 	pthread_mutex_lock(&lock);
 	kinds[kind] = (uint8_t)(is_on ? kinds[kind] | how : kinds[kind] & ~how);
-	if (!is_on)
-		was_disabled = true;
+	disabled_at = has_kinds() ? 0 : ts_now();
+	was_flushed = false;
 	pthread_mutex_unlock(&lock);
+}
+
+/* Where it has ended, we come back. */
+static void look(bool may_wait)
+{
+	bool is_over, is_late;
+
+	pthread_mutex_lock(&lock);
+	is_over = disabled_at && !__atomic_load_n(&held, __ATOMIC_ACQUIRE);
+	is_late = disabled_at && !may_wait &&
+		  ts_ticks_ns(ts_now() - disabled_at) >
+			  (was_flushed ? FLUSHED_WAIT_NS : UNFLUSHED_WAIT_NS);
+	pthread_mutex_unlock(&lock);
+	if ((is_over || is_late) && cuda_device_state() == CUDA_DEVICE_ASIDE)
+		cuda_device_come_back();
+}
+
+void cuda_foreign_look(void)
+{
+	bool is_due;
+
+	pthread_mutex_lock(&lock);
+	is_due = disabled_at && was_flushed;
+	pthread_mutex_unlock(&lock);
+	/* What ran when it flushed is complete by now, perhaps. */
+	if (is_due)
+		cupti.ActivityFlushAll(0);
+	look(false);
 }
 
 /* Ours are off before theirs are on: a kind that both want is theirs alone. */
@@ -326,39 +373,51 @@ static bool is_theirs(uint32_t kind)
 
 int cuptiActivityDisable(uint32_t kind)
 {
+	int (*real)(uint32_t) = (int (*)(uint32_t))next("cuptiActivityDisable");
+	int result;
+
 	if (!is_theirs(kind))
 		return CUPTI_OK;
+	result = real ? real(kind) : CUPTI_NOT_INITIALIZED;
 	mark(kind, FOR_ALL, false);
-	GO_ON(ActivityDisable, (uint32_t), (kind));
+	look(true);
+	return result;
 }
 
 int cuptiActivityDisableContext(void *context, uint32_t kind)
 {
+	int (*real)(void *, uint32_t) =
+		(int (*)(void *, uint32_t))next("cuptiActivityDisableContext");
+	int result;
+
 	if (!is_theirs(kind))
 		return CUPTI_OK;
+	result = real ? real(context, kind) : CUPTI_NOT_INITIALIZED;
 	mark(kind, FOR_CONTEXT, false);
-	GO_ON(ActivityDisableContext, (void *, uint32_t), (context, kind));
+	look(true);
+	return result;
 }
 
 static void flushed(void)
 {
-	bool is_over;
-
 	pthread_mutex_lock(&lock);
-	is_over = was_disabled;
-	for (uint32_t kind = 0; kind < CUPTI_KIND_LIMIT; kind++)
-		is_over &= !kinds[kind];
-	if (is_over)
-		was_disabled = false;
+	was_flushed = disabled_at != 0;
 	pthread_mutex_unlock(&lock);
-	if (is_over && cuda_device_state() == CUDA_DEVICE_ASIDE)
-		cuda_device_come_back();
+	look(true);
+}
+
+/* While the activities are ours, what runs is not cut short for somebody else. */
+static uint32_t flag_for(uint32_t flag)
+{
+	enum cuda_device_state state = cuda_device_state();
+
+	return state == CUDA_DEVICE_ON || state == CUDA_DEVICE_IDLE ? 0 : flag;
 }
 
 int cuptiActivityFlushAll(uint32_t flag)
 {
 	int (*real)(uint32_t) = (int (*)(uint32_t))next("cuptiActivityFlushAll");
-	int result = real ? real(flag) : CUPTI_NOT_INITIALIZED;
+	int result = real ? real(flag_for(flag)) : CUPTI_NOT_INITIALIZED;
 
 	flushed();
 	return result;
@@ -368,7 +427,7 @@ int cuptiActivityFlush(void *context, uint32_t stream, uint32_t flag)
 {
 	int (*real)(void *, uint32_t, uint32_t) =
 		(int (*)(void *, uint32_t, uint32_t))next("cuptiActivityFlush");
-	int result = real ? real(context, stream, flag) : CUPTI_NOT_INITIALIZED;
+	int result = real ? real(context, stream, flag_for(flag)) : CUPTI_NOT_INITIALIZED;
 
 	flushed();
 	return result;

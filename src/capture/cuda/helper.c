@@ -53,6 +53,8 @@ static void pass(void)
 		if (was_busy || cuda_buffers_pending())
 			cupti.ActivityFlushAll(0);
 		cuda_clock_again();
+	} else if (cuda_device_state() == CUDA_DEVICE_ASIDE) {
+		cuda_foreign_look();
 	}
 	cuda_buffers_read();
 	if (cuda_sampling_is_wanted())

@@ -123,6 +123,14 @@ static struct ts_emit_site *read_fill(const uint8_t *record, struct ts_gpu_op *o
 	return cuda_names_fill(half_word(record, CUPTI_FILL_MEMORY));
 }
 
+/* 0 is CUPTI's word for what it does not know. */
+static int64_t time_at(const uint8_t *record, size_t at)
+{
+	uint64_t ns = cuda_long_word(record, at);
+
+	return ns ? (int64_t)ns : TS_UNKNOWN;
+}
+
 void cuda_ops_record(const uint8_t *record)
 {
 	struct ts_gpu_op op = { .size = sizeof(op),
@@ -149,8 +157,8 @@ void cuda_ops_record(const uint8_t *record)
 	}
 	if (!site || !cuda_subscriber_counts((uint32_t)op.correlation))
 		return;
-	op.start = (int64_t)cuda_long_word(record, CUPTI_AT_START);
-	op.end = (int64_t)cuda_long_word(record, CUPTI_AT_END);
+	op.start = time_at(record, CUPTI_AT_START);
+	op.end = time_at(record, CUPTI_AT_END);
 	if (op.graph_node)
 		op.stack = cuda_graphs_stack(op.graph_node);
 	cuda_contexts_tell(op.device, op.context, op.stream);
