@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Stacks that are entries of the dictionary, modules and functions of devices: the rows that they become, over recorders and files, and what hostile ones do. */
+#include "record/extract.h"
+
 #include "unit/test_record_encode_support.h"
 
 /* Entries of the target's dictionary; stacks follow. */
@@ -660,4 +662,60 @@ TS_TEST(calls_without_end_take_bounded_memory)
 	succeed(&fixture);
 	finish(&fixture);
 	TS_CHECK_INT(losses_of(fixture.path, "gpu_op", "their call came"), 40001);
+}
+
+/* ---- parts of a trace ---- */
+
+/* What a window holds: calls inside it with their stacks, kernels that they launched although these ran behind it, samples of its process without a thread. */
+TS_TEST(a_part_of_a_trace_has_what_its_calls_gave)
+{
+	const char *part = file_in_folder("part.sbt");
+	TS_SCOPED(ts_text) dictionary = { 0 };
+	uint64_t words[3] = { 0, 4, FIRST_STACK + 3 };
+	struct ts_extract_filter filter = { .pid = PID, .from_ns = INT64_MIN };
+	struct ts_api_call_row call;
+	struct ts_sample_row sample;
+	struct ts_gpu_op_row op;
+	struct fixture fixture;
+	struct rows rows;
+
+	start_stacks(&fixture, &dictionary);
+	put_stack(&dictionary, 0, frame_of(FUNCTION_RELU, 0x30));
+	give_dictionary(&fixture, &dictionary, dictionary.length - 24);
+	put_launch(&fixture, 1, FIRST_STACK + 2);
+	put_record(&fixture.ring, TS_LIVE_SAMPLE, TS_LIVE_FLAG_STACK_IS, SITE_SAMPLE,
+		   fixture.counter++, words, 3);
+	fixture.events++;
+	filter.to_ns = 5000000000 + (int64_t)fixture.counter - STARTED;
+	fixture.counter += 10000;
+	put_device_clock(&fixture, 0, fixture.counter, (int64_t)fixture.counter, 10);
+	put_launch(&fixture, 2, FIRST_STACK);
+	put_kernel(&fixture, 1, 3, FIRST_STACK + 1, 9);
+	put_kernel(&fixture, 2, 0, 0, 0);
+	drain(&fixture);
+	finish(&fixture);
+	TS_CHECK_INT(ts_extract(fixture.path, part, &filter, NULL), 0);
+	check_finished(part);
+	rows = rows_open(part, TS_TABLE_API_CALL);
+	TS_CHECK(rows_next(&rows, &call));
+	TS_CHECK_STR(stack_text(&rows, call.stack), "train:3 /bin/program+16 /lib/libdo.so+32");
+	TS_CHECK(!rows_next(&rows, &call));
+	rows_close(&rows);
+	rows = rows_open(part, TS_TABLE_GPU_OP);
+	TS_CHECK(rows_next(&rows, &op));
+	TS_CHECK_INT(op.correlation, 1);
+	TS_CHECK_STR(stack_text(&rows, op.stack), "train:3 /bin/program+16");
+	TS_CHECK(!rows_next(&rows, &op));
+	rows_close(&rows);
+	rows = rows_open(part, TS_TABLE_SAMPLE);
+	TS_CHECK(rows_next(&rows, &sample));
+	TS_CHECK_STR(stack_text(&rows, sample.stack), "relucubin 1234+48");
+	rows_close(&rows);
+	/* Of another process nothing of this. */
+	filter.pid = PID + 1;
+	filter.to_ns = INT64_MAX;
+	TS_CHECK_INT(ts_extract(fixture.path, part, &filter, NULL), 0);
+	TS_CHECK_INT(count_rows(part, TS_TABLE_API_CALL), 0);
+	TS_CHECK_INT(count_rows(part, TS_TABLE_SAMPLE), 0);
+	TS_CHECK_INT(count_rows(part, TS_TABLE_GPU_OP), 0);
 }
