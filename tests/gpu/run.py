@@ -40,6 +40,7 @@ def steps(is_quick, out):
         check("frameworks", "cupy", limit=200, is_alone=True, title="cupy"),
         check("same_stacks", "10000" if is_quick else "100000", limit=180, is_alone=True),
         check("sampling", *quick, limit=200, is_alone=True),
+        check("instructions", limit=200, is_alone=True),
         Step("cuda", "bench", bench + (["--generations", "1", "--rounds", "6", "--only", "launches,mlp"] if is_quick else []), 560, True),
     ]
     # Programs that print what they measure.
