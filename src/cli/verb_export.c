@@ -71,10 +71,12 @@ static int choose_flags(struct export *export)
 		{ export->no_lines, TS_EXPORT_NO_LINES, "no-lines" },
 		{ export->no_threads, TS_EXPORT_NO_THREADS, "no-threads" },
 		{ !strcmp(export->count, "time"), TS_EXPORT_TIME, "count" },
+		{ !strcmp(export->count, "device"), TS_EXPORT_DEVICE, "count" },
 	};
 
-	if (strcmp(export->count, "time") != 0 && strcmp(export->count, "samples") != 0)
-		return ts_report_usage("option '--count' is samples or time, not '%s'",
+	if (strcmp(export->count, "time") != 0 && strcmp(export->count, "samples") != 0 &&
+	    strcmp(export->count, "device") != 0)
+		return ts_report_usage("option '--count' is samples, time or device, not '%s'",
 				       export->count);
 	for (size_t i = 0; i < TS_ARRAY_SIZE(choices); i++) {
 		if (!choices[i].asked)
@@ -166,8 +168,11 @@ static int run(struct export *export)
 		return ts_report_error(&err);
 	ts_trace_warn(reader, export->trace);
 	/* An empty file would leave people wondering. */
-	if (export->exporter->takes & TS_EXPORT_NO_IDLE &&
-	    ts_reader_rows(reader, TS_TABLE_SAMPLE) == 0)
+	if (export->flags & TS_EXPORT_DEVICE && ts_reader_rows(reader, TS_TABLE_GPU_OP) == 0)
+		ts_report_warning("'%s' has nothing that a device did", export->trace);
+	else if (export->exporter->takes & TS_EXPORT_NO_IDLE &&
+		 !(export->flags & TS_EXPORT_DEVICE) &&
+		 ts_reader_rows(reader, TS_TABLE_SAMPLE) == 0)
 		ts_report_warning("'%s' has no sampled stacks", export->trace);
 	if (is_standard_output(export)) {
 		/* No file is at stake: a reader that goes away may end us quietly. */
@@ -193,8 +198,10 @@ int ts_verb_export(int argc, char **argv)
 			       "folded, speedscope: functions, whatever the line"),
 		TS_OPTION_FLAG("no-threads", 0, &export.no_threads,
 			       "folded: all processes and threads together"),
-		TS_OPTION_TEXT("count", 0, "WHAT", &export.count,
-			       "folded: samples (default), or time in ns"),
+		TS_OPTION_TEXT(
+			"count", 0, "WHAT", &export.count,
+			"folded: samples (default), or time in ns; folded, speedscope: device, "
+			"the ns that devices worked, by the stacks of launches"),
 		TS_OPTION_FLAG("list", 'l', &export.list, "list the formats"),
 	};
 	const struct ts_command command = {
@@ -208,7 +215,8 @@ int ts_verb_export(int argc, char **argv)
 			"tracesmith export run.sbt -f chrome -o run.json\n"
 			"tracesmith export run.sbt -o - | gzip >run.json.gz\n"
 			"tracesmith export run.sbt -f timeline -o stacks.json\n"
-			"tracesmith export run.sbt -f folded --no-idle -o - | flamegraph.pl >run.svg",
+			"tracesmith export run.sbt -f folded --no-idle -o - | flamegraph.pl >run.svg\n"
+			"tracesmith export run.sbt -f folded --count device -o - | flamegraph.pl >gpu.svg",
 		.exits = "0  done\n2  usage\n3  bad input, or the output cannot be written",
 		.options = options,
 		.option_count = TS_ARRAY_SIZE(options),

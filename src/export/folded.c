@@ -19,7 +19,7 @@
 
 /* A stack of a thread, while samples are counted. */
 struct tally {
-	int64_t thread, stack;
+	int64_t thread, stack, leaf;
 	int64_t count;
 };
 
@@ -67,21 +67,24 @@ static int count_sample(void *context, const struct ts_seen *seen)
 	bool is_new = false;
 	uint64_t *place;
 
-	if (!seen->count || !seen->stack)
+	if (!seen->count || (!seen->stack && !seen->leaf))
 		return TS_OK;
-	place = ts_pairmap_insert(&folded->places, (uint64_t)thread, (uint64_t)seen->stack,
-				  &is_new);
+	/* Ids are of 32 bits, unless a file lies. */
+	place = ts_pairmap_insert(&folded->places, (uint64_t)thread,
+				  (uint64_t)seen->stack ^ (uint64_t)seen->leaf << 32, &is_new);
 	if (!place || (is_new && ts_grow_array((void **)&folded->tallies, &folded->tally_capacity,
 					       folded->tally_count + 1, sizeof(*folded->tallies))))
 		return no_memory(folded);
 	if (is_new) {
 		*place = folded->tally_count;
-		folded->tallies[folded->tally_count++] =
-			(struct tally){ .thread = thread, .stack = seen->stack };
+		folded->tallies[folded->tally_count++] = (struct tally){ .thread = thread,
+									 .stack = seen->stack,
+									 .leaf = seen->leaf };
 	}
-	folded->tallies[*place].count =
-		ts_ns_add(folded->tallies[*place].count,
-			  folded->samples.flags & TS_EXPORT_TIME ? seen->weight : seen->count);
+	folded->tallies[*place].count = ts_ns_add(
+		folded->tallies[*place].count,
+		folded->samples.flags & (TS_EXPORT_TIME | TS_EXPORT_DEVICE) ? seen->weight
+									    : seen->count);
 	return TS_OK;
 }
 
@@ -255,6 +258,8 @@ static int add_to_tree(struct folded *folded, const struct tally *tally)
 				place_word(folded, tally->thread, ts_stack_append_thread));
 	}
 	node = stack_node(folded, node, tally->stack);
+	if (tally->leaf && node != UINT32_MAX)
+		node = child_of(folded, node, frame_word(folded, tally->leaf));
 	if (node == UINT32_MAX)
 		return no_memory(folded);
 	folded->nodes[node].count = ts_ns_add(folded->nodes[node].count, tally->count);

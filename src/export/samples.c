@@ -10,6 +10,7 @@
 
 #include "base/memory.h"
 #include "export/export.h"
+#include "export/launches.h"
 
 #define MAX_OPEN 16
 #define TEXT_BYTES ((size_t)64 << 20)
@@ -78,12 +79,41 @@ int ts_samples_open(struct ts_samples *samples, struct ts_reader *reader,
 					.flags = ts_export_flags(options),
 					.passes = passes };
 	ts_map_init(&samples->states);
-	return survey(samples);
+	if (!(samples->flags & TS_EXPORT_DEVICE))
+		return survey(samples);
+	samples->are_timed = true;
+	samples->rows = ts_reader_rows(reader, TS_TABLE_GPU_OP);
+	return ts_launches_new(&samples->launches, reader, err);
 }
 
 void ts_samples_release(struct ts_samples *samples)
 {
 	ts_map_release(&samples->states);
+	ts_launches_free(samples->launches);
+}
+
+/* ---- commands in place of samples ---- */
+
+struct visitor {
+	int (*visit)(void *context, const struct ts_seen *seen);
+	void *context;
+};
+
+static int see_command(void *context, const struct ts_launched *launched, struct ts_error *err)
+{
+	const struct visitor *visitor = context;
+	const struct ts_seen seen = {
+		.start = launched->start,
+		.thread = launched->call.thread,
+		/* Of a graph's kernel, where it was captured: that says what it is. */
+		.stack = launched->stack ? launched->stack : launched->call.stack,
+		.count = 1,
+		.weight = TS_MAX(launched->duration, 0),
+		.leaf = -launched->name,
+	};
+
+	(void)err; /* is that of the samples */
+	return visitor->visit(visitor->context, &seen);
 }
 
 /* ---- the merge ---- */
@@ -261,7 +291,12 @@ int ts_samples_walk(struct ts_samples *samples,
 		    int (*visit)(void *context, const struct ts_seen *seen), void *context)
 {
 	struct walk walk = { .samples = samples };
-	int rc = order_chunks(&walk);
+	struct visitor visitor = { visit, context };
+	int rc;
+
+	if (samples->launches)
+		return ts_launches_walk(samples->launches, see_command, &visitor, samples->err);
+	rc = order_chunks(&walk);
 
 	while (!rc && (walk.open_count || walk.next_chunk < walk.chunk_count))
 		rc = step(&walk, visit, context);

@@ -10,6 +10,8 @@
  *	if (!rc)
  *		rc = ts_samples_walk(&samples, write, &file);
  *	ts_samples_release(&samples);
+ *
+ * With TS_EXPORT_DEVICE it is what devices ran, as if each command were a sample of the stack that launched it.
  */
 #ifndef TS_EXPORT_SAMPLES_H
 #define TS_EXPORT_SAMPLES_H
@@ -37,6 +39,7 @@ struct ts_samples {
 	struct ts_map states; /* string id to enum ts_thread_state */
 	uint64_t bytes;       /* of the chunks */
 	unsigned int pass, passes;
+	struct ts_launches *launches; /* with TS_EXPORT_DEVICE, else NULL */
 };
 
 /* One sample. */
@@ -46,6 +49,7 @@ struct ts_seen {
 	int64_t stack;  /* id; 0: an empty one */
 	int64_t count;  /* of samples; 0 see are_timed */
 	int64_t weight; /* ns if are_timed, else the count again */
+	int64_t leaf;   /* below the stack: 0, or what was launched, as stacks.h counts texts */
 	enum ts_thread_state state;
 };
 

@@ -24,14 +24,14 @@
 
 /* Samples of a thread, one after another, that saw the same stack. */
 struct run {
-	int64_t stack;
+	int64_t stack, leaf;
 	int64_t weight;
 };
 
 struct thread {
 	int64_t id;
 	int64_t first_start; /* of its first sample: the order of profiles */
-	int64_t stack;       /* of its newest run */
+	int64_t stack, leaf; /* of its newest run */
 	bool has_run;
 	uint64_t run_count;
 	uint64_t first_run;      /* its stretch of the temporary file, in runs */
@@ -119,11 +119,14 @@ static int survey(void *context, const struct ts_seen *seen)
 		return no_memory(x);
 	if (!thread->has_run)
 		thread->first_start = seen->start;
-	if (thread->has_run && thread->stack == seen->stack)
+	if (thread->has_run && thread->stack == seen->stack && thread->leaf == seen->leaf)
 		return TS_OK;
 	thread->has_run = true;
 	thread->stack = seen->stack;
+	thread->leaf = seen->leaf;
 	thread->run_count++;
+	if (seen->leaf && ts_frame_key(&x->keys, seen->leaf) == TS_STRMAP_NONE)
+		return no_memory(x);
 	return note_frames(x, seen->stack);
 }
 
@@ -200,7 +203,7 @@ static int store(void *context, const struct ts_seen *seen)
 	if (!thread)
 		return no_memory(x);
 	thread->total = ts_ns_add(thread->total, seen->weight);
-	if (thread->has_run && thread->stack == seen->stack) {
+	if (thread->has_run && thread->stack == seen->stack && thread->leaf == seen->leaf) {
 		last = &thread->held[thread->held_count - 1];
 		last->weight = ts_ns_add(last->weight, seen->weight);
 		return TS_OK;
@@ -208,7 +211,8 @@ static int store(void *context, const struct ts_seen *seen)
 	rc = thread->held_count == HELD_RUNS ? write_held(x, thread) : TS_OK;
 	thread->has_run = true;
 	thread->stack = seen->stack;
-	thread->held[thread->held_count++] = (struct run){ seen->stack, seen->weight };
+	thread->leaf = seen->leaf;
+	thread->held[thread->held_count++] = (struct run){ seen->stack, seen->leaf, seen->weight };
 	return rc;
 }
 
@@ -266,6 +270,10 @@ static int put_stack(struct speedscope *x, const struct run *run)
 		if (i)
 			ts_text_append_char(&x->out, ',');
 		ts_text_append_uint(&x->out, ts_frame_key(&x->keys, x->path.frames[i]));
+	}
+	if (run->leaf) {
+		ts_text_append_str(&x->out, x->path.count ? "," : "");
+		ts_text_append_uint(&x->out, ts_frame_key(&x->keys, run->leaf));
 	}
 	ts_text_append_char(&x->out, ']');
 	return TS_OK;

@@ -87,7 +87,10 @@ static void find_words(struct ts_reader *reader, int64_t id, struct words *ret_w
 	uint32_t count, depth = (uint32_t)(id >> TS_STACK_DEPTH_SHIFT);
 
 	*ret_words = (struct words){ .frame = frame, .line = TS_ABSENT };
-	if (!frame)
+	if (id < 0)
+		*ret_words =
+			(struct words){ .frame = &ts_frame_none, .name = -id, .line = TS_ABSENT };
+	if (!frame || id < 0)
 		return;
 	ret_words->name = frame->name;
 	ret_words->file = frame->file;
@@ -108,8 +111,10 @@ static void find_words(struct ts_reader *reader, int64_t id, struct words *ret_w
 
 const struct ts_frame_row *ts_stack_frame(struct ts_reader *reader, int64_t frame)
 {
-	const struct ts_frame_row *row =
-		ts_reader_entity(reader, TS_TABLE_FRAME, frame & FRAME_MASK);
+	const struct ts_frame_row *row = NULL;
+
+	if (frame >= 0)
+		row = ts_reader_entity(reader, TS_TABLE_FRAME, frame & FRAME_MASK);
 
 	return row ? row : &ts_frame_none;
 }

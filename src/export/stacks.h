@@ -19,7 +19,8 @@
 
 /*
  * Where frames are asked for by number, this is the id of a frame, or one of the functions that a compiler has inlined there: the id with
- * a depth above it, as rows of `symbol` count it (0: the innermost). A frame without such rows has depth 0 only.
+ * a depth above it, as rows of `symbol` count it (0: the innermost). A frame without such rows has depth 0 only. A negative number is no frame,
+ * but a text by its id: a kernel below the stack that launched it.
  */
 #define TS_STACK_DEPTH_SHIFT 40
 
