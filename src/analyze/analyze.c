@@ -14,6 +14,7 @@ static const struct ts_analysis *const analyses[] = {
 	&ts_analysis_idle,
 	&ts_analysis_overlap,
 	&ts_analysis_launch,
+	&ts_analysis_launches,
 	&ts_analysis_queue,
 	&ts_analysis_bandwidth,
 	&ts_analysis_critical_path,

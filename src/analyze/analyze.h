@@ -30,6 +30,7 @@ struct ts_analyze_options {
 	int64_t instance;       /* which one, from 0 */
 	const char *
 		what_if; /* critical-path: "NAME=2" (twice as fast) or "NAME=free"; NULL: the best ones */
+	int64_t depth; /* launches: frames of a stack that are shown; 0: 4 */
 	bool brief; /* for text: rows that it does not show need not be made */
 	/* Operands and options that choose the same work, for commands that are shown; NULL: unknown. */
 	const char *traces;
@@ -108,6 +109,7 @@ extern const struct ts_analysis ts_analysis_kernels;
 extern const struct ts_analysis ts_analysis_idle;
 extern const struct ts_analysis ts_analysis_overlap;
 extern const struct ts_analysis ts_analysis_launch;
+extern const struct ts_analysis ts_analysis_launches;
 extern const struct ts_analysis ts_analysis_queue;
 extern const struct ts_analysis ts_analysis_bandwidth;
 extern const struct ts_analysis ts_analysis_critical_path;

@@ -415,6 +415,8 @@ int ts_verb_analyze(int argc, char **argv)
 			       "launch: a kernel below this is short; default 10us"),
 		TS_OPTION_TEXT("delay", 0, "TIME", &analyze.delay_text,
 			       "launch: a delay above this is long; default 100us"),
+		TS_OPTION_INTEGER("depth", 0, "N", &analyze.options.depth, 1, 1000,
+				  "launches: frames of a stack, the innermost; default 4"),
 		TS_OPTION_INTEGER("full", 0, "N", &analyze.options.full, 1, INT64_MAX,
 				  "queue: it is full with so many commands; default 1024"),
 		TS_OPTION_TEXT("wait", 0, "TIME", &analyze.wait_text,
@@ -444,6 +446,7 @@ int ts_verb_analyze(int argc, char **argv)
 			    "tracesmith analyze trace.json.gz kernels,idle --top 20\n"
 			    "tracesmith analyze rank*.json.gz stragglers\n"
 			    "tracesmith analyze run.sbt all --steps 3-5 --json\n"
+			    "tracesmith analyze run.sbt launches --depth 8\n"
 			    "tracesmith analyze run.sbt advice",
 		.exits = "0  done, also where there is nothing to tell\n2  usage\n3  bad input\n"
 			 "4  this build cannot unpack a file",
