@@ -25,6 +25,8 @@ struct ts_shown_row {
 	bool has_frame;
 	int64_t frame;
 	int depth;
+	const char *note;  /* in place of a frame: what those below are */
+	bool is_continued; /* not its first line: only what is of a frame is shown */
 };
 
 struct ts_show {

@@ -57,7 +57,9 @@ void ts_show_frame_cell(struct ts_reader *reader, struct ts_text *out,
 	struct ts_string file;
 	const char *kind;
 
-	if (!row->has_frame)
+	if (row->note && column == TS_SHOW_FUNC)
+		ts_text_append_str(out, row->note);
+	if (!row->has_frame || row->note)
 		return;
 	switch (column) {
 	case TS_SHOW_DEPTH:

@@ -120,13 +120,26 @@ static int show_events(struct ts_view *view, struct ts_error *err)
 	return ts_timeline_run(view->reader, &query, err);
 }
 
+/* Only what devices did wants it: memory stays small for all else. */
+static int load_launches(struct ts_view *view, struct ts_error *err)
+{
+	uint64_t wanted = TS_TABLE_BIT(TS_TABLE_GPU_OP) | TS_TABLE_BIT(TS_TABLE_API_CALL);
+
+	if (!view->stacks || !(view->tables & wanted) ||
+	    ts_reader_rows(view->reader, TS_TABLE_API_CALL) == 0)
+		return TS_OK;
+	return ts_view_launches_new(&view->launches, view->reader, err);
+}
+
 static int show_rows(struct ts_view *view, struct ts_error *err)
 {
 	int finished, rc;
 
 	ts_progress_start(&view->progress, "view", TS_PROGRESS_ROWS);
 	ts_view_print_start(view);
-	rc = ts_view_list_tables(view, err);
+	rc = load_launches(view, err);
+	if (!rc)
+		rc = ts_view_list_tables(view, err);
 	if (!rc)
 		rc = show_events(view, err);
 	ts_progress_stop(&view->progress);
@@ -204,7 +217,8 @@ int ts_verb_view(int argc, char **argv)
 				"these columns: of the tables, or time, where, args, ..."),
 		TS_OPTION_FLAG("args", 'a', &view.args, "the arguments as well"),
 		TS_OPTION_FLAG("stacks", 0, &view.stacks,
-			       "call stacks as well, a line a frame, the innermost first"),
+			       "call stacks as well, a line a frame, the innermost first; of what a device "
+			       "did, those of its launch"),
 		TS_OPTION_INTEGER("limit", 'l', "N", &view.limit, 0, INT64_MAX, "at most N rows"),
 		TS_OPTION_TEXT("sort", 0, "ORDER", &view.sort_text,
 			       "start (default), or duration: the longest first"),
@@ -229,6 +243,7 @@ int ts_verb_view(int argc, char **argv)
 			    "tracesmith view run.sbt --device 0 --stream 7 --json\n"
 			    "tracesmith view run.sbt --commands --stream 7\n"
 			    "tracesmith view run.sbt --table sample --stacks\n"
+			    "tracesmith view run.sbt --table gpu_op --name '*gemm*' --stacks\n"
 			    "tracesmith view run.sbt --hot gemm\n"
 			    "tracesmith view run.sbt --table process,thread",
 		.exits = "0  done\n2  usage\n3  bad input",

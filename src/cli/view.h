@@ -11,6 +11,7 @@
 #include "cli/show.h"
 #include "cli/table.h"
 #include "cli/timeline.h"
+#include "cli/view_launches.h"
 #include "export/stacks.h"
 
 #define TS_VIEW_MAX_COLUMNS 64
@@ -48,6 +49,9 @@ struct ts_view {
 	struct ts_text_table grid;
 	struct ts_text cell;
 	struct ts_stack_path frames; /* of the row at hand, with --stacks */
+	struct ts_view_launches
+		*launches;            /* with --stacks, where devices did something; else NULL */
+	struct ts_view_launch launch; /* of the row at hand */
 	struct ts_progress progress;
 	uint64_t rows;
 };

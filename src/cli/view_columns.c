@@ -189,6 +189,8 @@ uint64_t ts_view_mask(const struct ts_view *view, const struct ts_table_info *ta
 		if (column->special)
 			mask |= ts_show_special_mask(table, column->special);
 	}
+	if (view->stacks)
+		mask |= ts_view_launches_mask(table);
 	/* Arguments may stand for any other column of their row. */
 	if (table->shape >= 0 && mask >> table->shape & 1)
 		mask = TS_MASK_ALL;

@@ -42,7 +42,7 @@ static void print_line(struct ts_view *view, const struct ts_shown_row *row)
 	for (size_t i = 0; i < view->column_count; i++) {
 		const struct ts_view_column *column = &view->columns[i];
 		int position = column->positions[row->table->id];
-		bool is_blank = row->depth > 0 && column->special < TS_SHOW_DEPTH;
+		bool is_blank = row->is_continued && column->special < TS_SHOW_DEPTH;
 
 		ts_text_clear(&view->cell);
 		if (column->special && !is_blank)
@@ -57,23 +57,77 @@ static void print_line(struct ts_view *view, const struct ts_shown_row *row)
 	ts_text_table_end_row(&view->grid);
 }
 
-/* With --stacks a line a frame, innermost first. */
+static void next_line(struct ts_view *view, struct ts_shown_row *shown)
+{
+	print_line(view, shown);
+	shown->is_continued = true;
+}
+
+static void print_note(struct ts_view *view, struct ts_shown_row *shown, const char *note)
+{
+	shown->note = note;
+	next_line(view, shown);
+	shown->note = NULL;
+}
+
+/* A line a frame, innermost first. */
+static int print_stack(struct ts_view *view, struct ts_shown_row *shown, int64_t stack,
+		       struct ts_error *err)
+{
+	if (ts_stack_path(&view->frames, view->reader, stack))
+		return ts_error_set(err, TS_ENOMEM, "no memory");
+	for (size_t i = 0; i < view->frames.count; i++) {
+		shown->has_frame = true;
+		shown->frame = view->frames.frames[view->frames.count - 1 - i];
+		shown->depth = (int)i;
+		next_line(view, shown);
+	}
+	return TS_OK;
+}
+
+/* With --stacks: its own stack, that of its launch, what it belongs to. A graph's kernel has two stacks. */
 static int print_text(struct ts_view *view, const struct ts_shown_row *row, struct ts_error *err)
 {
-	int stack = view->stacks ? ts_column_by_name(row->table, "stack") : -1;
+	int column = view->stacks ? ts_column_by_name(row->table, "stack") : -1;
+	int64_t stack = column < 0 ? 0 : row->columns[column];
+	struct ts_view_launch *launch = &view->launch;
 	struct ts_shown_row shown = *row;
-	size_t left;
+	int rc;
 
-	if (ts_stack_path(&view->frames, view->reader, stack < 0 ? 0 : row->columns[stack]))
-		return ts_error_set(err, TS_ENOMEM, "no memory");
-	left = view->frames.count;
-	shown.has_frame = left > 0;
-	do {
-		shown.frame = left ? view->frames.frames[--left] : 0;
+	ts_view_launches_find(view->launches, row, launch);
+	if (stack && launch->stack)
+		print_note(view, &shown, "captured at:");
+	rc = print_stack(view, &shown, stack, err);
+	if (!rc && stack && launch->stack)
+		print_note(view, &shown, "launched at:");
+	if (!rc)
+		rc = print_stack(view, &shown, launch->stack, err);
+	if (launch->forward.length) {
+		print_note(view, &shown, "for the backward pass of:");
+		print_note(view, &shown, ts_text_cstr(&launch->forward));
+	}
+	if (!shown.is_continued)
 		print_line(view, &shown);
-		shown.depth++;
-	} while (left);
-	return TS_OK;
+	return rc;
+}
+
+/* The same in JSON, where the row's own stack is a column like others. */
+static void append_launch_json(struct ts_view *view, struct ts_text *out,
+			       const struct ts_shown_row *row)
+{
+	struct ts_view_launch *launch = &view->launch;
+
+	ts_view_launches_find(view->launches, row, launch);
+	if (launch->stack) {
+		ts_text_append_str(out, "\"launch_stack\":");
+		ts_show_json_stack(&view->show, out, launch->stack);
+		ts_text_append_char(out, ',');
+	}
+	if (launch->forward.length) {
+		ts_text_append_str(out, "\"forward\":");
+		ts_text_append_json(out, launch->forward.data, launch->forward.length);
+		ts_text_append_char(out, ',');
+	}
 }
 
 static void append_special_json(struct ts_view *view, struct ts_text *out,
@@ -119,6 +173,7 @@ static void print_json(struct ts_view *view, const struct ts_shown_row *row)
 		else if (row->id && !strcmp(view->columns[i].name, "id"))
 			ts_text_printf(out, "\"id\":%lld,", (long long)row->id);
 	}
+	append_launch_json(view, out, row);
 	if (out->length > begin + 1)
 		out->length--;
 	ts_text_append_str(out, "}\n");
@@ -146,5 +201,8 @@ int ts_view_print_finish(struct ts_view *view, struct ts_error *err)
 	ts_text_table_release(&view->grid);
 	ts_text_release(&view->cell);
 	ts_stack_path_release(&view->frames);
+	ts_text_release(&view->launch.forward);
+	ts_view_launches_free(view->launches);
+	view->launches = NULL;
 	return rc;
 }
