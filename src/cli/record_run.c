@@ -15,6 +15,7 @@
 #include "base/map.h"
 #include "cli/record.h"
 #include "cli/report.h"
+#include "cli/symbolize.h"
 #include "live/discover.h"
 
 #define SECOND_NS INT64_C(1000000000)
@@ -186,6 +187,23 @@ static int record(struct run *run, struct ts_error *err)
 	}
 }
 
+/* The trace is whole without names: that they cannot be had is no failure of the recording. */
+static void name_frames(const struct ts_record *record, const char *trace)
+{
+	const struct ts_symbolize_choice choice = { 0 };
+	struct ts_symbolize_summary summary;
+	struct ts_error err;
+
+	if (record->no_symbols || !*trace)
+		return;
+	if (ts_cli_symbolize(trace, &choice, &summary, &err))
+		ts_report_warning("%s; native frames have no names yet: tracesmith symbolize %s",
+				  err.message, trace);
+	else if (!record->quiet && summary.frames > summary.known)
+		ts_symbolize_tell(&summary, trace, false);
+	ts_symbolize_summary_release(&summary);
+}
+
 /* Finishes the trace and tells; *ret_again: a target came too late for it. */
 static int finish(struct run *run, bool *ret_again, struct ts_error *err)
 {
@@ -198,6 +216,7 @@ static int finish(struct run *run, bool *ret_again, struct ts_error *err)
 	if (rc)
 		return rc;
 	*ret_again = summary.again;
+	name_frames(run->record, summary.path);
 	ts_record_tell(run->record, &summary);
 	return TS_OK;
 }

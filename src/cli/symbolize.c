@@ -319,6 +319,8 @@ static int name_frames(struct naming *naming, const char *path)
 	if (!rc && list_folders(&folders, naming->choice))
 		rc = no_memory(naming);
 	if (!rc && naming->frame_count)
+		rc = ts_append_check(path, naming->reader, "", naming->err);
+	if (!rc && naming->frame_count)
 		rc = find_names(naming, &folders);
 	if (!rc && naming->row_count)
 		rc = ts_append_rows(path, naming->reader, add_rows, naming, naming->err);
@@ -347,8 +349,6 @@ int ts_cli_symbolize(const char *path, const struct ts_symbolize_choice *choice,
 
 	*ret_summary = (struct ts_symbolize_summary){ .has_libdw = ts_dwarf_is_there() };
 	rc = ts_reader_open(&reader, path, err);
-	if (!rc)
-		rc = ts_append_check(path, reader, "", err);
 	if (rc)
 		return rc;
 	naming.reader = reader;
