@@ -72,10 +72,10 @@ struct nvtx_event {
 	uint64_t start; /* as of ts_now() */
 	int64_t track;
 };
-/* While events are on. The call site, for nvtx_emit_again(); NULL: it has none. */
-struct ts_emit_site *nvtx_emit(const struct nvtx_event *event);
-/* A range goes on: the same site, without its values. */
-void nvtx_emit_again(struct ts_emit_site *site, const struct nvtx_domain *domain);
+/* While events are on. Its name, which lasts as long as the process; NULL: it was not kept. */
+const char *nvtx_emit(const struct nvtx_event *event);
+/* A range goes on, without its values. */
+void nvtx_emit_again(const char *name, const struct nvtx_domain *domain);
 
 /* ---- nvtx_ranges.c ---- */
 

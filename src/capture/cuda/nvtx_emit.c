@@ -22,7 +22,7 @@ enum { KIND_SPAN = 1, KIND_BEGIN = 2, KIND_INSTANT = 4 };
 #define FLAG_TRACK 4u
 
 struct site {
-	struct ts_emit_site site; /* first: what ranges keep is this */
+	struct ts_emit_site site;
 	struct ts_emit_field fields[NVTX_VALUES];
 	const struct nvtx_domain *domain;
 	uint64_t hash;
@@ -232,7 +232,7 @@ static void emit_span(struct ts_emit_site *site, const struct nvtx_event *event)
 		ts_emit_2(site, words[0], words[1]);
 }
 
-struct ts_emit_site *nvtx_emit(const struct nvtx_event *event)
+const char *nvtx_emit(const struct nvtx_event *event)
 {
 	struct site *site = find_site(event);
 
@@ -244,13 +244,13 @@ struct ts_emit_site *nvtx_emit(const struct nvtx_event *event)
 		emit_span(&site->site, event);
 	else
 		emit_values(&site->site, event);
-	return &site->site;
+	return site->text;
 }
 
-void nvtx_emit_again(struct ts_emit_site *site, const struct nvtx_domain *domain)
+void nvtx_emit_again(const char *name, const struct nvtx_domain *domain)
 {
 	struct nvtx_event event = { .kind = NVTX_KIND_BEGIN, .domain = domain };
 
-	event.name.text = site ? site->name : "(goes on)";
+	event.name.text = name;
 	emit_text(&event);
 }

@@ -66,10 +66,11 @@ void cuda_profiler_switched(bool is_on)
 
 struct range {
 	const struct nvtx_domain *domain;
-	struct ts_emit_site *site; /* NULL: its name was not kept */
-	uint32_t level;            /* in its domain */
+	uint32_t level; /* in its domain */
 	bool is_stored;
 	bool is_window;
+	const char *name; /* NULL: it is in `text`, cut */
+	char text[40];
 };
 
 /* One block a thread, so that little of the room for thread-local variables is taken. */
@@ -143,6 +144,14 @@ static struct range *innermost(struct thread *thread, const struct nvtx_domain *
 	return NULL;
 }
 
+static void keep_text(struct range *range, const struct nvtx_name *name)
+{
+	size_t room = sizeof(range->text) - 1, length = name->length < room ? name->length : room;
+
+	memcpy(range->text, name->text, length);
+	range->text[length] = '\0';
+}
+
 int nvtx_push(const struct nvtx_event *event)
 {
 	struct thread *thread = this_thread ? this_thread : new_thread();
@@ -157,12 +166,16 @@ int nvtx_push(const struct nvtx_event *event)
 	}
 	outer = innermost(thread, event->domain);
 	range = &thread->ranges[thread->depth];
-	*range = (struct range){ .domain = event->domain, .level = outer ? outer->level + 1 : 0 };
+	range->domain = event->domain;
+	range->level = outer ? outer->level + 1 : 0;
+	range->is_stored = false;
 	range->is_window = is_window(event);
 	if (range->is_window)
 		move_window(true);
 	if (ts_enabled()) {
-		range->site = nvtx_emit(event);
+		range->name = nvtx_emit(event);
+		if (!range->name)
+			keep_text(range, &event->name);
 		range->is_stored = true;
 	}
 	/* A signal handler that pushes and pops in between leaves everything as it was, but for what it wrote over. */
@@ -190,7 +203,7 @@ static void end_below_others(struct thread *thread, const struct range *range)
 			end_stored();
 	for (const struct range *other = range + 1; other <= last; other++)
 		if (other->is_stored)
-			nvtx_emit_again(other->site, other->domain);
+			nvtx_emit_again(other->name ? other->name : other->text, other->domain);
 }
 
 /* Which domain it is of is not known; its level is told as if there were but one. */

@@ -20,6 +20,17 @@ t record --on-full explode -- true
 t record --window noon -- true
 t record --budget 1M -p 1
 t record --backends 'a;b' -- true
+t record --window nvtx: -- true
+t record --window 'nvtx:a;b' -- true
+t record --window nvtx:step -p 1
+t record --window cuda-profiler-api --backends none -- true
+t record --stacks some -- true
+t record --stacks native --backends host -- true
+t record --stacks all -p 1
+t record --pc-sampling=3 -- true
+t record --pc-sampling=14,quickly -- true
+t record --pc-sampling --backends opencl -- true
+t record --backends cuda -p 1
 t record --replayable -p 1
 t record --replayable --resume t.sbt
 t record --replayable --redact -- true
