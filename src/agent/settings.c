@@ -211,6 +211,18 @@ static struct {
 	char text[2048]; /* TRACESMITH_AGENT, for backends */
 } remembered;
 
+/* Without a recorder that chooses: of TRACESMITH_BACKENDS what runs in programs and was preloaded, so that they look out for it. */
+static void read_backends(struct agent_settings *settings, const char *list)
+{
+	while (list && *list) {
+		size_t length = strcspn(list, ",");
+
+		if (length == 4 && !memcmp(list, "cuda", 4))
+			memcpy(settings->backends, "cuda", sizeof("cuda"));
+		list += length + (list[length] == ',');
+	}
+}
+
 /* The output, if there is one, is absolute, but its %p still stands there. */
 static void read_environment(struct agent_settings *settings)
 {
@@ -234,6 +246,8 @@ static void read_environment(struct agent_settings *settings)
 		settings->enabled = true;
 		settings->mode = TS_LIVE_FLIGHT;
 	}
+	if (settings->wanted && !settings->session)
+		read_backends(settings, getenv("TRACESMITH_BACKENDS"));
 }
 
 static bool is_known(void)
@@ -267,7 +281,8 @@ bool agent_settings_remember(bool *ret_at_once)
 	const struct agent_settings *settings = &remembered.settings;
 
 	remember();
-	*ret_at_once = settings->session && !settings->start_recorder;
+	/* A backend must be there before what it looks out for. */
+	*ret_at_once = (settings->session && !settings->start_recorder) || settings->backends[0];
 	return settings->wanted;
 }
 

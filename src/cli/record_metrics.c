@@ -86,7 +86,7 @@ static int sort_name(struct ts_record *record, const char *name, bool *ret_fits)
 	if (is_built_in(name)) {
 		if (!record->command)
 			return ts_report_usage(
-				"option '--backends': '%s' must be in a program from its start: tracesmith record --backends %s -- CMD",
+				"option '--backends': '%s' must be in a program from its start: tracesmith record --backends %s -- CMD, or see 'man tracesmith-record'",
 				name, name);
 		*ret_fits = append(record->agent_backends, sizeof(record->agent_backends), name,
 				   strlen(name));
