@@ -3,6 +3,7 @@
  * A program that says what a device did, word by word. There is no device: numbers and times are made up, so that tests know them.
  *
  *	launches:N     N launches of a kernel from one of two places, and when it ran
+ *	rate:N         from here on at most N of them a second
  *	pending:N      the same, of kernels that have not run yet
  *	copies:N       N copies that are over before their call returns
  *	graph:N        N launches of a graph of 3 kernels that was captured elsewhere
@@ -31,6 +32,7 @@ static struct ts_emit_site copied_site = TS_GPU_OP_SITE("Memcpy HtoD", "copy");
 static struct ts_emit_site pool_site = TS_ALLOCATION_SITE("cuMemAlloc_v2", "cuda");
 
 static uint64_t correlation;
+static int64_t interval_ns;
 static uint64_t first_ticks;
 
 static int64_t device_now(void)
@@ -92,7 +94,12 @@ __attribute__((noinline)) static void launch_there(void)
 
 static void launches(long count, bool has_run)
 {
+	int64_t next = device_now();
+
 	for (long i = 0; i < count; i++) {
+		while (interval_ns && device_now() < next)
+			;
+		next += interval_ns;
 		correlation++;
 		if (i % 2)
 			launch_there();
@@ -191,6 +198,8 @@ static void act(const char *word)
 #define IS(name) (length == strlen(name) && !strncmp(word, name, length))
 	if (IS("launches"))
 		launches(count, true);
+	else if (IS("rate"))
+		interval_ns = count ? 1000000000 / count : 0;
 	else if (IS("pending"))
 		launches(count, false);
 	else if (IS("copies"))
