@@ -39,6 +39,7 @@ enum ts_sample_state {
 	/*
 	 * No thread's: an instruction that a device was seen at. One frame, of TS_CODE_DEVICE; the site's category is the state (why it waited), weight_ns the number of
 	 * times, tid the correlation of its launch, 0 where that is not known. pid is 0.
+	 * Stored also while events are off.
 	 */
 	TS_SAMPLE_ON_DEVICE = 32,
 };

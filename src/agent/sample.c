@@ -126,19 +126,26 @@ static void put_dynamic(struct core *core, const struct ts_emit_site *site,
 	agent_emit(&ts_process_tracer, core, &event);
 }
 
+/* What a device did is told when it is over, perhaps after its window: whoever tells it has asked. */
+static bool is_late(const struct ts_sample *sample)
+{
+	return sample->state & TS_SAMPLE_ON_DEVICE;
+}
+
 void ts_sample(struct ts_emit_site *site, const struct ts_sample *sample,
 	       const struct ts_emit_arg *args, unsigned int count)
 {
 	int saved_errno = errno;
 	struct core *core;
 
-	if (!ts_enabled() || sample->size < sizeof(*sample))
+	if (sample->size < sizeof(*sample) || (!ts_enabled() && !is_late(sample)))
 		return;
 	if (AGENT_LIKELY(!count && !site->field_count) && put_at_once(site, sample))
 		return;
 	core = agent_start(&ts_process_tracer);
 	if (core &&
-	    (__atomic_load_n(&core->control->enabled, __ATOMIC_RELAXED) & TS_LIVE_ENABLED)) {
+	    (is_late(sample) ||
+	     (__atomic_load_n(&core->control->enabled, __ATOMIC_RELAXED) & TS_LIVE_ENABLED))) {
 		if (matches(site, args, count) &&
 		    (__atomic_load_n(&site->header, __ATOMIC_ACQUIRE) ||
 		     agent_register_site(core, site)))

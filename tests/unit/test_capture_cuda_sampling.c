@@ -63,9 +63,14 @@ uint32_t ts_code(enum ts_code_kind kind, const char *name, const char *file, uin
 	return code_count;
 }
 
+static uint32_t is_enabled = 1;
+const uint32_t *ts_emit_switch = &is_enabled;
+
 uint64_t ts_now(void)
 {
-	return 1;
+	static uint64_t now;
+
+	return __atomic_add_fetch(&now, 1, __ATOMIC_RELAXED);
 }
 
 void ts_accelerator_lost(const char *what, uint64_t count, const char *reason)
@@ -325,6 +330,26 @@ TS_TEST(serialized)
 	cuda_sampling_launched();
 	TS_CHECK_INT(kept_count, 1);
 	TS_CHECK_INT(kept[0].correlation, 7);
+}
+
+/* Samples come up to a quarter of a second after their launch, which may be behind its window. */
+TS_TEST(windows)
+{
+	cuda_sampling_context(&context, 0, true);
+	is_enabled = 0;
+	cupti.left = 1;
+	cuda_sampling_launched();
+	sampling_drain_now();
+	TS_CHECK_INT(kept_count, 0);
+	is_enabled = 1;
+	cuda_sampling_launched();
+	is_enabled = 0;
+	cupti.left = 1;
+	sampling_drain_now();
+	TS_CHECK_INT(kept_count, 1);
+	cupti.left = 1;
+	sampling_drain_now();
+	TS_CHECK_INT(kept_count, 1);
 }
 
 TS_TEST(settings)

@@ -106,7 +106,7 @@ bool cuda_sampling_is_wanted(void);
 void cuda_sampling_context(void *context, uint32_t device, bool is_created);
 void cuda_sampling_module(void *context, uint32_t module, const void *cubin, size_t bytes,
 			  bool is_loaded);
-/* A launch has returned: in serialized mode its samples are there, and are taken. */
+/* A launch has returned: what it does may be sampled later. In serialized mode its samples are there, and are taken. */
 void cuda_sampling_launched(void);
 /* By the helper, every 50 ms; and at the end. */
 void cuda_sampling_drain(bool is_last);

@@ -26,6 +26,8 @@ static struct sampling_data buffer; /* of that thread */
 static struct {
 	uint64_t samples, stored, dropped, foreign;
 } counts;
+/* As of ts_now(): the newest launch that is wanted, and when samples were last taken. */
+static uint64_t launched, drained;
 
 /* ---- who drains ---- */
 
@@ -76,10 +78,22 @@ static void put_pc(const struct sampled *sampled, const struct sampling_pc *pc, 
 	}
 }
 
+/* 0: they are not wanted. Behind a window samples still come of what was launched inside it, and are told as if they had come then. */
+static uint64_t time_of_samples(void)
+{
+	uint64_t newest = __atomic_load_n(&launched, __ATOMIC_RELAXED);
+
+	if (ts_enabled())
+		return ts_now();
+	return newest > drained ? newest : 0;
+}
+
 static void put_data(const struct sampled *sampled, const struct sampling_data *data)
 {
-	uint64_t now = ts_now();
+	uint64_t now = time_of_samples();
 
+	if (!now)
+		return;
 	counts.samples += data->samples;
 	counts.dropped += data->dropped;
 	counts.foreign += data->foreign_samples;
@@ -94,6 +108,8 @@ static void reset(struct sampling_data *data)
 	data->samples = data->dropped = data->foreign_samples = 0;
 	data->count = data->remaining = 0;
 	data->is_hardware_full = 0;
+	for (size_t i = 0; i < data->capacity; i++)
+		data->pcs[i].size = sizeof(data->pcs[i]);
 }
 
 /* What CUPTI has of a context. */
@@ -233,11 +249,14 @@ void cuda_sampling_context(void *context, uint32_t device, bool is_created)
 static void drain(bool is_last)
 {
 	int saved_errno = errno;
+	uint64_t started;
 
 	if (!(is_last ? enter_in_time() : enter()))
 		return;
 	cuda_thread.is_ours++;
+	started = ts_now();
 	drain_all(is_last);
+	drained = started;
 	if (is_last && counts.samples)
 		tell_counts();
 	cuda_thread.is_ours--;
@@ -254,7 +273,11 @@ void sampling_drain_now(void)
 
 void cuda_sampling_launched(void)
 {
-	if (is_on() && sampling_settings()->is_serialized)
+	if (!is_on())
+		return;
+	if (ts_enabled())
+		__atomic_store_n(&launched, ts_now(), __ATOMIC_RELAXED);
+	if (sampling_settings()->is_serialized)
 		drain(false);
 }
 
