@@ -1,0 +1,38 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# A window by cuProfilerStart and Stop has the calls between them, and no other; each pair is a window.
+set -euo pipefail
+. "$TS_SOURCE/tests/lib/cuda.sh"
+
+launches='Counter(row["name"] for row in api_call)["cuLaunchKernel"]'
+causes='sorted((row["opened_by"], row["closed_by"]) for row in window)'
+pair="('cuda-profiler-api', 'cuda-profiler-api')"
+
+record t.sbt -- "$programs/call_profiler"
+[ "$(of_rows t.sbt "$launches" api_call)" = 20 ] || fail "without a window: $(of_rows t.sbt "$launches" api_call) launches"
+
+for how in "" nested; do
+	# shellcheck disable=SC2086 # no word where there is none
+	record t.sbt --window cuda-profiler-api -- "$programs/call_profiler" $how
+	found=$(of_rows t.sbt "$launches" api_call)
+	[ "$found" = 9 ] || fail "$how: $found launches"
+	found=$(of_rows t.sbt "$causes" window)
+	[ "$found" = "[$pair, $pair]" ] || fail "$how: windows $found"
+	[ "$(of_rows t.sbt 'len(loss)' loss)" = 0 ] || fail "$how: losses: $(rows_of t.sbt loss)"
+done
+
+# Asked for, and never opened: a warning, and an empty trace.
+record t.sbt --window cuda-profiler-api -- "$programs/call_and_work"
+grep -q "the window 'cuda-profiler-api' never opened" recorded.log || fail "nothing is said: $(cat recorded.log)"
+[ "$(of_rows t.sbt 'len(api_call)' api_call)" = 0 ] || fail "calls are there without a window"
+
+# The summary says what there is of CUDA, and why nothing of the device.
+"$TRACESMITH" record --backends cuda --no-symbols --json -o t.sbt -- "$programs/call_profiler" >json 2>said
+grep -q '  CUDA: [0-9]* calls, [0-9]* with a stack; 0 operations of devices' said || fail "summary: $(cat said)"
+grep -q '  nothing of the devices is recorded: .*tracesmith doctor' said || fail "summary: $(cat said)"
+python3 - <<'PYTHON' || fail "summary: $(cat json)"
+import json
+said = json.load(open("json"))
+assert said["api_calls"] >= 20 and said["gpu_ops"] == 0 and said["no_device_side"], said
+PYTHON
+echo "windows by cuProfilerStart are what lies between"
