@@ -17,7 +17,7 @@ TARGET = [sys.executable, os.path.join(HERE, "cuda_target.py")]
 START_SECONDS = 120
 UNIT_SECONDS = 60
 WAYS = ("bare", "CUPTI only", "recorded", "recorded with stacks", "torch.profiler")
-UNITS = {"mlp": 200, "transformer": 12, "launches": 50000}
+UNITS = {"mlp": 200, "transformer": 60, "launches": 50000}
 
 
 # ---- processes that are asked ----
