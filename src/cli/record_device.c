@@ -9,22 +9,37 @@
 
 #include <tracesmith/reader.h>
 
+#include "base/json.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "cli/record.h"
 #include "cli/report.h"
 #include "cli/trace.h"
 
-/* `"reason": "..."` of what the backend says of its device side; it writes no escapes. */
-static void copy_reason(struct ts_record_device *device, const char *json)
+/* {"state": "off", "reason": "...", ...}: what the backend says of its device side. */
+static void read_state(struct ts_record_device *device, struct ts_string value)
 {
-	static const char key[] = "\"reason\": \"";
-	const char *at = strstr(json, key);
+	struct ts_json_string key, state = { 0 }, reason = { 0 }, text;
+	bool more = false;
+	struct ts_json js;
+	int rc;
 
-	if (!strstr(json, "\"state\": \"off\"") || !at)
-		return;
-	at += strlen(key);
-	snprintf(device->why_not, sizeof(device->why_not), "%.*s", (int)strcspn(at, "\""), at);
+	ts_json_init(&js, value.data, value.length, true);
+	rc = ts_json_enter(&js, '{', &more);
+	while (!rc && more) {
+		rc = ts_json_scan_key(&js, &key);
+		if (!rc &&
+		    (ts_json_string_is(&key, "state") || ts_json_string_is(&key, "reason"))) {
+			rc = ts_json_scan_string(&js, &text);
+			*(ts_json_string_is(&key, "state") ? &state : &reason) = text;
+		} else if (!rc) {
+			rc = ts_json_skip(&js);
+		}
+		rc = rc ? rc : ts_json_next(&js, '}', &more);
+	}
+	if (!rc && ts_json_string_is(&state, "off"))
+		snprintf(device->why_not, sizeof(device->why_not), "%.*s", (int)reason.length,
+			 reason.text);
 }
 
 static void read_meta(struct ts_reader *reader, const struct ts_batch *batch,
@@ -38,7 +53,7 @@ static void read_meta(struct ts_reader *reader, const struct ts_batch *batch,
 
 		device->is_used |= !strcmp(key, "cuda");
 		if (!strcmp(key, "cuda_device_side"))
-			copy_reason(device, ts_reader_string(reader, values[i]).data);
+			read_state(device, ts_reader_string(reader, values[i]));
 	}
 }
 
