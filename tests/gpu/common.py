@@ -67,7 +67,8 @@ def run(command, seconds=120, env=None, **options):
         expect(False, f"did not end within {seconds} s: {' '.join(map(str, command))[:120]}")
         return subprocess.CompletedProcess(command, 124, "", "")
     print((done.stdout or "")[-4000:], flush=True)
-    if done.returncode == 77:
+    # Where a kernel could be launched before, a program that finds no device is a fault of its own.
+    if done.returncode == 77 and not os.environ.get("TS_GPU_HERE"):
         skip((done.stdout or "").strip()[-100:])
     return done
 

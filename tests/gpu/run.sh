@@ -84,5 +84,5 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir -m 700 "$work/live"
 CUPTI_ONLY_LIBRARY=$(find -L "$cuda" -name 'libcupti.so*' 2>/dev/null | head -n 1)
-export CUPTI_ONLY_LIBRARY TS_SOURCE=$PWD TS_GPU_BUILD=$build TRACESMITH=$build/tracesmith TS_GPU_WORK=$work TRACESMITH_LIVE_DIR=$work/live
+export CUPTI_ONLY_LIBRARY TS_GPU_HERE=1 TS_SOURCE=$PWD TS_GPU_BUILD=$build TRACESMITH=$build/tracesmith TS_GPU_WORK=$work TRACESMITH_LIVE_DIR=$work/live
 "$PYTHON" tests/gpu/run.py --out "$out" --jobs "$jobs" --limit "$((limit - SECONDS))" ${only:+--only "$only"} $quick
