@@ -90,11 +90,13 @@ def judge(step, code, text, seconds):
             row.update(json.loads(result[len("result: "):]))
         except ValueError:
             pass
+    elif code == 0 and lines[-1].startswith("{"):
+        row["figures"] = json.loads(lines[-1])
     if code == 124:
         row["problems"].append(f"did not end within {seconds:.0f} s")
     if code and not row["problems"]:
         row["problems"].append(lines[-1][:300])
-    if not result and code == 0:
+    if not row["figures"] and code == 0:
         row["output"] = lines[-12:]
     return row
 
