@@ -168,13 +168,27 @@ static void *ask_for(void *address)
 	return NULL;
 }
 
+/* One function may have several names: that which was asked for is the one to show. */
+static struct cuda_call *find_named(const char *name, void *address)
+{
+	struct cuda_call *call = find_call((uintptr_t)address);
+
+	if (!call || !strcmp(call->name, name))
+		return call;
+	for (size_t i = 0; i < CUDA_CALL_COUNT; i++)
+		if (!strcmp(cuda_calls[i].name, name) &&
+		    (void *)__atomic_load_n(&cuda_calls[i].real, __ATOMIC_ACQUIRE) == address)
+			return &cuda_calls[i];
+	return call;
+}
+
 void *cuda_symbol_for(const char *name, void *address)
 {
 	struct cuda_call *call;
 	void *given;
 
 	fill();
-	call = find_call((uintptr_t)address);
+	call = find_named(name, address);
 	if (call)
 		return (void *)call->wrapper;
 	given = ask_for(address);
