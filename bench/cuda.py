@@ -16,7 +16,7 @@ HERE = os.path.dirname(os.path.realpath(__file__))
 TARGET = [sys.executable, os.path.join(HERE, "cuda_target.py")]
 START_SECONDS = 120
 UNIT_SECONDS = 60
-WAYS = ("bare", "CUPTI only", "recorded", "recorded with stacks", "torch.profiler")
+WAYS = ("bare", "CUPTI only", "recorded", "recorded with stacks", "outside of a window", "torch.profiler")
 UNITS = {"mlp": 200, "transformer": 60, "launches": 50000}
 
 
@@ -73,8 +73,9 @@ def command_of(way, program, options, name, is_last):
         return ([*program, "--profile"], {}) if program is TARGET else None
     if way == "CUPTI only":
         return (program, {"CUDA_INJECTION64_PATH": options.cupti_only}) if options.cupti_only else None
-    stacks = "all" if way == "recorded with stacks" else "none"
-    return [options.tool, "record", "-q", "-o", trace_of(way, name, options), "--backends", "cuda", "--stacks", stacks,
+    stacks = "none" if way == "recorded" else "all"
+    window = ["--window", "command"] if way == "outside of a window" else []
+    return [options.tool, "record", "-q", "-o", trace_of(way, name, options), "--backends", "cuda", "--stacks", stacks, *window,
             # Sizes are of the last traces: only these are whole.
             *([] if is_last else ["--no-symbols"]), "--", *program], {}
 
@@ -187,16 +188,17 @@ def measure_launches(figures, options):
     times, _ = measure_rounds([options.launches, "serve"], ["launches"], options)
     unit = UNITS["launches"]
     targets = {"recorded": 350, "recorded with stacks": 1000}
-    for way in WAYS[:4]:
+    for way in WAYS[:-1]:
         values = [1e9 * pair[way] / unit for pair in times["launches"] if way in pair]
         if values:
             figures.add(f"a launch in C, {way}", values, "ns")
-    for way, target in targets.items():
+    for way, target in {**targets, "outside of a window": None}.items():
         for base in ("CUPTI only", "bare"):
             values = [1e9 * (pair[way] - pair[base]) / unit for pair in times["launches"] if way in pair and base in pair]
             if values:
                 figures.add(f"a launch in C, {way}, over {base}", values, "ns", target if base == "CUPTI only" else None)
-        add_bytes(figures, f"launches in C, {way}", trace_of(way, "launches", options), options, 12 if "stacks" in way else None)
+        if target:
+            add_bytes(figures, f"launches in C, {way}", trace_of(way, "launches", options), options, 12 if "stacks" in way else None)
 
 
 def add_bytes(figures, name, trace, options, target):
