@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the files of the encoder share: encoder.c (blocks), encode_ring.c (records), encode_entity.c (processes,
- * threads, call sites), encode_device.c, encode_accelerator.c (calls, commands of devices), encode_calls.c (which of them belong together), encode_allocation.c,
+ * threads), encode_site.c (the dictionary), encode_device.c, encode_accelerator.c (calls, commands of devices), encode_calls.c (which of them belong together), encode_allocation.c,
  * encode_stream.c (queues), encode_channel.c (command streams), encode_blob.c, encode_clock.c, encode_window.c, encode_loss.c, encode_stack.c, encode_sample.c,
  * checkpoint.c, checkpoint_channel.c and checkpoint_sample.c (state).
  * Nobody else includes this.
@@ -519,6 +519,8 @@ void encode_release_thread(struct encode_thread *thread);
 void encode_disown_thread(struct encode_thread *thread);
 /* Forgets threads that no ring belongs to and that have nothing open. */
 void encode_forget_threads(struct encode_area *area);
+
+/* ---- encode_site.c ---- */
 
 /* New entries of the dictionary. */
 void encode_add_sites(struct ts_encoder *encoder, struct encode_area *area, const void *bytes,

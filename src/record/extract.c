@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A part of a trace into another: rows are read by the schema, so that a new table or column needs nothing
- * here. Ids of entities stay, ids of texts, shapes and stacks are made anew. Times come out in trace time.
+ * here. Ids of entities stay, others are made anew (extract_ids.c). Times come out in trace time.
  * Must not know of recordings.
  */
 #include "record/extract.h"
@@ -9,306 +9,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include <tracesmith/reader.h>
-#include <tracesmith/writer.h>
-
-#include "base/map.h"
 #include "base/memory.h"
-#include "record/details.h"
-
-/* A row of `blob` is no larger (docs/format.md, section 7). */
-#define PIECE_BYTES ((uint64_t)64 << 20)
-
-struct extract {
-	const struct ts_extract_filter *filter;
-	struct ts_reader *reader;
-	struct ts_writer *writer;
-	struct ts_batch *batch;
-	struct ts_map processes, threads;                               /* ids that are taken */
-	struct ts_map strings, shapes, frames, stacks, mappings, blobs; /* old id to new */
-	struct ts_map objects;                                          /* ids that are taken */
-	struct ts_map given;       /* correlations of calls that are taken */
-	struct ts_map opens, ends; /* of a process: when its command stream goes on behind to_ns */
-	char *piece;
-	size_t piece_capacity;
-	int64_t *values;
-	size_t value_capacity;
-	uint64_t numbers[TS_TABLE_COUNT]; /* rows of each table so far */
-	struct ts_error *err;
-	int failure;
-};
-
-static int no_memory(struct extract *extract)
-{
-	extract->failure = ts_error_set(extract->err, TS_ENOMEM, "no memory");
-	return extract->failure;
-}
-
-static void remember(struct extract *extract, struct ts_map *map, int64_t key, uint64_t value)
-{
-	if (ts_map_put(map, (uint64_t)key, value))
-		no_memory(extract);
-}
-
-static bool has(const struct ts_map *map, int64_t key)
-{
-	uint64_t value;
-
-	return ts_map_get(map, (uint64_t)key, &value);
-}
-
-/* ---- ids that change ---- */
-
-static int64_t new_string(struct extract *extract, int64_t old)
-{
-	struct ts_string text;
-	uint64_t id;
-
-	if (!old)
-		return 0;
-	if (ts_map_get(&extract->strings, (uint64_t)old, &id))
-		return (int64_t)id;
-	text = ts_reader_string(extract->reader, old);
-	id = ts_writer_string(extract->writer, text.data, text.length);
-	remember(extract, &extract->strings, old, id);
-	return (int64_t)id;
-}
-
-static int64_t new_shape(struct extract *extract, int64_t old)
-{
-	const struct ts_shape *shape = ts_reader_shape(extract->reader, old);
-	TS_AUTO_FREE struct ts_field *fields = NULL;
-	uint64_t id;
-
-	if (!old || shape->field_count == 0)
-		return 0;
-	if (ts_map_get(&extract->shapes, (uint64_t)old, &id))
-		return (int64_t)id;
-	fields = ts_alloc_array(shape->field_count, sizeof(*fields));
-	if (!fields) {
-		no_memory(extract);
-		return 0;
-	}
-	for (uint32_t i = 0; i < shape->field_count; i++) {
-		fields[i] = shape->fields[i];
-		fields[i].key = (uint32_t)new_string(extract, fields[i].key);
-	}
-	id = ts_writer_shape(extract->writer, fields, shape->field_count);
-	remember(extract, &extract->shapes, old, id);
-	return (int64_t)id;
-}
-
-static void new_row(struct extract *extract, const struct ts_table_info *table, int64_t *row);
-
-static int64_t new_mapping(struct extract *extract, int64_t old)
-{
-	const struct ts_mapping_row *found =
-		ts_reader_entity(extract->reader, TS_TABLE_MAPPING, old);
-	struct ts_mapping_row row;
-	uint64_t id;
-
-	if (!old || !found)
-		return 0;
-	if (ts_map_get(&extract->mappings, (uint64_t)old, &id))
-		return (int64_t)id;
-	row = *found;
-	new_row(extract, ts_table_info(TS_TABLE_MAPPING), (int64_t *)&row);
-	id = (uint64_t)ts_writer_new_id(extract->writer, TS_TABLE_MAPPING);
-	ts_writer_add(extract->writer, TS_TABLE_MAPPING, &row, NULL);
-	remember(extract, &extract->mappings, old, id);
-	return (int64_t)id;
-}
-
-static int64_t new_frame(struct extract *extract, int64_t old)
-{
-	const struct ts_frame_row *found = ts_reader_entity(extract->reader, TS_TABLE_FRAME, old);
-	struct ts_frame_row row;
-	uint64_t id;
-
-	if (!old || !found)
-		return 0;
-	if (ts_map_get(&extract->frames, (uint64_t)old, &id))
-		return (int64_t)id;
-	row = *found;
-	new_row(extract, ts_table_info(TS_TABLE_FRAME), (int64_t *)&row);
-	id = ts_writer_frame(extract->writer, &row);
-	remember(extract, &extract->frames, old, id);
-	return (int64_t)id;
-}
-
-/* From the innermost frame out to one that is known, then back in: stacks may be deep. */
-static int64_t new_stack(struct extract *extract, int64_t old)
-{
-	TS_AUTO_FREE int64_t *path = NULL;
-	size_t depth = 0, capacity = 0;
-	uint64_t id = 0;
-
-	while (old && !ts_map_get(&extract->stacks, (uint64_t)old, &id)) {
-		const struct ts_stack_row *row =
-			ts_reader_entity(extract->reader, TS_TABLE_STACK, old);
-
-		if (!row || row->parent >= old)
-			break;
-		if (ts_grow_array((void **)&path, &capacity, depth + 1, sizeof(*path))) {
-			no_memory(extract);
-			return 0;
-		}
-		path[depth++] = old;
-		old = row->parent;
-	}
-	while (depth) {
-		const struct ts_stack_row *row =
-			ts_reader_entity(extract->reader, TS_TABLE_STACK, path[--depth]);
-
-		id = ts_writer_stack(extract->writer, (uint32_t)id,
-				     (uint32_t)new_frame(extract, row->frame));
-		remember(extract, &extract->stacks, path[depth], id);
-	}
-	return (int64_t)id;
-}
-
-/* The bytes of one row of a chain; `whole` is its last row. */
-static int64_t copy_piece(struct extract *extract, int64_t whole, const struct ts_blob_row *row,
-			  uint64_t begin, int64_t previous)
-{
-	uint64_t bytes = (uint64_t)row->bytes - begin;
-
-	if (row->bytes < 0 || (uint64_t)row->bytes < begin || bytes > PIECE_BYTES) {
-		extract->failure = ts_error_set(extract->err, TS_EFORMAT,
-						"blob %lld: its size makes no sense",
-						(long long)whole);
-		return 0;
-	}
-	if (ts_grow_array((void **)&extract->piece, &extract->piece_capacity, bytes + 1, 1)) {
-		no_memory(extract);
-		return 0;
-	}
-	extract->failure = ts_reader_blob_read(extract->reader, whole, begin, extract->piece, bytes,
-					       extract->err);
-	if (extract->failure)
-		return 0;
-	return ts_writer_blob_piece(extract->writer, (uint32_t)previous, (uint64_t)row->hash,
-				    (uint64_t)row->bytes, extract->piece, bytes);
-}
-
-/* From its last row back to one that is known, then forward. */
-static int64_t new_blob(struct extract *extract, int64_t whole)
-{
-	TS_AUTO_FREE int64_t *path = NULL;
-	size_t depth = 0, capacity = 0;
-	uint64_t id = 0, begin = 0;
-	const struct ts_blob_row *row;
-	int64_t old = whole;
-
-	while (old && !ts_map_get(&extract->blobs, (uint64_t)old, &id)) {
-		row = ts_reader_entity(extract->reader, TS_TABLE_BLOB, old);
-		if (!row || row->previous >= old || row->previous < 0)
-			return 0;
-		if (ts_grow_array((void **)&path, &capacity, depth + 1, sizeof(*path))) {
-			no_memory(extract);
-			return 0;
-		}
-		path[depth++] = old;
-		old = row->previous;
-	}
-	row = old ? ts_reader_entity(extract->reader, TS_TABLE_BLOB, old) : NULL;
-	begin = row ? (uint64_t)row->bytes : 0;
-	while (depth && !extract->failure) {
-		row = ts_reader_entity(extract->reader, TS_TABLE_BLOB, path[--depth]);
-		id = (uint64_t)copy_piece(extract, whole, row, begin, (int64_t)id);
-		begin = (uint64_t)row->bytes;
-		remember(extract, &extract->blobs, path[depth], id);
-	}
-	return (int64_t)id;
-}
-
-static uint64_t map_blob(void *context, uint64_t old)
-{
-	return old <= INT64_MAX ? (uint64_t)new_blob(context, (int64_t)old) : 0;
-}
-
-/* Properties of an object, which may name blobs. */
-static int64_t new_details(struct extract *extract, int64_t old)
-{
-	struct ts_string text = ts_reader_string(extract->reader, old);
-	TS_SCOPED(ts_text) out = { 0 };
-
-	if (!old)
-		return 0;
-	ts_details_map_blobs(text.data, text.length, map_blob, extract, &out);
-	if (ts_text_status(&out)) {
-		no_memory(extract);
-		return 0;
-	}
-	return ts_writer_string(extract->writer, out.data, out.length);
-}
-
-static int64_t new_reference(struct extract *extract, const struct ts_column_info *column,
-			     int64_t old)
-{
-	switch (ts_table_by_name(column->refers)) {
-	case TS_TABLE_STACK:
-		return new_stack(extract, old);
-	case TS_TABLE_FRAME:
-		return new_frame(extract, old);
-	case TS_TABLE_MAPPING:
-		return new_mapping(extract, old);
-	case TS_TABLE_PROCESS:
-		return has(&extract->processes, old) ? old : 0;
-	case TS_TABLE_BLOB:
-		return extract->filter->commands ? new_blob(extract, old) : 0;
-	case TS_TABLE_OBJECT:
-		return has(&extract->objects, old) ? old : 0;
-	default:
-		return old;
-	}
-}
-
-/* Gives a row the ids of the new file. */
-static void new_row(struct extract *extract, const struct ts_table_info *table, int64_t *row)
-{
-	for (int i = 0; i < table->column_count; i++) {
-		const struct ts_column_info *column = &table->columns[i];
-
-		if (table->id == TS_TABLE_OBJECT && column->type == TS_COLUMN_JSON)
-			row[i] = new_details(extract, row[i]);
-		else if (column->type == TS_COLUMN_STRING || column->type == TS_COLUMN_JSON)
-			row[i] = new_string(extract, row[i]);
-		else if (column->type == TS_COLUMN_REF && row[i])
-			row[i] = new_reference(extract, column, row[i]);
-		else if (column->type == TS_COLUMN_SHAPE)
-			row[i] = new_shape(extract, row[i]);
-	}
-}
-
-/* The values of a row's arguments, with new ids of texts. */
-static const int64_t *new_values(struct extract *extract, const struct ts_batch *batch,
-				 uint32_t row, int64_t old_shape)
-{
-	const struct ts_shape *shape = ts_reader_shape(extract->reader, old_shape);
-	const int64_t *values;
-	uint32_t count = 0;
-
-	if (!old_shape || shape->value_count == 0)
-		return NULL;
-	if (ts_grow_array((void **)&extract->values, &extract->value_capacity, shape->value_count,
-			  sizeof(*values))) {
-		no_memory(extract);
-		return NULL;
-	}
-	values = batch->arg_values + batch->arg_offsets[row];
-	for (uint32_t i = 0; i < shape->field_count; i++) {
-		unsigned int type = shape->fields[i].type;
-
-		if (!ts_arg_has_value(type))
-			continue;
-		extract->values[count] = type == TS_ARG_STRING || type == TS_ARG_JSON
-						 ? new_string(extract, values[count])
-						 : values[count];
-		count++;
-	}
-	return extract->values;
-}
+#include "record/extract_parts.h"
 
 /* ---- who is taken ---- */
 
@@ -323,24 +25,24 @@ static int choose(struct extract *extract)
 	while ((process = ts_reader_entity_next(extract->reader, TS_TABLE_PROCESS, &cursor, &id)))
 		if ((!filter->process || id == filter->process) &&
 		    (filter->pid == TS_ABSENT || process->pid == filter->pid))
-			remember(extract, &extract->processes, id, 1);
+			extract_remember(extract, &extract->processes, id, 1);
 	if (ts_map_count(&extract->processes) == 0)
 		return ts_error_set(extract->err, TS_ENOTFOUND,
 				    "no process of the trace fits what is to be extracted");
 	cursor = 0;
 	while ((thread = ts_reader_entity_next(extract->reader, TS_TABLE_THREAD, &cursor, &id)))
-		if (has(&extract->processes, thread->process))
-			remember(extract, &extract->threads, id, 1);
+		if (extract_has(&extract->processes, thread->process))
+			extract_remember(extract, &extract->threads, id, 1);
 	return extract->failure;
 }
 
 static bool is_taken_entity(const struct extract *extract, enum ts_table_id table, int64_t id)
 {
 	if (table == TS_TABLE_PROCESS)
-		return has(&extract->processes, id);
+		return extract_has(&extract->processes, id);
 	if (table == TS_TABLE_OBJECT)
-		return has(&extract->objects, id);
-	return table != TS_TABLE_THREAD || has(&extract->threads, id);
+		return extract_has(&extract->objects, id);
+	return table != TS_TABLE_THREAD || extract_has(&extract->threads, id);
 }
 
 /* Rows of tables that are known by id. */
@@ -362,7 +64,7 @@ static void copy_entities(struct extract *extract)
 			if (!is_taken_entity(extract, tables[i], id))
 				continue;
 			memcpy(row, found, info->column_count * sizeof(*row));
-			new_row(extract, info, row);
+			extract_row(extract, info, row);
 			ts_writer_add(extract->writer, tables[i], row, NULL);
 		}
 	}
@@ -401,11 +103,11 @@ static bool is_of_taken(const struct extract *extract, const struct ts_table_inf
 	int64_t thread = reference_to(table, row, "thread");
 
 	if (thread)
-		return has(&extract->threads, thread);
+		return extract_has(&extract->threads, thread);
 	if (table->id == TS_TABLE_SAMPLE)
 		process = process_of_stack(extract, row[TS_COLUMN_OF(sample, stack)]);
 	if (process)
-		return has(&extract->processes, process);
+		return extract_has(&extract->processes, process);
 	return table->kind != TS_KIND_EVENT || table->id == TS_TABLE_LOSS ||
 	       table->id == TS_TABLE_COUNTER || reference_to(table, row, "device");
 }
@@ -423,7 +125,7 @@ static int64_t end_of_commands(const struct extract *extract, int64_t process)
 
 static bool is_command_taken(const struct extract *extract, int64_t process, int64_t start)
 {
-	return has(&extract->processes, process) && start >= extract->filter->from_ns &&
+	return extract_has(&extract->processes, process) && start >= extract->filter->from_ns &&
 	       start <= end_of_commands(extract, process);
 }
 
@@ -432,7 +134,7 @@ static bool is_given(const struct extract *extract, const struct ts_table_info *
 		     const int64_t *row)
 {
 	return table->id == TS_TABLE_GPU_OP &&
-	       has(&extract->given, row[TS_COLUMN_OF(gpu_op, correlation)]);
+	       extract_has(&extract->given, row[TS_COLUMN_OF(gpu_op, correlation)]);
 }
 
 static bool is_in_time(const struct extract *extract, const struct ts_table_info *table,
@@ -492,7 +194,7 @@ static void see_end(struct extract *extract, const struct ts_command_row *row)
 	if (!map || row->start <= extract->filter->to_ns)
 		return;
 	if (!ts_map_get(map, (uint64_t)row->process, &earlier) || row->start < (int64_t)earlier)
-		remember(extract, map, row->process, (uint64_t)row->start);
+		extract_remember(extract, map, row->process, (uint64_t)row->start);
 }
 
 static void take_object(struct extract *extract, int64_t id)
@@ -500,11 +202,11 @@ static void take_object(struct extract *extract, int64_t id)
 	const struct ts_object_row *row;
 
 	/* With what it belongs to. Ends: each is taken once. */
-	while (id && !has(&extract->objects, id)) {
+	while (id && !extract_has(&extract->objects, id)) {
 		row = ts_reader_entity(extract->reader, TS_TABLE_OBJECT, id);
-		if (!row || !has(&extract->processes, row->process))
+		if (!row || !extract_has(&extract->processes, row->process))
 			return;
-		remember(extract, &extract->objects, id, 1);
+		extract_remember(extract, &extract->objects, id, 1);
 		id = extract->failure ? 0 : row->parent;
 	}
 }
@@ -571,8 +273,8 @@ static int copy_chunk(struct extract *extract, size_t chunk)
 		    !is_wanted(extract, table, i, row))
 			continue;
 		if (table->shape >= 0)
-			values = new_values(extract, batch, i, row[table->shape]);
-		new_row(extract, table, row);
+			values = extract_values(extract, batch, i, row[table->shape]);
+		extract_row(extract, table, row);
 		result = extract->failure;
 		if (!result &&
 		    ts_writer_add(extract->writer, (enum ts_table_id)table->id, row, values))
@@ -611,9 +313,10 @@ static int choose_given(struct extract *extract)
 			struct ts_api_call_row row;
 
 			ts_batch_row(extract->batch, k, &row);
-			if (row.correlation != TS_ABSENT && has(&extract->threads, row.thread) &&
+			if (row.correlation != TS_ABSENT &&
+			    extract_has(&extract->threads, row.thread) &&
 			    is_in_time(extract, table, (const int64_t *)&row))
-				remember(extract, &extract->given, row.correlation, 1);
+				extract_remember(extract, &extract->given, row.correlation, 1);
 		}
 		if (result || extract->failure)
 			return result ? result : extract->failure;
@@ -653,9 +356,9 @@ static int copy_symbols(struct extract *extract)
 			struct ts_symbol_row row;
 
 			ts_batch_row(extract->batch, k, &row);
-			if (!has(&extract->frames, row.frame))
+			if (!extract_has(&extract->frames, row.frame))
 				continue;
-			new_row(extract, extract->batch->table, (int64_t *)&row);
+			extract_row(extract, extract->batch->table, (int64_t *)&row);
 			ts_writer_add(extract->writer, TS_TABLE_SYMBOL, &row, NULL);
 		}
 	}
