@@ -13,7 +13,7 @@
 #define CUPTI_UNCERTAINTY_NS 1000
 
 static uint64_t told[DEVICES]; /* ts_now() when it was; 0: never */
-static bool has_callback;
+static bool has_callback;      /* atomic */
 
 /* On threads of the program and of CUPTI. */
 uint64_t cuda_clock_timestamp(void)
@@ -26,19 +26,20 @@ uint64_t cuda_clock_timestamp(void)
 
 void cuda_clock_use_callback(bool has)
 {
-	has_callback = has;
+	__atomic_store_n(&has_callback, has, __ATOMIC_RELEASE);
 }
 
 uint64_t cuda_clock_latest(void)
 {
-	return has_callback ? cuda_clock_timestamp() : UINT64_MAX;
+	return __atomic_load_n(&has_callback, __ATOMIC_ACQUIRE) ? cuda_clock_timestamp()
+								: UINT64_MAX;
 }
 
 static uint64_t read_device(void)
 {
 	uint64_t ns = 0;
 
-	if (has_callback)
+	if (__atomic_load_n(&has_callback, __ATOMIC_ACQUIRE))
 		return cuda_clock_timestamp();
 	return cupti.GetTimestamp && !cupti.GetTimestamp(&ns) ? ns : 0;
 }
