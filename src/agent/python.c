@@ -28,7 +28,10 @@
 #define TEXT_PROBES 64u
 #define MOST_CODE_BYTES 512u
 #define CHECKED_FRAMES 512u
-#define PRINT_BYTES 256u /* of each end of a line table */
+#define PRINT_BYTES 64u /* of each end of a line table */
+/* co_version, in 3.12 to 3.14; elsewhere it would be something that does not change either. */
+#define OLDEST_WITH_NUMBERS 12u
+#define NUMBER_BEHIND_FIRST_LINE 24u
 #define MOST_FAILURES 8u
 #define MOST_COPIES 4096u /* of instructions, one a thread */
 
@@ -49,6 +52,7 @@ static struct {
 	uint32_t unknown; /* version that is not known here, 0x0310, and not told of yet */
 	void *(*this_thread)(void);
 	uint64_t code_type, loop;
+	uint16_t name; /* offset in a code object: of the qualified one, where the version has it */
 	struct ts_python_layout layout;
 } python;
 
@@ -58,7 +62,7 @@ struct frame_slot {
 	uint64_t code, instruction;
 	uint64_t print; /* what tells the code object from another one at its address */
 	uint64_t word;
-};
+} __attribute__((aligned(64)));
 
 /* A function, by its texts: code objects of it come and go. */
 struct text_slot {
@@ -182,6 +186,10 @@ static void look(void)
 	}
 	memcpy(&python.this_thread, &this_thread, sizeof(python.this_thread));
 	python.code_type = code_type;
+	python.name = python.layout.code.qualified_name != TS_PYTHON_NONE &&
+				      python.layout.code.qualified_name
+			      ? python.layout.code.qualified_name
+			      : python.layout.code.name;
 	python.loop = address_of("_PyEval_EvalFrameDefault");
 	__atomic_store_n(&python.state, PYTHON_FOUND, __ATOMIC_RELEASE);
 }
@@ -306,7 +314,7 @@ static uint64_t make_word(struct core *core, const struct ts_python_raw_frame *f
 
 /* ---- frames that were seen before ---- */
 
-static struct frame_slot *slot_of(const struct ts_python_raw_frame *frame)
+static inline struct frame_slot *slot_of(const struct ts_python_raw_frame *frame)
 {
 	uint64_t mixed = (frame->code ^ frame->instruction * 31) * UINT64_C(0x9e3779b97f4a7c15);
 
@@ -314,33 +322,41 @@ static struct frame_slot *slot_of(const struct ts_python_raw_frame *frame)
 }
 static_assert(FRAME_SLOTS == 1u << (64 - 51), "as many bits");
 
-static uint64_t word_at(uint64_t address)
+static inline uint64_t word_at(uint64_t address)
 {
 	return *(const uint64_t *)(uintptr_t)address;
 }
 
-/*
- * A sum of words, each times another odd number: any one that changes changes it, and none waits for the one before.
- */
+/* Sums of words and of these sums: any word that changes changes them, as does another order. */
 struct print {
-	uint64_t sum, factor;
+	uint64_t sum, sums;
 };
 
 static inline void add_word(struct print *print, uint64_t word)
 {
-	print->sum += word * print->factor;
-	print->factor += UINT64_C(0x9e3779b97f4a7c14);
+	print->sum += word;
+	print->sums += print->sum;
 }
+
+/* Of two words at a time: nothing waits for what stands before it. */
+typedef uint64_t lanes __attribute__((vector_size(16), aligned(1), may_alias));
 
 static inline void add_bytes(struct print *print, uint64_t address, uint64_t bytes)
 {
-	uint64_t word;
+	lanes sum = { 0, 0 }, sums = { 0, 0 };
+	uint64_t word = 0;
 
-	for (; bytes >= 8; bytes -= 8, address += 8) {
-		memcpy(&word, (const void *)(uintptr_t)address, 8);
-		add_word(print, word);
+	for (; bytes >= sizeof(lanes); bytes -= sizeof(lanes), address += sizeof(lanes)) {
+		sum += *(const lanes *)(uintptr_t)address;
+		sums += sum;
 	}
-	word = 0;
+	add_word(print, sum[0] ^ sums[1]);
+	add_word(print, sum[1] ^ sums[0] << 1);
+	if (bytes >= 8) {
+		add_word(print, word_at(address));
+		address += 8;
+		bytes -= 8;
+	}
 	memcpy(&word, (const void *)(uintptr_t)address, bytes);
 	add_word(print, word);
 }
@@ -350,36 +366,56 @@ static inline void add_text(struct print *print, uint64_t text)
 {
 	uint64_t at = text + python.layout.unicode.length;
 
-	add_word(print, text);
 	add_word(print, word_at(at));
 	add_word(print, word_at(at + 8));
 }
 
 /*
- * Programs that make code at run time have one after the other at the same addresses, names and lines included: so the lines themselves are part of it, all
- * but the middle of very long tables.
+ * Programs that make code at run time have one after the other at the same addresses, names and lines included. From 3.12 on each has a number of its own;
+ * before that the lines themselves are part of it, all but the middle of long tables.
  */
-static uint64_t print_of(const struct ts_python_code_identity *identity)
+static void add_content(struct print *print, const struct ts_python_code_identity *identity)
 {
 	uint64_t bytes = word_at(identity->line_table + python.layout.object.var_size);
 	uint64_t table = identity->line_table + python.layout.bytes.bytes;
-	struct print print = { .factor = UINT64_C(0x9e3779b97f4a7c15) };
 
-	add_text(&print, identity->name);
-	add_text(&print, identity->file);
-	add_word(&print, (uint64_t)identity->first_line);
-	add_word(&print, identity->line_table);
-	add_word(&print, bytes);
+	add_text(print, identity->name);
+	add_text(print, identity->file);
+	add_word(print, bytes);
 	if (bytes <= 2 * PRINT_BYTES) {
-		add_bytes(&print, table, bytes);
-		return print.sum;
+		add_bytes(print, table, bytes);
+		return;
 	}
-	add_bytes(&print, table, PRINT_BYTES);
-	add_bytes(&print, table + bytes - PRINT_BYTES, PRINT_BYTES);
-	return print.sum;
+	add_bytes(print, table, PRINT_BYTES);
+	add_bytes(print, table + bytes - PRINT_BYTES, PRINT_BYTES);
 }
 
-static uint64_t peek(const uint64_t *word)
+/* 0: it has none, or there were more than 2^32. */
+static inline uint32_t version_number(const struct ts_python_code_identity *identity)
+{
+	uint32_t version = 0;
+
+	if (python.layout.minor >= OLDEST_WITH_NUMBERS)
+		memcpy(&version,
+		       (const char *)(uintptr_t)identity->address + python.layout.code.first_line +
+			       NUMBER_BEHIND_FIRST_LINE,
+		       sizeof(version));
+	return version;
+}
+
+static inline uint64_t print_of(const struct ts_python_code_identity *identity)
+{
+	struct print print = { .sum = identity->line_table, .sums = identity->name };
+	uint32_t version = version_number(identity);
+
+	add_word(&print, identity->file);
+	add_word(&print, (uint64_t)identity->first_line << 32 | version);
+	if (!version)
+		add_content(&print, identity);
+	return print.sum + print.sums * UINT64_C(0x9e3779b97f4a7c15);
+}
+
+static inline uint64_t peek(const uint64_t *word)
 {
 	return __atomic_load_n(word, __ATOMIC_RELAXED);
 }
@@ -390,8 +426,8 @@ static void poke(uint64_t *word, uint64_t value)
 }
 
 /* Read between two looks at the version: they are equal and even where nobody has changed it meanwhile. */
-static bool find_word(struct frame_slot *slot, const struct ts_python_raw_frame *frame,
-		      uint64_t print, uint64_t *ret_word)
+static inline bool find_word(struct frame_slot *slot, const struct ts_python_raw_frame *frame,
+			     uint64_t print, uint64_t *ret_word)
 {
 	uint64_t version = __atomic_load_n(&slot->version, __ATOMIC_ACQUIRE);
 	bool is_same = peek(&slot->code) == frame->code &&
@@ -421,30 +457,53 @@ static void keep_word(struct frame_slot *slot, const struct ts_python_raw_frame 
 	__atomic_store_n(&slot->version, version + 2, __ATOMIC_RELEASE);
 }
 
-/* False: what the frame runs is no code. */
-static bool word_of(struct core *core, const struct ts_python_raw_frame *frame, uint64_t *ret_word)
+static inline bool is_address(uint64_t address)
 {
-	struct frame_slot *slot = slot_of(frame);
+	return address >= 4096 && address < UINT64_C(1) << 56 && !(address & 7);
+}
+
+/* As ts_python_code_identify() has it, of a layout that was checked. */
+static inline bool identify(uint64_t code, struct ts_python_code_identity *ret_identity)
+{
+	*ret_identity = (struct ts_python_code_identity){
+		.address = code,
+		.name = word_at(code + python.name),
+		.file = word_at(code + python.layout.code.file),
+		.line_table = word_at(code + python.layout.code.line_table),
+		.first_line = *(const int32_t *)(uintptr_t)(code + python.layout.code.first_line),
+	};
+	return word_at(code + python.layout.object.type) == python.code_type &&
+	       is_address(ret_identity->name) && is_address(ret_identity->file) &&
+	       is_address(ret_identity->line_table) && ret_identity->first_line >= 0;
+}
+
+__attribute__((noinline)) static uint64_t new_word(struct core *core,
+						   const struct ts_python_raw_frame *frame,
+						   const struct ts_python_code_identity *identity,
+						   uint64_t print)
+{
+	uint64_t word = make_word(core, frame, identity);
+
+	keep_word(slot_of(frame), frame, print, word);
+	return word;
+}
+
+/* False: what the frame runs is no code. */
+static inline bool word_of(struct core *core, const struct ts_python_raw_frame *frame,
+			   uint64_t *ret_word)
+{
 	struct ts_python_code_identity identity;
 	uint64_t print;
 
-	if (!ts_python_code_identify(&python.layout, frame->code, python.code_type,
-				     (const void *)(uintptr_t)frame->code, &identity))
+	if (!identify(frame->code, &identity))
 		return false;
 	print = print_of(&identity);
-	if (AGENT_LIKELY(find_word(slot, frame, print, ret_word)))
-		return true;
-	*ret_word = make_word(core, frame, &identity);
-	keep_word(slot, frame, print, *ret_word);
+	if (AGENT_UNLIKELY(!find_word(slot_of(frame), frame, print, ret_word)))
+		*ret_word = new_word(core, frame, &identity, print);
 	return true;
 }
 
 /* ---- a stack ---- */
-
-static bool is_address(uint64_t address)
-{
-	return address >= 4096 && address < UINT64_C(1) << 56 && !(address & 7);
-}
 
 static uint64_t innermost(uint64_t thread)
 {

@@ -88,8 +88,8 @@ static void count_lost(void)
 static uint64_t hash_python(const struct agent_python_stack *python, uint64_t hash)
 {
 	for (uint32_t i = 0; i < python->count; i++)
-		hash = ts_here_mix(hash, python->frames[i] ^ (uint64_t)python->is_entry[i] << 63);
-	return hash | 1;
+		hash = ts_here_add(hash, python->frames[i] ^ (uint64_t)python->is_entry[i] << 63);
+	return ts_here_mix(hash, python->count) | 1;
 }
 
 __attribute__((noinline)) static uint64_t find_number(struct core *core,

@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include <tracesmith/accelerator.h>
+
 /* ---- texts ---- */
 
 uint32_t encode_string(struct ts_encoder *encoder, const char *text, size_t length)

@@ -127,7 +127,7 @@ static bool take_quickly(const struct ts_here *here, uint64_t generation,
 			break;
 		}
 		to[count++] = walk.pc;
-		hash = ts_here_mix(hash, walk.pc);
+		hash = ts_here_add(hash, walk.pc);
 	}
 	stack->count = count;
 	stack->hash = ts_here_mix(hash, stack->end + 1) | 1;

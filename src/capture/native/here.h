@@ -184,6 +184,12 @@ struct ts_here_bounds {
 /* here_bounds.c: of the stack that the address lies in; where it is not the thread's own, what is sure to be memory. */
 struct ts_here_bounds ts_here_bounds_of(uint64_t sp);
 
+/* One more frame of a hash; no two frames give the same out of one hash, nor one frame out of two. */
+static inline uint64_t ts_here_add(uint64_t hash, uint64_t frame)
+{
+	return ((hash << 23 | hash >> 41) ^ frame) * UINT64_C(0x9e3779b97f4a7c15);
+}
+
 static inline uint64_t ts_here_mix(uint64_t hash, uint64_t value)
 {
 	unsigned __int128 product = (unsigned __int128)(hash ^ value) *

@@ -199,7 +199,7 @@ void ts_here_take_full(const struct ts_here *here, struct ts_here_stack *stack)
 			break;
 		}
 		stack->pcs[stack->count++] = pc;
-		hash = ts_here_mix(hash, pc);
+		hash = ts_here_add(hash, pc);
 	}
 	stack->hash = ts_here_mix(hash, stack->end + 1) | 1;
 }

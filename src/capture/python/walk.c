@@ -7,42 +7,6 @@
 
 #define MOST_STEPS (1u << 20) /* shims included */
 #define MOST_FRAME_BYTES 512u /* of the fixed part, in every version */
-#define TAG_BITS UINT64_C(7)  /* of a tagged reference: objects lie at multiples of 8 */
-
-enum ts_python_frame_kind ts_python_frame_parse(const struct ts_python_layout *layout,
-						uint64_t address, const void *copy,
-						struct ts_python_raw_frame *ret_frame,
-						uint64_t *ret_previous)
-{
-	uint64_t code = ts_python_word_of(copy, layout->frame.executable);
-	uint8_t owner;
-
-	*ret_previous = ts_python_word_of(copy, layout->frame.previous);
-	ret_frame->address = address;
-	ret_frame->code = layout->frame.executable_is_tagged ? code & ~TAG_BITS : code;
-	ret_frame->flags = ret_frame->code_index = 0;
-	ret_frame->function = 0;
-	if (layout->frames == TS_PYTHON_FRAME_OBJECTS) {
-		/* Until 3.10 each has a loop of its own. */
-		ret_frame->flags = TS_PYTHON_RAW_ENTRY;
-		ret_frame->instruction =
-			(uint64_t)(int32_t)ts_python_half_of(copy, layout->frame.instruction);
-		return TS_PYTHON_FRAME_THREAD;
-	}
-	ret_frame->instruction = ts_python_word_of(copy, layout->frame.instruction);
-	ret_frame->function = ts_python_word_of(copy, layout->frame.function) & ~TAG_BITS;
-	if (layout->frame.code_index != TS_PYTHON_NONE)
-		ret_frame->code_index = ts_python_half_of(copy, layout->frame.code_index);
-	owner = ((const uint8_t *)copy)[layout->frame.owner];
-	if (owner == layout->frame.owner_c_stack || owner == layout->frame.owner_interpreter)
-		return TS_PYTHON_FRAME_SHIM;
-	if (layout->frame.is_entry != TS_PYTHON_NONE &&
-	    ((const uint8_t *)copy)[layout->frame.is_entry])
-		ret_frame->flags = TS_PYTHON_RAW_ENTRY;
-	return owner == layout->frame.owner_thread      ? TS_PYTHON_FRAME_THREAD
-	       : owner == layout->frame.owner_generator ? TS_PYTHON_FRAME_GENERATOR
-							: TS_PYTHON_FRAME_BAD;
-}
 
 int64_t ts_python_instruction_offset(const struct ts_python_layout *layout, uint64_t instructions,
 				     uint64_t instruction)

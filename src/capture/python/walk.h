@@ -31,12 +31,6 @@ enum ts_python_frame_kind {
 	TS_PYTHON_FRAME_SHIM, /* none of Python's: native code has entered the interpreter here */
 };
 
-/* A frame, out of a copy of layout->frame.bytes bytes; *ret_previous: the frame that has called it, 0: none. */
-enum ts_python_frame_kind ts_python_frame_parse(const struct ts_python_layout *layout,
-						uint64_t address, const void *copy,
-						struct ts_python_raw_frame *ret_frame,
-						uint64_t *ret_previous);
-
 /*
  * Innermost first; their number, at most `room`. *ret_whole: the outermost frame was reached. `thread`: address of the PyThreadState. Nothing is
  * sure but for a thread that does not run meanwhile, such as the calling one.
@@ -65,6 +59,44 @@ static inline uint32_t ts_python_half_of(const void *copy, size_t offset)
 
 	memcpy(&half, (const char *)copy + offset, sizeof(half));
 	return half;
+}
+
+#define TS_PYTHON_TAG_BITS UINT64_C(7) /* of a tagged reference: objects lie at multiples of 8 */
+
+/* A frame, out of a copy of layout->frame.bytes bytes; *ret_previous: the frame that has called it, 0: none. Inline, since the agent does little else. */
+static inline enum ts_python_frame_kind ts_python_frame_parse(const struct ts_python_layout *layout,
+							      uint64_t address, const void *copy,
+							      struct ts_python_raw_frame *ret_frame,
+							      uint64_t *ret_previous)
+{
+	uint64_t code = ts_python_word_of(copy, layout->frame.executable);
+	uint8_t owner;
+
+	*ret_previous = ts_python_word_of(copy, layout->frame.previous);
+	ret_frame->address = address;
+	ret_frame->code = layout->frame.executable_is_tagged ? code & ~TS_PYTHON_TAG_BITS : code;
+	ret_frame->flags = ret_frame->code_index = 0;
+	ret_frame->function = 0;
+	if (layout->frames == TS_PYTHON_FRAME_OBJECTS) {
+		/* Until 3.10 each has a loop of its own. */
+		ret_frame->flags = TS_PYTHON_RAW_ENTRY;
+		ret_frame->instruction =
+			(uint64_t)(int32_t)ts_python_half_of(copy, layout->frame.instruction);
+		return TS_PYTHON_FRAME_THREAD;
+	}
+	ret_frame->instruction = ts_python_word_of(copy, layout->frame.instruction);
+	ret_frame->function = ts_python_word_of(copy, layout->frame.function) & ~TS_PYTHON_TAG_BITS;
+	if (layout->frame.code_index != TS_PYTHON_NONE)
+		ret_frame->code_index = ts_python_half_of(copy, layout->frame.code_index);
+	owner = ((const uint8_t *)copy)[layout->frame.owner];
+	if (owner == layout->frame.owner_c_stack || owner == layout->frame.owner_interpreter)
+		return TS_PYTHON_FRAME_SHIM;
+	if (layout->frame.is_entry != TS_PYTHON_NONE &&
+	    ((const uint8_t *)copy)[layout->frame.is_entry])
+		ret_frame->flags = TS_PYTHON_RAW_ENTRY;
+	return owner == layout->frame.owner_thread      ? TS_PYTHON_FRAME_THREAD
+	       : owner == layout->frame.owner_generator ? TS_PYTHON_FRAME_GENERATOR
+							: TS_PYTHON_FRAME_BAD;
 }
 
 #endif
