@@ -141,7 +141,8 @@ static int count(void *context, const struct ts_seen *seen)
 	struct thread *thread;
 	uint64_t index, *place;
 
-	if (!seen->count || seen->start < f->from || seen->start > f->to)
+	/* What a device did is no thread's time. */
+	if (!seen->count || seen->is_on_device || seen->start < f->from || seen->start > f->to)
 		return TS_OK;
 	thread = thread_of(f, seen->thread, &index);
 	if (!thread)

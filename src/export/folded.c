@@ -67,7 +67,8 @@ static int count_sample(void *context, const struct ts_seen *seen)
 	bool is_new = false;
 	uint64_t *place;
 
-	if (!seen->count || (!seen->stack && !seen->leaf))
+	if (!seen->count || (!seen->stack && !seen->leaf) ||
+	    (seen->is_on_device && folded->samples.flags & TS_EXPORT_TIME))
 		return TS_OK;
 	/* Ids are of 32 bits, unless a file lies. */
 	place = ts_pairmap_insert(&folded->places, (uint64_t)thread,
@@ -205,12 +206,24 @@ static uint32_t child_of(struct folded *folded, uint32_t parent, uint32_t word)
 	return (uint32_t)*step;
 }
 
-/* The innermost of a frame's functions, below the node of its caller. */
+/* "+0x1230": where in its function. */
+static uint32_t offset_word(struct folded *folded, const struct ts_frame_row *frame)
+{
+	ts_text_clear(&folded->scratch);
+	ts_text_printf(&folded->scratch, "+0x%04llx", (unsigned long long)frame->pc);
+	return intern_word(folded);
+}
+
+/* The innermost of a frame's functions, below the node of its caller. An instruction of a device is below its function. */
 static uint32_t frame_node(struct folded *folded, uint32_t node, int64_t frame)
 {
+	const struct ts_frame_row *row = ts_stack_frame(folded->reader, frame);
+
 	for (uint32_t depth = ts_stack_depths(folded->reader, frame); depth > 0; depth--)
 		node = child_of(folded, node,
 				frame_word(folded, ts_stack_at_depth(frame, depth - 1)));
+	if (folded->keys.with_lines && row->kind == TS_FRAME_INSTRUCTION && row->pc >= 0)
+		node = child_of(folded, node, offset_word(folded, row));
 	return node;
 }
 
@@ -251,7 +264,12 @@ static int add_to_tree(struct folded *folded, const struct tally *tally)
 {
 	uint32_t node = 0;
 
-	if (!(folded->samples.flags & TS_EXPORT_NO_THREADS)) {
+	if (!(folded->samples.flags & TS_EXPORT_NO_THREADS) && !tally->thread &&
+	    ts_stack_is_instruction(folded->reader, tally->stack)) {
+		ts_text_clear(&folded->scratch);
+		ts_text_append_str(&folded->scratch, "device");
+		node = child_of(folded, node, intern_word(folded));
+	} else if (!(folded->samples.flags & TS_EXPORT_NO_THREADS)) {
 		node = child_of(folded, node,
 				place_word(folded, tally->thread, ts_stack_append_process));
 		node = child_of(folded, node,

@@ -11,6 +11,7 @@
 #include "base/memory.h"
 #include "export/export.h"
 #include "export/launches.h"
+#include "export/stacks.h"
 
 #define MAX_OPEN 16
 #define TEXT_BYTES ((size_t)64 << 20)
@@ -38,14 +39,25 @@ struct walk {
 
 /* ---- what the weights mean ---- */
 
+static bool is_on_device(struct ts_samples *samples, const struct ts_batch *batch, uint32_t row)
+{
+	return !batch->columns[TS_COLUMN_OF(sample, thread)][row] &&
+	       ts_stack_is_instruction(samples->reader,
+				       batch->columns[TS_COLUMN_OF(sample, stack)][row]);
+}
+
 static int survey_chunk(struct ts_samples *samples, struct ts_batch *batch, size_t chunk,
 			int64_t *greatest)
 {
-	int rc = ts_batch_read(batch, chunk, TS_MASK_OF(sample, weight), samples->err);
+	int rc = ts_batch_read(batch, chunk,
+			       TS_MASK_OF(sample, weight) | TS_MASK_OF(sample, thread) |
+				       TS_MASK_OF(sample, stack),
+			       samples->err);
 	const int64_t *weight = batch->columns[TS_COLUMN_OF(sample, weight)];
 
 	for (uint32_t row = 0; !rc && weight && row < batch->rows; row++)
-		*greatest = TS_MAX(*greatest, weight[row]);
+		if (weight[row] > *greatest && !is_on_device(samples, batch, row))
+			*greatest = weight[row];
 	return rc;
 }
 
@@ -255,8 +267,9 @@ static void see(struct ts_samples *samples, const struct ts_batch *batch, uint32
 		struct ts_seen *ret_seen)
 {
 	int64_t weight = batch->columns[TS_COLUMN_OF(sample, weight)][row];
+	bool is_device = is_on_device(samples, batch, row);
 
-	if (samples->are_timed)
+	if (samples->are_timed && !is_device)
 		weight = TS_MAX(weight, 0);
 	else
 		weight = weight > 0 ? weight : 1;
@@ -264,8 +277,9 @@ static void see(struct ts_samples *samples, const struct ts_batch *batch, uint32
 		.start = batch->columns[TS_COLUMN_OF(sample, start)][row],
 		.thread = batch->columns[TS_COLUMN_OF(sample, thread)][row],
 		.stack = batch->columns[TS_COLUMN_OF(sample, stack)][row],
-		.count = samples->are_timed ? weight > 0 : weight,
-		.weight = weight,
+		.count = samples->are_timed && !is_device ? weight > 0 : weight,
+		.weight = samples->are_timed && is_device ? 0 : weight,
+		.is_on_device = is_device,
 		.state = state_of(samples, batch->columns[TS_COLUMN_OF(sample, state)][row]),
 	};
 }

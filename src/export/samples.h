@@ -35,7 +35,7 @@ struct ts_samples {
 	 * Weights are ns. A sample without one was taken because something happened, a mark or a call: how many there are says
 	 * nothing about time, and they count for 0. False: weights are numbers of samples, none stands for 1.
 	 */
-	bool are_timed;
+	bool are_timed; /* whatever those of devices are, which are always numbers of samples */
 	struct ts_map states; /* string id to enum ts_thread_state */
 	uint64_t bytes;       /* of the chunks */
 	unsigned int pass, passes;
@@ -51,6 +51,7 @@ struct ts_seen {
 	int64_t weight; /* ns if are_timed, else the count again */
 	int64_t leaf;   /* below the stack: 0, or what was launched, as stacks.h counts texts */
 	enum ts_thread_state state;
+	bool is_on_device; /* an instruction, of no thread; has a count, and no time */
 };
 
 /* `passes`: how many walks there will be, for the progress that the caller is told of. */

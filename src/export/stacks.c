@@ -119,6 +119,13 @@ const struct ts_frame_row *ts_stack_frame(struct ts_reader *reader, int64_t fram
 	return row ? row : &ts_frame_none;
 }
 
+bool ts_stack_is_instruction(struct ts_reader *reader, int64_t stack)
+{
+	const struct ts_stack_row *row = ts_reader_entity(reader, TS_TABLE_STACK, stack);
+
+	return row && ts_stack_frame(reader, row->frame)->kind == TS_FRAME_INSTRUCTION;
+}
+
 static struct ts_string module_of(struct ts_reader *reader, const struct ts_frame_row *frame)
 {
 	const struct ts_mapping_row *mapping = NULL;

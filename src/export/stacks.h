@@ -45,6 +45,9 @@ void ts_stack_path_release(struct ts_stack_path *path);
 /* A frame's row, or one that says that it is lost. */
 const struct ts_frame_row *ts_stack_frame(struct ts_reader *reader, int64_t frame);
 
+/* Does the stack end at an instruction of a device? Its frame has the function, and the offset in it. */
+bool ts_stack_is_instruction(struct ts_reader *reader, int64_t stack);
+
 /* The function alone; "": not known. */
 struct ts_string ts_stack_name(struct ts_reader *reader, int64_t frame);
 
