@@ -315,6 +315,8 @@ TS_TEST(kinds_are_off_while_nothing_is_wanted)
 	__atomic_store_n(&is_enabled, 0, __ATOMIC_SEQ_CST);
 	await_state(CUDA_DEVICE_IDLE);
 	TS_CHECK(!cupti_played->kinds[CUPTI_KIND_CONCURRENT_KERNEL]);
+	TS_CHECK(!cupti_played->is_called_back(CUPTI_DOMAIN_DRIVER, LAUNCH));
+	TS_CHECK(cupti_played->is_called_back(CUPTI_DOMAIN_RESOURCE, CUPTI_NODE_CREATED));
 	cuda_device_prepare();
 	TS_CHECK_INT(cuda_device_state(), CUDA_DEVICE_IDLE);
 	__atomic_store_n(&is_enabled, 1, __ATOMIC_SEQ_CST);

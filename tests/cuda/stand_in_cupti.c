@@ -25,6 +25,7 @@ static uint32_t call(const struct stand_in_work *work);
 static void complete(uint32_t count, uint64_t start, uint64_t end);
 static void resource(uint32_t number, const void *data);
 static void graph_node(void *node, void *original);
+static bool is_called_back(uint32_t domain, uint32_t number);
 
 static struct stand_in_cupti state = {
 	.version = 130001,
@@ -36,6 +37,7 @@ static struct stand_in_cupti state = {
 	.complete = complete,
 	.resource = resource,
 	.graph_node = graph_node,
+	.is_called_back = is_called_back,
 };
 
 static pthread_mutex_t lock =
@@ -190,6 +192,11 @@ static void tell(uint32_t domain, uint32_t number, const void *data)
 {
 	if (subscriber && is_on[domain][number])
 		subscriber(subscriber_data, domain, number, data);
+}
+
+static bool is_called_back(uint32_t domain, uint32_t number)
+{
+	return is_on[domain][number];
 }
 
 static uint32_t call(const struct stand_in_work *work)

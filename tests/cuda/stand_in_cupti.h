@@ -41,6 +41,7 @@ struct stand_in_cupti {
 	/* A resource callback. */
 	void (*resource)(uint32_t number, const void *data);
 	void (*graph_node)(void *node, void *original);
+	bool (*is_called_back)(uint32_t domain, uint32_t number);
 };
 
 /* Exported by the library. */

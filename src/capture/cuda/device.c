@@ -18,7 +18,9 @@
 #define WHY_BYTES 256
 /* How long another tool's begin waits for what runs on the device, in steps. */
 #define ASIDE_TRIES 3
-/* The same of the program's end. */
+/* For how long one thread waits for another that loads CUPTI. */
+#define REACH_TRIES 500
+/* How long the program's end waits for what runs on the device. */
 #define FINISH_TRIES 100
 #define TRY_NS 2000000
 
@@ -211,33 +213,37 @@ static const char *take_cupti(char *why)
 	return NULL;
 }
 
-bool cuda_device_reach(void)
+/* Without the lock: libraries are loaded, and constructors of others may come here meanwhile. */
+static void reach_once(void)
 {
-	static bool was_tried;
-	enum cuda_device_state state = cuda_device_state();
-	const char *reason = NULL;
+	const char *reason = cuda_cupti_rival();
 	char why[WHY_BYTES];
 
-	if (state != CUDA_DEVICE_NONE || !cuda_is_wanted() || cuda_is_forked())
-		return state == CUDA_DEVICE_IDLE || state == CUDA_DEVICE_ON ||
-		       state == CUDA_DEVICE_ASIDE;
-	cuda_thread.is_ours++;
-	pthread_mutex_lock(&lock);
-	if (!was_tried) {
-		was_tried = true;
-		reason = cuda_cupti_rival();
-		if (!reason)
-			reason = take_cupti(why);
-		if (!reason) {
-			pthread_atfork(NULL, NULL, forked);
-			set_state(CUDA_DEVICE_IDLE);
-		}
-	}
-	pthread_mutex_unlock(&lock);
-	cuda_thread.is_ours--;
-	if (reason)
+	if (!reason)
+		reason = take_cupti(why);
+	if (reason) {
 		cuda_device_refuse(reason);
-	return cuda_device_state() == CUDA_DEVICE_IDLE;
+		return;
+	}
+	pthread_atfork(NULL, NULL, forked);
+	set_state(CUDA_DEVICE_IDLE);
+}
+
+bool cuda_device_reach(void)
+{
+	static uint32_t was_tried;
+	enum cuda_device_state state = cuda_device_state();
+
+	if (state == CUDA_DEVICE_NONE && cuda_is_wanted() && !cuda_is_forked()) {
+		cuda_thread.is_ours++;
+		if (!__atomic_exchange_n(&was_tried, 1, __ATOMIC_ACQ_REL))
+			reach_once();
+		for (int i = 0; i < REACH_TRIES && cuda_device_state() == CUDA_DEVICE_NONE; i++)
+			nap(); /* another thread does it */
+		cuda_thread.is_ours--;
+		state = cuda_device_state();
+	}
+	return state == CUDA_DEVICE_IDLE || state == CUDA_DEVICE_ON || state == CUDA_DEVICE_ASIDE;
 }
 
 /* The first time takes long, so it is not left to a window. */
@@ -267,8 +273,7 @@ void cuda_device_begin(void)
 
 	if (!cuda_is_wanted() || __atomic_exchange_n(&is_begun, 1, __ATOMIC_ACQ_REL))
 		return;
-	cuda_device_reach();
-	if (cuda_device_state() != CUDA_DEVICE_OFF) {
+	if (cuda_device_reach()) {
 		cuda_thread.is_ours++;
 		why = start();
 		cuda_thread.is_ours--;
@@ -288,8 +293,11 @@ static void open_window(void)
 
 	cuda_thread.is_ours++;
 	pthread_mutex_lock(&lock);
-	if (cuda_device_state() == CUDA_DEVICE_IDLE && enable_kinds() == CUPTI_OK)
-		set_state(CUDA_DEVICE_ON);
+	if (cuda_device_state() == CUDA_DEVICE_IDLE) {
+		cuda_subscriber_switch(true);
+		if (enable_kinds() == CUPTI_OK)
+			set_state(CUDA_DEVICE_ON);
+	}
 	pthread_mutex_unlock(&lock);
 	cuda_thread.is_ours--;
 	errno = saved;
@@ -322,6 +330,7 @@ void cuda_device_rest(void)
 	pthread_mutex_lock(&lock);
 	if (cuda_device_state() == CUDA_DEVICE_ON && !ts_enabled()) {
 		disable_kinds();
+		cuda_subscriber_switch(false);
 		set_state(CUDA_DEVICE_IDLE);
 	}
 	pthread_mutex_unlock(&lock);
@@ -369,6 +378,8 @@ void cuda_device_step_aside(void)
 	if (is_stepping) {
 		if (cuda_device_state() == CUDA_DEVICE_ON)
 			disable_kinds();
+		else
+			cuda_subscriber_switch(true); /* what is missed is counted */
 		set_state(CUDA_DEVICE_ASIDE);
 	}
 	pthread_mutex_unlock(&lock);
@@ -389,8 +400,12 @@ void cuda_device_come_back(void)
 	if (cuda_device_state() == CUDA_DEVICE_ASIDE) {
 		set_zeroed(1);
 		use_our_clock();
-		set_state(ts_enabled() && enable_kinds() == CUPTI_OK ? CUDA_DEVICE_ON
-								     : CUDA_DEVICE_IDLE);
+		if (ts_enabled() && enable_kinds() == CUPTI_OK) {
+			set_state(CUDA_DEVICE_ON);
+		} else {
+			cuda_subscriber_switch(false);
+			set_state(CUDA_DEVICE_IDLE);
+		}
 		count = __atomic_exchange_n(&missed, 0, __ATOMIC_ACQ_REL);
 	}
 	pthread_mutex_unlock(&lock);

@@ -76,6 +76,8 @@ void cuda_device_finish(void);
 int cuda_subscriber_start(void);
 /* Callbacks of ours are on from here on. */
 int cuda_subscriber_enable(void);
+/* Callbacks of calls, which cost something while nothing is wanted. With the lock of the state. */
+void cuda_subscriber_switch(bool on);
 void *cuda_subscriber_handle(void);
 bool cuda_subscriber_wants(uint32_t domain, uint32_t number);
 /* Whether what this correlation caused was given inside a window. */
@@ -137,7 +139,9 @@ uint32_t cuda_graphs_stack(uint64_t node);
 
 /* ---- foreign.c: other users of CUPTI ---- */
 
-/* What another tool's subscriber wants of this callback. */
+/* Another tool has enabled this callback. */
+bool cuda_foreign_wants(uint32_t domain, uint32_t number);
+/* It gets it, if so. */
 void cuda_foreign_callback(uint32_t domain, uint32_t number, const void *data);
 /* Buffers of another tool; the first gives false where it has registered nothing. */
 bool cuda_foreign_requested(uint8_t **buffer, size_t *bytes, size_t *most_records);

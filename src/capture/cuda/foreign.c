@@ -50,12 +50,17 @@ static bool was_flushed;                /* by them, since */
 
 /* ---- what was called for them ---- */
 
+bool cuda_foreign_wants(uint32_t domain, uint32_t number)
+{
+	return domain < DOMAINS && number < NUMBERS &&
+	       __atomic_load_n(&other.is_on[domain][number], __ATOMIC_RELAXED);
+}
+
 void cuda_foreign_callback(uint32_t domain, uint32_t number, const void *data)
 {
 	cupti_callback callback = __atomic_load_n(&other.callback, __ATOMIC_ACQUIRE);
 
-	if (callback && domain < DOMAINS && number < NUMBERS &&
-	    __atomic_load_n(&other.is_on[domain][number], __ATOMIC_RELAXED))
+	if (callback && cuda_foreign_wants(domain, number))
 		callback(other.data, domain, number, data);
 }
 

@@ -284,20 +284,29 @@ static void want_calls(void)
 #undef CUDA_CALL
 }
 
+void cuda_subscriber_switch(bool on)
+{
+	for (uint32_t number = 1; number < NUMBERS; number++)
+		if (wanted[number] && (on || !cuda_foreign_wants(CUPTI_DOMAIN_DRIVER, number)))
+			cupti.EnableCallback(on, subscriber, CUPTI_DOMAIN_DRIVER, number);
+}
+
 /* A function that this CUPTI does not know is none that this driver has. */
 int cuda_subscriber_enable(void)
 {
 	uint32_t enabled = 0;
-	int result = CUPTI_OK;
+	int result = CUPTI_OK, failed = CUPTI_OK;
 
 	want_calls();
 	for (uint32_t number = 1; number < NUMBERS; number++) {
 		if (!wanted[number])
 			continue;
 		result = cupti.EnableCallback(1, subscriber, CUPTI_DOMAIN_DRIVER, number);
+		wanted[number] = result == CUPTI_OK;
 		enabled += result == CUPTI_OK;
+		failed = result == CUPTI_OK ? failed : result;
 	}
 	for (uint32_t i = 0; i < resource_count(); i++)
 		cupti.EnableCallback(1, subscriber, CUPTI_DOMAIN_RESOURCE, resources[i]);
-	return enabled ? CUPTI_OK : result;
+	return enabled ? CUPTI_OK : failed;
 }
