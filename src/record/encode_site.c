@@ -81,7 +81,7 @@ static void tell_no_demangler(struct ts_encoder *encoder)
 static uint32_t plain_name(struct ts_encoder *encoder, const char *name, size_t length)
 {
 	TS_AUTO_FREE char *mangled = strndup(name, length);
-	TS_AUTO_FREE char *plain = mangled ? ts_demangle(mangled) : NULL;
+	TS_AUTO_FREE char *plain = mangled ? ts_demangle_long(mangled) : NULL;
 
 	if (plain)
 		return encode_text(encoder, plain);

@@ -41,3 +41,21 @@ TS_TEST(other_names_are_left)
 	memset(long_name + 2, 'A', sizeof(long_name) - 3);
 	check_name(long_name, NULL);
 }
+
+/* Names of kernels are wanted whole: some are longer than anybody wants to see in a stack. */
+TS_TEST(long_names_are_left_or_whole)
+{
+	static char name[8192];
+	char *plain;
+
+	memcpy(name, "_Z", 2);
+	memcpy(name + 2, "7000", 4);
+	memset(name + 6, 'k', 7000);
+	memcpy(name + 7006, "i", 2);
+	check_name(name, NULL);
+	plain = ts_demangle_long(name);
+	if (!plain)
+		ts_test_skip("no libstdc++.so.6 here");
+	TS_CHECK_INT(strlen(plain), 7000 + strlen("(int)"));
+	free(plain);
+}

@@ -7,8 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_BYTES 4096u /* of a name; those of templates can be megabytes */
-#define RUST_HASH 19u    /* "::h" and 16 digits */
+#define MOST_BYTES 4096u  /* of a name; those of templates can be megabytes */
+#define LONG_BYTES 65536u /* of one that is wanted whole */
+#define RUST_HASH 19u     /* "::h" and 16 digits */
 
 typedef char *demangle_function(const char *name, char *buffer, size_t *bytes, int *status);
 
@@ -40,20 +41,30 @@ bool ts_can_demangle(void)
 	return demangler != NULL;
 }
 
-char *ts_demangle(const char *name)
+static char *demangle(const char *name, size_t most)
 {
 	char *plain;
 
-	if (strncmp(name, "_Z", 2) != 0 || strlen(name) > MOST_BYTES)
+	if (strncmp(name, "_Z", 2) != 0 || strlen(name) > most)
 		return NULL;
 	if (!ts_can_demangle())
 		return NULL;
 	plain = demangler(name, NULL, NULL, NULL);
-	if (plain && strlen(plain) > MOST_BYTES) {
+	if (plain && strlen(plain) > most) {
 		free(plain);
 		return NULL;
 	}
 	if (plain)
 		cut_hash(plain);
 	return plain;
+}
+
+char *ts_demangle(const char *name)
+{
+	return demangle(name, MOST_BYTES);
+}
+
+char *ts_demangle_long(const char *name)
+{
+	return demangle(name, LONG_BYTES);
 }

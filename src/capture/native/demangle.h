@@ -11,6 +11,9 @@
  */
 char *ts_demangle(const char *name);
 
+/* The same up to 64 KiB in place of 4: kernels are named by their whole templates. */
+char *ts_demangle_long(const char *name);
+
 /* Whether this machine has what is needed. */
 bool ts_can_demangle(void);
 
