@@ -35,6 +35,7 @@ int cuEventQuery(uintptr_t event);
 int cuStreamQuery(uintptr_t stream);
 int cuStreamSynchronize(uintptr_t stream);
 int cuStreamBeginCapture_v2(uintptr_t stream, int mode);
+int cuTexRefSetMipmapLevelBias(void *texture, float bias);
 int cuStreamEndCapture(uintptr_t stream, uintptr_t *graph);
 
 static void launch(int count)
@@ -132,5 +133,8 @@ int main(int argc, char **argv)
 	use_memory();
 	capture();
 	poll_often();
+	for (int i = 0; i < 3; i++)
+		if (cuTexRefSetMipmapLevelBias((void *)5, 2.5f) != 250)
+			return 4;
 	return status ? 3 : 0;
 }

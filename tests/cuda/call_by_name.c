@@ -16,10 +16,53 @@ static void *const functions[] = {
 #include "capture/cuda/calls.def"
 };
 
+/* Those without a wrapper. */
+#define CUDA_OTHER(name) extern int other_##name(void) __asm__(#name);
+#include "capture/cuda/others.def"
+
+static const struct {
+	const char *name;
+	void *function;
+} others[] = {
+#define CUDA_OTHER(name) { #name, (void *)other_##name },
+#include "capture/cuda/others.def"
+};
+
+/* What the stand-in does itself. */
+static bool is_special(const char *name)
+{
+	static const char *const names[] = {
+		"cuDriverGetVersion",  "cuDeviceGetCount",
+		"cuDeviceGet",         "cuDeviceGetName",
+		"cuDeviceGetUuid_v2",  "cuDeviceTotalMem_v2",
+		"cuCtxGetCurrent",     "cuCtxGetDevice",
+		"cuStreamIsCapturing", "cuTexRefSetMipmapLevelBias",
+	};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (!strcmp(names[i], name))
+			return true;
+	return false;
+}
+
+/* Twice: the first one looks for what the second one finds. */
+static void try_others(void)
+{
+	for (size_t i = 0; i < 2 * sizeof(others) / sizeof(others[0]); i++) {
+		size_t index = i / 2;
+		struct every_call call = { others[index].name, STAND_IN_ARGUMENTS };
+
+		if (!is_special(call.name))
+			try_function(&call, others[index].function, i,
+				     STAND_IN_FIRST_OTHER + (int)index);
+	}
+}
+
 static long rounds = 1;
 
 static void *run(void *unused)
 {
+	try_others();
 	for (long i = 0; i < rounds; i++)
 		for (size_t index = 0; index < EVERY_CALLS; index++)
 			try_call(index, functions[index]);

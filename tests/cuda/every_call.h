@@ -56,9 +56,9 @@ static inline int call_with(void *function, int arguments, const uintptr_t *w)
 #undef W
 
 /* Values that differ from call to call and from place to place, in all of their bits. */
-static inline void try_call(size_t index, void *function)
+static inline void try_function(const struct every_call *call, void *function, size_t index,
+				int expected)
 {
-	const struct every_call *call = &every_calls[index];
 	uintptr_t words[STAND_IN_ARGUMENTS];
 	struct stand_in_call *last = every_last();
 	uint64_t before = last->count;
@@ -77,8 +77,13 @@ static inline void try_call(size_t index, void *function)
 		fail_at(call->name, "not reached once");
 	if (memcmp(last->words, words, (size_t)call->arguments * sizeof(words[0])))
 		fail_at(call->name, "arguments differ");
-	if (result != STAND_IN_FIRST_RESULT + (int)index)
+	if (result != expected)
 		fail_at(call->name, "another result");
+}
+
+static inline void try_call(size_t index, void *function)
+{
+	try_function(&every_calls[index], function, index, STAND_IN_FIRST_RESULT + (int)index);
 }
 
 /* Where a function lies: "wrapper", or another library. */

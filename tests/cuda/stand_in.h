@@ -8,6 +8,7 @@
 
 #define STAND_IN_ARGUMENTS 11
 #define STAND_IN_FIRST_RESULT 1000
+#define STAND_IN_FIRST_OTHER 5000 /* of functions without a wrapper */
 
 /* The last call of a thread. */
 struct stand_in_call {

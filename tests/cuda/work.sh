@@ -22,6 +22,7 @@ found=$(of_rows t.sbt '[(row["kind"], row.get("pool"), row.get("bytes"), row.get
 	fail "memory of the host: $found"
 rows_of t.sbt device | grep -q '"GPU-00112233-4455-6677-8899-aabbccddeeff"' || fail "device: $(rows_of t.sbt device)"
 rows_of t.sbt meta | grep -q 'driver_version.*13000' || fail "facts: $(rows_of t.sbt meta)"
+rows_of t.sbt meta | grep -q '"cuda_other_calls","value":{"cuTexRefSetMipmapLevelBias":3}' || fail "calls by name without a wrapper: $(rows_of t.sbt meta)"
 
 # Begun before the fork: the child's calls pass through. Begun after it: two programs.
 record t.sbt -- "$programs/call_and_work" fork_later

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Functions of the stand-in for the driver that have no wrapper, as others.def lists them: each notes its arguments. Weak: some do more, in stand_in_cuda.c. */
+#include <string.h>
+
+#include "cuda/stand_in.h"
+
+#define WORDS                                                                                      \
+	uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t d, uintptr_t e, uintptr_t f, uintptr_t g, \
+		uintptr_t h, uintptr_t i, uintptr_t j, uintptr_t k
+
+enum {
+#define CUDA_OTHER(name) INDEX_##name,
+#include "capture/cuda/others.def"
+};
+
+static int called(int index, const char *name, const uintptr_t *words)
+{
+	struct stand_in_call *last = stand_in_last();
+
+	last->name = name;
+	last->count++;
+	memcpy(last->words, words, sizeof(last->words));
+	return STAND_IN_FIRST_OTHER + index;
+}
+
+#define CUDA_OTHER(name)                                                                        \
+	__attribute__((weak, visibility("default"))) int function_##name(WORDS) __asm__(#name); \
+	int function_##name(WORDS)                                                              \
+	{                                                                                       \
+		const uintptr_t words[] = { a, b, c, d, e, f, g, h, i, j, k };                  \
+                                                                                                \
+		return called(INDEX_##name, #name, words);                                      \
+	}
+#include "capture/cuda/others.def"
