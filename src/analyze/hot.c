@@ -205,7 +205,7 @@ static int64_t correlation_of(struct ts_hot *hot, const struct ts_batch *batch, 
 	for (uint32_t i = 0, at = 0; i < shape->field_count; i++) {
 		struct ts_string key = ts_reader_string(reader, shape->fields[i].key);
 
-		if (shape->fields[i].type == TS_ARG_COLUMN)
+		if (!ts_arg_has_value(shape->fields[i].type))
 			continue;
 		if (shape->fields[i].type == TS_ARG_INT && strcmp(key.data, "correlation") == 0)
 			return values[at];
