@@ -80,12 +80,24 @@ static int read_window(struct ts_record *record)
 	return check_backend(record, "--window nvtx, cuda-profiler-api");
 }
 
+/* '--python-on calls' adds Python's frames to what '--stacks' says. */
+static void add_python(struct ts_record *record)
+{
+	const char *stacks = record->launch.stacks;
+
+	if (stacks && strstr(record->python.stacks, "calls"))
+		record->launch.stacks = !strcmp(stacks, "none")     ? "python"
+					: !strcmp(stacks, "native") ? "all"
+								    : stacks;
+}
+
 int ts_record_cuda(struct ts_record *record, const char *stacks, const char *pc_sampling)
 {
 	int code = stacks ? read_stacks(record, stacks) : TS_EXIT_DONE;
 
 	if (!stacks && record->command && ts_record_runs_in_program(record, CUDA))
 		record->launch.stacks = "all";
+	add_python(record);
 	if (!code && pc_sampling)
 		code = read_sampling(record, pc_sampling);
 	if (!code)

@@ -193,13 +193,16 @@ static void name_frames(const struct ts_record *record, const char *trace)
 	const struct ts_symbolize_choice choice = { 0 };
 	struct ts_symbolize_summary summary;
 	struct ts_error err;
+	int rc;
 
 	if (record->no_symbols || !*trace)
 		return;
-	if (ts_cli_symbolize(trace, &choice, &summary, &err))
+	rc = ts_cli_symbolize(trace, &choice, &summary, &err);
+	/* Where a text was asked for, that is no trace. */
+	if (rc && err.code != TS_EFORMAT)
 		ts_report_warning("%s; native frames have no names yet: tracesmith symbolize %s",
 				  err.message, trace);
-	else if (!record->quiet && summary.frames > summary.known)
+	else if (!rc && !record->quiet && summary.frames > summary.known)
 		ts_symbolize_tell(&summary, trace, false);
 	ts_symbolize_summary_release(&summary);
 }
