@@ -11,7 +11,7 @@
  */
 char *ts_demangle(const char *name);
 
-/* The same up to 64 KiB in place of 4: kernels are named by their whole templates. */
+/* The same up to 64 KiB in place of 4: kernels are named by their whole templates. (libstdc++ leaves what is beyond 1 KiB as it was, mangled.) */
 char *ts_demangle_long(const char *name);
 
 /* Whether this machine has what is needed. */
