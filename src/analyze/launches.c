@@ -185,6 +185,28 @@ static uint32_t stack_text(struct launches *l, struct ts_pairmap *known, uint32_
 	return (uint32_t)*text;
 }
 
+/* The operator; and where in a script it was called, if that is known of its own launch. */
+static int write_forward(struct launches *l, uint32_t slice)
+{
+	uint32_t call = ts_forward_call(l->work, slice), trace;
+	size_t begin;
+
+	ts_text_clear(&l->scratch);
+	ts_forward_append(l->work, &l->scratch, slice, FORWARD_DEPTH);
+	if (call == TS_WORK_NONE)
+		return ts_text_status(&l->scratch);
+	trace = l->work->ranks[l->work->calls[call].rank].trace;
+	if (ts_stack_path(&l->path, l->work->readers[trace],
+			  stack_of(&l->calls[trace], l->work->calls[call].row)))
+		return TS_ENOMEM;
+	ts_text_append_str(&l->scratch, ", ");
+	begin = l->scratch.length;
+	write_python(l, l->work->readers[trace]);
+	if (l->scratch.length == begin)
+		l->scratch.length -= strlen(", ");
+	return ts_text_status(&l->scratch);
+}
+
 static uint32_t forward_text(struct launches *l, const struct ts_work_call *call)
 {
 	uint32_t slice = ts_forward_at(l->forward, call->thread, call->start);
@@ -197,9 +219,7 @@ static uint32_t forward_text(struct launches *l, const struct ts_work_call *call
 	if (!text)
 		return TS_STRMAP_NONE;
 	if (is_new) {
-		ts_text_clear(&l->scratch);
-		ts_forward_append(l->work, &l->scratch, slice, FORWARD_DEPTH);
-		if (ts_text_status(&l->scratch))
+		if (write_forward(l, slice))
 			return TS_STRMAP_NONE;
 		*text = ts_strmap_intern(&l->texts, l->scratch.data, l->scratch.length, NULL);
 	}

@@ -80,6 +80,20 @@ static uint32_t forward_of(const struct ts_view_launches *launches, const struct
 	return ts_forward_at(launches->forward, (uint32_t)thread, call->start);
 }
 
+static void describe_forward(const struct ts_view_launches *launches, uint32_t slice,
+			     struct ts_view_launch *launch)
+{
+	const struct ts_work *work = launches->work;
+	uint32_t call = ts_forward_call(work, slice);
+
+	ts_forward_append(work, &launch->forward, slice, FORWARD_DEPTH);
+	if (call != TS_WORK_NONE)
+		launch->forward_stack = ts_launches_of(launches->launches,
+						       work->ranks[work->calls[call].rank].source,
+						       work->calls[call].correlation)
+						.stack;
+}
+
 void ts_view_launches_find(struct ts_view_launches *launches, const struct ts_shown_row *row,
 			   struct ts_view_launch *ret_launch)
 {
@@ -87,7 +101,7 @@ void ts_view_launches_find(struct ts_view_launches *launches, const struct ts_sh
 	uint32_t forward = TS_WORK_NONE;
 
 	ts_text_clear(&ret_launch->forward);
-	ret_launch->stack = 0;
+	ret_launch->stack = ret_launch->forward_stack = 0;
 	if (!launches)
 		return;
 	if (row->table->id == TS_TABLE_GPU_OP) {
@@ -102,5 +116,5 @@ void ts_view_launches_find(struct ts_view_launches *launches, const struct ts_sh
 	}
 	forward = forward_of(launches, &call);
 	if (forward != TS_WORK_NONE)
-		ts_forward_append(launches->work, &ret_launch->forward, forward, FORWARD_DEPTH);
+		describe_forward(launches, forward, ret_launch);
 }

@@ -11,6 +11,7 @@ struct ts_view_launches;
 struct ts_view_launch {
 	int64_t stack;          /* of the call that launched it; 0: none, or the row is that call */
 	struct ts_text forward; /* "aten::linear > aten::addmm"; empty: none */
+	int64_t forward_stack;  /* where that operator launched something; 0: not known */
 };
 
 /* Holds launches and operators in memory. */

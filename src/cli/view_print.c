@@ -105,6 +105,8 @@ static int print_text(struct ts_view *view, const struct ts_shown_row *row, stru
 	if (launch->forward.length) {
 		print_note(view, &shown, "for the backward pass of:");
 		print_note(view, &shown, ts_text_cstr(&launch->forward));
+		if (!rc)
+			rc = print_stack(view, &shown, launch->forward_stack, err);
 	}
 	if (!shown.is_continued)
 		print_line(view, &shown);
@@ -126,6 +128,11 @@ static void append_launch_json(struct ts_view *view, struct ts_text *out,
 	if (launch->forward.length) {
 		ts_text_append_str(out, "\"forward\":");
 		ts_text_append_json(out, launch->forward.data, launch->forward.length);
+		ts_text_append_char(out, ',');
+	}
+	if (launch->forward_stack) {
+		ts_text_append_str(out, "\"forward_stack\":");
+		ts_show_json_stack(&view->show, out, launch->forward_stack);
 		ts_text_append_char(out, ',');
 	}
 }

@@ -111,20 +111,27 @@ void ts_launches_free(struct ts_launches *launches)
 	free(launches);
 }
 
-struct ts_launch ts_launches_find(struct ts_launches *launches, int64_t device, int64_t process,
-				  int64_t correlation)
+struct ts_launch ts_launches_of(const struct ts_launches *launches, int64_t source,
+				int64_t correlation)
 {
-	const struct ts_device_row *row =
-		ts_reader_entity(launches->reader, TS_TABLE_DEVICE, device);
-	int64_t source = process ? source_of_process(launches->reader, process)
-			 : row   ? row->source
-				 : 0;
 	uint64_t place;
 
 	if (!has_correlation(correlation) ||
 	    !ts_pairmap_get(&launches->places, (uint64_t)source, (uint64_t)correlation, &place))
 		return (struct ts_launch){ .start = TS_ABSENT };
 	return launches->calls[place];
+}
+
+struct ts_launch ts_launches_find(struct ts_launches *launches, int64_t device, int64_t process,
+				  int64_t correlation)
+{
+	const struct ts_device_row *row =
+		ts_reader_entity(launches->reader, TS_TABLE_DEVICE, device);
+	int64_t source = row ? row->source : 0;
+
+	if (process)
+		source = source_of_process(launches->reader, process);
+	return ts_launches_of(launches, source, correlation);
 }
 
 static int walk_chunk(struct ts_launches *launches, size_t chunk,

@@ -11,6 +11,7 @@
 #define SEQUENCE_KEY "Sequence number"
 #define FORWARD_THREAD_KEY "Fwd thread id"
 #define MARK ", seq = "
+#define MOST_CALLS 1000u /* of a slice, that are looked at */
 #define STASHED_MARK ", stashed seq = "
 
 /* A slice of the forward pass. */
@@ -348,6 +349,24 @@ uint32_t ts_forward_at(const struct ts_forward *forward, uint32_t thread, int64_
 	while (slice != TS_WORK_NONE && forward->forwards[slice] == TS_WORK_NONE)
 		slice = work->slices[slice].parent;
 	return slice == TS_WORK_NONE ? TS_WORK_NONE : forward->forwards[slice];
+}
+
+uint32_t ts_forward_call(const struct ts_work *work, uint32_t slice)
+{
+	const struct ts_work_slice *around = &work->slices[slice];
+	const struct ts_work_thread *thread = &work->threads[around->thread];
+	uint32_t end = thread->first_call + thread->call_count;
+	uint32_t before = ts_work_call_before(work, around->thread, around->start);
+	uint32_t call = before == TS_WORK_NONE ? thread->first_call : before;
+
+	for (unsigned int i = 0; call < end && i < MOST_CALLS; call++, i++) {
+		if (work->calls[call].start > around->end)
+			break;
+		if (work->calls[call].start >= around->start &&
+		    work->calls[call].command != TS_WORK_NONE)
+			return call;
+	}
+	return TS_WORK_NONE;
 }
 
 uint64_t ts_forward_count(const struct ts_forward *forward)

@@ -24,6 +24,9 @@ TS_DEFINE_AUTO(ts_forward, ts_forward_free);
 /* The slice of the forward pass for what a thread does at an instant; TS_WORK_NONE: it is not in a backward operator, or that is not told. */
 uint32_t ts_forward_at(const struct ts_forward *forward, uint32_t thread, int64_t time);
 
+/* A call that a slice made, the first that a device did something for: where its operator was called from. TS_WORK_NONE: there is none. */
+uint32_t ts_forward_call(const struct ts_work *work, uint32_t slice);
+
 /* How many backward slices know theirs. */
 uint64_t ts_forward_count(const struct ts_forward *forward);
 
