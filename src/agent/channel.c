@@ -89,8 +89,11 @@ static bool attach(struct core *core)
 		return true;
 	/* There is no place to say it but beside. */
 	__atomic_store_n(&channel->broken, 1, __ATOMIC_RELEASE);
-	ts_accelerator_lost(NAME, 1,
-			    "no shared memory for the command stream: nothing can be replayed");
+	ts_accelerator_lost(
+		NAME, 1,
+		ts_replay_settings()->mode == TS_REPLAY_OFF
+			? "no shared memory for code of devices"
+			: "no shared memory for the command stream: nothing can be replayed");
 	return false;
 }
 

@@ -442,6 +442,19 @@ TS_TEST(images)
 	TS_CHECK_INT(lost, 0);
 }
 
+TS_TEST(images_that_cannot_be_stored)
+{
+	cuda_sampling_context(&context, 0, true);
+	cuda_sampling_module(&context, 1, "code", 4, true);
+	cuda_sampling_module(&context, 2, "other", 5, true);
+	cupti.left = 1;
+	refuses_images = true;
+	cuda_sampling_drain(false);
+	TS_CHECK_INT(lost, 0);
+	cuda_sampling_drain(true);
+	TS_CHECK_INT(lost, 1);
+}
+
 TS_TEST(images_have_a_limit)
 {
 	size_t bytes = (size_t)200 << 20;

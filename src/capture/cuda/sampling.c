@@ -289,5 +289,5 @@ void cuda_sampling_drain(bool is_last)
 		return;
 	if (is_last || ++ticks % TICKS == 0)
 		drain(is_last);
-	sampling_store_images();
+	sampling_store_images(is_last);
 }

@@ -45,7 +45,7 @@ bool sampling_begin(struct sampled *sampled);
 
 /* The number of the function for ts_code_frame(); 0: there is no room. By the thread that drains alone. */
 uint32_t sampling_function(const struct sampling_pc *pc);
-/* Images of modules that were seen in samples go to the trace. Waits for the recorder: by the helper alone. */
-void sampling_store_images(void);
+/* Images of modules that were seen in samples go to the trace; at last those that could not are counted. Waits for the recorder: by the helper alone. */
+void sampling_store_images(bool is_last);
 
 #endif

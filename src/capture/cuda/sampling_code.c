@@ -239,17 +239,23 @@ static bool store(struct module *module)
 	return true;
 }
 
-void sampling_store_images(void)
+void sampling_store_images(bool is_last)
 {
+	uint64_t missing = 0;
+
 	for (size_t i = 0; i < MODULES; i++) {
 		struct module *module = &modules[i];
 
 		if (__atomic_load_n(&module->state, __ATOMIC_RELAXED) != MODULE_KEPT ||
 		    !claim(module, MODULE_KEPT))
 			continue;
-		if (store(module))
+		if (store(module)) {
 			forget(module);
-		else
-			release(module, MODULE_KEPT);
+			continue;
+		}
+		missing += is_seen(module->crc);
+		release(module, MODULE_KEPT);
 	}
+	if (is_last && missing)
+		ts_accelerator_lost("modules", missing, "their code could not be stored");
 }
