@@ -27,15 +27,15 @@ __asm__(".section .data.rel.local, \"aw\"\n"
 	"cuda_other_targets:\n"
 	".text\n"
 	".set other, 0\n"
-#define CUDA_OTHER(name)                                                                     \
-	".p2align 4\n.globl " #name "\n.type " #name ", @function\n" #name ":\n"             \
-	"	.cfi_startproc\n"                                                            \
-	"	endbr64\n"                                                                   \
-	"	jmpq *cuda_other_targets + 8 * other(%rip)\n"                                \
-	"2:	movl $other, %r11d\n"                                                        \
-	"	jmp cuda_other_first\n"                                                      \
-	"	.cfi_endproc\n.size " #name ", . - " #name "\n"                              \
-	".section .data.rel.local\n	.quad 2b\n.text\n"                                   \
+#define CUDA_OTHER(name)                                                         \
+	".p2align 4\n.globl " #name "\n.type " #name ", @function\n" #name ":\n" \
+	"	.cfi_startproc\n"                                                      \
+	"	endbr64\n"                                                             \
+	"	jmpq *cuda_other_targets + 8 * other(%rip)\n"                          \
+	"2:	movl $other, %r11d\n"                                                \
+	"	jmp cuda_other_first\n"                                                \
+	"	.cfi_endproc\n.size " #name ", . - " #name "\n"                  \
+	".section .data.rel.local\n	.quad 2b\n.text\n"                           \
 	".set other, other + 1\n"
 #include "capture/cuda/others.def"
 	".p2align 4\n"
@@ -97,16 +97,16 @@ __asm__(".section .data.rel.local, \"aw\"\n"
 	".set other, 0\n"
 #define CUDA_OTHER(name)                                                         \
 	".p2align 4\n.globl " #name "\n.type " #name ", %function\n" #name ":\n" \
-	"	.cfi_startproc\n"                                                \
+	"	.cfi_startproc\n"                                                      \
 	"	hint #34\n" /* bti c */                                          \
-	"	adrp x16, cuda_other_targets + 8 * other\n"                      \
-	"	ldr x16, [x16, :lo12:cuda_other_targets + 8 * other]\n"          \
-	"	br x16\n"                                                        \
-	"2:	hint #34\n"                                                      \
-	"	mov w17, #other\n"                                               \
-	"	b cuda_other_first\n"                                            \
+	"	adrp x16, cuda_other_targets + 8 * other\n"                            \
+	"	ldr x16, [x16, :lo12:cuda_other_targets + 8 * other]\n"                \
+	"	br x16\n"                                                              \
+	"2:	hint #34\n"                                                          \
+	"	mov w17, #other\n"                                                     \
+	"	b cuda_other_first\n"                                                  \
 	"	.cfi_endproc\n.size " #name ", . - " #name "\n"                  \
-	".section .data.rel.local\n	.xword 2b\n.text\n"                      \
+	".section .data.rel.local\n	.xword 2b\n.text\n"                          \
 	".set other, other + 1\n"
 #include "capture/cuda/others.def"
 	".p2align 4\n"
