@@ -404,6 +404,9 @@ int cuptiActivityGetNextRecord(uint8_t *buffer, size_t valid, void **record)
 	}
 	if (at >= buffer + valid)
 		return CUPTI_LIMIT_REACHED;
+	memcpy(&kind, at, sizeof(kind));
+	if (!kind)
+		return CUPTI_INVALID_KIND;
 	*record = at;
 	return CUPTI_OK;
 }

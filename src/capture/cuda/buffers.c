@@ -18,8 +18,10 @@
 #define WAKE_AT 32
 /* Of a record, to see that it is one: up to its correlation. */
 #define LOOKED_AT 96u
+/* How long a buffer is left alone that was taken from CUPTI by force. */
+#define REST_NS 10000000000
 
-enum { SLOT_FREE, SLOT_HELD, SLOT_RETURNED };
+enum { SLOT_FREE, SLOT_HELD, SLOT_RETURNED, SLOT_RESTING };
 
 struct slot {
 	uint32_t next;      /* in the free or in the returned list: index + 1; 0: the end */
@@ -28,6 +30,7 @@ struct slot {
 	uint32_t is_forced; /* it has come back before its records were complete */
 	uint32_t seen; /* complete when the reader last looked; of the reader, as is the next */
 	uint32_t read; /* passed on */
+	uint64_t rests_since;
 };
 
 static uint8_t *range; /* NULL: no pool */
@@ -38,8 +41,9 @@ static uint64_t free_list;  /* tag << 32 | index + 1 */
 static uint32_t returned;   /* index + 1 */
 static uint32_t returned_count;
 static uint32_t held_count;
-static uint32_t forcing;    /* flushes that wait for nothing are under way; atomic */
-static uint64_t spare_lost; /* bytes of records in spare buffers; atomic */
+static uint32_t resting_count; /* of the reader */
+static uint32_t forcing;       /* flushes that wait for nothing are under way; atomic */
+static uint64_t spare_lost;    /* bytes of records in spare buffers; atomic */
 
 /* ---- lists ---- */
 
@@ -332,6 +336,48 @@ static void tell_lost(void)
 		ts_accelerator_lost("gpu_op", dropped, "CUPTI dropped records");
 }
 
+/* CUPTI is told that buffers are zero, and does not clear them on the program's threads. */
+static void make_free(uint32_t number)
+{
+	memset(range + (size_t)(number - 1) * BUFFER_BYTES, 0, BUFFER_BYTES);
+	__atomic_store_n(&slots[number - 1].state, SLOT_FREE, __ATOMIC_RELEASE);
+	give_free(number);
+}
+
+/* CUPTI may still write to a record that it had to give back before it was complete. */
+static bool must_rest(const struct slot *slot, const uint8_t *buffer)
+{
+	return slot->is_forced && complete_until(buffer, 0, UINT64_MAX) < slot->valid;
+}
+
+static void take_back(uint32_t number)
+{
+	struct slot *slot = &slots[number - 1];
+	uint8_t *buffer = range + (size_t)(number - 1) * BUFFER_BYTES;
+
+	read_returned(slot, buffer);
+	if (must_rest(slot, buffer)) {
+		slot->rests_since = ts_now();
+		slot->state = SLOT_RESTING;
+		resting_count++;
+	} else {
+		make_free(number);
+	}
+}
+
+static void look_at(uint32_t number, uint64_t now)
+{
+	uint32_t state = __atomic_load_n(&slots[number - 1].state, __ATOMIC_ACQUIRE);
+
+	if (state == SLOT_HELD) {
+		read_held(number, now);
+	} else if (state == SLOT_RESTING &&
+		   ts_ticks_ns(ts_now() - slots[number - 1].rests_since) > REST_NS) {
+		resting_count--;
+		make_free(number);
+	}
+}
+
 void cuda_buffers_read(void)
 {
 	uint32_t count = __atomic_load_n(&slot_count, __ATOMIC_ACQUIRE), number;
@@ -339,21 +385,13 @@ void cuda_buffers_read(void)
 
 	__atomic_store_n(&returned_count, 0, __ATOMIC_RELAXED);
 	for (number = take_returned(); number;) {
-		struct slot *slot = &slots[number - 1];
-		uint8_t *buffer = range + (size_t)(number - 1) * BUFFER_BYTES;
-		uint32_t next = slot->next;
+		uint32_t next = slots[number - 1].next;
 
-		read_returned(slot, buffer);
-		/* CUPTI is told that buffers are zero, and does not clear them on the program's threads. */
-		memset(buffer, 0, BUFFER_BYTES);
-		__atomic_store_n(&slot->state, SLOT_FREE, __ATOMIC_RELEASE);
-		give_free(number);
+		take_back(number);
 		number = next;
 	}
-	if (cuda_buffers_held())
+	if (cuda_buffers_held() || resting_count)
 		for (number = 1; number <= count; number++)
-			if (__atomic_load_n(&slots[number - 1].state, __ATOMIC_ACQUIRE) ==
-			    SLOT_HELD)
-				read_held(number, now);
+			look_at(number, now);
 	tell_lost();
 }

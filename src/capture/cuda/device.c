@@ -17,7 +17,7 @@
 
 #define WHY_BYTES 256
 /* How long another tool's begin waits for what runs on the device, in steps. */
-#define ASIDE_TRIES 3
+#define ASIDE_TRIES 25
 /* For how long one thread waits for another that loads CUPTI. */
 #define REACH_TRIES 500
 /* How long the program's end waits for what runs on the device. */
