@@ -27,6 +27,16 @@ struct ts_string ts_show_stack_name(struct ts_reader *reader, int64_t stack)
 	return ts_stack_name(reader, row ? row->frame : 0);
 }
 
+/* A function; of an instruction of a device also where in it. */
+static void append_function(struct ts_reader *reader, struct ts_text *out, int64_t id)
+{
+	const struct ts_frame_row *frame = ts_stack_frame(reader, id);
+
+	ts_stack_append_function(reader, out, id);
+	if (frame->kind == TS_FRAME_INSTRUCTION && frame->pc >= 0)
+		ts_text_printf(out, "+0x%04llx", (unsigned long long)frame->pc);
+}
+
 void ts_show_stack_summary(struct ts_reader *reader, struct ts_text *out, int64_t stack)
 {
 	const struct ts_stack_row *row = ts_reader_entity(reader, TS_TABLE_STACK, stack);
@@ -38,7 +48,7 @@ void ts_show_stack_summary(struct ts_reader *reader, struct ts_text *out, int64_
 
 	if (!stack)
 		return;
-	ts_stack_append_function(reader, out, id);
+	append_function(reader, out, id);
 	if (file.length) {
 		name = ts_stack_short_file(file, &length);
 		ts_text_append_str(out, " (");
@@ -66,7 +76,7 @@ void ts_show_frame_cell(struct ts_reader *reader, struct ts_text *out,
 		ts_text_append_int(out, row->depth);
 		break;
 	case TS_SHOW_FUNC:
-		ts_stack_append_function(reader, out, row->frame);
+		append_function(reader, out, row->frame);
 		break;
 	case TS_SHOW_FILE:
 		file = ts_stack_file(reader, row->frame);
