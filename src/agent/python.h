@@ -33,6 +33,9 @@ bool agent_python_frames(struct core *core, struct agent_python_stack *ret_stack
 /* Address of the interpreter's loop; 0: there is none. */
 uint64_t agent_python_loop(void);
 
+/* Numbers that frames have are no longer in the dictionary. */
+void agent_python_forget(void);
+
 /* The calling thread ends. */
 void agent_python_thread_exit(void);
 

@@ -199,4 +199,5 @@ void agent_stack_forget(void)
 	__atomic_store_n(&stacks, NULL, __ATOMIC_RELEASE);
 	agent_stack_words_forget();
 	agent_stack_tree_forget();
+	agent_python_forget();
 }

@@ -83,6 +83,7 @@ static struct made *make(const char *letters, const uint8_t *program, size_t byt
 	add_common(made, letters);
 	add_frame(made, FUNCTION, program, bytes);
 	made->cfi = (struct ts_cfi){ .machine = EM_X86_64,
+				     .make_entries = ts_cfi_make_entries,
 				     .frames = made->bytes,
 				     .frames_bytes = made->count,
 				     .frames_address = FRAMES_ADDRESS };

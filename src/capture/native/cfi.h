@@ -30,7 +30,7 @@ struct ts_cfi {
 	struct ts_cfi_entry *entries; /* our own, where the file has no such table; by address */
 	size_t entry_count, entry_capacity;
 	bool is_indexed;
-	void (*make_entries)(struct ts_cfi *cfi); /* NULL: it is not made */
+	void (*make_entries)(struct ts_cfi *cfi); /* NULL: they are not made */
 };
 
 /* Borrows from `elf`, which must stay. */
@@ -93,6 +93,9 @@ struct ts_cfi_common {
 	bool is_signal;
 	const uint8_t *program, *program_end;
 };
+
+/* cfi_file.c: our own table, in the heap. */
+void ts_cfi_make_entries(struct ts_cfi *cfi);
 
 /* cfi.c: the table of .eh_frame_hdr, whose address `cfi` has already. */
 void ts_cfi_read_header(struct ts_cfi *cfi, const uint8_t *header, size_t bytes);

@@ -14,7 +14,7 @@ static int compare_entries(const void *a, const void *b)
 	return TS_COMPARE(left->start, right->start);
 }
 
-static void make_entries(struct ts_cfi *cfi)
+void ts_cfi_make_entries(struct ts_cfi *cfi)
 {
 	struct ts_cfi_entry entry;
 	size_t offset = 0;
@@ -36,7 +36,8 @@ void ts_cfi_init(struct ts_cfi *cfi, const struct ts_elf *elf)
 	size_t header_bytes = 0;
 	const uint8_t *bytes;
 
-	*cfi = (struct ts_cfi){ .machine = ts_elf_machine(elf), .make_entries = make_entries };
+	*cfi = (struct ts_cfi){ .machine = ts_elf_machine(elf),
+				.make_entries = ts_cfi_make_entries };
 	if (!ts_elf_section(elf, ".eh_frame", &frames))
 		return;
 	cfi->frames = ts_elf_section_bytes(elf, ".eh_frame", &cfi->frames_bytes);
