@@ -36,7 +36,7 @@ bool encode_instruction(struct ts_encoder *encoder, struct encode_area *area,
 	int64_t launch = encode_correlation(encoder, area->process, (uint32_t)event->who);
 
 	row.start = event->ns;
-	row.stack = encode_frames(encoder, area, ring, event->thread, event);
+	row.stack = encode_any_stack(encoder, area, ring, event->thread, event);
 	row.name = event->name;
 	row.state = event->category;
 	if (event->weight && event->weight <= INT64_MAX)

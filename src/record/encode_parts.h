@@ -448,9 +448,9 @@ struct encode_event {
 	const uint64_t *own;          /* words of a GPU_OP or an ALLOCATION */
 	const uint64_t *more;         /* with MORE */
 	const uint64_t *waits;
-	uint64_t stack;               /* with STACK_IS */
-	uint64_t who, weight;         /* of a SAMPLE */
-	const uint64_t *frames;       /* with STACK */
+	uint64_t stack;         /* with STACK_IS */
+	uint64_t who, weight;   /* of a SAMPLE */
+	const uint64_t *frames; /* with STACK */
 	uint64_t frame_count;
 	/* What it is called, and its arguments. */
 	uint32_t name, category, shape;
@@ -684,6 +684,10 @@ uint32_t encode_frames(struct ts_encoder *encoder, struct encode_area *area,
 /* A stack that is an entry of the dictionary; 0: none. */
 uint32_t encode_stack(struct ts_encoder *encoder, struct encode_area *area,
 		      struct encode_ring *ring, uint64_t number, int64_t ns);
+/* Whichever the event has. */
+uint32_t encode_any_stack(struct ts_encoder *encoder, struct encode_area *area,
+			  struct encode_ring *ring, struct encode_thread *thread,
+			  const struct encode_event *event);
 /* Ids are of another file. */
 void encode_stacks_move(struct ts_encoder *encoder);
 

@@ -236,16 +236,6 @@ void encode_samples_move(struct ts_encoder *encoder)
 	encode_stacks_move(encoder);
 }
 
-/* As frames, or as an entry of the dictionary. */
-static uint32_t stack_of(struct ts_encoder *encoder, struct encode_area *area,
-			 struct encode_ring *ring, struct encode_thread *thread,
-			 const struct encode_event *event)
-{
-	if (event->stack)
-		return encode_stack(encoder, area, ring, event->stack, event->ns);
-	return encode_frames(encoder, area, ring, thread, event);
-}
-
 static uint32_t state_of(struct ts_encoder *encoder, uint32_t state)
 {
 	static const char *const names[] = { "collecting", "gil", "waiting for gil", "running",
@@ -279,7 +269,7 @@ bool encode_sample(struct ts_encoder *encoder, struct encode_area *area, struct 
 	}
 	row.start = event->ns;
 	row.thread = thread->id;
-	row.stack = stack_of(encoder, area, ring, thread, event);
+	row.stack = encode_any_stack(encoder, area, ring, thread, event);
 	if (event->weight && event->weight <= INT64_MAX)
 		row.weight = (int64_t)event->weight;
 	row.name = event->name;

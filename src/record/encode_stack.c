@@ -359,6 +359,15 @@ uint32_t encode_stack(struct ts_encoder *encoder, struct encode_area *area,
 	return site->row;
 }
 
+uint32_t encode_any_stack(struct ts_encoder *encoder, struct encode_area *area,
+			  struct encode_ring *ring, struct encode_thread *thread,
+			  const struct encode_event *event)
+{
+	if (event->stack)
+		return encode_stack(encoder, area, ring, event->stack, event->ns);
+	return encode_frames(encoder, area, ring, thread, event);
+}
+
 void encode_stacks_move(struct ts_encoder *encoder)
 {
 	for (size_t i = 0; i < encoder->area_count; i++)

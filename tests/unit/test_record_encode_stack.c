@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Stacks that are entries of the dictionary, modules and functions of devices: the rows that they become, over recorders and files, and what hostile ones do. */
+#include <tracesmith/sample.h>
+
 #include "record/extract.h"
 
 #include "unit/test_record_encode_support.h"
@@ -671,7 +673,7 @@ TS_TEST(a_part_of_a_trace_has_what_its_calls_gave)
 {
 	const char *part = file_in_folder("part.sbt");
 	TS_SCOPED(ts_text) dictionary = { 0 };
-	uint64_t words[3] = { 0, 4, FIRST_STACK + 3 };
+	uint64_t words[3] = { (uint64_t)TS_SAMPLE_ON_DEVICE << 32, 4, FIRST_STACK + 3 };
 	struct ts_extract_filter filter = { .pid = PID, .from_ns = INT64_MIN };
 	struct ts_api_call_row call;
 	struct ts_sample_row sample;
@@ -710,6 +712,7 @@ TS_TEST(a_part_of_a_trace_has_what_its_calls_gave)
 	rows = rows_open(part, TS_TABLE_SAMPLE);
 	TS_CHECK(rows_next(&rows, &sample));
 	TS_CHECK_STR(stack_text(&rows, sample.stack), "relucubin 1234+48");
+	TS_CHECK_INT(sample.thread, 0);
 	rows_close(&rows);
 	/* Of another process nothing of this. */
 	filter.pid = PID + 1;
