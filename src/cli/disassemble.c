@@ -7,6 +7,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <glob.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -125,6 +126,52 @@ static int write_file(char *path, size_t path_bytes, const void *image, size_t b
 	return ts_error_set(err, TS_EIO, "cannot write the file '%s'", path);
 }
 
+/* Python packages bring one: Triton's, and NVIDIA's own. */
+static bool find_in_packages(const char *root, const char *inside, const char *name, char *ret_path,
+			     size_t bytes)
+{
+	static const char *const folders[] = { "triton/backends/nvidia/bin", "nvidia/*/bin" };
+	bool is_found = false;
+
+	for (size_t i = 0; !is_found && i < TS_ARRAY_SIZE(folders); i++) {
+		char pattern[PATH_BYTES];
+		glob_t found = { 0 };
+
+		snprintf(pattern, sizeof(pattern), "%s/%s/%s/%s", root, inside, folders[i], name);
+		is_found = !glob(pattern, 0, NULL, &found) && found.gl_pathc > 0 &&
+			   !access(found.gl_pathv[0], X_OK);
+		if (is_found)
+			snprintf(ret_path, bytes, "%s", found.gl_pathv[0]);
+		globfree(&found);
+	}
+	return is_found;
+}
+
+/* Where Python keeps packages: that which is in use, the user's, the machine's. Names in a trace are not asked, which could be anything. */
+static bool find_bundled(const char *name, char *ret_path, size_t bytes)
+{
+	static const char *const variables[] = { "VIRTUAL_ENV", "CONDA_PREFIX" };
+	static const char *const roots[] = { "/usr/local", "/usr", "/opt/conda", "/opt/venv" };
+	const char *home = getenv("HOME");
+	char local[PATH_BYTES];
+
+	for (size_t i = 0; i < TS_ARRAY_SIZE(variables); i++) {
+		const char *root = getenv(variables[i]);
+
+		if (root && *root == '/' &&
+		    find_in_packages(root, "lib/python3*/site-packages", name, ret_path, bytes))
+			return true;
+	}
+	snprintf(local, sizeof(local), "%s/.local", home ? home : "");
+	if (home && *home == '/' &&
+	    find_in_packages(local, "lib/python3*/site-packages", name, ret_path, bytes))
+		return true;
+	for (size_t i = 0; i < TS_ARRAY_SIZE(roots); i++)
+		if (find_in_packages(roots[i], "lib/python3*/*-packages", name, ret_path, bytes))
+			return true;
+	return false;
+}
+
 static bool find_program(const char *name, char *ret_path, size_t bytes)
 {
 	char home[PATH_BYTES] = "/usr/local/cuda/bin";
@@ -133,7 +180,8 @@ static bool find_program(const char *name, char *ret_path, size_t bytes)
 
 	if (set && *set)
 		snprintf(home, sizeof(home), "%s/bin", set);
-	return ts_program_find(name, places, ret_path, bytes);
+	return ts_program_find(name, places, ret_path, bytes) ||
+	       find_bundled(name, ret_path, bytes);
 }
 
 /* False: it is not installed. */
@@ -180,8 +228,8 @@ int ts_disassemble(struct ts_disassembly **ret_disassembly, const void *image, s
 		return ts_error_set(err, TS_ENOMEM, "no memory");
 	if (!choose_program(program, sizeof(program), &is_nvdisasm))
 		return ts_error_set(err, TS_ENOTFOUND,
-				    "neither nvdisasm nor cuobjdump is in PATH, $CUDA_HOME/bin or "
-				    "/usr/local/cuda/bin");
+				    "neither nvdisasm nor cuobjdump is in PATH, $CUDA_HOME/bin, "
+				    "/usr/local/cuda/bin or a Python package");
 	rc = write_file(path, sizeof(path), image, bytes, err);
 	if (rc)
 		return rc;
