@@ -71,7 +71,7 @@ static uint64_t hash_text(const char *text, size_t *ret_length)
 	uint64_t hash = UINT64_C(0xcbf29ce484222325);
 	size_t length = 0;
 
-	for (; text[length] && length < NAME_BYTES_AT_MOST; length++)
+	for (; length < NAME_BYTES_AT_MOST && text[length]; length++)
 		hash = (hash ^ (unsigned char)text[length]) * UINT64_C(0x100000001b3);
 	*ret_length = length;
 	return hash ^ hash >> 29;
