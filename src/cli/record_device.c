@@ -19,7 +19,7 @@
 /* {"state": "off", "reason": "...", ...}: what the backend says of its device side. */
 static void read_state(struct ts_record_device *device, struct ts_string value)
 {
-	struct ts_json_string key, state = { 0 }, reason = { 0 }, text;
+	struct ts_json_string key = { 0 }, state = { 0 }, reason = { 0 }, text = { 0 };
 	bool more = false;
 	struct ts_json js;
 	int rc;

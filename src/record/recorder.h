@@ -30,7 +30,7 @@ enum ts_window_kind {
 
 struct ts_window_spec {
 	enum ts_window_kind kind;
-	char path[1024];     /* flag; nvtx and cuda-profiler-api: as it was written, for the agent */
+	char path[1024]; /* flag; nvtx and cuda-profiler-api: as it was written, for the agent */
 	int64_t first, last; /* steps: numbers, both inside; time: ns since the start */
 };
 /* Opened and closed inside the target. */

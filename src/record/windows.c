@@ -107,10 +107,11 @@ int ts_window_parse(const char *text, struct ts_window_spec *ret_spec, struct ts
 	} else if (!strcmp(text, "command")) {
 		spec.kind = TS_WINDOW_COMMAND;
 	} else if (strcmp(text, "always")) {
-		return ts_error_set(err, TS_EINVAL,
-				    "unknown window '%s': it is flag:PATH, steps:A-B, time:A-B, nvtx:NAME, "
-				    "cuda-profiler-api, command or always",
-				    text);
+		return ts_error_set(
+			err, TS_EINVAL,
+			"unknown window '%s': it is flag:PATH, steps:A-B, time:A-B, nvtx:NAME, "
+			"cuda-profiler-api, command or always",
+			text);
 	}
 	if (rc)
 		return ts_error_set(err, TS_EINVAL, "window '%s': not a range, as in %s", text,

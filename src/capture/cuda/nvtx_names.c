@@ -195,10 +195,11 @@ static const struct nvtx_domain *new_domain(const char *name)
 	static const char prefix[] = "nvtx:";
 	size_t length = strnlen(name, 200);
 	struct nvtx_domain *domain = nvtx_keep(sizeof(*domain) + sizeof(prefix) + length);
-	char *text = (char *)(domain + 1);
+	char *text;
 
 	if (!domain)
 		return NULL;
+	text = (char *)(domain + 1);
 	memcpy(text, prefix, sizeof(prefix) - 1);
 	memcpy(text + sizeof(prefix) - 1, name, length);
 	domain->category = text;
