@@ -137,6 +137,18 @@ static struct stack_room *get_room(void)
 	return room->is_busy ? NULL : room;
 }
 
+/* Programs may load their Python late. */
+static void look_for_python(void)
+{
+	static uint64_t loads; /* when it was last looked for */
+	uint64_t now = ts_here_loads();
+
+	if (AGENT_LIKELY(__atomic_load_n(&loads, __ATOMIC_RELAXED) == now))
+		return;
+	__atomic_store_n(&loads, now, __ATOMIC_RELAXED);
+	agent_python_look();
+}
+
 static uint32_t take(struct core *core, const struct ts_here *here, uint64_t wanted)
 {
 	struct ts_here_stack native = { .pcs = room->pcs, .room = TS_LIVE_FRAMES };
@@ -150,6 +162,8 @@ static uint32_t take(struct core *core, const struct ts_here *here, uint64_t wan
 	number = number_of(core, &native, &python);
 	if (has_python)
 		agent_python_done();
+	else if (wanted & TS_STACKS_PYTHON)
+		look_for_python();
 	return number;
 }
 

@@ -118,6 +118,8 @@ static bool take_quickly(const struct ts_here *here, uint64_t generation,
 	for (;;) {
 		rule = find_rule(walk.pc, generation);
 		outcome = step(&walk, rule, &stack->end);
+		if (__builtin_expect(outcome == ENDED && ts_here_is_stale(rule), 0))
+			outcome = step(&walk, ts_here_make_rule(walk.pc), &stack->end);
 		if (outcome != WENT_ON)
 			break;
 		/* Where a caller has none of its own on the stack, nobody has: only the innermost function may not have stored it. */

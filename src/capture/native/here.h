@@ -95,6 +95,9 @@ void ts_here_take(const struct ts_here *here, struct ts_here_stack *stack);
 /* Another number where a library was unloaded since: what was kept of addresses is void. Behind ts_here_take(). */
 uint64_t ts_here_generation(void);
 
+/* Another number where something was loaded since. */
+uint64_t ts_here_loads(void);
+
 /* What lies at an address, if that is code of a file. */
 struct ts_here_module {
 	uint64_t bias;
@@ -169,6 +172,8 @@ struct ts_cfi_row;
 
 /* here_rules.c: the rule of an address that the table does not have, which has it then. May change the generation. */
 uint64_t ts_here_make_rule(uint64_t pc);
+/* A rule that says that nothing is known, of a time when less was loaded. */
+bool ts_here_is_stale(uint64_t rule);
 /* Whether what is loaded is still what it was, if that was not asked for some ms. May change the generation. */
 void ts_here_look_again(void);
 /* All that is said of an address. *ret_expressions: what offsets of expressions count from. */

@@ -62,6 +62,11 @@ void ts_here_look_again(void)
 	dl_iterate_phdr(look_at_first, NULL);
 }
 
+uint64_t ts_here_loads(void)
+{
+	return __atomic_load_n(&seen_loads, __ATOMIC_RELAXED);
+}
+
 static const ElfW(Phdr) * segment_of(const struct dl_phdr_info *info, uint64_t address)
 {
 	for (size_t i = 0; i < info->dlpi_phnum; i++) {
@@ -86,7 +91,6 @@ struct search {
 	struct ts_cfi_row *row;
 	const uint8_t *expressions;
 	bool is_found;
-	bool is_counted;
 };
 
 static void search_module(const struct dl_phdr_info *info, struct search *search)
@@ -134,9 +138,6 @@ static int search_one(struct dl_phdr_info *info, size_t bytes, void *context)
 	struct search *search = context;
 
 	(void)bytes;
-	if (!search->is_counted)
-		note_counts(info);
-	search->is_counted = true;
 	if (!segment_of(info, search->address))
 		return 0;
 	search_module(info, search);
@@ -145,11 +146,46 @@ static int search_one(struct dl_phdr_info *info, size_t bytes, void *context)
 	return 1;
 }
 
+/*
+ * The C library's own way (2.35 on), which takes no lock and does not ask all libraries one by one. Its struct, for builds with older headers.
+ */
+struct found_object {
+	unsigned long long flags;
+	const void *start, *end;
+	const struct link_map *map;
+	const void *frames; /* .eh_frame_hdr */
+	unsigned long long reserved[7];
+};
+extern int find_object(void *address, struct found_object *ret_object) __asm__("_dl_find_object")
+	__attribute__((weak));
+
+static void search_object(struct search *search)
+{
+	struct ts_cfi_segment segment;
+	struct found_object object;
+	struct ts_cfi cfi;
+	uint64_t bias;
+
+	if (!find_object || find_object((void *)(uintptr_t)search->address, &object) != 0 ||
+	    !object.frames)
+		return;
+	bias = object.map->l_addr;
+	segment = (struct ts_cfi_segment){ object.start, (uint64_t)(uintptr_t)object.start - bias,
+					   (size_t)((const char *)object.end -
+						    (const char *)object.start) };
+	ts_cfi_init_mapped(&cfi, object.frames, (uint64_t)(uintptr_t)object.frames - bias,
+			   &segment);
+	search->is_found = ts_cfi_find(&cfi, search->address - bias, search->row);
+	search->expressions = cfi.frames;
+}
+
 bool ts_here_find_row(uint64_t address, struct ts_cfi_row *ret_row, const uint8_t **ret_expressions)
 {
 	struct search search = { .address = address, .row = ret_row };
 
-	dl_iterate_phdr(search_one, &search);
+	search_object(&search);
+	if (!search.is_found)
+		dl_iterate_phdr(search_one, &search);
 	*ret_expressions = search.expressions;
 	return search.is_found;
 }
@@ -285,16 +321,26 @@ static void keep(uint64_t pc, uint64_t key, uint64_t rule)
 	__atomic_store_n(&slot->check, ts_here_check(key, rule), __ATOMIC_RELAXED);
 }
 
-/* What is not known may be known when more was loaded: that is not kept. */
+/* What is not known may be known when more was loaded. */
+static uint64_t pack_unknown(void)
+{
+	return special(TS_HERE_UNKNOWN) | __atomic_load_n(&seen_loads, __ATOMIC_RELAXED) << 4;
+}
+
+bool ts_here_is_stale(uint64_t rule)
+{
+	return (rule & 15) == special(TS_HERE_UNKNOWN) && rule != pack_unknown();
+}
+
 uint64_t ts_here_make_rule(uint64_t pc)
 {
 	const uint8_t *expressions;
 	struct ts_cfi_row row;
 	uint64_t rule;
 
-	if (!ts_here_find_row(pc - 1, &row, &expressions))
-		return special(TS_HERE_UNKNOWN);
-	rule = pack(&row, expressions);
+	dl_iterate_phdr(look_at_first, NULL);
+	rule = ts_here_find_row(pc - 1, &row, &expressions) ? pack(&row, expressions)
+							    : pack_unknown();
 	keep(pc, ts_here_key(pc, ts_here_generation()), rule);
 	return rule;
 }
