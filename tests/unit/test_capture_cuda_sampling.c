@@ -118,6 +118,8 @@ static struct {
 	size_t left; /* pcs that are to be given */
 	uint64_t dropped;
 	bool lacks_worker_sleep;
+	uint32_t not_issued; /* of each pc */
+	uint64_t samples;    /* that it says there are; 0: as many as pcs */
 } cupti;
 
 static int enable(struct sampling_context_params *params)
@@ -139,7 +141,8 @@ static void give(struct sampling_pc *pc, uint32_t number)
 	pc->function = number % 2;
 	pc->name = names[number % 2];
 	pc->correlation = cupti.mode == SAMPLING_SERIALIZED ? 7 : 0;
-	pc->reason_count = 2;
+	pc->reason_count = 3;
+	pc->reasons[2] = (struct sampling_reason){ .index = 11, .samples = cupti.not_issued };
 	pc->reasons[0] = (struct sampling_reason){ .index = 10, .samples = number + 1 };
 	pc->reasons[1] = (struct sampling_reason){ .index = 12, .samples = number % 3 };
 }
@@ -172,7 +175,7 @@ static int get(struct sampling_get_params *params)
 	cupti.left -= count;
 	data->count = count;
 	data->remaining = cupti.left;
-	data->samples = count;
+	data->samples = cupti.samples ? cupti.samples : count;
 	data->dropped = cupti.dropped;
 	cupti.dropped = 0;
 	return SAMPLING_OK;
@@ -269,9 +272,8 @@ TS_TEST(samples_become_rows)
 	TS_CHECK_INT(cupti.enabled, 1);
 	TS_CHECK_INT(cupti.period, 14);
 	TS_CHECK_INT(cupti.mode, SAMPLING_CONTINUOUS);
-	/* Those that count the same samples again are left out. */
-	TS_CHECK_INT(cupti.reason_count, 2);
-	TS_CHECK_STR(facts[0], "pc_sampling {\"period\":14,\"mode\":\"continuous\",\"reasons\":2}");
+	TS_CHECK_INT(cupti.reason_count, REASONS);
+	TS_CHECK_STR(facts[0], "pc_sampling {\"period\":14,\"mode\":\"continuous\",\"reasons\":3}");
 	cupti.left = 4;
 	for (unsigned int tick = 0; tick < 4; tick++)
 		cuda_sampling_drain(false);
@@ -315,7 +317,7 @@ TS_TEST(the_end)
 	TS_CHECK_INT(lost, 5);
 	TS_CHECK_STR(
 		facts[fact_count - 1],
-		"pc_samples {\"samples\":1002,\"stored\":1003,\"dropped\":5,\"other_kernels\":0}");
+		"pc_samples {\"samples\":1002,\"stored\":1003,\"dropped\":5,\"other_kernels\":0,\"not_issued\":0}");
 	cuda_sampling_drain(true);
 	TS_CHECK_INT(cupti.disabled, 2);
 }
@@ -350,6 +352,29 @@ TS_TEST(windows)
 	cupti.left = 1;
 	sampling_drain_now();
 	TS_CHECK_INT(kept_count, 1);
+}
+
+/* One pc, with 1 sample of a plain reason and 2000 of cycles without an instruction: each once, however CUPTI counts. */
+TS_TEST(samples_are_counted_once)
+{
+	const char *function = "first cubin:0000000000000abc";
+
+	cuda_sampling_context(&context, 0, true);
+	cupti.not_issued = 2000;
+	cupti.samples = 2001;
+	for (unsigned int i = 0; i < 2; i++) {
+		cupti.left = 1;
+		sampling_drain_now();
+		/* The first time that was not known. */
+		TS_CHECK_INT(sum_kept(function, "long_scoreboard_not_issued"), 2000 * (int64_t)i);
+	}
+	/* The plain ones have them, too. */
+	cupti.samples = 1;
+	for (unsigned int i = 0; i < 3; i++) {
+		cupti.left = 1;
+		sampling_drain_now();
+	}
+	TS_CHECK_INT(sum_kept(function, "long_scoreboard_not_issued"), 4000);
 }
 
 TS_TEST(settings)

@@ -23,9 +23,17 @@ typedef int cupti_function(void *params);
 static struct sampled contexts[CONTEXTS];
 static uint32_t draining;           /* by one thread */
 static struct sampling_data buffer; /* of that thread */
+#define LEAST_SAMPLES 1000          /* to tell how they are counted */
+
 static struct {
 	uint64_t samples, stored, dropped, foreign;
+	uint64_t plain, not_issued; /* by the kind of their reason */
 } counts;
+/*
+ * Samples of cycles in which nothing was issued have reasons of their own. Nothing says whether the plain reasons count them, too: the sums do. As long
+ * as that is not known, they are taken to.
+ */
+static bool is_apart;
 /* As of ts_now(): the newest launch that is wanted, and when samples were last taken. */
 static uint64_t launched, drained;
 
@@ -56,6 +64,14 @@ static bool enter_in_time(void)
 
 /* ---- samples ---- */
 
+static bool is_counted(const struct sampled *sampled, const struct sampling_reason *reason)
+{
+	bool is_not_issued = sampled->is_not_issued[reason->index];
+
+	*(is_not_issued ? &counts.not_issued : &counts.plain) += reason->samples;
+	return !is_not_issued || is_apart;
+}
+
 static void put_pc(const struct sampled *sampled, const struct sampling_pc *pc, uint64_t now)
 {
 	uint64_t frame = ts_code_frame(sampling_function(pc), (uint32_t)pc->offset);
@@ -70,7 +86,7 @@ static void put_pc(const struct sampled *sampled, const struct sampling_pc *pc, 
 		const struct sampling_reason *reason = &pc->reasons[i];
 
 		if (!reason->samples || reason->index >= SAMPLING_REASONS ||
-		    !sampled->sites[reason->index])
+		    !sampled->sites[reason->index] || !is_counted(sampled, reason))
 			continue;
 		sample.weight_ns = reason->samples;
 		ts_sample(sampled->sites[reason->index], &sample, NULL, 0);
@@ -101,6 +117,16 @@ static void put_data(const struct sampled *sampled, const struct sampling_data *
 		ts_accelerator_lost("pc samples", data->dropped, "the device dropped them");
 	for (size_t i = 0; i < data->count && i < data->capacity; i++)
 		put_pc(sampled, &data->pcs[i], now);
+}
+
+/* When all that there was is taken. */
+static void compare_counts(void)
+{
+	uint64_t own = counts.samples - counts.dropped - counts.foreign;
+
+	if (own < LEAST_SAMPLES || own > counts.samples || !counts.not_issued)
+		return;
+	is_apart = counts.plain + counts.not_issued <= own + own / 64;
 }
 
 static void reset(struct sampling_data *data)
@@ -154,12 +180,14 @@ static void end(struct sampled *sampled)
 
 static void tell_counts(void)
 {
-	char json[192];
+	char json[256];
 
 	snprintf(json, sizeof(json),
-		 "{\"samples\":%llu,\"stored\":%llu,\"dropped\":%llu,\"other_kernels\":%llu}",
+		 "{\"samples\":%llu,\"stored\":%llu,\"dropped\":%llu,\"other_kernels\":%llu,"
+		 "\"not_issued\":%llu}",
 		 (unsigned long long)counts.samples, (unsigned long long)counts.stored,
-		 (unsigned long long)counts.dropped, (unsigned long long)counts.foreign);
+		 (unsigned long long)counts.dropped, (unsigned long long)counts.foreign,
+		 (unsigned long long)counts.not_issued);
 	ts_accelerator_fact("pc_samples", json);
 }
 
@@ -257,6 +285,7 @@ static void drain(bool is_last)
 	started = ts_now();
 	drain_all(is_last);
 	drained = started;
+	compare_counts();
 	if (is_last && counts.samples)
 		tell_counts();
 	cuda_thread.is_ours--;

@@ -25,7 +25,9 @@ struct sampled {
 	void *context;
 	struct sampling_data at_end; /* where CUPTI puts what is left */
 	size_t reason_count;
-	struct ts_emit_site *sites[SAMPLING_REASONS]; /* by CUPTI's number of the reason */
+	/* By CUPTI's number of the reason: */
+	struct ts_emit_site *sites[SAMPLING_REASONS];
+	bool is_not_issued[SAMPLING_REASONS]; /* of cycles in which nothing was issued */
 };
 
 /* ---- sampling.c ---- */

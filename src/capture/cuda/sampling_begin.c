@@ -17,8 +17,7 @@
 #define SCRATCH_BYTES ((size_t)8 << 20)
 #define WORKER_SLEEP_MS 50
 #define REASON_PREFIX "smsp__pcsamp_warps_issue_stalled_"
-/* The same samples once more, of cycles in which nothing was issued. */
-#define SUBSET_SUFFIX "_not_issued"
+#define NOT_ISSUED_SUFFIX "_not_issued"
 
 typedef int cupti_function(void *params);
 
@@ -117,11 +116,11 @@ static struct ts_emit_site *site_of(const char *name)
 	return site;
 }
 
-static bool is_subset(const char *name)
+static bool is_not_issued(const char *name)
 {
-	size_t length = strlen(name), suffix = strlen(SUBSET_SUFFIX);
+	size_t length = strlen(name), suffix = strlen(NOT_ISSUED_SUFFIX);
 
-	return length > suffix && strcmp(name + length - suffix, SUBSET_SUFFIX) == 0;
+	return length > suffix && strcmp(name + length - suffix, NOT_ISSUED_SUFFIX) == 0;
 }
 
 /* Names and numbers of all; returns how many there are. */
@@ -150,7 +149,7 @@ static size_t ask_reasons(void *context, uint32_t *indexes, char names[][SAMPLIN
 	return *ret_result ? 0 : count;
 }
 
-/* Those that are to be counted; the others count the same samples again. */
+/* All that there are. */
 static size_t choose_reasons(struct sampled *sampled, uint32_t *indexes, int *ret_result)
 {
 	char names[SAMPLING_REASONS][SAMPLING_REASON_BYTES] = { { 0 } };
@@ -158,9 +157,10 @@ static size_t choose_reasons(struct sampled *sampled, uint32_t *indexes, int *re
 
 	for (size_t i = 0; i < count; i++) {
 		names[i][SAMPLING_REASON_BYTES - 1] = 0;
-		if (is_subset(names[i]) || indexes[i] >= SAMPLING_REASONS)
+		if (indexes[i] >= SAMPLING_REASONS)
 			continue;
 		sampled->sites[indexes[i]] = site_of(names[i]);
+		sampled->is_not_issued[indexes[i]] = is_not_issued(names[i]);
 		indexes[kept++] = indexes[i];
 	}
 	sampled->reason_count = count; /* buffers have room for all */
