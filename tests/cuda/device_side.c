@@ -178,6 +178,20 @@ TS_TEST(thousands_of_records_in_many_buffers)
 	TS_CHECK_INT(lost, 0);
 }
 
+TS_TEST(what_a_context_did_is_asked_for_before_it_ends)
+{
+	uint32_t before;
+
+	begin();
+	launch(1);
+	cupti_played->complete(1, 10, 20);
+	before = cupti_played->flushes;
+	cuda_device_flush();
+	TS_CHECK(cupti_played->flushes > before);
+	TS_CHECK_INT(cupti_played->outstanding, 0);
+	await_ops(1);
+}
+
 TS_TEST(what_cupti_drops_is_lost)
 {
 	begin();

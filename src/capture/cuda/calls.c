@@ -117,6 +117,8 @@ void cuda_call_enter(const struct cuda_call *call, struct cuda_call_state *state
 	/* Ahead of the time, since the first one in a window makes CUPTI begin. */
 	if (cuda_class_makes_device_work(call->class))
 		cuda_device_prepare();
+	else if (call->class == CUDA_CONTEXT)
+		cuda_device_flush();
 	cuda_thread.depth++;
 	cuda_thread.correlation = 0;
 	cuda_thread.stack = 0;

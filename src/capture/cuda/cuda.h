@@ -77,6 +77,9 @@ void cuda_device_begin(void);
 /* Ahead of a call that makes the device do something, while events are wanted: kinds are enabled when this returns. Cheap. */
 void cuda_device_prepare(void);
 
+/* Ahead of a call that may end a context: what is complete there is asked for while it can be. */
+void cuda_device_flush(void);
+
 /* The call has succeeded, with this correlation, and is stored. */
 void cuda_device_given(uint32_t correlation);
 

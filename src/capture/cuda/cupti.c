@@ -118,17 +118,28 @@ static struct mapped *look(void)
 	return mapped;
 }
 
-void *cuda_cupti_mapped(const char *name)
+/* Not ours: only looked for, and kept when it is there. */
+static void *find_mapped(void)
 {
-	void *handle = __atomic_load_n(&library, __ATOMIC_ACQUIRE), *found = NULL;
+	static void *found;
+	void *handle = __atomic_load_n(&found, __ATOMIC_ACQUIRE);
 	struct mapped *mapped = handle ? NULL : look();
 
-	if (mapped && mapped->cupti[0])
+	if (mapped && mapped->cupti[0]) {
 		handle = dlopen(mapped->cupti, RTLD_LAZY | RTLD_LOCAL | RTLD_NOLOAD);
-	if (handle)
-		found = cuda_symbol(handle, name);
+		__atomic_store_n(&found, handle, __ATOMIC_RELEASE);
+	}
 	free(mapped);
-	return found;
+	return handle;
+}
+
+void *cuda_cupti_mapped(const char *name)
+{
+	void *handle = __atomic_load_n(&library, __ATOMIC_ACQUIRE);
+
+	if (!handle)
+		handle = find_mapped();
+	return handle ? cuda_symbol(handle, name) : NULL;
 }
 
 /* ---- who else is there ---- */

@@ -311,6 +311,18 @@ void cuda_device_prepare(void)
 		open_window();
 }
 
+void cuda_device_flush(void)
+{
+	int saved = errno;
+
+	if (cuda_device_state() != CUDA_DEVICE_ON || !cuda_buffers_held())
+		return;
+	cuda_thread.is_ours++;
+	cupti.ActivityFlushAll(0);
+	cuda_thread.is_ours--;
+	errno = saved;
+}
+
 void cuda_device_rest(void)
 {
 	enum cuda_device_state state = cuda_device_state();
