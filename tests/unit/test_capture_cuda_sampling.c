@@ -133,7 +133,7 @@ static int enable(struct sampling_context_params *params)
 
 static void give(struct sampling_pc *pc, uint32_t number)
 {
-	static char *const names[] = { "first", "second" };
+	static char names[2][8] = { "first", "second" };
 
 	TS_CHECK(pc->size == sizeof(*pc) && pc->reasons);
 	pc->cubin_crc = 0xabc;

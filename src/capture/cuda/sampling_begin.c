@@ -96,7 +96,7 @@ static struct ts_emit_site *find_site(const char *name)
 			return &known.sites[i];
 	if (i == SAMPLING_REASONS)
 		return NULL;
-	snprintf(known.names[i], sizeof(known.names[i]), "%s", name);
+	memccpy(known.names[i], name, 0, sizeof(known.names[i]) - 1); /* the rest is 0 */
 	known.sites[i] = empty;
 	known.sites[i].category = known.names[i];
 	known.count++;
