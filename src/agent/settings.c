@@ -217,8 +217,10 @@ static void read_backends(struct agent_settings *settings, const char *list)
 	while (list && *list) {
 		size_t length = strcspn(list, ",");
 
-		if (length == 4 && !memcmp(list, "cuda", 4))
+		if (length == 4 && !memcmp(list, "cuda", 4)) {
 			memcpy(settings->backends, "cuda", sizeof("cuda"));
+			settings->stacks = agent_stacks_parse("all");
+		}
 		list += length + (list[length] == ',');
 	}
 }

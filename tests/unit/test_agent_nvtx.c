@@ -389,6 +389,27 @@ TS_TEST(first_opens_and_last_closes)
 	agent_end(true);
 }
 
+static void *leave_open(void *unused)
+{
+	(void)unused;
+	push("step");
+	push("step");
+	TS_CHECK(is_open());
+	return NULL;
+}
+
+TS_TEST(thread_that_ends_inside_closes_it)
+{
+	pthread_t thread;
+
+	agent_begin("enabled=0;window=nvtx:step");
+	TS_CHECK_INT(begin_client(), 1);
+	TS_CHECK_INT(pthread_create(&thread, NULL, leave_open, NULL), 0);
+	pthread_join(thread, NULL);
+	TS_CHECK(!is_open());
+	agent_end(true);
+}
+
 TS_TEST(other_causes_do_not_open_it)
 {
 	agent_begin("enabled=0;window=cuda-profiler-api");

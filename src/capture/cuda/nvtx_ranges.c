@@ -85,10 +85,16 @@ static __thread struct thread *this_thread __attribute__((tls_model("initial-exe
 static pthread_key_t thread_key;
 static bool has_key;
 
+/* Ranges that a thread leaves open stay so in the trace; a window does not. */
 static void free_thread(void *block)
 {
+	struct thread *thread = block;
+
+	for (uint32_t i = 0; i < thread->depth; i++)
+		if (thread->ranges[i].is_window)
+			move_window(false);
 	this_thread = NULL;
-	munmap(block, sizeof(struct thread));
+	munmap(thread, sizeof(*thread));
 }
 
 /* A child has stored nothing of what is open, and holds no window open. */
