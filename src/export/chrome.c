@@ -10,6 +10,7 @@
 #include "base/io.h"
 #include "base/memory.h"
 #include "export/export.h"
+#include "export/stacks.h"
 #include "model/clockmap.h"
 
 /* Tables whose rows stand in the "tracesmith" member, in an order in which they refer backwards. */
@@ -166,6 +167,21 @@ static int put_meta(struct ts_chrome_export *x)
 	return result;
 }
 
+/* Native code that got its names later, or has none: viewers show them, and our importer passes over them. */
+static void put_found_name(struct ts_chrome_export *x, int64_t frame)
+{
+	uint32_t depths = ts_stack_depths(x->reader, frame);
+	TS_SCOPED(ts_text) name = { 0 };
+
+	for (uint32_t i = 0; i < depths; i++) {
+		ts_text_append_str(&name, i ? " < " : "");
+		ts_stack_append_function(x->reader, &name, ts_stack_at_depth(frame, i));
+	}
+	ts_text_append_str(&x->out, "\"name\":");
+	ts_text_append_json(&x->out, name.data, name.length);
+	ts_text_append_str(&x->out, ",\"unnamed\":1,");
+}
+
 static void put_frame(struct ts_chrome_export *x, int64_t id, const struct ts_stack_row *stack,
 		      bool has_symbols)
 {
@@ -175,7 +191,9 @@ static void put_frame(struct ts_chrome_export *x, int64_t id, const struct ts_st
 				   .columns = (const int64_t *)(frame ? frame : &ts_frame_none) };
 
 	ts_text_printf(&x->out, "\n\"%lld\":{", (long long)id);
-	if (!frame || !frame->name)
+	if (frame && !frame->name && frame->mapping)
+		put_found_name(x, stack->frame);
+	else if (!frame || !frame->name)
 		ts_text_append_str(&x->out, frame ? "\"name\":\"\"," : "\"name\":\"(lost)\",");
 	ts_json_row_columns(x->reader, &x->out, &row, TS_MASK_ALL);
 	if (stack->parent)

@@ -149,6 +149,8 @@ static void read_frame_member(struct ts_chrome *c, const struct ts_json_string *
 			row->pc = number;
 		else if (ts_json_string_is(key, "frame"))
 			*id = number;
+		else if (ts_json_string_is(key, "unnamed") && c->own.active && number)
+			row->name = 0; /* stands behind it: symbols have it */
 		else if (ts_json_string_is(key, "mapping") && c->own.active)
 			row->mapping = ts_chrome_own_id(c, TS_TABLE_MAPPING, number);
 	}
