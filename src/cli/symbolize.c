@@ -392,3 +392,12 @@ void ts_symbolize_tell(const struct ts_symbolize_summary *summary, const char *p
 			ts_report_note("  %s", line);
 	free(rest);
 }
+
+void ts_symbolize_advise(const char *path)
+{
+	TS_AUTO(ts_reader) reader = NULL;
+
+	if (!ts_reader_open(&reader, path, NULL) && ts_reader_rows(reader, TS_TABLE_MAPPING) &&
+	    !ts_reader_rows(reader, TS_TABLE_SYMBOL))
+		ts_report_note("  native frames have no names yet: tracesmith symbolize %s", path);
+}

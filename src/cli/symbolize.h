@@ -38,6 +38,9 @@ void ts_symbolize_summary_release(struct ts_symbolize_summary *summary);
 int ts_cli_symbolize(const char *path, const struct ts_symbolize_choice *choice,
 		     struct ts_symbolize_summary *ret_summary, struct ts_error *err);
 
+/* Says on stderr how native frames of a trace that was saved get their names, if it has any without. */
+void ts_symbolize_advise(const char *path);
+
 /* Says it on stderr: a line, and where `all`, one for each binary that gave nothing. */
 void ts_symbolize_tell(const struct ts_symbolize_summary *summary, const char *path, bool all);
 

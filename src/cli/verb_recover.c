@@ -19,6 +19,7 @@
 #include "cli/progress.h"
 #include "cli/record.h"
 #include "cli/report.h"
+#include "cli/symbolize.h"
 #include "cli/trace.h"
 #include "cli/verbs.h"
 #include "record/salvage.h"
@@ -47,6 +48,7 @@ static void tell(const struct recover *recover, const struct ts_recovery *result
 			" chunks among them; a loss row in the trace says so",
 			ts_format_count(damaged, sizeof(damaged), (int64_t)result->damaged_bytes),
 			result->damaged_chunks);
+	ts_symbolize_advise(recover->output);
 }
 
 static void show_json(const struct recover *recover, const struct ts_recovery *result)
@@ -116,6 +118,7 @@ static void tell_events(const struct recover *recover, const struct events *even
 	if (events->damaged)
 		ts_report_note("damaged: %" PRIu64 " ring%s of the process", events->damaged,
 			       events->damaged == 1 ? "" : "s");
+	ts_symbolize_advise(recover->output);
 }
 
 static void show_events_json(const struct recover *recover, const struct events *events)

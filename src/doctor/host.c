@@ -12,6 +12,7 @@
 #include <zstd.h>
 
 #include "capture/metrics/taskstats.h"
+#include "capture/native/dwarf.h"
 #include "doctor/checks.h"
 #include "live/counter.h"
 #include "tracesmith_config.h"
@@ -204,4 +205,8 @@ void ts_check_build(const struct ts_machine *machine, struct ts_finding *ret_fin
 	ts_finding_mend(ret_finding, "sudo apt install zlib1g-dev");
 	ts_finding_note(ret_finding, "then build again");
 #endif
+	if (!ts_dwarf_is_there())
+		ts_finding_note(ret_finding,
+				"no libdw: native frames get functions, but no source lines (apt install libdw-dev, "
+				"then build again)");
 }
