@@ -2,6 +2,8 @@
 /* Samples of instructions, counted by kernel, instruction and reason; see hot.h. Must not know of launches. */
 #include "analyze/hot_parts.h"
 
+#include <assert.h>
+
 #include "base/ns.h"
 #include "base/text.h"
 
@@ -253,6 +255,7 @@ static int count_tally(struct ts_hot *hot, int64_t offset, int64_t state, int64_
 /* Of the hottest kernel. */
 static bool is_chosen(const struct ts_hot *hot, uint32_t function)
 {
+	assert(hot->kernels); /* else nothing was chosen */
 	return ts_strmap_text(&hot->store->functions, function, NULL) == hot->kernels[0].name;
 }
 
@@ -329,9 +332,9 @@ static int make_lists(struct ts_hot *hot, struct ts_error *err)
 	struct ts_hot_store *store = hot->store;
 
 	hot->reason_count = ts_strmap_count(&store->reasons);
-	hot->reasons = ts_alloc_array(hot->reason_count, sizeof(*hot->reasons));
-	hot->instructions = ts_alloc_array(store->tally_count, sizeof(*hot->instructions));
-	hot->why = ts_alloc_array(store->tally_count, sizeof(*hot->why));
+	hot->reasons = calloc(hot->reason_count + 1, sizeof(*hot->reasons));
+	hot->instructions = calloc(store->tally_count + 1, sizeof(*hot->instructions));
+	hot->why = calloc(store->tally_count + 1, sizeof(*hot->why));
 	if (!hot->reasons || !hot->instructions || !hot->why)
 		return ts_error_set(err, TS_ENOMEM, "no memory");
 	for (uint32_t i = 0; i < hot->reason_count; i++)

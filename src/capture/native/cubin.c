@@ -86,7 +86,9 @@ static void read_fixes(struct ts_cubin *cubin, size_t index)
 
 	count = table ? bytes / sizeof(Elf64_Rela) : 0;
 	cubin->fixes = count ? ts_alloc_array(count, sizeof(*cubin->fixes)) : NULL;
-	for (size_t i = 0; cubin->fixes && i < count; i++) {
+	if (!cubin->fixes)
+		return;
+	for (size_t i = 0; i < count; i++) {
 		const Elf64_Sym *symbol;
 		Elf64_Rela fix;
 
