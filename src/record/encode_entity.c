@@ -487,8 +487,8 @@ struct encode_thread *encode_get_thread(struct ts_encoder *encoder, struct encod
 	if (thread && is_track && key == 0)
 		snprintf(thread->name, sizeof(thread->name), "engine");
 	else if (thread && is_track && (key & TS_TRACK_RANGES) && key >> 41 == 0)
-		snprintf(thread->name, sizeof(thread->name), "ranges %lld",
-			 (long long)(key - TS_TRACK_RANGES + 1));
+		snprintf(thread->name, sizeof(thread->name), "ranges %llu",
+			 (unsigned long long)key - TS_TRACK_RANGES + 1);
 	else if (thread && is_track)
 		snprintf(thread->name, sizeof(thread->name), "track %lld", (long long)key);
 	return thread;
