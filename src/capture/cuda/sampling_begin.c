@@ -16,6 +16,7 @@
 #define HARDWARE_BYTES ((size_t)256 << 20) /* memory of the device */
 #define SCRATCH_BYTES ((size_t)8 << 20)
 #define WORKER_SLEEP_MS 50
+#define NEEDED_ATTRIBUTES 4
 #define REASON_PREFIX "smsp__pcsamp_warps_issue_stalled_"
 #define NOT_ISSUED_SUFFIX "_not_issued"
 
@@ -193,6 +194,7 @@ static void tell_on(size_t reasons)
 	ts_accelerator_fact("pc_sampling", json);
 }
 
+/* What matters most stands first: an older CUPTI may refuse some of the others, which it has ways of its own for. */
 static int configure(struct sampled *sampled, uint32_t *indexes, size_t count)
 {
 	cupti_function *set =
@@ -203,12 +205,11 @@ static int configure(struct sampled *sampled, uint32_t *indexes, size_t count)
 		{ .type = SAMPLING_MODE,
 		  .value.number = settings.is_serialized ? SAMPLING_SERIALIZED
 							 : SAMPLING_CONTINUOUS },
-		{ .type = SAMPLING_SCRATCH_BYTES, .value.size = SCRATCH_BYTES },
+		{ .type = SAMPLING_DATA_BUFFER, .value.buffer = &sampled->at_end },
 		{ .type = SAMPLING_HARDWARE_BYTES, .value.size = HARDWARE_BYTES },
+		{ .type = SAMPLING_SCRATCH_BYTES, .value.size = SCRATCH_BYTES },
 		{ .type = SAMPLING_START_STOP, .value.number = 0 },
 		{ .type = SAMPLING_FORMAT, .value.number = SAMPLING_FORMAT_PARSED },
-		{ .type = SAMPLING_DATA_BUFFER, .value.buffer = &sampled->at_end },
-		/* The last ones may be refused by an older CUPTI, which has a pace of its own. */
 		{ .type = SAMPLING_WORKER_SLEEP, .value.number = WORKER_SLEEP_MS },
 	};
 	struct sampling_configure_params params = {
@@ -217,15 +218,11 @@ static int configure(struct sampled *sampled, uint32_t *indexes, size_t count)
 		.count = sizeof(attributes) / sizeof(attributes[0]),
 		.attributes = attributes,
 	};
-	int result;
+	int result = SAMPLING_NOT_SUPPORTED;
 
-	if (!set)
-		return SAMPLING_NOT_SUPPORTED;
-	result = set(&params);
-	if (!result)
-		return result;
-	params.count--;
-	return set(&params);
+	for (; set && result && params.count >= NEEDED_ATTRIBUTES; params.count--)
+		result = set(&params);
+	return result;
 }
 
 static bool set_up(struct sampled *sampled)
