@@ -25,6 +25,7 @@ struct sampled {
 	void *context;
 	struct sampling_data at_end; /* where CUPTI puts what is left */
 	size_t reason_count;
+	uint32_t indexes[SAMPLING_REASONS]; /* of reasons; CUPTI may keep the pointer */
 	/* By CUPTI's number of the reason: */
 	struct ts_emit_site *sites[SAMPLING_REASONS];
 	bool is_not_issued[SAMPLING_REASONS]; /* of cycles in which nothing was issued */

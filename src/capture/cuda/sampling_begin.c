@@ -151,9 +151,10 @@ static size_t ask_reasons(void *context, uint32_t *indexes, char names[][SAMPLIN
 }
 
 /* All that there are. */
-static size_t choose_reasons(struct sampled *sampled, uint32_t *indexes, int *ret_result)
+static size_t choose_reasons(struct sampled *sampled, int *ret_result)
 {
 	char names[SAMPLING_REASONS][SAMPLING_REASON_BYTES] = { { 0 } };
+	uint32_t *indexes = sampled->indexes;
 	size_t count = ask_reasons(sampled->context, indexes, names, ret_result), kept = 0;
 
 	for (size_t i = 0; i < count; i++) {
@@ -195,12 +196,12 @@ static void tell_on(size_t reasons)
 }
 
 /* What matters most stands first: an older CUPTI may refuse some of the others, which it has ways of its own for. */
-static int configure(struct sampled *sampled, uint32_t *indexes, size_t count)
+static int configure(struct sampled *sampled, size_t count)
 {
 	cupti_function *set =
 		(cupti_function *)cuda_cupti("cuptiPCSamplingSetConfigurationAttribute");
 	struct sampling_attribute attributes[] = {
-		{ .type = SAMPLING_STALL_REASON, .value.reasons = { count, indexes } },
+		{ .type = SAMPLING_STALL_REASON, .value.reasons = { count, sampled->indexes } },
 		{ .type = SAMPLING_PERIOD, .value.number = settings.period },
 		{ .type = SAMPLING_MODE,
 		  .value.number = settings.is_serialized ? SAMPLING_SERIALIZED
@@ -227,9 +228,8 @@ static int configure(struct sampled *sampled, uint32_t *indexes, size_t count)
 
 static bool set_up(struct sampled *sampled)
 {
-	uint32_t indexes[SAMPLING_REASONS];
 	int result = SAMPLING_OK;
-	size_t count = choose_reasons(sampled, indexes, &result);
+	size_t count = choose_reasons(sampled, &result);
 
 	if (result || !count) {
 		tell_off("reasons of stalls", result);
@@ -241,7 +241,7 @@ static bool set_up(struct sampled *sampled)
 		tell_off("memory", SAMPLING_OUT_OF_MEMORY);
 		return false;
 	}
-	result = configure(sampled, indexes, count);
+	result = configure(sampled, count);
 	if (result) {
 		tell_off("configuration", result);
 		return false;
