@@ -186,6 +186,18 @@ def measure_drain(bench):
               line["copy_events_per_second"] / 1e6, line["events_per_second"] / line["copy_events_per_second"])
 
 
+def measure_launches(bench):
+    """What a launch of a kernel, its device times and its stack take in a trace, and how fast their records become rows of one."""
+    name, program = "launches of kernels", os.path.join("live", "cuda_rows")
+    if not os.path.exists(os.path.join(bench.build, "bench", program)):
+        bench.skip(name, "bench/live/cuda_rows was not built")
+        return
+    for step in (36, 4096):
+        line = bench.program(program, bench.path("launches.sbt"), "--step", str(step))
+        bench.add(f"a launch in the trace, {step} a step", line["bytes_per_launch"], "bytes", "<= 12")
+        bench.add(f"launches to rows, {step} a step, one core", line["launches_per_s_with_compression"] / 1e6, "M launches/s", ">= 0.25")
+
+
 def measure_rates(bench):
     """Ever faster, until events are lost: the first figure is of the fastest run that lost none."""
     best, first_loss = None, None
@@ -252,5 +264,5 @@ def measure_live(bench):
     if not os.path.isdir("/dev/shm"):
         bench.skip("live recording", "there is no /dev/shm")
         return
-    for measure in (measure_emit, measure_drain, measure_rates, measure_steady, measure_calls, measure_steps):
+    for measure in (measure_emit, measure_drain, measure_launches, measure_rates, measure_steady, measure_calls, measure_steps):
         measure(bench)
