@@ -143,6 +143,30 @@ TS_TEST(the_complete_begin_of_a_held_buffer_is_read_once)
 	TS_CHECK_INT(cupti_played->forced, 0);
 }
 
+/* On another stream, a kernel runs for long: it does not hold back those behind it, once its name is known. */
+TS_TEST(what_is_behind_a_kernel_that_runs_on_is_read)
+{
+	begin();
+	cupti_played->keeps_going = true;
+	for (uint32_t i = 1; i <= 5; i++)
+		launch(i);
+	cupti_played->complete(1, 10, 20);
+	await_ops(1);
+	cupti_played->complete_one(2, 30, 40);
+	cupti_played->complete_one(4, 50, 60);
+	await_ops(3);
+	TS_CHECK_INT(ops[1].op.grid[0], 3);
+	TS_CHECK_INT(ops[2].op.grid[0], 5);
+	cupti_played->complete(4, 70, 80);
+	cupti_played->keeps_going = false;
+	await_ops(5);
+	let_helper_look();
+	TS_CHECK_INT(ops_now(), 5);
+	TS_CHECK_INT(ops[3].op.grid[0], 2);
+	TS_CHECK_INT(ops[4].op.grid[0], 4);
+	TS_CHECK_INT(ops[3].op.end, 80);
+}
+
 /* The device's own clock stands in a record until CUPTI has converted it. */
 TS_TEST(a_time_that_is_not_converted_is_not_read)
 {

@@ -23,6 +23,7 @@ CUPTI_FUNCTIONS(CUPTI_FUNCTION)
 
 static uint32_t call(const struct stand_in_work *work);
 static void complete(uint32_t count, uint64_t start, uint64_t end);
+static void complete_one(uint32_t index, uint64_t start, uint64_t end);
 static void resource(uint32_t number, const void *data);
 static void graph_node(void *node, void *original);
 static bool is_called_back(uint32_t domain, uint32_t number);
@@ -35,6 +36,7 @@ static struct stand_in_cupti state = {
 	.fill_bytes = 88,
 	.call = call,
 	.complete = complete,
+	.complete_one = complete_one,
 	.resource = resource,
 	.graph_node = graph_node,
 	.is_called_back = is_called_back,
@@ -61,6 +63,7 @@ static struct record {
 	struct buffer *in;
 	uint8_t *at;
 	uint32_t kind;
+	bool is_complete;
 } records[RECORDS];
 static uint32_t record_count, complete_count;
 
@@ -167,22 +170,34 @@ static void make_record(const struct stand_in_work *work, uint32_t correlation)
 		put_kernel(at, work, correlation);
 	else
 		put_memory(at, work, correlation);
-	records[record_count++] = (struct record){ filling, at, work->kind };
+	records[record_count++] = (struct record){ filling, at, work->kind, false };
 	filling->valid += bytes;
 	filling->incomplete++;
+}
+
+static void complete_record(struct record *record, uint64_t start, uint64_t end)
+{
+	if (record->is_complete)
+		return;
+	put(record->at, CUPTI_AT_START, &start, sizeof(start));
+	put(record->at, CUPTI_AT_END, &end, sizeof(end));
+	put_word(record->at, CUPTI_AT_KIND, record->kind);
+	record->in->incomplete--;
+	record->is_complete = true;
 }
 
 static void complete(uint32_t count, uint64_t start, uint64_t end)
 {
 	pthread_mutex_lock(&lock);
-	for (; count && complete_count < record_count; count--) {
-		struct record *record = &records[complete_count++];
+	for (; count && complete_count < record_count; count--)
+		complete_record(&records[complete_count++], start, end);
+	pthread_mutex_unlock(&lock);
+}
 
-		put(record->at, CUPTI_AT_START, &start, sizeof(start));
-		put(record->at, CUPTI_AT_END, &end, sizeof(end));
-		put_word(record->at, CUPTI_AT_KIND, record->kind);
-		record->in->incomplete--;
-	}
+static void complete_one(uint32_t index, uint64_t start, uint64_t end)
+{
+	pthread_mutex_lock(&lock);
+	complete_record(&records[index], start, end);
 	pthread_mutex_unlock(&lock);
 }
 

@@ -38,6 +38,8 @@ struct stand_in_cupti {
 	uint32_t (*call)(const struct stand_in_work *work);
 	/* The oldest records that are not complete get their times. */
 	void (*complete)(uint32_t count, uint64_t start, uint64_t end);
+	/* That of the index-th of all that were made, whatever is ahead of it. */
+	void (*complete_one)(uint32_t index, uint64_t start, uint64_t end);
 	/* A resource callback. */
 	void (*resource)(uint32_t number, const void *data);
 	void (*graph_node)(void *node, void *original);

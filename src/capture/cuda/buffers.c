@@ -16,8 +16,9 @@
 #define SPARE_BYTES (1u << 20)
 /* So many wait for the reader: it is woken. */
 #define WAKE_AT 32
-/* Of a record, to see that it is one: up to its correlation. */
-#define LOOKED_AT 96u
+/* Of a record, to see that it is one: up to a kernel's name. */
+#define LOOKED_AT 112u
+#define SHORTEST (CUPTI_AT_END + 8u)
 /* How long a buffer is left alone that was taken from CUPTI by force. */
 #define REST_NS 10000000000
 
@@ -28,9 +29,13 @@ struct slot {
 	uint32_t state;     /* atomic */
 	uint32_t valid;     /* bytes, once it has come back */
 	uint32_t is_forced; /* it has come back before its records were complete */
-	uint32_t seen; /* complete when the reader last looked; of the reader, as is the next */
-	uint32_t read; /* passed on */
+	/* Of the reader: */
+	uint32_t read_until; /* all records ahead of it were passed on */
 	uint64_t rests_since;
+	uint64_t seen
+		[BUFFER_BYTES /
+		 512]; /* a bit for 8 bytes: a record that begins there was complete at the last look */
+	uint64_t read[BUFFER_BYTES / 512]; /* and was passed on */
 };
 
 static uint8_t *range; /* NULL: no pool */
@@ -165,7 +170,6 @@ void cuda_buffers_requested(uint8_t **buffer, size_t *bytes, size_t *most_record
 		give_spare(buffer, bytes);
 		return;
 	}
-	slots[number - 1].seen = slots[number - 1].read = 0;
 	*buffer = range + (size_t)(number - 1) * BUFFER_BYTES;
 	*bytes = BUFFER_BYTES;
 	__atomic_add_fetch(&held_count, 1, __ATOMIC_RELAXED);
@@ -232,41 +236,70 @@ static uint64_t end_at(const uint8_t *record)
 			       __ATOMIC_ACQUIRE);
 }
 
-/* How far records are complete; one whose kind or length is not known ends it, as does one that ends later than now: its time is still the device's own. */
-static uint32_t complete_until(const uint8_t *buffer, uint32_t from, uint64_t now)
+/* One that ends later than now has its time still as the device's own. Its length; 0: it is not complete, or not known. */
+static size_t complete_bytes(const uint8_t *record, uint64_t now)
 {
-	uint32_t at = from;
+	size_t bytes = cuda_layout_bytes(kind_at(record));
+	uint64_t end = end_at(record);
 
-	while (at + CUPTI_AT_END + 8 <= BUFFER_BYTES) {
-		size_t bytes = cuda_layout_bytes(kind_at(buffer + at));
+	return end && end <= now ? bytes : 0;
+}
 
-		if (!bytes || at + bytes > BUFFER_BYTES || !end_at(buffer + at) ||
-		    end_at(buffer + at) > now)
-			break;
-		at += (uint32_t)bytes;
-	}
-	return at;
+/* One that is not complete has no kind yet. A kernel is known by its name, which another kernel has had; others end the look. */
+static size_t waiting_bytes(const uint8_t *record)
+{
+	const char *name;
+
+	if (kind_at(record) || !cuda_word(record, CUPTI_KERNEL_CORRELATION))
+		return 0;
+	name = (const char *)(uintptr_t)cuda_long_word(record, CUPTI_KERNEL_NAME);
+	return name && cuda_names_knows(name) ? cuda_layout_bytes(CUPTI_KIND_CONCURRENT_KERNEL) : 0;
+}
+
+static bool has_bit(const uint64_t *bits, uint32_t at)
+{
+	return bits[at / 512] >> (at / 8 % 64) & 1;
+}
+
+static void set_bit(uint64_t *bits, uint32_t at)
+{
+	bits[at / 512] |= UINT64_C(1) << (at / 8 % 64);
 }
 
 /*
  * CUPTI writes on while we read. What was complete a look ago has been written entirely since, whatever the order of the
- * stores; so a record is passed on at the second look.
+ * stores; so a record is passed on at the second look. True once it was.
  */
+static bool read_complete(struct slot *slot, const uint8_t *buffer, uint32_t at)
+{
+	if (has_bit(slot->seen, at) && !has_bit(slot->read, at)) {
+		cuda_ops_record(buffer + at);
+		set_bit(slot->read, at);
+	}
+	set_bit(slot->seen, at);
+	return has_bit(slot->read, at);
+}
+
 static void read_held(uint32_t number, uint64_t now)
 {
 	struct slot *slot = &slots[number - 1];
 	const uint8_t *buffer = range + (size_t)(number - 1) * BUFFER_BYTES;
-	uint32_t seen = slot->seen;
+	bool is_first = true; /* all until here were passed on */
 
-	slot->seen = complete_until(buffer, seen, now);
-	for (uint32_t at = slot->read; at < seen;) {
-		size_t bytes = cuda_layout_bytes(kind_at(buffer + at));
+	for (uint32_t at = slot->read_until; at + SHORTEST <= BUFFER_BYTES;) {
+		size_t bytes = complete_bytes(buffer + at, now);
 
-		if (!bytes)
+		if (bytes && at + bytes <= BUFFER_BYTES)
+			is_first &= read_complete(slot, buffer, at);
+		else
+			is_first = false;
+		if (!bytes && at + LOOKED_AT <= BUFFER_BYTES)
+			bytes = waiting_bytes(buffer + at);
+		if (!bytes || at + bytes > BUFFER_BYTES)
 			break;
-		cuda_ops_record(buffer + at);
 		at += (uint32_t)bytes;
-		slot->read = at;
+		if (is_first)
+			slot->read_until = at;
 	}
 }
 
@@ -275,7 +308,7 @@ static void pass_on(const struct slot *slot, const uint8_t *buffer, const uint8_
 	size_t bytes = cuda_layout_bytes(kind_at(record)), at = (size_t)(record - buffer);
 
 	/* One without an end was cut short by a flush that did not wait for it; else CUPTI has no times of it. */
-	if (bytes && at + bytes <= slot->valid && at >= slot->read &&
+	if (bytes && at + bytes <= slot->valid && !has_bit(slot->read, (uint32_t)at) &&
 	    (end_at(record) || !slot->is_forced))
 		cuda_ops_record(record);
 }
@@ -307,7 +340,9 @@ static void read_returned(const struct slot *slot, uint8_t *buffer)
 /* A record that was begun has some of its bytes, whatever its kind. */
 static bool is_begun(const struct slot *slot, const uint8_t *buffer)
 {
-	for (uint32_t at = slot->read; at < BUFFER_BYTES && at < slot->read + LOOKED_AT; at++)
+	uint32_t from = slot->read_until;
+
+	for (uint32_t at = from; at < BUFFER_BYTES && at < from + LOOKED_AT; at++)
 		if (buffer[at])
 			return true;
 	return false;
@@ -339,15 +374,29 @@ static void tell_lost(void)
 /* CUPTI is told that buffers are zero, and does not clear them on the program's threads. */
 static void make_free(uint32_t number)
 {
+	struct slot *slot = &slots[number - 1];
+
 	memset(range + (size_t)(number - 1) * BUFFER_BYTES, 0, BUFFER_BYTES);
-	__atomic_store_n(&slots[number - 1].state, SLOT_FREE, __ATOMIC_RELEASE);
+	memset(slot->seen, 0, sizeof(slot->seen));
+	memset(slot->read, 0, sizeof(slot->read));
+	slot->read_until = 0;
+	__atomic_store_n(&slot->state, SLOT_FREE, __ATOMIC_RELEASE);
 	give_free(number);
 }
 
 /* CUPTI may still write to a record that it had to give back before it was complete. */
 static bool must_rest(const struct slot *slot, const uint8_t *buffer)
 {
-	return slot->is_forced && complete_until(buffer, 0, UINT64_MAX) < slot->valid;
+	uint32_t at = 0;
+
+	while (slot->is_forced && at + SHORTEST <= slot->valid) {
+		size_t bytes = complete_bytes(buffer + at, UINT64_MAX);
+
+		if (!bytes)
+			return true;
+		at += (uint32_t)bytes;
+	}
+	return false;
 }
 
 static void take_back(uint32_t number)

@@ -116,6 +116,8 @@ bool cuda_layout_is_ours(uint32_t kind);
 void cuda_ops_record(const uint8_t *record);
 /* The site of a kernel, by its name as CUPTI tells it. */
 struct ts_emit_site *cuda_names_kernel(const char *name);
+/* A kernel was called by exactly this pointer, which is not looked behind. */
+bool cuda_names_knows(const char *pointer);
 bool cuda_names_is_collective(const char *name);
 struct ts_emit_site *cuda_names_copy(uint8_t kind, uint8_t from, uint8_t to);
 struct ts_emit_site *cuda_names_fill(uint16_t memory);

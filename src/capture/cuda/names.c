@@ -114,6 +114,11 @@ struct ts_emit_site *cuda_names_kernel(const char *name)
 	return recent[at].site;
 }
 
+bool cuda_names_knows(const char *pointer)
+{
+	return recent[((uintptr_t)pointer >> 3) % RECENT_ENTRIES].pointer == pointer;
+}
+
 static bool starts_with(const char *text, const char *prefix)
 {
 	return !strncmp(text, prefix, strlen(prefix));
