@@ -18,6 +18,7 @@
 
 #define MOST_DEPTH 1024
 #define CALLS 2000
+#define THEIR_CALLS 100
 
 static uint64_t pcs[MOST_DEPTH];
 static size_t frames;
@@ -57,34 +58,34 @@ static void measure_round(int round)
 	for (int i = 0; i < CALLS; i++)
 		take();
 	middle = now_ns();
-	for (int i = 0; i < CALLS / 20; i++) {
+	for (int i = 0; i < THEIR_CALLS; i++) {
 		size_t count = 0;
 
 		_Unwind_Backtrace(count_frame, &count);
 	}
 	to = now_ns();
 	ours[round] = (double)(middle - from) / CALLS;
-	theirs[round] = (double)(to - middle) / (CALLS / 20);
+	theirs[round] = (double)(to - middle) / THEIR_CALLS;
 	best_ours = ours[round] < best_ours ? ours[round] : best_ours;
 	best_theirs = theirs[round] < best_theirs ? theirs[round] : best_theirs;
 }
 
 static void descend(unsigned int depth);
 
-#define FUNCTION(name, body)                                                            \
-	__attribute__((noinline)) static void name(unsigned int depth)                  \
-	{                                                                               \
-		body;                                                                   \
-		descend(depth - 1);                                                     \
-		sink += depth;                                                          \
+#define FUNCTION(name, body)                                           \
+	__attribute__((noinline)) static void name(unsigned int depth) \
+	{                                                              \
+		body;                                                  \
+		descend(depth - 1);                                    \
+		sink += depth;                                         \
 	}
 FUNCTION(plain, (void)0)
 FUNCTION(large, char room[700]; memset(room, (int)depth, sizeof(room));
 	 sink += (unsigned int)room[depth % 700])
 FUNCTION(variable, char room[16 + depth % 64]; memset(room, (int)depth, sizeof(room));
 	 sink += (unsigned int)room[depth % 16])
-FUNCTION(busy, unsigned int a = sink; unsigned int b = sink; unsigned int c = sink;
-	 descend(0); sink += a * b + c)
+FUNCTION(busy, unsigned int a = sink; unsigned int b = sink; unsigned int c = sink; descend(0);
+	 sink += a * b + c)
 
 __attribute__((noinline)) static void descend(unsigned int depth)
 {

@@ -94,7 +94,7 @@ __attribute__((noinline)) static void compare_here(void)
 		tell_difference(&theirs, &ours);
 }
 
-void *malloc(size_t bytes)
+void *malloc(size_t bytes) /* NOLINT(readability-inconsistent-declaration-parameter-name) */
 {
 	if (!is_inside && output[0] && ++calls % EVERY == 0) {
 		is_inside = true;

@@ -28,10 +28,8 @@ enum {
 	TS_HERE_PC,
 	TS_HERE_COUNT
 };
-#elif defined(__aarch64__)
+#else /* aarch64 */
 enum { TS_HERE_X19, TS_HERE_FP = 10, TS_HERE_LR, TS_HERE_SP, TS_HERE_PC, TS_HERE_COUNT };
-#else
-#error "no unwinder for this machine"
 #endif
 
 struct ts_here {
