@@ -6,6 +6,7 @@
 #include "cli/symbolize.h"
 
 #include <inttypes.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -287,6 +288,17 @@ static void count_binary(struct naming *naming, const struct ts_symbolize_module
 			       "'%s': its debug information is damaged: no lines\n", module->path);
 }
 
+/* Of a recorder signals are blocked: one that waits asks us to stop, too. */
+static int on_progress(void *context, uint64_t done, uint64_t total)
+{
+	sigset_t waiting;
+
+	if (!sigpending(&waiting) &&
+	    (sigismember(&waiting, SIGINT) == 1 || sigismember(&waiting, SIGTERM) == 1))
+		return 1;
+	return ts_progress_step(context, done, total);
+}
+
 static int find_names(struct naming *naming, const struct folders *folders)
 {
 	struct ts_progress progress;
@@ -294,7 +306,7 @@ static int find_names(struct naming *naming, const struct folders *folders)
 		.folders = folders->list,
 		.folder_count = folders->count,
 		.recorded_ns = ts_reader_state(naming->reader)->created_ns,
-		.progress = ts_progress_step,
+		.progress = on_progress,
 		.progress_context = &progress,
 		.found = on_found,
 		.context = naming,

@@ -1,0 +1,13 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# --stacks of what a device did: where it was launched, where a graph's kernel was captured, which forward operator it belongs to.
+. "$TS_SOURCE/tests/cli/lib.sh"
+
+"$TS_BUILD/tests/targets/symbol_frames" t.sbt >/dev/null
+# Addresses and folders depend on the build.
+places() { sed -E -e 's/\+0x[0-9a-f]+ +/+0xN  /' -e 's|/[^ ]*/symbol_frames +|/.../symbol_frames  |' -e 's/ +$//' -e 's/  +/  /g'; }
+"$TRACESMITH" view t.sbt --table gpu_op --stacks --columns name | places
+"$TRACESMITH" view t.sbt --table api_call --stacks --columns name --limit 2 | places
+# Without --stacks nothing of it is looked for.
+t view t.sbt --table gpu_op --columns name,stack --name gemm_backward
+"$TRACESMITH" view t.sbt --table gpu_op --json | grep -c launch_stack || true
