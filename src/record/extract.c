@@ -379,6 +379,10 @@ static int copy_all(struct extract *extract)
 		result = copy_chunks(extract);
 	if (!result)
 		result = copy_symbols(extract);
+	if (!result) {
+		extract_code(extract);
+		result = extract->failure;
+	}
 	if (!result)
 		result = ts_reader_status(extract->reader, extract->err);
 	return result ? result : ts_writer_status(extract->writer, extract->err);

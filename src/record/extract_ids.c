@@ -222,7 +222,7 @@ static int64_t new_reference(struct extract *extract, const struct ts_column_inf
 	case TS_TABLE_PROCESS:
 		return extract_has(&extract->processes, old) ? old : 0;
 	case TS_TABLE_BLOB:
-		return extract->filter->commands ? new_blob(extract, old) : 0;
+		return extract->filter->commands || extract->is_code ? new_blob(extract, old) : 0;
 	case TS_TABLE_OBJECT:
 		return extract_has(&extract->objects, old) ? old : 0;
 	default:

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What extract.c (which rows) and extract_ids.c (their ids in the new file) share. Nobody else includes this. */
+/* What extract.c (which rows), extract_code.c (code of devices) and extract_ids.c (their ids in the new file) share. Nobody else includes this. */
 #ifndef TS_RECORD_EXTRACT_PARTS_H
 #define TS_RECORD_EXTRACT_PARTS_H
 
@@ -26,6 +26,7 @@ struct extract {
 	uint64_t numbers[TS_TABLE_COUNT]; /* rows of each table so far */
 	struct ts_error *err;
 	int failure;
+	bool is_code; /* the row at hand: its content is taken, whatever is asked for */
 };
 
 static inline bool extract_has(const struct ts_map *map, int64_t key)
@@ -43,5 +44,7 @@ void extract_row(struct extract *extract, const struct ts_table_info *table, int
 /* The values of a row's arguments, with new ids of texts; they last until the next row's. NULL: it has none. */
 const int64_t *extract_values(struct extract *extract, const struct ts_batch *batch, uint32_t row,
 			      int64_t old_shape);
+/* Modules whose instructions the part has, behind all of its frames. */
+void extract_code(struct extract *extract);
 
 #endif

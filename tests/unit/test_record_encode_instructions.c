@@ -2,6 +2,7 @@
 /* Instructions that a device was seen at: rows of `sample` without a thread, over windows, files and recorders. */
 #include <tracesmith/sample.h>
 
+#include "record/extract.h"
 #include "unit/test_record_encode_support.h"
 
 /* Entries of the target's dictionary, in this order. */
@@ -126,4 +127,44 @@ TS_TEST(functions_without_names)
 			     "(name not stored)");
 	}
 	rows_close(&rows);
+}
+
+/* ---- code ---- */
+
+static void put_code(struct fixture *fixture, uint64_t number, const char *name)
+{
+	put_blob(fixture, number, "code", 4);
+	put_object(fixture, 10 + number, TS_OBJECT_MODULE, 0, TS_ABSENT, number, name, "");
+}
+
+/* A part of a trace has the code of what was sampled in it, and no other. */
+TS_TEST(code_of_a_part)
+{
+	struct ts_extract_filter filter = { .pid = PID, .from_ns = INT64_MIN, .to_ns = INT64_MAX };
+	const char *part = file_in_folder("part.sbt");
+	struct ts_object_row row;
+	struct fixture fixture;
+	struct rows rows;
+	uint64_t bytes = 0;
+
+	start_device(&fixture);
+	put_instruction(&fixture, ts_code_frame(CODE_KERNEL, 16), 5, 0);
+	put_code(&fixture, 1, "cubin:1");
+	put_code(&fixture, 2, "cubin:2");
+	drain(&fixture);
+	finish(&fixture);
+	TS_CHECK_INT(count_rows(fixture.path, TS_TABLE_OBJECT), 2);
+	TS_CHECK_INT(ts_extract(fixture.path, part, &filter, NULL), 0);
+	check_finished(part);
+	rows = rows_open(part, TS_TABLE_OBJECT);
+	TS_CHECK(rows_next(&rows, &row));
+	TS_CHECK_STR(rows_text(&rows, row.name), "cubin:1");
+	TS_CHECK_INT(ts_reader_blob_size(rows.reader, row.blob, &bytes, NULL), 0);
+	TS_CHECK_INT(bytes, 4);
+	TS_CHECK(!rows_next(&rows, &row));
+	rows_close(&rows);
+	/* Ahead of the sample nothing of it. */
+	filter.to_ns = 0;
+	TS_CHECK_INT(ts_extract(fixture.path, part, &filter, NULL), 0);
+	TS_CHECK_INT(count_rows(part, TS_TABLE_OBJECT), 0);
 }
