@@ -17,13 +17,13 @@
 #define MOST_TURNS 256u       /* of GetData at once */
 #define END_WAIT_NS 100000000 /* for another's drain, when a context ends */
 #define NAP_NS 200000
+#define LEAST_SAMPLES 1000 /* to tell how they are counted */
 
 typedef int cupti_function(void *params);
 
 static struct sampled contexts[CONTEXTS];
 static uint32_t draining;           /* by one thread */
 static struct sampling_data buffer; /* of that thread */
-#define LEAST_SAMPLES 1000          /* to tell how they are counted */
 
 static struct {
 	uint64_t samples, stored, dropped, foreign;
