@@ -170,9 +170,11 @@ static int read_arguments(struct ts_forward *forward, uint32_t trace, struct ts_
 	TS_AUTO_FREE uint32_t *slices = slices_by_row(forward, trace, rows);
 	struct ts_batch *batch = NULL;
 	struct ts_map shapes;
-	int rc = slices ? ts_batch_new(&batch, reader, err)
-			: ts_error_set(err, TS_ENOMEM, "no memory");
+	int rc;
 
+	if (!slices)
+		return ts_error_set(err, TS_ENOMEM, "no memory");
+	rc = ts_batch_new(&batch, reader, err);
 	ts_map_init(&shapes);
 	for (size_t i = 0; !rc && i < ts_reader_chunk_count(reader); i++) {
 		if (ts_reader_chunk(reader, i)->table != TS_TABLE_SLICE)

@@ -301,7 +301,7 @@ static int step(struct symbolize *s)
 int ts_symbolize(struct ts_symbolize_module *modules, size_t count,
 		 const struct ts_symbolize_options *options, struct ts_error *err)
 {
-	struct ts_error own;
+	struct ts_error own = { 0 };
 	struct symbolize s = {
 		.modules = modules, .count = count, .options = options, .err = err ? err : &own
 	};
