@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """
-bench/cuda.py --tool TOOL --launches PROGRAM --out DIR [--cupti-only LIBRARY] [--generations N] [--rounds N] [--only mlp,transformer,launches,toggle]: what recording
+bench/cuda.py --tool TOOL --launches PROGRAM --out DIR [--cupti-only LIBRARY] [--generations N] [--rounds N] [--only mlp,transformer,launches]: what recording
 CUDA costs a program, against the bare program, CUPTI's own share, and torch.profiler.
 
-Each way of running is a process that is started once and then asked for pieces of the same work. All are asked in turn, in an order that is shuffled, so that a round
-gives a pair for each way; other processes wait meanwhile. After some rounds all are started anew, since two processes differ by their addresses alone. A figure is the median
-over all rounds; its interval of 95 % is that of the bootstrap. `toggle` is one process whose window is opened and closed: capture on and off with nothing else changed.
+Two processes of the same program differ by some percent from their addresses alone. So with PyTorch a pair is two pieces of the same work in one process, one with capture on and one with it
+off, in an order that is shuffled: the window opened and closed, CUPTI's kinds enabled and disabled, torch.profiler begun or not. All ways take turns in a round; after some rounds all
+processes are started anew. The C program has a process for each way, asked in turn. A figure is the median over all pairs; its interval of 95 % is that of the bootstrap.
 
 Prints a table; writes DIR/cuda.json and DIR/cuda.md.
 """
@@ -17,7 +17,8 @@ TARGET = [sys.executable, os.path.join(HERE, "cuda_target.py")]
 START_SECONDS = 120
 UNIT_SECONDS = 60
 WAYS = ("bare", "CUPTI only", "recorded", "recorded with stacks", "outside of a window", "torch.profiler")
-UNITS = {"mlp": 200, "transformer": 60, "launches": 50000}
+UNITS = {"mlp": 100, "transformer": 30, "launches": 50000}
+SETTLE_SECONDS = 0.1
 
 
 # ---- processes that are asked ----
@@ -70,11 +71,13 @@ def command_of(way, program, options, name, is_last):
     if way == "bare":
         return program, {}
     if way == "torch.profiler":
-        return ([*program, "--profile"], {}) if program is TARGET else None
+        return (program, {}) if program is TARGET else None
     if way == "CUPTI only":
         return (program, {"CUDA_INJECTION64_PATH": options.cupti_only}) if options.cupti_only else None
+    if way == "outside of a window" and program is TARGET:
+        return None
     stacks = "none" if way == "recorded" else "all"
-    window = ["--window", "command"] if way == "outside of a window" else []
+    window = ["--window", "command"] if way == "outside of a window" or program is TARGET else []
     return [options.tool, "record", "-q", "-o", trace_of(way, name, options), "--backends", "cuda", "--stacks", stacks, *window,
             # Sizes are of the last traces: only these are whole.
             *([] if is_last else ["--no-symbols"]), "--", *program], {}
@@ -129,16 +132,11 @@ class Figures:
         return "\n".join(lines) + "\n"
 
 
-def percents(times, way, base="bare"):
-    """Of each round: how much longer it took."""
-    return [100 * (pair[way] / pair[base] - 1) for pair in times if way in pair and base in pair]
-
-
 # ---- the measurements ----
 
 def measure_rounds(program, names, options):
-    """Seconds by workload: a list of {way: seconds a unit}, and the seconds that torch.profiler took to start and stop."""
-    times, stops = {name: [] for name in names}, []
+    """Seconds by workload: a list of {way: seconds a unit}."""
+    times = {name: [] for name in names}
     chooser = random.Random(7)
     for generation in range(options.generations):
         workers = start_all(program, options, names[0], generation == options.generations - 1)
@@ -147,45 +145,86 @@ def measure_rounds(program, names, options):
                 pair = {}
                 for way in chooser.sample(list(workers), len(workers)):
                     try:
-                        answer = workers[way].ask(f"{name} {UNITS[name]}" if program is TARGET else str(UNITS[name]))
+                        pair[way] = workers[way].ask(str(UNITS[name]))[0]
                     except (OSError, TimeoutError, ValueError, IndexError) as fault:
                         print(f"{name}, {way}: {fault}", flush=True)
                         workers.pop(way).process.kill()
-                        continue
-                    pair[way] = answer[0]
-                    if way == "torch.profiler":
-                        stops.append(answer[1])
                 times[name].append(pair)
         for worker in workers.values():
             worker.end_input()
         for worker in workers.values():
             worker.stop()
-    return times, stops
+    return times
+
+
+def switch(worker, way, options, is_on):
+    """Capture on or off; True: something was switched."""
+    if way == "bare":
+        return False
+    if way in ("CUPTI only", "torch.profiler"):
+        worker.ask(f"{'cupti' if way == 'CUPTI only' else 'profile'} {int(is_on)}")
+    else:
+        subprocess.run([options.tool, "window", "-q", str(worker.pid), "open" if is_on else "close"], check=True, timeout=30)
+    time.sleep(SETTLE_SECONDS)
+    return True
+
+
+def ask_pair(worker, way, options, names, chooser):
+    """{name: (seconds with capture, seconds without, what torch.profiler took beside it)}"""
+    found = {name: [0.0, 0.0, 0.0] for name in names}
+    for is_on in chooser.sample([True, False], 2):
+        is_switched = switch(worker, way, options, is_on)
+        for name in names:
+            if is_switched or is_on:
+                seconds, beside = worker.ask(f"{name} {UNITS[name]}")
+                found[name][0 if is_on else 1] = seconds
+                found[name][2] += beside
+    return found
 
 
 def measure_torch(figures, options, names):
-    times, stops = measure_rounds(TARGET, names, options)
+    ways = [way for way in WAYS if way != "outside of a window"]
+    pairs = {name: {way: [] for way in ways} for name in names}
+    chooser = random.Random(7)
+    for generation in range(options.generations):
+        workers = start_all(TARGET, options, names[0], generation == options.generations - 1)
+        for _ in range(options.rounds):
+            for way in chooser.sample(list(workers), len(workers)):
+                try:
+                    for name, pair in ask_pair(workers[way], way, options, names, chooser).items():
+                        pairs[name][way].append(pair)
+                except (OSError, TimeoutError, ValueError, IndexError, subprocess.SubprocessError) as fault:
+                    print(f"{way}: {fault}", flush=True)
+                    workers.pop(way).process.kill()
+        for worker in workers.values():
+            worker.end_input()
+        for worker in workers.values():
+            worker.stop()
     targets = {("mlp", "recorded"): 3, ("mlp", "recorded with stacks"): 6, ("transformer", "recorded"): 2, ("transformer", "recorded with stacks"): 4}
     for name in names:
-        bare = [1e6 * pair["bare"] / UNITS[name] for pair in times[name] if "bare" in pair]
-        if bare:
-            figures.add(f"{name}: a step, bare", bare, "us")
-        for way in WAYS[1:]:
-            values = percents(times[name], way)
-            if values:
-                figures.add(f"{name}: {way}", values, "% longer", targets.get((name, way)))
-        for way in ("recorded", "recorded with stacks"):
-            beyond = percents(times[name], way, "CUPTI only")
-            if beyond:
-                figures.add(f"{name}: {way}, beyond CUPTI's own", beyond, "% longer")
+        add_workload(figures, name, pairs[name], targets)
+    stops = [pair[2] for name in names for pair in pairs[name]["torch.profiler"]]
     if stops:
         figures.add("torch.profiler: start and stop", stops, "s")
     for way in ("recorded", "recorded with stacks"):
         add_bytes(figures, f"PyTorch, {way}", trace_of(way, names[0], options), options, 12 if "stacks" in way else None)
 
 
+def add_workload(figures, name, pairs, targets):
+    more = {way: [100 * (pair[0] / pair[1] - 1) for pair in pairs[way]] for way in WAYS[1:] if pairs.get(way)}
+    figures.add(f"{name}: a step, bare", [1e6 * pair[0] / UNITS[name] for pair in pairs["bare"]], "us")
+    for way, values in more.items():
+        figures.add(f"{name}: {way}", values, "% longer", targets.get((name, way)))
+    for way in ("recorded", "recorded with stacks"):
+        if way in more and "CUPTI only" in more:
+            figures.add(f"{name}: {way}, beyond CUPTI's own", [ours - theirs for ours, theirs in zip(more[way], more["CUPTI only"])], "% longer")
+    if "recorded" in pairs and pairs["recorded"]:
+        off = [100 * (pair[1] / bare[0] - 1) for pair, bare in zip(pairs["recorded"], pairs["bare"])]
+        figures.add(f"{name}: outside of a window, against another process that is bare", off, "% longer")
+
+
 def measure_launches(figures, options):
-    times, _ = measure_rounds([options.launches, "serve"], ["launches"], options)
+    times = measure_rounds([options.launches, "serve"], ["launches"], options)
     unit = UNITS["launches"]
     targets = {"recorded": 350, "recorded with stacks": 1000}
     for way in WAYS[:-1]:
@@ -213,29 +252,6 @@ def add_bytes(figures, name, trace, options, target):
         print(f"{name}: no bytes: {fault}", flush=True)
 
 
-def measure_toggle(figures, options):
-    """One process, its window opened and closed."""
-    for stacks in ("none", "all"):
-        trace = os.path.join(options.work, f"toggle-{stacks}.sbt")
-        worker = Worker([options.tool, "record", "-q", "-o", trace, "--backends", "cuda", "--stacks", stacks, "--window", "command", "--no-symbols", "--",
-                         *TARGET])
-        values = []
-        try:
-            worker.start()
-            for _ in range(max(30, options.rounds)):
-                seconds = {}
-                for state in random.sample(["open", "close"], 2):
-                    subprocess.run([options.tool, "window", "-q", str(worker.pid), state], check=True, timeout=30)
-                    time.sleep(0.05)
-                    seconds[state] = worker.ask(f"mlp {UNITS['mlp'] // 2}")[0]
-                values.append(100 * (seconds["open"] / seconds["close"] - 1))
-        except (OSError, TimeoutError, AssertionError, subprocess.SubprocessError) as fault:
-            print(f"toggle, stacks {stacks}: {fault}", flush=True)
-        worker.stop()
-        if values:
-            figures.add(f"mlp: window open against closed, stacks {stacks}", values, "% longer", 3 if stacks == "none" else 6)
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tool", required=True)
@@ -245,7 +261,7 @@ def main():
     parser.add_argument("--cupti-only", help="tests/gpu/cupti_only.c, built")
     parser.add_argument("--generations", type=int, default=3)
     parser.add_argument("--rounds", type=int, default=12)
-    parser.add_argument("--only", default="launches,mlp,transformer,toggle")
+    parser.add_argument("--only", default="launches,mlp,transformer")
     options = parser.parse_args()
     options.work = options.work or options.out
     parts = options.only.split(",")
@@ -256,8 +272,6 @@ def main():
             measure_launches(figures, options)
         if "mlp" in parts or "transformer" in parts:
             measure_torch(figures, options, [name for name in ("mlp", "transformer") if name in parts])
-        if "toggle" in parts:
-            measure_toggle(figures, options)
     finally:
         with open(os.path.join(options.out, "cuda.json"), "w") as file:
             json.dump({"machine": machine(), "rows": figures.rows}, file, indent=1)

@@ -1,19 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-A program to measure: reads "NAME STEPS" a line, runs so many steps of a workload of tests/gpu/workloads.py, and answers with seconds. With --profile torch.profiler
-(CPU and CUDA) is at work meanwhile; its own start and stop are not in the time, but told behind it.
+A program to measure: reads "NAME STEPS" a line, runs so many steps of a workload of tests/gpu/workloads.py, and answers with seconds. After "profile 1" torch.profiler (CPU and CUDA) is at
+work meanwhile; its own start and stop are not in the time, but told behind it. "cupti 1" and "cupti 0" switch tests/gpu/cupti_only.c, where that is there. A few steps go ahead of those that count.
 """
-import os, sys, time
+import ctypes, os, sys, time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "../tests/gpu"))
 import torch
 import workloads
 
-is_profiled = "--profile" in sys.argv
+SETTLE_STEPS = 5
+is_profiled = False
 works = {"mlp": workloads.Mlp(), "transformer": workloads.Transformer()}
 
 
 def timed(work, steps):
+    work.train_steps(SETTLE_STEPS)
+    workloads.synchronize()
     start = time.perf_counter()
     work.train_steps(steps)
     workloads.synchronize()
@@ -33,5 +36,9 @@ for work in works.values():
     timed(work, 20 if workloads.DEVICE == "cuda" else 1)
 print("ready", os.getpid(), flush=True)
 for line in sys.stdin:
-    name, steps = line.split()
-    print(*measure(works[name], int(steps)), flush=True)
+    name, number = line.split()
+    if name == "profile":
+        is_profiled = number == "1"
+    elif name == "cupti":
+        ctypes.CDLL(os.environ["CUDA_INJECTION64_PATH"]).cupti_only_switch(int(number))
+    print(*(measure(works[name], int(number)) if name in works else (0, 0)), flush=True)

@@ -26,13 +26,14 @@ static struct {
 	__typeof__(&cuptiGetCallbackName) callback_name;
 	__typeof__(&cuptiActivityRegisterCallbacks) register_callbacks;
 	__typeof__(&cuptiActivityRegisterTimestampCallback) register_timestamps;
-	__typeof__(&cuptiActivityEnable) enable;
+	__typeof__(&cuptiActivityEnable) enable, disable;
 	__typeof__(&cuptiActivityFlushAll) flush;
 	__typeof__(&cuptiActivityGetNextRecord) next_record;
 } cupti;
 
 static const char *out_path;
 static volatile uint32_t last_correlation;
+static CUpti_SubscriberHandle subscriber;
 
 static pthread_mutex_t counting = PTHREAD_MUTEX_INITIALIZER;
 static struct {
@@ -116,19 +117,31 @@ static bool is_wanted(const char *name)
 	       !strncmp(name, "cuMemset", 8) || !strncmp(name, "cuGraphLaunch", 13);
 }
 
-static void subscribe(void)
+/* All of it on or off. */
+static void set_all(uint32_t is_on)
 {
-	CUpti_SubscriberHandle subscriber;
+	static const CUpti_ActivityKind kinds[] = { CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,
+						    CUPTI_ACTIVITY_KIND_MEMCPY,
+						    CUPTI_ACTIVITY_KIND_MEMCPY2,
+						    CUPTI_ACTIVITY_KIND_MEMSET };
 
-	if (cupti.subscribe(&subscriber, (CUpti_CallbackFunc)on_call, NULL))
-		return;
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
+		(is_on ? cupti.enable : cupti.disable)(kinds[i]);
 	for (uint32_t id = 1; id < CALLBACKS_AT_MOST; id++) {
 		const char *name = NULL;
 
 		if (!cupti.callback_name(CUPTI_CB_DOMAIN_DRIVER_API, id, &name) && name &&
 		    is_wanted(name))
-			cupti.enable_callback(1, subscriber, CUPTI_CB_DOMAIN_DRIVER_API, id);
+			cupti.enable_callback(is_on, subscriber, CUPTI_CB_DOMAIN_DRIVER_API, id);
 	}
+}
+
+/* For bench/cuda.py: the same process with it and without it. */
+void cupti_only_switch(int is_on);
+__attribute__((visibility("default"))) void cupti_only_switch(int is_on)
+{
+	if (subscriber)
+		set_all(is_on != 0);
 }
 
 static void write_counts(void)
@@ -158,6 +171,7 @@ static bool load(void)
 		{ "cuptiActivityRegisterCallbacks", &cupti.register_callbacks },
 		{ "cuptiActivityRegisterTimestampCallback", &cupti.register_timestamps },
 		{ "cuptiActivityEnable", &cupti.enable },
+		{ "cuptiActivityDisable", &cupti.disable },
 		{ "cuptiActivityFlushAll", &cupti.flush },
 		{ "cuptiActivityGetNextRecord", &cupti.next_record },
 	};
@@ -177,10 +191,6 @@ static bool load(void)
 int InitializeInjection(void);
 __attribute__((visibility("default"))) int InitializeInjection(void)
 {
-	static const CUpti_ActivityKind kinds[] = { CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,
-						    CUPTI_ACTIVITY_KIND_MEMCPY,
-						    CUPTI_ACTIVITY_KIND_MEMCPY2,
-						    CUPTI_ACTIVITY_KIND_MEMSET };
 	pthread_t thread;
 
 	out_path = getenv("CUPTI_ONLY_OUT");
@@ -190,9 +200,8 @@ __attribute__((visibility("default"))) int InitializeInjection(void)
 	}
 	cupti.register_timestamps(on_timestamp);
 	cupti.register_callbacks(on_request, on_completed);
-	for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
-		cupti.enable(kinds[i]);
-	subscribe();
+	if (!cupti.subscribe(&subscriber, (CUpti_CallbackFunc)on_call, NULL))
+		set_all(1);
 	if (out_path)
 		atexit(write_counts);
 	else if (!pthread_create(&thread, NULL, flush_for_ever, NULL))
