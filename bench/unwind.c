@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * unwind [--depth N] [--rounds N]: what a call stack of the calling thread costs, in ns: ours (capture/native/here.h), and _Unwind_Backtrace() of the compiler's
- * library in the same rounds. The functions differ, as those of programs do: some have variable frames, some save many registers. Best and median round
- * (rounds.h), as one JSON line.
+ * unwind [--depth N] [--rounds N]: what a call stack of the calling thread costs, in ns: ours (capture/native/here.h), without and with the memory of the last
+ * one ("again": nothing has changed since), and _Unwind_Backtrace() of the compiler's library in the same rounds. The functions differ, as those of programs
+ * do: some have variable frames, some save many registers. Best and median round (rounds.h), as one JSON line.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -23,8 +23,8 @@
 static uint64_t pcs[MOST_DEPTH];
 static size_t frames;
 static int rounds = 200;
-static double best_ours = 1e18, best_theirs = 1e18;
-static double *ours, *theirs;
+static double best_again = 1e18, best_ours = 1e18, best_theirs = 1e18;
+static double *again, *ours, *theirs;
 static volatile unsigned int sink;
 
 static uint64_t now_ns(void)
@@ -41,9 +41,9 @@ static _Unwind_Reason_Code count_frame(struct _Unwind_Context *context, void *co
 	return _URC_NO_REASON;
 }
 
-static void take(void)
+static void take(struct ts_here_last *last)
 {
-	struct ts_here_stack stack = { .pcs = pcs, .room = MOST_DEPTH };
+	struct ts_here_stack stack = { .pcs = pcs, .room = MOST_DEPTH, .last = last };
 	struct ts_here here;
 
 	ts_here_capture(&here);
@@ -53,10 +53,14 @@ static void take(void)
 
 static void measure_round(int round)
 {
-	uint64_t from = now_ns(), middle, to;
+	static struct ts_here_last last;
+	uint64_t start = now_ns(), from, middle, to;
 
 	for (int i = 0; i < CALLS; i++)
-		take();
+		take(&last);
+	from = now_ns();
+	for (int i = 0; i < CALLS; i++)
+		take(NULL);
 	middle = now_ns();
 	for (int i = 0; i < THEIR_CALLS; i++) {
 		size_t count = 0;
@@ -64,8 +68,10 @@ static void measure_round(int round)
 		_Unwind_Backtrace(count_frame, &count);
 	}
 	to = now_ns();
+	again[round] = (double)(from - start) / CALLS;
 	ours[round] = (double)(middle - from) / CALLS;
 	theirs[round] = (double)(to - middle) / THEIR_CALLS;
+	best_again = again[round] < best_again ? again[round] : best_again;
 	best_ours = ours[round] < best_ours ? ours[round] : best_ours;
 	best_theirs = theirs[round] < best_theirs ? theirs[round] : best_theirs;
 }
@@ -131,17 +137,21 @@ int main(int argc, char **argv)
 			rounds = (int)strtol(argv[i + 1], NULL, 10);
 	}
 	rounds = rounds < 1 ? 1 : rounds > 100000 ? 100000 : rounds;
+	again = calloc((size_t)rounds, sizeof(*again));
 	ours = calloc((size_t)rounds, sizeof(*ours));
 	theirs = calloc((size_t)rounds, sizeof(*theirs));
-	if (!ours || !theirs)
+	if (!again || !ours || !theirs)
 		return 1;
 	descend(depth < 1 ? 1 : depth);
+	qsort(again, (size_t)rounds, sizeof(*again), compare);
 	qsort(ours, (size_t)rounds, sizeof(*ours), compare);
 	qsort(theirs, (size_t)rounds, sizeof(*theirs), compare);
-	printf("{\"frames\":%zu,\"here_ns\":%.1f,\"here_median_ns\":%.1f,\"unwind_backtrace_ns\":%.1f,"
+	printf("{\"frames\":%zu,\"here_ns\":%.1f,\"here_median_ns\":%.1f,\"again_ns\":%.1f,"
+	       "\"again_median_ns\":%.1f,\"unwind_backtrace_ns\":%.1f,"
 	       "\"unwind_backtrace_median_ns\":%.1f,\"ratio\":%.1f}\n",
-	       frames, best_ours, ours[rounds / 2], best_theirs, theirs[rounds / 2],
-	       theirs[rounds / 2] / ours[rounds / 2]);
+	       frames, best_ours, ours[rounds / 2], best_again, again[rounds / 2], best_theirs,
+	       theirs[rounds / 2], theirs[rounds / 2] / ours[rounds / 2]);
+	free(again);
 	free(ours);
 	free(theirs);
 	return 0;

@@ -24,6 +24,7 @@ static uint64_t lost, lost_told_ns;
 struct stack_room {
 	bool is_busy;
 	uint64_t pcs[TS_LIVE_FRAMES];
+	struct ts_here_last last;
 	struct agent_stack_words words;
 };
 static __thread struct stack_room *room __attribute__((tls_model("initial-exec")));
@@ -151,7 +152,9 @@ static void look_for_python(void)
 
 static uint32_t take(struct core *core, const struct ts_here *here, uint64_t wanted)
 {
-	struct ts_here_stack native = { .pcs = room->pcs, .room = TS_LIVE_FRAMES };
+	struct ts_here_stack native = { .pcs = room->pcs,
+					.room = TS_LIVE_FRAMES,
+					.last = &room->last };
 	struct agent_python_stack python = { 0 };
 	bool has_python;
 	uint32_t number;

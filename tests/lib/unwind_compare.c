@@ -69,7 +69,8 @@ __attribute__((noinline)) static void compare_here(void)
 {
 	static __thread struct taken theirs;
 	static __thread uint64_t pcs[MOST_FRAMES];
-	struct ts_here_stack ours = { .pcs = pcs, .room = MOST_FRAMES };
+	static __thread struct ts_here_last last;
+	struct ts_here_stack ours = { .pcs = pcs, .room = MOST_FRAMES, .last = &last };
 	uint64_t from, middle, to;
 	struct ts_here here;
 

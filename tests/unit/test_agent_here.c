@@ -43,6 +43,9 @@ static _Unwind_Reason_Code add_frame(struct _Unwind_Context *context, void *to)
 	return _URC_NO_REASON;
 }
 
+static enum ts_here_end seen_end;
+static size_t seen_count;
+static uint64_t seen_last;
 static unsigned int compared, differing, with_end[TS_HERE_TOO_DEEP + 1];
 
 static void print_difference(const struct taken *theirs, const struct ts_here_stack *ours)
@@ -52,6 +55,30 @@ static void print_difference(const struct taken *theirs, const struct ts_here_st
 		printf("%3zu %012llx %012llx\n", i,
 		       i < theirs->count ? (unsigned long long)theirs->pcs[i] : 0,
 		       i < ours->count ? (unsigned long long)ours->pcs[i] : 0);
+}
+
+static __thread struct ts_here_last last_taken;
+static __thread bool is_taking; /* a handler that interrupts it has no memory of others */
+
+/* With the memory of the last one and without: the same. */
+static void take_both(const struct ts_here *here, struct ts_here_stack *ours)
+{
+	static __thread uint64_t room[MOST_FRAMES];
+	uint64_t own_room[MOST_FRAMES];
+	struct ts_here_stack plain = { .pcs = is_taking ? own_room : room, .room = MOST_FRAMES };
+	bool is_nested = is_taking;
+
+	is_taking = true;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	ours->last = is_nested ? NULL : &last_taken;
+	ts_here_take(here, ours);
+	ts_here_take(here, &plain);
+	TS_CHECK_INT(ours->count, plain.count);
+	TS_CHECK_INT(ours->end, plain.end);
+	TS_CHECK(ours->hash == plain.hash);
+	TS_CHECK(!memcmp(ours->pcs, plain.pcs, plain.count * sizeof(*plain.pcs)));
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	is_taking = is_nested;
 }
 
 /* Their first frame is this function, which ours leaves out. */
@@ -64,7 +91,7 @@ __attribute__((noinline)) static enum ts_here_end compare_here(void)
 
 	_Unwind_Backtrace(add_frame, &theirs);
 	ts_here_capture(&here);
-	ts_here_take(&here, &ours);
+	take_both(&here, &ours);
 	theirs.count--;
 	memmove(theirs.pcs, theirs.pcs + 1, theirs.count * sizeof(*theirs.pcs));
 	__atomic_fetch_add(&compared, 1, __ATOMIC_RELAXED);
@@ -290,6 +317,137 @@ TS_TEST(equal_to_the_compilers_own_5)
 	compare_part(5);
 }
 
+/* ---- stacks that are like the last one ---- */
+
+#define LEVELS 24u
+#define LIKE_THE_LAST 20000u
+
+/* What each level calls: outer frames stay, or others of equal size take their place, so that stack pointers are the same. */
+static unsigned char chosen[LEVELS];
+
+static void go_down(struct path *path, unsigned int level);
+
+#define TWIN(name, number)                                                                \
+	__attribute__((noinline)) static void name(struct path *path, unsigned int level) \
+	{                                                                                 \
+		go_down(path, level);                                                     \
+		sink += (number);                                                         \
+	}
+TWIN(first_twin, 1)
+TWIN(second_twin, 2)
+TWIN(third_twin, 3)
+
+__attribute__((noinline)) static void with_alloca_below(struct path *path, unsigned int level)
+{
+	char *room = __builtin_alloca(16 + 16 * draw(path, 4));
+
+	room[8] = 1;
+	go_down(path, level);
+	sink += (unsigned char)room[8];
+}
+
+/* Its frame is found by way of memory or of the frame pointer. */
+__attribute__((noinline)) static void realigned_below(struct path *path, unsigned int level)
+{
+	_Alignas(64) char room[64];
+	size_t bytes = 1 + 16 * draw(path, 3);
+	char more[bytes];
+
+	memset(room, 2, sizeof(room));
+	memset(more, 3, bytes);
+	go_down(path, level);
+	sink += (unsigned char)room[level % sizeof(room)] + (unsigned char)more[bytes / 2];
+}
+
+__attribute__((noinline)) static void again_and_again(struct path *path, unsigned int turns)
+{
+	if (turns)
+		again_and_again(path, turns - 1);
+	else
+		compare_here();
+	sink++;
+}
+
+static void go_down(struct path *path, unsigned int level)
+{
+	static void (*const below[])(struct path * path,
+				     unsigned int level) = { first_twin, second_twin, third_twin,
+							     with_alloca_below, realigned_below };
+
+	if (level == LEVELS) {
+		again_and_again(path, draw(path, 8) ? 0 : draw(path, 300));
+		compare_here();
+		return;
+	}
+	below[chosen[level]](path, level + 1);
+	if (draw(path, LEVELS) == 0)
+		compare_here();
+}
+
+TS_TEST(like_the_last_but_for_some_frames)
+{
+	struct path path = { .random = 11 };
+
+	reset();
+	while (compared < LIKE_THE_LAST) {
+		/* Mostly the twins, where nothing but a return address differs. */
+		chosen[draw(&path, LEVELS)] =
+			(unsigned char)(draw(&path, 4) ? draw(&path, 3) : draw(&path, 5));
+		go_down(&path, 0);
+	}
+	TS_CHECK_INT(differing, 0);
+	TS_CHECK_INT(with_end[TS_HERE_WHOLE], compared);
+}
+
+/* From one place, so that stacks are equal. */
+__attribute__((noinline)) static uint64_t take_outermost(struct ts_here_last *last, size_t room)
+{
+	static uint64_t pcs[MOST_FRAMES];
+	struct ts_here_stack stack = { .pcs = pcs, .room = room, .last = last };
+	struct ts_here here;
+
+	ts_here_capture(&here);
+	ts_here_take(&here, &stack);
+	seen_count = stack.count;
+	seen_end = stack.end;
+	return pcs[stack.count - 1];
+}
+
+enum change { NOTHING, A_FRAME, A_WORD, THE_GENERATION, THE_STACK, THE_ROOM, CHANGES };
+
+/* What is remembered is changed, which tells whether it was used. */
+TS_TEST(what_is_remembered_is_used_while_it_is_true)
+{
+	static struct ts_here_last last;
+	volatile unsigned int changes = CHANGES;
+	uint64_t outermost = 0, found;
+	size_t count = 0;
+
+	for (unsigned int change = NOTHING; change < changes; change++) {
+		uint64_t *remembered = &last.pcs[TS_HERE_LAST_FRAMES - 1];
+		bool is_used = change == A_FRAME;
+
+		if (change != NOTHING) {
+			TS_CHECK_INT(*remembered, outermost);
+			*remembered = 42;
+		}
+		last.word[TS_HERE_LAST_WORDS - 1].value += change == A_WORD;
+		last.generation += change == THE_GENERATION;
+		last.bounds.high += change == THE_STACK ? 16 : 0;
+		found = take_outermost(&last, change == THE_ROOM ? count - 1 : MOST_FRAMES);
+		if (change == NOTHING) {
+			outermost = found;
+			count = seen_count;
+			continue;
+		}
+		TS_CHECK_INT(seen_end, change == THE_ROOM ? TS_HERE_TOO_DEEP : TS_HERE_WHOLE);
+		if (change != THE_ROOM)
+			TS_CHECK_INT(found, is_used ? 42 : outermost);
+		if (is_used)
+			*remembered = outermost;
+	}
+}
+
 /* ---- threads ---- */
 
 #define THREADS 4
@@ -414,15 +572,11 @@ TS_TEST(interrupted_anywhere)
 
 /* ---- how stacks end ---- */
 
-static enum ts_here_end seen_end;
-static size_t seen_count;
-static uint64_t seen_last;
-
 /* Of a foreign stack only the page is looked at that the frame is in: it must be small. */
 __attribute__((noinline)) static void look_here(void)
 {
 	static uint64_t pcs[MOST_FRAMES];
-	struct ts_here_stack stack = { .pcs = pcs, .room = MOST_FRAMES };
+	struct ts_here_stack stack = { .pcs = pcs, .room = MOST_FRAMES, .last = &last_taken };
 	struct ts_here here;
 
 	ts_here_capture(&here);

@@ -6,6 +6,7 @@
 #include "capture/native/here.h"
 
 #include <errno.h>
+#include <string.h>
 
 #define MOST_TURNS 3u   /* libraries may be unloaded meanwhile */
 #define ADDRESS_BITS 48 /* of aarch64's addresses; a signature is above */
@@ -13,12 +14,6 @@
 static inline uint64_t load_word(const uint64_t *word)
 {
 	return __atomic_load_n(word, __ATOMIC_RELAXED);
-}
-
-/* A word of the stack: of other functions' frames, which a sanitizer would not let us look at. */
-__attribute__((no_sanitize("address"))) static inline uint64_t stack_word(uint64_t address)
-{
-	return *(const uint64_t *)(uintptr_t)address;
 }
 
 static inline uint64_t without_signature(uint64_t address)
@@ -79,7 +74,7 @@ __attribute__((no_sanitize("address"))) static inline enum outcome step(struct w
 		*ret_end = TS_HERE_OTHER_STACK;
 		if (frame < walk->sp || frame > walk->bounds.high - 8 || frame % 8)
 			return ENDED;
-		frame = stack_word(frame);
+		frame = ts_here_stack_word(frame);
 	}
 	*ret_end = TS_HERE_OTHER_STACK;
 	if (__builtin_expect(frame < walk->sp || frame > walk->bounds.high || frame % 8 ||
@@ -92,12 +87,94 @@ __attribute__((no_sanitize("address"))) static inline enum outcome step(struct w
 		if (__builtin_expect(fp_at < walk->sp || fp_at > walk->bounds.high - 8 || fp_at % 8,
 				     0))
 			return ENDED;
-		walk->fp = stack_word(fp_at);
+		walk->fp = ts_here_stack_word(fp_at);
 	}
-	walk->pc = without_signature(at ? stack_word(frame - at) : walk->lr);
+	walk->pc = without_signature(at ? ts_here_stack_word(frame - at) : walk->lr);
 	walk->sp = frame;
 	*ret_end = TS_HERE_WHOLE;
 	return walk->pc ? WENT_ON : ENDED;
+}
+
+/* ---- where the last walk was as well ---- */
+
+struct meeting {
+	struct ts_here_last *last;
+	uint32_t
+		at; /* its states from here on lie not below the walk's; TS_HERE_LAST_FRAMES: none is left */
+	uint32_t same; /* so many of its words are what they were */
+};
+
+static inline struct meeting begin_meeting(struct ts_here_last *last, uint64_t generation,
+					   const struct ts_here_bounds *bounds)
+{
+	struct meeting meeting = { .last = last, .at = TS_HERE_LAST_FRAMES };
+
+	if (!last)
+		return meeting;
+	if (__builtin_expect(last->generation != generation || last->bounds.low != bounds->low ||
+				     last->bounds.high != bounds->high,
+			     0)) {
+		last->count = 0;
+		last->generation = generation;
+		last->bounds = *bounds;
+	}
+	meeting.at -= last->count;
+	return meeting;
+}
+
+/* All that decides how the walk goes on is what it was. */
+static inline bool meets(struct meeting *meeting, const struct walk *walk)
+{
+	const struct ts_here_last *last = meeting->last;
+	uint32_t at = meeting->at;
+
+	while (at < TS_HERE_LAST_FRAMES && last->sps[at] < walk->sp)
+		at++;
+	meeting->at = at;
+	return at < TS_HERE_LAST_FRAMES && last->sps[at] == walk->sp && last->pcs[at] == walk->pc &&
+	       (last->fps[at] == walk->fp || !last->needs_fp[at]) &&
+	       ts_here_words_are_same(last, last->words_of[at], &meeting->same);
+}
+
+static inline struct ts_here_state state_of(const struct walk *walk, uint64_t rule)
+{
+	return (struct ts_here_state){ walk->pc, walk->sp, walk->fp, rule };
+}
+
+/* The outer frames, as they were. False: there is no room for them. */
+static bool add_last(const struct meeting *meeting, const struct walk *walk,
+		     struct ts_here_stack *stack)
+{
+	struct ts_here_last *last = meeting->last;
+	uint32_t at = meeting->at, more = TS_HERE_LAST_FRAMES - 1 - at;
+
+	if (more > stack->room - stack->count)
+		return false;
+	memcpy(stack->pcs + stack->count, last->pcs + at + 1, more * sizeof(*last->pcs));
+	last->count = more + 1;
+	last->words = last->words_of[at];
+	stack->hash = ts_here_remember(last, stack, stack->count - 1, state_of(walk, 0),
+				       last->needs_fp[at], last->hashes[at]);
+	stack->count += more;
+	stack->end = TS_HERE_WHOLE;
+	return true;
+}
+
+/* ---- the walk ---- */
+
+/* What ends otherwise may go on next time. */
+static void finish(const struct meeting *meeting, const struct walk *walk, enum outcome outcome,
+		   uint64_t generation, struct ts_here_stack *stack)
+{
+	struct ts_here_last *last = meeting->last;
+
+	if (!last || outcome != ENDED || stack->end != TS_HERE_WHOLE) {
+		stack->hash = ts_here_hash(stack, generation);
+		return;
+	}
+	last->count = last->words = 0;
+	stack->hash =
+		ts_here_remember(last, stack, stack->count, state_of(walk, 0), false, generation);
 }
 
 /* False: all registers are needed. */
@@ -107,32 +184,42 @@ static bool take_quickly(const struct ts_here *here, uint64_t generation,
 	struct walk walk = { .pc = here->values[TS_HERE_PC],
 			     .sp = here->values[TS_HERE_SP],
 			     .fp = here->values[TS_HERE_FP] };
-	uint64_t hash = generation, rule, *to = stack->pcs;
 	enum outcome outcome;
-	size_t count = 0;
+	struct meeting meeting;
 
 #if defined(__aarch64__)
 	walk.lr = here->values[TS_HERE_LR];
 #endif
 	walk.bounds = ts_here_bounds_of(walk.sp);
+	meeting = begin_meeting(stack->last, generation, &walk.bounds);
+	stack->count = 0;
 	for (;;) {
-		rule = find_rule(walk.pc, generation);
+		uint64_t rule = find_rule(walk.pc, generation);
+		struct ts_here_state state = state_of(&walk, rule);
+
 		outcome = step(&walk, rule, &stack->end);
-		if (__builtin_expect(outcome == ENDED && ts_here_is_stale(rule), 0))
-			outcome = step(&walk, ts_here_make_rule(walk.pc), &stack->end);
+		if (__builtin_expect(outcome == ENDED && ts_here_is_stale(rule), 0)) {
+			state.rule = ts_here_make_rule(walk.pc);
+			outcome = step(&walk, state.rule, &stack->end);
+		}
+		if (stack->last)
+			stack->last->trail[stack->count % TS_HERE_LAST_FRAMES] = state;
 		if (outcome != WENT_ON)
 			break;
 		/* Where a caller has none of its own on the stack, nobody has: only the innermost function may not have stored it. */
 		walk.lr = 0;
-		if (__builtin_expect(count == stack->room, 0)) {
+		if (__builtin_expect(stack->count == stack->room, 0)) {
 			stack->end = TS_HERE_TOO_DEEP;
+			outcome = ENDED;
 			break;
 		}
-		to[count++] = walk.pc;
-		hash = ts_here_add(hash, walk.pc);
+		stack->pcs[stack->count++] = walk.pc;
+		if (meets(&meeting, &walk) && add_last(&meeting, &walk, stack))
+			break;
 	}
-	stack->count = count;
-	stack->hash = ts_here_mix(hash, stack->end + 1) | 1;
+	if (outcome != WENT_ON)
+		finish(&meeting, &walk, outcome, generation, stack);
+	stack->hash = ts_here_hash_end(stack->hash, stack->end);
 	return outcome != NEEDS_ALL;
 }
 

@@ -76,9 +76,13 @@ enum ts_here_end {
 	TS_HERE_TOO_DEEP,    /* there is no room for more */
 };
 
+struct ts_here_last;
+
 struct ts_here_stack {
 	uint64_t *pcs; /* caller's */
 	size_t room;
+	/* The thread's stack before this one, which makes this one cheaper. NULL: none. Zeros at first; not while a handler has interrupted one who uses it. */
+	struct ts_here_last *last;
 	size_t count;
 	uint64_t hash; /* of all, and of how it ends; never 0 */
 	enum ts_here_end end;
@@ -187,7 +191,52 @@ struct ts_here_bounds {
 /* here_bounds.c: of the stack that the address lies in; where it is not the thread's own, what is sure to be memory. */
 struct ts_here_bounds ts_here_bounds_of(uint64_t sp);
 
-/* One more frame of a hash; no two frames give the same out of one hash, nor one frame out of two. */
+/* ---- here_last.c ---- */
+
+#define TS_HERE_LAST_FRAMES 256u
+#define TS_HERE_LAST_WORDS 640u
+
+/* Where a walk is, and the rule that leads to the caller's. */
+struct ts_here_state {
+	uint64_t pc, sp, fp, rule;
+};
+
+struct ts_here_word {
+	uint64_t address, value;
+};
+
+/* The last walk that came to the end of its stack. All but the trail is filled from the end, outermost first: so the outer frames stay where they are. */
+struct ts_here_last {
+	uint64_t generation; /* void in another one */
+	struct ts_here_bounds bounds;
+	uint32_t count, words;
+	uint64_t sps[TS_HERE_LAST_FRAMES]; /* ascending */
+	uint64_t pcs[TS_HERE_LAST_FRAMES];
+	uint64_t fps[TS_HERE_LAST_FRAMES];
+	uint64_t hashes[TS_HERE_LAST_FRAMES];   /* of it and all outer ones */
+	uint32_t words_of[TS_HERE_LAST_FRAMES]; /* so many, from the end, decide how it goes on */
+	bool needs_fp[TS_HERE_LAST_FRAMES];     /* its frame pointer does, too */
+	struct ts_here_word word[TS_HERE_LAST_WORDS];
+	struct ts_here_state trail[TS_HERE_LAST_FRAMES]; /* of the walk that is on; a ring */
+};
+
+/* Whether so many words from the end on are what they were; *same: so many are known to be. All lie above the stack pointer of the state that asks. */
+bool ts_here_words_are_same(const struct ts_here_last *last, uint32_t wanted, uint32_t *same);
+
+/*
+ * Puts the states of the trail, but for the innermost one, inside of what is remembered. caller: what the outermost of them led to; needs_fp and hash: that one's.
+ * Returns the hash of all.
+ */
+uint64_t ts_here_remember(struct ts_here_last *last, const struct ts_here_stack *stack,
+			  size_t states, struct ts_here_state caller, bool needs_fp, uint64_t hash);
+
+/* A word of the stack: of other functions' frames, which a sanitizer would not let us look at. */
+__attribute__((no_sanitize("address"))) static inline uint64_t ts_here_stack_word(uint64_t address)
+{
+	return *(const uint64_t *)(uintptr_t)address;
+}
+
+/* One more frame of a hash, from the outermost one on; no two frames give the same out of one hash, nor one frame out of two. */
 static inline uint64_t ts_here_add(uint64_t hash, uint64_t frame)
 {
 	return ((hash << 23 | hash >> 41) ^ frame) * UINT64_C(0x9e3779b97f4a7c15);
@@ -199,6 +248,21 @@ static inline uint64_t ts_here_mix(uint64_t hash, uint64_t value)
 				    UINT64_C(0xa0761d6478bd642f);
 
 	return (uint64_t)product ^ (uint64_t)(product >> 64);
+}
+
+/* Of frames that are there. */
+static inline uint64_t ts_here_hash(const struct ts_here_stack *stack, uint64_t generation)
+{
+	uint64_t hash = generation;
+
+	for (size_t i = stack->count; i-- > 0;)
+		hash = ts_here_add(hash, stack->pcs[i]);
+	return hash;
+}
+
+static inline uint64_t ts_here_hash_end(uint64_t hash, enum ts_here_end end)
+{
+	return ts_here_mix(hash, (uint64_t)end + 1) | 1;
 }
 
 #endif

@@ -184,7 +184,7 @@ static bool go_on(struct state *state, enum ts_here_end *ret_end)
 
 void ts_here_take_full(const struct ts_here *here, struct ts_here_stack *stack)
 {
-	uint64_t hash = ts_here_generation();
+	uint64_t generation = ts_here_generation();
 	struct state state;
 
 	state.memory.count = 0;
@@ -199,7 +199,6 @@ void ts_here_take_full(const struct ts_here *here, struct ts_here_stack *stack)
 			break;
 		}
 		stack->pcs[stack->count++] = pc;
-		hash = ts_here_add(hash, pc);
 	}
-	stack->hash = ts_here_mix(hash, stack->end + 1) | 1;
+	stack->hash = ts_here_hash_end(ts_here_hash(stack, generation), stack->end);
 }
