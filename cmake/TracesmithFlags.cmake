@@ -40,6 +40,10 @@ if(sanitizers)
 	target_compile_options(ts_flags INTERFACE
 		-fsanitize=${sanitizers} -fno-sanitize-recover=all -fno-omit-frame-pointer)
 	target_link_options(ts_flags INTERFACE -fsanitize=${sanitizers})
+	# Checked arithmetic of 128 bits calls functions that libgcc has only for some machines.
+	if(CMAKE_C_COMPILER_ID MATCHES Clang)
+		target_link_options(ts_flags INTERFACE --rtlib=compiler-rt -unwindlib=libgcc)
+	endif()
 endif()
 
 add_library(ts_private INTERFACE)
