@@ -22,6 +22,8 @@ OP_COLUMNS = "start,duration,kind,name,correlation,grid_x,process,graph_node"
 CALL_COLUMNS = "start,duration,thread,name,correlation,result"
 
 problems = []
+missed = []
+left_out = []
 figures = {}
 
 
@@ -35,6 +37,20 @@ def expect(condition, text):
     return condition
 
 
+def aim(condition, text):
+    """A figure that misses its bar is no fault, but is to be seen."""
+    if not condition:
+        missed.append(text)
+        print("MISSED:", text, flush=True)
+    return condition
+
+
+def leave_out(text):
+    """A part of a check that cannot be run here, with the reason."""
+    left_out.append(text)
+    print("skipped:", text, flush=True)
+
+
 def skip(reason):
     """Faults that were found before stay faults."""
     if problems:
@@ -44,8 +60,12 @@ def skip(reason):
 
 
 def finish():
-    print("result:", json.dumps({"figures": figures, "problems": problems}))
+    print_result()
     sys.exit(1 if problems else 0)
+
+
+def print_result():
+    print("result:", json.dumps({"figures": figures, "problems": problems, "missed": missed, "left_out": left_out}))
 
 
 def module_or_skip(name):
@@ -95,8 +115,8 @@ class Trace:
     def __init__(self, path, output=""):
         self.path, self.output, self.kept = path, output, {}
         if not os.path.exists(path):
-            print("result:", json.dumps({"figures": figures, "problems": problems + ["no trace " + path]}))
-            sys.exit(1)
+            expect(False, "no trace " + path)
+            finish()
         checked = subprocess.run([TOOL, "verify", "-q", path], capture_output=True, text=True, timeout=120)
         expect(checked.returncode == 0, f"verify: {checked.stdout[-200:]}{checked.stderr[-200:]}")
 
@@ -177,7 +197,7 @@ def check_whole(trace, name, may_lose=()):
 
 def oracle(command, seconds=120, env=None, name="oracle"):
     """
-    Kernels of a run of its own, as CUPTI tells a library that does nothing but count (bench/cuda_cupti_only.c): {name: (count, total ns)}; None: it cannot be had.
+    Kernels of a run of its own, as CUPTI tells a library that does nothing but count (tests/gpu/cupti_only.c): {name: (count, total ns)}; None: it cannot be had.
     """
     path = os.path.join(WORK, name + ".counts")
     if not os.path.exists(ONLY_CUPTI):

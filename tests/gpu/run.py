@@ -92,6 +92,8 @@ def judge(step, code, text, seconds):
             pass
     elif code == 0 and lines[-1].startswith("{"):
         row["figures"] = json.loads(lines[-1])
+    if row["state"] == "ok" and row.get("missed"):
+        row["state"] = "missed"
     if code == 124:
         row["problems"].append(f"did not end within {seconds:.0f} s")
     if code and not row["problems"]:
@@ -102,9 +104,19 @@ def judge(step, code, text, seconds):
 
 
 def show(row):
-    words = row["problems"] if row["state"] != "ok" else [f"{key} {value}" for key, value in row["figures"].items()][:7] or row.get("output", [])[-1:]
+    """A row; below that of a benchmark a line for each of its figures."""
+    words = [f"{key} {value}" for key, value in row["figures"].items()]
+    lines = []
+    if row["state"] in ("FAILED", "skipped"):
+        words = row["problems"]
+    elif row["group"] == "bench":
+        lines = row.get("lines") or words or row.get("output", [])
+        words = []
+    words = row.get("missed", []) + ["skipped: " + text for text in row.get("left_out", [])] + (words[:7] or row.get("output", [])[-1:])
     with printing:
         print(f"{row['name']:<14} {row['state']:<9} {row['seconds']:>6.1f} s  {'; '.join(map(str, words))[:400]}", flush=True)
+        for line in lines:
+            print("    " + str(line)[:200], flush=True)
 
 
 # ---- the machine ----
@@ -161,7 +173,7 @@ def main():
             rows.append(run_step(step, options.out, deadline))
             store()
     states = [row["state"] for row in rows]
-    print(f"{states.count('ok')} ok, {states.count('FAILED')} failed, {states.count('skipped')} skipped")
+    print(f"{states.count('ok')} ok, {states.count('missed')} ok but for a figure that misses its bar, {states.count('FAILED')} failed, {states.count('skipped')} skipped")
     sys.exit(1 if "FAILED" in states else 0)
 
 
