@@ -202,6 +202,36 @@ TS_TEST(thousands_of_records_in_many_buffers)
 	TS_CHECK_INT(lost, 0);
 }
 
+/* The pool is used up: CUPTI gets a spare buffer, again and again; its records are counted, and never another tool's. */
+TS_TEST(spare_buffers_come_home)
+{
+	uint8_t *buffer;
+	size_t bytes, most;
+
+	begin();
+	do
+		cuda_buffers_requested(&buffer, &bytes, &most);
+	while (bytes == 16384);
+	TS_CHECK(buffer != NULL && cuda_buffers_has(buffer));
+	cuda_buffers_completed(NULL, 0, buffer, bytes, 0);
+	for (uint32_t i = 1; i <= 300; i++) {
+		uint32_t held = cuda_buffers_held();
+
+		launch(i);
+		TS_CHECK_INT(cupti_played->outstanding, 1);
+		TS_CHECK_INT(cuda_buffers_held(), held + 1);
+		cupti_played->complete(1, 10, 20);
+		cuda_device_flush();
+		TS_CHECK_INT(cupti_played->outstanding, 0);
+		TS_CHECK_INT(cuda_buffers_held(), held);
+	}
+	for (int i = 0; i < WAIT_TRIES && lost < 300; i++)
+		usleep(5000);
+	TS_CHECK_INT(lost, 300);
+	TS_CHECK_STR(lost_reason, "all buffers for CUPTI were in use");
+	TS_CHECK_INT(ops_now(), 0);
+}
+
 TS_TEST(what_a_context_did_is_asked_for_before_it_ends)
 {
 	uint32_t before;

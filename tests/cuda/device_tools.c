@@ -193,6 +193,32 @@ TS_TEST(their_buffers_come_back_late)
 	TS_CHECK_INT(ops_now(), 0);
 }
 
+/* A spare buffer of ours is none of theirs, and does not make us come back. */
+TS_TEST(spare_buffers_are_not_theirs)
+{
+	uint8_t *buffer;
+	size_t bytes, most;
+
+	begin();
+	do
+		cuda_buffers_requested(&buffer, &bytes, &most);
+	while (bytes == 16384);
+	cuda_buffers_completed(NULL, 0, buffer, bytes, 0);
+	launch(1);
+	cuptiActivityRegisterCallbacks(their_requested, their_completed);
+	cupti_played->complete(1, 10, 20);
+	TS_CHECK_INT(cuptiActivityEnable(CUPTI_KIND_CONCURRENT_KERNEL), CUPTI_OK);
+	TS_CHECK_INT(cupti_played->outstanding, 0);
+	TS_CHECK_INT(their_records, 0);
+	launch(2);
+	cupti_played->complete(1, 10, 20);
+	TS_CHECK_INT(cuptiActivityDisable(CUPTI_KIND_CONCURRENT_KERNEL), CUPTI_OK);
+	TS_CHECK_INT(cuda_device_state(), CUDA_DEVICE_ASIDE);
+	TS_CHECK_INT(cuptiActivityFlushAll(0), CUPTI_OK);
+	TS_CHECK_INT(their_records, 1);
+	TS_CHECK_INT(cuda_device_state(), CUDA_DEVICE_ON);
+}
+
 /* A flush of theirs, while the activities are ours, does not cut short what runs. */
 TS_TEST(their_flush_does_not_force_ours)
 {

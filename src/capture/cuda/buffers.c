@@ -3,6 +3,7 @@
  * Buffers that CUPTI fills (docs/cuda.md, section 3): a pool of small ones, handed out and taken back without a lock, since CUPTI asks on threads of the
  * program. One reader parses them: what came back, and the completed begin of what CUPTI still holds. Must not know what records mean.
  */
+#include <sched.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -11,9 +12,13 @@
 #define BUFFER_BYTES 16384u
 #define SLAB_BUFFERS 256u
 #define BUFFERS_AT_MOST 16384u
-#define RANGE_BYTES ((size_t)BUFFER_BYTES * BUFFERS_AT_MOST)
+#define POOL_BYTES ((size_t)BUFFER_BYTES * BUFFERS_AT_MOST)
 /* When the pool is used up: rejecting a buffer can crash CUPTI before CUDA 12.9, so it gets one whose records are only counted. */
 #define SPARE_BYTES (1u << 20)
+#define SPARES 256u
+#define RANGE_BYTES (POOL_BYTES + (size_t)SPARE_BYTES * SPARES)
+/* While another thread makes a slab; far longer than it takes. */
+#define TAKE_TRIES 100000
 /* So many wait for the reader: it is woken. */
 #define WAKE_AT 32
 /* Of a record, to see that it is one: up to a kernel's name. */
@@ -38,7 +43,7 @@ struct slot {
 	uint64_t read[BUFFER_BYTES / 512]; /* and was passed on */
 };
 
-static uint8_t *range; /* NULL: no pool */
+static uint8_t *range; /* the pool, then spare ones; NULL: there are none */
 static struct slot *slots;
 static uint32_t slot_count; /* made; atomic */
 static uint32_t growing;    /* somebody makes a slab */
@@ -48,7 +53,8 @@ static uint32_t returned_count;
 static uint32_t held_count;
 static uint32_t resting_count; /* of the reader */
 static uint32_t forcing;       /* flushes that wait for nothing are under way; atomic */
-static uint64_t spare_lost;    /* bytes of records in spare buffers; atomic */
+static uint8_t is_spare_held[SPARES];
+static uint64_t spare_lost; /* bytes of records in spare buffers; atomic */
 
 /* ---- lists ---- */
 
@@ -125,7 +131,8 @@ int cuda_buffers_init(void)
 	return 0;
 }
 
-static uint32_t grow(void)
+/* 0: another thread does, or there is no more. */
+static uint32_t grow(bool *ret_is_used_up)
 {
 	uint32_t first, taken = 0;
 
@@ -140,32 +147,55 @@ static uint32_t grow(void)
 		for (uint32_t i = SLAB_BUFFERS; i > 1; i--)
 			give_free(first + i);
 	}
+	*ret_is_used_up = !taken;
 	__atomic_store_n(&growing, 0, __ATOMIC_RELEASE);
 	return taken;
 }
 
+/* Where another thread makes a slab, what it has put into the list is looked at again. */
+static uint32_t take(void)
+{
+	uint32_t number = take_free();
+	bool is_used_up = false;
+
+	for (int tries = 0; !number && !is_used_up && tries < TAKE_TRIES; tries++) {
+		number = grow(&is_used_up);
+		if (!number && !is_used_up)
+			sched_yield();
+		if (!number)
+			number = take_free();
+	}
+	return number;
+}
+
+static uint8_t *spare(uint32_t index)
+{
+	return range + POOL_BYTES + (size_t)index * SPARE_BYTES;
+}
+
 static void give_spare(uint8_t **buffer, size_t *bytes)
 {
-	void *memory =
-		mmap(NULL, SPARE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	*buffer = memory == MAP_FAILED ? NULL : memory;
-	*bytes = memory == MAP_FAILED ? 0 : SPARE_BYTES;
+	*buffer = NULL;
+	*bytes = 0;
+	for (uint32_t i = 0; i < SPARES; i++) {
+		if (__atomic_exchange_n(&is_spare_held[i], 1, __ATOMIC_ACQUIRE))
+			continue;
+		if (mprotect(spare(i), SPARE_BYTES, PROT_READ | PROT_WRITE)) {
+			__atomic_store_n(&is_spare_held[i], 0, __ATOMIC_RELEASE);
+			return;
+		}
+		*buffer = spare(i);
+		*bytes = SPARE_BYTES;
+		__atomic_add_fetch(&held_count, 1, __ATOMIC_RELAXED);
+		return;
+	}
 }
 
 void cuda_buffers_requested(uint8_t **buffer, size_t *bytes, size_t *most_records)
 {
-	uint32_t number = take_free();
+	uint32_t number = take();
 
 	*most_records = 0;
-	/* Where another thread makes a slab, what it has put into the list is looked at again. */
-	for (int tries = 0; !number && tries < 1000; tries++) {
-		number = grow();
-		if (!number && __atomic_load_n(&slot_count, __ATOMIC_ACQUIRE) >= BUFFERS_AT_MOST)
-			tries = 1000;
-		if (!number)
-			number = take_free();
-	}
 	if (!number) {
 		give_spare(buffer, bytes);
 		return;
@@ -181,11 +211,14 @@ bool cuda_buffers_has(const uint8_t *buffer)
 	return range && buffer >= range && buffer < range + RANGE_BYTES;
 }
 
-static void spare_completed(uint8_t *buffer, size_t bytes, size_t valid)
+/* It is zero again, as all that CUPTI gets; its memory is given back. */
+static void spare_completed(uint32_t index, size_t valid)
 {
-	__atomic_add_fetch(&spare_lost, valid, __ATOMIC_RELAXED);
-	if (buffer)
-		munmap(buffer, bytes);
+	__atomic_add_fetch(&spare_lost, valid < SPARE_BYTES ? valid : SPARE_BYTES,
+			   __ATOMIC_RELAXED);
+	__atomic_sub_fetch(&held_count, 1, __ATOMIC_RELAXED);
+	madvise(spare(index), SPARE_BYTES, MADV_DONTNEED);
+	__atomic_store_n(&is_spare_held[index], 0, __ATOMIC_RELEASE);
 }
 
 /* On any thread that CUPTI chose: only puts it in line. */
@@ -196,8 +229,11 @@ void cuda_buffers_completed(void *context, uint32_t stream, uint8_t *buffer, siz
 
 	(void)context;
 	(void)stream;
-	if (!cuda_buffers_has(buffer)) {
-		spare_completed(buffer, bytes, valid);
+	(void)bytes;
+	if (!cuda_buffers_has(buffer))
+		return;
+	if (buffer >= spare(0)) {
+		spare_completed((uint32_t)((size_t)(buffer - spare(0)) / SPARE_BYTES), valid);
 		return;
 	}
 	number = (uint32_t)((size_t)(buffer - range) / BUFFER_BYTES) + 1;

@@ -22,6 +22,7 @@
 #define EXPORTED __attribute__((visibility("default")))
 #define DOMAINS 16u
 #define NUMBERS 2048u
+#define THEIR_BUFFERS 1024u /* that are waited for at once */
 /* Buffers of theirs that do not come back are waited for so long, once they have flushed, and where they never do. */
 #define FLUSHED_WAIT_NS 2000000000
 #define UNFLUSHED_WAIT_NS 5000000000
@@ -44,7 +45,8 @@ static cupti_requested other_requested; /* these three: atomic */
 static cupti_completed other_completed;
 static cupti_timestamp other_timestamp;
 static uint8_t kinds[CUPTI_KIND_LIMIT]; /* enabled by others; 1: for all, 2: for some contexts */
-static uint32_t held;                   /* buffers of theirs that CUPTI has; atomic */
+static uint8_t *counted[THEIR_BUFFERS]; /* buffers of theirs that CUPTI has; atomic */
+static uint32_t held;                   /* so many; atomic */
 static uint64_t disabled_at;            /* ts_now() when the last kind was; 0: some are enabled */
 static bool was_flushed;                /* by them, since */
 
@@ -64,6 +66,18 @@ void cuda_foreign_callback(uint32_t domain, uint32_t number, const void *data)
 		callback(other.data, domain, number, data);
 }
 
+static bool change_counted(uint8_t *from, uint8_t *to)
+{
+	for (uint32_t i = 0; i < THEIR_BUFFERS; i++) {
+		uint8_t *found = from;
+
+		if (__atomic_compare_exchange_n(&counted[i], &found, to, false, __ATOMIC_ACQ_REL,
+						__ATOMIC_RELAXED))
+			return true;
+	}
+	return false;
+}
+
 bool cuda_foreign_requested(uint8_t **buffer, size_t *bytes, size_t *most_records)
 {
 	cupti_requested theirs = __atomic_load_n(&other_requested, __ATOMIC_ACQUIRE);
@@ -71,20 +85,22 @@ bool cuda_foreign_requested(uint8_t **buffer, size_t *bytes, size_t *most_record
 	if (!theirs)
 		return false;
 	theirs(buffer, bytes, most_records);
-	if (*buffer)
+	if (*buffer && change_counted(NULL, *buffer))
 		__atomic_add_fetch(&held, 1, __ATOMIC_ACQ_REL);
 	return true;
 }
 
+/* They may hand out its memory again at once: it is forgotten ahead of that, and waited for until they have it. */
 void cuda_foreign_completed(void *context, uint32_t stream, uint8_t *buffer, size_t bytes,
 			    size_t valid)
 {
 	cupti_completed theirs = __atomic_load_n(&other_completed, __ATOMIC_ACQUIRE);
+	bool was_counted = buffer && change_counted(buffer, NULL);
 
-	if (!theirs)
-		return;
-	theirs(context, stream, buffer, bytes, valid);
-	__atomic_sub_fetch(&held, 1, __ATOMIC_ACQ_REL);
+	if (theirs)
+		theirs(context, stream, buffer, bytes, valid);
+	if (was_counted)
+		__atomic_sub_fetch(&held, 1, __ATOMIC_ACQ_REL);
 }
 
 cupti_timestamp cuda_foreign_timestamp(void)
