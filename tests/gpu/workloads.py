@@ -172,12 +172,15 @@ WORKLOADS = {
 # ---- repeating them ----
 
 def counted(profile):
-    """What torch.profiler has seen of the device: kernels by name, copies and fills by direction."""
+    """What torch.profiler has seen of the device: kernels by name, copies and fills; and how often each function of the runtime and the driver was called."""
     with tempfile.NamedTemporaryFile(suffix=".json") as file:
         profile.export_chrome_trace(file.name)
         events = json.load(open(file.name))["traceEvents"]
-    kernels, others = {}, {}
+    kernels, others, calls = {}, {}, {}
     for event in events:
+        if event.get("cat") in ("cuda_runtime", "cuda_driver"):
+            calls[event["name"]] = calls.get(event["name"], 0) + 1
+            continue
         if event.get("cat") == "kernel":
             entry = kernels.setdefault(event["name"], [0, 0])
         elif event.get("cat") in ("gpu_memcpy", "gpu_memset"):
@@ -186,7 +189,7 @@ def counted(profile):
             continue
         entry[0] += 1
         entry[1] += round(event["dur"] * 1000)
-    return {"kernels": kernels, "others": others}
+    return {"kernels": kernels, "others": others, "calls": calls}
 
 
 def make_profile():
