@@ -2,7 +2,8 @@
 /*
  * Reaches every function of calls.def as libcudart does: `call_by_handle dlsym` by dlopen() and dlsym(), `call_by_handle ask` by
  * cuGetProcAddress, itself found by dlsym() and by asking itself. `call_by_handle none` touches no CUDA, and looks whether it is there all
- * the same; `call_by_handle count` begins CUDA, and calls some that have no wrapper. Prints what went wrong.
+ * the same; `call_by_handle cupti` looks for CUPTI alone; `call_by_handle count` begins CUDA, and calls some that have no wrapper. Prints
+ * what went wrong.
  */
 #include "cuda/every_call.h"
 
@@ -58,19 +59,52 @@ static void look_for_missing(void)
 		fail_at("cuNobodyHasThis", "is there");
 }
 
+/* Absent, and dlerror() says which one: those who ask print that. */
+static void see_missing(void *handle, const char *name)
+{
+	const char *error;
+
+	dlerror();
+	if (dlsym(handle, name))
+		fail_at(name, "is there");
+	error = dlerror();
+	if (!error || !strstr(error, name))
+		fail_at(name, "is missing, and dlerror() does not say so");
+	if (dlerror())
+		fail_at(name, "is missing, and dlerror() says so twice");
+}
+
 /* A program without CUDA sees none. */
 static int see_none(void)
 {
+	static const char *const names[] = { "cuInit", "cuLaunchKernel", "cuGetProcAddress_v2",
+					     "ncclAllReduce", "cuptiSubscribe" };
+	void *program = dlopen(NULL, RTLD_LAZY);
+
 	if (dlopen("libcuda.so.1", RTLD_NOLOAD | RTLD_LAZY))
 		fail_at("libcuda.so.1", "is loaded");
-	if (dlsym(RTLD_DEFAULT, "cuInit") || dlsym(RTLD_DEFAULT, "cuLaunchKernel"))
-		fail_at("cuInit", "is there");
-	if (dlsym(RTLD_DEFAULT, "ncclAllReduce"))
-		fail_at("ncclAllReduce", "is there");
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		see_missing(RTLD_DEFAULT, names[i]);
+		see_missing(program, names[i]);
+	}
 	if (dlopen("libcuda.so.1", RTLD_NOLOAD | RTLD_LAZY))
 		fail_at("libcuda.so.1", "has been loaded");
 	if (dlsym(RTLD_DEFAULT, "printf") != (void *)printf)
 		fail_at("printf", "is another");
+	return every_failures ? 1 : 0;
+}
+
+/* CUPTI that everybody can see is seen, though what answers under its names is ours. */
+static int see_cupti(void)
+{
+	void *cupti = dlopen("libcupti.so.13", RTLD_NOW | RTLD_GLOBAL);
+
+	if (!cupti)
+		fail_at("libcupti.so.13", dlerror());
+	if (!dlsym(RTLD_DEFAULT, "cuptiSubscribe") || !dlsym(cupti, "cuptiSubscribe") ||
+	    !dlsym(dlopen(NULL, RTLD_LAZY), "cuptiSubscribe"))
+		fail_at("cuptiSubscribe", "is not there");
+	see_missing(RTLD_DEFAULT, "cuptiNobodyHasThis");
 	return every_failures ? 1 : 0;
 }
 
@@ -95,6 +129,8 @@ int main(int argc, char **argv)
 
 	if (!strcmp(way, "none"))
 		return see_none();
+	if (!strcmp(way, "cupti"))
+		return see_cupti();
 	library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
 	if (!library) {
 		printf("%s\n", dlerror());

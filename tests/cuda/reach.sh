@@ -35,6 +35,13 @@ record t.sbt -- "$programs/call_by_handle" none
 [ "$(of_rows t.sbt 'len(api_call), [row for row in meta if "cuda" in json.dumps(row)]' api_call meta)" = "(0, [])" ] ||
 	fail "a program without CUDA: $(rows_of t.sbt meta)"
 
+# What is not there is missed as without us: Python passes on what dlerror() says.
+found=$(LD_PRELOAD="$TS_BUILD/libtracesmith-agent.so $TS_BUILD/libtracesmith-backend-cuda.so" \
+	python3 -c 'import ctypes; print([hasattr(ctypes.CDLL(None), name) for name in ("cuInit", "ncclAllReduce", "cuptiSubscribe")])') ||
+	fail "Python asks for functions that are missing"
+[ "$found" = "[False, False, False]" ] || fail "functions are there without their libraries: $found"
+LD_LIBRARY_PATH=$programs:$programs/cupti/lib64 record t.sbt -- "$programs/call_by_handle" cupti
+
 # A user's own library stands behind ours, and gets its calls.
 LD_PRELOAD=$programs/libcuda_behind.so record t.sbt -- "$programs/call_and_work" behind
 grep -q '^behind: 3 launches' printed || fail "behind: $(cat printed)"

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "capture/cuda/calls.h"
+#include "capture/cuda/device.h"
 
 struct answer {
 	void *address;
@@ -237,11 +238,33 @@ static bool is_of_library(void *address, const char *of)
 	return starts_with(name ? name + 1 : info.dli_fname, of);
 }
 
+static bool is_ours(void *address)
+{
+	return is_of_library(address, "libtracesmith-backend-cuda");
+}
+
 static void *answer_driver(const char *name, void *address)
 {
-	if (is_of_library(address, "libtracesmith-backend-cuda"))
+	if (is_ours(address))
 		return cuda_driver(name) ? address : NULL;
 	return address == cuda_driver(name) ? cuda_symbol_for(name, address) : address;
+}
+
+static void *answer_cupti(const char *name, void *address)
+{
+	if (is_ours(address))
+		return cuda_cupti_mapped(name) ? address : NULL;
+	return is_of_library(address, "libcupti") ? cuda_foreign(name) : NULL;
+}
+
+/* There is none, as the real dlsym() says it: callers print what dlerror() returns, whatever that is. Nothing of ours is behind libc. */
+static struct answer answer_none(const char *name)
+{
+	void *libc = dlopen("libc.so.6", RTLD_LAZY | RTLD_LOCAL | RTLD_NOLOAD);
+
+	if (libc)
+		cuda_symbol(libc, name);
+	return (struct answer){ NULL, 1 };
 }
 
 static struct answer answer(void *handle, const char *name, void *caller)
@@ -255,15 +278,15 @@ static struct answer answer(void *handle, const char *name, void *caller)
 	if (!address)
 		return given; /* the real one says so, and why */
 	if (starts_with(name, "cupti"))
-		replaced = is_of_library(address, "libcupti") ? cuda_foreign(name) : NULL;
+		replaced = answer_cupti(name, address);
 	else if (starts_with(name, "cu"))
 		replaced = answer_driver(name, address);
 	else
 		replaced = cuda_collective_for(name, address);
+	if (!replaced && is_ours(address))
+		return answer_none(name);
 	if (replaced && replaced != address)
 		given = (struct answer){ replaced, 1 };
-	else if (!replaced && is_of_library(address, "libtracesmith-backend-cuda"))
-		given.is_given = 1;
 	dlerror();
 	return given;
 }
