@@ -100,7 +100,7 @@ uint32_t ts_accelerator_stack(void)
 
 __thread struct cuda_thread cuda_thread;
 bool is_forked, samples;
-uint32_t contexts_told, modules_told;
+uint32_t contexts_told, modules_told, symbols_asked;
 
 bool cuda_is_wanted(void)
 {
@@ -114,6 +114,7 @@ bool cuda_is_forked(void)
 
 void *cuda_symbol(void *handle, const char *name)
 {
+	symbols_asked++;
 	return dlsym(handle, name);
 }
 

@@ -28,6 +28,7 @@ extern struct ts_accelerator_call last_call;
 extern uint64_t lost;
 extern char lost_reason[128], fact[2048];
 extern uint32_t contexts_told, modules_told;
+extern uint32_t symbols_asked; /* of the dynamic linker */
 
 /* What is played. */
 extern uint32_t is_enabled; /* events are wanted */

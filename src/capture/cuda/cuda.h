@@ -98,7 +98,7 @@ uint32_t cuda_stream_number(void *stream, uint32_t *ret_context);
 /* What is given in place of a function of CUPTI that another tool asks for; NULL: the function itself. */
 void *cuda_foreign(const char *name);
 
-/* Functions of CUPTI by name, once begun; NULL: there is no CUPTI, or it has none of that name. */
+/* Functions of CUPTI by name, of those that we call, once begun; NULL: there is no CUPTI, or it has none of that name. Asks nothing of the dynamic linker. */
 void *cuda_cupti(const char *name);
 /* As cuptiGetVersion() says; 0: there is none. */
 uint32_t cuda_cupti_version(void);

@@ -20,6 +20,23 @@
 
 struct cupti_functions cupti;
 
+/* All that we and those in front of whom we stand call, found at once: inside callbacks the dynamic linker's lock must not be waited for. */
+static struct {
+	const char *name;
+	void *function; /* NULL: this version has none */
+} by_name[] = { { "cuptiPCSamplingEnable", NULL },
+		{ "cuptiPCSamplingDisable", NULL },
+		{ "cuptiPCSamplingGetData", NULL },
+		{ "cuptiPCSamplingGetNumStallReasons", NULL },
+		{ "cuptiPCSamplingGetStallReasons", NULL },
+		{ "cuptiPCSamplingSetConfigurationAttribute", NULL },
+		{ "cuptiGetCubinCrc", NULL },
+#define CUPTI_FUNCTION(name, parameters) { "cupti" #name, NULL },
+		CUPTI_FUNCTIONS(CUPTI_FUNCTION)
+#undef CUPTI_FUNCTION
+};
+#define NAMES (sizeof(by_name) / sizeof(by_name[0]))
+
 static void *library;
 static uint32_t version;
 static char path[PATH_BYTES];
@@ -118,6 +135,14 @@ static struct mapped *look(void)
 	return mapped;
 }
 
+static void *find(const char *name)
+{
+	for (size_t i = 0; i < NAMES; i++)
+		if (!strcmp(by_name[i].name, name))
+			return by_name[i].function;
+	return NULL;
+}
+
 /* Not ours: only looked for, and kept when it is there. */
 static void *find_mapped(void)
 {
@@ -135,10 +160,11 @@ static void *find_mapped(void)
 
 void *cuda_cupti_mapped(const char *name)
 {
-	void *handle = __atomic_load_n(&library, __ATOMIC_ACQUIRE);
+	void *handle;
 
-	if (!handle)
-		handle = find_mapped();
+	if (__atomic_load_n(&library, __ATOMIC_ACQUIRE))
+		return find(name);
+	handle = find_mapped();
 	return handle ? cuda_symbol(handle, name) : NULL;
 }
 
@@ -247,10 +273,12 @@ static void fill(void *handle)
 {
 	struct link_map *map = NULL;
 
-#define CUPTI_FUNCTION(name, parameters)                          \
-	do {                                                      \
-		void *found = cuda_symbol(handle, "cupti" #name); \
-		memcpy(&cupti.name, &found, sizeof(found));       \
+	for (size_t i = 0; i < NAMES; i++)
+		by_name[i].function = cuda_symbol(handle, by_name[i].name);
+#define CUPTI_FUNCTION(name, parameters)                    \
+	do {                                                \
+		void *found = find("cupti" #name);          \
+		memcpy(&cupti.name, &found, sizeof(found)); \
 	} while (0);
 	CUPTI_FUNCTIONS(CUPTI_FUNCTION)
 #undef CUPTI_FUNCTION
@@ -297,9 +325,7 @@ const char *cuda_cupti_path(void)
 
 void *cuda_cupti(const char *name)
 {
-	void *handle = __atomic_load_n(&library, __ATOMIC_ACQUIRE);
-
-	return handle ? cuda_symbol(handle, name) : NULL;
+	return __atomic_load_n(&library, __ATOMIC_ACQUIRE) ? find(name) : NULL;
 }
 
 uint32_t cuda_cupti_version(void)

@@ -113,7 +113,7 @@ cupti_timestamp cuda_foreign_timestamp(void)
 static void *next(const char *name)
 {
 	int saved = errno;
-	void *found = cuda_cupti_version() ? cuda_cupti(name) : cuda_cupti_mapped(name);
+	void *found = cuda_cupti_mapped(name);
 
 	errno = saved;
 	return found;
