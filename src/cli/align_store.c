@@ -239,7 +239,7 @@ int ts_align_store(const char *path, struct ts_reader *reader, const struct ts_a
 	for (size_t i = 0; i < count && !rc; i++)
 		store.stored += !is_settled(&store, i);
 	if (!rc && store.stored)
-		rc = ts_append_rows(path, reader, add_all_points, &store, err);
+		rc = ts_append_rows(path, reader, false, add_all_points, &store, err);
 	if (!rc)
 		*ret_stored = store.stored;
 	ts_clockmap_release(&store.map);

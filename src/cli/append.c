@@ -70,11 +70,12 @@ static uint64_t end_of_chunks(const struct ts_reader *reader)
 }
 
 static int resume(struct ts_writer **ret_writer, const char *path, const struct ts_reader *reader,
-		  struct ts_error *err)
+		  bool is_locked, struct ts_error *err)
 {
 	struct ts_writer_options options = { .size = sizeof(options),
 					     .threads = -1,
-					     .flags = TS_WRITER_SYNC,
+					     .flags = TS_WRITER_SYNC |
+						      (is_locked ? TS_WRITER_LOCKED : 0u),
 					     .trace_id = ts_reader_state(reader)->trace_id };
 	struct ts_writer_ids ids;
 
@@ -83,20 +84,20 @@ static int resume(struct ts_writer **ret_writer, const char *path, const struct 
 }
 
 /* A disk that has no room for the rows has room for the index, which stood there before. */
-static void put_index_back(const char *path, const struct ts_reader *reader)
+static void put_index_back(const char *path, const struct ts_reader *reader, bool is_locked)
 {
 	TS_AUTO(ts_writer) writer = NULL;
 
-	if (!resume(&writer, path, reader, NULL))
+	if (!resume(&writer, path, reader, is_locked, NULL))
 		ts_writer_finish(writer, NULL);
 }
 
-static int append(const char *path, const struct ts_reader *reader,
+static int append(const char *path, const struct ts_reader *reader, bool is_locked,
 		  void (*add)(void *context, struct ts_writer *writer), void *context,
 		  struct ts_error *err)
 {
 	struct ts_writer *writer = NULL;
-	int rc = resume(&writer, path, reader, err);
+	int rc = resume(&writer, path, reader, is_locked, err);
 
 	if (rc)
 		return rc;
@@ -104,12 +105,12 @@ static int append(const char *path, const struct ts_reader *reader,
 	rc = ts_writer_finish(writer, err);
 	ts_writer_close(writer);
 	if (rc)
-		put_index_back(path, reader);
+		put_index_back(path, reader, is_locked);
 	return rc;
 }
 
 /* Between the cut of the old index and the new one the trace counts as unfinished: nobody stops us there. */
-int ts_append_rows(const char *path, const struct ts_reader *reader,
+int ts_append_rows(const char *path, const struct ts_reader *reader, bool is_locked,
 		   void (*add)(void *context, struct ts_writer *writer), void *context,
 		   struct ts_error *err)
 {
@@ -119,7 +120,7 @@ int ts_append_rows(const char *path, const struct ts_reader *reader,
 	signal(SIGXFSZ, SIG_IGN); /* a limit of a file's size is an error like others */
 	sigfillset(&all);
 	sigprocmask(SIG_BLOCK, &all, &before);
-	rc = append(path, reader, add, context, err);
+	rc = append(path, reader, is_locked, add, context, err);
 	sigprocmask(SIG_SETMASK, &before, NULL);
 	return rc;
 }

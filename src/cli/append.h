@@ -15,8 +15,9 @@ int ts_append_check(const char *path, const struct ts_reader *reader, const char
 
 /*
  * Appends what `add` gives to the writer, whose ids go on behind those of `reader`, which is of the same file. Signals wait until it is done.
+ * `is_locked`: the caller holds the lock of a trace's writer.
  */
-int ts_append_rows(const char *path, const struct ts_reader *reader,
+int ts_append_rows(const char *path, const struct ts_reader *reader, bool is_locked,
 		   void (*add)(void *context, struct ts_writer *writer), void *context,
 		   struct ts_error *err);
 

@@ -48,6 +48,9 @@ struct ts_record {
 	bool no_symbols; /* frames of native code stay addresses */
 	char pc_sampling[32];
 	bool outrun; /* another recorder has the output already */
+	/* Traces that were completed: their native frames get names when the recording is over. */
+	char **files;
+	size_t file_count, file_capacity;
 	/* Metrics. */
 	bool samples;
 	int64_t interval_ns;

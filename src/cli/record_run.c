@@ -7,12 +7,15 @@
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/map.h"
+#include "base/memory.h"
 #include "cli/record.h"
 #include "cli/report.h"
 #include "cli/symbolize.h"
@@ -187,25 +190,81 @@ static int record(struct run *run, struct ts_error *err)
 	}
 }
 
+/* ---- names of native frames ---- */
+
+static void on_completed(void *context, const char *trace)
+{
+	struct ts_record *record = context;
+	char *copy = record->no_symbols ? NULL : strdup(trace);
+
+	if (copy && !ts_grow_array((void **)&record->files, &record->file_capacity,
+				   record->file_count + 1, sizeof(*record->files)))
+		record->files[record->file_count++] = copy;
+	else
+		free(copy);
+}
+
+static void release_files(struct ts_record *record)
+{
+	for (size_t i = 0; i < record->file_count; i++)
+		free(record->files[i]);
+	free(record->files);
+	record->files = NULL;
+	record->file_count = record->file_capacity = 0;
+}
+
 /* The trace is whole without names: that they cannot be had is no failure of the recording. */
-static void name_frames(const struct ts_record *record, const char *trace)
+static int name_frames(const char *trace, bool is_told)
 {
 	const struct ts_symbolize_choice choice = { 0 };
 	struct ts_symbolize_summary summary;
 	struct ts_error err;
-	int rc;
+	int rc = ts_cli_symbolize(trace, &choice, &summary, &err);
 
-	if (record->no_symbols || !*trace)
-		return;
-	rc = ts_cli_symbolize(trace, &choice, &summary, &err);
-	/* Where a text was asked for, that is no trace. */
-	if (rc && err.code != TS_EFORMAT)
+	if (rc)
 		ts_report_warning("%s; native frames have no names yet: tracesmith symbolize %s",
 				  err.message, trace);
-	else if (!rc && !record->quiet && summary.frames > summary.known)
+	else if (is_told && summary.frames > summary.known)
 		ts_symbolize_tell(&summary, trace, false);
 	ts_symbolize_summary_release(&summary);
+	return rc;
 }
+
+/* Of all files, but for those that a rotation has removed again; the last one's is said, as its rows are. */
+static void name_files(const struct ts_record *record)
+{
+	size_t left = record->file_count;
+	int rc = TS_OK;
+
+	for (; left && rc != TS_ECANCELED; left--) {
+		const char *trace = record->files[record->file_count - left];
+
+		if (!access(trace, F_OK))
+			rc = name_frames(trace, left == 1 && !record->quiet);
+	}
+	if (left)
+		ts_report_note("  and so it is with %zu more of its files, up to '%s'", left,
+			       record->files[record->file_count - 1]);
+}
+
+/* The text is all that remains: what has no name now stays an address. */
+static void on_text(void *context, const char *trace)
+{
+	const struct ts_record *record = context;
+	const struct ts_symbolize_choice choice = { .is_locked = true };
+	struct ts_symbolize_summary summary;
+	struct ts_error err;
+
+	if (record->no_symbols)
+		return;
+	if (ts_cli_symbolize(trace, &choice, &summary, &err))
+		ts_report_warning("%s; native frames are shown as addresses", err.message);
+	else if (!record->quiet && summary.frames > summary.known)
+		ts_symbolize_tell(&summary, record->options.output, false);
+	ts_symbolize_summary_release(&summary);
+}
+
+/* ---- the end ---- */
 
 /* Finishes the trace and tells; *ret_again: a target came too late for it. */
 static int finish(struct run *run, bool *ret_again, struct ts_error *err)
@@ -218,8 +277,10 @@ static int finish(struct run *run, bool *ret_again, struct ts_error *err)
 	*ret_again = false;
 	if (rc)
 		return rc;
-	*ret_again = summary.again;
-	name_frames(run->record, summary.path);
+	*ret_again = summary.again && !run->stop && run->record->options.detached;
+	/* Names have time, a target that waits has not. */
+	if (!*ret_again)
+		name_files(run->record);
 	ts_record_tell(run->record, &summary);
 	return TS_OK;
 }
@@ -307,7 +368,6 @@ static int run_recorder(struct run *run)
 			rc = record(run, &err);
 		if (!rc)
 			rc = finish(run, &again, &err);
-		again &= !run->stop && options.detached;
 	}
 	if (!rc)
 		return TS_EXIT_DONE;
@@ -376,6 +436,8 @@ int ts_record_run(struct ts_record *record)
 
 	if (code)
 		return code;
+	record->options.completed = on_completed;
+	record->options.before_text = on_text;
 	if (ts_record_signals_take(&run.signals, &err))
 		return ts_report_error(&err);
 	ts_pairmap_init(&run.followed);
@@ -385,6 +447,7 @@ int ts_record_run(struct ts_record *record)
 		stand_in(&run);
 		code = exit_code_of(&run, code);
 	}
+	release_files(record);
 	ts_record_python_release(record);
 	ts_pairmap_release(&run.followed);
 	close(run.signals.fd);

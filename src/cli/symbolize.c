@@ -335,7 +335,8 @@ static int name_frames(struct naming *naming, const char *path)
 	if (!rc && naming->frame_count)
 		rc = find_names(naming, &folders);
 	if (!rc && naming->row_count)
-		rc = ts_append_rows(path, naming->reader, add_rows, naming, naming->err);
+		rc = ts_append_rows(path, naming->reader, naming->choice->is_locked, add_rows,
+				    naming, naming->err);
 	release_folders(&folders);
 	return rc;
 }

@@ -18,7 +18,8 @@ struct ts_symbolize_choice {
 	/* Folders beside those of TRACESMITH_DEBUG_PATH; each may be several, with colons between. */
 	char **folders;
 	size_t folder_count;
-	bool force; /* frames that have names already, too */
+	bool force;     /* frames that have names already, too */
+	bool is_locked; /* the caller holds the trace's lock */
 };
 
 /* What came of it. */

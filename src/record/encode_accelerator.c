@@ -357,6 +357,17 @@ static bool clock_record(struct ts_encoder *encoder, struct encode_area *area,
 	return true;
 }
 
+/* Things that would have been rows of what happened: the summary counts them. */
+static bool is_event(const char *what, uint32_t bytes)
+{
+	static const char *const events[] = { "events", "gpu_op", "slice" };
+
+	for (size_t i = 0; i < TS_ARRAY_SIZE(events); i++)
+		if (bytes == strlen(events[i]) && !memcmp(what, events[i], bytes))
+			return true;
+	return false;
+}
+
 static bool lost_record(struct ts_encoder *encoder, struct encode_area *area, int64_t ns,
 			struct encode_cursor *cursor)
 {
@@ -375,7 +386,7 @@ static bool lost_record(struct ts_encoder *encoder, struct encode_area *area, in
 	row.reason = encode_string(encoder, reason, reason_bytes);
 	row.count = count > INT64_MAX ? TS_ABSENT : (int64_t)count;
 	ts_writer_add(encoder->writer, TS_TABLE_LOSS, &row, NULL);
-	if (count <= INT64_MAX && what_bytes == 6 && memcmp(what, "events", 6) == 0)
+	if (count <= INT64_MAX && is_event(what, what_bytes))
 		encoder->counts.lost += count;
 	return true;
 }

@@ -254,6 +254,8 @@ struct ts_recorder {
 
 /* Tells the caller something in words. */
 void ts_recorder_note(struct ts_recorder *recorder, const char *format, ...) TS_PRINTF_LIKE(2, 3);
+/* Tells of a trace that nobody writes to any more. */
+void ts_recorder_completed(struct ts_recorder *recorder, const char *trace);
 
 /* As many descriptors as the system allows: asked for late, so that programs that are started do not inherit it. */
 void ts_recorder_raise_limit(void);

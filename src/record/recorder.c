@@ -63,6 +63,12 @@ void ts_recorder_note(struct ts_recorder *recorder, const char *format, ...)
 	recorder->options.note(recorder->options.context, message);
 }
 
+void ts_recorder_completed(struct ts_recorder *recorder, const char *trace)
+{
+	if (recorder->options.completed)
+		recorder->options.completed(recorder->options.context, trace);
+}
+
 int ts_recorder_watch(struct ts_recorder *recorder, int fd, bool *ready)
 {
 	struct epoll_event event = { .events = EPOLLIN, .data.ptr = ready };

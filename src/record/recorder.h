@@ -70,6 +70,10 @@ struct ts_recorder_options {
 	int (*export_text)(const char *exporter, const char *trace, const char *path,
 			   struct ts_error *err);
 	const char *json_exporter; /* what .json means; NULL: "chrome-array" */
+	/* Of each trace that stays as it is from now on, but for what the caller does; NULL: nobody wants to know. */
+	void (*completed)(void *context, const char *trace);
+	/* The last trace is finished, and becomes a text next; its lock is still held. May be NULL. */
+	void (*before_text)(void *context, const char *trace);
 	void (*note)(void *context, const char *message);
 	void *context;
 };

@@ -308,6 +308,8 @@ static int rotate(struct ts_recorder *recorder, struct ts_error *err)
 		if (rc)
 			return rc;
 		unlink(old.trace_path);
+	} else {
+		ts_recorder_completed(recorder, old.trace_path);
 	}
 	saves->rotate_ns =
 		recorder->options.rotate_ns ? recorder->now_ns + recorder->options.rotate_ns : 0;
@@ -535,7 +537,10 @@ static int snapshot(struct ts_recorder *recorder, struct ts_error *err)
 		return ts_error_set(err, TS_EIO, "no free name for a snapshot of '%s'",
 				    saves->stem);
 	saves->files++;
-	return ts_saves_copy(saves->public_path, path, err);
+	rc = ts_saves_copy(saves->public_path, path, err);
+	if (!rc && !saves->exporter)
+		ts_recorder_completed(recorder, path);
+	return rc;
 }
 
 /* True once each time that *due comes; the next one is a period later. */
@@ -609,8 +614,12 @@ int ts_saves_finish(struct ts_recorder *recorder, struct ts_error *err)
 	count_threads(saves);
 	if (saves->rotates)
 		expire(recorder);
-	if (!saves->exporter)
+	if (!saves->exporter) {
+		ts_recorder_completed(recorder, saves->trace_path);
 		return TS_OK;
+	}
+	if (recorder->options.before_text)
+		recorder->options.before_text(recorder->options.context, saves->trace_path);
 	rc = ts_saves_export_text(recorder, saves->trace_path, saves->public_path, err);
 	if (rc)
 		return rc;

@@ -64,8 +64,10 @@ static int write_window(struct ts_recorder *recorder, const char *path,
 		unlink(part);
 		return rc;
 	}
-	if (!rename(part, path))
+	if (!rename(part, path)) {
+		ts_recorder_completed(recorder, path);
 		return TS_OK;
+	}
 	rc = ts_error_errno(err, errno, "cannot rename '%s' to '%s'", part, path);
 	unlink(part);
 	return rc;

@@ -1,0 +1,39 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Frames of native code have names in all files of a recording: those of windows, those of a rotation, and before a text is made.
+set -euo pipefail
+. "$TS_SOURCE/tests/lib/cuda.sh"
+
+# Each file that has frames without a name of their own has a symbol for those of the program itself.
+named() { # trace...
+	local trace
+	for trace; do
+		expect 0 verify -q "$trace"
+		found=$(of_rows "$trace" 'len(frame) == 0 or "main" in {row.get("name") for row in symbol}' frame symbol)
+		[ "$found" = True ] || fail "$trace: no names: $(cat said)"
+	done
+}
+
+timeout 60 "$TRACESMITH" record --backends cuda --window cuda-profiler-api --split -o s.sbt -- "$programs/call_profiler" 2>said
+windows=(s_pid*.sbt)
+[ -e "${windows[0]}" ] || fail "there is no file of a window: $(cat said)"
+named s.sbt "${windows[@]}"
+
+cat >three.sh <<'SHELL'
+for ((i = 0; i < 3; i++)); do
+	"$1"
+	sleep 0.3
+done
+SHELL
+timeout 60 "$TRACESMITH" record --backends cuda --rotate 200ms -o r.sbt -- bash three.sh "$programs/call_profiler" 2>said
+files=(r.*.sbt)
+[ ${#files[@]} -ge 2 ] || fail "nothing was rotated: ${files[*]}"
+named "${files[@]}"
+"$TRACESMITH" symbolize "${files[@]}" 2>again
+! grep -q "frames named" again || fail "names were left out: $(cat again)"
+
+timeout 60 "$TRACESMITH" record --backends cuda -o t.json -- "$programs/call_profiler" 2>said
+grep -q '^t.json: .* native frames named' said || fail "of a text: $(cat said)"
+[ ! -e t.json.sbt ] || fail "the trace of the text is left"
+python3 -m json.tool t.json >/dev/null || fail "the text is none"
+echo "all files have names"
