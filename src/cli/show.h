@@ -21,12 +21,6 @@ struct ts_shown_row {
 	const char *bytes;      /* content of the BYTES column, if the table has one */
 	size_t bytes_length;
 	int64_t id; /* implicit id of a row of a DICTIONARY table; else 0 */
-	/* Of its stack, for TS_SHOW_DEPTH and what follows. Depth 0 is the innermost. */
-	bool has_frame;
-	int64_t frame;
-	int depth;
-	const char *note;  /* in place of a frame: what those below are */
-	bool is_continued; /* not its first line: only what is of a frame is shown */
 };
 
 struct ts_show {
@@ -69,21 +63,14 @@ enum ts_show_special {
 	TS_SHOW_CATEGORY,
 	TS_SHOW_DURATION,
 	TS_SHOW_ARGS,
-	/* of a frame of the row's stack */
-	TS_SHOW_DEPTH,
-	TS_SHOW_FUNC,
-	TS_SHOW_FILE,
-	TS_SHOW_LINENO,
-	TS_SHOW_FRAME_TYPE,
 };
 
 /* The text of one cell: a column of the row's table by its position, or an enum ts_show_special. */
 void ts_show_cell(const struct ts_show *show, struct ts_text *out, const struct ts_shown_row *row,
 		  unsigned int column);
 
-/* Those of a frame: show_stack.c. */
-void ts_show_frame_cell(struct ts_reader *reader, struct ts_text *out,
-			const struct ts_shown_row *row, enum ts_show_special column);
+/* "func (file.py:3)"; of an instruction of a device also where in the function. */
+void ts_show_frame(struct ts_reader *reader, struct ts_text *out, int64_t frame);
 
 /* Columns that a special one looks at, as a mask. */
 uint64_t ts_show_special_mask(const struct ts_table_info *table, enum ts_show_special special);
@@ -97,6 +84,9 @@ int ts_show_name_column(const struct ts_table_info *table);
 
 /* "func (file.py:3), depth 12" of the innermost frame; nothing where the stack is empty. */
 void ts_show_stack_summary(struct ts_reader *reader, struct ts_text *out, int64_t stack);
+
+/* Is its end an instruction of a device? */
+bool ts_show_stack_is_instruction(struct ts_reader *reader, int64_t stack);
 
 /* The function at the end of a stack, "" where there is none. */
 struct ts_string ts_show_stack_name(struct ts_reader *reader, int64_t stack);

@@ -37,58 +37,39 @@ static void append_function(struct ts_reader *reader, struct ts_text *out, int64
 		ts_text_printf(out, "+0x%04llx", (unsigned long long)frame->pc);
 }
 
-void ts_show_stack_summary(struct ts_reader *reader, struct ts_text *out, int64_t stack)
+void ts_show_frame(struct ts_reader *reader, struct ts_text *out, int64_t frame)
 {
-	const struct ts_stack_row *row = ts_reader_entity(reader, TS_TABLE_STACK, stack);
-	int64_t id = row ? row->frame : 0;
-	struct ts_string file = ts_stack_file(reader, id);
-	int64_t line = ts_stack_line(reader, id);
+	struct ts_string file = ts_stack_file(reader, frame);
+	int64_t line = ts_stack_line(reader, frame);
 	const char *name;
 	size_t length;
 
-	if (!stack)
+	append_function(reader, out, frame);
+	if (!file.length)
 		return;
-	append_function(reader, out, id);
-	if (file.length) {
-		name = ts_stack_short_file(file, &length);
-		ts_text_append_str(out, " (");
-		ts_text_append(out, name, length);
-		if (line != TS_ABSENT)
-			ts_text_printf(out, ":%lld", (long long)line);
-		ts_text_append_char(out, ')');
-	}
-	ts_text_printf(out, ", depth %d", depth_of(reader, stack));
+	name = ts_stack_short_file(file, &length);
+	ts_text_append_str(out, " (");
+	ts_text_append(out, name, length);
+	if (line != TS_ABSENT)
+		ts_text_printf(out, ":%lld", (long long)line);
+	ts_text_append_char(out, ')');
 }
 
-void ts_show_frame_cell(struct ts_reader *reader, struct ts_text *out,
-			const struct ts_shown_row *row, enum ts_show_special column)
+bool ts_show_stack_is_instruction(struct ts_reader *reader, int64_t stack)
 {
-	const struct ts_frame_row *frame = ts_stack_frame(reader, row->frame);
-	struct ts_string file;
-	const char *kind;
+	const struct ts_stack_row *row = ts_reader_entity(reader, TS_TABLE_STACK, stack);
 
-	if (row->note && column == TS_SHOW_FUNC)
-		ts_text_append_str(out, row->note);
-	if (!row->has_frame || row->note)
+	return row && ts_stack_frame(reader, row->frame)->kind == TS_FRAME_INSTRUCTION;
+}
+
+void ts_show_stack_summary(struct ts_reader *reader, struct ts_text *out, int64_t stack)
+{
+	const struct ts_stack_row *row = ts_reader_entity(reader, TS_TABLE_STACK, stack);
+
+	if (!stack)
 		return;
-	switch (column) {
-	case TS_SHOW_DEPTH:
-		ts_text_append_int(out, row->depth);
-		break;
-	case TS_SHOW_FUNC:
-		append_function(reader, out, row->frame);
-		break;
-	case TS_SHOW_FILE:
-		file = ts_stack_file(reader, row->frame);
-		ts_text_append(out, file.data, file.length);
-		break;
-	case TS_SHOW_LINENO:
-		if (ts_stack_line(reader, row->frame) != TS_ABSENT)
-			ts_text_append_int(out, ts_stack_line(reader, row->frame));
-		break;
-	default:
-		kind = ts_enum_name("frame_kind", frame->kind);
-		ts_text_append_str(out, kind ? kind : "unknown");
-		break;
-	}
+	ts_show_frame(reader, out, row ? row->frame : 0);
+	/* Instructions of devices have no callers. */
+	if (!ts_show_stack_is_instruction(reader, stack))
+		ts_text_printf(out, ", depth %d", depth_of(reader, stack));
 }

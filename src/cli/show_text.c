@@ -245,6 +245,56 @@ static void append_command(const struct ts_show *show, struct ts_text *out,
 	}
 }
 
+/* How many samples hit an instruction of a device, and why it waited, stand ahead: names of kernels can fill a line. */
+static void append_hits(const struct ts_show *show, struct ts_text *out,
+			const struct ts_shown_row *row)
+{
+	int64_t weight = value_of(row, "weight");
+	char count[TS_FORMAT_BYTES];
+
+	if (weight != TS_ABSENT)
+		ts_text_printf(out, "%s sample%s", ts_format_count(count, sizeof(count), weight),
+			       weight == 1 ? "" : "s");
+	if (weight != TS_ABSENT && value_of(row, "state"))
+		ts_text_append_str(out, ", ");
+	append_string(show, out, value_of(row, "state"));
+	if (weight != TS_ABSENT || value_of(row, "state"))
+		ts_text_append_str(out, ": ");
+}
+
+/* "12 samples, wait: gemm+0x0130" of a device; "main (x.py:3), depth 2, idle" of a thread. */
+static void append_sample(const struct ts_show *show, struct ts_text *out,
+			  const struct ts_shown_row *row)
+{
+	int64_t stack = value_of(row, "stack");
+	bool is_hit = ts_show_stack_is_instruction(show->reader, stack);
+
+	if (is_hit)
+		append_hits(show, out, row);
+	ts_show_stack_summary(show->reader, out, stack);
+	if (!is_hit && value_of(row, "state")) {
+		ts_text_append_str(out, ", ");
+		append_string(show, out, value_of(row, "state"));
+	}
+}
+
+/* "alloc 2 MiB of cuMemAlloc, 6 MiB in use": the allocator, and what its device has in use then. */
+static void append_allocation(const struct ts_show *show, struct ts_text *out,
+			      const struct ts_shown_row *row)
+{
+	append_enum(out, row, "kind");
+	ts_text_append_char(out, ' ');
+	append_bytes(out, value_of(row, "bytes"));
+	if (value_of(row, "pool"))
+		ts_text_append_str(out, " of ");
+	append_string(show, out, value_of(row, "pool"));
+	if (value_of(row, "total_bytes") == TS_ABSENT)
+		return;
+	ts_text_append_str(out, ", ");
+	append_bytes(out, value_of(row, "total_bytes"));
+	ts_text_append_str(out, " in use");
+}
+
 static void append_name(const struct ts_show *show, struct ts_text *out,
 			const struct ts_shown_row *row)
 {
@@ -257,15 +307,10 @@ static void append_name(const struct ts_show *show, struct ts_text *out,
 	case TS_TABLE_SAMPLE:
 		if (!value_of(row, "stack"))
 			break;
-		ts_show_stack_summary(show->reader, out, value_of(row, "stack"));
-		if (value_of(row, "state"))
-			ts_text_append_str(out, ", ");
-		append_string(show, out, value_of(row, "state"));
+		append_sample(show, out, row);
 		return;
 	case TS_TABLE_ALLOCATION:
-		append_enum(out, row, "kind");
-		ts_text_append_char(out, ' ');
-		append_bytes(out, value_of(row, "bytes"));
+		append_allocation(show, out, row);
 		return;
 	case TS_TABLE_COMMAND:
 		append_command(show, out, row);
@@ -382,13 +427,6 @@ void ts_show_cell(const struct ts_show *show, struct ts_text *out, const struct 
 	case TS_SHOW_ARGS:
 		append_args(show, out, row);
 		break;
-	case TS_SHOW_DEPTH:
-	case TS_SHOW_FUNC:
-	case TS_SHOW_FILE:
-	case TS_SHOW_LINENO:
-	case TS_SHOW_FRAME_TYPE:
-		ts_show_frame_cell(show->reader, out, row, (enum ts_show_special)column);
-		break;
 	default:
 		append_column(show, out, row, column);
 		break;
@@ -414,9 +452,10 @@ static uint64_t name_mask(const struct ts_table_info *table)
 	case TS_TABLE_COUNTER:
 		return TS_MASK_ALL;
 	case TS_TABLE_SAMPLE:
-		return mask | bit(table, "stack") | bit(table, "state");
+		return mask | bit(table, "stack") | bit(table, "state") | bit(table, "weight");
 	case TS_TABLE_ALLOCATION:
-		return bit(table, "kind") | bit(table, "bytes");
+		return bit(table, "kind") | bit(table, "bytes") | bit(table, "pool") |
+		       bit(table, "total_bytes");
 	case TS_TABLE_COMMAND:
 		return bit(table, "sequence") | bit(table, "kind") | bit(table, "object") |
 		       bit(table, "bytes");
@@ -446,12 +485,6 @@ uint64_t ts_show_special_mask(const struct ts_table_info *table, enum ts_show_sp
 	case TS_SHOW_ARGS:
 		/* Arguments may name any column. */
 		return table->shape < 0 ? 0 : TS_MASK_ALL;
-	case TS_SHOW_DEPTH:
-	case TS_SHOW_FUNC:
-	case TS_SHOW_FILE:
-	case TS_SHOW_LINENO:
-	case TS_SHOW_FRAME_TYPE:
-		return bit(table, "stack");
 	case TS_SHOW_TABLE:
 		break;
 	}

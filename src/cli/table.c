@@ -33,6 +33,7 @@ void ts_text_table_init(struct ts_text_table *table)
 void ts_text_table_release(struct ts_text_table *table)
 {
 	ts_text_release(&table->cells);
+	ts_text_release(&table->below);
 }
 
 size_t ts_text_shown_width(const char *text, size_t length)
@@ -124,6 +125,12 @@ void ts_text_table_count(struct ts_text_table *table, uint64_t count)
 	char text[TS_FORMAT_BYTES];
 
 	ts_text_table_str(table, ts_format_count(text, sizeof(text), (int64_t)count));
+}
+
+void ts_text_table_below(struct ts_text_table *table, const char *text, size_t length)
+{
+	ts_text_append_shown(&table->below, text, length);
+	ts_text_append_char(&table->below, '\n');
 }
 
 static void append_spaces(struct ts_text *out, size_t count)
@@ -248,6 +255,8 @@ static void write_rows(struct ts_text_table *table)
 			cell += strlen(cell) + 1;
 		}
 		trim_line(out, begin);
+		ts_text_append_str(out, cell);
+		cell += strlen(cell) + 1;
 	}
 	ts_text_clear(&table->cells);
 	table->rows = 0;
@@ -257,6 +266,10 @@ void ts_text_table_end_row(struct ts_text_table *table)
 {
 	while (table->column < table->column_count)
 		ts_text_table_str(table, "");
+	ts_text_append(&table->cells, ts_text_cstr(&table->below), table->below.length);
+	ts_text_append_char(&table->cells, '\0');
+	table->cells.failed |= table->below.failed;
+	ts_text_clear(&table->below);
 	table->column = 0;
 	table->rows++;
 	if (table->rows == BLOCK_ROWS && !table->cells.failed)

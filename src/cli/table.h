@@ -28,7 +28,9 @@ struct ts_text_table_column {
 struct ts_text_table {
 	struct ts_text_table_column columns[TS_TEXT_TABLE_COLUMNS];
 	size_t column_count;
-	struct ts_text cells; /* of rows not yet written, each with a NUL behind it */
+	/* Of rows not yet written, each with a NUL behind it; behind a row's last one stand the lines below it. */
+	struct ts_text cells;
+	struct ts_text below; /* of the row at hand: lines */
 	size_t column;        /* of the next cell */
 	size_t rows;          /* in cells */
 	size_t line_width;    /* 0: no limit */
@@ -46,6 +48,9 @@ void ts_text_table_add_column(struct ts_text_table *table, const char *title, bo
 void ts_text_table_cell(struct ts_text_table *table, const char *text, size_t length);
 void ts_text_table_str(struct ts_text_table *table, const char *text);
 void ts_text_table_count(struct ts_text_table *table, uint64_t count); /* "1,234" */
+
+/* A line below the row at hand, shown whole: what is long is found there at any width. */
+void ts_text_table_below(struct ts_text_table *table, const char *text, size_t length);
 
 /* Call after a row: writes some rows to ts_stdout() now and then, which the caller drains. */
 void ts_text_table_end_row(struct ts_text_table *table);

@@ -216,9 +216,10 @@ int ts_verb_view(int argc, char **argv)
 		TS_OPTION_WORDS("columns", 0, "NAME,...", &view.column_names,
 				"these columns: of the tables, or time, where, args, ..."),
 		TS_OPTION_FLAG("args", 'a', &view.args, "the arguments as well"),
-		TS_OPTION_FLAG("stacks", 0, &view.stacks,
-			       "call stacks as well, a line a frame, the innermost first; of what a device "
-			       "did, those of its launch"),
+		TS_OPTION_FLAG(
+			"stacks", 0, &view.stacks,
+			"call stacks as well, below their row, a line a frame, the innermost first; of "
+			"what a device did, those of its launch"),
 		TS_OPTION_INTEGER("limit", 'l', "N", &view.limit, 0, INT64_MAX, "at most N rows"),
 		TS_OPTION_TEXT("sort", 0, "ORDER", &view.sort_text,
 			       "start (default), or duration: the longest first"),

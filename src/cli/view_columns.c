@@ -130,35 +130,6 @@ static int add_default_columns(struct ts_view *view)
 	return exit_code;
 }
 
-/* What --stacks tells of each frame. Tables have columns of these names, so they are not for --columns. */
-static int add_frame_columns(struct ts_view *view)
-{
-	static const struct {
-		const char *name;
-		enum ts_show_special special;
-	} columns[] = {
-		{ "depth", TS_SHOW_DEPTH },
-		{ "func", TS_SHOW_FUNC },
-		{ "file", TS_SHOW_FILE },
-		{ "lineno", TS_SHOW_LINENO },
-		{ "frame_type", TS_SHOW_FRAME_TYPE },
-	};
-
-	/* JSON has them in one. */
-	if (view->json)
-		return view->column_count ? add_column(view, "stack") : TS_EXIT_DONE;
-	if (view->column_count + TS_ARRAY_SIZE(columns) > TS_VIEW_MAX_COLUMNS)
-		return ts_report_usage("more than %d columns", TS_VIEW_MAX_COLUMNS);
-	for (size_t i = 0; i < TS_ARRAY_SIZE(columns); i++) {
-		struct ts_view_column column = { .name = columns[i].name,
-						 .special = columns[i].special };
-
-		memset(column.positions, -1, sizeof(column.positions));
-		view->columns[view->column_count++] = column;
-	}
-	return TS_EXIT_DONE;
-}
-
 int ts_view_choose_columns(struct ts_view *view)
 {
 	int exit_code = TS_EXIT_DONE;
@@ -169,13 +140,15 @@ int ts_view_choose_columns(struct ts_view *view)
 		exit_code = add_column(view, view->column_names.words[i]);
 	if (!exit_code && view->args && view->column_count)
 		exit_code = add_column(view, "args");
-	if (!exit_code && view->stacks)
-		exit_code = add_frame_columns(view);
+	/* Text has them below the row. */
+	if (!exit_code && view->stacks && view->json && view->column_count)
+		exit_code = add_column(view, "stack");
 	return exit_code;
 }
 
 uint64_t ts_view_mask(const struct ts_view *view, const struct ts_table_info *table)
 {
+	int stack = ts_column_by_name(table, "stack");
 	uint64_t mask = 0;
 
 	if (view->column_count == 0)
@@ -189,6 +162,8 @@ uint64_t ts_view_mask(const struct ts_view *view, const struct ts_table_info *ta
 		if (column->special)
 			mask |= ts_show_special_mask(table, column->special);
 	}
+	if (view->stacks && stack >= 0)
+		mask |= UINT64_C(1) << stack;
 	if (view->stacks)
 		mask |= ts_view_launches_mask(table);
 	/* Arguments may stand for any other column of their row. */

@@ -174,19 +174,8 @@ static int print_stack(const struct ts_hot_view *hot, struct ts_text *out, int64
 	int rc = ts_stack_path(&path, hot->view->reader, stack);
 
 	for (size_t i = path.count; !rc && i-- > 0;) {
-		struct ts_string file = ts_stack_file(hot->view->reader, path.frames[i]);
-		int64_t number = ts_stack_line(hot->view->reader, path.frames[i]);
-		size_t length;
-		const char *name = ts_stack_short_file(file, &length);
-
 		ts_text_clear(&line);
-		ts_stack_append_function(hot->view->reader, &line, path.frames[i]);
-		if (length)
-			ts_text_append_str(&line, " (");
-		ts_text_append(&line, name, length);
-		if (length && number != TS_ABSENT)
-			ts_text_printf(&line, ":%" PRId64, number);
-		ts_text_append_str(&line, length ? ")" : "");
+		ts_show_frame(hot->view->reader, &line, path.frames[i]);
 		ts_text_append_str(out, "    ");
 		ts_text_append_shown(out, line.data, line.length);
 		ts_text_append_char(out, '\n');

@@ -9,8 +9,7 @@
 
 static bool is_number(const struct ts_view *view, const struct ts_view_column *column)
 {
-	if (column->special == TS_SHOW_TIME || column->special == TS_SHOW_DURATION ||
-	    column->special == TS_SHOW_DEPTH || column->special == TS_SHOW_LINENO)
+	if (column->special == TS_SHOW_TIME || column->special == TS_SHOW_DURATION)
 		return true;
 	if (column->special)
 		return false;
@@ -36,82 +35,89 @@ void ts_view_print_start(struct ts_view *view)
 					 is_number(view, &view->columns[i]));
 }
 
-/* One line; behind the first, only what is told of a frame. */
-static void print_line(struct ts_view *view, const struct ts_shown_row *row)
+static void print_cells(struct ts_view *view, const struct ts_shown_row *row)
 {
 	for (size_t i = 0; i < view->column_count; i++) {
 		const struct ts_view_column *column = &view->columns[i];
 		int position = column->positions[row->table->id];
-		bool is_blank = row->is_continued && column->special < TS_SHOW_DEPTH;
 
 		ts_text_clear(&view->cell);
-		if (column->special && !is_blank)
+		if (column->special)
 			ts_show_cell(&view->show, &view->cell, row, column->special);
-		else if (position >= 0 && !is_blank)
+		else if (position >= 0)
 			ts_show_cell(&view->show, &view->cell, row, (unsigned int)position);
 		/* The ids of dictionaries stand in no column. */
 		else if (row->id && !strcmp(column->name, "id"))
 			ts_text_append_int(&view->cell, row->id);
 		ts_text_table_cell(&view->grid, view->cell.data, view->cell.length);
 	}
-	ts_text_table_end_row(&view->grid);
 }
 
-static void next_line(struct ts_view *view, struct ts_shown_row *shown)
-{
-	print_line(view, shown);
-	shown->is_continued = true;
-}
+/* ---- stacks, below their row ---- */
 
-static void print_note(struct ts_view *view, struct ts_shown_row *shown, const char *note)
+static void print_heading(struct ts_view *view, const char *heading, const char *text)
 {
-	shown->note = note;
-	next_line(view, shown);
-	shown->note = NULL;
+	ts_text_clear(&view->cell);
+	ts_text_printf(&view->cell, "  %s:", heading);
+	ts_text_append_str(&view->cell, text ? " " : "");
+	ts_text_append_str(&view->cell, text ? text : "");
+	ts_text_table_below(&view->grid, ts_text_cstr(&view->cell), view->cell.length);
 }
 
 /* A line a frame, innermost first. */
-static int print_stack(struct ts_view *view, struct ts_shown_row *shown, int64_t stack,
+static int print_stack(struct ts_view *view, const char *heading, int64_t stack,
 		       struct ts_error *err)
 {
 	if (ts_stack_path(&view->frames, view->reader, stack))
 		return ts_error_set(err, TS_ENOMEM, "no memory");
-	for (size_t i = 0; i < view->frames.count; i++) {
-		shown->has_frame = true;
-		shown->frame = view->frames.frames[view->frames.count - 1 - i];
-		shown->depth = (int)i;
-		next_line(view, shown);
+	if (heading && view->frames.count)
+		print_heading(view, heading, NULL);
+	for (size_t i = view->frames.count; i-- > 0;) {
+		ts_text_clear(&view->cell);
+		ts_text_append_str(&view->cell, "    ");
+		ts_show_frame(view->reader, &view->cell, view->frames.frames[i]);
+		ts_text_table_below(&view->grid, ts_text_cstr(&view->cell), view->cell.length);
 	}
 	return TS_OK;
 }
 
-/* With --stacks: its own stack, that of its launch, what it belongs to. A graph's kernel has two stacks. */
-static int print_text(struct ts_view *view, const struct ts_shown_row *row, struct ts_error *err)
+/* Its own stack, that of its launch, what it belongs to. A graph's kernel has two stacks. */
+static int print_stacks(struct ts_view *view, const struct ts_shown_row *row, struct ts_error *err)
 {
-	int column = view->stacks ? ts_column_by_name(row->table, "stack") : -1;
+	int column = ts_column_by_name(row->table, "stack");
 	int64_t stack = column < 0 ? 0 : row->columns[column];
 	struct ts_view_launch *launch = &view->launch;
-	struct ts_shown_row shown = *row;
+	bool is_captured, is_several;
 	int rc;
 
 	ts_view_launches_find(view->launches, row, launch);
-	if (stack && launch->stack)
-		print_note(view, &shown, "captured at:");
-	rc = print_stack(view, &shown, stack, err);
-	if (!rc && stack && launch->stack)
-		print_note(view, &shown, "launched at:");
+	is_captured = stack && launch->stack;
+	is_several = is_captured || launch->forward.length;
+	rc = print_stack(view,
+			 is_captured  ? "captured at"
+			 : is_several ? "launched at"
+				      : NULL,
+			 stack, err);
 	if (!rc)
-		rc = print_stack(view, &shown, launch->stack, err);
-	if (launch->forward.length) {
-		print_note(view, &shown, "for the backward pass of:");
-		print_note(view, &shown, ts_text_cstr(&launch->forward));
-		if (!rc)
-			rc = print_stack(view, &shown, launch->forward_stack, err);
+		rc = print_stack(view, is_several ? "launched at" : NULL, launch->stack, err);
+	if (!rc && launch->forward.length) {
+		print_heading(view, "for the backward pass of", ts_text_cstr(&launch->forward));
+		rc = print_stack(view, NULL, launch->forward_stack, err);
 	}
-	if (!shown.is_continued)
-		print_line(view, &shown);
 	return rc;
 }
+
+static int print_text(struct ts_view *view, const struct ts_shown_row *row, struct ts_error *err)
+{
+	int rc;
+
+	print_cells(view, row);
+	rc = view->stacks ? print_stacks(view, row, err) : TS_OK;
+	ts_text_table_end_row(&view->grid);
+	return rc;
+}
+
+/* ---- JSON ---- */
 
 /* The same in JSON, where the row's own stack is a column like others. */
 static void append_launch_json(struct ts_view *view, struct ts_text *out,
