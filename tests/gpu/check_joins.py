@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Four threads on one stream, each launch with a grid of its own: every kernel must be joined to the very call that launched it. check_joins.py [LAUNCHES A THREAD]"""
+"""Four threads on one stream, each launch with a grid of its own: every kernel must be joined to the very call that launched it; and so must those of cooperative and Ex launches. check_joins.py [LAUNCHES A THREAD]"""
 import collections, re, sys
 
 from common import *
@@ -25,4 +25,22 @@ for call in sorted(trace.launches(), key=lambda call: call["start"]):
 expect(all(made[number] == count for number in range(THREADS)), f"calls by thread: {dict(made)}")
 expect(not wrong, f"{len(wrong)} wrong joins: {wrong[:3]}")
 figures.update(launches=sum(made.values()), wrong=len(wrong))
+
+
+def check_kinds(count):
+    """Launch i of kind k has 1 + 3 i + k blocks."""
+    trace = record("kinds", [LAUNCHES, "kinds", str(count)], ["--stacks", "none"])
+    check_whole(trace, "kinds")
+    op_of = {op["correlation"]: op for op in trace.kernels()}
+    calls = sorted(trace.launches(), key=lambda call: call["start"])
+    for kind, name in enumerate(("cuLaunchKernel", "cuLaunchCooperativeKernel", "cuLaunchKernelEx")):
+        grids = [op_of.get(call.get("correlation"), {}).get("grid_x") for call in calls if call["name"].removesuffix("_ptsz") == name]
+        if name == "cuLaunchKernelEx" and not grids and len(calls) == len(op_of) == 2 * count:
+            leave_out("cuLaunchKernelEx: the driver has none")
+            continue
+        expect(grids == [1 + 3 * i + kind for i in range(count)], f"{name}: {len(grids)} calls, not {count}, or joined to others: {grids[:4]}")
+        figures[name] = len(grids)
+
+
+check_kinds(200)
 finish()

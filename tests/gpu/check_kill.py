@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """
 kill -9 with a backlog of a thousand launches: every launch whose return the program had told a file is there; every kernel that had ended 250 ms before, as
-the program knew by an event, has its times; the rest is counted in loss. check_kill.py [TIMES]
+the program knew by an event, has its times; the rest is counted in loss. The same of a trace that was recovered, when the recorder was killed first and the program later.
+check_kill.py [TIMES]
 """
 import os, signal, struct, subprocess, sys, time
 
@@ -52,6 +53,39 @@ def kill_once(number):
     judge(trace, *read_progress(path), killed_ns)
 
 
+def is_running(pid):
+    try:
+        return open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def kill_recorder():
+    """The program goes on for a moment, and is killed as well: what neither could write to a file is in memory that outlives both."""
+    path, name = os.path.join(WORK, "progress-recorder"), "kill-recorder"
+    recorder = subprocess.Popen(record_command(name, [LAUNCHES, "backlog", path]), stdin=subprocess.DEVNULL)
+    pid = find_program(path)
+    if pid:
+        time.sleep(1)
+    recorder.kill()
+    recorder.wait()
+    if not expect(pid, "the program did not begin"):
+        return
+    time.sleep(0.2)
+    expect(is_running(pid), "the program ended with its recorder")
+    killed_ns = now_ns()
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+    deadline = time.monotonic() + 20
+    while is_running(pid) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    done = run([TOOL, "recover", trace_path(name), "-o", trace_path("recovered")], 60)
+    if expect(done.returncode == 0, f"recover: exit code {done.returncode}: {done.stdout[-200:]}"):
+        judge(Trace(trace_path("recovered")), *read_progress(path), killed_ns)
+
+
 def judge(trace, launched, steps, killed_ns):
     ended = max((ended for when, ended in steps if when <= killed_ns - PROMISED_NS), default=0)
     calls = sorted(trace.launches(), key=lambda call: call["start"])
@@ -72,4 +106,5 @@ def judge(trace, launched, steps, killed_ns):
 
 for number in range(int(sys.argv[1]) if len(sys.argv) > 1 else 3):
     kill_once(number)
+kill_recorder()
 finish()

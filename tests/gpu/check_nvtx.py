@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """NVTX: ranges and marks of torch.cuda.nvtx and emit_nvtx are in the trace by name; windows by range and by the profiler's start and stop contain what ran inside, and nothing else."""
-import json, os, sys
+import json, os, subprocess, sys
 
 from common import *
 
@@ -50,6 +50,27 @@ def check_names():
     expect(any("aten::linear" in name or "aten::addmm" in name for name in operators), f"operators of emit_nvtx: {sorted(operators)[:8]}")
     check_whole(trace, "nvtx")
     figures.update(ranges=len(ranges), operators=len(operators))
+    check_forward(trace)
+
+
+def check_forward(trace):
+    """Launches inside an operator of the backward pass name the operator of the forward pass that it belongs to."""
+    backward = [row for row in trace.rows("slice", "start,duration,thread,name") if "Backward" in row["name"] and "seq = " in row["name"]]
+    launches = [call for call in trace.launches() if any(row.get("tid") == call.get("tid") and row["start"] <= call["start"] <= row["start"] + (row.get("duration") or 0)
+                                                         for row in backward)]
+    done = run([TOOL, "analyze", trace.path, "launches", "--all", "--json"], 60, stderr=subprocess.PIPE)
+    try:
+        answers = json.loads(done.stdout)
+    except ValueError:
+        answers = []
+    told = sum(row["launches"] for row in answers if "aten::" in (row.get("forward") or ""))
+    expect(launches, f"{len(backward)} operators of the backward pass, but no launches in them")
+    expect(told > 0, f"analyze launches: no forward operator for {len(launches)} launches of the backward pass")
+    aim(told >= 0.95 * len(launches), f"{told} of {len(launches)} launches of the backward pass have their forward operator")
+    viewed = sum(1 for row in trace.rows("gpu_op", "name", "--stacks") if "aten::" in (row.get("forward") or ""))
+    expect(viewed > 0, "view --stacks: no kernel has a forward operator")
+    aim(viewed == told, f"view --stacks: {viewed} kernels with a forward operator, analyze launches: {told}")
+    figures.update(backward_launches=len(launches), with_forward=told)
 
 
 def check_window(name, how, option):

@@ -5,6 +5,8 @@
  *
  *   launches count N            N empty launches, one thread
  *   launches threads T N        T threads, one stream, each launch with a grid of its own: launch i of thread t has 1 + i * T + t blocks
+ *   launches kinds N            N launches each by cuLaunchKernel, cuLaunchCooperativeKernel and cuLaunchKernelEx in turn, N <= 200; launch i of kind k has
+ *                               1 + i * 3 + k blocks
  *   launches backlog FILE       for ever; kernels take 200 us, so that a thousand launches wait; tells FILE (struct progress) what has returned and ended
  *   launches serve              reads numbers; makes that many launches and answers with seconds, until the end of input
  *
@@ -49,6 +51,16 @@ static const char source[] = ".version 7.0\n"
 			     "	ret;\n"
 			     "}\n";
 
+/* As the driver has it (CUlaunchConfig, CUDA 11.8). */
+struct launch_config {
+	unsigned int grid_x, grid_y, grid_z;
+	unsigned int block_x, block_y, block_z;
+	unsigned int shared_bytes;
+	void *stream;
+	void *attributes;
+	unsigned int attribute_count;
+};
+
 static struct {
 	int (*init)(unsigned int flags);
 	int (*device_get)(int *device, int number);
@@ -60,6 +72,12 @@ static struct {
 	int (*launch)(void *function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,
 		      unsigned int block_x, unsigned int block_y, unsigned int block_z,
 		      unsigned int shared_bytes, void *stream, void **parameters, void **extra);
+	int (*launch_cooperative)(void *function, unsigned int grid_x, unsigned int grid_y,
+				  unsigned int grid_z, unsigned int block_x, unsigned int block_y,
+				  unsigned int block_z, unsigned int shared_bytes, void *stream,
+				  void **parameters);
+	int (*launch_ex)(const struct launch_config *config, void *function, void **parameters,
+			 void **extra); /* NULL: a driver before 11.8 */
 	int (*stream_create)(void **stream, unsigned int flags);
 	int (*event_create)(void **event, unsigned int flags);
 	int (*event_record)(void *event, void *stream);
@@ -90,6 +108,7 @@ static void load_driver(void)
 		{ "cuModuleLoadData", &cuda.module_load },
 		{ "cuModuleGetFunction", &cuda.module_function },
 		{ "cuLaunchKernel", &cuda.launch },
+		{ "cuLaunchCooperativeKernel", &cuda.launch_cooperative },
 		{ "cuStreamCreate", &cuda.stream_create },
 		{ "cuEventCreate", &cuda.event_create },
 		{ "cuEventRecord", &cuda.event_record },
@@ -105,6 +124,7 @@ static void load_driver(void)
 		*(void **)calls[i].target = dlsym(library, calls[i].name);
 		check(!*(void **)calls[i].target, calls[i].name);
 	}
+	*(void **)&cuda.launch_ex = dlsym(library, "cuLaunchKernelEx");
 }
 
 static void start_device(void)
@@ -151,6 +171,34 @@ static uint64_t launch_many(long count)
 		launch_empty(1, NULL);
 	check(cuda.synchronize(), "cuCtxSynchronize");
 	return now_ns() - start;
+}
+
+/* ---- all that launch ---- */
+
+#define KINDS 3
+#define KINDS_AT_MOST 200 /* all blocks of a cooperative launch must fit on the device */
+
+static void launch_kinds(long count)
+{
+	uint64_t first = 0;
+	uint32_t second = 0;
+	void *parameters[] = { &first, &second };
+	struct launch_config config = {
+		.grid_y = 1, .grid_z = 1, .block_x = 32, .block_y = 1, .block_z = 1
+	};
+
+	for (long i = 0; i < count; i++) {
+		unsigned int blocks = (unsigned int)(1 + i * KINDS);
+
+		launch_empty(blocks, NULL);
+		check(cuda.launch_cooperative(empty, blocks + 1, 1, 1, 32, 1, 1, 0, NULL,
+					      parameters),
+		      "cuLaunchCooperativeKernel");
+		config.grid_x = blocks + 2;
+		if (cuda.launch_ex)
+			check(cuda.launch_ex(&config, empty, parameters, NULL), "cuLaunchKernelEx");
+	}
+	check(cuda.synchronize(), "cuCtxSynchronize");
 }
 
 /* ---- threads ---- */
@@ -306,6 +354,9 @@ int main(int argc, char **argv)
 	} else if (!strcmp(what, "threads") && argc == 4 && number(argv[2]) <= THREADS_AT_MOST) {
 		start_device();
 		launch_by_threads((unsigned int)number(argv[2]), number(argv[3]));
+	} else if (!strcmp(what, "kinds") && argc == 3 && number(argv[2]) <= KINDS_AT_MOST) {
+		start_device();
+		launch_kinds(number(argv[2]));
 	} else if (!strcmp(what, "backlog") && argc == 3) {
 		start_device();
 		launch_backlog(argv[2]);
@@ -313,7 +364,7 @@ int main(int argc, char **argv)
 		start_device();
 		serve();
 	} else {
-		fprintf(stderr, "usage: launches count N|threads T N|backlog FILE|serve\n");
+		fprintf(stderr, "usage: launches count N|threads T N|kinds N|backlog FILE|serve\n");
 		return 2;
 	}
 	return 0;

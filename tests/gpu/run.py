@@ -34,6 +34,7 @@ def steps(is_quick, out):
         check("profiler"),
         check("nvtx"),
         check("memory"),
+        check("nccl", limit=150),
         check("counts", *(["mlp", "graph"] if is_quick else []), limit=400, is_alone=True),
         check("launches", "100000" if is_quick else "1000000", is_alone=True),
         check("frameworks", "jax", limit=200, is_alone=True, title="jax"),

@@ -71,7 +71,8 @@ __attribute__((noinline)) static void compare(void)
 {
 	static __thread struct trail trail;
 	static __thread uint64_t pcs[MOST_DEPTH];
-	struct ts_here_stack stack = { .pcs = pcs, .room = MOST_DEPTH };
+	static __thread struct ts_here_last last;
+	struct ts_here_stack stack = { .pcs = pcs, .room = MOST_DEPTH, .last = &last };
 	struct ts_here here;
 	uint64_t start = now_ns(), middle, end;
 	int differs;
