@@ -2,6 +2,7 @@
 /* The device side beside other users of CUPTI, and where it may not be used, on a stand-in for CUPTI. */
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cuda/played.h"
 
@@ -246,6 +247,29 @@ TS_TEST(finalized_by_another)
 	TS_CHECK_INT(cupti_played->finalized, 1);
 	TS_CHECK_INT(cuda_device_state(), CUDA_DEVICE_OFF);
 	TS_CHECK(strstr(fact, "another tool has ended CUPTI") != NULL);
+}
+
+/* The helper is inside CUPTI just then: it is waited for, and calls nothing afterwards. */
+TS_TEST(finalized_while_the_helper_flushes)
+{
+	begin();
+	launch(1);
+	cupti_played->complete(1, 10, 20);
+	cupti_played->flush_us = 50000;
+	for (int i = 0; i < WAIT_TRIES; i++) {
+		launch(2);
+		if (__atomic_load_n(&cupti_played->flushing, __ATOMIC_SEQ_CST))
+			break;
+		usleep(1000);
+	}
+	TS_CHECK(__atomic_load_n(&cupti_played->flushing, __ATOMIC_SEQ_CST) > 0);
+	TS_CHECK_INT(cuptiFinalize(), CUPTI_OK);
+	TS_CHECK_INT(cupti_played->overlapping, 0);
+	TS_CHECK_INT(cuda_stream_number((void *)13, NULL), UINT32_MAX);
+	TS_CHECK(cuda_cupti("cuptiPCSamplingGetData") == NULL);
+	let_helper_look();
+	cuda_device_end();
+	TS_CHECK_INT(cupti_played->late, 0);
 }
 
 TS_TEST(names_that_are_replaced)

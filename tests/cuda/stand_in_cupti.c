@@ -8,6 +8,7 @@
 
 #include <pthread.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "capture/cuda/cupti_abi.h"
 
@@ -248,6 +249,11 @@ static void graph_node(void *node, void *original)
 
 /* ---- CUPTI's functions ---- */
 
+static void called(void)
+{
+	__atomic_add_fetch(&state.late, state.finalized != 0, __ATOMIC_RELAXED);
+}
+
 int cuptiGetVersion(uint32_t *version)
 {
 	*version = state.version;
@@ -262,6 +268,7 @@ int cuptiGetResultString(uint32_t result, const char **text)
 
 int cuptiGetTimestamp(uint64_t *ns)
 {
+	called();
 	*ns = state.timestamp ? state.timestamp() : 1;
 	return CUPTI_OK;
 }
@@ -369,6 +376,9 @@ int cuptiActivityDisableContext(void *context, uint32_t kind)
 
 int cuptiActivityFlushAll(uint32_t flag)
 {
+	called();
+	__atomic_add_fetch(&state.flushing, 1, __ATOMIC_SEQ_CST);
+	usleep(state.flush_us);
 	pthread_mutex_lock(&lock);
 	state.flushes++;
 	state.forced += flag != 0;
@@ -384,6 +394,7 @@ int cuptiActivityFlushAll(uint32_t flag)
 		buffer->memory = NULL;
 	}
 	pthread_mutex_unlock(&lock);
+	__atomic_sub_fetch(&state.flushing, 1, __ATOMIC_SEQ_CST);
 	return CUPTI_OK;
 }
 
@@ -411,6 +422,7 @@ int cuptiActivityGetNextRecord(uint8_t *buffer, size_t valid, void **record)
 	uint8_t *at = *record;
 	uint32_t kind;
 
+	called();
 	if (at) {
 		memcpy(&kind, at, sizeof(kind));
 		at += length_of(kind);
@@ -428,6 +440,7 @@ int cuptiActivityGetNextRecord(uint8_t *buffer, size_t valid, void **record)
 
 int cuptiActivityGetNumDroppedRecords(void *context, uint32_t stream, size_t *dropped)
 {
+	called();
 	(void)context, (void)stream;
 	*dropped = state.dropped;
 	state.dropped = 0;
@@ -436,6 +449,7 @@ int cuptiActivityGetNumDroppedRecords(void *context, uint32_t stream, size_t *dr
 
 int cuptiGetContextId(void *context, uint32_t *id)
 {
+	called();
 	*id = (uint32_t)(uintptr_t)context;
 	return CUPTI_OK;
 }
@@ -450,6 +464,7 @@ int cuptiGetDeviceId(void *context, uint32_t *id)
 int cuptiGetStreamId(void *context, void *stream, uint32_t *id)
 {
 	(void)context;
+	called();
 	*id = stream ? (uint32_t)(uintptr_t)stream : 7;
 	return CUPTI_OK;
 }
@@ -462,6 +477,7 @@ int cuptiGetGraphNodeId(void *node, uint64_t *id)
 
 int cuptiFinalize(void)
 {
+	state.overlapping += __atomic_load_n(&state.flushing, __ATOMIC_SEQ_CST);
 	state.finalized++;
 	subscriber = NULL;
 	return CUPTI_OK;

@@ -33,6 +33,10 @@ struct stand_in_cupti {
 	uint64_t (*timestamp)(void);
 	uint32_t outstanding; /* buffers that it holds */
 	uint32_t dropped;
+	uint32_t flush_us;    /* that a flush takes */
+	uint32_t flushing;    /* threads that are in one; atomic */
+	uint32_t overlapping; /* that were when it was finalized */
+	uint32_t late;        /* calls behind that */
 
 	/* A call of the driver, with its callbacks; and the record of what it makes the device do, where its kind is on. */
 	uint32_t (*call)(const struct stand_in_work *work);

@@ -468,6 +468,8 @@ void cuda_buffers_read(void)
 	uint32_t count = __atomic_load_n(&slot_count, __ATOMIC_ACQUIRE), number;
 	uint64_t now = cuda_clock_latest();
 
+	if (cuda_cupti_is_ended())
+		return;
 	__atomic_store_n(&returned_count, 0, __ATOMIC_RELAXED);
 	for (number = take_returned(); number;) {
 		uint32_t next = slots[number - 1].next;

@@ -55,7 +55,7 @@ uint32_t cuda_stream_number(void *stream, uint32_t *ret_context)
 	int saved = errno;
 
 	if (!cuda_cupti_version() || !cupti.GetStreamId || !cupti.GetContextId ||
-	    cuda_device_state() == CUDA_DEVICE_FORKED)
+	    cuda_device_state() == CUDA_DEVICE_FORKED || cuda_cupti_is_ended())
 		return UINT32_MAX;
 	if (!current)
 		current = (int (*)(void **))cuda_driver("cuCtxGetCurrent");

@@ -39,6 +39,7 @@ static struct {
 
 static void *library;
 static uint32_t version;
+static bool is_ended; /* by another tool; atomic */
 static char path[PATH_BYTES];
 
 /* By their sonames, newest first. One that is newer than the driver does not work with it. */
@@ -325,7 +326,18 @@ const char *cuda_cupti_path(void)
 
 void *cuda_cupti(const char *name)
 {
-	return __atomic_load_n(&library, __ATOMIC_ACQUIRE) ? find(name) : NULL;
+	return __atomic_load_n(&library, __ATOMIC_ACQUIRE) && !cuda_cupti_is_ended() ? find(name)
+										     : NULL;
+}
+
+void cuda_cupti_end(void)
+{
+	__atomic_store_n(&is_ended, true, __ATOMIC_SEQ_CST);
+}
+
+bool cuda_cupti_is_ended(void)
+{
+	return __atomic_load_n(&is_ended, __ATOMIC_SEQ_CST);
 }
 
 uint32_t cuda_cupti_version(void)

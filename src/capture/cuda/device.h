@@ -40,6 +40,9 @@ bool cuda_cupti_open(char *why, size_t why_bytes);
 const char *cuda_cupti_path(void);
 /* The function of a library that the process has already; NULL: it has none. Loads nothing. */
 void *cuda_cupti_mapped(const char *name);
+/* Another tool ends it: from here on nothing of ours calls it, nor reads what it has written, since names in that are its own. */
+void cuda_cupti_end(void);
+bool cuda_cupti_is_ended(void);
 /* Another tool has the device's profiler: the text says which. NULL: none. */
 const char *cuda_cupti_rival(void);
 
@@ -157,6 +160,8 @@ void cuda_foreign_look(void);
 
 int cuda_helper_start(void);
 void cuda_helper_wake(void);
+/* Until it is not inside CUPTI, 1 s at most. What it must not do any more was said ahead of this. */
+void cuda_helper_await(void);
 /* Waits for its last pass, 2 s at most; false: it did not come back. */
 bool cuda_helper_stop(void);
 

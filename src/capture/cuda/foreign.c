@@ -456,7 +456,13 @@ int cuptiActivityFlush(void *context, uint32_t stream, uint32_t flag)
 
 int cuptiFinalize(void)
 {
+	int saved = errno;
+
 	cuda_device_refuse("another tool has ended CUPTI");
+	cuda_cupti_end();
+	if (cuda_device_state() != CUDA_DEVICE_FORKED)
+		cuda_helper_await();
+	errno = saved;
 	GO_ON(Finalize, (void), ());
 }
 

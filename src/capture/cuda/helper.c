@@ -10,11 +10,15 @@
 #include "capture/cuda/device.h"
 
 #define STOP_NS 2000000000
+#define AWAIT_NS 1000000000
+#define NAP_NS 1000000
 #define TELL_TICKS 100 /* 5 s */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* short: of what follows */
 static pthread_cond_t wake, done;
 static bool is_running, is_asked, is_stopping, is_done;
+static pthread_t self;
+static bool is_inside; /* CUPTI, perhaps; atomic */
 
 static struct timespec from_now(int64_t ns)
 {
@@ -64,17 +68,50 @@ static void pass(void)
 		cuda_stubs_tell();
 }
 
+/* Either it sees what was said ahead of cuda_helper_await(), or that sees it. */
+static void set_inside(bool is)
+{
+	__atomic_store_n(&is_inside, is, __ATOMIC_SEQ_CST);
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+
+void cuda_helper_await(void)
+{
+	struct timespec nap = { .tv_nsec = NAP_NS };
+	bool is_other;
+
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	pthread_mutex_lock(&lock);
+	is_other = is_running && !pthread_equal(self, pthread_self());
+	pthread_mutex_unlock(&lock);
+	for (int64_t waited = 0; is_other && waited < AWAIT_NS; waited += NAP_NS) {
+		if (!__atomic_load_n(&is_inside, __ATOMIC_SEQ_CST))
+			return;
+		nanosleep(&nap, NULL);
+	}
+}
+
+static void finish(void)
+{
+	if (cuda_sampling_is_wanted())
+		cuda_sampling_drain(true);
+	cuda_device_finish();
+}
+
 static void *run(void *unused)
 {
 	(void)unused;
 	cuda_thread.is_ours = 1;
 	pthread_setname_np(pthread_self(), "ts-cuda");
 	ts_thread_name("tracesmith CUDA");
-	while (!rest())
+	while (!rest()) {
+		set_inside(true);
 		pass();
-	if (cuda_sampling_is_wanted())
-		cuda_sampling_drain(true);
-	cuda_device_finish();
+		set_inside(false);
+	}
+	set_inside(true);
+	finish();
+	set_inside(false);
 	pthread_mutex_lock(&lock);
 	is_done = true;
 	pthread_cond_broadcast(&done);
@@ -97,7 +134,6 @@ int cuda_helper_start(void)
 {
 	sigset_t all, before;
 	pthread_attr_t attributes;
-	pthread_t thread;
 	int result;
 
 	init_condition(&wake);
@@ -106,12 +142,12 @@ int cuda_helper_start(void)
 	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	result = pthread_create(&thread, &attributes, run, NULL);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	pthread_attr_destroy(&attributes);
 	pthread_mutex_lock(&lock);
+	result = pthread_create(&self, &attributes, run, NULL);
 	is_running = !result;
 	pthread_mutex_unlock(&lock);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	pthread_attr_destroy(&attributes);
 	return result;
 }
 
