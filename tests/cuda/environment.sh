@@ -5,10 +5,13 @@ set -euo pipefail
 . "$TS_SOURCE/tests/lib/cuda.sh"
 
 preload=$TS_BUILD/libtracesmith-agent.so:$TS_BUILD/libtracesmith-backend-cuda.so
-finished() { [ -e t.sbt ] && [ ! -e t.sbt.journal ]; }
+# The recorder is nobody's child here, and names frames when the trace is finished: it is over when its process is.
+printf '%s\n' "$PWD/t.sbt" >output
+recorder_runs() { grep -qzsxF -f output /proc/[0-9]*/cmdline; }
+finished() { [ -e t.sbt ] && [ ! -e t.sbt.journal ] && ! recorder_runs; }
 
 TRACESMITH_RECORDER=$TRACESMITH TRACESMITH_OUT=$PWD/t.sbt TRACESMITH_BACKENDS=host,cuda LD_PRELOAD=$preload "$programs/call_profiler"
-for ((left = 100; left > 0; left--)); do
+for ((left = 300; left > 0; left--)); do
 	! finished || break
 	sleep 0.1
 done

@@ -24,8 +24,11 @@
 
 #define MOST_WORKERS 16u
 #define PAUSE_NS 2000000
-#define PATIENCE_NS (INT64_C(180) * 1000000000) /* with one binary */
-#define MOST_BYTES ((size_t)1 << 30)            /* that a worker may say */
+#define SECOND_NS INT64_C(1000000000)
+#define PATIENCE_NS (180 * SECOND_NS) /* with one binary */
+/* Files are mapped whole, and some have several GB, as have what compressed sections become. */
+#define MOST_ADDRESSES ((rlim_t)64 << 30)
+#define MOST_BYTES ((size_t)1 << 30) /* that a worker may say */
 
 struct worker {
 	size_t module;
@@ -47,16 +50,54 @@ struct symbolize {
 
 /* ---- in the worker ---- */
 
-/* It ends as programs do that nobody cares for: with whoever sent it, without a core, on signals. */
-static void prepare(pid_t parent)
+/* Tools that watch over memory need more addresses than there are bytes. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define IS_WATCHED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || \
+	__has_feature(memory_sanitizer)
+#define IS_WATCHED 1
+#endif
+#endif
+
+static void set_limit(int what, rlim_t most)
 {
-	const struct rlimit no_core = { 0 };
+	struct rlimit limit;
+
+	if (getrlimit(what, &limit) || limit.rlim_cur <= most)
+		return;
+	limit.rlim_cur = most;
+	setrlimit(what, &limit);
+}
+
+/* A file may ask for anything: time without end, and all of the memory. Half of that is left to others. */
+static void limit_resources(int64_t patience_ns)
+{
+	set_limit(RLIMIT_CORE, 0);
+	set_limit(RLIMIT_CPU, (rlim_t)(patience_ns / SECOND_NS + 1));
+#ifndef IS_WATCHED
+	long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+
+	set_limit(RLIMIT_AS, MOST_ADDRESSES);
+	if (pages > 0 && page > 0)
+		set_limit(RLIMIT_DATA, (rlim_t)pages / 2 * (rlim_t)page);
+#endif
+}
+
+static int64_t patience_of(const struct symbolize *s)
+{
+	return s->options->patience_ns > 0 ? s->options->patience_ns : PATIENCE_NS;
+}
+
+/* It ends as programs do that nobody cares for: with whoever sent it, without a core, on signals. */
+static void prepare(pid_t parent, int64_t patience_ns)
+{
 	sigset_t none;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent)
 		_exit(1);
-	setrlimit(RLIMIT_CORE, &no_core);
+	limit_resources(patience_ns);
 	for (int i = 1; i < NSIG; i++)
 		signal(i, SIG_DFL);
 	sigemptyset(&none);
@@ -86,7 +127,7 @@ static int send_worker(struct symbolize *s, struct worker *worker)
 		return ts_error_errno(s->err, errno, "no memory for symbols");
 	worker->pid = fork();
 	if (worker->pid == 0) {
-		prepare(parent);
+		prepare(parent, patience_of(s));
 		work(s, worker);
 	}
 	if (worker->pid > 0)
@@ -105,14 +146,14 @@ static void end_worker(struct worker *worker)
 	close(worker->fd);
 }
 
-static void look_after(struct worker *worker)
+static void look_after(struct worker *worker, int64_t patience_ns)
 {
 	int status;
 	pid_t ended;
 
 	if (worker->has_ended)
 		return;
-	if (ts_clock_monotonic_ns() - worker->since_ns > PATIENCE_NS)
+	if (ts_clock_monotonic_ns() - worker->since_ns > patience_ns)
 		kill(worker->pid, SIGKILL);
 	ended = waitpid(worker->pid, &status, WNOHANG);
 	if (ended == 0 || (ended < 0 && errno == EINTR))
@@ -290,7 +331,7 @@ static int step(struct symbolize *s)
 	    s->options->progress(s->options->progress_context, s->done, s->total))
 		return ts_error_set(s->err, TS_ECANCELED, "stopped");
 	for (size_t i = 0; i < s->worker_count; i++)
-		look_after(&s->workers[i]);
+		look_after(&s->workers[i], patience_of(s));
 	if (!rc && s->workers[0].has_ended)
 		return finish_first(s);
 	if (!rc)

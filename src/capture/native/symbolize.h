@@ -49,6 +49,7 @@ struct ts_symbolize_options {
 	size_t folder_count;
 	int64_t recorded_ns;  /* since 1970: what has no build id must not be younger */
 	unsigned int workers; /* 0: as many as there are processors */
+	int64_t patience_ns;  /* with one binary; 0: minutes */
 	/* Addresses done, and all; not 0: stop. May be NULL. */
 	int (*progress)(void *context, uint64_t done, uint64_t total);
 	void *progress_context;
