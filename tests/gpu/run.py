@@ -108,12 +108,14 @@ def show(row):
     """A row; below that of a benchmark a line for each of its figures."""
     words = [f"{key} {value}" for key, value in row["figures"].items()]
     lines = []
+    remarks = row.get("missed", []) + ["skipped: " + text for text in row.get("left_out", [])]
     if row["state"] in ("FAILED", "skipped"):
-        words = row["problems"]
+        words = row["problems"] + remarks
     elif row["group"] == "bench":
         lines = row.get("lines") or words or row.get("output", [])
-        words = []
-    words = row.get("missed", []) + ["skipped: " + text for text in row.get("left_out", [])] + (words[:7] or row.get("output", [])[-1:])
+        words = remarks
+    else:
+        words = remarks + (words[:7] or row.get("output", [])[-1:])
     with printing:
         print(f"{row['name']:<14} {row['state']:<9} {row['seconds']:>6.1f} s  {'; '.join(map(str, words))[:400]}", flush=True)
         for line in lines:
