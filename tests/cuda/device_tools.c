@@ -2,6 +2,7 @@
 /* The device side beside other users of CUPTI, and where it may not be used, on a stand-in for CUPTI. */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "cuda/played.h"
@@ -138,6 +139,48 @@ TS_TEST(their_subscriber_gets_what_it_enabled_and_ours_stays)
 	TS_CHECK_INT(their_callbacks, 4);
 	TS_CHECK_INT(cuptiEnableCallback(1, NULL, 1, LAUNCH), CUPTI_INVALID_PARAMETER);
 	TS_CHECK_INT(cuptiSubscribe(NULL, their_callback, NULL), CUPTI_INVALID_PARAMETER);
+}
+
+/* Nothing is wanted: what they switch off is off. */
+TS_TEST(callbacks_stay_off_while_nothing_is_wanted)
+{
+	void *subscriber;
+
+	begin();
+	__atomic_store_n(&is_enabled, 0, __ATOMIC_SEQ_CST);
+	await_state(CUDA_DEVICE_IDLE);
+	TS_CHECK_INT(cuptiSubscribe(&subscriber, their_callback, &their_callbacks), CUPTI_OK);
+	TS_CHECK_INT(cuptiEnableCallback(1, subscriber, CUPTI_DOMAIN_DRIVER, LAUNCH), CUPTI_OK);
+	TS_CHECK(cupti_played->is_called_back(CUPTI_DOMAIN_DRIVER, LAUNCH));
+	TS_CHECK_INT(cuptiEnableCallback(0, subscriber, CUPTI_DOMAIN_DRIVER, LAUNCH), CUPTI_OK);
+	TS_CHECK(!cupti_played->is_called_back(CUPTI_DOMAIN_DRIVER, LAUNCH));
+	TS_CHECK_INT(cuptiEnableDomain(1, subscriber, CUPTI_DOMAIN_DRIVER), CUPTI_OK);
+	TS_CHECK_INT(cuptiEnableDomain(0, subscriber, CUPTI_DOMAIN_DRIVER), CUPTI_OK);
+	TS_CHECK(!cupti_played->is_called_back(CUPTI_DOMAIN_DRIVER, LAUNCH));
+	TS_CHECK_INT(cuptiEnableDomain(1, subscriber, CUPTI_DOMAIN_DRIVER), CUPTI_OK);
+	TS_CHECK_INT(cuptiUnsubscribe(subscriber), CUPTI_OK);
+	TS_CHECK(!cupti_played->is_called_back(CUPTI_DOMAIN_DRIVER, LAUNCH));
+	__atomic_store_n(&is_enabled, 1, __ATOMIC_SEQ_CST);
+	TS_CHECK(launch(1) != 0);
+}
+
+/* They came first, the process forked, and the child begins with CUDA: it says why the device has nothing to tell. */
+TS_TEST(a_child_of_a_process_that_they_began_in)
+{
+	void *subscriber;
+	pid_t child;
+	int status;
+
+	open_stand_in();
+	TS_CHECK_INT(cuptiSubscribe(&subscriber, their_callback, &their_callbacks), CUPTI_OK);
+	child = fork();
+	if (!child) {
+		begin();
+		_exit(!strstr(fact, "\"state\": \"off\"") || !strstr(fact, "forked"));
+	}
+	TS_CHECK(waitpid(child, &status, 0) == child);
+	TS_CHECK(WIFEXITED(status));
+	TS_CHECK_INT(WEXITSTATUS(status), 0);
 }
 
 /* Before cuInit: torch subscribes while it is imported. */

@@ -281,6 +281,8 @@ void cuda_device_begin(void)
 			cuda_device_refuse(why);
 		else
 			tell(true, "");
+	} else if (cuda_device_state() == CUDA_DEVICE_FORKED) {
+		tell(false, "CUPTI was begun before this process was forked");
 	}
 	errno = saved;
 }
@@ -344,7 +346,16 @@ void cuda_device_rest(void)
 		disable_kinds();
 		cuda_subscriber_switch(false);
 		set_state(CUDA_DEVICE_IDLE);
+		idle_since = 0;
 	}
+	pthread_mutex_unlock(&lock);
+}
+
+void cuda_device_settle(void)
+{
+	pthread_mutex_lock(&lock);
+	if (cuda_device_state() == CUDA_DEVICE_IDLE)
+		cuda_subscriber_switch(false);
 	pthread_mutex_unlock(&lock);
 }
 

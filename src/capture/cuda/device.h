@@ -67,6 +67,8 @@ void cuda_device_step_aside(void);
 void cuda_device_come_back(void);
 /* While it has the activities: CUPTI gets the clock that it wants. */
 void cuda_device_lend_clock(void);
+/* Another tool has switched callbacks off, of which ours stay: not where nothing is wanted. */
+void cuda_device_settle(void);
 /* A command was given while another tool has the activities. */
 void cuda_device_missed(void);
 /* By the helper: kinds are disabled where nothing is wanted any more. */

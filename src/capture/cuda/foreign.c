@@ -177,6 +177,8 @@ static int switch_domain(uint32_t on, uint32_t domain)
 			cupti.EnableCallback(1, cuda_subscriber_handle(), domain, number);
 	if (result == CUPTI_OK)
 		memset(other.is_on[domain], on != 0, sizeof(other.is_on[domain]));
+	if (!on && domain == CUPTI_DOMAIN_DRIVER)
+		cuda_device_settle();
 	return result;
 }
 
@@ -194,6 +196,7 @@ int cuptiUnsubscribe(void *subscriber)
 				if (cuda_device_reach())
 					switch_callback(0, domain, number);
 			}
+	cuda_device_settle();
 	return CUPTI_OK;
 }
 
@@ -210,6 +213,8 @@ int cuptiEnableCallback(uint32_t on, void *subscriber, uint32_t domain, uint32_t
 	result = switch_callback(on, domain, number);
 	if (result == CUPTI_OK)
 		__atomic_store_n(&other.is_on[domain][number], on != 0, __ATOMIC_RELAXED);
+	if (!on && domain == CUPTI_DOMAIN_DRIVER && cuda_subscriber_wants(domain, number))
+		cuda_device_settle();
 	return result;
 }
 
