@@ -13,14 +13,21 @@
 #include "state/forward.h"
 
 #define SHOWN_ROWS 20
-#define DEFAULT_DEPTH 4
+#define DEFAULT_DEPTH 6
+#define BETWEEN_FRAMES " < "
 #define FORWARD_DEPTH 3u
 
+enum { DEVICE_US, DEVICE_PCT, LAUNCHES, KERNEL, FORWARD, PYTHON, STACK, CAPTURED };
+
 static const struct ts_result_column columns[] = {
-	{ "device_us", "device time", TS_CELL_TIME }, { "device_pct", "%", TS_CELL_PERCENT },
-	{ "launches", "launches", TS_CELL_INTEGER },  { "kernel", "kernel", TS_CELL_TEXT },
-	{ "forward", "forward of", TS_CELL_TEXT },    { "python", "python", TS_CELL_TEXT },
-	{ "stack", "launched by", TS_CELL_TEXT },     { "captured", "captured by", TS_CELL_TEXT },
+	[DEVICE_US] = { "device_us", "device time", TS_CELL_TIME },
+	[DEVICE_PCT] = { "device_pct", "%", TS_CELL_PERCENT },
+	[LAUNCHES] = { "launches", "launches", TS_CELL_INTEGER },
+	[KERNEL] = { "kernel", "kernel", TS_CELL_TEXT },
+	[FORWARD] = { "forward", "for the backward pass of", TS_CELL_TEXT },
+	[PYTHON] = { "python", "python", TS_CELL_TEXT },
+	[STACK] = { "stack", "launched at", TS_CELL_TEXT },
+	[CAPTURED] = { "captured", "captured at", TS_CELL_TEXT },
 };
 
 /* Stacks of the rows of a table, by their number; ids of the trace. */
@@ -144,7 +151,7 @@ static void write_stack(struct launches *l, struct ts_reader *reader)
 	size_t shown = TS_MIN(l->path.count, l->depth);
 
 	for (size_t i = 0; i < shown; i++) {
-		ts_text_append_str(&l->scratch, i ? " < " : "");
+		ts_text_append_str(&l->scratch, i ? BETWEEN_FRAMES : "");
 		append_frame(l, reader, l->path.frames[l->path.count - 1 - i]);
 	}
 }
@@ -297,6 +304,9 @@ static void put_groups(struct launches *l, struct ts_result *result, int64_t top
 	size_t count = ts_strmap_count(&l->keys);
 
 	table->shown_rows = top ? (size_t)top : SHOWN_ROWS;
+	/* Stacks and names of kernels do not fit into one line. */
+	table->below = 1u << FORWARD | 1u << PYTHON | 1u << STACK | 1u << CAPTURED;
+	table->divider = BETWEEN_FRAMES;
 	ts_sort(l->groups, count, sizeof(*l->groups), compare_groups);
 	for (size_t i = 0; i < count; i++) {
 		const struct group *group = &l->groups[i];

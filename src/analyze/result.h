@@ -64,6 +64,8 @@ struct ts_result_table {
 	size_t shown_rows;
 	size_t left_out; /* rows that were not even made: text was to be shown (options.brief) */
 	bool as_list;    /* text: rows are paragraphs, since their texts are sentences */
+	uint64_t below;  /* text: a bit for each column of texts that stand below their row */
+	const char *divider; /* of those: "main < start" with " < " are two lines */
 };
 
 #define TS_RESULT_RECENT 64 /* a power of two */

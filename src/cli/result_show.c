@@ -114,13 +114,24 @@ static void append_text_cell(struct ts_text *out, const struct ts_result_table *
 
 /* ---- text: tables ---- */
 
+static bool is_below(const struct ts_result_table *table, size_t column)
+{
+	return column < 64 && table->below >> column & 1;
+}
+
+/* Is it one of the grid's columns? */
+static bool is_column(const struct ts_result_table *table, size_t column)
+{
+	return table->columns[column].title && !is_below(table, column);
+}
+
 /* The last column that text shows; column_count where it shows none. */
 static size_t last_shown(const struct ts_result_table *table)
 {
 	size_t last = table->column_count;
 
 	for (size_t i = 0; i < table->column_count; i++) {
-		if (table->columns[i].title)
+		if (is_column(table, i))
 			last = i;
 	}
 	return last;
@@ -139,6 +150,27 @@ static void shorten(struct ts_text *text)
 	ts_text_append_str(text, "\xe2\x80\xa6");
 }
 
+/* "  launched at:", then a line for each part of the text; one alone stands behind it. */
+static void show_below(struct ts_text_table *grid, const struct ts_result_table *table,
+		       size_t column, const char *value, struct ts_text *text)
+{
+	const char *end = strstr(value, table->divider);
+
+	ts_text_clear(text);
+	ts_text_printf(text, "  %s:%s%s", table->columns[column].title, end ? "" : " ",
+		       end ? "" : value);
+	ts_text_table_below(grid, ts_text_cstr(text), text->length);
+	if (!end)
+		return;
+	for (; value; value = end ? end + strlen(table->divider) : NULL) {
+		end = strstr(value, table->divider);
+		ts_text_clear(text);
+		ts_text_append_str(text, "    ");
+		ts_text_append(text, value, end ? (size_t)(end - value) : strlen(value));
+		ts_text_table_below(grid, ts_text_cstr(text), text->length);
+	}
+}
+
 static void show_row(struct ts_text_table *grid, const struct ts_result_table *table, size_t row,
 		     struct ts_text *text)
 {
@@ -147,7 +179,9 @@ static void show_row(struct ts_text_table *grid, const struct ts_result_table *t
 	for (size_t i = 0; i < table->column_count; i++) {
 		const struct ts_cell *cell = &table->cells[row * table->column_count + i];
 
-		if (!table->columns[i].title)
+		if (is_below(table, i) && !cell->none)
+			show_below(grid, table, i, cell->text, text);
+		if (!is_column(table, i))
 			continue;
 		ts_text_clear(text);
 		if (cell->none)
@@ -190,7 +224,7 @@ static int show_table(const struct ts_result_table *table, int64_t top, struct t
 	ts_text_init(&text);
 	ts_text_table_init(&grid);
 	for (size_t i = 0; i < table->column_count; i++) {
-		if (table->columns[i].title)
+		if (is_column(table, i))
 			ts_text_table_add_column(&grid, table->columns[i].title,
 						 table->columns[i].type != TS_CELL_TEXT);
 	}

@@ -416,7 +416,7 @@ int ts_verb_analyze(int argc, char **argv)
 		TS_OPTION_TEXT("delay", 0, "TIME", &analyze.delay_text,
 			       "launch: a delay above this is long; default 100us"),
 		TS_OPTION_INTEGER("depth", 0, "N", &analyze.options.depth, 1, 1000,
-				  "launches: frames of a stack, the innermost; default 4"),
+				  "launches: frames of a stack, the innermost; default 6"),
 		TS_OPTION_INTEGER("full", 0, "N", &analyze.options.full, 1, INT64_MAX,
 				  "queue: it is full with so many commands; default 1024"),
 		TS_OPTION_TEXT("wait", 0, "TIME", &analyze.wait_text,

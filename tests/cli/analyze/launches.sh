@@ -12,6 +12,8 @@ plain() { sed -E -e 's/(innermost|inlined)( \([^)]*\))?( < |;)//g' -e 's/ \(symb
 import json, sys
 for row in json.load(sys.stdin):
 	print(row["kernel"], row["launches"], row["device_us"], row["forward"], row["python"])'
+# For people the stacks stand below their row, whole at any width.
+"$TRACESMITH" analyze t.sbt launches --depth 9 | sed -E -e '/^    (innermost|inlined)/d' | plain
 echo "-- stacks of launches, in device time"
 "$TRACESMITH" export t.sbt -f folded --count device -o - | plain
 "$TRACESMITH" export t.sbt -f folded --count device --no-threads --no-lines -o - | plain
