@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A stand-in for NCCL, built as libnccl.so.2: collectives launch a kernel each, or inside of a group when that ends. It checks that what it
- * is given is what call_nccl.c gives. Nothing is exchanged.
+ * is given is what call_nccl.c gives; each of several has a communicator of its own. Nothing is exchanged.
  */
 #include <stddef.h>
 #include <stdint.h>
 
 #define EXPORT __attribute__((visibility("default")))
 #define INVALID 4
+#ifndef COMMUNICATOR
+#define COMMUNICATOR 4
+#endif
 
 int cuLaunchKernel(uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t d, uintptr_t e, uintptr_t f,
 		   uintptr_t g, uintptr_t h, uintptr_t i, uintptr_t j, uintptr_t k);
@@ -17,6 +20,7 @@ EXPORT int ncclSend(const void *from, size_t count, int type, int peer, void *co
 		    uintptr_t stream);
 EXPORT int ncclGroupStart(void);
 EXPORT int ncclGroupEnd(void);
+EXPORT int ncclGetUniqueId(void *id);
 
 static __thread int groups, waiting;
 
@@ -33,7 +37,7 @@ int ncclAllReduce(const void *from, void *to, size_t count, int type, int operat
 		  void *communicator, uintptr_t stream)
 {
 	if ((uintptr_t)from != 1 || (uintptr_t)to != 2 || type != 7 || operation != 3 ||
-	    (uintptr_t)communicator != 4 || stream != 0x7000)
+	    (uintptr_t)communicator != COMMUNICATOR || stream != 0x7000)
 		return INVALID;
 	return launch();
 }
@@ -41,7 +45,7 @@ int ncclAllReduce(const void *from, void *to, size_t count, int type, int operat
 int ncclSend(const void *from, size_t count, int type, int peer, void *communicator,
 	     uintptr_t stream)
 {
-	if ((uintptr_t)from != 1 || type != 9 || peer != 3 || (uintptr_t)communicator != 4 ||
+	if ((uintptr_t)from != 1 || type != 9 || peer != 3 || (uintptr_t)communicator != COMMUNICATOR ||
 	    stream != 0x7000)
 		return INVALID;
 	return launch();
@@ -59,4 +63,10 @@ int ncclGroupEnd(void)
 		return 0;
 	waiting = 0;
 	return launch();
+}
+
+int ncclGetUniqueId(void *id)
+{
+	(void)id;
+	return 0;
 }

@@ -43,3 +43,11 @@ found=$(of_rows t.sbt '[row["name"] for row in sorted(api_call, key=lambda row: 
 expected="['ncclAllReduce', 'cuLaunchKernel', 'ncclGroupStart', 'ncclSend', 'ncclSend', 'ncclSend', 'ncclSend', 'ncclGroupEnd', 'cuLaunchKernel', \
 'ncclAllReduce', 'cuLaunchKernel']"
 [ "$found" = "$expected" ] || fail "collectives: $found"
+
+# Several NCCLs in one process: each library gets its own, as it does without us, and what is called as one of NCCL's is left alone.
+"$programs/call_nccls" >expected || fail "without a recorder: $(cat expected)"
+record t.sbt -- "$programs/call_nccls"
+diff expected printed >differences || fail "several NCCLs: $(cat differences)"
+grep -q ': -1$' printed && fail "several NCCLs: $(cat printed)"
+found=$(of_rows t.sbt 'Counter((row["name"], row["result"]) for row in api_call if row["name"] not in ("cuInit", "cuLaunchKernel"))' api_call)
+[ "$found" = "Counter({('ncclAllReduce', 0): 9})" ] || fail "several NCCLs: $found"

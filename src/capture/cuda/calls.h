@@ -114,8 +114,8 @@ void cuda_devices_tell(void);
 
 /* ---- nccl.c ---- */
 
-/* The wrapper of a function of NCCL that was found at that address; NULL: none. */
-void *cuda_collective_for(const char *name, void *address);
+/* What a caller of dlsym() gets for a function of NCCL that was found at that address: a wrapper, or the function; NULL: it sees none. */
+void *cuda_collective_for(void *handle, const char *name, void *address, const void *caller);
 /* Bytes of the collective that this thread is in; 0: it is in none. */
 int64_t cuda_collective_bytes(void);
 

@@ -282,7 +282,7 @@ static struct answer answer(void *handle, const char *name, void *caller)
 	else if (starts_with(name, "cu"))
 		replaced = answer_driver(name, address);
 	else
-		replaced = cuda_collective_for(name, address);
+		replaced = cuda_collective_for(handle, name, address, caller);
 	if (!replaced && is_ours(address))
 		return answer_none(name);
 	if (replaced && replaced != address)

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A library that calls a stand-in for NCCL by name, for call_nccls.c: one that it needs, or has inside. The communicator COMMUNICATOR is known
+ * to that one alone. It has a function of its own as well, which is called as one of NCCL's.
+ */
+#include <stddef.h>
+#include <stdint.h>
+
+#define EXPORT __attribute__((visibility("default")))
+
+int ncclAllReduce(const void *from, void *to, size_t count, int type, int operation,
+		  void *communicator, uintptr_t stream);
+EXPORT int call_there(void);
+EXPORT int call_there_later(void);
+
+static inline __attribute__((always_inline)) int reduce(void)
+{
+	return ncclAllReduce((void *)1, (void *)2, 1000, 7, 3, (void *)COMMUNICATOR, 0x7000);
+}
+
+#ifdef HAS_GATHER
+EXPORT __attribute__((noinline)) double ncclGather(double a, int b, int c, int d, int e, int f,
+						   int g, int h, int i, double j);
+
+double ncclGather(double a, int b, int c, int d, int e, int f, int g, int h, int i, double j)
+{
+	return a + b + c + d + e + f + g + h + i + j;
+}
+
+static int gather(void)
+{
+	return ncclGather(0.5, 1, 2, 3, 4, 5, 6, 7, 8, 0.25) != 36.75;
+}
+#else
+static int gather(void)
+{
+	return 0;
+}
+#endif
+
+/* Something is done behind each call: one that is made by a jump does not tell where it comes from. */
+int call_there(void)
+{
+	int result = reduce();
+
+	return result ? 100 + result : gather();
+}
+
+/* Another place, from where none has been called yet. */
+int call_there_later(void)
+{
+	return reduce() ? 1 : 0;
+}
