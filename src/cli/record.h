@@ -46,6 +46,7 @@ struct ts_record {
 	struct ts_launch_options launch;
 	bool quiet, json;
 	bool no_symbols; /* frames of native code stay addresses */
+	bool names_cuda; /* it is among the backends that were asked for by name */
 	char pc_sampling[32];
 	bool outrun; /* another recorder has the output already */
 	/* Traces that were completed: their native frames get names when the recording is over. */
@@ -158,14 +159,17 @@ int ts_record_export_text(const char *exporter, const char *trace, const char *p
 /* ---- record_device.c ---- */
 
 struct ts_record_device {
-	bool is_used; /* a program has begun CUDA */
+	bool is_whole; /* no file but this one has anything of the recording */
+	bool is_used;  /* a program has begun CUDA */
 	uint64_t calls, stacks, ops;
-	char why_not[256]; /* nothing of devices is there; empty: it is, or nobody knows */
+	char why_not[256];    /* nothing of devices is there; empty: it is, or nobody knows */
+	char no_samples[256]; /* of instructions, though they were asked for */
 };
 /* Of a finished trace; nothing where the backend cuda was not asked for, or it is no trace. */
-void ts_record_device_read(const struct ts_record *record, const char *path,
+void ts_record_device_read(const struct ts_record *record,
+			   const struct ts_recorder_summary *summary,
 			   struct ts_record_device *ret_device);
-void ts_record_device_tell(const struct ts_record_device *device);
+void ts_record_device_tell(const struct ts_record *record, const struct ts_record_device *device);
 
 /* ---- record_tell.c ---- */
 

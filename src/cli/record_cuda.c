@@ -57,11 +57,14 @@ static int read_sampling(struct ts_record *record, const char *text)
 		length = 0;
 	}
 	if (mode && strcmp(mode, SERIALIZED) != 0)
-		return ts_report_usage("option '--pc-sampling': '%s' is not " SERIALIZED, mode);
+		return ts_report_usage(
+			"option '--pc-sampling': '%s': after the comma only '" SERIALIZED
+			"' is known",
+			mode);
 	if (length && (ts_parse_int64(text, length, &period) || period < PERIOD_LEAST ||
 		       period > PERIOD_GREATEST))
 		return ts_report_usage(
-			"option '--pc-sampling': '%.*s' is no power of two, %d to %d: samples are 2^N cycles apart",
+			"option '--pc-sampling': '%.*s' is not N from %d to %d: a sample is taken every 2^N cycles",
 			(int)length, text, PERIOD_LEAST, PERIOD_GREATEST);
 	snprintf(record->pc_sampling, sizeof(record->pc_sampling), "%.*s%s",
 		 length ? (int)length : (int)strlen(PERIOD), length ? text : PERIOD,

@@ -16,30 +16,45 @@
 #include "cli/report.h"
 #include "cli/trace.h"
 
-/* {"state": "off", "reason": "...", ...}: what the backend says of its device side. */
-static void read_state(struct ts_record_device *device, struct ts_string value)
+/* The text of a key at the top of a JSON object; empty: it has none. */
+static void text_of(struct ts_string value, const char *wanted, char *buffer, size_t bytes)
 {
-	struct ts_json_string key = { 0 }, state = { 0 }, reason = { 0 }, text = { 0 };
-	bool more = false;
+	struct ts_json_string key = { 0 }, found = { 0 };
+	TS_SCOPED(ts_text) text = { 0 };
+	bool more = false, is_found = false;
 	struct ts_json js;
 	int rc;
 
 	ts_json_init(&js, value.data, value.length, true);
 	rc = ts_json_enter(&js, '{', &more);
-	while (!rc && more) {
+	while (!rc && more && !is_found) {
 		rc = ts_json_scan_key(&js, &key);
-		if (!rc &&
-		    (ts_json_string_is(&key, "state") || ts_json_string_is(&key, "reason"))) {
-			rc = ts_json_scan_string(&js, &text);
-			*(ts_json_string_is(&key, "state") ? &state : &reason) = text;
-		} else if (!rc) {
-			rc = ts_json_skip(&js);
-		}
-		rc = rc ? rc : ts_json_next(&js, '}', &more);
+		is_found = !rc && key.length == strlen(wanted) &&
+			   !memcmp(key.text, wanted, key.length);
+		if (!rc)
+			rc = is_found ? ts_json_scan_string(&js, &found) : ts_json_skip(&js);
+		if (!rc)
+			rc = ts_json_next(&js, '}', &more);
 	}
-	if (!rc && ts_json_string_is(&state, "off"))
-		snprintf(device->why_not, sizeof(device->why_not), "%.*s", (int)reason.length,
-			 reason.text);
+	if (!rc && is_found)
+		ts_json_unescape(&found, &text);
+	snprintf(buffer, bytes, "%.*s", (int)text.length, text.length ? text.data : "");
+}
+
+/* {"state": "off", "reason": "...", ...}: what the backend says of its device side. Numbers of CUPTI speak for themselves only to some. */
+static void read_state(struct ts_record_device *device, struct ts_string value)
+{
+	char state[16], reason[sizeof(device->why_not)];
+
+	text_of(value, "state", state, sizeof(state));
+	if (strcmp(state, "off") != 0)
+		return;
+	text_of(value, "reason", reason, sizeof(reason));
+	snprintf(device->why_not, sizeof(device->why_not), "%s%.200s",
+		 strncmp(reason, "CUPTI_ERROR", strlen("CUPTI_ERROR")) == 0
+			 ? "CUPTI could not be started: "
+			 : "",
+		 *reason ? reason : "nobody knows why");
 }
 
 static void read_meta(struct ts_reader *reader, const struct ts_batch *batch,
@@ -54,6 +69,9 @@ static void read_meta(struct ts_reader *reader, const struct ts_batch *batch,
 		device->is_used |= !strcmp(key, "cuda");
 		if (!strcmp(key, "cuda_device_side"))
 			read_state(device, ts_reader_string(reader, values[i]));
+		else if (!strcmp(key, "pc_sampling"))
+			text_of(ts_reader_string(reader, values[i]), "off", device->no_samples,
+				sizeof(device->no_samples));
 	}
 }
 
@@ -66,7 +84,7 @@ static void count_stacks(const struct ts_batch *batch, struct ts_record_device *
 }
 
 /* A chunk that cannot be read is left out: this is a summary. */
-static void read_chunks(struct ts_reader *reader, struct ts_record_device *device)
+static void read_chunks(struct ts_reader *reader, bool is_counted, struct ts_record_device *device)
 {
 	TS_AUTO(ts_batch) batch = NULL;
 
@@ -78,13 +96,14 @@ static void read_chunks(struct ts_reader *reader, struct ts_record_device *devic
 		if (table == TS_TABLE_META &&
 		    !ts_batch_read(batch, i, TS_MASK_OF(meta, key) | TS_MASK_OF(meta, value), NULL))
 			read_meta(reader, batch, device);
-		else if (table == TS_TABLE_API_CALL &&
+		else if (is_counted && table == TS_TABLE_API_CALL &&
 			 !ts_batch_read(batch, i, TS_MASK_OF(api_call, stack), NULL))
 			count_stacks(batch, device);
 	}
 }
 
-void ts_record_device_read(const struct ts_record *record, const char *path,
+void ts_record_device_read(const struct ts_record *record,
+			   const struct ts_recorder_summary *summary,
 			   struct ts_record_device *ret_device)
 {
 	TS_AUTO(ts_reader) reader = NULL;
@@ -92,24 +111,46 @@ void ts_record_device_read(const struct ts_record *record, const char *path,
 
 	*ret_device = (struct ts_record_device){ 0 };
 	if (!record->command || !ts_record_runs_in_program(record, "cuda") ||
-	    ts_reader_open(&reader, path, &err))
+	    ts_reader_open(&reader, summary->path, &err))
 		return;
 	ret_device->calls = ts_reader_rows(reader, TS_TABLE_API_CALL);
 	ret_device->ops = ts_reader_rows(reader, TS_TABLE_GPU_OP);
-	read_chunks(reader, ret_device);
+	ret_device->is_whole = summary->files <= 1;
+	read_chunks(reader, !record->quiet || record->json, ret_device);
+	if (!record->launch.pc_sampling)
+		ret_device->no_samples[0] = '\0';
+	else if (!ret_device->no_samples[0])
+		memcpy(ret_device->no_samples, ret_device->why_not, sizeof(ret_device->no_samples));
 }
 
-void ts_record_device_tell(const struct ts_record_device *device)
+static void tell_counts(const struct ts_record_device *device)
 {
 	char calls[TS_FORMAT_BYTES], ops[TS_FORMAT_BYTES], stacks[TS_FORMAT_BYTES];
 
-	if (!device->is_used)
-		return;
 	ts_report_note("  CUDA: %s calls, %s with a stack; %s operations of devices",
 		       ts_format_count(calls, sizeof(calls), (int64_t)device->calls),
 		       ts_format_count(stacks, sizeof(stacks), (int64_t)device->stacks),
 		       ts_format_count(ops, sizeof(ops), (int64_t)device->ops));
+}
+
+/* What was asked for by name and is not there is no small matter. */
+void ts_record_device_tell(const struct ts_record *record, const struct ts_record_device *device)
+{
+	bool is_asked_for = record->names_cuda || record->launch.pc_sampling;
+
+	if (device->is_whole && !device->is_used && is_asked_for)
+		ts_report_warning("no program has used CUDA: nothing of it is recorded%s",
+				  record->launch.pc_sampling ? ", and no samples of instructions"
+							     : "");
+	if (!device->is_used)
+		return;
+	if (!record->quiet)
+		tell_counts(device);
 	if (device->why_not[0])
-		ts_report_note("  nothing of the devices is recorded: %s (see 'tracesmith doctor')",
-			       device->why_not);
+		(record->quiet ? ts_report_warning : ts_report_note)(
+			"%snothing of the devices is recorded: %s (see 'tracesmith doctor cuda')",
+			record->quiet ? "" : "  ", device->why_not);
+	if (device->no_samples[0])
+		ts_report_warning("no instruction samples: %s (see 'tracesmith doctor cuda')",
+				  device->no_samples);
 }

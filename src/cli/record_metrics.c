@@ -9,8 +9,10 @@
 #include <tracesmith/emit.h>
 
 #include "agent/host.h"
+#include "base/text.h"
 #include "capture/metrics/sampler.h"
 #include "capture/metrics/sources.h"
+#include "cli/nearest.h"
 #include "cli/record.h"
 #include "cli/report.h"
 #include "tracesmith_config.h"
@@ -71,6 +73,31 @@ static bool is_ours(const char *name)
 	return strcmp(name, "host") == 0;
 }
 
+/* The name is not known: the one that was meant, or all that are. */
+static void name_others(const char *name, struct ts_error *err)
+{
+	const struct ts_metrics_source *const *sources = ts_metrics_sources();
+	TS_SCOPED(ts_text) text = { 0 };
+	struct ts_nearest nearest;
+
+	ts_nearest_init(&nearest, name);
+	ts_text_printf(&text, "%s; ours are", err->message);
+	for (size_t i = 0; i < TS_ARRAY_SIZE(built_in); i++) {
+		ts_nearest_offer(&nearest, built_in[i]);
+		ts_text_printf(&text, " %s,", built_in[i]);
+	}
+	for (size_t i = 0; sources[i]; i++) {
+		ts_nearest_offer(&nearest, sources[i]->name);
+		ts_text_printf(&text, " %s,", sources[i]->name);
+	}
+	ts_nearest_offer(&nearest, PYTHON);
+	ts_text_append_str(&text, " " PYTHON);
+	if (nearest.best)
+		ts_text_printf(&text, ": did you mean '%s'?", nearest.best);
+	if (!ts_text_status(&text))
+		ts_error_set(err, err->code, "%.*s", (int)text.length, text.data);
+}
+
 /* Ours are read by the recorder; those of others run in the program, and the recorder asks them for metrics, too. */
 static int sort_name(struct ts_record *record, const char *name, bool *ret_fits)
 {
@@ -88,6 +115,7 @@ static int sort_name(struct ts_record *record, const char *name, bool *ret_fits)
 			return ts_report_usage(
 				"option '--backends': '%s' must be in a program from its start: tracesmith record --backends %s -- CMD, or see 'man tracesmith-record'",
 				name, name);
+		record->names_cuda |= strcmp(name, "cuda") == 0;
 		*ret_fits = append(record->agent_backends, sizeof(record->agent_backends), name,
 				   strlen(name));
 		return TS_EXIT_DONE;
@@ -100,6 +128,8 @@ static int sort_name(struct ts_record *record, const char *name, bool *ret_fits)
 	if (!rc)
 		*ret_fits &= append(record->sources, sizeof(record->sources), name, strlen(name));
 	/* Nothing runs in a program that was not started by us; one that we start may look elsewhere. */
+	if (rc == TS_ENOTFOUND)
+		name_others(name, &err);
 	if (rc && !record->command)
 		return ts_report_error(&err);
 	if (rc == TS_ENOTFOUND)

@@ -153,6 +153,10 @@ static void tell_json(const struct ts_record *record, const struct ts_recorder_s
 		ts_text_append_str(out, ",\"no_device_side\":");
 		ts_text_append_json(out, device->why_not, strlen(device->why_not));
 	}
+	if (device->no_samples[0]) {
+		ts_text_append_str(out, ",\"no_instruction_samples\":");
+		ts_text_append_json(out, device->no_samples, strlen(device->no_samples));
+	}
 	if (record->launch.replayable) {
 		ts_text_printf(out,
 			       ",\"commands\":%" PRIu64 ",\"blob_bytes\":%" PRIu64
@@ -186,14 +190,12 @@ void ts_record_tell(const struct ts_record *record, const struct ts_recorder_sum
 {
 	struct ts_record_device device = { 0 };
 
-	if (!record->quiet || record->json)
-		ts_record_device_read(record, summary->path, &device);
+	ts_record_device_read(record, summary, &device);
 	if (!record->quiet && record->options.outside)
 		tell_stacks_line(summary);
 	else if (!record->quiet)
 		tell_line(record, summary);
-	if (!record->quiet)
-		ts_record_device_tell(&device);
+	ts_record_device_tell(record, &device);
 	tell_never_open(record, summary);
 	tell_replay(record, summary);
 	tell_losses(record, summary);

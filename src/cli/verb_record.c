@@ -455,8 +455,8 @@ int ts_verb_record(int argc, char **argv)
 			"window", 'w', "WHEN", &texts.window,
 			"record only while a file is there (flag:PATH), steps A to B "
 			"(steps:A-B), a time since the start (time:10s-20s), inside NVTX ranges of a name "
-			"(nvtx:NAME, nvtx:NAME@DOMAIN), or between cudaProfilerStart and Stop "
-			"(cuda-profiler-api)"),
+			"(nvtx:NAME, nvtx:NAME@DOMAIN), between cudaProfilerStart and Stop "
+			"(cuda-profiler-api), when 'tracesmith window' says so (command); default: always"),
 		TS_OPTION_INTEGER("max-steps", 0, "N", &texts.max_steps, 1, INT64_MAX,
 				  "close a window after N steps"),
 		TS_OPTION_MAYBE(

@@ -34,5 +34,17 @@ python3 - <<'PYTHON' || fail "summary: $(cat json)"
 import json
 said = json.load(open("json"))
 assert said["api_calls"] >= 20 and said["gpu_ops"] == 0 and said["no_device_side"], said
+assert "no_instruction_samples" not in said, said
 PYTHON
+
+# With -q these are warnings, as are samples of instructions that do not come, and a program that is not what it was taken for.
+record t.sbt -- "$programs/call_profiler"
+grep -q "warning: nothing of the devices is recorded: .*'tracesmith doctor cuda'" recorded.log || fail "with -q: $(cat recorded.log)"
+record t.sbt --pc-sampling --json -- "$programs/call_profiler"
+grep -q "warning: no instruction samples: .*'tracesmith doctor cuda'" recorded.log || fail "no samples: $(cat recorded.log)"
+grep -q '"no_instruction_samples":"' printed || fail "no samples, in JSON: $(cat printed)"
+record t.sbt -- true
+grep -q "warning: no program has used CUDA" recorded.log || fail "no CUDA: $(cat recorded.log)"
+"$TRACESMITH" record -q --no-symbols -o t.sbt -- true 2>said
+[ ! -s said ] || fail "nobody has asked for CUDA: $(cat said)"
 echo "windows by cuProfilerStart are what lies between"
