@@ -95,6 +95,9 @@ int ts_samples_open(struct ts_samples *samples, struct ts_reader *reader,
 		return survey(samples);
 	samples->are_timed = true;
 	samples->rows = ts_reader_rows(reader, TS_TABLE_GPU_OP);
+	for (size_t i = 0; i < ts_reader_chunk_count(reader); i++)
+		if (ts_reader_chunk(reader, i)->table == TS_TABLE_GPU_OP)
+			samples->bytes += ts_reader_chunk(reader, i)->bytes;
 	return ts_launches_new(&samples->launches, reader, err);
 }
 
@@ -106,14 +109,40 @@ void ts_samples_release(struct ts_samples *samples)
 
 /* ---- commands in place of samples ---- */
 
+#define ROWS_A_STEP 4096
+
 struct visitor {
+	struct ts_samples *samples;
+	uint64_t rows;
 	int (*visit)(void *context, const struct ts_seen *seen);
 	void *context;
 };
 
+static int tell_progress(const struct ts_samples *samples, uint64_t bytes_done)
+{
+	uint64_t done = samples->pass * samples->bytes + bytes_done;
+
+	if (samples->options && samples->options->progress &&
+	    samples->options->progress(samples->options->context, done / TS_MAX(samples->passes, 1),
+				       samples->bytes))
+		return ts_error_set(samples->err, TS_ECANCELED, "interrupted");
+	return TS_OK;
+}
+
+/* Rows are all that is seen of how far it is. */
+static int count_command(struct visitor *visitor)
+{
+	const struct ts_samples *samples = visitor->samples;
+	double share = (double)visitor->rows / (double)TS_MAX(samples->rows, 1);
+
+	if (visitor->rows++ % ROWS_A_STEP)
+		return TS_OK;
+	return tell_progress(samples, (uint64_t)(share * (double)samples->bytes));
+}
+
 static int see_command(void *context, const struct ts_launched *launched, struct ts_error *err)
 {
-	const struct visitor *visitor = context;
+	struct visitor *visitor = context;
 	const struct ts_seen seen = {
 		.start = launched->start,
 		.thread = launched->call.thread,
@@ -124,8 +153,10 @@ static int see_command(void *context, const struct ts_launched *launched, struct
 		.leaf = -launched->name,
 	};
 
+	int rc = count_command(visitor);
+
 	(void)err; /* is that of the samples */
-	return visitor->visit(visitor->context, &seen);
+	return rc ? rc : visitor->visit(visitor->context, &seen);
 }
 
 /* ---- the merge ---- */
@@ -170,23 +201,11 @@ static int64_t time_of(const struct cursor *cursor)
 	return cursor->batch->columns[TS_COLUMN_OF(sample, start)][cursor->row];
 }
 
-static int tell_progress(struct walk *walk)
-{
-	const struct ts_samples *samples = walk->samples;
-	uint64_t done = samples->pass * samples->bytes + walk->bytes_done;
-
-	if (samples->options && samples->options->progress &&
-	    samples->options->progress(samples->options->context, done / TS_MAX(samples->passes, 1),
-				       samples->bytes))
-		return ts_error_set(samples->err, TS_ECANCELED, "interrupted");
-	return TS_OK;
-}
-
 static int open_chunk(struct walk *walk)
 {
 	size_t chunk = walk->chunks[walk->next_chunk++];
 	struct cursor *cursor = &walk->open[walk->open_count];
-	int rc = tell_progress(walk);
+	int rc = tell_progress(walk->samples, walk->bytes_done);
 
 	if (!rc && !cursor->batch)
 		rc = ts_batch_new(&cursor->batch, walk->samples->reader, walk->samples->err);
@@ -305,13 +324,15 @@ int ts_samples_walk(struct ts_samples *samples,
 		    int (*visit)(void *context, const struct ts_seen *seen), void *context)
 {
 	struct walk walk = { .samples = samples };
-	struct visitor visitor = { visit, context };
+	struct visitor visitor = { .samples = samples, .visit = visit, .context = context };
 	int rc;
 
-	if (samples->launches)
-		return ts_launches_walk(samples->launches, see_command, &visitor, samples->err);
+	if (samples->launches) {
+		rc = ts_launches_walk(samples->launches, see_command, &visitor, samples->err);
+		samples->pass++;
+		return rc;
+	}
 	rc = order_chunks(&walk);
-
 	while (!rc && (walk.open_count || walk.next_chunk < walk.chunk_count))
 		rc = step(&walk, visit, context);
 	for (size_t i = 0; i < MAX_OPEN; i++)
