@@ -17,7 +17,7 @@ found=$(of_rows t.sbt "(lambda calls: all(calls[row['correlation']]['start'] <= 
 found=$(of_rows t.sbt 'loss' loss)
 [ "$found" = "[]" ] || fail "something is lost: $found"
 
-# Killed: what was complete a quarter of a second before has its times, the rest is counted.
+# Killed: what was read has its times, the rest is counted.
 rm -f t.sbt*
 timeout 60 "$TRACESMITH" record -q --backends cuda --no-symbols -o t.sbt "$programs/device_work" killed >printed 2>recorded.log </dev/null && fail "it was not killed"
 found=$(of_rows t.sbt 'Counter(row["name"] for row in api_call)["cuLaunchKernel"], len(gpu_op), sum(row["count"] for row in loss if row["what"] == "gpu_op")' \

@@ -73,6 +73,22 @@ EXPORTED struct stand_in_cupti *stand_in_cupti(void)
 	return &state;
 }
 
+static bool await(const uint32_t *what, uint32_t count)
+{
+	for (uint32_t tries = 0; __atomic_load_n(what, __ATOMIC_ACQUIRE) < count; tries++) {
+		if (tries == 4000)
+			return false;
+		usleep(5000);
+	}
+	return true;
+}
+
+EXPORTED bool stand_in_await(uint32_t count, uint32_t looks)
+{
+	return await(&state.walked, count) &&
+	       await(&state.looks, __atomic_load_n(&state.looks, __ATOMIC_ACQUIRE) + looks);
+}
+
 /* ---- records ---- */
 
 static size_t length_of(uint32_t kind)
@@ -435,12 +451,14 @@ int cuptiActivityGetNextRecord(uint8_t *buffer, size_t valid, void **record)
 	if (!kind)
 		return CUPTI_INVALID_KIND;
 	*record = at;
+	__atomic_add_fetch(&state.walked, 1, __ATOMIC_RELEASE);
 	return CUPTI_OK;
 }
 
 int cuptiActivityGetNumDroppedRecords(void *context, uint32_t stream, size_t *dropped)
 {
 	called();
+	__atomic_add_fetch(&state.looks, 1, __ATOMIC_RELEASE);
 	(void)context, (void)stream;
 	*dropped = state.dropped;
 	state.dropped = 0;

@@ -37,6 +37,8 @@ struct stand_in_cupti {
 	uint32_t flushing;    /* threads that are in one; atomic */
 	uint32_t overlapping; /* that were when it was finalized */
 	uint32_t late;        /* calls behind that */
+	uint32_t walked;      /* records that were asked for in returned buffers; atomic */
+	uint32_t looks; /* times that it was asked what it dropped: behind each reading; atomic */
 
 	/* A call of the driver, with its callbacks; and the record of what it makes the device do, where its kind is on. */
 	uint32_t (*call)(const struct stand_in_work *work);
@@ -52,5 +54,7 @@ struct stand_in_cupti {
 
 /* Exported by the library. */
 struct stand_in_cupti *stand_in_cupti(void);
+/* Until so many records were walked, and the reader has looked so often since; false: that took more than 20 s. */
+bool stand_in_await(uint32_t count, uint32_t looks);
 
 #endif

@@ -54,6 +54,16 @@ EXPORTED void stand_in_sample(const char *function, const void *cubin, size_t by
 	pthread_mutex_unlock(&state.lock);
 }
 
+EXPORTED uint32_t stand_in_samples_left(void)
+{
+	uint32_t count;
+
+	pthread_mutex_lock(&state.lock);
+	count = state.count;
+	pthread_mutex_unlock(&state.lock);
+	return count;
+}
+
 EXPORTED uint32_t stand_in_sampling_period(void)
 {
 	return state.period;

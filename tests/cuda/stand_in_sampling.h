@@ -8,6 +8,8 @@
 
 /* A launch has run: 100 samples of that function of the cubin are there, where sampling is on. */
 void stand_in_sample(const char *function, const void *cubin, size_t bytes, uint32_t correlation);
+/* Launches whose samples nobody has taken. */
+uint32_t stand_in_samples_left(void);
 /* As it was configured; 0: it was not. */
 uint32_t stand_in_sampling_period(void);
 
