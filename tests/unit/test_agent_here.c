@@ -320,7 +320,7 @@ TS_TEST(equal_to_the_compilers_own_5)
 /* ---- stacks that are like the last one ---- */
 
 #define LEVELS 24u
-#define LIKE_THE_LAST 20000u
+#define LIKE_THE_LAST 10000u
 
 /* What each level calls: outer frames stay, or others of equal size take their place, so that stack pointers are the same. */
 static unsigned char chosen[LEVELS];
@@ -375,7 +375,7 @@ static void go_down(struct path *path, unsigned int level)
 							     with_alloca_below, realigned_below };
 
 	if (level == LEVELS) {
-		again_and_again(path, draw(path, 8) ? 0 : draw(path, 300));
+		again_and_again(path, draw(path, 16) ? 0 : draw(path, 300));
 		compare_here();
 		return;
 	}
