@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What demangle.c asks demangle_size.c. Nobody else includes this. */
+#ifndef TS_CAPTURE_NATIVE_DEMANGLE_PARTS_H
+#define TS_CAPTURE_NATIVE_DEMANGLE_PARTS_H
+
+#include <stdint.h>
+
+/*
+ * About how many bytes of mangled text a name, which begins with "_Z", stands for once each reference is written out. As people write it that is some times as much. UINT64_MAX: nobody
+ * can tell, and it has many references.
+ */
+uint64_t demangle_size(const char *mangled);
+
+#endif
