@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A small program on the stand-in for the driver, in which calls succeed: what it does is known exactly, and cuda/work.sh looks for it in
- * the trace. `call_and_work [fork_first | fork_later | behind]`.
+ * the trace. `call_and_work [fork_first | fork_later | behind | abandon]`.
  */
 #include <dlfcn.h>
 #include <stdint.h>
@@ -14,6 +14,7 @@
 
 #define LAUNCHES 100
 #define STREAM ((uintptr_t)0x7000)
+#define OTHER_STREAM ((uintptr_t)0x7100)
 
 int cuInit(unsigned int flags);
 int cuMemAlloc_v2(uintptr_t *address, size_t bytes);
@@ -34,6 +35,7 @@ int cuLaunchKernel(uintptr_t function, unsigned int grid_x, unsigned int grid_y,
 int cuEventQuery(uintptr_t event);
 int cuStreamQuery(uintptr_t stream);
 int cuStreamSynchronize(uintptr_t stream);
+int cuStreamDestroy_v2(uintptr_t stream);
 int cuStreamBeginCapture_v2(uintptr_t stream, int mode);
 int cuTexRefSetMipmapLevelBias(void *texture, float bias);
 int cuStreamEndCapture(uintptr_t stream, uintptr_t *graph);
@@ -75,6 +77,20 @@ static void capture(void)
 	cuStreamBeginCapture_v2(STREAM, 0);
 	launch(5);
 	cuStreamEndCapture(STREAM, &graph);
+}
+
+/* One of two captures ends with its stream. The stand-in does not notice, and says that streams capture when it is asked. */
+static int abandon(void)
+{
+	uintptr_t graph = 0, captured = 0, given = 0;
+
+	cuStreamBeginCapture_v2(OTHER_STREAM, 0);
+	cuStreamBeginCapture_v2(STREAM, 0);
+	cuStreamDestroy_v2(OTHER_STREAM);
+	cuMemAllocAsync(&captured, 600, STREAM);
+	cuStreamEndCapture(STREAM, &graph);
+	cuMemAllocAsync(&given, 500, STREAM);
+	return 0;
 }
 
 static void poll_often(void)
@@ -129,6 +145,8 @@ int main(int argc, char **argv)
 		status = child(false);
 	if (!strcmp(what, "behind"))
 		return behind();
+	if (!strcmp(what, "abandon"))
+		return abandon();
 	launch(LAUNCHES);
 	use_memory();
 	capture();

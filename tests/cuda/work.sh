@@ -24,6 +24,11 @@ rows_of t.sbt device | grep -q '"GPU-00112233-4455-6677-8899-aabbccddeeff"' || f
 rows_of t.sbt meta | grep -q 'driver_version.*13000' || fail "facts: $(rows_of t.sbt meta)"
 rows_of t.sbt meta | grep -q '"cuda_other_calls","value":{"cuTexRefSetMipmapLevelBias":3}' || fail "calls by name without a wrapper: $(rows_of t.sbt meta)"
 
+# A capture whose stream is destroyed is over; what another one captures still gives no memory.
+record t.sbt -- "$programs/call_and_work" abandon
+found=$(of_rows t.sbt '[row.get("bytes") for row in allocation]' allocation)
+[ "$found" = "[500]" ] || fail "memory beside a capture that was abandoned: $found"
+
 # Begun before the fork: the child's calls pass through. Begun after it: two programs.
 record t.sbt -- "$programs/call_and_work" fork_later
 found=$(of_rows t.sbt 'sorted(Counter(row["pid"] for row in api_call if row["name"] == "cuLaunchKernel").values())' api_call)

@@ -94,20 +94,51 @@ static bool is_captured(const struct cuda_call *call, const uintptr_t *words)
 	return status == CAPTURE_STATUS_ACTIVE;
 }
 
-static void count_captures(const struct cuda_call *call, int result)
-{
-	uint32_t count = __atomic_load_n(&cuda_captures, __ATOMIC_RELAXED);
+/* Streams that capture, 0: free. More at once are not known, and what they capture is taken for work. */
+#define CAPTURES_AT_MOST 256
+static uintptr_t captured_streams[CAPTURES_AT_MOST];
 
+static bool exchange_stream(uintptr_t from, uintptr_t to)
+{
+	for (size_t i = 0; i < CAPTURES_AT_MOST; i++) {
+		uintptr_t found = from;
+
+		if (__atomic_load_n(&captured_streams[i], __ATOMIC_RELAXED) == from &&
+		    __atomic_compare_exchange_n(&captured_streams[i], &found, to, false,
+						__ATOMIC_RELAXED, __ATOMIC_RELAXED))
+			return true;
+	}
+	return false;
+}
+
+static void capture_begins(uintptr_t stream)
+{
+	if (stream && exchange_stream(0, stream))
+		__atomic_add_fetch(&cuda_captures, 1, __ATOMIC_RELAXED);
+}
+
+static void capture_ends(uintptr_t stream)
+{
+	if (stream && exchange_stream(stream, 0))
+		__atomic_sub_fetch(&cuda_captures, 1, __ATOMIC_RELAXED);
+}
+
+static void count_captures(const struct cuda_call *call, const uintptr_t *words, int result)
+{
 	if (!strncmp(call->name, "cuStreamBeginCapture", strlen("cuStreamBeginCapture"))) {
 		if (result == CUDA_SUCCESS)
-			__atomic_add_fetch(&cuda_captures, 1, __ATOMIC_RELAXED);
+			capture_begins(stream_of(call, words));
 	} else if (!strncmp(call->name, "cuStreamEndCapture", strlen("cuStreamEndCapture"))) {
 		/* One that was invalidated ends with an error, and is over all the same. */
-		while (count &&
-		       !__atomic_compare_exchange_n(&cuda_captures, &count, count - 1, true,
-						    __ATOMIC_RELAXED, __ATOMIC_RELAXED))
-			;
+		capture_ends(stream_of(call, words));
 	}
+}
+
+/* With its stream, a capture is gone. */
+static bool destroys_stream(const struct cuda_call *call)
+{
+	return call == &cuda_calls[CUDA_INDEX_cuStreamDestroy] ||
+	       call == &cuda_calls[CUDA_INDEX_cuStreamDestroy_v2];
 }
 
 /* ---- around the call ---- */
@@ -147,7 +178,7 @@ static bool is_repeated(const struct cuda_call *call, int result)
 static void look(const struct cuda_call *call, const uintptr_t *words, int result)
 {
 	if (call->class == CUDA_CAPTURE)
-		count_captures(call, result);
+		count_captures(call, words, result);
 	if (result != CUDA_SUCCESS)
 		return;
 	if (call == &cuda_calls[CUDA_INDEX_cuInit])
@@ -190,6 +221,8 @@ void cuda_call_leave(struct cuda_call *call, const struct cuda_call_state *state
 		cuda_device_captured(cuda_thread.node, row.stack);
 	if (cuda_class_is_always(call->class))
 		look(call, words, result);
+	else if (destroys_stream(call) && result == CUDA_SUCCESS)
+		capture_ends(words[0]);
 	else if (makes_work)
 		cuda_begun(); /* where cuInit came to the driver past us */
 	if ((call->class == CUDA_ALLOCATE || call->class == CUDA_FREE) && result == CUDA_SUCCESS &&
