@@ -4,6 +4,7 @@
  * Must not know what is looked for.
  */
 #include "analyze/advice.h"
+#include "analyze/device_side.h"
 #include "analyze/statistics.h"
 
 #include <stdio.h>
@@ -179,7 +180,8 @@ static int64_t mean_window(const struct ts_work *work)
 static void note(const struct ts_advisor *advisor, struct ts_result *result)
 {
 	if (advisor->work->command_count == 0)
-		ts_result_note(result, "the trace has no device work, which all advice is about");
+		ts_device_side_note(advisor->work, result,
+				    "the trace has no device work, which all advice is about");
 	else if (advisor->count == 0)
 		ts_result_note(result, "nothing found that would save 0.5 %% of the time or more");
 	else

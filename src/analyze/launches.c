@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "analyze/analyze.h"
+#include "analyze/device_side.h"
 #include "base/map.h"
 #include "base/ns.h"
 #include "export/stacks.h"
@@ -325,7 +326,7 @@ static void put_groups(struct launches *l, struct ts_result *result, int64_t top
 static void tell_missing(const struct launches *l, struct ts_result *result)
 {
 	if (!l->work->command_count)
-		ts_result_note(result, "no device did anything in this trace");
+		ts_device_side_note(l->work, result, "no device did anything in this trace");
 	else if (!l->has_stacks)
 		ts_result_note(result, "launches have no stacks in this trace: record with the "
 				       "backend cuda and --stacks");

@@ -34,8 +34,9 @@ int ts_info_visit(const struct ts_info *info, enum ts_table_id table,
 
 /* ---- meta ---- */
 
-/* The last value of a key about a source as a whole. */
+/* The last value of a key about a source as a whole, or about a process. */
 struct ts_meta {
+	int64_t process;    /* 0: not one */
 	int64_t source;     /* 0: the trace */
 	int64_t key, value; /* string ids */
 	uint64_t key_hash, value_hash;
@@ -48,8 +49,8 @@ struct ts_meta_list {
 	size_t count, capacity;
 };
 
-/* Rows about processes and threads are left out. Caller releases. */
-int ts_meta_collect(const struct ts_info *info, struct ts_meta_list *ret_list,
+/* Of sources, or of processes; rows about threads are left out. Caller releases. */
+int ts_meta_collect(const struct ts_info *info, bool of_processes, struct ts_meta_list *ret_list,
 		    struct ts_error *err);
 void ts_meta_list_release(struct ts_meta_list *list);
 

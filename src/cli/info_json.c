@@ -87,6 +87,28 @@ static void append_sources(struct ts_text *out, const struct ts_info *info,
 	ts_text_append_char(out, ']');
 }
 
+/* [{"pid": 100, "key": ..., "value": ...}] of what processes told of themselves. */
+static void append_process_meta(struct ts_text *out, const struct ts_info *info,
+				const struct ts_meta_list *list)
+{
+	ts_text_append_str(out, ",\"process_meta\":[");
+	for (size_t i = 0; i < list->count; i++) {
+		const struct ts_process_row *process =
+			ts_reader_entity(info->reader, TS_TABLE_PROCESS, list->items[i].process);
+
+		ts_text_printf(out, "%s{\"process\":%" PRId64 ",", i ? "," : "",
+			       list->items[i].process);
+		if (process && process->pid != TS_ABSENT)
+			ts_text_printf(out, "\"pid\":%" PRId64 ",", process->pid);
+		ts_text_append_str(out, "\"key\":");
+		ts_json_row_string(info->reader, out, list->items[i].key);
+		ts_text_append_str(out, ",\"value\":");
+		ts_json_row_raw(info->reader, out, list->items[i].value);
+		ts_text_append_char(out, '}');
+	}
+	ts_text_append_char(out, ']');
+}
+
 static void append_state(struct ts_text *out, const struct ts_info *info)
 {
 	const struct ts_reader_state *state = info->state;
@@ -122,7 +144,7 @@ static void append_counts(struct ts_text *out, const struct ts_info *info)
 int ts_info_show_json(const struct ts_info *info, struct ts_error *err)
 {
 	struct ts_text *out = ts_stdout();
-	struct ts_meta_list meta = { 0 };
+	struct ts_meta_list meta = { 0 }, of_processes = { 0 };
 	struct losses losses = { info, 0 };
 	size_t begin = out->length;
 	int rc;
@@ -132,16 +154,21 @@ int ts_info_show_json(const struct ts_info *info, struct ts_error *err)
 	ts_text_append_str(out, ",\"loss\":[");
 	rc = ts_info_visit(info, TS_TABLE_LOSS, append_loss, &losses, err);
 	if (!rc)
-		rc = ts_meta_collect(info, &meta, err);
+		rc = ts_meta_collect(info, false, &meta, err);
+	if (!rc)
+		rc = ts_meta_collect(info, true, &of_processes, err);
 	if (rc) {
+		ts_meta_list_release(&meta);
 		out->length = begin;
 		return rc;
 	}
 	ts_text_append_str(out, "],\"meta\":{");
 	append_meta(out, info, &meta, false, 0);
 	close_object(out);
+	append_process_meta(out, info, &of_processes);
 	append_sources(out, info, &meta);
 	ts_text_append_str(out, "}\n");
 	ts_meta_list_release(&meta);
+	ts_meta_list_release(&of_processes);
 	return TS_OK;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Facts about a trace and its sources: the last value of each key counts, and keys on which
+ * Facts about a trace, its sources and processes: the last value of each key counts, and keys on which
  * sources differ are marked. Texts are compared by their hashes, as ids may differ for equal texts.
  * Must not know what keys mean.
  */
@@ -14,7 +14,8 @@
 struct collecting {
 	const struct ts_info *info;
 	struct ts_meta_list *list;
-	struct ts_pairmap places; /* (source, key) to its item */
+	bool of_processes;
+	struct ts_pairmap places; /* (source or process, key) to its item */
 };
 
 static uint64_t hash_text(const struct ts_info *info, int64_t string)
@@ -33,10 +34,12 @@ static int add_meta(void *context, const struct ts_shown_row *row)
 	bool is_new;
 
 	memcpy(&meta, row->columns, sizeof(meta));
-	if (meta.process || meta.thread)
+	if (meta.thread || !meta.process == collecting->of_processes)
 		return TS_OK;
 	key_hash = hash_text(collecting->info, meta.key);
-	place = ts_pairmap_insert(&collecting->places, (uint64_t)meta.source, key_hash, &is_new);
+	place = ts_pairmap_insert(&collecting->places,
+				  (uint64_t)(meta.process ? meta.process : meta.source), key_hash,
+				  &is_new);
 	if (!place)
 		return TS_ENOMEM;
 	if (is_new) {
@@ -46,6 +49,7 @@ static int add_meta(void *context, const struct ts_shown_row *row)
 		*place = list->count++;
 	}
 	list->items[*place] = (struct ts_meta){
+		.process = meta.process,
 		.source = meta.source,
 		.key = meta.key,
 		.value = meta.value,
@@ -84,14 +88,17 @@ static int compare_sources(struct ts_meta_list *list)
 	return TS_OK;
 }
 
-int ts_meta_collect(const struct ts_info *info, struct ts_meta_list *ret_list, struct ts_error *err)
+int ts_meta_collect(const struct ts_info *info, bool of_processes, struct ts_meta_list *ret_list,
+		    struct ts_error *err)
 {
 	struct ts_meta_list list = { 0 };
-	struct collecting collecting = { .info = info, .list = &list };
+	struct collecting collecting = { .info = info,
+					 .list = &list,
+					 .of_processes = of_processes };
 	int rc = ts_info_visit(info, TS_TABLE_META, add_meta, &collecting, err);
 
 	ts_pairmap_release(&collecting.places);
-	if (!rc && compare_sources(&list))
+	if (!rc && !of_processes && compare_sources(&list))
 		rc = ts_error_set(err, TS_ENOMEM, "no memory for what the trace says of itself");
 	if (rc)
 		ts_meta_list_release(&list);

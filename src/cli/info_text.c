@@ -10,6 +10,7 @@
 #include "cli/table.h"
 
 #define VALUE_COLUMNS 60
+#define REASON_COLUMNS 240 /* of processes: they say why something is missing */
 
 static void append_line(struct ts_text *out, const char *label)
 {
@@ -17,14 +18,14 @@ static void append_line(struct ts_text *out, const char *label)
 }
 
 /* A text on one line, cut where it is long. */
-static void append_cut(struct ts_text *out, struct ts_string text)
+static void append_cut(struct ts_text *out, struct ts_string text, size_t columns)
 {
 	struct ts_text shown = { 0 };
 	size_t length;
 
 	/* The part that may be shown is enough: some values are megabytes. */
-	ts_text_append_shown(&shown, text.data, TS_MIN(text.length, 4 * VALUE_COLUMNS));
-	length = ts_utf8_valid_prefix(shown.data, TS_MIN(shown.length, VALUE_COLUMNS));
+	ts_text_append_shown(&shown, text.data, TS_MIN(text.length, 4 * columns));
+	length = ts_utf8_valid_prefix(shown.data, TS_MIN(shown.length, columns));
 	ts_text_append(out, shown.data, length);
 	if (length < shown.length)
 		ts_text_append_str(out, " ...");
@@ -33,7 +34,7 @@ static void append_cut(struct ts_text *out, struct ts_string text)
 
 static void append_string(struct ts_text *out, const struct ts_info *info, int64_t string)
 {
-	append_cut(out, ts_reader_string(info->reader, string));
+	append_cut(out, ts_reader_string(info->reader, string), VALUE_COLUMNS);
 }
 
 static void show_file(struct ts_text *out, const struct ts_info *info)
@@ -181,7 +182,7 @@ static int show_loss(void *context, const struct ts_shown_row *row)
 static int show_meta(struct ts_text *out, const struct ts_info *info, struct ts_error *err)
 {
 	struct ts_meta_list list = { 0 };
-	int rc = ts_meta_collect(info, &list, err);
+	int rc = ts_meta_collect(info, false, &list, err);
 
 	for (size_t i = 0; !rc && i < list.count; i++) {
 		if (list.items[i].repeats && !list.items[i].differs)
@@ -192,6 +193,33 @@ static int show_meta(struct ts_text *out, const struct ts_info *info, struct ts_
 		append_string(out, info, list.items[i].key);
 		ts_text_append_str(out, ": ");
 		append_string(out, info, list.items[i].value);
+		ts_text_append_char(out, '\n');
+	}
+	ts_meta_list_release(&list);
+	return rc;
+}
+
+/* "process python 100: cuda_device_side: {...}" */
+static int show_process_meta(struct ts_text *out, const struct ts_info *info, struct ts_error *err)
+{
+	struct ts_shown_row row = { .table = ts_table_info(TS_TABLE_META) };
+	struct ts_meta_list list = { 0 };
+	int rc = ts_meta_collect(info, true, &list, err);
+
+	for (size_t i = 0; !rc && i < list.count; i++) {
+		struct ts_meta_row meta = { .process = list.items[i].process };
+		TS_SCOPED(ts_text) where = { 0 };
+
+		row.columns = (const int64_t *)(const void *)&meta;
+		append_line(out, "meta");
+		ts_show_cell(&info->show, &where, &row, TS_SHOW_WHERE);
+		ts_text_append_str(out, "process ");
+		ts_text_append_shown(out, ts_text_cstr(&where), where.length);
+		ts_text_append_str(out, ": ");
+		append_string(out, info, list.items[i].key);
+		ts_text_append_str(out, ": ");
+		append_cut(out, ts_reader_string(info->reader, list.items[i].value),
+			   REASON_COLUMNS);
 		ts_text_append_char(out, '\n');
 	}
 	ts_meta_list_release(&list);
@@ -211,5 +239,7 @@ int ts_info_show_text(const struct ts_info *info, struct ts_error *err)
 		ts_text_append_char(out, '\n');
 	if (!rc)
 		rc = ts_info_visit(info, TS_TABLE_LOSS, show_loss, (void *)info, err);
-	return rc ? rc : show_meta(out, info, err);
+	if (!rc)
+		rc = show_meta(out, info, err);
+	return rc ? rc : show_process_meta(out, info, err);
 }

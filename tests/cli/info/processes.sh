@@ -1,0 +1,23 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# What processes told of themselves: why there is nothing of a device is said, here and by analyses.
+. "$TS_SOURCE/tests/cli/lib.sh"
+
+cat >d.json <<'JSON'
+{"tracesmith": {"format": 1, "rows": {
+   "process": [{"id": 1, "pid": 7, "name": "train"}, {"id": 2, "pid": 8, "name": "load"}],
+   "thread": [{"id": 1, "process": 1, "tid": 7, "chrome": [7, 7]}],
+   "meta": [{"process": 1, "key": "cuda_device_side", "value": {"state": "on"}},
+            {"process": 1, "key": "cuda_device_side", "value": {"state": "off", "reason": "Nsight is at work"}},
+            {"process": 2, "key": "cuda_other_calls", "value": {"cuUnheardOf": 3}},
+            {"thread": 1, "key": "colour", "value": 5}]}},
+ "traceEvents": [{"ph": "i", "name": "note", "pid": 7, "tid": 7, "ts": 3}]}
+JSON
+quietly import d.json -o d.sbt
+"$TRACESMITH" info d.sbt | grep '^meta  *[^ 0-9]'
+"$TRACESMITH" info d.sbt --json | python3 -c '
+import json, sys
+for fact in json.load(sys.stdin)["process_meta"]:
+	print(fact)'
+t analyze d.sbt launches
+t analyze d.sbt advice
