@@ -18,7 +18,7 @@
 static const struct ts_result_column summary_columns[] = {
 	{ "rank", "rank", TS_CELL_INTEGER },
 	{ "device", "device", TS_CELL_TEXT },
-	{ "pool", NULL, TS_CELL_TEXT },
+	{ "pool", "allocator", TS_CELL_TEXT },
 	{ "allocations", "allocations", TS_CELL_INTEGER },
 	{ "frees", "frees", TS_CELL_INTEGER },
 	{ "start_bytes", "at start", TS_CELL_BYTES },
@@ -36,10 +36,10 @@ static const struct ts_result_column summary_columns[] = {
 };
 
 static const struct ts_result_column peak_columns[] = {
-	{ "rank", "rank", TS_CELL_INTEGER },      { "device", "device", TS_CELL_TEXT },
-	{ "bytes", "bytes", TS_CELL_BYTES },      { "allocated_ns", "since", TS_CELL_INSTANT },
-	{ "freed_ns", "until", TS_CELL_INSTANT }, { "address", NULL, TS_CELL_INTEGER },
-	{ "operator", "operator", TS_CELL_TEXT },
+	{ "rank", "rank", TS_CELL_INTEGER },          { "device", "device", TS_CELL_TEXT },
+	{ "pool", "allocator", TS_CELL_TEXT },        { "bytes", "bytes", TS_CELL_BYTES },
+	{ "allocated_ns", "since", TS_CELL_INSTANT }, { "freed_ns", "until", TS_CELL_INSTANT },
+	{ "address", NULL, TS_CELL_INTEGER },         { "operator", "operator", TS_CELL_TEXT },
 };
 
 static const struct ts_result_column timeline_columns[] = {
@@ -287,6 +287,7 @@ static void put_largest(struct ts_result_table *table, struct place *place, size
 
 		ts_cell_integer(table, place->work->ranks[row->rank].rank);
 		ts_cell_text(table, place->device);
+		ts_cell_text(table, *row->pool ? row->pool : NULL);
 		ts_cell_bytes(table, row->bytes);
 		ts_cell_instant(table, row->time);
 		ts_cell_instant(table, freed == NEVER ? TS_ABSENT : place->rows[freed].time);
@@ -353,7 +354,28 @@ struct tables {
 	struct ts_result_table *summary, *peak, *timeline;
 	size_t top;
 	bool brief;
+	/* Of the device at hand: its first row, and whether several allocators were told of. */
+	const struct ts_memory_row *device;
+	bool is_told;
 };
+
+/* What a row says is in use is its device's, whichever allocator it is of. */
+static void note_totals(struct tables *tables, const struct place *place)
+{
+	const struct ts_memory_row *first = tables->device, *row = place->rows;
+
+	if (!first || first->rank != row->rank || first->kind != row->kind ||
+	    first->id != row->id) {
+		tables->device = row;
+		tables->is_told = false;
+	} else if (place->totals_known && !tables->is_told) {
+		tables->is_told = true;
+		ts_result_note(tables->result,
+			       "rank %" PRId64 ", %s: what was in use (at start, peak, at end) is "
+			       "of all its allocators together",
+			       place->work->ranks[row->rank].rank, place->device);
+	}
+}
 
 static void put_place(struct tables *tables, struct place *place)
 {
@@ -362,6 +384,7 @@ static void put_place(struct tables *tables, struct place *place)
 	put_largest(tables->peak, place, tables->top);
 	if (!tables->brief)
 		put_timeline(tables->timeline, place);
+	note_totals(tables, place);
 	if (!place->totals_known)
 		ts_result_note(tables->result,
 			       "rank %" PRId64 ", %s: the trace does not say how much was in use; "
@@ -408,8 +431,10 @@ static int run(struct ts_analyze_request *request, struct ts_result *result, str
 	if (!rc && put_places(&tables, request->work, &rows))
 		rc = ts_error_set(err, TS_ENOMEM, "no memory for the allocations");
 	if (!rc && !rows.count)
-		ts_result_note(result, "this trace does not tell of memory (PyTorch: "
-				       "profile(profile_memory=True))");
+		ts_result_note(result,
+			       "this trace does not tell of memory (PyTorch: "
+			       "profile(profile_memory=True), or tracesmith record with the "
+			       "backend cuda)");
 	ts_memory_rows_release(&rows);
 	return rc ? rc : ts_result_status(result, err);
 }

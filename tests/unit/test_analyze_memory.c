@@ -186,6 +186,45 @@ static void write_rows(struct ts_writer *writer)
 	add_torch_row(writer, 3000, 0.5, 3);
 }
 
+static void add_total(struct ts_writer *writer, int64_t device, int64_t start, int64_t address,
+		      int64_t total, const char *pool)
+{
+	struct ts_allocation_row row = ts_allocation_none;
+
+	row.start = start;
+	row.device = device;
+	row.kind = TS_ALLOCATION_ALLOC;
+	row.address = address;
+	row.bytes = 10;
+	row.total_bytes = total;
+	row.pool = text_of(writer, pool);
+	ts_writer_add(writer, TS_TABLE_ALLOCATION, &row, NULL);
+}
+
+TS_TEST(totals_of_several_allocators_are_the_devices)
+{
+	struct ts_work_options options = TS_WORK_OPTIONS_NONE;
+	char path[] = "/tmp/tracesmith-memory-XXXXXX";
+	struct ts_writer *writer = begin_trace(path);
+	struct ts_device_row device = ts_device_none;
+	struct analyzed analyzed = { 0 };
+
+	device.id = ts_writer_new_id(writer, TS_TABLE_DEVICE);
+	device.number = 0;
+	ts_writer_add(writer, TS_TABLE_DEVICE, &device, NULL);
+	add_total(writer, device.id, 1000, 64, 10, "async");
+	add_total(writer, device.id, 2000, 128, 20, "pitched");
+	analyzed.loaded.readers[analyzed.loaded.count++] = end_trace(writer, path);
+	load_readers(&analyzed.loaded, &options);
+	prepare_analysis(&analyzed);
+	run_analysis(&analyzed, &ts_analysis_memory);
+	CHECK_ROWS(&analyzed, "summary", "device pool peak_bytes",
+		   "device:0 async 10\ndevice:0 pitched 20\n");
+	CHECK_ROWS(&analyzed, "peak", "pool bytes", "async 10\npitched 10\n");
+	TS_CHECK(has_note(&analyzed.result, "of all its allocators together"));
+	release_analyzed(&analyzed);
+}
+
 TS_TEST(rows_of_other_tables_count_as_well)
 {
 	struct ts_work_options options = TS_WORK_OPTIONS_NONE;
