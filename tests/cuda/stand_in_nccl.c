@@ -45,8 +45,8 @@ int ncclAllReduce(const void *from, void *to, size_t count, int type, int operat
 int ncclSend(const void *from, size_t count, int type, int peer, void *communicator,
 	     uintptr_t stream)
 {
-	if ((uintptr_t)from != 1 || type != 9 || peer != 3 || (uintptr_t)communicator != COMMUNICATOR ||
-	    stream != 0x7000)
+	if ((uintptr_t)from != 1 || type != 9 || peer != 3 ||
+	    (uintptr_t)communicator != COMMUNICATOR || stream != 0x7000)
 		return INVALID;
 	return launch();
 }

@@ -166,30 +166,48 @@ NCCL_CALLS
 	"	endbr64\n"                 \
 	"	movl $collective, %r11d\n" \
 	"	jmp cuda_collective_go\n"
-#define EACH_VECTOR(instruction_of)                                                     \
-	instruction_of("0") instruction_of("1") instruction_of("2") instruction_of("3") \
-		instruction_of("4") instruction_of("5") instruction_of("6") instruction_of("7")
-#define SAVE_VECTOR(n) "	movups %xmm" n ", 16*" n "(%rsp)\n"
-#define RESTORE_VECTOR(n) "	movups 16*" n "(%rsp), %xmm" n "\n"
-#define PUSH(name) "	pushq %" name "\n	.cfi_adjust_cfa_offset 8\n"
-#define POP(name) "	popq %" name "\n	.cfi_adjust_cfa_offset -8\n"
-#define GO_CODE                                                                                             \
-	PUSH("rax")                                                                                         \
-	PUSH("rdi")                                                                                         \
-	PUSH("rsi") PUSH("rdx") PUSH("rcx") PUSH("r8") PUSH(                                                \
-		"r9") "	subq $128, %rsp\n"                                                                  \
-		      "	.cfi_adjust_cfa_offset 128\n" EACH_VECTOR(                                          \
-			      SAVE_VECTOR) "	movl %r11d, %edi\n"                                            \
-					   "	movq 128+56(%rsp), %rsi\n"                                     \
-					   "	call cuda_collective_target\n"                                 \
-					   "	movq %rax, %r11\n" EACH_VECTOR(                             \
-						   RESTORE_VECTOR) "	addq $128, %rsp\n"                     \
-								   "	.cfi_adjust_cfa_offset -128\n" POP( \
-									   "r9") POP("r8")                  \
-									   POP("rcx") POP(                  \
-										   "rdx") POP("rsi")        \
-										   POP("rdi") POP(          \
-											   "rax") "	jmpq *%r11\n"
+#define GO_CODE                          \
+	"	pushq %rax\n"                  \
+	"	pushq %rdi\n"                  \
+	"	pushq %rsi\n"                  \
+	"	pushq %rdx\n"                  \
+	"	pushq %rcx\n"                  \
+	"	pushq %r8\n"                   \
+	"	pushq %r9\n"                   \
+	"	.cfi_adjust_cfa_offset 56\n"   \
+	"	subq $128, %rsp\n"             \
+	"	.cfi_adjust_cfa_offset 128\n"  \
+	"	movups %xmm0, 0(%rsp)\n"       \
+	"	movups %xmm1, 16(%rsp)\n"      \
+	"	movups %xmm2, 32(%rsp)\n"      \
+	"	movups %xmm3, 48(%rsp)\n"      \
+	"	movups %xmm4, 64(%rsp)\n"      \
+	"	movups %xmm5, 80(%rsp)\n"      \
+	"	movups %xmm6, 96(%rsp)\n"      \
+	"	movups %xmm7, 112(%rsp)\n"     \
+	"	movl %r11d, %edi\n"            \
+	"	movq 128+56(%rsp), %rsi\n"     \
+	"	call cuda_collective_target\n" \
+	"	movq %rax, %r11\n"             \
+	"	movups 0(%rsp), %xmm0\n"       \
+	"	movups 16(%rsp), %xmm1\n"      \
+	"	movups 32(%rsp), %xmm2\n"      \
+	"	movups 48(%rsp), %xmm3\n"      \
+	"	movups 64(%rsp), %xmm4\n"      \
+	"	movups 80(%rsp), %xmm5\n"      \
+	"	movups 96(%rsp), %xmm6\n"      \
+	"	movups 112(%rsp), %xmm7\n"     \
+	"	addq $128, %rsp\n"             \
+	"	.cfi_adjust_cfa_offset -128\n" \
+	"	popq %r9\n"                    \
+	"	popq %r8\n"                    \
+	"	popq %rcx\n"                   \
+	"	popq %rdx\n"                   \
+	"	popq %rsi\n"                   \
+	"	popq %rdi\n"                   \
+	"	popq %rax\n"                   \
+	"	.cfi_adjust_cfa_offset -56\n"  \
+	"	jmpq *%r11\n"
 #elif defined(__aarch64__)
 #define EXPORTED_TYPE "%function"
 #define EXPORTED_CODE                   \
