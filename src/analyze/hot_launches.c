@@ -20,7 +20,7 @@ static int add_command(struct ts_hot *hot, const struct ts_batch *batch, uint32_
 	struct ts_hot_store *store = hot->store;
 	int64_t name = hot_column(batch, TS_COLUMN_OF(gpu_op, name), row);
 	bool is_new = false;
-	uint64_t *known = ts_map_insert(&store->names, (uint64_t)name, &is_new);
+	uint64_t *known = ts_map_insert(&store->names, (uint64_t)name, &is_new), *sharers;
 
 	if (known && is_new)
 		*known = is_named(hot, name);
@@ -33,45 +33,59 @@ static int add_command(struct ts_hot *hot, const struct ts_batch *batch, uint32_
 		.correlation = hot_column(batch, TS_COLUMN_OF(gpu_op, correlation), row),
 		.device_ns = hot_column(batch, TS_COLUMN_OF(gpu_op, duration), row),
 		.stack = hot_column(batch, TS_COLUMN_OF(gpu_op, stack), row),
+		.device = hot_column(batch, TS_COLUMN_OF(gpu_op, device), row),
+		.process = hot_column(batch, TS_COLUMN_OF(gpu_op, process), row),
 	};
-	return ts_map_put(&store->calls,
-			  (uint64_t)store->commands[store->command_count++].correlation, 0);
+	sharers = ts_map_insert(&store->sharers,
+				(uint64_t)store->commands[store->command_count++].correlation,
+				NULL);
+	if (!sharers)
+		return TS_ENOMEM;
+	++*sharers;
+	return TS_OK;
 }
 
 /* ---- their calls ---- */
 
-static int add_call(struct ts_hot *hot, const struct ts_batch *batch, uint32_t row)
-{
-	int64_t correlation = hot_column(batch, TS_COLUMN_OF(api_call, correlation), row);
-	uint64_t unused;
-
-	if (correlation == TS_ABSENT ||
-	    !ts_map_get(&hot->store->calls, (uint64_t)correlation, &unused))
-		return TS_OK;
-	return ts_map_put(&hot->store->calls, (uint64_t)correlation,
-			  (uint64_t)hot_column(batch, TS_COLUMN_OF(api_call, stack), row));
-}
-
 /* A kernel of a graph has the stack of its capture; else it is its call's. */
 static int64_t stack_of(const struct ts_hot *hot, const struct hot_command *command)
 {
-	uint64_t stack = 0;
-
 	if (command->stack > 0)
 		return command->stack;
-	if (command->correlation != TS_ABSENT)
-		ts_map_get(&hot->store->calls, (uint64_t)command->correlation, &stack);
-	return (int64_t)stack;
+	return ts_launches_find(hot->store->calls, command->device, command->process,
+				command->correlation)
+		.stack;
 }
 
 /* ---- the list ---- */
+
+/*
+ * Commands of a graph have the correlation of its launch, and samples do not say which of them they are of: each gets an equal part. What does not divide goes to the first ones, so that
+ * all samples are counted once.
+ */
+static int64_t share_of(struct ts_hot *hot, const struct hot_command *command)
+{
+	uint64_t samples, *left;
+	uint64_t part;
+
+	if (!ts_map_get(&hot->store->launches, (uint64_t)command->correlation, &samples))
+		return 0;
+	left = ts_map_insert(&hot->store->sharers, (uint64_t)command->correlation, NULL);
+	if (!left || !*left)
+		return 0;
+	part = (samples + *left - 1) / *left;
+	(*left)--;
+	return ts_map_put(&hot->store->launches, (uint64_t)command->correlation, samples - part)
+		       ? 0
+		       : (int64_t)part;
+}
 
 static int add_launch(struct ts_hot *hot, struct ts_map *places, size_t *capacity,
 		      const struct hot_command *command)
 {
 	int64_t stack = stack_of(hot, command);
 	bool is_new = false;
-	uint64_t *place = ts_map_insert(places, (uint64_t)stack, &is_new), samples = 0;
+	uint64_t *place = ts_map_insert(places, (uint64_t)stack, &is_new);
 	struct ts_hot_launch *launch;
 
 	if (!place || (is_new && ts_grow_array((void **)&hot->launches, capacity,
@@ -84,8 +98,8 @@ static int add_launch(struct ts_hot *hot, struct ts_map *places, size_t *capacit
 	launch = &hot->launches[*place];
 	launch->launches++;
 	launch->device_ns = ts_ns_add(launch->device_ns, command->device_ns);
-	if (ts_map_get(&hot->store->launches, (uint64_t)command->correlation, &samples))
-		launch->samples = ts_ns_add(launch->samples, (int64_t)samples);
+	if (command->correlation != TS_ABSENT)
+		launch->samples = ts_ns_add(launch->samples, share_of(hot, command));
 	return TS_OK;
 }
 
@@ -119,19 +133,19 @@ int hot_find_launches(struct ts_hot *hot, struct ts_error *err)
 {
 	int rc = hot_each_row(hot, TS_TABLE_GPU_OP,
 			      TS_MASK_OF(gpu_op, name) | TS_MASK_OF(gpu_op, correlation) |
-				      TS_MASK_OF(gpu_op, duration) | TS_MASK_OF(gpu_op, stack),
+				      TS_MASK_OF(gpu_op, duration) | TS_MASK_OF(gpu_op, stack) |
+				      TS_MASK_OF(gpu_op, device) | TS_MASK_OF(gpu_op, process),
 			      add_command, err);
 
 	if (!rc)
-		rc = hot_each_row(hot, TS_TABLE_API_CALL,
-				  TS_MASK_OF(api_call, correlation) | TS_MASK_OF(api_call, stack),
-				  add_call, err);
+		rc = ts_launches_new(&hot->store->calls, hot->store->reader, err);
 	return rc ? rc : make_list(hot, err);
 }
 
 void hot_release_launches(struct ts_hot_store *store)
 {
 	ts_map_release(&store->names);
-	ts_map_release(&store->calls);
+	ts_map_release(&store->sharers);
+	ts_launches_free(store->calls);
 	free(store->commands);
 }

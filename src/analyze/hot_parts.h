@@ -5,6 +5,7 @@
 
 #include "analyze/hot.h"
 #include "base/map.h"
+#include "export/launches.h"
 
 /* An instruction of the kernel, and a reason. */
 struct hot_tally {
@@ -16,6 +17,7 @@ struct hot_tally {
 struct hot_command {
 	int64_t correlation, device_ns;
 	int64_t stack; /* its own; 0: none */
+	int64_t device, process;
 };
 
 struct ts_hot_store {
@@ -31,7 +33,8 @@ struct ts_hot_store {
 	struct ts_map names;    /* of commands, to whether they are the kernel's */
 	struct hot_command *commands;
 	size_t command_count, command_capacity;
-	struct ts_map calls; /* correlation to stack */
+	struct ts_map sharers;     /* correlation to commands that have it, less those seen */
+	struct ts_launches *calls; /* whose stacks they are */
 };
 
 /* All rows of a table. What `each` returns other than 0 is for want of memory. */

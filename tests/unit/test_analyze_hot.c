@@ -241,6 +241,54 @@ TS_TEST(exact)
 	ts_reader_close(reader);
 }
 
+/* A graph's launch is one call: its samples are shared by its commands, and all of them counted once. */
+TS_TEST(exact_of_graphs)
+{
+	uint32_t first, second;
+	struct ts_reader *reader;
+	struct ts_hot *hot;
+
+	start();
+	first = host_stack("first");
+	second = host_stack("second");
+	launch("gemm", 7, 100, 0, first);
+	launch("gemm", 7, 100, 0, first);
+	launch("gemm", 7, 100, 0, second);
+	sample_of(instruction("gemm", "a", 0), 7, 10);
+	reader = finish();
+	hot = ask(reader, "gemm");
+	TS_CHECK(hot->is_exact);
+	TS_CHECK_INT(hot->launch_count, 2);
+	TS_CHECK_INT(hot->launches[0].stack, first);
+	TS_CHECK_INT(hot->launches[0].samples, 7);
+	TS_CHECK_INT(hot->launches[1].samples, 3);
+	ts_hot_free(hot);
+	ts_reader_close(reader);
+}
+
+/* The driver's call inside the runtime's has the same number, and no stack. */
+TS_TEST(calls_in_calls)
+{
+	struct ts_api_call_row inner = ts_api_call_none;
+	struct ts_reader *reader;
+	struct ts_hot *hot;
+	uint32_t stack;
+
+	start();
+	stack = host_stack("caller");
+	launch("gemm", 7, 100, stack, 0);
+	inner.start = ++now;
+	inner.correlation = 7;
+	ts_writer_add(writer, TS_TABLE_API_CALL, &inner, NULL);
+	sample(instruction("gemm", "a", 0), "wait", 10);
+	reader = finish();
+	hot = ask(reader, "gemm");
+	TS_CHECK_INT(hot->launch_count, 1);
+	TS_CHECK_INT(hot->launches[0].stack, stack);
+	ts_hot_free(hot);
+	ts_reader_close(reader);
+}
+
 /* Ids of nothing, numbers at the ends. */
 TS_TEST(rows_that_make_no_sense)
 {
