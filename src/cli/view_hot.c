@@ -71,9 +71,10 @@ const char *ts_hot_launch_kind(const struct ts_hot_view *hot)
 static const char *find_function(const struct ts_cubin *cubin, const char *name)
 {
 	const char *function;
+	size_t cursor = 0;
 
-	for (size_t i = 0; (function = ts_cubin_function(cubin, i)); i++) {
-		TS_AUTO_FREE char *plain = ts_demangle(function);
+	while ((function = ts_cubin_function_next(cubin, &cursor))) {
+		TS_AUTO_FREE char *plain = ts_demangle_long(function);
 
 		if (strcmp(function, name) == 0 || (plain && strcmp(plain, name) == 0))
 			return function;
@@ -83,7 +84,7 @@ static const char *find_function(const struct ts_cubin *cubin, const char *name)
 
 static void say(char *to, size_t bytes, const char *why)
 {
-	snprintf(to, bytes, "%s", why);
+	snprintf(to, bytes, "%.*s", (int)bytes - 1, why);
 }
 
 static void look_at_code(struct ts_hot_view *hot, const void *image, size_t bytes,

@@ -35,11 +35,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct ts_cubin *cubin = NULL;
 	const char *function;
+	size_t cursor = 0;
 
 	if (ts_cubin_open(&cubin, data, size, NULL))
 		return 0;
-	for (size_t i = 0; i < MOST_FUNCTIONS && (function = ts_cubin_function(cubin, i)); i++)
+	for (size_t i = 0; i < MOST_FUNCTIONS; i++) {
+		function = ts_cubin_function_next(cubin, &cursor);
+		if (!function)
+			break;
 		ask(cubin, function);
+	}
 	ts_cubin_close(cubin);
 	return 0;
 }

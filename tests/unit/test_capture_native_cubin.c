@@ -59,10 +59,10 @@ TS_TEST(lines_of_nvcc)
 {
 	const char *scale = "_Z5scaleIfEvPT_PKS0_i";
 	TS_AUTO(ts_cubin) cubin = open_image(read_data());
-	size_t symbol = 0, count = 0;
+	size_t symbol = 0, count = 0, cursor = 0;
 	uint64_t address = 1;
 
-	while (ts_cubin_function(cubin, count))
+	while (ts_cubin_function_next(cubin, &cursor))
 		count++;
 	TS_CHECK_INT(count, 3);
 	TS_CHECK(ts_cubin_has_lines(cubin));
@@ -254,10 +254,11 @@ static void ask(size_t bytes)
 	struct ts_cubin_place places[4];
 	struct ts_cubin *cubin = NULL;
 	const char *name;
+	size_t cursor = 0;
 
 	if (ts_cubin_open(&cubin, image, bytes, NULL))
 		return;
-	for (size_t i = 0; i < 8 && (name = ts_cubin_function(cubin, i)); i++)
+	for (size_t i = 0; i < 8 && (name = ts_cubin_function_next(cubin, &cursor)); i++)
 		for (uint64_t offset = 0; offset < 0x200; offset += 0x40) {
 			size_t count = ts_cubin_places(cubin, name, offset, places, 4);
 

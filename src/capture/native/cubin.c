@@ -40,11 +40,14 @@ static void read_symbols(struct ts_cubin *cubin)
 	}
 }
 
-const char *ts_cubin_function(const struct ts_cubin *cubin, size_t index)
+const char *ts_cubin_function_next(const struct ts_cubin *cubin, size_t *cursor)
 {
-	for (size_t i = 0; i < cubin->symbol_count; i++)
-		if (is_function(cubin, &cubin->symbols[i]) && index-- == 0)
-			return name_of(cubin, &cubin->symbols[i]);
+	while (*cursor < cubin->symbol_count) {
+		const Elf64_Sym *symbol = &cubin->symbols[(*cursor)++];
+
+		if (is_function(cubin, symbol))
+			return name_of(cubin, symbol);
+	}
 	return NULL;
 }
 
@@ -130,6 +133,8 @@ static void read_all_lines(struct ts_cubin *cubin)
 
 	if (strings && cubin->string_bytes && strings[cubin->string_bytes - 1] == '\0')
 		cubin->strings = strings;
+	cubin->line_strings =
+		ts_elf_section_bytes(cubin->elf, ".debug_line_str", &cubin->line_string_bytes);
 	if (!lines || !ts_elf_section(cubin->elf, ".debug_line", &range))
 		return;
 	find_fixes(cubin, range.file_offset);

@@ -22,8 +22,8 @@ int ts_cubin_open(struct ts_cubin **ret_cubin, const void *image, size_t bytes,
 void ts_cubin_close(struct ts_cubin *cubin);
 TS_DEFINE_AUTO(ts_cubin, ts_cubin_close);
 
-/* Names as the linker knows them, in the order of the file; NULL: there are no more. Borrowed. */
-const char *ts_cubin_function(const struct ts_cubin *cubin, size_t index);
+/* Names as the linker knows them, in the order of the file; NULL: there are no more. The cursor begins as 0. Borrowed. */
+const char *ts_cubin_function_next(const struct ts_cubin *cubin, size_t *cursor);
 
 /* Number of its symbol, and where it begins in its section; false: there is none of that name. */
 bool ts_cubin_find(const struct ts_cubin *cubin, const char *function, size_t *ret_symbol,

@@ -19,6 +19,9 @@ enum {
 	FORM_LINE_STRP = 0x1f,
 };
 #define MOST_COLUMNS 16u
+#define MOST_DIRECTORIES (1u << 16)
+#define MOST_PATH_BYTES 4096u
+#define MOST_PATHS_BYTES (64u << 20) /* of all files */
 
 struct directories {
 	const char **paths;
@@ -40,7 +43,8 @@ static const char *take_text(struct ts_cursor *cursor)
 
 static bool add_directory(struct directories *directories, const char *path)
 {
-	if (ts_grow_array((void **)&directories->paths, &directories->capacity,
+	if (directories->count >= MOST_DIRECTORIES ||
+	    ts_grow_array((void **)&directories->paths, &directories->capacity,
 			  directories->count + 1, sizeof(*directories->paths)))
 		return false;
 	directories->paths[directories->count++] = path;
@@ -51,10 +55,17 @@ static bool add_directory(struct directories *directories, const char *path)
 static bool add_file(struct ts_cubin *cubin, const char *directory, const char *name)
 {
 	bool is_whole = name[0] == '/' || !directory || !*directory;
-	size_t bytes = strlen(name) + 2 + (is_whole ? 0 : strlen(directory));
+	size_t bytes = strnlen(name, MOST_PATH_BYTES) + 2 +
+		       (is_whole ? 0 : strnlen(directory, MOST_PATH_BYTES));
 	char *path;
 
-	if (cubin->file_count >= CUBIN_MOST_FILES ||
+	if (bytes > MOST_PATH_BYTES) { /* no system has such: its number stays */
+		is_whole = true;
+		name = "";
+		bytes = 1;
+	}
+	cubin->path_bytes += bytes;
+	if (cubin->file_count >= CUBIN_MOST_FILES || cubin->path_bytes > MOST_PATHS_BYTES ||
 	    ts_grow_array((void **)&cubin->files, &cubin->file_capacity, cubin->file_count + 1,
 			  sizeof(*cubin->files)))
 		return false;
@@ -115,16 +126,14 @@ static const char *text_at(const char *strings, size_t bytes, uint64_t offset)
 static struct cell take_cell(const struct ts_cubin *cubin, struct ts_cursor *header, uint64_t form)
 {
 	struct cell cell = { "", 0 };
-	size_t bytes = 0;
-	const char *strings;
 
 	switch (form) {
 	case FORM_STRING:
 		cell.text = take_text(header);
 		break;
 	case FORM_LINE_STRP:
-		strings = ts_elf_section_bytes(cubin->elf, ".debug_line_str", &bytes);
-		cell.text = text_at(strings, bytes, ts_cursor_u32(header));
+		cell.text = text_at(cubin->line_strings, cubin->line_string_bytes,
+				    ts_cursor_u32(header));
 		break;
 	case FORM_STRP:
 		cell.text = text_at(cubin->strings, cubin->string_bytes, ts_cursor_u32(header));

@@ -42,9 +42,12 @@ struct ts_cubin {
 	size_t name_bytes;
 	const char *strings; /* of .debug_str; ends with NUL, or is not there */
 	size_t string_bytes;
+	const char *line_strings; /* of .debug_line_str; NULL: it is not there */
+	size_t line_string_bytes;
 
 	char **files;
 	size_t file_count, file_capacity;
+	size_t path_bytes;       /* of all of them */
 	struct cubin_fix *fixes; /* by offset */
 	size_t fix_count;
 	struct cubin_row *rows;
