@@ -50,6 +50,8 @@ TS_EMIT_API void ts_accelerator_call(struct ts_emit_site *site, uint64_t start,
  * asked for, or there is no room. Some hundred ns. Frames of libraries of ours at its inner end are left out.
  */
 TS_EMIT_API uint32_t ts_accelerator_stack(void);
+/* Also while events are off, where there is an area: of what is made now and used in a window later. */
+TS_EMIT_API uint32_t ts_accelerator_stack_always(void);
 
 /* The same as ts_accelerator_call(), which takes a stack by itself where that is asked for; here the caller has taken it, or wants none. */
 struct ts_accelerator_call {

@@ -192,14 +192,25 @@ __attribute__((noinline)) static uint32_t take_if_wanted(const struct ts_here *h
 	return number;
 }
 
-uint32_t ts_accelerator_stack(void)
+/* Inside its caller, where the registers of that are. */
+static inline __attribute__((always_inline)) uint32_t take_here(bool is_always)
 {
 	struct ts_here here;
 
-	if (AGENT_LIKELY(!agent_stacks_asked) || !ts_enabled())
+	if (AGENT_LIKELY(!agent_stacks_asked) || (!is_always && !ts_enabled()))
 		return 0;
 	ts_here_capture(&here);
 	return take_if_wanted(&here);
+}
+
+uint32_t ts_accelerator_stack(void)
+{
+	return take_here(false);
+}
+
+uint32_t ts_accelerator_stack_always(void)
+{
+	return take_here(true);
 }
 
 void agent_stack_thread_exit(void)

@@ -471,6 +471,25 @@ TS_TEST(kernels_of_graphs_have_the_stack_of_their_capture)
 	TS_CHECK_INT(ops[1].op.stack, 0);
 }
 
+/* A graph that was captured before a window is launched inside it. */
+TS_TEST(graphs_captured_while_nothing_is_wanted_have_stacks)
+{
+	begin();
+	__atomic_store_n(&is_enabled, 0, __ATOMIC_SEQ_CST);
+	await_state(CUDA_DEVICE_IDLE);
+	cuda_thread.depth++;
+	cupti_played->graph_node(node(1000), NULL);
+	cupti_played->graph_node(node(1001), NULL);
+	cuda_thread.depth--;
+	cupti_played->graph_node(node(1002), node(1000));
+	TS_CHECK(cuda_thread.stack != 0);
+	TS_CHECK_INT(cuda_graphs_stack(1000), cuda_thread.stack);
+	TS_CHECK_INT(cuda_graphs_stack(1002), cuda_thread.stack);
+	/* One that has none leaves what is known. */
+	cuda_device_captured(1000, 0);
+	TS_CHECK_INT(cuda_graphs_stack(1000), cuda_thread.stack);
+}
+
 TS_TEST(a_million_nodes_are_kept_and_the_oldest_forgotten)
 {
 	begin();

@@ -93,6 +93,11 @@ void ts_accelerator_call_with(struct ts_emit_site *site, const struct ts_acceler
 
 uint32_t ts_accelerator_stack(void)
 {
+	return ts_enabled() ? next_stack++ : 0;
+}
+
+uint32_t ts_accelerator_stack_always(void)
+{
 	return next_stack++;
 }
 

@@ -140,6 +140,8 @@ TS_TEST(none_while_events_are_off)
 {
 	agent_begin("enabled=0;stacks=native");
 	TS_CHECK_INT(ts_accelerator_stack(), 0);
+	/* But for what is used in a window later. */
+	TS_CHECK(ts_accelerator_stack_always() != 0);
 	agent_end(true);
 }
 

@@ -216,7 +216,9 @@ void cuda_call_leave(struct cuda_call *call, const struct cuda_call_state *state
 
 	cuda_thread.depth--;
 	if ((has_stack(call->class) || cuda_thread.node) && (ts_enabled() || cuda_thread.node))
-		row.stack = cuda_thread.stack ? cuda_thread.stack : ts_accelerator_stack();
+		row.stack = cuda_thread.stack  ? cuda_thread.stack
+			    : cuda_thread.node ? ts_accelerator_stack_always()
+					       : ts_accelerator_stack();
 	if (cuda_thread.node)
 		cuda_device_captured(cuda_thread.node, row.stack);
 	if (cuda_class_is_always(call->class))

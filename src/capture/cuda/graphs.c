@@ -54,7 +54,7 @@ static void set(uint64_t id, uint32_t stack)
 {
 	struct node *node;
 
-	if (!id || !make_room())
+	if (!id || !stack || !make_room())
 		return;
 	node = find(&younger, id);
 	younger.count += !node->id;
@@ -105,7 +105,7 @@ void cuda_graphs_created(const struct cupti_graph *graph)
 		return;
 	if (cuda_thread.node) {
 		if (!cuda_thread.stack)
-			cuda_thread.stack = ts_accelerator_stack();
+			cuda_thread.stack = ts_accelerator_stack_always();
 		cuda_device_captured(cuda_thread.node, cuda_thread.stack);
 	}
 	cuda_thread.node = id;
