@@ -133,15 +133,19 @@ static void tell_counts(const struct ts_record_device *device)
 		       ts_format_count(ops, sizeof(ops), (int64_t)device->ops));
 }
 
-/* What was asked for by name and is not there is no small matter. */
+/* Samples that were asked for are missed; the backend itself has NVTX ranges of programs without CUDA, too. */
+static void tell_unused(const struct ts_record *record)
+{
+	if (record->launch.pc_sampling)
+		ts_report_warning("no instruction samples: no program has used CUDA");
+	else if (record->names_cuda && !record->quiet)
+		ts_report_note("  no program has used CUDA");
+}
+
 void ts_record_device_tell(const struct ts_record *record, const struct ts_record_device *device)
 {
-	bool is_asked_for = record->names_cuda || record->launch.pc_sampling;
-
-	if (device->is_whole && !device->is_used && is_asked_for)
-		ts_report_warning("no program has used CUDA: nothing of it is recorded%s",
-				  record->launch.pc_sampling ? ", and no samples of instructions"
-							     : "");
+	if (device->is_whole && !device->is_used)
+		tell_unused(record);
 	if (!device->is_used)
 		return;
 	if (!record->quiet)

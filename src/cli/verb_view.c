@@ -133,11 +133,11 @@ static int load_launches(struct ts_view *view, struct ts_error *err)
 
 static int show_rows(struct ts_view *view, struct ts_error *err)
 {
-	int finished, rc;
+	/* Nothing is shown yet: Ctrl-C may end it as it is. */
+	int finished, rc = load_launches(view, err);
 
 	ts_progress_start(&view->progress, "view", TS_PROGRESS_ROWS);
 	ts_view_print_start(view);
-	rc = load_launches(view, err);
 	if (!rc)
 		rc = ts_view_list_tables(view, err);
 	if (!rc)

@@ -43,8 +43,10 @@ grep -q "warning: nothing of the devices is recorded: .*'tracesmith doctor cuda'
 record t.sbt --pc-sampling --json -- "$programs/call_profiler"
 grep -q "warning: no instruction samples: .*'tracesmith doctor cuda'" recorded.log || fail "no samples: $(cat recorded.log)"
 grep -q '"no_instruction_samples":"' printed || fail "no samples, in JSON: $(cat printed)"
-record t.sbt -- true
-grep -q "warning: no program has used CUDA" recorded.log || fail "no CUDA: $(cat recorded.log)"
-"$TRACESMITH" record -q --no-symbols -o t.sbt -- true 2>said
+record t.sbt --pc-sampling -- true
+grep -q "warning: no instruction samples: no program has used CUDA" recorded.log || fail "no CUDA: $(cat recorded.log)"
+"$TRACESMITH" record --backends cuda -o t.sbt -- true 2>said
+grep -q '^  no program has used CUDA$' said || fail "no CUDA, by name: $(cat said)"
+"$TRACESMITH" record -q -o t.sbt -- true 2>said
 [ ! -s said ] || fail "nobody has asked for CUDA: $(cat said)"
 echo "windows by cuProfilerStart are what lies between"
