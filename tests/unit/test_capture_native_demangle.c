@@ -112,11 +112,20 @@ TS_TEST(names_that_double_by_parameters_are_left)
 	check_name(name, NULL);
 }
 
+/* libstdc++ 12 does not come back from this one. */
+TS_TEST(names_without_end_are_left)
+{
+	check_name(
+		"_ZN4llvm15GraphWriterBaseIXsrU3fooNS_18BlockFrequencyInfoENS_1cvS3_GraphWriterIS2_"
+		"EEED2Ev",
+		NULL);
+}
+
 /* With lambdas, packs, values and references to all of it. */
 TS_TEST(names_of_kernels)
 {
 	check_name(
-		"_ZN2at6native29vectorized_elementwise_kernelILi4EZZZNS0_15gelu_kernel_cudaERNS_"
+		"_ZN2at6native29vectorized_elementwise_kernelILi4EZZZNS0_16gelu_kernel_cudaERNS_"
 		"18TensorIteratorBaseEENKUlvE_clEvENKUlvE0_clEvEUlfE_St5arrayIPcLm2EEEEviT0_T1_",
 		"void at::native::vectorized_elementwise_kernel<4, "
 		"at::native::gelu_kernel_cuda(at::TensorIteratorBase&)::{lambda()#1}::operator()() "

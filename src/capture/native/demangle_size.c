@@ -3,6 +3,7 @@
  * How long a C++ name becomes, without writing it: what has been named before is referred to by number, so that some hundred bytes can stand for gigabytes. Follows the grammar as far as
  * references go; see demangle.h. Must not know what is written.
  */
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,8 +12,6 @@
 
 #define MOST_DEPTH 512u  /* of types in types */
 #define MOST_FORWARD 12u /* arguments of what a conversion names: each is read twice */
-#define UNKNOWN_MOST \
-	24u /* references in a name that is not understood: less than 3^8 times its length */
 #define ENOUGH (UINT64_C(1) << 32)
 
 /* What a part of the name stands for. Parameters of templates are filled in by whoever knows them. */
@@ -25,7 +24,7 @@ struct parser {
 	struct size *known; /* what numbers refer to */
 	size_t known_count, known_most;
 	unsigned int depth;
-	unsigned int lambdas; /* some demanglers number these, others do not */
+	unsigned int unsure; /* numbers may be off by so many: demanglers differ */
 	unsigned int conversions, forward;
 	bool is_bad;
 };
@@ -169,10 +168,10 @@ static struct size reference(struct parser *parser)
 		parser->is_bad = true;
 		return largest;
 	}
-	first = index > parser->lambdas ? index - parser->lambdas : 0;
+	first = index > parser->unsure ? index - parser->unsure : 0;
 	if (first >= parser->known_count) /* not understood: any */
 		first = 0;
-	last = TS_MIN(index + parser->lambdas, (uint64_t)parser->known_count - 1);
+	last = TS_MIN(index + parser->unsure, (uint64_t)parser->known_count - 1);
 	for (uint64_t i = first; i <= last; i++) {
 		largest.bytes = TS_MAX(largest.bytes, parser->known[i].bytes);
 		largest.holes = TS_MAX(largest.holes, parser->known[i].holes);
@@ -225,8 +224,23 @@ static struct size lambda(struct parser *parser)
 	expect(parser, '_');
 	size.bytes = most(size.bytes + 8);
 	size.holes = 0; /* those are "auto" */
-	parser->lambdas++;
+	parser->unsure++;
 	return size;
+}
+
+static bool is_one_of(const struct parser *parser, const char *pairs)
+{
+	for (; *pairs; pairs += 2)
+		if (is_two(parser, pairs))
+			return true;
+	return false;
+}
+
+static void skip_operator(struct parser *parser)
+{
+	if (!is_lower(peek_at(parser, 1)) && !is_one_of(parser, "aNaSdVeOlSmImLoRpLrMrSsZfLfR"))
+		parser->is_bad = true;
+	skip(parser, 2);
 }
 
 static struct size operator_name(struct parser *parser)
@@ -241,7 +255,7 @@ static struct size operator_name(struct parser *parser)
 		skip(parser, 2);
 		add(&size, source_name(parser));
 	} else {
-		skip(parser, 2);
+		skip_operator(parser);
 	}
 	return size;
 }
@@ -265,7 +279,7 @@ static struct size unqualified(struct parser *parser, struct size last)
 		expect(parser, '_');
 		size = constant(16);
 		remember(parser, size);
-		parser->lambdas++;
+		parser->unsure++;
 	} else if ((letter == 'C' || letter == 'D') && is_digit(peek_at(parser, 1))) {
 		skip(parser, 2);
 		size = last;
@@ -673,14 +687,6 @@ static struct size type(struct parser *parser)
 
 /* ---- expressions ---- */
 
-static bool is_one_of(const struct parser *parser, const char *pairs)
-{
-	for (; *pairs; pairs += 2)
-		if (is_two(parser, pairs))
-			return true;
-	return false;
-}
-
 static struct size function_parameter(struct parser *parser)
 {
 	skip(parser, 1);
@@ -712,16 +718,21 @@ static struct size expression_part(struct parser *parser)
 		add(&all, function_parameter(parser));
 	} else if (is_one_of(parser, "srstatticvscdcrccctl")) {
 		bool is_cast = is_two(parser, "cv"), is_list = is_two(parser, "tl");
+		bool is_scope = is_two(parser, "sr");
 
 		skip(parser, 2);
 		add(&all, type(parser));
+		if (is_scope && peek(parser) == 'E' && is_digit(peek_at(parser, 1))) {
+			skip(parser, 1); /* as Clang writes it */
+			parser->unsure += 2;
+		}
 		if (is_list || (is_cast && take(parser, '_')))
 			add(&all, expressions(parser, 'E'));
 	} else if (is_one_of(parser, "clilsP")) {
 		skip(parser, 2);
 		add(&all, expressions(parser, 'E'));
 	} else if (is_lower(peek(parser)) && !is_one_of(parser, "nwnagsonso")) {
-		skip(parser, 2);
+		skip_operator(parser);
 	} else {
 		parser->is_bad = true;
 	}
@@ -744,22 +755,6 @@ static struct size expressions(struct parser *parser, char end)
 
 /* ---- the whole ---- */
 
-static uint64_t count_references(const char *mangled)
-{
-	uint64_t count = 0;
-
-	for (; *mangled; mangled++) {
-		size_t digits =
-			*mangled == 'S' || *mangled == 'T'
-				? strspn(mangled + 1, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ")
-				: 0;
-
-		if ((*mangled == 'S' || *mangled == 'T') && mangled[1 + digits] == '_')
-			count++;
-	}
-	return count;
-}
-
 uint64_t demangle_size(const char *mangled)
 {
 	size_t length = strlen(mangled);
@@ -776,6 +771,6 @@ uint64_t demangle_size(const char *mangled)
 	size = encoding(&parser);
 	free(parser.known);
 	if (parser.is_bad || (peek(&parser) && peek(&parser) != '.'))
-		return count_references(mangled) <= UNKNOWN_MOST ? length : UINT64_MAX;
+		return UINT64_MAX;
 	return size.bytes + size.holes;
 }
