@@ -108,6 +108,9 @@ static bool is_of_taken(const struct extract *extract, const struct ts_table_inf
 		process = process_of_stack(extract, row[TS_COLUMN_OF(sample, stack)]);
 	if (process)
 		return extract_has(&extract->processes, process);
+	/* An instruction of nobody knows whom. */
+	if (table->id == TS_TABLE_SAMPLE)
+		return !extract->filter->process && extract->filter->pid == TS_ABSENT;
 	return table->kind != TS_KIND_EVENT || table->id == TS_TABLE_LOSS ||
 	       table->id == TS_TABLE_COUNTER || reference_to(table, row, "device");
 }

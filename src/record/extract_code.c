@@ -3,7 +3,16 @@
  * Code of devices for a part of a trace: the modules that frames of its samples are in, so that these can be read without the whole. Frames have been copied by then. Must not know
  * which rows were taken, nor why.
  */
+#include "base/hash.h"
 #include "record/extract_parts.h"
+
+/* A text may have several numbers: of one text this is the same. */
+static int64_t text_of(const struct extract *extract, int64_t string)
+{
+	struct ts_string text = ts_reader_string(extract->reader, string);
+
+	return (int64_t)ts_hash64(text.data, text.length);
+}
 
 /* Names of the files and modules that frames of the part are in. */
 static void find_modules(struct extract *extract, struct ts_map *names)
@@ -16,14 +25,15 @@ static void find_modules(struct extract *extract, struct ts_map *names)
 			ts_reader_entity(extract->reader, TS_TABLE_MAPPING, (int64_t)mapping);
 
 		if (row && row->path)
-			extract_remember(extract, names, row->path, 1);
+			extract_remember(extract, names, text_of(extract, row->path), 1);
 	}
 }
 
 static bool is_code(const struct extract *extract, const struct ts_map *names, int64_t id,
 		    const struct ts_object_row *row)
 {
-	return row->kind == TS_OBJECT_MODULE && row->blob && extract_has(names, row->name) &&
+	return row->kind == TS_OBJECT_MODULE && row->blob &&
+	       extract_has(names, text_of(extract, row->name)) &&
 	       extract_has(&extract->processes, row->process) &&
 	       !extract_has(&extract->objects, id);
 }
