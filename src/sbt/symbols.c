@@ -8,8 +8,8 @@
 
 /* What is counted against the budget, roughly. */
 #define ROW_BYTES (sizeof(struct ts_symbol_row) + 32)
-/* Functions inlined into one another; a chain beyond that is no compiler's. */
-#define MOST_DEPTH 1024
+/* Functions inlined into one another: as many as are ever written. */
+#define MOST_DEPTH 64
 
 static int add_row(struct sbt_symbols *symbols, const struct ts_symbol_row *row)
 {
