@@ -758,7 +758,12 @@ TS_TEST(a_killed_writer_leaves_whole_records)
 
 static volatile sig_atomic_t handled;
 
-static void on_signal(int number)
+/* qemu begins handlers with a stack that is not aligned as compilers expect it. */
+#if defined(__x86_64__)
+__attribute__((force_align_arg_pointer))
+#endif
+static void
+on_signal(int number)
 {
 	(void)number;
 	handled = handled + 1;

@@ -141,11 +141,11 @@ TS_TEST(failure_sticks)
 
 TS_TEST(analyses_are_listed)
 {
-	static const char *const names[] = { "breakdown",   "kernels",       "idle",
-					     "overlap",     "launch",        "queue",
-					     "bandwidth",   "critical-path", "stragglers",
-					     "annotations", "steps",         "memory",
-					     "functions",   "advice" };
+	static const char *const names[] = { "breakdown",  "kernels",     "idle",
+					     "overlap",    "launch",      "launches",
+					     "queue",      "bandwidth",   "critical-path",
+					     "stragglers", "annotations", "steps",
+					     "memory",     "functions",   "advice" };
 	size_t count;
 	const struct ts_analysis *const *list = ts_analysis_list(&count);
 
