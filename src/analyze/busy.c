@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "analyze/busy.h"
+#include "analyze/device_side.h"
 
 static bool is_hta(const struct ts_work *work)
 {
@@ -304,7 +305,8 @@ void ts_busy_note(const struct ts_work *work, struct ts_result *result)
 	for (uint32_t rank = 0; rank < work->rank_count; rank++)
 		empty += work->ranks[rank].command_count == 0;
 	if (work->command_count == 0)
-		ts_result_note(result, "no device did anything in this part of the trace");
+		ts_device_side_note(work, result,
+				    "no device did anything in this part of the trace");
 	else if (empty > 0)
 		ts_result_note(result, "%u of %u ranks left out: no device did anything there",
 			       empty, work->rank_count);

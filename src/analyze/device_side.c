@@ -63,8 +63,10 @@ void ts_device_side_note(const struct ts_work *work, struct ts_result *result,
 {
 	char why[WHY_BYTES] = "";
 
+	/* Where there is something of a device, it was only not asked for. */
 	for (uint32_t i = 0; i < work->trace_count && !why[0]; i++)
-		read_trace(work->readers[i], why);
+		if (ts_reader_rows(work->readers[i], TS_TABLE_GPU_OP) == 0)
+			read_trace(work->readers[i], why);
 	if (why[0])
 		ts_result_note(result, "the device side was not recorded: %s", why);
 	else

@@ -9,6 +9,7 @@
 
 #include "analyze/analyze.h"
 #include "analyze/busy.h"
+#include "analyze/device_side.h"
 #include "analyze/hta_calls.h"
 
 /* A call that takes longer is slow: HTA's limit. */
@@ -284,7 +285,7 @@ static void put_notes(struct ts_result *result, const struct launches *all)
 	const struct ts_work *work = all->work;
 
 	if (!all->count && !work->command_count)
-		ts_result_note(result, "no device did anything in this trace");
+		ts_device_side_note(work, result, "no device did anything in this trace");
 	else if (!all->count)
 		ts_result_note(result, "no call of this trace launched what its devices did");
 	if (work->commands_without_call)

@@ -10,6 +10,7 @@
 
 #include "analyze/analyze.h"
 #include "analyze/busy.h"
+#include "analyze/device_side.h"
 #include "analyze/hta_calls.h"
 
 static const struct ts_result_column summary_columns[] = {
@@ -252,7 +253,7 @@ static int put_streams(struct queues *all, struct ts_error *err)
 static void put_notes(struct ts_result *result, const struct queues *all)
 {
 	if (!all->work->command_count)
-		ts_result_note(result, "no device did anything in this trace");
+		ts_device_side_note(all->work, result, "no device did anything in this trace");
 	if (all->unknown)
 		ts_result_note(result,
 			       "%llu commands are left out: the trace does not say when they "
