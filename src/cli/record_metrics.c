@@ -90,8 +90,9 @@ static void name_others(const char *name, struct ts_error *err)
 		ts_nearest_offer(&nearest, sources[i]->name);
 		ts_text_printf(&text, " %s,", sources[i]->name);
 	}
+	ts_nearest_offer(&nearest, "host");
 	ts_nearest_offer(&nearest, PYTHON);
-	ts_text_append_str(&text, " " PYTHON);
+	ts_text_append_str(&text, " host, " PYTHON);
 	if (nearest.best)
 		ts_text_printf(&text, ": did you mean '%s'?", nearest.best);
 	if (!ts_text_status(&text))
