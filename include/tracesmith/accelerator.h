@@ -56,7 +56,7 @@ TS_EMIT_API uint32_t ts_accelerator_stack_always(void);
 /* The same as ts_accelerator_call(), which takes a stack by itself where that is asked for; here the caller has taken it, or wants none. */
 struct ts_accelerator_call {
 	uint32_t size;
-	uint32_t stack; /* of ts_accelerator_stack(); 0: none */
+	uint32_t stack;      /* of ts_accelerator_stack(); 0: none */
 	uint64_t start, end; /* as of ts_now(); end 0: now */
 	uint64_t correlation;
 	int64_t result;
@@ -73,7 +73,7 @@ struct ts_accelerator_allocation {
 	uint32_t context;
 	bool is_free;
 	uint32_t stack;
-	uint64_t time;    /* as of ts_now(); 0: now */
+	uint64_t time; /* as of ts_now(); 0: now */
 	uint64_t address;
 	int64_t bytes;    /* TS_UNKNOWN where it is not known */
 	int64_t total;    /* in use of that device after it */
@@ -102,8 +102,9 @@ struct ts_gpu_op {
 	uint32_t registers;    /* a thread; 0: unknown, and so is the next */
 	uint32_t shared_bytes; /* a block */
 	uint32_t graph;        /* 0: none */
-	uint32_t stack;        /* of ts_accelerator_stack(): of its own, beside that of its call; 0: none */
-	uint64_t graph_node;   /* 0: none */
+	uint32_t
+		stack; /* of ts_accelerator_stack(): of its own, beside that of its call; 0: none */
+	uint64_t graph_node; /* 0: none */
 };
 TS_EMIT_API void ts_accelerator_op(struct ts_emit_site *site, const struct ts_gpu_op *op);
 

@@ -21,7 +21,8 @@ extern "C" {
 #define TS_EXPORT_NO_THREADS 2u /* all processes and threads together */
 #define TS_EXPORT_NO_IDLE 4u    /* no samples of threads that were idle */
 #define TS_EXPORT_TIME 8u       /* stacks count for the ns that they were seen, not for samples */
-#define TS_EXPORT_DEVICE 16u /* not samples, but stacks of launches: for the ns that devices worked on what was launched */
+#define TS_EXPORT_DEVICE \
+	16u /* not samples, but stacks of launches: for the ns that devices worked on what was launched */
 
 /* Zero in any member means its default. `size` is sizeof(struct ts_export_options). */
 struct ts_export_options {

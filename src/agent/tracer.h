@@ -105,8 +105,8 @@ struct channel {
 
 /* What a process has of a tracer. Wiped on fork. */
 struct core {
-	uint32_t state; /* enum core_state */
-	uint32_t lock;  /* held with all signals blocked */
+	uint32_t state;        /* enum core_state */
+	uint32_t lock;         /* held with all signals blocked */
 	uint32_t window_lock;  /* the same, for the next alone */
 	uint32_t window_depth; /* ranges that hold the window open (step.c) */
 	struct ts_live_control *control;

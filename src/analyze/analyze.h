@@ -31,7 +31,7 @@ struct ts_analyze_options {
 	const char *
 		what_if; /* critical-path: "NAME=2" (twice as fast) or "NAME=free"; NULL: the best ones */
 	int64_t depth; /* launches: frames of a stack that are shown; 0: 4 */
-	bool brief; /* for text: rows that it does not show need not be made */
+	bool brief;    /* for text: rows that it does not show need not be made */
 	/* Operands and options that choose the same work, for commands that are shown; NULL: unknown. */
 	const char *traces;
 };

@@ -206,7 +206,8 @@ void ts_check_build(const struct ts_machine *machine, struct ts_finding *ret_fin
 	ts_finding_note(ret_finding, "then build again");
 #endif
 	if (!ts_dwarf_is_there())
-		ts_finding_note(ret_finding,
-				"no libdw: native frames get functions, but no source lines (apt install libdw-dev, "
-				"then build again)");
+		ts_finding_note(
+			ret_finding,
+			"no libdw: native frames get functions, but no source lines (apt install libdw-dev, "
+			"then build again)");
 }

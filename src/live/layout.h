@@ -36,7 +36,7 @@ enum ts_config_word {
 	TS_CONFIG_PYTHON_CALLS = 2,    /* the same of calls into drivers */
 	TS_CONFIG_PYTHON_INTERVAL = 3, /* ns between two sweeps of Python stacks */
 	TS_CONFIG_PYTHON_SWEEP = 4,    /* another value asks for a sweep now */
-	TS_CONFIG_STACKS = 5,          /* of ts_accelerator_stack(): bits of enum ts_config_stacks */
+	TS_CONFIG_STACKS = 5, /* of ts_accelerator_stack(): bits of enum ts_config_stacks */
 };
 
 enum ts_config_stacks {
@@ -231,9 +231,12 @@ enum ts_live_code {
 	TS_LIVE_CODE_PYTHON = 40,
 	TS_LIVE_CODE_NATIVE = 41,
 	TS_LIVE_CODE_SCRIPT = 42,
-	TS_LIVE_CODE_STACK = 43,  /* no text: `line` is the caller's entry (0: none), behind it stands one frame */
-	TS_LIVE_CODE_MODULE = 44, /* native code whose function is found later: path, build id; frames have addresses in it */
-	TS_LIVE_CODE_DEVICE = 45, /* a function on a device: name, module; frames have offsets in it */
+	TS_LIVE_CODE_STACK =
+		43, /* no text: `line` is the caller's entry (0: none), behind it stands one frame */
+	TS_LIVE_CODE_MODULE =
+		44, /* native code whose function is found later: path, build id; frames have addresses in it */
+	TS_LIVE_CODE_DEVICE =
+		45, /* a function on a device: name, module; frames have offsets in it */
 };
 
 /* Behind the texts of a MODULE, 8-aligned. */
