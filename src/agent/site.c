@@ -8,11 +8,23 @@
 #include "agent/stack.h"
 #include "agent/tracer.h"
 
+#define TEXT_BYTES 1024u
+/* Kernels made of templates have names of several thousand bytes. */
+#define NAME_BYTES TS_LIVE_STRING_BYTES
+
+static uint32_t cut_bytes(const char *text, uint32_t most)
+{
+	return text ? (uint32_t)strnlen(text, most) : 0;
+}
+
 static uint32_t text_bytes(const char *text)
 {
-	size_t length = text ? strlen(text) : 0;
+	return cut_bytes(text, TEXT_BYTES);
+}
 
-	return length < 1024 ? (uint32_t)length : 1024;
+static uint32_t name_bytes(const struct ts_emit_site *site)
+{
+	return cut_bytes(site->name, NAME_BYTES);
 }
 
 static char *put(char *to, const char *text, uint32_t bytes)
@@ -23,7 +35,7 @@ static char *put(char *to, const char *text, uint32_t bytes)
 
 static uint32_t entry_bytes(const struct ts_emit_site *site)
 {
-	uint32_t bytes = sizeof(struct ts_live_site) + text_bytes(site->name) +
+	uint32_t bytes = sizeof(struct ts_live_site) + name_bytes(site) +
 			 text_bytes(site->category) +
 			 site->field_count * (uint32_t)sizeof(struct ts_live_site_field);
 
@@ -39,7 +51,7 @@ static void write_entry(char *to, const struct ts_emit_site *site, uint32_t byte
 	struct ts_live_site entry = { .bytes = bytes,
 				      .kind = site->kind,
 				      .fields = site->field_count,
-				      .name_bytes = (uint16_t)text_bytes(site->name),
+				      .name_bytes = (uint16_t)name_bytes(site),
 				      .category_bytes = (uint16_t)text_bytes(site->category),
 				      .line = site->line };
 

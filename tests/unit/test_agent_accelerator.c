@@ -130,6 +130,26 @@ TS_TEST(op_lists_what_it_waited_for)
 
 /* ---- beside events ---- */
 
+/* As kernels made of templates have them. */
+TS_TEST(a_long_name_is_stored_whole)
+{
+	static char name[6001], found[sizeof(name) + 1];
+	static struct ts_emit_site site = TS_GPU_OP_SITE(name, "kernel");
+	struct ts_gpu_op op = plain_op();
+	struct agent_reader reader;
+	struct ts_live_record head;
+
+	memset(name, 'k', sizeof(name) - 1);
+	agent_begin("enabled=1");
+	ts_accelerator_op(&site, &op);
+	agent_open_reader(&reader);
+	agent_drain(&reader);
+	TS_CHECK(agent_find(&reader, TS_LIVE_GPU_OP, 0, &head) != NULL);
+	TS_CHECK_STR(agent_site_name(head.site, found, sizeof(found)), name);
+	agent_close_reader(&reader);
+	agent_end(true);
+}
+
 TS_TEST(what_is_told_while_events_are_off)
 {
 	struct ts_accelerator_queue queue = { .size = sizeof(queue),
