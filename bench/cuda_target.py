@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """
 A program to measure: reads "NAME STEPS" a line, runs so many steps of a workload of tests/gpu/workloads.py, and answers with seconds. After "profile 1" torch.profiler (CPU and CUDA) is at
-work meanwhile; its own start and stop are not in the time, but told behind it. "cupti 1" and "cupti 0" switch tests/gpu/cupti_only.c, where that is there. A few steps go ahead of those that count.
+work meanwhile; its own start and stop are not in the time, but told behind it. "window 1" and "window 0" call cudaProfilerStart and Stop, "cupti 1" and "cupti 0" switch tests/gpu/cupti_only.c, where that
+is there. Steps that do not count go ahead of those that do, until what was switched has come into force.
 """
 import ctypes, os, sys, time
 
@@ -9,14 +10,16 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "..
 import torch
 import workloads
 
-SETTLE_STEPS = 5
+SETTLE_SECONDS = 0.15
 is_profiled = False
 works = {"mlp": workloads.Mlp(), "transformer": workloads.Transformer()}
 
 
 def timed(work, steps):
-    work.train_steps(SETTLE_STEPS)
-    workloads.synchronize()
+    start = time.perf_counter()
+    while time.perf_counter() - start < SETTLE_SECONDS:
+        work.train_steps(2)
+        workloads.synchronize()
     start = time.perf_counter()
     work.train_steps(steps)
     workloads.synchronize()
@@ -29,7 +32,7 @@ def measure(work, steps):
     start = time.perf_counter()
     with workloads.make_profile():
         seconds = timed(work, steps)
-    return seconds, time.perf_counter() - start - seconds
+    return seconds, time.perf_counter() - start - seconds - SETTLE_SECONDS
 
 
 for work in works.values():
@@ -39,6 +42,8 @@ for line in sys.stdin:
     name, number = line.split()
     if name == "profile":
         is_profiled = number == "1"
+    elif name == "window":
+        torch.cuda.profiler.start() if number == "1" else torch.cuda.profiler.stop()
     elif name == "cupti":
         ctypes.CDLL(os.environ["CUDA_INJECTION64_PATH"]).cupti_only_switch(int(number))
     print(*(measure(works[name], int(number)) if name in works else (0, 0)), flush=True)
