@@ -325,9 +325,9 @@ static void drain(struct bench *bench, uint64_t now)
 static void run(struct bench *bench, uint64_t launches)
 {
 	uint64_t now = 1000000, busy_until = 0, correlation = 1000;
+	uint32_t of_step = 0;
 
 	for (uint64_t i = 0; i < launches; i++) {
-		uint32_t of_step = (uint32_t)(i % bench->step_launches);
 		uint32_t kernel = bench->plan[of_step].kernel;
 		uint64_t start, length = jittered(bench, 3500, 0.12);
 
@@ -345,6 +345,8 @@ static void run(struct bench *bench, uint64_t launches)
 		if (of_step % 5 == 4)
 			put_allocation(bench, of_step / 5, now);
 		drain(bench, now);
+		if (++of_step == bench->step_launches)
+			of_step = 0;
 	}
 	drain(bench, now + DRAIN_NS);
 }

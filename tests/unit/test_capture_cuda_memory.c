@@ -53,7 +53,7 @@ void *cuda_driver(const char *name)
 
 static void allocate(uintptr_t address, size_t bytes)
 {
-	const uintptr_t words[] = { (uintptr_t)&address, bytes };
+	const uintptr_t words[3] = { (uintptr_t)&address, bytes };
 
 	cuda_memory_changed(&cuda_calls[CUDA_INDEX_cuMemAlloc_v2], words, 7);
 }
