@@ -50,6 +50,19 @@ if(TRACESMITH_WITH_XXHASH)
 	endif()
 endif()
 
+# Databases of other tools (Nsight Systems, rocprofv3).
+set(TS_HAVE_SQLITE OFF)
+if(TRACESMITH_WITH_SQLITE)
+	find_path(SQLITE_INCLUDE_DIR sqlite3.h)
+	find_library(SQLITE_LIBRARY sqlite3)
+	if(SQLITE_INCLUDE_DIR AND SQLITE_LIBRARY)
+		set(TS_HAVE_SQLITE ON)
+		target_link_libraries(ts_dependencies INTERFACE ${SQLITE_LIBRARY})
+		target_include_directories(ts_private SYSTEM INTERFACE ${SQLITE_INCLUDE_DIR})
+		string(PREPEND TS_PRIVATE_LIBS "-lsqlite3 ")
+	endif()
+endif()
+
 # Headers for the backend and for replay, which open the loader at run time; the library for examples and tests.
 set(TS_HAVE_OPENCL OFF)
 set(TS_OPENCL_LIBRARY)
@@ -97,7 +110,7 @@ endif()
 
 # Said once, and again when it changes.
 set(summary "tracesmith ${PROJECT_VERSION}: ${CMAKE_SYSTEM_PROCESSOR}, ${CMAKE_C_COMPILER_ID} \
-${CMAKE_C_COMPILER_VERSION}, ${CMAKE_BUILD_TYPE}, zlib ${TS_HAVE_ZLIB}, xxhash ${TS_HAVE_XXHASH}, OpenCL ${TS_HAVE_OPENCL}, libdw ${TS_HAVE_LIBDW}, \
+${CMAKE_C_COMPILER_VERSION}, ${CMAKE_BUILD_TYPE}, zlib ${TS_HAVE_ZLIB}, xxhash ${TS_HAVE_XXHASH}, SQLite ${TS_HAVE_SQLITE}, OpenCL ${TS_HAVE_OPENCL}, libdw ${TS_HAVE_LIBDW}, \
 CUDA headers ${TS_HAVE_CUDA_HEADERS}, sanitizers '${sanitizers}'")
 if(NOT summary STREQUAL TS_LAST_SUMMARY)
 	message(NOTICE "${summary}")

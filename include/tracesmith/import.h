@@ -33,6 +33,8 @@ struct ts_import_options {
 	 */
 	int (*progress)(void *context, uint64_t done, uint64_t total);
 	void *context;
+	const char *format; /* name of the importer; NULL: the content decides */
+	const char *binary; /* the program that wrote it, where names are found there (xray) */
 };
 
 struct ts_import_result {

@@ -404,6 +404,11 @@ int64_t ts_input_size(const struct ts_input *input)
 	return input->size;
 }
 
+bool ts_input_is_plain_file(const struct ts_input *input)
+{
+	return input->size >= 0 && !input->is_stdin && input->decoder == &plain_decoder;
+}
+
 const char *ts_input_encoding(const struct ts_input *input)
 {
 	return input->decoder->name;

@@ -7,6 +7,7 @@
 #ifndef TS_BASE_INPUT_H
 #define TS_BASE_INPUT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -41,6 +42,9 @@ uint64_t ts_input_position(const struct ts_input *input);
 
 /* Size of the file as stored, or -1 where it has none (a pipe). */
 int64_t ts_input_size(const struct ts_input *input);
+
+/* Do the bytes of the file stand in it as they are, for anybody to read from any place? */
+bool ts_input_is_plain_file(const struct ts_input *input);
 
 /* "plain", "gzip" or "zstd". */
 const char *ts_input_encoding(const struct ts_input *input);

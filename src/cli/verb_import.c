@@ -12,6 +12,7 @@
 
 #include <tracesmith/import.h>
 
+#include "cli/nearest.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/progress.h"
@@ -27,8 +28,11 @@ struct import {
 	const char *output;
 	int64_t threads;
 	int64_t level;
+	const char *format;
+	const char *binary;
 	bool json;
 	bool quiet;
+	bool list;
 	struct ts_output_file file;
 	struct ts_progress clock; /* of the whole */
 	uint64_t input_bytes;     /* as stored */
@@ -37,6 +41,38 @@ struct import {
 	uint64_t events;
 	struct ts_text files_json;
 };
+
+/* ---- formats ---- */
+
+static int list_formats(void)
+{
+	const struct ts_importer *importers;
+	size_t count;
+
+	importers = ts_importer_list(&count);
+	for (size_t i = 0; i < count; i++)
+		ts_text_printf(ts_stdout(), "%-14s %s\n", importers[i].name, importers[i].doc);
+	return TS_EXIT_DONE;
+}
+
+static int check_format(const char *name)
+{
+	const struct ts_importer *importers;
+	struct ts_nearest nearest;
+	size_t count;
+
+	importers = ts_importer_list(&count);
+	ts_nearest_init(&nearest, name);
+	for (size_t i = 0; i < count; i++) {
+		if (!strcmp(importers[i].name, name))
+			return TS_EXIT_DONE;
+		ts_nearest_offer(&nearest, importers[i].name);
+	}
+	if (nearest.best)
+		return ts_report_usage("unknown format '%s'; did you mean '%s'?", name,
+				       nearest.best);
+	return ts_report_usage("unknown format '%s'; 'tracesmith import --list' lists them", name);
+}
 
 /* ---- before anything is written ---- */
 
@@ -75,6 +111,8 @@ static int check(struct import *import)
 		return ts_report_usage(
 			"say where the trace goes: tracesmith import %s%s -o out.sbt",
 			import->paths[0], import->path_count > 1 ? " ..." : "");
+	if (import->format)
+		exit_code = check_format(import->format);
 	ts_output_file_init(&import->file, import->output);
 	for (int i = 0; !exit_code && i < import->path_count; i++)
 		exit_code = check_input(import, import->paths[i]);
@@ -160,6 +198,8 @@ static int import_file(struct import *import, struct ts_writer *writer, const ch
 		.size = sizeof(options),
 		.progress = ts_progress_step,
 		.context = &progress,
+		.format = import->format,
+		.binary = import->binary,
 	};
 	struct ts_import_result result = { .format = "unknown" };
 	TS_SCOPED(ts_text) label;
@@ -255,6 +295,12 @@ int ts_verb_import(int argc, char **argv)
 	const struct ts_option options[] = {
 		TS_OPTION_TEXT("output", 'o', "TRACE", &import.output,
 			       "the trace to write (needed)"),
+		TS_OPTION_TEXT("format", 'f', "FORMAT", &import.format,
+			       "what the files are; default: their content decides"),
+		TS_OPTION_TEXT(
+			"binary", 0, "FILE", &import.binary,
+			"xray: the program that wrote the log, for the names of its functions"),
+		TS_OPTION_FLAG("list", 'l', &import.list, "list the formats"),
 		TS_OPTION_INTEGER("threads", 0, "N", &import.threads, 0, 1024,
 				  "threads that compress beside the one that reads; default: one "
 				  "fewer than there are processors"),
@@ -267,23 +313,29 @@ int ts_verb_import(int argc, char **argv)
 		.verb = "import",
 		.operands = "FILE...",
 		.about =
-			"Makes a trace of files that other tools wrote: PyTorch profiler (Kineto) and Chrome\n"
-			"trace-event JSON, plain or packed with gzip or zstd. '-' is standard input.\n"
-			"Several files become one trace with a source each: the ranks of a job.\n",
+			"Makes a trace of files that other tools wrote, plain or packed with gzip or zstd: profiles\n"
+			"of PyTorch, Nsight Systems, rocprofv3, Perfetto, Chrome, XRay, perf, pprof; --list has all.\n"
+			"'-' is standard input. Several files become one trace with a source each: the ranks of a job.\n",
 		.examples = "tracesmith import trace.json.gz -o trace.sbt\n"
-			    "tracesmith import rank*.json -o job.sbt",
+			    "tracesmith import rank*.json -o job.sbt\n"
+			    "tracesmith import report.sqlite -o report.sbt\n"
+			    "perf script | tracesmith import - -o perf.sbt\n"
+			    "tracesmith import xray-log.* --binary ./program -o xray.sbt",
 		.exits = "0  done\n2  usage\n"
 			 "3  bad input; what was read before the fault is in the trace\n"
 			 "4  this build cannot unpack a file",
 		.options = options,
 		.option_count = TS_ARRAY_SIZE(options),
-		.minimum_operands = 1,
 		.maximum_operands = -1,
 	};
 	int exit_code;
 
 	if (!ts_command_parse(&command, &argc, argv, &exit_code))
 		return exit_code;
+	if (import.list)
+		return list_formats();
+	if (argc == 0)
+		return ts_report_usage("FILE is missing");
 	import.paths = argv;
 	import.path_count = argc;
 	exit_code = check(&import);

@@ -18,6 +18,24 @@ static const struct ts_exporter exporters[] = {
 		.run = ts_export_chrome_array,
 	},
 	{
+		.name = "perfetto",
+		.doc = "Perfetto protobuf, for ui.perfetto.dev and trace_processor; read back by import",
+		.takes = TS_EXPORT_NO_GPU_STAGES,
+		.run = ts_export_perfetto,
+	},
+	{
+		.name = "csv",
+		.doc = "one table as CSV, ids resolved to names",
+		.takes = TS_EXPORT_TABLE | TS_EXPORT_RANGE | TS_EXPORT_LIMIT,
+		.run = ts_export_csv,
+	},
+	{
+		.name = "dot",
+		.doc = "what depended on what, as a Graphviz graph of a few hundred commands",
+		.takes = TS_EXPORT_RANGE | TS_EXPORT_LIMIT,
+		.run = ts_export_dot,
+	},
+	{
 		.name = "timeline",
 		.doc = "Chrome JSON with sampled stacks drawn over time, for Perfetto and chrome://tracing",
 		.takes = TS_EXPORT_NO_IDLE,
@@ -38,11 +56,28 @@ static const struct ts_exporter exporters[] = {
 	},
 };
 
+struct ts_export_options ts_export_options(const struct ts_export_options *options)
+{
+	struct ts_export_options all = { .size = sizeof(all) };
+
+	if (options)
+		memcpy(&all, options, TS_MIN(options->size, sizeof(all)));
+	all.size = sizeof(all);
+	return all;
+}
+
+void ts_export_left_out(const struct ts_export_options *options, const char *table, uint64_t rows,
+			const char *reason)
+{
+	struct ts_export_options all = ts_export_options(options);
+
+	if (all.left_out && rows)
+		all.left_out(all.context, table, rows, reason);
+}
+
 unsigned int ts_export_flags(const struct ts_export_options *options)
 {
-	size_t known = offsetof(struct ts_export_options, flags) + sizeof(options->flags);
-
-	return options && options->size >= known ? options->flags : 0;
+	return ts_export_options(options).flags;
 }
 
 const struct ts_exporter *ts_exporter_list(size_t *ret_count)

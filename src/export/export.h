@@ -13,8 +13,21 @@ int ts_export_folded(struct ts_reader *reader, int fd, const struct ts_export_op
 		     struct ts_error *err);
 int ts_export_speedscope(struct ts_reader *reader, int fd, const struct ts_export_options *options,
 			 struct ts_error *err);
+int ts_export_perfetto(struct ts_reader *reader, int fd, const struct ts_export_options *options,
+		       struct ts_error *err);
+int ts_export_csv(struct ts_reader *reader, int fd, const struct ts_export_options *options,
+		  struct ts_error *err);
+int ts_export_dot(struct ts_reader *reader, int fd, const struct ts_export_options *options,
+		  struct ts_error *err);
 int ts_export_timeline(struct ts_reader *reader, int fd, const struct ts_export_options *options,
 		       struct ts_error *err);
+
+/* Options of a caller who may know fewer members, or none (NULL): what he does not know is zero. */
+struct ts_export_options ts_export_options(const struct ts_export_options *options);
+
+/* Tells the caller what is left out, where he wants to know and it is anything. */
+void ts_export_left_out(const struct ts_export_options *options, const char *table, uint64_t rows,
+			const char *reason);
 
 /* TS_EXPORT_* of options, which may be NULL or from a caller who knows none. */
 unsigned int ts_export_flags(const struct ts_export_options *options);

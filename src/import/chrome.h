@@ -36,6 +36,7 @@
 #include "import/chrome_pairs.h"
 #include "import/chrome_stack.h"
 #include "import/import.h"
+#include "import/losses.h"
 
 /* ---- losses ---- */
 
@@ -50,11 +51,6 @@ enum ts_chrome_loss {
 	TS_CHROME_LOSS_CUT,
 	TS_CHROME_LOSS_REST,
 	TS_CHROME_LOSS_COUNT
-};
-
-struct ts_chrome_loss_count {
-	uint64_t count;
-	int64_t first, last;
 };
 
 /* ---- the importer ---- */
@@ -128,7 +124,7 @@ struct ts_chrome {
 	struct ts_chrome_stacks stacks;
 	struct ts_chrome_profiles profiles;
 	struct ts_chrome_own own;
-	struct ts_chrome_loss_count losses[TS_CHROME_LOSS_COUNT];
+	struct ts_losses losses;
 };
 
 /* ---- chrome_text.c ---- */

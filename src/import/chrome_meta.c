@@ -29,10 +29,7 @@ int64_t ts_chrome_time(struct ts_chrome *c, uint32_t thread, int64_t ts)
 	return ts_chrome_shifted_time(c, ts, c->threads[thread].shift);
 }
 
-static const struct {
-	const char *what;
-	const char *one, *many;
-} losses[TS_CHROME_LOSS_COUNT] = {
+static const struct ts_loss_kind losses[TS_CHROME_LOSS_REST] = {
 	[TS_CHROME_LOSS_TIME] = { "event", "event without time", "events without time" },
 	[TS_CHROME_LOSS_ITEM] = { "event", "item that is no event", "items that are no events" },
 	[TS_CHROME_LOSS_END] = { "slice", "end without begin", "ends without begin" },
@@ -43,52 +40,18 @@ static const struct {
 				   "stacks cut at 65536 frames" },
 	[TS_CHROME_LOSS_ROW] = { "row", "row that makes no sense", "rows that make no sense" },
 	[TS_CHROME_LOSS_CUT] = { "event", "event cut off where the file ends", "events cut off" },
-	[TS_CHROME_LOSS_REST] = { "file", "rest of the file that was not read", "" },
 };
 
 void ts_chrome_lose(struct ts_chrome *c, enum ts_chrome_loss loss, uint64_t count)
 {
-	struct ts_chrome_loss_count *entry = &c->losses[loss];
-
-	if (!entry->count)
-		entry->first = c->last_time;
-	entry->last = c->last_time;
-	entry->count += count;
+	ts_losses_add(&c->losses, loss == TS_CHROME_LOSS_REST ? &ts_loss_rest : &losses[loss],
+		      c->last_time, count);
 }
 
 void ts_chrome_write_losses(struct ts_chrome *c)
 {
-	char *note = c->import->result.note;
-	size_t size = sizeof(c->import->result.note), used = 0;
-
-	for (size_t i = 0; i < TS_CHROME_LOSS_COUNT; i++) {
-		const struct ts_chrome_loss_count *entry = &c->losses[i];
-		struct ts_loss_row row = ts_loss_none;
-		int written;
-
-		if (!entry->count)
-			continue;
-		row.start = TS_MIN(entry->first, entry->last);
-		if (__builtin_sub_overflow(TS_MAX(entry->first, entry->last), row.start,
-					   &row.duration))
-			row.duration = INT64_MAX;
-		row.source = c->source;
-		row.what = ts_chrome_text(c, losses[i].what);
-		row.reason = ts_chrome_text(c, losses[i].one);
-		if (i != TS_CHROME_LOSS_REST)
-			row.count = (int64_t)entry->count;
-		ts_chrome_add_in_clock(c, c->clock, TS_TABLE_LOSS, &row, NULL);
-		if (used >= size)
-			continue;
-		if (i == TS_CHROME_LOSS_REST)
-			written = snprintf(note + used, size - used, "%slost: the %s",
-					   used ? ", " : "", losses[i].one);
-		else
-			written = snprintf(note + used, size - used, "%s%" PRIu64 " %s",
-					   used ? ", " : "lost: ", entry->count,
-					   entry->count == 1 ? losses[i].one : losses[i].many);
-		used += written > 0 ? (size_t)written : 0;
-	}
+	ts_writer_set_clock(c->writer, c->clock);
+	ts_losses_write(&c->losses, c->import, c->source);
 }
 
 /* ---- metadata events ---- */

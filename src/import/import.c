@@ -14,6 +14,38 @@
 
 /* Asked in this order: the more special ones first. */
 static const struct ts_importer importers[] = {
+	{ .name = "nsys",
+	  .doc = "Nsight Systems: nsys export --type sqlite",
+	  .probe = ts_sqlite_probe,
+	  .run = ts_sqlite_run },
+	{ .name = "rocpd",
+	  .doc = "rocprofv3 database (rocpd, AMD ROCm)",
+	  .probe = ts_sqlite_probe,
+	  .run = ts_sqlite_run },
+	{ .name = "rocprof",
+	  .doc = "rocprofv3 JSON (AMD ROCm)",
+	  .probe = ts_rocprof_probe,
+	  .run = ts_rocprof_run },
+	{ .name = "rocprof-csv",
+	  .doc = "rocprofv3 CSV: kernel, copy, API and marker traces (AMD ROCm)",
+	  .probe = ts_rocprof_csv_probe,
+	  .run = ts_rocprof_csv_run },
+	{ .name = "xray",
+	  .doc = "LLVM XRay log, basic or FDR mode; names by --binary",
+	  .probe = ts_xray_probe,
+	  .run = ts_xray_run },
+	{ .name = "torch-memory",
+	  .doc = "PyTorch memory snapshot (torch.cuda.memory._dump_snapshot)",
+	  .probe = ts_torch_memory_probe,
+	  .run = ts_torch_memory_run },
+	{ .name = "pprof",
+	  .doc = "pprof profile (profile.proto): Go, gperftools, py-spy and others",
+	  .probe = ts_pprof_probe,
+	  .run = ts_pprof_run },
+	{ .name = "perfetto",
+	  .doc = "Perfetto protobuf; also what export -f perfetto wrote",
+	  .probe = ts_perfetto_probe,
+	  .run = ts_perfetto_run },
 	{ .name = "kineto",
 	  .doc = "PyTorch profiler (Kineto) JSON",
 	  .probe = ts_kineto_probe,
@@ -22,6 +54,11 @@ static const struct ts_importer importers[] = {
 	  .doc = "Chrome trace-event JSON, array or object form; also what export -f chrome wrote",
 	  .probe = ts_chrome_probe,
 	  .run = ts_chrome_run },
+	/* Text without a beginning of its own: the last to be asked. */
+	{ .name = "perf",
+	  .doc = "Linux perf: the text of perf script",
+	  .probe = ts_perf_probe,
+	  .run = ts_perf_run },
 };
 
 const struct ts_importer *ts_importer_list(size_t *ret_count)
@@ -49,27 +86,64 @@ int ts_import_refill(struct ts_import *import, const char *keep, struct ts_error
 	return rc;
 }
 
-/* "known: a, b": for messages. */
-static void list_names(struct ts_text *text)
+int ts_import_need(struct ts_import *import, size_t bytes, size_t *ret_held, struct ts_error *err)
 {
-	for (size_t i = 0; i < TS_ARRAY_SIZE(importers); i++)
-		ts_text_printf(text, "%s%s", i ? ", " : "", importers[i].name);
+	const struct ts_json *js = &import->stream.js;
+	int rc = TS_OK;
+
+	while (!rc && (size_t)(js->end - js->next) < bytes && !js->last)
+		rc = ts_import_refill(import, js->next, err);
+	*ret_held = (size_t)(js->end - js->next);
+	return rc;
+}
+
+uint32_t ts_import_string(struct ts_import *import, const char *text, size_t length)
+{
+	for (size_t i = 0; i < length; i++) {
+		if (TS_LIKELY((unsigned char)text[i] < 0x80))
+			continue;
+		ts_text_clear(&import->scratch);
+		ts_utf8_sanitize(&import->scratch, text, length);
+		text = ts_text_cstr(&import->scratch);
+		length = import->scratch.length;
+		break;
+	}
+	return ts_writer_string(import->writer, text, length);
+}
+
+static const char *what_is_kept(const struct ts_import *import)
+{
+	return import->result.events ? "what came before is kept, for the rest " : "";
+}
+
+int ts_import_bad(const struct ts_import *import, uint64_t at, const char *reason,
+		  struct ts_error *err)
+{
+	return ts_error_set(err, TS_EFORMAT,
+			    "input '%s': byte %" PRIu64 ": %s; %sthe file has to be made again",
+			    import->path, at, reason, what_is_kept(import));
+}
+
+int ts_import_cut(const struct ts_import *import, uint64_t at, struct ts_error *err)
+{
+	return ts_error_set(err, TS_EFORMAT,
+			    "input '%s': byte %" PRIu64
+			    ": the file ends in the middle; %sit has to be written or copied again",
+			    import->path, at, what_is_kept(import));
 }
 
 static int refuse(struct ts_import *import, struct ts_error *err)
 {
 	const struct ts_json *js = &import->stream.js;
 	size_t shown = TS_MIN((size_t)(js->end - js->next), (size_t)16);
-	struct ts_text names, begin;
+	struct ts_text begin;
 	int rc;
 
 	if (shown == 0)
 		return ts_error_set(err, TS_EFORMAT,
 				    "input '%s': the file is empty; nothing to import",
 				    import->path);
-	ts_text_init(&names);
 	ts_text_init(&begin);
-	list_names(&names);
 	for (size_t i = 0; i < shown; i++) {
 		unsigned char c = (unsigned char)js->next[i];
 
@@ -78,11 +152,11 @@ static int refuse(struct ts_import *import, struct ts_error *err)
 		else
 			ts_text_printf(&begin, "\\x%02x", c);
 	}
-	rc = ts_error_set(err, TS_EFORMAT,
-			  "input '%s': not a format that can be imported (known: %s); the file "
-			  "begins with \"%s\"",
-			  import->path, ts_text_cstr(&names), ts_text_cstr(&begin));
-	ts_text_release(&names);
+	rc = ts_error_set(
+		err, TS_EFORMAT,
+		"input '%s': not a format that can be imported, or not one that its content tells "
+		"('tracesmith import --list' has all, --format says which); the file begins with \"%s\"",
+		import->path, ts_text_cstr(&begin));
 	ts_text_release(&begin);
 	return rc;
 }
@@ -96,13 +170,18 @@ static int run(struct ts_import *import, struct ts_error *err)
 	if (rc)
 		return rc;
 	for (size_t i = 0; i < TS_ARRAY_SIZE(importers); i++) {
-		if (importers[i].probe(js->next, (size_t)(js->end - js->next))) {
+		if (import->options.format
+			    ? !strcmp(import->options.format, importers[i].name)
+			    : importers[i].probe(js->next, (size_t)(js->end - js->next))) {
 			import->result.format = importers[i].name;
 			rc = importers[i].run(import, err);
 			import->result.bytes = ts_stream_at(&import->stream, js->next);
 			return rc;
 		}
 	}
+	if (import->options.format)
+		return ts_error_set(err, TS_EINVAL, "import: no format '%s'",
+				    import->options.format);
 	return refuse(import, err);
 }
 
@@ -121,6 +200,7 @@ static int run_source(struct ts_import *import, const struct ts_stream_source *s
 	if (!rc)
 		rc = ts_writer_status(import->writer, err);
 	ts_stream_release(&import->stream);
+	ts_text_release(&import->scratch);
 	if (ret_result)
 		*ret_result = import->result;
 	return rc;
@@ -143,11 +223,19 @@ static void file_position(struct ts_import *import, uint64_t *ret_done, uint64_t
 	*ret_total = size < 0 ? 0 : (uint64_t)size;
 }
 
+static bool is_plain_file(struct ts_import *import)
+{
+	return ts_input_is_plain_file(import->position_context);
+}
+
 int ts_import_file(struct ts_writer *writer, const char *path,
 		   const struct ts_import_options *options, struct ts_import_result *ret_result,
 		   struct ts_error *err)
 {
-	struct ts_import import = { .writer = writer, .path = path, .position = file_position };
+	struct ts_import import = { .writer = writer,
+				    .path = path,
+				    .position = file_position,
+				    .is_plain_file = is_plain_file };
 	struct ts_stream_source source = { .read = read_input };
 	TS_AUTO(ts_input) input = NULL;
 	int rc;

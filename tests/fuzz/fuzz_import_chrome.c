@@ -1,62 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Any bytes as a Chrome, Kineto or TraceSmith JSON file: imported into a trace whose bytes are
- * thrown away. Then once more into the same trace, in pieces whose size depends on that of the
- * input, so that values are cut anywhere.
- */
-#include <stdint.h>
-#include <stdlib.h>
-#include <unistd.h>
-
-#include <tracesmith/writer.h>
-
-#include "import/import.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static ssize_t discard(void *context, int fd, const void *data, size_t bytes)
-{
-	return (ssize_t)bytes;
-}
+/* Chrome, Kineto or TraceSmith JSON; whatever else begins like another format goes there. */
+#include "fuzz/fuzz_import.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static char path[] = "/tmp/tracesmith-fuzz-XXXXXX";
-	static int made = -1;
-	struct ts_writer_options options = { .size = sizeof(options),
-					     .threads = -1,
-					     .level = 1,
-					     .string_memory = 1 << 16,
-					     .write = discard };
-	struct ts_import_result result;
-	struct ts_writer *writer;
-	struct ts_error err;
-
-	/* The writer creates its file anew each time; it stays empty. */
-	if (made < 0) {
-		made = mkstemp(path);
-		if (made < 0)
-			abort();
-		close(made);
-	}
-	if (ts_writer_open(&writer, path, &options, &err))
-		abort();
-	for (int i = 0; i < 2; i++) {
-		int rc = ts_import_memory(writer, "fuzz", data, size, i ? 1 + size % 61 : 0,
-					  i ? 16 : 0, NULL, &result, &err);
-
-		/*
-		 * Nothing that a file holds can make the writer fail, and every error says
-		 * something.
-		 */
-		if (rc && (err.code != rc || err.message[0] == '\0' || rc == TS_EINVAL))
-			abort();
-		if (ts_writer_status(writer, NULL))
-			abort();
-	}
-	if (ts_writer_finish(writer, &err))
-		abort();
-	ts_writer_close(writer);
-	unlink(path);
-	return 0;
+	return fuzz_import(data, size, NULL);
 }

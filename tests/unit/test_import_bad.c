@@ -20,8 +20,8 @@ TS_TEST(unknown_content)
 		     TS_EFORMAT);
 	TS_CHECK_STR(
 		err.message,
-		"input 'x': not a format that can be imported (known: kineto, chrome); the file "
-		"begins with \"PK\\x03\\x04 zip\"");
+		"input 'x': not a format that can be imported, or not one that its content tells "
+		"('tracesmith import --list' has all, --format says which); the file begins with \"PK\\x03\\x04 zip\"");
 	TS_CHECK_STR(result.format, "unknown");
 	TS_CHECK_INT(import_quoted(writer, "x", "", 0, 0, 0, NULL, &result, &err), TS_EFORMAT);
 	TS_CHECK_STR(err.message, "input 'x': the file is empty; nothing to import");

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* To come. */
+#include "import/import.h"
+
+int ts_torch_memory_probe(const char *data, size_t bytes)
+{
+	return 0;
+}
+
+int ts_torch_memory_run(struct ts_import *import, struct ts_error *err)
+{
+	return ts_error_set(err, TS_ECAP, "input '%s': not built yet", import->path);
+}
