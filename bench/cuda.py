@@ -272,6 +272,7 @@ def main():
     parser.add_argument("--only", default="launches,mlp,transformer")
     options = parser.parse_args()
     options.work = options.work or options.out
+    os.makedirs(options.work, exist_ok=True)
     parts = options.only.split(",")
     os.makedirs(options.out, exist_ok=True)
     figures = Figures()
