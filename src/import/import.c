@@ -175,7 +175,9 @@ static int run(struct ts_import *import, struct ts_error *err)
 			    : importers[i].probe(js->next, (size_t)(js->end - js->next))) {
 			import->result.format = importers[i].name;
 			rc = importers[i].run(import, err);
-			import->result.bytes = ts_stream_at(&import->stream, js->next);
+			/* Whoever reads the file elsewhere says himself how much that is. */
+			if (!import->result.bytes)
+				import->result.bytes = ts_stream_at(&import->stream, js->next);
 			return rc;
 		}
 	}

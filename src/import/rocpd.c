@@ -1,0 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* To come. */
+#include "import/sqlite.h"
+
+int ts_rocpd_read(struct ts_sqlite *db, struct ts_error *err)
+{
+	return ts_error_set(err, TS_ECAP, "input '%s': not built yet", db->import->path);
+}

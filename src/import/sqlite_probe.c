@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a SQLite database begins with; known also to builds that cannot read one. */
+#include <string.h>
+
+#include "import/import.h"
+
+int ts_sqlite_probe(const char *data, size_t bytes)
+{
+	static const char magic[16] = "SQLite format 3";
+
+	return bytes >= sizeof(magic) && !memcmp(data, magic, sizeof(magic));
+}
