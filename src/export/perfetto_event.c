@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Rows as packets: what viewers show, and behind it the row as it is. Begin and end of a span go out together: readers sort packets by
+ * time, and of equally late ones the first in the file comes first. Must not know of files.
+ */
+#include "base/memory.h"
+#include "base/ns.h"
+#include "export/perfetto.h"
+
+/* Fields of TrackEvent. */
+enum {
+	EVENT_CATEGORY = 3,
+	EVENT_TYPE = 9,
+	EVENT_NAME = 10,
+	EVENT_TRACK = 11,
+	EVENT_VALUE = 30,
+	EVENT_DOUBLE = 44
+};
+
+/* Columns that every table which is shown as an event has, by position; -1: none. */
+struct view {
+	int8_t name, category;
+};
+
+static int64_t at(const struct ts_pf_cursor *cursor, int position)
+{
+	return position < 0 ? 0 : cursor->batch->columns[position][cursor->row];
+}
+
+static int no_memory(struct ts_pf_export *x)
+{
+	return ts_error_set(x->err, TS_ENOMEM, "no memory");
+}
+
+/* ---- one event ---- */
+
+static unsigned char *put_head(unsigned char *to, enum ts_pf_event_type type, uint64_t track)
+{
+	to = ts_pf_uint(to, EVENT_TYPE, type);
+	return ts_pf_uint(to, EVENT_TRACK, track);
+}
+
+static unsigned char *put_name(struct ts_pf_export *x, unsigned char *to,
+			       const struct ts_pf_cursor *cursor, const struct view *view,
+			       unsigned int *taken)
+{
+	const struct ts_table_info *table = cursor->batch->table;
+	int64_t name = at(cursor, view->name), category = at(cursor, view->category);
+
+	if (category) {
+		to = ts_pf_uint(to, EVENT_CATEGORY, ts_pf_intern(x, TS_PF_CATEGORY, category));
+		*taken |= TS_PF_ROW_CATEGORY;
+	}
+	if (name) {
+		*taken |= TS_PF_NAME;
+		return ts_pf_uint(to, EVENT_NAME, ts_pf_intern(x, TS_PF_EVENT_NAME, name));
+	}
+	/* Viewers want one. */
+	return ts_pf_uint(to, EVENT_NAME,
+			  ts_pf_intern_made(x, TS_PF_EVENT_NAME, TS_PF_TABLE_NAME + table->id,
+					    table->name, strlen(table->name)));
+}
+
+/* Columns that need not be said again. */
+static uint64_t mask_of_taken(const struct ts_table_info *table, const struct view *view,
+			      unsigned int taken)
+{
+	uint64_t mask = 0;
+
+	if (taken & TS_PF_START)
+		mask |= UINT64_C(1) << table->start;
+	if (taken & TS_PF_NAME)
+		mask |= UINT64_C(1) << view->name;
+	if (taken & TS_PF_ROW_CATEGORY)
+		mask |= UINT64_C(1) << view->category;
+	return mask;
+}
+
+/* The event of a row on a track. */
+static int put_row(struct ts_pf_export *x, const struct ts_pf_cursor *cursor,
+		   const struct view *view, enum ts_pf_event_type type, uint64_t track)
+{
+	const struct ts_table_info *table = cursor->batch->table;
+	const struct ts_pf_shape *shape = ts_pf_shape(x, table, at(cursor, table->shape));
+	unsigned int taken = cursor->start >= x->base_ns ? TS_PF_START : 0;
+	unsigned char *to;
+
+	if (!track || !shape || !ts_text_reserve(&x->event, ts_pf_row_room(cursor, shape)))
+		return no_memory(x);
+	to = put_head((unsigned char *)x->event.data, type, track);
+	to = put_name(x, to, cursor, view, &taken);
+	to = ts_pf_put_args(x, to, cursor, shape);
+	if (shape->count && shape->is_plain)
+		taken |= TS_PF_ARGS;
+	to = ts_pf_put_own(x, to, cursor, shape, mask_of_taken(table, view, taken), taken);
+	x->event.length = (size_t)((char *)to - x->event.data);
+	ts_pf_put_packet(x, cursor->start, TS_PF_TRACK_EVENT, NULL, 0);
+	return TS_OK;
+}
+
+static int put_span(struct ts_pf_export *x, const struct ts_pf_cursor *cursor,
+		    const struct view *view, struct ts_pf_group *group)
+{
+	uint64_t track = group ? ts_pf_lane_for(x, group, cursor->start, cursor->end) : 0;
+	int result = put_row(x, cursor, view, TS_PF_BEGIN, track);
+	unsigned char *to;
+
+	/* What did not end has no end. */
+	if (result || cursor->end == INT64_MAX)
+		return result;
+	to = put_head((unsigned char *)x->event.data, TS_PF_END, track);
+	x->event.length = (size_t)((char *)to - x->event.data);
+	ts_pf_put_packet(x, cursor->end, TS_PF_TRACK_EVENT, NULL, 0);
+	return TS_OK;
+}
+
+/* ---- tables ---- */
+
+static int put_slice(struct ts_pf_export *x, const struct ts_pf_cursor *cursor)
+{
+	static const struct view view = { TS_COLUMN_OF(slice, name),
+					  TS_COLUMN_OF(slice, category) };
+	int64_t thread = at(cursor, TS_COLUMN_OF(slice, thread));
+	bool is_async = at(cursor, TS_COLUMN_OF(slice, kind)) == TS_SLICE_ASYNC;
+
+	return put_span(
+		x, cursor, &view,
+		is_async ? ts_pf_async_group(x, thread, at(cursor, TS_COLUMN_OF(slice, name)))
+			 : ts_pf_thread_group(x, thread));
+}
+
+static int put_api_call(struct ts_pf_export *x, const struct ts_pf_cursor *cursor)
+{
+	static const struct view view = { TS_COLUMN_OF(api_call, name),
+					  TS_COLUMN_OF(api_call, category) };
+
+	return put_span(x, cursor, &view,
+			ts_pf_thread_group(x, at(cursor, TS_COLUMN_OF(api_call, thread))));
+}
+
+static int put_gpu_op(struct ts_pf_export *x, const struct ts_pf_cursor *cursor)
+{
+	static const struct view view = { TS_COLUMN_OF(gpu_op, name),
+					  TS_COLUMN_OF(gpu_op, category) };
+
+	return put_span(x, cursor, &view,
+			ts_pf_stream_group(x, at(cursor, TS_COLUMN_OF(gpu_op, device)),
+					   at(cursor, TS_COLUMN_OF(gpu_op, stream))));
+}
+
+static int put_window(struct ts_pf_export *x, const struct ts_pf_cursor *cursor)
+{
+	static const struct view view = { TS_COLUMN_OF(window, name), -1 };
+
+	return put_span(x, cursor, &view,
+			ts_pf_process_group(x, at(cursor, TS_COLUMN_OF(window, process))));
+}
+
+static int put_mark(struct ts_pf_export *x, const struct ts_pf_cursor *cursor)
+{
+	static const struct view view = { TS_COLUMN_OF(mark, name), TS_COLUMN_OF(mark, category) };
+	struct ts_pf_group *group = ts_pf_thread_group(x, at(cursor, TS_COLUMN_OF(mark, thread)));
+
+	return put_row(x, cursor, &view, TS_PF_INSTANT, group ? group->uuid : 0);
+}
+
+/* A row that viewers do not see. */
+static int put_hidden(struct ts_pf_export *x, const struct ts_pf_cursor *cursor)
+{
+	const struct ts_table_info *table = cursor->batch->table;
+	const struct ts_pf_shape *shape = ts_pf_shape(x, table, at(cursor, table->shape));
+	unsigned char *to;
+
+	if (!shape || !ts_text_reserve(&x->event, ts_pf_row_room(cursor, shape)))
+		return no_memory(x);
+	to = ts_pf_put_own(x, (unsigned char *)x->event.data, cursor, shape, 0, 0);
+	x->event.length = (size_t)((char *)to - x->event.data);
+	ts_pf_put_packet(x, TS_ABSENT, 0, x->event.data, x->event.length);
+	return TS_OK;
+}
+
+/* ---- counters ---- */
+
+static unsigned char *put_value(unsigned char *to, unsigned int type, int64_t value)
+{
+	if (type != TS_ARG_DOUBLE)
+		return ts_pf_uint(to, EVENT_VALUE, (uint64_t)value);
+	to = ts_pf_tag(to, EVENT_DOUBLE, TS_PROTO_FIXED64);
+	for (int i = 0; i < 8; i++)
+		*to++ = (unsigned char)((uint64_t)value >> (8 * i));
+	return to;
+}
+
+static bool is_number(unsigned int type)
+{
+	return type == TS_ARG_INT || type == TS_ARG_DOUBLE || type == TS_ARG_BOOL;
+}
+
+/* One event a series; the first one has the row. */
+static int put_counter(struct ts_pf_export *x, const struct ts_pf_cursor *cursor)
+{
+	const struct ts_batch *batch = cursor->batch;
+	int64_t id = at(cursor, batch->table->shape);
+	const struct ts_shape *fields = ts_reader_shape(x->reader, id);
+	const struct ts_pf_shape *shape = ts_pf_shape(x, batch->table, id);
+	const int64_t *value =
+		shape && shape->count ? batch->arg_values + batch->arg_offsets[cursor->row] : NULL;
+	struct ts_counter_row counter;
+	bool is_first = true;
+
+	if (!shape || !ts_text_reserve(&x->event, ts_pf_row_room(cursor, shape)))
+		return no_memory(x);
+	ts_batch_row(batch, cursor->row, &counter);
+	for (uint32_t i = 0; i < shape->count; i++) {
+		unsigned int type = shape->fields[i].type;
+		unsigned char *to;
+		uint64_t track;
+
+		if (is_number(type) && !shape->fields[i].beside) {
+			track = ts_pf_counter_track(x, &counter, i, fields->fields[i].key,
+						    shape->count);
+			if (!track)
+				return no_memory(x);
+			to = put_head((unsigned char *)x->event.data, TS_PF_COUNTER, track);
+			to = put_value(to, type, *value);
+			if (is_first)
+				to = ts_pf_put_own(x, to, cursor, shape, 1,
+						   cursor->start >= x->base_ns ? TS_PF_START : 0);
+			is_first = false;
+			x->event.length = (size_t)((char *)to - x->event.data);
+			ts_pf_put_packet(x, cursor->start, TS_PF_TRACK_EVENT, NULL, 0);
+		}
+		value += ts_arg_has_value(type) ? 1 : 0;
+	}
+	return is_first ? put_hidden(x, cursor) : TS_OK;
+}
+
+int ts_pf_put_event(struct ts_pf_export *x, const struct ts_pf_cursor *cursor)
+{
+	int result;
+
+	switch (cursor->batch->table->id) {
+	case TS_TABLE_SLICE:
+		result = put_slice(x, cursor);
+		break;
+	case TS_TABLE_API_CALL:
+		result = put_api_call(x, cursor);
+		break;
+	case TS_TABLE_GPU_OP:
+		result = put_gpu_op(x, cursor);
+		break;
+	case TS_TABLE_MARK:
+		result = put_mark(x, cursor);
+		break;
+	case TS_TABLE_COUNTER:
+		result = put_counter(x, cursor);
+		break;
+	case TS_TABLE_WINDOW:
+		result = put_window(x, cursor);
+		break;
+	default:
+		result = put_hidden(x, cursor);
+		break;
+	}
+	return result ? result : ts_pf_flush(x, TS_PF_FLUSH_BYTES);
+}
