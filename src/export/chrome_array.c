@@ -10,6 +10,7 @@
 #include "base/memory.h"
 #include "export/chrome.h"
 #include "export/export.h"
+#include "export/left_out.h"
 
 /* A row on its way out. */
 struct event {
@@ -216,6 +217,16 @@ static int put_chunks(struct ts_chrome_export *x)
 	return result;
 }
 
+static void tell_left_out(const struct ts_chrome_export *x)
+{
+	uint64_t written = 0;
+
+	for (unsigned int table = 0; table < TS_TABLE_COUNT; table++)
+		if (is_written(table))
+			written |= TS_TABLE_SET(table);
+	ts_left_out_tables(x->options, x->reader, written);
+}
+
 static int put_file(struct ts_chrome_export *x)
 {
 	int result = ts_chrome_choose_base(x);
@@ -229,7 +240,10 @@ static int put_file(struct ts_chrome_export *x)
 	if (result)
 		return result;
 	ts_text_append_str(&x->out, "\n]\n");
-	return ts_chrome_flush(x, 0);
+	result = ts_chrome_flush(x, 0);
+	if (!result)
+		tell_left_out(x);
+	return result;
 }
 
 int ts_export_chrome_array(struct ts_reader *reader, int fd,

@@ -43,15 +43,17 @@ static const struct ts_exporter exporters[] = {
 	},
 	{
 		.name = "folded",
-		.doc = "sampled stacks and their counts, a line each, for flamegraph.pl and speedscope",
+		.doc = "stacks and what they count for, a line each, for flamegraph.pl and speedscope",
 		.takes = TS_EXPORT_NO_LINES | TS_EXPORT_NO_THREADS | TS_EXPORT_NO_IDLE |
-			 TS_EXPORT_TIME | TS_EXPORT_DEVICE,
+			 TS_EXPORT_TIME | TS_EXPORT_DEVICE | TS_EXPORT_CALLS | TS_EXPORT_MEMORY |
+			 TS_EXPORT_SPANS,
 		.run = ts_export_folded,
 	},
 	{
 		.name = "speedscope",
-		.doc = "sampled stacks as a profile a thread, for speedscope",
-		.takes = TS_EXPORT_NO_LINES | TS_EXPORT_NO_IDLE | TS_EXPORT_DEVICE,
+		.doc = "stacks as a profile a thread, for speedscope",
+		.takes = TS_EXPORT_NO_LINES | TS_EXPORT_NO_IDLE | TS_EXPORT_DEVICE |
+			 TS_EXPORT_CALLS | TS_EXPORT_MEMORY | TS_EXPORT_SPANS,
 		.run = ts_export_speedscope,
 	},
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Samples of all chunks, merged by time: chunks are opened in the order in which they begin, and few of them overlap.
+ * Samples (or calls, or allocations) of all chunks, merged by time: chunks are opened in the order in which they begin, and few of them overlap.
  * Must not know what is made of them.
  */
 #include "export/samples.h"
@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/text.h"
 #include "export/export.h"
 #include "export/launches.h"
 #include "export/stacks.h"
@@ -18,9 +19,13 @@
 /* Nobody samples in less than this: where all weights are smaller, they are numbers of samples. */
 #define MIN_WEIGHT_NS 1000
 
-#define MASK                                                                                  \
-	(TS_MASK_OF(sample, start) | TS_MASK_OF(sample, thread) | TS_MASK_OF(sample, stack) | \
-	 TS_MASK_OF(sample, weight) | TS_MASK_OF(sample, state))
+/* The table that is read, and what a row of it is as a sample. */
+struct ts_sample_source {
+	enum ts_table_id table;
+	uint64_t mask;
+	void (*see)(struct ts_samples *samples, const struct ts_batch *batch, uint32_t row,
+		    struct ts_seen *ret_seen);
+};
 
 /* A chunk that is being read. */
 struct cursor {
@@ -46,17 +51,60 @@ static bool is_on_device(struct ts_samples *samples, const struct ts_batch *batc
 				       batch->columns[TS_COLUMN_OF(sample, stack)][row]);
 }
 
+bool ts_samples_is_time(const char *name, size_t length)
+{
+	static const char *const counted[] = {
+		"*cycles*",      "*instructions*",
+		"*cache*",       "*branch*",
+		"*-misses*",     "*-loads*",
+		"*-stores*",     "*faults*",
+		"*TLB*",         "cs",
+		"cs:*",          "*switches*",
+		"*migrations*",  "*:*_*",
+		"*_space",       "*_objects",
+		"space",         "objects",
+		"*allocations*", "contentions",
+		"mem-*",         "r[0-9a-f][0-9a-f][0-9a-f]*",
+	};
+
+	for (size_t i = 0; i < TS_ARRAY_SIZE(counted); i++)
+		if (ts_glob_match(counted[i], name, length))
+			return false;
+	return true;
+}
+
+/* There are a handful of names. */
+static bool is_time(struct ts_samples *samples, int64_t name)
+{
+	struct ts_string text;
+	bool is_new = false;
+	uint64_t *known;
+
+	if (!name)
+		return true;
+	known = ts_map_insert(&samples->events, (uint64_t)name, &is_new);
+	if (known && !is_new)
+		return *known != 0;
+	text = ts_reader_string(samples->reader, name);
+	if (!known)
+		return ts_samples_is_time(text.data, text.length);
+	*known = ts_samples_is_time(text.data, text.length);
+	return *known != 0;
+}
+
 static int survey_chunk(struct ts_samples *samples, struct ts_batch *batch, size_t chunk,
 			int64_t *greatest)
 {
 	int rc = ts_batch_read(batch, chunk,
 			       TS_MASK_OF(sample, weight) | TS_MASK_OF(sample, thread) |
-				       TS_MASK_OF(sample, stack),
+				       TS_MASK_OF(sample, stack) | TS_MASK_OF(sample, name),
 			       samples->err);
 	const int64_t *weight = batch->columns[TS_COLUMN_OF(sample, weight)];
 
 	for (uint32_t row = 0; !rc && weight && row < batch->rows; row++)
-		if (weight[row] > *greatest && !is_on_device(samples, batch, row))
+		if (weight[row] > *greatest &&
+		    is_time(samples, batch->columns[TS_COLUMN_OF(sample, name)][row]) &&
+		    !is_on_device(samples, batch, row))
 			*greatest = weight[row];
 	return rc;
 }
@@ -67,43 +115,26 @@ static int survey(struct ts_samples *samples)
 	int64_t greatest = 0;
 	int rc = ts_batch_new(&batch, samples->reader, samples->err);
 
-	for (size_t i = 0; !rc && i < ts_reader_chunk_count(samples->reader); i++) {
-		const struct ts_chunk *chunk = ts_reader_chunk(samples->reader, i);
-
-		if (chunk->table != TS_TABLE_SAMPLE)
-			continue;
-		samples->rows += chunk->rows;
-		samples->bytes += chunk->bytes;
-		rc = survey_chunk(samples, batch, i, &greatest);
-	}
+	for (size_t i = 0; !rc && i < ts_reader_chunk_count(samples->reader); i++)
+		if (ts_reader_chunk(samples->reader, i)->table == TS_TABLE_SAMPLE)
+			rc = survey_chunk(samples, batch, i, &greatest);
 	ts_batch_free(batch);
 	samples->are_timed = greatest >= MIN_WEIGHT_NS;
 	return rc;
 }
 
-int ts_samples_open(struct ts_samples *samples, struct ts_reader *reader,
-		    const struct ts_export_options *options, unsigned int passes,
-		    struct ts_error *err)
+static void count_rows(struct ts_samples *samples, enum ts_table_id table)
 {
-	*samples = (struct ts_samples){ .reader = reader,
-					.options = options,
-					.err = err,
-					.flags = ts_export_flags(options),
-					.passes = passes };
-	ts_map_init(&samples->states);
-	if (!(samples->flags & TS_EXPORT_DEVICE))
-		return survey(samples);
-	samples->are_timed = true;
-	samples->rows = ts_reader_rows(reader, TS_TABLE_GPU_OP);
-	for (size_t i = 0; i < ts_reader_chunk_count(reader); i++)
-		if (ts_reader_chunk(reader, i)->table == TS_TABLE_GPU_OP)
-			samples->bytes += ts_reader_chunk(reader, i)->bytes;
-	return ts_launches_new(&samples->launches, reader, err);
+	samples->rows = ts_reader_rows(samples->reader, table);
+	for (size_t i = 0; i < ts_reader_chunk_count(samples->reader); i++)
+		if (ts_reader_chunk(samples->reader, i)->table == table)
+			samples->bytes += ts_reader_chunk(samples->reader, i)->bytes;
 }
 
 void ts_samples_release(struct ts_samples *samples)
 {
 	ts_map_release(&samples->states);
+	ts_map_release(&samples->events);
 	ts_launches_free(samples->launches);
 }
 
@@ -186,7 +217,7 @@ static int order_chunks(struct walk *walk)
 	for (size_t i = 0; i < all; i++) {
 		const struct ts_chunk *chunk = ts_reader_chunk(reader, i);
 
-		if (chunk->table == TS_TABLE_SAMPLE)
+		if (chunk->table == walk->samples->source->table)
 			places[count++] = (struct place){ chunk->min_start, i };
 	}
 	ts_sort(places, count, sizeof(*places), compare_places);
@@ -196,9 +227,15 @@ static int order_chunks(struct walk *walk)
 	return TS_OK;
 }
 
+/* First of all events. */
+#define START 0
+_Static_assert(TS_COLUMN_OF(sample, start) == START && TS_COLUMN_OF(api_call, start) == START &&
+		       TS_COLUMN_OF(allocation, start) == START,
+	       "columns of events");
+
 static int64_t time_of(const struct cursor *cursor)
 {
-	return cursor->batch->columns[TS_COLUMN_OF(sample, start)][cursor->row];
+	return cursor->batch->columns[START][cursor->row];
 }
 
 static int open_chunk(struct walk *walk)
@@ -210,7 +247,8 @@ static int open_chunk(struct walk *walk)
 	if (!rc && !cursor->batch)
 		rc = ts_batch_new(&cursor->batch, walk->samples->reader, walk->samples->err);
 	if (!rc)
-		rc = ts_batch_read(cursor->batch, chunk, MASK, walk->samples->err);
+		rc = ts_batch_read(cursor->batch, chunk, walk->samples->source->mask,
+				   walk->samples->err);
 	if (rc)
 		return rc;
 	cursor->row = 0;
@@ -282,8 +320,8 @@ static enum ts_thread_state state_of(struct ts_samples *samples, int64_t string)
 	return (enum ts_thread_state) * state;
 }
 
-static void see(struct ts_samples *samples, const struct ts_batch *batch, uint32_t row,
-		struct ts_seen *ret_seen)
+static void see_sample(struct ts_samples *samples, const struct ts_batch *batch, uint32_t row,
+		       struct ts_seen *ret_seen)
 {
 	int64_t weight = batch->columns[TS_COLUMN_OF(sample, weight)][row];
 	bool is_device = is_on_device(samples, batch, row);
@@ -303,6 +341,98 @@ static void see(struct ts_samples *samples, const struct ts_batch *batch, uint32
 	};
 }
 
+static void see_call(struct ts_samples *samples, const struct ts_batch *batch, uint32_t row,
+		     struct ts_seen *ret_seen)
+{
+	(void)samples;
+	*ret_seen = (struct ts_seen){
+		.start = batch->columns[START][row],
+		.thread = batch->columns[TS_COLUMN_OF(api_call, thread)][row],
+		.stack = batch->columns[TS_COLUMN_OF(api_call, stack)][row],
+		.count = 1,
+		.weight = 1,
+		.leaf = -batch->columns[TS_COLUMN_OF(api_call, name)][row],
+	};
+}
+
+/* What is given back again was taken all the same. */
+static void see_allocation(struct ts_samples *samples, const struct ts_batch *batch, uint32_t row,
+			   struct ts_seen *ret_seen)
+{
+	int64_t bytes = batch->columns[TS_COLUMN_OF(allocation, bytes)][row];
+	bool is_taken = batch->columns[TS_COLUMN_OF(allocation, kind)][row] ==
+				TS_ALLOCATION_ALLOC &&
+			bytes > 0;
+
+	(void)samples;
+	*ret_seen = (struct ts_seen){
+		.start = batch->columns[START][row],
+		.thread = batch->columns[TS_COLUMN_OF(allocation, thread)][row],
+		.stack = batch->columns[TS_COLUMN_OF(allocation, stack)][row],
+		.count = is_taken,
+		.weight = is_taken ? bytes : 0,
+	};
+}
+
+static const struct ts_sample_source sampled = {
+	.table = TS_TABLE_SAMPLE,
+	.mask = TS_MASK_OF(sample, start) | TS_MASK_OF(sample, thread) | TS_MASK_OF(sample, stack) |
+		TS_MASK_OF(sample, weight) | TS_MASK_OF(sample, state),
+	.see = see_sample,
+};
+
+static const struct ts_sample_source called = {
+	.table = TS_TABLE_API_CALL,
+	.mask = TS_MASK_OF(api_call, start) | TS_MASK_OF(api_call, thread) |
+		TS_MASK_OF(api_call, stack) | TS_MASK_OF(api_call, name),
+	.see = see_call,
+};
+
+static const struct ts_sample_source allocated = {
+	.table = TS_TABLE_ALLOCATION,
+	.mask = TS_MASK_OF(allocation, start) | TS_MASK_OF(allocation, thread) |
+		TS_MASK_OF(allocation, stack) | TS_MASK_OF(allocation, kind) |
+		TS_MASK_OF(allocation, bytes),
+	.see = see_allocation,
+};
+
+/* ---- all of it ---- */
+
+int ts_samples_open(struct ts_samples *samples, struct ts_reader *reader,
+		    const struct ts_export_options *options, unsigned int passes,
+		    struct ts_error *err)
+{
+	int rc = TS_OK;
+
+	*samples = (struct ts_samples){ .reader = reader,
+					.options = options,
+					.err = err,
+					.flags = ts_export_flags(options),
+					.unit = "none",
+					.source = &sampled,
+					.passes = passes };
+	ts_map_init(&samples->states);
+	ts_map_init(&samples->events);
+	if (samples->flags & TS_EXPORT_CALLS)
+		samples->source = &called;
+	else if (samples->flags & TS_EXPORT_MEMORY)
+		samples->source = &allocated;
+	if (samples->flags & TS_EXPORT_DEVICE) {
+		samples->are_timed = true;
+		count_rows(samples, TS_TABLE_GPU_OP);
+		rc = ts_launches_new(&samples->launches, reader, err);
+	} else {
+		count_rows(samples, samples->source->table);
+		if (samples->source == &sampled)
+			rc = survey(samples);
+	}
+	if (samples->are_timed)
+		samples->unit = "nanoseconds";
+	else if (samples->source == &allocated)
+		samples->unit = "bytes";
+	return rc;
+}
+
 static int step(struct walk *walk, int (*visit)(void *context, const struct ts_seen *seen),
 		void *context)
 {
@@ -312,7 +442,7 @@ static int step(struct walk *walk, int (*visit)(void *context, const struct ts_s
 
 	if (is_due(walk, next))
 		return open_chunk(walk);
-	see(samples, next->batch, next->row, &seen);
+	samples->source->see(samples, next->batch, next->row, &seen);
 	if (++next->row == next->batch->rows)
 		close_cursor(walk, next);
 	if (seen.state == TS_THREAD_IDLE && samples->flags & TS_EXPORT_NO_IDLE)
@@ -329,6 +459,7 @@ int ts_samples_walk(struct ts_samples *samples,
 
 	if (samples->launches) {
 		rc = ts_launches_walk(samples->launches, see_command, &visitor, samples->err);
+		samples->passed_over = samples->rows - visitor.rows;
 		samples->pass++;
 		return rc;
 	}

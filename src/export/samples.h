@@ -11,7 +11,8 @@
  *		rc = ts_samples_walk(&samples, write, &file);
  *	ts_samples_release(&samples);
  *
- * With TS_EXPORT_DEVICE it is what devices ran, as if each command were a sample of the stack that launched it.
+ * With TS_EXPORT_DEVICE it is what devices ran, as if each command were a sample of the stack that launched it; with TS_EXPORT_CALLS driver
+ * calls, with TS_EXPORT_MEMORY memory that was taken.
  */
 #ifndef TS_EXPORT_SAMPLES_H
 #define TS_EXPORT_SAMPLES_H
@@ -25,6 +26,8 @@
 
 enum ts_thread_state { TS_THREAD_RUNS, TS_THREAD_IDLE, TS_THREAD_WAITS_FOR_GIL };
 
+struct ts_sample_source;
+
 struct ts_samples {
 	struct ts_reader *reader;
 	const struct ts_export_options *options;
@@ -35,9 +38,13 @@ struct ts_samples {
 	 * Weights are ns. A sample without one was taken because something happened, a mark or a call: how many there are says
 	 * nothing about time, and they count for 0. False: weights are numbers of samples, none stands for 1.
 	 */
-	bool are_timed; /* whatever those of devices are, which are always numbers of samples */
-	struct ts_map states; /* string id to enum ts_thread_state */
+	bool are_timed;   /* whatever those of devices are, which are always numbers of samples */
+	const char *unit; /* of weights, as speedscope names it: "nanoseconds", "bytes", "none" */
+	const struct ts_sample_source *source; /* what is taken for a sample */
+	struct ts_map states;                  /* string id to enum ts_thread_state */
+	struct ts_map events; /* string id of a sample's name: does it count time? */
 	uint64_t bytes;       /* of the chunks */
+	uint64_t passed_over; /* of a device: synchronisations, which are no work */
 	unsigned int pass, passes;
 	struct ts_launches *launches; /* with TS_EXPORT_DEVICE, else NULL */
 };
@@ -49,7 +56,7 @@ struct ts_seen {
 	int64_t stack;  /* id; 0: an empty one */
 	int64_t count;  /* of samples; 0 see are_timed */
 	int64_t weight; /* ns if are_timed, else the count again */
-	int64_t leaf;   /* below the stack: 0, or what was launched, as stacks.h counts texts */
+	int64_t leaf; /* below the stack: 0, or what was launched or called, as stacks.h counts texts */
 	enum ts_thread_state state;
 	bool is_on_device; /* an instruction, of no thread; has a count, and no time */
 };
@@ -66,5 +73,8 @@ void ts_samples_release(struct ts_samples *samples);
  */
 int ts_samples_walk(struct ts_samples *samples,
 		    int (*visit)(void *context, const struct ts_seen *seen), void *context);
+
+/* Does an event of that name (column `name` of `sample`) tick with time? Those that perf counts otherwise do not: "cycles", "page-faults" ... */
+bool ts_samples_is_time(const char *name, size_t length);
 
 #endif

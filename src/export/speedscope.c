@@ -1,25 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Speedscope's JSON: frames once, and a "sampled" profile a thread. A profile has all its stacks ahead of all its weights, so samples
+ * Speedscope's JSON of samples: frames once, and a "sampled" profile a thread. A profile has all its stacks ahead of all its weights, so samples
  * go through a temporary file first, each thread's in a stretch of its own; neighbours with the same stack become one. Memory grows
  * with the number of threads, and of different frames and stacks. Must not know how samples are read.
  */
-#include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#include "base/io.h"
 #include "base/memory.h"
 #include "base/ns.h"
-#include "base/text.h"
-#include "export/export.h"
+#include "export/left_out.h"
 #include "export/samples.h"
-#include "export/stacks.h"
+#include "export/speedscope.h"
+#include "export/temporary.h"
 
-#define FLUSH_BYTES ((size_t)1 << 20)
 #define HELD_RUNS 64
 
 /* Samples of a thread, one after another, that saw the same stack. */
@@ -42,36 +36,20 @@ struct thread {
 };
 
 struct speedscope {
-	struct ts_reader *reader;
+	struct ts_speedscope file;
 	struct ts_samples samples;
-	struct ts_error *err;
-	int fd;
+	struct ts_sample_losses losses;
 	int runs_fd;
 	struct thread *threads;
 	size_t thread_count, thread_capacity;
 	struct ts_map places; /* thread id to its index */
 	struct ts_map stacks; /* stack id: its frames have keys */
-	struct ts_frame_keys keys;
 	struct ts_stack_path path;
-	struct ts_text out;
 };
 
 static int no_memory(struct speedscope *x)
 {
-	return ts_error_set(x->err, TS_ENOMEM, "no memory");
-}
-
-static int flush(struct speedscope *x, size_t unless_below)
-{
-	int rc;
-
-	if (ts_text_status(&x->out))
-		return no_memory(x);
-	if (x->out.length < unless_below)
-		return TS_OK;
-	rc = ts_write_all(x->fd, x->out.data, x->out.length, x->err);
-	ts_text_clear(&x->out);
-	return rc;
+	return ts_error_set(x->file.err, TS_ENOMEM, "no memory");
 }
 
 /* ---- first walk: which threads and frames there are ---- */
@@ -99,10 +77,10 @@ static int note_frames(struct speedscope *x, int64_t stack)
 		return no_memory(x);
 	if (!is_new)
 		return TS_OK;
-	if (ts_stack_path(&x->path, x->reader, stack))
+	if (ts_stack_path(&x->path, x->file.reader, stack))
 		return no_memory(x);
 	for (size_t i = 0; i < x->path.count; i++)
-		if (ts_frame_key(&x->keys, x->path.frames[i]) == TS_STRMAP_NONE)
+		if (ts_frame_key(&x->file.keys, x->path.frames[i]) == TS_STRMAP_NONE)
 			return no_memory(x);
 	return TS_OK;
 }
@@ -112,8 +90,10 @@ static int survey(void *context, const struct ts_seen *seen)
 	struct speedscope *x = context;
 	struct thread *thread;
 
-	if (!seen->count)
+	if (!seen->count) {
+		ts_sample_losses_add(&x->losses, seen);
 		return TS_OK;
+	}
 	thread = thread_of(x, seen->thread);
 	if (!thread)
 		return no_memory(x);
@@ -125,29 +105,12 @@ static int survey(void *context, const struct ts_seen *seen)
 	thread->stack = seen->stack;
 	thread->leaf = seen->leaf;
 	thread->run_count++;
-	if (seen->leaf && ts_frame_key(&x->keys, seen->leaf) == TS_STRMAP_NONE)
+	if (seen->leaf && ts_frame_key(&x->file.keys, seen->leaf) == TS_STRMAP_NONE)
 		return no_memory(x);
 	return note_frames(x, seen->stack);
 }
 
 /* ---- second walk: runs into the temporary file ---- */
-
-static int open_runs(struct speedscope *x)
-{
-	const char *folder = getenv("TMPDIR");
-	TS_SCOPED(ts_text) path = { 0 };
-
-	ts_text_printf(&path, "%s/tracesmith-XXXXXX", folder && *folder ? folder : "/tmp");
-	if (ts_text_status(&path) || !*ts_text_cstr(&path))
-		return no_memory(x);
-	x->runs_fd = mkostemp(path.data, O_CLOEXEC);
-	if (x->runs_fd < 0)
-		return ts_error_errno(x->err, errno,
-				      "cannot create a temporary file '%s'; TMPDIR says where",
-				      ts_text_cstr(&path));
-	unlink(path.data);
-	return TS_OK;
-}
 
 static int assign_stretches(struct speedscope *x)
 {
@@ -168,25 +131,13 @@ static int assign_stretches(struct speedscope *x)
 
 static int write_held(struct speedscope *x, struct thread *thread)
 {
-	const char *from = (const char *)thread->held;
-	size_t left = thread->held_count * sizeof(*thread->held);
-	off_t at = (off_t)((thread->first_run + thread->written) * sizeof(*thread->held));
+	int rc = ts_temporary_write(
+		x->runs_fd, thread->held, thread->held_count * sizeof(*thread->held),
+		(thread->first_run + thread->written) * sizeof(*thread->held), x->file.err);
 
-	while (left) {
-		ssize_t done = pwrite(x->runs_fd, from, left, at);
-
-		if (done < 0 && errno == EINTR)
-			continue;
-		if (done <= 0)
-			return ts_error_errno(x->err, done ? errno : ENOSPC,
-					      "cannot write a temporary file; TMPDIR says where");
-		from += done;
-		at += done;
-		left -= (size_t)done;
-	}
 	thread->written += thread->held_count;
 	thread->held_count = 0;
-	return TS_OK;
+	return rc;
 }
 
 static int store(void *context, const struct ts_seen *seen)
@@ -227,82 +178,27 @@ static int store_rest(struct speedscope *x)
 
 /* ---- the file ---- */
 
-static void put_frame(struct speedscope *x, int64_t id)
-{
-	struct ts_string file = ts_stack_file(x->reader, id);
-	int64_t line = ts_stack_line(x->reader, id);
-	TS_SCOPED(ts_text) name = { 0 };
-
-	ts_stack_append_function(x->reader, &name, id);
-	ts_text_append_str(&x->out, "{\"name\":");
-	ts_text_append_json(&x->out, name.data, name.length);
-	if (file.length) {
-		ts_text_append_str(&x->out, ",\"file\":");
-		ts_text_append_json(&x->out, file.data, file.length);
-	}
-	if (x->keys.with_lines && line != TS_ABSENT) {
-		ts_text_append_str(&x->out, ",\"line\":");
-		ts_text_append_int(&x->out, line);
-	}
-	ts_text_append_char(&x->out, '}');
-}
-
-static int put_frames(struct speedscope *x)
-{
-	int rc = TS_OK;
-
-	ts_text_append_str(&x->out, "\"shared\":{\"frames\":[");
-	for (uint32_t i = 0; !rc && i < ts_frame_keys_count(&x->keys); i++) {
-		ts_text_append_str(&x->out, i ? ",\n" : "\n");
-		put_frame(x, x->keys.frames[i]);
-		rc = flush(x, FLUSH_BYTES);
-	}
-	ts_text_append_str(&x->out, "]},\n");
-	return rc;
-}
-
 static int put_stack(struct speedscope *x, const struct run *run)
 {
-	if (ts_stack_path(&x->path, x->reader, run->stack))
+	if (ts_stack_path(&x->path, x->file.reader, run->stack))
 		return no_memory(x);
-	ts_text_append_char(&x->out, '[');
+	ts_text_append_char(&x->file.out, '[');
 	for (size_t i = 0; i < x->path.count; i++) {
 		if (i)
-			ts_text_append_char(&x->out, ',');
-		ts_text_append_uint(&x->out, ts_frame_key(&x->keys, x->path.frames[i]));
+			ts_text_append_char(&x->file.out, ',');
+		ts_text_append_uint(&x->file.out, ts_frame_key(&x->file.keys, x->path.frames[i]));
 	}
 	if (run->leaf) {
-		ts_text_append_str(&x->out, x->path.count ? "," : "");
-		ts_text_append_uint(&x->out, ts_frame_key(&x->keys, run->leaf));
+		ts_text_append_str(&x->file.out, x->path.count ? "," : "");
+		ts_text_append_uint(&x->file.out, ts_frame_key(&x->file.keys, run->leaf));
 	}
-	ts_text_append_char(&x->out, ']');
+	ts_text_append_char(&x->file.out, ']');
 	return TS_OK;
 }
 
 static int put_weight(struct speedscope *x, const struct run *run)
 {
-	ts_text_append_int(&x->out, run->weight);
-	return TS_OK;
-}
-
-static int read_runs(struct speedscope *x, uint64_t first, struct run *runs, size_t count)
-{
-	char *to = (char *)runs;
-	size_t left = count * sizeof(*runs);
-	off_t at = (off_t)(first * sizeof(*runs));
-
-	while (left) {
-		ssize_t done = pread(x->runs_fd, to, left, at);
-
-		if (done < 0 && errno == EINTR)
-			continue;
-		if (done <= 0)
-			return ts_error_errno(x->err, done ? errno : EIO,
-					      "cannot read a temporary file; TMPDIR says where");
-		to += done;
-		at += done;
-		left -= (size_t)done;
-	}
+	ts_text_append_int(&x->file.out, run->weight);
 	return TS_OK;
 }
 
@@ -313,61 +209,39 @@ static int put_runs(struct speedscope *x, const struct thread *thread,
 	struct run runs[HELD_RUNS];
 	int rc = TS_OK;
 
-	ts_text_append_char(&x->out, '[');
+	ts_text_append_char(&x->file.out, '[');
 	for (uint64_t i = 0; !rc && i < thread->run_count; i++) {
 		if (i % HELD_RUNS == 0)
-			rc = read_runs(x, thread->first_run + i, runs,
-				       (size_t)TS_MIN(thread->run_count - i, HELD_RUNS));
+			rc = ts_temporary_read(
+				x->runs_fd, runs,
+				(size_t)TS_MIN(thread->run_count - i, HELD_RUNS) * sizeof(*runs),
+				(thread->first_run + i) * sizeof(*runs), x->file.err);
 		if (i)
-			ts_text_append_char(&x->out, ',');
+			ts_text_append_char(&x->file.out, ',');
 		if (!rc)
 			rc = put(x, &runs[i % HELD_RUNS]);
 		if (!rc)
-			rc = flush(x, FLUSH_BYTES);
+			rc = ts_speedscope_flush(&x->file, TS_SPEEDSCOPE_FLUSH_BYTES);
 	}
-	ts_text_append_char(&x->out, ']');
+	ts_text_append_char(&x->file.out, ']');
 	return rc;
-}
-
-static void put_profile_name(struct speedscope *x, int64_t id)
-{
-	const struct ts_thread_row *thread = ts_reader_entity(x->reader, TS_TABLE_THREAD, id);
-	const struct ts_process_row *process = NULL;
-	TS_SCOPED(ts_text) name = { 0 };
-
-	if (thread)
-		process = ts_reader_entity(x->reader, TS_TABLE_PROCESS, thread->process);
-	ts_text_append_str(&name, "process ");
-	if (process && process->pid != TS_ABSENT)
-		ts_text_append_int(&name, process->pid);
-	else
-		ts_text_append_str(&name,
-				   process && process->pid_text
-					   ? ts_reader_string(x->reader, process->pid_text).data
-					   : "unknown");
-	ts_text_append_char(&name, ' ');
-	if (thread && thread->name)
-		ts_text_append_str(&name, "thread ");
-	ts_stack_append_thread(x->reader, &name, id);
-	ts_text_append_json(&x->out, name.data, name.length);
 }
 
 static int put_profile(struct speedscope *x, const struct thread *thread)
 {
 	int rc;
 
-	ts_text_append_str(&x->out, "{\"type\":\"sampled\",\"name\":");
-	put_profile_name(x, thread->id);
-	ts_text_append_str(&x->out, x->samples.are_timed ? ",\"unit\":\"nanoseconds\""
-							 : ",\"unit\":\"none\"");
-	ts_text_append_str(&x->out, ",\"startValue\":0,\"endValue\":");
-	ts_text_append_int(&x->out, thread->total);
-	ts_text_append_str(&x->out, ",\n\"samples\":");
+	ts_text_append_str(&x->file.out, "{\"type\":\"sampled\",\"name\":");
+	ts_speedscope_put_name(&x->file, thread->id);
+	ts_text_printf(&x->file.out, ",\"unit\":\"%s\"", x->samples.unit);
+	ts_text_append_str(&x->file.out, ",\"startValue\":0,\"endValue\":");
+	ts_text_append_int(&x->file.out, thread->total);
+	ts_text_append_str(&x->file.out, ",\n\"samples\":");
 	rc = put_runs(x, thread, put_stack);
-	ts_text_append_str(&x->out, ",\n\"weights\":");
+	ts_text_append_str(&x->file.out, ",\n\"weights\":");
 	if (!rc)
 		rc = put_runs(x, thread, put_weight);
-	ts_text_append_char(&x->out, '}');
+	ts_text_append_char(&x->file.out, '}');
 	return rc;
 }
 
@@ -383,18 +257,17 @@ static int put_file(struct speedscope *x)
 {
 	int rc;
 
-	ts_text_append_str(&x->out,
-			   "{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\",\n"
-			   "\"exporter\":\"tracesmith\",\n");
-	rc = put_frames(x);
+	ts_speedscope_put_head(&x->file);
+	rc = ts_speedscope_put_frames(&x->file);
+	ts_text_append_str(&x->file.out, ",\n");
 	ts_sort(x->threads, x->thread_count, sizeof(*x->threads), compare_threads);
-	ts_text_append_str(&x->out, "\"profiles\":[");
+	ts_text_append_str(&x->file.out, "\"profiles\":[");
 	for (size_t i = 0; !rc && i < x->thread_count; i++) {
-		ts_text_append_str(&x->out, i ? ",\n" : "\n");
+		ts_text_append_str(&x->file.out, i ? ",\n" : "\n");
 		rc = put_profile(x, &x->threads[i]);
 	}
-	ts_text_append_str(&x->out, "]}\n");
-	return rc ? rc : flush(x, 0);
+	ts_text_append_str(&x->file.out, "]}\n");
+	return rc ? rc : ts_speedscope_flush(&x->file, 0);
 }
 
 static int run(struct speedscope *x)
@@ -402,7 +275,7 @@ static int run(struct speedscope *x)
 	int rc = ts_samples_walk(&x->samples, survey, x);
 
 	if (!rc)
-		rc = open_runs(x);
+		rc = ts_temporary_open(&x->runs_fd, x->file.err);
 	if (!rc)
 		rc = assign_stretches(x);
 	if (!rc)
@@ -422,24 +295,25 @@ static void release(struct speedscope *x)
 	free(x->threads);
 	ts_map_release(&x->places);
 	ts_map_release(&x->stacks);
-	ts_frame_keys_release(&x->keys);
 	ts_stack_path_release(&x->path);
-	ts_text_release(&x->out);
+	ts_speedscope_release(&x->file);
 }
 
 int ts_export_speedscope(struct ts_reader *reader, int fd, const struct ts_export_options *options,
 			 struct ts_error *err)
 {
 	struct ts_error own = { 0 };
-	struct speedscope x = {
-		.reader = reader, .fd = fd, .runs_fd = -1, .err = err ? err : &own
-	};
+	struct speedscope x = { .runs_fd = -1 };
 	int rc;
 
-	ts_frame_keys_init(&x.keys, reader, !(ts_export_flags(options) & TS_EXPORT_NO_LINES));
-	rc = ts_samples_open(&x.samples, reader, options, 2, x.err);
+	if (ts_export_flags(options) & TS_EXPORT_SPANS)
+		return ts_speedscope_spans(reader, fd, options, err ? err : &own);
+	ts_speedscope_init(&x.file, reader, fd, options, err ? err : &own);
+	rc = ts_samples_open(&x.samples, reader, options, 2, x.file.err);
 	if (!rc)
 		rc = run(&x);
+	if (!rc)
+		ts_left_out_samples(options, &x.samples, &x.losses);
 	release(&x);
 	return rc;
 }

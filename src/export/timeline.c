@@ -11,6 +11,7 @@
 #include "base/ns.h"
 #include "export/chrome.h"
 #include "export/export.h"
+#include "export/left_out.h"
 #include "export/samples.h"
 #include "export/stacks.h"
 
@@ -335,10 +336,14 @@ static int put_stacks(struct timeline *timeline)
 
 /* ---- what stands beside the stacks ---- */
 
+#define DRAWN                                                             \
+	(TS_TABLE_SET(TS_TABLE_SLICE) | TS_TABLE_SET(TS_TABLE_API_CALL) | \
+	 TS_TABLE_SET(TS_TABLE_GPU_OP) | TS_TABLE_SET(TS_TABLE_FLOW) |    \
+	 TS_TABLE_SET(TS_TABLE_COUNTER) | TS_TABLE_SET(TS_TABLE_MARK))
+
 static bool is_drawn(uint32_t table)
 {
-	return table == TS_TABLE_SLICE || table == TS_TABLE_API_CALL || table == TS_TABLE_GPU_OP ||
-	       table == TS_TABLE_FLOW || table == TS_TABLE_COUNTER || table == TS_TABLE_MARK;
+	return table < TS_TABLE_COUNT && DRAWN & TS_TABLE_SET(table);
 }
 
 static int put_chunk(struct ts_chrome_export *x, struct ts_batch *batch, size_t chunk)
@@ -462,6 +467,8 @@ static int put_file(struct ts_chrome_export *x)
 		rc = ts_samples_open(&timeline.samples, x->reader, x->options, 1, x->err);
 	if (!rc)
 		rc = put_timeline(&timeline);
+	if (!rc)
+		ts_left_out_tables(x->options, x->reader, DRAWN | TS_TABLE_SET(TS_TABLE_SAMPLE));
 	release(&timeline);
 	return rc;
 }

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See temporary.h. */
+#include "export/temporary.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/text.h"
+
+int ts_temporary_open(int *ret_fd, struct ts_error *err)
+{
+	const char *folder = getenv("TMPDIR");
+	TS_SCOPED(ts_text) path = { 0 };
+	int fd;
+
+	ts_text_printf(&path, "%s/tracesmith-XXXXXX", folder && *folder ? folder : "/tmp");
+	if (ts_text_status(&path) || !*ts_text_cstr(&path))
+		return ts_error_set(err, TS_ENOMEM, "no memory");
+	fd = mkostemp(path.data, O_CLOEXEC);
+	if (fd < 0)
+		return ts_error_errno(err, errno,
+				      "cannot create a temporary file '%s'; TMPDIR says where",
+				      ts_text_cstr(&path));
+	unlink(path.data);
+	*ret_fd = fd;
+	return TS_OK;
+}
+
+int ts_temporary_write(int fd, const void *data, size_t bytes, uint64_t at, struct ts_error *err)
+{
+	const char *from = data;
+
+	while (bytes) {
+		ssize_t done = pwrite(fd, from, bytes, (off_t)at);
+
+		if (done < 0 && errno == EINTR)
+			continue;
+		if (done <= 0)
+			return ts_error_errno(err, done ? errno : ENOSPC,
+					      "cannot write a temporary file; TMPDIR says where");
+		from += done;
+		at += (uint64_t)done;
+		bytes -= (size_t)done;
+	}
+	return TS_OK;
+}
+
+int ts_temporary_read(int fd, void *data, size_t bytes, uint64_t at, struct ts_error *err)
+{
+	char *to = data;
+
+	while (bytes) {
+		ssize_t done = pread(fd, to, bytes, (off_t)at);
+
+		if (done < 0 && errno == EINTR)
+			continue;
+		if (done <= 0)
+			return ts_error_errno(err, done ? errno : EIO,
+					      "cannot read a temporary file; TMPDIR says where");
+		to += done;
+		at += (uint64_t)done;
+		bytes -= (size_t)done;
+	}
+	return TS_OK;
+}

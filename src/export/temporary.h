@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A file in $TMPDIR (/tmp) that nobody else sees and that is gone when it is closed. Must not know what it holds. */
+#ifndef TS_EXPORT_TEMPORARY_H
+#define TS_EXPORT_TEMPORARY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <tracesmith/error.h>
+
+/* Its descriptor in *ret_fd. */
+int ts_temporary_open(int *ret_fd, struct ts_error *err);
+
+/* All of the bytes, at that place. */
+int ts_temporary_write(int fd, const void *from, size_t bytes, uint64_t at, struct ts_error *err);
+int ts_temporary_read(int fd, void *to, size_t bytes, uint64_t at, struct ts_error *err);
+
+#endif
