@@ -53,19 +53,16 @@ void ts_export_summary_release(struct ts_export_summary *summary)
 
 void ts_export_tell_output(const struct ts_export_summary *summary)
 {
-	char bytes[TS_FORMAT_BYTES], rate[TS_FORMAT_BYTES], files[TS_FORMAT_BYTES];
-	double seconds = TS_MAX(summary->seconds, 1e-6);
+	char bytes[TS_FORMAT_BYTES], files[TS_FORMAT_BYTES];
 
 	ts_format_bytes(bytes, sizeof(bytes), summary->bytes);
-	ts_format_bytes(rate, sizeof(rate), (uint64_t)((double)summary->bytes / seconds));
+	ts_format_count(files, sizeof(files), (int64_t)summary->files);
 	if (summary->names.length)
-		ts_report_note("%s: %s, %s files, %s in %.3f s (%s/s)", summary->output,
-			       summary->format,
-			       ts_format_count(files, sizeof(files), (int64_t)summary->files),
-			       bytes, summary->seconds, rate);
+		ts_report_note("%s: %s, %s files, %s in %.3f s", summary->output, summary->format,
+			       files, bytes, summary->seconds);
 	else
-		ts_report_note("%s: %s, %s in %.3f s (%s/s)", summary->output, summary->format,
-			       bytes, summary->seconds, rate);
+		ts_report_note("%s: %s, %s in %.3f s", summary->output, summary->format, bytes,
+			       summary->seconds);
 }
 
 /* Has an earlier one the same reason? */

@@ -36,7 +36,7 @@ struct ts_export_summary {
 
 void ts_export_summary_release(struct ts_export_summary *summary);
 
-/* "run.json: chrome, 1.2 MiB in 0.010 s (120 MiB/s)" */
+/* "run.json: chrome, 1.2 MiB in 0.010 s" */
 void ts_export_tell_output(const struct ts_export_summary *summary);
 
 /* "left out, since folded has no place for them: 1,204 gpu_op, 17 counter rows", a line a reason. */

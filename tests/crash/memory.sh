@@ -22,5 +22,7 @@ run 512 view big.sbt --sort duration --limit 100 >/dev/null
 run 384 view big.sbt --json | tail -n 1 >/dev/null
 run 64 verify -q big.sbt
 run 128 export big.sbt -f chrome -o /dev/null
+run 128 export big.sbt -f csv --table slice -o /dev/null
+run 192 export big.sbt -f folded --count spans -o /dev/null
 run 64 recover -q big.sbt -o again.sbt
 [ "$(info_of again.sbt 'info["events"]')" = $events ] || fail "recover lost events"

@@ -5,7 +5,7 @@
 
 make_trace t
 "$TRACESMITH" export --list | grep -q '^chrome ' || fail "--list"
-t export t.sbt -f chrome -o out.json
+t export -q t.sbt -f chrome -o out.json
 python3 -m json.tool out.json >/dev/null
 "$TRACESMITH" export t.sbt -o - >stdout.json
 cmp out.json stdout.json || fail "standard output differs"
@@ -13,5 +13,5 @@ quietly import out.json -o back.sbt
 cmp <("$TRACESMITH" view --json t.sbt) <("$TRACESMITH" view --json back.sbt) || fail "round trip"
 # A longer file that was there is gone.
 head -c 1000000 /dev/zero >out.json
-t export t.sbt -o out.json
+t export -q t.sbt -o out.json
 cmp out.json stdout.json || fail "old bytes are left"

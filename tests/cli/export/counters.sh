@@ -26,7 +26,7 @@ JSON
 for pid in 100 0; do
 	metrics_json $pid >m.json
 	quietly import m.json -o m.sbt
-	t export m.sbt -o m.chrome.json
+	t export -q m.sbt -o m.chrome.json
 	grep '"ph":"[CM]"' m.chrome.json
 	quietly import m.chrome.json -o back.sbt
 	cmp <("$TRACESMITH" view --json m.sbt) <("$TRACESMITH" view --json back.sbt) || fail "round trip"
