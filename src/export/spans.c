@@ -17,7 +17,9 @@
 #define PIECE_ROWS ((size_t)1 << 20)
 /* Rows that are read ahead of each piece while they are merged. */
 #define AHEAD_ROWS ((size_t)1 << 10)
-#define NEVER INT64_MAX
+/* In the order of a span. */
+#define IS_CALL 1u
+#define IS_OPEN 2u /* did not end */
 
 /* All columns but the last have the same place in both tables. */
 #define MASK                                                                                  \
@@ -31,9 +33,10 @@ _Static_assert(TS_COLUMN_OF(slice, start) == TS_COLUMN_OF(api_call, start) &&
 
 /* A slice or call. */
 struct span {
-	int64_t thread, start, end; /* NEVER: did not end */
+	int64_t thread, start,
+		end; /* of one that did not end the greatest time, which puts it outside */
 	int64_t name;
-	uint64_t order; /* slices ahead of calls, then as in the file; the lowest bit: a call */
+	uint64_t order; /* slices ahead of calls, then as in the file; with IS_CALL, IS_OPEN */
 };
 
 /* A sorted stretch of the temporary file, and what has been read of it. */
@@ -115,7 +118,7 @@ static int add_span(struct ts_spans *spans, const struct span *span, struct ts_e
 			  sizeof(*spans->rows)))
 		return no_memory(err);
 	spans->rows[spans->count++] = *span;
-	spans->last_ns = TS_MAX(spans->last_ns, span->end == NEVER ? span->start : span->end);
+	spans->last_ns = TS_MAX(spans->last_ns, span->order & IS_OPEN ? span->start : span->end);
 	spans->counts.first_ns = TS_MIN(spans->counts.first_ns, span->start);
 	spans->counts.spans++;
 	return TS_OK;
@@ -136,8 +139,8 @@ static int add_chunk(struct ts_spans *spans, struct ts_batch *batch, size_t chun
 			.thread = batch->columns[TS_COLUMN_OF(slice, thread)][row],
 			.start = batch->columns[TS_COLUMN_OF(slice, start)][row],
 			.name = batch->columns[TS_COLUMN_OF(slice, name)][row],
-			.order = (uint64_t)are_calls,
-			.end = NEVER,
+			.order = are_calls ? UINT64_C(1) << 63 | IS_CALL : 0,
+			.end = INT64_MAX,
 		};
 
 		if (!are_calls &&
@@ -145,10 +148,11 @@ static int add_chunk(struct ts_spans *spans, struct ts_batch *batch, size_t chun
 			spans->counts.async++;
 			continue;
 		}
-		/* Ends just short of it are no different to anybody. */
 		if (duration >= 0)
-			span.end = TS_MIN(ts_ns_add(span.start, duration), NEVER - 1);
-		span.order |= (uint64_t)are_calls << 63 | spans->counts.spans << 1;
+			span.end = ts_ns_add(span.start, duration);
+		else
+			span.order |= IS_OPEN;
+		span.order |= spans->counts.spans << 2;
 		rc = add_span(spans, &span, err);
 	}
 	return rc;
@@ -342,13 +346,13 @@ static int open_span(struct walker *walker, const struct span *span, struct ts_e
 	struct ts_spans *spans = walker->spans;
 	struct open_span open = { .name = span->name, .start = span->start, .end = span->end };
 
-	if (span->end == NEVER)
+	if (span->order & IS_OPEN)
 		open.end = spans->last_ns;
 	if (spans->depth && open.end > spans->open[spans->depth - 1].end) {
 		open.end = spans->open[spans->depth - 1].end;
-		if (span->end != NEVER && span->order & 1)
+		if (!(span->order & IS_OPEN) && span->order & IS_CALL)
 			spans->counts.cut_calls++;
-		else if (span->end != NEVER)
+		else if (!(span->order & IS_OPEN))
 			spans->counts.cut_slices++;
 	}
 	if (ts_grow_array((void **)&spans->open, &spans->open_capacity, spans->depth + 1,

@@ -151,6 +151,7 @@ TS_TEST(spans_of_hostile_times)
 {
 	static const int64_t times[] = { INT64_MIN + 1, INT64_MIN + 2, -1, 0, 1,
 					 INT64_MAX - 1, INT64_MAX };
+	static const int64_t durations[] = { -1, 0, 1, INT64_MAX - 1, INT64_MAX };
 	struct ts_reader *reader;
 	struct written written;
 	struct made made;

@@ -58,7 +58,7 @@ t view k.sbt --hot plain | without_stacks | without_path
 
 # Rows of it, and what is said where there is nothing.
 t view c.sbt --table sample --columns name,state,weight,stack --limit 3
-t export c.sbt -f folded -o -
+t export -q c.sbt -f folded -o -
 t analyze c.sbt functions
 t view c.sbt --hot nothing
 quietly record -q -o e.sbt -- true
