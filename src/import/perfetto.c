@@ -58,12 +58,28 @@ static bool is_packet(const char *data, size_t bytes, bool is_whole)
 	return !reader.failed || (!is_whole && reader.end - at < 2 * TS_PROTO_MAX_VARINT);
 }
 
+/* Letters may well look like fields; a packet has numbers, too. */
+static bool is_text(const char *data, size_t bytes)
+{
+	if (bytes < 8)
+		return false;
+	for (size_t i = 0; i < bytes && i < 64; i++) {
+		unsigned char c = (unsigned char)data[i];
+
+		if ((c < ' ' && c != '\n' && c != '\r' && c != '\t') || c >= 0x7f)
+			return false;
+	}
+	return true;
+}
+
 int ts_perfetto_probe(const char *data, size_t bytes)
 {
 	struct ts_proto_reader reader = ts_proto_reader(data, bytes);
 	uint64_t length;
 	size_t held;
 
+	if (is_text(data, bytes))
+		return 0;
 	/* Empty packets say nothing. */
 	while (reader.end - reader.next > 1 && *reader.next == 0x0a) {
 		reader.next++;

@@ -168,6 +168,7 @@ struct ts_perfetto {
 	uint32_t primary;       /* clock of the trace's time; 0: not known yet */
 	unsigned int waiting_rounds;
 	bool has_day;
+	bool any_clock; /* may be that */
 	int64_t last_time;
 
 	struct ts_map track_index;

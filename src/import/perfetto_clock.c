@@ -169,7 +169,7 @@ static void add_day(struct ts_perfetto *p, int64_t day, int64_t instant)
 {
 	struct ts_clock_sync_row row = ts_clock_sync_none;
 
-	if (p->has_day || p->primary == TS_PERFETTO_REALTIME)
+	if (p->has_day)
 		return;
 	p->has_day = true;
 	row.clock = p->places.clock;
@@ -179,18 +179,19 @@ static void add_day(struct ts_perfetto *p, int64_t day, int64_t instant)
 	ts_writer_add(p->writer, TS_TABLE_CLOCK_SYNC, &row, NULL);
 }
 
-/* What the trace's time is: said, or the clock that all recorders read. */
+/* What the trace's time is: the clock that is said to be, or that all recorders read; any other one only where a time is needed. */
 static void choose_primary(struct ts_perfetto *p, uint64_t said, const struct reading *readings,
 			   size_t count)
 {
 	static const uint32_t order[] = { TS_PERFETTO_BOOTTIME, TS_PERFETTO_MONOTONIC, 5, 4, 2,
 					  TS_PERFETTO_REALTIME };
+	size_t choices = p->any_clock ? TS_ARRAY_SIZE(order) : 1;
 
 	if (p->primary)
 		return;
 	if (said && said < FIRST_OF_SEQUENCE)
 		p->primary = (uint32_t)said;
-	for (size_t k = 0; k < TS_ARRAY_SIZE(order) && !p->primary; k++)
+	for (size_t k = 0; k < choices && !p->primary; k++)
 		for (size_t i = 0; i < count; i++)
 			if (readings[i].clock == order[k])
 				p->primary = order[k];
@@ -287,15 +288,26 @@ int ts_perfetto_read_snapshot(struct ts_perfetto *p, const struct ts_perfetto_se
 
 /* ---- times ---- */
 
+/* A time is needed and no snapshot has said what it is to be: then it is the first clock that anybody uses, or one that this is tied to. */
+static void settle(struct ts_perfetto *p, uint64_t key, uint32_t id)
+{
+	if (!key)
+		p->primary = id;
+	p->any_clock = true;
+	if (p->waiting.length)
+		read_waiting(p);
+	if (!p->primary)
+		p->primary = TS_PERFETTO_BOOTTIME;
+}
+
 bool ts_perfetto_time(struct ts_perfetto *p, const struct ts_perfetto_sequence *sequence,
 		      uint32_t id, uint64_t time, int64_t *ret_ns)
 {
 	struct ts_perfetto_clock *clock;
 	uint64_t key = scope(sequence, id), ns = time;
 
-	/* Without a snapshot that says so it is the first clock that anybody uses. */
-	if (TS_UNLIKELY(!p->primary && !key))
-		p->primary = id;
+	if (TS_UNLIKELY(!p->primary))
+		settle(p, key, id);
 	clock = id == p->primary && !key ? NULL : find(p, key, id);
 	if (TS_UNLIKELY((clock || id != p->primary || key) && (!clock || !clock->count))) {
 		ts_perfetto_lose(p, &ts_perfetto_loss_clock, 1);
