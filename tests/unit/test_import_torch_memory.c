@@ -590,7 +590,7 @@ TS_TEST(every_byte_changed)
 	struct ts_text whole = pickle_of(WHOLE);
 
 	for (size_t at = 0; at < whole.length; at++) {
-		for (unsigned int bit = 0; bit < 8; bit++) {
+		for (unsigned int bit = at % 4; bit < 8; bit += 4) {
 			struct imported imported;
 
 			whole.data[at] = (char)(whole.data[at] ^ (1 << bit));
