@@ -41,22 +41,31 @@ int ts_xray_probe(const char *data, size_t bytes)
 	return *first == (version >= 2 ? 0x0f : 0x01); /* buffer extents, new buffer */
 }
 
+/* Frequencies of 1 GHz or less need a factor of more than 64 bits, those of 18.4 GHz and more overflow its products. */
+static bool has_factor(uint64_t frequency)
+{
+	return frequency > TS_XRAY_NS && frequency <= UINT64_MAX / TS_XRAY_NS;
+}
+
 bool ts_xray_time_far(struct ts_xray *x, uint64_t tsc, int64_t *ret_ns)
 {
 	uint64_t frequency = x->header.frequency ? x->header.frequency : TS_XRAY_NS;
-	uint64_t seconds = tsc / frequency, rest = tsc % frequency;
-	uint64_t ns;
+	uint64_t seconds = tsc / frequency, rest = tsc % frequency, ns;
 
-	/* rest * 10^9 fits 64 bits below 18.4 GHz: no division of 128 bits for the machines that there are. */
-	if (TS_LIKELY(frequency <= UINT64_MAX / TS_XRAY_NS))
-		ns = rest * TS_XRAY_NS / frequency;
-	else
-		ns = (uint64_t)((unsigned __int128)rest * TS_XRAY_NS / frequency);
+	ns = (uint64_t)((unsigned __int128)rest * TS_XRAY_NS / frequency);
 	if (TS_UNLIKELY(seconds > (INT64_MAX - ns) / TS_XRAY_NS)) {
 		ts_places_lose(&x->places, &loss_time, 1);
 		return false;
 	}
 	*ret_ns = (int64_t)(seconds * TS_XRAY_NS + ns);
+	/* The last second that fits an int64 may not fit to its end. */
+	if (has_factor(frequency) && seconds < INT64_MAX / TS_XRAY_NS)
+		x->second = (struct ts_xray_second){
+			.tsc = seconds * frequency,
+			.length = frequency,
+			.factor = (uint64_t)(((unsigned __int128)TS_XRAY_NS << 64) / frequency),
+			.ns = (int64_t)(seconds * TS_XRAY_NS),
+		};
 	return true;
 }
 

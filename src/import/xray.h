@@ -100,12 +100,20 @@ struct ts_xray_names {
 	size_t address_count, address_capacity;
 };
 
+/* The second that the last reading of the TSC was in, so that most readings need no division. */
+struct ts_xray_second {
+	uint64_t tsc, length; /* in cycles */
+	uint64_t factor;      /* 2^64 * 10^9 / length */
+	int64_t ns;
+};
+
 struct ts_xray {
 	struct ts_import *import;
 	struct ts_writer *writer;
 	struct ts_error *err;
 	struct ts_places places;
 	struct ts_xray_header header;
+	struct ts_xray_second second;
 	struct ts_xray_names names;
 	struct ts_xray_thread *threads;
 	size_t thread_count, thread_capacity;
@@ -137,17 +145,28 @@ static inline uint64_t ts_xray_u64(const char *p)
 
 /* ---- xray.c ---- */
 
-/* A reading of the TSC in ns, rounded down, exact however large it is; false, and counted, where that is beyond an int64. */
+/* As below, for readings outside the second that was read last. */
 bool ts_xray_time_far(struct ts_xray *x, uint64_t tsc, int64_t *ret_ns);
 
+/* A reading of the TSC in ns, rounded down, exact however large it is; false, and counted, where that is beyond an int64. */
 static inline bool ts_xray_time(struct ts_xray *x, uint64_t tsc, int64_t *ret_ns)
 {
-	/* The emulated TSC of most machines is in ns already. */
-	if (TS_LIKELY(x->header.frequency == TS_XRAY_NS && tsc <= INT64_MAX)) {
+	const struct ts_xray_second *second = &x->second;
+	uint64_t rest = tsc - second->tsc, ns;
+
+	/* Emulated counters are in ns already. */
+	if (x->header.frequency == TS_XRAY_NS && tsc <= INT64_MAX) {
 		*ret_ns = (int64_t)tsc;
 		return true;
 	}
-	return ts_xray_time_far(x, tsc, ret_ns);
+	/* No second is set where the shortcut does not hold. */
+	if (TS_UNLIKELY(rest >= second->length))
+		return ts_xray_time_far(x, tsc, ret_ns);
+	/* A product for a quotient: it is the quotient, or one less. */
+	ns = (uint64_t)((unsigned __int128)rest * second->factor >> 64);
+	ns += (ns + 1) * second->length <= rest * TS_XRAY_NS;
+	*ret_ns = second->ns + (int64_t)ns;
+	return true;
 }
 
 int ts_xray_out_of_memory(struct ts_xray *x);
