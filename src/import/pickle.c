@@ -56,7 +56,7 @@ static int gather(struct ts_pickle *p, enum ts_pickle_kind kind, size_t first, s
 	if (kind == TS_PICKLE_DICT && (p->depth - first) % 2)
 		return pickle_bad(p, "a dict has a key without a value", err);
 	if (pickle_container(p, kind, &value) ||
-	    pickle_append(p, value, p->stack + first, p->depth - first))
+	    (p->depth > first && pickle_append(p, value, p->stack + first, p->depth - first)))
 		return pickle_no_memory(p, err);
 	p->depth = first;
 	return push(p, value, err);
