@@ -51,8 +51,32 @@ static bool is_on_device(struct ts_samples *samples, const struct ts_batch *batc
 				       batch->columns[TS_COLUMN_OF(sample, stack)][row]);
 }
 
+/* "alloc_space/bytes": the last word is a unit. Empty: the name has none. */
+static struct ts_string unit_of(const char *name, size_t length)
+{
+	const char *slash = length ? memrchr(name, '/', length) : NULL;
+
+	if (!slash)
+		return (struct ts_string){ .data = "", .length = 0 };
+	return (struct ts_string){ .data = slash + 1,
+				   .length = length - (size_t)(slash + 1 - name) };
+}
+
+static bool is_unit_of_time(struct ts_string unit)
+{
+	static const char *const times[] = {
+		"nanoseconds", "microseconds", "milliseconds", "seconds", "ns", "us", "ms", "s"
+	};
+
+	for (size_t i = 0; i < TS_ARRAY_SIZE(times); i++)
+		if (unit.length == strlen(times[i]) && !memcmp(unit.data, times[i], unit.length))
+			return true;
+	return false;
+}
+
 bool ts_samples_is_time(const char *name, size_t length)
 {
+	struct ts_string unit = unit_of(name, length);
 	static const char *const counted[] = {
 		"*cycles*",      "*instructions*",
 		"*cache*",       "*branch*",
@@ -67,6 +91,8 @@ bool ts_samples_is_time(const char *name, size_t length)
 		"mem-*",         "r[0-9a-f][0-9a-f][0-9a-f]*",
 	};
 
+	if (unit.length)
+		return is_unit_of_time(unit);
 	for (size_t i = 0; i < TS_ARRAY_SIZE(counted); i++)
 		if (ts_glob_match(counted[i], name, length))
 			return false;
@@ -324,10 +350,13 @@ static void see_sample(struct ts_samples *samples, const struct ts_batch *batch,
 		       struct ts_seen *ret_seen)
 {
 	int64_t weight = batch->columns[TS_COLUMN_OF(sample, weight)][row];
+	bool is_counted = !is_time(samples, batch->columns[TS_COLUMN_OF(sample, name)][row]);
 	bool is_device = is_on_device(samples, batch, row);
 
 	if (samples->are_timed && !is_device)
-		weight = TS_MAX(weight, 0);
+		weight = is_counted ? 0 : TS_MAX(weight, 0);
+	else if (is_counted && !is_device && weight != TS_ABSENT)
+		weight = TS_MAX(weight, 0); /* nothing of it is nothing, not one */
 	else
 		weight = weight > 0 ? weight : 1;
 	*ret_seen = (struct ts_seen){
@@ -377,7 +406,7 @@ static void see_allocation(struct ts_samples *samples, const struct ts_batch *ba
 static const struct ts_sample_source sampled = {
 	.table = TS_TABLE_SAMPLE,
 	.mask = TS_MASK_OF(sample, start) | TS_MASK_OF(sample, thread) | TS_MASK_OF(sample, stack) |
-		TS_MASK_OF(sample, weight) | TS_MASK_OF(sample, state),
+		TS_MASK_OF(sample, weight) | TS_MASK_OF(sample, state) | TS_MASK_OF(sample, name),
 	.see = see_sample,
 };
 

@@ -77,6 +77,7 @@ struct ts_perf {
 	struct ts_args args; /* of the open event */
 	struct ts_stack_frames stack;
 	struct ts_frame_row last_frame; /* of the stack, for a source line behind it */
+	struct ts_map sourced;          /* frames that have a symbol with their line */
 	uint64_t lines;                 /* that said something */
 };
 

@@ -152,7 +152,7 @@ static bool parse_ids(struct ts_perf_text word, struct ts_perf_head *head)
 static bool is_misc(struct ts_perf_text word)
 {
 	for (size_t i = 0; i < word.length; i++)
-		if (!strchr("KUHGgMEShF", word.text[i]))
+		if (!strchr("KUHGgMEShFp", word.text[i]))
 			return false;
 	return word.length > 0 && word.length <= 8;
 }

@@ -25,6 +25,7 @@ int ts_perf_rows_init(struct ts_perf *p)
 	ts_pairmap_init(&p->thread_keys);
 	ts_map_init(&p->tid_pids);
 	ts_map_init(&p->pid_execs);
+	ts_map_init(&p->sourced);
 	return TS_OK;
 }
 
@@ -34,6 +35,7 @@ void ts_perf_rows_release(struct ts_perf *p)
 	ts_pairmap_release(&p->thread_keys);
 	ts_map_release(&p->tid_pids);
 	ts_map_release(&p->pid_execs);
+	ts_map_release(&p->sourced);
 	ts_stack_frames_release(&p->stack);
 	free(p->events);
 	free(p->threads);
@@ -324,12 +326,28 @@ void ts_perf_begin(struct ts_perf *p, const struct ts_perf_head *head)
 /* A file and a line for the frame before. */
 static void set_source(struct ts_perf *p, struct ts_perf_text file, int64_t line)
 {
+	struct ts_symbol_row symbol = ts_symbol_none;
 	struct ts_frame_row row = p->last_frame;
+	bool is_new = false;
+	uint32_t frame;
 
 	row.file =
 		ts_import_string(p->import, file.text, TS_MIN(file.length, TS_IMPORT_MAX_STRING));
 	row.line = line;
-	p->stack.ids[p->stack.count - 1] = ts_writer_frame(p->writer, &row);
+	frame = ts_writer_frame(p->writer, &row);
+	p->stack.ids[p->stack.count - 1] = frame;
+	if (row.kind != TS_FRAME_NATIVE)
+		return;
+	/* Lines of native code stand beside its frames. */
+	if (!ts_map_insert(&p->sourced, frame, &is_new))
+		p->rc = TS_ENOMEM;
+	if (!is_new)
+		return;
+	symbol.frame = frame;
+	symbol.name = row.name;
+	symbol.file = row.file;
+	symbol.line = line;
+	ts_writer_add(p->writer, TS_TABLE_SYMBOL, &symbol, NULL);
 }
 
 /* "libc.so.6[27744]", "??:0": where perf found no line. */
