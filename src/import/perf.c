@@ -91,6 +91,7 @@ static bool next_line(struct ts_perf *p, struct ts_perf_text *ret_line, bool *re
 static void begin_event(struct ts_perf *p, const struct ts_perf_head *head)
 {
 	ts_perf_end(p);
+	p->is_skipping = head->is_time_too_large;
 	if (head->is_time_too_large)
 		ts_places_lose(&p->places, &loss_time, 1);
 	else if (head->record.length)
@@ -108,6 +109,7 @@ static bool take_line(struct ts_perf *p, struct ts_perf_text line)
 
 	if (!text.length) {
 		ts_perf_end(p);
+		p->is_skipping = false;
 		return true;
 	}
 	if (line.text[0] == '#') {
@@ -121,7 +123,7 @@ static bool take_line(struct ts_perf *p, struct ts_perf_text line)
 		begin_event(p, &head);
 		return true;
 	}
-	return is_indented && ts_perf_continue(p, text, true);
+	return is_indented && (p->is_skipping || ts_perf_continue(p, text, true));
 }
 
 static int read_lines(struct ts_perf *p, struct ts_error *err)

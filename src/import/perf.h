@@ -73,6 +73,7 @@ struct ts_perf {
 	struct ts_strmap objects; /* paths of mappings to index */
 	int64_t *mappings;
 	size_t mapping_capacity;
+	bool is_skipping; /* the lines of an event that is lost */
 	struct ts_perf_open open;
 	struct ts_args args; /* of the open event */
 	struct ts_stack_frames stack;

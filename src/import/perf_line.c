@@ -265,26 +265,31 @@ bool ts_perf_parse_head(const char *line, size_t length, struct ts_perf_head *re
 {
 	struct ts_perf_text rest = ts_perf_trim(line, length);
 	struct words words = { .count = 0 };
-	struct ts_perf_head head, untimed;
-	bool is_untimed = false;
+	struct ts_perf_head head, other;
+	bool has_other = false;
 
 	while (words.count < MAX_WORDS && rest.length) {
 		words.list[words.count++] = ts_perf_word(&rest);
 		head = (struct ts_perf_head){ 0 };
-		if (parse_time(words.list[words.count - 1], &head) &&
-		    (parse_front(&words, words.count - 1, line, &head) || words.count <= 2)) {
+		if (parse_time(words.list[words.count - 1], &head)) {
+			bool is_sure = parse_front(&words, words.count - 1, line, &head);
+
 			parse_back(rest, &head);
-			*ret_head = head;
-			return true;
+			if (is_sure) {
+				*ret_head = head;
+				return true;
+			}
+		} else if (has_other || !parse_without_time(&words, line, rest, &head)) {
+			continue;
 		}
-		if (!is_untimed) {
-			untimed = (struct ts_perf_head){ 0 };
-			is_untimed = parse_without_time(&words, line, rest, &untimed);
-		}
+		/* Without a thread, or without a time: unless there is better. */
+		if (!has_other)
+			other = head;
+		has_other = true;
 	}
-	if (is_untimed)
-		*ret_head = untimed;
-	return is_untimed;
+	if (has_other)
+		*ret_head = other;
+	return has_other;
 }
 
 bool ts_perf_is_sure(const struct ts_perf_head *head)
