@@ -297,8 +297,9 @@ static void take_completion(struct torch_memory *m, struct torch_device *device,
 		request = read_entry(m, *place);
 		*place = 0;
 		request.time = request.time == TS_ABSENT ? entry->time : request.time;
-		if (request.frames != entry->frames || request.bytes != entry->bytes ||
-		    request.stream != entry->stream || request.extras != entry->extras)
+		if (torch_stack(m, request.frames) != torch_stack(m, entry->frames) ||
+		    request.bytes != entry->bytes || request.stream != entry->stream ||
+		    request.extras != entry->extras)
 			torch_add_mark(m, device, &request);
 		ts_args_add(&m->args, torch_key(m, "pending_ns"), TS_ARG_INT,
 			    ts_ns_sub(entry->time, request.time));
