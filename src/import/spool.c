@@ -46,6 +46,7 @@ static int make_copy(struct ts_spool *spool, struct ts_import *import, struct ts
 			"input '%s': cannot unpack it into '%s'; set TMPDIR to a folder with room, or unpack it yourself",
 			import->path, folder);
 	spool->is_copy = true;
+	spool->is_hidden = false;
 	return TS_OK;
 }
 

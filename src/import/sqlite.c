@@ -427,5 +427,6 @@ int ts_sqlite_run(struct ts_import *import, struct ts_error *err)
 	free(db.tables);
 	sqlite3_close(db.handle);
 	ts_spool_close(&db.spool);
+	ts_arena_release(&db.arena);
 	return rc;
 }

@@ -27,6 +27,7 @@
 #include <tracesmith/error.h>
 #include <tracesmith/schema.h>
 
+#include "base/arena.h"
 #include "base/memory.h"
 #include "import/import.h"
 #include "import/places.h"
@@ -49,6 +50,7 @@ struct ts_sqlite {
 	uint64_t most_rows;     /* that a file of this size can hold, read a few times over */
 	uint64_t expected_rows; /* of all tables; for progress */
 	bool is_canceled;       /* by the caller's progress function */
+	struct ts_arena arena;  /* for what has to last until losses are written: their names */
 };
 
 /*
