@@ -87,6 +87,25 @@ int ts_nsys_read_as_meta(struct ts_nsys *n, const char *table, uint64_t most, ui
 
 /* ---- devices ---- */
 
+/* The machine that the first event is of, for tables that do not say. */
+static int64_t first_machine(struct ts_nsys *n)
+{
+	static const char *const columns[] = { "globalPid", "globalTid" };
+	static const char *const tables[] = { "CUPTI_ACTIVITY_KIND_KERNEL",
+					      "CUPTI_ACTIVITY_KIND_RUNTIME" };
+	int64_t machine = TS_ABSENT;
+
+	for (size_t i = 0; machine == TS_ABSENT && i < TS_ARRAY_SIZE(tables); i++) {
+		struct ts_sqlite_query query;
+
+		if (!ts_sqlite_select(n->db, &query, tables[i], columns, 2, NULL) &&
+		    ts_sqlite_step(&query, NULL) > 0)
+			machine = ts_sqlite_int(&query, i == 0 ? 0 : 1);
+		ts_sqlite_end(&query);
+	}
+	return machine == TS_ABSENT ? 0 : machine;
+}
+
 /* The device's own row, with all that the source says of it. */
 static int read_gpus(struct ts_nsys *n)
 {
@@ -121,8 +140,9 @@ static int read_gpus(struct ts_nsys *n)
 		}
 		if (number == TS_ABSENT)
 			number = 0;
-		host = ts_places_host(n->places,
-				      machine == TS_ABSENT ? 0 : (uint64_t)machine >> 48);
+		if (machine == TS_ABSENT)
+			machine = first_machine(n);
+		host = ts_places_host(n->places, (uint64_t)machine >> 48);
 		id = ts_places_device(n->places, host, (uint64_t)number, number);
 		rc = id ? TS_OK : ts_writer_status(n->writer, n->err);
 		if (!id)

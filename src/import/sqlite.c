@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/text.h"
 
@@ -89,7 +90,10 @@ static void defend(struct ts_sqlite *db)
 	sqlite3 *handle = db->handle;
 
 	sqlite3_extended_result_codes(handle, 1);
-	sqlite3_db_config(handle, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+	/* SQLite reads files that are cut only for those who may write the schema, which defensive ones may not; nobody writes here. */
+	sqlite3_db_config(handle,
+			  db->is_cut ? SQLITE_DBCONFIG_WRITABLE_SCHEMA : SQLITE_DBCONFIG_DEFENSIVE,
+			  1, NULL);
 	sqlite3_db_config(handle, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
 	sqlite3_db_config(handle, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
 	sqlite3_db_config(handle, SQLITE_DBCONFIG_ENABLE_VIEW, 0, NULL);
@@ -102,6 +106,23 @@ static void defend(struct ts_sqlite *db)
 	/* Whoever may not have them does without. */
 	sqlite3_exec(handle, "PRAGMA cell_size_check=ON", NULL, NULL, NULL);
 	sqlite3_exec(handle, CACHE_PRAGMA, NULL, NULL, NULL);
+}
+
+/* Does the file end before the last page that its header counts? Old writers count none. */
+static bool is_cut(const struct ts_spool *spool)
+{
+	enum { PAGE_BYTES = 16, CHANGES = 24, PAGES = 28, PAGES_OF = 92 };
+	unsigned char header[100];
+	uint64_t page;
+
+	if (pread(spool->fd, header, sizeof(header), 0) != sizeof(header))
+		return true;
+	page = (uint64_t)header[PAGE_BYTES] << 8 | header[PAGE_BYTES + 1];
+	page = page == 1 ? 65536 : page;
+	return !memcmp(header + CHANGES, header + PAGES_OF, 4) &&
+	       spool->bytes / TS_MAX(page, UINT64_C(512)) <
+		       ((uint64_t)header[PAGES] << 24 | (uint64_t)header[PAGES + 1] << 16 |
+			(uint64_t)header[PAGES + 2] << 8 | header[PAGES + 3]);
 }
 
 static int open_database(struct ts_sqlite *db, struct ts_error *err)
@@ -121,6 +142,7 @@ static int open_database(struct ts_sqlite *db, struct ts_error *err)
 	if (code)
 		return fail(db, code, NULL, err);
 	ts_spool_hide(&db->spool);
+	db->is_cut = is_cut(&db->spool);
 	defend(db);
 	/* A row needs 5 bytes; a reader may come by a few times. */
 	db->most_rows = db->spool.bytes;
@@ -387,6 +409,8 @@ static int read_database(struct ts_sqlite *db, const struct format *format, stru
 	if (rc)
 		return rc;
 	rc = format->read(db, err);
+	if (!rc && db->is_cut)
+		rc = ts_import_cut(import, db->spool.bytes, err);
 	if (rc == TS_EFORMAT || rc == TS_ECANCELED)
 		ts_places_lose(&db->places, &ts_loss_rest, 1);
 	if (!ts_writer_status(import->writer, NULL))

@@ -50,6 +50,7 @@ struct ts_sqlite {
 	uint64_t most_rows;     /* that a file of this size can hold, read a few times over */
 	uint64_t expected_rows; /* of all tables; for progress */
 	bool is_canceled;       /* by the caller's progress function */
+	bool is_cut;            /* the file is shorter than it says */
 	struct ts_arena arena;  /* for what has to last until losses are written: their names */
 };
 
