@@ -17,6 +17,9 @@
 #include "live/counter.h"
 #include "tracesmith_config.h"
 
+#ifdef TS_HAVE_SQLITE
+#include <sqlite3.h>
+#endif
 #ifdef TS_HAVE_ZLIB
 #include <zlib.h>
 #endif
@@ -196,9 +199,16 @@ void ts_check_taskstats(const struct ts_machine *machine, struct ts_finding *ret
 
 void ts_check_build(const struct ts_machine *machine, struct ts_finding *ret_finding)
 {
-#ifdef TS_HAVE_ZLIB
-	ts_finding_set(ret_finding, TS_CHECK_YES, "zstd %s, zlib %s", ZSTD_versionString(),
-		       zlibVersion());
+#if defined(TS_HAVE_ZLIB) && defined(TS_HAVE_SQLITE)
+	ts_finding_set(ret_finding, TS_CHECK_YES, "zstd %s, zlib %s, SQLite %s",
+		       ZSTD_versionString(), zlibVersion(), sqlite3_libversion());
+#elif defined(TS_HAVE_ZLIB)
+	ts_finding_set(
+		ret_finding, TS_CHECK_LIMITED,
+		"zstd %s, zlib %s; no SQLite: databases of Nsight Systems and rocprofv3 cannot be imported",
+		ZSTD_versionString(), zlibVersion());
+	ts_finding_mend(ret_finding, "sudo apt install libsqlite3-dev");
+	ts_finding_note(ret_finding, "then build again");
 #else
 	ts_finding_set(ret_finding, TS_CHECK_LIMITED, "zstd %s; no zlib: .gz files cannot be read",
 		       ZSTD_versionString());
