@@ -449,7 +449,7 @@ void ts_perf_split_rest(struct ts_perf_text rest, struct ts_perf_rest *ret_rest)
 
 		second = ts_perf_word(&behind);
 		/* A function may well be called "add": then its file follows. */
-		if (ts_perf_hex(second, &value) && !(behind.length && behind.text[0] == '('))
+		if (ts_perf_hex(second, &value) && last_brackets(behind) != 0)
 			frame = second.text;
 	}
 	if (frame)

@@ -232,8 +232,8 @@ static int take_field(struct ts_pprof *p, const struct ts_proto_field *field)
 	return TS_OK;
 }
 
-/* All of the file is in the stream's buffer. */
-static int read_profile(struct ts_pprof *p, struct ts_error *err)
+/* All of the file is in the stream's buffer. *ret_cut: where it breaks off, or UINT64_MAX. */
+static int read_profile(struct ts_pprof *p, uint64_t *ret_cut)
 {
 	struct ts_json *js = &p->import->stream.js;
 	struct ts_proto_reader message = ts_proto_reader(js->next, (size_t)(js->end - js->next));
@@ -245,9 +245,8 @@ static int read_profile(struct ts_pprof *p, struct ts_error *err)
 		rc = take_field(p, &field);
 		at = (uint64_t)((const char *)message.next - js->next);
 	}
-	if (rc)
-		return ts_error_set(err, rc, "input '%s': out of memory", p->import->path);
-	return message.failed ? ts_import_cut(p->import, at, err) : TS_OK;
+	*ret_cut = message.failed ? at : UINT64_MAX;
+	return rc;
 }
 
 /* ---- facts about the whole ---- */
@@ -318,26 +317,28 @@ static void tell(struct ts_pprof *p)
 /* What was read before a file breaks off is made use of, too. */
 static int import_profile(struct ts_pprof *p, struct ts_error *err)
 {
+	uint64_t cut = UINT64_MAX;
 	struct ts_error later;
 	size_t held;
 	int rc = ts_import_need(p->import, SIZE_MAX, &held, err), end;
 
 	if (rc && rc != TS_EFORMAT)
 		return rc;
-	end = read_profile(p, rc ? &later : err);
-	rc = rc ? rc : end;
-	if (end == TS_ENOMEM)
-		return rc;
+	end = read_profile(p, &cut);
 	p->places.time = p->time;
-	end = ts_pprof_frames_init(p);
+	if (!end)
+		end = ts_pprof_frames_init(p);
 	if (end)
 		return ts_error_set(err, end, "input '%s': out of memory", p->import->path);
 	tell(p);
 	end = ts_pprof_add_samples(p, rc ? &later : err);
 	p->import->stream.js.next = p->import->stream.js.end;
-	if (!rc && !end && !p->types.count)
-		return ts_import_bad(p->import, 0, "it has no types of values", err);
-	return rc ? rc : end;
+	if (rc || end)
+		return rc ? rc : end;
+	if (cut != UINT64_MAX)
+		return ts_import_cut(p->import, cut, err);
+	return p->types.count ? TS_OK
+			      : ts_import_bad(p->import, 0, "it has no types of values", err);
 }
 
 static void release_list(struct ts_pprof_list *list)
