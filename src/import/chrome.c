@@ -6,8 +6,6 @@
  */
 #include "import/chrome.h"
 
-#include <inttypes.h>
-
 #include "import/import.h"
 
 int ts_chrome_probe(const char *data, size_t bytes)
@@ -22,77 +20,6 @@ int ts_chrome_probe(const char *data, size_t bytes)
 	return first == '[' || first == '{';
 }
 
-/* ---- going on where the buffer ended ---- */
-
-/* After a scan that began at `from`: true if the buffer was too short and now holds more. */
-static bool again(struct ts_chrome *c, const char *from, int *rc)
-{
-	if (TS_LIKELY(*rc != TS_JSON_MORE))
-		return false;
-	*rc = ts_import_refill(c->import, from, c->err);
-	if (*rc)
-		c->has_message = true;
-	return *rc == TS_OK;
-}
-
-static int enter(struct ts_chrome *c, char open, bool *more)
-{
-	const char *from;
-	int rc;
-
-	do {
-		from = c->js->next;
-		rc = ts_json_enter(c->js, open, more);
-	} while (again(c, from, &rc));
-	return rc;
-}
-
-static int next(struct ts_chrome *c, char close, bool *more)
-{
-	const char *from;
-	int rc;
-
-	do {
-		from = c->js->next;
-		rc = ts_json_next(c->js, close, more);
-	} while (again(c, from, &rc));
-	return rc;
-}
-
-static int peek(struct ts_chrome *c, int *ret_first)
-{
-	const char *from;
-	int rc;
-
-	do {
-		from = c->js->next;
-		*ret_first = ts_json_peek(c->js);
-		rc = *ret_first < 0 ? ts_json_cut(c->js) : TS_OK;
-	} while (again(c, from, &rc));
-	return rc;
-}
-
-/* A key, which is copied to c->key: what follows may move the buffer. */
-static int scan_key(struct ts_chrome *c)
-{
-	struct ts_json_string key = { 0 }, clean = { 0 };
-	const char *from;
-	int rc;
-
-	do {
-		from = c->js->next;
-		rc = ts_json_scan_key(c->js, &key);
-	} while (again(c, from, &rc));
-	if (!rc)
-		rc = ts_chrome_check_length(c->js, &key);
-	if (rc)
-		return rc;
-	clean = ts_chrome_clean(c, &key);
-	ts_text_clear(&c->key);
-	ts_text_append(&c->key, clean.text, clean.length);
-	return ts_text_status(&c->key);
-}
-
 /* One value by a function that reads it whole or not at all. */
 static int read_value(struct ts_chrome *c, int (*read)(struct ts_chrome *c))
 {
@@ -102,23 +29,13 @@ static int read_value(struct ts_chrome *c, int (*read)(struct ts_chrome *c))
 	do {
 		from = c->js->next;
 		rc = read(c);
-	} while (again(c, from, &rc));
+	} while (ts_json_stream_again(&c->in, from, &rc));
 	return rc;
-}
-
-static int skip(struct ts_chrome *c)
-{
-	return ts_json_skip(c->js);
-}
-
-static bool is_cut(const struct ts_chrome *c, int rc)
-{
-	return rc == TS_EFORMAT && !c->has_message && c->js->last && c->js->error_at == c->js->end;
 }
 
 static bool key_is(const struct ts_chrome *c, const char *name)
 {
-	return c->key.length == strlen(name) && memcmp(c->key.data, name, c->key.length) == 0;
+	return ts_json_stream_key_is(&c->in, name);
 }
 
 /* ---- lists of events ---- */
@@ -131,23 +48,24 @@ static int read_events(struct ts_chrome *c,
 	int rc = c->own.active ? TS_OK : ts_chrome_start_source(c), first;
 
 	if (!rc)
-		rc = enter(c, '[', &more);
+		rc = ts_json_stream_enter(&c->in, '[', &more);
 	while (!rc && more) {
 		do {
 			from = c->js->next;
 			rc = ts_chrome_read_event(c, &c->event);
-		} while (again(c, from, &rc));
-		if (TS_UNLIKELY(is_cut(c, rc)))
+		} while (ts_json_stream_again(&c->in, from, &rc));
+		if (TS_UNLIKELY(ts_json_stream_is_cut(&c->in, rc)))
 			c->cut_event = true;
 		if (TS_LIKELY(!rc))
 			rc = store(c, &c->event);
 		if (TS_LIKELY(!rc))
-			rc = next(c, ']', &more);
+			rc = ts_json_stream_next(&c->in, ']', &more);
 		/*
 		 * A comma behind the last event is common: programs that write as they go leave
 		 * it.
 		 */
-		if (!rc && more && (rc = peek(c, &first)) == TS_OK && first == ']') {
+		if (!rc && more && (rc = ts_json_stream_peek(&c->in, &first)) == TS_OK &&
+		    first == ']') {
 			c->js->next++;
 			more = false;
 		}
@@ -160,7 +78,7 @@ static int read_array(struct ts_chrome *c)
 {
 	int rc = read_events(c, ts_chrome_store);
 
-	if (!is_cut(c, rc))
+	if (!ts_json_stream_is_cut(&c->in, rc))
 		return rc;
 	if (c->cut_event)
 		ts_chrome_lose(c, TS_CHROME_LOSS_CUT, 1);
@@ -173,12 +91,12 @@ static int read_array(struct ts_chrome *c)
 static int read_stack_frames(struct ts_chrome *c)
 {
 	bool more;
-	int rc = enter(c, '{', &more);
+	int rc = ts_json_stream_enter(&c->in, '{', &more);
 
 	while (!rc && more) {
 		rc = read_value(c, ts_chrome_read_frame);
 		if (!rc)
-			rc = next(c, '}', &more);
+			rc = ts_json_stream_next(&c->in, '}', &more);
 	}
 	if (rc)
 		return rc;
@@ -192,19 +110,19 @@ static int read_own_table(struct ts_chrome *c)
 	const struct ts_table_info *info;
 	const char *from;
 	bool more;
-	int table = ts_table_by_name(ts_text_cstr(&c->key)), rc;
+	int table = ts_table_by_name(ts_text_cstr(&c->in.key)), rc;
 
 	info = table < 0 ? NULL : ts_table_info((uint32_t)table);
 	if (!info)
-		return read_value(c, skip);
-	rc = enter(c, '[', &more);
+		return ts_json_stream_skip(&c->in);
+	rc = ts_json_stream_enter(&c->in, '[', &more);
 	while (!rc && more) {
 		do {
 			from = c->js->next;
 			rc = ts_chrome_read_own_row(c, info);
-		} while (again(c, from, &rc));
+		} while (ts_json_stream_again(&c->in, from, &rc));
 		if (!rc)
-			rc = next(c, ']', &more);
+			rc = ts_json_stream_next(&c->in, ']', &more);
 	}
 	return rc;
 }
@@ -212,14 +130,14 @@ static int read_own_table(struct ts_chrome *c)
 static int read_own_rows(struct ts_chrome *c)
 {
 	bool more;
-	int rc = enter(c, '{', &more);
+	int rc = ts_json_stream_enter(&c->in, '{', &more);
 
 	while (!rc && more) {
-		rc = scan_key(c);
+		rc = ts_json_stream_key(&c->in);
 		if (!rc)
 			rc = read_own_table(c);
 		if (!rc)
-			rc = next(c, '}', &more);
+			rc = ts_json_stream_next(&c->in, '}', &more);
 	}
 	return rc;
 }
@@ -233,8 +151,8 @@ static int check_format(struct ts_chrome *c)
 		return rc;
 	if (number.kind == TS_JSON_INT && number.integer <= 1)
 		return TS_OK;
-	c->has_message = true;
-	return ts_error_set(c->err, TS_EVERSION,
+	c->in.has_message = true;
+	return ts_error_set(c->in.err, TS_EVERSION,
 			    "input '%s': exported by a newer TraceSmith (format %.*s); use that "
 			    "version to import it",
 			    c->import->path, (int)TS_MIN(number.length, (size_t)32), number.text);
@@ -244,32 +162,32 @@ static int check_format(struct ts_chrome *c)
 static int read_own(struct ts_chrome *c)
 {
 	bool more;
-	int rc = enter(c, '{', &more);
+	int rc = ts_json_stream_enter(&c->in, '{', &more);
 
 	c->own.active = true;
 	c->import->result.format = "tracesmith";
 	/* The clock of whatever was added before. */
 	ts_writer_set_clock(c->writer, 0);
 	while (!rc && more) {
-		rc = scan_key(c);
+		rc = ts_json_stream_key(&c->in);
 		if (!rc && key_is(c, "format"))
 			rc = read_value(c, check_format);
 		else if (!rc && key_is(c, "rows"))
 			rc = read_own_rows(c);
 		else if (!rc)
-			rc = read_value(c, skip);
+			rc = ts_json_stream_skip(&c->in);
 		if (!rc)
-			rc = next(c, '}', &more);
+			rc = ts_json_stream_next(&c->in, '}', &more);
 	}
 	return rc ? rc : ts_chrome_add_own_rows(c);
 }
 
 static int read_member(struct ts_chrome *c, bool is_first, bool *ret_is_trace)
 {
-	int rc = scan_key(c), first;
+	int rc = ts_json_stream_key(&c->in), first;
 
 	if (!rc)
-		rc = peek(c, &first);
+		rc = ts_json_stream_peek(&c->in, &first);
 	if (rc)
 		return rc;
 	if (first == '{' && is_first && key_is(c, "tracesmith")) {
@@ -294,19 +212,19 @@ static int read_member(struct ts_chrome *c, bool is_first, bool *ret_is_trace)
 static int read_object(struct ts_chrome *c)
 {
 	bool more, is_first = true, is_trace = false;
-	int rc = enter(c, '{', &more);
+	int rc = ts_json_stream_enter(&c->in, '{', &more);
 
 	while (!rc && more) {
 		rc = read_member(c, is_first, &is_trace);
 		is_first = false;
 		if (!rc)
-			rc = next(c, '}', &more);
+			rc = ts_json_stream_next(&c->in, '}', &more);
 	}
 	if (rc || is_trace)
 		return rc;
-	c->has_message = true;
+	c->in.has_message = true;
 	return ts_error_set(
-		c->err, TS_EFORMAT,
+		c->in.err, TS_EFORMAT,
 		"input '%s': is JSON without \"traceEvents\"; not a Chrome or Kineto trace",
 		c->import->path);
 }
@@ -317,19 +235,17 @@ static int read_file(struct ts_chrome *c)
 {
 	int first, rc;
 
-	do {
-		rc = ts_json_skip_bom(c->js);
-	} while (again(c, c->js->next, &rc));
+	rc = ts_json_stream_bom(&c->in);
 	if (!rc)
-		rc = peek(c, &first);
+		rc = ts_json_stream_peek(&c->in, &first);
 	if (rc)
 		return rc;
 	rc = first == '[' ? read_array(c) : read_object(c);
 	if (rc)
 		return rc;
 	/* Nothing but white space may follow. */
-	rc = peek(c, &first);
-	if (is_cut(c, rc))
+	rc = ts_json_stream_peek(&c->in, &first);
+	if (ts_json_stream_is_cut(&c->in, rc))
 		return TS_OK;
 	return rc ? rc : ts_json_bad(c->js, c->js->next, "something follows the end of the trace");
 }
@@ -348,24 +264,8 @@ static int finish(struct ts_chrome *c)
 
 static int fail(struct ts_chrome *c, int rc)
 {
-	const char *path = c->import->path;
-	const char *kept = c->events ? "what came before is kept, for the rest " : "";
-	int status = ts_writer_status(c->writer, c->err);
-
-	if (status || c->has_message)
-		return status ? status : rc;
-	if (rc == TS_ENOMEM)
-		return ts_error_set(c->err, rc, "input '%s': byte %" PRIu64 ": out of memory", path,
-				    ts_stream_at(&c->import->stream, c->js->next));
-	if (is_cut(c, rc))
-		return ts_error_set(c->err, rc,
-				    "input '%s': byte %" PRIu64
-				    ": the file ends in the middle; %sit has to be written or "
-				    "copied again",
-				    path, ts_stream_at(&c->import->stream, c->js->error_at), kept);
-	return ts_error_set(c->err, rc, "input '%s': byte %" PRIu64 ": %s; %smend the file there",
-			    path, ts_stream_at(&c->import->stream, c->js->error_at),
-			    c->js->reason ? c->js->reason : "not valid JSON", kept);
+	c->import->result.events = c->events;
+	return ts_json_stream_fail(&c->in, rc);
 }
 
 static void release(struct ts_chrome *c)
@@ -378,7 +278,7 @@ static void release(struct ts_chrome *c)
 	ts_chrome_own_release(c);
 	ts_text_release(&c->scratch);
 	ts_text_release(&c->other);
-	ts_text_release(&c->key);
+	ts_json_stream_release(&c->in);
 	free(c);
 }
 
@@ -392,7 +292,7 @@ int ts_chrome_run(struct ts_import *import, struct ts_error *err)
 	c->import = import;
 	c->writer = import->writer;
 	c->js = &import->stream.js;
-	c->err = err;
+	ts_json_stream_init(&c->in, import, err);
 	ts_chrome_stacks_init(c);
 	ts_chrome_own_init(c);
 	rc = ts_chrome_entities_init(c);

@@ -36,6 +36,7 @@
 #include "import/chrome_pairs.h"
 #include "import/chrome_stack.h"
 #include "import/import.h"
+#include "import/json_stream.h"
 #include "import/losses.h"
 
 /* ---- losses ---- */
@@ -58,10 +59,9 @@ enum ts_chrome_loss {
 struct ts_chrome {
 	struct ts_import *import;
 	struct ts_writer *writer;
-	struct ts_json *js;
-	struct ts_error *err;
-	bool has_message; /* err has been written */
-	bool cut_event;   /* the file ends inside an event */
+	struct ts_json_stream in; /* its key is that of the member at the top */
+	struct ts_json *js;       /* of `in` */
+	bool cut_event;           /* the file ends inside an event */
 
 	int64_t source; /* id; 0: not made yet */
 	struct ts_source_row source_row;
@@ -74,7 +74,7 @@ struct ts_chrome {
 	uint64_t events;
 
 	struct ts_chrome_event event;
-	struct ts_text scratch, other, key;
+	struct ts_text scratch, other;
 
 	/* arguments */
 	struct ts_chrome_node *nodes;

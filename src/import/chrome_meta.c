@@ -273,7 +273,7 @@ static bool read_base(struct ts_chrome *c, const struct ts_chrome_raw *raw)
 
 static bool key_is(const struct ts_chrome *c, const char *name)
 {
-	return c->key.length == strlen(name) && memcmp(c->key.data, name, c->key.length) == 0;
+	return ts_json_stream_key_is(&c->in, name);
 }
 
 /* The first bytes need not show that a file is Kineto's. */
@@ -282,7 +282,7 @@ static void note_format(struct ts_chrome *c)
 	struct ts_import_result *result = &c->import->result;
 
 	if (strcmp(result->format, "chrome") != 0 ||
-	    !ts_kineto_is_member(c->key.data ? c->key.data : "", c->key.length))
+	    !ts_kineto_is_member(c->in.key.data ? c->in.key.data : "", c->in.key.length))
 		return;
 	result->format = "kineto";
 	c->source_row.format = ts_chrome_text(c, result->format);
@@ -315,7 +315,8 @@ int ts_chrome_read_top(struct ts_chrome *c)
 	if ((key_is(c, "baseTimeNanoseconds") && read_base(c, &raw)) || c->own.active)
 		return TS_OK;
 	row.source = c->source;
-	row.key = ts_writer_string(c->writer, c->key.data ? c->key.data : "", c->key.length);
+	row.key =
+		ts_writer_string(c->writer, c->in.key.data ? c->in.key.data : "", c->in.key.length);
 	row.value = value;
 	ts_chrome_add(c, 0, TS_TABLE_META, &row, NULL);
 	if (key_is(c, "deviceProperties"))
