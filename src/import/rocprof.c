@@ -132,6 +132,8 @@ static int read_record_list(struct ts_rocprof *r, bool must_wait)
 			from = r->js->next;
 			rc = must_wait ? ts_json_skip(r->js) : ts_rocprof_read_record(r);
 		} while (ts_json_stream_again(&r->in, from, &rc));
+		if (!rc && r->list.section == TS_ROCPROF_SECTION_KERNEL)
+			r->dispatches++;
 		if (!rc && must_wait)
 			rc = ts_rocprof_hold(r, from, (size_t)(r->js->next - from));
 		else if (!rc)
@@ -156,8 +158,7 @@ static int read_records(struct ts_rocprof *r)
 		return skip_section(r, true);
 	r->list.section = section;
 	r->list.name = ts_writer_string(r->rows.writer, ts_text_cstr(&r->in.key), r->in.key.length);
-	/* Behind records that wait all have to, or a dispatch would be taken for one that is not there. */
-	return read_record_list(r, (r->seen & needed) != needed || r->held_count);
+	return read_record_list(r, (r->seen & needed) != needed);
 }
 
 /* ---- names ---- */

@@ -325,7 +325,6 @@ void ts_rocprof_store(struct ts_rocprof *r)
 	}
 	switch (r->list.section) {
 	case TS_ROCPROF_SECTION_KERNEL:
-		r->dispatches++;
 		store_kernel(r, &event);
 		break;
 	case TS_ROCPROF_SECTION_COPY:
