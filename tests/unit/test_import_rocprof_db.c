@@ -5,11 +5,9 @@
  */
 #include "unit/test_import_as.h"
 
-#ifndef TS_HAVE_SQLITE
-#define TS_HAVE_SQLITE __has_include(<sqlite3.h>)
-#endif
+#include "tracesmith_config.h"
 
-#if TS_HAVE_SQLITE
+#ifdef TS_HAVE_SQLITE
 #include <sqlite3.h>
 
 struct bytes {
