@@ -318,9 +318,11 @@ int ts_xray_function(struct ts_xray *x, struct ts_xray_thread *thread, unsigned 
 
 int ts_xray_argument(struct ts_xray *x, struct ts_xray_thread *thread, uint64_t value)
 {
-	struct ts_xray_call *call = thread->calls + thread->call_count - 1;
+	struct ts_xray_call *call = NULL;
 
-	if (thread->last != TS_XRAY_LAST_ENTRY || call->arg_count == TS_XRAY_MAX_ARGS) {
+	if (thread->last == TS_XRAY_LAST_ENTRY)
+		call = &thread->calls[thread->call_count - 1];
+	if (!call || call->arg_count == TS_XRAY_MAX_ARGS) {
 		ts_places_lose(&x->places, &loss_argument, 1);
 		return TS_OK;
 	}

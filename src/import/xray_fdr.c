@@ -15,6 +15,8 @@
 
 #define FUNCTION_BYTES 8u
 #define METADATA_BYTES 16u
+/* Progress is told about as often. */
+#define TICK_BYTES ((uint64_t)4 << 20)
 /* What a buffer begins with: new buffer, wall clock, pid, CPU. */
 #define PREAMBLE_BYTES (4 * METADATA_BYTES)
 
@@ -68,12 +70,15 @@ struct fdr {
 	uint64_t tsc;
 	uint16_t cpu;
 	bool is_over; /* its end was said */
+	uint64_t done,
+		told; /* bytes of buffers that were read, and of those when progress was told */
 };
 
 static int tick(struct fdr *fdr, uint64_t done)
 {
 	struct ts_import *import = fdr->x->import;
 
+	fdr->told = done;
 	if (ts_writer_status(import->writer, fdr->x->err))
 		return ts_writer_status(import->writer, NULL);
 	if (import->options.progress &&
@@ -155,7 +160,8 @@ static int list_by_extents(struct fdr *fdr)
 			break;
 		if ((uint8_t)p[0] != (BUFFER_EXTENTS << 1 | 1)) {
 			at++;
-			padding++;
+			if (++padding % TICK_BYTES == 0)
+				rc = tick(fdr, 0);
 			continue;
 		}
 		if (held < METADATA_BYTES) {
@@ -370,6 +376,9 @@ static int read_buffer(struct fdr *fdr, const struct buffer *buffer)
 		if (rc || !step)
 			break;
 		done += step;
+		fdr->done += step;
+		if (fdr->done - fdr->told >= TICK_BYTES)
+			rc = tick(fdr, fdr->done);
 	}
 	if (rc || fdr->is_over || (done == buffer->bytes && !buffer->is_cut))
 		return rc;
@@ -387,7 +396,6 @@ static int read_buffer(struct fdr *fdr, const struct buffer *buffer)
 static int read_buffers(struct fdr *fdr)
 {
 	struct ts_error cut = { .code = 0 };
-	uint64_t done = 0;
 	int rc = TS_OK;
 
 	for (size_t i = 0; i < fdr->count && !rc; i++) {
@@ -400,9 +408,6 @@ static int read_buffers(struct fdr *fdr)
 				cut = *fdr->x->err;
 			rc = TS_OK;
 		}
-		done += buffer->bytes;
-		if (!rc)
-			rc = tick(fdr, done);
 	}
 	if (!rc && cut.code) {
 		if (fdr->x->err)

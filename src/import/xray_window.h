@@ -34,9 +34,13 @@ static inline int ts_window_get(struct ts_window *window, uint64_t at, size_t ne
 	if (at < window->at || at - window->at > window->bytes ||
 	    window->bytes - (size_t)(at - window->at) < need)
 		rc = ts_window_move_(window, at, need, err);
-	*ret_data = window->data + (rc ? 0 : at - window->at);
-	*ret_held = rc ? 0 : window->bytes - (size_t)(at - window->at);
-	return rc;
+	*ret_data = NULL;
+	*ret_held = 0;
+	if (rc)
+		return rc;
+	*ret_data = window->data + (at - window->at);
+	*ret_held = window->bytes - (size_t)(at - window->at);
+	return TS_OK;
 }
 
 #endif
