@@ -159,6 +159,39 @@ def measure_rocprof(bench, scale):
     import_of(bench, "rocprofv3's JSON", path, "json.load")
 
 
+def varint(number):
+    out = bytearray()
+    while number > 127:
+        out.append(number & 127 | 128)
+        number >>= 7
+    out.append(number)
+    return bytes(out)
+
+
+def field(number, content):
+    """A field of a protobuf: an integer, or bytes."""
+    if isinstance(content, int):
+        return varint(number << 3) + varint(content)
+    return varint(number << 3 | 2) + varint(len(content)) + content
+
+
+def measure_pprof(bench, scale):
+    path, go = bench.path("cpu.pprof"), shutil.which("go")
+    with open(path, "wb") as file:
+        file.write(field(1, field(1, 1) + field(2, 2)))
+        for i in range(int(SAMPLES * scale)):
+            file.write(field(2, field(1, b"".join(varint(1 + (i * 7 + depth * depth) % 500) for depth in range(16))) + field(2, varint(1 + i % 9))))
+        for i in range(1, 501):
+            file.write(field(4, field(1, i) + field(4, field(1, i) + field(2, i))))
+            file.write(field(5, field(1, i) + field(2, i + 2)))
+        for text in [b"", b"samples", b"count"] + [b"function_%d" % i for i in range(1, 501)]:
+            file.write(field(6, text))
+    compare(bench, "import of a pprof profile, one core", path, [bench.tool, "import", "-q", "--threads", "0", path, "-o", bench.path("formats.sbt")],
+            "go tool pprof -raw" if go else None, [go, "tool", "pprof", "-raw", "-output", bench.path("pprof.out"), path] if go else None)
+    if not go:
+        bench.skip("import of pprof against go tool pprof", "Go is not installed")
+
+
 # ---- exports ----
 
 CHROME = """
@@ -175,12 +208,12 @@ def measure_exports(bench, scale):
         subprocess.run([os.path.join(bench.build, "tests", "targets", "make_kineto"), str(int(EVENTS * scale))], stdout=out, check=True)
     subprocess.run([bench.tool, "import", "-q", made, "-o", trace], check=True)
     events = json.loads(subprocess.run([bench.tool, "info", trace, "--json"], stdout=subprocess.PIPE, check=True).stdout)["events"]
-    for name, options in (("chrome", ()), ("perfetto", ()), ("csv", ("-t", "slice")), ("dot", ())):
+    os.makedirs(bench.path("tables"), exist_ok=True)
+    for name, written in (("chrome", bench.path("formats.out")), ("perfetto", bench.path("formats.out")), ("csv", bench.path("tables"))):
         if not can(bench, "export", name):
             bench.skip(f"export as {name}", "this build does not have it")
             continue
-        written = bench.path("formats.out")
-        ours, theirs = alternate([bench.tool, "export", "-q", trace, "-f", name, *options, "-o", written], [sys.executable, "-c", CHROME, made, written + ".json"])
+        ours, theirs = alternate([bench.tool, "export", "-q", trace, "-f", name, "-o", written], [sys.executable, "-c", CHROME, made, bench.path("copy.json")])
         bench.add(f"export as {name}, one core", events / ours / 1e6, "M events/s", None, "JSON through Python", events / theirs / 1e6, theirs / ours)
         if name == "perfetto" and can(bench, "import", "perfetto"):
             subprocess.run([bench.tool, "export", "-q", trace, "-f", name, "-o", written], check=True)
@@ -189,7 +222,7 @@ def measure_exports(bench, scale):
 
 
 def measure_formats(bench, scale=1.0):
-    for measure in (measure_snapshot, measure_nsys, measure_xray, measure_perf, measure_rocprof, measure_exports):
+    for measure in (measure_snapshot, measure_nsys, measure_xray, measure_perf, measure_pprof, measure_rocprof, measure_exports):
         try:
             measure(bench, scale)
         except (RuntimeError, subprocess.CalledProcessError) as error:
