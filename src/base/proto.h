@@ -55,7 +55,7 @@ static inline struct ts_proto_reader ts_proto_reader(const void *data, size_t by
 {
 	const unsigned char *next = (const unsigned char *)data;
 
-	return (struct ts_proto_reader){ .next = next, .end = next + bytes };
+	return (struct ts_proto_reader){ .next = next, .end = bytes ? next + bytes : next };
 }
 
 static inline struct ts_proto_reader ts_proto_message(const struct ts_proto_field *field)
