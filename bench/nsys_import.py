@@ -8,6 +8,7 @@ ranges, 0.5 calls of the system's libraries, the rest copies, fills and synchron
 them away, and Python, which fetches them as people's scripts do. Prints the best wall time of each and rows a second."""
 import argparse
 import os
+import random
 import sqlite3
 import subprocess
 import sys
@@ -41,25 +42,29 @@ TEXTS = {"NVTX_EVENTS": {"text", "jsonText"}}
 def rows_of(table, count):
     """As a training loop on one device gives them: launches 5 us apart, 8 threads, 64 kernels, 2 streams."""
     columns = len(TABLES[table].split())
+    luck = random.Random(table)
+    start = 1_000_000
     for i in range(count):
-        start, thread = 1_000_000 + i * 4917 + i * 7919 % 1500, PID | (4242 + i // 997 % 8)
+        noise = luck.getrandbits(30)
+        start += 3000 + noise % 4001
+        thread = PID | (4242 + i // 997 % 8)
         if table == "CUPTI_ACTIVITY_KIND_RUNTIME":
-            yield (start, start + 2000 + i * 31 % 4000, 0, thread, 1 + i, 100 + i * 7 % 12, 0, None)
+            yield (start, start + 2000 + noise % 3989, 0, thread, 1 + i, 100 + noise % 12, 0, None)
         elif table == "CUPTI_ACTIVITY_KIND_KERNEL":
-            name = i * 13 % 64
-            yield (start + 9000, start + 12000 + i * 97 % 50000, 0, 1, 7 + i % 2, 1 + i, PID, 200 + name, 300 + name, 400 + name, 0, 0,
-                   32 + name % 7 * 16, 1 + i % 1024, 1, 1, 128 << name % 3, 1, 1, 0, name * 512, 0, 134217728, i, 32768, None, 0)
+            name = noise % 64
+            yield (start + 9000, start + 12000 + noise % 50021, 0, 1, 7 + i % 2, 1 + i, PID, 200 + name, 300 + name, 400 + name, 0, 0,
+                   32 + name % 7 * 16, 1 + noise % 1021, 1, 1, 128 << name % 3, 1, 1, 0, name * 512, 0, 134217728, i, 32768, None, 0)
         elif columns == 19 and table.endswith("MEMCPY"):
-            yield (start, start + 8000, 0, 1, 7, 1 + i, PID, 4096 + i % 9 * 65536, 1 + i % 2, None, 1, 2) + (None,) * 7
+            yield (start, start + 8000 + noise % 9001, 0, 1, 7, 1 + i, PID, 4096 + i % 9 * 65536, 1 + i % 2, None, 1, 2) + (None,) * 7
         elif table.endswith("MEMSET"):
-            yield (start, start + 1500, 0, 1, 7, 1 + i, PID, 0, 4096, None, 2)
+            yield (start, start + 1500 + noise % 997, 0, 1, 7, 1 + i, PID, 0, 4096, None, 2)
         elif table.endswith("SYNCHRONIZATION"):
-            yield (start, start + 90000, 0, 1, 7, 1 + i, PID, 3, 0)
+            yield (start, start + 90000 + noise % 70001, 0, 1, 7, 1 + i, PID, 3, 0)
         elif table == "NVTX_EVENTS":
             text = None if i % 2 else f"step {i // 500}"
-            yield (start, start + 400000, 59, None, None, None, text, thread, None, 500 + i % 40 if i % 2 else None, 0) + (None,) * 8
+            yield (start, start + 400000 + noise % 300007, 59, None, None, None, text, thread, None, 500 + i % 40 if i % 2 else None, 0) + (None,) * 8
         else:
-            yield (start, start + 30000, 27, thread, 600 + i * 3 % 20, 0, 0, 0)
+            yield (start, start + 30000 + noise % 40009, 27, thread, 600 + i * 3 % 20, 0, 0, 0)
 
 
 def make(path, millions):
@@ -76,7 +81,7 @@ def make(path, millions):
     for table, columns in TABLES.items():
         types = ", ".join(f'"{name}" {"TEXT" if name in TEXTS.get(table, ()) else "REAL" if "loat" in name or "double" in name else "INTEGER"}'
                           for name in columns.split())
-        count = int(parts[table] / 5.25 * millions * 1e6)
+        count = int(parts[table] / 5 * millions * 1e6)
         database.execute(f"CREATE TABLE {table} ({types})")
         database.executemany(f"INSERT INTO {table} VALUES ({','.join('?' * len(columns.split()))})", rows_of(table, count))
         total += count
