@@ -38,11 +38,14 @@ static uint32_t metric_name(struct ts_nsys *n, int64_t first, int64_t second)
 	return ts_nsys_word(n, text);
 }
 
-/* The device whose metrics a type of events has: its last byte is the number of the GPU. */
+/* The device whose metrics a type of events has: its last byte is the number of the GPU. Of one machine it is that one's, whatever the rest says. */
 static int64_t metric_device(struct ts_nsys *n, int64_t type)
 {
-	return ts_places_device(n->places, ts_places_host(n->places, (uint64_t)type >> 48),
-				(uint64_t)type & 0xff, type & 0xff);
+	int64_t host = n->places->hosts.count == 1
+			       ? n->places->hosts.first_id
+			       : ts_places_host(n->places, (uint64_t)type >> 48);
+
+	return ts_places_device(n->places, host, (uint64_t)type & 0xff, type & 0xff);
 }
 
 static int read_gpu_metrics(struct ts_nsys *n)

@@ -18,6 +18,8 @@
 #define STEPS_BETWEEN_LOOKS 200000
 /* Rows between them, a power of 2. */
 #define ROWS_BETWEEN_LOOKS 8192
+/* No tool makes that many, and each is compared with the others. */
+#define MOST_TABLES 4096
 /* KiB of pages held: each is read once, so that more does not help. */
 #define CACHE_PRAGMA "PRAGMA cache_size=-2048"
 
@@ -195,6 +197,11 @@ static int list_tables(struct ts_sqlite *db, struct ts_error *err)
 	}
 	code = code == SQLITE_DONE ? TS_OK : fail(db, code, NULL, err);
 	sqlite3_finalize(statement);
+	if (!code && db->table_count > MOST_TABLES)
+		code = ts_error_set(
+			err, TS_EFORMAT,
+			"input '%s': is a SQLite database with %zu tables, of no tool that is known",
+			db->import->path, db->table_count);
 	for (size_t i = 0; !code && i < db->table_count; i++)
 		measure_table(db, &db->tables[i]);
 	return code;
