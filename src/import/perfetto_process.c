@@ -26,7 +26,7 @@ static void read_process(struct ts_perfetto *p, uint32_t machine, const struct t
 			if (!name)
 				name = ts_perfetto_string(p, &field);
 			ts_text_append_char(&p->json, p->json.length ? ',' : '[');
-			ts_text_append_json(&p->json, field.bytes, field.length);
+			ts_text_append_json(&p->json, field.bytes ? field.bytes : "", field.length);
 			break;
 		case 9:
 			is_command = !field.value;

@@ -144,7 +144,7 @@ void ts_perfetto_finish_tracks(struct ts_perfetto *p)
 static void append_list(struct ts_text *json, const struct ts_proto_field *text)
 {
 	ts_text_append_char(json, json->length ? ',' : '[');
-	ts_text_append_json(json, text->bytes, text->length);
+	ts_text_append_json(json, text->bytes ? text->bytes : "", text->length);
 }
 
 /* The command line, closed. 0: there is none. */
