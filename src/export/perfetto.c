@@ -13,6 +13,12 @@
 #define SEQUENCE 1
 #define NEEDS_STATE 2
 #define STATE_CLEARED 1
+/* Of ClockSnapshot: boot time, which is what packets are in unless they say otherwise, and the time of day. */
+#define DEFAULTS_OF_SAMPLES 12
+#define TIMEBASE_CPU_CLOCK 1
+#define CLOCK_OF_FILE 6
+#define CLOCK_OF_DAY 1
+#define YEAR_2000_NS INT64_C(946684800000000000)
 
 int ts_pf_flush(struct ts_pf_export *x, size_t unless_below)
 {
@@ -82,16 +88,64 @@ static void choose_base(struct ts_pf_export *x)
 /* The first packet says whose file it is and begins the sequence. */
 static void put_header(struct ts_pf_export *x)
 {
-	size_t open = ts_proto_open(&x->out, 1), own;
+	size_t open = ts_proto_open(&x->out, 1), own, defaults, inner, timebase;
 
 	ts_proto_put_uint(&x->out, TS_PF_SEQUENCE, SEQUENCE);
 	ts_proto_put_uint(&x->out, TS_PF_FLAGS, STATE_CLEARED);
 	ts_proto_put_uint(&x->out, TS_PF_FIRST_ON_SEQUENCE, 1);
+	/* What samples count; without it readers do not take them. */
+	defaults = ts_proto_open(&x->out, TS_PF_DEFAULTS);
+	inner = ts_proto_open(&x->out, DEFAULTS_OF_SAMPLES);
+	timebase = ts_proto_open(&x->out, 1);
+	ts_proto_put_uint(&x->out, 4, TIMEBASE_CPU_CLOCK);
+	ts_proto_close(&x->out, timebase);
+	ts_proto_close(&x->out, inner);
+	ts_proto_close(&x->out, defaults);
 	own = ts_proto_open(&x->out, TS_PF_OWN);
 	ts_proto_put_uint(&x->out, 1, 1);
 	ts_proto_put_sint(&x->out, 2, x->base_ns);
 	ts_proto_close(&x->out, own);
 	ts_proto_close(&x->out, open);
+}
+
+/* How the file's time stands to that of day, where the trace says it: trace time is that of day then. */
+static int put_clock(struct ts_pf_export *x)
+{
+	struct ts_batch *batch;
+	bool is_tied = false;
+	int result = ts_batch_new(&batch, x->reader, x->err);
+
+	for (size_t i = 0; !result && i < ts_reader_chunk_count(x->reader); i++) {
+		const int64_t *reference;
+
+		if (ts_reader_chunk(x->reader, i)->table != TS_TABLE_CLOCK_SYNC)
+			continue;
+		result = ts_batch_read(batch, i, TS_MASK_OF(clock_sync, reference), x->err);
+		reference = batch->columns[TS_COLUMN_OF(clock_sync, reference)];
+		for (uint32_t row = 0; !result && row < batch->rows; row++)
+			is_tied |= reference[row] >= YEAR_2000_NS;
+	}
+	ts_batch_free(batch);
+	if (result || !is_tied || x->base_ns < 0)
+		return result;
+	for (int i = 0; i < 2; i++) {
+		size_t open = ts_proto_open(&x->event, 1);
+
+		ts_proto_put_uint(&x->event, 1, i ? CLOCK_OF_DAY : CLOCK_OF_FILE);
+		ts_proto_put_uint(&x->event, 2, i ? (uint64_t)x->base_ns + 1 : 1);
+		ts_proto_close(&x->event, open);
+	}
+	ts_pf_put_packet(x, TS_ABSENT, TS_PF_CLOCK_SNAPSHOT, NULL, 0);
+	return TS_OK;
+}
+
+/* Points of arrows that no span came for. */
+static int put_waiting(struct ts_pf_export *x)
+{
+	for (size_t i = 0; i < x->group_count; i++)
+		if (x->groups[i].flow_count && ts_pf_put_flows(x, &x->groups[i]))
+			return ts_error_set(x->err, TS_ENOMEM, "no memory");
+	return TS_OK;
 }
 
 static int put_file(struct ts_pf_export *x)
@@ -101,11 +155,17 @@ static int put_file(struct ts_pf_export *x)
 	choose_base(x);
 	put_header(x);
 	if (!result)
+		result = put_clock(x);
+	if (!result)
 		result = ts_pf_put_tables(x);
+	if (!result)
+		ts_pf_put_gpus(x);
 	if (!result)
 		result = ts_pf_tracks_init(x);
 	if (!result)
 		result = ts_pf_walk(x);
+	if (!result)
+		result = put_waiting(x);
 	if (!result)
 		result = ts_reader_status(x->reader, x->err);
 	return result ? result : ts_pf_flush(x, 0);
@@ -128,9 +188,15 @@ int ts_export_perfetto(struct ts_reader *reader, int fd, const struct ts_export_
 	ts_pf_tracks_release(&x);
 	ts_pf_shapes_release(&x);
 	ts_pf_intern_release(&x);
+	ts_map_release(&x.stacks);
+	ts_map_release(&x.frames);
+	ts_map_release(&x.mappings);
+	ts_map_release(&x.specifications);
+	ts_stack_path_release(&x.path);
 	ts_text_release(&x.out);
 	ts_text_release(&x.event);
 	ts_text_release(&x.interned);
 	ts_text_release(&x.text);
+	ts_text_release(&x.beside);
 	return result;
 }

@@ -9,6 +9,7 @@
  *	perfetto_args.c    arguments and columns as debug annotations
  *	perfetto_own.c     what Perfetto has no place for, so that an import gives the same trace
  *	perfetto_intern.c  texts by number
+ *	perfetto_flow.c    arrows
  *	perfetto_stacks.c  call stacks by number
  *	perfetto_gpu.c     what devices did, as stages of a GPU
  *
@@ -25,6 +26,7 @@
 #include "base/proto.h"
 #include "base/text.h"
 #include "export/chrome.h"
+#include "export/stacks.h"
 
 /* ---- numbers of Perfetto's schema ---- */
 
@@ -71,6 +73,11 @@ struct ts_pf_lane {
 	size_t depth, capacity;
 };
 
+struct ts_pf_flow {
+	uint64_t id;
+	bool is_last;
+};
+
 /* Tracks of one name that spans are spread over, so that those of each one nest. */
 struct ts_pf_group {
 	int64_t name;    /* string id of lanes; 0: text, below */
@@ -83,6 +90,12 @@ struct ts_pf_group {
 	struct ts_pf_lane *lanes;
 	size_t lane_count, lane_capacity;
 	int64_t process; /* whose it is, as far as known */
+	/* Points of arrows that wait for the span that begins there. */
+	struct ts_pf_flow *flows;
+	size_t flow_count, flow_capacity;
+	struct ts_text flow_rows; /* as they are, for the same packet */
+	int64_t flow_time, flow_name;
+	bool flows_wait; /* for the next span, whenever it begins */
 };
 
 /* ---- shapes ---- */
@@ -128,12 +141,28 @@ struct ts_pf_export {
 	int fd;
 	unsigned int flags;
 	int64_t base_ns; /* trace time of the file's time 0 */
-	struct ts_text out, event, interned, text;
+	struct ts_text out, event, interned, text, beside;
 	uint64_t uuids; /* given out */
 	/* texts */
 	uint32_t string_end;
 	uint64_t *seen[TS_PF_TEXT_COUNT]; /* a bit a string */
 	struct ts_map made;               /* iids of texts that are not strings of the trace */
+	struct ts_strmap texts;           /* of functions and files, to their numbers */
+	uint64_t columns_seen[TS_TABLE_COUNT];
+	uint64_t enums_seen[TS_TABLE_COUNT][TS_MAX_COLUMNS];
+	/* stacks */
+	struct ts_map stacks, frames, mappings; /* iids that are out */
+	struct ts_stack_path path;
+	/* GPU stages */
+	struct ts_map specifications; /* iids that are out */
+	uint64_t *stages;             /* a bit a string */
+	uint64_t stage_count, last_queue;
+	int64_t last_device;
+	uint32_t last_device_number;
+	/* arrows */
+	bool has_arrow_process;
+	int64_t arrow_process;
+	uint64_t arrow_source;
 	/* tracks */
 	struct ts_pf_group *groups;
 	size_t group_count, group_capacity;
@@ -228,6 +257,10 @@ enum ts_pf_made {
 uint64_t ts_pf_intern_made(struct ts_pf_export *x, enum ts_pf_text kind, uint64_t number,
 			   const char *text, size_t length);
 
+/* The iid of a text that is known by what it says. */
+uint64_t ts_pf_intern_text(struct ts_pf_export *x, enum ts_pf_text kind, const char *text,
+			   size_t length);
+
 /* "ts.registers" */
 uint64_t ts_pf_intern_column(struct ts_pf_export *x, const struct ts_table_info *table,
 			     int position);
@@ -252,10 +285,15 @@ unsigned char *ts_pf_put_args(struct ts_pf_export *x, unsigned char *to,
 /* Room that a row may take, with its annotations. */
 size_t ts_pf_row_room(const struct ts_pf_cursor *cursor, const struct ts_pf_shape *shape);
 
-/* Field 9901 with the cursor's row. `skip` are columns, `taken` bits of enum ts_pf_taken. */
+/* Field 3 of an Own: the cursor's row. `skip` are columns, `taken` bits of enum ts_pf_taken. */
+unsigned char *ts_pf_put_own_row(struct ts_pf_export *x, unsigned char *to,
+				 const struct ts_pf_cursor *cursor, const struct ts_pf_shape *shape,
+				 uint64_t skip, unsigned int taken);
+
+/* Field 9901 with that row, and more of them. */
 unsigned char *ts_pf_put_own(struct ts_pf_export *x, unsigned char *to,
 			     const struct ts_pf_cursor *cursor, const struct ts_pf_shape *shape,
-			     uint64_t skip, unsigned int taken);
+			     uint64_t skip, unsigned int taken, const struct ts_text *more);
 
 /* Rows of tables that are not EVENT tables, in an order in which they refer backwards. */
 int ts_pf_put_tables(struct ts_pf_export *x);
@@ -283,7 +321,40 @@ uint64_t ts_pf_counter_track(struct ts_pf_export *x, const struct ts_counter_row
 uint32_t ts_pf_pid(const struct ts_pf_export *x, int64_t process);
 uint32_t ts_pf_tid(const struct ts_pf_export *x, int64_t thread);
 
+/* ---- perfetto_flow.c ---- */
+
+/* More points of one thread and time than this are spread over several instants. */
+#define TS_PF_MAX_FLOWS 256
+
+/* What joins a call to what it caused. */
+uint64_t ts_pf_arrow(struct ts_pf_export *x, int64_t process, int64_t correlation);
+unsigned char *ts_pf_put_arrow(unsigned char *to, uint64_t id);
+
+/* A row of `flow` waits in its group; 0 or TS_ENOMEM. */
+int ts_pf_put_flow(struct ts_pf_export *x, const struct ts_pf_cursor *cursor);
+
+/* Does what waits belong to a span that begins then? */
+bool ts_pf_flows_fit(const struct ts_pf_group *group, int64_t start);
+size_t ts_pf_flow_room(const struct ts_pf_group *group);
+unsigned char *ts_pf_put_flow_ids(unsigned char *to, const struct ts_pf_group *group);
+void ts_pf_flows_done(struct ts_pf_group *group);
+void ts_pf_flows_release(struct ts_pf_group *group);
+
+/* ---- perfetto_stacks.c ---- */
+
+/* The iid of a stack; 0: of none, or no memory. */
+uint64_t ts_pf_intern_stack(struct ts_pf_export *x, int64_t stack);
+
+/* ---- perfetto_gpu.c ---- */
+
+void ts_pf_put_gpus(struct ts_pf_export *x);
+int ts_pf_put_stage(struct ts_pf_export *x, const struct ts_pf_cursor *cursor,
+		    const struct ts_pf_group *group, uint64_t track);
+
 /* ---- perfetto_event.c ---- */
+
+/* What waits in a group becomes an instant; 0 or TS_ENOMEM. */
+int ts_pf_put_flows(struct ts_pf_export *x, struct ts_pf_group *group);
 
 int ts_pf_put_event(struct ts_pf_export *x, const struct ts_pf_cursor *cursor);
 

@@ -14,7 +14,8 @@ enum {
 	EVENT_NAME = 10,
 	EVENT_TRACK = 11,
 	EVENT_VALUE = 30,
-	EVENT_DOUBLE = 44
+	EVENT_DOUBLE = 44,
+	EVENT_STACK = 56,
 };
 
 /* Columns that every table which is shown as an event has, by position; -1: none. */
@@ -76,35 +77,92 @@ static uint64_t mask_of_taken(const struct ts_table_info *table, const struct vi
 	return mask;
 }
 
+static unsigned char *put_stack(struct ts_pf_export *x, unsigned char *to, int64_t stack)
+{
+	uint64_t iid = stack ? ts_pf_intern_stack(x, stack) : 0;
+
+	return iid ? ts_pf_uint(to, EVENT_STACK, iid) : to;
+}
+
+/* What an event has beside its row. */
+struct extras {
+	struct ts_pf_group *group; /* whose points of arrows are taken along; may be NULL */
+	uint64_t arrow;            /* 0: none */
+	int64_t stack;
+};
+
 /* The event of a row on a track. */
 static int put_row(struct ts_pf_export *x, const struct ts_pf_cursor *cursor,
-		   const struct view *view, enum ts_pf_event_type type, uint64_t track)
+		   const struct view *view, enum ts_pf_event_type type, uint64_t track,
+		   const struct extras *extras)
 {
 	const struct ts_table_info *table = cursor->batch->table;
 	const struct ts_pf_shape *shape = ts_pf_shape(x, table, at(cursor, table->shape));
 	unsigned int taken = cursor->start >= x->base_ns ? TS_PF_START : 0;
+	struct ts_pf_group *flows = extras->group && extras->group->flow_count ? extras->group
+									       : NULL;
 	unsigned char *to;
 
-	if (!track || !shape || !ts_text_reserve(&x->event, ts_pf_row_room(cursor, shape)))
+	if (!track || !shape ||
+	    !ts_text_reserve(&x->event,
+			     ts_pf_row_room(cursor, shape) + (flows ? ts_pf_flow_room(flows) : 0)))
 		return no_memory(x);
 	to = put_head((unsigned char *)x->event.data, type, track);
 	to = put_name(x, to, cursor, view, &taken);
+	if (extras->arrow)
+		to = ts_pf_put_arrow(to, extras->arrow);
+	if (flows)
+		to = ts_pf_put_flow_ids(to, flows);
+	to = put_stack(x, to, extras->stack);
 	to = ts_pf_put_args(x, to, cursor, shape);
 	if (shape->count && shape->is_plain)
 		taken |= TS_PF_ARGS;
-	to = ts_pf_put_own(x, to, cursor, shape, mask_of_taken(table, view, taken), taken);
+	to = ts_pf_put_own(x, to, cursor, shape, mask_of_taken(table, view, taken), taken,
+			   flows ? &flows->flow_rows : NULL);
 	x->event.length = (size_t)((char *)to - x->event.data);
 	ts_pf_put_packet(x, cursor->start, TS_PF_TRACK_EVENT, NULL, 0);
+	if (flows)
+		ts_pf_flows_done(flows);
+	return TS_OK;
+}
+
+int ts_pf_put_flows(struct ts_pf_export *x, struct ts_pf_group *group)
+{
+	unsigned char *to, *own;
+	uint64_t name = group->flow_name
+				? ts_pf_intern(x, TS_PF_EVENT_NAME, group->flow_name)
+				: ts_pf_intern_made(x, TS_PF_EVENT_NAME,
+						    TS_PF_TABLE_NAME + TS_TABLE_FLOW, "flow", 4);
+
+	if (!ts_text_reserve(&x->event, 128 + ts_pf_flow_room(group)))
+		return TS_ENOMEM;
+	to = put_head((unsigned char *)x->event.data, TS_PF_INSTANT, group->uuid);
+	to = ts_pf_put_flow_ids(ts_pf_uint(to, EVENT_NAME, name), group);
+	to = ts_pf_tag(to, TS_PF_OWN, TS_PROTO_BYTES);
+	own = ++to;
+	memcpy(to, group->flow_rows.data, group->flow_rows.length);
+	to = ts_pf_close(own, to + group->flow_rows.length);
+	x->event.length = (size_t)((char *)to - x->event.data);
+	ts_pf_put_packet(x, group->flow_time, TS_PF_TRACK_EVENT, NULL, 0);
+	ts_pf_flows_done(group);
 	return TS_OK;
 }
 
 static int put_span(struct ts_pf_export *x, const struct ts_pf_cursor *cursor,
-		    const struct view *view, struct ts_pf_group *group)
+		    const struct view *view, struct ts_pf_group *group, struct extras *extras,
+		    uint64_t *ret_track)
 {
 	uint64_t track = group ? ts_pf_lane_for(x, group, cursor->start, cursor->end) : 0;
-	int result = put_row(x, cursor, view, TS_PF_BEGIN, track);
 	unsigned char *to;
+	int result;
 
+	/* Points of arrows that are of another time stand for themselves. */
+	extras->group = group;
+	if (group && group->flow_count && !ts_pf_flows_fit(group, cursor->start) &&
+	    ts_pf_put_flows(x, group))
+		return no_memory(x);
+	result = put_row(x, cursor, view, TS_PF_BEGIN, track, extras);
+	*ret_track = track;
 	/* What did not end has no end. */
 	if (result || cursor->end == INT64_MAX)
 		return result;
@@ -120,63 +178,135 @@ static int put_slice(struct ts_pf_export *x, const struct ts_pf_cursor *cursor)
 {
 	static const struct view view = { TS_COLUMN_OF(slice, name),
 					  TS_COLUMN_OF(slice, category) };
+	struct extras extras = { .stack = at(cursor, TS_COLUMN_OF(slice, stack)) };
 	int64_t thread = at(cursor, TS_COLUMN_OF(slice, thread));
 	bool is_async = at(cursor, TS_COLUMN_OF(slice, kind)) == TS_SLICE_ASYNC;
+	uint64_t track;
 
 	return put_span(
 		x, cursor, &view,
 		is_async ? ts_pf_async_group(x, thread, at(cursor, TS_COLUMN_OF(slice, name)))
-			 : ts_pf_thread_group(x, thread));
+			 : ts_pf_thread_group(x, thread),
+		&extras, &track);
 }
 
 static int put_api_call(struct ts_pf_export *x, const struct ts_pf_cursor *cursor)
 {
 	static const struct view view = { TS_COLUMN_OF(api_call, name),
 					  TS_COLUMN_OF(api_call, category) };
+	struct ts_pf_group *group =
+		ts_pf_thread_group(x, at(cursor, TS_COLUMN_OF(api_call, thread)));
+	struct extras extras = { .stack = at(cursor, TS_COLUMN_OF(api_call, stack)) };
+	int64_t correlation = at(cursor, TS_COLUMN_OF(api_call, correlation));
+	uint64_t track;
 
-	return put_span(x, cursor, &view,
-			ts_pf_thread_group(x, at(cursor, TS_COLUMN_OF(api_call, thread))));
+	if (group && at(cursor, TS_COLUMN_OF(api_call, arrow)) && correlation != TS_ABSENT)
+		extras.arrow = ts_pf_arrow(x, group->process, correlation);
+	return put_span(x, cursor, &view, group, &extras, &track);
 }
 
 static int put_gpu_op(struct ts_pf_export *x, const struct ts_pf_cursor *cursor)
 {
 	static const struct view view = { TS_COLUMN_OF(gpu_op, name),
 					  TS_COLUMN_OF(gpu_op, category) };
+	struct ts_pf_group *group = ts_pf_stream_group(x, at(cursor, TS_COLUMN_OF(gpu_op, device)),
+						       at(cursor, TS_COLUMN_OF(gpu_op, stream)));
+	struct extras extras = { .stack = at(cursor, TS_COLUMN_OF(gpu_op, stack)) };
+	int64_t correlation = at(cursor, TS_COLUMN_OF(gpu_op, correlation));
+	uint64_t track = 0;
+	int result;
 
-	return put_span(x, cursor, &view,
-			ts_pf_stream_group(x, at(cursor, TS_COLUMN_OF(gpu_op, device)),
-					   at(cursor, TS_COLUMN_OF(gpu_op, stream))));
+	/* A stream counts to the process whose row shows it, else to that of the operation. */
+	if (group && at(cursor, TS_COLUMN_OF(gpu_op, arrow)) && correlation != TS_ABSENT)
+		extras.arrow = ts_pf_arrow(
+			x,
+			group->process ? group->process : at(cursor, TS_COLUMN_OF(gpu_op, process)),
+			correlation);
+	result = put_span(x, cursor, &view, group, &extras, &track);
+	if (result || cursor->end == INT64_MAX || x->flags & TS_EXPORT_NO_GPU_STAGES)
+		return result;
+	return ts_pf_put_stage(x, cursor, group, track);
 }
 
 static int put_window(struct ts_pf_export *x, const struct ts_pf_cursor *cursor)
 {
 	static const struct view view = { TS_COLUMN_OF(window, name), -1 };
+	struct extras extras = { 0 };
+	uint64_t track;
 
 	return put_span(x, cursor, &view,
-			ts_pf_process_group(x, at(cursor, TS_COLUMN_OF(window, process))));
+			ts_pf_process_group(x, at(cursor, TS_COLUMN_OF(window, process))), &extras,
+			&track);
 }
 
 static int put_mark(struct ts_pf_export *x, const struct ts_pf_cursor *cursor)
 {
 	static const struct view view = { TS_COLUMN_OF(mark, name), TS_COLUMN_OF(mark, category) };
 	struct ts_pf_group *group = ts_pf_thread_group(x, at(cursor, TS_COLUMN_OF(mark, thread)));
+	struct extras extras = { .stack = at(cursor, TS_COLUMN_OF(mark, stack)) };
 
-	return put_row(x, cursor, &view, TS_PF_INSTANT, group ? group->uuid : 0);
+	if (group && at(cursor, TS_COLUMN_OF(mark, scope)) == TS_SCOPE_PROCESS)
+		group = ts_pf_process_group(x, group->process);
+	return put_row(x, cursor, &view, TS_PF_INSTANT, group ? group->uuid : 0, &extras);
 }
 
-/* A row that viewers do not see. */
-static int put_hidden(struct ts_pf_export *x, const struct ts_pf_cursor *cursor)
+static int put_loss(struct ts_pf_export *x, const struct ts_pf_cursor *cursor)
+{
+	static const struct view view = { -1, -1 };
+	struct extras extras = { 0 };
+	int64_t thread = at(cursor, TS_COLUMN_OF(loss, thread));
+	struct ts_pf_group *group =
+		thread ? ts_pf_thread_group(x, thread)
+		       : ts_pf_process_group(x, at(cursor, TS_COLUMN_OF(loss, process)));
+
+	return put_row(x, cursor, &view, TS_PF_INSTANT, group ? group->uuid : 0, &extras);
+}
+
+/* A row that viewers do not see as an event: in the packet, beside x->event where that is something. */
+static int put_beside(struct ts_pf_export *x, const struct ts_pf_cursor *cursor, int64_t time,
+		      enum ts_pf_packet field)
 {
 	const struct ts_table_info *table = cursor->batch->table;
 	const struct ts_pf_shape *shape = ts_pf_shape(x, table, at(cursor, table->shape));
 	unsigned char *to;
 
-	if (!shape || !ts_text_reserve(&x->event, ts_pf_row_room(cursor, shape)))
+	if (!shape || !ts_text_reserve(&x->beside, ts_pf_row_room(cursor, shape)))
 		return no_memory(x);
-	to = ts_pf_put_own(x, (unsigned char *)x->event.data, cursor, shape, 0, 0);
-	x->event.length = (size_t)((char *)to - x->event.data);
-	ts_pf_put_packet(x, TS_ABSENT, 0, x->event.data, x->event.length);
+	to = ts_pf_put_own(x, (unsigned char *)x->beside.data, cursor, shape, 0, 0, NULL);
+	ts_pf_put_packet(x, time, field, x->beside.data, (size_t)((char *)to - x->beside.data));
 	return TS_OK;
+}
+
+static int put_hidden(struct ts_pf_export *x, const struct ts_pf_cursor *cursor)
+{
+	return put_beside(x, cursor, TS_ABSENT, 0);
+}
+
+/* Fields of PerfSample. */
+enum { SAMPLE_CPU = 1, SAMPLE_PID = 2, SAMPLE_TID = 3, SAMPLE_STACK = 4, SAMPLE_COUNT = 6 };
+
+static int put_sample(struct ts_pf_export *x, const struct ts_pf_cursor *cursor)
+{
+	int64_t thread = at(cursor, TS_COLUMN_OF(sample, thread));
+	int64_t cpu = at(cursor, TS_COLUMN_OF(sample, cpu));
+	int64_t weight = at(cursor, TS_COLUMN_OF(sample, weight));
+	const struct ts_thread_row *row = ts_reader_entity(x->reader, TS_TABLE_THREAD, thread);
+	uint64_t stack = ts_pf_intern_stack(x, at(cursor, TS_COLUMN_OF(sample, stack)));
+	unsigned char *to;
+
+	if (!row || !stack)
+		return put_hidden(x, cursor);
+	if (!ts_text_reserve(&x->event, 128))
+		return no_memory(x);
+	to = ts_pf_uint((unsigned char *)x->event.data, SAMPLE_CPU,
+			cpu >= 0 && cpu <= UINT32_MAX ? (uint64_t)cpu : 0);
+	to = ts_pf_uint(to, SAMPLE_PID, ts_pf_pid(x, row->process));
+	to = ts_pf_uint(to, SAMPLE_TID, ts_pf_tid(x, thread));
+	to = ts_pf_uint(to, SAMPLE_STACK, stack);
+	if (weight > 0)
+		to = ts_pf_uint(to, SAMPLE_COUNT, (uint64_t)weight);
+	x->event.length = (size_t)((char *)to - x->event.data);
+	return put_beside(x, cursor, cursor->start, TS_PF_PERF_SAMPLE);
 }
 
 /* ---- counters ---- */
@@ -225,7 +355,8 @@ static int put_counter(struct ts_pf_export *x, const struct ts_pf_cursor *cursor
 			to = put_value(to, type, *value);
 			if (is_first)
 				to = ts_pf_put_own(x, to, cursor, shape, 1,
-						   cursor->start >= x->base_ns ? TS_PF_START : 0);
+						   cursor->start >= x->base_ns ? TS_PF_START : 0,
+						   NULL);
 			is_first = false;
 			x->event.length = (size_t)((char *)to - x->event.data);
 			ts_pf_put_packet(x, cursor->start, TS_PF_TRACK_EVENT, NULL, 0);
@@ -254,6 +385,15 @@ int ts_pf_put_event(struct ts_pf_export *x, const struct ts_pf_cursor *cursor)
 		break;
 	case TS_TABLE_COUNTER:
 		result = put_counter(x, cursor);
+		break;
+	case TS_TABLE_FLOW:
+		result = ts_pf_put_flow(x, cursor) ? no_memory(x) : TS_OK;
+		break;
+	case TS_TABLE_SAMPLE:
+		result = put_sample(x, cursor);
+		break;
+	case TS_TABLE_LOSS:
+		result = put_loss(x, cursor);
 		break;
 	case TS_TABLE_WINDOW:
 		result = put_window(x, cursor);

@@ -19,9 +19,11 @@ int ts_pf_intern_init(struct ts_pf_export *x)
 {
 	x->string_end = ts_reader_string_end(x->reader);
 	ts_map_init(&x->made);
+	ts_strmap_init(&x->texts, 1);
+	x->stages = calloc((size_t)x->string_end / 64 + 1, sizeof(*x->stages));
 	for (int i = 0; i < TS_PF_TEXT_COUNT; i++) {
 		x->seen[i] = calloc((size_t)x->string_end / 64 + 1, sizeof(*x->seen[i]));
-		if (!x->seen[i])
+		if (!x->seen[i] || !x->stages)
 			return ts_error_set(x->err, TS_ENOMEM, "no memory");
 	}
 	return TS_OK;
@@ -31,6 +33,8 @@ void ts_pf_intern_release(struct ts_pf_export *x)
 {
 	for (int i = 0; i < TS_PF_TEXT_COUNT; i++)
 		free(x->seen[i]);
+	free(x->stages);
+	ts_strmap_release(&x->texts);
 	ts_map_release(&x->made);
 }
 
@@ -44,16 +48,30 @@ static void put_text(struct ts_pf_export *x, enum ts_pf_text kind, uint64_t iid,
 	ts_proto_close(&x->interned, open);
 }
 
+static uint64_t made_iid(const struct ts_pf_export *x, uint64_t number)
+{
+	return x->string_end + 1 + number;
+}
+
 uint64_t ts_pf_intern_made(struct ts_pf_export *x, enum ts_pf_text kind, uint64_t number,
 			   const char *text, size_t length)
 {
-	uint64_t iid = x->string_end + 1 + number;
+	uint64_t iid = made_iid(x, number);
 	bool is_new = false;
 
 	/* Without memory it stands there twice. */
 	if (!ts_map_insert(&x->made, number << 3 | (uint64_t)kind, &is_new) || is_new)
 		put_text(x, kind, iid, text, length);
 	return iid;
+}
+
+uint64_t ts_pf_intern_text(struct ts_pf_export *x, enum ts_pf_text kind, const char *text,
+			   size_t length)
+{
+	/* An empty text may have no address. */
+	uint32_t number = ts_strmap_intern(&x->texts, text ? text : "", length, NULL);
+
+	return ts_pf_intern_made(x, kind, (UINT64_C(1) << 32) + number, text, length);
 }
 
 uint64_t ts_pf_intern_new_(struct ts_pf_export *x, enum ts_pf_text kind, int64_t string)
@@ -77,23 +95,31 @@ static uint64_t column_number(const struct ts_table_info *table, int position)
 uint64_t ts_pf_intern_column(struct ts_pf_export *x, const struct ts_table_info *table,
 			     int position)
 {
+	uint64_t number = column_number(table, position);
 	char text[80];
-	int length = snprintf(text, sizeof(text), "ts.%s", table->columns[position].name);
+	int length;
 
-	return ts_pf_intern_made(x, TS_PF_KEY, column_number(table, position), text,
-				 (size_t)length);
+	if (x->columns_seen[table->id] >> position & 1)
+		return made_iid(x, number);
+	x->columns_seen[table->id] |= UINT64_C(1) << position;
+	length = snprintf(text, sizeof(text), "ts.%s", table->columns[position].name);
+	return ts_pf_intern_made(x, TS_PF_KEY, number, text, (size_t)length);
 }
 
 uint64_t ts_pf_intern_enum(struct ts_pf_export *x, const struct ts_table_info *table, int position,
 			   int64_t value)
 {
+	uint64_t number = (column_number(table, position) + 1) << 6 | (uint64_t)value, *seen;
 	const char *name;
 
-	if (value < 0 || value > 255)
+	if (value < 0 || value > 63)
 		return 0;
+	seen = &x->enums_seen[table->id][position];
+	if (*seen >> value & 1)
+		return made_iid(x, number);
 	name = ts_enum_name(table->columns[position].refers, value);
-	return name ? ts_pf_intern_made(x, TS_PF_VALUE,
-					(column_number(table, position) + 1) << 8 | (uint64_t)value,
-					name, strlen(name))
-		    : 0;
+	if (!name)
+		return 0;
+	*seen |= UINT64_C(1) << value;
+	return ts_pf_intern_made(x, TS_PF_VALUE, number, name, strlen(name));
 }

@@ -70,7 +70,10 @@ static void look(struct ts_pf_cursor *cursor)
 {
 	cursor->row = cursor->is_sequenced ? cursor->sequence[cursor->at] : cursor->at;
 	cursor->start = start_of(cursor->batch, cursor->row);
-	cursor->end = end_of(cursor->batch, cursor->row);
+	/* Points of arrows come ahead of the spans that begin there. */
+	cursor->end = cursor->batch->table->id == TS_TABLE_FLOW
+			      ? INT64_MAX
+			      : end_of(cursor->batch, cursor->row);
 }
 
 struct tie {

@@ -68,14 +68,12 @@ static unsigned char *put_arguments(struct ts_pf_export *x, unsigned char *to,
 	return ts_pf_close(open, to);
 }
 
-unsigned char *ts_pf_put_own(struct ts_pf_export *x, unsigned char *to,
-			     const struct ts_pf_cursor *cursor, const struct ts_pf_shape *shape,
-			     uint64_t skip, unsigned int taken)
+unsigned char *ts_pf_put_own_row(struct ts_pf_export *x, unsigned char *to,
+				 const struct ts_pf_cursor *cursor, const struct ts_pf_shape *shape,
+				 uint64_t skip, unsigned int taken)
 {
-	unsigned char *own, *row;
+	unsigned char *row;
 
-	to = ts_pf_tag(to, TS_PF_OWN, TS_PROTO_BYTES);
-	own = ++to;
 	*to++ = OWN_ROW << 3 | TS_PROTO_BYTES;
 	row = ++to;
 	to = ts_pf_uint(to, ROW_TABLE, cursor->batch->table->id);
@@ -84,7 +82,23 @@ unsigned char *ts_pf_put_own(struct ts_pf_export *x, unsigned char *to,
 		to = ts_pf_uint(to, ROW_TAKEN, taken);
 	if (shape->count && !(taken & TS_PF_ARGS))
 		to = put_arguments(x, to, cursor, shape);
-	return ts_pf_close(own, ts_pf_close(row, to));
+	return ts_pf_close(row, to);
+}
+
+unsigned char *ts_pf_put_own(struct ts_pf_export *x, unsigned char *to,
+			     const struct ts_pf_cursor *cursor, const struct ts_pf_shape *shape,
+			     uint64_t skip, unsigned int taken, const struct ts_text *more)
+{
+	unsigned char *own;
+
+	to = ts_pf_tag(to, TS_PF_OWN, TS_PROTO_BYTES);
+	own = ++to;
+	to = ts_pf_put_own_row(x, to, cursor, shape, skip, taken);
+	if (more && more->length) {
+		memcpy(to, more->data, more->length);
+		to += more->length;
+	}
+	return ts_pf_close(own, to);
 }
 
 /* ---- tables without time ---- */
