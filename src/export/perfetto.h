@@ -18,6 +18,7 @@
 #ifndef TS_EXPORT_PERFETTO_H
 #define TS_EXPORT_PERFETTO_H
 
+#include <endian.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
@@ -147,7 +148,8 @@ struct ts_pf_export {
 	uint32_t string_end;
 	uint64_t *seen[TS_PF_TEXT_COUNT]; /* a bit a string */
 	struct ts_map made;               /* iids of texts that are not strings of the trace */
-	struct ts_strmap texts;           /* of functions and files, to their numbers */
+	uint64_t few_seen[TS_PF_TEXT_COUNT][2]; /* the first 128 of them */
+	struct ts_strmap texts;                 /* of functions and files, to their numbers */
 	uint64_t columns_seen[TS_TABLE_COUNT];
 	uint64_t enums_seen[TS_TABLE_COUNT][TS_MAX_COLUMNS];
 	/* stacks */
@@ -157,8 +159,9 @@ struct ts_pf_export {
 	struct ts_map specifications; /* iids that are out */
 	uint64_t *stages;             /* a bit a string */
 	uint64_t stage_count, last_queue;
-	int64_t last_device;
-	uint32_t last_device_number;
+	/* numbers of devices and streams: mostly those of the row before */
+	int64_t last_device, last_device_number;
+	int64_t last_stream, last_stream_number;
 	/* arrows */
 	bool has_arrow_process;
 	int64_t arrow_process;
@@ -174,7 +177,8 @@ struct ts_pf_export {
 	struct ts_map shape_places; /* shape id to place */
 	struct ts_pf_shape *shapes;
 	size_t shape_count, shape_capacity;
-	uint64_t last_shape, last_shape_place;
+	int64_t last_shape[TS_TABLE_COUNT];      /* of each table the one that was asked for last */
+	size_t last_shape_place[TS_TABLE_COUNT]; /* and where it is, plus 1 */
 };
 
 /* ---- bytes ---- */
@@ -185,24 +189,50 @@ static inline unsigned char *ts_pf_tag(unsigned char *to, uint32_t number, enum 
 	return ts_proto_encode_varint(to, (uint64_t)number << 3 | (uint64_t)type);
 }
 
+static inline unsigned char *ts_pf_fixed64(unsigned char *to, uint64_t value)
+{
+	value = htole64(value);
+	memcpy(to, &value, sizeof(value));
+	return to + sizeof(value);
+}
+
+/* As ts_proto_encode_varint(); most values are short. */
+static inline unsigned char *ts_pf_varint(unsigned char *to, uint64_t value)
+{
+	if (value < 0x80) {
+		*to++ = (unsigned char)value;
+		return to;
+	}
+	if (value < 0x4000) {
+		*to++ = (unsigned char)(value | 0x80);
+		*to++ = (unsigned char)(value >> 7);
+		return to;
+	}
+	return ts_proto_encode_varint(to, value);
+}
+
 static inline unsigned char *ts_pf_uint(unsigned char *to, uint32_t number, uint64_t value)
 {
-	return ts_proto_encode_varint(ts_pf_tag(to, number, TS_PROTO_VARINT), value);
+	return ts_pf_varint(ts_pf_tag(to, number, TS_PROTO_VARINT), value);
 }
 
 static inline unsigned char *ts_pf_zigzag(unsigned char *to, int64_t value)
 {
-	return ts_proto_encode_varint(to, (uint64_t)value << 1 ^ (uint64_t)(value >> 63));
+	return ts_pf_varint(to, (uint64_t)value << 1 ^ (uint64_t)(value >> 63));
 }
 
 /* `open` is the first byte of the message, ahead of which one byte is free; there must be room for 4 more. */
 static inline unsigned char *ts_pf_close(unsigned char *open, unsigned char *end)
 {
 	size_t bytes = (size_t)(end - open);
-	unsigned int prefix = ts_proto_varint_bytes(bytes);
+	unsigned int prefix;
 
-	if (TS_UNLIKELY(prefix > 1))
-		memmove(open - 1 + prefix, open, bytes);
+	if (TS_LIKELY(bytes < 0x80)) {
+		open[-1] = (unsigned char)bytes;
+		return end;
+	}
+	prefix = ts_proto_varint_bytes(bytes);
+	memmove(open - 1 + prefix, open, bytes);
 	ts_proto_encode_varint(open - 1, bytes);
 	return end + prefix - 1;
 }
@@ -348,6 +378,10 @@ uint64_t ts_pf_intern_stack(struct ts_pf_export *x, int64_t stack);
 /* ---- perfetto_gpu.c ---- */
 
 void ts_pf_put_gpus(struct ts_pf_export *x);
+/* What the driver calls a device or stream; TS_ABSENT: not known. */
+int64_t ts_pf_device_number(struct ts_pf_export *x, int64_t device);
+int64_t ts_pf_stream_number(struct ts_pf_export *x, int64_t stream);
+
 int ts_pf_put_stage(struct ts_pf_export *x, const struct ts_pf_cursor *cursor,
 		    const struct ts_pf_group *group, uint64_t track);
 

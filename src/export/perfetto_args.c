@@ -51,7 +51,8 @@ static void add_field(struct ts_pf_export *x, struct ts_pf_shape *shape,
 				    .beside = field->beside,
 				    .column = field->column,
 				    .position = -1 };
-	end = ts_pf_uint(to->key, NOTE_NAME, ts_pf_intern(x, TS_PF_KEY, field->key));
+	end = ts_pf_tag(to->key, NOTE_NAME, TS_PROTO_VARINT);
+	end = ts_proto_encode_varint(end, ts_pf_intern(x, TS_PF_KEY, field->key));
 	to->key_bytes = (uint8_t)(end - to->key);
 	end = ts_proto_encode_varint(to->own, ts_pf_intern(x, TS_PF_VALUE, field->key));
 	end = ts_proto_encode_varint(end, field->type);
@@ -93,17 +94,17 @@ const struct ts_pf_shape *ts_pf_shape(struct ts_pf_export *x, const struct ts_ta
 {
 	static const struct ts_pf_shape none = { .is_plain = true };
 	/* Ids of shapes are 32 bits wide. */
-	uint64_t key = (uint64_t)id << 6 | table->id, *place;
+	uint64_t *place;
 
 	if (!id)
 		return &none;
-	if (key == x->last_shape)
-		return &x->shapes[x->last_shape_place - 1];
-	place = ts_map_insert(&x->shape_places, key, NULL);
+	if (id == x->last_shape[table->id])
+		return &x->shapes[x->last_shape_place[table->id] - 1];
+	place = ts_map_insert(&x->shape_places, (uint64_t)id << 6 | table->id, NULL);
 	if (!place || (!*place && !add_shape(x, table, id, place)))
 		return NULL;
-	x->last_shape = key;
-	x->last_shape_place = *place;
+	x->last_shape[table->id] = id;
+	x->last_shape_place[table->id] = *place;
 	return &x->shapes[*place - 1];
 }
 
@@ -120,9 +121,7 @@ void ts_pf_shapes_release(struct ts_pf_export *x)
 static unsigned char *put_double(unsigned char *to, uint64_t bits)
 {
 	*to++ = NOTE_DOUBLE << 3 | TS_PROTO_FIXED64;
-	for (int i = 0; i < 8; i++)
-		*to++ = (unsigned char)(bits >> (8 * i));
-	return to;
+	return ts_pf_fixed64(to, bits);
 }
 
 /* The value of an annotation that is a column. */
@@ -177,8 +176,7 @@ static int64_t value_at(const struct ts_pf_cursor *cursor, size_t position)
 static unsigned char *put_computed(struct ts_pf_export *x, unsigned char *to,
 				   const struct ts_pf_cursor *cursor, unsigned int column)
 {
-	const struct ts_device_row *device;
-	const struct ts_stream_row *stream;
+	int64_t number;
 	double bandwidth;
 	uint64_t bits;
 
@@ -201,17 +199,11 @@ static unsigned char *put_computed(struct ts_pf_export *x, unsigned char *to,
 		memcpy(&bits, &bandwidth, sizeof(bits));
 		return put_double(to, bits);
 	case TS_COMPUTED_DEVICE:
-		device = ts_reader_entity(x->reader, TS_TABLE_DEVICE,
-					  value_at(cursor, TS_COLUMN_OF(gpu_op, device)));
-		return device && device->number != TS_ABSENT
-			       ? ts_pf_uint(to, NOTE_INT, (uint64_t)device->number)
-			       : to;
+		number = ts_pf_device_number(x, value_at(cursor, TS_COLUMN_OF(gpu_op, device)));
+		return number == TS_ABSENT ? to : ts_pf_uint(to, NOTE_INT, (uint64_t)number);
 	case TS_COMPUTED_STREAM:
-		stream = ts_reader_entity(x->reader, TS_TABLE_STREAM,
-					  value_at(cursor, TS_COLUMN_OF(gpu_op, stream)));
-		return stream && stream->number != TS_ABSENT
-			       ? ts_pf_uint(to, NOTE_INT, (uint64_t)stream->number)
-			       : to;
+		number = ts_pf_stream_number(x, value_at(cursor, TS_COLUMN_OF(gpu_op, stream)));
+		return number == TS_ABSENT ? to : ts_pf_uint(to, NOTE_INT, (uint64_t)number);
 	default:
 		return to;
 	}

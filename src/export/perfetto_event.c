@@ -316,9 +316,7 @@ static unsigned char *put_value(unsigned char *to, unsigned int type, int64_t va
 	if (type != TS_ARG_DOUBLE)
 		return ts_pf_uint(to, EVENT_VALUE, (uint64_t)value);
 	to = ts_pf_tag(to, EVENT_DOUBLE, TS_PROTO_FIXED64);
-	for (int i = 0; i < 8; i++)
-		*to++ = (unsigned char)((uint64_t)value >> (8 * i));
-	return to;
+	return ts_pf_fixed64(to, (uint64_t)value);
 }
 
 static bool is_number(unsigned int type)

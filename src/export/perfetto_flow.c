@@ -44,9 +44,7 @@ static uint64_t flow_id(struct ts_pf_export *x, const struct ts_flow_row *flow, 
 static unsigned char *put_id(unsigned char *to, bool is_last, uint64_t id)
 {
 	to = ts_pf_tag(to, is_last ? EVENT_LAST_FLOW : EVENT_FLOW, TS_PROTO_FIXED64);
-	for (int i = 0; i < 8; i++)
-		*to++ = (unsigned char)(id >> (8 * i));
-	return to;
+	return ts_pf_fixed64(to, id);
 }
 
 unsigned char *ts_pf_put_arrow(unsigned char *to, uint64_t id)

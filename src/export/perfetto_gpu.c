@@ -68,18 +68,40 @@ static uint64_t stage_of(struct ts_pf_export *x, int64_t name, int64_t kind)
 	return iid;
 }
 
-static uint32_t number_of(struct ts_pf_export *x, int64_t id)
+int64_t ts_pf_device_number(struct ts_pf_export *x, int64_t id)
 {
 	const struct ts_device_row *device;
 
+	if (!id)
+		return TS_ABSENT;
 	if (id == x->last_device)
 		return x->last_device_number;
 	device = ts_reader_entity(x->reader, TS_TABLE_DEVICE, id);
 	x->last_device = id;
-	x->last_device_number = device && device->number >= 0 && device->number <= INT32_MAX
-					? (uint32_t)device->number
-					: (uint32_t)(id & INT32_MAX);
+	x->last_device_number = device ? device->number : TS_ABSENT;
 	return x->last_device_number;
+}
+
+int64_t ts_pf_stream_number(struct ts_pf_export *x, int64_t id)
+{
+	const struct ts_stream_row *stream;
+
+	if (!id)
+		return TS_ABSENT;
+	if (id == x->last_stream)
+		return x->last_stream_number;
+	stream = ts_reader_entity(x->reader, TS_TABLE_STREAM, id);
+	x->last_stream = id;
+	x->last_stream_number = stream ? stream->number : TS_ABSENT;
+	return x->last_stream_number;
+}
+
+/* For a field of 31 bits. */
+static uint32_t number_of(struct ts_pf_export *x, int64_t id)
+{
+	int64_t number = ts_pf_device_number(x, id);
+
+	return (uint32_t)((number == TS_ABSENT ? id : number) & INT32_MAX);
 }
 
 int ts_pf_put_stage(struct ts_pf_export *x, const struct ts_pf_cursor *cursor,

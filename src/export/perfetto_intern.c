@@ -59,6 +59,15 @@ uint64_t ts_pf_intern_made(struct ts_pf_export *x, enum ts_pf_text kind, uint64_
 	uint64_t iid = made_iid(x, number);
 	bool is_new = false;
 
+	if (number < TS_PF_FIRST_COLUMN) {
+		uint64_t *seen = &x->few_seen[kind][number / 64], bit = UINT64_C(1) << number % 64;
+
+		if (!(*seen & bit))
+			put_text(x, kind, iid, text, length);
+		*seen |= bit;
+		return iid;
+	}
+
 	/* Without memory it stands there twice. */
 	if (!ts_map_insert(&x->made, number << 3 | (uint64_t)kind, &is_new) || is_new)
 		put_text(x, kind, iid, text, length);
