@@ -60,8 +60,11 @@ void ts_export_tell_output(const struct ts_export_summary *summary)
 	if (summary->names.length)
 		ts_report_note("%s: %s, %s files, %s in %.3f s", summary->output, summary->format,
 			       files, bytes, summary->seconds);
-	else
+	else if (summary->has_bytes)
 		ts_report_note("%s: %s, %s in %.3f s", summary->output, summary->format, bytes,
+			       summary->seconds);
+	else
+		ts_report_note("%s: %s in %.3f s", summary->output, summary->format,
 			       summary->seconds);
 }
 
@@ -112,9 +115,12 @@ void ts_export_show_json(const struct ts_export_summary *summary)
 
 	ts_text_append_str(out, "{\"file\":");
 	ts_text_append_json(out, summary->output, strlen(summary->output));
-	ts_text_printf(out,
-		       ",\"format\":\"%s\",\"bytes\":%" PRIu64 ",\"seconds\":", summary->format,
-		       summary->bytes);
+	ts_text_printf(out, ",\"format\":\"%s\",\"bytes\":", summary->format);
+	if (summary->has_bytes)
+		ts_text_append_uint(out, summary->bytes);
+	else
+		ts_text_append_str(out, "null");
+	ts_text_append_str(out, ",\"seconds\":");
 	ts_text_append_double(out, summary->seconds);
 	if (summary->names.length) {
 		ts_text_append_str(out, ",\"files\":[");

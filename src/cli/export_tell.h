@@ -3,6 +3,7 @@
 #ifndef TS_CLI_EXPORT_TELL_H
 #define TS_CLI_EXPORT_TELL_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/text.h"
@@ -28,6 +29,7 @@ struct ts_export_summary {
 	const char *format;
 	const char *output; /* as it was asked for */
 	uint64_t bytes;     /* of all files */
+	bool has_bytes;     /* false: it went into a pipe or device */
 	uint64_t files;     /* 1, but for a folder */
 	double seconds;
 	struct ts_text names; /* JSON strings of a folder's files, with a comma between them */

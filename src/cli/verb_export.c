@@ -285,8 +285,10 @@ static void count_file(struct export *export, int fd)
 {
 	struct stat status;
 
-	if (!fstat(fd, &status) && S_ISREG(status.st_mode))
+	if (!fstat(fd, &status) && S_ISREG(status.st_mode)) {
 		export->summary.bytes += (uint64_t)status.st_size;
+		export->summary.has_bytes = true;
+	}
 	export->summary.files++;
 }
 

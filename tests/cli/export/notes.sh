@@ -5,7 +5,7 @@
 
 say() {
 	echo "\$ tracesmith $*"
-	"$TRACESMITH" "$@" 2>&1 >/dev/null | sed -E 's/[0-9.]+ [KM]?i?B in [0-9.]+ s/N B in N s/'
+	"$TRACESMITH" "$@" 2>&1 >/dev/null | sed -E 's/[0-9.]+ [KM]?i?B in [0-9.]+ s/N B in N s/; s/ in [0-9.]+ s$/ in N s/'
 }
 
 make_trace t
@@ -13,6 +13,7 @@ for format in chrome chrome-array timeline folded speedscope dot; do
 	say export t.sbt -f $format -o out
 	say export -q t.sbt -f $format -o out
 done
+say export t.sbt -f chrome -o /dev/null
 say export t.sbt -f folded --count device -o -
 say export t.sbt -f csv --table slice -o out
 say export t.sbt -f csv -o folder/
@@ -35,3 +36,4 @@ assert sorted(summary["files"]) == sorted("folder/" + name for name in os.listdi
 assert summary["bytes"] == sum(os.stat(name).st_size for name in summary["files"])
 assert summary["left_out"] == [] and summary["file"] == "folder" and summary["format"] == "csv"
 PY
+"$TRACESMITH" export t.sbt --json -q -o /dev/null | sed -E 's/"seconds":[0-9.e-]+/"seconds":N/'
