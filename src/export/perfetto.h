@@ -345,7 +345,7 @@ uint64_t ts_pf_lane_for(struct ts_pf_export *x, struct ts_pf_group *group, int64
 
 /* The track of a series of a counter. */
 uint64_t ts_pf_counter_track(struct ts_pf_export *x, const struct ts_counter_row *counter,
-			     uint32_t field, int64_t key, uint32_t series);
+			     int64_t key, uint32_t series);
 
 /* Number of a process or thread for fields of 32 bits. */
 uint32_t ts_pf_pid(const struct ts_pf_export *x, int64_t process);

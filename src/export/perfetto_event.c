@@ -345,7 +345,7 @@ static int put_counter(struct ts_pf_export *x, const struct ts_pf_cursor *cursor
 		uint64_t track;
 
 		if (is_number(type) && !shape->fields[i].beside) {
-			track = ts_pf_counter_track(x, &counter, i, fields->fields[i].key,
+			track = ts_pf_counter_track(x, &counter, fields->fields[i].key,
 						    shape->count);
 			if (!track)
 				return no_memory(x);

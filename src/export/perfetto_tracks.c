@@ -572,14 +572,13 @@ static void put_counter(struct ts_pf_export *x, uint64_t uuid, const struct ts_c
 }
 
 uint64_t ts_pf_counter_track(struct ts_pf_export *x, const struct ts_counter_row *counter,
-			     uint32_t field, int64_t key, uint32_t series)
+			     int64_t key, uint32_t series)
 {
 	const int64_t what[] = { counter->thread, counter->device, counter->process,
 				 counter->name,   counter->id,     key };
 	bool is_new = false;
 	uint32_t number = ts_strmap_intern(&x->counters, (const char *)what, sizeof(what), &is_new);
 
-	(void)field;
 	if (number == TS_STRMAP_NONE)
 		return 0;
 	/* Above all others, so that no table of them is needed. */
