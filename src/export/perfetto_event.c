@@ -84,6 +84,14 @@ static unsigned char *put_stack(struct ts_pf_export *x, unsigned char *to, int64
 	return iid ? ts_pf_uint(to, EVENT_STACK, iid) : to;
 }
 
+/* x->event holds an event up to `own`, and from there to `end` field 9901 of its packet, if any: trace_processor calls what it does not know an error inside of events. */
+static void put_event_packet(struct ts_pf_export *x, int64_t time, const unsigned char *own,
+			     const unsigned char *end)
+{
+	x->event.length = (size_t)((const char *)own - x->event.data);
+	ts_pf_put_packet(x, time, TS_PF_TRACK_EVENT, own, (size_t)(end - own));
+}
+
 /* What an event has beside its row. */
 struct extras {
 	struct ts_pf_group *group; /* whose points of arrows are taken along; may be NULL */
@@ -101,7 +109,7 @@ static int put_row(struct ts_pf_export *x, const struct ts_pf_cursor *cursor,
 	unsigned int taken = cursor->start >= x->base_ns ? TS_PF_START : 0;
 	struct ts_pf_group *flows = extras->group && extras->group->flow_count ? extras->group
 									       : NULL;
-	unsigned char *to;
+	unsigned char *to, *own;
 
 	if (!track || !shape ||
 	    !ts_text_reserve(&x->event,
@@ -117,10 +125,10 @@ static int put_row(struct ts_pf_export *x, const struct ts_pf_cursor *cursor,
 	to = ts_pf_put_args(x, to, cursor, shape);
 	if (shape->count && shape->is_plain)
 		taken |= TS_PF_ARGS;
+	own = to;
 	to = ts_pf_put_own(x, to, cursor, shape, mask_of_taken(table, view, taken), taken,
 			   flows ? &flows->flow_rows : NULL);
-	x->event.length = (size_t)((char *)to - x->event.data);
-	ts_pf_put_packet(x, cursor->start, TS_PF_TRACK_EVENT, NULL, 0);
+	put_event_packet(x, cursor->start, own, to);
 	if (flows)
 		ts_pf_flows_done(flows);
 	return TS_OK;
@@ -128,7 +136,7 @@ static int put_row(struct ts_pf_export *x, const struct ts_pf_cursor *cursor,
 
 int ts_pf_put_flows(struct ts_pf_export *x, struct ts_pf_group *group)
 {
-	unsigned char *to, *own;
+	unsigned char *to, *own, *rows;
 	uint64_t name = group->flow_name
 				? ts_pf_intern(x, TS_PF_EVENT_NAME, group->flow_name)
 				: ts_pf_intern_made(x, TS_PF_EVENT_NAME,
@@ -138,12 +146,12 @@ int ts_pf_put_flows(struct ts_pf_export *x, struct ts_pf_group *group)
 		return TS_ENOMEM;
 	to = put_head((unsigned char *)x->event.data, TS_PF_INSTANT, group->uuid);
 	to = ts_pf_put_flow_ids(ts_pf_uint(to, EVENT_NAME, name), group);
+	own = to;
 	to = ts_pf_tag(to, TS_PF_OWN, TS_PROTO_BYTES);
-	own = ++to;
+	rows = ++to;
 	memcpy(to, group->flow_rows.data, group->flow_rows.length);
-	to = ts_pf_close(own, to + group->flow_rows.length);
-	x->event.length = (size_t)((char *)to - x->event.data);
-	ts_pf_put_packet(x, group->flow_time, TS_PF_TRACK_EVENT, NULL, 0);
+	to = ts_pf_close(rows, to + group->flow_rows.length);
+	put_event_packet(x, group->flow_time, own, to);
 	ts_pf_flows_done(group);
 	return TS_OK;
 }
@@ -167,8 +175,7 @@ static int put_span(struct ts_pf_export *x, const struct ts_pf_cursor *cursor,
 	if (result || cursor->end == INT64_MAX)
 		return result;
 	to = put_head((unsigned char *)x->event.data, TS_PF_END, track);
-	x->event.length = (size_t)((char *)to - x->event.data);
-	ts_pf_put_packet(x, cursor->end, TS_PF_TRACK_EVENT, NULL, 0);
+	put_event_packet(x, cursor->end, to, to);
 	return TS_OK;
 }
 
@@ -341,7 +348,7 @@ static int put_counter(struct ts_pf_export *x, const struct ts_pf_cursor *cursor
 	ts_batch_row(batch, cursor->row, &counter);
 	for (uint32_t i = 0; i < shape->count; i++) {
 		unsigned int type = shape->fields[i].type;
-		unsigned char *to;
+		unsigned char *to, *own;
 		uint64_t track;
 
 		if (is_number(type) && !shape->fields[i].beside) {
@@ -350,14 +357,13 @@ static int put_counter(struct ts_pf_export *x, const struct ts_pf_cursor *cursor
 			if (!track)
 				return no_memory(x);
 			to = put_head((unsigned char *)x->event.data, TS_PF_COUNTER, track);
-			to = put_value(to, type, *value);
+			own = to = put_value(to, type, *value);
 			if (is_first)
 				to = ts_pf_put_own(x, to, cursor, shape, 1,
 						   cursor->start >= x->base_ns ? TS_PF_START : 0,
 						   NULL);
 			is_first = false;
-			x->event.length = (size_t)((char *)to - x->event.data);
-			ts_pf_put_packet(x, cursor->start, TS_PF_TRACK_EVENT, NULL, 0);
+			put_event_packet(x, cursor->start, own, to);
 		}
 		value += ts_arg_has_value(type) ? 1 : 0;
 	}

@@ -401,8 +401,7 @@ static int add_blob(struct ts_perfetto *p, const struct row *row, bool *ret_good
 }
 
 static int read_row(struct ts_perfetto *p, struct ts_perfetto_sequence *sequence,
-		    const struct ts_perfetto_packet *packet, const struct ts_proto_field *from,
-		    bool is_event)
+		    const struct ts_perfetto_packet *packet, const struct ts_proto_field *from)
 {
 	struct row row;
 	bool is_good = false;
@@ -414,7 +413,7 @@ static int read_row(struct ts_perfetto *p, struct ts_perfetto_sequence *sequence
 		} else {
 			ts_args_clear(&p->args);
 			read_columns(p, sequence, &row);
-			if (is_event && row.taken)
+			if (row.taken && packet->data.number == 11)
 				take(p, sequence, packet, &row);
 			read_args(p, sequence, &row);
 			if (row.info->shape >= 0)
@@ -430,33 +429,17 @@ static int read_row(struct ts_perfetto *p, struct ts_perfetto_sequence *sequence
 	return rc;
 }
 
-static int read_own(struct ts_perfetto *p, struct ts_perfetto_sequence *sequence,
-		    const struct ts_perfetto_packet *packet, const struct ts_proto_field *own,
-		    bool is_event)
-{
-	struct ts_proto_reader message = ts_proto_message(own);
-	struct ts_proto_field field;
-	int rc = TS_OK;
-
-	while (!rc && ts_proto_next(&message, &field))
-		if (field.number == 3)
-			rc = read_row(p, sequence, packet, &field, is_event);
-	if (message.failed)
-		ts_perfetto_lose(p, &ts_perfetto_loss_row, 1);
-	return rc;
-}
-
 int ts_perfetto_own_packet(struct ts_perfetto *p, struct ts_perfetto_sequence *sequence,
 			   const struct ts_perfetto_packet *packet)
 {
-	struct ts_proto_reader event = ts_proto_message(&packet->data);
+	struct ts_proto_reader message = ts_proto_message(&packet->own);
 	struct ts_proto_field field;
 	int rc = TS_OK;
 
-	if (packet->has_own)
-		rc = read_own(p, sequence, packet, &packet->own, false);
-	while (!rc && packet->data.number == 11 && ts_proto_next(&event, &field))
-		if (field.number == TS_PERFETTO_OWN_FIELD)
-			rc = read_own(p, sequence, packet, &field, true);
+	while (!rc && packet->has_own && ts_proto_next(&message, &field))
+		if (field.number == 3)
+			rc = read_row(p, sequence, packet, &field);
+	if (packet->has_own && message.failed)
+		ts_perfetto_lose(p, &ts_perfetto_loss_row, 1);
 	return rc;
 }

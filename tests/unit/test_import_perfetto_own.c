@@ -85,6 +85,7 @@ static void put_events(struct ts_text *trace)
 	ts_proto_put_uint(trace, 1, 1);
 	ts_proto_put_int(trace, 4, -5);
 	ts_proto_close(trace, inner);
+	ts_proto_close(trace, event);
 	own = ts_proto_open(trace, OWN);
 	row = ts_proto_open(trace, 3);
 	ts_proto_put_uint(trace, 1, TS_TABLE_SLICE);
@@ -99,7 +100,6 @@ static void put_events(struct ts_text *trace)
 	ts_proto_put_uint(trace, 5, TAKE_START | TAKE_NAME | TAKE_CATEGORY | TAKE_ARGS);
 	ts_proto_close(trace, row);
 	ts_proto_close(trace, own);
-	ts_proto_close(trace, event);
 	ts_proto_close(trace, packet);
 	/* Its end says nothing. */
 	put_event(trace, 75, END, 7, NULL);
