@@ -501,10 +501,20 @@ static void put_unit(struct ts_pf_export *x, struct ts_string name)
 		int unit;
 		const char *text;
 	} units[] = {
-		{ "_bytes", 3, NULL }, { "_ns", 1, NULL },    { "_W", 0, "W" },
-		{ "_MHz", 0, "MHz" },  { "_C", 0, "C" },      { "_percent", 0, "%" },
-		{ "_J", 0, "J" },      { "_ms", 0, "ms" },    { "_us", 0, "us" },
-		{ "_s", 0, "s" },      { "_count", 2, NULL }, { "_bytes_per_s", 0, "B/s" },
+		/* The longer of two that end alike first. */
+		{ "_bytes_per_s", 0, "B/s" },
+		{ "_per_s", 0, "1/s" },
+		{ "_bytes", 3, NULL },
+		{ "_ns", 1, NULL },
+		{ "_W", 0, "W" },
+		{ "_MHz", 0, "MHz" },
+		{ "_C", 0, "C" },
+		{ "_percent", 0, "%" },
+		{ "_J", 0, "J" },
+		{ "_ms", 0, "ms" },
+		{ "_us", 0, "us" },
+		{ "_s", 0, "s" },
+		{ "_count", 2, NULL },
 	};
 
 	for (size_t i = 0; i < TS_ARRAY_SIZE(units); i++) {
