@@ -18,6 +18,7 @@
 #include "base/text.h"
 
 #include "unit/runner.h"
+#include "unit/temporary.h"
 
 #define MS INT64_C(1000000)
 
@@ -25,16 +26,6 @@ struct made {
 	char path[64];
 	struct ts_writer *writer;
 };
-
-static inline void temporary_path(char path[64])
-{
-	int fd;
-
-	snprintf(path, 64, "/tmp/tracesmith-export-XXXXXX");
-	fd = mkstemp(path);
-	TS_CHECK(fd >= 0);
-	close(fd);
-}
 
 /* A chunk has so many rows; 0: the default. */
 static inline void make_trace(struct made *made, uint32_t chunk_rows)

@@ -22,6 +22,7 @@
 #include "import/import.h"
 
 #include "unit/runner.h"
+#include "unit/temporary.h"
 
 struct imported {
 	struct ts_import_result result;
@@ -29,16 +30,6 @@ struct imported {
 	int rc;
 	struct ts_reader *reader;
 };
-
-static inline void temporary_path(char path[64])
-{
-	int fd;
-
-	snprintf(path, 64, "/tmp/tracesmith-import-XXXXXX");
-	fd = mkstemp(path);
-	TS_CHECK(fd >= 0);
-	close(fd);
-}
 
 /* Opens a writer on a new file without threads. */
 static inline struct ts_writer *open_writer(char path[64])

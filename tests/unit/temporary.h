@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A new empty file for a test that makes thousands of them: in memory where that can be had, since a disk takes milliseconds for each. */
+#ifndef TS_TESTS_TEMPORARY_H
+#define TS_TESTS_TEMPORARY_H
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "unit/runner.h"
+
+static inline void temporary_path(char path[64])
+{
+	int fd;
+
+	snprintf(path, 64, "/dev/shm/tracesmith-test-XXXXXX");
+	fd = mkstemp(path);
+	if (fd < 0) {
+		snprintf(path, 64, "/tmp/tracesmith-test-XXXXXX");
+		fd = mkstemp(path);
+	}
+	TS_CHECK(fd >= 0);
+	close(fd);
+}
+
+#endif
