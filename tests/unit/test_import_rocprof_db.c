@@ -11,6 +11,7 @@
 #include <sqlite3.h>
 
 struct bytes {
+	/* For sqlite3_free(). */
 	char *data;
 	size_t length;
 };
@@ -33,27 +34,18 @@ static void run_sql(sqlite3 *db, const char *sql, const char *ending)
 
 static struct bytes make_database(const char *const *parts, const char *const *endings)
 {
-	struct bytes bytes = { 0 };
-	char path[64];
+	struct bytes bytes;
+	sqlite3_int64 length;
 	sqlite3 *db;
-	FILE *file;
 
-	temporary_path(path);
-	TS_CHECK_INT(sqlite3_open(path, &db), SQLITE_OK);
+	TS_CHECK_INT(sqlite3_open(":memory:", &db), SQLITE_OK);
 	for (; *endings; endings++)
 		for (const char *const *part = parts; *part; part++)
 			run_sql(db, *part, *endings);
-	TS_CHECK_INT(sqlite3_close(db), SQLITE_OK);
-	file = fopen(path, "rb");
-	TS_CHECK(file != NULL);
-	fseek(file, 0, SEEK_END);
-	bytes.length = (size_t)ftell(file);
-	bytes.data = malloc(bytes.length);
+	bytes.data = (char *)sqlite3_serialize(db, "main", &length, 0);
 	TS_CHECK(bytes.data != NULL);
-	rewind(file);
-	TS_CHECK(fread(bytes.data, 1, bytes.length, file) == bytes.length);
-	fclose(file);
-	unlink(path);
+	bytes.length = (size_t)length;
+	TS_CHECK_INT(sqlite3_close(db), SQLITE_OK);
 	return bytes;
 }
 
@@ -81,7 +73,7 @@ static void check_database(int line, const char *const *parts, const char *const
 	ts_test_check_str(__FILE__, line, "format", imported.result.format, "rocpd");
 	check_table(__FILE__, line, imported.reader, table, expected);
 	release_imported(&imported);
-	free(bytes.data);
+	sqlite3_free(bytes.data);
 }
 
 static const char *const none[] = { "", NULL };
@@ -303,6 +295,6 @@ TS_TEST(damage)
 		release_imported(&imported);
 		bytes.data[at] ^= (char)(1 << at % 7);
 	}
-	free(bytes.data);
+	sqlite3_free(bytes.data);
 }
 #endif
