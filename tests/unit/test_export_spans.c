@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Nested spans: order, cuts, what never ends; sorted in memory or in pieces they are the same. */
+#include "base/ns.h"
 #include "export/samples.h"
 #include "export/spans.h"
 
@@ -42,7 +43,8 @@ static int write_step(void *context, const struct ts_span_step *step)
 	written->last = step->time;
 	written->depth += step->begins ? 1 : -1;
 	TS_CHECK(written->depth >= 0 && (step->begins || step->self >= 0));
-	written->self += step->begins ? 0 : step->self;
+	/* Hostile times add up to more than there is. */
+	written->self = ts_ns_add(written->self, step->begins ? 0 : step->self);
 	ts_text_printf(&written->text, "%s%lld %s%lld", written->text.length ? " " : "",
 		       (long long)step->thread, step->begins ? "(" : ")", (long long)step->time);
 	ts_text_append(&written->text, name.data, name.length);
