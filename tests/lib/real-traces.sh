@@ -16,3 +16,15 @@ real_files() { # folder...
 		[ ! -d "$real_data/$folder" ] || find "$real_data/$folder" -type f "${limit[@]}" -print0
 	done
 }
+
+# As real_files, less the largest, which take longer than all others together: those are looked at where TS_REAL_FULL is set. What is left out is printed.
+quick_real_files() { # folder...
+	local file
+	while IFS= read -r -d '' file; do
+		if [ -z "${TS_REAL_FULL:-}" ] && [ "$(stat -c %s "$file")" -gt 1000000 ]; then
+			echo "left out without TS_REAL_FULL: ${file##*/}" >&2
+		else
+			printf '%s\0' "$file"
+		fi
+	done < <(real_files "$@")
+}

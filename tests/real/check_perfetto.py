@@ -61,6 +61,7 @@ def check(python, path, folder):
     tool.run("import", path, "-o", trace)
     tool.run("export", trace, "-f", "perfetto", "-o", export)
     tool.run("import", export, "-o", again)
+    tool.run("verify", again)
     before = rows(trace)
     compare(before, rows(again), problems)
     if python != "-":
