@@ -93,6 +93,11 @@ static inline int64_t ts_proto_zigzag(uint64_t value)
 	return (int64_t)(value >> 1) ^ -(int64_t)(value & 1);
 }
 
+static inline uint64_t ts_proto_from_signed(int64_t value)
+{
+	return (uint64_t)value << 1 ^ (value < 0 ? UINT64_MAX : 0);
+}
+
 static inline double ts_proto_double(uint64_t bits)
 {
 	double value;
@@ -146,7 +151,7 @@ static inline void ts_proto_put_int(struct ts_text *out, uint32_t number, int64_
 /* sint64 */
 static inline void ts_proto_put_sint(struct ts_text *out, uint32_t number, int64_t value)
 {
-	ts_proto_put_uint(out, number, (uint64_t)value << 1 ^ (uint64_t)(value >> 63));
+	ts_proto_put_uint(out, number, ts_proto_from_signed(value));
 }
 
 static inline void ts_proto_put_fixed64(struct ts_text *out, uint32_t number, uint64_t value)

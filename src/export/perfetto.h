@@ -218,7 +218,7 @@ static inline unsigned char *ts_pf_uint(unsigned char *to, uint32_t number, uint
 
 static inline unsigned char *ts_pf_zigzag(unsigned char *to, int64_t value)
 {
-	return ts_pf_varint(to, (uint64_t)value << 1 ^ (uint64_t)(value >> 63));
+	return ts_pf_varint(to, ts_proto_from_signed(value));
 }
 
 /* `open` is the first byte of the message, ahead of which one byte is free; there must be room for 4 more. */

@@ -128,7 +128,7 @@ static int put_row(struct ts_pf_export *x, const struct ts_table_info *table,
 		if (is_text(column->type))
 			value = (int64_t)ts_pf_intern(x, TS_PF_VALUE, value);
 		ts_proto_put_varint(to, column->id);
-		ts_proto_put_varint(to, (uint64_t)value << 1 ^ (uint64_t)(value >> 63));
+		ts_proto_put_varint(to, ts_proto_from_signed(value));
 	}
 	ts_proto_close(to, open);
 	if (bytes)

@@ -36,7 +36,7 @@ static int field_type(uint32_t number)
 static bool is_packet(const char *data, size_t bytes, bool is_whole)
 {
 	struct ts_proto_reader reader = ts_proto_reader(data, bytes);
-	const unsigned char *at;
+	const unsigned char *at = reader.next;
 	uint64_t tag, value;
 
 	while (reader.next < reader.end) {

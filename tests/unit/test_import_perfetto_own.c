@@ -5,11 +5,6 @@
 enum { OWN = 9901 };
 enum { TAKE_START = 1, TAKE_NAME = 2, TAKE_CATEGORY = 4, TAKE_ARGS = 8 };
 
-static uint64_t zigzag(int64_t value)
-{
-	return (uint64_t)value << 1 ^ (uint64_t)(value >> 63);
-}
-
 /* A row with pairs of column and value, which end with column 0. */
 static void put_row(struct ts_text *out, uint64_t table, uint64_t id, const int64_t *pairs)
 {
@@ -19,7 +14,7 @@ static void put_row(struct ts_text *out, uint64_t table, uint64_t id, const int6
 	columns = ts_proto_open(out, 2);
 	for (; *pairs; pairs += 2) {
 		ts_proto_put_varint(out, (uint64_t)pairs[0]);
-		ts_proto_put_varint(out, zigzag(pairs[1]));
+		ts_proto_put_varint(out, ts_proto_from_signed(pairs[1]));
 	}
 	ts_proto_close(out, columns);
 	if (id)
@@ -94,7 +89,7 @@ static void put_events(struct ts_text *trace)
 		static const int64_t pairs[] = { 2, 25, 3, 8, 8, 10 };
 
 		ts_proto_put_varint(trace, (uint64_t)pairs[2 * i]);
-		ts_proto_put_varint(trace, zigzag(pairs[2 * i + 1]));
+		ts_proto_put_varint(trace, ts_proto_from_signed(pairs[2 * i + 1]));
 	}
 	ts_proto_close(trace, inner);
 	ts_proto_put_uint(trace, 5, TAKE_START | TAKE_NAME | TAKE_CATEGORY | TAKE_ARGS);
@@ -112,7 +107,7 @@ static void put_events(struct ts_text *trace)
 		static const int64_t pairs[] = { 1, 2000, 2, 8, 3, 1, 7, 2 };
 
 		ts_proto_put_varint(trace, (uint64_t)pairs[2 * i]);
-		ts_proto_put_varint(trace, zigzag(pairs[2 * i + 1]));
+		ts_proto_put_varint(trace, ts_proto_from_signed(pairs[2 * i + 1]));
 	}
 	ts_proto_close(trace, inner);
 	inner = ts_proto_open(trace, 6);
@@ -204,7 +199,7 @@ TS_TEST(blobs_in_pieces)
 		/* The third continues what is not there. */
 		if (id > 1) {
 			ts_proto_put_varint(&trace, 3);
-			ts_proto_put_varint(&trace, zigzag(id == 2 ? 1 : 77));
+			ts_proto_put_varint(&trace, ts_proto_from_signed(id == 2 ? 1 : 77));
 		}
 		ts_proto_close(&trace, columns);
 		ts_proto_put_bytes(&trace, 3, id == 1 ? "abc" : "de", id == 1 ? 3 : 2);
