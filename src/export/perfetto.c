@@ -5,7 +5,6 @@
  */
 #include "export/perfetto.h"
 
-#include "base/io.h"
 #include "base/memory.h"
 #include "export/export.h"
 
@@ -13,6 +12,7 @@
 #define SEQUENCE 1
 #define NEEDS_STATE 2
 #define STATE_CLEARED 1
+#define PACKET_TAG (1 << 3 | TS_PROTO_BYTES)
 /* Of ClockSnapshot: boot time, which is what packets are in unless they say otherwise, and the time of day. */
 #define DEFAULTS_OF_SAMPLES 12
 #define TIMEBASE_CPU_CLOCK 1
@@ -22,15 +22,9 @@
 
 int ts_pf_flush(struct ts_pf_export *x, size_t unless_below)
 {
-	int result;
-
 	if (x->out.failed || x->event.failed || x->interned.failed)
 		return ts_error_set(x->err, TS_ENOMEM, "no memory");
-	if (x->out.length < unless_below)
-		return TS_OK;
-	result = ts_write_all(x->fd, x->out.data, x->out.length, x->err);
-	ts_text_clear(&x->out);
-	return result;
+	return x->out.length < unless_below ? TS_OK : ts_pf_write(x);
 }
 
 void ts_pf_put_interned(struct ts_pf_export *x)
@@ -44,31 +38,61 @@ void ts_pf_put_interned(struct ts_pf_export *x)
 	x->interned.length = 0;
 }
 
+static unsigned char *put_sequence(unsigned char *to)
+{
+	static const unsigned char both[] = { TS_PF_SEQUENCE << 3, SEQUENCE, TS_PF_FLAGS << 3,
+					      NEEDS_STATE };
+
+	memcpy(to, both, sizeof(both));
+	return to + sizeof(both);
+}
+
 void ts_pf_put_packet(struct ts_pf_export *x, int64_t time, enum ts_pf_packet field,
 		      const void *own, size_t own_bytes)
 {
-	unsigned char head[48], *to = head + 16, *begin;
+	unsigned char head[40], *to = head, *begin;
 	size_t inner = field ? x->event.length : 0, bytes;
 
 	if (x->interned.length)
 		ts_pf_put_interned(x);
 	if (time != TS_ABSENT)
 		to = ts_pf_uint(to, TS_PF_TIMESTAMP, ts_pf_time(x, time));
-	to = ts_pf_uint(to, TS_PF_SEQUENCE, SEQUENCE);
-	to = ts_pf_uint(to, TS_PF_FLAGS, NEEDS_STATE);
+	to = put_sequence(to);
 	if (field)
-		to = ts_proto_encode_varint(ts_pf_tag(to, field, TS_PROTO_BYTES), inner);
-	bytes = (size_t)(to - head - 16) + inner + own_bytes;
-	/* The length of it all goes ahead. */
-	begin = head + 15 - ts_proto_varint_bytes(bytes);
-	*begin = 1 << 3 | TS_PROTO_BYTES;
-	ts_proto_encode_varint(begin + 1, bytes);
-	if (ts_text_reserve(&x->out, (size_t)(to - begin) + inner + own_bytes)) {
-		ts_text_append(&x->out, begin, (size_t)(to - begin));
-		ts_text_append(&x->out, x->event.data, inner);
-		ts_text_append(&x->out, own, own_bytes);
+		to = ts_pf_varint(ts_pf_tag(to, field, TS_PROTO_BYTES), inner);
+	bytes = (size_t)(to - head) + inner + own_bytes;
+	if (ts_text_reserve(&x->out, sizeof(head) + 16 + inner + own_bytes)) {
+		begin = (unsigned char *)x->out.data + x->out.length;
+		*begin = PACKET_TAG;
+		begin = ts_pf_varint(begin + 1, bytes);
+		/* All of it, whatever is used: a constant number of bytes is copied without a call. */
+		memcpy(begin, head, sizeof(head));
+		begin += to - head;
+		if (inner)
+			memcpy(begin, x->event.data, inner);
+		if (own_bytes)
+			memcpy(begin + inner, own, own_bytes);
+		x->out.length = (size_t)((char *)begin - x->out.data) + inner + own_bytes;
 	}
 	x->event.length = 0;
+}
+
+void ts_pf_put_end(struct ts_pf_export *x, int64_t time, uint64_t track)
+{
+	unsigned char *packet, *event, *to;
+
+	/* Nothing in it is longer than a byte can say. */
+	if (!ts_text_reserve(&x->out, 64))
+		return;
+	packet = (unsigned char *)x->out.data + x->out.length;
+	to = ts_pf_uint(packet + 2, TS_PF_TIMESTAMP, ts_pf_time(x, time));
+	event = put_sequence(to);
+	to = ts_pf_put_head(event + 2, TS_PF_END, track);
+	event[0] = TS_PF_TRACK_EVENT << 3 | TS_PROTO_BYTES;
+	event[1] = (unsigned char)(to - event - 2);
+	packet[0] = PACKET_TAG;
+	packet[1] = (unsigned char)(to - packet - 2);
+	x->out.length += (size_t)(to - packet);
 }
 
 /* Time 0 of the file: a moment ahead of the first row, since Perfetto's times are not below 0. */
@@ -150,8 +174,10 @@ static int put_waiting(struct ts_pf_export *x)
 
 static int put_file(struct ts_pf_export *x)
 {
-	int result = ts_pf_intern_init(x);
+	int result = ts_pf_threads_start(x);
 
+	if (!result)
+		result = ts_pf_intern_init(x);
 	choose_base(x);
 	put_header(x);
 	if (!result)
@@ -168,7 +194,9 @@ static int put_file(struct ts_pf_export *x)
 		result = put_waiting(x);
 	if (!result)
 		result = ts_reader_status(x->reader, x->err);
-	return result ? result : ts_pf_flush(x, 0);
+	if (!result)
+		result = ts_pf_flush(x, 0);
+	return result ? result : ts_pf_write_wait(x);
 }
 
 int ts_export_perfetto(struct ts_reader *reader, int fd, const struct ts_export_options *options,
@@ -185,6 +213,7 @@ int ts_export_perfetto(struct ts_reader *reader, int fd, const struct ts_export_
 	};
 	int result = put_file(&x);
 
+	ts_pf_threads_stop(&x);
 	ts_pf_tracks_release(&x);
 	ts_pf_shapes_release(&x);
 	ts_pf_intern_release(&x);

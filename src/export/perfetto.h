@@ -4,6 +4,7 @@
  *
  *	perfetto.c         the file: what stands ahead of the events, and the walk over all chunks in order of time
  *	perfetto_merge.c   rows of chunks that overlap, in order of time
+ *	perfetto_threads.c reading the next chunk and writing the last bytes meanwhile
  *	perfetto_tracks.c  tracks of processes, threads, devices, streams and counters, and lanes of spans that do not nest
  *	perfetto_event.c   rows as packets
  *	perfetto_args.c    arguments and columns as debug annotations
@@ -24,6 +25,7 @@
 #include <string.h>
 
 #include "base/map.h"
+#include "base/pool.h"
 #include "base/proto.h"
 #include "base/text.h"
 #include "export/chrome.h"
@@ -47,6 +49,8 @@ enum ts_pf_packet {
 	TS_PF_OWN = 9901,
 };
 
+/* Of TrackEvent; perfetto_event.c has the others. */
+enum ts_pf_event_field { TS_PF_EVENT_TYPE = 9, TS_PF_EVENT_TRACK = 11 };
 enum ts_pf_event_type { TS_PF_BEGIN = 1, TS_PF_END = 2, TS_PF_INSTANT = 3, TS_PF_COUNTER = 4 };
 
 /* Kinds of interned texts, and which field of InternedData holds them. */
@@ -101,14 +105,19 @@ struct ts_pf_group {
 
 /* ---- shapes ---- */
 
+/* An annotation up to its value: tag, a byte for the length, name_iid and, where all values are of one type, the value's tag. */
+struct ts_pf_note {
+	unsigned char data[15];
+	uint8_t bytes; /* 0: not known yet */
+};
+
 struct ts_pf_field {
 	uint8_t type, beside;
-	uint8_t key_bytes; /* of `key` */
 	uint8_t own_bytes; /* of `own` */
 	uint16_t column;
-	int8_t position;       /* TS_ARG_COLUMN: of the schema, or -1 */
-	unsigned char key[8];  /* name_iid of an annotation */
-	unsigned char own[14]; /* key, type, beside, column, as an argument of our own */
+	int8_t position; /* TS_ARG_COLUMN: of the schema, or -1 */
+	struct ts_pf_note note;
+	unsigned char own[16]; /* key, type, beside, column, as an argument of our own */
 };
 
 struct ts_pf_shape {
@@ -120,6 +129,15 @@ struct ts_pf_shape {
 
 /* ---- rows ---- */
 
+/* A column of a chunk. */
+struct ts_pf_column {
+	const int64_t *values;
+	int64_t none;
+	uint8_t position;
+	uint8_t id;
+	bool is_text;
+};
+
 /* A chunk that is being read. */
 struct ts_pf_cursor {
 	struct ts_batch *batch;
@@ -130,8 +148,31 @@ struct ts_pf_cursor {
 	bool is_sequenced;
 	uint32_t order; /* of equally early ones the first in the file comes first */
 	int64_t start, end;
-	uint8_t active[TS_MAX_COLUMNS]; /* columns that have a value in any row */
+	struct ts_pf_column active[TS_MAX_COLUMNS]; /* columns that have a value in any row */
 	uint8_t active_count;
+	uint8_t shown[TS_MAX_COLUMNS]; /* of the active ones those that viewers show */
+	uint8_t shown_count;
+};
+
+/* The chunk that is read ahead. What a job uses is its own until it was waited for. */
+struct ts_pf_reading {
+	struct ts_job job;
+	bool is_busy;
+	struct ts_reader *reader;
+	size_t chunk;
+	struct ts_pf_cursor cursor;
+	struct ts_error err;
+	int result;
+};
+
+/* The bytes that are being written. */
+struct ts_pf_writing {
+	struct ts_job job;
+	bool is_busy;
+	int fd;
+	struct ts_text bytes;
+	struct ts_error err;
+	int result;
 };
 
 struct ts_pf_export {
@@ -143,6 +184,9 @@ struct ts_pf_export {
 	unsigned int flags;
 	int64_t base_ns; /* trace time of the file's time 0 */
 	struct ts_text out, event, interned, text, beside;
+	struct ts_pool *pool;
+	struct ts_pf_reading reading;
+	struct ts_pf_writing writing;
 	uint64_t uuids; /* given out */
 	/* texts */
 	uint32_t string_end;
@@ -151,6 +195,7 @@ struct ts_pf_export {
 	uint64_t few_seen[TS_PF_TEXT_COUNT][2]; /* the first 128 of them */
 	struct ts_strmap texts;                 /* of functions and files, to their numbers */
 	uint64_t columns_seen[TS_TABLE_COUNT];
+	struct ts_pf_note notes[TS_TABLE_COUNT][TS_MAX_COLUMNS]; /* of columns that are shown */
 	uint64_t enums_seen[TS_TABLE_COUNT][TS_MAX_COLUMNS];
 	/* stacks */
 	struct ts_map stacks, frames, mappings; /* iids that are out */
@@ -183,10 +228,20 @@ struct ts_pf_export {
 
 /* ---- bytes ---- */
 
-/* As ts_proto_open() and ts_proto_close(), where there is room already. */
+/* As ts_proto_open() and ts_proto_close(), where there is room already. Without a loop: numbers are constants mostly. */
 static inline unsigned char *ts_pf_tag(unsigned char *to, uint32_t number, enum ts_proto_type type)
 {
-	return ts_proto_encode_varint(to, (uint64_t)number << 3 | (uint64_t)type);
+	uint32_t tag = number << 3 | (uint32_t)type;
+
+	if (tag >= 0x4000)
+		return ts_proto_encode_varint(to, tag);
+	if (tag < 0x80) {
+		*to++ = (unsigned char)tag;
+		return to;
+	}
+	*to++ = (unsigned char)(tag | 0x80);
+	*to++ = (unsigned char)(tag >> 7);
+	return to;
 }
 
 static inline unsigned char *ts_pf_fixed64(unsigned char *to, uint64_t value)
@@ -196,19 +251,28 @@ static inline unsigned char *ts_pf_fixed64(unsigned char *to, uint64_t value)
 	return to + sizeof(value);
 }
 
-/* As ts_proto_encode_varint(); most values are short. */
+/*
+ * As ts_proto_encode_varint(), which guesses at each byte whether it is the last. Most values have one. The others' groups of 7 bits are moved apart at
+ * once; 8 bytes are written, whatever is used of them.
+ */
 static inline unsigned char *ts_pf_varint(unsigned char *to, uint64_t value)
 {
+	unsigned int bytes;
+
 	if (value < 0x80) {
 		*to++ = (unsigned char)value;
 		return to;
 	}
-	if (value < 0x4000) {
-		*to++ = (unsigned char)(value | 0x80);
-		*to++ = (unsigned char)(value >> 7);
-		return to;
-	}
-	return ts_proto_encode_varint(to, value);
+	if (value >> 56)
+		return ts_proto_encode_varint(to, value);
+	bytes = ts_proto_varint_bytes(value);
+	value = (value & 0x000000000fffffff) | (value & 0x00fffffff0000000) << 4;
+	value = (value & 0x00003fff00003fff) | (value & 0x0fffc0000fffc000) << 2;
+	value = (value & 0x007f007f007f007f) | (value & 0x3f803f803f803f80) << 1;
+	/* More follow behind all but the last. */
+	value |= UINT64_C(0x8080808080808080) >> (72 - 8 * bytes);
+	ts_pf_fixed64(to, value);
+	return to + bytes;
 }
 
 static inline unsigned char *ts_pf_uint(unsigned char *to, uint32_t number, uint64_t value)
@@ -237,11 +301,19 @@ static inline unsigned char *ts_pf_close(unsigned char *open, unsigned char *end
 	return end + prefix - 1;
 }
 
+/* Type and track, which a TrackEvent begins with. */
+static inline unsigned char *ts_pf_put_head(unsigned char *to, enum ts_pf_event_type type,
+					    uint64_t track)
+{
+	return ts_pf_uint(ts_pf_uint(to, TS_PF_EVENT_TYPE, type), TS_PF_EVENT_TRACK, track);
+}
+
 /* ---- perfetto.c ---- */
 
 #define TS_PF_FLUSH_BYTES ((size_t)1 << 20)
 #define TS_PF_TEXT_BYTES ((size_t)64 << 20)
 
+/* Hands out what there is to the thread that writes; errors of writing show up one flush later. */
 int ts_pf_flush(struct ts_pf_export *x, size_t unless_below);
 
 /* Time in the file. */
@@ -256,6 +328,23 @@ void ts_pf_put_interned(struct ts_pf_export *x);
 /* Puts out a packet with one field, x->event, behind what it interned. `time` may be TS_ABSENT. */
 void ts_pf_put_packet(struct ts_pf_export *x, int64_t time, enum ts_pf_packet field,
 		      const void *own, size_t own_bytes);
+
+/* The end of a span. */
+void ts_pf_put_end(struct ts_pf_export *x, int64_t time, uint64_t track);
+
+/* ---- perfetto_threads.c ---- */
+
+int ts_pf_threads_start(struct ts_pf_export *x);
+/* Waits for what is under way; accepts what was not started. */
+void ts_pf_threads_stop(struct ts_pf_export *x);
+
+/* Has x->out written, which is then empty. Returns how it went with the bytes before. */
+int ts_pf_write(struct ts_pf_export *x);
+int ts_pf_write_wait(struct ts_pf_export *x);
+
+/* Has a chunk read for the next ts_pf_read_wait(), which gives it to `cursor`, and reads it then if nobody asked before. */
+void ts_pf_read(struct ts_pf_export *x, size_t chunk);
+int ts_pf_read_wait(struct ts_pf_export *x, size_t chunk, struct ts_pf_cursor *cursor);
 
 /* ---- perfetto_intern.c ---- */
 
@@ -305,6 +394,9 @@ uint64_t ts_pf_intern_enum(struct ts_pf_export *x, const struct ts_table_info *t
 const struct ts_pf_shape *ts_pf_shape(struct ts_pf_export *x, const struct ts_table_info *table,
 				      int64_t id);
 void ts_pf_shapes_release(struct ts_pf_export *x);
+
+/* Columns of a table that viewers show under a name of ours, unless an argument shows them. */
+uint64_t ts_pf_columns_wanted(uint32_t table);
 
 /* Arguments and columns of a row as annotations. */
 unsigned char *ts_pf_put_args(struct ts_pf_export *x, unsigned char *to,
@@ -393,6 +485,11 @@ int ts_pf_put_flows(struct ts_pf_export *x, struct ts_pf_group *group);
 int ts_pf_put_event(struct ts_pf_export *x, const struct ts_pf_cursor *cursor);
 
 /* ---- perfetto_merge.c ---- */
+
+/* Reads a chunk; any thread may, with a cursor of its own. */
+int ts_pf_cursor_read(struct ts_pf_cursor *cursor, struct ts_reader *reader, size_t chunk,
+		      struct ts_error *err);
+void ts_pf_cursor_release(struct ts_pf_cursor *cursor);
 
 /* All EVENT rows in order of time, as far as no more than 32 chunks overlap. */
 int ts_pf_walk(struct ts_pf_export *x);

@@ -41,6 +41,51 @@ static uint64_t columns_shown(const struct ts_table_info *table, const struct ts
 	return 0;
 }
 
+/* Tag of the value of an argument; 0: not the same in all rows. */
+static uint32_t tag_of_type(unsigned int type)
+{
+	switch (type) {
+	case TS_ARG_COLUMN:
+		return 0;
+	case TS_ARG_DOUBLE:
+		return NOTE_DOUBLE << 3 | TS_PROTO_FIXED64;
+	case TS_ARG_STRING:
+	case TS_ARG_JSON:
+	case TS_ARG_NULL:
+		return NOTE_STRING << 3 | TS_PROTO_VARINT;
+	case TS_ARG_BOOL:
+		return NOTE_BOOL << 3 | TS_PROTO_VARINT;
+	default:
+		return NOTE_INT << 3 | TS_PROTO_VARINT;
+	}
+}
+
+/* Names have at most 5 bytes: there are fewer than 2^33 strings and texts of ours. */
+static void begin_note(struct ts_pf_note *note, uint64_t name, uint32_t value_tag)
+{
+	unsigned char *to = note->data;
+
+	*to++ = NOTE_TAG;
+	*to++ = 0;
+	to = ts_proto_encode_varint(ts_pf_tag(to, NOTE_NAME, TS_PROTO_VARINT), name);
+	if (value_tag)
+		to = ts_proto_encode_varint(to, value_tag);
+	note->bytes = (uint8_t)(to - note->data);
+}
+
+/* Returns where the value goes. Annotations are shorter than 128 bytes: a byte is their length. */
+static unsigned char *put_note(unsigned char *to, const struct ts_pf_note *note)
+{
+	memcpy(to, note->data, sizeof(note->data));
+	return to + note->bytes;
+}
+
+static unsigned char *end_note(unsigned char *begin, unsigned char *end)
+{
+	begin[1] = (unsigned char)(end - begin - 2);
+	return end;
+}
+
 static void add_field(struct ts_pf_export *x, struct ts_pf_shape *shape,
 		      const struct ts_table_info *table, const struct ts_field *field)
 {
@@ -51,9 +96,7 @@ static void add_field(struct ts_pf_export *x, struct ts_pf_shape *shape,
 				    .beside = field->beside,
 				    .column = field->column,
 				    .position = -1 };
-	end = ts_pf_tag(to->key, NOTE_NAME, TS_PROTO_VARINT);
-	end = ts_proto_encode_varint(end, ts_pf_intern(x, TS_PF_KEY, field->key));
-	to->key_bytes = (uint8_t)(end - to->key);
+	begin_note(&to->note, ts_pf_intern(x, TS_PF_KEY, field->key), tag_of_type(field->type));
 	end = ts_proto_encode_varint(to->own, ts_pf_intern(x, TS_PF_VALUE, field->key));
 	end = ts_proto_encode_varint(end, field->type);
 	end = ts_proto_encode_varint(end, field->beside);
@@ -157,12 +200,11 @@ static unsigned char *put_triple(unsigned char *to, const struct ts_pf_cursor *c
 {
 	for (size_t i = 0; i < 3; i++) {
 		int64_t value = cursor->batch->columns[position + i][cursor->row];
-		unsigned char *open;
+		unsigned char *element = to;
 
-		*to++ = NOTE_ARRAY << 3 | TS_PROTO_BYTES;
-		open = ++to;
-		to = ts_pf_close(
-			open, ts_pf_uint(to, NOTE_INT, value == TS_ABSENT ? 0 : (uint64_t)value));
+		to = ts_pf_uint(to + 2, NOTE_INT, value == TS_ABSENT ? 0 : (uint64_t)value);
+		element[0] = NOTE_ARRAY << 3 | TS_PROTO_BYTES;
+		element[1] = (unsigned char)(to - element - 2);
 	}
 	return to;
 }
@@ -228,39 +270,37 @@ static unsigned char *put_field(struct ts_pf_export *x, unsigned char *to,
 				const struct ts_pf_cursor *cursor, const struct ts_pf_field *field,
 				const int64_t *value)
 {
-	unsigned char *begin = to, *open, *content;
+	unsigned char *begin = to, *content = put_note(to, &field->note);
 
-	*to++ = NOTE_TAG;
-	open = ++to;
-	memcpy(to, field->key, sizeof(field->key));
-	content = to += field->key_bytes;
 	switch (field->type) {
 	case TS_ARG_DOUBLE:
-		to = put_double(to, (uint64_t)*value);
+		to = ts_pf_fixed64(content, (uint64_t)*value);
 		break;
 	case TS_ARG_STRING:
 	case TS_ARG_JSON:
-		to = ts_pf_uint(to, NOTE_STRING, ts_pf_intern(x, TS_PF_VALUE, *value));
+		to = ts_pf_varint(content, ts_pf_intern(x, TS_PF_VALUE, *value));
 		break;
 	case TS_ARG_BOOL:
-		to = ts_pf_uint(to, NOTE_BOOL, *value != 0);
+		to = ts_pf_varint(content, *value != 0);
 		break;
 	case TS_ARG_COLUMN:
-		to = put_shown_column(x, to, cursor, field);
+		to = put_shown_column(x, content, cursor, field);
+		/* No value, no annotation. */
+		if (to == content)
+			return begin;
 		break;
 	case TS_ARG_NULL:
-		to = ts_pf_uint(to, NOTE_STRING,
-				ts_pf_intern_made(x, TS_PF_VALUE, TS_PF_NULL, "null", 4));
+		to = ts_pf_varint(content,
+				  ts_pf_intern_made(x, TS_PF_VALUE, TS_PF_NULL, "null", 4));
 		break;
 	default:
-		to = ts_pf_uint(to, NOTE_INT, (uint64_t)*value);
+		to = ts_pf_varint(content, (uint64_t)*value);
 		break;
 	}
-	return to == content ? begin : ts_pf_close(open, to);
+	return end_note(begin, to);
 }
 
-/* Columns that viewers show under a name of ours, unless an argument shows them. */
-static uint64_t columns_wanted(uint32_t table)
+uint64_t ts_pf_columns_wanted(uint32_t table)
 {
 	switch (table) {
 	case TS_TABLE_SLICE:
@@ -286,28 +326,38 @@ static uint64_t columns_wanted(uint32_t table)
 	}
 }
 
+/* Three columns are one annotation. */
+static bool is_triple(const struct ts_table_info *table, int position)
+{
+	return table->id == TS_TABLE_GPU_OP && (position == (int)TS_COLUMN_OF(gpu_op, grid_x) ||
+						position == (int)TS_COLUMN_OF(gpu_op, block_x));
+}
+
+static const struct ts_pf_note *note_of_column(struct ts_pf_export *x,
+					       const struct ts_table_info *table, int position)
+{
+	struct ts_pf_note *note = &x->notes[table->id][position];
+	bool is_grid = position == (int)TS_COLUMN_OF(gpu_op, grid_x);
+
+	if (TS_LIKELY(note->bytes))
+		return note;
+	begin_note(note,
+		   !is_triple(table, position) ? ts_pf_intern_column(x, table, position)
+		   : is_grid ? ts_pf_intern_made(x, TS_PF_KEY, TS_PF_GRID, "ts.grid", 7)
+			     : ts_pf_intern_made(x, TS_PF_KEY, TS_PF_BLOCK, "ts.block", 8),
+		   0);
+	return note;
+}
+
 static unsigned char *put_column(struct ts_pf_export *x, unsigned char *to,
 				 const struct ts_pf_cursor *cursor, int position, int64_t value)
 {
 	const struct ts_table_info *table = cursor->batch->table;
-	bool is_triple = table->id == TS_TABLE_GPU_OP &&
-			 (position == (int)TS_COLUMN_OF(gpu_op, grid_x) ||
-			  position == (int)TS_COLUMN_OF(gpu_op, block_x));
-	unsigned char *open;
+	unsigned char *content = put_note(to, note_of_column(x, table, position));
 
-	*to++ = NOTE_TAG;
-	open = ++to;
-	if (is_triple) {
-		bool is_grid = position == (int)TS_COLUMN_OF(gpu_op, grid_x);
-
-		to = ts_pf_uint(to, NOTE_NAME,
-				ts_pf_intern_made(x, TS_PF_KEY, is_grid ? TS_PF_GRID : TS_PF_BLOCK,
-						  is_grid ? "ts.grid" : "ts.block",
-						  is_grid ? 7 : 8));
-		return ts_pf_close(open, put_triple(to, cursor, (size_t)position));
-	}
-	to = ts_pf_uint(to, NOTE_NAME, ts_pf_intern_column(x, table, position));
-	return ts_pf_close(open, put_column_value(x, to, table, position, value));
+	return end_note(to, is_triple(table, position)
+				    ? put_triple(content, cursor, (size_t)position)
+				    : put_column_value(x, content, table, position, value));
 }
 
 unsigned char *ts_pf_put_args(struct ts_pf_export *x, unsigned char *to,
@@ -316,7 +366,6 @@ unsigned char *ts_pf_put_args(struct ts_pf_export *x, unsigned char *to,
 	const struct ts_batch *batch = cursor->batch;
 	const int64_t *value = shape->count ? batch->arg_values + batch->arg_offsets[cursor->row]
 					    : NULL;
-	uint64_t wanted = columns_wanted(batch->table->id) & ~shape->shown;
 
 	for (uint32_t i = 0; i < shape->count; i++) {
 		const struct ts_pf_field *field = &shape->fields[i];
@@ -324,15 +373,12 @@ unsigned char *ts_pf_put_args(struct ts_pf_export *x, unsigned char *to,
 		to = put_field(x, to, cursor, field, value);
 		value += ts_arg_has_value(field->type) ? 1 : 0;
 	}
-	for (unsigned int i = 0; wanted && i < cursor->active_count; i++) {
-		int position = cursor->active[i];
-		int64_t column;
+	for (unsigned int i = 0; i < cursor->shown_count; i++) {
+		const struct ts_pf_column *column = &cursor->active[cursor->shown[i]];
+		int64_t shown = column->values[cursor->row];
 
-		if (!(wanted >> position & 1))
-			continue;
-		column = batch->columns[position][cursor->row];
-		if (column != batch->table->columns[position].none)
-			to = put_column(x, to, cursor, position, column);
+		if (shown != column->none && !(shape->shown >> column->position & 1))
+			to = put_column(x, to, cursor, column->position, shown);
 	}
 	return to;
 }

@@ -10,9 +10,7 @@
 /* Fields of TrackEvent. */
 enum {
 	EVENT_CATEGORY = 3,
-	EVENT_TYPE = 9,
 	EVENT_NAME = 10,
-	EVENT_TRACK = 11,
 	EVENT_VALUE = 30,
 	EVENT_DOUBLE = 44,
 	EVENT_STACK = 56,
@@ -34,12 +32,6 @@ static int no_memory(struct ts_pf_export *x)
 }
 
 /* ---- one event ---- */
-
-static unsigned char *put_head(unsigned char *to, enum ts_pf_event_type type, uint64_t track)
-{
-	to = ts_pf_uint(to, EVENT_TYPE, type);
-	return ts_pf_uint(to, EVENT_TRACK, track);
-}
 
 static unsigned char *put_name(struct ts_pf_export *x, unsigned char *to,
 			       const struct ts_pf_cursor *cursor, const struct view *view,
@@ -115,7 +107,7 @@ static int put_row(struct ts_pf_export *x, const struct ts_pf_cursor *cursor,
 	    !ts_text_reserve(&x->event,
 			     ts_pf_row_room(cursor, shape) + (flows ? ts_pf_flow_room(flows) : 0)))
 		return no_memory(x);
-	to = put_head((unsigned char *)x->event.data, type, track);
+	to = ts_pf_put_head((unsigned char *)x->event.data, type, track);
 	to = put_name(x, to, cursor, view, &taken);
 	if (extras->arrow)
 		to = ts_pf_put_arrow(to, extras->arrow);
@@ -144,7 +136,7 @@ int ts_pf_put_flows(struct ts_pf_export *x, struct ts_pf_group *group)
 
 	if (!ts_text_reserve(&x->event, 128 + ts_pf_flow_room(group)))
 		return TS_ENOMEM;
-	to = put_head((unsigned char *)x->event.data, TS_PF_INSTANT, group->uuid);
+	to = ts_pf_put_head((unsigned char *)x->event.data, TS_PF_INSTANT, group->uuid);
 	to = ts_pf_put_flow_ids(ts_pf_uint(to, EVENT_NAME, name), group);
 	own = to;
 	to = ts_pf_tag(to, TS_PF_OWN, TS_PROTO_BYTES);
@@ -161,7 +153,6 @@ static int put_span(struct ts_pf_export *x, const struct ts_pf_cursor *cursor,
 		    uint64_t *ret_track)
 {
 	uint64_t track = group ? ts_pf_lane_for(x, group, cursor->start, cursor->end) : 0;
-	unsigned char *to;
 	int result;
 
 	/* Points of arrows that are of another time stand for themselves. */
@@ -174,8 +165,7 @@ static int put_span(struct ts_pf_export *x, const struct ts_pf_cursor *cursor,
 	/* What did not end has no end. */
 	if (result || cursor->end == INT64_MAX)
 		return result;
-	to = put_head((unsigned char *)x->event.data, TS_PF_END, track);
-	put_event_packet(x, cursor->end, to, to);
+	ts_pf_put_end(x, cursor->end, track);
 	return TS_OK;
 }
 
@@ -356,7 +346,7 @@ static int put_counter(struct ts_pf_export *x, const struct ts_pf_cursor *cursor
 						    shape->count);
 			if (!track)
 				return no_memory(x);
-			to = put_head((unsigned char *)x->event.data, TS_PF_COUNTER, track);
+			to = ts_pf_put_head((unsigned char *)x->event.data, TS_PF_COUNTER, track);
 			own = to = put_value(to, type, *value);
 			if (is_first)
 				to = ts_pf_put_own(x, to, cursor, shape, 1,

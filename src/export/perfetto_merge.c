@@ -3,6 +3,7 @@
  * Rows of all EVENT tables in order of time, of equally early ones the longest first, so that what is inside comes behind what it is in. Chunks
  * are opened in the order in which they begin, and few of them overlap. Must not know what is made of the rows.
  */
+#include <assert.h>
 #include <stdlib.h>
 
 #include "base/memory.h"
@@ -126,11 +127,31 @@ static int sequence(struct ts_pf_cursor *cursor)
 	return TS_OK;
 }
 
+/* The columns of EVENT tables have ids that a byte of a varint holds. */
+#define MAX_ID 127
+
+static void add_active(struct ts_pf_cursor *cursor, unsigned int position, bool is_shown)
+{
+	const struct ts_column_info *column = &cursor->batch->table->columns[position];
+
+	assert(column->id <= MAX_ID);
+	if (is_shown)
+		cursor->shown[cursor->shown_count++] = cursor->active_count;
+	cursor->active[cursor->active_count++] = (struct ts_pf_column){
+		.values = cursor->batch->columns[position],
+		.none = column->none,
+		.position = (uint8_t)position,
+		.id = (uint8_t)column->id,
+		.is_text = column->type == TS_COLUMN_STRING || column->type == TS_COLUMN_JSON,
+	};
+}
+
 static void find_active(struct ts_pf_cursor *cursor)
 {
 	const struct ts_batch *batch = cursor->batch;
+	uint64_t wanted = ts_pf_columns_wanted(batch->table->id);
 
-	cursor->active_count = 0;
+	cursor->active_count = cursor->shown_count = 0;
 	for (unsigned int i = 0; i < batch->table->column_count; i++) {
 		const struct ts_column_info *column = &batch->table->columns[i];
 		int64_t differs = 0;
@@ -140,8 +161,33 @@ static void find_active(struct ts_pf_cursor *cursor)
 		for (uint32_t row = 0; row < batch->rows; row++)
 			differs |= batch->columns[i][row] ^ column->none;
 		if (differs)
-			cursor->active[cursor->active_count++] = (uint8_t)i;
+			add_active(cursor, i, wanted >> i & 1);
 	}
+}
+
+int ts_pf_cursor_read(struct ts_pf_cursor *cursor, struct ts_reader *reader, size_t chunk,
+		      struct ts_error *err)
+{
+	int result = cursor->batch ? TS_OK : ts_batch_new(&cursor->batch, reader, err);
+
+	if (!result)
+		result = ts_batch_read(cursor->batch, chunk, TS_MASK_ALL, err);
+	if (result)
+		return result;
+	cursor->at = 0;
+	if (!cursor->batch->rows)
+		return TS_OK;
+	if (sequence(cursor))
+		return ts_error_set(err, TS_ENOMEM, "no memory");
+	find_active(cursor);
+	look(cursor);
+	return TS_OK;
+}
+
+void ts_pf_cursor_release(struct ts_pf_cursor *cursor)
+{
+	ts_batch_free(cursor->batch);
+	free(cursor->sequence);
 }
 
 static int open_chunk(struct walk *walk)
@@ -149,29 +195,22 @@ static int open_chunk(struct walk *walk)
 	struct ts_pf_export *x = walk->x;
 	size_t chunk = walk->places[walk->next].chunk;
 	struct ts_pf_cursor *cursor = &walk->open[walk->open_count];
-	int result = TS_OK;
+	int result;
 
 	if (x->chrome.options->progress &&
 	    x->chrome.options->progress(x->chrome.options->context, walk->bytes_done,
 					ts_reader_state(x->reader)->file_bytes))
 		return ts_error_set(x->err, TS_ECANCELED, "interrupted");
-	if (!cursor->batch)
-		result = ts_batch_new(&cursor->batch, x->reader, x->err);
-	if (!result)
-		result = ts_batch_read(cursor->batch, chunk, TS_MASK_ALL, x->err);
+	result = ts_pf_read_wait(x, chunk, cursor);
 	if (result)
 		return result;
-	if (cursor->batch->rows && sequence(cursor))
-		return ts_error_set(x->err, TS_ENOMEM, "no memory");
-	cursor->at = 0;
 	cursor->order = (uint32_t)walk->next++;
+	if (walk->next < walk->count)
+		ts_pf_read(x, walk->places[walk->next].chunk);
 	walk->bytes_done += ts_reader_chunk(x->reader, chunk)->bytes;
-	if (cursor->batch->rows) {
-		find_active(cursor);
-		look(cursor);
+	if (cursor->batch->rows)
 		walk->open_count++;
-	}
-	/* No text is in use between two rows. */
+	/* No text is in use between two rows, and none by reading a chunk. */
 	ts_reader_trim(x->reader, TS_PF_TEXT_BYTES);
 	return TS_OK;
 }
@@ -251,10 +290,8 @@ int ts_pf_walk(struct ts_pf_export *x)
 	result = order_chunks(walk);
 	while (!result && (walk->open_count || walk->next < walk->count))
 		result = step(walk);
-	for (size_t i = 0; i < MAX_OPEN; i++) {
-		ts_batch_free(walk->open[i].batch);
-		free(walk->open[i].sequence);
-	}
+	for (size_t i = 0; i < MAX_OPEN; i++)
+		ts_pf_cursor_release(&walk->open[i]);
 	free(walk->places);
 	free(walk);
 	return result;

@@ -25,20 +25,18 @@ static bool is_text(unsigned int type)
 static unsigned char *put_columns(struct ts_pf_export *x, unsigned char *to,
 				  const struct ts_pf_cursor *cursor, uint64_t skip)
 {
-	const struct ts_batch *batch = cursor->batch;
-	const struct ts_column_info *columns = batch->table->columns;
 	unsigned char *open;
 
 	*to++ = ROW_COLUMNS << 3 | TS_PROTO_BYTES;
 	open = ++to;
 	for (unsigned int i = 0; i < cursor->active_count; i++) {
-		unsigned int position = cursor->active[i];
-		int64_t value = batch->columns[position][cursor->row];
+		const struct ts_pf_column *column = &cursor->active[i];
+		int64_t value = column->values[cursor->row];
 
-		if (value == columns[position].none || skip >> position & 1)
+		if (value == column->none || skip >> column->position & 1)
 			continue;
-		to = ts_proto_encode_varint(to, columns[position].id);
-		if (is_text(columns[position].type))
+		*to++ = column->id;
+		if (column->is_text)
 			value = (int64_t)ts_pf_intern(x, TS_PF_VALUE, value);
 		to = ts_pf_zigzag(to, value);
 	}

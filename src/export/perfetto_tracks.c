@@ -204,8 +204,8 @@ uint64_t ts_pf_lane_for(struct ts_pf_export *x, struct ts_pf_group *group, int64
 			return 0;
 		lane = &group->lanes[i];
 	}
-	if (ts_grow_array((void **)&lane->ends, &lane->capacity, lane->depth + 1,
-			  sizeof(*lane->ends)))
+	if (lane->depth == lane->capacity && ts_grow_array((void **)&lane->ends, &lane->capacity,
+							   lane->depth + 1, sizeof(*lane->ends)))
 		return 0;
 	lane->ends[lane->depth++] = end;
 	lane->last = start;

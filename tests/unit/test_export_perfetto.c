@@ -387,3 +387,85 @@ TS_TEST(there_and_back)
 	ts_reader_close(before);
 	ts_reader_close(after);
 }
+
+/* ---- bytes and threads ---- */
+
+TS_TEST(numbers_are_as_short_as_protobuf_has_them)
+{
+	for (unsigned int bit = 0; bit < 64; bit++)
+		for (int off = -1; off <= 1; off++) {
+			uint64_t value = (UINT64_C(1) << bit) + (uint64_t)(int64_t)off;
+			unsigned char fast[16], plain[16];
+			size_t bytes = (size_t)(ts_proto_encode_varint(plain, value) - plain);
+
+			TS_CHECK_INT(ts_pf_varint(fast, value) - fast, bytes);
+			TS_CHECK(memcmp(fast, plain, bytes) == 0);
+		}
+}
+
+/* More than is written at once, and several chunks. */
+static void make_large(struct imported *imported)
+{
+	TS_SCOPED(ts_text) json = { 0 };
+
+	ts_text_append_str(&json, "[");
+	for (unsigned int i = 0; i < 80000; i++)
+		ts_text_printf(&json,
+			       "%s{'ph':'X','name':'n%u','pid':1,'tid':%u,'ts':%u,'dur':%u,"
+			       "'args':{'a':%u,'b':'text'}}",
+			       i ? "," : "", i % 100, i % 7, i, i % 50, i);
+	ts_text_append_str(&json, "]");
+	import_bytes(imported, json.data, json.length, false);
+	if (imported->rc)
+		ts_test_fail(__FILE__, __LINE__, "%s", imported->err.message);
+}
+
+TS_TEST(a_large_trace_gives_the_same_bytes_each_time)
+{
+	struct imported imported;
+	struct ts_text first, second;
+	struct lines lines;
+
+	make_large(&imported);
+	export_trace(imported.reader, 0, &first);
+	export_trace(imported.reader, 0, &second);
+	TS_CHECK(first.length > 3 * TS_PF_FLUSH_BYTES);
+	TS_CHECK_INT(second.length, first.length);
+	TS_CHECK(memcmp(first.data, second.data, first.length) == 0);
+	read_lines(&lines, &first);
+	ts_text_release(&lines.text);
+	ts_text_release(&first);
+	ts_text_release(&second);
+	release_imported(&imported);
+}
+
+static int stop_at_second(void *context, uint64_t done, uint64_t total)
+{
+	unsigned int *calls = context;
+
+	return ++*calls == 2;
+}
+
+TS_TEST(a_full_disk_and_a_stop_end_an_export)
+{
+	unsigned int calls = 0;
+	struct ts_export_options options = { .size = sizeof(options),
+					     .progress = stop_at_second,
+					     .context = &calls };
+	FILE *full = fopen("/dev/full", "w"), *null = fopen("/dev/null", "w");
+	struct imported imported;
+	struct ts_error err;
+
+	TS_CHECK(full != NULL && null != NULL);
+	make_large(&imported);
+	TS_CHECK_INT(ts_exporter_find("perfetto")->run(imported.reader, fileno(full), NULL, &err),
+		     TS_ENOSPC);
+	TS_CHECK_STR(err.message, "cannot write: No space left on device");
+	TS_CHECK_INT(
+		ts_exporter_find("perfetto")->run(imported.reader, fileno(null), &options, &err),
+		TS_ECANCELED);
+	TS_CHECK_INT(calls, 2);
+	fclose(full);
+	fclose(null);
+	release_imported(&imported);
+}
