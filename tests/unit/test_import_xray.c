@@ -16,7 +16,7 @@ static void put(struct log *log, uint64_t value, size_t bytes)
 {
 	TS_CHECK(log->count + bytes <= sizeof(log->bytes));
 	for (size_t i = 0; i < bytes; i++)
-		log->bytes[log->count++] = (char)(value >> (8 * i));
+		log->bytes[log->count++] = (char)(i < 8 ? value >> (8 * i) : 0);
 }
 
 static void begin_log(struct log *log, unsigned int version, unsigned int type, uint64_t frequency,
