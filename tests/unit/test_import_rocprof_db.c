@@ -297,4 +297,12 @@ TS_TEST(damage)
 	}
 	sqlite3_free(bytes.data);
 }
+
+#else
+
+TS_TEST(without_sqlite)
+{
+	ts_test_skip("this is built without SQLite");
+}
+
 #endif
