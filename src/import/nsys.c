@@ -12,6 +12,10 @@ static const struct ts_loss_kind backwards = { .what = "event",
 					       .one = "event that ends before it begins",
 					       .many = "events that end before they begin" };
 
+static const struct ts_loss_kind bytes = { .what = "argument",
+					   .one = "argument that is bytes",
+					   .many = "arguments that are bytes" };
+
 /* ---- texts ---- */
 
 /* Ids count up from 0, so that most stand in an array; the file's size bounds it. */
@@ -311,6 +315,9 @@ static unsigned int read_value(struct ts_nsys *n, const struct ts_nsys_arg *arg,
 	case SQLITE_TEXT:
 		*ret_value = ts_sqlite_string(query, arg->column);
 		return *ret_value ? STRING : ABSENT;
+	case SQLITE_BLOB:
+		ts_places_lose(n->places, &bytes, 1);
+		return ABSENT;
 	default:
 		return ABSENT;
 	}

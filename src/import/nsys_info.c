@@ -62,7 +62,7 @@ static void append_row(struct ts_nsys *n, const struct ts_sqlite_query *query,
 int ts_nsys_read_as_meta(struct ts_nsys *n, const char *table, uint64_t most, uint64_t *ret_rows)
 {
 	struct names names = { .n = n };
-	struct ts_sqlite_query query;
+	struct ts_sqlite_query query = { 0 };
 	int rc = ts_sqlite_columns(n->db, table, add_name, &names, n->err);
 
 	if (!rc && names.count)
@@ -80,8 +80,7 @@ int ts_nsys_read_as_meta(struct ts_nsys *n, const char *table, uint64_t most, ui
 		else
 			ts_places_meta(n->places, table, n->scratch.data, n->scratch.length);
 	}
-	if (names.count)
-		ts_sqlite_end(&query);
+	ts_sqlite_end(&query);
 	return rc;
 }
 

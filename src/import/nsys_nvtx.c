@@ -226,28 +226,36 @@ static void read_event(struct ts_nsys *n, const struct ts_sqlite_query *query, u
 	}
 }
 
-int ts_nsys_read_nvtx(struct ts_nsys *n)
+static int read_events(struct ts_nsys *n, const char *table)
 {
-	struct ts_sqlite_table *table = ts_sqlite_table(n->db, "NVTX_EVENTS");
 	uint32_t nvtx = ts_nsys_word(n, "nvtx");
 	struct ts_nsys_args args = { 0 };
 	struct ts_sqlite_query query;
 	int rc;
 
-	if (!table)
-		return TS_OK;
-	table->is_taken = true;
 	name_args(n, &args);
-	rc = read_names(n, table->name);
-	if (!rc)
-		rc = ts_sqlite_select(n->db, &query, table->name, columns, TS_ARRAY_SIZE(columns),
-				      n->err);
+	rc = ts_sqlite_select(n->db, &query, table, columns, TS_ARRAY_SIZE(columns), n->err);
 	while (!rc && (rc = ts_sqlite_step(&query, n->err)) > 0) {
 		read_event(n, &query, nvtx, &args);
 		rc = TS_OK;
 	}
-	if (!rc)
-		ts_sqlite_end(&query);
+	ts_sqlite_end(&query);
 	ts_nsys_args_release(&args);
 	return rc;
+}
+
+int ts_nsys_read_nvtx(struct ts_nsys *n)
+{
+	struct ts_sqlite_table *table = ts_sqlite_table(n->db, "NVTX_EVENTS");
+	int rc, names;
+
+	if (!table)
+		return TS_OK;
+	table->is_taken = true;
+	names = read_names(n, table->name);
+	if (names && names != TS_EFORMAT)
+		return names;
+	/* What stands before the damage that names ended at is there all the same. */
+	rc = read_events(n, table->name);
+	return rc ? rc : names;
 }

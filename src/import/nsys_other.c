@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tables that nobody else has read, by the columns that they have: with a time and a thread or process they are events, without a time facts.
+ * Tables that nobody else has read, by the columns that they have: with a time they are events, without one facts.
  * So libraries that later versions trace are taken over, too.
  */
 #include <stdio.h>
@@ -140,7 +140,9 @@ static void add_instant(struct other *other, const struct ts_sqlite_query *query
 	row.thread = thread_of(other, query);
 	row.name = name_of(other, query);
 	row.category = other->category;
-	row.scope = has(other, THREAD) ? TS_SCOPE_THREAD : TS_SCOPE_PROCESS;
+	row.scope = has(other, THREAD)    ? TS_SCOPE_THREAD
+		    : has(other, PROCESS) ? TS_SCOPE_PROCESS
+					  : TS_SCOPE_UNSAID;
 	row.shape = ts_nsys_args_read(other->n, &other->args, query);
 	ts_nsys_add_event(other->n, TS_TABLE_MARK, &row, other->args.values);
 }
@@ -227,9 +229,7 @@ static int read_table(struct ts_nsys *n, const char *table)
 	other.stacks = !strcmp(table, "OSRT_API") ? &n->osrt_stacks : &n->cuda_stacks;
 	rc = ts_sqlite_columns(n->db, table, sort_column, &other, n->err);
 	if (!rc) {
-		bool is_event = (has(&other, START) || has(&other, TIMESTAMP)) &&
-				(has(&other, THREAD) || has(&other, PROCESS) ||
-				 !strcmp(table, "GENERIC_EVENTS") || !strcmp(table, "ETW_EVENTS"));
+		bool is_event = has(&other, START) || has(&other, TIMESTAMP);
 
 		rc = is_event ? read_events(&other, table) : read_facts(n, table);
 	}

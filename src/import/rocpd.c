@@ -573,7 +573,7 @@ static void init_lists(struct ts_rocpd *r)
 int ts_rocpd_read(struct ts_sqlite *db, struct ts_error *err)
 {
 	struct ts_rocpd *r = calloc(1, sizeof(*r));
-	int rc = TS_OK;
+	int rc = TS_OK, first = TS_OK;
 
 	if (!r)
 		return ts_error_set(err, TS_ENOMEM, "input '%s': out of memory", db->import->path);
@@ -581,14 +581,19 @@ int ts_rocpd_read(struct ts_sqlite *db, struct ts_error *err)
 	r->err = err;
 	init_lists(r);
 	ts_rocprof_rows_init(&r->rows, &db->places);
-	for (size_t i = 0, sets = 0; i < db->table_count && !rc && sets < MAX_SETS; i++) {
+	/* A damaged set does not keep others from giving theirs. */
+	for (size_t i = 0, sets = 0;
+	     i < db->table_count && (!rc || rc == TS_EFORMAT) && sets < MAX_SETS; i++) {
 		r->ending = ending_of(db->tables[i].name);
 		if (!r->ending || !is_new_ending(r, i, r->ending))
 			continue;
 		sets++;
 		rc = read_tables(r);
+		first = first ? first : rc;
 		clear_lists(r);
 	}
+	if (!rc || rc == TS_EFORMAT)
+		rc = first;
 	clear_lists(r);
 	count_others(r);
 	if (rc == TS_ENOMEM)

@@ -76,6 +76,11 @@ int ts_rocprof_csv_probe(const char *data, size_t bytes)
 	       count <= TS_ROCPROF_CSV_MAX_COLUMNS && ts_rocprof_csv_is_header(fields, count);
 }
 
+static uint64_t end_of(const struct ts_rocprof_csv *csv)
+{
+	return ts_stream_at(&csv->import->stream, csv->import->stream.js.end);
+}
+
 /* The next line into csv->fields; *ret_more false: there is none. The buffer stays until the next call. */
 static int next_line(struct ts_rocprof_csv *csv, bool *ret_more)
 {
@@ -102,7 +107,15 @@ static int next_line(struct ts_rocprof_csv *csv, bool *ret_more)
 	}
 	if (!*ret_more)
 		return TS_OK;
-	return ts_import_cut(csv->import, ts_stream_at(&csv->import->stream, js->end), csv->err);
+	return ts_import_cut(csv->import, end_of(csv), csv->err);
+}
+
+/* Was the line that was just read the last one, and does it not end as lines do? */
+static bool is_cut(const struct ts_rocprof_csv *csv)
+{
+	const struct ts_json *js = &csv->import->stream.js;
+
+	return js->last && js->next == js->end && js->end[-1] != '\n';
 }
 
 static int read_lines(struct ts_rocprof_csv *csv)
@@ -114,7 +127,9 @@ static int read_lines(struct ts_rocprof_csv *csv)
 		rc = next_line(csv, &more);
 		if (rc || !more || (csv->field_count == 1 && !csv->fields[0].length))
 			continue;
-		if (csv->field_count != csv->column_count)
+		if (csv->field_count < csv->column_count && is_cut(csv))
+			rc = ts_import_cut(csv->import, end_of(csv), csv->err);
+		else if (csv->field_count != csv->column_count)
 			ts_places_lose(&csv->places, &lost_line, 1);
 		else
 			csv->add(csv);

@@ -28,24 +28,65 @@ static bool open_itself(struct ts_spool *spool, struct ts_import *import)
 	return spool->path;
 }
 
-static int make_copy(struct ts_spool *spool, struct ts_import *import, struct ts_error *err)
+static const char *copy_folder(void)
 {
 	const char *folder = getenv("TMPDIR");
-	size_t bytes;
 
-	folder = folder && folder[0] ? folder : "/tmp";
-	bytes = strlen(folder) + sizeof("/tracesmith-import-XXXXXX");
+	return folder && folder[0] ? folder : "/tmp";
+}
+
+/* A file without a name while it is filled, so that a kill leaves nothing behind; -1 where there are none, or no /proc to name one by. */
+static int open_nameless(void)
+{
+	if (access("/proc/self/fd", X_OK))
+		return -1;
+	return open(copy_folder(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+}
+
+static int make_copy(struct ts_spool *spool, struct ts_import *import, struct ts_error *err)
+{
+	size_t bytes = strlen(copy_folder()) + sizeof("/tracesmith-import-XXXXXX") + 24;
+
 	spool->path = malloc(bytes);
 	if (!spool->path)
 		return ts_error_set(err, TS_ENOMEM, "input '%s': out of memory", import->path);
-	snprintf(spool->path, bytes, "%s/tracesmith-import-XXXXXX", folder);
+	spool->is_copy = spool->is_hidden = true;
+	spool->fd = open_nameless();
+	if (spool->fd >= 0) {
+		snprintf(spool->path, bytes, "%s", copy_folder());
+		return TS_OK;
+	}
+	snprintf(spool->path, bytes, "%s/tracesmith-import-XXXXXX", copy_folder());
 	spool->fd = mkostemp(spool->path, O_CLOEXEC);
 	if (spool->fd < 0)
 		return ts_error_errno(
 			err, errno,
 			"input '%s': cannot unpack it into '%s'; set TMPDIR to a folder with room, or unpack it yourself",
-			import->path, folder);
-	spool->is_copy = true;
+			import->path, copy_folder());
+	spool->is_hidden = false;
+	return TS_OK;
+}
+
+/* A name for one without: nobody has it but a process of that number that was killed just here. */
+static int name_copy(struct ts_spool *spool, struct ts_import *import, struct ts_error *err)
+{
+	size_t bytes = strlen(copy_folder()) + sizeof("/tracesmith-import-XXXXXX") + 24;
+	char number[40];
+	int failed = -1;
+
+	if (!spool->is_hidden)
+		return TS_OK;
+	snprintf(number, sizeof(number), "/proc/self/fd/%d", spool->fd);
+	for (int i = 0; failed && i < 1000 && (!i || errno == EEXIST); i++) {
+		snprintf(spool->path, bytes, "%s/tracesmith-import-%d-%d", copy_folder(),
+			 (int)getpid(), i);
+		failed = linkat(AT_FDCWD, number, AT_FDCWD, spool->path, AT_SYMLINK_FOLLOW);
+	}
+	if (failed)
+		return ts_error_errno(
+			err, errno,
+			"input '%s': cannot name its copy '%s'; set TMPDIR to another folder, or unpack it yourself",
+			import->path, spool->path);
 	spool->is_hidden = false;
 	return TS_OK;
 }
@@ -81,6 +122,8 @@ int ts_spool_open(struct ts_spool *spool, struct ts_import *import, struct ts_er
 	rc = make_copy(spool, import, err);
 	if (!rc)
 		rc = fill_copy(spool, import, err);
+	if (!rc)
+		rc = name_copy(spool, import, err);
 	if (rc)
 		ts_spool_close(spool);
 	return rc;

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/text.h"
@@ -22,6 +23,13 @@
 #define MOST_TABLES 4096
 /* KiB of pages held: each is read once, so that more does not help. */
 #define CACHE_PRAGMA "PRAGMA cache_size=-2048"
+
+static const struct ts_loss_kind log_beside = {
+	.what = "file",
+	.one = "rows in the -wal file beside the database (open it once with sqlite3 and close it, which moves them, then import again)",
+	.many = "",
+	.is_rest = true
+};
 
 /* ---- errors and progress ---- */
 
@@ -127,6 +135,21 @@ static bool is_cut(const struct ts_spool *spool)
 			(uint64_t)header[PAGES + 2] << 8 | header[PAGES + 3]);
 }
 
+/* What a writer that did not end well left in its write-ahead log: the file beside it is not looked into, since it is somebody else's. */
+static bool has_log(const struct ts_spool *spool)
+{
+	struct ts_text path = { 0 };
+	struct stat status;
+	bool has;
+
+	if (spool->is_copy)
+		return false;
+	ts_text_printf(&path, "%s-wal", spool->path);
+	has = !path.failed && !stat(ts_text_cstr(&path), &status) && status.st_size > 0;
+	ts_text_release(&path);
+	return has;
+}
+
 static int open_database(struct ts_sqlite *db, struct ts_error *err)
 {
 	struct ts_text uri = { 0 };
@@ -145,6 +168,7 @@ static int open_database(struct ts_sqlite *db, struct ts_error *err)
 		return fail(db, code, NULL, err);
 	ts_spool_hide(&db->spool);
 	db->is_cut = is_cut(&db->spool);
+	db->has_log = has_log(&db->spool);
 	defend(db);
 	/* A row needs 5 bytes; a reader may come by a few times. */
 	db->most_rows = db->spool.bytes;
@@ -242,20 +266,6 @@ int ts_sqlite_columns(struct ts_sqlite *db, const char *table,
 	sqlite3_finalize(statement);
 	sqlite3_free(sql);
 	return rc;
-}
-
-static int is_column(void *context, const char *column, const char *type)
-{
-	return !sqlite3_stricmp(column, context);
-}
-
-bool ts_sqlite_has_column(struct ts_sqlite *db, const char *table, const char *column)
-{
-	char *name = strdup(column);
-	int rc = name ? ts_sqlite_columns(db, table, is_column, name, NULL) : 0;
-
-	free(name);
-	return rc == 1;
 }
 
 /* ---- queries ---- */
@@ -418,6 +428,8 @@ static int read_database(struct ts_sqlite *db, const struct format *format, stru
 	rc = format->read(db, err);
 	if (!rc && db->is_cut)
 		rc = ts_import_cut(import, db->spool.bytes, err);
+	if (db->has_log)
+		ts_places_lose(&db->places, &log_beside, 1);
 	if (rc == TS_EFORMAT || rc == TS_ECANCELED)
 		ts_places_lose(&db->places, &ts_loss_rest, 1);
 	if (!ts_writer_status(import->writer, NULL))

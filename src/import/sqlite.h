@@ -51,6 +51,7 @@ struct ts_sqlite {
 	uint64_t expected_rows; /* of all tables; for progress */
 	bool is_canceled;       /* by the caller's progress function */
 	bool is_cut;            /* the file is shorter than it says */
+	bool has_log;           /* some of it still stands in a file beside it, which is not read */
 	struct ts_arena arena;  /* for what has to last until losses are written: their names */
 };
 
@@ -64,11 +65,6 @@ int ts_rocpd_read(struct ts_sqlite *db, struct ts_error *err);
 /* NULL: there is none of that name (as SQL compares names). */
 struct ts_sqlite_table *ts_sqlite_table(struct ts_sqlite *db, const char *name);
 
-static inline bool ts_sqlite_has_table(struct ts_sqlite *db, const char *name)
-{
-	return ts_sqlite_table(db, name) != NULL;
-}
-
 /*
  * Told each stored column of a table with its declared type ("" where there is none), in order; stops at the first non-zero answer, which is
  * returned. TS_OK for a table that is not there.
@@ -76,8 +72,6 @@ static inline bool ts_sqlite_has_table(struct ts_sqlite *db, const char *name)
 int ts_sqlite_columns(struct ts_sqlite *db, const char *table,
 		      int (*tell)(void *context, const char *column, const char *type),
 		      void *context, struct ts_error *err);
-
-bool ts_sqlite_has_column(struct ts_sqlite *db, const char *table, const char *column);
 
 /* ---- queries ---- */
 

@@ -377,6 +377,28 @@ TS_TEST(unknown_tables)
 	release_imported(&imported);
 }
 
+/* What has a time is an event, also where nobody says whose; bytes are counted. */
+#define OF_NOBODY                                                                     \
+	STRINGS                                                                       \
+	"CREATE TABLE NEW_SWITCH_EVENTS (timestamp INTEGER, port INTEGER, raw BLOB);" \
+	"INSERT INTO NEW_SWITCH_EVENTS VALUES (5,1,NULL),(6,2,x'00ff');"              \
+	"CREATE TABLE NEW_SWITCH_SPANS (start INTEGER, end INTEGER, textId INTEGER);" \
+	"INSERT INTO NEW_SWITCH_SPANS VALUES (7,9,9);"
+
+TS_TEST(times_without_threads)
+{
+	CHECK_SQL(
+		OF_NOBODY, "mark",
+		"{'start':5,'thread':1,'name':'NEW_SWITCH_EVENTS','category':'NEW_SWITCH_EVENTS','args':{'port':1}}\n"
+		"{'start':6,'thread':1,'name':'NEW_SWITCH_EVENTS','category':'NEW_SWITCH_EVENTS','args':{'port':2}}\n");
+	CHECK_SQL(
+		OF_NOBODY, "slice",
+		"{'start':7,'duration':2,'thread':1,'name':'worker','category':'NEW_SWITCH_SPANS'}\n");
+	CHECK_SQL(
+		OF_NOBODY, "loss",
+		"{'start':6,'source':1,'what':'argument','count':1,'reason':'argument that is bytes'}\n");
+}
+
 /* ---- files that lie ---- */
 
 TS_TEST(a_view_is_no_table)
@@ -535,6 +557,63 @@ TS_TEST(cut_anywhere)
 	}
 	TS_CHECK(most > 0);
 	sqlite3_free(made.data);
+}
+
+/* A page in the middle of NVTX's table: ranges before it are kept, and named. */
+TS_TEST(damage_among_ranges)
+{
+	const char *sql = STRINGS
+		"CREATE TABLE NVTX_EVENTS (start INTEGER, end INTEGER, eventType INTEGER, text TEXT, globalTid INTEGER, domainId INTEGER);"
+		"INSERT INTO NVTX_EVENTS VALUES (1,NULL,75,'lib'," TID ",1);"
+		"WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x+1 FROM c WHERE x < 400)"
+		" INSERT INTO NVTX_EVENTS SELECT x, x + 1, 59, iif(x = 300, 'needle', 'range')," TID
+		", 1 FROM c;";
+	struct database made = make(sql);
+	unsigned char *needle = memmem(made.data, made.bytes, "needle", 6);
+	struct imported imported;
+
+	TS_CHECK(needle != NULL);
+	made.data[(size_t)(needle - made.data) / 512 * 512] = 0x77;
+	import_data(&imported, made.data, made.bytes, false);
+	TS_CHECK_INT(imported.rc, TS_EFORMAT);
+	TS_CHECK(imported.result.events > 200 && imported.result.events < 300);
+	TS_CHECK_INT(ts_reader_rows(imported.reader, TS_TABLE_SLICE), imported.result.events);
+	release_imported(&imported);
+	sqlite3_free(made.data);
+}
+
+/* What a writer left in its log is not in the database: that is said, and nobody's files are touched. */
+TS_TEST(log_beside_it)
+{
+	struct ts_import_result result;
+	struct ts_reader *reader;
+	struct ts_writer *writer;
+	struct ts_error err;
+	char path[64], database[64], beside[80];
+	sqlite3 *handle;
+
+	temporary_path(database);
+	TS_CHECK_INT(sqlite3_open(database, &handle), SQLITE_OK);
+	sqlite3_db_config(handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+	TS_CHECK_INT(sqlite3_exec(handle,
+				  STRINGS "PRAGMA journal_mode=WAL;"
+					  "INSERT INTO StringIds VALUES (100,'in the log')",
+				  NULL, NULL, NULL),
+		     SQLITE_OK);
+	sqlite3_close(handle);
+	snprintf(beside, sizeof(beside), "%s-wal", database);
+	TS_CHECK_INT(access(beside, F_OK), 0);
+	writer = open_writer(path);
+	if (ts_import_file(writer, database, NULL, &result, &err))
+		ts_test_fail(__FILE__, __LINE__, "%s", err.message);
+	TS_CHECK(strstr(result.note, "lost: the rows in the -wal file beside the database"));
+	reader = finish_and_read(writer, path);
+	TS_CHECK_INT(ts_reader_rows(reader, TS_TABLE_LOSS), 1);
+	ts_reader_close(reader);
+	TS_CHECK_INT(unlink(beside), 0);
+	snprintf(beside, sizeof(beside), "%s-shm", database);
+	unlink(beside);
+	unlink(database);
 }
 
 /* No flipped byte makes it crash, hang, or say nothing about an error. */

@@ -164,6 +164,9 @@ TS_TEST(damage)
 		 "the file ends in the middle; what came before is kept", "api_call",
 		 "{'start':10,'duration':4,'thread':1,'name':'hipFree','category':"
 		 "'HIP_RUNTIME_API','correlation':5}\n");
+	ERROR_AS("rocprof-csv",
+		 FUNCTIONS "'HIP_RUNTIME_API','hipFree',7,8,5,10,14\n'HIP_RUNTIME_API','hip',7",
+		 "the file ends in the middle; what came before is kept", NULL, NULL);
 	ROWS_AS("rocprof-csv", FUNCTIONS "'HIP_RUNTIME_API','hipFree',7\n", "loss",
 		"{'start':0,'source':1,'what':'line','count':1,'reason':"
 		"'line with too few or too many fields'}\n");

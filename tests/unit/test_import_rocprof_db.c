@@ -245,6 +245,23 @@ TS_TEST(two_processes)
 			       KERNEL("2", "2", "17592186044424"));
 }
 
+/* Strings of the first are unreadable: the rest of it, and all of the second, is there. */
+TS_TEST(damage_of_one_process)
+{
+	struct bytes bytes = make_database(flat, two);
+	char *needle = memmem(bytes.data, bytes.length, "hipLaunchKernel", 15);
+	struct imported imported;
+
+	TS_CHECK(needle != NULL);
+	bytes.data[(size_t)(needle - bytes.data) / 4096 * 4096] = 0x77;
+	import_database(&imported, &bytes, bytes.length);
+	TS_CHECK_INT(imported.rc, TS_EFORMAT);
+	TS_CHECK(strstr(imported.err.message, "rocpd_string_a"));
+	TS_CHECK_INT(ts_reader_rows(imported.reader, TS_TABLE_GPU_OP), 4);
+	release_imported(&imported);
+	sqlite3_free(bytes.data);
+}
+
 TS_TEST(tables_that_nobody_knows)
 {
 	static const char *const parts[] = {
