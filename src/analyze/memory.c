@@ -68,6 +68,7 @@ struct place {
 	struct ts_map alive;   /* address to row + 1; 0: given back */
 	char device[64];
 	bool totals_known, addresses_known;
+	bool sums_confirmed; /* no row says what is in use, but what is reserved is the sum of its rows */
 	int64_t start_bytes, reserved_peak;
 	size_t peak;
 	int64_t allocations, frees, allocated_bytes, freed_bytes;
@@ -239,6 +240,10 @@ static void find_totals(struct place *place)
 		if (place->totals[i] > place->totals[place->peak])
 			place->peak = i;
 	}
+	place->sums_confirmed = !place->totals_known && place->reserved_peak != TS_ABSENT;
+	for (size_t i = 0; place->sums_confirmed && i < place->count; i++)
+		place->sums_confirmed = place->rows[i].reserved == TS_ABSENT ||
+					place->rows[i].reserved == place->totals[i];
 }
 
 /* ---- the largest that were alive at the peak ---- */
@@ -332,7 +337,7 @@ static void put_summary(struct ts_result_table *table, const struct place *place
 	put_known(table, place, TS_CELL_BYTES, place->never_freed_bytes);
 	put_known(table, place, TS_CELL_INTEGER, place->unknown_frees);
 	put_known(table, place, TS_CELL_INTEGER, place->lost_frees);
-	ts_cell_bool(table, place->totals_known);
+	ts_cell_bool(table, place->totals_known || place->sums_confirmed);
 }
 
 static void put_timeline(struct ts_result_table *table, const struct place *place)
@@ -385,11 +390,13 @@ static void put_place(struct tables *tables, struct place *place)
 	if (!tables->brief)
 		put_timeline(tables->timeline, place);
 	note_totals(tables, place);
-	if (!place->totals_known)
+	if (!place->totals_known && !place->sums_confirmed)
 		ts_result_note(tables->result,
-			       "rank %" PRId64 ", %s: the trace does not say how much was in use; "
+			       "rank %" PRId64
+			       ", %s%s%s: the trace does not say how much was in use; "
 			       "counted from its allocations, so there may have been more",
-			       place->work->ranks[place->rows->rank].rank, place->device);
+			       place->work->ranks[place->rows->rank].rank, place->device,
+			       *place->rows->pool ? ", " : "", place->rows->pool);
 }
 
 static int put_places(struct tables *tables, const struct ts_work *work,

@@ -225,6 +225,48 @@ TS_TEST(totals_of_several_allocators_are_the_devices)
 	release_analyzed(&analyzed);
 }
 
+static void add_reserved(struct ts_writer *writer, int64_t device, int64_t start, int64_t address,
+			 int64_t reserved, const char *pool)
+{
+	struct ts_allocation_row row = ts_allocation_none;
+
+	row.start = start;
+	row.device = device;
+	row.kind = TS_ALLOCATION_ALLOC;
+	row.address = address;
+	row.bytes = 10;
+	row.reserved_bytes = reserved;
+	row.pool = text_of(writer, pool);
+	ts_writer_add(writer, TS_TABLE_ALLOCATION, &row, NULL);
+}
+
+/* What is reserved is the sum of the rows of "whole", and not of "part". */
+TS_TEST(sums_that_what_is_reserved_confirms)
+{
+	struct ts_work_options options = TS_WORK_OPTIONS_NONE;
+	char path[] = "/tmp/tracesmith-memory-XXXXXX";
+	struct ts_writer *writer = begin_trace(path);
+	struct ts_device_row device = ts_device_none;
+	struct analyzed analyzed = { 0 };
+
+	device.id = ts_writer_new_id(writer, TS_TABLE_DEVICE);
+	device.number = 0;
+	ts_writer_add(writer, TS_TABLE_DEVICE, &device, NULL);
+	add_reserved(writer, device.id, 1000, 64, 10, "whole");
+	add_reserved(writer, device.id, 2000, 128, 20, "whole");
+	add_reserved(writer, device.id, 1000, 64, 10, "part");
+	add_reserved(writer, device.id, 2000, 128, 50, "part");
+	analyzed.loaded.readers[analyzed.loaded.count++] = end_trace(writer, path);
+	load_readers(&analyzed.loaded, &options);
+	prepare_analysis(&analyzed);
+	run_analysis(&analyzed, &ts_analysis_memory);
+	CHECK_ROWS(&analyzed, "summary", "pool peak_bytes totals_known", "part 20 0\nwhole 20 1\n");
+	TS_CHECK(has_note(&analyzed.result, "device:0, part: the trace does not say how much"));
+	TS_CHECK(!has_note(&analyzed.result, "device:0, whole"));
+	TS_CHECK(!has_note(&analyzed.result, "of all its allocators together"));
+	release_analyzed(&analyzed);
+}
+
 TS_TEST(rows_of_other_tables_count_as_well)
 {
 	struct ts_work_options options = TS_WORK_OPTIONS_NONE;
