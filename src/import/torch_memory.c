@@ -152,7 +152,7 @@ struct torch_device *torch_device(struct torch_memory *m, int64_t number)
 		return &m->devices[*place];
 	*place = m->device_count++;
 	device = &m->devices[*place];
-	*device = (struct torch_device){ .number = number, .requests_free = true };
+	*device = (struct torch_device){ .number = number };
 	device->id = ts_places_device(&m->places, 0, (uint64_t)number, number);
 	if (!device->id)
 		torch_no_memory(m);

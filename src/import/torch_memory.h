@@ -76,8 +76,8 @@ struct torch_entry {
 
 /* The memory of one device. */
 struct torch_device {
-	int64_t number, id, thread; /* thread 0: none yet */
-	bool requests_free;         /* there are no free_completed: free_requested is the free */
+	int64_t number, id, thread;         /* thread 0: none yet */
+	bool has_requests, has_completions; /* entries of these kinds */
 	bool has_time;
 	int64_t first_time;
 	int64_t total, reserved;              /* bytes, as the rows go */
@@ -105,6 +105,12 @@ struct torch_memory {
 	int rc; /* TS_ENOMEM or TS_ECANCELED: everything stops */
 	struct ts_error *err;
 };
+
+/* There are free_requested only, no free_completed: then the request is the free. */
+static inline bool torch_requests_free(const struct torch_device *device)
+{
+	return device->has_requests && !device->has_completions;
+}
 
 enum torch_life { LIFE_NONE, LIFE_TAKEN, LIFE_GIVEN };
 
@@ -134,6 +140,9 @@ void torch_first_round(struct torch_memory *m, ts_pickle_value traces);
 void torch_last_round(struct torch_memory *m, ts_pickle_value traces);
 
 /* torch_memory_rows.c */
+/* Do two entries say the same beside their action, place and time? */
+bool torch_same_extras(const struct torch_memory *m, const struct torch_entry *a,
+		       const struct torch_entry *b);
 void torch_add_allocation(struct torch_memory *m, struct torch_device *device,
 			  const struct torch_entry *entry, enum ts_allocation_kind kind,
 			  bool is_before);

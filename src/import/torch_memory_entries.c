@@ -210,7 +210,7 @@ static void learn(struct torch_memory *m, struct torch_device *device, struct to
 		note_take(m, device, entry, &m->blocks);
 		break;
 	case TEXT_FREE_REQUESTED:
-		if (device->requests_free)
+		if (torch_requests_free(device))
 			note_free(m, device, entry, &m->blocks, torch_add_allocation);
 		break;
 	case TEXT_FREE_COMPLETED:
@@ -240,7 +240,9 @@ static void find_free(struct torch_memory *m, struct torch_device *device,
 		      struct torch_entry *entry)
 {
 	if (entry->action == TEXT_FREE_COMPLETED)
-		device->requests_free = false;
+		device->has_completions = true;
+	else if (entry->action == TEXT_FREE_REQUESTED)
+		device->has_requests = true;
 }
 
 void torch_first_round(struct torch_memory *m, ts_pickle_value traces)
@@ -288,6 +290,7 @@ static void take_completion(struct torch_memory *m, struct torch_device *device,
 {
 	uint64_t *place = ts_map_insert(&m->requests, (uint64_t)entry->address, NULL);
 	struct torch_entry request;
+	bool has_time;
 
 	if (!place) {
 		torch_no_memory(m);
@@ -296,13 +299,15 @@ static void take_completion(struct torch_memory *m, struct torch_device *device,
 	if (*place) {
 		request = read_entry(m, *place);
 		*place = 0;
-		request.time = request.time == TS_ABSENT ? entry->time : request.time;
+		has_time = request.time != TS_ABSENT;
+		request.time = has_time ? request.time : entry->time;
 		if (torch_stack(m, request.frames) != torch_stack(m, entry->frames) ||
 		    request.bytes != entry->bytes || request.stream != entry->stream ||
-		    request.extras != entry->extras)
+		    !torch_same_extras(m, &request, entry))
 			torch_add_mark(m, device, &request);
-		ts_args_add(&m->args, torch_key(m, "pending_ns"), TS_ARG_INT,
-			    ts_ns_sub(entry->time, request.time));
+		if (has_time)
+			ts_args_add(&m->args, torch_key(m, "pending_ns"), TS_ARG_INT,
+				    ts_ns_sub(entry->time, request.time));
 	}
 	torch_add_allocation(m, device, entry, TS_ALLOCATION_FREE, false);
 }
@@ -314,7 +319,7 @@ static void make_row(struct torch_memory *m, struct torch_device *device, struct
 		torch_add_allocation(m, device, entry, TS_ALLOCATION_ALLOC, false);
 		break;
 	case TEXT_FREE_REQUESTED:
-		if (device->requests_free)
+		if (torch_requests_free(device))
 			torch_add_allocation(m, device, entry, TS_ALLOCATION_FREE, false);
 		else
 			take_request(m, device, entry);

@@ -42,6 +42,50 @@ static void add_extras(struct torch_memory *m, const struct torch_entry *entry)
 	}
 }
 
+/* Numbers and texts are the same where their values are; of lists and dicts their items are looked at, but not deeper. */
+static bool is_same(const struct torch_memory *m, ts_pickle_value a, ts_pickle_value b)
+{
+	struct ts_pickle_items left, right;
+	ts_pickle_value x = TS_PICKLE_NONE, y = TS_PICKLE_NONE;
+
+	if (a == b)
+		return true;
+	if (!ts_pickle_is_container(a) || ts_pickle_kind(a) != ts_pickle_kind(b) ||
+	    ts_pickle_count(&m->pickle, a) != ts_pickle_count(&m->pickle, b))
+		return false;
+	left = ts_pickle_items(&m->pickle, a);
+	right = ts_pickle_items(&m->pickle, b);
+	while (x == y && ts_pickle_next(&left, &x) && ts_pickle_next(&right, &y))
+		;
+	return x == y;
+}
+
+/* The next member that has no column. */
+static bool next_extra(struct ts_pickle_items *items, ts_pickle_value *ret_key,
+		       ts_pickle_value *ret_value)
+{
+	while (ts_pickle_next_pair(items, ret_key, ret_value))
+		if (ts_pickle_text(*ret_key) < TEXT_ACTION ||
+		    ts_pickle_text(*ret_key) > TEXT_FRAMES)
+			return true;
+	return false;
+}
+
+bool torch_same_extras(const struct torch_memory *m, const struct torch_entry *a,
+		       const struct torch_entry *b)
+{
+	struct ts_pickle_items left = ts_pickle_items(&m->pickle, a->value);
+	struct ts_pickle_items right = ts_pickle_items(&m->pickle, b->value);
+	ts_pickle_value key, value, other_key, other_value;
+
+	if (a->extras != b->extras)
+		return false;
+	while (next_extra(&left, &key, &value) && next_extra(&right, &other_key, &other_value))
+		if (key != other_key || !is_same(m, value, other_value))
+			return false;
+	return true;
+}
+
 static void add_row(struct torch_memory *m, struct ts_allocation_row *row)
 {
 	row->shape = ts_args_shape(&m->args, m->import->writer);

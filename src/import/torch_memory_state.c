@@ -98,7 +98,7 @@ static bool is_in_use(const struct torch_device *device, const struct block *blo
 		return true;
 	return (block->state == TEXT_ACTIVE_PENDING_FREE ||
 		block->state == TEXT_ACTIVE_AWAITING_FREE) &&
-	       !(device->has_time && device->requests_free);
+	       !torch_requests_free(device);
 }
 
 static struct torch_entry entry_of(struct torch_memory *m, const struct torch_device *device)

@@ -226,6 +226,57 @@ TS_TEST(requests_that_say_more)
 	CHECK_SNAPSHOT(json, "frame", "{'name':'f','file':'a.py','line':3,'kind':'python'}\n");
 }
 
+TS_TEST(requests_with_other_arguments)
+{
+	/* Of as many: one with another text, one with another pool, one that says the same. */
+	const char *json = TRACE(
+		ENTRY("free_requested", "1", "10", "1", ",'user_metadata':'a'") "," ENTRY("free_completed", "1", "10", "2", ",'user_metadata':'b'") "," ENTRY(
+			"free_requested", "2", "20", "3",
+			",'pool_id':[1,2]") "," ENTRY("free_completed", "2", "20", "4",
+						      ",'pool_id':[1,3]") "," ENTRY("free_requested",
+										    "3", "30", "5",
+										    ",'pool_id':[1,2]") "," ENTRY("free_completed",
+														  "3",
+														  "30",
+														  "6",
+														  ",'pool_id':[1,2]"),
+		"");
+
+	CHECK_SNAPSHOT(json, "mark",
+		       "{'start':1000,'thread':1,'name':'free_requested','category':'torch_memory',"
+		       "'args':{'device':0,'addr':1,'size':10,'stream':7,'user_metadata':'a'}}\n"
+		       "{'start':3000,'thread':1,'name':'free_requested','category':'torch_memory',"
+		       "'args':{'device':0,'addr':2,'size':20,'stream':7,'pool_id':[1,2]}}\n");
+}
+
+TS_TEST(a_wait_whose_beginning_is_not_told_has_no_length)
+{
+	check_snapshot(
+		__LINE__,
+		TRACE("{'action':'alloc','addr':1,'size':10},{'action':'free_requested','addr':1,'size':10},"
+		      "{'action':'free_completed','addr':1,'size':10}",
+		      ""),
+		"allocation",
+		"{'start':0,'device':1,'address':1,'bytes':10,'pool':'torch','total_bytes':10,'reserved_bytes':0}\n"
+		"{'start':2,'device':1,'kind':'free','address':1,'bytes':10,'pool':'torch','total_bytes':0,'reserved_bytes':0}\n",
+		"lost: 3 times that are not told (the order stands for them)");
+}
+
+TS_TEST(a_block_that_waits_is_in_use_where_nothing_was_given_back)
+{
+	CHECK_SNAPSHOT(
+		TRACE(ENTRY("alloc", "1", "10", "1", ""),
+		      SEGMENT("1", "100", "", BLOCK("50", "16", "12", "active_pending_free", ""))),
+		"allocation",
+		ROW("1000", TAKEN, "1", "100", "torch segments") ",'reserved_bytes':100,'args':{'before_recording':true}}\n" ROW(
+			"1000", TAKEN, "50", "12",
+			"torch") ",'total_bytes':12,'args':{'before_recording':true}}\n" ROW("1000",
+											     TAKEN,
+											     "1",
+											     "10",
+											     "torch") ",'total_bytes':22,'reserved_bytes':100}\n");
+}
+
 TS_TEST(requests_are_frees_where_completions_are_left_out)
 {
 	CHECK_SNAPSHOT(
