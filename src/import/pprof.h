@@ -61,6 +61,7 @@ struct ts_pprof {
 	size_t comment_count, comment_capacity;
 	size_t chosen; /* type whose values are the weights */
 	int64_t process, thread;
+	uint32_t program; /* name of every process */
 	struct ts_args args;
 	uint64_t *path; /* ids of a sample's locations */
 	size_t path_count, path_capacity;

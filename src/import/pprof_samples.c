@@ -16,6 +16,16 @@ static const struct ts_loss_kind loss_values = {
 	.one = "sample with fewer values than the profile has types",
 	.many = "samples with fewer values than the profile has types",
 };
+static const struct ts_loss_kind loss_label = {
+	.what = "argument",
+	.one = "label whose text the profile does not have",
+	.many = "labels whose texts the profile does not have",
+};
+static const struct ts_loss_kind loss_more = {
+	.what = "value",
+	.one = "value of a sample beyond the types of the profile",
+	.many = "values of samples beyond the types of the profile",
+};
 static const struct ts_loss_kind loss_range = {
 	.what = "sample",
 	.one = "sample whose time is beyond 64 bits",
@@ -218,6 +228,10 @@ static void take_label(struct ts_pprof *p, const struct ts_proto_field *from, st
 	if (message.failed)
 		ts_places_lose(&p->places, &ts_pprof_loss_message, 1);
 	label.key = ts_pprof_text(p, label.key_index);
+	if (!label.key.length || label.text >= TS_MAX(p->string_count, (size_t)1)) {
+		ts_places_lose(&p->places, &loss_label, 1);
+		return;
+	}
 	if (tell_thread(p, &label, who))
 		return;
 	key = key_of(p, &label);
@@ -240,7 +254,7 @@ static int64_t find_thread(struct ts_pprof *p, const struct who *who)
 	if (who->has_pid) {
 		process = ts_places_process(&p->places, who->pid);
 		if (process)
-			ts_places_process_row(&p->places, process)->name = ts_pprof_program(p);
+			ts_places_process_row(&p->places, process)->name = p->program;
 	}
 	thread = process ? ts_places_thread(&p->places, process, key,
 					    who->has_tid ? who->tid : TS_ABSENT)
@@ -270,6 +284,8 @@ static void take_locations(struct ts_pprof *p, const struct ts_proto_field *fiel
 		take_location(p, field->value);
 	while (packed.next < packed.end && ts_proto_varint(&packed, &id))
 		take_location(p, id);
+	if (packed.failed)
+		ts_places_lose(&p->places, &ts_pprof_loss_message, 1);
 }
 
 static void take_value(struct ts_pprof *p, size_t *count, uint64_t value)
@@ -289,6 +305,8 @@ static void take_values(struct ts_pprof *p, const struct ts_proto_field *field, 
 		take_value(p, count, field->value);
 	while (packed.next < packed.end && ts_proto_varint(&packed, &value))
 		take_value(p, count, value);
+	if (packed.failed)
+		ts_places_lose(&p->places, &ts_pprof_loss_message, 1);
 }
 
 /* The innermost location comes first. */
@@ -347,6 +365,8 @@ static void add_sample(struct ts_pprof *p, struct ts_pprof_bytes bytes)
 	row.thread = find_thread(p, &who);
 	row.stack = make_stack(p);
 	add_values(p);
+	if (values > p->types.count)
+		ts_places_lose(&p->places, &loss_more, values - p->types.count);
 	row.shape = ts_args_shape(&p->args, p->writer);
 	ts_writer_add(p->writer, TS_TABLE_SAMPLE, &row, p->args.values);
 	p->import->result.events++;
@@ -355,16 +375,14 @@ static void add_sample(struct ts_pprof *p, struct ts_pprof_bytes bytes)
 /* For samples that no label gives to anybody; made only where there are such. */
 static int make_process(struct ts_pprof *p)
 {
-	uint32_t name = ts_pprof_program(p);
-
+	p->program = ts_pprof_program(p);
 	p->process = ts_places_process_of(&p->places, 0, (uint64_t)INT64_MIN, TS_ABSENT);
 	p->thread = p->process ? ts_places_thread(&p->places, p->process, (uint64_t)INT64_MIN,
 						  TS_ABSENT)
 			       : 0;
 	if (!p->thread)
 		return TS_ENOMEM;
-	if (name)
-		ts_places_process_row(&p->places, p->process)->name = name;
+	ts_places_process_row(&p->places, p->process)->name = p->program;
 	return TS_OK;
 }
 

@@ -353,6 +353,33 @@ TS_TEST(what_is_lost_is_counted)
 	ts_text_release(&p.out);
 }
 
+TS_TEST(what_a_sample_says_and_the_profile_does_not_know)
+{
+	static const int64_t values[] = { 5, 6, 7 };
+	struct profile p;
+	size_t open;
+
+	begin(&p);
+	put_type(&p, 1, "samples", "count");
+	open = ts_proto_open(&p.out, 2);
+	put_packed(&p, 2, values, 3);
+	ts_proto_put_bytes(&p.out, 1, "\xff", 1);
+	/* Field 1 is the key, 2 the text. */
+	ts_proto_put_bytes(&p.out, 3, "\x08\x63\x18\x05", 4);
+	ts_proto_put_bytes(&p.out, 3, "\x08\x01\x10\x63", 4);
+	ts_proto_close(&p.out, open);
+	put_texts(&p);
+	CHECK_PROFILE(&p, "sample", "{'start':0,'thread':1,'weight':5,'name':'samples/count'}\n");
+	CHECK_PROFILE(&p, "loss",
+		      "{'start':0,'source':1,'what':'message','count':1,"
+		      "'reason':'message of the profile that is damaged'}\n"
+		      "{'start':0,'source':1,'what':'argument','count':2,"
+		      "'reason':'label whose text the profile does not have'}\n"
+		      "{'start':0,'source':1,'what':'value','count':2,"
+		      "'reason':'value of a sample beyond the types of the profile'}\n");
+	ts_text_release(&p.out);
+}
+
 TS_TEST(what_is_a_profile_and_what_is_not)
 {
 	struct profile p;
