@@ -117,13 +117,13 @@ static bool take_line(struct ts_perf *p, struct ts_perf_text line)
 		return true;
 	}
 	/* Frames are most of the lines; a tab begins nothing else. */
-	if (line.text[0] == '\t' && ts_perf_continue(p, text, true))
+	if (line.text[0] == '\t' && ts_perf_continue(p, text))
 		return true;
 	if (ts_perf_parse_head(line.text, line.length, &head)) {
 		begin_event(p, &head);
 		return true;
 	}
-	return is_indented && (p->is_skipping || ts_perf_continue(p, text, true));
+	return is_indented && (p->is_skipping || ts_perf_continue(p, text));
 }
 
 static int read_lines(struct ts_perf *p, struct ts_error *err)

@@ -93,7 +93,7 @@ int64_t ts_perf_process(struct ts_perf *p, int64_t pid);
 void ts_perf_name_thread(struct ts_perf *p, int64_t pid, int64_t tid, uint32_t name, bool is_exec);
 void ts_perf_begin(struct ts_perf *p, const struct ts_perf_head *head);
 /* A line behind the first one. False: it is none of this event. */
-bool ts_perf_continue(struct ts_perf *p, struct ts_perf_text line, bool is_frame);
+bool ts_perf_continue(struct ts_perf *p, struct ts_perf_text line);
 /* Adds the open event, if there is one. */
 void ts_perf_end(struct ts_perf *p);
 void ts_perf_mark(struct ts_perf *p, struct ts_mark_row *mark);

@@ -11,7 +11,6 @@
 
 /* A thread's name has at most 15 bytes, and so at most 8 words; then there are a few more until the time. */
 #define MAX_WORDS 24
-#define MAX_TWO_FRAMES ((size_t)8192)
 
 static bool is_space(char c)
 {
@@ -412,16 +411,21 @@ static struct ts_perf_text cut_from(struct ts_perf_text *text, const char *with,
 static const char *second_frame(struct ts_perf_text text)
 {
 	const char *end = text.text + text.length;
+	size_t last = text.length;
 
-	/* Each try looks at the whole text. */
-	if (text.length > MAX_TWO_FRAMES)
+	/* Where the last part in brackets begins: the second frame has one, so it begins ahead of that. */
+	if (!text.length || end[-1] != ')')
 		return NULL;
+	while (last > 1 && !(text.text[last - 1] == '(' && is_space(text.text[last - 2])))
+		last--;
 	for (const char *p = text.text; (p = memmem(p, (size_t)(end - p), ") ", 2)); p++) {
 		struct ts_perf_text after = { p + 1, (size_t)(end - p - 1) };
 		struct ts_perf_text word = ts_perf_word(&after);
 		uint64_t ip;
 
-		if (ts_perf_hex(word, &ip) && last_brackets(after) != SIZE_MAX)
+		if (word.text >= text.text + last - 1)
+			return NULL;
+		if (ts_perf_hex(word, &ip))
 			return word.text;
 	}
 	return NULL;

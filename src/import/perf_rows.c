@@ -356,7 +356,7 @@ static bool is_no_source(struct ts_perf_text line)
 	return line.text[line.length - 1] == ']' || line.text[0] == '?' || line.text[0] == ':';
 }
 
-bool ts_perf_continue(struct ts_perf *p, struct ts_perf_text line, bool is_frame)
+bool ts_perf_continue(struct ts_perf *p, struct ts_perf_text line)
 {
 	struct ts_perf_rest rest;
 	struct ts_perf_text file;
@@ -365,7 +365,7 @@ bool ts_perf_continue(struct ts_perf *p, struct ts_perf_text line, bool is_frame
 
 	if (!p->open.is_open)
 		return false;
-	frame = is_frame ? ts_perf_frame(p, line, &p->last_frame) : 0;
+	frame = ts_perf_frame(p, line, &p->last_frame);
 	if (frame) {
 		if (ts_stack_frames_add(&p->stack, frame))
 			p->rc = TS_ENOMEM;

@@ -245,6 +245,25 @@ TS_TEST(frames_on_the_first_line)
 		   "'args':{'text':'|OP LOAD|LVL L1'}}\n");
 }
 
+/* However long the first one's name is. */
+TS_TEST(two_frames_on_a_long_line)
+{
+	struct ts_text line = { 0 };
+
+	ts_text_append_str(&line, "a 7 1.000002: 1 page-faults: 1000 ");
+	for (int i = 0; i < 4096; i++)
+		ts_text_append_str(&line, "a) ");
+	ts_text_append_str(&line, "(/bin/x) 2000 add+0x1 (/bin/a)\n");
+	TS_CHECK(!line.failed);
+	/* The first word behind a bracket that is a number begins the second one. */
+	CHECK_TEXT(ts_text_cstr(&line), "sample",
+		   "{'start':1000002000,'thread':1,'stack':1,'name':'page-faults',"
+		   "'args':{'period':1,'addr':'0x1000'}}\n");
+	CHECK_TEXT(ts_text_cstr(&line), "frame",
+		   "{'name':'add','mapping':1,'pc':8192,'kind':'native'}\n");
+	ts_text_release(&line);
+}
+
 TS_TEST(tracepoints)
 {
 	CHECK_TEXT("a 7 [000] 1.000002: sched:sched_switch: prev_comm=Web Content prev_pid=7 "
