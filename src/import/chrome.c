@@ -166,8 +166,7 @@ static int read_own(struct ts_chrome *c)
 
 	c->own.active = true;
 	c->import->result.format = "tracesmith";
-	/* The clock of whatever was added before. */
-	ts_writer_set_clock(c->writer, 0);
+	ts_own_init(&c->own.shared, c->writer);
 	while (!rc && more) {
 		rc = ts_json_stream_key(&c->in);
 		if (!rc && key_is(c, "format"))

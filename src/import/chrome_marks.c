@@ -162,7 +162,6 @@ int ts_chrome_store_mark(struct ts_chrome *c, struct ts_chrome_event *event, con
 static int store_counter_of(struct ts_chrome *c, struct ts_chrome_event *event)
 {
 	const struct ts_table_info *info = ts_table_info(TS_TABLE_COUNTER);
-	const struct ts_chrome_own_source *source;
 	struct ts_counter_row row = ts_counter_none;
 	uint32_t taken = 0;
 	int64_t start;
@@ -182,10 +181,7 @@ static int store_counter_of(struct ts_chrome *c, struct ts_chrome_event *event)
 	row.shape = ts_chrome_shape(c, event->arguments);
 	ts_chrome_set_columns(c, &event->own, info, 0, (int64_t *)&row);
 	row.start = start;
-	source = ts_chrome_own_source(c, ts_chrome_source_of(c, info, (const int64_t *)&row));
-	ts_chrome_convert_times(info, source ? source->offset : 0, (int64_t *)&row);
-	ts_chrome_add_in_clock(c, source ? source->clock : 0, TS_TABLE_COUNTER, &row,
-			       event->arguments->values);
+	ts_chrome_own_add(c, info, (int64_t *)&row, event->arguments->values);
 	return TS_OK;
 }
 

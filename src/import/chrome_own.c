@@ -6,65 +6,7 @@
  */
 #include "import/chrome.h"
 
-/* Ids may leave gaps; larger ones are closed. */
-#define MAX_GAP 65536
-
-/* ---- ids ---- */
-
-int64_t ts_chrome_own_id(struct ts_chrome *c, enum ts_table_id table, int64_t id)
-{
-	struct ts_chrome_own *own = &c->own;
-	uint64_t known;
-	int64_t made;
-
-	if (id <= 0)
-		return 0;
-	if (ts_map_get(&own->ids[table], (uint64_t)id, &known))
-		return (int64_t)known;
-	/* Dictionaries number their rows themselves, when these are added. */
-	if (ts_table_info(table)->kind != TS_KIND_ENTITY)
-		return 0;
-	made = own->last_ids[table];
-	if (!made) {
-		made = ts_writer_new_id(c->writer, table);
-		own->offsets[table] = made - 1;
-	}
-	if (id - (made - own->offsets[table]) > MAX_GAP)
-		own->scattered[table] = true;
-	/*
-	 * The same as in the file, plus what the trace had before: leaves out what the file leaves
-	 * out.
-	 */
-	if (own->scattered[table])
-		made = ts_writer_new_id(c->writer, table);
-	while (made && !own->scattered[table] && made - own->offsets[table] < id)
-		made = ts_writer_new_id(c->writer, table);
-	own->last_ids[table] = made;
-	if (!own->scattered[table])
-		made = id + own->offsets[table];
-	return ts_map_put(&own->ids[table], (uint64_t)id, (uint64_t)made) ? 0 : made;
-}
-
 /* ---- columns ---- */
-
-/* A time of trace time in a clock that is `offset` behind it. */
-static int64_t to_clock(int64_t time, int64_t offset)
-{
-	int64_t result;
-
-	if (time == TS_ABSENT)
-		return time;
-	if (__builtin_sub_overflow(time, offset, &result) || result == TS_ABSENT)
-		return offset > 0 ? TS_ABSENT + 1 : INT64_MAX - 1;
-	return result;
-}
-
-void ts_chrome_convert_times(const struct ts_table_info *info, int64_t offset, int64_t *row)
-{
-	for (int i = 0; i < info->column_count; i++)
-		if (info->columns[i].type == TS_COLUMN_TIME)
-			row[i] = to_clock(row[i], offset);
-}
 
 static int64_t reference(struct ts_chrome *c, const char *refers, const struct ts_chrome_raw *raw)
 {
@@ -80,24 +22,20 @@ static int64_t reference(struct ts_chrome *c, const char *refers, const struct t
 	}
 	if (table < 0 || !ts_chrome_scan_int(&js, &number))
 		return 0;
-	return ts_chrome_own_id(c, (enum ts_table_id)table, number);
+	return ts_own_id(&c->own.shared, (enum ts_table_id)table, number);
 }
 
 /* An integer column. Some hold ids without being references. */
-static bool int_column(struct ts_chrome *c, const struct ts_table_info *info,
-		       const struct ts_column_info *column, const struct ts_chrome_raw *raw,
-		       int64_t *cell)
+static bool int_column(struct ts_chrome *c, const struct ts_table_info *info, int column,
+		       const struct ts_chrome_raw *raw, int64_t *cell)
 {
 	struct ts_json js = ts_chrome_reopen(raw);
+	enum ts_table_id table;
 
 	if (!ts_chrome_scan_int(&js, cell))
 		return false;
-	if (info->kind == TS_KIND_ENTITY && strcmp(column->name, "id") == 0)
-		*cell = ts_chrome_own_id(c, (enum ts_table_id)info->id, *cell);
-	/* The clock of a source has the source's number. */
-	else if ((info->id == TS_TABLE_SOURCE || info->id == TS_TABLE_CLOCK_SYNC) &&
-		 strcmp(column->name, "clock") == 0)
-		*cell = ts_chrome_own_id(c, TS_TABLE_SOURCE, *cell);
+	if (ts_own_is_id(info, column, &table))
+		*cell = ts_own_id(&c->own.shared, table, *cell);
 	return true;
 }
 
@@ -132,10 +70,10 @@ static bool float_column(const struct ts_chrome_raw *raw, int64_t *cell)
 }
 
 /* Sets one column; false: the value makes no sense there. */
-static bool set_column(struct ts_chrome *c, const struct ts_table_info *info,
-		       const struct ts_column_info *column, const struct ts_chrome_raw *raw,
-		       int64_t offset, int64_t *cell)
+static bool set_column(struct ts_chrome *c, const struct ts_table_info *info, int index,
+		       const struct ts_chrome_raw *raw, int64_t offset, int64_t *cell)
 {
+	const struct ts_column_info *column = &info->columns[index];
 	struct ts_json js = ts_chrome_reopen(raw);
 	enum ts_json_literal literal = TS_JSON_TRUE;
 	bool is_literal = (*raw->at == 't' || *raw->at == 'f' || *raw->at == 'n') &&
@@ -163,12 +101,12 @@ static bool set_column(struct ts_chrome *c, const struct ts_table_info *info,
 	case TS_COLUMN_TIME:
 		if (!ts_chrome_scan_int(&js, cell))
 			return false;
-		*cell = to_clock(*cell, offset);
+		*cell = ts_own_to_clock(*cell, offset);
 		return true;
 	case TS_COLUMN_DURATION:
 		return ts_chrome_scan_int(&js, cell) && *cell >= -1;
 	case TS_COLUMN_INT:
-		return int_column(c, info, column, raw, cell);
+		return int_column(c, info, index, raw, cell);
 	default:
 		return false;
 	}
@@ -188,7 +126,7 @@ void ts_chrome_set_columns(struct ts_chrome *c, const struct ts_chrome_raw *obje
 
 			if (!ts_chrome_is(&key, column->name))
 				continue;
-			if (!set_column(c, info, column, &value, offset, &row[i])) {
+			if (!set_column(c, info, i, &value, offset, &row[i])) {
 				row[i] = column->none;
 				ts_chrome_lose(c, TS_CHROME_LOSS_MEMBER, 1);
 			}
@@ -256,11 +194,10 @@ void ts_chrome_own_columns(struct ts_chrome *c, const struct ts_chrome_event *ev
 			   enum ts_table_id table, uint32_t thread, void *row)
 {
 	const struct ts_table_info *info = ts_table_info(table);
-	const struct ts_chrome_own_source *source =
-		ts_chrome_own_source(c, c->threads[thread].source);
-	int64_t start = *(int64_t *)row;
+	int64_t start = *(int64_t *)row, offset;
 
-	ts_chrome_set_columns(c, &event->own, info, source ? source->offset : 0, row);
+	ts_own_clock(&c->own.shared, c->threads[thread].source, &offset);
+	ts_chrome_set_columns(c, &event->own, info, offset, row);
 	/* An event has its time from "ts". */
 	if (*(int64_t *)row == TS_ABSENT)
 		*(int64_t *)row = start;
@@ -294,13 +231,6 @@ static int read_row_args(struct ts_chrome *c, const struct ts_chrome_raw *object
 		rc = TS_OK;
 	}
 	return rc;
-}
-
-static bool makes_sense(const struct ts_table_info *info, const int64_t *row)
-{
-	if (info->kind == TS_KIND_EVENT)
-		return row[0] != TS_ABSENT;
-	return info->kind != TS_KIND_ENTITY || row[0] > 0;
 }
 
 static bool is_storable(const struct ts_table_info *info)
@@ -341,45 +271,14 @@ static bool decode_base64(struct ts_text *out, const struct ts_json_string *text
 	return true;
 }
 
-/* What a blob's row continues; NULL where it is not among those that came last. */
-static const struct ts_chrome_own_blob *find_blob_end(const struct ts_chrome *c, int64_t id)
-{
-	for (unsigned int i = 0; c->own.blob_ends && i < TS_CHROME_BLOB_ENDS; i++)
-		if (id && c->own.blob_ends[i].id == id)
-			return &c->own.blob_ends[i];
-	return NULL;
-}
-
-/* The hash is made anew: a file may say anything. */
-static int add_blob(struct ts_chrome *c, int64_t id, const struct ts_chrome_own_blob *previous)
-{
-	struct ts_chrome_own_blob end = { 0 };
-	const char *data = c->scratch.length ? c->scratch.data : "";
-
-	if (!c->own.blob_ends)
-		c->own.blob_ends = calloc(TS_CHROME_BLOB_ENDS, sizeof(*c->own.blob_ends));
-	if (!c->own.blob_ends)
-		return TS_ENOMEM;
-	if (previous)
-		end.hash = previous->hash;
-	else
-		ts_hash_stream_init(&end.hash);
-	ts_hash_stream_add(&end.hash, data, c->scratch.length);
-	end.id = ts_writer_blob_piece(c->writer, previous ? (uint32_t)previous->id : 0,
-				      ts_hash_stream_digest(&end.hash), end.hash.bytes, data,
-				      c->scratch.length);
-	c->own.blob_ends[c->own.next_blob_end++ % TS_CHROME_BLOB_ENDS] = end;
-	return ts_map_put(&c->own.ids[TS_TABLE_BLOB], (uint64_t)id, (uint64_t)end.id);
-}
-
 /* A row of `blob`. Its number in the file is its place among them, unless it says otherwise. */
 static int store_blob(struct ts_chrome *c, const struct ts_chrome_raw *object)
 {
 	struct ts_json_string key = { 0 }, text = { 0 };
 	struct ts_chrome_raw value = { 0 };
 	int64_t id = ++c->own.blobs, previous = 0;
-	const struct ts_chrome_own_blob *end;
-	bool more, has_data = false;
+	bool more, has_data = false, is_good = false;
+	int rc = TS_OK;
 	struct ts_json js = ts_chrome_open(object, '{', &more);
 
 	ts_text_clear(&c->scratch);
@@ -396,21 +295,28 @@ static int store_blob(struct ts_chrome *c, const struct ts_chrome_raw *object)
 	}
 	if (c->scratch.failed)
 		return TS_ENOMEM;
-	end = find_blob_end(c, ts_chrome_own_id(c, TS_TABLE_BLOB, previous));
-	/* Without what it continues, or without bytes of its own behind that, it is nothing. */
-	if (!has_data || (previous && (!end || !end->hash.bytes || !c->scratch.length)) ||
-	    c->scratch.length > TS_IMPORT_MAX_STRING || id <= 0) {
+	if (has_data)
+		rc = ts_own_add_blob(&c->own.shared, id, previous,
+				     c->scratch.length ? c->scratch.data : "", c->scratch.length,
+				     &is_good);
+	if (!is_good && !rc)
 		ts_chrome_lose(c, TS_CHROME_LOSS_ROW, 1);
-		return TS_OK;
-	}
-	return add_blob(c, id, end);
+	return rc;
+}
+
+void ts_chrome_own_add(struct ts_chrome *c, const struct ts_table_info *info, int64_t *row,
+		       const int64_t *values)
+{
+	int64_t source = ts_own_source_of(&c->own.shared, info, row);
+	uint32_t clock = ts_own_place(&c->own.shared, info, source, row, c->clock);
+
+	ts_chrome_add_in_clock(c, clock, (enum ts_table_id)info->id, row, values);
 }
 
 int ts_chrome_store_own_row(struct ts_chrome *c, struct ts_chrome_event *event)
 {
 	int table = event->has & TS_CHROME_HAS_ARGS ? named_table(&event->args) : -1;
 	const struct ts_table_info *info = table < 0 ? NULL : ts_table_info((uint32_t)table);
-	const struct ts_chrome_own_source *source;
 	int64_t row[TS_MAX_COLUMNS] = { 0 };
 	int rc;
 
@@ -426,15 +332,12 @@ int ts_chrome_store_own_row(struct ts_chrome *c, struct ts_chrome_event *event)
 	rc = read_row_args(c, &event->args, event->arguments);
 	if (rc)
 		return rc;
-	if (!makes_sense(info, row)) {
+	if (!ts_own_makes_sense(info, row)) {
 		ts_chrome_lose(c, TS_CHROME_LOSS_ROW, 1);
 		return TS_OK;
 	}
 	if (info->shape >= 0)
 		row[info->shape] = ts_chrome_shape(c, event->arguments);
-	source = ts_chrome_own_source(c, ts_chrome_source_of(c, info, row));
-	ts_chrome_convert_times(info, source ? source->offset : 0, row);
-	ts_chrome_add_in_clock(c, source ? source->clock : 0, (enum ts_table_id)table, row,
-			       event->arguments->values);
+	ts_chrome_own_add(c, info, row, event->arguments->values);
 	return TS_OK;
 }

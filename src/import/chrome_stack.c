@@ -152,7 +152,7 @@ static void read_frame_member(struct ts_chrome *c, const struct ts_json_string *
 		else if (ts_json_string_is(key, "unnamed") && c->own.active && number)
 			row->name = 0; /* stands behind it: symbols have it */
 		else if (ts_json_string_is(key, "mapping") && c->own.active)
-			row->mapping = ts_chrome_own_id(c, TS_TABLE_MAPPING, number);
+			row->mapping = ts_own_id(&c->own.shared, TS_TABLE_MAPPING, number);
 	}
 }
 
@@ -197,8 +197,8 @@ int ts_chrome_read_frame(struct ts_chrome *c)
 			.parent = parent, .frame = ts_writer_frame(c->writer, &row), .defined = true
 		};
 	if (c->own.active && frame_id > 0)
-		return ts_map_put(&c->own.ids[TS_TABLE_FRAME], (uint64_t)frame_id,
-				  c->stacks.frames[frame - 1].frame);
+		return ts_own_set_id(&c->own.shared, TS_TABLE_FRAME, frame_id,
+				     c->stacks.frames[frame - 1].frame);
 	return TS_OK;
 }
 

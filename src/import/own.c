@@ -75,6 +75,11 @@ bool ts_own_is_id(const struct ts_table_info *info, int column, enum ts_table_id
 	       strcmp(name, "clock") == 0;
 }
 
+int ts_own_set_id(struct ts_own *own, enum ts_table_id table, int64_t file_id, int64_t id)
+{
+	return ts_map_put(&own->ids[table], (uint64_t)file_id, (uint64_t)id);
+}
+
 /* ---- clocks ---- */
 
 /* What the points of a clock's highest generation say; several are not converted. */
@@ -101,8 +106,7 @@ static int note_sync(struct ts_own *own, const struct ts_clock_sync_row *sync)
 	return TS_OK;
 }
 
-/* The clock of a source and how far it is behind trace time; clock 0, which is trace time, where that is not one distance. */
-static uint32_t clock_of(const struct ts_own *own, int64_t source, int64_t *ret_offset)
+uint32_t ts_own_clock(const struct ts_own *own, int64_t source, int64_t *ret_offset)
 {
 	uint64_t clock, index;
 
@@ -136,8 +140,7 @@ static enum ts_table_id refers_to(const struct ts_column_info *column)
 	}
 }
 
-/* The source of a row, as far as its references tell; 0: none. */
-static int64_t source_of(const struct ts_own *own, const struct ts_table_info *info,
+int64_t ts_own_source_of(const struct ts_own *own, const struct ts_table_info *info,
 			 const int64_t *row)
 {
 	uint64_t source;
@@ -159,7 +162,7 @@ static int64_t source_of(const struct ts_own *own, const struct ts_table_info *i
 
 /* ---- rows ---- */
 
-static int64_t to_clock(int64_t time, int64_t offset)
+int64_t ts_own_to_clock(int64_t time, int64_t offset)
 {
 	int64_t result;
 
@@ -170,28 +173,22 @@ static int64_t to_clock(int64_t time, int64_t offset)
 	return result;
 }
 
-/* Puts times into the clock of the row's source and sets that in the writer. To change it closes chunks of entities: only where it matters. */
-static void place(struct ts_own *own, const struct ts_table_info *info, int64_t source,
-		  int64_t *row)
+uint32_t ts_own_place(const struct ts_own *own, const struct ts_table_info *info, int64_t source,
+		      int64_t *row, uint32_t clock)
 {
 	int64_t offset;
-	uint32_t clock = clock_of(own, source, &offset);
-	bool has_times = false;
+	uint32_t its_clock = ts_own_clock(own, source, &offset);
 
 	for (int i = 0; i < info->column_count; i++) {
 		if (info->columns[i].type != TS_COLUMN_TIME || row[i] == TS_ABSENT)
 			continue;
-		has_times = true;
-		row[i] = to_clock(row[i], offset);
+		row[i] = ts_own_to_clock(row[i], offset);
+		clock = its_clock;
 	}
-	if (!has_times || clock == own->clock)
-		return;
-	own->clock = clock;
-	ts_writer_set_clock(own->writer, clock);
+	return clock;
 }
 
-/* Remembers what later rows are placed by. */
-static int note(struct ts_own *own, const struct ts_table_info *info, int64_t source,
+int ts_own_note(struct ts_own *own, const struct ts_table_info *info, int64_t source,
 		const int64_t *row)
 {
 	switch (info->id) {
@@ -237,10 +234,10 @@ static int add_dictionary(struct ts_own *own, const struct ts_table_info *info, 
 		return TS_OK;
 	}
 	*ret_good = true;
-	return ts_map_put(&own->ids[info->id], (uint64_t)file_id, id);
+	return ts_own_set_id(own, (enum ts_table_id)info->id, file_id, (int64_t)id);
 }
 
-static bool makes_sense(const struct ts_table_info *info, const int64_t *row)
+bool ts_own_makes_sense(const struct ts_table_info *info, const int64_t *row)
 {
 	switch (info->kind) {
 	case TS_KIND_EVENT:
@@ -258,17 +255,21 @@ static bool makes_sense(const struct ts_table_info *info, const int64_t *row)
 int ts_own_add(struct ts_own *own, const struct ts_table_info *info, int64_t file_id, int64_t *row,
 	       const int64_t *values, bool *ret_good)
 {
+	uint32_t clock;
 	int64_t source;
 	int rc;
 
-	*ret_good = makes_sense(info, row);
+	*ret_good = ts_own_makes_sense(info, row);
 	if (!*ret_good)
 		return TS_OK;
-	source = source_of(own, info, row);
-	rc = note(own, info, source, row);
+	source = ts_own_source_of(own, info, row);
+	rc = ts_own_note(own, info, source, row);
 	if (rc)
 		return rc;
-	place(own, info, source, row);
+	clock = ts_own_place(own, info, source, row, own->clock);
+	if (clock != own->clock)
+		ts_writer_set_clock(own->writer, clock);
+	own->clock = clock;
 	if (info->kind == TS_KIND_DICTIONARY)
 		return add_dictionary(own, info, file_id, row, ret_good);
 	ts_writer_add(own->writer, (enum ts_table_id)info->id, row, values);
@@ -312,5 +313,5 @@ int ts_own_add_blob(struct ts_own *own, int64_t file_id, int64_t previous, const
 				      ts_hash_stream_digest(&end.hash), end.hash.bytes, data,
 				      bytes);
 	own->blob_ends[own->next_blob_end++ % TS_OWN_BLOB_ENDS] = end;
-	return ts_map_put(&own->ids[TS_TABLE_BLOB], (uint64_t)file_id, (uint64_t)end.id);
+	return ts_own_set_id(own, TS_TABLE_BLOB, file_id, end.id);
 }

@@ -9,6 +9,8 @@
  *	rc = ts_own_add(&own, info, file_id, row, values, &is_good);
  *	...
  *	ts_own_release(&own);
+ *
+ * An importer that adds rows in its own way uses the parts of ts_own_add(): ts_own_makes_sense(), ts_own_note(), ts_own_place(), ts_own_set_id().
  */
 #ifndef TS_IMPORT_OWN_H
 #define TS_IMPORT_OWN_H
@@ -48,7 +50,7 @@ struct ts_own {
 	size_t clock_count, clock_capacity;
 	struct ts_own_blob *blob_ends; /* of the newest ones; NULL: none yet */
 	unsigned int next_blob_end;
-	uint32_t clock; /* that is set in the writer */
+	uint32_t clock; /* that ts_own_add() has set in the writer */
 };
 
 void ts_own_init(struct ts_own *own, struct ts_writer *writer);
@@ -59,6 +61,30 @@ int64_t ts_own_id(struct ts_own *own, enum ts_table_id table, int64_t id);
 
 /* A column whose value is an id without being a reference: that of an entity, or a clock, which has the number of its source. */
 bool ts_own_is_id(const struct ts_table_info *info, int column, enum ts_table_id *ret_table);
+
+/* Where the file knows a row of a dictionary by an id, and the trace by another. */
+int ts_own_set_id(struct ts_own *own, enum ts_table_id table, int64_t file_id, int64_t id);
+
+/* The clock of a source and how far it is behind trace time; clock 0, which is trace time, where that is not one distance. */
+uint32_t ts_own_clock(const struct ts_own *own, int64_t source, int64_t *ret_offset);
+
+/* A time of trace time in a clock that is `offset` behind it. */
+int64_t ts_own_to_clock(int64_t time, int64_t offset);
+
+/* The source of a row, as far as its references tell; 0: none. */
+int64_t ts_own_source_of(const struct ts_own *own, const struct ts_table_info *info,
+			 const int64_t *row);
+
+/* Remembers what later rows are placed by: clocks, and whose a process, thread, device or stream is. */
+int ts_own_note(struct ts_own *own, const struct ts_table_info *info, int64_t source,
+		const int64_t *row);
+
+/* Puts a row's times into the clock of its source, which it returns; `clock` where the row has none: to change it closes chunks of entities. */
+uint32_t ts_own_place(const struct ts_own *own, const struct ts_table_info *info, int64_t source,
+		      int64_t *row, uint32_t clock);
+
+/* Has it what a row of its table must have? */
+bool ts_own_makes_sense(const struct ts_table_info *info, const int64_t *row);
 
 /*
  * Adds a row whose ids are those of the trace and whose times are trace time; both are changed in place. `file_id` is by what the file knows a

@@ -385,6 +385,33 @@ TS_TEST(times_go_back_to_their_clock)
 	release_imported(&imported);
 }
 
+/* A row of no source has trace time, whatever clock the row before it has; one that only names a queue has the clock of that queue's source. */
+TS_TEST(times_of_rows_that_name_no_source)
+{
+	const char *nobody =
+		"{'tracesmith':{'format':1,'rows':{'source':[{'id':1,'name':'s','clock':1}],"
+		"'clock_sync':[{'clock':1,'reference':1000}],'process':[{'id':1,"
+		"'source':1,'start':3000},{'id':2,'start':3000}]}},'traceEvents':[]}";
+	const char *queue = OWN(WHO
+				",'device':[{'id':1,'source':1}],'stream':[{'id':1,'device':1}]",
+				"'traceEvents':[{'ph':'M','name':'tracesmith_row','args':{'table':"
+				"'allocation','start':2000,'stream':1,'bytes':8}}]");
+	struct imported imported;
+	size_t found = 0;
+
+	CHECK_ROWS(nobody, "process", "{'id':1,'source':1,'start':3000}\n{'id':2,'start':3000}\n");
+	CHECK_ROWS(queue, "allocation", "{'start':2000,'stream':1,'bytes':8}\n");
+	import_bytes(&imported, queue, strlen(queue), false);
+	for (size_t i = 0; i < ts_reader_chunk_count(imported.reader); i++) {
+		if (ts_reader_chunk(imported.reader, i)->table != TS_TABLE_ALLOCATION)
+			continue;
+		TS_CHECK_INT(ts_reader_chunk(imported.reader, i)->clock, 1);
+		found++;
+	}
+	TS_CHECK_INT(found, 1);
+	release_imported(&imported);
+}
+
 TS_TEST(metadata_and_other_members_are_ignored)
 {
 	const char *json = OWN(WHO, "'k':1,'traceEvents':[{'ph':'M','name':'process_name','pid':50,"
