@@ -374,7 +374,7 @@ static int (*const readers[])(struct ts_nsys *n) = {
 /* A table that is damaged does not take the others with it; the first error is told. */
 static int read_all(struct ts_nsys *n, struct ts_error *err)
 {
-	struct ts_error later;
+	struct ts_error later = { 0 };
 	int first = read_texts(n);
 
 	for (size_t i = 0; i < TS_ARRAY_SIZE(readers) && (!first || first == TS_EFORMAT); i++) {

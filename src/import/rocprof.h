@@ -112,7 +112,8 @@ struct ts_rocprof {
 	struct ts_rocprof_rows rows;
 	struct ts_json_stream in;
 	struct ts_import *import;
-	struct ts_json *js; /* what is read from: that of `in`, or held records */
+	struct ts_json *js; /* what is read from: that of `in`, or `held_js` */
+	struct ts_json held_js;
 	struct ts_text scratch, other;
 
 	/* of the process that is being read */

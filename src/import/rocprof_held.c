@@ -102,11 +102,11 @@ static bool read_at(struct ts_rocprof *r, uint64_t *at, uint64_t in_file, void *
 
 static int store_all(struct ts_rocprof *r, uint64_t in_file, struct ts_text *text)
 {
-	struct ts_json js;
 	struct header header;
 	uint64_t at = 0;
 	int rc = TS_OK;
 
+	r->js = &r->held_js;
 	while (r->held_count && !rc) {
 		r->held_count--;
 		if (!read_at(r, &at, in_file, &header, sizeof(header)))
@@ -118,8 +118,7 @@ static int store_all(struct ts_rocprof *r, uint64_t in_file, struct ts_text *tex
 			return TS_EIO;
 		r->list =
 			(struct ts_rocprof_list){ .section = header.section, .name = header.name };
-		ts_json_init(&js, text->data, header.bytes, true);
-		r->js = &js;
+		ts_json_init(&r->held_js, text->data, header.bytes, true);
 		/* Their grammar was checked before. */
 		rc = ts_rocprof_read_record(r);
 		if (!rc)

@@ -113,7 +113,9 @@ static inline int64_t ts_sqlite_int(const struct ts_sqlite_query *query, int col
 	if (type != SQLITE_FLOAT)
 		return TS_ABSENT;
 	real = sqlite3_value_double(value);
-	return real > -0x1p63 && real < 0x1p63 ? (int64_t)real : TS_ABSENT;
+	/* 2^63, beyond which int64 has no values. */
+	return real > -9223372036854775808.0 && real < 9223372036854775808.0 ? (int64_t)real
+									     : TS_ABSENT;
 }
 
 /* False for what is no number. */

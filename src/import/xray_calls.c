@@ -89,21 +89,25 @@ static uint32_t make_shape(struct ts_xray *x, uint32_t details, uint32_t arg_cou
 	return x->shapes[details][arg_count];
 }
 
-static uint32_t mark_shape(struct ts_xray *x, bool is_typed, unsigned int data)
+static uint32_t new_mark_shape(struct ts_xray *x, bool is_typed, unsigned int data)
 {
-	uint32_t *shape = &x->mark_shapes[is_typed][data], count = 0;
 	struct ts_field fields[4];
+	uint32_t count = 0;
 
-	if (*shape)
-		return *shape;
 	fields[count++] = field(x, "cpu", TS_ARG_INT);
 	fields[count++] = field(x, "order", TS_ARG_INT);
 	if (is_typed)
 		fields[count++] = field(x, "type", TS_ARG_INT);
 	if (data)
 		fields[count++] = field(x, data == 1 ? "data" : "data_hex", TS_ARG_STRING);
-	*shape = ts_writer_shape(x->writer, fields, count);
-	return *shape;
+	return ts_writer_shape(x->writer, fields, count);
+}
+
+static uint32_t mark_shape(struct ts_xray *x, bool is_typed, unsigned int data)
+{
+	if (!x->mark_shapes[is_typed][data])
+		x->mark_shapes[is_typed][data] = new_mark_shape(x, is_typed, data);
+	return x->mark_shapes[is_typed][data];
 }
 
 /* ---- rows ---- */
