@@ -21,6 +21,29 @@ const char *ts_report_verb(void)
 	return verb_name ? verb_name : "";
 }
 
+/* Names in messages come from files of anybody: what would move the cursor, or worse, is not for the terminal. */
+static void put_text(const char *format, va_list arguments)
+{
+	char text[4096];
+	int length = vsnprintf(text, sizeof(text), format, arguments);
+
+	for (int i = 0; i < length && i < (int)sizeof(text) - 1; i++)
+		if (((unsigned char)text[i] < 0x20 && text[i] != '\n' && text[i] != '\t') ||
+		    text[i] == 0x7f)
+			text[i] = '?';
+	fputs(text, stderr);
+}
+
+static void put(const char *format, ...) TS_PRINTF_LIKE(1, 2);
+static void put(const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	put_text(format, arguments);
+	va_end(arguments);
+}
+
 static void begin_line(void)
 {
 	ts_progress_hide();
@@ -33,7 +56,7 @@ int ts_report_usage(const char *format, ...)
 
 	begin_line();
 	va_start(arguments, format);
-	vfprintf(stderr, format, arguments);
+	put_text(format, arguments);
 	va_end(arguments);
 	fprintf(stderr, " (see 'tracesmith%s%s --help')\n", verb_name ? " " : "", ts_report_verb());
 	return TS_EXIT_USAGE;
@@ -59,7 +82,7 @@ int ts_report_error(const struct ts_error *err)
 {
 	if (err->code != TS_ECANCELED && err->message[0]) {
 		begin_line();
-		fprintf(stderr, "%s\n", err->message);
+		put("%s\n", err->message);
 	}
 	return ts_report_exit_code(err->code);
 }
@@ -71,7 +94,7 @@ void ts_report_warning(const char *format, ...)
 	begin_line();
 	fputs("warning: ", stderr);
 	va_start(arguments, format);
-	vfprintf(stderr, format, arguments);
+	put_text(format, arguments);
 	va_end(arguments);
 	fputc('\n', stderr);
 }
@@ -82,7 +105,7 @@ void ts_report_note(const char *format, ...)
 
 	ts_progress_hide();
 	va_start(arguments, format);
-	vfprintf(stderr, format, arguments);
+	put_text(format, arguments);
 	va_end(arguments);
 	fputc('\n', stderr);
 }

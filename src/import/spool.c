@@ -106,7 +106,12 @@ static int fill_copy(struct ts_spool *spool, struct ts_import *import, struct ts
 		}
 		spool->bytes += (uint64_t)(js->end - js->next);
 		js->next = js->end;
-		rc = ts_import_refill(import, js->next, err);
+		rc = ts_import_refill(import, js->next, &spool->damage);
+		/* What was unpacked before is worth reading. */
+		if (rc == TS_EFORMAT)
+			return TS_OK;
+		if (rc && err)
+			*err = spool->damage;
 	}
 	return rc;
 }

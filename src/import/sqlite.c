@@ -426,7 +426,9 @@ static int read_database(struct ts_sqlite *db, const struct format *format, stru
 	if (rc)
 		return rc;
 	rc = format->read(db, err);
-	if (!rc && db->is_cut)
+	if (!rc && db->spool.damage.code)
+		rc = ts_error_set(err, db->spool.damage.code, "%s", db->spool.damage.message);
+	else if (!rc && db->is_cut)
 		rc = ts_import_cut(import, db->spool.bytes, err);
 	if (db->has_log)
 		ts_places_lose(&db->places, &log_beside, 1);

@@ -441,6 +441,8 @@ int ts_xray_read_fdr(struct ts_xray *x)
 		if (late.code)
 			*x->err = late;
 	}
+	if (!rc && fdr.spool.damage.code)
+		rc = ts_error_set(x->err, fdr.spool.damage.code, "%s", fdr.spool.damage.message);
 	ts_window_release(&fdr.window);
 	ts_spool_close(&fdr.spool);
 	free(fdr.buffers);

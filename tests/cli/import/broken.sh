@@ -26,3 +26,6 @@ t import -q empty.json -o empty.sbt
 # A device is not removed.
 t import -q none.json -o /dev/null
 [ -c /dev/null ] || fail "/dev/null is gone"
+# Names do not command the terminal.
+{ "$TRACESMITH" import -q $'no\033[31m.json' -o none.sbt 2>&1 || true; } >told.txt
+grep -q 'no?\[31m.json' told.txt || fail "told: $(cat told.txt)"

@@ -23,6 +23,16 @@ fi
 cmp <("$TRACESMITH" view --json plain.sbt | tail -n +2) <("$TRACESMITH" view --json piped.sbt | tail -n +2) || fail "differs"
 [ -z "$(ls tmp)" ] || fail "left behind: $(ls tmp)"
 
+# One that was packed and cut keeps what could be unpacked.
+gzip -c a.sqlite >a.sqlite.gz
+head -c $(($(stat -c %s a.sqlite.gz) / 2)) a.sqlite.gz >cut.sqlite.gz
+code=0
+"$TRACESMITH" import -q cut.sqlite.gz -o cut.sbt 2>err.txt || code=$?
+[ $code = 3 ] || fail "cut: exit code $code"
+rows=$("$TRACESMITH" view --json cut.sbt --table slice,api_call | wc -l)
+[ "$rows" -gt 1000 ] || { cat err.txt; fail "cut: $rows rows"; }
+[ -z "$(ls tmp)" ] || fail "cut: left behind: $(ls tmp)"
+
 nameless=$(python3 -c 'import os; os.open("tmp", os.O_TMPFILE | os.O_RDWR); print("yes")' 2>/dev/null || true)
 mkfifo pipe
 for signal in INT TERM KILL; do
