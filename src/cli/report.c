@@ -22,6 +22,7 @@ const char *ts_report_verb(void)
 }
 
 /* Names in messages come from files of anybody: what would move the cursor, or worse, is not for the terminal. */
+static void put_text(const char *format, va_list arguments) TS_PRINTF_LIKE(1, 0);
 static void put_text(const char *format, va_list arguments)
 {
 	char text[4096];
