@@ -305,7 +305,7 @@ static int put_row(struct csv *csv, const int64_t *columns, const struct ts_batc
 
 	if (batch && batch->arg_offsets)
 		whole.values = batch->arg_values + batch->arg_offsets[row];
-	if (is_dictionary(csv)) {
+	if (batch && is_dictionary(csv)) {
 		ts_text_append_uint(&csv->out,
 				    ts_reader_chunk(csv->reader, batch->chunk)->first_id + row);
 		ts_text_append_char(&csv->out, ',');
@@ -314,10 +314,10 @@ static int put_row(struct csv *csv, const int64_t *columns, const struct ts_batc
 		ts_text_append_str(&csv->out, i ? "," : "");
 		if (csv->table->columns[i].type == TS_COLUMN_SHAPE)
 			put_shape(csv, &whole);
-		else if (csv->table->columns[i].type == TS_COLUMN_BYTES)
-			put_bytes(csv, batch, row);
-		else
+		else if (csv->table->columns[i].type != TS_COLUMN_BYTES)
 			put_cell(csv, i, columns[i]);
+		else if (batch)
+			put_bytes(csv, batch, row);
 	}
 	ts_text_append_char(&csv->out, '\n');
 	csv->rows++;
