@@ -49,7 +49,7 @@ void ts_folded_tree_release(struct ts_folded_tree *tree);
 uint32_t ts_folded_text(struct ts_folded_tree *tree, uint32_t node, const char *text);
 uint32_t ts_folded_frame(struct ts_folded_tree *tree, uint32_t node, int64_t frame);
 uint32_t ts_folded_thread(struct ts_folded_tree *tree, uint32_t node, int64_t thread);
-uint32_t ts_folded_stack(struct ts_folded_tree *tree, uint32_t node, int64_t stack);
+uint32_t ts_folded_stack(struct ts_folded_tree *tree, uint32_t root, int64_t stack);
 
 void ts_folded_count(struct ts_folded_tree *tree, uint32_t node, int64_t count);
 
