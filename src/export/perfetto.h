@@ -427,7 +427,7 @@ void ts_pf_tracks_release(struct ts_pf_export *x);
 
 /* Never NULL: what is not there shares a track; NULL only where memory is. */
 struct ts_pf_group *ts_pf_thread_group(struct ts_pf_export *x, int64_t thread);
-struct ts_pf_group *ts_pf_stream_group(struct ts_pf_export *x, int64_t device, int64_t stream);
+struct ts_pf_group *ts_pf_stream_group(struct ts_pf_export *x, int64_t device, int64_t id);
 struct ts_pf_group *ts_pf_async_group(struct ts_pf_export *x, int64_t thread, int64_t name);
 struct ts_pf_group *ts_pf_process_group(struct ts_pf_export *x, int64_t process);
 
@@ -471,8 +471,8 @@ uint64_t ts_pf_intern_stack(struct ts_pf_export *x, int64_t stack);
 
 void ts_pf_put_gpus(struct ts_pf_export *x);
 /* What the driver calls a device or stream; TS_ABSENT: not known. */
-int64_t ts_pf_device_number(struct ts_pf_export *x, int64_t device);
-int64_t ts_pf_stream_number(struct ts_pf_export *x, int64_t stream);
+int64_t ts_pf_device_number(struct ts_pf_export *x, int64_t id);
+int64_t ts_pf_stream_number(struct ts_pf_export *x, int64_t id);
 
 int ts_pf_put_stage(struct ts_pf_export *x, const struct ts_pf_cursor *cursor,
 		    const struct ts_pf_group *group, uint64_t track);

@@ -62,9 +62,9 @@ static uint64_t mask_of_taken(const struct ts_table_info *table, const struct vi
 
 	if (taken & TS_PF_START)
 		mask |= UINT64_C(1) << table->start;
-	if (taken & TS_PF_NAME)
+	if (taken & TS_PF_NAME && view->name >= 0)
 		mask |= UINT64_C(1) << view->name;
-	if (taken & TS_PF_ROW_CATEGORY)
+	if (taken & TS_PF_ROW_CATEGORY && view->category >= 0)
 		mask |= UINT64_C(1) << view->category;
 	return mask;
 }

@@ -77,9 +77,11 @@ uint64_t ts_pf_intern_made(struct ts_pf_export *x, enum ts_pf_text kind, uint64_
 uint64_t ts_pf_intern_text(struct ts_pf_export *x, enum ts_pf_text kind, const char *text,
 			   size_t length)
 {
-	/* An empty text may have no address. */
-	uint32_t number = ts_strmap_intern(&x->texts, text ? text : "", length, NULL);
+	uint32_t number;
 
+	/* An empty text may have no address. */
+	text = text ? text : "";
+	number = ts_strmap_intern(&x->texts, text, length, NULL);
 	return ts_pf_intern_made(x, kind, (UINT64_C(1) << 32) + number, text, length);
 }
 

@@ -274,7 +274,7 @@ static int start_merge(struct ts_spans *spans, struct ts_error *err)
 {
 	int rc = TS_OK;
 
-	spans->heap = ts_alloc_array(spans->piece_count, sizeof(*spans->heap));
+	spans->heap = calloc(TS_MAX(spans->piece_count, (size_t)1), sizeof(*spans->heap));
 	if (!spans->heap)
 		return no_memory(err);
 	for (size_t i = 0; !rc && i < spans->piece_count; i++) {

@@ -37,8 +37,8 @@ void ts_speedscope_put_head(struct ts_speedscope *file);
 /* The member "shared": all frames that have a number by now. */
 int ts_speedscope_put_frames(struct ts_speedscope *file);
 
-/* What a thread's profile is called, as a JSON string. */
-void ts_speedscope_put_name(struct ts_speedscope *file, int64_t thread);
+/* What the profile of the thread with that id is called, as a JSON string. */
+void ts_speedscope_put_name(struct ts_speedscope *file, int64_t id);
 
 /* ---- speedscope_spans.c ---- */
 

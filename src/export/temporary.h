@@ -12,7 +12,7 @@
 int ts_temporary_open(int *ret_fd, struct ts_error *err);
 
 /* All of the bytes, at that place. */
-int ts_temporary_write(int fd, const void *from, size_t bytes, uint64_t at, struct ts_error *err);
-int ts_temporary_read(int fd, void *to, size_t bytes, uint64_t at, struct ts_error *err);
+int ts_temporary_write(int fd, const void *data, size_t bytes, uint64_t at, struct ts_error *err);
+int ts_temporary_read(int fd, void *data, size_t bytes, uint64_t at, struct ts_error *err);
 
 #endif
