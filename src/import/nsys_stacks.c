@@ -100,6 +100,7 @@ static int read_chains(struct ts_nsys *n, const char *name, struct ts_map *stack
 		return TS_OK;
 	table->is_taken = true;
 	chain->count = 0;
+	chain->id = 0;
 	rc = ts_sqlite_select(n->db, &query, table->name, columns, TS_ARRAY_SIZE(columns), n->err);
 	while (!rc && (rc = ts_sqlite_step(&query, n->err)) > 0) {
 		int64_t id = ts_sqlite_int(&query, ID);
