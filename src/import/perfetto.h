@@ -255,9 +255,9 @@ size_t ts_perfetto_track(struct ts_perfetto *p, uint64_t uuid);
 /* Of things that are not tracks in the file: (what, id) tells them apart. */
 size_t ts_perfetto_async_track(struct ts_perfetto *p, uint64_t what, uint64_t id);
 /* The row that shows a track, made when first asked for. */
-int64_t ts_perfetto_track_thread(struct ts_perfetto *p, size_t track);
+int64_t ts_perfetto_track_thread(struct ts_perfetto *p, size_t index);
 /* The process that it is below; 0: none. */
-int64_t ts_perfetto_track_process(struct ts_perfetto *p, size_t track);
+int64_t ts_perfetto_track_process(struct ts_perfetto *p, size_t index);
 int64_t ts_perfetto_process(struct ts_perfetto *p, uint32_t machine, int64_t pid);
 int64_t ts_perfetto_thread(struct ts_perfetto *p, uint32_t machine, int64_t pid, int64_t tid);
 void ts_perfetto_read_track(struct ts_perfetto *p, const struct ts_perfetto_packet *packet);
@@ -302,13 +302,13 @@ void ts_perfetto_arg_text(struct ts_perfetto *p, const char *key,
 /* ---- perfetto_stack.c ---- */
 
 int ts_perfetto_read_mapping(struct ts_perfetto *p, struct ts_perfetto_sequence *sequence,
-			     const struct ts_proto_field *field);
+			     const struct ts_proto_field *from);
 int ts_perfetto_read_frame(struct ts_perfetto *p, struct ts_perfetto_sequence *sequence,
-			   const struct ts_proto_field *field);
+			   const struct ts_proto_field *from);
 int ts_perfetto_read_stack(struct ts_perfetto *p, struct ts_perfetto_sequence *sequence,
-			   const struct ts_proto_field *field);
+			   const struct ts_proto_field *from);
 /* A stack that stands in the event. */
-uint32_t ts_perfetto_inline_stack(struct ts_perfetto *p, const struct ts_proto_field *field);
+uint32_t ts_perfetto_inline_stack(struct ts_perfetto *p, const struct ts_proto_field *from);
 void ts_perfetto_read_perf_sample(struct ts_perfetto *p,
 				  const struct ts_perfetto_sequence *sequence,
 				  const struct ts_perfetto_packet *packet, int64_t time);
@@ -323,7 +323,7 @@ void ts_perfetto_read_gpu_counters(struct ts_perfetto *p,
 				   const struct ts_perfetto_sequence *sequence,
 				   const struct ts_perfetto_packet *packet, int64_t time);
 int ts_perfetto_read_gpu_descriptor(struct ts_perfetto *p, uint64_t number,
-				    const struct ts_proto_field *field);
+				    const struct ts_proto_field *from);
 void ts_perfetto_read_gpu_info(struct ts_perfetto *p, const struct ts_perfetto_packet *packet);
 
 /* ---- perfetto_own.c ---- */

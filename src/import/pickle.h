@@ -107,8 +107,8 @@ static inline uint32_t ts_pickle_text(ts_pickle_value value)
 								 : TS_STRMAP_NONE;
 }
 
-uint32_t ts_pickle_count(const struct ts_pickle *pickle, ts_pickle_value container);
-uint32_t *ts_pickle_note(const struct ts_pickle *pickle, ts_pickle_value container);
+uint32_t ts_pickle_count(const struct ts_pickle *p, ts_pickle_value value);
+uint32_t *ts_pickle_note(const struct ts_pickle *p, ts_pickle_value value);
 
 /* The items of a container; of a dict keys and values in turn, the same key perhaps twice: the last one counts. */
 struct ts_pickle_items {
@@ -117,7 +117,7 @@ struct ts_pickle_items {
 	uint32_t next, left; /* the chunk behind this one; items of this one */
 };
 
-struct ts_pickle_items ts_pickle_items(const struct ts_pickle *pickle, ts_pickle_value container);
+struct ts_pickle_items ts_pickle_items(const struct ts_pickle *p, ts_pickle_value value);
 bool ts_pickle_next_chunk_(struct ts_pickle_items *items);
 
 #define TS_PICKLE_POOL_SHIFT 12

@@ -56,7 +56,7 @@ int pickle_need(struct ts_pickle *p, size_t bytes, const char **ret, struct ts_e
 
 int pickle_need_number(struct ts_pickle *p, size_t bytes, uint64_t *ret, struct ts_error *err)
 {
-	const char *data;
+	const char *data = "";
 	int rc = pickle_need(p, bytes, &data, err);
 
 	*ret = 0;

@@ -7,7 +7,7 @@
 
 /* pickle_values.c: 0 or TS_ENOMEM. */
 int pickle_container(struct ts_pickle *pickle, enum ts_pickle_kind kind, ts_pickle_value *ret);
-int pickle_append(struct ts_pickle *pickle, ts_pickle_value container, const ts_pickle_value *items,
+int pickle_append(struct ts_pickle *p, ts_pickle_value value, const ts_pickle_value *items,
 		  size_t count);
 int pickle_number(struct ts_pickle *pickle, int64_t number, ts_pickle_value *ret);
 int pickle_real(struct ts_pickle *pickle, double number, ts_pickle_value *ret);

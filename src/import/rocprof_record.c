@@ -116,7 +116,7 @@ static int read_number(struct ts_json *js, uint64_t *ret_value, bool *ret_is)
 /* {"handle": 37946}; the last number inside counts. */
 static int read_handle(struct ts_json *js, uint64_t *ret_value, bool *ret_is)
 {
-	struct ts_json_string key = { 0 };
+	struct ts_json_string key = { .text = "" };
 	bool more;
 	int rc = ts_json_enter(js, '{', &more), first;
 
@@ -278,7 +278,7 @@ static int read_arg(struct ts_rocprof *r, uint32_t key)
 /* {"type": "dim3", "name": "numBlocks", "value": "..."} */
 static int read_call_arg(struct ts_rocprof *r)
 {
-	struct ts_json_string key = { 0 };
+	struct ts_json_string key = { .text = "" };
 	uint32_t name = 0, value = 0;
 	bool more;
 	int rc = ts_json_enter(r->js, '{', &more);
@@ -319,7 +319,7 @@ static int read_call_list(struct ts_rocprof *r)
 /* A list of those, or an object that has each under its name. */
 static int read_call_args(struct ts_rocprof *r)
 {
-	struct ts_json_string key = { 0 };
+	struct ts_json_string key = { .text = "" };
 	int first = ts_json_peek(r->js), rc;
 	bool more;
 
@@ -342,7 +342,7 @@ static int read_call_args(struct ts_rocprof *r)
 
 static int read_dimensions(struct ts_json *js, uint64_t dimensions[3], bool *ret_is)
 {
-	struct ts_json_string key = { 0 };
+	struct ts_json_string key = { .text = "" };
 	uint64_t value = 0;
 	bool more, is;
 	int first = ts_json_peek(js), rc;
@@ -367,7 +367,7 @@ static int read_dimensions(struct ts_json *js, uint64_t dimensions[3], bool *ret
 
 static int read_correlation(struct ts_json *js, struct ts_rocprof_record *record)
 {
-	struct ts_json_string key = { 0 };
+	struct ts_json_string key = { .text = "" };
 	uint64_t value = 0;
 	int first = ts_json_peek(js), rc;
 	bool more, is;
@@ -394,7 +394,7 @@ static int read_correlation(struct ts_json *js, struct ts_rocprof_record *record
 /* {"code_object_id": 1, "code_object_offset": 64} */
 static int read_pc(struct ts_json *js, uint64_t *ret_pc)
 {
-	struct ts_json_string key = { 0 };
+	struct ts_json_string key = { .text = "" };
 	uint64_t value = 0;
 	bool more, is;
 	int rc;
@@ -420,7 +420,7 @@ static int read_pc(struct ts_json *js, uint64_t *ret_pc)
 static int read_counter_value(struct ts_rocprof *r)
 {
 	struct ts_rocprof_value *value;
-	struct ts_json_string key = { 0 };
+	struct ts_json_string key = { .text = "" };
 	struct ts_json_number number = { 0 };
 	bool more, is;
 	int rc, first;
@@ -570,7 +570,7 @@ static int read_member(struct ts_rocprof *r, int member, int depth)
 
 static int read_members(struct ts_rocprof *r, int depth)
 {
-	struct ts_json_string key = { 0 };
+	struct ts_json_string key = { .text = "" };
 	size_t hint = TS_ARRAY_SIZE(record_keys) - 1;
 	bool more;
 	int rc = ts_json_enter(r->js, '{', &more), member;

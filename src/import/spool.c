@@ -136,7 +136,7 @@ int ts_spool_open(struct ts_spool *spool, struct ts_import *import, struct ts_er
 
 void ts_spool_hide(struct ts_spool *spool)
 {
-	if (spool->is_copy && !spool->is_hidden)
+	if (spool->is_copy && !spool->is_hidden && spool->path)
 		unlink(spool->path);
 	spool->is_hidden = true;
 }

@@ -131,7 +131,7 @@ uint32_t torch_key(struct torch_memory *m, const char *key);
 void torch_arg(struct torch_memory *m, uint32_t key, ts_pickle_value value);
 /* JSON of a value as a string of the trace; 0: too much. */
 uint32_t torch_json(struct torch_memory *m, ts_pickle_value value);
-uint32_t torch_stack(struct torch_memory *m, ts_pickle_value frames);
+uint32_t torch_stack(struct torch_memory *m, ts_pickle_value list);
 /* Of a time in us; false: beyond an int64 of ns. */
 bool torch_time(struct torch_memory *m, ts_pickle_value value, int64_t *ret_ns);
 
