@@ -34,7 +34,7 @@ static void free_load(struct ts_work_load *load)
 		return;
 	ts_batch_free(load->batch);
 	free(load->facts);
-	free(load->far);
+	ts_arena_release(&load->far);
 	ts_map_release(&load->far_facts);
 	ts_map_release(&load->ranks);
 	ts_map_release(&load->devices);

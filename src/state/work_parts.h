@@ -9,6 +9,7 @@
 
 #include <string.h>
 
+#include "base/arena.h"
 #include "state/work.h"
 
 /* Times are kept inside these, so that no difference of two overflows. */
@@ -43,9 +44,9 @@ struct ts_work_load {
 	uint32_t trace;
 	struct ts_text_facts *facts; /* by string id */
 	size_t fact_count;
-	struct ts_map far_facts; /* string ids beyond DENSE_FACTS, to an index in far */
-	struct ts_text_facts *far;
-	size_t far_count, far_capacity;
+	struct ts_map far_facts; /* string ids beyond DENSE_FACTS, to the address of their facts */
+	struct ts_arena
+		far; /* where these lie: callers hold on to one while they ask for another */
 	/* ids of this trace to places in work's arrays */
 	struct ts_map ranks, devices, streams, threads;
 	struct ts_map clock_ranks; /* clock to rank: for rows that belong to nobody else */

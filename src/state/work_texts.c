@@ -70,19 +70,15 @@ static void find_facts(struct ts_work *work, int64_t string, struct ts_text_fact
 
 static struct ts_text_facts *far_facts(struct ts_work_load *load, int64_t string)
 {
-	bool is_new;
-	uint64_t *place = ts_map_insert(&load->far_facts, (uint64_t)string, &is_new);
+	struct ts_text_facts *facts;
+	uint64_t place;
 
-	if (!place)
+	if (ts_map_get(&load->far_facts, (uint64_t)string, &place))
+		return (struct ts_text_facts *)(uintptr_t)place;
+	facts = ts_arena_alloc_zeroed(&load->far, 1, sizeof(*facts));
+	if (!facts || ts_map_put(&load->far_facts, (uint64_t)string, (uintptr_t)facts))
 		return NULL;
-	if (is_new) {
-		if (ts_grow_array((void **)&load->far, &load->far_capacity, load->far_count + 1,
-				  sizeof(*load->far)))
-			return NULL;
-		memset(&load->far[load->far_count], 0, sizeof(*load->far));
-		*place = load->far_count++;
-	}
-	return &load->far[*place];
+	return facts;
 }
 
 int ts_work_start_texts(struct ts_work_load *load)
@@ -90,7 +86,7 @@ int ts_work_start_texts(struct ts_work_load *load)
 	free(load->facts);
 	load->fact_count = TS_MIN(ts_reader_string_end(load->reader), DENSE_FACTS);
 	load->facts = calloc(load->fact_count + 1, sizeof(*load->facts));
-	load->far_count = 0;
+	ts_arena_clear(&load->far);
 	ts_map_clear(&load->far_facts);
 	return load->facts ? TS_OK : TS_ENOMEM;
 }

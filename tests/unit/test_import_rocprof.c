@@ -358,24 +358,23 @@ TS_TEST(odd_sections)
 
 TS_TEST(deep_nesting)
 {
-	size_t depth = 100000;
-	char *json = malloc(depth + 200);
+	TS_SCOPED(ts_text) json;
 	struct imported imported;
 
-	TS_CHECK(json != NULL);
-	strcpy(json, "{'rocprofiler-sdk-tool':[{'buffer_records':{'hip_api':[{'x':");
-	memset(json + strlen(json), '[', depth);
-	json[strlen("{'rocprofiler-sdk-tool':[{'buffer_records':{'hip_api':[{'x':") + depth] = '\0';
-	import_bytes_as(&imported, "rocprof", json, strlen(json), false);
+	ts_text_init(&json);
+	ts_text_append_str(&json, "{'rocprofiler-sdk-tool':[{'buffer_records':{'hip_api':[{'x':");
+	for (int i = 0; i < 100000; i++)
+		ts_text_append_char(&json, '[');
+	import_bytes_as(&imported, "rocprof", json.data, json.length, false);
 	TS_CHECK_INT(imported.rc, TS_EFORMAT);
 	release_imported(&imported);
-	strcpy(json, "{'rocprofiler-sdk-tool':[{'buffer_records':{'hip_api':[");
+	ts_text_clear(&json);
+	ts_text_append_str(&json, "{'rocprofiler-sdk-tool':[{'buffer_records':{'hip_api':[");
 	for (int i = 0; i < 5000; i++)
-		strcat(json + i * 10, "{'record':");
-	import_bytes_as(&imported, "rocprof", json, strlen(json), true);
+		ts_text_append_str(&json, "{'record':");
+	import_bytes_as(&imported, "rocprof", json.data, json.length, true);
 	TS_CHECK_INT(imported.rc, TS_EFORMAT);
 	release_imported(&imported);
-	free(json);
 }
 
 /* ---- damage ---- */
