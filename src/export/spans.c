@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "base/ns.h"
+#include "base/temporary.h"
 #include "export/export.h"
-#include "export/temporary.h"
 
 /* Rows that are sorted at once: 40 MiB. */
 #define PIECE_ROWS ((size_t)1 << 20)

@@ -9,10 +9,10 @@
 
 #include "base/memory.h"
 #include "base/ns.h"
+#include "base/temporary.h"
 #include "export/left_out.h"
 #include "export/samples.h"
 #include "export/speedscope.h"
-#include "export/temporary.h"
 
 #define HELD_RUNS 64
 

@@ -3,14 +3,11 @@
  * Records that stand before the names that they refer to: their text waits in a file in $TMPDIR (/tmp) that nobody else sees, and is read
  * when the rest of their process is known. So memory does not grow with their number.
  */
-#include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/io.h"
+#include "base/temporary.h"
 #include "import/rocprof.h"
 
 #define FLUSH_BYTES ((size_t)1 << 20)
@@ -22,26 +19,12 @@ struct header {
 
 static int open_file(struct ts_rocprof *r)
 {
-	const char *folder = getenv("TMPDIR");
-	struct ts_text path = { 0 };
-	int rc = TS_OK;
+	int rc = ts_temporary_open(&r->held, r->in.err);
 
-	folder = folder && folder[0] ? folder : "/tmp";
-	ts_text_printf(&path, "%s/tracesmith-import-XXXXXX", folder);
-	ts_text_cstr(&path);
-	if (path.failed)
-		return TS_ENOMEM;
-	r->held = mkostemp(path.data, O_CLOEXEC);
-	if (r->held < 0) {
-		rc = ts_error_errno(
-			r->in.err, errno,
-			"input '%s': cannot keep records in '%s'; set TMPDIR to a folder with room",
-			r->import->path, folder);
+	if (rc) {
+		ts_error_prefix(r->in.err, "input '%s': keeping records", r->import->path);
 		r->in.has_message = true;
-	} else {
-		unlink(path.data);
 	}
-	ts_text_release(&path);
 	return rc;
 }
 
@@ -81,17 +64,11 @@ int ts_rocprof_hold(struct ts_rocprof *r, const char *text, size_t length)
 /* Bytes of the file, and behind it of what is still in memory. */
 static bool read_at(struct ts_rocprof *r, uint64_t *at, uint64_t in_file, void *to, size_t bytes)
 {
-	size_t done = 0;
+	size_t done = *at < in_file ? (size_t)TS_MIN((uint64_t)bytes, in_file - *at) : 0;
 
-	while (done < bytes && *at < in_file) {
-		ssize_t got = pread(r->held, (char *)to + done,
-				    TS_MIN(bytes - done, (size_t)(in_file - *at)), (off_t)*at);
-
-		if (got <= 0)
-			return false;
-		done += (size_t)got;
-		*at += (uint64_t)got;
-	}
+	if (ts_temporary_read(r->held, to, done, *at, NULL))
+		return false;
+	*at += done;
 	if (bytes - done > r->held_bytes.length - (*at - in_file))
 		return false;
 	if (done < bytes)

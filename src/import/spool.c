@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/io.h"
+#include "base/temporary.h"
 #include "import/import.h"
 
 /* The file itself; false where it is packed, or no plain file. */
@@ -28,24 +29,17 @@ static bool open_itself(struct ts_spool *spool, struct ts_import *import)
 	return spool->path;
 }
 
-static const char *copy_folder(void)
-{
-	const char *folder = getenv("TMPDIR");
-
-	return folder && folder[0] ? folder : "/tmp";
-}
-
 /* A file without a name while it is filled, so that a kill leaves nothing behind; -1 where there are none, or no /proc to name one by. */
 static int open_nameless(void)
 {
 	if (access("/proc/self/fd", X_OK))
 		return -1;
-	return open(copy_folder(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	return open(ts_temporary_folder(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
 }
 
 static int make_copy(struct ts_spool *spool, struct ts_import *import, struct ts_error *err)
 {
-	size_t bytes = strlen(copy_folder()) + sizeof("/tracesmith-import-XXXXXX") + 24;
+	size_t bytes = strlen(ts_temporary_folder()) + sizeof("/tracesmith-import-XXXXXX") + 24;
 
 	spool->path = malloc(bytes);
 	if (!spool->path)
@@ -53,16 +47,16 @@ static int make_copy(struct ts_spool *spool, struct ts_import *import, struct ts
 	spool->is_copy = spool->is_hidden = true;
 	spool->fd = open_nameless();
 	if (spool->fd >= 0) {
-		snprintf(spool->path, bytes, "%s", copy_folder());
+		snprintf(spool->path, bytes, "%s", ts_temporary_folder());
 		return TS_OK;
 	}
-	snprintf(spool->path, bytes, "%s/tracesmith-import-XXXXXX", copy_folder());
+	snprintf(spool->path, bytes, "%s/tracesmith-import-XXXXXX", ts_temporary_folder());
 	spool->fd = mkostemp(spool->path, O_CLOEXEC);
 	if (spool->fd < 0)
 		return ts_error_errno(
 			err, errno,
 			"input '%s': cannot unpack it into '%s'; set TMPDIR to a folder with room, or unpack it yourself",
-			import->path, copy_folder());
+			import->path, ts_temporary_folder());
 	spool->is_hidden = false;
 	return TS_OK;
 }
@@ -70,7 +64,7 @@ static int make_copy(struct ts_spool *spool, struct ts_import *import, struct ts
 /* A name for one without: nobody has it but a process of that number that was killed just here. */
 static int name_copy(struct ts_spool *spool, struct ts_import *import, struct ts_error *err)
 {
-	size_t bytes = strlen(copy_folder()) + sizeof("/tracesmith-import-XXXXXX") + 24;
+	size_t bytes = strlen(ts_temporary_folder()) + sizeof("/tracesmith-import-XXXXXX") + 24;
 	char number[40];
 	int failed = -1;
 
@@ -78,7 +72,7 @@ static int name_copy(struct ts_spool *spool, struct ts_import *import, struct ts
 		return TS_OK;
 	snprintf(number, sizeof(number), "/proc/self/fd/%d", spool->fd);
 	for (int i = 0; failed && i < 1000 && (!i || errno == EEXIST); i++) {
-		snprintf(spool->path, bytes, "%s/tracesmith-import-%d-%d", copy_folder(),
+		snprintf(spool->path, bytes, "%s/tracesmith-import-%d-%d", ts_temporary_folder(),
 			 (int)getpid(), i);
 		failed = linkat(AT_FDCWD, number, AT_FDCWD, spool->path, AT_SYMLINK_FOLLOW);
 	}

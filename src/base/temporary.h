@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A file in $TMPDIR (/tmp) that nobody else sees and that is gone when it is closed. Must not know what it holds. */
-#ifndef TS_EXPORT_TEMPORARY_H
-#define TS_EXPORT_TEMPORARY_H
+#ifndef TS_BASE_TEMPORARY_H
+#define TS_BASE_TEMPORARY_H
 
 #include <stddef.h>
 #include <stdint.h>
 
 #include <tracesmith/error.h>
+
+/* $TMPDIR, or /tmp. */
+const char *ts_temporary_folder(void);
 
 /* Its descriptor in *ret_fd. */
 int ts_temporary_open(int *ret_fd, struct ts_error *err);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See temporary.h. */
-#include "export/temporary.h"
+#include "base/temporary.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,13 +9,19 @@
 
 #include "base/text.h"
 
-int ts_temporary_open(int *ret_fd, struct ts_error *err)
+const char *ts_temporary_folder(void)
 {
 	const char *folder = getenv("TMPDIR");
+
+	return folder && *folder ? folder : "/tmp";
+}
+
+int ts_temporary_open(int *ret_fd, struct ts_error *err)
+{
 	TS_SCOPED(ts_text) path = { 0 };
 	int fd;
 
-	ts_text_printf(&path, "%s/tracesmith-XXXXXX", folder && *folder ? folder : "/tmp");
+	ts_text_printf(&path, "%s/tracesmith-XXXXXX", ts_temporary_folder());
 	if (ts_text_status(&path) || !*ts_text_cstr(&path))
 		return ts_error_set(err, TS_ENOMEM, "no memory");
 	fd = mkostemp(path.data, O_CLOEXEC);
