@@ -15,7 +15,7 @@ import sys
 RUNS = 3
 ENTRIES = 600_000  # of a memory snapshot
 ROWS = 1_000_000   # of an export of Nsight Systems
-RECORDS = 4_000_000  # of an XRay log
+RECORDS = 400_000  # of an XRay log; llvm-xray takes minutes for ten times as many
 EVENTS = 200_000   # of a Kineto trace, that is exported
 SAMPLES = 100_000  # of a perf script
 # What Python's readers do is what scripts of their users do.
