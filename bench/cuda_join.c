@@ -12,7 +12,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "../src/capture/cuda/cupti_abi.h"
+#include "../src/backends/cuda/cupti/cupti_abi.h"
 
 #define SKIPPED 77
 #define MOST_ROUNDS 1000

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * emulator [TRACE] [--commands N] [--rounds N]: how fast the stream scheduler emulator is (src/replay/emulator.h), in commands a
+ * emulator [TRACE] [--commands N] [--rounds N]: how fast the stream scheduler emulator is (src/replay/emulator/emulator.h), in commands a
  * second of CPU time, on a trace that is loaded first, or on a work that is made up in memory: 8 streams of one device, fed
  * by two threads that synchronise now and then. The simulation alone, and with the making of its model, the graph apart. Best of the rounds, as
  * one JSON line, with the errors against what was recorded.
@@ -12,7 +12,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "replay/emulator.h"
+#include "replay/emulator/emulator.h"
 
 #define STREAMS 8u
 #define THREADS 2u

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * unwind [--depth N] [--rounds N]: what a call stack of the calling thread costs, in ns: ours (capture/native/here.h), without and with the memory of the last
+ * unwind [--depth N] [--rounds N]: what a call stack of the calling thread costs, in ns: ours (code/local/local_unwind.h), without and with the memory of the last
  * one ("again": nothing has changed since), and _Unwind_Backtrace() of the compiler's library in the same rounds. The functions differ, as those of programs
  * do: some have variable frames, some save many registers. Best and median round (rounds.h), as one JSON line.
  */
@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unwind.h>
 
-#include "capture/native/here.h"
+#include "code/local/local_unwind.h"
 
 /* Arrays of variable length are among what is measured. */
 #pragma GCC diagnostic ignored "-Wvla"

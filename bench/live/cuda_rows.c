@@ -17,8 +17,8 @@
 
 #include "base/text.h"
 #include "live/journal.h"
-#include "live/layout.h"
-#include "record/encoder.h"
+#include "live/local/live_layout.h"
+#include "record/decode/decoder.h"
 #include "sbt/file.h"
 
 #define AREA 1u

@@ -17,8 +17,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "capture/metrics/host.h"
-#include "capture/metrics/sources.h"
+#include "sample/metrics/host/host_metrics.h"
+#include "sample/metrics/metric_sources.h"
 
 #define TIGHT 2000
 #define PACED 300

@@ -20,9 +20,9 @@
 #include <tracesmith/metrics.h>
 
 /* Looks inside the library: how it is asked has no public face. */
-#include "../../src/capture/metrics/nvml_api.h"
-#include "../../src/capture/metrics/nvml_open.h"
-#include "../../src/capture/metrics/sources.h"
+#include "../../src/sample/metrics/metric_sources.h"
+#include "../../src/sample/metrics/nvml/nvml_api.h"
+#include "../../src/sample/metrics/nvml/nvml_open.h"
 
 static double seconds(clockid_t clock)
 {

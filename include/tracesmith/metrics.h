@@ -5,7 +5,7 @@
  * says whether it works.
  *
  * One `const struct ts_metrics_source` each. How to add one of ours: a file in src/capture/metrics/ and a
- * line in the table of sources.c. How to add one without touching this repository: a shared object
+ * line in the table of metric_sources.c. How to add one without touching this repository: a shared object
  * libtracesmith-backend-NAME.so whose `ts_backend` (<tracesmith/backend.h>) has it as its member
  * `metrics`; `record --backends NAME` and `top --backends NAME` find it.
  *

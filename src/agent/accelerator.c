@@ -8,10 +8,10 @@
 #include <errno.h>
 #include <string.h>
 
+#include "agent/agent_python.h"
 #include "agent/emit.h"
-#include "agent/hot.h"
-#include "agent/python.h"
-#include "agent/stack.h"
+#include "agent/emit_inline.h"
+#include "agent/launch_stack.h"
 #include "agent/tracer.h"
 
 #define CALL_BYTES 40

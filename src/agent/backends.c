@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Starts and stops backends: those of the agent, whose table load.c has, and those that others supply. Must not know what a
+ * Starts and stops backends: those of the agent, whose table agent_load.c has, and those that others supply. Must not know what a
  * backend does.
  */
 #include <dlfcn.h>

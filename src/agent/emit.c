@@ -7,9 +7,9 @@
 #include <limits.h>
 #include <string.h>
 
+#include "agent/agent_python.h"
 #include "agent/emit.h"
-#include "agent/hot.h"
-#include "agent/python.h"
+#include "agent/emit_inline.h"
 #include "agent/tracer.h"
 
 /* What threads have before their first event: it is never open. */

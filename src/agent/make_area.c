@@ -22,9 +22,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "agent/python.h"
+#include "agent/agent_python.h"
 #include "agent/tracer.h"
-#include "live/layout.h"
+#include "live/local/live_layout.h"
 
 #define DEFAULT_BUDGET (32u << 20)
 /* A quarter of it is the channel's, of which not more than 16 MiB are needed (docs/replay.md, section 2). */

@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "agent/stack.h"
+#include "agent/launch_stack.h"
 #include "agent/tracer.h"
 
 #define TEXT_BYTES 1024u

@@ -20,9 +20,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "agent/agent_python.h"
 #include "agent/emit.h"
-#include "agent/python.h"
-#include "agent/stack.h"
+#include "agent/launch_stack.h"
 
 #ifndef MADV_WIPEONFORK
 #define MADV_WIPEONFORK 18

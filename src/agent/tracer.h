@@ -20,8 +20,8 @@
 #include <tracesmith/emit.h>
 #include <tracesmith/replay.h>
 
-#include "live/counter.h"
-#include "live/layout.h"
+#include "live/local/counter.h"
+#include "live/local/live_layout.h"
 
 #define AGENT_LIKELY(condition) __builtin_expect(!!(condition), 1)
 #define AGENT_UNLIKELY(condition) __builtin_expect(!!(condition), 0)
@@ -86,7 +86,7 @@ struct agent_signals {
 };
 
 /*
- * The lossless channel of the process-wide tracer (channel.c): a ring that all threads write, one at a time. All members but the
+ * The lossless channel of the process-wide tracer (replay_channel.c): a ring that all threads write, one at a time. All members but the
  * first two are those of who holds the lock.
  */
 struct channel {
@@ -108,7 +108,7 @@ struct core {
 	uint32_t state;        /* enum core_state */
 	uint32_t lock;         /* held with all signals blocked */
 	uint32_t window_lock;  /* the same, for the next alone */
-	uint32_t window_depth; /* ranges that hold the window open (step.c) */
+	uint32_t window_depth; /* ranges that hold the window open (step_windows.c) */
 	struct ts_live_control *control;
 	struct ts_live_ring *rings;
 	char *dictionary;
@@ -183,7 +183,7 @@ void agent_unload(void);
 /* Points ts_emit_switch at what now says whether the process-wide tracer is on. */
 void agent_set_switch(struct core *core);
 
-/* ---- settings.c ---- */
+/* ---- agent_settings.c ---- */
 
 void agent_settings_read(struct agent_settings *settings, const struct ts_tracer *tracer);
 
@@ -225,7 +225,7 @@ void *agent_map(struct core *core, uint64_t offset, uint64_t bytes);
 
 void agent_update_anchor(struct core *core);
 
-/* ---- room.c: the slow path ---- */
+/* ---- ring_alloc.c: the slow path ---- */
 
 /*
  * Room for a record of `bytes`: the writer to use, or NULL where the
@@ -277,7 +277,7 @@ uint32_t agent_add_module(struct core *core, const char *path, const char *build
 			  const struct ts_live_module *where);
 void agent_copy_dictionary(struct ts_tracer *tracer, struct core *core);
 
-/* ---- spawn.c ---- */
+/* ---- spawn_recorder.c ---- */
 
 /*
  * Starts `tracesmith record --detached` for the area, unless a recorder holds that output already. 0, or an
@@ -290,7 +290,7 @@ int agent_start_recorder(struct core *core, const char *output);
 /* Marks the area as one whose process is about to end; waits for its recorder where it started one. */
 void agent_exiting(struct ts_tracer *tracer);
 
-/* ---- channel.c ---- */
+/* ---- replay_channel.c ---- */
 
 /* From here on all waiting for room together takes no longer than one otherwise. */
 void agent_channel_exiting(void);
@@ -301,7 +301,7 @@ extern int64_t agent_channel_patience_ns;
 /* ---- backends.c ---- */
 
 /*
- * Ours, in the order in which they start; ends with NULL. In load.c, which the tool has not: there it has no address.
+ * Ours, in the order in which they start; ends with NULL. In agent_load.c, which the tool has not: there it has no address.
  * Not registered at load, since events may come before that.
  */
 extern const struct ts_backend *const agent_backends[] __attribute__((weak));

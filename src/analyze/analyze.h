@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The analyses: questions about the work of a job (state/work.h), each a file here and a row in the table of analyze.c.
+ * The analyses: questions about the work of a job (state/work/work.h), each a file here and a row in the table of analyze.c.
  *
  * How to add an analysis `waves`: write src/analyze/waves.c with
  *
@@ -13,11 +13,11 @@
 #define TS_ANALYZE_ANALYZE_H
 
 #include "analyze/result.h"
-#include "state/clocks.h"
-#include "state/collectives.h"
-#include "state/graph.h"
-#include "state/states.h"
-#include "state/work.h"
+#include "state/clocks/clock_alignment.h"
+#include "state/collectives/collectives.h"
+#include "state/graph/graph.h"
+#include "state/states/states.h"
+#include "state/work/work.h"
 
 struct ts_analyze_options {
 	enum ts_rounding rounding;

@@ -12,7 +12,7 @@
 #include "analyze/result.h"
 #include "analyze/statistics.h"
 #include "base/memory.h"
-#include "state/work.h"
+#include "state/work/work.h"
 
 struct ts_busy {
 	struct ts_span *spans[TS_CLASS_COUNT]; /* by start; they neither touch nor overlap */

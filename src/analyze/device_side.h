@@ -4,7 +4,7 @@
 #define TS_ANALYZE_DEVICE_SIDE_H
 
 #include "analyze/result.h"
-#include "state/work.h"
+#include "state/work/work.h"
 
 /* For work without commands: the recorder's reason, else `otherwise`. */
 void ts_device_side_note(const struct ts_work *work, struct ts_result *result,

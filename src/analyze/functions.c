@@ -8,8 +8,8 @@
 #include "analyze/analyze.h"
 #include "base/map.h"
 #include "base/ns.h"
-#include "export/samples.h"
-#include "export/stacks.h"
+#include "export/common/samples.h"
+#include "trace/stack_lists.h"
 
 #define SHOWN_ROWS 20
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The second table of `idle`: why streams and devices did not run, as the state machine has it (state/states.h). Must not
+ * The second table of `idle`: why streams and devices did not run, as the state machine has it (state/states/states.h). Must not
  * know how states are found.
  */
 #include "analyze/idle.h"

@@ -7,7 +7,7 @@
 #ifndef TS_ANALYZE_MEMORY_ROWS_H
 #define TS_ANALYZE_MEMORY_ROWS_H
 
-#include "state/work.h"
+#include "state/work/work.h"
 
 /* Whose memory: PyTorch's number of a kind of device and its ordinal, or one of ours. */
 #define TS_MEMORY_HOST 0

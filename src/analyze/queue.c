@@ -11,7 +11,7 @@
 #include "analyze/analyze.h"
 #include "analyze/busy.h"
 #include "analyze/device_side.h"
-#include "analyze/hta_calls.h"
+#include "analyze/hta/hta_calls.h"
 
 static const struct ts_result_column summary_columns[] = {
 	{ "rank", "rank", TS_CELL_INTEGER },     { "device", "device", TS_CELL_INTEGER },

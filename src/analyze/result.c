@@ -8,7 +8,7 @@
 #include <tracesmith/schema.h>
 
 #include "analyze/result.h"
-#include "base/hash.h"
+#include "base/local/hash.h"
 
 void ts_result_init(struct ts_result *result, int64_t start)
 {

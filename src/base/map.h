@@ -16,7 +16,7 @@
 #include <tracesmith/error.h>
 
 #include "base/arena.h"
-#include "base/hash.h"
+#include "base/local/hash.h"
 #include "base/memory.h"
 
 /* Drawn before the first table of any map is made; never changes afterwards. */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Growing arrays, scope-exit cleanup and the few macros that every file wants.
- * Knows nothing above libc.
+ * Growing arrays and scope-exit cleanup.
  */
 #ifndef TS_BASE_MEMORY_H
 #define TS_BASE_MEMORY_H
@@ -14,18 +13,7 @@
 
 #include <tracesmith/error.h>
 
-#define TS_LIKELY(condition) __builtin_expect(!!(condition), 1)
-#define TS_UNLIKELY(condition) __builtin_expect(!!(condition), 0)
-
-#define TS_ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
-
-/* Plain, so that they nest and stand in constants: arguments are evaluated twice. */
-#define TS_MIN(a, b) ((a) < (b) ? (a) : (b))
-#define TS_MAX(a, b) ((a) > (b) ? (a) : (b))
-/* For functions that compare: below, above or equal to 0 as a is to b. */
-#define TS_COMPARE(a, b) ((a) < (b) ? -1 : (a) > (b))
-
-#define TS_CONTAINER_OF(pointer, type, member) ((type *)((char *)(pointer)-offsetof(type, member)))
+#include "base/local/macros.h"
 
 /*
  * Makes room for at least `need` items of `item_bytes` in *array, growing geometrically, so that

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/output.h"
-#include "cli/report.h"
+#include "cli/common/cli_output.h"
+#include "cli/common/report.h"
 #include "cli/verbs.h"
 #include "tracesmith_config.h"
 
@@ -33,7 +33,7 @@ static int run_verb(int argc, char **argv)
 	if (!verb)
 		return ts_verb_unknown(argv[0]);
 	ts_report_start(verb->name);
-	/* Quiet either way: by the signal, or by an error without a message (output.h). */
+	/* Quiet either way: by the signal, or by an error without a message (cli_output.h). */
 	if (!(verb->flags & TS_VERB_KEEPS_SIGNALS))
 		signal(SIGPIPE, verb->flags & TS_VERB_KEEPS_FILES ? SIG_IGN : SIG_DFL);
 	return verb->run(argc, argv);

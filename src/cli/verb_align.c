@@ -13,14 +13,14 @@
 
 #include "analyze/analyze.h"
 #include "base/text.h"
-#include "cli/align_store.h"
-#include "cli/output.h"
-#include "cli/progress.h"
-#include "cli/report.h"
-#include "cli/result_show.h"
-#include "cli/trace.h"
+#include "cli/common/align_store.h"
+#include "cli/common/cli_output.h"
+#include "cli/common/progress.h"
+#include "cli/common/report.h"
+#include "cli/common/result_show.h"
+#include "cli/common/trace_totals.h"
+#include "cli/common/work_input.h"
 #include "cli/verbs.h"
-#include "cli/work_input.h"
 
 struct align {
 	const char *output;

@@ -8,15 +8,15 @@
 
 #include "analyze/analyze.h"
 #include "base/text.h"
-#include "cli/amount.h"
-#include "cli/nearest.h"
-#include "cli/output.h"
-#include "cli/progress.h"
-#include "cli/report.h"
-#include "cli/result_show.h"
-#include "cli/table.h"
+#include "cli/common/amount.h"
+#include "cli/common/cli_output.h"
+#include "cli/common/nearest.h"
+#include "cli/common/progress.h"
+#include "cli/common/report.h"
+#include "cli/common/result_show.h"
+#include "cli/common/text_table.h"
+#include "cli/common/work_input.h"
 #include "cli/verbs.h"
-#include "cli/work_input.h"
 
 struct analyze {
 	/* as asked */

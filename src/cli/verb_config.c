@@ -10,14 +10,14 @@
 #include <tracesmith/schema.h>
 
 #include "base/text.h"
-#include "cli/options.h"
-#include "cli/output.h"
-#include "cli/report.h"
-#include "cli/table.h"
+#include "cli/common/cli_output.h"
+#include "cli/common/options.h"
+#include "cli/common/report.h"
+#include "cli/common/text_table.h"
 #include "cli/verbs.h"
 #include "live/area.h"
 #include "live/config.h"
-#include "record/process_areas.h"
+#include "record/loop/process_areas.h"
 
 /* ---- showing ---- */
 

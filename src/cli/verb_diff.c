@@ -5,15 +5,15 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "analyze/compare.h"
+#include "analyze/compare/compare.h"
 #include "base/real.h"
-#include "cli/options.h"
-#include "cli/output.h"
-#include "cli/progress.h"
-#include "cli/report.h"
-#include "cli/result_show.h"
+#include "cli/common/cli_output.h"
+#include "cli/common/options.h"
+#include "cli/common/progress.h"
+#include "cli/common/report.h"
+#include "cli/common/result_show.h"
+#include "cli/common/work_input.h"
 #include "cli/verbs.h"
-#include "cli/work_input.h"
 
 #define DEFAULT_TOP 30
 

@@ -4,9 +4,9 @@
  * Must not know any verb: it asks the verb itself.
  */
 #include "base/memory.h"
-#include "cli/options.h"
-#include "cli/output.h"
-#include "cli/report.h"
+#include "cli/common/cli_output.h"
+#include "cli/common/options.h"
+#include "cli/common/report.h"
 #include "cli/verbs.h"
 
 static const struct ts_command command = {

@@ -12,12 +12,12 @@
 
 #include <tracesmith/import.h>
 
-#include "cli/nearest.h"
-#include "cli/options.h"
-#include "cli/output.h"
-#include "cli/progress.h"
-#include "cli/report.h"
-#include "cli/trace.h"
+#include "cli/common/cli_output.h"
+#include "cli/common/nearest.h"
+#include "cli/common/options.h"
+#include "cli/common/progress.h"
+#include "cli/common/report.h"
+#include "cli/common/trace_totals.h"
 #include "cli/verbs.h"
 
 TS_DEFINE_AUTO(ts_writer, ts_writer_close);

@@ -15,14 +15,14 @@
 #include "base/clock.h"
 #include "base/map.h"
 #include "base/text.h"
-#include "capture/metrics/users.h"
-#include "cli/options.h"
-#include "cli/output.h"
-#include "cli/report.h"
-#include "cli/table.h"
+#include "cli/common/cli_output.h"
+#include "cli/common/options.h"
+#include "cli/common/report.h"
+#include "cli/common/text_table.h"
 #include "cli/verbs.h"
 #include "live/discover.h"
-#include "record/process_areas.h"
+#include "record/loop/process_areas.h"
+#include "sample/metrics/device_users.h"
 
 /* Makers' tools get so long; npu-smi gives up after 5 s by itself, and says why. */
 #define TOOLS_NS INT64_C(7000000000)

@@ -14,15 +14,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cli/options.h"
-#include "cli/output.h"
-#include "cli/progress.h"
-#include "cli/record.h"
-#include "cli/report.h"
-#include "cli/symbolize.h"
-#include "cli/trace.h"
+#include "cli/common/cli_output.h"
+#include "cli/common/options.h"
+#include "cli/common/progress.h"
+#include "cli/common/report.h"
+#include "cli/common/symbolize_trace.h"
+#include "cli/common/trace_totals.h"
+#include "cli/record/record.h"
 #include "cli/verbs.h"
-#include "record/salvage.h"
+#include "record/recording/salvage.h"
 
 struct recover {
 	const char *from;

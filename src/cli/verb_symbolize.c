@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `tracesmith symbolize`: names for the native frames of traces that were recorded before, or elsewhere. Must not know how they are found. */
 #include "base/memory.h"
-#include "cli/options.h"
-#include "cli/report.h"
-#include "cli/symbolize.h"
+#include "cli/common/options.h"
+#include "cli/common/report.h"
+#include "cli/common/symbolize_trace.h"
 #include "cli/verbs.h"
 
 static int run(const char *path, const struct ts_symbolize_choice *choice, bool quiet)

@@ -9,13 +9,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cli/options.h"
-#include "cli/output.h"
-#include "cli/progress.h"
-#include "cli/report.h"
-#include "cli/trace.h"
+#include "cli/common/cli_output.h"
+#include "cli/common/options.h"
+#include "cli/common/progress.h"
+#include "cli/common/report.h"
+#include "cli/common/trace_totals.h"
 #include "cli/verbs.h"
-#include "sbt/layout.h"
+#include "sbt/sbt_layout.h"
 
 struct verify {
 	struct ts_progress progress; /* first: the library has one context for both callbacks */

@@ -10,11 +10,11 @@
 
 #include "base/clock.h"
 #include "base/text.h"
-#include "cli/options.h"
-#include "cli/report.h"
+#include "cli/common/options.h"
+#include "cli/common/report.h"
 #include "cli/verbs.h"
 #include "live/area.h"
-#include "record/process_areas.h"
+#include "record/loop/process_areas.h"
 
 #define PATIENCE_NS INT64_C(2000000000)
 #define LOOK_NS 5000000

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "cli/nearest.h"
-#include "cli/report.h"
+#include "cli/common/nearest.h"
+#include "cli/common/report.h"
 #include "cli/verbs.h"
 
 static const struct ts_verb verbs[] = {

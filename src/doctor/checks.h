@@ -8,58 +8,58 @@
 #define TS_CHECK_FUNCTION(name) \
 	void ts_check_##name(const struct ts_machine *machine, struct ts_finding *ret_finding)
 
-/* agent.c */
+/* doctor_agent.c */
 TS_CHECK_FUNCTION(agent);
 TS_CHECK_FUNCTION(live_directory);
 TS_CHECK_FUNCTION(proc);
-/* host.c */
+/* doctor_host.c */
 TS_CHECK_FUNCTION(clock);
 TS_CHECK_FUNCTION(open_files);
 TS_CHECK_FUNCTION(cpu_limit);
 TS_CHECK_FUNCTION(pressure);
 TS_CHECK_FUNCTION(taskstats);
 TS_CHECK_FUNCTION(build);
-/* storage.c */
+/* doctor_storage.c */
 TS_CHECK_FUNCTION(shared_memory);
 TS_CHECK_FUNCTION(duckdb);
-/* container.c */
+/* doctor_container.c */
 TS_CHECK_FUNCTION(container);
-/* devices.c */
+/* doctor_devices.c */
 TS_CHECK_FUNCTION(nvml);
 TS_CHECK_FUNCTION(npu_smi);
 TS_CHECK_FUNCTION(amd);
-/* cuda.c */
+/* doctor_cuda.c */
 TS_CHECK_FUNCTION(cuda);
 TS_CHECK_FUNCTION(gpu_counters);
 TS_CHECK_FUNCTION(mig);
 TS_CHECK_FUNCTION(mps);
-/* cupti.c */
+/* doctor_cupti.c */
 TS_CHECK_FUNCTION(cupti);
-/* cuda_recording.c */
+/* doctor_cuda_recording.c */
 TS_CHECK_FUNCTION(cuda_recording);
 TS_CHECK_FUNCTION(cuda_files);
 TS_CHECK_FUNCTION(cuda_profilers);
 TS_CHECK_FUNCTION(disassembler);
 TS_CHECK_FUNCTION(source_lines);
-/* opencl.c */
+/* doctor_opencl.c */
 TS_CHECK_FUNCTION(opencl);
 TS_CHECK_FUNCTION(opencl_devices);
 TS_CHECK_FUNCTION(opencl_layers);
 TS_CHECK_FUNCTION(opencl_recording);
-/* ptrace.c */
+/* doctor_ptrace.c */
 TS_CHECK_FUNCTION(ptrace);
 TS_CHECK_FUNCTION(attach);
 TS_CHECK_FUNCTION(read_memory);
 TS_CHECK_FUNCTION(yama);
-/* python.c */
+/* doctor_python.c */
 TS_CHECK_FUNCTION(python);
-/* perf.c */
+/* doctor_perf.c */
 TS_CHECK_FUNCTION(perf);
 TS_CHECK_FUNCTION(perf_system);
 TS_CHECK_FUNCTION(perf_hardware);
 TS_CHECK_FUNCTION(tracepoints);
 TS_CHECK_FUNCTION(uprobes);
-/* bpf.c */
+/* doctor_bpf.c */
 TS_CHECK_FUNCTION(ebpf);
 TS_CHECK_FUNCTION(btf);
 

@@ -13,7 +13,7 @@
 #include <tracesmith/import.h>
 
 #include "base/text.h"
-#include "import/stream.h"
+#include "import/common/input_stream.h"
 
 /* Longest text of a trace; docs/format.md, section 7. */
 #define TS_IMPORT_MAX_STRING ((size_t)64 << 20)

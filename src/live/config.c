@@ -11,7 +11,7 @@
 #include <tracesmith/schema.h>
 
 #include "base/text.h"
-#include "live/layout.h"
+#include "live/local/live_layout.h"
 
 #define FIELD(field)                                                 \
 	.offset = (uint32_t)offsetof(struct ts_live_control, field), \

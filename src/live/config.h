@@ -8,7 +8,7 @@
 
 #include <tracesmith/error.h>
 
-#include "live/layout.h"
+#include "live/local/live_layout.h"
 
 struct ts_config_key {
 	const char *name;

@@ -15,8 +15,8 @@
 #include <unistd.h>
 
 #include "base/map.h"
+#include "base/proc_files.h"
 #include "live/area_internal.h"
-#include "live/proc.h"
 
 #define MAX_AREAS 65536u
 /* Areas of one process that are compared with each other: images and tracers made by hand. */
@@ -136,7 +136,7 @@ static pid_t find_outsider(struct outsiders *outsiders, const struct ts_live_con
 	uint64_t pid, namespace_id;
 
 	if (!outsiders->is_made)
-		live_proc_list(note_outsider, outsiders);
+		ts_proc_list(note_outsider, outsiders);
 	outsiders->is_made = true;
 	if (!ts_pairmap_get(&outsiders->pids, control->pid, control->start_time, &pid))
 		return 0;

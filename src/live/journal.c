@@ -14,7 +14,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "base/hash.h"
+#include "base/local/hash.h"
 #include "base/text.h"
 
 /* Payloads up to this come with the header, in one call. */

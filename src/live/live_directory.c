@@ -11,9 +11,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/proc_files.h"
 #include "base/text.h"
 #include "live/discover.h"
-#include "live/proc.h"
 
 #define VARIABLE "TRACESMITH_LIVE_DIR"
 #define MAX_ENVIRONMENT_BYTES (1u << 20)
@@ -41,7 +41,7 @@ static uid_t inner_uid(pid_t pid, uid_t uid)
 {
 	char map[4096], *at = map;
 
-	if (live_proc_read(pid, "uid_map", map, sizeof(map)) == 0)
+	if (ts_proc_read(pid, "uid_map", map, sizeof(map)) == 0)
 		return uid;
 	while (*at) {
 		unsigned long inside = strtoul(at, &at, 10), outside = strtoul(at, &at, 10);
@@ -65,7 +65,7 @@ static int path_of_process(pid_t pid, uid_t uid, char *buffer, size_t bytes)
 
 	if (!environment)
 		return TS_ENOMEM;
-	length = live_proc_read(pid, "environ", environment, MAX_ENVIRONMENT_BYTES);
+	length = ts_proc_read(pid, "environ", environment, MAX_ENVIRONMENT_BYTES);
 	for (size_t at = 0; at < length && !given; at += strlen(environment + at) + 1) {
 		if (strncmp(environment + at, VARIABLE "=", sizeof(VARIABLE)) == 0)
 			given = environment + at + sizeof(VARIABLE);
@@ -92,7 +92,7 @@ static int open_part(int fd, const char *part, size_t length)
 /* Below a process's root no link is followed at all: an absolute one would lead out of it. */
 static int open_below(pid_t pid, const char *path)
 {
-	TS_AUTO_FD int fd = live_proc_open(pid, "root", O_PATH | O_DIRECTORY);
+	TS_AUTO_FD int fd = ts_proc_open(pid, "root", O_PATH | O_DIRECTORY);
 
 	while (fd >= 0 && *path) {
 		size_t length = strcspn(path, "/");

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "live/layout.h"
+#include "live/local/live_layout.h"
 
 struct ts_records {
 	const unsigned char *data;

@@ -12,11 +12,11 @@
 
 #include "base/ns.h"
 #include "base/text.h"
-#include "replay/check.h"
-#include "replay/output.h"
-#include "replay/plan.h"
-#include "replay/stream_parts.h"
-#include "state/work.h"
+#include "replay/check/check.h"
+#include "replay/output/replay_output.h"
+#include "replay/plan/plan.h"
+#include "replay/stream/stream_internal.h"
+#include "state/work/work.h"
 
 /* Further runs to get content that differs from what was seen, where hashes told that there is such. */
 #define MOST_FETCHES 3

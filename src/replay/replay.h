@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Replay: a recorded command stream, run again (docs/replay.md, sections 6 and 7). stream*.c loads and distrusts it, plan*.c decides
- * which commands a part needs, a target runs them, check*.c compares, output.c makes a trace of it. The library prints nothing.
+ * which commands a part needs, a target runs them, check*.c compares, replay_output.c makes a trace of it. The library prints nothing.
  *
  *	ts_replay_open(&replay, reader, &options, &err);
  *	ts_replay_run(replay, &report, &err);
  *	ts_replay_close(replay);
  *
- * How to add a target: a file in targets/ with one `const struct ts_replay_target`, and a line in the table of targets.c.
+ * How to add a target: a file in targets/ with one `const struct ts_replay_target`, and a line in the table of replay_targets.c.
  */
 #ifndef TS_REPLAY_REPLAY_H
 #define TS_REPLAY_REPLAY_H

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hash.h"
+#include "base/local/hash.h"
 #include "sbt/reader_internal.h"
 
 #define NO_CHUNK SIZE_MAX

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hash.h"
+#include "base/local/hash.h"
 #include "base/map.h"
 #include "base/memory.h"
 

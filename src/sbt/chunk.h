@@ -15,7 +15,7 @@
 #include "model/shapes.h"
 #include "model/table.h"
 #include "sbt/codec.h"
-#include "sbt/layout.h"
+#include "sbt/sbt_layout.h"
 
 /* Memory that is used again for every chunk, one a worker. A zeroed struct is ready. */
 struct sbt_chunk_encoder {

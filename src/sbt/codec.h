@@ -13,7 +13,7 @@
 #include <tracesmith/error.h>
 
 #include "base/text.h"
-#include "sbt/layout.h"
+#include "sbt/sbt_layout.h"
 
 /* Scratch memory and zstd state, one a thread. A zeroed struct is ready. */
 struct sbt_encoder {

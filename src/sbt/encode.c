@@ -10,7 +10,7 @@
 #include <string.h>
 #include <zstd.h>
 
-#include "base/hash.h"
+#include "base/local/hash.h"
 #include "base/memory.h"
 
 #define SAMPLE_RUNS 16

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/hash.h"
+#include "base/local/hash.h"
 
 int sbt_file_open(struct sbt_file *file, const char *path, struct ts_error *err)
 {

@@ -16,7 +16,7 @@
 
 #include "base/memory.h"
 #include "base/text.h"
-#include "sbt/layout.h"
+#include "sbt/sbt_layout.h"
 
 struct sbt_file {
 	int fd;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the parts of the reader share: reader.c (opening, chunks), batch.c (columns of a chunk),
- * lookup.c (texts, shapes, entities), symbols.c, blob.c, verify.c, recover.c. Not for others.
+ * lookup.c (texts, shapes, entities), symbol_rows.c, blob.c, verify.c, recover.c. Not for others.
  */
 #ifndef TS_SBT_READER_INTERNAL_H
 #define TS_SBT_READER_INTERNAL_H
@@ -105,7 +105,7 @@ int sbt_budget_take(struct ts_reader *reader, size_t chunk, uint64_t bytes, stru
 int sbt_lookup_init(struct ts_reader *reader, struct ts_error *err);
 void sbt_lookup_release(struct ts_reader *reader);
 
-/* symbols.c */
+/* symbol_rows.c */
 void sbt_symbols_release(struct sbt_symbols *symbols);
 
 /* blob.c. Accepts NULL. */

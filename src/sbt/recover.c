@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "sbt/append.h"
+#include "sbt/chunk_append.h"
 #include "sbt/reader_internal.h"
 
 #define LEVEL 3

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hash.h"
+#include "base/local/hash.h"
 #include "sbt/file.h"
 
 #define WINDOW_BYTES ((size_t)1 << 18)

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hash.h"
+#include "base/local/hash.h"
 #include "sbt/chunk.h"
 #include "sbt/reader_internal.h"
 

@@ -10,16 +10,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hash.h"
+#include "base/local/hash.h"
 #include "base/map.h"
 #include "base/memory.h"
 #include "base/pool.h"
 #include "base/text.h"
 #include "model/shapes.h"
 #include "model/table.h"
-#include "sbt/append.h"
 #include "sbt/chunk.h"
-#include "sbt/layout.h"
+#include "sbt/chunk_append.h"
+#include "sbt/sbt_layout.h"
 
 #define DEFAULT_CHUNK_ROWS 65536u
 #define DEFAULT_LEVEL 4

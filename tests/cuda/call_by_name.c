@@ -9,23 +9,23 @@
 
 #define CUDA_CALL(name, arguments, class, number, stream) \
 	extern int function_##name(void) __asm__(#name);
-#include "capture/cuda/calls.def"
+#include "backends/cuda/calls/cuda_calls.def"
 
 static void *const functions[] = {
 #define CUDA_CALL(name, arguments, class, number, stream) (void *)function_##name,
-#include "capture/cuda/calls.def"
+#include "backends/cuda/calls/cuda_calls.def"
 };
 
 /* Those without a wrapper. */
 #define CUDA_OTHER(name) extern int other_##name(void) __asm__(#name);
-#include "capture/cuda/others.def"
+#include "backends/cuda/calls/untraced_calls.def"
 
 static const struct {
 	const char *name;
 	void *function;
 } others[] = {
 #define CUDA_OTHER(name) { #name, (void *)other_##name },
-#include "capture/cuda/others.def"
+#include "backends/cuda/calls/untraced_calls.def"
 };
 
 /* What the stand-in does itself. */

@@ -5,7 +5,7 @@ set -euo pipefail
 
 for folder in ${CUDA_HOME:+"$CUDA_HOME/include"} /usr/local/cuda/include; do
 	if [ -e "$folder/generated_cuda_meta.h" ] && [ -e "$folder/cupti_driver_cbid.h" ]; then
-		python3 "$TS_SOURCE/scripts/cuda-calls" --check "$TS_SOURCE/src/capture/cuda/calls.def" "$folder"
+		python3 "$TS_SOURCE/scripts/cuda-calls" --check "$TS_SOURCE/src/backends/cuda/calls/cuda_calls.def" "$folder"
 		exit
 	fi
 done

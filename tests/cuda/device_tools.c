@@ -7,7 +7,7 @@
 
 #include "cuda/played.h"
 
-/* As another tool sees them: those of src/capture/cuda/foreign.c. */
+/* As another tool sees them: those of src/backends/cuda/cupti/cupti_sharing.c. */
 #define CUPTI_FUNCTION(name, parameters) int cupti##name parameters;
 CUPTI_FUNCTIONS(CUPTI_FUNCTION)
 #undef CUPTI_FUNCTION

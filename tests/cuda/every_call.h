@@ -17,7 +17,7 @@ struct every_call {
 
 static const struct every_call every_calls[] = {
 #define CUDA_CALL(name, arguments, class, number, stream) { #name, arguments },
-#include "capture/cuda/calls.def"
+#include "backends/cuda/calls/cuda_calls.def"
 };
 #define EVERY_CALLS (sizeof(every_calls) / sizeof(every_calls[0]))
 

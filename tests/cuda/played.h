@@ -6,8 +6,8 @@
 #ifndef TS_TESTS_CUDA_PLAYED_H
 #define TS_TESTS_CUDA_PLAYED_H
 
-#include "capture/cuda/calls.h"
-#include "capture/cuda/device.h"
+#include "backends/cuda/calls/cuda_calls.h"
+#include "backends/cuda/cupti/cupti_device.h"
 #include "cuda/stand_in_cupti.h"
 #include "unit/runner.h"
 

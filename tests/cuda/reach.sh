@@ -5,7 +5,7 @@
 set -euo pipefail
 . "$TS_SOURCE/tests/lib/cuda.sh"
 
-count=$(grep -c '^CUDA_CALL' "$TS_SOURCE/src/capture/cuda/calls.def")
+count=$(grep -c '^CUDA_CALL' "$TS_SOURCE/src/backends/cuda/calls/cuda_calls.def")
 all="$count of $count wrapped, 0 failures"
 names='Counter(Counter(row["name"] for row in api_call).values())'
 

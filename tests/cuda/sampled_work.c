@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "capture/cuda/cupti_abi.h"
+#include "backends/cuda/cupti/cupti_abi.h"
 #include "cuda/stand_in.h"
 #include "cuda/stand_in_cupti.h"
 #include "cuda/stand_in_sampling.h"

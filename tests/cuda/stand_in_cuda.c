@@ -16,7 +16,7 @@
 
 enum {
 #define CUDA_CALL(name, arguments, class, number, stream) INDEX_##name,
-#include "capture/cuda/calls.def"
+#include "backends/cuda/calls/cuda_calls.def"
 	CALLS
 };
 
@@ -85,7 +85,7 @@ static int called(int index, int arguments, const char *name, const char *class,
                                                                                       \
 		return called(INDEX_##name, arguments, #name, #class, number, words); \
 	}
-#include "capture/cuda/calls.def"
+#include "backends/cuda/calls/cuda_calls.def"
 
 /* ---- without a wrapper ---- */
 
@@ -180,7 +180,7 @@ static const struct {
 	{ "cuGetProcAddress", (void *)cuGetProcAddress_v2 },
 	{ "cuGetProcAddress_v2", (void *)cuGetProcAddress_v2 },
 #define CUDA_CALL(name, arguments, class, number, stream) { #name, (void *)function_##name },
-#include "capture/cuda/calls.def"
+#include "backends/cuda/calls/cuda_calls.def"
 };
 
 int cuGetProcAddress_v2(const char *name, void **address, int version, uint64_t flags, int *status)

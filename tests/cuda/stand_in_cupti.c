@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "capture/cuda/cupti_abi.h"
+#include "backends/cuda/cupti/cupti_abi.h"
 
 #define EXPORTED __attribute__((visibility("default")))
 #define BUFFERS 256

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Functions of the stand-in for the driver that have no wrapper, as others.def lists them: each notes its arguments. Weak: some do more, in stand_in_cuda.c. */
+/* Functions of the stand-in for the driver that have no wrapper, as untraced_calls.def lists them: each notes its arguments. Weak: some do more, in stand_in_cuda.c. */
 #include <string.h>
 
 #include "cuda/stand_in.h"
@@ -10,7 +10,7 @@
 
 enum {
 #define CUDA_OTHER(name) INDEX_##name,
-#include "capture/cuda/others.def"
+#include "backends/cuda/calls/untraced_calls.def"
 };
 
 static int called(int index, const char *name, const uintptr_t *words)
@@ -31,4 +31,4 @@ static int called(int index, const char *name, const uintptr_t *words)
                                                                                                 \
 		return called(INDEX_##name, #name, words);                                      \
 	}
-#include "capture/cuda/others.def"
+#include "backends/cuda/calls/untraced_calls.def"

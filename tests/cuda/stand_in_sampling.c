@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "capture/cuda/sampling_abi.h"
+#include "backends/cuda/sampling/pc_sampling_abi.h"
 
 #define EXPORTED __attribute__((visibility("default")))
 #define LAUNCHES 4096

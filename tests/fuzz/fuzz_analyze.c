@@ -15,7 +15,7 @@
 #include <tracesmith/writer.h>
 
 #include "analyze/analyze.h"
-#include "replay/emulator.h"
+#include "replay/emulator/emulator.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

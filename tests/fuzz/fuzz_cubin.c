@@ -2,7 +2,7 @@
 /* Any bytes as a cubin: every function of it is asked for its places. Nothing may crash, loop, or give what is not there. */
 #include <string.h>
 
-#include "capture/native/cubin.h"
+#include "code/cubin.h"
 #include "lib/fuzz_check.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "capture/native/cfi.h"
-#include "capture/native/elf.h"
-#include "capture/native/maps.h"
+#include "code/elf.h"
+#include "code/local/cfi.h"
+#include "code/maps.h"
 #include "lib/fuzz_check.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -12,10 +12,10 @@
 
 #include <tracesmith/reader.h>
 
-#include "base/hash.h"
+#include "base/local/hash.h"
 #include "base/text.h"
 #include "lib/fuzz_check.h"
-#include "record/encoder.h"
+#include "record/decode/decoder.h"
 
 size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size) __attribute__((weak));
 

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "capture/metrics/npu_smi_parse.h"
 #include "lib/fuzz_check.h"
+#include "sample/metrics/ascend/npu_smi_parse.h"
 
 static int is_between(int64_t value, int64_t least, int64_t most)
 {

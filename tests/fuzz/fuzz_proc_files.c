@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "capture/metrics/proc_texts.h"
-#include "capture/metrics/traffic.h"
+#include "base/procfs_parse.h"
 #include "lib/fuzz_check.h"
+#include "sample/metrics/host/io_totals.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

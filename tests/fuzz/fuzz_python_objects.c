@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "capture/python/object_parts.h"
+#include "python/local/python_objects_internal.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -17,9 +17,9 @@
 
 #include <tracesmith/writer.h>
 
-#include "replay/plan.h"
+#include "replay/plan/plan.h"
 #include "replay/replay.h"
-#include "replay/stream_parts.h"
+#include "replay/stream/stream_internal.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -62,7 +62,7 @@ build_all() {
 		cc -std=gnu11 -O2 tests/gpu/runtime.c -o "$build/gpu/runtime" "$cuda/lib64/libcudart_static.a" -ldl -lpthread -lrt
 	local library=(cc -std=gnu11 -O2 -g -fPIC -shared -fvisibility=hidden -D_GNU_SOURCE= -Isrc -Iinclude "-I$cuda/include" "-I$cuda/extras/CUPTI/include")
 	"${library[@]}" tests/gpu/cupti_only.c -o "$build/gpu/libcupti_only.so" -ldl -lpthread
-	"${library[@]}" tests/gpu/stack_compare.c src/capture/native/{here*,cfi,cfi_program,cfi_expression,jumps}.c -o "$build/gpu/libstack_compare.so" -ldl -lpthread
+	"${library[@]}" tests/gpu/stack_compare.c src/code/local/*.c -o "$build/gpu/libstack_compare.so" -ldl -lpthread
 	return 0
 }
 export build cuda

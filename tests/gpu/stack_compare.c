@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A library for CUDA_INJECTION64_PATH: at each launch of the program it takes the stack twice, by src/capture/native/here.h and by _Unwind_Backtrace(), and compares them
+ * A library for CUDA_INJECTION64_PATH: at each launch of the program it takes the stack twice, by src/code/local/local_unwind.h and by _Unwind_Backtrace(), and compares them
  * frame by frame. At exit STACK_COMPARE_OUT gets one line of JSON: how many, how many differ, how deep they are, and what both cost (medians, ns). Built by run.sh with
  * NVIDIA's headers; not a part of TraceSmith.
  */
@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unwind.h>
 
-#include "capture/native/here.h"
+#include "code/local/local_unwind.h"
 
 #define MOST_DEPTH 1024
 #define MOST_TIMES 1000000
@@ -36,7 +36,7 @@ static _Unwind_Reason_Code on_frame(struct _Unwind_Context *context, void *argum
 	int is_before = 0;
 	uint64_t pc = _Unwind_GetIPInfo(context, &is_before);
 
-	/* As here.h has it: one byte back is always inside. */
+	/* As local_unwind.h has it: one byte back is always inside. */
 	if (trail->count < MOST_DEPTH && pc)
 		trail->pcs[trail->count++] = pc + (is_before != 0);
 	return _URC_NO_REASON;

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "capture/python/object_parts.h"
+#include "python/local/python_objects_internal.h"
 
 #define IMAGE_AT UINT64_C(0x7f0000000000)
 #define IMAGE_BYTES 65536u

@@ -15,8 +15,8 @@
 
 #include <tracesmith/schema.h>
 
-#include "base/hash.h"
-#include "sbt/layout.h"
+#include "base/local/hash.h"
+#include "sbt/sbt_layout.h"
 
 /* libFuzzer's own mutation; not there where a build only replays files. */
 size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size) __attribute__((weak));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Preloaded into programs: at every so many calls of malloc() the native stack as here.h has it is compared with _Unwind_Backtrace()'s. At exit one line goes to
+ * Preloaded into programs: at every so many calls of malloc() the native stack as local_unwind.h has it is compared with _Unwind_Backtrace()'s. At exit one line goes to
  * $UNWIND_COMPARE: compared, differing, those that end with a marker, the deepest, and what both cost in ns a stack.
  */
 #include <fcntl.h>
@@ -11,7 +11,7 @@
 #include <unistd.h>
 #include <unwind.h>
 
-#include "capture/native/here.h"
+#include "code/local/local_unwind.h"
 
 #define EVERY 61u
 #define MOST_FRAMES 1024

@@ -16,7 +16,7 @@
  *	two         two windows
  *	processes   two processes
  */
-#include "../unit/test_replay_made.h"
+#include "../unit/replay/replay_made.h"
 
 #define WORDS 64
 #define BYTES (WORDS * 4)

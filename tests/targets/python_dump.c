@@ -9,7 +9,7 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "capture/python/reader.h"
+#include "python/reader/python_reader.h"
 
 static int64_t cpu_ns(void)
 {

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "capture/python/objects.h"
+#include "python/local/python_objects.h"
 
 #define TABLE_BYTES (1u << 20)
 #define SHOWN 10

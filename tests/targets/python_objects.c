@@ -16,7 +16,7 @@
 #include <tracesmith/error.h>
 
 #include "base/text.h"
-#include "capture/python/objects.h"
+#include "python/local/python_objects.h"
 
 struct comparison {
 	struct ts_memory memory;

@@ -13,10 +13,10 @@
 
 #include <tracesmith/error.h>
 
-#include "base/hash.h"
+#include "base/local/hash.h"
 #include "base/map.h"
 #include "base/text.h"
-#include "capture/python/reader.h"
+#include "python/reader/python_reader.h"
 
 #define MOST_TIMES 1000000
 

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Call stacks that somebody has seen (<tracesmith/sample.h>): functions into the dictionary, samples into the calling thread's ring. A sampler
+ * calls this some hundred thousand times a second, so that the common one is a copy. Must not know of interpreters.
+ */
+#include <tracesmith/sample.h>
+
+#include <errno.h>
+#include <string.h>
+
+#include "agent/emit.h"
+#include "agent/emit_inline.h"
+#include "agent/tracer.h"
+
+#define OWN_WORDS 4
+
+static_assert(TS_SAMPLE_FRAMES == TS_LIVE_FRAMES, "what a record holds");
+static_assert(TS_CODE_PYTHON == (int)TS_LIVE_CODE_PYTHON &&
+		      TS_CODE_NATIVE == (int)TS_LIVE_CODE_NATIVE &&
+		      TS_CODE_SCRIPT == (int)TS_LIVE_CODE_SCRIPT,
+	      "kinds of entries");
+
+uint32_t ts_code(enum ts_code_kind kind, const char *name, const char *file, uint32_t first_line)
+{
+	struct core *core = agent_start(&ts_process_tracer);
+
+	return core ? agent_register_code(core, kind, name, file, first_line) : 0;
+}
+
+/* The words ahead of its texts; how many there are. */
+static unsigned int fill_own(const struct ts_sample *sample, uint64_t own[OWN_WORDS])
+{
+	unsigned int count = 0;
+
+	if (sample->pid) {
+		own[count++] = ts_live_subject(TS_METRICS_PROCESS, 0, (uint32_t)sample->pid);
+		own[count++] = sample->start_time;
+	}
+	own[count++] = (uint64_t)sample->state << 32 | sample->tid;
+	own[count++] = (uint64_t)sample->weight_ns;
+	return count;
+}
+
+static uint8_t flags_of(const struct ts_sample *sample)
+{
+	return sample->pid ? TS_LIVE_FLAG_STACK | TS_LIVE_FLAG_SUBJECT : TS_LIVE_FLAG_STACK;
+}
+
+static struct agent_stack stack_of(const struct ts_sample *sample)
+{
+	return (struct agent_stack){ sample->frames, sample->frames ? sample->count : 0 };
+}
+
+/* Without arguments, of a site that is known, into a ring that has room. */
+static bool put_at_once(const struct ts_emit_site *site, const struct ts_sample *sample)
+{
+	uint64_t header = __atomic_load_n(&site->header, __ATOMIC_ACQUIRE);
+	struct agent_stack stack = stack_of(sample);
+	struct writer *writer = agent_writer;
+	unsigned int open = agent_open_value(writer);
+	uint64_t own[OWN_WORDS], words, *to;
+	unsigned int count;
+	char *at;
+
+	count = fill_own(sample, own);
+	words = 2u + count + 1 + stack.count;
+	if (!header || stack.count > TS_LIVE_FRAMES || !hot_enter(writer, open, words * 8, &at))
+		return false;
+	to = (uint64_t *)(void *)at;
+	*to++ = (header & ~UINT64_C(0xff00ffff)) | (uint64_t)flags_of(sample) << 24 | words;
+	*to++ = sample->time ? sample->time : ts_counter_read(writer->clock);
+	memcpy(to, own, count * sizeof(*own));
+	agent_put_stack(to + count, &stack, 1 + stack.count);
+	hot_commit(writer, open, at, words * 8);
+	return true;
+}
+
+/* Its arguments are those that the site has told of. */
+static bool matches(const struct ts_emit_site *site, const struct ts_emit_arg *args,
+		    unsigned int count)
+{
+	if (count != site->field_count)
+		return false;
+	for (unsigned int i = 0; i < count; i++)
+		if (site->fields[i].type != args[i].type)
+			return false;
+	return true;
+}
+
+static void put_known(struct core *core, const struct ts_emit_site *site,
+		      const struct ts_sample *sample, const struct ts_emit_arg *args)
+{
+	struct agent_stack stack = stack_of(sample);
+	uint64_t own[OWN_WORDS], values[TS_LIVE_FIELDS];
+	struct agent_site_event event = { .site = site,
+					  .flags = flags_of(sample),
+					  .own_words = (uint8_t)fill_own(sample, own),
+					  .own = own,
+					  .values = values,
+					  .counter = sample->time,
+					  .stack = &stack };
+
+	static_assert(sizeof(args->value) == sizeof(values[0]), "a word each");
+	for (unsigned int i = 0; i < site->field_count; i++)
+		memcpy(&values[i], &args[i].value, sizeof(values[i]));
+	agent_emit_site(core, &event);
+}
+
+static void put_dynamic(struct core *core, const struct ts_emit_site *site,
+			const struct ts_sample *sample, const struct ts_emit_arg *args,
+			unsigned int count)
+{
+	struct agent_stack stack = stack_of(sample);
+	uint64_t own[OWN_WORDS];
+	struct agent_event event = { .kind = TS_LIVE_SAMPLE,
+				     .flags = flags_of(sample),
+				     .own_words = (uint8_t)fill_own(sample, own),
+				     .own = own,
+				     .name = site->name,
+				     .category = site->category,
+				     .args = args,
+				     .arg_count = count,
+				     .counter = sample->time,
+				     .stack = &stack };
+
+	agent_emit(&ts_process_tracer, core, &event);
+}
+
+/* What a device did is told when it is over, perhaps after its window: whoever tells it has asked. */
+static bool is_late(const struct ts_sample *sample)
+{
+	return sample->state & TS_SAMPLE_ON_DEVICE;
+}
+
+void ts_sample(struct ts_emit_site *site, const struct ts_sample *sample,
+	       const struct ts_emit_arg *args, unsigned int count)
+{
+	int saved_errno = errno;
+	struct core *core;
+
+	if (sample->size < sizeof(*sample) || (!ts_enabled() && !is_late(sample)))
+		return;
+	if (AGENT_LIKELY(!count && !site->field_count) && put_at_once(site, sample))
+		return;
+	core = agent_start(&ts_process_tracer);
+	if (core &&
+	    (is_late(sample) ||
+	     (__atomic_load_n(&core->control->enabled, __ATOMIC_RELAXED) & TS_LIVE_ENABLED))) {
+		if (matches(site, args, count) &&
+		    (__atomic_load_n(&site->header, __ATOMIC_ACQUIRE) ||
+		     agent_register_site(core, site)))
+			put_known(core, site, sample, args);
+		else
+			put_dynamic(core, site, sample, args, count);
+	}
+	errno = saved_errno;
+}
+
+void ts_sample_thread(int32_t pid, uint64_t start_time, uint32_t tid, const char *name)
+{
+	struct agent_note note = { .kind = TS_LIVE_THREAD_OF,
+				   .own_words = 3,
+				   .text_count = 1,
+				   .own = { ts_live_subject(TS_METRICS_PROCESS, 0, (uint32_t)pid),
+					    start_time, tid },
+				   .texts = { name } };
+
+	agent_tell(&ts_process_tracer, &note);
+}

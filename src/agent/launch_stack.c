@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The call stack of the calling thread as a number: an entry of the area's dictionary (docs/cuda.md, section 4). One that was taken before is found by the hash
+ * of its return addresses and Python frames; only another one is merged (launch_stack_frames.c) and looked for in the tree (launch_stack_tree.c).
+ */
+#include "agent/launch_stack.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include <tracesmith/accelerator.h>
+
+#define STACK_BUCKETS 16384u /* a power of two */
+#define NO_ROOM UINT64_C(0xffffffff)
+#define TELL_NS 1000000000u
+
+uint32_t agent_stacks_asked;
+
+static struct agent_slot *stacks; /* hash to number */
+static uint64_t lost, lost_told_ns;
+
+/* A thread's. */
+struct stack_room {
+	bool is_busy;
+	uint64_t pcs[TS_LIVE_FRAMES];
+	struct ts_here_last last;
+	struct agent_stack_words words;
+};
+static __thread struct stack_room *room __attribute__((tls_model("initial-exec")));
+
+uint32_t agent_stacks_parse(const char *text)
+{
+	if (!strcmp(text, "native"))
+		return TS_STACKS_NATIVE;
+	if (!strcmp(text, "python"))
+		return TS_STACKS_PYTHON;
+	return !strcmp(text, "all") ? TS_STACKS_NATIVE | TS_STACKS_PYTHON : 0;
+}
+
+/* ---- slots ---- */
+
+struct agent_slot *agent_slots(struct agent_slot **slots, size_t count)
+{
+	struct agent_slot *found = __atomic_load_n(slots, __ATOMIC_ACQUIRE), *none = NULL;
+
+	if (AGENT_LIKELY(found != NULL))
+		return found;
+	found = agent_memory(count * sizeof(*found));
+	if (!found || __atomic_compare_exchange_n(slots, &none, found, false, __ATOMIC_ACQ_REL,
+						  __ATOMIC_ACQUIRE))
+		return found;
+	munmap(found, count * sizeof(*found));
+	return none;
+}
+
+void agent_slot_keep(struct agent_slot *slots, uint64_t key, uint64_t value)
+{
+	struct agent_slot *slot = &slots[key % 8191 % AGENT_SLOT_WAYS];
+
+	for (unsigned int i = 0; i < AGENT_SLOT_WAYS; i++) {
+		if (__atomic_load_n(&slots[i].check, __ATOMIC_RELAXED) == 0) {
+			slot = &slots[i];
+			break;
+		}
+	}
+	__atomic_store_n(&slot->value, value, __ATOMIC_RELAXED);
+	__atomic_store_n(&slot->check, agent_slot_check(key, value), __ATOMIC_RELAXED);
+}
+
+/* ---- a stack ---- */
+
+/* Once a second at most: a full dictionary stays full. */
+static void count_lost(void)
+{
+	uint64_t now = ts_counter_monotonic_ns();
+	uint64_t told = __atomic_load_n(&lost_told_ns, __ATOMIC_RELAXED), count;
+
+	__atomic_fetch_add(&lost, 1, __ATOMIC_RELAXED);
+	if (now - told < TELL_NS ||
+	    !__atomic_compare_exchange_n(&lost_told_ns, &told, now, false, __ATOMIC_RELAXED,
+					 __ATOMIC_RELAXED))
+		return;
+	count = __atomic_exchange_n(&lost, 0, __ATOMIC_RELAXED);
+	if (count)
+		ts_accelerator_lost("stacks", count, "no room in the dictionary");
+}
+
+static uint64_t hash_python(const struct agent_python_stack *python, uint64_t hash)
+{
+	for (uint32_t i = 0; i < python->count; i++)
+		hash = ts_here_add(hash, python->frames[i] ^ (uint64_t)python->is_entry[i] << 63);
+	return ts_here_mix(hash, python->count) | 1;
+}
+
+__attribute__((noinline)) static uint64_t find_number(struct core *core,
+						      const struct ts_here_stack *native,
+						      const struct agent_python_stack *python)
+{
+	struct agent_signals saved;
+	uint64_t number;
+
+	agent_block_signals(&saved);
+	agent_stack_merge(core, native, python, &room->words);
+	number = agent_stack_number(core, &room->words);
+	agent_restore_signals(&saved);
+	return number ? number : NO_ROOM;
+}
+
+static uint32_t number_of(struct core *core, const struct ts_here_stack *native,
+			  const struct agent_python_stack *python)
+{
+	struct agent_slot *slots = agent_slots(&stacks, STACK_BUCKETS * AGENT_SLOT_WAYS), *bucket;
+	uint64_t hash = hash_python(python, native->hash), number;
+
+	if (!slots || (native->count == 0 && python->count == 0))
+		return 0;
+	bucket = &slots[(hash >> 32) % STACK_BUCKETS * AGENT_SLOT_WAYS];
+	number = agent_slot_find(bucket, hash);
+	if (AGENT_UNLIKELY(!number)) {
+		number = find_number(core, native, python);
+		agent_slot_keep(bucket, hash, number);
+	}
+	if (AGENT_LIKELY(number != NO_ROOM))
+		return (uint32_t)number;
+	count_lost();
+	return 0;
+}
+
+static struct stack_room *get_room(void)
+{
+	if (AGENT_UNLIKELY(!room)) {
+		room = agent_memory(sizeof(*room));
+		if (!room)
+			return NULL;
+		agent_watch_thread(agent_writer);
+	}
+	return room->is_busy ? NULL : room;
+}
+
+/* Programs may load their Python late. */
+static void look_for_python(void)
+{
+	static uint64_t loads; /* when it was last looked for */
+	uint64_t now = ts_here_loads();
+
+	if (AGENT_LIKELY(__atomic_load_n(&loads, __ATOMIC_RELAXED) == now))
+		return;
+	__atomic_store_n(&loads, now, __ATOMIC_RELAXED);
+	agent_python_look();
+}
+
+static uint32_t take(struct core *core, const struct ts_here *here, uint64_t wanted)
+{
+	struct ts_here_stack native = { .pcs = room->pcs,
+					.room = TS_LIVE_FRAMES,
+					.last = &room->last };
+	struct agent_python_stack python = { 0 };
+	bool has_python;
+	uint32_t number;
+
+	if (wanted & TS_STACKS_NATIVE)
+		ts_here_take(here, &native);
+	has_python = (wanted & TS_STACKS_PYTHON) && agent_python_frames(core, &python);
+	number = number_of(core, &native, &python);
+	if (has_python)
+		agent_python_done();
+	else if (wanted & TS_STACKS_PYTHON)
+		look_for_python();
+	return number;
+}
+
+/* What a handler takes while its thread takes one is left out. */
+__attribute__((noinline)) static uint32_t take_if_wanted(const struct ts_here *here)
+{
+	int saved_errno = errno;
+	struct core *core = agent_start(&ts_process_tracer);
+	uint64_t wanted;
+	uint32_t number;
+
+	if (!core || !get_room()) {
+		errno = saved_errno;
+		return 0;
+	}
+	wanted = __atomic_load_n(&core->control->config[TS_CONFIG_STACKS], __ATOMIC_RELAXED);
+	room->is_busy = true;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	number = take(core, here, wanted);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	room->is_busy = false;
+	errno = saved_errno;
+	return number;
+}
+
+/* Inside its caller, where the registers of that are. */
+static inline __attribute__((always_inline)) uint32_t take_here(bool is_always)
+{
+	struct ts_here here;
+
+	if (AGENT_LIKELY(!agent_stacks_asked) || (!is_always && !ts_enabled()))
+		return 0;
+	ts_here_capture(&here);
+	return take_if_wanted(&here);
+}
+
+uint32_t ts_accelerator_stack(void)
+{
+	return take_here(false);
+}
+
+uint32_t ts_accelerator_stack_always(void)
+{
+	return take_here(true);
+}
+
+void agent_stack_thread_exit(void)
+{
+	struct stack_room *own = room;
+
+	room = NULL;
+	if (own)
+		munmap(own, sizeof(*own));
+}
+
+void agent_stack_forget(void)
+{
+	__atomic_store_n(&stacks, NULL, __ATOMIC_RELEASE);
+	agent_stack_words_forget();
+	agent_stack_tree_forget();
+	agent_python_forget();
+}

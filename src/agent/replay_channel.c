@@ -1,0 +1,584 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The lossless channel of command streams (docs/replay.md, section 2): one ring that all threads write under a lock, whose
+ * writer waits for room. Beside flush.c the only code of the agent that waits. What it cannot store ends the stream, with the
+ * reason as its last record, for which room is always left. Must not know what commands mean.
+ */
+#include <tracesmith/replay.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <tracesmith/accelerator.h>
+#include <tracesmith/schema.h>
+
+#include "agent/ring_write.h"
+#include "agent/tracer.h"
+#include "base/local/hash.h"
+
+#define NAME "commands"
+#define BYTES_MOST (16u << 20)
+#define BYTES_LEAST (64u << 10)
+/* What commands leave free: the last record, and a PAD where that meets the ring's end. */
+#define RESERVE_BYTES 1024u
+#define WHY_BYTES 256
+#define PAUSE_LEAST_NS 50000
+#define PAUSE_MOST_NS 1000000
+/* The recorder is called again after so long, and a gap in our own time counts as no more. */
+#define CALL_NS 100000000
+
+#define OBJECT_WORDS 6
+#define COMMAND_WORDS 11
+#define BLOB_WORDS 4
+
+int64_t agent_channel_patience_ns = INT64_C(5000000000);
+
+static uint64_t objects; /* numbers given out; a forked child goes on with them */
+static uint32_t exiting;
+
+/* ---- who may write ---- */
+
+static void lock(struct channel *channel)
+{
+	for (unsigned int spins = 0; __atomic_exchange_n(&channel->lock, 1, __ATOMIC_ACQUIRE);
+	     spins++)
+		agent_relax(spins);
+}
+
+static void unlock(struct channel *channel)
+{
+	__atomic_store_n(&channel->lock, 0, __ATOMIC_RELEASE);
+}
+
+static bool is_broken(const struct channel *channel)
+{
+	return __atomic_load_n(&channel->broken, __ATOMIC_ACQUIRE);
+}
+
+/* True while somebody drains the area, or is about to. */
+static bool has_recorder(const struct core *core)
+{
+	const struct ts_live_control *control = core->control;
+
+	return __atomic_load_n(&control->mode, __ATOMIC_RELAXED) == TS_LIVE_STREAM &&
+	       (__atomic_load_n(&control->recorder_pid, __ATOMIC_RELAXED) ||
+		!__atomic_load_n(&control->heartbeat, __ATOMIC_RELAXED));
+}
+
+static uint64_t ring_bytes(const struct core *core)
+{
+	uint64_t bytes = BYTES_MOST;
+
+	while (bytes > BYTES_LEAST && bytes > core->control->budget / 4)
+		bytes /= 2;
+	return bytes;
+}
+
+/* The ring, made when there is something for it. Lock held. */
+static bool attach(struct core *core)
+{
+	struct channel *channel = &core->channel;
+
+	if (channel->writer.ring)
+		return true;
+	if (agent_attach_shared(core, &channel->writer, ring_bytes(core), BYTES_LEAST, NAME))
+		return true;
+	/* There is no place to say it but beside. */
+	__atomic_store_n(&channel->broken, 1, __ATOMIC_RELEASE);
+	ts_accelerator_lost(
+		NAME, 1,
+		ts_replay_settings()->mode == TS_REPLAY_OFF
+			? "no shared memory for code of devices"
+			: "no shared memory for the command stream: nothing can be replayed");
+	return false;
+}
+
+/* False where it is broken, or nobody records. */
+static bool lock_channel(void)
+{
+	struct core *core = agent_start(&ts_process_tracer);
+	struct agent_signals saved;
+
+	if (!core || is_broken(&core->channel) || !has_recorder(core))
+		return false;
+	agent_block_signals_but_faults(&saved);
+	lock(&core->channel);
+	if (is_broken(&core->channel) || !attach(core)) {
+		unlock(&core->channel);
+		agent_restore_signals(&saved);
+		return false;
+	}
+	core->channel.signals = saved;
+	return true;
+}
+
+bool ts_replay_lock(void)
+{
+	return ts_replay_settings()->mode != TS_REPLAY_OFF && lock_channel();
+}
+
+/* What the calling thread has locked; NULL: it was not, or the stream is broken. */
+static struct core *locked_core(void)
+{
+	struct core *core = __atomic_load_n(&ts_process_tracer.core, __ATOMIC_ACQUIRE);
+
+	return core && __atomic_load_n(&core->channel.lock, __ATOMIC_RELAXED) &&
+			       core->channel.writer.ring && !is_broken(&core->channel)
+		       ? core
+		       : NULL;
+}
+
+void ts_replay_unlock(void)
+{
+	struct core *core = __atomic_load_n(&ts_process_tracer.core, __ATOMIC_ACQUIRE);
+	struct agent_signals saved;
+
+	if (!core || !__atomic_load_n(&core->channel.lock, __ATOMIC_RELAXED))
+		return;
+	saved = core->channel.signals;
+	unlock(&core->channel);
+	agent_restore_signals(&saved);
+}
+
+bool ts_replay_is_broken(void)
+{
+	const struct core *core = __atomic_load_n(&ts_process_tracer.core, __ATOMIC_ACQUIRE);
+
+	return core && is_broken(&core->channel);
+}
+
+void agent_channel_exiting(void)
+{
+	__atomic_store_n(&exiting, 1, __ATOMIC_RELEASE);
+}
+
+/* The area's descriptor is used by threads that make rings, too. */
+static void nudge(struct core *core)
+{
+	agent_lock(core);
+	agent_nudge_recorder(core);
+	agent_unlock(core);
+}
+
+/* ---- records ---- */
+
+struct text {
+	const char *bytes;
+	uint32_t length;
+	uint32_t words; /* with its length */
+};
+
+static struct text measure(const char *string, size_t most)
+{
+	struct text text = { string ? string : "", 0, 1 };
+
+	text.length = (uint32_t)strnlen(text.bytes, most);
+	text.words = (text.length + 4 + 7) / 8;
+	return text;
+}
+
+/* A JSON object that was cut would be none. */
+static struct text measure_details(const char *details)
+{
+	struct text text = measure(details, TS_LIVE_DETAILS_BYTES + 1);
+
+	return text.length <= TS_LIVE_DETAILS_BYTES
+		       ? text
+		       : measure("{\"unreplayable\":\"more is to be said of it than there is room for\"}",
+				 TS_LIVE_DETAILS_BYTES);
+}
+
+static uint64_t *put_text(uint64_t *to, const struct text *text)
+{
+	to[text->words - 1] = 0; /* the padding; overwritten by what the text needs */
+	memcpy(to, &text->length, 4);
+	memcpy((char *)to + 4, text->bytes, text->length);
+	return to + text->words;
+}
+
+/* The first two words; the record is seen when it is committed. */
+static uint64_t *begin(const struct writer *writer, unsigned int kind, uint64_t words)
+{
+	uint64_t *to = (uint64_t *)(void *)writer->at;
+
+	*to++ = words | (uint64_t)kind << 16;
+	*to++ = ts_counter_read(writer->clock);
+	return to;
+}
+
+static void put_command(struct writer *writer, const struct ts_replay_command *command,
+			uint64_t sequence, uint32_t serial, const struct text *details)
+{
+	uint64_t words = 2u + COMMAND_WORDS + details->words;
+	uint64_t *to = begin(writer, TS_LIVE_COMMAND, words);
+
+	*to++ = sequence;
+	*to++ = command->kind;
+	*to++ = command->queue;
+	*to++ = command->object;
+	*to++ = (uint64_t)command->offset;
+	*to++ = command->other;
+	*to++ = (uint64_t)command->other_offset;
+	*to++ = (uint64_t)command->bytes;
+	*to++ = command->blob;
+	*to++ = command->correlation;
+	*to++ = serial;
+	put_text(to, details);
+	ring_advance(writer, words * 8);
+}
+
+/* ---- the last record ---- */
+
+/* {"window": N, "failed": "why"}; what JSON would want otherwise becomes a quote. */
+static void describe_failure(const struct channel *channel, const char *why, char *buffer,
+			     size_t bytes)
+{
+	char safe[WHY_BYTES];
+	size_t length = 0;
+
+	for (; why && *why && length < sizeof(safe) - 1; why++) {
+		bool is_plain = *why >= 0x20 && *why < 0x7f && *why != '"' && *why != '\\';
+
+		safe[length++] = is_plain ? *why : '\'';
+	}
+	safe[length] = 0;
+	snprintf(buffer, bytes, "{\"window\":%llu,\"failed\":\"%s\"}",
+		 (unsigned long long)(channel->in_window ? channel->window : channel->window + 1),
+		 safe);
+}
+
+/* Ends the window; the caller has seen to it that there is room. */
+static void close_failed(struct core *core, const char *why)
+{
+	struct channel *channel = &core->channel;
+	struct ts_replay_command command = { .kind = TS_COMMAND_CLOSE,
+					     .offset = TS_UNKNOWN,
+					     .other_offset = TS_UNKNOWN,
+					     .bytes = TS_UNKNOWN };
+	char buffer[WHY_BYTES + 64];
+	struct text details;
+
+	describe_failure(channel, why, buffer, sizeof(buffer));
+	details = measure(buffer, sizeof(buffer));
+	put_command(&channel->writer, &command, channel->sequence, agent_serial(core), &details);
+	channel->window += !channel->in_window;
+	channel->in_window = false;
+}
+
+/* For good. */
+static void break_off(struct core *core, const char *why)
+{
+	struct writer *writer = &core->channel.writer;
+	uint64_t needed;
+
+	/* Without commands there is no window that could fail. */
+	if (ts_replay_settings()->mode != TS_REPLAY_OFF &&
+	    ring_extend(writer, ring_oldest(writer)->position, RESERVE_BYTES / 2, &needed))
+		close_failed(core, why);
+	__atomic_store_n(&core->channel.broken, 1, __ATOMIC_RELEASE);
+}
+
+/* ---- room ---- */
+
+/* Also for the last record behind it. */
+static bool has_room(struct writer *writer, uint64_t bytes)
+{
+	uint64_t head = writer->ring->head, size = writer->mask + 1;
+	uint64_t end = (head | writer->mask) + 1, start = head + bytes > end ? end : head;
+
+	return start + bytes + RESERVE_BYTES <= ring_oldest(writer)->position + size;
+}
+
+/* A writer that waits for the recorder. */
+struct patience {
+	uint64_t consumed;
+	int64_t heartbeat;
+	int64_t now_ns, idle_ns, called_ns;
+};
+
+/* Not nanosleep(), which is where a thread is cancelled, and is for the program to interpose. */
+static void nap(int64_t ns)
+{
+	struct timespec time = { 0, ns };
+
+	syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &time, NULL);
+}
+
+/* Takes note of what the recorder has done since; why to wait no longer, or NULL. */
+static const char *lose_patience(struct core *core, struct patience *patience)
+{
+	const struct ts_live_control *control = core->control;
+	uint64_t consumed = ring_oldest(&core->channel.writer)->position;
+	int64_t now = (int64_t)ts_counter_monotonic_ns(), passed = now - patience->now_ns;
+
+	/* Where all of us stood still, the recorder had no chance either. */
+	passed = passed < CALL_NS ? passed : CALL_NS;
+	patience->now_ns = now;
+	patience->idle_ns = consumed != patience->consumed ? 0 : patience->idle_ns + passed;
+	patience->consumed = consumed;
+	if (__atomic_load_n(&exiting, __ATOMIC_ACQUIRE))
+		core->channel.exit_wait_ns += passed;
+	if (!has_recorder(core))
+		return "nobody records any more";
+	if (core->channel.exit_wait_ns > agent_channel_patience_ns)
+		return "the process ended before the recorder had stored it";
+	if (patience->idle_ns <= agent_channel_patience_ns)
+		return NULL;
+	return __atomic_load_n(&control->heartbeat, __ATOMIC_RELAXED) != patience->heartbeat
+		       ? "the recorder could not store it"
+		       : "the recorder does not answer";
+}
+
+static void call_recorder(struct core *core, struct patience *patience)
+{
+	if (patience->called_ns && patience->now_ns - patience->called_ns < CALL_NS)
+		return;
+	patience->called_ns = patience->now_ns;
+	nudge(core);
+}
+
+/* False: it is broken. */
+static bool wait_for_room(struct core *core, uint64_t bytes)
+{
+	struct writer *writer = &core->channel.writer;
+	struct patience patience = {
+		.consumed = ring_oldest(writer)->position,
+		.heartbeat = __atomic_load_n(&core->control->heartbeat, __ATOMIC_RELAXED),
+		.now_ns = (int64_t)ts_counter_monotonic_ns(),
+	};
+	int64_t pause = PAUSE_LEAST_NS;
+	const char *why;
+
+	while (!has_room(writer, bytes)) {
+		why = lose_patience(core, &patience);
+		if (why) {
+			break_off(core, why);
+			return false;
+		}
+		call_recorder(core, &patience);
+		nap(pause);
+		pause = pause * 2 < PAUSE_MOST_NS ? pause * 2 : PAUSE_MOST_NS;
+	}
+	return true;
+}
+
+/* Room for a record; NULL where the stream is broken. */
+static struct writer *enter(struct core *core, uint64_t words)
+{
+	struct writer *writer = &core->channel.writer;
+	uint64_t needed;
+
+	if (!has_room(writer, words * 8) && !wait_for_room(core, words * 8))
+		return NULL;
+	/* Cannot fail: there is more room than this. */
+	return ring_extend(writer, ring_oldest(writer)->position, words * 8, &needed) ? writer
+										      : NULL;
+}
+
+/* The recorder comes by itself, but not often: it is called before there is no room, so that nobody waits. */
+static void leave(struct core *core)
+{
+	struct channel *channel = &core->channel;
+	uint64_t head = channel->writer.ring->head, size = channel->writer.mask + 1;
+
+	if (head - channel->nudged_at < size / 4 ||
+	    head - ring_oldest(&channel->writer)->position < size / 2)
+		return;
+	channel->nudged_at = head;
+	nudge(core);
+}
+
+/* ---- objects and commands ---- */
+
+uint64_t ts_replay_new_object(void)
+{
+	return __atomic_add_fetch(&objects, 1, __ATOMIC_RELAXED);
+}
+
+void ts_replay_object(const struct ts_replay_object *object)
+{
+	struct core *core = locked_core();
+	struct text name, details;
+	struct writer *writer;
+	uint64_t words, *to;
+
+	if (!core || object->size < sizeof(*object))
+		return;
+	name = measure(object->name, TS_LIVE_STRING_BYTES);
+	details = measure_details(object->details);
+	words = 2u + OBJECT_WORDS + name.words + details.words;
+	writer = enter(core, words);
+	if (!writer)
+		return;
+	to = begin(writer, TS_LIVE_OBJECT, words);
+	*to++ = object->number;
+	*to++ = object->kind;
+	*to++ = object->parent;
+	*to++ = object->address;
+	*to++ = (uint64_t)object->bytes;
+	*to++ = object->blob;
+	to = put_text(to, &name);
+	put_text(to, &details);
+	ring_advance(writer, words * 8);
+	leave(core);
+}
+
+void ts_replay_gone(uint64_t number)
+{
+	struct core *core = locked_core();
+	struct writer *writer = core ? enter(core, 3) : NULL;
+
+	if (!writer)
+		return;
+	*begin(writer, TS_LIVE_GONE, 3) = number;
+	ring_advance(writer, 24);
+	leave(core);
+}
+
+/* The number of the window that an OPEN names. */
+static uint64_t window_of(const char *details, uint64_t otherwise)
+{
+	static const char key[] = "\"window\":";
+	const char *at = details ? strstr(details, key) : NULL;
+	uint64_t number = at ? strtoull(at + sizeof(key) - 1, NULL, 10) : 0;
+
+	return number ? number : otherwise;
+}
+
+/* Of a check or a close: the command's that it belongs to. */
+static uint64_t sequence_of(struct channel *channel, const struct ts_replay_command *command)
+{
+	if (command->kind != TS_COMMAND_CHECK && command->kind != TS_COMMAND_CLOSE)
+		return ++channel->sequence;
+	return command->sequence ? command->sequence : channel->sequence;
+}
+
+uint64_t ts_replay_command(const struct ts_replay_command *command)
+{
+	struct core *core = locked_core();
+	struct channel *channel;
+	struct writer *writer;
+	struct text details;
+	uint64_t sequence;
+
+	if (!core || command->size < sizeof(*command))
+		return 0;
+	channel = &core->channel;
+	details = measure_details(command->details);
+	writer = enter(core, 2u + COMMAND_WORDS + details.words);
+	if (!writer)
+		return 0;
+	if (command->kind == TS_COMMAND_OPEN)
+		channel->window = window_of(command->details, channel->window + 1);
+	if (command->kind == TS_COMMAND_OPEN || command->kind == TS_COMMAND_CLOSE)
+		channel->in_window = command->kind == TS_COMMAND_OPEN;
+	sequence = sequence_of(channel, command);
+	put_command(writer, command, sequence, agent_serial(core), &details);
+	leave(core);
+	return sequence;
+}
+
+void ts_replay_fail(const char *why)
+{
+	struct core *core = locked_core();
+
+	if (core && enter(core, RESERVE_BYTES / 2 / 8))
+		close_failed(core, why);
+}
+
+/* ---- blobs ---- */
+
+uint64_t ts_replay_blob_begin(uint64_t bytes)
+{
+	struct core *core = locked_core();
+	struct channel *channel;
+
+	if (!core || !bytes)
+		return 0;
+	channel = &core->channel;
+	channel->blob = ++channel->blobs;
+	channel->blob_bytes = bytes;
+	channel->blob_at = 0;
+	return channel->blob;
+}
+
+/* A part that one record holds. */
+static bool put_part(struct core *core, const void *data, uint64_t bytes)
+{
+	struct channel *channel = &core->channel;
+	uint64_t words = 2u + BLOB_WORDS + (bytes + 7) / 8;
+	struct writer *writer = enter(core, words);
+	uint64_t *to;
+
+	if (!writer)
+		return false;
+	to = begin(writer, TS_LIVE_BLOB, words);
+	*to++ = channel->blob;
+	*to++ = channel->blob_bytes;
+	*to++ = channel->blob_at;
+	*to++ = bytes;
+	to[(bytes + 7) / 8 - 1] = 0; /* the padding */
+	memcpy(to, data, bytes);
+	ring_advance(writer, words * 8);
+	channel->blob_at += bytes;
+	leave(core);
+	return true;
+}
+
+void ts_replay_blob_part(const void *data, uint64_t bytes)
+{
+	struct core *core = locked_core();
+	struct channel *channel;
+	const char *from = data;
+
+	if (!core)
+		return;
+	channel = &core->channel;
+	if (bytes > channel->blob_bytes - channel->blob_at)
+		bytes = channel->blob_bytes - channel->blob_at;
+	while (bytes) {
+		uint64_t part = bytes < TS_LIVE_BLOB_PART ? bytes : TS_LIVE_BLOB_PART;
+
+		if (!put_part(core, from, part))
+			return;
+		from += part;
+		bytes -= part;
+	}
+}
+
+uint64_t ts_replay_blob(const void *data, uint64_t bytes)
+{
+	uint64_t number = ts_replay_blob_begin(bytes);
+
+	if (number)
+		ts_replay_blob_part(data, bytes);
+	return ts_replay_is_broken() ? 0 : number;
+}
+
+uint64_t ts_replay_hash(const void *data, size_t bytes)
+{
+	return ts_hash64(data, bytes);
+}
+
+/* ---- code, without commands ---- */
+
+bool ts_accelerator_module(const char *name, const void *image, uint64_t bytes)
+{
+	struct ts_replay_object object = { .size = sizeof(object),
+					   .kind = TS_OBJECT_MODULE,
+					   .bytes = (int64_t)bytes,
+					   .name = name };
+
+	if (!bytes || !lock_channel())
+		return false;
+	object.number = ts_replay_new_object();
+	object.blob = ts_replay_blob(image, bytes);
+	if (object.blob)
+		ts_replay_object(&object);
+	ts_replay_unlock();
+	return object.blob && !ts_replay_is_broken();
+}

@@ -1,0 +1,613 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The slow path of an emit (docs/live.md, 4.1): a thread's first ring, room in a full one, side rings for
+ * signal handlers, rings of threads that ended. Must not know what records mean, beyond their length.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "agent/agent_python.h"
+#include "agent/emit.h"
+#include "agent/launch_stack.h"
+#include "agent/ring_write.h"
+#include "agent/tracer.h"
+
+#define WRITER_SLAB_BYTES (64u << 10)
+#define RING_BYTES_MOST (16u << 20)
+/* Nobody drains in flight mode: a ring grows until it keeps some ten thousand events. */
+#define FLIGHT_RING_BYTES (1u << 20)
+/* A thread without a ring asks again after so many events. */
+#define RETRY_EVENTS 4096u
+
+static __thread struct writer *writers_by_hand __attribute__((tls_model("initial-exec")));
+
+/* Its number in an area, so that it stays the same thread when it takes a ring again. */
+static __thread struct {
+	const struct core *core;
+	uint32_t tid; /* a forked child has another one */
+	uint32_t serial;
+} known_as __attribute__((tls_model("initial-exec")));
+
+/* Where the thread got no ring the last time, and how many events ago. */
+static __thread struct {
+	const struct core *core;
+	uint32_t events;
+} starved __attribute__((tls_model("initial-exec")));
+
+void agent_count_lost(struct core *core)
+{
+	uint64_t none = 0;
+
+	__atomic_fetch_add(&core->control->lost_nested, 1, __ATOMIC_RELAXED);
+	__atomic_compare_exchange_n(&core->control->lost_first, &none,
+				    ts_counter_read(core->control->clock), false, __ATOMIC_RELAXED,
+				    __ATOMIC_RELAXED);
+}
+
+static void count_no_ring(struct core *core)
+{
+	uint64_t none = 0;
+
+	__atomic_fetch_add(&core->control->lost_no_ring, 1, __ATOMIC_RELAXED);
+	__atomic_compare_exchange_n(&core->control->lost_first, &none,
+				    ts_counter_read(core->control->clock), false, __ATOMIC_RELAXED,
+				    __ATOMIC_RELAXED);
+}
+
+/* Counts a drop. An episode ends when there is room again: then its last instant is known. */
+static void drop(struct writer *writer)
+{
+	struct ts_live_ring *ring = writer->ring;
+
+	if (!__atomic_load_n(&ring->dropped_first, __ATOMIC_RELAXED))
+		__atomic_store_n(&ring->dropped_first, ts_counter_read(writer->clock),
+				 __ATOMIC_RELAXED);
+	__atomic_store_n(&ring->dropped, ring->dropped + 1, __ATOMIC_RELEASE);
+}
+
+/* ---- making and taking rings ---- */
+
+static uint32_t current_tid(void)
+{
+	return (uint32_t)syscall(SYS_gettid);
+}
+
+static void attach_to(struct writer *writer, struct core *core, uint32_t index)
+{
+	struct ts_live_ring *ring = &core->rings[index];
+
+	writer->ring = ring;
+	writer->index = index;
+	writer->bytes = core->mapped[index];
+	writer->mask = ring->bytes - 1;
+	writer->at = writer->until = writer->bytes + (ring->head & writer->mask);
+	memset(&writer->consumed, 0, sizeof(writer->consumed));
+	writer->exhausted = false;
+	ring->tid = writer->tid;
+	__atomic_store_n(&ring->state, TS_LIVE_RING_OWNED, __ATOMIC_RELEASE);
+}
+
+/* The first record of every owner. The caller has seen to it that there is room. */
+static void write_thread(struct writer *writer, const char *name, uint32_t previous_ring,
+			 uint64_t previous_position)
+{
+	struct ts_live_thread_record record = {
+		.head = { .words = sizeof(record) / 8,
+			  .kind = TS_LIVE_THREAD,
+			  .flags = writer->is_side ? TS_LIVE_FLAG_SIDE : 0 },
+		.counter = ts_counter_read(writer->clock),
+		.tid = writer->tid,
+		.serial = writer->serial,
+		.previous_ring = previous_ring,
+		.previous_position = previous_position,
+		.dropped = writer->ring->dropped,
+	};
+
+	if (name)
+		strncpy(record.name, name, sizeof(record.name) - 1);
+	else if (agent_thread_name[0])
+		memcpy(record.name, agent_thread_name, sizeof(record.name));
+	else
+		prctl(PR_GET_NAME, record.name, 0, 0, 0);
+	memcpy(writer->at, &record, sizeof(record));
+	ring_advance(writer, sizeof(record));
+}
+
+static bool owner_is_gone(const struct ts_live_ring *ring)
+{
+	return syscall(SYS_tgkill, getpid(), (pid_t)ring->tid, 0) && errno == ESRCH;
+}
+
+/* A ring of a thread that ended, at least `bytes` large, with the most room; or -1. */
+static int find_exited(struct core *core, uint64_t bytes, bool look_for_vanished)
+{
+	uint32_t count = core->control->rings;
+	uint64_t best_room = 0;
+	int best = -1;
+
+	for (uint32_t i = 0; i < count; i++) {
+		struct ts_live_ring *ring = &core->rings[i];
+		uint32_t state = __atomic_load_n(&ring->state, __ATOMIC_ACQUIRE);
+		uint64_t room;
+
+		if (ring->bytes < bytes ||
+		    (state == TS_LIVE_RING_OWNED && !(look_for_vanished && owner_is_gone(ring))))
+			continue;
+		room = ring_room(ring);
+		if (room >= ring->bytes / 4 && room > best_room) {
+			best = (int)i;
+			best_room = room;
+		}
+		if (room == ring->bytes)
+			break;
+	}
+	return best;
+}
+
+/* Flight mode keeps newest: an ended thread's full ring will do, if there is no other. */
+static int find_full(struct core *core)
+{
+	uint32_t count = core->control->rings;
+
+	if (__atomic_load_n(&core->control->mode, __ATOMIC_RELAXED) != TS_LIVE_FLIGHT)
+		return -1;
+	for (uint32_t i = 0; i < count; i++)
+		if (__atomic_load_n(&core->rings[i].state, __ATOMIC_ACQUIRE) == TS_LIVE_RING_EXITED)
+			return (int)i;
+	return -1;
+}
+
+/* A new ring in the pool, or -1 where budget or memory do not allow it. */
+static int make_ring(struct core *core, uint64_t bytes)
+{
+	uint32_t index = core->control->rings;
+	uint64_t offset = core->pool_end;
+	struct ts_live_ring *ring;
+	char *mapped;
+
+	if (index >= TS_LIVE_RING_LIMIT ||
+	    (TS_LIVE_DIRECTORY + (index + 1) * sizeof(*ring) > core->directory_end &&
+	     agent_grow_directory(core)) ||
+	    agent_allocate(core, offset, bytes))
+		return -1;
+	mapped = agent_map(core, offset, bytes);
+	if (!mapped) {
+		agent_give_back(core, offset, bytes);
+		return -1;
+	}
+	core->pool_end += bytes;
+	core->mapped[index] = mapped;
+	ring = &core->rings[index];
+	ring->offset = offset;
+	ring->consumed_check = ts_live_consumed_check(0, 0, 0, 0);
+	ring->bytes = bytes;
+	__atomic_store_n(&core->control->rings, index + 1, __ATOMIC_RELEASE);
+	return (int)index;
+}
+
+static int find_ring(struct core *core, uint64_t bytes)
+{
+	int index = find_exited(core, bytes, false);
+
+	if (index < 0)
+		index = make_ring(core, bytes);
+	if (index < 0)
+		index = find_exited(core, 0, true);
+	return index;
+}
+
+static struct writer *take_writer(struct core *core)
+{
+	struct writer *writer = core->free_writers;
+
+	if (!writer) {
+		struct writer *slab = agent_wiped_memory(WRITER_SLAB_BYTES);
+
+		for (size_t i = 0; slab && i < WRITER_SLAB_BYTES / sizeof(*slab); i++) {
+			slab[i].next = core->free_writers;
+			core->free_writers = &slab[i];
+		}
+		writer = core->free_writers;
+	}
+	if (writer) {
+		core->free_writers = writer->next;
+		memset(writer, 0, sizeof(*writer));
+	}
+	return writer;
+}
+
+/* Makes sure that the THREAD record fits; flight mode may have to free something for it. */
+static bool make_first_room(struct writer *writer)
+{
+	uint64_t bytes = sizeof(struct ts_live_thread_record), needed;
+
+	if (ring_extend(writer, ring_oldest(writer)->position, bytes, &needed))
+		return true;
+	return writer->core->control->mode == TS_LIVE_FLIGHT &&
+	       ring_extend(writer, ring_free_oldest(writer, needed), bytes, &needed);
+}
+
+static uint32_t thread_serial(struct core *core, uint32_t tid)
+{
+	if (known_as.core != core || known_as.tid != tid) {
+		known_as.core = core;
+		known_as.tid = tid;
+		known_as.serial = ++core->serials;
+	}
+	return known_as.serial;
+}
+
+static struct writer *attach_locked(struct ts_tracer *tracer, struct core *core,
+				    const struct writer *main_writer)
+{
+	struct writer *writer = take_writer(core);
+	int index;
+
+	if (!writer)
+		return NULL;
+	writer->tracer = tracer;
+	writer->core = core;
+	writer->clock = core->control->clock;
+	writer->tid = main_writer ? main_writer->tid : current_tid();
+	writer->serial = main_writer ? main_writer->serial : thread_serial(core, writer->tid);
+	writer->is_side = main_writer != NULL;
+	index = find_ring(core, core->ring_bytes);
+	if (index < 0)
+		index = find_full(core);
+	if (index >= 0) {
+		attach_to(writer, core, (uint32_t)index);
+		if (make_first_room(writer)) {
+			write_thread(writer, NULL, 0, 0);
+			return writer;
+		}
+		__atomic_store_n(&writer->ring->state, TS_LIVE_RING_EXITED, __ATOMIC_RELEASE);
+		writer->ring = NULL;
+	}
+	writer->next = core->free_writers;
+	core->free_writers = writer;
+	return NULL;
+}
+
+/* A writer with a ring for the calling thread; NULL where none can be had. Signals are blocked. */
+static struct writer *attach(struct ts_tracer *tracer, struct core *core,
+			     const struct writer *main_writer)
+{
+	struct writer *writer;
+
+	agent_lock(core);
+	writer = attach_locked(tracer, core, main_writer);
+	agent_update_anchor(core);
+	agent_unlock(core);
+	starved.core = writer ? NULL : core;
+	starved.events = 0;
+	if (writer)
+		writer->open = agent_open_value(writer);
+	return writer;
+}
+
+bool agent_attach_shared(struct core *core, struct writer *writer, uint64_t bytes, uint64_t least,
+			 const char *name)
+{
+	int index = -1;
+
+	agent_lock(core);
+	while (bytes >= least && index < 0) {
+		index = make_ring(core, bytes);
+		bytes /= 2;
+	}
+	if (index >= 0) {
+		memset(writer, 0, sizeof(*writer));
+		writer->tracer = &ts_process_tracer;
+		writer->core = core;
+		writer->clock = core->control->clock;
+		writer->serial = ++core->serials;
+		attach_to(writer, core, (uint32_t)index);
+		/* Not of a thread that may vanish: nobody else takes it. */
+		writer->ring->tid = core->control->pid;
+		if (make_first_room(writer))
+			write_thread(writer, name, 0, 0);
+	}
+	agent_update_anchor(core);
+	agent_unlock(core);
+	return index >= 0;
+}
+
+uint32_t agent_serial(struct core *core)
+{
+	const struct writer *writer = agent_writer;
+	uint32_t serial;
+
+	if (writer->ring && writer->core == core)
+		return writer->serial;
+	agent_lock(core);
+	serial = thread_serial(core, current_tid());
+	agent_unlock(core);
+	return serial;
+}
+
+/* A thread that got no ring asks only now and then, so that losing stays cheap. */
+static bool is_starved(const struct core *core)
+{
+	return starved.core == core && ++starved.events % RETRY_EVENTS;
+}
+
+static struct writer *attach_thread(struct ts_tracer *tracer, struct core *core)
+{
+	struct agent_signals saved;
+	struct writer *writer;
+
+	if (is_starved(core))
+		return NULL;
+	agent_block_signals(&saved);
+	writer = agent_find_writer(tracer);
+	if (!writer->ring) { /* else a handler was faster */
+		writer = attach(tracer, core, NULL);
+		if (writer && tracer == &ts_process_tracer) {
+			agent_writer = writer;
+		} else if (writer) {
+			writer->next = writers_by_hand;
+			writers_by_hand = writer;
+		}
+		if (writer)
+			agent_watch_thread(writer);
+	}
+	agent_restore_signals(&saved);
+	return writer;
+}
+
+/* Moves the writer to a ring four times as large; the old one is left to be drained. */
+static bool grow(struct writer *writer)
+{
+	struct core *core = writer->core;
+	uint64_t bytes = (writer->mask + 1) * 4, position = writer->ring->head;
+	struct ts_live_ring *old = writer->ring;
+	uint32_t old_index = writer->index;
+	struct agent_signals saved;
+	int index = -1;
+
+	if (writer->is_side || bytes > RING_BYTES_MOST)
+		return false;
+	agent_block_signals(&saved);
+	agent_lock(core);
+	index = find_exited(core, bytes, false);
+	if (index < 0 || ring_room(&core->rings[index]) != core->rings[index].bytes)
+		index = make_ring(core, bytes);
+	if (index >= 0) {
+		attach_to(writer, core, (uint32_t)index);
+		if (!make_first_room(writer))
+			index = -1;
+	}
+	if (index >= 0) {
+		write_thread(writer, NULL, old_index + 1, position);
+		__atomic_store_n(&old->state, TS_LIVE_RING_EXITED, __ATOMIC_RELEASE);
+	} else if (writer->ring != old) {
+		__atomic_store_n(&writer->ring->state, TS_LIVE_RING_EXITED, __ATOMIC_RELEASE);
+		attach_to(writer, core, old_index);
+	}
+	agent_unlock(core);
+	agent_restore_signals(&saved);
+	return index >= 0;
+}
+
+/* ---- the slow path itself ---- */
+
+static bool may_grow_in_flight(const struct writer *writer)
+{
+	return !writer->stunted && writer->mask + 1 < FLIGHT_RING_BYTES;
+}
+
+/* The writer is closed (open = 0) meanwhile. */
+static bool make_room(struct writer *writer, uint64_t bytes)
+{
+	const struct ts_live_control *control = writer->core->control;
+	uint64_t needed;
+	bool in_flight;
+
+	if (ring_extend(writer, ring_oldest(writer)->position, bytes, &needed)) {
+		if (writer->exhausted)
+			__atomic_store_n(&writer->ring->dropped_last,
+					 ts_counter_read(writer->clock), __ATOMIC_RELAXED);
+		writer->exhausted = false;
+		return true;
+	}
+	in_flight = __atomic_load_n(&control->mode, __ATOMIC_RELAXED) == TS_LIVE_FLIGHT;
+	if ((in_flight ? may_grow_in_flight(writer) : !writer->exhausted) && grow(writer))
+		return ring_extend(writer, ring_oldest(writer)->position, bytes, &needed);
+	if (in_flight) {
+		writer->stunted = true;
+		return ring_extend(writer, ring_free_oldest(writer, needed), bytes, &needed);
+	}
+	writer->exhausted = true;
+	writer->full_at = ring_oldest(writer)->position + writer->mask + 1;
+	return false;
+}
+
+/* The short way of make_room() and drop(). */
+bool agent_drop(struct writer *writer, uint64_t bytes)
+{
+	const struct ts_live_ring *ring = writer->ring;
+	bool is_full;
+
+	if (!writer->exhausted || !__atomic_load_n(&writer->open, __ATOMIC_RELAXED))
+		return false;
+	__atomic_store_n(&writer->open, WRITER_CLOSED, __ATOMIC_RELAXED);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	is_full = ring->head + bytes > writer->full_at &&
+		  __atomic_load_n(&ring->consumed, __ATOMIC_RELAXED) == writer->consumed.position &&
+		  __atomic_load_n(&writer->core->control->mode, __ATOMIC_RELAXED) == TS_LIVE_STREAM;
+	if (is_full)
+		drop(writer);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	__atomic_store_n(&writer->open, agent_open_value(writer), __ATOMIC_RELAXED);
+	return is_full;
+}
+
+static bool try_room(struct writer *writer, uint64_t bytes, bool counts)
+{
+	bool has_room;
+
+	__atomic_store_n(&writer->open, 0, __ATOMIC_RELAXED);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	has_room = make_room(writer, bytes);
+	if (!has_room && counts)
+		drop(writer);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	__atomic_store_n(&writer->open, agent_open_value(writer), __ATOMIC_RELAXED);
+	return has_room;
+}
+
+/* The writer for a handler that interrupted an emit of this thread. */
+static struct writer *side_of(struct writer *writer, struct core *core)
+{
+	struct agent_signals saved;
+
+	if (!writer->side) {
+		if (writer->is_side || is_starved(core))
+			return NULL;
+		agent_block_signals(&saved);
+		if (!writer->side) /* else a handler was faster */
+			writer->side = attach(writer->tracer, core, writer);
+		agent_restore_signals(&saved);
+	}
+	return writer->side && __atomic_load_n(&writer->side->open, __ATOMIC_RELAXED) ? writer->side
+										      : NULL;
+}
+
+struct writer *agent_room(struct ts_tracer *tracer, struct core *core, struct writer *writer,
+			  uint64_t bytes, bool counts)
+{
+	if (AGENT_UNLIKELY(!writer->ring)) {
+		writer = attach_thread(tracer, core);
+		if (!writer) {
+			if (counts)
+				count_no_ring(core);
+			return NULL;
+		}
+	} else if (AGENT_UNLIKELY(!__atomic_load_n(&writer->open, __ATOMIC_RELAXED))) {
+		writer = side_of(writer, core);
+		if (!writer) {
+			if (counts)
+				agent_count_lost(core);
+			return NULL;
+		}
+	}
+	return try_room(writer, bytes, counts) ? writer : NULL;
+}
+
+struct writer *agent_find_writer(struct ts_tracer *tracer)
+{
+	if (AGENT_LIKELY(tracer == &ts_process_tracer))
+		return agent_writer;
+	for (struct writer *writer = writers_by_hand; writer; writer = writer->next)
+		if (writer->tracer == tracer)
+			return writer;
+	return agent_no_writer();
+}
+
+/* ---- the end of a thread ---- */
+
+static void give_back(struct writer *writer)
+{
+	struct core *core = writer->core;
+
+	writer->open = 0;
+	if (writer->side)
+		give_back(writer->side);
+	__atomic_store_n(&writer->ring->state, TS_LIVE_RING_EXITED, __ATOMIC_RELEASE);
+	writer->ring = NULL;
+	agent_lock(core);
+	writer->next = core->free_writers;
+	core->free_writers = writer;
+	agent_unlock(core);
+}
+
+/* Wiped writers are those of a parent process: they have no tracer. */
+void agent_thread_exit(void *unused)
+{
+	struct writer *writer = agent_writer, *next;
+	struct agent_signals saved;
+
+	(void)unused;
+	agent_block_signals(&saved);
+	agent_writer = agent_no_writer();
+	if (writer->tracer && writer->ring)
+		give_back(writer);
+	writer = writers_by_hand;
+	writers_by_hand = NULL;
+	for (; writer; writer = next) {
+		next = writer->next;
+		if (writer->tracer && writer->ring)
+			give_back(writer);
+	}
+	agent_python_thread_exit();
+	agent_stack_thread_exit();
+	agent_restore_signals(&saved);
+}
+
+/* ---- fork ---- */
+
+#define KEPT_MOST 16u
+
+/* The forking thread's writers, and their rings, as they were. */
+struct kept {
+	unsigned int count;
+	struct {
+		struct writer *writer;
+		struct writer copy;
+		struct ts_live_ring ring;
+	} writers[KEPT_MOST];
+};
+static __thread struct kept *kept __attribute__((tls_model("initial-exec")));
+
+static void keep(struct writer *writer)
+{
+	if (!writer || !writer->ring)
+		return;
+	if (!kept)
+		kept = agent_memory(sizeof(*kept));
+	if (!kept || kept->count == KEPT_MOST)
+		return;
+	kept->writers[kept->count].writer = writer;
+	kept->writers[kept->count].copy = *writer;
+	kept->writers[kept->count++].ring = *writer->ring;
+}
+
+void agent_keep_writers(void)
+{
+	keep(agent_writer);
+	keep(agent_writer->side);
+	for (struct writer *writer = writers_by_hand; writer; writer = writer->next) {
+		keep(writer);
+		keep(writer->side);
+	}
+}
+
+void agent_release_kept(void)
+{
+	if (kept)
+		munmap(kept, sizeof(*kept));
+	kept = NULL;
+}
+
+/* The directory is private by now. */
+void agent_forget_writers(void)
+{
+	for (unsigned int i = 0; kept && i < kept->count; i++) {
+		struct writer *writer = kept->writers[i].writer;
+		const struct writer *copy = &kept->writers[i].copy;
+
+		if (!copy->core->control || !agent_unshare(copy->bytes, copy->mask + 1))
+			continue;
+		*writer = *copy;
+		*writer->ring = kept->writers[i].ring;
+	}
+	agent_release_kept();
+	agent_writer = agent_no_writer();
+	writers_by_hand = NULL;
+	starved.core = NULL;
+}

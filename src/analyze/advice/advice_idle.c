@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Why devices stood still, and what to do about it: the host issues too slowly, waits too often, or launches work that
+ * is shorter than its launch. All from the intervals of whole devices (state/states/states.h).
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "analyze/advice/advice.h"
+#include "analyze/statistics.h"
+
+/* How many calls back from the one that ended an idle stretch we look for the wait that began it. */
+#define CALLS_BACK 16
+
+static bool is_device(const struct ts_state_lane *lane)
+{
+	return lane->stream == TS_WORK_NONE;
+}
+
+/* Idle because of the host, either way, and the call that ended it is known. */
+static bool is_host_gap(const struct ts_work *work, const struct ts_state_interval *interval)
+{
+	return interval->state == TS_STATE_IDLE && interval->command != TS_WORK_NONE &&
+	       work->commands[interval->command].call != TS_WORK_NONE &&
+	       (interval->reason == TS_REASON_HOST_BOUND ||
+		interval->reason == TS_REASON_DEPENDENCY);
+}
+
+static bool waits(const struct ts_work *work, const struct ts_work_call *call)
+{
+	const char *name = ts_work_text(work, call->name);
+
+	return ts_call_is_sync(call->kind) ||
+	       (call->kind == TS_CALL_COPY && ts_call_is_blocking(name, strlen(name)));
+}
+
+/* The host's wait during which the device ran dry: a call of the same thread that ended inside the gap. */
+static uint32_t wait_before(const struct ts_work *work, const struct ts_state_interval *gap)
+{
+	uint32_t call = work->commands[gap->command].call;
+	uint32_t first = work->threads[work->calls[call].thread].first_call;
+
+	for (uint32_t back = 0; back < CALLS_BACK && call > first; back++) {
+		call--;
+		if (work->calls[call].end < gap->start)
+			return TS_WORK_NONE;
+		if (waits(work, &work->calls[call]))
+			return call;
+	}
+	return TS_WORK_NONE;
+}
+
+/* ---- the host is too slow ---- */
+
+struct gaps {
+	int64_t after_waits_ns, other_ns;
+	uint64_t waits, others;
+	struct ts_span longest;           /* of all gaps */
+	struct ts_advice_sums waiting_in; /* operators around the waits */
+	struct ts_advice_sums busy_with;  /* operators in which the host was meanwhile */
+};
+
+static uint32_t name_around(const struct ts_work *work, uint32_t thread, int64_t time)
+{
+	uint32_t slice = ts_work_slice_at(work, thread, time);
+
+	return slice == TS_WORK_NONE ? 0 : work->slices[slice].name;
+}
+
+/* Adds what a thread did in [from, to), by the innermost operator. */
+static int add_host_time(struct ts_advice_sums *sums, const struct ts_work *work, uint32_t thread,
+			 int64_t from, int64_t to)
+{
+	const struct ts_work_thread *of = &work->threads[thread];
+	uint32_t slice = ts_work_slice_at(work, thread, from), next = of->first_slice;
+	uint32_t end = of->first_slice + of->slice_count, high = end;
+
+	while (next < high) {
+		uint32_t middle = next + (high - next) / 2;
+
+		if (work->slices[middle].start <= from)
+			next = middle + 1;
+		else
+			high = middle;
+	}
+	while (from < to) {
+		int64_t until = slice == TS_WORK_NONE ? to : TS_MIN(to, work->slices[slice].end);
+
+		if (next < end && work->slices[next].start < until)
+			until = work->slices[next].start;
+		if (until > from &&
+		    ts_advice_sums_add(sums, slice == TS_WORK_NONE ? 0 : work->slices[slice].name,
+				       until - from))
+			return TS_ENOMEM;
+		from = until;
+		while (slice != TS_WORK_NONE && work->slices[slice].end <= from)
+			slice = work->slices[slice].parent;
+		for (; next < end && work->slices[next].start <= from; next++)
+			slice = work->slices[next].end > from ? next : slice;
+	}
+	return TS_OK;
+}
+
+/*
+ * Had the host not waited, it could have issued for as long as it waited: so much of the gap is the wait's. The rest is
+ * what the host did instead of issuing. Commands and calls are those of the states, slices those that were asked for.
+ */
+static int add_gap(struct gaps *gaps, const struct ts_advisor *advisor,
+		   const struct ts_state_interval *gap)
+{
+	const struct ts_work *work = advisor->states->work;
+	uint32_t thread = work->calls[work->commands[gap->command].call].thread;
+	uint32_t wait = wait_before(work, gap);
+	int64_t length = gap->end - gap->start, by_wait = 0;
+
+	if (length > gaps->longest.end - gaps->longest.start)
+		gaps->longest = (struct ts_span){ gap->start, gap->end };
+	if (wait != TS_WORK_NONE) {
+		const struct ts_work_call *call = &work->calls[wait];
+
+		by_wait = TS_MIN(length, TS_MAX(call->end - call->start, 0));
+		gaps->after_waits_ns = ts_ns_add(gaps->after_waits_ns, by_wait);
+		gaps->waits++;
+		if (ts_advice_sums_add(&gaps->waiting_in,
+				       name_around(advisor->work, thread, call->start), by_wait))
+			return TS_ENOMEM;
+	}
+	if (by_wait == length)
+		return TS_OK;
+	gaps->other_ns = ts_ns_add(gaps->other_ns, length - by_wait);
+	gaps->others++;
+	return add_host_time(&gaps->busy_with, advisor->work, thread, gap->start + by_wait,
+			     gap->end);
+}
+
+/* One stretch of idleness is several intervals where its reason changes. */
+static size_t join_gap(const struct ts_states *states, const struct ts_state_lane *lane, size_t at,
+		       struct ts_state_interval *gap)
+{
+	*gap = states->intervals[at];
+	while (++at < lane->first + lane->count &&
+	       is_host_gap(states->work, &states->intervals[at]) &&
+	       states->intervals[at].command == gap->command)
+		gap->end = states->intervals[at].end;
+	return at;
+}
+
+static int collect_lane(const struct ts_advisor *advisor, const struct ts_state_lane *lane,
+			struct gaps *gaps)
+{
+	const struct ts_states *states = advisor->states;
+	size_t at = lane->first;
+
+	while (at < lane->first + lane->count) {
+		struct ts_state_interval gap;
+
+		if (!is_host_gap(states->work, &states->intervals[at])) {
+			at++;
+			continue;
+		}
+		at = join_gap(states, lane, at, &gap);
+		if (add_gap(gaps, advisor, &gap))
+			return ts_error_set(advisor->err, TS_ENOMEM, "no memory");
+	}
+	return TS_OK;
+}
+
+static int collect_gaps(const struct ts_advisor *advisor, struct gaps *gaps)
+{
+	int code = TS_OK;
+
+	for (uint32_t i = 0; !code && i < advisor->states->lane_count; i++)
+		if (is_device(&advisor->states->lanes[i]))
+			code = collect_lane(advisor, &advisor->states->lanes[i], gaps);
+	return code;
+}
+
+static void release_gaps(struct gaps *gaps)
+{
+	ts_advice_sums_release(&gaps->waiting_in);
+	ts_advice_sums_release(&gaps->busy_with);
+}
+
+/* What usually helps, by what the host is busy with. */
+static const char *remedy(const char *name)
+{
+	static const struct {
+		const char *part, *remedy;
+	} remedies[] = {
+		{ "DataLoader", "more loader workers, or prefetching, would feed it" },
+		{ "Optimizer", "a fused or foreach optimizer issues far fewer launches" },
+		{ "aten::to", "fewer conversions between types and devices" },
+		{ "aten::copy_", "fewer copies, or non-blocking ones from pinned memory" },
+	};
+
+	for (size_t i = 0; i < TS_ARRAY_SIZE(remedies); i++)
+		if (strstr(name, remedies[i].part))
+			return remedies[i].remedy;
+	return "a graph (CUDA graphs, torch.compile), larger batches or less host work would fill it";
+}
+
+static int tell_host_bound(struct ts_advisor *advisor, const struct gaps *gaps)
+{
+	const struct ts_advice_sum *largest = ts_advice_sums_largest(&gaps->busy_with);
+	const char *name = largest ? ts_work_text(advisor->work, largest->name) : "";
+	struct ts_text finding = { 0 }, evidence = { 0 };
+
+	ts_text_printf(&finding,
+		       "the device has nothing to run because the host issues work too slowly; %s",
+		       remedy(name));
+	ts_text_printf(&evidence, "idle %s in %s that ended with the next launch",
+		       TS_ADVICE_TIME(gaps->other_ns), TS_ADVICE_COUNT(gaps->others, "gap"));
+	if (largest) {
+		ts_text_printf(&evidence, "; the host was meanwhile %s",
+			       *name ? "in " : "outside of all operators");
+		ts_advice_append_name(&evidence, name);
+		ts_text_printf(&evidence, " for %s", TS_ADVICE_TIME(largest->ns));
+	}
+	ts_text_printf(&evidence, "; the longest gap lasts %s and begins %s after the start",
+		       TS_ADVICE_TIME(gaps->longest.end - gaps->longest.start),
+		       TS_ADVICE_TIME(ts_ns_sub(gaps->longest.start, advisor->result->start)));
+	return ts_advise(advisor, gaps->other_ns, "idle", &finding, &evidence);
+}
+
+/* ---- the host waits ---- */
+
+static int tell_syncs(struct ts_advisor *advisor, const struct gaps *gaps)
+{
+	const struct ts_advice_sum *largest = ts_advice_sums_largest(&gaps->waiting_in);
+	const char *name = largest ? ts_work_text(advisor->work, largest->name) : "";
+	struct ts_text finding = { 0 }, evidence = { 0 };
+
+	ts_text_append_str(
+		&finding,
+		"the host waits for the device, which then runs dry; avoid reading results back (.item(), "
+		".cpu(), nonzero) inside the loop, or read them a step later");
+	ts_text_printf(&evidence, "behind %s the device was idle for %s",
+		       TS_ADVICE_COUNT(gaps->waits, "wait"), TS_ADVICE_TIME(gaps->after_waits_ns));
+	if (largest && *name) {
+		ts_text_append_str(&evidence, "; most of it after waits in ");
+		ts_advice_append_name(&evidence, name);
+		ts_text_printf(&evidence, " (%s, %s)", TS_ADVICE_COUNT(largest->count, "time"),
+			       TS_ADVICE_TIME(largest->ns));
+	}
+	return ts_advise(advisor, gaps->after_waits_ns, "idle", &finding, &evidence);
+}
+
+int ts_advise_host_gaps(struct ts_advisor *advisor)
+{
+	struct gaps gaps = { 0 };
+	int code = collect_gaps(advisor, &gaps);
+
+	if (!code && gaps.others)
+		code = tell_host_bound(advisor, &gaps);
+	if (!code && gaps.waits)
+		code = tell_syncs(advisor, &gaps);
+	release_gaps(&gaps);
+	return code;
+}
+
+/* ---- launches are longer than what they launch ---- */
+
+struct launches {
+	int64_t pending_ns;
+	uint64_t count;
+	struct ts_advice_sums names;
+};
+
+static int collect_launches(const struct ts_advisor *advisor, struct launches *launches)
+{
+	const struct ts_states *states = advisor->states;
+	const struct ts_work *work = states->work;
+
+	for (uint32_t i = 0; i < states->lane_count; i++) {
+		const struct ts_state_lane *lane = &states->lanes[i];
+
+		for (size_t j = lane->first; is_device(lane) && j < lane->first + lane->count;
+		     j++) {
+			const struct ts_state_interval *interval = &states->intervals[j];
+			const struct ts_work_command *command;
+
+			if (interval->state != TS_STATE_DISPATCH_PENDING ||
+			    interval->command == TS_WORK_NONE)
+				continue;
+			command = &work->commands[interval->command];
+			if (command->end - command->start >= advisor->request->options.short_ns)
+				continue;
+			launches->pending_ns =
+				ts_ns_add(launches->pending_ns, interval->end - interval->start);
+			launches->count++;
+			if (ts_advice_sums_add(&launches->names, command->name,
+					       interval->end - interval->start))
+				return ts_error_set(advisor->err, TS_ENOMEM, "no memory");
+		}
+	}
+	return TS_OK;
+}
+
+static int tell_launches(struct ts_advisor *advisor, const struct launches *launches)
+{
+	const struct ts_advice_sum *largest = ts_advice_sums_largest(&launches->names);
+	struct ts_text finding = { 0 }, evidence = { 0 };
+
+	ts_text_append_str(
+		&finding,
+		"short kernels wait for their own launches; a graph (CUDA graphs, torch.compile with "
+		"reduce-overhead) launches many at once, fusion makes fewer");
+	ts_text_printf(&evidence,
+		       "%s shorter than %s kept the device waiting for %s while being launched",
+		       TS_ADVICE_COUNT(launches->count, "kernel"),
+		       TS_ADVICE_TIME(advisor->request->options.short_ns),
+		       TS_ADVICE_TIME(launches->pending_ns));
+	if (largest) {
+		ts_text_append_str(&evidence, "; most often ");
+		ts_advice_append_name(&evidence,
+				      ts_work_text(advisor->states->work, largest->name));
+		ts_text_printf(&evidence, " (%s)", TS_ADVICE_COUNT(largest->count, "time"));
+	}
+	return ts_advise(advisor, launches->pending_ns, "launch", &finding, &evidence);
+}
+
+int ts_advise_launch_bound(struct ts_advisor *advisor)
+{
+	struct launches launches = { 0 };
+	int code = collect_launches(advisor, &launches);
+
+	if (!code && launches.count)
+		code = tell_launches(advisor, &launches);
+	ts_advice_sums_release(&launches.names);
+	return code;
+}

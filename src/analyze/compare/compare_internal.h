@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The parts of a comparison: compare_names.c joins the names of both sides and collects their samples, compare.c
+ * judges, compare_tables.c tells. Private to these three.
+ */
+#ifndef TS_ANALYZE_COMPARE_COMPARE_INTERNAL_H
+#define TS_ANALYZE_COMPARE_COMPARE_INTERNAL_H
+
+#include <math.h>
+
+#include "analyze/compare/compare.h"
+#include "base/map.h"
+
+/* What a name is of; those up to OTHER are the device's. */
+enum ts_compare_kind {
+	TS_COMPARE_KERNEL,
+	TS_COMPARE_COPY,
+	TS_COMPARE_FILL,
+	TS_COMPARE_OTHER,
+	TS_COMPARE_OPERATOR,
+	TS_COMPARE_ANNOTATION,
+	TS_COMPARE_CALL,
+	TS_COMPARE_PYTHON,
+	TS_COMPARE_SLICE,
+	TS_COMPARE_KIND_COUNT
+};
+
+static inline bool ts_compare_is_gpu(enum ts_compare_kind kind)
+{
+	return kind <= TS_COMPARE_OTHER;
+}
+
+#define TS_COMPARE_NO_SLOT UINT32_MAX
+
+/* One instance of a name. */
+struct ts_compare_sample {
+	int64_t ns;    /* TS_ABSENT: it happened, but its time is not known */
+	uint32_t slot; /* the step that it belongs to; TS_COMPARE_NO_SLOT: none */
+};
+
+/* Sum of a name on one side. */
+struct ts_compare_sum {
+	uint64_t count, timed;
+	int64_t total_ns;
+};
+
+struct ts_compare_side {
+	const struct ts_work *work;
+	/* Steps of all ranks that have the same number share a slot. */
+	uint32_t *slot_of_step;
+	uint32_t *slot_ranks; /* how many have it */
+	uint32_t slot_count;
+	struct ts_map keys; /* (name, kind) to key */
+	struct ts_compare_sum *sums;
+	size_t sum_capacity;
+	uint64_t *first; /* key_count + 1: samples of key k are samples[first[k] ..] */
+	struct ts_compare_sample *samples;
+};
+
+/* Keys are dense: a kind and a name, on either side. */
+struct ts_compare_names {
+	struct ts_compare_side sides[2];
+	struct ts_strmap texts; /* a letter for the kind, then the name */
+	uint32_t key_count;
+	unsigned int wanted; /* TS_COMPARE_GPU, TS_COMPARE_CPU */
+	bool short_names;
+};
+
+int ts_compare_names_init(struct ts_compare_names *names, const struct ts_work *a,
+			  const struct ts_work *b, const struct ts_compare_options *options);
+void ts_compare_names_release(struct ts_compare_names *names);
+
+enum ts_compare_kind ts_compare_key_kind(const struct ts_compare_names *names, uint32_t key);
+const char *ts_compare_key_name(const struct ts_compare_names *names, uint32_t key);
+
+/* ---- judged ---- */
+
+enum ts_compare_test {
+	TS_COMPARE_UNTESTED,     /* it is on one side only */
+	TS_COMPARE_ONE_SAMPLE,   /* one sample */
+	TS_COMPARE_BY_STEPS,     /* Welch's t over totals of steps */
+	TS_COMPARE_BY_INSTANCES, /* Mann and Whitney's U over durations */
+};
+
+/* A name, judged. */
+struct ts_compare_judged {
+	uint32_t key;
+	enum ts_verdict verdict;
+	enum ts_compare_test test;
+	size_t samples[2];
+	double tested[2]; /* means of what was tested, ns */
+	double p;
+	int64_t change_ns;
+	double change_percent; /* NaN: from nothing */
+	int count_change;      /* 1: more often, -1: less often */
+};
+
+struct ts_comparison {
+	struct ts_compare_names names;
+	const struct ts_compare_options *options;
+	struct ts_compare_judged *judged;
+	double *values[2]; /* scratch: of a name's instances, or of steps */
+	size_t value_capacity[2];
+	uint64_t units[2]; /* what amounts are divided by */
+	bool per_unit;
+};
+
+/* Mean duration; NaN where none is known. */
+static inline double ts_compare_mean(const struct ts_compare_sum *sum)
+{
+	return sum->timed ? (double)sum->total_ns / (double)sum->timed : NAN;
+}
+
+/* A time again; NaN: none. */
+static inline int64_t ts_compare_ns(double ns)
+{
+	if (isnan(ns))
+		return TS_ABSENT;
+	if (ns >= 0x1p63)
+		return INT64_MAX;
+	return ns <= -0x1p63 ? INT64_MIN + 1 : (int64_t)llround(ns);
+}
+
+/* The tables summary, counts and changes, and notes. Puts `judged` in order. 0 or TS_ENOMEM. */
+int ts_compare_show(struct ts_comparison *compare, struct ts_result *result);
+
+#endif

@@ -1,0 +1,538 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The analysis `critical-path`: the path of each window in tables, by category, by name and segment by segment, and
+ * what would make the window shorter. Must not know how path and changes are computed.
+ */
+#include "analyze/critical_path/critical_path.h"
+
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/text.h"
+
+#define NAMES_SHOWN 15
+#define NAMES_CHANGED 8 /* twice each, four at a time: four passes */
+
+/* With more ranks that nothing joins, they are looked at as one: a path for each would be of no use. */
+#define RANKS_ALONE 64
+
+static int no_memory(struct ts_error *err)
+{
+	return ts_error_set(err, TS_ENOMEM, "no memory for the critical path");
+}
+
+/* ---- tables ---- */
+
+static const struct ts_result_column summary_columns[] = {
+	{ "rank", "rank", TS_CELL_INTEGER },
+	{ "window_start_ns", "start", TS_CELL_INSTANT },
+	{ "window_us", "window", TS_CELL_TIME },
+	{ "verdict", "verdict", TS_CELL_TEXT },
+	{ "compute_pct", "compute", TS_CELL_PERCENT },
+	{ "communication_pct", "communication", TS_CELL_PERCENT },
+	{ "memory_pct", "memory", TS_CELL_PERCENT },
+	{ "other_pct", NULL, TS_CELL_PERCENT },
+	{ "launch_pct", "launch", TS_CELL_PERCENT },
+	{ "host_pct", "host", TS_CELL_PERCENT },
+	{ "gap_pct", "gap", TS_CELL_PERCENT },
+	{ "unknown_pct", "unknown", TS_CELL_PERCENT },
+	{ "compute_us", NULL, TS_CELL_TIME },
+	{ "communication_us", NULL, TS_CELL_TIME },
+	{ "memory_us", NULL, TS_CELL_TIME },
+	{ "other_us", NULL, TS_CELL_TIME },
+	{ "launch_us", NULL, TS_CELL_TIME },
+	{ "host_us", NULL, TS_CELL_TIME },
+	{ "gap_us", NULL, TS_CELL_TIME },
+	{ "unknown_us", NULL, TS_CELL_TIME },
+	{ "segments", NULL, TS_CELL_INTEGER },
+};
+
+static const struct ts_result_column names_columns[] = {
+	{ "rank", "rank", TS_CELL_INTEGER },          { "name", "name", TS_CELL_TEXT },
+	{ "category", "category", TS_CELL_TEXT },     { "count", "segments", TS_CELL_INTEGER },
+	{ "path_us", "on the path", TS_CELL_TIME },   { "path_pct", "share", TS_CELL_PERCENT },
+	{ "off_path_us", "elsewhere", TS_CELL_TIME },
+};
+
+static const struct ts_result_column what_if_columns[] = {
+	{ "rank", "rank", TS_CELL_INTEGER },         { "name", "name", TS_CELL_TEXT },
+	{ "category", "category", TS_CELL_TEXT },    { "change", "if it were", TS_CELL_TEXT },
+	{ "window_us", "window", TS_CELL_TIME },     { "shorter_us", "shorter by", TS_CELL_TIME },
+	{ "shorter_pct", "share", TS_CELL_PERCENT },
+};
+
+static const struct ts_result_column path_columns[] = {
+	{ "start_ns", "start", TS_CELL_INSTANT }, { "duration_us", "duration", TS_CELL_TIME },
+	{ "category", "category", TS_CELL_TEXT }, { "name", "name", TS_CELL_TEXT },
+	{ "rank", "rank", TS_CELL_INTEGER },      { "stream", "stream", TS_CELL_INTEGER },
+	{ "thread", "thread", TS_CELL_INTEGER },  { "correlation", NULL, TS_CELL_INTEGER },
+	{ "via", "reached by", TS_CELL_TEXT },
+};
+
+struct tables {
+	struct ts_analyze_request *request;
+	struct ts_result *result;
+	struct ts_result_table *summary, *names, *what_if, *path;
+	size_t windows;
+	uint64_t jumps;
+};
+
+static double share(int64_t part, int64_t whole)
+{
+	return whole > 0 ? 100.0 * (double)part / (double)whole : NAN;
+}
+
+/* One path: what all of its tables say of it. */
+struct found {
+	struct tables *tables;
+	struct ts_path_model model;
+	struct ts_path_window window;
+	struct ts_path path;
+	struct ts_path_sums sums;
+	int64_t length;
+	int64_t rank; /* number; TS_ABSENT: several */
+};
+
+static const char *verdict(const int64_t *sums, int64_t length)
+{
+	double device =
+		share(ts_ns_add(sums[TS_PATH_COMPUTE],
+				ts_ns_add(sums[TS_PATH_COMMUNICATION],
+					  ts_ns_add(sums[TS_PATH_MEMORY], sums[TS_PATH_OTHER]))),
+		      length);
+	double host = share(ts_ns_add(sums[TS_PATH_HOST], sums[TS_PATH_LAUNCH]), length);
+
+	if (share(sums[TS_PATH_UNKNOWN], length) >= 50)
+		return "unknown";
+	if (host >= 60)
+		return "host-bound";
+	if (device < 60)
+		return "mixed";
+	if (sums[TS_PATH_COMMUNICATION] > TS_MAX(sums[TS_PATH_COMPUTE], sums[TS_PATH_MEMORY]))
+		return "device-bound: communication";
+	if (sums[TS_PATH_MEMORY] > sums[TS_PATH_COMPUTE])
+		return "device-bound: memory";
+	return "device-bound: compute";
+}
+
+static void put_summary(const struct found *found)
+{
+	struct ts_result_table *table = found->tables->summary;
+	int64_t sums[TS_PATH_CATEGORIES] = { 0 };
+
+	for (size_t i = 0; i < found->path.count; i++) {
+		const struct ts_path_segment *segment = &found->path.segments[i];
+
+		sums[segment->category] =
+			ts_ns_add(sums[segment->category], ts_ns_sub(segment->end, segment->start));
+	}
+	ts_cell_integer(table, found->rank);
+	ts_cell_instant(table, found->window.from);
+	ts_cell_time(table, found->length);
+	ts_cell_text(table, verdict(sums, found->length));
+	for (int category = 0; category < TS_PATH_CATEGORIES; category++)
+		ts_cell_share(table, sums[category], found->length);
+	for (int category = 0; category < TS_PATH_CATEGORIES; category++)
+		ts_cell_time(table, sums[category]);
+	ts_cell_integer(table, (int64_t)found->path.count);
+}
+
+static void put_names(const struct found *found)
+{
+	struct ts_result_table *table = found->tables->names;
+
+	for (size_t i = 0; i < found->sums.count; i++) {
+		const struct ts_path_sum *sum = &found->sums.sums[i];
+
+		ts_cell_integer(table, found->rank);
+		ts_cell_text(table, sum->text);
+		ts_cell_text(table, ts_path_category_name(sum->category));
+		ts_cell_integer(table, (int64_t)sum->count);
+		ts_cell_time(table, sum->path_ns);
+		ts_cell_share(table, sum->path_ns, found->length);
+		if (sum->work)
+			ts_cell_time(table, TS_MAX(ts_ns_sub(sum->total_ns, sum->path_ns), 0));
+		else
+			ts_cell_none(table);
+	}
+}
+
+/* Where a segment was: a stream, a thread, or nowhere that is known. */
+static void put_place(struct ts_result_table *table, const struct ts_work *work,
+		      const struct ts_path_segment *segment, const struct ts_graph *graph)
+{
+	uint32_t node = segment->node, call = node - work->command_count, thread;
+
+	if (node == TS_WORK_NONE) {
+		for (int i = 0; i < 4; i++)
+			ts_cell_none(table);
+		return;
+	}
+	ts_cell_integer(table, work->ranks[ts_graph_node_rank(graph, node)].rank);
+	if (node < work->command_count) {
+		ts_cell_integer(table, work->streams[work->commands[node].stream].number);
+		ts_cell_none(table);
+		ts_cell_integer(table, work->commands[node].correlation);
+		return;
+	}
+	thread = call < work->call_count ? work->calls[call].thread
+					 : graph->stretches[call - work->call_count].thread;
+	ts_cell_none(table);
+	ts_cell_integer(table, work->threads[thread].tid);
+	ts_cell_integer(table, call < work->call_count ? work->calls[call].correlation : TS_ABSENT);
+}
+
+static void put_path(const struct found *found)
+{
+	const struct ts_graph *graph = found->model.graph;
+	struct ts_result_table *table = found->tables->path;
+
+	for (size_t i = 0; i < found->path.count; i++) {
+		const struct ts_path_segment *segment = &found->path.segments[i];
+		struct ts_path_sum name;
+
+		ts_path_describe(graph, segment, &name);
+		ts_cell_instant(table, segment->start);
+		ts_cell_time(table, ts_ns_sub(segment->end, segment->start));
+		ts_cell_text(table, ts_path_category_name(segment->category));
+		ts_cell_text(table, name.text);
+		put_place(table, graph->work, segment, graph);
+		if (segment->kind == TS_PATH_OWN)
+			ts_cell_none(table);
+		else
+			ts_cell_text(table, ts_edge_kind_name((enum ts_edge_kind)segment->kind));
+	}
+}
+
+/* ---- what if ---- */
+
+#define TWICE_AS_FAST 0.5
+
+struct question {
+	const char *text, *category;
+	struct ts_path_change change;
+};
+
+struct questions {
+	struct question *items;
+	size_t count;
+	uint8_t *marks; /* what the changes point into */
+};
+
+/* Kept for whoever wants to say it in words. */
+static void keep_best(struct ts_analyze_request *request, const struct question *question,
+		      int64_t shorter)
+{
+	const char *compute = ts_path_category_name(TS_PATH_COMPUTE);
+
+	if (question->change.factor != TWICE_AS_FAST || !question->category ||
+	    strcmp(question->category, compute) != 0 || shorter <= request->best_kernel.saves_ns)
+		return;
+	request->best_kernel.name = question->text;
+	request->best_kernel.saves_ns = shorter;
+}
+
+static void put_answers(const struct found *found, const struct questions *questions,
+			const int64_t *ends)
+{
+	struct ts_result_table *table = found->tables->what_if;
+
+	for (size_t i = 0; i < questions->count; i++) {
+		const struct question *question = &questions->items[i];
+		int64_t shorter = TS_MAX(ts_ns_sub(found->window.to, ends[i]), 0);
+
+		keep_best(found->tables->request, question, shorter);
+		ts_cell_integer(table, found->rank);
+		ts_cell_text(table, question->text);
+		ts_cell_text(table, question->category);
+		if (question->change.factor == TS_PATH_FREE)
+			ts_cell_text(table, "free");
+		else
+			ts_cell_format(table, "%gx faster", 1.0 / question->change.factor);
+		ts_cell_time(table, ts_ns_sub(found->length, shorter));
+		ts_cell_time(table, shorter);
+		ts_cell_share(table, shorter, found->length);
+	}
+}
+
+static int answer(const struct found *found, const struct questions *questions,
+		  struct ts_error *err)
+{
+	TS_AUTO_FREE struct ts_path_change *changes =
+		ts_alloc_array(questions->count, sizeof(*changes));
+	TS_AUTO_FREE int64_t *ends = ts_alloc_array(questions->count, sizeof(*ends));
+	int rc;
+
+	if (!changes || !ends)
+		return no_memory(err);
+	for (size_t i = 0; i < questions->count; i++)
+		changes[i] = questions->items[i].change;
+	rc = ts_path_what_if(&found->model, &found->window, changes, questions->count, ends, err);
+	if (!rc)
+		put_answers(found, questions, ends);
+	return rc;
+}
+
+/* Each of the names that take most of the path, free and twice as fast. */
+static int ask_best(const struct found *found, struct questions *questions, struct ts_error *err)
+{
+	size_t names = (size_t)ts_strmap_count(&found->model.graph->work->names) + 1;
+
+	questions->items = calloc(NAMES_CHANGED * 2, sizeof(*questions->items));
+	questions->marks = calloc(NAMES_CHANGED, names);
+	if (!questions->items || !questions->marks)
+		return no_memory(err);
+	for (size_t i = 0; i < found->sums.count && questions->count < NAMES_CHANGED * 2; i++) {
+		const struct ts_path_sum *sum = &found->sums.sums[i];
+		uint8_t *marks = questions->marks + questions->count / 2 * names;
+		struct question question = {
+			.text = sum->text,
+			.category = ts_path_category_name(sum->category),
+			.change = { .factor = TS_PATH_FREE },
+		};
+
+		if (!sum->work)
+			continue;
+		marks[sum->name.name] = 1;
+		if (sum->name.device)
+			question.change.device_names = marks;
+		else
+			question.change.host_names = marks;
+		questions->items[questions->count++] = question;
+		question.change.factor = TWICE_AS_FAST;
+		questions->items[questions->count++] = question;
+	}
+	return TS_OK;
+}
+
+/* "NAME=free", "NAME=2": the name ends at the last '='. */
+static int parse_change(const char *text, size_t *ret_name_length, double *ret_factor,
+			struct ts_error *err)
+{
+	const char *sign = strrchr(text, '=');
+	char *end = NULL;
+	double speed = 0;
+
+	if (sign && sign > text) {
+		*ret_name_length = (size_t)(sign - text);
+		*ret_factor = TS_PATH_FREE;
+		if (!strcmp(sign + 1, "free"))
+			return TS_OK;
+		errno = 0;
+		speed = strtod(sign + 1, &end);
+		if (end != sign + 1 && (!*end || !strcmp(end, "x")) && speed >= 1 &&
+		    isfinite(speed)) {
+			*ret_factor = 1.0 / speed;
+			return TS_OK;
+		}
+	}
+	return ts_error_set(err, TS_EINVAL,
+			    "what-if '%s': say NAME=free, or NAME=2 for twice as fast (1 or more)",
+			    text);
+}
+
+/* All names that are the wanted one or match it as a pattern; false: none. */
+static bool mark_names(const struct ts_work *work, const char *wanted, uint8_t *marks)
+{
+	uint32_t name = ts_work_find_text(work, wanted);
+
+	if (name) {
+		marks[name] = 1;
+		return true;
+	}
+	for (uint32_t id = 1; id < ts_strmap_count(&work->names); id++) {
+		const char *text = ts_work_text(work, id);
+
+		marks[id] = ts_glob_match(wanted, text, strlen(text));
+		name |= marks[id];
+	}
+	return name;
+}
+
+static int ask_one(const struct found *found, const char *text, struct questions *questions,
+		   struct ts_error *err)
+{
+	const struct ts_work *work = found->model.graph->work;
+	TS_AUTO_FREE char *wanted = NULL;
+	size_t length = 0;
+	double factor;
+	int rc = parse_change(text, &length, &factor, err);
+
+	if (rc)
+		return rc;
+	wanted = strndup(text, length);
+	questions->items = calloc(1, sizeof(*questions->items));
+	questions->marks = calloc((size_t)ts_strmap_count(&work->names) + 1, 1);
+	if (!wanted || !questions->items || !questions->marks)
+		return no_memory(err);
+	if (!mark_names(work, wanted, questions->marks))
+		ts_result_note(found->tables->result, "nothing is named '%s'", wanted);
+	questions->items[0] = (struct question){
+		.text = ts_arena_strdup_len(&found->tables->result->arena, wanted, length),
+		.change = { .device_names = questions->marks,
+			    .host_names = questions->marks,
+			    .factor = factor },
+	};
+	questions->count = 1;
+	return TS_OK;
+}
+
+static int put_what_if(const struct found *found, struct ts_error *err)
+{
+	const char *wanted = found->tables->request->options.what_if;
+	struct questions questions = { 0 };
+	int rc = wanted ? ask_one(found, wanted, &questions, err)
+			: ask_best(found, &questions, err);
+
+	if (!rc && questions.count)
+		rc = answer(found, &questions, err);
+	free(questions.items);
+	free(questions.marks);
+	return rc;
+}
+
+/* ---- windows ---- */
+
+static int find(struct found *found, const struct ts_graph *graph, uint32_t rank,
+		struct ts_error *err)
+{
+	const struct ts_analyze_options *options = &found->tables->request->options;
+	int rc = ts_path_model_init(&found->model, graph, rank, err);
+
+	if (!rc)
+		rc = ts_path_window_init(&found->window, &found->model, options->annotation,
+					 options->instance, err);
+	if (!rc)
+		rc = ts_path_walk(&found->path, &found->model, &found->window, err);
+	if (!rc && ts_path_sum_names(&found->sums, &found->model, &found->window, &found->path))
+		rc = no_memory(err);
+	found->length = TS_MAX(ts_ns_sub(found->window.to, found->window.from), 0);
+	return rc;
+}
+
+/* Adds the path of a rank (TS_WORK_NONE: of all as one) to the tables. */
+static int add_window(struct tables *tables, const struct ts_graph *graph, uint32_t rank,
+		      struct ts_error *err)
+{
+	const struct ts_work *work = graph->work;
+	struct found found = { .tables = tables };
+	int rc = find(&found, graph, rank, err);
+
+	found.rank = rank == TS_WORK_NONE
+			     ? (work->rank_count == 1 ? work->ranks[0].rank : TS_ABSENT)
+			     : work->ranks[rank].rank;
+	if (!rc && found.window.last != TS_WORK_NONE) {
+		put_summary(&found);
+		put_names(&found);
+		put_path(&found);
+		rc = put_what_if(&found, err);
+		tables->windows++;
+		tables->jumps += found.path.jumps;
+	}
+	ts_path_sums_release(&found.sums);
+	ts_path_release(&found.path);
+	ts_path_window_release(&found.window);
+	ts_path_model_release(&found.model);
+	return rc;
+}
+
+/* A rank that lacks the annotation is told of, unless all do. */
+static int add_ranks(struct tables *tables, const struct ts_graph *graph, struct ts_error *err)
+{
+	for (uint32_t rank = 0; rank < graph->work->rank_count; rank++) {
+		struct ts_error problem;
+		int rc = add_window(tables, graph, rank, &problem);
+
+		if (rc == TS_ENOTFOUND && (tables->windows || rank + 1 < graph->work->rank_count)) {
+			ts_result_note(tables->result, "rank %lld: %s",
+				       (long long)graph->work->ranks[rank].rank, problem.message);
+			continue;
+		}
+		if (rc)
+			return ts_error_set(err, rc, "%s", problem.message);
+	}
+	return TS_OK;
+}
+
+static void note_clocks(struct ts_result *result, const struct ts_work *work)
+{
+	int64_t worst = 0;
+
+	for (uint32_t rank = 0; rank < work->rank_count; rank++) {
+		if (work->ranks[rank].uncertainty_ns == TS_ABSENT) {
+			ts_result_note(result, "the clocks of the ranks are not aligned: where the "
+					       "path changes ranks, times may be wrong");
+			return;
+		}
+		worst = TS_MAX(worst, work->ranks[rank].uncertainty_ns);
+	}
+	ts_result_note(result,
+		       "the clocks of the ranks are known to %.3f us: differences below "
+		       "that mean nothing",
+		       (double)worst / 1000);
+}
+
+static void put_notes(const struct tables *tables, const struct ts_graph *graph, bool joined)
+{
+	if (joined)
+		note_clocks(tables->result, graph->work);
+	if (graph->backward_count)
+		ts_result_note(tables->result,
+			       "%llu dependencies were left out: they would go back in time",
+			       (unsigned long long)graph->backward_count);
+	if (tables->jumps)
+		ts_result_note(tables->result,
+			       "in %llu places nothing recorded says what was waited for: the path "
+			       "goes on with what ended last before",
+			       (unsigned long long)tables->jumps);
+	if (tables->windows)
+		ts_result_note(
+			tables->result,
+			"what-if keeps all other durations and recorded dependencies: it knows "
+			"neither contention nor what was not recorded");
+}
+
+static int run(struct ts_analyze_request *request, struct ts_result *result, struct ts_error *err)
+{
+	struct tables tables = { .request = request, .result = result };
+	size_t shown = request->options.top > 0 ? (size_t)request->options.top : NAMES_SHOWN;
+	const struct ts_graph *graph;
+	bool joined;
+	int rc;
+
+	if (request->options.rounding == TS_ROUNDING_HTA)
+		return ts_critical_path_hta(request, result, err);
+	tables.summary =
+		ts_result_table(result, "summary", summary_columns, TS_ARRAY_SIZE(summary_columns));
+	tables.names =
+		ts_result_table(result, "names", names_columns, TS_ARRAY_SIZE(names_columns));
+	tables.what_if =
+		ts_result_table(result, "what_if", what_if_columns, TS_ARRAY_SIZE(what_if_columns));
+	tables.path = ts_result_table(result, "path", path_columns, TS_ARRAY_SIZE(path_columns));
+	tables.names->shown_rows = tables.path->shown_rows = shown;
+	if (!request->work->command_count) {
+		ts_result_note(result, "no commands of a device: there is no path to follow");
+		return TS_OK;
+	}
+	graph = ts_analyze_host_graph(request, err);
+	if (!graph)
+		return err ? err->code : TS_ENOMEM;
+	joined = request->work->rank_count > 1 && graph->kind_count[TS_EDGE_COLLECTIVE] > 0;
+	if (joined || request->work->rank_count == 1 || request->work->rank_count > RANKS_ALONE)
+		rc = add_window(&tables, graph, TS_WORK_NONE, err);
+	else
+		rc = add_ranks(&tables, graph, err);
+	put_notes(&tables, graph, joined);
+	request->best_kernel.known = !rc && !request->options.annotation &&
+				     !request->options.what_if;
+	return rc;
+}
+
+const struct ts_analysis ts_analysis_critical_path = {
+	.name = "critical-path",
+	.summary = "what decided when the window ended, and what would make it shorter",
+	.parts = TS_WORK_SLICES | TS_WORK_FLOWS | TS_WORK_DETAILS,
+	.flags = TS_ANALYSIS_ALIGNED,
+	.run = run,
+};

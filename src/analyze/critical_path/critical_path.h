@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The critical path of a window of the work: what decided when it ended, and how much sooner it would have ended if
+ * something were faster. Private to critical_path*.c and their tests.
+ *
+ *	ts_path_model_init()   the dependency graph as points in time, causes first, with what each waited for
+ *	ts_path_window_init()  which part of it is asked about, and its last point
+ *	ts_path_walk()         from there back along what came last: segments that partition the window
+ *	ts_path_what_if()      all points anew with some durations changed
+ */
+#ifndef TS_ANALYZE_CRITICAL_PATH_CRITICAL_PATH_H
+#define TS_ANALYZE_CRITICAL_PATH_CRITICAL_PATH_H
+
+#include "analyze/analyze.h"
+#include "base/map.h"
+#include "base/ns.h"
+
+/* ---- meetings: critical_path_meetings.c ---- */
+
+/* Collectives of the graph: commands of several ranks that go on when the last of them has begun. */
+struct ts_path_meetings {
+	uint32_t *of_node; /* TS_WORK_NONE: in none; NULL: there are none at all */
+	uint32_t count;
+	uint32_t *first;   /* count + 1: into members */
+	uint32_t *members; /* nodes */
+};
+
+int ts_path_meetings_init(struct ts_path_meetings *meetings, const struct ts_graph *graph);
+void ts_path_meetings_release(struct ts_path_meetings *meetings);
+
+/* Is the edge told by a meeting? */
+bool ts_path_is_meeting_edge(const struct ts_edge *edge, const struct ts_graph *graph);
+
+static inline uint32_t ts_path_meeting_of(const struct ts_path_meetings *meetings, uint32_t node)
+{
+	return meetings->of_node ? meetings->of_node[node] : TS_WORK_NONE;
+}
+
+/* ---- the model: critical_path_times.c ---- */
+
+/* A node's own time, from its start to its end; one more than the kinds of edges. */
+#define TS_PATH_OWN TS_EDGE_KIND_COUNT
+
+/* A point happens `lag` behind the point at place `from`, or later. */
+struct ts_path_arc {
+	int64_t lag;
+	uint32_t from;
+	uint8_t kind; /* enum ts_edge_kind, or TS_PATH_OWN */
+	bool scaled;  /* the lag is the work of the point's node: faster work makes it shorter */
+};
+
+/*
+ * Points are numbers: twice a node, plus 1 for its end. Places put them into an order in which causes come first.
+ * Arrays go by place unless they say otherwise. A meeting has a place of its own, between the starts of its members and
+ * their ends, with the point of the start that came last.
+ */
+struct ts_path_model {
+	const struct ts_graph *graph;
+	uint32_t rank; /* only its nodes; TS_WORK_NONE: all */
+	uint32_t count;
+	uint32_t *place; /* of a point; TS_WORK_NONE: not in here */
+	uint32_t *point;
+	int64_t *time;       /* as recorded */
+	uint32_t *first_arc; /* count + 1 */
+	struct ts_path_arc *arcs;
+	uint32_t *decisive; /* the arc from what came last; TS_WORK_NONE: nothing is known */
+	uint32_t *name;     /* of its node: ts_path_name_key() */
+	bool tame;          /* no time and no lag is so odd that sums of them could overflow */
+	int64_t typical[TS_EDGE_KIND_COUNT + 1];
+	struct ts_path_meetings meetings;
+};
+
+/* rank: TS_WORK_NONE for all. release() accepts a zeroed and a half-built model. */
+int ts_path_model_init(struct ts_path_model *model, const struct ts_graph *graph, uint32_t rank,
+		       struct ts_error *err);
+void ts_path_model_release(struct ts_path_model *model);
+
+/* A node's name, and whether it is a device's (kernels and operators of one name are two things). */
+struct ts_path_name {
+	uint32_t name;
+	bool device;
+};
+struct ts_path_name ts_path_node_name(const struct ts_graph *graph, uint32_t node);
+
+static inline uint32_t ts_path_name_key(struct ts_path_name name)
+{
+	return name.name * 2 + name.device;
+}
+
+/* ---- the window: critical_path_window.c ---- */
+
+/* A node whose end holds the window open. */
+struct ts_path_member {
+	int64_t limit; /* so much of its time counts: host work may go on behind the window */
+	uint32_t node;
+};
+
+struct ts_path_window {
+	int64_t from, to;
+	uint32_t last; /* the node whose end is the window's; TS_WORK_NONE: nothing there */
+	struct ts_path_member *members;
+	size_t member_count;
+};
+
+/* annotation NULL: all that the model has. TS_ENOTFOUND where there is no such instance. */
+int ts_path_window_init(struct ts_path_window *window, const struct ts_path_model *model,
+			const char *annotation, int64_t instance, struct ts_error *err);
+void ts_path_window_release(struct ts_path_window *window);
+
+/* ---- the path: critical_path_walk.c ---- */
+
+enum ts_path_category {
+	TS_PATH_COMPUTE,
+	TS_PATH_COMMUNICATION,
+	TS_PATH_MEMORY,
+	TS_PATH_OTHER, /* commands that are none of these */
+	TS_PATH_LAUNCH,
+	TS_PATH_HOST,
+	TS_PATH_GAP,
+	TS_PATH_UNKNOWN,
+	TS_PATH_CATEGORIES
+};
+const char *ts_path_category_name(enum ts_path_category category);
+
+struct ts_path_segment {
+	int64_t start, end;
+	uint32_t node;  /* what ran or was waited for by this; TS_WORK_NONE: nothing known */
+	uint32_t cause; /* the node before it on the path */
+	uint8_t kind;   /* as an arc's */
+	uint8_t category;
+};
+
+struct ts_path {
+	struct ts_path_segment *segments; /* in order of time; none is empty */
+	size_t count, capacity;
+	uint64_t jumps; /* places where nothing recorded leads on */
+};
+
+int ts_path_walk(struct ts_path *path, const struct ts_path_model *model,
+		 const struct ts_path_window *window, struct ts_error *err);
+void ts_path_release(struct ts_path *path);
+
+/* ---- names: critical_path_names.c ---- */
+
+/* What the path has of a name. Gaps and the like have a text of their own, and no name of the trace. */
+struct ts_path_sum {
+	const char *text;
+	struct ts_path_name name;
+	bool work; /* the time of nodes of that name, which could be faster */
+	uint8_t category;
+	uint64_t count;
+	int64_t path_ns, total_ns;
+};
+
+struct ts_path_sums {
+	struct ts_path_sum *sums;
+	size_t count, capacity;
+	struct ts_pairmap places; /* (category, what) -> sums */
+};
+
+/* A segment's name; *ret_sum is filled but for the sums. Returns what tells it apart in its category. */
+uint64_t ts_path_describe(const struct ts_graph *graph, const struct ts_path_segment *segment,
+			  struct ts_path_sum *ret_sum);
+
+/* By falling time on the path. 0 or TS_ENOMEM; release() in any case. *sums is zeroed by the caller. */
+int ts_path_sum_names(struct ts_path_sums *sums, const struct ts_path_model *model,
+		      const struct ts_path_window *window, const struct ts_path *path);
+void ts_path_sums_release(struct ts_path_sums *sums);
+
+/* ---- what if: critical_path_what_if.c ---- */
+
+#define TS_PATH_FREE 0.0
+
+/* Nodes of some names take `factor` of their time. */
+struct ts_path_change {
+	const uint8_t *device_names,
+		*host_names; /* of each name: does it change? NULL: none does */
+	double factor;       /* 0 to 1; TS_PATH_FREE */
+};
+
+/* When the window would end, for each change. */
+int ts_path_what_if(const struct ts_path_model *model, const struct ts_path_window *window,
+		    const struct ts_path_change *changes, size_t count, int64_t *ret_ends,
+		    struct ts_error *err);
+
+/* ---- `--rounding hta`: HTA's construction, a row a rank in the table "hta" ---- */
+
+int ts_critical_path_hta(struct ts_analyze_request *request, struct ts_result *result,
+			 struct ts_error *err);
+
+#endif

@@ -1,0 +1,448 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The dependency graph as points in time: an order in which causes come first, what each point waited for last, and how
+ * long behind each cause it may happen at the earliest. With these lags the recorded times come out exactly.
+ * Must not know windows, names and tables.
+ */
+#include "analyze/critical_path/critical_path.h"
+
+#include <string.h>
+
+static uint32_t from_point(const struct ts_edge *edge)
+{
+	return edge->from * 2 + !(edge->flags & TS_EDGE_FROM_START);
+}
+
+static uint32_t to_point(const struct ts_edge *edge)
+{
+	return edge->to * 2 + !!(edge->flags & TS_EDGE_TO_END);
+}
+
+static bool has_node(const struct ts_path_model *model, uint32_t node)
+{
+	return model->rank == TS_WORK_NONE || ts_graph_node_rank(model->graph, node) == model->rank;
+}
+
+/* A meeting's number as a point, behind those of all nodes. */
+static uint32_t meeting_point(const struct ts_path_model *model, uint32_t meeting)
+{
+	return model->graph->node_count * 2 + meeting;
+}
+
+static bool is_meeting(const struct ts_path_model *model, uint32_t point)
+{
+	return point >= model->graph->node_count * 2;
+}
+
+/* Edges of a meeting are told by it; without meetings (one rank alone) they lead nowhere. */
+static bool counts(const struct ts_path_model *model, const struct ts_edge *edge)
+{
+	return has_node(model, edge->from) && has_node(model, edge->to) &&
+	       !ts_path_is_meeting_edge(edge, model->graph);
+}
+
+/* ---- order ---- */
+
+struct order {
+	struct ts_path_model *model;
+	uint32_t *waits; /* of each point: causes that have no place yet */
+	uint32_t *ready; /* points that wait for nothing any more */
+	uint32_t ready_count;
+};
+
+static void count_waits(struct order *order)
+{
+	const struct ts_path_model *model = order->model;
+	const struct ts_graph *graph = model->graph;
+
+	for (uint32_t node = 0; node < graph->node_count; node++) {
+		if (!has_node(model, node))
+			continue;
+		order->waits[node * 2 + 1]++;
+		if (ts_path_meeting_of(&model->meetings, node) != TS_WORK_NONE)
+			order->waits[node * 2 + 1]++;
+		for (uint32_t e = graph->first_in[node]; e < graph->first_in[node + 1]; e++)
+			if (counts(model, &graph->edges[e]))
+				order->waits[to_point(&graph->edges[e])]++;
+	}
+	for (uint32_t m = 0; m < model->meetings.count; m++)
+		order->waits[meeting_point(model, m)] = model->meetings.first[m + 1] -
+							model->meetings.first[m];
+}
+
+static void done(struct order *order, uint32_t point)
+{
+	if (order->waits[point] && --order->waits[point] == 0)
+		order->ready[order->ready_count++] = point;
+}
+
+static void put_node_point(struct order *order, uint32_t point)
+{
+	const struct ts_path_model *model = order->model;
+	const struct ts_graph *graph = model->graph;
+	uint32_t node = point / 2, meeting = ts_path_meeting_of(&model->meetings, node);
+
+	for (uint32_t i = graph->first_out[node]; i < graph->first_out[node + 1]; i++) {
+		const struct ts_edge *edge = &graph->edges[graph->out[i]];
+
+		if (from_point(edge) == point && counts(model, edge))
+			done(order, to_point(edge));
+	}
+	if (point & 1)
+		return;
+	if (meeting != TS_WORK_NONE)
+		done(order, meeting_point(model, meeting));
+	/* Its own end last, so that it comes next: neighbours in time are neighbours in memory. */
+	done(order, point + 1);
+}
+
+static void put_point(struct order *order, uint32_t point)
+{
+	struct ts_path_model *model = order->model;
+	uint32_t meeting = point - model->graph->node_count * 2;
+
+	model->place[point] = model->count;
+	model->point[model->count++] = point;
+	if (!is_meeting(model, point)) {
+		put_node_point(order, point);
+		return;
+	}
+	for (uint32_t i = model->meetings.first[meeting]; i < model->meetings.first[meeting + 1];
+	     i++)
+		done(order, model->meetings.members[i] * 2 + 1);
+}
+
+static void put_ready(struct order *order)
+{
+	while (order->ready_count)
+		put_point(order, order->ready[--order->ready_count]);
+}
+
+/* Points that are left over wait for each other; the graph has none such, but nothing here depends on it. */
+static void put_points(struct order *order)
+{
+	const struct ts_path_model *model = order->model;
+	uint32_t points = meeting_point(model, model->meetings.count);
+
+	for (int forced = 0; forced < 2; forced++) {
+		for (uint32_t point = 0; point < points; point++) {
+			if (model->place[point] != TS_WORK_NONE ||
+			    (!is_meeting(model, point) && !has_node(model, point / 2)) ||
+			    (order->waits[point] && !forced))
+				continue;
+			order->waits[point] = 0;
+			put_point(order, point);
+			put_ready(order);
+		}
+	}
+}
+
+static int order_points(struct ts_path_model *model)
+{
+	size_t points = (size_t)meeting_point(model, model->meetings.count);
+	struct order order = { .model = model };
+	int rc = TS_ENOMEM;
+
+	model->place = ts_alloc_array(points, sizeof(*model->place));
+	model->point = calloc(points + 1, sizeof(*model->point));
+	order.waits = calloc(points + 1, sizeof(*order.waits));
+	order.ready = ts_alloc_array(points, sizeof(*order.ready));
+	if (model->place && model->point && order.waits && order.ready) {
+		memset(model->place, 0xff, points * sizeof(*model->place));
+		count_waits(&order);
+		put_points(&order);
+		rc = TS_OK;
+	}
+	free(order.waits);
+	free(order.ready);
+	return rc;
+}
+
+/* ---- arcs ---- */
+
+static int64_t point_time(const struct ts_path_model *model, uint32_t point)
+{
+	const struct ts_path_meetings *meetings = &model->meetings;
+	uint32_t meeting = point - model->graph->node_count * 2;
+	int64_t last = INT64_MIN;
+
+	if (!is_meeting(model, point))
+		return point & 1 ? ts_graph_node_end(model->graph, point / 2)
+				 : ts_graph_node_start(model->graph, point / 2);
+	for (uint32_t i = meetings->first[meeting]; i < meetings->first[meeting + 1]; i++)
+		last = TS_MAX(last, ts_graph_node_start(model->graph, meetings->members[i]));
+	return last;
+}
+
+static size_t add_arc(struct ts_path_model *model, size_t count, uint32_t at, uint32_t from_point,
+		      uint8_t kind)
+{
+	uint32_t from = model->place[from_point];
+
+	/* One of those that wait for each other. */
+	if (from == TS_WORK_NONE || from >= at)
+		return count;
+	model->arcs[count] = (struct ts_path_arc){
+		.from = from,
+		.kind = kind,
+		.lag = ts_ns_sub(model->time[at], model->time[from]),
+	};
+	return count + 1;
+}
+
+/* A member's end waits for the meeting, which waits for its start. */
+static size_t add_own_arc(struct ts_path_model *model, size_t count, uint32_t at)
+{
+	uint32_t point = model->point[at];
+	uint32_t meeting = ts_path_meeting_of(&model->meetings, point / 2);
+
+	if (meeting != TS_WORK_NONE)
+		return add_arc(model, count, at, meeting_point(model, meeting), TS_EDGE_COLLECTIVE);
+	return add_arc(model, count, at, point - 1, TS_PATH_OWN);
+}
+
+static size_t add_arcs(struct ts_path_model *model, size_t count, uint32_t at)
+{
+	const struct ts_graph *graph = model->graph;
+	const struct ts_path_meetings *meetings = &model->meetings;
+	uint32_t point = model->point[at], node = point / 2;
+
+	if (is_meeting(model, point)) {
+		uint32_t meeting = point - graph->node_count * 2;
+
+		for (uint32_t i = meetings->first[meeting]; i < meetings->first[meeting + 1]; i++)
+			count = add_arc(model, count, at, meetings->members[i] * 2,
+					TS_EDGE_COLLECTIVE);
+		return count;
+	}
+	if (point & 1)
+		count = add_own_arc(model, count, at);
+	for (uint32_t e = graph->first_in[node]; e < graph->first_in[node + 1]; e++) {
+		if (to_point(&graph->edges[e]) == point && counts(model, &graph->edges[e]))
+			count = add_arc(model, count, at, from_point(&graph->edges[e]),
+					graph->edges[e].kind);
+	}
+	return count;
+}
+
+static int make_arcs(struct ts_path_model *model)
+{
+	size_t count = 0, most = (size_t)model->count + model->graph->edge_count;
+
+	if (most >= TS_WORK_NONE)
+		return TS_ENOSPC;
+	model->time = ts_alloc_array(model->count, sizeof(*model->time));
+	model->first_arc = ts_alloc_array((size_t)model->count + 1, sizeof(*model->first_arc));
+	model->arcs = calloc(most + 1, sizeof(*model->arcs));
+	model->decisive = ts_alloc_array(model->count, sizeof(*model->decisive));
+	model->name = ts_alloc_array(model->count, sizeof(*model->name));
+	if (!model->time || !model->first_arc || !model->arcs || !model->decisive || !model->name)
+		return TS_ENOMEM;
+	for (uint32_t at = 0; at < model->count; at++) {
+		model->time[at] = point_time(model, model->point[at]);
+		model->first_arc[at] = (uint32_t)count;
+		count = add_arcs(model, count, at);
+	}
+	model->first_arc[model->count] = (uint32_t)count;
+	return TS_OK;
+}
+
+/* What came last decides: the arc with the smallest lag. */
+static void find_decisive(struct ts_path_model *model)
+{
+	for (uint32_t at = 0; at < model->count; at++) {
+		uint32_t found = TS_WORK_NONE;
+
+		for (uint32_t a = model->first_arc[at]; a < model->first_arc[at + 1]; a++)
+			if (found == TS_WORK_NONE || model->arcs[a].lag < model->arcs[found].lag)
+				found = a;
+		model->decisive[at] = found;
+	}
+}
+
+/* ---- lags ---- */
+
+#define SAMPLES 4096
+
+struct samples {
+	int64_t lags[SAMPLES]; /* of arcs of one kind that decided */
+	size_t count, seen, every;
+	int64_t smallest; /* of all arcs of the kind */
+};
+
+static int compare_lags(const void *a, const void *b)
+{
+	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* Evenly spaced: with too many, every second one is dropped from then on. */
+static void take_sample(struct samples *samples, int64_t lag)
+{
+	if (samples->seen++ % samples->every)
+		return;
+	if (samples->count == SAMPLES) {
+		for (size_t i = 0; i < SAMPLES / 2; i++)
+			samples->lags[i] = samples->lags[i * 2];
+		samples->count = SAMPLES / 2;
+		samples->every *= 2;
+	}
+	samples->lags[samples->count++] = lag;
+}
+
+/* A node's own time tells nothing of others, but for calls that wait: what they take when nothing holds them. */
+static void take_samples(const struct ts_path_model *model, struct samples *kinds)
+{
+	for (uint32_t at = 0; at < model->count; at++) {
+		uint32_t first = model->first_arc[at], end = model->first_arc[at + 1];
+
+		for (uint32_t a = first; a < end; a++) {
+			const struct ts_path_arc *arc = &model->arcs[a];
+
+			if (arc->kind == TS_PATH_OWN && end - first == 1)
+				continue;
+			kinds[arc->kind].smallest = TS_MIN(kinds[arc->kind].smallest, arc->lag);
+			if (a == model->decisive[at])
+				take_sample(&kinds[arc->kind], arc->lag);
+		}
+	}
+}
+
+/* Where everything of a kind waited for something else, it can do no better than the best seen, and than this. */
+static const int64_t USUAL_NS[TS_EDGE_KIND_COUNT + 1] = {
+	[TS_EDGE_LAUNCH] = 5000, [TS_EDGE_STREAM] = 1000, [TS_EDGE_EVENT] = 2000,
+	[TS_EDGE_SYNC] = 5000,   [TS_EDGE_COPY] = 5000,   [TS_EDGE_GRAPH] = 1000,
+};
+
+/* How soon behind its cause a thing of a kind can happen: the 10th percentile of those that waited for nothing else. */
+static int find_typical(struct ts_path_model *model)
+{
+	struct samples *kinds = calloc(TS_EDGE_KIND_COUNT + 1, sizeof(*kinds));
+
+	if (!kinds)
+		return TS_ENOMEM;
+	for (int kind = 0; kind <= TS_EDGE_KIND_COUNT; kind++) {
+		kinds[kind].every = 1;
+		kinds[kind].smallest = INT64_MAX;
+	}
+	take_samples(model, kinds);
+	for (int kind = 0; kind <= TS_EDGE_KIND_COUNT; kind++) {
+		struct samples *samples = &kinds[kind];
+
+		qsort(samples->lags, samples->count, sizeof(*samples->lags), compare_lags);
+		if (samples->count)
+			model->typical[kind] = samples->lags[(samples->count - 1) / 10];
+		else
+			model->typical[kind] = TS_MIN(USUAL_NS[kind], samples->smallest);
+	}
+	free(kinds);
+	return TS_OK;
+}
+
+/* A meeting is as soon as all have begun; from then on it is its members' work. */
+static bool set_meeting_lag(const struct ts_path_model *model, uint32_t at, struct ts_path_arc *arc)
+{
+	if (is_meeting(model, model->point[at])) {
+		arc->lag = 0;
+		return true;
+	}
+	arc->scaled = arc->kind == TS_PATH_OWN || is_meeting(model, model->point[arc->from]);
+	return arc->kind != TS_PATH_OWN && arc->scaled;
+}
+
+static void set_lags(struct ts_path_model *model)
+{
+	for (uint32_t at = 0; at < model->count; at++) {
+		for (uint32_t a = model->first_arc[at]; a < model->first_arc[at + 1]; a++) {
+			struct ts_path_arc *arc = &model->arcs[a];
+
+			if (!set_meeting_lag(model, at, arc) && a != model->decisive[at])
+				arc->lag = TS_MIN(arc->lag, model->typical[arc->kind]);
+		}
+	}
+}
+
+/* Times of recorded traces are; then whatever becomes faster happens between the first and the last of them. */
+#define TAME_NS (INT64_C(1) << 61)
+
+static void find_tame(struct ts_path_model *model)
+{
+	model->tame = true;
+	for (uint32_t at = 0; at < model->count; at++)
+		if (model->time[at] > TAME_NS || model->time[at] < -TAME_NS)
+			model->tame = false;
+	for (uint32_t a = 0; a < model->first_arc[model->count]; a++)
+		if (model->arcs[a].lag < 0)
+			model->tame = false;
+}
+
+static void find_names(struct ts_path_model *model)
+{
+	for (uint32_t at = 0; at < model->count; at++)
+		model->name[at] =
+			ts_path_name_key(ts_path_node_name(model->graph, model->point[at] / 2));
+}
+
+/* From now on a meeting stands for the start that it waited for last. */
+static void name_meetings(struct ts_path_model *model)
+{
+	for (uint32_t m = 0; m < model->meetings.count; m++) {
+		uint32_t at = model->place[meeting_point(model, m)], arc = model->decisive[at];
+
+		model->point[at] = arc == TS_WORK_NONE
+					   ? model->meetings.members[model->meetings.first[m]] * 2
+					   : model->point[model->arcs[arc].from];
+	}
+}
+
+static int build(struct ts_path_model *model)
+{
+	int rc = TS_OK;
+
+	if (model->rank == TS_WORK_NONE)
+		rc = ts_path_meetings_init(&model->meetings, model->graph);
+	if (!rc && (uint64_t)model->graph->node_count * 2 + model->meetings.count >= TS_WORK_NONE)
+		rc = TS_ENOSPC;
+	if (!rc)
+		rc = order_points(model);
+	if (!rc)
+		rc = make_arcs(model);
+	if (rc)
+		return rc;
+	find_decisive(model);
+	rc = find_typical(model);
+	if (rc)
+		return rc;
+	set_lags(model);
+	name_meetings(model);
+	find_names(model);
+	find_tame(model);
+	return TS_OK;
+}
+
+int ts_path_model_init(struct ts_path_model *model, const struct ts_graph *graph, uint32_t rank,
+		       struct ts_error *err)
+{
+	int rc;
+
+	*model = (struct ts_path_model){ .graph = graph, .rank = rank };
+	rc = build(model);
+	if (rc == TS_ENOSPC)
+		return ts_error_set(
+			err, rc, "too many dependencies for a critical path: choose fewer steps");
+	return rc ? ts_error_set(err, rc, "no memory for the critical path") : TS_OK;
+}
+
+void ts_path_model_release(struct ts_path_model *model)
+{
+	free(model->place);
+	free(model->point);
+	free(model->time);
+	free(model->first_arc);
+	free(model->arcs);
+	free(model->decisive);
+	free(model->name);
+	ts_path_meetings_release(&model->meetings);
+	*model = (struct ts_path_model){ 0 };
+}

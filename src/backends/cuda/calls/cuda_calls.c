@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a wrapper does around the real function: takes times, a stack, CUPTI's correlation, and stores the call. Must not know how a
+ * program came to the wrapper (cuda_symbols.c) or what CUPTI does (cupti.c).
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <string.h>
+
+#include "backends/cuda/calls/cuda_calls.h"
+
+#define CUDA_SUCCESS 0
+#define CUDA_ERROR_NOT_SUPPORTED 801
+#define CAPTURE_STATUS_ACTIVE 1
+#define STREAM_LEGACY 1u
+#define STREAM_PER_THREAD 2u
+/* Of CUlaunchConfig: seven numbers of 32 bits stand ahead of the stream. */
+#define CONFIG_STREAM 32
+
+__thread struct cuda_thread cuda_thread __attribute__((tls_model("initial-exec")));
+uint32_t cuda_captures;
+
+/* What this thread has recorded last: programs poll, and equal answers are one row. */
+static __thread const struct cuda_call *last_call __attribute__((tls_model("initial-exec")));
+static __thread int last_result __attribute__((tls_model("initial-exec")));
+
+/* ---- the real function ---- */
+
+static int missing(void)
+{
+	return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+/* Others may have replaced it, too, and stand behind us: then they are next. */
+cuda_function cuda_call_find(struct cuda_call *call)
+{
+	int saved = errno;
+	void *found = cuda_symbol(RTLD_NEXT, call->name);
+
+	if (!found) {
+		void *driver = cuda_driver_library(true);
+
+		found = driver ? cuda_symbol(driver, call->name) : NULL;
+		dlerror();
+	}
+	errno = saved;
+	if (!found)
+		return missing;
+	__atomic_store_n(&call->real, (cuda_function)found, __ATOMIC_RELEASE);
+	return (cuda_function)found;
+}
+
+/* ---- captures ---- */
+
+static uintptr_t stream_of(const struct cuda_call *call, const uintptr_t *words)
+{
+	uintptr_t stream = 0;
+
+	if (call->stream == CUDA_STREAM_IN_CONFIG) {
+		if (words[0])
+			memcpy(&stream, (const char *)words[0] + CONFIG_STREAM, sizeof(stream));
+	} else if (call->stream >= 0) {
+		stream = words[call->stream];
+	}
+	if (!stream && call->stream >= 0) {
+		size_t length = strlen(call->name);
+
+		if (length > 5 && !memcmp(call->name + length - 5, "_ptsz", 5))
+			stream = STREAM_PER_THREAD;
+	}
+	return stream;
+}
+
+/* Asked only while something captures: a captured call makes the device do nothing. */
+static bool is_captured(const struct cuda_call *call, const uintptr_t *words)
+{
+	static int (*is_capturing)(uintptr_t stream, int *status);
+	uintptr_t stream;
+	int status = 0;
+
+	if (cuda_thread.node)
+		return true;
+	if (!__atomic_load_n(&cuda_captures, __ATOMIC_RELAXED))
+		return false;
+	stream = stream_of(call, words);
+	if (stream <= STREAM_LEGACY)
+		return false; /* cannot be captured, and asking may be an error */
+	if (!is_capturing)
+		is_capturing = (int (*)(uintptr_t, int *))cuda_driver("cuStreamIsCapturing");
+	cuda_thread.is_ours++;
+	if (!is_capturing || is_capturing(stream, &status) != CUDA_SUCCESS)
+		status = 0;
+	cuda_thread.is_ours--;
+	return status == CAPTURE_STATUS_ACTIVE;
+}
+
+/* Streams that capture, 0: free. More at once are not known, and what they capture is taken for work. */
+#define CAPTURES_AT_MOST 256
+static uintptr_t captured_streams[CAPTURES_AT_MOST];
+
+static bool exchange_stream(uintptr_t from, uintptr_t to)
+{
+	for (size_t i = 0; i < CAPTURES_AT_MOST; i++) {
+		uintptr_t found = from;
+
+		if (__atomic_load_n(&captured_streams[i], __ATOMIC_RELAXED) == from &&
+		    __atomic_compare_exchange_n(&captured_streams[i], &found, to, false,
+						__ATOMIC_RELAXED, __ATOMIC_RELAXED))
+			return true;
+	}
+	return false;
+}
+
+static void capture_begins(uintptr_t stream)
+{
+	if (stream && exchange_stream(0, stream))
+		__atomic_add_fetch(&cuda_captures, 1, __ATOMIC_RELAXED);
+}
+
+static void capture_ends(uintptr_t stream)
+{
+	if (stream && exchange_stream(stream, 0))
+		__atomic_sub_fetch(&cuda_captures, 1, __ATOMIC_RELAXED);
+}
+
+static void count_captures(const struct cuda_call *call, const uintptr_t *words, int result)
+{
+	if (!strncmp(call->name, "cuStreamBeginCapture", strlen("cuStreamBeginCapture"))) {
+		if (result == CUDA_SUCCESS)
+			capture_begins(stream_of(call, words));
+	} else if (!strncmp(call->name, "cuStreamEndCapture", strlen("cuStreamEndCapture"))) {
+		/* One that was invalidated ends with an error, and is over all the same. */
+		capture_ends(stream_of(call, words));
+	}
+}
+
+/* With its stream, a capture is gone. */
+static bool destroys_stream(const struct cuda_call *call)
+{
+	return call == &cuda_calls[CUDA_INDEX_cuStreamDestroy] ||
+	       call == &cuda_calls[CUDA_INDEX_cuStreamDestroy_v2];
+}
+
+/* ---- around the call ---- */
+
+void cuda_call_enter(const struct cuda_call *call, struct cuda_call_state *state)
+{
+	/* Ahead of the time, since the first one in a window makes CUPTI begin. */
+	if (cuda_class_makes_device_work(call->class))
+		cuda_device_prepare();
+	else if (call->class == CUDA_CONTEXT)
+		cuda_device_flush();
+	cuda_thread.depth++;
+	cuda_thread.correlation = 0;
+	cuda_thread.stack = 0;
+	cuda_thread.node = 0;
+	state->start = ts_now();
+}
+
+static bool has_stack(enum cuda_class class)
+{
+	return cuda_class_makes_device_work(class) || class == CUDA_ALLOCATE ||
+	       class == CUDA_FREE || class == CUDA_SYNC;
+}
+
+/* The same answer as the last time, from one who asks again and again. */
+static bool is_repeated(const struct cuda_call *call, int result)
+{
+	bool is_equal = call->class == CUDA_QUERY_STATE && call == last_call &&
+			result == last_result;
+
+	last_call = call;
+	last_result = result;
+	return is_equal;
+}
+
+/* What has to be known beside the row, and outside of windows. */
+static void look(const struct cuda_call *call, const uintptr_t *words, int result)
+{
+	if (call->class == CUDA_CAPTURE)
+		count_captures(call, words, result);
+	if (result != CUDA_SUCCESS)
+		return;
+	if (call == &cuda_calls[CUDA_INDEX_cuInit])
+		cuda_begun();
+	else if (call == &cuda_calls[CUDA_INDEX_cuCtxDestroy_v2] ||
+		 call == &cuda_calls[CUDA_INDEX_cuCtxDestroy])
+		cuda_memory_forget((const void *)words[0], 0);
+	else if (call == &cuda_calls[CUDA_INDEX_cuDevicePrimaryCtxReset] ||
+		 call == &cuda_calls[CUDA_INDEX_cuDevicePrimaryCtxReset_v2])
+		cuda_memory_forget(NULL, (uint32_t)words[0]);
+	else if (call == &cuda_calls[CUDA_INDEX_cuProfilerStart])
+		cuda_profiler_switched(true);
+	else if (call == &cuda_calls[CUDA_INDEX_cuProfilerStop])
+		cuda_profiler_switched(false);
+}
+
+static void tell_device(const struct cuda_call *call, uint32_t correlation)
+{
+	int64_t bytes = call->class == CUDA_LAUNCH ? cuda_collective_bytes() : 0;
+
+	if (bytes)
+		cuda_device_collective(correlation, bytes);
+	cuda_device_given(correlation);
+	if (call->class == CUDA_LAUNCH || call->class == CUDA_GRAPH_LAUNCH)
+		cuda_sampling_launched();
+}
+
+void cuda_call_leave(struct cuda_call *call, const struct cuda_call_state *state,
+		     const uintptr_t *words, int result)
+{
+	struct ts_accelerator_call row = {
+		.size = sizeof(row), .start = state->start, .end = ts_now(), .result = result
+	};
+	bool makes_work = cuda_class_makes_device_work(call->class) && result == CUDA_SUCCESS;
+
+	cuda_thread.depth--;
+	if ((has_stack(call->class) || cuda_thread.node) && (ts_enabled() || cuda_thread.node))
+		row.stack = cuda_thread.stack  ? cuda_thread.stack
+			    : cuda_thread.node ? ts_accelerator_stack_always()
+					       : ts_accelerator_stack();
+	if (cuda_thread.node)
+		cuda_device_captured(cuda_thread.node, row.stack);
+	if (cuda_class_is_always(call->class))
+		look(call, words, result);
+	else if (destroys_stream(call) && result == CUDA_SUCCESS)
+		capture_ends(words[0]);
+	else if (makes_work)
+		cuda_begun(); /* where cuInit came to the driver past us */
+	if ((call->class == CUDA_ALLOCATE || call->class == CUDA_FREE) && result == CUDA_SUCCESS &&
+	    !is_captured(call, words))
+		cuda_memory_changed(call, words, row.stack);
+	if (!ts_enabled() || is_repeated(call, result))
+		return;
+	if (makes_work && cuda_thread.correlation && !is_captured(call, words))
+		row.correlation = cuda_thread.correlation;
+	ts_accelerator_call_with(&call->site, &row);
+	if (row.correlation)
+		tell_device(call, (uint32_t)row.correlation);
+}
+
+struct ts_emit_site *cuda_call_site(uint32_t number)
+{
+	for (size_t i = 0; i < CUDA_CALL_COUNT; i++)
+		if (cuda_calls[i].number == number)
+			return &cuda_calls[i].site;
+	return NULL;
+}

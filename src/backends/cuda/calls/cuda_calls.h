@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The functions of the driver that have a wrapper, and what happens on both sides of one (docs/cuda.md, section 2). Of cuda_driver.c, calls*.c,
+ * cuda_symbols.c, call_stubs.c, cuda_memory.c; the device side needs none of it but cuda_internal.h.
+ */
+#ifndef TS_BACKENDS_CUDA_CALLS_CUDA_CALLS_H
+#define TS_BACKENDS_CUDA_CALLS_CUDA_CALLS_H
+
+#include "backends/cuda/cuda_internal.h"
+
+enum cuda_call_index {
+#define CUDA_CALL(name, arguments, class, number, stream) CUDA_INDEX_##name,
+#include "backends/cuda/calls/cuda_calls.def"
+	CUDA_CALL_COUNT
+};
+
+#define CUDA_STREAM_IN_CONFIG 99 /* cuda_calls.def */
+#define CUDA_ARGUMENTS_AT_MOST 11
+
+/* What all wrappers return and take: words, whatever they mean. */
+typedef int (*cuda_function)(void);
+
+struct cuda_call {
+	const char *name;
+	uint8_t class; /* enum cuda_class */
+	int8_t stream;
+	uint16_t number; /* CUPTI's */
+	cuda_function wrapper;
+	cuda_function real; /* NULL: not looked for yet */
+	struct ts_emit_site site;
+};
+extern struct cuda_call cuda_calls[CUDA_CALL_COUNT];
+
+/* What a wrapper keeps while the real function runs. */
+struct cuda_call_state {
+	uint64_t start;
+};
+
+/* > 0: captures of streams are under way, so that calls count outside of windows, too. */
+extern uint32_t cuda_captures;
+/* The recorder wants this backend here. Read by each wrapper. */
+extern uint32_t cuda_wanted;
+
+/* Finds the real function. Never NULL: one that returns "not supported" stands for what the driver lacks. */
+cuda_function cuda_call_find(struct cuda_call *call);
+
+static inline cuda_function cuda_call_real(struct cuda_call *call)
+{
+	cuda_function real = __atomic_load_n(&call->real, __ATOMIC_ACQUIRE);
+
+	return __builtin_expect(real != NULL, 1) ? real : cuda_call_find(call);
+}
+
+/* What these do has to be known whenever it happens: memory that is held, captures, what opens windows. */
+static inline __attribute__((always_inline)) bool cuda_class_is_always(enum cuda_class class)
+{
+	return class == CUDA_ALLOCATE || class == CUDA_FREE || class == CUDA_CONTEXT ||
+	       class == CUDA_CAPTURE || class == CUDA_PROFILER || class == CUDA_GRAPH ||
+	       class == CUDA_OTHER;
+}
+
+static inline bool cuda_class_makes_device_work(enum cuda_class class)
+{
+	return class == CUDA_LAUNCH || class == CUDA_COPY || class == CUDA_FILL ||
+	       class == CUDA_GRAPH_LAUNCH;
+}
+
+/* False: calls of this class go straight on. Some loads. */
+static inline __attribute__((always_inline)) bool cuda_class_may_count(enum cuda_class class)
+{
+	return cuda_class_is_always(class) || ts_enabled() ||
+	       __builtin_expect(__atomic_load_n(&cuda_captures, __ATOMIC_RELAXED) != 0, 0);
+}
+
+/* Is this call looked at, that may count? */
+static inline bool cuda_call_counts(void)
+{
+	return __atomic_load_n(&cuda_wanted, __ATOMIC_RELAXED) && !cuda_thread.depth &&
+	       !cuda_thread.is_ours;
+}
+
+void cuda_call_enter(const struct cuda_call *call, struct cuda_call_state *state);
+void cuda_call_leave(struct cuda_call *call, const struct cuda_call_state *state,
+		     const uintptr_t *words, int result);
+
+/* ---- cuda_driver.c ---- */
+
+/* The real dlsym(), or that of another who replaces it; NULL: not looked for yet. */
+extern void *(*cuda_next_dlsym)(void *handle, const char *name);
+void cuda_find_dlsym(void);
+/* The driver; NULL: it is not loaded, and `load` is false or there is none. */
+void *cuda_driver_library(bool load);
+
+/* ---- cuda_symbols.c ---- */
+
+/* What is given in place of a function of the driver: a wrapper, a counting stub, or the function itself. */
+void *cuda_symbol_for(const char *name, void *address);
+
+/* ---- call_stubs.c ---- */
+
+/* Counts calls of `address` under `name`, and goes there; NULL: all stubs are in use. */
+void *cuda_stub(const char *name, void *address);
+
+/* ---- cuda_memory.c ---- */
+
+/* A call of class ALLOCATE or FREE has succeeded. */
+void cuda_memory_changed(const struct cuda_call *call, const uintptr_t *words, uint32_t stack);
+/* A context is gone, and with it all of its memory; NULL: the primary one of that device. */
+void cuda_memory_forget(const void *context, uint32_t device);
+
+/* ---- cuda_devices.c ---- */
+
+void cuda_devices_tell(void);
+
+/* ---- nccl_calls.c ---- */
+
+/* What a caller of dlsym() gets for a function of NCCL that was found at that address: a wrapper, or the function; NULL: it sees none. */
+void *cuda_collective_for(void *handle, const char *name, void *address, const void *caller);
+/* Bytes of the collective that this thread is in; 0: it is in none. */
+int64_t cuda_collective_bytes(void);
+
+/* ---- cuda_backend.c ---- */
+
+/* cuInit has returned 0. */
+void cuda_begun(void);
+
+#endif

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The devices that CUDA shows to this process, as rows: by their UUID they are those that NVML tells of. Asked once, when the driver has
+ * begun.
+ */
+#include <stdio.h>
+
+#include "backends/cuda/calls/cuda_calls.h"
+
+#define DEVICES_AT_MOST 64
+#define NAME_BYTES 128
+
+struct questions {
+	int (*count)(int *count);
+	int (*get)(int *device, int ordinal);
+	int (*name)(char *name, int bytes, int device);
+	int (*uuid)(uint8_t *uuid, int device);
+	int (*memory)(size_t *bytes, int device);
+	int (*bus)(char *name, int bytes, int device);
+};
+
+static void find_questions(struct questions *ask)
+{
+	ask->count = (int (*)(int *))cuda_driver("cuDeviceGetCount");
+	ask->get = (int (*)(int *, int))cuda_driver("cuDeviceGet");
+	ask->name = (int (*)(char *, int, int))cuda_driver("cuDeviceGetName");
+	/* The second version tells a MIG instance's own. */
+	ask->uuid = (int (*)(uint8_t *, int))cuda_driver("cuDeviceGetUuid_v2");
+	if (!ask->uuid)
+		ask->uuid = (int (*)(uint8_t *, int))cuda_driver("cuDeviceGetUuid");
+	ask->memory = (int (*)(size_t *, int))cuda_driver("cuDeviceTotalMem_v2");
+	ask->bus = (int (*)(char *, int, int))cuda_driver("cuDeviceGetPCIBusId");
+}
+
+/* As NVML writes it: GPU-8f6a24d4-... */
+static void format_uuid(char *text, size_t bytes, const uint8_t *uuid)
+{
+	static const char digits[] = "0123456789abcdef";
+	size_t used = 4;
+
+	snprintf(text, bytes, "GPU-");
+	for (size_t i = 0; i < 16; i++) {
+		if (i == 4 || i == 6 || i == 8 || i == 10)
+			text[used++] = '-';
+		text[used++] = digits[uuid[i] >> 4];
+		text[used++] = digits[uuid[i] & 15];
+	}
+	text[used] = '\0';
+}
+
+static void tell(const struct questions *ask, int ordinal)
+{
+	char name[NAME_BYTES] = "", uuid_text[48] = "", bus[32] = "";
+	struct ts_metrics_device told = { .number = (uint32_t)ordinal,
+					  .vendor = "NVIDIA",
+					  .model = name,
+					  .uuid = uuid_text,
+					  .bus = bus,
+					  .memory_bytes = TS_METRICS_UNKNOWN };
+	uint8_t uuid[16];
+	size_t bytes = 0;
+	int device;
+
+	if (ask->get(&device, ordinal))
+		return;
+	if (ask->name && ask->name(name, sizeof(name) - 1, device))
+		name[0] = '\0';
+	if (ask->uuid && !ask->uuid(uuid, device))
+		format_uuid(uuid_text, sizeof(uuid_text), uuid);
+	if (ask->bus && ask->bus(bus, sizeof(bus) - 1, device))
+		bus[0] = '\0';
+	if (ask->memory && !ask->memory(&bytes, device) && bytes <= INT64_MAX)
+		told.memory_bytes = (int64_t)bytes;
+	ts_tracer_device(ts_tracer_process(), &told);
+}
+
+void cuda_devices_tell(void)
+{
+	struct questions ask;
+	int count = 0;
+
+	find_questions(&ask);
+	cuda_thread.is_ours++;
+	if (ask.count && ask.get && !ask.count(&count))
+		for (int i = 0; i < count && i < DEVICES_AT_MOST; i++)
+			tell(&ask, i);
+	cuda_thread.is_ours--;
+}

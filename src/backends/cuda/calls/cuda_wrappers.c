@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The wrappers, exported under the driver's own names, made of cuda_calls.def: one function each. Arguments are words; which of them mean
+ * something, and what is recorded, cuda_calls.c knows.
+ */
+#include "backends/cuda/calls/cuda_calls.h"
+
+#define W uintptr_t
+#define TYPES_0 void
+#define TYPES_1 W
+#define TYPES_2 W, W
+#define TYPES_3 W, W, W
+#define TYPES_4 W, W, W, W
+#define TYPES_5 TYPES_4, W
+#define TYPES_6 TYPES_4, W, W
+#define TYPES_7 TYPES_4, W, W, W
+#define TYPES_8 TYPES_4, TYPES_4
+#define TYPES_9 TYPES_8, W
+#define TYPES_10 TYPES_8, W, W
+#define TYPES_11 TYPES_8, W, W, W
+
+#define PARAMETERS_0 void
+#define PARAMETERS_1 W a
+#define PARAMETERS_2 W a, W b
+#define PARAMETERS_3 W a, W b, W c
+#define PARAMETERS_4 W a, W b, W c, W d
+#define PARAMETERS_5 PARAMETERS_4, W e
+#define PARAMETERS_6 PARAMETERS_4, W e, W f
+#define PARAMETERS_7 PARAMETERS_4, W e, W f, W g
+#define PARAMETERS_8 PARAMETERS_4, W e, W f, W g, W h
+#define PARAMETERS_9 PARAMETERS_8, W i
+#define PARAMETERS_10 PARAMETERS_8, W i, W j
+#define PARAMETERS_11 PARAMETERS_8, W i, W j, W k
+
+#define ARGUMENTS_0
+#define ARGUMENTS_1 a
+#define ARGUMENTS_2 a, b
+#define ARGUMENTS_3 a, b, c
+#define ARGUMENTS_4 a, b, c, d
+#define ARGUMENTS_5 ARGUMENTS_4, e
+#define ARGUMENTS_6 ARGUMENTS_4, e, f
+#define ARGUMENTS_7 ARGUMENTS_4, e, f, g
+#define ARGUMENTS_8 ARGUMENTS_4, e, f, g, h
+#define ARGUMENTS_9 ARGUMENTS_8, i
+#define ARGUMENTS_10 ARGUMENTS_8, i, j
+#define ARGUMENTS_11 ARGUMENTS_8, i, j, k
+
+#define WORDS_0 0
+#define WORDS_1 ARGUMENTS_1
+#define WORDS_2 ARGUMENTS_2
+#define WORDS_3 ARGUMENTS_3
+#define WORDS_4 ARGUMENTS_4
+#define WORDS_5 ARGUMENTS_5
+#define WORDS_6 ARGUMENTS_6
+#define WORDS_7 ARGUMENTS_7
+#define WORDS_8 ARGUMENTS_8
+#define WORDS_9 ARGUMENTS_9
+#define WORDS_10 ARGUMENTS_10
+#define WORDS_11 ARGUMENTS_11
+
+/*
+ * The assembler's name is the exported one: the compiler knows some of them, and would mind the types. Off, nothing is done but to jump on;
+ * the rest stands in a function of its own, so that registers need not be saved for it.
+ */
+#define CUDA_CALL(name, arguments, class, number, stream)                                        \
+	typedef int (*type_##name)(TYPES_##arguments);                                           \
+	__attribute__((visibility("default"))) int wrapped_##name(TYPES_##arguments) __asm__(    \
+		#name);                                                                          \
+	static __attribute__((noinline)) int recorded_##name(PARAMETERS_##arguments)             \
+	{                                                                                        \
+		struct cuda_call *call = &cuda_calls[CUDA_INDEX_##name];                         \
+		type_##name real = (type_##name)(void *)cuda_call_real(call);                    \
+		struct cuda_call_state state;                                                    \
+		int result;                                                                      \
+                                                                                                 \
+		if (!cuda_call_counts())                                                         \
+			return real(ARGUMENTS_##arguments);                                      \
+		cuda_call_enter(call, &state);                                                   \
+		result = real(ARGUMENTS_##arguments);                                            \
+		cuda_call_leave(call, &state, (const uintptr_t[]){ WORDS_##arguments }, result); \
+		return result;                                                                   \
+	}                                                                                        \
+	int wrapped_##name(PARAMETERS_##arguments)                                               \
+	{                                                                                        \
+		type_##name real = (type_##name)(void *)__atomic_load_n(                         \
+			&cuda_calls[CUDA_INDEX_##name].real, __ATOMIC_ACQUIRE);                  \
+                                                                                                 \
+		if (cuda_class_may_count(CUDA_##class) || !real)                                 \
+			return recorded_##name(ARGUMENTS_##arguments);                           \
+		return real(ARGUMENTS_##arguments);                                              \
+	}
+#include "backends/cuda/calls/cuda_calls.def"
+
+struct cuda_call cuda_calls[CUDA_CALL_COUNT] = {
+#define CUDA_CALL(name_, arguments, class_, number_, stream_)                       \
+	[CUDA_INDEX_##name_] = { .name = #name_,                                    \
+				 .class = CUDA_##class_,                            \
+				 .stream = stream_,                                 \
+				 .number = number_,                                 \
+				 .wrapper = (cuda_function)(void *)wrapped_##name_, \
+				 .site = TS_CALL_SITE(#name_, "cuda") },
+#include "backends/cuda/calls/cuda_calls.def"
+};

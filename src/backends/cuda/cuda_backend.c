@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The backend `cuda`: when it is wanted, what happens once the program has begun CUDA, at fork and at exit. The library is preloaded beside
+ * the agent, which finds this by its name, as it finds backends of others.
+ */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "backends/cuda/calls/cuda_calls.h"
+
+#define FACT_BYTES 1024
+
+uint32_t cuda_wanted;
+/* A recorder asked for it. */
+static bool is_started;
+/* cuInit has returned 0, here or in an ancestor that we were forked from. */
+static bool is_begun;
+/* By an ancestor: nothing of CUDA works here. */
+static bool is_forked;
+
+bool cuda_is_wanted(void)
+{
+	return __atomic_load_n(&cuda_wanted, __ATOMIC_RELAXED) != 0;
+}
+
+bool cuda_is_forked(void)
+{
+	return is_forked;
+}
+
+static void want(void)
+{
+	__atomic_store_n(&cuda_wanted, is_started && !is_forked, __ATOMIC_RELEASE);
+}
+
+/* Our locks and threads are the parent's, and CUPTI's, too: calls only pass through, if there are any. */
+static void fork_in_child(void)
+{
+	is_forked = is_forked || is_begun;
+	want();
+}
+
+/* ---- the beginning ---- */
+
+static void tell_facts(void)
+{
+	int (*get_version)(int *) = (int (*)(int *))cuda_driver("cuDriverGetVersion");
+	uint32_t cupti = cuda_cupti_version();
+	char fact[FACT_BYTES];
+	int version = 0;
+
+	cuda_thread.is_ours++;
+	if (get_version)
+		get_version(&version);
+	cuda_thread.is_ours--;
+	snprintf(fact, sizeof(fact),
+		 "{\"driver_version\": %d, \"cupti_version\": %u, \"functions\": %d}", version,
+		 cupti, (int)CUDA_CALL_COUNT);
+	ts_accelerator_fact("cuda", fact);
+}
+
+/* Handlers run in reverse order: the driver's own, registered inside cuInit, come behind this. */
+static void exiting(void)
+{
+	if (is_forked || !is_started)
+		return;
+	cuda_device_end();
+	cuda_stubs_tell();
+}
+
+void cuda_begun(void)
+{
+	if (__atomic_load_n(&is_begun, __ATOMIC_RELAXED) ||
+	    __atomic_exchange_n(&is_begun, true, __ATOMIC_ACQ_REL))
+		return;
+	cuda_devices_tell();
+	cuda_device_begin();
+	tell_facts();
+	atexit(exiting);
+}
+
+/* ---- the backend ---- */
+
+/* Again in a forked child that emits. */
+static int start(void)
+{
+	static bool watches_forks;
+
+	if (!watches_forks)
+		pthread_atfork(NULL, NULL, fork_in_child);
+	watches_forks = true;
+	is_started = true;
+	want();
+	return 0;
+}
+
+static void stop(void)
+{
+	is_started = false;
+	want();
+}
+
+__attribute__((visibility("default"))) const struct ts_backend ts_backend = {
+	.abi = TS_BACKEND_ABI,
+	.size = sizeof(ts_backend),
+	.name = "cuda",
+	.summary = "calls into CUDA's driver, what its devices do, host stacks",
+	.start = start,
+	.stop = stop,
+};

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The clock of operations: CUPTI is given CLOCK_MONOTONIC for it, where it asks, and the trace is told how that stands to its own. Of the reader of buffers
+ * alone, but for the callback.
+ */
+#include <time.h>
+
+#include "backends/cuda/cupti/cupti_device.h"
+
+#define DEVICES 64u
+#define READINGS 8
+/* How well CUPTI ties the device's clock to the one it is given. */
+#define CUPTI_UNCERTAINTY_NS 1000
+
+static uint64_t told[DEVICES]; /* ts_now() when it was; 0: never */
+static bool has_callback;      /* atomic */
+
+/* On threads of the program and of CUPTI. */
+uint64_t cuda_clock_timestamp(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * CUDA_NS_PER_SECOND + (uint64_t)now.tv_nsec;
+}
+
+void cuda_clock_use_callback(bool has)
+{
+	__atomic_store_n(&has_callback, has, __ATOMIC_RELEASE);
+}
+
+uint64_t cuda_clock_latest(void)
+{
+	return __atomic_load_n(&has_callback, __ATOMIC_ACQUIRE) ? cuda_clock_timestamp()
+								: UINT64_MAX;
+}
+
+static uint64_t read_device(void)
+{
+	uint64_t ns = 0;
+
+	if (__atomic_load_n(&has_callback, __ATOMIC_ACQUIRE))
+		return cuda_clock_timestamp();
+	return cupti.GetTimestamp && !cupti.GetTimestamp(&ns) ? ns : 0;
+}
+
+void cuda_clock_tell(uint32_t device)
+{
+	uint64_t least = UINT64_MAX, host = 0, ns = 0;
+
+	for (int i = 0; i < READINGS; i++) {
+		uint64_t before = ts_now(), at = read_device(), took = ts_now() - before;
+
+		if (at && took < least) {
+			least = took;
+			host = before + took / 2;
+			ns = at;
+		}
+	}
+	if (!ns)
+		return;
+	ts_accelerator_clock(device, host, (int64_t)ns,
+			     (ts_ticks_ns(least) + 1) / 2 + CUPTI_UNCERTAINTY_NS,
+			     has_callback ? "cupti timestamp callback" : "cuptiGetTimestamp");
+	if (device < DEVICES)
+		told[device] = host;
+}
+
+void cuda_clock_again(void)
+{
+	uint64_t now = ts_now();
+
+	for (uint32_t device = 0; device < DEVICES; device++)
+		if (told[device] && ts_ticks_ns(now - told[device]) >= CUDA_NS_PER_SECOND)
+			cuda_clock_tell(device);
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Numbers of devices, contexts and streams: CUPTI's own, as gpu_op has them. Each is told to the trace ahead of its first operation. Of the reader of
+ * buffers alone, but for cuda_stream_number().
+ */
+#include <errno.h>
+
+#include "backends/cuda/cupti/cupti_device.h"
+
+#define STREAMS 8192u /* a power of two; more are told again and again, which costs only bytes */
+#define DEVICES 64u
+
+static struct stream {
+	uint32_t context, number, is_told;
+} streams[STREAMS];
+static uint64_t devices; /* a bit each whose clock was told */
+
+static bool is_stream_new(uint32_t context, uint32_t number)
+{
+	uint32_t at = (number * 2654435761u ^ context * 40503u) % STREAMS;
+
+	for (uint32_t i = 0; i < STREAMS / 2; i++, at = (at + 1) % STREAMS) {
+		struct stream *stream = &streams[at];
+
+		if (stream->is_told && stream->context == context && stream->number == number)
+			return false;
+		if (!stream->is_told) {
+			*stream = (struct stream){ context, number, 1 };
+			return true;
+		}
+	}
+	return true;
+}
+
+void cuda_contexts_tell(uint32_t device, uint32_t context, uint32_t stream)
+{
+	if (device < DEVICES && !(devices >> device & 1)) {
+		devices |= UINT64_C(1) << device;
+		cuda_clock_tell(device);
+	}
+	if (is_stream_new(context, stream))
+		ts_accelerator_stream(
+			&(struct ts_accelerator_queue){ .size = sizeof(struct ts_accelerator_queue),
+							.device = device,
+							.stream = stream,
+							.context = context,
+							.priority = TS_UNKNOWN });
+}
+
+uint32_t cuda_stream_number(void *stream, uint32_t *ret_context)
+{
+	static int (*current)(void **context);
+	uint32_t number = UINT32_MAX, context = UINT32_MAX;
+	void *handle = NULL;
+	int saved = errno;
+
+	if (!cuda_cupti_version() || !cupti.GetStreamId || !cupti.GetContextId ||
+	    cuda_device_state() == CUDA_DEVICE_FORKED || cuda_cupti_is_ended())
+		return UINT32_MAX;
+	if (!current)
+		current = (int (*)(void **))cuda_driver("cuCtxGetCurrent");
+	cuda_thread.is_ours++;
+	if (!current || current(&handle) || !handle || cupti.GetContextId(handle, &context) ||
+	    cupti.GetStreamId(handle, stream, &number))
+		number = UINT32_MAX;
+	cuda_thread.is_ours--;
+	errno = saved;
+	if (number != UINT32_MAX && ret_context)
+		*ret_context = context;
+	return number;
+}

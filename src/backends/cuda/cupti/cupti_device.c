@@ -1,0 +1,479 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the device side is doing (docs/cuda.md, section 3): begins with cuInit, enables kinds while events are wanted, steps aside for another tool and comes back,
+ * ends with the program. Must not know records or who the other tool is.
+ *
+ *	NONE -> IDLE <-> ON <-> ASIDE; any -> OFF, for good; a child of fork: FORKED
+ *
+ * The state changes under `lock`. CUPTI is told to enable and disable with it, which calls nobody back; never to flush.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "backends/cuda/cupti/cupti_device.h"
+
+#define WHY_BYTES 256
+/* How long another tool's begin waits for what runs on the device, in steps. */
+#define ASIDE_TRIES 25
+/* For how long one thread waits for another that loads CUPTI. */
+#define REACH_TRIES 500
+/* How long the program's end waits for what runs on the device. */
+#define FINISH_TRIES 100
+#define TRY_NS 2000000
+
+static const uint32_t kinds[] = { CUPTI_KIND_CONCURRENT_KERNEL, CUPTI_KIND_MEMCPY,
+				  CUPTI_KIND_MEMCPY2, CUPTI_KIND_MEMSET };
+#define KINDS (sizeof(kinds) / sizeof(kinds[0]))
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static uint32_t current_state; /* atomic */
+static uint64_t missed;        /* commands while another tool had the activities; atomic */
+static uint64_t idle_since;    /* ts_now(); of the helper */
+
+enum cuda_device_state cuda_device_state(void)
+{
+	return __atomic_load_n(&current_state, __ATOMIC_ACQUIRE);
+}
+
+static void set_state(enum cuda_device_state state)
+{
+	__atomic_store_n(&current_state, state, __ATOMIC_RELEASE);
+}
+
+void cuda_device_missed(void)
+{
+	__atomic_add_fetch(&missed, 1, __ATOMIC_RELAXED);
+}
+
+static void nap(void)
+{
+	nanosleep(&(struct timespec){ .tv_nsec = TRY_NS }, NULL);
+}
+
+/* ---- kinds ---- */
+
+/* With the lock. */
+static int enable_kinds(void)
+{
+	int result = cupti.ActivityEnable(kinds[0]);
+
+	for (size_t i = 1; i < KINDS && result == CUPTI_OK; i++)
+		cupti.ActivityEnable(kinds[i]);
+	return result;
+}
+
+static void disable_kinds(void)
+{
+	for (size_t i = 0; i < KINDS; i++)
+		cupti.ActivityDisable(kinds[i]);
+}
+
+static void set_zeroed(uint8_t is_zeroed)
+{
+	size_t bytes = sizeof(is_zeroed);
+
+	if (cupti.ActivitySetAttribute)
+		cupti.ActivitySetAttribute(CUPTI_ATTRIBUTE_ZEROED, &bytes, &is_zeroed);
+}
+
+static void use_our_clock(void)
+{
+	cuda_clock_use_callback(cupti.ActivityRegisterTimestampCallback &&
+				cupti.ActivityRegisterTimestampCallback(cuda_clock_timestamp) ==
+					CUPTI_OK);
+}
+
+/* ---- what it says ---- */
+
+static const char *reason_of(int result)
+{
+	const char *text = NULL;
+
+	switch (result) {
+	case CUPTI_NO_PRIVILEGES:
+	case CUPTI_VIRTUALIZED_NO_PRIVILEGES:
+		return "CUPTI has no permission: load the driver with NVreg_RestrictProfilingToAdminUsers=0, "
+		       "or give the program CAP_SYS_ADMIN";
+	case CUPTI_OTHER_SUBSCRIBER:
+	case CUPTI_LIMIT_REACHED:
+		return "another tool has subscribed to CUPTI";
+	case CUPTI_OLD_PROFILER:
+		return "the old profiler of CUPTI is in use";
+	case CUPTI_NOT_INITIALIZED:
+		return "CUPTI cannot be begun with this driver";
+	case CUPTI_VIRTUALIZED:
+		return "CUPTI does not work on this virtual GPU";
+	case CUPTI_CONFIDENTIAL:
+		return "CUPTI does not work with confidential computing";
+	case CUPTI_MIG:
+		return "CUPTI does not work on this MIG instance";
+	case CUPTI_WSL:
+		return "CUPTI does not work on this device under WSL";
+	default:
+		break;
+	}
+	if (cupti.GetResultString && !cupti.GetResultString((uint32_t)result, &text) && text)
+		return text;
+	return "CUPTI failed";
+}
+
+/* Texts of others, made harmless for JSON. */
+static void put_text(char *to, size_t bytes, const char *text)
+{
+	size_t length = 0;
+
+	for (; text[length] && length + 1 < bytes; length++)
+		to[length] = text[length] == '"' || text[length] == '\\' ||
+					     (unsigned char)text[length] < ' '
+				     ? '?'
+				     : text[length];
+	to[length] = 0;
+}
+
+static void tell(bool is_on, const char *why)
+{
+	char json[1600], text[WHY_BYTES], path[1024];
+
+	put_text(text, sizeof(text), why);
+	put_text(path, sizeof(path), cuda_cupti_path());
+	snprintf(json, sizeof(json),
+		 "{\"state\": \"%s\", \"reason\": \"%s\", \"cupti\": \"%s\", \"version\": %u}",
+		 is_on ? "on" : "off", text, path, cuda_cupti_version());
+	ts_accelerator_fact("cuda_device_side", json);
+}
+
+void cuda_device_refuse(const char *why)
+{
+	enum cuda_device_state before;
+
+	pthread_mutex_lock(&lock);
+	before = cuda_device_state();
+	if (before == CUDA_DEVICE_ON)
+		disable_kinds();
+	if (before != CUDA_DEVICE_FORKED)
+		set_state(CUDA_DEVICE_OFF);
+	pthread_mutex_unlock(&lock);
+	if (before == CUDA_DEVICE_OFF || before == CUDA_DEVICE_FORKED)
+		return;
+	tell(false, why);
+}
+
+/* ---- buffers: of whoever has the activities; those that come back belong to whom they were taken from ---- */
+
+static void requested(uint8_t **buffer, size_t *bytes, size_t *most_records)
+{
+	int saved = errno;
+
+	if (cuda_device_state() != CUDA_DEVICE_ASIDE ||
+	    !cuda_foreign_requested(buffer, bytes, most_records))
+		cuda_buffers_requested(buffer, bytes, most_records);
+	errno = saved;
+}
+
+static void completed(void *context, uint32_t stream, uint8_t *buffer, size_t bytes, size_t valid)
+{
+	int saved = errno;
+
+	if (cuda_buffers_has(buffer))
+		cuda_buffers_completed(context, stream, buffer, bytes, valid);
+	else
+		cuda_foreign_completed(context, stream, buffer, bytes, valid);
+	errno = saved;
+}
+
+/* ---- beginning ---- */
+
+/* A child has neither the helper nor a CUDA that works. */
+static void forked(void)
+{
+	if (cuda_device_state() != CUDA_DEVICE_NONE)
+		set_state(CUDA_DEVICE_FORKED);
+}
+
+/* CUPTI is ours: subscribed to, with our buffers. NULL, or why not. */
+static const char *take_cupti(char *why)
+{
+	int result;
+
+	if (!cuda_cupti_open(why, WHY_BYTES))
+		return why;
+	cuda_layout_begin(cuda_cupti_version());
+	if (cuda_buffers_init())
+		return "there is no memory for CUPTI's buffers";
+	result = cuda_subscriber_start();
+	if (result == CUPTI_OK)
+		result = cupti.ActivityRegisterCallbacks(requested, completed);
+	if (result != CUPTI_OK)
+		return reason_of(result);
+	set_zeroed(1);
+	use_our_clock();
+	return NULL;
+}
+
+/* Without the lock: libraries are loaded, and constructors of others may come here meanwhile. */
+static void reach_once(void)
+{
+	const char *reason = cuda_cupti_rival();
+	char why[WHY_BYTES];
+
+	if (!reason)
+		reason = take_cupti(why);
+	if (reason) {
+		cuda_device_refuse(reason);
+		return;
+	}
+	pthread_atfork(NULL, NULL, forked);
+	set_state(CUDA_DEVICE_IDLE);
+}
+
+bool cuda_device_reach(void)
+{
+	static uint32_t was_tried;
+	enum cuda_device_state state = cuda_device_state();
+
+	if (state == CUDA_DEVICE_NONE && cuda_is_wanted() && !cuda_is_forked()) {
+		cuda_thread.is_ours++;
+		if (!__atomic_exchange_n(&was_tried, 1, __ATOMIC_ACQ_REL))
+			reach_once();
+		for (int i = 0; i < REACH_TRIES && cuda_device_state() == CUDA_DEVICE_NONE; i++)
+			nap(); /* another thread does it */
+		cuda_thread.is_ours--;
+		state = cuda_device_state();
+	}
+	return state == CUDA_DEVICE_IDLE || state == CUDA_DEVICE_ON || state == CUDA_DEVICE_ASIDE;
+}
+
+/* The first time takes long, so it is not left to a window. */
+static const char *start(void)
+{
+	int result = cuda_subscriber_enable();
+
+	if (result != CUPTI_OK)
+		return reason_of(result);
+	if (cuda_helper_start())
+		return "there is no thread for CUPTI's buffers";
+	pthread_mutex_lock(&lock);
+	if (cuda_device_state() == CUDA_DEVICE_IDLE) {
+		result = enable_kinds();
+		if (result == CUPTI_OK)
+			set_state(CUDA_DEVICE_ON);
+	}
+	pthread_mutex_unlock(&lock);
+	return result == CUPTI_OK ? NULL : reason_of(result);
+}
+
+void cuda_device_begin(void)
+{
+	static uint32_t is_begun;
+	int saved = errno;
+	const char *why;
+
+	if (!cuda_is_wanted() || __atomic_exchange_n(&is_begun, 1, __ATOMIC_ACQ_REL))
+		return;
+	if (cuda_device_reach()) {
+		cuda_thread.is_ours++;
+		why = start();
+		cuda_thread.is_ours--;
+		if (why)
+			cuda_device_refuse(why);
+		else
+			tell(true, "");
+	} else if (cuda_device_state() == CUDA_DEVICE_FORKED) {
+		tell(false, "CUPTI was begun before this process was forked");
+	}
+	errno = saved;
+}
+
+/* ---- windows ---- */
+
+static void open_window(void)
+{
+	int saved = errno;
+
+	cuda_thread.is_ours++;
+	pthread_mutex_lock(&lock);
+	if (cuda_device_state() == CUDA_DEVICE_IDLE) {
+		cuda_subscriber_switch(true);
+		if (enable_kinds() == CUPTI_OK)
+			set_state(CUDA_DEVICE_ON);
+	}
+	pthread_mutex_unlock(&lock);
+	cuda_thread.is_ours--;
+	errno = saved;
+}
+
+void cuda_device_prepare(void)
+{
+	enum cuda_device_state state = __atomic_load_n(&current_state, __ATOMIC_RELAXED);
+
+	if (__builtin_expect(state == CUDA_DEVICE_IDLE, 0) && ts_enabled())
+		open_window();
+}
+
+void cuda_device_flush(void)
+{
+	int saved = errno;
+
+	if (cuda_device_state() != CUDA_DEVICE_ON || !cuda_buffers_held())
+		return;
+	cuda_thread.is_ours++;
+	cupti.ActivityFlushAll(0);
+	cuda_thread.is_ours--;
+	errno = saved;
+}
+
+void cuda_device_rest(void)
+{
+	enum cuda_device_state state = cuda_device_state();
+
+	if (ts_enabled()) {
+		idle_since = 0;
+		if (state == CUDA_DEVICE_IDLE)
+			open_window();
+		return;
+	}
+	if (state != CUDA_DEVICE_ON)
+		return;
+	if (!idle_since) {
+		idle_since = ts_now();
+		return;
+	}
+	pthread_mutex_lock(&lock);
+	if (cuda_device_state() == CUDA_DEVICE_ON && !ts_enabled()) {
+		disable_kinds();
+		cuda_subscriber_switch(false);
+		set_state(CUDA_DEVICE_IDLE);
+		idle_since = 0;
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+void cuda_device_settle(void)
+{
+	pthread_mutex_lock(&lock);
+	if (cuda_device_state() == CUDA_DEVICE_IDLE)
+		cuda_subscriber_switch(false);
+	pthread_mutex_unlock(&lock);
+}
+
+/* ---- another tool ---- */
+
+static uint64_t real_time(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	return (uint64_t)now.tv_sec * CUDA_NS_PER_SECOND + (uint64_t)now.tv_nsec;
+}
+
+/* Its records must not come in our buffers, nor ours in its: all that CUPTI holds is asked for. */
+static void empty_cupti(void)
+{
+	for (int i = 0; i < ASIDE_TRIES && cuda_buffers_held(); i++) {
+		cupti.ActivityFlushAll(0);
+		if (cuda_buffers_held())
+			nap();
+	}
+	if (cuda_buffers_held())
+		cuda_buffers_force();
+}
+
+/* Timestamps as it would have them without us: its own, else CUPTI's default. */
+void cuda_device_lend_clock(void)
+{
+	cupti_timestamp theirs = cuda_foreign_timestamp();
+
+	if (cupti.ActivityRegisterTimestampCallback)
+		cupti.ActivityRegisterTimestampCallback(theirs ? theirs : real_time);
+}
+
+void cuda_device_step_aside(void)
+{
+	bool is_stepping;
+
+	cuda_thread.is_ours++;
+	pthread_mutex_lock(&lock);
+	is_stepping = cuda_device_state() == CUDA_DEVICE_ON ||
+		      cuda_device_state() == CUDA_DEVICE_IDLE;
+	if (is_stepping) {
+		if (cuda_device_state() == CUDA_DEVICE_ON)
+			disable_kinds();
+		else
+			cuda_subscriber_switch(true); /* what is missed is counted */
+		set_state(CUDA_DEVICE_ASIDE);
+	}
+	pthread_mutex_unlock(&lock);
+	if (is_stepping) {
+		empty_cupti();
+		set_zeroed(0);
+		cuda_device_lend_clock();
+	}
+	cuda_thread.is_ours--;
+}
+
+void cuda_device_come_back(void)
+{
+	uint64_t count = 0;
+
+	cuda_thread.is_ours++;
+	pthread_mutex_lock(&lock);
+	if (cuda_device_state() == CUDA_DEVICE_ASIDE) {
+		set_zeroed(1);
+		use_our_clock();
+		if (ts_enabled() && enable_kinds() == CUPTI_OK) {
+			set_state(CUDA_DEVICE_ON);
+		} else {
+			cuda_subscriber_switch(false);
+			set_state(CUDA_DEVICE_IDLE);
+		}
+		count = __atomic_exchange_n(&missed, 0, __ATOMIC_ACQ_REL);
+	}
+	pthread_mutex_unlock(&lock);
+	cuda_thread.is_ours--;
+	if (count)
+		ts_accelerator_lost("gpu_op", count, "another tool used CUPTI");
+}
+
+/* ---- the end ---- */
+
+void cuda_device_finish(void)
+{
+	enum cuda_device_state before;
+	uint64_t count;
+
+	pthread_mutex_lock(&lock);
+	before = cuda_device_state();
+	if (before == CUDA_DEVICE_ON)
+		disable_kinds();
+	if (before != CUDA_DEVICE_FORKED)
+		set_state(CUDA_DEVICE_OFF);
+	pthread_mutex_unlock(&lock);
+	if (before == CUDA_DEVICE_ON || before == CUDA_DEVICE_IDLE) {
+		cupti.ActivityFlushAll(0);
+		cuda_buffers_read();
+		for (int i = 0; i < FINISH_TRIES && cuda_buffers_pending(); i++) {
+			nap();
+			cupti.ActivityFlushAll(0);
+			cuda_buffers_read();
+		}
+		if (cuda_buffers_held())
+			cuda_buffers_force();
+	}
+	cuda_buffers_read();
+	count = __atomic_exchange_n(&missed, 0, __ATOMIC_ACQ_REL);
+	if (count)
+		ts_accelerator_lost("gpu_op", count, "another tool used CUPTI");
+}
+
+void cuda_device_end(void)
+{
+	enum cuda_device_state state = cuda_device_state();
+	int saved = errno;
+
+	if (state != CUDA_DEVICE_NONE && state != CUDA_DEVICE_FORKED && !cuda_helper_stop())
+		tell(false, "the driver did not answer when the program ended");
+	errno = saved;
+}

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Calls that are only timed and passed on, made from the list of all calls (opencl_calls.def), and the one way that every command
+ * takes. Calls that mean something to others are written out in calls_*.c.
+ */
+#include <tracesmith/schema.h>
+
+#include "backends/opencl/calls/opencl_calls.h"
+
+/* ---- calls that are only timed ---- */
+
+#define OCL_INT(how, name, parameters, arguments) OCL_INT_##how(name, parameters, arguments)
+#define OCL_INT_HAND(name, parameters, arguments)
+#define OCL_INT_PLAIN(name, parameters, arguments)                               \
+	cl_int CL_API_CALL hook_##name parameters                                \
+	{                                                                        \
+		static struct ts_emit_site site = TS_CALL_SITE(#name, "opencl"); \
+		uint64_t start;                                                  \
+		cl_int result;                                                   \
+                                                                                 \
+		if (!ts_enabled())                                               \
+			return ocl.next.name arguments;                          \
+		start = ts_now();                                                \
+		result = ocl.next.name arguments;                                \
+		ts_accelerator_call(&site, start, 0, result);                    \
+		return result;                                                   \
+	}
+
+/* Objects that cannot be replayed. */
+#define OCL_MAKES(type, name, parameters, arguments, kind, what) \
+	type CL_API_CALL hook_##name parameters                  \
+	{                                                        \
+		cl_int error = CL_SUCCESS, *wanted = ret_error;  \
+		struct ocl_call call;                            \
+		type made;                                       \
+                                                                 \
+		if (!ocl_is_watched())                           \
+			return ocl.next.name arguments;          \
+		OCL_BEGIN(&call, #name);                         \
+		ret_error = &error;                              \
+		made = ocl.next.name arguments;                  \
+		ocl_told(&call, error);                          \
+		ocl_made_other(context, kind, made, what);       \
+		ocl_end(&call);                                  \
+		ocl_give_error(wanted, error);                   \
+		return made;                                     \
+	}
+
+/* Counted whether somebody watches or not. Ours goes first: once the driver has it, the handle may be another's. */
+#define OCL_RETAIN(name, type, kind)                \
+	cl_int CL_API_CALL hook_##name(type handle) \
+	{                                           \
+		struct ocl_call call;               \
+		cl_int result;                      \
+                                                    \
+		OCL_BEGIN(&call, #name);            \
+		result = ocl.next.name(handle);     \
+		ocl_told(&call, result);            \
+		if (result == CL_SUCCESS)           \
+			ocl_retain(kind, handle);   \
+		ocl_end(&call);                     \
+		return result;                      \
+	}
+
+#define OCL_RELEASE(name, type, kind)               \
+	cl_int CL_API_CALL hook_##name(type handle) \
+	{                                           \
+		struct ocl_call call;               \
+		cl_int result;                      \
+                                                    \
+		if ((kind) == OCL_CONTEXT)          \
+			ocl_profile_look(NULL);     \
+		OCL_BEGIN(&call, #name);            \
+		ocl_release(kind, handle);          \
+		call.start = ts_now();              \
+		result = ocl.next.name(handle);     \
+		ocl_told(&call, result);            \
+		ocl_end(&call);                     \
+		return result;                      \
+	}
+
+/* Commands that cannot be replayed. */
+#define OCL_COMMAND(name, parameters, arguments, what, kind, copy_kind)     \
+	cl_int CL_API_CALL hook_##name parameters                           \
+	{                                                                   \
+		if (!ocl_is_watched())                                      \
+			return ocl.next.name arguments;                     \
+		struct ocl_command command = { .verb = OCL_IMAGE };         \
+                                                                            \
+		OCL_SITES(&command, #name, what, "other", kind, copy_kind); \
+		ocl_give(&command, queue, wait_count, waits, event);        \
+		event = command.event_place;                                \
+		return ocl_given(&command, ocl.next.name arguments);        \
+	}
+
+#define OCL_POINTER(type, name, parameters, arguments)
+#define OCL_VALUE(type, name, parameters, arguments)
+#define OCL_VOID(name, parameters, arguments)
+#define OCL_WINDOWS(name)
+#include "backends/opencl/calls/opencl_calls.def"
+
+void ocl_made_other(cl_context context, enum ocl_kind kind, void *handle, const char *what)
+{
+	struct ocl_object *object;
+
+	if (!handle || !ocl.replayable)
+		return;
+	object = ocl_add_in(context, kind, handle);
+	if (object)
+		stream_made_other(object, what);
+}
+
+/* ---- the way of a command ---- */
+
+static uint64_t new_correlation(void)
+{
+	static uint64_t last;
+
+	return __atomic_add_fetch(&last, 1, __ATOMIC_RELAXED);
+}
+
+/*
+ * The order of the stream is that of the queue, so its lock is held across the driver's call where there is a stream. Inside a
+ * callback it is not waited for: whoever has it may wait for this callback.
+ */
+static void lock_queue(struct ocl_command *command)
+{
+	pthread_mutex_t *lock = &command->queue->lock;
+
+	if (ocl_depth > 1)
+		command->is_locked = !pthread_mutex_trylock(lock);
+	else
+		command->is_locked = !pthread_mutex_lock(lock);
+}
+
+void ocl_give(struct ocl_command *command, cl_command_queue queue, cl_uint wait_count,
+	      const cl_event *waits, cl_event *event)
+{
+	command->call = &command->own_call;
+	ocl_begin(command->call, command->call->site);
+	command->call->correlation = new_correlation();
+	command->queue = ocl_find(OCL_QUEUE, queue);
+	command->wait_count = waits ? wait_count : 0;
+	command->waits = waits;
+	command->program_event = event;
+	/* Outside of windows nothing is taken that the program does not want. */
+	if (event || ts_enabled() || (ocl.replayable && command->blocking))
+		command->event_place = &command->event;
+	if (ocl.replayable) {
+		if (command->queue)
+			lock_queue(command);
+		stream_before(command);
+		command->call->start = ts_now();
+	}
+}
+
+static void fill_geometry(const struct ocl_command *command, struct ts_gpu_op *op)
+{
+	for (cl_uint i = 0; i < 3 && command->local && command->global; i++) {
+		size_t local = i < command->dimensions ? command->local[i] : 1;
+		size_t global = i < command->dimensions ? command->global[i] : 1;
+
+		if (!local)
+			return;
+		op->block[i] = (uint32_t)local;
+		op->grid[i] = (uint32_t)((global + local - 1) / local);
+	}
+}
+
+static int64_t bytes_of(const struct ocl_command *command)
+{
+	const size_t *region = command->rect.region;
+
+	if (region)
+		return (int64_t)(region[0] * region[1] * region[2]);
+	return command->bytes ? (int64_t)command->bytes : TS_UNKNOWN;
+}
+
+static bool profile(const struct ocl_command *command, uint64_t after)
+{
+	const struct ocl_object *queue = command->queue;
+	struct ts_gpu_op op = { .size = sizeof(op),
+				.kind = command->kind,
+				.copy_kind = command->copy_kind,
+				.stream = queue->number,
+				.correlation = command->call->correlation,
+				.bytes = bytes_of(command) };
+
+	op.device = queue->device ? queue->device->number : 0;
+	op.context = queue->context ? queue->context->number : 0;
+	if (command->verb == OCL_LAUNCH)
+		fill_geometry(command, &op);
+	return ocl_profile_given(command, &op, command->call->start, after);
+}
+
+/* Its event is the program's, ours, or both. */
+static bool take_in(struct ocl_command *command, uint64_t after)
+{
+	bool is_profiled = command->queue && ts_enabled(), is_due = false;
+
+	/* First: once it is in the list, the helper may look at it and let go of its event at any time. */
+	if (ocl.replayable)
+		stream_after(command, CL_SUCCESS);
+	if (is_profiled)
+		is_due = profile(command, after);
+	else if (command->program_event)
+		ocl_event_add(command->event, command->call->correlation, command->queue, false);
+	if (command->program_event)
+		*command->program_event = command->event;
+	/* Nobody wants it. */
+	if (!is_profiled && !command->program_event && command->event)
+		ocl.next.clReleaseEvent(command->event);
+	return is_due || (is_profiled && command->blocking);
+}
+
+/* With nothing held; `event` is ours, since the list's may be gone by now. */
+static cl_int wait_deferred(cl_event event)
+{
+	cl_int result = ocl.next.clWaitForEvents(1, &event);
+
+	ocl.next.clReleaseEvent(event);
+	if (result == CL_SUCCESS)
+		stream_returned();
+	return result;
+}
+
+cl_int ocl_given(struct ocl_command *command, cl_int result)
+{
+	uint64_t after = ts_now();
+	bool is_due = false, is_deferred = command->is_deferred && result == CL_SUCCESS &&
+					   command->event &&
+					   ocl.next.clRetainEvent(command->event) == CL_SUCCESS;
+	cl_event event = command->event;
+
+	if (!is_deferred)
+		ocl_told(command->call, result);
+	if (result == CL_SUCCESS)
+		is_due = take_in(command, after);
+	else if (ocl.replayable)
+		stream_after(command, result);
+	if (command->is_locked)
+		pthread_mutex_unlock(&command->queue->lock);
+	if (is_deferred) {
+		result = wait_deferred(event);
+		ocl_told(command->call, result);
+	}
+	if (result == CL_SUCCESS && !command->queue)
+		ts_accelerator_lost("gpu_op", 1, "its queue was made in a way that is not known");
+	ocl_end(command->call);
+	if (is_due && command->blocking)
+		ocl_profile_look(command->queue);
+	else if (is_due)
+		ocl_profile_look_between(command->queue);
+	return result;
+}

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Buffers. Followed only where the program is to be replayed: commands name their memory themselves. */
+#include "backends/opencl/calls/opencl_calls.h"
+
+static void made_buffer(cl_context context, cl_mem handle, cl_mem_flags flags, size_t size,
+			const void *host)
+{
+	struct ocl_object *memory;
+
+	if (!handle || !ocl.replayable)
+		return;
+	memory = ocl_add_in(context, OCL_MEMORY, handle);
+	if (memory) {
+		memory->bytes = size;
+		stream_made_buffer(memory, flags, size, host);
+	}
+}
+
+cl_mem CL_API_CALL hook_clCreateBuffer(cl_context context, cl_mem_flags flags, size_t size,
+				       void *host_ptr, cl_int *ret_error)
+{
+	cl_int error = CL_SUCCESS;
+	struct ocl_call call;
+	cl_mem memory;
+
+	if (!ocl_is_watched())
+		return ocl.next.clCreateBuffer(context, flags, size, host_ptr, ret_error);
+	OCL_BEGIN(&call, "clCreateBuffer");
+	memory = ocl.next.clCreateBuffer(context, flags, size, host_ptr, &error);
+	ocl_told(&call, error);
+	made_buffer(context, memory, flags, size, host_ptr);
+	ocl_end(&call);
+	ocl_give_error(ret_error, error);
+	return memory;
+}
+
+/* Properties are of extensions (imported memory ...): with any, it cannot be made again. */
+cl_mem CL_API_CALL hook_clCreateBufferWithProperties(cl_context context,
+						     const cl_mem_properties *properties,
+						     cl_mem_flags flags, size_t size,
+						     void *host_ptr, cl_int *ret_error)
+{
+	cl_int error = CL_SUCCESS;
+	struct ocl_call call;
+	cl_mem memory;
+
+	if (!ocl_is_watched())
+		return ocl.next.clCreateBufferWithProperties(context, properties, flags, size,
+							     host_ptr, ret_error);
+	OCL_BEGIN(&call, "clCreateBufferWithProperties");
+	memory = ocl.next.clCreateBufferWithProperties(context, properties, flags, size, host_ptr,
+						       &error);
+	ocl_told(&call, error);
+	if (properties && properties[0])
+		ocl_made_other(context, OCL_MEMORY, memory, "buffer with properties");
+	else
+		made_buffer(context, memory, flags, size, host_ptr);
+	ocl_end(&call);
+	ocl_give_error(ret_error, error);
+	return memory;
+}
+
+static void made_sub_buffer(cl_mem handle, cl_mem parent, cl_mem_flags flags,
+			    const cl_buffer_region *region)
+{
+	struct ocl_object *whole = ocl_find(OCL_MEMORY, parent);
+	struct ocl_object *memory = ocl_add(OCL_MEMORY, handle);
+
+	if (!memory)
+		return;
+	memory->bytes = region->size;
+	memory->context = whole ? whole->context : NULL;
+	ocl_hold(memory->context);
+	stream_made_sub_buffer(memory, whole, flags, region->origin, region->size);
+}
+
+cl_mem CL_API_CALL hook_clCreateSubBuffer(cl_mem buffer, cl_mem_flags flags,
+					  cl_buffer_create_type buffer_create_type,
+					  const void *buffer_create_info, cl_int *ret_error)
+{
+	cl_int error = CL_SUCCESS;
+	struct ocl_call call;
+	cl_mem memory;
+
+	if (!ocl_is_watched())
+		return ocl.next.clCreateSubBuffer(buffer, flags, buffer_create_type,
+						  buffer_create_info, ret_error);
+	OCL_BEGIN(&call, "clCreateSubBuffer");
+	memory = ocl.next.clCreateSubBuffer(buffer, flags, buffer_create_type, buffer_create_info,
+					    &error);
+	ocl_told(&call, error);
+	/* There is one way only. */
+	if (memory && ocl.replayable && buffer_create_type == CL_BUFFER_CREATE_TYPE_REGION)
+		made_sub_buffer(memory, buffer, flags, buffer_create_info);
+	ocl_end(&call);
+	ocl_give_error(ret_error, error);
+	return memory;
+}

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The calls of OpenCL by name, for loaders that know no layers (docs/replay.md, 3.1): libtracesmith-opencl.so, preloaded.
+ * Which way calls go is decided at the first one. Must not know what hooks do.
+ */
+#include <dlfcn.h>
+#include <string.h>
+
+#include "backends/opencl/opencl_internal.h"
+
+#ifndef CL_PLATFORM_NOT_FOUND_KHR
+#define CL_PLATFORM_NOT_FOUND_KHR (-1001)
+#endif
+
+/* What lies behind us; entries that this loader lacks are NULL. */
+static cl_icd_dispatch next;
+/* Where calls go: `next`, or the hooks. NULL: not decided yet. */
+static const cl_icd_dispatch *way;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+/* This thread is deciding: what the loader calls meanwhile goes to `next`. */
+static __thread bool is_deciding __attribute__((tls_model("initial-exec")));
+
+static const struct {
+	const char *name;
+	size_t offset;
+} entries[] = {
+#define NAMED(name) { #name, offsetof(cl_icd_dispatch, name) },
+#define OCL_INT(how, name, parameters, arguments) NAMED(name)
+#define OCL_POINTER(type, name, parameters, arguments) NAMED(name)
+#define OCL_VALUE(type, name, parameters, arguments) NAMED(name)
+#define OCL_VOID(name, parameters, arguments) NAMED(name)
+#define OCL_MAKES(type, name, parameters, arguments, kind, what) NAMED(name)
+#define OCL_RETAIN(name, type, kind) NAMED(name)
+#define OCL_RELEASE(name, type, kind) NAMED(name)
+#define OCL_COMMAND(name, parameters, arguments, what, kind, copy_kind) NAMED(name)
+#define OCL_WINDOWS(name)
+#include "backends/opencl/calls/opencl_calls.def"
+};
+
+/* A loader that came with a plugin is not behind us in the program's own order: it is asked for by its name. */
+static void find_next(void)
+{
+	void *loader = dlsym(RTLD_NEXT, "clGetPlatformIDs")
+			       ? RTLD_NEXT
+			       : dlopen("libOpenCL.so.1", RTLD_LAZY | RTLD_LOCAL);
+
+	for (size_t i = 0; loader && i < sizeof(entries) / sizeof(entries[0]); i++) {
+		void *function = dlsym(loader, entries[i].name);
+
+		memcpy((char *)&next + entries[i].offset, &function, sizeof(function));
+	}
+}
+
+/*
+ * A loader with layers has loaded them when its first call returns; if that was ours, it has the hooks, and we pass
+ * everything through.
+ */
+static void decide(void)
+{
+	const cl_icd_dispatch *hooks = NULL;
+	cl_uint count = 0;
+
+	is_deciding = true;
+	find_next();
+	if (next.clGetPlatformIDs) {
+		next.clGetPlatformIDs(0, NULL, &count);
+		hooks = ts_opencl_preload(&next);
+	}
+	is_deciding = false;
+	__atomic_store_n(&way, hooks ? hooks : &next, __ATOMIC_RELEASE);
+}
+
+static const cl_icd_dispatch *choose(void)
+{
+	const cl_icd_dispatch *chosen = __atomic_load_n(&way, __ATOMIC_ACQUIRE);
+
+	if (chosen)
+		return chosen;
+	if (is_deciding)
+		return &next;
+	pthread_mutex_lock(&lock);
+	if (!__atomic_load_n(&way, __ATOMIC_ACQUIRE))
+		decide();
+	pthread_mutex_unlock(&lock);
+	return way;
+}
+
+/* ---- the names ---- */
+
+/* What the loader does not have; without any loader, there are no platforms. */
+static cl_int missing(void)
+{
+	return next.clGetPlatformIDs ? CL_INVALID_OPERATION : CL_PLATFORM_NOT_FOUND_KHR;
+}
+
+/* A function of ours that programs know by that name. Called by another name here, since headers declare it as well. */
+#define NAME(type, name, parameters)                               \
+	type CL_API_CALL preload_##name parameters __asm__(#name); \
+	type CL_API_CALL preload_##name parameters
+
+#define OCL_INT(how, name, parameters, arguments)                         \
+	NAME(cl_int, name, parameters)                                    \
+	{                                                                 \
+		const cl_icd_dispatch *chosen = choose();                 \
+                                                                          \
+		return chosen->name ? chosen->name arguments : missing(); \
+	}
+#define OCL_POINTER(type, name, parameters, arguments)    \
+	NAME(type, name, parameters)                      \
+	{                                                 \
+		const cl_icd_dispatch *chosen = choose(); \
+                                                          \
+		if (chosen->name)                         \
+			return chosen->name arguments;    \
+		if (ret_error)                            \
+			*ret_error = missing();           \
+		return NULL;                              \
+	}
+#define OCL_MAKES(type, name, parameters, arguments, kind, what) \
+	OCL_POINTER(type, name, parameters, arguments)
+#define OCL_VALUE(type, name, parameters, arguments)                 \
+	NAME(type, name, parameters)                                 \
+	{                                                            \
+		const cl_icd_dispatch *chosen = choose();            \
+                                                                     \
+		return chosen->name ? chosen->name arguments : NULL; \
+	}
+#define OCL_VOID(name, parameters, arguments)             \
+	NAME(void, name, parameters)                      \
+	{                                                 \
+		const cl_icd_dispatch *chosen = choose(); \
+                                                          \
+		if (chosen->name)                         \
+			chosen->name arguments;           \
+	}
+#define OCL_RETAIN(name, type, kind) OCL_INT(HAND, name, (type handle), (handle))
+#define OCL_RELEASE(name, type, kind) OCL_INT(HAND, name, (type handle), (handle))
+#define OCL_COMMAND(name, parameters, arguments, what, kind, copy_kind) \
+	OCL_INT(HAND, name, parameters, arguments)
+#define OCL_WINDOWS(name)
+#include "backends/opencl/calls/opencl_calls.def"

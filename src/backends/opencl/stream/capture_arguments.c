@@ -1,0 +1,450 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Arguments of kernels: as they are set, of which kind they are, and how a launch has them. Kinds come from the kernel itself, else from a
+ * private rebuild of its source, else from what the value looks like. Must not write to the channel.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "backends/opencl/stream/capture_internal.h"
+
+/* ---- as they are set ---- */
+
+static void clear(struct stream_argument *argument)
+{
+	if (argument->is_set && !argument->is_svm && !argument->is_null &&
+	    argument->bytes > sizeof(argument->value))
+		free(argument->value.more);
+	argument->is_set = false;
+}
+
+static void set_value(struct stream_argument *argument, size_t bytes, const void *value)
+{
+	unsigned char *place = argument->value.bytes;
+
+	clear(argument);
+	argument->is_svm = false;
+	argument->is_null = !value;
+	argument->bytes = bytes;
+	if (value && bytes > sizeof(argument->value)) {
+		place = malloc(bytes);
+		argument->value.more = place;
+		if (!place)
+			return;
+	}
+	if (value)
+		memcpy(place, value, bytes);
+	argument->is_set = true;
+}
+
+void stream_set_argument(struct ocl_object *kernel, cl_uint index, size_t bytes, const void *value)
+{
+	struct stream_function *function;
+
+	if (!kernel->stream)
+		return;
+	function = &kernel->stream->as.function;
+	pthread_mutex_lock(&function->lock);
+	if (index < function->count)
+		set_value(&function->arguments[index], bytes, value);
+	pthread_mutex_unlock(&function->lock);
+}
+
+void stream_set_argument_svm(struct ocl_object *kernel, cl_uint index, const void *pointer)
+{
+	struct stream_function *function;
+
+	if (!kernel->stream)
+		return;
+	function = &kernel->stream->as.function;
+	pthread_mutex_lock(&function->lock);
+	if (index < function->count) {
+		struct stream_argument *argument = &function->arguments[index];
+
+		clear(argument);
+		argument->is_svm = argument->is_set = true;
+		argument->is_null = false;
+		argument->bytes = sizeof(void *);
+		argument->value.pointer = pointer;
+	}
+	pthread_mutex_unlock(&function->lock);
+}
+
+static void set_pointers(struct stream_function *function, size_t bytes, const void *value)
+{
+	const void **pointers = bytes ? malloc(bytes) : NULL;
+
+	if (pointers)
+		memcpy(pointers, value, bytes);
+	pthread_mutex_lock(&function->lock);
+	free(function->pointers);
+	function->pointers = pointers;
+	function->pointer_count = pointers ? bytes / sizeof(void *) : 0;
+	pthread_mutex_unlock(&function->lock);
+}
+
+void stream_set_exec_info(struct ocl_object *kernel, cl_kernel_exec_info name, size_t bytes,
+			  const void *value)
+{
+	if (!kernel->stream || !value)
+		return;
+	if (name == CL_KERNEL_EXEC_INFO_SVM_PTRS)
+		set_pointers(&kernel->stream->as.function, bytes, value);
+	if (name == CL_KERNEL_EXEC_INFO_SVM_FINE_GRAIN_SYSTEM && bytes == sizeof(cl_bool))
+		kernel->stream->as.function.reaches_all = *(const cl_bool *)value != CL_FALSE;
+}
+
+void stream_function_release(struct stream_function *function)
+{
+	for (uint32_t i = 0; i < function->count; i++)
+		clear(&function->arguments[i]);
+	free(function->arguments);
+	free(function->pointers);
+	free(function->name);
+	pthread_mutex_destroy(&function->lock);
+}
+
+/* ---- of which kind they are ---- */
+
+static enum stream_argument_kind kind_by_type(cl_kernel kernel, cl_uint index)
+{
+	char type[64] = "";
+
+	ocl.next.clGetKernelArgInfo(kernel, index, CL_KERNEL_ARG_TYPE_NAME, sizeof(type), type,
+				    NULL);
+	type[sizeof(type) - 1] = 0;
+	if (strcmp(type, "sampler_t") == 0)
+		return STREAM_ARG_SAMPLER;
+	if (strncmp(type, "image", 5) == 0 && strstr(type, "_t"))
+		return STREAM_ARG_IMAGE;
+	if (strcmp(type, "queue_t") == 0 || strcmp(type, "reserve_id_t") == 0)
+		return STREAM_ARG_OTHER;
+	return STREAM_ARG_BYTES;
+}
+
+/* UNKNOWN: the driver does not tell. */
+static enum stream_argument_kind ask_kind(cl_kernel kernel, cl_uint index)
+{
+	cl_kernel_arg_address_qualifier address = 0;
+	cl_kernel_arg_type_qualifier type = 0;
+	enum stream_argument_kind by_type;
+
+	if (!ocl.next.clGetKernelArgInfo ||
+	    ocl.next.clGetKernelArgInfo(kernel, index, CL_KERNEL_ARG_ADDRESS_QUALIFIER,
+					sizeof(address), &address, NULL))
+		return STREAM_ARG_UNKNOWN;
+	ocl.next.clGetKernelArgInfo(kernel, index, CL_KERNEL_ARG_TYPE_QUALIFIER, sizeof(type),
+				    &type, NULL);
+	if (type & CL_KERNEL_ARG_TYPE_PIPE)
+		return STREAM_ARG_OTHER;
+	by_type = kind_by_type(kernel, index);
+	if (by_type != STREAM_ARG_BYTES)
+		return by_type;
+	if (address == CL_KERNEL_ARG_ADDRESS_LOCAL)
+		return STREAM_ARG_LOCAL;
+	if (address == CL_KERNEL_ARG_ADDRESS_CONSTANT)
+		return STREAM_ARG_MEMORY_READ;
+	if (address == CL_KERNEL_ARG_ADDRESS_GLOBAL)
+		return (type & CL_KERNEL_ARG_TYPE_CONST) ? STREAM_ARG_MEMORY_READ
+							 : STREAM_ARG_MEMORY;
+	return STREAM_ARG_BYTES;
+}
+
+static void keep_signature(struct stream_module *module, cl_kernel kernel)
+{
+	struct stream_signature *signature;
+	cl_uint count = 0;
+	char name[512] = "";
+
+	ocl.next.clGetKernelInfo(kernel, CL_KERNEL_NUM_ARGS, sizeof(count), &count, NULL);
+	if (ocl.next.clGetKernelInfo(kernel, CL_KERNEL_FUNCTION_NAME, sizeof(name), name, NULL))
+		return;
+	signature = calloc(1, sizeof(*signature) + count);
+	if (!signature)
+		return;
+	signature->name = strdup(name);
+	signature->count = count;
+	for (cl_uint i = 0; i < count; i++)
+		signature->kinds[i] = (uint8_t)ask_kind(kernel, i);
+	signature->next = module->signatures;
+	module->signatures = signature;
+}
+
+static void keep_signatures(struct stream_module *module, cl_program program)
+{
+	cl_kernel *kernels;
+	cl_uint count = 0;
+
+	if (ocl.next.clCreateKernelsInProgram(program, 0, NULL, &count) || count == 0)
+		return;
+	kernels = calloc(count, sizeof(cl_kernel));
+	if (kernels &&
+	    ocl.next.clCreateKernelsInProgram(program, count, kernels, NULL) == CL_SUCCESS) {
+		for (cl_uint i = 0; i < count; i++) {
+			keep_signature(module, kernels[i]);
+			ocl.next.clReleaseKernel(kernels[i]);
+		}
+	}
+	free(kernels);
+}
+
+/* The same source once more, with information on arguments; neither the program nor the hooks see it. */
+static void rebuild(const struct ocl_stream *stream, struct stream_module *module)
+{
+	static const char more[] = " -cl-kernel-arg-info";
+	const char *options = module->options ? module->options : "";
+	size_t bytes = strlen(options) + sizeof(more);
+	char *all = malloc(bytes);
+	const char *source = module->source;
+	cl_program program = NULL;
+
+	if (all && source && stream->parent && strcmp(module->from, "source") == 0)
+		program = ocl.next.clCreateProgramWithSource(stream->parent->handle, 1, &source,
+							     &module->source_bytes, NULL);
+	if (program) {
+		memcpy(all, options, strlen(options));
+		memcpy(all + strlen(options), more, sizeof(more));
+		if (ocl.next.clBuildProgram(program, 0, NULL, all, NULL, NULL) == CL_SUCCESS)
+			keep_signatures(module, program);
+		ocl.next.clReleaseProgram(program);
+	}
+	free(all);
+}
+
+void stream_module_learn(struct ocl_stream *stream)
+{
+	struct stream_module *module = &stream->as.module;
+
+	pthread_mutex_lock(&module->lock);
+	if (!module->was_rebuilt)
+		rebuild(stream, module);
+	module->was_rebuilt = true;
+	pthread_mutex_unlock(&module->lock);
+}
+
+static void kinds_by_rebuild(struct ocl_stream *stream, struct stream_function *function)
+{
+	struct stream_module *module = &stream->as.module;
+	const struct stream_signature *signature;
+
+	stream_module_learn(stream);
+	pthread_mutex_lock(&module->lock);
+	for (signature = module->signatures; signature; signature = signature->next) {
+		if (!signature->name || strcmp(signature->name, function->name) != 0)
+			continue;
+		for (uint32_t i = 0; i < function->count && i < signature->count; i++)
+			function->arguments[i].kind = signature->kinds[i];
+	}
+	pthread_mutex_unlock(&module->lock);
+}
+
+static void learn_kinds(struct ocl_stream *stream)
+{
+	struct stream_function *function = &stream->as.function;
+	bool all_known = true;
+
+	if (function->knows_kinds)
+		return;
+	function->knows_kinds = true;
+	for (uint32_t i = 0; i < function->count; i++) {
+		function->arguments[i].kind = (uint8_t)ask_kind(stream->handle, i);
+		all_known = all_known && function->arguments[i].kind != STREAM_ARG_UNKNOWN;
+	}
+	if (!all_known && stream->parent)
+		kinds_by_rebuild(stream->parent, function);
+}
+
+/* Where nobody tells: by what the value is. */
+static enum stream_argument_kind guess_kind(struct stream_frozen *frozen,
+					    const struct stream_argument *argument)
+{
+	void *handle = NULL;
+
+	frozen->is_ambiguous = true;
+	if (argument->is_null)
+		return STREAM_ARG_LOCAL;
+	if (argument->bytes != sizeof(handle))
+		return STREAM_ARG_BYTES;
+	memcpy(&handle, argument->value.bytes, sizeof(handle));
+	if (!handle)
+		return STREAM_ARG_BYTES;
+	if (ocl_find(OCL_MEMORY, handle))
+		return STREAM_ARG_MEMORY;
+	if (ocl_find(OCL_SAMPLER, handle))
+		return STREAM_ARG_SAMPLER;
+	return STREAM_ARG_BYTES;
+}
+
+/* ---- how a launch has them ---- */
+
+/* Places in the block are aligned like anything can be that has to be. */
+static bool add_to_block(struct stream_frozen *frozen, const struct stream_argument *argument,
+			 size_t *ret_at)
+{
+	size_t at = (frozen->block_bytes + 15) & ~(size_t)15;
+	size_t room = at + argument->bytes;
+	const void *value = argument->bytes > sizeof(argument->value) ? argument->value.more
+								      : argument->value.bytes;
+
+	if (room > frozen->block_room) {
+		unsigned char *block = realloc(frozen->block, 2 * room);
+
+		if (!block)
+			return false;
+		frozen->block = block;
+		frozen->block_room = 2 * room;
+	}
+	memset(frozen->block + frozen->block_bytes, 0, at - frozen->block_bytes);
+	memcpy(frozen->block + at, value, argument->bytes);
+	frozen->block_bytes = room;
+	*ret_at = at;
+	return true;
+}
+
+static void freeze_bytes(struct stream_frozen *frozen, const struct stream_argument *argument)
+{
+	size_t at = 0;
+
+	if (argument->is_null || !add_to_block(frozen, argument, &at))
+		stream_unreplayable(frozen, "kernels without the value of an argument",
+				    "the value of an argument is not known");
+	stream_text_string(&frozen->text, "kind", "bytes");
+	stream_text_uint(&frozen->text, "at", at);
+	stream_text_uint(&frozen->text, "size", argument->bytes);
+}
+
+static void freeze_memory(struct stream_frozen *frozen, const struct stream_argument *argument,
+			  uint32_t index, bool writes)
+{
+	cl_mem handle = NULL;
+	struct ocl_object *object;
+	struct ocl_stream *view, *root;
+	uint64_t offset;
+
+	stream_text_string(&frozen->text, "kind", "memory");
+	if (!argument->is_null && argument->bytes == sizeof(handle))
+		memcpy(&handle, argument->value.bytes, sizeof(handle));
+	if (!handle) {
+		stream_text_uint(&frozen->text, "object", 0);
+		return;
+	}
+	object = ocl_find(OCL_MEMORY, handle);
+	view = object ? object->stream : NULL;
+	root = stream_memory_root(handle, &offset);
+	if (!view || !root || view->unreplayable || root->unreplayable) {
+		stream_unreplayable(frozen, "kernels with memory that cannot be replayed",
+				    "argument %u is %s", index,
+				    view && view->unreplayable ? view->unreplayable
+							       : "memory that is not known");
+		return;
+	}
+	stream_text_uint(&frozen->text, "object", root->number);
+	stream_text_uint(&frozen->text, "offset", offset);
+	stream_text_uint(&frozen->text, "bytes", view->as.memory.bytes);
+	stream_text_string(&frozen->text, "access", writes ? "both" : "read");
+	stream_use(frozen, root, offset, view->as.memory.bytes, writes);
+}
+
+static void freeze_svm(struct stream_frozen *frozen, const struct stream_argument *argument,
+		       uint32_t index, bool writes)
+{
+	const void *pointer = argument->value.pointer;
+	struct ocl_stream *memory;
+	uint64_t offset = 0;
+
+	stream_text_string(&frozen->text, "kind", "svm");
+	memory = pointer ? stream_svm_find(pointer, &offset) : NULL;
+	if (pointer && (!memory || memory->unreplayable))
+		stream_unreplayable(frozen, "kernels with memory that cannot be replayed",
+				    "argument %u is %s", index,
+				    memory ? memory->unreplayable
+					   : "an address that is no SVM allocation");
+	stream_text_uint(&frozen->text, "object", memory ? memory->number : 0);
+	stream_text_uint(&frozen->text, "offset", offset);
+	if (!memory)
+		return;
+	stream_text_string(&frozen->text, "access", writes ? "both" : "read");
+	stream_use(frozen, memory, 0, memory->as.memory.bytes, writes);
+}
+
+static void freeze_other(struct stream_frozen *frozen, uint32_t index, uint8_t kind)
+{
+	const char *what = kind == STREAM_ARG_SAMPLER ? "a sampler"
+			   : kind == STREAM_ARG_IMAGE ? "an image"
+						      : "a pipe or a queue of the device";
+
+	stream_text_string(&frozen->text, "kind", kind == STREAM_ARG_SAMPLER ? "sampler" : "other");
+	stream_unreplayable(frozen, "kernels with images, samplers, pipes or device queues",
+			    "argument %u is %s", index, what);
+}
+
+static void freeze_argument(struct stream_frozen *frozen, const struct stream_argument *argument,
+			    uint32_t index)
+{
+	uint8_t kind = argument->kind;
+
+	if (argument->is_svm) {
+		freeze_svm(frozen, argument, index, kind != STREAM_ARG_MEMORY_READ);
+		return;
+	}
+	if (kind == STREAM_ARG_UNKNOWN)
+		kind = (uint8_t)guess_kind(frozen, argument);
+	switch (kind) {
+	case STREAM_ARG_MEMORY:
+	case STREAM_ARG_MEMORY_READ:
+		freeze_memory(frozen, argument, index, kind == STREAM_ARG_MEMORY);
+		break;
+	case STREAM_ARG_LOCAL:
+		stream_text_string(&frozen->text, "kind", "local");
+		stream_text_uint(&frozen->text, "size", argument->bytes);
+		break;
+	case STREAM_ARG_BYTES:
+		freeze_bytes(frozen, argument);
+		break;
+	default:
+		freeze_other(frozen, index, kind);
+		break;
+	}
+}
+
+/* What it may reach without having it as an argument. */
+static void freeze_indirect(struct stream_frozen *frozen, const struct stream_function *function)
+{
+	if (function->reaches_all)
+		stream_unreplayable(frozen, "kernels that reach all memory of the host",
+				    "it may reach all memory of the host");
+	if (!function->pointer_count)
+		return;
+	stream_text_open(&frozen->text, "indirect", '[');
+	for (size_t i = 0; i < function->pointer_count; i++) {
+		struct ocl_stream *memory = stream_svm_find(function->pointers[i], NULL);
+
+		if (!memory || memory->unreplayable) {
+			stream_unreplayable(frozen, "kernels with memory that cannot be replayed",
+					    "it may reach %s",
+					    memory ? memory->unreplayable
+						   : "an address that is no SVM allocation");
+			continue;
+		}
+		stream_text_item(&frozen->text, memory->number);
+		stream_use(frozen, memory, 0, memory->as.memory.bytes, true);
+	}
+	stream_text_close(&frozen->text, '[');
+}
+
+void stream_freeze_arguments(struct stream_frozen *frozen, struct ocl_object *kernel)
+{
+	struct stream_function *function = &kernel->stream->as.function;
+
+	pthread_mutex_lock(&function->lock);
+	learn_kinds(kernel->stream);
+	stream_text_open(&frozen->text, "args", '[');
+	for (uint32_t i = 0; i < function->count; i++) {
+		stream_text_open(&frozen->text, NULL, '{');
+		freeze_argument(frozen, &function->arguments[i], i);
+		stream_text_close(&frozen->text, '{');
+	}
+	stream_text_close(&frozen->text, '[');
+	freeze_indirect(frozen, function);
+	pthread_mutex_unlock(&function->lock);
+}

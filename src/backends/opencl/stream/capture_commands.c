@@ -1,0 +1,408 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A command around the driver's call: frozen ahead of it, appended behind it; and what the host does beside commands: waits, user
+ * events. Must not know what the verbs mean (capture_details.c).
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "backends/opencl/stream/capture_internal.h"
+
+#define PART 15360u /* bytes of a rectangle that are packed at once: a record's worth */
+#define CHECK_WAIT_NS INT64_C(60000000000)
+#define WAITS 350u /* events of a wait in one record: 20 digits each, a comma */
+
+/* Checked recordings run one command at a time, so that what it wrote can be told from what others write. */
+static pthread_mutex_t serial = PTHREAD_MUTEX_INITIALIZER;
+static atomic_bool is_unsettled; /* a user event was set, and nobody waited for what that let go */
+
+static bool is_map(const struct ocl_command *command)
+{
+	return command->verb == OCL_MAP || command->verb == OCL_SVM_MAP;
+}
+
+static bool is_unmap(const struct ocl_command *command)
+{
+	return command->verb == OCL_UNMAP || command->verb == OCL_SVM_UNMAP;
+}
+
+/* ---- ahead of the call ---- */
+
+/* One that waits for what another thread has yet to give must not stop that thread. */
+static bool lock_serial(void)
+{
+	struct timespec limit;
+
+	clock_gettime(CLOCK_REALTIME, &limit);
+	limit.tv_sec += 1;
+	return pthread_mutex_timedlock(&serial, &limit) == 0;
+}
+
+static void compare_pages(const struct stream_frozen *frozen)
+{
+	bool any = false;
+
+	for (uint32_t i = 0; i < frozen->use_count && !any; i++)
+		any = frozen->uses[i].memory->as.memory.host != NULL;
+	if (!any)
+		return;
+	pthread_mutex_lock(&stream_host_lock);
+	for (uint32_t i = 0; i < frozen->use_count; i++)
+		stream_pages_compare(frozen->uses[i].memory);
+	pthread_mutex_unlock(&stream_host_lock);
+}
+
+static struct stream_frozen *freeze(struct ocl_command *command)
+{
+	struct stream_frozen *frozen;
+
+	if (!command->queue || !command->queue->stream) {
+		stream_lost("commands of unknown queues", "their queue is not known");
+		return NULL;
+	}
+	frozen = malloc(sizeof(*frozen));
+	if (!frozen) {
+		stream_fail("there was no memory for a command");
+		return NULL;
+	}
+	memset(frozen, 0, offsetof(struct stream_frozen, text));
+	if (stream_is_checked() && !stream_in_callback())
+		frozen->is_serial = lock_serial();
+	stream_describe(frozen, command);
+	/* An unmap says itself what the host wrote. */
+	if (!is_unmap(command))
+		compare_pages(frozen);
+	return frozen;
+}
+
+void stream_before(struct ocl_command *command)
+{
+	command->stream = NULL;
+	if (stream_is_open()) {
+		command->stream = freeze(command);
+		return;
+	}
+	/* A window that opens must know which user events have commands waiting. */
+	if (__builtin_expect(command->wait_count && stream_events_unset(), 0)) {
+		for (cl_uint i = 0; command->waits && i < command->wait_count; i++)
+			stream_event_wait(command->waits[i]);
+	}
+}
+
+/* ---- behind the call ---- */
+
+static uint64_t emit_rect(const struct stream_frozen *frozen)
+{
+	unsigned char part[PART];
+	uint64_t blob = ts_replay_blob_begin(frozen->data_bytes);
+
+	for (uint64_t at = 0; at < frozen->data_bytes; at += PART) {
+		uint64_t left = frozen->data_bytes - at;
+		size_t bytes = left < PART ? (size_t)left : PART;
+
+		stream_rect_pack(&frozen->rect, frozen->data, at, part, bytes);
+		ts_replay_blob_part(part, bytes);
+	}
+	return blob;
+}
+
+static uint64_t emit_blob(const struct stream_frozen *frozen)
+{
+	if (frozen->row.blob || frozen->unreplayable[0])
+		return frozen->row.blob;
+	if (frozen->data_is_rect)
+		return emit_rect(frozen);
+	if (frozen->block_bytes)
+		return ts_replay_blob(frozen->block, frozen->block_bytes);
+	return frozen->data ? ts_replay_blob(frozen->data, frozen->data_bytes) : 0;
+}
+
+static void end_text(struct stream_frozen *frozen, const struct ocl_command *command,
+		     uint64_t event)
+{
+	struct stream_text *text = &frozen->text;
+
+	if (event)
+		stream_text_uint(text, "event", event);
+	if (frozen->is_ambiguous)
+		stream_text_true(text, "ambiguous");
+	if (frozen->unreplayable[0])
+		stream_text_string(text, "unreplayable", frozen->unreplayable);
+	frozen->row.details = stream_text_end(text);
+	if (frozen->row.details)
+		return;
+	stream_unreplayable(frozen, "commands with long details", "its details are too long");
+	stream_text_begin(text);
+	stream_text_string(text, "call", command->call->site->name);
+	if (event)
+		stream_text_uint(text, "event", event);
+	stream_text_string(text, "unreplayable", frozen->unreplayable);
+	frozen->row.details = stream_text_end(text);
+}
+
+/* The objects that it names are described, whatever became of them in another thread. */
+static uint64_t append(struct stream_frozen *frozen)
+{
+	uint64_t sequence;
+
+	if (!stream_lock())
+		return 0;
+	frozen->row.blob = emit_blob(frozen);
+	sequence = stream_command(&frozen->row);
+	stream_unlock();
+	if (frozen->unreplayable[0])
+		stream_lost(frozen->unreplayable_kind, "they cannot be replayed");
+	return sequence;
+}
+
+/* Its call has waited for it. */
+static bool is_complete(const struct ocl_command *command)
+{
+	return command->blocking && !command->is_deferred;
+}
+
+static void remember_region(struct stream_frozen *frozen, const struct ocl_command *command)
+{
+	struct stream_region *region = frozen->region;
+
+	region->host = command->host;
+	if (!is_complete(command) && command->event &&
+	    ocl.next.clRetainEvent(command->event) == CL_SUCCESS)
+		region->event = command->event;
+	if (frozen->check) {
+		frozen->destination = command->host;
+		frozen->destination_bytes = region->bytes;
+	}
+	stream_region_add(frozen->mapped, region);
+	frozen->region = NULL;
+}
+
+/* What it does to memory: which is written, and by whom what host and device share. */
+static void remember_writes(const struct stream_frozen *frozen, const struct ocl_command *command)
+{
+	for (uint32_t i = 0; i < frozen->write_count; i++)
+		atomic_store_explicit(&frozen->uses[i].memory->as.memory.written, stream_window(),
+				      memory_order_relaxed);
+	if (!command->event)
+		return;
+	pthread_mutex_lock(&stream_host_lock);
+	for (uint32_t i = 0; i < frozen->write_count; i++)
+		stream_pages_written(frozen->uses[i].memory, command->event);
+	/* The driver may bring the host's side up to date. */
+	if (frozen->mapped)
+		stream_pages_written(frozen->mapped, command->event);
+	pthread_mutex_unlock(&stream_host_lock);
+}
+
+/* What a user event let go runs beside everything: it is waited for, too. */
+static bool settle(const struct ocl_command *command)
+{
+	int64_t deadline = stream_clock_ns() + CHECK_WAIT_NS;
+
+	if (stream_events_blocking() || !command->event ||
+	    !stream_event_finish(command->event, deadline))
+		return false;
+	if (!atomic_load(&is_unsettled))
+		return true;
+	atomic_store(&is_unsettled, false);
+	if (stream_queues_finish(deadline))
+		return true;
+	atomic_store(&is_unsettled, true);
+	return false;
+}
+
+static void check_each(const struct stream_frozen *frozen, const struct ocl_command *command)
+{
+	if (!frozen->is_serial || !settle(command)) {
+		stream_lost("checks of commands",
+			    "commands that may wait for the program are not waited for");
+		return;
+	}
+	stream_look();
+	stream_each_check(frozen, command->sequence);
+}
+
+static void given(struct stream_frozen *frozen, struct ocl_command *command)
+{
+	uint64_t event = 0;
+
+	if (command->program_event && command->event)
+		event = stream_event_add(command->event, NULL);
+	end_text(frozen, command, event);
+	command->sequence = append(frozen);
+	if (frozen->region && is_map(command))
+		remember_region(frozen, command);
+	remember_writes(frozen, command);
+	if (frozen->check && frozen->destination && command->sequence)
+		stream_read_given(frozen, command);
+	if (is_complete(command))
+		stream_look();
+	if (stream_is_checked() && command->sequence)
+		check_each(frozen, command);
+}
+
+/* Outside of windows: only which regions are mapped. */
+static void keep_track(const struct ocl_command *command)
+{
+	struct ocl_stream *root = NULL;
+	struct stream_region *region;
+	uint64_t origin = 0;
+
+	if (command->verb == OCL_MAP || command->verb == OCL_UNMAP)
+		root = stream_memory_root(command->memory, &origin);
+	else if (command->verb == OCL_SVM_MAP || command->verb == OCL_SVM_UNMAP)
+		root = stream_svm_find(command->host, &origin);
+	if (!root)
+		return;
+	if (!is_map(command)) {
+		stream_region_free(stream_region_take(root, command->host));
+		return;
+	}
+	region = calloc(1, sizeof(*region));
+	if (!region)
+		return;
+	region->host = command->host;
+	region->offset = origin + command->offset;
+	region->bytes = command->bytes;
+	region->flags = command->map_flags;
+	stream_region_add(root, region);
+}
+
+void stream_after(struct ocl_command *command, cl_int result)
+{
+	struct stream_frozen *frozen = command->stream;
+
+	command->stream = NULL;
+	if (!frozen) {
+		if (result == CL_SUCCESS)
+			keep_track(command);
+		return;
+	}
+	if (result == CL_SUCCESS)
+		given(frozen, command);
+	else if (frozen->region && !is_map(command))
+		stream_region_add(frozen->mapped, frozen->region); /* it is mapped still */
+	if (frozen->region && (result == CL_SUCCESS || is_map(command)))
+		stream_region_free(frozen->region);
+	if (frozen->is_serial)
+		pthread_mutex_unlock(&serial);
+	free(frozen->uses);
+	free(frozen->block);
+	free(frozen);
+}
+
+/* ---- the host ---- */
+
+void stream_user_event(struct ocl_object *event, cl_int status)
+{
+	struct ocl_stream *stream = event->stream;
+	struct stream_text text;
+	struct ts_replay_command row = {
+		.size = sizeof(row),
+		.kind = TS_COMMAND_RECORD,
+		.offset = TS_UNKNOWN,
+		.other_offset = TS_UNKNOWN,
+		.bytes = TS_UNKNOWN,
+	};
+
+	if (!stream || atomic_load(&stream->as.event.status) <= CL_COMPLETE)
+		return;
+	if (stream_is_open() && stream_lock()) {
+		row.object = stream->number;
+		stream_text_begin(&text);
+		stream_text_string(&text, "call", "clSetUserEventStatus");
+		stream_text_uint(&text, "event", stream->number);
+		stream_text_int(&text, "status", status);
+		row.details = stream_text_end(&text);
+		stream_command(&row);
+		stream_unlock();
+	}
+	stream_event_set(stream, status);
+	atomic_store(&is_unsettled, true);
+}
+
+/* `what`: queue, events or seen. */
+static void emit_sync(const char *what, uint64_t queue, struct stream_text *text)
+{
+	struct ts_replay_command row = {
+		.size = sizeof(row),
+		.kind = TS_COMMAND_SYNC,
+		.queue = queue,
+		.offset = TS_UNKNOWN,
+		.other_offset = TS_UNKNOWN,
+		.bytes = TS_UNKNOWN,
+	};
+
+	stream_text_string(text, "what", what);
+	row.details = stream_text_end(text);
+	if (row.details && stream_lock()) {
+		stream_command(&row);
+		stream_unlock();
+	}
+}
+
+/* What other threads gave while this one waited is not what it waited for: "until" is the last command for certain. */
+void stream_finished(struct ocl_object *queue)
+{
+	struct stream_text text;
+
+	if (!stream_is_open() || !queue || !queue->stream)
+		return;
+	stream_text_begin(&text);
+	stream_text_uint(&text, "until", stream_sequence_at_entry());
+	emit_sync("queue", queue->stream->number, &text);
+	stream_look();
+}
+
+static void emit_waited(cl_uint count, const cl_event *events)
+{
+	struct stream_text text;
+	bool any = false;
+
+	stream_text_begin(&text);
+	stream_text_open(&text, "wait", '[');
+	for (cl_uint i = 0; i < count; i++) {
+		uint64_t number = stream_event_number(events[i]);
+
+		if (number)
+			stream_text_item(&text, number);
+		any = any || number;
+	}
+	stream_text_close(&text, '[');
+	if (any)
+		emit_sync("events", 0, &text);
+}
+
+void stream_waited(cl_uint count, const cl_event *events)
+{
+	if (!stream_is_open())
+		return;
+	/* As many as fit into one record. */
+	for (cl_uint at = 0; at < count; at += WAITS) {
+		cl_uint left = count - at;
+
+		emit_waited(left < WAITS ? left : WAITS, events + at);
+	}
+	stream_look();
+}
+
+void stream_returned(void)
+{
+	if (stream_is_open())
+		stream_look();
+}
+
+void stream_seen_complete(cl_event event)
+{
+	struct stream_text text;
+	uint64_t number;
+
+	if (!stream_is_open() || !stream_event_see(event, &number))
+		return;
+	stream_text_begin(&text);
+	stream_text_open(&text, "wait", '[');
+	stream_text_item(&text, number);
+	stream_text_close(&text, '[');
+	emit_sync("seen", 0, &text);
+	stream_look();
+}

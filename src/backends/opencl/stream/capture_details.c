@@ -1,0 +1,516 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a command's row and details say, by its verb: where it reads and writes, in terms of root memory (docs/replay.md, 2.3). Ahead
+ * of the driver's call. Must not write to the channel.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backends/opencl/stream/capture_internal.h"
+
+#define WRITING (CL_MAP_WRITE | CL_MAP_WRITE_INVALIDATE_REGION)
+
+void stream_unreplayable(struct stream_frozen *frozen, const char *kind, const char *format, ...)
+{
+	va_list arguments;
+
+	if (frozen->unreplayable[0])
+		return; /* the first reason will do */
+	va_start(arguments, format);
+	vsnprintf(frozen->unreplayable, sizeof(frozen->unreplayable), format, arguments);
+	va_end(arguments);
+	frozen->unreplayable_kind = kind;
+}
+
+/* Written ones stand first. */
+void stream_use(struct stream_frozen *frozen, struct ocl_stream *memory, uint64_t offset,
+		uint64_t bytes, bool writes)
+{
+	struct stream_range *range;
+
+	if (frozen->use_count == frozen->use_room) {
+		uint32_t room = frozen->use_room ? 2 * frozen->use_room : 8;
+		struct stream_range *uses = realloc(frozen->uses, room * sizeof(*uses));
+
+		if (!uses) {
+			stream_unreplayable(frozen, "commands", "there was no memory for its sets");
+			return;
+		}
+		frozen->uses = uses;
+		frozen->use_room = room;
+	}
+	range = &frozen->uses[frozen->use_count++];
+	*range = (struct stream_range){ memory, offset, bytes };
+	if (writes) {
+		struct stream_range first = frozen->uses[frozen->write_count];
+
+		frozen->uses[frozen->write_count++] = *range;
+		*range = first;
+	}
+}
+
+/* ---- memory ---- */
+
+static struct ocl_stream *get_root(struct stream_frozen *frozen, cl_mem memory,
+				   uint64_t *ret_origin)
+{
+	struct ocl_stream *root = stream_memory_root(memory, ret_origin);
+
+	if (root && !root->unreplayable)
+		return root;
+	stream_unreplayable(frozen, "copies of memory that cannot be replayed", "its memory is %s",
+			    root ? root->unreplayable : "not known");
+	return NULL;
+}
+
+static void set_object(struct stream_frozen *frozen, struct ocl_stream *root, uint64_t offset,
+		       uint64_t bytes)
+{
+	frozen->row.object = root->number;
+	frozen->row.offset = (int64_t)offset;
+	frozen->row.bytes = (int64_t)bytes;
+	stream_use(frozen, root, offset, bytes, true);
+}
+
+static void set_other(struct stream_frozen *frozen, struct ocl_stream *root, uint64_t offset,
+		      uint64_t bytes)
+{
+	frozen->row.other = root->number;
+	frozen->row.other_offset = (int64_t)offset;
+	frozen->row.bytes = (int64_t)bytes;
+	stream_use(frozen, root, offset, bytes, false);
+}
+
+static void set_destination(struct stream_frozen *frozen, const void *host, uint64_t bytes)
+{
+	frozen->destination = host;
+	frozen->destination_bytes = bytes;
+	frozen->check = "read";
+	stream_reads_settle(host, bytes, true);
+}
+
+static void set_data(struct stream_frozen *frozen, const void *host, uint64_t bytes)
+{
+	frozen->data = host;
+	frozen->data_bytes = bytes;
+	if (!stream_reads_settle(host, bytes, false))
+		stream_unreplayable(frozen, "writes from where a read goes to",
+				    "its source is still being read into");
+}
+
+/* ---- copies ---- */
+
+static void describe_read(struct stream_frozen *frozen, const struct ocl_command *command)
+{
+	uint64_t origin;
+	struct ocl_stream *root = get_root(frozen, command->memory, &origin);
+
+	if (!root)
+		return;
+	set_other(frozen, root, origin + command->offset, command->bytes);
+	set_destination(frozen, command->host, command->bytes);
+}
+
+static void describe_write(struct stream_frozen *frozen, const struct ocl_command *command)
+{
+	uint64_t origin;
+	struct ocl_stream *root = get_root(frozen, command->memory, &origin);
+
+	if (!root)
+		return;
+	set_object(frozen, root, origin + command->offset, command->bytes);
+	set_data(frozen, command->host_source, command->bytes);
+}
+
+static void describe_copy(struct stream_frozen *frozen, const struct ocl_command *command)
+{
+	uint64_t origin, source_origin;
+	struct ocl_stream *root = get_root(frozen, command->memory, &origin);
+	struct ocl_stream *source = get_root(frozen, command->source, &source_origin);
+
+	if (!root || !source)
+		return;
+	set_object(frozen, root, origin + command->offset, command->bytes);
+	set_other(frozen, source, source_origin + command->source_offset, command->bytes);
+}
+
+static void describe_fill(struct stream_frozen *frozen, const struct ocl_command *command)
+{
+	uint64_t origin;
+	struct ocl_stream *root = get_root(frozen, command->memory, &origin);
+
+	if (!root)
+		return;
+	set_object(frozen, root, origin + command->offset, command->bytes);
+	frozen->data = command->host_source;
+	frozen->data_bytes = command->pattern_bytes;
+}
+
+/* ---- rectangles ---- */
+
+/* With the pitches that 0 stands for. */
+static struct stream_rect make_rect(const size_t *region, const size_t *origin, size_t row,
+				    size_t slice)
+{
+	struct stream_rect rect = { .row = row ? row : region[0] };
+
+	memcpy(rect.region, region, sizeof(rect.region));
+	memcpy(rect.origin, origin, sizeof(rect.origin));
+	rect.slice = slice ? slice : rect.row * region[1];
+	return rect;
+}
+
+static void describe_side(struct stream_text *text, const char *key, const struct stream_rect *rect)
+{
+	stream_text_open(text, key, '{');
+	stream_text_sizes(text, "origin", rect->origin, 3);
+	stream_text_uint(text, "row", rect->row);
+	stream_text_uint(text, "slice", rect->slice);
+	stream_text_close(text, '{');
+}
+
+/* NULL: the host's side, which is packed. */
+static void describe_sides(struct stream_frozen *frozen, const size_t *region,
+			   const struct stream_rect *to, const struct stream_rect *from)
+{
+	static const size_t zero[3];
+	struct stream_rect packed = make_rect(region, zero, 0, 0);
+
+	stream_text_open(&frozen->text, "rect", '{');
+	stream_text_sizes(&frozen->text, "region", packed.region, 3);
+	describe_side(&frozen->text, "to", to ? to : &packed);
+	describe_side(&frozen->text, "from", from ? from : &packed);
+	stream_text_close(&frozen->text, '{');
+	frozen->row.bytes = (int64_t)stream_rect_bytes(&packed);
+}
+
+/* The range that is used reaches from the first byte to the last; the row has where the view begins. */
+static void use_rect(struct stream_frozen *frozen, struct ocl_stream *root, uint64_t origin,
+		     const struct stream_rect *rect, bool writes)
+{
+	uint64_t offset, bytes;
+
+	stream_rect_extent(rect, &offset, &bytes);
+	stream_use(frozen, root, origin + offset, bytes, writes);
+	*(writes ? &frozen->row.object : &frozen->row.other) = root->number;
+	*(writes ? &frozen->row.offset : &frozen->row.other_offset) = (int64_t)origin;
+}
+
+static void describe_read_rect(struct stream_frozen *frozen, const struct ocl_command *command)
+{
+	const struct ocl_rect *given = &command->rect;
+	uint64_t origin, offset, bytes;
+	struct ocl_stream *root = get_root(frozen, command->memory, &origin);
+	struct stream_rect from;
+
+	if (!root)
+		return;
+	from = make_rect(given->region, given->buffer_origin, given->buffer_row,
+			 given->buffer_slice);
+	frozen->rect =
+		make_rect(given->region, given->host_origin, given->host_row, given->host_slice);
+	use_rect(frozen, root, origin, &from, false);
+	describe_sides(frozen, given->region, NULL, &from);
+	stream_rect_extent(&frozen->rect, &offset, &bytes);
+	set_destination(frozen, (const char *)command->host + offset, bytes);
+	frozen->destination = command->host;
+	frozen->destination_is_rect = true;
+}
+
+static void describe_write_rect(struct stream_frozen *frozen, const struct ocl_command *command)
+{
+	const struct ocl_rect *given = &command->rect;
+	uint64_t origin, offset, bytes;
+	struct ocl_stream *root = get_root(frozen, command->memory, &origin);
+	struct stream_rect to;
+
+	if (!root)
+		return;
+	to = make_rect(given->region, given->buffer_origin, given->buffer_row, given->buffer_slice);
+	frozen->rect =
+		make_rect(given->region, given->host_origin, given->host_row, given->host_slice);
+	use_rect(frozen, root, origin, &to, true);
+	describe_sides(frozen, given->region, &to, NULL);
+	stream_rect_extent(&frozen->rect, &offset, &bytes);
+	set_data(frozen, (const char *)command->host_source + offset, bytes);
+	frozen->data = command->host_source;
+	frozen->data_bytes = stream_rect_bytes(&frozen->rect);
+	frozen->data_is_rect = true;
+}
+
+static void describe_copy_rect(struct stream_frozen *frozen, const struct ocl_command *command)
+{
+	const struct ocl_rect *given = &command->rect;
+	uint64_t origin, source_origin;
+	struct ocl_stream *root = get_root(frozen, command->memory, &origin);
+	struct ocl_stream *source = get_root(frozen, command->source, &source_origin);
+	struct stream_rect to, from;
+
+	if (!root || !source)
+		return;
+	to = make_rect(given->region, given->buffer_origin, given->buffer_row, given->buffer_slice);
+	from = make_rect(given->region, given->host_origin, given->host_row, given->host_slice);
+	use_rect(frozen, root, origin, &to, true);
+	use_rect(frozen, source, source_origin, &from, false);
+	describe_sides(frozen, given->region, &to, &from);
+}
+
+/* ---- maps ---- */
+
+/* A map that throws the content away only orders. */
+static void describe_mapping(struct stream_frozen *frozen, const struct ocl_command *command,
+			     struct ocl_stream *root, uint64_t offset)
+{
+	struct stream_region *region = calloc(1, sizeof(*region));
+
+	if (!region) {
+		stream_unreplayable(frozen, "maps", "there was no memory for it");
+		return;
+	}
+	region->offset = offset;
+	region->bytes = command->bytes;
+	region->flags = command->map_flags;
+	frozen->region = region;
+	frozen->mapped = root;
+	if (command->map_flags & CL_MAP_WRITE_INVALIDATE_REGION) {
+		frozen->row.kind = TS_COMMAND_RECORD;
+		stream_use(frozen, root, offset, command->bytes, false);
+		return;
+	}
+	set_other(frozen, root, offset, command->bytes);
+	if (command->map_flags & CL_MAP_READ)
+		frozen->check = "map";
+}
+
+static void describe_map(struct stream_frozen *frozen, const struct ocl_command *command)
+{
+	uint64_t origin;
+	struct ocl_stream *root = get_root(frozen, command->memory, &origin);
+
+	if (root)
+		describe_mapping(frozen, command, root, origin + command->offset);
+}
+
+static void describe_svm_map(struct stream_frozen *frozen, const struct ocl_command *command)
+{
+	uint64_t offset = 0;
+	struct ocl_stream *root = stream_svm_find(command->host, &offset);
+
+	if (root && !root->unreplayable)
+		describe_mapping(frozen, command, root, offset);
+	else
+		stream_unreplayable(frozen, "maps of SVM", "its memory is %s",
+				    root ? root->unreplayable : "not known");
+}
+
+/* What the host can have written, if it was mapped for that and the program could know that it was mapped. */
+static void describe_unmapping(struct stream_frozen *frozen, struct ocl_stream *root,
+			       const void *host)
+{
+	struct stream_region *region = stream_region_take(root, host);
+	bool is_valid;
+
+	frozen->row.kind = TS_COMMAND_RECORD;
+	frozen->mapped = root;
+	frozen->region = region;
+	if (!region)
+		return;
+	stream_reads_settle(region->host, region->bytes, true);
+	is_valid = !region->event || stream_event_status(region->event) == CL_COMPLETE;
+	if (!(region->flags & WRITING) || !is_valid) {
+		stream_use(frozen, root, region->offset, region->bytes, false);
+		return;
+	}
+	frozen->row.kind = TS_COMMAND_HOST_WRITE;
+	set_object(frozen, root, region->offset, region->bytes);
+	/* Behind the call its memory may be gone. */
+	if (stream_lock()) {
+		frozen->row.blob = ts_replay_blob(region->host, region->bytes);
+		stream_unlock();
+	}
+}
+
+static void describe_unmap(struct stream_frozen *frozen, const struct ocl_command *command)
+{
+	uint64_t origin;
+	struct ocl_stream *root = get_root(frozen, command->memory, &origin);
+
+	if (root)
+		describe_unmapping(frozen, root, command->host);
+	else
+		frozen->row.kind = TS_COMMAND_RECORD;
+}
+
+static void describe_svm_unmap(struct stream_frozen *frozen, const struct ocl_command *command)
+{
+	struct ocl_stream *root = stream_svm_find(command->host, NULL);
+
+	if (root && !root->unreplayable) {
+		describe_unmapping(frozen, root, command->host);
+		return;
+	}
+	frozen->row.kind = TS_COMMAND_RECORD;
+	stream_unreplayable(frozen, "unmaps of SVM", "its memory is %s",
+			    root ? root->unreplayable : "not known");
+}
+
+/* ---- SVM ---- */
+
+/* False: it is SVM that cannot be replayed. *ret_memory NULL: plain memory of the host. */
+static bool find_svm(struct stream_frozen *frozen, const void *address,
+		     struct ocl_stream **ret_memory, uint64_t *ret_offset)
+{
+	*ret_memory = stream_svm_find(address, ret_offset);
+	if (!*ret_memory || !(*ret_memory)->unreplayable)
+		return true;
+	stream_unreplayable(frozen, "copies of memory that cannot be replayed", "its memory is %s",
+			    (*ret_memory)->unreplayable);
+	return false;
+}
+
+static void describe_svm_copy(struct stream_frozen *frozen, const struct ocl_command *command)
+{
+	struct ocl_stream *to, *from;
+	uint64_t to_offset = 0, from_offset = 0;
+
+	frozen->row.bytes = (int64_t)command->bytes;
+	if (!find_svm(frozen, command->host, &to, &to_offset) ||
+	    !find_svm(frozen, command->host_source, &from, &from_offset))
+		return;
+	if (!to && !from) {
+		frozen->row.kind = TS_COMMAND_HOST;
+		stream_unreplayable(frozen, "copies from host to host",
+				    "it copies from host to host");
+		return;
+	}
+	if (to)
+		set_object(frozen, to, to_offset, command->bytes);
+	else
+		set_destination(frozen, command->host, command->bytes);
+	if (from)
+		set_other(frozen, from, from_offset, command->bytes);
+	else
+		set_data(frozen, command->host_source, command->bytes);
+}
+
+static void describe_svm_fill(struct stream_frozen *frozen, const struct ocl_command *command)
+{
+	struct ocl_stream *to;
+	uint64_t offset = 0;
+
+	if (!find_svm(frozen, command->host, &to, &offset))
+		return;
+	if (!to) {
+		stream_unreplayable(frozen, "fills of unknown memory", "its memory is not known");
+		return;
+	}
+	set_object(frozen, to, offset, command->bytes);
+	frozen->data = command->host_source;
+	frozen->data_bytes = command->pattern_bytes;
+}
+
+/* ---- launches and others ---- */
+
+static void describe_launch(struct stream_frozen *frozen, const struct ocl_command *command)
+{
+	struct ocl_stream *kernel = command->kernel ? command->kernel->stream : NULL;
+
+	if (command->global)
+		stream_text_sizes(&frozen->text, "global", command->global, command->dimensions);
+	if (command->local)
+		stream_text_sizes(&frozen->text, "local", command->local, command->dimensions);
+	if (command->global_offset)
+		stream_text_sizes(&frozen->text, "offset", command->global_offset,
+				  command->dimensions);
+	if (!kernel) {
+		stream_unreplayable(frozen, "unknown kernels", "its kernel is not known");
+		return;
+	}
+	frozen->row.object = kernel->number;
+	if (kernel->unreplayable)
+		stream_unreplayable(frozen, "kernels of programs that cannot be replayed",
+				    "its kernel is of %s", kernel->unreplayable);
+	stream_freeze_arguments(frozen, command->kernel);
+}
+
+static void describe_nothing(struct stream_frozen *frozen, const struct ocl_command *command)
+{
+	/* clEnqueueWaitForEvents: all that comes later in the queue waits. */
+	if (strcmp(command->call->site->name, "clEnqueueWaitForEvents") == 0)
+		frozen->row.kind = TS_COMMAND_WAIT;
+}
+
+static void describe_native(struct stream_frozen *frozen, const struct ocl_command *command)
+{
+	(void)command;
+	stream_unreplayable(frozen, "native kernels", "it runs a function of the program");
+}
+
+static void describe_image(struct stream_frozen *frozen, const struct ocl_command *command)
+{
+	stream_unreplayable(frozen, command->call->site->name, "images are not captured");
+}
+
+/* ---- all of them ---- */
+
+static const struct {
+	uint32_t kind;
+	void (*describe)(struct stream_frozen *frozen, const struct ocl_command *command);
+} verbs[OCL_VERBS] = {
+	[OCL_LAUNCH] = { TS_COMMAND_LAUNCH, describe_launch },
+	[OCL_READ] = { TS_COMMAND_COPY, describe_read },
+	[OCL_WRITE] = { TS_COMMAND_COPY, describe_write },
+	[OCL_COPY] = { TS_COMMAND_COPY, describe_copy },
+	[OCL_FILL] = { TS_COMMAND_FILL, describe_fill },
+	[OCL_READ_RECT] = { TS_COMMAND_COPY, describe_read_rect },
+	[OCL_WRITE_RECT] = { TS_COMMAND_COPY, describe_write_rect },
+	[OCL_COPY_RECT] = { TS_COMMAND_COPY, describe_copy_rect },
+	[OCL_MAP] = { TS_COMMAND_COPY, describe_map },
+	[OCL_UNMAP] = { TS_COMMAND_RECORD, describe_unmap },
+	[OCL_MARKER] = { TS_COMMAND_RECORD, describe_nothing },
+	[OCL_BARRIER] = { TS_COMMAND_WAIT, describe_nothing },
+	[OCL_MIGRATE] = { TS_COMMAND_RECORD, describe_nothing },
+	[OCL_SVM_COPY] = { TS_COMMAND_COPY, describe_svm_copy },
+	[OCL_SVM_FILL] = { TS_COMMAND_FILL, describe_svm_fill },
+	[OCL_SVM_MAP] = { TS_COMMAND_COPY, describe_svm_map },
+	[OCL_SVM_UNMAP] = { TS_COMMAND_RECORD, describe_svm_unmap },
+	[OCL_SVM_FREE] = { TS_COMMAND_RECORD, describe_nothing },
+	[OCL_SVM_MIGRATE] = { TS_COMMAND_RECORD, describe_nothing },
+	[OCL_NATIVE] = { TS_COMMAND_HOST, describe_native },
+	[OCL_IMAGE] = { TS_COMMAND_COPY, describe_image },
+};
+
+/* Events of before the window are complete, so a list may be empty: that is not the same as none, which may mean "all before". */
+static void describe_waits(struct stream_frozen *frozen, const struct ocl_command *command)
+{
+	if (!command->wait_count || !command->waits)
+		return;
+	stream_text_open(&frozen->text, "wait", '[');
+	for (cl_uint i = 0; i < command->wait_count; i++) {
+		uint64_t number = stream_event_number(command->waits[i]);
+
+		if (!stream_event_wait(command->waits[i]))
+			stream_unreplayable(frozen, "commands behind failed user events",
+					    "it waits for a user event that failed");
+		if (number)
+			stream_text_item(&frozen->text, number);
+	}
+	stream_text_close(&frozen->text, '[');
+}
+
+void stream_describe(struct stream_frozen *frozen, struct ocl_command *command)
+{
+	frozen->row.size = sizeof(frozen->row);
+	frozen->row.kind = verbs[command->verb].kind;
+	frozen->row.queue = command->queue->stream->number;
+	frozen->row.correlation = command->call->correlation;
+	frozen->row.offset = frozen->row.other_offset = frozen->row.bytes = TS_UNKNOWN;
+	stream_text_begin(&frozen->text);
+	stream_text_string(&frozen->text, "call", command->call->site->name);
+	if (command->blocking)
+		stream_text_true(&frozen->text, "blocking");
+	describe_waits(frozen, command);
+	verbs[command->verb].describe(frozen, command);
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Counts, by kind, what the command stream does not have (docs/replay.md, 3.4), and tells them at the end of a window and
+ * at exit: a row of `loss` each, not one a call.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "backends/opencl/stream/capture_internal.h"
+
+#define KINDS 64u
+
+struct kind {
+	char what[96], reason[160];
+	uint64_t count;
+};
+
+/* The last one takes what finds no place of its own. */
+static struct kind kinds[KINDS];
+static size_t kind_count;
+static pthread_mutex_t lost_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static struct kind *find_kind(const char *what, const char *reason)
+{
+	for (size_t i = 0; i < kind_count; i++) {
+		if (strcmp(kinds[i].what, what) == 0 && strcmp(kinds[i].reason, reason) == 0)
+			return &kinds[i];
+	}
+	if (kind_count == KINDS)
+		return &kinds[KINDS - 1];
+	if (kind_count == KINDS - 1) {
+		what = "other OpenCL commands";
+		reason = "there are too many kinds of them to name";
+	}
+	snprintf(kinds[kind_count].what, sizeof(kinds[0].what), "%s", what);
+	snprintf(kinds[kind_count].reason, sizeof(kinds[0].reason), "%s", reason);
+	return &kinds[kind_count++];
+}
+
+void stream_lost(const char *what, const char *reason)
+{
+	char cut_what[sizeof(kinds[0].what)], cut_reason[sizeof(kinds[0].reason)];
+
+	/* As they will be kept, so that the next of the kind is found. */
+	snprintf(cut_what, sizeof(cut_what), "%s", what);
+	snprintf(cut_reason, sizeof(cut_reason), "%s", reason);
+	pthread_mutex_lock(&lost_lock);
+	find_kind(cut_what, cut_reason)->count++;
+	pthread_mutex_unlock(&lost_lock);
+}
+
+void stream_lost_tell(void)
+{
+	pthread_mutex_lock(&lost_lock);
+	for (size_t i = 0; i < kind_count; i++) {
+		if (kinds[i].count)
+			ts_accelerator_lost(kinds[i].what, kinds[i].count, kinds[i].reason);
+		kinds[i].count = 0;
+	}
+	pthread_mutex_unlock(&lost_lock);
+}
+
+void stream_unhandled(const char *what)
+{
+	stream_lost(what, "it is not captured for replay");
+}

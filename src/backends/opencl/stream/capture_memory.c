@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The host's side of memory: reads whose bytes are not there yet, and regions that are mapped. A read is hashed at the first instant
+ * at which the program can know that it is complete, which every wait of the host is: then the bytes are there, and the program has not touched
+ * them. Must not know of queues.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "backends/opencl/stream/capture_internal.h"
+
+#define WRITING (CL_MAP_WRITE | CL_MAP_WRITE_INVALIDATE_REGION)
+#define READ_WAIT_NS INT64_C(10000000000) /* for a read whose bytes are the source of a write */
+/* The same while a user event is unset: it may be this thread that is to set it, or another, or that read has nothing to do with it. */
+#define READ_WAIT_UNSET_NS INT64_C(100000000)
+
+/* A read on its way. */
+struct pending {
+	struct pending *next;
+	cl_event event; /* held */
+	uint64_t sequence;
+	const unsigned char *base;
+	uint64_t from, bytes; /* relative to base: from the first byte to the last */
+	bool is_rect;
+	struct stream_rect rect;
+	const char *why;
+};
+
+pthread_mutex_t stream_host_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct pending *reads;
+static _Atomic uint32_t read_count, written_regions;
+
+/* ---- reads ---- */
+
+static void check_rect(const struct pending *read)
+{
+	uint64_t bytes = stream_rect_bytes(&read->rect);
+	unsigned char *packed = malloc(bytes);
+
+	if (!packed) {
+		stream_lost("checks of reads", "there was no memory for them");
+		return;
+	}
+	stream_rect_pack(&read->rect, read->base, 0, packed, bytes);
+	stream_emit_check(read->sequence, 0, 0, bytes, ts_replay_hash(packed, bytes), read->why);
+	free(packed);
+}
+
+static void check_read(const struct pending *read)
+{
+	if (read->is_rect)
+		check_rect(read);
+	else
+		stream_emit_check(read->sequence, 0, 0, read->bytes,
+				  ts_replay_hash(read->base, read->bytes), read->why);
+}
+
+void stream_read_given(const struct stream_frozen *frozen, const struct ocl_command *command)
+{
+	struct pending *read, now = {
+		.event = command->event,
+		.sequence = command->sequence,
+		.base = frozen->destination,
+		.bytes = frozen->destination_bytes,
+		.is_rect = frozen->destination_is_rect,
+		.rect = frozen->rect,
+		.why = frozen->check,
+	};
+
+	if (now.is_rect)
+		stream_rect_extent(&now.rect, &now.from, &now.bytes);
+	if (now.bytes == 0)
+		return;
+	if (command->blocking && !command->is_deferred) {
+		check_read(&now);
+		return;
+	}
+	read = command->event ? malloc(sizeof(*read)) : NULL;
+	if (!read || ocl.next.clRetainEvent(command->event)) {
+		free(read);
+		stream_lost("checks of reads", "their events could not be kept");
+		return;
+	}
+	*read = now;
+	pthread_mutex_lock(&stream_host_lock);
+	read->next = reads;
+	reads = read;
+	atomic_fetch_add(&read_count, 1);
+	pthread_mutex_unlock(&stream_host_lock);
+}
+
+static void remove_read(struct pending **link)
+{
+	struct pending *read = *link;
+
+	*link = read->next;
+	atomic_fetch_sub(&read_count, 1);
+	ocl.next.clReleaseEvent(read->event);
+	free(read);
+}
+
+/* Checks it where it is complete; false: it is not. */
+static bool look_at_read(struct pending **link)
+{
+	cl_int status = stream_event_status((*link)->event);
+
+	if (status > CL_COMPLETE)
+		return false;
+	if (status == CL_COMPLETE)
+		check_read(*link);
+	remove_read(link);
+	return true;
+}
+
+static bool overlaps(const struct pending *read, const void *host, uint64_t bytes)
+{
+	uintptr_t a = (uintptr_t)read->base + read->from, b = (uintptr_t)host;
+
+	return a < b + bytes && b < a + read->bytes;
+}
+
+/* The event, held, of a read into the range that is not complete; NULL: none. Those that are complete are checked. */
+static cl_event find_overlap(const void *host, uint64_t bytes, bool forget)
+{
+	cl_event found = NULL;
+	struct pending **link;
+
+	pthread_mutex_lock(&stream_host_lock);
+	for (link = &reads; *link && !found;) {
+		if (!overlaps(*link, host, bytes)) {
+			link = &(*link)->next;
+		} else if (!look_at_read(link)) {
+			if (forget)
+				remove_read(link);
+			else
+				found = (*link)->event;
+		}
+	}
+	if (found)
+		ocl.next.clRetainEvent(found);
+	pthread_mutex_unlock(&stream_host_lock);
+	return found;
+}
+
+bool stream_reads_settle(const void *host, uint64_t bytes, bool forget)
+{
+	int64_t deadline = 0;
+	bool is_complete = true;
+	cl_event event;
+
+	while (is_complete && atomic_load(&read_count) &&
+	       (event = find_overlap(host, bytes, forget)) != NULL) {
+		if (!deadline)
+			deadline = stream_clock_ns() +
+				   (stream_events_blocking() ? READ_WAIT_UNSET_NS : READ_WAIT_NS);
+		is_complete = !stream_in_callback() && stream_event_finish(event, deadline);
+		ocl.next.clReleaseEvent(event);
+	}
+	return is_complete;
+}
+
+void stream_look(void)
+{
+	struct pending **link;
+
+	if (!stream_is_open())
+		return;
+	/* Whoever is at it must be waited for: behind it the program may change what is still to be hashed. */
+	pthread_mutex_lock(&stream_host_lock);
+	for (link = &reads; *link;) {
+		if (!look_at_read(link))
+			link = &(*link)->next;
+	}
+	stream_pages_look();
+	pthread_mutex_unlock(&stream_host_lock);
+}
+
+void stream_reads_forget(void)
+{
+	pthread_mutex_lock(&stream_host_lock);
+	while (reads)
+		remove_read(&reads);
+	pthread_mutex_unlock(&stream_host_lock);
+}
+
+cl_uint stream_event_holds(cl_event event)
+{
+	cl_uint holds = 0;
+
+	if (!atomic_load(&read_count))
+		return stream_pages_holds(event);
+	pthread_mutex_lock(&stream_host_lock);
+	for (const struct pending *read = reads; read; read = read->next)
+		holds += read->event == event;
+	pthread_mutex_unlock(&stream_host_lock);
+	return holds + stream_pages_holds(event);
+}
+
+/* ---- regions ---- */
+
+void stream_region_free(struct stream_region *region)
+{
+	if (region && region->event)
+		stream_release_later(NULL, NULL, region->event);
+	free(region);
+}
+
+void stream_region_add(struct ocl_stream *root, struct stream_region *region)
+{
+	pthread_mutex_lock(&stream_host_lock);
+	region->next = root->as.memory.regions;
+	root->as.memory.regions = region;
+	if (region->flags & WRITING) {
+		atomic_fetch_add(&root->as.memory.mapped_writing, 1);
+		atomic_fetch_add(&written_regions, 1);
+	}
+	pthread_mutex_unlock(&stream_host_lock);
+}
+
+/* Several may begin at one address: those for writing first, since their bytes must not be missed; of equals the widest. */
+static struct stream_region **choose_region(struct stream_memory *memory, const void *host)
+{
+	struct stream_region **chosen = NULL, **link;
+
+	for (link = &memory->regions; *link; link = &(*link)->next) {
+		bool writes = (*link)->flags & WRITING;
+
+		if ((*link)->host != host)
+			continue;
+		if (!chosen || (writes && !((*chosen)->flags & WRITING)) ||
+		    (writes && (*link)->bytes > (*chosen)->bytes))
+			chosen = link;
+	}
+	return chosen;
+}
+
+struct stream_region *stream_region_take(struct ocl_stream *root, const void *host)
+{
+	struct stream_region **link, *region = NULL;
+
+	pthread_mutex_lock(&stream_host_lock);
+	link = choose_region(&root->as.memory, host);
+	if (link) {
+		region = *link;
+		*link = region->next;
+		if (region->flags & WRITING) {
+			atomic_fetch_sub(&root->as.memory.mapped_writing, 1);
+			atomic_fetch_sub(&written_regions, 1);
+		}
+	}
+	pthread_mutex_unlock(&stream_host_lock);
+	return region;
+}
+
+uint32_t stream_regions_written(void)
+{
+	return atomic_load_explicit(&written_regions, memory_order_relaxed);
+}
+
+void stream_memory_release(struct ocl_stream *stream)
+{
+	struct stream_memory *memory = &stream->as.memory;
+
+	pthread_mutex_lock(&stream_host_lock);
+	atomic_fetch_sub(&written_regions, atomic_load(&memory->mapped_writing));
+	while (memory->regions) {
+		struct stream_region *next = memory->regions->next;
+
+		stream_region_free(memory->regions);
+		memory->regions = next;
+	}
+	stream_pages_end(stream);
+	pthread_mutex_unlock(&stream_host_lock);
+}
+
+void stream_memory_forked(void)
+{
+	pthread_mutex_init(&stream_host_lock, NULL);
+}

@@ -1,0 +1,734 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The registry: everything that lives, window or not, and how it is described in the stream. An object stays in it while the
+ * program holds it or something that was made from it. Must not know of commands but for alloc and free.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backends/opencl/stream/capture_internal.h"
+
+#define PRIORITY_KEY 0x1096 /* CL_QUEUE_PRIORITY_KHR: 1 high, 2 medium, 4 low */
+
+static struct {
+	pthread_mutex_t lock;
+	struct ocl_stream *first, *last;
+	uint32_t contexts;
+	/* SVM, by address. */
+	struct ocl_stream **svm;
+	size_t svm_count, svm_room;
+} registry = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+/* ---- life ---- */
+
+struct ocl_stream *stream_object_hold(struct ocl_stream *stream)
+{
+	if (!stream)
+		return NULL;
+	pthread_mutex_lock(&registry.lock);
+	stream->references++;
+	pthread_mutex_unlock(&registry.lock);
+	return stream;
+}
+
+struct ocl_stream *stream_object_new(enum ocl_kind kind, void *handle, struct ocl_stream *parent)
+{
+	struct ocl_stream *stream = calloc(1, sizeof(*stream));
+
+	if (!stream) {
+		stream_fail("there was no memory for an object");
+		return NULL;
+	}
+	stream->kind = kind;
+	stream->handle = handle;
+	stream->references = 1;
+	stream->parent = stream_object_hold(parent);
+	pthread_mutex_lock(&registry.lock);
+	stream->number = ts_replay_new_object();
+	stream->previous = registry.last;
+	if (registry.last)
+		registry.last->next = stream;
+	else
+		registry.first = stream;
+	registry.last = stream;
+	registry.contexts += kind == OCL_CONTEXT;
+	pthread_mutex_unlock(&registry.lock);
+	return stream;
+}
+
+/* True where this was the last reference: it is out of the registry then. */
+static bool forget(struct ocl_stream *stream)
+{
+	bool was_last;
+
+	pthread_mutex_lock(&registry.lock);
+	was_last = --stream->references == 0;
+	if (was_last) {
+		*(stream->previous ? &stream->previous->next : &registry.first) = stream->next;
+		*(stream->next ? &stream->next->previous : &registry.last) = stream->previous;
+		registry.contexts -= stream->kind == OCL_CONTEXT;
+	}
+	pthread_mutex_unlock(&registry.lock);
+	return was_last;
+}
+
+static bool is_root_memory(const struct ocl_stream *stream)
+{
+	return (stream->kind == OCL_MEMORY || stream->kind == OCL_SVM) &&
+	       !stream->as.memory.is_view;
+}
+
+static void emit_memory_command(const struct ocl_stream *stream, uint32_t kind)
+{
+	struct ts_replay_command row = {
+		.size = sizeof(row),
+		.kind = kind,
+		.object = stream->number,
+		.offset = TS_UNKNOWN,
+		.other_offset = TS_UNKNOWN,
+		.bytes = TS_UNKNOWN,
+	};
+
+	stream_command(&row);
+}
+
+static void emit_gone(const struct ocl_stream *stream)
+{
+	if (stream->window != stream_window() || !stream_lock())
+		return;
+	if (is_root_memory(stream) && !stream->unreplayable)
+		emit_memory_command(stream, TS_COMMAND_FREE);
+	ts_replay_gone(stream->number);
+	stream_unlock();
+}
+
+static void release_context(struct stream_context *context)
+{
+	for (uint32_t i = 0; i < context->device_count; i++)
+		stream_object_drop(context->devices[i]);
+	free(context->devices);
+	stream_release_later(context->reader, context->staging, NULL);
+}
+
+static void release_parts(struct ocl_stream *stream)
+{
+	switch (stream->kind) {
+	case OCL_CONTEXT:
+		release_context(&stream->as.context);
+		break;
+	case OCL_QUEUE:
+		stream_object_drop(stream->as.queue.device);
+		break;
+	case OCL_SVM:
+	case OCL_MEMORY:
+		stream_memory_release(stream);
+		break;
+	case OCL_PROGRAM:
+		stream_module_release(&stream->as.module);
+		break;
+	case OCL_KERNEL:
+		stream_function_release(&stream->as.function);
+		break;
+	default:
+		break;
+	}
+}
+
+void stream_object_drop(struct ocl_stream *stream)
+{
+	while (stream && forget(stream)) {
+		struct ocl_stream *parent = stream->parent;
+
+		emit_gone(stream);
+		release_parts(stream);
+		free(stream->unreplayable);
+		free(stream);
+		stream = parent;
+	}
+}
+
+struct ocl_stream *stream_object_first(void)
+{
+	return registry.first;
+}
+
+struct ocl_stream *stream_queue_next(struct ocl_stream *queue)
+{
+	struct ocl_stream *next;
+
+	pthread_mutex_lock(&registry.lock);
+	next = queue ? queue->next : registry.first;
+	while (next && next->kind != OCL_QUEUE)
+		next = next->next;
+	if (next)
+		next->references++;
+	pthread_mutex_unlock(&registry.lock);
+	stream_object_drop(queue);
+	return next;
+}
+
+bool stream_any_context(void)
+{
+	return registry.contexts > 0;
+}
+
+void stream_objects_forked(void)
+{
+	pthread_mutex_init(&registry.lock, NULL);
+}
+
+void stream_what_blocks(char *why, size_t size)
+{
+	struct ocl_stream *stream;
+
+	snprintf(why, size, "there was no quiet moment");
+	pthread_mutex_lock(&registry.lock);
+	for (stream = registry.first; stream; stream = stream->next) {
+		if (stream->kind == OCL_EVENT && atomic_load(&stream->as.event.is_waited_for)) {
+			snprintf(why, size, "user event %" PRIu64 " is not set", stream->number);
+			break;
+		}
+		if (is_root_memory(stream) && atomic_load(&stream->as.memory.mapped_writing))
+			snprintf(why, size, "memory %" PRIu64 " is mapped", stream->number);
+	}
+	pthread_mutex_unlock(&registry.lock);
+}
+
+void stream_gone(struct ocl_object *object)
+{
+	struct ocl_stream *stream = object->stream;
+
+	if (!stream)
+		return;
+	/* Whoever walks the registry does it alone. */
+	stream_enter();
+	object->stream = NULL;
+	if (stream->kind == OCL_EVENT) {
+		stream_event_gone(stream->handle);
+		stream_event_set(stream, CL_COMPLETE);
+	}
+	if (stream->kind == OCL_SVM)
+		stream_svm_remove(stream);
+	stream_object_drop(stream);
+	stream_leave();
+}
+
+/* ---- description ---- */
+
+static void describe_device(const struct ocl_stream *stream, struct stream_text *text)
+{
+	const struct stream_device *device = &stream->as.device;
+
+	stream_text_uint(text, "index", device->index);
+	stream_text_string(text, "platform", device->platform);
+	stream_text_string(text, "vendor", device->vendor);
+	stream_text_string(text, "version", device->version);
+	stream_text_string(text, "driver", device->driver);
+	stream_text_string(text, "type", device->type);
+}
+
+static void describe_queue(const struct ocl_stream *stream, struct stream_text *text)
+{
+	const struct stream_queue *queue = &stream->as.queue;
+
+	stream_text_uint(text, "index", queue->index);
+	if (queue->device)
+		stream_text_uint(text, "device", queue->device->number);
+	if (queue->out_of_order)
+		stream_text_true(text, "out_of_order");
+	if (queue->priority != TS_UNKNOWN)
+		stream_text_int(text, "priority", queue->priority);
+}
+
+static void describe_context(const struct ocl_stream *stream, struct stream_text *text)
+{
+	stream_text_open(text, "devices", '[');
+	for (uint32_t i = 0; i < stream->as.context.device_count; i++)
+		stream_text_item(text, stream->as.context.devices[i]->number);
+	stream_text_close(text, '[');
+}
+
+static void describe_memory(const struct ocl_stream *stream, struct stream_text *text)
+{
+	static const struct {
+		cl_mem_flags flag;
+		const char *word;
+	} words[] = {
+		{ CL_MEM_READ_WRITE, "read_write" },
+		{ CL_MEM_WRITE_ONLY, "write_only" },
+		{ CL_MEM_READ_ONLY, "read_only" },
+		{ CL_MEM_USE_HOST_PTR, "use_host_ptr" },
+		{ CL_MEM_ALLOC_HOST_PTR, "alloc_host_ptr" },
+		{ CL_MEM_COPY_HOST_PTR, "copy_host_ptr" },
+		{ CL_MEM_HOST_WRITE_ONLY, "host_write_only" },
+		{ CL_MEM_HOST_READ_ONLY, "host_read_only" },
+		{ CL_MEM_HOST_NO_ACCESS, "host_no_access" },
+		{ CL_MEM_SVM_FINE_GRAIN_BUFFER, "svm_fine_grain_buffer" },
+		{ CL_MEM_SVM_ATOMICS, "svm_atomics" },
+	};
+
+	stream_text_open(text, "flags", '[');
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+		if (stream->as.memory.flags & words[i].flag)
+			stream_text_word(text, words[i].word);
+	}
+	stream_text_close(text, '[');
+	if (stream->as.memory.is_view)
+		stream_text_uint(text, "origin", stream->as.memory.origin);
+	if (stream->as.memory.is_svm)
+		stream_text_true(text, "svm");
+}
+
+static void describe(struct ocl_stream *stream, struct stream_text *text)
+{
+	switch (stream->kind) {
+	case OCL_DEVICE:
+		describe_device(stream, text);
+		break;
+	case OCL_CONTEXT:
+		describe_context(stream, text);
+		break;
+	case OCL_QUEUE:
+		describe_queue(stream, text);
+		break;
+	case OCL_MEMORY:
+	case OCL_SVM:
+		describe_memory(stream, text);
+		break;
+	case OCL_PROGRAM:
+		stream_module_emit(stream, text);
+		break;
+	case OCL_KERNEL:
+		stream_text_uint(text, "args", stream->as.function.count);
+		break;
+	case OCL_EVENT:
+		stream_text_true(text, "user");
+		break;
+	default:
+		break;
+	}
+	if (stream->unreplayable)
+		stream_text_string(text, "unreplayable", stream->unreplayable);
+}
+
+static void emit_needed(struct ocl_stream *stream)
+{
+	if (stream->parent)
+		stream_object_emit(stream->parent, 0);
+	if (stream->kind == OCL_QUEUE && stream->as.queue.device)
+		stream_object_emit(stream->as.queue.device, 0);
+	for (uint32_t i = 0; stream->kind == OCL_CONTEXT && i < stream->as.context.device_count;
+	     i++)
+		stream_object_emit(stream->as.context.devices[i], 0);
+	for (uint32_t i = 0; stream->kind == OCL_PROGRAM && i < stream->as.module.device_count; i++)
+		stream_object_emit(stream->as.module.devices[i], 0);
+}
+
+/* What is not set any more is complete, and nobody needs to know it. */
+static bool is_of_interest(const struct ocl_stream *stream)
+{
+	if (stream->kind == OCL_PROGRAM)
+		return stream_module_is_emitted(stream);
+	if (stream->kind == OCL_EVENT)
+		return atomic_load(&stream->as.event.status) > CL_COMPLETE;
+	return stream->kind != OCL_SAMPLER;
+}
+
+void stream_object_emit(struct ocl_stream *stream, uint64_t blob)
+{
+	static const uint32_t kinds[OCL_KINDS] = {
+		[OCL_DEVICE] = TS_OBJECT_DEVICE,  [OCL_CONTEXT] = TS_OBJECT_CONTEXT,
+		[OCL_QUEUE] = TS_OBJECT_STREAM,   [OCL_MEMORY] = TS_OBJECT_MEMORY,
+		[OCL_PROGRAM] = TS_OBJECT_MODULE, [OCL_KERNEL] = TS_OBJECT_FUNCTION,
+		[OCL_EVENT] = TS_OBJECT_EVENT,    [OCL_SVM] = TS_OBJECT_MEMORY,
+	};
+	struct stream_text text;
+	struct ts_replay_object row = {
+		.size = sizeof(row),
+		.kind = kinds[stream->kind],
+		.number = stream->number,
+		.parent = stream->parent ? stream->parent->number : 0,
+		.address = (uint64_t)(uintptr_t)stream->handle,
+		.blob = blob,
+		.bytes = TS_UNKNOWN,
+	};
+
+	if (stream->window == stream_window() || !is_of_interest(stream))
+		return;
+	stream->window = stream_window();
+	emit_needed(stream);
+	stream_text_begin(&text);
+	describe(stream, &text);
+	row.details = stream_text_end(&text);
+	if (!row.details)
+		row.details = "{\"unreplayable\":\"its description is too long\"}";
+	if (stream->kind == OCL_DEVICE)
+		row.name = stream->as.device.name;
+	if (stream->kind == OCL_KERNEL)
+		row.name = stream->as.function.name;
+	if (stream->kind == OCL_MEMORY || stream->kind == OCL_SVM)
+		row.bytes = (int64_t)stream->as.memory.bytes;
+	if (stream->kind == OCL_PROGRAM)
+		row.blob = stream->as.module.source_blob;
+	ts_replay_object(&row);
+}
+
+void stream_object_tell(struct ocl_stream *stream)
+{
+	if (!stream_is_open() || !stream_lock())
+		return;
+	stream_object_emit(stream, 0);
+	stream_unlock();
+}
+
+/* ---- devices, contexts, queues, user events ---- */
+
+static void get_text(cl_device_id device, cl_device_info what, char *to, size_t size)
+{
+	if (ocl.next.clGetDeviceInfo(device, what, size, to, NULL))
+		to[0] = 0;
+	to[size - 1] = 0;
+}
+
+static void get_platform(cl_device_id device, char *to, size_t size)
+{
+	cl_platform_id platform = NULL;
+
+	to[0] = 0;
+	if (ocl.next.clGetDeviceInfo(device, CL_DEVICE_PLATFORM, sizeof(platform), &platform, NULL))
+		return;
+	if (ocl.next.clGetPlatformInfo(platform, CL_PLATFORM_NAME, size, to, NULL))
+		to[0] = 0;
+	to[size - 1] = 0;
+}
+
+static const char *device_type(cl_device_id device)
+{
+	cl_device_type type = 0;
+
+	ocl.next.clGetDeviceInfo(device, CL_DEVICE_TYPE, sizeof(type), &type, NULL);
+	return type & CL_DEVICE_TYPE_GPU           ? "gpu"
+	       : type & CL_DEVICE_TYPE_CPU         ? "cpu"
+	       : type & CL_DEVICE_TYPE_ACCELERATOR ? "accelerator"
+						   : "other";
+}
+
+static void fill_device(struct ocl_stream *stream, const struct ocl_object *object)
+{
+	struct stream_device *device = &stream->as.device;
+	cl_device_id id = object->handle, parent = NULL;
+
+	device->index = object->number;
+	device->type = device_type(id);
+	get_text(id, CL_DEVICE_NAME, device->name, sizeof(device->name));
+	get_text(id, CL_DEVICE_VENDOR, device->vendor, sizeof(device->vendor));
+	get_text(id, CL_DEVICE_VERSION, device->version, sizeof(device->version));
+	get_text(id, CL_DRIVER_VERSION, device->driver, sizeof(device->driver));
+	get_platform(id, device->platform, sizeof(device->platform));
+	ocl.next.clGetDeviceInfo(id, CL_DEVICE_PARENT_DEVICE, sizeof(parent), &parent, NULL);
+	if (parent)
+		stream->unreplayable = strdup("a sub-device");
+}
+
+struct ocl_stream *stream_device_of(cl_device_id device)
+{
+	static pthread_mutex_t one_by_one = PTHREAD_MUTEX_INITIALIZER;
+	struct ocl_object *object = ocl_device(device);
+
+	if (!object)
+		return NULL;
+	/* Two threads may see a device first; the driver only answers questions under this lock. */
+	pthread_mutex_lock(&one_by_one);
+	if (!object->stream) {
+		struct ocl_stream *stream = stream_object_new(OCL_DEVICE, device, NULL);
+
+		if (stream)
+			fill_device(stream, object);
+		object->stream = stream;
+	}
+	pthread_mutex_unlock(&one_by_one);
+	return object->stream;
+}
+
+void stream_made_context(struct ocl_object *context, const cl_device_id *devices, cl_uint count)
+{
+	struct ocl_stream *held[64], *stream;
+	uint32_t found = 0;
+
+	/* Ahead of the context, so that numbers rise from what is needed to what needs it. */
+	for (cl_uint i = 0; i < count && found < 64; i++) {
+		struct ocl_stream *device = stream_device_of(devices[i]);
+
+		if (device)
+			held[found++] = stream_object_hold(device);
+	}
+	stream = stream_object_new(OCL_CONTEXT, context->handle, NULL);
+	if (stream)
+		stream->as.context.devices = malloc((found + 1) * sizeof(held[0]));
+	if (!stream || !stream->as.context.devices)
+		return;
+	memcpy(stream->as.context.devices, held, found * sizeof(held[0]));
+	stream->as.context.device_count = found;
+	context->stream = stream;
+	stream_object_tell(stream);
+}
+
+static int64_t queue_priority(const struct ocl_object *queue)
+{
+	/* Greater is more urgent. */
+	for (uint32_t i = 0; i + 1 < queue->property_count && queue->property_list[i]; i += 2) {
+		if (queue->property_list[i] == PRIORITY_KEY)
+			return queue->property_list[i + 1] & 1   ? 1
+			       : queue->property_list[i + 1] & 4 ? -1
+								 : 0;
+	}
+	return TS_UNKNOWN;
+}
+
+static struct ocl_stream *stream_of(const struct ocl_object *object)
+{
+	return object ? object->stream : NULL;
+}
+
+void stream_made_queue(struct ocl_object *queue)
+{
+	struct ocl_stream *device = queue->device ? stream_device_of(queue->device->handle) : NULL;
+	struct ocl_stream *stream =
+		stream_object_new(OCL_QUEUE, queue->handle, stream_of(queue->context));
+
+	if (!stream)
+		return;
+	stream->as.queue.device = stream_object_hold(device);
+	stream->as.queue.index = queue->number;
+	stream->as.queue.out_of_order = queue->out_of_order;
+	stream->as.queue.priority = queue_priority(queue);
+	queue->stream = stream;
+	stream_object_tell(stream);
+}
+
+void stream_made_user_event(struct ocl_object *event)
+{
+	struct ocl_stream *stream =
+		stream_object_new(OCL_EVENT, event->handle, stream_of(event->context));
+
+	if (!stream)
+		return;
+	atomic_init(&stream->as.event.status, CL_SUBMITTED);
+	event->stream = stream;
+	stream_event_add(event->handle, stream);
+	stream_object_tell(stream);
+}
+
+/* ---- memory ---- */
+
+/* The driver knows it where the hook did not say. */
+static struct ocl_stream *context_of_memory(const struct ocl_object *memory)
+{
+	cl_context context = NULL;
+
+	if (memory->context)
+		return memory->context->stream;
+	if (ocl.next.clGetMemObjectInfo(memory->handle, CL_MEM_CONTEXT, sizeof(context), &context,
+					NULL))
+		return NULL;
+	return stream_of(ocl_find(OCL_CONTEXT, context));
+}
+
+/* In a window: the content that it begins with, its row, its command. */
+static void tell_memory(struct ocl_stream *stream, const void *content)
+{
+	uint64_t blob = 0;
+
+	if (!stream_is_open())
+		return;
+	if (!content && !stream->as.memory.is_view && !stream->unreplayable)
+		stream_clear(stream);
+	if (!stream_lock())
+		return;
+	if (content)
+		blob = ts_replay_blob(content, stream->as.memory.bytes);
+	stream_object_emit(stream, blob);
+	if (!stream->as.memory.is_view && !stream->unreplayable)
+		emit_memory_command(stream, TS_COMMAND_ALLOC);
+	stream_unlock();
+	if (stream->as.memory.host)
+		stream_pages_begin(stream);
+}
+
+void stream_made_buffer(struct ocl_object *memory, cl_mem_flags flags, size_t bytes,
+			const void *host)
+{
+	struct ocl_stream *stream =
+		stream_object_new(OCL_MEMORY, memory->handle, context_of_memory(memory));
+
+	if (!stream)
+		return;
+	stream->as.memory.bytes = bytes;
+	stream->as.memory.flags = flags;
+	if (!(flags & (CL_MEM_USE_HOST_PTR | CL_MEM_COPY_HOST_PTR)))
+		host = NULL;
+	if (flags & CL_MEM_USE_HOST_PTR) {
+		stream->as.memory.host = host;
+		if (stream_svm_find(host, NULL))
+			stream->unreplayable = strdup("a buffer that lies in SVM");
+	}
+	memory->stream = stream;
+	tell_memory(stream, host);
+}
+
+void stream_made_sub_buffer(struct ocl_object *memory, struct ocl_object *parent,
+			    cl_mem_flags flags, size_t origin, size_t bytes)
+{
+	struct ocl_stream *stream =
+		stream_object_new(OCL_MEMORY, memory->handle, stream_of(parent));
+
+	if (!stream)
+		return;
+	stream->as.memory.is_view = true;
+	stream->as.memory.bytes = bytes;
+	stream->as.memory.origin = origin;
+	stream->as.memory.flags = flags;
+	if (!stream->parent || stream->parent->unreplayable)
+		stream->unreplayable = strdup("a view of memory that cannot be replayed");
+	memory->stream = stream;
+	tell_memory(stream, NULL);
+}
+
+void stream_made_svm(struct ocl_object *memory, cl_svm_mem_flags flags, size_t bytes)
+{
+	struct ocl_stream *stream =
+		stream_object_new(OCL_SVM, memory->handle, stream_of(memory->context));
+
+	if (!stream)
+		return;
+	stream->as.memory.bytes = bytes;
+	stream->as.memory.flags = flags;
+	stream->as.memory.is_svm = true;
+	if (flags & CL_MEM_SVM_FINE_GRAIN_BUFFER) {
+		stream->unreplayable = strdup("fine-grained SVM");
+		stream_lost("fine-grained SVM", "the host may write it at any time");
+	}
+	memory->stream = stream;
+	stream_svm_add(stream);
+	tell_memory(stream, NULL);
+}
+
+void stream_made_other(struct ocl_object *object, const char *what)
+{
+	struct ocl_stream *stream, *context = stream_of(object->context);
+	char kind[96];
+
+	snprintf(kind, sizeof(kind), "OpenCL objects: %s", what);
+	stream_lost(kind, "they are not captured for replay");
+	if (object->kind == OCL_MEMORY)
+		context = context_of_memory(object);
+	if (object->kind == OCL_PROGRAM)
+		context = stream_module_context(object);
+	stream = stream_object_new(object->kind, object->handle, context);
+	if (!stream)
+		return;
+	stream->unreplayable = strdup(what);
+	if (object->kind == OCL_PROGRAM) {
+		pthread_mutex_init(&stream->as.module.lock, NULL);
+		stream->as.module.from = strstr(what, "IL") ? "il" : "builtin";
+	}
+	if (object->kind == OCL_MEMORY)
+		stream->as.memory.bytes = object->bytes;
+	object->stream = stream;
+	stream_object_tell(stream);
+}
+
+struct ocl_stream *stream_memory_root(cl_mem memory, uint64_t *ret_origin)
+{
+	const struct ocl_object *object = memory ? ocl_find(OCL_MEMORY, memory) : NULL;
+	struct ocl_stream *stream = stream_of(object);
+
+	*ret_origin = 0;
+	if (!stream || !stream->as.memory.is_view)
+		return stream;
+	*ret_origin = stream->as.memory.origin;
+	return stream->parent;
+}
+
+/* ---- SVM by address ---- */
+
+/* How many begin at or below the address. */
+static size_t svm_place(uintptr_t address)
+{
+	size_t low = 0, high = registry.svm_count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if ((uintptr_t)registry.svm[middle]->handle <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static bool svm_make_room(void)
+{
+	size_t room = registry.svm_room ? 2 * registry.svm_room : 16;
+	struct ocl_stream **svm;
+
+	if (registry.svm_count < registry.svm_room)
+		return true;
+	svm = realloc(registry.svm, room * sizeof(struct ocl_stream *));
+	if (!svm)
+		return false;
+	registry.svm = svm;
+	registry.svm_room = room;
+	return true;
+}
+
+void stream_svm_add(struct ocl_stream *memory)
+{
+	pthread_mutex_lock(&registry.lock);
+	if (svm_make_room()) {
+		size_t place = svm_place((uintptr_t)memory->handle);
+
+		memmove(&registry.svm[place + 1], &registry.svm[place],
+			(registry.svm_count - place) * sizeof(struct ocl_stream *));
+		registry.svm[place] = memory;
+		registry.svm_count++;
+	}
+	pthread_mutex_unlock(&registry.lock);
+}
+
+void stream_svm_remove(struct ocl_stream *memory)
+{
+	size_t place;
+
+	pthread_mutex_lock(&registry.lock);
+	place = svm_place((uintptr_t)memory->handle);
+	if (place > 0 && registry.svm[place - 1] == memory) {
+		registry.svm_count--;
+		memmove(&registry.svm[place - 1], &registry.svm[place],
+			(registry.svm_count - (place - 1)) * sizeof(struct ocl_stream *));
+	}
+	pthread_mutex_unlock(&registry.lock);
+}
+
+struct ocl_stream *stream_svm_find(const void *address, uint64_t *ret_offset)
+{
+	struct ocl_stream *found = NULL;
+	uint64_t offset = 0;
+	size_t place;
+
+	pthread_mutex_lock(&registry.lock);
+	place = svm_place((uintptr_t)address);
+	if (place > 0) {
+		found = registry.svm[place - 1];
+		offset = (uintptr_t)address - (uintptr_t)found->handle;
+		if (offset >= found->as.memory.bytes)
+			found = NULL;
+	}
+	pthread_mutex_unlock(&registry.lock);
+	if (found && ret_offset)
+		*ret_offset = offset;
+	return found;
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The one content hash: XXH3, 64 bits, seed 0. It is part of the file format, so its value for
+ * given bytes is the same on every build and machine. Not for secrets, and not hardened against
+ * crafted collisions. Knows nothing of what it hashes.
+ */
+#ifndef TS_BASE_LOCAL_HASH_H
+#define TS_BASE_LOCAL_HASH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* XXH3_64bits(data, bytes): <xxhash.h>'s where the build has it, else ts_hash64_portable(). */
+uint64_t ts_hash64(const void *data, size_t bytes);
+
+/* The same function, our own code; always built so that tests can compare the two. */
+uint64_t ts_hash64_portable(const void *data, size_t bytes);
+
+/*
+ * The same function over bytes that come in pieces of any size. Digests may be taken in between. All of the state is in the
+ * struct, without padding or pointers, so that it may be stored and gone on with elsewhere; a stored one that is not sound gives a
+ * wrong hash and nothing worse (ts_hash_stream_is_sound()).
+ */
+#define TS_HASH_BLOCK_BYTES 1024
+#define TS_HASH_STRIPE_BYTES 64
+struct ts_hash_stream {
+	uint64_t lanes[8];
+	uint64_t bytes; /* in all */
+	/* What stands ahead of `held`, then the newest bytes, which are held back since the end is hashed otherwise. */
+	uint8_t before[TS_HASH_STRIPE_BYTES];
+	uint8_t held[TS_HASH_BLOCK_BYTES];
+	uint64_t held_bytes;
+};
+
+void ts_hash_stream_init(struct ts_hash_stream *stream);
+void ts_hash_stream_add(struct ts_hash_stream *stream, const void *data, size_t bytes);
+uint64_t ts_hash_stream_digest(const struct ts_hash_stream *stream);
+bool ts_hash_stream_is_sound(const struct ts_hash_stream *stream);
+
+/*
+ * Another hash, for telling contents apart that somebody may have chosen: two different contents of at most n bytes have the same value with a
+ * chance of n / 2^63 over the keys, whatever they are, as long as the key is secret. 61 bits.
+ */
+uint64_t ts_hash_keyed(uint64_t key, const void *data, size_t bytes);
+
+/* Spreads an integer key over 64 bits (a bijection, so distinct keys never collide in full). */
+static inline uint64_t ts_hash_mix64(uint64_t key)
+{
+	key ^= key >> 32;
+	key *= 0xd6e8feb86659fd93u;
+	key ^= key >> 32;
+	key *= 0xd6e8feb86659fd93u;
+	key ^= key >> 32;
+	return key;
+}
+
+#endif

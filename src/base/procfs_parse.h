@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What stands in the files of /proc that metrics come from. A value that is not there is TS_NO_VALUE: other kernels
+ * have fewer. Units are the kernel's (ticks, pages, KiB, sectors). Knows nothing of files.
+ */
+#ifndef TS_BASE_PROCFS_PARSE_H
+#define TS_BASE_PROCFS_PARSE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/procfs.h"
+
+/* ---- of a process ---- */
+
+/* /proc/PID/stat; sums over its threads, those that ended too. */
+struct ts_stat_text {
+	char state;
+	uint64_t parent;
+	uint64_t flags; /* PF_... of the kernel */
+	uint64_t minor_faults, major_faults;
+	uint64_t user_ticks, system_ticks;
+	uint64_t child_user_ticks, child_system_ticks; /* of children that were waited for */
+	uint64_t threads;
+	uint64_t start_time;
+};
+
+/* False: it is not such a text, or does not reach the start time. */
+bool ts_stat_text_parse(const char *text, struct ts_stat_text *ret_stat);
+
+/* A leader that has ended is a zombie, too, while its other threads run. */
+bool ts_stat_text_has_ended(const struct ts_stat_text *stat);
+
+/* /proc/PID/statm, in pages. */
+struct ts_statm_text {
+	uint64_t virtual_pages, resident_pages, shared_pages;
+};
+void ts_statm_text_parse(const char *text, struct ts_statm_text *ret_statm);
+
+/* /proc/PID/io, in bytes. */
+struct ts_io_text {
+	uint64_t call_read, call_written; /* by system calls, whatever is behind them */
+	uint64_t disk_read, disk_written; /* at the storage layer */
+};
+void ts_io_text_parse(const char *text, struct ts_io_text *ret_io);
+
+/* /proc/PID/task/TID/status: of this thread alone. And from elsewhere, of a whole process. */
+struct ts_switches {
+	uint64_t voluntary, involuntary;
+};
+void ts_status_text_parse(const char *text, struct ts_switches *ret_switches);
+
+/* ---- of the machine ---- */
+
+/* The first line of /proc/stat, all CPUs together, in ticks. Guests' time is in user and nice already. */
+enum ts_cpu_mode {
+	TS_CPU_USER,
+	TS_CPU_NICE,
+	TS_CPU_SYSTEM,
+	TS_CPU_IDLE,
+	TS_CPU_IOWAIT,
+	TS_CPU_IRQ,
+	TS_CPU_SOFTIRQ,
+	TS_CPU_STEAL,
+	TS_CPU_MODES,
+};
+
+struct ts_system_text {
+	uint64_t ticks[TS_CPU_MODES];
+	uint64_t switches;
+	uint64_t running, blocked; /* tasks */
+};
+void ts_system_text_parse(const char *text, struct ts_system_text *ret_system);
+
+/* /proc/meminfo, in KiB. */
+struct ts_meminfo_text {
+	uint64_t total, available;
+	uint64_t swap_total, swap_free;
+};
+void ts_meminfo_text_parse(const char *text, struct ts_meminfo_text *ret_memory);
+
+/* /proc/vmstat: events since the start, swapped in pages. */
+struct ts_vmstat_text {
+	uint64_t faults, major_faults; /* of both kinds together, and the major ones */
+	uint64_t swapped_in, swapped_out;
+};
+void ts_vmstat_text_parse(const char *text, struct ts_vmstat_text *ret_vmstat);
+
+/* /proc/pressure/NAME, in microseconds. */
+struct ts_pressure_text {
+	uint64_t some, full;
+};
+void ts_pressure_text_parse(const char *text, struct ts_pressure_text *ret_pressure);
+
+/* Bytes of an interface of /proc/net/dev, or sectors of a device of /proc/diskstats. */
+struct ts_traffic_text {
+	const char *name; /* not ended by a NUL */
+	size_t name_length;
+	uint64_t in, out; /* received or read, sent or written */
+};
+
+/* The next of them from *cursor on, which starts at the text; lines that are none are passed over. */
+bool ts_network_text_next(const char **cursor, struct ts_traffic_text *ret_traffic);
+bool ts_disk_text_next(const char **cursor, struct ts_traffic_text *ret_traffic);
+
+#endif

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Times and sizes on the command line. Exact, never through a double.
+ * Must not know what they are for.
+ */
+#include "cli/common/amount.h"
+
+#include <stdbool.h>
+
+#include "base/text.h"
+#include "cli/common/report.h"
+
+/* Digits after the point of a size that still count. */
+#define DECIMALS 9
+
+static bool ends_in_digit(const char *text)
+{
+	size_t length = strlen(text);
+
+	return length && text[length - 1] >= '0' && text[length - 1] <= '9';
+}
+
+static bool parse_time(const char *text, int64_t *ret_ns)
+{
+	TS_SCOPED(ts_text) with_unit = { 0 };
+
+	ts_text_append_str(&with_unit, text);
+	if (ends_in_digit(text))
+		ts_text_append_char(&with_unit, 's');
+	return !ts_parse_duration_ns(with_unit.data ? with_unit.data : "", with_unit.length,
+				     ret_ns) &&
+	       *ret_ns > 0;
+}
+
+/* The power of 1024 that a unit stands for, or -1. Small letters where no time could be meant. */
+static int power_of(const char *unit)
+{
+	static const char letters[] = "KMGT";
+	const char *at;
+	char first = *unit;
+
+	if (!*unit || !strcmp(unit, "B"))
+		return 0;
+	if (first == 'k' || first == 'g' || first == 't')
+		first = (char)(first - 'a' + 'A');
+	at = strchr(letters, first);
+	if (!at || (unit[1] && strcmp(unit + 1, "B") != 0 && strcmp(unit + 1, "iB") != 0))
+		return -1;
+	return (int)(at - letters) + 1;
+}
+
+/* "12.5" as 12 and 500000000; gives what follows, or NULL. */
+static const char *parse_decimal(const char *text, uint64_t *ret_whole, uint64_t *ret_fraction)
+{
+	int64_t whole, fraction = 0;
+	size_t length = strspn(text, "0123456789"), decimals = 0;
+
+	if (!length || ts_parse_int64(text, length, &whole))
+		return NULL;
+	text += length;
+	if (*text == '.') {
+		decimals = strspn(++text, "0123456789");
+		if (!decimals || decimals > DECIMALS || ts_parse_int64(text, decimals, &fraction))
+			return NULL;
+		text += decimals;
+	}
+	for (; decimals < DECIMALS; decimals++)
+		fraction *= 10;
+	*ret_whole = (uint64_t)whole;
+	*ret_fraction = (uint64_t)fraction;
+	return text;
+}
+
+static bool parse_size(const char *text, uint64_t *ret_bytes)
+{
+	uint64_t whole, fraction, billion = 1000000000;
+	const char *unit = parse_decimal(text, &whole, &fraction);
+	unsigned __int128 bytes;
+	int power;
+
+	if (!unit)
+		return false;
+	unit += *unit == ' ';
+	power = power_of(unit);
+	if (power < 0)
+		return false;
+	bytes = ((unsigned __int128)whole << (10 * power)) +
+		((unsigned __int128)fraction << (10 * power)) / billion;
+	*ret_bytes = (uint64_t)bytes;
+	return bytes > 0 && bytes <= INT64_MAX;
+}
+
+int ts_amount_time(const char *option, const char *text, int64_t *value_ns)
+{
+	int64_t ns;
+
+	if (!text)
+		return TS_EXIT_DONE;
+	if (!parse_time(text, &ns))
+		return ts_report_usage("option '--%s': '%s' is no time such as 500ms, 10s or 2m",
+				       option, text);
+	*value_ns = ns;
+	return TS_EXIT_DONE;
+}
+
+int ts_amount_size(const char *option, const char *text, uint64_t *value_bytes)
+{
+	uint64_t bytes;
+
+	if (!text)
+		return TS_EXIT_DONE;
+	if (!parse_size(text, &bytes))
+		return ts_report_usage("option '--%s': '%s' is no size such as 512K, 64M or 1G",
+				       option, text);
+	*value_bytes = bytes;
+	return TS_EXIT_DONE;
+}
+
+int ts_amount_time_or_size(const char *option, const char *text, int64_t *value_ns,
+			   uint64_t *value_bytes)
+{
+	int64_t ns;
+	uint64_t bytes;
+
+	if (!text)
+		return TS_EXIT_DONE;
+	if (!ends_in_digit(text) && parse_size(text, &bytes))
+		*value_bytes = bytes;
+	else if (!ends_in_digit(text) && parse_time(text, &ns))
+		*value_ns = ns;
+	else
+		return ts_report_usage(
+			"option '--%s': '%s' is neither a size such as 64M nor a time such as 10m",
+			option, text);
+	return TS_EXIT_DONE;
+}
+
+int ts_amount_instant(const char *option, const char *text, int64_t start, int64_t *value_ns)
+{
+	int64_t ns;
+
+	if (!text)
+		return TS_EXIT_DONE;
+	if (text[0] == '@') {
+		if (ts_parse_int64(text + 1, strlen(text + 1), value_ns))
+			return ts_report_usage("option '--%s': '%s' is not a time in ns", option,
+					       text);
+		return TS_EXIT_DONE;
+	}
+	if (ts_parse_duration_ns(text, strlen(text), &ns))
+		return ts_report_usage(
+			"option '--%s': '%s' is no time; write 1.5ms or @NANOSECONDS", option,
+			text);
+	if (__builtin_add_overflow(start, ns, value_ns))
+		*value_ns = ns < 0 ? INT64_MIN : INT64_MAX;
+	return TS_EXIT_DONE;
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Times and sizes as people give them to options: "500ms", "2m", "10", "64M", "1.5G". */
+#ifndef TS_CLI_COMMON_AMOUNT_H
+#define TS_CLI_COMMON_AMOUNT_H
+
+#include <stdint.h>
+
+/*
+ * The value of an option; `text` NULL leaves *value as it is. Both say what is wrong, with the
+ * option's name, and return TS_EXIT_USAGE, or 0.
+ */
+
+/* Above 0; without a unit: seconds. */
+int ts_amount_time(const char *option, const char *text, int64_t *value_ns);
+
+/* Above 0; K M G T (also KB, KiB ...) are powers of 1024; without a unit: bytes. */
+int ts_amount_size(const char *option, const char *text, uint64_t *value_bytes);
+
+/* Either: "10M" is a size, "10m" a time; a unit is needed. The other value stays as it is. */
+int ts_amount_time_or_size(const char *option, const char *text, int64_t *value_ns,
+			   uint64_t *value_bytes);
+
+/* An instant of trace time: "1.5ms" after `start`, or "@" and ns; any sign. Beyond an int64: its limit. */
+int ts_amount_instant(const char *option, const char *text, int64_t start, int64_t *value_ns);
+
+#endif

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs a disassembler on a file with the code and reads what it prints: lines of an address between comment marks, then the instruction up to a semicolon. Both programs write these alike.
+ * They are given time and room, and may fail. See disassemble.h.
+ */
+#include "cli/common/disassemble.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <glob.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/subprocess.h"
+#include "base/text.h"
+
+#define LIMIT_NS INT64_C(30000000000)
+#define MOST_BYTES ((size_t)64 << 20)
+#define PATH_BYTES 4096
+
+struct line {
+	uint64_t address;
+	const char *text;
+};
+
+struct ts_disassembly {
+	struct ts_text output; /* lines are cut up in place */
+	struct line *lines;
+	size_t count, capacity;
+};
+
+/* ---- what it prints ---- */
+
+/* "0130*" + "/": the address; what follows in *end. */
+static bool take_address(const char *at, uint64_t *ret_address, const char **ret_end)
+{
+	uint64_t address = 0;
+	unsigned int digits = 0;
+
+	for (; isxdigit((unsigned char)*at) && digits < 16; at++, digits++)
+		address = address * 16 +
+			  (uint64_t)(isdigit((unsigned char)*at)
+					     ? *at - '0'
+					     : tolower((unsigned char)*at) - 'a' + 10);
+	if (digits < 4 || at[0] != '*' || at[1] != '/')
+		return false;
+	*ret_address = address;
+	*ret_end = at + 2;
+	return true;
+}
+
+/* A line of an instruction; false: it is another one, or there is no memory. */
+static bool add_line(struct ts_disassembly *disassembly, char *text)
+{
+	const char *begin;
+	uint64_t address;
+	char *end;
+
+	text += strspn(text, " \t");
+	if (text[0] != '/' || text[1] != '*' || !take_address(text + 2, &address, &begin))
+		return false;
+	begin += strspn(begin, " \t");
+	end = strchr(begin, ';');
+	if (!end)
+		return false;
+	while (end > begin && isspace((unsigned char)end[-1]))
+		end--;
+	*end = '\0';
+	if (ts_grow_array((void **)&disassembly->lines, &disassembly->capacity,
+			  disassembly->count + 1, sizeof(*disassembly->lines)))
+		return false;
+	disassembly->lines[disassembly->count++] =
+		(struct line){ .address = address, .text = begin };
+	return true;
+}
+
+/* The first of an address comes first: what is behind it is of another function. */
+static int compare_lines(const void *a, const void *b)
+{
+	const struct line *left = a, *right = b;
+
+	if (left->address != right->address)
+		return TS_COMPARE(left->address, right->address);
+	return TS_COMPARE(left->text, right->text);
+}
+
+static void read_lines(struct ts_disassembly *disassembly)
+{
+	char *at = disassembly->output.data, *end;
+
+	for (; at && *at; at = end) {
+		end = strchr(at, '\n');
+		if (end)
+			*end++ = '\0';
+		add_line(disassembly, at);
+	}
+	ts_sort(disassembly->lines, disassembly->count, sizeof(*disassembly->lines), compare_lines);
+}
+
+/* ---- running it ---- */
+
+static int write_file(char *path, size_t path_bytes, const void *image, size_t bytes,
+		      struct ts_error *err)
+{
+	const char *folder = getenv("TMPDIR");
+	const char *from = image;
+	int fd;
+
+	snprintf(path, path_bytes, "%s/tracesmith-cubin-XXXXXX",
+		 folder && *folder ? folder : "/tmp");
+	fd = mkstemp(path);
+	if (fd < 0)
+		return ts_error_errno(err, errno, "cannot make the file '%s'", path);
+	while (bytes) {
+		ssize_t written = write(fd, from, bytes);
+
+		if (written <= 0)
+			break;
+		from += written;
+		bytes -= (size_t)written;
+	}
+	close(fd);
+	if (!bytes)
+		return TS_OK;
+	unlink(path);
+	return ts_error_set(err, TS_EIO, "cannot write the file '%s'", path);
+}
+
+/* Python packages bring one: Triton's, and NVIDIA's own. */
+static bool find_in_packages(const char *root, const char *inside, const char *name, char *ret_path,
+			     size_t bytes)
+{
+	static const char *const folders[] = { "triton/backends/nvidia/bin", "nvidia/*/bin" };
+	bool is_found = false;
+
+	for (size_t i = 0; !is_found && i < TS_ARRAY_SIZE(folders); i++) {
+		char pattern[PATH_BYTES];
+		glob_t found = { 0 };
+
+		snprintf(pattern, sizeof(pattern), "%s/%s/%s/%s", root, inside, folders[i], name);
+		is_found = !glob(pattern, 0, NULL, &found) && found.gl_pathc > 0 &&
+			   !access(found.gl_pathv[0], X_OK);
+		if (is_found)
+			snprintf(ret_path, bytes, "%s", found.gl_pathv[0]);
+		globfree(&found);
+	}
+	return is_found;
+}
+
+/* Where Python keeps packages: that which is in use, the user's, the machine's. Names in a trace are not asked, which could be anything. */
+static bool find_bundled(const char *name, char *ret_path, size_t bytes)
+{
+	static const char *const variables[] = { "VIRTUAL_ENV", "CONDA_PREFIX" };
+	static const char *const roots[] = { "/usr/local", "/usr", "/opt/conda", "/opt/venv" };
+	const char *home = getenv("HOME");
+	char local[PATH_BYTES];
+
+	for (size_t i = 0; i < TS_ARRAY_SIZE(variables); i++) {
+		const char *root = getenv(variables[i]);
+
+		if (root && *root == '/' &&
+		    find_in_packages(root, "lib/python3*/site-packages", name, ret_path, bytes))
+			return true;
+	}
+	snprintf(local, sizeof(local), "%s/.local", home ? home : "");
+	if (home && *home == '/' &&
+	    find_in_packages(local, "lib/python3*/site-packages", name, ret_path, bytes))
+		return true;
+	for (size_t i = 0; i < TS_ARRAY_SIZE(roots); i++)
+		if (find_in_packages(roots[i], "lib/python3*/*-packages", name, ret_path, bytes))
+			return true;
+	return false;
+}
+
+static bool find_program(const char *name, char *ret_path, size_t bytes)
+{
+	char home[PATH_BYTES] = "/usr/local/cuda/bin";
+	const char *const places[] = { home, "/usr/local/cuda/bin", "/opt/cuda/bin", NULL };
+	const char *set = getenv("CUDA_HOME");
+
+	if (set && *set)
+		snprintf(home, sizeof(home), "%s/bin", set);
+	return ts_program_find(name, places, ret_path, bytes) ||
+	       find_bundled(name, ret_path, bytes);
+}
+
+/* False: it is not installed. */
+static bool choose_program(char *program, size_t bytes, bool *ret_is_nvdisasm)
+{
+	*ret_is_nvdisasm = find_program("nvdisasm", program, bytes);
+	return *ret_is_nvdisasm || find_program("cuobjdump", program, bytes);
+}
+
+static int run(struct ts_disassembly *disassembly, const char *const *arguments,
+	       struct ts_error *err)
+{
+	struct ts_program program = { .arguments = arguments,
+				      .limit_ns = LIMIT_NS,
+				      .max_bytes = MOST_BYTES };
+	struct ts_program_result result;
+	char how[128];
+	int rc = ts_program_run(&program, &result, err);
+
+	/* What was printed ahead of a limit is good. */
+	if (!rc && !ts_program_succeeded(&result) && !result.cut)
+		rc = ts_error_set(err, TS_ECAP, "'%s' %s", arguments[0],
+				  ts_program_end(&result, how, sizeof(how)));
+	if (!rc) {
+		disassembly->output = result.output;
+		result.output = (struct ts_text){ 0 };
+		ts_text_cstr(&disassembly->output);
+		if (!ts_text_status(&disassembly->output))
+			read_lines(disassembly);
+	}
+	ts_program_result_release(&result);
+	return rc;
+}
+
+int ts_disassemble(struct ts_disassembly **ret_disassembly, const void *image, size_t bytes,
+		   const char *function, size_t symbol, struct ts_error *err)
+{
+	TS_AUTO(ts_disassembly) disassembly = calloc(1, sizeof(*disassembly));
+	char program[PATH_BYTES], path[PATH_BYTES], number[24];
+	bool is_nvdisasm;
+	int rc;
+
+	if (!disassembly)
+		return ts_error_set(err, TS_ENOMEM, "no memory");
+	if (!choose_program(program, sizeof(program), &is_nvdisasm))
+		return ts_error_set(err, TS_ENOTFOUND,
+				    "neither nvdisasm nor cuobjdump is in PATH, $CUDA_HOME/bin, "
+				    "/usr/local/cuda/bin or a Python package");
+	rc = write_file(path, sizeof(path), image, bytes, err);
+	if (rc)
+		return rc;
+	snprintf(number, sizeof(number), "%zu", symbol);
+	if (is_nvdisasm)
+		rc = run(disassembly,
+			 (const char *const[]){ program, "-c", "-fun", number, path, NULL }, err);
+	else
+		rc = run(disassembly,
+			 (const char *const[]){ program, "-sass", "-fun", function, path, NULL },
+			 err);
+	unlink(path);
+	if (!rc)
+		*ret_disassembly = TS_STEAL(disassembly);
+	return rc;
+}
+
+void ts_disassembly_free(struct ts_disassembly *disassembly)
+{
+	if (!disassembly)
+		return;
+	ts_text_release(&disassembly->output);
+	free(disassembly->lines);
+	free(disassembly);
+}
+
+const char *ts_disassembly_at(const struct ts_disassembly *disassembly, uint64_t address)
+{
+	size_t low = 0, high = disassembly->count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (disassembly->lines[middle].address < address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < disassembly->count && disassembly->lines[low].address == address
+		       ? disassembly->lines[low].text
+		       : NULL;
+}

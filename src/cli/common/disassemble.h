@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Instructions of a CUDA function in words, by NVIDIA's nvdisasm or cuobjdump where one is installed. Knows nothing of traces. */
+#ifndef TS_CLI_COMMON_DISASSEMBLE_H
+#define TS_CLI_COMMON_DISASSEMBLE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <tracesmith/error.h>
+
+#include "base/memory.h"
+
+struct ts_disassembly;
+
+/* `function` and `symbol`: its name and number in the image, a cubin. TS_ENOTFOUND: there is no such program, and the message names the places. */
+int ts_disassemble(struct ts_disassembly **ret_disassembly, const void *image, size_t bytes,
+		   const char *function, size_t symbol, struct ts_error *err);
+void ts_disassembly_free(struct ts_disassembly *disassembly);
+TS_DEFINE_AUTO(ts_disassembly, ts_disassembly_free);
+
+/* The instruction at an address of the function's section; NULL: there is none. Borrowed. */
+const char *ts_disassembly_at(const struct ts_disassembly *disassembly, uint64_t address);
+
+#endif

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Distance between words: letters added, dropped, changed, or swapped with their neighbour
+ * (optimal string alignment). Must not know what the words are.
+ */
+#include <string.h>
+
+#include "base/memory.h"
+#include "cli/common/nearest.h"
+
+#define MAX_LETTERS 32
+
+static size_t smallest(size_t a, size_t b, size_t c)
+{
+	size_t least = TS_MIN(a, b);
+
+	return TS_MIN(least, c);
+}
+
+/* Words beyond MAX_LETTERS are taken to be far from everything. */
+static size_t distance(const char *a, const char *b)
+{
+	size_t rows[3][MAX_LETTERS + 1], *before = rows[0], *last = rows[1], *now = rows[2];
+	size_t a_length = strlen(a), b_length = strlen(b);
+
+	if (a_length > MAX_LETTERS || b_length > MAX_LETTERS)
+		return MAX_LETTERS;
+	for (size_t j = 0; j <= b_length; j++)
+		before[j] = last[j] = now[j] = j;
+	for (size_t i = 1; i <= a_length; i++) {
+		size_t *freed = before;
+
+		now[0] = i;
+		for (size_t j = 1; j <= b_length; j++) {
+			now[j] = smallest(last[j] + 1, now[j - 1] + 1,
+					  last[j - 1] + (a[i - 1] != b[j - 1]));
+			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+				now[j] = TS_MIN(now[j], before[j - 2] + 1);
+		}
+		before = last;
+		last = now;
+		now = freed;
+	}
+	return last[b_length];
+}
+
+void ts_nearest_init(struct ts_nearest *nearest, const char *word)
+{
+	*nearest = (struct ts_nearest){ .word = word, .distance = MAX_LETTERS };
+}
+
+void ts_nearest_offer(struct ts_nearest *nearest, const char *candidate)
+{
+	size_t length = strlen(nearest->word), far = distance(nearest->word, candidate);
+
+	/* Someone who typed only the beginning meant this word more than any other. */
+	if (length > 1 && !strncmp(nearest->word, candidate, length))
+		far = 0;
+	/* A third of the letters wrong, and no more. */
+	if (far * 3 > TS_MAX(length, strlen(candidate)) || far >= nearest->distance)
+		return;
+	nearest->best = candidate;
+	nearest->distance = far;
+}

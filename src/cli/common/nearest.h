@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* "Did you mean ...?": of some words the one nearest to a misspelt one. */
+#ifndef TS_CLI_COMMON_NEAREST_H
+#define TS_CLI_COMMON_NEAREST_H
+
+#include <stddef.h>
+
+struct ts_nearest {
+	const char *word;
+	const char *best; /* NULL while nothing offered is near enough; borrowed */
+	size_t distance;
+};
+
+void ts_nearest_init(struct ts_nearest *nearest, const char *word);
+
+/* Of words equally near the first one offered stays. */
+void ts_nearest_offer(struct ts_nearest *nearest, const char *candidate);
+
+#endif

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A verb's command line as data: from one table come the parser, its errors and --help.
+ *
+ *	struct ts_word_list names = { 0 };
+ *	int64_t limit = -1;
+ *	const struct ts_option options[] = {
+ *		TS_OPTION_WORD("name", 'n', "GLOB", &names, "only rows of this name"),
+ *		TS_OPTION_INTEGER("limit", 0, "N", &limit, 0, INT64_MAX, "at most N rows"),
+ *	};
+ *	const struct ts_command command = { .verb = "view", .options = options, ... };
+ *	if (!ts_command_parse(&command, &argc, argv, &exit_code))
+ *		return exit_code;
+ *
+ * Taken: --name=VALUE, --name VALUE (but for one that may go without), -n VALUE, -nVALUE, -ab for two flags; `--` ends options;
+ * "-" is an operand. Options and operands may mix, unless the operands are a command to run. -h and
+ * --help are always there.
+ */
+#ifndef TS_CLI_COMMON_OPTIONS_H
+#define TS_CLI_COMMON_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum ts_option_type {
+	TS_OPTION_TYPE_FLAG,    /* bool */
+	TS_OPTION_TYPE_TEXT,    /* const char *; the last one counts */
+	TS_OPTION_TYPE_INTEGER, /* int64_t, from minimum to maximum */
+	TS_OPTION_TYPE_WORD,    /* struct ts_word_list; each use adds one word */
+	TS_OPTION_TYPE_WORDS,   /* the same; each use adds words separated by commas */
+	TS_OPTION_TYPE_MAYBE,   /* const char *; --name gives "", --name=VALUE the value */
+};
+
+struct ts_option {
+	const char *name; /* without dashes */
+	char letter;      /* 0: none */
+	enum ts_option_type type;
+	const char *value; /* what --help calls the value */
+	void *target;      /* untouched where the option is not given */
+	const char *doc;
+	int64_t minimum, maximum;
+};
+
+#define TS_OPTION_FLAG(name, letter, target, doc)                                  \
+	{                                                                          \
+		(name), (letter), TS_OPTION_TYPE_FLAG, NULL, (target), (doc), 0, 0 \
+	}
+#define TS_OPTION_TEXT(name, letter, value, target, doc)                              \
+	{                                                                             \
+		(name), (letter), TS_OPTION_TYPE_TEXT, (value), (target), (doc), 0, 0 \
+	}
+#define TS_OPTION_INTEGER(name, letter, value, target, minimum, maximum, doc)                  \
+	{                                                                                      \
+		(name), (letter), TS_OPTION_TYPE_INTEGER, (value), (target), (doc), (minimum), \
+			(maximum)                                                              \
+	}
+#define TS_OPTION_WORD(name, letter, value, target, doc)                              \
+	{                                                                             \
+		(name), (letter), TS_OPTION_TYPE_WORD, (value), (target), (doc), 0, 0 \
+	}
+#define TS_OPTION_WORDS(name, letter, value, target, doc)                              \
+	{                                                                              \
+		(name), (letter), TS_OPTION_TYPE_WORDS, (value), (target), (doc), 0, 0 \
+	}
+#define TS_OPTION_MAYBE(name, letter, value, target, doc)                              \
+	{                                                                              \
+		(name), (letter), TS_OPTION_TYPE_MAYBE, (value), (target), (doc), 0, 0 \
+	}
+
+/* Values of an option that may be repeated. A zeroed struct is an empty list. */
+struct ts_word_list {
+	char **words;
+	size_t count;
+	size_t capacity;
+};
+
+void ts_word_list_release(struct ts_word_list *list);
+
+struct ts_command {
+	const char *verb;
+	const char *operands; /* for the usage line: "TRACE..." */
+	const char *about;    /* a paragraph, lines ended by newlines */
+	const char *examples; /* lines, without indentation */
+	const char *exits;    /* lines "0  done" */
+	const struct ts_option *options;
+	size_t option_count;
+	int minimum_operands;
+	int maximum_operands; /* -1: any number */
+	bool runs_command;    /* operands are a command: all behind the first is the command's */
+};
+
+/*
+ * Reads argv[1] and on. True: go on, with argv[0 .. argc) now holding the operands alone. False:
+ * return *ret_exit, all has been said (an error on stderr, or the help that was asked for).
+ */
+bool ts_command_parse(const struct ts_command *command, int *argc, char **argv, int *ret_exit);
+
+/* What `tracesmith VERB --help` shows, to standard output. */
+void ts_command_help(const struct ts_command *command);
+
+#endif

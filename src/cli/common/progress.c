@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The bar and the signals. Handlers only note the signal; the work sees it at its next step and
+ * ends in order, so that files stay valid. Must not know what the work is.
+ */
+#include <signal.h>
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "base/text.h"
+#include "cli/common/progress.h"
+#include "cli/common/terminal.h"
+
+#define FIRST_SHOWN_NS INT64_C(1000000000)
+#define REDRAW_NS INT64_C(100000000)
+#define BAR_COLUMNS 24
+/* Whoever asks this often does not want to wait for a good ending. */
+#define PATIENCE 4
+
+static volatile sig_atomic_t stop_signal;
+static volatile sig_atomic_t stop_count;
+static bool bar_is_shown;
+
+static void on_signal(int number)
+{
+	stop_signal = number;
+	if (++stop_count >= PATIENCE) {
+		signal(number, SIG_DFL);
+		raise(number);
+	}
+}
+
+static const int numbers[] = { SIGINT, SIGTERM, SIGHUP };
+
+static void catch_signals(void)
+{
+	struct sigaction action = { .sa_handler = on_signal, .sa_flags = SA_RESTART };
+	struct sigaction old;
+
+	sigemptyset(&action.sa_mask);
+	for (size_t i = 0; i < TS_ARRAY_SIZE(numbers); i++) {
+		/* nohup and the like: what is ignored stays ignored. */
+		if (!sigaction(numbers[i], NULL, &old) && old.sa_handler != SIG_IGN)
+			sigaction(numbers[i], &action, NULL);
+	}
+}
+
+void ts_progress_let_go(void)
+{
+	struct sigaction old;
+
+	for (size_t i = 0; i < TS_ARRAY_SIZE(numbers); i++) {
+		if (!sigaction(numbers[i], NULL, &old) && old.sa_handler == on_signal)
+			signal(numbers[i], SIG_DFL);
+	}
+}
+
+int ts_stop_signal(void)
+{
+	return (int)stop_signal;
+}
+
+void ts_progress_start(struct ts_progress *progress, const char *label, enum ts_progress_unit unit)
+{
+	*progress = (struct ts_progress){
+		.label = label,
+		.unit = unit,
+		.terminal = ts_terminal_stderr(),
+		.begun_ns = ts_clock_monotonic_ns(),
+	};
+	catch_signals();
+}
+
+static void append_amount(struct ts_text *line, enum ts_progress_unit unit, uint64_t amount)
+{
+	char number[TS_FORMAT_BYTES];
+
+	if (unit == TS_PROGRESS_BYTES)
+		ts_text_append_str(line, ts_format_bytes(number, sizeof(number), amount));
+	else
+		ts_text_printf(line, "%s rows",
+			       ts_format_count(number, sizeof(number), (int64_t)amount));
+}
+
+static void append_bar(struct ts_text *line, uint64_t done, uint64_t total)
+{
+	double part = total ? (double)done / (double)total : 0;
+	int filled = (int)(TS_MIN(part, 1.0) * BAR_COLUMNS);
+
+	ts_text_append_str(line, "  [");
+	for (int i = 0; i < BAR_COLUMNS; i++)
+		ts_text_append_char(line, i < filled ? '=' : i == filled ? '>' : ' ');
+	ts_text_printf(line, "] %3d %%", (int)(TS_MIN(part, 1.0) * 100));
+}
+
+/* A line that wraps could not be taken back. */
+static void show_line(const struct ts_text *line)
+{
+	size_t length = TS_MIN(line->length, ts_terminal_stderr_width() - 1);
+
+	fprintf(stderr, "\r\033[K%.*s", (int)ts_utf8_valid_prefix(line->data, length),
+		line->data ? line->data : "");
+	fflush(stderr);
+	bar_is_shown = true;
+}
+
+static void draw(const struct ts_progress *progress, uint64_t done, uint64_t total, int64_t now_ns)
+{
+	double seconds = (double)(now_ns - progress->begun_ns) / 1e9;
+	TS_SCOPED(ts_text) line;
+
+	ts_text_init(&line);
+	ts_text_append_str(&line, progress->label);
+	if (total)
+		append_bar(&line, done, total);
+	ts_text_append_str(&line, "  ");
+	append_amount(&line, progress->unit, done);
+	ts_text_append_str(&line, ", ");
+	append_amount(&line, progress->unit, (uint64_t)((double)done / seconds));
+	ts_text_append_str(&line, "/s");
+	show_line(&line);
+}
+
+void ts_progress_show(const char *line)
+{
+	const struct ts_text text = { .data = (char *)line, .length = strlen(line) };
+
+	if (ts_terminal_stderr())
+		show_line(&text);
+}
+
+void ts_progress_say(const char *what)
+{
+	TS_SCOPED(ts_text) line;
+
+	if (!ts_terminal_stderr())
+		return;
+	ts_text_init(&line);
+	ts_text_printf(&line, "%s ...", what);
+	show_line(&line);
+}
+
+int ts_progress_step(void *context, uint64_t done, uint64_t total)
+{
+	struct ts_progress *progress = context;
+	int64_t now_ns;
+
+	if (progress->terminal) {
+		now_ns = ts_clock_monotonic_ns();
+		if (now_ns - progress->begun_ns >= FIRST_SHOWN_NS &&
+		    now_ns - progress->shown_ns >= REDRAW_NS) {
+			draw(progress, done, total, now_ns);
+			progress->shown_ns = now_ns;
+		}
+	}
+	return stop_signal != 0;
+}
+
+void ts_progress_hide(void)
+{
+	if (!bar_is_shown)
+		return;
+	fputs("\r\033[K", stderr);
+	fflush(stderr);
+	bar_is_shown = false;
+}
+
+void ts_progress_stop(struct ts_progress *progress)
+{
+	progress->terminal = false;
+	ts_progress_hide();
+}
+
+double ts_progress_seconds(const struct ts_progress *progress)
+{
+	return (double)(ts_clock_monotonic_ns() - progress->begun_ns) / 1e9;
+}

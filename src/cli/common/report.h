@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the tool says on stderr, and its exit codes. Every line begins with "tracesmith VERB: ";
+ * library messages follow as they are. Only src/cli prints.
+ */
+#ifndef TS_CLI_COMMON_REPORT_H
+#define TS_CLI_COMMON_REPORT_H
+
+#include <tracesmith/error.h>
+
+enum ts_exit {
+	TS_EXIT_DONE = 0,
+	TS_EXIT_NO = 1,         /* the answer is no: damaged, different */
+	TS_EXIT_USAGE = 2,      /* the command line makes no sense */
+	TS_EXIT_INPUT = 3,      /* bad input, or a file that cannot be read or written */
+	TS_EXIT_CAPABILITY = 4, /* this build or machine lacks something */
+	TS_EXIT_SIGNAL = 128,   /* plus the signal that stopped us */
+};
+
+/* Call once with the verb (NULL: none yet), which must stay. */
+void ts_report_start(const char *verb);
+const char *ts_report_verb(void);
+
+/* "tracesmith view: TEXT (see 'tracesmith view --help')". Returns TS_EXIT_USAGE. */
+int ts_report_usage(const char *format, ...) TS_PRINTF_LIKE(1, 2);
+
+/* "tracesmith view: MESSAGE" of an error, unless the user stopped us. Returns its exit code. */
+int ts_report_error(const struct ts_error *err);
+
+/* "tracesmith view: warning: TEXT". */
+void ts_report_warning(const char *format, ...) TS_PRINTF_LIKE(1, 2);
+
+/* The text alone. */
+void ts_report_note(const char *format, ...) TS_PRINTF_LIKE(1, 2);
+
+/* The exit code that belongs to a TS_E* code. */
+int ts_report_exit_code(int code);
+
+#endif

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A series of values over a range of time, in memory that does not grow with the values: the range is cut into equal
+ * parts, and each knows its mean. Means are weighted by time.
+ */
+#ifndef TS_CLI_COMMON_RESAMPLE_H
+#define TS_CLI_COMMON_RESAMPLE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define TS_RESAMPLE_PARTS 240
+
+struct ts_resample_part {
+	double area; /* values times ns */
+	double covered_ns;
+	double point; /* the newest value that begins here, or NaN */
+	double least,
+		greatest; /* of the values that lasted here; sums of fractions are not exact */
+};
+
+struct ts_resample {
+	int64_t from, to;
+	struct ts_resample_part parts[TS_RESAMPLE_PARTS];
+};
+
+void ts_resample_init(struct ts_resample *resample, int64_t from, int64_t to);
+
+/* The value holds from `since` until `until`. What lies outside of the range is not taken. */
+void ts_resample_add(struct ts_resample *resample, int64_t since, int64_t until, double value);
+
+/* The mean of all; NaN: there is none. Where no value has lasted, that of the values. */
+double ts_resample_mean(const struct ts_resample *resample);
+
+/* The means of `count` equal stretches, at most TS_RESAMPLE_PARTS; NaN: nothing is known of one. */
+void ts_resample_values(const struct ts_resample *resample, double *ret_values, size_t count);
+
+#endif

@@ -1,0 +1,534 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Shows results of analyses. JSON and CSV are exact and whole; text is for people: rounded, and long lists cut.
+ * Must not know any analysis.
+ */
+#include "cli/common/result_show.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/ns.h"
+#include "base/text.h"
+#include "cli/common/cli_output.h"
+#include "cli/common/nearest.h"
+#include "cli/common/report.h"
+#include "cli/common/terminal.h"
+#include "cli/common/text_table.h"
+
+/* Names of kernels can have thousands of characters: only the last column shows them whole. */
+#define NAME_COLUMNS 80
+#define HEADING_ON "\033[1m"
+#define HEADING_OFF "\033[0m"
+
+/* ---- text: one cell ---- */
+
+/* Does an integer name something (a rank, a stream)? Then its digits are not grouped. */
+static bool is_name(const char *key)
+{
+	static const char *const words[] = { "rank",        "device", "stream",   "thread",
+					     "pid",         "tid",    "step",     "row",
+					     "id",          "number", "event",    "instance",
+					     "correlation", "graph",  "sequence", "collective" };
+	const char *last = strrchr(key, '_');
+
+	last = last ? last + 1 : key;
+	for (size_t i = 0; i < TS_ARRAY_SIZE(words); i++) {
+		if (!strcmp(words[i], last))
+			return true;
+	}
+	return false;
+}
+
+/* Four digits that count. */
+static void append_real(struct ts_text *out, double value)
+{
+	double size = fabs(value);
+	char count[TS_FORMAT_BYTES];
+
+	if (value == 0)
+		ts_text_append_char(out, '0');
+	else if (size >= 1e15 || size < 1e-3 || isinf(value))
+		ts_text_printf(out, "%.4g", value);
+	else if (size >= 1000)
+		ts_text_append_str(out,
+				   ts_format_count(count, sizeof(count), (int64_t)round(value)));
+	else
+		ts_text_printf(out, "%.*f", size >= 100 ? 1 : size >= 10 ? 2 : 3, value);
+}
+
+/* As in `view`: to the ns, so that it can be found there. */
+static void append_instant(struct ts_text *out, int64_t instant, int64_t start)
+{
+	char text[TS_FORMAT_BYTES];
+
+	ts_text_append_str(out,
+			   ts_format_instant_ns(text, sizeof(text), ts_ns_between(start, instant)));
+}
+
+static void append_bytes(struct ts_text *out, int64_t bytes)
+{
+	char text[TS_FORMAT_BYTES];
+
+	if (bytes < 0)
+		ts_text_append_char(out, '-');
+	ts_text_append_str(out, ts_format_bytes(text, sizeof(text),
+						bytes < 0 ? -(uint64_t)bytes : (uint64_t)bytes));
+}
+
+static void append_text_cell(struct ts_text *out, const struct ts_result_table *table,
+			     size_t column, const struct ts_cell *cell)
+{
+	char text[TS_FORMAT_BYTES];
+
+	switch (table->columns[column].type) {
+	case TS_CELL_TEXT:
+		ts_text_append_str(out, cell->text);
+		break;
+	case TS_CELL_INTEGER:
+		if (is_name(table->columns[column].key))
+			ts_text_append_int(out, cell->integer);
+		else
+			ts_text_append_str(out, ts_format_count(text, sizeof(text), cell->integer));
+		break;
+	case TS_CELL_REAL:
+		append_real(out, cell->real);
+		break;
+	case TS_CELL_TIME:
+		ts_text_append_str(out, ts_format_duration_ns(text, sizeof(text), cell->integer));
+		break;
+	case TS_CELL_INSTANT:
+		append_instant(out, cell->integer, table->result->start);
+		break;
+	case TS_CELL_PERCENT:
+		ts_text_printf(out, "%.2f %%", cell->real);
+		break;
+	case TS_CELL_BYTES:
+		append_bytes(out, cell->integer);
+		break;
+	case TS_CELL_BOOL:
+		ts_text_append_str(out, cell->integer ? "yes" : "no");
+		break;
+	}
+}
+
+/* ---- text: tables ---- */
+
+static bool is_below(const struct ts_result_table *table, size_t column)
+{
+	return column < 64 && table->below >> column & 1;
+}
+
+/* Is it one of the grid's columns? */
+static bool is_column(const struct ts_result_table *table, size_t column)
+{
+	return table->columns[column].title && !is_below(table, column);
+}
+
+/* The last column that text shows; column_count where it shows none. */
+static size_t last_shown(const struct ts_result_table *table)
+{
+	size_t last = table->column_count;
+
+	for (size_t i = 0; i < table->column_count; i++) {
+		if (is_column(table, i))
+			last = i;
+	}
+	return last;
+}
+
+/* Cuts a long name, at a character's end. */
+static void shorten(struct ts_text *text)
+{
+	size_t length;
+
+	if (text->failed || ts_text_shown_width(text->data, text->length) <= NAME_COLUMNS)
+		return;
+	for (length = NAME_COLUMNS - 1; ((unsigned char)text->data[length] & 0xc0) == 0x80;)
+		length--;
+	text->length = length;
+	ts_text_append_str(text, "\xe2\x80\xa6");
+}
+
+/* "  launched at:", then a line for each part of the text; one alone stands behind it. */
+static void show_below(struct ts_text_table *grid, const struct ts_result_table *table,
+		       size_t column, const char *value, struct ts_text *text)
+{
+	const char *end = strstr(value, table->divider);
+
+	ts_text_clear(text);
+	ts_text_printf(text, "  %s:%s%s", table->columns[column].title, end ? "" : " ",
+		       end ? "" : value);
+	ts_text_table_below(grid, ts_text_cstr(text), text->length);
+	if (!end)
+		return;
+	for (; value; value = end ? end + strlen(table->divider) : NULL) {
+		end = strstr(value, table->divider);
+		ts_text_clear(text);
+		ts_text_append_str(text, "    ");
+		ts_text_append(text, value, end ? (size_t)(end - value) : strlen(value));
+		ts_text_table_below(grid, ts_text_cstr(text), text->length);
+	}
+}
+
+static void show_row(struct ts_text_table *grid, const struct ts_result_table *table, size_t row,
+		     struct ts_text *text)
+{
+	size_t last = last_shown(table);
+
+	for (size_t i = 0; i < table->column_count; i++) {
+		const struct ts_cell *cell = &table->cells[row * table->column_count + i];
+
+		if (is_below(table, i) && !cell->none)
+			show_below(grid, table, i, cell->text, text);
+		if (!is_column(table, i))
+			continue;
+		ts_text_clear(text);
+		if (cell->none)
+			ts_text_append_char(text, '-');
+		else
+			append_text_cell(text, table, i, cell);
+		if (i != last)
+			shorten(text);
+		ts_text_table_cell(grid, text->data ? text->data : "", text->length);
+	}
+	ts_text_table_end_row(grid);
+}
+
+static size_t shown_rows(const struct ts_result_table *table, int64_t top)
+{
+	size_t rows = ts_result_rows(table);
+
+	if (table->shown_rows == 0)
+		return rows;
+	return TS_MIN(rows, top > 0 ? (size_t)top : table->shown_rows);
+}
+
+static void show_left_out(size_t rows)
+{
+	char count[TS_FORMAT_BYTES];
+
+	if (rows)
+		ts_text_printf(ts_stdout(), "... %s more row%s (--top N, or --json)\n",
+			       ts_format_count(count, sizeof(count), (int64_t)rows),
+			       rows == 1 ? "" : "s");
+}
+
+static int show_table(const struct ts_result_table *table, int64_t top, struct ts_error *err)
+{
+	TS_SCOPED(ts_text_table) grid;
+	TS_SCOPED(ts_text) text;
+	size_t rows = shown_rows(table, top);
+	int rc = TS_OK;
+
+	ts_text_init(&text);
+	ts_text_table_init(&grid);
+	for (size_t i = 0; i < table->column_count; i++) {
+		if (is_column(table, i))
+			ts_text_table_add_column(&grid, table->columns[i].title,
+						 table->columns[i].type != TS_CELL_TEXT);
+	}
+	for (size_t row = 0; !rc && row < rows; row++) {
+		show_row(&grid, table, row, &text);
+		rc = ts_stdout_drain(err);
+	}
+	if (!rc)
+		rc = ts_text_table_finish(&grid, err);
+	show_left_out(ts_result_rows(table) - rows + table->left_out);
+	return rc;
+}
+
+/* ---- text: paragraphs ---- */
+
+#define LIST_WIDTH 100 /* where there is no terminal */
+#define LIST_INDENT "   "
+
+/* Words of a text, each line of at most `width` columns behind the indent. */
+static void append_wrapped(struct ts_text *out, const char *text, size_t width)
+{
+	size_t column = 0;
+
+	while (*text) {
+		size_t length = strcspn(text, " ");
+		size_t shown = ts_text_shown_width(text, length);
+
+		if (column && column + 1 + shown > width) {
+			ts_text_append_str(out, "\n" LIST_INDENT);
+			column = 0;
+		} else if (column) {
+			ts_text_append_char(out, ' ');
+			column++;
+		}
+		ts_text_append_shown(out, text, length);
+		column += shown;
+		text += length;
+		text += strspn(text, " ");
+	}
+}
+
+/* "1. would save 501 ms, of window 41.39 %", then each text as a paragraph. */
+static void show_paragraph(const struct ts_result_table *table, size_t row, size_t width)
+{
+	const struct ts_cell *cells = &table->cells[row * table->column_count];
+	struct ts_text *out = ts_stdout();
+
+	for (size_t i = 0; i < table->column_count; i++) {
+		if (!table->columns[i].title || table->columns[i].type == TS_CELL_TEXT ||
+		    cells[i].none)
+			continue;
+		if (i > 0)
+			ts_text_printf(out, "%s %s ", i > 1 ? "," : "", table->columns[i].title);
+		append_text_cell(out, table, i, &cells[i]);
+		ts_text_append_str(out, i == 0 ? "." : "");
+	}
+	for (size_t i = 0; i < table->column_count; i++) {
+		TS_SCOPED(ts_text) line = { 0 };
+
+		if (table->columns[i].type != TS_CELL_TEXT || cells[i].none)
+			continue;
+		ts_text_printf(&line, "%s: %s", table->columns[i].title, cells[i].text);
+		ts_text_append_str(out, "\n" LIST_INDENT);
+		append_wrapped(out, ts_text_cstr(&line), width);
+	}
+	ts_text_append_char(out, '\n');
+}
+
+static int show_list_table(const struct ts_result_table *table, struct ts_error *err)
+{
+	size_t width = ts_terminal_stdout_width();
+	int rc = TS_OK;
+
+	width = TS_MAX(width ? width : LIST_WIDTH, 40) - sizeof(LIST_INDENT);
+	for (size_t row = 0; !rc && row < ts_result_rows(table); row++) {
+		ts_text_append_str(ts_stdout(), row ? "\n" : "");
+		show_paragraph(table, row, width);
+		rc = ts_stdout_drain(err);
+	}
+	return rc;
+}
+
+/* ---- text: all of a result ---- */
+
+void ts_result_show_heading(const char *name, const char *text)
+{
+	bool colour = ts_terminal_colour();
+	struct ts_text *out = ts_stdout();
+
+	ts_text_append_str(out, colour ? HEADING_ON : "");
+	/* Keys have low lines where people have blanks. */
+	for (; *name; name++)
+		ts_text_append_char(out, *name == '_' ? ' ' : *name);
+	ts_text_append_str(out, text ? ": " : ":");
+	ts_text_append_str(out, text ? text : "");
+	ts_text_append_str(out, colour ? HEADING_OFF "\n" : "\n");
+}
+
+/* The next table of which text shows a column; NULL: none. */
+static const struct ts_result_table *next_shown(const struct ts_result_table *table)
+{
+	while (table && last_shown(table) == table->column_count)
+		table = table->next;
+	return table;
+}
+
+static int show_notes(const struct ts_result *result, struct ts_error *err)
+{
+	int rc = TS_OK;
+
+	for (const struct ts_result_note *note = result->notes; !rc && note; note = note->next) {
+		ts_text_append_shown(ts_stdout(), note->text, strlen(note->text));
+		ts_text_append_char(ts_stdout(), '\n');
+		rc = ts_stdout_drain(err);
+	}
+	return rc;
+}
+
+int ts_result_show_text(const struct ts_result *result, int64_t top, struct ts_error *err)
+{
+	const struct ts_result_table *table = next_shown(result->tables), *next;
+	bool first = true;
+	int rc = TS_OK;
+
+	for (; !rc && table; table = next) {
+		next = next_shown(table->next);
+		if (next || !first)
+			ts_result_show_heading(table->name, NULL);
+		rc = table->as_list ? show_list_table(table, err) : show_table(table, top, err);
+		if (next || result->notes)
+			ts_text_append_char(ts_stdout(), '\n');
+		first = false;
+	}
+	return rc ? rc : show_notes(result, err);
+}
+
+void ts_result_tell_notes(const struct ts_result *result)
+{
+	TS_SCOPED(ts_text) text;
+
+	ts_text_init(&text);
+	for (const struct ts_result_note *note = result->notes; note; note = note->next) {
+		ts_text_clear(&text);
+		ts_text_append_shown(&text, note->text, strlen(note->text));
+		ts_report_note("%s", ts_text_cstr(&text));
+	}
+}
+
+/* ---- JSON ---- */
+
+static void append_number(struct ts_text *out, const struct ts_result_column *column,
+			  const struct ts_cell *cell)
+{
+	switch (column->type) {
+	case TS_CELL_TIME:
+		ts_text_append_us(out, cell->integer);
+		break;
+	case TS_CELL_REAL:
+	case TS_CELL_PERCENT:
+		ts_text_append_double(out, cell->real);
+		break;
+	default:
+		ts_text_append_int(out, cell->integer);
+		break;
+	}
+}
+
+static bool is_nothing(const struct ts_result_column *column, const struct ts_cell *cell)
+{
+	bool real = column->type == TS_CELL_REAL || column->type == TS_CELL_PERCENT;
+
+	return cell->none || (real && !isfinite(cell->real));
+}
+
+static void append_json_cell(struct ts_text *out, const struct ts_result_column *column,
+			     const struct ts_cell *cell)
+{
+	if (is_nothing(column, cell))
+		ts_text_append_str(out, "null");
+	else if (column->type == TS_CELL_TEXT)
+		ts_text_append_json(out, cell->text, strlen(cell->text));
+	else if (column->type == TS_CELL_BOOL)
+		ts_text_append_str(out, cell->integer ? "true" : "false");
+	else
+		append_number(out, column, cell);
+}
+
+static void append_json_row(struct ts_text *out, const struct ts_result_table *table, size_t row)
+{
+	const struct ts_cell *cells = &table->cells[row * table->column_count];
+
+	ts_text_append_str(out, row ? ",\n{" : "{");
+	for (size_t i = 0; i < table->column_count; i++) {
+		ts_text_append_str(out, i ? ", " : "");
+		ts_text_append_json(out, table->columns[i].key, strlen(table->columns[i].key));
+		ts_text_append_str(out, ": ");
+		append_json_cell(out, &table->columns[i], &cells[i]);
+	}
+	ts_text_append_char(out, '}');
+}
+
+static int show_json_table(const struct ts_result_table *table, struct ts_error *err)
+{
+	size_t rows = ts_result_rows(table);
+	int rc = TS_OK;
+
+	ts_text_append_char(ts_stdout(), '[');
+	for (size_t row = 0; !rc && row < rows; row++) {
+		append_json_row(ts_stdout(), table, row);
+		rc = ts_stdout_drain(err);
+	}
+	ts_text_append_char(ts_stdout(), ']');
+	return rc;
+}
+
+int ts_result_show_json(const struct ts_result *result, struct ts_error *err)
+{
+	const struct ts_result_table *table = result->tables;
+	struct ts_text *out = ts_stdout();
+	int rc = TS_OK;
+
+	if (table && !table->next)
+		return show_json_table(table, err);
+	ts_text_append_str(out, table ? "{" : "[]");
+	for (; !rc && table; table = table->next) {
+		ts_text_append_json(out, table->name, strlen(table->name));
+		ts_text_append_str(out, ": ");
+		rc = show_json_table(table, err);
+		ts_text_append_str(out, table->next ? ",\n" : "}");
+	}
+	return rc;
+}
+
+/* ---- CSV ---- */
+
+/* RFC 4180: quotes around what holds a comma, a quote or a line's end; quotes inside are doubled. */
+static void append_csv_text(struct ts_text *out, const char *text)
+{
+	if (!text[strcspn(text, ",\"\r\n")]) {
+		ts_text_append_str(out, text);
+		return;
+	}
+	ts_text_append_char(out, '"');
+	for (; *text; text++) {
+		if (*text == '"')
+			ts_text_append_char(out, '"');
+		ts_text_append_char(out, *text);
+	}
+	ts_text_append_char(out, '"');
+}
+
+static void append_csv_cell(struct ts_text *out, const struct ts_result_column *column,
+			    const struct ts_cell *cell)
+{
+	if (is_nothing(column, cell))
+		return;
+	if (column->type == TS_CELL_TEXT)
+		append_csv_text(out, cell->text);
+	else if (column->type == TS_CELL_BOOL)
+		ts_text_append_str(out, cell->integer ? "true" : "false");
+	else
+		append_number(out, column, cell);
+}
+
+int ts_result_show_csv(const struct ts_result_table *table, struct ts_error *err)
+{
+	size_t count = table->column_count, rows = ts_result_rows(table);
+	struct ts_text *out = ts_stdout();
+	int rc = TS_OK;
+
+	for (size_t i = 0; i < count; i++) {
+		ts_text_append_str(out, i ? "," : "");
+		append_csv_text(out, table->columns[i].key);
+	}
+	ts_text_append_char(out, '\n');
+	for (size_t row = 0; !rc && row < rows; row++) {
+		for (size_t i = 0; i < count; i++) {
+			ts_text_append_str(out, i ? "," : "");
+			append_csv_cell(out, &table->columns[i], &table->cells[row * count + i]);
+		}
+		ts_text_append_char(out, '\n');
+		rc = ts_stdout_drain(err);
+	}
+	return rc;
+}
+
+const struct ts_result_table *ts_result_choose_table(const struct ts_result *result,
+						     const char *name)
+{
+	const struct ts_result_table *table = result->tables;
+	struct ts_nearest nearest;
+
+	if (!name)
+		return table;
+	ts_nearest_init(&nearest, name);
+	for (; table; table = table->next) {
+		if (!strcmp(table->name, name))
+			return table;
+		ts_nearest_offer(&nearest, table->name);
+	}
+	if (nearest.best)
+		ts_report_usage("there is no table '%s' here; did you mean '%s'?", name,
+				nearest.best);
+	else
+		ts_report_usage("there is no table '%s' here", name);
+	return NULL;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Results of analyses (analyze/result.h) on standard output: as text, JSON or CSV (docs/analyze.md, "What comes out").
+ */
+#ifndef TS_CLI_COMMON_RESULT_SHOW_H
+#define TS_CLI_COMMON_RESULT_SHOW_H
+
+#include "analyze/result.h"
+
+/* Tables with their titles where there are several, then notes. `top` above 0: rows of lists that are shown. */
+int ts_result_show_text(const struct ts_result *result, int64_t top, struct ts_error *err);
+
+/* A list of objects, or an object of lists where there are several tables. No newline at the end. */
+int ts_result_show_json(const struct ts_result *result, struct ts_error *err);
+
+/* One table, with a header line. */
+int ts_result_show_csv(const struct ts_result_table *table, struct ts_error *err);
+
+/* Notes on stderr, for results that are not shown as text. */
+void ts_result_tell_notes(const struct ts_result *result);
+
+/* The table of that name, NULL: the first one. Says so where there is none, and returns NULL. */
+const struct ts_result_table *ts_result_choose_table(const struct ts_result *result,
+						     const char *name);
+
+/* A line that heads what follows; stands out on a terminal. */
+void ts_result_show_heading(const char *name, const char *text);
+
+#endif

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One row of any table in words: ids resolved to texts, numbers and names. As a JSON object, or
+ * cell by cell for a text table. Implemented in show_json.c, show_args.c, show_text.c,
+ * show_stack.c and show_counter.c.
+ */
+#ifndef TS_CLI_COMMON_SHOW_H
+#define TS_CLI_COMMON_SHOW_H
+
+#include <stdint.h>
+
+#include <tracesmith/reader.h>
+
+#include "base/text.h"
+
+/* A row wherever it came from: a batch, an entity, a copy. Everything is borrowed. */
+struct ts_shown_row {
+	const struct ts_table_info *table;
+	const int64_t *columns; /* one a column of the table; not read: "no value" */
+	const int64_t *values;  /* arguments, as the row's shape says */
+	const char *bytes;      /* content of the BYTES column, if the table has one */
+	size_t bytes_length;
+	int64_t id; /* implicit id of a row of a DICTIONARY table; else 0 */
+};
+
+struct ts_show {
+	struct ts_reader *reader;
+	int64_t start;        /* of the trace: "time" is relative to it */
+	bool several_sources; /* places name their source */
+};
+
+void ts_show_init(struct ts_show *show, struct ts_reader *reader);
+
+/* ---- JSON ---- */
+
+/* The members of a row's object, each with a comma behind it; see tracesmith-view(1). */
+void ts_show_json_members(const struct ts_show *show, struct ts_text *out,
+			  const struct ts_shown_row *row);
+
+/* The members of one column: none, one, or several (pid and tid for a thread). */
+void ts_show_json_column(const struct ts_show *show, struct ts_text *out,
+			 const struct ts_shown_row *row, unsigned int column);
+
+/* "args": {...}, "beside": {...}, where the row has any; each with a comma behind it. */
+void ts_show_json_args(const struct ts_show *show, struct ts_text *out,
+		       const struct ts_shown_row *row);
+
+/* {...} of the arguments alone, or of what stood beside them. False, and nothing: there is none. */
+bool ts_show_json_fields(const struct ts_show *show, struct ts_text *out,
+			 const struct ts_shown_row *row, int beside);
+
+/* [{"func": ..., ...}], innermost frame first. */
+void ts_show_json_stack(const struct ts_show *show, struct ts_text *out, int64_t stack);
+
+/* ---- text ---- */
+
+/* Columns of a text table beyond those of the schema. */
+enum ts_show_special {
+	TS_SHOW_TIME = 64, /* start, relative to the trace's */
+	TS_SHOW_WHERE, /* process and thread, or device and stream; of a counter also "system" */
+	TS_SHOW_TABLE,
+	TS_SHOW_NAME, /* the best short text for the row */
+	TS_SHOW_CATEGORY,
+	TS_SHOW_DURATION,
+	TS_SHOW_ARGS,
+};
+
+/* The text of one cell: a column of the row's table by its position, or an enum ts_show_special. */
+void ts_show_cell(const struct ts_show *show, struct ts_text *out, const struct ts_shown_row *row,
+		  unsigned int column);
+
+/* "func (file.py:3)"; of an instruction of a device also where in the function. */
+void ts_show_frame(struct ts_reader *reader, struct ts_text *out, int64_t frame);
+
+/* Columns that a special one looks at, as a mask. */
+uint64_t ts_show_special_mask(const struct ts_table_info *table, enum ts_show_special special);
+
+/* " series=value" for each series of a counter, with the unit that its name has. */
+void ts_show_counter_values(const struct ts_show *show, struct ts_text *out,
+			    const struct ts_shown_row *row);
+
+/* Position of the column that best names a row of the table, or -1. */
+int ts_show_name_column(const struct ts_table_info *table);
+
+/* "func (file.py:3), depth 12" of the innermost frame; nothing where the stack is empty. */
+void ts_show_stack_summary(struct ts_reader *reader, struct ts_text *out, int64_t stack);
+
+/* Is its end an instruction of a device? */
+bool ts_show_stack_is_instruction(struct ts_reader *reader, int64_t stack);
+
+/* The function at the end of a stack, "" where there is none. */
+struct ts_string ts_show_stack_name(struct ts_reader *reader, int64_t stack);
+
+#endif

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The values of a counter in words: "used=1.5 GiB available=3 GiB". Exact values are the JSON output's affair.
+ * Must not know whose values these are.
+ */
+#include "cli/common/show.h"
+#include "cli/info/info_counters.h"
+#include "trace/json_row.h"
+
+/* A number of a unit for people, one without a unit as it is; false: it is no number. */
+static bool append_number(struct ts_text *out, const struct ts_field *field, const char *unit,
+			  int64_t value)
+{
+	double real;
+
+	if (field->type == TS_ARG_INT && !unit[0]) {
+		ts_text_append_int(out, value);
+		return true;
+	}
+	if (field->type == TS_ARG_INT)
+		real = (double)value;
+	else
+		memcpy(&real, &value, sizeof(real));
+	if (field->type == TS_ARG_INT || field->type == TS_ARG_DOUBLE)
+		ts_counter_append_value(out, unit, real);
+	return field->type == TS_ARG_INT || field->type == TS_ARG_DOUBLE;
+}
+
+static void append_other(const struct ts_show *show, struct ts_text *out,
+			 const struct ts_field *field, int64_t value)
+{
+	switch (field->type) {
+	case TS_ARG_STRING:
+		ts_json_row_string(show->reader, out, value);
+		break;
+	case TS_ARG_BOOL:
+		ts_text_append_str(out, value ? "true" : "false");
+		break;
+	case TS_ARG_JSON:
+		ts_json_row_raw(show->reader, out, value);
+		break;
+	default:
+		ts_text_append_str(out, "null");
+		break;
+	}
+}
+
+void ts_show_counter_values(const struct ts_show *show, struct ts_text *out,
+			    const struct ts_shown_row *row)
+{
+	const struct ts_counter_row *counter =
+		(const struct ts_counter_row *)(const void *)row->columns;
+	const struct ts_shape *shape = ts_reader_shape(show->reader, counter->shape);
+	struct ts_string name = ts_reader_string(show->reader, counter->name);
+	const char *unit = ts_counter_unit(name.data, name.length);
+	const int64_t *next = row->values;
+
+	for (uint32_t i = 0; next && i < shape->field_count; i++) {
+		const struct ts_field *field = &shape->fields[i];
+		int64_t value = ts_arg_has_value(field->type) ? *next++ : 0;
+		struct ts_string key = ts_reader_string(show->reader, field->key);
+
+		/* A column is shown in its own place. */
+		if (field->beside || field->type == TS_ARG_COLUMN)
+			continue;
+		ts_text_append_char(out, ' ');
+		ts_text_append(out, key.data, key.length);
+		ts_text_append_char(out, '=');
+		if (!append_number(out, field, unit, value))
+			append_other(show, out, field, value);
+	}
+}

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A row as members of a JSON object. What the row does not have is left out; a reference to a
+ * process, thread, device or stream of an event becomes the number that the system gave it.
+ * Must not know where rows come from.
+ */
+#include <string.h>
+
+#include "cli/common/show.h"
+#include "cli/common/trace_totals.h"
+#include "trace/json_row.h"
+#include "trace/stack_lists.h"
+
+static const struct ts_process_row *find_process(const struct ts_show *show, int64_t id)
+{
+	return ts_reader_entity(show->reader, TS_TABLE_PROCESS, id);
+}
+
+void ts_show_init(struct ts_show *show, struct ts_reader *reader)
+{
+	*show = (struct ts_show){
+		.reader = reader,
+		.start = ts_trace_start(reader),
+		.several_sources = ts_reader_rows(reader, TS_TABLE_SOURCE) > 1 &&
+				   ts_trace_entities(reader, TS_TABLE_SOURCE) > 1,
+	};
+}
+
+static void append_key(struct ts_text *out, const char *key)
+{
+	ts_text_append_json(out, key, strlen(key));
+	ts_text_append_char(out, ':');
+}
+
+static void append_int_member(struct ts_text *out, const char *key, int64_t value)
+{
+	append_key(out, key);
+	ts_text_append_int(out, value);
+	ts_text_append_char(out, ',');
+}
+
+/* A number of the system, or the text that a source has in its place, or nothing. */
+static void append_number(const struct ts_show *show, struct ts_text *out, const char *key,
+			  int64_t number, int64_t text)
+{
+	if (text) {
+		append_key(out, key);
+		ts_json_row_string(show->reader, out, text);
+		ts_text_append_char(out, ',');
+	} else if (number != TS_ABSENT) {
+		append_int_member(out, key, number);
+	}
+}
+
+static void append_pid(const struct ts_show *show, struct ts_text *out, int64_t id)
+{
+	const struct ts_process_row *process = find_process(show, id);
+
+	if (process)
+		append_number(show, out, "pid", process->pid, process->pid_text);
+	else
+		append_int_member(out, "process", id);
+}
+
+static void append_thread(const struct ts_show *show, struct ts_text *out,
+			  const struct ts_shown_row *row, int64_t id)
+{
+	const struct ts_thread_row *thread = ts_reader_entity(show->reader, TS_TABLE_THREAD, id);
+	int process = ts_column_by_name(row->table, "process");
+
+	if (!thread) {
+		append_int_member(out, "thread", id);
+		return;
+	}
+	/* The row's own process has been shown already. */
+	if (thread->process && (process < 0 || !row->columns[process]))
+		append_pid(show, out, thread->process);
+	append_number(show, out, "tid", thread->tid, thread->tid_text);
+}
+
+static void append_place(const struct ts_show *show, struct ts_text *out,
+			 const struct ts_column_info *column, int64_t id)
+{
+	bool is_device = !strcmp(column->refers, "device");
+	const struct ts_device_row *device;
+	const struct ts_stream_row *stream;
+	int64_t number = TS_ABSENT;
+
+	if (is_device) {
+		device = ts_reader_entity(show->reader, TS_TABLE_DEVICE, id);
+		number = device ? device->number : TS_ABSENT;
+	} else {
+		stream = ts_reader_entity(show->reader, TS_TABLE_STREAM, id);
+		number = stream ? stream->number : TS_ABSENT;
+	}
+	append_int_member(out, column->name, number == TS_ABSENT ? id : number);
+}
+
+static void append_reference(const struct ts_show *show, struct ts_text *out,
+			     const struct ts_shown_row *row, const struct ts_column_info *column,
+			     int64_t id)
+{
+	/* Rows that are no events are joined by their ids. */
+	bool event = row->table->kind == TS_KIND_EVENT;
+
+	if (event && !strcmp(column->refers, "thread")) {
+		append_thread(show, out, row, id);
+	} else if (event && !strcmp(column->refers, "process")) {
+		append_pid(show, out, id);
+	} else if (event &&
+		   (!strcmp(column->refers, "device") || !strcmp(column->refers, "stream"))) {
+		append_place(show, out, column, id);
+	} else if (event && !strcmp(column->refers, "stack")) {
+		append_key(out, column->name);
+		ts_show_json_stack(show, out, id);
+		ts_text_append_char(out, ',');
+	} else {
+		append_int_member(out, column->name, id);
+	}
+}
+
+/* A file that is the binary itself is told as such. */
+static void append_frame_place(const struct ts_show *show, struct ts_text *out, int64_t id,
+			       const struct ts_frame_row *frame)
+{
+	struct ts_string file = ts_stack_file(show->reader, id);
+	struct ts_string module = ts_stack_module(show->reader, id);
+	int64_t line = ts_stack_line(show->reader, id);
+
+	if (file.length && file.data != module.data) {
+		append_key(out, "file");
+		ts_text_append_json(out, file.data, file.length);
+		ts_text_append_char(out, ',');
+	}
+	if (line != TS_ABSENT || frame->line != TS_ABSENT)
+		append_int_member(out, "lineno", line != TS_ABSENT ? line : frame->line);
+	if (module.length) {
+		append_key(out, "module");
+		ts_text_append_json(out, module.data, module.length);
+		ts_text_append_char(out, ',');
+	}
+	if (frame->mapping && frame->pc != TS_ABSENT)
+		append_int_member(out, "pc", frame->pc);
+}
+
+static void append_frame(const struct ts_show *show, struct ts_text *out, int64_t id, size_t depth)
+{
+	const struct ts_frame_row *frame = ts_stack_frame(show->reader, id);
+	const char *kind = ts_enum_name("frame_kind", frame->kind);
+	TS_SCOPED(ts_text) name = { 0 };
+
+	if (frame == &ts_frame_none) {
+		ts_text_printf(out, "{\"func\":\"(lost)\",\"depth\":%zu}", depth);
+		return;
+	}
+	if (ts_stack_name(show->reader, id).length || frame->pc != TS_ABSENT)
+		ts_stack_append_function(show->reader, &name, id);
+	ts_text_append_str(out, "{\"func\":");
+	ts_text_append_json(out, name.data, name.length);
+	ts_text_append_char(out, ',');
+	append_frame_place(show, out, id, frame);
+	ts_text_printf(out, "\"depth\":%zu", depth);
+	ts_text_printf(out, ",\"frame_type\":\"%s\"}", kind ? kind : "unknown");
+}
+
+void ts_show_json_stack(const struct ts_show *show, struct ts_text *out, int64_t stack)
+{
+	struct ts_stack_path path = { 0 };
+
+	ts_text_append_char(out, '[');
+	if (ts_stack_path(&path, show->reader, stack))
+		out->failed = true;
+	for (size_t i = 0; i < path.count; i++) {
+		if (i > 0)
+			ts_text_append_char(out, ',');
+		append_frame(show, out, path.frames[path.count - 1 - i], i);
+	}
+	ts_stack_path_release(&path);
+	ts_text_append_char(out, ']');
+}
+
+static void append_base64(struct ts_text *out, const char *data, size_t length)
+{
+	static const char digits[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+	for (size_t i = 0; i < length; i += 3) {
+		size_t left = length - i;
+		uint32_t group = (uint32_t)(unsigned char)data[i] << 16;
+
+		if (left > 1)
+			group |= (uint32_t)(unsigned char)data[i + 1] << 8;
+		if (left > 2)
+			group |= (unsigned char)data[i + 2];
+		ts_text_append_char(out, digits[group >> 18]);
+		ts_text_append_char(out, digits[group >> 12 & 63]);
+		ts_text_append_char(out, left > 1 ? digits[group >> 6 & 63] : '=');
+		ts_text_append_char(out, left > 2 ? digits[group & 63] : '=');
+	}
+}
+
+static void append_bytes(struct ts_text *out, const struct ts_shown_row *row, const char *key)
+{
+	append_key(out, key);
+	if (row->table->id == TS_TABLE_STRING) {
+		ts_text_append_json(out, row->bytes, row->bytes_length);
+	} else {
+		ts_text_append_char(out, '"');
+		append_base64(out, row->bytes, row->bytes_length);
+		ts_text_append_char(out, '"');
+	}
+	ts_text_append_char(out, ',');
+}
+
+/* Is it "no value"? Durations, truths and most enums have a 0 that says something. */
+static bool is_left_out(const struct ts_column_info *column, int64_t value)
+{
+	const char *name;
+
+	switch (column->type) {
+	case TS_COLUMN_DURATION:
+	case TS_COLUMN_BOOL:
+	case TS_COLUMN_FLOAT:
+		return value == TS_ABSENT && column->none == TS_ABSENT;
+	case TS_COLUMN_ENUM:
+		name = value == 0 ? ts_enum_name(column->refers, 0) : NULL;
+		return name && (!strcmp(name, "none") || !strcmp(name, "unknown") ||
+				!strcmp(name, "unsaid"));
+	case TS_COLUMN_INT:
+		return column->none == TS_ABSENT && value == TS_ABSENT;
+	default:
+		return value == column->none;
+	}
+}
+
+void ts_show_json_column(const struct ts_show *show, struct ts_text *out,
+			 const struct ts_shown_row *row, unsigned int column)
+{
+	const struct ts_column_info *info = &row->table->columns[column];
+	int64_t value = row->columns[column];
+
+	if (info->type == TS_COLUMN_SHAPE) {
+		ts_show_json_args(show, out, row);
+	} else if (info->type == TS_COLUMN_BYTES) {
+		append_bytes(out, row, info->name);
+	} else if (is_left_out(info, value)) {
+		return;
+	} else if (info->type == TS_COLUMN_REF) {
+		append_reference(show, out, row, info, value);
+	} else {
+		append_key(out, info->name);
+		ts_json_row_scalar(show->reader, out, info, value);
+		ts_text_append_char(out, ',');
+	}
+}
+
+void ts_show_json_members(const struct ts_show *show, struct ts_text *out,
+			  const struct ts_shown_row *row)
+{
+	if (row->id)
+		append_int_member(out, "id", row->id);
+	for (unsigned int i = 0; i < row->table->column_count; i++)
+		ts_show_json_column(show, out, row, i);
+}

@@ -1,0 +1,492 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Cells of a text table: times relative to the trace, durations with units, places by name.
+ * Exact values are the JSON output's affair. Must not know how cells are laid out.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/common/show.h"
+#include "trace/json_row.h"
+
+static void append_string(const struct ts_show *show, struct ts_text *out, int64_t string)
+{
+	struct ts_string text = ts_reader_string(show->reader, string);
+
+	ts_text_append(out, text.data, text.length);
+}
+
+/* The column of that name in this row; 0 where the table has none. */
+static int64_t value_of(const struct ts_shown_row *row, const char *name)
+{
+	int position = ts_column_by_name(row->table, name);
+
+	return position < 0 ? 0 : row->columns[position];
+}
+
+/* So that a time can be given back to --from. */
+static void append_time(struct ts_text *out, int64_t ns)
+{
+	char text[TS_FORMAT_BYTES];
+
+	ts_text_append_str(out, ts_format_instant_ns(text, sizeof(text), ns));
+}
+
+static void append_duration(struct ts_text *out, int64_t ns)
+{
+	char text[TS_FORMAT_BYTES];
+
+	if (ns < 0)
+		ts_text_append_str(out, "open");
+	else
+		ts_text_append_str(out, ts_format_duration_ns(text, sizeof(text), ns));
+}
+
+static void append_bytes(struct ts_text *out, int64_t bytes)
+{
+	char text[TS_FORMAT_BYTES];
+
+	if (bytes != TS_ABSENT)
+		ts_text_append_str(out, ts_format_bytes(text, sizeof(text), (uint64_t)bytes));
+}
+
+/* ---- where ---- */
+
+/* "rank 3 " before the places of a trace that was made of several. */
+static void append_source(const struct ts_show *show, struct ts_text *out, int64_t id)
+{
+	const struct ts_source_row *source;
+
+	if (!show->several_sources || !id)
+		return;
+	source = ts_reader_entity(show->reader, TS_TABLE_SOURCE, id);
+	if (source && source->rank != TS_ABSENT)
+		ts_text_printf(out, "rank %" PRId64 " ", source->rank);
+	else
+		ts_text_printf(out, "source %" PRId64 " ", id);
+}
+
+/* A name, and the number or text by which the system knows it unless the name holds that. */
+static void append_label(const struct ts_show *show, struct ts_text *out, int64_t name,
+			 int64_t number, int64_t number_text, const char *otherwise)
+{
+	struct ts_string text = ts_reader_string(show->reader, name);
+	char digits[24] = "";
+
+	if (number != TS_ABSENT)
+		snprintf(digits, sizeof(digits), "%" PRId64, number);
+	if (text.length == 0 && number == TS_ABSENT && !number_text)
+		ts_text_append_str(out, otherwise);
+	ts_text_append(out, text.data, text.length);
+	if (number_text || (digits[0] && !strstr(text.data, digits))) {
+		if (text.length)
+			ts_text_append_char(out, ' ');
+		ts_text_append_str(out, digits);
+		append_string(show, out, number_text);
+	}
+}
+
+static void append_process(const struct ts_show *show, struct ts_text *out, int64_t id)
+{
+	const struct ts_process_row *process = ts_reader_entity(show->reader, TS_TABLE_PROCESS, id);
+
+	if (!process) {
+		ts_text_printf(out, "process #%" PRId64, id);
+		return;
+	}
+	append_source(show, out, process->source);
+	append_label(show, out, process->name, process->pid, process->pid_text, "process");
+}
+
+static void append_thread(const struct ts_show *show, struct ts_text *out, int64_t id)
+{
+	const struct ts_thread_row *thread = ts_reader_entity(show->reader, TS_TABLE_THREAD, id);
+
+	if (!thread) {
+		ts_text_printf(out, "thread #%" PRId64, id);
+		return;
+	}
+	append_process(show, out, thread->process);
+	ts_text_append_char(out, '/');
+	append_label(show, out, thread->name, thread->tid, thread->tid_text, "thread");
+}
+
+static void append_device(const struct ts_show *show, struct ts_text *out, int64_t id)
+{
+	const struct ts_device_row *device = ts_reader_entity(show->reader, TS_TABLE_DEVICE, id);
+
+	if (device)
+		append_source(show, out, device->source);
+	if (device && device->number != TS_ABSENT)
+		ts_text_printf(out, "device %" PRId64, device->number);
+	else
+		ts_text_printf(out, "device #%" PRId64, id);
+}
+
+static void append_stream(const struct ts_show *show, struct ts_text *out, int64_t id)
+{
+	const struct ts_stream_row *stream = ts_reader_entity(show->reader, TS_TABLE_STREAM, id);
+
+	if (stream && stream->number != TS_ABSENT)
+		ts_text_printf(out, "stream %" PRId64, stream->number);
+	else
+		ts_text_printf(out, "stream #%" PRId64, id);
+}
+
+/* Whom a counter is about that is no thread's. */
+static void append_subject(const struct ts_show *show, struct ts_text *out, int64_t process,
+			   int64_t device)
+{
+	if (process)
+		append_process(show, out, process);
+	if (process && device)
+		ts_text_append_str(out, " on ");
+	if (device)
+		append_device(show, out, device);
+	if (!process && !device)
+		ts_text_append_str(out, "system");
+}
+
+static void append_where(const struct ts_show *show, struct ts_text *out,
+			 const struct ts_shown_row *row)
+{
+	int64_t thread = value_of(row, "thread"), device = value_of(row, "device");
+	int64_t stream = value_of(row, "stream"), process = value_of(row, "process");
+
+	if (thread) {
+		append_thread(show, out, thread);
+	} else if (row->table->id == TS_TABLE_COUNTER) {
+		append_subject(show, out, process, device);
+	} else if (device || stream) {
+		if (device)
+			append_device(show, out, device);
+		if (device && stream)
+			ts_text_append_char(out, '/');
+		if (stream)
+			append_stream(show, out, stream);
+	} else if (process) {
+		append_process(show, out, process);
+	}
+}
+
+/* ---- name ---- */
+
+int ts_show_name_column(const struct ts_table_info *table)
+{
+	static const char *const names[] = { "name", "module", "what", "key", "pool" };
+
+	for (size_t i = 0; i < TS_ARRAY_SIZE(names); i++) {
+		int position = ts_column_by_name(table, names[i]);
+
+		if (position >= 0)
+			return position;
+	}
+	return -1;
+}
+
+static void append_args(const struct ts_show *show, struct ts_text *out,
+			const struct ts_shown_row *row)
+{
+	size_t before, begin = out->length;
+
+	ts_show_json_fields(show, out, row, 0);
+	before = out->length;
+	ts_text_append_str(out, out->length > begin ? " beside " : "beside ");
+	if (!ts_show_json_fields(show, out, row, 1))
+		out->length = before;
+}
+
+static void append_enum(struct ts_text *out, const struct ts_shown_row *row, const char *name)
+{
+	int position = ts_column_by_name(row->table, name);
+	const char *text;
+
+	if (position < 0)
+		return;
+	text = ts_enum_name(row->table->columns[position].refers, row->columns[position]);
+	ts_text_append_str(out, text ? text : "unknown");
+}
+
+static void append_loss(const struct ts_show *show, struct ts_text *out,
+			const struct ts_shown_row *row)
+{
+	const struct ts_loss_row *loss = (const struct ts_loss_row *)(const void *)row->columns;
+	char count[TS_FORMAT_BYTES] = "unknown number";
+
+	if (loss->count != TS_ABSENT)
+		ts_format_count(count, sizeof(count), loss->count);
+	append_string(show, out, loss->what);
+	ts_text_printf(out, ": %s lost", count);
+	if (loss->reason) {
+		ts_text_append_str(out, ": ");
+		append_string(show, out, loss->reason);
+	}
+}
+
+/* "17 launch blend", "18 copy 64 KiB": its number is what `replay` knows it by. */
+static void append_command(const struct ts_show *show, struct ts_text *out,
+			   const struct ts_shown_row *row)
+{
+	const struct ts_object_row *object =
+		ts_reader_entity(show->reader, TS_TABLE_OBJECT, value_of(row, "object"));
+	int64_t sequence = value_of(row, "sequence"), bytes = value_of(row, "bytes");
+
+	if (sequence != TS_ABSENT)
+		ts_text_printf(out, "%" PRId64 " ", sequence);
+	append_enum(out, row, "kind");
+	if (object && object->name) {
+		ts_text_append_char(out, ' ');
+		append_string(show, out, object->name);
+	}
+	if (bytes != TS_ABSENT) {
+		ts_text_append_char(out, ' ');
+		append_bytes(out, bytes);
+	}
+}
+
+/* How many samples hit an instruction of a device, and why it waited, stand ahead: names of kernels can fill a line. */
+static void append_hits(const struct ts_show *show, struct ts_text *out,
+			const struct ts_shown_row *row)
+{
+	int64_t weight = value_of(row, "weight");
+	char count[TS_FORMAT_BYTES];
+
+	if (weight != TS_ABSENT)
+		ts_text_printf(out, "%s sample%s", ts_format_count(count, sizeof(count), weight),
+			       weight == 1 ? "" : "s");
+	if (weight != TS_ABSENT && value_of(row, "state"))
+		ts_text_append_str(out, ", ");
+	append_string(show, out, value_of(row, "state"));
+	if (weight != TS_ABSENT || value_of(row, "state"))
+		ts_text_append_str(out, ": ");
+}
+
+/* "12 samples, wait: gemm+0x0130" of a device; "main (x.py:3), depth 2, idle" of a thread. */
+static void append_sample(const struct ts_show *show, struct ts_text *out,
+			  const struct ts_shown_row *row)
+{
+	int64_t stack = value_of(row, "stack");
+	bool is_hit = ts_show_stack_is_instruction(show->reader, stack);
+
+	if (is_hit)
+		append_hits(show, out, row);
+	ts_show_stack_summary(show->reader, out, stack);
+	if (!is_hit && value_of(row, "state")) {
+		ts_text_append_str(out, ", ");
+		append_string(show, out, value_of(row, "state"));
+	}
+}
+
+/* "alloc 2 MiB of cuMemAlloc, 6 MiB in use": the allocator, and what its device has in use then. */
+static void append_allocation(const struct ts_show *show, struct ts_text *out,
+			      const struct ts_shown_row *row)
+{
+	append_enum(out, row, "kind");
+	ts_text_append_char(out, ' ');
+	append_bytes(out, value_of(row, "bytes"));
+	if (value_of(row, "pool"))
+		ts_text_append_str(out, " of ");
+	append_string(show, out, value_of(row, "pool"));
+	if (value_of(row, "total_bytes") == TS_ABSENT)
+		return;
+	ts_text_append_str(out, ", ");
+	append_bytes(out, value_of(row, "total_bytes"));
+	ts_text_append_str(out, " in use");
+}
+
+static void append_name(const struct ts_show *show, struct ts_text *out,
+			const struct ts_shown_row *row)
+{
+	int position = ts_show_name_column(row->table);
+
+	switch (row->table->id) {
+	case TS_TABLE_LOSS:
+		append_loss(show, out, row);
+		return;
+	case TS_TABLE_SAMPLE:
+		if (!value_of(row, "stack"))
+			break;
+		append_sample(show, out, row);
+		return;
+	case TS_TABLE_ALLOCATION:
+		append_allocation(show, out, row);
+		return;
+	case TS_TABLE_COMMAND:
+		append_command(show, out, row);
+		return;
+	default:
+		break;
+	}
+	if (position >= 0)
+		append_string(show, out, row->columns[position]);
+	if (row->table->id == TS_TABLE_COUNTER) {
+		ts_show_counter_values(show, out, row);
+	} else if (row->table->id == TS_TABLE_FLOW) {
+		ts_text_append_char(out, ' ');
+		append_enum(out, row, "kind");
+	} else if (row->table->id == TS_TABLE_TORCH_TRACE) {
+		ts_text_append_char(out, ' ');
+		append_enum(out, row, "stage");
+	}
+}
+
+/* ---- cells ---- */
+
+static void append_scalar(const struct ts_show *show, struct ts_text *out,
+			  const struct ts_column_info *column, int64_t value)
+{
+	bool is_text = column->type == TS_COLUMN_STRING || column->type == TS_COLUMN_JSON;
+	const char *name = NULL;
+
+	if (column->type == TS_COLUMN_ENUM)
+		name = ts_enum_name(column->refers, value);
+	if (name)
+		ts_text_append_str(out, name);
+	else if (is_text)
+		append_string(show, out, value);
+	else
+		ts_json_row_scalar(show->reader, out, column, value);
+}
+
+static void append_reference(const struct ts_show *show, struct ts_text *out,
+			     const struct ts_shown_row *row, const struct ts_column_info *column,
+			     int64_t id)
+{
+	struct ts_string function;
+
+	if (!strcmp(column->refers, "thread")) {
+		append_thread(show, out, id);
+	} else if (!strcmp(column->refers, "process")) {
+		append_process(show, out, id);
+	} else if (!strcmp(column->refers, "device")) {
+		append_device(show, out, id);
+	} else if (!strcmp(column->refers, "stream")) {
+		append_stream(show, out, id);
+	} else if (!strcmp(column->refers, "stack") && row->table->kind == TS_KIND_EVENT) {
+		ts_show_stack_summary(show->reader, out, id);
+	} else if (!strcmp(column->refers, "stack")) {
+		function = ts_show_stack_name(show->reader, id);
+		ts_text_append(out, function.data, function.length);
+	} else {
+		ts_text_append_int(out, id);
+	}
+}
+
+static void append_column(const struct ts_show *show, struct ts_text *out,
+			  const struct ts_shown_row *row, unsigned int position)
+{
+	const struct ts_column_info *column = &row->table->columns[position];
+	int64_t value = row->columns[position];
+
+	if (column->type == TS_COLUMN_BYTES) {
+		if (row->table->id == TS_TABLE_STRING)
+			ts_text_append(out, row->bytes, row->bytes_length);
+		else
+			append_bytes(out, (int64_t)row->bytes_length);
+	} else if (column->type == TS_COLUMN_SHAPE) {
+		append_args(show, out, row);
+	} else if (column->type == TS_COLUMN_DURATION) {
+		append_duration(out, value);
+	} else if (value == TS_ABSENT) {
+		return;
+	} else if (column->type == TS_COLUMN_REF && value) {
+		append_reference(show, out, row, column, value);
+	} else if (column->type != TS_COLUMN_REF) {
+		append_scalar(show, out, column, value);
+	}
+}
+
+void ts_show_cell(const struct ts_show *show, struct ts_text *out, const struct ts_shown_row *row,
+		  unsigned int column)
+{
+	int64_t ns;
+
+	switch (column) {
+	case TS_SHOW_TIME:
+		if (row->table->start >= 0 &&
+		    !__builtin_sub_overflow(row->columns[row->table->start], show->start, &ns))
+			append_time(out, ns);
+		break;
+	case TS_SHOW_WHERE:
+		append_where(show, out, row);
+		break;
+	case TS_SHOW_TABLE:
+		ts_text_append_str(out, row->table->name);
+		break;
+	case TS_SHOW_NAME:
+		append_name(show, out, row);
+		break;
+	case TS_SHOW_CATEGORY:
+		append_string(show, out, value_of(row, "category"));
+		break;
+	case TS_SHOW_DURATION:
+		if (row->table->duration >= 0)
+			append_duration(out, row->columns[row->table->duration]);
+		break;
+	case TS_SHOW_ARGS:
+		append_args(show, out, row);
+		break;
+	default:
+		append_column(show, out, row, column);
+		break;
+	}
+}
+
+/* ---- what must be read for it ---- */
+
+static uint64_t bit(const struct ts_table_info *table, const char *name)
+{
+	int position = ts_column_by_name(table, name);
+
+	return position < 0 ? 0 : UINT64_C(1) << position;
+}
+
+static uint64_t name_mask(const struct ts_table_info *table)
+{
+	int position = ts_show_name_column(table);
+	uint64_t mask = position < 0 ? 0 : UINT64_C(1) << position;
+
+	switch (table->id) {
+	case TS_TABLE_LOSS:
+	case TS_TABLE_COUNTER:
+		return TS_MASK_ALL;
+	case TS_TABLE_SAMPLE:
+		return mask | bit(table, "stack") | bit(table, "state") | bit(table, "weight");
+	case TS_TABLE_ALLOCATION:
+		return bit(table, "kind") | bit(table, "bytes") | bit(table, "pool") |
+		       bit(table, "total_bytes");
+	case TS_TABLE_COMMAND:
+		return bit(table, "sequence") | bit(table, "kind") | bit(table, "object") |
+		       bit(table, "bytes");
+	case TS_TABLE_FLOW:
+		return mask | bit(table, "kind");
+	case TS_TABLE_TORCH_TRACE:
+		return mask | bit(table, "stage");
+	default:
+		return mask;
+	}
+}
+
+uint64_t ts_show_special_mask(const struct ts_table_info *table, enum ts_show_special special)
+{
+	switch (special) {
+	case TS_SHOW_TIME:
+		return table->start < 0 ? 0 : UINT64_C(1) << table->start;
+	case TS_SHOW_WHERE:
+		return bit(table, "thread") | bit(table, "device") | bit(table, "stream") |
+		       bit(table, "process");
+	case TS_SHOW_NAME:
+		return name_mask(table);
+	case TS_SHOW_CATEGORY:
+		return bit(table, "category");
+	case TS_SHOW_DURATION:
+		return table->duration < 0 ? 0 : UINT64_C(1) << table->duration;
+	case TS_SHOW_ARGS:
+		/* Arguments may name any column. */
+		return table->shape < 0 ? 0 : TS_MASK_ALL;
+	case TS_SHOW_TABLE:
+		break;
+	}
+	return 0;
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What stdout and stderr are: a terminal or not, how wide, with colours or without. */
+#ifndef TS_CLI_COMMON_TERMINAL_H
+#define TS_CLI_COMMON_TERMINAL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+bool ts_terminal_stdout(void);
+
+/* Also false for a terminal that cannot go back in its line (TERM=dumb). */
+bool ts_terminal_stderr(void);
+
+/* Columns of the terminal behind stdout (or stderr), 80 where it does not say; 0: no terminal. */
+size_t ts_terminal_stdout_width(void);
+size_t ts_terminal_stderr_width(void);
+
+/* Colours on stdout: a terminal, and the user has not set NO_COLOR. */
+bool ts_terminal_colour(void);
+
+#endif

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Text tables on standard output: aligned columns, numbers to the right, a header. On a terminal
+ * lines are cut to its width (…) and the header stands out; elsewhere nothing is cut.
+ *
+ * Any number of rows in bounded memory: widths come from the first rows and only grow later. Cells
+ * are shown safely: control characters and bytes that are no UTF-8 are escaped.
+ */
+#ifndef TS_CLI_COMMON_TEXT_TABLE_H
+#define TS_CLI_COMMON_TEXT_TABLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <tracesmith/error.h>
+
+#include "base/text.h"
+
+#define TS_TEXT_TABLE_COLUMNS 80
+
+struct ts_text_table_column {
+	const char *title;
+	bool right;   /* to the right, for numbers */
+	size_t width; /* of its widest cell so far */
+	size_t room;  /* that it gets in a line */
+};
+
+struct ts_text_table {
+	struct ts_text_table_column columns[TS_TEXT_TABLE_COLUMNS];
+	size_t column_count;
+	/* Of rows not yet written, each with a NUL behind it; behind a row's last one stand the lines below it. */
+	struct ts_text cells;
+	struct ts_text below; /* of the row at hand: lines */
+	size_t column;        /* of the next cell */
+	size_t rows;          /* in cells */
+	size_t line_width;    /* 0: no limit */
+	bool colour;
+	bool header_shown;
+	bool bare; /* no header */
+};
+
+/* Add columns before the first cell. */
+void ts_text_table_init(struct ts_text_table *table);
+void ts_text_table_release(struct ts_text_table *table);
+void ts_text_table_add_column(struct ts_text_table *table, const char *title, bool right);
+
+/* Cells from left to right, row after row. */
+void ts_text_table_cell(struct ts_text_table *table, const char *text, size_t length);
+void ts_text_table_str(struct ts_text_table *table, const char *text);
+void ts_text_table_count(struct ts_text_table *table, uint64_t count); /* "1,234" */
+
+/* A line below the row at hand, shown whole: what is long is found there at any width. */
+void ts_text_table_below(struct ts_text_table *table, const char *text, size_t length);
+
+/* Call after a row: writes some rows to ts_stdout() now and then, which the caller drains. */
+void ts_text_table_end_row(struct ts_text_table *table);
+
+/* Writes what is left; a table without rows still shows its header. */
+int ts_text_table_finish(struct ts_text_table *table, struct ts_error *err);
+
+/* Appends text as a terminal may show it: controls as \n, \t, \x1b, bad UTF-8 as U+FFFD. */
+void ts_text_append_shown(struct ts_text *out, const char *text, size_t length);
+
+/* Columns that a text takes: one a character. */
+size_t ts_text_shown_width(const char *text, size_t length);
+
+#endif

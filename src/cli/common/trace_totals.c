@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sums over the chunks of a trace. Must not know the bytes of the file. */
+#include <inttypes.h>
+
+#include "cli/common/report.h"
+#include "cli/common/trace_totals.h"
+
+uint64_t ts_trace_events(const struct ts_reader *reader)
+{
+	uint64_t events = 0;
+
+	for (unsigned int table = 0; table < TS_TABLE_COUNT; table++) {
+		if (TS_TRACE_COUNTED & TS_TABLE_BIT(table))
+			events += ts_reader_rows(reader, table);
+	}
+	return events;
+}
+
+uint64_t ts_trace_event_tables(const struct ts_reader *reader)
+{
+	uint64_t tables = 0;
+
+	for (unsigned int table = 0; table < TS_TABLE_COUNT; table++) {
+		const struct ts_table_info *info = ts_table_info(table);
+
+		if (info && info->kind == TS_KIND_EVENT && ts_reader_rows(reader, table) > 0)
+			tables |= TS_TABLE_BIT(table);
+	}
+	return tables;
+}
+
+static bool gives_time(const struct ts_chunk *chunk)
+{
+	const struct ts_table_info *info = ts_table_info(chunk->table);
+
+	return info && info->kind == TS_KIND_EVENT && chunk->table != TS_TABLE_LOSS &&
+	       chunk->min_start != TS_ABSENT;
+}
+
+/* The largest end of a chunk that holds rows without one. */
+static int read_last_end(struct ts_batch *batch, size_t index, const struct ts_chunk *chunk,
+			 int64_t *ret_end, struct ts_error *err)
+{
+	const struct ts_table_info *info = ts_table_info(chunk->table);
+	const int64_t *start, *duration;
+	int64_t end = INT64_MIN;
+	int rc;
+
+	*ret_end = chunk->max_start;
+	if (info->duration < 0)
+		return TS_OK;
+	rc = ts_batch_read(batch, index, UINT64_C(1) << info->start | UINT64_C(1) << info->duration,
+			   err);
+	if (rc)
+		return rc;
+	start = batch->columns[info->start];
+	duration = batch->columns[info->duration];
+	for (uint32_t row = 0; row < batch->rows; row++) {
+		int64_t row_end = start[row];
+
+		if (duration[row] > 0 &&
+		    __builtin_add_overflow(start[row], duration[row], &row_end))
+			row_end = INT64_MAX - 1;
+		end = TS_MAX(end, row_end);
+	}
+	*ret_end = end;
+	return TS_OK;
+}
+
+int ts_trace_range(struct ts_reader *reader, struct ts_trace_range *ret_range, struct ts_error *err)
+{
+	struct ts_trace_range range = { .from = INT64_MAX, .to = INT64_MIN };
+	TS_AUTO(ts_batch) batch = NULL;
+	int rc = ts_batch_new(&batch, reader, err);
+
+	for (size_t i = 0; !rc && i < ts_reader_chunk_count(reader); i++) {
+		const struct ts_chunk *chunk = ts_reader_chunk(reader, i);
+		int64_t end = chunk->max_end;
+
+		if (!gives_time(chunk))
+			continue;
+		if (end == INT64_MAX)
+			rc = read_last_end(batch, i, chunk, &end, err);
+		range.from = TS_MIN(range.from, chunk->min_start);
+		range.to = TS_MAX(range.to, end);
+		range.any = true;
+	}
+	if (!rc)
+		*ret_range = range.any ? range : (struct ts_trace_range){ 0 };
+	return rc;
+}
+
+int64_t ts_trace_start(const struct ts_reader *reader)
+{
+	int64_t start = INT64_MAX;
+
+	for (size_t i = 0; i < ts_reader_chunk_count(reader); i++) {
+		const struct ts_chunk *chunk = ts_reader_chunk(reader, i);
+
+		if (gives_time(chunk))
+			start = TS_MIN(start, chunk->min_start);
+	}
+	return start == INT64_MAX ? 0 : start;
+}
+
+void ts_trace_warn(const struct ts_reader *reader, const char *path)
+{
+	const struct ts_reader_state *state = ts_reader_state(reader);
+
+	if (state->damaged_ranges)
+		ts_report_warning("trace '%s': %" PRIu64 " bytes are damaged, from byte %" PRIu64
+				  " on; what is whole is used",
+				  path, state->damaged_bytes, state->damaged_offset);
+	else if (!state->finished)
+		ts_report_warning("trace '%s': was not finished; what is there is used", path);
+}
+
+uint64_t ts_trace_entities(struct ts_reader *reader, enum ts_table_id table)
+{
+	uint64_t count = 0;
+	size_t cursor = 0;
+	int64_t id;
+
+	while (ts_reader_entity_next(reader, table, &cursor, &id))
+		count++;
+	return count;
+}

@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Loads the work of a job for verbs: options in words become ts_work_options, operands become readers.
+ * Must not know what is asked of the work.
+ */
+#include "cli/common/work_input.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/map.h"
+#include "base/text.h"
+#include "cli/common/amount.h"
+#include "cli/common/progress.h"
+#include "cli/common/report.h"
+#include "cli/common/trace_open.h"
+#include "cli/common/trace_totals.h"
+
+void ts_work_choice_release(struct ts_work_choice *choice)
+{
+	ts_word_list_release(&choice->ranks);
+}
+
+/* ---- the part that was asked for ---- */
+
+/* "3", "3-5" or "all". */
+static int parse_steps(const char *text, struct ts_work_options *options)
+{
+	const char *dash;
+	size_t length;
+
+	if (!text)
+		return TS_EXIT_DONE;
+	if (!strcmp(text, "all")) {
+		options->all = true;
+		return TS_EXIT_DONE;
+	}
+	/* The first character may be a sign. */
+	dash = *text ? strchr(text + 1, '-') : NULL;
+	length = dash ? (size_t)(dash - text) : strlen(text);
+	if (ts_parse_int64(text, length, &options->from_step) ||
+	    (dash && ts_parse_int64(dash + 1, strlen(dash + 1), &options->to_step)))
+		return ts_report_usage("option '--steps': '%s' is neither a step, nor steps such "
+				       "as 3-5, nor all",
+				       text);
+	if (!dash)
+		options->to_step = options->from_step;
+	if (options->to_step < options->from_step)
+		return ts_report_usage("option '--steps': '%s' ends before it begins", text);
+	return TS_EXIT_DONE;
+}
+
+static int parse_rounding(const char *text, struct ts_work_options *options)
+{
+	if (!text || !strcmp(text, "exact"))
+		return TS_EXIT_DONE;
+	if (strcmp(text, "hta") != 0)
+		return ts_report_usage("option '--rounding' is exact or hta, not '%s'", text);
+	options->rounding = TS_ROUNDING_HTA;
+	return TS_EXIT_DONE;
+}
+
+static int parse_ranks(struct ts_work_input *input, const struct ts_word_list *words,
+		       struct ts_work_options *options)
+{
+	if (words->count == 0)
+		return TS_EXIT_DONE;
+	input->ranks = ts_alloc_array(words->count, sizeof(*input->ranks));
+	if (!input->ranks) {
+		struct ts_error err;
+
+		ts_error_set(&err, TS_ENOMEM, "no memory for the ranks");
+		return ts_report_error(&err);
+	}
+	for (size_t i = 0; i < words->count; i++) {
+		if (ts_parse_int64(words->words[i], strlen(words->words[i]), &input->ranks[i]))
+			return ts_report_usage("option '--rank' needs a number, not '%s'",
+					       words->words[i]);
+	}
+	options->ranks = input->ranks;
+	options->rank_count = words->count;
+	return TS_EXIT_DONE;
+}
+
+/* Mistakes are told before anything is opened, but for times, which count from the start. */
+static int parse_choice(struct ts_work_input *input, const struct ts_work_choice *choice,
+			struct ts_work_options *options)
+{
+	int exit_code = parse_steps(choice->steps, options);
+
+	if (!exit_code && choice->steps && choice->all && !options->all)
+		exit_code = ts_report_usage("'--all' and '--steps %s' exclude each other",
+					    choice->steps);
+	options->all |= choice->all;
+	if (!exit_code)
+		exit_code = parse_rounding(choice->rounding, options);
+	if (!exit_code)
+		exit_code = parse_ranks(input, &choice->ranks, options);
+	return exit_code;
+}
+
+/* ---- the same in words ---- */
+
+/* Bytes of traces' names after which no more are named. */
+#define WORDS_BYTES 200
+
+/* A word as a shell reads it. */
+static void append_word(struct ts_text *out, const char *word)
+{
+	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				    "0123456789_./+:=@%,-";
+
+	if (*word && strspn(word, plain) == strlen(word)) {
+		ts_text_append_str(out, word);
+		return;
+	}
+	ts_text_append_char(out, '\'');
+	for (; *word; word++) {
+		if (*word == '\'')
+			ts_text_append_str(out, "'\\'");
+		ts_text_append_char(out, *word);
+	}
+	ts_text_append_char(out, '\'');
+}
+
+static void append_option(struct ts_text *out, const char *option, const char *value)
+{
+	if (!value)
+		return;
+	ts_text_printf(out, " --%s ", option);
+	append_word(out, value);
+}
+
+void ts_work_choice_words(const struct ts_work_choice *choice, int path_count, char **paths,
+			  struct ts_text *out)
+{
+	for (int i = 0; i < path_count; i++) {
+		if (i > 0)
+			ts_text_append_char(out, ' ');
+		if (i > 0 && out->length > WORDS_BYTES) {
+			ts_text_append_str(out, "...");
+			break;
+		}
+		append_word(out, paths[i]);
+	}
+	append_option(out, "steps", choice->steps);
+	if (choice->all)
+		ts_text_append_str(out, " --all");
+	append_option(out, "from", choice->from);
+	append_option(out, "to", choice->to);
+	for (size_t i = 0; i < choice->ranks.count; i++)
+		append_option(out, "rank", choice->ranks.words[i]);
+	if (choice->no_align)
+		ts_text_append_str(out, " --no-align");
+	append_option(out, "rounding", choice->rounding);
+}
+
+/* ---- loading ---- */
+
+/* A trace that counts twice would be two ranks of the job. */
+static int check_twice(int path_count, char **paths)
+{
+	struct ts_pairmap files;
+	int exit_code = TS_EXIT_DONE;
+
+	ts_pairmap_init(&files);
+	for (int i = 0; i < path_count && !exit_code; i++) {
+		struct stat status;
+		bool is_new = true;
+
+		if (!stat(paths[i], &status))
+			ts_pairmap_insert(&files, status.st_dev, status.st_ino, &is_new);
+		if (!is_new)
+			exit_code = ts_report_usage("'%s' is given twice", paths[i]);
+	}
+	ts_pairmap_release(&files);
+	return exit_code;
+}
+
+static int open_traces(struct ts_work_input *input, int path_count, char **paths)
+{
+	input->readers = ts_alloc_array((size_t)path_count, sizeof(struct ts_reader *));
+	if (!input->readers) {
+		struct ts_error err;
+
+		ts_error_set(&err, TS_ENOMEM, "no memory to open %d traces", path_count);
+		return ts_report_error(&err);
+	}
+	input->start = INT64_MAX;
+	for (int i = 0; i < path_count; i++) {
+		struct ts_reader *reader;
+		int exit_code = ts_trace_open(&reader, paths[i]);
+
+		if (exit_code)
+			return exit_code;
+		input->readers[input->reader_count++] = reader;
+		input->start = TS_MIN(input->start, ts_trace_start(reader));
+	}
+	return TS_EXIT_DONE;
+}
+
+static int load_rows(struct ts_work_input *input, const struct ts_work_options *options,
+		     struct ts_error *err)
+{
+	int rc = ts_work_new(&input->work, options, err);
+
+	for (size_t i = 0; !rc && i < input->reader_count; i++)
+		rc = ts_work_add(input->work, input->readers[i], err);
+	return rc;
+}
+
+static int finish(struct ts_work_input *input, struct ts_error *err)
+{
+	int rc = ts_work_finish(input->work, err);
+
+	for (size_t i = 0; !rc && i < input->reader_count; i++)
+		rc = ts_reader_status(input->readers[i], err);
+	return rc;
+}
+
+static int load_with_progress(struct ts_work_input *input, const struct ts_work_options *chosen)
+{
+	struct ts_work_options options = *chosen;
+	struct ts_progress progress;
+	struct ts_error err;
+	int rc;
+
+	ts_progress_start(&progress, "load", TS_PROGRESS_ROWS);
+	options.progress = ts_progress_step;
+	options.context = &progress;
+	rc = load_rows(input, &options, &err);
+	ts_progress_stop(&progress);
+	if (input->work) {
+		input->work->options.progress = NULL;
+		input->work->options.context = NULL;
+	}
+	/* No file is at stake: from here on Ctrl-C may end it at once, unless it has come behind the last rows. */
+	ts_progress_let_go();
+	if (!rc && ts_stop_signal())
+		rc = ts_error_set(&err, TS_ECANCELED, "stopped");
+	if (!rc)
+		rc = finish(input, &err);
+	return rc ? ts_report_error(&err) : TS_EXIT_DONE;
+}
+
+/* A rank or steps that are not there are most likely a slip: an empty answer would hide it. */
+static int check_found(const struct ts_work_input *input, const struct ts_work_choice *choice,
+		       const char *path)
+{
+	const struct ts_work *work = input->work;
+
+	if (choice->ranks.count && work->rank_count == 0)
+		return ts_report_usage("no trace is of rank %s", choice->ranks.words[0]);
+	if (work->options.from_step != TS_ABSENT && work->step_count == 0)
+		return ts_report_usage("there is no step %s in '%s'; 'tracesmith analyze --all %s "
+				       "steps' lists those that are there",
+				       choice->steps, path, path);
+	return TS_EXIT_DONE;
+}
+
+int ts_work_input_open(struct ts_work_input *input, const struct ts_work_choice *choice,
+		       unsigned int parts, int path_count, char **paths)
+{
+	struct ts_work_options options = TS_WORK_OPTIONS_NONE;
+	int exit_code = parse_choice(input, choice, &options);
+
+	if (!exit_code)
+		exit_code = check_twice(path_count, paths);
+	if (!exit_code)
+		exit_code = open_traces(input, path_count, paths);
+	if (!exit_code)
+		exit_code = ts_amount_instant("from", choice->from, input->start, &options.from);
+	if (!exit_code)
+		exit_code = ts_amount_instant("to", choice->to, input->start, &options.to);
+	if (!exit_code && choice->from && choice->to && options.to < options.from)
+		exit_code = ts_report_usage("'--to %s' lies before '--from %s'", choice->to,
+					    choice->from);
+	options.parts = parts;
+	if (!exit_code)
+		exit_code = load_with_progress(input, &options);
+	return exit_code ? exit_code : check_found(input, choice, paths[0]);
+}
+
+void ts_work_input_release(struct ts_work_input *input)
+{
+	ts_work_free(input->work);
+	for (size_t i = 0; i < input->reader_count; i++)
+		ts_reader_close(input->readers[i]);
+	free(input->readers);
+	free(input->ranks);
+	*input = (struct ts_work_input){ 0 };
+}
+
+/* ---- clocks ---- */
+
+static void tell_clocks(const struct ts_work *work, const struct ts_clocks *clocks)
+{
+	char moved[TS_FORMAT_BYTES], uncertain[TS_FORMAT_BYTES];
+	uint64_t most = 0;
+	int64_t worst = 0;
+	uint32_t known = 0;
+
+	for (uint32_t i = 0; i < work->rank_count; i++) {
+		const struct ts_clock_estimate *rank = &clocks->ranks[i];
+		uint64_t offset = rank->offset_ns < 0 ? -(uint64_t)rank->offset_ns
+						      : (uint64_t)rank->offset_ns;
+
+		if (!rank->known)
+			continue;
+		known++;
+		most = TS_MAX(most, offset);
+		worst = TS_MAX(worst, rank->uncertainty_ns);
+	}
+	most = TS_MIN(most, (uint64_t)INT64_MAX);
+	ts_report_note("the clocks of %" PRIu32 " ranks were aligned by collectives: moved by up "
+		       "to %s, uncertain by %s ('tracesmith align' shows each)",
+		       known, ts_format_duration_ns(moved, sizeof(moved), (int64_t)most),
+		       ts_format_duration_ns(uncertain, sizeof(uncertain), worst));
+	if (known < work->rank_count)
+		ts_report_warning("nothing ties the clocks of %" PRIu32
+				  " ranks to the others': their times stay as they are",
+				  work->rank_count - known);
+}
+
+int ts_work_input_align(struct ts_analyze_request *request, const struct ts_work_choice *choice)
+{
+	const struct ts_collectives *collectives;
+	const struct ts_clocks *clocks;
+	struct ts_error err;
+
+	/* HTA knows of no other clocks: its numbers are those of times as they are. */
+	if (request->work->rank_count < 2 || choice->no_align ||
+	    request->work->options.rounding == TS_ROUNDING_HTA)
+		return TS_EXIT_DONE;
+	collectives = ts_analyze_collectives(request, &err);
+	if (!collectives)
+		return ts_report_error(&err);
+	if (collectives->match_count == 0)
+		return TS_EXIT_DONE;
+	clocks = ts_analyze_align(request, &err);
+	if (!clocks)
+		return ts_report_error(&err);
+	tell_clocks(request->work, clocks);
+	return TS_EXIT_DONE;
+}
+
+/* ---- what is being done ---- */
+
+/* Rows that the slowest analysis needs about half a second for. */
+#define LARGE_WORK 300000u
+
+void ts_work_input_say(const struct ts_work *work, const char *what)
+{
+	uint64_t rows = (uint64_t)work->command_count + work->call_count + work->slice_count;
+
+	if (rows >= LARGE_WORK)
+		ts_progress_say(what);
+}

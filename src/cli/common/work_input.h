@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What verbs that look at the work of a job share (analyze, state, align, diff): options that choose a part of it, and
+ * the traces opened and loaded.
+ *
+ *	struct ts_work_choice choice = { 0 };
+ *	const struct ts_option options[] = {
+ *		TS_WORK_CHOICE_OPTIONS(choice),
+ *		...
+ *	};
+ *	struct ts_work_input input = { 0 };
+ *	...
+ *	exit_code = ts_work_input_open(&input, &choice, TS_WORK_SLICES, path_count, paths);
+ *	if (!exit_code)
+ *		... input.work ...
+ *	ts_work_input_release(&input);
+ *	ts_work_choice_release(&choice);
+ */
+#ifndef TS_CLI_COMMON_WORK_INPUT_H
+#define TS_CLI_COMMON_WORK_INPUT_H
+
+#include "analyze/analyze.h"
+#include "base/text.h"
+#include "cli/common/options.h"
+#include "state/work/work.h"
+
+/* As the user gives it. */
+struct ts_work_choice {
+	const char *steps, *from, *to, *rounding;
+	bool all, no_align;
+	struct ts_word_list ranks;
+};
+
+void ts_work_choice_release(struct ts_work_choice *choice);
+
+#define TS_WORK_CHOICE_OPTIONS(choice)                                                       \
+	TS_OPTION_TEXT(                                                                      \
+		"steps", 0, "N|A-B|all", &(choice).steps,                                    \
+		"what was issued in these steps, by number; default: all but the last one, " \
+		"which is seldom whole"),                                                    \
+		TS_OPTION_FLAG("all", 0, &(choice).all, "everything, the last step, too"),   \
+		TS_OPTION_TEXT("from", 0, "TIME", &(choice).from,                            \
+			       "what was issued from then on: 1.5ms after the start of the " \
+			       "trace, or @NANOSECONDS of trace time"),                      \
+		TS_OPTION_TEXT("to", 0, "TIME", &(choice).to, "what was issued until then"), \
+		TS_OPTION_WORD("rank", 0, "N", &(choice).ranks,                              \
+			       "only this rank; may be repeated"),                           \
+		TS_OPTION_FLAG("no-align", 0, &(choice).no_align,                            \
+			       "leave the clocks of several ranks as they are"),             \
+		TS_OPTION_TEXT("rounding", 0, "exact|hta", &(choice).rounding,               \
+			       "hta: times and classes as HTA sees them, to compare with it")
+
+/* What was opened. A zeroed struct may be released. */
+struct ts_work_input {
+	struct ts_reader **readers;
+	size_t reader_count;
+	struct ts_work *work;
+	int64_t start; /* of the earliest trace: instants in text count from there */
+	/* private */
+	int64_t *ranks;
+	size_t rank_count;
+};
+
+/* Opens and loads the traces of one job. Returns an exit code; what is wrong has been said. */
+int ts_work_input_open(struct ts_work_input *input, const struct ts_work_choice *choice,
+		       unsigned int parts, int path_count, char **paths);
+void ts_work_input_release(struct ts_work_input *input);
+
+/*
+ * The operands and options that choose the same work again, as a shell wants them: "'my run.sbt' --steps 3". Of
+ * very many traces only the first ones are named, then "...".
+ */
+void ts_work_choice_words(const struct ts_work_choice *choice, int path_count, char **paths,
+			  struct ts_text *out);
+
+/*
+ * Aligns the clocks of several ranks, where collectives tie them together and the choice does not forbid it, and says
+ * on stderr by how much and how surely. What request has computed from the old times is dropped. Returns an exit code.
+ */
+int ts_work_input_align(struct ts_analyze_request *request, const struct ts_work_choice *choice);
+
+/* Says on a terminal what is being done, where the work is so large that it takes a second or more. */
+void ts_work_input_say(const struct ts_work *work, const char *what);
+
+#endif

@@ -1,0 +1,491 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * `tracesmith export`: a trace in another tool's format, or (CSV) a folder with a file a table. A file that could not be written whole is
+ * taken away. Must not know any format.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <tracesmith/export.h>
+
+#include "cli/common/amount.h"
+#include "cli/common/cli_output.h"
+#include "cli/common/nearest.h"
+#include "cli/common/options.h"
+#include "cli/common/progress.h"
+#include "cli/common/report.h"
+#include "cli/common/trace_totals.h"
+#include "cli/export/export_report.h"
+#include "cli/verbs.h"
+
+struct export
+{
+	const char *trace;
+	const char *format;
+	const char *output;
+	const char *count;
+	const char *table;
+	const char *from_text, *to_text;
+	int64_t limit; /* -1: none */
+	bool no_idle, no_lines, no_threads, no_gpu_stages;
+	bool list, quiet, json;
+	const struct ts_exporter *exporter;
+	unsigned int flags; /* TS_EXPORT_* */
+	int64_t from, to;   /* both 0: everything */
+	bool into_folder;   /* a file a table */
+	struct ts_output_file file;
+	struct ts_export_summary summary;
+};
+
+/* ---- what is asked ---- */
+
+static int list_formats(void)
+{
+	const struct ts_exporter *exporters;
+	size_t count;
+
+	exporters = ts_exporter_list(&count);
+	for (size_t i = 0; i < count; i++)
+		ts_text_printf(ts_stdout(), "%-14s %s\n", exporters[i].name, exporters[i].doc);
+	return TS_EXIT_DONE;
+}
+
+static int unknown_format(const char *name)
+{
+	const struct ts_exporter *exporters;
+	struct ts_nearest nearest;
+	size_t count;
+
+	exporters = ts_exporter_list(&count);
+	ts_nearest_init(&nearest, name);
+	for (size_t i = 0; i < count; i++)
+		ts_nearest_offer(&nearest, exporters[i].name);
+	if (nearest.best)
+		return ts_report_usage("unknown format '%s'; did you mean '%s'?", name,
+				       nearest.best);
+	return ts_report_usage("unknown format '%s'; 'tracesmith export --list' lists them", name);
+}
+
+/* What --count may be. */
+static const struct count {
+	const char *name;
+	unsigned int flag; /* 0: what is counted where nothing is said */
+	enum ts_table_id table;
+	const char *nothing; /* an empty file would leave people wondering */
+} counts[] = {
+	{ "samples", 0, TS_TABLE_SAMPLE, "no sampled stacks" },
+	{ "time", TS_EXPORT_TIME, TS_TABLE_SAMPLE, "no sampled stacks" },
+	{ "device", TS_EXPORT_DEVICE, TS_TABLE_GPU_OP, "nothing that a device did" },
+	{ "calls", TS_EXPORT_CALLS, TS_TABLE_API_CALL, "no calls into a driver" },
+	{ "memory", TS_EXPORT_MEMORY, TS_TABLE_ALLOCATION, "no allocations" },
+	{ "spans", TS_EXPORT_SPANS, TS_TABLE_SLICE, "no spans" },
+};
+
+static const struct count *find_count(const char *name)
+{
+	for (size_t i = 0; i < TS_ARRAY_SIZE(counts); i++)
+		if (!strcmp(counts[i].name, name))
+			return &counts[i];
+	return NULL;
+}
+
+/* What was asked for as flags; the first that the format does not know is told. */
+static int choose_flags(struct export *export)
+{
+	const struct count *count = find_count(export->count);
+	const struct {
+		bool asked;
+		unsigned int flag;
+		const char *option;
+	} choices[] = {
+		{ export->no_idle, TS_EXPORT_NO_IDLE, "no-idle" },
+		{ export->no_lines, TS_EXPORT_NO_LINES, "no-lines" },
+		{ export->no_threads, TS_EXPORT_NO_THREADS, "no-threads" },
+		{ export->no_gpu_stages, TS_EXPORT_NO_GPU_STAGES, "no-gpu-stages" },
+		{ count && count->flag, count ? count->flag : 0, "count" },
+		{ export->table != NULL, TS_EXPORT_TABLE, "table" },
+		{ export->from_text != NULL, TS_EXPORT_RANGE, "from" },
+		{ export->to_text != NULL, TS_EXPORT_RANGE, "to" },
+		{ export->limit >= 0, TS_EXPORT_LIMIT, "limit" },
+	};
+
+	if (!count)
+		return ts_report_usage(
+			"option '--count' is samples, time, device, calls, memory or spans, not '%s'",
+			export->count);
+	for (size_t i = 0; i < TS_ARRAY_SIZE(choices); i++) {
+		if (!choices[i].asked)
+			continue;
+		if (!(export->exporter->takes & choices[i].flag))
+			return ts_report_usage("option '--%s' makes no difference to format '%s'",
+					       choices[i].option, export->format);
+		export->flags |= choices[i].flag;
+	}
+	/* Those are members of the options. */
+	export->flags &= ~(TS_EXPORT_TABLE | TS_EXPORT_RANGE | TS_EXPORT_LIMIT);
+	return TS_EXIT_DONE;
+}
+
+static int unknown_table(const char *name)
+{
+	struct ts_nearest nearest;
+
+	ts_nearest_init(&nearest, name);
+	for (unsigned int id = 0; id < TS_TABLE_COUNT; id++)
+		if (ts_table_info(id))
+			ts_nearest_offer(&nearest, ts_table_info(id)->name);
+	if (nearest.best)
+		return ts_report_usage("there is no table '%s'; did you mean '%s'?", name,
+				       nearest.best);
+	return ts_report_usage("there is no table '%s'", name);
+}
+
+static int check_table(const struct export *export)
+{
+	int id = ts_table_by_name(export->table);
+	const struct ts_table_info *table = id < 0 ? NULL : ts_table_info((uint32_t)id);
+
+	if (!table)
+		return unknown_table(export->table);
+	if (table->kind == TS_KIND_DERIVED)
+		return ts_report_usage(
+			"table '%s' is computed, not stored: tracesmith state TRACE %s --csv",
+			export->table, id == TS_TABLE_EDGE ? "--edges" : "--commands");
+	if (table->kind == TS_KIND_INTERNAL)
+		return ts_report_usage("table '%s' is not one that can be exported", export->table);
+	return TS_EXIT_DONE;
+}
+
+static bool is_standard_output(const struct export *export)
+{
+	return !strcmp(export->output, "-");
+}
+
+/* One that is there, or that is written as one. */
+static bool is_folder(const char *path)
+{
+	size_t length = strlen(path);
+	struct stat status;
+
+	return (length && path[length - 1] == '/') ||
+	       (!stat(path, &status) && S_ISDIR(status.st_mode));
+}
+
+static int check_output(struct export *export)
+{
+	struct ts_error err;
+
+	if (export->json && is_standard_output(export))
+		return ts_report_usage("'--json' writes to standard output, too: give -o a file");
+	export->into_folder = export->exporter->takes & TS_EXPORT_TABLE && !export->table &&
+			      is_folder(export->output);
+	if (export->exporter->takes & TS_EXPORT_TABLE && !export->table && !export->into_folder)
+		return ts_report_usage("a %s file holds one table: give --table NAME, or -o "
+				       "FOLDER/ for a file a table",
+				       export->format);
+	if (export->into_folder)
+		return TS_EXIT_DONE;
+	ts_output_file_init(&export->file, export->output);
+	if (!is_standard_output(export) && ts_output_file_is(&export->file, export->trace)) {
+		ts_error_set(&err, TS_EINVAL,
+			     "the output '%s' is also the trace '%s'; give -o another name",
+			     export->output, export->trace);
+		return ts_report_error(&err);
+	}
+	return TS_EXIT_DONE;
+}
+
+static int check(struct export *export)
+{
+	int exit_code;
+
+	export->exporter = ts_exporter_find(export->format);
+	if (!export->exporter)
+		return unknown_format(export->format);
+	exit_code = choose_flags(export);
+	if (!exit_code && export->table)
+		exit_code = check_table(export);
+	if (exit_code)
+		return exit_code;
+	if (!export->output)
+		return ts_report_usage(
+			"say where it goes: tracesmith export %s -f %s -o OUT, or -o - for standard output",
+			export->trace, export->format);
+	return check_output(export);
+}
+
+static int choose_range(struct export *export, struct ts_reader *reader)
+{
+	int64_t start = ts_trace_start(reader);
+	int exit_code;
+
+	if (!export->from_text && !export->to_text)
+		return TS_EXIT_DONE;
+	export->from = INT64_MIN;
+	export->to = INT64_MAX;
+	exit_code = ts_amount_instant("from", export->from_text, start, &export->from);
+	if (!exit_code)
+		exit_code = ts_amount_instant("to", export->to_text, start, &export->to);
+	return exit_code;
+}
+
+/* ---- the work ---- */
+
+/* What an exporter tells on its way. */
+struct told {
+	struct ts_progress progress;
+	struct ts_export_losses *losses;
+};
+
+static int on_progress(void *context, uint64_t done, uint64_t total)
+{
+	struct told *told = context;
+
+	return ts_progress_step(&told->progress, done, total);
+}
+
+static void on_left_out(void *context, const char *table, uint64_t rows, const char *reason)
+{
+	struct told *told = context;
+
+	ts_export_losses_add(told->losses, table, rows, reason);
+}
+
+static int run_exporter(struct export *export, struct ts_reader *reader, int fd,
+			struct ts_error *err)
+{
+	struct told told = { .losses = &export->summary.losses };
+	struct ts_export_options options = {
+		.size = sizeof(options),
+		.progress = on_progress,
+		.context = &told,
+		.flags = export->flags,
+		.table = export->table,
+		.from = export->from,
+		.to = export->to,
+		.limit = export->limit < 0 ? 0 : (uint64_t) export->limit,
+		.left_out = on_left_out,
+	};
+	int rc;
+
+	ts_progress_start(&told.progress, "export", TS_PROGRESS_BYTES);
+	rc = export->exporter->run(reader, fd, &options, err);
+	ts_progress_stop(&told.progress);
+	export->summary.seconds += ts_progress_seconds(&told.progress);
+	if (!rc)
+		rc = ts_reader_status(reader, err);
+	return rc;
+}
+
+static void count_file(struct export *export, int fd)
+{
+	struct stat status;
+
+	if (!fstat(fd, &status) && S_ISREG(status.st_mode)) {
+		export->summary.bytes += (uint64_t)status.st_size;
+		export->summary.has_bytes = true;
+	}
+	export->summary.files++;
+}
+
+static int export_to_file(struct export *export, struct ts_reader *reader,
+			  const struct ts_output_file *file, struct ts_error *err)
+{
+	int fd = open(file->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	int rc;
+
+	if (fd < 0)
+		return ts_error_errno(err, errno, "cannot create '%s'", file->path);
+	rc = run_exporter(export, reader, fd, err);
+	if (rc)
+		ts_error_prefix(err, "'%s'", file->path);
+	else
+		count_file(export, fd);
+	/* Some file systems tell of a full disk only here. */
+	if (close(fd) && !rc)
+		rc = ts_error_errno(err, errno, "'%s': cannot write", file->path);
+	if (rc)
+		ts_output_file_discard(file);
+	return rc;
+}
+
+/* Texts stand where they are used. */
+static bool is_for_folder(const struct ts_reader *reader, unsigned int id)
+{
+	const struct ts_table_info *table = ts_table_info(id);
+
+	return table && table->kind != TS_KIND_INTERNAL && table->kind != TS_KIND_DERIVED &&
+	       id != TS_TABLE_STRING && ts_reader_rows(reader, (enum ts_table_id)id) > 0;
+}
+
+static int export_table(struct export *export, struct ts_reader *reader, const char *table,
+			struct ts_error *err)
+{
+	struct ts_text *names = &export->summary.names;
+	TS_SCOPED(ts_text) path = { 0 };
+	struct ts_output_file file;
+	int rc;
+
+	ts_text_append_str(&path, export->output);
+	if (path.length && path.data[path.length - 1] != '/')
+		ts_text_append_char(&path, '/');
+	ts_text_printf(&path, "%s.csv", table);
+	ts_output_file_init(&file, ts_text_cstr(&path));
+	if (ts_output_file_is(&file, export->trace))
+		return ts_error_set(err, TS_EINVAL,
+				    "the output '%s' is also the trace '%s'; give -o another name",
+				    file.path, export->trace);
+	export->table = table;
+	rc = export_to_file(export, reader, &file, err);
+	ts_text_append_str(names, names->length ? "," : "");
+	ts_text_append_json(names, file.path, strlen(file.path));
+	return rc;
+}
+
+static int export_to_folder(struct export *export, struct ts_reader *reader, struct ts_error *err)
+{
+	int rc = TS_OK;
+
+	if (mkdir(export->output, 0777) && errno != EEXIST)
+		return ts_error_errno(err, errno, "cannot create '%s'", export->output);
+	for (unsigned int id = 0; !rc && id < TS_TABLE_COUNT; id++)
+		if (is_for_folder(reader, id))
+			rc = export_table(export, reader, ts_table_info(id)->name, err);
+	return rc;
+}
+
+/* An empty file would leave people wondering. */
+static void warn_if_empty(const struct export *export, const struct ts_reader *reader)
+{
+	const struct count *count = find_count(export->count);
+	uint64_t rows = ts_reader_rows(reader, count->table);
+
+	if (!(export->exporter->takes & TS_EXPORT_NO_IDLE))
+		return;
+	if (count->flag & TS_EXPORT_SPANS)
+		rows += ts_reader_rows(reader, TS_TABLE_API_CALL);
+	if (!rows)
+		ts_report_warning("'%s' has %s", export->trace, count->nothing);
+}
+
+static void tell(struct export *export)
+{
+	if (!export->quiet && !is_standard_output(export))
+		ts_export_tell_output(&export->summary);
+	if (!export->quiet)
+		ts_export_tell_losses(&export->summary);
+	if (export->json)
+		ts_export_show_json(&export->summary);
+}
+
+static int write_output(struct export *export, struct ts_reader *reader, struct ts_error *err)
+{
+	if (export->into_folder)
+		return export_to_folder(export, reader, err);
+	if (!is_standard_output(export))
+		return export_to_file(export, reader, &export->file, err);
+	/* No file is at stake: a reader that goes away may end us quietly. */
+	signal(SIGPIPE, SIG_DFL);
+	return run_exporter(export, reader, STDOUT_FILENO, err);
+}
+
+static int run(struct export *export)
+{
+	TS_AUTO(ts_reader) reader = NULL;
+	struct ts_error err;
+	int exit_code, rc;
+
+	rc = ts_reader_open(&reader, export->trace, &err);
+	if (rc)
+		return ts_report_error(&err);
+	ts_trace_warn(reader, export->trace);
+	exit_code = choose_range(export, reader);
+	if (exit_code)
+		return exit_code;
+	warn_if_empty(export, reader);
+	export->summary.format = export->format;
+	export->summary.output = export->output;
+	rc = write_output(export, reader, &err);
+	if (rc)
+		return ts_report_error(&err);
+	tell(export);
+	return TS_EXIT_DONE;
+}
+
+int ts_verb_export(int argc, char **argv)
+{
+	struct export export = { .format = "chrome", .count = "samples", .limit = -1 };
+	const struct ts_option options[] = {
+		TS_OPTION_TEXT("format", 'f', "FORMAT", &export.format,
+			       "what to write; default: chrome"),
+		TS_OPTION_TEXT(
+			"output", 'o', "OUT", &export.output,
+			"the file to write (needed); - is standard output; csv: also a folder"),
+		TS_OPTION_TEXT("table", 't', "NAME", &export.table, "csv: the table to write"),
+		TS_OPTION_TEXT(
+			"from", 0, "TIME", &export.from_text,
+			"csv, dot: only what reaches beyond this: 1.5ms after the start of the "
+			"trace, or @NANOSECONDS of trace time"),
+		TS_OPTION_TEXT("to", 0, "TIME", &export.to_text,
+			       "csv, dot: only what starts before this or then"),
+		TS_OPTION_INTEGER("limit", 0, "N", &export.limit, 1, INT64_MAX,
+				  "csv: at most N rows; dot: at most N commands, default 200"),
+		TS_OPTION_TEXT(
+			"count", 0, "WHAT", &export.count,
+			"folded: samples (default), or time in ns. folded, speedscope: "
+			"device, the ns that devices worked, by the stacks of launches; calls "
+			"into drivers; memory, the bytes taken; spans, the ns of nested spans"),
+		TS_OPTION_FLAG("no-idle", 0, &export.no_idle,
+			       "sampled stacks: not of threads that were idle"),
+		TS_OPTION_FLAG("no-lines", 0, &export.no_lines,
+			       "folded, speedscope: functions, whatever the line"),
+		TS_OPTION_FLAG("no-threads", 0, &export.no_threads,
+			       "folded: all processes and threads together"),
+		TS_OPTION_FLAG("no-gpu-stages", 0, &export.no_gpu_stages,
+			       "perfetto: what devices did only as spans of their streams"),
+		TS_OPTION_FLAG("json", 0, &export.json, "a summary as JSON on standard output"),
+		TS_OPTION_FLAG("quiet", 'q', &export.quiet, "only errors and warnings on stderr"),
+		TS_OPTION_FLAG("list", 'l', &export.list, "list the formats"),
+	};
+	const struct ts_command command = {
+		.verb = "export",
+		.operands = "TRACE",
+		.about =
+			"Writes a trace in another format. Chrome's and Perfetto's open in ui.perfetto.dev, and\n"
+			"'tracesmith import' reads them back without loss. Stacks become flame graphs (folded), a\n"
+			"speedscope profile or a timeline; tables become CSV; dependencies a Graphviz graph. What a\n"
+			"format has no place for is told.\n",
+		.examples =
+			"tracesmith export run.sbt -f chrome -o run.json\n"
+			"tracesmith export run.sbt -o - | gzip >run.json.gz\n"
+			"tracesmith export run.sbt -f csv --table gpu_op -o kernels.csv\n"
+			"tracesmith export run.sbt -f csv -o tables/\n"
+			"tracesmith export run.sbt -f dot --from 10ms --limit 50 -o - | dot -Tsvg >run.svg\n"
+			"tracesmith export run.sbt -f timeline -o stacks.json\n"
+			"tracesmith export run.sbt -f folded --no-idle -o - | flamegraph.pl >run.svg\n"
+			"tracesmith export run.sbt -f folded --count device -o - | flamegraph.pl >gpu.svg\n"
+			"tracesmith export run.sbt -f speedscope --count spans -o run.speedscope.json",
+		.exits = "0  done\n2  usage\n3  bad input, or the output cannot be written",
+		.options = options,
+		.option_count = TS_ARRAY_SIZE(options),
+		.maximum_operands = 1,
+	};
+	int exit_code;
+
+	if (!ts_command_parse(&command, &argc, argv, &exit_code))
+		return exit_code;
+	if (export.list)
+		return list_formats();
+	if (argc == 0)
+		return ts_report_usage("TRACE is missing");
+	export.trace = argv[0];
+	exit_code = check(&export);
+	if (!exit_code)
+		exit_code = run(&export);
+	ts_export_summary_release(&export.summary);
+	return exit_code;
+}

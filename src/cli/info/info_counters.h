@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What `tracesmith info --counters` has found out: every series of every counter in a few numbers. info_counters.c
+ * collects, info_counters_text.c and info_counters_json.c show.
+ */
+#ifndef TS_CLI_INFO_INFO_COUNTERS_H
+#define TS_CLI_INFO_INFO_COUNTERS_H
+
+#include <tracesmith/reader.h>
+
+#include "base/arena.h"
+#include "base/map.h"
+#include "cli/common/filter.h"
+#include "cli/common/resample.h"
+#include "cli/common/show.h"
+#include "cli/common/trace_totals.h"
+
+/* A hostile trace may have any number of series; those beyond are counted. */
+#define TS_COUNTERS_SERIES 8192
+
+/* Whose a counter is, in the order in which they are shown. */
+enum ts_counter_subject {
+	TS_COUNTER_SYSTEM,
+	TS_COUNTER_PROCESS,
+	TS_COUNTER_DEVICE,
+	TS_COUNTER_PROCESS_ON_DEVICE,
+	TS_COUNTER_THREAD,
+};
+
+struct ts_counter {
+	struct ts_counter_row row; /* the first one */
+	enum ts_counter_subject subject;
+	const char *where; /* the subject in words */
+};
+
+struct ts_counter_series {
+	uint32_t counter;
+	uint32_t order; /* among all, as they were found */
+	int64_t key;    /* string id */
+	uint64_t values, texts;
+	uint64_t not_drawn; /* numbers that are none, or so great that sums would not stay finite */
+	int64_t first_ns, last_ns;
+	/* Of its numbers. As integers, too, while all of them are: doubles are not exact. */
+	double least, greatest, newest;
+	int64_t least_integer, greatest_integer, newest_integer;
+	bool is_real;
+	int64_t newest_text; /* string id; 0: none */
+	/* The value that holds now. */
+	bool holds;
+	int64_t since_ns, interval_ns;
+	struct ts_resample *graph; /* NULL: it has no numbers */
+};
+
+struct ts_counters {
+	struct ts_reader *reader;
+	const char *path;
+	struct ts_show show;
+	struct ts_trace_range range;
+	struct ts_counter *counters;
+	size_t counter_count, counter_capacity;
+	struct ts_counter_series *series;
+	size_t series_count, series_capacity;
+	uint64_t rows;
+	uint64_t left_out;      /* values and rows of series that there was no room for */
+	struct ts_map text_ids; /* string ids to texts, as one text may have several ids */
+	struct ts_strmap texts;
+	struct ts_strmap keys;    /* identities of counters, to places in `counters` */
+	struct ts_pairmap places; /* (counter, text of the key) to places in `series` */
+	struct ts_arena arena;
+};
+
+/* All counters that pass the filters, in one pass over their rows; sorted as they are shown. */
+int ts_counters_collect(struct ts_counters *counters, const char *path,
+			const struct ts_filter_options *filters, struct ts_error *err);
+void ts_counters_release(struct ts_counters *counters);
+
+int ts_counters_show_text(const struct ts_counters *all, struct ts_error *err);
+int ts_counters_show_json(const struct ts_counters *all, struct ts_error *err);
+
+/* ---- units ---- */
+
+/* The unit that a counter's name ends in: "bytes", "bytes_per_s", "percent", "W"; "": none that we know. */
+const char *ts_counter_unit(const char *name, size_t length);
+
+/* A value for people: "1.5 GiB", "12.3 %", "350 W". */
+void ts_counter_append_value(struct ts_text *out, const char *unit, double value);
+
+#endif

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `tracesmith info` for people. Long values are cut: --json has all. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "cli/common/cli_output.h"
+#include "cli/common/text_table.h"
+#include "cli/info/info.h"
+
+#define VALUE_COLUMNS 60
+#define REASON_COLUMNS 240 /* of processes: they say why something is missing */
+
+static void append_line(struct ts_text *out, const char *label)
+{
+	ts_text_printf(out, "%-11s", label);
+}
+
+/* A text on one line, cut where it is long. */
+static void append_cut(struct ts_text *out, struct ts_string text, size_t columns)
+{
+	struct ts_text shown = { 0 };
+	size_t length;
+
+	/* The part that may be shown is enough: some values are megabytes. */
+	ts_text_append_shown(&shown, text.data, TS_MIN(text.length, 4 * columns));
+	length = ts_utf8_valid_prefix(shown.data, TS_MIN(shown.length, columns));
+	ts_text_append(out, shown.data, length);
+	if (length < shown.length)
+		ts_text_append_str(out, " ...");
+	ts_text_release(&shown);
+}
+
+static void append_string(struct ts_text *out, const struct ts_info *info, int64_t string)
+{
+	append_cut(out, ts_reader_string(info->reader, string), VALUE_COLUMNS);
+}
+
+static void show_file(struct ts_text *out, const struct ts_info *info)
+{
+	const struct ts_reader_state *state = info->state;
+	char bytes[TS_FORMAT_BYTES], count[TS_FORMAT_BYTES];
+	time_t seconds = (time_t)(state->created_ns / 1000000000);
+	struct tm utc;
+
+	append_line(out, "trace");
+	ts_text_append_shown(out, info->path, strlen(info->path));
+	ts_text_append_char(out, '\n');
+	append_line(out, "size");
+	ts_text_printf(out, "%s (%s bytes) in %zu chunks\n",
+		       ts_format_bytes(bytes, sizeof(bytes), state->file_bytes),
+		       ts_format_count(count, sizeof(count), (int64_t)state->file_bytes),
+		       ts_reader_chunk_count(info->reader));
+	append_line(out, "format");
+	ts_text_printf(out, "SBT %u.%u, %s", state->major, state->minor,
+		       state->finished ? "finished" : "not finished");
+	if (state->created_ns > 0 && gmtime_r(&seconds, &utc))
+		ts_text_printf(out, ", created %04d-%02d-%02d %02d:%02d:%02d UTC",
+			       utc.tm_year + 1900, utc.tm_mon + 1, utc.tm_mday, utc.tm_hour,
+			       utc.tm_min, utc.tm_sec);
+	ts_text_append_char(out, '\n');
+	if (state->damaged_bytes || !state->finished) {
+		append_line(out, "damage");
+		ts_text_printf(out, "%" PRIu64 " bytes", state->damaged_bytes);
+		if (state->damaged_bytes)
+			ts_text_printf(out, " from byte %" PRIu64 " on", state->damaged_offset);
+		ts_text_append_str(out,
+				   "; 'tracesmith recover' makes a finished trace of the rest\n");
+	}
+}
+
+static void show_sources(struct ts_text *out, const struct ts_info *info)
+{
+	const struct ts_source_row *source;
+	size_t cursor = 0;
+	int64_t id;
+
+	while ((source = ts_reader_entity_next(info->reader, TS_TABLE_SOURCE, &cursor, &id))) {
+		append_line(out, "source");
+		append_string(out, info, source->name);
+		if (source->format) {
+			ts_text_append_str(out, ", ");
+			append_string(out, info, source->format);
+		}
+		if (source->rank != TS_ABSENT)
+			ts_text_printf(out, ", rank %" PRId64, source->rank);
+		if (source->world_size != TS_ABSENT)
+			ts_text_printf(out, " of %" PRId64, source->world_size);
+		ts_text_append_char(out, '\n');
+	}
+}
+
+static void append_count(struct ts_text *out, uint64_t number, const char *one, const char *many)
+{
+	char count[TS_FORMAT_BYTES];
+
+	ts_text_printf(out, "%s %s", ts_format_count(count, sizeof(count), (int64_t)number),
+		       number == 1 ? one : many);
+}
+
+static void show_counts(struct ts_text *out, const struct ts_info *info)
+{
+	char span[TS_FORMAT_BYTES];
+	int64_t ns;
+
+	append_line(out, "time");
+	if (!info->range.any)
+		ts_text_append_str(out, "none\n");
+	else if (__builtin_sub_overflow(info->range.to, info->range.from, &ns))
+		ts_text_printf(out, "from %" PRId64 " to %" PRId64 " ns\n", info->range.from,
+			       info->range.to);
+	else
+		ts_text_printf(out, "%s, from %" PRId64 " to %" PRId64 " ns\n",
+			       ts_format_duration_ns(span, sizeof(span), ns), info->range.from,
+			       info->range.to);
+	append_line(out, "places");
+	append_count(out, info->processes, "process, ", "processes, ");
+	append_count(out, info->threads, "thread, ", "threads, ");
+	append_count(out, info->devices, "device, ", "devices, ");
+	append_count(out, info->streams, "stream\n", "streams\n");
+	append_line(out, "events");
+	append_count(out, info->events, "", "");
+	if (info->events)
+		ts_text_printf(out, "(%.2f bytes each, all told)",
+			       (double)info->state->file_bytes / (double)info->events);
+	ts_text_append_char(out, '\n');
+}
+
+static void show_table(struct ts_text_table *grid, const char *name,
+		       const struct ts_info_table *table)
+{
+	char text[TS_FORMAT_BYTES];
+
+	if (table->chunks == 0)
+		return;
+	ts_text_table_str(grid, name);
+	ts_text_table_count(grid, table->rows);
+	ts_text_table_count(grid, table->chunks);
+	ts_text_table_count(grid, table->bytes);
+	snprintf(text, sizeof(text), "%.2f",
+		 table->rows ? (double)table->bytes / (double)table->rows : 0);
+	ts_text_table_str(grid, text);
+	ts_text_table_end_row(grid);
+}
+
+static int show_tables(struct ts_text *out, const struct ts_info *info, struct ts_error *err)
+{
+	TS_SCOPED(ts_text_table) grid;
+
+	ts_text_append_char(out, '\n');
+	ts_text_table_init(&grid);
+	ts_text_table_add_column(&grid, "table", false);
+	ts_text_table_add_column(&grid, "rows", true);
+	ts_text_table_add_column(&grid, "chunks", true);
+	ts_text_table_add_column(&grid, "bytes", true);
+	ts_text_table_add_column(&grid, "bytes/row", true);
+	for (unsigned int id = 0; id < TS_TABLE_COUNT; id++) {
+		const struct ts_table_info *known = ts_table_info(id);
+
+		if (known)
+			show_table(&grid, known->name, &info->tables[id]);
+	}
+	show_table(&grid, "(unknown)", &info->unknown);
+	return ts_text_table_finish(&grid, err);
+}
+
+static int show_loss(void *context, const struct ts_shown_row *row)
+{
+	const struct ts_info *info = context;
+	struct ts_text *out = ts_stdout();
+	struct ts_text line = { 0 };
+
+	append_line(out, "loss");
+	ts_show_cell(&info->show, &line, row, TS_SHOW_NAME);
+	ts_text_append_shown(out, line.data, line.length);
+	ts_text_append_char(out, '\n');
+	ts_text_release(&line);
+	return TS_OK;
+}
+
+static int show_meta(struct ts_text *out, const struct ts_info *info, struct ts_error *err)
+{
+	struct ts_meta_list list = { 0 };
+	int rc = ts_meta_collect(info, false, &list, err);
+
+	for (size_t i = 0; !rc && i < list.count; i++) {
+		if (list.items[i].repeats && !list.items[i].differs)
+			continue;
+		append_line(out, "meta");
+		if (list.items[i].differs)
+			ts_text_printf(out, "source %" PRId64 ": ", list.items[i].source);
+		append_string(out, info, list.items[i].key);
+		ts_text_append_str(out, ": ");
+		append_string(out, info, list.items[i].value);
+		ts_text_append_char(out, '\n');
+	}
+	ts_meta_list_release(&list);
+	return rc;
+}
+
+/* "process python 100: cuda_device_side: {...}" */
+static int show_process_meta(struct ts_text *out, const struct ts_info *info, struct ts_error *err)
+{
+	struct ts_shown_row row = { .table = ts_table_info(TS_TABLE_META) };
+	struct ts_meta_list list = { 0 };
+	int rc = ts_meta_collect(info, true, &list, err);
+
+	for (size_t i = 0; !rc && i < list.count; i++) {
+		struct ts_meta_row meta = { .process = list.items[i].process };
+		TS_SCOPED(ts_text) where = { 0 };
+
+		row.columns = (const int64_t *)(const void *)&meta;
+		append_line(out, "meta");
+		ts_show_cell(&info->show, &where, &row, TS_SHOW_WHERE);
+		ts_text_append_str(out, "process ");
+		ts_text_append_shown(out, ts_text_cstr(&where), where.length);
+		ts_text_append_str(out, ": ");
+		append_string(out, info, list.items[i].key);
+		ts_text_append_str(out, ": ");
+		append_cut(out, ts_reader_string(info->reader, list.items[i].value),
+			   REASON_COLUMNS);
+		ts_text_append_char(out, '\n');
+	}
+	ts_meta_list_release(&list);
+	return rc;
+}
+
+int ts_info_show_text(const struct ts_info *info, struct ts_error *err)
+{
+	struct ts_text *out = ts_stdout();
+	int rc;
+
+	show_file(out, info);
+	show_sources(out, info);
+	show_counts(out, info);
+	rc = show_tables(out, info, err);
+	if (!rc && (info->tables[TS_TABLE_LOSS].rows || info->tables[TS_TABLE_META].rows))
+		ts_text_append_char(out, '\n');
+	if (!rc)
+		rc = ts_info_visit(info, TS_TABLE_LOSS, show_loss, (void *)info, err);
+	if (!rc)
+		rc = show_meta(out, info, err);
+	return rc ? rc : show_process_meta(out, info, err);
+}

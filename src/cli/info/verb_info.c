@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * `tracesmith info`: what a trace holds, for people or as JSON. Only headers and the small tables
+ * are read, and the counters where they are asked for. Must not know the bytes of the file.
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "cli/common/cli_output.h"
+#include "cli/common/options.h"
+#include "cli/common/report.h"
+#include "cli/common/trace_totals.h"
+#include "cli/info/info.h"
+#include "cli/info/info_counters.h"
+#include "cli/verbs.h"
+
+static void count_tables(struct ts_info *info)
+{
+	for (size_t i = 0; i < ts_reader_chunk_count(info->reader); i++) {
+		const struct ts_chunk *chunk = ts_reader_chunk(info->reader, i);
+		struct ts_info_table *table;
+
+		/* Tables of a later version are counted together. */
+		table = chunk->table < TS_TABLE_COUNT ? &info->tables[chunk->table]
+						      : &info->unknown;
+		table->rows += chunk->rows;
+		table->bytes += chunk->bytes;
+		table->chunks++;
+	}
+}
+
+static int collect(struct ts_info *info, const char *path, struct ts_error *err)
+{
+	info->path = path;
+	info->state = ts_reader_state(info->reader);
+	info->events = ts_trace_events(info->reader);
+	info->sources = ts_trace_entities(info->reader, TS_TABLE_SOURCE);
+	info->processes = ts_trace_entities(info->reader, TS_TABLE_PROCESS);
+	info->threads = ts_trace_entities(info->reader, TS_TABLE_THREAD);
+	info->devices = ts_trace_entities(info->reader, TS_TABLE_DEVICE);
+	info->streams = ts_trace_entities(info->reader, TS_TABLE_STREAM);
+	count_tables(info);
+	ts_show_init(&info->show, info->reader);
+	return ts_trace_range(info->reader, &info->range, err);
+}
+
+static int show_trace(const char *path, bool json)
+{
+	TS_AUTO(ts_reader) reader = NULL;
+	struct ts_info info = { 0 };
+	struct ts_error err;
+	int rc;
+
+	rc = ts_reader_open(&reader, path, &err);
+	info.reader = reader;
+	if (!rc)
+		rc = collect(&info, path, &err);
+	if (!rc)
+		rc = json ? ts_info_show_json(&info, &err) : ts_info_show_text(&info, &err);
+	if (!rc)
+		rc = ts_reader_status(reader, &err);
+	return rc ? ts_report_error(&err) : TS_EXIT_DONE;
+}
+
+static int show_counters(const char *path, const struct ts_filter_options *filters, bool json)
+{
+	TS_AUTO(ts_reader) reader = NULL;
+	struct ts_counters counters = { 0 };
+	struct ts_error err;
+	int rc = ts_reader_open(&reader, path, &err);
+
+	if (rc)
+		return ts_report_error(&err);
+	ts_trace_warn(reader, path);
+	counters.reader = reader;
+	rc = ts_counters_collect(&counters, path, filters, &err);
+	if (!rc)
+		rc = json ? ts_counters_show_json(&counters, &err)
+			  : ts_counters_show_text(&counters, &err);
+	if (!rc)
+		rc = ts_reader_status(reader, &err);
+	ts_counters_release(&counters);
+	if (rc && err.message[0])
+		return ts_report_error(&err);
+	return ts_report_exit_code(rc);
+}
+
+struct question {
+	bool json, counters;
+	struct ts_filter_options filters;
+};
+
+static int check_question(const struct question *question)
+{
+	const struct ts_filter_options *filters = &question->filters;
+
+	if (!question->counters && (filters->names.count || filters->categories.count ||
+				    filters->devices.count || filters->processes.count))
+		return ts_report_usage("only counters can be chosen: add '--counters'");
+	return TS_EXIT_DONE;
+}
+
+static int show_traces(const struct question *question, int count, char **paths)
+{
+	int worst = TS_EXIT_DONE;
+
+	for (int i = 0; i < count; i++) {
+		int exit_code;
+
+		if (i > 0 && !question->json)
+			ts_text_append_char(ts_stdout(), '\n');
+		if (question->counters)
+			exit_code = show_counters(paths[i], &question->filters, question->json);
+		else
+			exit_code = show_trace(paths[i], question->json);
+		worst = TS_MAX(worst, exit_code);
+	}
+	return worst;
+}
+
+int ts_verb_info(int argc, char **argv)
+{
+	struct question question = { 0 };
+	const struct ts_option options[] = {
+		TS_OPTION_FLAG("counters", 0, &question.counters,
+			       "every counter in its place: least, mean, greatest and last value, "
+			       "and a graph over the time of the trace"),
+		TS_OPTION_WORD("name", 'n', "GLOB", &question.filters.names,
+			       "only counters of this name; repeat for alternatives"),
+		TS_OPTION_WORD("category", 'c', "GLOB", &question.filters.categories,
+			       "only counters of this category: system, process, device"),
+		TS_OPTION_WORD("process", 'p', "PID|NAME", &question.filters.processes,
+			       "only counters of this process"),
+		TS_OPTION_WORD("device", 'd', "N", &question.filters.devices,
+			       "only counters of this device"),
+		TS_OPTION_FLAG("json", 0, &question.json,
+			       "one JSON object a trace, with all of 'meta', or all counters"),
+	};
+	const struct ts_command command = {
+		.verb = "info",
+		.operands = "TRACE...",
+		.about =
+			"Says what a trace holds: sources, time range, processes, devices, rows and bytes by\n"
+			"table, what was lost, and facts about the trace; with --counters, what was measured.\n",
+		.examples = "tracesmith info run.sbt\n"
+			    "tracesmith info --json run.sbt | python3 -m json.tool\n"
+			    "tracesmith info --counters run.sbt\n"
+			    "tracesmith info --counters --name '*_percent' run.sbt",
+		.exits = "0  done\n2  usage\n3  bad input",
+		.options = options,
+		.option_count = TS_ARRAY_SIZE(options),
+		.minimum_operands = 1,
+		.maximum_operands = -1,
+	};
+	int exit_code;
+
+	if (ts_command_parse(&command, &argc, argv, &exit_code)) {
+		exit_code = check_question(&question);
+		if (!exit_code)
+			exit_code = show_traces(&question, argc, argv);
+	}
+	ts_filter_options_release(&question.filters);
+	return exit_code;
+}

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What is said of a recording when it is finished: a line for people, JSON for programs, and what to do about losses. Must not know how it
+ * was made.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/text.h"
+#include "cli/common/cli_output.h"
+#include "cli/common/report.h"
+#include "cli/record/record.h"
+
+/* "1 process", "3 processes" */
+static const char *plural(char *buffer, size_t bytes, uint64_t count, const char *one,
+			  const char *many)
+{
+	char number[TS_FORMAT_BYTES];
+
+	snprintf(buffer, bytes, "%s %s", ts_format_count(number, sizeof(number), (int64_t)count),
+		 count == 1 ? one : many);
+	return buffer;
+}
+
+/* Of the last file, which may be JSON. */
+static uint64_t bytes_of(const struct ts_recorder_summary *summary)
+{
+	struct stat status;
+
+	return stat(summary->path, &status) ? summary->trace_bytes : (uint64_t)status.st_size;
+}
+
+/* Stacks are counted as they are stored, but for those that rings had no room for: these are among what is lost. */
+static const char *tell_stacks(const struct ts_record *record,
+			       const struct ts_recorder_summary *summary, char *buffer,
+			       size_t bytes)
+{
+	char stacks[64], rejected[TS_FORMAT_BYTES];
+
+	if (!record->python.samples)
+		return "";
+	snprintf(buffer, bytes, ", %s (%s rejected)",
+		 plural(stacks, sizeof(stacks), summary->stacks, "Python stack", "Python stacks"),
+		 ts_format_count(rejected, sizeof(rejected), (int64_t)summary->stacks_rejected));
+	return buffer;
+}
+
+static void tell_line(const struct ts_record *record, const struct ts_recorder_summary *summary)
+{
+	char events[64], processes[64], threads[64], size[TS_FORMAT_BYTES], lost[64], files[80];
+	char metrics[80], stacks[128];
+
+	plural(lost, sizeof(lost), summary->lost, "event lost", "events lost");
+	plural(files, sizeof(files), summary->files, "file", "files in all");
+	plural(metrics, sizeof(metrics), summary->metrics, "row of metrics", "rows of metrics");
+	ts_report_note(
+		"%s: %s of %s, %s%s, %s%s%s%s%s, %s", summary->path,
+		plural(events, sizeof(events), summary->events, "event", "events"),
+		plural(processes, sizeof(processes), summary->processes, "process", "processes"),
+		plural(threads, sizeof(threads), summary->threads, "thread", "threads"),
+		tell_stacks(record, summary, stacks, sizeof(stacks)),
+		summary->metrics ? metrics : "", summary->metrics ? ", " : "",
+		ts_format_bytes(size, sizeof(size), bytes_of(summary)),
+		summary->files > 1 ? ", " : "", summary->files > 1 ? files : "",
+		summary->lost ? lost : "nothing lost");
+}
+
+/* Can it be run again? Only where that was asked for. */
+static void tell_replay(const struct ts_record *record, const struct ts_recorder_summary *summary)
+{
+	char commands[64], size[TS_FORMAT_BYTES];
+
+	if (!record->launch.replayable)
+		return;
+	if (summary->failed_windows)
+		ts_report_warning("%" PRIu64 " of %" PRIu64 " windows cannot be replayed: %s",
+				  summary->failed_windows,
+				  summary->failed_windows + summary->replayable_windows,
+				  summary->not_replayable);
+	else if (!summary->commands)
+		ts_report_warning(
+			"nothing can be replayed: no command was seen; 'tracesmith doctor' tells what OpenCL can be recorded here");
+	if (!record->quiet && summary->replayable_windows)
+		ts_report_note("  %s with %s of code and memory: tracesmith replay %s",
+			       plural(commands, sizeof(commands), summary->commands, "command",
+				      "commands"),
+			       ts_format_bytes(size, sizeof(size), summary->blob_bytes),
+			       summary->path);
+}
+
+static void tell_losses(const struct ts_record *record, const struct ts_recorder_summary *summary)
+{
+	char lost[64];
+
+	if (!summary->lost)
+		return;
+	if (record->quiet)
+		ts_report_warning(
+			"%s: %s", summary->path,
+			plural(lost, sizeof(lost), summary->lost, "event lost", "events lost"));
+	ts_report_note(
+		"  when and why: tracesmith view %s --table loss; where buffers were full: %s",
+		summary->path,
+		record->command
+			? "record with a larger --budget, such as --budget 256M"
+			: "TRACESMITH_BUDGET in the program's environment makes them larger");
+}
+
+/* A window that the program marks, and none of its marks came. */
+static void tell_never_open(const struct ts_record *record,
+			    const struct ts_recorder_summary *summary)
+{
+	const struct ts_window_spec *window = &record->options.window;
+
+	if (summary->events || summary->windows)
+		return;
+	if (window->kind == TS_WINDOW_NVTX)
+		ts_report_warning(
+			"the window '%s' never opened: no NVTX range of exactly that name was begun; a trace without '--window' shows the names that there are, and NVTX_DISABLE or another NVTX_INJECTION64_PATH switches them off",
+			window->path);
+	else if (window->kind == TS_WINDOW_PROFILER)
+		ts_report_warning(
+			"the window '%s' never opened: the program has not called cudaProfilerStart (torch.cuda.profiler.start())",
+			window->path);
+}
+
+static void tell_json(const struct ts_record *record, const struct ts_recorder_summary *summary,
+		      const struct ts_record_device *device)
+{
+	struct ts_text *out = ts_stdout();
+
+	ts_text_append_str(out, "{\"file\":");
+	ts_text_append_json(out, summary->path, strlen(summary->path));
+	ts_text_printf(out,
+		       ",\"events\":%" PRIu64 ",\"lost\":%" PRIu64 ",\"bytes\":%" PRIu64
+		       ",\"processes\":%" PRIu64 ",\"threads\":%" PRIu64 ",\"windows\":%" PRIu64
+		       ",\"files\":%" PRIu64 ",\"metrics\":%" PRIu64,
+		       summary->events, summary->lost, bytes_of(summary), summary->processes,
+		       summary->threads, summary->windows, summary->files, summary->metrics);
+	if (record->python.samples)
+		ts_text_printf(out,
+			       ",\"stacks\":%" PRIu64 ",\"stacks_rejected\":%" PRIu64
+			       ",\"sweeps_left_out\":%" PRIu64,
+			       summary->stacks, summary->stacks_rejected, summary->stacks_left_out);
+	if (device->is_used)
+		ts_text_printf(out,
+			       ",\"api_calls\":%" PRIu64 ",\"api_calls_with_stack\":%" PRIu64
+			       ",\"gpu_ops\":%" PRIu64,
+			       device->calls, device->stacks, device->ops);
+	if (device->why_not[0]) {
+		ts_text_append_str(out, ",\"no_device_side\":");
+		ts_text_append_json(out, device->why_not, strlen(device->why_not));
+	}
+	if (device->no_samples[0]) {
+		ts_text_append_str(out, ",\"no_instruction_samples\":");
+		ts_text_append_json(out, device->no_samples, strlen(device->no_samples));
+	}
+	if (record->launch.replayable) {
+		ts_text_printf(out,
+			       ",\"commands\":%" PRIu64 ",\"blob_bytes\":%" PRIu64
+			       ",\"replayable_windows\":%" PRIu64 ",\"failed_windows\":%" PRIu64
+			       ",\"not_replayable\":",
+			       summary->commands, summary->blob_bytes, summary->replayable_windows,
+			       summary->failed_windows);
+		ts_text_append_json(out, summary->not_replayable, strlen(summary->not_replayable));
+	}
+	ts_text_append_str(out, "}\n");
+}
+
+/* Of a recording that has nothing else. */
+static void tell_stacks_line(const struct ts_recorder_summary *summary)
+{
+	char stacks[64], processes[64], threads[64], size[TS_FORMAT_BYTES], lost[64];
+	char rejected[TS_FORMAT_BYTES];
+
+	plural(lost, sizeof(lost), summary->lost, "stack lost", "stacks lost");
+	ts_report_note(
+		"%s: %s of %s, %s, %s rejected, %s, %s", summary->path,
+		plural(stacks, sizeof(stacks), summary->stacks, "stack", "stacks"),
+		plural(processes, sizeof(processes), summary->processes, "process", "processes"),
+		plural(threads, sizeof(threads), summary->threads, "thread", "threads"),
+		ts_format_count(rejected, sizeof(rejected), (int64_t)summary->stacks_rejected),
+		ts_format_bytes(size, sizeof(size), bytes_of(summary)),
+		summary->lost ? lost : "nothing lost");
+}
+
+void ts_record_tell(const struct ts_record *record, const struct ts_recorder_summary *summary)
+{
+	struct ts_record_device device = { 0 };
+
+	ts_record_device_read(record, summary, &device);
+	if (!record->quiet && record->options.outside)
+		tell_stacks_line(summary);
+	else if (!record->quiet)
+		tell_line(record, summary);
+	ts_record_device_tell(record, &device);
+	tell_never_open(record, summary);
+	tell_replay(record, summary);
+	tell_losses(record, summary);
+	if (record->json)
+		tell_json(record, summary, &device);
+}

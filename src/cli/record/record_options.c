@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the command lines of `record` and `sniff` have in common. */
+#include <string.h>
+
+#include "base/text.h"
+#include "cli/common/options.h"
+#include "cli/common/report.h"
+#include "cli/record/record.h"
+
+void ts_record_note(void *context, const char *message)
+{
+	const struct ts_record *record = context;
+
+	if (!record->quiet)
+		ts_report_note("tracesmith: %s", message);
+}
+
+int ts_record_pids(struct ts_record *record, const struct ts_word_list *words, pid_t *pids)
+{
+	if (words->count > TS_RECORD_PIDS)
+		return ts_report_usage("more than %d processes", TS_RECORD_PIDS);
+	for (size_t i = 0; i < words->count; i++) {
+		const char *word = words->words[i];
+		int64_t pid;
+
+		if (ts_parse_int64(word, strlen(word), &pid) || pid < 1 || pid > INT32_MAX)
+			return ts_report_usage("option '--pid': '%s' is no process id", word);
+		pids[i] = (pid_t)pid;
+	}
+	record->options.pids = pids;
+	record->options.pid_count = words->count;
+	return TS_EXIT_DONE;
+}

@@ -1,0 +1,455 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A recording from its start to its end: passes of the recorder, signals, the program that was
+ * started and what it leaves behind. The program comes first: whatever becomes of the recording, it
+ * is waited for, and its end is ours. Must not know what is recorded.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/map.h"
+#include "base/memory.h"
+#include "cli/common/report.h"
+#include "cli/common/symbolize_trace.h"
+#include "cli/record/record.h"
+#include "live/discover.h"
+
+#define SECOND_NS INT64_C(1000000000)
+#define LINGER_NS (SECOND_NS / 2)
+/* Areas of dead programs that nobody took: so many newest ones are kept for `recover`. */
+#define KEEP_AREAS 64
+
+/* Shells say so when a program is not there, or cannot be executed. */
+enum { EXIT_NOT_EXECUTABLE = 126, EXIT_NOT_THERE = 127 };
+
+struct run {
+	struct ts_record *record;
+	struct ts_record_signals signals;
+	struct ts_recorder *recorder; /* NULL once it is closed */
+	pid_t program;                /* 0: none was started */
+	bool program_ended;
+	int wait_status;
+	int64_t ended_ns;       /* when the program did */
+	int64_t interrupted_ns; /* the last Ctrl-C */
+	bool stop;              /* finish the recording */
+	bool leave;             /* do not wait for the program either */
+	bool told_of_others;
+	struct ts_pairmap followed; /* processes that hold the recording open, by pid and start */
+};
+
+static bool program_runs(const struct run *run)
+{
+	return run->program && !run->program_ended;
+}
+
+/* ---- signals ---- */
+
+/* Takes the status of every process that ended: the program's, and those that it left to us. */
+static void reap(struct run *run)
+{
+	pid_t pid;
+	int status;
+
+	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+		if (run->recorder)
+			ts_recorder_exited(run->recorder, pid, status);
+		if (pid != run->program)
+			continue;
+		run->program_ended = true;
+		run->wait_status = status;
+		run->ended_ns = ts_clock_monotonic_ns();
+	}
+}
+
+/* Ctrl-C is for the program. Two within a second that it survives are for the recording. */
+static void on_interrupt(struct run *run)
+{
+	int64_t now = ts_clock_monotonic_ns();
+	bool again = run->interrupted_ns && now - run->interrupted_ns < SECOND_NS;
+
+	run->interrupted_ns = again ? 0 : now;
+	run->leave |= again && run->stop;
+	run->stop |= again;
+}
+
+static void on_signal(struct run *run, const struct signalfd_siginfo *info)
+{
+	int number = (int)info->ssi_signo;
+
+	if (number == SIGCHLD) {
+		reap(run);
+	} else if (program_runs(run)) {
+		if (number == SIGINT)
+			on_interrupt(run);
+		if (!ts_record_signal_is_shared(info, run->program))
+			kill(run->program, number);
+	} else if (number != SIGUSR1 && number != SIGUSR2) {
+		run->stop = true;
+	}
+}
+
+/* Sleeps until a signal, something for the recorder, or so long; -1: for ever. */
+static void wait_for_something(struct run *run, int64_t wait_ns)
+{
+	struct pollfd fds[] = {
+		{ .fd = run->signals.fd, .events = POLLIN },
+		{ .fd = run->recorder ? ts_recorder_fd(run->recorder) : -1, .events = POLLIN },
+	};
+	struct timespec timeout = { .tv_sec = wait_ns / SECOND_NS, .tv_nsec = wait_ns % SECOND_NS };
+	struct signalfd_siginfo info;
+
+	ppoll(fds, 2, wait_ns < 0 ? NULL : &timeout, NULL);
+	while (ts_record_signals_next(&run->signals, &info))
+		on_signal(run, &info);
+}
+
+/* ---- what the program leaves behind ---- */
+
+static void on_area(void *context, const struct ts_area_info *info)
+{
+	struct run *run = context;
+	bool is_new = false;
+
+	if (!info->alive || info->unfinished || info->control.role != TS_LIVE_PROGRAM ||
+	    info->control.session != ts_recorder_session(run->recorder))
+		return;
+	if (ts_pairmap_insert(&run->followed, (uint64_t)info->pid, info->control.start_time,
+			      &is_new) &&
+	    is_new)
+		ts_recorder_follow(run->recorder, info->pid);
+}
+
+/* Processes that take part in the recording now hold it open as the program has. */
+static void follow_others(struct run *run)
+{
+	int fd;
+
+	if (ts_live_directory_open(geteuid(), 0, &fd, NULL))
+		return;
+	ts_areas_list(fd, 0, on_area, NULL, run, NULL);
+	close(fd);
+}
+
+/* A process that the program has just left may not have emitted anything yet: a moment for it. */
+static bool lingers(const struct run *run)
+{
+	siginfo_t info;
+
+	return run->program_ended && !run->stop &&
+	       ts_clock_monotonic_ns() - run->ended_ns < LINGER_NS &&
+	       !waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT);
+}
+
+/* ---- the recording ---- */
+
+static void tell_of_others(struct run *run)
+{
+	if (run->told_of_others || !run->program_ended || run->record->quiet ||
+	    ts_clock_monotonic_ns() - run->ended_ns < SECOND_NS)
+		return;
+	run->told_of_others = true;
+	ts_report_note(
+		"'%s' has ended; processes that it started are still being recorded, until they end or Ctrl-C",
+		run->record->command[0]);
+}
+
+/* How long it may be until the next one. */
+static int64_t tick(struct run *run)
+{
+	int64_t now_ns = ts_clock_monotonic_ns();
+
+	if (!run->record->tick)
+		return INT64_MAX;
+	return TS_MAX(run->record->tick(run->record, run->recorder, now_ns) - now_ns, 0);
+}
+
+static int record(struct run *run, struct ts_error *err)
+{
+	for (;;) {
+		int64_t wait_ns = 0;
+		bool done = false;
+		int rc;
+
+		/* The recorder sees ends by itself: it must not be ahead of us. */
+		reap(run);
+		if (run->program_ended && !run->stop)
+			follow_others(run);
+		rc = ts_recorder_pass(run->recorder, &wait_ns, &done, err);
+		if (rc || run->stop || (done && !lingers(run)))
+			return rc;
+		tell_of_others(run);
+		wait_ns = TS_MIN(wait_ns, tick(run));
+		wait_for_something(run, wait_ns);
+	}
+}
+
+/* ---- names of native frames ---- */
+
+static void on_completed(void *context, const char *trace)
+{
+	struct ts_record *record = context;
+	char *copy = record->no_symbols ? NULL : strdup(trace);
+
+	if (copy && !ts_grow_array((void **)&record->files, &record->file_capacity,
+				   record->file_count + 1, sizeof(*record->files)))
+		record->files[record->file_count++] = copy;
+	else
+		free(copy);
+}
+
+static void release_files(struct ts_record *record)
+{
+	for (size_t i = 0; i < record->file_count; i++)
+		free(record->files[i]);
+	free(record->files);
+	record->files = NULL;
+	record->file_count = record->file_capacity = 0;
+}
+
+/* The trace is whole without names: that they cannot be had is no failure of the recording. */
+static int name_frames(const char *trace, bool is_told)
+{
+	const struct ts_symbolize_choice choice = { 0 };
+	struct ts_symbolize_summary summary;
+	struct ts_error err;
+	int rc = ts_cli_symbolize(trace, &choice, &summary, &err);
+
+	if (rc)
+		ts_report_warning("%s; native frames have no names yet: tracesmith symbolize %s",
+				  err.message, trace);
+	else if (is_told && summary.frames > summary.known)
+		ts_symbolize_tell(&summary, trace, false);
+	ts_symbolize_summary_release(&summary);
+	return rc;
+}
+
+/* Of all files, but for those that a rotation has removed again; the last one's is said, as its rows are. */
+static void name_files(const struct ts_record *record)
+{
+	size_t left = record->file_count;
+	int rc = TS_OK;
+
+	for (; left && rc != TS_ECANCELED; left--) {
+		const char *trace = record->files[record->file_count - left];
+
+		if (!access(trace, F_OK))
+			rc = name_frames(trace, left == 1 && !record->quiet);
+	}
+	if (left)
+		ts_report_note("  and so it is with %zu more of its files, up to '%s'", left,
+			       record->files[record->file_count - 1]);
+}
+
+/* The text is all that remains: what has no name now stays an address. */
+static void on_text(void *context, const char *trace)
+{
+	const struct ts_record *record = context;
+	const struct ts_symbolize_choice choice = { .is_locked = true };
+	struct ts_symbolize_summary summary;
+	struct ts_error err;
+
+	if (record->no_symbols)
+		return;
+	if (ts_cli_symbolize(trace, &choice, &summary, &err))
+		ts_report_warning("%s; native frames are shown as addresses", err.message);
+	else if (!record->quiet && summary.frames > summary.known)
+		ts_symbolize_tell(&summary, record->options.output, false);
+	ts_symbolize_summary_release(&summary);
+}
+
+/* ---- the end ---- */
+
+/* Finishes the trace and tells; *ret_again: a target came too late for it. */
+static int finish(struct run *run, bool *ret_again, struct ts_error *err)
+{
+	struct ts_recorder_summary summary = { 0 };
+	int rc = ts_recorder_finish(run->recorder, &summary, err);
+
+	ts_recorder_close(run->recorder);
+	run->recorder = NULL;
+	*ret_again = false;
+	if (rc)
+		return rc;
+	*ret_again = summary.again && !run->stop && run->record->options.detached;
+	/* Names have time, a target that waits has not. */
+	if (!*ret_again)
+		name_files(run->record);
+	ts_record_tell(run->record, &summary);
+	return TS_OK;
+}
+
+/* What was recorded until an error is in the journal. */
+static void give_up(struct run *run)
+{
+	char trace[TS_LAUNCH_PATH_BYTES];
+
+	ts_recorder_close(run->recorder);
+	run->recorder = NULL;
+	ts_record_trace_path(run->record->options.output, trace, sizeof(trace));
+	if (ts_record_is_unfinished(trace))
+		ts_report_note("what was recorded is kept: tracesmith recover %s -o OUT", trace);
+}
+
+static int start_program(struct run *run, struct ts_error *err)
+{
+	struct ts_launch_options launch = run->record->launch;
+	int rc;
+
+	launch.argv = run->record->command;
+	launch.session = ts_recorder_session(run->recorder);
+	launch.signal_mask = &run->signals.mask;
+	launch.signals_ignored = &run->signals.ignored;
+	/* What the program leaves behind becomes ours, so that it can still be followed. */
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
+	rc = ts_launch_start(&launch, &run->program, err);
+	if (!rc)
+		ts_recorder_follow(run->recorder, run->program);
+	return rc;
+}
+
+static int launch_failed(const struct ts_error *err)
+{
+	ts_report_error(err);
+	if (err->code == TS_ECAP)
+		return TS_EXIT_CAPABILITY;
+	return err->code == TS_ENOTFOUND ? EXIT_NOT_THERE : EXIT_NOT_EXECUTABLE;
+}
+
+/* A program that outlived its recording leaves an area behind that nobody will read. */
+static void clean_up(void)
+{
+	TS_AUTO_FD int directory = -1;
+
+	if (!ts_live_directory_open(geteuid(), 0, &directory, NULL))
+		ts_areas_clean(directory, KEEP_AREAS, NULL, NULL);
+}
+
+static void stand_in(struct run *run)
+{
+	reap(run);
+	if (program_runs(run) && !run->record->quiet)
+		ts_report_note("'%s' goes on without being recorded", run->record->command[0]);
+	while (program_runs(run) && !run->leave)
+		wait_for_something(run, -1);
+	clean_up();
+}
+
+/* The recording's own exit code where there is no program, or it has nothing to complain of. */
+static int exit_code_of(struct run *run, int recording)
+{
+	int code;
+
+	if (!run->program)
+		return recording;
+	if (!run->program_ended)
+		return TS_EXIT_SIGNAL + SIGINT;
+	code = ts_record_end_as(run->wait_status);
+	return code ? code : recording;
+}
+
+static int run_recorder(struct run *run)
+{
+	struct ts_recorder_options options = run->record->options;
+	struct ts_error err;
+	bool again = true;
+	int rc = TS_OK;
+
+	while (!rc && again) {
+		if (!run->recorder)
+			rc = ts_recorder_open(&run->recorder, &options, &err);
+		if (!rc)
+			rc = record(run, &err);
+		if (!rc)
+			rc = finish(run, &again, &err);
+	}
+	if (!rc)
+		return TS_EXIT_DONE;
+	ts_report_error(&err);
+	give_up(run);
+	return ts_report_exit_code(err.code);
+}
+
+/* Nothing was recorded: nothing is left. */
+static void discard(struct run *run)
+{
+	struct ts_recorder_summary summary = { 0 };
+
+	if (!ts_recorder_finish(run->recorder, &summary, NULL))
+		unlink(summary.path);
+	ts_recorder_close(run->recorder);
+	run->recorder = NULL;
+}
+
+/* Of recorders that several targets start at once, one is enough: that is no news. */
+static int cannot_open(struct ts_record *record, const struct ts_error *err)
+{
+	record->outrun = record->options.detached && err->code == TS_EBUSY;
+	return record->outrun ? ts_report_exit_code(err->code) : ts_report_error(err);
+}
+
+/* Opened first and started then: a program that cannot be started leaves no trace behind. */
+static int open_and_start(struct run *run)
+{
+	struct ts_error err;
+	int rc = ts_recorder_open(&run->recorder, &run->record->options, &err);
+
+	if (rc)
+		return cannot_open(run->record, &err);
+	if (!run->record->command || !start_program(run, &err)) {
+		ts_record_sample(run->record, run->recorder);
+		ts_record_sample_python(run->record, run->recorder);
+		return TS_EXIT_DONE;
+	}
+	discard(run);
+	return launch_failed(&err);
+}
+
+/* What can be known before anything is touched. */
+static int check(struct ts_record *record)
+{
+	char agent[TS_LAUNCH_PATH_BYTES], trace[TS_LAUNCH_PATH_BYTES];
+	const struct ts_recorder_options *options = &record->options;
+	struct ts_error err;
+
+	if (record->command && (ts_launch_check(record->command[0], &err) ||
+				ts_launch_find_agent(agent, sizeof(agent), &err)))
+		return launch_failed(&err);
+	/* Files of a rotation never meet older ones. */
+	if (options->resume || options->rotate_bytes || options->rotate_ns)
+		return TS_EXIT_DONE;
+	ts_record_trace_path(options->output, trace, sizeof(trace));
+	return ts_record_settle(trace, &err) ? cannot_open(record, &err) : TS_EXIT_DONE;
+}
+
+int ts_record_run(struct ts_record *record)
+{
+	struct run run = { .record = record, .signals.fd = -1 };
+	struct ts_error err;
+	int code = check(record);
+
+	if (code)
+		return code;
+	record->options.completed = on_completed;
+	record->options.before_text = on_text;
+	if (ts_record_signals_take(&run.signals, &err))
+		return ts_report_error(&err);
+	ts_pairmap_init(&run.followed);
+	code = open_and_start(&run);
+	if (!code) {
+		code = run_recorder(&run);
+		stand_in(&run);
+		code = exit_code_of(&run, code);
+	}
+	release_files(record);
+	ts_record_python_release(record);
+	ts_pairmap_release(&run.followed);
+	close(run.signals.fd);
+	return code;
+}

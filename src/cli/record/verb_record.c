@@ -1,0 +1,558 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * `tracesmith record`: the command line. Starts a program and records it, or records programs that
+ * run, or goes on with what a killed recorder has left. `record --detached` is how an agent starts a
+ * recorder by itself (docs/live.md, section 5). Must not know how anything is recorded.
+ */
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <tracesmith/schema.h>
+
+#include "base/io.h"
+#include "base/text.h"
+#include "cli/common/amount.h"
+#include "cli/common/cli_output.h"
+#include "cli/common/options.h"
+#include "cli/common/report.h"
+#include "cli/record/record.h"
+#include "cli/verbs.h"
+#include "live/area.h"
+#include "live/config.h"
+#include "live/discover.h"
+#include "record/loop/process_areas.h"
+#include "sample/metrics/metrics_sampler.h"
+#include "tracesmith_config.h"
+
+#define SNAPSHOT_LIMIT (UINT64_C(4) << 30)
+#define WINDOW_TIMEOUT_NS INT64_C(10000000000)
+
+/* Options as they were written. */
+struct texts {
+	struct ts_word_list pids;
+	const char *output, *resume;
+	const char *duration, *autosave, *snapshot_every;
+	const char *max_size, *rotate, *budget;
+	const char *window, *on_full, *backends, *sample_rate;
+	const char *replayable, *snapshot_limit, *window_timeout;
+	const char *python_interval;
+	const char *stacks, *pc_sampling;
+	struct ts_word_list python_on;
+	int64_t rotate_keep, max_steps;
+	/* What is made of them. */
+	pid_t process_ids[TS_RECORD_PIDS];
+	char default_output[64];
+};
+
+/* ---- what the words mean ---- */
+
+/* As the setting of a running target: seconds, where there is no unit. */
+static int read_sample_rate(const struct texts *texts, struct ts_record *record)
+{
+	const struct ts_config_key *key;
+	char assignment[64];
+	struct ts_error err;
+
+	record->interval_ns = TS_METRICS_INTERVAL_NS;
+	if (!texts->sample_rate)
+		return TS_EXIT_DONE;
+	snprintf(assignment, sizeof(assignment), "sample_rate=%.40s", texts->sample_rate);
+	if (!ts_config_parse(assignment, &key, &record->interval_ns, &err))
+		return TS_EXIT_DONE;
+	ts_error_prefix(&err, "option '--sample-rate'");
+	return ts_report_usage("%s", err.message);
+}
+
+static int read_amounts(const struct texts *texts, struct ts_record *record)
+{
+	struct ts_recorder_options *options = &record->options;
+	int rc = ts_amount_time("duration", texts->duration, &options->duration_ns);
+
+	if (!rc)
+		rc = ts_amount_time("autosave", texts->autosave, &options->autosave_ns);
+	if (!rc)
+		rc = ts_amount_time("snapshot-every", texts->snapshot_every, &options->snapshot_ns);
+	if (!rc)
+		rc = ts_amount_size("max-size", texts->max_size, &options->max_bytes);
+	if (!rc)
+		rc = ts_amount_time_or_size("rotate", texts->rotate, &options->rotate_ns,
+					    &options->rotate_bytes);
+	if (!rc)
+		rc = ts_amount_size("budget", texts->budget, &record->launch.budget);
+	if (!rc)
+		rc = read_sample_rate(texts, record);
+	options->rotate_keep = (unsigned int)texts->rotate_keep;
+	options->max_steps = record->launch.max_steps = texts->max_steps;
+	return rc;
+}
+
+static int read_words(const struct texts *texts, struct ts_record *record)
+{
+	struct ts_window_spec *window = &record->options.window;
+	struct ts_error err;
+
+	if (texts->on_full && strcmp(texts->on_full, "drop") != 0 &&
+	    strcmp(texts->on_full, "stop") != 0)
+		return ts_report_usage("option '--on-full': '%s' is neither drop nor stop",
+				       texts->on_full);
+	record->options.stop_when_full = texts->on_full && !strcmp(texts->on_full, "stop");
+	if (texts->rotate_keep && !texts->rotate)
+		return ts_report_usage("option '--rotate-keep' needs '--rotate'");
+	if (texts->backends && strpbrk(texts->backends, "; \t\n"))
+		return ts_report_usage("option '--backends': '%s' is no list of names",
+				       texts->backends);
+	if (texts->window && ts_window_parse(texts->window, window, &err)) {
+		ts_error_prefix(&err, "option '--window'");
+		return ts_report_usage("%s", err.message);
+	}
+	record->launch.enabled = window->kind == TS_WINDOW_ALWAYS;
+	record->launch.redact = record->options.redact;
+	record->launch.step_open = record->launch.step_close = TS_ABSENT;
+	if (window->kind == TS_WINDOW_STEPS) {
+		record->launch.step_open = window->first;
+		record->launch.step_close = window->last;
+	}
+	return TS_EXIT_DONE;
+}
+
+/* Where a replay cannot be had: why. */
+static int check_replayable(const struct texts *texts, const struct ts_record *record)
+{
+	if (*texts->replayable && strcmp(texts->replayable, "checked") != 0)
+		return ts_report_usage("option '--replayable' takes no value but checked, not '%s'",
+				       texts->replayable);
+	if (!record->command)
+		return ts_report_usage(
+			"'--replayable' keeps account of a program's objects from its start on: start it with 'tracesmith record --replayable -- CMD'");
+	if (texts->rotate)
+		return ts_report_usage(
+			"'--replayable' needs a window whole in one file, which '--rotate' cuts: choose one");
+	if (record->options.redact)
+		return ts_report_usage(
+			"'--replayable' stores memory and arguments, which '--redact' leaves out: choose one");
+#ifndef TS_HAVE_OPENCL
+	ts_report_warning(
+		"'--replayable' needs OpenCL, which this build is without; build it with OpenCL's headers (apt install opencl-headers)");
+	return TS_EXIT_CAPABILITY;
+#endif
+	if (!ts_record_runs_in_program(record, "opencl"))
+		return ts_report_usage(
+			"'--replayable' needs a backend that gives commands: add opencl to '--backends'");
+	return TS_EXIT_DONE;
+}
+
+/* Behind backends, which it needs. */
+static int read_replayable(const struct texts *texts, struct ts_record *record)
+{
+	struct ts_launch_options *launch = &record->launch;
+	int rc;
+
+	if (!texts->replayable) {
+		if (texts->snapshot_limit || texts->window_timeout)
+			return ts_report_usage("option '--%s' needs '--replayable'",
+					       texts->snapshot_limit ? "snapshot-limit"
+								     : "window-timeout");
+		return TS_EXIT_DONE;
+	}
+	rc = check_replayable(texts, record);
+	launch->replayable = *texts->replayable ? TS_REPLAY_CHECKED : TS_REPLAY_PLAIN;
+	launch->from_start = record->options.window.kind == TS_WINDOW_ALWAYS;
+	launch->snapshot_limit = SNAPSHOT_LIMIT;
+	launch->window_timeout_ns = WINDOW_TIMEOUT_NS;
+	if (!rc)
+		rc = ts_amount_size("snapshot-limit", texts->snapshot_limit,
+				    &launch->snapshot_limit);
+	if (!rc)
+		rc = ts_amount_time("window-timeout", texts->window_timeout,
+				    &launch->window_timeout_ns);
+	return rc;
+}
+
+/* Behind backends: what is asked of stacks must be asked of somebody. */
+static int read_python(const struct texts *texts, struct ts_record *record)
+{
+	const struct ts_python_sampler_options *options = &record->python.options;
+	int code = ts_record_python_interval(texts->python_interval, &record->python.interval_ns);
+
+	for (size_t i = 0; i < texts->python_on.count && !code; i++)
+		code = ts_record_python_on(record, texts->python_on.words[i]);
+	if (code)
+		return code;
+	if (!record->python.samples &&
+	    (texts->python_interval || options->native || options->locals))
+		return ts_report_usage("option '--%s' needs '--backends python'",
+				       texts->python_interval ? "python-interval"
+				       : options->native      ? "native"
+							      : "locals");
+	if (record->python.stacks[0] && !record->command)
+		return ts_report_usage("'--python-on %s' is for a program that is started: -- CMD",
+				       record->python.stacks);
+	if (record->python.stacks[0])
+		record->launch.python_stacks = record->python.stacks;
+	return TS_EXIT_DONE;
+}
+
+/* A program, or processes, or what was begun: one of them. */
+static int check_what(const struct texts *texts, const struct ts_record *record)
+{
+	int ways = (record->command != NULL) + (texts->pids.count > 0) + (texts->resume != NULL);
+
+	if (ways == 0)
+		return ts_report_usage("say what to record: -- CMD, -p PID, or --resume TRACE");
+	if (ways > 1)
+		return ts_report_usage("choose one of -- CMD, -p PID and --resume TRACE");
+	if (texts->resume && texts->output)
+		return ts_report_usage("'--resume' goes on in its own trace: leave out '-o'");
+	if (!record->command && texts->budget)
+		return ts_report_usage("'--budget' is for a program that is started: -- CMD");
+	if (texts->output && (!*texts->output || !strcmp(texts->output, "-")))
+		return ts_report_usage("a recording needs a file: -o trace.sbt");
+	return TS_EXIT_DONE;
+}
+
+/* Without -o: named after the process, ours where it does not run yet. */
+static const char *choose_output(struct texts *texts, const struct ts_record *record)
+{
+	if (texts->resume)
+		return texts->resume;
+	if (texts->output)
+		return texts->output;
+	snprintf(texts->default_output, sizeof(texts->default_output), "tracesmith-%d.sbt",
+		 record->options.pid_count ? (int)record->options.pids[0] : (int)getpid());
+	return texts->default_output;
+}
+
+/* Each must be there, and have an agent in it where only that gives something: better now than an empty trace. */
+static int check_targets(const struct ts_record *record)
+{
+	for (size_t i = 0; i < record->options.pid_count; i++) {
+		TS_AUTO(ts_process_areas) areas = NULL;
+		struct ts_error err;
+
+		if (!ts_process_areas_open(&areas, record->options.pids[i], &err))
+			continue;
+		if (!record->options.sampled || err.code != TS_ECAP)
+			return ts_report_error(&err);
+		if (!record->quiet)
+			ts_report_note(
+				"tracesmith: process %d has no live area that can be seen: its %s are recorded, events are not",
+				(int)record->options.pids[i],
+				!record->python.samples ? "metrics"
+				: record->samples       ? "metrics and Python stacks"
+							: "Python stacks");
+	}
+	return TS_EXIT_DONE;
+}
+
+static int check_resumable(const struct texts *texts, struct ts_record *record)
+{
+	struct ts_error err;
+	char trace[PATH_MAX];
+
+	if (!texts->resume)
+		return TS_EXIT_DONE;
+	record->options.resume = true;
+	ts_record_trace_path(texts->resume, trace, sizeof(trace));
+	/* Which file of a rotation is the last one the recorder finds out. */
+	if (texts->rotate || ts_record_is_unfinished(trace))
+		return TS_EXIT_DONE;
+	ts_error_set(
+		&err, TS_ENOTFOUND,
+		access(trace, F_OK)
+			? "cannot go on with '%s': there is no such recording"
+			: "cannot go on with '%s': it is finished, there is no journal beside it",
+		trace);
+	return ts_report_error(&err);
+}
+
+static const char *choose_backends(const struct texts *texts)
+{
+	const char *list = texts->backends ? texts->backends : getenv("TRACESMITH_BACKENDS");
+
+	return list && *list ? list : NULL;
+}
+
+static int run(struct texts *texts, struct ts_record *record)
+{
+	int code = check_what(texts, record);
+
+	if (!code)
+		code = read_amounts(texts, record);
+	if (!code)
+		code = read_words(texts, record);
+	if (!code)
+		code = ts_record_pids(record, &texts->pids, texts->process_ids);
+	if (!code)
+		code = ts_record_backends(record, choose_backends(texts));
+	if (!code)
+		code = read_replayable(texts, record);
+	if (!code)
+		code = read_python(texts, record);
+	if (!code)
+		code = ts_record_cuda(record, texts->stacks, texts->pc_sampling);
+	record->options.sampled = record->samples || record->python.samples;
+	if (!code)
+		code = check_targets(record);
+	if (!code)
+		code = check_resumable(texts, record);
+	if (code)
+		return code;
+	record->options.output = choose_output(texts, record);
+	return ts_record_run(record);
+}
+
+/* ---- started by an agent ---- */
+
+/* The session that the target which started us belongs to. */
+static int read_area(const char *name, struct ts_recorder_options *options, struct ts_error *err)
+{
+	TS_AUTO(ts_area) area = NULL;
+	TS_AUTO_FD int directory = -1;
+	int rc = ts_live_directory_open(geteuid(), 0, &directory, err);
+
+	if (!rc)
+		rc = ts_area_open(&area, directory, name, false, err);
+	if (rc)
+		return rc;
+	options->area = ts_area_control(area)->area_id;
+	options->session = ts_area_control(area)->session;
+	options->redact = ts_area_control(area)->redact != 0;
+	options->max_steps = ts_area_control(area)->max_steps;
+	return TS_OK;
+}
+
+/* Standard error is kept in memory; at the end it goes to a file, if there is any of it. */
+static void keep_messages(void)
+{
+	TS_AUTO_FD int fd = memfd_create("messages", MFD_CLOEXEC);
+
+	if (fd >= 0)
+		dup2(fd, STDERR_FILENO);
+}
+
+static void save_messages(const char *path)
+{
+	TS_AUTO_FD int fd = -1;
+	char buffer[4096];
+	struct stat status;
+	ssize_t got;
+
+	fflush(stderr);
+	if (fstat(STDERR_FILENO, &status) || !S_ISREG(status.st_mode) || !status.st_size)
+		return;
+	fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+	lseek(STDERR_FILENO, 0, SEEK_SET);
+	while (fd >= 0 && (got = read(STDERR_FILENO, buffer, sizeof(buffer))) > 0) {
+		if (ts_write_all(fd, buffer, (size_t)got, NULL))
+			return;
+	}
+}
+
+/* Nobody is there to be told: errors go to OUT.log. */
+static int run_detached(struct ts_record *record, const char *area)
+{
+	char log[PATH_MAX], trace[PATH_MAX];
+	struct ts_error err;
+	int code;
+
+	keep_messages();
+	snprintf(log, sizeof(log), "%s.log", record->options.output);
+	ts_record_trace_path(record->options.output, trace, sizeof(trace));
+	if (ts_record_is_held(trace))
+		return TS_EXIT_DONE;
+	if (read_area(area, &record->options, &err)) {
+		code = ts_report_error(&err);
+	} else {
+		record->options.resume = ts_record_is_unfinished(trace);
+		code = ts_record_run(record);
+	}
+	/* Another target was quicker to start a recorder: it takes all of the session. */
+	if (code && (record->outrun || ts_record_is_held(trace)))
+		return TS_EXIT_DONE;
+	save_messages(log);
+	return code;
+}
+
+static int verb_detached(int argc, char **argv)
+{
+	struct ts_record record = { .quiet = true,
+				    .options = { .detached = true,
+						 .note = ts_record_note,
+						 .context = &record,
+						 .export_text = ts_record_export_text } };
+	const char *area = NULL;
+	const struct ts_option options[] = {
+		TS_OPTION_TEXT("area", 0, "NAME", &area, "the live area of who starts it (needed)"),
+		TS_OPTION_TEXT("output", 'o', "PATH", &record.options.output,
+			       "the trace to write (needed)"),
+	};
+	const struct ts_command command = {
+		.verb = "record",
+		.operands = "--detached",
+		.about =
+			"Records the processes of one session until they are gone. Agents start this.\n",
+		.examples = "TRACESMITH_OUT=t.sbt ./program",
+		.exits = "0  done\n3  the output cannot be written; OUT.log says why",
+		.options = options,
+		.option_count = TS_ARRAY_SIZE(options),
+	};
+	int exit_code;
+
+	if (!ts_command_parse(&command, &argc, argv, &exit_code))
+		return exit_code;
+	if (!area || !record.options.output)
+		return ts_report_usage("'--area' and '--output' are needed");
+	return run_detached(&record, area);
+}
+
+/* ---- the verb ---- */
+
+static void release_texts(struct texts *texts)
+{
+	ts_word_list_release(&texts->pids);
+	ts_word_list_release(&texts->python_on);
+}
+
+int ts_verb_record(int argc, char **argv)
+{
+	struct texts texts = { 0 };
+	struct ts_record record = { .options = { .note = ts_record_note,
+						 .context = &record,
+						 .export_text = ts_record_export_text } };
+	const struct ts_option options[] = {
+		TS_OPTION_TEXT(
+			"output", 'o', "TRACE", &texts.output,
+			"the trace to write; default: tracesmith-PID.sbt. A name that ends "
+			"in .json gives a plain array of Chrome events, .folded sampled stacks"),
+		TS_OPTION_WORDS(
+			"pid", 'p', "PID,PID", &texts.pids,
+			"record processes that run: their metrics, Python stacks, and events where an agent is in them "
+			"(see 'tracesmith ps')"),
+		TS_OPTION_TEXT("resume", 0, "TRACE", &texts.resume,
+			       "go on with what a killed recorder has left: the same targets, the "
+			       "same trace"),
+		TS_OPTION_TEXT("duration", 0, "TIME", &texts.duration,
+			       "finish the recording after so long: 10s, 2m, 500ms"),
+		TS_OPTION_TEXT(
+			"max-size", 0, "SIZE", &texts.max_size,
+			"finish when so much is on disk: 512M, 2G; with --rotate: delete the "
+			"oldest files"),
+		TS_OPTION_TEXT("rotate", 0, "SIZE|TIME", &texts.rotate,
+			       "begin a new file after so many bytes (64M) or so long (10m)"),
+		TS_OPTION_INTEGER("rotate-keep", 0, "N", &texts.rotate_keep, 1, 1000000,
+				  "keep the newest N files"),
+		TS_OPTION_TEXT("autosave", 0, "TIME", &texts.autosave,
+			       "make the file a finished trace every so often"),
+		TS_OPTION_TEXT("snapshot-every", 0, "TIME", &texts.snapshot_every,
+			       "leave a copy of the trace so far every so often"),
+		TS_OPTION_TEXT(
+			"window", 'w', "WHEN", &texts.window,
+			"record only while a file is there (flag:PATH), steps A to B "
+			"(steps:A-B), a time since the start (time:10s-20s), inside NVTX ranges of a name "
+			"(nvtx:NAME, nvtx:NAME@DOMAIN), between cudaProfilerStart and Stop "
+			"(cuda-profiler-api), when 'tracesmith window' says so (command); default: always"),
+		TS_OPTION_INTEGER("max-steps", 0, "N", &texts.max_steps, 1, INT64_MAX,
+				  "close a window after N steps"),
+		TS_OPTION_MAYBE(
+			"replayable", 0, "checked", &texts.replayable,
+			"store what it takes to run the window's commands again (tracesmith replay): programs, arguments, memory. "
+			"The program may wait for the recorder. checked: compare after each command, too"),
+		TS_OPTION_TEXT(
+			"snapshot-limit", 0, "SIZE", &texts.snapshot_limit,
+			"with --replayable: do not open a window on more device memory; default: 4G"),
+		TS_OPTION_TEXT(
+			"window-timeout", 0, "TIME", &texts.window_timeout,
+			"with --replayable: how long a window may take to open; default: 10s"),
+		TS_OPTION_FLAG("split", 0, &record.options.split,
+			       "a trace for each window and process"),
+		TS_OPTION_FLAG("redact", 0, &record.options.redact,
+			       "leave out command lines and texts in arguments"),
+		TS_OPTION_TEXT(
+			"on-full", 0, "WHAT", &texts.on_full,
+			"when the disk is full: drop, and count what is lost, until there is "
+			"room (default), or stop"),
+		TS_OPTION_FLAG("sync", 0, &record.options.sync,
+			       "make sure that the disk has it at each save"),
+		TS_OPTION_TEXT(
+			"budget", 0, "SIZE", &texts.budget,
+			"shared memory of each process; default: 32M, or an eighth of what is "
+			"free; with --replayable twice that"),
+		TS_OPTION_TEXT(
+			"backends", 0, "LIST", &texts.backends,
+			"what to record beside the program's own events, by name, with commas: cuda, opencl, metrics "
+			"(host, nvml, npu-smi, amd), python (stacks), backends of others; or none. Default: "
+			"$TRACESMITH_BACKENDS, or cuda, opencl and all metrics"),
+		TS_OPTION_TEXT(
+			"stacks", 0, "WHICH", &texts.stacks,
+			"with the backend cuda: call stacks at launches, copies, allocations and waits: none, native, "
+			"python, or all (default)"),
+		TS_OPTION_MAYBE(
+			"pc-sampling", 0, "N[,serialized]", &texts.pc_sampling,
+			"with the backend cuda: sample instructions on the device every 2^N cycles, 5 to 31; default: 14. "
+			"serialized: one kernel at a time, so that samples have their launch"),
+		TS_OPTION_FLAG(
+			"no-symbols", 0, &record.no_symbols,
+			"do not look for the functions of native frames at the end; 'tracesmith symbolize' does later"),
+		TS_OPTION_TEXT("sample-rate", 0, "SECONDS", &texts.sample_rate,
+			       "between two samples of metrics; default: 0.1"),
+		TS_OPTION_TEXT("python-interval", 0, "SECONDS", &texts.python_interval,
+			       "between two sweeps of Python stacks; default: 0.1, least: 0.0001"),
+		TS_OPTION_WORDS(
+			"python-on", 0, "WHAT,WHAT", &texts.python_on,
+			"Python stacks when something happens: marks or calls (the agent adds them to the program's marks, "
+			"to calls of its accelerator), function:NAME (one of that name comes onto a stack or leaves it, "
+			"as far as sweeps see it; * and ? match)"),
+		TS_OPTION_FLAG("native", 0, &record.python.options.native,
+			       "with Python stacks: frames of native code among them"),
+		TS_OPTION_FLAG("locals", 0, &record.python.options.locals,
+			       "with Python stacks: local variables, shortened"),
+		TS_OPTION_FLAG("json", 0, &record.json, "a summary as JSON on standard output"),
+		TS_OPTION_FLAG("quiet", 'q', &record.quiet, "only errors and warnings on stderr"),
+	};
+	const struct ts_command command = {
+		.verb = "record",
+		.operands = "-- CMD [ARG...]",
+		.about =
+			"Runs a program and records what it and its children do, or records programs that run.\n"
+			"The program sees no difference: its streams, signals and exit code are its own. The\n"
+			"recording ends when the last process that takes part in it has ended.\n",
+		.examples =
+			"tracesmith record -o run.sbt -- python train.py\n"
+			"tracesmith record -o run.json -- ./program\n"
+			"tracesmith record -p 4711 --duration 10s\n"
+			"tracesmith record --backends python -o run.sbt -- python3 train.py\n"
+			"tracesmith record --backends python,host --python-interval 0.01 -p 4711,4712\n"
+			"tracesmith record -o run.sbt --window steps:10-12 -- ./train\n"
+			"tracesmith record -o run.sbt --window nvtx:step --stacks python -- python train.py\n"
+			"tracesmith record -o run.sbt --pc-sampling -- ./cuda_program\n"
+			"tracesmith record -o run.sbt --replayable -- ./opencl_program\n"
+			"tracesmith record --rotate 256M --rotate-keep 4 -o log.sbt -- ./server",
+		.exits =
+			"     that of CMD; 127 or 126 where it cannot be started\n"
+			"0    done\n2    usage\n3    a process is not there, or a file cannot be written\n"
+			"4    the agent is not there, or not in the process",
+		.options = options,
+		.option_count = TS_ARRAY_SIZE(options),
+		.maximum_operands = -1,
+		.runs_command = true,
+	};
+	int exit_code;
+
+	if (argc > 1 && !strcmp(argv[1], "--detached"))
+		return verb_detached(argc - 1, argv + 1);
+	if (!ts_command_parse(&command, &argc, argv, &exit_code)) {
+		release_texts(&texts);
+		return exit_code;
+	}
+	argv[argc] = NULL;
+	record.command = argc ? argv : NULL;
+	exit_code = run(&texts, &record);
+	release_texts(&texts);
+	return exit_code;
+}

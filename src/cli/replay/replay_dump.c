@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Content of memory behind a command: values of a type, or bytes with their letters. Must not know where it comes from. */
+#include <ctype.h>
+#include <inttypes.h>
+
+#include "cli/common/cli_output.h"
+#include "cli/replay/replay_show.h"
+#include "replay/check/values.h"
+
+#define BYTES_A_LINE 16u
+#define VALUES_A_LINE 8u
+#define LINES_SHOWN 64u
+
+/* How many of `count` are shown. */
+static uint64_t limit_of(const struct ts_replay_shown *shown, uint64_t count, uint64_t line)
+{
+	if (shown->limit == 0)
+		return count;
+	return TS_MIN(count, shown->limit < 0 ? line * LINES_SHOWN : (uint64_t)shown->limit);
+}
+
+static void tell_rest(struct ts_text *out, uint64_t rest, const char *what)
+{
+	if (rest)
+		ts_text_printf(out, "... and %" PRIu64 " %s more (--limit 0 shows all)\n", rest,
+			       what);
+}
+
+static void show_line(struct ts_text *out, const unsigned char *data, uint64_t at, uint64_t count)
+{
+	ts_text_printf(out, "%08" PRIx64 " ", at);
+	for (uint64_t i = 0; i < BYTES_A_LINE; i++) {
+		if (i == BYTES_A_LINE / 2)
+			ts_text_append_char(out, ' ');
+		if (i < count)
+			ts_text_printf(out, " %02x", data[at + i]);
+		else
+			ts_text_append_str(out, "   ");
+	}
+	ts_text_append_str(out, "  |");
+	for (uint64_t i = 0; i < count; i++)
+		ts_text_append_char(out, isprint(data[at + i]) ? (char)data[at + i] : '.');
+	ts_text_append_str(out, "|\n");
+}
+
+static void show_bytes(const struct ts_replay_shown *shown, const unsigned char *data,
+		       uint64_t bytes, struct ts_text *out)
+{
+	uint64_t most = limit_of(shown, bytes, BYTES_A_LINE);
+
+	for (uint64_t at = 0; at < most; at += BYTES_A_LINE) {
+		show_line(out, data, at, TS_MIN(most - at, (uint64_t)BYTES_A_LINE));
+		ts_stdout_drain(NULL);
+	}
+	tell_rest(out, bytes - most, "bytes");
+}
+
+static void show_values(const struct ts_replay_shown *shown, const struct ts_value_type *type,
+			const unsigned char *data, uint64_t bytes, struct ts_text *out)
+{
+	uint64_t count = bytes / type->bytes, most = limit_of(shown, count, VALUES_A_LINE);
+	char value[TS_VALUE_BYTES];
+
+	for (uint64_t i = 0; i < most; i++) {
+		if (i % VALUES_A_LINE == 0)
+			ts_text_printf(out, "%8" PRIu64 ":", i);
+		ts_text_append_char(out, ' ');
+		ts_text_append_str(out, ts_value_format(type, data + i * type->bytes, value));
+		if (i % VALUES_A_LINE == VALUES_A_LINE - 1 || i + 1 == most) {
+			ts_text_append_char(out, '\n');
+			ts_stdout_drain(NULL);
+		}
+	}
+	tell_rest(out, count - most, "values");
+	if (bytes % type->bytes)
+		ts_text_printf(out, "... and %" PRIu64 " bytes that are no whole value\n",
+			       bytes % type->bytes);
+}
+
+void ts_replay_show_dump(const struct ts_replay_shown *shown, struct ts_text *out)
+{
+	const char *name = shown->replay->options.value_type;
+	uint64_t bytes = 0;
+	const void *data = ts_replay_dump(shown->replay, &bytes);
+
+	if (data && name)
+		show_values(shown, ts_value_type_find(name), data, bytes, out);
+	else if (data)
+		show_bytes(shown, data, bytes, out);
+}
+
+/* NaN and infinities have no numbers in JSON. */
+static void append_value(struct ts_text *out, const char *value)
+{
+	bool is_number = *value == '-' ? isdigit((unsigned char)value[1])
+				       : isdigit((unsigned char)*value);
+
+	ts_text_printf(out, is_number ? "%s" : "\"%s\"", value);
+}
+
+void ts_replay_show_dump_json(const struct ts_replay_shown *shown, struct ts_text *out)
+{
+	const struct ts_replay_options *options = &shown->replay->options;
+	const struct ts_value_type *type =
+		ts_value_type_find(options->value_type ? options->value_type : "u8");
+	uint64_t bytes = 0, most;
+	const unsigned char *data = ts_replay_dump(shown->replay, &bytes);
+	char value[TS_VALUE_BYTES];
+
+	if (!data)
+		return;
+	most = limit_of(shown, bytes / type->bytes, VALUES_A_LINE);
+	ts_text_printf(out,
+		       ",\"dump\":{\"command\":%" PRIu64 ",\"buffer\":\"memory %" PRIu64
+		       "\",\"bytes\":%" PRIu64 ",\"as\":\"%s\",\"values\":[",
+		       options->dump_at, options->dump_memory, bytes, type->name);
+	for (uint64_t i = 0; i < most; i++) {
+		if (i)
+			ts_text_append_char(out, ',');
+		append_value(out, ts_value_format(type, data + i * type->bytes, value));
+	}
+	ts_text_append_str(out, "]}");
+}

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `tracesmith replay --json`. Members may be added, never renamed: scripts read them. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "cli/replay/replay_show.h"
+
+static void append_text(struct ts_text *out, const char *key, const char *value)
+{
+	ts_text_printf(out, ",\"%s\":", key);
+	ts_text_append_json(out, value, strlen(value));
+}
+
+static void append_ns(struct ts_text *out, const char *key, int64_t ns)
+{
+	if (ns == TS_ABSENT)
+		ts_text_printf(out, ",\"%s\":null", key);
+	else
+		ts_text_printf(out, ",\"%s\":%" PRId64, key, ns);
+}
+
+static void append_real(struct ts_text *out, const char *key, double value)
+{
+	ts_text_printf(out, ",\"%s\":", key);
+	ts_text_append_double(out, value);
+}
+
+static void append_difference(const struct ts_replay_report *report, struct ts_text *out)
+{
+	if (!report->differs)
+		return;
+	/* At the end there is no command. */
+	if (report->command)
+		ts_text_printf(out, ",\"command\":%" PRIu64, report->command);
+	else
+		ts_text_append_str(out, ",\"command\":null");
+	append_text(out, "command_text", report->command_text);
+	if (report->kernel[0])
+		append_text(out, "kernel", report->kernel);
+	else
+		ts_text_append_str(out, ",\"kernel\":null");
+	append_text(out, "buffer", report->buffer);
+	if (report->has_bytes)
+		ts_text_printf(out, ",\"first_byte\":%" PRIu64 ",\"bytes_differing\":%" PRIu64,
+			       report->first_byte, report->bytes_differing);
+	else
+		ts_text_append_str(out, ",\"first_byte\":null,\"bytes_differing\":null");
+	if (report->values[0])
+		append_text(out, "values", report->values);
+	if (report->between[0])
+		append_text(out, "between", report->between);
+}
+
+static void append_hashes(const struct ts_replay *replay, struct ts_text *out)
+{
+	const struct ts_replay_stream *stream = replay->stream;
+
+	ts_text_append_str(out, ",\"hashes\":[");
+	for (uint32_t i = 0; i < replay->capture_count; i++) {
+		const struct ts_replay_capture *capture = &replay->captures[i];
+
+		ts_text_append_str(out, i ? ",{\"command\":" : "{\"command\":");
+		if (capture->place < replay->plan.count)
+			ts_text_append_uint(
+				out, stream->commands[replay->plan.order[capture->place]].sequence);
+		else
+			ts_text_append_str(out, "null");
+		if (capture->range.memory == TS_REPLAY_NONE)
+			ts_text_append_str(out, ",\"buffer\":\"host\"");
+		else
+			ts_text_printf(out, ",\"buffer\":\"memory %" PRIu64 "\"",
+				       stream->objects[capture->range.memory].number);
+		ts_text_printf(out,
+			       ",\"offset\":%" PRIu64 ",\"bytes\":%" PRIu64
+			       ",\"why\":\"%s\",\"hash\":\"%016" PRIx64 "\"}",
+			       capture->range.offset, capture->range.bytes, capture->why,
+			       ts_replay_hash_of(replay, i));
+	}
+	ts_text_append_char(out, ']');
+}
+
+static void append_emulated(const struct ts_replay_report *report, struct ts_text *out)
+{
+	append_real(out, "span_error", report->span_error);
+	append_real(out, "start_error_p50", report->start_error_p50);
+	append_real(out, "start_error_p95", report->start_error_p95);
+	append_real(out, "start_error_max", report->start_error_max);
+	append_ns(out, "baseline_span_ns", report->baseline_span_ns);
+	ts_text_printf(out, ",\"guessed_commands\":%" PRIu64 ",\"broken_waits\":%" PRIu64,
+		       report->guessed_commands, report->broken_waits);
+	if (report->what_if[0])
+		append_text(out, "what_if", report->what_if);
+}
+
+void ts_replay_show_json(const struct ts_replay_shown *shown, struct ts_text *out)
+{
+	const struct ts_replay_report *report = shown->report;
+	const struct ts_replay *replay = shown->replay;
+
+	ts_text_append_str(out, "{\"verdict\":");
+	ts_text_append_json(out, report->verdict_text, strlen(report->verdict_text));
+	ts_text_printf(out,
+		       ",\"equal\":%s,\"commands\":%" PRIu32 ",\"asked\":%" PRIu32
+		       ",\"included\":%" PRIu32 ",\"runs\":%" PRIu32 ",\"checks\":%" PRIu32
+		       ",\"compared\":%" PRIu32,
+		       report->verdict < TS_REPLAY_DIFFERS ? "true" : "false", report->commands,
+		       report->asked, report->included, report->runs, report->checks,
+		       report->compared_ranges);
+	append_text(out, "trace", shown->path);
+	append_text(out, "target", replay->options.target->name);
+	append_text(out, "device", report->device);
+	if (report->included_text[0])
+		append_text(out, "included_text", report->included_text);
+	append_ns(out, "recorded_span_ns", report->recorded_span_ns);
+	append_ns(out, "span_ns", report->span_ns);
+	if (report->note[0])
+		append_text(out, "note", report->note);
+	append_difference(report, out);
+	if (replay->stream)
+		ts_text_printf(out, ",\"window\":%" PRIu32 ",\"windows\":%" PRIu32 ",\"cut\":%s",
+			       replay->stream->window, replay->stream->window_count,
+			       replay->stream->is_cut ? "true" : "false");
+	else
+		append_emulated(report, out);
+	if (shown->hashes && replay->stream)
+		append_hashes(replay, out);
+	ts_replay_show_dump_json(shown, out);
+	ts_text_append_str(out, "}\n");
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What `tracesmith replay` prints: replay_text.c for people, replay_json.c for scripts, replay_dump.c memory. */
+#ifndef TS_CLI_REPLAY_REPLAY_SHOW_H
+#define TS_CLI_REPLAY_REPLAY_SHOW_H
+
+#include <stdbool.h>
+
+#include "base/text.h"
+#include "replay/replay.h"
+
+struct ts_replay_shown {
+	const struct ts_replay *replay;
+	const struct ts_replay_report *report;
+	const char *path;
+	bool hashes;   /* of everything that was compared */
+	int64_t limit; /* values of a dump; 0: all, -1: as many as a screen holds */
+};
+
+/* Lines; the verdict comes first. */
+void ts_replay_show_text(const struct ts_replay_shown *shown, struct ts_text *out);
+/* One object and a newline. Members may be added, never renamed. */
+void ts_replay_show_json(const struct ts_replay_shown *shown, struct ts_text *out);
+
+/* Content of memory as numbers or bytes. */
+void ts_replay_show_dump(const struct ts_replay_shown *shown, struct ts_text *out);
+void ts_replay_show_dump_json(const struct ts_replay_shown *shown, struct ts_text *out);
+
+#endif

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a replay has to say to people. */
+#include <inttypes.h>
+
+#include "cli/replay/replay_show.h"
+
+static void show_difference(const struct ts_replay_report *report, struct ts_text *out)
+{
+	if (!report->differs)
+		return;
+	ts_text_printf(out, "  at %s: %s", report->command_text, report->buffer);
+	if (report->has_bytes)
+		ts_text_printf(out, ", from byte %" PRIu64 " on, %" PRIu64 " byte%s",
+			       report->first_byte, report->bytes_differing,
+			       report->bytes_differing == 1 ? "" : "s");
+	ts_text_append_char(out, '\n');
+	if (report->values[0])
+		ts_text_printf(out, "  %s\n", report->values);
+	if (report->between[0])
+		ts_text_printf(out, "  %s\n", report->between);
+}
+
+static void show_span(const struct ts_replay_report *report, struct ts_text *out)
+{
+	char span[TS_FORMAT_BYTES], recorded[TS_FORMAT_BYTES];
+
+	if (report->span_ns == TS_ABSENT)
+		return;
+	ts_text_printf(out, "  first start to last end: %s",
+		       ts_format_duration_ns(span, sizeof(span), report->span_ns));
+	if (report->recorded_span_ns != TS_ABSENT)
+		ts_text_printf(out, ", recorded %s",
+			       ts_format_duration_ns(recorded, sizeof(recorded),
+						     report->recorded_span_ns));
+	if (report->recorded_span_ns > 0)
+		ts_text_printf(out, " (%.3gx)",
+			       (double)report->span_ns / (double)report->recorded_span_ns);
+	ts_text_append_char(out, '\n');
+}
+
+static void show_stream(const struct ts_replay_shown *shown, struct ts_text *out)
+{
+	const struct ts_replay_report *report = shown->report;
+	const struct ts_replay_stream *stream = shown->replay->stream;
+
+	ts_text_printf(out, "  %" PRIu32 " command%s", report->commands,
+		       report->commands == 1 ? "" : "s");
+	if (stream->window_count > 1)
+		ts_text_printf(out, " of window %" PRIu32 " (the trace has %" PRIu32 ")",
+			       stream->window, stream->window_count);
+	ts_text_printf(out, " on %s\n", report->device);
+	if (report->included_text[0])
+		ts_text_printf(out, "  included %s\n", report->included_text);
+	if (stream->is_cut)
+		ts_text_append_str(out, "  the recording was cut: there is no check at its end\n");
+	if (report->verdict == TS_REPLAY_RAN)
+		return;
+	ts_text_printf(out,
+		       "  %" PRIu32 " recorded check%s, %" PRIu32 " piece%s of memory compared\n",
+		       report->checks, report->checks == 1 ? "" : "s", report->compared_ranges,
+		       report->compared_ranges == 1 ? "" : "s");
+}
+
+static void show_emulated(const struct ts_replay_report *report, struct ts_text *out)
+{
+	char span[TS_FORMAT_BYTES];
+
+	ts_text_printf(out, "  %" PRIu32 " commands on %s\n", report->commands, report->device);
+	ts_text_printf(
+		out,
+		"  error against the recording: span %+.2f %%, starts p50 %.2f %%, p95 %.2f %%, "
+		"max %.2f %% of the span\n",
+		report->span_error * 100, report->start_error_p50 * 100,
+		report->start_error_p95 * 100, report->start_error_max * 100);
+	if (report->what_if[0])
+		ts_text_printf(out, "  what if %s: without it %s\n", report->what_if,
+			       ts_format_duration_ns(span, sizeof(span), report->baseline_span_ns));
+	if (report->guessed_commands)
+		ts_text_printf(out,
+			       "  without a call, so that when they were given is a guess: %" PRIu64
+			       "\n",
+			       report->guessed_commands);
+	if (report->broken_waits)
+		ts_text_printf(out,
+			       "  %" PRIu64 " waits would never have ended: they were dropped\n",
+			       report->broken_waits);
+}
+
+void ts_replay_show_text(const struct ts_replay_shown *shown, struct ts_text *out)
+{
+	const struct ts_replay_report *report = shown->report;
+
+	ts_text_printf(out, "%s\n", report->verdict_text);
+	show_difference(report, out);
+	if (shown->replay->stream)
+		show_stream(shown, out);
+	else
+		show_emulated(report, out);
+	show_span(report, out);
+	if (report->note[0])
+		ts_text_printf(out, "  %s\n", report->note);
+}

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * `tracesmith stack` (also `backtrace`): where the threads of Python processes stand now; with --native, of any process.
+ * Only looks. Must not know how stacks are read, nor how they are shown.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/map.h"
+#include "base/process.h"
+#include "base/text.h"
+#include "cli/common/cli_output.h"
+#include "cli/common/options.h"
+#include "cli/common/report.h"
+#include "cli/common/terminal.h"
+#include "cli/stack/stack_verb.h"
+#include "cli/verbs.h"
+#include "sample/metrics/device_users.h"
+
+/* Makers' tools get so long. */
+#define TOOLS_NS INT64_C(7000000000)
+
+struct stack {
+	bool json, group, children;
+	struct ts_stack_options options;
+	struct ts_word_list words;
+	/* Whom to look at. */
+	struct target {
+		pid_t pid;
+		bool is_named; /* by the user */
+	} * targets;
+	size_t target_count, target_capacity;
+	struct ts_map pids; /* that are among them */
+	/* What was seen. */
+	struct ts_stack_process *processes;
+	size_t count;
+	bool lacks_capability, lacks_named;
+};
+
+/* ---- whom to look at ---- */
+
+static int add_target(struct stack *stack, pid_t pid, bool is_named)
+{
+	bool is_new;
+
+	if (!ts_map_insert(&stack->pids, (uint64_t)pid, &is_new))
+		return TS_ENOMEM;
+	if (!is_new)
+		return TS_OK;
+	if (ts_grow_array((void **)&stack->targets, &stack->target_capacity,
+			  stack->target_count + 1, sizeof(*stack->targets)))
+		return TS_ENOMEM;
+	stack->targets[stack->target_count++] = (struct target){ pid, is_named };
+	return TS_OK;
+}
+
+static int add_word(struct stack *stack, const char *word)
+{
+	int64_t pid;
+
+	if (ts_parse_int64(word, strlen(word), &pid) || pid <= 0 || pid > INT32_MAX)
+		return ts_report_usage("'%s' is not a pid", word);
+	return add_target(stack, (pid_t)pid, true) ? TS_EXIT_INPUT : TS_EXIT_DONE;
+}
+
+static void on_child(void *context, pid_t pid, pid_t parent)
+{
+	/* Without memory it is missing, and what is shown is still right. */
+	add_target(context, pid, false);
+}
+
+static void add_children(struct stack *stack)
+{
+	size_t named = stack->target_count;
+
+	for (size_t i = 0; i < named; i++)
+		ts_process_descendants(stack->targets[i].pid, on_child, stack);
+}
+
+/* Processes that use an accelerator, but not those that only draw. */
+static int add_users(struct stack *stack)
+{
+	struct ts_accelerator_users users;
+	struct ts_error err;
+	int rc = ts_accelerator_users_find(&users, TOOLS_NS, &err);
+
+	if (rc)
+		return ts_report_error(&err);
+	for (size_t i = 0; i < users.count; i++) {
+		if (users.users[i].evidence != TS_USER_BY_RENDER && users.users[i].pid != getpid())
+			add_target(stack, users.users[i].pid, false);
+	}
+	if (users.message[0])
+		ts_report_warning("%s", users.message);
+	ts_accelerator_users_release(&users);
+	if (!stack->target_count)
+		return ts_report_usage(
+			"no process was named, and none uses an accelerator: give '-p PID'");
+	return TS_EXIT_DONE;
+}
+
+static int find_targets(struct stack *stack, int operand_count, char **operands)
+{
+	int rc = TS_EXIT_DONE;
+
+	for (size_t i = 0; i < stack->words.count && !rc; i++)
+		rc = add_word(stack, stack->words.words[i]);
+	for (int i = 0; i < operand_count && !rc; i++)
+		rc = add_word(stack, operands[i]);
+	if (!rc && !stack->target_count)
+		rc = add_users(stack);
+	if (!rc && stack->children)
+		add_children(stack);
+	return rc;
+}
+
+/* ---- looking ---- */
+
+/* A child that is no Python is none of our business, one that may not be looked at is. */
+static void report_failure(struct stack *stack, const struct target *target,
+			   const struct ts_error *err)
+{
+	stack->lacks_capability |= err->code == TS_ECAP;
+	stack->lacks_named |= target->is_named;
+	if (target->is_named || err->code != TS_ENOTFOUND)
+		ts_report_error(err);
+}
+
+static int take_all(struct stack *stack)
+{
+	stack->processes = calloc(stack->target_count + 1, sizeof(*stack->processes));
+	if (!stack->processes) {
+		struct ts_error err;
+
+		ts_error_set(&err, TS_ENOMEM, "no memory for %zu processes", stack->target_count);
+		return ts_report_error(&err);
+	}
+	for (size_t i = 0; i < stack->target_count; i++) {
+		struct ts_stack_process *process = &stack->processes[stack->count];
+		struct ts_error err;
+		int rc = ts_stack_take(process, stack->targets[i].pid, &stack->options, &err);
+
+		if (!rc) {
+			stack->count++;
+			continue;
+		}
+		report_failure(stack, &stack->targets[i], &err);
+		ts_stack_process_release(process);
+		*process = (struct ts_stack_process){ 0 };
+	}
+	return TS_EXIT_DONE;
+}
+
+/* ---- showing ---- */
+
+static int show(const struct stack *stack)
+{
+	struct ts_text *out = ts_stdout();
+	bool colour = ts_terminal_colour();
+	struct ts_error err;
+	int rc = TS_OK;
+
+	if (stack->group && stack->json)
+		rc = ts_stack_put_groups_json(out, stack->processes, stack->count);
+	else if (stack->group)
+		rc = ts_stack_put_groups_text(out, stack->processes, stack->count, colour);
+	for (size_t i = 0; i < stack->count && !stack->group && !rc; i++) {
+		if (stack->json) {
+			ts_stack_put_json(out, &stack->processes[i]);
+		} else {
+			if (i)
+				ts_text_append_char(out, '\n');
+			ts_stack_put_text(out, &stack->processes[i], colour);
+		}
+		if (ts_stdout_drain(&err))
+			return ts_report_error(&err);
+	}
+	if (!rc)
+		return TS_EXIT_DONE;
+	ts_error_set(&err, rc, "no memory for groups");
+	return ts_report_error(&err);
+}
+
+/* What is missing tells how it ends, once all the others have been shown. */
+static int conclude(const struct stack *stack)
+{
+	if (stack->lacks_capability)
+		return TS_EXIT_CAPABILITY;
+	if (!stack->count && !stack->lacks_named)
+		ts_report_warning(
+			"there is no Python among the %zu processes; '--native' shows others",
+			stack->target_count);
+	return stack->lacks_named || !stack->count ? TS_EXIT_INPUT : TS_EXIT_DONE;
+}
+
+static int run(struct stack *stack, int operand_count, char **operands)
+{
+	int rc = find_targets(stack, operand_count, operands);
+
+	if (!rc)
+		rc = take_all(stack);
+	if (!rc)
+		rc = show(stack);
+	for (size_t i = 0; i < stack->count; i++)
+		ts_stack_process_release(&stack->processes[i]);
+	free(stack->processes);
+	free(stack->targets);
+	ts_map_release(&stack->pids);
+	return rc ? rc : conclude(stack);
+}
+
+int ts_verb_stack(int argc, char **argv)
+{
+	struct stack stack = { 0 };
+	const struct ts_option options[] = {
+		TS_OPTION_WORDS("pid", 'p', "PID,...", &stack.words,
+				"these processes (default: those that use accelerators)"),
+		TS_OPTION_FLAG("children", 'c', &stack.children, "also what they have started"),
+		TS_OPTION_FLAG("native", 'n', &stack.options.native,
+			       "with the frames of C and C++ code; then also of programs "
+			       "without Python"),
+		TS_OPTION_FLAG("locals", 'l', &stack.options.locals,
+			       "with local variables, shortened"),
+		TS_OPTION_FLAG("group", 'g', &stack.group,
+			       "who stands at the same place, and who elsewhere: for a job that "
+			       "hangs"),
+		TS_OPTION_FLAG("json", 'j', &stack.json,
+			       "one JSON object a process (with --group: a group) and line"),
+	};
+	const struct ts_command command = {
+		.verb = "stack",
+		.operands = "[PID...]",
+		.about =
+			"Shows where the threads of Python processes stand now, innermost frame first. Nothing is\n"
+			"stopped, but for '--native' a thread whose registers cannot be had otherwise, for an instant.\n",
+		.examples =
+			"tracesmith stack -p 1234\ntracesmith stack -p 1234 --locals\ntracesmith stack --native -p 1234,1235\n"
+			"tracesmith stack --group --children -p $(pgrep -o torchrun)\n"
+			"tracesmith stack --json 1234 | jq '.threads[].frames[0]'",
+		.exits =
+			"0  done\n2  usage\n3  a process that was named is not there or no Python, or none could be read\n"
+			"4  a process may not be read: the message says what is missing",
+		.options = options,
+		.option_count = TS_ARRAY_SIZE(options),
+		.maximum_operands = -1,
+	};
+	int exit_code;
+
+	if (ts_command_parse(&command, &argc, argv, &exit_code))
+		exit_code = run(&stack, argc, argv);
+	ts_word_list_release(&stack.words);
+	return exit_code;
+}

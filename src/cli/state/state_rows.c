@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Intervals one by one: of lanes, or of commands (the derived table `state`), as text, JSON or CSV. Each row is written
+ * as it is found, so that memory does not grow with their number. Must not know how states come about.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/ns.h"
+#include "base/text.h"
+#include "cli/common/cli_output.h"
+#include "cli/common/text_table.h"
+#include "cli/state/state_show.h"
+
+struct printer {
+	const struct ts_state_view *view;
+	struct ts_text_table grid;
+	uint64_t rows;
+	uint32_t device, stream; /* of the next row; TS_WORK_NONE: the whole device */
+};
+
+static const char *const columns[] = { "rank",  "device", "stream",      "start_ns", "duration_us",
+				       "state", "reason", "correlation", "name" };
+
+/* ---- cells ---- */
+
+/* What a row shows, made of an interval and of where it is. */
+struct row {
+	int64_t rank, device, stream; /* TS_ABSENT: none */
+	int64_t start, duration;
+	int64_t correlation;
+	const char *state, *reason, *name;
+};
+
+static struct row make_row(const struct printer *printer, const struct ts_state_interval *interval)
+{
+	const struct ts_work *work = printer->view->states->work;
+	const struct ts_work_device *device = &work->devices[printer->device];
+	const struct ts_work_command *command = NULL;
+	struct row row = {
+		.rank = work->ranks[device->rank].rank,
+		.device = device->number,
+		.stream = TS_ABSENT,
+		.start = interval->start,
+		.correlation = TS_ABSENT,
+		.state = ts_state_name((enum ts_execution_state)interval->state),
+		.reason = ts_state_reason_name((enum ts_state_reason)interval->reason),
+		.name = "",
+		.duration = ts_ns_between(interval->start, interval->end),
+	};
+
+	if (printer->stream != TS_WORK_NONE)
+		row.stream = work->streams[printer->stream].number;
+	if (interval->command != TS_WORK_NONE)
+		command = &work->commands[interval->command];
+	if (command) {
+		row.correlation = command->correlation;
+		row.name = ts_work_text(work, command->name);
+	}
+	return row;
+}
+
+static void cell_number(struct ts_text_table *grid, int64_t number)
+{
+	char text[TS_FORMAT_BYTES];
+
+	snprintf(text, sizeof(text), "%" PRId64, number);
+	ts_text_table_str(grid, number == TS_ABSENT ? "-" : text);
+}
+
+/* To the ns, as in `view`, so that it can be found there. */
+static void cell_instant(struct ts_text_table *grid, int64_t instant, int64_t start)
+{
+	char text[TS_FORMAT_BYTES];
+
+	ts_text_table_str(grid,
+			  ts_format_instant_ns(text, sizeof(text), ts_ns_between(start, instant)));
+}
+
+static void print_text(struct printer *printer, const struct row *row)
+{
+	struct ts_text_table *grid = &printer->grid;
+	char text[TS_FORMAT_BYTES];
+
+	cell_number(grid, row->rank);
+	cell_number(grid, row->device);
+	cell_number(grid, row->stream);
+	cell_instant(grid, row->start, printer->view->start);
+	ts_text_table_str(grid, ts_format_duration_ns(text, sizeof(text), row->duration));
+	ts_text_table_str(grid, row->state);
+	ts_text_table_str(grid, row->reason);
+	cell_number(grid, row->correlation);
+	ts_text_table_str(grid, row->name);
+	ts_text_table_end_row(grid);
+}
+
+static void member_number(struct ts_text *out, const char *key, int64_t number)
+{
+	if (number == TS_ABSENT)
+		ts_text_printf(out, "\"%s\": null, ", key);
+	else
+		ts_text_printf(out, "\"%s\": %" PRId64 ", ", key, number);
+}
+
+static void print_json(struct printer *printer, const struct row *row)
+{
+	struct ts_text *out = ts_stdout();
+
+	ts_text_append_str(out, printer->rows ? ",\n{" : "{");
+	member_number(out, "rank", row->rank);
+	member_number(out, "device", row->device);
+	member_number(out, "stream", row->stream);
+	ts_text_printf(out, "\"start_ns\": %" PRId64 ", \"duration_us\": ", row->start);
+	ts_text_append_us(out, row->duration);
+	ts_text_printf(out, ", \"state\": \"%s\", \"reason\": ", row->state);
+	if (row->reason[0])
+		ts_text_printf(out, "\"%s\", ", row->reason);
+	else
+		ts_text_append_str(out, "null, ");
+	member_number(out, "correlation", row->correlation);
+	ts_text_append_str(out, "\"name\": ");
+	if (row->name[0])
+		ts_text_append_json(out, row->name, strlen(row->name));
+	else
+		ts_text_append_str(out, "null");
+	ts_text_append_char(out, '}');
+}
+
+static void field_number(struct ts_text *out, int64_t number)
+{
+	if (number != TS_ABSENT)
+		ts_text_append_int(out, number);
+	ts_text_append_char(out, ',');
+}
+
+/* RFC 4180, as all of the tool's CSV. */
+static void field_text(struct ts_text *out, const char *text)
+{
+	bool quoted = text[strcspn(text, ",\"\r\n")] != 0;
+
+	if (quoted)
+		ts_text_append_char(out, '"');
+	for (; *text; text++) {
+		if (*text == '"')
+			ts_text_append_char(out, '"');
+		ts_text_append_char(out, *text);
+	}
+	if (quoted)
+		ts_text_append_char(out, '"');
+}
+
+static void print_csv(const struct row *row)
+{
+	struct ts_text *out = ts_stdout();
+
+	field_number(out, row->rank);
+	field_number(out, row->device);
+	field_number(out, row->stream);
+	field_number(out, row->start);
+	ts_text_append_us(out, row->duration);
+	ts_text_printf(out, ",%s,%s,", row->state, row->reason);
+	field_number(out, row->correlation);
+	field_text(out, row->name);
+	ts_text_append_char(out, '\n');
+}
+
+/* ---- rows ---- */
+
+static void begin(struct printer *printer, const struct ts_state_view *view)
+{
+	static const char *const titles[] = { "rank",  "device", "stream",      "start", "duration",
+					      "state", "reason", "correlation", "name" };
+	struct ts_text *out = ts_stdout();
+
+	*printer = (struct printer){ .view = view };
+	if (view->format == TS_STATE_JSON)
+		ts_text_append_char(out, '[');
+	for (size_t i = 0; view->format == TS_STATE_CSV && i < TS_ARRAY_SIZE(columns); i++)
+		ts_text_printf(out, "%s%s", columns[i],
+			       i + 1 < TS_ARRAY_SIZE(columns) ? "," : "\n");
+	if (view->format != TS_STATE_TEXT)
+		return;
+	ts_text_table_init(&printer->grid);
+	for (size_t i = 0; i < TS_ARRAY_SIZE(titles); i++)
+		ts_text_table_add_column(&printer->grid, titles[i], i < 5 || i == 7);
+}
+
+static int print(struct printer *printer, const struct ts_state_interval *interval,
+		 struct ts_error *err)
+{
+	struct row row;
+
+	if (interval->start >= interval->end || interval->start >= printer->view->to ||
+	    interval->end <= printer->view->from)
+		return TS_OK;
+	row = make_row(printer, interval);
+	if (printer->view->format == TS_STATE_JSON)
+		print_json(printer, &row);
+	else if (printer->view->format == TS_STATE_CSV)
+		print_csv(&row);
+	else
+		print_text(printer, &row);
+	printer->rows++;
+	return ts_stdout_drain(err);
+}
+
+static int finish(struct printer *printer, int rc, struct ts_error *err)
+{
+	int finished = TS_OK;
+
+	if (printer->view->format == TS_STATE_JSON)
+		ts_text_append_str(ts_stdout(), "]\n");
+	if (printer->view->format == TS_STATE_TEXT) {
+		finished = ts_text_table_finish(&printer->grid, rc ? NULL : err);
+		ts_text_table_release(&printer->grid);
+	}
+	return rc ? rc : finished;
+}
+
+int ts_state_show_intervals(const struct ts_state_view *view, struct ts_error *err)
+{
+	const struct ts_states *states = view->states;
+	struct printer printer;
+	int rc = TS_OK;
+
+	begin(&printer, view);
+	for (uint32_t l = 0; !rc && l < states->lane_count; l++) {
+		const struct ts_state_lane *lane = &states->lanes[l];
+
+		if (!ts_state_view_lane(view, lane))
+			continue;
+		printer.device = lane->device;
+		printer.stream = lane->stream;
+		for (size_t i = 0; !rc && i < lane->count; i++)
+			rc = print(&printer, &states->intervals[lane->first + i], err);
+	}
+	return finish(&printer, rc, err);
+}
+
+static int print_command(struct printer *printer, uint32_t c, struct ts_error *err)
+{
+	const struct ts_states *states = printer->view->states;
+	struct ts_command_phases phases;
+	int rc = TS_OK;
+
+	ts_command_phases(states, c, &phases);
+	const struct ts_state_interval stretches[] = {
+		{ phases.issued, phases.handed_on, c, TS_STATE_DISPATCH_PENDING, TS_REASON_NONE },
+		{ phases.handed_on, phases.released, c, TS_STATE_WAIT, states->commands[c].reason },
+		{ phases.released, phases.start, c, TS_STATE_WAIT, TS_REASON_UNKNOWN },
+		{ phases.start, phases.joined, c, TS_STATE_RUNNING, TS_REASON_PEERS },
+		{ phases.joined, phases.end, c, TS_STATE_RUNNING, TS_REASON_NONE },
+	};
+
+	for (size_t i = 0; !rc && i < TS_ARRAY_SIZE(stretches); i++)
+		rc = print(printer, &stretches[i], err);
+	return rc;
+}
+
+int ts_state_show_commands(const struct ts_state_view *view, struct ts_error *err)
+{
+	const struct ts_states *states = view->states;
+	struct printer printer;
+	int rc = TS_OK;
+
+	begin(&printer, view);
+	for (uint32_t l = 0; !rc && l < states->lane_count; l++) {
+		const struct ts_state_lane *lane = &states->lanes[l];
+		const struct ts_work_stream *stream;
+
+		if (lane->stream == TS_WORK_NONE || !ts_state_view_lane(view, lane))
+			continue;
+		stream = &states->work->streams[lane->stream];
+		printer.device = lane->device;
+		printer.stream = lane->stream;
+		for (uint32_t i = 0; !rc && i < stream->command_count; i++)
+			rc = print_command(&printer, stream->first_command + i, err);
+	}
+	return finish(&printer, rc, err);
+}

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * `tracesmith view`: the rows of a trace in order of time, filtered, as a table or as JSON lines.
+ * Here the question is put together; timeline.c finds the rows, view_print.c prints them.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "cli/common/amount.h"
+#include "cli/common/cli_output.h"
+#include "cli/common/nearest.h"
+#include "cli/common/report.h"
+#include "cli/common/trace_totals.h"
+#include "cli/verbs.h"
+#include "cli/view/view.h"
+
+/* ---- what is asked ---- */
+
+static int unknown_table(const char *name)
+{
+	struct ts_nearest nearest;
+
+	ts_nearest_init(&nearest, name);
+	for (unsigned int id = 0; id < TS_TABLE_COUNT; id++) {
+		if (ts_table_info(id))
+			ts_nearest_offer(&nearest, ts_table_info(id)->name);
+	}
+	if (nearest.best)
+		return ts_report_usage("there is no table '%s'; did you mean '%s'?", name,
+				       nearest.best);
+	return ts_report_usage("there is no table '%s'", name);
+}
+
+static int choose_tables(struct ts_view *view)
+{
+	for (size_t i = 0; i < view->table_names.count; i++) {
+		const char *name = view->table_names.words[i];
+		int id = ts_table_by_name(name);
+		const struct ts_table_info *table = id < 0 ? NULL : ts_table_info((uint32_t)id);
+
+		if (!table)
+			return unknown_table(name);
+		if (table->kind == TS_KIND_DERIVED)
+			return ts_report_usage(
+				"table '%s' is computed, not stored: tracesmith state "
+				"TRACE %s",
+				name, id == TS_TABLE_EDGE ? "--edges" : "--commands");
+		if (id == TS_TABLE_INDEX)
+			return ts_report_usage("table '%s' is not one that can be viewed", name);
+		view->tables |= TS_TABLE_BIT(id);
+	}
+	if (view->table_names.count == 0)
+		view->tables = ts_trace_event_tables(view->reader);
+	return TS_EXIT_DONE;
+}
+
+static int choose_order(struct ts_view *view)
+{
+	if (!strcmp(view->sort_text, "start"))
+		view->order = TS_ORDER_START;
+	else if (!strcmp(view->sort_text, "duration"))
+		view->order = TS_ORDER_DURATION;
+	else
+		return ts_report_usage("option '--sort' is start or duration, not '%s'",
+				       view->sort_text);
+	return TS_EXIT_DONE;
+}
+
+static int resolve(struct ts_view *view)
+{
+	int exit_code = choose_order(view);
+
+	if (!exit_code && view->commands)
+		exit_code = ts_view_check_commands(view);
+	if (!exit_code)
+		exit_code = choose_tables(view);
+	if (!exit_code)
+		exit_code = ts_view_choose_columns(view);
+	view->from = INT64_MIN;
+	view->to = INT64_MAX;
+	if (!exit_code)
+		exit_code =
+			ts_amount_instant("from", view->from_text, view->show.start, &view->from);
+	if (!exit_code)
+		exit_code = ts_amount_instant("to", view->to_text, view->show.start, &view->to);
+	return exit_code;
+}
+
+/* ---- the work ---- */
+
+static int on_row(void *context, const struct ts_shown_row *row, struct ts_error *err)
+{
+	return ts_view_print_row(context, row, err);
+}
+
+static int show_events(struct ts_view *view, struct ts_error *err)
+{
+	struct ts_timeline_query query = {
+		.from = view->from,
+		.to = view->to,
+		.filter = view->filter,
+		.order = view->order,
+		.limit = view->limit < 0 ? UINT64_MAX : (uint64_t)view->limit - view->rows,
+		.emit = on_row,
+		.context = view,
+		.progress = ts_progress_step,
+		.progress_context = &view->progress,
+	};
+
+	for (unsigned int id = 0; id < TS_TABLE_COUNT; id++) {
+		const struct ts_table_info *table = ts_table_info(id);
+
+		if (!table || !(view->tables & TS_TABLE_BIT(id)) || table->kind != TS_KIND_EVENT)
+			continue;
+		query.tables |= TS_TABLE_BIT(id);
+		query.masks[id] = ts_view_mask(view, table);
+	}
+	return ts_timeline_run(view->reader, &query, err);
+}
+
+/* Only what devices did wants it: memory stays small for all else. */
+static int load_launches(struct ts_view *view, struct ts_error *err)
+{
+	uint64_t wanted = TS_TABLE_BIT(TS_TABLE_GPU_OP) | TS_TABLE_BIT(TS_TABLE_API_CALL);
+
+	if (!view->stacks || !(view->tables & wanted) ||
+	    ts_reader_rows(view->reader, TS_TABLE_API_CALL) == 0)
+		return TS_OK;
+	return ts_view_launches_new(&view->launches, view->reader, err);
+}
+
+static int show_rows(struct ts_view *view, struct ts_error *err)
+{
+	/* Nothing is shown yet: Ctrl-C may end it as it is. */
+	int finished, rc = load_launches(view, err);
+
+	ts_progress_start(&view->progress, "view", TS_PROGRESS_ROWS);
+	ts_view_print_start(view);
+	if (!rc)
+		rc = ts_view_list_tables(view, err);
+	if (!rc)
+		rc = show_events(view, err);
+	ts_progress_stop(&view->progress);
+	/* Rows that were found before a fault are shown, too. */
+	finished = ts_view_print_finish(view, rc ? NULL : err);
+	if (!rc)
+		rc = finished;
+	return rc ? rc : ts_reader_status(view->reader, err);
+}
+
+static void show_stats(const struct ts_view *view)
+{
+	ts_report_note("bytes read: %" PRIu64 " of %" PRIu64 ", chunks read: %" PRIu64
+		       " of %zu, rows: %" PRIu64,
+		       ts_reader_bytes_read(view->reader),
+		       ts_reader_state(view->reader)->file_bytes,
+		       ts_reader_chunks_read(view->reader), ts_reader_chunk_count(view->reader),
+		       view->rows);
+}
+
+static int run(struct ts_view *view)
+{
+	TS_AUTO(ts_reader) reader = NULL;
+	TS_AUTO(ts_filter) filter = NULL;
+	struct ts_error err;
+	int exit_code, rc;
+
+	rc = ts_reader_open(&reader, view->path, &err);
+	if (rc)
+		return ts_report_error(&err);
+	ts_trace_warn(reader, view->path);
+	view->reader = reader;
+	ts_show_init(&view->show, reader);
+	exit_code = resolve(view);
+	if (exit_code)
+		return exit_code;
+	rc = ts_filter_new(&filter, reader, &view->filters, &err);
+	view->filter = filter;
+	if (!rc)
+		rc = view->hot        ? ts_view_hot(view, &err)
+		     : view->commands ? ts_view_commands(view, &err)
+				      : show_rows(view, &err);
+	/* What is in the buffer was found before the fault that is told next. */
+	if (!ts_stdout_flush(NULL) && view->stats)
+		show_stats(view);
+	if (rc && err.message[0])
+		return ts_report_error(&err);
+	return ts_report_exit_code(rc);
+}
+
+int ts_verb_view(int argc, char **argv)
+{
+	struct ts_view view = { .limit = -1, .sort_text = "start" };
+	const struct ts_option options[] = {
+		TS_OPTION_WORDS("table", 't', "NAME,...", &view.table_names,
+				"only these tables; default: all events, in one order"),
+		TS_OPTION_WORD("name", 'n', "GLOB", &view.filters.names,
+			       "only rows of this name; repeat for alternatives"),
+		TS_OPTION_WORD("category", 'c', "GLOB", &view.filters.categories,
+			       "only rows of this category"),
+		TS_OPTION_TEXT("from", 0, "TIME", &view.from_text,
+			       "only rows that reach beyond this: 1.5ms after the start of the "
+			       "trace, or @NANOSECONDS of trace time"),
+		TS_OPTION_TEXT("to", 0, "TIME", &view.to_text,
+			       "only rows that start before this or then"),
+		TS_OPTION_WORD("device", 'd', "N", &view.filters.devices,
+			       "only what this device did"),
+		TS_OPTION_WORD("stream", 's', "N", &view.filters.streams,
+			       "only what went through this stream"),
+		TS_OPTION_WORD("process", 'p', "PID|NAME", &view.filters.processes,
+			       "only what this process did"),
+		TS_OPTION_WORD("thread", 0, "TID|NAME", &view.filters.threads,
+			       "only what this thread did"),
+		TS_OPTION_WORDS("columns", 0, "NAME,...", &view.column_names,
+				"these columns: of the tables, or time, where, args, ..."),
+		TS_OPTION_FLAG("args", 'a', &view.args, "the arguments as well"),
+		TS_OPTION_FLAG(
+			"stacks", 0, &view.stacks,
+			"call stacks as well, below their row, a line a frame, the innermost first; of "
+			"what a device did, those of its launch"),
+		TS_OPTION_INTEGER("limit", 'l', "N", &view.limit, 0, INT64_MAX, "at most N rows"),
+		TS_OPTION_TEXT("sort", 0, "ORDER", &view.sort_text,
+			       "start (default), or duration: the longest first"),
+		TS_OPTION_FLAG("commands", 0, &view.commands,
+			       "what was asked of the devices, stream by stream, with operands"),
+		TS_OPTION_TEXT("hot", 0, "KERNEL", &view.hot,
+			       "where this kernel spends its time: instructions that were sampled, "
+			       "their source lines, the launches"),
+		TS_OPTION_FLAG("json", 0, &view.json,
+			       "a JSON object a line, with all columns and arguments"),
+		TS_OPTION_FLAG("stats", 0, &view.stats, "tell on stderr how much was read"),
+	};
+	const struct ts_command command = {
+		.verb = "view",
+		.operands = "TRACE",
+		.about =
+			"Shows the rows of a trace in order of time. Memory stays small however large the trace\n"
+			"is, and only what is needed is read. Globs: * ? [a-z].\n",
+		.examples = "tracesmith view run.sbt --limit 20\n"
+			    "tracesmith view run.sbt --table gpu_op --sort duration --limit 10\n"
+			    "tracesmith view run.sbt --name 'aten::*' --from 1.5s --to 1.6s\n"
+			    "tracesmith view run.sbt --device 0 --stream 7 --json\n"
+			    "tracesmith view run.sbt --commands --stream 7\n"
+			    "tracesmith view run.sbt --table sample --stacks\n"
+			    "tracesmith view run.sbt --table gpu_op --name '*gemm*' --stacks\n"
+			    "tracesmith view run.sbt --hot gemm\n"
+			    "tracesmith view run.sbt --table process,thread",
+		.exits = "0  done\n2  usage\n3  bad input",
+		.options = options,
+		.option_count = TS_ARRAY_SIZE(options),
+		.minimum_operands = 1,
+		.maximum_operands = 1,
+	};
+	int exit_code;
+
+	if (ts_command_parse(&command, &argc, argv, &exit_code)) {
+		view.path = argv[0];
+		exit_code = run(&view);
+	}
+	ts_word_list_release(&view.table_names);
+	ts_word_list_release(&view.column_names);
+	ts_filter_options_release(&view.filters);
+	return exit_code;
+}

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * `tracesmith view --hot KERNEL`: its hottest instructions, with their code and source lines where these are known, and the launches that they are of. Here all that
+ * is put together; view_pc_samples_text.c and view_pc_samples_json.c print it.
+ */
+#include "cli/view/view_pc_samples.h"
+
+#include <stdio.h>
+
+#include "base/ns.h"
+#include "cli/common/report.h"
+#include "code/demangle.h"
+
+#define INSTRUCTIONS 20
+#define LAUNCHES 5
+
+/* ---- questions ---- */
+
+static double percent(int64_t part, int64_t whole)
+{
+	return whole > 0 ? 100.0 * (double)part / (double)whole : 0;
+}
+
+double ts_hot_share(const struct ts_hot_view *hot, int64_t samples)
+{
+	return percent(samples, hot->hot->kernels[0].samples);
+}
+
+const char *ts_hot_sass(const struct ts_hot_view *hot, const struct ts_hot_instruction *one)
+{
+	return hot->disassembly
+		       ? ts_disassembly_at(hot->disassembly, hot->address + (uint64_t)one->offset)
+		       : NULL;
+}
+
+size_t ts_hot_places(const struct ts_hot_view *hot, const struct ts_hot_instruction *one,
+		     struct ts_cubin_place places[TS_HOT_PLACES])
+{
+	if (!hot->cubin || !hot->function)
+		return 0;
+	return ts_cubin_places(hot->cubin, hot->function, (uint64_t)one->offset, places,
+			       TS_HOT_PLACES);
+}
+
+void ts_hot_append_function(struct ts_text *out, const struct ts_cubin_place *place)
+{
+	TS_AUTO_FREE char *plain = place->function ? ts_demangle(place->function) : NULL;
+
+	if (place->function)
+		ts_text_append_str(out, plain ? plain : place->function);
+}
+
+double ts_hot_launch_share(const struct ts_hot_view *hot, const struct ts_hot_launch *launch)
+{
+	int64_t all = 0;
+
+	for (size_t i = 0; i < hot->hot->launch_count; i++)
+		all = ts_ns_add(all, hot->hot->is_exact ? hot->hot->launches[i].samples
+							: hot->hot->launches[i].device_ns);
+	return percent(hot->hot->is_exact ? launch->samples : launch->device_ns, all);
+}
+
+const char *ts_hot_launch_kind(const struct ts_hot_view *hot)
+{
+	return hot->hot->is_exact ? "exact" : "candidates, by device time";
+}
+
+/* ---- code ---- */
+
+/* Names in a trace are as people write them; in a cubin they are not. */
+static const char *find_function(const struct ts_cubin *cubin, const char *name)
+{
+	const char *function;
+	size_t cursor = 0;
+
+	while ((function = ts_cubin_function_next(cubin, &cursor))) {
+		TS_AUTO_FREE char *plain = ts_demangle_long(function);
+
+		if (strcmp(function, name) == 0 || (plain && strcmp(plain, name) == 0))
+			return function;
+	}
+	return NULL;
+}
+
+static void say(char *to, size_t bytes, const char *why)
+{
+	snprintf(to, bytes, "%.*s", (int)bytes - 1, why);
+}
+
+static void look_at_code(struct ts_hot_view *hot, const void *image, size_t bytes,
+			 struct ts_disassembly **ret_disassembly)
+{
+	struct ts_error why = { 0 };
+	size_t symbol;
+
+	hot->function = find_function(hot->cubin, hot->hot->kernels[0].name);
+	if (!hot->function || !ts_cubin_find(hot->cubin, hot->function, &symbol, &hot->address)) {
+		say(hot->no_sass, sizeof(hot->no_sass), "its module has no function of that name");
+		say(hot->no_lines, sizeof(hot->no_lines), hot->no_sass);
+		hot->function = NULL;
+		return;
+	}
+	if (!ts_cubin_has_lines(hot->cubin))
+		say(hot->no_lines, sizeof(hot->no_lines),
+		    "it was built without line information (nvcc -lineinfo)");
+	if (ts_disassemble(ret_disassembly, image, bytes, hot->function, symbol, &why))
+		say(hot->no_sass, sizeof(hot->no_sass), why.message);
+	hot->disassembly = *ret_disassembly;
+}
+
+/* What is not there is said, and no reason to show nothing. */
+static void find_code(struct ts_hot_view *hot, struct ts_cubin **ret_cubin,
+		      struct ts_disassembly **ret_disassembly)
+{
+	TS_AUTO_FREE void *image = NULL;
+	struct ts_error why = { 0 };
+	size_t bytes = 0;
+
+	if (ts_hot_code(hot->hot, &image, &bytes, &why) ||
+	    ts_cubin_open(ret_cubin, image, bytes, &why)) {
+		say(hot->no_sass, sizeof(hot->no_sass), why.message);
+		say(hot->no_lines, sizeof(hot->no_lines), why.message);
+		return;
+	}
+	hot->cubin = *ret_cubin;
+	look_at_code(hot, image, bytes, ret_disassembly);
+}
+
+/* ---- the whole ---- */
+
+int ts_view_hot(struct ts_view *view, struct ts_error *err)
+{
+	TS_AUTO(ts_disassembly) disassembly = NULL;
+	TS_AUTO(ts_cubin) cubin = NULL;
+	TS_AUTO(ts_hot) hot = NULL;
+	struct ts_hot_view shown = { .view = view };
+	int rc = ts_hot_new(&hot, view->reader, view->hot, err);
+
+	if (rc)
+		return rc;
+	shown.hot = hot;
+	shown.instruction_limit = view->limit < 0 ? INSTRUCTIONS : (size_t)view->limit;
+	shown.launch_limit = view->limit < 0 ? LAUNCHES : (size_t)view->limit;
+	find_code(&shown, &cubin, &disassembly);
+	return view->json ? ts_hot_print_json(&shown, err) : ts_hot_print_text(&shown, err);
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What `tracesmith view --hot` has found, for the files that print it: view_pc_samples_text.c and view_pc_samples_json.c. */
+#ifndef TS_CLI_VIEW_VIEW_PC_SAMPLES_H
+#define TS_CLI_VIEW_VIEW_PC_SAMPLES_H
+
+#include "analyze/pc_samples/pc_samples.h"
+#include "cli/common/disassemble.h"
+#include "cli/view/view.h"
+#include "code/cubin.h"
+
+#define TS_HOT_PLACES 32u
+
+struct ts_hot_view {
+	struct ts_view *view;
+	const struct ts_hot *hot;
+	const struct ts_cubin *cubin; /* NULL: the trace does not have it */
+	const char *function;         /* in it, as the linker knows it; NULL: not found */
+	uint64_t address;             /* where that begins in its section */
+	const struct ts_disassembly *disassembly; /* NULL: there is none */
+	char no_sass[256], no_lines[256];         /* why; "": there are some */
+	size_t instruction_limit, launch_limit;
+};
+
+/* In percent of all samples of the kernel. */
+double ts_hot_share(const struct ts_hot_view *hot, int64_t samples);
+/* The instruction in words; NULL: not known. */
+const char *ts_hot_sass(const struct ts_hot_view *hot, const struct ts_hot_instruction *one);
+size_t ts_hot_places(const struct ts_hot_view *hot, const struct ts_hot_instruction *one,
+		     struct ts_cubin_place places[TS_HOT_PLACES]);
+/* "" where it is of the kernel itself; else as people write it. */
+void ts_hot_append_function(struct ts_text *out, const struct ts_cubin_place *place);
+/* What a launch counts for: samples where they are exact, else device time; in percent. */
+double ts_hot_launch_share(const struct ts_hot_view *hot, const struct ts_hot_launch *launch);
+const char *ts_hot_launch_kind(const struct ts_hot_view *hot);
+
+int ts_hot_print_text(const struct ts_hot_view *hot, struct ts_error *err);
+int ts_hot_print_json(const struct ts_hot_view *hot, struct ts_error *err);
+
+#endif

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The part of the interpreter's loop that the compiler has put elsewhere, since it thinks it is run less often ("cold"). A stripped interpreter does
+ * not name it, but it can be told: it has rules of its own in .eh_frame, which begin in the middle of a function, and the loop jumps there.
+ */
+#include "code/local/jumps.h"
+#include "code/native_internal.h"
+
+#define MOST_LOOP_BYTES (1u << 20)
+
+/* A function starts with nothing on the stack but its return address. */
+static bool begins_inside(struct ts_native_module *module, uint64_t start)
+{
+	struct ts_cfi_row row;
+	const int64_t at_start = TS_REGISTER_PC == 16 ? 8 : 0;
+
+	return ts_cfi_find(&module->cfi, start, &row) &&
+	       (row.frame.kind != TS_CFI_REGISTER || row.frame.reg != TS_REGISTER_SP ||
+		row.frame.value != at_start);
+}
+
+bool ts_native_is_cold_loop(const struct ts_native *native, struct ts_native_module *module,
+			    const struct ts_cfi_row *row)
+{
+	size_t bytes = TS_MIN(module->loop.bytes, MOST_LOOP_BYTES);
+	TS_AUTO_FREE uint8_t *code = NULL;
+
+	if (!module->is_python || bytes == 0 || !begins_inside(module, row->start))
+		return false;
+	code = ts_alloc_array(bytes, 1);
+	if (!code)
+		return false;
+	bytes = ts_native_read(native, module->loop.address + module->bias, code, bytes);
+	return ts_native_count_jumps(code, bytes, module->loop.address, row->start, row->end) >=
+	       TS_JUMPS_LEAST;
+}

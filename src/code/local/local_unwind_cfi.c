@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The calling thread's stack with all registers that functions must preserve, and by all that the tables say: for signal frames, hand-written code and whatever else
+ * local_unwind.c has no rule for. Some hundred ns a frame.
+ */
+#include "code/local/cfi.h"
+#include "code/local/local_unwind.h"
+#include "code/local/registers.h"
+
+#define ADDRESS_BITS 48
+
+struct state {
+	struct ts_unwind_registers registers;
+	struct ts_cfi_memory memory;
+	struct ts_here_bounds bounds;
+	const uint8_t *expressions;
+	bool is_interrupted;
+};
+
+static bool is_known(const struct ts_unwind_registers *registers, unsigned int reg)
+{
+	return reg < TS_UNWIND_REGISTERS && registers->known >> reg & 1;
+}
+
+static void set(struct ts_unwind_registers *registers, unsigned int reg, uint64_t value)
+{
+	registers->known |= UINT64_C(1) << reg;
+	registers->values[reg] = value;
+}
+
+static void begin(struct state *state, const struct ts_here *here)
+{
+	struct ts_unwind_registers *registers = &state->registers;
+
+	registers->known = 0;
+#if defined(__x86_64__)
+	set(registers, 3, here->values[TS_HERE_RBX]);
+	for (unsigned int i = 0; i < 4; i++)
+		set(registers, 12 + i, here->values[TS_HERE_R12 + i]);
+#else
+	for (unsigned int i = 0; i < 10; i++)
+		set(registers, 19 + i, here->values[TS_HERE_X19 + i]);
+	set(registers, TS_REGISTER_LR, here->values[TS_HERE_LR]);
+#endif
+	set(registers, TS_REGISTER_FP, here->values[TS_HERE_FP]);
+	set(registers, TS_REGISTER_SP, here->values[TS_HERE_SP]);
+	set(registers, TS_REGISTER_PC, here->values[TS_HERE_PC]);
+	state->is_interrupted = false;
+}
+
+/* The stack that the stack pointer is on now: signals may have had one of their own. */
+static void enter_stack(struct state *state)
+{
+	uint64_t sp = state->registers.values[TS_REGISTER_SP];
+
+	/* On the same one what is below stays: where a function is about to return, its rules may lead there. */
+	if (sp - state->memory.address < state->memory.count)
+		return;
+	state->bounds = ts_here_bounds_of(sp);
+	state->memory = (struct ts_cfi_memory){ .bytes = (const uint8_t *)(uintptr_t)sp,
+						.address = sp,
+						.count = state->bounds.high - sp };
+}
+
+static bool evaluate(const struct state *state, const struct ts_cfi_rule *rule,
+		     const uint64_t *frame, uint64_t *ret_value)
+{
+	return ts_cfi_evaluate(state->expressions + rule->value, rule->bytes, &state->registers,
+			       &state->memory, frame, ret_value);
+}
+
+static bool find_frame(const struct state *state, const struct ts_cfi_rule *rule,
+		       uint64_t *ret_frame)
+{
+	if (rule->kind == TS_CFI_EXPRESSION)
+		return evaluate(state, rule, NULL, ret_frame);
+	if (!is_known(&state->registers, rule->reg))
+		return false;
+	*ret_frame = state->registers.values[rule->reg] + (uint64_t)rule->value;
+	return true;
+}
+
+static bool find_value(const struct state *state, const struct ts_cfi_rule *rule, uint64_t frame,
+		       uint64_t *ret_value)
+{
+	uint64_t address;
+
+	switch (rule->kind) {
+	case TS_CFI_AT:
+		return ts_cfi_memory_word(&state->memory, frame + (uint64_t)rule->value, ret_value);
+	case TS_CFI_SUM:
+		*ret_value = frame + (uint64_t)rule->value;
+		return true;
+	case TS_CFI_REGISTER:
+		*ret_value = is_known(&state->registers, rule->reg)
+				     ? state->registers.values[rule->reg]
+				     : 0;
+		return is_known(&state->registers, rule->reg);
+	case TS_CFI_AT_EXPRESSION:
+		return evaluate(state, rule, &frame, &address) &&
+		       ts_cfi_memory_word(&state->memory, address, ret_value);
+	case TS_CFI_EXPRESSION:
+		return evaluate(state, rule, &frame, ret_value);
+	default: /* TS_CFI_UNDEFINED */
+		return false;
+	}
+}
+
+/* All rules speak of the registers as they are in the callee. */
+static void apply_rules(struct state *state, const struct ts_cfi_row *row, uint64_t frame)
+{
+	struct ts_unwind_registers next = state->registers;
+
+	next.known &= TS_REGISTERS_KEPT;
+	set(&next, TS_REGISTER_SP, frame);
+	for (unsigned int i = 0; i < TS_UNWIND_REGISTERS; i++) {
+		uint64_t value;
+
+		if (row->rules[i].kind == TS_CFI_SAME)
+			continue;
+		next.known &= ~(UINT64_C(1) << i);
+		if (find_value(state, &row->rules[i], frame, &value))
+			set(&next, i, value);
+	}
+	state->registers = next;
+}
+
+static bool leave_signal(struct state *state)
+{
+#if defined(__aarch64__)
+	struct ts_unwind_registers *registers = &state->registers;
+	uint64_t sp = registers->values[TS_REGISTER_SP], value;
+
+	registers->known = 0;
+	for (unsigned int i = 0; i < TS_UNWIND_REGISTERS; i++)
+		if (ts_cfi_memory_word(&state->memory, sp + TS_SIGNAL_REGISTERS + 8 * i, &value))
+			set(registers, i, value);
+	return is_known(registers, TS_REGISTER_PC) && is_known(registers, TS_REGISTER_SP);
+#else
+	(void)state;
+	return false;
+#endif
+}
+
+static bool apply(struct state *state, const struct ts_cfi_row *row)
+{
+	uint64_t sp = state->registers.values[TS_REGISTER_SP], frame;
+
+	if (row->frame.kind == TS_CFI_SAME)
+		return leave_signal(state);
+	if (!find_frame(state, &row->frame, &frame) ||
+	    (!row->is_signal && (frame < sp || frame > state->bounds.high)))
+		return false;
+	apply_rules(state, row, frame);
+	return is_known(&state->registers, row->return_register);
+}
+
+/* False: *ret_end says why. */
+static bool go_on(struct state *state, enum ts_here_end *ret_end)
+{
+	uint64_t pc = state->registers.values[TS_REGISTER_PC];
+	struct ts_cfi_row row;
+
+	*ret_end = TS_HERE_NO_TABLES;
+	if (!ts_here_find_row(state->is_interrupted ? pc : pc - 1, &row, &state->expressions))
+		return false;
+	*ret_end = TS_HERE_WHOLE;
+	if (row.rules[row.return_register].kind == TS_CFI_UNDEFINED)
+		return false;
+	*ret_end = TS_HERE_OTHER_STACK;
+	if (!apply(state, &row))
+		return false;
+	pc = state->registers.values[row.return_register];
+#if defined(__aarch64__)
+	pc &= (UINT64_C(1) << ADDRESS_BITS) - 1;
+#endif
+	set(&state->registers, TS_REGISTER_PC, pc);
+	state->is_interrupted = row.is_signal;
+	if (row.is_signal)
+		enter_stack(state);
+	*ret_end = TS_HERE_WHOLE;
+	return pc != 0;
+}
+
+void ts_here_take_full(const struct ts_here *here, struct ts_here_stack *stack)
+{
+	uint64_t generation = ts_here_generation();
+	struct state state;
+
+	state.memory.count = 0;
+	begin(&state, here);
+	enter_stack(&state);
+	stack->count = 0;
+	while (go_on(&state, &stack->end)) {
+		uint64_t pc = state.registers.values[TS_REGISTER_PC] + state.is_interrupted;
+
+		if (stack->count == stack->room) {
+			stack->end = TS_HERE_TOO_DEEP;
+			break;
+		}
+		stack->pcs[stack->count++] = pc;
+	}
+	stack->hash = ts_here_hash_end(ts_here_hash(stack, generation), stack->end);
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Functions of a process's binaries, made when a stack first leads into them, and their names; see unwind.h. */
+#include <stdio.h>
+
+#include "code/demangle.h"
+#include "code/native_internal.h"
+
+/* Where the function starts, and what it is called; "": that is not known. */
+struct place {
+	uint64_t start;
+	const char *name;
+};
+
+static void find_place(const struct ts_native_module *module, uint64_t address,
+		       const struct ts_cfi_row *row, struct place *ret_place)
+{
+	ret_place->name = "";
+	ret_place->start = row ? row->start : 0; /* a module that nothing is known of: one code */
+	if (module->elf)
+		ts_elf_function_at(module->elf, address, &ret_place->name, &ret_place->start);
+}
+
+/*
+ * Compilers split and copy functions and add what they did behind a dot: "_PyEval_EvalFrameDefault.cold",
+ * ".lto_priv.0". It stays in names.
+ */
+static bool is_eval(const char *name)
+{
+	static const char eval[] = TS_PYTHON_LOOP;
+	size_t length = sizeof(eval) - 1;
+
+	return strncmp(name, eval, length) == 0 && (name[length] == '\0' || name[length] == '.');
+}
+
+static const char *copy_name(struct ts_native *native, const struct ts_native_module *module,
+			     const struct place *place)
+{
+	TS_AUTO_FREE char *plain = *place->name ? ts_demangle(place->name) : NULL;
+	const char *name = plain ? plain : place->name;
+	char number[32];
+
+	if (!*name && place->start == 0) {
+		name = module->path; /* all of it is one code */
+	} else if (!*name) {
+		snprintf(number, sizeof(number), "0x%llx", (unsigned long long)place->start);
+		name = number;
+	}
+	return ts_arena_strdup_len(&native->texts, name, strlen(name));
+}
+
+static struct ts_native_code *make_code(struct ts_native *native,
+					const struct ts_native_module *module,
+					const struct place *place)
+{
+	struct ts_native_code *code = ts_arena_alloc_zeroed(&native->texts, 1, sizeof(*code));
+
+	if (!code)
+		return NULL;
+	code->name = copy_name(native, module, place);
+	code->module = module->path;
+	code->build_id = module->build_id;
+	code->start = place->start;
+	code->is_python_eval = is_eval(place->name);
+	if (code->name)
+		code->is_glue = ts_native_is_glue(code->name, module->path, module->is_python);
+	return code->name ? code : NULL;
+}
+
+struct ts_native_code *ts_native_code_at(struct ts_native *native,
+					 const struct ts_native_range *range, uint64_t address,
+					 const struct ts_cfi_row *row)
+{
+	struct place place;
+	struct ts_native_code *code;
+	uint64_t *known;
+
+	find_place(range->module, address, row, &place);
+	known = ts_pairmap_insert(&native->codes, (uintptr_t)range->module, place.start, NULL);
+	if (!known)
+		return NULL;
+	if (*known)
+		return (struct ts_native_code *)(uintptr_t)*known;
+	if (!*place.name && row && ts_native_is_cold_loop(native, range->module, row))
+		place.name = TS_PYTHON_LOOP ".cold";
+	code = make_code(native, range->module, &place);
+	*known = (uintptr_t)code;
+	return code;
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Whether a number that was found on a stack is a return address: it must be in code, right behind an instruction that calls.
+ * For frames that no table tells of.
+ */
+#include "code/native_internal.h"
+
+#define AHEAD_BYTES 7u /* the longest call */
+
+/* What ts_native.returns holds: 0: not looked at; else one of these, or where the call goes. */
+#define NO_CALL 1u
+#define CALL_TO_SOMEWHERE 2u
+#define MOST_RETURNS 65536u
+
+#if defined(__x86_64__)
+
+/* "call through": FF, then a byte with 2 in its middle bits; what follows depends on that byte. */
+static bool is_indirect_call(const uint8_t *code, size_t bytes)
+{
+	uint8_t mode, base;
+	size_t length = 2;
+
+	if (code[0] != 0xff || (code[1] >> 3 & 7) != 2)
+		return false;
+	mode = code[1] >> 6;
+	base = code[1] & 7;
+	if (mode != 3 && base == 4)
+		length++; /* SIB */
+	if (mode == 1)
+		length += 1;
+	else if (mode == 2 || (mode == 0 && base == 5) ||
+		 (mode == 0 && base == 4 && bytes > 2 && (code[2] & 7) == 5))
+		length += 4;
+	return length == bytes;
+}
+
+/* `ahead`: the bytes in front of the address, the last of them right there. */
+static uint64_t look_at_call(const uint8_t *ahead, uint64_t address)
+{
+	int32_t distance;
+
+	if (ahead[AHEAD_BYTES - 5] == 0xe8) {
+		memcpy(&distance, ahead + AHEAD_BYTES - 4, sizeof(distance));
+		return address + (uint64_t)(int64_t)distance;
+	}
+	for (size_t bytes = 2; bytes <= AHEAD_BYTES; bytes++) {
+		if (is_indirect_call(ahead + AHEAD_BYTES - bytes, bytes))
+			return CALL_TO_SOMEWHERE;
+	}
+	return NO_CALL;
+}
+
+#else
+
+/* BL has the distance in words; BLR, and its kin that check a signature, a register. */
+static uint64_t look_at_call(const uint8_t *ahead, uint64_t address)
+{
+	uint32_t code;
+
+	memcpy(&code, &ahead[AHEAD_BYTES - sizeof(code)], sizeof(code));
+	if (code >> 26 == 0x25)
+		return address - 4 +
+		       (uint64_t)((int64_t)((uint64_t)(code & 0x3ffffff) << 38) >> 36);
+	if ((code & 0xfefff800u) == 0xd63f0000u)
+		return CALL_TO_SOMEWHERE;
+	return NO_CALL;
+}
+
+#endif
+
+static uint64_t find_call(const struct ts_native *native, const struct ts_native_range *range,
+			  uint64_t address)
+{
+	uint8_t ahead[AHEAD_BYTES];
+
+	if (address - range->start < AHEAD_BYTES ||
+	    ts_native_read(native, address - AHEAD_BYTES, ahead, sizeof(ahead)) != sizeof(ahead))
+		return NO_CALL;
+	return look_at_call(ahead, address);
+}
+
+bool ts_native_is_return(struct ts_native *native, uint64_t address, uint64_t *ret_target)
+{
+	const struct ts_native_range *range = ts_native_range_at(native, address - 1);
+	uint64_t call = 0;
+
+	if (!range)
+		return false;
+	if (!ts_map_get(&native->returns, address, &call)) {
+		call = find_call(native, range, address);
+		if (ts_map_count(&native->returns) == MOST_RETURNS)
+			ts_map_clear(&native->returns);
+		ts_map_put(&native->returns, address, call); /* no memory: it is looked at again */
+	}
+	*ret_target = call > CALL_TO_SOMEWHERE ? call : 0;
+	return call != NO_CALL;
+}

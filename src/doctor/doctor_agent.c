@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The way of an event, in earnest: a program is started with the agent inside, which emits one, and that is read back
+ * from the live directory. And what this stands on: that directory, and /proc. Must not know the bytes of an area.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <tracesmith/schema.h>
+
+#include "base/io.h"
+#include "base/memory.h"
+#include "doctor/checks.h"
+#include "live/area.h"
+#include "live/discover.h"
+#include "record/launch/launch_target.h"
+
+/*
+ * A backend of which there is none: the agent emits an event that says so. Thus any program will do, also one that knows
+ * nothing of us; the tool itself would not, which has the agent's code inside.
+ */
+#define NO_BACKEND "doctor"
+
+/* ---- what it left ---- */
+
+struct search {
+	int directory_fd;
+	uint64_t session;
+	uint64_t events;
+	unsigned int areas;
+};
+
+static int ignore_block(void *context, struct ts_block *block, const void *payload,
+			struct ts_error *err)
+{
+	return TS_OK;
+}
+
+static void on_area(void *context, const struct ts_area_info *info)
+{
+	const struct ts_block_sink sink = { ignore_block, NULL };
+	struct ts_drain_result result = { 0 };
+	struct search *search = context;
+	TS_AUTO(ts_area) area = NULL;
+
+	if (info->control.session != search->session)
+		return;
+	search->areas++;
+	if (!ts_area_open(&area, search->directory_fd, info->name, false, NULL) &&
+	    !ts_area_drain(area, TS_DRAIN_FINAL, &sink, &result, NULL))
+		search->events += result.events;
+	ts_area_remove(search->directory_fd, info->name, info->control.area_id);
+}
+
+static void search_areas(uint64_t session, struct search *ret_search, struct ts_error *err)
+{
+	TS_AUTO_FD int fd = -1;
+
+	*ret_search = (struct search){ .session = session };
+	if (ts_live_directory_open(geteuid(), 0, &fd, err))
+		return;
+	ret_search->directory_fd = fd;
+	ts_areas_list(fd, 0, on_area, NULL, ret_search, err);
+}
+
+/* ---- judging ---- */
+
+/* ld.so goes on without what it cannot load, and says so on standard error only. */
+static void judge_not_loaded(const char *program, const char *agent, char *said,
+			     struct ts_finding *finding)
+{
+	char *line = strstr(said, "cannot be preloaded");
+	char *cause = line ? strchr(line, '(') : NULL;
+	char quoted[TS_QUOTED_BYTES];
+
+	if (!cause) {
+		ts_finding_set(
+			finding, TS_CHECK_NO,
+			"the agent left nothing in '%s': that is a static program, or LD_PRELOAD has no effect",
+			program);
+		return;
+	}
+	cause[strcspn(cause, ")\n")] = '\0';
+	ts_finding_set(finding, TS_CHECK_NO, "the agent was not loaded: %s", cause + 1);
+	if (strstr(cause + 1, "failed to map") || strstr(cause + 1, "cannot open")) {
+		ts_finding_mend(
+			finding,
+			"sudo install -D %s /usr/local/lib/tracesmith/libtracesmith-agent.so && export TRACESMITH_AGENT_PATH=/usr/local/lib/tracesmith/libtracesmith-agent.so",
+			ts_finding_quote(agent, quoted));
+		ts_finding_note(
+			finding,
+			"where it lies now nothing may be executed (noexec, SELinux), or others may not look");
+	} else {
+		ts_finding_note(finding, "'%s' is not a library for programs of this machine",
+				agent);
+	}
+}
+
+/* The finding of what all stands on, if that is broken. */
+static bool blame(void (*check)(const struct ts_machine *, struct ts_finding *),
+		  const struct ts_machine *machine, struct ts_finding *finding)
+{
+	struct ts_finding cause = { 0 };
+
+	check(machine, &cause);
+	if (cause.state != TS_CHECK_NO)
+		return false;
+	*finding = cause;
+	return true;
+}
+
+static void judge(const struct ts_machine *machine, const char *program, const char *agent,
+		  int status, char *said, uint64_t session, struct ts_finding *finding)
+{
+	struct ts_error err = { 0 };
+	struct search search;
+
+	search_areas(session, &search, &err);
+	if (search.events)
+		ts_finding_set(finding, TS_CHECK_YES,
+			       "'%s' was started with it, and its event was read back", program);
+	else if (WIFSIGNALED(status))
+		ts_finding_set(finding, TS_CHECK_NO, "'%s' with the agent inside died of SIG%s",
+			       program, sigabbrev_np(WTERMSIG(status)));
+	else if (blame(ts_check_live_directory, machine, finding) ||
+		 blame(ts_check_shared_memory, machine, finding))
+		return;
+	else if (search.areas)
+		ts_finding_set(finding, TS_CHECK_NO,
+			       "it was loaded into '%s', but no event arrived: see shared_memory",
+			       program);
+	else if (err.code)
+		ts_finding_set(finding, TS_CHECK_NO, "%s", err.message);
+	else
+		judge_not_loaded(program, agent, said, finding);
+}
+
+/* ---- trying ---- */
+
+/* Nothing of the user's settings starts a recorder for this one. */
+static void clear_environment(void)
+{
+	unsetenv("TRACESMITH_OUT");
+	unsetenv("FERRUM_TRACE_OUT");
+	unsetenv("TRACESMITH_LIVE");
+	unsetenv("TRACESMITH_BUDGET");
+	/* ld.so's messages are looked at. */
+	setenv("LC_ALL", "C", 1);
+}
+
+/* Its standard error in `said`. */
+static int run_program(char *const *arguments, const char *agent, uint64_t session, int *ret_status,
+		       char *said, size_t bytes, struct ts_error *err)
+{
+	struct ts_launch_options options = { .argv = (char **)arguments,
+					     .agent = agent,
+					     .session = session,
+					     .enabled = true,
+					     .step_open = TS_ABSENT,
+					     .step_close = TS_ABSENT,
+					     .backends = NO_BACKEND };
+	TS_AUTO_FD int output = memfd_create("stderr", MFD_CLOEXEC);
+	ssize_t got;
+	pid_t pid;
+	int rc;
+
+	if (output >= 0)
+		dup2(output, STDERR_FILENO);
+	rc = ts_launch_start(&options, &pid, err);
+	if (rc)
+		return rc;
+	while (waitpid(pid, ret_status, 0) != pid)
+		;
+	got = output >= 0 ? pread(output, said, bytes - 1, 0) : 0;
+	said[got > 0 ? got : 0] = '\0';
+	return TS_OK;
+}
+
+void ts_check_agent(const struct ts_machine *machine, struct ts_finding *ret_finding)
+{
+	char *const plain[] = { (char *)"true", NULL };
+	char *const shell[] = { (char *)"/bin/sh", (char *)"-c", (char *)":", NULL };
+	char *const *arguments = plain;
+	char agent[TS_LAUNCH_PATH_BYTES], said[512];
+	uint64_t session = 0;
+	struct ts_error err;
+	int status, rc;
+
+	/* By it the agent is found, and everything else. */
+	if (access("/proc/self/stat", F_OK) && blame(ts_check_proc, machine, ret_finding))
+		return;
+	clear_environment();
+	(void)!getrandom(&session, sizeof(session), 0);
+	session |= 1;
+	rc = ts_launch_find_agent(agent, sizeof(agent), &err);
+	if (!rc) {
+		rc = run_program(arguments, agent, session, &status, said, sizeof(said), &err);
+		if (rc == TS_ENOTFOUND) {
+			arguments = shell;
+			rc = run_program(arguments, agent, session, &status, said, sizeof(said),
+					 &err);
+		}
+	}
+	if (rc)
+		ts_finding_set(ret_finding, rc == TS_ENOTFOUND ? TS_CHECK_UNKNOWN : TS_CHECK_NO,
+			       "%s", err.message);
+	else
+		judge(machine, arguments[0], agent, status, said, session, ret_finding);
+}
+
+/* ---- the live directory ---- */
+
+static void mend_directory(const char *path, const struct ts_error *err, struct ts_finding *finding)
+{
+	char quoted[TS_QUOTED_BYTES];
+
+	if (strstr(err->message, "chmod"))
+		ts_finding_mend(finding, "chmod 700 %s", ts_finding_quote(path, quoted));
+	else if (getenv("TRACESMITH_LIVE_DIR"))
+		ts_finding_mend(finding, "unset TRACESMITH_LIVE_DIR");
+	else
+		ts_finding_mend(
+			finding,
+			"mkdir -m 700 /tmp/tracesmith-$(id -u) && export TRACESMITH_LIVE_DIR=/tmp/tracesmith-$(id -u)");
+}
+
+/* As an area is made: exclusively, and only then named. */
+static int try_file(int directory_fd)
+{
+	char name[64];
+	int fd, error = 0;
+
+	snprintf(name, sizeof(name), "doctor-%d.new", (int)getpid());
+	fd = openat(directory_fd, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return errno;
+	if (fallocate(fd, 0, 0, 4096))
+		error = errno;
+	unlinkat(directory_fd, name, 0);
+	close(fd);
+	return error;
+}
+
+void ts_check_live_directory(const struct ts_machine *machine, struct ts_finding *ret_finding)
+{
+	char path[4096] = "";
+	TS_AUTO_FD int fd = -1;
+	struct ts_error err;
+	int error;
+
+	/* Programs make it with their first event. */
+	if (!ts_live_directory_path(machine->uid, path, sizeof(path)) && mkdir(path, 0700) &&
+	    errno != EEXIST) {
+		ts_error_errno(&err, errno, "cannot make '%s'", path);
+	} else if (!ts_live_directory_open(machine->uid, 0, &fd, &err)) {
+		error = try_file(fd);
+		if (!error) {
+			ts_finding_set(ret_finding, TS_CHECK_YES, "%s", path);
+			return;
+		}
+		ts_error_errno(&err, error, "cannot make a file in '%s'", path);
+	}
+	ts_finding_set(ret_finding, TS_CHECK_NO, "%s", err.message);
+	mend_directory(path, &err, ret_finding);
+}
+
+/* ---- /proc ---- */
+
+/* The first file of a child that cannot be read, or NULL. */
+static const char *unreadable(pid_t pid, int *ret_error)
+{
+	static const char *const names[] = { "stat",    "status", "maps",   "io",
+					     "environ", "exe",    "ns/pid", "cmdline" };
+
+	for (size_t i = 0; i < TS_ARRAY_SIZE(names); i++) {
+		char path[64], text[16];
+		bool is_link = !strcmp(names[i], "exe") || !strcmp(names[i], "ns/pid");
+
+		snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, names[i]);
+		if (is_link ? readlink(path, text, sizeof(text)) < 0
+			    : !ts_machine_read(path, text, sizeof(text))) {
+			*ret_error = errno;
+			return names[i];
+		}
+	}
+	return NULL;
+}
+
+static void judge_proc(const struct ts_machine *machine, pid_t child, struct ts_finding *finding)
+{
+	int error = 0;
+	const char *name = unreadable(child, &error);
+
+	if (!name) {
+		/* It is there whoever owns it, unless they are hidden. */
+		if (!access("/proc/1/stat", F_OK)) {
+			ts_finding_set(finding, TS_CHECK_YES,
+				       "own processes, and those of others are seen");
+			return;
+		}
+		ts_finding_set(finding, TS_CHECK_LIMITED,
+			       "own processes; those of others are hidden (hidepid)");
+		ts_finding_mend(finding, "sudo mount -o remount,hidepid=0 /proc");
+		ts_finding_note(
+			finding,
+			"%sshows every user the processes of all; narrower: run tracesmith with sudo",
+			machine->container ? "run it on the host; " : "");
+	} else if (!strcmp(name, "stat") || !strcmp(name, "status")) {
+		ts_finding_set(finding, TS_CHECK_NO, "/proc/PID/%s of an own child: %s", name,
+			       ts_errno_name(error));
+		ts_finding_mend(finding, "sudo mount -t proc proc /proc");
+	} else {
+		ts_finding_set(finding, TS_CHECK_LIMITED, "/proc/PID/%s of an own child: %s", name,
+			       ts_errno_name(error));
+	}
+}
+
+void ts_check_proc(const struct ts_machine *machine, struct ts_finding *ret_finding)
+{
+	pid_t child = ts_sleeper_start(false);
+
+	if (!child) {
+		ts_finding_set(ret_finding, TS_CHECK_UNKNOWN, "cannot make a process to try it on");
+		return;
+	}
+	judge_proc(machine, child, ret_finding);
+	ts_sleeper_stop(child, false);
+}

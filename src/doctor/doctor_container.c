@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which processes can be reached from where we are: inside a container those of the container only; from outside,
+ * those of containers through /proc/PID/root. Must not enter any.
+ */
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/process.h"
+#include "doctor/checks.h"
+
+/* Processes of other mount namespaces: how many there are, and how many could be looked into. */
+struct census {
+	unsigned int seen, reached, denied;
+};
+
+static void look_into(pid_t pid, ino_t own_mounts, struct census *census)
+{
+	char path[64];
+	struct stat status;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/ns/mnt", (int)pid);
+	if (stat(path, &status)) {
+		census->denied += errno == EACCES || errno == EPERM;
+		return;
+	}
+	if (status.st_ino == own_mounts)
+		return;
+	census->seen++;
+	snprintf(path, sizeof(path), "/proc/%d/root", (int)pid);
+	fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (fd >= 0) {
+		census->reached++;
+		close(fd);
+	}
+}
+
+static struct census count_foreign(void)
+{
+	DIR *processes = opendir("/proc");
+	struct census census = { 0 };
+	struct dirent *entry;
+	struct stat own;
+
+	if (stat("/proc/self/ns/mnt", &own))
+		own.st_ino = 0;
+	while (processes && (entry = readdir(processes))) {
+		if (isdigit((unsigned char)*entry->d_name))
+			look_into((pid_t)strtol(entry->d_name, NULL, 10), own.st_ino, &census);
+	}
+	if (processes)
+		closedir(processes);
+	return census;
+}
+
+static void judge_inside(const struct ts_machine *machine, struct ts_finding *finding)
+{
+	const char *runtime = ts_container_name(machine->container);
+
+	if (!machine->own_pid_namespace) {
+		ts_finding_set(finding, TS_CHECK_YES,
+			       "inside a %s container (%s) that sees the host's processes", runtime,
+			       machine->container_signs);
+		return;
+	}
+	ts_finding_set(finding, TS_CHECK_LIMITED,
+		       "inside a %s%s (%s): only its own processes are seen", runtime,
+		       machine->container == TS_CONTAINER_OTHER ? "" : " container",
+		       machine->container_signs);
+	if (machine->container == TS_CONTAINER_DOCKER ||
+	    machine->container == TS_CONTAINER_PODMAN) {
+		ts_finding_mend(finding, "%s run --pid=host --ipc=host IMAGE", runtime);
+		ts_finding_note(
+			finding,
+			"only to record processes outside; run it on the host; takes the container's isolation from them away");
+	}
+}
+
+void ts_check_container(const struct ts_machine *machine, struct ts_finding *ret_finding)
+{
+	struct census census;
+
+	if (machine->container) {
+		judge_inside(machine, ret_finding);
+		return;
+	}
+	census = count_foreign();
+	if (census.denied && !ts_machine_has(machine, TS_CAP_SYS_PTRACE)) {
+		ts_finding_set(ret_finding, TS_CHECK_YES,
+			       "not in one; to look into those of other users is root's right");
+	} else if (census.reached < census.seen) {
+		ts_finding_set(
+			ret_finding, TS_CHECK_LIMITED,
+			"not in one; %u of %u processes with files of their own can be looked into",
+			census.reached, census.seen);
+	} else {
+		ts_finding_set(ret_finding, TS_CHECK_YES,
+			       "not in one; %u process%s own can be looked into", census.seen,
+			       census.seen == 1 ? " with files of its" : "es with files of their");
+	}
+}

@@ -1,0 +1,427 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The CUDA driver and the modes of NVIDIA's GPUs that change what can be seen of them: counters for administrators only,
+ * MIG, MPS. Makes no context: a busy or exclusive GPU is left alone. Must not know CUPTI.
+ */
+#include "doctor/doctor_cuda.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "doctor/checks.h"
+
+#define PARAMETERS "/proc/driver/nvidia/params"
+#define ATTRIBUTE_MPS_ENABLED 133
+/* The first driver that lets CAP_PERFMON count. */
+#define DRIVER_WITH_PERFMON 565
+
+/* ---- loading ---- */
+
+static void mend_missing(const struct ts_machine *machine, struct ts_finding *finding)
+{
+	switch (machine->container) {
+	case TS_CONTAINER_NONE:
+		ts_finding_mend(finding, "sudo apt install nvidia-driver");
+		ts_finding_note(
+			finding,
+			"Debian, from non-free; on Ubuntu: sudo ubuntu-drivers install; then reboot");
+		break;
+	case TS_CONTAINER_KUBERNETES:
+		ts_finding_note(
+			finding,
+			"into the pod's specification: resources.limits: {nvidia.com/gpu: 1}");
+		break;
+	case TS_CONTAINER_PODMAN:
+		ts_finding_mend(finding, "podman run --device nvidia.com/gpu=all IMAGE");
+		ts_finding_note(finding, "run it on the host, with NVIDIA's container toolkit");
+		break;
+	default:
+		ts_finding_mend(
+			finding,
+			"docker run --gpus all -e NVIDIA_DRIVER_CAPABILITIES=compute,utility IMAGE");
+		ts_finding_note(finding, "run it on the host, with NVIDIA's container toolkit");
+	}
+}
+
+static void judge_missing(const struct ts_machine *machine, const char *why,
+			  struct ts_finding *finding)
+{
+	unsigned int devices = ts_machine_pci_count(TS_PCI_NVIDIA, TS_PCI_DISPLAY);
+	bool is_missing = why && strstr(why, "No such file");
+
+	if (is_missing && !devices) {
+		ts_finding_set(finding, TS_CHECK_ABSENT, "no NVIDIA GPU and no driver for one");
+		return;
+	}
+	ts_finding_set(finding, TS_CHECK_NO, "%s%s", why ? why : "libcuda.so.1 cannot be loaded",
+		       devices ? ", though there is an NVIDIA GPU" : "");
+	mend_missing(machine, finding);
+}
+
+bool ts_cuda_load(const struct ts_machine *machine, struct ts_cuda *ret_cuda,
+		  struct ts_finding *finding)
+{
+	void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL);
+	const struct {
+		const char *name;
+		void *target;
+	} calls[] = {
+		{ "cuInit", &ret_cuda->init },
+		{ "cuDriverGetVersion", &ret_cuda->driver_version },
+		{ "cuDeviceGetCount", &ret_cuda->device_count },
+		{ "cuDeviceGet", &ret_cuda->device_get },
+		{ "cuDeviceGetName", &ret_cuda->device_name },
+		{ "cuDeviceGetAttribute", &ret_cuda->device_attribute },
+	};
+
+	if (!library) {
+		judge_missing(machine, dlerror(), finding);
+		return false;
+	}
+	for (size_t i = 0; i < TS_ARRAY_SIZE(calls); i++) {
+		*(void **)calls[i].target = dlsym(library, calls[i].name);
+		if (!*(void **)calls[i].target) {
+			ts_finding_set(finding, TS_CHECK_NO, "libcuda.so.1 has no %s",
+				       calls[i].name);
+			return false;
+		}
+	}
+	return true;
+}
+
+/* ---- what cuInit() says ---- */
+
+static const struct outcome {
+	int code;
+	const char *why;
+	const char *mend;
+	const char *note;
+} outcomes[] = {
+	{ 34, "libcuda.so.1 is the stub that programs are linked with, not a driver",
+	  "export LD_LIBRARY_PATH=$(printf %s \"$LD_LIBRARY_PATH\" | tr : '\\n' | grep -v /stubs | paste -sd:)",
+	  NULL },
+	{ 46, "the GPU is busy or in exclusive mode", "nvidia-smi -q -d COMPUTE",
+	  "shows the mode and who uses it" },
+	{ 100, "the driver sees no GPU", "unset CUDA_VISIBLE_DEVICES; nvidia-smi -L",
+	  "an empty or wrong CUDA_VISIBLE_DEVICES hides them; so does a container without them" },
+	{ 101, "the driver refuses the GPU (exclusive mode, or MIG without an instance)",
+	  "nvidia-smi -q -d COMPUTE", "shows the mode" },
+	{ 802, "the system is not ready: NVSwitch without its Fabric Manager",
+	  "sudo systemctl start nvidia-fabricmanager", "of the driver's very version" },
+	{ 803, "the library and the kernel's module of the driver differ", "sudo reboot",
+	  "a container has only to be restarted" },
+	{ 804, "the cuda-compat library does not serve this GPU",
+	  "export LD_LIBRARY_PATH=$(printf %s \"$LD_LIBRARY_PATH\" | tr : '\\n' | grep -v /compat | paste -sd:)",
+	  NULL },
+	{ 805, "no connection to the MPS server", "echo get_server_list | nvidia-cuda-mps-control",
+	  NULL },
+	{ 999, "most often the module nvidia_uvm is not loaded", "sudo nvidia-modprobe -u -c=0",
+	  "on the host; loads the module and makes /dev/nvidia-uvm" },
+};
+
+void ts_judge_cuda(const struct ts_machine *machine, int code, struct ts_finding *finding)
+{
+	for (size_t i = 0; i < TS_ARRAY_SIZE(outcomes); i++) {
+		if (outcomes[i].code != code)
+			continue;
+		ts_finding_set(finding, TS_CHECK_NO, "cuInit gave %d: %s", code, outcomes[i].why);
+		ts_finding_mend(finding, "%s", outcomes[i].mend);
+		ts_finding_note(finding, "%s", outcomes[i].note ? outcomes[i].note : "");
+		return;
+	}
+	if (code >= 806 && code <= 810)
+		ts_finding_set(finding, TS_CHECK_NO, "cuInit gave %d: the MPS server refuses us",
+			       code);
+	else
+		ts_finding_set(finding, TS_CHECK_UNKNOWN, "cuInit gave %d", code);
+}
+
+bool ts_cuda_start(const struct ts_machine *machine, struct ts_cuda *ret_cuda,
+		   struct ts_finding *finding)
+{
+	int code;
+
+	if (!ts_cuda_load(machine, ret_cuda, finding))
+		return false;
+	code = ret_cuda->init(0);
+	if (code == 0)
+		return true;
+	/* Drivers are installed on machines without a GPU, too. */
+	if (code == 100 && !ts_machine_pci_count(TS_PCI_NVIDIA, TS_PCI_DISPLAY) &&
+	    access("/dev/nvidiactl", F_OK))
+		ts_finding_set(finding, TS_CHECK_ABSENT, "a driver, but no NVIDIA GPU");
+	else
+		ts_judge_cuda(machine, code, finding);
+	return false;
+}
+
+/* "2 GPUs: NVIDIA H200, NVIDIA H200". */
+static void append_names(const struct ts_cuda *cuda, int count, char *text, size_t bytes)
+{
+	size_t used = 0;
+
+	text[0] = '\0';
+	for (int i = 0; i < count && used < bytes; i++) {
+		char name[96] = "?";
+		int device = 0, written;
+
+		if (!cuda->device_get(&device, i))
+			cuda->device_name(name, sizeof(name), device);
+		name[sizeof(name) - 1] = '\0';
+		written = snprintf(text + used, bytes - used, "%s%s", i ? ", " : "", name);
+		used += written > 0 ? (size_t)written : 0;
+	}
+}
+
+void ts_check_cuda(const struct ts_machine *machine, struct ts_finding *ret_finding)
+{
+	int version = 0, count = 0, code;
+	char names[256];
+	struct ts_cuda cuda;
+
+	if (!ts_cuda_start(machine, &cuda, ret_finding))
+		return;
+	cuda.driver_version(&version);
+	code = cuda.device_count(&count);
+	if (code) {
+		ts_finding_set(ret_finding, TS_CHECK_UNKNOWN, "cuDeviceGetCount gave %d", code);
+		return;
+	}
+	append_names(&cuda, count, names, sizeof(names));
+	ts_finding_set(ret_finding, count > 0 ? TS_CHECK_YES : TS_CHECK_ABSENT,
+		       "CUDA %d.%d; %d GPU%s%s%s", version / 1000, version % 1000 / 10, count,
+		       count == 1 ? "" : "s", count ? ": " : "", names);
+}
+
+/* ---- counters ---- */
+
+/* The major number in "... Kernel Module  580.65.06 ...", 0: not known. */
+static unsigned int kernel_driver(void)
+{
+	char text[512];
+	const char *at;
+
+	if (!ts_machine_read("/proc/driver/nvidia/version", text, sizeof(text)))
+		return 0;
+	for (at = text; *at; at++) {
+		char *end;
+		unsigned long major = strtoul(at, &end, 10);
+
+		if (end != at && *end == '.' && major >= 100 && (at == text || at[-1] == ' '))
+			return (unsigned int)major;
+		if (end != at)
+			at = end - 1;
+	}
+	return 0;
+}
+
+static void mend_counters(const struct ts_machine *machine, unsigned int driver,
+			  struct ts_finding *finding)
+{
+	const char *right = driver >= DRIVER_WITH_PERFMON ? "PERFMON" : "SYS_ADMIN";
+
+	if (machine->container) {
+		ts_finding_mend(finding, "%s run --gpus all --cap-add %s IMAGE",
+				machine->container == TS_CONTAINER_PODMAN ? "podman" : "docker",
+				right);
+		ts_finding_note(
+			finding, "run it on the host; %s",
+			driver >= DRIVER_WITH_PERFMON
+				? "lets the container observe the whole machine"
+				: "gives the container many of the host's rights: for trusted images only");
+		return;
+	}
+	ts_finding_mend(
+		finding,
+		"echo 'options nvidia NVreg_RestrictProfilingToAdminUsers=0' | sudo tee /etc/modprobe.d/tracesmith-nvidia.conf && sudo update-initramfs -u");
+	ts_finding_note(
+		finding,
+		"then reboot; lets every user see counters that other users' work shows in; narrower: run tracesmith with sudo");
+}
+
+void ts_judge_gpu_counters(const struct ts_machine *machine, int admin_only, unsigned int driver,
+			   struct ts_finding *finding)
+{
+	bool may_perfmon = driver >= DRIVER_WITH_PERFMON && ts_machine_has(machine, TS_CAP_PERFMON);
+
+	if (admin_only == TS_SETTING_NONE) {
+		ts_finding_set(finding, TS_CHECK_UNKNOWN,
+			       "the driver does not say (" PARAMETERS
+			       " has no RmProfilingAdminOnly)");
+	} else if (admin_only == 0) {
+		ts_finding_set(finding, TS_CHECK_YES,
+			       "for all users, by the driver's setting RmProfilingAdminOnly: 0");
+	} else if (ts_machine_has(machine, TS_CAP_SYS_ADMIN) || may_perfmon) {
+		ts_finding_set(
+			finding, TS_CHECK_YES,
+			"for administrators only (RmProfilingAdminOnly: 1), which we are by %s",
+			ts_machine_has(machine, TS_CAP_SYS_ADMIN) ? "CAP_SYS_ADMIN"
+								  : "CAP_PERFMON");
+	} else {
+		ts_finding_set(
+			finding, TS_CHECK_NO,
+			"for administrators only (RmProfilingAdminOnly: 1); tracing does not need it");
+		mend_counters(machine, driver, finding);
+	}
+}
+
+void ts_check_gpu_counters(const struct ts_machine *machine, struct ts_finding *ret_finding)
+{
+	char text[8192];
+	const char *line;
+
+	if (!ts_machine_read(PARAMETERS, text, sizeof(text))) {
+		ts_finding_set(ret_finding, errno == ENOENT ? TS_CHECK_ABSENT : TS_CHECK_UNKNOWN,
+			       errno == ENOENT ? "no NVIDIA driver in this kernel"
+					       : PARAMETERS " cannot be read");
+		return;
+	}
+	line = strstr(text, "RmProfilingAdminOnly:");
+	ts_judge_gpu_counters(machine,
+			      line ? (int)strtol(line + strlen("RmProfilingAdminOnly:"), NULL, 10)
+				   : TS_SETTING_NONE,
+			      kernel_driver(), ret_finding);
+}
+
+/* ---- MIG ---- */
+
+struct nvml {
+	int (*init)(void);
+	int (*device_count)(unsigned int *count);
+	int (*device_handle)(unsigned int number, void **device);
+	int (*mig_mode)(void *device, unsigned int *current, unsigned int *pending);
+};
+
+/* NULL, or what is missing. */
+static const char *load_nvml(struct nvml *nvml)
+{
+	void *library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
+
+	*nvml = (struct nvml){ 0 };
+	if (!library)
+		return "no NVML (libnvidia-ml.so.1)";
+	*(void **)&nvml->init = dlsym(library, "nvmlInit_v2");
+	*(void **)&nvml->device_count = dlsym(library, "nvmlDeviceGetCount_v2");
+	*(void **)&nvml->device_handle = dlsym(library, "nvmlDeviceGetHandleByIndex_v2");
+	*(void **)&nvml->mig_mode = dlsym(library, "nvmlDeviceGetMigMode");
+	if (!nvml->init || !nvml->device_count || !nvml->device_handle || !nvml->mig_mode)
+		return "this NVML is too old to tell";
+	return NULL;
+}
+
+static void count_mig(const struct nvml *nvml, struct ts_finding *finding)
+{
+	unsigned int count = 0, on = 0, capable = 0, current, pending;
+	void *device;
+
+	nvml->device_count(&count);
+	for (unsigned int i = 0; i < count; i++) {
+		if (nvml->device_handle(i, &device) || nvml->mig_mode(device, &current, &pending))
+			continue;
+		capable++;
+		on += current == 1;
+	}
+	if (on)
+		ts_finding_set(
+			finding, TS_CHECK_LIMITED,
+			"on for %u of %u GPUs: a program sees its part only, neither counters of what is shared nor instruction samples are for it",
+			on, count);
+	else if (capable)
+		ts_finding_set(finding, TS_CHECK_ABSENT, "off: GPUs are whole");
+	else
+		ts_finding_set(finding, TS_CHECK_ABSENT, "none of the GPUs can be divided");
+}
+
+void ts_check_mig(const struct ts_machine *machine, struct ts_finding *ret_finding)
+{
+	struct nvml nvml;
+	const char *missing = load_nvml(&nvml);
+	int code;
+
+	if (missing) {
+		ts_finding_set(ret_finding,
+			       access("/dev/nvidiactl", F_OK) ? TS_CHECK_ABSENT : TS_CHECK_UNKNOWN,
+			       "%s", missing);
+		return;
+	}
+	code = nvml.init();
+	if (code)
+		ts_finding_set(ret_finding, TS_CHECK_UNKNOWN, "nvmlInit_v2 gave %d: see nvml",
+			       code);
+	else
+		count_mig(&nvml, ret_finding);
+}
+
+/* ---- MPS ---- */
+
+/* Does the control daemon answer at its socket? 0 or an errno. */
+static int try_control(const char *folder)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	TS_AUTO_FD int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	struct stat status;
+	int length = snprintf(address.sun_path, sizeof(address.sun_path), "%s/control", folder);
+
+	if (length < 0 || (size_t)length >= sizeof(address.sun_path))
+		return ENAMETOOLONG;
+	if (stat(address.sun_path, &status))
+		return errno;
+	if (!S_ISSOCK(status.st_mode))
+		return 0; /* a pipe of older daemons: it is there */
+	if (fd < 0 || !connect(fd, (struct sockaddr *)&address, sizeof(address)))
+		return fd < 0 ? errno : 0;
+	/* Another kind of socket still has somebody who made it listen. */
+	return errno == EPROTOTYPE ? 0 : errno;
+}
+
+/* The driver's own word: whether a process such as this one is a client. -1: it does not say. */
+static int ask_driver(const struct ts_machine *machine)
+{
+	struct ts_finding ignored = { 0 };
+	struct ts_cuda cuda;
+	int device = 0, value = -1;
+
+	if (!ts_cuda_start(machine, &cuda, &ignored) || cuda.device_get(&device, 0) ||
+	    cuda.device_attribute(&value, ATTRIBUTE_MPS_ENABLED, device))
+		return -1;
+	return value;
+}
+
+void ts_check_mps(const struct ts_machine *machine, struct ts_finding *ret_finding)
+{
+	const char *folder = getenv("CUDA_MPS_PIPE_DIRECTORY");
+	int error;
+
+	folder = folder && *folder ? folder : "/tmp/nvidia-mps";
+	error = try_control(folder);
+	if (error == ENOENT || error == ENOTDIR) {
+		ts_finding_set(ret_finding, TS_CHECK_ABSENT,
+			       "no server: programs have their GPU to themselves");
+	} else if (error == ECONNREFUSED) {
+		ts_finding_set(
+			ret_finding, TS_CHECK_ABSENT,
+			"no server answers at %s/control: programs have their GPU to themselves",
+			folder);
+	} else if (error == EACCES || error == EPERM) {
+		ts_finding_set(ret_finding, TS_CHECK_UNKNOWN, "%s/control: %s", folder,
+			       ts_errno_name(error));
+	} else if (ask_driver(machine) == 0) {
+		ts_finding_set(ret_finding, TS_CHECK_ABSENT,
+			       "no program that is started here is a client of a server");
+	} else {
+		ts_finding_set(
+			ret_finding, TS_CHECK_LIMITED,
+			"a server runs: programs share the GPU, durations contain the work of others");
+		ts_finding_mend(ret_finding, "echo quit | nvidia-cuda-mps-control");
+		ts_finding_note(ret_finding, "ends it for all its clients");
+	}
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The few calls of the CUDA driver that checks need, opened at run time. */
+#ifndef TS_DOCTOR_DOCTOR_CUDA_H
+#define TS_DOCTOR_DOCTOR_CUDA_H
+
+#include "doctor/doctor.h"
+
+/* PCI: NVIDIA, and the class of displays. */
+#define TS_PCI_NVIDIA 0x10deu
+#define TS_PCI_DISPLAY 0x03u
+
+struct ts_cuda {
+	int (*init)(unsigned int flags);
+	int (*driver_version)(int *version);
+	int (*device_count)(int *count);
+	int (*device_get)(int *device, int number);
+	int (*device_name)(char *name, int bytes, int device);
+	int (*device_attribute)(int *value, int attribute, int device);
+};
+
+/* False, with the state and why of the finding, where there is no driver to load. */
+bool ts_cuda_load(const struct ts_machine *machine, struct ts_cuda *ret_cuda,
+		  struct ts_finding *finding);
+
+/* Loads and initialises; false as above, or with what cuInit() says. */
+bool ts_cuda_start(const struct ts_machine *machine, struct ts_cuda *ret_cuda,
+		   struct ts_finding *finding);
+
+#endif

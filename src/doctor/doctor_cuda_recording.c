@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What recording CUDA needs beside driver and CUPTI: our library, device files, nobody else who profiles, programs and libraries that
+ * name instructions and source lines. Makes no call into the driver.
+ */
+#include <dirent.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "doctor/checks.h"
+#include "record/launch/launch_target.h"
+#include "tracesmith_config.h"
+
+#define LIBRARY "libtracesmith-backend-cuda.so"
+#define TOOLKIT "/usr/local/cuda"
+
+/* ---- our library ---- */
+
+/* Tried in a child as all checks are: what is broken shows when it is loaded. */
+void ts_check_cuda_recording(const struct ts_machine *machine, struct ts_finding *ret_finding)
+{
+	char path[TS_LAUNCH_PATH_BYTES], quoted[TS_QUOTED_BYTES];
+	struct ts_error err;
+	char *slash;
+
+	if (ts_launch_find_agent(path, sizeof(path), &err)) {
+		ts_finding_set(ret_finding, TS_CHECK_NO, "%s", err.message);
+		return;
+	}
+	slash = strrchr(path, '/');
+	if (slash && strlen(LIBRARY) < sizeof(path) - (size_t)(slash + 1 - path))
+		stpcpy(slash + 1, LIBRARY);
+	if (access(path, R_OK)) {
+		ts_finding_set(
+			ret_finding, TS_CHECK_NO,
+			"'%s' is not there: CUDA programs run, but nothing of CUDA is recorded",
+			path);
+		ts_finding_note(ret_finding, "it belongs beside the agent: install both");
+		return;
+	}
+	if (!dlopen(path, RTLD_NOW | RTLD_LOCAL)) {
+		ts_finding_set(ret_finding, TS_CHECK_NO, "%s", dlerror());
+		ts_finding_mend(ret_finding, "ldd %s", ts_finding_quote(path, quoted));
+		return;
+	}
+#if defined(__x86_64__)
+	ts_finding_set(ret_finding, TS_CHECK_YES, "%s", path);
+#else
+	ts_finding_set(ret_finding, TS_CHECK_LIMITED,
+		       "%s; on this kind of processor it was tested without a GPU only", path);
+#endif
+}
+
+/* ---- device files ---- */
+
+/* 0 or the errno of the first that cannot be opened, with its path. */
+static int try_files(char *path, size_t bytes, unsigned int *ret_count)
+{
+	DIR *files = opendir("/dev");
+	struct dirent *entry;
+	int error = 0;
+
+	*ret_count = 0;
+	while (files && !error && (entry = readdir(files))) {
+		const char *rest = entry->d_name + strlen("nvidia");
+		int fd;
+
+		if (strncmp(entry->d_name, "nvidia", strlen("nvidia")) != 0 ||
+		    (strcmp(rest, "ctl") != 0 && strcmp(rest, "-uvm") != 0 &&
+		     (*rest < '0' || *rest > '9')))
+			continue;
+		snprintf(path, bytes, "/dev/%.200s", entry->d_name);
+		fd = open(path, O_RDWR | O_CLOEXEC);
+		if (fd < 0)
+			error = errno;
+		else
+			close(fd);
+		++*ret_count;
+	}
+	if (files)
+		closedir(files);
+	return error;
+}
+
+/* In containers the toolkit of NVIDIA brings in only what was asked for. */
+static const char *find_withheld(void)
+{
+	const char *capabilities = getenv("NVIDIA_DRIVER_CAPABILITIES");
+	const char *devices = getenv("NVIDIA_VISIBLE_DEVICES");
+
+	if (devices && (!strcmp(devices, "void") || !strcmp(devices, "none")))
+		return "NVIDIA_VISIBLE_DEVICES keeps GPUs out of this container";
+	if (capabilities && *capabilities && !strstr(capabilities, "compute") &&
+	    !strstr(capabilities, "all"))
+		return "NVIDIA_DRIVER_CAPABILITIES has no compute: libcuda is kept out of this container";
+	return NULL;
+}
+
+static void mend_container(const struct ts_machine *machine, struct ts_finding *finding)
+{
+	ts_finding_mend(finding, "%s run %s -e NVIDIA_DRIVER_CAPABILITIES=compute,utility IMAGE",
+			machine->container == TS_CONTAINER_PODMAN ? "podman" : "docker",
+			machine->container == TS_CONTAINER_PODMAN ? "--device nvidia.com/gpu=all"
+								  : "--gpus all");
+	ts_finding_note(finding, "run it on the host, with NVIDIA's container toolkit");
+}
+
+void ts_check_cuda_files(const struct ts_machine *machine, struct ts_finding *ret_finding)
+{
+	const char *withheld = find_withheld();
+	unsigned int count = 0;
+	char path[256] = "";
+	int error = try_files(path, sizeof(path), &count);
+
+	if (withheld) {
+		ts_finding_set(ret_finding, TS_CHECK_NO, "%s", withheld);
+		mend_container(machine, ret_finding);
+	} else if (error) {
+		ts_finding_set(ret_finding, TS_CHECK_NO, "%s: %s", path, ts_errno_name(error));
+		if (error == EACCES || error == EPERM) {
+			ts_finding_mend(ret_finding, "ls -l /dev/nvidia*; id");
+			ts_finding_note(
+				ret_finding,
+				"shows which group may: sudo usermod -aG GROUP USER, or the container's --device and device cgroup");
+		}
+	} else if (!count) {
+		ts_finding_set(ret_finding, TS_CHECK_ABSENT, "no /dev/nvidia*");
+	} else {
+		ts_finding_set(ret_finding, TS_CHECK_YES, "%u files can be opened", count);
+	}
+}
+
+/* ---- others who profile ---- */
+
+extern char **environ;
+
+static const struct rival {
+	const char *begins; /* of a line of the environment */
+	const char *contains;
+	const char *why;
+	const char *mend;
+} rivals[] = {
+	{ "NSYS_", "", "this shell runs under Nsight Systems", NULL },
+	{ "NV_NSIGHT_", "", "this shell runs under Nsight", NULL },
+	{ "NV_COMPUTE_PROFILER_", "", "this shell runs under Nsight Compute", NULL },
+	{ "CUDA_INJECTION64_PATH=", "/", "CUDA_INJECTION64_PATH brings another tool in",
+	  "unset CUDA_INJECTION64_PATH" },
+	{ "LD_PRELOAD=", "libToolsInjection", "LD_PRELOAD brings Nsight in", "unset LD_PRELOAD" },
+	{ "NVTX_INJECTION64_PATH=", "/", "NVTX_INJECTION64_PATH gives NVTX ranges to another tool",
+	  "unset NVTX_INJECTION64_PATH" },
+};
+
+void ts_check_cuda_profilers(const struct ts_machine *machine, struct ts_finding *ret_finding)
+{
+	for (char **line = environ; line && *line; line++) {
+		for (size_t i = 0; i < TS_ARRAY_SIZE(rivals); i++) {
+			if (strncmp(*line, rivals[i].begins, strlen(rivals[i].begins)) != 0 ||
+			    !strstr(*line, rivals[i].contains) || strstr(*line, "libtracesmith"))
+				continue;
+			ts_finding_set(
+				ret_finding, TS_CHECK_LIMITED,
+				"%s, and CUPTI serves one: calls are recorded, the device side is not",
+				rivals[i].why);
+			ts_finding_mend(ret_finding, "%s", rivals[i].mend ? rivals[i].mend : "");
+			return;
+		}
+	}
+	ts_finding_set(ret_finding, TS_CHECK_YES, "no other tool is in the environment");
+}
+
+/* ---- names for instructions and lines ---- */
+
+/* True with its path where the program is in PATH or a toolkit. */
+static bool find_program(const char *name, char *path, size_t bytes)
+{
+	const char *folders = getenv("PATH"), *home = getenv("CUDA_HOME");
+
+	while (folders && *folders) {
+		size_t length = strcspn(folders, ":");
+
+		snprintf(path, bytes, "%.*s/%s", (int)length, folders, name);
+		if (length && !access(path, X_OK))
+			return true;
+		folders += length + (folders[length] == ':');
+	}
+	snprintf(path, bytes, "%s/bin/%s", home && *home ? home : TOOLKIT, name);
+	return !access(path, X_OK);
+}
+
+void ts_check_disassembler(const struct ts_machine *machine, struct ts_finding *ret_finding)
+{
+	char path[1024];
+
+	if (find_program("nvdisasm", path, sizeof(path)) ||
+	    find_program("cuobjdump", path, sizeof(path))) {
+		ts_finding_set(ret_finding, TS_CHECK_YES, "%.300s", path);
+		return;
+	}
+	ts_finding_set(
+		ret_finding, TS_CHECK_ABSENT,
+		"neither nvdisasm nor cuobjdump: hot instructions are shown by their offset");
+	ts_finding_mend(ret_finding, "pip install nvidia-cuda-nvdisasm");
+	ts_finding_note(ret_finding, "or of NVIDIA's packages: cuda-nvdisasm-13-0");
+}
+
+void ts_check_source_lines(const struct ts_machine *machine, struct ts_finding *ret_finding)
+{
+#ifdef TS_HAVE_LIBDW
+	if (dlopen("libdw.so.1", RTLD_NOW | RTLD_LOCAL)) {
+		ts_finding_set(ret_finding, TS_CHECK_YES,
+			       "by libdw, for files that have debug information");
+		return;
+	}
+	ts_finding_set(ret_finding, TS_CHECK_ABSENT,
+		       "libdw.so.1 is not there: native frames have functions, not lines");
+	ts_finding_mend(ret_finding, "sudo apt install libdw1");
+#else
+	ts_finding_set(ret_finding, TS_CHECK_ABSENT,
+		       "this build is without libdw: native frames have functions, not lines");
+	ts_finding_mend(ret_finding, "sudo apt install libdw-dev");
+	ts_finding_note(ret_finding, "then build again");
+#endif
+}

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * CUPTI: which copy would be used, whether it goes with the driver, and whether it lets us in. It is loaded, and asked
+ * to trace kernels; none is run. Must not know anything else of CUDA.
+ */
+#include <dlfcn.h>
+#include <glob.h>
+#include <limits.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "doctor/checks.h"
+#include "doctor/doctor_cuda.h"
+
+#define ACTIVITY_CONCURRENT_KERNEL 10
+#define NOT_COMPATIBLE 14
+/* Of CUDA 11.8 and 13.2: records of these and what lies between are known to src/capture/cuda. */
+#define OLDEST_KNOWN 18u
+#define NEWEST_KNOWN 130299u
+/* Releases whose interface is the same, from the newest. */
+#define MAJORS "{13,12,11*}"
+
+struct cupti {
+	void *library;
+	char path[PATH_MAX];
+	uint32_t version; /* 130001: CUDA 13.0 */
+	int (*subscribe)(void **subscriber, void *callback, void *context);
+	int (*unsubscribe)(void *subscriber);
+	int (*enable)(int kind);
+};
+
+/* ---- finding ---- */
+
+/* From CUDA 13 on major * 10000 and so on; before, releases of its own were counted: 19 came with CUDA 12.0, 13 with 11.0. */
+static unsigned int major_of(uint32_t version)
+{
+	return version >= 100000 ? version / 10000 : version >= 19 ? 12 : version >= 13 ? 11 : 10;
+}
+
+static bool load(const char *path, struct cupti *cupti)
+{
+	int (*get_version)(uint32_t * version);
+	Dl_info info;
+
+	cupti->library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	if (!cupti->library)
+		return false;
+	*(void **)&get_version = dlsym(cupti->library, "cuptiGetVersion");
+	*(void **)&cupti->subscribe = dlsym(cupti->library, "cuptiSubscribe");
+	*(void **)&cupti->unsubscribe = dlsym(cupti->library, "cuptiUnsubscribe");
+	*(void **)&cupti->enable = dlsym(cupti->library, "cuptiActivityEnable");
+	if (!get_version || !cupti->subscribe || !cupti->unsubscribe || !cupti->enable ||
+	    get_version(&cupti->version)) {
+		dlclose(cupti->library);
+		return false;
+	}
+	snprintf(cupti->path, sizeof(cupti->path), "%s",
+		 dladdr(*(void **)&get_version, &info) && info.dli_fname ? info.dli_fname : path);
+	return true;
+}
+
+/* One that serves a driver of this CUDA major, 0: any. The newest that was too new stays in `cupti`. */
+static bool load_fitting(const char *path, unsigned int major, struct cupti *cupti)
+{
+	struct cupti found = { 0 };
+
+	if (!load(path, &found))
+		return false;
+	*cupti = found;
+	if (!major || major_of(found.version) <= major)
+		return true;
+	dlclose(found.library);
+	cupti->library = NULL;
+	return false;
+}
+
+static bool load_of_pattern(const char *pattern, unsigned int major, struct cupti *cupti)
+{
+	glob_t found;
+	bool is_loaded = false;
+
+	if (glob(pattern, GLOB_BRACE, NULL, &found))
+		return false;
+	for (size_t i = 0; i < found.gl_pathc && !is_loaded; i++)
+		is_loaded = load_fitting(found.gl_pathv[i], major, cupti);
+	globfree(&found);
+	return is_loaded;
+}
+
+static bool load_below(const char *variable, const char *below, unsigned int major,
+		       struct cupti *cupti)
+{
+	const char *folder = getenv(variable);
+	char pattern[PATH_MAX];
+
+	if (!folder || !*folder)
+		return false;
+	snprintf(pattern, sizeof(pattern), "%s/%s/libcupti.so." MAJORS, folder, below);
+	return load_of_pattern(pattern, major, cupti);
+}
+
+static bool search(unsigned int major, struct cupti *cupti)
+{
+	static const char *const names[] = { "libcupti.so.13", "libcupti.so.12", "libcupti.so" };
+	static const char *const patterns[] = {
+		"/usr/local/cuda/{extras/CUPTI/lib64,lib64,targets/*/lib}/libcupti.so." MAJORS,
+		"/usr/local/cuda-*/{extras/CUPTI/lib64,lib64,targets/*/lib}/libcupti.so." MAJORS,
+		"/usr/{local/,}lib/python3*/{site,dist}-packages/nvidia/{cu13,cuda_cupti}/lib/libcupti.so." MAJORS,
+		"/opt/*/lib/python3*/site-packages/nvidia/{cu13,cuda_cupti}/lib/libcupti.so." MAJORS,
+	};
+
+	for (size_t i = 0; i < TS_ARRAY_SIZE(names); i++) {
+		if (load_fitting(names[i], major, cupti))
+			return true;
+	}
+	if (load_below("CUDA_HOME", "extras/CUPTI/lib64", major, cupti) ||
+	    load_below("CUDA_HOME", "lib64", major, cupti) ||
+	    load_below("CONDA_PREFIX", "lib", major, cupti) ||
+	    load_below("VIRTUAL_ENV", "lib/python3*/site-packages/nvidia/{cu13,cuda_cupti}/lib",
+		       major, cupti))
+		return true;
+	for (size_t i = 0; i < TS_ARRAY_SIZE(patterns); i++) {
+		if (load_of_pattern(patterns[i], major, cupti))
+			return true;
+	}
+	return false;
+}
+
+/* ---- judging ---- */
+
+static const struct outcome {
+	int code;
+	const char *why;
+	const char *mend;
+} outcomes[] = {
+	{ NOT_COMPATIBLE, "it is not compatible with the driver", NULL },
+	{ 15, "it cannot be initialised (a stub of libcuda is in the way?)", NULL },
+	{ 26, "the hardware is held by another profiler (DCGM?)", "dcgmi profiling --pause" },
+	{ 33, "not on this virtual GPU", NULL },
+	{ 35, "it wants more rights: see gpu_counters", NULL },
+	{ 38, "an older profiling interface is in use", NULL },
+	{ 39, "another tool holds it (nsys, ncu, a profiler of the framework)", NULL },
+	{ 40, "not on this virtual GPU", NULL },
+	{ 41, "not with confidential computing", NULL },
+	{ 43, "not with MIG", NULL },
+	{ 45, "not under WSL", NULL },
+};
+
+static void mend_version(int driver, struct ts_finding *finding)
+{
+	int major = driver / 1000;
+
+	if (major >= 13)
+		ts_finding_mend(finding, "pip install nvidia-cuda-cupti");
+	else
+		ts_finding_mend(finding, "pip install nvidia-cuda-cupti-cu%d", major);
+	ts_finding_note(finding, "or of NVIDIA's packages: sudo apt install cuda-cupti-%d-%d",
+			major, driver % 1000 / 10);
+}
+
+static void judge_code(const char *call, int code, int driver, struct ts_finding *finding)
+{
+	for (size_t i = 0; i < TS_ARRAY_SIZE(outcomes); i++) {
+		if (outcomes[i].code == code) {
+			ts_finding_set(finding, TS_CHECK_NO, "%s gave %d: %s", call, code,
+				       outcomes[i].why);
+			ts_finding_mend(finding, "%s", outcomes[i].mend ? outcomes[i].mend : "");
+			if (code == NOT_COMPATIBLE)
+				mend_version(driver, finding);
+			return;
+		}
+	}
+	ts_finding_set(finding, TS_CHECK_UNKNOWN, "%s gave %d", call, code);
+}
+
+static void on_callback(void *context, int domain, uint32_t id, const void *data)
+{
+}
+
+/* It lets us in; are its records known? */
+static void judge_version(const struct cupti *cupti, struct ts_finding *finding)
+{
+	bool is_known = cupti->version >= OLDEST_KNOWN && cupti->version <= NEWEST_KNOWN;
+
+	ts_finding_set(finding, is_known ? TS_CHECK_YES : TS_CHECK_LIMITED,
+		       "of CUDA %u (%u), %s: kernels can be traced%s", major_of(cupti->version),
+		       cupti->version, cupti->path,
+		       is_known ? ""
+		       : cupti->version < OLDEST_KNOWN
+			       ? ", but it is older than CUDA 11.8"
+			       : "; newer than what was tested (CUDA 11.8 to 13.2)");
+	if (cupti->version < OLDEST_KNOWN)
+		ts_finding_mend(finding, "pip install nvidia-cuda-cupti-cu11");
+}
+
+static void try_tracing(const struct cupti *cupti, int driver, struct ts_finding *finding)
+{
+	void *subscriber = NULL;
+	int code = cupti->subscribe(&subscriber, (void *)(uintptr_t)on_callback, NULL);
+
+	if (code) {
+		judge_code("cuptiSubscribe", code, driver, finding);
+		return;
+	}
+	code = cupti->enable(ACTIVITY_CONCURRENT_KERNEL);
+	if (code)
+		judge_code("cuptiActivityEnable", code, driver, finding);
+	else
+		judge_version(cupti, finding);
+	cupti->unsubscribe(subscriber);
+}
+
+static void judge_none(const struct cupti *newest, int driver, struct ts_finding *finding)
+{
+	if (newest->path[0])
+		ts_finding_set(finding, TS_CHECK_NO, "%s is for CUDA %u, the driver for CUDA %d",
+			       newest->path, major_of(newest->version), driver / 1000);
+	else
+		ts_finding_set(finding, TS_CHECK_NO, "libcupti.so is nowhere to be found");
+	mend_version(driver, finding);
+}
+
+void ts_check_cupti(const struct ts_machine *machine, struct ts_finding *ret_finding)
+{
+	struct cupti cupti = { 0 };
+	struct ts_finding without = { 0 };
+	struct ts_cuda cuda;
+	int driver = 0;
+
+	if (ts_cuda_start(machine, &cuda, &without)) {
+		cuda.driver_version(&driver);
+		if (search((unsigned int)driver / 1000, &cupti))
+			try_tracing(&cupti, driver, ret_finding);
+		else
+			judge_none(&cupti, driver, ret_finding);
+		return;
+	}
+	if (!search(0, &cupti))
+		ts_finding_set(ret_finding, TS_CHECK_ABSENT,
+			       "not found, and without a CUDA driver of no use");
+	else
+		ts_finding_set(ret_finding,
+			       without.state == TS_CHECK_ABSENT ? TS_CHECK_ABSENT
+								: TS_CHECK_UNKNOWN,
+			       "%s is there, but cannot be tried without a CUDA driver: see cuda",
+			       cupti.path);
+}

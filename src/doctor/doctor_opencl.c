@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * OpenCL: platforms and devices that the loader finds, how their clocks can be tied to ours, whether the loader loads layers, which is
+ * how a tracer gets between a program and its platform, and whether ours was built. Must not make a context.
+ */
+#include <dirent.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/inotify.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "doctor/checks.h"
+#include "doctor/doctor_cuda.h"
+#include "record/launch/launch_target.h"
+#include "tracesmith_config.h"
+
+#define PLATFORM_NAME 0x0902
+#define PLATFORM_HOST_TIMER_RESOLUTION 0x0905
+#define DEVICE_NAME 0x102B
+#define DEVICE_TYPE_ALL 0xFFFFFFFFu
+#define PLATFORM_NOT_FOUND (-1001)
+#define LOADER "libOpenCL.so.1"
+#define VENDORS "/etc/OpenCL/vendors"
+#if defined(__aarch64__)
+#define SYSTEM_FOLDER "/usr/lib/aarch64-linux-gnu"
+#else
+#define SYSTEM_FOLDER "/usr/lib/x86_64-linux-gnu"
+#endif
+#define PLATFORMS_AT_MOST 16
+#define DEVICES_AT_MOST 16
+#define BY_NAME "libtracesmith-opencl.so"
+
+struct opencl {
+	char path[256]; /* of the loader */
+	int32_t (*platforms)(uint32_t entries, void **platforms, uint32_t *count);
+	int32_t (*platform_info)(void *platform, uint32_t name, size_t bytes, void *value,
+				 size_t *size);
+	int32_t (*devices)(void *platform, uint64_t type, uint32_t entries, void **devices,
+			   uint32_t *count);
+	/* NULL: the loader lacks it. */
+	int32_t (*device_info)(void *device, uint32_t name, size_t bytes, void *value,
+			       size_t *size);
+	int32_t (*timers)(void *device, uint64_t *device_ns, uint64_t *host_ns);
+};
+
+/* ---- the loader ---- */
+
+static bool load(const char *name, struct opencl *opencl, struct ts_finding *finding)
+{
+	void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+	const char *why = library ? NULL : dlerror();
+	Dl_info info;
+
+	*opencl = (struct opencl){ 0 };
+	if (!library) {
+		bool is_missing = why && strstr(why, "No such file");
+
+		ts_finding_set(finding, is_missing ? TS_CHECK_ABSENT : TS_CHECK_NO, "%s",
+			       is_missing ? "no loader (libOpenCL.so.1)" : why);
+		ts_finding_mend(finding, "sudo apt install ocl-icd-libopencl1");
+		return false;
+	}
+	*(void **)&opencl->platforms = dlsym(library, "clGetPlatformIDs");
+	*(void **)&opencl->platform_info = dlsym(library, "clGetPlatformInfo");
+	*(void **)&opencl->devices = dlsym(library, "clGetDeviceIDs");
+	*(void **)&opencl->device_info = dlsym(library, "clGetDeviceInfo");
+	*(void **)&opencl->timers = dlsym(library, "clGetDeviceAndHostTimer");
+	if (!opencl->platforms || !opencl->platform_info || !opencl->devices) {
+		ts_finding_set(finding, TS_CHECK_NO, "libOpenCL.so.1 lacks calls of OpenCL");
+		return false;
+	}
+	snprintf(opencl->path, sizeof(opencl->path), "%s",
+		 dladdr(*(void **)&opencl->platforms, &info) && info.dli_fname ? info.dli_fname
+									       : name);
+	return true;
+}
+
+/* ---- no platform ---- */
+
+/* Tells which file names a library that cannot be loaded; false where all can be. */
+static bool find_broken_driver(const char *folder, struct ts_finding *finding)
+{
+	DIR *drivers = opendir(folder);
+	struct dirent *entry;
+	bool found = false;
+
+	while (drivers && !found && (entry = readdir(drivers))) {
+		char path[512], library[256], quoted[TS_QUOTED_BYTES];
+		size_t length = strlen(entry->d_name);
+
+		snprintf(path, sizeof(path), "%s/%.255s", folder, entry->d_name);
+		if (length < 4 || strcmp(entry->d_name + length - 4, ".icd") != 0 ||
+		    !ts_machine_read(path, library, sizeof(library)))
+			continue;
+		library[strcspn(library, "\r\n ")] = '\0';
+		if (!dlopen(library, RTLD_LAZY | RTLD_LOCAL)) {
+			ts_finding_set(finding, TS_CHECK_NO,
+				       "a loader, but %.64s names '%s', which cannot be loaded",
+				       entry->d_name, library);
+			ts_finding_mend(finding, "dpkg -S %s", ts_finding_quote(path, quoted));
+			ts_finding_note(finding, "names the package whose driver is not whole");
+			found = true;
+		}
+	}
+	if (drivers)
+		closedir(drivers);
+	return found;
+}
+
+static void judge_no_platform(const struct ts_machine *machine, struct ts_finding *finding)
+{
+	const char *folder = getenv("OCL_ICD_VENDORS");
+
+	folder = folder && *folder ? folder : VENDORS;
+	if (find_broken_driver(folder, finding))
+		return;
+	if (!access("/dev/nvidiactl", F_OK)) {
+		ts_finding_set(finding, TS_CHECK_NO,
+			       "a loader, but no platform, though there is an NVIDIA GPU");
+		ts_finding_mend(finding, "sudo sh -c 'mkdir -p " VENDORS
+					 " && echo libnvidia-opencl.so.1 >" VENDORS "/nvidia.icd'");
+		ts_finding_note(
+			finding, "%s",
+			machine->container
+				? "the container also wants NVIDIA_DRIVER_CAPABILITIES=compute,utility"
+				: "the driver's package has the library");
+		return;
+	} else {
+		ts_finding_set(finding, TS_CHECK_ABSENT,
+			       "a loader, but no platform (no file in %s)", folder);
+	}
+	ts_finding_mend(finding, "sudo apt install pocl-opencl-icd");
+	ts_finding_note(finding, "OpenCL on the processor");
+}
+
+/* ---- platforms ---- */
+
+static void describe(const struct opencl *opencl, void **platforms, uint32_t count,
+		     struct ts_finding *finding)
+{
+	uint32_t all_devices = 0;
+	char text[320] = "";
+	size_t used = 0;
+
+	for (uint32_t i = 0; i < TS_MIN(count, PLATFORMS_AT_MOST); i++) {
+		char name[96] = "?";
+		uint32_t devices = 0;
+		int written;
+
+		opencl->platform_info(platforms[i], PLATFORM_NAME, sizeof(name) - 1, name, NULL);
+		if (opencl->devices(platforms[i], DEVICE_TYPE_ALL, 0, NULL, &devices))
+			devices = 0;
+		all_devices += devices;
+		written = snprintf(text + used, sizeof(text) - used, "%s%s (%u device%s)",
+				   i ? ", " : "", name, devices, devices == 1 ? "" : "s");
+		if (written > 0)
+			used = TS_MIN(used + (size_t)written, sizeof(text) - 1);
+	}
+	ts_finding_set(finding, all_devices ? TS_CHECK_YES : TS_CHECK_NO, "%u platform%s: %s",
+		       count, count == 1 ? "" : "s", text);
+	if (!all_devices)
+		ts_finding_note(finding,
+				"device files may be closed to this user: groups render and video");
+}
+
+void ts_check_opencl(const struct ts_machine *machine, struct ts_finding *ret_finding)
+{
+	void *platforms[PLATFORMS_AT_MOST] = { NULL };
+	struct opencl opencl;
+	uint32_t count = 0;
+	int32_t code;
+
+	if (!load(LOADER, &opencl, ret_finding))
+		return;
+	code = opencl.platforms(PLATFORMS_AT_MOST, platforms, &count);
+	if (code == PLATFORM_NOT_FOUND || (!code && !count))
+		judge_no_platform(machine, ret_finding);
+	else if (code)
+		ts_finding_set(ret_finding, TS_CHECK_UNKNOWN, "clGetPlatformIDs gave %d", code);
+	else
+		describe(&opencl, platforms, count, ret_finding);
+}
+
+/* ---- devices ---- */
+
+/* True where the driver reads both clocks at once. One that does not may have nothing behind that call, so its platform is asked first. */
+static bool has_timers(const struct opencl *opencl, void *platform, void *device)
+{
+	uint64_t resolution = 0, device_ns = 0, host_ns = 0;
+
+	return opencl->timers &&
+	       !opencl->platform_info(platform, PLATFORM_HOST_TIMER_RESOLUTION, sizeof(resolution),
+				      &resolution, NULL) &&
+	       resolution && !opencl->timers(device, &device_ns, &host_ns) && device_ns;
+}
+
+/* Appends those of a platform; how many. */
+static uint32_t list_devices(const struct opencl *opencl, void *platform, uint32_t before,
+			     char *text, size_t bytes)
+{
+	void *devices[DEVICES_AT_MOST] = { NULL };
+	uint32_t count = 0;
+
+	if (opencl->devices(platform, DEVICE_TYPE_ALL, DEVICES_AT_MOST, devices, &count))
+		return 0;
+	count = TS_MIN(count, DEVICES_AT_MOST);
+	for (uint32_t i = 0; i < count; i++) {
+		size_t used = strlen(text);
+		char name[128] = "?";
+
+		if (devices[i])
+			opencl->device_info(devices[i], DEVICE_NAME, sizeof(name) - 1, name, NULL);
+		snprintf(text + used, bytes - used, "%s%.64s, clock %s", before + i ? "; " : "",
+			 name,
+			 devices[i] && has_timers(opencl, platform, devices[i])
+				 ? "read with the host's"
+				 : "tied by its commands");
+	}
+	return count;
+}
+
+void ts_check_opencl_devices(const struct ts_machine *machine, struct ts_finding *ret_finding)
+{
+	void *platforms[PLATFORMS_AT_MOST] = { NULL };
+	char text[TS_FINDING_WHY_BYTES] = "";
+	uint32_t count = 0, devices = 0;
+	struct opencl opencl;
+
+	if (!load(LOADER, &opencl, ret_finding))
+		return;
+	if (!opencl.device_info) {
+		ts_finding_set(ret_finding, TS_CHECK_NO, "libOpenCL.so.1 lacks clGetDeviceInfo");
+		return;
+	}
+	if (opencl.platforms(PLATFORMS_AT_MOST, platforms, &count))
+		count = 0;
+	for (uint32_t i = 0; i < TS_MIN(count, PLATFORMS_AT_MOST); i++)
+		devices += list_devices(&opencl, platforms[i], devices, text, sizeof(text));
+	if (devices)
+		ts_finding_set(ret_finding, TS_CHECK_YES, "%s", text);
+	else
+		ts_finding_set(ret_finding, TS_CHECK_ABSENT, "no device");
+}
+
+/* ---- recording and replay ---- */
+
+#ifdef TS_HAVE_OPENCL
+/* For loaders that know no layers the agent has a library of all calls by name beside it. */
+void ts_check_opencl_recording(const struct ts_machine *machine, struct ts_finding *ret_finding)
+{
+	char path[TS_LAUNCH_PATH_BYTES];
+	struct ts_error err;
+	char *slash;
+
+	if (ts_launch_find_agent(path, sizeof(path), &err)) {
+		ts_finding_set(ret_finding, TS_CHECK_NO, "%s", err.message);
+		return;
+	}
+	slash = strrchr(path, '/');
+	if (slash && strlen(BY_NAME) < sizeof(path) - (size_t)(slash + 1 - path))
+		stpcpy(slash + 1, BY_NAME);
+	if (access(path, R_OK)) {
+		ts_finding_set(ret_finding, TS_CHECK_LIMITED,
+			       "built in, but for loaders without layers: '%s' is not there", path);
+		return;
+	}
+	ts_finding_set(ret_finding, TS_CHECK_YES, "built in, with loaders of both kinds");
+}
+#else
+void ts_check_opencl_recording(const struct ts_machine *machine, struct ts_finding *ret_finding)
+{
+	ts_finding_set(ret_finding, TS_CHECK_NO, "this build is without OpenCL");
+	ts_finding_mend(ret_finding, "sudo apt install opencl-headers ocl-icd-opencl-dev");
+	ts_finding_note(ret_finding, "then build again");
+}
+#endif
+
+/* ---- layers ---- */
+
+/* A file that is no library, put where a layer is named: whoever looks for layers opens it. */
+static int make_bait(char *path, size_t bytes)
+{
+	const char *folder = getenv("TMPDIR");
+
+	snprintf(path, bytes, "%s/tracesmith-layer-XXXXXX", folder && *folder ? folder : "/tmp");
+	return mkstemp(path);
+}
+
+/* What was watched has been opened. */
+static bool was_opened(int watch)
+{
+	struct pollfd ready = { watch, POLLIN, 0 };
+
+	return poll(&ready, 1, 0) == 1;
+}
+
+/* True where it looks for layers when it is called first. */
+static bool loads_layers(const struct opencl *opencl, int watch)
+{
+	uint32_t count;
+
+	opencl->platforms(0, NULL, &count);
+	return was_opened(watch);
+}
+
+static void judge_layers(const struct opencl *opencl, int watch, struct ts_finding *finding)
+{
+	struct ts_finding ignored = { 0 };
+	struct opencl other;
+
+	if (loads_layers(opencl, watch)) {
+		ts_finding_set(finding, TS_CHECK_YES, "%s loads what OPENCL_LAYERS names",
+			       opencl->path);
+		return;
+	}
+	ts_finding_set(
+		finding, TS_CHECK_LIMITED,
+		"%s does not look at OPENCL_LAYERS: calls that a program looks up by itself are not seen",
+		opencl->path);
+	/* A driver's own loader is often ahead of the distribution's, which does. */
+	if (load(SYSTEM_FOLDER "/" LOADER, &other, &ignored) && loads_layers(&other, watch)) {
+		ts_finding_mend(finding, "export LD_LIBRARY_PATH=" SYSTEM_FOLDER
+					 "${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}");
+		ts_finding_note(finding, "puts the system's loader, which does, ahead");
+		return;
+	}
+	ts_finding_mend(finding, "sudo apt install ocl-icd-libopencl1");
+	ts_finding_note(
+		finding,
+		"2.3.0 or newer (Debian 12, Ubuntu 24.04), and found ahead of other libOpenCL.so.1 in LD_LIBRARY_PATH");
+}
+
+void ts_check_opencl_layers(const struct ts_machine *machine, struct ts_finding *ret_finding)
+{
+	TS_AUTO_FD int watch = inotify_init1(IN_CLOEXEC), bait = -1;
+	struct opencl opencl;
+	char path[256];
+
+	bait = make_bait(path, sizeof(path));
+	/* Before the loader is there: it may look when it is loaded. */
+	if (bait < 0 || watch < 0 || inotify_add_watch(watch, path, IN_OPEN) < 0 ||
+	    setenv("OPENCL_LAYERS", path, 1))
+		ts_finding_set(ret_finding, TS_CHECK_UNKNOWN, "cannot watch '%s': %s", path,
+			       ts_errno_name(errno));
+	else if (load(LOADER, &opencl, ret_finding))
+		judge_layers(&opencl, watch, ret_finding);
+	if (bait >= 0)
+		unlink(path);
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See export_losses.h. */
+#include "export/common/export_losses.h"
+
+void ts_left_out_tables(const struct ts_export_options *options, const struct ts_reader *reader,
+			uint64_t written)
+{
+	for (unsigned int id = 0; id < TS_TABLE_COUNT; id++) {
+		const struct ts_table_info *table = ts_table_info(id);
+
+		if (table && table->kind == TS_KIND_EVENT && !(written & TS_TABLE_SET(id)))
+			ts_export_left_out(options, table->name,
+					   ts_reader_rows(reader, (enum ts_table_id)id),
+					   TS_LEFT_OUT_NO_PLACE);
+	}
+}
+
+void ts_sample_losses_add(struct ts_sample_losses *losses, const struct ts_seen *seen)
+{
+	if (!seen->count)
+		losses->without_weight++;
+	else
+		losses->without_stack++;
+}
+
+void ts_left_out_samples(const struct ts_export_options *options, const struct ts_samples *samples,
+			 const struct ts_sample_losses *losses)
+{
+	const char *name = "sample", *reason = "no weight";
+	enum ts_table_id table = TS_TABLE_SAMPLE;
+
+	if (samples->flags & TS_EXPORT_DEVICE) {
+		table = TS_TABLE_GPU_OP;
+		name = "gpu_op";
+	} else if (samples->flags & TS_EXPORT_CALLS) {
+		table = TS_TABLE_API_CALL;
+		name = "api_call";
+	} else if (samples->flags & TS_EXPORT_MEMORY) {
+		table = TS_TABLE_ALLOCATION;
+		name = "allocation";
+		reason = "nothing is taken";
+	}
+	ts_export_left_out(options, name, losses->without_weight, reason);
+	ts_export_left_out(options, name, losses->without_stack, "no stack");
+	ts_export_left_out(options, name, losses->untimed, "no time");
+	ts_export_left_out(options, name, samples->passed_over, "synchronisation");
+	ts_left_out_tables(options, samples->reader, TS_TABLE_SET(table));
+}
+
+void ts_left_out_spans(const struct ts_export_options *options, const struct ts_reader *reader,
+		       const struct ts_spans *spans)
+{
+	struct ts_spans_counts counts = ts_spans_counts(spans);
+
+	ts_export_left_out(options, "slice", counts.async, "async");
+	ts_export_left_out(options, "slice", counts.cut_slices,
+			   "the time behind the end of the span around it");
+	ts_export_left_out(options, "api_call", counts.cut_calls,
+			   "the time behind the end of the span around it");
+	ts_left_out_tables(options, reader,
+			   TS_TABLE_SET(TS_TABLE_SLICE) | TS_TABLE_SET(TS_TABLE_API_CALL));
+}

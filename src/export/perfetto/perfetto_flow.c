@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Arrows. Those of calls and what they caused stand in the spans themselves. A row of `flow` is a point of a thread: it goes with the span that begins
+ * there, and where none does, it is an instant of its own. Must not know what a span is.
+ */
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "export/perfetto/perfetto_export.h"
+
+enum { EVENT_FLOW = 47, EVENT_LAST_FLOW = 48 };
+
+static uint64_t mix(uint64_t a, uint64_t b)
+{
+	return ts_hash_mix64(a ^ (ts_hash_mix64(b) + 0x9e3779b97f4a7c15u));
+}
+
+static uint64_t source_of_process(struct ts_pf_export *x, int64_t process)
+{
+	return (uint64_t)ts_chrome_id_offset(&x->chrome, process);
+}
+
+uint64_t ts_pf_arrow(struct ts_pf_export *x, int64_t process, int64_t correlation)
+{
+	/* Mostly calls of one process follow each other. */
+	if (!x->has_arrow_process || process != x->arrow_process) {
+		x->arrow_source = source_of_process(x, process);
+		x->arrow_process = process;
+		x->has_arrow_process = true;
+	}
+	return mix((uint64_t)correlation, x->arrow_source) | 1;
+}
+
+/* Of one id, name and category in a source. */
+static uint64_t flow_id(struct ts_pf_export *x, const struct ts_flow_row *flow, int64_t process)
+{
+	uint64_t id = flow->id != TS_ABSENT ? (uint64_t)flow->id : ~(uint64_t)flow->id_json;
+
+	id = mix(mix(id, (uint64_t)flow->name), (uint64_t)flow->category);
+	/* Even, so that none is an arrow of a call. */
+	return mix(id, source_of_process(x, process)) & ~UINT64_C(1);
+}
+
+static unsigned char *put_id(unsigned char *to, bool is_last, uint64_t id)
+{
+	to = ts_pf_tag(to, is_last ? EVENT_LAST_FLOW : EVENT_FLOW, TS_PROTO_FIXED64);
+	return ts_pf_fixed64(to, id);
+}
+
+unsigned char *ts_pf_put_arrow(unsigned char *to, uint64_t id)
+{
+	return put_id(to, false, id);
+}
+
+/* ---- points that wait for a span ---- */
+
+size_t ts_pf_flow_room(const struct ts_pf_group *group)
+{
+	return group->flow_rows.length + group->flow_count * 16;
+}
+
+unsigned char *ts_pf_put_flow_ids(unsigned char *to, const struct ts_pf_group *group)
+{
+	for (size_t i = 0; i < group->flow_count; i++)
+		to = put_id(to, group->flows[i].is_last, group->flows[i].id);
+	return to;
+}
+
+void ts_pf_flows_done(struct ts_pf_group *group)
+{
+	group->flow_count = 0;
+	ts_text_clear(&group->flow_rows);
+}
+
+/* One that ends at the next span, whenever that is, waits for it. */
+bool ts_pf_flows_fit(const struct ts_pf_group *group, int64_t start)
+{
+	return group->flow_time == start || group->flows_wait;
+}
+
+void ts_pf_flows_release(struct ts_pf_group *group)
+{
+	free(group->flows);
+	ts_text_release(&group->flow_rows);
+}
+
+static int add(struct ts_pf_group *group, const struct ts_flow_row *flow, uint64_t id)
+{
+	bool waits = flow->kind == TS_FLOW_END && !flow->enclosing;
+
+	if (ts_grow_array((void **)&group->flows, &group->flow_capacity, group->flow_count + 1,
+			  sizeof(*group->flows)))
+		return TS_ENOMEM;
+	group->flows_wait = (!group->flow_count || group->flows_wait) && waits;
+	group->flow_time = flow->start;
+	group->flows[group->flow_count++] =
+		(struct ts_pf_flow){ .id = id, .is_last = flow->kind == TS_FLOW_END };
+	return TS_OK;
+}
+
+int ts_pf_put_flow(struct ts_pf_export *x, const struct ts_pf_cursor *cursor)
+{
+	const struct ts_table_info *table = cursor->batch->table;
+	struct ts_pf_group *group;
+	const struct ts_pf_shape *shape;
+	struct ts_flow_row flow;
+	unsigned char *begin, *to;
+
+	ts_batch_row(cursor->batch, cursor->row, &flow);
+	shape = ts_pf_shape(x, table, flow.shape);
+	group = ts_pf_thread_group(x, flow.thread);
+	if (!group || !shape)
+		return TS_ENOMEM;
+	/* Points of another time, and more than anybody draws at one. */
+	if (group->flow_count &&
+	    (!ts_pf_flows_fit(group, flow.start) || group->flow_count >= TS_PF_MAX_FLOWS) &&
+	    ts_pf_put_flows(x, group))
+		return TS_ENOMEM;
+	if (!ts_text_reserve(&group->flow_rows, ts_pf_row_room(cursor, shape)))
+		return TS_ENOMEM;
+	begin = (unsigned char *)group->flow_rows.data + group->flow_rows.length;
+	to = ts_pf_put_own_row(x, begin, cursor, shape, 0, 0);
+	group->flow_rows.length += (size_t)(to - begin);
+	if (!group->flow_count)
+		group->flow_name = flow.name;
+	return add(group, &flow, flow_id(x, &flow, group->process));
+}

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The "tracesmith" member that stands first in our own exports: rows of sources, processes,
+ * threads and other things that events refer to. They are collected, so that their order does not
+ * matter, then added; and they say which thread and which clock the events of the file belong to.
+ */
+#include "import/chrome/chrome_import.h"
+
+void ts_chrome_own_init(struct ts_chrome *c)
+{
+	ts_arena_init(&c->own.arena);
+	for (size_t i = 0; i < TS_TABLE_COUNT; i++)
+		c->own.ends[i] = &c->own.rows[i];
+}
+
+void ts_chrome_own_release(struct ts_chrome *c)
+{
+	ts_own_release(&c->own.shared);
+	ts_map_release(&c->own.process_index);
+	ts_arena_release(&c->own.arena);
+}
+
+/* ---- reading ---- */
+
+/*
+ * "chrome": [pid, tid], the ids that events of this file use, and "id" of rows that have no such
+ * column.
+ */
+static void read_extra(struct ts_chrome *c, const struct ts_chrome_raw *object,
+		       struct ts_chrome_own_row *row)
+{
+	struct ts_json_string key = { 0 };
+	struct ts_chrome_raw value = { 0 };
+	bool more, inner, good;
+	struct ts_json js = ts_chrome_open(object, '{', &more);
+
+	while (ts_chrome_next_member(&js, &more, &key, &value)) {
+		struct ts_json at = ts_chrome_reopen(&value);
+
+		if (ts_json_string_is(&key, "id") && !ts_chrome_scan_int(&at, &row->file_id))
+			row->file_id = 0;
+		if (!ts_json_string_is(&key, "chrome"))
+			continue;
+		at = ts_chrome_open(&value, '[', &inner);
+		row->has_place = inner && !ts_chrome_read_id(c, &at, &row->pid, &good) && good &&
+				 !ts_json_next(&at, ']', &inner) && inner &&
+				 !ts_chrome_read_id(c, &at, &row->tid, &good) && good;
+	}
+}
+
+int ts_chrome_read_own_row(struct ts_chrome *c, const struct ts_table_info *info)
+{
+	struct ts_chrome_own *own = &c->own;
+	struct ts_chrome_own_row *row;
+	struct ts_chrome_raw raw = { 0 };
+	int rc;
+
+	ts_json_skip_space(c->js);
+	raw.at = c->js->next;
+	rc = ts_json_skip(c->js);
+	if (rc)
+		return rc;
+	raw.end = c->js->next;
+	row = ts_arena_alloc(&own->arena, sizeof(*row) + info->column_count * sizeof(*row->cells));
+	if (!row)
+		return TS_ENOMEM;
+	*row = (struct ts_chrome_own_row){ 0 };
+	for (int i = 0; i < info->column_count; i++)
+		row->cells[i] = info->columns[i].none;
+	ts_chrome_set_columns(c, &raw, info, 0, row->cells);
+	read_extra(c, &raw, row);
+	if (*raw.at != '{' || (info->kind == TS_KIND_ENTITY && row->cells[0] <= 0)) {
+		ts_chrome_lose(c, TS_CHROME_LOSS_ROW, 1);
+		return TS_OK;
+	}
+	*own->ends[info->id] = row;
+	own->ends[info->id] = &row->next;
+	return TS_OK;
+}
+
+/* ---- who ---- */
+
+static int note_process(struct ts_chrome *c, const struct ts_process_row *row)
+{
+	if (ts_grow_array((void **)&c->processes, &c->process_capacity, c->process_count + 1,
+			  sizeof(*c->processes)))
+		return TS_ENOMEM;
+	c->processes[c->process_count] = (struct ts_chrome_process){ .row = *row };
+	return ts_map_put(&c->own.process_index, (uint64_t)row->id, c->process_count++);
+}
+
+static int add_thread(struct ts_chrome *c, const struct ts_thread_row *row, int64_t source,
+		      const struct ts_chrome_own_row *own_row)
+{
+	uint64_t process;
+
+	if (!ts_map_get(&c->own.process_index, (uint64_t)row->process, &process)) {
+		struct ts_process_row none = ts_process_none;
+
+		/* Only here and not in the trace: a process that the file does not describe. */
+		none.id = row->process;
+		none.source = source;
+		if (note_process(c, &none))
+			return TS_ENOMEM;
+		process = c->process_count - 1;
+	}
+	if (ts_grow_array((void **)&c->threads, &c->thread_capacity, c->thread_count + 1,
+			  sizeof(*c->threads)))
+		return TS_ENOMEM;
+	c->threads[c->thread_count++] = (struct ts_chrome_thread){
+		.row = *row,
+		.process = (uint32_t)process,
+		.source = source ? source : c->processes[process].row.source,
+	};
+	if (!own_row->has_place)
+		return TS_OK;
+	return ts_chrome_adopt_thread(c, &own_row->pid, &own_row->tid,
+				      (uint32_t)c->thread_count - 1);
+}
+
+/* A stream that no thread shows has a place of its own: a thread that is not in the trace. */
+static int note_stream(struct ts_chrome *c, const struct ts_chrome_own_row *own_row, int64_t source)
+{
+	const struct ts_stream_row *row = (const struct ts_stream_row *)own_row->cells;
+	uint32_t stream;
+	int rc = ts_chrome_adopt_stream(c, row, &stream);
+
+	if (rc || !own_row->has_place || row->thread)
+		return rc;
+	rc = add_thread(c, &ts_thread_none, source, own_row);
+	if (!rc)
+		c->threads[c->thread_count - 1].fixed_stream = stream + 1;
+	return rc;
+}
+
+/* ---- adding ---- */
+
+/* Remembers a row by which events find their place. */
+static int note_row(struct ts_chrome *c, const struct ts_table_info *info,
+		    const struct ts_chrome_own_row *row)
+{
+	int64_t source = ts_own_source_of(&c->own.shared, info, row->cells);
+	int rc = ts_own_note(&c->own.shared, info, source, row->cells);
+
+	if (rc)
+		return rc;
+	switch (info->id) {
+	case TS_TABLE_PROCESS:
+		return note_process(c, (const struct ts_process_row *)row->cells);
+	case TS_TABLE_THREAD:
+		return add_thread(c, (const struct ts_thread_row *)row->cells, 0, row);
+	case TS_TABLE_DEVICE:
+		return ts_chrome_adopt_device(c, (const struct ts_device_row *)row->cells);
+	case TS_TABLE_STREAM:
+		return note_stream(c, row, source);
+	default:
+		return TS_OK;
+	}
+}
+
+static int add_row(struct ts_chrome *c, const struct ts_table_info *info,
+		   struct ts_chrome_own_row *row, int64_t number)
+{
+	int rc = note_row(c, info, row);
+
+	if (rc)
+		return rc;
+	ts_chrome_own_add(c, info, row->cells, NULL);
+	if (info->kind != TS_KIND_DICTIONARY)
+		return TS_OK;
+	/* Known by its place in the list, or by the "id" that it has. */
+	return ts_own_set_id(&c->own.shared, (enum ts_table_id)info->id,
+			     row->file_id > 0 ? row->file_id : number,
+			     (int64_t)ts_writer_rows(c->writer, (enum ts_table_id)info->id));
+}
+
+int ts_chrome_add_own_rows(struct ts_chrome *c)
+{
+	static const enum ts_table_id order[] = {
+		TS_TABLE_CLOCK_SYNC, TS_TABLE_SOURCE,  TS_TABLE_HOST,
+		TS_TABLE_PROCESS,    TS_TABLE_THREAD,  TS_TABLE_DEVICE,
+		TS_TABLE_STREAM,     TS_TABLE_MAPPING, TS_TABLE_META,
+	};
+	int rc = TS_OK;
+
+	for (size_t i = 0; i < TS_ARRAY_SIZE(order) && !rc; i++) {
+		const struct ts_table_info *info = ts_table_info(order[i]);
+		int64_t number = 0;
+
+		for (struct ts_chrome_own_row *row = c->own.rows[order[i]]; row && !rc;
+		     row = row->next)
+			rc = add_row(c, info, row, ++number);
+	}
+	ts_chrome_place_times(c);
+	return rc;
+}
+
+void ts_chrome_place_times(struct ts_chrome *c)
+{
+	for (size_t i = 0; i < c->thread_count; i++) {
+		struct ts_chrome_thread *thread = &c->threads[i];
+		int64_t offset;
+
+		thread->clock = ts_own_clock(&c->own.shared, thread->source, &offset);
+		if (__builtin_sub_overflow(c->base_ns, offset, &thread->shift))
+			thread->shift = 0;
+	}
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What of an imported file the trace does not have: counted while it is read, said at its end, as rows of `loss` and as a note. Knows no format. */
+#ifndef TS_IMPORT_COMMON_IMPORT_LOSSES_H
+#define TS_IMPORT_COMMON_IMPORT_LOSSES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct ts_import;
+
+/* Static, one for each thing that can happen: two with the same address are the same. */
+struct ts_loss_kind {
+	const char *what;       /* table or kind of thing: "event" */
+	const char *one, *many; /* "event without time", "events without time" */
+	bool is_rest;           /* has no number: "rest of the file that was not read" */
+};
+
+/* Further kinds than this are counted with the last one. */
+#define TS_LOSSES_MAX 32
+
+struct ts_loss_count {
+	const struct ts_loss_kind *kind;
+	uint64_t count;
+	int64_t first, last; /* times of the events nearest to them */
+};
+
+/* A zeroed struct is an empty one. */
+struct ts_losses {
+	struct ts_loss_count list[TS_LOSSES_MAX];
+	size_t count;
+};
+
+/* The file was not read to its end: every importer has this one. */
+extern const struct ts_loss_kind ts_loss_rest;
+
+void ts_losses_add(struct ts_losses *losses, const struct ts_loss_kind *kind, int64_t time,
+		   uint64_t count);
+
+/* Adds the rows in the writer's clock, and the note to the import's result. */
+void ts_losses_write(const struct ts_losses *losses, struct ts_import *import, int64_t source);
+
+#endif

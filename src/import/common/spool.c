@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Inputs as files with random access. Must not know a format. */
+#include "import/common/spool.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "base/temporary.h"
+#include "import/import.h"
+
+/* The file itself; false where it is packed, or no plain file. */
+static bool open_itself(struct ts_spool *spool, struct ts_import *import)
+{
+	struct stat status;
+
+	if (!import->is_plain_file || !import->is_plain_file(import))
+		return false;
+	spool->fd = open(import->path, O_RDONLY | O_CLOEXEC);
+	if (spool->fd < 0 || fstat(spool->fd, &status) || !S_ISREG(status.st_mode))
+		return false;
+	spool->path = strdup(import->path);
+	spool->bytes = (uint64_t)status.st_size;
+	return spool->path;
+}
+
+/* A file without a name while it is filled, so that a kill leaves nothing behind; -1 where there are none, or no /proc to name one by. */
+static int open_nameless(void)
+{
+	if (access("/proc/self/fd", X_OK))
+		return -1;
+	return open(ts_temporary_folder(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+}
+
+static int make_copy(struct ts_spool *spool, struct ts_import *import, struct ts_error *err)
+{
+	size_t bytes = strlen(ts_temporary_folder()) + sizeof("/tracesmith-import-XXXXXX") + 24;
+
+	spool->path = malloc(bytes);
+	if (!spool->path)
+		return ts_error_set(err, TS_ENOMEM, "input '%s': out of memory", import->path);
+	spool->is_copy = spool->is_hidden = true;
+	spool->fd = open_nameless();
+	if (spool->fd >= 0) {
+		snprintf(spool->path, bytes, "%s", ts_temporary_folder());
+		return TS_OK;
+	}
+	snprintf(spool->path, bytes, "%s/tracesmith-import-XXXXXX", ts_temporary_folder());
+	spool->fd = mkostemp(spool->path, O_CLOEXEC);
+	if (spool->fd < 0)
+		return ts_error_errno(
+			err, errno,
+			"input '%s': cannot unpack it into '%s'; set TMPDIR to a folder with room, or unpack it yourself",
+			import->path, ts_temporary_folder());
+	spool->is_hidden = false;
+	return TS_OK;
+}
+
+/* A name for one without: nobody has it but a process of that number that was killed just here. */
+static int name_copy(struct ts_spool *spool, struct ts_import *import, struct ts_error *err)
+{
+	size_t bytes = strlen(ts_temporary_folder()) + sizeof("/tracesmith-import-XXXXXX") + 24;
+	char number[40];
+	int failed = -1;
+
+	if (!spool->is_hidden)
+		return TS_OK;
+	snprintf(number, sizeof(number), "/proc/self/fd/%d", spool->fd);
+	for (int i = 0; failed && i < 1000 && (!i || errno == EEXIST); i++) {
+		snprintf(spool->path, bytes, "%s/tracesmith-import-%d-%d", ts_temporary_folder(),
+			 (int)getpid(), i);
+		failed = linkat(AT_FDCWD, number, AT_FDCWD, spool->path, AT_SYMLINK_FOLLOW);
+	}
+	if (failed)
+		return ts_error_errno(
+			err, errno,
+			"input '%s': cannot name its copy '%s'; set TMPDIR to another folder, or unpack it yourself",
+			import->path, spool->path);
+	spool->is_hidden = false;
+	return TS_OK;
+}
+
+static int fill_copy(struct ts_spool *spool, struct ts_import *import, struct ts_error *err)
+{
+	struct ts_json *js = &import->stream.js;
+	int rc = TS_OK;
+
+	while (!rc && js->next < js->end) {
+		rc = ts_write_all(spool->fd, js->next, (size_t)(js->end - js->next), err);
+		if (rc) {
+			ts_error_prefix(
+				err, "input '%s': unpacking into '%s' (TMPDIR chooses the folder)",
+				import->path, spool->path);
+			break;
+		}
+		spool->bytes += (uint64_t)(js->end - js->next);
+		js->next = js->end;
+		rc = ts_import_refill(import, js->next, &spool->damage);
+		/* What was unpacked before is worth reading. */
+		if (rc == TS_EFORMAT)
+			return TS_OK;
+		if (rc && err)
+			*err = spool->damage;
+	}
+	return rc;
+}
+
+int ts_spool_open(struct ts_spool *spool, struct ts_import *import, struct ts_error *err)
+{
+	int rc;
+
+	*spool = (struct ts_spool){ .fd = -1 };
+	if (open_itself(spool, import))
+		return TS_OK;
+	ts_spool_close(spool);
+	rc = make_copy(spool, import, err);
+	if (!rc)
+		rc = fill_copy(spool, import, err);
+	if (!rc)
+		rc = name_copy(spool, import, err);
+	if (rc)
+		ts_spool_close(spool);
+	return rc;
+}
+
+void ts_spool_hide(struct ts_spool *spool)
+{
+	if (spool->is_copy && !spool->is_hidden && spool->path)
+		unlink(spool->path);
+	spool->is_hidden = true;
+}
+
+void ts_spool_close(struct ts_spool *spool)
+{
+	ts_spool_hide(spool);
+	if (spool->fd >= 0)
+		close(spool->fd);
+	free(spool->path);
+	*spool = (struct ts_spool){ .fd = -1, .is_hidden = true };
+}

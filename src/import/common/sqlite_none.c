@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Stands for src/import/common/sqlite.c in builds without SQLite. */
+#include "import/import.h"
+
+int ts_sqlite_run(struct ts_import *import, struct ts_error *err)
+{
+	return ts_error_set(
+		err, TS_ECAP,
+		"input '%s': this build has no SQLite; install libsqlite3-dev and build again",
+		import->path);
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Call stacks of imported files: frames come one by one, innermost or outermost first, and become a stack of the trace, which is
+ * stored once however often it is seen. Knows no format.
+ *
+ *	struct ts_stack_frames frames = { 0 };
+ *	ts_stack_frames_add(&frames, ts_writer_frame(writer, &row));
+ *	sample.stack = ts_stack_frames_inner_first(&frames, writer);
+ *	ts_stack_frames_clear(&frames);
+ *	...
+ *	ts_stack_frames_release(&frames);
+ */
+#ifndef TS_IMPORT_COMMON_STACK_INTERN_H
+#define TS_IMPORT_COMMON_STACK_INTERN_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <tracesmith/writer.h>
+
+#include "base/memory.h"
+
+/* A zeroed struct is an empty list. */
+struct ts_stack_frames {
+	uint32_t *ids;
+	size_t count, capacity;
+};
+
+static inline void ts_stack_frames_clear(struct ts_stack_frames *frames)
+{
+	frames->count = 0;
+}
+
+static inline void ts_stack_frames_release(struct ts_stack_frames *frames)
+{
+	free(frames->ids);
+	*frames = (struct ts_stack_frames){ 0 };
+}
+
+static inline int ts_stack_frames_add(struct ts_stack_frames *frames, uint32_t id)
+{
+	if (ts_grow_array((void **)&frames->ids, &frames->capacity, frames->count + 1,
+			  sizeof(*frames->ids)))
+		return TS_ENOMEM;
+	frames->ids[frames->count++] = id;
+	return TS_OK;
+}
+
+/* The stack of the frames; 0: there are none, or the writer has failed. */
+static inline uint32_t ts_stack_frames_inner_first(const struct ts_stack_frames *frames,
+						   struct ts_writer *writer)
+{
+	uint32_t stack = 0;
+
+	for (size_t i = frames->count; i > 0; i--)
+		stack = ts_writer_stack(writer, stack, frames->ids[i - 1]);
+	return stack;
+}
+
+static inline uint32_t ts_stack_frames_outer_first(const struct ts_stack_frames *frames,
+						   struct ts_writer *writer)
+{
+	uint32_t stack = 0;
+
+	for (size_t i = 0; i < frames->count; i++)
+		stack = ts_writer_stack(writer, stack, frames->ids[i]);
+	return stack;
+}
+
+#endif

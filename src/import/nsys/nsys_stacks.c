@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Call stacks and samples. A stack is rows of one id, innermost function first. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "import/nsys/nsys.h"
+
+static const struct ts_loss_kind apart = {
+	.what = "frame",
+	.one = "frame that stands apart from its stack, or beyond 4096",
+	.many = "frames that stand apart from their stacks, or beyond 4096"
+};
+
+#define MOST_FRAMES 4096
+
+enum { ID, SYMBOL, MODULE, ADDRESS, DEPTH, KERNEL_MODE };
+
+static const char *const columns[] = { "id",         "symbol",     "module",
+				       "originalIP", "stackDepth", "kernelMode" };
+
+struct chain {
+	int64_t id;
+	size_t count;
+	struct level {
+		int64_t depth;
+		uint32_t frame;
+	} levels[MOST_FRAMES];
+};
+
+/* The binary of a frame. Several processes may share it; whose it is, is not said. */
+static int64_t mapping_of(struct ts_nsys *n, int64_t module)
+{
+	struct ts_mapping_row row = ts_mapping_none;
+	uint64_t id;
+
+	if (!ts_nsys_text(n, module))
+		return 0;
+	if (ts_map_get(&n->modules, (uint64_t)module, &id))
+		return (int64_t)id;
+	row.path = ts_nsys_string(n, module);
+	id = (uint64_t)ts_writer_new_id(n->writer, TS_TABLE_MAPPING);
+	if (ts_map_put(&n->modules, (uint64_t)module, id) ||
+	    ts_writer_add(n->writer, TS_TABLE_MAPPING, &row, NULL))
+		return 0;
+	return (int64_t)id;
+}
+
+static uint32_t read_frame(struct ts_nsys *n, const struct ts_sqlite_query *query)
+{
+	struct ts_frame_row row = ts_frame_none;
+
+	row.name = ts_nsys_string(n, ts_sqlite_int(query, SYMBOL));
+	row.mapping = mapping_of(n, ts_sqlite_int(query, MODULE));
+	row.kind = ts_sqlite_int(query, KERNEL_MODE) > 0 ? TS_FRAME_KERNEL : TS_FRAME_NATIVE;
+	/* An address is of the process, not of the binary: it tells frames without a name apart. */
+	if (!row.name)
+		row.pc = ts_sqlite_int(query, ADDRESS);
+	return ts_writer_frame(n->writer, &row);
+}
+
+static int outermost_first(const void *one, const void *other)
+{
+	const struct level *a = one, *b = other;
+
+	return (a->depth < b->depth) - (a->depth > b->depth);
+}
+
+/* Makes the stack of the rows so far. */
+static int close_chain(struct ts_nsys *n, struct chain *chain, struct ts_map *stacks)
+{
+	uint32_t stack = 0;
+	bool is_new;
+	uint64_t *place;
+
+	if (!chain->count)
+		return TS_OK;
+	place = ts_map_insert(stacks, (uint64_t)chain->id, &is_new);
+	if (!place)
+		return TS_ENOMEM;
+	if (is_new) {
+		qsort(chain->levels, chain->count, sizeof(*chain->levels), outermost_first);
+		for (size_t i = 0; i < chain->count; i++)
+			stack = ts_writer_stack(n->writer, stack, chain->levels[i].frame);
+		*place = stack;
+	} else {
+		ts_places_lose(n->places, &apart, chain->count);
+	}
+	chain->count = 0;
+	return TS_OK;
+}
+
+static int read_chains(struct ts_nsys *n, const char *name, struct ts_map *stacks,
+		       struct chain *chain)
+{
+	struct ts_sqlite_table *table = ts_sqlite_table(n->db, name);
+	struct ts_sqlite_query query;
+	int end, rc;
+
+	if (!table)
+		return TS_OK;
+	table->is_taken = true;
+	chain->count = 0;
+	chain->id = 0;
+	rc = ts_sqlite_select(n->db, &query, table->name, columns, TS_ARRAY_SIZE(columns), n->err);
+	while (!rc && (rc = ts_sqlite_step(&query, n->err)) > 0) {
+		int64_t id = ts_sqlite_int(&query, ID);
+
+		rc = id != chain->id ? close_chain(n, chain, stacks) : TS_OK;
+		chain->id = id;
+		if (!rc && chain->count == MOST_FRAMES)
+			ts_places_lose(n->places, &apart, 1);
+		else if (!rc)
+			chain->levels[chain->count++] =
+				(struct level){ .depth = ts_sqlite_int(&query, DEPTH),
+						.frame = read_frame(n, &query) };
+	}
+	ts_sqlite_end(&query);
+	end = close_chain(n, chain, stacks);
+	return rc ? rc : end;
+}
+
+int ts_nsys_read_stacks(struct ts_nsys *n)
+{
+	struct chain *chain = malloc(sizeof(*chain));
+	int rc;
+
+	if (!chain)
+		return TS_ENOMEM;
+	rc = read_chains(n, "CUDA_CALLCHAINS", &n->cuda_stacks, chain);
+	if (!rc)
+		rc = read_chains(n, "OSRT_CALLCHAINS", &n->osrt_stacks, chain);
+	if (!rc)
+		rc = read_chains(n, "SAMPLING_CALLCHAINS", &n->sample_stacks, chain);
+	free(chain);
+	return rc;
+}
+
+/* ---- samples ---- */
+
+/* "Running": the words of the table of newer versions, which older ones number in the same way. */
+static const char *thread_state(int64_t state)
+{
+	static const char *const states[] = {
+		NULL,         "running",     "interruptible", "uninterruptible",
+		"stopped",    "terminated",  "unscheduled",   "waiting",
+		"os runtime", "initialized", "transition"
+	};
+
+	return state > 0 && state < (int64_t)TS_ARRAY_SIZE(states) ? states[state] : NULL;
+}
+
+int ts_nsys_read_samples(struct ts_nsys *n)
+{
+	enum { SAMPLE_ID, START, CPU, STATE, THREAD, CYCLES };
+	static const char *const sample_columns[] = { "id",          "start",     "cpu",
+						      "threadState", "globalTid", "cpuCycles" };
+	struct ts_sqlite_table *table = ts_sqlite_table(n->db, "COMPOSITE_EVENTS");
+	uint32_t name = ts_nsys_word(n, "nsys");
+	struct ts_nsys_args args = { 0 };
+	struct ts_sqlite_query query;
+	int rc;
+
+	if (!table)
+		return TS_OK;
+	table->is_taken = true;
+	ts_nsys_args_add(n, &args, "cpuCycles", CYCLES, NULL);
+	rc = ts_sqlite_select(n->db, &query, table->name, sample_columns,
+			      TS_ARRAY_SIZE(sample_columns), n->err);
+	while (!rc && (rc = ts_sqlite_step(&query, n->err)) > 0) {
+		struct ts_sample_row row = ts_sample_none;
+		const char *state = thread_state(ts_sqlite_int(&query, STATE));
+		int64_t id = ts_sqlite_int(&query, SAMPLE_ID), none;
+		uint64_t stack;
+
+		rc = TS_OK;
+		row.start = ts_sqlite_int(&query, START);
+		if (!ts_nsys_span(n, row.start, TS_ABSENT, &none))
+			continue;
+		row.thread = ts_nsys_thread(n, ts_sqlite_int(&query, THREAD));
+		if (ts_map_get(&n->sample_stacks, (uint64_t)id, &stack))
+			row.stack = (int64_t)stack;
+		row.weight = 1;
+		row.cpu = ts_sqlite_int(&query, CPU);
+		row.name = name;
+		row.state = state ? ts_nsys_word(n, state) : 0;
+		row.shape = ts_nsys_args_read(n, &args, &query);
+		ts_nsys_add_event(n, TS_TABLE_SAMPLE, &row, args.values);
+	}
+	ts_sqlite_end(&query);
+	ts_nsys_args_release(&args);
+	return rc;
+}

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Linux perf: the text that perf script prints, line by line. An event is its first line and the lines of its stack, innermost frame first;
+ * it is added when the next one begins. Must not know what lines say: perf_line.c, nor what becomes of it: perf_rows.c.
+ */
+#include "import/perf/perf_import.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "import/import.h"
+
+/* Lines without an event that may stand ahead of the first. */
+#define PROBE_LINES 4096
+
+static const struct ts_loss_kind loss_line = {
+	.what = "line",
+	.one = "line that perf script does not write",
+	.many = "lines that perf script does not write",
+};
+static const struct ts_loss_kind loss_time = {
+	.what = "event",
+	.one = "event whose time is beyond 64 bits",
+	.many = "events whose time is beyond 64 bits",
+};
+static const struct ts_loss_kind loss_args = {
+	.what = "argument",
+	.one = "argument beyond what a row can have",
+	.many = "arguments beyond what a row can have",
+};
+
+/* ---- is it perf script's? ---- */
+
+static bool is_text(const char *line, size_t length)
+{
+	for (size_t i = 0; i < length; i++)
+		if ((unsigned char)line[i] < ' ' && line[i] != '\t' && line[i] != '\r')
+			return false;
+	return true;
+}
+
+int ts_perf_probe(const char *data, size_t bytes)
+{
+	const char *end = data + bytes;
+	struct ts_perf_head head;
+
+	for (int i = 0; i < PROBE_LINES && data < end; i++) {
+		const char *stop = memchr(data, '\n', (size_t)(end - data));
+		size_t length = (size_t)((stop ? stop : end) - data);
+
+		if (length > (1 << 16) || !is_text(data, length))
+			return 0;
+		if (length && data[0] != '#')
+			return ts_perf_parse_head(data, length, &head) && ts_perf_is_sure(&head);
+		/* The header that perf record's file has: nothing else writes it. */
+		if (length > 14 && !memcmp(data, "# captured on", 13))
+			return 1;
+		data += length + 1;
+	}
+	return 0;
+}
+
+/* ---- lines ---- */
+
+/* The next line without its end, also the last one; *ret_is_whole false: nothing ends it. False at the end, or with an error. */
+static bool next_line(struct ts_perf *p, struct ts_perf_text *ret_line, bool *ret_is_whole,
+		      struct ts_error *err)
+{
+	struct ts_json *js = &p->import->stream.js;
+	const char *stop;
+
+	for (;;) {
+		size_t held = (size_t)(js->end - js->next);
+
+		stop = held ? memchr(js->next, '\n', held) : NULL;
+		if (stop || js->last)
+			break;
+		p->rc = ts_import_refill(p->import, js->next, err);
+		if (p->rc)
+			return false;
+	}
+	if (js->next == js->end)
+		return false;
+	*ret_is_whole = stop != NULL;
+	stop = stop ? stop : js->end;
+	*ret_line = (struct ts_perf_text){ js->next, (size_t)(stop - js->next) };
+	js->next = stop + *ret_is_whole;
+	return true;
+}
+
+static void begin_event(struct ts_perf *p, const struct ts_perf_head *head)
+{
+	ts_perf_end(p);
+	p->is_skipping = head->is_time_too_large;
+	if (head->is_time_too_large)
+		ts_places_lose(&p->places, &loss_time, 1);
+	else if (head->record.length)
+		ts_perf_record(p, head);
+	else
+		ts_perf_begin(p, head);
+}
+
+/* False: it is nothing that perf script prints. */
+static bool take_line(struct ts_perf *p, struct ts_perf_text line)
+{
+	struct ts_perf_text text = ts_perf_trim(line.text, line.length);
+	bool is_indented = line.length && (line.text[0] == ' ' || line.text[0] == '\t');
+	struct ts_perf_head head;
+
+	if (!text.length) {
+		ts_perf_end(p);
+		p->is_skipping = false;
+		return true;
+	}
+	if (line.text[0] == '#') {
+		ts_perf_comment(p, text);
+		return true;
+	}
+	/* Frames are most of the lines; a tab begins nothing else. */
+	if (line.text[0] == '\t' && ts_perf_continue(p, text))
+		return true;
+	if (ts_perf_parse_head(line.text, line.length, &head)) {
+		begin_event(p, &head);
+		return true;
+	}
+	return is_indented && (p->is_skipping || ts_perf_continue(p, text));
+}
+
+static int read_lines(struct ts_perf *p, struct ts_error *err)
+{
+	struct ts_perf_text line;
+	bool is_whole = true;
+
+	while (!p->rc && next_line(p, &line, &is_whole, err)) {
+		uint64_t at = ts_stream_at(&p->import->stream, line.text);
+
+		/* A line that breaks off may be a shorter name of something else: nothing is made of it. */
+		if (!is_whole) {
+			p->open.is_open = false;
+			return ts_import_cut(p->import, at, err);
+		}
+		if (take_line(p, line))
+			p->lines++;
+		else
+			ts_places_lose(&p->places, &loss_line, 1);
+	}
+	if (p->rc == TS_ENOMEM)
+		ts_error_set(err, TS_ENOMEM, "input '%s': out of memory", p->import->path);
+	if (p->rc)
+		return p->rc;
+	ts_perf_end(p);
+	if (!p->lines)
+		return ts_import_bad(p->import, 0, "no line of it is one that perf script prints",
+				     err);
+	return ts_writer_status(p->writer, err);
+}
+
+int ts_perf_run(struct ts_import *import, struct ts_error *err)
+{
+	struct ts_perf *p = calloc(1, sizeof(*p));
+	int rc;
+
+	if (!p)
+		return ts_error_set(err, TS_ENOMEM, "input '%s': out of memory", import->path);
+	p->import = import;
+	p->writer = import->writer;
+	ts_perf_frames_init(p);
+	rc = ts_places_start(&p->places, import, err);
+	ts_perf_rows_init(p);
+	if (!rc)
+		rc = read_lines(p, err);
+	if (rc == TS_EFORMAT || rc == TS_ECANCELED)
+		ts_places_lose(&p->places, &ts_loss_rest, 1);
+	if (p->args.left_out)
+		ts_places_lose(&p->places, &loss_args, p->args.left_out);
+	if (rc != TS_ENOMEM && !ts_writer_status(p->writer, NULL))
+		ts_places_finish(&p->places);
+	ts_places_release(&p->places);
+	ts_perf_rows_release(p);
+	ts_perf_frames_release(p);
+	free(p);
+	return rc;
+}

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What rocprofv3 records as rows of a trace, whichever of its files it comes from: JSON, rocpd or CSV. The three readers fill a struct
+ * ts_rocprof_event and say what it is; docs/formats/rocprof.md is normative. Knows neither JSON nor SQL nor CSV.
+ */
+#ifndef TS_IMPORT_ROCPROF_ROCPROF_ROWS_H
+#define TS_IMPORT_ROCPROF_ROCPROF_ROWS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/map.h"
+#include "import/common/arg_shapes.h"
+#include "import/common/entities.h"
+
+/* Arguments that more than one reader adds. */
+enum ts_rocprof_key {
+	TS_ROCPROF_KEY_THREAD,
+	TS_ROCPROF_KEY_QUEUE,
+	TS_ROCPROF_KEY_KERNEL,
+	TS_ROCPROF_KEY_DISPATCH,
+	TS_ROCPROF_KEY_PRIVATE,
+	TS_ROCPROF_KEY_ACCUM_VGPR,
+	TS_ROCPROF_KEY_SGPR,
+	TS_ROCPROF_KEY_EXTERNAL,
+	TS_ROCPROF_KEY_GRID_X,
+	TS_ROCPROF_KEY_GRID_Y,
+	TS_ROCPROF_KEY_GRID_Z,
+	TS_ROCPROF_KEY_SRC_AGENT,
+	TS_ROCPROF_KEY_DST_AGENT,
+	TS_ROCPROF_KEY_AGENT,
+	TS_ROCPROF_KEY_OPERATION,
+	TS_ROCPROF_KEY_DURATION,
+	TS_ROCPROF_KEY_VALUE,
+	TS_ROCPROF_KEY_FLAGS,
+	TS_ROCPROF_KEY_COUNT
+};
+
+/* What the name of an operation says of it. */
+enum ts_rocprof_operation {
+	TS_ROCPROF_PLAIN,
+	TS_ROCPROF_LAUNCH,        /* a call that gives the device something to do */
+	TS_ROCPROF_MARK,          /* roctxMark */
+	TS_ROCPROF_RANGE,         /* roctxRangePush, of a thread */
+	TS_ROCPROF_PROCESS_RANGE, /* roctxRangeStart, may end on another thread */
+	TS_ROCPROF_HOST_TO_HOST,
+	TS_ROCPROF_HOST_TO_DEVICE,
+	TS_ROCPROF_DEVICE_TO_HOST,
+	TS_ROCPROF_DEVICE_TO_DEVICE,
+	TS_ROCPROF_ALLOCATE,
+	TS_ROCPROF_FREE,
+};
+
+enum ts_rocprof_operation ts_rocprof_operation(const char *name, size_t length);
+
+/* One record. Start from ts_rocprof_event_none. */
+struct ts_rocprof_event {
+	int64_t start, end; /* TS_ABSENT: not said; end 0: it did not end */
+	int64_t process;    /* ids of rows; 0: none */
+	int64_t thread, device, stream;
+	int64_t other_device;    /* of a copy: where it came from */
+	uint32_t name, category; /* strings */
+	enum ts_rocprof_operation operation;
+	uint64_t process_index;     /* of the file: makes correlations unique */
+	uint64_t correlation;       /* internal; 0: none */
+	uint64_t block[3], grid[3]; /* work-items */
+	bool has_size;              /* block and grid were there */
+	bool is_collective;
+	int64_t registers, shared_bytes, bytes, result; /* TS_ABSENT: not said */
+	uint64_t address;
+};
+
+extern const struct ts_rocprof_event ts_rocprof_event_none;
+
+/* Where a piece of memory is, so that its end is told of the same device. */
+struct ts_rocprof_block {
+	int64_t device, bytes;
+};
+
+struct ts_rocprof_rows {
+	struct ts_places *places; /* of the caller, who starts and finishes it */
+	struct ts_import *import;
+	struct ts_writer *writer;
+	struct ts_args args; /* of the event that is being read */
+	uint32_t keys[TS_ROCPROF_KEY_COUNT];
+	/* The shape of the last row: the next one is often alike. */
+	struct ts_field *fields;
+	size_t field_capacity;
+	uint32_t field_count, shape;
+	struct ts_pairmap streams; /* (process index and kind, handle) -> a key of a stream */
+	struct ts_map addresses;   /* -> index into blocks */
+	struct ts_rocprof_block *blocks;
+	size_t block_count, block_capacity;
+};
+
+void ts_rocprof_rows_init(struct ts_rocprof_rows *rows, struct ts_places *places);
+void ts_rocprof_rows_release(struct ts_rocprof_rows *rows);
+
+static inline void ts_rocprof_arg(struct ts_rocprof_rows *rows, enum ts_rocprof_key key,
+				  int64_t value)
+{
+	ts_args_add(&rows->args, rows->keys[key], TS_ARG_INT, value);
+}
+
+/* A number that may be beyond an int64: then its text is kept. */
+void ts_rocprof_arg_unsigned(struct ts_rocprof_rows *rows, uint32_t key, uint64_t value);
+
+/* The id of a text that we make. */
+static inline uint32_t ts_rocprof_text(struct ts_rocprof_rows *rows, const char *text)
+{
+	return ts_writer_string(rows->writer, text, strlen(text));
+}
+
+/* A stream or, where there is none, a queue of a process on a device; 0: no memory. */
+int64_t ts_rocprof_stream(struct ts_rocprof_rows *rows, int64_t device, uint64_t process_index,
+			  bool is_queue, uint64_t handle);
+
+/*
+ * Each stores one event with rows->args, which it clears. What cannot be stored is counted as lost. Only memory and the writer can fail, which
+ * is met at the next refill.
+ */
+void ts_rocprof_add_kernel(struct ts_rocprof_rows *rows, const struct ts_rocprof_event *event);
+void ts_rocprof_add_copy(struct ts_rocprof_rows *rows, const struct ts_rocprof_event *event);
+void ts_rocprof_add_call(struct ts_rocprof_rows *rows, const struct ts_rocprof_event *event);
+void ts_rocprof_add_range(struct ts_rocprof_rows *rows, const struct ts_rocprof_event *event);
+void ts_rocprof_add_allocation(struct ts_rocprof_rows *rows, const struct ts_rocprof_event *event);
+/* At the event's start; drops rows->args. */
+void ts_rocprof_add_counter(struct ts_rocprof_rows *rows, const struct ts_rocprof_event *event,
+			    double value);
+
+/* Is the interface one of those that drive a device? By the name of its section, table or kind, in either case. */
+bool ts_rocprof_is_call(const char *name, size_t length);
+
+extern const struct ts_loss_kind ts_rocprof_lost_time, ts_rocprof_lost_record,
+	ts_rocprof_lost_section, ts_rocprof_lost_value;
+
+#endif

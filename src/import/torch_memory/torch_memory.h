@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the parts of the importer of PyTorch's memory snapshots share; docs/formats/torch-memory.md says what becomes of what.
+ *
+ * A snapshot is two things: what the allocator did of late (device_traces) and what it held when it was asked (segments). Rows are made in
+ * three rounds: over the entries, to learn what was there before the first one; over the blocks, the same; over the entries again, now
+ * that the sums are known. Each dict and list is looked at once a round, wherever and however often it stands.
+ */
+#ifndef TS_IMPORT_TORCH_MEMORY_TORCH_MEMORY_H
+#define TS_IMPORT_TORCH_MEMORY_TORCH_MEMORY_H
+
+#include "base/map.h"
+#include "import/common/arg_shapes.h"
+#include "import/common/entities.h"
+#include "import/torch_memory/pickle.h"
+
+/* Texts that mean something here; their ids in the pickle. The order is that of `texts` in torch_memory.c. */
+enum torch_text {
+	TEXT_SEGMENTS,
+	TEXT_DEVICE_TRACES,
+	TEXT_EXTERNAL_ANNOTATIONS,
+	TEXT_ACTION,
+	TEXT_ADDR,
+	TEXT_SIZE,
+	TEXT_STREAM,
+	TEXT_TIME_US,
+	TEXT_FRAMES,
+	TEXT_FILENAME,
+	TEXT_LINE,
+	TEXT_NAME,
+	TEXT_DEVICE,
+	TEXT_ADDRESS,
+	TEXT_TOTAL_SIZE,
+	TEXT_BLOCKS,
+	TEXT_REQUESTED_SIZE,
+	TEXT_STATE,
+	TEXT_HISTORY,
+	TEXT_REAL_SIZE,
+	TEXT_IS_EXPANDABLE,
+	TEXT_STAGE,
+	TEXT_USER_METADATA,
+	TEXT_COMPILE_CONTEXT,
+	TEXT_POOL_ID,
+	TEXT_EMPTY,
+	TEXT_NOT_COMPILED,
+	TEXT_START,
+	TEXT_END,
+	TEXT_ACTIVE_ALLOCATED,
+	TEXT_ACTIVE_PENDING_FREE,
+	TEXT_ACTIVE_AWAITING_FREE,
+	/* Actions */
+	TEXT_ALLOC,
+	TEXT_FREE_REQUESTED,
+	TEXT_FREE_COMPLETED,
+	TEXT_SEGMENT_ALLOC,
+	TEXT_SEGMENT_FREE,
+	TEXT_SEGMENT_MAP,
+	TEXT_SEGMENT_UNMAP,
+	TEXTS
+};
+
+/* Notes of containers: how often they have been looked at, or an id plus 1. */
+#define NOTE_FREES (TS_PICKLE_NOTE_CUT - 1) /* to see what kinds of entries there are */
+#define NOTE_SEEN (TS_PICKLE_NOTE_CUT - 2)  /* in the first round */
+#define NOTE_DONE (TS_PICKLE_NOTE_CUT - 3)  /* in the last */
+#define NOTE_MAX_ID (TS_PICKLE_NOTE_CUT - 4)
+
+/* One entry of device_traces. Numbers that are not there are TS_ABSENT. */
+struct torch_entry {
+	ts_pickle_value value; /* the dict */
+	uint32_t action;       /* text; TS_STRMAP_NONE: none */
+	int64_t address, bytes, stream, time;
+	ts_pickle_value frames;
+	unsigned int extras; /* further members that become arguments */
+};
+
+/* The memory of one device. */
+struct torch_device {
+	int64_t number, id, thread;         /* thread 0: none yet */
+	bool has_requests, has_completions; /* entries of these kinds */
+	bool has_time;
+	int64_t first_time;
+	int64_t total, reserved;              /* bytes, as the rows go */
+	int64_t taken, given;                 /* by entries about segments */
+	int64_t held_at_end, before_segments; /* by segments; by rows of segments from before */
+};
+
+struct torch_memory {
+	struct ts_import *import;
+	struct ts_places places;
+	struct ts_pickle pickle;
+	struct ts_args args;
+	struct ts_text json;
+	uint64_t json_budget;
+	uint32_t *strings; /* of the trace, by text of the pickle; 0: not asked for yet */
+	struct ts_map device_numbers;
+	struct torch_device *devices;
+	size_t device_count, device_capacity;
+	struct ts_pairmap blocks, segments; /* (device, address): enum torch_life */
+	struct ts_map requests;             /* of the device at work: address to dict */
+	uint32_t pool, segment_pool, category;
+	bool has_time;
+	int64_t first_time, last_time; /* of all; of the entry before */
+	uint64_t steps;
+	int rc; /* TS_ENOMEM or TS_ECANCELED: everything stops */
+	struct ts_error *err;
+};
+
+/* There are free_requested only, no free_completed: then the request is the free. */
+static inline bool torch_requests_free(const struct torch_device *device)
+{
+	return device->has_requests && !device->has_completions;
+}
+
+enum torch_life { LIFE_NONE, LIFE_TAKEN, LIFE_GIVEN };
+
+extern const struct ts_loss_kind torch_loss_value, torch_loss_twice, torch_loss_entry,
+	torch_loss_time, torch_loss_back, torch_loss_block, torch_loss_frame;
+
+/* torch_memory.c */
+struct torch_device *torch_device(struct torch_memory *m, int64_t number);
+int64_t torch_thread(struct torch_memory *m, struct torch_device *device);
+int64_t torch_stream(struct torch_memory *m, const struct torch_device *device, int64_t stream);
+/* Now and then asks whether to go on; false: m->rc says why not. */
+bool torch_step(struct torch_memory *m);
+void torch_no_memory(struct torch_memory *m);
+
+/* torch_memory_values.c */
+uint32_t torch_string(struct torch_memory *m, uint32_t text);
+uint32_t torch_key(struct torch_memory *m, const char *key);
+void torch_arg(struct torch_memory *m, uint32_t key, ts_pickle_value value);
+/* JSON of a value as a string of the trace; 0: too much. */
+uint32_t torch_json(struct torch_memory *m, ts_pickle_value value);
+uint32_t torch_stack(struct torch_memory *m, ts_pickle_value list);
+/* Of a time in us; false: beyond an int64 of ns. */
+bool torch_time(struct torch_memory *m, ts_pickle_value value, int64_t *ret_ns);
+
+/* torch_memory_entries.c */
+void torch_first_round(struct torch_memory *m, ts_pickle_value traces);
+void torch_last_round(struct torch_memory *m, ts_pickle_value traces);
+
+/* torch_memory_rows.c */
+/* Do two entries say the same beside their action, place and time? */
+bool torch_same_extras(const struct torch_memory *m, const struct torch_entry *a,
+		       const struct torch_entry *b);
+void torch_add_allocation(struct torch_memory *m, struct torch_device *device,
+			  const struct torch_entry *entry, enum ts_allocation_kind kind,
+			  bool is_before);
+void torch_add_segment(struct torch_memory *m, struct torch_device *device,
+		       const struct torch_entry *entry, enum ts_allocation_kind kind,
+		       bool is_before);
+void torch_add_mark(struct torch_memory *m, struct torch_device *device,
+		    const struct torch_entry *entry);
+
+/* torch_memory_state.c */
+void torch_read_segments(struct torch_memory *m, ts_pickle_value segments);
+
+/* torch_memory_notes.c */
+void torch_read_annotations(struct torch_memory *m, ts_pickle_value list);
+
+#endif

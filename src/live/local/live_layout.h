@@ -1,0 +1,399 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The shared memory of an observed process, byte for byte as in docs/live.md, sections 2 and 3.
+ * Seen by both sides: the target writes it in place, a recorder copies it out and distrusts it.
+ * Includes libc only: the agent is built from this.
+ */
+#ifndef TS_LIVE_LOCAL_LIVE_LAYOUT_H
+#define TS_LIVE_LOCAL_LIVE_LAYOUT_H
+
+#include <assert.h>
+#include <stddef.h>
+#include <stdint.h>
+
+static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "areas are read and written in place");
+
+#define TS_LIVE_MAGIC "TSLIVE\r\n"
+#define TS_LIVE_VERSION 1
+
+#define TS_LIVE_CONTROL_BYTES 4096u
+#define TS_LIVE_RING_LIMIT 4096u
+#define TS_LIVE_ENTRY_BYTES 256u
+#define TS_LIVE_DIRECTORY 4096u
+#define TS_LIVE_DICTIONARY (TS_LIVE_DIRECTORY + TS_LIVE_RING_LIMIT * TS_LIVE_ENTRY_BYTES)
+/* Of a program; a recorder names functions of all programs there. What lies behind it begins where `pool` says. */
+#define TS_LIVE_DICTIONARY_BYTES (1u << 20)
+#define TS_LIVE_DICTIONARY_GREATEST (16u << 20)
+#define TS_LIVE_POOL (TS_LIVE_DICTIONARY + TS_LIVE_DICTIONARY_BYTES)
+static_assert(TS_LIVE_DICTIONARY == 0x101000 && TS_LIVE_POOL == 0x201000, "live.md, section 2");
+
+#define TS_LIVE_CONFIG_WORDS 48
+
+/* Words of a target's configuration (docs/live.md, section 2.4). */
+enum ts_config_word {
+	TS_CONFIG_SAMPLE_RATE = 0,     /* ns between two samples of metrics */
+	TS_CONFIG_PYTHON_MARKS = 1,    /* stacks of marks, in the target itself; 0: none */
+	TS_CONFIG_PYTHON_CALLS = 2,    /* the same of calls into drivers */
+	TS_CONFIG_PYTHON_INTERVAL = 3, /* ns between two sweeps of Python stacks */
+	TS_CONFIG_PYTHON_SWEEP = 4,    /* another value asks for a sweep now */
+	TS_CONFIG_STACKS = 5, /* of ts_accelerator_stack(): bits of enum ts_config_stacks */
+};
+
+enum ts_config_stacks {
+	TS_STACKS_NATIVE = 1,
+	TS_STACKS_PYTHON = 2,
+};
+
+enum ts_live_clock {
+	TS_LIVE_CLOCK_COUNTER = 1,
+	TS_LIVE_CLOCK_MONOTONIC = 2,
+};
+
+enum ts_live_target_state {
+	TS_LIVE_RUNNING = 1,
+	TS_LIVE_EXITING = 2,
+	TS_LIVE_DISABLED = 3,
+};
+
+enum ts_live_role {
+	TS_LIVE_PROGRAM = 0,
+	TS_LIVE_RECORDER = 1, /* a recorder's own: what it measures itself */
+};
+
+enum ts_live_mode {
+	TS_LIVE_FLIGHT = 0,
+	TS_LIVE_STREAM = 1,
+};
+
+#define TS_LIVE_ENABLED 1u
+
+/* One instant in three clocks. */
+struct ts_live_anchor {
+	uint64_t counter;
+	int64_t monotonic_ns;
+	int64_t realtime_ns;
+};
+
+/* Members that both sides touch while the target runs are accessed with __atomic builtins. */
+struct ts_live_control {
+	char magic[8];
+	uint32_t version;
+	uint32_t control_bytes;
+	uint8_t boot_id[16];
+	uint64_t pid_namespace;
+	uint32_t pid;
+	uint32_t uid;
+	uint64_t start_time;
+	uint64_t area_id;
+	uint64_t image;
+	uint64_t session;
+	uint32_t clock;
+	uint32_t parent;
+	uint64_t counter_hz;
+	struct ts_live_anchor created;
+	struct ts_live_anchor latest;
+	uint32_t ring_limit;
+	uint32_t ring_bytes;
+	uint64_t directory;
+	uint64_t dictionary;
+	uint64_t pool;
+	uint64_t budget;
+	uint32_t role;
+	uint8_t reserved_0[68];
+
+	/* What the target says while it runs. */
+	uint32_t rings;
+	uint32_t target_state;
+	uint64_t dictionary_used;
+	uint64_t allocated;
+	uint64_t lost_nested;
+	uint64_t lost_no_ring;
+	uint64_t strings_cut;
+	uint64_t flush_request;
+	int64_t step;
+	uint64_t steps;
+	uint64_t window_steps;
+	uint64_t window_seen;
+	uint64_t lost_first;
+	uint8_t reserved_1[160];
+
+	/* What the recorder and the verbs say. */
+	uint32_t enabled;
+	uint32_t mode;
+	uint32_t redact;
+	uint32_t window_serial;
+	int64_t step_open;
+	int64_t step_close;
+	int64_t max_steps;
+	uint64_t flush_done;
+	uint64_t recorder_pid;
+	uint64_t recorder_start;
+	int64_t heartbeat;
+	uint32_t window_request;
+	uint32_t window_reply;
+	uint8_t reserved_2[48];
+	uint64_t config[TS_LIVE_CONFIG_WORDS];
+
+	char name[64];
+	char output[1024];
+	char command[1536];
+	char message[256];
+	uint8_t reserved_3[192];
+};
+static_assert(sizeof(struct ts_live_control) == TS_LIVE_CONTROL_BYTES, "live.md, section 2.1");
+static_assert(offsetof(struct ts_live_control, pid) == 40, "live.md, section 2.1");
+static_assert(offsetof(struct ts_live_control, created) == 96, "live.md, section 2.1");
+static_assert(offsetof(struct ts_live_control, ring_limit) == 144, "live.md, section 2.1");
+static_assert(offsetof(struct ts_live_control, budget) == 176, "live.md, section 2.1");
+static_assert(offsetof(struct ts_live_control, rings) == 256, "live.md, section 2.1");
+static_assert(offsetof(struct ts_live_control, lost_first) == 344, "live.md, section 2.1");
+static_assert(offsetof(struct ts_live_control, enabled) == 512, "live.md, section 2.1");
+static_assert(offsetof(struct ts_live_control, window_reply) == 588, "live.md, section 2.1");
+static_assert(offsetof(struct ts_live_control, config) == 640, "live.md, section 2.1");
+static_assert(offsetof(struct ts_live_control, name) == 1024, "live.md, section 2.1");
+static_assert(offsetof(struct ts_live_control, message) == 3648, "live.md, section 2.1");
+
+enum ts_live_ring_state {
+	TS_LIVE_RING_FREE = 0,
+	TS_LIVE_RING_OWNED = 1,
+	TS_LIVE_RING_EXITED = 2,
+};
+
+/* Where a ring's bytes begin that were not overwritten, and whose records stand there. */
+struct ts_live_oldest {
+	uint64_t position;
+	uint64_t events;
+	uint32_t tid;
+	uint32_t serial;
+	char name[16];
+};
+static_assert(sizeof(struct ts_live_oldest) == 40, "live.md, section 2.2");
+
+struct ts_live_ring {
+	/* By the target; the first line is the hot one. */
+	uint64_t head;
+	uint64_t dropped;
+	uint64_t dropped_first;
+	uint64_t dropped_last;
+	uint64_t turn;
+	uint32_t state;
+	uint32_t tid;
+	uint64_t offset;
+	uint64_t bytes;
+	struct ts_live_oldest slot_0;
+	uint8_t reserved_0[24];
+	/* By the recorder. */
+	uint64_t consumed;
+	uint64_t consumed_events;
+	uint32_t consumed_tid;
+	uint32_t consumed_serial;
+	char consumed_name[16];
+	uint64_t consumed_check; /* ts_live_consumed_check() */
+	uint8_t reserved_1[16];
+	struct ts_live_oldest slot_1;
+	uint8_t reserved_2[24];
+};
+static_assert(sizeof(struct ts_live_ring) == TS_LIVE_ENTRY_BYTES, "live.md, section 2.2");
+static_assert(offsetof(struct ts_live_ring, slot_0) == 64, "live.md, section 2.2");
+static_assert(offsetof(struct ts_live_ring, consumed) == 128, "live.md, section 2.2");
+static_assert(offsetof(struct ts_live_ring, consumed_check) == 168, "live.md, section 2.2");
+static_assert(offsetof(struct ts_live_ring, slot_1) == 192, "live.md, section 2.2");
+
+static inline uint64_t ts_live_consumed_check(uint64_t consumed, uint64_t events, uint32_t tid,
+					      uint32_t serial)
+{
+	return ~(consumed + events + ((uint64_t)serial << 32 | tid));
+}
+
+#define TS_LIVE_RING_LEAST 4096u
+#define TS_LIVE_RING_GREATEST (64u << 20)
+
+/* An entry of the dictionary: this, then a u16 pair for each argument, then the texts. */
+struct ts_live_site {
+	uint32_t bytes;
+	uint8_t kind;
+	uint8_t fields;
+	uint16_t name_bytes;
+	uint16_t category_bytes;
+	uint16_t reserved;
+	uint32_t line;
+};
+static_assert(sizeof(struct ts_live_site) == 16, "live.md, section 2.3");
+
+struct ts_live_site_field {
+	uint16_t key_bytes;
+	uint16_t type; /* enum ts_arg_type: INT, DOUBLE, STRING, BOOL */
+};
+static_assert(sizeof(struct ts_live_site_field) == 4, "live.md, section 2.3");
+
+/* Kinds of entries that are no call sites, but functions that frames of stacks name. */
+enum ts_live_code {
+	TS_LIVE_CODE_PYTHON = 40,
+	TS_LIVE_CODE_NATIVE = 41,
+	TS_LIVE_CODE_SCRIPT = 42,
+	TS_LIVE_CODE_STACK =
+		43, /* no text: `line` is the caller's entry (0: none), behind it stands one frame */
+	TS_LIVE_CODE_MODULE =
+		44, /* native code whose function is found later: path, build id; frames have addresses in it */
+	TS_LIVE_CODE_DEVICE =
+		45, /* a function on a device: name, module; frames have offsets in it */
+};
+
+/* Behind the texts of a MODULE, 8-aligned. */
+struct ts_live_module {
+	uint64_t start, bytes; /* where it is mapped, all of it */
+};
+
+#define TS_LIVE_SITE_LEAST 24u
+#define TS_LIVE_SITE_GREATEST 16384u
+
+/* ---- records ---- */
+
+struct ts_live_record {
+	uint16_t words;
+	uint8_t kind;
+	uint8_t flags;
+	uint32_t site;
+};
+static_assert(sizeof(struct ts_live_record) == 8, "live.md, section 3");
+
+enum ts_live_kind {
+	TS_LIVE_SPAN = 1,
+	TS_LIVE_BEGIN = 2,
+	TS_LIVE_END = 3,
+	TS_LIVE_INSTANT = 4,
+	TS_LIVE_COUNTER = 5,
+	TS_LIVE_STEP = 6,
+	TS_LIVE_CALL = 7,
+	TS_LIVE_GPU_OP = 8,
+	TS_LIVE_SAMPLE = 9,
+	TS_LIVE_ALLOCATION = 10,
+	/* Kinds from here on are no events. */
+	TS_LIVE_PAD = 16,
+	TS_LIVE_THREAD = 17,
+	TS_LIVE_WINDOW = 18,
+	TS_LIVE_THREAD_NAME = 19,
+	TS_LIVE_DEVICE = 20,
+	TS_LIVE_STREAM_IS = 21,
+	TS_LIVE_DEVICE_CLOCK = 22,
+	TS_LIVE_LOST = 23,
+	TS_LIVE_FACT = 24,
+	TS_LIVE_THREAD_OF = 25,
+	/* Of the channel: docs/replay.md, section 2.1. */
+	TS_LIVE_OBJECT = 32,
+	TS_LIVE_GONE = 33,
+	TS_LIVE_COMMAND = 34,
+	TS_LIVE_BLOB = 35,
+};
+
+/* Words of a GPU_OP behind the first two; then the correlations that it waited for. */
+enum ts_live_gpu_op_word {
+	TS_LIVE_OP_CORRELATION,
+	TS_LIVE_OP_WHAT, /* device (24 bits), kind (8), copy kind (8), waits that are listed (8), waits that are not (16) */
+	TS_LIVE_OP_WHERE, /* stream, context (32 bits each) */
+	TS_LIVE_OP_QUEUED,
+	TS_LIVE_OP_SUBMITTED,
+	TS_LIVE_OP_START,
+	TS_LIVE_OP_END,
+	TS_LIVE_OP_GRID_XY, /* 32 bits each; 0: unknown */
+	TS_LIVE_OP_GRID_Z_BLOCK_X,
+	TS_LIVE_OP_BLOCK_YZ,
+	TS_LIVE_OP_BYTES,
+	TS_LIVE_OP_WORDS
+};
+/* With MORE these follow, ahead of the correlations. */
+enum ts_live_gpu_op_more {
+	TS_LIVE_OP_REGISTERS_SHARED, /* registers a thread (0: unknown, and so is the next), bytes of shared memory (32 bits each) */
+	TS_LIVE_OP_GRAPH_STACK, /* graph (32 bits), stack: an entry of the dictionary; 0: none */
+	TS_LIVE_OP_GRAPH_NODE,  /* 0: none */
+	TS_LIVE_OP_MORE_WORDS
+};
+
+/* Words of an ALLOCATION behind the first two. Its site's name is the allocator. */
+enum ts_live_allocation_word {
+	TS_LIVE_ALLOCATION_WHAT, /* device (24 bits; all ones: the host), kind (8; enum ts_allocation_kind) */
+	TS_LIVE_ALLOCATION_WHERE, /* stream, context (32 bits each); stream 2^32 - 1: none */
+	TS_LIVE_ALLOCATION_ADDRESS,
+	TS_LIVE_ALLOCATION_BYTES,
+	TS_LIVE_ALLOCATION_TOTAL, /* in use of that device after it; ABSENT: unknown */
+	TS_LIVE_ALLOCATION_RESERVED,
+	TS_LIVE_ALLOCATION_WORDS
+};
+#define TS_LIVE_BLOB_PART 15360u
+#define TS_LIVE_DETAILS_BYTES 8000u
+
+#define TS_LIVE_FLAG_TICKS 1u
+#define TS_LIVE_FLAG_START 2u
+#define TS_LIVE_FLAG_TRACK 4u
+#define TS_LIVE_FLAG_SIDE 8u
+#define TS_LIVE_FLAG_SUBJECT 16u
+#define TS_LIVE_FLAG_STACK 32u
+#define TS_LIVE_FLAG_STACK_IS 64u /* the last word is a stack: an entry of the dictionary */
+#define TS_LIVE_FLAG_MORE 128u    /* GPU_OP: enum ts_live_gpu_op_more */
+
+/* A frame: an entry of the dictionary (32 high bits; 0: it had no room), and line or address. Or so many that are left out. */
+#define TS_LIVE_FRAMES 1800u
+#define TS_LIVE_FRAMES_OUTER 600u /* of them, where some are left out */
+#define TS_LIVE_FRAMES_LEFT_OUT 0xffffffffu
+
+/* The word of a SUBJECT: kind (enum ts_metrics_kind), device, pid. */
+#define TS_LIVE_DEVICE_MASK 0xffffffu
+
+static inline uint64_t ts_live_subject(unsigned int kind, uint32_t device, uint32_t pid)
+{
+	return (uint64_t)kind << 56 | (uint64_t)(device & TS_LIVE_DEVICE_MASK) << 32 | pid;
+}
+
+static inline int ts_live_kind_is_event(unsigned int kind)
+{
+	return kind < TS_LIVE_PAD;
+}
+
+/* A THREAD record, whole. */
+struct ts_live_thread_record {
+	struct ts_live_record head;
+	uint64_t counter;
+	uint32_t tid;
+	uint32_t serial;
+	uint32_t previous_ring; /* plus 1; 0: none */
+	uint32_t reserved;
+	uint64_t previous_position;
+	uint64_t dropped; /* of the ring, so far: of earlier owners */
+	char name[16];
+};
+static_assert(sizeof(struct ts_live_thread_record) == 64, "live.md, section 3");
+
+enum ts_live_window_action { TS_LIVE_WINDOW_OPEN = 1, TS_LIVE_WINDOW_CLOSE = 2 };
+enum ts_live_window_cause {
+	TS_LIVE_CAUSE_STEP = 1,
+	TS_LIVE_CAUSE_MAX_STEPS = 2,
+	TS_LIVE_CAUSE_NVTX = 3,
+	TS_LIVE_CAUSE_PROFILER = 4, /* cuProfilerStart and cuProfilerStop */
+};
+
+/* A WINDOW record, whole. */
+struct ts_live_window_record {
+	struct ts_live_record head;
+	uint64_t counter;
+	uint32_t action;
+	uint32_t cause;
+	int64_t step;
+};
+static_assert(sizeof(struct ts_live_window_record) == 32, "live.md, section 3");
+
+/* Bytes that the dictionary may have; 0 where the control block makes no sense. */
+static inline uint64_t ts_live_dictionary_bytes(const struct ts_live_control *control)
+{
+	uint64_t bytes = control->pool - TS_LIVE_DICTIONARY;
+
+	if (control->dictionary != TS_LIVE_DICTIONARY || control->pool < TS_LIVE_POOL ||
+	    bytes > TS_LIVE_DICTIONARY_GREATEST || bytes % 4096)
+		return 0;
+	return bytes;
+}
+
+#define TS_LIVE_RECORD_WORDS 2048u
+#define TS_LIVE_STRING_BYTES 8192u
+#define TS_LIVE_FIELDS 32u
+
+#endif

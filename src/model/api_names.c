@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The tables of api_names.h: functions of CUDA, HIP, OpenCL, Level Zero and MTIA by exact name or beginning, kernels by
+ * parts of their names. Must not know where names come from.
+ */
+#include "model/api_names.h"
+
+#include <string.h>
+
+#include "base/memory.h"
+
+static bool starts_with(const char *text, size_t length, const char *prefix)
+{
+	size_t bytes = strlen(prefix);
+
+	return length >= bytes && memcmp(text, prefix, bytes) == 0;
+}
+
+static bool contains(const char *text, size_t length, const char *part)
+{
+	return memmem(text, length, part, strlen(part)) != NULL;
+}
+
+static bool starts_with_any(const char *text, size_t length, const char *const *prefixes)
+{
+	for (; *prefixes; prefixes++)
+		if (starts_with(text, length, *prefixes))
+			return true;
+	return false;
+}
+
+static bool contains_any(const char *text, size_t length, const char *const *parts)
+{
+	for (; *parts; parts++)
+		if (contains(text, length, *parts))
+			return true;
+	return false;
+}
+
+/* ---- calls ---- */
+
+struct call_word {
+	const char
+		*name; /* behind the vendor's prefix; '*' at the end: only the beginning counts */
+	enum ts_call_kind kind;
+};
+
+/* CUDA's runtime and driver, and HIP, which has their names. Of several that match, the first counts. */
+static const struct call_word cuda_words[] = {
+	{ "GraphLaunch*", TS_CALL_GRAPH },
+	{ "Launch*",
+	  TS_CALL_LAUNCH }, /* LaunchKernel, LaunchKernelExC, LaunchCooperativeKernel ... */
+	{ "ExtLaunch*", TS_CALL_LAUNCH },
+	{ "ExtModuleLaunch*", TS_CALL_LAUNCH },
+	{ "ModuleLaunch*", TS_CALL_LAUNCH },
+	{ "HccModuleLaunch*", TS_CALL_LAUNCH },
+	{ "Memcpy*", TS_CALL_COPY },
+	{ "Memset*", TS_CALL_FILL },
+	{ "MemPrefetch*", TS_CALL_COPY },
+	{ "EventRecord*", TS_CALL_EVENT_RECORD },
+	{ "StreamWaitEvent*", TS_CALL_STREAM_WAIT },
+	{ "StreamWaitValue*", TS_CALL_STREAM_WAIT },
+	{ "EventSynchronize*", TS_CALL_EVENT_SYNC },
+	{ "StreamSynchronize*", TS_CALL_STREAM_SYNC },
+	{ "DeviceSynchronize*", TS_CALL_DEVICE_SYNC },
+	{ "ThreadSynchronize*", TS_CALL_DEVICE_SYNC },
+	{ "CtxSynchronize*", TS_CALL_DEVICE_SYNC },
+	{ "EventQuery*", TS_CALL_QUERY },
+	{ "StreamQuery*", TS_CALL_QUERY },
+	{ "Malloc*", TS_CALL_ALLOC },
+	{ "MemAlloc*", TS_CALL_ALLOC },
+	{ "HostAlloc*", TS_CALL_ALLOC },
+	{ "HostMalloc*", TS_CALL_ALLOC },
+	{ "Free*", TS_CALL_FREE },
+	{ "MemFree*", TS_CALL_FREE },
+	{ "HostFree*", TS_CALL_FREE },
+	{ "HostUnregister*", TS_CALL_FREE },
+};
+
+static const struct call_word other_words[] = {
+	/* OpenCL */
+	{ "clEnqueueNDRangeKernel*", TS_CALL_LAUNCH },
+	{ "clEnqueueTask*", TS_CALL_LAUNCH },
+	{ "clEnqueueNativeKernel", TS_CALL_LAUNCH },
+	{ "clEnqueueFill*", TS_CALL_FILL },
+	{ "clEnqueueSVMMemFill*", TS_CALL_FILL },
+	{ "clEnqueueCopy*", TS_CALL_COPY },
+	{ "clEnqueueRead*", TS_CALL_COPY },
+	{ "clEnqueueWrite*", TS_CALL_COPY },
+	{ "clEnqueueMap*", TS_CALL_COPY },
+	{ "clEnqueueUnmap*", TS_CALL_COPY },
+	{ "clEnqueueSVMMemcpy*", TS_CALL_COPY },
+	{ "clEnqueueSVMMap*", TS_CALL_COPY },
+	{ "clEnqueueSVMUnmap*", TS_CALL_COPY },
+	{ "clEnqueueSVMMigrate*", TS_CALL_COPY },
+	{ "clEnqueueSVMFree*", TS_CALL_FREE },
+	{ "clEnqueueMigrate*", TS_CALL_COPY },
+	{ "clEnqueueMarker*", TS_CALL_EVENT_RECORD },
+	{ "clEnqueueBarrier*", TS_CALL_STREAM_WAIT },
+	{ "clEnqueueWaitForEvents", TS_CALL_STREAM_WAIT },
+	{ "clFinish", TS_CALL_STREAM_SYNC },
+	{ "clWaitForEvents", TS_CALL_EVENT_SYNC },
+	{ "clGetEventInfo", TS_CALL_QUERY },
+	{ "clGetEventProfilingInfo", TS_CALL_QUERY },
+	{ "clCreateBuffer*", TS_CALL_ALLOC },
+	{ "clCreateSubBuffer", TS_CALL_ALLOC },
+	{ "clCreateImage*", TS_CALL_ALLOC },
+	{ "clCreatePipe", TS_CALL_ALLOC },
+	{ "clSVMAlloc", TS_CALL_ALLOC },
+	{ "clReleaseMemObject", TS_CALL_FREE },
+	{ "clSVMFree", TS_CALL_FREE },
+	/* Level Zero and SYCL's names for it */
+	{ "zeCommandListAppendLaunch*", TS_CALL_LAUNCH },
+	{ "zeCommandListAppendMemoryCopy*", TS_CALL_COPY },
+	{ "zeCommandListAppendMemoryFill*", TS_CALL_FILL },
+	{ "zeCommandListAppendSignalEvent", TS_CALL_EVENT_RECORD },
+	{ "zeCommandListAppendWaitOnEvents", TS_CALL_STREAM_WAIT },
+	{ "zeCommandQueueExecuteCommandLists", TS_CALL_GRAPH },
+	{ "zeCommandQueueSynchronize", TS_CALL_STREAM_SYNC },
+	{ "zeCommandListHostSynchronize", TS_CALL_STREAM_SYNC },
+	{ "zeEventHostSynchronize", TS_CALL_EVENT_SYNC },
+	{ "zeFenceHostSynchronize", TS_CALL_EVENT_SYNC },
+	{ "zeEventQueryStatus", TS_CALL_QUERY },
+	{ "urEnqueueKernelLaunch*", TS_CALL_LAUNCH },
+	{ "urEnqueueUSMMemcpy*", TS_CALL_COPY },
+	{ "urEnqueueUSMFill*", TS_CALL_FILL },
+	{ "urQueueFinish", TS_CALL_STREAM_SYNC },
+	{ "urEventWait", TS_CALL_EVENT_SYNC },
+	/* Ascend */
+	{ "aclrtLaunchKernel*", TS_CALL_LAUNCH },
+	{ "aclrtMemcpy*", TS_CALL_COPY },
+	{ "aclrtMemset*", TS_CALL_FILL },
+	{ "aclrtRecordEvent", TS_CALL_EVENT_RECORD },
+	{ "aclrtStreamWaitEvent", TS_CALL_STREAM_WAIT },
+	{ "aclrtSynchronizeEvent*", TS_CALL_EVENT_SYNC },
+	{ "aclrtSynchronizeStream*", TS_CALL_STREAM_SYNC },
+	{ "aclrtSynchronizeDevice*", TS_CALL_DEVICE_SYNC },
+	{ "aclrtQueryEvent*", TS_CALL_QUERY },
+	{ "aclrtMalloc*", TS_CALL_ALLOC },
+	{ "aclrtFree*", TS_CALL_FREE },
+	/* MTIA: one call prepares and submits a job */
+	{ "runFunction*", TS_CALL_LAUNCH },
+};
+
+static bool is_word(const struct call_word *word, const char *name, size_t length)
+{
+	size_t bytes = strlen(word->name);
+
+	if (word->name[bytes - 1] == '*')
+		return length >= bytes - 1 && memcmp(name, word->name, bytes - 1) == 0;
+	return length == bytes && memcmp(name, word->name, bytes) == 0;
+}
+
+static enum ts_call_kind find_word(const struct call_word *words, size_t count, const char *name,
+				   size_t length)
+{
+	for (size_t i = 0; i < count; i++)
+		if (is_word(&words[i], name, length))
+			return words[i].kind;
+	return TS_CALL_OTHER;
+}
+
+/* Bytes of cuda, hip or cu ahead of a capital: 0 where the name is of none of these. */
+static size_t cuda_prefix(const char *name, size_t length)
+{
+	static const char *const prefixes[] = { "cuda", "hip", "cu" };
+
+	for (size_t i = 0; i < TS_ARRAY_SIZE(prefixes); i++) {
+		size_t bytes = strlen(prefixes[i]);
+
+		if (length > bytes && memcmp(name, prefixes[i], bytes) == 0 && name[bytes] >= 'A' &&
+		    name[bytes] <= 'Z')
+			return bytes;
+	}
+	return 0;
+}
+
+enum ts_call_kind ts_call_kind(const char *name, size_t length)
+{
+	size_t prefix = cuda_prefix(name, length);
+
+	if (prefix)
+		return find_word(cuda_words, TS_ARRAY_SIZE(cuda_words), name + prefix,
+				 length - prefix);
+	return find_word(other_words, TS_ARRAY_SIZE(other_words), name, length);
+}
+
+bool ts_call_is_blocking(const char *name, size_t length)
+{
+	enum ts_call_kind kind = ts_call_kind(name, length);
+
+	if (kind != TS_CALL_COPY || !cuda_prefix(name, length))
+		return ts_call_is_sync(kind);
+	if (contains(name, length, "MemcpyWithStream"))
+		return true;
+	return contains(name, length, "Memcpy") && !contains(name, length, "Async");
+}
+
+bool ts_call_may_block(const char *name, size_t length)
+{
+	static const char *const first[] = {
+		"clEnqueueRead",      "clEnqueueWrite",  "clEnqueueMap",
+		"clEnqueueSVMMemcpy", "clEnqueueSVMMap", NULL,
+	};
+
+	return starts_with_any(name, length, first);
+}
+
+/* ---- commands ---- */
+
+/* Kernels that move data between ranks, whoever wrote them. */
+static const char *const communicating[] = {
+	"ncclKernel",          "ncclDevKernel",    "rcclKernel",          "mscclKernel",
+	"cross_device_reduce", "nvshmem",          "multimem_all_reduce", "one_shot_all_reduce",
+	"two_shot_all_reduce", "allreduce_fusion", "deep_ep::",           NULL,
+};
+
+static const char *const communicating_first[] = { "nccl", "rccl", "hccl", NULL };
+
+/* MTIA's jobs: what they hold runs in rows of its own. */
+static const char *const holding[] = {
+	"job_exe",     "packet", "pe_exe", "cpum_exe_subgraph", "collective_subgraph_execution",
+	"runFunction", NULL,
+};
+
+static enum ts_command_class kernel_class(const char *name, size_t length)
+{
+	if (starts_with_any(name, length, communicating_first) ||
+	    contains_any(name, length, communicating))
+		return TS_CLASS_COMMUNICATION;
+	if (starts_with(name, length, "dma"))
+		return TS_CLASS_MEMORY;
+	if (starts_with_any(name, length, holding))
+		return TS_CLASS_OTHER;
+	return TS_CLASS_COMPUTE;
+}
+
+enum ts_command_class ts_command_class(enum ts_gpu_op_kind kind, const char *name, size_t length)
+{
+	switch (kind) {
+	case TS_GPU_OP_COPY:
+	case TS_GPU_OP_FILL:
+		return TS_CLASS_MEMORY;
+	case TS_GPU_OP_COLLECTIVE:
+		return TS_CLASS_COMMUNICATION;
+	case TS_GPU_OP_SYNC:
+	case TS_GPU_OP_WAIT:
+	case TS_GPU_OP_HOST:
+		return TS_CLASS_OTHER;
+	default:
+		return kernel_class(name, length);
+	}
+}
+
+/* ---- as HTA has it ---- */
+
+static bool hta_is_memory(const char *name, size_t length)
+{
+	if (starts_with(name, length, "dma"))
+		return true;
+	if (starts_with(name, length, "hip")) {
+		name += 3;
+		length -= 3;
+	}
+	return starts_with(name, length, "Memcpy") || starts_with(name, length, "Memset");
+}
+
+/* "cuda.*LaunchKernel" at the beginning. */
+static bool hta_is_launch(const char *name, size_t length)
+{
+	return starts_with(name, length, "cuda") && contains(name, length, "LaunchKernel");
+}
+
+static bool hta_is_no_computation(const char *name, size_t length)
+{
+	static const char *const first[] = {
+		"nccl",        "Stream Wait Event",
+		"runFunction", "hip",
+		"job_exe",     "packet",
+		"pe_exe",      "cpum_exe_subgraph",
+		"hccl",        "collective_subgraph_execution",
+		NULL,
+	};
+	static const char *const anywhere[] = { "Memcpy", "Memset", "dma", "Sync", NULL };
+
+	return starts_with_any(name, length, first) || contains_any(name, length, anywhere) ||
+	       hta_is_launch(name, length);
+}
+
+enum ts_command_class ts_command_class_hta(const char *name, size_t length)
+{
+	if (starts_with(name, length, "nccl") || starts_with(name, length, "hip") ||
+	    starts_with(name, length, "hccl") || contains(name, length, "ncclKernel"))
+		return TS_CLASS_COMMUNICATION;
+	if (hta_is_memory(name, length))
+		return TS_CLASS_MEMORY;
+	return hta_is_no_computation(name, length) ? TS_CLASS_OTHER : TS_CLASS_COMPUTE;
+}
+
+const char *ts_command_class_name(enum ts_command_class class)
+{
+	static const char *const names[TS_CLASS_COUNT] = {
+		[TS_CLASS_COMPUTE] = "compute",
+		[TS_CLASS_COMMUNICATION] = "communication",
+		[TS_CLASS_MEMORY] = "memory",
+		[TS_CLASS_OTHER] = "other",
+	};
+
+	return names[class];
+}

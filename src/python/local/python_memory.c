@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The two ways of reading memory: process_vm_readv of another process, many ranges a call, and plain copies of one's own. Knows nothing of
+ * what is read. No heap, libc only: the agent has this, too.
+ */
+#include <errno.h>
+#include <string.h>
+#include <sys/uio.h>
+
+#include "python/local/python_memory.h"
+
+#define BATCH 256 /* ranges a call: more than a sweep of many threads, and little stack */
+
+static int read_own(struct ts_memory *memory, const struct ts_memory_range *ranges, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		memcpy(ranges[i].copy, (const void *)(uintptr_t)ranges[i].address, ranges[i].bytes);
+		memory->bytes += ranges[i].bytes;
+	}
+	return (int)count;
+}
+
+/* By the hook of tests. */
+static int read_hooked(struct ts_memory *memory, const struct ts_memory_range *ranges, size_t count)
+{
+	size_t i = 0;
+
+	memory->system_calls++;
+	for (; i < count; i++) {
+		if (!memory->read(memory->context, ranges[i].address, ranges[i].copy,
+				  ranges[i].bytes))
+			break;
+		memory->bytes += ranges[i].bytes;
+	}
+	return (int)i;
+}
+
+/* How many of the ranges are whole when that many bytes came, in order. */
+static size_t whole_ranges(const struct ts_memory_range *ranges, size_t count, size_t bytes)
+{
+	size_t i = 0;
+
+	while (i < count && bytes >= ranges[i].bytes)
+		bytes -= ranges[i++].bytes;
+	return i;
+}
+
+static ssize_t read_batch(struct ts_memory *memory, const struct ts_memory_range *ranges,
+			  size_t count)
+{
+	struct iovec here[BATCH], there[BATCH];
+	ssize_t got;
+
+	for (size_t i = 0; i < count; i++) {
+		here[i] = (struct iovec){ ranges[i].copy, ranges[i].bytes };
+		there[i] = (struct iovec){ (void *)(uintptr_t)ranges[i].address, ranges[i].bytes };
+	}
+	memory->system_calls++;
+	got = process_vm_readv(memory->pid, here, count, there, count, 0);
+	if (got > 0)
+		memory->bytes += (uint64_t)got;
+	return got < 0 ? -errno : got;
+}
+
+int ts_memory_read_ranges(struct ts_memory *memory, const struct ts_memory_range *ranges,
+			  size_t count)
+{
+	size_t done = 0;
+
+	if (memory->read)
+		return read_hooked(memory, ranges, count);
+	if (!memory->pid)
+		return read_own(memory, ranges, count);
+	while (done < count) {
+		size_t batch = count - done < BATCH ? count - done : BATCH;
+		ssize_t got = read_batch(memory, ranges + done, batch);
+		size_t whole;
+
+		if (got <
+		    0) /* EFAULT: the first range of this batch cannot be read, and that is told by the number */
+			return done || got == -EFAULT ? (int)done : (int)got;
+		whole = whole_ranges(ranges + done, batch, (size_t)got);
+		done += whole;
+		if (whole < batch)
+			break;
+	}
+	return (int)done;
+}
+
+bool ts_memory_read(struct ts_memory *memory, uint64_t address, void *copy, size_t bytes)
+{
+	struct ts_memory_range range = { address, copy, (uint32_t)bytes };
+
+	return bytes <= UINT32_MAX && ts_memory_read_ranges(memory, &range, 1) == 1;
+}

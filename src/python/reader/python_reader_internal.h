@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the files of the reader share: find_python.c (where the runtime is), python_codes.c (functions and lines), python_stack.c (the frames of one thread: foreseen,
+ * copied, walked), stack_evidence.c (whether they can be believed), python_threads.c (who a thread is and what it does), python_sweep.c (all of it at once), python_reader.c (open and close).
+ */
+#ifndef TS_PYTHON_READER_PYTHON_READER_INTERNAL_H
+#define TS_PYTHON_READER_PYTHON_READER_INTERNAL_H
+
+#include "base/arena.h"
+#include "base/map.h"
+#include "python/local/python_objects.h"
+#include "python/local/python_walk.h"
+#include "python/reader/python_reader.h"
+
+#define MOST_INTERPRETERS 1024u
+#define MOST_THREADS 65536u
+#define MOST_DEPTH 200000u /* deeper stacks are rejected */
+#define MOST_HEAD 1024u    /* bytes of a thread state that are read */
+
+/* ---- find_python.c ---- */
+
+struct python_place {
+	uint64_t runtime;   /* address of _PyRuntime */
+	uint64_t code_type; /* of PyCode_Type; 0: not known */
+	struct ts_python_layout layout;
+	struct ts_python_about about;
+};
+
+/* Where the process has its Python. As ts_python_open(). */
+int ts_python_find(struct ts_memory *memory, pid_t pid, struct python_place *ret_place,
+		   struct ts_error *err);
+/* What asyncio tells of itself once it is loaded, 3.14 on. */
+void ts_python_find_asyncio(struct ts_memory *memory, pid_t pid, struct python_place *place);
+/* Its name, or "?". */
+void ts_python_process_name(pid_t pid, char *buffer, size_t bytes);
+/* Whether there are threads at that runtime: 1, 0: not yet, -1: this is none. */
+int ts_python_probe(struct ts_memory *memory, const struct ts_python_layout *layout,
+		    uint64_t runtime);
+
+/* ---- access_denied.c ---- */
+
+/* TS_ECAP and the reason, or TS_ENOTFOUND where it has ended. */
+int ts_python_refused(pid_t pid, struct ts_error *err);
+
+/* ---- python_codes.c ---- */
+
+/* What stands at an address that frames name as their code. */
+struct python_code_at {
+	struct ts_python_code *code; /* NULL: it is no code object, or could not be read */
+	struct ts_python_code_identity identity;
+	uint64_t instructions; /* address */
+	uint32_t instruction_bytes;
+	uint32_t table_bytes;
+	uint8_t *table; /* of lines */
+	int32_t *
+		lines; /* by two bytes of instructions; below 0: not looked up yet. NULL: none was */
+	uint64_t *copies; /* further instructions by index, 0: not known: free-threaded builds */
+	uint32_t copy_count;
+	int64_t checked_ns;
+	uint64_t generation; /* of the codes when it was checked */
+	bool is_noted;
+	bool is_hidden; /* its frames are not shown */
+};
+
+struct python_codes {
+	struct ts_map at;    /* address -> struct python_code_at * */
+	struct ts_map known; /* hash of name, file and line -> struct ts_python_code * */
+	struct ts_arena arena;
+	struct python_code_at **noted; /* to be checked */
+	size_t noted_count, noted_capacity;
+	uint8_t *copies; /* of these */
+	size_t copies_capacity;
+	struct ts_memory_range *ranges;
+	size_t range_capacity;
+	uint64_t
+		generation; /* of all interpreters, 3.14 on: as long as it is the same no code has ended */
+	uint32_t next_number;
+	uint8_t *scratch; /* for a line table */
+};
+
+struct ts_python;
+void ts_python_codes_release(struct python_codes *codes);
+
+/* The code at an address, read where it is new. NULL: no memory. */
+struct python_code_at *ts_python_code_at(struct ts_python *python, uint64_t address);
+/* A frame is new that has this code: notes it for the next check, unless it was checked lately. */
+int ts_python_code_note(struct ts_python *python, struct python_code_at *at, int64_t now_ns);
+/* Whether all that is noted is still what it was, in one read; what is not is read anew. TS_ENOTFOUND: one is no code any more. */
+int ts_python_codes_check(struct ts_python *python, int64_t now_ns);
+/* Whether a frame's instruction can be one of that code; *ret_offset: its place in bytes, -1: ahead of the first. */
+bool ts_python_code_has(struct ts_python *python, struct python_code_at *at,
+			const struct ts_python_raw_frame *frame, int64_t *ret_offset);
+int32_t ts_python_code_line(const struct ts_python_layout *layout, struct python_code_at *at,
+			    int64_t offset);
+
+/* ---- python_stack.c: the frames of one thread ---- */
+
+/* A piece of the data stack, 3.11 on, with its header. */
+struct python_chunk {
+	uint64_t address;
+	uint32_t size;   /* of all of it */
+	uint32_t bytes;  /* that are foreseen to be in use */
+	uint32_t copied; /* that are in `copy` */
+	uint32_t idle;   /* sweeps in which less was used */
+	uint8_t *copy;
+	size_t capacity;
+};
+
+/* A frame that lies elsewhere: in a generator, on a native stack, or on the heap (3.8 to 3.10). */
+struct python_heap_frame {
+	uint64_t address;
+	uint32_t used; /* number of the walk that last met it */
+	uint32_t copy; /* where in heap_copies */
+};
+
+/* A call that its place hardly ever makes: the outermost of a stack that was refused for that. */
+struct python_odd_call {
+	uint64_t callee, code, site;
+	uint32_t sweep;
+};
+
+/* Where a thread stood at the last sweep, and what of it has to be read at the next one. */
+struct python_stack {
+	uint64_t thread;          /* address of the PyThreadState */
+	uint8_t head[MOST_HEAD];  /* its copy */
+	uint64_t cframe;          /* 3.11, 3.12: address of the word that is read as `innermost` */
+	uint64_t innermost;       /* ahead of the frames */
+	uint64_t innermost_after; /* behind them, where is_double */
+	uint64_t cframe_after;    /* the thread's cframe, behind the frames */
+	uint64_t base;            /* outermost frame */
+	uint64_t lowest;          /* frame of the data stack in this walk; 0: none */
+	uint8_t again[1024]; /* the end of the newest chunk, behind all frames, where is_double */
+	uint64_t again_address;
+	uint32_t again_bytes;
+	bool is_double;
+	bool is_confirmed; /* the last walk has found all that moved twice */
+	uint32_t hot;      /* it has moved lately, so that it is read double at once; counts down */
+	bool is_read;
+	size_t first_range, range_count; /* of the last plan */
+
+	struct python_chunk *chunks; /* oldest first */
+	size_t chunk_count, chunk_capacity;
+	struct python_heap_frame *heap; /* by address */
+	size_t heap_count, heap_capacity;
+	uint8_t *heap_copies;
+	size_t heap_copy_bytes, heap_copy_capacity;
+	uint32_t walk;   /* number of it */
+	uint32_t forgot; /* the walk at which old heap frames were last dropped */
+
+	struct ts_python_raw_frame *raw, *last; /* now, and accepted last */
+	size_t raw_capacity, last_capacity;
+	uint32_t depth, last_depth;
+	bool has_last;
+	struct python_odd_call odd;
+	/* One that was refused and is taken if it is seen once more at once. */
+	struct ts_python_raw_frame *pending;
+	size_t pending_capacity;
+	uint32_t pending_depth;
+};
+
+/* What became of a copy. */
+enum python_stack_status {
+	STACK_OK,
+	STACK_SAME,    /* as at the last sweep */
+	STACK_MISSED,  /* something was not foreseen */
+	STACK_INVALID, /* torn, or no stack at all */
+};
+
+/* Appends what has to be read to the sweep's ranges. */
+int ts_python_stack_plan(struct ts_python *python, struct python_stack *stack, bool is_double);
+/* The frames out of what was read, into stack->raw. */
+enum python_stack_status ts_python_stack_walk(struct ts_python *python, struct python_stack *stack);
+/* Finds out what has to be read, by reading step by step. */
+int ts_python_stack_discover(struct ts_python *python, struct python_stack *stack);
+/* It has been accepted, or not: what is there now is what the next one is compared with. */
+void ts_python_stack_settle(struct python_stack *stack, bool is_accepted, bool has_moved);
+void ts_python_stack_release(struct python_stack *stack);
+
+/* Of those that were copied; NULL: none. */
+struct python_heap_frame *ts_python_stack_heap_frame(struct python_stack *stack, uint64_t address);
+/* Whether any chunk holds it. */
+bool ts_python_stack_is_in_chunks(const struct python_stack *stack, uint64_t at);
+/* The address of the word that says which frame is the innermost. */
+uint64_t ts_python_stack_innermost_address(const struct ts_python *python,
+					   const struct python_stack *stack);
+
+/* ---- stack_evidence.c: whether it can be believed ---- */
+
+static inline bool ts_python_is_same_frame(const struct ts_python_raw_frame *a,
+					   const struct ts_python_raw_frame *b)
+{
+	return a->address == b->address && a->code == b->code;
+}
+
+/* The calls of stack->raw that are new since the last sweep; `still`: outermost frames that are not. */
+bool ts_python_stack_is_believed(struct ts_python *python, struct python_stack *stack,
+				 uint32_t still);
+/* It has been accepted: its calls are known from now on, if they were seen twice. */
+void ts_python_stack_learn(struct ts_python *python, const struct python_stack *stack,
+			   uint32_t still);
+
+/* ---- python_threads.c ---- */
+
+struct python_interpreter;
+
+struct python_thread {
+	struct python_stack stack;
+	uint64_t thread_id, native_id; /* as Python has them */
+	pid_t tid;
+	char name[128], task[192];
+	bool is_main, is_named;
+	uint64_t interpreter; /* its address */
+	int64_t interpreter_id;
+	uint32_t seen; /* number of the sweep */
+	enum python_stack_status status;
+	bool is_accepted, had_last;
+	uint32_t same;
+	int kernel_fd; /* -1: not open */
+	bool runs;
+	int64_t kernel_ns; /* when the kernel was asked */
+	int64_t ran_ns;    /* when it was last seen running */
+	struct ts_python_frame *frames,
+		*last_frames; /* of this sweep, and of the last one that was accepted */
+	size_t frame_capacity, last_frame_capacity;
+	uint32_t new_depth, depth; /* of both */
+	uint32_t kept;             /* outermost ones of the new that were taken over */
+};
+
+struct python_interpreter {
+	uint64_t address, modules, gil;
+	int64_t id;
+	uint8_t *window;       /* what is read of it: see struct ts_python */
+	uint64_t gil_words[4]; /* from its last_holder on, as far as `locked` */
+	uint64_t generation;
+	uint32_t seen;
+	size_t first_range, range_count;
+};
+
+/* Their names, where some are new or it is time. */
+void ts_python_threads_name(struct ts_python *python, int64_t now_ns, bool has_new);
+/* Who a new thread is: `is_last` of its interpreter's list. */
+void ts_python_thread_identify(struct ts_python *python, struct python_thread *thread, bool is_last,
+			       int64_t now_ns);
+/* Whether it runs, as the kernel says; `has_moved`: its stack says so. */
+void ts_python_thread_ask(struct ts_python *python, struct python_thread *thread, bool has_moved,
+			  int64_t now_ns);
+void ts_python_thread_free(struct python_thread *thread);
+
+/* ---- python_sweep.c ---- */
+
+struct ts_python {
+	pid_t pid;
+	uint64_t start_time;
+	unsigned int flags;
+	struct python_place place;
+	struct ts_memory memory;
+	struct ts_python_process_view view;
+	struct python_codes codes;
+	struct ts_python_counts counts;
+
+	/* What is read at each sweep of the runtime and of each interpreter: from the first member that is needed to the last one. */
+	uint32_t runtime_start, runtime_bytes, window_start, window_bytes, gil_start, gil_bytes;
+	uint8_t *runtime_copy;
+
+	struct python_interpreter *interpreters; /* in the order of their list */
+	size_t interpreter_count, interpreter_capacity;
+	struct python_thread **threads,
+		**listed; /* in the order of the lists; those of the list that is being walked */
+	size_t thread_count, thread_capacity, listed_count, listed_capacity;
+	int64_t listed_ns; /* when all lists were last walked */
+	struct ts_python_thread *shown;
+	size_t shown_capacity;
+	uint32_t number; /* of the sweep */
+	int64_t last_sweep_ns;
+
+	struct ts_memory_range *ranges; /* of one read */
+	size_t range_count, range_capacity;
+	size_t *failed; /* indices of those that could not be read */
+	size_t failed_count, failed_capacity;
+
+	/* python_stack.c: calls that were seen, by the caller's instruction and by that and the callee's code; how often */
+	struct ts_map sites;
+	struct ts_pairmap calls;
+
+	/* python_threads.c */
+	pid_t inner_pid;     /* as the process sees itself */
+	bool is_inside;      /* another pid namespace: its thread ids are not ours */
+	uint32_t tid_offset; /* in a thread's own structure of libc: 3.8 to 3.10; 0: not known */
+	int64_t named_ns, nameless_ns;
+	struct ts_map inner_tids; /* as it sees them -> as we do */
+	int64_t inner_tids_ns;
+};
+
+void ts_python_sweep_release(struct ts_python *python);
+/* Adds a range to the next read. */
+int ts_python_add_range(struct ts_python *python, uint64_t address, void *copy, size_t bytes);
+
+#endif

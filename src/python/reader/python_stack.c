@@ -1,0 +1,767 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The frames of one thread. What has to be read is foreseen from the last time (the thread state, the used part of its data stack, frames that lie
+ * elsewhere), copied in one go while the thread runs on, and taken for a stack only if all of it fits together:
+ *
+ * - it ends at the frame where the last one ended, or twice at the same one;
+ * - frames lie where their owner says, each below the one that it has called, none twice;
+ * - a caller that entered no native code has put its own stack away for the call (3.11 to 3.13 mark that);
+ * - the innermost frame is the same ahead of the copy and behind it, unless nothing has moved since the last time.
+ *
+ * Frames are copied from the outside in: what a call changes is then seen in the order in which it cannot be mistaken for another one.
+ * Knows nothing of names.
+ */
+#include <stdlib.h>
+
+#include "python/reader/python_reader_internal.h"
+
+#define PAGE 4096u
+#define SLACK_BYTES 512u /* of the data stack beyond what was used: a few frames */
+#define MOST_CHUNKS 65536u
+#define MOST_CHUNK_BYTES (1u << 30)
+#define MOST_STACK_BYTES (UINT64_C(256) << 20) /* that are read of all chunks */
+#define FORGET_AFTER 64u                       /* walks that have not met a frame of the heap */
+#define HOT_SWEEPS 32u
+#define MOST_EXTENSION 16u
+
+void ts_python_stack_release(struct python_stack *stack)
+{
+	for (size_t i = 0; i < stack->chunk_capacity; i++)
+		free(stack->chunks[i].copy);
+	free(stack->chunks);
+	free(stack->heap);
+	free(stack->heap_copies);
+	free(stack->raw);
+	free(stack->last);
+	free(stack->pending);
+}
+
+/* ---- frames that lie elsewhere ---- */
+
+/* The first one at or behind an address. */
+static size_t heap_place(const struct python_stack *stack, uint64_t address)
+{
+	size_t low = 0, high = stack->heap_count;
+
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+
+		if (stack->heap[middle].address < address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+struct python_heap_frame *ts_python_stack_heap_frame(struct python_stack *stack, uint64_t address)
+{
+	size_t place = heap_place(stack, address);
+
+	return place < stack->heap_count && stack->heap[place].address == address
+		       ? &stack->heap[place]
+		       : NULL;
+}
+
+/* Adds a frame and reads it at once. NULL: it cannot be read, or there is no memory. */
+static struct python_heap_frame *learn_heap(struct ts_python *python, struct python_stack *stack,
+					    uint64_t address)
+{
+	size_t bytes = python->place.layout.frame.bytes, place = heap_place(stack, address);
+	struct python_heap_frame *frame;
+
+	if (stack->heap_count >= MOST_DEPTH ||
+	    ts_grow_array((void **)&stack->heap, &stack->heap_capacity, stack->heap_count + 1,
+			  sizeof(*stack->heap)) ||
+	    ts_grow_array((void **)&stack->heap_copies, &stack->heap_copy_capacity,
+			  stack->heap_copy_bytes + bytes, 1) ||
+	    !ts_memory_read(&python->memory, address, stack->heap_copies + stack->heap_copy_bytes,
+			    bytes))
+		return NULL;
+	frame = &stack->heap[place];
+	memmove(frame + 1, frame, (stack->heap_count - place) * sizeof(*frame));
+	*frame = (struct python_heap_frame){ .address = address,
+					     .copy = (uint32_t)stack->heap_copy_bytes };
+	stack->heap_copy_bytes += bytes;
+	stack->heap_count++;
+	return frame;
+}
+
+static void forget_heap(struct python_stack *stack)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < stack->heap_count; i++)
+		if (stack->walk - stack->heap[i].used < FORGET_AFTER)
+			stack->heap[kept++] = stack->heap[i];
+	stack->heap_count = kept;
+}
+
+/* One range for all that lie on the same page or the next one: both are there, whatever lies between. */
+static int plan_heap(struct ts_python *python, struct python_stack *stack)
+{
+	uint32_t bytes = python->place.layout.frame.bytes;
+	size_t used = 0, first = python->range_count;
+
+	for (size_t i = 0, next; i < stack->heap_count; i = next) {
+		uint64_t start = stack->heap[i].address, end = start;
+
+		for (next = i; next < stack->heap_count; next++) {
+			uint64_t address = stack->heap[next].address;
+
+			if (next > i && address / PAGE > (end - 1) / PAGE + 1)
+				break;
+			stack->heap[next].copy = (uint32_t)(used + (address - start));
+			end = TS_MAX(end, address + bytes);
+		}
+		if (ts_grow_array((void **)&stack->heap_copies, &stack->heap_copy_capacity,
+				  used + (end - start), 1) ||
+		    ts_python_add_range(python, start, (void *)(uintptr_t)used, end - start))
+			return TS_ENOMEM;
+		used += end - start;
+	}
+	stack->heap_copy_bytes = used;
+	/* The buffer has its final address now. */
+	for (; first < python->range_count; first++)
+		python->ranges[first].copy = stack->heap_copies +
+					     (uintptr_t)python->ranges[first].copy;
+	return TS_OK;
+}
+
+/* ---- the plan ---- */
+
+static int plan_chunks(struct ts_python *python, struct python_stack *stack)
+{
+	for (size_t i = 0; i < stack->chunk_count; i++) {
+		struct python_chunk *chunk = &stack->chunks[i];
+
+		if (ts_grow_array((void **)&chunk->copy, &chunk->capacity, chunk->bytes, 1) ||
+		    ts_python_add_range(python, chunk->address, chunk->copy, chunk->bytes))
+			return TS_ENOMEM;
+		chunk->copied = chunk->bytes;
+	}
+	return TS_OK;
+}
+
+/* The innermost part of the data stack once more: what is torn is not torn twice in the same way. */
+static int plan_again(struct ts_python *python, struct python_stack *stack)
+{
+	const struct python_chunk *chunk;
+
+	stack->again_bytes = 0;
+	if (!stack->chunk_count)
+		return TS_OK;
+	chunk = &stack->chunks[stack->chunk_count - 1];
+	stack->again_bytes = (uint32_t)TS_MIN((size_t)chunk->copied, sizeof(stack->again));
+	stack->again_address = chunk->address + chunk->copied - stack->again_bytes;
+	return ts_python_add_range(python, stack->again_address, stack->again, stack->again_bytes);
+}
+
+/* The address of the word that says which frame is the innermost. */
+uint64_t ts_python_stack_innermost_address(const struct ts_python *python,
+					   const struct python_stack *stack)
+{
+	const struct ts_python_layout *layout = &python->place.layout;
+
+	return layout->frames == TS_PYTHON_CFRAME ? stack->cframe
+						  : stack->thread + layout->thread.frame;
+}
+
+/* Where the thread stands once more: 3.11 and 3.12 leave a loop by another cframe, and the one that was read stays as it is. */
+static int plan_after(struct ts_python *python, struct python_stack *stack, bool has_cframe)
+{
+	uint64_t cframe = stack->thread + python->place.layout.thread.frame;
+
+	if (has_cframe && ts_python_add_range(python, cframe, &stack->cframe_after, 8))
+		return TS_ENOMEM;
+	return ts_python_add_range(python, ts_python_stack_innermost_address(python, stack),
+				   &stack->innermost_after, 8);
+}
+
+int ts_python_stack_plan(struct ts_python *python, struct python_stack *stack, bool is_double)
+{
+	const struct ts_python_layout *layout = &python->place.layout;
+	bool has_cframe = layout->frames == TS_PYTHON_CFRAME && stack->cframe;
+
+	stack->first_range = python->range_count;
+	stack->is_double = is_double && ts_python_stack_innermost_address(python, stack);
+	stack->is_read = false;
+	if (ts_python_add_range(python, stack->thread, stack->head, layout->thread.bytes) ||
+	    (has_cframe && ts_python_add_range(python, stack->cframe, &stack->innermost, 8)) ||
+	    plan_heap(python, stack) || plan_chunks(python, stack))
+		return TS_ENOMEM;
+	if (stack->is_double &&
+	    (plan_after(python, stack, has_cframe) || plan_again(python, stack)))
+		return TS_ENOMEM;
+	stack->range_count = python->range_count - stack->first_range;
+	return TS_OK;
+}
+
+/* ---- the data stack ---- */
+
+static uint64_t head_word(const struct python_stack *stack, uint16_t offset)
+{
+	return ts_python_word_of(stack->head, offset);
+}
+
+/* How much of a chunk is to be read, for that much in use. */
+static void foresee(struct python_chunk *chunk, uint64_t used)
+{
+	uint64_t want = TS_MIN(used + SLACK_BYTES, (uint64_t)chunk->size);
+
+	/* Grows at once, shrinks when less has been enough for long. */
+	if (want >= chunk->bytes) {
+		chunk->bytes = (uint32_t)want;
+		chunk->idle = 0;
+	} else if (++chunk->idle > FORGET_AFTER) {
+		chunk->bytes = (uint32_t)want;
+		chunk->idle = 0;
+	}
+}
+
+/* The one at an address; it is read as far as `used`. */
+static struct python_chunk *add_chunk(struct python_stack *stack, uint64_t address, uint64_t size,
+				      uint64_t used)
+{
+	size_t capacity = stack->chunk_capacity;
+	struct python_chunk *chunk;
+
+	if (stack->chunk_count >= MOST_CHUNKS || size < 64 || size > MOST_CHUNK_BYTES ||
+	    used > size)
+		return NULL;
+	if (ts_grow_array((void **)&stack->chunks, &stack->chunk_capacity, stack->chunk_count + 1,
+			  sizeof(*stack->chunks)))
+		return NULL;
+	if (stack->chunk_capacity > capacity)
+		memset(stack->chunks + capacity, 0,
+		       (stack->chunk_capacity - capacity) * sizeof(*stack->chunks));
+	chunk = &stack->chunks[stack->chunk_count++];
+	chunk->address = address;
+	chunk->size = (uint32_t)size;
+	chunk->bytes = 0;
+	foresee(chunk, used);
+	return chunk;
+}
+
+/* Follows the chunks of a thread from the newest one. */
+static bool discover_chunks(struct ts_python *python, struct python_stack *stack)
+{
+	const struct ts_python_layout *layout = &python->place.layout;
+	uint64_t at = head_word(stack, layout->thread.data_stack_chunk);
+	uint64_t top = head_word(stack, layout->thread.data_stack_top), all = 0;
+
+	stack->chunk_count = 0;
+	while (at) {
+		uint8_t header[24];
+		uint64_t used;
+
+		if (!ts_memory_read(&python->memory, at, header, sizeof(header)))
+			return false;
+		used = stack->chunk_count ? layout->chunk.data +
+						    8 * ts_python_word_of(header, layout->chunk.top)
+					  : top - at;
+		if (!add_chunk(stack, at, ts_python_word_of(header, layout->chunk.bytes), used))
+			return false;
+		all += stack->chunks[stack->chunk_count - 1].bytes;
+		if (all > MOST_STACK_BYTES)
+			return false;
+		at = ts_python_word_of(header, layout->chunk.previous);
+	}
+	for (size_t i = 0; i < stack->chunk_count / 2; i++) {
+		struct python_chunk newer = stack->chunks[i];
+
+		stack->chunks[i] = stack->chunks[stack->chunk_count - 1 - i];
+		stack->chunks[stack->chunk_count - 1 - i] = newer;
+	}
+	return true;
+}
+
+/* ---- walking ---- */
+
+struct walk {
+	struct ts_python *python;
+	struct python_stack *stack;
+	bool learns;    /* reads what is missing */
+	size_t chunk;   /* that the last frame of the data stack was in, plus 1; 0: none are left */
+	uint64_t below; /* in that chunk frames lie below this address */
+	bool is_entered;   /* a shim lies between the last frame and this one */
+	bool is_generator; /* the last frame is one's */
+};
+
+/* A frame on the data stack, in the chunk of its callee or in an older one. */
+static const uint8_t *chunk_copy(struct walk *walk, uint64_t at)
+{
+	uint32_t bytes = walk->python->place.layout.frame.bytes;
+
+	for (size_t i = walk->chunk; i > 0; i--) {
+		const struct python_chunk *chunk = &walk->stack->chunks[i - 1];
+
+		if (at < chunk->address || at - chunk->address >= chunk->size)
+			continue;
+		if (at - chunk->address + bytes > chunk->copied)
+			return NULL; /* beyond what was foreseen */
+		if (i == walk->chunk && at >= walk->below)
+			return NULL;
+		walk->chunk = i;
+		walk->below = walk->stack->lowest = at;
+		return chunk->copy + (at - chunk->address);
+	}
+	return NULL;
+}
+
+static enum python_stack_status heap_copy(struct walk *walk, uint64_t at, const uint8_t **ret_copy)
+{
+	struct python_stack *stack = walk->stack;
+	struct python_heap_frame *frame = ts_python_stack_heap_frame(stack, at);
+
+	if (!frame && walk->learns)
+		frame = learn_heap(walk->python, stack, at);
+	if (!frame)
+		return STACK_MISSED;
+	if (frame->used == stack->walk)
+		return STACK_INVALID; /* a circle */
+	frame->used = stack->walk;
+	*ret_copy = stack->heap_copies + frame->copy;
+	return STACK_OK;
+}
+
+/* Whether any chunk holds it. */
+bool ts_python_stack_is_in_chunks(const struct python_stack *stack, uint64_t at)
+{
+	for (size_t i = stack->chunk_count; i > 0; i--)
+		if (at - stack->chunks[i - 1].address < stack->chunks[i - 1].size)
+			return true;
+	return false;
+}
+
+static enum python_stack_status find_copy(struct walk *walk, uint64_t at, const uint8_t **ret_copy,
+					  bool *ret_in_chunk)
+{
+	*ret_copy = chunk_copy(walk, at);
+	*ret_in_chunk = *ret_copy != NULL;
+	if (*ret_copy)
+		return STACK_OK;
+	if (at & 7 || at < PAGE)
+		return STACK_INVALID;
+	if (ts_python_stack_is_in_chunks(walk->stack, at))
+		return STACK_MISSED;
+	return heap_copy(walk, at, ret_copy);
+}
+
+/*
+ * Whether a frame can have called the one inside it, or must be the innermost itself. A call from Python to Python leaves traces in the caller: it has begun, it has put its stack away (3.11 to
+ * 3.13 mark one that runs), and where its stack ends still stands the function that it has called, or the generator that it has resumed.
+ */
+enum call { CALL_BROKEN, CALL_POSSIBLE, CALL_SURE };
+
+static uint64_t untagged(uint64_t reference)
+{
+	return reference & ~UINT64_C(7);
+}
+
+/* The words around the end of a caller's own stack: two of it and two behind. False: they are not among the copies. */
+static bool words_at_top(const struct ts_python_layout *layout, const struct python_chunk *chunk,
+			 uint64_t at, const uint8_t *copy, uint64_t *ret_top, uint64_t ret_words[4])
+{
+	uint64_t top = layout->frame.is_top_marked
+			       ? at + layout->frame.locals +
+					 8u * ts_python_half_of(copy, layout->frame.stack_top)
+			       : ts_python_word_of(copy, layout->frame.stack_top);
+	uint64_t offset = top - 16 - chunk->address;
+
+	if (top & 7 || top < at + layout->frame.locals || offset >= chunk->copied ||
+	    offset + 32 > chunk->copied)
+		return false;
+	for (size_t i = 0; i < 4; i++)
+		ret_words[i] = untagged(ts_python_word_of(chunk->copy + offset, 8 * i));
+	*ret_top = top;
+	return true;
+}
+
+/* Whether a caller has come as far as its first instruction, and from 3.13 on knows where to go on after a call. */
+static bool has_begun(const struct ts_python_layout *layout, const uint8_t *copy,
+		      const struct ts_python_raw_frame *frame)
+{
+	uint64_t first = frame->code + layout->code.instructions;
+
+	if (layout->minor >= 13 && !copy[layout->frame.owner - 2] && !copy[layout->frame.owner - 1])
+		return false;
+	if (frame->code_index)
+		return true; /* its instructions lie elsewhere */
+	return layout->minor >= 13 ? frame->instruction > first : frame->instruction >= first;
+}
+
+/* Code that is no one's has nothing but a call; what is not known yet may be that. */
+static bool may_call_at_once(const struct ts_python *python, uint64_t code)
+{
+	uint64_t at;
+
+	return !ts_map_get(&python->codes.at, code, &at) ||
+	       ((const struct python_code_at *)(uintptr_t)at)->is_hidden;
+}
+
+static enum call judge_call(const struct walk *walk, uint64_t at, const uint8_t *copy,
+			    const struct ts_python_raw_frame *frame, bool is_in_chunk)
+{
+	const struct ts_python_layout *layout = &walk->python->place.layout;
+	const struct python_stack *stack = walk->stack;
+	uint64_t top, function, words[4];
+
+	if (!stack->depth || layout->frames == TS_PYTHON_FRAME_OBJECTS)
+		return CALL_SURE;
+	if (walk->is_entered || stack->raw[stack->depth - 1].flags & TS_PYTHON_RAW_ENTRY)
+		return CALL_POSSIBLE;
+	if (layout->frame.is_top_marked &&
+	    (int32_t)ts_python_half_of(copy, layout->frame.stack_top) < 0)
+		return CALL_BROKEN;
+	if (!has_begun(layout, copy, frame))
+		return may_call_at_once(walk->python, frame->code) ? CALL_POSSIBLE : CALL_BROKEN;
+	if (!is_in_chunk ||
+	    !words_at_top(layout, &stack->chunks[walk->chunk - 1], at, copy, &top, words))
+		return CALL_POSSIBLE;
+	if (walk->is_generator) {
+		uint64_t generator = stack->raw[stack->depth - 1].address -
+				     layout->frame.in_generator;
+
+		return words[0] == generator || words[1] == generator ? CALL_SURE
+		       : layout->minor <= 13                          ? CALL_BROKEN
+								      : CALL_POSSIBLE;
+	}
+	function = stack->raw[stack->depth - 1].function;
+	return function && (words[2] == function || words[3] == function) ? CALL_SURE
+									  : CALL_POSSIBLE;
+}
+
+/* 3.8 to 3.10 mark frames that are on a stack. */
+static bool is_executing(const struct ts_python_layout *layout, const uint8_t *copy)
+{
+	return layout->frame.state == TS_PYTHON_NONE ||
+	       copy[layout->frame.state] == layout->frame.state_executing;
+}
+
+static enum python_stack_status take_frame(struct walk *walk, uint64_t at, const uint8_t *copy,
+					   bool is_in_chunk, uint64_t *ret_previous)
+{
+	struct python_stack *stack = walk->stack;
+	const struct ts_python_layout *layout = &walk->python->place.layout;
+	struct ts_python_raw_frame frame;
+	enum ts_python_frame_kind kind =
+		ts_python_frame_parse(layout, at, copy, &frame, ret_previous);
+	enum call call;
+
+	if (kind == TS_PYTHON_FRAME_SHIM) {
+		if (stack->depth)
+			stack->raw[stack->depth - 1].flags |= TS_PYTHON_RAW_ENTRY;
+		walk->is_entered = true;
+		return is_in_chunk ? STACK_INVALID : STACK_OK;
+	}
+	if (!is_executing(layout, copy)) {
+		stack->depth = 0; /* it has ended, and so have those inside it */
+		return STACK_OK;
+	}
+	if (kind == TS_PYTHON_FRAME_BAD || !frame.code || frame.code & 7 ||
+	    (layout->frames != TS_PYTHON_FRAME_OBJECTS &&
+	     is_in_chunk != (kind == TS_PYTHON_FRAME_THREAD)))
+		return STACK_INVALID;
+	call = judge_call(walk, at, copy, &frame, is_in_chunk);
+	if (call == CALL_BROKEN)
+		stack->depth = 0; /* it runs itself by now: those inside it have ended */
+	if (call == CALL_SURE && stack->depth)
+		stack->raw[stack->depth - 1].flags |= TS_PYTHON_RAW_SURE;
+	if (stack->depth >= MOST_DEPTH || ts_grow_array((void **)&stack->raw, &stack->raw_capacity,
+							stack->depth + 1u, sizeof(*stack->raw)))
+		return STACK_INVALID;
+	stack->raw[stack->depth++] = frame;
+	walk->is_entered = false;
+	walk->is_generator = kind == TS_PYTHON_FRAME_GENERATOR;
+	return STACK_OK;
+}
+
+/*
+ * 3.11 to 3.13: the frame that the innermost one has called since its address was read. It has put its stack away, so that what it called runs, and lies
+ * behind that stack. 0: there is none.
+ */
+static uint64_t find_callee(const struct ts_python_layout *layout, const struct python_chunk *chunk,
+			    const struct ts_python_raw_frame *caller)
+{
+	uint64_t offset = caller->address - chunk->address, top, words[4];
+	const uint8_t *copy;
+
+	if (offset >= chunk->copied || offset + layout->frame.bytes > chunk->copied)
+		return 0;
+	copy = chunk->copy + offset;
+	if ((int32_t)ts_python_half_of(copy, layout->frame.stack_top) < 0 ||
+	    !has_begun(layout, copy, caller) ||
+	    !words_at_top(layout, chunk, caller->address, copy, &top, words))
+		return 0;
+	for (uint64_t at = top - chunk->address;
+	     at + layout->frame.bytes <= chunk->copied && at < top - chunk->address + 1024;
+	     at += 8) {
+		const uint8_t *callee = chunk->copy + at;
+		uint64_t function = ts_python_word_of(callee, layout->frame.function);
+
+		if (ts_python_word_of(callee, layout->frame.previous) == caller->address &&
+		    function && (function == words[2] || function == words[3]) &&
+		    callee[layout->frame.owner] == layout->frame.owner_thread)
+			return chunk->address + at;
+	}
+	return 0;
+}
+
+/* 3.8 to 3.10: the same among the frames of the heap. */
+static const struct python_heap_frame *find_heap_callee(const struct ts_python_layout *layout,
+							const struct python_stack *stack)
+{
+	for (size_t i = 0; i < stack->heap_count; i++) {
+		const uint8_t *copy = stack->heap_copies + stack->heap[i].copy;
+
+		if (ts_python_word_of(copy, layout->frame.previous) == stack->raw[0].address &&
+		    stack->heap[i].used != stack->walk && is_executing(layout, copy))
+			return &stack->heap[i];
+	}
+	return NULL;
+}
+
+/* Puts a frame inside the innermost one. */
+static bool put_inside(struct python_stack *stack, const struct ts_python_raw_frame *frame)
+{
+	if (frame->code & 7 || !frame->code ||
+	    ts_grow_array((void **)&stack->raw, &stack->raw_capacity, stack->depth + 1u,
+			  sizeof(*stack->raw)))
+		return false;
+	memmove(stack->raw + 1, stack->raw, stack->depth * sizeof(*stack->raw));
+	stack->raw[0] = *frame;
+	stack->raw[0].flags |= TS_PYTHON_RAW_SURE;
+	stack->depth++;
+	return true;
+}
+
+static void extend_heap(struct walk *walk)
+{
+	struct python_stack *stack = walk->stack;
+	const struct ts_python_layout *layout = &walk->python->place.layout;
+
+	for (unsigned int i = 0; i < MOST_EXTENSION && stack->depth; i++) {
+		const struct python_heap_frame *callee = find_heap_callee(layout, stack);
+		struct ts_python_raw_frame frame;
+		uint64_t previous;
+
+		if (!callee)
+			break;
+		ts_python_frame_parse(layout, callee->address, stack->heap_copies + callee->copy,
+				      &frame, &previous);
+		if (!put_inside(stack, &frame))
+			break;
+	}
+}
+
+/* Frames that were called while the copy was made, as far as the copy has them. */
+static enum python_stack_status extend(struct walk *walk, size_t newest)
+{
+	struct python_stack *stack = walk->stack;
+	const struct ts_python_layout *layout = &walk->python->place.layout;
+	const struct python_chunk *chunk;
+
+	if (layout->frame.state != TS_PYTHON_NONE && stack->is_double && !walk->learns)
+		extend_heap(walk);
+	if (!layout->frame.is_top_marked || !newest)
+		return STACK_OK;
+	chunk = &stack->chunks[newest - 1];
+	for (unsigned int i = 0; i < MOST_EXTENSION && stack->depth; i++) {
+		uint64_t at = find_callee(layout, chunk, &stack->raw[0]), previous;
+		struct ts_python_raw_frame frame;
+
+		if (!at)
+			break;
+		ts_python_frame_parse(layout, at, chunk->copy + (at - chunk->address), &frame,
+				      &previous);
+		if (frame.flags & TS_PYTHON_RAW_ENTRY || !put_inside(stack, &frame))
+			break;
+	}
+	return STACK_OK;
+}
+
+/* The chunk that the thread works in, plus 1; 0: it is not known here. */
+static size_t newest_chunk(const struct ts_python *python, const struct python_stack *stack)
+{
+	uint64_t address = head_word(stack, python->place.layout.thread.data_stack_chunk);
+
+	for (size_t i = stack->chunk_count; i > 0; i--)
+		if (stack->chunks[i - 1].address == address)
+			return i;
+	return 0;
+}
+
+/* From the innermost frame to the last. */
+static enum python_stack_status follow(struct walk *walk)
+{
+	struct python_stack *stack = walk->stack;
+	const struct ts_python_layout *layout = &walk->python->place.layout;
+	uint64_t base = layout->thread.base_frame == TS_PYTHON_NONE
+				? 0
+				: head_word(stack, layout->thread.base_frame);
+	uint64_t at = stack->innermost;
+	size_t newest = walk->chunk;
+
+	stack->depth = 0;
+	stack->lowest = 0;
+	stack->walk++;
+	while (at && at != base) {
+		const uint8_t *copy;
+		bool is_in_chunk;
+		enum python_stack_status status = find_copy(walk, at, &copy, &is_in_chunk);
+
+		if (status)
+			return status;
+		status = take_frame(walk, at, copy, is_in_chunk, &at);
+		if (status)
+			return status;
+	}
+	/* 3.15: no stack ends elsewhere; and one whose frames have all ended is none. */
+	if ((base && at != base) || (!stack->depth && stack->innermost && !base))
+		return STACK_INVALID;
+	if (base && stack->depth)
+		stack->raw[stack->depth - 1].flags |= TS_PYTHON_RAW_ENTRY;
+	return extend(walk, newest);
+}
+
+static bool prepare(struct walk *walk)
+{
+	struct python_stack *stack = walk->stack;
+	const struct ts_python_layout *layout = &walk->python->place.layout;
+
+	if (layout->frames == TS_PYTHON_CFRAME) {
+		uint64_t cframe = head_word(stack, layout->thread.frame);
+
+		if (!cframe || stack->cframe != cframe + layout->cframe.current_frame)
+			return false;
+	} else {
+		stack->innermost = head_word(stack, layout->thread.frame);
+	}
+	if (layout->thread.data_stack_chunk == TS_PYTHON_NONE)
+		return true;
+	walk->below = UINT64_MAX;
+	walk->chunk = newest_chunk(walk->python, stack);
+	if (!walk->chunk)
+		return !head_word(stack, layout->thread.data_stack_chunk);
+	foresee(&stack->chunks[walk->chunk - 1],
+		TS_MIN(head_word(stack, layout->thread.data_stack_top) -
+			       stack->chunks[walk->chunk - 1].address,
+		       (uint64_t)stack->chunks[walk->chunk - 1].size));
+	return true;
+}
+
+/* Outermost frames that stand exactly where they stood at the last sweep. */
+static uint32_t unmoved(const struct python_stack *stack)
+{
+	uint32_t count = 0;
+	uint32_t most = stack->has_last ? TS_MIN(stack->depth, stack->last_depth) : 0;
+
+	while (count < most) {
+		const struct ts_python_raw_frame *a = &stack->raw[stack->depth - 1 - count];
+		const struct ts_python_raw_frame *b = &stack->last[stack->last_depth - 1 - count];
+
+		if (!ts_python_is_same_frame(a, b) || a->instruction != b->instruction ||
+		    a->code_index != b->code_index)
+			break;
+		count++;
+	}
+	return count;
+}
+
+/* The data stack is in use from its first place on (the second one of a thread's first chunk), or not at all. */
+static bool is_bottomed(const struct ts_python *python, const struct python_stack *stack)
+{
+	const struct ts_python_layout *layout = &python->place.layout;
+	uint64_t lowest = stack->lowest;
+
+	if (!stack->chunk_count)
+		return true;
+	if (!lowest)
+		lowest = head_word(stack, layout->thread.data_stack_top);
+	return lowest - stack->chunks[0].address <= layout->chunk.data + 8u;
+}
+
+enum python_stack_status ts_python_stack_walk(struct ts_python *python, struct python_stack *stack)
+{
+	struct walk walk = { .python = python, .stack = stack };
+	enum python_stack_status status;
+	uint32_t still;
+	uint64_t base;
+
+	if (!stack->is_read || !prepare(&walk))
+		return STACK_MISSED;
+	status = follow(&walk);
+	if (status)
+		return status;
+	still = unmoved(stack);
+	if (stack->has_last && still == stack->depth && still == stack->last_depth)
+		return STACK_SAME;
+	if (!stack->is_double)
+		return STACK_MISSED;
+	if (!is_bottomed(python, stack) || !ts_python_stack_is_believed(python, stack, still))
+		return STACK_INVALID;
+	base = stack->depth ? stack->raw[stack->depth - 1].address : stack->base;
+	if (base != stack->base) {
+		stack->base = base; /* if it is the same the next time, it is so */
+		return STACK_INVALID;
+	}
+	ts_python_stack_learn(python, stack, still);
+	return STACK_OK;
+}
+
+int ts_python_stack_discover(struct ts_python *python, struct python_stack *stack)
+{
+	struct walk walk = { .python = python, .stack = stack, .learns = true };
+	const struct ts_python_layout *layout = &python->place.layout;
+
+	/* What could not be read may be gone for good. */
+	if (!stack->is_read)
+		stack->heap_count = stack->heap_copy_bytes = 0;
+	if (!ts_memory_read(&python->memory, stack->thread, stack->head, layout->thread.bytes))
+		return TS_ENOTFOUND;
+	if (layout->frames == TS_PYTHON_CFRAME) {
+		stack->cframe = head_word(stack, layout->thread.frame) +
+				layout->cframe.current_frame;
+		if (!ts_memory_read_pointer(&python->memory, stack->cframe, &stack->innermost))
+			return TS_ENOTFOUND;
+	}
+	if (layout->thread.data_stack_chunk != TS_PYTHON_NONE && !discover_chunks(python, stack))
+		return TS_ENOTFOUND;
+	for (size_t i = 0; i < stack->chunk_count; i++) {
+		struct python_chunk *chunk = &stack->chunks[i];
+
+		if (ts_grow_array((void **)&chunk->copy, &chunk->capacity, chunk->bytes, 1))
+			return TS_ENOMEM;
+		if (!ts_memory_read(&python->memory, chunk->address, chunk->copy, chunk->bytes))
+			return TS_ENOTFOUND;
+		chunk->copied = chunk->bytes;
+	}
+	if (prepare(&walk))
+		follow(&walk);
+	return TS_OK;
+}
+
+void ts_python_stack_settle(struct python_stack *stack, bool is_accepted, bool has_moved)
+{
+	struct ts_python_raw_frame *raw = stack->last;
+	size_t capacity = stack->last_capacity;
+
+	stack->has_last = is_accepted;
+	/* One that has not moved is the last one, with what was found out about it. */
+	if (is_accepted && has_moved) {
+		stack->last = stack->raw;
+		stack->last_capacity = stack->raw_capacity;
+		stack->last_depth = stack->depth;
+		stack->raw = raw;
+		stack->raw_capacity = capacity;
+	}
+	if (stack->walk - stack->forgot >= FORGET_AFTER) {
+		forget_heap(stack);
+		stack->forgot = stack->walk;
+	}
+	if (has_moved)
+		stack->hot = HOT_SWEEPS;
+	else if (stack->hot)
+		stack->hot--;
+}

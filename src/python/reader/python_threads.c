@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Who a thread is and what it does beside its frames: its id for the kernel (through pid namespaces, and for versions that do not keep it), its name, whether
+ * it runs. The kernel is asked seldom, so that sampling at 10 kHz or of 500 threads is not asking it: a thread whose stack moves runs; of others the
+ * answer is kept for a millisecond, and for an eighth of the time since it last ran, up to 50 ms.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/proc_files.h"
+#include "base/process.h"
+#include "python/reader/python_reader_internal.h"
+
+#define KERNEL_NS INT64_C(1000000)       /* how long an answer of the kernel holds, at least */
+#define KERNEL_MOST_NS INT64_C(50000000) /* and at most, for a thread that has been idle for long */
+#define NAMES_NS INT64_C(2000000000)     /* names are looked at again */
+#define NAMES_SOON_NS INT64_C(20000000)  /* as long as some thread has none */
+#define INNER_TIDS_NS INT64_C(100000000) /* between two looks at all threads of a namespace */
+#define LIBC_THREAD_BYTES 2048u          /* that its id is looked for in */
+
+/* ---- ids ---- */
+
+/* Fills inner_tids out of /proc/PID/task. */
+static void read_inner_tids(struct ts_python *python)
+{
+	char path[32];
+	DIR *directory;
+	const struct dirent *entry;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)python->pid);
+	directory = opendir(path);
+	ts_map_clear(&python->inner_tids);
+	while (directory && (entry = readdir(directory))) {
+		pid_t tid = (pid_t)strtol(entry->d_name, NULL, 10);
+		pid_t inner;
+
+		if (tid <= 0)
+			continue;
+		inner = ts_process_inner_pid(tid);
+		if (inner > 0)
+			ts_map_put(&python->inner_tids, (uint64_t)inner, (uint64_t)tid);
+	}
+	if (directory)
+		closedir(directory);
+}
+
+/* As seen from here; 0: not known. */
+static pid_t outer_tid(struct ts_python *python, uint64_t inner, int64_t now_ns)
+{
+	uint64_t tid = 0;
+
+	if (!python->is_inside || !inner)
+		return (pid_t)inner;
+	if (inner == (uint64_t)python->inner_pid)
+		return python->pid;
+	if (!ts_map_get(&python->inner_tids, inner, &tid) &&
+	    (!python->inner_tids_ns || now_ns - python->inner_tids_ns > INNER_TIDS_NS)) {
+		python->inner_tids_ns = now_ns;
+		read_inner_tids(python);
+		ts_map_get(&python->inner_tids, inner, &tid);
+	}
+	return (pid_t)tid;
+}
+
+/*
+ * 3.8 to 3.10: libc's own structure of a thread (pthread_self() is its address) has the id somewhere; where, the main thread tells, whose id
+ * is known.
+ */
+static void calibrate(struct ts_python *python, const uint8_t *copy)
+{
+	for (uint32_t at = 64; at < LIBC_THREAD_BYTES; at += 4)
+		if (ts_python_half_of(copy, at) == (uint32_t)python->inner_pid) {
+			python->tid_offset = at;
+			return;
+		}
+}
+
+static uint64_t libc_tid(struct ts_python *python, const struct python_thread *thread)
+{
+	uint8_t copy[LIBC_THREAD_BYTES];
+	uint32_t tid = 0;
+
+	if (thread->is_main) {
+		if (!python->tid_offset &&
+		    ts_memory_read(&python->memory, thread->thread_id, copy, sizeof(copy)))
+			calibrate(python, copy);
+		return (uint64_t)python->inner_pid;
+	}
+	if (!python->tid_offset ||
+	    !ts_memory_read(&python->memory, thread->thread_id + python->tid_offset, &tid,
+			    sizeof(tid)) ||
+	    tid > INT32_MAX)
+		return 0;
+	return tid;
+}
+
+static bool is_thread(const struct ts_python *python, pid_t tid)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d", (int)python->pid, (int)tid);
+	return tid > 0 && access(path, F_OK) == 0;
+}
+
+static void set_tid(struct ts_python *python, struct python_thread *thread, uint64_t inner,
+		    int64_t now_ns)
+{
+	pid_t tid = outer_tid(python, inner, now_ns);
+
+	if (thread->kernel_fd >= 0)
+		close(thread->kernel_fd);
+	thread->kernel_fd = -1;
+	thread->kernel_ns = 0;
+	thread->tid = is_thread(python, tid) ? tid : 0;
+}
+
+void ts_python_thread_identify(struct ts_python *python, struct python_thread *thread, bool is_last,
+			       int64_t now_ns)
+{
+	const struct ts_python_layout *layout = &python->place.layout;
+	bool has_native = layout->thread.native_thread_id != TS_PYTHON_NONE;
+	uint64_t id = ts_python_word_of(thread->stack.head, layout->thread.thread_id);
+	uint64_t native =
+		has_native ? ts_python_word_of(thread->stack.head, layout->thread.native_thread_id)
+			   : 0;
+
+	if (id == thread->thread_id && native == thread->native_id && (thread->tid || !native))
+		return;
+	thread->thread_id = id;
+	thread->native_id = native;
+	thread->is_named = false;
+	thread->is_main = thread->interpreter_id == 0 &&
+			  (native ? native == (uint64_t)python->inner_pid : is_last);
+	set_tid(python, thread, native ? native : libc_tid(python, thread), now_ns);
+}
+
+/* ---- names ---- */
+
+static void name_thread(void *context, uint64_t thread_id, const char *name, bool is_main,
+			uint64_t native_id)
+{
+	struct ts_python *python = context;
+
+	(void)is_main;
+	for (size_t i = 0; i < python->thread_count; i++) {
+		struct python_thread *thread = python->threads[i];
+
+		if (thread->thread_id != thread_id)
+			continue;
+		snprintf(thread->name, sizeof(thread->name), "%s", name);
+		thread->is_named = true;
+		if (!thread->tid && native_id)
+			set_tid(python, thread, native_id, python->named_ns);
+	}
+}
+
+void ts_python_threads_name(struct ts_python *python, int64_t now_ns, bool has_new)
+{
+	bool is_nameless = false;
+
+	for (size_t i = 0; i < python->thread_count && !is_nameless; i++)
+		is_nameless = !python->threads[i]->is_named;
+	if (!(python->flags & TS_PYTHON_NAMES) ||
+	    (!has_new && python->named_ns &&
+	     now_ns - python->named_ns < (is_nameless ? NAMES_SOON_NS : NAMES_NS)))
+		return;
+	python->named_ns = now_ns;
+	for (size_t i = 0; i < python->interpreter_count; i++)
+		if (python->interpreters[i].modules)
+			ts_python_thread_names(&python->view, python->interpreters[i].modules,
+					       name_thread, python);
+	/* Threads that native code has made have none; they are not asked for each time. */
+	if (now_ns - python->nameless_ns > NAMES_NS)
+		for (size_t i = 0; i < python->thread_count; i++)
+			python->threads[i]->is_named = true;
+	python->nameless_ns = has_new || !is_nameless ? now_ns : python->nameless_ns;
+	if (python->flags & TS_PYTHON_TASKS && python->place.layout.minor >= 14 &&
+	    python->place.layout.task.name == TS_PYTHON_NONE)
+		ts_python_find_asyncio(&python->memory, python->pid, &python->place);
+}
+
+/* ---- the kernel ---- */
+
+static int open_kernel(const struct ts_python *python, const struct python_thread *thread)
+{
+	char name[64];
+	int fd;
+
+	/* "running", or the system call that it waits in: a quarter of what `stat` costs. */
+	snprintf(name, sizeof(name), "task/%d/syscall", (int)thread->tid);
+	fd = ts_proc_open(python->pid, name, O_RDONLY);
+	if (fd >= 0)
+		return fd;
+	snprintf(name, sizeof(name), "task/%d/stat", (int)thread->tid);
+	return ts_proc_open(python->pid, name, O_RDONLY);
+}
+
+static bool answer_says_runs(const char *text)
+{
+	const char *end = strrchr(text, ')');
+
+	if (end) /* of stat */
+		return end[1] == ' ' && end[2] == 'R';
+	return text[0] == 'r';
+}
+
+void ts_python_thread_ask(struct ts_python *python, struct python_thread *thread, bool has_moved,
+			  int64_t now_ns)
+{
+	char text[512];
+	ssize_t got;
+
+	int64_t hold_ns = (now_ns - thread->ran_ns) / 8;
+
+	if (has_moved) {
+		thread->runs = true;
+		thread->kernel_ns = 0;
+		thread->ran_ns = now_ns;
+		return;
+	}
+	hold_ns = TS_MIN(TS_MAX(hold_ns, KERNEL_NS), KERNEL_MOST_NS);
+	if (!thread->tid || (thread->kernel_ns && now_ns - thread->kernel_ns < hold_ns))
+		return;
+	thread->kernel_ns = now_ns;
+	thread->runs = false;
+	if (thread->kernel_fd < 0)
+		thread->kernel_fd = open_kernel(python, thread);
+	if (thread->kernel_fd < 0)
+		return;
+	got = pread(thread->kernel_fd, text, sizeof(text) - 1, 0);
+	if (got <= 0) {
+		close(thread->kernel_fd);
+		thread->kernel_fd = -1;
+		return;
+	}
+	text[got] = '\0';
+	thread->runs = answer_says_runs(text);
+	if (thread->runs)
+		thread->ran_ns = now_ns;
+}
+
+void ts_python_thread_free(struct python_thread *thread)
+{
+	if (thread->kernel_fd >= 0)
+		close(thread->kernel_fd);
+	ts_python_stack_release(&thread->stack);
+	free(thread->frames);
+	free(thread->last_frames);
+	free(thread);
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Memory taken and given back, as a backend inside a target tells of it, into rows of `allocation`. Must not know of rings. */
+#include "record/decode/decode_internal.h"
+
+#define NO_STREAM UINT32_MAX
+
+static int64_t size_or_absent(uint64_t word)
+{
+	return (int64_t)word >= 0 ? (int64_t)word : TS_ABSENT;
+}
+
+/* Whose memory it is, and the queue that orders it. False: no memory, or too many devices. */
+static bool set_place(struct ts_encoder *encoder, struct encode_area *area,
+		      const struct encode_event *event, struct ts_allocation_row *row)
+{
+	uint32_t number = (uint32_t)event->own[TS_LIVE_ALLOCATION_WHAT] & TS_LIVE_DEVICE_MASK;
+	uint32_t stream = (uint32_t)event->own[TS_LIVE_ALLOCATION_WHERE];
+	uint32_t context = (uint32_t)(event->own[TS_LIVE_ALLOCATION_WHERE] >> 32);
+	const struct encode_device *device;
+	const struct encode_stream *queue;
+
+	if (number == TS_LIVE_DEVICE_MASK)
+		return true;
+	device = encode_use_device(encoder, area, number);
+	if (!device)
+		return false;
+	row->device = device->id;
+	if (stream == NO_STREAM)
+		return true;
+	queue = encode_use_stream(encoder, area, number, stream, context);
+	row->stream = queue ? queue->id : 0;
+	return queue != NULL;
+}
+
+bool encode_allocation(struct ts_encoder *encoder, struct encode_area *area,
+		       struct encode_ring *ring, const struct encode_event *event)
+{
+	struct ts_allocation_row row = ts_allocation_none;
+
+	row.kind = event->own[TS_LIVE_ALLOCATION_WHAT] >> 24 & 0xff;
+	if (row.kind > TS_ALLOCATION_FREE || !set_place(encoder, area, event, &row)) {
+		encode_lose(encoder, ring, LOSS_UNKNOWN_EVENT, 1, event->ns, event->ns);
+		return false;
+	}
+	row.start = event->ns;
+	row.thread = event->thread->id;
+	row.address = (int64_t)event->own[TS_LIVE_ALLOCATION_ADDRESS];
+	row.bytes = size_or_absent(event->own[TS_LIVE_ALLOCATION_BYTES]);
+	row.pool = event->name;
+	row.total_bytes = size_or_absent(event->own[TS_LIVE_ALLOCATION_TOTAL]);
+	row.reserved_bytes = size_or_absent(event->own[TS_LIVE_ALLOCATION_RESERVED]);
+	row.stack = encode_stack(encoder, area, ring, event->stack, event->ns);
+	row.shape = event->shape;
+	ts_writer_add(encoder->writer, TS_TABLE_ALLOCATION, &row, event->values);
+	return true;
+}

@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Devices that areas describe and that counters are about. An area knows them by number; over areas and
+ * recorders they are known by uuid. A row is written when a file first needs it, and again when something
+ * of it has changed. Must not know of records.
+ */
+#include <stdlib.h>
+
+#include "record/decode/decode_internal.h"
+
+/* ---- lists ---- */
+
+/* Ids rise. */
+struct encode_device *encode_find_device(const struct ts_encoder *encoder, int64_t id)
+{
+	size_t from = 0, to = encoder->device_count;
+
+	while (from < to) {
+		size_t middle = from + (to - from) / 2;
+
+		if (encoder->devices[middle]->id == id)
+			return encoder->devices[middle];
+		if (encoder->devices[middle]->id < id)
+			from = middle + 1;
+		else
+			to = middle;
+	}
+	return NULL;
+}
+
+static uint64_t uuid_key(const char *uuid)
+{
+	return ts_hash64(uuid, strlen(uuid));
+}
+
+void encode_index_device(struct ts_encoder *encoder, const struct encode_device *device)
+{
+	if (device->uuid[0] &&
+	    ts_map_put(&encoder->uuids, uuid_key(device->uuid), (uint64_t)device->id))
+		encode_no_memory(encoder);
+}
+
+/* Drops those that no area can name any more. */
+static void forget_devices(struct ts_encoder *encoder)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < encoder->device_count; i++)
+		encoder->devices[i]->used = false;
+	for (size_t i = 0; i < encoder->area_count; i++)
+		for (size_t k = 0; k < encoder->areas[i]->device_count; k++)
+			encoder->areas[i]->devices[k].device->used = true;
+	for (size_t i = 0; i < encoder->device_count; i++) {
+		if (encoder->devices[i]->used)
+			encoder->devices[kept++] = encoder->devices[i];
+		else
+			free(encoder->devices[i]);
+	}
+	encoder->device_count = kept;
+	ts_map_clear(&encoder->uuids);
+	for (size_t i = 0; i < kept; i++)
+		encode_index_device(encoder, encoder->devices[i]);
+}
+
+struct encode_device *encode_add_device(struct ts_encoder *encoder, int64_t id)
+{
+	struct encode_device *device;
+
+	if (encoder->device_count >= ENCODE_DEVICES)
+		forget_devices(encoder);
+	if (encoder->device_count >= ENCODE_DEVICES)
+		return NULL;
+	device = calloc(1, sizeof(*device));
+	if (!device || ts_grow_array((void **)&encoder->devices, &encoder->device_capacity,
+				     encoder->device_count + 1, sizeof(struct encode_device *))) {
+		free(device);
+		encode_no_memory(encoder);
+		return NULL;
+	}
+	device->id = id;
+	device->memory_bytes = TS_ABSENT;
+	encoder->devices[encoder->device_count++] = device;
+	return device;
+}
+
+struct encode_device_number *encode_find_number(const struct encode_area *area, uint32_t number)
+{
+	for (size_t i = 0; i < area->device_count; i++)
+		if (area->devices[i].number == number)
+			return &area->devices[i];
+	return NULL;
+}
+
+bool encode_call_device(struct ts_encoder *encoder, struct encode_area *area, uint32_t number,
+			struct encode_device *device)
+{
+	struct encode_device_number *known = encode_find_number(area, number);
+
+	if (known) {
+		known->device = device;
+		return true;
+	}
+	if (area->device_count >= ENCODE_AREA_DEVICES)
+		return false;
+	if (ts_grow_array((void **)&area->devices, &area->device_capacity, area->device_count + 1,
+			  sizeof(*area->devices))) {
+		encode_no_memory(encoder);
+		return false;
+	}
+	area->devices[area->device_count++] =
+		(struct encode_device_number){ .number = number, .device = device };
+	return true;
+}
+
+/* ---- rows ---- */
+
+static uint32_t properties(struct ts_encoder *encoder, const struct encode_device *device)
+{
+	TS_SCOPED(ts_text) json = { 0 };
+
+	if (!device->bus[0])
+		return 0;
+	ts_text_append_str(&json, "{\"bus\":");
+	ts_text_append_json(&json, device->bus, strlen(device->bus));
+	ts_text_append_char(&json, '}');
+	return ts_text_status(&json) ? 0 : encode_string(encoder, json.data, json.length);
+}
+
+static uint32_t device_text(struct ts_encoder *encoder, const char *text)
+{
+	return text[0] ? encode_string(encoder, text, strlen(text)) : 0;
+}
+
+static void device_row(struct ts_encoder *encoder, struct encode_device *device)
+{
+	struct ts_device_row row = ts_device_none;
+
+	row.id = device->id;
+	row.source = encoder->source;
+	row.host = encoder->host;
+	row.number = device->number;
+	row.name = device_text(encoder, device->model);
+	row.vendor = device_text(encoder, device->vendor);
+	row.uuid = device_text(encoder, device->uuid);
+	row.memory_bytes = device->memory_bytes;
+	row.properties = properties(encoder, device);
+	ts_writer_add(encoder->writer, TS_TABLE_DEVICE, &row, NULL);
+	device->epoch = encoder->epoch;
+}
+
+/* ---- which one is meant ---- */
+
+/* What fits of a text that ends with the room; a character is not cut. */
+static size_t cut(const char *text, size_t length, size_t room)
+{
+	if (length < room)
+		return length;
+	length = room - 1;
+	while (length && ((unsigned char)text[length] & 0xc0) == 0x80)
+		length--;
+	return length;
+}
+
+static bool is_text(const char *known, size_t room, const char *text, size_t length)
+{
+	length = cut(text, length, room);
+	return memcmp(known, text, length) == 0 && !known[length];
+}
+
+/* False where it is unknown, or as it was. */
+static bool set_text(char *known, size_t room, const char *text, size_t length)
+{
+	if (!length || is_text(known, room, text, length))
+		return false;
+	length = cut(text, length, room);
+	memset(known, 0, room);
+	memcpy(known, text, length);
+	return true;
+}
+
+/* Makers do not know each other's: theirs are told apart. */
+static struct encode_device *find_uuid(const struct ts_encoder *encoder,
+				       const struct encode_described *described)
+{
+	char uuid[sizeof(((struct encode_device *)0)->uuid)] = "";
+	struct encode_device *device = NULL;
+	uint64_t id;
+
+	set_text(uuid, sizeof(uuid), described->texts[DEVICE_UUID],
+		 described->lengths[DEVICE_UUID]);
+	if (uuid[0] && ts_map_get(&encoder->uuids, uuid_key(uuid), &id))
+		device = encode_find_device(encoder, (int64_t)id);
+	if (!device || strcmp(device->uuid, uuid) != 0)
+		return NULL;
+	if (described->lengths[DEVICE_VENDOR] &&
+	    !is_text(device->vendor, sizeof(device->vendor), described->texts[DEVICE_VENDOR],
+		     described->lengths[DEVICE_VENDOR]))
+		return NULL;
+	return device;
+}
+
+static struct encode_device *new_device(struct ts_encoder *encoder, struct encode_area *area,
+					uint32_t number)
+{
+	struct encode_device *device;
+
+	if (!encode_find_number(area, number) && area->device_count >= ENCODE_AREA_DEVICES)
+		return NULL;
+	device = encode_add_device(encoder, encoder->next_device);
+	if (!device)
+		return NULL;
+	encoder->next_device++;
+	device->number = number & 0xffff;
+	return encode_call_device(encoder, area, number, device) ? device : NULL;
+}
+
+struct encode_device *encode_use_device(struct ts_encoder *encoder, struct encode_area *area,
+					uint32_t number)
+{
+	const struct encode_device_number *known = encode_find_number(area, number);
+	struct encode_device *device = known ? known->device : NULL;
+
+	if (!device)
+		device = new_device(encoder, area, number);
+	if (device && device->epoch != encoder->epoch)
+		device_row(encoder, device);
+	return device;
+}
+
+/* The one that the area calls so, the one of that uuid, or a new one. */
+static struct encode_device *described_device(struct ts_encoder *encoder, struct encode_area *area,
+					      const struct encode_described *described)
+{
+	const struct encode_device_number *known = encode_find_number(area, described->number);
+	struct encode_device *device = known ? known->device : NULL, *other;
+	uint32_t length = described->lengths[DEVICE_UUID];
+
+	if (device && (!length || is_text(device->uuid, sizeof(device->uuid),
+					  described->texts[DEVICE_UUID], length)))
+		return device;
+	other = length ? find_uuid(encoder, described) : NULL;
+	if (other)
+		return encode_call_device(encoder, area, described->number, other) ? other : NULL;
+	/* It had none so far, and no other area speaks of it. */
+	if (device && !device->uuid[0])
+		return device;
+	return new_device(encoder, area, described->number);
+}
+
+/* ---- descriptions ---- */
+
+/* What an area says of a device holds while it lives; the recorder knows better than any. */
+static bool may_change(struct ts_encoder *encoder, const struct encode_area *area,
+		       const struct encode_device *device)
+{
+	const struct encode_area *owner;
+
+	if (!device->area || device->area == area->id || area->of_recorder)
+		return true;
+	owner = encode_find_area(encoder, device->area);
+	return !owner || owner->ended;
+}
+
+static bool set_number(struct encode_device *device, const struct encode_described *described)
+{
+	uint32_t number = described->number & 0xffff;
+	bool changed = device->number != number;
+
+	device->number = number;
+	if (described->memory_bytes >= 0 && device->memory_bytes != described->memory_bytes) {
+		device->memory_bytes = described->memory_bytes;
+		changed = true;
+	}
+	return changed;
+}
+
+bool encode_describe_device(struct ts_encoder *encoder, struct encode_area *area,
+			    const struct encode_described *described)
+{
+	struct encode_device *device = described_device(encoder, area, described);
+	bool changed;
+
+	if (!device)
+		return false;
+	if (may_change(encoder, area, device)) {
+		struct {
+			char *known;
+			size_t room;
+		} texts[DEVICE_TEXTS] = {
+			[DEVICE_VENDOR] = { device->vendor, sizeof(device->vendor) },
+			[DEVICE_MODEL] = { device->model, sizeof(device->model) },
+			[DEVICE_UUID] = { device->uuid, sizeof(device->uuid) },
+			[DEVICE_BUS] = { device->bus, sizeof(device->bus) },
+		};
+
+		changed = set_number(device, described);
+		for (unsigned int i = 0; i < DEVICE_TEXTS; i++)
+			changed |= set_text(texts[i].known, texts[i].room, described->texts[i],
+					    described->lengths[i]);
+		device->area = area->id;
+		encode_index_device(encoder, device);
+		if (changed)
+			device->epoch = 0;
+	}
+	if (device->epoch != encoder->epoch)
+		device_row(encoder, device);
+	return true;
+}

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Windows: rows for them, which events lie outside, and who is told when one is over. Targets open and close
+ * windows of their own by WINDOW records; the recorder's are WINDOW blocks, and only these leave events out, since
+ * `enabled` is the gate (docs/live.md, section 4.3). Must not know of other records.
+ */
+#include "record/decode/decode_internal.h"
+
+#include <stdio.h>
+
+/* A window of a target is whole when all rings were drained after its end: two anchors later. */
+#define TARGET_WAITS 2
+/* A command stream is closed by the program at one of its next calls, if it makes any: so long it is waited for. */
+#define STREAM_WAITS 10
+/* Serials of windows that targets open are ours to give: from here on. */
+#define TARGET_SERIAL 0x80000000u
+
+bool encode_search_gates(const struct encode_area *area, int64_t ns)
+{
+	for (uint32_t i = area->gate_count; i > 0; i--)
+		if (ns >= area->gates[i - 1].from_ns)
+			return !area->gates[i - 1].open;
+	return false;
+}
+
+static void add_gate(struct encode_area *area, int64_t ns, bool open)
+{
+	uint32_t count = area->gate_count;
+
+	if (count && area->gates[count - 1].open == open)
+		return;
+	if (count == ENCODE_GATES)
+		memmove(&area->gates[0], &area->gates[1], --count * sizeof(area->gates[0]));
+	area->gates[count] = (struct encode_gate){ .from_ns = ns, .open = open };
+	area->gate_count = count + 1;
+}
+
+/* ---- rows ---- */
+
+static void window_row(struct ts_encoder *encoder, const struct encode_area *area,
+		       const struct encode_window *window, const struct ts_block_window *closed,
+		       int64_t end_ns)
+{
+	struct ts_window_row row = ts_window_none;
+	const struct ts_block_window *opened = &window->opened;
+
+	row.start = window->start_ns;
+	row.duration = closed ? TS_MAX(end_ns - window->start_ns, 0) : -1;
+	row.process = area->process ? area->process->id : 0;
+	if (opened->name[0])
+		row.name = encode_fixed(encoder, opened->name, sizeof(opened->name));
+	row.opened_by = encode_fixed(encoder, opened->cause, sizeof(opened->cause));
+	row.first_step = opened->step;
+	if (closed) {
+		row.closed_by = encode_fixed(encoder, closed->cause, sizeof(closed->cause));
+		row.last_step = closed->step;
+	}
+	ts_writer_add(encoder->writer, TS_TABLE_WINDOW, &row, NULL);
+}
+
+void encode_open_windows(struct ts_encoder *encoder, struct encode_area *area)
+{
+	for (size_t i = 0; i < area->window_count; i++)
+		window_row(encoder, area, &area->windows[i], NULL, 0);
+	area->window_count = 0;
+}
+
+/* ---- who is told ---- */
+
+static void remember_closed(struct ts_encoder *encoder, const struct encode_area *area,
+			    const struct encode_window *window,
+			    const struct ts_block_window *closed)
+{
+	uint32_t waits = 0;
+
+	if (!encoder->options.window_closed)
+		return;
+	if (encoder->closed_count >= ENCODE_CLOSED_WINDOWS)
+		memmove(&encoder->closed[0], &encoder->closed[1],
+			--encoder->closed_count * sizeof(encoder->closed[0]));
+	if (ts_grow_array((void **)&encoder->closed, &encoder->closed_capacity,
+			  encoder->closed_count + 1, sizeof(*encoder->closed))) {
+		encode_no_memory(encoder);
+		return;
+	}
+	/* What devices did comes when it is over. */
+	if (window->by_target || area->calls.count)
+		waits = TARGET_WAITS;
+	if (area->channel && area->channel->in_window)
+		waits = STREAM_WAITS;
+	encoder->closed[encoder->closed_count++] = (struct encode_closed){
+		.area = area->id, .waits = waits, .opened = window->opened, .closed = *closed
+	};
+}
+
+void encode_closed_wait(struct ts_encoder *encoder, const struct encode_area *area, bool end)
+{
+	for (size_t i = 0; i < encoder->closed_count; i++) {
+		struct encode_closed *closed = &encoder->closed[i];
+
+		if (end && (!area || closed->area == area->id))
+			closed->waits = 0;
+		else if (!end && closed->waits)
+			closed->waits--;
+	}
+}
+
+void encode_closed_stream(struct ts_encoder *encoder, const struct encode_area *area)
+{
+	for (size_t i = 0; i < encoder->closed_count; i++)
+		if (encoder->closed[i].area == area->id)
+			encoder->closed[i].waits = TS_MIN(encoder->closed[i].waits, TARGET_WAITS);
+}
+
+void encode_closed_exported(struct ts_encoder *encoder, const struct ts_block_export *exported)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < encoder->closed_count; i++) {
+		const struct encode_closed *closed = &encoder->closed[i];
+		const struct encode_area *area = encode_find_area(encoder, closed->area);
+
+		if (closed->opened.serial == exported->serial && area && area->process &&
+		    area->process->pid == exported->pid)
+			continue;
+		encoder->closed[kept++] = *closed;
+	}
+	encoder->closed_count = kept;
+}
+
+int encode_closed_tell(struct ts_encoder *encoder)
+{
+	bool flushed = false;
+
+	if (encoder->held)
+		return TS_OK;
+	for (size_t i = 0; i < encoder->closed_count; i++) {
+		struct encode_closed *closed = &encoder->closed[i];
+
+		if (closed->told || closed->waits)
+			continue;
+		/* Its events are to be found in the file. */
+		if (!flushed && ts_writer_flush(encoder->writer))
+			return ts_writer_status(encoder->writer, NULL);
+		flushed = true;
+		closed->told = true;
+		encoder->options.window_closed(encoder->options.context, closed->area,
+					       &closed->opened, &closed->closed);
+	}
+	return TS_OK;
+}
+
+/* ---- opening and closing ---- */
+
+static void open_window(struct ts_encoder *encoder, struct encode_area *area, bool by_target,
+			const struct ts_block_window *opened, int64_t ns)
+{
+	/* A target that only ever opens would fill memory. */
+	if (area->window_count >= ENCODE_GATES ||
+	    ts_grow_array((void **)&area->windows, &area->window_capacity, area->window_count + 1,
+			  sizeof(*area->windows)))
+		return;
+	area->windows[area->window_count++] =
+		(struct encode_window){ .by_target = by_target, .start_ns = ns, .opened = *opened };
+}
+
+/* The newest open window of a kind, or the one of that serial. -1: none. */
+static int find_window(const struct encode_area *area, bool by_target, uint32_t serial)
+{
+	int found = -1;
+
+	for (size_t i = 0; i < area->window_count; i++) {
+		if (area->windows[i].by_target != by_target)
+			continue;
+		found = (int)i;
+		if (area->windows[i].opened.serial == serial)
+			break;
+	}
+	return found;
+}
+
+/* The window that a close is of: one of its own kind, else of the other: a target closes after max_steps. */
+static int find_closing(const struct encode_area *area, bool by_target, uint32_t serial)
+{
+	int place = find_window(area, by_target, serial);
+
+	return place >= 0 ? place : find_window(area, !by_target, serial);
+}
+
+static void close_window(struct ts_encoder *encoder, struct encode_area *area, bool by_target,
+			 const struct ts_block_window *closed, int64_t ns)
+{
+	int place = find_closing(area, by_target, closed->serial);
+
+	if (place < 0)
+		return;
+	window_row(encoder, area, &area->windows[place], closed, ns);
+	remember_closed(encoder, area, &area->windows[place], closed);
+	memmove(&area->windows[place], &area->windows[place + 1],
+		(--area->window_count - (size_t)place) * sizeof(area->windows[0]));
+}
+
+void encode_window_block(struct ts_encoder *encoder, struct encode_area *area,
+			 const struct ts_block_window *window)
+{
+	int64_t ns = encode_scale(encoder, window->counter);
+	bool open = window->action == TS_LIVE_WINDOW_OPEN;
+
+	/* A target that was started for the recording was let through before the recorder saw it. */
+	if (open && area->gate_count == 0 && strncmp(window->cause, "start", 6) == 0)
+		ns = TS_MIN(ns, area->bound_ns);
+	add_gate(area, ns, open);
+	if (open)
+		open_window(encoder, area, false, window, ns);
+	else
+		close_window(encoder, area, false, window, ns);
+}
+
+/* What has opened or closed it, as `window` of record says it. */
+static void cause_of_record(const struct ts_live_window_record *record, char *ret_cause,
+			    size_t bytes)
+{
+	static const char *const causes[] = {
+		[TS_LIVE_CAUSE_STEP] = "step",
+		[TS_LIVE_CAUSE_MAX_STEPS] = "max_steps",
+		[TS_LIVE_CAUSE_NVTX] = "nvtx",
+		[TS_LIVE_CAUSE_PROFILER] = "cuda-profiler-api",
+	};
+	const char *text = (const char *)(record + 1), *cause = NULL;
+	size_t room = record->head.words * sizeof(uint64_t) - sizeof(*record);
+	uint32_t length = 0;
+
+	if (record->cause < TS_ARRAY_SIZE(causes))
+		cause = causes[record->cause];
+	if (room > sizeof(length))
+		memcpy(&length, text, sizeof(length));
+	/* A text that is too long for its record is not one. */
+	if (length && length <= room - sizeof(length))
+		snprintf(ret_cause, bytes, "%.*s", (int)length, text + sizeof(length));
+	else
+		snprintf(ret_cause, bytes, "%s", cause ? cause : "step");
+}
+
+/* The counter of the recording at a time of clock 1. */
+static uint64_t counter_at(const struct ts_encoder *encoder, int64_t ns)
+{
+	unsigned __int128 counter = (unsigned __int128)ns << 32;
+
+	return (uint64_t)(counter / encoder->open.counter_mult);
+}
+
+void encode_window_record(struct ts_encoder *encoder, struct encode_area *area,
+			  const struct ts_live_window_record *record)
+{
+	int64_t ns = encode_time(encoder, area, record->counter);
+	struct ts_block_window window = { .action = record->action, .step = record->step };
+	bool open = record->action == TS_LIVE_WINDOW_OPEN;
+
+	cause_of_record(record, window.cause, sizeof(window.cause));
+	window.counter = area->native ? record->counter : counter_at(encoder, ns);
+	window.realtime_ms = (encoder->open.trace_start_ns + ns -
+			      encode_scale(encoder, encoder->open.started_counter)) /
+			     1000000;
+	if (open && find_window(area, true, 0) < 0) {
+		window.serial = TARGET_SERIAL | ++area->target_windows;
+		open_window(encoder, area, true, &window, ns);
+	} else if (record->action == TS_LIVE_WINDOW_CLOSE) {
+		int place = find_closing(area, true, 0);
+
+		window.serial = place >= 0 ? area->windows[place].opened.serial : 0;
+		close_window(encoder, area, true, &window, ns);
+	}
+}

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Blocks of a journal into rows of a trace (docs/live.md, sections 3 and 6). Bytes of rings are what a
+ * target wrote: nothing of them is trusted, and damage in one area touches no row of another.
+ * One thread. Knows nothing of files: a caller gives it blocks and a writer.
+ */
+#ifndef TS_RECORD_DECODE_DECODER_H
+#define TS_RECORD_DECODE_DECODER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <tracesmith/error.h>
+#include <tracesmith/writer.h>
+
+#include "base/memory.h"
+#include "live/journal.h"
+
+struct ts_encoder;
+
+struct ts_encoder_options {
+	const char *name; /* of the recording, for its source row */
+	/* As in struct ts_recording_options. */
+	void (*window_closed)(void *context, uint64_t area, const struct ts_block_window *opened,
+			      const struct ts_block_window *closed);
+	void *context;
+};
+
+/* `options` may be NULL. */
+int ts_encoder_new(struct ts_encoder **ret_encoder, const struct ts_encoder_options *options,
+		   struct ts_error *err);
+void ts_encoder_free(struct ts_encoder *encoder);
+TS_DEFINE_AUTO(ts_encoder, ts_encoder_free);
+
+/*
+ * Rows go to this writer (borrowed) from now on. `fresh`: to a file that has nothing yet of what is
+ * known, as after a rotation; then name is that of the new recording's source.
+ */
+int ts_encoder_set_writer(struct ts_encoder *encoder, struct ts_writer *writer, bool fresh,
+			  const char *name);
+
+/*
+ * Takes one block; the first one must be OPEN. Fails with the writer's error, TS_ENOMEM, or TS_EFORMAT and TS_EVERSION
+ * for an OPEN that cannot be used; what is wrong in other blocks is counted, and goes into the trace.
+ */
+int ts_encoder_block(struct ts_encoder *encoder, const struct ts_block *block, const void *payload,
+		     struct ts_error *err);
+
+/* Counts a stretch of the journal that could not be read. */
+void ts_encoder_damage(struct ts_encoder *encoder, uint64_t bytes);
+
+/* While held, closed windows are remembered and not told: their EXPORT blocks may follow. */
+void ts_encoder_hold(struct ts_encoder *encoder, bool held);
+
+/* Adds rows for all that was counted so far; a flush of the writer is whole after this. */
+int ts_encoder_seal(struct ts_encoder *encoder);
+
+/* Adds rows for what is still open: spans, windows. The end. */
+int ts_encoder_finish(struct ts_encoder *encoder);
+
+/*
+ * Gives the sink the blocks that bring a new encoder into this one's state, behind an OPEN block. After a seal
+ * and a flush; what is told afterwards belongs behind these blocks.
+ */
+int ts_encoder_save_state(struct ts_encoder *encoder, const struct ts_block_sink *sink,
+			  struct ts_error *err);
+
+struct ts_encoder_counts {
+	uint64_t events;   /* in the trace */
+	uint64_t lost;     /* known to be missing from it */
+	uint64_t outside;  /* of windows: left out */
+	uint64_t measured; /* rows of metrics, by this encoder; not among the events */
+	uint64_t
+		samples; /* rows of `sample`; not among the events, but for marks and calls, which have rows of their own */
+	/* Of command streams; not among the events. */
+	uint64_t commands;
+	uint64_t blob_bytes; /* as programs gave them */
+	uint64_t replayable_windows, failed_windows;
+	char not_replayable[256]; /* why the last of those failed; empty: none did */
+};
+void ts_encoder_counts(const struct ts_encoder *encoder, struct ts_encoder_counts *ret_counts);
+
+/* ---- for ts_recording_positions(): what STATE blocks say of positions ---- */
+
+struct ts_state_positions {
+	uint64_t dictionary;
+	uint32_t rings;
+};
+
+/* False where the payload is no state of an area. Rings go to `ring` (may be NULL). */
+bool ts_state_read_positions(const void *payload, size_t bytes,
+			     struct ts_state_positions *ret_positions,
+			     void (*ring)(void *context, uint32_t ring, uint64_t position,
+					  uint64_t events, uint64_t dropped),
+			     void *context);
+
+#endif

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Hears of each exec on the machine, where the kernel lets us (its process connector wants CAP_NET_ADMIN), so that
+ * also children that live for some milliseconds only are looked at. Without it the scans of children.c must do.
+ * Must not know what is done with a child.
+ */
+#include <arpa/inet.h>
+#include <assert.h>
+#include <errno.h>
+#include <linux/cn_proc.h>
+#include <linux/connector.h>
+#include <linux/filter.h>
+#include <linux/netlink.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "record/loop/record_internal.h"
+
+/* How soon we listen again: ever later while those that execute are not ours. */
+#define REARM_NS (5 * TS_NS_PER_MS)
+#define REARM_GREATEST_NS (80 * TS_NS_PER_MS)
+/* Between a followed process and one that executes: those that only forked. */
+#define ANCESTORS 4
+/* That a process is none of ours is remembered so long. */
+#define FOREIGN_NS (2 * TS_NS_PER_S)
+
+/* Where the kind of event stands in a message. */
+#define WHAT_OFFSET \
+	(NLMSG_LENGTH(0) + offsetof(struct cn_msg, data) + offsetof(struct proc_event, what))
+
+/* Only exec passes: forks and exits, threads' too, are by far the most. */
+static int filter_execs(int fd)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, WHAT_OFFSET),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, htonl(PROC_EVENT_EXEC), 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, 0xffffffff),
+		BPF_STMT(BPF_RET | BPF_K, 0),
+	};
+	struct sock_fprog program = { .len = TS_ARRAY_SIZE(code), .filter = code };
+
+	return setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program));
+}
+
+static int listen_to_kernel(int fd)
+{
+	struct sockaddr_nl address = { .nl_family = AF_NETLINK, .nl_groups = CN_IDX_PROC };
+	enum proc_cn_mcast_op operation = PROC_CN_MCAST_LISTEN;
+	struct cn_msg connector = { .id = { .idx = CN_IDX_PROC, .val = CN_VAL_PROC },
+				    .len = sizeof(operation) };
+	struct nlmsghdr header = { .nlmsg_len = NLMSG_LENGTH(sizeof(connector) + sizeof(operation)),
+				   .nlmsg_type = NLMSG_DONE };
+	struct iovec parts[] = { { &header, sizeof(header) },
+				 { &connector, sizeof(connector) },
+				 { &operation, sizeof(operation) } };
+
+	static_assert(sizeof(header) == NLMSG_HDRLEN, "parts follow each other without a gap");
+	if (bind(fd, (struct sockaddr *)&address, sizeof(address)))
+		return -1;
+	return writev(fd, parts, TS_ARRAY_SIZE(parts)) < 0 ? -1 : 0;
+}
+
+static void arm(struct ts_recorder *recorder, int operation)
+{
+	struct epoll_event event = { .events = EPOLLIN | EPOLLONESHOT,
+				     .data.ptr = &recorder->execs_ready };
+
+	epoll_ctl(recorder->epoll, operation, recorder->execs, &event);
+	recorder->execs_armed = true;
+}
+
+void ts_execs_open(struct ts_recorder *recorder)
+{
+	int fd;
+
+	if (recorder->execs >= 0)
+		return;
+	fd = socket(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_CONNECTOR);
+	if (fd < 0)
+		return;
+	if (filter_execs(fd) || listen_to_kernel(fd)) {
+		close(fd);
+		return;
+	}
+	recorder->execs = fd;
+	recorder->execs_pause_ns = REARM_NS;
+	arm(recorder, EPOLL_CTL_ADD);
+}
+
+/* Its areas of before are those of another program. */
+static void replace_areas(struct ts_recorder *recorder, pid_t pid, uint64_t when_ns)
+{
+	for (size_t i = 0; i < recorder->target_count; i++) {
+		struct ts_target *target = recorder->targets[i];
+
+		if (target->pid == pid &&
+		    ts_area_control(target->area)->created.monotonic_ns < (int64_t)when_ns)
+			target->replaced = true;
+	}
+}
+
+static struct ts_foreign *foreign_place(struct ts_recorder *recorder, pid_t pid)
+{
+	return &recorder->foreign[(unsigned int)pid % TS_ARRAY_SIZE(recorder->foreign)];
+}
+
+static bool is_foreign(struct ts_recorder *recorder, pid_t pid)
+{
+	const struct ts_foreign *place = foreign_place(recorder, pid);
+
+	return place->pid == pid && recorder->now_ns < place->until_ns;
+}
+
+static void set_foreign(struct ts_recorder *recorder, pid_t pid)
+{
+	*foreign_place(recorder, pid) =
+		(struct ts_foreign){ .pid = pid, .until_ns = recorder->now_ns + FOREIGN_NS };
+}
+
+/* A process that descends from one that is followed becomes one itself. */
+static void look_at(struct ts_recorder *recorder, pid_t pid, uint64_t when_ns)
+{
+	struct ts_child *child = ts_children_find(recorder, pid);
+	pid_t parent, at;
+
+	if (child) {
+		recorder->execs_pause_ns = REARM_NS;
+		replace_areas(recorder, pid, when_ns);
+		child->seen_ns = recorder->now_ns;
+		child->check_ns = 0;
+		child->checks = 0;
+		/* We may hear of it after the new program's area was found. */
+		child->has_area = child->area_ns >= (int64_t)when_ns;
+		child->executed = true;
+		return;
+	}
+	if (is_foreign(recorder, pid))
+		return;
+	parent = ts_process_parent(pid);
+	at = parent;
+	for (int i = 0; i < ANCESTORS && at > 1 && !is_foreign(recorder, at); i++) {
+		if (ts_children_find(recorder, at)) {
+			child = ts_children_add(recorder, pid, parent);
+			if (child)
+				child->executed = true;
+			recorder->execs_pause_ns = REARM_NS;
+			return;
+		}
+		at = at == recorder->self ? 0 : ts_process_parent(at);
+	}
+	set_foreign(recorder, parent);
+}
+
+static void read_events(struct ts_recorder *recorder)
+{
+	_Alignas(struct nlmsghdr) char buffer[4096];
+
+	for (;;) {
+		struct sockaddr_nl from = { 0 };
+		socklen_t length = sizeof(from);
+		struct proc_event event;
+		ssize_t bytes = recvfrom(recorder->execs, buffer, sizeof(buffer), 0,
+					 (struct sockaddr *)&from, &length);
+
+		/* Some were lost: the next scan sees what is still there. */
+		if (bytes < 0 && errno == ENOBUFS) {
+			recorder->scan_ns = 0;
+			continue;
+		}
+		if (bytes <= 0)
+			return;
+		/* The kernel only; programs may send, too. */
+		if (from.nl_pid ||
+		    (size_t)bytes < NLMSG_LENGTH(sizeof(struct cn_msg) + sizeof(event)))
+			continue;
+		memcpy(&event, buffer + NLMSG_LENGTH(sizeof(struct cn_msg)), sizeof(event));
+		if (event.what == PROC_EVENT_EXEC)
+			look_at(recorder, event.event_data.exec.process_tgid, event.timestamp_ns);
+	}
+}
+
+void ts_execs_pass(struct ts_recorder *recorder)
+{
+	if (recorder->execs < 0)
+		return;
+	if (recorder->execs_ready) {
+		recorder->execs_ready = recorder->execs_armed = false;
+		recorder->execs_pause_ns = TS_MIN(recorder->execs_pause_ns * 2, REARM_GREATEST_NS);
+		read_events(recorder);
+		recorder->execs_ns = recorder->now_ns + recorder->execs_pause_ns;
+	}
+	if (!recorder->execs_armed && recorder->now_ns >= recorder->execs_ns)
+		arm(recorder, EPOLL_CTL_MOD);
+}
+
+int64_t ts_execs_due(const struct ts_recorder *recorder)
+{
+	return recorder->execs >= 0 && !recorder->execs_armed ? recorder->execs_ns : INT64_MAX;
+}
+
+void ts_execs_close(struct ts_recorder *recorder)
+{
+	if (recorder->execs >= 0)
+		close(recorder->execs);
+}

@@ -1,0 +1,628 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The files of a recording: what they are called, when they are saved, copied and rotated, how large they may
+ * become. Must not know what is in a trace.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <tracesmith/reader.h>
+
+#include "base/clock.h"
+#include "base/io.h"
+#include "base/text.h"
+#include "record/loop/record_internal.h"
+
+#define COPY_BYTES (UINT64_C(64) << 20)
+/* A trace is taken to be half of its journal until more is known. */
+#define RATIO_WHOLE UINT64_C(65536)
+#define RATIO_AT_FIRST (RATIO_WHOLE / 2)
+/* Of less nothing can be learnt. */
+#define RATIO_RAW_BYTES (UINT64_C(16) << 10)
+
+/* ---- names ---- */
+
+int ts_saves_split_name(const char *output, char *stem, size_t bytes, const char **ret_ending,
+			struct ts_error *err)
+{
+	static const char *const endings[] = { ".sbt", ".json", ".folded" };
+	size_t length = strlen(output);
+	const char *ending = endings[0];
+
+	for (size_t i = 0; i < TS_ARRAY_SIZE(endings); i++) {
+		size_t tail = strlen(endings[i]);
+
+		if (length > tail && !strcmp(output + length - tail, endings[i])) {
+			length -= tail;
+			ending = endings[i];
+			break;
+		}
+	}
+	if (!length || output[length - 1] == '/')
+		return ts_error_set(err, TS_EINVAL, "output '%s' is not the name of a file",
+				    output);
+	if (length >= bytes)
+		return ts_error_set(err, TS_EINVAL, "output '%.60s...': path too long", output);
+	memcpy(stem, output, length);
+	stem[length] = 0;
+	*ret_ending = ending;
+	return TS_OK;
+}
+
+void ts_saves_rotated_path(char *buffer, size_t bytes, const char *stem, uint32_t number,
+			   const char *ending)
+{
+	snprintf(buffer, bytes, "%s.%04" PRIu32 "%s", stem, number, ending);
+}
+
+void ts_saves_window_path(char *buffer, size_t bytes, const char *stem, uint64_t pid,
+			  int64_t realtime_ms, const char *ending)
+{
+	snprintf(buffer, bytes, "%s_pid%" PRIu64 "_%" PRId64 "%s", stem, pid, realtime_ms, ending);
+}
+
+int ts_saves_snapshot_path(char *buffer, size_t bytes, const char *stem, int64_t realtime_ns,
+			   const char *ending)
+{
+	time_t seconds = (time_t)(realtime_ns / TS_NS_PER_S);
+	struct tm utc = { 0 };
+	char stamp[32];
+
+	gmtime_r(&seconds, &utc);
+	strftime(stamp, sizeof(stamp), "%Y%m%dT%H%M%SZ", &utc);
+	snprintf(buffer, bytes, "%s-%s%s", stem, stamp, ending);
+	for (unsigned int i = 2; !access(buffer, F_OK); i++) {
+		if (i > 10000)
+			return TS_EIO;
+		snprintf(buffer, bytes, "%s-%s-%u%s", stem, stamp, i, ending);
+	}
+	return TS_OK;
+}
+
+static void name_files(struct ts_saves *saves)
+{
+	if (saves->rotates)
+		ts_saves_rotated_path(saves->public_path, sizeof(saves->public_path), saves->stem,
+				      saves->number, saves->ending);
+	else
+		snprintf(saves->public_path, sizeof(saves->public_path), "%s%s", saves->stem,
+			 saves->ending);
+	snprintf(saves->trace_path, sizeof(saves->trace_path), "%.*s%s", TS_PATH_BYTES - 8,
+		 saves->public_path, saves->exporter ? ".sbt" : "");
+}
+
+/* ---- files ---- */
+
+/* Bytes of a file, 0: there is none. */
+static uint64_t file_bytes(const char *path)
+{
+	struct stat status;
+
+	return stat(path, &status) ? 0 : (uint64_t)status.st_size;
+}
+
+/* Where the file system cannot share or copy extents itself, bytes go through here. */
+static int copy_by_hand(int from, int to, struct ts_error *err)
+{
+	char buffer[65536];
+
+	for (;;) {
+		ssize_t got = ts_read_some(from, buffer, sizeof(buffer));
+		int rc;
+
+		if (got <= 0)
+			return got ? ts_error_errno(err, errno, "cannot read") : TS_OK;
+		rc = ts_write_all(to, buffer, (size_t)got, err);
+		if (rc)
+			return rc;
+	}
+}
+
+static int copy_bytes(int from, int to, struct ts_error *err)
+{
+	for (;;) {
+		ssize_t copied = copy_file_range(from, NULL, to, NULL, COPY_BYTES, 0);
+
+		if (copied > 0 || (copied < 0 && errno == EINTR))
+			continue;
+		if (copied < 0 && (errno == ENOSPC || errno == EDQUOT || errno == EFBIG))
+			return ts_error_errno(err, errno, "cannot write");
+		/* The end, or a kernel that says so of what it cannot copy. */
+		return copy_by_hand(from, to, err);
+	}
+}
+
+static int copy_to_part(const char *from, const char *part, struct ts_error *err)
+{
+	TS_AUTO_FD int source = open(from, O_RDONLY | O_CLOEXEC);
+	TS_AUTO_FD int target = -1;
+	int rc;
+
+	if (source < 0)
+		return ts_error_errno(err, errno, "cannot open '%s'", from);
+	target = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	if (target < 0)
+		return ts_error_errno(err, errno, "cannot create '%s'", part);
+	rc = copy_bytes(source, target, err);
+	if (rc)
+		ts_error_prefix(err, "copy '%s'", part);
+	return rc;
+}
+
+int ts_saves_copy(const char *from, const char *to, struct ts_error *err)
+{
+	char part[TS_PATH_BYTES + 16];
+	int rc;
+
+	snprintf(part, sizeof(part), "%.*s.part", TS_PATH_BYTES, to);
+	rc = copy_to_part(from, part, err);
+	if (!rc && rename(part, to))
+		rc = ts_error_errno(err, errno, "cannot rename '%s' to '%s'", part, to);
+	if (rc)
+		unlink(part);
+	return rc;
+}
+
+int ts_saves_export_text(struct ts_recorder *recorder, const char *trace, const char *path,
+			 struct ts_error *err)
+{
+	char part[TS_PATH_BYTES + 16];
+	int rc;
+
+	snprintf(part, sizeof(part), "%.*s.part", TS_PATH_BYTES, path);
+	rc = recorder->options.export_text(recorder->saves.exporter, trace, part, err);
+	if (!rc && rename(part, path))
+		rc = ts_error_errno(err, errno, "cannot rename '%s' to '%s'", part, path);
+	if (rc)
+		unlink(part);
+	return rc;
+}
+
+/* ---- rotation ---- */
+
+/* The number in "<base>.<number><ending>", 0: another file. */
+static uint32_t number_of(const char *name, const char *base, const char *ending)
+{
+	size_t base_length = strlen(base), length = strlen(name), ending_length = strlen(ending);
+	int64_t number;
+
+	if (length < base_length + 1 + 4 + ending_length || strncmp(name, base, base_length) ||
+	    name[base_length] != '.' || strcmp(name + length - ending_length, ending))
+		return 0;
+	if (strspn(name + base_length + 1, "0123456789") !=
+		    length - base_length - 1 - ending_length ||
+	    ts_parse_int64(name + base_length + 1, length - base_length - 1 - ending_length,
+			   &number))
+		return 0;
+	return number > 0 && number < UINT32_MAX ? (uint32_t)number : 0;
+}
+
+static DIR *open_folder(const char *stem, const char **ret_base)
+{
+	const char *slash = strrchr(stem, '/');
+	char folder[TS_PATH_BYTES];
+
+	*ret_base = slash ? slash + 1 : stem;
+	snprintf(folder, sizeof(folder), "%.*s.", (int)(*ret_base - stem), stem);
+	return opendir(folder);
+}
+
+void ts_saves_look(const char *stem, const char *ending, struct ts_rotation *ret_rotation)
+{
+	struct ts_rotation rotation = { 0 };
+	char path[TS_PATH_BYTES];
+	const struct dirent *entry;
+	const char *base;
+	DIR *folder = open_folder(stem, &base);
+
+	while (folder && (entry = readdir(folder))) {
+		uint32_t number = number_of(entry->d_name, base, ending);
+
+		if (!number)
+			continue;
+		ts_saves_rotated_path(path, sizeof(path), stem, number, ending);
+		if (!rotation.count || number < rotation.least)
+			rotation.least = number;
+		rotation.greatest = TS_MAX(rotation.greatest, number);
+		rotation.count++;
+		rotation.bytes += file_bytes(path);
+	}
+	if (folder)
+		closedir(folder);
+	*ret_rotation = rotation;
+}
+
+uint64_t ts_saves_expire(const char *stem, const char *ending, uint32_t current,
+			 uint64_t current_bytes, unsigned int keep, uint64_t bytes)
+{
+	for (;;) {
+		struct ts_rotation rotation;
+		char path[TS_PATH_BYTES];
+		bool too_many, too_much;
+
+		ts_saves_look(stem, ending, &rotation);
+		ts_saves_rotated_path(path, sizeof(path), stem, current, ending);
+		/* The current one counts as large as it may become. */
+		rotation.bytes -= TS_MIN(rotation.bytes, file_bytes(path));
+		rotation.bytes += current_bytes;
+		too_many = keep && rotation.count > keep;
+		too_much = bytes && rotation.bytes > bytes;
+		if (!rotation.count || rotation.least >= current || (!too_many && !too_much))
+			return rotation.bytes;
+		ts_saves_rotated_path(path, sizeof(path), stem, rotation.least, ending);
+		if (unlink(path))
+			return rotation.bytes;
+	}
+}
+
+/* How large one file of a rotation may become. */
+static uint64_t rotation_bytes(const struct ts_recorder_options *options)
+{
+	uint64_t bytes = options->rotate_bytes;
+
+	/* Two files at least fit into what all may have. */
+	if (options->max_bytes && (!bytes || bytes > options->max_bytes / 2))
+		bytes = options->max_bytes / 2;
+	return bytes;
+}
+
+static void expire(struct ts_recorder *recorder)
+{
+	struct ts_saves *saves = &recorder->saves;
+
+	ts_saves_expire(saves->stem, saves->ending, saves->number, saves->room_bytes,
+			recorder->options.rotate_keep, recorder->options.max_bytes);
+}
+
+static void measure(struct ts_recorder *recorder)
+{
+	struct ts_recording_status status = { 0 };
+
+	ts_recording_status(recorder->recording, &status);
+	recorder->saves.base_bytes = status.trace_bytes;
+	recorder->saves.journal_bytes = status.journal_bytes;
+}
+
+static int rotate(struct ts_recorder *recorder, struct ts_error *err)
+{
+	struct ts_saves *saves = &recorder->saves;
+	struct ts_saves old = *saves;
+	int rc;
+
+	saves->number++;
+	name_files(saves);
+	rc = ts_recording_rotate(recorder->recording, saves->trace_path, err);
+	if (rc) {
+		*saves = old;
+		return rc;
+	}
+	saves->files++;
+	if (saves->exporter) {
+		rc = ts_saves_export_text(recorder, old.trace_path, old.public_path, err);
+		if (rc)
+			return rc;
+		unlink(old.trace_path);
+	} else {
+		ts_recorder_completed(recorder, old.trace_path);
+	}
+	saves->rotate_ns =
+		recorder->options.rotate_ns ? recorder->now_ns + recorder->options.rotate_ns : 0;
+	measure(recorder);
+	expire(recorder);
+	return TS_OK;
+}
+
+/* ---- opening ---- */
+
+static void choose_exporter(struct ts_recorder *recorder)
+{
+	struct ts_saves *saves = &recorder->saves;
+	const char *json = recorder->options.json_exporter;
+
+	if (!strcmp(saves->ending, ".json"))
+		saves->exporter = json ? json : "chrome-array";
+	else if (!strcmp(saves->ending, ".folded"))
+		saves->exporter = "folded";
+}
+
+int ts_saves_open(struct ts_recorder *recorder, struct ts_error *err)
+{
+	const struct ts_recorder_options *options = &recorder->options;
+	struct ts_saves *saves = &recorder->saves;
+	struct ts_rotation rotation;
+	char ending[16];
+	int rc = ts_saves_split_name(options->output, saves->stem, sizeof(saves->stem),
+				     &saves->ending, err);
+
+	if (rc)
+		return rc;
+	choose_exporter(recorder);
+	if (saves->exporter && !options->export_text)
+		return ts_error_set(err, TS_EINVAL, "output '%s': only traces are written here",
+				    options->output);
+	saves->rotates = options->rotate_bytes || options->rotate_ns;
+	if (saves->rotates) {
+		snprintf(ending, sizeof(ending), "%s%s", saves->ending,
+			 saves->exporter ? ".sbt" : "");
+		ts_saves_look(saves->stem, ending, &rotation);
+		saves->number = rotation.greatest;
+		if (!options->resume || !rotation.count) {
+			ts_saves_look(saves->stem, saves->ending, &rotation);
+			saves->number = TS_MAX(saves->number, rotation.greatest) + 1;
+		}
+	}
+	saves->files = 1;
+	name_files(saves);
+	return TS_OK;
+}
+
+/* Behind a rotation that a predecessor did not live to see, the recording is in the next file. */
+static void follow_recording(struct ts_recorder *recorder)
+{
+	struct ts_saves *saves = &recorder->saves;
+
+	for (int i = 0; i < 2 && saves->rotates &&
+			strcmp(saves->trace_path, ts_recording_path(recorder->recording)) != 0;
+	     i++) {
+		saves->number++;
+		name_files(saves);
+	}
+}
+
+void ts_saves_start(struct ts_recorder *recorder)
+{
+	const struct ts_recorder_options *options = &recorder->options;
+	struct ts_saves *saves = &recorder->saves;
+
+	follow_recording(recorder);
+	saves->ratio = RATIO_AT_FIRST;
+	if (options->autosave_ns)
+		saves->save_ns = recorder->now_ns + options->autosave_ns;
+	if (options->snapshot_ns)
+		saves->snapshot_ns = recorder->now_ns + options->snapshot_ns;
+	if (options->rotate_ns)
+		saves->rotate_ns = recorder->now_ns + options->rotate_ns;
+	/* Room is left for the index and for the rows that tell of the end. */
+	if (saves->rotates)
+		saves->room_bytes = rotation_bytes(options);
+	else if (options->max_bytes)
+		saves->room_bytes =
+			options->max_bytes -
+			TS_MIN(options->max_bytes / 2,
+			       TS_MIN(options->max_bytes / 16, UINT64_C(1) << 20) + 4096);
+	measure(recorder);
+	if (saves->rotates)
+		expire(recorder);
+}
+
+/* ---- how large it may become ---- */
+
+/* Bytes of the trace for so many of the journal. */
+static uint64_t encoded_bytes(const struct ts_saves *saves, uint64_t journal_bytes)
+{
+	return journal_bytes / RATIO_WHOLE * saves->ratio +
+	       (journal_bytes % RATIO_WHOLE) * saves->ratio / RATIO_WHOLE;
+}
+
+static uint64_t expected_bytes(struct ts_recorder *recorder)
+{
+	struct ts_saves *saves = &recorder->saves;
+	struct ts_recording_status status = { 0 };
+
+	ts_recording_status(recorder->recording, &status);
+	/* The recording made a checkpoint of its own. */
+	if (status.journal_bytes < saves->journal_bytes) {
+		saves->base_bytes = status.trace_bytes;
+		saves->journal_bytes = 0;
+	}
+	return TS_MAX(saves->base_bytes +
+			      encoded_bytes(saves, status.journal_bytes - saves->journal_bytes),
+		      status.trace_bytes);
+}
+
+bool ts_saves_refuses(struct ts_recorder *recorder, uint64_t bytes)
+{
+	struct ts_saves *saves = &recorder->saves;
+	uint64_t expected;
+
+	if (!saves->room_bytes)
+		return false;
+	expected = expected_bytes(recorder);
+	/* What does not fit into a whole file of a rotation has one for itself. */
+	if (expected + encoded_bytes(saves, bytes) <= saves->room_bytes ||
+	    (saves->rotates && expected < saves->room_bytes / 8))
+		return false;
+	saves->refused_bytes = bytes;
+	recorder->settling = true;
+	return true;
+}
+
+static int stop_storing(struct ts_recorder *recorder, struct ts_error *err)
+{
+	char text[TS_FORMAT_BYTES], reason[128];
+	int rc;
+
+	ts_format_bytes(text, sizeof(text), recorder->options.max_bytes);
+	snprintf(reason, sizeof(reason), "the trace has reached its limit of %s", text);
+	rc = ts_recorder_lose(recorder, 0, 0, "events", reason, err);
+	if (rc)
+		return rc == TS_ENOSPC ? TS_OK : rc;
+	recorder->limited = true;
+	for (size_t i = 0; i < recorder->target_count; i++)
+		if (!recorder->targets[i]->dead && !recorder->targets[i]->superseded)
+			TS_TARGET_SET(recorder->targets[i], enabled, 0);
+	ts_recorder_note(recorder, "'%s' has reached its limit of %s: no more events are stored",
+			 recorder->saves.public_path, text);
+	return TS_OK;
+}
+
+/*
+ * A checkpoint gives the true size, and how much of the journal became how much of the trace. Rows are smaller than the
+ * records that they come from, mostly several times, but how many times changes with what a program does: what comes next
+ * is taken to need twice as much, and at least half of what it was taken to need before.
+ */
+static int measure_exactly(struct ts_recorder *recorder, struct ts_error *err)
+{
+	struct ts_saves *saves = &recorder->saves;
+	struct ts_recording_status status = { 0 };
+	uint64_t raw, before = saves->base_bytes;
+	int rc;
+
+	ts_recording_status(recorder->recording, &status);
+	raw = status.journal_bytes - TS_MIN(status.journal_bytes, saves->journal_bytes);
+	rc = ts_recording_checkpoint(recorder->recording, false, err);
+	if (rc)
+		return rc;
+	measure(recorder);
+	if (raw >= RATIO_RAW_BYTES && saves->base_bytes > before)
+		saves->ratio =
+			TS_MIN(TS_MAX((saves->base_bytes - before) * 2 * RATIO_WHOLE / raw + 1,
+				      saves->ratio / 2),
+			       RATIO_WHOLE);
+	return TS_OK;
+}
+
+/* Once what is left is not worth another checkpoint, that is the end of this file. */
+static int look_at_size(struct ts_recorder *recorder, struct ts_error *err)
+{
+	struct ts_saves *saves = &recorder->saves;
+	uint64_t refused = saves->refused_bytes;
+	uint64_t room;
+	int rc;
+
+	if (!saves->room_bytes || recorder->limited ||
+	    (!refused && expected_bytes(recorder) < saves->room_bytes))
+		return TS_OK;
+	saves->refused_bytes = 0;
+	rc = measure_exactly(recorder, err);
+	if (rc)
+		return rc;
+	room = saves->base_bytes < saves->room_bytes ? saves->room_bytes - saves->base_bytes : 0;
+	if (room > saves->room_bytes / 16 && room >= encoded_bytes(saves, refused))
+		return TS_OK;
+	return saves->rotates ? rotate(recorder, err) : stop_storing(recorder, err);
+}
+
+/* ---- when ---- */
+
+int ts_saves_save(struct ts_recorder *recorder, struct ts_error *err)
+{
+	struct ts_saves *saves = &recorder->saves;
+	int rc = ts_recording_checkpoint(recorder->recording, true, err);
+
+	if (rc)
+		return rc;
+	measure(recorder);
+	return saves->exporter
+		       ? ts_saves_export_text(recorder, saves->trace_path, saves->public_path, err)
+		       : TS_OK;
+}
+
+static int snapshot(struct ts_recorder *recorder, struct ts_error *err)
+{
+	struct ts_saves *saves = &recorder->saves;
+	char path[TS_PATH_BYTES];
+	int rc = ts_saves_save(recorder, err);
+
+	if (rc)
+		return rc;
+	if (ts_saves_snapshot_path(path, sizeof(path), saves->stem, ts_clock_realtime_ns(),
+				   saves->ending))
+		return ts_error_set(err, TS_EIO, "no free name for a snapshot of '%s'",
+				    saves->stem);
+	saves->files++;
+	rc = ts_saves_copy(saves->public_path, path, err);
+	if (!rc && !saves->exporter)
+		ts_recorder_completed(recorder, path);
+	return rc;
+}
+
+/* True once each time that *due comes; the next one is a period later. */
+static bool is_due(int64_t now_ns, int64_t *due, int64_t period_ns)
+{
+	if (!*due || now_ns < *due)
+		return false;
+	*due = now_ns + period_ns;
+	return true;
+}
+
+static int do_what_is_due(struct ts_recorder *recorder, struct ts_error *err)
+{
+	const struct ts_recorder_options *options = &recorder->options;
+	struct ts_saves *saves = &recorder->saves;
+	bool saved = false;
+	int rc = look_at_size(recorder, err);
+
+	if (!rc && is_due(recorder->now_ns, &saves->rotate_ns, options->rotate_ns))
+		rc = rotate(recorder, err);
+	if (!rc && is_due(recorder->now_ns, &saves->snapshot_ns, options->snapshot_ns)) {
+		saved = true;
+		rc = snapshot(recorder, err);
+	}
+	if (!rc && !saved && is_due(recorder->now_ns, &saves->save_ns, options->autosave_ns)) {
+		saved = true;
+		rc = ts_saves_save(recorder, err);
+	}
+	/* Who waits for a window to close wants to look at it. */
+	if (!rc && !saved && recorder->windows.moved && !options->split)
+		rc = ts_saves_save(recorder, err);
+	recorder->windows.moved = false;
+	return rc;
+}
+
+int ts_saves_pass(struct ts_recorder *recorder, struct ts_error *err)
+{
+	struct ts_error why = { 0 };
+	int rc;
+
+	if (recorder->full)
+		return TS_OK;
+	rc = do_what_is_due(recorder, &why);
+	if (rc == TS_ENOSPC) {
+		ts_recorder_note(recorder, "not saved: %s", why.message);
+		return TS_OK;
+	}
+	return rc ? ts_error_set(err, rc, "%s", why.message) : TS_OK;
+}
+
+/* ---- the end ---- */
+
+static void count_threads(struct ts_saves *saves)
+{
+	struct ts_reader *reader = NULL;
+	size_t cursor = 0;
+	int64_t id;
+
+	if (ts_reader_open(&reader, saves->trace_path, NULL))
+		return;
+	while (ts_reader_entity_next(reader, TS_TABLE_THREAD, &cursor, &id))
+		saves->threads++;
+	ts_reader_close(reader);
+}
+
+int ts_saves_finish(struct ts_recorder *recorder, struct ts_error *err)
+{
+	struct ts_saves *saves = &recorder->saves;
+	int rc;
+
+	count_threads(saves);
+	if (saves->rotates)
+		expire(recorder);
+	if (!saves->exporter) {
+		ts_recorder_completed(recorder, saves->trace_path);
+		return TS_OK;
+	}
+	if (recorder->options.before_text)
+		recorder->options.before_text(recorder->options.context, saves->trace_path);
+	rc = ts_saves_export_text(recorder, saves->trace_path, saves->public_path, err);
+	if (rc)
+		return rc;
+	unlink(saves->trace_path);
+	return TS_OK;
+}

@@ -1,0 +1,744 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The recorder's loop: what a pass does and in which order, how long to sleep after it, and how a recording
+ * begins and ends. How areas are found, windows kept and files named is in the
+ * other parts (record_internal.h); what a block means is the encoder's affair.
+ */
+#include "record/loop/recorder.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <sys/epoll.h>
+#include <sys/inotify.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <tracesmith/reader.h>
+
+#include "base/clock.h"
+#include "record/loop/record_internal.h"
+
+/* Between two passes. */
+#define SHORTEST_WAIT_NS TS_NS_PER_MS
+#define BUSY_WAIT_NS (120 * TS_NS_PER_MS)
+#define IDLE_WAIT_NS (120 * TS_NS_PER_MS)
+#define IDLE_AFTER_NS TS_NS_PER_S
+/* Idle passes may take one part in so many of all time, but do not come more rarely than this. */
+#define IDLE_SHARE 2000
+#define IDLE_GREATEST_NS (500 * TS_NS_PER_MS)
+/* A window is closed this long after events were switched off, so that emits under way have ended. */
+#define SETTLE_NS TS_NS_PER_MS
+#define BEAT_NS (500 * TS_NS_PER_MS)
+#define CLOCK_NS TS_NS_PER_S
+#define LINGER_NS TS_NS_PER_S
+/* What we measure ourselves is taken after so many samples, and so often at least. */
+#define OWN_SAMPLES 10
+#define OWN_NS TS_NS_PER_S
+/* Stacks may be many: their ring is looked at when it should be a quarter full. (A full one grows at first.) */
+#define OWN_FILL 64
+#define OWN_FIRST_NS (50 * TS_NS_PER_MS)
+#define OWN_LEAST_NS (2 * TS_NS_PER_MS)
+#define BEHIND_SAMPLE_NS (TS_NS_PER_MS / 2)
+/* They need two descriptors each. */
+#define MANY_TARGETS 128
+/* A target whose end was seen waits so long for its wait status. */
+#define STATUS_WAIT_NS TS_NS_PER_S
+
+/* ---- what the parts use ---- */
+
+void ts_recorder_note(struct ts_recorder *recorder, const char *format, ...)
+{
+	char message[TS_ERROR_MESSAGE_BYTES];
+	va_list args;
+
+	if (!recorder->options.note)
+		return;
+	va_start(args, format);
+	vsnprintf(message, sizeof(message), format, args);
+	va_end(args);
+	recorder->options.note(recorder->options.context, message);
+}
+
+void ts_recorder_completed(struct ts_recorder *recorder, const char *trace)
+{
+	if (recorder->options.completed)
+		recorder->options.completed(recorder->options.context, trace);
+}
+
+int ts_recorder_watch(struct ts_recorder *recorder, int fd, bool *ready)
+{
+	struct epoll_event event = { .events = EPOLLIN, .data.ptr = ready };
+
+	return epoll_ctl(recorder->epoll, EPOLL_CTL_ADD, fd, &event) ? TS_EIO : TS_OK;
+}
+
+/* Ties the counter to the system's clocks, once a second. */
+static int write_clock(struct ts_recorder *recorder, struct ts_error *err)
+{
+	int rc;
+
+	if (recorder->now_ns < recorder->clock_ns && !recorder->finishing)
+		return TS_OK;
+	recorder->clock_ns = recorder->now_ns + CLOCK_NS;
+	ts_clocks_anchor(&recorder->clocks, &recorder->anchor);
+	rc = ts_recorder_append(recorder, TS_BLOCK_CLOCK, 0, &recorder->anchor,
+				sizeof(recorder->anchor), err);
+	return rc == TS_ENOSPC ? TS_OK : rc;
+}
+
+/* ---- opening ---- */
+
+static uint64_t draw_session(void)
+{
+	uint64_t session = 0;
+
+	if (getrandom(&session, sizeof(session), 0) != (ssize_t)sizeof(session))
+		session = ts_hash_mix64((uint64_t)ts_clock_realtime_ns() ^ (uint64_t)getpid());
+	return session ? session : 1;
+}
+
+static uint64_t namespace_of_self(const char *path)
+{
+	struct stat status;
+
+	return stat(path, &status) ? 0 : (uint64_t)status.st_ino;
+}
+
+static int copy_options(struct ts_recorder *recorder, const struct ts_recorder_options *options,
+			struct ts_error *err)
+{
+	size_t length = options->output ? strlen(options->output) : 0;
+
+	if (!length || length >= sizeof(recorder->output) - 64)
+		return ts_error_set(err, TS_EINVAL, "output '%.40s%s': %s",
+				    length ? options->output : "", length ? "..." : "",
+				    length ? "path too long" : "no path given");
+	recorder->options = *options;
+	memcpy(recorder->output, options->output, length + 1);
+	recorder->options.output = recorder->output;
+	recorder->pids = ts_alloc_array(options->pid_count, sizeof(*recorder->pids));
+	if (!recorder->pids)
+		return ts_error_set(err, TS_ENOMEM, "no memory for a recorder");
+	if (options->pid_count)
+		memcpy(recorder->pids, options->pids, options->pid_count * sizeof(*options->pids));
+	recorder->options.pids = recorder->pids;
+	return TS_OK;
+}
+
+static int open_watches(struct ts_recorder *recorder, struct ts_error *err)
+{
+	recorder->epoll = epoll_create1(EPOLL_CLOEXEC);
+	if (recorder->epoll < 0)
+		return ts_error_errno(err, errno, "cannot watch processes");
+	/* Without inotify directories are looked at once a second. */
+	recorder->inotify = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+	if (recorder->inotify >= 0)
+		ts_recorder_watch(recorder, recorder->inotify, &recorder->notified);
+	return TS_OK;
+}
+
+static int open_recording(struct ts_recorder *recorder, struct ts_error *err)
+{
+	const struct ts_recorder_options *options = &recorder->options;
+	struct ts_recording_options how = { .session = options->session ? options->session
+									: draw_session(),
+					    .window_closed = ts_windows_closed,
+					    .context = recorder };
+	const struct ts_block_open *origin;
+	int rc;
+
+	how.flags |= options->resume ? TS_RECORDING_RESUME : 0;
+	how.flags |= options->sync ? TS_RECORDING_SYNC : 0;
+	how.flags |= options->redact ? TS_RECORDING_REDACT : 0;
+	rc = ts_recording_open(&recorder->recording, recorder->saves.trace_path, &how, err);
+	if (rc)
+		return rc;
+	origin = ts_recording_origin(recorder->recording);
+	recorder->session = origin->session;
+	recorder->clocks = (struct ts_clocks){ .kind = (enum ts_live_clock)origin->clock,
+					       .mult = origin->counter_mult };
+	recorder->started_counter = origin->started_counter;
+	return TS_OK;
+}
+
+static int open_parts(struct ts_recorder *recorder, struct ts_error *err)
+{
+	int rc = open_watches(recorder, err);
+
+	if (!rc)
+		rc = ts_saves_open(recorder, err);
+	if (!rc)
+		rc = ts_windows_open(recorder, err);
+	if (!rc)
+		rc = ts_targets_open(recorder, err);
+	if (!rc)
+		rc = open_recording(recorder, err);
+	if (rc)
+		return rc;
+	recorder->now_ns = ts_clock_monotonic_ns();
+	recorder->moved_ns = recorder->now_ns;
+	recorder->started_ns = recorder->now_ns -
+			       ts_clocks_ns(&recorder->clocks, ts_clocks_now(&recorder->clocks) -
+								       recorder->started_counter);
+	ts_saves_start(recorder);
+	rc = write_clock(recorder, err);
+	if (!rc)
+		rc = ts_windows_evaluate(recorder, err);
+	return rc ? rc : ts_targets_scan(recorder, err);
+}
+
+int ts_recorder_open(struct ts_recorder **ret_recorder, const struct ts_recorder_options *options,
+		     struct ts_error *err)
+{
+	TS_AUTO(ts_recorder) recorder = calloc(1, sizeof(*recorder));
+	int rc;
+
+	if (!recorder)
+		return ts_error_set(err, TS_ENOMEM, "no memory for a recorder");
+	recorder->epoll = recorder->inotify = recorder->execs = -1;
+	recorder->now_ns = ts_clock_monotonic_ns();
+	recorder->self = getpid();
+	recorder->self_start = ts_process_start_time(recorder->self);
+	recorder->self_namespace = namespace_of_self("/proc/self/ns/pid");
+	recorder->self_mounts = namespace_of_self("/proc/self/ns/mnt");
+	recorder->wait_ns = SHORTEST_WAIT_NS;
+	ts_map_init(&recorder->refused);
+	ts_map_init(&recorder->seen);
+	pthread_mutex_init(&recorder->windows.lock, NULL);
+	rc = copy_options(recorder, options, err);
+	if (!rc)
+		rc = open_parts(recorder, err);
+	if (rc)
+		return rc;
+	*ret_recorder = TS_STEAL(recorder);
+	return TS_OK;
+}
+
+uint64_t ts_recorder_session(const struct ts_recorder *recorder)
+{
+	return recorder->session;
+}
+
+int ts_recorder_fd(const struct ts_recorder *recorder)
+{
+	return recorder->epoll;
+}
+
+void ts_recorder_follow(struct ts_recorder *recorder, pid_t pid)
+{
+	struct ts_child *child = ts_children_add(recorder, pid, recorder->self);
+
+	if (!child)
+		return;
+	child->root = child->launched = true;
+	ts_execs_open(recorder);
+}
+
+void ts_recorder_attach(struct ts_recorder *recorder, pid_t pid)
+{
+	struct ts_child *child = ts_children_add(recorder, pid, ts_process_parent(pid));
+
+	if (!child)
+		return;
+	child->root = true;
+	ts_execs_open(recorder);
+}
+
+void ts_recorder_exited(struct ts_recorder *recorder, pid_t pid, int wait_status)
+{
+	struct ts_child *child = ts_children_find(recorder, pid);
+
+	if (!child)
+		return;
+	child->exited = true;
+	child->status = wait_status;
+}
+
+/* ---- a pass ---- */
+
+/* Sets the flags that the watched descriptors stand for. */
+static void collect_wakeups(struct ts_recorder *recorder)
+{
+	struct epoll_event events[64];
+	int count = epoll_wait(recorder->epoll, events, TS_ARRAY_SIZE(events), 0);
+
+	for (int i = 0; i < count; i++) {
+		*(bool *)events[i].data.ptr = true;
+		if (events[i].data.ptr != &recorder->execs_ready)
+			recorder->take_ns = 0;
+	}
+}
+
+static int64_t thread_cpu_ns(void)
+{
+	struct timespec now = { 0 };
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+	return (int64_t)now.tv_sec * TS_NS_PER_S + now.tv_nsec;
+}
+
+static bool others_run(const struct ts_recorder *recorder, const struct ts_target *besides)
+{
+	for (size_t i = 0; i < recorder->target_count; i++) {
+		const struct ts_target *target = recorder->targets[i];
+
+		if (target != besides && !target->own && !target->dead && !target->ended &&
+		    ts_area_control(target->area)->target_state == TS_LIVE_RUNNING)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * What was asked for before the drain is in the journal now. Who flushes while it runs wants a file that can be read, and so
+ * does the last one of those that share a detached recorder; others that exit need not wait for it.
+ */
+static void answer_flush(struct ts_recorder *recorder, struct ts_target *target)
+{
+	const struct ts_live_control *control = ts_area_control(target->area);
+	bool exiting = control->target_state == TS_LIVE_EXITING;
+	uint64_t request = control->flush_request;
+
+	if (request == control->flush_done || (recorder->full && !exiting))
+		return;
+	if (recorder->full ||
+	    (exiting && (!recorder->options.detached || others_run(recorder, target)))) {
+		TS_TARGET_SET(target, flush_done, request);
+		return;
+	}
+	target->flush_wanted = request;
+	recorder->flush_saves = true;
+}
+
+static int save_for_flushes(struct ts_recorder *recorder, struct ts_error *err)
+{
+	int rc;
+
+	if (!recorder->flush_saves)
+		return TS_OK;
+	recorder->flush_saves = false;
+	rc = ts_saves_save(recorder, err);
+	if (rc && rc != TS_ENOSPC)
+		return rc;
+	for (size_t i = 0; i < recorder->target_count; i++) {
+		struct ts_target *target = recorder->targets[i];
+
+		if (target->flush_wanted)
+			TS_TARGET_SET(target, flush_done, target->flush_wanted);
+		target->flush_wanted = 0;
+	}
+	return TS_OK;
+}
+
+static void beat(struct ts_recorder *recorder, struct ts_target *target)
+{
+	if (recorder->now_ns - target->beat_ns < BEAT_NS)
+		return;
+	target->beat_ns = recorder->now_ns;
+	TS_TARGET_SET(target, heartbeat, recorder->now_ns);
+}
+
+/* True once nothing more can be learnt of a dead target's end. */
+static bool end_is_known(struct ts_recorder *recorder, struct ts_target *target)
+{
+	const struct ts_child *child = ts_children_find(recorder, target->pid);
+
+	if (target->superseded || !child || !child->launched || child->exited ||
+	    recorder->finishing)
+		return true;
+	if (!target->died_ns)
+		target->died_ns = recorder->now_ns;
+	return recorder->now_ns - target->died_ns >= STATUS_WAIT_NS;
+}
+
+/* Of an area that turned out damaged nothing more is taken (its LOSS block is stored); its process goes on. */
+static void give_up_area(struct ts_recorder *recorder, struct ts_target *target)
+{
+	target->damaged = true;
+	ts_recorder_note(recorder, "process %d is not recorded any more: %s", (int)target->pid,
+			 ts_area_damage(target->area));
+}
+
+/* What we measure ourselves has time: nobody waits for it, and its ring holds much more. */
+static bool is_own_and_early(const struct ts_recorder *recorder, const struct ts_target *target)
+{
+	return target->own && recorder->now_ns < recorder->own.take_ns;
+}
+
+/* By how full it has become since it was last drained, at most twice as long as the last time. */
+static int64_t wait_for_stacks(const struct ts_own_pace *own, int64_t elapsed_ns, uint64_t fill)
+{
+	int64_t wait_ns = elapsed_ns * OWN_FILL / (int64_t)TS_MAX(fill, 1u);
+
+	if (!own->took_ns)
+		return OWN_FIRST_NS;
+	return TS_MAX(TS_MIN(wait_ns, own->wait_ns * 2), OWN_LEAST_NS);
+}
+
+static void pace_own(struct ts_recorder *recorder, uint64_t fill)
+{
+	struct ts_own_pace *own = &recorder->own;
+	int64_t elapsed_ns = recorder->now_ns - own->took_ns, wait_ns = OWN_NS;
+
+	if (recorder->metrics.sampler)
+		wait_ns = TS_MIN(recorder->metrics.list.shortest_ns * OWN_SAMPLES, wait_ns);
+	if (recorder->python.sampler)
+		wait_ns = TS_MIN(wait_for_stacks(own, elapsed_ns, fill), wait_ns);
+	own->wait_ns = wait_ns;
+	own->took_ns = recorder->now_ns;
+	own->take_ns = recorder->now_ns + wait_ns;
+}
+
+/* How full it was is of no concern to others' rings. */
+static int drain_own(struct ts_recorder *recorder, struct ts_target *target, struct ts_error *err)
+{
+	uint64_t others = recorder->fill;
+	int rc;
+
+	recorder->fill = 0;
+	rc = ts_recorder_drain(recorder, target, 0, err);
+	pace_own(recorder, recorder->fill);
+	recorder->fill = others;
+	return rc;
+}
+
+static int take_live(struct ts_recorder *recorder, struct ts_target *target, struct ts_error *err)
+{
+	int rc = TS_OK;
+
+	beat(recorder, target);
+	if (target->damaged || is_own_and_early(recorder, target))
+		return TS_OK;
+	/* A drain begins with the control block: what it asked for then is in the journal afterwards. */
+	if (recorder->full || recorder->limited || !target->announced || ts_windows_holds(recorder))
+		ts_area_refresh(target->area, NULL);
+	else if (target->own)
+		rc = drain_own(recorder, target, err);
+	else
+		rc = ts_recorder_drain(recorder, target, 0, err);
+	if (rc)
+		return rc;
+	if (ts_area_damage(target->area)) {
+		give_up_area(recorder, target);
+		return TS_OK;
+	}
+	if (target->own)
+		return TS_OK;
+	if (!ts_windows_holds(recorder))
+		answer_flush(recorder, target);
+	rc = ts_windows_settle(recorder, target, err);
+	return rc ? rc : ts_windows_serve(recorder, target, err);
+}
+
+/* Many rings cost more to look at: then more rarely. */
+static int64_t idle_wait(const struct ts_recorder *recorder)
+{
+	int64_t wait_ns = TS_MIN(recorder->take_cost_ns * IDLE_SHARE, IDLE_GREATEST_NS);
+
+	return TS_MAX(wait_ns, IDLE_WAIT_NS);
+}
+
+/* Half full: come back at once. A quarter: as before. Else ever more slowly. */
+static void adapt_wait(struct ts_recorder *recorder)
+{
+	if (recorder->settling || recorder->fill > 128)
+		recorder->wait_ns = SHORTEST_WAIT_NS;
+	else if (recorder->now_ns - recorder->moved_ns >= IDLE_AFTER_NS)
+		recorder->wait_ns = TS_MIN(recorder->wait_ns * 2, idle_wait(recorder));
+	else if (recorder->fill <= 64)
+		recorder->wait_ns = TS_MIN(recorder->wait_ns * 2, BUSY_WAIT_NS);
+	else
+		recorder->wait_ns = TS_MIN(recorder->wait_ns, BUSY_WAIT_NS);
+}
+
+/*
+ * When rings are looked at again. Where nothing happens but samples, right behind one of these: the processor is awake then,
+ * and to wake it costs more than all that is to be done.
+ */
+static int64_t next_take(const struct ts_recorder *recorder)
+{
+	int64_t due_ns = recorder->now_ns + recorder->wait_ns;
+	int64_t interval_ns = recorder->metrics.sampler ? recorder->metrics.pace.interval_ns : 0;
+
+	/* A time that has passed is one at which nothing could be taken: a full disk, a limit. */
+	if (recorder->python.sampler)
+		return recorder->own.take_ns > recorder->now_ns
+			       ? TS_MIN(due_ns, recorder->own.take_ns)
+			       : due_ns;
+	if (recorder->wait_ns < IDLE_WAIT_NS || !interval_ns || interval_ns > IDLE_WAIT_NS ||
+	    recorder->now_ns - recorder->moved_ns < IDLE_AFTER_NS)
+		return due_ns;
+	return (due_ns / interval_ns + 1) * interval_ns + BEHIND_SAMPLE_NS;
+}
+
+static int take_all(struct ts_recorder *recorder, struct ts_error *err)
+{
+	int64_t began;
+
+	/* Woken by what programs of others do, or to look at children: rings have time. */
+	if (recorder->now_ns < recorder->take_ns && !recorder->finishing)
+		return TS_OK;
+	began = thread_cpu_ns();
+	recorder->fill = 0;
+	for (size_t i = 0; i < recorder->target_count; i++) {
+		struct ts_target *target = recorder->targets[i];
+		int rc = TS_OK;
+
+		if (!target->dead && !target->superseded)
+			rc = take_live(recorder, target, err);
+		else if (!recorder->full && end_is_known(recorder, target))
+			rc = ts_targets_end(recorder, target, err);
+		if (rc && rc != TS_ENOSPC)
+			return rc;
+	}
+	ts_targets_sweep(recorder);
+	recorder->take_cost_ns = thread_cpu_ns() - began;
+	adapt_wait(recorder);
+	recorder->take_ns = next_take(recorder);
+	return TS_OK;
+}
+
+/*
+ * True while one is there that may still store something. A tracer that was closed by hand says that it is
+ * exiting while its process lives on: nobody waits for that.
+ */
+static bool is_any_busy(const struct ts_recorder *recorder)
+{
+	bool quiet = recorder->now_ns - recorder->moved_ns >= LINGER_NS;
+
+	for (size_t i = 0; i < recorder->target_count; i++) {
+		const struct ts_target *target = recorder->targets[i];
+
+		/* What is left in it cannot be stored now, and it will not become more. */
+		if (target->own || (recorder->full && (target->dead || target->superseded)))
+			continue;
+		if (!quiet || !recorder->options.detached ||
+		    ts_area_control(target->area)->target_state != TS_LIVE_EXITING)
+			return true;
+	}
+	return false;
+}
+
+/* Whether there is nothing left to record. */
+static bool is_done(struct ts_recorder *recorder)
+{
+	const struct ts_recorder_options *options = &recorder->options;
+
+	if (recorder->done)
+		return true;
+	if (options->duration_ns && recorder->now_ns - recorder->started_ns >= options->duration_ns)
+		return true;
+	if (options->endless)
+		return false;
+	if (is_any_busy(recorder) || ts_children_root_alive(recorder)) {
+		recorder->empty_ns = 0;
+		return false;
+	}
+	if (!recorder->empty_ns)
+		recorder->empty_ns = recorder->now_ns;
+	/* Those that nobody named may be about to come. */
+	return options->pid_count || recorder->child_count ||
+	       recorder->now_ns - recorder->empty_ns >= LINGER_NS;
+}
+
+static int64_t wait_until_due(const struct ts_recorder *recorder)
+{
+	int64_t due = recorder->take_ns;
+
+	due = TS_MIN(due, ts_windows_due(recorder));
+	due = TS_MIN(due, ts_children_due(recorder));
+	due = TS_MIN(due, ts_execs_due(recorder));
+	if (recorder->options.duration_ns)
+		due = TS_MIN(due, recorder->started_ns + recorder->options.duration_ns);
+	return TS_MAX(due - recorder->now_ns, 0);
+}
+
+void ts_recorder_raise_limit(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur >= limit.rlim_max)
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+static int discover(struct ts_recorder *recorder, struct ts_error *err)
+{
+	int rc;
+
+	collect_wakeups(recorder);
+	if (recorder->target_count >= MANY_TARGETS)
+		ts_recorder_raise_limit();
+	rc = ts_targets_scan(recorder, err);
+	ts_execs_pass(recorder);
+	if (!rc)
+		rc = ts_children_scan(recorder, err);
+	if (rc)
+		return rc;
+	ts_targets_check(recorder);
+	return TS_OK;
+}
+
+int ts_recorder_pass(struct ts_recorder *recorder, int64_t *ret_wait_ns, bool *ret_done,
+		     struct ts_error *err)
+{
+	int rc;
+
+	recorder->now_ns = ts_clock_monotonic_ns();
+	recorder->settling = false;
+	ts_store_look_for_room(recorder);
+	rc = discover(recorder, err);
+	if (!rc)
+		rc = ts_windows_evaluate(recorder, err);
+	if (!rc)
+		rc = ts_metrics_pass(recorder, err);
+	if (!rc)
+		rc = ts_python_pass(recorder, err);
+	if (!rc)
+		rc = take_all(recorder, err);
+	if (!rc)
+		rc = write_clock(recorder, err);
+	if (!rc)
+		rc = ts_windows_export(recorder, err);
+	if (!rc)
+		rc = ts_saves_pass(recorder, err);
+	if (!rc)
+		rc = save_for_flushes(recorder, err);
+	if (rc)
+		return rc;
+	*ret_done = is_done(recorder);
+	*ret_wait_ns = wait_until_due(recorder);
+	return TS_OK;
+}
+
+/* ---- the end ---- */
+
+/* Windows first, for all, so that they end together; then what is left. */
+static void stop_windows(struct ts_recorder *recorder)
+{
+	struct timespec pause = { .tv_nsec = SETTLE_NS };
+
+	for (size_t i = 0; i < recorder->target_count; i++) {
+		struct ts_target *target = recorder->targets[i];
+
+		if (!target->dead && !target->superseded && !target->damaged && !target->own)
+			ts_windows_stop(recorder, target, "end");
+	}
+	if (recorder->target_count)
+		nanosleep(&pause, NULL);
+}
+
+static int end_targets(struct ts_recorder *recorder, struct ts_error *err)
+{
+	for (size_t i = 0; i < recorder->target_count; i++) {
+		int rc = ts_targets_end(recorder, recorder->targets[i], err);
+
+		if (rc)
+			return rc;
+	}
+	return TS_OK;
+}
+
+static int finish_recording(struct ts_recorder *recorder, struct ts_error *err)
+{
+	int rc;
+
+	ts_python_stop(recorder);
+	ts_metrics_stop(recorder);
+	recorder->now_ns = ts_clock_monotonic_ns();
+	for (size_t i = 0; i < recorder->place_count; i++)
+		recorder->places[i].due = true;
+	for (size_t i = 0; i < recorder->child_count; i++)
+		recorder->children[i].check_ns = 0;
+	rc = discover(recorder, err);
+	if (rc)
+		return rc;
+	recorder->finishing = true;
+	recorder->full &= !ts_store_has_room(recorder);
+	stop_windows(recorder);
+	rc = end_targets(recorder, err);
+	if (!rc)
+		rc = ts_python_tell(recorder, err);
+	if (!rc)
+		rc = write_clock(recorder, err);
+	/* Until all is encoded: windows that have closed are told, and losses counted. */
+	if (!rc && (recorder->options.split || recorder->limited))
+		rc = ts_recording_checkpoint(recorder->recording, false, err);
+	if (!rc)
+		rc = ts_windows_export(recorder, err);
+	if (!rc)
+		rc = ts_recording_finish(recorder->recording, err);
+	return rc ? rc : ts_saves_finish(recorder, err);
+}
+
+/* What the finished file says of itself. */
+static void summarize(struct ts_recorder *recorder, struct ts_recorder_summary *summary)
+{
+	struct ts_recording_status status = { 0 };
+
+	ts_recording_status(recorder->recording, &status);
+	*summary = (struct ts_recorder_summary){ .events = status.events,
+						 .lost = status.lost,
+						 .metrics = status.measured,
+						 .samples = status.samples,
+						 .trace_bytes = status.trace_bytes,
+						 .processes = recorder->processes,
+						 .not_entered = recorder->not_entered,
+						 .threads = recorder->saves.threads,
+						 .windows = recorder->windows.counted,
+						 .files = recorder->saves.files,
+						 .commands = status.commands,
+						 .blob_bytes = status.blob_bytes,
+						 .replayable_windows = status.replayable_windows,
+						 .failed_windows = status.failed_windows,
+						 .stacks = recorder->python.last.samples,
+						 .stacks_rejected = recorder->python.last.rejected,
+						 .stacks_left_out =
+							 recorder->python.last.late_ticks +
+							 recorder->python.last.left_out_ticks };
+	memcpy(summary->not_replayable, status.not_replayable, sizeof(summary->not_replayable));
+	snprintf(summary->path, sizeof(summary->path), "%s", recorder->saves.public_path);
+}
+
+int ts_recorder_finish(struct ts_recorder *recorder, struct ts_recorder_summary *ret_summary,
+		       struct ts_error *err)
+{
+	int rc = finish_recording(recorder, err);
+
+	if (rc)
+		return rc;
+	if (ret_summary)
+		summarize(recorder, ret_summary);
+	/* The lock on the output goes first: a target looks at it after it has made its area. */
+	ts_recording_close(TS_STEAL(recorder->recording));
+	ts_targets_sweep(recorder);
+	if (ret_summary)
+		ret_summary->again = ts_targets_waiting(recorder);
+	return TS_OK;
+}
+
+void ts_recorder_close(struct ts_recorder *recorder)
+{
+	if (!recorder)
+		return;
+	ts_python_release(recorder);
+	ts_metrics_close(recorder);
+	ts_targets_close(recorder);
+	ts_children_close(recorder);
+	ts_execs_close(recorder);
+	ts_recording_close(recorder->recording);
+	ts_windows_close(recorder);
+	ts_map_release(&recorder->refused);
+	ts_map_release(&recorder->seen);
+	if (recorder->inotify >= 0)
+		close(recorder->inotify);
+	if (recorder->epoll >= 0)
+		close(recorder->epoll);
+	free(recorder->pids);
+	free(recorder);
+}

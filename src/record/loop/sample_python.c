@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Python stacks of the processes that take part: who is sampled how often, and who asks for a sweep now. Must not know what a stack is, nor
+ * where it goes: it comes back through the recorder's own area.
+ */
+#include "record/loop/record_internal.h"
+
+/* A program that was just started is to be seen from its first line on. */
+#define RENEW_NS (20 * TS_NS_PER_MS)
+
+int ts_recorder_sample_python(struct ts_recorder *recorder, int64_t interval_ns,
+			      const struct ts_python_sampler_options *options,
+			      const struct ts_python_consumer *consumer, struct ts_error *err)
+{
+	struct ts_recorder_python *python = &recorder->python;
+
+	python->pace = (struct ts_sampling_pace){ .word = TS_CONFIG_PYTHON_INTERVAL,
+						  .interval_ns = interval_ns,
+						  .least_ns = TS_PYTHON_LEAST_INTERVAL_NS };
+	ts_recorder_raise_limit();
+	return ts_python_sampler_open(&python->sampler, options, consumer, err);
+}
+
+/* A word that has another value than when it was first looked at: somebody asks. */
+static void serve_asks(struct ts_recorder *recorder)
+{
+	for (size_t i = 0; i < recorder->target_count; i++) {
+		struct ts_target *target = recorder->targets[i];
+		uint64_t word;
+
+		if (target->dead || target->superseded || target->ended || !target->pid)
+			continue;
+		word = ts_area_control(target->area)->config[TS_CONFIG_PYTHON_SWEEP];
+		if (target->sweep_seen && word != target->sweep_asked && ts_sampled_now(recorder))
+			ts_python_sampler_ask(recorder->python.sampler,
+					      target->own ? 0 : target->pid);
+		target->sweep_seen = true;
+		target->sweep_asked = word;
+	}
+}
+
+static int set_processes(struct ts_recorder_python *python, struct ts_error *err)
+{
+	size_t count = python->list.count;
+	struct ts_python_process *processes = ts_alloc_array(count, sizeof(*processes));
+	int rc;
+
+	if (!processes)
+		return ts_error_set(err, TS_ENOMEM, "no memory to sample %zu processes", count);
+	for (size_t i = 0; i < count; i++)
+		processes[i] = (struct ts_python_process){
+			.pid = python->list.processes[i].pid,
+			.start_time = python->list.processes[i].start_time,
+			.interval_ns = python->list.processes[i].interval_ns,
+		};
+	rc = ts_python_sampler_set_processes(python->sampler, processes, count, err);
+	free(processes);
+	return rc;
+}
+
+int ts_python_pass(struct ts_recorder *recorder, struct ts_error *err)
+{
+	struct ts_recorder_python *python = &recorder->python;
+	int rc;
+
+	if (!python->sampler || recorder->now_ns < python->renew_ns)
+		return TS_OK;
+	python->renew_ns = recorder->now_ns + RENEW_NS;
+	rc = ts_sampled_renew(recorder, &python->pace, &python->list, err);
+	if (!rc)
+		rc = set_processes(python, err);
+	if (rc)
+		return rc;
+	serve_asks(recorder);
+	return TS_OK;
+}
+
+bool ts_recorder_python_status(const struct ts_recorder *recorder,
+			       struct ts_python_sampler_status *ret_status)
+{
+	if (recorder->python.sampler)
+		ts_python_sampler_status(recorder->python.sampler, ret_status);
+	else
+		*ret_status = recorder->python.last;
+	return recorder->python.sampler != NULL;
+}
+
+void ts_python_stop(struct ts_recorder *recorder)
+{
+	ts_recorder_python_status(recorder, &recorder->python.last);
+	ts_python_sampler_close(TS_STEAL(recorder->python.sampler));
+}
+
+int ts_python_tell(struct ts_recorder *recorder, struct ts_error *err)
+{
+	uint64_t rejected = recorder->python.last.rejected;
+	struct ts_block_loss loss = {
+		.count = (int64_t)rejected,
+		.first_counter = recorder->started_counter,
+		.last_counter = ts_clocks_now(&recorder->clocks),
+		.what = "stacks",
+		.reason = "read while they changed: they did not validate, twice",
+	};
+	int rc;
+
+	if (!rejected)
+		return TS_OK;
+	rc = ts_recorder_append(recorder, TS_BLOCK_LOSS, 0, &loss, sizeof(loss), err);
+	return rc == TS_ENOSPC ? TS_OK : rc;
+}
+
+void ts_python_release(struct ts_recorder *recorder)
+{
+	ts_python_stop(recorder);
+	ts_sampled_release(&recorder->python.list);
+}

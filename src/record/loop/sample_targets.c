@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which processes are looked at from outside, and how often: those that take part in the recording, each at the pace that its own
+ * settings say. Shared by all that samples (sample_metrics.c, sample_python.c); must not know what is sampled.
+ */
+#include "record/loop/record_internal.h"
+
+/* A process that has made no area by then has no agent. */
+#define WITHOUT_AREA_NS (300 * TS_NS_PER_MS)
+
+/* Outside of windows nothing is stored, and so nothing is read. */
+static bool is_window_open(const struct ts_recorder *recorder)
+{
+	if (recorder->options.window.kind == TS_WINDOW_ALWAYS || recorder->windows.open)
+		return true;
+	for (size_t i = 0; i < recorder->target_count; i++) {
+		const struct ts_target *target = recorder->targets[i];
+
+		if (target->open ||
+		    (ts_window_is_of_target(&recorder->options.window) && !target->own &&
+		     (ts_area_control(target->area)->enabled & TS_LIVE_ENABLED)))
+			return true;
+	}
+	return false;
+}
+
+bool ts_sampled_now(const struct ts_recorder *recorder)
+{
+	return is_window_open(recorder) && !recorder->limited && !recorder->full;
+}
+
+/* A target that nobody has set a pace for gets ours; from then on 0 means a pause. */
+static int64_t interval_of(struct ts_target *target, const struct ts_sampling_pace *pace)
+{
+	int64_t interval_ns = (int64_t)ts_area_control(target->area)->config[pace->word];
+	uint32_t bit = 1u << pace->word;
+
+	if (!(target->paced & bit) && !interval_ns) {
+		interval_ns = pace->interval_ns;
+		TS_TARGET_SET(target, config[pace->word], interval_ns);
+	}
+	target->paced |= bit;
+	return interval_ns <= 0 ? 0 : TS_MAX(interval_ns, pace->least_ns);
+}
+
+void ts_sampled_leave(struct ts_target *target, const struct ts_sampling_pace *pace)
+{
+	/* The next recorder has a pace of its own. */
+	if ((target->paced & (1u << pace->word)) &&
+	    (int64_t)ts_area_control(target->area)->config[pace->word] == pace->interval_ns)
+		TS_TARGET_SET(target, config[pace->word], 0);
+}
+
+static void add(struct ts_sampled_list *list, pid_t pid, uint64_t start_time, int64_t interval_ns)
+{
+	/* A process may have several areas. */
+	for (size_t i = 0; i < list->count; i++)
+		if (list->processes[i].pid == pid)
+			return;
+	if (ts_grow_array((void **)&list->processes, &list->capacity, list->count + 1,
+			  sizeof(*list->processes)))
+		return;
+	if (interval_ns)
+		list->shortest_ns = TS_MIN(list->shortest_ns, interval_ns);
+	list->processes[list->count++] = (struct ts_sampled_process){ .pid = pid,
+								      .start_time = start_time,
+								      .interval_ns = interval_ns };
+}
+
+/* Those with an area have settings of their own. */
+static void add_targets(struct ts_recorder *recorder, const struct ts_sampling_pace *pace,
+			bool wanted, struct ts_sampled_list *list)
+{
+	for (size_t i = 0; i < recorder->target_count; i++) {
+		struct ts_target *target = recorder->targets[i];
+		int64_t interval_ns;
+
+		if (target->dead || target->superseded || target->ended || !target->pid)
+			continue;
+		interval_ns = interval_of(target, pace);
+		if (target->own)
+			list->own_ns = interval_ns;
+		else
+			add(list, target->pid, target->start_time, wanted ? interval_ns : 0);
+	}
+}
+
+/* One that is new may still get an area; processes that the caller named would have had one. */
+static bool may_get_area(const struct ts_recorder *recorder, const struct ts_child *child)
+{
+	return !recorder->options.outside && !(child->root && recorder->options.pid_count) &&
+	       recorder->now_ns - child->seen_ns < WITHOUT_AREA_NS;
+}
+
+static int add_children(struct ts_recorder *recorder, const struct ts_sampling_pace *pace,
+			int64_t interval_ns, struct ts_sampled_list *list, struct ts_error *err)
+{
+	for (size_t i = 0; i < recorder->child_count; i++) {
+		struct ts_child *child = &recorder->children[i];
+		bool is_early = may_get_area(recorder, child);
+		int rc = TS_OK;
+
+		if (child->gone || child->exited || child->has_area || (is_early && pace->waits))
+			continue;
+		if (!is_early)
+			rc = ts_children_describe(recorder, child, err);
+		if (rc)
+			return rc;
+		add(list, child->pid, child->start_time, interval_ns);
+	}
+	return TS_OK;
+}
+
+int ts_sampled_renew(struct ts_recorder *recorder, const struct ts_sampling_pace *pace,
+		     struct ts_sampled_list *list, struct ts_error *err)
+{
+	bool wanted = ts_sampled_now(recorder);
+
+	list->count = 0;
+	list->own_ns = pace->interval_ns;
+	list->shortest_ns = pace->interval_ns;
+	add_targets(recorder, pace, wanted, list);
+	if (list->own_ns)
+		list->shortest_ns = TS_MIN(list->shortest_ns, list->own_ns);
+	return add_children(recorder, pace, wanted ? list->own_ns : 0, list, err);
+}
+
+void ts_sampled_release(struct ts_sampled_list *list)
+{
+	free(list->processes);
+	*list = (struct ts_sampled_list){ .processes = NULL };
+}
+
+int ts_sampled_take(struct ts_recorder *recorder, struct ts_error *err)
+{
+	for (size_t i = 0; i < recorder->target_count; i++) {
+		struct ts_target *target = recorder->targets[i];
+
+		if (target->own && !target->damaged && target->announced && !recorder->limited)
+			return ts_recorder_drain(recorder, target, 0, err);
+	}
+	return TS_OK;
+}

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How blocks get into the recording, and what becomes of a full disk: the journal is emptied once, then nothing is taken
+ * until there is room again, and targets count what they cannot store (docs/live.md, section 8.3). Must not know
+ * when blocks are made.
+ */
+#include <stdio.h>
+#include <sys/statvfs.h>
+
+#include "record/loop/record_internal.h"
+
+#define LONGEST_FULL_PAUSE_NS (32 * TS_NS_PER_S)
+/* Room on the disk at which recording goes on. */
+#define ROOM_LEAST (UINT64_C(1) << 20)
+#define ROOM_GREATEST (UINT64_C(16) << 20)
+
+/* ---- a full disk ---- */
+
+static void become_full(struct ts_recorder *recorder)
+{
+	if (recorder->full)
+		return;
+	recorder->full = true;
+	recorder->full_pause_ns = TS_MIN(recorder->full_pause_ns * 2, LONGEST_FULL_PAUSE_NS);
+	recorder->full_pause_ns = TS_MAX(recorder->full_pause_ns, TS_NS_PER_S);
+	recorder->full_look_ns = recorder->now_ns + recorder->full_pause_ns;
+	if (recorder->options.stop_when_full) {
+		recorder->done = true;
+		ts_recorder_note(recorder, "no space left for '%s': the recording ends here",
+				 recorder->saves.public_path);
+	} else if (!recorder->full_noted) {
+		recorder->full_noted = true;
+		ts_recorder_note(
+			recorder,
+			"no space left for '%s': events are counted as lost until there is",
+			recorder->saves.public_path);
+	}
+}
+
+bool ts_store_has_room(const struct ts_recorder *recorder)
+{
+	char folder[TS_PATH_BYTES];
+	struct statvfs disk;
+	char *slash;
+	uint64_t all;
+
+	snprintf(folder, sizeof(folder), "%s", recorder->saves.trace_path);
+	slash = strrchr(folder, '/');
+	snprintf(slash ? slash + 1 : folder, 2, ".");
+	if (statvfs(folder, &disk))
+		return true; /* the next write will tell */
+	all = (uint64_t)disk.f_blocks * disk.f_frsize;
+	return (uint64_t)disk.f_bavail * disk.f_frsize >=
+	       TS_MAX(ROOM_LEAST, TS_MIN(ROOM_GREATEST, all / 16));
+}
+
+/* Whether there is room again; a disk that only seemed to have some is asked less and less often. */
+void ts_store_look_for_room(struct ts_recorder *recorder)
+{
+	if (!recorder->full) {
+		/* All has gone well for a while since. */
+		if (recorder->full_noted && recorder->now_ns >= recorder->full_look_ns) {
+			recorder->full_noted = false;
+			recorder->full_pause_ns = 0;
+			ts_recorder_note(recorder,
+					 "there is space again: recording goes on in '%s'",
+					 recorder->saves.public_path);
+		}
+		return;
+	}
+	if (recorder->now_ns < recorder->full_look_ns)
+		return;
+	recorder->full_look_ns = recorder->now_ns + recorder->full_pause_ns;
+	if (ts_store_has_room(recorder))
+		recorder->full = false;
+}
+
+/* A sink: appends, and on a full disk empties the journal once before it gives up. */
+static int store(void *context, struct ts_block *block, const void *payload, struct ts_error *err)
+{
+	struct ts_recorder *recorder = context;
+	int rc;
+
+	if (recorder->full)
+		return ts_error_set(err, TS_ENOSPC, "no space left for '%s'",
+				    recorder->saves.trace_path);
+	if (block->type == TS_BLOCK_RING && ts_saves_refuses(recorder, block->bytes))
+		return ts_error_set(err, TS_ENOSPC, "size limit of '%s' reached",
+				    recorder->saves.trace_path);
+	rc = ts_recording_append(recorder->recording, block, payload, err);
+	if (rc != TS_ENOSPC)
+		return rc;
+	rc = ts_recording_checkpoint(recorder->recording, false, err);
+	/* What that has freed is for the end of the trace, unless it is plenty. */
+	if (!rc && !ts_store_has_room(recorder))
+		rc = ts_error_set(err, TS_ENOSPC, "no space left for '%s'",
+				  recorder->saves.trace_path);
+	if (!rc)
+		rc = ts_recording_append(recorder->recording, block, payload, err);
+	if (rc == TS_ENOSPC)
+		become_full(recorder);
+	return rc;
+}
+
+/* A sink that only lets the encoder count. */
+static int tell(void *context, struct ts_block *block, const void *payload, struct ts_error *err)
+{
+	struct ts_recorder *recorder = context;
+
+	return ts_recording_tell(recorder->recording, block, payload, err);
+}
+
+int ts_recorder_append(struct ts_recorder *recorder, enum ts_block_type type, uint64_t area,
+		       const void *payload, size_t bytes, struct ts_error *err)
+{
+	struct ts_block block = { .type = (uint16_t)type, .bytes = (uint32_t)bytes, .area = area };
+
+	/* At the end of a recording on a full disk the trace can still say so from the reserve. */
+	if (recorder->finishing && recorder->full)
+		return tell(recorder, &block, payload, err);
+	return store(recorder, &block, payload, err);
+}
+
+int ts_recorder_lose(struct ts_recorder *recorder, uint64_t area, pid_t pid, const char *what,
+		     const char *reason, struct ts_error *err)
+{
+	struct ts_block_loss loss = { .count = TS_ABSENT, .pid = (uint64_t)pid };
+
+	loss.first_counter = loss.last_counter = ts_clocks_now(&recorder->clocks);
+	snprintf(loss.what, sizeof(loss.what), "%s", what);
+	snprintf(loss.reason, sizeof(loss.reason), "%s", reason);
+	return ts_recorder_append(recorder, TS_BLOCK_LOSS, area, &loss, sizeof(loss), err);
+}
+
+/* The encoder is so far behind that appending more would soon have to wait for it. */
+static bool is_behind(const struct ts_recorder *recorder)
+{
+	struct ts_recording_status status;
+
+	ts_recording_status(recorder->recording, &status);
+	return status.journal_bytes > status.encoded_bytes + status.journal_limit * 3 / 2;
+}
+
+int ts_recorder_drain(struct ts_recorder *recorder, struct ts_target *target, unsigned int flags,
+		      struct ts_error *err)
+{
+	bool discard = (flags & TS_DRAIN_DISCARD) != 0;
+	struct ts_block_sink sink = { .append = discard ? tell : store, .context = recorder };
+	struct ts_drain_result result = { 0 };
+	int rc;
+
+	if (target->damaged || !target->announced || (recorder->full && !discard))
+		return TS_OK;
+	/* Programs wait for their commands to be taken; what they emit meanwhile is lost where nobody takes it. */
+	if (!flags && !recorder->finishing && is_behind(recorder))
+		flags = TS_DRAIN_HOLD;
+	rc = ts_area_drain(target->area, flags, &sink, &result, err);
+	recorder->settling |= result.held;
+	if ((result.bytes || result.dropped) && !target->own)
+		recorder->moved_ns = recorder->now_ns;
+	recorder->fill = TS_MAX(recorder->fill, result.fill);
+	return rc;
+}

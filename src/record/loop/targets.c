@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Areas that belong to a recording: takes hold of them, and lets them go. Must not know how they are found, nor
+ * what is in rings or windows.
+ */
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "record/loop/record_internal.h"
+
+#define LOOK_NS TS_NS_PER_S
+/* Areas that nobody took are kept up to this number when a recorder ends. */
+#define KEEP_AREAS 64
+
+/* ---- words of an area ---- */
+
+int ts_target_set(struct ts_target *target, size_t offset, uint64_t value, unsigned int bytes)
+{
+	/* An area that cannot be written is noticed by the next refresh. */
+	return ts_area_set(target->area, offset, value, bytes, NULL);
+}
+
+/* ---- who is who ---- */
+
+bool ts_targets_of_session(const struct ts_recorder *recorder,
+			   const struct ts_live_control *control)
+{
+	return (recorder->session && control->session == recorder->session) ||
+	       (recorder->options.area && control->area_id == recorder->options.area);
+}
+
+bool ts_targets_note_once(struct ts_recorder *recorder, uint64_t area_id)
+{
+	bool is_new = false;
+
+	ts_map_insert(&recorder->refused, area_id, &is_new);
+	return is_new;
+}
+
+pid_t ts_targets_other_recorder(const struct ts_recorder *recorder,
+				const struct ts_live_control *control)
+{
+	pid_t pid = (pid_t)control->recorder_pid;
+
+	if (pid <= 0 || (pid == recorder->self && control->recorder_start == recorder->self_start))
+		return 0;
+	return ts_process_lives(pid, control->recorder_start) ? pid : 0;
+}
+
+/* ---- taking hold ---- */
+
+/* A new image of the same process: the old one's area ends. */
+static void supersede(struct ts_recorder *recorder, const struct ts_target *by)
+{
+	for (size_t i = 0; i < recorder->target_count; i++) {
+		struct ts_target *target = recorder->targets[i];
+
+		if (target != by && target->pid == by->pid &&
+		    target->start_time == by->start_time && target->image != by->image && by->pid)
+			target->superseded = true;
+	}
+}
+
+/* A pidfd that surely is of the process that we mean. */
+static void watch_process(struct ts_recorder *recorder, struct ts_target *target)
+{
+	if (target->dead || !target->pid)
+		return;
+	target->pidfd = (int)syscall(SYS_pidfd_open, target->pid, 0);
+	if (target->pidfd >= 0 && ts_recorder_watch(recorder, target->pidfd, &target->dead)) {
+		close(target->pidfd);
+		target->pidfd = -1;
+	}
+	if (!ts_process_lives(target->pid, target->start_time))
+		target->dead = true;
+}
+
+struct resume_context {
+	struct ts_area *area;
+};
+
+static void resume_ring(void *context, uint32_t ring, uint64_t position, uint64_t events,
+			uint64_t dropped)
+{
+	struct resume_context *resume = context;
+
+	ts_area_resume_ring(resume->area, ring, position, events, dropped);
+}
+
+/* True where the journal knows the area: then a drain goes on where that stopped. */
+static bool resume_positions(struct ts_recorder *recorder, struct ts_target *target)
+{
+	struct resume_context resume = { .area = target->area };
+	uint64_t dictionary = 0;
+
+	if (!recorder->options.resume ||
+	    !ts_recording_positions(recorder->recording, target->area_id, &dictionary, resume_ring,
+				    &resume))
+		return false;
+	ts_area_resume_dictionary(target->area, dictionary);
+	return true;
+}
+
+static int announce(struct ts_recorder *recorder, struct ts_target *target, struct ts_error *err)
+{
+	struct ts_block_area block = { .pid = (uint64_t)target->pid,
+				       .parent = (uint64_t)target->parent,
+				       .seen_counter = ts_clocks_now(&recorder->clocks) };
+	int rc;
+
+	block.control = *ts_area_control(target->area);
+	if (recorder->options.redact)
+		memset(block.control.command, 0, sizeof(block.control.command));
+	rc = ts_recorder_append(recorder, TS_BLOCK_AREA, target->area_id, &block, sizeof(block),
+				err);
+	target->announced = !rc;
+	return rc;
+}
+
+/* Tells the target who drains it, and that all is kept from now on. */
+static int take_hold(struct ts_recorder *recorder, struct ts_target *target, struct ts_error *err)
+{
+	bool known = resume_positions(recorder, target);
+	int rc = TS_OK;
+
+	if (!target->dead) {
+		TS_TARGET_SET(target, recorder_start, recorder->self_start);
+		TS_TARGET_SET(target, recorder_pid, recorder->self);
+		TS_TARGET_SET(target, heartbeat, recorder->now_ns);
+		TS_TARGET_SET(target, redact, recorder->options.redact);
+	}
+	if (known)
+		target->announced = true;
+	else
+		rc = announce(recorder, target, err);
+	if (rc && rc != TS_ENOSPC)
+		return rc;
+	if (target->dead || target->superseded)
+		return TS_OK;
+	if (target->own)
+		target->implied =
+			true; /* sampled only inside of windows: nothing is to be left out */
+	else
+		rc = ts_windows_attach(recorder, target, known, err);
+	TS_TARGET_SET(target, mode, TS_LIVE_STREAM);
+	return rc;
+}
+
+static void free_target(struct ts_target *target)
+{
+	if (!target)
+		return;
+	ts_area_close(target->area);
+	if (target->pidfd >= 0)
+		close(target->pidfd);
+	free(target);
+}
+
+static struct ts_target *new_target(struct ts_recorder *recorder, struct ts_place *place,
+				    const struct ts_area_info *info, struct ts_area *area)
+{
+	const struct ts_live_control *control = ts_area_control(area);
+	struct ts_target *target = calloc(1, sizeof(*target));
+
+	if (!target)
+		return NULL;
+	*target = (struct ts_target){
+		.area = area,
+		.area_id = control->area_id,
+		.image = control->image,
+		.directory = place->fd,
+		.pid = info->pid,
+		.parent = info->pid ? ts_process_parent(info->pid) : 0,
+		.start_time = info->pid ? ts_process_start_time(info->pid) : 0,
+		.pidfd = -1,
+		.own = control->role == TS_LIVE_RECORDER && info->pid == recorder->self,
+		.of_session = ts_targets_of_session(recorder, control),
+		.superseded = info->superseded,
+		.was_enabled = (control->enabled & TS_LIVE_ENABLED) != 0,
+		.serial = control->window_serial,
+		.beat_ns = recorder->now_ns,
+	};
+	/* It may have ended since it was listed. */
+	target->dead = info->pid ? !target->start_time : !info->unknown;
+	return target;
+}
+
+/*
+ * The process whose area this is, where it is followed; a dead one is known by what it said of itself. One that had ended when it was
+ * first looked at has no start time.
+ */
+static struct ts_child *child_of(struct ts_recorder *recorder, const struct ts_area_info *info)
+{
+	bool ours = info->control.pid_namespace == recorder->self_namespace;
+	pid_t pid = info->pid || !ours ? info->pid : (pid_t)info->control.pid;
+	struct ts_child *child = pid ? ts_children_find(recorder, pid) : NULL;
+
+	if (!child || info->pid || !child->start_time)
+		return child;
+	return child->start_time == info->control.start_time ? child : NULL;
+}
+
+/* True where the process was counted already: for another area, or without one. */
+static bool is_known_process(struct ts_recorder *recorder, const struct ts_target *target,
+			     const struct ts_child *child)
+{
+	if (child && (child->described || child->told) &&
+	    (!target->start_time || !child->start_time || child->start_time == target->start_time))
+		return true;
+	for (size_t i = 0; i < recorder->target_count; i++)
+		if (recorder->targets[i] != target && recorder->targets[i]->pid == target->pid &&
+		    recorder->targets[i]->start_time == target->start_time && target->pid)
+			return true;
+	return false;
+}
+
+int ts_targets_attach(struct ts_recorder *recorder, struct ts_place *place,
+		      const struct ts_area_info *info, struct ts_error *err)
+{
+	TS_AUTO(ts_area) area = NULL;
+	struct ts_error why = { 0 };
+	struct ts_target *target;
+	struct ts_child *child;
+	pid_t other = ts_targets_other_recorder(recorder, &info->control);
+	int rc = TS_OK;
+
+	if (!other)
+		rc = ts_area_open(&area, place->fd, info->name, true, &why);
+	if (!other && !rc)
+		rc = ts_area_lock(area, &why);
+	if (rc == TS_ENOMEM)
+		return ts_error_set(err, rc, "%s", why.message);
+	if (rc == TS_ENOTFOUND)
+		return TS_OK; /* it was removed meanwhile */
+	if (other || rc) {
+		if (!ts_targets_note_once(recorder, info->control.area_id))
+			return TS_OK;
+		if (other)
+			ts_recorder_note(
+				recorder,
+				"process %d is recorded by process %d already: stop that first",
+				(int)info->control.pid, (int)other);
+		else
+			ts_recorder_note(recorder, "process %d cannot be recorded: %s",
+					 (int)info->control.pid, why.message);
+		return TS_OK;
+	}
+	if (ts_grow_array((void **)&recorder->targets, &recorder->target_capacity,
+			  recorder->target_count + 1, sizeof(struct ts_target *)))
+		return ts_error_set(err, TS_ENOMEM, "no memory for another process");
+	target = new_target(recorder, place, info, area);
+	if (!target)
+		return ts_error_set(err, TS_ENOMEM, "no memory for another process");
+	TS_STEAL(area);
+	child = child_of(recorder, info);
+	recorder->processes += !is_known_process(recorder, target, child) &&
+			       ts_area_control(target->area)->role == TS_LIVE_PROGRAM;
+	ts_map_put(&recorder->seen, target->area_id,
+		   (uint64_t)(target->pid ? target->pid : (pid_t)info->control.pid));
+	if (child) {
+		child->has_area = child->had_area = true;
+		child->area_ns = TS_MAX(child->area_ns, info->control.created.monotonic_ns);
+	}
+	recorder->targets[recorder->target_count++] = target;
+	watch_process(recorder, target);
+	supersede(recorder, target);
+	return take_hold(recorder, target, err);
+}
+
+/* ---- letting go ---- */
+
+void ts_targets_check(struct ts_recorder *recorder)
+{
+	for (size_t i = 0; i < recorder->target_count; i++) {
+		struct ts_target *target = recorder->targets[i];
+
+		if (target->dead || target->pidfd >= 0 || !target->pid ||
+		    recorder->now_ns - target->looked_ns < LOOK_NS)
+			continue;
+		target->looked_ns = recorder->now_ns;
+		target->dead = !ts_process_lives(target->pid, target->start_time);
+	}
+}
+
+static int write_end(struct ts_recorder *recorder, struct ts_target *target, struct ts_error *err)
+{
+	const struct ts_live_control *control = ts_area_control(target->area);
+	const struct ts_child *child = ts_children_find(recorder, target->pid);
+	struct ts_block_end block = { .ended_counter = ts_clocks_now(&recorder->clocks),
+				      .exit_status = TS_ABSENT,
+				      .lost_nested = control->lost_nested,
+				      .lost_no_ring = control->lost_no_ring,
+				      .lost_first = control->lost_first,
+				      .strings_cut = control->strings_cut,
+				      .target_state = control->target_state };
+
+	static_assert(sizeof(block.message) == sizeof(control->message), "the same text");
+	memcpy(block.message, control->message, sizeof(block.message));
+	if (target->superseded)
+		block.reason = 1;
+	else if (!target->dead)
+		block.reason = target->damaged ? 3 : 2;
+	if (target->dead && !target->superseded && child && child->exited)
+		block.exit_status = child->status;
+	return ts_recorder_append(recorder, TS_BLOCK_END, target->area_id, &block, sizeof(block),
+				  err);
+}
+
+/* The last of its events: counted only, where there is no room for them. */
+static int drain_last(struct ts_recorder *recorder, struct ts_target *target, struct ts_error *err)
+{
+	bool gone = target->dead || target->superseded;
+	unsigned int flags = gone ? TS_DRAIN_FINAL : 0;
+	int rc;
+
+	if (target->damaged)
+		return TS_OK;
+	/* The loss counters, too. What cannot be read now ends as it was last seen. */
+	if (ts_area_refresh(target->area, NULL)) {
+		target->damaged = true;
+		return TS_OK;
+	}
+	if (!recorder->full && !recorder->limited) {
+		rc = ts_recorder_drain(recorder, target, flags, err);
+		if (rc != TS_ENOSPC || !recorder->finishing)
+			return rc;
+	}
+	return ts_recorder_drain(recorder, target, flags | TS_DRAIN_DISCARD, err);
+}
+
+int ts_targets_end(struct ts_recorder *recorder, struct ts_target *target, struct ts_error *err)
+{
+	int rc = TS_OK;
+
+	if (target->ended)
+		return TS_OK;
+	if (!target->announced)
+		rc = announce(recorder, target, err);
+	if (!rc)
+		rc = drain_last(recorder, target, err);
+	if (!rc && target->open) {
+		ts_windows_stop(recorder, target, "end");
+		rc = ts_windows_settle(recorder, target, err);
+	}
+	if (!rc)
+		rc = write_end(recorder, target, err);
+	if (rc)
+		return rc;
+	if (!target->dead && !target->superseded)
+		ts_targets_leave(recorder, target);
+	target->ended = true;
+	return TS_OK;
+}
+
+void ts_targets_leave(struct ts_recorder *recorder, struct ts_target *target)
+{
+	if (target->of_session) {
+		TS_TARGET_SET(target, enabled, 0);
+	} else {
+		TS_TARGET_SET(target, step_open, TS_ABSENT);
+		TS_TARGET_SET(target, step_close, TS_ABSENT);
+		TS_TARGET_SET(target, max_steps, 0);
+		TS_TARGET_SET(target, mode, TS_LIVE_FLIGHT);
+		TS_TARGET_SET(target, enabled, target->was_enabled || recorder->options.resume);
+		ts_sampled_leave(target, &recorder->metrics.pace);
+		ts_sampled_leave(target, &recorder->python.pace);
+	}
+	TS_TARGET_SET(target, flush_done, ts_area_control(target->area)->flush_request);
+	TS_TARGET_SET(target, recorder_pid, 0);
+}
+
+void ts_targets_sweep(struct ts_recorder *recorder)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < recorder->target_count; i++) {
+		struct ts_target *target = recorder->targets[i];
+
+		if (!target->ended) {
+			recorder->targets[kept++] = target;
+			continue;
+		}
+		if (target->dead || target->superseded || target->own)
+			ts_area_remove(target->directory, ts_area_name(target->area),
+				       target->area_id);
+		free_target(target);
+	}
+	recorder->target_count = kept;
+}
+
+void ts_targets_close(struct ts_recorder *recorder)
+{
+	for (size_t i = 0; i < recorder->target_count; i++) {
+		struct ts_target *target = recorder->targets[i];
+
+		if (!target->dead && !target->superseded && !target->ended)
+			ts_targets_leave(recorder, target);
+		free_target(target);
+	}
+	for (size_t i = 0; i < recorder->place_count; i++) {
+		ts_areas_clean(recorder->places[i].fd, KEEP_AREAS, NULL, NULL);
+		close(recorder->places[i].fd);
+	}
+	free(recorder->targets);
+	free(recorder->places);
+}

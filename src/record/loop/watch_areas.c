@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Finds areas: live directories are watched with inotify; beside that their mtime is looked at once a second, and only
+ * where it has changed they are listed. Must not know what is done with an area.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <sys/inotify.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "record/loop/record_internal.h"
+
+#define RESCAN_NS TS_NS_PER_S
+/* File times are as coarse as the kernel's ticks: a listing so near to a change may have missed another. */
+/* Processes that share an output start within so long before their recorder. */
+#define EARLIER_NS (2 * TS_NS_PER_S)
+#define MTIME_DOUBT_NS (100 * TS_NS_PER_MS)
+
+/* ---- live directories ---- */
+
+static struct ts_place *find_place(struct ts_recorder *recorder, dev_t device, ino_t inode)
+{
+	for (size_t i = 0; i < recorder->place_count; i++)
+		if (recorder->places[i].device == device && recorder->places[i].inode == inode)
+			return &recorder->places[i];
+	return NULL;
+}
+
+/* Our own is made here where it is not there yet, so that it can be watched. */
+static void make_directory(uid_t uid)
+{
+	char path[TS_PATH_BYTES];
+
+	if (uid == geteuid() && !ts_live_directory_path(uid, path, sizeof(path)))
+		mkdir(path, 0700);
+}
+
+static int watch_directory(struct ts_recorder *recorder, int fd)
+{
+	char path[64];
+
+	if (recorder->inotify < 0)
+		return -1;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	return inotify_add_watch(recorder->inotify, path, IN_MOVED_TO | IN_ATTRIB | IN_ONLYDIR);
+}
+
+int ts_targets_add_place(struct ts_recorder *recorder, uid_t uid, pid_t root_pid,
+			 struct ts_error *err)
+{
+	TS_AUTO_FD int fd = -1;
+	struct stat status;
+	int rc;
+
+	if (!root_pid)
+		make_directory(uid);
+	rc = ts_live_directory_open(uid, root_pid, &fd, err);
+	if (rc)
+		return rc;
+	if (fstat(fd, &status))
+		return ts_error_errno(err, errno, "cannot look at the live directory");
+	if (find_place(recorder, status.st_dev, status.st_ino))
+		return TS_OK;
+	if (ts_grow_array((void **)&recorder->places, &recorder->place_capacity,
+			  recorder->place_count + 1, sizeof(*recorder->places)))
+		return ts_error_set(err, TS_ENOMEM, "no memory for a live directory");
+	recorder->places[recorder->place_count++] = (struct ts_place){
+		.fd = fd,
+		.watch = watch_directory(recorder, fd),
+		.namespace_pid = root_pid,
+		.device = status.st_dev,
+		.inode = status.st_ino,
+		.due = true,
+	};
+	fd = -1;
+	return TS_OK;
+}
+
+/* ---- who is wanted ---- */
+
+static struct ts_target *find_target(const struct ts_recorder *recorder, uint64_t area_id)
+{
+	for (size_t i = 0; i < recorder->target_count; i++)
+		if (recorder->targets[i]->area_id == area_id)
+			return recorder->targets[i];
+	return NULL;
+}
+
+/* The process was named by the caller, or descends from one that was. */
+static bool is_followed(struct ts_recorder *recorder, const struct ts_area_info *info)
+{
+	return info->pid && info->alive && !info->superseded && !recorder->options.outside &&
+	       info->control.role == TS_LIVE_PROGRAM &&
+	       ts_children_find(recorder, info->pid) != NULL;
+}
+
+/* Of an earlier run with the same output, whose recorder never came: that is for `recover`. */
+static bool is_left_over(const struct ts_recorder *recorder, const struct ts_area_info *info)
+{
+	return recorder->options.detached && !recorder->options.resume && !info->alive &&
+	       !info->unknown && info->control.area_id != recorder->options.area &&
+	       info->control.created.monotonic_ns < recorder->started_ns - EARLIER_NS;
+}
+
+static bool is_wanted(struct ts_recorder *recorder, const struct ts_area_info *info)
+{
+	uint64_t dictionary;
+
+	if (info->unfinished || is_left_over(recorder, info))
+		return false;
+	if (ts_targets_of_session(recorder, &info->control) || is_followed(recorder, info))
+		return true;
+	return recorder->options.resume &&
+	       ts_recording_positions(recorder->recording, info->control.area_id, &dictionary, NULL,
+				      NULL);
+}
+
+/* ---- looking ---- */
+
+struct listing {
+	struct ts_recorder *recorder;
+	struct ts_place *place;
+	struct ts_error *err;
+	int rc;
+	bool waiting_only; /* attach nothing: is there one for us? */
+	bool waiting;
+};
+
+static void consider(void *context, const struct ts_area_info *info)
+{
+	struct listing *listing = context;
+	struct ts_recorder *recorder = listing->recorder;
+	struct ts_target *target;
+	uint64_t pid;
+
+	if (listing->rc)
+		return;
+	if (listing->waiting_only) {
+		listing->waiting |= info->alive && !info->unfinished && !info->superseded &&
+				    info->control.session == recorder->session &&
+				    !ts_map_get(&recorder->seen, info->control.area_id, &pid);
+		return;
+	}
+	target = find_target(recorder, info->control.area_id);
+	if (target)
+		target->superseded |= info->superseded;
+	else if (is_wanted(recorder, info))
+		listing->rc = ts_targets_attach(recorder, listing->place, info, listing->err);
+}
+
+static void refuse(void *context, const char *name, const char *why)
+{
+	struct listing *listing = context;
+
+	if (!listing->waiting_only &&
+	    ts_targets_note_once(listing->recorder, ts_hash64(name, strlen(name))))
+		ts_recorder_note(listing->recorder, "live area '%s' is left alone: %s", name, why);
+}
+
+static int64_t modified_ns(const struct ts_place *place)
+{
+	struct stat status;
+
+	if (fstat(place->fd, &status))
+		return 0;
+	return (int64_t)status.st_mtim.tv_sec * TS_NS_PER_S + status.st_mtim.tv_nsec;
+}
+
+static int list_place(struct ts_recorder *recorder, struct ts_place *place, struct ts_error *err)
+{
+	struct listing listing = { .recorder = recorder, .place = place, .err = err };
+	int rc;
+
+	place->due = false;
+	place->modified_ns = modified_ns(place);
+	place->settled = ts_clock_realtime_ns() - place->modified_ns > MTIME_DOUBT_NS;
+	rc = ts_areas_list(place->fd, place->namespace_pid, consider, refuse, &listing, err);
+	return listing.rc ? listing.rc : rc;
+}
+
+/*
+ * A name that inotify gave: mostly a process of our own namespace, which needs no listing. Others are left to
+ * one, if they may be ours.
+ */
+static int look_at_name(struct ts_recorder *recorder, struct ts_place *place, const char *name,
+			struct ts_error *err)
+{
+	TS_AUTO(ts_area) area = NULL;
+	struct ts_area_info info = { .alive = true };
+	struct listing listing = { .recorder = recorder, .place = place, .err = err };
+
+	if (strlen(name) >= sizeof(info.name) || ts_area_open(&area, place->fd, name, false, NULL))
+		return TS_OK;
+	memcpy(info.name, name, strlen(name) + 1);
+	info.control = *ts_area_control(area);
+	info.pid = (pid_t)info.control.pid;
+	ts_area_close(TS_STEAL(area));
+	if (!recorder->self_namespace || info.control.pid_namespace != recorder->self_namespace ||
+	    !ts_process_lives(info.pid, info.control.start_time)) {
+		place->due |= ts_targets_of_session(recorder, &info.control) ||
+			      recorder->options.pid_count;
+		return TS_OK;
+	}
+	consider(&listing, &info);
+	return listing.rc;
+}
+
+static int handle_event(struct ts_recorder *recorder, const struct inotify_event *event,
+			struct ts_error *err)
+{
+	if (event->wd == recorder->windows.flag_watch)
+		recorder->windows.look_ns = 0;
+	for (size_t i = 0; i < recorder->place_count; i++) {
+		struct ts_place *place = &recorder->places[i];
+
+		if (event->mask & IN_Q_OVERFLOW)
+			place->due = true;
+		else if (event->wd == place->watch && event->len)
+			return look_at_name(recorder, place, event->name, err);
+	}
+	return TS_OK;
+}
+
+static int read_inotify(struct ts_recorder *recorder, struct ts_error *err)
+{
+	_Alignas(struct inotify_event) char buffer[16384];
+	int rc = TS_OK;
+
+	if (!recorder->notified)
+		return TS_OK;
+	recorder->notified = false;
+	for (;;) {
+		ssize_t bytes = read(recorder->inotify, buffer, sizeof(buffer));
+
+		if (bytes <= 0)
+			return rc;
+		for (char *at = buffer; at < buffer + bytes && !rc;) {
+			const struct inotify_event *event = (const struct inotify_event *)at;
+
+			at += sizeof(*event) + event->len;
+			rc = handle_event(recorder, event, err);
+		}
+	}
+}
+
+int ts_targets_scan(struct ts_recorder *recorder, struct ts_error *err)
+{
+	int rc = read_inotify(recorder, err);
+
+	if (rc)
+		return rc;
+	if (recorder->now_ns >= recorder->rescan_ns) {
+		recorder->rescan_ns = recorder->now_ns + RESCAN_NS;
+		for (size_t i = 0; i < recorder->place_count; i++) {
+			struct ts_place *place = &recorder->places[i];
+
+			place->due |= !place->settled || modified_ns(place) != place->modified_ns;
+		}
+	}
+	for (size_t i = 0; i < recorder->place_count; i++) {
+		rc = recorder->places[i].due ? list_place(recorder, &recorder->places[i], err)
+					     : TS_OK;
+		if (rc)
+			return rc;
+	}
+	return TS_OK;
+}
+
+bool ts_targets_waiting(struct ts_recorder *recorder)
+{
+	struct listing listing = { .recorder = recorder, .waiting_only = true };
+
+	if (!recorder->options.detached)
+		return false;
+	for (size_t i = 0; i < recorder->place_count; i++)
+		ts_areas_list(recorder->places[i].fd, recorder->places[i].namespace_pid, consider,
+			      refuse, &listing, NULL);
+	return listing.waiting;
+}
+
+/* ---- opening ---- */
+
+static int add_pid(struct ts_recorder *recorder, pid_t pid, struct ts_error *err)
+{
+	if (pid <= 0 || !ts_process_start_time(pid))
+		return ts_error_set(err, TS_ENOTFOUND, "no process %d", (int)pid);
+	ts_recorder_attach(recorder, pid);
+	if (!ts_children_find(recorder, pid))
+		return ts_error_set(err, TS_ENOMEM, "no memory for process %d", (int)pid);
+	return TS_OK;
+}
+
+/* Who of those that the caller named has an area that can be taken? */
+struct candidates {
+	struct ts_recorder *recorder;
+	pid_t held, holder; /* one that another recorder has */
+	size_t free;
+};
+
+static void count_candidate(void *context, const struct ts_area_info *info)
+{
+	struct candidates *candidates = context;
+	pid_t holder = ts_targets_other_recorder(candidates->recorder, &info->control);
+
+	if (!is_followed(candidates->recorder, info))
+		return;
+	if (holder) {
+		candidates->held = info->pid;
+		candidates->holder = holder;
+	} else {
+		candidates->free++;
+	}
+}
+
+/* Somebody who names processes wants to hear at once that none of them can be recorded. */
+static int require_areas(struct ts_recorder *recorder, struct ts_error *err)
+{
+	struct candidates candidates = { .recorder = recorder };
+
+	for (size_t i = 0; i < recorder->place_count; i++) {
+		int rc = ts_areas_list(recorder->places[i].fd, recorder->places[i].namespace_pid,
+				       count_candidate, NULL, &candidates, err);
+		if (rc)
+			return rc;
+	}
+	if (candidates.free)
+		return TS_OK;
+	if (candidates.held)
+		return ts_error_set(err, TS_EIO,
+				    "process %d is recorded by process %d already: stop that first",
+				    (int)candidates.held, (int)candidates.holder);
+	if (recorder->options.sampled)
+		return TS_OK;
+	return ts_error_set(err, TS_ECAP,
+			    "process %d has no live area: start it with 'tracesmith record -- ...' "
+			    "or with TRACESMITH_LIVE=1",
+			    (int)recorder->pids[0]);
+}
+
+int ts_targets_open(struct ts_recorder *recorder, struct ts_error *err)
+{
+	int rc = ts_targets_add_place(recorder, geteuid(), 0, err);
+
+	for (size_t i = 0; i < recorder->options.pid_count && !rc; i++)
+		rc = add_pid(recorder, recorder->pids[i], err);
+	if (rc || !recorder->options.pid_count)
+		return rc;
+	ts_children_walk(recorder);
+	return recorder->options.resume || recorder->options.outside ? TS_OK
+								     : require_areas(recorder, err);
+}

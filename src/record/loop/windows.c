@@ -1,0 +1,529 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Windows: when events are stored, target by target (docs/live.md, section 4.3). The order of writes is what
+ * makes them exact: OPEN block, then `enabled`; `enabled` off, a moment for emits under way, a drain, then the CLOSE block.
+ * Windows by step, by NVTX range and by cuProfilerStart are the target's own work: here at most their words are set. Must not
+ * know how rows are made, nor what becomes of a window that is over.
+ */
+#include <stdio.h>
+#include <sys/inotify.h>
+#include <sys/stat.h>
+
+#include "base/text.h"
+#include "record/loop/record_internal.h"
+
+/* Where inotify does not see a file come and go (network file systems), a look does. */
+#define FLAG_LOOK_NS (50 * TS_NS_PER_MS)
+/* Windows by time are switched on so early; what comes before their time is left out by the encoder. */
+#define EARLY_NS (20 * TS_NS_PER_MS)
+#define SETTLE_NS TS_NS_PER_MS
+/* So short before the end of a window by time nothing is taken. */
+#define HOLD_NS (5 * TS_NS_PER_MS)
+
+/* ---- from text ---- */
+
+static int parse_step(const char *text, size_t length, int64_t *ret_value)
+{
+	return ts_parse_int64(text, length, ret_value);
+}
+
+/* Seconds, where there is no unit. */
+static int parse_time(const char *text, size_t length, int64_t *ret_value)
+{
+	char copy[64];
+
+	if (!length || length >= sizeof(copy) - 2)
+		return TS_EFORMAT;
+	memcpy(copy, text, length);
+	copy[length] = 0;
+	if (strspn(copy, "0123456789.") == length)
+		copy[length++] = 's';
+	return ts_parse_duration_ns(copy, length, ret_value);
+}
+
+/* "A-B", "A-" (without an end), "A" (one step only). */
+static int parse_range(const char *text, int (*parse)(const char *, size_t, int64_t *),
+		       struct ts_window_spec *spec)
+{
+	const char *dash = strchr(text, '-');
+	size_t length = dash ? (size_t)(dash - text) : strlen(text);
+
+	if (parse(text, length, &spec->first) || spec->first < 0)
+		return TS_EFORMAT;
+	if (!dash && spec->kind == TS_WINDOW_TIME)
+		return TS_EFORMAT;
+	spec->last = dash ? INT64_MAX : spec->first;
+	if (dash && dash[1] && parse(dash + 1, strlen(dash + 1), &spec->last))
+		return TS_EFORMAT;
+	if (spec->last < spec->first || (spec->kind == TS_WINDOW_TIME && spec->last == spec->first))
+		return TS_EFORMAT;
+	return TS_OK;
+}
+
+/* What the program is to look out for; TRACESMITH_AGENT has no room for long ones, and ';' ends a value there. */
+#define MARKED_BYTES 200
+
+/* "nvtx:NAME", "nvtx:NAME@DOMAIN", "cuda-profiler-api" */
+static int parse_marked(const char *text, struct ts_window_spec *spec, struct ts_error *err)
+{
+	const char *name = text + 5;
+
+	spec->kind = strncmp(text, "nvtx:", 5) ? TS_WINDOW_PROFILER : TS_WINDOW_NVTX;
+	if (spec->kind == TS_WINDOW_NVTX && (!*name || *name == '@'))
+		return ts_error_set(
+			err, TS_EINVAL,
+			"window '%s': nvtx: needs the name of a range, as in nvtx:step or nvtx:step@DOMAIN",
+			text);
+	if (strlen(text) > MARKED_BYTES || strchr(text, ';'))
+		return ts_error_set(err, TS_EINVAL,
+				    "window '%.60s': a name has at most %d bytes, and no ';'", text,
+				    MARKED_BYTES - 5);
+	snprintf(spec->path, sizeof(spec->path), "%s", text);
+	return TS_OK;
+}
+
+int ts_window_parse(const char *text, struct ts_window_spec *ret_spec, struct ts_error *err)
+{
+	struct ts_window_spec spec = { .kind = TS_WINDOW_ALWAYS };
+	int rc = TS_OK;
+
+	if (!strncmp(text, "flag:", 5)) {
+		spec.kind = TS_WINDOW_FLAG;
+		if (!text[5] || strlen(text + 5) >= sizeof(spec.path) ||
+		    text[strlen(text) - 1] == '/')
+			return ts_error_set(err, TS_EINVAL,
+					    "window '%s': flag: needs the path of a file", text);
+		snprintf(spec.path, sizeof(spec.path), "%s", text + 5);
+	} else if (!strncmp(text, "steps:", 6)) {
+		spec.kind = TS_WINDOW_STEPS;
+		rc = parse_range(text + 6, parse_step, &spec);
+	} else if (!strncmp(text, "time:", 5)) {
+		spec.kind = TS_WINDOW_TIME;
+		rc = parse_range(text + 5, parse_time, &spec);
+	} else if (!strncmp(text, "nvtx:", 5) || !strcmp(text, "cuda-profiler-api")) {
+		rc = parse_marked(text, &spec, err);
+		if (rc)
+			return rc;
+	} else if (!strcmp(text, "command")) {
+		spec.kind = TS_WINDOW_COMMAND;
+	} else if (strcmp(text, "always")) {
+		return ts_error_set(
+			err, TS_EINVAL,
+			"unknown window '%s': it is flag:PATH, steps:A-B, time:A-B, nvtx:NAME, "
+			"cuda-profiler-api, command or always",
+			text);
+	}
+	if (rc)
+		return ts_error_set(err, TS_EINVAL, "window '%s': not a range, as in %s", text,
+				    spec.kind == TS_WINDOW_STEPS ? "steps:100-110" : "time:5s-10s");
+	*ret_spec = spec;
+	return TS_OK;
+}
+
+/* ---- the flag ---- */
+
+static int watch_flag(struct ts_recorder *recorder)
+{
+	const char *path = recorder->options.window.path;
+	const char *slash = strrchr(path, '/');
+	char folder[sizeof(recorder->options.window.path)];
+	size_t length = slash ? (size_t)(slash - path) + 1 : 0;
+
+	if (recorder->inotify < 0)
+		return -1;
+	memcpy(folder, path, length);
+	snprintf(folder + length, sizeof(folder) - length, "%s", ".");
+	return inotify_add_watch(recorder->inotify, folder,
+				 IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_ONLYDIR |
+					 IN_MASK_ADD);
+}
+
+int ts_windows_open(struct ts_recorder *recorder, struct ts_error *err)
+{
+	(void)err;
+	recorder->windows.flag_watch = -1;
+	if (recorder->options.window.kind == TS_WINDOW_FLAG)
+		recorder->windows.flag_watch = watch_flag(recorder);
+	return TS_OK;
+}
+
+void ts_windows_close(struct ts_recorder *recorder)
+{
+	pthread_mutex_destroy(&recorder->windows.lock);
+	free(recorder->windows.closed);
+}
+
+/* ---- one target ---- */
+
+static void fill_block(struct ts_recorder *recorder, const struct ts_target *target,
+		       uint64_t counter, struct ts_block_window *block)
+{
+	const struct ts_live_control *control = ts_area_control(target->area);
+	const struct ts_live_anchor *anchor = &recorder->anchor.anchor;
+	/* By the anchor, so that windows that close together have the same time, to the digit. */
+	int64_t since = counter < anchor->counter
+				? -ts_clocks_ns(&recorder->clocks, anchor->counter - counter)
+				: ts_clocks_ns(&recorder->clocks, counter - anchor->counter);
+
+	*block = (struct ts_block_window){
+		.counter = counter,
+		.serial = target->serial,
+		.step = control->steps ? control->step : TS_ABSENT,
+		.realtime_ms = (anchor->realtime_ns + since) / TS_NS_PER_MS,
+	};
+	snprintf(block->cause, sizeof(block->cause), "%s", target->cause);
+	if (recorder->options.window.kind == TS_WINDOW_FLAG)
+		snprintf(block->name, sizeof(block->name), "%.*s", (int)sizeof(block->name) - 1,
+			 recorder->options.window.path);
+}
+
+static const char *cause_of(const struct ts_recorder *recorder)
+{
+	switch (recorder->options.window.kind) {
+	case TS_WINDOW_FLAG:
+		return "flag";
+	case TS_WINDOW_TIME:
+		return "time";
+	default:
+		return "start";
+	}
+}
+
+static void set_cause(struct ts_target *target, const char *cause)
+{
+	snprintf(target->cause, sizeof(target->cause), "%s", cause);
+}
+
+/* Until its OPEN block is stored nothing is switched on: a later pass tries again. */
+static int open_target(struct ts_recorder *recorder, struct ts_target *target, const char *cause,
+		       uint64_t counter, struct ts_error *err)
+{
+	struct ts_block_window block;
+	int rc;
+
+	target->wanted = true;
+	if (target->open || target->implied || recorder->limited || !target->announced)
+		return TS_OK;
+	set_cause(target, cause);
+	target->serial++;
+	fill_block(recorder, target, counter, &block);
+	block.action = TS_LIVE_WINDOW_OPEN;
+	rc = ts_recorder_append(recorder, TS_BLOCK_WINDOW, target->area_id, &block, sizeof(block),
+				err);
+	if (rc) {
+		target->serial--;
+		return rc;
+	}
+	target->open = true;
+	TS_TARGET_SET(target, window_serial, target->serial);
+	TS_TARGET_SET(target, enabled, TS_LIVE_ENABLED);
+	return TS_OK;
+}
+
+static void switch_off(struct ts_target *target)
+{
+	if (!target->dead && !target->superseded)
+		TS_TARGET_SET(target, enabled, 0);
+}
+
+/*
+ * `counter` 0: now. That is read after the switch, so that what came through belongs to the window; who
+ * closes several switches them off first.
+ */
+static void close_target(struct ts_recorder *recorder, struct ts_target *target, const char *cause,
+			 uint64_t counter)
+{
+	target->wanted = false;
+	if ((!target->open && !target->implied) || target->closing || target->own)
+		return;
+	switch_off(target);
+	set_cause(target, cause);
+	target->implied = false;
+	target->closing = counter ? counter : ts_clocks_now(&recorder->clocks);
+	target->closed_ns = recorder->now_ns;
+	recorder->settling = true;
+}
+
+int ts_windows_settle(struct ts_recorder *recorder, struct ts_target *target, struct ts_error *err)
+{
+	struct ts_block_window block;
+	int rc;
+
+	if (!target->closing)
+		return TS_OK;
+	if (recorder->now_ns - target->closed_ns < SETTLE_NS && !recorder->finishing &&
+	    recorder->options.window.kind != TS_WINDOW_TIME && !target->dead &&
+	    !target->superseded) {
+		recorder->settling = true;
+		return TS_OK;
+	}
+	/* What was measured meanwhile stands ahead of the end. */
+	rc = ts_sampled_take(recorder, err);
+	if (rc)
+		return rc;
+	fill_block(recorder, target, target->closing, &block);
+	block.action = TS_LIVE_WINDOW_CLOSE;
+	rc = ts_recorder_append(recorder, TS_BLOCK_WINDOW, target->area_id, &block, sizeof(block),
+				err);
+	if (rc)
+		return rc;
+	target->closing = 0;
+	target->open = false;
+	recorder->windows.moved = true;
+	recorder->windows.settled_ns = recorder->now_ns;
+	return TS_OK;
+}
+
+static uint64_t counter_of_end(const struct ts_recorder *recorder)
+{
+	const struct ts_window_spec *spec = &recorder->options.window;
+	uint64_t counts = ts_clocks_counts(&recorder->clocks, spec->last);
+
+	if (spec->kind != TS_WINDOW_TIME || spec->last == INT64_MAX)
+		return 0;
+	return recorder->started_counter + counts;
+}
+
+void ts_windows_stop(struct ts_recorder *recorder, struct ts_target *target, const char *cause)
+{
+	uint64_t end = counter_of_end(recorder);
+	uint64_t now = ts_clocks_now(&recorder->clocks);
+
+	if (target->open)
+		close_target(recorder, target, cause, end && end < now ? end : 0);
+	else if (target->of_session)
+		switch_off(target);
+}
+
+/* ---- a new target ---- */
+
+/* After a restart: the target still has the window that a predecessor opened. */
+static int attach_known(struct ts_recorder *recorder, struct ts_target *target,
+			struct ts_error *err)
+{
+	target->open = target->was_enabled;
+	target->wanted = recorder->windows.open;
+	set_cause(target, cause_of(recorder));
+	if (target->open && !recorder->windows.open &&
+	    recorder->options.window.kind != TS_WINDOW_COMMAND)
+		close_target(recorder, target, target->cause, counter_of_end(recorder));
+	else if (!target->open && recorder->windows.open)
+		return open_target(recorder, target, target->cause,
+				   recorder->windows.opened_counter, err);
+	return TS_OK;
+}
+
+/* What a target had stored before its first window, if anything, is outside. */
+static int close_before(struct ts_recorder *recorder, struct ts_target *target,
+			struct ts_error *err)
+{
+	struct ts_block_window block;
+
+	if (!target->announced)
+		return TS_OK;
+	set_cause(target, "start");
+	fill_block(recorder, target, 0, &block);
+	block.action = TS_LIVE_WINDOW_CLOSE;
+	return ts_recorder_append(recorder, TS_BLOCK_WINDOW, target->area_id, &block, sizeof(block),
+				  err);
+}
+
+static int attach_switched(struct ts_recorder *recorder, struct ts_target *target, bool known,
+			   struct ts_error *err)
+{
+	int rc;
+
+	if (known)
+		return attach_known(recorder, target, err);
+	if (!recorder->windows.open)
+		TS_TARGET_SET(target, enabled, 0);
+	rc = close_before(recorder, target, err);
+	if (!rc && recorder->windows.open)
+		rc = open_target(recorder, target, cause_of(recorder),
+				 recorder->windows.opened_counter, err);
+	return rc;
+}
+
+int ts_windows_attach(struct ts_recorder *recorder, struct ts_target *target, bool known,
+		      struct ts_error *err)
+{
+	const struct ts_window_spec *spec = &recorder->options.window;
+	int rc = TS_OK;
+
+	TS_TARGET_SET(target, max_steps, recorder->options.max_steps);
+	if (spec->kind == TS_WINDOW_STEPS) {
+		TS_TARGET_SET(target, step_close, spec->last);
+		TS_TARGET_SET(target, step_open, spec->first);
+		if (!target->of_session)
+			TS_TARGET_SET(target, enabled, 0);
+	} else if (spec->kind == TS_WINDOW_NVTX || spec->kind == TS_WINDOW_PROFILER) {
+		/* It was told by its environment, and may be inside one by now. */
+	} else if (spec->kind == TS_WINDOW_ALWAYS) {
+		target->implied = true;
+		/* A window that its own target closed after max_steps stays closed. */
+		if (!recorder->limited && (!known || !recorder->options.max_steps))
+			TS_TARGET_SET(target, enabled, TS_LIVE_ENABLED);
+	} else {
+		rc = attach_switched(recorder, target, known, err);
+	}
+	if (recorder->limited)
+		TS_TARGET_SET(target, enabled, 0);
+	return rc == TS_ENOSPC ? TS_OK : rc;
+}
+
+/* ---- all targets ---- */
+
+static int open_all(struct ts_recorder *recorder, uint64_t counter, struct ts_error *err)
+{
+	recorder->windows.open = true;
+	recorder->windows.opened_counter = counter;
+	for (size_t i = 0; i < recorder->target_count; i++) {
+		int rc;
+
+		if (recorder->targets[i]->dead || recorder->targets[i]->superseded)
+			continue;
+		rc = open_target(recorder, recorder->targets[i], cause_of(recorder), counter, err);
+		if (rc && rc != TS_ENOSPC)
+			return rc;
+	}
+	return TS_OK;
+}
+
+static void close_all(struct ts_recorder *recorder, uint64_t counter)
+{
+	recorder->windows.open = false;
+	for (size_t i = 0; i < recorder->target_count; i++)
+		if (recorder->targets[i]->open)
+			switch_off(recorder->targets[i]);
+	if (!counter)
+		counter = ts_clocks_now(&recorder->clocks);
+	for (size_t i = 0; i < recorder->target_count; i++)
+		close_target(recorder, recorder->targets[i], cause_of(recorder), counter);
+}
+
+static int evaluate_flag(struct ts_recorder *recorder, struct ts_error *err)
+{
+	struct stat status;
+	bool there;
+
+	if (recorder->now_ns < recorder->windows.look_ns)
+		return TS_OK;
+	recorder->windows.look_ns = recorder->now_ns + FLAG_LOOK_NS;
+	there = !lstat(recorder->options.window.path, &status);
+	if (there == recorder->windows.open)
+		return TS_OK;
+	if (there)
+		return open_all(recorder, ts_clocks_now(&recorder->clocks), err);
+	close_all(recorder, 0);
+	return TS_OK;
+}
+
+/* When a window by time begins and ends; CLOCK_MONOTONIC. */
+static int64_t time_of_start(const struct ts_recorder *recorder)
+{
+	int64_t at;
+
+	if (__builtin_add_overflow(recorder->started_ns, recorder->options.window.first, &at))
+		return INT64_MAX;
+	return at;
+}
+
+static int64_t time_of_end(const struct ts_recorder *recorder)
+{
+	int64_t at;
+
+	if (__builtin_add_overflow(recorder->started_ns, recorder->options.window.last, &at))
+		return INT64_MAX;
+	return at;
+}
+
+/*
+ * The end of a window by time is known, so its CLOSE goes ahead of what is still in the rings: the encoder can leave
+ * out what came too late.
+ */
+static int settle_all(struct ts_recorder *recorder, struct ts_error *err)
+{
+	for (size_t i = 0; i < recorder->target_count; i++) {
+		int rc = ts_windows_settle(recorder, recorder->targets[i], err);
+
+		if (rc && rc != TS_ENOSPC)
+			return rc;
+	}
+	return TS_OK;
+}
+
+bool ts_windows_holds(const struct ts_recorder *recorder)
+{
+	int64_t left = time_of_end(recorder) - recorder->now_ns;
+
+	return recorder->options.window.kind == TS_WINDOW_TIME && recorder->windows.open &&
+	       left > 0 && left < HOLD_NS;
+}
+
+static int evaluate_time(struct ts_recorder *recorder, struct ts_error *err)
+{
+	bool inside = recorder->now_ns >= time_of_start(recorder) - EARLY_NS &&
+		      recorder->now_ns < time_of_end(recorder);
+	uint64_t counts;
+
+	if (inside == recorder->windows.open)
+		return TS_OK;
+	if (!inside) {
+		close_all(recorder, counter_of_end(recorder));
+		return settle_all(recorder, err);
+	}
+	counts = ts_clocks_counts(&recorder->clocks, recorder->options.window.first);
+	return open_all(recorder, recorder->started_counter + counts, err);
+}
+
+int ts_windows_evaluate(struct ts_recorder *recorder, struct ts_error *err)
+{
+	switch (recorder->options.window.kind) {
+	case TS_WINDOW_FLAG:
+		return evaluate_flag(recorder, err);
+	case TS_WINDOW_TIME:
+		return evaluate_time(recorder, err);
+	default:
+		return TS_OK;
+	}
+}
+
+int64_t ts_windows_due(const struct ts_recorder *recorder)
+{
+	int64_t start;
+
+	switch (recorder->options.window.kind) {
+	case TS_WINDOW_FLAG:
+		return recorder->windows.look_ns;
+	case TS_WINDOW_TIME:
+		if (recorder->windows.open)
+			return time_of_end(recorder);
+		start = time_of_start(recorder) - EARLY_NS;
+		return start > recorder->now_ns ? start : INT64_MAX;
+	default:
+		return INT64_MAX;
+	}
+}
+
+int ts_windows_serve(struct ts_recorder *recorder, struct ts_target *target, struct ts_error *err)
+{
+	const struct ts_live_control *control = ts_area_control(target->area);
+	uint32_t request = control->window_request;
+	int rc = TS_OK;
+
+	if (request == TS_LIVE_WINDOW_OPEN)
+		rc = open_target(recorder, target, "command", ts_clocks_now(&recorder->clocks),
+				 err);
+	else if (request == TS_LIVE_WINDOW_CLOSE)
+		close_target(recorder, target, "command", 0);
+	else if (target->wanted && !target->open && !target->closing)
+		rc = open_target(recorder, target, cause_of(recorder),
+				 ts_clocks_now(&recorder->clocks), err);
+	if (rc)
+		return rc;
+	if (request) {
+		TS_TARGET_SET(target, window_request, 0);
+		TS_TARGET_SET(target, window_reply, control->window_reply + 1);
+	}
+	return TS_OK;
+}

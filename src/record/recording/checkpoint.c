@@ -1,0 +1,627 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The state of an encoder as blocks of a journal, and back: what a successor needs that is no longer in the
+ * journal because it is in the trace (docs/live.md, section 6). Read back with the same distrust as
+ * everything in a journal. Must not know of rows.
+ */
+#include <stdlib.h>
+
+#include "record/decode/decode_internal.h"
+#include "record/recording/checkpoint_state.h"
+
+/* All members are 8 bytes or pairs of 4: there is no padding in what is stored. */
+struct state_recording {
+	struct state_head head;
+	int64_t next_process, next_thread;
+	int64_t now_ns;
+	uint64_t events, lost, outside;
+	uint32_t processes, closed;
+	/* Since there are devices. */
+	int64_t next_device;
+	uint32_t devices, reserved;
+};
+
+struct state_process {
+	int64_t id;
+	uint64_t pid, parent, start_time, image;
+	int64_t start_ns, end_ns, exit_status;
+	uint32_t name_bytes, command_bytes; /* 0: none. The texts follow, padded to 8 */
+	uint32_t ended, stranger;
+};
+
+struct state_device {
+	int64_t id;
+	uint64_t area;
+	int64_t memory_bytes;
+	uint32_t number, reserved;
+	char vendor[64], model[128], uuid[96], bus[32];
+};
+
+struct state_area {
+	struct state_head head;
+	uint64_t dictionary;
+	uint32_t rings, threads, windows, gates;
+	uint32_t ended, damaged, target_windows, reserved;
+	uint64_t outside, told_nested, told_no_ring, told_cut, told_outside;
+	/* Since there are devices. */
+	uint32_t devices, reserved_1;
+};
+
+struct state_ring {
+	uint32_t ring, damaged;
+	uint64_t position, events, dropped;
+	uint64_t thread; /* key plus 1; 0: none */
+	int64_t last_ns;
+};
+
+struct state_thread {
+	int64_t id;
+	uint64_t key;
+	uint32_t tid, is_track;
+	char name[64];
+	uint32_t spans[2]; /* the records of each stack follow, each with a word of flags ahead */
+};
+
+struct state_window {
+	uint64_t by_target;
+	int64_t start_ns;
+	struct ts_block_window opened;
+};
+
+struct state_gate {
+	int64_t from_ns;
+	uint64_t open;
+};
+
+struct state_device_number {
+	uint64_t number;
+	int64_t device;
+};
+
+struct state_closed {
+	uint64_t area;
+	uint32_t waits, reserved;
+	struct ts_block_window opened, closed;
+};
+
+/* ---- writing ---- */
+
+static void save_process(struct ts_text *out, const struct encode_process *process)
+{
+	struct state_process state = {
+		.id = process->id,
+		.pid = process->pid,
+		.parent = process->parent,
+		.start_time = process->start_time,
+		.image = process->image,
+		.start_ns = process->start_ns,
+		.end_ns = process->end_ns,
+		.exit_status = process->exit_status,
+		.name_bytes = process->name ? (uint32_t)strlen(process->name) : 0,
+		.command_bytes = process->command ? (uint32_t)strlen(process->command) : 0,
+		.ended = process->ended,
+		.stranger = process->stranger,
+	};
+
+	ts_text_append(out, &state, sizeof(state));
+	state_append_padded(out, process->name, state.name_bytes);
+	state_append_padded(out, process->command, state.command_bytes);
+}
+
+static void save_device(struct ts_text *out, const struct encode_device *device)
+{
+	struct state_device state = { .id = device->id,
+				      .area = device->area,
+				      .memory_bytes = device->memory_bytes,
+				      .number = device->number };
+
+	static_assert(sizeof(state.vendor) == sizeof(device->vendor) &&
+			      sizeof(state.model) == sizeof(device->model) &&
+			      sizeof(state.uuid) == sizeof(device->uuid) &&
+			      sizeof(state.bus) == sizeof(device->bus),
+		      "stored as they are");
+	memcpy(state.vendor, device->vendor, sizeof(state.vendor));
+	memcpy(state.model, device->model, sizeof(state.model));
+	memcpy(state.uuid, device->uuid, sizeof(state.uuid));
+	memcpy(state.bus, device->bus, sizeof(state.bus));
+	ts_text_append(out, &state, sizeof(state));
+}
+
+static void save_recording(const struct ts_encoder *encoder, struct ts_text *out)
+{
+	struct state_recording state = {
+		.head = { .kind = STATE_RECORDING, .bytes = sizeof(state) },
+		.next_process = encoder->next_process,
+		.next_thread = encoder->next_thread,
+		.now_ns = encoder->now_ns,
+		.events = encoder->counts.events,
+		.lost = encoder->counts.lost,
+		.outside = encoder->counts.outside,
+		.processes = (uint32_t)encoder->process_count,
+		.closed = (uint32_t)encoder->closed_count,
+		.next_device = encoder->next_device,
+		.devices = (uint32_t)encoder->device_count,
+	};
+
+	ts_text_append(out, &state, sizeof(state));
+	for (size_t i = 0; i < encoder->process_count; i++)
+		save_process(out, encoder->processes[i]);
+	for (size_t i = 0; i < encoder->closed_count; i++) {
+		const struct encode_closed *closed = &encoder->closed[i];
+		struct state_closed row = { .area = closed->area,
+					    .waits = closed->waits,
+					    .opened = closed->opened,
+					    .closed = closed->closed };
+
+		ts_text_append(out, &row, sizeof(row));
+	}
+	for (size_t i = 0; i < encoder->device_count; i++)
+		save_device(out, encoder->devices[i]);
+}
+
+static void save_rings(const struct encode_area *area, struct ts_text *out)
+{
+	for (size_t i = 0; i < area->ring_count; i++) {
+		const struct encode_ring *ring = area->rings[i];
+		struct state_ring state = { .ring = (uint32_t)i };
+
+		if (!ring)
+			continue;
+		state.damaged = ring->damaged;
+		state.position = ring->position;
+		state.events = ring->events;
+		state.dropped = ring->dropped;
+		state.thread = ring->thread ? ring->thread->key + 1 : 0;
+		state.last_ns = ring->last_ns;
+		ts_text_append(out, &state, sizeof(state));
+	}
+}
+
+static void save_thread(const struct encode_thread *thread, struct ts_text *out)
+{
+	struct state_thread state = { .id = thread->id,
+				      .key = thread->key,
+				      .tid = thread->tid,
+				      .is_track = thread->is_track };
+
+	memcpy(state.name, thread->name, sizeof(state.name));
+	for (int k = 0; k < 2; k++)
+		state.spans[k] = (uint32_t)thread->stacks[k].count;
+	ts_text_append(out, &state, sizeof(state));
+	for (int k = 0; k < 2; k++) {
+		const struct encode_stack *stack = &thread->stacks[k];
+
+		for (size_t i = 0; i < stack->count; i++) {
+			uint64_t flags = stack->starts[i] & STACK_OUTSIDE;
+			const char *record = stack->records.data +
+					     (stack->starts[i] & ~STACK_OUTSIDE);
+			uint16_t words;
+
+			memcpy(&words, record, sizeof(words));
+			ts_text_append(out, &flags, sizeof(flags));
+			ts_text_append(out, record, (size_t)words * 8);
+		}
+	}
+}
+
+static void save_area(const struct encode_area *area, struct ts_text *out)
+{
+	struct state_area state = {
+		.head = { .kind = STATE_AREA, .bytes = sizeof(state) },
+		.dictionary = area->dictionary_end,
+		.threads = (uint32_t)area->thread_count,
+		.windows = (uint32_t)area->window_count,
+		.gates = area->gate_count,
+		.ended = area->ended,
+		.damaged = area->damaged,
+		.target_windows = area->target_windows,
+		.outside = area->outside,
+		.told_nested = area->told_nested,
+		.told_no_ring = area->told_no_ring,
+		.told_cut = area->told_cut,
+		.told_outside = area->told_outside,
+		.devices = (uint32_t)area->device_count,
+	};
+
+	for (size_t i = 0; i < area->ring_count; i++)
+		state.rings += area->rings[i] != NULL;
+	ts_text_append(out, &state, sizeof(state));
+	save_rings(area, out);
+	for (size_t i = 0; i < area->thread_count; i++)
+		save_thread(area->threads[i], out);
+	for (size_t i = 0; i < area->window_count; i++) {
+		struct state_window window = { .by_target = area->windows[i].by_target,
+					       .start_ns = area->windows[i].start_ns,
+					       .opened = area->windows[i].opened };
+
+		ts_text_append(out, &window, sizeof(window));
+	}
+	for (uint32_t i = 0; i < area->gate_count; i++) {
+		struct state_gate gate = { .from_ns = area->gates[i].from_ns,
+					   .open = area->gates[i].open };
+
+		ts_text_append(out, &gate, sizeof(gate));
+	}
+	for (size_t i = 0; i < area->device_count; i++) {
+		struct state_device_number device = { .number = area->devices[i].number,
+						      .device = area->devices[i].device->id };
+
+		ts_text_append(out, &device, sizeof(device));
+	}
+}
+
+static int put(const struct ts_block_sink *sink, enum ts_block_type type, uint64_t area,
+	       const void *payload, size_t bytes, struct ts_error *err)
+{
+	struct ts_block block = { .type = (uint16_t)type,
+				  .bytes = (uint32_t)bytes,
+				  .area = area,
+				  .to = type == TS_BLOCK_DICTIONARY ? bytes : 0 };
+
+	if (bytes > TS_JOURNAL_BLOCK_BYTES)
+		return ts_error_set(err, TS_ENOMEM, "the state of the recording is too large");
+	return sink->append(sink->context, &block, payload, err);
+}
+
+static int put_area(struct encode_area *area, const struct ts_block_sink *sink, struct ts_text *out,
+		    struct ts_error *err)
+{
+	int result = TS_OK;
+
+	if (area->thread_count > 1024)
+		encode_forget_threads(area);
+	if (area->about)
+		result = put(sink, TS_BLOCK_AREA, area->id, area->about, sizeof(*area->about), err);
+	if (!result && area->about && area->dictionary.length)
+		result = put(sink, TS_BLOCK_DICTIONARY, area->id, area->dictionary.data,
+			     area->dictionary.length, err);
+	ts_text_clear(out);
+	save_area(area, out);
+	if (!result)
+		result = encode_put_state(sink, area->id, out, err);
+	return result ? result : encode_save_accelerator(area, sink, out, err);
+}
+
+int encode_put_state(const struct ts_block_sink *sink, uint64_t area, const struct ts_text *out,
+		     struct ts_error *err)
+{
+	if (ts_text_status(out))
+		return ts_error_set(err, TS_ENOMEM, "no memory");
+	return put(sink, TS_BLOCK_STATE, area, out->data, out->length, err);
+}
+
+int ts_encoder_save_state(struct ts_encoder *encoder, const struct ts_block_sink *sink,
+			  struct ts_error *err)
+{
+	TS_SCOPED(ts_text) out = { 0 };
+	uint32_t anchor = encoder->anchor_count > 2 ? encoder->anchor_count - 2 : 0;
+	int result = TS_OK;
+
+	save_recording(encoder, &out);
+	result = encode_put_state(sink, 0, &out, err);
+	if (!result)
+		result = encode_save_numbers(encoder, sink, &out, err);
+	if (!result)
+		result = encode_save_points(encoder, sink, &out, err);
+	for (; !result && anchor < encoder->anchor_count; anchor++)
+		result = put(sink, TS_BLOCK_CLOCK, 0, &encoder->anchors[anchor],
+			     sizeof(encoder->anchors[anchor]), err);
+	for (size_t i = 0; !result && i < encoder->area_count; i++)
+		result = put_area(encoder->areas[i], sink, &out, err);
+	return result ? result : encode_save_seen(encoder, sink, &out, err);
+}
+
+/* ---- reading ---- */
+
+static bool take_recording(struct state_reading *in, struct state_recording *ret_state)
+{
+	return state_take_head(in, STATE_RECORDING, ret_state, sizeof(*ret_state),
+			       offsetof(struct state_recording, next_device));
+}
+
+static bool take_area(struct state_reading *in, struct state_area *ret_state)
+{
+	return state_take_head(in, STATE_AREA, ret_state, sizeof(*ret_state),
+			       offsetof(struct state_area, devices));
+}
+
+/* Of bytes that nothing ends; NULL without memory. */
+static char *copy_text(const char *bytes, size_t length)
+{
+	char *copy = malloc(length + 1);
+
+	if (copy) {
+		memcpy(copy, bytes, length);
+		copy[length] = '\0';
+	}
+	return copy;
+}
+
+static bool load_process(struct ts_encoder *encoder, struct state_reading *in)
+{
+	struct encode_process *process;
+	struct state_process state;
+	const char *name, *command;
+
+	if (!state_take(in, &state, sizeof(state)))
+		return false;
+	name = state_take_bytes(in, state.name_bytes);
+	command = name ? state_take_bytes(in, state.command_bytes) : NULL;
+	if (!command)
+		return false;
+	process = encode_add_process(encoder, state.pid);
+	if (!process)
+		return false;
+	process->id = state.id;
+	process->parent = state.parent;
+	process->start_time = state.start_time;
+	process->image = state.image;
+	process->start_ns = state.start_ns;
+	process->end_ns = state.end_ns;
+	process->exit_status = state.exit_status;
+	process->ended = state.ended;
+	process->stranger = state.stranger == 1;
+	encoder->stranger_count += process->stranger;
+	process->epoch = encoder->open.trace_bytes ? encoder->epoch : 0;
+	if (!state.ended || state.name_bytes)
+		process->name = copy_text(name, state.name_bytes);
+	if (state.command_bytes)
+		process->command = copy_text(command, state.command_bytes);
+	return true;
+}
+
+static bool load_device(struct ts_encoder *encoder, struct state_reading *in)
+{
+	size_t count = encoder->device_count;
+	int64_t newest = count ? encoder->devices[count - 1]->id : 0;
+	struct encode_device *device;
+	struct state_device state;
+
+	if (!state_take(in, &state, sizeof(state)) || state.id <= newest ||
+	    state.id >= encoder->next_device)
+		return false;
+	device = encode_add_device(encoder, state.id);
+	if (!device)
+		return false;
+	device->area = state.area;
+	device->number = state.number;
+	device->memory_bytes = state.memory_bytes;
+	memcpy(device->vendor, state.vendor, sizeof(device->vendor) - 1);
+	memcpy(device->model, state.model, sizeof(device->model) - 1);
+	memcpy(device->uuid, state.uuid, sizeof(device->uuid) - 1);
+	memcpy(device->bus, state.bus, sizeof(device->bus) - 1);
+	device->epoch = encoder->open.trace_bytes ? encoder->epoch : 0;
+	encode_index_device(encoder, device);
+	return true;
+}
+
+static bool load_closed(struct ts_encoder *encoder, struct state_reading *in)
+{
+	struct state_closed state;
+
+	if (!state_take(in, &state, sizeof(state)))
+		return false;
+	if (!encoder->options.window_closed)
+		return true;
+	if (ts_grow_array((void **)&encoder->closed, &encoder->closed_capacity,
+			  encoder->closed_count + 1, sizeof(*encoder->closed)))
+		return false;
+	encoder->closed[encoder->closed_count++] =
+		(struct encode_closed){ .area = state.area,
+					.waits = TS_MIN(state.waits, 10),
+					.opened = state.opened,
+					.closed = state.closed };
+	return true;
+}
+
+static bool load_recording(struct ts_encoder *encoder, struct state_reading *in)
+{
+	struct state_recording state;
+
+	if (!take_recording(in, &state) || encoder->area_count || encoder->process_count ||
+	    state.processes > ENCODE_PROCESSES || state.closed > ENCODE_CLOSED_WINDOWS ||
+	    state.devices > ENCODE_DEVICES || state.next_process < 1 || state.next_thread < 1 ||
+	    state.next_device < 0)
+		return false;
+	encoder->next_device = TS_MAX(state.next_device, 1);
+	encoder->next_process = state.next_process;
+	encoder->next_thread = state.next_thread;
+	encoder->now_ns = TS_MAX(0, TS_MIN(state.now_ns, ENCODE_LATEST_NS));
+	encoder->counts = (struct ts_encoder_counts){ .events = state.events,
+						      .lost = state.lost,
+						      .outside = state.outside };
+	for (uint32_t i = 0; i < state.processes; i++)
+		if (!load_process(encoder, in))
+			return false;
+	for (uint32_t i = 0; i < state.closed; i++)
+		if (!load_closed(encoder, in))
+			return false;
+	for (uint32_t i = 0; i < state.devices; i++)
+		if (!load_device(encoder, in))
+			return false;
+	return true;
+}
+
+static bool load_span(struct encode_area *area, struct encode_stack *stack,
+		      struct state_reading *in)
+{
+	uint64_t flags, first;
+	const char *record;
+
+	if (!state_take(in, &flags, sizeof(flags)) || in->left < 16)
+		return false;
+	memcpy(&first, in->next, sizeof(first));
+	if ((uint16_t)first < 2 || (uint16_t)first > TS_LIVE_RECORD_WORDS)
+		return false;
+	record = state_take_bytes(in, (size_t)(uint16_t)first * 8);
+	return record && encode_push(area, stack, record, (size_t)(uint16_t)first * 8,
+				     (uint32_t)flags & STACK_OUTSIDE);
+}
+
+static bool load_thread(struct ts_encoder *encoder, struct encode_area *area,
+			struct state_reading *in)
+{
+	struct encode_thread *thread;
+	struct state_thread state;
+
+	if (!state_take(in, &state, sizeof(state)))
+		return false;
+	thread = encode_get_thread(encoder, area, state.key, state.is_track);
+	if (!thread)
+		return false;
+	thread->id = state.id;
+	thread->tid = state.tid;
+	thread->epoch = encoder->open.trace_bytes ? encoder->epoch : 0;
+	memcpy(thread->name, state.name, sizeof(thread->name) - 1);
+	thread->named_by = thread->name[0] ? NAMED_BY_KERNEL : NAMED_BY_NOBODY;
+	if (area->process && !state.is_track && state.tid &&
+	    !encode_see_thread(encoder, area->process->id, thread))
+		return false;
+	for (int k = 0; k < 2; k++)
+		for (uint32_t i = 0; i < state.spans[k]; i++)
+			if (!load_span(area, &thread->stacks[k], in))
+				return false;
+	return true;
+}
+
+static bool load_ring(struct ts_encoder *encoder, struct encode_area *area,
+		      const struct state_ring *state)
+{
+	struct encode_ring *ring = encode_get_ring(encoder, area, state->ring);
+
+	if (!ring)
+		return false;
+	ring->position = state->position;
+	ring->events = state->events;
+	ring->dropped = state->dropped;
+	ring->damaged = state->damaged;
+	ring->last_ns = TS_MAX(0, TS_MIN(state->last_ns, ENCODE_LATEST_NS));
+	if (state->thread && area->about)
+		ring->thread = encode_get_thread(encoder, area, state->thread - 1, false);
+	return true;
+}
+
+static bool load_windows(struct encode_area *area, const struct state_area *state,
+			 struct state_reading *in)
+{
+	for (uint32_t i = 0; i < state->windows; i++) {
+		struct state_window window;
+
+		if (!state_take(in, &window, sizeof(window)) ||
+		    ts_grow_array((void **)&area->windows, &area->window_capacity,
+				  area->window_count + 1, sizeof(*area->windows)))
+			return false;
+		area->windows[area->window_count++] = (struct encode_window){
+			.by_target = window.by_target,
+			.start_ns = TS_MAX(0, TS_MIN(window.start_ns, ENCODE_LATEST_NS)),
+			.opened = window.opened
+		};
+	}
+	for (uint32_t i = 0; i < state->gates; i++) {
+		struct state_gate gate;
+
+		if (!state_take(in, &gate, sizeof(gate)))
+			return false;
+		area->gates[area->gate_count++] =
+			(struct encode_gate){ .from_ns = gate.from_ns, .open = gate.open };
+	}
+	return true;
+}
+
+static bool load_devices(struct ts_encoder *encoder, struct encode_area *area, uint32_t count,
+			 struct state_reading *in)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		struct state_device_number state;
+		struct encode_device *device;
+
+		if (!state_take(in, &state, sizeof(state)) || state.number > TS_LIVE_DEVICE_MASK)
+			return false;
+		device = encode_find_device(encoder, state.device);
+		if (!device || !encode_call_device(encoder, area, (uint32_t)state.number, device))
+			return false;
+	}
+	return true;
+}
+
+static bool load_area(struct ts_encoder *encoder, uint64_t id, struct state_reading *in)
+{
+	struct encode_area *area = encode_add_area(encoder, id);
+	struct state_reading rings;
+	struct state_area state;
+
+	if (!area || area->ring_count || area->thread_count || area->device_count ||
+	    !take_area(in, &state) || state.rings > TS_LIVE_RING_LIMIT ||
+	    state.gates > ENCODE_GATES || state.windows > ENCODE_GATES)
+		return false;
+	/* Times of spans cannot be told without the target's clock. */
+	if (!area->about && (state.threads || state.windows || state.devices))
+		return false;
+	area->damaged = state.damaged;
+	area->dictionary_end = TS_MAX(area->dictionary_end, state.dictionary);
+	area->target_windows = state.target_windows;
+	area->outside = state.outside;
+	area->told_nested = state.told_nested;
+	area->told_no_ring = state.told_no_ring;
+	area->told_cut = state.told_cut;
+	area->told_outside = state.told_outside;
+	/* Rings name threads, which stand behind them. */
+	rings = *in;
+	if (!state_take_bytes(in, state.rings * sizeof(struct state_ring)))
+		return false;
+	for (uint32_t i = 0; i < state.threads; i++)
+		if (!load_thread(encoder, area, in))
+			return false;
+	if (!load_windows(area, &state, in) || !load_devices(encoder, area, state.devices, in))
+		return false;
+	for (uint32_t i = 0; i < state.rings; i++) {
+		struct state_ring ring;
+
+		if (!state_take(&rings, &ring, sizeof(ring)) || !load_ring(encoder, area, &ring))
+			return false;
+	}
+	if (state.ended && !area->ended && !area->about) {
+		area->ended = true;
+		encoder->ended_count++;
+	}
+	return true;
+}
+
+int encode_load_state(struct ts_encoder *encoder, const struct ts_block *block, const void *payload)
+{
+	struct state_reading in = { .next = payload, .left = block->bytes };
+
+	bool is_good;
+
+	if (encode_is_more_state(payload, block->bytes))
+		is_good = encode_load_more_state(encoder, block->area, payload, block->bytes);
+	else if (block->area)
+		is_good = load_area(encoder, block->area, &in);
+	else
+		is_good = load_recording(encoder, &in);
+	encoder->damaged_blocks += !is_good;
+	return encoder->failure;
+}
+
+bool ts_state_read_positions(const void *payload, size_t bytes,
+			     struct ts_state_positions *ret_positions,
+			     void (*ring)(void *context, uint32_t ring, uint64_t position,
+					  uint64_t events, uint64_t dropped),
+			     void *context)
+{
+	struct state_reading in = { .next = payload, .left = bytes };
+	struct state_area state;
+
+	if (!take_area(&in, &state) || state.rings > in.left / sizeof(struct state_ring))
+		return false;
+	*ret_positions =
+		(struct ts_state_positions){ .dictionary = state.dictionary, .rings = state.rings };
+	for (uint32_t i = 0; i < state.rings; i++) {
+		struct state_ring at = { 0 };
+
+		state_take(&in, &at, sizeof(at));
+		if (ring)
+			ring(context, at.ring, at.position, at.events, at.dropped);
+	}
+	return true;
+}

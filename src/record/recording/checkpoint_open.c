@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Recordings from their files: new ones, and those that a dead recorder left (docs/live.md, sections 6 and 8.2).
+ * Whatever instant it died at, the journal says what stands. Must not know of rows.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "record/loop/counter_clock.h"
+#include "record/recording/checkpoint_internal.h"
+#include "tracesmith_config.h"
+
+#define DEFAULT_LIMIT ((uint64_t)64 << 20)
+#define LEAST_LIMIT ((uint64_t)256 << 10)
+/* Rotations that a chain of journals may have; each hop deletes one. */
+#define MAX_HOPS 64
+
+char *ts_recording_beside(const char *path, const char *ending)
+{
+	char *text;
+
+	return asprintf(&text, "%s%s", path, ending) < 0 ? NULL : text;
+}
+
+void ts_recording_draw_id(uint8_t id[16])
+{
+	uint64_t weak[2] = { (uint64_t)time(NULL), (uint64_t)getpid() };
+
+	if (getrandom(id, 16, 0) != 16)
+		memcpy(id, weak, 16);
+}
+
+/* ---- the lock ---- */
+
+/* Who holds it, as far as the journal says. */
+static int held_by_other(const char *path, struct ts_error *err)
+{
+	TS_AUTO_FREE char *journal = ts_recording_beside(path, ".journal");
+	TS_AUTO_FD int fd = journal ? open(journal, O_RDONLY | O_CLOEXEC) : -1;
+	TS_SCOPED(ts_text) payload = { 0 };
+	struct ts_block_open open;
+	struct ts_block block;
+	uint64_t offset = 0;
+
+	if (fd < 0 || ts_journal_read(fd, &offset, &block, &payload, NULL) ||
+	    block.type != TS_BLOCK_OPEN || block.bytes < sizeof(open))
+		return ts_error_set(err, TS_EBUSY, "trace '%s': another process is writing it",
+				    path);
+	memcpy(&open, payload.data, sizeof(open));
+	return ts_error_set(err, TS_EBUSY,
+			    "trace '%s': another recorder is writing it (process %llu)", path,
+			    (unsigned long long)open.recorder_pid);
+}
+
+int ts_recording_lock(const char *path, int *ret_fd, struct ts_error *err)
+{
+	for (;;) {
+		TS_AUTO_FD int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+		struct stat here, there;
+
+		if (fd < 0)
+			return ts_error_errno(err, errno, "cannot open trace '%s'", path);
+		if (flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK)
+			return held_by_other(path, err);
+		if (fstat(fd, &here))
+			return ts_error_errno(err, errno, "trace '%s'", path);
+		if (!S_ISREG(here.st_mode))
+			return ts_error_set(err, TS_EINVAL, "'%s' is not a regular file", path);
+		/* It may have been removed or replaced between open and lock. */
+		if (stat(path, &there) || here.st_dev != there.st_dev ||
+		    here.st_ino != there.st_ino)
+			continue;
+		*ret_fd = fd;
+		fd = -1;
+		return TS_OK;
+	}
+}
+
+/* ---- what a recording begins with ---- */
+
+static int hex_digit(char c)
+{
+	return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* Zeros where it cannot be read. */
+static void read_boot_id(uint8_t id[16])
+{
+	TS_AUTO_FD int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+	char text[64] = "";
+	size_t digits = 0;
+
+	memset(id, 0, 16);
+	if (fd < 0 || read(fd, text, sizeof(text) - 1) < 36)
+		return;
+	for (const char *p = text; *p && digits < 32; p++) {
+		int digit = hex_digit(*p);
+
+		if (digit < 0)
+			continue;
+		id[digits / 2] = (uint8_t)(id[digits / 2] << 4 | digit);
+		digits++;
+	}
+}
+
+static void describe_host(struct ts_block_open *open)
+{
+	struct utsname name;
+	long processors = sysconf(_SC_NPROCESSORS_ONLN), pages = sysconf(_SC_PHYS_PAGES);
+	long page_bytes = sysconf(_SC_PAGESIZE);
+
+	if (uname(&name) == 0) {
+		snprintf(open->host, sizeof(open->host), "%.63s", name.nodename);
+		snprintf(open->system, sizeof(open->system), "%.40s %.60s %.20s", name.sysname,
+			 name.release, name.machine);
+	}
+	if (processors > 0)
+		open->processors = (uint64_t)processors;
+	if (pages > 0 && page_bytes > 0)
+		open->memory_bytes = (uint64_t)pages * (uint64_t)page_bytes;
+	read_boot_id(open->boot_id);
+	snprintf(open->recorder, sizeof(open->recorder), "tracesmith %s", TS_VERSION_STRING);
+	open->recorder_pid = (uint64_t)getpid();
+}
+
+static void describe(struct ts_recording *recording)
+{
+	struct ts_block_open *open = &recording->open;
+	struct ts_block_clock start;
+	struct ts_clocks clocks;
+
+	ts_clocks_calibrate(&clocks);
+	ts_clocks_anchor(&clocks, &start);
+	*open = (struct ts_block_open){
+		.version = TS_JOURNAL_VERSION,
+		.session = recording->options.session,
+		.counter_mult = clocks.mult,
+		.trace_start_ns = start.anchor.realtime_ns,
+		.clock = (uint32_t)clocks.kind,
+		.redact = (recording->options.flags & TS_RECORDING_REDACT) != 0,
+		.started_counter = start.anchor.counter,
+		.started_monotonic_ns = start.anchor.monotonic_ns,
+	};
+	ts_recording_draw_id(open->trace_id);
+	describe_host(open);
+}
+
+/* ---- a new one ---- */
+
+/* Under another name until it is whole: a journal that is there begins with OPEN. */
+static int create_journal(struct ts_recording *recording, struct ts_error *err)
+{
+	TS_AUTO_FREE char *temporary = ts_recording_beside(recording->journal_path, ".new");
+	struct ts_block block = { .type = TS_BLOCK_OPEN, .bytes = sizeof(recording->open) };
+	int result;
+
+	if (!temporary)
+		return ts_error_set(err, TS_ENOMEM, "no memory");
+	result = ts_journal_create(&recording->journal, temporary, err);
+	if (!result)
+		result = ts_journal_append(recording->journal, &block, &recording->open, err);
+	ts_crash_point("R0");
+	if (!result)
+		result = ts_journal_rename(recording->journal, recording->journal_path, err);
+	if (result)
+		unlink(temporary);
+	return result;
+}
+
+static int open_new(struct ts_recording *recording, struct ts_error *err)
+{
+	describe(recording);
+	return create_journal(recording, err);
+}
+
+/* ---- one that is there ---- */
+
+static int check_boot(const struct ts_recording *recording, struct ts_error *err)
+{
+	uint8_t now[16];
+
+	read_boot_id(now);
+	if (recording->recovering || memcmp(now, recording->open.boot_id, sizeof(now)) == 0)
+		return TS_OK;
+	return ts_error_set(err, TS_EINVAL,
+			    "journal '%s' is of before this machine was started: it cannot be "
+			    "continued (use 'tracesmith recover')",
+			    recording->journal_path);
+}
+
+/* The OPEN block. */
+static int take_origin(struct ts_recording *recording, uint64_t *offset, struct ts_error *err)
+{
+	struct ts_block block;
+	int result = ts_journal_read(ts_journal_fd(recording->journal), offset, &block,
+				     &recording->payload, err);
+
+	if (result == TS_ENOTFOUND)
+		return ts_error_set(err, TS_ENOTFOUND, "journal '%s' is empty",
+				    recording->journal_path);
+	if (result || block.type != TS_BLOCK_OPEN || block.bytes < sizeof(recording->open))
+		return result == TS_ENOMEM || result == TS_EIO
+			       ? result
+			       : ts_error_set(err, TS_EFORMAT, "journal '%s' does not begin as one",
+					      recording->journal_path);
+	memcpy(&recording->open, recording->payload.data, sizeof(recording->open));
+	if (recording->open.version > TS_JOURNAL_VERSION)
+		return ts_error_set(err, TS_EVERSION,
+				    "journal '%s' is of version %u, newer than this program, which "
+				    "reads up to %u",
+				    recording->journal_path, recording->open.version,
+				    TS_JOURNAL_VERSION);
+	return check_boot(recording, err);
+}
+
+/* Positions and anchors of all blocks; *ret_rotated is the path of a rotation, caller frees. */
+static int take_blocks(struct ts_recording *recording, uint64_t offset, char **ret_rotated,
+		       struct ts_error *err)
+{
+	for (;;) {
+		struct ts_block block;
+		int result = ts_journal_read(ts_journal_fd(recording->journal), &offset, &block,
+					     &recording->payload, err);
+
+		if (result == TS_ENOTFOUND)
+			return TS_OK;
+		if (result == TS_EFORMAT) /* damage: the encoder counts it */
+			continue;
+		if (result)
+			return result;
+		if (ts_recording_note(recording, &block, recording->payload.data))
+			return ts_error_set(err, TS_ENOMEM, "no memory");
+		if (block.type == TS_BLOCK_ROTATE && !*ret_rotated)
+			*ret_rotated = strndup(recording->payload.data, block.bytes);
+	}
+}
+
+/* The rotation was decided, and perhaps not done: does what is left of it. */
+static int follow_rotation(struct ts_recording *recording, const char *new_path,
+			   struct ts_error *err)
+{
+	TS_AUTO_FREE char *journal = ts_recording_beside(new_path, ".journal");
+	TS_AUTO_FREE char *temporary = ts_recording_beside(new_path, ".journal.new");
+
+	if (!journal || !temporary)
+		return ts_error_set(err, TS_ENOMEM, "no memory");
+	if (rename(temporary, journal) && errno != ENOENT)
+		return ts_error_errno(err, errno, "cannot rename journal '%s'", temporary);
+	if (access(journal, F_OK))
+		return ts_error_errno(err, errno, "the recording went on in '%s', whose journal",
+				      new_path);
+	unlink(recording->journal_path);
+	ts_recording_drop_reserve(recording);
+	return TS_OK;
+}
+
+static int open_existing(struct ts_recording *recording, char **ret_rotated, struct ts_error *err)
+{
+	TS_AUTO_FREE char *temporary = ts_recording_beside(recording->journal_path, ".new");
+	uint64_t offset = 0;
+	int result = ts_journal_resume(&recording->journal, recording->journal_path, err);
+
+	if (!result)
+		result = take_origin(recording, &offset, err);
+	if (!result)
+		result = take_blocks(recording, offset, ret_rotated, err);
+	if (!result && *ret_rotated)
+		return follow_rotation(recording, *ret_rotated, err);
+	/* A checkpoint that did not come to its end. */
+	if (!result && temporary)
+		unlink(temporary);
+	recording->held = true;
+	return result;
+}
+
+/* ---- either ---- */
+
+static int set_paths(struct ts_recording *recording, const char *path, struct ts_error *err)
+{
+	recording->path = strdup(path);
+	recording->journal_path = ts_recording_beside(path, ".journal");
+	return recording->path && recording->journal_path
+		       ? TS_OK
+		       : ts_error_set(err, TS_ENOMEM, "no memory");
+}
+
+/* Nothing is made where there is nothing to go on with. */
+static int find_journal(const struct ts_recording *recording, struct ts_error *err)
+{
+	if (access(recording->journal_path, F_OK))
+		return ts_error_errno(err, errno, "cannot continue '%s': journal '%s'",
+				      recording->path, recording->journal_path);
+	return TS_OK;
+}
+
+static void set_limit(struct ts_recording *recording)
+{
+	uint64_t room = ts_recording_free_bytes(recording);
+
+	recording->limit = recording->options.journal_limit;
+	if (!recording->limit)
+		recording->limit = TS_MAX(TS_MIN(DEFAULT_LIMIT, room / 16), LEAST_LIMIT);
+}
+
+static int open_files(struct ts_recording *recording, char **ret_rotated, struct ts_error *err)
+{
+	bool resume = recording->options.flags & TS_RECORDING_RESUME;
+	int result = resume ? find_journal(recording, err) : TS_OK;
+
+	if (!result)
+		result = ts_recording_lock(recording->path, &recording->lock_fd, err);
+	if (!result)
+		result = resume ? open_existing(recording, ret_rotated, err)
+				: open_new(recording, err);
+	if (result || *ret_rotated)
+		return result;
+	set_limit(recording);
+	recording->origin = recording->open;
+	result = ts_recording_reload(recording, err);
+	if (!result) {
+		ts_recording_make_reserve(recording);
+		result = ts_recording_start(recording, err);
+	}
+	return result;
+}
+
+static int open_one(struct ts_recording **ret_recording, const char *path,
+		    const struct ts_recording_options *options, bool recovering, char **ret_rotated,
+		    struct ts_error *err)
+{
+	struct ts_recording *recording = calloc(1, sizeof(*recording));
+	int result;
+
+	if (!recording)
+		return ts_error_set(err, TS_ENOMEM, "no memory");
+	if (options)
+		recording->options = *options;
+	recording->recovering = recovering;
+	recording->lock_fd = -1;
+	pthread_mutex_init(&recording->lock, NULL);
+	pthread_cond_init(&recording->work, NULL);
+	pthread_cond_init(&recording->done, NULL);
+	result = set_paths(recording, path, err);
+	if (!result)
+		result = open_files(recording, ret_rotated, err);
+	if (result || *ret_rotated)
+		ts_recording_close(recording);
+	else
+		*ret_recording = recording;
+	return result;
+}
+
+int ts_recording_open_any(struct ts_recording **ret_recording, const char *path,
+			  const struct ts_recording_options *options, bool recovering,
+			  struct ts_error *err)
+{
+	TS_AUTO_FREE char *at = NULL;
+	int result = TS_OK;
+
+	for (int hop = 0; hop < MAX_HOPS; hop++) {
+		char *rotated = NULL;
+
+		result =
+			open_one(ret_recording, at ? at : path, options, recovering, &rotated, err);
+		if (result || !rotated) {
+			free(rotated);
+			return result;
+		}
+		free(at);
+		at = rotated;
+	}
+	return ts_error_set(err, TS_EFORMAT, "the journal of '%s' leads from file to file", path);
+}
+
+int ts_recording_open(struct ts_recording **ret_recording, const char *path,
+		      const struct ts_recording_options *options, struct ts_error *err)
+{
+	if (!path || !*path || strcmp(path, "-") == 0)
+		return ts_error_set(err, TS_EINVAL, "a recording needs the name of a file");
+	return ts_recording_open_any(ret_recording, path, options, false, err);
+}

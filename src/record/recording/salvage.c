@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Live areas into traces when no recorder does it. Areas are opened for reading only, so that
+ * nothing is taken from a recorder that may come, and what is saved can be saved again.
+ * Must not know how blocks become rows.
+ */
+#include "record/recording/salvage.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <tracesmith/schema.h>
+
+#include "base/text.h"
+#include "live/local/counter.h"
+
+/* Why an area gives nothing more, for its END block. */
+enum { ENDED = 0, LEFT = 2 };
+
+/* ---- blocks ---- */
+
+static int append_area(struct ts_recording *recording, const struct ts_live_control *control,
+		       pid_t pid, struct ts_error *err)
+{
+	struct ts_block block = { .type = TS_BLOCK_AREA,
+				  .bytes = sizeof(struct ts_block_area),
+				  .area = control->area_id };
+	struct ts_block_area payload = {
+		.control = *control,
+		.pid = (uint64_t)pid,
+		.parent = pid ? (uint64_t)ts_process_parent(pid) : control->parent,
+		.seen_counter = control->created.counter,
+	};
+
+	return ts_recording_append(recording, &block, &payload, err);
+}
+
+static int append_end(struct ts_recording *recording, const struct ts_live_control *control,
+		      pid_t pid, struct ts_error *err)
+{
+	struct ts_block block = { .type = TS_BLOCK_END,
+				  .bytes = sizeof(struct ts_block_end),
+				  .area = control->area_id };
+	struct ts_block_end payload = {
+		.ended_counter = ts_counter_read(control->clock),
+		.exit_status = TS_ABSENT,
+		.lost_nested = control->lost_nested,
+		.lost_no_ring = control->lost_no_ring,
+		.lost_first = control->lost_first,
+		.strings_cut = control->strings_cut,
+		.target_state = control->target_state,
+		.reason = pid ? LEFT : ENDED,
+	};
+
+	memcpy(payload.message, control->message, sizeof(payload.message));
+	return ts_recording_append(recording, &block, &payload, err);
+}
+
+static void resume_ring(void *context, uint32_t ring, uint64_t position, uint64_t events,
+			uint64_t dropped)
+{
+	ts_area_resume_ring(context, ring, position, events, dropped);
+}
+
+int ts_salvage_blocks(struct ts_recording *recording, struct ts_area *area, pid_t pid,
+		      struct ts_salvage *salvage, struct ts_error *err)
+{
+	const struct ts_live_control *control = ts_area_control(area);
+	struct ts_block_sink sink = ts_recording_sink(recording);
+	struct ts_drain_result result = { 0 };
+	uint64_t dictionary;
+	int rc = TS_OK;
+
+	if (ts_recording_positions(recording, control->area_id, &dictionary, resume_ring, area))
+		ts_area_resume_dictionary(area, dictionary);
+	else
+		rc = append_area(recording, control, pid, err);
+	if (!rc)
+		rc = ts_area_drain(area, TS_DRAIN_FINAL, &sink, &result, err);
+	/* Loss counters are those of after the drain. */
+	if (!rc)
+		rc = ts_area_refresh(area, err);
+	if (!rc)
+		rc = append_end(recording, ts_area_control(area), pid, err);
+	if (rc)
+		return rc;
+	salvage->events += result.events;
+	salvage->lost += result.dropped + control->lost_nested + control->lost_no_ring;
+	salvage->damaged += result.damaged;
+	return TS_OK;
+}
+
+/* ---- areas ---- */
+
+static int add_area(struct ts_recording *recording, int directory_fd,
+		    const struct ts_area_info *info, struct ts_salvage *salvage,
+		    struct ts_error *err)
+{
+	TS_AUTO(ts_area) area = NULL;
+	int rc = ts_area_open(&area, directory_fd, info->name, false, err);
+
+	if (!rc)
+		rc = ts_salvage_blocks(recording, area, info->alive ? info->pid : 0, salvage, err);
+	return rc;
+}
+
+static int record_areas(struct ts_recording *recording, int directory_fd,
+			const struct ts_area_info *areas, size_t count, struct ts_salvage *salvage,
+			struct ts_error *err)
+{
+	int rc = TS_OK;
+
+	for (size_t i = 0; !rc && i < count; i++)
+		rc = add_area(recording, directory_fd, &areas[i], salvage, err);
+	if (!rc)
+		rc = ts_recording_finish(recording, err);
+	return rc;
+}
+
+static void append_journal_path(struct ts_text *text, const char *trace)
+{
+	ts_text_append_str(text, trace);
+	ts_text_append_str(text, ".journal");
+}
+
+static void remove_output(const char *path)
+{
+	TS_SCOPED(ts_text) journal = { 0 };
+
+	append_journal_path(&journal, path);
+	unlink(ts_text_cstr(&journal));
+	unlink(path);
+}
+
+int ts_salvage_areas(int directory_fd, const struct ts_area_info *areas, size_t count,
+		     const char *path, struct ts_salvage *ret_salvage, struct ts_error *err)
+{
+	struct ts_recording_options options = { 0 };
+	struct ts_recording *recording;
+	struct ts_salvage salvage = { 0 };
+	int rc;
+
+	if (!count)
+		return ts_error_set(err, TS_ENOTFOUND, "there is no live area to save");
+	options.session = areas[0].control.session;
+	options.flags = areas[0].control.redact ? TS_RECORDING_REDACT : 0;
+	rc = ts_recording_open(&recording, path, &options, err);
+	if (rc)
+		return rc;
+	rc = record_areas(recording, directory_fd, areas, count, &salvage, err);
+	ts_recording_close(recording);
+	if (rc)
+		remove_output(path);
+	else
+		*ret_salvage = salvage;
+	return rc;
+}
+
+/* ---- a session ---- */
+
+struct session_walk {
+	struct ts_salvage_session *session;
+	struct ts_recording *recording;
+	int directory_fd;
+	struct ts_error *err;
+	int rc;
+};
+
+static void ignore_ring(void *context, uint32_t ring, uint64_t position, uint64_t events,
+			uint64_t dropped)
+{
+}
+
+static bool belongs(const struct session_walk *walk, const struct ts_live_control *control)
+{
+	uint64_t dictionary;
+
+	return (walk->session->session && control->session == walk->session->session) ||
+	       ts_recording_positions(walk->recording, control->area_id, &dictionary, ignore_ring,
+				      NULL);
+}
+
+static void on_area(void *context, const struct ts_area_info *info)
+{
+	struct session_walk *walk = context;
+	TS_AUTO(ts_area) area = NULL;
+
+	if (walk->rc || info->unfinished || !belongs(walk, &info->control))
+		return;
+	/* One that went away meanwhile, or is damaged, is no reason to give up the others. */
+	if (ts_area_open(&area, walk->directory_fd, info->name, false, NULL))
+		return;
+	walk->session->areas++;
+	walk->rc = ts_salvage_blocks(walk->recording, area, info->alive ? info->pid : 0,
+				     &walk->session->salvage, walk->err);
+}
+
+int ts_salvage_session(void *context, struct ts_recording *recording, struct ts_error *err)
+{
+	TS_AUTO_FD int fd = -1;
+	struct session_walk walk = { .session = context, .recording = recording, .err = err };
+	int rc = ts_live_directory_open(geteuid(), 0, &fd, err);
+
+	if (rc == TS_ENOTFOUND)
+		return TS_OK;
+	if (rc)
+		return rc;
+	walk.directory_fd = fd;
+	rc = ts_areas_list(fd, 0, on_area, NULL, &walk, err);
+	return rc ? rc : walk.rc;
+}
+
+int ts_salvage_read_session(const char *trace, uint64_t *ret_session, struct ts_error *err)
+{
+	TS_SCOPED(ts_text) path = { 0 }, payload = { 0 };
+	TS_AUTO_FD int fd = -1;
+	struct ts_block_open opened = { 0 };
+	struct ts_block block;
+	uint64_t offset = 0;
+	int rc;
+
+	append_journal_path(&path, trace);
+	fd = open(ts_text_cstr(&path), O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return ts_error_errno(err, errno, "cannot open the journal of '%s'", trace);
+	rc = ts_journal_read(fd, &offset, &block, &payload, err);
+	if (rc)
+		return rc;
+	if (block.type != TS_BLOCK_OPEN || payload.length < sizeof(opened))
+		return ts_error_set(err, TS_EFORMAT, "journal of '%s': it has no beginning", trace);
+	memcpy(&opened, payload.data, sizeof(opened));
+	*ret_session = opened.session;
+	return TS_OK;
+}

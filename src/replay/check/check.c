@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Takes what runs give, hashes it and compares it with the recording and with the first run. Must not know targets. */
+#include "replay/check/check.h"
+
+#include <inttypes.h>
+
+#include "base/local/hash.h"
+#include "base/text.h"
+#include "replay/stream/stream_internal.h"
+
+/* ---- set up ---- */
+
+static uint64_t all_bytes(const struct ts_replay_checker *checker)
+{
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < checker->count; i++)
+		if (__builtin_add_overflow(bytes, checker->captures[i].range.bytes, &bytes))
+			return UINT64_MAX;
+	return bytes;
+}
+
+static int choose_keeping(struct ts_replay_checker *checker, struct ts_error *err)
+{
+	const struct ts_replay_options *options = &checker->replay->options;
+	bool compares_runs = options->repeat > 1 || options->replacement_count;
+	uint64_t bytes = all_bytes(checker);
+	char size[TS_FORMAT_BYTES];
+
+	if (options->check == TS_REPLAY_CHECK_NONE || !compares_runs)
+		return TS_OK;
+	if (options->ulp && bytes > TS_REPLAY_KEEP_MOST)
+		return ts_error_set(
+			err, TS_ENOMEM,
+			"a tolerance needs all content of a run in memory, which is %s: "
+			"choose a part, or '--check final'",
+			ts_format_bytes(size, sizeof(size), bytes));
+	checker->keeps = options->ulp || bytes <= TS_REPLAY_KEEP_BYTES;
+	return TS_OK;
+}
+
+static int make_arrays(struct ts_replay_checker *checker, struct ts_error *err)
+{
+	size_t count = checker->count + 1;
+
+	checker->first = calloc(count, sizeof(*checker->first));
+	checker->content = calloc(count, sizeof(*checker->content));
+	checker->seen = calloc(count, sizeof(*checker->seen));
+	if (!checker->first || !checker->content || !checker->seen ||
+	    checker->count >= TS_REPLAY_NONE)
+		return ts_replay_no_memory(err);
+	return TS_OK;
+}
+
+int ts_replay_checker_new(struct ts_replay_checker **ret_checker, struct ts_replay *replay,
+			  struct ts_error *err)
+{
+	struct ts_replay_checker *checker = calloc(1, sizeof(*checker));
+	int rc;
+
+	if (!checker)
+		return ts_replay_no_memory(err);
+	checker->replay = replay;
+	checker->differs = checker->varies = TS_REPLAY_NONE;
+	checker->fetch = checker->dump_capture = TS_REPLAY_NONE;
+	if (replay->options.value_type)
+		checker->type = ts_value_type_find(replay->options.value_type);
+	rc = ts_replay_captures_choose(checker, err);
+	if (!rc)
+		rc = choose_keeping(checker, err);
+	if (!rc)
+		rc = make_arrays(checker, err);
+	if (rc) {
+		ts_replay_checker_free(checker);
+		return rc;
+	}
+	replay->captures = checker->captures;
+	replay->capture_count = (uint32_t)checker->count;
+	*ret_checker = checker;
+	return TS_OK;
+}
+
+void ts_replay_checker_free(struct ts_replay_checker *checker)
+{
+	if (!checker)
+		return;
+	for (size_t i = 0; i < checker->count; i++) {
+		free(checker->expected[i].content);
+		if (checker->content)
+			free(checker->content[i]);
+	}
+	free(checker->captures);
+	free(checker->expected);
+	free(checker->first);
+	free((void *)checker->content);
+	free(checker->seen);
+	free(checker->differing);
+	free(checker->varying);
+	free(checker->fetched);
+	free(checker->dump);
+	free(checker);
+}
+
+/* ---- a run ---- */
+
+void ts_replay_checker_begin(struct ts_replay_checker *checker, enum ts_replay_phase phase)
+{
+	checker->phase = phase;
+	memset(checker->seen, 0, checker->count * sizeof(*checker->seen));
+}
+
+int ts_replay_checker_end(struct ts_replay_checker *checker, struct ts_error *err)
+{
+	for (size_t i = 0; i < checker->count; i++)
+		if (!checker->seen[i])
+			return ts_error_set(err, TS_EIO,
+					    "the target gave only part of what is "
+					    "compared: capture %zu is missing",
+					    i);
+	return TS_OK;
+}
+
+/* Replaces *place by a copy. */
+static int keep(void **place, const void *data, uint64_t bytes, struct ts_error *err)
+{
+	void *copy = malloc(bytes ? bytes : 1);
+
+	if (!copy)
+		return ts_replay_no_memory(err);
+	memcpy(copy, data, bytes);
+	free(*place);
+	*place = copy;
+	return TS_OK;
+}
+
+/* Equal to the bit, or near enough where a tolerance allows it and content is there. */
+static bool is_equal(const struct ts_replay_checker *checker, uint32_t capture, uint64_t hash,
+		     uint64_t expected, const void *content, const void *data)
+{
+	uint64_t ulp = checker->replay->options.ulp;
+
+	if (hash == expected)
+		return true;
+	return checker->type && ulp && content &&
+	       !ts_value_compare(checker->type, ulp, content, data,
+				 checker->captures[capture].range.bytes)
+			.bytes;
+}
+
+static int set_reference(struct ts_replay_checker *checker, uint32_t capture, uint64_t hash,
+			 const void *data, struct ts_error *err)
+{
+	struct ts_replay_expected *expected = &checker->expected[capture];
+
+	checker->expectations += !expected->is_recorded;
+	expected->is_recorded = true;
+	expected->hash = hash;
+	return checker->keeps
+		       ? keep(&expected->content, data, checker->captures[capture].range.bytes, err)
+		       : TS_OK;
+}
+
+/* With the recording. Captures come in any order: the first one in order of the plan counts. */
+static int compare_recorded(struct ts_replay_checker *checker, uint32_t capture, uint64_t hash,
+			    const void *data, struct ts_error *err)
+{
+	const struct ts_replay_expected *expected = &checker->expected[capture];
+
+	if (!expected->is_recorded ||
+	    is_equal(checker, capture, hash, expected->hash, expected->content, data))
+		return TS_OK;
+	if (checker->differs != TS_REPLAY_NONE && checker->differs <= capture)
+		return TS_OK;
+	checker->differs = capture;
+	return expected->content ? keep(&checker->differing, data,
+					checker->captures[capture].range.bytes, err)
+				 : TS_OK;
+}
+
+static int compare_runs(struct ts_replay_checker *checker, uint32_t capture, uint64_t hash,
+			const void *data, struct ts_error *err)
+{
+	if (is_equal(checker, capture, hash, checker->first[capture], checker->content[capture],
+		     data))
+		return TS_OK;
+	if (checker->varies != TS_REPLAY_NONE && checker->varies <= capture)
+		return TS_OK;
+	checker->varies = capture;
+	return keep(&checker->varying, data, checker->captures[capture].range.bytes, err);
+}
+
+static int take(struct ts_replay_checker *checker, uint32_t capture, uint64_t hash,
+		const void *data, struct ts_error *err)
+{
+	uint64_t bytes = checker->captures[capture].range.bytes;
+	int rc = TS_OK;
+
+	switch (checker->phase) {
+	case TS_REPLAY_PHASE_REFERENCE:
+		return set_reference(checker, capture, hash, data, err);
+	case TS_REPLAY_PHASE_FIRST:
+		checker->first[capture] = hash;
+		if (checker->keeps && checker->replay->options.repeat > 1)
+			rc = keep(&checker->content[capture], data, bytes, err);
+		return rc ? rc : compare_recorded(checker, capture, hash, data, err);
+	case TS_REPLAY_PHASE_AGAIN:
+		return compare_runs(checker, capture, hash, data, err);
+	case TS_REPLAY_PHASE_FETCH:
+		break;
+	}
+	/* Another content than that which is to be compared with it. */
+	if (capture == checker->fetch && !checker->fetched &&
+	    memcmp(data, checker->varying, bytes) != 0)
+		rc = keep(&checker->fetched, data, bytes, err);
+	return rc;
+}
+
+int ts_replay_checker_content(void *context, uint32_t capture, const void *data,
+			      struct ts_error *err)
+{
+	struct ts_replay_checker *checker = context;
+	const struct ts_replay_options *options = &checker->replay->options;
+	uint64_t bytes;
+	int rc = TS_OK;
+
+	if (capture >= checker->count || checker->seen[capture])
+		return ts_error_set(err, TS_EINVAL, "the target gave what nobody asked for");
+	checker->seen[capture] = true;
+	bytes = checker->captures[capture].range.bytes;
+	if (capture == checker->dump_capture && checker->phase != TS_REPLAY_PHASE_REFERENCE)
+		rc = keep(&checker->dump, data, bytes, err);
+	if (rc || options->check == TS_REPLAY_CHECK_NONE)
+		return rc;
+	return take(checker, capture, ts_hash64(data, bytes), data, err);
+}
+
+uint32_t ts_replay_checker_wants(const struct ts_replay_checker *checker)
+{
+	if (checker->varies == TS_REPLAY_NONE || checker->content[checker->varies] ||
+	    checker->fetched)
+		return TS_REPLAY_NONE;
+	return checker->varies;
+}
+
+/* ---- what others want to see ---- */
+
+const void *ts_replay_dump(const struct ts_replay *replay, uint64_t *ret_bytes)
+{
+	const struct ts_replay_checker *checker = replay->checker;
+
+	if (!checker || !checker->dump)
+		return NULL;
+	*ret_bytes = checker->dump_bytes;
+	return checker->dump;
+}
+
+uint64_t ts_replay_hash_of(const struct ts_replay *replay, uint32_t capture)
+{
+	return replay->checker->first[capture];
+}

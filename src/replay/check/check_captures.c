@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What is copied out of a run: what reads bring to the host, what recorded checks are about, with `each` what every command writes,
+ * at the end all memory that was written; and what --dump asks for. Must not know how it is compared.
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "replay/check/check.h"
+#include "replay/plan/plan.h"
+#include "replay/stream/stream_internal.h"
+
+static const struct ts_replay_range everything_read = { TS_REPLAY_NONE, 0, 0 };
+
+static bool is_same_range(const struct ts_replay_range *a, const struct ts_replay_range *b)
+{
+	return a->memory == b->memory && a->offset == b->offset && a->bytes == b->bytes;
+}
+
+/* ---- one ---- */
+
+/* The same place and range is captured once. Those of a place come one after the other. */
+static int add(struct ts_replay_checker *checker, uint32_t place,
+	       const struct ts_replay_range *range, const char *why, size_t *ret_index)
+{
+	size_t grown = checker->capacity;
+
+	for (size_t i = checker->count; i-- > 0 && checker->captures[i].place == place;) {
+		if (is_same_range(&checker->captures[i].range, range)) {
+			*ret_index = i;
+			return TS_OK;
+		}
+	}
+	if (ts_grow_array((void **)&checker->captures, &checker->capacity, checker->count + 1,
+			  sizeof(*checker->captures)) ||
+	    ts_grow_array((void **)&checker->expected, &grown, checker->count + 1,
+			  sizeof(*checker->expected)))
+		return TS_ENOMEM;
+	*ret_index = checker->count;
+	checker->captures[checker->count] = (struct ts_replay_capture){ place, *range, why };
+	checker->expected[checker->count++] = (struct ts_replay_expected){ 0 };
+	return TS_OK;
+}
+
+static int expect(struct ts_replay_checker *checker, uint32_t place,
+		  const struct ts_replay_range *range, const struct ts_replay_check *check)
+{
+	size_t index;
+
+	if (add(checker, place, range, check->why, &index))
+		return TS_ENOMEM;
+	if (!checker->expected[index].is_recorded)
+		checker->expectations++;
+	checker->expected[index].is_recorded = true;
+	checker->expected[index].hash = check->hash;
+	return TS_OK;
+}
+
+/* Memory that cannot be replayed is not there. */
+static bool can_see(const struct ts_replay_checker *checker, uint32_t memory)
+{
+	return !checker->replay->stream->objects[memory].unreplayable;
+}
+
+/* ---- behind a command ---- */
+
+static bool is_inside(const struct ts_replay_range *range, const struct ts_replay_range *ranges,
+		      uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++)
+		if (ranges[i].memory == range->memory && ranges[i].offset <= range->offset &&
+		    range->offset + range->bytes <= ranges[i].offset + ranges[i].bytes)
+			return true;
+	return false;
+}
+
+/* Of a part only what its commands work on is as it was. */
+static bool is_comparable(const struct ts_replay_checker *checker,
+			  const struct ts_replay_command_info *command,
+			  const struct ts_replay_range *range)
+{
+	return checker->replay->plan.is_whole || command->knows_no_sets ||
+	       is_inside(range, command->writes, command->write_count) ||
+	       is_inside(range, command->reads, command->read_count);
+}
+
+static int add_recorded(struct ts_replay_checker *checker, uint32_t place,
+			const struct ts_replay_command_info *command)
+{
+	int rc = TS_OK;
+
+	for (uint32_t i = 0; !rc && i < command->check_count; i++) {
+		const struct ts_replay_check *check = &command->checks[i];
+		struct ts_replay_range range = check->range;
+
+		if (range.memory == TS_REPLAY_NONE) {
+			range = everything_read;
+			range.bytes = command->bytes;
+		} else if (!can_see(checker, range.memory) ||
+			   !is_comparable(checker, command, &range)) {
+			continue;
+		}
+		if (range.bytes)
+			rc = expect(checker, place, &range, check);
+	}
+	return rc;
+}
+
+static int add_writes(struct ts_replay_checker *checker, uint32_t place, uint32_t index)
+{
+	const struct ts_replay_stream *stream = checker->replay->stream;
+	const struct ts_replay_command_info *command = &stream->commands[index];
+	size_t unused;
+	int rc = TS_OK;
+
+	for (uint32_t i = 0; !rc && i < command->write_count; i++)
+		if (command->writes[i].bytes && can_see(checker, command->writes[i].memory))
+			rc = add(checker, place, &command->writes[i], "each", &unused);
+	for (uint32_t i = 0; !rc && command->knows_no_sets && i < stream->object_count; i++) {
+		struct ts_replay_range whole = { i, 0, stream->objects[i].bytes };
+
+		if (ts_replay_is_alive(stream, i, index) && can_see(checker, i))
+			rc = add(checker, place, &whole, "each", &unused);
+	}
+	return rc;
+}
+
+static int add_command(struct ts_replay_checker *checker, uint32_t place, uint32_t index)
+{
+	const struct ts_replay_command_info *command = &checker->replay->stream->commands[index];
+	enum ts_replay_check_level level = checker->replay->options.check;
+	struct ts_replay_range read = everything_read;
+	size_t unused;
+	int rc;
+
+	if (checker->replay->plan.kept[index] == TS_REPLAY_ORDER || level == TS_REPLAY_CHECK_NONE)
+		return TS_OK;
+	rc = add_recorded(checker, place, command);
+	read.bytes = command->bytes;
+	if (!rc && command->kind == TS_COMMAND_COPY && command->object == TS_REPLAY_NONE &&
+	    command->other != TS_REPLAY_NONE && read.bytes)
+		rc = add(checker, place, &read, "read", &unused);
+	if (!rc && level == TS_REPLAY_CHECK_EACH)
+		rc = add_writes(checker, place, index);
+	return rc;
+}
+
+/* ---- --dump ---- */
+
+static uint32_t find_memory(const struct ts_replay_stream *stream, uint64_t number)
+{
+	for (uint32_t i = 0; i < stream->object_count; i++)
+		if (stream->objects[i].number == number &&
+		    stream->objects[i].kind == TS_OBJECT_MEMORY)
+			return i;
+	return TS_REPLAY_NONE;
+}
+
+static int no_such_memory(const struct ts_replay_stream *stream, uint32_t index, uint64_t number,
+			  struct ts_error *err)
+{
+	TS_SCOPED(ts_text) there = { 0 };
+
+	for (uint32_t i = 0; i < stream->object_count && there.length < 200; i++)
+		if (ts_replay_is_alive(stream, i, index))
+			ts_text_printf(&there, "%s%" PRIu64, there.length ? ", " : "",
+				       stream->objects[i].number);
+	return ts_error_set(
+		err, TS_EINVAL,
+		"there is no memory %" PRIu64 " behind command %" PRIu64 "; there is %s", number,
+		stream->commands[index].sequence, there.length ? ts_text_cstr(&there) : "none");
+}
+
+static int add_dump(struct ts_replay_checker *checker, uint32_t place, uint32_t index,
+		    struct ts_error *err)
+{
+	const struct ts_replay_stream *stream = checker->replay->stream;
+	uint64_t number = checker->replay->options.dump_memory;
+	uint32_t memory = find_memory(stream, number);
+	const struct ts_replay_object_info *object = &stream->objects[memory];
+	struct ts_replay_range range;
+	size_t capture;
+
+	if (memory == TS_REPLAY_NONE)
+		return no_such_memory(stream, index, number, err);
+	range = (struct ts_replay_range){ memory, object->origin, object->bytes };
+	if (!ts_replay_is_root(stream, memory))
+		range.memory = object->parent;
+	if (!ts_replay_is_alive(stream, range.memory, index) || object->unreplayable ||
+	    !can_see(checker, range.memory))
+		return no_such_memory(stream, index, number, err);
+	if (add(checker, place, &range, "dump", &capture))
+		return ts_replay_no_memory(err);
+	checker->dump_capture = (uint32_t)capture;
+	checker->dump_bytes = range.bytes;
+	return TS_OK;
+}
+
+/* ---- at the end ---- */
+
+/* Memory that commands of the plan may have written. */
+static bool *find_written(const struct ts_replay *replay)
+{
+	const struct ts_replay_stream *stream = replay->stream;
+	bool *written = calloc(stream->object_count + 1u, sizeof(*written));
+
+	for (uint32_t i = 0; written && i < replay->plan.count; i++) {
+		uint32_t index = replay->plan.order[i];
+		const struct ts_replay_command_info *command = &stream->commands[index];
+
+		if (replay->plan.kept[index] == TS_REPLAY_ORDER)
+			continue;
+		for (uint32_t j = 0; j < command->write_count; j++)
+			written[command->writes[j].memory] = true;
+		for (uint32_t j = 0; command->knows_no_sets && j < stream->object_count; j++)
+			written[j] |= ts_replay_is_alive(stream, j, index);
+	}
+	return written;
+}
+
+static int add_final(struct ts_replay_checker *checker)
+{
+	const struct ts_replay *replay = checker->replay;
+	const struct ts_replay_stream *stream = replay->stream;
+	TS_AUTO_FREE bool *written = find_written(replay);
+	uint32_t last = replay->plan.order[replay->plan.count - 1];
+	size_t unused;
+	int rc = written ? TS_OK : TS_ENOMEM;
+
+	for (uint32_t i = 0; !rc && i < stream->object_count; i++) {
+		struct ts_replay_range whole = { i, 0, stream->objects[i].bytes };
+
+		if (written[i] && ts_replay_is_alive(stream, i, last) && can_see(checker, i))
+			rc = add(checker, replay->plan.count, &whole, "final", &unused);
+	}
+	for (uint32_t i = 0; !rc && replay->plan.is_whole && i < stream->final_count; i++) {
+		const struct ts_replay_check *check = &stream->final_checks[i];
+
+		if (check->range.bytes && can_see(checker, check->range.memory) &&
+		    ts_replay_is_alive(stream, check->range.memory, last))
+			rc = expect(checker, replay->plan.count, &check->range, check);
+	}
+	return rc;
+}
+
+/* ---- all ---- */
+
+static int add_place(struct ts_replay_checker *checker, uint32_t place, struct ts_error *err)
+{
+	const struct ts_replay *replay = checker->replay;
+	uint32_t index = replay->plan.order[place];
+
+	if (add_command(checker, place, index))
+		return ts_replay_no_memory(err);
+	if (replay->options.dump_at &&
+	    replay->options.dump_at == replay->stream->commands[index].sequence)
+		return add_dump(checker, place, index, err);
+	return TS_OK;
+}
+
+int ts_replay_captures_choose(struct ts_replay_checker *checker, struct ts_error *err)
+{
+	const struct ts_replay *replay = checker->replay;
+	int rc = TS_OK;
+
+	for (uint32_t i = 0; !rc && i < replay->plan.count; i++)
+		rc = add_place(checker, i, err);
+	if (!rc && replay->options.dump_at && checker->dump_capture == TS_REPLAY_NONE)
+		rc = ts_error_set(err, TS_EINVAL,
+				  "command %" PRIu64 " is not among those that are replayed",
+				  replay->options.dump_at);
+	if (!rc && replay->options.check != TS_REPLAY_CHECK_NONE && replay->plan.count &&
+	    add_final(checker))
+		rc = ts_replay_no_memory(err);
+	return rc;
+}

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What came of the comparisons, in the words of docs/replay.md, section 6.4. Must not compare anything itself. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "replay/check/check.h"
+#include "replay/stream/stream_internal.h"
+
+/* ---- where ---- */
+
+/* The memory that a capture is about, and where its first byte lies there. */
+static uint32_t memory_of(const struct ts_replay_checker *checker, uint32_t capture,
+			  uint64_t *ret_offset)
+{
+	const struct ts_replay *replay = checker->replay;
+	const struct ts_replay_capture *what = &checker->captures[capture];
+	const struct ts_replay_command_info *command;
+
+	*ret_offset = what->range.offset;
+	if (what->range.memory != TS_REPLAY_NONE)
+		return what->range.memory;
+	command = &replay->stream->commands[replay->plan.order[what->place]];
+	/* Of a rectangle the bytes are counted as the host got them. */
+	*ret_offset = command->is_rect ? 0 : command->other_offset;
+	return command->other;
+}
+
+static const char *place_text(const struct ts_replay_checker *checker, uint32_t capture,
+			      char *buffer, size_t bytes)
+{
+	const struct ts_replay *replay = checker->replay;
+	uint32_t place = checker->captures[capture].place;
+
+	if (place < replay->plan.count)
+		return ts_replay_command_text(replay->stream, replay->plan.order[place], buffer,
+					      bytes);
+	snprintf(buffer, bytes, "the end");
+	return buffer;
+}
+
+static void set_place(const struct ts_replay_checker *checker, uint32_t capture,
+		      struct ts_replay_report *report)
+{
+	const struct ts_replay *replay = checker->replay;
+	const struct ts_replay_stream *stream = replay->stream;
+	uint32_t place = checker->captures[capture].place, memory;
+	uint64_t offset;
+
+	report->differs = true;
+	memory = memory_of(checker, capture, &offset);
+	report->buffer_number = memory == TS_REPLAY_NONE ? 0 : stream->objects[memory].number;
+	snprintf(report->buffer, sizeof(report->buffer), "memory %" PRIu64, report->buffer_number);
+	place_text(checker, capture, report->command_text, sizeof(report->command_text));
+	if (place >= replay->plan.count)
+		return;
+	report->command = stream->commands[replay->plan.order[place]].sequence;
+	if (stream->commands[replay->plan.order[place]].kind == TS_COMMAND_LAUNCH)
+		snprintf(report->kernel, sizeof(report->kernel), "%s",
+			 stream->objects[stream->commands[replay->plan.order[place]].object].name);
+}
+
+/* ---- what ---- */
+
+static void set_values(const struct ts_replay_checker *checker, uint64_t value, const void *a,
+		       const void *b, bool is_replaced, struct ts_replay_report *report)
+{
+	const struct ts_value_type *type = checker->type;
+	char x[TS_VALUE_BYTES], y[TS_VALUE_BYTES];
+	uint64_t at = value * type->bytes;
+
+	snprintf(report->values, sizeof(report->values), "%s %" PRIu64 ": %s %s, %s %s", type->name,
+		 value, ts_value_format(type, (const char *)a + at, x),
+		 is_replaced ? "with the recorded kernels" : "in one run",
+		 ts_value_format(type, (const char *)b + at, y),
+		 is_replaced ? "with the new ones" : "in another");
+}
+
+static void set_bytes(const struct ts_replay_checker *checker, uint32_t capture, const void *a,
+		      const void *b, bool is_replaced, struct ts_replay_report *report)
+{
+	uint64_t bytes = checker->captures[capture].range.bytes, offset;
+	struct ts_value_difference difference =
+		ts_value_compare(checker->type, checker->replay->options.ulp, a, b, bytes);
+
+	memory_of(checker, capture, &offset);
+	report->has_bytes = true;
+	report->first_byte = offset + difference.first_byte;
+	report->bytes_differing = difference.bytes;
+	if (checker->type && (difference.first_value + 1) * checker->type->bytes <= bytes)
+		set_values(checker, difference.first_value, a, b, is_replaced, report);
+}
+
+static void nondeterministic(const struct ts_replay_checker *checker,
+			     struct ts_replay_report *report)
+{
+	uint32_t capture = checker->varies;
+	const void *other = checker->content[capture] ? checker->content[capture]
+						      : checker->fetched;
+
+	report->verdict = TS_REPLAY_NONDETERMINISTIC;
+	snprintf(report->verdict_text, sizeof(report->verdict_text), "nondeterministic");
+	set_place(checker, capture, report);
+	if (other)
+		set_bytes(checker, capture, other, checker->varying, false, report);
+}
+
+/* The last check ahead of the first difference. */
+static uint32_t last_equal(const struct ts_replay_checker *checker)
+{
+	for (uint32_t i = checker->differs; i-- > 0;)
+		if (checker->expected[i].is_recorded)
+			return i;
+	return TS_REPLAY_NONE;
+}
+
+static void differs(const struct ts_replay_checker *checker, struct ts_replay_report *report)
+{
+	uint32_t capture = checker->differs, before = last_equal(checker);
+	char from[100], to[100];
+
+	report->verdict = TS_REPLAY_DIFFERS;
+	snprintf(report->verdict_text, sizeof(report->verdict_text), "differs from recording");
+	set_place(checker, capture, report);
+	place_text(checker, capture, to, sizeof(to));
+	if (before == TS_REPLAY_NONE)
+		snprintf(report->between, sizeof(report->between),
+			 "no check was equal before the first difference, at %s", to);
+	else
+		snprintf(report->between, sizeof(report->between), "equal at %s; different at %s",
+			 place_text(checker, before, from, sizeof(from)), to);
+	if (checker->expected[capture].content && checker->differing)
+		set_bytes(checker, capture, checker->expected[capture].content, checker->differing,
+			  true, report);
+}
+
+static void agrees(const struct ts_replay_checker *checker, struct ts_replay_report *report)
+{
+	const char *plural = report->runs == 1 ? "" : "s";
+
+	report->verdict = checker->expectations ? TS_REPLAY_EQUAL : TS_REPLAY_AGREES;
+	snprintf(report->verdict_text, sizeof(report->verdict_text),
+		 "no difference in %" PRIu32 " run%s, %s", report->runs, plural,
+		 checker->expectations ? "equals recording" : "nothing recorded to compare with");
+}
+
+void ts_replay_verdict(const struct ts_replay_checker *checker, struct ts_replay_report *report)
+{
+	report->checks = checker->expectations;
+	report->compared_ranges = (uint32_t)checker->count;
+	if (checker->replay->options.check == TS_REPLAY_CHECK_NONE) {
+		report->verdict = TS_REPLAY_RAN;
+		snprintf(report->verdict_text, sizeof(report->verdict_text),
+			 "ran, nothing was compared");
+	} else if (checker->varies != TS_REPLAY_NONE) {
+		nondeterministic(checker, report);
+	} else if (checker->differs != TS_REPLAY_NONE) {
+		differs(checker, report);
+	} else {
+		agrees(checker, report);
+	}
+}

@@ -1,0 +1,478 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The simulation: what happens next is taken from a heap of events, all of one instant before any command begins there, so
+ * that the order in which they come out of the heap decides nothing. Which of the ready commands begins is the policy's affair.
+ * All memory is there before the first event. Knows the model only, and no recorded time.
+ */
+#include "replay/emulator/emulator.h"
+
+#include "base/ns.h"
+
+enum event_kind {
+	EVENT_ENDED,   /* a command */
+	EVENT_STARTED, /* a command that others may not begin before */
+	EVENT_READY,   /* a command */
+	EVENT_POINT,   /* a thread comes to a point */
+};
+
+struct event {
+	int64_t time;
+	uint32_t what;
+	uint32_t kind; /* enum event_kind */
+};
+
+/* What a node still waits for, and the earliest instant that is known so far. */
+struct node {
+	int64_t ready;
+	uint32_t waits; /* 0: for nothing any more */
+};
+
+/* A command that is ready, and its place in the policy's order. */
+struct candidate {
+	int64_t key, issued;
+	uint32_t command;
+};
+
+struct resource {
+	struct candidate *candidates; /* a heap */
+	uint32_t count;
+	uint32_t free_slots;
+	bool changed;
+};
+
+struct run {
+	const struct ts_emulator_model *model;
+	struct ts_emulator_times *times;
+	enum ts_emulator_policy policy;
+	int64_t now;
+	struct event *events; /* a heap */
+	size_t event_count;
+	struct node *nodes;
+	struct resource *resources;
+	struct candidate *candidates;
+	uint32_t *changed; /* resources */
+	uint32_t changed_count;
+	/* Points that threads came to and had to wait at, in this order: where nothing goes on, the first is given up. */
+	uint32_t *stuck;
+	uint32_t stuck_count, stuck_next;
+	uint32_t next_command; /* all before it have been given up or have begun */
+};
+
+/* ---- events ---- */
+
+static void push(struct run *run, int64_t time, enum event_kind kind, uint32_t what)
+{
+	struct event *events = run->events;
+	size_t at = run->event_count++;
+
+	while (at > 0) {
+		size_t above = (at - 1) / 2;
+
+		if (events[above].time <= time)
+			break;
+		events[at] = events[above];
+		at = above;
+	}
+	events[at] = (struct event){ time, what, kind };
+}
+
+static struct event pop(struct run *run)
+{
+	struct event *events = run->events;
+	struct event first = events[0], last = events[--run->event_count];
+	size_t at = 0, count = run->event_count;
+
+	for (size_t below = 1; below < count; below = 2 * at + 1) {
+		if (below + 1 < count && events[below + 1].time < events[below].time)
+			below++;
+		if (last.time <= events[below].time)
+			break;
+		events[at] = events[below];
+		at = below;
+	}
+	events[at] = last;
+	return first;
+}
+
+/* ---- who is next ---- */
+
+static bool is_before(const struct candidate *a, const struct candidate *b)
+{
+	if (a->key != b->key)
+		return a->key < b->key;
+	if (a->issued != b->issued)
+		return a->issued < b->issued;
+	return a->command < b->command;
+}
+
+static int64_t policy_key(const struct run *run, uint32_t command)
+{
+	switch (run->policy) {
+	case TS_EMULATOR_PRIORITY:
+		return run->model->commands[command].priority;
+	case TS_EMULATOR_SHORTEST:
+		return run->model->commands[command].duration;
+	default:
+		return 0;
+	}
+}
+
+static void add_candidate(struct run *run, struct resource *resource, uint32_t command)
+{
+	struct candidate candidate = { policy_key(run, command), run->times->issued[command],
+				       command };
+	struct candidate *heap = resource->candidates;
+	uint32_t at = resource->count++;
+
+	while (at > 0) {
+		uint32_t above = (at - 1) / 2;
+
+		if (is_before(&heap[above], &candidate))
+			break;
+		heap[at] = heap[above];
+		at = above;
+	}
+	heap[at] = candidate;
+}
+
+static uint32_t take_candidate(struct resource *resource)
+{
+	struct candidate *heap = resource->candidates;
+	uint32_t first = heap[0].command, at = 0, count = --resource->count;
+	struct candidate last = heap[count];
+
+	for (uint32_t below = 1; below < count; below = 2 * at + 1) {
+		if (below + 1 < count && is_before(&heap[below + 1], &heap[below]))
+			below++;
+		if (is_before(&last, &heap[below]))
+			break;
+		heap[at] = heap[below];
+		at = below;
+	}
+	heap[at] = last;
+	return first;
+}
+
+static void note_change(struct run *run, uint32_t resource)
+{
+	if (run->resources[resource].changed)
+		return;
+	run->resources[resource].changed = true;
+	run->changed[run->changed_count++] = resource;
+}
+
+/* ---- commands ---- */
+
+static void start(struct run *run, uint32_t command)
+{
+	const struct ts_emulator_command *model = &run->model->commands[command];
+	int64_t end = ts_ns_add(run->now, model->duration);
+
+	run->times->start[command] = run->now;
+	run->times->end[command] = end;
+	push(run, end, EVENT_ENDED, command);
+	if (model->follower != TS_WORK_NONE)
+		push(run, run->now, EVENT_STARTED, command);
+}
+
+/* Everything that it waited for has come. */
+static void enter(struct run *run, uint32_t command)
+{
+	uint32_t resource = run->model->commands[command].resource;
+
+	if (resource == TS_WORK_NONE) {
+		start(run, command);
+		return;
+	}
+	add_candidate(run, &run->resources[resource], command);
+	note_change(run, resource);
+}
+
+static void fire(struct run *run, uint32_t node)
+{
+	int64_t ready = TS_MAX(run->nodes[node].ready, run->now);
+
+	if (node >= run->model->command_count)
+		push(run, ready, EVENT_POINT, node - run->model->command_count);
+	else if (ready > run->now)
+		push(run, ready, EVENT_READY, node);
+	else
+		enter(run, node);
+}
+
+/* One thing less to wait for, which lets it be not before `time`. A node that was given up waits for nothing. */
+static void release(struct run *run, uint32_t node, int64_t time)
+{
+	struct node *state = &run->nodes[node];
+
+	if (state->waits == 0)
+		return;
+	state->ready = TS_MAX(state->ready, time);
+	if (--state->waits == 0)
+		fire(run, node);
+}
+
+static void release_behind(struct run *run, uint32_t node)
+{
+	const struct ts_emulator_model *model = run->model;
+	uint32_t end = model->first_out[node + 1];
+
+	for (uint32_t e = model->first_out[node]; e < end; e++)
+		release(run, model->edges[e].to, ts_ns_add(run->now, model->edges[e].lag_ns));
+}
+
+static void command_ended(struct run *run, uint32_t command)
+{
+	uint32_t resource = run->model->commands[command].resource;
+
+	if (resource != TS_WORK_NONE) {
+		run->resources[resource].free_slots++;
+		if (run->resources[resource].count)
+			note_change(run, resource);
+	}
+	release_behind(run, command);
+}
+
+static void give(struct run *run, uint32_t command)
+{
+	run->times->issued[command] = run->now;
+	release(run, command, ts_ns_add(run->now, run->model->commands[command].launch_ns));
+}
+
+/* ---- threads ---- */
+
+/* The thread goes on to its next point, and waits there if it has to. */
+static void go_on(struct run *run, uint32_t point)
+{
+	const struct ts_emulator_point *next = &run->model->points[point];
+	uint32_t node = ts_emulator_point_node(run->model, point);
+	int64_t time = ts_ns_add(run->now, next->gap_ns);
+
+	if (run->nodes[node].waits == 0) {
+		push(run, time, EVENT_POINT, point);
+		return;
+	}
+	release(run, node, time);
+	if (run->nodes[node].waits)
+		run->stuck[run->stuck_count++] = node;
+}
+
+static void come_to(struct run *run, uint32_t point)
+{
+	const struct ts_emulator_model *model = run->model;
+	const struct ts_emulator_point *at = &model->points[point];
+
+	run->times->points[point] = run->now;
+	if (at->kind == TS_EMULATOR_GIVE)
+		give(run, at->what);
+	else if (at->kind == TS_EMULATOR_BEGIN)
+		for (uint32_t i = model->first_give[at->what]; i < model->first_give[at->what + 1];
+		     i++)
+			give(run, model->gives[i]);
+	release_behind(run, ts_emulator_point_node(model, point));
+	if (!at->is_last)
+		go_on(run, point + 1);
+}
+
+/* ---- an instant ---- */
+
+static void happen(struct run *run, const struct event *event)
+{
+	switch ((enum event_kind)event->kind) {
+	case EVENT_ENDED:
+		command_ended(run, event->what);
+		break;
+	case EVENT_STARTED:
+		release(run, run->model->commands[event->what].follower, run->now);
+		break;
+	case EVENT_READY:
+		enter(run, event->what);
+		break;
+	case EVENT_POINT:
+		come_to(run, event->what);
+		break;
+	}
+}
+
+static void fill_slots(struct run *run)
+{
+	uint32_t count = run->changed_count;
+
+	run->changed_count = 0;
+	for (uint32_t i = 0; i < count; i++) {
+		struct resource *resource = &run->resources[run->changed[i]];
+
+		resource->changed = false;
+		while (resource->free_slots && resource->count) {
+			resource->free_slots--;
+			start(run, take_candidate(resource));
+		}
+	}
+}
+
+/* Nothing goes on, and there may be more: one wait for something that cannot come is given up. */
+static bool give_up_one(struct run *run)
+{
+	uint32_t node = TS_WORK_NONE;
+
+	while (run->stuck_next < run->stuck_count && node == TS_WORK_NONE) {
+		uint32_t candidate = run->stuck[run->stuck_next++];
+
+		if (run->nodes[candidate].waits)
+			node = candidate;
+	}
+	for (; run->next_command < run->model->command_count && node == TS_WORK_NONE;
+	     run->next_command++)
+		if (run->nodes[run->next_command].waits)
+			node = run->next_command;
+	if (node == TS_WORK_NONE)
+		return false;
+	run->times->broken_waits += run->nodes[node].waits;
+	run->nodes[node].waits = 0;
+	fire(run, node);
+	return true;
+}
+
+static void simulate(struct run *run)
+{
+	do {
+		while (run->event_count) {
+			run->now = run->events[0].time;
+			while (run->event_count && run->events[0].time == run->now) {
+				struct event event = pop(run);
+
+				happen(run, &event);
+			}
+			fill_slots(run);
+		}
+		/* A command that was given up may have been ready at once. */
+		fill_slots(run);
+	} while (run->event_count || give_up_one(run));
+}
+
+/* ---- before the first event ---- */
+
+static void reset(struct run *run)
+{
+	const struct ts_emulator_model *model = run->model;
+	uint32_t nodes = model->command_count + model->point_count;
+	struct candidate *next = run->candidates;
+
+	for (uint32_t i = 0; i < nodes; i++)
+		run->nodes[i] = (struct node){ .ready = INT64_MIN, .waits = model->waits[i] };
+	for (uint32_t i = 0; i < model->resource_count; i++)
+		run->resources[i] = (struct resource){ .free_slots = model->slots[i] };
+	for (uint32_t i = 0; i < model->command_count; i++) {
+		uint32_t resource = model->commands[i].resource;
+
+		run->times->issued[i] = run->times->start[i] = run->times->end[i] = INT64_MIN;
+		if (resource != TS_WORK_NONE)
+			run->resources[resource].count++;
+	}
+	/* Each resource has room for all commands that will ever want it. */
+	for (uint32_t i = 0; i < model->resource_count; i++) {
+		run->resources[i].candidates = next;
+		next += run->resources[i].count;
+		run->resources[i].count = 0;
+	}
+	run->times->broken_waits = 0;
+}
+
+static void start_threads(struct run *run)
+{
+	run->now = INT64_MIN;
+	for (uint32_t i = 0; i < run->model->thread_count; i++) {
+		const struct ts_emulator_thread *thread = &run->model->threads[i];
+		const struct ts_emulator_point *first = &run->model->points[thread->first];
+		uint32_t node = ts_emulator_point_node(run->model, thread->first);
+
+		if (thread->count == 0)
+			continue;
+		if (run->nodes[node].waits == 0) {
+			push(run, first->gap_ns, EVENT_POINT, thread->first);
+			continue;
+		}
+		release(run, node, first->gap_ns);
+		if (run->nodes[node].waits)
+			run->stuck[run->stuck_count++] = node;
+	}
+}
+
+static int make_times(struct ts_emulator_times *times, const struct ts_emulator_model *model)
+{
+	if (times->issued)
+		return TS_OK;
+	times->issued = ts_alloc_array(model->command_count, sizeof(*times->issued));
+	times->start = ts_alloc_array(model->command_count, sizeof(*times->start));
+	times->end = ts_alloc_array(model->command_count, sizeof(*times->end));
+	times->points = ts_alloc_array(model->point_count, sizeof(*times->points));
+	return times->issued && times->start && times->end && times->points ? TS_OK : TS_ENOMEM;
+}
+
+/* So many events at most at once: two a command, one a thread. */
+static int make_room(struct run *run)
+{
+	const struct ts_emulator_model *model = run->model;
+	size_t commands = model->command_count;
+
+	run->events = ts_alloc_array(2 * commands + model->point_count + 1, sizeof(*run->events));
+	run->nodes = calloc(commands + model->point_count + 1, sizeof(*run->nodes));
+	run->resources = calloc((size_t)model->resource_count + 1, sizeof(*run->resources));
+	run->candidates = ts_alloc_array(commands, sizeof(*run->candidates));
+	run->changed = ts_alloc_array(model->resource_count, sizeof(*run->changed));
+	run->stuck = calloc((size_t)model->point_count + 1, sizeof(*run->stuck));
+	return run->events && run->nodes && run->resources && run->candidates && run->changed &&
+			       run->stuck
+		       ? TS_OK
+		       : TS_ENOMEM;
+}
+
+static void release_run(struct run *run)
+{
+	free(run->events);
+	free(run->nodes);
+	free(run->resources);
+	free(run->candidates);
+	free(run->changed);
+	free(run->stuck);
+}
+
+int ts_emulator_run(const struct ts_emulator_model *model, enum ts_emulator_policy policy,
+		    struct ts_emulator_times *times, struct ts_error *err)
+{
+	struct run run = { .model = model, .times = times, .policy = policy };
+	int rc = make_times(times, model);
+
+	if (!rc)
+		rc = make_room(&run);
+	if (!rc) {
+		reset(&run);
+		start_threads(&run);
+		simulate(&run);
+	}
+	release_run(&run);
+	return rc ? ts_error_set(err, rc, "no memory for the simulation of %u commands",
+				 model->command_count)
+		  : TS_OK;
+}
+
+void ts_emulator_times_release(struct ts_emulator_times *times)
+{
+	free(times->issued);
+	free(times->start);
+	free(times->end);
+	free(times->points);
+	*times = (struct ts_emulator_times){ 0 };
+}
+
+int64_t ts_emulator_span(const struct ts_emulator_model *model,
+			 const struct ts_emulator_times *times)
+{
+	int64_t first = INT64_MAX, last = INT64_MIN;
+
+	for (uint32_t i = 0; i < model->command_count; i++) {
+		first = TS_MIN(first, times->start[i]);
+		last = TS_MAX(last, times->end[i]);
+	}
+	return first > last ? 0 : ts_ns_sub(last, first);
+}

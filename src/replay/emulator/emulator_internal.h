@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files that observe and build the emulator's model share. Private to src/replay/emulator_*.c. */
+#ifndef TS_REPLAY_EMULATOR_EMULATOR_INTERNAL_H
+#define TS_REPLAY_EMULATOR_EMULATOR_INTERNAL_H
+
+#include "replay/emulator/emulator.h"
+
+/* A command that waits for the end of another one. */
+static inline bool ts_emulator_is_order(const struct ts_graph *graph, const struct ts_edge *edge)
+{
+	return (edge->kind == TS_EDGE_STREAM || edge->kind == TS_EDGE_GRAPH ||
+		edge->kind == TS_EDGE_EVENT) &&
+	       edge->from < graph->work->command_count && edge->to < graph->work->command_count;
+}
+
+/* A call that waits for a command. */
+static inline bool ts_emulator_is_host_wait(const struct ts_graph *graph,
+					    const struct ts_edge *edge)
+{
+	return (edge->kind == TS_EDGE_SYNC || edge->kind == TS_EDGE_COPY) &&
+	       edge->flags & TS_EDGE_TO_END && edge->from < graph->work->command_count;
+}
+
+enum ts_emulator_class ts_emulator_class(const struct ts_graph *graph, uint32_t command);
+
+/* enum ts_emulator_resource; TS_WORK_NONE: it needs none. */
+static inline uint32_t ts_emulator_resource(const struct ts_work_command *command)
+{
+	if (command->kind != TS_GPU_OP_COPY)
+		return command->class == TS_CLASS_COMPUTE ||
+				       command->class == TS_CLASS_COMMUNICATION
+			       ? TS_EMULATOR_KERNELS
+			       : TS_WORK_NONE;
+	switch (command->copy_kind) {
+	case TS_COPY_HOST_TO_DEVICE:
+		return TS_EMULATOR_UP;
+	case TS_COPY_DEVICE_TO_HOST:
+		return TS_EMULATOR_DOWN;
+	case TS_COPY_PEER_TO_PEER:
+		return TS_EMULATOR_PEER;
+	default:
+		return TS_WORK_NONE;
+	}
+}
+
+/* ---- while things are observed; both 0 or TS_ENOMEM ---- */
+
+int ts_emulator_observe_slots(struct ts_emulator_observed *observed, const struct ts_graph *graph);
+
+int ts_emulator_imply_waits(struct ts_emulator_observed *observed, const struct ts_graph *graph);
+
+/* When the last of what a command depends on ended; INT64_MIN: it depends on no command. */
+int64_t ts_emulator_ready(const struct ts_graph *graph, uint32_t command);
+
+/* End of the last command that a call waited for; INT64_MIN: it is none that waits. */
+int64_t ts_emulator_waited_until(const struct ts_graph *graph, uint32_t call);
+
+/* ---- while a model is built ---- */
+
+struct ts_emulator_arrow {
+	int64_t lag_ns;
+	uint32_t from, to; /* nodes */
+};
+
+struct ts_emulator_build {
+	const struct ts_work *work;
+	const struct ts_graph *graph;
+	const struct ts_emulator_observed *observed;
+	struct ts_emulator_shape shape;
+	struct ts_emulator_model *model;
+	struct ts_emulator_arrow *arrows;
+	size_t arrow_count, arrow_capacity;
+	size_t point_capacity;
+	int64_t *recorded; /* of each point of a thread of the trace; in order there */
+	size_t recorded_capacity;
+	uint32_t *end;        /* of each call: the point */
+	uint32_t new_streams; /* that other queues needed so far */
+	int rc;               /* first failure; what follows is not done */
+};
+
+/* `to` waits for `from`. */
+void ts_emulator_add_arrow(struct ts_emulator_build *build, uint32_t from, uint32_t to,
+			   int64_t lag_ns);
+
+/* An array of the build; NULL, and rc set, when there is no memory. */
+void *ts_emulator_array(struct ts_emulator_build *build, size_t count, size_t item_bytes);
+
+/* From the end of what it waited for to a command's start. */
+int64_t ts_emulator_next_ns(const struct ts_emulator_build *build, uint32_t command);
+
+void ts_emulator_add_waits(struct ts_emulator_build *build);  /* emulator_waits.c */
+void ts_emulator_add_queues(struct ts_emulator_build *build); /* emulator_queues.c */
+void ts_emulator_add_host(struct ts_emulator_build *build);   /* emulator_host.c */
+void ts_emulator_add_wakes(struct ts_emulator_build *build); /* emulator_wakes.c; behind the host */
+
+#endif

@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a recording shows of its machine, in a few numbers: how long a queue takes to begin, how long calls go on behind what
+ * they waited for, how many commands a device runs side by side. The only part of the emulator that looks at when commands began.
+ */
+#include <stdlib.h>
+
+#include "base/ns.h"
+#include "replay/emulator/emulator_internal.h"
+
+__extension__ typedef __int128 wide_int;
+
+#define FEW_SAMPLES 16u        /* below, what the whole device shows counts */
+#define SAMPLES_A_STREAM 4096u /* of more each n-th is looked at */
+#define ODD_NS 20000
+#define WILD_NS 50000
+#define LAUNCH_NS 5000 /* where nothing is to be seen */
+#define NEXT_NS 1000
+
+/* ---- samples in groups ---- */
+
+struct sample {
+	int64_t value;
+	uint32_t group;
+};
+
+struct samples {
+	struct sample *list;
+	size_t count, capacity;
+	int rc;
+};
+
+static void add_sample(struct samples *samples, uint32_t group, int64_t value)
+{
+	if (!samples->rc)
+		samples->rc = ts_grow_array((void **)&samples->list, &samples->capacity,
+					    samples->count + 1, sizeof(*samples->list));
+	if (!samples->rc)
+		samples->list[samples->count++] = (struct sample){ value, group };
+}
+
+static int compare_samples(const void *a_, const void *b_)
+{
+	const struct sample *a = a_, *b = b_;
+
+	return a->group != b->group ? TS_COMPARE(a->group, b->group)
+				    : TS_COMPARE(a->value, b->value);
+}
+
+static void sort_samples(struct samples *samples)
+{
+	ts_sort(samples->list, samples->count, sizeof(*samples->list), compare_samples);
+}
+
+/* A group of sorted samples. */
+struct group {
+	size_t count;
+	/* The mean, so that sums come out right; but ones that are very odd count only as odd ones. */
+	int64_t usual;
+	int64_t least;  /* mean of the lower quarter */
+	int64_t spread; /* of the middle half */
+	uint32_t number;
+};
+
+static int64_t mean(const struct sample *samples, size_t count, int64_t most)
+{
+	wide_int sum = 0;
+
+	for (size_t i = 0; i < count; i++)
+		sum += TS_MIN(samples[i].value, most);
+	return (int64_t)(sum / (wide_int)count);
+}
+
+/* The next one from *at on. */
+static bool next_group(const struct samples *samples, size_t *at, struct group *ret_group)
+{
+	size_t left = samples->count - *at, count = 0, cut;
+	const struct sample *list;
+	int64_t lower, upper;
+
+	if (left == 0)
+		return false;
+	list = samples->list + *at;
+	while (count < left && list[count].group == list[0].group)
+		count++;
+	*at += count;
+	cut = count / 4;
+	lower = list[cut].value;
+	upper = list[count - cut - 1].value;
+	*ret_group = (struct group){
+		.count = count,
+		.usual = mean(
+			list, count,
+			ts_ns_add(upper, TS_MAX(3 * TS_MIN(upper - lower, INT64_MAX / 4), ODD_NS))),
+		.least = mean(list, cut ? cut : 1, INT64_MAX),
+		.spread = upper - lower,
+		.number = list[0].group,
+	};
+	return true;
+}
+
+/* ---- latencies ---- */
+
+int64_t ts_emulator_ready(const struct ts_graph *graph, uint32_t command)
+{
+	int64_t ready = INT64_MIN;
+
+	for (uint32_t e = graph->first_in[command]; e < graph->first_in[command + 1]; e++)
+		if (ts_emulator_is_order(graph, &graph->edges[e]))
+			ready = TS_MAX(ready, ts_graph_node_end(graph, graph->edges[e].from));
+	return ready;
+}
+
+/* What samples are put together: those of a class on a stream, and (behind these) on a device. */
+static uint32_t stream_group(uint32_t stream, enum ts_emulator_class class)
+{
+	return stream * TS_EMULATOR_CLASSES + (uint32_t) class;
+}
+
+static uint32_t device_group(const struct ts_work *work, uint32_t stream,
+			     enum ts_emulator_class class)
+{
+	return (work->stream_count + work->streams[stream].device) * TS_EMULATOR_CLASSES +
+	       (uint32_t) class;
+}
+
+static void add_latency(struct samples *samples, const struct ts_graph *graph, uint32_t command,
+			int64_t value)
+{
+	uint32_t stream = graph->work->commands[command].stream;
+	enum ts_emulator_class class = ts_emulator_class(graph, command);
+
+	add_sample(samples, stream_group(stream, class), value);
+	add_sample(samples, device_group(graph->work, stream, class), value);
+}
+
+static uint32_t group_count(const struct ts_work *work)
+{
+	return (work->stream_count + work->device_count) * TS_EMULATOR_CLASSES;
+}
+
+/* What each group usually takes; a stream's that has shown little: what its device does. count 0: nothing is known. */
+static struct group *find_groups(struct samples *samples, const struct ts_work *work)
+{
+	struct group *groups = calloc(group_count(work) + 1u, sizeof(*groups));
+	struct group group;
+	size_t at = 0;
+
+	if (!groups || samples->rc) {
+		free(groups);
+		return NULL;
+	}
+	sort_samples(samples);
+	while (next_group(samples, &at, &group))
+		groups[group.number] = group;
+	for (uint32_t s = 0; s < work->stream_count; s++)
+		for (uint32_t c = 0; c < TS_EMULATOR_CLASSES; c++)
+			if (groups[stream_group(s, c)].count < FEW_SAMPLES)
+				groups[stream_group(s, c)] = groups[device_group(work, s, c)];
+	return groups;
+}
+
+/*
+ * A latency that differs so much is none: something held those commands that the trace does not tell, such as a device without
+ * a copy engine that was busy. What remains when nothing does is the least.
+ */
+static int64_t latency_of(const struct group *group)
+{
+	return group->spread > WILD_NS ? group->least : group->usual;
+}
+
+/* From where a sample of a command's latency is taken; false: it is none. */
+typedef bool (*base_function)(const struct ts_graph *graph, uint32_t command,
+			      const struct ts_emulator_observed *observed, int64_t *ret_base);
+
+static bool from_begin(const struct ts_graph *graph, uint32_t command,
+		       const struct ts_emulator_observed *observed, int64_t *ret_base)
+{
+	(void)observed;
+	*ret_base = graph->work->commands[command].issued;
+	return *ret_base != TS_ABSENT && ts_emulator_ready(graph, command) <= *ret_base;
+}
+
+static bool from_end(const struct ts_graph *graph, uint32_t command,
+		     const struct ts_emulator_observed *observed, int64_t *ret_base)
+{
+	uint32_t call = graph->work->commands[command].call;
+
+	if (call == TS_WORK_NONE || !from_begin(graph, command, observed, ret_base))
+		return false;
+	*ret_base = graph->work->calls[call].end;
+	return true;
+}
+
+/* Only where what is ahead ended behind the instant at which it would have begun without. */
+static bool from_ahead(const struct ts_graph *graph, uint32_t command,
+		       const struct ts_emulator_observed *observed, int64_t *ret_base)
+{
+	const struct ts_work_command *of = &graph->work->commands[command];
+	const struct ts_emulator_latency *latency =
+		&observed->latencies[of->stream][ts_emulator_class(graph, command)];
+	int64_t given = of->issued;
+
+	*ret_base = ts_emulator_ready(graph, command);
+	if (given == TS_ABSENT || *ret_base == INT64_MIN)
+		return false;
+	if (latency->from_end && of->call != TS_WORK_NONE)
+		given = graph->work->calls[of->call].end;
+	return *ret_base >= given + TS_MAX(latency->launch_ns, 0);
+}
+
+static struct group *observe_latency(const struct ts_graph *graph,
+				     const struct ts_emulator_observed *observed,
+				     base_function base_of)
+{
+	const struct ts_work *work = graph->work;
+	struct samples samples = { 0 };
+	struct group *groups;
+
+	for (uint32_t s = 0; s < work->stream_count; s++) {
+		uint32_t count = work->streams[s].command_count;
+		uint32_t stride = count / SAMPLES_A_STREAM + 1;
+
+		for (uint32_t i = 0; i < count; i += stride) {
+			uint32_t c = work->streams[s].first_command + i;
+			int64_t base;
+
+			if (base_of(graph, c, observed, &base) &&
+			    work->commands[c].start >= work->commands[c].issued)
+				add_latency(&samples, graph, c, work->commands[c].start - base);
+		}
+	}
+	groups = find_groups(&samples, work);
+	free(samples.list);
+	return groups;
+}
+
+static void take_launch(struct ts_emulator_latency *latency, enum ts_emulator_class class,
+			const struct group *begin, const struct group *end)
+{
+	*latency = (struct ts_emulator_latency){ .launch_ns = LAUNCH_NS, .next_ns = NEXT_NS };
+	if (begin->count)
+		latency->launch_ns = latency_of(begin);
+	/* How long a call took that waited is not the host's affair alone. */
+	if (class == TS_EMULATOR_BLOCKING || end->count == 0 || end->spread >= begin->spread)
+		return;
+	latency->launch_ns = latency_of(end);
+	latency->from_end = true;
+}
+
+static int observe_latencies(struct ts_emulator_observed *observed, const struct ts_graph *graph)
+{
+	uint32_t streams = graph->work->stream_count;
+	TS_AUTO_FREE struct group *begin = observe_latency(graph, observed, from_begin);
+	TS_AUTO_FREE struct group *end = observe_latency(graph, observed, from_end);
+	TS_AUTO_FREE struct group *ahead = NULL;
+
+	observed->latencies = ts_alloc_array(streams, sizeof(*observed->latencies));
+	if (!begin || !end || !observed->latencies)
+		return TS_ENOMEM;
+	for (uint32_t s = 0; s < streams; s++)
+		for (uint32_t c = 0; c < TS_EMULATOR_CLASSES; c++)
+			take_launch(&observed->latencies[s][c], c, &begin[stream_group(s, c)],
+				    &end[stream_group(s, c)]);
+	ahead = observe_latency(graph, observed, from_ahead);
+	if (!ahead)
+		return TS_ENOMEM;
+	for (uint32_t s = 0; s < streams; s++)
+		for (uint32_t c = 0; c < TS_EMULATOR_CLASSES; c++)
+			if (ahead[stream_group(s, c)].count)
+				observed->latencies[s][c].next_ns =
+					latency_of(&ahead[stream_group(s, c)]);
+	return TS_OK;
+}
+
+/* ---- calls that wait ---- */
+
+/* Samples are by twice the name of the call, plus 1 for the time behind what it waited for. */
+static void sample_calls(struct samples *samples, const struct ts_graph *graph)
+{
+	const struct ts_work *work = graph->work;
+
+	for (uint32_t i = 0; i < work->call_count; i++) {
+		const struct ts_work_call *call = &work->calls[i];
+		int64_t until = ts_emulator_waited_until(graph, i);
+
+		if (until == INT64_MIN && !ts_call_is_sync(call->kind))
+			continue;
+		if (until > call->start)
+			add_sample(samples, call->name * 2 + 1, TS_MAX(call->end - until, 0));
+		else
+			add_sample(samples, call->name * 2, TS_MAX(call->end - call->start, 0));
+	}
+}
+
+static int observe_calls(struct ts_emulator_observed *observed, const struct ts_graph *graph)
+{
+	size_t names = ts_strmap_count(&graph->work->names), at = 0;
+	struct samples samples = { 0 };
+	struct group group;
+
+	observed->own_ns = calloc(names + 1, sizeof(*observed->own_ns));
+	observed->tail_ns = calloc(names + 1, sizeof(*observed->tail_ns));
+	if (!observed->own_ns || !observed->tail_ns)
+		return TS_ENOMEM;
+	sample_calls(&samples, graph);
+	sort_samples(&samples);
+	while (next_group(&samples, &at, &group)) {
+		int64_t *usual = group.number % 2 ? observed->tail_ns : observed->own_ns;
+
+		usual[group.number / 2] = group.usual;
+	}
+	free(samples.list);
+	return samples.rc;
+}
+
+/* ---- all of it ---- */
+
+int ts_emulator_observe(struct ts_emulator_observed *observed, const struct ts_graph *graph,
+			struct ts_error *err)
+{
+	int rc;
+
+	*observed = (struct ts_emulator_observed){ 0 };
+	rc = observe_latencies(observed, graph);
+	if (!rc)
+		rc = observe_calls(observed, graph);
+	if (!rc)
+		rc = ts_emulator_imply_waits(observed, graph);
+	if (!rc)
+		rc = ts_emulator_observe_slots(observed, graph);
+	if (!rc)
+		return TS_OK;
+	ts_emulator_observed_release(observed);
+	return ts_error_set(err, rc, "no memory for the emulator");
+}
+
+void ts_emulator_observed_release(struct ts_emulator_observed *observed)
+{
+	free(observed->latencies);
+	free(observed->slots);
+	free(observed->engines);
+	free(observed->own_ns);
+	free(observed->tail_ns);
+	free(observed->implied);
+	*observed = (struct ts_emulator_observed){ 0 };
+}

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the recording says of the commands that are replayed: their rows of gpu_op. Must not know of runs. */
+#include "base/ns.h"
+#include "replay/output/replay_output.h"
+#include "replay/stream/stream_internal.h"
+
+TS_DEFINE_AUTO(ts_batch, ts_batch_free);
+
+/* Correlations of what is really run. */
+static int collect(struct ts_map *wanted, const struct ts_replay *replay)
+{
+	for (uint32_t i = 0; i < replay->plan.count; i++) {
+		uint32_t index = replay->plan.order[i];
+		int64_t correlation = replay->stream->commands[index].correlation;
+
+		if (replay->plan.kept[index] != TS_REPLAY_ORDER && correlation > 0 &&
+		    ts_map_put(wanted, (uint64_t)correlation, i))
+			return TS_ENOMEM;
+	}
+	return TS_OK;
+}
+
+static int add(struct ts_replay_recorded *recorded, const struct ts_gpu_op_row *row)
+{
+	if (ts_grow_array((void **)&recorded->rows, &recorded->capacity, recorded->count + 1,
+			  sizeof(*recorded->rows)) ||
+	    ts_map_put(&recorded->places, (uint64_t)row->correlation, recorded->count))
+		return TS_ENOMEM;
+	recorded->rows[recorded->count++] = *row;
+	return TS_OK;
+}
+
+static int read_chunk(struct ts_replay_recorded *recorded, const struct ts_batch *batch,
+		      const struct ts_map *wanted, int64_t process)
+{
+	for (uint32_t i = 0; i < batch->rows; i++) {
+		struct ts_gpu_op_row row;
+		uint64_t unused;
+
+		ts_batch_row(batch, i, &row);
+		if (row.correlation <= 0 || (row.process && row.process != process) ||
+		    !ts_map_get(wanted, (uint64_t)row.correlation, &unused))
+			continue;
+		if (add(recorded, &row))
+			return TS_ENOMEM;
+	}
+	return TS_OK;
+}
+
+int ts_replay_recorded_load(struct ts_replay_recorded *recorded, const struct ts_replay *replay,
+			    struct ts_error *err)
+{
+	TS_SCOPED(ts_map) wanted = { 0 };
+	TS_AUTO(ts_batch) batch = NULL;
+	int rc = ts_batch_new(&batch, replay->reader, err);
+
+	*recorded = (struct ts_replay_recorded){ 0 };
+	if (!rc && collect(&wanted, replay))
+		rc = ts_replay_no_memory(err);
+	for (size_t i = 0; !rc && i < ts_reader_chunk_count(replay->reader); i++) {
+		if (ts_reader_chunk(replay->reader, i)->table != TS_TABLE_GPU_OP)
+			continue;
+		rc = ts_batch_read(batch, i, TS_MASK_ALL & ~TS_MASK_OF(gpu_op, shape), err);
+		if (!rc && read_chunk(recorded, batch, &wanted, replay->stream->process))
+			rc = ts_replay_no_memory(err);
+	}
+	if (rc)
+		ts_replay_recorded_release(recorded);
+	return rc;
+}
+
+void ts_replay_recorded_release(struct ts_replay_recorded *recorded)
+{
+	ts_map_release(&recorded->places);
+	free(recorded->rows);
+	*recorded = (struct ts_replay_recorded){ 0 };
+}
+
+int64_t ts_replay_recorded_span(const struct ts_replay_recorded *recorded)
+{
+	int64_t from = INT64_MAX, to = INT64_MIN;
+
+	for (size_t i = 0; i < recorded->count; i++) {
+		const struct ts_gpu_op_row *row = &recorded->rows[i];
+
+		if (row->start == TS_ABSENT || row->duration < 0)
+			continue;
+		from = TS_MIN(from, row->start);
+		to = TS_MAX(to, ts_ns_add(row->start, row->duration));
+	}
+	return from <= to ? ts_ns_sub(to, from) : TS_ABSENT;
+}

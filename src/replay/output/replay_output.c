@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The file of -o: a trace like any other, which says that it is a replay, and of what. Must not know what is in its rows. */
+#include "replay/output/replay_output.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/text.h"
+
+TS_DEFINE_AUTO(ts_writer, ts_writer_close);
+
+/* ---- what it says of itself ---- */
+
+static void add_meta(struct ts_writer *writer, const char *key, struct ts_text *json)
+{
+	struct ts_meta_row row = ts_meta_none;
+
+	row.key = ts_writer_string(writer, key, strlen(key));
+	row.value = ts_writer_string(writer, ts_text_cstr(json), json->length);
+	ts_writer_add(writer, TS_TABLE_META, &row, NULL);
+	ts_text_clear(json);
+}
+
+static void add_text(struct ts_writer *writer, const char *key, const char *value,
+		     struct ts_text *json)
+{
+	if (!value || !*value)
+		return;
+	ts_text_append_json(json, value, strlen(value));
+	add_meta(writer, key, json);
+}
+
+static void add_options(struct ts_writer *writer, const struct ts_replay_options *options,
+			struct ts_text *json)
+{
+	static const char *const levels[] = { "none", "final", "each" };
+
+	add_text(writer, "replay.device_option", options->device, json);
+	add_text(writer, "replay.stream", options->streams, json);
+	add_text(writer, "replay.from", options->from, json);
+	add_text(writer, "replay.to", options->to, json);
+	add_text(writer, "replay.kernel", options->kernel, json);
+	if (options->target->flags & TS_REPLAY_NEEDS_STREAM) {
+		add_text(writer, "replay.check", levels[options->check], json);
+		add_text(writer, "replay.pace",
+			 options->pace == TS_REPLAY_ORIGINAL ? "original" : "fast", json);
+	}
+	for (size_t i = 0; i < options->replacement_count; i++)
+		add_text(writer, "replay.replace_kernel", options->replacements[i].kernel, json);
+	for (size_t i = 0; i < options->what_if_count; i++)
+		add_text(writer, "replay.what_if", options->what_ifs[i], json);
+}
+
+static int write_meta(const struct ts_replay *replay, struct ts_writer *writer,
+		      const struct ts_replay_report *report, struct ts_error *err)
+{
+	TS_SCOPED(ts_text) json = { 0 };
+
+	add_text(writer, "replay.of", replay->options.name ? replay->options.name : "a trace",
+		 &json);
+	add_text(writer, "replay.target", replay->options.target->name, &json);
+	add_text(writer, "replay.device", report->device, &json);
+	add_text(writer, "replay.verdict", report->verdict_text, &json);
+	ts_text_printf(&json, "%" PRIu32, report->runs);
+	add_meta(writer, "replay.runs", &json);
+	add_options(writer, &replay->options, &json);
+	return ts_writer_status(writer, err);
+}
+
+/* ---- the file ---- */
+
+static int write_rows(const struct ts_replay *replay, const char *path,
+		      const struct ts_replay_outcome *outcome,
+		      const struct ts_replay_report *report, struct ts_error *err)
+{
+	TS_AUTO(ts_writer) writer = NULL;
+	int rc = ts_writer_open(&writer, path, NULL, err);
+
+	if (!rc)
+		rc = write_meta(replay, writer, report, err);
+	if (!rc)
+		rc = replay->work ? ts_replay_write_work(replay, writer, outcome, err)
+				  : ts_replay_write_stream(replay, writer, outcome, report, err);
+	return rc ? rc : ts_writer_finish(writer, err);
+}
+
+int ts_replay_write(const struct ts_replay *replay, const struct ts_replay_outcome *outcome,
+		    const struct ts_replay_report *report, struct ts_error *err)
+{
+	TS_SCOPED(ts_text) part = { 0 };
+	const char *path;
+	int rc;
+
+	ts_text_printf(&part, "%s.part", replay->options.output);
+	path = ts_text_cstr(&part);
+	if (part.failed)
+		return ts_error_set(err, TS_ENOMEM, "no memory");
+	rc = write_rows(replay, path, outcome, report, err);
+	if (!rc && rename(path, replay->options.output))
+		rc = ts_error_errno(err, errno, "cannot make '%s'", replay->options.output);
+	if (rc)
+		unlink(path);
+	return rc;
+}

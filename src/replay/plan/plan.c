@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which commands are run: the steps in order, and what is to be said about them. Must not know targets. */
+#include "replay/plan/plan.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "replay/stream/stream_internal.h"
+
+bool ts_replay_covers(const struct ts_replay_command_info *command)
+{
+	if (command->knows_no_sets || command->unreplayable)
+		return false;
+	if (command->kind == TS_COMMAND_COPY)
+		return !command->is_rect;
+	return command->kind == TS_COMMAND_FILL || command->kind == TS_COMMAND_HOST_WRITE;
+}
+
+bool ts_replay_is_root(const struct ts_replay_stream *stream, uint32_t object)
+{
+	const struct ts_replay_object_info *memory = &stream->objects[object];
+
+	return memory->kind == TS_OBJECT_MEMORY &&
+	       (memory->parent == TS_REPLAY_NONE ||
+		stream->objects[memory->parent].kind != TS_OBJECT_MEMORY);
+}
+
+bool ts_replay_is_alive(const struct ts_replay_stream *stream, uint32_t memory, uint32_t command)
+{
+	const struct ts_replay_object_info *object = &stream->objects[memory];
+
+	return ts_replay_is_root(stream, memory) &&
+	       (object->made_by == TS_REPLAY_NONE || object->made_by <= command) &&
+	       (object->freed_by == TS_REPLAY_NONE || object->freed_by > command);
+}
+
+/* ---- what cannot be run ---- */
+
+/* Objects that nothing uses do no harm. */
+static bool is_life(enum ts_command_kind kind)
+{
+	return kind == TS_COMMAND_ALLOC || kind == TS_COMMAND_FREE || kind == TS_COMMAND_LOAD;
+}
+
+static int check_replayable(const struct ts_replay_plan *plan,
+			    const struct ts_replay_stream *stream, struct ts_error *err)
+{
+	for (uint32_t i = 0; i < stream->command_count; i++) {
+		const struct ts_replay_command_info *command = &stream->commands[i];
+		const char *what = plan->kept[i] == TS_REPLAY_INCLUDED
+					   ? "needed, and cannot be replayed"
+					   : "cannot be replayed";
+
+		if (plan->kept[i] && command->unreplayable && !is_life(command->kind))
+			return ts_replay_command_error(stream, i, err, "%s: %s", what,
+						       command->unreplayable);
+	}
+	return TS_OK;
+}
+
+static void count(struct ts_replay_plan *plan, const struct ts_replay_stream *stream)
+{
+	for (uint32_t i = 0; i < stream->command_count; i++) {
+		plan->asked += plan->kept[i] == TS_REPLAY_ASKED;
+		plan->included += plan->kept[i] == TS_REPLAY_INCLUDED;
+	}
+}
+
+int ts_replay_plan_make(struct ts_replay_plan *plan, const struct ts_replay_stream *stream,
+			const struct ts_replay_options *options, struct ts_error *err)
+{
+	int rc;
+
+	*plan = (struct ts_replay_plan){ 0 };
+	plan->kept = calloc(stream->command_count + 1u, 1);
+	if (!plan->kept)
+		return ts_replay_no_memory(err);
+	rc = ts_replay_plan_ask(plan, stream, options, err);
+	if (!rc && !plan->is_whole)
+		rc = ts_replay_plan_include(plan, stream, err);
+	if (!rc)
+		rc = check_replayable(plan, stream, err);
+	if (!rc) {
+		count(plan, stream);
+		rc = ts_replay_plan_order(plan, stream, err);
+	}
+	if (rc)
+		ts_replay_plan_release(plan);
+	return rc;
+}
+
+void ts_replay_plan_release(struct ts_replay_plan *plan)
+{
+	free(plan->kept);
+	free(plan->order);
+	free(plan->instead);
+	*plan = (struct ts_replay_plan){ 0 };
+}
+
+/* ---- in words ---- */
+
+static const struct {
+	enum ts_command_kind kind;
+	const char *one, *many;
+} kinds[] = {
+	{ TS_COMMAND_COPY, "copy", "copies" },
+	{ TS_COMMAND_FILL, "fill", "fills" },
+	{ TS_COMMAND_LAUNCH, "launch", "launches" },
+	{ TS_COMMAND_HOST_WRITE, "write of the host", "writes of the host" },
+};
+
+static uint32_t count_kind(const struct ts_replay_plan *plan, const struct ts_replay_stream *stream,
+			   enum ts_command_kind kind)
+{
+	uint32_t number = 0;
+
+	for (uint32_t i = 0; i < stream->command_count; i++)
+		number += plan->kept[i] == TS_REPLAY_INCLUDED && stream->commands[i].kind == kind;
+	return number;
+}
+
+static void append_kinds(struct ts_text *text, const struct ts_replay_plan *plan,
+			 const struct ts_replay_stream *stream)
+{
+	uint32_t numbers[TS_ARRAY_SIZE(kinds)], last = 0;
+
+	for (size_t i = 0; i < TS_ARRAY_SIZE(kinds); i++) {
+		numbers[i] = count_kind(plan, stream, kinds[i].kind);
+		if (numbers[i])
+			last = (uint32_t)i;
+	}
+	for (size_t i = 0; i < TS_ARRAY_SIZE(kinds); i++) {
+		if (!numbers[i])
+			continue;
+		if (text->length)
+			ts_text_append_str(text, i == last ? " and " : ", ");
+		ts_text_printf(text, "%" PRIu32 " %s", numbers[i],
+			       numbers[i] == 1 ? kinds[i].one : kinds[i].many);
+	}
+}
+
+void ts_replay_plan_text(const struct ts_replay_plan *plan, const struct ts_replay_stream *stream,
+			 char *to, size_t bytes)
+{
+	TS_SCOPED(ts_text) text = { 0 };
+	const char *between = " before it: ";
+
+	*to = '\0';
+	if (!plan->included)
+		return;
+	append_kinds(&text, plan, stream);
+	for (uint32_t i = 0; i < stream->command_count; i++) {
+		uint32_t last = i;
+
+		if (plan->kept[i] != TS_REPLAY_INCLUDED)
+			continue;
+		while (last + 1 < stream->command_count &&
+		       plan->kept[last + 1] == TS_REPLAY_INCLUDED)
+			last++;
+		if (text.length + 64 > bytes) {
+			ts_text_append_str(&text, ", ...");
+			break;
+		}
+		ts_text_printf(&text, "%s%" PRIu64, between, stream->commands[i].sequence);
+		if (last > i)
+			ts_text_printf(&text, "-%" PRIu64, stream->commands[last].sequence);
+		between = ", ";
+		i = last;
+	}
+	snprintf(to, bytes, "%s", ts_text_cstr(&text));
+}

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a part needs: backwards from what it reads, every earlier command that wrote it, byte by byte. A launch may leave bytes
+ * of what it writes as they were, and so may a rectangle; so these never end the search, and what they write is needed as
+ * it was before. Must not know why something is asked for.
+ */
+#include "replay/plan/plan.h"
+#include "replay/plan/ranges.h"
+#include "replay/stream/stream_internal.h"
+
+struct needs {
+	const struct ts_replay_stream *stream;
+	struct ts_ranges *memory; /* by object */
+	size_t some; /* memories of which something is needed; kept for commands that know no sets */
+};
+
+static int update(struct needs *needs, uint32_t memory, uint64_t from, uint64_t to, bool is_added)
+{
+	struct ts_ranges *ranges = &needs->memory[memory];
+	size_t before = ranges->count > 0;
+	int rc = is_added ? ts_ranges_add(ranges, from, to) : ts_ranges_cut(ranges, from, to);
+
+	needs->some = needs->some - before + (ranges->count > 0);
+	return rc;
+}
+
+static int update_all(struct needs *needs, const struct ts_replay_range *ranges, uint32_t count,
+		      bool is_added)
+{
+	int rc = TS_OK;
+
+	for (uint32_t i = 0; !rc && i < count; i++)
+		rc = update(needs, ranges[i].memory, ranges[i].offset,
+			    ranges[i].offset + ranges[i].bytes, is_added);
+	return rc;
+}
+
+/* All that was there when it ran. */
+static int need_everything(struct needs *needs, uint32_t command)
+{
+	int rc = TS_OK;
+
+	for (uint32_t i = 0; !rc && i < needs->stream->object_count; i++)
+		if (ts_replay_is_alive(needs->stream, i, command))
+			rc = update(needs, i, 0, needs->stream->objects[i].bytes, true);
+	return rc;
+}
+
+static bool is_needed(const struct needs *needs, const struct ts_replay_command_info *command)
+{
+	if (command->knows_no_sets)
+		return needs->some > 0;
+	for (uint32_t i = 0; i < command->write_count; i++) {
+		const struct ts_replay_range *range = &command->writes[i];
+
+		if (ts_ranges_touch(&needs->memory[range->memory], range->offset,
+				    range->offset + range->bytes))
+			return true;
+	}
+	return false;
+}
+
+static int take(struct needs *needs, uint32_t index)
+{
+	const struct ts_replay_command_info *command = &needs->stream->commands[index];
+	int rc;
+
+	if (command->knows_no_sets)
+		return need_everything(needs, index);
+	rc = update_all(needs, command->writes, command->write_count, !ts_replay_covers(command));
+	return rc ? rc : update_all(needs, command->reads, command->read_count, true);
+}
+
+static int look_at(struct needs *needs, struct ts_replay_plan *plan, uint32_t index)
+{
+	const struct ts_replay_command_info *command = &needs->stream->commands[index];
+
+	/* Before it is made there is nothing: it begins with what its object says. */
+	if (command->kind == TS_COMMAND_ALLOC && command->object != TS_REPLAY_NONE &&
+	    needs->stream->objects[command->object].made_by == index)
+		return update(needs, command->object, 0,
+			      needs->stream->objects[command->object].bytes, false);
+	if (!plan->kept[index] && !is_needed(needs, command))
+		return TS_OK;
+	if (!plan->kept[index])
+		plan->kept[index] = TS_REPLAY_INCLUDED;
+	return take(needs, index);
+}
+
+/* ---- the order in which they ran, as far as it differs from that in which they were given ---- */
+
+struct place {
+	uint32_t ready, index;
+};
+
+static int compare_places(const void *a, const void *b)
+{
+	const struct place *x = a, *y = b;
+
+	return x->ready != y->ready ? TS_COMPARE(x->ready, y->ready)
+				    : TS_COMPARE(x->index, y->index);
+}
+
+static struct place *sort_places(const struct ts_replay_stream *stream)
+{
+	struct place *places = ts_alloc_array(stream->command_count, sizeof(*places));
+	bool is_sorted = true;
+
+	for (uint32_t i = 0; places && i < stream->command_count; i++) {
+		places[i] = (struct place){ stream->commands[i].ready, i };
+		is_sorted &= stream->commands[i].ready == i;
+	}
+	if (places && !is_sorted)
+		ts_sort(places, stream->command_count, sizeof(*places), compare_places);
+	return places;
+}
+
+int ts_replay_plan_include(struct ts_replay_plan *plan, const struct ts_replay_stream *stream,
+			   struct ts_error *err)
+{
+	struct needs needs = { .stream = stream };
+	TS_AUTO_FREE struct place *places = sort_places(stream);
+	int rc = TS_OK;
+
+	needs.memory = calloc(stream->object_count + 1u, sizeof(*needs.memory));
+	if (!places || !needs.memory)
+		rc = TS_ENOMEM;
+	for (uint32_t i = stream->command_count; !rc && i-- > 0;)
+		rc = look_at(&needs, plan, places[i].index);
+	for (uint32_t i = 0; needs.memory && i < stream->object_count; i++)
+		ts_ranges_release(&needs.memory[i]);
+	free(needs.memory);
+	return rc ? ts_replay_no_memory(err) : TS_OK;
+}

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which commands are asked for: by queue, by place in the stream, by kernel. Must not know what they need. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/ns.h"
+#include "base/text.h"
+#include "replay/plan/plan.h"
+#include "replay/stream/stream_internal.h"
+
+struct part {
+	const struct ts_replay_options *options;
+	const struct ts_replay_stream *stream;
+	uint64_t from, to;      /* sequence numbers, to is not part of it */
+	int64_t from_ns, to_ns; /* trace time */
+	bool *queues;           /* by object; NULL: all */
+};
+
+/* ---- places ---- */
+
+static bool is_number(const char *text)
+{
+	return *text && strspn(text, "0123456789") == strlen(text);
+}
+
+/* A sequence number, or a time with a unit since the first command. */
+static int parse_place(const struct part *part, const char *option, const char *text,
+		       uint64_t *sequence, int64_t *time, struct ts_error *err)
+{
+	int64_t value;
+
+	if (!text)
+		return TS_OK;
+	if (is_number(text) && !ts_parse_int64(text, strlen(text), &value)) {
+		*sequence = (uint64_t)value;
+		return TS_OK;
+	}
+	if (is_number(text) || ts_parse_duration_ns(text, strlen(text), &value))
+		return ts_error_set(err, TS_EINVAL,
+				    "'--%s %s' is neither the number of a command nor a time such "
+				    "as 1.5ms behind the first one",
+				    option, text);
+	*time = ts_ns_add(part->stream->commands[0].start_ns, value);
+	return TS_OK;
+}
+
+/* ---- queues ---- */
+
+static int no_such_queue(const struct ts_replay_stream *stream, const char *word, size_t length,
+			 struct ts_error *err)
+{
+	TS_SCOPED(ts_text) there = { 0 };
+
+	for (uint32_t i = 0; i < stream->object_count && there.length < 200; i++)
+		if (stream->objects[i].kind == TS_OBJECT_STREAM)
+			ts_text_printf(&there, "%s%" PRIu64, there.length ? ", " : "",
+				       stream->objects[i].index);
+	return ts_error_set(err, TS_EINVAL, "there is no stream %.*s; there are %s", (int)length,
+			    word, there.length ? ts_text_cstr(&there) : "none");
+}
+
+/* As gpu_op numbers streams; else the number or the row of the object, which is what rows of `command` show. */
+static bool is_queue(const struct ts_replay_object_info *object, int64_t number, int way)
+{
+	if (object->kind != TS_OBJECT_STREAM)
+		return false;
+	return way == 0   ? object->index == (uint64_t)number
+	       : way == 1 ? object->number == (uint64_t)number
+			  : object->id == number;
+}
+
+static int parse_queue(struct part *part, const char *word, size_t length, struct ts_error *err)
+{
+	const struct ts_replay_stream *stream = part->stream;
+	int64_t number = -1;
+
+	if (ts_parse_int64(word, length, &number))
+		return no_such_queue(stream, word, length, err);
+	for (int way = 0; way < 3; way++) {
+		for (uint32_t i = 0; i < stream->object_count; i++) {
+			if (is_queue(&stream->objects[i], number, way)) {
+				part->queues[i] = true;
+				return TS_OK;
+			}
+		}
+	}
+	return no_such_queue(stream, word, length, err);
+}
+
+static int parse_queues(struct part *part, struct ts_error *err)
+{
+	const char *word = part->options->streams;
+	int rc = TS_OK;
+
+	if (!word)
+		return TS_OK;
+	part->queues = calloc(part->stream->object_count + 1u, sizeof(*part->queues));
+	if (!part->queues)
+		return ts_replay_no_memory(err);
+	while (!rc) {
+		size_t length = strcspn(word, ",");
+
+		rc = parse_queue(part, word, length, err);
+		if (!word[length])
+			break;
+		word += length + 1;
+	}
+	return rc;
+}
+
+/* ---- commands ---- */
+
+static bool is_asked(const struct part *part, const struct ts_replay_command_info *command)
+{
+	const char *kernel = part->options->kernel;
+
+	if (command->sequence < part->from || command->sequence >= part->to ||
+	    command->start_ns < part->from_ns || command->start_ns >= part->to_ns)
+		return false;
+	if (part->queues && (command->queue == TS_REPLAY_NONE || !part->queues[command->queue]))
+		return false;
+	if (kernel) {
+		const char *name;
+
+		if (command->kind != TS_COMMAND_LAUNCH || command->object == TS_REPLAY_NONE)
+			return false;
+		name = part->stream->objects[command->object].name;
+		return ts_glob_match(kernel, name, strlen(name));
+	}
+	return true;
+}
+
+/* Kernels by name, for whoever asked for one that is not there. */
+static void append_kernels(struct ts_text *text, const struct ts_replay_stream *stream)
+{
+	TS_SCOPED(ts_map) met = { 0 };
+
+	for (uint32_t i = 0; i < stream->command_count && text->length < 200; i++) {
+		const struct ts_replay_command_info *command = &stream->commands[i];
+		const char *name;
+		bool is_new = false;
+
+		if (command->kind != TS_COMMAND_LAUNCH || command->object == TS_REPLAY_NONE)
+			continue;
+		name = stream->objects[command->object].name;
+		ts_map_insert(&met, ts_hash64(name, strlen(name)), &is_new);
+		if (is_new)
+			ts_text_printf(text, "%s'%s'", text->length ? ", " : "", name);
+	}
+}
+
+static int nothing(const struct part *part, struct ts_error *err)
+{
+	const struct ts_replay_stream *stream = part->stream;
+	TS_SCOPED(ts_text) kernels = { 0 };
+
+	append_kernels(&kernels, stream);
+	if (part->options->kernel)
+		return ts_error_set(err, TS_ENOTFOUND,
+				    "nothing to replay: no launch of '%s' in that part; kernels of "
+				    "this window are %s",
+				    part->options->kernel,
+				    kernels.length ? ts_text_cstr(&kernels) : "none");
+	return ts_error_set(err, TS_ENOTFOUND,
+			    "nothing to replay: no command in that part; the window has commands "
+			    "%" PRIu64 " to %" PRIu64,
+			    stream->commands[0].sequence,
+			    stream->commands[stream->command_count - 1].sequence);
+}
+
+static int mark(struct ts_replay_plan *plan, const struct part *part, struct ts_error *err)
+{
+	uint32_t asked = 0;
+
+	for (uint32_t i = 0; i < part->stream->command_count; i++) {
+		plan->kept[i] = is_asked(part, &part->stream->commands[i]) ? TS_REPLAY_ASKED : 0;
+		asked += plan->kept[i];
+	}
+	plan->is_whole = asked == part->stream->command_count;
+	return asked ? TS_OK : nothing(part, err);
+}
+
+int ts_replay_plan_ask(struct ts_replay_plan *plan, const struct ts_replay_stream *stream,
+		       const struct ts_replay_options *options, struct ts_error *err)
+{
+	struct part part = { .options = options,
+			     .stream = stream,
+			     .to = UINT64_MAX,
+			     .from_ns = INT64_MIN,
+			     .to_ns = INT64_MAX };
+	int rc;
+
+	/* What comes behind the instant that is looked at is not needed, unless it was asked for. */
+	if (options->dump_at && !options->to)
+		part.to = options->dump_at + 1;
+	rc = parse_place(&part, "from", options->from, &part.from, &part.from_ns, err);
+	if (!rc)
+		rc = parse_place(&part, "to", options->to, &part.to, &part.to_ns, err);
+	if (!rc)
+		rc = parse_queues(&part, err);
+	if (!rc)
+		rc = mark(plan, &part, err);
+	free(part.queues);
+	return rc;
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A set of byte ranges of one memory: sorted, disjoint, not touching. Knows nothing of commands. A zeroed struct is empty. */
+#ifndef TS_REPLAY_PLAN_RANGES_H
+#define TS_REPLAY_PLAN_RANGES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct ts_ranges {
+	struct ts_ranges_item {
+		uint64_t from, to; /* to is not part of it */
+	} * items;
+	size_t count, capacity;
+};
+
+void ts_ranges_release(struct ts_ranges *ranges);
+
+/* Both take an empty range as nothing; 0 or TS_ENOMEM. */
+int ts_ranges_add(struct ts_ranges *ranges, uint64_t from, uint64_t to);
+int ts_ranges_cut(struct ts_ranges *ranges, uint64_t from, uint64_t to);
+
+/* Is a byte of [from, to) in it? */
+bool ts_ranges_touch(const struct ts_ranges *ranges, uint64_t from, uint64_t to);
+
+#endif

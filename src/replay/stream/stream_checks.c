@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Recorded checks: hashes of memory behind commands and at the window's end. Must not compare anything.
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "replay/stream/stream_internal.h"
+
+struct found {
+	uint32_t command; /* TS_REPLAY_NONE: at the end */
+	struct ts_replay_check check;
+};
+
+struct founds {
+	struct found *items;
+	size_t count, capacity;
+};
+
+/* 16 hexadecimal digits. */
+static bool parse_hash(const char *text, uint64_t *ret_hash)
+{
+	uint64_t hash = 0;
+
+	if (!text || strlen(text) != 16)
+		return false;
+	for (; *text; text++) {
+		static const char digits[] = "0123456789abcdef";
+		const char *digit =
+			strchr(digits, *text >= 'A' && *text <= 'F' ? *text + 32 : *text);
+
+		if (!digit)
+			return false;
+		hash = hash << 4 | (uint64_t)(digit - digits);
+	}
+	*ret_hash = hash;
+	return true;
+}
+
+/* One of few words, so that it need not be kept. */
+static const char *reason_of(const char *why)
+{
+	static const char *const reasons[] = { "read", "map", "each", "final" };
+
+	for (size_t i = 0; why && i < TS_ARRAY_SIZE(reasons); i++)
+		if (!strcmp(reasons[i], why))
+			return reasons[i];
+	return "each";
+}
+
+static int check_error(const struct ts_command_row *row, struct ts_error *err, const char *text)
+{
+	return ts_error_set(err, TS_EFORMAT, "a check of command %" PRId64 ": %s", row->sequence,
+			    text);
+}
+
+/* What of memory it is about; none: what the command brought to the host. */
+static int load_range(struct ts_replay_load *load, const struct ts_command_row *row,
+		      struct found *found, struct ts_error *err)
+{
+	struct ts_replay_range *range = &found->check.range;
+	uint32_t object = ts_replay_object_by_id(load, row->object);
+	const struct ts_replay_object_info *memory;
+
+	range->memory = TS_REPLAY_NONE;
+	range->offset = row->offset == TS_ABSENT ? 0 : (uint64_t)row->offset;
+	range->bytes = row->bytes == TS_ABSENT ? 0 : (uint64_t)row->bytes;
+	if (row->object == 0)
+		return TS_OK;
+	if (object == TS_REPLAY_NONE || load->stream->objects[object].kind != TS_OBJECT_MEMORY)
+		return check_error(row, err, "its memory is not there");
+	memory = &load->stream->objects[object];
+	if (memory->parent != TS_REPLAY_NONE &&
+	    load->stream->objects[memory->parent].kind == TS_OBJECT_MEMORY) {
+		object = memory->parent;
+		if (__builtin_add_overflow(range->offset, memory->origin, &range->offset))
+			range->offset = UINT64_MAX;
+		memory = &load->stream->objects[object];
+	}
+	if (row->bytes == TS_ABSENT && range->offset <= memory->bytes)
+		range->bytes = memory->bytes - range->offset;
+	if (range->offset > memory->bytes || range->bytes > memory->bytes - range->offset)
+		return check_error(row, err, "it goes beyond its memory");
+	range->memory = object;
+	return TS_OK;
+}
+
+/* The command's index; TS_REPLAY_NONE where it is none of the window's. */
+static uint32_t command_of(const struct ts_replay_load *load, int64_t sequence)
+{
+	const struct ts_replay_stream *stream = load->stream;
+	int64_t first = (int64_t)stream->commands[0].sequence;
+
+	if (sequence < first || sequence - first >= stream->command_count)
+		return TS_REPLAY_NONE;
+	return (uint32_t)(sequence - first);
+}
+
+/* A read's check has the size of what the read brought. */
+static bool is_read_of(const struct ts_replay_load *load, const struct found *found)
+{
+	const struct ts_replay_command_info *command = &load->stream->commands[found->command];
+
+	return command->kind == TS_COMMAND_COPY && command->object == TS_REPLAY_NONE &&
+	       (!found->check.range.bytes || found->check.range.bytes == command->bytes);
+}
+
+static int load_check(struct ts_replay_load *load, const struct ts_command_row *row,
+		      struct founds *founds, struct ts_error *err)
+{
+	struct found found = { .command = TS_REPLAY_NONE };
+	struct ts_replay_details details;
+	int rc;
+
+	ts_arena_clear(&load->line);
+	rc = ts_replay_row_details(load, row->details, &load->line, &details, err);
+	if (rc)
+		return check_error(row, err, "its details are bad");
+	if (!parse_hash(details.hash, &found.check.hash))
+		return check_error(row, err, "its hash is bad");
+	found.check.why = reason_of(details.why);
+	rc = load_range(load, row, &found, err);
+	if (rc)
+		return rc;
+	if (strcmp(found.check.why, "final") != 0) {
+		found.command = command_of(load, row->sequence);
+		if (found.command == TS_REPLAY_NONE)
+			return check_error(row, err, "there is no such command");
+		if (found.check.range.memory == TS_REPLAY_NONE && !is_read_of(load, &found))
+			return check_error(row, err, "it brought nothing of that size to the host");
+	} else if (found.check.range.memory == TS_REPLAY_NONE) {
+		return check_error(row, err, "it names no memory");
+	}
+	if (ts_grow_array((void **)&founds->items, &founds->capacity, founds->count + 1,
+			  sizeof(*founds->items)))
+		return ts_replay_no_memory(err);
+	founds->items[founds->count++] = found;
+	return TS_OK;
+}
+
+static int compare_found(const void *a, const void *b)
+{
+	const struct found *x = a, *y = b;
+
+	if (x->command != y->command)
+		return TS_COMPARE(x->command, y->command);
+	if (x->check.range.memory != y->check.range.memory)
+		return TS_COMPARE(x->check.range.memory, y->check.range.memory);
+	return TS_COMPARE(x->check.range.offset, y->check.range.offset);
+}
+
+/* Sorted, those of a command stand together; those of the end last. */
+static int hand_out(struct ts_replay_load *load, const struct founds *founds, struct ts_error *err)
+{
+	struct ts_replay_stream *stream = load->stream;
+	struct ts_replay_check *checks =
+		ts_arena_alloc_zeroed(&stream->arena, founds->count + 1, sizeof(*checks));
+
+	if (!checks)
+		return ts_replay_no_memory(err);
+	for (size_t i = 0; i < founds->count; i++) {
+		uint32_t command = founds->items[i].command;
+		bool is_final = command == TS_REPLAY_NONE;
+		const struct ts_replay_check **first = is_final ? &stream->final_checks
+								: &stream->commands[command].checks;
+		uint32_t *count = is_final ? &stream->final_count
+					   : &stream->commands[command].check_count;
+
+		checks[i] = founds->items[i].check;
+		if (!*count)
+			*first = &checks[i];
+		(*count)++;
+	}
+	return TS_OK;
+}
+
+int ts_replay_load_checks(struct ts_replay_load *load, struct ts_error *err)
+{
+	struct founds founds = { 0 };
+	int rc = TS_OK;
+
+	for (size_t i = 0; !rc && i < load->row_count; i++) {
+		const struct ts_command_row *row = &load->rows[i];
+
+		if (row->kind == TS_COMMAND_CHECK && ts_replay_window_has(load->window, row))
+			rc = load_check(load, row, &founds, err);
+	}
+	if (!rc) {
+		ts_sort(founds.items, founds.count, sizeof(*founds.items), compare_found);
+		rc = hand_out(load, &founds, err);
+	}
+	free(founds.items);
+	return rc;
+}

@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Commands of a window, in order of their sequence numbers, none of which may be missing: queue, operands, data and what each
+ * waits for. Must not know what is done with them.
+ */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "replay/stream/stream_internal.h"
+
+/* A sync that waits for a part of its queue: commands that are waited for one by one, and those that are passed over. */
+#define MOST_UNTIL 1024u
+#define MOST_STEPS 65536u
+
+/* ---- messages ---- */
+
+static uint64_t number_of(const struct ts_replay_stream *stream, uint32_t object)
+{
+	return object == TS_REPLAY_NONE ? 0 : stream->objects[object].number;
+}
+
+static void describe(const struct ts_replay_stream *stream,
+		     const struct ts_replay_command_info *command, char *to, size_t bytes)
+{
+	uint64_t object = number_of(stream, command->object);
+	uint64_t other = number_of(stream, command->other);
+	const char *kind = ts_enum_name("command_kind", command->kind);
+
+	if (command->kind == TS_COMMAND_LAUNCH && object)
+		snprintf(to, bytes, "launch of '%s'", stream->objects[command->object].name);
+	else if (command->kind == TS_COMMAND_COPY && object && other)
+		snprintf(to, bytes, "copy of memory %" PRIu64 " to memory %" PRIu64, other, object);
+	else if (command->kind == TS_COMMAND_COPY && (object || other))
+		snprintf(to, bytes, "copy %s memory %" PRIu64, object ? "to" : "from",
+			 object ? object : other);
+	else if ((command->kind == TS_COMMAND_FILL || command->kind == TS_COMMAND_ALLOC ||
+		  command->kind == TS_COMMAND_FREE) &&
+		 object)
+		snprintf(to, bytes, "%s of memory %" PRIu64, kind, object);
+	else if (command->kind == TS_COMMAND_HOST_WRITE && object)
+		snprintf(to, bytes, "write of the host to memory %" PRIu64, object);
+	else
+		snprintf(to, bytes, "%s", command->call ? command->call : kind ? kind : "unknown");
+}
+
+const char *ts_replay_command_text(const struct ts_replay_stream *stream, uint32_t command,
+				   char *buffer, size_t bytes)
+{
+	const struct ts_replay_command_info *info = &stream->commands[command];
+	char what[160];
+
+	describe(stream, info, what, sizeof(what));
+	snprintf(buffer, bytes, "command %" PRIu64 ", %s", info->sequence, what);
+	return buffer;
+}
+
+int ts_replay_command_error(const struct ts_replay_stream *stream, uint32_t index,
+			    struct ts_error *err, const char *format, ...)
+{
+	char what[224], text[256];
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(text, sizeof(text), format, arguments);
+	va_end(arguments);
+	return ts_error_set(err, TS_EFORMAT, "%s: %s",
+			    ts_replay_command_text(stream, index, what, sizeof(what)), text);
+}
+
+/* ---- columns ---- */
+
+static int load_queue(struct ts_replay_load *load, uint32_t index, int64_t queue,
+		      struct ts_error *err)
+{
+	struct ts_replay_command_info *command = &load->stream->commands[index];
+	const struct ts_replay_object_info *object;
+	bool needs_one = command->kind == TS_COMMAND_LAUNCH || command->kind == TS_COMMAND_COPY ||
+			 command->kind == TS_COMMAND_FILL || command->kind == TS_COMMAND_WAIT;
+
+	command->queue = ts_replay_object_by_id(load, queue);
+	if (command->queue == TS_REPLAY_NONE && !queue && (!needs_one || command->unreplayable))
+		return TS_OK;
+	if (command->queue == TS_REPLAY_NONE)
+		return ts_replay_command_error(load->stream, index, err, "its queue is not there");
+	object = &load->stream->objects[command->queue];
+	if (object->kind != TS_OBJECT_STREAM)
+		return ts_replay_command_error(
+			load->stream, index, err, "its queue is object %" PRIu64 ", a %s",
+			object->number, ts_enum_name("object_kind", object->kind));
+	if (object->unreplayable)
+		ts_replay_spoil(load, index, "queue %" PRIu64 ": %s", object->number,
+				object->unreplayable);
+	return TS_OK;
+}
+
+static int load_reference(struct ts_replay_load *load, uint32_t index, int64_t id, const char *what,
+			  uint32_t *ret_object, struct ts_error *err)
+{
+	*ret_object = ts_replay_object_by_id(load, id);
+	if (id && *ret_object == TS_REPLAY_NONE)
+		return ts_replay_command_error(load->stream, index, err,
+					       "its %s (row %" PRId64 ") is not there", what, id);
+	return TS_OK;
+}
+
+/* The name of a driver's call, stored once. */
+static const char *call_of(struct ts_replay_load *load, const char *call)
+{
+	uint32_t id;
+
+	if (!call)
+		return NULL;
+	id = ts_strmap_intern(&load->stream->texts, call, strlen(call), NULL);
+	return id != TS_STRMAP_NONE ? ts_strmap_text(&load->stream->texts, id, NULL) : NULL;
+}
+
+static int load_columns(struct ts_replay_load *load, uint32_t index,
+			const struct ts_command_row *row, const struct ts_replay_details *details,
+			struct ts_error *err)
+{
+	struct ts_replay_command_info *command = &load->stream->commands[index];
+	bool is_known = row->kind >= TS_COMMAND_ALLOC && row->kind <= TS_COMMAND_HOST_WRITE;
+	int rc;
+
+	*command = (struct ts_replay_command_info){
+		.sequence = (uint64_t)row->sequence,
+		.start_ns = row->start,
+		.correlation = row->correlation,
+		.kind = is_known ? (enum ts_command_kind)row->kind : TS_COMMAND_UNKNOWN,
+		.queue = TS_REPLAY_NONE,
+		.object = TS_REPLAY_NONE,
+		.other = TS_REPLAY_NONE,
+		.user_event = TS_REPLAY_NONE,
+		.call = call_of(load, details->call),
+		.blocking = details->blocking,
+	};
+	if (details->unreplayable)
+		ts_replay_spoil(load, index, "%s", details->unreplayable);
+	if (row->bytes != TS_ABSENT && row->bytes < 0)
+		return ts_replay_command_error(load->stream, index, err, "it has %" PRId64 " bytes",
+					       row->bytes);
+	if ((row->offset != TS_ABSENT && row->offset < 0) ||
+	    (row->other_offset != TS_ABSENT && row->other_offset < 0))
+		return ts_replay_command_error(load->stream, index, err, "its offset is negative");
+	command->bytes = row->bytes == TS_ABSENT ? 0 : (uint64_t)row->bytes;
+	rc = load_reference(load, index, row->object, "object", &command->object, err);
+	if (!rc)
+		rc = load_reference(load, index, row->other, "source", &command->other, err);
+	if (!rc)
+		rc = load_queue(load, index, row->queue, err);
+	if (!rc && ts_replay_blob_of(load, row->blob, &command->blob, err)) {
+		char text[224];
+
+		rc = err ? err->code : TS_EFORMAT;
+		ts_error_prefix(err, "%s",
+				ts_replay_command_text(load->stream, index, text, sizeof(text)));
+	}
+	return rc;
+}
+
+/* ---- what it waits for ---- */
+
+static int load_waits(struct ts_replay_load *load, uint32_t index,
+		      const struct ts_replay_details *details, struct ts_error *err)
+{
+	struct ts_replay_command_info *command = &load->stream->commands[index];
+	uint32_t count = details->wait.count, *waits, *users;
+
+	command->has_wait_list = details->wait.items != NULL;
+	if (!details->wait.items || count == 0)
+		return TS_OK;
+	waits = ts_arena_alloc_zeroed(&load->stream->arena, count, sizeof(*waits));
+	users = ts_arena_alloc_zeroed(&load->stream->arena, count, sizeof(*users));
+	if (!waits || !users)
+		return ts_replay_no_memory(err);
+	for (uint32_t i = 0; i < count; i++) {
+		uint64_t number = details->wait.items[i], setter;
+		uint32_t object = ts_replay_object_by_number(load, number);
+
+		if (object != TS_REPLAY_NONE &&
+		    load->stream->objects[object].flags & TS_REPLAY_USER_EVENT)
+			users[command->user_wait_count++] = object;
+		/* An event of no command of this window was complete before it began. */
+		else if (ts_map_get(&load->events, number, &setter))
+			waits[command->wait_count++] = (uint32_t)setter;
+	}
+	command->waits = waits;
+	command->user_waits = users;
+	return TS_OK;
+}
+
+/* ---- what the host waits for in a queue that others go on giving commands to ---- */
+
+static bool runs_in_queue(enum ts_command_kind kind)
+{
+	return kind == TS_COMMAND_LAUNCH || kind == TS_COMMAND_COPY || kind == TS_COMMAND_FILL ||
+	       kind == TS_COMMAND_HOST_WRITE || kind == TS_COMMAND_HOST ||
+	       kind == TS_COMMAND_RECORD || kind == TS_COMMAND_WAIT;
+}
+
+static void enqueue(struct ts_replay_load *load, uint32_t index)
+{
+	const struct ts_replay_command_info *command = &load->stream->commands[index];
+
+	load->previous[index] = TS_REPLAY_NONE;
+	if (command->queue == TS_REPLAY_NONE || !runs_in_queue(command->kind))
+		return;
+	load->previous[index] = load->newest[command->queue];
+	load->newest[command->queue] = index;
+}
+
+/* Commands of the queue up to `until`, back to one that stands behind all others. 0: there are too many. */
+static uint32_t collect_until(const struct ts_replay_load *load, uint32_t queue, uint64_t until,
+			      uint32_t *ret_waits)
+{
+	const struct ts_replay_stream *stream = load->stream;
+	bool in_order = !(stream->objects[queue].flags & TS_REPLAY_OUT_OF_ORDER);
+	uint32_t at = load->newest[queue], count = 0;
+
+	for (uint32_t steps = 0; at != TS_REPLAY_NONE; at = load->previous[at]) {
+		const struct ts_replay_command_info *command = &stream->commands[at];
+
+		if (++steps > MOST_STEPS || count == MOST_UNTIL)
+			return 0;
+		if (command->sequence > until)
+			continue;
+		ret_waits[count++] = at;
+		if (in_order || (command->kind == TS_COMMAND_WAIT && !command->has_wait_list))
+			break;
+	}
+	return count;
+}
+
+/*
+ * Another thread gave more to the queue while the host waited: that was not waited for, and may never end before something that
+ * comes later. So this becomes a wait for those that were there.
+ */
+static int narrow_sync(struct ts_replay_load *load, uint32_t index, uint64_t until,
+		       struct ts_error *err)
+{
+	struct ts_replay_command_info *command = &load->stream->commands[index];
+	uint32_t waits[MOST_UNTIL], newest;
+
+	if (command->kind != TS_COMMAND_SYNC || command->queue == TS_REPLAY_NONE || !until)
+		return TS_OK;
+	newest = load->newest[command->queue];
+	if (newest == TS_REPLAY_NONE || load->stream->commands[newest].sequence <= until)
+		return TS_OK;
+	command->wait_count = collect_until(load, command->queue, until, waits);
+	command->waits =
+		ts_arena_copy(&load->stream->arena, waits, command->wait_count * sizeof(*waits));
+	command->waits_in_vain = !command->wait_count;
+	command->has_wait_list = true;
+	command->queue = TS_REPLAY_NONE;
+	return command->waits ? TS_OK : ts_replay_no_memory(err);
+}
+
+static int load_command(struct ts_replay_load *load, uint32_t index,
+			const struct ts_command_row *row, struct ts_error *err)
+{
+	struct ts_replay_details details;
+	int rc;
+
+	ts_arena_clear(&load->line);
+	rc = ts_replay_row_details(load, row->details, &load->line, &details, err);
+	if (rc) {
+		ts_error_prefix(err, "command %" PRId64, row->sequence);
+		return rc;
+	}
+	rc = load_columns(load, index, row, &details, err);
+	if (!rc)
+		rc = ts_replay_load_operands(load, index, row, &details, err);
+	if (!rc)
+		rc = load_waits(load, index, &details, err);
+	if (!rc)
+		rc = narrow_sync(load, index, details.until, err);
+	if (!rc)
+		enqueue(load, index);
+	if (!rc && details.event && load->stream->commands[index].user_event == TS_REPLAY_NONE &&
+	    ts_map_put(&load->events, details.event, index))
+		rc = ts_replay_no_memory(err);
+	return rc;
+}
+
+/* ---- all of them ---- */
+
+static bool is_of_window(const struct ts_replay_load *load, const struct ts_command_row *row)
+{
+	return row->sequence > load->window->sequence &&
+	       row->sequence < load->window->next_sequence && row->kind != TS_COMMAND_CHECK &&
+	       row->kind != TS_COMMAND_CLOSE && row->kind != TS_COMMAND_OPEN;
+}
+
+static int check_sequence(const struct ts_command_row *row, int64_t expected, struct ts_error *err)
+{
+	if (row->sequence == expected)
+		return TS_OK;
+	if (row->sequence < expected)
+		return ts_error_set(err, TS_EFORMAT, "command %" PRId64 " is there twice",
+				    row->sequence);
+	if (row->sequence == expected + 1)
+		return ts_error_set(err, TS_EFORMAT,
+				    "command %" PRId64
+				    " is missing: what follows cannot be replayed without it",
+				    expected);
+	return ts_error_set(err, TS_EFORMAT,
+			    "commands %" PRId64 " to %" PRId64
+			    " are missing: what follows cannot be replayed without them",
+			    expected, row->sequence - 1);
+}
+
+static int reserve(struct ts_replay_load *load, struct ts_error *err)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < load->row_count; i++)
+		count += is_of_window(load, &load->rows[i]);
+	if (count >= TS_REPLAY_NONE)
+		return ts_error_set(err, TS_EFORMAT, "a window of %zu commands is too large",
+				    count);
+	load->stream->commands = ts_arena_alloc_zeroed(&load->stream->arena, count + 1,
+						       sizeof(*load->stream->commands));
+	load->previous = ts_arena_alloc_zeroed(&load->scratch, count + 1, sizeof(*load->previous));
+	load->newest = ts_arena_alloc_zeroed(&load->scratch, load->stream->object_count + 1u,
+					     sizeof(*load->newest));
+	if (!load->stream->commands || !load->previous || !load->newest)
+		return ts_replay_no_memory(err);
+	memset(load->newest, 0xff, load->stream->object_count * sizeof(*load->newest));
+	return TS_OK;
+}
+
+int ts_replay_load_commands(struct ts_replay_load *load, struct ts_error *err)
+{
+	int64_t expected = load->window->sequence;
+	int rc = reserve(load, err);
+
+	for (size_t i = 0; !rc && i < load->row_count; i++) {
+		const struct ts_command_row *row = &load->rows[i];
+
+		if (!is_of_window(load, row))
+			continue;
+		rc = check_sequence(row, ++expected, err);
+		if (!rc)
+			rc = load_command(load, load->stream->command_count, row, err);
+		load->stream->command_count++;
+	}
+	if (!rc && load->stream->command_count == 0)
+		rc = ts_error_set(err, TS_ENOTFOUND,
+				  "nothing to replay: window %" PRIu64 " has no commands",
+				  load->window->number);
+	return rc;
+}

@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Details of objects and commands (docs/replay.md, section 2.3): JSON into a struct. Keys that it does not know are stepped
+ * over, values of the wrong type are errors. Must not know what the numbers stand for.
+ */
+#include <string.h>
+
+#include "base/json.h"
+#include "replay/stream/stream_internal.h"
+
+/* Numbers in a list: far more than any driver takes. */
+#define MOST_ITEMS 65536u
+
+struct parse {
+	struct ts_json js;
+	struct ts_arena *arena;
+	struct ts_replay_details *details;
+};
+
+typedef int scan_function(struct parse *parse, void *to);
+
+/* ---- values ---- */
+
+static int scan_unsigned(struct parse *parse, void *to)
+{
+	struct ts_json_number number = { 0 };
+	const char *at = parse->js.next;
+	int rc = ts_json_scan_number(&parse->js, &number);
+
+	if (rc)
+		return rc;
+	if (number.kind != TS_JSON_INT || number.integer < 0)
+		return ts_json_bad(&parse->js, at, "expected a whole number that is not negative");
+	*(uint64_t *)to = (uint64_t)number.integer;
+	return TS_OK;
+}
+
+static int scan_signed(struct parse *parse, void *to)
+{
+	struct ts_json_number number = { 0 };
+	const char *at = parse->js.next;
+	int rc = ts_json_scan_number(&parse->js, &number);
+
+	if (rc)
+		return rc;
+	if (number.kind != TS_JSON_INT)
+		return ts_json_bad(&parse->js, at, "expected a whole number");
+	*(int64_t *)to = number.integer;
+	return TS_OK;
+}
+
+static int scan_flag(struct parse *parse, void *to)
+{
+	enum ts_json_literal literal;
+	int rc = ts_json_scan_literal(&parse->js, &literal);
+
+	if (!rc)
+		*(bool *)to = literal == TS_JSON_TRUE;
+	return rc;
+}
+
+static int scan_text(struct parse *parse, void *to)
+{
+	struct ts_json_string string = { 0 };
+	TS_SCOPED(ts_text) text = { 0 };
+	int rc = ts_json_scan_string(&parse->js, &string);
+
+	if (rc)
+		return rc;
+	ts_json_unescape(&string, &text);
+	/* A byte 0 inside would end what a driver sees ahead of what was looked at. */
+	if (text.length && memchr(text.data, 0, text.length))
+		return ts_json_bad(&parse->js, string.text, "a text holds a byte 0");
+	*(const char **)to = ts_arena_strdup_len(parse->arena, ts_text_cstr(&text), text.length);
+	return text.failed || !*(const char **)to ? TS_ENOMEM : TS_OK;
+}
+
+/* Steps through an array; `item` reads each into the next of `items`, which grow. */
+static int scan_array(struct parse *parse, scan_function *item, size_t item_bytes, void **ret_items,
+		      uint32_t *ret_count)
+{
+	TS_AUTO_FREE void *items = NULL;
+	size_t capacity = 0;
+	uint32_t count = 0;
+	bool more;
+	int rc = ts_json_enter(&parse->js, '[', &more);
+
+	while (!rc && more) {
+		if (count == MOST_ITEMS)
+			return ts_json_bad(&parse->js, parse->js.next, "a list is too long");
+		rc = ts_grow_array(&items, &capacity, count + 1, item_bytes);
+		if (rc)
+			return rc;
+		memset((char *)items + count * item_bytes, 0, item_bytes);
+		rc = item(parse, (char *)items + count * item_bytes);
+		count++;
+		rc = rc ? rc : ts_json_next(&parse->js, ']', &more);
+	}
+	if (rc)
+		return rc;
+	*ret_items = ts_arena_copy(parse->arena, items ? items : "", count * item_bytes);
+	*ret_count = count;
+	return *ret_items ? TS_OK : TS_ENOMEM;
+}
+
+static int scan_numbers(struct parse *parse, void *to)
+{
+	struct ts_replay_numbers *numbers = to;
+	void *items;
+	int rc = scan_array(parse, scan_unsigned, sizeof(uint64_t), &items, &numbers->count);
+
+	if (!rc)
+		numbers->items = items;
+	return rc;
+}
+
+/* ---- objects ---- */
+
+/* A key, what reads its value, and where that goes. */
+struct member {
+	const char *key;
+	scan_function *scan;
+	void *to;
+};
+
+static int scan_member(struct parse *parse, const struct ts_json_string *key,
+		       const struct member *members, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (!key->escaped && strlen(members[i].key) == key->length &&
+		    !memcmp(members[i].key, key->text, key->length))
+			return members[i].scan(parse, members[i].to);
+	}
+	return ts_json_skip(&parse->js);
+}
+
+static int scan_object(struct parse *parse, const struct member *members, size_t count)
+{
+	struct ts_json_string key = { 0 };
+	bool more;
+	int rc = ts_json_enter(&parse->js, '{', &more);
+
+	while (!rc && more) {
+		rc = ts_json_scan_key(&parse->js, &key);
+		if (!rc)
+			rc = scan_member(parse, &key, members, count);
+		rc = rc ? rc : ts_json_next(&parse->js, '}', &more);
+	}
+	return rc;
+}
+
+static int scan_offset(struct parse *parse, void *to)
+{
+	struct ts_replay_raw_arg *arg = to;
+
+	arg->has_offset = true;
+	return scan_unsigned(parse, &arg->offset);
+}
+
+static int scan_bytes(struct parse *parse, void *to)
+{
+	struct ts_replay_raw_arg *arg = to;
+
+	arg->has_bytes = true;
+	return scan_unsigned(parse, &arg->bytes);
+}
+
+static int scan_arg(struct parse *parse, void *to)
+{
+	struct ts_replay_raw_arg *arg = to;
+	const struct member members[] = {
+		{ "kind", scan_text, &arg->kind },     { "at", scan_unsigned, &arg->at },
+		{ "size", scan_unsigned, &arg->size }, { "object", scan_unsigned, &arg->object },
+		{ "offset", scan_offset, arg },        { "bytes", scan_bytes, arg },
+		{ "access", scan_text, &arg->access },
+	};
+
+	return scan_object(parse, members, TS_ARRAY_SIZE(members));
+}
+
+/* Of a launch a list, of a function how many there are. */
+static int scan_args(struct parse *parse, void *to)
+{
+	struct ts_replay_details *details = to;
+	uint64_t count = 0;
+	void *items;
+	int rc;
+
+	if (ts_json_peek(&parse->js) != '[') {
+		rc = scan_unsigned(parse, &count);
+		details->arg_count = (uint32_t)TS_MIN(rc ? 0 : count, (uint64_t)UINT32_MAX);
+		return rc;
+	}
+	rc = scan_array(parse, scan_arg, sizeof(struct ts_replay_raw_arg), &items,
+			&details->arg_count);
+	if (!rc)
+		details->args = items;
+	details->has_args = !rc;
+	return rc;
+}
+
+static int scan_three(struct parse *parse, void *to)
+{
+	struct ts_replay_numbers numbers = { 0 };
+	const char *at = parse->js.next;
+	int rc = scan_numbers(parse, &numbers);
+
+	if (rc)
+		return rc;
+	if (numbers.count != 3)
+		return ts_json_bad(&parse->js, at, "expected three numbers");
+	memcpy(to, numbers.items, 3 * sizeof(uint64_t));
+	return TS_OK;
+}
+
+static int scan_side(struct parse *parse, void *to)
+{
+	struct ts_replay_rect_side *side = to;
+	const struct member members[] = {
+		{ "origin", scan_three, side->origin },
+		{ "row", scan_unsigned, &side->row },
+		{ "slice", scan_unsigned, &side->slice },
+	};
+
+	return scan_object(parse, members, TS_ARRAY_SIZE(members));
+}
+
+static int scan_rect(struct parse *parse, void *to)
+{
+	struct ts_replay_details *details = to;
+	const struct member members[] = {
+		{ "region", scan_numbers, &details->region },
+		{ "to", scan_side, &details->to },
+		{ "from", scan_side, &details->from },
+	};
+
+	details->has_rect = true;
+	return scan_object(parse, members, TS_ARRAY_SIZE(members));
+}
+
+static int scan_flags(struct parse *parse, void *to)
+{
+	struct ts_replay_details *details = to;
+	void *items;
+	int rc = scan_array(parse, scan_text, sizeof(const char *), &items, &details->flag_count);
+
+	if (!rc)
+		details->flags = items;
+	return rc;
+}
+
+static int scan_binary(struct parse *parse, void *to)
+{
+	struct ts_replay_raw_binary *binary = to;
+	const struct member members[] = {
+		{ "device", scan_unsigned, &binary->device },
+		{ "blob", scan_unsigned, &binary->blob },
+	};
+
+	return scan_object(parse, members, TS_ARRAY_SIZE(members));
+}
+
+static int scan_binaries(struct parse *parse, void *to)
+{
+	struct ts_replay_details *details = to;
+	void *items;
+	int rc = scan_array(parse, scan_binary, sizeof(struct ts_replay_raw_binary), &items,
+			    &details->binary_count);
+
+	if (!rc)
+		details->binaries = items;
+	return rc;
+}
+
+static int scan_index(struct parse *parse, void *to)
+{
+	struct ts_replay_details *details = to;
+
+	details->has_index = true;
+	return scan_unsigned(parse, &details->index);
+}
+
+/* "failed" may be a text or just true. */
+static int scan_failed(struct parse *parse, void *to)
+{
+	struct ts_replay_details *details = to;
+	bool failed;
+	int rc;
+
+	if (ts_json_peek(&parse->js) == '"')
+		return scan_text(parse, &details->failed);
+	rc = scan_flag(parse, &failed);
+	details->failed = !rc && failed ? "no reason is given" : NULL;
+	return rc;
+}
+
+/* "offset" of a launch is a list; of other things a number that a column has, too. */
+static int scan_global_offset(struct parse *parse, void *to)
+{
+	return ts_json_peek(&parse->js) == '[' ? scan_numbers(parse, to) : ts_json_skip(&parse->js);
+}
+
+/* "from" of a module is a word. */
+static int scan_from(struct parse *parse, void *to)
+{
+	return ts_json_peek(&parse->js) == '"' ? scan_text(parse, to) : ts_json_skip(&parse->js);
+}
+
+static int scan_details(struct parse *parse)
+{
+	struct ts_replay_details *d = parse->details;
+	const struct member members[] = {
+		{ "call", scan_text, &d->call },
+		{ "unreplayable", scan_text, &d->unreplayable },
+		{ "why", scan_text, &d->why },
+		{ "what", scan_text, &d->what },
+		{ "failed", scan_failed, d },
+		{ "wait", scan_numbers, &d->wait },
+		{ "event", scan_unsigned, &d->event },
+		{ "window", scan_unsigned, &d->window },
+		{ "until", scan_unsigned, &d->until },
+		{ "blocking", scan_flag, &d->blocking },
+		{ "unknown", scan_flag, &d->unknown },
+		{ "status", scan_signed, &d->status },
+		{ "global", scan_numbers, &d->global },
+		{ "local", scan_numbers, &d->local },
+		{ "offset", scan_global_offset, &d->offset },
+		{ "indirect", scan_numbers, &d->indirect },
+		{ "args", scan_args, d },
+		{ "rect", scan_rect, d },
+		{ "hash", scan_text, &d->hash },
+		{ "number", scan_unsigned, &d->number },
+		{ "index", scan_index, d },
+		{ "device", scan_unsigned, &d->device },
+		{ "origin", scan_unsigned, &d->origin },
+		{ "out_of_order", scan_flag, &d->out_of_order },
+		{ "user", scan_flag, &d->user },
+		{ "svm", scan_flag, &d->svm },
+		{ "priority", scan_signed, &d->priority },
+		{ "options", scan_text, &d->options },
+		{ "from", scan_from, &d->from_what },
+		{ "platform", scan_text, &d->platform },
+		{ "vendor", scan_text, &d->vendor },
+		{ "version", scan_text, &d->version },
+		{ "driver", scan_text, &d->driver },
+		{ "devices", scan_numbers, &d->devices },
+		{ "flags", scan_flags, d },
+		{ "binaries", scan_binaries, d },
+	};
+	int rc = scan_object(parse, members, TS_ARRAY_SIZE(members));
+
+	if (!rc && ts_json_peek(&parse->js) != -1)
+		rc = ts_json_bad(&parse->js, parse->js.next, "something follows the object");
+	return rc;
+}
+
+int ts_replay_details_parse(struct ts_replay_details *ret_details, struct ts_arena *arena,
+			    const char *json, size_t length, struct ts_error *err)
+{
+	struct parse parse = { .arena = arena, .details = ret_details };
+	int rc;
+
+	*ret_details = (struct ts_replay_details){ .priority = TS_ABSENT };
+	if (length == 0)
+		return TS_OK;
+	ts_json_init(&parse.js, json, length, true);
+	rc = scan_details(&parse);
+	if (rc == TS_ENOMEM)
+		return ts_replay_no_memory(err);
+	if (rc)
+		return ts_error_set(err, TS_EFORMAT, "its details are bad at byte %td: %s",
+				    parse.js.error_at - json, parse.js.reason);
+	return TS_OK;
+}

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Launches: the function, its geometry, its arguments, and what it may read and write because of them. Must not know how
+ * commands are ordered.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "replay/stream/stream_internal.h"
+
+/* Bytes of local memory that an argument may ask for: beyond every device. */
+#define MOST_LOCAL ((uint64_t)1 << 30)
+
+/* ---- geometry ---- */
+
+static int load_sizes(struct ts_replay_load *load, uint32_t index, const char *what,
+		      const struct ts_replay_numbers *numbers, uint64_t to[3], struct ts_error *err)
+{
+	uint32_t dimensions = load->stream->commands[index].dimensions;
+
+	if (numbers->count != 0 && numbers->count != dimensions)
+		return ts_replay_command_error(load->stream, index, err,
+					       "it has %" PRIu32 " dimensions, but its %s %" PRIu32,
+					       dimensions, what, numbers->count);
+	for (uint32_t i = 0; i < numbers->count; i++)
+		to[i] = numbers->items[i];
+	return TS_OK;
+}
+
+static int load_geometry(struct ts_replay_load *load, uint32_t index,
+			 const struct ts_replay_details *details, struct ts_error *err)
+{
+	struct ts_replay_command_info *command = &load->stream->commands[index];
+	int rc;
+
+	if (details->global.count < 1 || details->global.count > 3)
+		return ts_replay_command_error(load->stream, index, err,
+					       "it has %" PRIu32 " dimensions, not 1 to 3",
+					       details->global.count);
+	command->dimensions = details->global.count;
+	rc = load_sizes(load, index, "global size", &details->global, command->global, err);
+	if (!rc)
+		rc = load_sizes(load, index, "local size", &details->local, command->local, err);
+	if (!rc)
+		rc = load_sizes(load, index, "offset", &details->offset, command->global_offset,
+				err);
+	return rc;
+}
+
+/* ---- arguments ---- */
+
+static bool is_word(const char *word, const char *name)
+{
+	return word && !strcmp(word, name);
+}
+
+static int load_bytes(struct ts_replay_load *load, uint32_t index, uint32_t number,
+		      const struct ts_replay_raw_arg *raw, struct ts_replay_arg *arg,
+		      struct ts_error *err)
+{
+	const struct ts_replay_command_info *command = &load->stream->commands[index];
+
+	arg->kind = TS_REPLAY_ARG_BYTES;
+	arg->at = raw->at;
+	arg->size = raw->size;
+	/* What cannot be replayed for another reason has no block, and never runs. */
+	if (command->unreplayable && !command->blob.id)
+		return TS_OK;
+	if (raw->size == 0 || raw->at > command->blob.bytes ||
+	    raw->size > command->blob.bytes - raw->at)
+		return ts_replay_command_error(load->stream, index, err,
+					       "argument %" PRIu32 " has %" PRIu64
+					       " bytes at %" PRIu64 " of a block of %" PRIu64,
+					       number, raw->size, raw->at, command->blob.bytes);
+	return TS_OK;
+}
+
+static int load_memory(struct ts_replay_load *load, uint32_t index, uint32_t number,
+		       const struct ts_replay_raw_arg *raw, struct ts_replay_arg *arg,
+		       struct ts_error *err)
+{
+	uint32_t object = ts_replay_object_by_number(load, raw->object);
+	struct ts_replay_range range;
+	uint64_t whole;
+	char what[32];
+	int rc;
+
+	arg->access = TS_REPLAY_READS | TS_REPLAY_WRITES;
+	if (is_word(raw->access, "read"))
+		arg->access = TS_REPLAY_READS;
+	else if (is_word(raw->access, "write"))
+		arg->access = TS_REPLAY_WRITES;
+	if (raw->object == 0)
+		return TS_OK;
+	if (object == TS_REPLAY_NONE)
+		return ts_replay_command_error(load->stream, index, err,
+					       "argument %" PRIu32 " names memory %" PRIu64
+					       ", which is not there",
+					       number, raw->object);
+	snprintf(what, sizeof(what), "argument %" PRIu32, number);
+	whole = load->stream->objects[object].bytes;
+	rc = ts_replay_load_range(load, index, what, object, raw->offset,
+				  raw->has_bytes ? raw->bytes : whole - TS_MIN(raw->offset, whole),
+				  &range, err);
+	if (rc)
+		return rc;
+	arg->memory = range.memory;
+	arg->offset = range.offset;
+	arg->bytes = range.bytes;
+	return TS_OK;
+}
+
+static int load_arg(struct ts_replay_load *load, uint32_t index, uint32_t number,
+		    const struct ts_replay_raw_arg *raw, struct ts_replay_arg *arg,
+		    struct ts_error *err)
+{
+	arg->memory = TS_REPLAY_NONE;
+	if (is_word(raw->kind, "bytes"))
+		return load_bytes(load, index, number, raw, arg, err);
+	if (is_word(raw->kind, "local")) {
+		arg->kind = TS_REPLAY_ARG_LOCAL;
+		arg->size = raw->size;
+		return raw->size <= MOST_LOCAL
+			       ? TS_OK
+			       : ts_replay_command_error(load->stream, index, err,
+							 "argument %" PRIu32 " wants %" PRIu64
+							 " bytes of local memory",
+							 number, raw->size);
+	}
+	if (is_word(raw->kind, "memory") || is_word(raw->kind, "svm")) {
+		arg->kind = is_word(raw->kind, "svm") ? TS_REPLAY_ARG_SVM : TS_REPLAY_ARG_MEMORY;
+		return load_memory(load, index, number, raw, arg, err);
+	}
+	ts_replay_spoil(load, index, "argument %" PRIu32 " is a %s", number,
+			raw->kind ? raw->kind : "thing of unknown kind");
+	return TS_OK;
+}
+
+static int load_args(struct ts_replay_load *load, uint32_t index,
+		     const struct ts_replay_details *details, struct ts_error *err)
+{
+	struct ts_replay_command_info *command = &load->stream->commands[index];
+	struct ts_replay_arg *args =
+		ts_arena_alloc_zeroed(&load->stream->arena, details->arg_count + 1, sizeof(*args));
+	int rc = TS_OK;
+
+	if (!args)
+		return ts_replay_no_memory(err);
+	command->args = args;
+	command->arg_count = details->arg_count;
+	for (uint32_t i = 0; !rc && i < details->arg_count; i++)
+		rc = load_arg(load, index, i, &details->args[i], &args[i], err);
+	return rc;
+}
+
+/* ---- sets ---- */
+
+/* A pointer into SVM may be moved by the kernel: all of the allocation counts. */
+static struct ts_replay_range range_of(const struct ts_replay_load *load,
+				       const struct ts_replay_arg *arg)
+{
+	if (arg->kind == TS_REPLAY_ARG_SVM)
+		return (struct ts_replay_range){ arg->memory, 0,
+						 load->stream->objects[arg->memory].bytes };
+	return (struct ts_replay_range){ arg->memory, arg->offset, arg->bytes };
+}
+
+static int add_indirect(struct ts_replay_load *load, uint32_t index, uint64_t number,
+			struct ts_replay_range *ret_range, struct ts_error *err)
+{
+	uint32_t object = ts_replay_object_by_number(load, number);
+
+	if (object == TS_REPLAY_NONE)
+		return ts_replay_command_error(
+			load->stream, index, err,
+			"it may reach memory %" PRIu64 ", which is not there", number);
+	return ts_replay_load_range(load, index, "memory", object, 0,
+				    load->stream->objects[object].bytes, ret_range, err);
+}
+
+static int load_sets(struct ts_replay_load *load, uint32_t index,
+		     const struct ts_replay_details *details, struct ts_error *err)
+{
+	struct ts_replay_command_info *command = &load->stream->commands[index];
+	size_t most = (size_t)command->arg_count + details->indirect.count + 1;
+	struct ts_replay_range *reads =
+		ts_arena_alloc_zeroed(&load->stream->arena, most, sizeof(*reads));
+	struct ts_replay_range *writes =
+		ts_arena_alloc_zeroed(&load->stream->arena, most, sizeof(*writes));
+	int rc = TS_OK;
+
+	if (!reads || !writes)
+		return ts_replay_no_memory(err);
+	for (uint32_t i = 0; i < command->arg_count; i++) {
+		const struct ts_replay_arg *arg = &command->args[i];
+
+		if (arg->memory == TS_REPLAY_NONE)
+			continue;
+		if (arg->access & TS_REPLAY_READS)
+			reads[command->read_count++] = range_of(load, arg);
+		if (arg->access & TS_REPLAY_WRITES)
+			writes[command->write_count++] = range_of(load, arg);
+	}
+	for (uint32_t i = 0; !rc && i < details->indirect.count; i++) {
+		rc = add_indirect(load, index, details->indirect.items[i],
+				  &reads[command->read_count], err);
+		if (!rc)
+			writes[command->write_count++] = reads[command->read_count++];
+	}
+	command->reads = reads;
+	command->writes = writes;
+	command->knows_no_sets = details->unknown || !details->has_args;
+	return rc;
+}
+
+/* ---- the function ---- */
+
+static int load_function(struct ts_replay_load *load, uint32_t index, struct ts_error *err)
+{
+	struct ts_replay_stream *stream = load->stream;
+	const struct ts_replay_command_info *command = &stream->commands[index];
+	const struct ts_replay_object_info *function, *module;
+
+	if (command->object == TS_REPLAY_NONE ||
+	    stream->objects[command->object].kind != TS_OBJECT_FUNCTION)
+		return ts_replay_command_error(stream, index, err,
+					       "the kernel that it launches is not there");
+	function = &stream->objects[command->object];
+	if (function->unreplayable) {
+		ts_replay_spoil(load, index, "kernel '%s': %s", function->name,
+				function->unreplayable);
+		return TS_OK;
+	}
+	module = &stream->objects[function->parent];
+	if (module->unreplayable)
+		ts_replay_spoil(load, index, "module %" PRIu64 ": %s", module->number,
+				module->unreplayable);
+	return TS_OK;
+}
+
+int ts_replay_load_launch(struct ts_replay_load *load, uint32_t index,
+			  const struct ts_replay_details *details, struct ts_error *err)
+{
+	struct ts_replay_command_info *command = &load->stream->commands[index];
+	int rc;
+
+	/* It says itself that it is not all there. */
+	if (command->unreplayable && (!details->has_args || !details->global.count)) {
+		command->knows_no_sets = true;
+		return TS_OK;
+	}
+	rc = load_function(load, index, err);
+	if (!rc)
+		rc = load_geometry(load, index, details, err);
+	if (!rc)
+		rc = load_args(load, index, details, err);
+	if (!rc)
+		rc = load_sets(load, index, details, err);
+	return rc;
+}

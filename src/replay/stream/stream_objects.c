@@ -1,0 +1,471 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Objects of a window: of each the row that held while it was open, with parents, devices and blobs as indices. An object that
+ * is not sound can do no harm as long as no command uses it: it is kept, with the reason. Must not know what commands do.
+ */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/text.h"
+#include "replay/stream/stream_internal.h"
+
+/* Views in views; OpenCL has one level. */
+#define MOST_LEVELS 64
+
+TS_DEFINE_AUTO(ts_batch, ts_batch_free);
+
+struct rows {
+	struct ts_object_row *rows;
+	size_t count, capacity;
+	struct ts_map places; /* id to row */
+};
+
+static void rows_release(struct rows *rows)
+{
+	free(rows->rows);
+	ts_map_release(&rows->places);
+}
+
+/* ---- rows ---- */
+
+/* A row tells what an object was from its time on; what came behind the window is of others. */
+static int keep_row(struct ts_replay_load *load, struct rows *rows, const struct ts_object_row *row)
+{
+	uint64_t *place;
+	bool is_new;
+
+	if (row->process != load->stream->process || row->id <= 0 ||
+	    (row->created != TS_ABSENT && row->created > load->window->end))
+		return TS_OK;
+	place = ts_map_insert(&rows->places, (uint64_t)row->id, &is_new);
+	if (!place || (is_new && ts_grow_array((void **)&rows->rows, &rows->capacity,
+					       rows->count + 1, sizeof(*rows->rows))))
+		return TS_ENOMEM;
+	if (is_new)
+		*place = rows->count++;
+	rows->rows[*place] = *row;
+	return TS_OK;
+}
+
+static int read_rows(struct ts_replay_load *load, struct rows *rows, struct ts_error *err)
+{
+	TS_AUTO(ts_batch) batch = NULL;
+	int rc = ts_batch_new(&batch, load->reader, err);
+
+	for (size_t i = 0; !rc && i < ts_reader_chunk_count(load->reader); i++) {
+		if (ts_reader_chunk(load->reader, i)->table != TS_TABLE_OBJECT)
+			continue;
+		rc = ts_batch_read(batch, i, TS_MASK_ALL, err);
+		for (uint32_t row = 0; !rc && row < batch->rows; row++) {
+			struct ts_object_row object;
+
+			ts_batch_row(batch, row, &object);
+			if (keep_row(load, rows, &object))
+				return ts_replay_no_memory(err);
+		}
+	}
+	return rc;
+}
+
+/* ---- ids ---- */
+
+static uint32_t find(const struct ts_map *map, uint64_t key)
+{
+	uint64_t index;
+
+	return key && ts_map_get(map, key, &index) ? (uint32_t)index : TS_REPLAY_NONE;
+}
+
+uint32_t ts_replay_object_by_id(const struct ts_replay_load *load, int64_t id)
+{
+	return id > 0 ? find(&load->by_id, (uint64_t)id) : TS_REPLAY_NONE;
+}
+
+uint32_t ts_replay_object_by_number(const struct ts_replay_load *load, uint64_t number)
+{
+	return find(&load->by_number, number);
+}
+
+int ts_replay_blob_of(struct ts_replay_load *load, int64_t id, struct ts_replay_blob_ref *ret_blob,
+		      struct ts_error *err)
+{
+	*ret_blob = (struct ts_replay_blob_ref){ 0 };
+	if (id == 0)
+		return TS_OK;
+	if (id < 0 || id > UINT32_MAX)
+		return ts_error_set(err, TS_EFORMAT, "there is no blob %" PRId64, id);
+	ret_blob->id = (uint32_t)id;
+	return ts_reader_blob_size(load->reader, id, &ret_blob->bytes, err);
+}
+
+/* ---- what an object is ---- */
+
+static const char *copy_text(struct ts_replay_load *load, int64_t string)
+{
+	struct ts_string text = ts_reader_string(load->reader, string);
+
+	/* Up to a byte 0: names are given to drivers. */
+	return ts_arena_strdup_len(&load->stream->arena, text.data, strlen(text.data));
+}
+
+static bool is_flag(const char *word, const char *name)
+{
+	if (!strncasecmp(word, "CL_MEM_", 7))
+		word += 7;
+	return !strcasecmp(word, name);
+}
+
+static uint32_t flags_of(const struct ts_replay_details *details)
+{
+	uint32_t flags = 0;
+
+	for (uint32_t i = 0; i < details->flag_count; i++) {
+		if (is_flag(details->flags[i], "read_only"))
+			flags |= TS_REPLAY_READ_ONLY;
+		if (is_flag(details->flags[i], "write_only"))
+			flags |= TS_REPLAY_WRITE_ONLY;
+	}
+	if (details->svm)
+		flags |= TS_REPLAY_HAS_SVM;
+	if (details->user)
+		flags |= TS_REPLAY_USER_EVENT;
+	if (details->out_of_order)
+		flags |= TS_REPLAY_OUT_OF_ORDER;
+	return flags;
+}
+
+/* What a device says of itself, in one line. */
+static const char *describe(struct ts_replay_load *load, const struct ts_replay_details *details)
+{
+	const char *const words[] = { details->platform, details->vendor, details->version,
+				      details->driver };
+	TS_SCOPED(ts_text) text = { 0 };
+
+	for (size_t i = 0; i < TS_ARRAY_SIZE(words); i++)
+		if (words[i] && *words[i])
+			ts_text_printf(&text, "%s%s", text.length ? ", " : "", words[i]);
+	return ts_arena_strdup_len(&load->stream->arena, ts_text_cstr(&text), text.length);
+}
+
+static int fill(struct ts_replay_load *load, const struct ts_object_row *row,
+		const struct ts_replay_details *details, struct ts_replay_object_info *object)
+{
+	bool is_known = row->kind > TS_OBJECT_UNKNOWN && row->kind <= TS_OBJECT_MEMORY;
+
+	*object = (struct ts_replay_object_info){
+		.id = row->id,
+		.number = details->number ? details->number : (uint64_t)row->id,
+		.index = details->has_index ? details->index : details->number,
+		.kind = is_known ? (enum ts_object_kind)row->kind : TS_OBJECT_UNKNOWN,
+		.parent = TS_REPLAY_NONE,
+		.device = TS_REPLAY_NONE,
+		.flags = flags_of(details),
+		.address = row->address == TS_ABSENT ? 0 : (uint64_t)row->address,
+		.bytes = row->bytes > 0 ? (uint64_t)row->bytes : 0,
+		.origin = details->origin,
+		.name = copy_text(load, row->name),
+		.options = row->kind == TS_OBJECT_DEVICE ? describe(load, details)
+			   : details->options            ? details->options
+							 : "",
+		.unreplayable = details->unreplayable ? details->unreplayable : details->failed,
+		.priority = details->priority,
+		.made_by = TS_REPLAY_NONE,
+		.freed_by = TS_REPLAY_NONE,
+	};
+	return object->name && object->options ? TS_OK : TS_ENOMEM;
+}
+
+/* ---- references ---- */
+
+__attribute__((format(printf, 3, 4))) static void spoil(struct ts_replay_load *load,
+							struct ts_replay_object_info *object,
+							const char *format, ...)
+{
+	char text[256];
+	va_list arguments;
+
+	if (object->unreplayable)
+		return;
+	va_start(arguments, format);
+	vsnprintf(text, sizeof(text), format, arguments);
+	va_end(arguments);
+	object->unreplayable = ts_arena_strdup_len(&load->stream->arena, text, strlen(text));
+	if (!object->unreplayable)
+		object->unreplayable = "it is not sound";
+}
+
+static const uint32_t *devices_of(struct ts_replay_load *load, struct ts_replay_object_info *object,
+				  const struct ts_replay_numbers *numbers)
+{
+	uint32_t *devices =
+		ts_arena_alloc_zeroed(&load->stream->arena, numbers->count + 1, sizeof(*devices));
+
+	for (uint32_t i = 0; devices && i < numbers->count; i++) {
+		uint32_t device = ts_replay_object_by_number(load, numbers->items[i]);
+
+		if (device == TS_REPLAY_NONE ||
+		    load->stream->objects[device].kind != TS_OBJECT_DEVICE) {
+			spoil(load, object, "its device %" PRIu64 " is not there",
+			      numbers->items[i]);
+			continue;
+		}
+		devices[object->device_count++] = device;
+	}
+	return devices;
+}
+
+static int add_binaries(struct ts_replay_load *load, struct ts_replay_object_info *object,
+			const struct ts_replay_details *details)
+{
+	struct ts_replay_binary *binaries = ts_arena_alloc_zeroed(
+		&load->stream->arena, details->binary_count + 1, sizeof(*binaries));
+
+	if (!binaries)
+		return TS_ENOMEM;
+	for (uint32_t i = 0; i < details->binary_count; i++) {
+		const struct ts_replay_raw_binary *raw = &details->binaries[i];
+		struct ts_replay_binary *binary = &binaries[object->binary_count];
+		struct ts_error why;
+
+		binary->device = ts_replay_object_by_number(load, raw->device);
+		if (!raw->blob)
+			continue;
+		if (ts_replay_blob_of(load, (int64_t)raw->blob, &binary->blob, &why))
+			spoil(load, object, "a binary of it cannot be read: %s", why.message);
+		else
+			object->binary_count++;
+	}
+	object->binaries = binaries;
+	return TS_OK;
+}
+
+/* What its parent must be. */
+static bool is_parent_kind(enum ts_object_kind kind, enum ts_object_kind parent)
+{
+	switch (kind) {
+	case TS_OBJECT_STREAM:
+	case TS_OBJECT_MODULE:
+	case TS_OBJECT_EVENT:
+		return parent == TS_OBJECT_CONTEXT;
+	case TS_OBJECT_FUNCTION:
+		return parent == TS_OBJECT_MODULE;
+	case TS_OBJECT_MEMORY:
+		return parent == TS_OBJECT_CONTEXT || parent == TS_OBJECT_MEMORY;
+	default:
+		return true;
+	}
+}
+
+static void link_parent(struct ts_replay_load *load, struct ts_replay_object_info *object,
+			int64_t parent)
+{
+	bool needs_one = object->kind == TS_OBJECT_FUNCTION || object->kind == TS_OBJECT_STREAM ||
+			 object->kind == TS_OBJECT_MODULE || object->kind == TS_OBJECT_MEMORY;
+
+	object->parent = ts_replay_object_by_id(load, parent);
+	if (object->parent == TS_REPLAY_NONE) {
+		if (needs_one)
+			spoil(load, object, "what it belongs to is not there");
+		return;
+	}
+	if (!is_parent_kind(object->kind, load->stream->objects[object->parent].kind)) {
+		spoil(load, object, "it belongs to a %s",
+		      ts_enum_name("object_kind", load->stream->objects[object->parent].kind));
+		object->parent = TS_REPLAY_NONE;
+	}
+}
+
+static int link_object(struct ts_replay_load *load, uint32_t index, const struct ts_object_row *row,
+		       const struct ts_replay_details *details)
+{
+	struct ts_replay_object_info *object = &load->stream->objects[index];
+	struct ts_error why;
+
+	link_parent(load, object, row->parent);
+	if (details->device)
+		object->device = ts_replay_object_by_number(load, details->device);
+	if (object->device != TS_REPLAY_NONE &&
+	    load->stream->objects[object->device].kind != TS_OBJECT_DEVICE)
+		object->device = TS_REPLAY_NONE;
+	if (object->kind == TS_OBJECT_STREAM && object->device == TS_REPLAY_NONE)
+		spoil(load, object, "its device %" PRIu64 " is not there", details->device);
+	if (ts_replay_blob_of(load, row->blob, &object->blob, &why))
+		spoil(load, object, "its content cannot be read: %s", why.message);
+	object->devices = devices_of(load, object, &details->devices);
+	if (!object->devices || add_binaries(load, object, details))
+		return TS_ENOMEM;
+	if (object->kind == TS_OBJECT_MODULE && !object->blob.id && !object->binary_count)
+		spoil(load, object, "neither its source nor a binary is in the trace");
+	return TS_OK;
+}
+
+/* ---- memory ---- */
+
+/* A view becomes a part of its root; the levels between are left out. */
+static void root_view(struct ts_replay_load *load, struct ts_replay_object_info *view)
+{
+	struct ts_replay_stream *stream = load->stream;
+	uint64_t origin = view->origin;
+
+	for (int level = 0; level < MOST_LEVELS; level++) {
+		const struct ts_replay_object_info *parent = &stream->objects[view->parent];
+
+		if (parent->parent == TS_REPLAY_NONE ||
+		    stream->objects[parent->parent].kind != TS_OBJECT_MEMORY) {
+			if (origin > parent->bytes || view->bytes > parent->bytes - origin)
+				break;
+			view->origin = origin;
+			return;
+		}
+		if (__builtin_add_overflow(origin, parent->origin, &origin))
+			break;
+		view->parent = parent->parent;
+	}
+	spoil(load, view, "it lies outside of what it is a part of");
+	view->parent = TS_REPLAY_NONE;
+	view->origin = 0;
+}
+
+static void check_memory(struct ts_replay_load *load, struct ts_replay_object_info *memory)
+{
+	bool is_view = memory->parent != TS_REPLAY_NONE &&
+		       load->stream->objects[memory->parent].kind == TS_OBJECT_MEMORY;
+
+	if (is_view)
+		root_view(load, memory);
+	else
+		memory->origin = 0;
+	if (!memory->bytes)
+		spoil(load, memory, "its size is not known");
+	if (memory->blob.id && memory->blob.bytes != memory->bytes) {
+		spoil(load, memory, "it has %" PRIu64 " bytes, its content %" PRIu64, memory->bytes,
+		      memory->blob.bytes);
+		memory->blob = (struct ts_replay_blob_ref){ 0 };
+	}
+	/* What cannot be replayed still stands for something that commands change. */
+	if (!memory->bytes)
+		memory->bytes = 1;
+}
+
+/* Gone before the window: it has no part in it. */
+static bool is_gone(const struct ts_replay_load *load, const struct ts_object_row *row)
+{
+	return row->kind == TS_OBJECT_MEMORY && row->destroyed != TS_ABSENT &&
+	       row->destroyed < load->window->start;
+}
+
+/* ---- all of them ---- */
+
+static uint64_t number_of(const struct ts_object_row *row, const struct ts_replay_details *details)
+{
+	return details->number ? details->number : (uint64_t)row->id;
+}
+
+/* Each window describes its objects anew: of several rows with a number the newest is this window's. */
+static int choose_newest(struct ts_replay_load *load, const struct rows *rows,
+			 const struct ts_replay_details *details)
+{
+	for (size_t i = 0; i < rows->count; i++) {
+		bool is_new;
+		uint64_t *place = ts_map_insert(&load->by_number,
+						number_of(&rows->rows[i], &details[i]), &is_new);
+
+		if (!place)
+			return TS_ENOMEM;
+		if (is_new || rows->rows[*place].created <= rows->rows[i].created)
+			*place = i;
+	}
+	return TS_OK;
+}
+
+static int parse_rows(struct ts_replay_load *load, const struct rows *rows,
+		      struct ts_replay_details *details, struct ts_error *err)
+{
+	for (size_t i = 0; i < rows->count; i++) {
+		int rc = ts_replay_row_details(load, rows->rows[i].details, &load->stream->arena,
+					       &details[i], err);
+
+		if (rc) {
+			ts_error_prefix(err, "object in row %" PRId64, rows->rows[i].id);
+			return rc;
+		}
+	}
+	return choose_newest(load, rows, details) ? ts_replay_no_memory(err) : TS_OK;
+}
+
+static int add_object(struct ts_replay_load *load, const struct ts_object_row *row,
+		      const struct ts_replay_details *details)
+{
+	struct ts_replay_stream *stream = load->stream;
+	struct ts_replay_object_info *object = &stream->objects[stream->object_count];
+
+	if (fill(load, row, details, object) ||
+	    ts_map_put(&load->by_id, (uint64_t)row->id, stream->object_count) ||
+	    ts_map_put(&load->by_number, object->number, stream->object_count))
+		return TS_ENOMEM;
+	stream->object_count++;
+	return TS_OK;
+}
+
+/* Keeps the rows of this window, and puts the details of each beside it. */
+static int keep_objects(struct ts_replay_load *load, struct rows *rows,
+			struct ts_replay_details *details)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < rows->count; i++) {
+		uint64_t newest = i;
+
+		ts_map_get(&load->by_number, number_of(&rows->rows[i], &details[i]), &newest);
+		if (newest != i || is_gone(load, &rows->rows[i]))
+			continue;
+		rows->rows[kept] = rows->rows[i];
+		details[kept++] = details[i];
+	}
+	rows->count = kept;
+	ts_map_clear(&load->by_number);
+	for (size_t i = 0; i < kept; i++)
+		if (add_object(load, &rows->rows[i], &details[i]))
+			return TS_ENOMEM;
+	return TS_OK;
+}
+
+static int add_objects(struct ts_replay_load *load, struct rows *rows, struct ts_error *err)
+{
+	struct ts_replay_stream *stream = load->stream;
+	struct ts_replay_details *details =
+		ts_arena_alloc_zeroed(&load->scratch, rows->count + 1, sizeof(*details));
+	int rc;
+
+	stream->objects =
+		ts_arena_alloc_zeroed(&stream->arena, rows->count + 1, sizeof(*stream->objects));
+	if (!details || !stream->objects || rows->count >= TS_REPLAY_NONE)
+		return ts_replay_no_memory(err);
+	rc = parse_rows(load, rows, details, err);
+	if (rc)
+		return rc;
+	if (keep_objects(load, rows, details))
+		return ts_replay_no_memory(err);
+	for (uint32_t i = 0; i < stream->object_count; i++)
+		if (link_object(load, i, &rows->rows[i], &details[i]))
+			return ts_replay_no_memory(err);
+	for (uint32_t i = 0; i < stream->object_count; i++)
+		if (stream->objects[i].kind == TS_OBJECT_MEMORY)
+			check_memory(load, &stream->objects[i]);
+	return TS_OK;
+}
+
+int ts_replay_load_objects(struct ts_replay_load *load, struct ts_error *err)
+{
+	struct rows rows = { 0 };
+	int rc = read_rows(load, &rows, err);
+
+	if (!rc)
+		rc = add_objects(load, &rows, err);
+	rows_release(&rows);
+	return rc;
+}

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Rows of the command stream: those of one process, put in order, and the windows that they form. Must not know what commands
+ * do.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "replay/stream/stream_internal.h"
+
+/* Bytes of texts that the reader may keep while details are read. */
+#define KEPT_TEXTS ((size_t)64 << 20)
+
+TS_DEFINE_AUTO(ts_batch, ts_batch_free);
+
+/* ---- rows ---- */
+
+static bool has_no_sequence(int64_t kind)
+{
+	return kind == TS_COMMAND_CHECK || kind == TS_COMMAND_CLOSE;
+}
+
+static int compare_rows(const void *a, const void *b)
+{
+	const struct ts_command_row *x = a, *y = b;
+	bool x_last = has_no_sequence(x->kind), y_last = has_no_sequence(y->kind);
+
+	if (x_last != y_last)
+		return x_last ? 1 : -1;
+	if (x->sequence != y->sequence)
+		return TS_COMPARE(x->sequence, y->sequence);
+	return TS_COMPARE(x->start, y->start);
+}
+
+static int add_row(struct ts_replay_load *load, const struct ts_command_row *row)
+{
+	if (ts_grow_array((void **)&load->rows, &load->row_capacity, load->row_count + 1,
+			  sizeof(*load->rows)))
+		return TS_ENOMEM;
+	load->rows[load->row_count++] = *row;
+	return TS_OK;
+}
+
+static int read_rows(struct ts_replay_load *load, struct ts_error *err)
+{
+	TS_AUTO(ts_batch) batch = NULL;
+	int rc = ts_batch_new(&batch, load->reader, err);
+
+	for (size_t i = 0; !rc && i < ts_reader_chunk_count(load->reader); i++) {
+		if (ts_reader_chunk(load->reader, i)->table != TS_TABLE_COMMAND)
+			continue;
+		rc = ts_batch_read(batch, i, TS_MASK_ALL, err);
+		for (uint32_t row = 0; !rc && row < batch->rows; row++) {
+			struct ts_command_row command;
+
+			ts_batch_row(batch, row, &command);
+			rc = add_row(load, &command);
+			if (rc)
+				return ts_replay_no_memory(err);
+		}
+	}
+	return rc;
+}
+
+/* ---- the process ---- */
+
+static void append_process(struct ts_text *text, struct ts_reader *reader, int64_t id)
+{
+	const struct ts_process_row *process = ts_reader_entity(reader, TS_TABLE_PROCESS, id);
+
+	ts_text_printf(text, "%s%" PRId64, text->length ? ", " : "", id);
+	if (process && process->name)
+		ts_text_printf(text, " (%s)", ts_reader_string(reader, process->name).data);
+}
+
+static int several_processes(const struct ts_replay_load *load, struct ts_error *err)
+{
+	TS_SCOPED(ts_text) names = { 0 };
+	TS_SCOPED(ts_map) met = { 0 };
+
+	for (size_t i = 0; i < load->row_count && names.length < 300; i++) {
+		bool is_new = false;
+
+		ts_map_insert(&met, (uint64_t)load->rows[i].process, &is_new);
+		if (is_new)
+			append_process(&names, load->reader, load->rows[i].process);
+	}
+	return ts_error_set(err, TS_EINVAL,
+			    "several processes of this trace have commands: choose one with "
+			    "'--process', of %s",
+			    ts_text_cstr(&names));
+}
+
+static int choose_process(struct ts_replay_load *load, int64_t process, struct ts_error *err)
+{
+	size_t kept = 0;
+
+	if (!process && load->row_count) {
+		process = load->rows[0].process;
+		for (size_t i = 1; i < load->row_count; i++)
+			if (load->rows[i].process != process)
+				return several_processes(load, err);
+	}
+	for (size_t i = 0; i < load->row_count; i++)
+		if (load->rows[i].process == process)
+			load->rows[kept++] = load->rows[i];
+	if (!kept)
+		return ts_error_set(err, TS_ENOTFOUND,
+				    "nothing to replay: process %" PRId64 " has no commands",
+				    process);
+	load->row_count = kept;
+	load->stream->process = process;
+	return TS_OK;
+}
+
+int ts_replay_load_rows(struct ts_replay_load *load, int64_t process, struct ts_error *err)
+{
+	int rc = read_rows(load, err);
+
+	if (!rc && load->row_count == 0)
+		rc = ts_error_set(err, TS_ENOTFOUND,
+				  "nothing to replay: the trace holds no commands (record with "
+				  "'tracesmith record --replayable', or take '--target emulator', "
+				  "which needs none)");
+	if (!rc)
+		rc = choose_process(load, process, err);
+	if (!rc)
+		ts_sort(load->rows, load->row_count, sizeof(*load->rows), compare_rows);
+	return rc;
+}
+
+int ts_replay_row_details(struct ts_replay_load *load, int64_t text, struct ts_arena *arena,
+			  struct ts_replay_details *ret_details, struct ts_error *err)
+{
+	struct ts_string json = ts_reader_string(load->reader, text);
+	int rc = ts_replay_details_parse(ret_details, arena, json.data, json.length, err);
+
+	ts_reader_trim(load->reader, KEPT_TEXTS);
+	return rc;
+}
+
+/* ---- windows ---- */
+
+static struct ts_replay_window *add_window(struct ts_replay_load *load)
+{
+	struct ts_replay_window *window;
+
+	if (ts_grow_array((void **)&load->windows, &load->window_capacity, load->window_count + 1,
+			  sizeof(*load->windows)))
+		return NULL;
+	window = &load->windows[load->window_count++];
+	*window = (struct ts_replay_window){ .start = INT64_MIN,
+					     .end = INT64_MAX,
+					     .next_sequence = INT64_MAX };
+	return window;
+}
+
+static int add_open(struct ts_replay_load *load, const struct ts_command_row *row,
+		    const struct ts_replay_details *details)
+{
+	struct ts_replay_window *window = add_window(load);
+
+	if (!window)
+		return TS_ENOMEM;
+	window->has_open = true;
+	window->number = details->window ? details->window : load->window_count;
+	window->start = row->start;
+	window->sequence = row->sequence;
+	if (load->window_count > 1)
+		window[-1].next_sequence = row->sequence;
+	return TS_OK;
+}
+
+/* The last window of that number that has no end yet; without one it never opened. */
+static int add_close(struct ts_replay_load *load, const struct ts_command_row *row,
+		     const struct ts_replay_details *details)
+{
+	struct ts_replay_window *window = NULL;
+
+	for (size_t i = 0; i < load->window_count && !window; i++) {
+		struct ts_replay_window *one = &load->windows[i];
+
+		if (one->has_open && !one->has_close && row->start >= one->start &&
+		    (one->number == details->window || !details->window))
+			window = one;
+	}
+	if (!window)
+		window = add_window(load);
+	if (!window)
+		return TS_ENOMEM;
+	if (!window->has_open)
+		window->number = details->window;
+	window->has_close = true;
+	window->end = row->start;
+	window->failed = details->failed;
+	return TS_OK;
+}
+
+static int find_windows(struct ts_replay_load *load, struct ts_error *err)
+{
+	for (size_t i = 0; i < load->row_count; i++) {
+		const struct ts_command_row *row = &load->rows[i];
+		struct ts_replay_details details;
+		int rc;
+
+		if (row->kind != TS_COMMAND_OPEN && row->kind != TS_COMMAND_CLOSE)
+			continue;
+		rc = ts_replay_row_details(load, row->details, &load->scratch, &details, err);
+		if (rc) {
+			ts_error_prefix(err, "%s of a window",
+					row->kind == TS_COMMAND_OPEN ? "begin" : "end");
+			return rc;
+		}
+		rc = row->kind == TS_COMMAND_OPEN ? add_open(load, row, &details)
+						  : add_close(load, row, &details);
+		if (rc)
+			return ts_replay_no_memory(err);
+	}
+	return TS_OK;
+}
+
+static int no_window(const struct ts_replay_load *load, uint32_t number, struct ts_error *err)
+{
+	for (size_t i = 0; i < load->window_count; i++) {
+		const struct ts_replay_window *window = &load->windows[i];
+
+		if (window->failed && (!number || window->number == number))
+			return ts_error_set(err, TS_EFORMAT,
+					    "window %" PRIu64 " cannot be replayed: %s",
+					    window->number, window->failed);
+	}
+	if (number && load->window_count)
+		return ts_error_set(err, TS_EINVAL,
+				    "there is no window %" PRIu32 "; the trace has %zu", number,
+				    load->window_count);
+	return ts_error_set(err, TS_ENOTFOUND, "nothing to replay: no window was opened");
+}
+
+int ts_replay_load_windows(struct ts_replay_load *load, uint32_t number, struct ts_error *err)
+{
+	int rc = find_windows(load, err);
+
+	for (size_t i = 0; !rc && i < load->window_count && !load->window; i++) {
+		const struct ts_replay_window *window = &load->windows[i];
+
+		if (window->has_open && !window->failed && (!number || window->number == number))
+			load->window = window;
+	}
+	if (rc)
+		return rc;
+	load->stream->window_count = (uint32_t)load->window_count;
+	if (!load->window)
+		return no_window(load, number, err);
+	load->stream->window = (uint32_t)load->window->number;
+	load->stream->is_cut = !load->window->has_close;
+	return TS_OK;
+}
+
+bool ts_replay_window_has(const struct ts_replay_window *window, const struct ts_command_row *row)
+{
+	if (row->sequence > 0)
+		return row->sequence >= window->sequence && row->sequence < window->next_sequence;
+	return row->start >= window->start && row->start <= window->end;
+}

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The calls of OpenCL that a replay makes, found at run time in the system's loader: the tool neither links it nor needs it to
+ * start. Must not know what they are used for.
+ */
+#ifndef TS_REPLAY_TARGETS_OPENCL_OPENCL_API_H
+#define TS_REPLAY_TARGETS_OPENCL_OPENCL_API_H
+
+#define CL_TARGET_OPENCL_VERSION 300
+#define CL_USE_DEPRECATED_OPENCL_1_2_APIS /* clCreateCommandQueue(): every driver has it */
+#include <CL/cl.h>
+
+#include <tracesmith/error.h>
+
+/* Those that must be there: OpenCL 1.2. */
+#define TS_OPENCL_CALLS(X)              \
+	X(clGetPlatformIDs)             \
+	X(clGetPlatformInfo)            \
+	X(clGetDeviceIDs)               \
+	X(clGetDeviceInfo)              \
+	X(clCreateContext)              \
+	X(clReleaseContext)             \
+	X(clCreateCommandQueue)         \
+	X(clReleaseCommandQueue)        \
+	X(clCreateBuffer)               \
+	X(clCreateSubBuffer)            \
+	X(clReleaseMemObject)           \
+	X(clCreateProgramWithSource)    \
+	X(clCreateProgramWithBinary)    \
+	X(clBuildProgram)               \
+	X(clGetProgramBuildInfo)        \
+	X(clReleaseProgram)             \
+	X(clCreateKernel)               \
+	X(clSetKernelArg)               \
+	X(clReleaseKernel)              \
+	X(clEnqueueNDRangeKernel)       \
+	X(clEnqueueReadBuffer)          \
+	X(clEnqueueReadBufferRect)      \
+	X(clEnqueueWriteBuffer)         \
+	X(clEnqueueWriteBufferRect)     \
+	X(clEnqueueCopyBuffer)          \
+	X(clEnqueueCopyBufferRect)      \
+	X(clEnqueueFillBuffer)          \
+	X(clEnqueueMarkerWithWaitList)  \
+	X(clEnqueueBarrierWithWaitList) \
+	X(clCreateUserEvent)            \
+	X(clSetUserEventStatus)         \
+	X(clWaitForEvents)              \
+	X(clGetEventInfo)               \
+	X(clGetEventProfilingInfo)      \
+	X(clReleaseEvent)               \
+	X(clFlush)                      \
+	X(clFinish)
+
+/* OpenCL 2.0: shared virtual memory. NULL where the loader is older. */
+#define TS_OPENCL_SVM_CALLS(X)      \
+	X(clSVMAlloc)               \
+	X(clSVMFree)                \
+	X(clSetKernelArgSVMPointer) \
+	X(clSetKernelExecInfo)      \
+	X(clEnqueueSVMMemcpy)       \
+	X(clEnqueueSVMMemFill)
+
+struct ts_opencl_api {
+	void *library;
+#define TS_OPENCL_MEMBER(name) __typeof__(name) *name;
+	TS_OPENCL_CALLS(TS_OPENCL_MEMBER)
+	TS_OPENCL_SVM_CALLS(TS_OPENCL_MEMBER)
+#undef TS_OPENCL_MEMBER
+};
+
+/*
+ * Finds all of them; TS_ECAP where there is no loader or an old one. It is never unloaded: drivers leave threads and handlers for
+ * the process's end behind.
+ */
+int ts_opencl_api_open(struct ts_opencl_api *ret_api, struct ts_error *err);
+
+/* "CL_INVALID_WORK_GROUP_SIZE"; "an error without a name" for others. */
+const char *ts_opencl_error_name(cl_int code);
+
+/* The code of ours that comes nearest: TS_ENOMEM, or TS_ECAP. */
+int ts_opencl_error_code(cl_int code);
+
+#endif

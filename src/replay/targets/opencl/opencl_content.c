@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Bytes that come back: what commands read, and memory that is copied out behind them or at the end. They wait in staging memory of
+ * limited size, which is a ring, so that hashing does not hold up commands until it is full. Must not know what is compared with
+ * what.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "replay/targets/opencl/opencl_session.h"
+
+#define STAGING_BYTES ((uint64_t)256 << 20)
+#define ALIGNMENT 64
+
+/* ---- which ---- */
+
+/* A copy to the host. */
+static bool reads_host(const struct ts_opencl_step *step)
+{
+	const struct ts_replay_command_info *command = step->command;
+
+	return command->kind == TS_COMMAND_COPY && command->object == TS_REPLAY_NONE &&
+	       command->bytes && ts_opencl_has_event(step) && !step->is_marker;
+}
+
+/* Those of one command: what it reads, then what is copied out. Moves *capture behind the command's. */
+static void list_outputs(struct ts_replay_session *session, uint32_t place, uint32_t *capture)
+{
+	const struct ts_replay *replay = session->replay;
+	struct ts_opencl_step *step = &session->steps[place];
+	struct ts_opencl_output *read = NULL;
+
+	step->first_output = session->output_count;
+	if (reads_host(step)) {
+		read = &session->outputs[session->output_count++];
+		*read = (struct ts_opencl_output){
+			.place = place,
+			.range = { TS_REPLAY_NONE, 0, step->command->bytes },
+			.capture = TS_REPLAY_NONE,
+		};
+	}
+	for (; *capture < replay->capture_count && replay->captures[*capture].place == place;
+	     ++*capture) {
+		const struct ts_replay_capture *wanted = &replay->captures[*capture];
+
+		if (wanted->range.memory != TS_REPLAY_NONE)
+			session->outputs[session->output_count++] = (struct ts_opencl_output){
+				.place = place, .range = wanted->range, .capture = *capture
+			};
+		else if (read && read->capture == TS_REPLAY_NONE)
+			read->capture = *capture;
+	}
+	step->output_count = session->output_count - step->first_output;
+}
+
+/* ---- where ---- */
+
+static uint64_t room_of(const struct ts_opencl_output *output)
+{
+	return (output->range.bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+}
+
+/* Goes round and round in the staging memory, and notes who must have left before. */
+static void place_outputs(struct ts_replay_session *session)
+{
+	uint64_t size = session->staging_bytes, next = 0;
+	uint32_t gone = 0;
+
+	for (uint32_t i = 0; i < session->output_count; i++) {
+		struct ts_opencl_output *output = &session->outputs[i];
+		uint64_t room = room_of(output);
+
+		if (next % size + room > size)
+			next += size - next % size;
+		/* Addresses rise for ever here; what began a whole round ago is overwritten. */
+		while (gone < i && session->outputs[gone].at + size < next + room)
+			gone++;
+		output->at = next;
+		output->after = gone;
+		next += room;
+	}
+	for (uint32_t i = 0; i < session->output_count; i++)
+		session->outputs[i].at %= size;
+}
+
+static int make_staging(struct ts_replay_session *session, struct ts_error *err)
+{
+	const struct ts_replay *replay = session->replay;
+	uint64_t sum = 0, largest = ALIGNMENT;
+
+	for (uint32_t i = 0; i < session->output_count; i++) {
+		uint64_t room = room_of(&session->outputs[i]);
+
+		largest = TS_MAX(largest, room);
+		sum = TS_MIN(sum + TS_MIN(room, STAGING_BYTES), STAGING_BYTES);
+	}
+	for (uint32_t i = 0; i < replay->capture_count; i++)
+		if (replay->captures[i].place >= session->plan->count)
+			largest = TS_MAX(largest, replay->captures[i].range.bytes);
+	session->staging_bytes = (TS_MAX(sum, largest) + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+	session->staging = aligned_alloc(ALIGNMENT, session->staging_bytes);
+	if (!session->staging)
+		return ts_error_set(err, TS_ENOMEM,
+				    "no memory for %" PRIu64 " bytes that are compared",
+				    session->staging_bytes);
+	/* Its pages are there before the clock starts. */
+	memset(session->staging, 0, session->staging_bytes);
+	return TS_OK;
+}
+
+int ts_opencl_make_outputs(struct ts_replay_session *session, struct ts_error *err)
+{
+	const struct ts_replay *replay = session->replay;
+	size_t most = (size_t)session->plan->count + replay->capture_count;
+	uint32_t capture = 0;
+	int rc;
+
+	session->outputs = calloc(most + 1, sizeof(*session->outputs));
+	if (!session->outputs)
+		return ts_error_set(err, TS_ENOMEM, "no memory for what is compared");
+	for (uint32_t i = 0; i < session->plan->count; i++)
+		list_outputs(session, i, &capture);
+	rc = make_staging(session, err);
+	if (!rc)
+		place_outputs(session);
+	return rc;
+}
+
+static void drop_output(struct ts_replay_session *session, struct ts_opencl_output *output)
+{
+	if (output->event)
+		session->api.clReleaseEvent(output->event);
+	if (output->is_own)
+		free(output->data);
+	output->event = NULL;
+	output->data = NULL;
+	output->is_own = false;
+}
+
+void ts_opencl_drop_outputs(struct ts_replay_session *session)
+{
+	for (uint32_t i = 0; i < session->output_count; i++)
+		drop_output(session, &session->outputs[i]);
+	session->handed = 0;
+}
+
+void ts_opencl_free_outputs(struct ts_replay_session *session)
+{
+	free(session->outputs);
+	free(session->staging);
+}
+
+/* ---- handing over ---- */
+
+static int deliver(struct ts_replay_session *session, const struct ts_opencl_output *output,
+		   struct ts_error *err)
+{
+	const struct ts_replay *replay = session->replay;
+	struct ts_replay_outcome *outcome = session->outcome;
+	int rc = TS_OK;
+
+	if (output->capture == TS_REPLAY_NONE || !outcome->content)
+		return TS_OK;
+	if (output->range.memory != TS_REPLAY_NONE)
+		return outcome->content(outcome->context, output->capture, output->data, err);
+	/* What was read may be wanted more than once. */
+	for (uint32_t i = output->capture;
+	     !rc && i < replay->capture_count && replay->captures[i].place == output->place; i++)
+		if (replay->captures[i].range.memory == TS_REPLAY_NONE)
+			rc = outcome->content(outcome->context, i, output->data, err);
+	return rc;
+}
+
+/* Waits until the bytes are there. A command that was not to run leaves zeros. */
+static int complete(struct ts_replay_session *session, struct ts_opencl_output *output,
+		    struct ts_error *err)
+{
+	const struct ts_opencl_step *step = &session->steps[output->place];
+	bool is_read = output->range.memory == TS_REPLAY_NONE;
+	cl_event event = is_read ? step->event : output->event;
+	cl_int code = CL_SUCCESS;
+
+	if (event)
+		code = session->api.clWaitForEvents(1, &event);
+	if (code && !session->expects_errors)
+		return ts_opencl_fail_command(session, output->place, code, err);
+	if (code)
+		memset(output->data, 0, output->range.bytes);
+	return TS_OK;
+}
+
+int ts_opencl_hand_over(struct ts_replay_session *session, uint32_t until, uint32_t now,
+			struct ts_error *err)
+{
+	int rc = session->handed < until ? ts_opencl_flush(session, err) : TS_OK;
+
+	for (; session->handed < until && !rc; session->handed++) {
+		struct ts_opencl_output *output = &session->outputs[session->handed];
+		struct ts_opencl_step *step = &session->steps[output->place];
+
+		rc = complete(session, output, err);
+		if (!rc)
+			rc = deliver(session, output, err);
+		/* Others may have to wait for it. */
+		if (!rc && (step->last_use < now || step->waitable != output->event)) {
+			if (step->waitable == output->event)
+				step->waitable = NULL;
+			drop_output(session, output);
+		}
+	}
+	return rc;
+}
+
+/* The host must not wait for what it will set free itself. */
+static bool can_hand_over(const struct ts_replay_session *session, uint32_t until, uint32_t now)
+{
+	for (uint32_t i = session->handed; i < until; i++)
+		if (session->steps[session->outputs[i].place].gate > now)
+			return false;
+	return true;
+}
+
+int ts_opencl_output_room(struct ts_replay_session *session, struct ts_opencl_output *output,
+			  struct ts_error *err)
+{
+	if (can_hand_over(session, output->after, output->place)) {
+		output->data = session->staging + output->at;
+		return ts_opencl_hand_over(session, output->after, output->place, err);
+	}
+	output->data = ts_alloc_array(output->range.bytes, 1);
+	output->is_own = true;
+	return output->data ? TS_OK
+			    : ts_error_set(err, TS_ENOMEM, "no memory for what is compared");
+}
+
+/* ---- copying out ---- */
+
+static int copy_output(struct ts_replay_session *session, struct ts_opencl_step *step,
+		       struct ts_opencl_output *output, struct ts_error *err)
+{
+	uint32_t queue = step->command->queue;
+	uint32_t context = ts_opencl_info(session, output->range.memory)->parent;
+	uint32_t count = 0;
+	cl_int code;
+	int rc = ts_opencl_output_room(session, output, err);
+
+	if (rc)
+		return rc;
+	if (queue == TS_REPLAY_NONE) {
+		code = ts_opencl_read(session, session->objects[context].context.queue,
+				      &output->range, output->data, true, 0, NULL);
+		return code ? ts_opencl_fail_command(session, output->place, code, err) : TS_OK;
+	}
+	if (!ts_opencl_is_ordered(session, queue) && step->waitable)
+		session->list[count++] = step->waitable;
+	code = ts_opencl_read(session, session->objects[queue].queue.handle, &output->range,
+			      output->data, false, count, &output->event);
+	if (code)
+		return ts_opencl_fail_command(session, output->place, code, err);
+	step->waitable = output->event;
+	return ts_opencl_given(session, output->place, err);
+}
+
+int ts_opencl_copy_outputs(struct ts_replay_session *session, uint32_t place, struct ts_error *err)
+{
+	struct ts_opencl_step *step = &session->steps[place];
+	int rc = TS_OK;
+
+	for (uint32_t i = 0; i < step->output_count && !rc; i++) {
+		struct ts_opencl_output *output = &session->outputs[step->first_output + i];
+
+		if (output->range.memory != TS_REPLAY_NONE)
+			rc = copy_output(session, step, output, err);
+	}
+	return rc;
+}
+
+/* ---- the end ---- */
+
+int ts_opencl_final_content(struct ts_replay_session *session, struct ts_error *err)
+{
+	const struct ts_replay *replay = session->replay;
+	struct ts_replay_outcome *outcome = session->outcome;
+	int rc = TS_OK;
+
+	for (uint32_t i = 0; i < replay->capture_count && outcome->content && !rc; i++) {
+		const struct ts_replay_range *range = &replay->captures[i].range;
+		uint32_t context;
+		cl_int code;
+
+		if (replay->captures[i].place < session->plan->count ||
+		    range->memory == TS_REPLAY_NONE)
+			continue;
+		context = ts_opencl_info(session, range->memory)->parent;
+		code = ts_opencl_read(session, session->objects[context].context.queue, range,
+				      session->staging, true, 0, NULL);
+		rc = code ? ts_opencl_fail_object(session, range->memory, code, err)
+			  : outcome->content(outcome->context, i, session->staging, err);
+	}
+	return rc;
+}

@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Programs and kernels: source that names no file is built, else the stored binary for a device of the same name is taken. Must not
+ * know how kernels are launched.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "replay/targets/opencl/opencl_session.h"
+#include "replay/targets/opencl/opencl_source.h"
+
+#define LOG_LINES 4
+#define LOG_BYTES 320
+
+/* A module on its way to be built. */
+struct build {
+	struct ts_replay_session *session;
+	uint32_t module, function; /* the function for whose sake it is built */
+	cl_context context;
+	cl_device_id *devices; /* of the context */
+	uint32_t device_count;
+	char *options;
+	char left_out[96]; /* options that were not used */
+};
+
+/* "module 5, kernel 'saxpy'". */
+static const char *module_text(const struct build *build, char *buffer, size_t bytes)
+{
+	const struct ts_replay_session *session = build->session;
+
+	snprintf(buffer, bytes, "module %" PRIu64 ", kernel '%s'",
+		 ts_opencl_info(session, build->module)->number,
+		 ts_opencl_info(session, build->function)->name);
+	return buffer;
+}
+
+static int fail_build(const struct build *build, cl_int code, const char *what,
+		      struct ts_error *err)
+{
+	char text[160];
+
+	return ts_error_set(err, ts_opencl_error_code(code), "%s: %s: %s on '%s'",
+			    module_text(build, text, sizeof(text)), what,
+			    ts_opencl_error_name(code),
+			    ts_opencl_device_name(build->session, build->module));
+}
+
+/* ---- a build that failed ---- */
+
+/* The first lines that say something, joined by "; ". */
+static void first_lines(const char *log, char *out, size_t bytes)
+{
+	size_t used = 0;
+
+	out[0] = 0;
+	for (int lines = 0; *log && lines < LOG_LINES && used < bytes;) {
+		size_t length = strcspn(log, "\r\n");
+
+		if (strspn(log, " \t") < length) {
+			used += (size_t)snprintf(out + used, bytes - used, "%s%.*s",
+						 lines++ ? "; " : "", (int)length, log);
+		}
+		log += length;
+		log += strspn(log, "\r\n");
+	}
+}
+
+static void build_log(const struct build *build, cl_program program, char *out, size_t bytes)
+{
+	const struct ts_opencl_api *api = &build->session->api;
+	size_t size = 0;
+
+	out[0] = 0;
+	for (uint32_t i = 0; i < build->device_count && !out[0]; i++) {
+		TS_AUTO_FREE char *log = NULL;
+
+		if (api->clGetProgramBuildInfo(program, build->devices[i], CL_PROGRAM_BUILD_LOG, 0,
+					       NULL, &size) ||
+		    !size)
+			continue;
+		log = ts_alloc_array(size + 1, 1);
+		if (!log || api->clGetProgramBuildInfo(program, build->devices[i],
+						       CL_PROGRAM_BUILD_LOG, size, log, NULL))
+			continue;
+		log[size] = 0;
+		first_lines(log, out, bytes);
+	}
+}
+
+static int fail_compile(const struct build *build, cl_program program, cl_int code,
+			struct ts_error *err)
+{
+	char text[160], log[LOG_BYTES];
+
+	build_log(build, program, log, sizeof(log));
+	return ts_error_set(err, ts_opencl_error_code(code), "%s does not build on '%s': %s%s%s%s",
+			    module_text(build, text, sizeof(text)),
+			    ts_opencl_device_name(build->session, build->module),
+			    log[0] ? log : ts_opencl_error_name(code),
+			    build->left_out[0] ? " (left out: " : "", build->left_out,
+			    build->left_out[0] ? ")" : "");
+}
+
+/* ---- building ---- */
+
+static int compile(const struct build *build, cl_program program, cl_program *ret_program,
+		   struct ts_error *err)
+{
+	cl_int code = build->session->api.clBuildProgram(
+		program, build->device_count, build->devices, build->options, NULL, NULL);
+	int rc = TS_OK;
+
+	if (code) {
+		rc = fail_compile(build, program, code, err);
+		build->session->api.clReleaseProgram(program);
+	} else {
+		*ret_program = program;
+	}
+	return rc;
+}
+
+static int build_source(const struct build *build, const char *source, size_t bytes,
+			cl_program *ret_program, struct ts_error *err)
+{
+	cl_int code;
+	cl_program program = build->session->api.clCreateProgramWithSource(build->context, 1,
+									   &source, &bytes, &code);
+
+	if (!program)
+		return fail_build(build, code, "its source is refused", err);
+	return compile(build, program, ret_program, err);
+}
+
+/* The stored binary for a device of this name; NULL: none. */
+static const struct ts_replay_binary *find_binary(const struct build *build, cl_device_id device)
+{
+	const struct ts_replay_session *session = build->session;
+	const struct ts_replay_object_info *info = ts_opencl_info(session, build->module);
+	const char *name = "";
+
+	for (uint32_t i = 0; i < session->device_count; i++)
+		if (session->devices[i].id == device)
+			name = session->devices[i].name;
+	for (uint32_t i = 0; i < info->binary_count; i++) {
+		uint32_t recorded = info->binaries[i].device;
+
+		if (recorded != TS_REPLAY_NONE &&
+		    !strcmp(ts_opencl_info(session, recorded)->name, name))
+			return &info->binaries[i];
+	}
+	return NULL;
+}
+
+static int read_binaries(const struct build *build, struct ts_arena *arena,
+			 const unsigned char **ret_binaries, size_t *ret_lengths, const char *why,
+			 struct ts_error *err)
+{
+	int rc = TS_OK;
+
+	for (uint32_t i = 0; i < build->device_count && !rc; i++) {
+		const struct ts_replay_binary *binary = find_binary(build, build->devices[i]);
+		unsigned char *data = NULL;
+		char text[160];
+
+		if (!binary)
+			return ts_error_set(err, TS_ECAP,
+					    "%s: %s, and the trace has no binary of it for '%s'",
+					    module_text(build, text, sizeof(text)), why,
+					    ts_opencl_device_name(build->session, build->module));
+		data = ts_arena_alloc(arena, binary->blob.bytes);
+		if (!data)
+			return ts_error_set(err, TS_ENOMEM, "no memory for a binary");
+		rc = ts_replay_blob_read(build->session->stream->reader, &binary->blob, data, err);
+		ret_binaries[i] = data;
+		ret_lengths[i] = binary->blob.bytes;
+	}
+	return rc;
+}
+
+static int build_binary(const struct build *build, struct ts_arena *arena, const char *why,
+			cl_program *ret_program, struct ts_error *err)
+{
+	const unsigned char **binaries =
+		ts_arena_alloc_zeroed(arena, build->device_count, sizeof(*binaries));
+	size_t *lengths = ts_arena_alloc_zeroed(arena, build->device_count, sizeof(*lengths));
+	cl_program program;
+	cl_int code;
+	int rc;
+
+	if (!binaries || !lengths)
+		return ts_error_set(err, TS_ENOMEM, "no memory for a binary");
+	rc = read_binaries(build, arena, binaries, lengths, why, err);
+	if (rc)
+		return rc;
+	program = build->session->api.clCreateProgramWithBinary(build->context, build->device_count,
+								build->devices, lengths, binaries,
+								NULL, &code);
+	if (!program)
+		return fail_build(build, code, "its binary is refused", err);
+	return compile(build, program, ret_program, err);
+}
+
+/* ---- which way ---- */
+
+static int build_recorded(const struct build *build, struct ts_arena *arena,
+			  cl_program *ret_program, struct ts_error *err)
+{
+	const struct ts_replay_object_info *info = ts_opencl_info(build->session, build->module);
+	char *source;
+	int rc;
+
+	if (!info->blob.id)
+		return build_binary(build, arena, "its source is not there", ret_program, err);
+	source = ts_arena_alloc(arena, info->blob.bytes + 1);
+	if (!source)
+		return ts_error_set(err, TS_ENOMEM, "no memory for a module");
+	rc = ts_replay_blob_read(build->session->stream->reader, &info->blob, source, err);
+	if (rc)
+		return rc;
+	source[info->blob.bytes] = 0;
+	if (ts_opencl_source_includes(source, info->blob.bytes))
+		return build_binary(build, arena, "its source includes files", ret_program, err);
+	return build_source(build, source, info->blob.bytes, ret_program, err);
+}
+
+static int start_build(struct build *build, struct ts_arena *arena, struct ts_error *err)
+{
+	const struct ts_replay_session *session = build->session;
+	const struct ts_replay_object_info *info = ts_opencl_info(session, build->module);
+	TS_SCOPED(ts_text) kept = { 0 }, left_out = { 0 };
+
+	ts_opencl_options_clean(info->options, &kept, &left_out);
+	snprintf(build->left_out, sizeof(build->left_out), "%s", ts_text_cstr(&left_out));
+	build->options = ts_arena_strdup_len(arena, ts_text_cstr(&kept), kept.length);
+	build->devices = ts_arena_alloc_zeroed(arena, session->device_count, sizeof(cl_device_id));
+	if (!build->options || !build->devices || kept.failed)
+		return ts_error_set(err, TS_ENOMEM, "no memory for a module");
+	build->context = session->objects[info->parent].context.handle;
+	build->device_count = ts_opencl_context_devices(session, info->parent, build->devices);
+	return TS_OK;
+}
+
+/* Builds a module as it was recorded, or (`source`) another in its place. */
+static int make_module(struct ts_replay_session *session, uint32_t function,
+		       const struct ts_replay_replacement *instead, cl_program *ret_program,
+		       struct ts_error *err)
+{
+	struct build build = { .session = session,
+			       .function = function,
+			       .module = ts_opencl_info(session, function)->parent };
+	struct ts_arena arena = { 0 };
+	int rc = start_build(&build, &arena, err);
+
+	if (!rc && instead)
+		rc = build_source(&build, instead->source, instead->bytes, ret_program, err);
+	else if (!rc)
+		rc = build_recorded(&build, &arena, ret_program, err);
+	if (rc && instead)
+		ts_error_prefix(err, "'%s'", instead->path);
+	ts_arena_release(&arena);
+	return rc;
+}
+
+/* ---- kernels ---- */
+
+/* The replacement that is for a function, by name. */
+static const struct ts_replay_replacement *find_replacement(const struct ts_replay_session *session,
+							    uint32_t function)
+{
+	const struct ts_replay_options *options = &session->replay->options;
+
+	for (size_t i = 0; i < options->replacement_count; i++)
+		if (!strcmp(options->replacements[i].kernel,
+			    ts_opencl_info(session, function)->name))
+			return &options->replacements[i];
+	return NULL;
+}
+
+static struct ts_opencl_replaced *find_replaced(const struct ts_replay_session *session,
+						uint32_t module,
+						const struct ts_replay_replacement *by)
+{
+	for (size_t i = 0; i < session->replaced_count; i++) {
+		struct ts_opencl_replaced *replaced = &session->replaced[i];
+
+		if (replaced->module == module && (!by || replaced->by == by))
+			return replaced;
+	}
+	return NULL;
+}
+
+static int make_replacement(struct ts_replay_session *session, uint32_t function,
+			    struct ts_error *err)
+{
+	const struct ts_replay_replacement *by = find_replacement(session, function);
+	struct ts_opencl_replaced replaced = { .module = ts_opencl_info(session, function)->parent,
+					       .by = by };
+	int rc;
+
+	if (!by || find_replaced(session, replaced.module, by))
+		return TS_OK;
+	if (ts_grow_array((void **)&session->replaced, &session->replaced_capacity,
+			  session->replaced_count + 1, sizeof(*session->replaced)))
+		return ts_error_set(err, TS_ENOMEM, "no memory for a module");
+	rc = make_module(session, function, by, &replaced.handle, err);
+	if (!rc)
+		session->replaced[session->replaced_count++] = replaced;
+	return rc;
+}
+
+/* Of the file that is named for it; else of one that is in its module's place and has it, too. NULL: of none. */
+static cl_kernel replaced_kernel(const struct ts_replay_session *session, uint32_t function,
+				 cl_int *ret_code)
+{
+	const struct ts_replay_object_info *info = ts_opencl_info(session, function);
+	const struct ts_opencl_replaced *replaced =
+		find_replaced(session, info->parent, find_replacement(session, function));
+
+	return replaced ? session->api.clCreateKernel(replaced->handle, info->name, ret_code)
+			: NULL;
+}
+
+static int recorded_kernel(struct ts_replay_session *session, uint32_t function,
+			   cl_kernel *ret_kernel, struct ts_error *err)
+{
+	const struct ts_replay_object_info *info = ts_opencl_info(session, function);
+	struct ts_opencl_object *module = &session->objects[info->parent];
+	cl_int code;
+	int rc;
+
+	if (!module->module) {
+		rc = make_module(session, function, NULL, &module->module, err);
+		if (rc)
+			return rc;
+	}
+	*ret_kernel = session->api.clCreateKernel(module->module, info->name, &code);
+	if (*ret_kernel)
+		return TS_OK;
+	return ts_error_set(err, ts_opencl_error_code(code), "kernel '%s': %s on '%s'", info->name,
+			    ts_opencl_error_name(code), ts_opencl_device_name(session, function));
+}
+
+static int make_function(struct ts_replay_session *session, uint32_t function, struct ts_error *err)
+{
+	const struct ts_replay_replacement *by = find_replacement(session, function);
+	struct ts_opencl_object *object = &session->objects[function];
+	cl_int code = CL_SUCCESS;
+
+	object->function.handle = replaced_kernel(session, function, &code);
+	if (object->function.handle)
+		return TS_OK;
+	if (by)
+		return ts_error_set(err, TS_ENOTFOUND, "'%s': there is no kernel '%s' in it: %s",
+				    by->path, by->kernel, ts_opencl_error_name(code));
+	return recorded_kernel(session, function, &object->function.handle, err);
+}
+
+static int each_function(struct ts_replay_session *session,
+			 int (*make)(struct ts_replay_session *session, uint32_t function,
+				     struct ts_error *err),
+			 struct ts_error *err)
+{
+	int rc = TS_OK;
+
+	for (uint32_t i = 0; i < session->stream->object_count && !rc; i++)
+		if (session->objects[i].is_needed &&
+		    ts_opencl_info(session, i)->kind == TS_OBJECT_FUNCTION)
+			rc = make(session, i, err);
+	return rc;
+}
+
+int ts_opencl_make_functions(struct ts_replay_session *session, struct ts_error *err)
+{
+	int rc = each_function(session, make_replacement, err);
+
+	return rc ? rc : each_function(session, make_function, err);
+}
+
+void ts_opencl_free_functions(struct ts_replay_session *session)
+{
+	const struct ts_opencl_api *api = &session->api;
+
+	for (uint32_t i = 0; session->objects && i < session->stream->object_count; i++) {
+		struct ts_opencl_object *object = &session->objects[i];
+		enum ts_object_kind kind = ts_opencl_info(session, i)->kind;
+
+		if (!object->is_needed)
+			continue;
+		if (kind == TS_OBJECT_FUNCTION && object->function.handle)
+			api->clReleaseKernel(object->function.handle);
+		if (kind == TS_OBJECT_MODULE && object->module)
+			api->clReleaseProgram(object->module);
+	}
+	for (size_t i = 0; i < session->replaced_count; i++)
+		api->clReleaseProgram(session->replaced[i].handle);
+	free(session->replaced);
+}

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Looks for includes in OpenCL C as a preprocessor would find them, and takes build options apart. Must not know what is done with
+ * either.
+ */
+#include "replay/targets/opencl/opencl_source.h"
+
+#include <ctype.h>
+#include <string.h>
+
+/* ---- includes ---- */
+
+/* The length of a line's end that is spliced away by what stands before it (blanks are allowed between); 0: none. */
+static size_t splice_length(const char *p, const char *end)
+{
+	const char *start = p;
+
+	while (p < end && (*p == ' ' || *p == '\t' || *p == '\v' || *p == '\f'))
+		p++;
+	if (p < end && *p == '\r')
+		p += p + 1 < end && p[1] == '\n' ? 2 : 1;
+	else if (p < end && *p == '\n')
+		p++;
+	else
+		return 0;
+	return (size_t)(p - start);
+}
+
+/* As the first phases of translation leave it: trigraphs replaced, lines spliced. */
+static void splice(const char *p, const char *end, struct ts_text *out)
+{
+	while (p < end) {
+		char c = *p++;
+		size_t skip;
+
+		if (c == '?' && end - p >= 2 && *p == '?' && (p[1] == '=' || p[1] == '/')) {
+			c = p[1] == '=' ? '#' : '\\';
+			p += 2;
+		}
+		skip = c == '\\' ? splice_length(p, end) : 0;
+		if (!skip)
+			ts_text_append_char(out, c == '\r' ? '\n' : c);
+		p += skip;
+	}
+}
+
+/* Behind a comment that starts here, else where it stands. */
+static const char *skip_comment(const char *p, const char *end)
+{
+	if (end - p < 2 || *p != '/')
+		return p;
+	if (p[1] == '/') {
+		const char *stop = memchr(p, '\n', (size_t)(end - p));
+
+		return stop ? stop : end;
+	}
+	if (p[1] == '*') {
+		const char *stop = memmem(p + 2, (size_t)(end - p - 2), "*/", 2);
+
+		return stop ? stop + 2 : end;
+	}
+	return p;
+}
+
+static const char *skip_blanks(const char *p, const char *end)
+{
+	for (;;) {
+		const char *start = p;
+
+		while (p < end && (*p == ' ' || *p == '\t' || *p == '\v' || *p == '\f' || !*p))
+			p++;
+		p = skip_comment(p, end);
+		if (p == start)
+			return p;
+	}
+}
+
+/* Behind the closing quote, or at the line's end. */
+static const char *skip_quoted(const char *p, const char *end)
+{
+	char quote = *p++;
+
+	while (p < end && *p != quote && *p != '\n')
+		p += *p == '\\' && p + 1 < end ? 2 : 1;
+	return p < end && *p == quote ? p + 1 : p;
+}
+
+static bool is_including_word(const char *p, const char *end)
+{
+	static const char *const words[] = { "include", "include_next", "include_alias", "import",
+					     "embed" };
+	const char *stop = p;
+
+	while (stop < end && (isalnum((unsigned char)*stop) || *stop == '_'))
+		stop++;
+	for (size_t i = 0; i < TS_ARRAY_SIZE(words); i++)
+		if ((size_t)(stop - p) == strlen(words[i]) &&
+		    memcmp(p, words[i], (size_t)(stop - p)) == 0)
+			return true;
+	return false;
+}
+
+/* The length of what begins a directive, also as a digraph; 0: something else. */
+static size_t hash_length(const char *p, const char *end)
+{
+	if (*p == '#')
+		return 1;
+	return end - p >= 2 && p[0] == '%' && p[1] == ':' ? 2 : 0;
+}
+
+static bool has_directive(const char *p, const char *end)
+{
+	bool at_start = true;
+
+	for (p = skip_blanks(p, end); p < end; p = skip_blanks(p, end)) {
+		size_t hash = at_start ? hash_length(p, end) : 0;
+
+		if (hash && is_including_word(skip_blanks(p + hash, end), end))
+			return true;
+		at_start = *p == '\n';
+		p = *p == '"' || *p == '\'' ? skip_quoted(p, end) : p + 1;
+	}
+	return false;
+}
+
+bool ts_opencl_source_includes(const char *source, size_t bytes)
+{
+	TS_SCOPED(ts_text) text = { 0 };
+
+	if (!bytes)
+		return false;
+	splice(source, source + bytes, &text);
+	return text.failed || has_directive(text.data, text.data + text.length);
+}
+
+/* ---- options ---- */
+
+/* The end of a word; blanks inside quotes and behind a backslash belong to it. */
+static const char *word_end(const char *p)
+{
+	char quote = 0;
+
+	for (; *p && (quote || !isspace((unsigned char)*p)); p++) {
+		if (*p == '\\' && p[1])
+			p++;
+		else if (quote ? *p == quote : *p == '"' || *p == '\'')
+			quote = quote ? 0 : *p;
+	}
+	return p;
+}
+
+static bool starts_with(const char *word, size_t length, const char *prefix)
+{
+	return length >= strlen(prefix) && memcmp(word, prefix, strlen(prefix)) == 0;
+}
+
+static bool has_any(const char *word, size_t length, const char *characters)
+{
+	for (size_t i = 0; i < length; i++)
+		if (strchr(characters, word[i]))
+			return true;
+	return false;
+}
+
+static bool is_macro(const char *word, size_t length)
+{
+	return starts_with(word, length, "-D") || starts_with(word, length, "-U");
+}
+
+/* Options that change code and name no file, of Khronos and of vendors. All else might name one. */
+static bool passes(const char *word, size_t length)
+{
+	static const char *const plain[] = { "-cl-", "-nv-", "-qcom-", "-ze-", "-w",
+					     "-W",   "-g",   "-O",     "-f" };
+
+	if (has_any(word, length, "/\\\"',@"))
+		return false;
+	/* -fplugin=FILE, -fmodule-map-file=FILE */
+	if (starts_with(word, length, "-f") && has_any(word, length, "="))
+		return false;
+	for (size_t i = 0; i < TS_ARRAY_SIZE(plain); i++)
+		if (starts_with(word, length, plain[i]))
+			return true;
+	return false;
+}
+
+static void append_word(struct ts_text *text, const char *word, size_t length)
+{
+	if (text->length)
+		ts_text_append_char(text, ' ');
+	ts_text_append(text, word, length);
+}
+
+static const char *skip_space(const char *p)
+{
+	while (isspace((unsigned char)*p))
+		p++;
+	return p;
+}
+
+void ts_opencl_options_clean(const char *options, struct ts_text *kept, struct ts_text *left_out)
+{
+	const char *p = skip_space(options ? options : "");
+
+	while (*p) {
+		const char *end = word_end(p);
+		bool macro = is_macro(p, (size_t)(end - p));
+
+		/* -D NAME, in two words. */
+		if (macro && end - p == 2)
+			end = word_end(skip_space(end));
+		append_word(macro || passes(p, (size_t)(end - p)) ? kept : left_out, p,
+			    (size_t)(end - p));
+		p = skip_space(end);
+	}
+}

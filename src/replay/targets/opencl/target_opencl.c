@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The target opencl: opens a session with everything that the plan needs, and runs the plan, from the first command to the last, on
+ * real devices. What a command is stands in the other files (opencl_session.h says where).
+ */
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/ns.h"
+#include "replay/targets/opencl/opencl_session.h"
+
+/* Events that are kept: beyond, times are taken while commands are still given. */
+#define MOST_EVENTS 32768
+#define PROGRESS_EVERY 256
+#define NS_PER_SECOND 1000000000
+
+/* ---- a session ---- */
+
+static void close_session(struct ts_replay_session *session)
+{
+	if (!session)
+		return;
+	ts_opencl_free_functions(session);
+	ts_opencl_free_objects(session);
+	ts_opencl_free_outputs(session);
+	ts_map_release(&session->staged);
+	free(session->devices);
+	ts_arena_release(&session->arena);
+	free(session);
+}
+TS_DEFINE_AUTO(ts_replay_session, close_session);
+
+static int make_session(struct ts_replay_session *session, struct ts_error *err)
+{
+	static int (*const makers[])(struct ts_replay_session * session, struct ts_error * err) = {
+		ts_opencl_make_order,   ts_opencl_mark_needed,    ts_opencl_choose_devices,
+		ts_opencl_make_objects, ts_opencl_make_functions, ts_opencl_make_steps,
+		ts_opencl_make_outputs,
+	};
+	int rc = ts_opencl_api_open(&session->api, err);
+
+	for (size_t i = 0; i < TS_ARRAY_SIZE(makers) && !rc; i++)
+		rc = makers[i](session, err);
+	return rc;
+}
+
+static int open_session(struct ts_replay *replay, struct ts_replay_session **ret_session,
+			struct ts_error *err)
+{
+	TS_AUTO(ts_replay_session) session = calloc(1, sizeof(*session));
+	int rc;
+
+	if (!session)
+		return ts_error_set(err, TS_ENOMEM, "no memory for a session");
+	session->replay = replay;
+	session->stream = replay->stream;
+	session->plan = &replay->plan;
+	session->objects = ts_arena_alloc_zeroed(&session->arena, replay->stream->object_count,
+						 sizeof(*session->objects));
+	if (!session->objects)
+		return ts_error_set(err, TS_ENOMEM, "no memory for objects");
+	rc = make_session(session, err);
+	if (!rc)
+		*ret_session = TS_STEAL(session);
+	return rc;
+}
+
+static const char *describe_session(const struct ts_replay_session *session)
+{
+	return session->text;
+}
+
+/* ---- a run ---- */
+
+static void sleep_until(int64_t ns)
+{
+	struct timespec until = { .tv_sec = ns / NS_PER_SECOND, .tv_nsec = ns % NS_PER_SECOND };
+
+	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL))
+		;
+}
+
+/* Not before its recorded distance from the first command. */
+static int keep_pace(struct ts_replay_session *session, uint32_t place, int64_t begin,
+		     struct ts_error *err)
+{
+	int64_t due = ts_ns_add(begin, ts_ns_sub(session->steps[place].command->start_ns,
+						 session->steps[0].command->start_ns));
+	int rc;
+
+	if (session->replay->options.pace != TS_REPLAY_ORIGINAL || due <= ts_clock_monotonic_ns())
+		return TS_OK;
+	rc = ts_opencl_flush(session, err);
+	if (!rc)
+		sleep_until(due);
+	return rc;
+}
+
+static int tell_progress(const struct ts_replay_session *session, uint32_t place,
+			 struct ts_error *err)
+{
+	const struct ts_replay_options *options = &session->replay->options;
+
+	if (place % PROGRESS_EVERY || !options->progress ||
+	    !options->progress(options->context, "replay", place, session->plan->count))
+		return TS_OK;
+	return ts_error_set(err, TS_ECANCELED, "stopped");
+}
+
+static int run_step(struct ts_replay_session *session, uint32_t place, struct ts_error *err)
+{
+	struct ts_replay_times *times = &session->outcome->times[place];
+	int rc;
+
+	times->called = ts_clock_monotonic_ns();
+	rc = ts_opencl_submit(session, place, err);
+	times->returned = ts_clock_monotonic_ns();
+	if (!rc && place - session->oldest > MOST_EVENTS)
+		rc = ts_opencl_harvest(session, place, false, err);
+	return rc;
+}
+
+static int run_steps(struct ts_replay_session *session, struct ts_error *err)
+{
+	uint32_t count = session->plan->count;
+	int64_t begin = ts_clock_monotonic_ns();
+	int rc = TS_OK;
+
+	for (uint32_t i = 0; i < count && !rc; i++) {
+		rc = tell_progress(session, i, err);
+		if (!rc)
+			rc = keep_pace(session, i, begin, err);
+		if (!rc)
+			rc = run_step(session, i, err);
+	}
+	return rc ? rc : ts_opencl_wait_queue(session, TS_REPLAY_NONE, count, err);
+}
+
+/* Times that a command does not have. */
+static void clear_times(struct ts_replay_session *session)
+{
+	for (uint32_t i = 0; i < session->plan->count; i++)
+		session->outcome->times[i] = (struct ts_replay_times){ .queued = TS_ABSENT,
+								       .submitted = TS_ABSENT,
+								       .start = TS_ABSENT,
+								       .end = TS_ABSENT };
+}
+
+static int collect(struct ts_replay_session *session, struct ts_error *err)
+{
+	uint32_t count = session->plan->count;
+	int rc = ts_opencl_hand_over(session, session->output_count, count, err);
+
+	if (!rc)
+		rc = ts_opencl_harvest(session, count, true, err);
+	if (!rc)
+		rc = ts_opencl_final_content(session, err);
+	if (!rc)
+		ts_opencl_align_times(session);
+	return rc;
+}
+
+/* Whatever was given must have ended before its memory goes, or is used again. */
+static void end_run(struct ts_replay_session *session)
+{
+	ts_opencl_drop_user_events(session);
+	for (uint32_t i = 0; i < session->queue_count; i++)
+		session->api.clFinish(session->objects[session->queues[i]].queue.handle);
+	ts_opencl_drop_outputs(session);
+	ts_opencl_drop_events(session);
+	session->outcome = NULL;
+}
+
+static int run_session(struct ts_replay_session *session, unsigned int number,
+		       struct ts_replay_outcome *outcome, struct ts_error *err)
+{
+	int rc;
+
+	session->outcome = outcome;
+	session->handed = session->oldest = 0;
+	clear_times(session);
+	rc = ts_opencl_restore(session, err);
+	if (!rc)
+		rc = run_steps(session, err);
+	if (!rc)
+		rc = collect(session, err);
+	end_run(session);
+	return rc;
+}
+
+const struct ts_replay_target ts_replay_target_opencl = {
+	.name = "opencl",
+	.summary = "runs the commands again on a device, through OpenCL",
+	.flags = TS_REPLAY_NEEDS_STREAM,
+	.open = open_session,
+	.run = run_session,
+	.device = describe_session,
+	.close = close_session,
+};

@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The emulator as a target: it runs no command, but says when each would have run. Twice where there is a what-if: as
+ * recorded, which tells how far off it is, and changed.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/ns.h"
+#include "replay/emulator/what_if.h"
+#include "replay/replay.h"
+
+struct ts_replay_session {
+	const struct ts_work *work;
+	struct ts_graph *graph;
+	struct ts_emulator_observed observed;
+	struct ts_emulator_model *model; /* of the last run */
+	struct ts_emulator_times times;
+	struct ts_emulator_errors errors; /* of the baseline */
+	struct ts_what_if what_if;
+	uint64_t guessed_commands, broken_waits;
+	int64_t span_ns;
+	char device[160];
+};
+
+static void close_session(struct ts_replay_session *session)
+{
+	if (!session)
+		return;
+	ts_emulator_times_release(&session->times);
+	ts_emulator_model_free(session->model);
+	ts_emulator_observed_release(&session->observed);
+	ts_graph_free(session->graph);
+	ts_what_if_release(&session->what_if);
+	free(session);
+}
+
+/* ---- open ---- */
+
+/* What makes sense only where commands really run. */
+static int check_options(const struct ts_replay_options *options, struct ts_error *err)
+{
+	const char *option = options->streams                         ? "--stream"
+			     : options->kernel                        ? "--kernel"
+			     : options->from                          ? "--from"
+			     : options->to                            ? "--to"
+			     : options->dump_at                       ? "--at"
+			     : options->replacement_count             ? "--replace-kernel"
+			     : options->check == TS_REPLAY_CHECK_EACH ? "--check each"
+								      : NULL;
+
+	if (!option)
+		return TS_OK;
+	return ts_error_set(err, TS_EINVAL,
+			    "the emulator takes a trace as a whole and runs no command: '%s' needs "
+			    "'--target opencl'",
+			    option);
+}
+
+static int build_model(struct ts_replay_session *session, const struct ts_emulator_shape *shape,
+		       struct ts_error *err)
+{
+	return ts_emulator_model_new(&session->model, session->work, session->graph,
+				     &session->observed, shape, err);
+}
+
+static int run_baseline(struct ts_replay_session *session, struct ts_error *err)
+{
+	const struct ts_emulator_shape as_recorded = { 0 };
+	int rc = build_model(session, &as_recorded, err);
+
+	if (!rc)
+		rc = ts_emulator_run(session->model, TS_EMULATOR_FIFO, &session->times, err);
+	if (!rc)
+		rc = ts_emulator_errors(&session->errors, session->work, &session->times, err);
+	if (rc)
+		return rc;
+	session->guessed_commands = session->model->guessed_commands;
+	session->span_ns = session->errors.span_ns;
+	session->broken_waits = session->times.broken_waits;
+	return TS_OK;
+}
+
+/* In place of the baseline. */
+static int run_what_if(struct ts_replay_session *session, struct ts_error *err)
+{
+	struct ts_emulator_shape shape = ts_what_if_shape(&session->what_if);
+	int rc;
+
+	ts_emulator_model_free(session->model);
+	session->model = NULL;
+	rc = build_model(session, &shape, err);
+	if (!rc)
+		rc = ts_what_if_apply(&session->what_if, session->work, session->model, err);
+	if (!rc)
+		rc = ts_emulator_run(session->model, ts_what_if_policy(&session->what_if),
+				     &session->times, err);
+	if (rc)
+		return rc;
+	session->span_ns = ts_emulator_span(session->model, &session->times);
+	session->broken_waits = session->times.broken_waits;
+	return TS_OK;
+}
+
+static void describe(struct ts_replay_session *session)
+{
+	const struct ts_work *work = session->work;
+	const char *name = work->device_count ? ts_work_text(work, work->devices[0].name) : "";
+
+	snprintf(session->device, sizeof(session->device), "emulator: %" PRIu32 " device%s%s%.80s",
+		 work->device_count, work->device_count == 1 ? "" : "s", *name ? ", " : "", name);
+}
+
+static int prepare(struct ts_replay_session *session, const struct ts_replay *replay,
+		   struct ts_error *err)
+{
+	const struct ts_replay_options *options = &replay->options;
+	int rc =
+		ts_what_if_parse(&session->what_if, options->what_ifs, options->what_if_count, err);
+
+	if (!rc)
+		rc = ts_graph_new(&session->graph, session->work, TS_GRAPH_HOST, err);
+	if (!rc)
+		rc = ts_emulator_observe(&session->observed, session->graph, err);
+	if (!rc)
+		rc = run_baseline(session, err);
+	if (!rc && session->what_if.count)
+		rc = run_what_if(session, err);
+	return rc;
+}
+
+static int open_session(struct ts_replay *replay, struct ts_replay_session **ret_session,
+			struct ts_error *err)
+{
+	struct ts_replay_session *session;
+	int rc = check_options(&replay->options, err);
+
+	if (rc)
+		return rc;
+	if (replay->work->command_count == 0)
+		return ts_error_set(err, TS_ENOTFOUND,
+				    "nothing to emulate: the trace has no commands of a device");
+	session = calloc(1, sizeof(*session));
+	if (!session)
+		return ts_error_set(err, TS_ENOMEM, "no memory for the emulator");
+	session->work = replay->work;
+	describe(session);
+	rc = prepare(session, replay, err);
+	if (rc)
+		close_session(session);
+	else
+		*ret_session = session;
+	return rc;
+}
+
+/* ---- results ---- */
+
+static void give_calls(const struct ts_replay_session *session, struct ts_replay_span *calls)
+{
+	const struct ts_emulator_model *model = session->model;
+
+	for (uint32_t p = 0; p < model->point_count; p++) {
+		const struct ts_emulator_point *point = &model->points[p];
+
+		if (point->kind == TS_EMULATOR_BEGIN)
+			calls[point->what].start = session->times.points[p];
+		else if (point->kind == TS_EMULATOR_END)
+			calls[point->what].end = session->times.points[p];
+	}
+}
+
+static void give_commands(const struct ts_replay_session *session,
+			  const struct ts_replay_span *calls, struct ts_replay_outcome *outcome)
+{
+	const struct ts_work *work = session->work;
+
+	for (uint32_t c = 0; c < work->command_count; c++) {
+		struct ts_replay_times *times = &outcome->times[c];
+		uint32_t call = work->commands[c].call;
+
+		*times = (struct ts_replay_times){
+			.called = call == TS_WORK_NONE ? TS_ABSENT : calls[call].start,
+			.returned = call == TS_WORK_NONE ? TS_ABSENT : calls[call].end,
+			.queued = session->times.issued[c],
+			.submitted = TS_ABSENT,
+			.start = session->times.start[c],
+			.end = session->times.end[c],
+		};
+		if (outcome->streams && session->model->streams)
+			outcome->streams[c] = session->model->streams[c];
+	}
+}
+
+/* When a thread of the trace came to a point, as recorded. */
+static int64_t recorded(const struct ts_replay_session *session, uint32_t p)
+{
+	const struct ts_emulator_point *point = &session->model->points[p];
+	const struct ts_work_call *call = &session->work->calls[point->what];
+
+	return point->kind == TS_EMULATOR_BEGIN ? call->start : call->end;
+}
+
+/*
+ * Where an instant of a thread has gone: as far behind the point before it as it was, but not beyond the next point. What is ahead
+ * of the first point stays ahead of it.
+ */
+static int64_t moved(const struct ts_replay_session *session, uint32_t t, int64_t time)
+{
+	const struct ts_emulator_thread *thread = &session->model->threads[t];
+	const int64_t *points = session->times.points;
+	uint32_t low = 0, high = thread->count;
+	int64_t there;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (recorded(session, thread->first + middle) <= time)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (thread->count == 0)
+		return time;
+	if (low == 0)
+		return ts_ns_add(points[thread->first],
+				 ts_ns_sub(time, recorded(session, thread->first)));
+	there = ts_ns_add(points[thread->first + low - 1],
+			  ts_ns_sub(time, recorded(session, thread->first + low - 1)));
+	return low < thread->count ? TS_MIN(there, points[thread->first + low]) : there;
+}
+
+/* Spans of annotations on the device are made of commands, which have moved each by its own. */
+static void give_slices(const struct ts_replay_session *session, struct ts_replay_span *slices)
+{
+	const struct ts_work *work = session->work;
+
+	for (uint32_t i = 0; i < work->slice_count; i++) {
+		const struct ts_work_slice *slice = &work->slices[i];
+
+		slices[i] = (struct ts_replay_span){ TS_ABSENT, TS_ABSENT };
+		if (slice->class == TS_SLICE_GPU_ANNOTATION)
+			continue;
+		slices[i].start = moved(session, slice->thread, slice->start);
+		slices[i].end = TS_MAX(moved(session, slice->thread, slice->end), slices[i].start);
+	}
+}
+
+/* Every run is like the first: it was made by open(). */
+static int run(struct ts_replay_session *session, unsigned int number,
+	       struct ts_replay_outcome *outcome, struct ts_error *err)
+{
+	TS_AUTO_FREE struct ts_replay_span *own = NULL;
+	struct ts_replay_span *calls = outcome->calls;
+
+	(void)number;
+	if (!calls)
+		calls = own = ts_alloc_array(session->work->call_count, sizeof(*own));
+	if (!calls)
+		return ts_error_set(err, TS_ENOMEM, "no memory for the emulator");
+	give_calls(session, calls);
+	give_commands(session, calls, outcome);
+	if (outcome->slices)
+		give_slices(session, outcome->slices);
+	return TS_OK;
+}
+
+static const char *device(const struct ts_replay_session *session)
+{
+	return session->device;
+}
+
+static void tell(const struct ts_replay_session *session, struct ts_replay_report *report)
+{
+	const struct ts_emulator_errors *errors = &session->errors;
+
+	report->recorded_span_ns = errors->recorded_span_ns;
+	report->baseline_span_ns = errors->span_ns;
+	report->span_ns = session->span_ns;
+	report->span_error = errors->span;
+	report->start_error_p50 = errors->p50;
+	report->start_error_p95 = errors->p95;
+	report->start_error_max = errors->max;
+	report->guessed_commands = session->guessed_commands;
+	report->broken_waits = session->broken_waits;
+	ts_what_if_tell(&session->what_if, report->what_if, sizeof(report->what_if));
+}
+
+const struct ts_replay_target ts_replay_target_emulator = {
+	.name = "emulator",
+	.summary = "says when every command would run, also with changes (--what-if)",
+	.flags = TS_REPLAY_NEEDS_WORK,
+	.open = open_session,
+	.run = run,
+	.device = device,
+	.tell = tell,
+	.close = close_session,
+};

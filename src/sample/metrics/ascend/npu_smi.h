@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What an open npu-smi source remembers. Only npu_smi.c and its test look inside. */
+#ifndef TS_SAMPLE_METRICS_ASCEND_NPU_SMI_H
+#define TS_SAMPLE_METRICS_ASCEND_NPU_SMI_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "sample/metrics/device_files.h"
+
+struct ts_npu_known {
+	uint32_t number;
+	int64_t total_mib;
+	char model[32];
+	char bus[20];
+};
+
+struct ts_npu_smi {
+	char program[512];
+	char libraries[1024]; /* LD_LIBRARY_PATH=... */
+	int64_t limit_ns;     /* of one call */
+	int64_t pause_ns;     /* after the first failure; doubled by each that follows */
+	size_t max_bytes;
+	int64_t next_ns; /* not asked before */
+	unsigned int failures;
+	pid_t remains; /* a killed npu-smi that still hangs */
+	uint64_t remains_start;
+	bool sees_host_pids; /* npu-smi names processes by the numbers that we know them by */
+	struct ts_device_table devices;
+	struct ts_npu_known *known; /* devices that were told of */
+	size_t known_count, known_capacity;
+};
+
+#endif

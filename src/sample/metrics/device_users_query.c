@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Asks makers' tools which processes use their devices, each on a thread of its own. Whoever comes
+ * last, a thread or the asker, frees what was answered, so that one that hangs holds nobody. Must
+ * not know any maker.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "base/thread.h"
+#include "sample/metrics/device_users_internal.h"
+
+#define NS_PER_S INT64_C(1000000000)
+
+static void take_device(void *context, const struct ts_metrics_device *device)
+{
+	struct users_asked *asked = context;
+	struct users_device *told;
+
+	if (ts_grow_array((void **)&asked->devices, &asked->device_capacity,
+			  asked->device_count + 1, sizeof(*asked->devices))) {
+		asked->failed = true;
+		return;
+	}
+	told = &asked->devices[asked->device_count++];
+	*told = (struct users_device){ .number = device->number };
+	snprintf(told->vendor, sizeof(told->vendor), "%s", device->vendor ? device->vendor : "");
+	snprintf(told->bus, sizeof(told->bus), "%s", device->bus ? device->bus : "");
+}
+
+static const char *vendor_of(const struct users_asked *asked, uint32_t number)
+{
+	/* The last that was said of it. */
+	for (size_t i = asked->device_count; i-- > 0;)
+		if (asked->devices[i].number == number && asked->devices[i].vendor[0])
+			return asked->devices[i].vendor;
+	return asked->source->name;
+}
+
+static void take_row(struct users_asked *asked, const struct ts_metrics_subject *subject,
+		     const char *name, const char *series, int64_t value)
+{
+	struct ts_accelerator_user *user = NULL;
+	const char *vendor;
+
+	if (subject->kind != TS_METRICS_PROCESS_ON_DEVICE || subject->pid <= 0)
+		return;
+	vendor = vendor_of(asked, subject->device);
+	for (size_t i = 0; i < asked->users.count && !user; i++)
+		if (asked->users.users[i].pid == subject->pid &&
+		    asked->users.users[i].device == subject->device)
+			user = &asked->users.users[i];
+	if (!user)
+		user = users_list_add(&asked->users, subject->pid, vendor, subject->device);
+	if (!user)
+		return;
+	user->start_time = subject->start_time;
+	user->evidence = TS_USER_BY_MAKER;
+	if (strcmp(name, "memory_bytes") == 0 && strcmp(series, "used") == 0)
+		user->memory_bytes = value;
+}
+
+static void take_integer(void *context, const struct ts_metrics_subject *subject, const char *name,
+			 const char *series, int64_t value)
+{
+	take_row(context, subject, name, series, value);
+}
+
+static void take_real(void *context, const struct ts_metrics_subject *subject, const char *name,
+		      const char *series, double value)
+{
+	take_row(context, subject, name, series, TS_METRICS_UNKNOWN);
+}
+
+static void take_message(void *context, const char *text)
+{
+	struct users_asked *asked = context;
+
+	if (!asked->message[0])
+		snprintf(asked->message, sizeof(asked->message), "%s", text);
+}
+
+void users_let_go(struct users_answers *answers)
+{
+	unsigned int left;
+
+	pthread_mutex_lock(&answers->lock);
+	left = --answers->holders;
+	pthread_mutex_unlock(&answers->lock);
+	if (left)
+		return;
+	for (size_t i = 0; i < answers->count; i++) {
+		free(answers->asked[i].users.users);
+		free(answers->asked[i].devices);
+	}
+	pthread_cond_destroy(&answers->changed);
+	pthread_mutex_destroy(&answers->lock);
+	free(answers);
+}
+
+static void *ask(void *context)
+{
+	struct users_asked *asked = context;
+	struct users_answers *answers = asked->answers;
+	const struct ts_metrics_source *source = asked->source;
+	const struct ts_metrics_sink sink = { sizeof(sink), asked,        take_device,
+					      take_real,    take_integer, take_message };
+	void *state = NULL;
+	char why[256] = "";
+	enum ts_metrics_state found = source->open(&state, why, sizeof(why));
+
+	if (found == TS_METRICS_BROKEN)
+		take_message(asked, why);
+	if (found == TS_METRICS_READY) {
+		source->sample(state, &sink);
+		source->close(state);
+	}
+	pthread_mutex_lock(&answers->lock);
+	asked->ended = true;
+	pthread_cond_broadcast(&answers->changed);
+	pthread_mutex_unlock(&answers->lock);
+	users_let_go(answers);
+	return NULL;
+}
+
+static struct users_answers *new_answers(const struct ts_metrics_source *const *sources)
+{
+	struct users_answers *answers = calloc(1, sizeof(*answers));
+	pthread_condattr_t by_monotonic;
+
+	if (!answers)
+		return NULL;
+	pthread_mutex_init(&answers->lock, NULL);
+	pthread_condattr_init(&by_monotonic);
+	pthread_condattr_setclock(&by_monotonic, CLOCK_MONOTONIC);
+	pthread_cond_init(&answers->changed, &by_monotonic);
+	pthread_condattr_destroy(&by_monotonic);
+	answers->holders = 1;
+	while (sources && sources[answers->count] && answers->count < USERS_SOURCES) {
+		answers->asked[answers->count].source = sources[answers->count];
+		answers->asked[answers->count].answers = answers;
+		answers->count++;
+	}
+	return answers;
+}
+
+static void start_asking(struct users_answers *answers)
+{
+	pthread_mutex_lock(&answers->lock);
+	for (size_t i = 0; i < answers->count; i++) {
+		struct users_asked *asked = &answers->asked[i];
+		pthread_t thread;
+
+		asked->started = !ts_thread_start(&thread, "ts-ask", ask, asked);
+		if (!asked->started)
+			continue;
+		answers->holders++;
+		pthread_detach(thread);
+	}
+	pthread_mutex_unlock(&answers->lock);
+}
+
+static bool are_all_there(const struct users_answers *answers)
+{
+	for (size_t i = 0; i < answers->count; i++)
+		if (answers->asked[i].started && !answers->asked[i].ended)
+			return false;
+	return true;
+}
+
+void users_await(struct users_answers *answers, int64_t limit_ns)
+{
+	int64_t until_ns;
+	struct timespec until;
+
+	if (__builtin_add_overflow(ts_clock_monotonic_ns(), limit_ns, &until_ns))
+		until_ns = INT64_MAX;
+	until.tv_sec = until_ns / NS_PER_S;
+	until.tv_nsec = until_ns % NS_PER_S;
+	pthread_mutex_lock(&answers->lock);
+	while (!are_all_there(answers) &&
+	       pthread_cond_timedwait(&answers->changed, &answers->lock, &until) != ETIMEDOUT)
+		;
+}
+
+struct users_answers *users_ask(const struct ts_metrics_source *const *sources)
+{
+	struct users_answers *answers = new_answers(sources);
+
+	if (answers)
+		start_asking(answers);
+	return answers;
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Values that may be missing, on their way into a sink. For the files of host_metrics.h. */
+#ifndef TS_SAMPLE_METRICS_HOST_METRIC_SINK_H
+#define TS_SAMPLE_METRICS_HOST_METRIC_SINK_H
+
+#include <tracesmith/metrics.h>
+
+#include "base/procfs.h"
+
+/* What costs more, or changes little, is read this often at most. Deadlines a second apart fall due each time. */
+#define TS_RARE_NS INT64_C(950000000)
+
+/* Where the values of a sample go. */
+struct ts_give {
+	const struct ts_metrics_sink *sink;
+	const struct ts_metrics_subject *subject;
+	int64_t now_ns;
+};
+
+/* A level: `value` times `factor`, where both fit. */
+static inline void ts_give_amount(const struct ts_give *give, const char *name, const char *series,
+				  uint64_t value, uint64_t factor)
+{
+	int64_t amount;
+
+	if (value != TS_NO_VALUE && !__builtin_mul_overflow(value, factor, &amount))
+		give->sink->integer(give->sink->context, give->subject, name, series, amount);
+}
+
+/* A counter: its growth a second, times `factor`. */
+static inline void ts_give_rate(const struct ts_give *give, const char *name, const char *series,
+				struct ts_rate *rate, uint64_t value, double factor)
+{
+	double per_second;
+
+	if (ts_rate_next(rate, value, give->now_ns, &per_second))
+		give->sink->real(give->sink->context, give->subject, name, series,
+				 per_second * factor);
+}
+
+static inline void ts_give_real(const struct ts_give *give, const char *name, const char *series,
+				double value)
+{
+	give->sink->real(give->sink->context, give->subject, name, series, value);
+}
+
+#endif

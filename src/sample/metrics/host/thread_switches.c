@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Context switches by what /proc says of each thread, see taskstats.h. Of threads that begin and end between two
+ * sweeps nothing is seen.
+ */
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "sample/metrics/host/taskstats.h"
+
+static bool read_thread(int tasks, const char *name, struct ts_text *text,
+			struct ts_swept_thread *ret_thread)
+{
+	char path[sizeof(((struct dirent *)NULL)->d_name) + 16];
+	struct ts_kept_file file = { .path = path, .fd = -1 };
+
+	snprintf(path, sizeof(path), "%s/status", name);
+	if (ts_kept_file_read(&file, tasks, text))
+		return false;
+	ts_kept_file_close(&file);
+	ret_thread->tid = (pid_t)strtol(name, NULL, 10);
+	ts_status_text_parse(text->data, &ret_thread->switches);
+	return ret_thread->switches.voluntary != TS_NO_VALUE &&
+	       ret_thread->switches.involuntary != TS_NO_VALUE;
+}
+
+/* False where there are more than fit, or none. */
+static bool read_threads(struct ts_sweep *sweep, pid_t pid, struct ts_text *text)
+{
+	char path[64];
+	const struct dirent *entry;
+	bool fits = true;
+	DIR *tasks;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+	tasks = opendir(path);
+	sweep->count = 0;
+	while (tasks && fits && (entry = readdir(tasks))) {
+		if (entry->d_name[0] == '.')
+			continue;
+		fits = sweep->count < TS_SWEEP_THREADS;
+		if (fits &&
+		    read_thread(dirfd(tasks), entry->d_name, text, &sweep->threads[sweep->count]))
+			sweep->count++;
+	}
+	if (tasks)
+		closedir(tasks);
+	return fits && sweep->count > 0;
+}
+
+static const struct ts_swept_thread *find(const struct ts_sweep *sweep, pid_t tid)
+{
+	for (size_t i = 0; i < sweep->count; i++) {
+		if (sweep->threads[i].tid == tid)
+			return &sweep->threads[i];
+	}
+	return NULL;
+}
+
+/* What the threads of `after` did since `before`; a new one began at 0. */
+static bool add_differences(const struct ts_sweep *before, const struct ts_sweep *after,
+			    struct ts_switches *sum)
+{
+	for (size_t i = 0; i < after->count; i++) {
+		const struct ts_swept_thread *now = &after->threads[i];
+		const struct ts_swept_thread *then = find(before, now->tid);
+		struct ts_switches base = then ? then->switches : (struct ts_switches){ 0, 0 };
+
+		if (now->switches.voluntary < base.voluntary ||
+		    now->switches.involuntary < base.involuntary)
+			return false;
+		sum->voluntary += now->switches.voluntary - base.voluntary;
+		sum->involuntary += now->switches.involuntary - base.involuntary;
+	}
+	return true;
+}
+
+bool ts_sweep_next(struct ts_sweep *sweep, pid_t pid, struct ts_text *text)
+{
+	struct ts_sweep before = *sweep;
+
+	sweep->is_whole = read_threads(sweep, pid, text);
+	if (!sweep->is_whole || !before.is_whole)
+		return false;
+	for (size_t i = 0; i < before.count; i++) {
+		if (!find(sweep, before.threads[i].tid))
+			return false;
+	}
+	return add_differences(&before, sweep, &sweep->sum);
+}

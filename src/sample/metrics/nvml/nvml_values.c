@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Values of one GPU that are as they are at the moment of asking: utilization, memory, power, clocks, temperature,
+ * throttling. What is beyond all reason is not given.
+ */
+#include "sample/metrics/nvml/nvml.h"
+
+/* Beyond these somebody else's bytes are taken for a number. */
+#define MOST_POWER_MW 10000000u
+#define MOST_CLOCK_MHZ 100000u
+#define MOST_CELSIUS 250
+
+static void give_percent(const struct nvml *nvml, const struct nvml_gpu *gpu, const char *series,
+			 uint32_t percent)
+{
+	if (percent <= 100)
+		nvml_integer(nvml, gpu, "utilization_percent", series, percent);
+}
+
+void nvml_read_utilization(struct nvml *nvml, struct nvml_gpu *gpu)
+{
+	struct nvml_utilization utilization = { UINT32_MAX, UINT32_MAX };
+
+	if (!nvml_wants(nvml, gpu, NVML_VALUE_UTILIZATION) ||
+	    !nvml_got(nvml, gpu, NVML_VALUE_UTILIZATION,
+		      NVML_CALL(&nvml->api, utilization, gpu->handle, &utilization)))
+		return;
+	give_percent(nvml, gpu, "compute", utilization.compute);
+	give_percent(nvml, gpu, "memory", utilization.memory);
+}
+
+/* A total of 0 stands for memory that is the machine's, of which the library knows nothing. */
+static void give_memory(const struct nvml *nvml, const struct nvml_gpu *gpu, uint64_t total,
+			uint64_t used)
+{
+	if (total && used <= total && total <= INT64_MAX)
+		nvml_integer(nvml, gpu, "memory_bytes", "used", (int64_t)used);
+}
+
+void nvml_read_memory(struct nvml *nvml, struct nvml_gpu *gpu)
+{
+	struct nvml_memory memory = { .version = NVML_VERSION(struct nvml_memory, 2) };
+	struct nvml_memory_v1 old = { 0 };
+
+	if (nvml_wants(nvml, gpu, NVML_VALUE_MEMORY)) {
+		if (nvml_got(nvml, gpu, NVML_VALUE_MEMORY,
+			     NVML_CALL(&nvml->api, memory, gpu->handle, &memory)))
+			give_memory(nvml, gpu, memory.total, memory.used);
+	}
+	/* The two differ in what is reserved: never one and then the other. */
+	if (!nvml_lacks(gpu, NVML_VALUE_MEMORY) || !nvml_wants(nvml, gpu, NVML_VALUE_MEMORY_V1))
+		return;
+	if (nvml_got(nvml, gpu, NVML_VALUE_MEMORY_V1,
+		     NVML_CALL(&nvml->api, memory_v1, gpu->handle, &old)))
+		give_memory(nvml, gpu, old.total, old.used);
+}
+
+/*
+ * "draw" is what nvidia-smi calls power.draw: the mean of a second on most devices since Ampere. "instant" is what
+ * it says.
+ */
+void nvml_read_power(struct nvml *nvml, struct nvml_gpu *gpu)
+{
+	struct nvml_field field = { .field = NVML_FIELD_POWER_INSTANT };
+	unsigned int power_mw = 0;
+	uint64_t instant_mw;
+
+	if (nvml_wants(nvml, gpu, NVML_VALUE_POWER) &&
+	    nvml_got(nvml, gpu, NVML_VALUE_POWER,
+		     NVML_CALL(&nvml->api, power_mw, gpu->handle, &power_mw)) &&
+	    power_mw && power_mw < MOST_POWER_MW)
+		nvml_real(nvml, gpu, "power_W", "draw", power_mw / 1e3);
+	if (!nvml_wants(nvml, gpu, NVML_VALUE_POWER_INSTANT))
+		return;
+	if (nvml_got(nvml, gpu, NVML_VALUE_POWER_INSTANT, nvml_fields(nvml, gpu, &field, 1)) &&
+	    nvml_got(nvml, gpu, NVML_VALUE_POWER_INSTANT, field.code) &&
+	    nvml_field_number(&field, &instant_mw) && instant_mw && instant_mw < MOST_POWER_MW)
+		nvml_real(nvml, gpu, "power_W", "instant", (double)instant_mw / 1e3);
+}
+
+static void read_clock(struct nvml *nvml, struct nvml_gpu *gpu, enum nvml_value value,
+		       enum nvml_clock clock, const char *series)
+{
+	unsigned int mhz = UINT32_MAX;
+
+	if (nvml_wants(nvml, gpu, value) &&
+	    nvml_got(nvml, gpu, value,
+		     NVML_CALL(&nvml->api, clock_mhz, gpu->handle, (int)clock, &mhz)) &&
+	    mhz < MOST_CLOCK_MHZ)
+		nvml_integer(nvml, gpu, "clock_MHz", series, mhz);
+}
+
+void nvml_read_clocks(struct nvml *nvml, struct nvml_gpu *gpu)
+{
+	read_clock(nvml, gpu, NVML_VALUE_CLOCK_COMPUTE, NVML_CLOCK_COMPUTE, "compute");
+	read_clock(nvml, gpu, NVML_VALUE_CLOCK_MEMORY, NVML_CLOCK_MEMORY, "memory");
+}
+
+/* The old function, as long as there is one; the new one else. */
+static void read_core_temperature(struct nvml *nvml, struct nvml_gpu *gpu)
+{
+	struct nvml_temperature temperature = {
+		.version = NVML_VERSION(struct nvml_temperature, 1),
+		.celsius = INT32_MAX,
+	};
+	unsigned int celsius = UINT32_MAX;
+
+	if (nvml_wants(nvml, gpu, NVML_VALUE_TEMPERATURE) &&
+	    nvml_got(nvml, gpu, NVML_VALUE_TEMPERATURE,
+		     NVML_CALL(&nvml->api, temperature, gpu->handle, 0, &celsius)) &&
+	    celsius <= MOST_CELSIUS)
+		nvml_integer(nvml, gpu, "temperature_C", "core", celsius);
+	if (!nvml_lacks(gpu, NVML_VALUE_TEMPERATURE) ||
+	    !nvml_wants(nvml, gpu, NVML_VALUE_TEMPERATURE_V))
+		return;
+	if (nvml_got(nvml, gpu, NVML_VALUE_TEMPERATURE_V,
+		     NVML_CALL(&nvml->api, temperature_v, gpu->handle, &temperature)) &&
+	    temperature.celsius <= MOST_CELSIUS && temperature.celsius >= -MOST_CELSIUS)
+		nvml_integer(nvml, gpu, "temperature_C", "core", temperature.celsius);
+}
+
+void nvml_read_temperature(struct nvml *nvml, struct nvml_gpu *gpu)
+{
+	struct nvml_field field = { .field = NVML_FIELD_MEMORY_TEMPERATURE };
+	uint64_t celsius;
+
+	read_core_temperature(nvml, gpu);
+	if (!nvml_wants(nvml, gpu, NVML_VALUE_MEMORY_TEMPERATURE))
+		return;
+	/* Devices without a sensor there say 0. */
+	if (nvml_got(nvml, gpu, NVML_VALUE_MEMORY_TEMPERATURE, nvml_fields(nvml, gpu, &field, 1)) &&
+	    nvml_got(nvml, gpu, NVML_VALUE_MEMORY_TEMPERATURE, field.code) &&
+	    nvml_field_number(&field, &celsius) && celsius && celsius <= MOST_CELSIUS)
+		nvml_integer(nvml, gpu, "temperature_C", "memory", (int64_t)celsius);
+}
+
+void nvml_read_throttle(struct nvml *nvml, struct nvml_gpu *gpu)
+{
+	static const struct {
+		const char *series;
+		uint64_t bits;
+	} reasons[] = {
+		{ "power_cap", NVML_THROTTLE_POWER_CAP },
+		{ "thermal", NVML_THROTTLE_SOFTWARE_THERMAL | NVML_THROTTLE_HARDWARE_THERMAL },
+		{ "power_brake", NVML_THROTTLE_POWER_BRAKE },
+		{ "slowdown", NVML_THROTTLE_SLOWDOWN },
+		{ "sync_boost", NVML_THROTTLE_SYNC_BOOST },
+	};
+	uint64_t bits = 0;
+
+	if (!nvml_wants(nvml, gpu, NVML_VALUE_THROTTLE) ||
+	    !nvml_got(nvml, gpu, NVML_VALUE_THROTTLE,
+		      NVML_CALL(&nvml->api, throttle, gpu->handle, &bits)))
+		return;
+	for (size_t i = 0; i < TS_ARRAY_SIZE(reasons); i++)
+		if (gpu->throttle_known & reasons[i].bits)
+			nvml_integer(nvml, gpu, "throttled", reasons[i].series,
+				     (bits & reasons[i].bits) != 0);
+}

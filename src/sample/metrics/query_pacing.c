@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Dividing a budget of CPU time, see query_pacing.h. */
+#include "sample/metrics/query_pacing.h"
+
+#include <assert.h>
+#include <time.h>
+
+#include "base/memory.h"
+
+#define SECOND_NS INT64_C(1000000000)
+#define LEAST_INTERVAL_NS (SECOND_NS / 1000)
+#define FIRST_INTERVAL_NS (SECOND_NS / 10)
+/* Nothing is older than this, whatever it costs. */
+#define LONGEST_PERIOD_NS (10 * SECOND_NS)
+/* One slow call among many is no news, a run of them is. */
+#define SMOOTHING 4.0
+#define OUTLIER 8.0
+
+void ts_pace_init(struct ts_pace *pace, const struct ts_pace_reading *readings, unsigned int count,
+		  double budget)
+{
+	assert(count <= TS_PACE_READINGS);
+	memset(pace, 0, sizeof(*pace));
+	pace->readings = readings;
+	pace->count = count;
+	pace->budget = budget;
+	pace->interval_ns = FIRST_INTERVAL_NS;
+	for (unsigned int i = 0; i < count; i++)
+		pace->period_ns[i] = readings[i].every_ns;
+}
+
+static int64_t wanted_period(const struct ts_pace *pace, unsigned int reading)
+{
+	return TS_MAX(pace->readings[reading].every_ns, pace->interval_ns);
+}
+
+/* CPU time for time that a reading of all devices takes when made as often as wanted. */
+static double wanted_load(const struct ts_pace *pace, unsigned int reading, unsigned int devices)
+{
+	return pace->cost_ns[reading] * devices / (double)wanted_period(pace, reading);
+}
+
+static int64_t affordable_period(double cost_ns, double load)
+{
+	double period = load > 0 ? cost_ns / load : (double)LONGEST_PERIOD_NS;
+
+	return period < (double)LONGEST_PERIOD_NS ? (int64_t)period : LONGEST_PERIOD_NS;
+}
+
+/*
+ * Those that want no more than their part of what is left get what they want, which leaves more to the others;
+ * when none is left that is so modest, the others get their part.
+ */
+static void divide(struct ts_pace *pace, unsigned int devices)
+{
+	double left = pace->budget, weights = 0;
+	bool is_settled[TS_PACE_READINGS] = { false }, has_changed = true;
+
+	for (unsigned int i = 0; i < pace->count; i++)
+		weights += pace->readings[i].weight;
+	while (has_changed) {
+		has_changed = false;
+		for (unsigned int i = 0; i < pace->count; i++) {
+			double load = wanted_load(pace, i, devices);
+			unsigned int weight = pace->readings[i].weight;
+
+			if (is_settled[i] || load * weights > left * weight)
+				continue;
+			is_settled[i] = has_changed = true;
+			pace->period_ns[i] = pace->readings[i].every_ns;
+			left -= load;
+			weights -= weight;
+		}
+	}
+	for (unsigned int i = 0; i < pace->count; i++) {
+		double part = left * pace->readings[i].weight / weights;
+		int64_t period;
+
+		if (is_settled[i])
+			continue;
+		period = affordable_period(pace->cost_ns[i] * devices, part);
+		pace->period_ns[i] = TS_MAX(period, pace->readings[i].every_ns);
+	}
+}
+
+void ts_pace_begin(struct ts_pace *pace, int64_t now_ns, unsigned int devices)
+{
+	if (pace->now_ns)
+		pace->interval_ns = TS_MAX(now_ns - pace->now_ns, LEAST_INTERVAL_NS);
+	pace->now_ns = now_ns;
+	pace->samples++;
+	divide(pace, devices);
+}
+
+bool ts_pace_due(const struct ts_pace *pace, unsigned int reading, int64_t *last_ns)
+{
+	int64_t due_ns = *last_ns + pace->period_ns[reading], half_ns = pace->interval_ns / 2;
+
+	/* Half an interval early is nearer than half an interval late. */
+	if (*last_ns && pace->now_ns + half_ns < due_ns)
+		return false;
+	/* From where it was due, so that the mean is right; but what was missed is not made up for. */
+	*last_ns = *last_ns && pace->now_ns - due_ns <= half_ns ? due_ns : pace->now_ns;
+	return true;
+}
+
+void ts_pace_note(struct ts_pace *pace, unsigned int reading, int64_t cost_ns)
+{
+	double *mean = &pace->cost_ns[reading], cost = (double)TS_MAX(cost_ns, 0);
+
+	/* What is asked for the first time may take much longer than ever after. */
+	if (pace->samples <= 1)
+		return;
+	if (*mean <= 0)
+		*mean = cost;
+	else
+		*mean += (TS_MIN(cost, *mean * OUTLIER) - *mean) / SMOOTHING;
+}
+
+int64_t ts_pace_clock_ns(void)
+{
+	struct timespec time;
+
+	if (clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time))
+		return 0;
+	return (int64_t)time.tv_sec * SECOND_NS + time.tv_nsec;
+}

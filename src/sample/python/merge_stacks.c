@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Merges native and Python stacks; see merge_stacks.h. */
+#include "sample/python/merge_stacks.h"
+
+struct merging {
+	const struct ts_python_frame *python;
+	size_t python_count, python_at; /* those up to here are out */
+	struct ts_sample_frame *frames;
+	size_t count, room;
+};
+
+static void put(struct merging *merging, struct ts_sample_frame frame)
+{
+	if (merging->count < merging->room)
+		merging->frames[merging->count++] = frame;
+}
+
+/* The Python frames that one loop runs. */
+static void put_run(struct merging *merging)
+{
+	while (merging->python_at < merging->python_count) {
+		const struct ts_python_frame *frame = &merging->python[merging->python_at++];
+
+		put(merging,
+		    (struct ts_sample_frame){ .python = frame->code, .line = frame->line });
+		if (frame->flags & TS_PYTHON_FRAME_ENTRY)
+			return;
+	}
+}
+
+/* The innermost function is where the time goes: it stays, whatever it is, unless it is the loop itself. */
+static void put_native(struct merging *merging, const struct ts_native_frame *frame)
+{
+	if (merging->count > 0 && frame->code->is_glue)
+		return;
+	put(merging, (struct ts_sample_frame){ .native = frame->code, .pc = frame->pc });
+}
+
+/* Outermost frames without the entry flag belong to no loop that is known. */
+static size_t count_runs(const struct ts_python_frame *frames, size_t count)
+{
+	size_t runs = 0;
+
+	for (size_t i = 0; i < count; i++)
+		runs += frames[i].flags & TS_PYTHON_FRAME_ENTRY;
+	return runs;
+}
+
+static size_t count_loops(const struct ts_native_frame *frames, size_t count)
+{
+	size_t loops = 0;
+
+	for (size_t i = 0; i < count; i++)
+		loops += frames[i].code->is_python_eval;
+	return loops;
+}
+
+/*
+ * The frames from the innermost on that stay out, when `loops` loops do: with them go those that called the last
+ * one, since nobody knows what they have called by now.
+ */
+static size_t skip_loops(const struct ts_native_frame *frames, size_t count, size_t loops)
+{
+	size_t at = 0;
+
+	if (loops == 0)
+		return 0;
+	while (at < count && loops > 0)
+		loops -= frames[at++].code->is_python_eval;
+	while (at < count && !frames[at].code->is_python_eval)
+		at++;
+	return at;
+}
+
+/* How many of the innermost runs of Python, and loops, stay out of the merge. False: nothing can be merged. */
+static bool align(size_t loops, size_t runs, bool whole, size_t *ret_runs, size_t *ret_loops)
+{
+	size_t common = TS_MIN(loops, runs);
+
+	*ret_runs = *ret_loops = 0;
+	if (loops == runs || (!whole && loops < runs))
+		return true;
+	if (!whole || common == 0)
+		return false;
+	/* The innermost of what they have in common may be another one by now. */
+	*ret_runs = runs - (common - 1);
+	*ret_loops = loops - (common - 1);
+	return common > 1;
+}
+
+size_t ts_python_merge(const struct ts_native_frame *native, size_t native_count, bool whole,
+		       const struct ts_python_frame *python, size_t python_count,
+		       struct ts_sample_frame *ret_frames, size_t room)
+{
+	struct merging merging = {
+		.python = python, .python_count = python_count, .frames = ret_frames, .room = room
+	};
+	size_t loops = count_loops(native, native_count);
+	size_t skipped_runs, skipped_loops, at;
+
+	if (!align(loops, count_runs(python, python_count), whole, &skipped_runs, &skipped_loops))
+		native_count = 0;
+	while (skipped_runs-- > 0)
+		put_run(&merging);
+	at = skip_loops(native, native_count, skipped_loops);
+	for (; at < native_count; at++) {
+		if (native[at].code->is_python_eval)
+			put_run(&merging);
+		else
+			put_native(&merging, &native[at]);
+	}
+	while (merging.python_at < merging.python_count)
+		put_run(&merging);
+	return merging.count;
+}

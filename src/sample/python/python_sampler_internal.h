@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the files of the sampler share: python_sampler.c (the thread and its deadlines), python_sampler_process.c (one process), python_sampler_threads.c (what is
+ * remembered of its threads), python_sampler_functions.c, python_sampler_native.c, python_sampler_counters.c. Nobody else includes this. All of it belongs to the
+ * sampler's thread.
+ */
+#ifndef TS_SAMPLE_PYTHON_PYTHON_SAMPLER_INTERNAL_H
+#define TS_SAMPLE_PYTHON_PYTHON_SAMPLER_INTERNAL_H
+
+#include "base/text.h"
+#include "sample/python/python_sampler.h"
+
+#define NS_PER_MS INT64_C(1000000)
+#define NS_PER_S INT64_C(1000000000)
+
+/* ---- what is remembered of a thread ---- */
+
+struct watched_thread {
+	uint64_t thread_id;
+	int64_t interpreter;
+	pid_t seen_tid; /* as the reader says, 0: not known */
+	pid_t tid;      /* as told */
+	uint32_t slot;
+	uint64_t sweep; /* the last one that had it */
+	char name[64];
+	uint64_t functions;             /* of those asked for: a hash of which are on its stack */
+	char function[128];             /* the innermost of them, "": none */
+	struct ts_sample_frame *frames; /* as last told */
+	size_t count, capacity;
+};
+
+/* ---- a process ---- */
+
+/* What is counted, of a process or of all; told as differences. */
+struct sampling_counts {
+	uint64_t ticks, late, left_out;
+	uint64_t stacks, rejected, retried;
+	uint64_t system_calls, missed;
+	int64_t read_ns, resolve_ns, native_ns, emit_ns;
+	int64_t sweep_ns; /* of wall time, all together */
+	int64_t cpu_ns;
+};
+
+struct native_side; /* python_sampler_native.c */
+
+struct watched_process {
+	struct ts_python_process what;
+	struct ts_python *python; /* NULL: not open */
+	struct native_side *native;
+	bool native_failed; /* there are no native frames to be had of it */
+	bool ended;
+	bool asked;
+	/* Deadlines. */
+	int64_t slot_ns; /* begin of the interval in which it is sampled next */
+	int64_t due_ns;
+	int64_t sampled_ns; /* 0: not since it was opened, or since a pause */
+	/* While it is not open. */
+	int64_t known_ns; /* since when it is what it is */
+	int64_t try_ns;
+	uint64_t told[8]; /* hashes of messages */
+	unsigned int told_count;
+	/* Threads. */
+	struct watched_thread **threads;
+	size_t thread_count, thread_capacity, thread_hint;
+	uint64_t sweep;
+	uint8_t *matches; /* by number of code: 0 not known, 1 no, 2 is a function asked for */
+	size_t match_capacity;
+	/* Counts. */
+	struct sampling_counts counts, told_counts;
+	struct ts_python_counts reader; /* as of the last sweep */
+	int64_t longest_ns;             /* sweep since the last telling */
+};
+
+struct ts_python_sampler;
+
+/* What one process needs of the sampler around it. */
+struct sampling {
+	struct ts_python_sampler_options options;
+	const struct ts_python_consumer *consumer;
+	struct ts_sample_frame *frames; /* room to put a sample together */
+	size_t frame_capacity;
+	struct ts_text locals;
+	uint32_t *free_slots;
+	size_t free_count, free_capacity;
+	uint32_t slot_count;
+};
+
+/* ---- python_sampler_process.c ---- */
+
+struct watched_process *ts_python_watch_new(const struct ts_python_process *what, int64_t now_ns);
+void ts_python_watch_free(struct sampling *sampling, struct watched_process *process);
+/* Tries to open it. */
+void ts_python_watch_try(struct sampling *sampling, struct watched_process *process,
+			 int64_t now_ns);
+/* One sweep, told. */
+void ts_python_watch_sample(struct sampling *sampling, struct watched_process *process,
+			    int64_t now_ns);
+
+/* ---- python_sampler_threads.c ---- */
+
+/* Found, or made: *ret_new. NULL: no memory. */
+struct watched_thread *ts_python_watch_thread(struct sampling *sampling,
+					      struct watched_process *process,
+					      const struct ts_python_thread *thread, bool *ret_new);
+/* Those that were not in the last sweep. */
+void ts_python_watch_forget_threads(struct sampling *sampling, struct watched_process *process,
+				    bool all);
+/* Keeps the frames as told: the number of outermost ones that are as before. */
+uint32_t ts_python_watch_keep_frames(struct watched_thread *thread,
+				     const struct ts_sample_frame *frames, size_t count);
+
+/* ---- python_sampler_functions.c ---- */
+
+/*
+ * Whether a function that was asked for has come onto the stack or left it since the last call; writes
+ * what to call that.
+ */
+bool ts_python_watch_functions(struct sampling *sampling, struct watched_process *process,
+			       struct watched_thread *thread, const struct ts_python_thread *stack,
+			       char *ret_trigger, size_t bytes);
+
+/* ---- python_sampler_native.c ---- */
+
+/* Behind a sweep: perf looks at the threads that run. True: it does; sweep again, and those that have not moved meanwhile can be merged. */
+bool ts_python_watch_native_sweep(struct sampling *sampling, struct watched_process *process,
+				  const struct ts_python_sweep *sweep);
+/* Python's frames with native ones among them, into sampling->frames; their number. 0: there are none to be had. */
+size_t ts_python_watch_native(struct sampling *sampling, struct watched_process *process,
+			      const struct ts_python_thread *stack);
+void ts_python_watch_native_close(struct watched_process *process);
+
+/* ---- python_sampler_counters.c ---- */
+
+void ts_python_watch_tell_counters(struct sampling *sampling, struct watched_process *process,
+				   int64_t elapsed_ns);
+/* Of all processes together. */
+void ts_python_watch_tell_all(struct sampling *sampling, const struct sampling_counts *counts,
+			      int64_t longest_ns, int64_t elapsed_ns);
+void ts_python_watch_add_counts(struct sampling_counts *sum, const struct sampling_counts *counts,
+				const struct sampling_counts *less);
+
+/* ---- messages ---- */
+
+/* Passes a reason on, each once. */
+void ts_python_watch_message(struct sampling *sampling, struct watched_process *process,
+			     const char *text);
+
+bool ts_python_watch_room(struct sampling *sampling, size_t count);
+
+#endif

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Native frames of the threads of a sampled process, among Python's: of those that wait from their memory, of those that run from a sample
+ * that perf takes when asked, between two sweeps: where both show the same stack, it was that stack. Nothing is stopped. Must not know how
+ * stacks are unwound.
+ */
+#include "base/clock.h"
+#include "code/unwind.h"
+#include "sample/python/merge_stacks.h"
+#include "sample/python/python_sampler_internal.h"
+
+#define NATIVE_FRAMES 512
+/* A thread that runs answers within some ten microseconds; one that was put aside does not. */
+#define ANSWER_NS (200 * NS_PER_MS / 1000)
+/* What was mapped since is looked for where a stack was not whole, but not more often than this. */
+#define RENEW_NS NS_PER_S
+
+/* A thread that perf was asked for, as the sweep before that has seen it. */
+struct asked_thread {
+	pid_t tid;
+	uint32_t depth;
+};
+
+struct native_side {
+	struct ts_native *native;
+	struct ts_native_perf *perf; /* NULL: not to be had */
+	pid_t *tids; /* that perf was told of; room for as many that are asked for behind them */
+	size_t tid_count, tid_capacity;
+	struct asked_thread *asked;
+	size_t asked_count, asked_capacity;
+	int64_t renew_ns;
+	int64_t since_ns; /* perf's samples from here on are of this sweep */
+	struct ts_native_frame frames[NATIVE_FRAMES];
+};
+
+static void close_side(struct native_side *side)
+{
+	if (side->perf)
+		ts_native_perf_close(side->perf);
+	ts_native_close(side->native);
+	free(side->tids);
+	free(side->asked);
+	free(side);
+}
+
+void ts_python_watch_native_close(struct watched_process *process)
+{
+	if (process->native)
+		close_side(TS_STEAL(process->native));
+	process->native_failed = false;
+}
+
+static void open_side(struct sampling *sampling, struct watched_process *process)
+{
+	struct native_side *side = calloc(1, sizeof(*side));
+	struct ts_error err = { 0 };
+
+	process->native_failed = true;
+	if (!side)
+		return;
+	if (ts_native_open(&side->native, process->what.pid, &err)) {
+		ts_python_watch_message(sampling, process, err.message);
+		free(side);
+		return;
+	}
+	/* Threads that wait can be had without it. */
+	if (ts_native_perf_open(&side->perf, side->native, 0, 0, &err)) {
+		side->perf = NULL;
+		ts_python_watch_message(sampling, process, err.message);
+	}
+	process->native = side;
+	process->native_failed = false;
+}
+
+/* Perf is told where threads have come or gone. */
+static void set_threads(struct sampling *sampling, struct watched_process *process,
+			const struct ts_python_sweep *sweep)
+{
+	struct native_side *side = process->native;
+	size_t count = 0;
+	bool same = true;
+
+	if (ts_grow_array((void **)&side->tids, &side->tid_capacity, sweep->count + 1,
+			  sizeof(*side->tids)))
+		return;
+	for (size_t i = 0; i < sweep->count; i++) {
+		if (!sweep->threads[i].tid)
+			continue;
+		same = same && count < side->tid_count &&
+		       side->tids[count] == sweep->threads[i].tid;
+		side->tids[count++] = sweep->threads[i].tid;
+	}
+	if (!same || count != side->tid_count) {
+		struct ts_error err = { 0 };
+
+		if (ts_native_perf_set_threads(side->perf, side->tids, count, &err))
+			ts_python_watch_message(sampling, process, err.message);
+	}
+	side->tid_count = count;
+}
+
+/* Asks for a sample of each thread that runs. False: there is none. */
+static bool ask(struct native_side *side, const struct ts_python_sweep *sweep)
+{
+	pid_t *running;
+
+	side->asked_count = 0;
+	if (ts_grow_array((void **)&side->asked, &side->asked_capacity, sweep->count,
+			  sizeof(*side->asked)) ||
+	    ts_grow_array((void **)&side->tids, &side->tid_capacity, side->tid_count + sweep->count,
+			  sizeof(*side->tids)))
+		return false;
+	running = side->tids + side->tid_count;
+	for (size_t i = 0; i < sweep->count; i++) {
+		const struct ts_python_thread *thread = &sweep->threads[i];
+
+		if (!thread->tid || thread->is_rejected || !(thread->state & TS_PYTHON_RUNS))
+			continue;
+		running[side->asked_count] = thread->tid;
+		side->asked[side->asked_count++] =
+			(struct asked_thread){ thread->tid, thread->depth };
+	}
+	if (side->asked_count)
+		ts_native_perf_ask(side->perf, running, side->asked_count);
+	return side->asked_count != 0;
+}
+
+bool ts_python_watch_native_sweep(struct sampling *sampling, struct watched_process *process,
+				  const struct ts_python_sweep *sweep)
+{
+	int64_t began_ns = ts_clock_monotonic_ns();
+	bool asked = false;
+
+	if (!process->native && !process->native_failed)
+		open_side(sampling, process);
+	if (process->native && process->native->perf) {
+		set_threads(sampling, process, sweep);
+		process->native->since_ns = began_ns;
+		asked = ask(process->native, sweep);
+		if (asked)
+			ts_native_perf_wait(process->native->perf, ANSWER_NS);
+	}
+	process->counts.native_ns += ts_clock_monotonic_ns() - began_ns;
+	return asked;
+}
+
+/* The sweep after perf's sample shows the stack of the one before. */
+static bool was_still(const struct native_side *side, const struct ts_python_thread *stack)
+{
+	for (size_t i = 0; i < side->asked_count; i++)
+		if (side->asked[i].tid == stack->tid)
+			return side->asked[i].depth == stack->depth && stack->same == stack->depth;
+	return false;
+}
+
+static size_t unwind(struct native_side *side, const struct ts_python_thread *stack,
+		     bool *ret_whole)
+{
+	int64_t time_ns;
+
+	if (side->perf && was_still(side, stack))
+		return ts_native_perf_stack(side->perf, stack->tid, side->since_ns, &time_ns,
+					    side->frames, NATIVE_FRAMES, ret_whole);
+	if (!(stack->state & TS_PYTHON_RUNS))
+		return ts_native_waiting_thread(side->native, stack->tid, side->frames,
+						NATIVE_FRAMES, ret_whole);
+	return 0;
+}
+
+static void renew(struct native_side *side)
+{
+	int64_t now_ns = ts_clock_monotonic_ns();
+
+	if (now_ns < side->renew_ns)
+		return;
+	side->renew_ns = now_ns + RENEW_NS;
+	ts_native_renew(side->native, NULL);
+}
+
+size_t ts_python_watch_native(struct sampling *sampling, struct watched_process *process,
+			      const struct ts_python_thread *stack)
+{
+	struct native_side *side = process->native;
+	int64_t began_ns = ts_clock_monotonic_ns();
+	bool whole = false;
+	size_t count;
+
+	if (!side || !stack->tid || !ts_python_watch_room(sampling, stack->depth + NATIVE_FRAMES))
+		return 0;
+	count = unwind(side, stack, &whole);
+	if (count && !whole)
+		renew(side);
+	if (count)
+		count = ts_python_merge(side->frames, count, whole, stack->frames, stack->depth,
+					sampling->frames, sampling->frame_capacity);
+	process->counts.native_ns += ts_clock_monotonic_ns() - began_ns;
+	return count;
+}

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Appending to a trace file. Must not know of tables. */
+#include "sbt/file_output.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/local/hash.h"
+#include "base/memory.h"
+#include "sbt/sbt_layout.h"
+
+static ssize_t plain_write(void *context, int fd, const void *data, size_t bytes)
+{
+	(void)context;
+	return write(fd, data, bytes);
+}
+
+/* Locks a regular file and cuts it to `bytes`. */
+static int lock_and_cut(const struct sbt_output *output, int fd, const char *path, uint64_t bytes,
+			struct ts_error *err)
+{
+	struct stat status;
+
+	if (fstat(fd, &status))
+		return ts_error_errno(err, errno, "trace '%s'", path);
+	if (!S_ISREG(status.st_mode))
+		return TS_OK;
+	if (!output->locked && flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK)
+		return ts_error_set(err, TS_EIO, "trace '%s': another process is writing it", path);
+	if (ftruncate(fd, (off_t)bytes))
+		return ts_error_errno(err, errno, "trace '%s': cannot cut it to %llu bytes", path,
+				      (unsigned long long)bytes);
+	return TS_OK;
+}
+
+static int take(struct sbt_output *output, int fd, const char *path, uint64_t bytes,
+		struct ts_error *err)
+{
+	int result = lock_and_cut(output, fd, path, bytes, err);
+
+	if (result)
+		return result;
+	output->path = strdup(path);
+	if (!output->path)
+		return ts_error_set(err, TS_ENOMEM, "trace '%s': no memory", path);
+	output->fd = fd;
+	output->bytes = bytes;
+	if (!output->write)
+		output->write = plain_write;
+	return TS_OK;
+}
+
+/* All writes go to the end of the file, wherever that is after a cut. */
+int sbt_output_open(struct sbt_output *output, const char *path, struct ts_error *err)
+{
+	TS_AUTO_FD int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+	int result;
+
+	if (fd < 0)
+		return ts_error_errno(err, errno, "cannot create trace '%s'", path);
+	result = take(output, fd, path, 0, err);
+	if (!result)
+		fd = -1;
+	return result;
+}
+
+int sbt_output_resume(struct sbt_output *output, const char *path, uint64_t bytes,
+		      struct ts_error *err)
+{
+	TS_AUTO_FD int fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
+	int result;
+
+	if (fd < 0)
+		return ts_error_errno(err, errno, "cannot open trace '%s'", path);
+	result = take(output, fd, path, bytes, err);
+	if (!result)
+		fd = -1;
+	return result;
+}
+
+static int write_failed(struct sbt_output *output, int errnum, struct ts_error *err)
+{
+	/* Whole chunks only: what is left is a valid, unfinished trace. */
+	bool cut = ftruncate(output->fd, (off_t)output->bytes) == 0;
+
+	/* A file that may not grow is a full disk, too: its writer goes on when it may. */
+	if (errnum == EFBIG)
+		return ts_error_set(err, TS_ENOSPC,
+				    "trace '%s': cannot write behind byte %llu: it has reached the "
+				    "limit of a file's size (see ulimit -f)",
+				    output->path, (unsigned long long)output->bytes);
+	return ts_error_errno(
+		err, errnum, "trace '%s': cannot write behind byte %llu; it is kept up to %s%s",
+		output->path, (unsigned long long)output->bytes, cut ? "there" : "about there",
+		errnum == ENOSPC ? " (free some space, or write to another disk)" : "");
+}
+
+int sbt_output_append(struct sbt_output *output, const void *data, size_t bytes,
+		      struct ts_error *err)
+{
+	const char *next = data;
+	size_t left = bytes;
+
+	while (left) {
+		ssize_t written = output->write(output->write_context, output->fd, next, left);
+
+		if (written < 0 && errno == EINTR)
+			continue;
+		if (written <= 0)
+			return write_failed(output, written ? errno : EIO, err);
+		next += written;
+		left -= (size_t)written;
+	}
+	output->bytes += bytes;
+	return TS_OK;
+}
+
+int sbt_output_cut(struct sbt_output *output, struct ts_error *err)
+{
+	if (ftruncate(output->fd, (off_t)output->bytes))
+		return ts_error_errno(err, errno, "trace '%s': cannot cut it to %llu bytes",
+				      output->path, (unsigned long long)output->bytes);
+	return TS_OK;
+}
+
+int sbt_output_sync(struct sbt_output *output, struct ts_error *err)
+{
+	if (output->sync && fdatasync(output->fd))
+		return ts_error_errno(err, errno, "trace '%s': cannot bring it to the disk",
+				      output->path);
+	return TS_OK;
+}
+
+int sbt_output_close(struct sbt_output *output, struct ts_error *err)
+{
+	int result = TS_OK;
+
+	if (output->path) {
+		if (close(output->fd))
+			result = ts_error_errno(err, errno, "trace '%s': cannot close it",
+						output->path);
+		free(output->path);
+		output->path = NULL;
+	}
+	return result;
+}
+
+void sbt_file_header_init(struct sbt_file_header *header, const uint8_t *trace_id)
+{
+	memset(header, 0, sizeof(*header));
+	memcpy(header->magic, SBT_FILE_MAGIC, SBT_MAGIC_BYTES);
+	header->major = SBT_MAJOR;
+	header->minor = SBT_MINOR;
+	header->header_bytes = sizeof(*header);
+	header->created_ns = ts_clock_realtime_ns();
+	if (trace_id)
+		memcpy(header->trace_id, trace_id, sizeof(header->trace_id));
+	else if (getrandom(header->trace_id, sizeof(header->trace_id), 0) < 0)
+		memcpy(header->trace_id, &header->created_ns, sizeof(header->created_ns));
+	header->checksum = ts_hash64(header, offsetof(struct sbt_file_header, checksum));
+}

@@ -1,0 +1,491 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How the clocks of ranks stand to that of a reference rank. Each pair of clocks that share collectives gets a line
+ * (clock_fit.c); a rank is tied to the reference by the chain of lines that is known best. Must not know how
+ * collectives were matched.
+ */
+#include "state/clocks/clock_alignment.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "state/clocks/clock_alignment_internal.h"
+
+#define TIME_LIMIT (INT64_C(1) << 62)
+/* Samples that must hold, from which on those that need not are left out. */
+#define ENOUGH_HARD 5
+
+/* Two clocks that share collectives. */
+struct pair {
+	uint32_t first, second;    /* domains */
+	struct ts_clock_line line; /* from the second one's time to the first one's */
+};
+
+/* A clock: that of one source, or of several sources of a trace. */
+struct domain {
+	int64_t from, to; /* of all its ranks */
+	uint32_t first_rank;
+	bool sampled;
+	bool known;
+	struct ts_clock_estimate estimate;
+	uint32_t first_edge, edge_count;
+};
+
+/* A way to a domain that has not been gone yet. */
+struct way {
+	int64_t uncertainty;
+	uint32_t pair, to;
+};
+
+struct estimator {
+	const struct ts_work *work;
+	const struct ts_collectives *collectives;
+	struct ts_clocks *out;
+	uint32_t *rank_domains;
+	struct domain *domains;
+	uint32_t domain_count;
+	struct ts_clock_sample *samples;
+	size_t sample_count, sample_capacity;
+	struct pair *pairs;
+	size_t pair_count, pair_capacity;
+	uint32_t *edges;  /* pairs of each domain */
+	struct way *ways; /* a heap */
+	size_t way_count, way_capacity;
+	int64_t resolution;
+	struct ts_error *err;
+};
+
+static int no_memory(const struct estimator *e)
+{
+	ts_error_set(e->err, TS_ENOMEM, "no memory");
+	return TS_ENOMEM;
+}
+
+/* ---- domains ---- */
+
+static void extend_domain(struct domain *domain, const struct ts_work_rank *rank)
+{
+	if (rank->from > rank->to)
+		return;
+	domain->from = TS_MIN(domain->from, rank->from);
+	domain->to = TS_MAX(domain->to, rank->to);
+}
+
+/* Ranks of one trace whose events have the same clock can not be off against each other. */
+static int find_domains(struct estimator *e)
+{
+	struct ts_pairmap places;
+	int rc = TS_OK;
+
+	ts_pairmap_init(&places);
+	for (uint32_t i = 0; i < e->work->rank_count && !rc; i++) {
+		const struct ts_work_rank *rank = &e->work->ranks[i];
+		bool is_new;
+		uint64_t *place = ts_pairmap_insert(&places, rank->trace, rank->clock, &is_new);
+
+		if (!place) {
+			rc = no_memory(e);
+			break;
+		}
+		if (is_new) {
+			*place = e->domain_count;
+			e->domains[e->domain_count++] = (struct domain){ .from = INT64_MAX,
+									 .to = INT64_MIN,
+									 .first_rank = i };
+		}
+		e->rank_domains[i] = (uint32_t)*place;
+		extend_domain(&e->domains[*place], rank);
+	}
+	ts_pairmap_release(&places);
+	return rc;
+}
+
+/* ---- samples ---- */
+
+static void note_resolution(struct estimator *e, const struct ts_work_command *command)
+{
+	if (command->start % 1000 || command->end % 1000)
+		e->resolution = 1;
+}
+
+static int find_pair(struct estimator *e, struct ts_pairmap *places, uint32_t first,
+		     uint32_t second, uint32_t *ret_pair)
+{
+	bool is_new;
+	uint64_t *place = ts_pairmap_insert(places, first, second, &is_new);
+
+	if (!place)
+		return no_memory(e);
+	if (is_new) {
+		*place = e->pair_count;
+		if (ts_grow_array((void **)&e->pairs, &e->pair_capacity, e->pair_count + 1,
+				  sizeof(*e->pairs)))
+			return no_memory(e);
+		e->pairs[e->pair_count++] = (struct pair){ .first = first, .second = second };
+	}
+	*ret_pair = (uint32_t)*place;
+	return TS_OK;
+}
+
+static int add_sample(struct estimator *e, struct ts_pairmap *places,
+		      const struct ts_work_command *a, const struct ts_work_command *b,
+		      bool is_hard)
+{
+	uint32_t first = e->rank_domains[a->rank], second = e->rank_domains[b->rank];
+	struct ts_clock_sample sample = { .time = b->end,
+					  .apart = a->end - b->end,
+					  .low = a->start - b->end,
+					  .high = a->end - b->start,
+					  .hard = is_hard };
+	int rc;
+
+	if (first == second)
+		return TS_OK;
+	rc = find_pair(e, places, first, second, &sample.pair);
+	if (rc)
+		return rc;
+	if (ts_grow_array((void **)&e->samples, &e->sample_capacity, e->sample_count + 1,
+			  sizeof(sample)))
+		return no_memory(e);
+	e->samples[e->sample_count++] = sample;
+	e->domains[first].sampled = e->domains[second].sampled = true;
+	note_resolution(e, a);
+	note_resolution(e, b);
+	return TS_OK;
+}
+
+/* All members against the first one: enough to tie them, and no more than there are members. */
+static int add_match(struct estimator *e, struct ts_pairmap *places,
+		     const struct ts_collective_match *match)
+{
+	const uint32_t *members = &e->collectives->members[match->first];
+	const struct ts_work_command *first = NULL;
+	int rc = TS_OK;
+
+	for (uint32_t i = 0; i < match->count && !rc; i++) {
+		const struct ts_work_command *command = &e->work->commands[members[i]];
+
+		if (command->flags & TS_COMMAND_UNTIMED)
+			continue;
+		if (first)
+			rc = add_sample(e, places, first, command, match->together);
+		else
+			first = command;
+	}
+	return rc;
+}
+
+static int gather_samples(struct estimator *e)
+{
+	struct ts_pairmap places;
+	int rc = TS_OK;
+
+	e->resolution = 1000;
+	ts_pairmap_init(&places);
+	for (uint32_t i = 0; i < e->collectives->match_count && !rc; i++)
+		rc = add_match(e, &places, &e->collectives->matches[i]);
+	ts_pairmap_release(&places);
+	return rc;
+}
+
+/* ---- lines ---- */
+
+/* What must hold first. */
+static int compare_samples(const void *left, const void *right)
+{
+	const struct ts_clock_sample *a = left, *b = right;
+
+	if (a->pair != b->pair)
+		return a->pair < b->pair ? -1 : 1;
+	return (int)b->hard - (int)a->hard;
+}
+
+static int fit_pairs(struct estimator *e)
+{
+	int rc = TS_OK;
+
+	if (e->sample_count)
+		ts_sort(e->samples, e->sample_count, sizeof(*e->samples), compare_samples);
+	for (size_t i = 0, to; i < e->sample_count && !rc; i = to) {
+		uint32_t pair = e->samples[i].pair;
+		size_t hard = 0;
+
+		for (to = i; to < e->sample_count && e->samples[to].pair == pair; to++)
+			hard += e->samples[to].hard;
+		rc = ts_clock_fit(&e->pairs[pair].line, e->samples + i,
+				  hard >= ENOUGH_HARD ? hard : to - i, e->resolution, e->err);
+	}
+	return rc;
+}
+
+/* ---- ways from the reference ---- */
+
+static int make_edges(struct estimator *e)
+{
+	uint32_t next = 0;
+
+	e->edges = ts_alloc_array(2 * e->pair_count, sizeof(*e->edges));
+	if (!e->edges)
+		return no_memory(e);
+	for (size_t i = 0; i < e->pair_count; i++) {
+		e->domains[e->pairs[i].first].edge_count++;
+		e->domains[e->pairs[i].second].edge_count++;
+	}
+	for (uint32_t i = 0; i < e->domain_count; i++) {
+		e->domains[i].first_edge = next;
+		next += e->domains[i].edge_count;
+		e->domains[i].edge_count = 0;
+	}
+	for (uint32_t i = 0; i < e->pair_count; i++) {
+		struct domain *first = &e->domains[e->pairs[i].first];
+		struct domain *second = &e->domains[e->pairs[i].second];
+
+		e->edges[first->first_edge + first->edge_count++] = i;
+		e->edges[second->first_edge + second->edge_count++] = i;
+	}
+	return TS_OK;
+}
+
+static bool is_before(const struct way *a, const struct way *b)
+{
+	if (a->uncertainty != b->uncertainty)
+		return a->uncertainty < b->uncertainty;
+	return a->pair < b->pair;
+}
+
+static int push_way(struct estimator *e, struct way way)
+{
+	size_t i = e->way_count;
+
+	if (ts_grow_array((void **)&e->ways, &e->way_capacity, i + 1, sizeof(way)))
+		return no_memory(e);
+	e->way_count++;
+	for (; i && is_before(&way, &e->ways[(i - 1) / 2]); i = (i - 1) / 2)
+		e->ways[i] = e->ways[(i - 1) / 2];
+	e->ways[i] = way;
+	return TS_OK;
+}
+
+static struct way pop_way(struct estimator *e)
+{
+	struct way top = e->ways[0], last = e->ways[--e->way_count];
+	size_t i = 0;
+
+	for (size_t child = 1; child < e->way_count; child = 2 * i + 1) {
+		if (child + 1 < e->way_count && is_before(&e->ways[child + 1], &e->ways[child]))
+			child++;
+		if (!is_before(&e->ways[child], &last))
+			break;
+		e->ways[i] = e->ways[child];
+		i = child;
+	}
+	e->ways[i] = last;
+	return top;
+}
+
+/* The line of a pair towards the other domain than `to`. */
+static struct ts_clock_line line_from(const struct estimator *e, const struct way *way,
+				      uint32_t *ret_via)
+{
+	const struct pair *pair = &e->pairs[way->pair];
+
+	*ret_via = pair->second == way->to ? pair->first : pair->second;
+	return pair->second == way->to ? pair->line : ts_clock_line_inverse(&pair->line);
+}
+
+static int push_ways(struct estimator *e, uint32_t from)
+{
+	const struct domain *domain = &e->domains[from];
+	int rc = TS_OK;
+
+	for (uint32_t i = 0; i < domain->edge_count && !rc; i++) {
+		struct way way = { .pair = e->edges[domain->first_edge + i] };
+		const struct pair *pair = &e->pairs[way.pair];
+		struct ts_clock_line line;
+		uint32_t via;
+
+		way.to = pair->first == from ? pair->second : pair->first;
+		if (e->domains[way.to].known)
+			continue;
+		line = line_from(e, &way, &via);
+		way.uncertainty = domain->estimate.uncertainty_ns +
+				  ts_clock_line_uncertainty(&line, e->domains[way.to].from,
+							    e->domains[way.to].to);
+		way.uncertainty = TS_MIN(way.uncertainty, TIME_LIMIT);
+		rc = push_way(e, way);
+	}
+	return rc;
+}
+
+static int64_t bounds_of_both(int64_t a, int64_t b)
+{
+	return a == TS_ABSENT || b == TS_ABSENT ? TS_ABSENT : TS_MIN(a + b, TIME_LIMIT);
+}
+
+/* Joins the line of a way to what is known of the domain that it comes from. */
+static void go_way(struct estimator *e, const struct way *way)
+{
+	uint32_t via;
+	struct ts_clock_line line = line_from(e, way, &via);
+	const struct ts_clock_estimate *before = &e->domains[via].estimate;
+	bool is_direct = before->method == NULL;
+	double drift = before->drift_ppb * 1e-9;
+	int64_t there = line.epoch + line.offset;
+
+	e->domains[way->to].known = true;
+	e->domains[way->to].estimate = (struct ts_clock_estimate){
+		.known = true,
+		.reference = before->reference,
+		.epoch = line.epoch,
+		.offset_ns = ts_clock_estimate_apply(before, there) - line.epoch,
+		.drift_ppb = ((1 + line.drift) * (1 + drift) - 1) * 1e9,
+		.uncertainty_ns = way->uncertainty,
+		.bound_ns = bounds_of_both(line.bound, before->bound_ns),
+		.points = line.points,
+		.outliers = line.outliers,
+		.method = is_direct ? "collectives" : "collectives of others",
+	};
+}
+
+static uint32_t choose_reference(const struct estimator *e)
+{
+	for (uint32_t i = 0; i < e->work->rank_count; i++)
+		if (e->domains[e->rank_domains[i]].sampled)
+			return i;
+	return 0;
+}
+
+/* Ties to a rank all that can be. */
+static int go_ways(struct estimator *e, uint32_t reference)
+{
+	uint32_t domain = e->rank_domains[reference];
+	int rc;
+
+	e->domains[domain].known = true;
+	e->domains[domain].estimate.reference = reference;
+	rc = push_ways(e, domain);
+	while (!rc && e->way_count) {
+		struct way way = pop_way(e);
+
+		if (e->domains[way.to].known)
+			continue;
+		go_way(e, &way);
+		rc = push_ways(e, way.to);
+	}
+	return rc;
+}
+
+/* Ranks that nothing ties to the reference may still be tied to each other. */
+static int go_all_ways(struct estimator *e)
+{
+	int rc = go_ways(e, e->out->reference);
+
+	for (uint32_t i = 0; i < e->work->rank_count && !rc; i++) {
+		const struct domain *domain = &e->domains[e->rank_domains[i]];
+
+		if (domain->sampled && !domain->known)
+			rc = go_ways(e, i);
+	}
+	return rc;
+}
+
+static void fill_ranks(struct estimator *e)
+{
+	for (uint32_t i = 0; i < e->work->rank_count; i++) {
+		struct ts_clock_estimate *estimate = &e->out->ranks[i];
+
+		*estimate = e->domains[e->rank_domains[i]].estimate;
+		estimate->known = e->domains[e->rank_domains[i]].known;
+		estimate->rank = i;
+		estimate->device = TS_WORK_NONE;
+		estimate->domain = e->rank_domains[i];
+		if (estimate->known && !estimate->method)
+			estimate->method = estimate->reference == i ? "reference" : "same clock";
+		if (!estimate->known)
+			estimate->method = "none";
+	}
+}
+
+static int estimate_ranks(struct estimator *e)
+{
+	int rc = find_domains(e);
+
+	if (!rc)
+		rc = gather_samples(e);
+	e->out->reference = rc ? 0 : choose_reference(e);
+	if (!rc)
+		rc = fit_pairs(e);
+	if (!rc)
+		rc = make_edges(e);
+	if (!rc)
+		rc = go_all_ways(e);
+	if (!rc)
+		fill_ranks(e);
+	return rc;
+}
+
+static int estimate(struct estimator *e)
+{
+	uint32_t ranks = e->work->rank_count;
+	int rc;
+
+	e->rank_domains = calloc(TS_MAX(ranks, 1), sizeof(*e->rank_domains));
+	e->domains = calloc(TS_MAX(ranks, 1), sizeof(*e->domains));
+	e->out->ranks = calloc(TS_MAX(ranks, 1), sizeof(*e->out->ranks));
+	if (!e->rank_domains || !e->domains || !e->out->ranks)
+		return no_memory(e);
+	rc = ranks ? estimate_ranks(e) : TS_OK;
+	return rc ? rc : ts_clocks_fit_devices(e->out, e->work, e->err);
+}
+
+int ts_clocks_new(struct ts_clocks **ret_clocks, const struct ts_work *work,
+		  const struct ts_collectives *collectives, struct ts_error *err)
+{
+	TS_AUTO(ts_clocks) out = calloc(1, sizeof(*out));
+	struct estimator e = { .work = work, .collectives = collectives, .out = out, .err = err };
+	int rc;
+
+	if (!out)
+		return no_memory(&e);
+	rc = estimate(&e);
+	free(e.rank_domains);
+	free(e.domains);
+	free(e.samples);
+	free(e.pairs);
+	free(e.edges);
+	free(e.ways);
+	if (!rc)
+		*ret_clocks = TS_STEAL(out);
+	return rc;
+}
+
+void ts_clocks_free(struct ts_clocks *clocks)
+{
+	if (!clocks)
+		return;
+	free(clocks->ranks);
+	free(clocks->devices);
+	free(clocks);
+}
+
+/* ---- what can be told ---- */
+
+int64_t ts_clocks_uncertainty(const struct ts_clocks *clocks, uint32_t rank, uint32_t other)
+{
+	const struct ts_clock_estimate *a = &clocks->ranks[rank], *b = &clocks->ranks[other];
+
+	if (a->domain == b->domain)
+		return 0;
+	if (!a->known || !b->known || a->reference != b->reference)
+		return TS_ABSENT;
+	return TS_MIN(a->uncertainty_ns + b->uncertainty_ns, TIME_LIMIT);
+}
+
+bool ts_clocks_can_tell(const struct ts_clocks *clocks, uint32_t rank, uint32_t other,
+			int64_t effect_ns)
+{
+	int64_t uncertainty = ts_clocks_uncertainty(clocks, rank, other);
+
+	return uncertainty != TS_ABSENT && effect_ns > uncertainty;
+}

@@ -1,0 +1,459 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Lays the collectives of two ranks beside each other without being told their numbers (docs/state.md, "Clocks"): a
+ * passage of one is looked for in the other, by the operations and by the pauses between their ends, which clocks that
+ * are off do not change; from there on both are gone through step by step, round what one of them lacks.
+ * Must not know of ranks or streams.
+ */
+#include "state/collectives/collectives_internal.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+#define NONE UINT32_MAX
+#define SAMPLES 128 /* pauses that something is judged by */
+#define PASSAGE 16  /* operations of a passage */
+#define PASSAGES 16 /* that are looked for; those with holes are not found */
+#define RECENT 8    /* matches whose median says how far the clocks are apart now */
+#define LEAST_SLACK_NS 2000.0
+#define MOST_DRIFT 3e-4 /* of two clocks, beyond what recent matches say */
+
+/*
+ * Pauses of the same operations differ by less than this part of what those of neighbouring ones do, or of
+ * their own length, where all are equally long.
+ */
+#define ALIKE_TO_OTHERS 0.5
+#define ALIKE_TO_LENGTH 0.05
+
+struct sequences {
+	const struct ts_collective_item *a, *b;
+	size_t n, m;
+	double usual_pause; /* median between two ends of a */
+	double alike;       /* pauses that differ by more are not of the same operations */
+	size_t passage;     /* pauses of a passage */
+};
+
+/* A place from which on both may be gone through: a[i] is b[j]. */
+struct anchor {
+	size_t i, j;
+	double score; /* ns by which pauses there usually differ */
+};
+
+static int compare_doubles(const void *left, const void *right)
+{
+	double a = *(const double *)left, b = *(const double *)right;
+
+	return a < b ? -1 : a > b;
+}
+
+static double quantile(double *values, size_t count, double part)
+{
+	ts_sort(values, count, sizeof(*values), compare_doubles);
+	return values[(size_t)((double)(count - 1) * part)];
+}
+
+static double pause_before(const struct ts_collective_item *items, size_t i)
+{
+	return (double)(items[i].end - items[i - 1].end);
+}
+
+static double apart(const struct sequences *s, size_t i, size_t j)
+{
+	return (double)(s->a[i].end - s->b[j].end);
+}
+
+/* How long pauses usually are, and by how much one differs from the next. */
+static void look_at_pauses(struct sequences *s)
+{
+	double pauses[SAMPLES], unrelated[SAMPLES];
+	size_t step = 1 + s->n / SAMPLES, found = 0;
+
+	for (size_t i = 1; i + 1 < s->n && found < SAMPLES; i += step) {
+		pauses[found] = pause_before(s->a, i);
+		unrelated[found] = fabs(pauses[found] - pause_before(s->a, i + 1));
+		found++;
+	}
+	s->alike = LEAST_SLACK_NS;
+	if (!found)
+		return;
+	s->usual_pause = quantile(pauses, found, 0.5);
+	s->alike = TS_MAX(s->alike, ALIKE_TO_OTHERS * quantile(unrelated, found, 0.5));
+	s->alike = TS_MAX(s->alike, ALIKE_TO_LENGTH * s->usual_pause);
+}
+
+/* The place in items whose end is nearest to an instant; items are nearly in order of end. */
+static size_t nearest(const struct ts_collective_item *items, size_t count, int64_t time)
+{
+	size_t low = 0, high = count;
+
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+
+		if (items[middle].end < time)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low == count || (low && time - items[low - 1].end < items[low].end - time))
+		low--;
+	return low;
+}
+
+/* ---- passages ---- */
+
+/* How much the pauses of two passages differ in all; as soon as that is `most` or more the rest is not looked at. */
+static double difference(const struct sequences *s, size_t i, size_t j, double most)
+{
+	double cap = TS_MAX(s->usual_pause, 1), sum = 0;
+
+	for (size_t k = 0; k < s->passage && sum < most; k++) {
+		double pause = fabs(pause_before(s->a, i + k) - pause_before(s->b, j + k));
+
+		sum += s->a[i + k].token == s->b[j + k].token ? TS_MIN(pause, cap) : cap;
+	}
+	return sum;
+}
+
+/* The middle of a passage by how far its ends are apart: it stands for those that agree. */
+static size_t most_usual(const struct sequences *s, const struct anchor *anchor)
+{
+	double sorted[PASSAGE] = { 0 }, middle;
+	size_t best = 0;
+
+	for (size_t k = 0; k < s->passage; k++)
+		sorted[k] = apart(s, anchor->i + k, anchor->j + k);
+	middle = quantile(sorted, s->passage, 0.5);
+	for (size_t k = 0; k < s->passage; k++)
+		if (fabs(apart(s, anchor->i + k, anchor->j + k) - middle) <
+		    fabs(apart(s, anchor->i + best, anchor->j + best) - middle))
+			best = k;
+	return best;
+}
+
+/*
+ * Judges the passage that begins with an anchor: half of its pauses differ by no more. Moves the anchor to its most
+ * usual place.
+ */
+static void judge(const struct sequences *s, struct anchor *anchor)
+{
+	double differences[PASSAGE] = { 0 };
+	size_t usual;
+
+	for (size_t k = 0; k < s->passage; k++) {
+		size_t i = anchor->i + k, j = anchor->j + k;
+
+		differences[k] = s->a[i].token == s->b[j].token
+					 ? fabs(pause_before(s->a, i) - pause_before(s->b, j))
+					 : INFINITY;
+	}
+	anchor->score = quantile(differences, s->passage, 0.5);
+	usual = most_usual(s, anchor);
+	anchor->i += usual;
+	anchor->j += usual;
+}
+
+static size_t passage_place(const struct sequences *s, size_t k)
+{
+	return 1 + k * (s->n - 1 - s->passage) / (PASSAGES - 1);
+}
+
+/* Looks for the passage of a that begins at i in all of b. */
+static bool find_passage(const struct sequences *s, size_t i, struct anchor *ret_anchor)
+{
+	double best = INFINITY;
+
+	for (size_t j = 1; j + s->passage <= s->m && best > 0; j++) {
+		double sum = difference(s, i, j, best);
+
+		if (sum < best) {
+			best = sum;
+			*ret_anchor = (struct anchor){ .i = i, .j = j };
+		}
+	}
+	if (isinf(best))
+		return false;
+	judge(s, ret_anchor);
+	return ret_anchor->score <= s->alike;
+}
+
+/* The same passages, shifted: the one of these that agrees best. */
+static bool try_shift(const struct sequences *s, int64_t shift, struct anchor *ret_anchor)
+{
+	bool found = false;
+
+	for (size_t k = 0; k < PASSAGES; k++) {
+		int64_t i = (int64_t)passage_place(s, k), j = i + shift;
+		struct anchor anchor = { .i = (size_t)i, .j = (size_t)j };
+
+		if (j < 1 || j + (int64_t)s->passage > (int64_t)s->m)
+			continue;
+		judge(s, &anchor);
+		if (anchor.score > s->alike || (found && anchor.score >= ret_anchor->score))
+			continue;
+		*ret_anchor = anchor;
+		found = true;
+	}
+	return found;
+}
+
+/* ---- step by step ---- */
+
+struct walk {
+	const struct sequences *s;
+	uint32_t *partner;
+	double slack; /* by which partners may be off, drift left aside */
+	int64_t i, j;
+	int64_t direction; /* 1 or -1 */
+	double recent[RECENT];
+	size_t recent_count;
+	double expected; /* how far ends of partners are apart */
+	int64_t last_end;
+};
+
+static bool inside(const struct walk *w, int64_t i, int64_t j)
+{
+	return i >= 0 && j >= 0 && i < (int64_t)w->s->n && j < (int64_t)w->s->m;
+}
+
+static double slack(const struct walk *w)
+{
+	return w->slack + MOST_DRIFT * fabs((double)(w->s->a[w->i].end - w->last_end));
+}
+
+static bool fits(const struct walk *w, int64_t i, int64_t j)
+{
+	return inside(w, i, j) && w->s->a[i].token == w->s->b[j].token &&
+	       fabs(apart(w->s, (size_t)i, (size_t)j) - w->expected) <= slack(w);
+}
+
+static void accept(struct walk *w, bool is_usual)
+{
+	double sorted[RECENT];
+	size_t count;
+
+	w->partner[w->i] = (uint32_t)w->j;
+	if (!is_usual)
+		return;
+	w->recent[w->recent_count++ % RECENT] = apart(w->s, (size_t)w->i, (size_t)w->j);
+	count = TS_MIN(w->recent_count, RECENT);
+	memcpy(sorted, w->recent, count * sizeof(*sorted));
+	w->expected = quantile(sorted, count, 0.5);
+	w->last_end = w->s->a[w->i].end;
+}
+
+/* Steps ahead, from `at`, to where `items` has what fits an instant; 0: nowhere. */
+static int64_t steps_to(const struct walk *w, bool is_in_a, double time)
+{
+	const struct ts_collective_item *items = is_in_a ? w->s->a : w->s->b;
+	size_t count = is_in_a ? w->s->n : w->s->m;
+	int64_t at = is_in_a ? w->i : w->j;
+	int64_t place;
+
+	if (fabs(time) > 0x1p62)
+		return 0;
+	place = (int64_t)nearest(items, count, (int64_t)time);
+	for (int64_t k = 0; k < 5; k++) {
+		/* 0 1 -1 2 -2 */
+		int64_t there = place + (k % 2 ? (k + 1) / 2 : -(k / 2));
+		int64_t steps = (there - at) * w->direction;
+
+		if (steps > 0 && (is_in_a ? fits(w, there, w->j) : fits(w, w->i, there)))
+			return steps;
+	}
+	return 0;
+}
+
+/* One of both lacks some: goes on behind these. False: nothing fits anywhere. */
+static bool step_over(struct walk *w)
+{
+	int64_t over_a = steps_to(w, true, (double)w->s->b[w->j].end + w->expected);
+	int64_t over_b = steps_to(w, false, (double)w->s->a[w->i].end - w->expected);
+
+	if (!over_a && !over_b)
+		return false;
+	if (over_a && (!over_b || over_a <= over_b))
+		w->i += over_a * w->direction;
+	else
+		w->j += over_b * w->direction;
+	return true;
+}
+
+/* Equal operations at an unusual distance, and nothing else that either could belong to. */
+static bool is_outlier(const struct walk *w)
+{
+	double distance = fabs(apart(w->s, (size_t)w->i, (size_t)w->j) - w->expected);
+
+	return w->s->a[w->i].token == w->s->b[w->j].token &&
+	       (distance <= 2 * w->s->usual_pause ||
+		fits(w, w->i + w->direction, w->j + w->direction));
+}
+
+static void walk(struct walk *w)
+{
+	while (inside(w, w->i, w->j)) {
+		if (fits(w, w->i, w->j))
+			accept(w, true);
+		else if (step_over(w))
+			continue;
+		else if (is_outlier(w))
+			accept(w, false);
+		w->i += w->direction;
+		w->j += w->direction;
+	}
+}
+
+/* Gives the partners of all. Returns how many have one. */
+static size_t walk_from(const struct sequences *s, const struct anchor *anchor, uint32_t *partner)
+{
+	double slack = TS_MAX(8 * anchor->score, s->usual_pause / 20);
+	struct walk forward = { .s = s,
+				.partner = partner,
+				.slack = TS_MAX(TS_MIN(slack, s->usual_pause / 4), LEAST_SLACK_NS),
+				.i = (int64_t)anchor->i,
+				.j = (int64_t)anchor->j,
+				.direction = 1 };
+	struct walk backward;
+	size_t matched = 0;
+
+	for (size_t i = 0; i < s->n; i++)
+		partner[i] = NONE;
+	forward.expected = apart(s, anchor->i, anchor->j);
+	forward.last_end = s->a[anchor->i].end;
+	backward = forward;
+	backward.direction = -1;
+	walk(&backward);
+	walk(&forward);
+	for (size_t i = 0; i < s->n; i++)
+		matched += partner[i] != NONE;
+	return matched;
+}
+
+/* ---- is it so? ---- */
+
+/* What a way of matching is worth. */
+struct worth {
+	size_t matched;
+	size_t judged; /* pauses that it could be judged by */
+	double differ; /* by how much pauses of partners usually differ, */
+	double most;   /* and by how much the worse ones do */
+};
+
+/* Compares pauses between neighbouring matches; short pauses say nothing, however well they agree. */
+static struct worth judge_matches(const struct sequences *s, const uint32_t *partner,
+				  size_t matched)
+{
+	double differ[SAMPLES];
+	struct worth worth = { .matched = matched };
+	size_t found = 0, step = 1 + s->n / (2 * SAMPLES);
+
+	for (size_t i = 1; i < s->n && found < SAMPLES; i += step) {
+		double pause = pause_before(s->a, i);
+
+		if (partner[i] == NONE || partner[i - 1] == NONE || pause < s->usual_pause)
+			continue;
+		differ[found++] =
+			fabs(pause - (double)(s->b[partner[i]].end - s->b[partner[i - 1]].end));
+	}
+	worth.judged = found;
+	if (found) {
+		worth.differ = quantile(differ, found, 0.5);
+		worth.most = quantile(differ, found, 0.9);
+	}
+	return worth;
+}
+
+static bool is_plausible(const struct sequences *s, const struct worth *worth)
+{
+	if (worth->matched * 4 < TS_MIN(s->n, s->m))
+		return false;
+	/* Too few to judge by time: then they must be equal throughout. */
+	if (worth->judged < 3)
+		return worth->matched == s->n && worth->matched == s->m;
+	return worth->differ <= s->alike;
+}
+
+/* Lower is better: pauses that agree, and few that have no partner. */
+static double cost_of(const struct sequences *s, const struct worth *worth)
+{
+	double part = (double)worth->matched / (double)TS_MIN(s->n, s->m);
+
+	return (worth->most + LEAST_SLACK_NS) / (part * part);
+}
+
+/* ---- the best way ---- */
+
+struct search {
+	struct sequences s;
+	uint32_t *best, *scratch;
+	size_t matched; /* 0: nothing plausible yet */
+	double cost;
+};
+
+static void try_anchor(struct search *search, const struct anchor *anchor)
+{
+	const struct sequences *s = &search->s;
+	struct worth worth;
+	double cost;
+
+	if (search->matched && search->best[anchor->i] == anchor->j)
+		return;
+	worth = judge_matches(s, search->scratch, walk_from(s, anchor, search->scratch));
+	cost = cost_of(s, &worth);
+	/* One that was tried earlier was more likely to begin with. */
+	if (!is_plausible(s, &worth) || (search->matched && cost >= 0.7 * search->cost))
+		return;
+	search->matched = worth.matched;
+	search->cost = cost;
+	memcpy(search->best, search->scratch, s->n * sizeof(*search->best));
+}
+
+/* Without pauses there is nothing to look for. */
+static bool is_single(const struct sequences *s)
+{
+	return s->n < 2 || s->m < 2;
+}
+
+/* Likely ones first: clocks that agree, recordings that begin or end together; then all of b. */
+static void try_all(struct search *search)
+{
+	const struct sequences *s = &search->s;
+	size_t middle = s->n / 2;
+	int64_t shifts[] = { (int64_t)nearest(s->b, s->m, s->a[middle].end) - (int64_t)middle, 0,
+			     (int64_t)s->m - (int64_t)s->n };
+	struct anchor anchor = { 0 };
+
+	if (is_single(s)) {
+		try_anchor(search, &anchor);
+		return;
+	}
+	for (size_t i = 0; i < TS_ARRAY_SIZE(shifts); i++)
+		if (try_shift(s, shifts[i], &anchor))
+			try_anchor(search, &anchor);
+	for (size_t k = 0; k < PASSAGES; k++)
+		if (find_passage(s, passage_place(s, k), &anchor))
+			try_anchor(search, &anchor);
+}
+
+int ts_collective_align(const struct ts_collective_item *a, size_t n,
+			const struct ts_collective_item *b, size_t m, uint32_t *ret_partner,
+			size_t *ret_matched, struct ts_error *err)
+{
+	TS_AUTO_FREE uint32_t *scratch = ts_alloc_array(n, sizeof(*scratch));
+	struct search search = { .s = { .a = a, .b = b, .n = n, .m = m },
+				 .best = ret_partner,
+				 .scratch = scratch };
+
+	*ret_matched = 0;
+	if (!scratch)
+		return ts_error_set(err, TS_ENOMEM, "no memory");
+	if (!n || !m)
+		return TS_OK;
+	look_at_pauses(&search.s);
+	search.s.passage = TS_MIN(PASSAGE, TS_MIN(n, m) / 2);
+	try_all(&search);
+	*ret_matched = search.matched;
+	return TS_OK;
+}

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What names of collectives mean: "ncclDevKernel_AllReduce_Sum_f16_RING_LL(...)" is the same operation as
+ * "ncclDevKernel_AllReduce_Sum_f16_TREE_LL(...)", and "all_reduce" is "allreduce". Must not know of ranks.
+ */
+#include "state/collectives/collectives_internal.h"
+
+#include <string.h>
+
+#include "base/local/hash.h"
+#include "base/memory.h"
+
+#define LONGEST 128
+
+/* Parts of kernel names that say how it is done, or by whom, not what. */
+static const char *const manners[] = { "ring",   "tree",    "ll",           "ll128",
+				       "simple", "collnet", "collnetchain", "collnetdirect",
+				       "nvls",   "chain",   "nvlstree",     "pat",
+				       "direct", "kernel",  "symk",         "symkdevkernel" };
+
+static const char *const libraries[] = { "nccl", "rccl", "hccl", "oneccl", "xccl", "mscclpp" };
+
+struct operation {
+	const char *word;
+	bool together, sized, pair;
+};
+
+/* The first that the name contains counts. */
+static const struct operation operations[] = {
+	{ .word = "allreduce", .together = true, .sized = true },
+	{ .word = "reducescatter", .together = true },
+	{ .word = "allgather", .together = true },
+	{ .word = "alltoall", .together = true },
+	{ .word = "barrier", .together = true },
+	{ .word = "sendrecv" }, /* also how an all-to-all is done */
+	{ .word = "broadcast", .sized = true },
+	{ .word = "gather" },
+	{ .word = "scatter" },
+	{ .word = "reduce", .sized = true },
+	{ .word = "send", .pair = true },
+	{ .word = "recv", .pair = true },
+	{ .word = "receive", .pair = true },
+};
+
+struct normal {
+	char text[LONGEST];
+	size_t length;
+};
+
+static bool is_one_of(const char *const *words, size_t count, const char *text, size_t length,
+		      bool is_prefix)
+{
+	for (size_t i = 0; i < count; i++) {
+		size_t size = strlen(words[i]);
+
+		if ((is_prefix ? size <= length : size == length) && !memcmp(words[i], text, size))
+			return true;
+	}
+	return false;
+}
+
+/* The operation that a run of letters names; NULL: none. */
+static const struct operation *find_operation(const char *text, size_t length)
+{
+	for (size_t i = 0; i < TS_ARRAY_SIZE(operations); i++)
+		if (memmem(text, length, operations[i].word, strlen(operations[i].word)))
+			return &operations[i];
+	return NULL;
+}
+
+/* Of the word that begins at `from` only what says what is done stays. */
+static void end_word(struct normal *normal, size_t from)
+{
+	char *word = normal->text + from;
+	size_t length = normal->length - from;
+	const struct operation *operation = find_operation(word, length);
+
+	if (operation) {
+		memcpy(word, operation->word, strlen(operation->word));
+		normal->length = from + strlen(operation->word);
+	} else if (is_one_of(manners, TS_ARRAY_SIZE(manners), word, length, false) ||
+		   is_one_of(libraries, TS_ARRAY_SIZE(libraries), word, length, true)) {
+		normal->length = from;
+	}
+}
+
+/* Lower case, without arguments, separators and manners. */
+static void normalise(struct normal *normal, const char *name, size_t length)
+{
+	size_t from = 0;
+
+	normal->length = 0;
+	for (size_t i = 0; i < length && name[i] != '(' && name[i] != '<'; i++) {
+		char c = name[i];
+
+		if (c == '_' || c == ':' || c == ' ' || c == '-' || c == '.') {
+			end_word(normal, from);
+			from = normal->length;
+		} else if (normal->length < LONGEST) {
+			normal->text[normal->length++] =
+				(char)(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+		}
+	}
+	end_word(normal, from);
+}
+
+void ts_collective_word(const char *name, size_t length, struct ts_collective_word *ret_word)
+{
+	const struct operation *operation;
+	struct normal normal;
+
+	normalise(&normal, name, length);
+	*ret_word = (struct ts_collective_word){ .token = ts_hash64(normal.text, normal.length) };
+	operation = find_operation(normal.text, normal.length);
+	if (operation) {
+		ret_word->together = operation->together;
+		ret_word->sized = operation->sized;
+		ret_word->pair = operation->pair;
+	}
+}

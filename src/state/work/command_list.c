@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Makes the instruction stream of commands, of calls that record, wait or synchronise, and of synchronisations that
+ * the trace tells of by themselves; then one read of the trace adds launch parameters. Must not know how it is shown.
+ */
+#include "state/work/command_list.h"
+
+/* ---- what there is ---- */
+
+struct making {
+	const struct ts_work *work;
+	struct ts_instructions *made;
+	size_t capacity;
+	uint32_t *sync_of_call; /* that tells of a call; TS_WORK_NONE */
+	struct ts_pairmap
+		waited; /* (rank, correlation) of a record to a sync that names it, plus 1 */
+};
+
+static const struct ts_instruction NOTHING = {
+	.issued = TS_ABSENT,
+	.start = TS_ABSENT,
+	.end = TS_ABSENT,
+	.correlation = TS_ABSENT,
+	.bytes = TS_ABSENT,
+	.grid = { TS_ABSENT, TS_ABSENT, TS_ABSENT },
+	.block = { TS_ABSENT, TS_ABSENT, TS_ABSENT },
+	.registers = TS_ABSENT,
+	.shared_bytes = TS_ABSENT,
+	.event = TS_ABSENT,
+	.record_correlation = TS_ABSENT,
+	.device = TS_WORK_NONE,
+	.stream = TS_WORK_NONE,
+	.on_stream = TS_WORK_NONE,
+	.thread = TS_WORK_NONE,
+	.command = TS_WORK_NONE,
+	.call = TS_WORK_NONE,
+	.sync = TS_WORK_NONE,
+	.graph = -1,
+	.graph_node = -1,
+};
+
+static struct ts_instruction *add(struct making *making)
+{
+	struct ts_instructions *made = making->made;
+
+	if (ts_grow_array((void **)&made->list, &making->capacity, made->count + 1,
+			  sizeof(*made->list)))
+		return NULL;
+	made->list[made->count] = NOTHING;
+	return &made->list[made->count++];
+}
+
+static enum ts_command_kind kind_of_command(uint8_t kind)
+{
+	switch (kind) {
+	case TS_GPU_OP_COPY:
+		return TS_COMMAND_COPY;
+	case TS_GPU_OP_FILL:
+		return TS_COMMAND_FILL;
+	case TS_GPU_OP_WAIT:
+		return TS_COMMAND_WAIT;
+	case TS_GPU_OP_SYNC: /* a marker: others are no commands */
+		return TS_COMMAND_RECORD;
+	case TS_GPU_OP_HOST:
+		return TS_COMMAND_HOST;
+	case TS_GPU_OP_KERNEL:
+	case TS_GPU_OP_COLLECTIVE:
+	case TS_GPU_OP_GRAPH:
+		return TS_COMMAND_LAUNCH;
+	default:
+		return TS_COMMAND_UNKNOWN;
+	}
+}
+
+static int add_command(struct making *making, uint32_t index)
+{
+	const struct ts_work_command *command = &making->work->commands[index];
+	struct ts_instruction *one = add(making);
+
+	if (!one)
+		return TS_ENOMEM;
+	one->issued = command->issued;
+	one->start = command->start;
+	one->end = command->end;
+	one->correlation = command->correlation;
+	one->bytes = command->bytes;
+	one->rank = command->rank;
+	one->stream = command->stream;
+	one->name = command->name;
+	one->command = index;
+	one->call = command->call;
+	one->graph = command->graph;
+	one->graph_node = command->graph_node;
+	one->copy_kind = command->copy_kind;
+	one->kind = (uint8_t)kind_of_command(command->kind);
+	if (command->flags & TS_COMMAND_UNTIMED)
+		one->end = TS_ABSENT;
+	if (command->call != TS_WORK_NONE)
+		one->thread = making->work->calls[command->call].thread;
+	return TS_OK;
+}
+
+/* Of a call that is an instruction of its own; TS_COMMAND_UNKNOWN: it is none. */
+static enum ts_command_kind kind_of_call(const struct ts_work_call *call)
+{
+	switch (call->kind) {
+	case TS_CALL_EVENT_RECORD:
+		return call->command == TS_WORK_NONE ? TS_COMMAND_RECORD : TS_COMMAND_UNKNOWN;
+	case TS_CALL_STREAM_WAIT:
+		return call->command == TS_WORK_NONE ? TS_COMMAND_WAIT : TS_COMMAND_UNKNOWN;
+	case TS_CALL_EVENT_SYNC:
+	case TS_CALL_STREAM_SYNC:
+	case TS_CALL_DEVICE_SYNC:
+		return TS_COMMAND_SYNC;
+	case TS_CALL_COPY:
+		return call->command == TS_WORK_NONE ? TS_COMMAND_COPY : TS_COMMAND_UNKNOWN;
+	case TS_CALL_FILL:
+		return call->command == TS_WORK_NONE ? TS_COMMAND_FILL : TS_COMMAND_UNKNOWN;
+	case TS_CALL_LAUNCH:
+	case TS_CALL_GRAPH:
+		return call->command == TS_WORK_NONE ? TS_COMMAND_LAUNCH : TS_COMMAND_UNKNOWN;
+	default:
+		return TS_COMMAND_UNKNOWN;
+	}
+}
+
+/* What a row of a synchronisation says of it. */
+static void add_operands(struct ts_instruction *one, const struct ts_work *work, uint32_t index)
+{
+	const struct ts_work_sync *sync = &work->syncs[index];
+
+	one->sync = index;
+	one->stream = sync->stream;
+	one->on_stream = sync->on_stream;
+	one->device = sync->device;
+	one->event = sync->event;
+	one->record_correlation = sync->record_correlation;
+}
+
+/* Where an event was recorded is told by those who wait for it. */
+static void add_record_operands(struct making *making, struct ts_instruction *one)
+{
+	const struct ts_work_sync *sync;
+	uint64_t found;
+
+	if (one->correlation == TS_ABSENT ||
+	    !ts_pairmap_get(&making->waited, one->rank, (uint64_t)one->correlation, &found))
+		return;
+	sync = &making->work->syncs[found];
+	one->stream = sync->on_stream;
+	one->device = sync->device;
+	one->event = sync->event;
+}
+
+static int add_call(struct making *making, uint32_t index)
+{
+	const struct ts_work_call *call = &making->work->calls[index];
+	enum ts_command_kind kind = kind_of_call(call);
+	struct ts_instruction *one;
+
+	if (kind == TS_COMMAND_UNKNOWN)
+		return TS_OK;
+	one = add(making);
+	if (!one)
+		return TS_ENOMEM;
+	one->kind = (uint8_t)kind;
+	one->issued = call->start;
+	one->correlation = call->correlation;
+	one->rank = call->rank;
+	one->thread = call->thread;
+	one->name = call->name;
+	one->call = index;
+	if (kind == TS_COMMAND_SYNC) {
+		one->start = call->start;
+		one->end = call->end;
+	}
+	if (ts_call_is_enqueue((enum ts_call_kind)call->kind))
+		one->flags |= TS_INSTRUCTION_MISSING;
+	if (making->sync_of_call[index] != TS_WORK_NONE)
+		add_operands(one, making->work, making->sync_of_call[index]);
+	else if (kind == TS_COMMAND_RECORD)
+		add_record_operands(making, one);
+	return TS_OK;
+}
+
+/* A synchronisation whose call is not in the trace. */
+static int add_sync(struct making *making, uint32_t index)
+{
+	const struct ts_work_sync *sync = &making->work->syncs[index];
+	struct ts_instruction *one;
+
+	if (sync->call != TS_WORK_NONE)
+		return TS_OK;
+	one = add(making);
+	if (!one)
+		return TS_ENOMEM;
+	one->kind = sync->kind == TS_SYNC_STREAM_WAIT ? TS_COMMAND_WAIT : TS_COMMAND_SYNC;
+	one->issued = sync->start;
+	if (one->kind == TS_COMMAND_SYNC) {
+		one->start = sync->start;
+		one->end = sync->end;
+	}
+	one->correlation = sync->correlation;
+	one->rank = sync->rank;
+	one->name = sync->name;
+	add_operands(one, making->work, index);
+	return TS_OK;
+}
+
+static int find_syncs(struct making *making)
+{
+	const struct ts_work *work = making->work;
+
+	making->sync_of_call = ts_alloc_array(work->call_count, sizeof(*making->sync_of_call));
+	if (!making->sync_of_call)
+		return TS_ENOMEM;
+	memset(making->sync_of_call, 0xff, work->call_count * sizeof(*making->sync_of_call));
+	for (uint32_t i = 0; i < work->sync_count; i++) {
+		const struct ts_work_sync *sync = &work->syncs[i];
+
+		if (sync->call != TS_WORK_NONE)
+			making->sync_of_call[sync->call] = i;
+		if (sync->record_correlation != TS_ABSENT &&
+		    ts_pairmap_put(&making->waited, sync->rank, (uint64_t)sync->record_correlation,
+				   i))
+			return TS_ENOMEM;
+	}
+	return TS_OK;
+}
+
+static int collect(struct making *making)
+{
+	const struct ts_work *work = making->work;
+	int rc = find_syncs(making);
+
+	for (uint32_t i = 0; !rc && i < work->command_count; i++)
+		rc = add_command(making, i);
+	for (uint32_t i = 0; !rc && i < work->call_count; i++)
+		rc = add_call(making, i);
+	for (uint32_t i = 0; !rc && i < work->sync_count; i++)
+		rc = add_sync(making, i);
+	return rc;
+}
+
+/* ---- in order ---- */
+
+static int compare_numbers(int64_t a, int64_t b)
+{
+	return a < b ? -1 : a > b;
+}
+
+/* When it was given; where that is unknown, when it began. */
+static int64_t order_time(const struct ts_instruction *one)
+{
+	return one->issued != TS_ABSENT ? one->issued : one->start;
+}
+
+static int compare_instructions(const void *one, const void *other)
+{
+	const struct ts_instruction *a = one, *b = other;
+	int order = compare_numbers(a->rank, b->rank);
+
+	if (!order)
+		order = compare_numbers(a->stream, b->stream);
+	if (!order)
+		order = compare_numbers(order_time(a), order_time(b));
+	if (!order)
+		order = compare_numbers(a->correlation, b->correlation);
+	if (!order)
+		order = compare_numbers(a->start, b->start);
+	if (!order)
+		order = compare_numbers(a->command, b->command);
+	if (!order)
+		order = compare_numbers(a->call, b->call);
+	return order ? order : compare_numbers(a->sync, b->sync);
+}
+
+static void put_in_order(struct ts_instructions *made)
+{
+	const struct ts_work *work = made->work;
+
+	if (made->count)
+		ts_sort(made->list, made->count, sizeof(*made->list), compare_instructions);
+	for (size_t i = 0; i < made->count; i++) {
+		struct ts_instruction *one = &made->list[i];
+
+		if (i && one[-1].rank == one->rank && one[-1].stream == one->stream)
+			one->sequence = one[-1].sequence + 1;
+		if (one->stream != TS_WORK_NONE)
+			one->device = work->streams[one->stream].device;
+	}
+}
+
+/* ---- launch parameters ---- */
+
+#define LAUNCH_MASK                                                                                \
+	(TS_MASK_OF(gpu_op, grid_x) | TS_MASK_OF(gpu_op, grid_y) | TS_MASK_OF(gpu_op, grid_z) |    \
+	 TS_MASK_OF(gpu_op, block_x) | TS_MASK_OF(gpu_op, block_y) | TS_MASK_OF(gpu_op, block_z) | \
+	 TS_MASK_OF(gpu_op, registers) | TS_MASK_OF(gpu_op, shared_bytes))
+
+static void add_launch(struct ts_instruction *one, const struct ts_batch *batch, uint32_t row)
+{
+	one->grid[0] = batch->columns[TS_COLUMN_OF(gpu_op, grid_x)][row];
+	one->grid[1] = batch->columns[TS_COLUMN_OF(gpu_op, grid_y)][row];
+	one->grid[2] = batch->columns[TS_COLUMN_OF(gpu_op, grid_z)][row];
+	one->block[0] = batch->columns[TS_COLUMN_OF(gpu_op, block_x)][row];
+	one->block[1] = batch->columns[TS_COLUMN_OF(gpu_op, block_y)][row];
+	one->block[2] = batch->columns[TS_COLUMN_OF(gpu_op, block_z)][row];
+	one->registers = batch->columns[TS_COLUMN_OF(gpu_op, registers)][row];
+	one->shared_bytes = batch->columns[TS_COLUMN_OF(gpu_op, shared_bytes)][row];
+}
+
+/* Instructions by row of a trace's gpu_op table; SIZE_MAX: none. */
+static size_t *by_row(const struct ts_instructions *made, uint32_t trace, uint64_t rows)
+{
+	const struct ts_work *work = made->work;
+	size_t *places = ts_alloc_array(rows, sizeof(*places));
+
+	if (!places)
+		return NULL;
+	memset(places, 0xff, rows * sizeof(*places));
+	for (size_t i = 0; i < made->count; i++) {
+		const struct ts_instruction *one = &made->list[i];
+
+		if (one->command != TS_WORK_NONE && work->ranks[one->rank].trace == trace &&
+		    work->commands[one->command].row < rows)
+			places[work->commands[one->command].row] = i;
+	}
+	return places;
+}
+
+static int read_rows(struct ts_instructions *made, struct ts_reader *reader, struct ts_batch *batch,
+		     const size_t *places, struct ts_error *err)
+{
+	uint64_t first = 0;
+
+	for (size_t c = 0; c < ts_reader_chunk_count(reader); c++) {
+		int rc;
+
+		if (ts_reader_chunk(reader, c)->table != TS_TABLE_GPU_OP)
+			continue;
+		rc = ts_batch_read(batch, c, LAUNCH_MASK, err);
+		if (rc)
+			return rc;
+		for (uint32_t r = 0; r < batch->rows; r++) {
+			if (places[first + r] != SIZE_MAX)
+				add_launch(&made->list[places[first + r]], batch, r);
+		}
+		first += batch->rows;
+	}
+	return TS_OK;
+}
+
+static int read_trace(struct ts_instructions *made, uint32_t trace, struct ts_error *err)
+{
+	struct ts_reader *reader = made->work->readers[trace];
+	uint64_t rows = ts_reader_rows(reader, TS_TABLE_GPU_OP);
+	TS_AUTO_FREE size_t *places = NULL;
+	struct ts_batch *batch = NULL;
+	int rc;
+
+	if (rows == 0)
+		return TS_OK;
+	places = by_row(made, trace, rows);
+	if (!places)
+		return ts_error_set(err, TS_ENOMEM, "no memory for the instruction stream");
+	rc = ts_batch_new(&batch, reader, err);
+	if (!rc)
+		rc = read_rows(made, reader, batch, places, err);
+	ts_batch_free(batch);
+	return rc;
+}
+
+/* ---- the whole ---- */
+
+int ts_instructions_new(struct ts_instructions **ret_instructions, const struct ts_work *work,
+			struct ts_error *err)
+{
+	TS_AUTO(ts_instructions) made = calloc(1, sizeof(*made));
+	struct making making = { .work = work, .made = made };
+	int rc = made ? TS_OK : TS_ENOMEM;
+
+	if (!rc) {
+		made->work = work;
+		rc = collect(&making);
+	}
+	free(making.sync_of_call);
+	ts_pairmap_release(&making.waited);
+	if (rc)
+		return ts_error_set(err, rc, "no memory for the instruction stream");
+	put_in_order(made);
+	for (uint32_t t = 0; !rc && t < work->trace_count; t++)
+		rc = read_trace(made, t, err);
+	if (rc)
+		return rc;
+	*ret_instructions = TS_STEAL(made);
+	return TS_OK;
+}
+
+void ts_instructions_free(struct ts_instructions *instructions)
+{
+	if (!instructions)
+		return;
+	free(instructions->list);
+	free(instructions);
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What commands were told to wait for, by number: rows name correlations, and commands move until all is in order. A trace
+ * without such lists costs nothing here.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "state/work/work_internal.h"
+
+/* Commands by (trace, row), and by (rank, correlation). */
+struct numbers {
+	struct ts_pairmap rows, correlations;
+};
+
+static int number_commands(struct numbers *numbers, const struct ts_work *work)
+{
+	for (uint32_t i = 0; i < work->command_count; i++) {
+		const struct ts_work_command *command = &work->commands[i];
+		bool is_new;
+		uint64_t *place;
+
+		if (ts_pairmap_put(&numbers->rows, work->ranks[command->rank].trace, command->row,
+				   i))
+			return TS_ENOMEM;
+		if (command->correlation == TS_ABSENT)
+			continue;
+		/* Of several commands of a call the first counts: nobody can tell them apart. */
+		place = ts_pairmap_insert(&numbers->correlations, command->rank,
+					  (uint64_t)command->correlation, &is_new);
+		if (!place)
+			return TS_ENOMEM;
+		if (is_new)
+			*place = i;
+	}
+	return TS_OK;
+}
+
+static int compare_waits(const void *a_, const void *b_)
+{
+	const struct ts_work_wait *a = a_, *b = b_;
+
+	return a->command != b->command ? TS_COMPARE(a->command, b->command)
+					: TS_COMPARE(a->on, b->on);
+}
+
+/* What is waited for may be outside of the part that was asked for, or not in the trace. */
+static void resolve(struct ts_work *work, const struct numbers *numbers)
+{
+	uint32_t count = 0;
+
+	for (size_t i = 0; i < work->load->wait_count; i++) {
+		const struct ts_told_wait *told = &work->load->waits[i];
+		uint64_t command, on;
+
+		if (!ts_pairmap_get(&numbers->rows, told->trace, told->row, &command) ||
+		    !ts_pairmap_get(&numbers->correlations, work->commands[command].rank,
+				    (uint64_t)told->correlation, &on) ||
+		    command == on)
+			continue;
+		work->waits[count++] = (struct ts_work_wait){ (uint32_t)command, (uint32_t)on };
+	}
+	ts_sort(work->waits, count, sizeof(*work->waits), compare_waits);
+	for (uint32_t i = 0; i < count; i++)
+		if (i == 0 || compare_waits(&work->waits[i - 1], &work->waits[i]) != 0)
+			work->waits[work->wait_count++] = work->waits[i];
+}
+
+int ts_work_resolve_waits(struct ts_work *work)
+{
+	struct numbers numbers = { 0 };
+	int code;
+
+	if (work->load->wait_count == 0)
+		return TS_OK;
+	if (work->load->wait_count >= TS_WORK_NONE)
+		return TS_ENOMEM;
+	work->waits = ts_alloc_array(work->load->wait_count, sizeof(*work->waits));
+	if (!work->waits)
+		return TS_ENOMEM;
+	code = number_commands(&numbers, work);
+	if (!code)
+		resolve(work, &numbers);
+	ts_pairmap_release(&numbers.rows);
+	ts_pairmap_release(&numbers.correlations);
+	return code;
+}

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Details of objects and commands. Programs wrote them: nothing is taken for JSON that was not checked. */
+#include "trace/object_details.h"
+
+#include <string.h>
+
+#include "base/json.h"
+
+bool ts_details_check(const char *text, size_t length, struct ts_text *out)
+{
+	size_t before = out->length;
+	struct ts_json js;
+
+	ts_json_init(&js, text, length, true);
+	if (ts_json_peek(&js) == '{' && !ts_json_minify(&js, out) && ts_json_peek(&js) < 0)
+		return true;
+	out->length = before;
+	return false;
+}
+
+/* Behind the string that begins at a quote mark; the text is JSON. */
+static const char *skip_string(const char *at, const char *end)
+{
+	for (at++; at < end && *at != '"'; at++)
+		if (*at == '\\')
+			at++;
+	return at < end ? at + 1 : end;
+}
+
+static bool is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+/* The whole number that stands there, if it is one; `end` where not. */
+static const char *scan_number(const char *at, const char *end, uint64_t *ret_number)
+{
+	const char *first = at;
+	uint64_t number = 0;
+
+	for (; at < end && is_digit(*at); at++)
+		if (__builtin_mul_overflow(number, (uint64_t)10, &number) ||
+		    __builtin_add_overflow(number, (uint64_t)(*at - '0'), &number))
+			return NULL;
+	if (at == first || at == end || *at == '.' || *at == 'e' || *at == 'E')
+		return NULL;
+	*ret_number = number;
+	return at;
+}
+
+void ts_details_map_blobs(const char *text, size_t length,
+			  uint64_t (*id_of)(void *context, uint64_t number), void *context,
+			  struct ts_text *out)
+{
+	static const char key[] = "\"blob\"";
+	const char *at = text, *end = text + length, *copied = text;
+
+	while (at < end) {
+		const char *name = at, *behind;
+		uint64_t number;
+
+		if (*at != '"') {
+			at++;
+			continue;
+		}
+		at = skip_string(at, end);
+		if ((size_t)(at - name) != sizeof(key) - 1 ||
+		    memcmp(name, key, sizeof(key) - 1) != 0 || at == end || *at != ':')
+			continue;
+		behind = scan_number(++at, end, &number);
+		if (!behind)
+			continue;
+		ts_text_append(out, copied, (size_t)(at - copied));
+		ts_text_append_uint(out, id_of(context, number));
+		at = copied = behind;
+	}
+	ts_text_append(out, copied, (size_t)(end - copied));
+}
+
+/* Steps through the outermost object up to that key. */
+static int find_key(struct ts_json *js, const char *key)
+{
+	struct ts_json_string name = { .text = "" };
+	bool more;
+	int rc = ts_json_enter(js, '{', &more);
+
+	while (!rc && more) {
+		rc = ts_json_scan_key(js, &name);
+		if (!rc && name.length == strlen(key) && memcmp(name.text, key, name.length) == 0)
+			return TS_OK;
+		rc = rc ? rc : ts_json_skip(js);
+		rc = rc ? rc : ts_json_next(js, '}', &more);
+	}
+	return rc ? rc : TS_ENOTFOUND;
+}
+
+bool ts_details_string(const char *text, size_t length, const char *key, char *buffer, size_t size)
+{
+	TS_SCOPED(ts_text) plain = { 0 };
+	struct ts_json_string string;
+	struct ts_json js;
+	size_t fits;
+
+	ts_json_init(&js, text, length, true);
+	if (find_key(&js, key) || ts_json_scan_string(&js, &string))
+		return false;
+	ts_json_unescape(&string, &plain);
+	if (ts_text_status(&plain))
+		return false;
+	fits = TS_MIN(plain.length, size - 1);
+	fits = plain.length ? ts_utf8_valid_prefix(plain.data, fits) : 0;
+	if (fits)
+		memcpy(buffer, plain.data, fits);
+	buffer[fits] = 0;
+	return true;
+}

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* steps on small traces: what belongs to which, what waits, steps that overlap, steps that are
+ * unlike the others. */
+#include "unit/analyze/analyze_support.h"
+
+#define STEP(number, tid, ts, dur) \
+	EVENT("user_annotation", "ProfilerStep#" number, "1", tid, ts, dur, "")
+#define SYNC(ts, dur) \
+	EVENT("cuda_runtime", "cudaStreamSynchronize", "1", "1", ts, dur, "'correlation':0")
+#define OF_DEVICE "step kernels device_us busy_us idle_us compute_us communication_us memory_us"
+
+/* Of everything: by default the last step is left out. */
+static void check_all_(const char *file, int line, const char *events, const char *table,
+		       const char *keys, const char *expected)
+{
+	struct ts_work_options options = TS_WORK_OPTIONS_NONE;
+	struct analyzed analyzed;
+
+	options.all = true;
+	load_events(&analyzed.loaded, &options, events, NULL);
+	prepare_analysis(&analyzed);
+	run_analysis(&analyzed, &ts_analysis_steps);
+	check_rows_(file, line, &analyzed.result, table, keys, expected);
+	TS_CHECK(!has_note(&analyzed.result, "left out"));
+	release_analyzed(&analyzed);
+}
+#define CHECK_ALL(events, table, keys, expected) \
+	check_all_(__FILE__, __LINE__, events, table, keys, expected)
+
+TS_TEST(commands_belong_to_the_step_that_issued_them)
+{
+	/* What the first step issued runs on while the second one is under way. */
+	const char *events = STEP("1", "1", "0", "100") STEP("2", "1", "100", "150")
+		CALL("10", "1", "1") CALL("20", "1", "2") CALL("110", "1", "3")
+			CALL("260", "1", "4") KERNEL("a", "7", "50", "20", "1")
+				ALL_REDUCE("8", "60", "60", "2") COPY("7", "200", "10", "3")
+					KERNEL("z", "7", "300", "5", "4");
+
+	CHECK_ALL(events, "steps", OF_DEVICE " exposed_communication_us",
+		  "1 2 70000 70000 0 20000 60000 0 50000\n"
+		  "2 1 10000 10000 0 0 0 10000 0\n");
+	CHECK_ALL(events, "steps", "step start_ns duration_us versus_median_pct",
+		  "1 0 100000 -20.000\n2 100000 150000 20.000\n");
+	CHECK_ALL(events, "summary",
+		  "rank steps median_us mean_us fastest fastest_us slowest slowest_us outliers",
+		  "0 2 125000 125000 1 100000 2 150000 0\n");
+}
+
+TS_TEST(the_last_step_is_left_out_and_told)
+{
+	struct analyzed analyzed;
+
+	load_ranks(&analyzed, TS_ROUNDING_NONE,
+		   STEP("1", "1", "0", "100") STEP("2", "1", "100", "150")
+			   STEP("3", "1", "250", "10"),
+		   NULL);
+	run_analysis(&analyzed, &ts_analysis_steps);
+	CHECK_ROWS(&analyzed, "steps", "step duration_us", "1 100000\n2 150000\n");
+	TS_CHECK(has_note(&analyzed.result, "steps left out: 1"));
+	release_analyzed(&analyzed);
+}
+
+TS_TEST(waits_are_not_the_hosts_work)
+{
+	/* A call inside another counts once; one of the next step does not count here. */
+	const char *events = STEP("1", "1", "0", "100") STEP("2", "1", "100", "100")
+		SYNC("10", "30") EVENT("cuda_driver", "cuStreamSynchronize", "1", "1", "12", "20",
+				       "'correlation':0") SYNC("120", "5") CALL("50", "10", "1");
+
+	CHECK_ALL(events, "steps", "step host_us sync_us calls_us",
+		  "1 70000 30000 40000\n2 95000 5000 5000\n");
+}
+
+TS_TEST(steps_that_overlap_are_measured_each)
+{
+	/* Of two threads, at the same time; each has the calls of its own thread. */
+	const char *events = STEP("1", "1", "0", "100") STEP("2", "2", "50", "100") SYNC("60", "10")
+		EVENT("cuda_runtime", "cudaStreamSynchronize", "1", "2", "70", "20",
+		      "'correlation':0");
+
+	CHECK_ALL(events, "steps", "step duration_us sync_us host_us",
+		  "1 100000 10000 90000\n2 100000 20000 80000\n");
+}
+
+TS_TEST(a_step_unlike_the_others_is_named)
+{
+	const char *usual = STEP("1", "1", "0", "100") STEP("2", "1", "100", "102")
+		STEP("3", "1", "202", "98") STEP("4", "1", "300", "101")
+			STEP("5", "1", "401", "99");
+
+	CHECK_ALL(usual, "steps", "step outlier", "1 0\n2 0\n3 0\n4 0\n5 0\n");
+	CHECK_ALL(STEP("1", "1", "0", "100") STEP("2", "1", "100", "102")
+			  STEP("3", "1", "202", "98") STEP("4", "1", "300", "101")
+				  STEP("5", "1", "401", "180"),
+		  "steps", "step outlier", "1 0\n2 0\n3 0\n4 0\n5 1\n");
+	/* Of three nobody can say which one is usual. */
+	CHECK_ALL(STEP("1", "1", "0", "100") STEP("2", "1", "100", "100")
+			  STEP("3", "1", "200", "900"),
+		  "summary", "steps outliers slowest", "3 0 3\n");
+	/* All but equal: a hundredth is no news. */
+	CHECK_ALL(STEP("1", "1", "0", "1000") STEP("2", "1", "1000", "1000")
+			  STEP("3", "1", "2000", "1000") STEP("4", "1", "3000", "1009"),
+		  "summary", "outliers", "0\n");
+}
+
+TS_TEST(without_steps_there_is_a_note)
+{
+	struct analyzed analyzed;
+
+	load_ranks(&analyzed, TS_ROUNDING_NONE, CALL("5", "1", "1") KERNEL("a", "7", "6", "1", "1"),
+		   NULL);
+	run_analysis(&analyzed, &ts_analysis_steps);
+	CHECK_ROWS(&analyzed, "steps", "step", "");
+	CHECK_ROWS(&analyzed, "summary", "rank", "");
+	TS_CHECK(has_note(&analyzed.result, "no steps"));
+	release_analyzed(&analyzed);
+}

@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Call frame information written by hand: what each instruction does, where a row ends, and tables that say nonsense. */
+#include "base/memory.h"
+#include "code/elf.h"
+#include "code/local/cfi.h"
+
+#include <elf.h>
+
+#include "code/local/cursor.h"
+#include "unit/runner.h"
+
+#define FRAMES_ADDRESS 0x100000u
+#define FUNCTION 0x4000u
+#define FUNCTION_BYTES 0x100u
+
+/* .eh_frame in the making. */
+struct made {
+	uint8_t bytes[4096];
+	size_t count;
+	size_t record; /* where the open record begins */
+	struct ts_cfi cfi;
+};
+
+static void add(struct made *made, const void *bytes, size_t count)
+{
+	memcpy(made->bytes + made->count, bytes, count);
+	made->count += count;
+}
+
+static void add_u32(struct made *made, uint32_t value)
+{
+	add(made, &value, sizeof(value));
+}
+
+static void open_record(struct made *made)
+{
+	made->record = made->count;
+	add_u32(made, 0);
+}
+
+static void close_record(struct made *made)
+{
+	uint32_t bytes;
+
+	while ((made->count - made->record) % 8 != 4)
+		made->bytes[made->count++] = 0; /* nop */
+	bytes = (uint32_t)(made->count - made->record - 4);
+	memcpy(made->bytes + made->record, &bytes, sizeof(bytes));
+}
+
+/* "zR": addresses relative to their place, as compilers write it. cfa = r7 + 8, r16 at cfa - 8. */
+static void add_common(struct made *made, const char *letters)
+{
+	static const uint8_t factors[] = { 1 /* code */, 0x78 /* data: -8 */, 16 };
+	static const uint8_t augmentation[] = { 1, 0x1b };
+	static const uint8_t program[] = { 0x0c, 7, 8, 0x80 | 16, 1 };
+
+	open_record(made);
+	add_u32(made, 0);
+	add(made, "\1", 1);
+	add(made, letters, strlen(letters) + 1);
+	add(made, factors, sizeof(factors));
+	if (*letters == 'z')
+		add(made, augmentation, sizeof(augmentation));
+	add(made, program, sizeof(program));
+	close_record(made);
+}
+
+static void add_frame(struct made *made, uint64_t start, const uint8_t *program, size_t bytes)
+{
+	open_record(made);
+	add_u32(made, (uint32_t)made->count);
+	add_u32(made, (uint32_t)(start - (FRAMES_ADDRESS + made->count)));
+	add_u32(made, FUNCTION_BYTES);
+	add(made, "", 1);
+	add(made, program, bytes);
+	close_record(made);
+}
+
+static struct made *make(const char *letters, const uint8_t *program, size_t bytes)
+{
+	struct made *made = calloc(1, sizeof(*made));
+
+	TS_CHECK(made != NULL);
+	add_common(made, letters);
+	add_frame(made, FUNCTION, program, bytes);
+	made->cfi = (struct ts_cfi){ .machine = EM_X86_64,
+				     .make_entries = ts_cfi_make_entries,
+				     .frames = made->bytes,
+				     .frames_bytes = made->count,
+				     .frames_address = FRAMES_ADDRESS };
+	return made;
+}
+
+static void free_made(struct made *made)
+{
+	ts_cfi_release(&made->cfi);
+	free(made);
+}
+
+/* Runs a program up to an address of the function. */
+static bool run(const uint8_t *program, size_t bytes, uint64_t offset, struct ts_cfi_row *ret_row)
+{
+	struct made *made = make("zR", program, bytes);
+	bool is_found = ts_cfi_find(&made->cfi, FUNCTION + offset, ret_row);
+
+	free_made(made);
+	return is_found;
+}
+
+#define RUN(row, offset, ...) \
+	run((const uint8_t[]){ __VA_ARGS__ }, sizeof((const uint8_t[]){ __VA_ARGS__ }), offset, row)
+
+static void check_rule(const struct ts_cfi_rule *rule, enum ts_cfi_kind kind, int64_t value)
+{
+	TS_CHECK_INT(rule->kind, kind);
+	TS_CHECK_INT(rule->value, value);
+}
+
+TS_TEST(the_rules_at_the_begin)
+{
+	struct ts_cfi_row row;
+
+	TS_CHECK(RUN(&row, 0, 0));
+	TS_CHECK_INT(row.start, FUNCTION);
+	TS_CHECK_INT(row.end, FUNCTION + FUNCTION_BYTES);
+	TS_CHECK_INT(row.return_register, 16);
+	TS_CHECK(!row.is_signal && !row.is_signed);
+	check_rule(&row.frame, TS_CFI_REGISTER, 8);
+	TS_CHECK_INT(row.frame.reg, 7);
+	check_rule(&row.rules[16], TS_CFI_AT, -8);
+	TS_CHECK_INT(row.rules[6].kind, TS_CFI_SAME);
+}
+
+/* push rbp; mov rbp, rsp */
+TS_TEST(rules_change_on_the_way)
+{
+	struct ts_cfi_row row;
+
+#define PROLOGUE 0x41, 0x0e, 16, 0x86, 2, 0x43, 0x0d, 6
+	TS_CHECK(RUN(&row, 0, PROLOGUE));
+	TS_CHECK_INT(row.frame.value, 8);
+	TS_CHECK(RUN(&row, 1, PROLOGUE));
+	TS_CHECK_INT(row.frame.value, 16);
+	TS_CHECK_INT(row.frame.reg, 7);
+	check_rule(&row.rules[6], TS_CFI_AT, -16);
+	TS_CHECK(RUN(&row, 3, PROLOGUE));
+	TS_CHECK_INT(row.frame.reg, 7);
+	TS_CHECK(RUN(&row, 4, PROLOGUE));
+	TS_CHECK_INT(row.frame.reg, 6);
+	TS_CHECK_INT(row.frame.value, 16);
+	TS_CHECK(RUN(&row, FUNCTION_BYTES - 1, PROLOGUE));
+	TS_CHECK_INT(row.frame.reg, 6);
+}
+
+TS_TEST(distances_of_all_sizes)
+{
+	struct ts_cfi_row row;
+
+#define WIDE 0x02, 0x10, 0x0e, 16, 0x03, 0x10, 0, 0x0e, 24, 0x04, 0x10, 0, 0, 0, 0x0e, 32
+	TS_CHECK(RUN(&row, 0x0f, WIDE));
+	TS_CHECK_INT(row.frame.value, 8);
+	TS_CHECK(RUN(&row, 0x10, WIDE));
+	TS_CHECK_INT(row.frame.value, 16);
+	TS_CHECK(RUN(&row, 0x20, WIDE));
+	TS_CHECK_INT(row.frame.value, 24);
+	TS_CHECK(RUN(&row, 0x30, WIDE));
+	TS_CHECK_INT(row.frame.value, 32);
+}
+
+TS_TEST(remembered_and_restored)
+{
+	struct ts_cfi_row row;
+
+	TS_CHECK(RUN(&row, 0, 0x0e, 64, 0x83, 3, 0x0a, 0x0e, 8, 0xc3, 0x0b));
+	TS_CHECK_INT(row.frame.value, 64);
+	check_rule(&row.rules[3], TS_CFI_AT, -24);
+	TS_CHECK(RUN(&row, 0, 0x83, 3, 0xc3)); /* back to what the CIE says: nothing */
+	TS_CHECK_INT(row.rules[3].kind, TS_CFI_SAME);
+	TS_CHECK(RUN(&row, 0, 0x90, 3, 0xd0)); /* and there: cfa - 8 */
+	check_rule(&row.rules[16], TS_CFI_AT, -8);
+	TS_CHECK(!RUN(&row, 0, 0x0b)); /* nothing was remembered */
+	TS_CHECK(!RUN(&row, 0, 0x0a, 0x0a, 0x0a, 0x0a, 0x0a, 0x0a, 0x0a, 0x0a, 0x0a));
+}
+
+TS_TEST(every_kind_of_rule)
+{
+	struct ts_cfi_row row;
+
+	TS_CHECK(RUN(&row, 0, 0x05, 3, 4));
+	check_rule(&row.rules[3], TS_CFI_AT, -32);
+	TS_CHECK(RUN(&row, 0, 0x07, 16));
+	TS_CHECK_INT(row.rules[16].kind, TS_CFI_UNDEFINED);
+	TS_CHECK(RUN(&row, 0, 0x07, 3, 0x08, 3));
+	TS_CHECK_INT(row.rules[3].kind, TS_CFI_SAME);
+	TS_CHECK(RUN(&row, 0, 0x09, 3, 12));
+	TS_CHECK_INT(row.rules[3].kind, TS_CFI_REGISTER);
+	TS_CHECK_INT(row.rules[3].reg, 12);
+	TS_CHECK(RUN(&row, 0, 0x11, 3, 0x7e));
+	check_rule(&row.rules[3], TS_CFI_AT, 16);
+	TS_CHECK(RUN(&row, 0, 0x12, 6, 0x7e));
+	TS_CHECK_INT(row.frame.value, 16);
+	TS_CHECK(RUN(&row, 0, 0x13, 0x7d));
+	TS_CHECK_INT(row.frame.value, 24);
+	TS_CHECK_INT(row.frame.reg, 7);
+	TS_CHECK(RUN(&row, 0, 0x14, 7, 2));
+	check_rule(&row.rules[7], TS_CFI_SUM, -16);
+	TS_CHECK(RUN(&row, 0, 0x15, 7, 0x7e));
+	check_rule(&row.rules[7], TS_CFI_SUM, 16);
+	TS_CHECK(RUN(&row, 0, 0x10, 3, 2, 0x77, 0));
+	TS_CHECK_INT(row.rules[3].kind, TS_CFI_AT_EXPRESSION);
+	TS_CHECK_INT(row.rules[3].bytes, 2);
+	TS_CHECK(RUN(&row, 0, 0x16, 3, 2, 0x77, 0));
+	TS_CHECK_INT(row.rules[3].kind, TS_CFI_EXPRESSION);
+	TS_CHECK(RUN(&row, 0, 0x0f, 2, 0x77, 0));
+	TS_CHECK_INT(row.frame.kind, TS_CFI_EXPRESSION);
+	TS_CHECK(RUN(&row, 0, 0x2e, 16)); /* GNU_args_size */
+	TS_CHECK(RUN(&row, 0, 0x2f, 3, 2));
+	check_rule(&row.rules[3], TS_CFI_AT, 16);
+	TS_CHECK(RUN(&row, 0, 0x05, 64, 4)); /* a vector register: none of ours */
+}
+
+TS_TEST(signed_return_addresses)
+{
+	struct ts_cfi_row row;
+
+	TS_CHECK(RUN(&row, 3, 0x44, 0x2d));
+	TS_CHECK(!row.is_signed);
+	TS_CHECK(RUN(&row, 4, 0x44, 0x2d));
+	TS_CHECK(row.is_signed);
+	TS_CHECK(RUN(&row, 8, 0x44, 0x2d, 0x44, 0x2d));
+	TS_CHECK(!row.is_signed);
+}
+
+TS_TEST(signal_frames)
+{
+	struct made *made = make("zRS", (const uint8_t[]){ 0 }, 1);
+	struct ts_cfi_row row;
+
+	TS_CHECK(ts_cfi_find(&made->cfi, FUNCTION, &row));
+	TS_CHECK(row.is_signal);
+	free_made(made);
+}
+
+TS_TEST(addresses_outside_have_no_row)
+{
+	struct ts_cfi_row row;
+
+	TS_CHECK(!RUN(&row, (uint64_t)-1, 0));
+	TS_CHECK(RUN(&row, FUNCTION_BYTES - 1, 0));
+	TS_CHECK(!RUN(&row, FUNCTION_BYTES, 0));
+}
+
+TS_TEST(many_functions_in_any_order)
+{
+	struct made *made = make("zR", (const uint8_t[]){ 0x0e, 8 }, 2);
+	struct ts_cfi_row row;
+
+	for (uint8_t i = 10; i > 0; i--)
+		add_frame(made, FUNCTION + i * 0x1000u, (const uint8_t[]){ 0x0e, i }, 2);
+	made->cfi.frames_bytes = made->count;
+	for (uint8_t i = 10; i > 0; i--) {
+		TS_CHECK(ts_cfi_find(&made->cfi, FUNCTION + i * 0x1000u + 5, &row));
+		TS_CHECK_INT(row.frame.value, i);
+		TS_CHECK(!ts_cfi_find(&made->cfi, FUNCTION + i * 0x1000u - 5, &row));
+	}
+	free_made(made);
+}
+
+TS_TEST(nonsense_is_refused)
+{
+	struct ts_cfi_row row;
+	struct made *made;
+
+	TS_CHECK(!RUN(&row, 0, 0x3f));                   /* no such instruction */
+	TS_CHECK(!RUN(&row, 0, 0x0c, 40, 8));            /* no such register */
+	TS_CHECK(!RUN(&row, 0, 0x0f, 100, 0x77));        /* an expression beyond the end */
+	TS_CHECK(!RUN(&row, 0, 0x0f, 1, 0x50, 0x0e, 8)); /* an offset to no register */
+	for (size_t cut = 1; cut < 60; cut++) {
+		made = make("zR", (const uint8_t[]){ 0x0e, 16 }, 2);
+		made->cfi.frames_bytes -= TS_MIN(cut, made->cfi.frames_bytes);
+		TS_CHECK(!ts_cfi_find(&made->cfi, FUNCTION, &row));
+		free_made(made);
+	}
+}
+
+TS_TEST(damage_does_no_harm)
+{
+	struct ts_cfi_row row;
+
+	srand(1);
+	for (int round = 0; round < 5000; round++) {
+		struct made *made = make("zR", (const uint8_t[]){ PROLOGUE, WIDE }, 24);
+
+		for (int i = 0; i < 3; i++)
+			made->bytes[(size_t)rand() % made->count] = (uint8_t)rand();
+		ts_cfi_find(&made->cfi, FUNCTION + (unsigned int)rand() % 64, &row);
+		free_made(made);
+	}
+}
+
+/* ---- expressions ---- */
+
+static bool evaluate(const uint8_t *expression, size_t bytes, uint64_t *ret_value)
+{
+	static const uint64_t words[] = { 0x1122334455667788u, 7 };
+	const struct ts_cfi_memory memory = { .bytes = (const uint8_t *)words,
+					      .address = 0x1000,
+					      .count = sizeof(words) };
+	struct ts_unwind_registers registers = { .known = 1u << 7 | 1u << 16 };
+	uint64_t first = 100;
+
+	registers.values[7] = 0x1000;
+	registers.values[16] = 0x400b;
+	return ts_cfi_evaluate(expression, bytes, &registers, &memory, &first, ret_value);
+}
+
+#define VALUE_IS(value_, ...)                                    \
+	do {                                                     \
+		const uint8_t code_[] = { __VA_ARGS__ };         \
+		uint64_t got_;                                   \
+		TS_CHECK(evaluate(code_, sizeof(code_), &got_)); \
+		TS_CHECK_INT(got_, value_);                      \
+	} while (0)
+
+#define HAS_NO_VALUE(...)                                         \
+	do {                                                      \
+		const uint8_t code_[] = { __VA_ARGS__ };          \
+		uint64_t got_;                                    \
+		TS_CHECK(!evaluate(code_, sizeof(code_), &got_)); \
+	} while (0)
+
+TS_TEST(expressions)
+{
+	VALUE_IS(100, 0x96);
+	VALUE_IS(5, 0x35);
+	VALUE_IS(0x1008, 0x77, 8);
+	VALUE_IS(7, 0x77, 8, 0x06);                /* deref */
+	VALUE_IS(0x88, 0x77, 0, 0x94, 1);          /* deref_size */
+	VALUE_IS(102, 0x23, 2);                    /* plus_uconst */
+	VALUE_IS(98, 0x32, 0x1c);                  /* minus */
+	VALUE_IS(-1, 0x09, 0xff);                  /* const1s */
+	VALUE_IS(0xffff, 0x0a, 0xff, 0xff);        /* const2u */
+	VALUE_IS(1, 0x32, 0x32, 0x29);             /* eq */
+	VALUE_IS(100, 0x31, 0x16);                 /* swap */
+	VALUE_IS(-1, 0x09, 0x80, 0x3a, 0x26);      /* shra */
+	VALUE_IS(3, 0x30, 0x28, 1, 0, 0x33, 0x96); /* bra: not taken */
+	VALUE_IS(2, 0x32, 0x31, 0x28, 1, 0, 0x35); /* bra: taken over a literal */
+	/* That of stubs: 8 more once the index is pushed, ((pc & 15) >= 11) << 3. */
+	VALUE_IS(0x1010, 0x77, 8, 0x80, 0, 0x3f, 0x1a, 0x3b, 0x2a, 0x33, 0x24, 0x22);
+}
+
+TS_TEST(expressions_without_a_value)
+{
+	HAS_NO_VALUE(0x13);                   /* an empty stack */
+	HAS_NO_VALUE(0x13, 0x13);             /* and less */
+	HAS_NO_VALUE(0x73, 0);                /* a register that is not known */
+	HAS_NO_VALUE(0x77, 16, 0x06);         /* memory that is not there */
+	HAS_NO_VALUE(0x30, 0x1b);             /* division by zero */
+	HAS_NO_VALUE(0x2f, 0xfd, 0xff);       /* for ever */
+	HAS_NO_VALUE(0x2f, 0xfc, 0xff);       /* to ahead of the begin */
+	HAS_NO_VALUE(0x2f, 5, 0);             /* beyond the end */
+	HAS_NO_VALUE(0xff);                   /* no such operation */
+	HAS_NO_VALUE(0x0e, 1, 2);             /* cut */
+	HAS_NO_VALUE(0x12, 0x2f, 0xfc, 0xff); /* more and more */
+}

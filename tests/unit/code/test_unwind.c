@@ -1,0 +1,589 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Stacks of children that stand or run in a chain of calls that is known: chain_one() called chain_two(), that chain_three(), and that
+ * what the test is about.
+ */
+#include "code/unwind.h"
+
+#include <alloca.h>
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "unit/runner.h"
+
+#define MOST_FRAMES 64
+#if defined(__x86_64__)
+#define PC_REGISTER 16
+#else
+#define PC_REGISTER 32
+#endif
+#define PATIENCE_NS INT64_C(20000000000)
+
+/* Calls are not made the last thing that is done: then the caller's frame would be gone. */
+#define CALL_HOLDS() __asm__ volatile("" ::: "memory")
+/* Neither made part of their callers nor copied under other names. */
+#if defined(__clang__)
+#define IN_CHAIN __attribute__((noinline, used))
+#else
+#define IN_CHAIN __attribute__((noipa, used))
+#endif
+
+static int ready_pipe[2];
+static volatile uint64_t *counter; /* shared with the child */
+
+static void say_ready(void)
+{
+	pid_t tid = (pid_t)syscall(SYS_gettid);
+
+	if (write(ready_pipe[1], &tid, sizeof(tid)) != sizeof(tid))
+		_exit(3);
+}
+
+void chain_one(void (*leaf)(void));
+void chain_two(void (*leaf)(void));
+void chain_three(void (*leaf)(void));
+
+IN_CHAIN void chain_three(void (*leaf)(void))
+{
+	leaf();
+	CALL_HOLDS();
+}
+
+IN_CHAIN void chain_two(void (*leaf)(void))
+{
+	chain_three(leaf);
+	CALL_HOLDS();
+}
+
+IN_CHAIN void chain_one(void (*leaf)(void))
+{
+	chain_two(leaf);
+	CALL_HOLDS();
+}
+
+/* ---- children ---- */
+
+struct child {
+	pid_t pid, tid;
+	struct ts_native *native;
+	struct ts_native_frame frames[MOST_FRAMES];
+	size_t count;
+	bool is_whole;
+};
+
+static void start(struct child *child, void (*leaf)(void))
+{
+	*child = (struct child){ 0 };
+	counter = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	TS_CHECK(counter != MAP_FAILED && pipe(ready_pipe) == 0);
+	child->pid = fork();
+	if (child->pid == 0) {
+		chain_one(leaf);
+		_exit(0);
+	}
+	TS_CHECK(child->pid > 0);
+	TS_CHECK(read(ready_pipe[0], &child->tid, sizeof(child->tid)) == sizeof(child->tid));
+	TS_CHECK_INT(ts_native_open(&child->native, child->pid, NULL), 0);
+}
+
+static void stop(struct child *child)
+{
+	ts_native_close(child->native);
+	kill(child->pid, SIGKILL);
+	TS_CHECK(waitpid(child->pid, NULL, 0) == child->pid);
+	close(ready_pipe[0]);
+	close(ready_pipe[1]);
+}
+
+static size_t find_name(const struct child *child, const char *name)
+{
+	for (size_t i = 0; i < child->count; i++) {
+		if (strcmp(child->frames[i].code->name, name) == 0)
+			return i;
+	}
+	return SIZE_MAX;
+}
+
+static void fail_with_frames(const struct child *child, const char *what)
+{
+	char text[2048] = "";
+	size_t length = 0;
+
+	for (size_t i = 0; i < child->count && length < sizeof(text) - 100; i++)
+		length += (size_t)snprintf(text + length, sizeof(text) - length, " %.60s",
+					   child->frames[i].code->name);
+	ts_test_fail(__FILE__, __LINE__, "%s (whole: %d):%s", what, child->is_whole, text);
+}
+
+/* The leaf, then the chain without anything between, and the outermost function. */
+static void check_chain(const struct child *child, const char *leaf)
+{
+	static const char *const chain[] = { "chain_three", "chain_two", "chain_one" };
+	size_t at = find_name(child, chain[0]);
+
+	if (!child->is_whole)
+		fail_with_frames(child, "not whole");
+	if (at == SIZE_MAX || at + TS_ARRAY_SIZE(chain) > child->count)
+		fail_with_frames(child, "no chain");
+	for (size_t i = 0; i < TS_ARRAY_SIZE(chain); i++)
+		TS_CHECK_STR(child->frames[at + i].code->name, chain[i]);
+	if (leaf && find_name(child, leaf) >= at)
+		fail_with_frames(child, "no leaf");
+}
+
+/* A thread needs a moment from its word to its wait. */
+static void take_waiting(struct child *child)
+{
+	int64_t end_ns = ts_clock_monotonic_ns() + PATIENCE_NS;
+
+	do {
+		child->count = ts_native_waiting_thread(child->native, child->tid, child->frames,
+							MOST_FRAMES, &child->is_whole);
+	} while (find_name(child, "chain_three") == SIZE_MAX && ts_clock_monotonic_ns() < end_ns);
+}
+
+/* ---- threads that wait ---- */
+
+void leaf_pause(void);
+IN_CHAIN void leaf_pause(void)
+{
+	say_ready();
+	pause();
+	CALL_HOLDS();
+}
+
+TS_TEST(a_thread_that_waits)
+{
+	struct child child;
+
+	start(&child, leaf_pause);
+	take_waiting(&child);
+	check_chain(&child, "leaf_pause");
+	stop(&child);
+}
+
+#if defined(__x86_64__)
+
+/* The frame is counted from the frame pointer, which /proc does not tell. */
+void leaf_with_frame_pointer(void);
+IN_CHAIN void leaf_with_frame_pointer(void)
+{
+	volatile char *memory = alloca(ready_pipe[1] + (size_t)100);
+
+	memory[0] = 1;
+	say_ready();
+	pause();
+	CALL_HOLDS();
+}
+
+void leaf_calls_directly(void);
+IN_CHAIN void leaf_calls_directly(void)
+{
+	leaf_with_frame_pointer();
+	CALL_HOLDS();
+}
+
+TS_TEST(a_lost_frame_pointer_is_found_again)
+{
+	struct child child;
+
+	start(&child, leaf_calls_directly);
+	take_waiting(&child);
+	check_chain(&child, "leaf_with_frame_pointer");
+	stop(&child);
+}
+
+/* Of a fixed size, so that its first instructions tell it; the call is not direct. */
+void leaf_of_fixed_size(void);
+IN_CHAIN void leaf_of_fixed_size(void)
+{
+	void *volatile frame = __builtin_frame_address(0); /* makes the compiler keep one */
+
+	say_ready();
+	pause();
+	CALL_HOLDS();
+	frame = NULL;
+	(void)frame;
+}
+
+TS_TEST(a_lost_frame_pointer_is_computed)
+{
+	struct child child;
+
+	start(&child, leaf_of_fixed_size);
+	take_waiting(&child);
+	check_chain(&child, "leaf_of_fixed_size");
+	stop(&child);
+}
+
+#endif
+
+static void *thread_main(void *context)
+{
+	(void)context;
+	chain_one(leaf_pause);
+	return NULL;
+}
+
+static void leaf_thread(void)
+{
+	pthread_t thread;
+
+	pthread_create(&thread, NULL, thread_main, NULL);
+	pthread_join(thread, NULL);
+}
+
+TS_TEST(other_threads)
+{
+	struct child child;
+
+	start(&child, leaf_thread);
+	TS_CHECK(child.tid != child.pid);
+	take_waiting(&child);
+	check_chain(&child, "leaf_pause");
+	TS_CHECK(find_name(&child, "leaf_thread") == SIZE_MAX);
+	stop(&child);
+}
+
+/* Deeper than what is copied at first. */
+void deep(int depth);
+/* NOLINTNEXTLINE(misc-no-recursion) */
+IN_CHAIN void deep(int depth)
+{
+	volatile char memory[8192];
+
+	memory[0] = (char)depth;
+	if (depth > 0)
+		deep(depth - 1);
+	else
+		leaf_pause();
+	CALL_HOLDS();
+	memory[1] = memory[0];
+}
+
+static void leaf_deep(void)
+{
+	deep(20);
+}
+
+TS_TEST(a_large_stack)
+{
+	struct child child;
+
+	start(&child, leaf_deep);
+	take_waiting(&child);
+	check_chain(&child, "deep");
+	stop(&child);
+}
+
+TS_TEST(no_more_frames_than_there_is_room)
+{
+	struct child child;
+
+	start(&child, leaf_pause);
+	take_waiting(&child);
+	child.count =
+		ts_native_waiting_thread(child.native, child.tid, child.frames, 2, &child.is_whole);
+	TS_CHECK_INT(child.count, 2);
+	TS_CHECK(!child.is_whole);
+	stop(&child);
+}
+
+/* ---- signals ---- */
+
+static void handle_signal(int number)
+{
+	(void)number;
+	leaf_pause();
+	CALL_HOLDS();
+}
+
+static void interrupt(int flags)
+{
+	struct sigaction action = { .sa_handler = handle_signal, .sa_flags = flags };
+
+	sigaction(SIGUSR1, &action, NULL);
+	raise(SIGUSR1);
+	CALL_HOLDS();
+}
+
+void leaf_signal(void);
+IN_CHAIN void leaf_signal(void)
+{
+	interrupt(0);
+	CALL_HOLDS();
+}
+
+void leaf_signal_stack(void);
+IN_CHAIN void leaf_signal_stack(void)
+{
+	static char memory[65536];
+	stack_t stack = { .ss_sp = memory, .ss_size = sizeof(memory) };
+
+	sigaltstack(&stack, NULL);
+	interrupt(SA_ONSTACK);
+	CALL_HOLDS();
+}
+
+TS_TEST(through_a_signal)
+{
+	struct child child;
+
+	start(&child, leaf_signal);
+	take_waiting(&child);
+	check_chain(&child, "leaf_signal");
+	TS_CHECK(find_name(&child, "handle_signal") < find_name(&child, "raise"));
+	stop(&child);
+}
+
+/* The stack that was interrupted is elsewhere, and not in the copy: that must be said. */
+TS_TEST(a_signal_on_its_own_stack_ends_there)
+{
+	struct child child;
+	int64_t end_ns = ts_clock_monotonic_ns() + PATIENCE_NS;
+
+	start(&child, leaf_signal_stack);
+	do {
+		child.count = ts_native_waiting_thread(child.native, child.tid, child.frames,
+						       MOST_FRAMES, &child.is_whole);
+	} while (find_name(&child, "handle_signal") == SIZE_MAX &&
+		 ts_clock_monotonic_ns() < end_ns);
+	TS_CHECK(find_name(&child, "handle_signal") != SIZE_MAX);
+	TS_CHECK(!child.is_whole || find_name(&child, "chain_three") != SIZE_MAX);
+	stop(&child);
+}
+
+/* ---- threads that run ---- */
+
+void leaf_spin(void);
+IN_CHAIN void leaf_spin(void)
+{
+	say_ready();
+	for (;;)
+		++*counter;
+}
+
+TS_TEST(a_running_thread_has_no_waiting_stack)
+{
+	struct child child;
+
+	start(&child, leaf_spin);
+	child.count = ts_native_waiting_thread(child.native, child.tid, child.frames, MOST_FRAMES,
+					       &child.is_whole);
+	/* It may be between two slices, and then "running" all the same. */
+	TS_CHECK_INT(child.count, 0);
+	stop(&child);
+}
+
+static void check_goes_on(void)
+{
+	uint64_t before = *counter;
+	int64_t end_ns = ts_clock_monotonic_ns() + PATIENCE_NS;
+
+	while (*counter == before)
+		TS_CHECK(ts_clock_monotonic_ns() < end_ns);
+}
+
+TS_TEST(a_stopped_thread_goes_on)
+{
+	struct child child;
+
+	start(&child, leaf_spin);
+	child.count = ts_native_stopped_thread(child.native, child.tid, child.frames, MOST_FRAMES,
+					       &child.is_whole);
+	if (child.count == 0)
+		ts_test_skip("ptrace() is not allowed here");
+	check_chain(&child, "leaf_spin");
+	check_goes_on();
+	stop(&child);
+}
+
+/* Every return of epoll_wait() is counted: it must not see that it was stopped. */
+void leaf_epoll(void);
+IN_CHAIN void leaf_epoll(void)
+{
+	struct epoll_event event;
+	int fd = epoll_create1(EPOLL_CLOEXEC);
+
+	say_ready();
+	for (;;) {
+		epoll_wait(fd, &event, 1, -1);
+		++*counter;
+	}
+}
+
+TS_TEST(a_stopped_call_is_not_interrupted)
+{
+	struct child child;
+
+	start(&child, leaf_epoll);
+	take_waiting(&child);
+	check_chain(&child, "leaf_epoll");
+	child.count = ts_native_stopped_thread(child.native, child.tid, child.frames, MOST_FRAMES,
+					       &child.is_whole);
+	if (child.count == 0)
+		ts_test_skip("ptrace() is not allowed here");
+	check_chain(&child, "leaf_epoll");
+	take_waiting(&child); /* it is in the call again */
+	check_chain(&child, "leaf_epoll");
+#if defined(__x86_64__)
+	TS_CHECK_INT(*counter, 0);
+#endif
+	stop(&child);
+}
+
+#if defined(__x86_64__)
+
+/* Code that no table tells of, made at run time: it keeps a frame pointer and calls leaf_pause(). */
+void leaf_made(void);
+IN_CHAIN void leaf_made(void)
+{
+	uint8_t code[] = { 0x55, 0x48, 0x89, 0xe5, 0x48, 0xb8, 0,    0,    0,
+			   0,    0,    0,    0,    0,    0xff, 0xd0, 0x5d, 0xc3 };
+	uint64_t target = (uintptr_t)leaf_pause;
+	void *place = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC,
+			   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void (*function)(void);
+
+	memcpy(code + 6, &target, sizeof(target));
+	memcpy(place, code, sizeof(code));
+	memcpy(&function, &place, sizeof(function));
+	function();
+	CALL_HOLDS();
+}
+
+TS_TEST(code_without_tables)
+{
+	struct child child;
+
+	start(&child, leaf_made);
+	child.count = ts_native_stopped_thread(child.native, child.tid, child.frames, MOST_FRAMES,
+					       &child.is_whole);
+	if (child.count == 0)
+		ts_test_skip("ptrace() is not allowed here");
+	check_chain(&child, "leaf_made");
+	TS_CHECK(find_name(&child, "[anonymous]") < find_name(&child, "leaf_made"));
+	stop(&child);
+}
+
+#endif
+
+/* ---- perf ---- */
+
+static struct ts_native_perf *open_perf(struct child *child, int64_t interval_ns)
+{
+	struct ts_native_perf *perf = NULL;
+	struct ts_error err;
+	int error = ts_native_perf_open(&perf, child->native, interval_ns, 0, &err);
+
+	if (!error)
+		error = ts_native_perf_set_threads(perf, &child->tid, 1, &err);
+	if (error) {
+		ts_native_perf_close(perf);
+		stop(child);
+		ts_test_skip(err.message);
+	}
+	return perf;
+}
+
+static void take_perf(struct child *child, struct ts_native_perf *perf, int64_t since_ns)
+{
+	int64_t end_ns = ts_clock_monotonic_ns() + PATIENCE_NS, time_ns = 0;
+
+	do {
+		ts_native_perf_drain(perf);
+		child->count = ts_native_perf_stack(perf, child->tid, since_ns, &time_ns,
+						    child->frames, MOST_FRAMES, &child->is_whole);
+	} while (child->count == 0 && ts_clock_monotonic_ns() < end_ns);
+	TS_CHECK(time_ns >= since_ns && time_ns <= ts_clock_monotonic_ns());
+}
+
+TS_TEST(perf_samples_a_running_thread)
+{
+	TS_AUTO(ts_native_perf) perf = NULL;
+	struct child child;
+	int64_t time_ns;
+
+	start(&child, leaf_spin);
+	perf = open_perf(&child, 1000000);
+	for (int round = 0; round < 5; round++) {
+		take_perf(&child, perf, ts_clock_monotonic_ns());
+		check_chain(&child, "leaf_spin");
+	}
+	TS_CHECK_INT(ts_native_perf_set_threads(perf, NULL, 0, NULL), 0);
+	TS_CHECK_INT(ts_native_perf_stack(perf, child.tid, 0, &time_ns, child.frames, MOST_FRAMES,
+					  &child.is_whole),
+		     0);
+	stop(&child);
+}
+
+TS_TEST(perf_answers_when_asked)
+{
+	TS_AUTO(ts_native_perf) perf = NULL;
+	struct child child;
+	int64_t time_ns;
+
+	start(&child, leaf_spin);
+	perf = open_perf(&child, 0);
+	for (int round = 0; round < 5; round++) {
+		int64_t since_ns = ts_clock_monotonic_ns();
+
+		ts_native_perf_ask(perf, &child.tid, 1);
+		TS_CHECK(ts_native_perf_wait(perf, PATIENCE_NS));
+		take_perf(&child, perf, since_ns);
+		check_chain(&child, "leaf_spin");
+	}
+	/* And only then. */
+	ts_native_perf_drain(perf);
+	TS_CHECK_INT(ts_native_perf_stack(perf, child.tid, ts_clock_monotonic_ns(), &time_ns,
+					  child.frames, MOST_FRAMES, &child.is_whole),
+		     0);
+	stop(&child);
+}
+
+/* ---- what cannot be ---- */
+
+TS_TEST(nothing_is_made_of_nonsense)
+{
+	TS_AUTO(ts_native) native = NULL;
+	struct ts_unwind_registers registers = { .known = UINT64_MAX >> 31 };
+	struct ts_native_frame frames[4];
+	uint64_t stack[64] = { 0 };
+	bool is_whole = true;
+
+	TS_CHECK_INT(ts_native_open(&native, getpid(), NULL), 0);
+	TS_CHECK_INT(ts_native_unwind(native, &registers, stack, (uintptr_t)stack, sizeof(stack),
+				      frames, 4, &is_whole),
+		     0);
+	TS_CHECK(!is_whole);
+	srand(1);
+	for (int round = 0; round < 2000; round++) {
+		for (size_t i = 0; i < TS_UNWIND_REGISTERS; i++)
+			registers.values[i] = (uintptr_t)stack + (unsigned int)rand() % 512;
+		registers.values[PC_REGISTER] = (uintptr_t)chain_one + (unsigned int)rand() % 64;
+		stack[rand() % 64] = (uintptr_t)chain_two + (unsigned int)rand() % 64;
+		stack[rand() % 64] = (uintptr_t)rand();
+		TS_CHECK(ts_native_unwind(native, &registers, stack, (uintptr_t)stack,
+					  sizeof(stack), frames, 4, &is_whole) <= 4);
+	}
+}
+
+TS_TEST(a_process_that_is_gone)
+{
+	struct ts_native *native = NULL;
+	struct ts_error err;
+	pid_t pid = fork();
+
+	if (pid == 0)
+		_exit(0);
+	TS_CHECK(waitpid(pid, NULL, 0) == pid);
+	TS_CHECK_INT(ts_native_open(&native, pid, &err), TS_ENOTFOUND);
+}

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Folded stacks: counts, names, order, what is left out. */
+#include "unit/export/export_support.h"
+
+TS_TEST(folded_counts_samples_of_each_stack)
+{
+	struct made made;
+	int64_t first, second, deep;
+
+	make_trace(&made, 0);
+	first = make_thread(&made, make_process(&made, 10, "python3", TS_ABSENT), 10, "MainThread");
+	second = make_thread(&made, make_process(&made, 20, NULL, TS_ABSENT), 10, NULL);
+	deep = make_stack(&made, "/app/x.py:main:3;/app/x.py:work:7;/lib/libc.so.6!poll");
+	make_sample(&made, 1 * MS, first, deep, MS, NULL);
+	make_sample(&made, 2 * MS, first, make_stack(&made, "/app/x.py:main:3"), MS, NULL);
+	make_sample(&made, 3 * MS, first, deep, 5 * MS, "idle");
+	make_sample(&made, 3 * MS, second, deep, MS, NULL);
+	/* An empty stack is none. */
+	make_sample(&made, 4 * MS, first, 0, MS, NULL);
+	CHECK_EXPORT(&made, "folded", 0,
+		     "process 20;thread 10;main (x.py:3);work (x.py:7);poll (libc.so.6) 1\n"
+		     "python3 (10);MainThread;main (x.py:3) 1\n"
+		     "python3 (10);MainThread;main (x.py:3);work (x.py:7);poll (libc.so.6) 2\n");
+}
+
+static void make_two_lines(struct made *made)
+{
+	int64_t thread;
+
+	make_trace(made, 0);
+	thread = make_thread(made, make_process(made, 10, "python3", TS_ABSENT), 11, "worker");
+	make_sample(made, 1 * MS, thread, make_stack(made, "a.py:f:1;a.py:g:2"), 2 * MS, NULL);
+	make_sample(made, 2 * MS, thread, make_stack(made, "a.py:f:1;a.py:g:3"), 3 * MS, "idle");
+}
+
+TS_TEST(folded_options)
+{
+	struct made made;
+
+	make_two_lines(&made);
+	CHECK_EXPORT(&made, "folded", 0,
+		     "python3 (10);worker (11);f (a.py:1);g (a.py:2) 1\n"
+		     "python3 (10);worker (11);f (a.py:1);g (a.py:3) 1\n");
+	make_two_lines(&made);
+	CHECK_EXPORT(&made, "folded", TS_EXPORT_NO_LINES,
+		     "python3 (10);worker (11);f (a.py);g (a.py) 2\n");
+	make_two_lines(&made);
+	CHECK_EXPORT(&made, "folded", TS_EXPORT_NO_LINES | TS_EXPORT_NO_THREADS | TS_EXPORT_TIME,
+		     "f (a.py);g (a.py) 5000000\n");
+	make_two_lines(&made);
+	CHECK_EXPORT(&made, "folded", TS_EXPORT_NO_IDLE | TS_EXPORT_NO_THREADS,
+		     "f (a.py:1);g (a.py:2) 1\n");
+}
+
+TS_TEST(folded_samples_without_weight_do_not_count_beside_others)
+{
+	struct made made;
+	int64_t stack;
+
+	make_trace(&made, 0);
+	stack = make_stack(&made, "f");
+	make_sample(&made, 1, 0, stack, MS, NULL);
+	make_sample(&made, 2, 0, stack, TS_ABSENT, NULL);
+	CHECK_EXPORT(&made, "folded", 0, "process;thread;f 1\n");
+	/* Alone they do. */
+	make_trace(&made, 0);
+	stack = make_stack(&made, "f");
+	make_sample(&made, 1, 0, stack, TS_ABSENT, NULL);
+	make_sample(&made, 2, 0, stack, TS_ABSENT, NULL);
+	CHECK_EXPORT(&made, "folded", 0, "process;thread;f 2\n");
+	/* Numbers of samples, as other tools write them. */
+	make_trace(&made, 0);
+	stack = make_stack(&made, "f");
+	make_sample(&made, 1, 0, stack, 3, NULL);
+	make_sample(&made, 2, 0, stack, TS_ABSENT, NULL);
+	CHECK_EXPORT(&made, "folded", 0, "process;thread;f 4\n");
+}
+
+TS_TEST(folded_time_needs_weights)
+{
+	struct made made;
+	char *text;
+
+	make_trace(&made, 0);
+	make_sample(&made, 1, 0, make_stack(&made, "f"), TS_ABSENT, NULL);
+	text = export_made(&made, "folded", TS_EXPORT_TIME, TS_EINVAL);
+	TS_CHECK_STR(text, "");
+	free(text);
+}
+
+TS_TEST(folded_names_cannot_break_lines)
+{
+	struct ts_frame_row row = ts_frame_none;
+	struct made made;
+	uint32_t stack;
+
+	make_trace(&made, 0);
+	row.name = text_id(&made, "a;b\nc\xff 7");
+	stack = ts_writer_stack(made.writer, 0, ts_writer_frame(made.writer, &row));
+	row.name = 0;
+	stack = ts_writer_stack(made.writer, stack, ts_writer_frame(made.writer, &row));
+	row.pc = 0xbeef;
+	stack = ts_writer_stack(made.writer, stack, ts_writer_frame(made.writer, &row));
+	/* A frame that the trace does not have. */
+	stack = ts_writer_stack(made.writer, stack, 99);
+	make_sample(&made, 1, 77, stack, MS, NULL);
+	/* A stack that it does not have. */
+	make_sample(&made, 2, 0, 1000, MS, NULL);
+	CHECK_EXPORT(&made, "folded", 0,
+		     "process;thread;(lost) 1\n"
+		     "process;thread;a:b c\xef\xbf\xbd 7;(unknown);0xbeef;(lost) 1\n");
+}
+
+TS_TEST(folded_files_have_short_names_while_they_tell_them_apart)
+{
+	struct made made;
+
+	make_trace(&made, 0);
+	make_sample(&made, 1, 0, make_stack(&made, "/a/model.py:f:1;/b/model.py:f:1"), MS, NULL);
+	make_sample(&made, 2, 0,
+		    make_stack(&made, "/v/lib/python3.11/site-packages/torch/nn/m.py:g:2;"
+				      "/usr/lib/python3.13t/json/decoder.py:h:3;"
+				      "<string>:i:4;/pythonic/x.py:j:5"),
+		    MS, NULL);
+	CHECK_EXPORT(&made, "folded", TS_EXPORT_NO_THREADS,
+		     "f (model.py:1);f (/b/model.py:1) 1\n"
+		     "g (torch/nn/m.py:2);h (json/decoder.py:3);i (<string>:4);j (x.py:5) 1\n");
+}
+
+TS_TEST(folded_same_text_stored_twice_is_one_function)
+{
+	struct ts_frame_row row = ts_frame_none;
+	struct made made;
+
+	make_trace(&made, 0);
+	row.name = text_id(&made, "f");
+	make_sample(&made, 1, 0,
+		    ts_writer_stack(made.writer, 0, ts_writer_frame(made.writer, &row)), MS, NULL);
+	/* Same words, another frame: columns do not show. */
+	row.column = 3;
+	make_sample(&made, 2, 0,
+		    ts_writer_stack(made.writer, 0, ts_writer_frame(made.writer, &row)), MS, NULL);
+	CHECK_EXPORT(&made, "folded", TS_EXPORT_NO_THREADS, "f 2\n");
+}
+
+TS_TEST(folded_deep_recursion)
+{
+	struct ts_frame_row row = ts_frame_none;
+	struct made made;
+	uint32_t frame, stack = 0;
+	char *text;
+	size_t words = 0;
+
+	make_trace(&made, 0);
+	row.name = text_id(&made, "again");
+	frame = ts_writer_frame(made.writer, &row);
+	for (int i = 0; i < 2000; i++) {
+		stack = ts_writer_stack(made.writer, stack, frame);
+		make_sample(&made, i, 0, stack, MS, NULL);
+	}
+	text = export_made(&made, "folded", TS_EXPORT_NO_THREADS, 0);
+	/* A word ends with ; or, the last of a line, with a blank. */
+	for (const char *at = text; *at; at++)
+		words += *at == ';' || *at == ' ';
+	TS_CHECK_INT(words, 2000 * 2001 / 2);
+	TS_CHECK(!strncmp(text, "again 1\nagain;again 1\n", 22));
+	free(text);
+}
+
+TS_TEST(folded_of_nothing_is_empty)
+{
+	struct made made;
+
+	make_trace(&made, 0);
+	CHECK_EXPORT(&made, "folded", TS_EXPORT_TIME, "");
+}
+
+/* Many chunks, rows of several threads mixed: counts do not depend on how they lie in the file. */
+TS_TEST(folded_over_chunks)
+{
+	struct made made;
+	int64_t threads[3], stacks[2];
+
+	make_trace(&made, 64);
+	for (int i = 0; i < 3; i++)
+		threads[i] = make_thread(&made, 0, 5 + i, NULL);
+	stacks[0] = make_stack(&made, "a");
+	stacks[1] = make_stack(&made, "a;b");
+	for (int i = 0; i < 3000; i++)
+		make_sample(&made, (i * 7919) % 3000 * MS, threads[i % 3], stacks[i % 2], MS, NULL);
+	CHECK_EXPORT(&made, "folded", 0,
+		     "process;thread 5;a 500\nprocess;thread 5;a;b 500\n"
+		     "process;thread 6;a 500\nprocess;thread 6;a;b 500\n"
+		     "process;thread 7;a 500\nprocess;thread 7;a;b 500\n");
+}

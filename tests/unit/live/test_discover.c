@@ -1,0 +1,733 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The live directory, processes by /proc, lists of areas, and what is cleared away. */
+#include "live/discover.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdint.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/proc_files.h"
+#include "unit/live/live_support.h"
+
+/* ---- the directory ---- */
+
+static void expect_directory(int code, const char *part)
+{
+	struct ts_error err = { 0 };
+	int fd = -1;
+
+	TS_CHECK_INT(ts_live_directory_open(getuid(), 0, &fd, &err), code);
+	if (code == TS_OK)
+		close(fd);
+	else if (fd >= 0 || !strstr(err.message, part))
+		ts_test_fail(__FILE__, __LINE__, "'%s' does not say '%s'", err.message, part);
+}
+
+TS_TEST(directory_is_checked)
+{
+	char base[] = "/tmp/ts-live-XXXXXX", path[64], other[64];
+
+	TS_CHECK(mkdtemp(base) != NULL);
+	snprintf(path, sizeof(path), "%s/live", base);
+	snprintf(other, sizeof(other), "%s/other", base);
+	setenv("TRACESMITH_LIVE_DIR", path, 1);
+	expect_directory(TS_ENOTFOUND, "no live directory");
+	TS_CHECK(mkdir(path, 0700) == 0);
+	expect_directory(TS_OK, "");
+	TS_CHECK(chmod(path, 0750) == 0);
+	expect_directory(TS_EFORMAT, "open to others");
+	TS_CHECK(chmod(path, 0700) == 0 && rename(path, other) == 0);
+	TS_CHECK(symlink(other, path) == 0);
+	expect_directory(TS_EFORMAT, "not a directory");
+	unlink(path);
+	close(creat(path, 0600));
+	expect_directory(TS_EFORMAT, "not a directory");
+	unlink(path);
+	rmdir(other);
+	rmdir(base);
+}
+
+TS_TEST(directory_has_a_default)
+{
+	char path[64], expected[64];
+
+	unsetenv("TRACESMITH_LIVE_DIR");
+	TS_CHECK_INT(ts_live_directory_path(1234, path, sizeof(path)), TS_OK);
+	TS_CHECK_STR(path, "/dev/shm/tracesmith-1234");
+	setenv("TRACESMITH_LIVE_DIR", "", 1);
+	TS_CHECK_INT(ts_live_directory_path(0, path, sizeof(path)), TS_OK);
+	snprintf(expected, sizeof(expected), "/dev/shm/tracesmith-0");
+	TS_CHECK_STR(path, expected);
+	TS_CHECK_INT(ts_live_directory_path(0, path, 10), TS_EINVAL);
+}
+
+/* As another process sees it: its own variable, which is not ours. */
+TS_TEST(directory_of_a_process)
+{
+	char base[] = "/tmp/ts-live-XXXXXX", variable[64], program[] = "sleep", seconds[] = "60";
+	char *arguments[] = { program, seconds, NULL }, *environment[] = { variable, NULL };
+	struct stat expected, status;
+	bool is_there = false;
+	pid_t child;
+	int fd = -1;
+
+	TS_CHECK(mkdtemp(base) != NULL && stat(base, &expected) == 0);
+	setenv("TRACESMITH_LIVE_DIR", "/nowhere", 1);
+	snprintf(variable, sizeof(variable), "TRACESMITH_LIVE_DIR=%s", base);
+	child = fork();
+	if (child == 0) {
+		execve("/bin/sleep", arguments, environment);
+		_exit(1);
+	}
+	/* Until it has become the other program; before, there may be the default one. */
+	for (int i = 0; i < 5000 && !is_there; i++) {
+		usleep(1000);
+		if (ts_live_directory_open(getuid(), child, &fd, NULL))
+			continue;
+		is_there = fstat(fd, &status) == 0 && status.st_ino == expected.st_ino;
+		close(fd);
+	}
+	TS_CHECK(is_there);
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+	TS_CHECK_INT(ts_live_directory_open(getuid(), child, &fd, NULL), TS_ENOTFOUND);
+	rmdir(base);
+}
+
+/* A process with a root of its own; no link of its files leads out of it. */
+TS_TEST(directory_in_a_container)
+{
+	char base[] = "/tmp/ts-live-XXXXXX", path[96], link[96], byte;
+	struct stat expected, status;
+	int ready[2], fd = -1;
+	struct ts_error err = { 0 };
+	pid_t child;
+
+	TS_CHECK(mkdtemp(base) != NULL && pipe(ready) == 0);
+	snprintf(path, sizeof(path), "mkdir -p '%s/dev/shm'", base);
+	TS_CHECK(system(path) == 0);
+	snprintf(path, sizeof(path), "%s/dev/shm/tracesmith-%u", base, (unsigned int)getuid());
+	TS_CHECK(mkdir(path, 0700) == 0 && stat(path, &expected) == 0);
+	child = fork();
+	if (child == 0) {
+		byte = chroot(base) == 0;
+		if (write(ready[1], &byte, 1) != 1)
+			_exit(1);
+		for (;;)
+			pause();
+	}
+	TS_CHECK(read(ready[0], &byte, 1) == 1);
+	close(ready[0]);
+	close(ready[1]);
+	if (byte) {
+		TS_CHECK_INT(ts_live_directory_open(getuid(), child, &fd, &err), TS_OK);
+		TS_CHECK(fstat(fd, &status) == 0 && status.st_ino == expected.st_ino);
+		close(fd);
+		snprintf(link, sizeof(link), "%s/dev/away", base);
+		snprintf(path, sizeof(path), "%s/dev/shm", base);
+		TS_CHECK(rename(path, link) == 0 && symlink("away", path) == 0);
+		TS_CHECK_INT(ts_live_directory_open(getuid(), child, &fd, &err), TS_EFORMAT);
+	}
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+	snprintf(path, sizeof(path), "rm -rf '%s'", base);
+	TS_CHECK(system(path) == 0);
+	if (!byte)
+		ts_test_skip("the root directory cannot be changed here");
+}
+
+/* ---- processes ---- */
+
+/* A child that waits to be killed. */
+static pid_t start_child(void)
+{
+	pid_t child = fork();
+
+	TS_CHECK(child >= 0);
+	if (child == 0) {
+		for (;;)
+			pause();
+	}
+	return child;
+}
+
+static void end_child(pid_t child)
+{
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+}
+
+TS_TEST(process_facts)
+{
+	pid_t child = start_child();
+	char text[64];
+
+	TS_CHECK(ts_process_start_time(getpid()) > 0);
+	TS_CHECK(ts_process_start_time(child) >= ts_process_start_time(getpid()));
+	TS_CHECK_INT(ts_process_parent(child), getpid());
+	TS_CHECK(ts_process_namespace(child) != 0);
+	TS_CHECK_INT(ts_process_namespace(child), ts_process_namespace(getpid()));
+	TS_CHECK(ts_process_inner_pid(child) > 0);
+	ts_process_name(child, text, sizeof(text));
+	TS_CHECK(strncmp(text, "test_discover", 13) == 0 && !strchr(text, '\n'));
+	TS_CHECK_INT(ts_process_command(child, text, 4), 3);
+	TS_CHECK_INT(strlen(text), 3);
+	/* A zombie is gone. */
+	kill(child, SIGKILL);
+	TS_CHECK(waitid(P_PID, (id_t)child, &(siginfo_t){ 0 }, WEXITED | WNOWAIT) == 0);
+	TS_CHECK_INT(ts_process_start_time(child), 0);
+	waitpid(child, NULL, 0);
+	TS_CHECK_INT(ts_process_start_time(child), 0);
+	TS_CHECK_INT(ts_process_parent(child), 0);
+	TS_CHECK_INT(ts_process_namespace(child), 0);
+	TS_CHECK_INT(ts_process_inner_pid(child), 0);
+	TS_CHECK_INT(ts_process_start_time(0), 0);
+	TS_CHECK_INT(ts_process_start_time(-1), 0);
+}
+
+/* Names that look like the fields behind them. */
+TS_TEST(process_with_a_spiteful_name)
+{
+	int ready[2];
+	pid_t child;
+	char byte;
+
+	TS_CHECK(pipe(ready) == 0);
+	child = fork();
+	if (child == 0) {
+		FILE *file = fopen("/proc/self/comm", "w");
+
+		if (file) {
+			fputs("a) Z 1 (b", file);
+			fclose(file);
+		}
+		if (write(ready[1], "", 1) != 1)
+			_exit(1);
+		for (;;)
+			pause();
+	}
+	TS_CHECK(read(ready[0], &byte, 1) == 1);
+	TS_CHECK(ts_process_start_time(child) > 0);
+	TS_CHECK_INT(ts_process_parent(child), getpid());
+	end_child(child);
+	close(ready[0]);
+	close(ready[1]);
+}
+
+static void *wait_for_ever(void *argument)
+{
+	(void)argument;
+	for (;;)
+		pause();
+	return NULL;
+}
+
+/* Its leader is a zombie, but the process is not. */
+TS_TEST(process_whose_leader_has_ended)
+{
+	char text[512];
+	pid_t child = fork();
+	bool is_zombie = false;
+
+	if (child == 0) {
+		pthread_t thread;
+
+		pthread_create(&thread, NULL, wait_for_ever, NULL);
+		pthread_exit(NULL);
+	}
+	for (int i = 0; i < 5000 && !is_zombie; i++) {
+		usleep(1000);
+		ts_proc_read(child, "stat", text, sizeof(text));
+		is_zombie = strstr(text, ") Z ") != NULL;
+	}
+	TS_CHECK(is_zombie);
+	TS_CHECK(ts_process_start_time(child) > 0);
+	end_child(child);
+}
+
+TS_TEST(process_maps)
+{
+	struct stat status;
+
+	TS_CHECK(stat("/proc/self/exe", &status) == 0);
+	TS_CHECK(ts_process_maps(getpid(), status.st_dev, status.st_ino));
+	TS_CHECK(!ts_process_maps(getpid(), status.st_dev, status.st_ino + 1));
+	/* Another device of the same number: the path decides. */
+	TS_CHECK(!ts_process_maps(getpid(), status.st_dev + 1, status.st_ino));
+	TS_CHECK(!ts_process_maps(0, status.st_dev, status.st_ino));
+}
+
+/* ---- what programs there are ---- */
+
+#if defined(__x86_64__)
+#define MACHINE EM_X86_64
+/* pause(); again */
+static const unsigned char waiting_code[] = { 0xb8, 34, 0, 0, 0, 0x0f, 0x05, 0xeb, 0xf7 };
+#elif defined(__aarch64__)
+#define MACHINE EM_AARCH64
+/* ppoll(0, 0, 0, 0); again */
+static const uint32_t waiting_code[] = { 0xd2800000, 0xd2800001, 0xd2800002, 0xd2800003,
+					 0xd2800928, 0xd4000001, 0x17fffffa };
+#else
+#define MACHINE EM_NONE
+static const unsigned char waiting_code[] = { 0 };
+#endif
+
+struct program {
+	Elf64_Ehdr header;
+	Elf64_Phdr segment;
+	unsigned char code[64];
+};
+
+/* The smallest static program: waits. */
+static void fill_program(struct program *program)
+{
+	*program = (struct program){
+		.header = {
+			.e_ident = { 0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB, EV_CURRENT },
+			.e_type = ET_EXEC,
+			.e_machine = MACHINE,
+			.e_version = EV_CURRENT,
+			.e_entry = 0x400000 + offsetof(struct program, code),
+			.e_phoff = offsetof(struct program, segment),
+			.e_ehsize = sizeof(Elf64_Ehdr),
+			.e_phentsize = sizeof(Elf64_Phdr),
+			.e_phnum = 1,
+		},
+		.segment = {
+			.p_type = PT_LOAD,
+			.p_flags = PF_R | PF_X,
+			.p_vaddr = 0x400000,
+			.p_filesz = sizeof(struct program),
+			.p_memsz = sizeof(struct program),
+			.p_align = 0x1000,
+		},
+	};
+	memcpy(program->code, waiting_code, sizeof(waiting_code));
+}
+
+TS_TEST(entry_of_programs)
+{
+	char path[] = "/tmp/ts-static-XXXXXX", name[32];
+	char *arguments[] = { path, NULL };
+	struct program program;
+	int fd = mkstemp(path);
+	pid_t child;
+
+	if (MACHINE == EM_NONE)
+		ts_test_skip("no program for this machine");
+	TS_CHECK_INT(ts_process_entry(getpid()), TS_ENTRY_POSSIBLE);
+	fill_program(&program);
+	TS_CHECK(write(fd, &program, sizeof(program)) == sizeof(program));
+	TS_CHECK(fchmod(fd, 0700) == 0);
+	close(fd);
+	child = fork();
+	if (child == 0) {
+		execv(path, arguments);
+		_exit(1);
+	}
+	for (int i = 0; i < 2000; i++) {
+		usleep(1000);
+		ts_process_name(child, name, sizeof(name));
+		if (strncmp(name, "ts-static", 9) == 0)
+			break;
+	}
+	TS_CHECK_INT(ts_process_entry(child), TS_ENTRY_STATIC);
+	end_child(child);
+	unlink(path);
+	TS_CHECK_INT(ts_process_entry(child), TS_ENTRY_UNKNOWN);
+	TS_CHECK(strstr(ts_entry_reason(TS_ENTRY_STATIC), "cannot be loaded") != NULL);
+}
+
+/* ---- descendants ---- */
+
+struct found {
+	pid_t pids[64], parents[64];
+	int count;
+};
+
+static void note_descendant(void *context, pid_t pid, pid_t parent)
+{
+	struct found *found = context;
+
+	TS_CHECK(found->count < 64);
+	found->pids[found->count] = pid;
+	found->parents[found->count++] = parent;
+}
+
+static int place_of(const struct found *found, pid_t pid)
+{
+	for (int i = 0; i < found->count; i++)
+		if (found->pids[i] == pid)
+			return i;
+	return -1;
+}
+
+TS_TEST(descendants_parents_first)
+{
+	pid_t child, second = start_child(), grandchild;
+	int ready[2];
+
+	TS_CHECK(pipe(ready) == 0);
+	child = fork();
+	if (child == 0) {
+		grandchild = start_child();
+		if (write(ready[1], &grandchild, sizeof(grandchild)) != sizeof(grandchild))
+			_exit(1);
+		for (;;)
+			pause();
+	}
+	TS_CHECK(read(ready[0], &grandchild, sizeof(grandchild)) == sizeof(grandchild));
+	for (int by_lists = 0; by_lists < 2; by_lists++) {
+		struct found found = { .count = 0 };
+
+		ts_proc_descendants(by_lists, getpid(), note_descendant, &found);
+		if (by_lists && found.count == 0)
+			ts_test_skip("this kernel keeps no lists of children");
+		TS_CHECK_INT(found.count, 3);
+		TS_CHECK(place_of(&found, second) >= 0);
+		TS_CHECK(place_of(&found, child) < place_of(&found, grandchild));
+		TS_CHECK_INT(found.parents[place_of(&found, grandchild)], child);
+	}
+	kill(grandchild, SIGKILL);
+	end_child(child);
+	end_child(second);
+	close(ready[0]);
+	close(ready[1]);
+}
+
+/* ---- areas ---- */
+
+struct listed {
+	struct ts_area_info infos[32];
+	int count;
+	char refused[64];
+	int refused_count;
+};
+
+static void note_area(void *context, const struct ts_area_info *info)
+{
+	struct listed *listed = context;
+
+	TS_CHECK(listed->count < 32);
+	listed->infos[listed->count++] = *info;
+}
+
+static void note_refused(void *context, const char *name, const char *why)
+{
+	struct listed *listed = context;
+
+	TS_CHECK(strstr(why, "newer") != NULL);
+	snprintf(listed->refused, sizeof(listed->refused), "%s", name);
+	listed->refused_count++;
+}
+
+static struct listed *list(const struct live *live)
+{
+	struct listed *listed = calloc(1, sizeof(*listed));
+
+	TS_CHECK(listed != NULL);
+	TS_CHECK_INT(ts_areas_list(live->directory_fd, 0, note_area, note_refused, listed, NULL),
+		     TS_OK);
+	return listed;
+}
+
+/* An area file with one ring entry, of which `taken` bytes were taken. */
+static void write_area(const struct live *live, const struct ts_live_control *control,
+		       const char *ending, uint64_t head, uint64_t taken, char *ret_name)
+{
+	struct ts_live_ring ring = {
+		.head = head,
+		.bytes = 4096,
+		.consumed = taken,
+		.consumed_check = ts_live_consumed_check(taken, 0, 0, 0),
+	};
+	char name[64];
+	int fd;
+
+	snprintf(name, sizeof(name), "%u-%llu-%016llx%s", control->pid,
+		 (unsigned long long)control->start_time, (unsigned long long)control->area_id,
+		 ending);
+	fd = openat(live->directory_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	TS_CHECK(fd >= 0 && write(fd, control, sizeof(*control)) == sizeof(*control));
+	TS_CHECK(write(fd, &ring, sizeof(ring)) == sizeof(ring));
+	close(fd);
+	if (ret_name)
+		memcpy(ret_name, name, sizeof(name));
+}
+
+static struct ts_live_control own_control(uint64_t area_id)
+{
+	struct ts_live_control control;
+
+	live_fill_control(&control, (uint32_t)getpid(), ts_process_start_time(getpid()));
+	control.pid_namespace = ts_process_namespace(getpid());
+	control.area_id = area_id;
+	control.rings = 1;
+	return control;
+}
+
+static struct ts_live_control dead_control(uint64_t area_id)
+{
+	struct ts_live_control control = own_control(area_id);
+
+	control.start_time++;
+	return control;
+}
+
+static bool exists(const struct live *live, const char *name)
+{
+	return faccessat(live->directory_fd, name, F_OK, 0) == 0;
+}
+
+static void remove_all(struct live *live)
+{
+	char command[128];
+
+	snprintf(command, sizeof(command), "rm -rf '%s'/*", live->path);
+	TS_CHECK(system(command) == 0);
+	live_release(live);
+}
+
+TS_TEST(lists_areas_and_nothing_else)
+{
+	static const char *const others[] = {
+		"x",
+		"1-2",
+		"1-2-3",
+		"0-2-0123456789abcdef",
+		"-1-2-0123456789abcdef",
+		"1-2-0123456789ABCDEF",
+		"1-2-0123456789abcdef.old",
+		"99999999999-2-0123456789abcdef",
+	};
+	struct live live;
+	struct ts_live_control control;
+	struct listed *listed;
+
+	live_directory(&live);
+	for (size_t i = 0; i < TS_ARRAY_SIZE(others); i++)
+		close(openat(live.directory_fd, others[i], O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+	/* Right names, wrong contents. */
+	close(openat(live.directory_fd, "1-2-0123456789abcdef", O_CREAT | O_WRONLY | O_CLOEXEC,
+		     0600));
+	TS_CHECK(symlinkat("/etc/passwd", live.directory_fd, "1-3-0123456789abcdef") == 0);
+	TS_CHECK(mkfifoat(live.directory_fd, "1-4-0123456789abcdef", 0600) == 0);
+	TS_CHECK(mkfifoat(live.directory_fd, "1-4-0123456789abcdef.new", 0600) == 0);
+	control = own_control(5);
+	write_area(&live, &control, "", 0, 0, NULL);
+	control.version = 9;
+	control.area_id = 6;
+	write_area(&live, &control, "", 0, 0, NULL);
+	listed = list(&live);
+	TS_CHECK_INT(listed->count, 1);
+	TS_CHECK_INT(listed->infos[0].pid, getpid());
+	TS_CHECK(listed->infos[0].alive && !listed->infos[0].superseded);
+	TS_CHECK(!listed->infos[0].unfinished && !listed->infos[0].unknown);
+	TS_CHECK_INT(listed->infos[0].file_bytes, 4096 + 256);
+	TS_CHECK(listed->infos[0].modified_ns > 0);
+	TS_CHECK_INT(listed->refused_count, 1);
+	TS_CHECK(strstr(listed->refused, "-0000000000000006") != NULL);
+	free(listed);
+	remove_all(&live);
+}
+
+TS_TEST(dead_areas)
+{
+	struct live live;
+	struct ts_live_control control;
+	struct listed *listed;
+
+	live_directory(&live);
+	control = dead_control(1);
+	write_area(&live, &control, "", 0, 0, NULL);
+	/* Alive by pid and start time, but of another boot. */
+	control = own_control(2);
+	memset(control.boot_id, 7, sizeof(control.boot_id));
+	write_area(&live, &control, "", 0, 0, NULL);
+	control = own_control(3);
+	control.start_time = 0;
+	write_area(&live, &control, "", 0, 0, NULL);
+	listed = list(&live);
+	TS_CHECK_INT(listed->count, 3);
+	for (int i = 0; i < 3; i++) {
+		TS_CHECK(!listed->infos[i].alive && !listed->infos[i].unknown);
+		TS_CHECK_INT(listed->infos[i].pid, 0);
+	}
+	free(listed);
+	remove_all(&live);
+}
+
+static const struct ts_area_info *info_of(const struct listed *listed, uint64_t area_id)
+{
+	for (int i = 0; i < listed->count; i++)
+		if (listed->infos[i].control.area_id == area_id)
+			return &listed->infos[i];
+	ts_test_fail(__FILE__, __LINE__, "area %llu is not listed", (unsigned long long)area_id);
+}
+
+TS_TEST(exec_supersedes)
+{
+	struct live live;
+	struct ts_live_control control;
+	struct listed *listed;
+
+	live_directory(&live);
+	/* Two of the first image, one of the second, two of the third. */
+	for (uint64_t i = 1; i <= 5; i++) {
+		control = own_control(i);
+		control.image = 100 + i / 2;
+		control.created.monotonic_ns = (int64_t)i;
+		write_area(&live, &control, "", 0, 0, NULL);
+	}
+	/* The same pid and image, another process. */
+	control = dead_control(6);
+	control.image = 100;
+	write_area(&live, &control, "", 0, 0, NULL);
+	listed = list(&live);
+	TS_CHECK_INT(listed->count, 6);
+	TS_CHECK(info_of(listed, 1)->superseded && info_of(listed, 1)->alive);
+	TS_CHECK(info_of(listed, 2)->superseded && info_of(listed, 3)->superseded);
+	TS_CHECK(!info_of(listed, 4)->superseded && !info_of(listed, 5)->superseded);
+	TS_CHECK(!info_of(listed, 6)->superseded && !info_of(listed, 6)->alive);
+	free(listed);
+	remove_all(&live);
+}
+
+/* A process of another pid namespace: its pid there is 1. */
+TS_TEST(areas_of_other_namespaces)
+{
+	struct live live;
+	struct ts_live_control control;
+	struct listed *listed;
+	int ready[2];
+	pid_t helper, child = 0;
+
+	TS_CHECK(pipe(ready) == 0);
+	helper = fork();
+	if (helper == 0) {
+		if (unshare(CLONE_NEWPID) && unshare(CLONE_NEWUSER | CLONE_NEWPID))
+			child = -1;
+		else
+			child = fork();
+		if (child == 0)
+			for (;;)
+				pause();
+		if (write(ready[1], &child, sizeof(child)) != sizeof(child))
+			_exit(1);
+		for (;;)
+			pause();
+	}
+	TS_CHECK(read(ready[0], &child, sizeof(child)) == sizeof(child));
+	close(ready[0]);
+	close(ready[1]);
+	if (child < 0) {
+		end_child(helper);
+		ts_test_skip("namespaces cannot be made here");
+	}
+	TS_CHECK_INT(ts_process_inner_pid(child), 1);
+	live_directory(&live);
+	live_fill_control(&control, 1, ts_process_start_time(child));
+	control.pid_namespace = ts_process_namespace(child);
+	write_area(&live, &control, "", 0, 0, NULL);
+	/* Another process of that namespace, which is gone. */
+	control.pid = 77;
+	control.area_id = 2;
+	write_area(&live, &control, "", 0, 0, NULL);
+	/* The same numbers in a namespace that is not there. */
+	control.pid = 1;
+	control.area_id = 3;
+	control.pid_namespace = 12345;
+	write_area(&live, &control, "", 0, 0, NULL);
+	listed = list(&live);
+	TS_CHECK_INT(listed->count, 3);
+	TS_CHECK(info_of(listed, LIVE_AREA_ID)->alive);
+	TS_CHECK_INT(info_of(listed, LIVE_AREA_ID)->pid, child);
+	TS_CHECK(!info_of(listed, 2)->alive && !info_of(listed, 3)->alive);
+	free(listed);
+	kill(child, SIGKILL);
+	end_child(helper);
+	remove_all(&live);
+}
+
+TS_TEST(removes_the_same_file_only)
+{
+	struct live live;
+	struct ts_live_control control = own_control(4);
+	char name[64];
+
+	live_directory(&live);
+	write_area(&live, &control, "", 0, 0, name);
+	TS_CHECK_INT(ts_area_remove(live.directory_fd, name, 5), TS_ENOTFOUND);
+	TS_CHECK(exists(&live, name));
+	TS_CHECK_INT(ts_area_remove(live.directory_fd, name, 4), TS_OK);
+	TS_CHECK(!exists(&live, name));
+	TS_CHECK_INT(ts_area_remove(live.directory_fd, name, 4), TS_ENOTFOUND);
+	remove_all(&live);
+}
+
+TS_TEST(clears_away_what_nobody_will_read)
+{
+	struct live live;
+	struct ts_live_control control;
+	char alive[64], taken[64], untaken[64], made[64], dropped[64], watched[64], old[64];
+	unsigned int removed = 0;
+
+	live_directory(&live);
+	control = own_control(1);
+	write_area(&live, &control, "", 64, 64, alive);
+	control = dead_control(2);
+	write_area(&live, &control, "", 64, 64, taken);
+	control = dead_control(3);
+	write_area(&live, &control, "", 64, 0, untaken);
+	control = own_control(4);
+	write_area(&live, &control, ".new", 0, 0, made);
+	control = dead_control(5);
+	write_area(&live, &control, ".new", 0, 0, dropped);
+	control = dead_control(6);
+	control.recorder_pid = (uint64_t)getpid();
+	control.recorder_start = ts_process_start_time(getpid());
+	write_area(&live, &control, "", 64, 64, watched);
+	/* The process lives on as another program. */
+	control = own_control(7);
+	control.image = 0;
+	control.created.monotonic_ns = -1;
+	write_area(&live, &control, "", 64, 64, old);
+	TS_CHECK_INT(ts_areas_clean(live.directory_fd, 1, &removed, NULL), TS_OK);
+	TS_CHECK(exists(&live, alive) && exists(&live, untaken) && exists(&live, made));
+	TS_CHECK(exists(&live, watched));
+	TS_CHECK(!exists(&live, taken) && !exists(&live, dropped) && !exists(&live, old));
+	TS_CHECK_INT(removed, 3);
+	remove_all(&live);
+}
+
+TS_TEST(keeps_the_newest_of_those_nobody_took)
+{
+	struct live live;
+	struct ts_live_control control;
+	char names[5][64];
+	unsigned int removed = 0;
+
+	live_directory(&live);
+	for (uint64_t i = 0; i < 5; i++) {
+		struct timespec times[2] = { { .tv_sec = 1000 + (time_t)(i * 7 % 5) },
+					     { .tv_sec = 1000 + (time_t)(i * 7 % 5) } };
+
+		control = dead_control(i + 1);
+		write_area(&live, &control, "", 64, 0, names[i]);
+		TS_CHECK(utimensat(live.directory_fd, names[i], times, 0) == 0);
+	}
+	TS_CHECK_INT(ts_areas_clean(live.directory_fd, 2, &removed, NULL), TS_OK);
+	TS_CHECK_INT(removed, 3);
+	/* Ages 0 2 4 1 3. */
+	TS_CHECK(exists(&live, names[2]) && exists(&live, names[4]));
+	TS_CHECK_INT(ts_areas_clean(live.directory_fd, 0, NULL, NULL), TS_OK);
+	TS_CHECK(!exists(&live, names[2]) && !exists(&live, names[4]));
+	remove_all(&live);
+}

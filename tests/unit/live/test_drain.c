@@ -1,0 +1,1046 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Draining an area: what is new comes once, whole and in order; losses are counted to the event; damage
+ * stays where it is. The test plays the target, in the last tests at the same time.
+ */
+#include <malloc.h>
+#include <pthread.h>
+#include <sched.h>
+
+#include "live/area_internal.h"
+#include "live/records.h"
+#include "unit/live/live_support.h"
+
+struct pair {
+	struct live live;
+	struct ts_area *area;
+	struct sink *sink;
+};
+
+static void begin(struct pair *pair, uint32_t rings, uint64_t ring_bytes)
+{
+	live_make(&pair->live, rings, ring_bytes);
+	pair->area = live_open(&pair->live, true);
+	pair->sink = sink_new();
+}
+
+static void end(struct pair *pair)
+{
+	ts_area_close(pair->area);
+	free(pair->sink);
+	live_release(&pair->live);
+}
+
+/* A recorder that knows nothing of the one before. */
+static void begin_anew(struct pair *pair)
+{
+	ts_area_close(pair->area);
+	free(pair->sink);
+	pair->area = live_open(&pair->live, true);
+	pair->sink = sink_new();
+}
+
+/* ---- what is taken ---- */
+
+/* A channel's first record; it is no thread's. */
+static void put_channel(struct live *live, uint32_t index)
+{
+	struct ts_live_thread_record thread = {
+		.head = { .words = sizeof(thread) / 8, .kind = TS_LIVE_THREAD },
+		.counter = 1,
+		.serial = 5,
+		.name = "commands",
+	};
+
+	TS_CHECK(live_put(live, index, &thread, sizeof(thread)));
+}
+
+static void put_gone(struct live *live, uint32_t index)
+{
+	uint64_t record[3] = { 3 | (uint64_t)TS_LIVE_GONE << 16, 1, 1 };
+
+	TS_CHECK(live_put(live, index, record, sizeof(record)));
+}
+
+TS_TEST(channels_are_left_alone_where_they_are_to_wait)
+{
+	struct ts_drain_result result;
+	struct pair pair;
+
+	begin(&pair, 2, 4096);
+	live_put_thread(&pair.live, 0, 7, 0, 0);
+	put_channel(&pair.live, 1);
+	result = live_drain(pair.area, TS_DRAIN_HOLD, pair.sink);
+	/* Nobody knows yet that it is one. */
+	TS_CHECK_INT(result.rings, 2);
+	TS_CHECK(!result.held);
+	result = live_drain(pair.area, TS_DRAIN_HOLD, pair.sink);
+	TS_CHECK(!result.held);
+	live_put_event(&pair.live, 0, 1, 2);
+	put_gone(&pair.live, 1);
+	result = live_drain(pair.area, TS_DRAIN_HOLD, pair.sink);
+	TS_CHECK_INT(result.bytes, 16);
+	TS_CHECK_INT(result.rings, 1);
+	TS_CHECK(result.held);
+	TS_CHECK_INT(pair.live.rings[1].consumed, 64);
+	result = live_drain(pair.area, 0, pair.sink);
+	/* No event, and no loss. */
+	TS_CHECK_INT(result.bytes, 24);
+	TS_CHECK_INT(result.events + result.dropped, 0);
+	TS_CHECK(!result.held);
+	/* One who comes later knows it, too. */
+	begin_anew(&pair);
+	TS_CHECK(!live_drain(pair.area, TS_DRAIN_HOLD, pair.sink).held);
+	put_gone(&pair.live, 1);
+	TS_CHECK(live_drain(pair.area, TS_DRAIN_HOLD, pair.sink).held);
+	TS_CHECK_INT(live_drain(pair.area, TS_DRAIN_FINAL, pair.sink).bytes, 24);
+	end(&pair);
+}
+
+TS_TEST(takes_what_is_new_once)
+{
+	struct pair pair;
+	struct ts_drain_result result;
+	struct ts_live_ring *ring;
+
+	begin(&pair, 1, 4096);
+	ring = &pair.live.rings[0];
+	live_put_thread(&pair.live, 0, 7, 0, 0);
+	live_put_event(&pair.live, 0, 1, 2);
+	live_put_event(&pair.live, 0, 2, 5);
+	result = live_drain(pair.area, 0, pair.sink);
+	TS_CHECK_INT(result.bytes, 64 + 16 + 40);
+	TS_CHECK_INT(result.events, 2);
+	TS_CHECK_INT(result.rings, 1);
+	TS_CHECK_INT(result.dropped, 0);
+	TS_CHECK_INT(result.fill, (64 + 56) * 256 / 4096);
+	TS_CHECK_INT(pair.sink->rings[0].stored, 2);
+	TS_CHECK_INT(pair.sink->rings[0].tid, 7);
+	TS_CHECK_INT(pair.sink->last.flags, 0);
+
+	TS_CHECK_INT(ring->consumed, 120);
+	TS_CHECK_INT(ring->consumed_events, 2);
+	TS_CHECK_INT(ring->consumed_tid, 7);
+	TS_CHECK_INT(ring->consumed_serial, 70);
+	TS_CHECK_STR(ring->consumed_name, "thread 7");
+	TS_CHECK_INT(ring->consumed_check, ts_live_consumed_check(120, 2, 7, 70));
+
+	result = live_drain(pair.area, 0, pair.sink);
+	TS_CHECK_INT(result.bytes + result.rings, 0);
+	TS_CHECK_INT(pair.sink->blocks, 1);
+	live_put_event(&pair.live, 0, 3, 3);
+	result = live_drain(pair.area, TS_DRAIN_FINAL, pair.sink);
+	TS_CHECK_INT(result.events, 1);
+	TS_CHECK_INT(pair.sink->rings[0].events, 3);
+	end(&pair);
+}
+
+TS_TEST(goes_round_the_end)
+{
+	struct pair pair;
+	uint64_t number = 0;
+
+	begin(&pair, 1, 4096);
+	pair.sink->numbers_rise = true;
+	for (int round = 0; round < 50; round++) {
+		while (live_put_event(&pair.live, 0, number + 1, (uint16_t)(2 + number % 61)))
+			number++;
+		live_drain(pair.area, 0, pair.sink);
+	}
+	TS_CHECK(pair.live.rings[0].head > 40 * 4096);
+	TS_CHECK_INT(pair.sink->rings[0].stored, number);
+	TS_CHECK_INT(pair.sink->rings[0].lost, 0);
+	end(&pair);
+}
+
+TS_TEST(large_rings_come_in_pieces)
+{
+	struct pair pair;
+	uint64_t number = 0;
+
+	begin(&pair, 1, 16 << 20);
+	pair.sink->numbers_rise = true;
+	while (live_put_event(&pair.live, 0, number + 1, (uint16_t)(2 + number % 50)))
+		number++;
+	TS_CHECK(live_drain(pair.area, 0, pair.sink).fill >= 255);
+	TS_CHECK(pair.sink->ring_blocks >= 16);
+	TS_CHECK(pair.sink->largest <= 1 << 20);
+	TS_CHECK_INT(pair.sink->rings[0].stored, number);
+	TS_CHECK_INT(pair.live.rings[0].consumed, pair.live.rings[0].head);
+	end(&pair);
+}
+
+TS_TEST(dictionary_comes_before_records)
+{
+	struct pair pair;
+
+	begin(&pair, 1, 4096);
+	live_put_site(&pair.live, "one");
+	live_put_site(&pair.live, "a name that is longer than the others");
+	live_put_event(&pair.live, 0, 1, 2);
+	live_drain(pair.area, 0, pair.sink);
+	TS_CHECK_INT(pair.sink->blocks, 2);
+	TS_CHECK_INT(pair.sink->last.type, TS_BLOCK_RING);
+	TS_CHECK_INT(pair.sink->dictionary_to, pair.live.control->dictionary_used);
+	/* Alone, too. */
+	live_put_site(&pair.live, "late");
+	live_drain(pair.area, 0, pair.sink);
+	TS_CHECK_INT(pair.sink->last.type, TS_BLOCK_DICTIONARY);
+	TS_CHECK_INT(pair.sink->dictionary_to, pair.live.control->dictionary_used);
+	end(&pair);
+}
+
+TS_TEST(rings_that_come_later_are_seen)
+{
+	struct pair pair;
+
+	begin(&pair, 40, 4096);
+	pair.live.control->rings = 1;
+	begin_anew(&pair);
+	live_put_event(&pair.live, 0, 1, 2);
+	live_drain(pair.area, 0, pair.sink);
+	pair.live.control->rings = 40;
+	live_put_event(&pair.live, 39, 1, 2);
+	TS_CHECK_INT(live_drain(pair.area, 0, pair.sink).rings, 1);
+	TS_CHECK_INT(pair.sink->rings[39].stored, 1);
+	end(&pair);
+}
+
+TS_TEST(looking_changes_nothing)
+{
+	struct pair pair;
+	struct ts_area *area;
+
+	begin(&pair, 1, 4096);
+	live_put_event(&pair.live, 0, 1, 2);
+	area = live_open(&pair.live, false);
+	live_drain(area, 0, pair.sink);
+	TS_CHECK_INT(pair.sink->rings[0].stored, 1);
+	TS_CHECK_INT(pair.live.rings[0].consumed, 0);
+	ts_area_close(area);
+	end(&pair);
+}
+
+/* ---- losses ---- */
+
+TS_TEST(drops_are_told_without_bytes)
+{
+	struct pair pair;
+	struct ts_drain_result result;
+
+	begin(&pair, 1, 4096);
+	live_put_event(&pair.live, 0, 1, 2);
+	live_drain(pair.area, 0, pair.sink);
+	pair.live.rings[0].dropped = 5;
+	result = live_drain(pair.area, 0, pair.sink);
+	TS_CHECK_INT(result.dropped, 5);
+	TS_CHECK_INT(pair.sink->last.bytes, 0);
+	TS_CHECK_INT(pair.sink->last.from, 16);
+	TS_CHECK_INT(pair.sink->last.to, 16);
+	TS_CHECK_INT(pair.sink->rings[0].lost, 5);
+	TS_CHECK_INT(live_drain(pair.area, 0, pair.sink).dropped, 0);
+	end(&pair);
+}
+
+/* Flight mode with nobody there: what is gone is counted, and whose the rest is, is said. */
+TS_TEST(overwritten_events_are_counted)
+{
+	struct pair pair;
+	uint64_t number = 0;
+
+	begin(&pair, 1, 4096);
+	pair.sink->numbers_rise = true;
+	live_put_thread(&pair.live, 0, 5, 0, 0);
+	while (number < 1000) {
+		if (live_put_event(&pair.live, 0, number + 1, 3))
+			number++;
+		else
+			live_free_oldest(&pair.live, 0);
+	}
+	live_drain(pair.area, 0, pair.sink);
+	TS_CHECK(pair.sink->rings[0].stored > 140);
+	TS_CHECK_INT(pair.sink->rings[0].stored + pair.sink->rings[0].lost, 1000);
+	TS_CHECK_INT(pair.sink->thread_blocks, 1);
+	TS_CHECK_INT(pair.sink->rings[0].tid, 5);
+	TS_CHECK_INT(pair.sink->rings[0].last_number, 1000);
+	TS_CHECK_INT(pair.live.rings[0].consumed_tid, 5);
+	/* It is known from now on. */
+	live_put_event(&pair.live, 0, 1001, 3);
+	live_drain(pair.area, 0, pair.sink);
+	TS_CHECK_INT(pair.sink->thread_blocks, 1);
+	end(&pair);
+}
+
+/* All of it was overwritten and nothing is left: still counted. */
+TS_TEST(overwritten_without_a_rest)
+{
+	struct pair pair;
+	struct ts_live_ring *ring;
+	struct ts_drain_result result;
+
+	begin(&pair, 1, 4096);
+	ring = &pair.live.rings[0];
+	for (int i = 1; i <= 10; i++)
+		live_put_event(&pair.live, 0, (uint64_t)i, 2);
+	ring->slot_1 = (struct ts_live_oldest){ .position = 160, .events = 10 };
+	ring->turn = 1;
+	result = live_drain(pair.area, 0, pair.sink);
+	TS_CHECK_INT(result.dropped, 10);
+	TS_CHECK_INT(result.events, 0);
+	TS_CHECK_INT(pair.sink->rings[0].lost, 10);
+	TS_CHECK_INT(ring->consumed, 160);
+	end(&pair);
+}
+
+/* ---- going on ---- */
+
+TS_TEST(successor_goes_on_where_the_journal_ends)
+{
+	struct pair pair;
+
+	begin(&pair, 1, 4096);
+	live_put_thread(&pair.live, 0, 3, 0, 0);
+	for (uint64_t i = 1; i <= 20; i++)
+		live_put_event(&pair.live, 0, i, 2);
+	live_drain(pair.area, 0, pair.sink);
+	/* Killed between the block and `consumed`, of which the first half was another block. */
+	pair.live.rings[0].consumed = 64 + 160;
+	pair.live.rings[0].consumed_events = 10;
+	pair.live.rings[0].consumed_check = ts_live_consumed_check(64 + 160, 10, 3, 30);
+	begin_anew(&pair);
+	ts_area_resume_dictionary(pair.area, 0);
+	ts_area_resume_ring(pair.area, 0, 64 + 320, 20, 0);
+	pair.sink->rings[0] = (struct told){ .to = 64 + 320, .events = 20 };
+	live_drain(pair.area, 0, pair.sink);
+	TS_CHECK_INT(pair.sink->blocks, 0);
+	/* The space is freed all the same, or a full ring would stay full. */
+	TS_CHECK_INT(pair.live.rings[0].consumed, 64 + 320);
+	TS_CHECK_INT(pair.live.rings[0].consumed_events, 20);
+	TS_CHECK_INT(pair.live.rings[0].consumed_tid, 3);
+	live_put_event(&pair.live, 0, 21, 2);
+	live_drain(pair.area, 0, pair.sink);
+	TS_CHECK_INT(pair.sink->rings[0].stored, 1);
+	TS_CHECK_INT(pair.sink->rings[0].lost, 0);
+	TS_CHECK_INT(pair.sink->rings[0].tid, 3);
+	end(&pair);
+}
+
+/* A thread that began in what the journal has already is known after all. */
+TS_TEST(successor_learns_whose_records_follow)
+{
+	struct pair pair;
+
+	begin(&pair, 1, 4096);
+	live_put_thread(&pair.live, 0, 3, 0, 0);
+	live_put_event(&pair.live, 0, 1, 2);
+	live_put_thread(&pair.live, 0, 4, 0, 0);
+	live_put_event(&pair.live, 0, 2, 2);
+	ts_area_resume_ring(pair.area, 0, 160, 2, 0);
+	pair.sink->rings[0] = (struct told){ .to = 160, .events = 2 };
+	live_put_event(&pair.live, 0, 3, 2);
+	live_drain(pair.area, 0, pair.sink);
+	TS_CHECK_INT(pair.sink->rings[0].stored, 1);
+	TS_CHECK_INT(pair.sink->rings[0].tid, 4);
+	TS_CHECK_INT(pair.live.rings[0].consumed_tid, 4);
+	end(&pair);
+}
+
+TS_TEST(successor_counts_what_was_overwritten_meanwhile)
+{
+	struct pair pair;
+	uint64_t number = 0;
+
+	begin(&pair, 1, 4096);
+	pair.sink->numbers_rise = true;
+	for (; number < 10; number++)
+		live_put_event(&pair.live, 0, number + 1, 2);
+	live_drain(pair.area, 0, pair.sink);
+	while (number < 1000) {
+		if (live_put_event(&pair.live, 0, number + 1, 2))
+			number++;
+		else
+			live_free_oldest(&pair.live, 0);
+	}
+	ts_area_close(pair.area);
+	pair.area = live_open(&pair.live, true);
+	ts_area_resume_ring(pair.area, 0, pair.sink->rings[0].to, pair.sink->rings[0].events, 0);
+	live_drain(pair.area, 0, pair.sink);
+	TS_CHECK_INT(pair.sink->rings[0].stored + pair.sink->rings[0].lost, 1000);
+	TS_CHECK(pair.sink->rings[0].lost > 500);
+	TS_CHECK_INT(pair.sink->rings[0].last_number, 1000);
+	end(&pair);
+}
+
+/* Another recording has told its losses; ours begins where it stopped. */
+TS_TEST(second_recording_begins_at_consumed)
+{
+	struct pair pair;
+
+	begin(&pair, 1, 4096);
+	live_put_thread(&pair.live, 0, 3, 0, 0);
+	live_put_event(&pair.live, 0, 1, 2);
+	live_put_event(&pair.live, 0, 2, 2);
+	pair.live.rings[0].dropped = 9;
+	live_drain(pair.area, 0, pair.sink);
+	begin_anew(&pair);
+	live_drain(pair.area, 0, pair.sink);
+	TS_CHECK_INT(pair.sink->start_blocks, 1);
+	TS_CHECK_INT(pair.sink->blocks, 1);
+	live_put_event(&pair.live, 0, 3, 2);
+	pair.live.rings[0].dropped = 11;
+	live_drain(pair.area, 0, pair.sink);
+	TS_CHECK_INT(pair.sink->rings[0].stored, 1);
+	TS_CHECK_INT(pair.sink->rings[0].lost, 2);
+	TS_CHECK_INT(pair.sink->rings[0].tid, 3);
+	TS_CHECK_INT(pair.sink->rings[0].events, 3);
+	end(&pair);
+}
+
+/* A pair at odds is not believed. */
+TS_TEST(consumed_that_does_not_match_is_ignored)
+{
+	struct pair pair;
+
+	begin(&pair, 1, 4096);
+	live_put_event(&pair.live, 0, 1, 2);
+	live_put_event(&pair.live, 0, 2, 2);
+	pair.live.rings[0].consumed = 16;
+	live_drain(pair.area, 0, pair.sink);
+	TS_CHECK_INT(pair.sink->rings[0].stored, 2);
+	TS_CHECK_INT(pair.sink->start_blocks, 0);
+	end(&pair);
+}
+
+/* ---- sinks ---- */
+
+TS_TEST(discarded_bytes_are_counted_and_not_freed)
+{
+	struct pair pair;
+	struct ts_drain_result result;
+
+	begin(&pair, 1, 4096);
+	live_put_thread(&pair.live, 0, 3, 0, 0);
+	for (uint64_t i = 1; i <= 10; i++)
+		live_put_event(&pair.live, 0, i, 2);
+	result = live_drain(pair.area, TS_DRAIN_FINAL | TS_DRAIN_DISCARD, pair.sink);
+	TS_CHECK_INT(result.events, 10);
+	TS_CHECK_INT(pair.sink->last.bytes, 0);
+	TS_CHECK_INT(pair.sink->last.to - pair.sink->last.from, 64 + 160);
+	TS_CHECK_INT(pair.sink->rings[0].lost, 10);
+	TS_CHECK_INT(pair.live.rings[0].consumed, 0);
+	/* Where storing begins again, the journal is told whose records they are. */
+	live_put_event(&pair.live, 0, 11, 2);
+	live_drain(pair.area, 0, pair.sink);
+	TS_CHECK_INT(pair.sink->thread_blocks, 1);
+	TS_CHECK_INT(pair.sink->rings[0].tid, 3);
+	TS_CHECK_INT(pair.sink->rings[0].stored, 1);
+	end(&pair);
+}
+
+static void fill_four_rings(struct live *live)
+{
+	live_put_site(live, "a site");
+	for (uint32_t ring = 0; ring < 4; ring++) {
+		for (uint64_t number = 1; number <= 300;) {
+			if (live_put_event(live, ring, number, 2))
+				number++;
+			else
+				live_free_oldest(live, ring);
+		}
+		live->rings[ring].dropped = 1;
+	}
+	live_free_oldest(live, 0);
+	live_put_thread(live, 0, 3, 3 + 1, live->rings[3].head);
+	live->rings[2].offset = 1;
+}
+
+/* Drains with one failure; returns whether it came. */
+static bool drain_with_failure(unsigned int fail_after)
+{
+	struct pair pair;
+	struct ts_error err = { 0 };
+	uint64_t sum = 0;
+	int result;
+
+	begin(&pair, 4, 4096);
+	fill_four_rings(&pair.live);
+	pair.sink->fail_after = fail_after;
+	result = ts_area_drain(pair.area, 0, &pair.sink->sink, NULL, &err);
+	TS_CHECK(result == TS_OK || result == TS_ENOSPC);
+	for (uint32_t ring = 0; ring < 4; ring++)
+		TS_CHECK(pair.live.rings[ring].consumed <= pair.sink->rings[ring].to);
+	pair.sink->fail_after = 0;
+	live_drain(pair.area, 0, pair.sink);
+	for (uint32_t ring = 0; ring < 4; ring++)
+		sum += pair.sink->rings[ring].stored + pair.sink->rings[ring].lost;
+	TS_CHECK_INT(sum, 3 * 301);
+	TS_CHECK_INT(pair.sink->losses, 1);
+	end(&pair);
+	return result != TS_OK;
+}
+
+/* Whichever block fails: nothing is freed that was not stored, and nothing comes twice. */
+TS_TEST(failing_sink_loses_nothing)
+{
+	unsigned int blocks = 1;
+
+	while (drain_with_failure(blocks))
+		blocks++;
+	/* Dictionary, ring 0, 3, 0, 1, the loss of 2. */
+	TS_CHECK_INT(blocks, 7);
+}
+
+/* ---- damage ---- */
+
+/* The other ring goes on, the damage is told once, and the space is not freed. */
+static void expect_damaged_ring(struct pair *pair, uint64_t stored)
+{
+	struct ts_drain_result result = live_drain(pair->area, 0, pair->sink);
+	unsigned int blocks;
+
+	TS_CHECK_INT(result.damaged, 1);
+	TS_CHECK_INT(pair->sink->losses, 1);
+	TS_CHECK_INT(pair->sink->loss.count, TS_ABSENT);
+	TS_CHECK(strstr(pair->sink->loss.reason, "ring 0 is damaged") != NULL);
+	TS_CHECK_INT(pair->sink->rings[0].stored, stored);
+	TS_CHECK_INT(pair->sink->rings[1].stored, 2);
+	TS_CHECK(ts_area_damage(pair->area) == NULL);
+	blocks = pair->sink->blocks;
+	pair->live.rings[0].head += 16;
+	result = live_drain(pair->area, TS_DRAIN_FINAL, pair->sink);
+	TS_CHECK_INT(result.damaged, 1);
+	TS_CHECK_INT(pair->sink->blocks, blocks);
+	end(pair);
+}
+
+static void begin_damage(struct pair *pair)
+{
+	begin(pair, 2, 4096);
+	for (uint32_t ring = 0; ring < 2; ring++) {
+		live_put_event(&pair->live, ring, 1, 2);
+		live_put_event(&pair->live, ring, 2, 4);
+	}
+}
+
+TS_TEST(damaged_entries)
+{
+	struct pair pair;
+
+#define EXPECT_BAD(statement)                  \
+	do {                                   \
+		begin_damage(&pair);           \
+		statement;                     \
+		expect_damaged_ring(&pair, 0); \
+	} while (0)
+	EXPECT_BAD(pair.live.rings[0].bytes = 4095);
+	EXPECT_BAD(pair.live.rings[0].bytes = 2048);
+	EXPECT_BAD(pair.live.rings[0].bytes = 12288);
+	EXPECT_BAD(pair.live.rings[0].bytes = UINT64_C(1) << 63);
+	EXPECT_BAD(pair.live.rings[0].bytes = 128 << 20);
+	EXPECT_BAD(pair.live.rings[0].bytes = 16384);
+	EXPECT_BAD(pair.live.rings[0].offset = 0);
+	EXPECT_BAD(pair.live.rings[0].offset = UINT64_MAX - 7);
+	EXPECT_BAD(pair.live.rings[0].offset = TS_LIVE_POOL + 4);
+	EXPECT_BAD(pair.live.rings[0].offset = pair.live.bytes);
+	EXPECT_BAD(pair.live.rings[0].head = 4096 + 8);
+	EXPECT_BAD(pair.live.rings[0].head = UINT64_MAX);
+	EXPECT_BAD(pair.live.rings[0].head = UINT64_C(1) << 40);
+	EXPECT_BAD(pair.live.rings[0].head = 44);
+	EXPECT_BAD(pair.live.rings[0].slot_0.position = 64);
+	EXPECT_BAD(pair.live.rings[0].slot_0.position = 4);
+	EXPECT_BAD(pair.live.rings[0].slot_0.position = UINT64_MAX);
+	EXPECT_BAD((pair.live.rings[0].slot_0.position = 16, pair.live.rings[0].slot_0.events = 9));
+#undef EXPECT_BAD
+}
+
+TS_TEST(damaged_records)
+{
+	struct pair pair;
+	struct ts_live_record record = { .words = 2, .kind = TS_LIVE_INSTANT };
+	unsigned char *second;
+
+#define EXPECT_BAD(field, value)                                         \
+	do {                                                             \
+		struct ts_live_record bad = record;                      \
+		begin_damage(&pair);                                     \
+		bad.field = (value);                                     \
+		second = pair.live.map + pair.live.rings[0].offset + 16; \
+		memcpy(second, &bad, sizeof(bad));                       \
+		expect_damaged_ring(&pair, 1);                           \
+	} while (0)
+	EXPECT_BAD(words, 0);
+	EXPECT_BAD(words, 1);
+	EXPECT_BAD(words, 5);
+	EXPECT_BAD(words, 2049);
+	EXPECT_BAD(words, UINT16_MAX);
+	EXPECT_BAD(kind, TS_LIVE_THREAD);
+#undef EXPECT_BAD
+}
+
+TS_TEST(rings_that_fall_back_or_move)
+{
+	struct pair pair;
+
+	for (int what = 0; what < 4; what++) {
+		begin_damage(&pair);
+		live_drain(pair.area, 0, pair.sink);
+		if (what == 0)
+			pair.live.rings[0].head = 16;
+		else if (what == 1)
+			pair.live.rings[0].offset = pair.live.rings[1].offset,
+			pair.live.rings[0].head += 8;
+		else if (what == 2)
+			pair.live.rings[0].bytes = 0, pair.live.rings[0].head += 8;
+		else
+			pair.live.rings[0].head += 4096 + 16;
+		expect_damaged_ring(&pair, 2);
+	}
+}
+
+/* Rings that lie upon each other would be taken many times over. */
+TS_TEST(rings_that_overlap)
+{
+	struct pair pair;
+
+	begin_damage(&pair);
+	pair.live.rings[2] = pair.live.rings[1];
+	pair.live.control->rings = 3;
+	live_drain(pair.area, 0, pair.sink);
+	TS_CHECK_INT(pair.sink->rings[0].stored, 2);
+	TS_CHECK_INT(pair.sink->rings[1].stored, 2);
+	TS_CHECK_INT(pair.sink->rings[2].stored, 0);
+	TS_CHECK_INT(pair.sink->losses, 1);
+	end(&pair);
+}
+
+TS_TEST(damaged_dictionary)
+{
+	struct pair pair;
+
+	for (int what = 0; what < 4; what++) {
+		struct ts_live_site *site;
+
+		begin_damage(&pair);
+		live_put_site(&pair.live, "a site of some length");
+		site = (struct ts_live_site *)(pair.live.map + TS_LIVE_DICTIONARY);
+		if (what == 0)
+			site->bytes = 0;
+		else if (what == 1)
+			site->bytes = 4096;
+		else if (what == 2)
+			site->fields = 33;
+		else
+			site->name_bytes = UINT16_MAX;
+		live_drain(pair.area, 0, pair.sink);
+		TS_CHECK(ts_area_damage(pair.area) != NULL);
+		TS_CHECK_INT(pair.sink->losses, 1);
+		TS_CHECK(strstr(pair.sink->loss.reason, "dictionary") != NULL);
+		live_drain(pair.area, TS_DRAIN_FINAL, pair.sink);
+		TS_CHECK_INT(pair.sink->blocks, 1);
+		end(&pair);
+	}
+}
+
+TS_TEST(file_cut_at_every_page)
+{
+	struct live live;
+	uint64_t whole = 0;
+
+	live_make(&live, 3, 8192);
+	live_put_site(&live, "a site");
+	for (uint32_t ring = 0; ring < 3; ring++)
+		for (uint64_t i = 1; i <= 200; i++)
+			live_put_event(&live, ring, i, 5);
+	/* Cut before, and while it is open. */
+	for (int open_first = 0; open_first < 2; open_first++) {
+		for (size_t bytes = 0; bytes <= live.bytes; bytes += 4096) {
+			TS_AUTO_FREE unsigned char *saved = malloc(live.bytes);
+			struct ts_area *area = NULL;
+			struct sink *sink = sink_new();
+
+			memcpy(saved, live.map, live.bytes);
+			if (open_first)
+				area = live_open(&live, true);
+			TS_CHECK(ftruncate(live.fd, (off_t)bytes) == 0);
+			if (!open_first)
+				ts_area_open(&area, live.directory_fd, live.name, true, NULL);
+			TS_CHECK(area || bytes < 4096);
+			if (area) {
+				live_drain(area, TS_DRAIN_FINAL, sink);
+				live_drain(area, TS_DRAIN_FINAL, sink);
+				TS_CHECK_INT(sink->losses > 0, bytes < live.bytes);
+				whole += sink->rings[2].stored;
+			}
+			ts_area_close(area);
+			free(sink);
+			TS_CHECK(ftruncate(live.fd, (off_t)live.bytes) == 0);
+			memcpy(live.map, saved, live.bytes);
+		}
+	}
+	TS_CHECK_INT(whole, 2 * 200);
+	live_release(&live);
+}
+
+/* Whatever stands in directory and rings: an end, whole records (the sink looks), and no error. */
+TS_TEST(random_bytes)
+{
+	struct live live;
+
+	live_make(&live, 16, 4096);
+	srand(1);
+	for (int round = 0; round < 400; round++) {
+		struct sink *sink = sink_new();
+		struct ts_area *area;
+
+		for (uint32_t i = 0; i < 16; i++) {
+			unsigned char *entry = (unsigned char *)&live.rings[i];
+
+			memset(entry, 0, TS_LIVE_ENTRY_BYTES);
+			memset(&live.consumed[i], 0, sizeof(live.consumed[i]));
+			live.rings[i].offset = TS_LIVE_POOL + i * 4096;
+			live.rings[i].bytes = 4096;
+			while (live_put_event(&live, i, 1, (uint16_t)(2 + rand() % 30)))
+				;
+			live_put_thread(&live, i, 1, (uint32_t)rand() % 20,
+					(uint32_t)rand() % 5000);
+			/* Some bytes here and there, or everything. */
+			for (int k = rand() % 4; k > 0; k--)
+				entry[rand() % 256] ^= (unsigned char)(1 << rand() % 8);
+			for (int k = rand() % 3; k > 0; k--)
+				live.map[TS_LIVE_POOL + i * 4096 + (unsigned int)rand() % 4096] ^=
+					(unsigned char)rand();
+			for (int k = 0; k < 256 && round % 4 == 0; k++)
+				entry[k] = (unsigned char)rand();
+		}
+		area = live_open(&live, true);
+		live_drain(area, 0, sink);
+		live_drain(area, TS_DRAIN_FINAL, sink);
+		ts_area_close(area);
+		free(sink);
+	}
+	live_release(&live);
+}
+
+/* ---- threads that moved ---- */
+
+TS_TEST(ring_that_was_left_goes_first)
+{
+	struct pair pair;
+	uint64_t left[3];
+
+	/* Ring 0 was reached from 2, and 2 from 1; 1 has a second owner. */
+	begin(&pair, 3, 4096);
+	live_put_thread(&pair.live, 1, 5, 0, 0);
+	live_put_event(&pair.live, 1, 1, 2);
+	left[1] = pair.live.rings[1].head;
+	live_put_thread(&pair.live, 2, 5, 1 + 1, left[1]);
+	live_put_event(&pair.live, 2, 2, 2);
+	left[2] = pair.live.rings[2].head;
+	live_put_event(&pair.live, 0, 1, 2);
+	live_put_thread(&pair.live, 0, 5, 2 + 1, left[2]);
+	live_put_event(&pair.live, 0, 3, 2);
+	live_put_thread(&pair.live, 1, 6, 0, 0);
+	live_put_event(&pair.live, 1, 9, 2);
+	live_drain(pair.area, 0, pair.sink);
+	TS_CHECK_INT(pair.sink->ring_blocks, 5);
+	TS_CHECK_INT(pair.sink->order[0], 0);
+	TS_CHECK_INT(pair.sink->order[1], 1);
+	TS_CHECK_INT(pair.sink->order[2], 2);
+	TS_CHECK_INT(pair.sink->order[3], 0);
+	TS_CHECK_INT(pair.sink->order[4], 1);
+	TS_CHECK_INT(pair.sink->rings[0].stored + pair.sink->rings[1].stored +
+			     pair.sink->rings[2].stored,
+		     5);
+	TS_CHECK_INT(live_drain(pair.area, 0, pair.sink).rings, 0);
+	end(&pair);
+}
+
+/* Only as far as it was left: ring 0 and 1 refer to each other, at different times. */
+TS_TEST(rings_that_were_left_for_each_other)
+{
+	struct pair pair;
+	uint64_t left_0, left_1;
+
+	begin(&pair, 2, 4096);
+	live_put_thread(&pair.live, 0, 1, 0, 0);
+	live_put_event(&pair.live, 0, 1, 2);
+	left_0 = pair.live.rings[0].head;
+	live_put_thread(&pair.live, 1, 1, 1, left_0);
+	live_put_event(&pair.live, 1, 2, 2);
+	left_1 = pair.live.rings[1].head;
+	live_put_thread(&pair.live, 0, 1, 2, left_1);
+	live_put_event(&pair.live, 0, 3, 2);
+	live_drain(pair.area, 0, pair.sink);
+	TS_CHECK_INT(pair.sink->order[0], 0);
+	TS_CHECK_INT(pair.sink->order[1], 1);
+	TS_CHECK_INT(pair.sink->order[2], 0);
+	TS_CHECK_INT(pair.sink->ring_blocks, 3);
+	end(&pair);
+}
+
+/* A ring that was made after the control block was read. */
+TS_TEST(ring_that_was_left_may_be_new)
+{
+	struct pair pair;
+
+	begin(&pair, 200, 4096);
+	pair.live.control->rings = 200;
+	live_put_event(&pair.live, 199, 1, 2);
+	live_put_thread(&pair.live, 0, 5, 200, 16);
+	live_put_event(&pair.live, 0, 2, 2);
+	/* As if it had been: the drain's own reading comes first. */
+	live_drain(pair.area, 0, pair.sink);
+	TS_CHECK_INT(pair.sink->order[0], 199);
+	TS_CHECK_INT(pair.sink->order[1], 0);
+	end(&pair);
+}
+
+TS_TEST(hostile_references_are_passed_over)
+{
+	struct pair pair;
+
+	begin(&pair, 4, 4096);
+	/* A cycle, at positions that nobody can reach first. */
+	live_put_thread(&pair.live, 0, 1, 2, 128);
+	live_put_event(&pair.live, 0, 1, 2);
+	live_put_thread(&pair.live, 1, 1, 1, 128);
+	live_put_event(&pair.live, 1, 1, 2);
+	/* Itself, a ring that is not there, a position that is not there, the middle of a record. */
+	live_put_thread(&pair.live, 2, 1, 3, UINT64_MAX);
+	live_put_thread(&pair.live, 2, 1, UINT32_MAX, 8);
+	live_put_thread(&pair.live, 2, 1, 4096, 8);
+	live_put_thread(&pair.live, 2, 1, 4, UINT64_MAX);
+	live_put_thread(&pair.live, 2, 1, 4, 12);
+	live_put_event(&pair.live, 2, 1, 2);
+	live_put_event(&pair.live, 3, 1, 2);
+	live_drain(pair.area, 0, pair.sink);
+	for (int ring = 0; ring < 4; ring++)
+		TS_CHECK_INT(pair.sink->rings[ring].stored, 1);
+	TS_CHECK_INT(pair.sink->losses, 0);
+	end(&pair);
+}
+
+/* Two large rings of nothing but references to each other: bounded work, nothing missing. */
+TS_TEST(many_hops)
+{
+	struct pair pair;
+	uint64_t hops = 0;
+
+	begin(&pair, 2, 4 << 20);
+	while (live_put_thread(&pair.live, 0, 1, 2, pair.live.rings[1].head) &&
+	       live_put_thread(&pair.live, 1, 1, 1, pair.live.rings[0].head))
+		hops++;
+	TS_CHECK(hops > 60000);
+	live_drain(pair.area, 0, pair.sink);
+	TS_CHECK_INT(pair.sink->rings[0].to, pair.live.rings[0].head);
+	TS_CHECK_INT(pair.sink->rings[1].to, pair.live.rings[1].head);
+	TS_CHECK(pair.sink->ring_blocks <= 2 * 16384 + 100);
+	TS_CHECK(pair.sink->ring_blocks > 1000);
+	end(&pair);
+}
+
+/* A chain through all rings, from the first to the last: as deep as can be. */
+TS_TEST(long_chain)
+{
+	struct pair pair;
+
+	begin(&pair, TS_LIVE_RING_LIMIT, 4096);
+	for (uint32_t i = 0; i < TS_LIVE_RING_LIMIT; i++) {
+		if (i + 1 < TS_LIVE_RING_LIMIT)
+			live_put_thread(&pair.live, i, 1, i + 2, 80);
+		else
+			live_put_thread(&pair.live, i, 1, 0, 0);
+		live_put_event(&pair.live, i, 1, 2);
+	}
+	TS_CHECK_INT(live_drain(pair.area, 0, pair.sink).rings, TS_LIVE_RING_LIMIT);
+	TS_CHECK_INT(pair.sink->ring_blocks, TS_LIVE_RING_LIMIT);
+	TS_CHECK_INT(pair.sink->order[0], TS_LIVE_RING_LIMIT - 1);
+	end(&pair);
+}
+
+/* ---- what a pass costs ---- */
+
+static long read_calls(void)
+{
+	char text[512];
+	int fd = open("/proc/self/io", O_RDONLY | O_CLOEXEC);
+	ssize_t bytes = fd >= 0 ? read(fd, text, sizeof(text) - 1) : 0;
+	const char *line;
+
+	if (fd >= 0)
+		close(fd);
+	text[bytes > 0 ? bytes : 0] = '\0';
+	line = strstr(text, "syscr:");
+	return line ? strtol(line + 6, NULL, 10) : -1;
+}
+
+TS_TEST(idle_pass_makes_two_reads_and_no_memory)
+{
+	struct pair pair;
+	long before, after, alone;
+	size_t memory;
+
+	begin(&pair, 1000, 4096);
+	for (uint32_t i = 0; i < 1000; i++)
+		live_put_event(&pair.live, i, 1, 2);
+	live_drain(pair.area, 0, pair.sink);
+	alone = -read_calls();
+	alone += read_calls();
+	memory = mallinfo2().uordblks;
+	before = read_calls();
+	live_drain(pair.area, 0, pair.sink);
+	after = read_calls();
+	TS_CHECK_INT(mallinfo2().uordblks, memory);
+	if (before < 0)
+		ts_test_skip("this kernel does not count reads");
+	TS_CHECK_INT(after - before - alone, 2);
+	end(&pair);
+}
+
+/* ---- the walk ---- */
+
+TS_TEST(walk_counts_and_stops)
+{
+	uint64_t words[32] = { 0 };
+	struct ts_live_record event = { .words = 3, .kind = TS_LIVE_SPAN };
+	struct ts_live_record pad = { .words = 1, .kind = TS_LIVE_PAD };
+	struct ts_live_record later = { .words = 2, .kind = 200 };
+	struct ts_live_record thread = { .words = 8, .kind = TS_LIVE_THREAD };
+	struct ts_records records = { .data = (const unsigned char *)words };
+
+	memcpy(&words[0], &event, 8);
+	memcpy(&words[3], &pad, 8);
+	memcpy(&words[4], &later, 8);
+	memcpy(&words[6], &thread, 8);
+	memcpy(&words[14], &event, 8);
+	records.bytes = 16 * 8;
+	TS_CHECK_INT(ts_records_walk(&records), TS_RECORDS_THREAD);
+	TS_CHECK_INT(records.at, 48);
+	TS_CHECK_INT(records.events, 1);
+	ts_records_skip(&records);
+	/* The last event is cut. */
+	TS_CHECK_INT(ts_records_walk(&records), TS_RECORDS_END);
+	TS_CHECK_INT(records.at, 14 * 8);
+	records.bytes = 18 * 8;
+	TS_CHECK_INT(ts_records_walk(&records), TS_RECORDS_BAD);
+	TS_CHECK_INT(records.at, 17 * 8);
+	TS_CHECK_INT(records.events, 2);
+	/* A THREAD that is cut is no stop. */
+	records = (struct ts_records){ .data = (const unsigned char *)words, .bytes = 13 * 8 };
+	TS_CHECK_INT(ts_records_walk(&records), TS_RECORDS_END);
+	TS_CHECK_INT(records.at, 48);
+}
+
+/* ---- with a target at work ---- */
+
+struct producer {
+	struct live *live;
+	uint32_t ring;
+	uint64_t events;
+	bool flight;
+	bool done;
+};
+
+static void produce_one(struct producer *producer, uint64_t number)
+{
+	struct ts_live_ring *ring = &producer->live->rings[producer->ring];
+
+	while (!live_put_event(producer->live, producer->ring, number,
+			       (uint16_t)(2 + number % 13))) {
+		if (!producer->flight) {
+			__atomic_store_n(&ring->dropped, ring->dropped + 1, __ATOMIC_RELEASE);
+			return;
+		}
+		live_free_oldest(producer->live, producer->ring);
+	}
+}
+
+static void *produce(void *context)
+{
+	struct producer *producer = context;
+
+	live_put_thread(producer->live, producer->ring, 1, 0, 0);
+	for (uint64_t i = 1; i <= producer->events; i++) {
+		produce_one(producer, i);
+		/* Now and then the recorder gets a chance to be the quicker one. */
+		if (i % 1000 == 0 && i / 1000 % 3 == 0)
+			sched_yield();
+	}
+	__atomic_store_n(&producer->done, true, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+/* emitted = stored + lost, to the event, whoever is quicker. */
+static void race(uint64_t ring_bytes, bool flight, bool writable)
+{
+	struct pair pair;
+	struct producer producer = { .live = &pair.live, .events = 300000, .flight = flight };
+	const struct told *told;
+	pthread_t thread;
+	bool done;
+
+	begin(&pair, 1, ring_bytes);
+	ts_area_close(pair.area);
+	pair.area = live_open(&pair.live, writable);
+	pair.sink->numbers_rise = true;
+	TS_CHECK_INT(pthread_create(&thread, NULL, produce, &producer), 0);
+	do {
+		done = __atomic_load_n(&producer.done, __ATOMIC_ACQUIRE);
+		live_drain(pair.area, done ? TS_DRAIN_FINAL : 0, pair.sink);
+	} while (!done);
+	pthread_join(thread, NULL);
+	told = &pair.sink->rings[0];
+	TS_CHECK_INT(pair.sink->losses, 0);
+	TS_CHECK_INT(told->stored + told->lost, producer.events);
+	TS_CHECK_INT(told->to, pair.live.rings[0].head);
+	TS_CHECK(told->stored > 0);
+	TS_CHECK_INT(told->tid, 1);
+	end(&pair);
+}
+
+TS_TEST(target_that_streams)
+{
+	race(4096, false, true);
+	race(65536, false, true);
+}
+
+TS_TEST(target_in_flight_mode)
+{
+	race(4096, true, true);
+	race(65536, true, true);
+}
+
+TS_TEST(target_in_flight_mode_only_looked_at)
+{
+	race(4096, true, false);
+	race(65536, true, false);
+}
+
+/* A look beside a recorder at work: what that one frees is gone for us, and counted. */
+TS_TEST(look_beside_a_recorder)
+{
+	struct pair pair;
+	struct producer producer = { .live = &pair.live, .events = 200000 };
+	struct sink *second = sink_new();
+	struct ts_area *looking;
+	const struct told *told = &second->rings[0];
+	pthread_t thread;
+	bool done;
+
+	begin(&pair, 1, 16384);
+	looking = live_open(&pair.live, false);
+	second->numbers_rise = pair.sink->numbers_rise = true;
+	TS_CHECK_INT(pthread_create(&thread, NULL, produce, &producer), 0);
+	do {
+		done = __atomic_load_n(&producer.done, __ATOMIC_ACQUIRE);
+		live_drain(looking, done ? TS_DRAIN_FINAL : 0, second);
+		live_drain(pair.area, done ? TS_DRAIN_FINAL : 0, pair.sink);
+	} while (!done);
+	pthread_join(thread, NULL);
+	TS_CHECK_INT(pair.sink->rings[0].stored + pair.sink->rings[0].lost, producer.events);
+	TS_CHECK_INT(told->stored + told->lost, producer.events);
+	TS_CHECK_INT(second->losses, 0);
+	ts_area_close(looking);
+	free(second);
+	end(&pair);
+}

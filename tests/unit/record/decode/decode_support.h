@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the tests of records of accelerators and command streams share: an encoder on a trace of its own, which may be replaced by a successor, and the
+ * records that a backend would write.
+ */
+#ifndef TS_TESTS_UNIT_RECORD_DECODE_DECODE_SUPPORT_H
+#define TS_TESTS_UNIT_RECORD_DECODE_DECODE_SUPPORT_H
+
+#include "record/decode/decoder.h"
+
+#include "unit/record/record_support.h"
+
+#define OTHER_AREA 78u
+
+struct fixture {
+	const char *path;
+	struct ts_writer *writer;
+	struct ts_encoder *encoder;
+	struct ts_block_sink sink;
+	struct ts_block_open open;
+	struct ts_text ring;
+	struct ring_side sides[2];
+	uint64_t counter, events;
+	struct ts_encoder *next; /* while it is brought into a state */
+};
+
+SUPPORT int encode(void *context, struct ts_block *block, const void *payload, struct ts_error *err)
+{
+	struct fixture *fixture = context;
+
+	return ts_encoder_block(fixture->encoder, block, payload, err);
+}
+
+SUPPORT void open_encoder(struct fixture *fixture)
+{
+	TS_CHECK_INT(ts_encoder_new(&fixture->encoder, NULL, NULL), 0);
+	TS_CHECK_INT(ts_encoder_set_writer(fixture->encoder, fixture->writer, false, "t"), 0);
+	TS_CHECK_INT(
+		put_block(&fixture->sink, TS_BLOCK_OPEN, 0, &fixture->open, sizeof(fixture->open)),
+		0);
+}
+
+SUPPORT void open_file(struct fixture *fixture, const char *name)
+{
+	struct ts_writer_options options = { .size = sizeof(options), .threads = -1 };
+
+	fixture->path = file_in_folder(name);
+	TS_CHECK_INT(ts_writer_open(&fixture->writer, fixture->path, &options, NULL), 0);
+}
+
+/* Two areas: of a target, and of another process. */
+SUPPORT void start(struct fixture *fixture)
+{
+	struct ts_block_area other = plain_area(OTHER_AREA);
+
+	memset(fixture, 0, sizeof(*fixture));
+	fixture->counter = STARTED + 3000;
+	fixture->open = plain_open();
+	fixture->sink = (struct ts_block_sink){ .append = encode, .context = fixture };
+	open_file(fixture, "t.sbt");
+	open_encoder(fixture);
+	TS_CHECK_INT(put_area(&fixture->sink, AREA), 0);
+	other.pid = other.control.pid = PID + 1;
+	other.control.image = 6;
+	TS_CHECK_INT(put_block(&fixture->sink, TS_BLOCK_AREA, OTHER_AREA, &other, sizeof(other)),
+		     0);
+	put_thread(&fixture->ring, fixture->counter++, 1, PID, 0, "main");
+}
+
+SUPPORT void drain_area(struct fixture *fixture, uint64_t area)
+{
+	struct ring_side *side = &fixture->sides[area == OTHER_AREA];
+
+	TS_CHECK_INT(put_ring(&fixture->sink, area, 0, side, &fixture->ring, fixture->events), 0);
+	fixture->events = 0;
+}
+
+SUPPORT void drain(struct fixture *fixture)
+{
+	drain_area(fixture, AREA);
+}
+
+SUPPORT struct ts_encoder_counts counts(const struct fixture *fixture)
+{
+	struct ts_encoder_counts found;
+
+	ts_encoder_counts(fixture->encoder, &found);
+	return found;
+}
+
+SUPPORT void finish(struct fixture *fixture)
+{
+	TS_CHECK_INT(ts_encoder_finish(fixture->encoder), 0);
+	TS_CHECK_INT(ts_writer_finish(fixture->writer, NULL), 0);
+	ts_encoder_free(fixture->encoder);
+	ts_writer_close(fixture->writer);
+	ts_text_release(&fixture->ring);
+	check_finished(fixture->path);
+}
+
+SUPPORT int give_next(void *context, struct ts_block *block, const void *payload,
+		      struct ts_error *err)
+{
+	struct fixture *fixture = context;
+
+	return ts_encoder_block(fixture->next, block, payload, err);
+}
+
+/* A new encoder goes on with the state of this one, in the same file. */
+SUPPORT void succeed(struct fixture *fixture)
+{
+	struct ts_block_sink sink = { .append = give_next, .context = fixture };
+	struct ts_block block = { .type = TS_BLOCK_OPEN, .bytes = sizeof(fixture->open) };
+	struct ts_encoder_counts before = counts(fixture), after;
+
+	TS_CHECK_INT(ts_encoder_seal(fixture->encoder), 0);
+	TS_CHECK_INT(ts_writer_flush(fixture->writer), 0);
+	fixture->open.trace_bytes = ts_writer_chunk_bytes(fixture->writer);
+	TS_CHECK_INT(ts_encoder_new(&fixture->next, NULL, NULL), 0);
+	ts_encoder_set_writer(fixture->next, fixture->writer, false, "t");
+	TS_CHECK_INT(ts_encoder_block(fixture->next, &block, &fixture->open, NULL), 0);
+	TS_CHECK_INT(ts_encoder_save_state(fixture->encoder, &sink, NULL), 0);
+	ts_encoder_counts(fixture->next, &after);
+	TS_CHECK(memcmp(&before, &after, sizeof(before)) == 0);
+	ts_encoder_free(fixture->encoder);
+	fixture->encoder = fixture->next;
+}
+
+/* An anchor of the host's clock. */
+SUPPORT void put_anchor(struct fixture *fixture, uint64_t counter, int64_t monotonic_ns)
+{
+	struct ts_block_clock clock = { .anchor = { counter, monotonic_ns, 0 } };
+
+	TS_CHECK_INT(put_block(&fixture->sink, TS_BLOCK_CLOCK, 0, &clock, sizeof(clock)), 0);
+}
+
+SUPPORT void put_window(struct fixture *fixture, uint32_t action, uint64_t counter)
+{
+	struct ts_block_window window = { .counter = counter,
+					  .action = action,
+					  .serial = 1,
+					  .step = TS_ABSENT,
+					  .cause = "command" };
+
+	TS_CHECK_INT(put_block(&fixture->sink, TS_BLOCK_WINDOW, AREA, &window, sizeof(window)), 0);
+}
+
+/* ---- records ---- */
+
+SUPPORT void put_parts(struct fixture *fixture, unsigned int kind, unsigned int flags,
+		       const struct ts_text *words)
+{
+	put_record(&fixture->ring, kind, flags, 0, fixture->counter++,
+		   (const uint64_t *)(const void *)words->data, words->length / 8);
+	fixture->events += ts_live_kind_is_event(kind) != 0;
+}
+
+/* Name, category and no arguments of the dynamic form. */
+SUPPORT void put_names(struct ts_text *words, const char *name, const char *category)
+{
+	uint64_t none = 0;
+
+	put_string(words, name, strlen(name));
+	put_string(words, category, strlen(category));
+	put_words(words, &none, 1);
+}
+
+SUPPORT void put_call(struct fixture *fixture, const char *name, uint64_t ticks,
+		      uint64_t correlation, int64_t result)
+{
+	uint64_t own[3] = { ticks, correlation, (uint64_t)result };
+	TS_SCOPED(ts_text) words = { 0 };
+
+	put_words(&words, own, 3);
+	put_names(&words, name, "opencl");
+	put_parts(fixture, TS_LIVE_CALL, TS_LIVE_FLAG_TICKS, &words);
+}
+
+struct op {
+	const char *name;
+	uint64_t correlation, kind, copy_kind;
+	uint32_t device, stream, context;
+	int64_t queued, submitted, start, end;
+	uint32_t grid[3], block[3];
+	int64_t bytes;
+	const uint64_t *waits;
+	uint64_t wait_count, more_waits;
+};
+
+SUPPORT uint64_t pair(uint32_t low, uint32_t high)
+{
+	return (uint64_t)high << 32 | low;
+}
+
+SUPPORT void put_op(struct fixture *fixture, const struct op *op)
+{
+	uint64_t own[TS_LIVE_OP_WORDS] = {
+		[TS_LIVE_OP_CORRELATION] = op->correlation,
+		[TS_LIVE_OP_WHAT] = op->device | op->kind << 24 | op->copy_kind << 32 |
+				    op->wait_count << 40 | op->more_waits << 48,
+		[TS_LIVE_OP_WHERE] = pair(op->stream, op->context),
+		[TS_LIVE_OP_QUEUED] = (uint64_t)op->queued,
+		[TS_LIVE_OP_SUBMITTED] = (uint64_t)op->submitted,
+		[TS_LIVE_OP_START] = (uint64_t)op->start,
+		[TS_LIVE_OP_END] = (uint64_t)op->end,
+		[TS_LIVE_OP_GRID_XY] = pair(op->grid[0], op->grid[1]),
+		[TS_LIVE_OP_GRID_Z_BLOCK_X] = pair(op->grid[2], op->block[0]),
+		[TS_LIVE_OP_BLOCK_YZ] = pair(op->block[1], op->block[2]),
+		[TS_LIVE_OP_BYTES] = (uint64_t)op->bytes,
+	};
+	TS_SCOPED(ts_text) words = { 0 };
+
+	put_words(&words, own, TS_LIVE_OP_WORDS);
+	put_words(&words, op->waits, op->wait_count);
+	put_names(&words, op->name, "opencl");
+	put_parts(fixture, TS_LIVE_GPU_OP, 0, &words);
+}
+
+SUPPORT void put_stream(struct fixture *fixture, uint32_t device, uint32_t stream, uint32_t context,
+			int64_t priority, uint64_t flags, const char *name)
+{
+	uint64_t own[4] = { device, pair(stream, context), (uint64_t)priority, flags };
+	TS_SCOPED(ts_text) words = { 0 };
+
+	put_words(&words, own, 4);
+	put_string(&words, name, strlen(name));
+	put_parts(fixture, TS_LIVE_STREAM_IS, 0, &words);
+}
+
+SUPPORT void put_device_clock(struct fixture *fixture, uint32_t device, uint64_t counter,
+			      int64_t device_ns, int64_t uncertainty_ns)
+{
+	uint64_t own[4] = { device, counter, (uint64_t)device_ns, (uint64_t)uncertainty_ns };
+	TS_SCOPED(ts_text) words = { 0 };
+
+	put_words(&words, own, 4);
+	put_string(&words, "bracket", 7);
+	put_parts(fixture, TS_LIVE_DEVICE_CLOCK, 0, &words);
+}
+
+SUPPORT void put_texts(struct fixture *fixture, unsigned int kind, const uint64_t *own,
+		       size_t count, const char *first, const char *second)
+{
+	TS_SCOPED(ts_text) words = { 0 };
+
+	put_words(&words, own, count);
+	put_string(&words, first, strlen(first));
+	if (second)
+		put_string(&words, second, strlen(second));
+	put_parts(fixture, kind, 0, &words);
+}
+
+SUPPORT void put_object(struct fixture *fixture, uint64_t number, unsigned int kind,
+			uint64_t parent, int64_t bytes, uint64_t blob, const char *name,
+			const char *details)
+{
+	uint64_t own[6] = { number, kind, parent, 0x7f000000 + number, (uint64_t)bytes, blob };
+
+	put_texts(fixture, TS_LIVE_OBJECT, own, 6, name, details);
+}
+
+SUPPORT void put_gone(struct fixture *fixture, uint64_t number)
+{
+	put_record(&fixture->ring, TS_LIVE_GONE, 0, 0, fixture->counter++, &number, 1);
+}
+
+struct command {
+	uint64_t sequence, kind, queue, object;
+	int64_t offset;
+	uint64_t other;
+	int64_t other_offset, bytes;
+	uint64_t blob, correlation, serial;
+};
+
+SUPPORT void put_command(struct fixture *fixture, const struct command *command,
+			 const char *details)
+{
+	static_assert(sizeof(*command) == 11 * 8, "the words of a COMMAND");
+	put_texts(fixture, TS_LIVE_COMMAND, (const uint64_t *)(const void *)command, 11, details,
+		  NULL);
+}
+
+SUPPORT void put_blob_part(struct fixture *fixture, uint64_t number, uint64_t bytes,
+			   uint64_t offset, const void *data, uint64_t count)
+{
+	uint64_t own[4] = { number, bytes, offset, count };
+	TS_SCOPED(ts_text) words = { 0 };
+
+	put_words(&words, own, 4);
+	ts_text_append(&words, data, count);
+	while (words.length % 8)
+		ts_text_append_char(&words, 0);
+	put_parts(fixture, TS_LIVE_BLOB, 0, &words);
+}
+
+/* All of it; drained now and then, since a ring is bounded. */
+SUPPORT void put_blob(struct fixture *fixture, uint64_t number, const char *data, uint64_t bytes)
+{
+	for (uint64_t at = 0; at < bytes; at += TS_LIVE_BLOB_PART) {
+		put_blob_part(fixture, number, bytes, at, data + at,
+			      TS_MIN(bytes - at, TS_LIVE_BLOB_PART));
+		if (fixture->ring.length > (4 << 20))
+			drain(fixture);
+	}
+}
+
+/* ---- rows ---- */
+
+/* Sum of loss rows of that kind whose reason begins so. */
+SUPPORT int64_t losses_of(const char *path, const char *what, const char *reason)
+{
+	struct rows rows = rows_open(path, TS_TABLE_LOSS);
+	struct ts_loss_row row;
+	int64_t count = 0;
+
+	while (rows_next(&rows, &row))
+		if (strcmp(rows_text(&rows, row.what), what) == 0 &&
+		    strncmp(rows_text(&rows, row.reason), reason, strlen(reason)) == 0)
+			count += row.count;
+	rows_close(&rows);
+	return count;
+}
+
+#endif

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Numbers in memory, and sets of byte ranges. */
+#include <math.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "replay/check/values.h"
+#include "replay/plan/ranges.h"
+#include "unit/runner.h"
+
+static void check_format(const char *name, uint64_t bits, const char *expected)
+{
+	const struct ts_value_type *type = ts_value_type_find(name);
+	char text[TS_VALUE_BYTES];
+
+	TS_CHECK(type);
+	TS_CHECK_STR(ts_value_format(type, &bits, text), expected);
+}
+
+TS_TEST(values_as_text)
+{
+	check_format("f32", 0x3fc00000, "1.5");
+	check_format("f32", 0xbf800000, "-1");
+	check_format("f32", 0x7f800000, "inf");
+	check_format("f32", 0xff800000, "-inf");
+	check_format("f32", 0x7fc00000, "nan");
+	check_format("f32", 1, "1.40129846e-45");
+	check_format("f16", 0x3e00, "1.5");
+	check_format("f16", 0x0001, "5.9605e-08");
+	check_format("f16", 0x7bff, "65504");
+	check_format("bf16", 0x3fc0, "1.5");
+	check_format("f64", 0x3ff8000000000000, "1.5");
+	check_format("f64", 0x3fb999999999999a, "0.10000000000000001");
+	check_format("i8", 0xff, "-1");
+	check_format("u8", 0xff, "255");
+	check_format("i64", UINT64_MAX, "-1");
+	check_format("u64", UINT64_MAX, "18446744073709551615");
+	TS_CHECK(!ts_value_type_find("f8"));
+}
+
+static bool is_near(const char *name, uint64_t a, uint64_t b, uint64_t ulp)
+{
+	return ts_value_is_near(ts_value_type_find(name), &a, &b, ulp);
+}
+
+TS_TEST(values_that_are_near)
+{
+	TS_CHECK(is_near("f32", 0x3f800000, 0x3f800004, 4));
+	TS_CHECK(!is_near("f32", 0x3f800000, 0x3f800005, 4));
+	/* The least above and below 0: two apart, and 0 has two faces. */
+	TS_CHECK(is_near("f32", 0x00000001, 0x80000001, 2));
+	TS_CHECK(!is_near("f32", 0x00000001, 0x80000001, 1));
+	TS_CHECK(is_near("f32", 0x00000000, 0x80000000, 0));
+	TS_CHECK(is_near("f32", 0x7fc00000, 0x7fc00001, 0));
+	TS_CHECK(!is_near("f32", 0x7fc00000, 0x3f800000, UINT64_MAX));
+	TS_CHECK(is_near("f32", 0x7f7fffff, 0x7f800000, 1));
+	TS_CHECK(is_near("i8", 0xff, 0x01, 2));
+	TS_CHECK(!is_near("u8", 0xff, 0x01, 2));
+	TS_CHECK(is_near("i64", INT64_MAX, (uint64_t)INT64_MIN, UINT64_MAX));
+	TS_CHECK(!is_near("i64", INT64_MAX, (uint64_t)INT64_MIN, UINT64_MAX - 1));
+}
+
+TS_TEST(differences)
+{
+	const float a[] = { 1, 2, 3, 4 }, b[] = { 1, 2, nextafterf(3, 4), 5 };
+	const struct ts_value_type *type = ts_value_type_find("f32");
+	struct ts_value_difference difference = ts_value_compare(NULL, 0, a, b, sizeof(a));
+
+	TS_CHECK_INT(difference.first_byte, 8);
+	TS_CHECK_INT(difference.bytes, 2);
+	difference = ts_value_compare(type, 1, a, b, sizeof(a));
+	TS_CHECK_INT(difference.first_value, 3);
+	TS_CHECK_INT(difference.first_byte, 14);
+	difference = ts_value_compare(type, 1, a, b, 12);
+	TS_CHECK_INT(difference.bytes, 0);
+	/* What is no whole value is compared by bytes. */
+	difference = ts_value_compare(type, 1000, "abcdX", "abcdY", 5);
+	TS_CHECK_INT(difference.first_byte, 4);
+	TS_CHECK_INT(difference.bytes, 1);
+}
+
+/* Against a plain array of bytes. */
+TS_TEST(ranges_are_sets_of_bytes)
+{
+	uint64_t state = 9;
+	struct ts_ranges ranges = { 0 };
+	bool bytes[97] = { false };
+
+	for (int i = 0; i < 20000; i++) {
+		uint64_t from, to;
+		bool touch = false, put;
+
+		state = state * 6364136223846793005u + 1442695040888963407u;
+		from = (state >> 33) % 97;
+		to = from + (state >> 45) % (98 - from);
+		put = state >> 62 & 1;
+		for (uint64_t k = from; k < to; k++)
+			touch |= bytes[k];
+		TS_CHECK_INT(ts_ranges_touch(&ranges, from, to), touch);
+		TS_CHECK_INT(put ? ts_ranges_add(&ranges, from, to)
+				 : ts_ranges_cut(&ranges, from, to),
+			     0);
+		for (uint64_t k = from; k < to; k++)
+			bytes[k] = put;
+		for (size_t k = 0; k < ranges.count; k++) {
+			TS_CHECK(ranges.items[k].from < ranges.items[k].to);
+			TS_CHECK(k == 0 || ranges.items[k - 1].to < ranges.items[k].from);
+		}
+		for (uint64_t k = 0; k < 97; k++)
+			TS_CHECK_INT(ts_ranges_touch(&ranges, k, k + 1), bytes[k]);
+	}
+	ts_ranges_release(&ranges);
+}

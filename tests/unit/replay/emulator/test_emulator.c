@@ -1,0 +1,587 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The emulator: small cases with the times that they must give, random models against a slow simulator, works as traces have
+ * them, and that nothing of a recorded start goes in.
+ */
+#include "unit/replay/emulator/emulator_support.h"
+#include "unit/state/state_made.h"
+
+static uint64_t seed = 1;
+
+static uint32_t random_below(uint32_t limit)
+{
+	seed = seed * 6364136223846793005u + 1442695040888963407u;
+	return (uint32_t)((seed >> 33) % limit);
+}
+
+/* ---- by hand ---- */
+
+struct simulated {
+	struct ts_emulator_model *model;
+	struct ts_emulator_times times;
+	uint32_t places[MOST];
+};
+
+static void simulate(struct simulated *simulated, const struct maker *maker,
+		     enum ts_emulator_policy policy)
+{
+	struct ts_error err;
+
+	memset(simulated, 0, sizeof(*simulated));
+	simulated->model = maker_model(maker, simulated->places);
+	TS_CHECK_INT(ts_emulator_run(simulated->model, policy, &simulated->times, &err), 0);
+}
+
+static void forget(struct simulated *simulated)
+{
+	ts_emulator_times_release(&simulated->times);
+	ts_emulator_model_free(simulated->model);
+}
+
+TS_TEST(a_command_begins_a_latency_behind_its_call)
+{
+	static struct maker maker;
+	struct simulated simulated;
+
+	maker_begin(&maker, 1, 1);
+	maker_point(&maker, 0, 100, maker_command(&maker, 0, 50, 7));
+	simulate(&simulated, &maker, TS_EMULATOR_FIFO);
+	TS_CHECK_INT(simulated.times.issued[0], 100);
+	TS_CHECK_INT(simulated.times.start[0], 107);
+	TS_CHECK_INT(simulated.times.end[0], 157);
+	TS_CHECK_INT(ts_emulator_span(simulated.model, &simulated.times), 50);
+	forget(&simulated);
+}
+
+/* A call that waits for a command ends a tail behind it, and all later ones move. */
+TS_TEST(a_thread_waits)
+{
+	static struct maker maker;
+	struct simulated simulated;
+	uint32_t wait;
+
+	maker_begin(&maker, 1, 1);
+	maker_point(&maker, 0, 0, maker_command(&maker, 0, 50, 10));
+	wait = maker_point(&maker, 0, 5, TS_WORK_NONE);
+	maker_arrow(&maker, 0, wait, 3);
+	maker_point(&maker, 0, 20, maker_command(&maker, 0, 1, 10));
+	simulate(&simulated, &maker, TS_EMULATOR_FIFO);
+	TS_CHECK_INT(simulated.times.points[1], 63);
+	TS_CHECK_INT(simulated.times.issued[1], 83);
+	TS_CHECK_INT(simulated.times.start[1], 93);
+	forget(&simulated);
+}
+
+/* One slot: in order of their calls; two: side by side. */
+TS_TEST(slots)
+{
+	static struct maker maker;
+	struct simulated simulated;
+
+	maker_begin(&maker, 1, 1);
+	for (int i = 0; i < 3; i++)
+		maker_point(&maker, 0, i ? 1 : 0, maker_command(&maker, 0, 10, 0));
+	simulate(&simulated, &maker, TS_EMULATOR_FIFO);
+	TS_CHECK_INT(simulated.times.start[1], 10);
+	TS_CHECK_INT(simulated.times.start[2], 20);
+	forget(&simulated);
+	maker.slots[0] = 2;
+	simulate(&simulated, &maker, TS_EMULATOR_FIFO);
+	TS_CHECK_INT(simulated.times.start[1], 1);
+	TS_CHECK_INT(simulated.times.start[2], 10);
+	forget(&simulated);
+}
+
+/* While the first runs, two come; the policy says which is next. Equal ones go by number. */
+TS_TEST(policies)
+{
+	static struct maker maker;
+	struct simulated simulated;
+
+	maker_begin(&maker, 1, 1);
+	maker_point(&maker, 0, 0, maker_command(&maker, 0, 10, 0));
+	maker_point(&maker, 0, 1, maker_command(&maker, 0, 10, 0));
+	maker_point(&maker, 0, 1, maker_command(&maker, 0, 5, 0));
+	maker.commands[1].priority = 0;
+	maker.commands[2].priority = -1;
+	simulate(&simulated, &maker, TS_EMULATOR_FIFO);
+	TS_CHECK_INT(simulated.times.start[1], 10);
+	TS_CHECK_INT(simulated.times.start[2], 20);
+	forget(&simulated);
+	simulate(&simulated, &maker, TS_EMULATOR_PRIORITY);
+	TS_CHECK_INT(simulated.times.start[2], 10);
+	TS_CHECK_INT(simulated.times.start[1], 15);
+	forget(&simulated);
+	simulate(&simulated, &maker, TS_EMULATOR_SHORTEST);
+	TS_CHECK_INT(simulated.times.start[2], 10);
+	forget(&simulated);
+	/* Both are ready at the same instant as a slot comes free: that is no matter of luck. */
+	maker.points[1].gap_ns = 10;
+	maker.points[2].gap_ns = 0;
+	maker.commands[2].priority = 0;
+	simulate(&simulated, &maker, TS_EMULATOR_PRIORITY);
+	TS_CHECK_INT(simulated.times.start[1], 10);
+	TS_CHECK_INT(simulated.times.start[2], 20);
+	forget(&simulated);
+}
+
+/* A follower may overlap with the one ahead, but not begin before it. */
+TS_TEST(followers)
+{
+	static struct maker maker;
+	struct simulated simulated;
+
+	maker_begin(&maker, 2, 1);
+	maker.slots[0] = 2;
+	maker_point(&maker, 0, 30, maker_command(&maker, 0, 10, 0));
+	maker_point(&maker, 1, 0, maker_command(&maker, 0, 10, 0));
+	maker.commands[0].follower = 1;
+	simulate(&simulated, &maker, TS_EMULATOR_FIFO);
+	TS_CHECK_INT(simulated.times.start[1], 30);
+	forget(&simulated);
+}
+
+/* Two commands that wait for each other, and a thread that waits for both: given up, counted, and all of it ends. */
+TS_TEST(waits_for_ever)
+{
+	static struct maker maker;
+	struct simulated simulated;
+	uint32_t wait;
+
+	maker_begin(&maker, 1, 1);
+	maker_point(&maker, 0, 0, maker_command(&maker, 0, 10, 0));
+	maker_point(&maker, 0, 0, maker_command(&maker, 0, 10, 0));
+	maker_arrow(&maker, 0, 1, 0);
+	maker_arrow(&maker, 1, 0, 0);
+	wait = maker_point(&maker, 0, 0, TS_WORK_NONE);
+	maker_arrow(&maker, 1, wait, 0);
+	maker_point(&maker, 0, 5, maker_command(&maker, 0, 1, 0));
+	simulate(&simulated, &maker, TS_EMULATOR_FIFO);
+	TS_CHECK(simulated.times.broken_waits > 0);
+	for (uint32_t c = 0; c < 3; c++)
+		TS_CHECK(simulated.times.start[c] >= 0 && simulated.times.end[c] <= 100);
+	forget(&simulated);
+}
+
+/* ---- at random ---- */
+
+/* Everything depends on what was made before it only. Few different times: much happens at once. */
+static void make_random(struct maker *maker, uint32_t points, bool cycles)
+{
+	uint32_t times = 1 + random_below(12);
+
+	maker_begin(maker, 1 + random_below(3), 1 + random_below(3));
+	for (uint32_t r = 0; r < maker->resource_count; r++)
+		maker->slots[r] = 1 + random_below(3);
+	for (uint32_t i = 0; i < points; i++) {
+		uint32_t command = TS_WORK_NONE, node, thread = random_below(maker->thread_count);
+
+		if (random_below(4)) {
+			uint32_t resource = random_below(maker->resource_count + 1);
+
+			command = maker_command(
+				maker, resource == maker->resource_count ? TS_WORK_NONE : resource,
+				random_below(times), random_below(times));
+			maker->commands[command].priority = random_below(3);
+		}
+		node = maker_point(maker, thread, random_below(times), command);
+		if (command != TS_WORK_NONE)
+			node = command;
+		for (uint32_t e = random_below(4); e > 0; e--) {
+			uint32_t from = random_below(2) || !maker->command_count
+						? MOST + random_below(i + 1)
+						: random_below(maker->command_count);
+
+			if (from == node || (from == MOST + i && !cycles))
+				continue;
+			maker_arrow(maker, from, node, random_below(times));
+			if (cycles && random_below(4) == 0)
+				maker_arrow(maker, node, from, random_below(times));
+		}
+		if (command != TS_WORK_NONE && command > 0 && random_below(3) == 0) {
+			uint32_t leader = random_below(command);
+
+			if (maker->commands[leader].follower == TS_WORK_NONE)
+				maker->commands[leader].follower = command;
+		}
+	}
+}
+
+static void compare_with_slow(const struct maker *maker, enum ts_emulator_policy policy)
+{
+	static struct slow slow;
+	struct simulated simulated;
+
+	simulate(&simulated, maker, policy);
+	slow_run(&slow, simulated.model, policy);
+	TS_CHECK_INT(simulated.times.broken_waits, 0);
+	for (uint32_t c = 0; c < maker->command_count; c++) {
+		TS_CHECK_INT(simulated.times.issued[c], slow.issued[c]);
+		TS_CHECK_INT(simulated.times.start[c], slow.start[c]);
+		TS_CHECK_INT(simulated.times.end[c], slow.end[c]);
+	}
+	for (uint32_t p = 0; p < maker->point_count; p++)
+		TS_CHECK_INT(simulated.times.points[p], slow.points[p]);
+	forget(&simulated);
+}
+
+TS_TEST(as_a_slow_simulator)
+{
+	static struct maker maker;
+
+	for (int i = 0; i < 1500; i++) {
+		make_random(&maker, 1 + random_below(40), false);
+		compare_with_slow(&maker, (enum ts_emulator_policy)random_below(3));
+	}
+}
+
+TS_TEST(cycles_end)
+{
+	static struct maker maker;
+	struct simulated simulated;
+
+	for (int i = 0; i < 1000; i++) {
+		make_random(&maker, 1 + random_below(60), true);
+		simulate(&simulated, &maker, (enum ts_emulator_policy)random_below(3));
+		for (uint32_t c = 0; c < maker.command_count; c++)
+			TS_CHECK(simulated.times.start[c] >= 0 &&
+				 simulated.times.end[c] ==
+					 simulated.times.start[c] + maker.commands[c].duration);
+		forget(&simulated);
+	}
+}
+
+TS_TEST(twice_the_same)
+{
+	static struct maker maker;
+	struct simulated one, other;
+
+	make_random(&maker, 200, true);
+	simulate(&one, &maker, TS_EMULATOR_FIFO);
+	simulate(&other, &maker, TS_EMULATOR_FIFO);
+	TS_CHECK(!memcmp(one.times.start, other.times.start, 8 * maker.command_count));
+	TS_CHECK(!memcmp(one.times.points, other.times.points, 8 * maker.point_count));
+	TS_CHECK_INT(one.times.broken_waits, other.times.broken_waits);
+	forget(&one);
+	forget(&other);
+}
+
+/* ---- works ---- */
+
+struct emulated {
+	struct made made;
+	struct ts_graph *graph;
+	struct ts_emulator_observed observed;
+	struct ts_emulator_model *model;
+	struct ts_emulator_times times;
+};
+
+/* As the loader leaves it; no call has more than one command. */
+static void finish_work(struct made *made)
+{
+	struct ts_work *work = made->work;
+
+	made_finish(made);
+	work->next_of_call = malloc((work->command_count + 1) * sizeof(*work->next_of_call));
+	TS_CHECK(work->next_of_call != NULL);
+	memset(work->next_of_call, 0xff, (work->command_count + 1) * sizeof(*work->next_of_call));
+}
+
+static void emulate(struct emulated *emulated, const struct ts_emulator_shape *shape)
+{
+	const struct ts_work *work = emulated->made.work;
+	struct ts_error err;
+
+	TS_CHECK_INT(ts_graph_new(&emulated->graph, work, TS_GRAPH_HOST, &err), 0);
+	TS_CHECK_INT(ts_emulator_observe(&emulated->observed, emulated->graph, &err), 0);
+	TS_CHECK_INT(ts_emulator_model_new(&emulated->model, work, emulated->graph,
+					   &emulated->observed, shape, &err),
+		     0);
+	memset(&emulated->times, 0, sizeof(emulated->times));
+	TS_CHECK_INT(ts_emulator_run(emulated->model, TS_EMULATOR_FIFO, &emulated->times, &err), 0);
+}
+
+static void forget_work(struct emulated *emulated)
+{
+	ts_emulator_times_release(&emulated->times);
+	ts_emulator_model_free(emulated->model);
+	ts_emulator_observed_release(&emulated->observed);
+	ts_graph_free(emulated->graph);
+	ts_work_free(emulated->made.work);
+}
+
+static const struct ts_emulator_shape AS_RECORDED = { 0 };
+
+/*
+ * A program of two streams, as steady as a real one is not: latencies, tails and pauses are the same everywhere, so that the
+ * emulator must find every time again.
+ */
+static void make_steady(struct made *made, uint32_t rounds)
+{
+	int64_t host = 1000, done[2] = { 0, 0 };
+
+	made_begin(made, 1, 1, 1, 2);
+	made_places(made);
+	for (uint32_t i = 0; i < rounds; i++) {
+		for (uint32_t s = 0; s < 2; s++) {
+			uint32_t call =
+				made_call(made, 0, TS_CALL_LAUNCH, made->launch, host, host + 2000);
+			int64_t start = TS_MAX(host + 5000, done[s] + 1000);
+
+			done[s] = start + 10000 + (i * 7919 + s * 104729) % 30000;
+			made_command(made, s, call, start, done[s]);
+			host += 3000;
+		}
+		if (i % 4 == 3) {
+			int64_t end = TS_MAX(done[0], done[1]) + 2500;
+
+			made_call(made, 0, TS_CALL_DEVICE_SYNC,
+				  made_name(made->work, "cudaDeviceSynchronize"), host, end);
+			host = end + 1000;
+		}
+	}
+	finish_work(made);
+}
+
+TS_TEST(a_steady_program_is_found_again)
+{
+	struct emulated emulated = { 0 };
+	struct ts_emulator_errors errors;
+	struct ts_error err;
+
+	make_steady(&emulated.made, 40);
+	emulate(&emulated, &AS_RECORDED);
+	TS_CHECK_INT(ts_emulator_errors(&errors, emulated.made.work, &emulated.times, &err), 0);
+	TS_CHECK_INT(errors.span_ns, errors.recorded_span_ns);
+	TS_CHECK(errors.max == 0.0);
+	TS_CHECK_INT(emulated.observed.slots[0][TS_EMULATOR_KERNELS], 2);
+	TS_CHECK_INT(emulated.model->guessed_commands, 0);
+	forget_work(&emulated);
+}
+
+/*
+ * Recorded starts do not go in: with all of them changed, but durations, calls and the order in each queue, and with the same
+ * dependencies and the few numbers that were observed, the model is the same to the byte.
+ */
+TS_TEST(recorded_starts_do_not_go_in)
+{
+	struct emulated emulated = { 0 };
+	struct ts_emulator_model *garbled;
+	struct ts_emulator_times times = { 0 };
+	struct ts_error err;
+	uint32_t nodes;
+
+	make_steady(&emulated.made, 60);
+	emulate(&emulated, &AS_RECORDED);
+	for (uint32_t s = 0; s < emulated.made.work->stream_count; s++) {
+		const struct ts_work_stream *stream = &emulated.made.work->streams[s];
+		int64_t at = -1000000000;
+
+		for (uint32_t i = 0; i < stream->command_count; i++) {
+			struct ts_work_command *command =
+				&emulated.made.work->commands[stream->first_command + i];
+			int64_t duration = command->end - command->start;
+
+			at += random_below(1000000);
+			command->start = at;
+			command->end = at + duration;
+		}
+	}
+	TS_CHECK_INT(ts_emulator_model_new(&garbled, emulated.made.work, emulated.graph,
+					   &emulated.observed, &AS_RECORDED, &err),
+		     0);
+	nodes = garbled->command_count + garbled->point_count;
+	TS_CHECK_INT(garbled->edge_count, emulated.model->edge_count);
+	TS_CHECK(!memcmp(garbled->waits, emulated.model->waits, nodes * sizeof(uint32_t)));
+	for (uint32_t c = 0; c < garbled->command_count; c++) {
+		TS_CHECK_INT(garbled->commands[c].duration, emulated.model->commands[c].duration);
+		TS_CHECK_INT(garbled->commands[c].launch_ns, emulated.model->commands[c].launch_ns);
+	}
+	TS_CHECK_INT(ts_emulator_run(garbled, TS_EMULATOR_FIFO, &times, &err), 0);
+	TS_CHECK(!memcmp(times.start, emulated.times.start, 8 * garbled->command_count));
+	TS_CHECK(!memcmp(times.end, emulated.times.end, 8 * garbled->command_count));
+	TS_CHECK(!memcmp(times.points, emulated.times.points, 8 * garbled->point_count));
+	ts_emulator_times_release(&times);
+	ts_emulator_model_free(garbled);
+	forget_work(&emulated);
+}
+
+/* With one queue nothing runs side by side; with more than recorded, all that no event holds may. */
+TS_TEST(other_streams)
+{
+	static const struct ts_emulator_shape one = { .streams = 1 }, eight = { .streams = 8 };
+	struct emulated emulated = { 0 };
+	int64_t sum = 0, span;
+
+	make_steady(&emulated.made, 40);
+	emulate(&emulated, &one);
+	for (uint32_t c = 0; c < emulated.model->command_count; c++) {
+		sum += emulated.model->commands[c].duration;
+		for (uint32_t d = 0; d < c; d++)
+			TS_CHECK(emulated.times.end[c] <= emulated.times.start[d] ||
+				 emulated.times.end[d] <= emulated.times.start[c]);
+	}
+	span = ts_emulator_span(emulated.model, &emulated.times);
+	TS_CHECK(span >= sum);
+	TS_CHECK_INT(emulated.model->streams[0], 0);
+	forget_work(&emulated);
+	make_steady(&emulated.made, 40);
+	emulate(&emulated, &eight);
+	TS_CHECK(ts_emulator_span(emulated.model, &emulated.times) < span);
+	TS_CHECK_INT(emulated.model->slots[TS_EMULATOR_KERNELS], 8);
+	forget_work(&emulated);
+}
+
+/* Copies of two directions that never ran at once share an engine. */
+TS_TEST(copy_engines)
+{
+	for (int together = 0; together < 2; together++) {
+		struct emulated emulated = { 0 };
+		uint32_t call;
+
+		made_begin(&emulated.made, 1, 1, 1, 2);
+		made_places(&emulated.made);
+		call = made_call(&emulated.made, 0, TS_CALL_COPY, emulated.made.copy, 0, 1000);
+		*made_command(&emulated.made, 0, call, 5000, 50000) =
+			(struct ts_work_command){ .start = 5000,
+						  .end = 50000,
+						  .call = call,
+						  .collective = TS_WORK_NONE,
+						  .step = TS_WORK_NONE,
+						  .kind = TS_GPU_OP_COPY,
+						  .copy_kind = TS_COPY_HOST_TO_DEVICE };
+		call = made_call(&emulated.made, 0, TS_CALL_COPY, emulated.made.copy, 2000, 3000);
+		*made_command(&emulated.made, 1, call, together ? 7000 : 50000,
+			      together ? 52000 : 95000) =
+			(struct ts_work_command){ .start = together ? 7000 : 50000,
+						  .end = together ? 52000 : 95000,
+						  .issued = 2000,
+						  .correlation = 1,
+						  .stream = 1,
+						  .row = 1,
+						  .call = call,
+						  .collective = TS_WORK_NONE,
+						  .step = TS_WORK_NONE,
+						  .kind = TS_GPU_OP_COPY,
+						  .copy_kind = TS_COPY_DEVICE_TO_HOST };
+		finish_work(&emulated.made);
+		emulate(&emulated, &AS_RECORDED);
+		TS_CHECK_INT(emulated.observed.engines[0],
+			     together ? TS_EMULATOR_ENGINES : TS_EMULATOR_ONE_ENGINE);
+		TS_CHECK((emulated.times.start[1] >= emulated.times.end[0]) == !together);
+		forget_work(&emulated);
+	}
+}
+
+/* A command whose call is not there is given when it began, and said to be guessed. */
+TS_TEST(without_calls)
+{
+	struct emulated emulated = { 0 };
+
+	made_begin(&emulated.made, 1, 0, 1, 1);
+	made_places(&emulated.made);
+	for (int i = 0; i < 5; i++)
+		made_command(&emulated.made, 0, TS_WORK_NONE, i * 10000, i * 10000 + 4000);
+	finish_work(&emulated.made);
+	emulate(&emulated, &AS_RECORDED);
+	TS_CHECK_INT(emulated.model->guessed_commands, 5);
+	for (uint32_t c = 0; c < 5; c++)
+		TS_CHECK_INT(emulated.times.start[c], c * 10000);
+	forget_work(&emulated);
+}
+
+/* Traces may say anything: it ends, and every command keeps its duration. */
+TS_TEST(hostile_works)
+{
+	static const int64_t odd[] = {
+		0, 1, -1, INT64_C(1) << 60, -(INT64_C(1) << 60), (INT64_C(1) << 61) - 1, 1000, 2000
+	};
+
+	for (int i = 0; i < 400; i++) {
+		const struct ts_emulator_shape shape = { .streams = random_below(4) };
+		struct emulated emulated = { 0 };
+		uint32_t count = 1 + random_below(60);
+
+		made_begin(&emulated.made, 1, 2, 2, 4);
+		made_places(&emulated.made);
+		for (uint32_t k = 0; k < count; k++) {
+			int64_t start = odd[random_below(TS_ARRAY_SIZE(odd))] + random_below(50);
+			int64_t end = odd[random_below(TS_ARRAY_SIZE(odd))] + random_below(50);
+			enum ts_call_kind kind = random_below(TS_CALL_FREE + 1);
+			uint32_t call = made_call(&emulated.made, random_below(2), kind,
+						  random_below(2) ? emulated.made.blocking
+								  : emulated.made.sync,
+						  start, TS_MAX(start, end));
+
+			if (random_below(3))
+				made_command(&emulated.made, random_below(4),
+					     random_below(5) ? call : TS_WORK_NONE, end, start);
+		}
+		for (uint32_t s = 0; s < 4; s++)
+			emulated.made.work->streams[s].flags =
+				random_below(3) ? 0 : TS_STREAM_OUT_OF_ORDER;
+		finish_work(&emulated.made);
+		emulate(&emulated, &shape);
+		for (uint32_t c = 0; c < emulated.model->command_count; c++)
+			TS_CHECK(emulated.times.end[c] >= emulated.times.start[c]);
+		forget_work(&emulated);
+	}
+}
+
+/* A wait for a queue without an order is one for all that was given to it, whatever ended last. */
+TS_TEST(a_queue_without_an_order)
+{
+	struct emulated emulated = { 0 };
+	struct made *made = &emulated.made;
+	uint32_t waits = 0;
+
+	made_begin(made, 1, 1, 1, 1);
+	made_places(made);
+	made->work->streams[0].flags = TS_STREAM_OUT_OF_ORDER;
+	made_command(made, 0, made_call(made, 0, TS_CALL_LAUNCH, made->launch, 0, 1000), 5000,
+		     50000);
+	made_command(made, 0, made_call(made, 0, TS_CALL_LAUNCH, made->launch, 2000, 3000), 7000,
+		     20000);
+	made_call(made, 0, TS_CALL_STREAM_SYNC, made->sync, 4000, 52000);
+	finish_work(made);
+	emulate(&emulated, &AS_RECORDED);
+	TS_CHECK_INT(emulated.times.start[0], 5000);
+	TS_CHECK_INT(emulated.times.start[1], 7000);
+	for (uint32_t p = 0; p < emulated.model->point_count; p++)
+		waits += emulated.model->waits[emulated.model->command_count + p];
+	TS_CHECK_INT(waits, 3); /* two commands, and the thread itself */
+	TS_CHECK_INT(emulated.times.points[emulated.model->point_count - 1], 52000);
+	forget_work(&emulated);
+}
+
+/* Copies that were ready while a kernel ran, and began when it ended: the device has no engine for them. */
+TS_TEST(no_copy_engine)
+{
+	struct emulated emulated = { 0 };
+	struct made *made = &emulated.made;
+	struct ts_emulator_errors errors;
+	struct ts_error err;
+
+	made_begin(made, 1, 1, 1, 2);
+	made_places(made);
+	for (int i = 0; i < 8; i++) {
+		int64_t at = i * 2000000;
+		struct ts_work_command *copy;
+
+		made_command(made, 0,
+			     made_call(made, 0, TS_CALL_LAUNCH, made->launch, at, at + 1000),
+			     at + 5000, at + 1005000);
+		copy = made_command(made, 1,
+				    made_call(made, 0, TS_CALL_COPY, made->copy,
+					      at + 2000 + i * 20000, at + 3000 + i * 20000),
+				    at + 1005000, at + 1010000);
+		copy->kind = TS_GPU_OP_COPY;
+		copy->copy_kind = TS_COPY_DEVICE_TO_HOST;
+	}
+	finish_work(made);
+	emulate(&emulated, &AS_RECORDED);
+	TS_CHECK_INT(emulated.observed.engines[0], TS_EMULATOR_NO_ENGINE);
+	TS_CHECK_INT(ts_emulator_errors(&errors, made->work, &emulated.times, &err), 0);
+	TS_CHECK(errors.max < 0.001);
+	forget_work(&emulated);
+}

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Works for tests of the state machine, made in memory: places first, then calls and commands in any order, then
+ * made_finish(), which orders and joins them as the loader does. One rank, unless a test changes it.
+ */
+#ifndef TS_TESTS_UNIT_STATE_STATE_MADE_H
+#define TS_TESTS_UNIT_STATE_STATE_MADE_H
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "state/states/states.h"
+#include "unit/runner.h"
+
+#define MADE_MOST 4096u
+
+struct made {
+	struct ts_work *work;
+	uint32_t launch, copy, blocking, sync; /* names of calls */
+};
+
+static inline uint32_t made_name(struct ts_work *work, const char *text)
+{
+	return ts_strmap_intern(&work->names, text, strlen(text), NULL);
+}
+
+static inline void made_begin(struct made *made, uint32_t ranks, uint32_t threads, uint32_t devices,
+			      uint32_t streams)
+{
+	struct ts_work_options options = TS_WORK_OPTIONS_NONE;
+	struct ts_work *work;
+
+	TS_CHECK_INT(ts_work_new(&work, &options, NULL), 0);
+	made->work = work;
+	made->launch = made_name(work, "cudaLaunchKernel");
+	made->copy = made_name(work, "cudaMemcpyAsync");
+	made->blocking = made_name(work, "cudaMemcpy");
+	made->sync = made_name(work, "cudaStreamSynchronize");
+	work->ranks = calloc(ranks, sizeof(*work->ranks));
+	work->threads = calloc(threads + 1, sizeof(*work->threads));
+	work->devices = calloc(devices + 1, sizeof(*work->devices));
+	work->streams = calloc(streams + 1, sizeof(*work->streams));
+	work->commands = calloc(MADE_MOST, sizeof(*work->commands));
+	work->calls = calloc(MADE_MOST, sizeof(*work->calls));
+	work->rank_count = ranks;
+	work->thread_count = threads;
+	work->device_count = devices;
+	work->stream_count = streams;
+}
+
+/* All places are the first rank's; streams are dealt out to devices evenly. */
+static inline void made_places(struct made *made)
+{
+	struct ts_work *work = made->work;
+
+	work->ranks[0].device_count = work->device_count;
+	work->ranks[0].stream_count = work->stream_count;
+	work->ranks[0].thread_count = work->thread_count;
+	for (uint32_t d = 0; d < work->device_count; d++) {
+		uint32_t each = work->stream_count / work->device_count;
+
+		work->devices[d] = (struct ts_work_device){ .number = d,
+							    .first_stream = d * each,
+							    .stream_count = each };
+		for (uint32_t s = 0; s < each; s++) {
+			work->streams[d * each + s].device = d;
+			work->streams[d * each + s].number = s;
+		}
+	}
+}
+
+/* The call's place, for made_command(). */
+static inline uint32_t made_call(struct made *made, uint32_t thread, enum ts_call_kind kind,
+				 uint32_t name, int64_t start, int64_t end)
+{
+	struct ts_work *work = made->work;
+
+	TS_CHECK(work->call_count < MADE_MOST);
+	work->calls[work->call_count] = (struct ts_work_call){
+		.start = start,
+		.end = end,
+		.row = work->call_count,
+		.rank = work->threads[thread].rank,
+		.thread = thread,
+		.name = name,
+		.kind = (uint8_t)kind,
+		.command = TS_WORK_NONE,
+	};
+	return work->call_count++;
+}
+
+static inline struct ts_work_command *made_command(struct made *made, uint32_t stream,
+						   uint32_t call, int64_t start, int64_t end)
+{
+	struct ts_work *work = made->work;
+	struct ts_work_command *command = &work->commands[work->command_count];
+
+	TS_CHECK(work->command_count < MADE_MOST);
+	*command = (struct ts_work_command){
+		.start = start,
+		.end = end,
+		.issued = call == TS_WORK_NONE ? TS_ABSENT : work->calls[call].start,
+		.correlation = work->command_count,
+		.row = work->command_count,
+		.rank = work->streams[stream].rank,
+		.stream = stream,
+		.call = call,
+		.collective = TS_WORK_NONE,
+		.step = TS_WORK_NONE,
+		.graph = -1,
+		.graph_node = -1,
+		.kind = TS_GPU_OP_KERNEL,
+	};
+	if (command->issued != TS_ABSENT && command->issued > start)
+		command->flags |= TS_COMMAND_EARLY;
+	work->command_count++;
+	return command;
+}
+
+static inline int made_by_thread(const void *a, const void *b)
+{
+	const struct ts_work_call *x = a, *y = b;
+
+	if (x->thread != y->thread)
+		return x->thread < y->thread ? -1 : 1;
+	if (x->start != y->start)
+		return x->start < y->start ? -1 : 1;
+	return x->row < y->row ? -1 : x->row > y->row;
+}
+
+static inline int made_by_stream(const void *a, const void *b)
+{
+	const struct ts_work_command *x = a, *y = b;
+
+	if (x->stream != y->stream)
+		return x->stream < y->stream ? -1 : 1;
+	if (x->start != y->start)
+		return x->start < y->start ? -1 : 1;
+	return x->row < y->row ? -1 : x->row > y->row;
+}
+
+static inline void made_count(struct ts_work *work)
+{
+	for (uint32_t i = work->command_count; i-- > 0;) {
+		struct ts_work_stream *stream = &work->streams[work->commands[i].stream];
+
+		stream->first_command = i;
+		stream->command_count++;
+		work->ranks[work->commands[i].rank].first_command = i;
+		work->ranks[work->commands[i].rank].command_count++;
+	}
+	for (uint32_t i = work->call_count; i-- > 0;) {
+		work->threads[work->calls[i].thread].first_call = i;
+		work->threads[work->calls[i].thread].call_count++;
+	}
+}
+
+static inline void made_finish(struct made *made)
+{
+	struct ts_work *work = made->work;
+	uint32_t *places = calloc(work->call_count + 1, sizeof(*places));
+
+	qsort(work->calls, work->call_count, sizeof(*work->calls), made_by_thread);
+	for (uint32_t i = 0; i < work->call_count; i++)
+		places[work->calls[i].row] = i;
+	qsort(work->commands, work->command_count, sizeof(*work->commands), made_by_stream);
+	for (uint32_t i = 0; i < work->command_count; i++) {
+		struct ts_work_command *command = &work->commands[i];
+
+		if (command->call == TS_WORK_NONE)
+			continue;
+		command->call = places[command->call];
+		if (work->calls[command->call].command_count++ == 0)
+			work->calls[command->call].command = i;
+	}
+	made_count(work);
+	free(places);
+}
+
+/* ---- a graph of given edges between commands ---- */
+
+struct made_graph {
+	struct ts_graph graph;
+	struct ts_edge edges[64];
+	uint32_t first_in[MADE_MOST + 1];
+};
+
+static inline void made_graph_begin(struct made_graph *made, const struct ts_work *work)
+{
+	memset(made, 0, sizeof(*made));
+	made->graph.work = work;
+	made->graph.edges = made->edges;
+	made->graph.first_in = made->first_in;
+	made->graph.node_count = work->command_count;
+}
+
+/* Keeps the order by `to`. */
+static inline void made_graph_add(struct made_graph *made, struct ts_edge edge)
+{
+	size_t at = made->graph.edge_count++;
+
+	TS_CHECK(at < 64);
+	for (; at > 0 && made->edges[at - 1].to > edge.to; at--)
+		made->edges[at] = made->edges[at - 1];
+	made->edges[at] = edge;
+	for (uint32_t n = edge.to + 1; n <= made->graph.node_count; n++)
+		made->first_in[n]++;
+}
+
+#endif

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The state machine where it depends on numbers that no drawing shows (unit/state/states/test_states.c): resolutions, latencies,
+ * uncertainties of ranks, many pieces.
+ */
+#include "unit/state/state_made.h"
+
+static struct ts_states *build(const struct ts_work *work, const struct ts_graph *graph)
+{
+	struct ts_states *states;
+
+	TS_CHECK_INT(ts_states_new(&states, work, graph, NULL), 0);
+	return states;
+}
+
+/* Two commands, the second of which begins `overlap` ns before the first ends. */
+static struct ts_states *overlap(struct made *made, int64_t scale, int64_t overlap_ns)
+{
+	made_begin(made, 1, 1, 1, 1);
+	made_places(made);
+	made->work->ranks[0].to = 100 * scale;
+	made_command(made, 0, made_call(made, 0, TS_CALL_LAUNCH, made->launch, 0, scale),
+		     10 * scale, 20 * scale);
+	made_command(made, 0, made_call(made, 0, TS_CALL_LAUNCH, made->launch, scale, 2 * scale),
+		     20 * scale - overlap_ns, 30 * scale);
+	made_finish(made);
+	return build(made->work, NULL);
+}
+
+static void check_overlap(int64_t scale, int64_t overlap_ns, uint64_t violations, uint64_t within)
+{
+	struct made made;
+	struct ts_states *states = overlap(&made, scale, overlap_ns);
+
+	TS_CHECK_INT(states->violations, violations);
+	TS_CHECK_INT(states->worst_violation_ns, violations ? overlap_ns : 0);
+	TS_CHECK_INT(states->within_uncertainty, within);
+	/* Within the uncertainty it still was held; beyond, it was not. */
+	TS_CHECK_INT(states->commands[1].reason, violations ? TS_REASON_NONE : TS_REASON_QUEUE);
+	TS_CHECK_INT(states->lanes[1].total_ns[TS_STATE_RUNNING], 20 * scale);
+	ts_states_free(states);
+	ts_work_free(made.work);
+}
+
+/* Times of whole us are uncertain by one; a device's own clock in ns is not. */
+TS_TEST(overlaps_within_the_resolution)
+{
+	check_overlap(1000, 0, 0, 0);
+	check_overlap(1000, 1000, 0, 1);
+	check_overlap(1000, 2000, 1, 0);
+	check_overlap(1001, 0, 0, 0);
+	check_overlap(1001, 1, 1, 0);
+	check_overlap(1001, 1000, 1, 0);
+}
+
+/* Twice the median, of enough; a third of them held by who knows what does not matter. */
+TS_TEST(usual_latency)
+{
+	struct ts_states *states;
+	struct made made;
+
+	made_begin(&made, 1, 1, 1, 1);
+	made_places(&made);
+	for (int64_t i = 0; i < 30; i++) {
+		int64_t at = i * 1000003;
+		uint32_t call = made_call(&made, 0, TS_CALL_LAUNCH, made.launch, at, at + 3000);
+
+		made_command(&made, 0, call, at + (i % 3 ? 6500 : 400000), at + 500000);
+		call = made_call(&made, 0, TS_CALL_LAUNCH, made.launch, at + 3500, at + 6000);
+		made_command(&made, 0, call, at + 500000 + (i % 3 ? 1100 : 90000), at + 700000);
+	}
+	made.work->ranks[0].to = 30 * 1000003;
+	made_finish(&made);
+	states = build(made.work, NULL);
+	TS_CHECK_INT(states->latencies[0].launch_ns, 13000);
+	TS_CHECK_INT(states->latencies[0].launch_samples, 30);
+	TS_CHECK_INT(states->latencies[0].next_ns, 2200);
+	TS_CHECK_INT(states->latencies[0].next_samples, 30);
+	TS_CHECK_INT(states->lanes[1].reason_ns[TS_REASON_UNKNOWN],
+		     10 * (400000 - 13000) + 10 * (90000 - 2200));
+	ts_states_free(states);
+	ts_work_free(made.work);
+}
+
+/* Two ranks, a collective on each: that of rank 0 ends at 5000, that of rank 1 begins at `begin`. */
+static struct ts_states *meet(struct made *made, struct made_graph *graph, int64_t begin,
+			      int64_t uncertainty_ns)
+{
+	struct ts_edge edge = { .kind = TS_EDGE_COLLECTIVE,
+				.flags = TS_EDGE_FROM_START | TS_EDGE_TO_END };
+
+	made_begin(made, 2, 0, 2, 2);
+	for (uint32_t r = 0; r < 2; r++) {
+		made->work->ranks[r] = (struct ts_work_rank){ .first_device = r,
+							      .device_count = 1,
+							      .first_stream = r,
+							      .stream_count = 1,
+							      .to = 10001,
+							      .uncertainty_ns = uncertainty_ns };
+		made->work->devices[r] =
+			(struct ts_work_device){ .rank = r, .first_stream = r, .stream_count = 1 };
+		made->work->streams[r] = (struct ts_work_stream){ .rank = r, .device = r };
+	}
+	made_command(made, 0, TS_WORK_NONE, 1, 5000)->class = TS_CLASS_COMMUNICATION;
+	made_command(made, 1, TS_WORK_NONE, begin, 10000)->class = TS_CLASS_COMMUNICATION;
+	made_finish(made);
+	made_graph_begin(graph, made->work);
+	edge.from = 1;
+	made_graph_add(graph, edge);
+	edge.from = 0;
+	edge.to = 1;
+	made_graph_add(graph, edge);
+	return build(made->work, &graph->graph);
+}
+
+static void check_meeting(int64_t begin, int64_t uncertainty_ns, uint64_t violations,
+			  uint64_t within)
+{
+	static struct made_graph graph;
+	struct made made;
+	struct ts_states *states = meet(&made, &graph, begin, uncertainty_ns);
+
+	TS_CHECK_INT(states->violations, violations);
+	TS_CHECK_INT(states->within_uncertainty, within);
+	TS_CHECK_INT(states->lanes[1].reason_ns[TS_REASON_PEERS],
+		     (begin > 5000 ? 5000 : begin) - 1);
+	TS_CHECK_INT(states->lanes[3].reason_ns[TS_REASON_PEERS], 0);
+	TS_CHECK_INT(states->lanes[1].total_ns[TS_STATE_RUNNING], 4999);
+	ts_states_free(states);
+	ts_work_free(made.work);
+}
+
+TS_TEST(collectives_across_ranks)
+{
+	check_meeting(3000, 0, 0, 0);
+	check_meeting(5100, 0, 1, 0);
+	check_meeting(5100, 50, 0, 1);
+	check_meeting(5101, 50, 1, 0);
+	/* Nobody knows how the clocks stand to each other: nothing is called wrong. */
+	check_meeting(9000, TS_ABSENT, 0, 0);
+}
+
+/* Nodes of jobs that hold others lie inside them. */
+TS_TEST(jobs_hold_others)
+{
+	struct ts_states *states;
+	struct made made;
+
+	made_begin(&made, 1, 0, 1, 1);
+	made_places(&made);
+	made.work->ranks[0].to = 1000;
+	made_command(&made, 0, TS_WORK_NONE, 10, 900)->class = TS_CLASS_OTHER;
+	made_command(&made, 0, TS_WORK_NONE, 20, 301);
+	made_command(&made, 0, TS_WORK_NONE, 310, 800);
+	made_finish(&made);
+	states = build(made.work, NULL);
+	TS_CHECK_INT(states->violations, 0);
+	TS_CHECK_INT(states->lanes[0].total_ns[TS_STATE_RUNNING], 890);
+	ts_states_free(states);
+	ts_work_free(made.work);
+}
+
+/* A thread waits ever so often, while many streams have nothing: intervals must not be streams times waits. */
+TS_TEST(idle_in_too_many_pieces)
+{
+	enum { MANY = 1500 };
+	struct ts_states *states;
+	struct made made;
+
+	made_begin(&made, 1, 1, 1, MANY / 2);
+	made_places(&made);
+	for (uint32_t s = 0; s < MANY / 2; s++) {
+		uint32_t call = made_call(&made, 0, TS_CALL_LAUNCH, made.launch, s, s + 1);
+
+		made_command(&made, s, call, 3000 + s, 4000 + s);
+		call = made_call(&made, 0, TS_CALL_LAUNCH, made.launch, 900000 + s, 900001 + s);
+		made_command(&made, s, call, 903000 + s, 904000 + s);
+	}
+	for (int64_t i = 0; i < MANY; i++)
+		made_call(&made, 0, TS_CALL_STREAM_SYNC, made.sync, 10000 + i * 500,
+			  10000 + i * 500 + 400);
+	made.work->ranks[0].to = 1000000;
+	made_finish(&made);
+	states = build(made.work, NULL);
+	TS_CHECK(states->coarse_gaps > 0);
+	TS_CHECK(states->interval_count < 40 * MANY * 4);
+	/* Four fifths of it the host waited. */
+	TS_CHECK_INT(states->intervals[states->lanes[MANY / 2].first + 3].reason,
+		     TS_REASON_DEPENDENCY);
+	for (uint32_t l = 0; l < states->lane_count; l++)
+		TS_CHECK_INT(states->lanes[l].total_ns[TS_STATE_IDLE] +
+				     states->lanes[l].total_ns[TS_STATE_DISPATCH_PENDING] +
+				     states->lanes[l].total_ns[TS_STATE_WAIT] +
+				     states->lanes[l].total_ns[TS_STATE_RUNNING],
+			     1000000);
+	ts_states_free(states);
+	ts_work_free(made.work);
+}
+
+TS_TEST(nothing_at_all)
+{
+	struct ts_states *states;
+	struct made made;
+
+	made_begin(&made, 1, 0, 0, 0);
+	made.work->ranks[0].from = 1;
+	made_finish(&made);
+	states = build(made.work, NULL);
+	TS_CHECK_INT(states->lane_count, 0);
+	TS_CHECK_INT(states->interval_count, 0);
+	ts_states_free(states);
+	ts_work_free(made.work);
+}
+
+TS_TEST(names)
+{
+	TS_CHECK_STR(ts_state_reason_name(TS_REASON_NONE), "");
+	TS_CHECK_STR(ts_state_reason_name(TS_REASON_NOTHING), "nothing");
+	TS_CHECK_STR(ts_state_reason_name((enum ts_state_reason)99), "");
+	TS_CHECK_STR(ts_state_name(TS_STATE_DISPATCH_PENDING), "dispatch_pending");
+	TS_CHECK_STR(ts_state_name(TS_STATE_FINISHED), "finished");
+}
