@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What backends tell of accelerators (<tracesmith/accelerator.h>): calls and commands as events of their sites, queues,
- * clocks, losses and facts as records beside them. Must not know any vendor.
+ * What backends tell of accelerators (<tracesmith/accelerator.h>): calls and commands as events of
+ * their sites, queues, clocks, losses and facts as records beside them.
  */
 #include <tracesmith/accelerator.h>
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Frames of the calling thread, as they lie in memory: each becomes a function's number in the dictionary and a line. What was seen before is found by code object and
- * instruction, and by what tells that object from another one that may have had its place. Must not know how Python is found.
+ * Frames of the calling thread, as they lie in memory: each becomes a function's number in the
+ * dictionary and a line. What was seen before is found by code object and instruction, and by what
+ * tells that object from another one that may have had its place.
  */
 #include <sys/mman.h>
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Call stacks that somebody has seen (<tracesmith/sample.h>): functions into the dictionary, samples into the calling thread's ring. A sampler
- * calls this some hundred thousand times a second, so that the common one is a copy. Must not know of interpreters.
+ * Call stacks that somebody has seen (<tracesmith/sample.h>): functions into the dictionary,
+ * samples into the calling thread's ring. A sampler calls this some hundred thousand times a
+ * second, so that the common one is a copy.
  */
 #include <tracesmith/sample.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Starts and stops backends: those of the agent, whose table agent_load.c has, and those that others supply. Must not know what a
- * backend does.
+ * Starts and stops backends: those of the agent, whose table agent_load.c has, and those that
+ * others supply.
  */
 #include <dlfcn.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Stacks as a tree in the dictionary: (caller's entry, frame) to entry, found by a table in private memory. A forked child has the table and, copied, the
- * dictionary, so that numbers stay. Must not know what a frame is.
+ * Stacks as a tree in the dictionary: (caller's entry, frame) to entry, found by a table in
+ * private memory. A forked child has the table and, copied, the dictionary, so that numbers stay.
  */
 #include <sys/mman.h>
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The lossless channel of command streams (docs/replay.md, section 2): one ring that all threads write under a lock, whose
- * writer waits for room. Beside flush.c the only code of the agent that waits. What it cannot store ends the stream, with the
- * reason as its last record, for which room is always left. Must not know what commands mean.
+ * The lossless channel of command streams (docs/replay.md, section 2): one ring that all threads
+ * write under a lock, whose writer waits for room. Beside flush.c the only code of the agent that
+ * waits. What it cannot store ends the stream, with the reason as its last record, for which room
+ * is always left.
  */
 #include <tracesmith/replay.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The slow path of an emit (docs/live.md, 4.1): a thread's first ring, room in a full one, side rings for
- * signal handlers, rings of threads that ended. Must not know what records mean, beyond their length.
+ * The slow path of an emit (docs/live.md, 4.1): a thread's first ring, room in a full one, side
+ * rings for signal handlers, rings of threads that ended.
  */
 #include <errno.h>
 #include <signal.h>

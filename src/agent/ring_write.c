@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A ring as its owner sees it (docs/live.md, 2.2 and 4.1): what is still wanted of it, room for a record, and in flight
- * mode forgetting the oldest. Must not know of threads, nor where rings come from.
+ * A ring as its owner sees it (docs/live.md, 2.2 and 4.1): what is still wanted of it, room for a
+ * record, and in flight mode forgetting the oldest.
  */
 #include "agent/ring_write.h"
 

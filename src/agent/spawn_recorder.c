@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Starts a recorder from within a program (docs/live.md, section 5) so that the program cannot notice: no
- * child of its own, no signal, no descriptor held, no terminal. Must not know what a recorder does.
+ * Starts a recorder from within a program (docs/live.md, section 5) so that the program cannot
+ * notice: no child of its own, no signal, no descriptor held, no terminal.
  */
 #include <dlfcn.h>
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Steps, and the windows that open and close inside the target, by them or by what else the program marks (docs/live.md, 4.3);
- * names of threads. Must not know how a window is exported.
+ * Steps, and the windows that open and close inside the target, by them or by what else the
+ * program marks (docs/live.md, 4.3); names of threads.
  */
 #include <errno.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tracers: when they start, when they are off, and what becomes of them at fork, exit and thread exit.
- * Must not know how areas or rings are laid out.
+ * Tracers: when they start, when they are off, and what becomes of them at fork, exit and thread
+ * exit.
  */
 #include "agent/tracer.h"
 

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The table of analyses. Explicit: an analysis that is not listed here does not exist.
- * Must not know what an analysis does.
- */
+/* The table of analyses. Explicit: an analysis that is not listed here does not exist. */
 #include <string.h>
 
 #include "analyze/analyze.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Merges the times of a rank's commands, class by class, in one pass over them in order of start, and walks the
- * merged times of several classes side by side. Must not know what is asked of it.
+ * Merges the times of a rank's commands, class by class, in one pass over them in order of start,
+ * and walks the merged times of several classes side by side.
  */
 #include <math.h>
 #include <string.h>

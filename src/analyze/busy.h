@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * When the devices of a rank were busy, and with what: for each class of commands the merged times in which at least
- * one of them ran. Breakdown, overlap and the kernels' types all stand on this. Knows no analysis.
+ * When the devices of a rank were busy, and with what: for each class of commands the merged times
+ * in which at least one of them ran. Breakdown, overlap and the kernels' types all stand on this.
  *
- * With TS_ROUNDING_HTA it is what HTA would have: synchronisations that stand in a stream's row are device time, and
- * spans that rounding has turned around count as negative.
+ * With TS_ROUNDING_HTA it is what HTA would have: synchronisations that stand in a stream's row
+ * are device time, and spans that rounding has turned around count as negative.
  */
 #ifndef TS_ANALYZE_BUSY_H
 #define TS_ANALYZE_BUSY_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Looks for the fact `cuda_device_side` among what processes told of themselves. Must not know who asks. */
+/* Looks for the fact `cuda_device_side` among what processes told of themselves. */
 #include "analyze/device_side.h"
 
 #include <stdio.h>

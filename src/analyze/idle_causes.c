@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The second table of `idle`: why streams and devices did not run, as the state machine has it (state/states/states.h). Must not
- * know how states are found.
+ * The second table of `idle`: why streams and devices did not run, as the state machine has it
+ * (state/states/states.h).
  */
 #include "analyze/idle.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads what traces tell of memory, chunk by chunk. Arguments are looked up once a shape: there are
- * few. Must not know what is made of it.
+ * Reads what traces tell of memory, chunk by chunk. Arguments are looked up once a shape: there
+ * are few.
  */
 #include "analyze/memory_rows.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What analyses share: graph, states, matched collectives and clocks of the work, each made when it is first
- * asked for. Must not know any analysis.
+ * What analyses share: graph, states, matched collectives and clocks of the work, each made when
+ * it is first asked for.
  */
 #include "analyze/analyze.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Welch's t, Mann and Whitney's U, Holm's correction. Textbook formulas in doubles; the distribution of t comes from
- * the incomplete beta function, by its continued fraction. Must not know what is compared.
+ * Welch's t, Mann and Whitney's U, Holm's correction. Textbook formulas in doubles; the
+ * distribution of t comes from the incomplete beta function, by its continued fraction.
  */
 #include "analyze/significance.h"
 

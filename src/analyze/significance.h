@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Could two lists of numbers differ like that by chance? Tests of two independent samples, two-sided, and the
- * correction for asking many such questions at once. Knows nothing of traces.
+ * Could two lists of numbers differ like that by chance? Tests of two independent samples,
+ * two-sided, and the correction for asking many such questions at once.
  */
 #ifndef TS_ANALYZE_SIGNIFICANCE_H
 #define TS_ANALYZE_SIGNIFICANCE_H

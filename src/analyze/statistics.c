@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Descriptions of lists of numbers, and sets of time. Times may be anything that fits in an int64: what would
- * not fit any more stays at the limit. Must not know what the numbers stand for.
+ * Descriptions of lists of numbers, and sets of time. Times may be anything that fits in an int64:
+ * what would not fit any more stays at the limit.
  */
 #include <math.h>
 #include <stdbool.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What describes a list of numbers: count, sum, mean, deviation, quantiles; and sets of time as sorted, merged
- * intervals. Sums of ns are exact. Knows nothing of traces.
+ * What describes a list of numbers: count, sum, mean, deviation, quantiles; and sets of time as
+ * sorted, merged intervals. Sums of ns are exact.
  */
 #ifndef TS_ANALYZE_STATISTICS_H
 #define TS_ANALYZE_STATISTICS_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The bump arena: a list of malloc()ed blocks, each twice as large as the one before up to a limit.
- * Must not know what is put in it.
+ * The bump arena: a list of malloc()ed blocks, each twice as large as the one before up to a
+ * limit.
  */
 #include "base/arena.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A bump arena: many small allocations that are all freed at once. One for each open trace, query
- * and analysis. Not thread-safe. Knows nothing of what is put in it.
+ * and analysis. Not thread-safe.
  */
 #ifndef TS_BASE_ARENA_H
 #define TS_BASE_ARENA_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading the system's clocks. Must not know what is timed. */
+/* Reading the system's clocks. */
 #include "base/clock.h"
 
 #include <time.h>

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Error messages: formatting into the caller's fixed buffer, without allocation. Must not know who
- * fails and why, must not print.
- */
+/* Error messages: formatting into the caller's fixed buffer, without allocation. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>

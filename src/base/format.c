@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Numbers as people like to read them: durations, sizes, counts. Integer arithmetic only, so that
- * the last digit is right. Must not know what is measured.
+ * the last digit is right.
  */
 #include <inttypes.h>
 #include <stdio.h>

@@ -2,7 +2,6 @@
 /*
  * Input streams: the file's bytes through one buffer, and a decoder chosen by the first of them.
  * What could be decoded before damage or a cut is delivered first, the error after it.
- * Must not know what the bytes mean.
  */
 #include "base/input.h"
 

@@ -2,7 +2,7 @@
 /*
  * A stream of bytes from a file or from standard input, decompressed on the way. The content
  * decides, never the name: gzip (several members), zstd (several frames), or plain bytes.
- * Knows nothing of what the bytes mean. One thread at a time.
+ *  One thread at a time.
  */
 #ifndef TS_BASE_INPUT_H
 #define TS_BASE_INPUT_H

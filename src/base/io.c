@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Whole writes and patient reads. A descriptor may be non-blocking without our doing (standard
- * output shared with another program), so EAGAIN is waited out. Must not know file names.
+ * output shared with another program), so EAGAIN is waited out.
  */
 #include "base/io.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reads and writes on file descriptors that take signals, short counts and non-blocking
- * descriptors in their stride. Knows nothing of what is read or written.
+ * descriptors in their stride.
  */
 #ifndef TS_BASE_IO_H
 #define TS_BASE_IO_H

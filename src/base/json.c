@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The JSON scanner: strings, literals and whole values. The walk over a whole value is written once
- * and compiled twice, for skip and for minify; it keeps its own stack, so that depth is a limit and
- * not a crash. Must not know trace formats.
+ * The JSON scanner: strings, literals and whole values. The walk over a whole value is written
+ * once and compiled twice, for skip and for minify; it keeps its own stack, so that depth is a
+ * limit and not a crash.
  */
 #include "base/json.h"
 

@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A pull scanner for JSON over a buffer that the caller fills. It finds tokens and leaves their
- * bytes where they are; it builds no tree and allocates nothing but in minify and unescape.
- * Beyond JSON it takes what real tools write: NaN and infinities, raw control characters in
- * strings. Knows nothing of trace formats. Numbers are in json_number.c, the rest in json.c.
+ * bytes where they are; it builds no tree and allocates nothing but in minify and unescape. Beyond
+ * JSON it takes what real tools write: NaN and infinities, raw control characters in strings.
+ * Numbers are in json_number.c, the rest in json.c.
  *
  * Every scan function returns
- *	0		done, js->next is behind the token;
- *	TS_JSON_MORE	the buffer ends inside it: nothing has changed but js->error_at; refill and
- *			start again from the beginning of the value (never when js->last is set);
- *	TS_EFORMAT	js->error_at is the byte at fault, js->reason a static text why; a file that
- *			is cut short, rather than wrong, has error_at == end in its last buffer.
+ * 	0		done, js->next is behind the token;
+ * 	TS_JSON_MORE	the buffer ends inside it: nothing has changed but js->error_at; refill and
+ * 			start again from the beginning of the value (never when js->last is set);
+ * 	TS_EFORMAT	js->error_at is the byte at fault, js->reason a static text why; a file that
+ * 			is cut short, rather than wrong, has error_at == end in its last buffer.
  * minify and unescape report TS_ENOMEM through their ts_text.
  *
  * An object is read like this (an array likewise, without the key):
  *
- *	rc = ts_json_enter(js, '{', &more);
- *	while (!rc && more) {
- *		rc = ts_json_scan_key(js, &key);
- *		... one of scan_string, scan_number, scan_us, scan_literal, skip, enter ...
- *		rc = rc ? rc : ts_json_next(js, '}', &more);
- *	}
+ * rc = ts_json_enter(js, '{', &more);
+ * 	while (!rc && more) {
+ * 		rc = ts_json_scan_key(js, &key);
+ * 		... one of scan_string, scan_number, scan_us, scan_literal, skip, enter ...
+ * 		rc = rc ? rc : ts_json_next(js, '}', &more);
+ * 	}
  */
 #ifndef TS_BASE_JSON_H
 #define TS_BASE_JSON_H

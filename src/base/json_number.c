@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * JSON's numbers: the grammar, exact integers, nearest doubles, and exact fixed-point decimals
- * (times are never read through a double). Must not know which member a number belongs to.
+ * (times are never read through a double).
  */
 #include "base/json_number.h"
 

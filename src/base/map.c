@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Maps from integers and pairs of integers to integers. A free slot is one with key 0, the entry of
- * key 0 itself is kept beside the table; so a probe looks at one word or two and nothing else.
- * Must not know what keys and values stand for.
+ * Maps from integers and pairs of integers to integers. A free slot is one with key 0, the entry
+ * of key 0 itself is kept beside the table; so a probe looks at one word or two and nothing else.
  */
 #include "base/map.h"
 

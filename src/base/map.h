@@ -2,9 +2,8 @@
 /*
  * Hash maps with open addressing: integers to integers (ts_map), pairs of integers to integers
  * (ts_pairmap), byte strings to dense ids (ts_strmap). Power-of-two tables, linear probing, no
- * removal. Places depend on a seed that is drawn once a process, so that a hostile file cannot make
- * its keys collide. Not thread-safe. Knows nothing of traces.
- * Implemented in map.c and strmap.c.
+ * removal. Places depend on a seed that is drawn once a process, so that a hostile file cannot
+ * make its keys collide. Not thread-safe. Implemented in map.c and strmap.c.
  */
 #ifndef TS_BASE_MAP_H
 #define TS_BASE_MAP_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Growing arrays and scope-exit helpers. Must not know what the items are. */
+/* Growing arrays and scope-exit helpers. */
 #include "base/memory.h"
 
 #include <errno.h>

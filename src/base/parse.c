@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Numbers that people write on command lines and in settings: integers and durations, exact, never
- * through a double. Must not know which option they belong to.
+ * through a double.
  */
 #include "base/text.h"
 

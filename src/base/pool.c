@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The worker pool: one queue, one mutex, two conditions. Jobs are meant to be large (a chunk to
- * encode, a file to read), so one lock does. Must not know what jobs do.
+ * encode, a file to read), so one lock does.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* sched_getaffinity() */

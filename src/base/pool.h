@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A fixed number of worker threads and a queue of jobs, each of which can be waited for. Jobs start
- * in the order in which they were submitted. With 0 threads a job runs inside submit, so that one
- * code path serves both. Knows nothing of what jobs do; not for the agent.
+ * A fixed number of worker threads and a queue of jobs, each of which can be waited for. Jobs
+ * start in the order in which they were submitted. With 0 threads a job runs inside submit, so
+ * that one code path serves both. not for the agent.
  */
 #ifndef TS_BASE_POOL_H
 #define TS_BASE_POOL_H

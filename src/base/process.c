@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Processes by their files in /proc. Every one may be gone at any time, which is an answer and no
- * error. Must not know of areas.
+ * error.
  */
 #include <dirent.h>
 #include <errno.h>

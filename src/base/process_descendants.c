@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The descendants of a process: by the lists of children that the kernel keeps for each thread, else by
- * the parents that all processes name. Must not know of areas.
+ * The descendants of a process: by the lists of children that the kernel keeps for each thread,
+ * else by the parents that all processes name.
  */
 #include <dirent.h>
 #include <fcntl.h>

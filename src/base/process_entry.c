@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Can an agent be in a process? Read from its program's ELF header, which is anybody's file and so
- * distrusted, and from what the kernel says of its credentials. Must not know of areas.
+ * distrusted, and from what the kernel says of its credentials.
  */
 #include <elf.h>
 #include <fcntl.h>

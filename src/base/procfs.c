@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files of /proc and /sys, and the numbers in them; see procfs.h. Must not know what the numbers mean. */
+/* Files of /proc and /sys, and the numbers in them; see procfs.h. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>

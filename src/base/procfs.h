@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Small text files of /proc and /sys that are read again and again, and the numbers in them. Nothing is trusted:
- * what is cut, missing, or too large is no value. Knows nothing of metrics.
+ * Small text files of /proc and /sys that are read again and again, and the numbers in them.
+ * Nothing is trusted: what is cut, missing, or too large is no value.
  */
 #ifndef TS_BASE_PROCFS_H
 #define TS_BASE_PROCFS_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The texts of /proc, see procfs_parse.h. Must not know where they come from, nor what is made of them. */
+/* The texts of /proc, see procfs_parse.h. */
 #include <string.h>
 
 #include "base/procfs_parse.h"

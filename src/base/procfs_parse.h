@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What stands in the files of /proc that metrics come from. A value that is not there is TS_NO_VALUE: other kernels
- * have fewer. Units are the kernel's (ticks, pages, KiB, sectors). Knows nothing of files.
+ * What stands in the files of /proc that metrics come from. A value that is not there is
+ * TS_NO_VALUE: other kernels have fewer. Units are the kernel's (ticks, pages, KiB, sectors).
  */
 #ifndef TS_BASE_PROCFS_PARSE_H
 #define TS_BASE_PROCFS_PARSE_H

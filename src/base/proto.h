@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The wire format of protocol buffers, read from bytes that may be hostile and written into a growing buffer. No schema: the
- * caller knows the numbers of his fields. Knows nothing of traces.
+ * The wire format of protocol buffers, read from bytes that may be hostile and written into a
+ * growing buffer. No schema: the caller knows the numbers of his fields.
  *
- *	struct ts_proto_reader message = ts_proto_reader(data, bytes);
- *	struct ts_proto_field field;
- *	while (ts_proto_next(&message, &field)) {
- *		switch (field.number) {
- *		case 1: id = field.value; break;
- *		case 2: name = field.bytes; break;          field.length bytes
- *		}
- *	}
- *	if (message.failed) ...
+ * struct ts_proto_reader message = ts_proto_reader(data, bytes);
+ * 	struct ts_proto_field field;
+ * 	while (ts_proto_next(&message, &field)) {
+ * 		switch (field.number) {
+ * 		case 1: id = field.value; break;
+ * 		case 2: name = field.bytes; break;          field.length bytes
+ * 		}
+ * 	}
+ * 	if (message.failed) ...
  *
- *	size_t open = ts_proto_open(out, 7);
- *	ts_proto_put_uint(out, 1, id);
- *	ts_proto_close(out, open);
+ * size_t open = ts_proto_open(out, 7);
+ * 	ts_proto_put_uint(out, 1, id);
+ * 	ts_proto_close(out, open);
  */
 #ifndef TS_BASE_PROTO_H
 #define TS_BASE_PROTO_H

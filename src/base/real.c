@@ -2,7 +2,7 @@
 /*
  * Doubles and decimal text. Short decimals, which are most of what traces hold, take an exact
  * integer path; the rest goes to libc under the C locale, since the host program (a Python
- * interpreter, say) may have set another. Must not know JSON.
+ * interpreter, say) may have set another.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* strtod_l() */

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Doubles to and from decimal text, the same in every locale. Knows nothing of JSON: what stands
- * for NaN and the infinities is the caller's choice.
- */
+/* Doubles to and from decimal text, the same in every locale. */
 #ifndef TS_BASE_REAL_H
 #define TS_BASE_REAL_H
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Interning of byte strings. This is what importers do several times an event, so a hit touches one
- * slot (hash tag and index), one entry (length and place) and the text. Must not know what the
- * strings name.
+ * Interning of byte strings. This is what importers do several times an event, so a hit touches
+ * one slot (hash tag and index), one entry (length and place) and the text.
  */
 #include "base/map.h"
 

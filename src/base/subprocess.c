@@ -5,7 +5,7 @@
  * calling thread waits. A child that became another program would send SIGCHLD and answer to any
  * wait; the guard does neither (its exit signal is 0, and it only answers to __WCLONE). If we die,
  * it ends the program. What the program has started, and left, becomes the guard's, and ends with
- * it. Must not know what programs print.
+ * it.
  *
  * In the guard and the child only calls are made that need nothing of libc's state; the one thing
  * that they share with the calling thread is errno, which nobody looks at meanwhile.

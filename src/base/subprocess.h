@@ -3,8 +3,7 @@
  * Runs a program with a limit of time and output, and collects what it prints. Whatever it does
  * (hang, ignore signals, print without end, leave children behind), the call returns, and what it
  * started has ended, unless it hangs in the kernel. So it does when we die. Nobody else in this
- * process notices: no SIGCHLD, and a waitpid(-1) elsewhere does not get it. Knows nothing of what
- * programs print.
+ * process notices: no SIGCHLD, and a waitpid(-1) elsewhere does not get it.
  */
 #ifndef TS_BASE_SUBPROCESS_H
 #define TS_BASE_SUBPROCESS_H

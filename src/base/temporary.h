@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A file in $TMPDIR (/tmp) that nobody else sees and that is gone when it is closed. Must not know what it holds. */
+/* A file in $TMPDIR (/tmp) that nobody else sees and that is gone when it is closed. */
 #ifndef TS_BASE_TEMPORARY_H
 #define TS_BASE_TEMPORARY_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The growing text buffer and its appends. Hot in exporters, so numbers are written without
- * printf(). Must not know what formats are built with it.
+ * printf().
  */
 #include "base/text.h"
 

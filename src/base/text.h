@@ -2,7 +2,7 @@
 /*
  * Text: a growing byte buffer with the appends that exporters need, UTF-8 checks, glob matching,
  * numbers for people and numbers from people. Only ts_text_printf() minds the locale.
- * Knows nothing of traces. Implemented in text.c, utf8.c, glob.c, format.c and parse.c.
+ *  Implemented in text.c, utf8.c, glob.c, format.c and parse.c.
  */
 #ifndef TS_BASE_TEXT_H
 #define TS_BASE_TEXT_H

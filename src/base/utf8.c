@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * UTF-8: checking, repairing, encoding. Well-formed is what the Unicode standard's table 3-7 says:
- * shortest form, no surrogates, nothing above U+10FFFF. Must not know where texts come from.
+ * shortest form, no surrogates, nothing above U+10FFFF.
  */
 #include "base/utf8.h"
 

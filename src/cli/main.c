@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The tool's entry: finds the verb, sets up what all verbs share (pipes, descriptors, output) and
- * turns the result into an exit code. Must not know what any verb does.
+ * turns the result into an exit code.
  */
 #include <fcntl.h>
 #include <signal.h>

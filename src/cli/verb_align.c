@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `tracesmith align`: how the clocks of a job's ranks and devices stand to each other, shown and stored in the traces.
- * Must not know how that is found out.
+ * `tracesmith align`: how the clocks of a job's ranks and devices stand to each other, shown and
+ * stored in the traces.
  */
 #include <errno.h>
 #include <inttypes.h>

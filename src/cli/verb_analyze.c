@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `tracesmith analyze`: loads the work of a job once, puts it to the analyses that were named, and shows what they found.
- * Must not know any analysis.
+ * `tracesmith analyze`: loads the work of a job once, puts it to the analyses that were named, and
+ * shows what they found.
  */
 #include <string.h>
 #include <unistd.h>

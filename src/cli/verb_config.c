@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * `tracesmith config`: settings of a running process, which are words of its live area. Several
- * tracers of a process get the same. Must not know what a setting does.
+ * tracers of a process get the same.
  */
 #include <inttypes.h>
 #include <math.h>

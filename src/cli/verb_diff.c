@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * `tracesmith diff`: what differs between two traces, name by name. Must not know how it is found out.
- */
+/* `tracesmith diff`: what differs between two traces, name by name. */
 #include <string.h>
 #include <unistd.h>
 

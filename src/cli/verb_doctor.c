@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `tracesmith doctor`: what this machine lets TraceSmith do, why not, and the command that mends it. Runs checks and
- * prints what they found. Must not know what any of them tries.
+ * `tracesmith doctor`: what this machine lets TraceSmith do, why not, and the command that mends
+ * it. Runs checks and prints what they found.
  */
 #include <inttypes.h>
 #include <signal.h>

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * `tracesmith help [VERB]`: the same text as `tracesmith VERB --help`, or the list of verbs.
- * Must not know any verb: it asks the verb itself.
- */
+/* `tracesmith help [VERB]`: the same text as `tracesmith VERB --help`, or the list of verbs. */
 #include "base/memory.h"
 #include "cli/common/cli_output.h"
 #include "cli/common/options.h"

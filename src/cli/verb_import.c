@@ -2,7 +2,6 @@
 /*
  * `tracesmith import`: files of other tools into one trace. Whatever happens half-way, what was
  * read stays in a finished trace; only an output without a single event is taken away.
- * Must not know any format.
  */
 #include <errno.h>
 #include <inttypes.h>

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * `tracesmith ps`: processes that can be recorded, and what dead ones have left; with --devices,
- * processes that use accelerators. Only looks, unless it is told to clean. Must not know the bytes
- * of a live area, nor any maker.
+ * processes that use accelerators. Only looks, unless it is told to clean.
  */
 #include <ctype.h>
 #include <dirent.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `tracesmith recover`: what can be saved, into a finished trace. Of a damaged or unfinished trace every
- * whole chunk; of a recording whose recorder was killed also its journal and what its targets still
- * hold; of a process what stands in its live area. Must not know the bytes of any of them.
+ * `tracesmith recover`: what can be saved, into a finished trace. Of a damaged or unfinished trace
+ * every whole chunk; of a recording whose recorder was killed also its journal and what its
+ * targets still hold; of a process what stands in its live area.
  */
 #include <fcntl.h>
 #include <inttypes.h>

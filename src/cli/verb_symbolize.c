@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `tracesmith symbolize`: names for the native frames of traces that were recorded before, or elsewhere. Must not know how they are found. */
+/*
+ * `tracesmith symbolize`: names for the native frames of traces that were recorded before, or
+ * elsewhere.
+ */
 #include "base/memory.h"
 #include "cli/common/options.h"
 #include "cli/common/report.h"

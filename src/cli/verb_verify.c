@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * `tracesmith verify`: is a trace whole? Each fault is a line, and what to do about it is said.
- * Must not know how a trace is checked.
- */
+/* `tracesmith verify`: is a trace whole? Each fault is a line, and what to do about it is said. */
 #include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `tracesmith window`: asks the recorder of a process to open or close a window, and says what came of
- * it. Where nobody records, events are switched on or off in the process itself, which keeps the
- * newest of them. Must not know how windows are recorded.
+ * `tracesmith window`: asks the recorder of a process to open or close a window, and says what
+ * came of it. Where nobody records, events are switched on or off in the process itself, which
+ * keeps the newest of them.
  */
 #include <inttypes.h>
 #include <string.h>

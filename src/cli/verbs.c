@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The table of verbs. Explicit: a verb that is not listed here does not exist.
- * Must not know what a verb does.
- */
+/* The table of verbs. Explicit: a verb that is not listed here does not exist. */
 #include <string.h>
 
 #include "base/memory.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Code of NVIDIA's devices as ELF files ("cubin"): its functions, and which source lines an instruction comes from, with the calls that were inlined there. Nothing in
- * a file is trusted. Knows nothing of drivers or traces.
+ * Code of NVIDIA's devices as ELF files ("cubin"): its functions, and which source lines an
+ * instruction comes from, with the calls that were inlined there. Nothing in a file is trusted.
  */
 #ifndef TS_CODE_CUBIN_H
 #define TS_CODE_CUBIN_H

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Line programs of cubins into rows. They are DWARF's, with an instruction of NVIDIA's own: rows behind it are of a function that was inlined at an earlier row of the same
- * sequence, counted from 1. Its assembler leaves a row out where only file and caller differ from the one before, and does not count it: that
- * is noticed, since the next change follows without a row. Must not know of relocations but where they stand.
+ * Line programs of cubins into rows. They are DWARF's, with an instruction of NVIDIA's own: rows
+ * behind it are of a function that was inlined at an earlier row of the same sequence, counted
+ * from 1. Its assembler leaves a row out where only file and caller differ from the one before,
+ * and does not count it: that is noticed, since the next change follows without a row.
  */
 #include "code/cubin_internal.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How long a C++ name becomes, without writing it: what has been named before is referred to by number, so that some hundred bytes can stand for gigabytes. Follows the grammar as far as
- * references go; see demangle.h. Must not know what is written.
+ * How long a C++ name becomes, without writing it: what has been named before is referred to by
+ * number, so that some hundred bytes can stand for gigabytes. Follows the grammar as far as
+ * references go; see demangle.h.
  */
 #include <stdbool.h>
 #include <stdlib.h>

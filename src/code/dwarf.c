@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Debug information by libdw; see dwarf.h. Must not know where files come from, nor how names are shown. */
+/* Debug information by libdw; see dwarf.h. */
 #include "code/dwarf.h"
 
 #include "tracesmith_config.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Source lines and inlined functions of an ELF file with debug information, by elfutils' libdw, which is opened when it is first wanted.
- * libdw trusts files more than we do: callers use this in a process that may die (symbolize.c). Knows nothing of processes.
+ * Source lines and inlined functions of an ELF file with debug information, by elfutils' libdw,
+ * which is opened when it is first wanted. libdw trusts files more than we do: callers use this in
+ * a process that may die (symbolize.c).
  */
 #ifndef TS_CODE_DWARF_H
 #define TS_CODE_DWARF_H

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ELF files of programs and libraries, as far as a profiler needs them: where a symbol or a section lies, which function
- * an address is in, the build id, the tables for unwinding. Nothing in a file is trusted: what does not fit in it is not there.
- * Addresses are those of the file (st_value); a mapping's bias is added by the caller. Knows nothing of processes.
+ * ELF files of programs and libraries, as far as a profiler needs them: where a symbol or a
+ * section lies, which function an address is in, the build id, the tables for unwinding. Nothing
+ * in a file is trusted: what does not fit in it is not there. Addresses are those of the file
+ * (st_value); a mapping's bias is added by the caller.
  */
 #ifndef TS_CODE_ELF_H
 #define TS_CODE_ELF_H

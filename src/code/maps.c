@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* /proc/PID/maps and the files behind it; see maps.h. Must not know what is in the files. */
+/* /proc/PID/maps and the files behind it; see maps.h. */
 #include "code/maps.h"
 
 #include <errno.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Functions, source lines and inlined callers of addresses in binaries, after a recording and perhaps on another machine: the file is
- * found by path and build id. Each binary is read by a process of its own, which may die of what is in the file; several at once.
- * Knows nothing of traces.
+ * Functions, source lines and inlined callers of addresses in binaries, after a recording and
+ * perhaps on another machine: the file is found by path and build id. Each binary is read by a
+ * process of its own, which may die of what is in the file; several at once.
  */
 #ifndef TS_CODE_SYMBOLIZE_H
 #define TS_CODE_SYMBOLIZE_H

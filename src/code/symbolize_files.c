@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which file on this machine is the binary that ran elsewhere or before, and where its debug information is. A build id decides, never a
- * name alone. Must not know what is read from files.
+ * Which file on this machine is the binary that ran elsewhere or before, and where its debug
+ * information is. A build id decides, never a name alone.
  */
 #include <fcntl.h>
 #include <string.h>

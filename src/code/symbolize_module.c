@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The addresses of one binary, in words: what a worker of symbolize.c does. Must not know of workers. */
+/* The addresses of one binary, in words: what a worker of symbolize.c does. */
 #include <elf.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The table of checks. Explicit: a check that is not listed here does not exist. What TraceSmith does not use yet says so
- * by `used_by` NULL, here and nowhere else. Must not know how anything is tried.
+ * The table of checks. Explicit: a check that is not listed here does not exist. What TraceSmith
+ * does not use yet says so by `used_by` NULL, here and nowhere else.
  */
 #include "doctor/doctor.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The way of an event, in earnest: a program is started with the agent inside, which emits one, and that is read back
- * from the live directory. And what this stands on: that directory, and /proc. Must not know the bytes of an area.
+ * The way of an event, in earnest: a program is started with the agent inside, which emits one,
+ * and that is read back from the live directory. And what this stands on: that directory, and
+ * /proc.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * eBPF: a map and a program of two instructions are loaded, and the program is attached to a probe and run into. By the
- * bare system call: no library is needed to know. Must not pin anything: all ends with the probe's process.
+ * eBPF: a map and a program of two instructions are loaded, and the program is attached to a probe
+ * and run into. By the bare system call: no library is needed to know.
  */
 #include <errno.h>
 #include <linux/bpf.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which processes can be reached from where we are: inside a container those of the container only; from outside,
- * those of containers through /proc/PID/root. Must not enter any.
+ * Which processes can be reached from where we are: inside a container those of the container
+ * only; from outside, those of containers through /proc/PID/root.
  */
 #include <ctype.h>
 #include <dirent.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The CUDA driver and the modes of NVIDIA's GPUs that change what can be seen of them: counters for administrators only,
- * MIG, MPS. Makes no context: a busy or exclusive GPU is left alone. Must not know CUPTI.
+ * The CUDA driver and the modes of NVIDIA's GPUs that change what can be seen of them: counters
+ * for administrators only, MIG, MPS. Makes no context: a busy or exclusive GPU is left alone.
  */
 #include "doctor/doctor_cuda.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * CUPTI: which copy would be used, whether it goes with the driver, and whether it lets us in. It is loaded, and asked
- * to trace kernels; none is run. Must not know anything else of CUDA.
+ * CUPTI: which copy would be used, whether it goes with the driver, and whether it lets us in. It
+ * is loaded, and asked to trace kernels; none is run.
  */
 #include <dlfcn.h>
 #include <glob.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sources of device metrics: each is opened and sampled once, as the recorder does. Must not know how a source reads its
- * devices; what it says is passed on.
+ * Sources of device metrics: each is opened and sampled once, as the recorder does. what it says
+ * is passed on.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What recording and metrics find on the host: the clock of events, limits, pressure, accounting, and what this build
- * was made with. Must not know how any of it is used.
+ * What recording and metrics find on the host: the clock of events, limits, pressure, accounting,
+ * and what this build was made with.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * OpenCL: platforms and devices that the loader finds, how their clocks can be tied to ours, whether the loader loads layers, which is
- * how a tracer gets between a program and its platform, and whether ours was built. Must not make a context.
+ * OpenCL: platforms and devices that the loader finds, how their clocks can be tied to ours,
+ * whether the loader loads layers, which is how a tracer gets between a program and its platform,
+ * and whether ours was built.
  */
 #include <dirent.h>
 #include <dlfcn.h>

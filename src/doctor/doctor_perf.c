@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * perf events: software clock, hardware counters, whole machine, tracepoints, uprobes. Each event is opened, and counts
- * or samples must come. Must not leave an event behind: all end with the probe's process.
+ * perf events: software clock, hardware counters, whole machine, tracepoints, uprobes. Each event
+ * is opened, and counts or samples must come.
  */
 #include <errno.h>
 #include <fcntl.h>

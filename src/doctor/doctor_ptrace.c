@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reaching into other processes: ptrace and process_vm_readv, tried on a child and on a stranger of the same user.
- * The difference between both names the cause. Must not touch any process that it did not start.
+ * Reaching into other processes: ptrace and process_vm_readv, tried on a child and on a stranger
+ * of the same user. The difference between both names the cause.
  */
 #include <errno.h>
 #include <signal.h>

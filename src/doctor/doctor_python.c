@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Python from outside: an interpreter is started, tells where an object of its own lies, that is read from its
- * memory, and then its stack. And which interpreters there are. Must not know the layout of Python's structures.
+ * Python from outside: an interpreter is started, tells where an object of its own lies, that is
+ * read from its memory, and then its stack. And which interpreters there are.
  */
 #include <ctype.h>
 #include <dirent.h>

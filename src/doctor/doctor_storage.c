@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where events are kept while they are live, and where questions are asked: shared memory, tried by allocating what a
- * program would, and DuckDB, tried by a query. Must not keep what it allocated.
+ * Where events are kept while they are live, and where questions are asked: shared memory, tried
+ * by allocating what a program would, and DuckDB, tried by a query.
  */
 #include <dlfcn.h>
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Looks at /proc and /sys for who we are and where. Containers are told by their namespaces first: the files that
- * runtimes leave are also found in machines that were booted from an image. Must not decide anything.
+ * Looks at /proc and /sys for who we are and where. Containers are told by their namespaces first:
+ * the files that runtimes leave are also found in machines that were booted from an image.
  */
 #include "doctor/machine.h"
 

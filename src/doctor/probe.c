@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Runs checks in children, side by side, and takes their answers through pipes. A child is its own process group, so
- * that what it started ends with it. Nothing that a child does, and no state that its driver leaves it in, may stop
- * us: whoever does not answer in time is killed and, where even that takes long, left behind. Must not know what is
- * checked.
+ * Runs checks in children, side by side, and takes their answers through pipes. A child is its own
+ * process group, so that what it started ends with it. Nothing that a child does, and no state
+ * that its driver leaves it in, may stop us: whoever does not answer in time is killed and, where
+ * even that takes long, left behind.
  */
 #include <errno.h>
 #include <fcntl.h>

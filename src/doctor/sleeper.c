@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Processes for checks to try things on: a child, or an orphan, which is a stranger to us though it is of the same
- * user. Both end with the probe, or its process group, and by themselves after a while. Must not know what is tried.
+ * Processes for checks to try things on: a child, or an orphan, which is a stranger to us though
+ * it is of the same user. Both end with the probe, or its process group, and by themselves after a
+ * while.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of exporters. Must not know any format. */
+/* The table of exporters. */
 #include "export/export.h"
 
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Opens a file, finds out what it is, and hands it to its importer. The table of importers is here.
- * Must not know any format.
+ * Opens a file, finds out what it is, and hands it to its importer. The table of importers is
+ * here.
  */
 #include "import/import.h"
 

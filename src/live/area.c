@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An area seen from outside: opening, its control block, the words that a recorder or a verb writes
- * there. Every number is checked here before anybody else sees it. Must not know of ring contents.
+ * An area seen from outside: opening, its control block, the words that a recorder or a verb
+ * writes there. Every number is checked here before anybody else sees it.
  */
 #include "live/area.h"
 

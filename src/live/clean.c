@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Clears away areas that nobody will read: shared memory is not for ever. When in doubt, an area
- * stays. Must not know of ring contents.
+ * stays.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The settings of a running target, as a table (docs/live.md, section 2.4). Must not know what a
- * setting does. To add one: a line here, and a word of `config` that no other line has.
+ * The settings of a running target, as a table (docs/live.md, section 2.4). To add one: a line
+ * here, and a word of `config` that no other line has.
  */
 #include "live/config.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Lists the areas of a live directory and says of each whether its process lives: by pid and start
- * time, seen through pid namespaces. Must not know what is done with areas.
+ * time, seen through pid namespaces.
  */
 #include "live/discover.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One pass over an area (docs/live.md, section 4.2): which rings have news, new dictionary entries, and
- * what is said of damage. A pass without news costs two reads and a look at one word or two a ring.
- * Must not know of ring contents (drain_ring.c does).
+ * One pass over an area (docs/live.md, section 4.2): which rings have news, new dictionary
+ * entries, and what is said of damage. A pass without news costs two reads and a look at one word
+ * or two a ring.
  */
 #include <errno.h>
 #include <stdio.h>

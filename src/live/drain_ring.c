@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Takes one ring (docs/live.md, section 4.2): copies a piece of its bytes, cuts it at whole records,
- * gives a block, frees the space. Rings that a thread moved away from go first, by a stack of frames
- * instead of recursion. Must not know how entries are read (ring_entry.c), nor what events mean.
+ * Takes one ring (docs/live.md, section 4.2): copies a piece of its bytes, cuts it at whole
+ * records, gives a block, frees the space. Rings that a thread moved away from go first, by a
+ * stack of frames instead of recursion.
  *
- * What a hostile target can do: have its ring declared damaged, or spoil the order and number of its
- * own events. Every loop here ends by a position that only rises, or by a count.
+ * What a hostile target can do: have its ring declared damaged, or spoil the order and number of
+ * its own events. Every loop here ends by a position that only rises, or by a count.
  */
 #include <errno.h>
 #include <string.h>

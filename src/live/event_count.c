@@ -2,7 +2,7 @@
 /*
  * Counts events by walking over the records that came since the last look. Where a recorder or the
  * target itself knows how many lie below a position (docs/live.md, section 2.2), it goes on from
- * there. Must not write to the area, nor know what events mean.
+ * there.
  */
 #include "live/event_count.h"
 

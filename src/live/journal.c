@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Journal files: one write a block, and reading that tells a torn tail from damage. Must not know what
- * blocks mean. Whatever a file holds, reading it is linear in its size.
+ * Journal files: one write a block, and reading that tells a torn tail from damage. Whatever a
+ * file holds, reading it is linear in its size.
  */
 #include "live/journal.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The walk over records. It runs over every byte that is recorded, so the loop looks at one word a
- * record and keeps all else out. Must not know what events mean.
+ * record and keeps all else out.
  */
 #include "live/records.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Directory entries of rings (docs/live.md, sections 2.2, 4.2 and 7): reads them while the target writes
- * them, believes what two reads agree upon, checks every number, and says from where to where a ring can
- * be taken. Must not know of ring contents.
+ * Directory entries of rings (docs/live.md, sections 2.2, 4.2 and 7): reads them while the target
+ * writes them, believes what two reads agree upon, checks every number, and says from where to
+ * where a ring can be taken.
  */
 #include <errno.h>
 #include <string.h>

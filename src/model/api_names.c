@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The tables of api_names.h: functions of CUDA, HIP, OpenCL, Level Zero and MTIA by exact name or beginning, kernels by
- * parts of their names. Must not know where names come from.
+ * The tables of api_names.h: functions of CUDA, HIP, OpenCL, Level Zero and MTIA by exact name or
+ * beginning, kernels by parts of their names.
  */
 #include "model/api_names.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the names of vendors mean: which call launches, copies, waits; which kernel communicates. One table
- * a vendor, asked once for each distinct name. Knows nothing of traces.
+ * What the names of vendors mean: which call launches, copies, waits; which kernel communicates.
+ * One table a vendor, asked once for each distinct name.
  */
 #ifndef TS_MODEL_API_NAMES_H
 #define TS_MODEL_API_NAMES_H

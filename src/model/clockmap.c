@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Clock conversion. Must not use floating point, nor know where points come from. */
+/* Clock conversion. */
 #include "model/clockmap.h"
 
 #include <stdlib.h>

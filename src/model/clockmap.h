@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Times of a source's clock to trace time: piecewise linear over clock_sync points, exact in
- * integers, never reversing order (docs/format.md, section 6). Knows nothing of files.
+ * integers, never reversing order (docs/format.md, section 6).
  */
 #ifndef TS_MODEL_CLOCKMAP_H
 #define TS_MODEL_CLOCKMAP_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The tables of docs/chrome.md: categories, kinds, arguments that have a column; and how a Kineto
- * file is told from other Chrome JSON. Must not know how rows are made.
+ * file is told from other Chrome JSON.
  */
 #include "model/kineto_names.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What PyTorch's Kineto means by its categories, names and arguments: docs/chrome.md as tables. The
- * exporter asks the same functions, so that both directions agree. Knows nothing of JSON.
+ * What PyTorch's Kineto means by its categories, names and arguments: docs/chrome.md as tables.
+ * The exporter asks the same functions, so that both directions agree.
  */
 #ifndef TS_MODEL_KINETO_NAMES_H
 #define TS_MODEL_KINETO_NAMES_H

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * schema.def as data: what generic code (file, SQL, view, export) asks about tables and columns.
- * Must not know how rows are stored.
- */
+/* schema.def as data: what generic code (file, SQL, view, export) asks about tables and columns. */
 #include <assert.h>
 #include <string.h>
 

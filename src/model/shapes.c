@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Interned shapes. Must not know where they are stored. */
+/* Interned shapes. */
 #include "model/shapes.h"
 
 #include <assert.h>

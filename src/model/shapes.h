@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The shapes (ordered keys and types of arguments) of a trace that is being written, each once.
- * One thread adds; any thread may look a shape up. Knows nothing of files.
+ * One thread adds; any thread may look a shape up.
  */
 #ifndef TS_MODEL_SHAPES_H
 #define TS_MODEL_SHAPES_H

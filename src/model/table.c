@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Growing columns. Must not know what the values mean. */
+/* Growing columns. */
 #include "model/table.h"
 
 #include <stdlib.h>

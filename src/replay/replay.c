@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A replay from its options to its report: load, plan, check what will be used, run so many times, compare, write. Must not know
- * targets beyond their struct.
+ * A replay from its options to its report: load, plan, check what will be used, run so many times,
+ * compare, write.
  */
 #include "replay/replay.h"
 

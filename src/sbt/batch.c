@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Columns of one chunk: reads the header, the directory and the payloads that are wanted, nothing
- * else, and checks all that it uses. Must not keep anything between chunks but memory.
+ * else, and checks all that it uses.
  */
 #include <assert.h>
 #include <stdlib.h>

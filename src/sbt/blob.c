@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Content of blobs: finds the rows that one is made of, from the last one back, and gives their bytes. One chunk is held decoded, and the
- * rows of the chain that was asked for last, so that reading on costs one decoding a chunk. The file may be hostile: ids must fall on the way back,
- * so no chain is a circle, and sizes are compared with what is there. Must not know what the bytes are.
+ * Content of blobs: finds the rows that one is made of, from the last one back, and gives their
+ * bytes. One chunk is held decoded, and the rows of the chain that was asked for last, so that
+ * reading on costs one decoding a chunk. The file may be hostile: ids must fall on the way back,
+ * so no chain is a circle, and sizes are compared with what is there.
  */
 #include <assert.h>
 #include <stdlib.h>

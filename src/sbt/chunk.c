@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Encoding of whole chunks. Must not know of files or of where rows come from. */
+/* Encoding of whole chunks. */
 #include "sbt/chunk.h"
 
 #include <stdlib.h>

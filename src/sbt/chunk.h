@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A table in memory to the bytes of a chunk: sorts, splits arguments into columns, encodes. Runs on
- * worker threads. Knows nothing of files; reading chunks is batch.c.
+ * A table in memory to the bytes of a chunk: sorts, splits arguments into columns, encodes. Runs
+ * on worker threads. reading chunks is batch.c.
  */
 #ifndef TS_SBT_CHUNK_H
 #define TS_SBT_CHUNK_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Chunks into a file, and the index behind them. Must not know what chunks hold. */
+/* Chunks into a file, and the index behind them. */
 #include "sbt/chunk_append.h"
 
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Appends whole chunks to a trace file, numbers them, and closes it with an index. What writer.c and
- * recover.c share. Knows nothing of how chunks are made.
+ * Appends whole chunks to a trace file, numbers them, and closes it with an index. What writer.c
+ * and recover.c share.
  */
 #ifndef TS_SBT_CHUNK_APPEND_H
 #define TS_SBT_CHUNK_APPEND_H

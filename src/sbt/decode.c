@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Column payloads back to values. The bytes may come from anyone: every size is compared with what
- * is there before it is used, and a payload must be consumed exactly. Must not know of files.
+ * is there before it is used, and a payload must be consumed exactly.
  */
 #include "sbt/codec.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Chooses how to store a column and stores it. The choice rests on the entropy of a sample, so that
- * each column is compressed once. Must not know of chunks or of the schema.
+ * Chooses how to store a column and stores it. The choice rests on the entropy of a sample, so
+ * that each column is compressed once.
  */
 #include "sbt/codec.h"
 

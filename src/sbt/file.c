@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading bytes and headers of a trace. Must not know of columns' meaning. */
+/* Reading bytes and headers of a trace. */
 #include "sbt/file.h"
 
 #include <errno.h>

@@ -2,7 +2,6 @@
 /*
  * A trace file open for reading: its bytes by pread(2) (never mapped: a file may shrink under us),
  * its headers checked, and the list of its chunks, from the index or by a scan.
- * Knows nothing of columns.
  */
 #ifndef TS_SBT_FILE_H
 #define TS_SBT_FILE_H

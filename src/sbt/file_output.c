@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Appending to a trace file. Must not know of tables. */
+/* Appending to a trace file. */
 #include "sbt/file_output.h"
 
 #include <errno.h>

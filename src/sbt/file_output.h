@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The file under a writer: appends, cuts back to the last whole chunk when a write fails, and cuts an
- * index off that is to be replaced.
- * Knows nothing of what a chunk holds.
+ * The file under a writer: appends, cuts back to the last whole chunk when a write fails, and cuts
+ * an index off that is to be replaced.
  */
 #ifndef TS_SBT_FILE_OUTPUT_H
 #define TS_SBT_FILE_OUTPUT_H

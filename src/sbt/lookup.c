@@ -2,7 +2,7 @@
 /*
  * What ids stand for: texts, shapes, and rows of entity and dictionary tables, loaded when first
  * asked for. Damage does not fail a lookup: what is lost reads "(lost)", and the first error is
- * kept. Must not know who asks.
+ * kept.
  */
 #include <stdlib.h>
 #include <string.h>

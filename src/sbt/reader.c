@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Opening a trace: header, index or scan, clocks, and the list of chunks in trace time.
- * Must not know how columns are encoded (batch.c) nor what ids mean (lookup.c).
- */
+/* Opening a trace: header, index or scan, clocks, and the list of chunks in trace time. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Gives back every whole chunk of a damaged or unfinished trace: copies them byte for byte into a new
- * file with a new index, and adds a loss row for what is not there.
- * Must not decode more than it needs to tell whole from damaged.
+ * Gives back every whole chunk of a damaged or unfinished trace: copies them byte for byte into a
+ * new file with a new index, and adds a loss row for what is not there.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Finding the chunks of a file without its index, and past damage. Linear in the file's size,
- * whatever it holds. Must not know what chunks hold.
+ * whatever it holds.
  */
 #include <stdlib.h>
 #include <string.h>

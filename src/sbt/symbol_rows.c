@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Names that frames got after they were recorded, loaded when first asked for. Must not know how names are found, nor shown.
- */
+/* Names that frames got after they were recorded, loaded when first asked for. */
 #include <stdlib.h>
 
 #include "sbt/reader_internal.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads a whole trace and says what is wrong with it: every checksum, every column, every bound that
- * a reader relies on, and the index against the chunks. Must not change anything.
+ * Reads a whole trace and says what is wrong with it: every checksum, every column, every bound
+ * that a reader relies on, and the index against the chunks.
  */
 #include <stdio.h>
 #include <stdlib.h>

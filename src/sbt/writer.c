@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The writer: collects rows by table, hands full tables to encoders, appends the chunks in the order
- * in which they were sealed, so that what a chunk refers to always stands ahead of it.
- * Must not know where rows come from, nor how a chunk is encoded.
+ * The writer: collects rows by table, hands full tables to encoders, appends the chunks in the
+ * order in which they were sealed, so that what a chunk refers to always stands ahead of it.
  */
 #include <tracesmith/writer.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What devices ran, with the calls that launched it: where a command came from. Memory grows with the number of calls that have a correlation.
- * Must not know a format, nor what a stack looks like (stack_lists.h).
+ * What devices ran, with the calls that launched it: where a command came from. Memory grows with
+ * the number of calls that have a correlation.
  */
 #ifndef TS_TRACE_CALL_INDEX_H
 #define TS_TRACE_CALL_INDEX_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A part of a trace into another: rows are read by the schema, so that a new table or column needs nothing
- * here. Ids of entities stay, others are made anew (extract_ids.c). Times come out in trace time.
- * Must not know of recordings.
+ * A part of a trace into another: rows are read by the schema, so that a new table or column needs
+ * nothing here. Ids of entities stay, others are made anew (extract_ids.c). Times come out in
+ * trace time.
  */
 #include "trace/extract.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A part of a trace as a trace of its own: the rows of one process in a span of time, with all that they
- * refer to. Knows nothing of recording.
+ * A part of a trace as a trace of its own: the rows of one process in a span of time, with all
+ * that they refer to.
  */
 #ifndef TS_TRACE_EXTRACT_H
 #define TS_TRACE_EXTRACT_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Code of devices for a part of a trace: the modules that frames of its samples are in, so that these can be read without the whole. Frames have been copied by then. Must not know
- * which rows were taken, nor why.
+ * Code of devices for a part of a trace: the modules that frames of its samples are in, so that
+ * these can be read without the whole. Frames have been copied by then.
  */
 #include "base/local/hash.h"
 #include "trace/extract_internal.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rows of one trace with the ids of another: texts, shapes, frames, stacks, mappings and blobs are made anew there, each once. By the schema, so that a new table or
- * column needs nothing here. Must not know which rows are taken, nor why.
+ * Rows of one trace with the ids of another: texts, shapes, frames, stacks, mappings and blobs are
+ * made anew there, each once. By the schema, so that a new table or column needs nothing here.
  */
 #include "trace/extract_internal.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows to JSON. Must not know who asks. */
+/* Rows to JSON. */
 #include "trace/json_row.h"
 
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rows and their arguments as JSON: what exporters and `view` share. The trace may be hostile; what
- * comes out is always valid JSON. Must not know a format.
+ * Rows and their arguments as JSON: what exporters and `view` share. The trace may be hostile;
+ * what comes out is always valid JSON.
  */
 #ifndef TS_TRACE_JSON_ROW_H
 #define TS_TRACE_JSON_ROW_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The `details` of objects and commands: JSON objects of docs/replay.md, sections 2.2 and 2.3. What the recorder changes in them, and the
- * little that it reads. Knows nothing of rows.
+ * The `details` of objects and commands: JSON objects of docs/replay.md, sections 2.2 and 2.3.
+ * What the recorder changes in them, and the little that it reads.
  */
 #ifndef TS_TRACE_OBJECT_DETAILS_H
 #define TS_TRACE_OBJECT_DETAILS_H

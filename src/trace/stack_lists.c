@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stacks as lists, frames in words. Must not know who asks. */
+/* Stacks as lists, frames in words. */
 #include "trace/stack_lists.h"
 
 #include <stdlib.h>

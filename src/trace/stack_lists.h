@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Stacks and frames of a trace as exporters and analyses want them: a stack as a list, a frame in words, frames that say the same as
- * one. The trace may be hostile. Must not know of samples, nor a format.
+ * Stacks and frames of a trace as exporters and analyses want them: a stack as a list, a frame in
+ * words, frames that say the same as one. The trace may be hostile.
  */
 #ifndef TS_TRACE_STACK_LISTS_H
 #define TS_TRACE_STACK_LISTS_H

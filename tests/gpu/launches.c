@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program that launches small kernels by the CUDA driver alone, for the tests and benchmarks of this folder. Needs no header of CUDA: the driver is
- * opened at run time. Knows nothing of TraceSmith.
+ * A program that launches small kernels by the CUDA driver alone, for the tests and benchmarks of
+ * this folder. Needs no header of CUDA: the driver is opened at run time.
  *
- *   launches count N            N empty launches, one thread
+ * launches count N            N empty launches, one thread
  *   launches threads T N        T threads, one stream, each launch with a grid of its own: launch i of thread t has 1 + i * T + t blocks
  *   launches kinds N            N launches each by cuLaunchKernel, cuLaunchCooperativeKernel and cuLaunchKernelEx in turn, N <= 200; launch i of kind k has
  *                               1 + i * 3 + k blocks

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Asks every check for what it has found, keeps the ten that would save most, and says with each which command shows it.
- * Must not know what is looked for.
+ * Asks every check for what it has found, keeps the ten that would save most, and says with each
+ * which command shows it.
  */
 #include "analyze/advice/advice.h"
 #include "analyze/device_side.h"

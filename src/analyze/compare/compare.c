@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two works compared name by name: what was added, what is gone, what takes more or less time, and whether that could
- * be chance. A probability is told only over repeated steps or instances. Must not know how names are joined.
+ * Two works compared name by name: what was added, what is gone, what takes more or less time, and
+ * whether that could be chance. A probability is told only over repeated steps or instances.
  */
 #include "analyze/compare/compare.h"
 

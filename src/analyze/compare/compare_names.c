@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The names of two works, joined, and the samples of each: gathered in two walks over each side, one that counts and
- * one that files, so that memory is that of the samples alone. Must not know what is concluded from them.
+ * The names of two works, joined, and the samples of each: gathered in two walks over each side,
+ * one that counts and one that files, so that memory is that of the samples alone.
  */
 #include <string.h>
 

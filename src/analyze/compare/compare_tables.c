@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a comparison found, as tables: both traces in short, how many names changed in which way, each name.
- * Must not know how a verdict came about.
+ * What a comparison found, as tables: both traces in short, how many names changed in which way,
+ * each name.
  */
 #include <inttypes.h>
 #include <math.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The analysis `critical-path`: the path of each window in tables, by category, by name and segment by segment, and
- * what would make the window shorter. Must not know how path and changes are computed.
+ * The analysis `critical-path`: the path of each window in tables, by category, by name and
+ * segment by segment, and what would make the window shorter.
  */
 #include "analyze/critical_path/critical_path.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which commands meet in a collective, by the graph's edges between their starts and ends. All of them wait for all of
- * them, whoever came last when the trace was recorded. Must not know times.
+ * Which commands meet in a collective, by the graph's edges between their starts and ends. All of
+ * them wait for all of them, whoever came last when the trace was recorded.
  */
 #include "analyze/critical_path/critical_path.h"
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What segments of a path are called, and how much of it each name has. Must not know how results are shown.
- */
+/* What segments of a path are called, and how much of it each name has. */
 #include "analyze/critical_path/critical_path.h"
 
 #include <string.h>

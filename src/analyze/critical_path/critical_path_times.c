@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The dependency graph as points in time: an order in which causes come first, what each point waited for last, and how
- * long behind each cause it may happen at the earliest. With these lags the recorded times come out exactly.
- * Must not know windows, names and tables.
+ * The dependency graph as points in time: an order in which causes come first, what each point
+ * waited for last, and how long behind each cause it may happen at the earliest. With these lags
+ * the recorded times come out exactly.
  */
 #include "analyze/critical_path/critical_path.h"
 

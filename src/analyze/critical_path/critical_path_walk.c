@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The path itself: from the last point of a window back along what came last, each time to the start of the window.
- * The segments partition the window exactly. Must not know what changes would bring.
+ * The path itself: from the last point of a window back along what came last, each time to the
+ * start of the window. The segments partition the window exactly.
  */
 #include "analyze/critical_path/critical_path.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * When everything would happen if some work were faster: one pass over all points, causes first. Several changes go
- * through it side by side, since its cost is that of fetching the points. Must not know why a change is asked for.
+ * When everything would happen if some work were faster: one pass over all points, causes first.
+ * Several changes go through it side by side, since its cost is that of fetching the points.
  */
 #include "analyze/critical_path/critical_path.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which part of the work a critical path is asked for: all of it, or an instance of an annotation with the commands
- * that were issued in it. Must not know how the path is found.
+ * Which part of the work a critical path is asked for: all of it, or an instance of an annotation
+ * with the commands that were issued in it.
  */
 #include "analyze/critical_path/critical_path.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * HTA's critical path for comparing: which events are in its window, and what its numbers are. The passes that add
- * edges are in critical_path_hta_edges.c and critical_path_hta_commands.c. Must not be used for answers of our own.
+ * HTA's critical path for comparing: which events are in its window, and what its numbers are. The
+ * passes that add edges are in critical_path_hta_edges.c and critical_path_hta_commands.c.
  */
 #include "analyze/hta/critical_path_hta.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * HTA's edges of commands: their own time, the delay behind their launch or behind the command before them, and what
- * they or the host waited for. Must not know how host events hang together.
+ * HTA's edges of commands: their own time, the delay behind their launch or behind the command
+ * before them, and what they or the host waited for.
  */
 #include "analyze/hta/critical_path_hta.h"
 

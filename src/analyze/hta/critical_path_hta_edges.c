@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * HTA's edges between host events: calls that are thought to share the runtime's lock, and the stacks of operators and
- * calls of each thread. Must not know commands.
+ * HTA's edges between host events: calls that are thought to share the runtime's lock, and the
+ * stacks of operators and calls of each thread.
  */
 #include "analyze/hta/critical_path_hta.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The longest path through HTA's graph. Of paths of equal length the one that HTA's library would find: points in the
- * order of a search by generations, predecessors in the order in which their edges were added. Knows no events.
+ * The longest path through HTA's graph. Of paths of equal length the one that HTA's library would
+ * find: points in the order of a search by generations, predecessors in the order in which their
+ * edges were added.
  */
 #include "analyze/hta/critical_path_hta.h"
 

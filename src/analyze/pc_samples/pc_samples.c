@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Samples of instructions, counted by kernel, instruction and reason; see pc_samples.h. Must not know of launches. */
+/* Samples of instructions, counted by kernel, instruction and reason; see pc_samples.h. */
 #include "analyze/pc_samples/pc_samples_internal.h"
 
 #include <assert.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where a kernel spends its time: samples of its instructions, why they waited, and which launches they may be of. docs/cuda.md, section 5. Must not know what
- * instructions are, nor of source lines.
+ * Where a kernel spends its time: samples of its instructions, why they waited, and which launches
+ * they may be of. docs/cuda.md, section 5.
  */
 #ifndef TS_ANALYZE_PC_SAMPLES_PC_SAMPLES_H
 #define TS_ANALYZE_PC_SAMPLES_PC_SAMPLES_H

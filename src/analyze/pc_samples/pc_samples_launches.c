@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which launches the samples of a kernel may be of: all of that kernel, by their call stacks, with the time that the device took for them. Where samples say which
- * launch they are of, they are counted. Must not know of instructions.
+ * Which launches the samples of a kernel may be of: all of that kernel, by their call stacks, with
+ * the time that the device took for them. Where samples say which launch they are of, they are
+ * counted.
  */
 #include "analyze/pc_samples/pc_samples_internal.h"
 #include "base/ns.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The calls of OpenCL by name, for loaders that know no layers (docs/replay.md, 3.1): libtracesmith-opencl.so, preloaded.
- * Which way calls go is decided at the first one. Must not know what hooks do.
+ * The calls of OpenCL by name, for loaders that know no layers (docs/replay.md, 3.1):
+ * libtracesmith-opencl.so, preloaded. Which way calls go is decided at the first one.
  */
 #include <dlfcn.h>
 #include <string.h>

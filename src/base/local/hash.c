@@ -2,7 +2,7 @@
 /*
  * XXH3 (64 bits, seed 0), written from the algorithm's public specification, and the choice
  * between this and <xxhash.h>. The file format depends on it: it may be made faster, but never
- * another function. Must not know what is hashed.
+ * another function.
  */
 #include "base/local/hash.h"
 

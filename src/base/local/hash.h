@@ -2,7 +2,7 @@
 /*
  * The one content hash: XXH3, 64 bits, seed 0. It is part of the file format, so its value for
  * given bytes is the same on every build and machine. Not for secrets, and not hardened against
- * crafted collisions. Knows nothing of what it hashes.
+ * crafted collisions.
  */
 #ifndef TS_BASE_LOCAL_HASH_H
 #define TS_BASE_LOCAL_HASH_H

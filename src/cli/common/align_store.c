@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Appends clock_sync rows to finished traces. Old points of a clock are moved by its estimate, so that what bent its
- * time before still does; where it drifts, two more hold the ends of what was recorded, since beyond the
- * last point only an offset counts. Must not know how estimates are made.
+ * Appends clock_sync rows to finished traces. Old points of a clock are moved by its estimate, so
+ * that what bent its time before still does; where it drifts, two more hold the ends of what was
+ * recorded, since beyond the last point only an offset counts.
  */
 #include "cli/common/align_store.h"
 

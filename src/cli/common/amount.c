@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Times and sizes on the command line. Exact, never through a double.
- * Must not know what they are for.
- */
+/* Times and sizes on the command line. Exact, never through a double. */
 #include "cli/common/amount.h"
 
 #include <stdbool.h>

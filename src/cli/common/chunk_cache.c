@@ -3,7 +3,6 @@
  * A cache for walks that need the same chunks again in the next window. When it is full the newest
  * chunk gives way, not the oldest: windows ask for the same chunks in the same order again and
  * again, and a least-recently-used rule would then keep nothing that is asked for next.
- * Must not know why a row is wanted.
  */
 #include "cli/common/chunk_cache.h"
 #include "base/memory.h"

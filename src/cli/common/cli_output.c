@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Standard output behind one buffer, and clean-up of half-written files.
- * Must not know what is written.
- */
+/* Standard output behind one buffer, and clean-up of half-written files. */
 #include <errno.h>
 #include <unistd.h>
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Instructions of a CUDA function in words, by NVIDIA's nvdisasm or cuobjdump where one is installed. Knows nothing of traces. */
+/*
+ * Instructions of a CUDA function in words, by NVIDIA's nvdisasm or cuobjdump where one is
+ * installed.
+ */
 #ifndef TS_CLI_COMMON_DISASSEMBLE_H
 #define TS_CLI_COMMON_DISASSEMBLE_H
 

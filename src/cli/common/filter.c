@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Turns filter options into tests of integer columns, a list a table. Adding a filter means a set
- * of ids, and the columns in which such ids stand. Must not know where rows come from.
+ * of ids, and the columns in which such ids stand.
  */
 #include <string.h>
 

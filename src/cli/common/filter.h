@@ -2,7 +2,7 @@
 /*
  * Which rows are wanted. What the user wrote (names, numbers, globs) is resolved to sets of ids
  * first, so that a row is tested by looking up integers; texts are matched once an id, when first
- * met. Knows nothing of time: that is the timeline's.
+ * met.
  */
 #ifndef TS_CLI_COMMON_FILTER_H
 #define TS_CLI_COMMON_FILTER_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sets of ids. Must not know what is done with them. */
+/* Sets of ids. */
 #include "cli/common/idset.h"
 #include "base/text.h"
 #include "cli/common/show.h"

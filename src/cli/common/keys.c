@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Reads the sequences of xterm, rxvt, tmux, screen and the Linux console. Must not know what keys
- * do.
- */
+/* Reads the sequences of xterm, rxvt, tmux, screen and the Linux console. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Distance between words: letters added, dropped, changed, or swapped with their neighbour
- * (optimal string alignment). Must not know what the words are.
+ * (optimal string alignment).
  */
 #include <string.h>
 

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Reads command lines by a table of options. The first mistake is told and ends it.
- * Must not know any verb.
- */
+/* Reads command lines by a table of options. The first mistake is told and ends it. */
 #include <inttypes.h>
 #include <string.h>
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Picked rows in two arrays: what is sorted, and the words of the rows, which stay where they are.
- * Must not know what the axis is.
  */
 #include <string.h>
 

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Messages on stderr and exit codes. A progress bar in the way is taken off the line first.
- * Must not know what the messages are about.
- */
+/* Messages on stderr and exit codes. A progress bar in the way is taken off the line first. */
 #include <stdarg.h>
 #include <stdio.h>
 

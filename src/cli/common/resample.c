@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sums of values over parts of a range of time. Must not know whose values these are. */
+/* Sums of values over parts of a range of time. */
 #include "cli/common/resample.h"
 
 #include <math.h>

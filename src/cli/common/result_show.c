@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Shows results of analyses. JSON and CSV are exact and whole; text is for people: rounded, and long lists cut.
- * Must not know any analysis.
+ * Shows results of analyses. JSON and CSV are exact and whole; text is for people: rounded, and
+ * long lists cut.
  */
 #include "cli/common/result_show.h"
 

@@ -2,7 +2,6 @@
 /*
  * Lines that are compared with those on the terminal, so that a slow connection carries what has
  * changed only. Frames are bracketed (mode 2026), so that terminals that can show them at once.
- * Must not touch a terminal.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A row's arguments as JSON. Must not know what the keys mean. */
+/* A row's arguments as JSON. */
 #include "cli/common/show.h"
 #include "trace/json_row.h"
 

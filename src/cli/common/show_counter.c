@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The values of a counter in words: "used=1.5 GiB available=3 GiB". Exact values are the JSON output's affair.
- * Must not know whose values these are.
+ * The values of a counter in words: "used=1.5 GiB available=3 GiB". Exact values are the JSON
+ * output's affair.
  */
 #include "cli/common/show.h"
 #include "cli/info/info_counters.h"

@@ -2,7 +2,6 @@
 /*
  * A row as members of a JSON object. What the row does not have is left out; a reference to a
  * process, thread, device or stream of an event becomes the number that the system gave it.
- * Must not know where rows come from.
  */
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stacks and their frames as cells of a text table. Must not know how cells are laid out. */
+/* Stacks and their frames as cells of a text table. */
 #include <string.h>
 
 #include "cli/common/show.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Cells of a text table: times relative to the trace, durations with units, places by name.
- * Exact values are the JSON output's affair. Must not know how cells are laid out.
+ * Cells of a text table: times relative to the trace, durations with units, places by name. Exact
+ * values are the JSON output's affair.
  */
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Values to characters. Must not know what is measured, nor how wide a line is. */
+/* Values to characters. */
 #include "cli/common/sparkline.h"
 
 #include <math.h>

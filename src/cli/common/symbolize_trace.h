@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Names for the native frames of a trace, appended to it as rows of `symbol`: what `tracesmith symbolize` does, and `record` at its end.
- * Must not know how names are found (code/symbolize.h).
+ * Names for the native frames of a trace, appended to it as rows of `symbol`: what `tracesmith
+ * symbolize` does, and `record` at its end.
  */
 #ifndef TS_CLI_COMMON_SYMBOLIZE_TRACE_H
 #define TS_CLI_COMMON_SYMBOLIZE_TRACE_H

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Lays out text tables. A character counts as one column, whatever the font makes of it.
- * Must not know what the cells are.
- */
+/* Lays out text tables. A character counts as one column, whatever the font makes of it. */
 #include <stdio.h>
 #include <string.h>
 

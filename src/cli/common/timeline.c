@@ -2,7 +2,7 @@
 /*
  * The walk over windows. Both orders run along an axis that rises: the start itself, or the
  * complement of the duration. They differ in how a window's end is found and in which chunks reach
- * into it; all else is shared. Must not know what is done with the rows.
+ * into it; all else is shared.
  */
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rows added to a finished trace. No row changes; a kill at any instant leaves all of them readable, and what was not finished then is
- * found again by scanning (docs/format.md, section 6). Must not know which rows.
+ * Rows added to a finished trace. No row changes; a kill at any instant leaves all of them
+ * readable, and what was not finished then is found again by scanning (docs/format.md, section 6).
  */
 #ifndef TS_CLI_COMMON_TRACE_APPEND_H
 #define TS_CLI_COMMON_TRACE_APPEND_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Opens traces, and imports other files on the fly. The trace made of one never has a name in a folder: neither
- * Ctrl-C nor a kill leaves it behind. Must not know any format.
+ * Opens traces, and imports other files on the fly. The trace made of one never has a name in a
+ * folder: neither Ctrl-C nor a kill leaves it behind.
  */
 #include "cli/common/trace_open.h"
 

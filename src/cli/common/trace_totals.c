@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sums over the chunks of a trace. Must not know the bytes of the file. */
+/* Sums over the chunks of a trace. */
 #include <inttypes.h>
 
 #include "cli/common/report.h"

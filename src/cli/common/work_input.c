@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Loads the work of a job for verbs: options in words become ts_work_options, operands become readers.
- * Must not know what is asked of the work.
+ * Loads the work of a job for verbs: options in words become ts_work_options, operands become
+ * readers.
  */
 #include "cli/common/work_input.h"
 

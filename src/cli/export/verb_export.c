@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `tracesmith export`: a trace in another tool's format, or (CSV) a folder with a file a table. A file that could not be written whole is
- * taken away. Must not know any format.
+ * `tracesmith export`: a trace in another tool's format, or (CSV) a folder with a file a table. A
+ * file that could not be written whole is taken away.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Facts about a trace, its sources and processes: the last value of each key counts, and keys on which
- * sources differ are marked. Texts are compared by their hashes, as ids may differ for equal texts.
- * Must not know what keys mean.
+ * Facts about a trace, its sources and processes: the last value of each key counts, and keys on
+ * which sources differ are marked. Texts are compared by their hashes, as ids may differ for equal
+ * texts.
  */
 #include <string.h>
 

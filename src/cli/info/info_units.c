@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Units, as the names of counters end in them, and values with their unit. Must not know whose values these are. */
+/* Units, as the names of counters end in them, and values with their unit. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * `tracesmith info`: what a trace holds, for people or as JSON. Only headers and the small tables
- * are read, and the counters where they are asked for. Must not know the bytes of the file.
+ * are read, and the counters where they are asked for.
  */
 #include <inttypes.h>
 #include <string.h>

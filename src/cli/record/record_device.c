@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a recording has of CUDA, read back from the finished trace: how many calls and commands, with how many stacks; and where nothing of the
- * device is there, why. Must not know how it was recorded.
+ * What a recording has of CUDA, read back from the finished trace: how many calls and commands,
+ * with how many stacks; and where nothing of the device is there, why.
  */
 #include <inttypes.h>
 #include <stdio.h>

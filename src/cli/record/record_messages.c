@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is said of a recording when it is finished: a line for people, JSON for programs, and what to do about losses. Must not know how it
- * was made.
+ * What is said of a recording when it is finished: a line for people, JSON for programs, and what
+ * to do about losses.
  */
 #include <inttypes.h>
 #include <stdio.h>

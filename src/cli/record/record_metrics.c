@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Backends of a recording: which of the names that were given are sources of metrics, and which run in the program; and how what
- * sources give becomes events of the recorder's own area. Must not know what is measured.
+ * Backends of a recording: which of the names that were given are sources of metrics, and which
+ * run in the program; and how what sources give becomes events of the recorder's own area.
  */
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The files of a recording as the user sees them: where they are, what stood there before, and what
- * has become of them. Must not know how they are written.
+ * The files of a recording as the user sees them: where they are, what stood there before, and
+ * what has become of them.
  */
 #include <errno.h>
 #include <fcntl.h>

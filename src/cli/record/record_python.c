@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Python stacks of a recording: what the options ask for, and how what the sampler finds becomes events of the recorder's own area. Must not know
- * how stacks are read.
+ * Python stacks of a recording: what the options ask for, and how what the sampler finds becomes
+ * events of the recorder's own area.
  */
 #include <stdio.h>
 #include <stdlib.h>

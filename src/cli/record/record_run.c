@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A recording from its start to its end: passes of the recorder, signals, the program that was
- * started and what it leaves behind. The program comes first: whatever becomes of the recording, it
- * is waited for, and its end is ours. Must not know what is recorded.
+ * started and what it leaves behind. The program comes first: whatever becomes of the recording,
+ * it is waited for, and its end is ours.
  */
 #include <errno.h>
 #include <poll.h>

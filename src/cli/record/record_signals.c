@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Signals of a process that stands in for another one. They are blocked and read from a descriptor:
- * no handler runs, threads of the recorder never see them, and nothing that the program inherits
- * has been changed. Must not know what they lead to.
+ * Signals of a process that stands in for another one. They are blocked and read from a
+ * descriptor: no handler runs, threads of the recorder never see them, and nothing that the
+ * program inherits has been changed.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * `tracesmith record`: the command line. Starts a program and records it, or records programs that
- * run, or goes on with what a killed recorder has left. `record --detached` is how an agent starts a
- * recorder by itself (docs/live.md, section 5). Must not know how anything is recorded.
+ * run, or goes on with what a killed recorder has left. `record --detached` is how an agent starts
+ * a recorder by itself (docs/live.md, section 5).
  */
 #include <fcntl.h>
 #include <limits.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Content of memory behind a command: values of a type, or bytes with their letters. Must not know where it comes from. */
+/* Content of memory behind a command: values of a type, or bytes with their letters. */
 #include <ctype.h>
 #include <inttypes.h>
 

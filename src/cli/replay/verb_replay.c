@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `tracesmith replay`: runs a recorded command stream again, or simulates when it would run. Here the question is put together; the
- * files replay_*.c show the answer. Must not know how anything is run or compared.
+ * `tracesmith replay`: runs a recorded command stream again, or simulates when it would run. Here
+ * the question is put together; the files replay_*.c show the answer.
  */
 #include <errno.h>
 #include <fcntl.h>

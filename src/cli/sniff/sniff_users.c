@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which processes are sniffed where none was named: those that use an accelerator, as makers' tools and open device files tell, asked again and
- * again while it runs. Must not know what is recorded of them.
+ * Which processes are sniffed where none was named: those that use an accelerator, as makers'
+ * tools and open device files tell, asked again and again while it runs.
  */
 #include <stdlib.h>
 #include <unistd.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `tracesmith sniff`: the Python stacks of running processes as a timeline. A command line for people who come from py-spy and its like; what it
- * does is a recording as `record` makes them. Must not know how anything is recorded.
+ * `tracesmith sniff`: the Python stacks of running processes as a timeline. A command line for
+ * people who come from py-spy and its like; what it does is a recording as `record` makes them.
  */
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which threads stand at the same place: the same functions, files and lines from the outermost frame to the innermost. For a job of many
- * processes of which one hangs. Must not know how groups are shown.
+ * Which threads stand at the same place: the same functions, files and lines from the outermost
+ * frame to the innermost. For a job of many processes of which one hangs.
  */
 #include <stdlib.h>
 #include <string.h>

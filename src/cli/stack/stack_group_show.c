@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shows groups of threads that stand at the same place: first where, then who, then the way there. Must not know how groups are found. */
+/*
+ * Shows groups of threads that stand at the same place: first where, then who, then the way there.
+ */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

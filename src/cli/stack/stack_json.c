@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stacks for programs: one JSON object a line. What is not known is null. Must not know where stacks come from. */
+/* Stacks for programs: one JSON object a line. What is not known is null. */
 #include <inttypes.h>
 #include <string.h>
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Native frames for `tracesmith stack`, in three ways: of a thread that waits from its memory, of one that runs from perf's samples, and
- * where that does not work by a stop of an instant. Two stacks that were taken one after the other belong together only if
- * Python's was the same before and after. Must not know how tables for unwinding look.
+ * Native frames for `tracesmith stack`, in three ways: of a thread that waits from its memory, of
+ * one that runs from perf's samples, and where that does not work by a stop of an instant. Two
+ * stacks that were taken one after the other belong together only if Python's was the same before
+ * and after.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Makes a picture of one process: who it is, and where its threads stand. What could not be read whole is tried again.
- * Must not know how a picture is shown.
+ * Makes a picture of one process: who it is, and where its threads stand. What could not be read
+ * whole is tried again.
  */
 #include <ctype.h>
 #include <dirent.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stacks as people read them, innermost frame first. Whatever names hold, no control character comes out. Must not know where stacks come from. */
+/*
+ * Stacks as people read them, innermost frame first. Whatever names hold, no control character
+ * comes out.
+ */
 #include <inttypes.h>
 #include <string.h>
 

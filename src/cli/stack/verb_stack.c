@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `tracesmith stack` (also `backtrace`): where the threads of Python processes stand now; with --native, of any process.
- * Only looks. Must not know how stacks are read, nor how they are shown.
+ * `tracesmith stack` (also `backtrace`): where the threads of Python processes stand now; with
+ * --native, of any process. Only looks.
  */
 #include <stdio.h>
 #include <stdlib.h>

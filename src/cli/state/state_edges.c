@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `tracesmith state --edges`: the derived table `edge`, all dependencies of a work, each with its slack. Must not know how
- * they are found.
+ * `tracesmith state --edges`: the derived table `edge`, all dependencies of a work, each with its
+ * slack.
  */
 #include "cli/state/state_show.h"
 

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Lanes with their totals, and what was not as it should be, as tables of a result. Must not know how results are
- * shown.
- */
+/* Lanes with their totals, and what was not as it should be, as tables of a result. */
 #include <string.h>
 
 #include "base/ns.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Intervals one by one: of lanes, or of commands (the derived table `state`), as text, JSON or CSV. Each row is written
- * as it is found, so that memory does not grow with their number. Must not know how states come about.
+ * Intervals one by one: of lanes, or of commands (the derived table `state`), as text, JSON or
+ * CSV. Each row is written as it is found, so that memory does not grow with their number.
  */
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The states of lanes as a picture: a line a lane, a character for each of as many equal stretches of time as the
- * line has room for: what most of the stretch is. Must not know how states come about.
+ * The states of lanes as a picture: a line a lane, a character for each of as many equal stretches
+ * of time as the line has room for: what most of the stretch is.
  */
 #include <inttypes.h>
 #include <stdio.h>

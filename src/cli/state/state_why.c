@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `tracesmith state --why`: finds the event that is asked about, and what was decisive for it, step by step back.
- * Must not know how it is shown.
+ * `tracesmith state --why`: finds the event that is asked about, and what was decisive for it,
+ * step by step back.
  */
 #include "cli/state/state_why.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Live areas of the processes that `top` lists: who records them, how many events they store and
- * lose. Only looks. Must not know the bytes of an area.
+ * lose. Only looks.
  */
 #include <math.h>
 #include <stdio.h>

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Which sources of metrics `top` asks: those that were named, those of the environment, or all. Must not know what they
- * measure.
- */
+/* Which sources of metrics `top` asks: those that were named, those of the environment, or all. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Devices that a process uses, as a short text: "NV0-3,7". Must not know where they are from. */
+/* Devices that a process uses, as a short text: "NV0-3,7". */
 #include <stdio.h>
 #include <string.h>
 

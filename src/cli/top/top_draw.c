@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Puts `top` on a screen of any size: header, table, and a line at the bottom. Small windows lose
- * the header first. Must not know of terminals and keys.
+ * the header first.
  */
 #include <math.h>
 #include <stdio.h>

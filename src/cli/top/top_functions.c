@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Adds up the time of functions. A recursive one counts once a stack. Must not know how times are shown. */
+/* Adds up the time of functions. A recursive one counts once a stack. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Functions by the time that threads spend in them: own time where they are innermost, total time where they are on the stack at all, however
- * often. Of the last interval and of all. Knows nothing of processes, nor of where stacks come from. Not thread-safe.
+ * Functions by the time that threads spend in them: own time where they are innermost, total time
+ * where they are on the stack at all, however often. Of the last interval and of all. Not
+ * thread-safe.
  */
 #ifndef TS_CLI_TOP_TOP_FUNCTIONS_H
 #define TS_CLI_TOP_TOP_FUNCTIONS_H

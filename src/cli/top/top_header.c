@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What stands above the table, as pieces of text. Must not know where they are shown. */
+/* What stands above the table, as pieces of text. */
 #include <math.h>
 #include <stdio.h>
 #include <time.h>

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What keys do in `top`, as those who know top and htop expect. Must not know how anything is
- * drawn.
- */
+/* What keys do in `top`, as those who know top and htop expect. */
 #include <ctype.h>
 #include <errno.h>
 #include <signal.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Puts the picture together: targets and their areas are looked at here and now, metrics are the
- * newest that the sampler's threads have given. Must not know how it is shown.
+ * newest that the sampler's threads have given.
  */
 #include <fcntl.h>
 #include <math.h>

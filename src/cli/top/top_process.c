@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which processes `top` lists, and what /proc says of them besides metrics. Every one may end at
- * any time. Must not know how they are shown; names and commands are kept as hostile processes
- * chose them.
+ * any time. names and commands are kept as hostile processes chose them.
  */
 #include <dirent.h>
 #include <errno.h>

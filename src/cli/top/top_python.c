@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Counts what the sampler of Python stacks tells, from its thread, and hands out what came between two looks. Must not know how stacks are
- * read, nor how numbers are shown.
+ * Counts what the sampler of Python stacks tells, from its thread, and hands out what came between
+ * two looks.
  */
 #include <pthread.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Functions and threads of Python programs as tables, as JSON, and on a screen. Must not know how they are counted. */
+/* Functions and threads of Python programs as tables, as JSON, and on a screen. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The loop of `top` on a terminal: waits for time, keys and signals, looks, draws. Must not know
- * what is drawn.
- */
+/* The loop of `top` on a terminal: waits for time, keys and signals, looks, draws. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The table of `top`: its columns as data, the text of a cell, order and filter of rows, and which
- * columns fit. Must not know where it is shown.
+ * columns fit.
  */
 #include <ctype.h>
 #include <math.h>

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Takes and returns the terminal. Handlers set a flag and wake the loop by a descriptor; those of
- * crashes give the terminal back with calls that are safe there, and let the crash go on. Must not
- * know what is shown.
+ * crashes give the terminal back with calls that are safe there, and let the crash go on.
  */
 #include <errno.h>
 #include <poll.h>

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Asks on a thread of its own who uses accelerators, since makers' tools take their time. Must not
- * know what is done with the answer. A thread that hangs is left to itself, so what it uses is
- * never freed.
+ * Asks on a thread of its own who uses accelerators, since makers' tools take their time. A thread
+ * that hangs is left to itself, so what it uses is never freed.
  */
 #include <pthread.h>
 #include <stdio.h>

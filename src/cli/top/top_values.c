@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Keeps values under one lock, which is held for copies only. Must not know how they are shown. */
+/* Keeps values under one lock, which is held for copies only. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * `tracesmith top`: what targets, devices and the machine do now. Only looks, and sends signals
- * that a user asks for. Must not know how anything is read or drawn.
+ * that a user asks for.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `tracesmith view --commands`: the instruction stream (state/work/command_list.h), stream by stream in the order of
- * asking, as a table or as JSON lines. Must not know how it is made.
+ * `tracesmith view --commands`: the instruction stream (state/work/command_list.h), stream by
+ * stream in the order of asking, as a table or as JSON lines.
  */
 #include <inttypes.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `view --stacks` of what devices did: where it was launched, where a graph's kernel was captured, and which operator of the forward pass
- * a backward one belongs to. Must not know how rows are printed.
+ * `view --stacks` of what devices did: where it was launched, where a graph's kernel was captured,
+ * and which operator of the forward pass a backward one belongs to.
  */
 #include <stdlib.h>
 

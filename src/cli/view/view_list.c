@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Rows of tables that have no time: entities by their newest row, all others as they stand in the
- * file. Must not know how rows are printed.
+ * file.
  */
 #include "cli/common/trace_totals.h"
 #include "cli/view/view.h"

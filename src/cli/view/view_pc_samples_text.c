@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `view --hot` for people: tables of stalls and instructions, then the launches with their stacks. Must not know how it was found. */
+/*
+ * `view --hot` for people: tables of stalls and instructions, then the launches with their stacks.
+ */
 #include <inttypes.h>
 
 #include "cli/common/cli_output.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Prints rows: a line of a text table, or a JSON object a line. Must not know which rows. */
+/* Prints rows: a line of a text table, or a JSON object a line. */
 #include <string.h>
 
 #include "cli/common/cli_output.h"

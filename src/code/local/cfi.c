@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finds what .eh_frame says of an address: by the sorted table of .eh_frame_hdr, or by one of our own; see cfi.h. Must not know what the
- * instructions mean (cfi_program.c), nor where the tables come from (cfi_file.c, local_unwind_rules.c). libc only, no heap: observed programs run this.
+ * Finds what .eh_frame says of an address: by the sorted table of .eh_frame_hdr, or by one of our
+ * own; see cfi.h. libc only, no heap: observed programs run this.
  */
 #include "code/local/cfi.h"
 #include "base/local/macros.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The quick way up the calling thread's stack, with stack and frame pointer alone; see local_unwind.h. Where a function needs more, all is done anew with all
- * registers (local_unwind_cfi.c). Must not know how rules are found (local_unwind_rules.c).
+ * The quick way up the calling thread's stack, with stack and frame pointer alone; see
+ * local_unwind.h. Where a function needs more, all is done anew with all registers
+ * (local_unwind_cfi.c).
  */
 #include "code/local/local_unwind.h"
 

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The native call stack of the calling thread, in its own process: equal to what _Unwind_Backtrace() says, frame by frame, at a twentieth of the cost. What
- * .eh_frame says of a return address is looked up once and kept as a rule of one word, so that a frame costs a look into a table and two loads. Every load
- * stays inside the thread's stack. x86_64 and aarch64.
+ * The native call stack of the calling thread, in its own process: equal to what
+ * _Unwind_Backtrace() says, frame by frame, at a twentieth of the cost. What .eh_frame says of a
+ * return address is looked up once and kept as a rule of one word, so that a frame costs a look
+ * into a table and two loads. Every load stays inside the thread's stack. x86_64 and aarch64.
  *
- * Runs inside observed programs: libc only, no heap but for what pthread_getattr_np() takes once a thread, no locks of our own, and the loader's only for a
- * return address that was not seen before. Knows nothing of names and files.
+ * Runs inside observed programs: libc only, no heap but for what pthread_getattr_np() takes once a
+ * thread, no locks of our own, and the loader's only for a return address that was not seen
+ * before.
  */
 #ifndef TS_CODE_LOCAL_LOCAL_UNWIND_H
 #define TS_CODE_LOCAL_LOCAL_UNWIND_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where the calling thread's stack begins and ends; see local_unwind.h. Must not know what lies on it. */
+/* Where the calling thread's stack begins and ends; see local_unwind.h. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a walk of local_unwind.c has read, kept for the next one: from equal registers and equal words it goes the same way, so that the outer frames of a stack need no
- * more than a look whether their words are what they were. Must not know how rules are found.
+ * What a walk of local_unwind.c has read, kept for the next one: from equal registers and equal
+ * words it goes the same way, so that the outer frames of a stack need no more than a look whether
+ * their words are what they were.
  */
 #include "code/local/local_unwind.h"
 

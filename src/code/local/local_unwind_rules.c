@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rules of local_unwind.h, out of the tables of what is loaded: found with the loader's own list, read while it holds still, and kept in a table that all threads read
- * and write. Must not know the stack.
+ * Rules of local_unwind.h, out of the tables of what is loaded: found with the loader's own list,
+ * read while it holds still, and kept in a table that all threads read and write.
  */
 #include <link.h>
 #include <string.h>

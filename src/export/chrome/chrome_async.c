@@ -2,7 +2,7 @@
 /*
  * Async slices of a chunk as begin and end events. Viewers sort by time and keep the order of the
  * file where times are equal, so that order must nest: ends before begins, later begins end first,
- * longer slices begin first. Must not know how events look.
+ * longer slices begin first.
  */
 #include <stdlib.h>
 

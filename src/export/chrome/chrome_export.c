@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Chrome trace-event JSON: what stands ahead of the events, then all chunks in file order. Memory
- * does not grow with the trace. Must not know how rows look (chrome_export_event.c).
+ * does not grow with the trace.
  */
 #include "export/chrome/chrome_export.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rows as Chrome events. What the native members and arguments of an event do not say of its row goes
- * into a member "tracesmith", so that an import gives the same row. Must not know of files.
+ * Rows as Chrome events. What the native members and arguments of an event do not say of its row
+ * goes into a member "tracesmith", so that an import gives the same row.
  */
 #include <string.h>
 

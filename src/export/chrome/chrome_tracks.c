@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which pid and tid stand for a thread or stream in the file. They are the real ones where these are
- * free: two ranks of one trace may share a pid. Must not know what is shown there.
+ * Which pid and tid stand for a thread or stream in the file. They are the real ones where these
+ * are free: two ranks of one trace may share a pid.
  */
 #include <stdlib.h>
 

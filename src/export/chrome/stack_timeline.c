@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sampled stacks over time, as Chrome events: a function that stays on the stack from one sample to the next is one span, whatever
- * its line. Counters, slices and device work stand beside them. Memory grows with threads and their depth only. Spans of a
- * thread always nest and its times never fall, whatever the trace says. Must not know how samples are read.
+ * Sampled stacks over time, as Chrome events: a function that stays on the stack from one sample
+ * to the next is one span, whatever its line. Counters, slices and device work stand beside them.
+ * Memory grows with threads and their depth only. Spans of a thread always nest and its times
+ * never fall, whatever the trace says.
  */
 #include <stdlib.h>
 #include <string.h>

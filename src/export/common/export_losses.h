@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an exporter has left out, told in one way by all of them. Must not know a format. */
+/* What an exporter has left out, told in one way by all of them. */
 #ifndef TS_EXPORT_COMMON_EXPORT_LOSSES_H
 #define TS_EXPORT_COMMON_EXPORT_LOSSES_H
 

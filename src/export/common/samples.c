@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Samples (or calls, or allocations) of all chunks, merged by time: chunks are opened in the order in which they begin, and few of them overlap.
- * Must not know what is made of them.
+ * Samples (or calls, or allocations) of all chunks, merged by time: chunks are opened in the order
+ * in which they begin, and few of them overlap.
  */
 #include "export/common/samples.h"
 

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The samples of a trace, as exporters and analyses of stacks want them: in order of time, with what each counts for. Memory
- * does not grow with the number of samples. Must not know a format, nor what a stack looks like (stack_lists.h).
+ * The samples of a trace, as exporters and analyses of stacks want them: in order of time, with
+ * what each counts for. Memory does not grow with the number of samples.
  *
- *	struct ts_samples samples;
- *	rc = ts_samples_open(&samples, reader, options, 2, err);
- *	if (!rc)
- *		rc = ts_samples_walk(&samples, count, &counts);
- *	if (!rc)
- *		rc = ts_samples_walk(&samples, write, &file);
- *	ts_samples_release(&samples);
+ * struct ts_samples samples;
+ * 	rc = ts_samples_open(&samples, reader, options, 2, err);
+ * 	if (!rc)
+ * 		rc = ts_samples_walk(&samples, count, &counts);
+ * 	if (!rc)
+ * 		rc = ts_samples_walk(&samples, write, &file);
+ * 	ts_samples_release(&samples);
  *
- * With TS_EXPORT_DEVICE it is what devices ran, as if each command were a sample of the stack that launched it; with TS_EXPORT_CALLS driver
- * calls, with TS_EXPORT_MEMORY memory that was taken.
+ * With TS_EXPORT_DEVICE it is what devices ran, as if each command were a sample of the stack that
+ * launched it; with TS_EXPORT_CALLS driver calls, with TS_EXPORT_MEMORY memory that was taken.
  */
 #ifndef TS_EXPORT_COMMON_SAMPLES_H
 #define TS_EXPORT_COMMON_SAMPLES_H

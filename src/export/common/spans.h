@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The nested spans of threads, slices and the driver calls between them, as begins and ends: thread by thread, each in order of time and
- * properly nested, however the trace has its rows. Rows are sorted in pieces, on disk where there are many: memory does not grow with the
- * trace. Must not know a format.
+ * The nested spans of threads, slices and the driver calls between them, as begins and ends:
+ * thread by thread, each in order of time and properly nested, however the trace has its rows.
+ * Rows are sorted in pieces, on disk where there are many: memory does not grow with the trace.
  *
- *	rc = ts_spans_new(&spans, reader, options, 0, err);
- *	if (!rc)
- *		rc = ts_spans_walk(spans, visit, context, err);
- *	ts_spans_free(spans);
+ * rc = ts_spans_new(&spans, reader, options, 0, err);
+ * 	if (!rc)
+ * 		rc = ts_spans_walk(spans, visit, context, err);
+ * 	ts_spans_free(spans);
  *
- * Rules: of spans that begin together the longer one is outside; of those that are alike, slices. A span that outlasts the one that it
- * begins in ends with that one (and is counted in `cut`). One that did not end in the trace ends with the last thing that any thread did.
- * Async slices are not nested and are passed over (`async`).
+ * Rules: of spans that begin together the longer one is outside; of those that are alike, slices.
+ * A span that outlasts the one that it begins in ends with that one (and is counted in `cut`). One
+ * that did not end in the trace ends with the last thing that any thread did. Async slices are not
+ * nested and are passed over (`async`).
  */
 #ifndef TS_EXPORT_COMMON_SPANS_H
 #define TS_EXPORT_COMMON_SPANS_H

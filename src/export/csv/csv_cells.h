@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What ids stand for, as text that is ready for a CSV file. Rows use the same few ids again and again: the newest texts are kept, in memory that
- * does not grow. Must not know of rows.
+ * What ids stand for, as text that is ready for a CSV file. Rows use the same few ids again and
+ * again: the newest texts are kept, in memory that does not grow.
  */
 #ifndef TS_EXPORT_CSV_CSV_CELLS_H
 #define TS_EXPORT_CSV_CSV_CELLS_H

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What depended on what, as a Graphviz graph: the commands of a stretch of time, the calls that issued them or waited for them, and the
- * edges between these. A picture is for people, so there are few of them; what is beyond is told. The commands of the whole trace are
- * held in memory, since any of them may depend on any other. Must not know how edges are found (state/graph/graph.h).
+ * What depended on what, as a Graphviz graph: the commands of a stretch of time, the calls that
+ * issued them or waited for them, and the edges between these. A picture is for people, so there
+ * are few of them; what is beyond is told. The commands of the whole trace are held in memory,
+ * since any of them may depend on any other.
  */
 #include "export/dot/dot.h"
 

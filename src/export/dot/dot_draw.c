@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A graph in Graphviz's language: a cluster a device with one a stream inside, a cluster a thread, a node a command or call, a colour a kind
- * of edge, dashes for what was inferred, and a legend of the kinds that are there. Names of nodes are what `state --why` takes.
- * Must not know which are drawn.
+ * A graph in Graphviz's language: a cluster a device with one a stream inside, a cluster a thread,
+ * a node a command or call, a colour a kind of edge, dashes for what was inferred, and a legend of
+ * the kinds that are there. Names of nodes are what `state --why` takes.
  */
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Folded stacks: "process;thread;outer (a.py:3);inner (b.py:7) 42", a line each, as flamegraph.pl, speedscope and py-spy's raw format have
- * it. What is counted: samples or what stands for them (samples.h), or nested spans (spans.h). Must not know how they are read, nor how
- * lines are put in order (folded_tree.h).
+ * Folded stacks: "process;thread;outer (a.py:3);inner (b.py:7) 42", a line each, as flamegraph.pl,
+ * speedscope and py-spy's raw format have it. What is counted: samples or what stands for them
+ * (samples.h), or nested spans (spans.h).
  */
 #include <stdlib.h>
 #include <string.h>

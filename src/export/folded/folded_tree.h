@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Folded stacks as a tree, and as lines: what stacks share is held once, so that memory grows with the number of different ones only. Lines are
- * in the order of their texts. Must not know what is counted.
+ * Folded stacks as a tree, and as lines: what stacks share is held once, so that memory grows with
+ * the number of different ones only. Lines are in the order of their texts.
  */
 #ifndef TS_EXPORT_FOLDED_FOLDED_TREE_H
 #define TS_EXPORT_FOLDED_FOLDED_TREE_H

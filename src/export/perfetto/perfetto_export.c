@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Perfetto protobuf: what stands ahead of the events, then all events in order of time. Memory does not grow with the trace. Must not
- * know how rows look (perfetto_export_event.c).
+ * Perfetto protobuf: what stands ahead of the events, then all events in order of time. Memory
+ * does not grow with the trace.
  */
 #include "export/perfetto/perfetto_export.h"
 

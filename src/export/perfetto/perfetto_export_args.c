@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Arguments of rows, and columns that people want to see, as debug annotations. What is the same in all rows of a shape is put together once.
- * Must not know of tracks.
+ * Arguments of rows, and columns that people want to see, as debug annotations. What is the same
+ * in all rows of a shape is put together once.
  */
 #include <stdlib.h>
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rows as packets: what viewers show, and behind it the row as it is. Begin and end of a span go out together: readers sort packets by
- * time, and of equally late ones the first in the file comes first. Must not know of files.
+ * Rows as packets: what viewers show, and behind it the row as it is. Begin and end of a span go
+ * out together: readers sort packets by time, and of equally late ones the first in the file comes
+ * first.
  */
 #include "base/memory.h"
 #include "base/ns.h"

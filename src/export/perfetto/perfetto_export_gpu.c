@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What devices did as stages of a GPU, which is where Perfetto's own tools look for it: a queue a stream, a stage a name. And what devices there are.
- * Must not know how the same is shown as spans.
+ * What devices did as stages of a GPU, which is where Perfetto's own tools look for it: a queue a
+ * stream, a stage a name. And what devices there are.
  */
 #include "base/memory.h"
 #include "export/perfetto/perfetto_export.h"

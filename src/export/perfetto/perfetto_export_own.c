@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rows as they are, in a field that Perfetto's readers pass over: docs/formats/perfetto.md, section 1. Must not know what viewers see.
+ * Rows as they are, in a field that Perfetto's readers pass over: docs/formats/perfetto.md,
+ * section 1.
  */
 #include "base/memory.h"
 #include "export/perfetto/perfetto_export.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Arrows. Those of calls and what they caused stand in the spans themselves. A row of `flow` is a point of a thread: it goes with the span that begins
- * there, and where none does, it is an instant of its own. Must not know what a span is.
+ * Arrows. Those of calls and what they caused stand in the spans themselves. A row of `flow` is a
+ * point of a thread: it goes with the span that begins there, and where none does, it is an
+ * instant of its own.
  */
 #include <stdlib.h>
 

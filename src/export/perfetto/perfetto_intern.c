@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Texts by number: those of the trace by their own, those that we make up above them. Each goes out ahead of the packet that is the first to use it.
- * Must not know what they are for.
+ * Texts by number: those of the trace by their own, those that we make up above them. Each goes
+ * out ahead of the packet that is the first to use it.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rows of all EVENT tables in order of time, of equally early ones the longest first, so that what is inside comes behind what it is in. Chunks
- * are opened in the order in which they begin, and few of them overlap. Must not know what is made of the rows.
+ * Rows of all EVENT tables in order of time, of equally early ones the longest first, so that what
+ * is inside comes behind what it is in. Chunks are opened in the order in which they begin, and
+ * few of them overlap.
  */
 #include <assert.h>
 #include <stdlib.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Call stacks by number: binaries, functions, places in code and their order, each ahead of what is the first to use it. Must not know what the stacks are of.
+ * Call stacks by number: binaries, functions, places in code and their order, each ahead of what
+ * is the first to use it.
  */
 #include "base/memory.h"
 #include "export/perfetto/perfetto_export.h"

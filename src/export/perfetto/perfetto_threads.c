@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What goes on beside the encoding: the next chunk is read and what is full is written, each on a thread of its own. Never more than one chunk and one
- * buffer ahead, and always the same ones, so that memory is bounded and the file does not depend on the threads. Must not know what is in them.
+ * What goes on beside the encoding: the next chunk is read and what is full is written, each on a
+ * thread of its own. Never more than one chunk and one buffer ahead, and always the same ones, so
+ * that memory is bounded and the file does not depend on the threads.
  */
 #include <pthread.h>
 #include <signal.h>

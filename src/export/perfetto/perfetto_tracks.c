@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tracks: of processes, threads, devices, streams, of async spans and counters. Spans of a track must nest; where those of a thread or
- * stream do not, they are spread over lanes, tracks that viewers show as one. Must not know what is on them.
+ * Tracks: of processes, threads, devices, streams, of async spans and counters. Spans of a track
+ * must nest; where those of a thread or stream do not, they are spread over lanes, tracks that
+ * viewers show as one.
  */
 #include <stdlib.h>
 

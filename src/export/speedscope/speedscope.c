@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Speedscope's JSON of samples: frames once, and a "sampled" profile a thread. A profile has all its stacks ahead of all its weights, so samples
- * go through a temporary file first, each thread's in a stretch of its own; neighbours with the same stack become one. Memory grows
- * with the number of threads, and of different frames and stacks. Must not know how samples are read.
+ * Speedscope's JSON of samples: frames once, and a "sampled" profile a thread. A profile has all
+ * its stacks ahead of all its weights, so samples go through a temporary file first, each thread's
+ * in a stretch of its own; neighbours with the same stack become one. Memory grows with the number
+ * of threads, and of different frames and stacks.
  */
 #include <stdlib.h>
 #include <unistd.h>

@@ -2,8 +2,7 @@
 /*
  * Arguments of events: each key and value becomes a field of the row's shape, or a column. Events
  * of one kind look alike, so the fields of those before are kept as a tree and tried first. This
- * is where an import spends most of its time. Must not know phases or tables beyond which keys
- * have a column.
+ * is where an import spends most of its time.
  */
 #include "import/chrome/chrome_import.h"
 

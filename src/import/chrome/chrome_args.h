@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Arguments of the events of a Chrome file: a tree of the shapes met so far, and the values of the
- * event that is being read. Knows nothing of phases.
+ * event that is being read.
  */
 #ifndef TS_IMPORT_CHROME_CHROME_ARGS_H
 #define TS_IMPORT_CHROME_CHROME_ARGS_H

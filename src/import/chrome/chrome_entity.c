@@ -2,7 +2,7 @@
 /*
  * Who and where in a Chrome file: its source, categories, processes and threads, devices and
  * streams. Rows are added when first met, so that events refer to ids that are known, and again at
- * the end of the file where more was learned. Must not know events.
+ * the end of the file where more was learned.
  */
 #include "import/chrome/chrome_import.h"
 

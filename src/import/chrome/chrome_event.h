@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One event of a Chrome file as it stands in the buffer: which members it has, and where. Pointers
- * are valid until the next refill. Knows nothing of rows.
+ * are valid until the next refill.
  */
 #ifndef TS_IMPORT_CHROME_CHROME_EVENT_H
 #define TS_IMPORT_CHROME_CHROME_EVENT_H

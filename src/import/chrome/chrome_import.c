@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Chrome trace-event JSON as a file: array form or object form, read one value at a time. Says
- * what is wrong and where, and keeps what came before. Must not know what a value means beyond its
- * place at the top.
+ * what is wrong and where, and keeps what came before.
  */
 #include "import/chrome/chrome_import.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Events that are no whole spans of work: flows, begins and ends, instants, counters and samples
- * become rows here, as the table of phases in docs/chrome.md says. Must not know categories.
+ * become rows here, as the table of phases in docs/chrome.md says.
  */
 #include "import/chrome/chrome_import.h"
 #include "import/chrome/chrome_rows.h"

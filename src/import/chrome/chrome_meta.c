@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a Chrome file says about itself: metadata events, top-level members, and what of it could
- * not be taken over. Must not know events that have a time.
+ * not be taken over.
  */
 #include "import/chrome/chrome_import.h"
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What export adds to Chrome's format, read back: columns by name over any table of the schema, the
- * "tracesmith" member of events, and rows of tables that Chrome has no events for. Must not know
- * what a table is for.
+ * What export adds to Chrome's format, read back: columns by name over any table of the schema,
+ * the "tracesmith" member of events, and rows of tables that Chrome has no events for.
  */
 #include "import/chrome/chrome_import.h"
 

@@ -3,7 +3,7 @@
  * Begin and end events become slices. Halves wait in a buffer and are sorted by time (files are
  * often out of order across threads, and sometimes within one); when it is full, the older half of
  * it is matched. A lane is a thread or an async id; an end closes the innermost open slice of its
- * name in its lane, else the innermost, each found without a search. Must not know JSON.
+ * name in its lane, else the innermost, each found without a search.
  */
 #include "import/chrome/chrome_import.h"
 

@@ -2,7 +2,7 @@
 /*
  * V8's sampling profiles inside Chrome traces: a "Profile" event with the start time, then
  * "ProfileChunk" events with nodes, samples and time deltas; or a whole profile in one event.
- * Nodes become frames and stacks, samples become rows. Must not know other events.
+ * Nodes become frames and stacks, samples become rows.
  */
 #include "import/chrome/chrome_import.h"
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * An event that was read whole becomes a row: the table of phases and categories of
- * docs/chrome.md. The arrow that directly follows a call or gpu_op is stored in that row. Must not
- * know the grammar of JSON beyond members that chrome_event.c found.
+ * docs/chrome.md. The arrow that directly follows a call or gpu_op is stored in that row.
  */
 #include "import/chrome/chrome_rows.h"
 #include "import/chrome/chrome_import.h"

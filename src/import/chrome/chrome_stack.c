@@ -2,7 +2,7 @@
 /*
  * Stacks: the "stackFrames" member, the `sf` and `stack` of events, and samples that come before
  * the frames which they name. A frame may stand before its parent, name one that is not there, or
- * be its own ancestor. Must not know phases.
+ * be its own ancestor.
  */
 #include "import/chrome/chrome_import.h"
 

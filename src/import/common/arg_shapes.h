@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The arguments of one row, collected one by one. Importers whose rows are always alike make their shape once and need none of
- * this. Knows no format.
+ * The arguments of one row, collected one by one. Importers whose rows are always alike make their
+ * shape once and need none of this.
  */
 #ifndef TS_IMPORT_COMMON_ARG_SHAPES_H
 #define TS_IMPORT_COMMON_ARG_SHAPES_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Entities of imported files. Must not know a format. */
+/* Entities of imported files. */
 #include "import/common/entities.h"
 
 #include <stdlib.h>

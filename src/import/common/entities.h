@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who and where in an imported file: its source, machine, processes, threads, devices and streams, each with its row. Rows are added
- * when first asked for, so that events refer to what is known, and again at the end where more was learned. Knows no format.
+ * Who and where in an imported file: its source, machine, processes, threads, devices and streams,
+ * each with its row. Rows are added when first asked for, so that events refer to what is known,
+ * and again at the end where more was learned.
  *
- *	struct ts_places places;
- *	rc = ts_places_start(&places, import, err);
- *	...
- *	process = ts_places_process(&places, pid);
- *	slice.thread = ts_places_thread(&places, process, tid, tid);
- *	ts_places_thread_row(&places, slice.thread)->name = ts_import_string(import, "main", 4);
- *	...
- *	ts_places_lose(&places, &kind, 1);
- *	...
- *	ts_places_finish(&places);      also after an error, so that what there is stays whole
- *	ts_places_release(&places);
+ * struct ts_places places;
+ * 	rc = ts_places_start(&places, import, err);
+ * 	...
+ * 	process = ts_places_process(&places, pid);
+ * 	slice.thread = ts_places_thread(&places, process, tid, tid);
+ * 	ts_places_thread_row(&places, slice.thread)->name = ts_import_string(import, "main", 4);
+ * 	...
+ * 	ts_places_lose(&places, &kind, 1);
+ * 	...
+ * 	ts_places_finish(&places);      also after an error, so that what there is stays whole
+ * 	ts_places_release(&places);
  */
 #ifndef TS_IMPORT_COMMON_ENTITIES_H
 #define TS_IMPORT_COMMON_ENTITIES_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Counting and telling what an import leaves out. Must not know a format. */
+/* Counting and telling what an import leaves out. */
 #include "import/common/import_losses.h"
 
 #include <inttypes.h>

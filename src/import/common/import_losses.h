@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What of an imported file the trace does not have: counted while it is read, said at its end, as rows of `loss` and as a note. Knows no format. */
+/*
+ * What of an imported file the trace does not have: counted while it is read, said at its end, as
+ * rows of `loss` and as a note.
+ */
 #ifndef TS_IMPORT_COMMON_IMPORT_LOSSES_H
 #define TS_IMPORT_COMMON_IMPORT_LOSSES_H
 

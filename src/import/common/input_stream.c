@@ -2,7 +2,7 @@
 /*
  * The sliding buffer of the importers. Reads until the buffer is full, so that a value is started
  * again only when a whole buffer has gone by, and doubles the buffer for a value that does not
- * fit: the work stays linear in the size of the input. Must not know what the bytes mean.
+ * fit: the work stays linear in the size of the input.
  */
 #include "import/common/input_stream.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A sliding buffer over a stream of JSON: one value at a time is in memory, whatever the file's
- * size. The buffer grows only for a value that does not fit. Knows nothing of trace formats.
+ * size. The buffer grows only for a value that does not fit.
  *
  * `js` looks into the buffer. When a scan function says TS_JSON_MORE, call ts_stream_refill() with
  * the place to go on from (the value's first byte) and start that value again; all other pointers

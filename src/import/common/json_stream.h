@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * JSON of an import, one value at a time: each function goes on where the buffer ended, by refilling it and starting the value again. For
- * files of any size, of which one value has to fit. Knows no format.
+ * JSON of an import, one value at a time: each function goes on where the buffer ended, by
+ * refilling it and starting the value again. For files of any size, of which one value has to fit.
  *
- *	rc = ts_json_stream_enter(&stream, '{', &more);
- *	while (!rc && more) {
- *		rc = ts_json_stream_key(&stream);       the key is in stream.key
- *		if (!rc)
- *			rc = ts_json_stream_value(&stream, read_it, context);
- *		if (!rc)
- *			rc = ts_json_stream_next(&stream, '}', &more);
- *	}
- *	if (rc)
- *		rc = ts_json_stream_fail(&stream, rc);
+ * rc = ts_json_stream_enter(&stream, '{', &more);
+ * 	while (!rc && more) {
+ * 		rc = ts_json_stream_key(&stream);       the key is in stream.key
+ * 		if (!rc)
+ * 			rc = ts_json_stream_value(&stream, read_it, context);
+ * 		if (!rc)
+ * 			rc = ts_json_stream_next(&stream, '}', &more);
+ * 	}
+ * 	if (rc)
+ * 		rc = ts_json_stream_fail(&stream, rc);
  *
  * Each gives 0 or a negative error. Pointers into the buffer are void after each of them.
  */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows of another trace, with the ids and clocks of this one. Must not know how they are stored in a file, nor what a table is for beyond time. */
+/* Rows of another trace, with the ids and clocks of this one. */
 #include "import/common/own_rows.h"
 
 #include <stdlib.h>

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rows of a trace that another file holds, on their way into this one: ids become those of this trace, times go from the trace time of that file to the
- * clocks of its sources, blobs are hashed anew. Knows no format, only the schema.
+ * Rows of a trace that another file holds, on their way into this one: ids become those of this
+ * trace, times go from the trace time of that file to the clocks of its sources, blobs are hashed
+ * anew.
  *
- *	ts_own_init(&own, writer);
- *	row[i] = ts_own_id(&own, TS_TABLE_THREAD, number);          references, and the column `id` of entities
- *	...
- *	rc = ts_own_add(&own, info, file_id, row, values, &is_good);
- *	...
- *	ts_own_release(&own);
+ * ts_own_init(&own, writer);
+ * 	row[i] = ts_own_id(&own, TS_TABLE_THREAD, number);          references, and the column `id` of entities
+ * 	...
+ * 	rc = ts_own_add(&own, info, file_id, row, values, &is_good);
+ * 	...
+ * 	ts_own_release(&own);
  *
- * An importer that adds rows in its own way uses the parts of ts_own_add(): ts_own_makes_sense(), ts_own_note(), ts_own_place(), ts_own_set_id().
+ * An importer that adds rows in its own way uses the parts of ts_own_add(): ts_own_makes_sense(),
+ * ts_own_note(), ts_own_place(), ts_own_set_id().
  */
 #ifndef TS_IMPORT_COMMON_OWN_ROWS_H
 #define TS_IMPORT_COMMON_OWN_ROWS_H

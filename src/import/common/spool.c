@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inputs as files with random access. Must not know a format. */
+/* Inputs as files with random access. */
 #include "import/common/spool.h"
 
 #include <errno.h>

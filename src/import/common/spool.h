@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The whole content of an input as a file that can be read anywhere, for formats that cannot be read from front to back: the file itself
- * where it is plain, else a copy in $TMPDIR (/tmp) that nobody else sees, and
- * that is gone with the process, also when that is killed. Knows no format.
+ * The whole content of an input as a file that can be read anywhere, for formats that cannot be
+ * read from front to back: the file itself where it is plain, else a copy in $TMPDIR (/tmp) that
+ * nobody else sees, and that is gone with the process, also when that is killed.
  */
 #ifndef TS_IMPORT_COMMON_SPOOL_H
 #define TS_IMPORT_COMMON_SPOOL_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Opens databases, says which tool wrote one, and steps over rows. The file is hostile until shown otherwise: it is opened for reading
- * only, no SQL of its own runs, and the rows that it gives are bounded by its size, since pages may refer to each other in circles.
- * Must not know what tables mean, but for the names that tell two formats apart.
+ * Opens databases, says which tool wrote one, and steps over rows. The file is hostile until shown
+ * otherwise: it is opened for reading only, no SQL of its own runs, and the rows that it gives are
+ * bounded by its size, since pages may refer to each other in circles.
  */
 #include "import/common/sqlite.h"
 

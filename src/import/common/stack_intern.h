@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Call stacks of imported files: frames come one by one, innermost or outermost first, and become a stack of the trace, which is
- * stored once however often it is seen. Knows no format.
+ * Call stacks of imported files: frames come one by one, innermost or outermost first, and become
+ * a stack of the trace, which is stored once however often it is seen.
  *
- *	struct ts_stack_frames frames = { 0 };
- *	ts_stack_frames_add(&frames, ts_writer_frame(writer, &row));
- *	sample.stack = ts_stack_frames_inner_first(&frames, writer);
- *	ts_stack_frames_clear(&frames);
- *	...
- *	ts_stack_frames_release(&frames);
+ * struct ts_stack_frames frames = { 0 };
+ * 	ts_stack_frames_add(&frames, ts_writer_frame(writer, &row));
+ * 	sample.stack = ts_stack_frames_inner_first(&frames, writer);
+ * 	ts_stack_frames_clear(&frames);
+ * 	...
+ * 	ts_stack_frames_release(&frames);
  */
 #ifndef TS_IMPORT_COMMON_STACK_INTERN_H
 #define TS_IMPORT_COMMON_STACK_INTERN_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Exports of Nsight Systems: in which order tables are read, and what their rows refer to. Must not know what events mean. */
+/* Exports of Nsight Systems: in which order tables are read, and what their rows refer to. */
 #include "import/nsys/nsys.h"
 
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Frames of perf script. The text of a frame is looked up as it stands: it is taken apart when it is first seen. Must not know whose
- * stack it is in.
+ * Frames of perf script. The text of a frame is looked up as it stands: it is taken apart when it
+ * is first seen.
  */
 #include "import/perf/perf_import.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Linux perf: the text that perf script prints, line by line. An event is its first line and the lines of its stack, innermost frame first;
- * it is added when the next one begins. Must not know what lines say: perf_line.c, nor what becomes of it: perf_rows.c.
+ * Linux perf: the text that perf script prints, line by line. An event is its first line and the
+ * lines of its stack, innermost frame first; it is added when the next one begins.
  */
 #include "import/perf/perf_import.h"
 

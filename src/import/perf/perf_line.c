@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Lines of perf script. A name of a thread may hold spaces, digits and colons, so the first line of an event is read from its time outwards;
- * names of functions hold anything, so a frame is read from both its ends. Must not know what becomes of it.
+ * Lines of perf script. A name of a thread may hold spaces, digits and colons, so the first line
+ * of an event is read from its time outwards; names of functions hold anything, so a frame is read
+ * from both its ends.
  */
 #include "import/perf/perf_line.h"
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What perf tells beside samples: records of processes and their files, and the comments ahead of all. Must not know samples. */
+/*
+ * What perf tells beside samples: records of processes and their files, and the comments ahead of
+ * all.
+ */
 #include "import/perf/perf_import.h"
 
 #include <string.h>

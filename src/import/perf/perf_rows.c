@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Events of perf script as samples and marks, and the threads that they are of. Must not know how lines are found. */
+/* Events of perf script as samples and marks, and the threads that they are of. */
 #include "import/perf/perf_import.h"
 
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Clocks of a Perfetto file. Snapshots say what several clocks showed at one instant; one of the clocks is the trace's time, and each
- * reading of another one becomes a point of that clock. Must not know what happens at a time.
+ * Clocks of a Perfetto file. Snapshots say what several clocks showed at one instant; one of the
+ * clocks is the trace's time, and each reading of another one becomes a point of that clock.
  */
 #include <stdlib.h>
 

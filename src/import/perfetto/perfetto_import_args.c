@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Arguments of track events: debug annotations of every type, and those whose type the schema knows. Must not know what an event is. */
+/*
+ * Arguments of track events: debug annotations of every type, and those whose type the schema
+ * knows.
+ */
 #include <inttypes.h>
 
 #include "import/perfetto/perfetto_import.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Track events: what they are, when, where and with what arguments. Beginnings and ends go to perfetto_slice.c. Must not know how tracks become
- * threads.
+ * Track events: what they are, when, where and with what arguments. Beginnings and ends go to
+ * perfetto_slice.c.
  */
 #include <inttypes.h>
 

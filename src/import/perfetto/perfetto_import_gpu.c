@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Devices of a Perfetto file: what they are, what they did in which queue, and their counters. Must not know tracks. */
+/* Devices of a Perfetto file: what they are, what they did in which queue, and their counters. */
 #include <inttypes.h>
 
 #include "import/perfetto/perfetto_import.h"

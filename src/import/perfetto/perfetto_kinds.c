@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names for what is left out of a Perfetto file. Must not know how it is read. */
+/* Names for what is left out of a Perfetto file. */
 #include "import/perfetto/perfetto_kinds.h"
 
 #include "base/memory.h"

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Processes as the system lists them: process_tree says who they are, process_stats what they use. Must not know tracks or events. */
+/*
+ * Processes as the system lists them: process_tree says who they are, process_stats what they use.
+ */
 #include "import/perfetto/perfetto_import.h"
 #include "import/perfetto/perfetto_kinds.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sequences: packets of one writer, in the order in which he wrote them. What he says once (names, stacks, defaults) holds until he takes it
- * back. Must not know what it is for.
+ * Sequences: packets of one writer, in the order in which he wrote them. What he says once (names,
+ * stacks, defaults) holds until he takes it back.
  */
 #include <stdlib.h>
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Spans whose beginning and end are two events. What is open on a track is a stack; a row is added when a span ends. An end that comes ahead of
- * its beginning, as in tracks that several threads write, waits for it. Must not know how events are stored.
+ * Spans whose beginning and end are two events. What is open on a track is a stack; a row is added
+ * when a span ends. An end that comes ahead of its beginning, as in tracks that several threads
+ * write, waits for it.
  */
 #include <stdlib.h>
 

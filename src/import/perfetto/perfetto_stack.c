@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Call stacks: mappings, frames and lists of frames (outermost first), each known by its iid; and samples of them. Must not know tracks' kinds. */
+/*
+ * Call stacks: mappings, frames and lists of frames (outermost first), each known by its iid; and
+ * samples of them.
+ */
 #include "import/perfetto/perfetto_import.h"
 #include "import/perfetto/perfetto_kinds.h"
 

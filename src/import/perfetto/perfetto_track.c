@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tracks of a Perfetto file. A track that is a thread is that thread; any other one that something happens on is a row of `thread` without a
- * number, below its process. Descriptors may come behind the events that they are about. Must not know events.
+ * Tracks of a Perfetto file. A track that is a thread is that thread; any other one that something
+ * happens on is a row of `thread` without a number, below its process. Descriptors may come behind
+ * the events that they are about.
  */
 #include <stdlib.h>
 

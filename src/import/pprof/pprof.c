@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pprof profiles: one message (profile.proto) whose parts come in any order and refer to each other, so all of it is read before anything
- * is made of it. What is held is the file's bytes and where its messages begin. Must not know what becomes of samples.
+ * pprof profiles: one message (profile.proto) whose parts come in any order and refer to each
+ * other, so all of it is read before anything is made of it. What is held is the file's bytes and
+ * where its messages begin.
  */
 #include "import/pprof/pprof.h"
 

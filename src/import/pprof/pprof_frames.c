@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Locations of a pprof profile as frames. A location is one address, with a line for each function that was inlined there: one frame with
- * its symbols. Made when a sample first needs it. Must not know samples.
+ * Locations of a pprof profile as frames. A location is one address, with a line for each function
+ * that was inlined there: one frame with its symbols. Made when a sample first needs it.
  */
 #include "import/pprof/pprof.h"
 

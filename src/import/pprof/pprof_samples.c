@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Samples of a pprof profile: values of its types, labels, the thread that labels tell. Must not know how locations become frames. */
+/* Samples of a pprof profile: values of its types, labels, the thread that labels tell. */
 #include "import/pprof/pprof.h"
 
 #include <inttypes.h>

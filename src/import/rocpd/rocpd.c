@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rocpd: which tables there are, and what events refer to. Must not know events. */
+/* rocpd: which tables there are, and what events refer to. */
 #include "import/rocpd/rocpd.h"
 
 #include <stdlib.h>

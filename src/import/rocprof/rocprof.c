@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rocprofv3's JSON as a file: {"rocprofiler-sdk-tool": [process, ...]}, each a handful of sections in any order. Says what is wrong and
- * where, and keeps what came before. Must not know what a record means.
+ * rocprofv3's JSON as a file: {"rocprofiler-sdk-tool": [process, ...]}, each a handful of sections
+ * in any order. Says what is wrong and where, and keeps what came before.
  */
 #include "import/rocprof/rocprof.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rocprofv3's CSV as a file: lines and fields. Must not know what a column means. */
+/* rocprofv3's CSV as a file: lines and fields. */
 #include "import/rocprof/rocprof_csv.h"
 
 #include <stdlib.h>

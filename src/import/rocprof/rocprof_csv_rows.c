@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lines of rocprofv3's CSV files as rows. Columns are found by their names, in any order. Must not know how lines are split. */
+/* Lines of rocprofv3's CSV files as rows. Columns are found by their names, in any order. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What stands beside the records of a process: the process and its machine, agents, names of kernels, operations, markers and counters.
- * Must not know records.
+ * What stands beside the records of a process: the process and its machine, agents, names of
+ * kernels, operations, markers and counters.
  */
 #include <stdio.h>
 #include <stdlib.h>

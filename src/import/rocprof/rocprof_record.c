@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One record of rocprofv3's JSON: what is known goes into struct ts_rocprof_record, all else becomes arguments. Members come in the same
- * order in every record, so that the one expected next is tried first. Must not store rows.
+ * One record of rocprofv3's JSON: what is known goes into struct ts_rocprof_record, all else
+ * becomes arguments. Members come in the same order in every record, so that the one expected next
+ * is tried first.
  */
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Records of rocprofv3 as rows. Must not know which file they come from. */
+/* Records of rocprofv3 as rows. */
 #include "import/rocprof/rocprof_rows.h"
 
 #include <stdio.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A record of rocprofv3's JSON that was read whole: names and places are found, and its rows are added. Must not know JSON. */
+/*
+ * A record of rocprofv3's JSON that was read whole: names and places are found, and its rows are
+ * added.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

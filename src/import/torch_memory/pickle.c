@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The machine that a pickle is written for: a stack, marks on it, a memo. Each opcode is one case below; those that would run
- * something are in pickle_refuse.c. Must not know what the values mean.
+ * The machine that a pickle is written for: a stack, marks on it, a memo. Each opcode is one case
+ * below; those that would run something are in pickle_refuse.c.
  */
 #include "import/torch_memory/pickle.h"
 

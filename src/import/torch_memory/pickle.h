@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Python's pickle as data: numbers, texts, lists, tuples, sets, dicts, and one thing that stands at many places. What would make
- * Python import, call or build something is refused; nothing is ever run. Protocols 0 to 5. Knows nothing of traces.
+ * Python's pickle as data: numbers, texts, lists, tuples, sets, dicts, and one thing that stands
+ * at many places. What would make Python import, call or build something is refused; nothing is
+ * ever run. Protocols 0 to 5.
  *
- * A value is 8 bytes; a container has 16 more and a list of its items. Nothing here recurses, and a value that is used at many
- * places is held once: memory is in proportion to the bytes read, whatever they say.
+ * A value is 8 bytes; a container has 16 more and a list of its items. Nothing here recurses, and
+ * a value that is used at many places is held once: memory is in proportion to the bytes read,
+ * whatever they say.
  */
 #ifndef TS_IMPORT_TORCH_MEMORY_PICKLE_H
 #define TS_IMPORT_TORCH_MEMORY_PICKLE_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The bytes of a pickle: numbers, lines, and what is said where they are wrong or end. Must not know opcodes. */
+/* The bytes of a pickle: numbers, lines, and what is said where they are wrong or end. */
 #include <string.h>
 
 #include "import/torch_memory/pickle_values.h"

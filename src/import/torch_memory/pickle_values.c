@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Values of a pickle: how they are held, looked at, written as JSON, and what is left of them where the file breaks off. Must not know
- * opcodes.
+ * Values of a pickle: how they are held, looked at, written as JSON, and what is left of them
+ * where the file breaks off.
  *
- * Small integers and ids of texts stand in the value itself. A container is a list of chunks of items in one pool of slots: ahead of a
- * chunk's items stands a slot with how many there are and where the next chunk is. Slot 0 is never used: it ends the list.
+ * Small integers and ids of texts stand in the value itself. A container is a list of chunks of
+ * items in one pool of slots: ahead of a chunk's items stands a slot with how many there are and
+ * where the next chunk is. Slot 0 is never used: it ends the list.
  */
 #include "import/torch_memory/pickle_values.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * PyTorch memory snapshots: torch.cuda.memory._dump_snapshot(), and what torch.xpu and others write in the same form. Finds the parts in the
- * pickle and has them read. Must not know how a pickle is stored.
+ * PyTorch memory snapshots: torch.cuda.memory._dump_snapshot(), and what torch.xpu and others
+ * write in the same form. Finds the parts in the pickle and has them read.
  */
 #include "import/torch_memory/torch_memory.h"
 

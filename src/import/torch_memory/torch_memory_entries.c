@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * device_traces: what the allocator of each device did, in order. The first round finds what was in use before the first entry (given back,
- * but never taken) and when that was; the last one makes rows. Must not know segments.
+ * device_traces: what the allocator of each device did, in order. The first round finds what was
+ * in use before the first entry (given back, but never taken) and when that was; the last one
+ * makes rows.
  */
 #include <stdlib.h>
 

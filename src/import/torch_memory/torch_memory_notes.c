@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * external_annotations: beginnings and ends of record_function() blocks of the program. An end belongs to the latest beginning of its name and
- * device that is open. Blocks of several threads come mixed: one that ends while a later one is open is no part of a nest, and becomes an async
- * slice. Must not know memory.
+ * external_annotations: beginnings and ends of record_function() blocks of the program. An end
+ * belongs to the latest beginning of its name and device that is open. Blocks of several threads
+ * come mixed: one that ends while a later one is open is no part of a nest, and becomes an async
+ * slice.
  */
 #include <inttypes.h>
 #include <stdlib.h>

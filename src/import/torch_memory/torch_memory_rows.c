@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows of `allocation` and `mark`, with the sums that they carry. Must not know where entries come from. */
+/* Rows of `allocation` and `mark`, with the sums that they carry. */
 #include "base/ns.h"
 #include "import/torch_memory/torch_memory.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * segments: what the allocator held when the snapshot was made. Blocks in use that no entry took were taken before the recording began: rows
- * at its beginning, so that sums are right and the blocks have their stacks. Must not know entries.
+ * segments: what the allocator held when the snapshot was made. Blocks in use that no entry took
+ * were taken before the recording began: rows at its beginning, so that sums are right and the
+ * blocks have their stacks.
  */
 #include "base/ns.h"
 #include "import/torch_memory/torch_memory.h"

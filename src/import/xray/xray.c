@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * LLVM XRay logs (compiler-rt's xray runtime): the header, the clock, and what happens around the records. Must not know the records of
- * either mode, nor how calls become rows.
+ * LLVM XRay logs (compiler-rt's xray runtime): the header, the clock, and what happens around the
+ * records.
  */
 #include "import/xray/xray.h"
 

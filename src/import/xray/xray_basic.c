@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Basic ("naive") mode: records of 32 bytes, each with its thread. Each thread's are in order, those of several threads come in runs.
- * Must not know how calls become rows.
+ * Basic ("naive") mode: records of 32 bytes, each with its thread. Each thread's are in order,
+ * those of several threads come in runs.
  */
 #include "import/xray/xray.h"
 

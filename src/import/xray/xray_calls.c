@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Entries and exits of threads become slices, events become marks. An exit belongs to the innermost open call of its function: calls
- * inside that were left without an exit (an exception, longjmp). Must not know where records stand in a file.
+ * Entries and exits of threads become slices, events become marks. An exit belongs to the
+ * innermost open call of its function: calls inside that were left without an exit (an exception,
+ * longjmp).
  */
 #include <stdlib.h>
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Flight data recorder mode: buffers, each of one thread, in the order in which the runtime has them in memory. It uses them again and
- * again, so that a thread's oldest buffer may stand behind its newest: they are listed first, then read thread by thread in the order of
- * time. That needs a file that can be read anywhere. Must not know how calls become rows.
+ * Flight data recorder mode: buffers, each of one thread, in the order in which the runtime has
+ * them in memory. It uses them again and again, so that a thread's oldest buffer may stand behind
+ * its newest: they are listed first, then read thread by thread in the order of time. That needs a
+ * file that can be read anywhere.
  */
 #include <inttypes.h>
 #include <stdio.h>

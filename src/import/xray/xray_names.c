@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What functions are called. A log has numbers only; the instrumented program's section xray_instr_map lists the places that can be
- * patched, those of a function next to each other, and the functions are numbered from 1 in its order. Must not know logs.
+ * What functions are called. A log has numbers only; the instrumented program's section
+ * xray_instr_map lists the places that can be patched, those of a function next to each other, and
+ * the functions are numbered from 1 in its order.
  */
 #include <elf.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The moving window over a file. Must not know what the bytes mean. */
+/* The moving window over a file. */
 #include "import/xray/xray_window.h"
 
 #include <errno.h>

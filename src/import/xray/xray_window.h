@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A part of a file in memory, moved to wherever the reader looks. Knows no format. */
+/* A part of a file in memory, moved to wherever the reader looks. */
 #ifndef TS_IMPORT_XRAY_XRAY_WINDOW_H
 #define TS_IMPORT_XRAY_XRAY_WINDOW_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The two ways of reading memory: process_vm_readv of another process, many ranges a call, and plain copies of one's own. Knows nothing of
- * what is read. No heap, libc only: the agent has this, too.
+ * The two ways of reading memory: process_vm_readv of another process, many ranges a call, and
+ * plain copies of one's own. No heap, libc only: the agent has this, too.
  */
 #include <errno.h>
 #include <string.h>

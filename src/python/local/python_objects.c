@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Texts, whole numbers and code objects in the memory of a process. Everything there may change while it is read, so lengths are bounded before they are
- * used and a text is whole UTF-8 whatever was found. Knows nothing of frames. libc only, no heap: the agent is built from this, too.
+ * Texts, whole numbers and code objects in the memory of a process. Everything there may change
+ * while it is read, so lengths are bounded before they are used and a text is whole UTF-8 whatever
+ * was found. libc only, no heap: the agent is built from this, too.
  */
 #include "python/local/python_objects_internal.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Frames one by one. Every address comes out of memory that may change at any time, so the number of steps is bounded and nothing is
- * taken for granted. Knows nothing of names and lines. libc only, no heap.
+ * Frames one by one. Every address comes out of memory that may change at any time, so the number
+ * of steps is bounded and nothing is taken for granted. libc only, no heap.
  */
 #include "python/local/python_walk.h"
 

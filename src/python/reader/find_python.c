@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where a process has its Python, and which one: the symbol or section of _PyRuntime in the program or in libpython, else a search of their
- * data for what only a runtime looks like. Knows nothing of stacks.
+ * Where a process has its Python, and which one: the symbol or section of _PyRuntime in the
+ * program or in libpython, else a search of their data for what only a runtime looks like.
  */
 #include <ctype.h>
 #include <errno.h>

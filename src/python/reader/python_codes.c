@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Functions of a process by the address of their code objects, with names and lines. A code object may end and another one may begin at its
- * address: what tells them apart is looked at again when a frame is new, all of a sweep in one read. Knows nothing of threads.
+ * Functions of a process by the address of their code objects, with names and lines. A code object
+ * may end and another one may begin at its address: what tells them apart is looked at again when
+ * a frame is new, all of a sweep in one read.
  */
 #include <stdlib.h>
 

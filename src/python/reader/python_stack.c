@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The frames of one thread. What has to be read is foreseen from the last time (the thread state, the used part of its data stack, frames that lie
- * elsewhere), copied in one go while the thread runs on, and taken for a stack only if all of it fits together:
+ * The frames of one thread. What has to be read is foreseen from the last time (the thread state,
+ * the used part of its data stack, frames that lie elsewhere), copied in one go while the thread
+ * runs on, and taken for a stack only if all of it fits together:
  *
  * - it ends at the frame where the last one ended, or twice at the same one;
  * - frames lie where their owner says, each below the one that it has called, none twice;
  * - a caller that entered no native code has put its own stack away for the call (3.11 to 3.13 mark that);
  * - the innermost frame is the same ahead of the copy and behind it, unless nothing has moved since the last time.
  *
- * Frames are copied from the outside in: what a call changes is then seen in the order in which it cannot be mistaken for another one.
- * Knows nothing of names.
+ * Frames are copied from the outside in: what a call changes is then seen in the order in which it
+ * cannot be mistaken for another one.
  */
 #include <stdlib.h>
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whether the calls of a stack that was copied while its thread ran on can be believed: an inner frame of now may lie on an outer one of a moment ago. Evidence
- * is the calling instruction itself, a second copy that shows the same, and what was so confirmed before at that place. Knows nothing of how frames are read.
+ * Whether the calls of a stack that was copied while its thread ran on can be believed: an inner
+ * frame of now may lie on an outer one of a moment ago. Evidence is the calling instruction
+ * itself, a second copy that shows the same, and what was so confirmed before at that place.
  */
 #include "python/reader/python_reader_internal.h"
 

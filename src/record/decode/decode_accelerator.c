@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What backends inside a target tell of accelerators: calls into drivers, commands that devices ran, clocks, losses, facts. Commands
- * are in their device's own clock. Arguments that have a column are named by the row's shape, as an import of Kineto has them, so that both
- * are shown alike and arrows are drawn. Must not know of rings.
+ * What backends inside a target tell of accelerators: calls into drivers, commands that devices
+ * ran, clocks, losses, facts. Commands are in their device's own clock. Arguments that have a
+ * column are named by the row's shape, as an import of Kineto has them, so that both are shown
+ * alike and arrows are drawn.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory taken and given back, as a backend inside a target tells of it, into rows of `allocation`. Must not know of rings. */
+/*
+ * Memory taken and given back, as a backend inside a target tells of it, into rows of
+ * `allocation`.
+ */
 #include "record/decode/decode_internal.h"
 
 #define NO_STREAM UINT32_MAX

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which calls have given a command to a device that has not told of it: at the end these are counted as lost. Calls and commands come in any order, millions may lie between
- * them, and one call may have many commands. Numbers grow, so that two bits for each lie side by side. Must not know of rows.
+ * Which calls have given a command to a device that has not told of it: at the end these are
+ * counted as lost. Calls and commands come in any order, millions may lie between them, and one
+ * call may have many commands. Numbers grow, so that two bits for each lie side by side.
  */
 #include <stdlib.h>
 

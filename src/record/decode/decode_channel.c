@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Command streams into rows (docs/replay.md, section 2): objects and commands, with the numbers of a process turned into ids of rows. What a program
- * claims about its objects spoils its own rows only. None of this is an event, and no window leaves it out. Must not know what commands do.
+ * Command streams into rows (docs/replay.md, section 2): objects and commands, with the numbers of
+ * a process turned into ids of rows. What a program claims about its objects spoils its own rows
+ * only. None of this is an event, and no window leaves it out.
  */
 #include <stdio.h>
 #include <stdlib.h>

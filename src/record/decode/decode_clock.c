@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Times of events into clock 1 of the trace: the recording's counter at its nominal rate. clock_sync rows, from the
- * recorder's anchors, tie it to trace time, so times in chunks need no better rate. Trace time is
- * CLOCK_REALTIME at the begin of the recording plus CLOCK_MONOTONIC since then; clock 2 is CLOCK_REALTIME.
- * Clocks of hosts are converted here, by the anchors known so far. Those of devices are not: each has rows of its own. Must not know of records.
+ * Times of events into clock 1 of the trace: the recording's counter at its nominal rate.
+ * clock_sync rows, from the recorder's anchors, tie it to trace time, so times in chunks need no
+ * better rate. Trace time is CLOCK_REALTIME at the begin of the recording plus CLOCK_MONOTONIC
+ * since then; clock 2 is CLOCK_REALTIME. Clocks of hosts are converted here, by the anchors known
+ * so far. Those of devices are not: each has rows of its own.
  */
 #include "record/decode/decode_internal.h"
 

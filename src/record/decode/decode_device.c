@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Devices that areas describe and that counters are about. An area knows them by number; over areas and
- * recorders they are known by uuid. A row is written when a file first needs it, and again when something
- * of it has changed. Must not know of records.
+ * Devices that areas describe and that counters are about. An area knows them by number; over
+ * areas and recorders they are known by uuid. A row is written when a file first needs it, and
+ * again when something of it has changed.
  */
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the trace does not contain, to the event. Losses of a ring are added up and told now and then, so that
- * a lagging recorder does not fill its trace with rows about it. Must not know of records.
+ * What the trace does not contain, to the event. Losses of a ring are added up and told now and
+ * then, so that a lagging recorder does not fill its trace with rows about it.
  */
 #include "record/decode/decode_internal.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Instructions that a device was seen at, as rows of `sample` without a thread: one frame, which instruction; the state says why it waited. Where the launch is known, its number is
- * an argument, as api_call and gpu_op have it. Must not know of rings.
+ * Instructions that a device was seen at, as rows of `sample` without a thread: one frame, which
+ * instruction; the state says why it waited. Where the launch is known, its number is an argument,
+ * as api_call and gpu_op have it.
  */
 #include <tracesmith/sample.h>
 

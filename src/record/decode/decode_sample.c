@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Samples into rows: of any thread of any process, and of marks and calls that have their frames with them. Which thread is whose. Must not know of rings, nor who has
- * taken the stacks.
+ * Samples into rows: of any thread of any process, and of marks and calls that have their frames
+ * with them. Which thread is whose.
  */
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Entries of an area's dictionary: whether they are whole, and the texts and shapes of those that are used in a file. Names of kernels as people write them.
- * Must not know of records.
+ * Entries of an area's dictionary: whether they are whole, and the texts and shapes of those that
+ * are used in a file. Names of kernels as people write them.
  */
 #include <stdlib.h>
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Frames and call stacks into rows. A stack comes as frames, outermost first, of which a thread's last one mostly had the same ahead: that costs a comparison, a frame more
- * a look into a map. Or it comes as an entry of the dictionary, which names its caller's: each is looked at once in a file. Entries are hostile: a caller has a smaller number,
- * whatever they say. Must not know of rings, nor who has taken the stacks.
+ * Frames and call stacks into rows. A stack comes as frames, outermost first, of which a thread's
+ * last one mostly had the same ahead: that costs a comparison, a frame more a look into a map. Or
+ * it comes as an entry of the dictionary, which names its caller's: each is looked at once in a
+ * file. Entries are hostile: a caller has a smaller number, whatever they say.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The encoder: takes blocks in the order of the journal and hands each to the file that knows its kind.
- * Must not know where blocks come from.
+ * The encoder: takes blocks in the order of the journal and hands each to the file that knows its
+ * kind.
  */
 #include "record/decode/decoder.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Blocks of a journal into rows of a trace (docs/live.md, sections 3 and 6). Bytes of rings are what a
- * target wrote: nothing of them is trusted, and damage in one area touches no row of another.
- * One thread. Knows nothing of files: a caller gives it blocks and a writer.
+ * Blocks of a journal into rows of a trace (docs/live.md, sections 3 and 6). Bytes of rings are
+ * what a target wrote: nothing of them is trusted, and damage in one area touches no row of
+ * another. One thread.
  */
 #ifndef TS_RECORD_DECODE_DECODER_H
 #define TS_RECORD_DECODE_DECODER_H

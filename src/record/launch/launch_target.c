@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * fork and exec with the agent preloaded. All that needs memory is made before the fork: the
- * recorder has threads by then, and its child may only make system calls. Whether exec worked comes
- * back through a pipe that exec closes. Must not know what the program does or how it is recorded.
+ * recorder has threads by then, and its child may only make system calls. Whether exec worked
+ * comes back through a pipe that exec closes.
  */
 #include "record/launch/launch_target.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Starts a program with the agent inside: the same process group, streams, signals and environment
- * as without, but for LD_PRELOAD, TRACESMITH_AGENT, OPENCL_LAYERS and NVTX_INJECTION64_PATH where those backends are wanted, and TRACESMITH_PYTHON_STACKS. Knows nothing of rings
- * and traces.
+ * as without, but for LD_PRELOAD, TRACESMITH_AGENT, OPENCL_LAYERS and NVTX_INJECTION64_PATH where
+ * those backends are wanted, and TRACESMITH_PYTHON_STACKS.
  */
 #ifndef TS_RECORD_LAUNCH_LAUNCH_TARGET_H
 #define TS_RECORD_LAUNCH_LAUNCH_TARGET_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Follows the descendants of processes: finds the live directories that they see, and says in the trace which of
- * them the agent could not enter. Looks at /proc rarely, and the more rarely the more there is to
- * look at. Must not know what an area holds.
+ * Follows the descendants of processes: finds the live directories that they see, and says in the
+ * trace which of them the agent could not enter. Looks at /proc rarely, and the more rarely the
+ * more there is to look at.
  */
 #include <stdio.h>
 #include <sys/stat.h>

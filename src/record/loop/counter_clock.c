@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Measures the counter: the system's clock is read between two reads of the counter, and such a pair is as good as
- * these two are near to each other. Must not know what is timed.
+ * Measures the counter: the system's clock is read between two reads of the counter, and such a
+ * pair is as good as these two are near to each other.
  */
 #include "record/loop/counter_clock.h"
 

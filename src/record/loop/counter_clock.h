@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The recorder's clocks: anchors that tie the counter of events (live/local/counter.h) to the system's clocks, and
- * how many nanoseconds a count is. Knows nothing of areas and traces.
+ * The recorder's clocks: anchors that tie the counter of events (live/local/counter.h) to the
+ * system's clocks, and how many nanoseconds a count is.
  */
 #ifndef TS_RECORD_LOOP_COUNTER_CLOCK_H
 #define TS_RECORD_LOOP_COUNTER_CLOCK_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Hears of each exec on the machine, where the kernel lets us (its process connector wants CAP_NET_ADMIN), so that
- * also children that live for some milliseconds only are looked at. Without it the scans of children.c must do.
- * Must not know what is done with a child.
+ * Hears of each exec on the machine, where the kernel lets us (its process connector wants
+ * CAP_NET_ADMIN), so that also children that live for some milliseconds only are looked at.
+ * Without it the scans of children.c must do.
  */
 #include <arpa/inet.h>
 #include <assert.h>

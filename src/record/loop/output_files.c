@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The files of a recording: what they are called, when they are saved, copied and rotated, how large they may
- * become. Must not know what is in a trace.
+ * The files of a recording: what they are called, when they are saved, copied and rotated, how
+ * large they may become.
  */
 #include <dirent.h>
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Looks a process up among the live areas. A foreign area is read, never mapped, and never trusted.
- * Must not change anything.
+ * Looks a process up among the live areas. A foreign area is read, never mapped, and never
+ * trusted.
  */
 #include "record/loop/process_areas.h"
 

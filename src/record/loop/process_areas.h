@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A running process as users name it, by its pid, and its live areas: its own user's, or those of the
- * container that it runs in. Only looks. Knows nothing of recording.
+ * A running process as users name it, by its pid, and its live areas: its own user's, or those of
+ * the container that it runs in. Only looks.
  */
 #ifndef TS_RECORD_LOOP_PROCESS_AREAS_H
 #define TS_RECORD_LOOP_PROCESS_AREAS_H

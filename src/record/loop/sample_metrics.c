@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Metrics of the processes that take part, of the machine and of its devices: who is sampled how often. Must not know what a sample is, nor
- * where it goes: it comes back through the recorder's own area.
+ * Metrics of the processes that take part, of the machine and of its devices: who is sampled how
+ * often.
  */
 #include "record/loop/record_internal.h"
 

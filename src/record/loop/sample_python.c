@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Python stacks of the processes that take part: who is sampled how often, and who asks for a sweep now. Must not know what a stack is, nor
- * where it goes: it comes back through the recorder's own area.
+ * Python stacks of the processes that take part: who is sampled how often, and who asks for a
+ * sweep now.
  */
 #include "record/loop/record_internal.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How blocks get into the recording, and what becomes of a full disk: the journal is emptied once, then nothing is taken
- * until there is room again, and targets count what they cannot store (docs/live.md, section 8.3). Must not know
- * when blocks are made.
+ * How blocks get into the recording, and what becomes of a full disk: the journal is emptied once,
+ * then nothing is taken until there is room again, and targets count what they cannot store
+ * (docs/live.md, section 8.3).
  */
 #include <stdio.h>
 #include <sys/statvfs.h>

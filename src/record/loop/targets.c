@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Areas that belong to a recording: takes hold of them, and lets them go. Must not know how they are found, nor
- * what is in rings or windows.
- */
+/* Areas that belong to a recording: takes hold of them, and lets them go. */
 #include <sys/syscall.h>
 #include <unistd.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finds areas: live directories are watched with inotify; beside that their mtime is looked at once a second, and only
- * where it has changed they are listed. Must not know what is done with an area.
+ * Finds areas: live directories are watched with inotify; beside that their mtime is looked at
+ * once a second, and only where it has changed they are listed.
  */
 #include <errno.h>
 #include <stdio.h>

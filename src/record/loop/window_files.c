@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A trace for each window and process (--split): once, also where the recorder is killed in between. The encoder tells
- * of windows that are whole; who was exported is in the journal. Must not know when windows open and close.
+ * A trace for each window and process (--split): once, also where the recorder is killed in
+ * between. The encoder tells of windows that are whole; who was exported is in the journal.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Windows: when events are stored, target by target (docs/live.md, section 4.3). The order of writes is what
- * makes them exact: OPEN block, then `enabled`; `enabled` off, a moment for emits under way, a drain, then the CLOSE block.
- * Windows by step, by NVTX range and by cuProfilerStart are the target's own work: here at most their words are set. Must not
- * know how rows are made, nor what becomes of a window that is over.
+ * Windows: when events are stored, target by target (docs/live.md, section 4.3). The order of
+ * writes is what makes them exact: OPEN block, then `enabled`; `enabled` off, a moment for emits
+ * under way, a drain, then the CLOSE block. Windows by step, by NVTX range and by cuProfilerStart
+ * are the target's own work: here at most their words are set.
  */
 #include <stdio.h>
 #include <sys/inotify.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The state of calls, queues, devices' clocks and command streams as blocks of a journal, and back (docs/live.md, section 6). Ids of texts and blobs are of one file: in
- * a new one, to which a recording has rotated, they are not taken over. Read back with distrust. Must not know of rows.
+ * The state of calls, queues, devices' clocks and command streams as blocks of a journal, and back
+ * (docs/live.md, section 6). Ids of texts and blobs are of one file: in a new one, to which a
+ * recording has rotated, they are not taken over. Read back with distrust.
  */
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Recordings from their files: new ones, and those that a dead recorder left (docs/live.md, sections 6 and 8.2).
- * Whatever instant it died at, the journal says what stands. Must not know of rows.
+ * Recordings from their files: new ones, and those that a dead recorder left (docs/live.md,
+ * sections 6 and 8.2). Whatever instant it died at, the journal says what stands.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How far each area has been taken into the journal: what a drain after a restart goes on from. Read off
- * the blocks alone. Knows nothing of rows.
+ * How far each area has been taken into the journal: what a drain after a restart goes on from.
+ * Read off the blocks alone.
  */
 #ifndef TS_RECORD_RECORDING_CHECKPOINT_POSITIONS_H
 #define TS_RECORD_RECORDING_CHECKPOINT_POSITIONS_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A finished trace of what a dead recorder left. Trace and journal are copied, and the copy is resumed and
- * finished: nothing of the original is changed. Must not know of rows.
+ * A finished trace of what a dead recorder left. Trace and journal are copied, and the copy is
+ * resumed and finished: nothing of the original is changed.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Threads that samples name as a block of a journal, and back (docs/live.md, section 6): a successor goes on with their rows. Those of areas are with
- * these; of them only who has named them is told here. Read back with distrust. Must not know of stacks, which are of one file.
+ * Threads that samples name as a block of a journal, and back (docs/live.md, section 6): a
+ * successor goes on with their rows. Those of areas are with these; of them only who has named
+ * them is told here. Read back with distrust.
  */
 #include <stdlib.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The journal's turns: checkpoint, rotation and finish, each with one instant at which it counts, and what is
- * done when the disk is full (docs/live.md, sections 6, 8.2 and 8.3). Runs on the encoder's thread, which has
- * taken all that it does not copy. Must not know of rows.
+ * The journal's turns: checkpoint, rotation and finish, each with one instant at which it counts,
+ * and what is done when the disk is full (docs/live.md, sections 6, 8.2 and 8.3). Runs on the
+ * encoder's thread, which has taken all that it does not copy.
  */
 #include <errno.h>
 #include <fcntl.h>

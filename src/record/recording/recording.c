@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A recording: blocks are appended to the journal by the caller, and encoded from there by a thread of its own. All
- * that the encoder and the writer do, they do on that thread; what a caller asks for is a command to it.
- * Must not know of rings and rows.
+ * A recording: blocks are appended to the journal by the caller, and encoded from there by a
+ * thread of its own. All that the encoder and the writer do, they do on that thread; what a caller
+ * asks for is a command to it.
  */
 #include "record/recording/recording.h"
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A recording on disk: journal, encoder and trace (docs/live.md, section 6). Blocks go in at one end;
- * a thread of its own turns them into rows of the trace. Survives kill -9 at any instant: open it
- * again with RESUME and go on.
+ * A recording on disk: journal, encoder and trace (docs/live.md, section 6). Blocks go in at one
+ * end; a thread of its own turns them into rows of the trace. Survives kill -9 at any instant:
+ * open it again with RESUME and go on.
  *
- * One thread appends; the encoder is internal. Knows nothing of processes, rings or policies.
+ * One thread appends; the encoder is internal.
  */
 #ifndef TS_RECORD_RECORDING_RECORDING_H
 #define TS_RECORD_RECORDING_RECORDING_H

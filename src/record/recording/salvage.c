@@ -2,7 +2,6 @@
 /*
  * Live areas into traces when no recorder does it. Areas are opened for reading only, so that
  * nothing is taken from a recorder that may come, and what is saved can be saved again.
- * Must not know how blocks become rows.
  */
 #include "record/recording/salvage.h"
 

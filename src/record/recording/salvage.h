@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A trace of what stands in live areas, with no recorder at work: what a dead process has left, or a
- * copy of a running one's flight buffer. Areas are only read. Knows nothing of policies.
+ * A trace of what stands in live areas, with no recorder at work: what a dead process has left, or
+ * a copy of a running one's flight buffer. Areas are only read.
  */
 #ifndef TS_RECORD_RECORDING_SALVAGE_H
 #define TS_RECORD_RECORDING_SALVAGE_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Takes what runs give, hashes it and compares it with the recording and with the first run. Must not know targets. */
+/* Takes what runs give, hashes it and compares it with the recording and with the first run. */
 #include "replay/check/check.h"
 
 #include <inttypes.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is copied out of a run: what reads bring to the host, what recorded checks are about, with `each` what every command writes,
- * at the end all memory that was written; and what --dump asks for. Must not know how it is compared.
+ * What is copied out of a run: what reads bring to the host, what recorded checks are about, with
+ * `each` what every command writes, at the end all memory that was written; and what --dump asks
+ * for.
  */
 #include <inttypes.h>
 #include <string.h>

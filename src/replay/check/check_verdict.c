@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What came of the comparisons, in the words of docs/replay.md, section 6.4. Must not compare anything itself. */
+/* What came of the comparisons, in the words of docs/replay.md, section 6.4. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The model as a whole: what a command needs, and the edges that emulator_queues.c (devices) and emulator_host.c (threads)
- * find, put in order. Must not look at when commands began.
+ * The model as a whole: what a command needs, and the edges that emulator_queues.c (devices) and
+ * emulator_host.c (threads) find, put in order.
  */
 #include "base/ns.h"
 #include "replay/emulator/emulator_internal.h"

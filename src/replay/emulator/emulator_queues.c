@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What holds commands on devices: the queue that each is in, and events. With another number of streams than recorded,
- * commands are dealt out anew. Must not look at when commands began, only at their order in a queue.
+ * What holds commands on devices: the queue that each is in, and events. With another number of
+ * streams than recorded, commands are dealt out anew.
  */
 #include "replay/emulator/emulator_internal.h"
 

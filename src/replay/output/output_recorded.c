@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the recording says of the commands that are replayed: their rows of gpu_op. Must not know of runs. */
+/* What the recording says of the commands that are replayed: their rows of gpu_op. */
 #include "base/ns.h"
 #include "replay/output/replay_output.h"
 #include "replay/stream/stream_internal.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rows of a run of a command stream: its calls and what devices did, named as in the recording, on the recording's time line: the first
- * call of the run is when the first command was given. Must not know targets.
+ * Rows of a run of a command stream: its calls and what devices did, named as in the recording, on
+ * the recording's time line: the first call of the run is when the first command was given.
  */
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rows of a simulated run: those of the recording, names and arguments and all, with other times, and maybe in other queues. What
- * cannot be placed on the new time line (counters, samples, marks) is left out. Must not know how it was simulated.
+ * Rows of a simulated run: those of the recording, names and arguments and all, with other times,
+ * and maybe in other queues. What cannot be placed on the new time line (counters, samples, marks)
+ * is left out.
  */
 #include <inttypes.h>
 #include <string.h>

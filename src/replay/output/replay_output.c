@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The file of -o: a trace like any other, which says that it is a replay, and of what. Must not know what is in its rows. */
+/* The file of -o: a trace like any other, which says that it is a replay, and of what. */
 #include "replay/output/replay_output.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which commands are run: the steps in order, and what is to be said about them. Must not know targets. */
+/* Which commands are run: the steps in order, and what is to be said about them. */
 #include "replay/plan/plan.h"
 
 #include <inttypes.h>

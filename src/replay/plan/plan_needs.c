@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a part needs: backwards from what it reads, every earlier command that wrote it, byte by byte. A launch may leave bytes
- * of what it writes as they were, and so may a rectangle; so these never end the search, and what they write is needed as
- * it was before. Must not know why something is asked for.
+ * What a part needs: backwards from what it reads, every earlier command that wrote it, byte by
+ * byte. A launch may leave bytes of what it writes as they were, and so may a rectangle; so these
+ * never end the search, and what they write is needed as it was before.
  */
 #include "replay/plan/plan.h"
 #include "replay/plan/ranges.h"

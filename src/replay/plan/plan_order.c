@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What keeps the order of a part as it was: markers, barriers and syncs between its commands, and places of commands that are
- * left out but that others waited for, or that waited themselves. Must not know what commands compute.
+ * What keeps the order of a part as it was: markers, barriers and syncs between its commands, and
+ * places of commands that are left out but that others waited for, or that waited themselves.
  */
 #include <string.h>
 

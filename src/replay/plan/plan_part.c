@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which commands are asked for: by queue, by place in the stream, by kernel. Must not know what they need. */
+/* Which commands are asked for: by queue, by place in the stream, by kernel. */
 #include <inttypes.h>
 #include <string.h>
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Recorded checks: hashes of memory behind commands and at the window's end. Must not compare anything.
- */
+/* Recorded checks: hashes of memory behind commands and at the window's end. */
 #include <inttypes.h>
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Commands of a window, in order of their sequence numbers, none of which may be missing: queue, operands, data and what each
- * waits for. Must not know what is done with them.
+ * Commands of a window, in order of their sequence numbers, none of which may be missing: queue,
+ * operands, data and what each waits for.
  */
 #include <inttypes.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Details of objects and commands (docs/replay.md, section 2.3): JSON into a struct. Keys that it does not know are stepped
- * over, values of the wrong type are errors. Must not know what the numbers stand for.
+ * Details of objects and commands (docs/replay.md, section 2.3): JSON into a struct. Keys that it
+ * does not know are stepped over, values of the wrong type are errors.
  */
 #include <string.h>
 

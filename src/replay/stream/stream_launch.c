@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Launches: the function, its geometry, its arguments, and what it may read and write because of them. Must not know how
- * commands are ordered.
+ * Launches: the function, its geometry, its arguments, and what it may read and write because of
+ * them.
  */
 #include <inttypes.h>
 #include <stdio.h>

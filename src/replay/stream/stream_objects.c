@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Objects of a window: of each the row that held while it was open, with parents, devices and blobs as indices. An object that
- * is not sound can do no harm as long as no command uses it: it is kept, with the reason. Must not know what commands do.
+ * Objects of a window: of each the row that held while it was open, with parents, devices and
+ * blobs as indices. An object that is not sound can do no harm as long as no command uses it: it
+ * is kept, with the reason.
  */
 #include <inttypes.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What commands but launches work on: memory, ranges, rectangles, bytes from the host. Each range is inside of its memory, or
- * the trace is refused with the command's number. Must not know how commands are ordered.
+ * What commands but launches work on: memory, ranges, rectangles, bytes from the host. Each range
+ * is inside of its memory, or the trace is refused with the command's number.
  */
 #include <inttypes.h>
 #include <stdarg.h>

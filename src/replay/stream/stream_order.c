@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What user events do to the order of a stream. A command that waits for one runs when it is set, maybe long behind
- * its own place, and nothing that one thread gives may wait for it before: several threads gave the recording. Also the
- * life of memory, stretched over all of its uses. Must not know what commands do.
+ * What user events do to the order of a stream. A command that waits for one runs when it is set,
+ * maybe long behind its own place, and nothing that one thread gives may wait for it before:
+ * several threads gave the recording. Also the life of memory, stretched over all of its uses.
  */
 #include "replay/stream/stream_internal.h"
 

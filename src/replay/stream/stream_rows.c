@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rows of the command stream: those of one process, put in order, and the windows that they form. Must not know what commands
- * do.
+ * Rows of the command stream: those of one process, put in order, and the windows that they form.
  */
 #include <inttypes.h>
 #include <stdlib.h>

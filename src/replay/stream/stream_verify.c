@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Before a trace is run: checksums of every chunk that a command stream is made of, hashes of every blob that is used. A
- * reader checks what it reads; this looks at all of it first. Must not know what is in them.
+ * Before a trace is run: checksums of every chunk that a command stream is made of, hashes of
+ * every blob that is used. A reader checks what it reads; this looks at all of it first.
  */
 #include <errno.h>
 #include <inttypes.h>

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Device files of accelerators, and which processes have them open or mapped. A file is known by
- * its device number (that of a node in /dev here, or of a driver that /proc/devices names), so that
- * a container may call it what it likes; by its name where that does not help. Knows nothing of
- * makers' tools.
+ * its device number (that of a node in /dev here, or of a driver that /proc/devices names), so
+ * that a container may call it what it likes; by its name where that does not help.
  */
 #ifndef TS_SAMPLE_METRICS_DEVICE_FILES_H
 #define TS_SAMPLE_METRICS_DEVICE_FILES_H

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Who uses accelerators. Two lists are made: of those that makers' tools name, and of those that
- * have device files. They become one: a tool knows better which device it is. Must not know any
- * maker.
+ * have device files. They become one: a tool knows better which device it is.
  */
 #include "sample/metrics/device_users.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Values become rows, see metric_rows.h. What a source gives is not trusted: texts that are missing, and those that would
- * write elsewhere on a terminal. Must not know what becomes of rows.
+ * Values become rows, see metric_rows.h. What a source gives is not trusted: texts that are
+ * missing, and those that would write elsewhere on a terminal.
  */
 #include <math.h>
 #include <stddef.h>

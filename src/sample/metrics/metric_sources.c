@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The table of sources of device metrics. Must not know what a source reads.
- */
+/* The table of sources of device metrics. */
 #include "sample/metrics/metric_sources.h"
 
 #include <dlfcn.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Threads that sample: one for the machine and processes, one for each source of device metrics. All that they
- * share is under one lock, which is not held while anything is read. A thread that hangs inside a source is
- * told of and, at the end, left to itself. Must not know what is read, nor where rows go.
+ * Threads that sample: one for the machine and processes, one for each source of device metrics.
+ * All that they share is under one lock, which is not held while anything is read. A thread that
+ * hangs inside a source is told of and, at the end, left to itself.
  */
 #include "sample/metrics/metrics_sampler.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How often each thing of a device is asked for. What a question costs differs a thousandfold between devices and
- * drivers, so it is measured: as long as all of them fit into a budget of CPU time they are asked as often as
- * wanted, then the dear ones less often. Knows nothing of what is asked.
+ * How often each thing of a device is asked for. What a question costs differs a thousandfold
+ * between devices and drivers, so it is measured: as long as all of them fit into a budget of CPU
+ * time they are asked as often as wanted, then the dear ones less often.
  */
 #ifndef TS_SAMPLE_METRICS_QUERY_PACING_H
 #define TS_SAMPLE_METRICS_QUERY_PACING_H

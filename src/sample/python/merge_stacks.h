@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One stack out of a thread's native and Python ones, which were read one after the other. Knows nothing of processes. */
+/* One stack out of a thread's native and Python ones, which were read one after the other. */
 #ifndef TS_SAMPLE_PYTHON_MERGE_STACKS_H
 #define TS_SAMPLE_PYTHON_MERGE_STACKS_H
 

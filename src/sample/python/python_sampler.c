@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The thread that samples: when which process is due, how much of a processor it may use, and what is asked of it from outside. What is shared
- * with others is under one lock, which is not held while anything is read or told. Must not know what a stack is.
+ * The thread that samples: when which process is due, how much of a processor it may use, and what
+ * is asked of it from outside. What is shared with others is under one lock, which is not held
+ * while anything is read or told.
  */
 #include "sample/python/python_sampler.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What sampling costs and how well it goes, as counters once a second (docs/python.md). Must not know where they go. */
+/* What sampling costs and how well it goes, as counters once a second (docs/python.md). */
 #include "sample/python/python_sampler_internal.h"
 
 struct row {

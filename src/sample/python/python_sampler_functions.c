@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Functions that somebody waits for: whether one of them has come onto a thread's stack, or left it, between two sweeps. Must not know what
- * happens then.
+ * Functions that somebody waits for: whether one of them has come onto a thread's stack, or left
+ * it, between two sweeps.
  */
 #include <stdio.h>
 

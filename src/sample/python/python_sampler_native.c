@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Native frames of the threads of a sampled process, among Python's: of those that wait from their memory, of those that run from a sample
- * that perf takes when asked, between two sweeps: where both show the same stack, it was that stack. Nothing is stopped. Must not know how
- * stacks are unwound.
+ * Native frames of the threads of a sampled process, among Python's: of those that wait from their
+ * memory, of those that run from a sample that perf takes when asked, between two sweeps: where
+ * both show the same stack, it was that stack. Nothing is stopped.
  */
 #include "base/clock.h"
 #include "code/unwind.h"

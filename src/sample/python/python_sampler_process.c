@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One process that is sampled: opened when there is a Python in it, swept, told, opened again when it has become another program. Must not know
- * when it is due.
+ * One process that is sampled: opened when there is a Python in it, swept, told, opened again when
+ * it has become another program.
  */
 #include <stdio.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is remembered of the threads of a sampled process from one sweep to the next: their names, and the frames that were last told. Must not
- * know how stacks are read.
+ * What is remembered of the threads of a sampled process from one sweep to the next: their names,
+ * and the frames that were last told.
  */
 #include <stdio.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How the clocks of ranks stand to that of a reference rank. Each pair of clocks that share collectives gets a line
- * (clock_fit.c); a rank is tied to the reference by the chain of lines that is known best. Must not know how
- * collectives were matched.
+ * How the clocks of ranks stand to that of a reference rank. Each pair of clocks that share
+ * collectives gets a line (clock_fit.c); a rank is tied to the reference by the chain of lines
+ * that is known best.
  */
 #include "state/clocks/clock_alignment.h"
 

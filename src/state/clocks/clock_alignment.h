@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How clocks stand to each other: ranks by matched collectives, devices by launches and synchronisations. Offset
- * and drift are estimated robustly, with an uncertainty (docs/state.md, "Clocks"). Knows nothing of files: the tool
- * stores what comes out as clock_sync rows.
+ * How clocks stand to each other: ranks by matched collectives, devices by launches and
+ * synchronisations. Offset and drift are estimated robustly, with an uncertainty (docs/state.md,
+ * "Clocks").
  */
 #ifndef TS_STATE_CLOCKS_CLOCK_ALIGNMENT_H
 #define TS_STATE_CLOCKS_CLOCK_ALIGNMENT_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Moves the times of a job's work by what is known of its clocks. Must not estimate anything. */
+/* Moves the times of a job's work by what is known of its clocks. */
 #include <math.h>
 
 #include "base/memory.h"

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How a device's clock stands to its host's: no command begins before the call that asks for it, and the host's wait
- * for a command does not end before the command. Each gives a bound of the offset; the offset that breaks the fewest
- * is taken, 0 where it is as good as any (docs/state.md, "Clocks"). Must not know of other ranks.
+ * How a device's clock stands to its host's: no command begins before the call that asks for it,
+ * and the host's wait for a command does not end before the command. Each gives a bound of the
+ * offset; the offset that breaks the fewest is taken, 0 where it is as good as any (docs/state.md,
+ * "Clocks").
  */
 #include <stdlib.h>
 #include <string.h>

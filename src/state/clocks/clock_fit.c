@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A line through samples of which some are wrong: Theil and Sen's slope over at most 256 medians, so that cost stays
- * n log n, then the median of what remains; bounded by what causality allows (docs/state.md, "Clocks").
- * Must not know where samples come from.
+ * A line through samples of which some are wrong: Theil and Sen's slope over at most 256 medians,
+ * so that cost stays n log n, then the median of what remains; bounded by what causality allows
+ * (docs/state.md, "Clocks").
  */
 #include <assert.h>
 #include <math.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which commands of several ranks are one collective. Commands are sorted into lanes: a process group where the trace
- * names it, else a communicating stream. In a lane they are joined by sequence number where the trace has one, else
- * laid beside each other (collectives_align.c). Must not know of clocks, which may differ by anything.
+ * Which commands of several ranks are one collective. Commands are sorted into lanes: a process
+ * group where the trace names it, else a communicating stream. In a lane they are joined by
+ * sequence number where the trace has one, else laid beside each other (collectives_align.c).
  */
 #include "state/collectives/collectives.h"
 

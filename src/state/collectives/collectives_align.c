@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Lays the collectives of two ranks beside each other without being told their numbers (docs/state.md, "Clocks"): a
- * passage of one is looked for in the other, by the operations and by the pauses between their ends, which clocks that
- * are off do not change; from there on both are gone through step by step, round what one of them lacks.
- * Must not know of ranks or streams.
+ * Lays the collectives of two ranks beside each other without being told their numbers
+ * (docs/state.md, "Clocks"): a passage of one is looked for in the other, by the operations and by
+ * the pauses between their ends, which clocks that are off do not change; from there on both are
+ * gone through step by step, round what one of them lacks.
  */
 #include "state/collectives/collectives_internal.h"
 

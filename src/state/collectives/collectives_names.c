@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What names of collectives mean: "ncclDevKernel_AllReduce_Sum_f16_RING_LL(...)" is the same operation as
- * "ncclDevKernel_AllReduce_Sum_f16_TREE_LL(...)", and "all_reduce" is "allreduce". Must not know of ranks.
+ * What names of collectives mean: "ncclDevKernel_AllReduce_Sum_f16_RING_LL(...)" is the same
+ * operation as "ncclDevKernel_AllReduce_Sum_f16_TREE_LL(...)", and "all_reduce" is "allreduce".
  */
 #include "state/collectives/collectives_internal.h"
 

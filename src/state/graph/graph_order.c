@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Edges by node, and no cycles. Since edges go forward in time, a cycle can only be one of edges that take no time
- * (times of whole microseconds have many equal ones), through events without length: those alone are walked.
- * Must not know what edges mean.
+ * Edges by node, and no cycles. Since edges go forward in time, a cycle can only be one of edges
+ * that take no time (times of whole microseconds have many equal ones), through events without
+ * length: those alone are walked.
  */
 #include "state/graph/graph_build.h"
 

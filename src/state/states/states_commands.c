@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The instants of commands: when each was handed over, when it was ready, and what it waited for last (docs/state.md,
- * "A command"). One pass over the commands of a stream and the edges into them. Knows nothing of lanes.
+ * The instants of commands: when each was handed over, when it was ready, and what it waited for
+ * last (docs/state.md, "A command"). One pass over the commands of a stream and the edges into
+ * them.
  */
 #include "base/memory.h"
 #include "state/states/states_internal.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The copy engine: which copies waited for another one of the same direction, on another stream of their device. Copies
- * come stream by stream and are merged into one order of time. Knows nothing of other commands.
+ * The copy engine: which copies waited for another one of the same direction, on another stream of
+ * their device. Copies come stream by stream and are merged into one order of time.
  */
 #include "base/memory.h"
 #include "state/states/states_internal.h"

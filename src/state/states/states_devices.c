@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The intervals of a device: at each instant the strongest state of its streams (docs/state.md, "A device"). Streams
- * are merged pair by pair, then the results: n log s for n intervals of s streams. Knows nothing of commands.
+ * The intervals of a device: at each instant the strongest state of its streams (docs/state.md, "A
+ * device"). Streams are merged pair by pair, then the results: n log s for n intervals of s
+ * streams.
  */
 #include "base/memory.h"
 #include "state/states/states_internal.h"

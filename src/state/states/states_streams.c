@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The intervals of a stream (docs/state.md, "A stream"): one pass over its commands in order of start. Where one
- * runs the stream runs; in the gaps between, its head says what it is waiting for, and before the head was issued it is
- * idle. Knows nothing of devices.
+ * The intervals of a stream (docs/state.md, "A stream"): one pass over its commands in order of
+ * start. Where one runs the stream runs; in the gaps between, its head says what it is waiting
+ * for, and before the head was issued it is idle.
  */
 #include "base/memory.h"
 #include "state/states/states_internal.h"

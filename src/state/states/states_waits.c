@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * When each thread was inside a call that waits for a device: synchronisations and blocking copies. One pass over
- * the calls, which are in order; a name is judged once. Knows nothing of streams.
+ * When each thread was inside a call that waits for a device: synchronisations and blocking
+ * copies. One pass over the calls, which are in order; a name is judged once.
  */
 #include <string.h>
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Backward slices and the forward ones of the same sequence number. Of several forward slices with one number the last to begin made the node:
- * the number only moves on when one is made. See autograd_link.h. Must not know what is asked of it.
+ * Backward slices and the forward ones of the same sequence number. Of several forward slices with
+ * one number the last to begin made the node: the number only moves on when one is made. See
+ * autograd_link.h.
  */
 #include "state/work/autograd_link.h"
 

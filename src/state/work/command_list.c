@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Makes the instruction stream of commands, of calls that record, wait or synchronise, and of synchronisations that
- * the trace tells of by themselves; then one read of the trace adds launch parameters. Must not know how it is shown.
+ * Makes the instruction stream of commands, of calls that record, wait or synchronise, and of
+ * synchronisations that the trace tells of by themselves; then one read of the trace adds launch
+ * parameters.
  */
 #include "state/work/command_list.h"
 

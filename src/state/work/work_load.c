@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads the rows of a trace into a struct ts_work: slices (steps are among them), calls, commands and arrows, column by
- * column. Must not judge: what is joined to what, and what is left out, others decide.
+ * Reads the rows of a trace into a struct ts_work: slices (steps are among them), calls, commands
+ * and arrows, column by column.
  */
 #include <math.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a wrapper does around the real function: takes times, a stack, CUPTI's correlation, and stores the call. Must not know how a
- * program came to the wrapper (cuda_symbols.c) or what CUPTI does (cupti.c).
+ * What a wrapper does around the real function: takes times, a stack, CUPTI's correlation, and
+ * stores the call.
  */
 #include <dlfcn.h>
 #include <errno.h>

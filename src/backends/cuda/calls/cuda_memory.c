@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory that the program holds: rows of `allocation`, with what is in use after each. The table of live blocks lies in memory of its own,
- * behind a lock that is held for some instructions; a child of fork never looks at it. Must not know how calls are recorded.
+ * Memory that the program holds: rows of `allocation`, with what is in use after each. The table
+ * of live blocks lies in memory of its own, behind a lock that is held for some instructions; a
+ * child of fork never looks at it.
  */
 #include <errno.h>
 #include <sched.h>

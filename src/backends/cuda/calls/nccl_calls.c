@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Collectives of NCCL: calls of their own, and how many bytes the kernels that they launch move. The public interface of nccl.h, which has
- * been the same since NCCL 2.0. A process may have several NCCLs, and each caller gets its own. Must not know how kernels are joined to
- * calls (cuda_calls.c, the device side). No lock: tables are filled by compare-and-swap.
+ * Collectives of NCCL: calls of their own, and how many bytes the kernels that they launch move.
+ * The public interface of nccl.h, which has been the same since NCCL 2.0. A process may have
+ * several NCCLs, and each caller gets its own. No lock: tables are filled by compare-and-swap.
  */
 #include <dlfcn.h>
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finds CUPTI: the copy that the process has, else that which its libraries would load, else the toolkit's; never a second one. Must not know what
- * is done with it.
+ * Finds CUPTI: the copy that the process has, else that which its libraries would load, else the
+ * toolkit's; never a second one.
  */
 #include <dlfcn.h>
 #include <errno.h>

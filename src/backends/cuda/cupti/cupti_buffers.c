@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Buffers that CUPTI fills (docs/cuda.md, section 3): a pool of small ones, handed out and taken back without a lock, since CUPTI asks on threads of the
- * program. One reader parses them: what came back, and the completed begin of what CUPTI still holds. Must not know what records mean.
+ * Buffers that CUPTI fills (docs/cuda.md, section 3): a pool of small ones, handed out and taken
+ * back without a lock, since CUPTI asks on threads of the program. One reader parses them: what
+ * came back, and the completed begin of what CUPTI still holds.
  */
 #include <sched.h>
 #include <string.h>

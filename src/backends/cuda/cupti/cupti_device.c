@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the device side is doing (docs/cuda.md, section 3): begins with cuInit, enables kinds while events are wanted, steps aside for another tool and comes back,
- * ends with the program. Must not know records or who the other tool is.
+ * What the device side is doing (docs/cuda.md, section 3): begins with cuInit, enables kinds while
+ * events are wanted, steps aside for another tool and comes back, ends with the program.
  *
- *	NONE -> IDLE <-> ON <-> ASIDE; any -> OFF, for good; a child of fork: FORKED
+ * NONE -> IDLE <-> ON <-> ASIDE; any -> OFF, for good; a child of fork: FORKED
  *
- * The state changes under `lock`. CUPTI is told to enable and disable with it, which calls nobody back; never to flush.
+ * The state changes under `lock`. CUPTI is told to enable and disable with it, which calls nobody
+ * back; never to flush.
  */
 #include <errno.h>
 #include <pthread.h>

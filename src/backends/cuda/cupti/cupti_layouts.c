@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How long CUPTI's records are (docs/cuda.md, section 3). What we read stands at the same places in all versions since CUDA 11.6, and later versions
- * have more behind it; CUPTI's own walk over a first buffer shows the length that is true. Knows nothing of what records mean.
+ * How long CUPTI's records are (docs/cuda.md, section 3). What we read stands at the same places
+ * in all versions since CUDA 11.6, and later versions have more behind it; CUPTI's own walk over a
+ * first buffer shows the length that is true.
  */
 #include <errno.h>
 #include <sys/mman.h>

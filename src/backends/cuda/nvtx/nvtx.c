@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * NVTX v3 (docs/cuda.md): every library that uses it has a copy of its own, which loads this one by NVTX_INJECTION64_PATH at its first call and
- * lets it put functions into its table. Here are those functions. Must not know how events are stored.
+ * NVTX v3 (docs/cuda.md): every library that uses it has a copy of its own, which loads this one
+ * by NVTX_INJECTION64_PATH at its first call and lets it put functions into its table. Here are
+ * those functions.
  */
 #include <errno.h>
 #include <sys/syscall.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Texts of NVTX that stay: domains, registered strings, names of categories. Nothing of it is ever freed, and there is a limit to each;
- * handles that programs give back are looked at before they are believed. Must not know of events.
+ * Texts of NVTX that stay: domains, registered strings, names of categories. Nothing of it is ever
+ * freed, and there is a limit to each; handles that programs give back are looked at before they
+ * are believed.
  */
 #include <string.h>
 #include <sys/mman.h>

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Samples of program counters on the device, by CUPTI: contexts that are sampled, and what they give, which the helper takes a few times a second: a row
- * for each instruction and reason with its count. No lock of ours is held while CUPTI is called, since it calls us with locks of its own: one thread at a time
- * drains, and who comes second lets it be. Must not know where images lie.
+ * Samples of program counters on the device, by CUPTI: contexts that are sampled, and what they
+ * give, which the helper takes a few times a second: a row for each instruction and reason with
+ * its count. No lock of ours is held while CUPTI is called, since it calls us with locks of its
+ * own: one thread at a time drains, and who comes second lets it be.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How sampling of program counters is set for a context: period, mode, reasons of stalls, buffers. Runs inside CUPTI's callback of a context that was just made, ahead
- * of its modules. Must not know what samples become.
+ * How sampling of program counters is set for a context: period, mode, reasons of stalls, buffers.
+ * Runs inside CUPTI's callback of a context that was just made, ahead of its modules.
  */
 #include <pthread.h>
 #include <stdio.h>

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Live handles: what they are, and who uses them still. Must not call the driver.
+ * Live handles: what they are, and who uses them still.
  *
- * Looking one up takes no lock where it is found: chains are changed by single stores, and an object's memory stays an
- * object for ever. One that was used again meanwhile may lead into another chain: so whoever finds nothing looks again with the lock.
+ * Looking one up takes no lock where it is found: chains are changed by single stores, and an
+ * object's memory stays an object for ever. One that was used again meanwhile may lead into
+ * another chain: so whoever finds nothing looks again with the lock.
  */
 #include <stdlib.h>
 #include <string.h>

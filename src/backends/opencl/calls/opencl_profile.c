@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Commands that have been given and not yet looked at, a list a queue; those that are complete become gpu_ops. Must not wait for
- * anything that the device does.
+ * Commands that have been given and not yet looked at, a list a queue; those that are complete
+ * become gpu_ops.
  */
 #include <stdlib.h>
 #include <string.h>

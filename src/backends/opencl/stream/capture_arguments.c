@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Arguments of kernels: as they are set, of which kind they are, and how a launch has them. Kinds come from the kernel itself, else from a
- * private rebuild of its source, else from what the value looks like. Must not write to the channel.
+ * Arguments of kernels: as they are set, of which kind they are, and how a launch has them. Kinds
+ * come from the kernel itself, else from a private rebuild of its source, else from what the value
+ * looks like.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A command around the driver's call: frozen ahead of it, appended behind it; and what the host does beside commands: waits, user
- * events. Must not know what the verbs mean (capture_details.c).
+ * A command around the driver's call: frozen ahead of it, appended behind it; and what the host
+ * does beside commands: waits, user events.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The registry: everything that lives, window or not, and how it is described in the stream. An object stays in it while the
- * program holds it or something that was made from it. Must not know of commands but for alloc and free.
+ * The registry: everything that lives, window or not, and how it is described in the stream. An
+ * object stays in it while the program holds it or something that was made from it.
  */
 #include <inttypes.h>
 #include <stdio.h>

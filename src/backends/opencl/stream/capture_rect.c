@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Rectangles of memory, as the rectangular copies have them: rows of bytes with a pitch. Must not know whose memory it is.
- */
+/* Rectangles of memory, as the rectangular copies have them: rows of bytes with a pitch. */
 #include <string.h>
 
 #include "backends/opencl/stream/capture_internal.h"

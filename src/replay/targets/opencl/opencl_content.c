@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Bytes that come back: what commands read, and memory that is copied out behind them or at the end. They wait in staging memory of
- * limited size, which is a ring, so that hashing does not hold up commands until it is full. Must not know what is compared with
- * what.
+ * Bytes that come back: what commands read, and memory that is copied out behind them or at the
+ * end. They wait in staging memory of limited size, which is a ring, so that hashing does not hold
+ * up commands until it is full.
  */
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which device of this machine takes the place of which recorded one: by --device, else by name, else by number. Must not know
- * what is run on them.
+ * Which device of this machine takes the place of which recorded one: by --device, else by name,
+ * else by number.
  */
 #include <ctype.h>
 #include <stdio.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory, views of it, and its content at the beginning. All of it is made when a session opens; only where that would be more than a
- * device has, memory that the program made and gave back lives as long as it did there. Must not know what commands do with it.
+ * Memory, views of it, and its content at the beginning. All of it is made when a session opens;
+ * only where that would be more than a device has, memory that the program made and gave back
+ * lives as long as it did there.
  */
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Programs and kernels: source that names no file is built, else the stored binary for a device of the same name is taken. Must not
- * know how kernels are launched.
+ * Programs and kernels: source that names no file is built, else the stored binary for a device of
+ * the same name is taken.
  */
 #include <inttypes.h>
 #include <stdio.h>

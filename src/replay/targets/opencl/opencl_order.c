@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What each command of the plan waits for, as places in it, and its gate: the user event that must be set before it can end, which
- * tells whether the host may wait for it. Recorded programs have threads that set events while others wait; a replay has one, and must
- * never wait for what it has yet to do itself. Must not call OpenCL.
+ * What each command of the plan waits for, as places in it, and its gate: the user event that must
+ * be set before it can end, which tells whether the host may wait for it. Recorded programs have
+ * threads that set events while others wait; a replay has one, and must never wait for what it has
+ * yet to do itself.
  */
 #include <string.h>
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Looks for includes in OpenCL C as a preprocessor would find them, and takes build options apart. Must not know what is done with
- * either.
+ * Looks for includes in OpenCL C as a preprocessor would find them, and takes build options apart.
  */
 #include "replay/targets/opencl/opencl_source.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Events of commands that were given: lists to wait for, waiting for them, their times. The host never waits for a command whose
- * gate is still shut (opencl_order.c). Must not know what the commands do.
+ * Events of commands that were given: lists to wait for, waiting for them, their times. The host
+ * never waits for a command whose gate is still shut (opencl_order.c).
  */
 #include <string.h>
 

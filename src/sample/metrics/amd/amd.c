@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Metrics of AMD's GPUs from sysfs: opening, and one sample. Must not know the files behind the values. Devices are
- * numbered in the order of their bus addresses, as ROCm's tools do. A device that sleeps is not woken.
+ * Metrics of AMD's GPUs from sysfs: opening, and one sample. Devices are numbered in the order of
+ * their bus addresses, as ROCm's tools do. A device that sleeps is not woken.
  */
 #include "sample/metrics/amd/amd.h"
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * AMD's GPUs in sysfs: which there are, and where the files of each lie. Must not know what is in the files.
- */
+/* AMD's GPUs in sysfs: which there are, and where the files of each lie. */
 #include "sample/metrics/amd/amd.h"
 
 #include <dirent.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Layouts of the driver's table, see amd_table.h. Must not know where it comes from. */
+/* Layouts of the driver's table, see amd_table.h. */
 #include "sample/metrics/amd/amd_table.h"
 
 #include "base/procfs.h"

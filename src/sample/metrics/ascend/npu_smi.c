@@ -2,7 +2,7 @@
 /*
  * Metrics of Ascend NPUs, as `npu-smi info` prints them: one call for all chips and processes. The
  * tool takes about a second and may hang, so it is asked seldom, never twice at once, and less
- * often while it fails. Must not know the tables: that is npu_smi_parse.c.
+ * often while it fails.
  */
 #include "sample/metrics/ascend/npu_smi.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Words and numbers in what npu-smi prints. Must not know its tables. */
+/* Words and numbers in what npu-smi prints. */
 #include <string.h>
 
 #include "base/memory.h"

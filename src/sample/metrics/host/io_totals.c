@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sums over network interfaces and over disks, see io_totals.h. Must not know of /proc. */
+/* Sums over network interfaces and over disks, see io_totals.h. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>

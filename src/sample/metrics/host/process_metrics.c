@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Metrics of a process, see host_metrics.h. Its number may come to mean another process at any time. So in each sample,
- * whatever goes by the number is read first, and its `stat` file afterwards: while that answers, and has the
- * right start time, the number was still its own. Must not know of the machine, nor of parents and children.
+ * Metrics of a process, see host_metrics.h. Its number may come to mean another process at any
+ * time. So in each sample, whatever goes by the number is read first, and its `stat` file
+ * afterwards: while that answers, and has the right start time, the number was still its own.
  */
 #include <dirent.h>
 #include <errno.h>

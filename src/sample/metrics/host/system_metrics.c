@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Metrics of the machine, see host_metrics.h. Everything is read on one occasion, from descriptors that stay open; a file
- * that takes long on this machine is read more rarely. Must not know of processes.
+ * Metrics of the machine, see host_metrics.h. Everything is read on one occasion, from descriptors
+ * that stay open; a file that takes long on this machine is read more rarely.
  */
 #include <errno.h>
 #include <fcntl.h>

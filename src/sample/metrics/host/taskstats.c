@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Context switches by the kernel's taskstats, through generic netlink. A socket for each question: they are asked
- * once a second, and no descriptor is held meanwhile. Must not know of /proc.
+ * Context switches by the kernel's taskstats, through generic netlink. A socket for each question:
+ * they are asked once a second, and no descriptor is held meanwhile.
  */
 #include <errno.h>
 #include <linux/genetlink.h>

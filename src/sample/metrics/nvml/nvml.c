@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Metrics of NVIDIA's GPUs from their management library, which comes with the driver: opening it, saying why that
- * does not work, and one sample. Must not know the functions behind the values.
+ * Metrics of NVIDIA's GPUs from their management library, which comes with the driver: opening it,
+ * saying why that does not work, and one sample.
  *
- * Any call may take long, and open() as well: a GPU that nobody uses is woken, up to two seconds each; one that is
- * ill answers after 45 s a question, or never. So both are for a thread that nobody waits for.
+ * Any call may take long, and open() as well: a GPU that nobody uses is woken, up to two seconds
+ * each; one that is ill answers after 45 s a question, or never. So both are for a thread that
+ * nobody waits for.
  *
- * The library is asked in this process and never printed to. Devices are numbered as nvidia-smi does.
+ * The library is asked in this process and never printed to. Devices are numbered as nvidia-smi
+ * does.
  */
 #include "sample/metrics/nvml/nvml.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds the functions of NVIDIA's management library. Must not know what they are used for. */
+/* Finds the functions of NVIDIA's management library. */
 #include "sample/metrics/nvml/nvml_api.h"
 
 #include <dlfcn.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One GPU: what never changes of it, and what its answers mean: which values it does not have, when it is lost, when
- * the library is of no use any more. Must not know what the values are for.
+ * One GPU: what never changes of it, and what its answers mean: which values it does not have,
+ * when it is lost, when the library is of no use any more.
  */
 #include <inttypes.h>
 #include <math.h>
