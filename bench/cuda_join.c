@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cuda_join [--launches N] [--rounds N]: what joining launches to the device's times costs with CUPTI, a launch: nothing at all, activities alone, a callback that
- * stores the correlation id, and external correlation around each launch, interleaved, on an empty kernel. Then four threads launch on one stream, each launch with
- * a grid of its own, and both ways of joining are compared with it. Needs a GPU and no headers of CUDA; opens libcuda and libcupti. Exit 77: there is none.
+ * cuda_join [--launches N] [--rounds N]: what joining launches to the device's times costs with
+ * CUPTI, a launch: nothing at all, activities alone, a callback that stores the correlation id, and
+ * external correlation around each launch, interleaved, on an empty kernel. Then four threads
+ * launch on one stream, each launch with a grid of its own, and both ways of joining are compared
+ * with it. Needs a GPU and no headers of CUDA; opens libcuda and libcupti. Exit 77: there is none.
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -309,7 +311,10 @@ static void *launch_many(void *thread)
 	return NULL;
 }
 
-/* Kernels whose grid is not that of the launch that they were joined to, or that were joined to none. */
+/*
+ * Kernels whose grid is not that of the launch that they were joined to, or that were joined to
+ * none.
+ */
 static unsigned int count_wrong(enum mode mode, unsigned int *ret_kernels)
 {
 	const uint32_t *told = mode == CALLBACK ? grid_of_launch : grid_of_external;

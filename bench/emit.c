@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * emit MODE [--threads N] [--rounds N]: what one event costs its program, in ns. The event is
- * a name, a category and an integer, through the shared library, with the check whether a window is open.
+ * emit MODE [--threads N] [--rounds N]: what one event costs its program, in ns. The event is a
+ * name, a category and an integer, through the shared library, with the check whether a window is
+ * open.
  *
  *	stream      a ring of 64 KiB that a recorder drains
  *	large       the largest ring that a thread grows to, drained: after bursts
- *	recorded    under `tracesmith record`, which drains meanwhile; all subjects sleep between batches
+ *	recorded under `tracesmith record`, which drains meanwhile; all subjects sleep between
+ *	batches
  *	flight      no recorder: the oldest are overwritten
  *	full        the ring is full and nobody drains it: the event is counted as lost
  *	no-ring     the budget allows no ring: the same
@@ -15,8 +17,9 @@
  *	step        ts_step() while a window is open, beside it while none is
  *
  * In the same rounds: the bare read of the counter, and a mutex around a growing array. Best and
- * median round (rounds.h), as one JSON line. But for `recorded` the part of the recorder is played by the
- * program itself between batches, as docs/live.md has it, so that nothing else runs meanwhile.
+ * median round (rounds.h), as one JSON line. But for `recorded` the part of the recorder is played
+ * by the program itself between batches, as docs/live.md has it, so that nothing else runs
+ * meanwhile.
  */
 #include <fcntl.h>
 #include <inttypes.h>

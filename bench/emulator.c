@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * emulator [TRACE] [--commands N] [--rounds N]: how fast the stream scheduler emulator is (src/replay/emulator/emulator.h), in commands a
- * second of CPU time, on a trace that is loaded first, or on a work that is made up in memory: 8 streams of one device, fed
- * by two threads that synchronise now and then. The simulation alone, and with the making of its model, the graph apart. Best of the rounds, as
- * one JSON line, with the errors against what was recorded.
- * Looks inside the library: the emulator has no public face.
+ * emulator [TRACE] [--commands N] [--rounds N]: how fast the stream scheduler emulator is
+ * (src/replay/emulator/emulator.h), in commands a second of CPU time, on a trace that is loaded
+ * first, or on a work that is made up in memory: 8 streams of one device, fed by two threads that
+ * synchronise now and then. The simulation alone, and with the making of its model, the graph
+ * apart. Best of the rounds, as one JSON line, with the errors against what was recorded. Looks
+ * inside the library: the emulator has no public face.
  */
 #include <inttypes.h>
 #include <stdio.h>

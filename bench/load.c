@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * load [--rate N] [--seconds N] [--threads N] [--rings N] [--steps N]: a program to be recorded while something else is
- * measured. Emits so many events a second on all threads together (0: none), and as many as that is in so many
- * seconds, however long it takes; holds so many rings, of threads that emitted once and sleep; or takes so many steps and says
- * what one cost. Prints what it did as one JSON line. getpgid() is called where the steady part begins
- * and ends, to be found in a list of system calls.
+ * load [--rate N] [--seconds N] [--threads N] [--rings N] [--steps N]: a program to be recorded
+ * while something else is measured. Emits so many events a second on all threads together (0:
+ * none), and as many as that is in so many seconds, however long it takes; holds so many rings, of
+ * threads that emitted once and sleep; or takes so many steps and says what one cost. Prints what
+ * it did as one JSON line. getpgid() is called where the steady part begins and ends, to be found
+ * in a list of system calls.
  */
 #include <inttypes.h>
 #include <pthread.h>

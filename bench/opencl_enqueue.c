@@ -2,13 +2,17 @@
 /*
  * What recording adds to a command of OpenCL that does nothing.
  *
- *	opencl_enqueue TOOL [PAIRS]    runs itself without a recorder, recorded, and replayable outside of a window, in turn; and,
- *	                               as the peer, without a recorder but asking for the times of all commands itself
- *	opencl_enqueue --run|--ask     one of these runs: enqueues empty kernels and waits for them, in batches
+ *	opencl_enqueue TOOL [PAIRS] runs itself without a recorder, recorded, and replayable outside
+ *	of a window, in turn; and,
+ *	                               as the peer, without a recorder but asking for the times of
+ *	                               all commands itself
+ *	opencl_enqueue --run|--ask one of these runs: enqueues empty kernels and waits for them, in
+ *	batches
  *
- * A run's figures are those of its best batch: ns a command that pass for the thread that gives them, and ns of its processor
- * time. Printed are the medians over all runs, and the medians of the differences to the run without a recorder of the same turn.
- * Where the peer is dear, it is the driver that charges for times of commands, whoever asks for them.
+ * A run's figures are those of its best batch: ns a command that pass for the thread that gives
+ * them, and ns of its processor time. Printed are the medians over all runs, and the medians of the
+ * differences to the run without a recorder of the same turn. Where the peer is dear, it is the
+ * driver that charges for times of commands, whoever asks for them.
  */
 #define CL_TARGET_OPENCL_VERSION 300
 #define CL_USE_DEPRECATED_OPENCL_1_2_APIS

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Many small commands of OpenCL, to be recorded and replayed: what a replay adds to each shows in its span.
+ * Many small commands of OpenCL, to be recorded and replayed: what a replay adds to each shows in
+ * its span.
  *
- *	opencl_small launches [ROUNDS]    kernels of 64 items in one queue, a wait at the end of each 100
- *	opencl_small mixed [ROUNDS]       writes, kernels, copies and reads of 4 KiB in two queues that wait for each other's events
+ *	opencl_small launches [ROUNDS] kernels of 64 items in one queue, a wait at the end of each
+ *	100
+ *	opencl_small mixed [ROUNDS] writes, kernels, copies and reads of 4 KiB in two queues that
+ *	wait for each other's events
  *
- * Prints how many commands it gave, and how long it took from the first to the end of the last. Its kernel is run once before, so that
- * nothing is compiled in between.
+ * Prints how many commands it gave, and how long it took from the first to the end of the last. Its
+ * kernel is run once before, so that nothing is compiled in between.
  */
 #define CL_TARGET_OPENCL_VERSION 300
 #define CL_USE_DEPRECATED_OPENCL_1_2_APIS

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program that is its own target: it runs itself anew with what the agent is to find in its environment,
- * which that reads when it is loaded, and with a live directory of its own.
+ * A program that is its own target: it runs itself anew with what the agent is to find in its
+ * environment, which that reads when it is loaded, and with a live directory of its own.
  */
 #ifndef TS_BENCH_OWN_TARGET_H
 #define TS_BENCH_OWN_TARGET_H

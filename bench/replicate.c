@@ -2,9 +2,10 @@
 /*
  * replicate IN.sbt OUT.sbt --events N [--threads N]
  *
- * A trace of N events or a little more, out of a small one: all its events, again and again, each copy behind the one
- * before it, with correlations, arrows and steps of its own. So the large trace is as a longer run of the same program
- * would be. Through the public reader and writer alone; says as one JSON line what it has written.
+ * A trace of N events or a little more, out of a small one: all its events, again and again, each
+ * copy behind the one before it, with correlations, arrows and steps of its own. So the large trace
+ * is as a longer run of the same program would be. Through the public reader and writer alone; says
+ * as one JSON line what it has written.
  */
 #include <inttypes.h>
 #include <stdbool.h>
@@ -189,7 +190,10 @@ static int64_t new_shape(struct replicate *replicate, int64_t old)
 	return replicate->shapes[old];
 }
 
-/* The event that a synchronisation waits for is known by the correlation of the call that recorded it. */
+/*
+ * The event that a synchronisation waits for is known by the correlation of the call that recorded
+ * it.
+ */
 static int64_t new_integer(struct replicate *replicate, uint32_t key, int64_t value)
 {
 	struct ts_string text = ts_reader_string(replicate->reader, key);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Costs of some nanoseconds: each subject is run in batches, all subjects in turn in each round, on so many
- * threads at once. A round's figure is its best batch, so that what else runs on the machine does
- * not count; printed are the best and the median round, and by how much a round was dearer than the first
- * subject of the same round, which is the bare read of the counter.
+ * Costs of some nanoseconds: each subject is run in batches, all subjects in turn in each round, on
+ * so many threads at once. A round's figure is its best batch, so that what else runs on the
+ * machine does not count; printed are the best and the median round, and by how much a round was
+ * dearer than the first subject of the same round, which is the bare read of the counter.
  */
 #ifndef TS_BENCH_ROUNDS_H
 #define TS_BENCH_ROUNDS_H

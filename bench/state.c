@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * state [TRACE] [--commands N] [--rounds N]: how fast states are rebuilt (src/state/states/states.h), in commands a second of
- * CPU time, from a trace that is loaded first, or from a work that is made up in memory: 8 streams of one device, fed by
- * two threads that synchronise now and then; kernels, and copies on two of the streams. Without a graph (stream order
- * alone) and with one, whose own making is told apart. Best of the rounds, as one JSON line.
+ * state [TRACE] [--commands N] [--rounds N]: how fast states are rebuilt
+ * (src/state/states/states.h), in commands a second of CPU time, from a trace that is loaded first,
+ * or from a work that is made up in memory: 8 streams of one device, fed by two threads that
+ * synchronise now and then; kernels, and copies on two of the streams. Without a graph (stream
+ * order alone) and with one, whose own making is told apart. Best of the rounds, as one JSON line.
  * Looks inside the library: states have no public face.
  */
 #include <inttypes.h>

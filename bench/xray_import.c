@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writes a log of XRay's flight data recorder (version 5), as a program of several threads would: a walk through calls of 500 functions
- * up to 24 deep, buffers of 16 KiB, the CPU changing now and then.
+ * Writes a log of XRay's flight data recorder (version 5), as a program of several threads would: a
+ * walk through calls of 500 functions up to 24 deep, buffers of 16 KiB, the CPU changing now and
+ * then.
  *
- *	xray_import FILE RECORDS [HZ]           RECORDS entries and exits; HZ of the TSC, default 2.9e9
+ *	xray_import FILE RECORDS [HZ] RECORDS entries and exits; HZ of the TSC, default 2.9e9
  */
 #include <inttypes.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A small instrumented program: some threads of a pretended inference engine emit spans, instants and
- * counters for a few seconds. Off it costs nothing; try
+ * A small instrumented program: some threads of a pretended inference engine emit spans, instants
+ * and counters for a few seconds. Off it costs nothing; try
  *
  *	tracesmith record -o spans.sbt -- build/examples/emit_spans
  *	TRACESMITH_OUT=spans.json build/examples/emit_spans --threads 4 --seconds 2
@@ -46,8 +46,8 @@ static void sleep_ns(int64_t ns)
 }
 
 /*
- * One request: a span, spans of its layers on tracks of their own, an instant, a counter: seven events. Spans of
- * one track nest or follow each other; viewers drop those that overlap.
+ * One request: a span, spans of its layers on tracks of their own, an instant, a counter: seven
+ * events. Spans of one track nest or follow each other; viewers drop those that overlap.
  */
 static uint64_t serve_request(struct worker *worker, int64_t request, int64_t pause_ns)
 {

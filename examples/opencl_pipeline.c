@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A small OpenCL program in the shape of a real one: each step uploads a block of numbers, runs four kernels on it and
- * downloads the result. Uploads and downloads have a queue of their own, so that they run while kernels of
- * another step compute; events keep the order. With two devices, steps are dealt out in turn. Try
+ * A small OpenCL program in the shape of a real one: each step uploads a block of numbers, runs
+ * four kernels on it and downloads the result. Uploads and downloads have a queue of their own, so
+ * that they run while kernels of another step compute; events keep the order. With two devices,
+ * steps are dealt out in turn. Try
  *
  *	tracesmith record --replayable -o pipeline.sbt -- build/examples/opencl_pipeline
  *	tracesmith view pipeline.sbt --table gpu_op
@@ -29,8 +30,9 @@ struct options {
 };
 
 /*
- * What one step works on. Each device has two slots, so that a step can be uploaded while the one before is computed.
- * Events are those of the last step that used the slot: who wants to write to a buffer waits for those who read it.
+ * What one step works on. Each device has two slots, so that a step can be uploaded while the one
+ * before is computed. Events are those of the last step that used the slot: who wants to write to a
+ * buffer waits for those who read it.
  */
 struct slot {
 	cl_mem input, coefficients, scratch, output;
@@ -93,7 +95,10 @@ static const char *const kernels =
 	"	totals[get_global_id(0)] += sum;\n"
 	"}\n";
 
-/* Every call of OpenCL tells how it went; an example may end where a program would do something about it. */
+/*
+ * Every call of OpenCL tells how it went; an example may end where a program would do something
+ * about it.
+ */
 static void check(cl_int code, const char *what)
 {
 	if (code == CL_SUCCESS)
@@ -124,7 +129,9 @@ static int is_wanted(cl_device_id device, unsigned int number, const char *wante
 	return !strcmp(wanted, digits) || (wanted[0] > '9' && strstr(name, wanted));
 }
 
-/* The first devices that are wanted, all of one platform, since a context cannot have those of two. */
+/*
+ * The first devices that are wanted, all of one platform, since a context cannot have those of two.
+ */
 static void find_devices(struct pipeline *pipeline)
 {
 	cl_platform_id platforms[16];
@@ -258,7 +265,10 @@ static void let_go(cl_event *event)
 	*event = NULL;
 }
 
-/* Writes straight into a buffer: it is mapped, which gives a pointer, and unmapped, which gives it back to the device. */
+/*
+ * Writes straight into a buffer: it is mapped, which gives a pointer, and unmapped, which gives it
+ * back to the device.
+ */
 static void map_coefficients(struct lane *lane, struct slot *slot, long step)
 {
 	const cl_uint count = slot->computed ? 1 : 0; /* whoever reads the old ones */
@@ -278,7 +288,10 @@ static void upload(struct pipeline *pipeline, struct lane *lane, struct slot *sl
 {
 	size_t bytes = (size_t)pipeline->options.size * sizeof(float);
 
-	/* After the map the kernels that read the last input of this slot are done: it may be overwritten. */
+	/*
+	 * After the map the kernels that read the last input of this slot are done: it may be
+	 * overwritten.
+	 */
 	map_coefficients(lane, slot, step);
 	for (long i = 0; i < pipeline->options.size; i++)
 		slot->host_input[i] = (float)((i * 31 + step * 17) % 1009) / 1009;
@@ -402,7 +415,10 @@ static void run(struct pipeline *pipeline)
 		collect(pipeline, slot);
 		upload(pipeline, lane, slot, step);
 		compute(pipeline, lane, slot);
-		/* The step before on this device; so an upload never waits for the kernels of its own step. */
+		/*
+		 * The step before on this device; so an upload never waits for the kernels of its
+		 * own step.
+		 */
 		download_step(pipeline, step - lanes);
 	}
 	for (long step = steps < lanes ? 0 : steps - lanes; step < steps; step++)

@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An OpenCL program with a mistake that testing rarely finds, and a replay does: two that write one place at the same time.
+ * An OpenCL program with a mistake that testing rarely finds, and a replay does: two that write one
+ * place at the same time.
  *
  *	tracesmith record --replayable -o race.sbt -- build/examples/opencl_race
  *	tracesmith replay race.sbt --check each --repeat 3
  *
- * says "nondeterministic", and names the first kernel whose result was not the same in all runs. Two kinds:
+ * says "nondeterministic", and names the first kernel whose result was not the same in all runs.
+ * Two kinds:
  *
- *	--mode kernel   the kernel `count_values` adds to counters without atomic operations, and work-groups run side by side
- *	--mode queues   the kernels `left` and `right` run in two queues and change one buffer, and no event keeps them apart
+ *	--mode kernel the kernel `count_values` adds to counters without atomic operations, and
+ *	work-groups run side by side
+ *	--mode queues the kernels `left` and `right` run in two queues and change one buffer, and no
+ *	event keeps them apart
  *
- * Around them stand kernels that always give the same, so that it matters which one is named. --fixed puts the mistakes
- * right: then a replay finds no difference.
+ * Around them stand kernels that always give the same, so that it matters which one is named.
+ * --fixed puts the mistakes right: then a replay finds no difference.
  */
 #define CL_TARGET_OPENCL_VERSION 120
 #include <CL/cl.h>
@@ -217,7 +221,10 @@ static void set(cl_kernel kernel, cl_uint index, size_t bytes, const void *value
 	check(clSetKernelArg(kernel, index, bytes, value), "clSetKernelArg");
 }
 
-/* Gives a kernel whose arguments are set to a queue, and lets go of it: the queue keeps what it needs. */
+/*
+ * Gives a kernel whose arguments are set to a queue, and lets go of it: the queue keeps what it
+ * needs.
+ */
 static void launch(cl_command_queue queue, cl_kernel kernel, size_t items, const cl_event *wait,
 		   cl_event *event)
 {

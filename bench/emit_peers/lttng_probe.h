@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tracepoint of LTTng-UST that is measured: a 64-bit integer and a string. Its headers want it twice. */
+/* The tracepoint of LTTng-UST that is measured: a 64-bit integer and a string. Its headers want it
+ * twice. */
 #undef LTTNG_UST_TRACEPOINT_PROVIDER
 #define LTTNG_UST_TRACEPOINT_PROVIDER tracesmith_bench
 

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cuda_rows TRACE [--launches N] [--step N] [--columns]: what launches of kernels cost in a trace, and how fast records of them become rows. Records are those of a training loop:
- * a step of 36 launches, at jittered times, with stacks, registers and sizes; a kernel for each 4 of them and a place in the program for each 2, drawn once; one of 50 calls beside them that
- * has no command; an allocation for each 5. Drained every 10 ms, calls before commands. Prints one JSON line: bytes a launch (with all that the trace holds), launches a second of one core's time, of encoding alone and with
- * compression; with --columns bytes a launch of each column ahead of it. The times are made up, so that the figure is as good as their jitter.
- * Looks inside the library: the way from records to rows has no public face.
+ * cuda_rows TRACE [--launches N] [--step N] [--columns]: what launches of kernels cost in a trace,
+ * and how fast records of them become rows. Records are those of a training loop: a step of 36
+ * launches, at jittered times, with stacks, registers and sizes; a kernel for each 4 of them and a
+ * place in the program for each 2, drawn once; one of 50 calls beside them that has no command; an
+ * allocation for each 5. Drained every 10 ms, calls before commands. Prints one JSON line: bytes a
+ * launch (with all that the trace holds), launches a second of one core's time, of encoding alone
+ * and with compression; with --columns bytes a launch of each column ahead of it. The times are
+ * made up, so that the figure is as good as their jitter. Looks inside the library: the way from
+ * records to rows has no public face.
  */
 #include <inttypes.h>
 #include <math.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * drain JOURNAL [--rounds N]: how fast a recorder takes events out of rings into its journal, in events a
- * second of CPU time. The program is its own target: it fills its rings, then takes them, in rounds;
- * only the taking is measured. Between these, as a peer, the same bytes are copied as they are: read from
- * shared memory, written to a file. Best of the rounds, as one JSON line.
- * Looks inside the library: the way from ring to journal has no public face.
+ * drain JOURNAL [--rounds N]: how fast a recorder takes events out of rings into its journal, in
+ * events a second of CPU time. The program is its own target: it fills its rings, then takes them,
+ * in rounds; only the taking is measured. Between these, as a peer, the same bytes are copied as
+ * they are: read from shared memory, written to a file. Best of the rounds, as one JSON line. Looks
+ * inside the library: the way from ring to journal has no public face.
  */
 #include <fcntl.h>
 #include <inttypes.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * metrics host [--threads N]: what one sample of the machine and of one process costs, in CPU time of the thread that takes
- * it. In rounds with a peer: the same files opened, read and closed, and nothing made of them. Once in a tight loop, and
- * once with a sleep before each, as in earnest: caches are cold then.
- * metrics nvml: the same of one sample of all GPUs, and what of it one GPU costs.
- * One JSON line. Looks inside the library: samples have no public face.
+ * metrics host [--threads N]: what one sample of the machine and of one process costs, in CPU time
+ * of the thread that takes it. In rounds with a peer: the same files opened, read and closed, and
+ * nothing made of them. Once in a tight loop, and once with a sleep before each, as in earnest:
+ * caches are cold then. metrics nvml: the same of one sample of all GPUs, and what of it one GPU
+ * costs. One JSON line. Looks inside the library: samples have no public face.
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -117,7 +117,8 @@ struct host {
 	struct ts_process_metrics *process;
 	struct sums sums;
 	pid_t pid;
-	int64_t now_ns; /* goes on by 100 ms a sample, so that what is read once a second is a tenth of it */
+	int64_t now_ns; /* goes on by 100 ms a sample, so that what is read once a second is a tenth
+			   of it */
 };
 
 static void take_ours(struct host *host)

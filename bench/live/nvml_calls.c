@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * nvml_calls [--device N] [--rounds N]: what each question to NVIDIA's management library takes, in microseconds of
- * time and of CPU time: median, and the longest. One line of JSON each.
+ * nvml_calls [--device N] [--rounds N]: what each question to NVIDIA's management library takes, in
+ * microseconds of time and of CPU time: median, and the longest. One line of JSON each.
  *
- * nvml_calls --values SECONDS [--interval MS] [--times N] [--quiet]: the values that the source "nvml" gives, one a
- * line: time (seconds since 1970), device, pid or 0, name, series, value. Then, as JSON, what that took. --quiet: only
- * that. --times: as if each GPU were there N times.
+ * nvml_calls --values SECONDS [--interval MS] [--times N] [--quiet]: the values that the source
+ * "nvml" gives, one a line: time (seconds since 1970), device, pid or 0, name, series, value. Then,
+ * as JSON, what that took. --quiet: only that. --times: as if each GPU were there N times.
  *
- * Needs no header of NVIDIA's. TRACESMITH_NVML names another library. scripts/gpu-metrics makes a report of it.
+ * Needs no header of NVIDIA's. TRACESMITH_NVML names another library. scripts/gpu-metrics makes a
+ * report of it.
  */
 #include <dlfcn.h>
 #include <inttypes.h>

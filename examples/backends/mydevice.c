@@ -2,13 +2,15 @@
 /*
  * A source of metrics that lives outside of TraceSmith: copy this file to begin one of your own.
  *
- *	cc -shared -fPIC $(pkg-config --cflags tracesmith-emit) -o libtracesmith-backend-mydevice.so mydevice.c
+ *	cc -shared -fPIC $(pkg-config --cflags tracesmith-emit) -o libtracesmith-backend-mydevice.so
+ *	mydevice.c
  *	LD_LIBRARY_PATH=. tracesmith record --backends host,mydevice -- ./program
  *	tracesmith info --counters trace.sbt
  *
- * The device here is a text file, named by MYDEVICE_STATUS, as a driver might show one: lines "key value" for
- * utilization (per cent), power (milliwatt), temperature (degrees) and memory (KiB), and "process PID KiB" for each
- * process that uses it. A key that is missing, or whose value is no number, is not given: never 0.
+ * The device here is a text file, named by MYDEVICE_STATUS, as a driver might show one: lines "key
+ * value" for utilization (per cent), power (milliwatt), temperature (degrees) and memory (KiB), and
+ * "process PID KiB" for each process that uses it. A key that is missing, or whose value is no
+ * number, is not given: never 0.
  */
 #include <errno.h>
 #include <stdbool.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Events from your own program, in C or C++. Link with -ltracesmith-agent; that library needs libc only.
+ * Events from your own program, in C or C++. Link with -ltracesmith-agent; that library needs libc
+ * only.
  *
  *	#include <tracesmith/emit.h>
  *
@@ -19,10 +20,10 @@
  * Off, a call site costs a load and a branch. On, an event is stored in shared memory in some
  * nanoseconds; no lock is taken, no system call made. Events survive kill -9 of the program.
  *
- * Names, categories and keys of the macros are string literals: they are registered once a call site.
- * For names made at run time, and for tracers of your own, see the functions at the end.
- * Everything may be called from any thread and from signal handlers, before main() too, except where
- * it says otherwise.
+ * Names, categories and keys of the macros are string literals: they are registered once a call
+ * site. For names made at run time, and for tracers of your own, see the functions at the end.
+ * Everything may be called from any thread and from signal handlers, before main() too, except
+ * where it says otherwise.
  */
 #ifndef TRACESMITH_EMIT_H
 #define TRACESMITH_EMIT_H
@@ -68,14 +69,18 @@ static inline bool ts_enabled(void)
 
 /* ---- time ---- */
 
-/* Now, in units that only TS_SPAN_SINCE understands: the processor's counter where it can be used. */
+/*
+ * Now, in units that only TS_SPAN_SINCE understands: the processor's counter where it can be used.
+ */
 TS_EMIT_API uint64_t ts_now(void);
 
 /* ---- arguments: TS_INT("layer", 3), up to 8 an event ---- */
 
 #define TS_INT(key, value) (1, key, ts_emit_int(value))
 #define TS_DOUBLE(key, value) (2, key, ts_emit_double(value))
-#define TS_STRING(key, value) (3, key, ts_emit_string(value)) /* copied; up to 8 KiB; NULL is "" */
+#define TS_STRING(key, value)                                              \
+	(3, key, ts_emit_string(value)) /* copied; up to 8 KiB; NULL is "" \
+					 */
 #define TS_BOOL(key, value) (4, key, (uint64_t) !!(value))
 
 /* ---- events ---- */
@@ -102,10 +107,16 @@ TS_EMIT_API uint64_t ts_now(void);
 #define TS_BEGIN(name, category, ...) TS_EMIT_(2, 0, name, category, ##__VA_ARGS__)
 #define TS_END() TS_EMIT_(3, 0, "", "")
 
-/* New values of counters that are drawn together: TS_COUNTER("memory", "gpu", TS_INT("used_MB", n)). */
+/*
+ * New values of counters that are drawn together: TS_COUNTER("memory", "gpu", TS_INT("used_MB",
+ * n)).
+ */
 #define TS_COUNTER(name, category, ...) TS_EMIT_(5, 0, name, category, ##__VA_ARGS__)
 
-/* The same on a track that you choose (a layer, a sub-operation; 0: the engine itself), not on the thread. */
+/*
+ * The same on a track that you choose (a layer, a sub-operation; 0: the engine itself), not on the
+ * thread.
+ */
 #define TS_INSTANT_ON(track, name, category, ...) \
 	TS_EMIT_OWN_(4, 4, name, category, ts_emit_int(track), ##__VA_ARGS__)
 #define TS_SPAN_NS_ON(track, name, category, duration_ns, ...)                            \
@@ -119,13 +130,16 @@ TS_EMIT_API uint64_t ts_now(void);
 #define TS_STEP(number) ts_step(number)
 TS_EMIT_API void ts_step(int64_t number);
 
-/* Names the calling thread in traces; pthread_setname_np() does, too, if it comes before its first event. */
+/*
+ * Names the calling thread in traces; pthread_setname_np() does, too, if it comes before its first
+ * event.
+ */
 TS_EMIT_API void ts_thread_name(const char *name);
 
 /*
  * Returns when all events so far are in the file: 0; -1 where no recorder is there, or it took more
- * than five seconds. Emitting goes on meanwhile and afterwards. Not from a signal handler. At exit this is
- * done for you.
+ * than five seconds. Emitting goes on meanwhile and afterwards. Not from a signal handler. At exit
+ * this is done for you.
  */
 TS_EMIT_API int ts_flush(void);
 
@@ -171,8 +185,9 @@ struct ts_emit_arg {
 #define TS_TIME_NOW INT64_MIN     /* a span that ends now */
 
 /*
- * A tracer with an output of its own, beside the process-wide one: a recorder is started for it. NULL or ""
- * gives a disabled one. Never NULL. ts_tracer_process() is the process-wide one, and is not to be closed.
+ * A tracer with an output of its own, beside the process-wide one: a recorder is started for it.
+ * NULL or "" gives a disabled one. Never NULL. ts_tracer_process() is the process-wide one, and is
+ * not to be closed.
  */
 TS_EMIT_API struct ts_tracer *ts_tracer_enabled(const char *path);
 TS_EMIT_API struct ts_tracer *ts_tracer_disabled(void);
@@ -184,7 +199,8 @@ TS_EMIT_API int ts_tracer_flush(struct ts_tracer *tracer);
 TS_EMIT_API void ts_tracer_close(struct ts_tracer *tracer);
 
 /*
- * All texts are copied; NULL is "". At most 32 arguments. `start_ns`: CLOCK_MONOTONIC, or TS_TIME_NOW.
+ * All texts are copied; NULL is "". At most 32 arguments. `start_ns`: CLOCK_MONOTONIC, or
+ * TS_TIME_NOW.
  */
 TS_EMIT_API void ts_tracer_span(struct ts_tracer *tracer, const char *name, const char *category,
 				int64_t start_ns, int64_t duration_ns, int64_t track,
@@ -202,7 +218,8 @@ TS_EMIT_API void ts_tracer_step(struct ts_tracer *tracer, int64_t number);
 
 /*
  * Values of somebody else: the machine, a process, a device, a process on a device. They stand with
- * whom they are about, not with the calling thread. A device is described ahead of its first values.
+ * whom they are about, not with the calling thread. A device is described ahead of its first
+ * values.
  */
 TS_EMIT_API void ts_tracer_device(struct ts_tracer *tracer, const struct ts_metrics_device *device);
 TS_EMIT_API void ts_tracer_counter_of(struct ts_tracer *tracer,
@@ -263,7 +280,10 @@ static inline uint64_t ts_emit_ms(double milliseconds)
 #define TS_EMIT_JOIN2_(a, b) a##b
 #define TS_EMIT_JOIN_(a, b) TS_EMIT_JOIN2_(a, b)
 
-/* `zero` stands ahead of the dots, since strict compilers drop a comma only behind a named parameter. */
+/*
+ * `zero` stands ahead of the dots, since strict compilers drop a comma only behind a named
+ * parameter.
+ */
 #define TS_EMIT_COUNT_(zero, ...) TS_EMIT_COUNT2_(zero, ##__VA_ARGS__, 8, 7, 6, 5, 4, 3, 2, 1, 0, 0)
 #define TS_EMIT_COUNT2_(x, a, b, c, d, e, f, g, h, n, ...) n
 

@@ -21,15 +21,19 @@ extern "C" {
 #define TS_EXPORT_NO_THREADS 2u /* all processes and threads together */
 #define TS_EXPORT_NO_IDLE 4u    /* no samples of threads that were idle */
 #define TS_EXPORT_TIME 8u       /* stacks count for the ns that they were seen, not for samples */
-#define TS_EXPORT_DEVICE \
-	16u /* not samples, but stacks of launches: for the ns that devices worked on what was launched */
+#define TS_EXPORT_DEVICE                                                                       \
+	16u /* not samples, but stacks of launches: for the ns that devices worked on what was \
+	       launched */
 
 #define TS_EXPORT_CALLS 32u /* not samples, but stacks of driver calls: for how many there were */
 #define TS_EXPORT_MEMORY \
 	64u /* not samples, but stacks of allocations: for the bytes that they took */
-#define TS_EXPORT_SPANS \
-	128u /* not samples, but nested spans of threads as stacks: for the ns that no inner span had */
-#define TS_EXPORT_NO_GPU_STAGES 256u /* Perfetto: what devices did only as spans of their streams */
+#define TS_EXPORT_SPANS                                                                           \
+	128u /* not samples, but nested spans of threads as stacks: for the ns that no inner span \
+		had */
+#define TS_EXPORT_NO_GPU_STAGES                                           \
+	256u /* Perfetto: what devices did only as spans of their streams \
+	      */
 /* Not flags of a call, but in `takes`: members of the options that make a difference. */
 #define TS_EXPORT_TABLE 65536u
 #define TS_EXPORT_RANGE 131072u
@@ -46,7 +50,10 @@ struct ts_export_options {
 	int64_t from,
 		to;     /* TS_EXPORT_RANGE: what touches this, in trace time; both 0: everything */
 	uint64_t limit; /* TS_EXPORT_LIMIT: at most so many */
-	/* Told of rows that the format has no place for, once a table and reason, when it is known; may be NULL. */
+	/*
+	 * Told of rows that the format has no place for, once a table and reason, when it is known;
+	 * may be NULL.
+	 */
 	void (*left_out)(void *context, const char *table, uint64_t rows, const char *reason);
 };
 

@@ -38,9 +38,9 @@ struct ts_import_options {
 };
 
 struct ts_import_result {
-	uint64_t
-		events; /* rows added to slice, gpu_op, api_call, sample, mark, counter, allocation */
-	uint64_t bytes;     /* read, after unpacking */
+	uint64_t events; /* rows added to slice, gpu_op, api_call, sample, mark, counter, allocation
+			  */
+	uint64_t bytes;  /* read, after unpacking */
 	const char *format; /* what the file was; static */
 	char note[256];     /* what could not be taken over, or "" */
 };

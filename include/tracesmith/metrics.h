@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A source of metrics: what the devices of one maker tell of themselves, seen from outside the programs
- * that use them. The recorder samples it into the trace, `tracesmith top` shows it, `tracesmith doctor`
- * says whether it works.
+ * A source of metrics: what the devices of one maker tell of themselves, seen from outside the
+ * programs that use them. The recorder samples it into the trace, `tracesmith top` shows it,
+ * `tracesmith doctor` says whether it works.
  *
- * One `const struct ts_metrics_source` each. How to add one of ours: a file in src/capture/metrics/ and a
- * line in the table of metric_sources.c. How to add one without touching this repository: a shared object
- * libtracesmith-backend-NAME.so whose `ts_backend` (<tracesmith/backend.h>) has it as its member
- * `metrics`; `record --backends NAME` and `top --backends NAME` find it.
+ * One `const struct ts_metrics_source` each. How to add one of ours: a file in src/capture/metrics/
+ * and a line in the table of metric_sources.c. How to add one without touching this repository: a
+ * shared object libtracesmith-backend-NAME.so whose `ts_backend` (<tracesmith/backend.h>) has it as
+ * its member `metrics`; `record --backends NAME` and `top --backends NAME` find it.
  *
- * Rules: a source runs on a thread of its own, so it may be slow, or hang, without delaying others. A
- * value that cannot be read is not given, never given as zero. Names carry their unit: "power_W",
- * "memory_bytes"; use those of docs/metrics.md where they fit, so that one question serves all makers. It
- * prints nothing: what a user should know goes to sink->message.
+ * Rules: a source runs on a thread of its own, so it may be slow, or hang, without delaying others.
+ * A value that cannot be read is not given, never given as zero. Names carry their unit: "power_W",
+ * "memory_bytes"; use those of docs/metrics.md where they fit, so that one question serves all
+ * makers. It prints nothing: what a user should know goes to sink->message.
  */
 #ifndef TRACESMITH_METRICS_H
 #define TRACESMITH_METRICS_H
@@ -28,8 +28,8 @@ extern "C" {
 #define TS_METRICS_UNKNOWN INT64_MIN /* a number that is not known */
 
 struct ts_metrics_device {
-	uint32_t
-		number; /* what the maker's tools call it, below 65536; stays while the source is open */
+	uint32_t number; /* what the maker's tools call it, below 65536; stays while the source is
+			    open */
 	const char *vendor; /* texts: "" or NULL where not known */
 	const char *model;
 	const char *uuid; /* what other tools know it by */
@@ -56,9 +56,14 @@ struct ts_metrics_subject {
 struct ts_metrics_sink {
 	uint32_t size; /* of this struct, as the caller was compiled */
 	void *context;
-	/* Once for each device, ahead of its first value, and again when something of it changed. */
+	/*
+	 * Once for each device, ahead of its first value, and again when something of it changed.
+	 */
 	void (*device)(void *context, const struct ts_metrics_device *device);
-	/* Values of one subject and name that follow each other are one row: "clock_MHz" with "compute" and "memory". */
+	/*
+	 * Values of one subject and name that follow each other are one row: "clock_MHz" with
+	 * "compute" and "memory".
+	 */
 	void (*real)(void *context, const struct ts_metrics_subject *subject, const char *name,
 		     const char *series, double value);
 	void (*integer)(void *context, const struct ts_metrics_subject *subject, const char *name,

@@ -97,7 +97,9 @@ struct ts_batch {
 	/* With the SHAPE column: values of row r are arg_values[arg_offsets[r] ...]. */
 	const uint32_t *arg_offsets;
 	const int64_t *arg_values;
-	/* BYTES column: string r is bytes[byte_offsets[r] ...], with a NUL ahead of the next one. */
+	/*
+	 * BYTES column: string r is bytes[byte_offsets[r] ...], with a NUL ahead of the next one.
+	 */
 	const uint64_t *byte_offsets;
 	const char *bytes;
 	size_t chunk;
@@ -109,8 +111,9 @@ int ts_batch_new(struct ts_batch **ret_batch, struct ts_reader *reader, struct t
 void ts_batch_free(struct ts_batch *batch);
 
 /*
- * Decodes the columns of the mask (TS_MASK_OF(), TS_MASK_ALL) of one chunk. TIME columns are in trace
- * time. A chunk of an unknown table gives a batch of 0 rows. Arguments come with the SHAPE column.
+ * Decodes the columns of the mask (TS_MASK_OF(), TS_MASK_ALL) of one chunk. TIME columns are in
+ * trace time. A chunk of an unknown table gives a batch of 0 rows. Arguments come with the SHAPE
+ * column.
  */
 int ts_batch_read(struct ts_batch *batch, size_t chunk, uint64_t mask, struct ts_error *err);
 
@@ -124,7 +127,9 @@ struct ts_string {
 	size_t length;
 };
 
-/* Text of a string id, valid until close or trim; "" for 0, "(lost)" for an id that is not there. */
+/*
+ * Text of a string id, valid until close or trim; "" for 0, "(lost)" for an id that is not there.
+ */
 struct ts_string ts_reader_string(struct ts_reader *reader, int64_t string);
 
 /* Highest string id plus 1: ids are 1 .. that - 1. */
@@ -134,22 +139,23 @@ uint32_t ts_reader_string_end(const struct ts_reader *reader);
 const struct ts_shape *ts_reader_shape(struct ts_reader *reader, int64_t shape);
 
 /*
- * The newest row of an id of an ENTITY or DICTIONARY table (not string), borrowed until close; NULL if
- * it is not there. Dictionaries and entities are held in memory from the first call on.
+ * The newest row of an id of an ENTITY or DICTIONARY table (not string), borrowed until close; NULL
+ * if it is not there. Dictionaries and entities are held in memory from the first call on.
  */
 const void *ts_reader_entity(struct ts_reader *reader, enum ts_table_id table, int64_t id);
 
 /*
- * Walks the rows of such a table, each id once, in the order in which they first came. *cursor starts
- * at 0; NULL at the end.
+ * Walks the rows of such a table, each id once, in the order in which they first came. *cursor
+ * starts at 0; NULL at the end.
  */
 const void *ts_reader_entity_next(struct ts_reader *reader, enum ts_table_id table, size_t *cursor,
 				  int64_t *ret_id);
 
 /*
- * What a frame is called, where that was found out after the recording: rows of `symbol`, that of depth 0 (the innermost inlined
- * function) first, its callers behind it; the last is the function that the code is in. Of frames that were named twice the later
- * rows count. Borrowed until close; NULL, and 0: none.
+ * What a frame is called, where that was found out after the recording: rows of `symbol`, that of
+ * depth 0 (the innermost inlined function) first, its callers behind it; the last is the function
+ * that the code is in. Of frames that were named twice the later rows count. Borrowed until close;
+ * NULL, and 0: none.
  */
 const struct ts_symbol_row *ts_reader_symbols(struct ts_reader *reader, int64_t frame,
 					      uint32_t *ret_count);
@@ -157,25 +163,27 @@ const struct ts_symbol_row *ts_reader_symbols(struct ts_reader *reader, int64_t 
 /* ---- blobs ---- */
 
 /*
- * Content of a row of `blob`, with all that it continues (docs/format.md, section 4.4). A chain that is not sound (a row that
- * continues itself or a later one, sizes that do not add up) is TS_EFORMAT; a blob that is not there, or a part of which is
- * not, TS_ENOTFOUND. The message names the blob. Any thread may ask; readers wait for each other. Beside the caller's memory
- * one chunk is held, and 32 bytes a row of one chain.
+ * Content of a row of `blob`, with all that it continues (docs/format.md, section 4.4). A chain
+ * that is not sound (a row that continues itself or a later one, sizes that do not add up) is
+ * TS_EFORMAT; a blob that is not there, or a part of which is not, TS_ENOTFOUND. The message names
+ * the blob. Any thread may ask; readers wait for each other. Beside the caller's memory one chunk
+ * is held, and 32 bytes a row of one chain.
  */
 int ts_reader_blob_size(struct ts_reader *reader, int64_t blob, uint64_t *ret_bytes,
 			struct ts_error *err);
 
 /*
- * Copies `bytes` bytes from `offset` on; beyond the end is TS_EINVAL. Only the rows of that range are read. Checksums of chunks
- * are always compared; the blob's own hash when all of it is asked for at once. Quick in rising order of offsets.
+ * Copies `bytes` bytes from `offset` on; beyond the end is TS_EINVAL. Only the rows of that range
+ * are read. Checksums of chunks are always compared; the blob's own hash when all of it is asked
+ * for at once. Quick in rising order of offsets.
  */
 int ts_reader_blob_read(struct ts_reader *reader, int64_t blob, uint64_t offset, void *to,
 			size_t bytes, struct ts_error *err);
 
 /*
- * Gives all of it in order, in pieces of at most 64 MiB (1 MiB in our own traces), each one after the hash of the content up to
- * its end was compared. `piece` may be NULL (only compares) and stops the walk with what it returns other than 0. It must not
- * use the reader's blobs itself.
+ * Gives all of it in order, in pieces of at most 64 MiB (1 MiB in our own traces), each one after
+ * the hash of the content up to its end was compared. `piece` may be NULL (only compares) and stops
+ * the walk with what it returns other than 0. It must not use the reader's blobs itself.
  */
 int ts_reader_blob_walk(struct ts_reader *reader, int64_t blob,
 			int (*piece)(void *context, uint64_t offset, const void *data, size_t bytes,

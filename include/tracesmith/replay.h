@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The command stream of a program that is to be replayed, given by a backend inside it (docs/replay.md, sections 1, 2 and
- * 4): objects, commands, blobs. Nothing of it may be lost, so these functions may wait for the recorder, up to
- * some seconds; a backend calls them inside replayable windows only.
+ * The command stream of a program that is to be replayed, given by a backend inside it
+ * (docs/replay.md, sections 1, 2 and 4): objects, commands, blobs. Nothing of it may be lost, so
+ * these functions may wait for the recorder, up to some seconds; a backend calls them inside
+ * replayable windows only.
  *
- * Between ts_replay_lock() and ts_replay_unlock() the calling thread alone writes the stream; all others below must be called inside.
- * After a failure the stream is broken: all calls return at once and do nothing, and the trace says why.
+ * Between ts_replay_lock() and ts_replay_unlock() the calling thread alone writes the stream; all
+ * others below must be called inside. After a failure the stream is broken: all calls return at
+ * once and do nothing, and the trace says why.
  */
 #ifndef TRACESMITH_REPLAY_H
 #define TRACESMITH_REPLAY_H
@@ -36,16 +38,24 @@ TS_EMIT_API bool ts_replay_lock(void);
 TS_EMIT_API void ts_replay_unlock(void);
 TS_EMIT_API bool ts_replay_is_broken(void);
 
-/* Numbers are drawn, one sequence each for objects and blobs; may be called without the lock. Never 0. */
+/*
+ * Numbers are drawn, one sequence each for objects and blobs; may be called without the lock. Never
+ * 0.
+ */
 TS_EMIT_API uint64_t ts_replay_new_object(void);
 
 /* Stores bytes; returns the blob's number, 0 where it is broken. `bytes` 0 gives 0, too. */
 TS_EMIT_API uint64_t ts_replay_blob(const void *data, uint64_t bytes);
-/* The same in parts, in order and without another blob between them: begin, parts that sum up to `bytes`. */
+/*
+ * The same in parts, in order and without another blob between them: begin, parts that sum up to
+ * `bytes`.
+ */
 TS_EMIT_API uint64_t ts_replay_blob_begin(uint64_t bytes);
 TS_EMIT_API void ts_replay_blob_part(const void *data, uint64_t bytes);
 
-/* As the record OBJECT of docs/replay.md, 2.1. Texts are copied; details is a JSON object, or NULL. */
+/*
+ * As the record OBJECT of docs/replay.md, 2.1. Texts are copied; details is a JSON object, or NULL.
+ */
 struct ts_replay_object {
 	uint32_t size;
 	uint32_t kind; /* enum ts_object_kind */
@@ -56,7 +66,10 @@ struct ts_replay_object {
 TS_EMIT_API void ts_replay_object(const struct ts_replay_object *object);
 TS_EMIT_API void ts_replay_gone(uint64_t number);
 
-/* As the record COMMAND; INT64_MIN and 0 are "none" as there. Returns its sequence number, 0 where it is broken. */
+/*
+ * As the record COMMAND; INT64_MIN and 0 are "none" as there. Returns its sequence number, 0 where
+ * it is broken.
+ */
 struct ts_replay_command {
 	uint32_t size;
 	uint32_t kind; /* enum ts_command_kind */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Call stacks that somebody has seen: rows of sample, stack and frame. For samplers, and for engines that have stacks of their own
- * (interpreters, schedulers). Costs a copy of the frames; takes no lock but for a function's first time.
+ * Call stacks that somebody has seen: rows of sample, stack and frame. For samplers, and for
+ * engines that have stacks of their own (interpreters, schedulers). Costs a copy of the frames;
+ * takes no lock but for a function's first time.
  */
 #ifndef TRACESMITH_SAMPLE_H
 #define TRACESMITH_SAMPLE_H
@@ -14,7 +15,10 @@
 extern "C" {
 #endif
 
-/* A place in code that frames name. The number of a new entry of the area's dictionary, 0 where there is no room. Give each once. */
+/*
+ * A place in code that frames name. The number of a new entry of the area's dictionary, 0 where
+ * there is no room. Give each once.
+ */
 enum ts_code_kind {
 	TS_CODE_PYTHON = 40,
 	TS_CODE_NATIVE = 41,
@@ -24,7 +28,10 @@ enum ts_code_kind {
 TS_EMIT_API uint32_t ts_code(enum ts_code_kind kind, const char *name, const char *file,
 			     uint32_t first_line);
 
-/* One frame: a number that ts_code() gave, and the line, or for native code the address relative to its file. */
+/*
+ * One frame: a number that ts_code() gave, and the line, or for native code the address relative to
+ * its file.
+ */
 static inline uint64_t ts_code_frame(uint32_t code, uint32_t line_or_address)
 {
 	return (uint64_t)code << 32 | line_or_address;
@@ -37,9 +44,10 @@ enum ts_sample_state {
 	TS_SAMPLE_COLLECTING = 8,
 	TS_SAMPLE_STATE_KNOWN = 16, /* without it the others say nothing */
 	/*
-	 * No thread's: an instruction that a device was seen at. One frame, of TS_CODE_DEVICE; the site's category is the state (why it waited), weight_ns the number of
-	 * times, tid the correlation of its launch, 0 where that is not known. pid is 0.
-	 * Stored also while events are off.
+	 * No thread's: an instruction that a device was seen at. One frame, of TS_CODE_DEVICE; the
+	 * site's category is the state (why it waited), weight_ns the number of times, tid the
+	 * correlation of its launch, 0 where that is not known. pid is 0. Stored also while events
+	 * are off.
 	 */
 	TS_SAMPLE_ON_DEVICE = 32,
 };
@@ -53,12 +61,15 @@ struct ts_sample {
 	uint64_t time;          /* as of ts_now(); 0: now */
 	int64_t weight_ns;      /* what it counts for; 0: not known */
 	const uint64_t *frames; /* outermost first */
-	uint32_t
-		count; /* more than TS_SAMPLE_FRAMES: the middle is left out, and a frame says how many */
+	uint32_t count; /* more than TS_SAMPLE_FRAMES: the middle is left out, and a frame says how
+			   many */
 };
 #define TS_SAMPLE_FRAMES 1800
 
-/* A sampler without arguments; with some, see what TS_EMIT_SITE_ of emit.h makes: kind 9, flags 32 (a stack follows). */
+/*
+ * A sampler without arguments; with some, see what TS_EMIT_SITE_ of emit.h makes: kind 9, flags 32
+ * (a stack follows).
+ */
 #define TS_SAMPLE_SITE(name, category)                     \
 	{                                                  \
 		0, name, category, NULL, 0, 9, 32, 0, 0, 0 \

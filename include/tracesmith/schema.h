@@ -2,9 +2,9 @@
 /*
  * Tables and columns of a trace as C types and as data, both made from schema.def.
  *
- * A row of table `slice` is a struct ts_slice_row; every member of every row struct is 8 bytes wide, so
- * that generic code may see a row as an array of int64 (FLOAT members as their bits). Start a row
- * from ts_slice_none, which holds each column's "no value":
+ * A row of table `slice` is a struct ts_slice_row; every member of every row struct is 8 bytes
+ *wide, so that generic code may see a row as an array of int64 (FLOAT members as their bits). Start
+ *a row from ts_slice_none, which holds each column's "no value":
  *
  *	struct ts_slice_row slice = ts_slice_none;
  *	slice.start = now;
@@ -159,7 +159,9 @@ struct ts_field {
 	uint16_t column; /* TS_ARG_COLUMN: stable column id, or enum ts_computed_column */
 };
 
-/* True for the types that have a value in the row; types of a later version are taken to have one. */
+/*
+ * True for the types that have a value in the row; types of a later version are taken to have one.
+ */
 static inline int ts_arg_has_value(unsigned int type)
 {
 	return type != TS_ARG_NULL && type != TS_ARG_COLUMN;

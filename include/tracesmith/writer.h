@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writes a trace. Rows go in one by one, in any order of time; the writer keeps one chunk a table (and clock) in
- * memory, sorts, encodes (on worker threads) and appends it when it is full. What has been appended
- * survives a kill at any instant (docs/format.md, section 8).
+ * Writes a trace. Rows go in one by one, in any order of time; the writer keeps one chunk a table
+ * (and clock) in memory, sorts, encodes (on worker threads) and appends it when it is full. What
+ * has been appended survives a kill at any instant (docs/format.md, section 8).
  *
  * Errors stick: after the first one every call fails alike, so a loop may check only at its end.
  * One thread at a time may use a writer. Ids returned are positive; 0 means failure.
@@ -41,7 +41,8 @@ struct ts_writer_options {
 	int threads;         /* encoders beside the caller's thread; -1: none. Default: cores - 1 */
 	uint32_t chunk_rows; /* rows of a full chunk; default 65536 */
 	int level;           /* zstd level of event columns; default 4 */
-	size_t string_memory; /* bytes of interned text to hold before forgetting; default 256 MiB */
+	size_t string_memory; /* bytes of interned text to hold before forgetting; default 256 MiB
+			       */
 	unsigned int flags;   /* TS_WRITER_* */
 	const uint8_t
 		*trace_id; /* 16 bytes for a new file, or that a resumed one must have; NULL: any */
@@ -51,7 +52,8 @@ struct ts_writer_options {
 };
 
 /*
- * Creates or replaces the file. The path "-" is refused: a trace needs a file. `options` may be NULL.
+ * Creates or replaces the file. The path "-" is refused: a trace needs a file. `options` may be
+ * NULL.
  */
 int ts_writer_open(struct ts_writer **ret_writer, const char *path,
 		   const struct ts_writer_options *options, struct ts_error *err);
@@ -65,9 +67,10 @@ void ts_writer_ids(const struct ts_writer *writer, struct ts_writer_ids *ret_ids
 
 /*
  * Opens an unfinished or saved trace and goes on behind byte `bytes`, the end of one of its chunks:
- * what is beyond is cut off. `bytes` UINT64_MAX: behind its last chunk, without the index. `ids` are
- * those that ts_writer_ids() gave when the file was that long; texts and shapes are not remembered, so that
- * what is used again is stored again. TS_EFORMAT where the file is not as it should be.
+ * what is beyond is cut off. `bytes` UINT64_MAX: behind its last chunk, without the index. `ids`
+ * are those that ts_writer_ids() gave when the file was that long; texts and shapes are not
+ * remembered, so that what is used again is stored again. TS_EFORMAT where the file is not as it
+ * should be.
  */
 int ts_writer_resume(struct ts_writer **ret_writer, const char *path, uint64_t bytes,
 		     const struct ts_writer_ids *ids, const struct ts_writer_options *options,
@@ -115,8 +118,9 @@ uint32_t ts_writer_stack(struct ts_writer *writer, uint32_t parent, uint32_t fra
 uint32_t ts_writer_blob(struct ts_writer *writer, const void *data, size_t bytes);
 
 /*
- * A further row of `blob`: bytes that continue those of `previous` (0: they begin). `hash` (XXH3, 64 bits) and `whole_bytes` are of the
- * whole content up to and with these. So content of any size needs the memory of one piece; 1 MiB is a good one.
+ * A further row of `blob`: bytes that continue those of `previous` (0: they begin). `hash` (XXH3,
+ * 64 bits) and `whole_bytes` are of the whole content up to and with these. So content of any size
+ * needs the memory of one piece; 1 MiB is a good one.
  */
 uint32_t ts_writer_blob_piece(struct ts_writer *writer, uint32_t previous, uint64_t hash,
 			      uint64_t whole_bytes, const void *data, size_t bytes);
@@ -128,8 +132,9 @@ const char *ts_writer_text(struct ts_writer *writer, uint32_t string, size_t *re
 const struct ts_shape *ts_writer_shape_fields(struct ts_writer *writer, uint32_t shape);
 
 /*
- * Rows added from now on have their times in this clock (0 at first). Costs nothing: events of several clocks may come mixed, each clock
- * fills chunks of its own. Rows of entities keep their order, which costs a chunk at each change.
+ * Rows added from now on have their times in this clock (0 at first). Costs nothing: events of
+ * several clocks may come mixed, each clock fills chunks of its own. Rows of entities keep their
+ * order, which costs a chunk at each change.
  */
 int ts_writer_set_clock(struct ts_writer *writer, uint32_t clock);
 

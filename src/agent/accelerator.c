@@ -18,7 +18,10 @@
 #define CALL_WORDS 3
 /* Fits into a record of the smallest rings, with its key. */
 #define FACT_BYTES 3000
-/* Between two readings of the clocks that tell the counter's pace: at least, and to be kept for good. */
+/*
+ * Between two readings of the clocks that tell the counter's pace: at least, and to be kept for
+ * good.
+ */
 #define PACE_LEAST_NS 50000
 #define PACE_GOOD_NS 10000000
 
@@ -64,7 +67,10 @@ static void put_with_stack(struct core *core, const struct ts_emit_site *site,
 	agent_emit_site(core, &event);
 }
 
-/* The dictionary has no room for its name. A stack's number would stand behind that: it is left out. */
+/*
+ * The dictionary has no room for its name. A stack's number would stand behind that: it is left
+ * out.
+ */
 static void put_unregistered(struct core *core, const struct ts_emit_site *site,
 			     const struct own *own, unsigned int flags)
 {
@@ -268,7 +274,10 @@ static bool is_running(void)
 	return core && __atomic_load_n(&core->state, __ATOMIC_ACQUIRE) == CORE_READY;
 }
 
-/* What was given inside a window is over some time after it: its backend asked ts_enabled() when it was given. */
+/*
+ * What was given inside a window is over some time after it: its backend asked ts_enabled() when it
+ * was given.
+ */
 void ts_accelerator_op(struct ts_emit_site *site, const struct ts_gpu_op *op)
 {
 	uint64_t header = __atomic_load_n(&site->header, __ATOMIC_ACQUIRE);

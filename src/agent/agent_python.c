@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Frames of the Python that this process has inside, as its structures lie in memory: no function of Python's is called but the one that gives
- * the calling thread's state, which needs no lock. The thread is inside a call, so that its frames hold still. Before the first stack is read in place,
- * one is read through the kernel: where what is known of this version is wrong, that fails, and the program goes on.
+ * Frames of the Python that this process has inside, as its structures lie in memory: no function
+ * of Python's is called but the one that gives the calling thread's state, which needs no lock. The
+ * thread is inside a call, so that its frames hold still. Before the first stack is read in place,
+ * one is read through the kernel: where what is known of this version is wrong, that fails, and the
+ * program goes on.
  */
 #include "agent/agent_python_internal.h"
 

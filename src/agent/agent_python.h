@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The Python stack of the calling thread, for marks and calls, where TRACESMITH_PYTHON_STACKS asks for it. */
+/*
+ * The Python stack of the calling thread, for marks and calls, where TRACESMITH_PYTHON_STACKS asks
+ * for it.
+ */
 #ifndef TS_AGENT_AGENT_PYTHON_H
 #define TS_AGENT_AGENT_PYTHON_H
 
@@ -15,9 +18,10 @@ uint32_t agent_python_parse(const char *text);
 void agent_python_look(void);
 
 /*
- * The stack, where the configuration has not switched that off. False: there is none, since it is no thread of Python's, or one that is
- * not known. Valid until agent_python_done(), which is to be called then. Takes no lock but for a function's first time, never the
- * interpreter's; a handler that interrupts this gets none.
+ * The stack, where the configuration has not switched that off. False: there is none, since it is
+ * no thread of Python's, or one that is not known. Valid until agent_python_done(), which is to be
+ * called then. Takes no lock but for a function's first time, never the interpreter's; a handler
+ * that interrupts this gets none.
  */
 bool agent_python_take(struct core *core, uint32_t what, struct agent_stack *ret_stack);
 void agent_python_done(void);

@@ -67,7 +67,10 @@ static uint64_t add_hash(uint64_t hash, const char *text)
 	return (hash ^ 0xff) * UINT64_C(0x100000001b3);
 }
 
-/* The function's number in the dictionary, where it is put if need be. Two threads may both put it there, which does no harm. */
+/*
+ * The function's number in the dictionary, where it is put if need be. Two threads may both put it
+ * there, which does no harm.
+ */
 static uint32_t number_of(struct core *core, const struct ts_python_code_text *text,
 			  int32_t first_line)
 {
@@ -211,8 +214,9 @@ static inline void add_text(struct print *print, uint64_t text)
 }
 
 /*
- * Programs that make code at run time have one after the other at the same addresses, names and lines included. From 3.12 on each has a number of its own;
- * before that the lines themselves are part of it, all but the middle of long tables.
+ * Programs that make code at run time have one after the other at the same addresses, names and
+ * lines included. From 3.12 on each has a number of its own; before that the lines themselves are
+ * part of it, all but the middle of long tables.
  */
 static void add_content(struct print *print, const struct ts_python_code_identity *identity)
 {
@@ -265,7 +269,10 @@ static void poke(uint64_t *word, uint64_t value)
 	__atomic_store_n(word, value, __ATOMIC_RELAXED);
 }
 
-/* Read between two looks at the version: they are equal and even where nobody has changed it meanwhile. */
+/*
+ * Read between two looks at the version: they are equal and even where nobody has changed it
+ * meanwhile.
+ */
 static inline bool find_word(struct frame_slot *slot, const struct ts_python_raw_frame *frame,
 			     uint64_t print, uint64_t *ret_word)
 {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The inside of agent_python.h: what is known of the Python in this process, and a thread's room for its frames. */
+/*
+ * The inside of agent_python.h: what is known of the Python in this process, and a thread's room
+ * for its frames.
+ */
 #ifndef TS_AGENT_AGENT_PYTHON_INTERNAL_H
 #define TS_AGENT_AGENT_PYTHON_INTERNAL_H
 
@@ -45,7 +48,10 @@ extern __thread struct agent_python_room *agent_python_room
 
 /* agent_python_frames.c: memory for what was seen before; false: there is none. */
 bool agent_python_remember(void);
-/* The calling thread's frames, which stand at the end of its room then: how many; 0: there is no stack that makes sense. */
+/*
+ * The calling thread's frames, which stand at the end of its room then: how many; 0: there is no
+ * stack that makes sense.
+ */
 uint32_t agent_python_walk(struct core *core, uint64_t thread);
 /* The line that a frame is at; -1: it is at none of this code. */
 int64_t agent_python_line(struct ts_memory *memory, const struct ts_python_raw_frame *frame,

@@ -127,7 +127,9 @@ static void put_dynamic(struct core *core, const struct ts_emit_site *site,
 	agent_emit(&ts_process_tracer, core, &event);
 }
 
-/* What a device did is told when it is over, perhaps after its window: whoever tells it has asked. */
+/*
+ * What a device did is told when it is over, perhaps after its window: whoever tells it has asked.
+ */
 static bool is_late(const struct ts_sample *sample)
 {
 	return sample->state & TS_SAMPLE_ON_DEVICE;

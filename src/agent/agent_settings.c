@@ -211,7 +211,10 @@ static struct {
 	char text[2048]; /* TRACESMITH_AGENT, for backends */
 } remembered;
 
-/* Without a recorder that chooses: of TRACESMITH_BACKENDS what runs in programs and was preloaded, so that they look out for it. */
+/*
+ * Without a recorder that chooses: of TRACESMITH_BACKENDS what runs in programs and was preloaded,
+ * so that they look out for it.
+ */
 static void read_backends(struct agent_settings *settings, const char *list)
 {
 	while (list && *list) {
@@ -232,7 +235,9 @@ static void read_environment(struct agent_settings *settings)
 	const char *output = output_variable();
 
 	read_common(settings);
-	/* A program with more rights than its user must not be steered by the user's environment. */
+	/*
+	 * A program with more rights than its user must not be steered by the user's environment.
+	 */
 	if (getauxval(AT_SECURE))
 		return;
 	settings->python = agent_python_parse(getenv("TRACESMITH_PYTHON_STACKS"));

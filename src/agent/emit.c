@@ -58,8 +58,8 @@ static inline void put_stamp(char *at, struct stamp stamp)
 }
 
 /*
- * The counter is read when the writer is entered, not first of all: what stands behind that read waits for it,
- * what stands ahead of it costs nothing beside it (2 ns an event where it was tried).
+ * The counter is read when the writer is entered, not first of all: what stands behind that read
+ * waits for it, what stands ahead of it costs nothing beside it (2 ns an event where it was tried).
  */
 static inline void begin_record(char *at, uint64_t header)
 {

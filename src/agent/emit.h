@@ -41,8 +41,8 @@ uint64_t agent_stack_words(const struct agent_stack *stack, uint64_t left);
 uint64_t *agent_put_stack(uint64_t *to, const struct agent_stack *stack, uint64_t words);
 
 /*
- * A record by hand: enter, write `bytes` at agent_place(), commit. NULL where there is no room; then,
- * if `counts`, an event was counted as lost.
+ * A record by hand: enter, write `bytes` at agent_place(), commit. NULL where there is no room;
+ * then, if `counts`, an event was counted as lost.
  */
 struct writer *agent_enter(struct ts_tracer *tracer, struct core *core, struct writer *writer,
 			   uint64_t bytes, bool counts);
@@ -73,7 +73,9 @@ static inline unsigned int agent_open_value(const struct writer *writer)
 									     : WRITER_SLOW;
 }
 
-/* The calling thread's writer of the process-wide tracer; agent_no_writer() before its first event. */
+/*
+ * The calling thread's writer of the process-wide tracer; agent_no_writer() before its first event.
+ */
 extern __thread struct writer *agent_writer __attribute__((tls_model("initial-exec")));
 struct writer *agent_no_writer(void);
 

@@ -10,8 +10,8 @@
 
 /*
  * Takes the writer, if it is open and has room: *ret_at is the record's place. A signal handler
- * that emits does so either before `open` is 0, and then `at` and `until` are read after it, or it finds
- * it closed. The fences are for the compiler: a handler runs on this thread.
+ * that emits does so either before `open` is 0, and then `at` and `until` are read after it, or it
+ * finds it closed. The fences are for the compiler: a handler runs on this thread.
  */
 static inline bool hot_enter(struct writer *writer, unsigned int open, size_t bytes, char **ret_at)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Waiting for the recorder, where the program asks for it: an explicit flush, and the end of a program
- * that started its recorder itself. Beside replay_channel.c the only code of the agent that waits.
+ * Waiting for the recorder, where the program asks for it: an explicit flush, and the end of a
+ * program that started its recorder itself. Beside replay_channel.c the only code of the agent that
+ * waits.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -34,7 +35,10 @@ static bool has_recorder(const struct core *core, int64_t since)
 	return now - heartbeat < SILENCE_NS;
 }
 
-/* Starts our own where the one that we relied on has not come; it looks again whether the output is held. */
+/*
+ * Starts our own where the one that we relied on has not come; it looks again whether the output is
+ * held.
+ */
 static void start_own(struct core *core)
 {
 	struct agent_signals saved;

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The call stack of the calling thread as a number: an entry of the area's dictionary (docs/cuda.md, section 4). One that was taken before is found by the hash
- * of its return addresses and Python frames; only another one is merged (launch_stack_frames.c) and looked for in the tree (launch_stack_tree.c).
+ * The call stack of the calling thread as a number: an entry of the area's dictionary
+ * (docs/cuda.md, section 4). One that was taken before is found by the hash of its return addresses
+ * and Python frames; only another one is merged (launch_stack_frames.c) and looked for in the tree
+ * (launch_stack_tree.c).
  */
 #include "agent/launch_stack.h"
 

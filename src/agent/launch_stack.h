@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The call stack of the calling thread as a number (docs/cuda.md, section 4): what is shared by the files that make it. Stacks are a tree in the area's
- * dictionary: an entry is its caller's entry and one frame.
+ * The call stack of the calling thread as a number (docs/cuda.md, section 4): what is shared by the
+ * files that make it. Stacks are a tree in the area's dictionary: an entry is its caller's entry
+ * and one frame.
  */
 #ifndef TS_AGENT_LAUNCH_STACK_H
 #define TS_AGENT_LAUNCH_STACK_H
@@ -10,7 +11,10 @@
 #include "agent/tracer.h"
 #include "code/local/local_unwind.h"
 
-/* TS_STACKS_* that were asked for when the process began; 0: never any. Known before the first event. */
+/*
+ * TS_STACKS_* that were asked for when the process began; 0: never any. Known before the first
+ * event.
+ */
 extern uint32_t agent_stacks_asked;
 
 /* Reads "none", "native", "python" or "all". */
@@ -50,7 +54,10 @@ static inline uint64_t agent_slot_find(const struct agent_slot *slots, uint64_t 
 /* In place of another one, if need be: it is found out anew. */
 void agent_slot_keep(struct agent_slot *slots, uint64_t key, uint64_t value);
 
-/* Memory of slots, made by whoever needs it first; it is a forked child's as well. NULL: there is none. */
+/*
+ * Memory of slots, made by whoever needs it first; it is a forked child's as well. NULL: there is
+ * none.
+ */
 struct agent_slot *agent_slots(struct agent_slot **slots, size_t count);
 
 /* ---- launch_stack_frames.c: frames as the dictionary has them ---- */
@@ -62,7 +69,10 @@ struct agent_stack_words {
 	struct ts_here_module module; /* too large for a handler's stack */
 };
 
-/* Python frames stand where the interpreter's loop does. Signals are blocked; not with the core's lock held. */
+/*
+ * Python frames stand where the interpreter's loop does. Signals are blocked; not with the core's
+ * lock held.
+ */
 void agent_stack_merge(struct core *core, const struct ts_here_stack *native,
 		       const struct agent_python_stack *python, struct agent_stack_words *words);
 void agent_stack_words_forget(void);

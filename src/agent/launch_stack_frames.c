@@ -129,8 +129,8 @@ static bool begins_inside(uint64_t start)
 }
 
 /*
- * Also the part of it that the compiler has put elsewhere, which has rules of its own that begin in the middle of a function, and to which it jumps (see
- * src/code/cold_code.c).
+ * Also the part of it that the compiler has put elsewhere, which has rules of its own that begin in
+ * the middle of a function, and to which it jumps (see src/code/cold_code.c).
  */
 static bool is_loop(uint64_t address, const struct ts_here_module *module)
 {
@@ -235,7 +235,10 @@ static uint32_t count_runs(const struct agent_python_stack *python)
 	return runs;
 }
 
-/* Replaces return addresses by words; what is ours at the inner end goes. Returns the number of loops. */
+/*
+ * Replaces return addresses by words; what is ours at the inner end goes. Returns the number of
+ * loops.
+ */
 static uint32_t make_words(struct core *core, const struct ts_here_stack *native,
 			   struct ts_here_module *found, size_t *ret_first)
 {
@@ -252,8 +255,9 @@ static uint32_t make_words(struct core *core, const struct ts_here_stack *native
 }
 
 /*
- * Both are of one instant, so that there are as many loops as runs of Python frames; fewer loops where the native stack ends early: then the outer runs
- * stand behind it. Should they not fit, no loop is replaced, and all Python frames stand at the outermost one.
+ * Both are of one instant, so that there are as many loops as runs of Python frames; fewer loops
+ * where the native stack ends early: then the outer runs stand behind it. Should they not fit, no
+ * loop is replaced, and all Python frames stand at the outermost one.
  */
 static void merge_native(struct merging *merging, const struct ts_here_stack *native)
 {

@@ -37,7 +37,10 @@ static bool is_free(const struct agent_slot *slot)
 	return slot->check == 0 && slot->value == 0;
 }
 
-/* The slot of a key, or the free one where it goes. One that a thread had half written when its process forked fits nobody. */
+/*
+ * The slot of a key, or the free one where it goes. One that a thread had half written when its
+ * process forked fits nobody.
+ */
 static struct agent_slot *find_slot(struct tree *in, uint64_t key)
 {
 	uint64_t at = key >> 20;

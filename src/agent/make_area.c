@@ -27,9 +27,15 @@
 #include "live/local/live_layout.h"
 
 #define DEFAULT_BUDGET (32u << 20)
-/* A quarter of it is the channel's, of which not more than 16 MiB are needed (docs/replay.md, section 2). */
+/*
+ * A quarter of it is the channel's, of which not more than 16 MiB are needed (docs/replay.md,
+ * section 2).
+ */
 #define REPLAY_BUDGET (64u << 20)
-/* Of a recorder: stacks of many threads, thousands of times a second, until they are taken. Of a program: a tree of its own stacks. */
+/*
+ * Of a recorder: stacks of many threads, thousands of times a second, until they are taken. Of a
+ * program: a tree of its own stacks.
+ */
 #define STACKS_BUDGET (64u << 20)
 #define DICTIONARY_STEP (16u << 10)
 #define RING_BYTES (64u << 10)
@@ -363,8 +369,8 @@ static bool process_is_gone(const char *name)
 }
 
 /*
- * An area of this process's namespace (of another one nobody here knows whether it lives) in flight mode (in stream
- * mode a recorder comes for it) that nobody is about to read.
+ * An area of this process's namespace (of another one nobody here knows whether it lives) in flight
+ * mode (in stream mode a recorder comes for it) that nobody is about to read.
  */
 static bool is_abandoned(int directory, const char *name, uint64_t namespace, int64_t *ret_changed)
 {
@@ -403,8 +409,8 @@ static void consider(struct dead_areas *dead, int directory, const char *name, u
 }
 
 /*
- * An area in flight mode outlives its process, for `recover`; a service that crashes often must not fill memory. Lists the
- * directory by hand, since opendir() allocates, which a handler must not do.
+ * An area in flight mode outlives its process, for `recover`; a service that crashes often must not
+ * fill memory. Lists the directory by hand, since opendir() allocates, which a handler must not do.
  */
 static void remove_oldest_dead(struct core *core, int directory)
 {
@@ -445,7 +451,9 @@ static int allocate_front(struct core *core)
 	int error = agent_allocate(core, 0, TS_LIVE_CONTROL_BYTES);
 	uint64_t pool = pool_of(&core->settings);
 
-	/* The file reaches to the pool, so that the front can be mapped; the rest of it is a hole. */
+	/*
+	 * The file reaches to the pool, so that the front can be mapped; the rest of it is a hole.
+	 */
 	if (!error && (!within_file_limit(pool) || ftruncate(core->fd, (off_t)pool)))
 		error = EFBIG;
 	if (!error)

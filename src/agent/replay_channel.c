@@ -380,7 +380,10 @@ static struct writer *enter(struct core *core, uint64_t words)
 										      : NULL;
 }
 
-/* The recorder comes by itself, but not often: it is called before there is no room, so that nobody waits. */
+/*
+ * The recorder comes by itself, but not often: it is called before there is no room, so that nobody
+ * waits.
+ */
 static void leave(struct core *core)
 {
 	struct channel *channel = &core->channel;

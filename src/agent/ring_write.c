@@ -51,8 +51,8 @@ void ring_advance(struct writer *writer, uint64_t bytes)
 }
 
 /*
- * Sets the limit anew for a record of `bytes`, which never crosses the ring's end. False where there
- * is no room; *ret_needed is then the position up to which the ring must be free.
+ * Sets the limit anew for a record of `bytes`, which never crosses the ring's end. False where
+ * there is no room; *ret_needed is then the position up to which the ring must be free.
  */
 bool ring_extend(struct writer *writer, uint64_t oldest, uint64_t bytes, uint64_t *ret_needed)
 {
@@ -78,9 +78,10 @@ bool ring_extend(struct writer *writer, uint64_t oldest, uint64_t bytes, uint64_
 }
 
 /*
- * Passes over the records from `at` on, none of which lies across `until` unless it is the last. Most have
- * the size of the one before: the processor goes on with that while it still loads the size, so that
- * records do not wait for each other. The empty asm keeps the compiler from undoing this.
+ * Passes over the records from `at` on, none of which lies across `until` unless it is the last.
+ * Most have the size of the one before: the processor goes on with that while it still loads the
+ * size, so that records do not wait for each other. The empty asm keeps the compiler from undoing
+ * this.
  */
 static void pass_records(struct ts_live_oldest *oldest, const char *at, const char *until)
 {

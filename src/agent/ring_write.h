@@ -12,12 +12,15 @@ const struct ts_live_oldest *ring_oldest(struct writer *writer);
 void ring_advance(struct writer *writer, uint64_t bytes);
 
 /*
- * Sets the limit anew for a record of `bytes`, which never crosses the ring's end. False where there
- * is no room; *ret_needed is then the position up to which the ring must be free.
+ * Sets the limit anew for a record of `bytes`, which never crosses the ring's end. False where
+ * there is no room; *ret_needed is then the position up to which the ring must be free.
  */
 bool ring_extend(struct writer *writer, uint64_t oldest, uint64_t bytes, uint64_t *ret_needed);
 
-/* Flight mode: forgets the oldest records up to `needed` and a little more, counting them; the new oldest position. */
+/*
+ * Flight mode: forgets the oldest records up to `needed` and a little more, counting them; the new
+ * oldest position.
+ */
 uint64_t ring_free_oldest(struct writer *writer, uint64_t needed);
 
 /* Free bytes of a ring, which need not be the caller's. */

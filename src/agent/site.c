@@ -186,8 +186,8 @@ uint32_t agent_register_code(struct core *core, unsigned int kind, const char *n
 }
 
 /*
- * A forked child goes on with its parent's numbers: sites that the parent registered keep theirs. The
- * parent's area is still mapped.
+ * A forked child goes on with its parent's numbers: sites that the parent registered keep theirs.
+ * The parent's area is still mapped.
  */
 void agent_copy_dictionary(struct ts_tracer *tracer, struct core *core)
 {
@@ -201,7 +201,8 @@ void agent_copy_dictionary(struct ts_tracer *tracer, struct core *core)
 		if (to)
 			memcpy(to, entries, used);
 		else
-			used = 0; /* records will name sites that are not there; the recorder counts them */
+			used = 0; /* records will name sites that are not there; the recorder counts
+				     them */
 		if (!to)
 			agent_stack_forget();
 		for (uint64_t at = 0; at < used;) {

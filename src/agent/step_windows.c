@@ -87,7 +87,10 @@ static bool is_on(const struct core *core)
 	return __atomic_load_n(&core->control->enabled, __ATOMIC_RELAXED) & TS_LIVE_ENABLED;
 }
 
-/* The record stands inside the window, and so before `enabled` goes off. What a recorder or max_steps has closed stays so. */
+/*
+ * The record stands inside the window, and so before `enabled` goes off. What a recorder or
+ * max_steps has closed stays so.
+ */
 static void switch_window(struct core *core, bool open, uint32_t cause, const char *name)
 {
 	struct ts_live_control *control = core->control;
@@ -104,7 +107,10 @@ static void switch_window(struct core *core, bool open, uint32_t cause, const ch
 		set_enabled(core, 0);
 }
 
-/* Ranges nest, and several threads may be inside one: the first opens, the last closes. cuProfilerStart and Stop do not nest. */
+/*
+ * Ranges nest, and several threads may be inside one: the first opens, the last closes.
+ * cuProfilerStart and Stop do not nest.
+ */
 static void follow_marks(struct core *core, bool open, uint32_t cause, const char *name)
 {
 	uint32_t before = core->window_depth;
@@ -207,7 +213,10 @@ void ts_step(int64_t number)
 
 __thread char agent_thread_name[16] __attribute__((tls_model("initial-exec")));
 
-/* Remembered for rings that the thread takes later, while events are off too; told at once while they are on. */
+/*
+ * Remembered for rings that the thread takes later, while events are off too; told at once while
+ * they are on.
+ */
 void ts_thread_name(const char *name)
 {
 	size_t length = name ? strnlen(name, 255) : 0, words = 2 + (length + 4 + 7) / 8;

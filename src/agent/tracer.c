@@ -41,14 +41,14 @@ static pthread_key_t thread_key;
 static uint32_t thread_key_state; /* 0 none, 1 being made, 2 there */
 
 /*
- * Not 0 while this thread starts a tracer: what the C library does meanwhile must not emit (an allocator that is
- * instrumented, say). One more for each event that was lost by that.
+ * Not 0 while this thread starts a tracer: what the C library does meanwhile must not emit (an
+ * allocator that is instrumented, say). One more for each event that was lost by that.
  */
 static __thread uint32_t starting __attribute__((tls_model("initial-exec")));
 
 /*
- * Yields; and sleeps where that does not help, since the other may have a lower priority. Not with nanosleep(), where a thread
- * can be cancelled.
+ * Yields; and sleeps where that does not help, since the other may have a lower priority. Not with
+ * nanosleep(), where a thread can be cancelled.
  */
 void agent_relax(unsigned int spins)
 {
@@ -233,7 +233,10 @@ static void start(struct ts_tracer *tracer, struct core *core)
 
 static void make_thread_key(void);
 
-/* Whoever finds it new starts it. Signals are blocked ahead of that: a handler would wait for its own thread. */
+/*
+ * Whoever finds it new starts it. Signals are blocked ahead of that: a handler would wait for its
+ * own thread.
+ */
 static void try_start(struct ts_tracer *tracer, struct core *core)
 {
 	uint32_t found = CORE_NEW;
@@ -334,8 +337,8 @@ bool agent_unshare(void *address, size_t bytes)
 }
 
 /*
- * The child may be inside an emit: a handler that interrupted it forked. So the way out of there finds a core with
- * what it reads, private and unable to grow. The next event makes a new one.
+ * The child may be inside an emit: a handler that interrupted it forked. So the way out of there
+ * finds a core with what it reads, private and unable to grow. The next event makes a new one.
  */
 static void bury(struct ts_tracer *tracer)
 {
@@ -452,7 +455,9 @@ bool ts_tracer_is_enabled(struct ts_tracer *tracer)
 	       (__atomic_load_n(&core->control->enabled, __ATOMIC_RELAXED) & TS_LIVE_ENABLED);
 }
 
-/* The struct itself stays in the list: a few hundred bytes, so that no thread can hold a dead one. */
+/*
+ * The struct itself stays in the list: a few hundred bytes, so that no thread can hold a dead one.
+ */
 void ts_tracer_close(struct ts_tracer *tracer)
 {
 	if (!tracer || !tracer->by_hand ||

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Inside the observed process: tracers, and what a thread needs to write its ring (docs/live.md).
- * Everything here is libc only. No function of the agent prints, aborts, or allocates from the heap on the
- * way of an event; on failure a tracer turns itself off, counts, and leaves a message in its area.
+ * Everything here is libc only. No function of the agent prints, aborts, or allocates from the heap
+ * on the way of an event; on failure a tracer turns itself off, counts, and leaves a message in its
+ * area.
  *
- * What must not survive fork() lies in pages that are wiped on fork (struct core, struct writer), so
- * that a child, however it was made, finds zeros and starts anew. What must survive is in struct ts_tracer.
+ * What must not survive fork() lies in pages that are wiped on fork (struct core, struct writer),
+ * so that a child, however it was made, finds zeros and starts anew. What must survive is in struct
+ * ts_tracer.
  */
 #ifndef TS_AGENT_TRACER_H
 #define TS_AGENT_TRACER_H
@@ -27,8 +29,8 @@
 #define AGENT_UNLIKELY(condition) __builtin_expect(!!(condition), 0)
 
 /*
- * A thread's access to a ring. Wiped on fork, which closes it. The first four members are all that the hot
- * path needs.
+ * A thread's access to a ring. Wiped on fork, which closes it. The first four members are all that
+ * the hot path needs.
  */
 struct writer {
 	uint32_t open;  /* 0: inside an emit, or not attached; WRITER_SLOW: the hot path must not */
@@ -86,8 +88,8 @@ struct agent_signals {
 };
 
 /*
- * The lossless channel of the process-wide tracer (replay_channel.c): a ring that all threads write, one at a time. All members but the
- * first two are those of who holds the lock.
+ * The lossless channel of the process-wide tracer (replay_channel.c): a ring that all threads
+ * write, one at a time. All members but the first two are those of who holds the lock.
  */
 struct channel {
 	uint32_t lock;
@@ -156,11 +158,13 @@ struct core *agent_start(struct ts_tracer *tracer);
 void agent_disable(struct ts_tracer *tracer, const char *why, int error);
 
 /*
- * Around all that takes the lock or calls the system: no handler runs, so that none waits for its own thread; the
- * thread cannot be cancelled, and errno is as it was.
+ * Around all that takes the lock or calls the system: no handler runs, so that none waits for its
+ * own thread; the thread cannot be cancelled, and errno is as it was.
  */
 void agent_block_signals(struct agent_signals *saved);
-/* The same, but for faults: what is copied may be memory that the program's own handler brings in. */
+/*
+ * The same, but for faults: what is copied may be memory that the program's own handler brings in.
+ */
 void agent_block_signals_but_faults(struct agent_signals *saved);
 void agent_restore_signals(const struct agent_signals *saved);
 void agent_lock(struct core *core);
@@ -169,7 +173,10 @@ void agent_unlock(struct core *core);
 /* To be called in a loop that waits for another thread; `spins` counts its turns. */
 void agent_relax(unsigned int spins);
 
-/* Zeroed; NULL on failure. The second kind a forked child finds zeroed again, where the kernel knows how. */
+/*
+ * Zeroed; NULL on failure. The second kind a forked child finds zeroed again, where the kernel
+ * knows how.
+ */
 void *agent_memory(size_t bytes);
 void *agent_wiped_memory(size_t bytes);
 
@@ -188,8 +195,8 @@ void agent_set_switch(struct core *core);
 void agent_settings_read(struct agent_settings *settings, const struct ts_tracer *tracer);
 
 /*
- * Reads the environment for good: programs change it, and their directory, before their first event. True
- * where something is asked for; *ret_at_once: an area is to be made at load.
+ * Reads the environment for good: programs change it, and their directory, before their first
+ * event. True where something is asked for; *ret_at_once: an area is to be made at load.
  */
 bool agent_settings_remember(bool *ret_at_once);
 
@@ -199,7 +206,10 @@ void agent_settings_host(uint64_t session, uint32_t ring_bytes);
 /* False before the C library has begun: then there is no environment yet. */
 bool agent_settings_are_known(void);
 
-/* "x-%p.sbt" becomes "/where/it/is/x-%p.sbt"; *ret_base is where the given path begins. 0, or an errno. */
+/*
+ * "x-%p.sbt" becomes "/where/it/is/x-%p.sbt"; *ret_base is where the given path begins. 0, or an
+ * errno.
+ */
 int agent_absolute_path(const char *path, char *ret_path, size_t bytes, uint32_t *ret_base);
 
 /* ---- make_area.c ---- */
@@ -234,15 +244,19 @@ void agent_update_anchor(struct core *core);
 struct writer *agent_room(struct ts_tracer *tracer, struct core *core, struct writer *writer,
 			  uint64_t bytes, bool counts);
 
-/* Drops and counts an event of `bytes` if the ring was full and nobody has drained it. False: ask agent_room(). */
+/*
+ * Drops and counts an event of `bytes` if the ring was full and nobody has drained it. False: ask
+ * agent_room().
+ */
 bool agent_drop(struct writer *writer, uint64_t bytes);
 
 /* The thread's writer of a tracer made by hand, or NULL before its first event. */
 struct writer *agent_find_writer(struct ts_tracer *tracer);
 
 /*
- * A ring of `bytes`, or less where that cannot be had, but not of less than `least`, for a writer that is no thread's: it is
- * told as one of that name, and stays open. False: there is none. Signals are blocked.
+ * A ring of `bytes`, or less where that cannot be had, but not of less than `least`, for a writer
+ * that is no thread's: it is told as one of that name, and stays open. False: there is none.
+ * Signals are blocked.
  */
 bool agent_attach_shared(struct core *core, struct writer *writer, uint64_t bytes, uint64_t least,
 			 const char *name);
@@ -254,8 +268,8 @@ uint32_t agent_serial(struct core *core);
 void agent_thread_exit(void *unused);
 
 /*
- * Around a fork of the calling thread: the child's writers are its parent's. It may return into an emit that a handler
- * interrupted; what that still writes must not reach the parent.
+ * Around a fork of the calling thread: the child's writers are its parent's. It may return into an
+ * emit that a handler interrupted; what that still writes must not reach the parent.
  */
 void agent_keep_writers(void);
 void agent_release_kept(void);
@@ -268,10 +282,16 @@ bool agent_unshare(void *address, size_t bytes);
 
 /* Registers; false where the dictionary is full: then the dynamic form is to be used. */
 bool agent_register_site(struct core *core, struct ts_emit_site *site);
-/* An entry for a function that frames name: its number; 0: there is no room. Not looked for among those that are there. */
+/*
+ * An entry for a function that frames name: its number; 0: there is no room. Not looked for among
+ * those that are there.
+ */
 uint32_t agent_register_code(struct core *core, unsigned int kind, const char *name,
 			     const char *file, uint32_t line);
-/* The core's lock is held: entries for a stack, and for a file that frames are in. 0: there is no room. */
+/*
+ * The core's lock is held: entries for a stack, and for a file that frames are in. 0: there is no
+ * room.
+ */
 uint32_t agent_add_stack(struct core *core, uint32_t caller, uint64_t frame);
 uint32_t agent_add_module(struct core *core, const char *path, const char *build_id,
 			  const struct ts_live_module *where);
@@ -280,14 +300,16 @@ void agent_copy_dictionary(struct ts_tracer *tracer, struct core *core);
 /* ---- spawn_recorder.c ---- */
 
 /*
- * Starts `tracesmith record --detached` for the area, unless a recorder holds that output already. 0, or an
- * errno (ENOENT: there is no recorder).
+ * Starts `tracesmith record --detached` for the area, unless a recorder holds that output already.
+ * 0, or an errno (ENOENT: there is no recorder).
  */
 int agent_start_recorder(struct core *core, const char *output);
 
 /* ---- flush.c ---- */
 
-/* Marks the area as one whose process is about to end; waits for its recorder where it started one. */
+/*
+ * Marks the area as one whose process is about to end; waits for its recorder where it started one.
+ */
 void agent_exiting(struct ts_tracer *tracer);
 
 /* ---- replay_channel.c ---- */
@@ -301,8 +323,8 @@ extern int64_t agent_channel_patience_ns;
 /* ---- backends.c ---- */
 
 /*
- * Ours, in the order in which they start; ends with NULL. In agent_load.c, which the tool has not: there it has no address.
- * Not registered at load, since events may come before that.
+ * Ours, in the order in which they start; ends with NULL. In agent_load.c, which the tool has not:
+ * there it has no address. Not registered at load, since events may come before that.
  */
 extern const struct ts_backend *const agent_backends[] __attribute__((weak));
 void agent_start_backends(const char *list);

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The analyses: questions about the work of a job (state/work/work.h), each a file here and a row in the table of analyze.c.
+ * The analyses: questions about the work of a job (state/work/work.h), each a file here and a row
+ * in the table of analyze.c.
  *
  * How to add an analysis `waves`: write src/analyze/waves.c with
  *
- *	const struct ts_analysis ts_analysis_waves = { .name = "waves", .summary = "...", .parts = ..., .run = run };
+ *	const struct ts_analysis ts_analysis_waves = { .name = "waves", .summary = "...", .parts =
+ *	..., .run = run };
  *
- * declare it below and add it to the table. It asks `request` for what it needs, fills `result`, and knows neither the
- * command line nor how results are shown. docs/analyze.md says what each number means.
+ * declare it below and add it to the table. It asks `request` for what it needs, fills `result`,
+ * and knows neither the command line nor how results are shown. docs/analyze.md says what each
+ * number means.
  */
 #ifndef TS_ANALYZE_ANALYZE_H
 #define TS_ANALYZE_ANALYZE_H
@@ -28,11 +31,14 @@ struct ts_analyze_options {
 	int64_t full;           /* queue: it is full with so many commands (default 1024) */
 	const char *annotation; /* critical-path: the window is an instance of this; NULL: all */
 	int64_t instance;       /* which one, from 0 */
-	const char *
-		what_if; /* critical-path: "NAME=2" (twice as fast) or "NAME=free"; NULL: the best ones */
-	int64_t depth; /* launches: frames of a stack that are shown; 0: 4 */
-	bool brief;    /* for text: rows that it does not show need not be made */
-	/* Operands and options that choose the same work, for commands that are shown; NULL: unknown. */
+	const char *what_if;    /* critical-path: "NAME=2" (twice as fast) or "NAME=free"; NULL: the
+				   best ones */
+	int64_t depth;          /* launches: frames of a stack that are shown; 0: 4 */
+	bool brief;             /* for text: rows that it does not show need not be made */
+	/*
+	 * Operands and options that choose the same work, for commands that are shown; NULL:
+	 * unknown.
+	 */
 	const char *traces;
 };
 
@@ -41,7 +47,9 @@ struct ts_analyze_options {
 		.short_ns = 10000, .wait_ns = 30000, .delay_ns = 100000, .full = 1024, \
 	}
 
-/* What is asked, and what has been computed for earlier questions: graph and states are made once. */
+/*
+ * What is asked, and what has been computed for earlier questions: graph and states are made once.
+ */
 struct ts_analyze_request {
 	struct ts_work *work;
 	struct ts_analyze_options options;
@@ -54,7 +62,10 @@ struct ts_analyze_request {
 	struct ts_collectives *collectives;
 	struct ts_clocks *clocks;
 	bool aligned; /* the work's times have been moved by clocks */
-	/* What critical-path found, once it was asked: the kernel that would save most if it were twice as fast. */
+	/*
+	 * What critical-path found, once it was asked: the kernel that would save most if it were
+	 * twice as fast.
+	 */
 	struct {
 		bool known;
 		const char *name; /* NULL: none would */
@@ -72,9 +83,10 @@ const struct ts_graph *ts_analyze_host_graph(struct ts_analyze_request *request,
 const struct ts_states *ts_analyze_states(struct ts_analyze_request *request, struct ts_error *err);
 
 /*
- * The states of all commands in the window of those that were asked for: what was left out (issued before the trace began, or
- * in another step) was on the device all the same, and held others. `states->work` may be another one than the request's:
- * ranks, devices, streams and threads have the same indices in both; commands, calls and texts do not.
+ * The states of all commands in the window of those that were asked for: what was left out (issued
+ * before the trace began, or in another step) was on the device all the same, and held others.
+ * `states->work` may be another one than the request's: ranks, devices, streams and threads have
+ * the same indices in both; commands, calls and texts do not.
  */
 const struct ts_states *ts_analyze_whole_states(struct ts_analyze_request *request,
 						struct ts_error *err);
@@ -83,12 +95,16 @@ const struct ts_collectives *ts_analyze_collectives(struct ts_analyze_request *r
 const struct ts_clocks *ts_analyze_clocks(struct ts_analyze_request *request, struct ts_error *err);
 
 /*
- * Moves the times of all ranks by these clocks, once; graph and states are made anew when next asked for. The caller of
- * analyses does this ahead of those that are TS_ANALYSIS_ALIGNED: the numbers of others do not depend on it.
+ * Moves the times of all ranks by these clocks, once; graph and states are made anew when next
+ * asked for. The caller of analyses does this ahead of those that are TS_ANALYSIS_ALIGNED: the
+ * numbers of others do not depend on it.
  */
 const struct ts_clocks *ts_analyze_align(struct ts_analyze_request *request, struct ts_error *err);
 
-/* It compares times of several ranks: wants clocks aligned, where collectives tie them and the user lets us. */
+/*
+ * It compares times of several ranks: wants clocks aligned, where collectives tie them and the user
+ * lets us.
+ */
 #define TS_ANALYSIS_ALIGNED 1u
 
 struct ts_analysis {

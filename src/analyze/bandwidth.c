@@ -161,7 +161,10 @@ static uint64_t find_place(struct ts_reader *reader, int64_t id)
 	return 0;
 }
 
-/* The bandwidth among a row's arguments. NaN: it is to be computed. Where none is told it is 0 for HTA. */
+/*
+ * The bandwidth among a row's arguments. NaN: it is to be computed. Where none is told it is 0 for
+ * HTA.
+ */
 static double said_rate(struct rates *rates, uint32_t row)
 {
 	const struct ts_batch *batch = rates->batch;

@@ -20,8 +20,9 @@ static bool is_mtia(const struct ts_work *work, const struct ts_work_command *co
 }
 
 /*
- * Does the row have a stream of its own? Kineto's rows without one stand in a row of the display, whose number is the stream's
- * to us: some of MTIA, where no correlation names them either. Those of CUDA and HIP have streams always.
+ * Does the row have a stream of its own? Kineto's rows without one stand in a row of the display,
+ * whose number is the stream's to us: some of MTIA, where no correlation names them either. Those
+ * of CUDA and HIP have streams always.
  */
 static bool has_stream(const struct ts_work *work, const struct ts_work_command *command)
 {
@@ -66,8 +67,9 @@ struct growing {
 };
 
 /*
- * Takes a span that starts no earlier than all before it; true: it begins a new group, and what was `group` is whole.
- * A group may end before it starts where HTA's rounding is asked for: then the next span of the same start is a new one.
+ * Takes a span that starts no earlier than all before it; true: it begins a new group, and what was
+ * `group` is whole. A group may end before it starts where HTA's rounding is asked for: then the
+ * next span of the same start is a new one.
  */
 static bool grow(struct growing *set, int64_t start, int64_t end, struct ts_span *ret_whole)
 {
@@ -235,7 +237,10 @@ struct edges {
 	int bit;
 };
 
-/* A span that HTA's rounding has turned around ends first, which takes the class away before it is there. */
+/*
+ * A span that HTA's rounding has turned around ends first, which takes the class away before it is
+ * there.
+ */
 static int64_t edge_time(const struct edges *edges)
 {
 	const struct ts_span *span = &edges->spans[edges->edge / 2];

@@ -34,7 +34,8 @@ int64_t ts_busy_window(const struct ts_busy *busy);
 #define TS_BUSY_ALL (TS_BUSY_CLASS(TS_CLASS_COUNT) - 1)
 
 /*
- * Time for each combination of the classes asked for: ret_ns[mask] is the time in which exactly those ran. ret_ns[0] is 0.
+ * Time for each combination of the classes asked for: ret_ns[mask] is the time in which exactly
+ * those ran. ret_ns[0] is 0.
  */
 void ts_busy_sweep(const struct ts_busy *busy, unsigned int classes,
 		   int64_t ret_ns[TS_BUSY_ALL + 1]);
@@ -42,7 +43,9 @@ void ts_busy_sweep(const struct ts_busy *busy, unsigned int classes,
 /* What a command took; never negative but as HTA rounds it. One that did not end took 0. */
 int64_t ts_busy_duration(const struct ts_work *work, const struct ts_work_command *command);
 
-/* Does the command count at all? One without device times does not; nor, for HTA, one of no stream. */
+/*
+ * Does the command count at all? One without device times does not; nor, for HTA, one of no stream.
+ */
 bool ts_busy_counts(const struct ts_work *work, const struct ts_work_command *command);
 
 /* A cell of a computed time: to whole ns; NaN is none. */

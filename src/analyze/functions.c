@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `functions`: where the time of threads went, by their sampled stacks: own time of each function, and with what it called; and what
- * each thread was doing. docs/analyze.md says what each number means.
+ * `functions`: where the time of threads went, by their sampled stacks: own time of each function,
+ * and with what it called; and what each thread was doing. docs/analyze.md says what each number
+ * means.
  */
 #include <stdlib.h>
 

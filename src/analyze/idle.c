@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `idle`: the gaps between the commands of each stream, told apart by what filled them (the host had not issued the next
- * command; the device's own pause between two commands; something else), and why streams and devices did not run, as
- * the state machine has it. docs/analyze.md says what each number means.
+ * `idle`: the gaps between the commands of each stream, told apart by what filled them (the host
+ * had not issued the next command; the device's own pause between two commands; something else),
+ * and why streams and devices did not run, as the state machine has it. docs/analyze.md says what
+ * each number means.
  */
 #include <math.h>
 
@@ -99,7 +100,9 @@ void ts_stream_gaps_put(struct ts_stream_gaps *gaps, struct ts_result_table *tab
 
 /* ---- commands, stream by stream ---- */
 
-/* A gap is time in which no command of the stream ran: those that run beside each other leave none. */
+/*
+ * A gap is time in which no command of the stream ran: those that run beside each other leave none.
+ */
 static int add_stream(struct ts_stream_gaps *gaps, const struct ts_work *work,
 		      const struct ts_work_stream *stream)
 {

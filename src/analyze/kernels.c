@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `kernels`: what ran on the devices, by class (with the time in which several classes ran at once) and by name. Cost is
- * that of sorting the durations of each name. HTA's list, which has fewer names and other numbers, is in kernels_hta.c.
+ * `kernels`: what ran on the devices, by class (with the time in which several classes ran at once)
+ * and by name. Cost is that of sorting the durations of each name. HTA's list, which has fewer
+ * names and other numbers, is in kernels_hta.c.
  */
 #include <math.h>
 #include <stdio.h>
@@ -152,7 +153,10 @@ static int count_command(struct gathering *gathering, const struct ts_work_comma
 	return TS_OK;
 }
 
-/* Commands that this analysis is about: HTA has no row for what it takes for none of its three kinds. */
+/*
+ * Commands that this analysis is about: HTA has no row for what it takes for none of its three
+ * kinds.
+ */
 static bool is_wanted(const struct ts_work *work, const struct ts_work_command *command)
 {
 	return ts_busy_counts(work, command) &&

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What kernels.c and kernels_hta.c share: the commands of a rank, name and class. For these two files alone.
+ * What kernels.c and kernels_hta.c share: the commands of a rank, name and class. For these two
+ * files alone.
  */
 #ifndef TS_ANALYZE_KERNELS_H
 #define TS_ANALYZE_KERNELS_H
@@ -34,7 +35,10 @@ static inline void ts_kernel_groups_release(struct ts_kernel_groups *groups)
 #define TS_KERNEL_COLUMN_COUNT 13
 extern const struct ts_result_column ts_kernel_columns[TS_KERNEL_COLUMN_COUNT];
 
-/* The table as HTA would have it; rank_ns: sum of durations of each rank. Changes the order of groups. */
+/*
+ * The table as HTA would have it; rank_ns: sum of durations of each rank. Changes the order of
+ * groups.
+ */
 int ts_kernels_put_hta(struct ts_analyze_request *request, struct ts_result *result,
 		       struct ts_kernel_groups *groups, const int64_t *rank_ns,
 		       struct ts_error *err);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `launches`: device time by what was launched and from where: the host's call stack, and of backward kernels the operator of the forward
- * pass. docs/analyze.md says what each number means.
+ * `launches`: device time by what was launched and from where: the host's call stack, and of
+ * backward kernels the operator of the forward pass. docs/analyze.md says what each number means.
  */
 #include <stdlib.h>
 #include <string.h>

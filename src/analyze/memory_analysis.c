@@ -68,7 +68,8 @@ struct place {
 	struct ts_map alive;   /* address to row + 1; 0: given back */
 	char device[64];
 	bool totals_known, addresses_known;
-	bool sums_confirmed; /* no row says what is in use, but what is reserved is the sum of its rows */
+	bool sums_confirmed; /* no row says what is in use, but what is reserved is the sum of its
+				rows */
 	int64_t start_bytes, reserved_peak;
 	size_t peak;
 	int64_t allocations, frees, allocated_bytes, freed_bytes;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `overlap`: how much of each rank's communication ran while something was computed, and how much of it nothing hid.
+ * `overlap`: how much of each rank's communication ran while something was computed, and how much
+ * of it nothing hid.
  */
 #include "analyze/analyze.h"
 #include "analyze/busy.h"

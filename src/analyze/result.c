@@ -149,7 +149,10 @@ void ts_cell_none(struct ts_result_table *table)
 	add_cell(table, (struct ts_cell){ .none = true });
 }
 
-/* Names are interned and come by the thousand: the copy of one is used again, if it is still the same text. */
+/*
+ * Names are interned and come by the thousand: the copy of one is used again, if it is still the
+ * same text.
+ */
 static const char *copy_text(struct ts_result *result, const char *text)
 {
 	size_t place = ts_hash_mix64((uintptr_t)text) & (TS_RESULT_RECENT - 1);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What an analysis found: tables of typed cells, and notes. The tool shows it as text, JSON or CSV; an analysis knows
- * nothing of that. Cells go in from left to right, row after row:
+ * What an analysis found: tables of typed cells, and notes. The tool shows it as text, JSON or CSV;
+ * an analysis knows nothing of that. Cells go in from left to right, row after row:
  *
  *	static const struct ts_result_column columns[] = {
  *		{ "rank", "rank", TS_CELL_INTEGER },
@@ -29,8 +29,12 @@ enum ts_cell_type {
 	TS_CELL_TEXT,
 	TS_CELL_INTEGER,
 	TS_CELL_REAL, /* keys say the unit */
-	TS_CELL_TIME, /* ns inside; JSON and CSV show us with three decimals, exactly; its key ends in _us */
-	/* Trace time, ns; JSON and CSV show the integer (key ends in _ns), text the time since the trace's start. */
+	TS_CELL_TIME, /* ns inside; JSON and CSV show us with three decimals, exactly; its key ends
+			 in _us */
+	/*
+	 * Trace time, ns; JSON and CSV show the integer (key ends in _ns), text the time since the
+	 * trace's start.
+	 */
 	TS_CELL_INSTANT,
 	TS_CELL_PERCENT, /* a double, 0 to 100 */
 	TS_CELL_BYTES,   /* an integer */
@@ -60,7 +64,10 @@ struct ts_result_table {
 	size_t cell_count, cell_capacity;
 	struct ts_result *result;
 	struct ts_result_table *next;
-	/* Text: rows beyond this many are left out with a note; 0: all are shown. JSON and CSV always have all. */
+	/*
+	 * Text: rows beyond this many are left out with a note; 0: all are shown. JSON and CSV
+	 * always have all.
+	 */
 	size_t shown_rows;
 	size_t left_out; /* rows that were not even made: text was to be shown (options.brief) */
 	bool as_list;    /* text: rows are paragraphs, since their texts are sentences */
@@ -94,7 +101,10 @@ struct ts_result_table *ts_result_table(struct ts_result *result, const char *na
 					const struct ts_result_column *columns,
 					size_t column_count);
 
-/* A sentence for people: what was left out, what a number does not mean. Shown below the tables; in JSON on stderr. */
+/*
+ * A sentence for people: what was left out, what a number does not mean. Shown below the tables; in
+ * JSON on stderr.
+ */
 void ts_result_note(struct ts_result *result, const char *format, ...) TS_PRINTF_LIKE(2, 3);
 
 void ts_cell_none(struct ts_result_table *table);

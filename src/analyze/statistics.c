@@ -34,7 +34,9 @@ static void sort_doubles(double *values, size_t count)
 	}
 }
 
-/* With the part that each addition loses kept aside (Neumaier), so that the order does not matter. */
+/*
+ * With the part that each addition loses kept aside (Neumaier), so that the order does not matter.
+ */
 static double sum_of(const double *values, size_t count)
 {
 	double sum = 0, lost = 0;

@@ -11,10 +11,14 @@
 
 #include "base/ns.h"
 
-/* Of n values, sorted in place. Quantiles interpolate linearly (as pandas and numpy do by default). */
+/*
+ * Of n values, sorted in place. Quantiles interpolate linearly (as pandas and numpy do by default).
+ */
 struct ts_description {
 	size_t count;
-	/* NaN where there are no values; the deviation is that of a sample (n - 1): NaN below two. */
+	/*
+	 * NaN where there are no values; the deviation is that of a sample (n - 1): NaN below two.
+	 */
 	double mean, deviation;
 	double minimum, q25, median, q75, q90, q99, maximum;
 	double sum; /* 0 where there are none */
@@ -37,8 +41,8 @@ struct ts_span {
 };
 
 /*
- * Sorts and merges in place: spans that touch or overlap become one, empty and negative ones vanish. Returns how
- * many are left. Linear where they are in order already.
+ * Sorts and merges in place: spans that touch or overlap become one, empty and negative ones
+ * vanish. Returns how many are left. Linear where they are in order already.
  */
 size_t ts_spans_merge(struct ts_span *spans, size_t count);
 int64_t ts_spans_total(const struct ts_span *spans, size_t count);

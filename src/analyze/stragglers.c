@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `stragglers`: which rank lets the others wait in collectives, in which ones, and since when. A rank comes when its
- * kernel begins; all others wait until the last one has come. What clocks cannot tell is said to be so and
- * blamed on nobody. docs/analyze.md says what each number means.
+ * `stragglers`: which rank lets the others wait in collectives, in which ones, and since when. A
+ * rank comes when its kernel begins; all others wait until the last one has come. What clocks
+ * cannot tell is said to be so and blamed on nobody. docs/analyze.md says what each number means.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -14,8 +14,9 @@
 
 #define SHOWN_COLLECTIVES 10
 /*
- * A rank is late for good from where on it comes last in more than three of four collectives: each such one counts 1,
- * each other one takes this away, and the part up to the end that counts most is taken, if that is enough.
+ * A rank is late for good from where on it comes last in more than three of four collectives: each
+ * such one counts 1, each other one takes this away, and the part up to the end that counts most is
+ * taken, if that is enough.
  */
 #define NOT_LATE 3
 #define LEAST_SINCE 6
@@ -24,7 +25,10 @@
 /* ... in at least this many collectives, and this part of the time of those who wait. */
 #define LEAST_TIMES 3
 #define LEAST_PART 0.001
-/* Longer than this many times the usual after the last one came: then somebody else was still missing. */
+/*
+ * Longer than this many times the usual after the last one came: then somebody else was still
+ * missing.
+ */
 #define LONG_AFTER 3
 
 static const struct ts_result_column rank_columns[] = {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The agent as a shared object: it begins when it is loaded and ends with its process; the table of its backends. Not part of the tool, which
- * has the rest of the agent inside to emit what it measures itself (embedded.h).
+ * The agent as a shared object: it begins when it is loaded and ends with its process; the table of
+ * its backends. Not part of the tool, which has the rest of the agent inside to emit what it
+ * measures itself (embedded.h).
  */
 #include "agent/tracer.h"
 #include "tracesmith_config.h"
@@ -18,8 +19,9 @@ const struct ts_backend *const agent_backends[] = {
 };
 
 /*
- * True where the process has another agent already, ahead of this one, which then gets all events: a copy at another path,
- * or that inside the tool, which has loaded a backend that is linked with this one.
+ * True where the process has another agent already, ahead of this one, which then gets all events:
+ * a copy at another path, or that inside the tool, which has loaded a backend that is linked with
+ * this one.
  */
 static bool is_second(void)
 {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sums and differences of times of a trace, which may say anything: what does not fit stays at the limit. */
+/*
+ * Sums and differences of times of a trace, which may say anything: what does not fit stays at the
+ * limit.
+ */
 #ifndef TS_BASE_NS_H
 #define TS_BASE_NS_H
 

@@ -9,7 +9,8 @@
 #include <sys/types.h>
 
 /*
- * The begin of /proc/PID/NAME, NUL-terminated; its length, at most bytes - 1. 0 where it cannot be read.
+ * The begin of /proc/PID/NAME, NUL-terminated; its length, at most bytes - 1. 0 where it cannot be
+ * read.
  */
 size_t ts_proc_read(pid_t pid, const char *name, char *buffer, size_t bytes);
 
@@ -33,7 +34,10 @@ const char *ts_proc_status_line(const char *status, const char *key);
 /* Calls `found` for each process of /proc, until it returns false. */
 void ts_proc_list(bool (*found)(void *context, pid_t pid), void *context);
 
-/* ts_process_descendants() by the kernel's lists of children, or by the parents that processes name. */
+/*
+ * ts_process_descendants() by the kernel's lists of children, or by the parents that processes
+ * name.
+ */
 void ts_proc_descendants(bool by_lists, pid_t root,
 			 void (*found)(void *context, pid_t pid, pid_t parent), void *context);
 

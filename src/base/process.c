@@ -45,7 +45,10 @@ size_t ts_proc_read(pid_t pid, const char *name, char *buffer, size_t bytes)
 	return length;
 }
 
-/* The text of a field of /proc/PID/stat; the name may hold anything, so they count from its last ')'. */
+/*
+ * The text of a field of /proc/PID/stat; the name may hold anything, so they count from its last
+ * ')'.
+ */
 static const char *stat_field(const char *text, int number)
 {
 	const char *at = strrchr(text, ')');

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Processes by pid, from /proc: start time, liveness, namespaces, names, descendants. A process may end at any
- * time, which is an answer and not an error.
+ * Processes by pid, from /proc: start time, liveness, namespaces, names, descendants. A process may
+ * end at any time, which is an answer and not an error.
  */
 #ifndef TS_BASE_PROCESS_H
 #define TS_BASE_PROCESS_H
@@ -12,8 +12,8 @@
 #include <sys/types.h>
 
 /*
- * Start time (field 22 of /proc/PID/stat), 0: no such process. A zombie counts as gone, but not one whose
- * other threads still run.
+ * Start time (field 22 of /proc/PID/stat), 0: no such process. A zombie counts as gone, but not one
+ * whose other threads still run.
  */
 uint64_t ts_process_start_time(pid_t pid);
 bool ts_process_lives(pid_t pid, uint64_t start_time); /* and is the one that started then */
@@ -38,8 +38,8 @@ const char *ts_entry_reason(enum ts_entry entry);
 bool ts_process_maps(pid_t pid, dev_t device, ino_t inode);
 
 /*
- * Calls `found` for each descendant of `root` (children of all threads, and theirs), parents first. Bounded: at
- * most 65,536 processes.
+ * Calls `found` for each descendant of `root` (children of all threads, and theirs), parents first.
+ * Bounded: at most 65,536 processes.
  */
 void ts_process_descendants(pid_t root, void (*found)(void *context, pid_t pid, pid_t parent),
 			    void *context);

@@ -10,8 +10,8 @@
 #include "base/procfs.h"
 
 /*
- * Files that the kernel makes line by line come in pieces of nearly a page. What is shorter than this
- * is whole, and needs no second call that finds its end.
+ * Files that the kernel makes line by line come in pieces of nearly a page. What is shorter than
+ * this is whole, and needs no second call that finds its end.
  */
 #define WHOLE_BYTES 2048u
 #define FIRST_BYTES 4096u

@@ -24,16 +24,20 @@ struct ts_kept_file {
 };
 
 /*
- * The whole file in `text`, with a NUL behind it: 0, or the negative errno. Opened below `directory` where it is not
- * open yet, and kept unless a quarter of the descriptors that the process may have are in use (a recorder needs
- * others for each process): then for this reading only.
+ * The whole file in `text`, with a NUL behind it: 0, or the negative errno. Opened below
+ * `directory` where it is not open yet, and kept unless a quarter of the descriptors that the
+ * process may have are in use (a recorder needs others for each process): then for this reading
+ * only.
  */
 int ts_kept_file_read(struct ts_kept_file *file, int directory, struct ts_text *text);
 void ts_kept_file_close(struct ts_kept_file *file);
 
 /* ---- files that are read once ---- */
 
-/* The first bytes - 1 bytes, with a NUL behind and without newlines at the end: their number, or the negative errno. */
+/*
+ * The first bytes - 1 bytes, with a NUL behind and without newlines at the end: their number, or
+ * the negative errno.
+ */
 int ts_file_line(int directory, const char *path, char *buffer, size_t bytes);
 
 /* A file that holds one decimal number and nothing else. */
@@ -47,8 +51,8 @@ bool ts_is_outermost_pid_namespace(void);
 /* ---- numbers in texts ---- */
 
 /*
- * Decimal digits behind blanks: what follows them, or NULL where there are none. A number beyond 64 bits, or
- * one that the text ends with and so may be cut, is passed over and gives TS_NO_VALUE.
+ * Decimal digits behind blanks: what follows them, or NULL where there are none. A number beyond 64
+ * bits, or one that the text ends with and so may be cut, is passed over and gives TS_NO_VALUE.
  */
 const char *ts_scan_number(const char *at, uint64_t *ret_number);
 
@@ -69,7 +73,9 @@ struct ts_rate {
 	bool is_known;
 };
 
-/* How many a second since the last value. False without one, and where it went back: it began anew. */
+/*
+ * How many a second since the last value. False without one, and where it went back: it began anew.
+ */
 bool ts_rate_next(struct ts_rate *rate, uint64_t value, int64_t now_ns, double *ret_per_second);
 
 #endif

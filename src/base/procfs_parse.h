@@ -53,7 +53,10 @@ void ts_status_text_parse(const char *text, struct ts_switches *ret_switches);
 
 /* ---- of the machine ---- */
 
-/* The first line of /proc/stat, all CPUs together, in ticks. Guests' time is in user and nice already. */
+/*
+ * The first line of /proc/stat, all CPUs together, in ticks. Guests' time is in user and nice
+ * already.
+ */
 enum ts_cpu_mode {
 	TS_CPU_USER,
 	TS_CPU_NICE,
@@ -100,7 +103,9 @@ struct ts_traffic_text {
 	uint64_t in, out; /* received or read, sent or written */
 };
 
-/* The next of them from *cursor on, which starts at the text; lines that are none are passed over. */
+/*
+ * The next of them from *cursor on, which starts at the text; lines that are none are passed over.
+ */
 bool ts_network_text_next(const char **cursor, struct ts_traffic_text *ret_traffic);
 bool ts_disk_text_next(const char **cursor, struct ts_traffic_text *ret_traffic);
 

@@ -4,18 +4,18 @@
  * growing buffer. No schema: the caller knows the numbers of his fields.
  *
  * struct ts_proto_reader message = ts_proto_reader(data, bytes);
- * 	struct ts_proto_field field;
- * 	while (ts_proto_next(&message, &field)) {
- * 		switch (field.number) {
- * 		case 1: id = field.value; break;
- * 		case 2: name = field.bytes; break;          field.length bytes
- * 		}
- * 	}
- * 	if (message.failed) ...
+ *	struct ts_proto_field field;
+ *	while (ts_proto_next(&message, &field)) {
+ *		switch (field.number) {
+ *		case 1: id = field.value; break;
+ *		case 2: name = field.bytes; break;          field.length bytes
+ *		}
+ *	}
+ *	if (message.failed) ...
  *
  * size_t open = ts_proto_open(out, 7);
- * 	ts_proto_put_uint(out, 1, id);
- * 	ts_proto_close(out, open);
+ *	ts_proto_put_uint(out, 1, id);
+ *	ts_proto_close(out, open);
  */
 #ifndef TS_BASE_PROTO_H
 #define TS_BASE_PROTO_H
@@ -63,7 +63,10 @@ static inline struct ts_proto_reader ts_proto_message(const struct ts_proto_fiel
 	return ts_proto_reader(field->bytes, field->type == TS_PROTO_BYTES ? field->length : 0);
 }
 
-/* False, with `failed` set, where the bytes break off or have more than 64 bits. For packed numbers: while next < end. */
+/*
+ * False, with `failed` set, where the bytes break off or have more than 64 bits. For packed
+ * numbers: while next < end.
+ */
 static inline bool ts_proto_varint(struct ts_proto_reader *reader, uint64_t *ret_value)
 {
 	uint64_t value = 0;
@@ -85,7 +88,10 @@ static inline bool ts_proto_varint(struct ts_proto_reader *reader, uint64_t *ret
 	return false;
 }
 
-/* The next field; false at the end, or with `failed` set. Groups, which nobody has used for long, are a failure. */
+/*
+ * The next field; false at the end, or with `failed` set. Groups, which nobody has used for long,
+ * are a failure.
+ */
 bool ts_proto_next(struct ts_proto_reader *reader, struct ts_proto_field *field);
 
 static inline int64_t ts_proto_zigzag(uint64_t value)
@@ -178,8 +184,9 @@ static inline void ts_proto_put_bytes(struct ts_text *out, uint32_t number, cons
 }
 
 /*
- * A message inside the one that is being written: its length is put in when it is closed. Most are shorter than 128 bytes, for which one
- * byte is kept free; longer ones are moved. To be closed in the opposite order.
+ * A message inside the one that is being written: its length is put in when it is closed. Most are
+ * shorter than 128 bytes, for which one byte is kept free; longer ones are moved. To be closed in
+ * the opposite order.
  */
 static inline size_t ts_proto_open(struct ts_text *out, uint32_t number)
 {

@@ -141,7 +141,9 @@ bool ts_glob_match(const char *pattern, const char *text, size_t length);
 /* "0 ns", "999 ns", "1.234 us", "12.35 ms", "4.560 s", "2 m 03 s", "1 h 02 m", "3 d 04 h". */
 const char *ts_format_duration_ns(char *buffer, size_t size, int64_t ns);
 
-/* Milliseconds with all digits, so that a time can be given back: "-0.000001 ms", "12.345678 ms". */
+/*
+ * Milliseconds with all digits, so that a time can be given back: "-0.000001 ms", "12.345678 ms".
+ */
 const char *ts_format_instant_ns(char *buffer, size_t size, int64_t ns);
 
 /* "0 B", "999 B", "1.00 KiB", "12.3 MiB", "456 GiB". */

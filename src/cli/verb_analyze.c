@@ -280,8 +280,8 @@ static int run_one(struct analyze *analyze, size_t i, struct ts_analyze_request 
 }
 
 /*
- * Those that look at each rank by itself first, at times as they are in the trace; then clocks are aligned for the
- * others. So an analysis gives the same numbers alone and among others.
+ * Those that look at each rank by itself first, at times as they are in the trace; then clocks are
+ * aligned for the others. So an analysis gives the same numbers alone and among others.
  */
 static int run_all(struct analyze *analyze, struct ts_analyze_request *request)
 {

@@ -70,7 +70,10 @@ static int parse(struct diff *diff)
 
 /* ---- the two sides ---- */
 
-/* A file, or the ranks of a job separated by commas. `text` is cut into pieces, which stay inside it. */
+/*
+ * A file, or the ranks of a job separated by commas. `text` is cut into pieces, which stay inside
+ * it.
+ */
 static int split_paths(char *text, struct ts_word_list *paths)
 {
 	bool is_one = !access(text, F_OK);

@@ -199,7 +199,10 @@ static void put_blanks(size_t count)
 		ts_text_append_char(ts_stdout(), ' ');
 }
 
-/* Words from column `at` on; lines that follow begin there. Control characters are shown as escapes. */
+/*
+ * Words from column `at` on; lines that follow begin there. Control characters are shown as
+ * escapes.
+ */
 static void put_wrapped(const char *text, size_t at)
 {
 	size_t width = ts_terminal_stdout_width(), used = 0, room;

@@ -168,7 +168,10 @@ static void on_area(void *context, const struct ts_area_info *info)
 	if (info->unfinished || ts_area_census(ps->directory_fd, info, &census, NULL) ||
 	    (info->superseded && !ps->all))
 		return;
-	/* What a recorder measures itself belongs to its trace, which --resume and recover bring together. */
+	/*
+	 * What a recorder measures itself belongs to its trace, which --resume and recover bring
+	 * together.
+	 */
 	if (info->control.role == TS_LIVE_RECORDER && !ps->all)
 		return;
 	ps->areas++;

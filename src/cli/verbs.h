@@ -6,7 +6,8 @@
  *
  *  1. Write src/cli/verb_count.c with `int ts_verb_count(int argc, char **argv)`. argv[0] is the
  *     verb. Describe it in a struct ts_command (options.h) and begin with ts_command_parse(), which
- *     serves --help and usage errors. What is asked for goes to ts_stdout() (cli_output.h), all else
+ *     serves --help and usage errors. What is asked for goes to ts_stdout() (cli_output.h), all
+ *     else
  *     to stderr through report.h. Return one of enum ts_exit.
  *  2. Declare it below and add one line to the table in verbs.c.
  *  3. Write docs/man/tracesmith-count.1 and tests/cli/count/.

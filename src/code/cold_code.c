@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The part of the interpreter's loop that the compiler has put elsewhere, since it thinks it is run less often ("cold"). A stripped interpreter does
- * not name it, but it can be told: it has rules of its own in .eh_frame, which begin in the middle of a function, and the loop jumps there.
+ * The part of the interpreter's loop that the compiler has put elsewhere, since it thinks it is run
+ * less often ("cold"). A stripped interpreter does not name it, but it can be told: it has rules of
+ * its own in .eh_frame, which begin in the middle of a function, and the loop jumps there.
  */
 #include "code/local/jumps.h"
 #include "code/native_internal.h"

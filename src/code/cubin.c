@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sections, symbols and relocations of cubins, and questions about places; see cubin.h. Line programs are read in cubin_lines.c. */
+/*
+ * Sections, symbols and relocations of cubins, and questions about places; see cubin.h. Line
+ * programs are read in cubin_lines.c.
+ */
 #include "code/cubin_internal.h"
 
 #define MACHINE_CUDA 190

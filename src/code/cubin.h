@@ -22,7 +22,10 @@ int ts_cubin_open(struct ts_cubin **ret_cubin, const void *image, size_t bytes,
 void ts_cubin_close(struct ts_cubin *cubin);
 TS_DEFINE_AUTO(ts_cubin, ts_cubin_close);
 
-/* Names as the linker knows them, in the order of the file; NULL: there are no more. The cursor begins as 0. Borrowed. */
+/*
+ * Names as the linker knows them, in the order of the file; NULL: there are no more. The cursor
+ * begins as 0. Borrowed.
+ */
 const char *ts_cubin_function_next(const struct ts_cubin *cubin, size_t *cursor);
 
 /* Number of its symbol, and where it begins in its section; false: there is none of that name. */
@@ -39,7 +42,10 @@ struct ts_cubin_place {
 	const char *function; /* as the linker knows it; NULL: that which was asked for */
 };
 
-/* Where an instruction comes from: the innermost first, then where that was inlined, outwards. Returns how many there are, at most `most`. */
+/*
+ * Where an instruction comes from: the innermost first, then where that was inlined, outwards.
+ * Returns how many there are, at most `most`.
+ */
 size_t ts_cubin_places(const struct ts_cubin *cubin, const char *function, uint64_t offset,
 		       struct ts_cubin_place *places, size_t most);
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Headers of line programs, DWARF 2 to 5: how their instructions are written, and which files they name; see cubin.h. */
+/*
+ * Headers of line programs, DWARF 2 to 5: how their instructions are written, and which files they
+ * name; see cubin.h.
+ */
 #include <stdio.h>
 
 #include "code/cubin_internal.h"

@@ -67,7 +67,10 @@ struct cubin_program {
 	size_t file_count;
 };
 
-/* A program's header, and its files. False: it makes no sense, or there is no memory; the cursor stands behind the program in any case. */
+/*
+ * A program's header, and its files. False: it makes no sense, or there is no memory; the cursor
+ * stands behind the program in any case.
+ */
 bool cubin_read_header(struct ts_cubin *cubin, struct ts_cursor *section,
 		       struct cubin_program *ret_program);
 

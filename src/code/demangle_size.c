@@ -15,7 +15,9 @@
 #define MOST_FORWARD 12u /* arguments of what a conversion names: each is read twice */
 #define ENOUGH (UINT64_C(1) << 32)
 
-/* What a part of the name stands for. Parameters of templates are filled in by whoever knows them. */
+/*
+ * What a part of the name stands for. Parameters of templates are filled in by whoever knows them.
+ */
 struct size {
 	uint64_t bytes, holes;
 };

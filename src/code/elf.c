@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Headers, segments and sections of ELF files; see elf.h. A file is mapped, so that it stays what it was when another
- * takes its name, and needs no descriptor; but since it may be cut off while it is mapped, and a look at what is gone
- * would kill us, only the kernel looks: process_vm_readv() of ourselves fails where we would die. Symbols are in elf_symbols.c.
+ * Headers, segments and sections of ELF files; see elf.h. A file is mapped, so that it stays what
+ * it was when another takes its name, and needs no descriptor; but since it may be cut off while it
+ * is mapped, and a look at what is gone would kill us, only the kernel looks: process_vm_readv() of
+ * ourselves fails where we would die. Symbols are in elf_symbols.c.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -220,7 +221,10 @@ static void write_hex(char *to, const uint8_t *bytes, size_t count)
 		snprintf(to + 2 * i, 3, "%02x", bytes[i]);
 }
 
-/* Notes are words: size of the name, size of the content, type; then both, each filled up to a word. */
+/*
+ * Notes are words: size of the name, size of the content, type; then both, each filled up to a
+ * word.
+ */
 static bool find_build_id(const uint8_t *notes, size_t bytes, char *ret_id, size_t most)
 {
 	for (size_t i = 0; i < MOST_NOTES && bytes >= 12; i++) {

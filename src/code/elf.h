@@ -18,7 +18,10 @@
 
 struct ts_elf;
 
-/* Maps the file; the descriptor may be closed then. TS_EFORMAT: no ELF file of 64 bits and of this machine's byte order. `name`: for messages, is copied. */
+/*
+ * Maps the file; the descriptor may be closed then. TS_EFORMAT: no ELF file of 64 bits and of this
+ * machine's byte order. `name`: for messages, is copied.
+ */
 int ts_elf_open(struct ts_elf **ret_elf, int fd, const char *name, struct ts_error *err);
 /* The same of a file's bytes, which are copied: what lies in a process's memory alone. */
 int ts_elf_open_image(struct ts_elf **ret_elf, const void *image, size_t bytes, const char *name,
@@ -41,13 +44,17 @@ bool ts_elf_symbol(const struct ts_elf *elf, const char *name, struct ts_elf_ran
 bool ts_elf_section(const struct ts_elf *elf, const char *name, struct ts_elf_range *ret_range);
 /* The content of a section that is in the file; NULL: it is not. Borrowed. */
 const void *ts_elf_section_bytes(const struct ts_elf *elf, const char *name, size_t *ret_bytes);
-/* Where an offset of the file is loaded, as PT_LOAD says: what a line of /proc/PID/maps is compared with. */
+/*
+ * Where an offset of the file is loaded, as PT_LOAD says: what a line of /proc/PID/maps is compared
+ * with.
+ */
 bool ts_elf_address_of_offset(const struct ts_elf *elf, uint64_t file_offset,
 			      uint64_t *ret_address);
 /*
- * What is to be added to the file's addresses in a mapping: its start and offset as a line of /proc/PID/maps has them. Neighbours share
- * pages of the file, so that the offset alone does not say which segment it is; best asked with an executable one, of which
- * there is mostly one. False: no segment is mapped so.
+ * What is to be added to the file's addresses in a mapping: its start and offset as a line of
+ * /proc/PID/maps has them. Neighbours share pages of the file, so that the offset alone does not
+ * say which segment it is; best asked with an executable one, of which there is mostly one. False:
+ * no segment is mapped so.
  */
 bool ts_elf_bias(const struct ts_elf *elf, uint64_t start, uint64_t file_offset, bool is_executable,
 		 uint64_t *ret_bias);
@@ -58,8 +65,8 @@ bool ts_elf_segment(const struct ts_elf *elf, uint32_t type, size_t index, uint3
 bool ts_elf_data_segment(const struct ts_elf *elf, size_t index, struct ts_elf_range *ret_range);
 
 /*
- * The function that an address lies in; the name is borrowed. Sorted at the first call, which takes its time with large
- * files. False: not known.
+ * The function that an address lies in; the name is borrowed. Sorted at the first call, which takes
+ * its time with large files. False: not known.
  */
 bool ts_elf_function_at(struct ts_elf *elf, uint64_t address, const char **ret_name,
 			uint64_t *ret_start);

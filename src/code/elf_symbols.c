@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Symbols of ELF files: .symtab and .dynsym, by name and by address; see elf.h. Tables are gone through from end to end,
- * whatever their own indexes say: a lookup by name is rare, and for lookups by address functions are sorted once.
+ * Symbols of ELF files: .symtab and .dynsym, by name and by address; see elf.h. Tables are gone
+ * through from end to end, whatever their own indexes say: a lookup by name is rare, and for
+ * lookups by address functions are sorted once.
  */
 #include "code/elf_internal.h"
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Functions that only lead from one to the next, by name: they are left out where native and Python frames are merged. */
+/*
+ * Functions that only lead from one to the next, by name: they are left out where native and Python
+ * frames are merged.
+ */
 #include "base/text.h"
 #include "code/native_internal.h"
 
@@ -88,7 +91,10 @@ bool ts_native_is_glue(const char *name, const char *path, bool is_python)
 
 	if (is_among(name, start_glue))
 		return true;
-	/* A stripped interpreter has names of what it exports alone; what is without is mostly glue. */
+	/*
+	 * A stripped interpreter has names of what it exports alone; what is without is mostly
+	 * glue.
+	 */
 	if (is_python || strncmp(base_name(path), "python", 6) == 0)
 		return has_no_name || is_among(name, python_glue);
 	/* What calls main() has no name in a stripped libc. */

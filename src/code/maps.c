@@ -70,7 +70,10 @@ static bool scan_rights(const char **at, const char *end, struct ts_map_range *r
 	return true;
 }
 
-/* What is left of the line, behind blanks. It is ended where it stands: the newline, or " (deleted)", goes. */
+/*
+ * What is left of the line, behind blanks. It is ended where it stands: the newline, or "
+ * (deleted)", goes.
+ */
 static void take_path(char *path, char *end, struct ts_map_range *range)
 {
 	static const char deleted[] = " (deleted)";
@@ -240,8 +243,9 @@ int ts_maps_read(struct ts_maps *ret_maps, pid_t pid, struct ts_error *err)
 /* ---- files ---- */
 
 /*
- * Opened in two steps: a device must not be opened for a look, since that can do things. What is found
- * must be the mapped file by its number; where the devices differ numbers say nothing (overlays).
+ * Opened in two steps: a device must not be opened for a look, since that can do things. What is
+ * found must be the mapped file by its number; where the devices differ numbers say nothing
+ * (overlays).
  */
 static int open_regular(const char *path, const struct ts_map_range *range, bool is_certain)
 {

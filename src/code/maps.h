@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a process has mapped (/proc/PID/maps), and the files behind it as the process sees them: through
- * /proc/PID/map_files, so that chroots, containers and deleted files work; by path where that is not allowed.
+ * What a process has mapped (/proc/PID/maps), and the files behind it as the process sees them:
+ * through /proc/PID/map_files, so that chroots, containers and deleted files work; by path where
+ * that is not allowed.
  */
 #ifndef TS_CODE_MAPS_H
 #define TS_CODE_MAPS_H
@@ -29,7 +30,10 @@ struct ts_maps {
 	size_t text_bytes;
 };
 
-/* TS_ENOTFOUND: the process is gone. TS_ECAP: it may not be looked at; the message says what is missing. */
+/*
+ * TS_ENOTFOUND: the process is gone. TS_ECAP: it may not be looked at; the message says what is
+ * missing.
+ */
 int ts_maps_read(struct ts_maps *ret_maps, pid_t pid, struct ts_error *err);
 /* The same of a text. */
 int ts_maps_parse(struct ts_maps *ret_maps, const char *text, size_t bytes, struct ts_error *err);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Functions of a process's binaries, made when a stack first leads into them, and their names; see unwind.h. */
+/*
+ * Functions of a process's binaries, made when a stack first leads into them, and their names; see
+ * unwind.h.
+ */
 #include <stdio.h>
 
 #include "code/demangle.h"
@@ -21,8 +24,8 @@ static void find_place(const struct ts_native_module *module, uint64_t address,
 }
 
 /*
- * Compilers split and copy functions and add what they did behind a dot: "_PyEval_EvalFrameDefault.cold",
- * ".lto_priv.0". It stays in names.
+ * Compilers split and copy functions and add what they did behind a dot:
+ * "_PyEval_EvalFrameDefault.cold", ".lto_priv.0". It stays in names.
  */
 static bool is_eval(const char *name)
 {

@@ -66,7 +66,10 @@ struct ts_native {
 
 /* native_process.c; NULL: no code is there. */
 const struct ts_native_range *ts_native_range_at(const struct ts_native *native, uint64_t address);
-/* The same of what is mapped now: a library may have been loaded since. Pointers to ranges and steps end here. */
+/*
+ * The same of what is mapped now: a library may have been loaded since. Pointers to ranges and
+ * steps end here.
+ */
 const struct ts_native_range *ts_native_range_now(struct ts_native *native, uint64_t address);
 void ts_native_open_module(struct ts_native *native, const struct ts_native_range *range);
 /* Copies memory of the process: how many bytes, from the first on. */
@@ -84,7 +87,10 @@ bool ts_native_is_glue(const char *name, const char *path, bool is_python);
 bool ts_native_is_cold_loop(const struct ts_native *native, struct ts_native_module *module,
 			    const struct ts_cfi_row *row);
 
-/* return_address.c: whether an instruction that calls ends right here. *ret_target: where to; 0: that is not told. */
+/*
+ * return_address.c: whether an instruction that calls ends right here. *ret_target: where to; 0:
+ * that is not told.
+ */
 bool ts_native_is_return(struct ts_native *native, uint64_t address, uint64_t *ret_target);
 
 #endif

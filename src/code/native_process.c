@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The binaries of one process: which are mapped, opened when a stack first leads into them; see unwind.h. */
+/*
+ * The binaries of one process: which are mapped, opened when a stack first leads into them; see
+ * unwind.h.
+ */
 #include "code/unwind.h"
 
 #include <sys/uio.h>
@@ -8,7 +11,10 @@
 #include "base/clock.h"
 #include "code/native_internal.h"
 
-/* How long what was read of /proc is taken to hold, when an address is not in it; longer each time that it did. */
+/*
+ * How long what was read of /proc is taken to hold, when an address is not in it; longer each time
+ * that it did.
+ */
 #define FIRST_WAIT_NS INT64_C(100000000)
 #define MOST_WAIT_NS INT64_C(10000000000)
 #define MOST_IMAGE_BYTES (1u << 20) /* of the kernel's library in every process */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whether a number that was found on a stack is a return address: it must be in code, right behind an instruction that calls.
- * For frames that no table tells of.
+ * Whether a number that was found on a stack is a return address: it must be in code, right behind
+ * an instruction that calls. For frames that no table tells of.
  */
 #include "code/native_internal.h"
 

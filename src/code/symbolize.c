@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Workers: a process a binary, some at once, each of which writes what it found into memory that we read when it has ended. One that
- * dies over debug information is sent again without. Nothing that a worker wrote is trusted. See symbolize.h.
+ * Workers: a process a binary, some at once, each of which writes what it found into memory that we
+ * read when it has ended. One that dies over debug information is sent again without. Nothing that
+ * a worker wrote is trusted. See symbolize.h.
  */
 #include "code/symbolize.h"
 
@@ -70,7 +71,10 @@ static void set_limit(int what, rlim_t most)
 	setrlimit(what, &limit);
 }
 
-/* A file may ask for anything: time without end, and all of the memory. Half of that is left to others. */
+/*
+ * A file may ask for anything: time without end, and all of the memory. Half of that is left to
+ * others.
+ */
 static void limit_resources(int64_t patience_ns)
 {
 	set_limit(RLIMIT_CORE, 0);
@@ -89,7 +93,9 @@ static int64_t patience_of(const struct symbolize *s)
 	return s->options->patience_ns > 0 ? s->options->patience_ns : PATIENCE_NS;
 }
 
-/* It ends as programs do that nobody cares for: with whoever sent it, without a core, on signals. */
+/*
+ * It ends as programs do that nobody cares for: with whoever sent it, without a core, on signals.
+ */
 static void prepare(pid_t parent, int64_t patience_ns)
 {
 	sigset_t none;

@@ -42,8 +42,9 @@ struct ts_symbol {
 
 struct ts_symbolize_options {
 	/*
-	 * Folders with debug files or binaries, beside /usr/lib/debug: by build id (.build-id/ab/cdef.debug), as a root (FOLDER/usr/lib/libx.so), or
-	 * by the name alone (libx.so, libx.so.debug). A file whose build id is another is none.
+	 * Folders with debug files or binaries, beside /usr/lib/debug: by build id
+	 * (.build-id/ab/cdef.debug), as a root (FOLDER/usr/lib/libx.so), or by the name alone
+	 * (libx.so, libx.so.debug). A file whose build id is another is none.
 	 */
 	const char *const *folders;
 	size_t folder_count;
@@ -53,13 +54,19 @@ struct ts_symbolize_options {
 	/* Addresses done, and all; not 0: stop. May be NULL. */
 	int (*progress)(void *context, uint64_t done, uint64_t total);
 	void *progress_context;
-	/* Of an address that has a name or a line: the innermost function first. Texts last until it returns; not 0: stop. */
+	/*
+	 * Of an address that has a name or a line: the innermost function first. Texts last until
+	 * it returns; not 0: stop.
+	 */
 	int (*found)(void *context, const struct ts_symbolize_module *module, size_t address,
 		     const struct ts_symbol *symbols, size_t count, struct ts_error *err);
 	void *context;
 };
 
-/* 0 also where no file was found: states say so. Modules are told one after another, in their order. Main thread only. */
+/*
+ * 0 also where no file was found: states say so. Modules are told one after another, in their
+ * order. Main thread only.
+ */
 int ts_symbolize(struct ts_symbolize_module *modules, size_t count,
 		 const struct ts_symbolize_options *options, struct ts_error *err);
 

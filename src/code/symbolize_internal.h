@@ -26,7 +26,8 @@ void ts_symbolize_find(const struct ts_symbolize_module *module,
 /* ---- symbolize_module.c ---- */
 
 /*
- * What a worker writes: this; then of each address a word with the number of its functions, and of each function this and its texts.
+ * What a worker writes: this; then of each address a word with the number of its functions, and of
+ * each function this and its texts.
  */
 struct ts_symbolize_head {
 	uint32_t state; /* enum ts_symbolize_state */

@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goes from a function to its caller, frame by frame, by registers and a copy of the stack; see unwind.h.
+ * Goes from a function to its caller, frame by frame, by registers and a copy of the stack; see
+ * unwind.h.
  *
- * What .eh_frame says of an address is looked up once and kept as a step, so that a frame costs a hash lookup and a few loads. Where it says
- * nothing (code made at run time, assembler) the frame pointer is followed, or in the innermost function the word on top of the stack or the link
- * register taken, but only if it is the address behind an instruction that calls. Where the rules need the frame pointer and it is not known (a thread
- * that waits tells two registers only), it is computed from the function's own first instructions, which say how large its frame is, or the stack is
- * searched for the return address of a direct call of this very function; either must lead to a return address. Nothing else is
- * guessed: a stack that cannot be followed ends there, and is not whole.
+ * What .eh_frame says of an address is looked up once and kept as a step, so that a frame costs a
+ * hash lookup and a few loads. Where it says nothing (code made at run time, assembler) the frame
+ * pointer is followed, or in the innermost function the word on top of the stack or the link
+ * register taken, but only if it is the address behind an instruction that calls. Where the rules
+ * need the frame pointer and it is not known (a thread that waits tells two registers only), it is
+ * computed from the function's own first instructions, which say how large its frame is, or the
+ * stack is searched for the return address of a direct call of this very function; either must lead
+ * to a return address. Nothing else is guessed: a stack that cannot be followed ends there, and is
+ * not whole.
  */
 #include "code/unwind.h"
 
@@ -143,8 +147,9 @@ static bool find_frame(const struct state *state, const struct ts_native_step *s
 }
 
 /*
- * Where a function has taken its registers from the stack again and is about to return, compilers leave their rules as they were: they lead to what is
- * below the stack pointer now. That may not have been copied, but the registers have it.
+ * Where a function has taken its registers from the stack again and is about to return, compilers
+ * leave their rules as they were: they lead to what is below the stack pointer now. That may not
+ * have been copied, but the registers have it.
  */
 static bool find_saved(const struct state *state, unsigned int whose, uint64_t address,
 		       uint64_t *ret_value)
@@ -256,8 +261,9 @@ static uint32_t find_locals(const uint8_t *code, size_t bytes)
 }
 
 /*
- * A frame is the saved registers, which the rules tell of, and the room for variables, which the first instructions make. Below all of that
- * is the stack pointer, unless the function has made more room since: then what is found is no frame.
+ * A frame is the saved registers, which the rules tell of, and the room for variables, which the
+ * first instructions make. Below all of that is the stack pointer, unless the function has made
+ * more room since: then what is found is no frame.
  */
 static bool measure_frame(struct state *state, const struct ts_native_step *step,
 			  uint64_t *ret_frame)
@@ -322,7 +328,10 @@ static enum outcome go_by_rules(struct state *state, const struct ts_native_step
 		return ENDED;
 	if (!find_frame(state, step, &frame) && !guess_frame(state, step, &frame))
 		return LOST;
-	/* Callers are further up; an innermost function may have no frame, and a signal its own stack. */
+	/*
+	 * Callers are further up; an innermost function may have no frame, and a signal its own
+	 * stack.
+	 */
 	if (!step->is_signal && (frame < sp || (frame == sp && !state->is_interrupted)))
 		return LOST;
 	apply_rules(state, step, frame);
@@ -459,7 +468,10 @@ size_t ts_native_unwind(struct ts_native *native, const struct ts_unwind_registe
 		return 0;
 	while (found < count && outcome == WENT_ON) {
 		uint64_t pc = state.registers.values[TS_REGISTER_PC];
-		/* A return address may be that of the next function: the call was the last thing done. */
+		/*
+		 * A return address may be that of the next function: the call was the last thing
+		 * done.
+		 */
 		const struct ts_native_step *step =
 			find_step(native, state.is_interrupted ? pc : pc - 1);
 

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Stacks of threads that are not running, from /proc and their memory; and, for those who ask for that, of any thread by stopping it for an instant.
- * See unwind.h.
+ * Stacks of threads that are not running, from /proc and their memory; and, for those who ask for
+ * that, of any thread by stopping it for an instant. See unwind.h.
  *
- * /proc/PID/task/TID/syscall tells the stack pointer and the instruction of a thread that waits. The other registers that functions keep are
- * not told: unwinding takes them from the stack as far as functions have saved them there, and says "not whole" where it needs one that is
- * nowhere. The stack is copied between two readings of that file: it counts only if both say the same.
+ * /proc/PID/task/TID/syscall tells the stack pointer and the instruction of a thread that waits.
+ * The other registers that functions keep are not told: unwinding takes them from the stack as far
+ * as functions have saved them there, and says "not whole" where it needs one that is nowhere. The
+ * stack is copied between two readings of that file: it counts only if both say the same.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -137,7 +138,10 @@ static void take_registers(const struct user_regs_struct *user, struct ts_unwind
 	ret->known = ((uint64_t)1 << TS_ARRAY_SIZE(values)) - 1;
 }
 
-/* Calls that the kernel does not begin anew by itself when a thread was stopped in them (signal(7)). */
+/*
+ * Calls that the kernel does not begin anew by itself when a thread was stopped in them
+ * (signal(7)).
+ */
 static bool is_never_restarted(uint64_t number)
 {
 	static const uint16_t numbers[] = {
@@ -155,7 +159,10 @@ static bool is_never_restarted(uint64_t number)
 	return false;
 }
 
-/* So that the program sees no EINTR that it would not have seen: back onto the instruction that calls the kernel. */
+/*
+ * So that the program sees no EINTR that it would not have seen: back onto the instruction that
+ * calls the kernel.
+ */
 static void restart_call(pid_t tid, struct user_regs_struct *user)
 {
 	struct iovec part = { .iov_base = user, .iov_len = sizeof(*user) };
@@ -186,7 +193,10 @@ static void restart_call(pid_t tid, struct user_regs_struct *user)
 
 #endif
 
-/* It may stop for something else first, which it is told again when it goes on: 0 or a signal to hand on. -1: it is gone. */
+/*
+ * It may stop for something else first, which it is told again when it goes on: 0 or a signal to
+ * hand on. -1: it is gone.
+ */
 static int wait_for_stop(pid_t tid)
 {
 	int64_t until_ns = ts_clock_monotonic_ns() + STOP_NS;
@@ -194,7 +204,10 @@ static int wait_for_stop(pid_t tid)
 	int status;
 	pid_t got;
 
-	/* One that waits for a device does not stop: it is let go of when the thread that asks ends. */
+	/*
+	 * One that waits for a device does not stop: it is let go of when the thread that asks
+	 * ends.
+	 */
 	while ((got = waitpid(tid, &status, __WALL | WNOHANG)) <= 0) {
 		if ((got < 0 && errno != EINTR) || ts_clock_monotonic_ns() > until_ns)
 			return -1;
@@ -242,7 +255,10 @@ static void look_at_stopped(struct stop *stop, int held_signal)
 		restart_call(stop->tid, &user);
 }
 
-/* On a thread of its own: the kernel cuts all its ties when it ends, also to a thread that has not stopped in time. */
+/*
+ * On a thread of its own: the kernel cuts all its ties when it ends, also to a thread that has not
+ * stopped in time.
+ */
 static void *stop_thread(void *argument)
 {
 	struct stop *stop = argument;

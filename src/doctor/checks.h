@@ -65,14 +65,17 @@ TS_CHECK_FUNCTION(btf);
 
 /* ---- judgements: what errors mean on a machine ---- */
 
-/* Errors (0: it worked) of reaching into a child, and into a process of the same user that is none. */
+/*
+ * Errors (0: it worked) of reaching into a child, and into a process of the same user that is none.
+ */
 void ts_judge_attach(const struct ts_machine *machine, int child_error, int other_error,
 		     struct ts_finding *finding);
 void ts_judge_yama(const struct ts_machine *machine, struct ts_finding *finding);
 
 /*
- * Why perf_event_open() failed; `filter_error` is that of a call that cannot succeed, which tells who refused. `level` is
- * the greatest perf_event_paranoid by which users may; TS_SETTING_NONE: there is none.
+ * Why perf_event_open() failed; `filter_error` is that of a call that cannot succeed, which tells
+ * who refused. `level` is the greatest perf_event_paranoid by which users may; TS_SETTING_NONE:
+ * there is none.
  */
 void ts_judge_perf(const struct ts_machine *machine, int error, int filter_error, int level,
 		   struct ts_finding *finding);
@@ -82,7 +85,10 @@ void ts_judge_bpf(const struct ts_machine *machine, int error, int filter_error,
 /* What cuInit() returned. */
 void ts_judge_cuda(const struct ts_machine *machine, int code, struct ts_finding *finding);
 
-/* Are counters open to us? `admin_only` is the driver's setting, `driver` its major version, 0: not known. */
+/*
+ * Are counters open to us? `admin_only` is the driver's setting, `driver` its major version, 0: not
+ * known.
+ */
 void ts_judge_gpu_counters(const struct ts_machine *machine, int admin_only, unsigned int driver,
 			   struct ts_finding *finding);
 
@@ -99,8 +105,8 @@ pid_t ts_sleeper_start(bool is_orphan);
 void ts_sleeper_stop(pid_t pid, bool is_orphan);
 
 /*
- * Sets a uprobe on a function of ours, with a program of eBPF unless that is negative, and runs into it. 0 with the hits
- * that the kernel counted, or an errno. ENODEV: the kernel has no uprobes.
+ * Sets a uprobe on a function of ours, with a program of eBPF unless that is negative, and runs
+ * into it. 0 with the hits that the kernel counted, or an errno. ENODEV: the kernel has no uprobes.
  */
 int ts_uprobe_try(int program_fd, uint64_t *ret_hits);
 

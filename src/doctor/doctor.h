@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What this machine lets us do, found out by trying. Each capability is one check; all checks stand in one table.
+ * What this machine lets us do, found out by trying. Each capability is one check; all checks stand
+ * in one table.
  *
  * How to add a check `lasers`:
  *
- *  1. Write `void ts_check_lasers(const struct ts_machine *machine, struct ts_finding *ret_finding)` in the file of its
- *     group and declare it in checks.h. It is called in a process of its own, which is killed when it takes too long: it
- *     may crash, hang, print, load libraries, change its environment and start processes (which end with it).
- *  2. Try the thing itself; settings, versions and capabilities only explain what came of it. Not listed errors are
+ *  1. Write `void ts_check_lasers(const struct ts_machine *machine, struct ts_finding
+ *   *ret_finding)` in the file of its
+ *     group and declare it in checks.h. It is called in a process of its own, which is killed when
+ *     it takes too long: it
+ *     may crash, hang, print, load libraries, change its environment and start processes (which end
+ *     with it).
+ *  2. Try the thing itself; settings, versions and capabilities only explain what came of it. Not
+ *   listed errors are
  *     TS_CHECK_UNKNOWN, hardware or software that is not here is TS_CHECK_ABSENT.
  *  3. Add a line to the table in doctor.c. `used_by` NULL says that TraceSmith does not use it yet.
  */
@@ -23,7 +28,8 @@
 #include "doctor/machine.h"
 
 enum ts_check_state {
-	TS_CHECK_UNKNOWN, /* could not be decided: no answer in time, a crash, an error that nobody expected */
+	TS_CHECK_UNKNOWN, /* could not be decided: no answer in time, a crash, an error that nobody
+			     expected */
 	TS_CHECK_YES,
 	TS_CHECK_LIMITED, /* works, but for what `why` says */
 	TS_CHECK_NO,      /* was refused or is broken, and it is known why */
@@ -50,7 +56,10 @@ void ts_finding_note(struct ts_finding *finding, const char *format, ...) TS_PRI
 
 #define TS_QUOTED_BYTES TS_FINDING_MEND_BYTES
 
-/* A word for a shell, in quotes where it needs them; "PATH" where it is too long. Returns the buffer. */
+/*
+ * A word for a shell, in quotes where it needs them; "PATH" where it is too long. Returns the
+ * buffer.
+ */
 const char *ts_finding_quote(const char *word, char buffer[TS_QUOTED_BYTES]);
 
 struct ts_check {
@@ -90,9 +99,9 @@ struct ts_probe_options {
 };
 
 /*
- * Runs all of them side by side, each in a child of the caller. One that crashes, hangs or answers nonsense gives
- * TS_CHECK_UNKNOWN, nothing else. Takes at most the limit and a little. The caller must not have changed SIGCHLD, and
- * must have one thread only.
+ * Runs all of them side by side, each in a child of the caller. One that crashes, hangs or answers
+ * nonsense gives TS_CHECK_UNKNOWN, nothing else. Takes at most the limit and a little. The caller
+ * must not have changed SIGCHLD, and must have one thread only.
  */
 void ts_probes_run(struct ts_probe *probes, size_t count, const struct ts_machine *machine,
 		   const struct ts_probe_options *options);

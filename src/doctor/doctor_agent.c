@@ -25,8 +25,9 @@
 #include "record/launch/launch_target.h"
 
 /*
- * A backend of which there is none: the agent emits an event that says so. Thus any program will do, also one that knows
- * nothing of us; the tool itself would not, which has the agent's code inside.
+ * A backend of which there is none: the agent emits an event that says so. Thus any program will
+ * do, also one that knows nothing of us; the tool itself would not, which has the agent's code
+ * inside.
  */
 #define NO_BACKEND "doctor"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What recording CUDA needs beside driver and CUPTI: our library, device files, nobody else who profiles, programs and libraries that
- * name instructions and source lines. Makes no call into the driver.
+ * What recording CUDA needs beside driver and CUPTI: our library, device files, nobody else who
+ * profiles, programs and libraries that name instructions and source lines. Makes no call into the
+ * driver.
  */
 #include <dirent.h>
 #include <dlfcn.h>

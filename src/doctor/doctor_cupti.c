@@ -35,7 +35,10 @@ struct cupti {
 
 /* ---- finding ---- */
 
-/* From CUDA 13 on major * 10000 and so on; before, releases of its own were counted: 19 came with CUDA 12.0, 13 with 11.0. */
+/*
+ * From CUDA 13 on major * 10000 and so on; before, releases of its own were counted: 19 came with
+ * CUDA 12.0, 13 with 11.0.
+ */
 static unsigned int major_of(uint32_t version)
 {
 	return version >= 100000 ? version / 10000 : version >= 19 ? 12 : version >= 13 ? 11 : 10;
@@ -63,7 +66,10 @@ static bool load(const char *path, struct cupti *cupti)
 	return true;
 }
 
-/* One that serves a driver of this CUDA major, 0: any. The newest that was too new stays in `cupti`. */
+/*
+ * One that serves a driver of this CUDA major, 0: any. The newest that was too new stays in
+ * `cupti`.
+ */
 static bool load_fitting(const char *path, unsigned int major, struct cupti *cupti)
 {
 	struct cupti found = { 0 };

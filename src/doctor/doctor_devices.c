@@ -91,7 +91,10 @@ static const struct ts_metrics_source *find_source(const char *name)
 	return *sources;
 }
 
-/* `hardware`: there is something on the bus that it should have found. True where that is to be mended. */
+/*
+ * `hardware`: there is something on the bus that it should have found. True where that is to be
+ * mended.
+ */
 static bool check_source(const char *name, unsigned int hardware, struct ts_finding *finding)
 {
 	const struct ts_metrics_source *source = find_source(name);

@@ -191,7 +191,10 @@ void ts_check_opencl(const struct ts_machine *machine, struct ts_finding *ret_fi
 
 /* ---- devices ---- */
 
-/* True where the driver reads both clocks at once. One that does not may have nothing behind that call, so its platform is asked first. */
+/*
+ * True where the driver reads both clocks at once. One that does not may have nothing behind that
+ * call, so its platform is asked first.
+ */
 static bool has_timers(const struct opencl *opencl, void *platform, void *device)
 {
 	uint64_t resolution = 0, device_ns = 0, host_ns = 0;

@@ -31,7 +31,10 @@ static int open_event(struct perf_event_attr *attributes, pid_t pid, int cpu)
 	return (int)syscall(SYS_perf_event_open, attributes, pid, cpu, -1, PERF_FLAG_FD_CLOEXEC);
 }
 
-/* What a call says that can never succeed: EFAULT from the kernel, something else from a filter before it. */
+/*
+ * What a call says that can never succeed: EFAULT from the kernel, something else from a filter
+ * before it.
+ */
 static int filter_error(void)
 {
 	return syscall(SYS_perf_event_open, NULL, 0, -1, -1, 0) < 0 ? errno : 0;
@@ -304,7 +307,9 @@ void ts_check_tracepoints(const struct ts_machine *machine, struct ts_finding *r
 
 /* ---- uprobes ---- */
 
-/* Where the kernel stops. Called through a pointer, so that it is this function and no copy of it. */
+/*
+ * Where the kernel stops. Called through a pointer, so that it is this function and no copy of it.
+ */
 static int probed(int value)
 {
 	__asm__ volatile("" : "+r"(value));

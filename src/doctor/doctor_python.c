@@ -204,7 +204,9 @@ static void read_line(int fd, char *text, size_t bytes)
 	text[used] = '\0';
 }
 
-/* What the interpreter says of itself; 0, or its exit status. *ret_hold keeps it alive while open. */
+/*
+ * What the interpreter says of itself; 0, or its exit status. *ret_hold keeps it alive while open.
+ */
 static int start_python(struct interpreter *ret_python, int *ret_hold, pid_t *ret_child)
 {
 	int input[2], output[2], status = 0;
@@ -242,7 +244,10 @@ static int read_secret(const struct interpreter *python)
 	return strcmp(got, SECRET) ? EIO : 0;
 }
 
-/* Threads whose stack is whole, and whether the main one is among them. It may still be on its way to its input. */
+/*
+ * Threads whose stack is whole, and whether the main one is among them. It may still be on its way
+ * to its input.
+ */
 static int count_stacks(struct ts_python *reader, size_t *ret_whole, bool *ret_has_main,
 			struct ts_error *err)
 {

@@ -45,7 +45,10 @@ static void shared_folder(uid_t uid, char *buffer, size_t bytes)
 		strncpy(buffer, slash ? "/" : ".", bytes - 1);
 }
 
-/* Allocates for real: a file can be made longer than what is there, and to touch it would be fatal. 0 or an errno. */
+/*
+ * Allocates for real: a file can be made longer than what is there, and to touch it would be fatal.
+ * 0 or an errno.
+ */
 static int try_allocate(const char *folder, uint64_t bytes)
 {
 	TS_AUTO_FD int fd = open(folder, O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who we are and where: what explains the findings of checks and chooses what mends them. Never a verdict: that
- * is what checks try for. Plain data, so that tests can make up any machine.
+ * Who we are and where: what explains the findings of checks and chooses what mends them. Never a
+ * verdict: that is what checks try for. Plain data, so that tests can make up any machine.
  */
 #ifndef TS_DOCTOR_MACHINE_H
 #define TS_DOCTOR_MACHINE_H
@@ -67,7 +67,10 @@ const struct ts_capability_name *ts_capability_names(void);
 
 /* ---- small files ---- */
 
-/* The begin of a file, NUL-terminated, without a final newline; false with errno where it cannot be read. */
+/*
+ * The begin of a file, NUL-terminated, without a final newline; false with errno where it cannot be
+ * read.
+ */
 bool ts_machine_read(const char *path, char *buffer, size_t bytes);
 
 /* A file that is one number; TS_SETTING_NONE where it is not there. */

@@ -23,7 +23,10 @@
 #include "doctor/doctor.h"
 
 #define NS_PER_MS INT64_C(1000000)
-/* How often children are looked at once they have answered, and how often the caller is told who is waited for. */
+/*
+ * How often children are looked at once they have answered, and how often the caller is told who is
+ * waited for.
+ */
 #define LOOK_MS 5
 #define TELL_NS (100 * NS_PER_MS)
 /* What was killed should be gone by then; a process that waits inside a driver may never be. */
@@ -245,7 +248,10 @@ static void wait_for_some(const struct run *runs)
 	for (size_t i = 0; i < AT_ONCE; i++) {
 		if (!runs[i].is_running)
 			continue;
-		/* It has said all, or is killed: only its end is waited for, which no descriptor tells. */
+		/*
+		 * It has said all, or is killed: only its end is waited for, which no descriptor
+		 * tells.
+		 */
 		if (runs[i].fd < 0 || runs[i].got || runs[i].is_killed)
 			timeout_ms = LOOK_MS;
 		else

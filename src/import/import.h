@@ -40,8 +40,9 @@ struct ts_import {
 int ts_import_refill(struct ts_import *import, const char *keep, struct ts_error *err);
 
 /*
- * Makes at least `bytes` bytes stand at stream.js.next, for formats that are not JSON. *ret_held is how many stand there: fewer only
- * where the file ends. Pointers into the buffer are void afterwards.
+ * Makes at least `bytes` bytes stand at stream.js.next, for formats that are not JSON. *ret_held is
+ * how many stand there: fewer only where the file ends. Pointers into the buffer are void
+ * afterwards.
  */
 int ts_import_need(struct ts_import *import, size_t bytes, size_t *ret_held, struct ts_error *err);
 
@@ -49,8 +50,9 @@ int ts_import_need(struct ts_import *import, size_t bytes, size_t *ret_held, str
 uint32_t ts_import_string(struct ts_import *import, const char *text, size_t length);
 
 /*
- * TS_EFORMAT with a message for a file that is wrong at a byte of the unpacked content, or ends in the middle: says that what came before
- * is kept, where there is something. `reason` is lower case, without a stop.
+ * TS_EFORMAT with a message for a file that is wrong at a byte of the unpacked content, or ends in
+ * the middle: says that what came before is kept, where there is something. `reason` is lower case,
+ * without a stop.
  */
 int ts_import_bad(const struct ts_import *import, uint64_t at, const char *reason,
 		  struct ts_error *err);
@@ -65,7 +67,10 @@ int ts_import_memory(struct ts_writer *writer, const char *name, const void *dat
 		     size_t step, size_t capacity, const struct ts_import_options *options,
 		     struct ts_import_result *ret_result, struct ts_error *err);
 
-/* Of each format: is it what begins like this; and who reads it. Two formats are SQLite databases, whose tables tell them apart. */
+/*
+ * Of each format: is it what begins like this; and who reads it. Two formats are SQLite databases,
+ * whose tables tell them apart.
+ */
 int ts_sqlite_probe(const char *data, size_t bytes);
 int ts_sqlite_run(struct ts_import *import, struct ts_error *err);
 int ts_rocprof_probe(const char *data, size_t bytes);

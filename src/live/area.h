@@ -19,8 +19,8 @@
 struct ts_area;
 
 /*
- * `writable` false: for looking only (ps, recover of a file that is not ours to change). TS_EVERSION for
- * a layout that is newer than this program.
+ * `writable` false: for looking only (ps, recover of a file that is not ours to change).
+ * TS_EVERSION for a layout that is newer than this program.
  */
 int ts_area_open(struct ts_area **ret_area, int directory_fd, const char *name, bool writable,
 		 struct ts_error *err);
@@ -28,8 +28,8 @@ void ts_area_close(struct ts_area *area);
 TS_DEFINE_AUTO(ts_area, ts_area_close);
 
 /*
- * Reads the control block anew; ts_area_drain() begins with it. TS_EFORMAT where the file is cut or the
- * control block has become another: the area is damaged, and stays so.
+ * Reads the control block anew; ts_area_drain() begins with it. TS_EFORMAT where the file is cut or
+ * the control block has become another: the area is damaged, and stays so.
  */
 int ts_area_refresh(struct ts_area *area, struct ts_error *err);
 
@@ -43,8 +43,8 @@ const struct ts_live_control *ts_area_control(const struct ts_area *area);
 const char *ts_area_name(const struct ts_area *area);
 
 /*
- * The lock of the one who drains, kept until close. TS_EIO where another has it. Drains of a writable area
- * take it themselves; verbs that only set words need none.
+ * The lock of the one who drains, kept until close. TS_EIO where another has it. Drains of a
+ * writable area take it themselves; verbs that only set words need none.
  */
 int ts_area_lock(struct ts_area *area, struct ts_error *err);
 
@@ -54,7 +54,8 @@ int ts_area_set(struct ts_area *area, size_t offset, uint64_t value, unsigned in
 
 /*
  * Where a predecessor stopped, by its journal; before the first drain, which fails if there was no
- * memory for it. Rings that no journal knows begin at `consumed`, or at the oldest bytes that are left.
+ * memory for it. Rings that no journal knows begin at `consumed`, or at the oldest bytes that are
+ * left.
  */
 void ts_area_resume_dictionary(struct ts_area *area, uint64_t position);
 void ts_area_resume_ring(struct ts_area *area, uint32_t index, uint64_t position, uint64_t events,
@@ -66,7 +67,9 @@ void ts_area_resume_ring(struct ts_area *area, uint32_t index, uint64_t position
 
 #define TS_DRAIN_FINAL 1u   /* the target is gone: one pass must take all there is */
 #define TS_DRAIN_DISCARD 2u /* count only: RING blocks carry no bytes, nothing is published */
-#define TS_DRAIN_HOLD 4u /* leaves channels alone, whose writers wait (docs/replay.md, section 2) */
+#define TS_DRAIN_HOLD                                                               \
+	4u /* leaves channels alone, whose writers wait (docs/replay.md, section 2) \
+	    */
 
 struct ts_drain_result {
 	uint64_t bytes;   /* ring bytes taken */
@@ -80,11 +83,11 @@ struct ts_drain_result {
 
 /*
  * Takes all that is new: DICTIONARY blocks first, then RING blocks in the order that section 4.2
- * asks for, one LOSS block when a ring, or the area, turns out damaged. A RING block without bytes is also
- * given where only `dropped` or the overwritten count has changed. With TS_DRAIN_DISCARD the RING blocks
- * have bytes 0 but from, to and events as usual, so that the encoder counts the loss.
- * An error of the sink is returned and the space of that block is not freed: drain again when the sink
- * is well. Of a damaged area nothing more is taken, without an error (ts_area_damage()).
+ * asks for, one LOSS block when a ring, or the area, turns out damaged. A RING block without bytes
+ * is also given where only `dropped` or the overwritten count has changed. With TS_DRAIN_DISCARD
+ * the RING blocks have bytes 0 but from, to and events as usual, so that the encoder counts the
+ * loss. An error of the sink is returned and the space of that block is not freed: drain again when
+ * the sink is well. Of a damaged area nothing more is taken, without an error (ts_area_damage()).
  * *ret_result (may be NULL) says what was taken, also before an error.
  */
 int ts_area_drain(struct ts_area *area, unsigned int flags, const struct ts_block_sink *sink,

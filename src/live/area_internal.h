@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What area.c, drain.c, drain_ring.c and ring_entry.c share: what is known of an area and of each of its rings.
- * Others use area.h.
+ * What area.c, drain.c, drain_ring.c and ring_entry.c share: what is known of an area and of each
+ * of its rings. Others use area.h.
  */
 #ifndef TS_LIVE_AREA_INTERNAL_H
 #define TS_LIVE_AREA_INTERNAL_H
@@ -82,8 +82,8 @@ struct ts_area {
 #define RING_PIECE_LEAST (TS_LIVE_RECORD_WORDS * 8)
 
 /*
- * The bytes at an offset: their number, less than asked for where the file ends; -1 with errno. What is
- * read afterwards is read afterwards: a fence stands at the end.
+ * The bytes at an offset: their number, less than asked for where the file ends; -1 with errno.
+ * What is read afterwards is read afterwards: a fence stands at the end.
  */
 ssize_t live_read(int fd, void *buffer, size_t bytes, uint64_t offset);
 
@@ -119,16 +119,17 @@ int live_drain_dictionary(struct drain *drain);
 int live_condemn_ring(struct drain *drain, uint32_t index, const char *why);
 
 /*
- * ring_entry.c: looks at a ring's entry. Its position is raised where bytes are gone; *ret_head is up to
- * where it can be taken. *ret_fault is what is wrong with it, after a second reading, or NULL. TS_ENOTFOUND
- * where the target is too quick for now. `first` is a reading that was already made, or NULL.
+ * ring_entry.c: looks at a ring's entry. Its position is raised where bytes are gone; *ret_head is
+ * up to where it can be taken. *ret_fault is what is wrong with it, after a second reading, or
+ * NULL. TS_ENOTFOUND where the target is too quick for now. `first` is a reading that was already
+ * made, or NULL.
  */
 int live_look(struct drain *drain, uint32_t index, const struct ts_live_ring *first,
 	      uint64_t *ret_head, const char **ret_fault);
 
 /*
- * ring_entry.c: after copying bytes, did they hold still? Raises the position where they did not, and then
- * sets *ret_head. *ret_lost_sight where nothing can be said of them.
+ * ring_entry.c: after copying bytes, did they hold still? Raises the position where they did not,
+ * and then sets *ret_head. *ret_lost_sight where nothing can be said of them.
  */
 int live_look_again(struct drain *drain, uint32_t index, uint64_t *ret_head, bool *ret_lost_sight);
 

@@ -17,7 +17,8 @@ struct ts_config_key {
 	uint32_t offset;         /* in struct ts_live_control */
 	uint32_t bytes;          /* 4 or 8 */
 	int64_t least, greatest; /* of the word */
-	double scale; /* the word is value * scale: 1e9 where seconds are given and ns stored; 1: integers */
+	double scale; /* the word is value * scale: 1e9 where seconds are given and ns stored; 1:
+			 integers */
 	uint32_t read_only;
 	uint32_t may_be_none; /* the word may be TS_ABSENT, given as "none" */
 	const char *const
@@ -28,9 +29,9 @@ const struct ts_config_key *ts_config_list(size_t *ret_count);
 const struct ts_config_key *ts_config_find(const char *name, size_t length);
 
 /*
- * Parses "key=value": a number (where seconds are meant also with a unit, as in "10ms"), a name of a
- * value, "on", "off", "true", "false", or "none". TS_EINVAL; the message says what is allowed, or which
- * keys there are.
+ * Parses "key=value": a number (where seconds are meant also with a unit, as in "10ms"), a name of
+ * a value, "on", "off", "true", "false", or "none". TS_EINVAL; the message says what is allowed, or
+ * which keys there are.
  */
 int ts_config_parse(const char *assignment, const struct ts_config_key **ret_key, int64_t *ret_word,
 		    struct ts_error *err);

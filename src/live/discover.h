@@ -23,9 +23,9 @@
 int ts_live_directory_path(uid_t uid, char *buffer, size_t bytes);
 
 /*
- * Opens and checks it (owner, mode, no symbolic link). `root_pid` not 0: as that process sees it, by its
- * environment, below /proc/PID/root; `uid` is as seen from here. TS_ENOTFOUND where there is none,
- * TS_EFORMAT where it is not to be used.
+ * Opens and checks it (owner, mode, no symbolic link). `root_pid` not 0: as that process sees it,
+ * by its environment, below /proc/PID/root; `uid` is as seen from here. TS_ENOTFOUND where there is
+ * none, TS_EFORMAT where it is not to be used.
  */
 int ts_live_directory_open(uid_t uid, pid_t root_pid, int *ret_fd, struct ts_error *err);
 
@@ -45,8 +45,8 @@ struct ts_area_info {
 
 /*
  * Lists areas of an opened live directory. Files that are no areas are skipped; newer layouts are
- * given to `refused` (may be NULL) by name. `namespace_pid` not 0: the directory was reached through
- * /proc/PID/root of that process, whose pid namespace the areas are of.
+ * given to `refused` (may be NULL) by name. `namespace_pid` not 0: the directory was reached
+ * through /proc/PID/root of that process, whose pid namespace the areas are of.
  */
 int ts_areas_list(int directory_fd, pid_t namespace_pid,
 		  void (*found)(void *context, const struct ts_area_info *info),
@@ -58,8 +58,8 @@ int ts_area_remove(int directory_fd, const char *name, uint64_t area_id);
 
 /*
  * Removes garbage: `.new` files of dead processes, dead areas that hold nothing that was not taken,
- * and, beyond the newest `keep`, dead areas nobody took. Never one whose recorder is alive, nor one of
- * which it is not known whether its process lives. ret_removed may be NULL.
+ * and, beyond the newest `keep`, dead areas nobody took. Never one whose recorder is alive, nor one
+ * of which it is not known whether its process lives. ret_removed may be NULL.
  */
 int ts_areas_clean(int directory_fd, unsigned int keep, unsigned int *ret_removed,
 		   struct ts_error *err);

@@ -12,7 +12,9 @@
 
 #include "live/area_internal.h"
 
-/* Far beyond what threads that grow their rings need in one pass; a hostile target is cut off here. */
+/*
+ * Far beyond what threads that grow their rings need in one pass; a hostile target is cut off here.
+ */
 #define MAX_WAITS 16384u
 
 /* ---- damage ---- */

@@ -275,8 +275,8 @@ static bool is_ring_known(struct drain *drain, uint32_t index)
 }
 
 /*
- * True where the thread came from another ring that is not yet taken as far as it was its own. The same
- * record asks once only, so that nothing waits for ever.
+ * True where the thread came from another ring that is not yet taken as far as it was its own. The
+ * same record asks once only, so that nothing waits for ever.
  */
 static bool must_wait(struct drain *drain, uint32_t index, uint64_t position,
 		      const struct ts_live_thread_record *record)
@@ -336,7 +336,9 @@ static void walk_piece(struct drain *drain, uint32_t index, struct piece *piece)
 	piece->events = records.events;
 }
 
-/* After hops to other rings copies are small, so that many hops do not copy the same bytes often. */
+/*
+ * After hops to other rings copies are small, so that many hops do not copy the same bytes often.
+ */
 static void adapt_piece(struct ring *ring, const struct piece *piece)
 {
 	if (piece->waits_for)

@@ -152,7 +152,10 @@ static int look_at_ring(struct look *look, uint32_t index)
 	if (result || (ring->flags & RING_DAMAGED) || ring->position >= head)
 		return result;
 	look->counts.stored += estimate(ring, head);
-	/* Where all that was seen are no events, nothing else is expected: a channel has much of that. */
+	/*
+	 * Where all that was seen are no events, nothing else is expected: a channel has much of
+	 * that.
+	 */
 	look->counts.estimated |= ring->events || !ring->position;
 	return TS_OK;
 }

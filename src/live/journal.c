@@ -281,7 +281,10 @@ static int no_memory(struct ts_error *err)
 	return ts_error_set(err, TS_ENOMEM, "no memory for a block of the journal");
 }
 
-/* The rest of a payload of which `there` bytes are read. TS_ENOTFOUND: the file ends before it does. */
+/*
+ * The rest of a payload of which `there` bytes are read. TS_ENOTFOUND: the file ends before it
+ * does.
+ */
 static int read_rest(int fd, uint64_t offset, uint32_t bytes, size_t there, struct ts_text *buffer,
 		     struct ts_error *err)
 {
@@ -360,8 +363,8 @@ static bool find_magic(int fd, uint64_t *offset)
 }
 
 /*
- * Looks for a whole block behind damage. Hostile files could have a header that claims much at every
- * eighth byte: what may be read in doubt is limited.
+ * Looks for a whole block behind damage. Hostile files could have a header that claims much at
+ * every eighth byte: what may be read in doubt is limited.
  */
 static int search_on(int fd, uint64_t *offset, struct ts_block *block, struct ts_text *buffer,
 		     struct ts_error *err)

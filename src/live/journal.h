@@ -47,8 +47,8 @@ struct ts_block {
 	uint64_t from, to;
 	uint64_t events;
 	uint64_t dropped;
-	uint64_t
-		checksum; /* hash64 of the 56 bytes ahead of it and, behind these, of hash64(payload) */
+	uint64_t checksum; /* hash64 of the 56 bytes ahead of it and, behind these, of
+			      hash64(payload) */
 };
 static_assert(sizeof(struct ts_block) == 64, "live.md, section 6");
 static_assert(offsetof(struct ts_block, checksum) == 56, "live.md, section 6");
@@ -70,7 +70,8 @@ struct ts_block_open {
 	uint32_t clock;         /* enum ts_live_clock */
 	uint32_t redact;
 	uint64_t started_counter;
-	int64_t started_monotonic_ns; /* trace time is trace_start_ns + CLOCK_MONOTONIC since then */
+	int64_t started_monotonic_ns; /* trace time is trace_start_ns + CLOCK_MONOTONIC since then
+				       */
 	uint64_t recorder_pid;
 	uint64_t processors, memory_bytes; /* of the host; 0: unknown */
 	uint8_t boot_id[16];
@@ -145,8 +146,8 @@ struct ts_block_export {
 };
 
 /*
- * Where blocks go. append() returns 0 once the block is where a successor will find it; only then is
- * ring space freed. Fills magic and checksum itself.
+ * Where blocks go. append() returns 0 once the block is where a successor will find it; only then
+ * is ring space freed. Fills magic and checksum itself.
  */
 struct ts_block_sink {
 	int (*append)(void *context, struct ts_block *block, const void *payload,
@@ -168,8 +169,8 @@ void ts_journal_close(struct ts_journal *journal);
 TS_DEFINE_AUTO(ts_journal, ts_journal_close);
 
 /*
- * Stores a block with one write, having filled magic and checksum. On failure the file is cut back to its last
- * whole block; TS_ENOSPC also where the file may not grow (EFBIG, quota).
+ * Stores a block with one write, having filled magic and checksum. On failure the file is cut back
+ * to its last whole block; TS_ENOSPC also where the file may not grow (EFBIG, quota).
  */
 int ts_journal_append(struct ts_journal *journal, struct ts_block *block, const void *payload,
 		      struct ts_error *err);
@@ -187,18 +188,20 @@ int ts_journal_sync(struct ts_journal *journal, struct ts_error *err);
 int ts_journal_rename(struct ts_journal *journal, const char *path, struct ts_error *err);
 
 /*
- * Reads the block at *offset of fd into *block, and its payload into `buffer`, whose length it sets; advances
- * *offset. 0; TS_ENOTFOUND at the end or at a torn tail; TS_EFORMAT where it is damaged in between: then
- * *offset is where the next whole block begins, so that a caller can go on.
- * Never takes more memory than the file is long (4 KiB at least), nor than TS_JOURNAL_BLOCK_BYTES.
+ * Reads the block at *offset of fd into *block, and its payload into `buffer`, whose length it
+ * sets; advances *offset. 0; TS_ENOTFOUND at the end or at a torn tail; TS_EFORMAT where it is
+ * damaged in between: then *offset is where the next whole block begins, so that a caller can go
+ * on. Never takes more memory than the file is long (4 KiB at least), nor than
+ * TS_JOURNAL_BLOCK_BYTES.
  */
 struct ts_text;
 int ts_journal_read(int fd, uint64_t *offset, struct ts_block *block, struct ts_text *buffer,
 		    struct ts_error *err);
 
 /*
- * For tests: told at each instant of docs/live.md, section 8.2 ("R1", "R4" ...), from whatever thread is
- * there; it may end the process. NULL: none. The tool as tests kill it (tests/crash/crash_points.c) sets it.
+ * For tests: told at each instant of docs/live.md, section 8.2 ("R1", "R4" ...), from whatever
+ * thread is there; it may end the process. NULL: none. The tool as tests kill it
+ * (tests/crash/crash_points.c) sets it.
  */
 extern void (*ts_crash_hook)(const char *point);
 void ts_crash_point(const char *point);

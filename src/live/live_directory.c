@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The live directory: where it is for a user or inside a container, and whether it may be used. Must
- * not know what lies in it.
+ * The live directory: where it is for a user or inside a container, and whether it may be used.
+ * Must not know what lies in it.
  */
 #include <errno.h>
 #include <fcntl.h>

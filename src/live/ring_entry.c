@@ -46,8 +46,9 @@ static int read_entry_once(struct drain *drain, uint32_t index, struct ts_live_r
 }
 
 /*
- * The entry with the head of the first and all else of the second of two reads that agree: bytes below that
- * head are there for sure. *ret_steady is false where the target is too quick, or plays with us.
+ * The entry with the head of the first and all else of the second of two reads that agree: bytes
+ * below that head are there for sure. *ret_steady is false where the target is too quick, or plays
+ * with us.
  */
 static int read_entry(struct drain *drain, uint32_t index, const struct ts_live_ring *first,
 		      struct ts_live_ring *ret_entry, bool *ret_steady)
@@ -206,8 +207,8 @@ static const char *judge(struct ts_area *area, uint32_t index, const struct ts_l
 }
 
 /*
- * Looks at a ring's entry: its position is raised where bytes are gone, *ret_head is up to where it can be
- * taken. A fault is one only if a second reading has it, too. `first` may be NULL.
+ * Looks at a ring's entry: its position is raised where bytes are gone, *ret_head is up to where it
+ * can be taken. A fault is one only if a second reading has it, too. `first` may be NULL.
  */
 int live_look(struct drain *drain, uint32_t index, const struct ts_live_ring *first,
 	      uint64_t *ret_head, const char **ret_fault)

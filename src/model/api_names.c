@@ -45,7 +45,10 @@ struct call_word {
 	enum ts_call_kind kind;
 };
 
-/* CUDA's runtime and driver, and HIP, which has their names. Of several that match, the first counts. */
+/*
+ * CUDA's runtime and driver, and HIP, which has their names. Of several that match, the first
+ * counts.
+ */
 static const struct call_word cuda_words[] = {
 	{ "GraphLaunch*", TS_CALL_GRAPH },
 	{ "Launch*",

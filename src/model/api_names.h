@@ -29,7 +29,9 @@ enum ts_call_kind {
 	TS_CALL_FREE, /* waits for the device where the vendor's does */
 };
 
-/* By the function's name, of any vendor: cuda*, cu*, hip*, zeCommand*, cl*, MTIA's runFunction ... */
+/*
+ * By the function's name, of any vendor: cuda*, cu*, hip*, zeCommand*, cl*, MTIA's runFunction ...
+ */
 enum ts_call_kind ts_call_kind(const char *name, size_t length);
 
 static inline bool ts_call_is_enqueue(enum ts_call_kind kind)
@@ -42,10 +44,15 @@ static inline bool ts_call_is_sync(enum ts_call_kind kind)
 	return kind >= TS_CALL_EVENT_SYNC && kind <= TS_CALL_DEVICE_SYNC;
 }
 
-/* Does the call return only when what it asked for is done? cudaMemcpy does, cudaMemcpyAsync not. */
+/*
+ * Does the call return only when what it asked for is done? cudaMemcpy does, cudaMemcpyAsync not.
+ */
 bool ts_call_is_blocking(const char *name, size_t length);
 
-/* May it, as its caller wishes? OpenCL's reads, writes and maps say so in an argument that traces do not have. */
+/*
+ * May it, as its caller wishes? OpenCL's reads, writes and maps say so in an argument that traces
+ * do not have.
+ */
 bool ts_call_may_block(const char *name, size_t length);
 
 /* What a device's time is spent on. */
@@ -60,7 +67,9 @@ enum ts_command_class {
 /* The truth: by the kind that the trace says, and by name where that is all there is. */
 enum ts_command_class ts_command_class(enum ts_gpu_op_kind kind, const char *name, size_t length);
 
-/* What HTA would say, by its patterns alone: kernels that begin with "hip" communicate, and so on. */
+/*
+ * What HTA would say, by its patterns alone: kernels that begin with "hip" communicate, and so on.
+ */
 enum ts_command_class ts_command_class_hta(const char *name, size_t length);
 
 /* "compute", "communication", "memory", "other". */

@@ -33,15 +33,15 @@ void ts_shapes_init(struct ts_shapes *shapes, uint32_t first_id);
 void ts_shapes_release(struct ts_shapes *shapes);
 
 /*
- * The id (from first_id) of a list of fields; 0 when there is no memory or too many fields. No fields: the
- * caller uses shape 0 and does not ask.
+ * The id (from first_id) of a list of fields; 0 when there is no memory or too many fields. No
+ * fields: the caller uses shape 0 and does not ask.
  */
 uint32_t ts_shapes_intern(struct ts_shapes *shapes, const struct ts_field *fields, uint32_t count,
 			  bool *ret_new);
 
 /*
- * By value, since the table may move; its fields stay until release. Shape 0, and shapes from before
- * first_id: no fields.
+ * By value, since the table may move; its fields stay until release. Shape 0, and shapes from
+ * before first_id: no fields.
  */
 struct ts_shape ts_shapes_get(struct ts_shapes *shapes, uint32_t id);
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Rows of one table in memory, by column, with their arguments packed row after row. What the
- * writer collects before a chunk is full. A column whose values are all alike so far takes no memory
- * and no time: most columns of most rows are like that. One thread at a time; knows nothing of files.
+ * writer collects before a chunk is full. A column whose values are all alike so far takes no
+ * memory and no time: most columns of most rows are like that. One thread at a time; knows nothing
+ * of files.
  */
 #ifndef TS_MODEL_TABLE_H
 #define TS_MODEL_TABLE_H

@@ -18,7 +18,10 @@
 #include "replay/stream/stream_internal.h"
 #include "state/work/work.h"
 
-/* Further runs to get content that differs from what was seen, where hashes told that there is such. */
+/*
+ * Further runs to get content that differs from what was seen, where hashes told that there is
+ * such.
+ */
 #define MOST_FETCHES 3
 
 /* ---- before anything runs ---- */

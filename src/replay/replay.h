@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Replay: a recorded command stream, run again (docs/replay.md, sections 6 and 7). stream*.c loads and distrusts it, plan*.c decides
- * which commands a part needs, a target runs them, check*.c compares, replay_output.c makes a trace of it. The library prints nothing.
+ * Replay: a recorded command stream, run again (docs/replay.md, sections 6 and 7). stream*.c loads
+ * and distrusts it, plan*.c decides which commands a part needs, a target runs them, check*.c
+ * compares, replay_output.c makes a trace of it. The library prints nothing.
  *
  *	ts_replay_open(&replay, reader, &options, &err);
  *	ts_replay_run(replay, &report, &err);
  *	ts_replay_close(replay);
  *
- * How to add a target: a file in targets/ with one `const struct ts_replay_target`, and a line in the table of replay_targets.c.
+ * How to add a target: a file in targets/ with one `const struct ts_replay_target`, and a line in
+ * the table of replay_targets.c.
  */
 #ifndef TS_REPLAY_REPLAY_H
 #define TS_REPLAY_REPLAY_H
@@ -55,8 +57,8 @@ struct ts_replay_object_info {
 	uint64_t number; /* in the program: what users see ("memory 7") */
 	uint64_t index;  /* device, stream: its number in rows of gpu_op; else 0 */
 	enum ts_object_kind kind;
-	uint32_t
-		parent; /* index; a view: its root memory; stream, memory, module: context; function: module */
+	uint32_t parent;  /* index; a view: its root memory; stream, memory, module: context;
+			     function: module */
 	uint32_t device;  /* stream: index of its device */
 	uint32_t flags;   /* TS_REPLAY_* */
 	uint64_t address; /* in the program */
@@ -71,7 +73,10 @@ struct ts_replay_object_info {
 	uint32_t device_count;
 	const char *unreplayable; /* why; NULL: it can be */
 	int64_t priority;         /* stream; TS_ABSENT: none */
-	/* Memory: commands (indices) that made it and gave it back; TS_REPLAY_NONE: before the window, not in it. */
+	/*
+	 * Memory: commands (indices) that made it and gave it back; TS_REPLAY_NONE: before the
+	 * window, not in it.
+	 */
 	uint32_t made_by, freed_by;
 };
 
@@ -113,8 +118,8 @@ struct ts_replay_command_info {
 	const char *call;
 	bool blocking, is_rect, knows_no_sets; /* the last: reads and writes all memory */
 	bool waits_in_vain; /* a sync for what is set by a later command: give it no thought */
-	uint32_t
-		ready; /* the last command (index) that must be given before it can end: its own, or what sets a user event */
+	uint32_t ready; /* the last command (index) that must be given before it can end: its own,
+			   or what sets a user event */
 	uint64_t region[3];
 	struct ts_replay_rect_side to, from;
 	uint32_t dimensions;
@@ -122,12 +127,14 @@ struct ts_replay_command_info {
 	const struct ts_replay_arg *args;
 	uint32_t arg_count;
 	/*
-	 * What it waits for: earlier commands (indices) whose events it names, and user events (object indices). Of a part, go
-	 * through ts_replay_plan_wait(): commands that are left out have no event.
+	 * What it waits for: earlier commands (indices) whose events it names, and user events
+	 * (object indices). Of a part, go through ts_replay_plan_wait(): commands that are left out
+	 * have no event.
 	 */
 	const uint32_t *waits, *user_waits;
 	uint32_t wait_count, user_wait_count;
-	bool has_wait_list; /* given, maybe with nothing of this window in it; a marker or barrier without one waits for all before it */
+	bool has_wait_list;  /* given, maybe with nothing of this window in it; a marker or barrier
+				without one waits for all before it */
 	uint32_t user_event; /* record without a queue: which is set; TS_REPLAY_NONE */
 	int64_t status;
 	const struct ts_replay_range *reads, *writes;
@@ -153,11 +160,17 @@ struct ts_replay_stream {
 	struct ts_arena arena;
 };
 
-/* Loads a window (0: the first that is replayable) of a process (0: the only one). TS_ENOTFOUND: nothing to replay. */
+/*
+ * Loads a window (0: the first that is replayable) of a process (0: the only one). TS_ENOTFOUND:
+ * nothing to replay.
+ */
 int ts_replay_stream_load(struct ts_replay_stream **ret_stream, struct ts_reader *reader,
 			  int64_t process, uint32_t window, struct ts_error *err);
 void ts_replay_stream_free(struct ts_replay_stream *stream);
-/* Content of a blob into `to` (blob->bytes of it), or a part of it; its hash is compared. The error names the blob. */
+/*
+ * Content of a blob into `to` (blob->bytes of it), or a part of it; its hash is compared. The error
+ * names the blob.
+ */
 int ts_replay_blob_read(struct ts_reader *reader, const struct ts_replay_blob_ref *blob, void *to,
 			struct ts_error *err);
 /* "kernel 'saxpy', command 17" for messages. */
@@ -170,8 +183,9 @@ enum {
 	TS_REPLAY_ASKED = 1,
 	TS_REPLAY_INCLUDED = 2, /* what is asked for needs its result */
 	/*
-	 * Needed for its order only. record, wait, sync, alloc, free: as always; any other kind: its place is taken by a marker of
-	 * its queue with its waits (and the host waits for it where it blocks), its event is that of the marker.
+	 * Needed for its order only. record, wait, sync, alloc, free: as always; any other kind:
+	 * its place is taken by a marker of its queue with its waits (and the host waits for it
+	 * where it blocks), its event is that of the marker.
 	 */
 	TS_REPLAY_ORDER = 3,
 };
@@ -184,7 +198,10 @@ struct ts_replay_plan {
 	bool is_whole;
 };
 
-/* The kept command (index) whose end stands for that of `command`; TS_REPLAY_NONE: nothing is left to wait for. */
+/*
+ * The kept command (index) whose end stands for that of `command`; TS_REPLAY_NONE: nothing is left
+ * to wait for.
+ */
 static inline uint32_t ts_replay_plan_wait(const struct ts_replay_plan *plan, uint32_t command)
 {
 	return plan->instead ? plan->instead[command] : command;
@@ -193,9 +210,12 @@ static inline uint32_t ts_replay_plan_wait(const struct ts_replay_plan *plan, ui
 /* ---- what is copied out of a run, to be compared or shown (check*.c decides) ---- */
 
 struct ts_replay_capture {
-	uint32_t
-		place; /* in plan.order: behind that command, ahead of what is ordered behind it; plan.count: at the end */
-	/* memory TS_REPLAY_NONE: the bytes that this copy brought to the host (of a rectangle: packed) */
+	uint32_t place; /* in plan.order: behind that command, ahead of what is ordered behind it;
+			   plan.count: at the end */
+	/*
+	 * memory TS_REPLAY_NONE: the bytes that this copy brought to the host (of a rectangle:
+	 * packed)
+	 */
 	struct ts_replay_range range;
 	const char *why; /* read, each, final, dump */
 };
@@ -205,7 +225,10 @@ struct ts_replay_capture {
 enum ts_replay_pace { TS_REPLAY_FAST, TS_REPLAY_ORIGINAL };
 enum ts_replay_check_level { TS_REPLAY_CHECK_NONE, TS_REPLAY_CHECK_FINAL, TS_REPLAY_CHECK_EACH };
 
-/* --replace-kernel: read by whoever took it from the command line; no path of a trace is ever followed. */
+/*
+ * --replace-kernel: read by whoever took it from the command line; no path of a trace is ever
+ * followed.
+ */
 struct ts_replay_replacement {
 	const char *kernel; /* name of a function: its module gets this source */
 	const char *path;   /* for messages */
@@ -265,19 +288,24 @@ struct ts_replay_span {
 };
 
 /*
- * What a run gives back; arrays are the caller's, times all TS_ABSENT, the rest zeroed, by place in plan.order, in one clock of any epoch. Of a target that NEEDS_WORK there is
- * neither stream nor plan: times are by number of work->commands, calls and slices by number of work->calls and
- * work->slices (NULL where nobody wants them), all of them in trace time, as the recorded ones are; one whose start is
- * TS_ABSENT is not in the result.
+ * What a run gives back; arrays are the caller's, times all TS_ABSENT, the rest zeroed, by place in
+ * plan.order, in one clock of any epoch. Of a target that NEEDS_WORK there is neither stream nor
+ * plan: times are by number of work->commands, calls and slices by number of work->calls and
+ * work->slices (NULL where nobody wants them), all of them in trace time, as the recorded ones are;
+ * one whose start is TS_ABSENT is not in the result.
  */
 struct ts_replay_outcome {
 	struct ts_replay_times *times;
 	struct ts_replay_span *calls, *slices; /* NEEDS_WORK only */
-	/* The queue in which a command ran: index of work->streams; from stream_count on: further ones of its device. Set to the recorded ones. */
+	/*
+	 * The queue in which a command ran: index of work->streams; from stream_count on: further
+	 * ones of its device. Set to the recorded ones.
+	 */
 	uint32_t *streams; /* NEEDS_WORK only */
 	/*
-	 * Takes the bytes of replay->captures[capture]. Each once a run, in any order, from one thread at a time; `data` is not kept.
-	 * After an error the run ends with it. NULL where there are no captures.
+	 * Takes the bytes of replay->captures[capture]. Each once a run, in any order, from one
+	 * thread at a time; `data` is not kept. After an error the run ends with it. NULL where
+	 * there are no captures.
 	 */
 	int (*content)(void *context, uint32_t capture, const void *data, struct ts_error *err);
 	void *context;
@@ -285,8 +313,9 @@ struct ts_replay_outcome {
 
 #define TS_REPLAY_NEEDS_STREAM \
 	1u /* a command stream must be in the trace, and memory is compared */
-#define TS_REPLAY_NEEDS_WORK \
-	2u /* ts_replay.work is there: all of the trace, with slices; any trace with commands will do */
+#define TS_REPLAY_NEEDS_WORK                                                                       \
+	2u /* ts_replay.work is there: all of the trace, with slices; any trace with commands will \
+	      do */
 
 struct ts_replay;
 struct ts_replay_report;
@@ -302,8 +331,8 @@ struct ts_replay_target {
 	/* What it ran on, in words: "opencl: pthread-skylake (PoCL 3.1)". */
 	const char *(*device)(const struct ts_replay_session *session);
 	/*
-	 * Behind the last run: fills what only the target knows, for the emulator all spans, errors and the what-if. NULL:
-	 * nothing to tell.
+	 * Behind the last run: fills what only the target knows, for the emulator all spans, errors
+	 * and the what-if. NULL: nothing to tell.
 	 */
 	void (*tell)(const struct ts_replay_session *session, struct ts_replay_report *report);
 	void (*close)(struct ts_replay_session *session);
@@ -340,22 +369,23 @@ struct ts_replay_report {
 	char command_text[160]; /* "command 17, launch of 'saxpy'" */
 	bool has_bytes; /* of a recording only hashes are known: then the next two are not */
 	uint64_t buffer_number, first_byte, bytes_differing;
-	char values[256]; /* with --as: what was there, what came */
-	char note[256];   /* what else is to be known; "": nothing */
-	char between
-		[256]; /* differs from recording: the last equal check and the first different one */
+	char values[256];  /* with --as: what was there, what came */
+	char note[256];    /* what else is to be known; "": nothing */
+	char between[256]; /* differs from recording: the last equal check and the first different
+			      one */
 	/*
-	 * The emulator's. Errors are those of the baseline, which has no what-if, against the recording; with a what-if
-	 * span_ns is its span, to be compared with baseline_span_ns, not with the recorded one.
+	 * The emulator's. Errors are those of the baseline, which has no what-if, against the
+	 * recording; with a what-if span_ns is its span, to be compared with baseline_span_ns, not
+	 * with the recorded one.
 	 */
 	int64_t baseline_span_ns;
 	double span_error, start_error_p50, start_error_p95,
-		start_error_max; /* as shares of the recorded span */
-	uint64_t
-		guessed_commands; /* without a call: when they were given is guessed from when they began */
-	uint64_t
-		broken_waits; /* dependencies that could not be kept: they would have waited for ever */
-	char what_if[1024]; /* what was changed, in words; "": nothing */
+		start_error_max;   /* as shares of the recorded span */
+	uint64_t guessed_commands; /* without a call: when they were given is guessed from when they
+				      began */
+	uint64_t broken_waits; /* dependencies that could not be kept: they would have waited for
+				  ever */
+	char what_if[1024];    /* what was changed, in words; "": nothing */
 };
 
 int ts_replay_open(struct ts_replay **ret_replay, struct ts_reader *reader,
@@ -363,7 +393,10 @@ int ts_replay_open(struct ts_replay **ret_replay, struct ts_reader *reader,
 int ts_replay_run(struct ts_replay *replay, struct ts_replay_report *ret_report,
 		  struct ts_error *err);
 void ts_replay_close(struct ts_replay *replay);
-/* Behind a run: what --dump asked for (NULL: nothing), and the hash that the first run gave for a capture. */
+/*
+ * Behind a run: what --dump asked for (NULL: nothing), and the hash that the first run gave for a
+ * capture.
+ */
 const void *ts_replay_dump(const struct ts_replay *replay, uint64_t *ret_bytes);
 uint64_t ts_replay_hash_of(const struct ts_replay *replay, uint32_t capture);
 TS_DEFINE_AUTO(ts_replay, ts_replay_close);

@@ -38,7 +38,9 @@ struct sbt_chunk_input {
 	struct ts_shapes *shapes; /* of the table's rows */
 	/* Rows longer than this stay out (they go to a LONG chunk); INT64_MAX: none do. */
 	int64_t longest;
-	/* Byte strings of a table with a BYTES column, one after another; lengths are that column. */
+	/*
+	 * Byte strings of a table with a BYTES column, one after another; lengths are that column.
+	 */
 	const char *bytes;
 	size_t byte_count;
 	uint64_t sequence;
@@ -48,8 +50,8 @@ struct sbt_chunk_input {
 };
 
 /*
- * Appends a whole chunk to out and gives its header. For the index (table 0) space for the trailer is
- * counted in the chunk's size, and the caller appends it. Failure is TS_ENOMEM.
+ * Appends a whole chunk to out and gives its header. For the index (table 0) space for the trailer
+ * is counted in the chunk's size, and the caller appends it. Failure is TS_ENOMEM.
  */
 int sbt_chunk_encode(struct sbt_chunk_encoder *encoder, const struct sbt_chunk_input *input,
 		     struct ts_text *out, struct sbt_chunk_header *ret_header);

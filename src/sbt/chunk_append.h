@@ -17,8 +17,8 @@
 struct sbt_appender {
 	struct sbt_output output;
 	struct ts_table index; /* a row for each chunk so far */
-	uint64_t
-		index_bytes; /* of the index behind the chunks, which the next chunk replaces; 0: none */
+	uint64_t index_bytes;  /* of the index behind the chunks, which the next chunk replaces; 0:
+				  none */
 };
 
 /* Writes the file header; `header` NULL makes a new one. output.write may be set before. */
@@ -26,9 +26,9 @@ int sbt_appender_open(struct sbt_appender *appender, const char *path,
 		      const struct sbt_file_header *header, struct ts_error *err);
 
 /*
- * Goes on with a file behind byte `bytes`, which must be the end of a chunk; all chunk headers ahead
- * of it are checked and listed. `bytes` UINT64_MAX: behind the last chunk that is no index at the end.
- * `trace_id` not NULL: the file must have it.
+ * Goes on with a file behind byte `bytes`, which must be the end of a chunk; all chunk headers
+ * ahead of it are checked and listed. `bytes` UINT64_MAX: behind the last chunk that is no index at
+ * the end. `trace_id` not NULL: the file must have it.
  */
 int sbt_appender_resume(struct sbt_appender *appender, const char *path, uint64_t bytes,
 			const uint8_t *trace_id, struct ts_error *err);
@@ -41,8 +41,8 @@ int sbt_appender_add(struct sbt_appender *appender, struct sbt_chunk_header *hea
 		     struct ts_error *err);
 
 /*
- * Appends an index, so that the file is a finished trace until the next chunk. output.bytes stays the
- * end of the chunks.
+ * Appends an index, so that the file is a finished trace until the next chunk. output.bytes stays
+ * the end of the chunks.
  */
 int sbt_appender_save(struct sbt_appender *appender, int level, struct ts_error *err);
 

@@ -62,19 +62,22 @@ struct sbt_decoder {
 
 void sbt_decoder_release(struct sbt_decoder *decoder);
 
-/* Bit streams are loaded 9 bytes at a time: a payload must have this many readable bytes behind it. */
+/*
+ * Bit streams are loaded 9 bytes at a time: a payload must have this many readable bytes behind it.
+ */
 #define SBT_DECODE_SLACK 16
 
 /*
- * Decodes column->count values. `payload` holds column->stored_bytes bytes, whose checksum the caller
- * has compared, and SBT_DECODE_SLACK bytes of anything. Returns 0, TS_ENOMEM, or TS_EFORMAT with *ret_why set to what is wrong.
+ * Decodes column->count values. `payload` holds column->stored_bytes bytes, whose checksum the
+ * caller has compared, and SBT_DECODE_SLACK bytes of anything. Returns 0, TS_ENOMEM, or TS_EFORMAT
+ * with *ret_why set to what is wrong.
  */
 int sbt_decode_column(struct sbt_decoder *decoder, const struct sbt_column *column,
 		      const uint8_t *payload, int64_t *ret_values, const char **ret_why);
 
 /*
- * Decodes byte strings: ret_offsets gets count + 1 entries, *ret_data is malloc()ed and the caller's
- * to free. With `terminate`, a NUL is put behind each string and counted in the offsets.
+ * Decodes byte strings: ret_offsets gets count + 1 entries, *ret_data is malloc()ed and the
+ * caller's to free. With `terminate`, a NUL is put behind each string and counted in the offsets.
  */
 int sbt_decode_bytes(struct sbt_decoder *decoder, const struct sbt_column *column,
 		     const uint8_t *payload, bool terminate, uint64_t *ret_offsets, char **ret_data,

@@ -533,7 +533,10 @@ int sbt_encode_column(struct sbt_encoder *encoder, const int64_t *values, uint32
 	choice = choose(encoder, &choices, values, count, &facts);
 	result = put_choice(encoder, values, count, &choice, base_of(&choice, &facts, values), out);
 	if (result == TS_ENOTFOUND) {
-		/* The trial saw fewer distinct values than there are: the first choice always works. */
+		/*
+		 * The trial saw fewer distinct values than there are: the first choice always
+		 * works.
+		 */
 		out->length = start;
 		choice = choices.list[0];
 		result = put_choice(encoder, values, count, &choice,

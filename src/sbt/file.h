@@ -43,8 +43,8 @@ struct sbt_chunk {
 };
 
 /*
- * Checks a chunk header on its own: magic, checksum, sizes against each other, limits and the file's
- * end. NULL if it is good, else what is wrong.
+ * Checks a chunk header on its own: magic, checksum, sizes against each other, limits and the
+ * file's end. NULL if it is good, else what is wrong.
  */
 const char *sbt_chunk_header_fault(const struct sbt_chunk_header *header, uint64_t offset,
 				   uint64_t file_bytes);

@@ -117,7 +117,9 @@ enum sbt_block_method {
 #define SBT_MAX_STRING_BYTES (64u << 20)
 #define SBT_MAX_STACK_DEPTH 65536u
 
-/* LOG with m mantissa bits: the largest class, and the largest word that has a class (in a byte). */
+/*
+ * LOG with m mantissa bits: the largest class, and the largest word that has a class (in a byte).
+ */
 #define SBT_LOG_MAX_MANTISSA 3
 static inline unsigned int sbt_log_max_class(unsigned int mantissa)
 {

@@ -133,8 +133,9 @@ static int add_piece(void *context, uint64_t offset, const void *data, size_t by
 }
 
 /*
- * A chain that is continued by more than one row is read again for all but the first few. *ret_lost: a part of it is not in the file, which
- * is no damage of what is there: `recover` leaves gaps.
+ * A chain that is continued by more than one row is read again for all but the first few.
+ * *ret_lost: a part of it is not in the file, which is no damage of what is there: `recover` leaves
+ * gaps.
  */
 static const char *read_chain(struct verify *verify, int64_t id, int64_t previous,
 			      struct ts_hash_stream *hash, bool *ret_lost)

@@ -28,7 +28,10 @@
 #define SEAL_VALUES (SBT_MAX_VALUES / 4)
 #define SEAL_STRINGS 16384u
 #define SEAL_BYTES ((size_t)1 << 20)
-/* Clocks of one table that may have an open chunk at once, and chunks' worth of rows that these may hold together. */
+/*
+ * Clocks of one table that may have an open chunk at once, and chunks' worth of rows that these may
+ * hold together.
+ */
 #define OPEN_CLOCKS 64
 #define OPEN_CHUNKS 4
 /* Content of blobs is large and comes in while a program waits for it. */
@@ -56,8 +59,8 @@ struct pending {
 };
 
 /*
- * A table. Events of several clocks come mixed, and each clock has a chunk of its own. Other tables have one: there a later
- * row may replace an earlier one, so the file must keep their order.
+ * A table. Events of several clocks come mixed, and each clock has a chunk of its own. Other tables
+ * have one: there a later row may replace an earlier one, so the file must keep their order.
  */
 struct table {
 	const struct ts_table_info *info;
@@ -600,7 +603,9 @@ const struct ts_shape *ts_writer_shape_fields(struct ts_writer *writer, uint32_t
 	return shape < writer->shapes.count ? &writer->shapes.shapes[shape] : NULL;
 }
 
-/* A row of a dictionary without texts of its own; what it names is in the file when its chunk is. */
+/*
+ * A row of a dictionary without texts of its own; what it names is in the file when its chunk is.
+ */
 static uint32_t add_place(struct ts_writer *writer, enum ts_table_id table, const void *row)
 {
 	if (writer->tables[table].pending->rows.rows >= writer->options.chunk_rows)

@@ -42,7 +42,10 @@ static int64_t source_of_thread(struct ts_reader *reader, int64_t thread)
 	return row ? source_of_process(reader, row->process) : 0;
 }
 
-/* Correlations are unique in a source; of calls that use one twice, the first that has a stack counts. */
+/*
+ * Correlations are unique in a source; of calls that use one twice, the first that has a stack
+ * counts.
+ */
 static int add_call(struct ts_launches *launches, const struct ts_api_call_row *row)
 {
 	int64_t source = source_of_thread(launches->reader, row->thread);

@@ -42,7 +42,10 @@ struct ts_launch ts_launches_find(struct ts_launches *launches, int64_t device, 
 struct ts_launch ts_launches_of(const struct ts_launches *launches, int64_t source,
 				int64_t correlation);
 
-/* Gives each row of gpu_op but synchronisations, as they stand in the file; what is not 0 ends it and is returned. */
+/*
+ * Gives each row of gpu_op but synchronisations, as they stand in the file; what is not 0 ends it
+ * and is returned.
+ */
 int ts_launches_walk(struct ts_launches *launches,
 		     int (*visit)(void *context, const struct ts_launched *launched,
 				  struct ts_error *err),

@@ -93,8 +93,8 @@ static int64_t process_of_stack(const struct extract *extract, int64_t id)
 }
 
 /*
- * Rows of a process that is taken; of none, what is said of the whole recording, of a device, or of the machine that all
- * of them shared.
+ * Rows of a process that is taken; of none, what is said of the whole recording, of a device, or of
+ * the machine that all of them shared.
  */
 static bool is_of_taken(const struct extract *extract, const struct ts_table_info *table,
 			const int64_t *row)

@@ -17,19 +17,23 @@ struct ts_extract_filter {
 	int64_t pid;     /* of the process; TS_ABSENT: any */
 	int64_t from_ns,
 		to_ns; /* trace time, both inside; rows that reach into it are taken whole */
-	/* Command streams, too, with the objects and blobs that they need; a window of theirs that is open at to_ns up to its end. */
+	/*
+	 * Command streams, too, with the objects and blobs that they need; a window of theirs that
+	 * is open at to_ns up to its end.
+	 */
 	bool commands;
 	/*
-	 * Sees each row ahead of its copy, may change it (times, ids of entities), and leaves it out by returning false. `number`:
-	 * its place among all rows of its table, chunk by chunk. NULL: all are taken as they are.
+	 * Sees each row ahead of its copy, may change it (times, ids of entities), and leaves it
+	 * out by returning false. `number`: its place among all rows of its table, chunk by chunk.
+	 * NULL: all are taken as they are.
 	 */
 	bool (*change)(void *context, enum ts_table_id table, uint64_t number, void *row);
 	void *context;
 };
 
 /*
- * Makes the finished trace `to` of `from`, which may still be being written: what is in its chunks is
- * taken. Nothing is left at `to` when it fails. TS_ENOTFOUND where no process fits.
+ * Makes the finished trace `to` of `from`, which may still be being written: what is in its chunks
+ * is taken. Nothing is left at `to` when it fails. TS_ENOTFOUND where no process fits.
  */
 int ts_extract(const char *from, const char *to, const struct ts_extract_filter *filter,
 	       struct ts_error *err);

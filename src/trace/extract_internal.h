@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What extract.c (which rows), extract_code.c (code of devices) and extract_ids.c (their ids in the new file) share. Nobody else includes this. */
+/*
+ * What extract.c (which rows), extract_code.c (code of devices) and extract_ids.c (their ids in the
+ * new file) share. Nobody else includes this.
+ */
 #ifndef TS_TRACE_EXTRACT_INTERNAL_H
 #define TS_TRACE_EXTRACT_INTERNAL_H
 
@@ -41,7 +44,10 @@ int extract_no_memory(struct extract *extract);
 void extract_remember(struct extract *extract, struct ts_map *map, int64_t key, uint64_t value);
 /* Gives a row the ids of the new file. */
 void extract_row(struct extract *extract, const struct ts_table_info *table, int64_t *row);
-/* The values of a row's arguments, with new ids of texts; they last until the next row's. NULL: it has none. */
+/*
+ * The values of a row's arguments, with new ids of texts; they last until the next row's. NULL: it
+ * has none.
+ */
 const int64_t *extract_values(struct extract *extract, const struct ts_batch *batch, uint32_t row,
 			      int64_t old_shape);
 /* Modules whose instructions the part has, behind all of its frames. */

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Details of objects and commands. Programs wrote them: nothing is taken for JSON that was not checked. */
+/*
+ * Details of objects and commands. Programs wrote them: nothing is taken for JSON that was not
+ * checked.
+ */
 #include "trace/object_details.h"
 
 #include <string.h>

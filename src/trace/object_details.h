@@ -12,12 +12,15 @@
 
 #include "base/text.h"
 
-/* Appends the object without white space. False, with `out` as it was, where the text is no JSON object. */
+/*
+ * Appends the object without white space. False, with `out` as it was, where the text is no JSON
+ * object.
+ */
 bool ts_details_check(const char *text, size_t length, struct ts_text *out);
 
 /*
- * Appends details that ts_details_check() gave, with the number behind every key "blob" replaced by what `id_of`
- * gives for it.
+ * Appends details that ts_details_check() gave, with the number behind every key "blob" replaced by
+ * what `id_of` gives for it.
  */
 void ts_details_map_blobs(const char *text, size_t length,
 			  uint64_t (*id_of)(void *context, uint64_t number), void *context,

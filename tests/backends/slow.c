@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A backend of somebody else whose source of metrics does as it is told: by `slow_mode`, which a test finds with
- * dlsym(), or by $SLOW_MODE. It has one device with one value, which counts samples.
+ * A backend of somebody else whose source of metrics does as it is told: by `slow_mode`, which a
+ * test finds with dlsym(), or by $SLOW_MODE. It has one device with one value, which counts
+ * samples.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Linked with the tool into build/tracesmith-crash, which dies where a test wants it to:
- * TRACESMITH_CRASH_AT=R4:3 kills it with SIGKILL when it passes R4 of docs/live.md, section 8.2, for the
- * third time.
+ * TRACESMITH_CRASH_AT=R4:3 kills it with SIGKILL when it passes R4 of docs/live.md, section 8.2,
+ * for the third time.
  */
 #include <signal.h>
 #include <stdatomic.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A small program on the stand-in for the driver, in which calls succeed: what it does is known exactly, and cuda/work.sh looks for it in
- * the trace. `call_and_work [fork_first | fork_later | behind | abandon]`.
+ * A small program on the stand-in for the driver, in which calls succeed: what it does is known
+ * exactly, and cuda/work.sh looks for it in the trace. `call_and_work [fork_first | fork_later |
+ * behind | abandon]`.
  */
 #include <dlfcn.h>
 #include <stdint.h>
@@ -79,7 +80,10 @@ static void capture(void)
 	cuStreamEndCapture(STREAM, &graph);
 }
 
-/* One of two captures ends with its stream. The stand-in does not notice, and says that streams capture when it is asked. */
+/*
+ * One of two captures ends with its stream. The stand-in does not notice, and says that streams
+ * capture when it is asked.
+ */
 static int abandon(void)
 {
 	uintptr_t graph = 0, captured = 0, given = 0;

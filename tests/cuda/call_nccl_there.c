@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A library that calls a stand-in for NCCL by name, for call_nccls.c: one that it needs, or has inside. The communicator COMMUNICATOR is known
- * to that one alone. It has a function of its own as well, which is called as one of NCCL's.
+ * A library that calls a stand-in for NCCL by name, for call_nccls.c: one that it needs, or has
+ * inside. The communicator COMMUNICATOR is known to that one alone. It has a function of its own as
+ * well, which is called as one of NCCL's.
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -38,7 +39,9 @@ static int gather(void)
 }
 #endif
 
-/* Something is done behind each call: one that is made by a jump does not tell where it comes from. */
+/*
+ * Something is done behind each call: one that is made by a jump does not tell where it comes from.
+ */
 int call_there(void)
 {
 	int result = reduce();

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Records of every version of CUPTI, as NVIDIA's headers declare them, become the same operation. Skipped where there are no headers. */
+/*
+ * Records of every version of CUPTI, as NVIDIA's headers declare them, become the same operation.
+ * Skipped where there are no headers.
+ */
 #include "cuda/played.h"
 
 #ifdef TS_HAVE_CUDA_HEADERS

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The device side (src/capture/cuda) on a stand-in for CUPTI: layouts by version, buffers, windows, graphs, fork and exit. */
+/*
+ * The device side (src/capture/cuda) on a stand-in for CUPTI: layouts by version, buffers, windows,
+ * graphs, fork and exit.
+ */
 #include <errno.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -33,7 +36,9 @@ TS_TEST(begins_with_four_kinds_and_one_subscription)
 	TS_CHECK(cuda_cupti("cuptiFinalize") != NULL);
 }
 
-/* Inside callbacks the dynamic linker's lock may be another thread's, which waits for the driver. */
+/*
+ * Inside callbacks the dynamic linker's lock may be another thread's, which waits for the driver.
+ */
 TS_TEST(functions_are_found_once)
 {
 	uint32_t asked;
@@ -159,7 +164,10 @@ TS_TEST(the_complete_begin_of_a_held_buffer_is_read_once)
 	TS_CHECK_INT(cupti_played->forced, 0);
 }
 
-/* On another stream, a kernel runs for long: it does not hold back those behind it, once its name is known. */
+/*
+ * On another stream, a kernel runs for long: it does not hold back those behind it, once its name
+ * is known.
+ */
 TS_TEST(what_is_behind_a_kernel_that_runs_on_is_read)
 {
 	begin();
@@ -218,7 +226,10 @@ TS_TEST(thousands_of_records_in_many_buffers)
 	TS_CHECK_INT(lost, 0);
 }
 
-/* The pool is used up: CUPTI gets a spare buffer, again and again; its records are counted, and never another tool's. */
+/*
+ * The pool is used up: CUPTI gets a spare buffer, again and again; its records are counted, and
+ * never another tool's.
+ */
 TS_TEST(spare_buffers_come_home)
 {
 	uint8_t *buffer;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The device side beside other users of CUPTI, and where it may not be used, on a stand-in for CUPTI. */
+/*
+ * The device side beside other users of CUPTI, and where it may not be used, on a stand-in for
+ * CUPTI.
+ */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -46,7 +49,10 @@ static uint64_t their_clock(void)
 	return 42;
 }
 
-/* As torch.profiler does it: subscribes once and for ever; each session registers, enables, disables, flushes. */
+/*
+ * As torch.profiler does it: subscribes once and for ever; each session registers, enables,
+ * disables, flushes.
+ */
 TS_TEST(torch_profiler_has_its_events_and_we_come_back)
 {
 	void *subscriber = NULL;
@@ -96,7 +102,10 @@ TS_TEST(torch_profiler_has_its_events_and_we_come_back)
 	TS_CHECK_INT(their_requests, 3);
 }
 
-/* A kernel runs on while the other tool begins: its record is not waited for, and does not come in the other's buffer. */
+/*
+ * A kernel runs on while the other tool begins: its record is not waited for, and does not come in
+ * the other's buffer.
+ */
 TS_TEST(what_runs_when_we_step_aside_is_given_up)
 {
 	begin();
@@ -164,7 +173,10 @@ TS_TEST(callbacks_stay_off_while_nothing_is_wanted)
 	TS_CHECK(launch(1) != 0);
 }
 
-/* They came first, the process forked, and the child begins with CUDA: it says why the device has nothing to tell. */
+/*
+ * They came first, the process forked, and the child begins with CUDA: it says why the device has
+ * nothing to tell.
+ */
 TS_TEST(a_child_of_a_process_that_they_began_in)
 {
 	void *subscriber;
@@ -220,7 +232,9 @@ TS_TEST(they_may_end_without_a_flush)
 	TS_CHECK_INT(lost, 0);
 }
 
-/* A kernel of theirs runs longer than they do: its record comes to them, and we come back with it. */
+/*
+ * A kernel of theirs runs longer than they do: its record comes to them, and we come back with it.
+ */
 TS_TEST(their_buffers_come_back_late)
 {
 	begin();

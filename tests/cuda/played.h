@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What stands around the device side in its tests: the agent and the wrappers of the driver, played, which keep what they are told; the stand-in for CUPTI; and a
- * launch as a wrapper makes it.
+ * What stands around the device side in its tests: the agent and the wrappers of the driver,
+ * played, which keep what they are told; the stand-in for CUPTI; and a launch as a wrapper makes
+ * it.
  */
 #ifndef TS_TESTS_CUDA_PLAYED_H
 #define TS_TESTS_CUDA_PLAYED_H

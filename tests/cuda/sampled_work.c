@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program on the stand-ins for the driver and for CUPTI whose kernel is sampled: a context, a module, launches from two functions. cuda/sampling.sh looks for it in the trace.
- * `sampled_work CUBIN [kill]`.
+ * A program on the stand-ins for the driver and for CUPTI whose kernel is sampled: a context, a
+ * module, launches from two functions. cuda/sampling.sh looks for it in the trace. `sampled_work
+ * CUBIN [kill]`.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -91,7 +92,10 @@ static void __attribute__((noinline)) launch_seldom(void)
 		launch();
 }
 
-/* They are taken a few times a second, and stored with their code in the same look of the helper, or in the next. */
+/*
+ * They are taken a few times a second, and stored with their code in the same look of the helper,
+ * or in the next.
+ */
 static bool are_taken(void)
 {
 	for (int i = 0; i < 4000 && stand_in_samples_left(); i++)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the stand-in for CUDA's driver (stand_in_cuda.c) tells of the calls that reached it. It is not a driver: nothing runs. */
+/*
+ * What the stand-in for CUDA's driver (stand_in_cuda.c) tells of the calls that reached it. It is
+ * not a driver: nothing runs.
+ */
 #ifndef TS_TESTS_CUDA_STAND_IN_H
 #define TS_TESTS_CUDA_STAND_IN_H
 
@@ -19,10 +22,15 @@ struct stand_in_call {
 
 /* Exported by the library: */
 struct stand_in_call *stand_in_last(void);
-/* From now on calls do something: memory is given, captures begin and end, and all return 0. Else each returns its place in calls.def, and
- * touches nothing of what it is given. */
+/*
+ * From now on calls do something: memory is given, captures begin and end, and all return 0. Else
+ * each returns its place in calls.def, and touches nothing of what it is given.
+ */
 void stand_in_work(bool works);
-/* Called inside each call, with CUPTI's number of the function and its arguments: another stand-in may do something. NULL: nobody. */
+/*
+ * Called inside each call, with CUPTI's number of the function and its arguments: another stand-in
+ * may do something. NULL: nobody.
+ */
 typedef void (*stand_in_watcher)(int number, const uintptr_t *words);
 void stand_in_watch(stand_in_watcher by);
 

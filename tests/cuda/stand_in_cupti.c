@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A stand-in for CUPTI, for machines without a GPU: it keeps one subscriber and one pair of buffer callbacks, fills buffers with records of a version's length, completes
- * them when a test says so, and returns buffers whose records are complete, as measured of CUPTI: a record has its correlation at once, its kind and times when it is
- * complete. It is not CUPTI.
+ * A stand-in for CUPTI, for machines without a GPU: it keeps one subscriber and one pair of buffer
+ * callbacks, fills buffers with records of a version's length, completes them when a test says so,
+ * and returns buffers whose records are complete, as measured of CUPTI: a record has its
+ * correlation at once, its kind and times when it is complete. It is not CUPTI.
  */
 #include "cuda/stand_in_cupti.h"
 
@@ -43,8 +44,8 @@ static struct stand_in_cupti state = {
 	.is_called_back = is_called_back,
 };
 
-static pthread_mutex_t lock =
-	PTHREAD_MUTEX_INITIALIZER; /* buffers and records; their callbacks are called with it, others are not */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* buffers and records; their callbacks are
+							    called with it, others are not */
 
 static cupti_callback subscriber;
 static void *subscriber_data;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a test tells the stand-in for CUPTI (stand_in_cupti.c) to do, and asks of it. It is not CUPTI: nothing runs on a device. Found with dlsym() in the library.
+ * What a test tells the stand-in for CUPTI (stand_in_cupti.c) to do, and asks of it. It is not
+ * CUPTI: nothing runs on a device. Found with dlsym() in the library.
  */
 #ifndef TS_TESTS_CUDA_STAND_IN_CUPTI_H
 #define TS_TESTS_CUDA_STAND_IN_CUPTI_H
@@ -40,7 +41,10 @@ struct stand_in_cupti {
 	uint32_t walked;      /* records that were asked for in returned buffers; atomic */
 	uint32_t looks; /* times that it was asked what it dropped: behind each reading; atomic */
 
-	/* A call of the driver, with its callbacks; and the record of what it makes the device do, where its kind is on. */
+	/*
+	 * A call of the driver, with its callbacks; and the record of what it makes the device do,
+	 * where its kind is on.
+	 */
 	uint32_t (*call)(const struct stand_in_work *work);
 	/* The oldest records that are not complete get their times. */
 	void (*complete)(uint32_t count, uint64_t start, uint64_t end);
@@ -54,7 +58,10 @@ struct stand_in_cupti {
 
 /* Exported by the library. */
 struct stand_in_cupti *stand_in_cupti(void);
-/* Until so many records were walked, and the reader has looked so often since; false: that took more than 20 s. */
+/*
+ * Until so many records were walked, and the reader has looked so often since; false: that took
+ * more than 20 s.
+ */
 bool stand_in_await(uint32_t count, uint32_t looks);
 
 #endif

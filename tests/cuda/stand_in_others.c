@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Functions of the stand-in for the driver that have no wrapper, as untraced_calls.def lists them: each notes its arguments. Weak: some do more, in stand_in_cuda.c. */
+/*
+ * Functions of the stand-in for the driver that have no wrapper, as untraced_calls.def lists them:
+ * each notes its arguments. Weak: some do more, in stand_in_cuda.c.
+ */
 #include <string.h>
 
 #include "cuda/stand_in.h"

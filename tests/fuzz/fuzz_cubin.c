@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes as a cubin: every function of it is asked for its places. Nothing may crash, loop, or give what is not there. */
+/*
+ * Any bytes as a cubin: every function of it is asked for its places. Nothing may crash, loop, or
+ * give what is not there.
+ */
 #include <string.h>
 
 #include "code/cubin.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any bytes as a journal: read block by block, encoded into a trace, with a change of encoders by their state half way.
- * Nothing may crash, leak, loop or take memory beyond what the file can justify; and whatever a journal held, the
- * trace made of it must be whole. The mutator puts checksums right, since bytes changed at random would never
- * get past them.
+ * Any bytes as a journal: read block by block, encoded into a trace, with a change of encoders by
+ * their state half way. Nothing may crash, leak, loop or take memory beyond what the file can
+ * justify; and whatever a journal held, the trace made of it must be whole. The mutator puts
+ * checksums right, since bytes changed at random would never get past them.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any bytes as a live area: opened, resumed, drained several times while it changes. Nothing may crash,
- * leak, loop or take memory beyond its limits, and every block must be what a journal can hold: whole
- * records, positions and counts that never fall.
+ * Any bytes as a live area: opened, resumed, drained several times while it changes. Nothing may
+ * crash, leak, loop or take memory beyond its limits, and every block must be what a journal can
+ * hold: whole records, positions and counts that never fall.
  *
- * An area is 2 MiB of mostly nothing, so the input has its parts only: struct header, patches of the
- * control block, the dictionary, a directory for each pass, and the rings' bytes.
+ * An area is 2 MiB of mostly nothing, so the input has its parts only: struct header, patches of
+ * the control block, the dictionary, a directory for each pass, and the rings' bytes.
  */
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any bytes as the memory of a Python process, of any version: texts, values, dictionaries, attributes, code objects, names of threads, tasks and local
- * variables are read out of it. Addresses outside cannot be read, or, where the input says so, are anywhere inside, so that
- * everything is connected with everything. Each must come to an end, within its limits, with whole UTF-8.
+ * Any bytes as the memory of a Python process, of any version: texts, values, dictionaries,
+ * attributes, code objects, names of threads, tasks and local variables are read out of it.
+ * Addresses outside cannot be read, or, where the input says so, are anywhere inside, so that
+ * everything is connected with everything. Each must come to an end, within its limits, with whole
+ * UTF-8.
  *
- * Bytes: version; flags; place of the object and of a second one, in words (two bytes each); two bytes that are not used; the memory.
+ * Bytes: version; flags; place of the object and of a second one, in words (two bytes each); two
+ * bytes that are not used; the memory.
  */
 #include <stdint.h>
 #include <stdlib.h>

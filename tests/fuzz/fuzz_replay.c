@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any rows as a command stream: loaded, planned, as a whole and in parts, up to where a target would run it. A line is a row,
- * numbers and then details:
+ * Any rows as a command stream: loaded, planned, as a whole and in parts, up to where a target
+ * would run it. A line is a row, numbers and then details:
  *
- *	O kind number parent bytes blob details                           an object; blob: bytes of its content
- *	C kind sequence queue object offset other other_offset bytes blob details   a command; sequence 0: the next one
+ *	O kind number parent bytes blob details an object; blob: bytes of its content
+ *	C kind sequence queue object offset other other_offset bytes blob details a command;
+ *	sequence 0: the next one
  *
  * Whatever is loaded must be sound: every range inside of its memory, every index in its array.
  */

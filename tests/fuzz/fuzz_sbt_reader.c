@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Any bytes as a trace: opened, every chunk read in two ways, all texts, shapes and rows looked up,
- * stacks and blobs walked, verified, recovered, exported. Nothing may crash, leak, loop or take memory beyond what
- * the file can justify; and every chunk of what `verify` calls whole must read without an error. The mutator puts checksums right,
- * since bytes changed at random would never get past them.
+ * stacks and blobs walked, verified, recovered, exported. Nothing may crash, leak, loop or take
+ * memory beyond what the file can justify; and every chunk of what `verify` calls whole must read
+ * without an error. The mutator puts checksums right, since bytes changed at random would never get
+ * past them.
  */
 #include <fcntl.h>
 #include <stdlib.h>
@@ -16,7 +17,10 @@
 #include "lib/fuzz_check.h"
 #include "lib/sbt_mutate.h"
 
-/* A chunk of equal rows takes no space: beyond this many, reading them all only costs time (see crash/hostile). */
+/*
+ * A chunk of equal rows takes no space: beyond this many, reading them all only costs time (see
+ * crash/hostile).
+ */
 #define MAX_ROWS 100000u
 #define MAX_STRINGS 50000u
 #define MAX_BLOBS 200u

@@ -3,12 +3,16 @@
  * A program that launches small kernels by the CUDA driver alone, for the tests and benchmarks of
  * this folder. Needs no header of CUDA: the driver is opened at run time.
  *
- * launches count N            N empty launches, one thread
- *   launches threads T N        T threads, one stream, each launch with a grid of its own: launch i of thread t has 1 + i * T + t blocks
- *   launches kinds N            N launches each by cuLaunchKernel, cuLaunchCooperativeKernel and cuLaunchKernelEx in turn, N <= 200; launch i of kind k has
+ * launches count N N empty launches, one thread
+ *   launches threads T N T threads, one stream, each launch with a grid of its own: launch i of
+ *   thread t has 1 + i * T + t blocks
+ *   launches kinds N N launches each by cuLaunchKernel, cuLaunchCooperativeKernel and
+ *   cuLaunchKernelEx in turn, N <= 200; launch i of kind k has
  *                               1 + i * 3 + k blocks
- *   launches backlog FILE       for ever; kernels take 200 us, so that a thousand launches wait; tells FILE (struct progress) what has returned and ended
- *   launches serve              reads numbers; makes that many launches and answers with seconds, until the end of input
+ *   launches backlog FILE for ever; kernels take 200 us, so that a thousand launches wait; tells
+ *   FILE (struct progress) what has returned and ended
+ *   launches serve reads numbers; makes that many launches and answers with seconds, until the end
+ *   of input
  *
  * Exit code 77 where there is no device.
  */
@@ -307,7 +311,10 @@ static void launch_backlog(const char *path)
 		__atomic_store_n(&backlog.progress->launched, i + 1, __ATOMIC_RELEASE);
 		if ((i + 1) % LAUNCHES_A_EVENT)
 			continue;
-		/* An event that is recorded again before it was waited for would tell of a later launch. */
+		/*
+		 * An event that is recorded again before it was waited for would tell of a later
+		 * launch.
+		 */
 		while (backlog.recorded >=
 		       __atomic_load_n(&backlog.progress->steps, __ATOMIC_ACQUIRE) + EVENTS)
 			usleep(200);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program that has the CUDA runtime linked into it (libcudart_static.a), as many deployed ones have: it finds the driver by dlsym() from inside itself. Makes N
- * launches of one kernel, a copy and a fill for each hundred. Prototypes are written out, since NVIDIA's headers want those of C++.
+ * A program that has the CUDA runtime linked into it (libcudart_static.a), as many deployed ones
+ * have: it finds the driver by dlsym() from inside itself. Makes N launches of one kernel, a copy
+ * and a fill for each hundred. Prototypes are written out, since NVIDIA's headers want those of
+ * C++.
  */
 #include <stdint.h>
 #include <stdio.h>

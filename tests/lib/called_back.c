@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* For tests of unwinding: a library that calls back from a frame of BYTES. Built several times, so that the same addresses mean other frames. */
+/*
+ * For tests of unwinding: a library that calls back from a frame of BYTES. Built several times, so
+ * that the same addresses mean other frames.
+ */
 #include <string.h>
 
 __attribute__((visibility("default"))) void call_back(void (*function)(void));

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A management library of NVIDIA's for tests: what TRACESMITH_NVML is set to. FAKE_NVML says what it answers, as words
- * with blanks between; where it begins with '/' it is a file of such words. Both are looked at in every call.
+ * A management library of NVIDIA's for tests: what TRACESMITH_NVML is set to. FAKE_NVML says what
+ * it answers, as words with blanks between; where it begins with '/' it is a file of such words.
+ * Both are looked at in every call.
  *
  *	devices=8                       how many there are (1)
  *	nvmlDeviceGetPowerUsage=3       a call fails with that code
  *	nvmlDeviceGetPowerUsage@2=15    on one device only, as with all that follow
  *	sleep_ms.nvmlInit_v2=100        a call takes so long
- *	power_mw=71000 utilization=50 memory_utilization=20 used=1000000 total=... clock_sm= clock_memory=
+ *	power_mw=71000 utilization=50 memory_utilization=20 used=1000000 total=... clock_sm=
+ *	clock_memory=
  *	temperature= memory_temperature= power_instant_mw= throttle= throttle_known= mig=1 reserved=
  *	links=18 link_sent_kib= link_received_kib= (of all; where all_links=0 is set, of each)
  *	pcie_sent= pcie_received= (bytes) pcie_kbps= pcie_generation= pcie_width=

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Changes bytes of an SBT file and puts every checksum right again (docs/format.md), so that a fuzzer gets
- * past them to the code behind. A file is taken apart into its chunks, one thing is changed, and it is put
- * together again: sizes mostly made consistent, an index mostly made anew. For one fuzz target; static.
+ * Changes bytes of an SBT file and puts every checksum right again (docs/format.md), so that a
+ * fuzzer gets past them to the code behind. A file is taken apart into its chunks, one thing is
+ * changed, and it is put together again: sizes mostly made consistent, an index mostly made anew.
+ * For one fuzz target; static.
  */
 #ifndef TS_TEST_SBT_MUTATE_H
 #define TS_TEST_SBT_MUTATE_H

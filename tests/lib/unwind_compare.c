@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Preloaded into programs: at every so many calls of malloc() the native stack as local_unwind.h has it is compared with _Unwind_Backtrace()'s. At exit one line goes to
- * $UNWIND_COMPARE: compared, differing, those that end with a marker, the deepest, and what both cost in ns a stack.
+ * Preloaded into programs: at every so many calls of malloc() the native stack as local_unwind.h
+ * has it is compared with _Unwind_Backtrace()'s. At exit one line goes to $UNWIND_COMPARE:
+ * compared, differing, those that end with a marker, the deepest, and what both cost in ns a stack.
  */
 #include <fcntl.h>
 #include <stdio.h>

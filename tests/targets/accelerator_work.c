@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program that says what a device did, word by word. There is no device: numbers and times are made up, so that tests know them.
+ * A program that says what a device did, word by word. There is no device: numbers and times are
+ * made up, so that tests know them.
  *
  *	launches:N     N launches of a kernel from one of two places, and when it ran
  *	rate:N         from here on at most N of them a second

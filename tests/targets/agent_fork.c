@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A program that makes processes in every way there is, all of which emit: `agent_fork CASE`. Each says how many. */
+/*
+ * A program that makes processes in every way there is, all of which emit: `agent_fork CASE`. Each
+ * says how many.
+ */
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>

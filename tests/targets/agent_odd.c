@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program that does to itself what daemons, sandboxes and resource limits do, and emits before and after: `agent_odd CASE
- * [ARGUMENT]`. It says how many events it emitted, or ends with an exit code of its own if it was harmed.
+ * A program that does to itself what daemons, sandboxes and resource limits do, and emits before
+ * and after: `agent_odd CASE [ARGUMENT]`. It says how many events it emitted, or ends with an exit
+ * code of its own if it was harmed.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -53,8 +54,8 @@ static void fork_away(void)
 }
 
 /*
- * Twice forked, all descriptors closed, and those that the agent had taken by files of the program: not a byte may come
- * into them. `argument` is a folder.
+ * Twice forked, all descriptors closed, and those that the agent had taken by files of the program:
+ * not a byte may come into them. `argument` is a folder.
  */
 static void run_daemon(void)
 {

@@ -2,13 +2,16 @@
 /*
  * Takes a program that emits one instruction further at a time (ptrace), and
  *
- *	agent_stepper look CASE DIRECTORY    keeps a copy of its live area whenever a byte of it has changed: what a kill -9 after
+ *	agent_stepper look CASE DIRECTORY keeps a copy of its live area whenever a byte of it has
+ *	changed: what a kill -9 after
  *	                                     that instruction leaves
  *	agent_stepper kill CASE AFTER        really kills it after so many instructions
- *	agent_stepper signal CASE EVERY      interrupts it with a signal every so many instructions; its handler emits
- *	agent_stepper fork CASE EVERY        the same with a handler that forks; the child goes on emitting
+ *	agent_stepper signal CASE EVERY interrupts it with a signal every so many instructions; its
+ *	handler emits
+ *	agent_stepper fork CASE EVERY the same with a handler that forks; the child goes on emitting
  *
- * Copies are DIRECTORY/STEP-RETURNED-BEGUN/NAME: events whose emit had returned, and had begun, at that instant.
+ * Copies are DIRECTORY/STEP-RETURNED-BEGUN/NAME: events whose emit had returned, and had begun, at
+ * that instant.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -38,7 +41,9 @@ struct progress {
 	bool is_over;
 };
 
-/* Seen by both processes; where it forks, only at the end, since children return into what counts. */
+/*
+ * Seen by both processes; where it forks, only at the end, since children return into what counts.
+ */
 static struct progress *shared;
 static struct progress own, *progress;
 static bool is_child; /* made by a handler; not observed */
@@ -170,7 +175,9 @@ static void count_failure(pid_t pid, int status)
 	shared->failed_children++;
 }
 
-/* While this process lives nobody may clear its area away to make room for those of its children. */
+/*
+ * While this process lives nobody may clear its area away to make room for those of its children.
+ */
 static void outlive_children(void)
 {
 	int status;
@@ -248,7 +255,10 @@ static bool find_area(pid_t pid)
 	return true;
 }
 
-/* What may be in use: control block and a page of the directory, a page of the dictionary, the pool. */
+/*
+ * What may be in use: control block and a page of the directory, a page of the dictionary, the
+ * pool.
+ */
 static bool is_watched(size_t offset)
 {
 	return offset < 2 * PAGE || (offset >= 0x101000 && offset < 0x101000 + PAGE) ||
@@ -330,7 +340,10 @@ static bool step_once(pid_t pid, int *signal)
 	return !__atomic_load_n(&shared->is_over, __ATOMIC_RELAXED);
 }
 
-/* One every so many instructions outside of handlers, and now and then a second one inside its handler. */
+/*
+ * One every so many instructions outside of handlers, and now and then a second one inside its
+ * handler.
+ */
 static int choose_signal(unsigned long every)
 {
 	static unsigned long outside, inside;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program whose threads emit where it is hardest: before main(), in signal handlers, in destructors, when cancelled, ten
- * thousand of them. `agent_threads CASE`; it says how many events there were.
+ * A program whose threads emit where it is hardest: before main(), in signal handlers, in
+ * destructors, when cancelled, ten thousand of them. `agent_threads CASE`; it says how many events
+ * there were.
  */
 #include <pthread.h>
 #include <setjmp.h>
@@ -203,7 +204,10 @@ static void jump(int number)
 	siglongjmp(back, number);
 }
 
-/* Handlers that never return, some of them out of an emit: later events must not be lost in silence. */
+/*
+ * Handlers that never return, some of them out of an emit: later events must not be lost in
+ * silence.
+ */
 static void run_jumps(void)
 {
 	struct itimerval often = { { 0, 500 }, { 0, 500 } }, never = { { 0, 0 }, { 0, 0 } };
@@ -232,7 +236,10 @@ static void on_small_stack(int number)
 	emitted++;
 }
 
-/* The first event of all, on the stack that the manual recommends for handlers, with nothing below it. */
+/*
+ * The first event of all, on the stack that the manual recommends for handlers, with nothing below
+ * it.
+ */
 static void run_stack(void)
 {
 	size_t bytes = (size_t)sysconf(_SC_SIGSTKSZ),

@@ -4,7 +4,7 @@
  *
  *	instants:N     N instants "tick" with an argument i      spans:N   N spans "work" of 1 us
  *	track:N        a span "layer" on track N                 counter:N a counter "memory"
- *	texts:N        N instants with a string                  steps:N   N steps, an instant in each
+ *	texts:N N instants with a string steps:N N steps, an instant in each
  *	threads:N      N threads, an instant in each, one after another
  *	make:FILE      makes a file          await:FILE  waits until a file is there
  *	say:TEXT       prints a line         sleep:MS    sleeps

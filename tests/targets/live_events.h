@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the events of live_oracle hold, for the program that emits them (live_oracle.c) and the one that finds them in a
- * trace (live_scan.c); and the oracle file, which tests/crash/live_check.py reads, too.
+ * What the events of live_oracle hold, for the program that emits them (live_oracle.c) and the one
+ * that finds them in a trace (live_scan.c); and the oracle file, which tests/crash/live_check.py
+ * reads, too.
  */
 #ifndef LIVE_EVENTS_H
 #define LIVE_EVENTS_H
@@ -34,7 +35,10 @@ enum event_mode {
 	MODE_MIXED,
 };
 
-/* The oracle: a header of 64 bytes, then the slots of each process: those of its threads, then of their handlers. */
+/*
+ * The oracle: a header of 64 bytes, then the slots of each process: those of its threads, then of
+ * their handlers.
+ */
 struct oracle_header {
 	char magic[8]; /* "ORACLE1" */
 	uint32_t processes, threads;
@@ -75,7 +79,10 @@ static inline enum event_kind event_kind_of(enum event_mode mode, uint64_t seque
 	return plain[mode];
 }
 
-/* Over the three numbers that say which event it is: one of another event, or of half an event, is seen. */
+/*
+ * Over the three numbers that say which event it is: one of another event, or of half an event, is
+ * seen.
+ */
 static inline int64_t event_checksum(uint64_t process, uint64_t thread, uint64_t sequence)
 {
 	uint64_t value = (process << 52) + (thread << 40) + sequence;

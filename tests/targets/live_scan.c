@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * live_scan MODE TRACE...: finds the events of live_oracle in traces and prints as JSON which of them are there: for each
- * process and thread how many, in which ranges, how many twice, torn or out of order; and what is said to be lost.
- * It judges nothing: tests/crash/live_check.py does, with the oracle.
+ * live_scan MODE TRACE...: finds the events of live_oracle in traces and prints as JSON which of
+ * them are there: for each process and thread how many, in which ranges, how many twice, torn or
+ * out of order; and what is said to be lost. It judges nothing: tests/crash/live_check.py does,
+ * with the oracle.
  */
 #include <inttypes.h>
 #include <stdbool.h>

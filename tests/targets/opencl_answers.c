@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Asks OpenCL about everything that a recorder could change by being there, and prints the answers: properties of queues,
- * times and references of events, errors of calls that are wrong, functions by name, callbacks, results. Must print the same
- * with and without a recording. Addresses, times and durations are not printed.
+ * Asks OpenCL about everything that a recorder could change by being there, and prints the answers:
+ * properties of queues, times and references of events, errors of calls that are wrong, functions
+ * by name, callbacks, results. Must print the same with and without a recording. Addresses, times
+ * and durations are not printed.
  */
 #define CL_TARGET_OPENCL_VERSION 300
 #define CL_USE_DEPRECATED_OPENCL_1_2_APIS
@@ -118,7 +119,10 @@ static void ask_queues(void)
 
 /* ---- events ---- */
 
-/* The driver itself lets go of it some time after it is complete: the least of some answers is what counts. */
+/*
+ * The driver itself lets go of it some time after it is complete: the least of some answers is what
+ * counts.
+ */
 static cl_int count_references(cl_event event, cl_uint *ret_least, size_t *ret_bytes)
 {
 	cl_int error = CL_SUCCESS;

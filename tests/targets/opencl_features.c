@@ -6,7 +6,8 @@
  *	opencl_features map svm    these
  *	opencl_features --list     names; those with a * cannot be replayed and are run only by name
  *
- * Prints a checksum for each, the same in each run. Exit code 1 where a result is not what it must be, 77 without a device.
+ * Prints a checksum for each, the same in each run. Exit code 1 where a result is not what it must
+ * be, 77 without a device.
  */
 #define CL_TARGET_OPENCL_VERSION 200
 #define CL_USE_DEPRECATED_OPENCL_1_1_APIS

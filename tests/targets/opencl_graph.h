@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who runs before whom, for opencl_random.c: a graph of commands in which any two that touch the same memory, one of them
- * writing, are put in order by what OpenCL promises: in-order queues, barriers, events, waits of the host. It knows numbers and
- * ranges only, and nothing of OpenCL.
+ * Who runs before whom, for opencl_random.c: a graph of commands in which any two that touch the
+ * same memory, one of them writing, are put in order by what OpenCL promises: in-order queues,
+ * barriers, events, waits of the host. It knows numbers and ranges only, and nothing of OpenCL.
  */
 #ifndef OPENCL_GRAPH_H
 #define OPENCL_GRAPH_H

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Random graphs of OpenCL commands whose results are known: buffers, parts of buffers, shared virtual memory, queues in and
- * out of order, events, user events, markers, barriers, reads, writes, copies, fills, rectangles, maps, a pool of kernels. A model in
- * plain C does the same in order of the calls, and the order graph (opencl_graph.h) sees to it that the device's order cannot give
- * anything else. A line a seed; exit code 1 where the device and the model differ, 77 without a device.
+ * Random graphs of OpenCL commands whose results are known: buffers, parts of buffers, shared
+ * virtual memory, queues in and out of order, events, user events, markers, barriers, reads,
+ * writes, copies, fills, rectangles, maps, a pool of kernels. A model in plain C does the same in
+ * order of the calls, and the order graph (opencl_graph.h) sees to it that the device's order
+ * cannot give anything else. A line a seed; exit code 1 where the device and the model differ, 77
+ * without a device.
  *
- *	opencl_random [--seeds A-B] [--threads N] [--device NUMBER] [--without FEATURE,...] [--verbose]
+ *	opencl_random [--seeds A-B] [--threads N] [--device NUMBER] [--without FEATURE,...]
+ *	[--verbose]
  */
 #include "opencl_random.h"
 
@@ -59,8 +62,9 @@ static void do_marker(struct graph *graph)
 }
 
 /*
- * Without a list: behind all before it. With one, in a queue out of order: behind that alone, and it ends what the barrier before it
- * promised, since in PoCL 3.1 later commands wait for the newest barrier only.
+ * Without a list: behind all before it. With one, in a queue out of order: behind that alone, and
+ * it ends what the barrier before it promised, since in PoCL 3.1 later commands wait for the newest
+ * barrier only.
  */
 static void do_barrier(struct graph *graph)
 {
@@ -298,7 +302,10 @@ static void drop(struct graph *graph, struct root *root)
 		clSVMFree(root->place->context, root->svm);
 }
 
-/* Lets go of some memory, and makes some anew. The driver keeps buffers for commands; of other memory nothing may be on its way. */
+/*
+ * Lets go of some memory, and makes some anew. The driver keeps buffers for commands; of other
+ * memory nothing may be on its way.
+ */
 static void do_replace(struct graph *graph)
 {
 	struct root *root = &graph->roots[below(graph, (size_t)graph->root_count)];
@@ -311,7 +318,10 @@ static void do_replace(struct graph *graph)
 	make_root(graph, root->place);
 }
 
-/* The host writes to memory that it shares with the device, without a map; works where both have the same memory. */
+/*
+ * The host writes to memory that it shares with the device, without a map; works where both have
+ * the same memory.
+ */
 static void do_host_write(struct graph *graph)
 {
 	struct root *root = &graph->roots[below(graph, (size_t)graph->root_count)];
@@ -503,7 +513,10 @@ static bool run_seed(uint64_t seed)
 	for (int acts_done = 0; !graph->failure[0] && graph->commands < wanted &&
 				graph->order.count < MAX_NODES - 4 * ROOM;
 	     acts_done++) {
-		/* Some steps a graph, so that a window of steps begins and ends in the middle of one. */
+		/*
+		 * Some steps a graph, so that a window of steps begins and ends in the middle of
+		 * one.
+		 */
 		if (acts_done % 16 == 0)
 			TS_STEP(__atomic_fetch_add(&step_count, 1, __ATOMIC_RELAXED));
 		act(graph);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Commands of opencl_random.c that move bytes: reads, writes, copies, fills, rectangles, maps, shared virtual memory.
+ * Commands of opencl_random.c that move bytes: reads, writes, copies, fills, rectangles, maps,
+ * shared virtual memory.
  */
 #ifndef OPENCL_RANDOM_MOVES_H
 #define OPENCL_RANDOM_MOVES_H
@@ -400,7 +401,10 @@ static void do_map(struct graph *graph)
 	if (graph->mapping_count == MAX_MAPPINGS ||
 	    !pick(graph, NULL, ANY_MEMORY, writes, &operand))
 		return;
-	/* Two maps of the same memory at once are left alone: what they may do together is hard to say. */
+	/*
+	 * Two maps of the same memory at once are left alone: what they may do together is hard to
+	 * say.
+	 */
 	if (operand.root->read_maps)
 		return;
 	*mapping = (struct mapping){ .root = operand.root, .mem = operand.mem, .writes = writes };

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * python_objects COMMAND...: starts a Python with tests/python/objects.py, reads from its memory what that says is there, and compares. Prints
- * what differs and how much was compared. Exits with 1 where something differs, with 77 where it is a version before its release whose offsets are
+ * python_objects COMMAND...: starts a Python with tests/python/objects.py, reads from its memory
+ * what that says is there, and compares. Prints what differs and how much was compared. Exits with
+ * 1 where something differs, with 77 where it is a version before its release whose offsets are
  * refused, as they must be.
  */
 #include <errno.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Prints docs/schema.md from the schema. `make test` fails where the committed file differs; to renew it:
+ * Prints docs/schema.md from the schema. `make test` fails where the committed file differs; to
+ * renew it:
  *	build/tests/targets/schema_doc > docs/schema.md
  */
 #include <stdio.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writes a trace about itself: launches from an inlined function, below a Python frame; a kernel of a graph, captured in one place and launched in
- * another; and a backward operator with PyTorch's sequence numbers. Native frames have no names: these are in this program.
+ * Writes a trace about itself: launches from an inlined function, below a Python frame; a kernel of
+ * a graph, captured in one place and launched in another; and a backward operator with PyTorch's
+ * sequence numbers. Native frames have no names: these are in this program.
  *
  *	symbol_frames OUT [BUILD_ID]      another build id than its own
  */

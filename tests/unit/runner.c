@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The test runner, see runner.h. It knows nothing of TraceSmith, so that a fault there cannot hide a
- * failed test here. Heap leaks are left to the sanitizer builds, where a leak fails the child.
+ * The test runner, see runner.h. It knows nothing of TraceSmith, so that a fault there cannot hide
+ * a failed test here. Heap leaks are left to the sanitizer builds, where a leak fails the child.
  */
 #include "unit/runner.h"
 

@@ -7,10 +7,10 @@
  *		TS_CHECK_INT(ts_arena_used(&arena), 16);
  *	}
  *
- * Each test runs in a child process. It fails when a check fails, when it exits or dies by a signal,
- * when it takes longer than TS_TEST_SECONDS (environment, default 120), or when it leaves a file
- * descriptor open. A failed check ends the test at once, from whatever thread it stands in. Arguments
- * of a check are evaluated once.
+ * Each test runs in a child process. It fails when a check fails, when it exits or dies by a
+ * signal, when it takes longer than TS_TEST_SECONDS (environment, default 120), or when it leaves a
+ * file descriptor open. A failed check ends the test at once, from whatever thread it stands in.
+ * Arguments of a check are evaluated once.
  *
  *	test_arena               runs all tests
  *	test_arena arena_grows   runs one, in this process, for a debugger

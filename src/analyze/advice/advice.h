@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Advice: findings in plain words, each with the time that it would save, its evidence and the analysis that shows it.
- * Each check is a function in the table of advice.c; it looks for one thing and says nothing where it has no evidence.
+ * Advice: findings in plain words, each with the time that it would save, its evidence and the
+ * analysis that shows it. Each check is a function in the table of advice.c; it looks for one thing
+ * and says nothing where it has no evidence.
  *
- * To add a check: write a function of type ts_advice_check in one of advice_*.c, declare it below, add it to the table.
- * Savings are of a rank's wall time; with several ranks they are the mean of all.
+ * To add a check: write a function of type ts_advice_check in one of advice_*.c, declare it below,
+ * add it to the table. Savings are of a rank's wall time; with several ranks they are the mean of
+ * all.
  */
 #ifndef TS_ANALYZE_ADVICE_ADVICE_H
 #define TS_ANALYZE_ADVICE_ADVICE_H
@@ -32,8 +34,8 @@ struct ts_advisor {
 typedef int ts_advice_check(struct ts_advisor *advisor);
 
 /*
- * Adds a finding that saves this much in all ranks together, unless it is too small to matter. `evidence` and `finding`
- * are taken over (emptied). 0 or TS_ENOMEM.
+ * Adds a finding that saves this much in all ranks together, unless it is too small to matter.
+ * `evidence` and `finding` are taken over (emptied). 0 or TS_ENOMEM.
  */
 int ts_advise(struct ts_advisor *advisor, int64_t saves_ns_of_all, const char *analysis,
 	      struct ts_text *finding, struct ts_text *evidence);
@@ -63,7 +65,10 @@ void ts_advice_sums_release(struct ts_advice_sums *sums);
 /* The largest; NULL: there is none. Of equal ones the one added first. */
 const struct ts_advice_sum *ts_advice_sums_largest(const struct ts_advice_sums *sums);
 
-/* A name as it may stand in a sentence: cut where templates and arguments begin, and when it is long. */
+/*
+ * A name as it may stand in a sentence: cut where templates and arguments begin, and when it is
+ * long.
+ */
 void ts_advice_append_name(struct ts_text *out, const char *name);
 
 /* ---- checks ---- */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What devices spend their time on that could be spared: communication that nothing hides, chains of element-wise
- * kernels, matrix products off the tensor cores, and the kernel that the critical path hangs on.
+ * What devices spend their time on that could be spared: communication that nothing hides, chains
+ * of element-wise kernels, matrix products off the tensor cores, and the kernel that the critical
+ * path hangs on.
  */
 #include <inttypes.h>
 #include <stdlib.h>

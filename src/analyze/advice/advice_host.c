@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the program does to its devices from outside: copies from memory that is not pinned, many small copies, memory
- * allocated inside the loop, steps that are slower than others, ranks that come late.
+ * What the program does to its devices from outside: copies from memory that is not pinned, many
+ * small copies, memory allocated inside the loop, steps that are slower than others, ranks that
+ * come late.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -41,7 +42,10 @@ static bool crosses_bus(const struct ts_work_command *command)
 						   command->copy_kind == TS_COPY_DEVICE_TO_HOST);
 }
 
-/* What pinned copies of this very trace show is evidence; without any, twice as fast is what is usual. */
+/*
+ * What pinned copies of this very trace show is evidence; without any, twice as fast is what is
+ * usual.
+ */
 int ts_advise_pageable_copies(struct ts_advisor *advisor)
 {
 	const struct ts_work *work = advisor->work;

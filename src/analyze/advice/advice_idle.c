@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Why devices stood still, and what to do about it: the host issues too slowly, waits too often, or launches work that
- * is shorter than its launch. All from the intervals of whole devices (state/states/states.h).
+ * Why devices stood still, and what to do about it: the host issues too slowly, waits too often, or
+ * launches work that is shorter than its launch. All from the intervals of whole devices
+ * (state/states/states.h).
  */
 #include <inttypes.h>
 #include <string.h>
@@ -9,7 +10,9 @@
 #include "analyze/advice/advice.h"
 #include "analyze/statistics.h"
 
-/* How many calls back from the one that ended an idle stretch we look for the wait that began it. */
+/*
+ * How many calls back from the one that ended an idle stretch we look for the wait that began it.
+ */
 #define CALLS_BACK 16
 
 static bool is_device(const struct ts_state_lane *lane)
@@ -34,7 +37,10 @@ static bool waits(const struct ts_work *work, const struct ts_work_call *call)
 	       (call->kind == TS_CALL_COPY && ts_call_is_blocking(name, strlen(name)));
 }
 
-/* The host's wait during which the device ran dry: a call of the same thread that ended inside the gap. */
+/*
+ * The host's wait during which the device ran dry: a call of the same thread that ended inside the
+ * gap.
+ */
 static uint32_t wait_before(const struct ts_work *work, const struct ts_state_interval *gap)
 {
 	uint32_t call = work->commands[gap->command].call;
@@ -102,8 +108,9 @@ static int add_host_time(struct ts_advice_sums *sums, const struct ts_work *work
 }
 
 /*
- * Had the host not waited, it could have issued for as long as it waited: so much of the gap is the wait's. The rest is
- * what the host did instead of issuing. Commands and calls are those of the states, slices those that were asked for.
+ * Had the host not waited, it could have issued for as long as it waited: so much of the gap is the
+ * wait's. The rest is what the host did instead of issuing. Commands and calls are those of the
+ * states, slices those that were asked for.
  */
 static int add_gap(struct gaps *gaps, const struct ts_advisor *advisor,
 		   const struct ts_state_interval *gap)

@@ -25,7 +25,10 @@ const char *ts_verdict_name(enum ts_verdict verdict)
 
 /* ---- tests ---- */
 
-/* Totals of a name in each step, a mean over the ranks that have it; how many instances are in steps. */
+/*
+ * Totals of a name in each step, a mean over the ranks that have it; how many instances are in
+ * steps.
+ */
 static int step_moments(struct ts_comparison *compare, int which, uint32_t key,
 			struct ts_moments *ret_moments, size_t *ret_inside)
 {
@@ -138,7 +141,10 @@ static double percent(double from, double to)
 	return from > 0 ? (to - from) / from * 100 : NAN;
 }
 
-/* Changes of what a name takes in all, or in one unit where the sides have different numbers of them. */
+/*
+ * Changes of what a name takes in all, or in one unit where the sides have different numbers of
+ * them.
+ */
 static void judge_amounts(const struct ts_comparison *compare, struct ts_compare_judged *judged)
 {
 	const struct ts_compare_sum *a = &compare->names.sides[0].sums[judged->key];
@@ -210,7 +216,10 @@ static int correct(struct ts_comparison *compare)
 	return TS_OK;
 }
 
-/* The direction of a change of more than `least` per cent, else 0. A change from nothing is never small. */
+/*
+ * The direction of a change of more than `least` per cent, else 0. A change from nothing is never
+ * small.
+ */
 static int direction(double from, double to, double least)
 {
 	double change = percent(from, to);

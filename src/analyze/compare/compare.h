@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What differs between the work of two traces, name by name: kernels, copies and fills of the devices; operators,
- * annotations and calls of the host. docs/analyze.md, section "diff", says what each number and word means.
- * Knows neither the command line nor how results are shown.
+ * What differs between the work of two traces, name by name: kernels, copies and fills of the
+ * devices; operators, annotations and calls of the host. docs/analyze.md, section "diff", says what
+ * each number and word means. Knows neither the command line nor how results are shown.
  */
 #ifndef TS_ANALYZE_COMPARE_COMPARE_H
 #define TS_ANALYZE_COMPARE_COMPARE_H
@@ -50,16 +50,18 @@ enum ts_verdict {
 const char *ts_verdict_name(enum ts_verdict verdict);
 
 /*
- * Fills `result` with the tables summary, counts and changes. *ret_differs: some name is neither unchanged nor unclear. Both works
- * must be finished, with TS_COMPARE_PARTS where host names are asked for.
+ * Fills `result` with the tables summary, counts and changes. *ret_differs: some name is neither
+ * unchanged nor unclear. Both works must be finished, with TS_COMPARE_PARTS where host names are
+ * asked for.
  */
 int ts_compare(const struct ts_work *a, const struct ts_work *b,
 	       const struct ts_compare_options *options, struct ts_result *result,
 	       bool *ret_differs, struct ts_error *err);
 
 /*
- * A name without what tells instances of one template apart: arguments in <> and (), a leading "void ", digits of
- * addresses. "(anonymous namespace)" stays. Writes at most `length` bytes to `buffer`, returns how many.
+ * A name without what tells instances of one template apart: arguments in <> and (), a leading
+ * "void ", digits of addresses. "(anonymous namespace)" stays. Writes at most `length` bytes to
+ * `buffer`, returns how many.
  */
 size_t ts_compare_short_name(const char *name, size_t length, char *buffer);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The parts of a comparison: compare_names.c joins the names of both sides and collects their samples, compare.c
- * judges, compare_tables.c tells. Private to these three.
+ * The parts of a comparison: compare_names.c joins the names of both sides and collects their
+ * samples, compare.c judges, compare_tables.c tells. Private to these three.
  */
 #ifndef TS_ANALYZE_COMPARE_COMPARE_INTERNAL_H
 #define TS_ANALYZE_COMPARE_COMPARE_INTERNAL_H

@@ -102,7 +102,9 @@ static int sum_up(const struct ts_work *work, unsigned int wanted, struct totals
 		step_ns += (double)ts_ns_between(work->steps[i].start, work->steps[i].end);
 	if (work->step_count)
 		totals.step_ns = ts_compare_ns(step_ns / work->step_count);
-	/* Operators are not loaded where only the device is asked for: none known, not none there. */
+	/*
+	 * Operators are not loaded where only the device is asked for: none known, not none there.
+	 */
 	if (!(wanted & TS_COMPARE_CPU))
 		totals.operator_ns = totals.operators = TS_ABSENT;
 	*ret = totals;

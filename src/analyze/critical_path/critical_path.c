@@ -14,7 +14,10 @@
 #define NAMES_SHOWN 15
 #define NAMES_CHANGED 8 /* twice each, four at a time: four passes */
 
-/* With more ranks that nothing joins, they are looked at as one: a path for each would be of no use. */
+/*
+ * With more ranks that nothing joins, they are looked at as one: a path for each would be of no
+ * use.
+ */
 #define RANKS_ALONE 64
 
 static int no_memory(struct ts_error *err)

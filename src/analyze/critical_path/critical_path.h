@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The critical path of a window of the work: what decided when it ended, and how much sooner it would have ended if
- * something were faster. Private to critical_path*.c and their tests.
+ * The critical path of a window of the work: what decided when it ended, and how much sooner it
+ * would have ended if something were faster. Private to critical_path*.c and their tests.
  *
- *	ts_path_model_init()   the dependency graph as points in time, causes first, with what each waited for
+ *	ts_path_model_init() the dependency graph as points in time, causes first, with what each
+ *	waited for
  *	ts_path_window_init()  which part of it is asked about, and its last point
- *	ts_path_walk()         from there back along what came last: segments that partition the window
+ *	ts_path_walk() from there back along what came last: segments that partition the window
  *	ts_path_what_if()      all points anew with some durations changed
  */
 #ifndef TS_ANALYZE_CRITICAL_PATH_CRITICAL_PATH_H
@@ -17,7 +18,9 @@
 
 /* ---- meetings: critical_path_meetings.c ---- */
 
-/* Collectives of the graph: commands of several ranks that go on when the last of them has begun. */
+/*
+ * Collectives of the graph: commands of several ranks that go on when the last of them has begun.
+ */
 struct ts_path_meetings {
 	uint32_t *of_node; /* TS_WORK_NONE: in none; NULL: there are none at all */
 	uint32_t count;
@@ -50,9 +53,10 @@ struct ts_path_arc {
 };
 
 /*
- * Points are numbers: twice a node, plus 1 for its end. Places put them into an order in which causes come first.
- * Arrays go by place unless they say otherwise. A meeting has a place of its own, between the starts of its members and
- * their ends, with the point of the start that came last.
+ * Points are numbers: twice a node, plus 1 for its end. Places put them into an order in which
+ * causes come first. Arrays go by place unless they say otherwise. A meeting has a place of its
+ * own, between the starts of its members and their ends, with the point of the start that came
+ * last.
  */
 struct ts_path_model {
 	const struct ts_graph *graph;
@@ -75,7 +79,9 @@ int ts_path_model_init(struct ts_path_model *model, const struct ts_graph *graph
 		       struct ts_error *err);
 void ts_path_model_release(struct ts_path_model *model);
 
-/* A node's name, and whether it is a device's (kernels and operators of one name are two things). */
+/*
+ * A node's name, and whether it is a device's (kernels and operators of one name are two things).
+ */
 struct ts_path_name {
 	uint32_t name;
 	bool device;
@@ -142,7 +148,10 @@ void ts_path_release(struct ts_path *path);
 
 /* ---- names: critical_path_names.c ---- */
 
-/* What the path has of a name. Gaps and the like have a text of their own, and no name of the trace. */
+/*
+ * What the path has of a name. Gaps and the like have a text of their own, and no name of the
+ * trace.
+ */
 struct ts_path_sum {
 	const char *text;
 	struct ts_path_name name;
@@ -158,11 +167,17 @@ struct ts_path_sums {
 	struct ts_pairmap places; /* (category, what) -> sums */
 };
 
-/* A segment's name; *ret_sum is filled but for the sums. Returns what tells it apart in its category. */
+/*
+ * A segment's name; *ret_sum is filled but for the sums. Returns what tells it apart in its
+ * category.
+ */
 uint64_t ts_path_describe(const struct ts_graph *graph, const struct ts_path_segment *segment,
 			  struct ts_path_sum *ret_sum);
 
-/* By falling time on the path. 0 or TS_ENOMEM; release() in any case. *sums is zeroed by the caller. */
+/*
+ * By falling time on the path. 0 or TS_ENOMEM; release() in any case. *sums is zeroed by the
+ * caller.
+ */
 int ts_path_sum_names(struct ts_path_sums *sums, const struct ts_path_model *model,
 		      const struct ts_path_window *window, const struct ts_path *path);
 void ts_path_sums_release(struct ts_path_sums *sums);

@@ -33,7 +33,9 @@ static int list_members(struct ts_path_meetings *meetings, uint32_t node_count)
 	meetings->first = calloc((size_t)meetings->count + 2, sizeof(*meetings->first));
 	if (!meetings->first)
 		return TS_ENOMEM;
-	/* first[m + 2] counts, then first[m + 1] is where m's members begin, then where they end. */
+	/*
+	 * first[m + 2] counts, then first[m + 1] is where m's members begin, then where they end.
+	 */
 	for (uint32_t node = 0; node < node_count; node++)
 		if (meetings->of_node[node] != TS_WORK_NONE)
 			meetings->first[meetings->of_node[node] + 2]++;

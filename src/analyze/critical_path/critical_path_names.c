@@ -16,8 +16,8 @@ static const char *const GAP_NAMES[TS_EDGE_KIND_COUNT + 1] = {
 };
 
 /*
- * The node that a segment belongs to; TS_WORK_NONE: to none, it is a gap. Work around calls that stand inside a call
- * is that call's.
+ * The node that a segment belongs to; TS_WORK_NONE: to none, it is a gap. Work around calls that
+ * stand inside a call is that call's.
  */
 static uint32_t owner(const struct ts_graph *graph, const struct ts_path_segment *segment)
 {
@@ -83,7 +83,9 @@ static int add_segment(struct ts_path_sums *sums, const struct ts_graph *graph,
 	return TS_OK;
 }
 
-/* How long all work of the window took, by name: device, then host. Caller frees; NULL: no memory. */
+/*
+ * How long all work of the window took, by name: device, then host. Caller frees; NULL: no memory.
+ */
 static int64_t *sum_work(const struct ts_path_model *model, const struct ts_path_window *window)
 {
 	const struct ts_graph *graph = model->graph;

@@ -118,7 +118,10 @@ static void put_ready(struct order *order)
 		put_point(order, order->ready[--order->ready_count]);
 }
 
-/* Points that are left over wait for each other; the graph has none such, but nothing here depends on it. */
+/*
+ * Points that are left over wait for each other; the graph has none such, but nothing here depends
+ * on it.
+ */
 static void put_points(struct order *order)
 {
 	const struct ts_path_model *model = order->model;
@@ -291,7 +294,10 @@ static void take_sample(struct samples *samples, int64_t lag)
 	samples->lags[samples->count++] = lag;
 }
 
-/* A node's own time tells nothing of others, but for calls that wait: what they take when nothing holds them. */
+/*
+ * A node's own time tells nothing of others, but for calls that wait: what they take when nothing
+ * holds them.
+ */
 static void take_samples(const struct ts_path_model *model, struct samples *kinds)
 {
 	for (uint32_t at = 0; at < model->count; at++) {
@@ -309,13 +315,19 @@ static void take_samples(const struct ts_path_model *model, struct samples *kind
 	}
 }
 
-/* Where everything of a kind waited for something else, it can do no better than the best seen, and than this. */
+/*
+ * Where everything of a kind waited for something else, it can do no better than the best seen, and
+ * than this.
+ */
 static const int64_t USUAL_NS[TS_EDGE_KIND_COUNT + 1] = {
 	[TS_EDGE_LAUNCH] = 5000, [TS_EDGE_STREAM] = 1000, [TS_EDGE_EVENT] = 2000,
 	[TS_EDGE_SYNC] = 5000,   [TS_EDGE_COPY] = 5000,   [TS_EDGE_GRAPH] = 1000,
 };
 
-/* How soon behind its cause a thing of a kind can happen: the 10th percentile of those that waited for nothing else. */
+/*
+ * How soon behind its cause a thing of a kind can happen: the 10th percentile of those that waited
+ * for nothing else.
+ */
 static int find_typical(struct ts_path_model *model)
 {
 	struct samples *kinds = calloc(TS_EDGE_KIND_COUNT + 1, sizeof(*kinds));
@@ -363,7 +375,10 @@ static void set_lags(struct ts_path_model *model)
 	}
 }
 
-/* Times of recorded traces are; then whatever becomes faster happens between the first and the last of them. */
+/*
+ * Times of recorded traces are; then whatever becomes faster happens between the first and the last
+ * of them.
+ */
 #define TAME_NS (INT64_C(1) << 61)
 
 static void find_tame(struct ts_path_model *model)

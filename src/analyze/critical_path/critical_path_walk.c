@@ -32,7 +32,10 @@ struct walk {
 	struct ts_path *path;
 	int64_t cursor; /* what is behind it is told already */
 	uint8_t *seen;  /* of each place */
-	/* Made when first needed: all ends by rank and time, and of each rank how many are still of use. */
+	/*
+	 * Made when first needed: all ends by rank and time, and of each rank how many are still of
+	 * use.
+	 */
 	struct ended *ended;
 	uint32_t *first, *left;
 };
@@ -73,7 +76,10 @@ static int make_ended(struct walk *walk)
 	return TS_OK;
 }
 
-/* What ended last on the rank before the cursor and has not been passed. The cursor only goes back: so does the search. */
+/*
+ * What ended last on the rank before the cursor and has not been passed. The cursor only goes back:
+ * so does the search.
+ */
 static int find_ended(struct walk *walk, uint32_t rank, uint32_t *ret_at)
 {
 	*ret_at = TS_WORK_NONE;
@@ -108,8 +114,9 @@ static enum ts_path_category command_category(const struct ts_graph *graph, uint
 }
 
 /*
- * Longer than this behind the last thing that is known to have held it, something that is not recorded did: a call that
- * waits returns soon after what it waited for, and a command begins soon after all is there that it needs.
+ * Longer than this behind the last thing that is known to have held it, something that is not
+ * recorded did: a call that waits returns soon after what it waited for, and a command begins soon
+ * after all is there that it needs.
  */
 #define RETURN_MAX_NS 100000
 #define DELAY_MAX_NS 1000000
@@ -165,7 +172,10 @@ static int add_unknown(struct walk *walk, int64_t start)
 						     .category = TS_PATH_UNKNOWN });
 }
 
-/* Nothing leads on from a point: whatever ended last. *at becomes TS_WORK_NONE where there is nothing. */
+/*
+ * Nothing leads on from a point: whatever ended last. *at becomes TS_WORK_NONE where there is
+ * nothing.
+ */
 static int jump(struct walk *walk, uint32_t *at)
 {
 	const struct ts_path_model *model = walk->model;

@@ -48,7 +48,9 @@ static inline void add_plain(const struct pass *pass, const struct ts_path_arc *
 	}
 }
 
-/* In which lanes an arc is other than recorded: work of a name that changes, begun in the window. */
+/*
+ * In which lanes an arc is other than recorded: work of a name that changes, begun in the window.
+ */
 static inline uint8_t changed_lanes(const struct pass *pass, uint32_t at,
 				    const struct ts_path_arc *arc)
 {

@@ -85,7 +85,10 @@ static int find_matches(struct instances *found, const struct ts_work *work, uin
 	return TS_OK;
 }
 
-/* The host's slices of a rank that have the name, else that match it as a pattern, else that have it in theirs. */
+/*
+ * The host's slices of a rank that have the name, else that match it as a pattern, else that have
+ * it in theirs.
+ */
 static int find_instance(const struct ts_work *work, uint32_t rank, const char *wanted,
 			 int64_t instance, const struct ts_work_slice **ret_slice,
 			 size_t *ret_count)
@@ -124,7 +127,10 @@ static void add_member(struct ts_path_window *window, const struct ts_graph *gra
 	window->to = end;
 }
 
-/* Threads that issue work count, and all where none does: others may sleep beyond the end of everything. */
+/*
+ * Threads that issue work count, and all where none does: others may sleep beyond the end of
+ * everything.
+ */
 static void mark_threads(const struct ts_path_model *model, uint8_t *threads)
 {
 	const struct ts_work *work = model->graph->work;
@@ -225,8 +231,8 @@ static int take_instances(struct ts_path_window *window, const struct ts_path_mo
 }
 
 /*
- * A member that another one follows cannot be the last to end, whatever becomes faster: fewer have to be looked at. Not
- * where a lag may be negative.
+ * A member that another one follows cannot be the last to end, whatever becomes faster: fewer have
+ * to be looked at. Not where a lag may be negative.
  */
 static int drop_followed(struct ts_path_window *window, const struct ts_path_model *model)
 {

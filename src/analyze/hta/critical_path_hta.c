@@ -134,7 +134,10 @@ static void keep_host_rows(struct ts_hta_graph *graph)
 	}
 }
 
-/* Every "Stream Wait Event" of the trace counts; the host's waits have no stream and count as host rows do. */
+/*
+ * Every "Stream Wait Event" of the trace counts; the host's waits have no stream and count as host
+ * rows do.
+ */
 static bool sync_counts(const struct ts_hta_graph *graph, const struct ts_work_sync *sync)
 {
 	if (sync->rank != graph->rank)
@@ -200,7 +203,10 @@ void ts_hta_graph_release(struct ts_hta_graph *graph)
 	*graph = (struct ts_hta_graph){ 0 };
 }
 
-/* Bounds what a trace of many streams and many device-wide waits can ask for: each wait has an edge from each stream. */
+/*
+ * Bounds what a trace of many streams and many device-wide waits can ask for: each wait has an edge
+ * from each stream.
+ */
 #define EDGES_MAX (1u << 27)
 #define EDGES_LEAST (1u << 20)
 #define EDGES_AN_EVENT 16
@@ -235,7 +241,10 @@ int ts_hta_add_edge(struct ts_hta_graph *graph, uint32_t from, uint32_t to,
 
 /* ---- the window ---- */
 
-/* HTA takes instances in the order of the file: the host's by start, then the device's own annotations. */
+/*
+ * HTA takes instances in the order of the file: the host's by start, then the device's own
+ * annotations.
+ */
 static int compare_instances(const void *a, const void *b)
 {
 	const struct ts_work_slice *x = *(const struct ts_work_slice *const *)a;
@@ -312,8 +321,9 @@ enum bound {
 };
 
 /*
- * HTA asks the pattern of communication for a name without template and function arguments and without what stands
- * before its last blank: "void hipcub::f<int>(long)" becomes "hipcub::f", and communicates.
+ * HTA asks the pattern of communication for a name without template and function arguments and
+ * without what stands before its last blank: "void hipcub::f<int>(long)" becomes "hipcub::f", and
+ * communicates.
  */
 static bool communicates(const char *name)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * HTA's graph of a window, rebuilt edge by edge for comparing (`--rounding hta`): a point for each start and end of an
- * operator, call and command, edges weighed in time, and the longest path through them. It is not the graph of
- * state/graph/graph.h and shares nothing with it. Private to critical_path_hta*.c.
+ * HTA's graph of a window, rebuilt edge by edge for comparing (`--rounding hta`): a point for each
+ * start and end of an operator, call and command, edges weighed in time, and the longest path
+ * through them. It is not the graph of state/graph/graph.h and shares nothing with it. Private to
+ * critical_path_hta*.c.
  */
 #ifndef TS_ANALYZE_HTA_CRITICAL_PATH_HTA_H
 #define TS_ANALYZE_HTA_CRITICAL_PATH_HTA_H
@@ -32,7 +33,9 @@ struct ts_hta_edge {
 #define TS_HTA_BLOCKING 4u /* its own time counts for nothing */
 #define TS_HTA_RECORD 8u   /* cudaEventRecord */
 
-/* Events are numbers, too: slices, then calls, then commands, then syncs, as the work counts them. */
+/*
+ * Events are numbers, too: slices, then calls, then commands, then syncs, as the work counts them.
+ */
 struct ts_hta_graph {
 	const struct ts_work *work;
 	uint32_t rank;
@@ -40,7 +43,10 @@ struct ts_hta_graph {
 	uint32_t first_call, first_command, first_sync, event_count;
 	uint8_t *kept;  /* of each event: is it looked at? */
 	uint8_t *words; /* of each name: TS_HTA_* */
-	/* Of each call: the command that HTA takes for its, the last one of several; TS_WORK_NONE: none. */
+	/*
+	 * Of each call: the command that HTA takes for its, the last one of several; TS_WORK_NONE:
+	 * none.
+	 */
 	uint32_t *command_of_call;
 	uint32_t operator_category;
 	/* In the order in which HTA adds them, which decides between paths of equal length. */
@@ -59,7 +65,9 @@ struct ts_hta_path {
 	int64_t weight;
 };
 
-/* Chooses the events of the window; the graph has no edges yet. release() accepts a half-built one. */
+/*
+ * Chooses the events of the window; the graph has no edges yet. release() accepts a half-built one.
+ */
 int ts_hta_graph_init(struct ts_hta_graph *graph, const struct ts_work *work, uint32_t rank,
 		      int64_t from, int64_t to, struct ts_error *err);
 void ts_hta_graph_release(struct ts_hta_graph *graph);

@@ -27,7 +27,10 @@ struct device_row {
 
 struct commands_pass {
 	struct ts_hta_graph *graph;
-	/* HTA knows streams by number only: of equal numbers, the rank's first stream stands for all. */
+	/*
+	 * HTA knows streams by number only: of equal numbers, the rank's first stream stands for
+	 * all.
+	 */
 	uint32_t *lane; /* of each stream of the rank */
 	uint32_t *last; /* of each lane: the end of its last command; TS_WORK_NONE */
 	uint32_t *used; /* lanes in the order of their first command */
@@ -161,7 +164,9 @@ static size_t launches_before(const struct launch *launches, size_t count, const
 	return low;
 }
 
-/* The command launched last into a stream before an event was recorded there; TS_WORK_NONE: none. */
+/*
+ * The command launched last into a stream before an event was recorded there; TS_WORK_NONE: none.
+ */
 static uint32_t command_before_record(const struct commands_pass *pass, uint32_t record,
 				      uint32_t stream)
 {
@@ -303,7 +308,9 @@ static int add_host_wait(struct ts_hta_graph *graph, uint32_t point, uint32_t ca
 			       err);
 }
 
-/* An event: the command before its record is waited for, by the host or by a stream's next command. */
+/*
+ * An event: the command before its record is waited for, by the host or by a stream's next command.
+ */
 static int add_event_wait(struct commands_pass *pass, const struct ts_work_sync *sync,
 			  struct ts_error *err)
 {

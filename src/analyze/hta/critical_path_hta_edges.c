@@ -55,7 +55,10 @@ static struct timed_point *lock_points(const struct ts_hta_graph *graph, size_t 
 	return points;
 }
 
-/* All that wait for the lock depend on the call that ends first; waiting[] has those that began since. */
+/*
+ * All that wait for the lock depend on the call that ends first; waiting[] has those that began
+ * since.
+ */
 static int end_lock(struct ts_hta_graph *graph, uint32_t *waiting, size_t *waiting_count,
 		    uint32_t end, uint32_t last, struct ts_error *err)
 {
@@ -100,7 +103,10 @@ int ts_hta_add_locks(struct ts_hta_graph *graph, struct ts_error *err)
 
 /* ---- which threads are one ---- */
 
-/* The one thread number on which operators or annotations have `part` in their names; TS_ABSENT: none or several. */
+/*
+ * The one thread number on which operators or annotations have `part` in their names; TS_ABSENT:
+ * none or several.
+ */
 static int64_t thread_with(const struct ts_hta_graph *graph, const char *part)
 {
 	const struct ts_work *work = graph->work;
@@ -140,7 +146,10 @@ static int compare_places(const void *a, const void *b)
 	return (x->thread > y->thread) - (x->thread < y->thread);
 }
 
-/* The rank's threads by process and number; the backward pass counts as the thread of the forward pass. Caller frees. */
+/*
+ * The rank's threads by process and number; the backward pass counts as the thread of the forward
+ * pass. Caller frees.
+ */
 static struct thread_place *order_threads(const struct ts_hta_graph *graph)
 {
 	const struct ts_work_rank *rank = &graph->work->ranks[graph->rank];
@@ -268,7 +277,10 @@ static int leave_event(struct stack_walk *walk, uint32_t event, struct ts_error 
 			       blocking ? 0 : distance(graph, last, point), err);
 }
 
-/* An end closes whatever is innermost, whosesoever end it is: events that overlap are mixed up as HTA does. */
+/*
+ * An end closes whatever is innermost, whosesoever end it is: events that overlap are mixed up as
+ * HTA does.
+ */
 static int walk_stack(struct stack_walk *walk, struct ts_error *err)
 {
 	size_t open_count = 0;

@@ -147,7 +147,10 @@ static int read_path(const struct longest *longest, struct ts_hta_path *path)
 	return TS_OK;
 }
 
-/* The sum of what the edges say, which may be below the path's length: negative ones count as 0 there. */
+/*
+ * The sum of what the edges say, which may be below the path's length: negative ones count as 0
+ * there.
+ */
 static void weigh(const struct ts_hta_graph *graph, struct ts_hta_path *path)
 {
 	for (size_t i = 1; i < path->point_count; i++) {

@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The gaps of streams as HTA has them, for comparing (`--rounding hta`). It measures from the end of the command before, so
- * that commands that run beside each other are negative gaps, which it sums; streams of one number are one to it,
- * whatever the device; and a command whose launch is not in the trace was launched by the first event of the file.
+ * The gaps of streams as HTA has them, for comparing (`--rounding hta`). It measures from the end
+ * of the command before, so that commands that run beside each other are negative gaps, which it
+ * sums; streams of one number are one to it, whatever the device; and a command whose launch is not
+ * in the trace was launched by the first event of the file.
  */
 #include "analyze/idle.h"
 
 /* ---- the first event of a file ---- */
 
-/* Of what may have been the first event: texts have numbers in the order in which a file brings them. */
+/*
+ * Of what may have been the first event: texts have numbers in the order in which a file brings
+ * them.
+ */
 struct first {
 	int64_t name, start;
 };
@@ -25,8 +29,9 @@ static void look_for_first(struct first *first, const struct ts_batch *batch)
 }
 
 /*
- * Rows of a trace are in order of time, not in that of the file. What came first there, an operator or annotation in any
- * file that Kineto has written, is the earliest one of the name that was met first.
+ * Rows of a trace are in order of time, not in that of the file. What came first there, an operator
+ * or annotation in any file that Kineto has written, is the earliest one of the name that was met
+ * first.
  */
 static int64_t first_slice(struct ts_reader *reader)
 {
@@ -60,7 +65,9 @@ static bool shares_trace(const struct ts_work *work)
 	return work->rank_count != work->trace_count;
 }
 
-/* Its start, rounded as all others are. Where a trace has several ranks nobody knows whose it is. */
+/*
+ * Its start, rounded as all others are. Where a trace has several ranks nobody knows whose it is.
+ */
 static int64_t first_event(const struct ts_work *work, uint32_t rank)
 {
 	int64_t base = work->ranks[rank].base_ns, start, since;

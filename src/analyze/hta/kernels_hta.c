@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The list of kernels as HTA makes it, for comparing (`--rounding hta`): of each rank and type at most ten names, the
- * rest as "others". Once there are more than ten, minimum, maximum, mean and deviation are those of the SUMS of names,
- * not of commands, which says nothing of any kernel; a deviation of one value is 0.
+ * The list of kernels as HTA makes it, for comparing (`--rounding hta`): of each rank and type at
+ * most ten names, the rest as "others". Once there are more than ten, minimum, maximum, mean and
+ * deviation are those of the SUMS of names, not of commands, which says nothing of any kernel; a
+ * deviation of one value is 0.
  */
 #include <math.h>
 
@@ -86,8 +87,8 @@ static void add_to_others(struct row *others, const struct ts_kernel_group *grou
 }
 
 /*
- * The running sum beyond which names are hidden. sums: room for as many as there are groups. It may fall: rounding makes
- * sums of short kernels negative.
+ * The running sum beyond which names are hidden. sums: room for as many as there are groups. It may
+ * fall: rounding makes sums of short kernels negative.
  */
 static double kept_until(const struct ts_kernel_group *groups, size_t count, double *sums)
 {
@@ -102,7 +103,10 @@ static double kept_until(const struct ts_kernel_group *groups, size_t count, dou
 	return ts_quantile(sums, count, HTA_KEPT_TIME);
 }
 
-/* Groups of one rank and class, the largest sum first, more than are kept. Negative sums are never hidden. */
+/*
+ * Groups of one rank and class, the largest sum first, more than are kept. Negative sums are never
+ * hidden.
+ */
 static int put_some(struct rows *rows, const struct ts_work *work,
 		    const struct ts_kernel_group *groups, size_t count, size_t kept)
 {
@@ -146,7 +150,10 @@ static int put_all(struct rows *rows, const struct ts_work *work,
 	return TS_OK;
 }
 
-/* By rank and class, the largest sum first. The text of a name is borrowed for the order of equal sums. */
+/*
+ * By rank and class, the largest sum first. The text of a name is borrowed for the order of equal
+ * sums.
+ */
 struct named_group {
 	struct ts_kernel_group group;
 	const char *name;

@@ -56,13 +56,18 @@ struct ts_hot {
 	struct ts_hot_store *store;
 };
 
-/* Kernels called `name`; where none is, that are meant by it as a glob; else with that in their name. TS_ENOTFOUND: the trace has no such samples, and the message says which there are. */
+/*
+ * Kernels called `name`; where none is, that are meant by it as a glob; else with that in their
+ * name. TS_ENOTFOUND: the trace has no such samples, and the message says which there are.
+ */
 int ts_hot_new(struct ts_hot **ret_hot, struct ts_reader *reader, const char *name,
 	       struct ts_error *err);
 void ts_hot_free(struct ts_hot *hot);
 TS_DEFINE_AUTO(ts_hot, ts_hot_free);
 
-/* The code of the first one, as the trace has it: caller frees. TS_ENOTFOUND: it does not have it. */
+/*
+ * The code of the first one, as the trace has it: caller frees. TS_ENOTFOUND: it does not have it.
+ */
 int ts_hot_code(const struct ts_hot *hot, void **ret_image, size_t *ret_bytes,
 		struct ts_error *err);
 

@@ -61,8 +61,9 @@ static int64_t stack_of(const struct ts_hot *hot, const struct hot_command *comm
 /* ---- the list ---- */
 
 /*
- * Commands of a graph have the correlation of its launch, and samples do not say which of them they are of: each gets an equal part. What does not divide goes to the first ones, so that
- * all samples are counted once.
+ * Commands of a graph have the correlation of its launch, and samples do not say which of them they
+ * are of: each gets an equal part. What does not divide goes to the first ones, so that all samples
+ * are counted once.
  */
 static int64_t share_of(struct ts_hot *hot, const struct hot_command *command)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The backend `cuda`: when it is wanted, what happens once the program has begun CUDA, at fork and at exit. The library is preloaded beside
- * the agent, which finds this by its name, as it finds backends of others.
+ * The backend `cuda`: when it is wanted, what happens once the program has begun CUDA, at fork and
+ * at exit. The library is preloaded beside the agent, which finds this by its name, as it finds
+ * backends of others.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -34,7 +35,10 @@ static void want(void)
 	__atomic_store_n(&cuda_wanted, is_started && !is_forked, __ATOMIC_RELEASE);
 }
 
-/* Our locks and threads are the parent's, and CUPTI's, too: calls only pass through, if there are any. */
+/*
+ * Our locks and threads are the parent's, and CUPTI's, too: calls only pass through, if there are
+ * any.
+ */
 static void fork_in_child(void)
 {
 	is_forked = is_forked || is_begun;

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the files of the OpenCL backend share (docs/replay.md, section 3). It runs inside observed programs: libc and the
- * public headers only; it never prints or aborts. OpenCL is reached through `ocl.next` alone, which is the rest of the loader.
+ * What the files of the OpenCL backend share (docs/replay.md, section 3). It runs inside observed
+ * programs: libc and the public headers only; it never prints or aborts. OpenCL is reached through
+ * `ocl.next` alone, which is the rest of the loader.
  *
  *	opencl_layer.c      how it gets in and out; the table of hooks
- *	calls*.c     a hook a function: times it, passes it on, tells the others below (opencl_calls.h, opencl_calls.def)
+ *	calls*.c a hook a function: times it, passes it on, tells the others below (opencl_calls.h,
+ *	opencl_calls.def)
  *	opencl_objects.c    live handles: what they are, in which queue, of which device
  *	opencl_devices.c    what traces say of devices and platforms
  *	opencl_profile.c    commands that have been given and not yet looked at; device times
@@ -13,11 +15,14 @@
  *	opencl_clock.c      the device's clock against the host's
  *	stream*.c    the command stream: everything for a replay (capture_stream.h)
  *
- * Locks, in the order in which they are taken: gate (shared by each call that means something to the stream; alone by a window that opens or
- * closes), a queue's lock (across the driver's call, where the program is to be replayed), a queue's `looking` (only ever tried), those of
- * pending commands, events and objects, then the channel's lock (ts_replay_lock()). Only stream*.c takes the gate and the channel. No lock but the
- * gate, the queue's and `looking` is held while the driver is called. A thread inside a hook that the driver calls back from (event
- * callbacks, build callbacks) does not take the gate twice, and does not wait for a queue's lock: `ocl_depth` counts.
+ * Locks, in the order in which they are taken: gate (shared by each call that means something to
+ * the stream; alone by a window that opens or closes), a queue's lock (across the driver's call,
+ * where the program is to be replayed), a queue's `looking` (only ever tried), those of pending
+ * commands, events and objects, then the channel's lock (ts_replay_lock()). Only stream*.c takes
+ * the gate and the channel. No lock but the gate, the queue's and `looking` is held while the
+ * driver is called. A thread inside a hook that the driver calls back from (event callbacks, build
+ * callbacks) does not take the gate twice, and does not wait for a queue's lock: `ocl_depth`
+ * counts.
  */
 #ifndef TS_BACKENDS_OPENCL_OPENCL_INTERNAL_H
 #define TS_BACKENDS_OPENCL_OPENCL_INTERNAL_H
@@ -70,8 +75,9 @@ struct ocl_clock;
 struct ocl_description;
 
 /*
- * One of them. Its memory is never given back, only used again for another of its kind: when the program has released it, and nobody has a count of
- * `users` (ocl_hold()). A program that releases what another of its threads uses is wrong anyway, so hooks need no count. Members that do not
+ * One of them. Its memory is never given back, only used again for another of its kind: when the
+ * program has released it, and nobody has a count of `users` (ocl_hold()). A program that releases
+ * what another of its threads uses is wrong anyway, so hooks need no count. Members that do not
  * change after it is made may be read without a lock.
  */
 struct ocl_object {
@@ -114,7 +120,10 @@ struct ocl_object *ocl_add(enum ocl_kind kind, void *handle); /* references 1; N
 /* The same, of a context, which it holds. */
 struct ocl_object *ocl_add_in(cl_context context, enum ocl_kind kind, void *handle);
 void ocl_retain(enum ocl_kind kind, void *handle);
-/* Before the driver's release: true where this was the last reference; then stream_gone() was told, and it is no longer found. */
+/*
+ * Before the driver's release: true where this was the last reference; then stream_gone() was told,
+ * and it is no longer found.
+ */
 bool ocl_release(enum ocl_kind kind, void *handle);
 /* Calls back for each live object of a kind, under the objects' lock; for windows that open. */
 void ocl_each(enum ocl_kind kind, void (*visit)(struct ocl_object *object, void *context),
@@ -216,8 +225,9 @@ struct ocl_command {
 /* ---- opencl_profile.c ---- */
 
 /*
- * Behind a successful enqueue: takes the event over (or a reference of its own where the program has it, too). `before` and `after`: ts_now() around
- * the driver's call. `op` has everything but times; its waits are made from the command's. True where the queue should be looked at.
+ * Behind a successful enqueue: takes the event over (or a reference of its own where the program
+ * has it, too). `before` and `after`: ts_now() around the driver's call. `op` has everything but
+ * times; its waits are made from the command's. True where the queue should be looked at.
  */
 bool ocl_profile_given(const struct ocl_command *command, const struct ts_gpu_op *op,
 		       uint64_t before, uint64_t after);
@@ -232,7 +242,10 @@ void ocl_profile_forked(struct ocl_object *queue);
 
 /* ---- opencl_helper.c ---- */
 
-/* A queue is to be looked at now and then, from now on until it is gone and nothing of it is pending. */
+/*
+ * A queue is to be looked at now and then, from now on until it is gone and nothing of it is
+ * pending.
+ */
 void ocl_helper_add(struct ocl_object *queue);
 /* Something is pending again. */
 void ocl_helper_wake(void);
@@ -251,7 +264,10 @@ void ocl_event_retain(cl_event event);
 bool ocl_event_release(cl_event event);
 /* We do not hold it any more. */
 void ocl_event_unhold(cl_event event);
-/* The correlation of the command whose event this is; 0: not known (any more). *ret_queue (or NULL): its queue, or NULL. */
+/*
+ * The correlation of the command whose event this is; 0: not known (any more). *ret_queue (or
+ * NULL): its queue, or NULL.
+ */
 uint64_t ocl_event_find(cl_event event, struct ocl_object **ret_queue);
 /* References to an event that are ours, to be taken off what the program sees. */
 cl_uint ocl_event_holds(cl_event event);
@@ -259,7 +275,10 @@ void ocl_events_forked(void);
 
 /* ---- opencl_clock.c ---- */
 
-/* Ahead of a device's first queue: ties its clock to ours with commands of our own, in a queue of our own. */
+/*
+ * Ahead of a device's first queue: ties its clock to ours with commands of our own, in a queue of
+ * our own.
+ */
 void ocl_clock_start(struct ocl_object *device, cl_context context);
 /* A command's QUEUED was `queued` somewhere between `before` and `after`. */
 void ocl_clock_bracket(struct ocl_object *device, int64_t queued, uint64_t before, uint64_t after);
@@ -277,8 +296,8 @@ void ocl_at_exit(void);
 extern __thread uint32_t ocl_depth __attribute__((tls_model("initial-exec")));
 
 /*
- * For loaders without layers (opencl_preload.c): gives the hooks to be called in place of `next`, which is copied; NULL where nothing is
- * recorded, or a layer is in already.
+ * For loaders without layers (opencl_preload.c): gives the hooks to be called in place of `next`,
+ * which is copied; NULL where nothing is recorded, or a layer is in already.
  */
 TS_EMIT_API const cl_icd_dispatch *ts_opencl_preload(const cl_icd_dispatch *next);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How the backend gets between a program and its driver: as a layer that the loader asks for its table (CL/cl_layer.h),
- * or by the table that opencl_preload.c brings. And how it gets out: at exit, while the driver still answers.
+ * How the backend gets between a program and its driver: as a layer that the loader asks for its
+ * table (CL/cl_layer.h), or by the table that opencl_preload.c brings. And how it gets out: at
+ * exit, while the driver still answers.
  */
 #include <dlfcn.h>
 #include <stdlib.h>
@@ -87,8 +88,8 @@ static void fill_table(const cl_icd_dispatch *next, size_t entries)
 }
 
 /*
- * The loader must stay: our thread calls it at any time, and a program may close it. Its own references to it do not count
- * for that.
+ * The loader must stay: our thread calls it at any time, and a program may close it. Its own
+ * references to it do not count for that.
  */
 static void keep_loader(void)
 {
@@ -162,8 +163,9 @@ const cl_icd_dispatch *ts_opencl_preload(const cl_icd_dispatch *next)
 /* ---- the end ---- */
 
 /*
- * Runs more than once: it is registered anew whenever the driver may have registered something, and the last one comes
- * first. What the program does after that is still passed on and recorded, but nobody looks at commands any more.
+ * Runs more than once: it is registered anew whenever the driver may have registered something, and
+ * the last one comes first. What the program does after that is still passed on and recorded, but
+ * nobody looks at commands any more.
  */
 static void exiting(void)
 {

@@ -37,7 +37,10 @@ static const struct {
 #include "backends/opencl/calls/opencl_calls.def"
 };
 
-/* A loader that came with a plugin is not behind us in the program's own order: it is asked for by its name. */
+/*
+ * A loader that came with a plugin is not behind us in the program's own order: it is asked for by
+ * its name.
+ */
 static void find_next(void)
 {
 	void *loader = dlsym(RTLD_NEXT, "clGetPlatformIDs")
@@ -52,8 +55,8 @@ static void find_next(void)
 }
 
 /*
- * A loader with layers has loaded them when its first call returns; if that was ours, it has the hooks, and we pass
- * everything through.
+ * A loader with layers has loaded them when its first call returns; if that was ours, it has the
+ * hooks, and we pass everything through.
  */
 static void decide(void)
 {
@@ -93,7 +96,10 @@ static cl_int missing(void)
 	return next.clGetPlatformIDs ? CL_INVALID_OPERATION : CL_PLATFORM_NOT_FOUND_KHR;
 }
 
-/* A function of ours that programs know by that name. Called by another name here, since headers declare it as well. */
+/*
+ * A function of ours that programs know by that name. Called by another name here, since headers
+ * declare it as well.
+ */
 #define NAME(type, name, parameters)                               \
 	type CL_API_CALL preload_##name parameters __asm__(#name); \
 	type CL_API_CALL preload_##name parameters

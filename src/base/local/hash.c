@@ -198,7 +198,10 @@ static void take_block(uint64_t lanes[LANES], const unsigned char *p)
 	scramble(lanes, last_key);
 }
 
-/* What is left, at most a block. The last stripe ends with the input, over bytes that may have been taken already. */
+/*
+ * What is left, at most a block. The last stripe ends with the input, over bytes that may have been
+ * taken already.
+ */
 static uint64_t take_end(uint64_t lanes[LANES], const unsigned char *p, size_t n,
 			 const unsigned char *last_stripe, uint64_t bytes)
 {
@@ -331,7 +334,9 @@ static inline uint64_t reduce61(unsigned __int128 value)
 	return sum >= PRIME61 ? sum - PRIME61 : sum;
 }
 
-/* A polynomial of the content's limbs at a secret point, modulo a prime; its length is a limb, too. */
+/*
+ * A polynomial of the content's limbs at a secret point, modulo a prime; its length is a limb, too.
+ */
 uint64_t ts_hash_keyed(uint64_t key, const void *data, size_t bytes)
 {
 	const unsigned char *p = data;

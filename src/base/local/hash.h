@@ -18,16 +18,20 @@ uint64_t ts_hash64(const void *data, size_t bytes);
 uint64_t ts_hash64_portable(const void *data, size_t bytes);
 
 /*
- * The same function over bytes that come in pieces of any size. Digests may be taken in between. All of the state is in the
- * struct, without padding or pointers, so that it may be stored and gone on with elsewhere; a stored one that is not sound gives a
- * wrong hash and nothing worse (ts_hash_stream_is_sound()).
+ * The same function over bytes that come in pieces of any size. Digests may be taken in between.
+ * All of the state is in the struct, without padding or pointers, so that it may be stored and gone
+ * on with elsewhere; a stored one that is not sound gives a wrong hash and nothing worse
+ * (ts_hash_stream_is_sound()).
  */
 #define TS_HASH_BLOCK_BYTES 1024
 #define TS_HASH_STRIPE_BYTES 64
 struct ts_hash_stream {
 	uint64_t lanes[8];
 	uint64_t bytes; /* in all */
-	/* What stands ahead of `held`, then the newest bytes, which are held back since the end is hashed otherwise. */
+	/*
+	 * What stands ahead of `held`, then the newest bytes, which are held back since the end is
+	 * hashed otherwise.
+	 */
 	uint8_t before[TS_HASH_STRIPE_BYTES];
 	uint8_t held[TS_HASH_BLOCK_BYTES];
 	uint64_t held_bytes;
@@ -39,8 +43,9 @@ uint64_t ts_hash_stream_digest(const struct ts_hash_stream *stream);
 bool ts_hash_stream_is_sound(const struct ts_hash_stream *stream);
 
 /*
- * Another hash, for telling contents apart that somebody may have chosen: two different contents of at most n bytes have the same value with a
- * chance of n / 2^63 over the keys, whatever they are, as long as the key is secret. 61 bits.
+ * Another hash, for telling contents apart that somebody may have chosen: two different contents of
+ * at most n bytes have the same value with a chance of n / 2^63 over the keys, whatever they are,
+ * as long as the key is secret. 61 bits.
  */
 uint64_t ts_hash_keyed(uint64_t key, const void *data, size_t bytes);
 

@@ -148,7 +148,9 @@ static void add_point(struct store *store, size_t i, int64_t time, int64_t befor
 	ts_writer_add(store->writer, TS_TABLE_CLOCK_SYNC, &row, NULL);
 }
 
-/* The ends of what was recorded, in the clock's own time: beyond its points that is an offset away. */
+/*
+ * The ends of what was recorded, in the clock's own time: beyond its points that is an offset away.
+ */
 static void add_ends(struct store *store, size_t i, const struct ts_clock_point *first,
 		     const struct ts_clock_point *last)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What was found out about the clocks of a trace, stored in it: rows of clock_sync of the next generation, appended
- * (docs/format.md, section 6). No row changes, and a kill at any instant leaves all of them readable.
+ * What was found out about the clocks of a trace, stored in it: rows of clock_sync of the next
+ * generation, appended (docs/format.md, section 6). No row changes, and a kill at any instant
+ * leaves all of them readable.
  */
 #ifndef TS_CLI_COMMON_ALIGN_STORE_H
 #define TS_CLI_COMMON_ALIGN_STORE_H
@@ -16,13 +17,16 @@ struct ts_align_clock {
 	struct ts_clock_estimate estimate;
 };
 
-/* 0 where rows can be appended to the file, or to a copy of it; says what to do where not. `reader` is of the same file. */
+/*
+ * 0 where rows can be appended to the file, or to a copy of it; says what to do where not. `reader`
+ * is of the same file.
+ */
 int ts_align_check(const char *path, const struct ts_reader *reader, bool in_place,
 		   struct ts_error *err);
 
 /*
- * Appends. Clocks that were aligned before and still are, as far as can be told, are left out; *ret_stored is how many were
- * not. Signals wait until it is done.
+ * Appends. Clocks that were aligned before and still are, as far as can be told, are left out;
+ * *ret_stored is how many were not. Signals wait until it is done.
  */
 int ts_align_store(const char *path, struct ts_reader *reader, const struct ts_align_clock *clocks,
 		   size_t count, size_t *ret_stored, struct ts_error *err);

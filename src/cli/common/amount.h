@@ -20,7 +20,10 @@ int ts_amount_size(const char *option, const char *text, uint64_t *value_bytes);
 int ts_amount_time_or_size(const char *option, const char *text, int64_t *value_ns,
 			   uint64_t *value_bytes);
 
-/* An instant of trace time: "1.5ms" after `start`, or "@" and ns; any sign. Beyond an int64: its limit. */
+/*
+ * An instant of trace time: "1.5ms" after `start`, or "@" and ns; any sign. Beyond an int64: its
+ * limit.
+ */
 int ts_amount_instant(const char *option, const char *text, int64_t start, int64_t *value_ns);
 
 #endif

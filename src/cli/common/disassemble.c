@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Runs a disassembler on a file with the code and reads what it prints: lines of an address between comment marks, then the instruction up to a semicolon. Both programs write these alike.
- * They are given time and room, and may fail. See disassemble.h.
+ * Runs a disassembler on a file with the code and reads what it prints: lines of an address between
+ * comment marks, then the instruction up to a semicolon. Both programs write these alike. They are
+ * given time and room, and may fail. See disassemble.h.
  */
 #include "cli/common/disassemble.h"
 
@@ -147,7 +148,10 @@ static bool find_in_packages(const char *root, const char *inside, const char *n
 	return is_found;
 }
 
-/* Where Python keeps packages: that which is in use, the user's, the machine's. Names in a trace are not asked, which could be anything. */
+/*
+ * Where Python keeps packages: that which is in use, the user's, the machine's. Names in a trace
+ * are not asked, which could be anything.
+ */
 static bool find_bundled(const char *name, char *ret_path, size_t bytes)
 {
 	static const char *const variables[] = { "VIRTUAL_ENV", "CONDA_PREFIX" };

@@ -15,7 +15,10 @@
 
 struct ts_disassembly;
 
-/* `function` and `symbol`: its name and number in the image, a cubin. TS_ENOTFOUND: there is no such program, and the message names the places. */
+/*
+ * `function` and `symbol`: its name and number in the image, a cubin. TS_ENOTFOUND: there is no
+ * such program, and the message names the places.
+ */
 int ts_disassemble(struct ts_disassembly **ret_disassembly, const void *image, size_t bytes,
 		   const char *function, size_t symbol, struct ts_error *err);
 void ts_disassembly_free(struct ts_disassembly *disassembly);

@@ -253,7 +253,9 @@ static void add_tests(struct ts_filter *filter, const struct ts_table_info *tabl
 		add_test(filter, tests, device, SET_DEVICES, -1, SET_DEVICES);
 	if (options->streams.count)
 		add_test(filter, tests, stream, SET_STREAMS, -1, SET_STREAMS);
-	/* What a device did is of the process whose display shows it, if nothing better is known. */
+	/*
+	 * What a device did is of the process whose display shows it, if nothing better is known.
+	 */
 	if (options->processes.count)
 		add_test(filter, tests, process, SET_PROCESSES, thread >= 0 ? thread : stream,
 			 thread >= 0 ? SET_PROCESS_THREADS : SET_PROCESS_STREAMS);

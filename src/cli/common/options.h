@@ -12,9 +12,9 @@
  *	if (!ts_command_parse(&command, &argc, argv, &exit_code))
  *		return exit_code;
  *
- * Taken: --name=VALUE, --name VALUE (but for one that may go without), -n VALUE, -nVALUE, -ab for two flags; `--` ends options;
- * "-" is an operand. Options and operands may mix, unless the operands are a command to run. -h and
- * --help are always there.
+ * Taken: --name=VALUE, --name VALUE (but for one that may go without), -n VALUE, -nVALUE, -ab for
+ * two flags; `--` ends options; "-" is an operand. Options and operands may mix, unless the
+ * operands are a command to run. -h and --help are always there.
  */
 #ifndef TS_CLI_COMMON_OPTIONS_H
 #define TS_CLI_COMMON_OPTIONS_H

@@ -460,7 +460,9 @@ int ts_result_show_json(const struct ts_result *result, struct ts_error *err)
 
 /* ---- CSV ---- */
 
-/* RFC 4180: quotes around what holds a comma, a quote or a line's end; quotes inside are doubled. */
+/*
+ * RFC 4180: quotes around what holds a comma, a quote or a line's end; quotes inside are doubled.
+ */
 static void append_csv_text(struct ts_text *out, const char *text)
 {
 	if (!text[strcspn(text, ",\"\r\n")]) {

@@ -1,16 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Results of analyses (analyze/result.h) on standard output: as text, JSON or CSV (docs/analyze.md, "What comes out").
+ * Results of analyses (analyze/result.h) on standard output: as text, JSON or CSV (docs/analyze.md,
+ * "What comes out").
  */
 #ifndef TS_CLI_COMMON_RESULT_SHOW_H
 #define TS_CLI_COMMON_RESULT_SHOW_H
 
 #include "analyze/result.h"
 
-/* Tables with their titles where there are several, then notes. `top` above 0: rows of lists that are shown. */
+/*
+ * Tables with their titles where there are several, then notes. `top` above 0: rows of lists that
+ * are shown.
+ */
 int ts_result_show_text(const struct ts_result *result, int64_t top, struct ts_error *err);
 
-/* A list of objects, or an object of lists where there are several tables. No newline at the end. */
+/*
+ * A list of objects, or an object of lists where there are several tables. No newline at the end.
+ */
 int ts_result_show_json(const struct ts_result *result, struct ts_error *err);
 
 /* One table, with a header line. */

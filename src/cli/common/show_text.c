@@ -245,7 +245,10 @@ static void append_command(const struct ts_show *show, struct ts_text *out,
 	}
 }
 
-/* How many samples hit an instruction of a device, and why it waited, stand ahead: names of kernels can fill a line. */
+/*
+ * How many samples hit an instruction of a device, and why it waited, stand ahead: names of kernels
+ * can fill a line.
+ */
 static void append_hits(const struct ts_show *show, struct ts_text *out,
 			const struct ts_shown_row *row)
 {

@@ -16,8 +16,9 @@ enum ts_sparkline_style {
 enum ts_sparkline_style ts_sparkline_style(void);
 
 /*
- * Appends `count` characters, the lowest for values at `low` and below, the highest at `high` and above. NaN is no
- * value: a blank. Where low and high are the same, zeros are low and all others in the middle.
+ * Appends `count` characters, the lowest for values at `low` and below, the highest at `high` and
+ * above. NaN is no value: a blank. Where low and high are the same, zeros are low and all others in
+ * the middle.
  */
 void ts_sparkline_append(struct ts_text *out, enum ts_sparkline_style style, const double *values,
 			 size_t count, double low, double high);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Frames of a trace without names, by binary; what is found is held and then appended at once, so that a run that is stopped changes
- * nothing. See symbolize_trace.h.
+ * Frames of a trace without names, by binary; what is found is held and then appended at once, so
+ * that a run that is stopped changes nothing. See symbolize_trace.h.
  */
 #include "cli/common/symbolize_trace.h"
 

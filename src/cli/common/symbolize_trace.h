@@ -15,7 +15,9 @@
 #include "code/symbolize.h"
 
 struct ts_symbolize_choice {
-	/* Folders beside those of TRACESMITH_DEBUG_PATH; each may be several, with colons between. */
+	/*
+	 * Folders beside those of TRACESMITH_DEBUG_PATH; each may be several, with colons between.
+	 */
 	char **folders;
 	size_t folder_count;
 	bool force;     /* frames that have names already, too */
@@ -35,11 +37,17 @@ struct ts_symbolize_summary {
 };
 void ts_symbolize_summary_release(struct ts_symbolize_summary *summary);
 
-/* Appends rows where there are any. Shows its progress. *ret_summary is to be released, also after failure. */
+/*
+ * Appends rows where there are any. Shows its progress. *ret_summary is to be released, also after
+ * failure.
+ */
 int ts_cli_symbolize(const char *path, const struct ts_symbolize_choice *choice,
 		     struct ts_symbolize_summary *ret_summary, struct ts_error *err);
 
-/* Says on stderr how native frames of a trace that was saved get their names, if it has any without. */
+/*
+ * Says on stderr how native frames of a trace that was saved get their names, if it has any
+ * without.
+ */
 void ts_symbolize_advise(const char *path);
 
 /* Says it on stderr: a line, and where `all`, one for each binary that gave nothing. */

@@ -28,7 +28,10 @@ struct ts_text_table_column {
 struct ts_text_table {
 	struct ts_text_table_column columns[TS_TEXT_TABLE_COLUMNS];
 	size_t column_count;
-	/* Of rows not yet written, each with a NUL behind it; behind a row's last one stand the lines below it. */
+	/*
+	 * Of rows not yet written, each with a NUL behind it; behind a row's last one stand the
+	 * lines below it.
+	 */
 	struct ts_text cells;
 	struct ts_text below; /* of the row at hand: lines */
 	size_t column;        /* of the next cell */

@@ -109,7 +109,10 @@ static int append(const char *path, const struct ts_reader *reader, bool is_lock
 	return rc;
 }
 
-/* Between the cut of the old index and the new one the trace counts as unfinished: nobody stops us there. */
+/*
+ * Between the cut of the old index and the new one the trace counts as unfinished: nobody stops us
+ * there.
+ */
 int ts_append_rows(const char *path, const struct ts_reader *reader, bool is_locked,
 		   void (*add)(void *context, struct ts_writer *writer), void *context,
 		   struct ts_error *err)

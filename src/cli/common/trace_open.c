@@ -23,7 +23,10 @@
 
 TS_DEFINE_AUTO(ts_writer, ts_writer_close);
 
-/* Files up to this size are held in memory: what is made of them is seldom larger than they are, packed. */
+/*
+ * Files up to this size are held in memory: what is made of them is seldom larger than they are,
+ * packed.
+ */
 #define MEMORY_BYTES ((off_t)256 << 20)
 /* The trace is read once: time counts, not size. */
 #define LEVEL 1

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Opens what the user calls a trace: a trace, or any file that can be imported, which is imported on the fly into
- * memory or a file without a name. Whatever happens, nothing is left behind.
+ * Opens what the user calls a trace: a trace, or any file that can be imported, which is imported
+ * on the fly into memory or a file without a name. Whatever happens, nothing is left behind.
  */
 #ifndef TS_CLI_COMMON_TRACE_OPEN_H
 #define TS_CLI_COMMON_TRACE_OPEN_H
@@ -9,8 +9,8 @@
 #include <tracesmith/reader.h>
 
 /*
- * "-" is standard input, to be imported. Damage is warned of, and what is whole is used. Returns an exit code; what is
- * wrong has been said.
+ * "-" is standard input, to be imported. Damage is warned of, and what is whole is used. Returns an
+ * exit code; what is wrong has been said.
  */
 int ts_trace_open(struct ts_reader **ret_reader, const char *path);
 

@@ -235,7 +235,10 @@ static int load_with_progress(struct ts_work_input *input, const struct ts_work_
 		input->work->options.progress = NULL;
 		input->work->options.context = NULL;
 	}
-	/* No file is at stake: from here on Ctrl-C may end it at once, unless it has come behind the last rows. */
+	/*
+	 * No file is at stake: from here on Ctrl-C may end it at once, unless it has come behind
+	 * the last rows.
+	 */
 	ts_progress_let_go();
 	if (!rc && ts_stop_signal())
 		rc = ts_error_set(&err, TS_ECANCELED, "stopped");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What verbs that look at the work of a job share (analyze, state, align, diff): options that choose a part of it, and
- * the traces opened and loaded.
+ * What verbs that look at the work of a job share (analyze, state, align, diff): options that
+ * choose a part of it, and the traces opened and loaded.
  *
  *	struct ts_work_choice choice = { 0 };
  *	const struct ts_option options[] = {
@@ -67,19 +67,22 @@ int ts_work_input_open(struct ts_work_input *input, const struct ts_work_choice 
 void ts_work_input_release(struct ts_work_input *input);
 
 /*
- * The operands and options that choose the same work again, as a shell wants them: "'my run.sbt' --steps 3". Of
- * very many traces only the first ones are named, then "...".
+ * The operands and options that choose the same work again, as a shell wants them: "'my run.sbt'
+ * --steps 3". Of very many traces only the first ones are named, then "...".
  */
 void ts_work_choice_words(const struct ts_work_choice *choice, int path_count, char **paths,
 			  struct ts_text *out);
 
 /*
- * Aligns the clocks of several ranks, where collectives tie them together and the choice does not forbid it, and says
- * on stderr by how much and how surely. What request has computed from the old times is dropped. Returns an exit code.
+ * Aligns the clocks of several ranks, where collectives tie them together and the choice does not
+ * forbid it, and says on stderr by how much and how surely. What request has computed from the old
+ * times is dropped. Returns an exit code.
  */
 int ts_work_input_align(struct ts_analyze_request *request, const struct ts_work_choice *choice);
 
-/* Says on a terminal what is being done, where the work is so large that it takes a second or more. */
+/*
+ * Says on a terminal what is being done, where the work is so large that it takes a second or more.
+ */
 void ts_work_input_say(const struct ts_work *work, const char *what);
 
 #endif

@@ -41,7 +41,9 @@ void ts_export_summary_release(struct ts_export_summary *summary);
 /* "run.json: chrome, 1.2 MiB in 0.010 s" */
 void ts_export_tell_output(const struct ts_export_summary *summary);
 
-/* "left out, since folded has no place for them: 1,204 gpu_op, 17 counter rows", a line a reason. */
+/*
+ * "left out, since folded has no place for them: 1,204 gpu_op, 17 counter rows", a line a reason.
+ */
 void ts_export_tell_losses(const struct ts_export_summary *summary);
 
 /* One line, to standard output. */

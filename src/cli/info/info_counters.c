@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Counters of a trace, reduced to a few numbers and a graph each. Rows come in order of time, so that a value can hold
- * until the next one. Memory grows with the number of series, not with that of rows.
+ * Counters of a trace, reduced to a few numbers and a graph each. Rows come in order of time, so
+ * that a value can hold until the next one. Memory grows with the number of series, not with that
+ * of rows.
  */
 #include <math.h>
 #include <string.h>
@@ -13,8 +14,9 @@
 #include "cli/info/info_counters.h"
 
 /*
- * Sampled counters are those of no thread: a recorder has looked. It may have been told not to look for a while, or a
- * value could not be read any more: so one holds for some intervals only, not for ever.
+ * Sampled counters are those of no thread: a recorder has looked. It may have been told not to look
+ * for a while, or a value could not be read any more: so one holds for some intervals only, not for
+ * ever.
  */
 #define HOLD_NS INT64_C(500000000)
 #define HOLD_INTERVALS 5
@@ -73,7 +75,10 @@ static int add_counter(struct ts_counters *all, const struct ts_counter_row *row
 	return TS_OK;
 }
 
-/* The counter that a row belongs to, made where it is new. TS_ENOTFOUND: there is no room for another. */
+/*
+ * The counter that a row belongs to, made where it is new. TS_ENOTFOUND: there is no room for
+ * another.
+ */
 static int find_counter(struct ts_counters *all, const struct ts_counter_row *row,
 			struct ts_counter **ret_counter)
 {

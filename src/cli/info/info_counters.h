@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What `tracesmith info --counters` has found out: every series of every counter in a few numbers. info_counters.c
- * collects, info_counters_text.c and info_counters_json.c show.
+ * What `tracesmith info --counters` has found out: every series of every counter in a few numbers.
+ * info_counters.c collects, info_counters_text.c and info_counters_json.c show.
  */
 #ifndef TS_CLI_INFO_INFO_COUNTERS_H
 #define TS_CLI_INFO_INFO_COUNTERS_H
@@ -79,7 +79,10 @@ int ts_counters_show_json(const struct ts_counters *all, struct ts_error *err);
 
 /* ---- units ---- */
 
-/* The unit that a counter's name ends in: "bytes", "bytes_per_s", "percent", "W"; "": none that we know. */
+/*
+ * The unit that a counter's name ends in: "bytes", "bytes_per_s", "percent", "W"; "": none that we
+ * know.
+ */
 const char *ts_counter_unit(const char *name, size_t length);
 
 /* A value for people: "1.5 GiB", "12.3 %", "350 W". */

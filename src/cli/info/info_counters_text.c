@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `tracesmith info --counters` for people: a block for each subject, a line and a graph for each series. */
+/*
+ * `tracesmith info --counters` for people: a block for each subject, a line and a graph for each
+ * series.
+ */
 #include <inttypes.h>
 #include <string.h>
 

@@ -59,7 +59,10 @@ struct ts_record {
 	char agent_backends[256]; /* what runs in the program */
 	struct ts_metrics_consumer consumer;
 	struct ts_record_python python;
-	/* Called after each pass, and not later than when it said (ns, CLOCK_MONOTONIC); NULL: nothing to do. */
+	/*
+	 * Called after each pass, and not later than when it said (ns, CLOCK_MONOTONIC); NULL:
+	 * nothing to do.
+	 */
 	int64_t (*tick)(struct ts_record *record, struct ts_recorder *recorder, int64_t now_ns);
 	void *context; /* of the tick */
 };
@@ -108,7 +111,9 @@ int ts_record_end_as(int wait_status);
 
 /* ---- record_metrics.c ---- */
 
-/* What the names of --backends mean (NULL: none were given); an exit code where one means nothing. */
+/*
+ * What the names of --backends mean (NULL: none were given); an exit code where one means nothing.
+ */
 int ts_record_backends(struct ts_record *record, const char *list);
 
 /* Is that backend among those that run in the program? Behind the former. */
@@ -132,7 +137,10 @@ void ts_record_python_release(struct ts_record *record);
 
 /* ---- record_cuda.c ---- */
 
-/* Behind backends: the words of --stacks and --pc-sampling (NULL: not given), and windows that the program marks. */
+/*
+ * Behind backends: the words of --stacks and --pc-sampling (NULL: not given), and windows that the
+ * program marks.
+ */
 int ts_record_cuda(struct ts_record *record, const char *stacks, const char *pc_sampling);
 
 /* ---- record_output.c ---- */
@@ -147,8 +155,8 @@ bool ts_record_is_held(const char *trace);
 bool ts_record_is_unfinished(const char *trace);
 
 /*
- * Before a new trace is made: moves what a killed recorder has left there out of the way, and tells. Fails
- * where a living recorder has it.
+ * Before a new trace is made: moves what a killed recorder has left there out of the way, and
+ * tells. Fails where a living recorder has it.
  */
 int ts_record_settle(const char *trace, struct ts_error *err);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is asked of the backend cuda (docs/cuda.md): host stacks, samples of instructions, windows that the program marks. It goes to the
- * program by its environment; must not know how any of it is taken.
+ * What is asked of the backend cuda (docs/cuda.md): host stacks, samples of instructions, windows
+ * that the program marks. It goes to the program by its environment; must not know how any of it is
+ * taken.
  */
 #include <stdio.h>
 #include <string.h>

@@ -41,7 +41,10 @@ static void text_of(struct ts_string value, const char *wanted, char *buffer, si
 	snprintf(buffer, bytes, "%.*s", (int)text.length, text.length ? text.data : "");
 }
 
-/* {"state": "off", "reason": "...", ...}: what the backend says of its device side. Numbers of CUPTI speak for themselves only to some. */
+/*
+ * {"state": "off", "reason": "...", ...}: what the backend says of its device side. Numbers of
+ * CUPTI speak for themselves only to some.
+ */
 static void read_state(struct ts_record_device *device, struct ts_string value)
 {
 	char state[16], reason[sizeof(device->why_not)];
@@ -133,7 +136,10 @@ static void tell_counts(const struct ts_record_device *device)
 		       ts_format_count(ops, sizeof(ops), (int64_t)device->ops));
 }
 
-/* Samples that were asked for are missed; the backend itself has NVTX ranges of programs without CUDA, too. */
+/*
+ * Samples that were asked for are missed; the backend itself has NVTX ranges of programs without
+ * CUDA, too.
+ */
 static void tell_unused(const struct ts_record *record)
 {
 	if (record->launch.pc_sampling)

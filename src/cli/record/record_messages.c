@@ -32,7 +32,10 @@ static uint64_t bytes_of(const struct ts_recorder_summary *summary)
 	return stat(summary->path, &status) ? summary->trace_bytes : (uint64_t)status.st_size;
 }
 
-/* Stacks are counted as they are stored, but for those that rings had no room for: these are among what is lost. */
+/*
+ * Stacks are counted as they are stored, but for those that rings had no room for: these are among
+ * what is lost.
+ */
 static const char *tell_stacks(const struct ts_record *record,
 			       const struct ts_recorder_summary *summary, char *buffer,
 			       size_t bytes)

@@ -99,7 +99,10 @@ static void name_others(const char *name, struct ts_error *err)
 		ts_error_set(err, err->code, "%.*s", (int)text.length, text.data);
 }
 
-/* Ours are read by the recorder; those of others run in the program, and the recorder asks them for metrics, too. */
+/*
+ * Ours are read by the recorder; those of others run in the program, and the recorder asks them for
+ * metrics, too.
+ */
 static int sort_name(struct ts_record *record, const char *name, bool *ret_fits)
 {
 	const struct ts_metrics_source *source;
@@ -128,7 +131,10 @@ static int sort_name(struct ts_record *record, const char *name, bool *ret_fits)
 	}
 	if (!rc)
 		*ret_fits &= append(record->sources, sizeof(record->sources), name, strlen(name));
-	/* Nothing runs in a program that was not started by us; one that we start may look elsewhere. */
+	/*
+	 * Nothing runs in a program that was not started by us; one that we start may look
+	 * elsewhere.
+	 */
 	if (rc == TS_ENOTFOUND)
 		name_others(name, &err);
 	if (rc && !record->command)

@@ -230,7 +230,10 @@ static int name_frames(const char *trace, bool is_told)
 	return rc;
 }
 
-/* Of all files, but for those that a rotation has removed again; the last one's is said, as its rows are. */
+/*
+ * Of all files, but for those that a rotation has removed again; the last one's is said, as its
+ * rows are.
+ */
 static void name_files(const struct ts_record *record)
 {
 	size_t left = record->file_count;

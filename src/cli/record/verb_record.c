@@ -228,7 +228,10 @@ static const char *choose_output(struct texts *texts, const struct ts_record *re
 	return texts->default_output;
 }
 
-/* Each must be there, and have an agent in it where only that gives something: better now than an empty trace. */
+/*
+ * Each must be there, and have an agent in it where only that gives something: better now than an
+ * empty trace.
+ */
 static int check_targets(const struct ts_record *record)
 {
 	for (size_t i = 0; i < record->options.pid_count; i++) {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What `tracesmith replay` prints: replay_text.c for people, replay_json.c for scripts, replay_dump.c memory. */
+/*
+ * What `tracesmith replay` prints: replay_text.c for people, replay_json.c for scripts,
+ * replay_dump.c memory.
+ */
 #ifndef TS_CLI_REPLAY_REPLAY_SHOW_H
 #define TS_CLI_REPLAY_REPLAY_SHOW_H
 

@@ -300,7 +300,10 @@ static int run(struct replay *replay, const char *path)
 
 	if (exit_code)
 		return exit_code;
-	/* What -o writes has another name until it is whole: Ctrl-C leaves either all of it or nothing. */
+	/*
+	 * What -o writes has another name until it is whole: Ctrl-C leaves either all of it or
+	 * nothing.
+	 */
 	ts_progress_start(&replay->progress, "replay", TS_PROGRESS_ROWS);
 	replay->options.progress = on_progress;
 	replay->options.context = replay;

@@ -116,7 +116,10 @@ static int check_pids(const struct ts_record *record)
 		struct ts_error err = { 0 };
 		int rc = ts_python_open(&python, record->options.pids[i], 0, 0, &err);
 
-		/* One that is not there the recorder tells of; one that is no Python may become one. */
+		/*
+		 * One that is not there the recorder tells of; one that is no Python may become
+		 * one.
+		 */
 		if (rc != TS_ECAP && rc != TS_EVERSION)
 			return TS_EXIT_DONE;
 		if (!refused++)

@@ -135,8 +135,8 @@ static bool has_python(const struct ts_stack_thread *thread)
 }
 
 /*
- * Python's stack anew: true where it is the one that is known. Else the newer one is kept. *ret_seen: NULL where it could not be
- * read.
+ * Python's stack anew: true where it is the one that is known. Else the newer one is kept.
+ * *ret_seen: NULL where it could not be read.
  */
 static bool was_still(struct native *native, struct ts_stack_thread *thread,
 		      const struct ts_python_sweep *sweep, const struct ts_python_thread **ret_seen)
@@ -185,7 +185,10 @@ static void unwind(struct native *native, const struct ts_stack_thread *thread, 
 							 TS_STACK_NATIVE_FRAMES, &native->is_whole);
 }
 
-/* Native stacks of those that still need one, between two looks at Python's. Whole ones only, unless they may be cut. */
+/*
+ * Native stacks of those that still need one, between two looks at Python's. Whole ones only,
+ * unless they may be cut.
+ */
 static void look(struct native *native, int64_t since_ns, bool may_be_cut)
 {
 	struct ts_stack_process *process = native->process;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the files of `tracesmith stack` share: stack_take.c makes a picture of a process, with native frames from stack_native.c; others show it: stack_text.c and stack_json.c process by process, stack_group.c finds who stands at the same place.
+ * What the files of `tracesmith stack` share: stack_take.c makes a picture of a process, with
+ * native frames from stack_native.c; others show it: stack_text.c and stack_json.c process by
+ * process, stack_group.c finds who stands at the same place.
  */
 #ifndef TS_CLI_STACK_STACK_VERB_H
 #define TS_CLI_STACK_STACK_VERB_H
@@ -67,7 +69,10 @@ struct ts_stack_options {
 	bool native, locals;
 };
 
-/* What it does; whether it runs is asked here and now: a reader that is in a hurry takes one that has moved for one that runs. */
+/*
+ * What it does; whether it runs is asked here and now: a reader that is in a hurry takes one that
+ * has moved for one that runs.
+ */
 uint32_t ts_stack_ask_kernel(const struct ts_stack_process *process,
 			     const struct ts_python_thread *seen);
 /* Copies the frames of Python of a thread that was seen (stack_take.c). TS_OK or TS_ENOMEM. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What `tracesmith state` shows of the states of a work (state/states/states.h): which lanes and which time, then as totals
- * (state_lanes.c), as a picture (state_timeline.c), or row by row (state_rows.c).
+ * What `tracesmith state` shows of the states of a work (state/states/states.h): which lanes and
+ * which time, then as totals (state_lanes.c), as a picture (state_timeline.c), or row by row
+ * (state_rows.c).
  */
 #ifndef TS_CLI_STATE_STATE_SHOW_H
 #define TS_CLI_STATE_STATE_SHOW_H
@@ -34,7 +35,10 @@ bool ts_state_view_lane(const struct ts_state_view *view, const struct ts_state_
 /* The part of an interval that is asked for; false: none. */
 bool ts_state_view_cut(const struct ts_state_view *view, struct ts_state_interval *interval);
 
-/* Tables `lanes`, `counts` and `latencies`. Columns of reasons that no lane has are not shown in text. */
+/*
+ * Tables `lanes`, `counts` and `latencies`. Columns of reasons that no lane has are not shown in
+ * text.
+ */
 void ts_state_fill_lanes(const struct ts_state_view *view, struct ts_result *result);
 void ts_state_fill_counts(const struct ts_state_view *view, const struct ts_graph *graph,
 			  struct ts_result *result);
@@ -42,7 +46,10 @@ void ts_state_fill_counts(const struct ts_state_view *view, const struct ts_grap
 /* A line a lane, a character a stretch of time, and what the characters mean. */
 int ts_state_show_timeline(const struct ts_state_view *view, struct ts_error *err);
 
-/* Intervals of lanes, or of commands: the derived table `state`. Memory does not grow with their number. */
+/*
+ * Intervals of lanes, or of commands: the derived table `state`. Memory does not grow with their
+ * number.
+ */
 int ts_state_show_intervals(const struct ts_state_view *view, struct ts_error *err);
 int ts_state_show_commands(const struct ts_state_view *view, struct ts_error *err);
 

@@ -18,7 +18,9 @@
 #define MOST_WIDTH 1000u
 #define LABEL_BYTES 96
 
-/* What a character can say: states, and idle by reason. Of equal ones in a stretch the first wins. */
+/*
+ * What a character can say: states, and idle by reason. Of equal ones in a stretch the first wins.
+ */
 enum sign { RUNNING, PEERS, WAIT, PENDING, HOST_BOUND, DEPENDENCY, MISSING, NOTHING, SIGNS };
 
 static const struct {

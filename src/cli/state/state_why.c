@@ -194,8 +194,8 @@ static bool add_step(struct ts_why *why, size_t edge)
 }
 
 /*
- * Back from an instant of a node: the edge that came last, then on from its other side. An end that nothing else held
- * is followed to the node's own start.
+ * Back from an instant of a node: the edge that came last, then on from its other side. An end that
+ * nothing else held is followed to the node's own start.
  */
 static void follow_chain(struct ts_why *why)
 {

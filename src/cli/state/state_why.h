@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `tracesmith state T --why EVENT`: what an event waited for, and what waited for it. state_why.c finds the event and
- * follows the graph, state_why_text.c and state_why_json.c show what was found.
+ * `tracesmith state T --why EVENT`: what an event waited for, and what waited for it. state_why.c
+ * finds the event and follows the graph, state_why_text.c and state_why_json.c show what was found.
  */
 #ifndef TS_CLI_STATE_STATE_WHY_H
 #define TS_CLI_STATE_STATE_WHY_H
@@ -14,8 +14,8 @@
 #include "state/work/work.h"
 
 /*
- * event: a correlation number, gpu_op:ROW, api_call:ROW, or a name or glob (then the instance that waited longest).
- * The graph is best made with TS_GRAPH_HOST. An exit code; all has been said.
+ * event: a correlation number, gpu_op:ROW, api_call:ROW, or a name or glob (then the instance that
+ * waited longest). The graph is best made with TS_GRAPH_HOST. An exit code; all has been said.
  */
 int ts_state_why(const struct ts_work *work, const struct ts_graph *graph,
 		 const struct ts_states *states, const char *event, bool json);
@@ -42,7 +42,10 @@ struct ts_why {
 	size_t chain_count;
 };
 
-/* The numbers of the edges out of the event, by when they took effect; the caller frees. NULL: no memory. */
+/*
+ * The numbers of the edges out of the event, by when they took effect; the caller frees. NULL: no
+ * memory.
+ */
 uint32_t *ts_why_out(const struct ts_why *why, uint32_t *ret_count);
 
 /* "device 0/stream 7", "thread 100/101", with the rank where there are several. */

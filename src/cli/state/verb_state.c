@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `tracesmith state`: where each command, stream and device stood over time, and why (docs/state.md). Here the question
- * is put together; state_lanes.c, state_timeline.c and state_rows.c show the answer, state_why.c what depended on what.
+ * `tracesmith state`: where each command, stream and device stood over time, and why
+ * (docs/state.md). Here the question is put together; state_lanes.c, state_timeline.c and
+ * state_rows.c show the answer, state_why.c what depended on what.
  */
 #include <string.h>
 
@@ -267,7 +268,10 @@ int ts_verb_state(int argc, char **argv)
 
 	if (ts_command_parse(&command, &argc, argv, &exit_code)) {
 		exit_code = check_options(&state);
-		/* What is left out was on the device all the same: it would turn into waits and idle time. */
+		/*
+		 * What is left out was on the device all the same: it would turn into waits and
+		 * idle time.
+		 */
 		state.choice.all = !state.choice.steps;
 		if (!exit_code)
 			exit_code = run(&state, argc, argv);

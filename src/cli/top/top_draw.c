@@ -408,7 +408,10 @@ static void draw_help(struct ts_top_session *session)
 	ts_screen_str(screen, TS_STYLE_BOLD, "any key goes back");
 }
 
-/* Rows that functions or threads get: what the table of processes does not need, and at least half of what is left by the header. */
+/*
+ * Rows that functions or threads get: what the table of processes does not need, and at least half
+ * of what is left by the header.
+ */
 static unsigned int rows_of_pane(const struct ts_top_session *session, unsigned int row,
 				 unsigned int bottom)
 {

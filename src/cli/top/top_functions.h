@@ -53,8 +53,9 @@ void ts_top_functions_turn(struct ts_top_functions *functions);
 void ts_top_functions_clear(struct ts_top_functions *functions);
 
 /*
- * Copies the first `limit` of those that have any time, greatest first: by recent own time (or total), then by that of all. Returns
- * their number. *ret_functions: caller frees; NULL: none, or no memory.
+ * Copies the first `limit` of those that have any time, greatest first: by recent own time (or
+ * total), then by that of all. Returns their number. *ret_functions: caller frees; NULL: none, or
+ * no memory.
  */
 size_t ts_top_functions_list(const struct ts_top_functions *functions, bool by_total, size_t limit,
 			     struct ts_top_function **ret_functions);

@@ -17,7 +17,10 @@
 #include "cli/top/top.h"
 
 #define NS_PER_S INT64_C(1000000000)
-/* For the first answer of makers' tools, asked in two ways, and for values that should be there by now. */
+/*
+ * For the first answer of makers' tools, asked in two ways, and for values that should be there by
+ * now.
+ */
 #define USERS_NS (5 * NS_PER_S)
 #define DEVICES_NS (4 * NS_PER_S)
 #define GRACE_NS (2 * NS_PER_S)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What `top` shows of Python programs: functions by own and total time, threads, the interpreter's lock. Stacks come from a sampler of its
- * own; a picture is what came between two looks.
+ * What `top` shows of Python programs: functions by own and total time, threads, the interpreter's
+ * lock. Stacks come from a sampler of its own; a picture is what came between two looks.
  */
 #ifndef TS_CLI_TOP_TOP_PYTHON_H
 #define TS_CLI_TOP_TOP_PYTHON_H
@@ -26,7 +26,10 @@ struct ts_top_python_thread {
 	char name[64];
 	uint32_t state; /* of its last sample: enum ts_python_state, or-ed */
 	char task[64];
-	/* The innermost function of its last sample; NULL: none. Lives as long as the struct ts_top_python. */
+	/*
+	 * The innermost function of its last sample; NULL: none. Lives as long as the struct
+	 * ts_top_python.
+	 */
 	const char *function, *file;
 	int32_t line;
 	double active_percent, gil_percent; /* of the interval */
@@ -38,7 +41,8 @@ struct ts_top_python_picture {
 	double elapsed_s; /* 0: nothing was measured yet */
 	uint64_t samples, rejected;
 	size_t processes;
-	double gil_percent; /* of the time in which one of its threads has the lock; of several processes their mean */
+	double gil_percent; /* of the time in which one of its threads has the lock; of several
+			       processes their mean */
 	struct ts_top_function *functions;
 	size_t function_count;
 	struct ts_top_python_thread *threads; /* by pid and number, main ones first */

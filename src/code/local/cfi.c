@@ -68,7 +68,10 @@ uint64_t ts_cfi_pointer(const struct ts_cfi *cfi, struct ts_cursor *cursor, uint
 
 /* ---- records ---- */
 
-/* The record at an offset: its content, behind the length. False: there is none, or it is the last, empty one. */
+/*
+ * The record at an offset: its content, behind the length. False: there is none, or it is the last,
+ * empty one.
+ */
 static bool open_record(const struct ts_cfi *cfi, size_t offset, struct ts_cursor *ret_cursor)
 {
 	struct ts_cursor cursor = { .at = cfi->frames, .end = cfi->frames + cfi->frames_bytes };

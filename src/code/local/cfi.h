@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Call frame information: what .eh_frame says of how the caller's registers are found from those of a function, at each
- * of its instructions. Tables are not trusted: what does not fit says nothing, and every loop ends. Addresses are the
- * file's. Knows files and tables in memory, not processes.
+ * Call frame information: what .eh_frame says of how the caller's registers are found from those of
+ * a function, at each of its instructions. Tables are not trusted: what does not fit says nothing,
+ * and every loop ends. Addresses are the file's. Knows files and tables in memory, not processes.
  */
 #ifndef TS_CODE_LOCAL_CFI_H
 #define TS_CODE_LOCAL_CFI_H
@@ -45,8 +45,9 @@ struct ts_cfi_segment {
 	size_t count;
 };
 /*
- * Of tables that lie in memory: `header` is .eh_frame_hdr, of this address in the file; both it and .eh_frame lie in that segment. Borrows, takes nothing
- * from the heap, and is not released. Where the header has no sorted table, nothing is found.
+ * Of tables that lie in memory: `header` is .eh_frame_hdr, of this address in the file; both it and
+ * .eh_frame lie in that segment. Borrows, takes nothing from the heap, and is not released. Where
+ * the header has no sorted table, nothing is found.
  */
 void ts_cfi_init_mapped(struct ts_cfi *cfi, const void *header, uint64_t header_address,
 			const struct ts_cfi_segment *segment);
@@ -119,7 +120,10 @@ struct ts_cfi_memory {
 };
 bool ts_cfi_memory_word(const struct ts_cfi_memory *memory, uint64_t address, uint64_t *ret_word);
 
-/* cfi_expression.c: `first`: what is on its stack at first, NULL: nothing. False: it cannot be told. */
+/*
+ * cfi_expression.c: `first`: what is on its stack at first, NULL: nothing. False: it cannot be
+ * told.
+ */
 bool ts_cfi_evaluate(const uint8_t *expression, size_t bytes,
 		     const struct ts_unwind_registers *registers,
 		     const struct ts_cfi_memory *memory, const uint64_t *first,

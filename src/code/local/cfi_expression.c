@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Expressions of DWARF, as far as unwinding needs them: stubs of dynamic linking, signal frames and realigned stacks
- * have such rules. A stack machine over registers and copied memory; see cfi.h.
+ * Expressions of DWARF, as far as unwinding needs them: stubs of dynamic linking, signal frames and
+ * realigned stacks have such rules. A stack machine over registers and copied memory; see cfi.h.
  */
 #include "code/local/cfi.h"
 #include "code/local/cursor.h"

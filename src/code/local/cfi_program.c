@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The instructions of .eh_frame (DW_CFA_...): each changes the rules of registers from some address of the function on.
- * Run up to the address that is asked for, they leave the rules there; see cfi.h.
+ * The instructions of .eh_frame (DW_CFA_...): each changes the rules of registers from some address
+ * of the function on. Run up to the address that is asked for, they leave the rules there; see
+ * cfi.h.
  */
 #include <elf.h>
 
@@ -171,7 +172,9 @@ static void run_frame_rule(struct machine *machine, uint8_t code)
 		*frame = read_expression(machine, TS_CFI_EXPRESSION);
 		return;
 	}
-	/* def_cfa and def_cfa_sf say all; the others change one part of a rule that must be there. */
+	/*
+	 * def_cfa and def_cfa_sf say all; the others change one part of a rule that must be there.
+	 */
 	if (code != 0x0c && code != 0x12 && frame->kind != TS_CFI_REGISTER)
 		ts_cursor_fail(cursor);
 	if (code == 0x0c || code == 0x0d || code == 0x12)

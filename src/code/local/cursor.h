@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers out of bytes that nobody vouches for, as DWARF writes them. A read beyond the end gives 0 and is remembered. */
+/*
+ * Numbers out of bytes that nobody vouches for, as DWARF writes them. A read beyond the end gives 0
+ * and is remembered.
+ */
 #ifndef TS_CODE_LOCAL_CURSOR_H
 #define TS_CODE_LOCAL_CURSOR_H
 

@@ -1,12 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds jumps in code that was not disassembled; see jumps.h. libc only, no heap: observed programs run this. */
+/*
+ * Finds jumps in code that was not disassembled; see jumps.h. libc only, no heap: observed programs
+ * run this.
+ */
 #include "code/local/jumps.h"
 
 #include <string.h>
 
 #if defined(__x86_64__)
 
-/* JMP and the conditional ones, with a distance of 32 bits. At any byte: instructions are not told apart here. */
+/*
+ * JMP and the conditional ones, with a distance of 32 bits. At any byte: instructions are not told
+ * apart here.
+ */
 unsigned int ts_native_count_jumps(const uint8_t *code, size_t bytes, uint64_t address,
 				   uint64_t start, uint64_t end)
 {

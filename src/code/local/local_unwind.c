@@ -56,7 +56,10 @@ static inline bool is_below(const struct walk *walk, uint64_t frame, uint64_t of
 	return offset <= frame - walk->sp;
 }
 
-/* The frame's address lies above the stack pointer and not above the stack, and so do the words that are loaded. */
+/*
+ * The frame's address lies above the stack pointer and not above the stack, and so do the words
+ * that are loaded.
+ */
 __attribute__((no_sanitize("address"))) static inline enum outcome step(struct walk *walk,
 									uint64_t rule,
 									enum ts_here_end *ret_end)
@@ -100,8 +103,8 @@ __attribute__((no_sanitize("address"))) static inline enum outcome step(struct w
 
 struct meeting {
 	struct ts_here_last *last;
-	uint32_t
-		at; /* its states from here on lie not below the walk's; TS_HERE_LAST_FRAMES: none is left */
+	uint32_t at; /* its states from here on lie not below the walk's; TS_HERE_LAST_FRAMES: none
+			is left */
 	uint32_t same; /* so many of its words are what they were */
 };
 
@@ -207,7 +210,10 @@ static bool take_quickly(const struct ts_here *here, uint64_t generation,
 			stack->last->trail[stack->count % TS_HERE_LAST_FRAMES] = state;
 		if (outcome != WENT_ON)
 			break;
-		/* Where a caller has none of its own on the stack, nobody has: only the innermost function may not have stored it. */
+		/*
+		 * Where a caller has none of its own on the stack, nobody has: only the innermost
+		 * function may not have stored it.
+		 */
 		walk.lr = 0;
 		if (__builtin_expect(stack->count == stack->room, 0)) {
 			stack->end = TS_HERE_TOO_DEEP;

@@ -73,7 +73,8 @@ __attribute__((always_inline)) static inline void ts_here_capture(struct ts_here
 /* How a stack ends. */
 enum ts_here_end {
 	TS_HERE_WHOLE,     /* with the program's or thread's first function */
-	TS_HERE_NO_TABLES, /* nothing is said of the last function: code made at run time, assembler */
+	TS_HERE_NO_TABLES, /* nothing is said of the last function: code made at run time, assembler
+			    */
 	TS_HERE_OTHER_STACK, /* beyond the thread's own stack: fibres, coroutines */
 	TS_HERE_TOO_DEEP,    /* there is no room for more */
 };
@@ -83,7 +84,10 @@ struct ts_here_last;
 struct ts_here_stack {
 	uint64_t *pcs; /* caller's */
 	size_t room;
-	/* The thread's stack before this one, which makes this one cheaper. NULL: none. Zeros at first; not while a handler has interrupted one who uses it. */
+	/*
+	 * The thread's stack before this one, which makes this one cheaper. NULL: none. Zeros at
+	 * first; not while a handler has interrupted one who uses it.
+	 */
 	struct ts_here_last *last;
 	size_t count;
 	uint64_t hash; /* of all, and of how it ends; never 0 */
@@ -91,12 +95,16 @@ struct ts_here_stack {
 };
 
 /*
- * The callers of the function that the registers are of, innermost first. Return addresses; of a function that a signal interrupted: of its instruction plus
- * 1, so that one byte back is always inside. Any thread, also in signal handlers.
+ * The callers of the function that the registers are of, innermost first. Return addresses; of a
+ * function that a signal interrupted: of its instruction plus 1, so that one byte back is always
+ * inside. Any thread, also in signal handlers.
  */
 void ts_here_take(const struct ts_here *here, struct ts_here_stack *stack);
 
-/* Another number where a library was unloaded since: what was kept of addresses is void. Behind ts_here_take(). */
+/*
+ * Another number where a library was unloaded since: what was kept of addresses is void. Behind
+ * ts_here_take().
+ */
 uint64_t ts_here_generation(void);
 
 /* Another number where something was loaded since. */
@@ -115,8 +123,9 @@ bool ts_here_find_module(uint64_t address, struct ts_here_module *ret_module);
 /* ---- for the parts ---- */
 
 /*
- * A rule, in one word: how the caller's frame is found. Most functions need no more than stack and frame pointer. Offsets are in words: 20 bits each.
- * A return address of offset 0 is in the link register.
+ * A rule, in one word: how the caller's frame is found. Most functions need no more than stack and
+ * frame pointer. Offsets are in words: 20 bits each. A return address of offset 0 is in the link
+ * register.
  */
 enum ts_here_frame {
 	TS_HERE_FROM_SP,      /* the frame's address = sp + n */
@@ -144,8 +153,8 @@ enum ts_here_special {
 #define TS_HERE_WAYS 4u
 
 /*
- * Written and read without a lock: `check` is the key and a product of the rule, so that half of one slot and half of another do not fit. A key is
- * an address and the generation.
+ * Written and read without a lock: `check` is the key and a product of the rule, so that half of
+ * one slot and half of another do not fit. A key is an address and the generation.
  */
 struct ts_here_slot {
 	uint64_t check, rule;
@@ -174,11 +183,17 @@ static inline uint64_t ts_here_check(uint64_t key, uint64_t rule)
 
 struct ts_cfi_row;
 
-/* local_unwind_rules.c: the rule of an address that the table does not have, which has it then. May change the generation. */
+/*
+ * local_unwind_rules.c: the rule of an address that the table does not have, which has it then. May
+ * change the generation.
+ */
 uint64_t ts_here_make_rule(uint64_t pc);
 /* A rule that says that nothing is known, of a time when less was loaded. */
 bool ts_here_is_stale(uint64_t rule);
-/* Whether what is loaded is still what it was, if that was not asked for some ms. May change the generation. */
+/*
+ * Whether what is loaded is still what it was, if that was not asked for some ms. May change the
+ * generation.
+ */
 void ts_here_look_again(void);
 /* All that is said of an address. *ret_expressions: what offsets of expressions count from. */
 bool ts_here_find_row(uint64_t address, struct ts_cfi_row *ret_row,
@@ -190,7 +205,10 @@ void ts_here_take_full(const struct ts_here *here, struct ts_here_stack *stack);
 struct ts_here_bounds {
 	uint64_t low, high;
 };
-/* local_unwind_bounds.c: of the stack that the address lies in; where it is not the thread's own, what is sure to be memory. */
+/*
+ * local_unwind_bounds.c: of the stack that the address lies in; where it is not the thread's own,
+ * what is sure to be memory.
+ */
 struct ts_here_bounds ts_here_bounds_of(uint64_t sp);
 
 /* ---- local_unwind_cache.c ---- */
@@ -207,7 +225,10 @@ struct ts_here_word {
 	uint64_t address, value;
 };
 
-/* The last walk that came to the end of its stack. All but the trail is filled from the end, outermost first: so the outer frames stay where they are. */
+/*
+ * The last walk that came to the end of its stack. All but the trail is filled from the end,
+ * outermost first: so the outer frames stay where they are.
+ */
 struct ts_here_last {
 	uint64_t generation; /* void in another one */
 	struct ts_here_bounds bounds;
@@ -222,12 +243,15 @@ struct ts_here_last {
 	struct ts_here_state trail[TS_HERE_LAST_FRAMES]; /* of the walk that is on; a ring */
 };
 
-/* Whether so many words from the end on are what they were; *same: so many are known to be. All lie above the stack pointer of the state that asks. */
+/*
+ * Whether so many words from the end on are what they were; *same: so many are known to be. All lie
+ * above the stack pointer of the state that asks.
+ */
 bool ts_here_words_are_same(const struct ts_here_last *last, uint32_t wanted, uint32_t *same);
 
 /*
- * Puts the states of the trail, but for the innermost one, inside of what is remembered. caller: what the outermost of them led to; needs_fp and hash: that one's.
- * Returns the hash of all.
+ * Puts the states of the trail, but for the innermost one, inside of what is remembered. caller:
+ * what the outermost of them led to; needs_fp and hash: that one's. Returns the hash of all.
  */
 uint64_t ts_here_remember(struct ts_here_last *last, const struct ts_here_stack *stack,
 			  size_t states, struct ts_here_state caller, bool needs_fp, uint64_t hash);
@@ -238,7 +262,10 @@ __attribute__((no_sanitize("address"))) static inline uint64_t ts_here_stack_wor
 	return *(const uint64_t *)(uintptr_t)address;
 }
 
-/* One more frame of a hash, from the outermost one on; no two frames give the same out of one hash, nor one frame out of two. */
+/*
+ * One more frame of a hash, from the outermost one on; no two frames give the same out of one hash,
+ * nor one frame out of two.
+ */
 static inline uint64_t ts_here_add(uint64_t hash, uint64_t frame)
 {
 	return ((hash << 23 | hash >> 41) ^ frame) * UINT64_C(0x9e3779b97f4a7c15);

@@ -25,8 +25,9 @@ static bool is_in(struct ts_here_bounds bounds, uint64_t sp)
 }
 
 /*
- * That which the program began on. It grows, up to a limit that may change: so its lower end is where it could grow to, and nothing else lies in between. All
- * that is above a stack pointer is there.
+ * That which the program began on. It grows, up to a limit that may change: so its lower end is
+ * where it could grow to, and nothing else lies in between. All that is above a stack pointer is
+ * there.
  */
 static struct ts_here_bounds first_stack(void)
 {
@@ -68,7 +69,10 @@ static void learn(uint64_t sp)
 		own = thread_stack();
 }
 
-/* One for signals is known to the kernel. Of another one only the page that the stack pointer is in. */
+/*
+ * One for signals is known to the kernel. Of another one only the page that the stack pointer is
+ * in.
+ */
 static struct ts_here_bounds other_stack(uint64_t sp)
 {
 	struct ts_here_bounds bounds = { sp, (sp | (PAGE - 1)) + 1 };

@@ -29,7 +29,10 @@ static void add_word(struct ts_here_last *last, uint64_t address)
 	*word = (struct ts_here_word){ address, ts_here_stack_word(address) };
 }
 
-/* Those that lead from a state to its caller's. A frame pointer that nobody looks at is often something else, which changes. */
+/*
+ * Those that lead from a state to its caller's. A frame pointer that nobody looks at is often
+ * something else, which changes.
+ */
 static void add_words(struct ts_here_last *last, const struct ts_here_state *state,
 		      const struct ts_here_state *caller, bool needs_fp)
 {
@@ -64,7 +67,10 @@ static bool has_room(const struct ts_here_last *last)
 	       last->words + MOST_WORDS_A_FRAME <= TS_HERE_LAST_WORDS;
 }
 
-/* Of deep stacks the outer frames are kept. The innermost function's state has a link register as well: it is left out. */
+/*
+ * Of deep stacks the outer frames are kept. The innermost function's state has a link register as
+ * well: it is left out.
+ */
 uint64_t ts_here_remember(struct ts_here_last *last, const struct ts_here_stack *stack,
 			  size_t states, struct ts_here_state caller, bool needs_fp, uint64_t hash)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The calling thread's stack with all registers that functions must preserve, and by all that the tables say: for signal frames, hand-written code and whatever else
- * local_unwind.c has no rule for. Some hundred ns a frame.
+ * The calling thread's stack with all registers that functions must preserve, and by all that the
+ * tables say: for signal frames, hand-written code and whatever else local_unwind.c has no rule
+ * for. Some hundred ns a frame.
  */
 #include "code/local/cfi.h"
 #include "code/local/local_unwind.h"
@@ -53,7 +54,10 @@ static void enter_stack(struct state *state)
 {
 	uint64_t sp = state->registers.values[TS_REGISTER_SP];
 
-	/* On the same one what is below stays: where a function is about to return, its rules may lead there. */
+	/*
+	 * On the same one what is below stays: where a function is about to return, its rules may
+	 * lead there.
+	 */
 	if (sp - state->memory.address < state->memory.count)
 		return;
 	state->bounds = ts_here_bounds_of(sp);

@@ -46,8 +46,8 @@ static int look_at_first(struct dl_phdr_info *info, size_t bytes, void *context)
 }
 
 /*
- * Code at an address that another library had before would be taken for that one's. It mostly has other return addresses, which leads to the loader; this is for
- * the rest.
+ * Code at an address that another library had before would be taken for that one's. It mostly has
+ * other return addresses, which leads to the loader; this is for the rest.
  */
 void ts_here_look_again(void)
 {
@@ -148,7 +148,8 @@ static int search_one(struct dl_phdr_info *info, size_t bytes, void *context)
 }
 
 /*
- * The C library's own way (2.35 on), which takes no lock and does not ask all libraries one by one. Its struct, for builds with older headers.
+ * The C library's own way (2.35 on), which takes no lock and does not ask all libraries one by one.
+ * Its struct, for builds with older headers.
  */
 struct found_object {
 	unsigned long long flags;

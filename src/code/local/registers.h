@@ -5,8 +5,9 @@
 
 #include <stdint.h>
 
-#define TS_UNWIND_REGISTERS \
-	33 /* by DWARF's numbers: 16 and the return address on x86_64; x0-x30, sp, pc on aarch64 */
+#define TS_UNWIND_REGISTERS                                                                      \
+	33 /* by DWARF's numbers: 16 and the return address on x86_64; x0-x30, sp, pc on aarch64 \
+	    */
 
 struct ts_unwind_registers {
 	uint64_t known; /* bit of each */
@@ -26,8 +27,9 @@ struct ts_unwind_registers {
 #define TS_REGISTER_PC 32
 #define TS_REGISTERS_KEPT (UINT64_C(0xfff80000)) /* x19 to x30, sp */
 /*
- * The kernel's code that a signal handler returns to has no rules; it is known by its two instructions (mov x8, #139; svc #0), and what it restores lies
- * above the stack pointer: x0-x30, sp, pc, behind siginfo, ucontext's head and the fault's address.
+ * The kernel's code that a signal handler returns to has no rules; it is known by its two
+ * instructions (mov x8, #139; svc #0), and what it restores lies above the stack pointer: x0-x30,
+ * sp, pc, behind siginfo, ucontext's head and the fault's address.
  */
 #define TS_SIGRETURN_CODE UINT64_C(0xd4000001d2801168)
 #define TS_SIGNAL_REGISTERS 312u

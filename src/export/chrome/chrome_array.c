@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A plain JSON array of Chrome events, for programs that expect no more than name, cat, ph, ts, dur,
- * pid, tid and args: spans (X), instants (i) and counters (C). What else a trace holds is left
- * out; pid and tid are those that the trace names, even where two threads share them.
- * Memory does not grow with the trace.
+ * A plain JSON array of Chrome events, for programs that expect no more than name, cat, ph, ts,
+ * dur, pid, tid and args: spans (X), instants (i) and counters (C). What else a trace holds is left
+ * out; pid and tid are those that the trace names, even where two threads share them. Memory does
+ * not grow with the trace.
  */
 #include <string.h>
 

@@ -167,7 +167,10 @@ static int put_meta(struct ts_chrome_export *x)
 	return result;
 }
 
-/* Native code that got its names later, or has none: viewers show them, and our importer passes over them. */
+/*
+ * Native code that got its names later, or has none: viewers show them, and our importer passes
+ * over them.
+ */
 static void put_found_name(struct ts_chrome_export *x, int64_t frame)
 {
 	uint32_t depths = ts_stack_depths(x->reader, frame);

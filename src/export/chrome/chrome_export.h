@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The exporter of Chrome trace-event JSON, shared by its files; docs/chrome.md says what becomes of what.
+ * The exporter of Chrome trace-event JSON, shared by its files; docs/chrome.md says what becomes of
+ * what.
  *
- *	chrome_export.c         the file: what stands ahead of the events, and the walk over the chunks
+ *	chrome_export.c the file: what stands ahead of the events, and the walk over the chunks
  *	chrome_tracks.c  which pid and tid stand for a thread or a stream
  *	chrome_export_event.c   rows as events
  *	chrome_async.c   the order of async begins and ends
@@ -53,7 +54,10 @@ struct ts_chrome_export {
 	struct ts_chrome_tracks tracks;
 	bool first_event;
 	bool machine_is_named;
-	/* For viewers only: no stacks by number, no "tracesmith" members, and what is open ends at end_ns. */
+	/*
+	 * For viewers only: no stacks by number, no "tracesmith" members, and what is open ends at
+	 * end_ns.
+	 */
 	bool for_viewers;
 	int64_t end_ns;
 };
@@ -98,8 +102,9 @@ struct ts_chrome_track ts_chrome_track_of_subject(const struct ts_chrome_export 
 int ts_chrome_devices_init(struct ts_chrome_export *x);
 
 /*
- * The name of a counter as a JSON string. One of no thread that belongs to a device names it first, so that viewers,
- * which know counters by their names, put those of a device together: "NVIDIA H200 0 power_W".
+ * The name of a counter as a JSON string. One of no thread that belongs to a device names it first,
+ * so that viewers, which know counters by their names, put those of a device together: "NVIDIA H200
+ * 0 power_W".
  */
 void ts_chrome_put_counter_name(struct ts_chrome_export *x, const struct ts_counter_row *counter);
 
@@ -126,8 +131,8 @@ void ts_chrome_put_row(struct ts_chrome_export *x, const struct ts_batch *batch,
 /* ---- chrome_async.c ---- */
 
 /*
- * The async slices of a batch of slices, which put_row() passes over: begins and ends in an order in
- * which viewers can match them. 0 or TS_ENOMEM.
+ * The async slices of a batch of slices, which put_row() passes over: begins and ends in an order
+ * in which viewers can match them. 0 or TS_ENOMEM.
  */
 int ts_chrome_put_async(struct ts_chrome_export *x, const struct ts_batch *batch);
 

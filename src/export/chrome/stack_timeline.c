@@ -209,7 +209,10 @@ static bool is_gap(const struct thread *thread, int64_t now, int64_t weight)
 	return ts_ns_between(thread->last_ns, now) > 2 * usual + usual / 2;
 }
 
-/* When the newest stack of a thread was left, as nobody has seen it end: one interval later, but not after its process. */
+/*
+ * When the newest stack of a thread was left, as nobody has seen it end: one interval later, but
+ * not after its process.
+ */
 static int64_t end_of(const struct thread *thread)
 {
 	int64_t end = ts_ns_add(thread->last_ns, thread->interval_ns);
@@ -285,7 +288,9 @@ static void count_innermost(struct thread *thread, enum ts_thread_state state)
 	open->waits += state == TS_THREAD_WAITS_FOR_GIL;
 }
 
-/* What is known of the time between samples: their weight, or where they have none a mean of late. */
+/*
+ * What is known of the time between samples: their weight, or where they have none a mean of late.
+ */
 static void note_interval(const struct timeline *timeline, struct thread *thread, int64_t now,
 			  int64_t weight, bool after_gap)
 {

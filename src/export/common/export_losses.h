@@ -12,7 +12,10 @@
 
 #define TS_TABLE_SET(table) (UINT64_C(1) << (table))
 
-/* Events of all tables but those of the set: the format has no place for them. Tables that events refer to are not counted. */
+/*
+ * Events of all tables but those of the set: the format has no place for them. Tables that events
+ * refer to are not counted.
+ */
 void ts_left_out_tables(const struct ts_export_options *options, const struct ts_reader *reader,
 			uint64_t written);
 

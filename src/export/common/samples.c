@@ -308,7 +308,10 @@ static bool is_due(const struct walk *walk, const struct cursor *next)
 	return !next || chunk->min_start <= time_of(next);
 }
 
-/* Its batch goes behind those in use. Of chunks that are equally early the first opened comes first. */
+/*
+ * Its batch goes behind those in use. Of chunks that are equally early the first opened comes
+ * first.
+ */
 static void close_cursor(struct walk *walk, struct cursor *cursor)
 {
 	struct cursor closed = *cursor;

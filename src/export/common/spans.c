@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Spans sorted by thread and time: pieces that fit into memory are sorted and, where there is more than one, put into a temporary file,
- * from which they are merged. See spans.h.
+ * Spans sorted by thread and time: pieces that fit into memory are sorted and, where there is more
+ * than one, put into a temporary file, from which they are merged. See spans.h.
  */
 #include "export/common/spans.h"
 

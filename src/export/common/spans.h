@@ -5,9 +5,9 @@
  * Rows are sorted in pieces, on disk where there are many: memory does not grow with the trace.
  *
  * rc = ts_spans_new(&spans, reader, options, 0, err);
- * 	if (!rc)
- * 		rc = ts_spans_walk(spans, visit, context, err);
- * 	ts_spans_free(spans);
+ *	if (!rc)
+ *		rc = ts_spans_walk(spans, visit, context, err);
+ *	ts_spans_free(spans);
  *
  * Rules: of spans that begin together the longer one is outside; of those that are alike, slices.
  * A span that outlasts the one that it begins in ends with that one (and is counted in `cut`). One
@@ -42,7 +42,10 @@ struct ts_spans_counts {
 	int64_t first_ns;               /* when the first one begins; known ahead of the walk */
 };
 
-/* Reads all rows. `options` (may be NULL) is told how far that is. piece_rows: how many are sorted in memory at once; 0: the default. */
+/*
+ * Reads all rows. `options` (may be NULL) is told how far that is. piece_rows: how many are sorted
+ * in memory at once; 0: the default.
+ */
 int ts_spans_new(struct ts_spans **ret_spans, struct ts_reader *reader,
 		 const struct ts_export_options *options, size_t piece_rows, struct ts_error *err);
 void ts_spans_free(struct ts_spans *spans);

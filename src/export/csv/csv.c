@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One table as CSV (RFC 4180): a line a row, in the order of the file, with what ids stand for beside them. docs/formats/tables.md says what
- * each column is. Memory does not grow with the number of rows.
+ * One table as CSV (RFC 4180): a line a row, in the order of the file, with what ids stand for
+ * beside them. docs/formats/tables.md says what each column is. Memory does not grow with the
+ * number of rows.
  */
 #include <inttypes.h>
 #include <math.h>

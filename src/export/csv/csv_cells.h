@@ -42,7 +42,10 @@ void ts_csv_cells_release(struct ts_csv_cells *cells);
 /* Appends what an id stands for. */
 void ts_csv_put(struct ts_csv_cells *cells, struct ts_text *out, enum ts_csv_kind kind, int64_t id);
 
-/* Names of the cells beside an id, separated by spaces, such as "pid tid name"; "" where there are none. */
+/*
+ * Names of the cells beside an id, separated by spaces, such as "pid tid name"; "" where there are
+ * none.
+ */
 const char *ts_csv_beside(const char *table, enum ts_csv_kind *ret_kind);
 
 /* A text as a cell: quotes where RFC 4180 wants them, ill-formed UTF-8 and NUL as U+FFFD. */

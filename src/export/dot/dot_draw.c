@@ -55,7 +55,10 @@ static void put_escaped(struct ts_text *out, const char *text, size_t length)
 	}
 }
 
-/* A name without the arguments of templates and calls, which are most of a kernel's; what is left may be nothing. */
+/*
+ * A name without the arguments of templates and calls, which are most of a kernel's; what is left
+ * may be nothing.
+ */
 static void shorten(struct ts_text *out, const char *name)
 {
 	int depth = 0;
@@ -269,7 +272,10 @@ static void put_edge(struct ts_dot *dot, const struct ts_edge *edge)
 		       edge->flags & TS_EDGE_INFERRED ? " (inferred)" : "", slack);
 }
 
-/* The calls of a thread one after another, which the graph has only with all that the host did between them. */
+/*
+ * The calls of a thread one after another, which the graph has only with all that the host did
+ * between them.
+ */
 static bool put_program(struct ts_dot *dot, const struct ts_work_thread *thread)
 {
 	uint32_t last = TS_WORK_NONE;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tree of folded stacks: frames and threads in words, and the lines in order. See folded_tree.h. */
+/*
+ * The tree of folded stacks: frames and threads in words, and the lines in order. See
+ * folded_tree.h.
+ */
 #include "export/folded/folded_tree.h"
 
 #include <stdlib.h>
@@ -171,7 +174,10 @@ static uint32_t offset_word(struct ts_folded_tree *tree, const struct ts_frame_r
 	return intern_word(tree);
 }
 
-/* The innermost of a frame's functions, below the node of its caller. An instruction of a device is below its function. */
+/*
+ * The innermost of a frame's functions, below the node of its caller. An instruction of a device is
+ * below its function.
+ */
 static uint32_t frame_node(struct ts_folded_tree *tree, uint32_t node, int64_t frame)
 {
 	const struct ts_frame_row *row = ts_stack_frame(tree->reader, frame);
@@ -183,7 +189,10 @@ static uint32_t frame_node(struct ts_folded_tree *tree, uint32_t node, int64_t f
 	return node;
 }
 
-/* Stacks share their callers, so each step is looked for once: upwards to the first that is known, then down again. */
+/*
+ * Stacks share their callers, so each step is looked for once: upwards to the first that is known,
+ * then down again.
+ */
 uint32_t ts_folded_stack(struct ts_folded_tree *tree, uint32_t root, int64_t stack)
 {
 	struct ts_stack_path *path = &tree->path;

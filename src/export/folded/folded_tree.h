@@ -45,7 +45,10 @@ int ts_folded_tree_init(struct ts_folded_tree *tree, struct ts_reader *reader, b
 			int fd, struct ts_error *err);
 void ts_folded_tree_release(struct ts_folded_tree *tree);
 
-/* The node below another one: of a text, of a frame as stack_lists.h counts them, of a process and its thread, of a stack. */
+/*
+ * The node below another one: of a text, of a frame as stack_lists.h counts them, of a process and
+ * its thread, of a stack.
+ */
 uint32_t ts_folded_text(struct ts_folded_tree *tree, uint32_t node, const char *text);
 uint32_t ts_folded_frame(struct ts_folded_tree *tree, uint32_t node, int64_t frame);
 uint32_t ts_folded_thread(struct ts_folded_tree *tree, uint32_t node, int64_t thread);

@@ -13,7 +13,10 @@
 #define NEEDS_STATE 2
 #define STATE_CLEARED 1
 #define PACKET_TAG (1 << 3 | TS_PROTO_BYTES)
-/* Of ClockSnapshot: boot time, which is what packets are in unless they say otherwise, and the time of day. */
+/*
+ * Of ClockSnapshot: boot time, which is what packets are in unless they say otherwise, and the time
+ * of day.
+ */
 #define DEFAULTS_OF_SAMPLES 12
 #define TIMEBASE_CPU_CLOCK 1
 #define CLOCK_OF_FILE 6
@@ -65,7 +68,9 @@ void ts_pf_put_packet(struct ts_pf_export *x, int64_t time, enum ts_pf_packet fi
 		begin = (unsigned char *)x->out.data + x->out.length;
 		*begin = PACKET_TAG;
 		begin = ts_pf_varint(begin + 1, bytes);
-		/* All of it, whatever is used: a constant number of bytes is copied without a call. */
+		/*
+		 * All of it, whatever is used: a constant number of bytes is copied without a call.
+		 */
 		memcpy(begin, head, sizeof(head));
 		begin += to - head;
 		if (inner)
@@ -132,7 +137,10 @@ static void put_header(struct ts_pf_export *x)
 	ts_proto_close(&x->out, open);
 }
 
-/* How the file's time stands to that of day, where the trace says it: trace time is that of day then. */
+/*
+ * How the file's time stands to that of day, where the trace says it: trace time is that of day
+ * then.
+ */
 static int put_clock(struct ts_pf_export *x)
 {
 	struct ts_batch *batch;

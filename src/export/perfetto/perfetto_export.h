@@ -1,20 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The exporter of Perfetto protobuf, shared by its files; docs/formats/perfetto.md says what becomes of what.
+ * The exporter of Perfetto protobuf, shared by its files; docs/formats/perfetto.md says what
+ * becomes of what.
  *
- *	perfetto_export.c         the file: what stands ahead of the events, and the walk over all chunks in order of time
+ *	perfetto_export.c the file: what stands ahead of the events, and the walk over all chunks in
+ *	order of time
  *	perfetto_merge.c   rows of chunks that overlap, in order of time
  *	perfetto_threads.c reading the next chunk and writing the last bytes meanwhile
- *	perfetto_tracks.c  tracks of processes, threads, devices, streams and counters, and lanes of spans that do not nest
+ *	perfetto_tracks.c tracks of processes, threads, devices, streams and counters, and lanes of
+ *	spans that do not nest
  *	perfetto_export_event.c   rows as packets
  *	perfetto_export_args.c    arguments and columns as debug annotations
- *	perfetto_export_own.c     what Perfetto has no place for, so that an import gives the same trace
+ *	perfetto_export_own.c what Perfetto has no place for, so that an import gives the same trace
  *	perfetto_intern.c  texts by number
  *	perfetto_flow.c    arrows
  *	perfetto_stacks.c  call stacks by number
  *	perfetto_export_gpu.c     what devices did, as stages of a GPU
  *
- * A packet is put together in x->event and goes out whole; texts that it is the first to use stand ahead of it.
+ * A packet is put together in x->event and goes out whole; texts that it is the first to use stand
+ * ahead of it.
  */
 #ifndef TS_EXPORT_PERFETTO_PERFETTO_EXPORT_H
 #define TS_EXPORT_PERFETTO_PERFETTO_EXPORT_H
@@ -105,7 +109,10 @@ struct ts_pf_group {
 
 /* ---- shapes ---- */
 
-/* An annotation up to its value: tag, a byte for the length, name_iid and, where all values are of one type, the value's tag. */
+/*
+ * An annotation up to its value: tag, a byte for the length, name_iid and, where all values are of
+ * one type, the value's tag.
+ */
 struct ts_pf_note {
 	unsigned char data[15];
 	uint8_t bytes; /* 0: not known yet */
@@ -228,7 +235,10 @@ struct ts_pf_export {
 
 /* ---- bytes ---- */
 
-/* As ts_proto_open() and ts_proto_close(), where there is room already. Without a loop: numbers are constants mostly. */
+/*
+ * As ts_proto_open() and ts_proto_close(), where there is room already. Without a loop: numbers are
+ * constants mostly.
+ */
 static inline unsigned char *ts_pf_tag(unsigned char *to, uint32_t number, enum ts_proto_type type)
 {
 	uint32_t tag = number << 3 | (uint32_t)type;
@@ -252,8 +262,9 @@ static inline unsigned char *ts_pf_fixed64(unsigned char *to, uint64_t value)
 }
 
 /*
- * As ts_proto_encode_varint(), which guesses at each byte whether it is the last. Most values have one. The others' groups of 7 bits are moved apart at
- * once; 8 bytes are written, whatever is used of them.
+ * As ts_proto_encode_varint(), which guesses at each byte whether it is the last. Most values have
+ * one. The others' groups of 7 bits are moved apart at once; 8 bytes are written, whatever is used
+ * of them.
  */
 static inline unsigned char *ts_pf_varint(unsigned char *to, uint64_t value)
 {
@@ -285,7 +296,10 @@ static inline unsigned char *ts_pf_zigzag(unsigned char *to, int64_t value)
 	return ts_pf_varint(to, ts_proto_from_signed(value));
 }
 
-/* `open` is the first byte of the message, ahead of which one byte is free; there must be room for 4 more. */
+/*
+ * `open` is the first byte of the message, ahead of which one byte is free; there must be room for
+ * 4 more.
+ */
 static inline unsigned char *ts_pf_close(unsigned char *open, unsigned char *end)
 {
 	size_t bytes = (size_t)(end - open);
@@ -342,7 +356,10 @@ void ts_pf_threads_stop(struct ts_pf_export *x);
 int ts_pf_write(struct ts_pf_export *x);
 int ts_pf_write_wait(struct ts_pf_export *x);
 
-/* Has a chunk read for the next ts_pf_read_wait(), which gives it to `cursor`, and reads it then if nobody asked before. */
+/*
+ * Has a chunk read for the next ts_pf_read_wait(), which gives it to `cursor`, and reads it then if
+ * nobody asked before.
+ */
 void ts_pf_read(struct ts_pf_export *x, size_t chunk);
 int ts_pf_read_wait(struct ts_pf_export *x, size_t chunk, struct ts_pf_cursor *cursor);
 
@@ -362,7 +379,10 @@ static inline uint64_t ts_pf_intern(struct ts_pf_export *x, enum ts_pf_text kind
 	return ts_pf_intern_new_(x, kind, string);
 }
 
-/* Numbers of texts that are not strings of the trace: 0 is one that is lost, those of tables' names are their ids, from 64 on. */
+/*
+ * Numbers of texts that are not strings of the trace: 0 is one that is lost, those of tables' names
+ * are their ids, from 64 on.
+ */
 enum ts_pf_made {
 	TS_PF_LOST,
 	TS_PF_NULL,

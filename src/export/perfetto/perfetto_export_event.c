@@ -77,7 +77,10 @@ static unsigned char *put_stack(struct ts_pf_export *x, unsigned char *to, int64
 	return iid ? ts_pf_uint(to, EVENT_STACK, iid) : to;
 }
 
-/* x->event holds an event up to `own`, and from there to `end` field 9901 of its packet, if any: trace_processor calls what it does not know an error inside of events. */
+/*
+ * x->event holds an event up to `own`, and from there to `end` field 9901 of its packet, if any:
+ * trace_processor calls what it does not know an error inside of events.
+ */
 static void put_event_packet(struct ts_pf_export *x, int64_t time, const unsigned char *own,
 			     const unsigned char *end)
 {
@@ -260,7 +263,10 @@ static int put_loss(struct ts_pf_export *x, const struct ts_pf_cursor *cursor)
 	return put_row(x, cursor, &view, TS_PF_INSTANT, group ? group->uuid : 0, &extras);
 }
 
-/* A row that viewers do not see as an event: in the packet, beside x->event where that is something. */
+/*
+ * A row that viewers do not see as an event: in the packet, beside x->event where that is
+ * something.
+ */
 static int put_beside(struct ts_pf_export *x, const struct ts_pf_cursor *cursor, int64_t time,
 		      enum ts_pf_packet field)
 {

@@ -14,7 +14,9 @@ enum { OWN_ROW = 3 };
 
 size_t ts_pf_row_room(const struct ts_pf_cursor *cursor, const struct ts_pf_shape *shape)
 {
-	/* A column: its number and value, and an annotation. An argument: two annotations' worth. */
+	/*
+	 * A column: its number and value, and an annotation. An argument: two annotations' worth.
+	 */
 	return 256 + (size_t)cursor->batch->table->column_count * 64 + (size_t)shape->count * 96;
 }
 

@@ -97,7 +97,10 @@ uint64_t ts_pf_intern_new_(struct ts_pf_export *x, enum ts_pf_text kind, int64_t
 	return (uint64_t)string;
 }
 
-/* Numbers of texts that are made up: 0 a lost one, a few that others name, then names of columns, then values of enums. */
+/*
+ * Numbers of texts that are made up: 0 a lost one, a few that others name, then names of columns,
+ * then values of enums.
+ */
 static uint64_t column_number(const struct ts_table_info *table, int position)
 {
 	return TS_PF_FIRST_COLUMN + (uint64_t)table->id * TS_MAX_COLUMNS + (uint64_t)position;

@@ -36,7 +36,10 @@ static void write_bytes(void *argument)
 	struct ts_pf_writing *writing = argument;
 	sigset_t pipe;
 
-	/* Workers block all signals; that of a pipe which nobody reads ends the tool, if it is not ignored. */
+	/*
+	 * Workers block all signals; that of a pipe which nobody reads ends the tool, if it is not
+	 * ignored.
+	 */
 	sigemptyset(&pipe);
 	sigaddset(&pipe, SIGPIPE);
 	pthread_sigmask(SIG_UNBLOCK, &pipe, NULL);

@@ -25,7 +25,9 @@ enum {
 enum { ORDER_EXPLICIT = 3 };
 enum { MERGE_NONE = 2, MERGE_BY_KEY = 3 };
 
-/* Beyond so many lanes each span that does not nest has a track of its own, which nobody remembers. */
+/*
+ * Beyond so many lanes each span that does not nest has a track of its own, which nobody remembers.
+ */
 #define MAX_LANES 1024
 #define MADE_UP UINT32_C(1000000000)
 

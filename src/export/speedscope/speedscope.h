@@ -31,7 +31,9 @@ void ts_speedscope_release(struct ts_speedscope *file);
 /* Writes what is in `out`, unless it is shorter than that. */
 int ts_speedscope_flush(struct ts_speedscope *file, size_t unless_below);
 
-/* The opening brace and the first members; behind them stand "shared" and "profiles", in any order. */
+/*
+ * The opening brace and the first members; behind them stand "shared" and "profiles", in any order.
+ */
 void ts_speedscope_put_head(struct ts_speedscope *file);
 
 /* The member "shared": all frames that have a number by now. */

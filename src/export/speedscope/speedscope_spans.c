@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Speedscope's JSON of nested spans: an "evented" profile a thread, in ns since the first span of all. Frames stand behind the profiles,
- * so that everything is written as it comes. Memory grows with the number of different names only.
+ * Speedscope's JSON of nested spans: an "evented" profile a thread, in ns since the first span of
+ * all. Frames stand behind the profiles, so that everything is written as it comes. Memory grows
+ * with the number of different names only.
  */
 #include "base/ns.h"
 #include "export/common/export_losses.h"

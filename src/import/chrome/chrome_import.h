@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The importer of Chrome trace-event JSON, shared by its files; docs/chrome.md says what becomes
- * of what.
+ * The importer of Chrome trace-event JSON, shared by its files; docs/chrome.md says what becomes of
+ * what.
  *
- *	chrome_import.c           the file: array or object form, top-level members, cut ends, errors
+ *	chrome_import.c the file: array or object form, top-level members, cut ends, errors
  *	chrome_text.c      texts of the file as strings of the trace
  *	chrome_event.c     one event: members found, nothing stored yet
  *	chrome_args.c      arguments: types, columns, shapes
@@ -15,8 +15,8 @@
  *	chrome_meta.c      metadata events, device properties, losses
  *	chrome_own.c       what export adds to events      chrome_own_rows.c  and ahead of them
  *
- * A function that reads JSON returns 0, TS_JSON_MORE (nothing has been stored: refill and start
- * the value again) or a negative error. The writer's errors stick and are met at the next refill.
+ * A function that reads JSON returns 0, TS_JSON_MORE (nothing has been stored: refill and start the
+ * value again) or a negative error. The writer's errors stick and are met at the next refill.
  */
 #ifndef TS_IMPORT_CHROME_CHROME_IMPORT_H
 #define TS_IMPORT_CHROME_CHROME_IMPORT_H

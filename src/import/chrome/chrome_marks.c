@@ -158,7 +158,10 @@ int ts_chrome_store_mark(struct ts_chrome *c, struct ts_chrome_event *event, con
 	return TS_OK;
 }
 
-/* One of our own file that belongs to no thread: its columns say whose it is, and so which clock is its. */
+/*
+ * One of our own file that belongs to no thread: its columns say whose it is, and so which clock is
+ * its.
+ */
 static int store_counter_of(struct ts_chrome *c, struct ts_chrome_event *event)
 {
 	const struct ts_table_info *info = ts_table_info(TS_TABLE_COUNTER);

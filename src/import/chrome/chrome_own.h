@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What export adds to Chrome's format; own_rows.h turns its ids and times into those of the trace. See
- * "What export adds" in docs/chrome.md.
+ * What export adds to Chrome's format; own_rows.h turns its ids and times into those of the trace.
+ * See "What export adds" in docs/chrome.md.
  */
 #ifndef TS_IMPORT_CHROME_CHROME_OWN_H
 #define TS_IMPORT_CHROME_CHROME_OWN_H

@@ -26,7 +26,10 @@ static inline void ts_args_clear(struct ts_args *args)
 	args->field_count = args->value_count = 0;
 }
 
-/* A value as rows store it: an int64, the bits of a double, the id of a string, 0 or 1. `key` is the id of a string. */
+/*
+ * A value as rows store it: an int64, the bits of a double, the id of a string, 0 or 1. `key` is
+ * the id of a string.
+ */
 static inline void ts_args_add(struct ts_args *args, uint32_t key, enum ts_arg_type type,
 			       int64_t value)
 {

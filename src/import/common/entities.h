@@ -5,16 +5,16 @@
  * and again at the end where more was learned.
  *
  * struct ts_places places;
- * 	rc = ts_places_start(&places, import, err);
- * 	...
- * 	process = ts_places_process(&places, pid);
- * 	slice.thread = ts_places_thread(&places, process, tid, tid);
- * 	ts_places_thread_row(&places, slice.thread)->name = ts_import_string(import, "main", 4);
- * 	...
- * 	ts_places_lose(&places, &kind, 1);
- * 	...
- * 	ts_places_finish(&places);      also after an error, so that what there is stays whole
- * 	ts_places_release(&places);
+ *	rc = ts_places_start(&places, import, err);
+ *	...
+ *	process = ts_places_process(&places, pid);
+ *	slice.thread = ts_places_thread(&places, process, tid, tid);
+ *	ts_places_thread_row(&places, slice.thread)->name = ts_import_string(import, "main", 4);
+ *	...
+ *	ts_places_lose(&places, &kind, 1);
+ *	...
+ *	ts_places_finish(&places);      also after an error, so that what there is stays whole
+ *	ts_places_release(&places);
  */
 #ifndef TS_IMPORT_COMMON_ENTITIES_H
 #define TS_IMPORT_COMMON_ENTITIES_H
@@ -56,7 +56,10 @@ struct ts_places {
 	struct ts_losses losses;
 };
 
-/* Makes the row of the source, named after the file, with a clock of its own, and sets that clock in the writer. */
+/*
+ * Makes the row of the source, named after the file, with a clock of its own, and sets that clock
+ * in the writer.
+ */
 int ts_places_start(struct ts_places *places, struct ts_import *import, struct ts_error *err);
 void ts_places_release(struct ts_places *places);
 
@@ -70,8 +73,8 @@ static inline void ts_places_lose(struct ts_places *places, const struct ts_loss
 }
 
 /*
- * Ids, made when first asked for with this key; 0: no memory, or the writer has failed. The key is the caller's: whatever tells two apart. The
- * number goes into the row (TS_ABSENT: none).
+ * Ids, made when first asked for with this key; 0: no memory, or the writer has failed. The key is
+ * the caller's: whatever tells two apart. The number goes into the row (TS_ABSENT: none).
  */
 int64_t ts_places_host(struct ts_places *places, uint64_t key);
 int64_t ts_places_process(struct ts_places *places, int64_t pid);

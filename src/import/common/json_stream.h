@@ -4,15 +4,15 @@
  * refilling it and starting the value again. For files of any size, of which one value has to fit.
  *
  * rc = ts_json_stream_enter(&stream, '{', &more);
- * 	while (!rc && more) {
- * 		rc = ts_json_stream_key(&stream);       the key is in stream.key
- * 		if (!rc)
- * 			rc = ts_json_stream_value(&stream, read_it, context);
- * 		if (!rc)
- * 			rc = ts_json_stream_next(&stream, '}', &more);
- * 	}
- * 	if (rc)
- * 		rc = ts_json_stream_fail(&stream, rc);
+ *	while (!rc && more) {
+ *		rc = ts_json_stream_key(&stream);       the key is in stream.key
+ *		if (!rc)
+ *			rc = ts_json_stream_value(&stream, read_it, context);
+ *		if (!rc)
+ *			rc = ts_json_stream_next(&stream, '}', &more);
+ *	}
+ *	if (rc)
+ *		rc = ts_json_stream_fail(&stream, rc);
  *
  * Each gives 0 or a negative error. Pointers into the buffer are void after each of them.
  */
@@ -87,7 +87,10 @@ static inline bool ts_json_stream_is_cut(const struct ts_json_stream *stream, in
 	       stream->js->error_at == stream->js->end;
 }
 
-/* Writes the message for an error, unless that is done; import->result.events tells whether something is kept. */
+/*
+ * Writes the message for an error, unless that is done; import->result.events tells whether
+ * something is kept.
+ */
 int ts_json_stream_fail(struct ts_json_stream *stream, int rc);
 
 #endif

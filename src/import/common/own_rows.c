@@ -49,7 +49,10 @@ int64_t ts_own_id(struct ts_own *own, enum ts_table_id table, int64_t id)
 	}
 	if (id - (made - own->offsets[table]) > MAX_GAP)
 		own->scattered[table] = true;
-	/* The same as in the file, plus what the trace had before: leaves out what the file leaves out. */
+	/*
+	 * The same as in the file, plus what the trace had before: leaves out what the file leaves
+	 * out.
+	 */
 	if (own->scattered[table])
 		made = ts_writer_new_id(own->writer, table);
 	while (made && !own->scattered[table] && made - own->offsets[table] < id)

@@ -5,11 +5,12 @@
  * anew.
  *
  * ts_own_init(&own, writer);
- * 	row[i] = ts_own_id(&own, TS_TABLE_THREAD, number);          references, and the column `id` of entities
- * 	...
- * 	rc = ts_own_add(&own, info, file_id, row, values, &is_good);
- * 	...
- * 	ts_own_release(&own);
+ *	row[i] = ts_own_id(&own, TS_TABLE_THREAD, number); references, and the column `id` of
+ *	entities
+ *	...
+ *	rc = ts_own_add(&own, info, file_id, row, values, &is_good);
+ *	...
+ *	ts_own_release(&own);
  *
  * An importer that adds rows in its own way uses the parts of ts_own_add(): ts_own_makes_sense(),
  * ts_own_note(), ts_own_place(), ts_own_set_id().
@@ -58,16 +59,25 @@ struct ts_own {
 void ts_own_init(struct ts_own *own, struct ts_writer *writer);
 void ts_own_release(struct ts_own *own);
 
-/* The id in the trace of a row that the file knows by another id; 0: none. Entities may be asked for ahead of their row. */
+/*
+ * The id in the trace of a row that the file knows by another id; 0: none. Entities may be asked
+ * for ahead of their row.
+ */
 int64_t ts_own_id(struct ts_own *own, enum ts_table_id table, int64_t id);
 
-/* A column whose value is an id without being a reference: that of an entity, or a clock, which has the number of its source. */
+/*
+ * A column whose value is an id without being a reference: that of an entity, or a clock, which has
+ * the number of its source.
+ */
 bool ts_own_is_id(const struct ts_table_info *info, int column, enum ts_table_id *ret_table);
 
 /* Where the file knows a row of a dictionary by an id, and the trace by another. */
 int ts_own_set_id(struct ts_own *own, enum ts_table_id table, int64_t file_id, int64_t id);
 
-/* The clock of a source and how far it is behind trace time; clock 0, which is trace time, where that is not one distance. */
+/*
+ * The clock of a source and how far it is behind trace time; clock 0, which is trace time, where
+ * that is not one distance.
+ */
 uint32_t ts_own_clock(const struct ts_own *own, int64_t source, int64_t *ret_offset);
 
 /* A time of trace time in a clock that is `offset` behind it. */
@@ -77,11 +87,17 @@ int64_t ts_own_to_clock(int64_t time, int64_t offset);
 int64_t ts_own_source_of(const struct ts_own *own, const struct ts_table_info *info,
 			 const int64_t *row);
 
-/* Remembers what later rows are placed by: clocks, and whose a process, thread, device or stream is. */
+/*
+ * Remembers what later rows are placed by: clocks, and whose a process, thread, device or stream
+ * is.
+ */
 int ts_own_note(struct ts_own *own, const struct ts_table_info *info, int64_t source,
 		const int64_t *row);
 
-/* Puts a row's times into the clock of its source, which it returns; `clock` where the row has none: to change it closes chunks of entities. */
+/*
+ * Puts a row's times into the clock of its source, which it returns; `clock` where the row has
+ * none: to change it closes chunks of entities.
+ */
 uint32_t ts_own_place(const struct ts_own *own, const struct ts_table_info *info, int64_t source,
 		      int64_t *row, uint32_t clock);
 
@@ -89,8 +105,9 @@ uint32_t ts_own_place(const struct ts_own *own, const struct ts_table_info *info
 bool ts_own_makes_sense(const struct ts_table_info *info, const int64_t *row);
 
 /*
- * Adds a row whose ids are those of the trace and whose times are trace time; both are changed in place. `file_id` is by what the file knows a
- * row of a dictionary. *ret_good: it makes sense; else nothing was added. Rows of `blob` go to ts_own_add_blob().
+ * Adds a row whose ids are those of the trace and whose times are trace time; both are changed in
+ * place. `file_id` is by what the file knows a row of a dictionary. *ret_good: it makes sense; else
+ * nothing was added. Rows of `blob` go to ts_own_add_blob().
  */
 int ts_own_add(struct ts_own *own, const struct ts_table_info *info, int64_t file_id, int64_t *row,
 	       const int64_t *values, bool *ret_good);

@@ -29,7 +29,10 @@ static bool open_itself(struct ts_spool *spool, struct ts_import *import)
 	return spool->path;
 }
 
-/* A file without a name while it is filled, so that a kill leaves nothing behind; -1 where there are none, or no /proc to name one by. */
+/*
+ * A file without a name while it is filled, so that a kill leaves nothing behind; -1 where there
+ * are none, or no /proc to name one by.
+ */
 static int open_nameless(void)
 {
 	if (access("/proc/self/fd", X_OK))

@@ -17,10 +17,11 @@ struct ts_import;
 struct ts_spool {
 	int fd;         /* for pread(2) */
 	uint64_t bytes; /* of the content */
-	char *path; /* under which it can be opened; a copy is gone from there after ts_spool_hide() */
+	char *path; /* under which it can be opened; a copy is gone from there after ts_spool_hide()
+		     */
 	bool is_copy, is_hidden;
-	struct ts_error
-		damage; /* of a packed input, behind these bytes: for who has read them; code 0: none */
+	struct ts_error damage; /* of a packed input, behind these bytes: for who has read them;
+				   code 0: none */
 };
 
 /* The stream of the import is used up where a copy is made. Progress is told meanwhile. */

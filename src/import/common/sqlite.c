@@ -100,7 +100,10 @@ static void defend(struct ts_sqlite *db)
 	sqlite3 *handle = db->handle;
 
 	sqlite3_extended_result_codes(handle, 1);
-	/* SQLite reads files that are cut only for those who may write the schema, which defensive ones may not; nobody writes here. */
+	/*
+	 * SQLite reads files that are cut only for those who may write the schema, which defensive
+	 * ones may not; nobody writes here.
+	 */
 	sqlite3_db_config(handle,
 			  db->is_cut ? SQLITE_DBCONFIG_WRITABLE_SCHEMA : SQLITE_DBCONFIG_DEFENSIVE,
 			  1, NULL);
@@ -135,7 +138,10 @@ static bool is_cut(const struct ts_spool *spool)
 			(uint64_t)header[PAGES + 2] << 8 | header[PAGES + 3]);
 }
 
-/* What a writer that did not end well left in its write-ahead log: the file beside it is not looked into, since it is somebody else's. */
+/*
+ * What a writer that did not end well left in its write-ahead log: the file beside it is not looked
+ * into, since it is somebody else's.
+ */
 static bool has_log(const struct ts_spool *spool)
 {
 	struct ts_text path = { 0 };

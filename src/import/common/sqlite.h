@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Databases of other tools: opened so that nothing in them can run, read table by table. Schemas differ by version, so a reader names the
- * columns that it knows, in the order of an enum of its own; those that a table does not have read as absent.
+ * Databases of other tools: opened so that nothing in them can run, read table by table. Schemas
+ * differ by version, so a reader names the columns that it knows, in the order of an enum of its
+ * own; those that a table does not have read as absent.
  *
  *	enum { START, END, NAME };
  *	static const char *const columns[] = { "start", "end", "nameId" };
@@ -12,8 +13,9 @@
  *		... ts_sqlite_int(&query, START) ...
  *	ts_sqlite_end(&query);
  *
- * Only tables are read: views, virtual tables and computed columns are SQL of the file's, and are as if they were not there.
- * Only this header and the readers of databases know SQLite. Built only where it is there.
+ * Only tables are read: views, virtual tables and computed columns are SQL of the file's, and are
+ * as if they were not there. Only this header and the readers of databases know SQLite. Built only
+ * where it is there.
  */
 #ifndef TS_IMPORT_COMMON_SQLITE_H
 #define TS_IMPORT_COMMON_SQLITE_H
@@ -56,8 +58,9 @@ struct ts_sqlite {
 };
 
 /*
- * The readers. They read; source, entities, losses and the rest of a file that went wrong are written by their caller. TS_EFORMAT from a
- * query that found damage has its message already; what other tables hold may still be read.
+ * The readers. They read; source, entities, losses and the rest of a file that went wrong are
+ * written by their caller. TS_EFORMAT from a query that found damage has its message already; what
+ * other tables hold may still be read.
  */
 int ts_nsys_read(struct ts_sqlite *db, struct ts_error *err);
 int ts_rocpd_read(struct ts_sqlite *db, struct ts_error *err);
@@ -66,8 +69,8 @@ int ts_rocpd_read(struct ts_sqlite *db, struct ts_error *err);
 struct ts_sqlite_table *ts_sqlite_table(struct ts_sqlite *db, const char *name);
 
 /*
- * Told each stored column of a table with its declared type ("" where there is none), in order; stops at the first non-zero answer, which is
- * returned. TS_OK for a table that is not there.
+ * Told each stored column of a table with its declared type ("" where there is none), in order;
+ * stops at the first non-zero answer, which is returned. TS_OK for a table that is not there.
  */
 int ts_sqlite_columns(struct ts_sqlite *db, const char *table,
 		      int (*tell)(void *context, const char *column, const char *type),
@@ -86,8 +89,8 @@ struct ts_sqlite_query {
 };
 
 /*
- * All rows of a table, in the order of their row ids. No rows, and TS_OK, where there is no such table. A query that failed has ended.
- * At most TS_SQLITE_MAX_COLUMNS columns.
+ * All rows of a table, in the order of their row ids. No rows, and TS_OK, where there is no such
+ * table. A query that failed has ended. At most TS_SQLITE_MAX_COLUMNS columns.
  */
 int ts_sqlite_select(struct ts_sqlite *db, struct ts_sqlite_query *query, const char *table,
 		     const char *const *columns, size_t count, struct ts_error *err);
@@ -131,8 +134,8 @@ static inline bool ts_sqlite_double(const struct ts_sqlite_query *query, int col
 }
 
 /*
- * NULL for what is no text. Valid until the next step; a NUL stands behind it. Numbers and blobs are no texts: a blob's bytes are not
- * looked at.
+ * NULL for what is no text. Valid until the next step; a NUL stands behind it. Numbers and blobs
+ * are no texts: a blob's bytes are not looked at.
  */
 static inline const char *ts_sqlite_text(const struct ts_sqlite_query *query, int column,
 					 size_t *ret_length)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Exports of Nsight Systems on their way into a trace (docs/formats/nsys.md). nsys.c has the order in which tables are read, and what rows
- * refer to: texts, processes, threads, devices, streams. One file each: facts about machine and session (nsys_info.c), work of devices
- * (nsys_gpu.c), NVTX (nsys_nvtx.c), call stacks and samples (nsys_stacks.c), sampled metrics (nsys_metrics.c), and all other tables, by
- * the columns that they have (nsys_other.c).
+ * Exports of Nsight Systems on their way into a trace (docs/formats/nsys.md). nsys.c has the order
+ * in which tables are read, and what rows refer to: texts, processes, threads, devices, streams.
+ * One file each: facts about machine and session (nsys_info.c), work of devices (nsys_gpu.c), NVTX
+ * (nsys_nvtx.c), call stacks and samples (nsys_stacks.c), sampled metrics (nsys_metrics.c), and all
+ * other tables, by the columns that they have (nsys_other.c).
  */
 #ifndef TS_IMPORT_NSYS_NSYS_H
 #define TS_IMPORT_NSYS_NSYS_H
@@ -122,7 +123,10 @@ int64_t ts_nsys_stream(struct ts_nsys *n, struct ts_nsys_process *process, int64
 struct ts_nsys_stream_fact *ts_nsys_stream_fact(struct ts_nsys *n, int64_t pid, int64_t context,
 						int64_t stream);
 
-/* Correlation ids are of a process: those of the first stay as they are, others are moved out of its way. */
+/*
+ * Correlation ids are of a process: those of the first stay as they are, others are moved out of
+ * its way.
+ */
 int64_t ts_nsys_correlation(struct ts_nsys *n, struct ts_nsys_process *process, int64_t id);
 
 /* False: the row has no start, or its times are not in order; it is counted as lost. No end: -1. */

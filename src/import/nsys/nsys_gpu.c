@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What devices did, and the calls that caused it: kernels, copies, fills, synchronisations, graphs, memory. Names of categories, copies and
- * fills are those of PyTorch's profiler, so that traces of both compare.
+ * What devices did, and the calls that caused it: kernels, copies, fills, synchronisations, graphs,
+ * memory. Names of categories, copies and fills are those of PyTorch's profiler, so that traces of
+ * both compare.
  */
 #include <stdio.h>
 #include <string.h>
@@ -160,7 +161,10 @@ int ts_nsys_read_kernels(struct ts_nsys *n)
 
 /* ---- copies and fills ---- */
 
-/* CUPTI's numbers; 11 to 13 are Nsight Systems' own, of managed memory. Arrays are memory of the device. */
+/*
+ * CUPTI's numbers; 11 to 13 are Nsight Systems' own, of managed memory. Arrays are memory of the
+ * device.
+ */
 static const struct copy {
 	const char *name;
 	enum ts_copy_kind kind;
@@ -414,7 +418,8 @@ int ts_nsys_read_allocations(struct ts_nsys *n)
 /* ---- calls ---- */
 
 /*
- * "cudaMemcpy_v3020" is cudaMemcpy, as of version 3.2 of the interface. Functions' own versions have one digit: "cuMemAlloc_v2".
+ * "cudaMemcpy_v3020" is cudaMemcpy, as of version 3.2 of the interface. Functions' own versions
+ * have one digit: "cuMemAlloc_v2".
  */
 static size_t function_length(const struct ts_nsys_text *text)
 {
@@ -473,7 +478,10 @@ static void read_call(struct ts_nsys *n, const struct ts_sqlite_query *query,
 	ts_nsys_add_event(n, TS_TABLE_API_CALL, &row, NULL);
 }
 
-/* Runtime and driver; all versions since 2019 have both in one table, and the second name is for those that do not. */
+/*
+ * Runtime and driver; all versions since 2019 have both in one table, and the second name is for
+ * those that do not.
+ */
 int ts_nsys_read_calls(struct ts_nsys *n)
 {
 	static const char *const tables[] = { "CUPTI_ACTIVITY_KIND_RUNTIME",

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Facts about machine, devices and session, and names of processes and threads. What has no column of its own becomes rows of `meta`. */
+/*
+ * Facts about machine, devices and session, and names of processes and threads. What has no column
+ * of its own becomes rows of `meta`.
+ */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

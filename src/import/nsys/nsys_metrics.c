@@ -38,7 +38,10 @@ static uint32_t metric_name(struct ts_nsys *n, int64_t first, int64_t second)
 	return ts_nsys_word(n, text);
 }
 
-/* The device whose metrics a type of events has: its last byte is the number of the GPU. Of one machine it is that one's, whatever the rest says. */
+/*
+ * The device whose metrics a type of events has: its last byte is the number of the GPU. Of one
+ * machine it is that one's, whatever the rest says.
+ */
 static int64_t metric_device(struct ts_nsys *n, int64_t type)
 {
 	int64_t host = n->places->hosts.count == 1

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * NVTX: ranges, marks, and the names of domains, categories and threads, which stand among them. Names are read ahead of the rest, since they may
- * stand behind what they are for.
+ * NVTX: ranges, marks, and the names of domains, categories and threads, which stand among them.
+ * Names are read ahead of the rest, since they may stand behind what they are for.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -13,7 +13,10 @@ static const struct ts_loss_kind unknown_type = { .what = "NVTX_EVENTS",
 						  .one = "NVTX event of unknown type",
 						  .many = "NVTX events of unknown type" };
 
-/* Numbers of Nsight Systems, the same in all versions; since 2022 ENUM_NSYS_EVENT_TYPE has them, too. */
+/*
+ * Numbers of Nsight Systems, the same in all versions; since 2022 ENUM_NSYS_EVENT_TYPE has them,
+ * too.
+ */
 enum {
 	CATEGORY_NAME = 33,
 	MARK = 34,
@@ -134,7 +137,10 @@ static uint32_t resolve_category(struct ts_nsys *n, const struct ts_sqlite_query
 		       : 0;
 }
 
-/* Of color and category the names that our own recording of NVTX gives them; payloads tell their types by theirs. */
+/*
+ * Of color and category the names that our own recording of NVTX gives them; payloads tell their
+ * types by theirs.
+ */
 static void name_args(struct ts_nsys *n, struct ts_nsys_args *args)
 {
 	ts_nsys_args_add(n, args, "color", COLOR, NULL);

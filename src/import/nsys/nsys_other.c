@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tables that nobody else has read, by the columns that they have: with a time they are events, without one facts.
- * So libraries that later versions trace are taken over, too.
+ * Tables that nobody else has read, by the columns that they have: with a time they are events,
+ * without one facts. So libraries that later versions trace are taken over, too.
  */
 #include <stdio.h>
 #include <string.h>
@@ -17,7 +17,9 @@ static const struct ts_loss_kind many_columns = {
 	.many = "arguments of events that have more than 31"
 };
 
-/* Columns that we know the meaning of, at fixed places. Of names the first that has a value counts. */
+/*
+ * Columns that we know the meaning of, at fixed places. Of names the first that has a value counts.
+ */
 enum { START, TIMESTAMP, END, THREAD, PROCESS, DEVICE, CHAIN, NAME_ID, TEXT_ID, TEXT, NAME, KNOWN };
 
 static const char *const known[KNOWN] = { "start",     "timestamp", "end",         "globalTid",

@@ -8,7 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Offsets into a file are below this, addresses of a process above, but for programs that are linked to a fixed one. */
+/*
+ * Offsets into a file are below this, addresses of a process above, but for programs that are
+ * linked to a fixed one.
+ */
 #define MAX_OFFSET ((uint64_t)1 << 32)
 #define KERNEL_HALF 0xffff000000000000u
 

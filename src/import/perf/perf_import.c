@@ -62,7 +62,10 @@ int ts_perf_probe(const char *data, size_t bytes)
 
 /* ---- lines ---- */
 
-/* The next line without its end, also the last one; *ret_is_whole false: nothing ends it. False at the end, or with an error. */
+/*
+ * The next line without its end, also the last one; *ret_is_whole false: nothing ends it. False at
+ * the end, or with an error.
+ */
 static bool next_line(struct ts_perf *p, struct ts_perf_text *ret_line, bool *ret_is_whole,
 		      struct ts_error *err)
 {
@@ -134,7 +137,10 @@ static int read_lines(struct ts_perf *p, struct ts_error *err)
 	while (!p->rc && next_line(p, &line, &is_whole, err)) {
 		uint64_t at = ts_stream_at(&p->import->stream, line.text);
 
-		/* A line that breaks off may be a shorter name of something else: nothing is made of it. */
+		/*
+		 * A line that breaks off may be a shorter name of something else: nothing is made
+		 * of it.
+		 */
 		if (!is_whole) {
 			p->open.is_open = false;
 			return ts_import_cut(p->import, at, err);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The import of perf script's text: what its files share. See docs/formats/perf.md for what becomes of what. */
+/*
+ * The import of perf script's text: what its files share. See docs/formats/perf.md for what becomes
+ * of what.
+ */
 #ifndef TS_IMPORT_PERF_PERF_IMPORT_H
 #define TS_IMPORT_PERF_PERF_IMPORT_H
 

@@ -10,7 +10,10 @@
 
 #include "base/memory.h"
 
-/* A thread's name has at most 15 bytes, and so at most 8 words; then there are a few more until the time. */
+/*
+ * A thread's name has at most 15 bytes, and so at most 8 words; then there are a few more until the
+ * time.
+ */
 #define MAX_WORDS 24
 
 static bool is_space(char c)
@@ -94,7 +97,10 @@ bool ts_perf_hex(struct ts_perf_text word, uint64_t *ret_value)
 	return true;
 }
 
-/* Digits, a point, and 6 or 9 digits: the seconds of perf's clock. *ret_fits false: beyond an int64 of ns. */
+/*
+ * Digits, a point, and 6 or 9 digits: the seconds of perf's clock. *ret_fits false: beyond an int64
+ * of ns.
+ */
 static bool parse_seconds(struct ts_perf_text word, int64_t *ret_ns, bool *ret_fits)
 {
 	const char *point = memchr(word.text, '.', word.length);
@@ -170,7 +176,9 @@ static bool is_time_of_day(struct ts_perf_text word)
 	return has_mark && is_digit(word.text[0]);
 }
 
-/* Thread, ids and processor, which stand ahead of the last of `count` words. False: there is no id. */
+/*
+ * Thread, ids and processor, which stand ahead of the last of `count` words. False: there is no id.
+ */
 static bool parse_front(const struct words *words, size_t count, const char *line,
 			struct ts_perf_head *head)
 {
@@ -300,7 +308,10 @@ bool ts_perf_is_sure(const struct ts_perf_head *head)
 
 /* ---- frames ---- */
 
-/* Where the part in brackets begins that ends the text; brackets inside it are counted. SIZE_MAX: there is none. */
+/*
+ * Where the part in brackets begins that ends the text; brackets inside it are counted. SIZE_MAX:
+ * there is none.
+ */
 static size_t last_brackets(struct ts_perf_text text)
 {
 	size_t depth = 0, last = SIZE_MAX;
@@ -389,7 +400,9 @@ bool ts_perf_parse_source(struct ts_perf_text line, struct ts_perf_text *ret_fil
 
 /* ---- the rest of the first line ---- */
 
-/* Cuts off what begins with a word that begins like this and, where `also` is set, has that in it. */
+/*
+ * Cuts off what begins with a word that begins like this and, where `also` is set, has that in it.
+ */
 static struct ts_perf_text cut_from(struct ts_perf_text *text, const char *with, char also)
 {
 	struct ts_perf_text after = *text;
@@ -414,7 +427,10 @@ static const char *second_frame(struct ts_perf_text text)
 	const char *end = text.text + text.length;
 	size_t last = text.length;
 
-	/* Where the last part in brackets begins: the second frame has one, so it begins ahead of that. */
+	/*
+	 * Where the last part in brackets begins: the second frame has one, so it begins ahead of
+	 * that.
+	 */
 	if (!text.length || end[-1] != ')')
 		return NULL;
 	while (last > 1 && !(text.text[last - 1] == '(' && is_space(text.text[last - 2])))

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The lines of perf script's text, one at a time: what stands where. Looks at bytes only; knows neither stream nor trace. */
+/*
+ * The lines of perf script's text, one at a time: what stands where. Looks at bytes only; knows
+ * neither stream nor trace.
+ */
 #ifndef TS_IMPORT_PERF_PERF_LINE_H
 #define TS_IMPORT_PERF_PERF_LINE_H
 
@@ -55,7 +58,10 @@ bool ts_perf_hex(struct ts_perf_text word, uint64_t *ret_value);
 /* Is it the first line of an event? Nothing is filled in where it is not. */
 bool ts_perf_parse_head(const char *line, size_t length, struct ts_perf_head *ret_head);
 
-/* As above and sure enough to tell the format from any other text: it has thread, time, and event or record. */
+/*
+ * As above and sure enough to tell the format from any other text: it has thread, time, and event
+ * or record.
+ */
 bool ts_perf_is_sure(const struct ts_perf_head *head);
 
 bool ts_perf_parse_frame(struct ts_perf_text line, struct ts_perf_frame *ret_frame);

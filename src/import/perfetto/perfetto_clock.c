@@ -179,7 +179,10 @@ static void add_day(struct ts_perfetto *p, int64_t day, int64_t instant)
 	ts_writer_add(p->writer, TS_TABLE_CLOCK_SYNC, &row, NULL);
 }
 
-/* What the trace's time is: the clock that is said to be, or that all recorders read; any other one only where a time is needed. */
+/*
+ * What the trace's time is: the clock that is said to be, or that all recorders read; any other one
+ * only where a time is needed.
+ */
 static void choose_primary(struct ts_perfetto *p, uint64_t said, const struct reading *readings,
 			   size_t count)
 {
@@ -245,7 +248,10 @@ static int wait(struct ts_perfetto *p, const struct ts_perfetto_sequence *sequen
 	return ts_text_status(&p->waiting);
 }
 
-/* Snapshots that came ahead of what ties them to the trace's time. One that has to wait again goes to the end. */
+/*
+ * Snapshots that came ahead of what ties them to the trace's time. One that has to wait again goes
+ * to the end.
+ */
 static int read_waiting(struct ts_perfetto *p)
 {
 	struct ts_text held = p->waiting;
@@ -288,7 +294,10 @@ int ts_perfetto_read_snapshot(struct ts_perfetto *p, const struct ts_perfetto_se
 
 /* ---- times ---- */
 
-/* A time is needed and no snapshot has said what it is to be: then it is the first clock that anybody uses, or one that this is tied to. */
+/*
+ * A time is needed and no snapshot has said what it is to be: then it is the first clock that
+ * anybody uses, or one that this is tied to.
+ */
 static void settle(struct ts_perfetto *p, uint64_t key, uint32_t id)
 {
 	if (!key)

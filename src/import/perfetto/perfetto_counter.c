@@ -1,9 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Counters: each value is a row. Those of a thread's own time and instructions belong to the event instead. */
+/*
+ * Counters: each value is a row. Those of a thread's own time and instructions belong to the event
+ * instead.
+ */
 #include "import/perfetto/perfetto_import_event.h"
 #include "import/perfetto/perfetto_kinds.h"
 
-/* Adds to what came before where the counter says differences; these begin anew with the state of the sequence. */
+/*
+ * Adds to what came before where the counter says differences; these begin anew with the state of
+ * the sequence.
+ */
 static void make_absolute(struct ts_perfetto_track *track,
 			  const struct ts_perfetto_sequence *sequence, int64_t *whole, double *real)
 {

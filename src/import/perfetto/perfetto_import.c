@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A Perfetto file as a row of packets: what begins like one, where each ends, which are packed, and who reads what is in them. Must
- * not know what an event means.
+ * A Perfetto file as a row of packets: what begins like one, where each ends, which are packed, and
+ * who reads what is in them. Must not know what an event means.
  */
 #include "import/perfetto/perfetto_import.h"
 

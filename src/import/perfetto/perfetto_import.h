@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Perfetto's protobuf, packet by packet. What becomes of what is in docs/formats/perfetto.md, section 3. Numbers of fields are those of
- * Perfetto's published schema.
+ * Perfetto's protobuf, packet by packet. What becomes of what is in docs/formats/perfetto.md,
+ * section 3. Numbers of fields are those of Perfetto's published schema.
  *
  *	perfetto_import.c           the file: packets, packed packets, which of them goes where
  *	perfetto_sequence.c  what a sequence of packets has said so far: interned data, defaults
  *	perfetto_clock.c     clocks and the time of the trace
  *	perfetto_track.c     tracks, threads, processes
- *	perfetto_import_event.c     track events; perfetto_slice.c: spans that are open; perfetto_import_args.c: their arguments
+ *	perfetto_import_event.c track events; perfetto_slice.c: spans that are open;
+ *	perfetto_import_args.c: their arguments
  *	perfetto_stack.c     call stacks and samples
  *	perfetto_import_gpu.c       devices
  *	perfetto_import_own.c       what our own exporter wrote
@@ -213,7 +214,10 @@ static inline uint32_t ts_perfetto_text(struct ts_perfetto *p, const char *text)
 
 /* ---- perfetto_sequence.c ---- */
 
-/* The packet's sequence, with what the packet says of its state; NULL: no memory. *ret_usable: nothing that it needs is missing. */
+/*
+ * The packet's sequence, with what the packet says of its state; NULL: no memory. *ret_usable:
+ * nothing that it needs is missing.
+ */
 struct ts_perfetto_sequence *ts_perfetto_sequence(struct ts_perfetto *p,
 						  const struct ts_perfetto_packet *packet,
 						  bool *ret_usable);
@@ -280,7 +284,10 @@ int ts_perfetto_read_event(struct ts_perfetto *p, struct ts_perfetto_sequence *s
 
 /* A span begins, with the arguments in p->args. */
 int ts_perfetto_begin(struct ts_perfetto *p, size_t track, const struct ts_perfetto_span *span);
-/* The newest one that is open (with this name, where there is one) ends; arguments of the end are in p->args. */
+/*
+ * The newest one that is open (with this name, where there is one) ends; arguments of the end are
+ * in p->args.
+ */
 int ts_perfetto_end(struct ts_perfetto *p, size_t track, const struct ts_perfetto_span *end);
 /* One that is whole. */
 void ts_perfetto_slice(struct ts_perfetto *p, const struct ts_perfetto_span *span,
@@ -328,7 +335,10 @@ void ts_perfetto_read_gpu_info(struct ts_perfetto *p, const struct ts_perfetto_p
 
 /* ---- perfetto_import_own.c ---- */
 
-/* Does the packet say that the file is one of ours? Then everything goes there. TS_EVERSION for a newer one. */
+/*
+ * Does the packet say that the file is one of ours? Then everything goes there. TS_EVERSION for a
+ * newer one.
+ */
 int ts_perfetto_own_start(struct ts_perfetto *p, const struct ts_perfetto_packet *packet);
 int ts_perfetto_own_packet(struct ts_perfetto *p, struct ts_perfetto_sequence *sequence,
 			   const struct ts_perfetto_packet *packet);

@@ -250,7 +250,10 @@ static void find_thread_time(struct ts_perfetto_sequence *sequence, struct ts_pe
 		event->span.instructions = sequence->instructions;
 }
 
-/* Events have the packet's time, or one of their own in the clock of old: microseconds of the monotonic one. */
+/*
+ * Events have the packet's time, or one of their own in the clock of old: microseconds of the
+ * monotonic one.
+ */
 static bool find_time(struct ts_perfetto *p, struct ts_perfetto_sequence *sequence,
 		      const struct ts_perfetto_packet *packet, struct ts_perfetto_event *event)
 {

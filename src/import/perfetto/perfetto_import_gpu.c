@@ -23,7 +23,10 @@ struct stage {
 	struct ts_proto_field specifications, launch;
 };
 
-/* Lists of names, told once a sequence, the numbers of later events count through: hw_queue (2) and stage (3). */
+/*
+ * Lists of names, told once a sequence, the numbers of later events count through: hw_queue (2) and
+ * stage (3).
+ */
 static void read_specifications(struct ts_perfetto *p, const struct ts_perfetto_sequence *sequence,
 				const struct ts_proto_field *from)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Files that our own exporter wrote: rows stand in a field of their own beside what viewers show (docs/formats/perfetto.md, section 1), and only they count. Must
- * not know what a table is for.
+ * Files that our own exporter wrote: rows stand in a field of their own beside what viewers show
+ * (docs/formats/perfetto.md, section 1), and only they count. Must not know what a table is for.
  */
 #include <inttypes.h>
 #include <stdlib.h>

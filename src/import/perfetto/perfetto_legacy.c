@@ -25,7 +25,10 @@ static void add_flow(struct ts_perfetto *p, const struct ts_perfetto_event *even
 	ts_writer_add(p->writer, TS_TABLE_FLOW, &row, NULL);
 }
 
-/* The first event of an arrow is its start, each further one a step, unless it says that it is the end. */
+/*
+ * The first event of an arrow is its start, each further one a step, unless it says that it is the
+ * end.
+ */
 static void add_point(struct ts_perfetto *p, const struct ts_perfetto_event *event, uint64_t id,
 		      bool ends)
 {

@@ -245,7 +245,10 @@ static int read_gpu_counters(struct ts_perfetto *p, struct ts_perfetto_sequence 
 	return rc ? rc : ts_perfetto_read_gpu_descriptor(p, number, &descriptor);
 }
 
-/* In which round an entry can be read: what it refers to stands in an earlier one. 0: nobody needs it. */
+/*
+ * In which round an entry can be read: what it refers to stands in an earlier one. 0: nobody needs
+ * it.
+ */
 static int round_of(uint32_t number)
 {
 	switch (number) {

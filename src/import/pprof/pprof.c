@@ -122,7 +122,10 @@ static int add_item(struct ts_pprof_list *list, const struct ts_proto_field *fie
 	return TS_OK;
 }
 
-/* Its id is field 1 of mappings, locations and functions alike. The first of two with one id counts. */
+/*
+ * Its id is field 1 of mappings, locations and functions alike. The first of two with one id
+ * counts.
+ */
 static int add_with_id(struct ts_pprof_list *list, const struct ts_proto_field *from)
 {
 	struct ts_proto_reader message = ts_proto_message(from);

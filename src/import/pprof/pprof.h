@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The import of pprof profiles: what its files share. See docs/formats/pprof.md for what becomes of what. */
+/*
+ * The import of pprof profiles: what its files share. See docs/formats/pprof.md for what becomes of
+ * what.
+ */
 #ifndef TS_IMPORT_PPROF_PPROF_H
 #define TS_IMPORT_PPROF_PPROF_H
 

@@ -99,7 +99,9 @@ static void read_type(struct ts_pprof *p, struct ts_pprof_bytes bytes, struct ts
 	ts_text_release(&text);
 }
 
-/* The one that the profile says, else time on a processor, else the last, as pprof itself has it. */
+/*
+ * The one that the profile says, else time on a processor, else the last, as pprof itself has it.
+ */
 static size_t choose(const struct ts_pprof *p)
 {
 	struct ts_pprof_bytes wanted = ts_pprof_text(p, p->default_type);

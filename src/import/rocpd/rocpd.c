@@ -503,7 +503,10 @@ static int read_tables(struct ts_rocpd *r)
 	};
 	int rc = TS_OK, first = TS_OK;
 
-	/* What a damaged table does not give does not keep others from giving theirs; the first error counts. */
+	/*
+	 * What a damaged table does not give does not keep others from giving theirs; the first
+	 * error counts.
+	 */
 	for (size_t i = 0; i < TS_ARRAY_SIZE(readers) && (!rc || rc == TS_EFORMAT); i++) {
 		rc = readers[i](r);
 		if (rc && !first) {

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The importer of rocpd databases, shared by its files; docs/formats/rocprof.md says what becomes of what.
+ * The importer of rocpd databases, shared by its files; docs/formats/rocprof.md says what becomes
+ * of what.
  *
  *	rocpd.c          which tables there are; processes, agents, names
  *	rocpd_events.c   what happened
  *
- * Names of tables end in the id of the process that wrote them, and several may stand in one file; each has numbers of its own. Older ones
- * have no such ending.
+ * Names of tables end in the id of the process that wrote them, and several may stand in one file;
+ * each has numbers of its own. Older ones have no such ending.
  */
 #ifndef TS_IMPORT_ROCPD_ROCPD_H
 #define TS_IMPORT_ROCPD_ROCPD_H
@@ -15,7 +16,10 @@
 #include "import/common/sqlite.h"
 #include "import/rocprof/rocprof_rows.h"
 
-/* Things by their number in the file: a list where numbers are dense, as they are, a map for the others. */
+/*
+ * Things by their number in the file: a list where numbers are dense, as they are, a map for the
+ * others.
+ */
 struct ts_rocpd_list {
 	size_t item_bytes;
 	char *items; /* each begins with a bool: whether it was put */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rocpd: what happened. Two schemas are about: times and places stand in the rows of events, or these refer to tables of times and of tracks.
- * A reader names the columns of both and takes what is there.
+ * rocpd: what happened. Two schemas are about: times and places stand in the rows of events, or
+ * these refer to tables of times and of tracks. A reader names the columns of both and takes what
+ * is there.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -153,7 +154,10 @@ static int read_about(struct ts_rocpd *r)
 		if (rc)
 			continue;
 		event->category = category >= 0 && category <= UINT32_MAX ? (uint32_t)category : 0;
-		/* stack_id is what the other files call the internal correlation id, this the external one. */
+		/*
+		 * stack_id is what the other files call the internal correlation id, this the
+		 * external one.
+		 */
 		event->correlation = ts_sqlite_int(&query, STACK);
 		event->external = external == TS_ABSENT ? 0 : external;
 		if (extdata && length > 2)
@@ -194,7 +198,10 @@ static int read_args(struct ts_rocpd *r)
 	return rc;
 }
 
-/* They were put in front of each other: turns each list round, so that arguments stand as they were given. */
+/*
+ * They were put in front of each other: turns each list round, so that arguments stand as they were
+ * given.
+ */
 static void turn_args(struct ts_rocpd *r, struct ts_rocpd_event *event)
 {
 	uint32_t before = 0, at = event->last_arg;

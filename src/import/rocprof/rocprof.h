@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The importer of rocprofv3's JSON, shared by its files; docs/formats/rocprof.md says what becomes of what.
+ * The importer of rocprofv3's JSON, shared by its files; docs/formats/rocprof.md says what becomes
+ * of what.
  *
  *	rocprof.c          the file: processes, sections, errors
  *	rocprof_info.c     what stands beside the records: process, agents, names
@@ -9,7 +10,8 @@
  *	rocprof_held.c     records whose names come later wait in a file
  *	rocprof_rows.c     rows, also for rocpd and CSV
  *
- * A function that reads JSON returns 0, TS_JSON_MORE (nothing has been stored: refill and start the value again) or a negative error.
+ * A function that reads JSON returns 0, TS_JSON_MORE (nothing has been stored: refill and start the
+ * value again) or a negative error.
  */
 #ifndef TS_IMPORT_ROCPROF_ROCPROF_H
 #define TS_IMPORT_ROCPROF_ROCPROF_H
@@ -175,7 +177,10 @@ int64_t ts_rocprof_process(struct ts_rocprof *r);
 
 int ts_rocprof_read_record(void *context);
 
-/* Numbers as they stand: an integer, a text that is one, or an object {"handle": integer}. *ret_is false: something else, stepped over. */
+/*
+ * Numbers as they stand: an integer, a text that is one, or an object {"handle": integer}. *ret_is
+ * false: something else, stepped over.
+ */
 int ts_rocprof_read_unsigned(struct ts_json *js, uint64_t *ret_value, bool *ret_is);
 int ts_rocprof_read_signed(struct ts_json *js, int64_t *ret_value, bool *ret_is);
 

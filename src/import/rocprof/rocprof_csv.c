@@ -9,7 +9,10 @@ static const struct ts_loss_kind lost_line = { .what = "line",
 					       .one = "line with too few or too many fields",
 					       .many = "lines with too few or too many fields" };
 
-/* The end of a field in quotes, `p` behind the first: at the quote that closes it; NULL: not in these bytes. */
+/*
+ * The end of a field in quotes, `p` behind the first: at the quote that closes it; NULL: not in
+ * these bytes.
+ */
 static const char *find_quote(const char *p, const char *end, bool is_last,
 			      struct ts_rocprof_field *field)
 {
@@ -25,8 +28,9 @@ static const char *find_quote(const char *p, const char *end, bool is_last,
 }
 
 /*
- * One line: fields between commas; those in quotes may hold commas, line ends and quotes, which are doubled. *ret_next is what follows it.
- * False: it does not end in these bytes. Fields beyond the most are counted only.
+ * One line: fields between commas; those in quotes may hold commas, line ends and quotes, which are
+ * doubled. *ret_next is what follows it. False: it does not end in these bytes. Fields beyond the
+ * most are counted only.
  */
 static bool split(const char *p, const char *end, bool is_last, struct ts_rocprof_field *fields,
 		  size_t *ret_count, const char **ret_next)
@@ -81,7 +85,10 @@ static uint64_t end_of(const struct ts_rocprof_csv *csv)
 	return ts_stream_at(&csv->import->stream, csv->import->stream.js.end);
 }
 
-/* The next line into csv->fields; *ret_more false: there is none. The buffer stays until the next call. */
+/*
+ * The next line into csv->fields; *ret_more false: there is none. The buffer stays until the next
+ * call.
+ */
 static int next_line(struct ts_rocprof_csv *csv, bool *ret_more)
 {
 	struct ts_json *js = &csv->import->stream.js;

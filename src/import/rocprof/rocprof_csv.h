@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The importer of rocprofv3's CSV files, shared by its two: rocprof_csv.c splits lines, rocprof_csv_rows.c knows what columns mean;
- * docs/formats/rocprof.md says what becomes of what.
+ * The importer of rocprofv3's CSV files, shared by its two: rocprof_csv.c splits lines,
+ * rocprof_csv_rows.c knows what columns mean; docs/formats/rocprof.md says what becomes of what.
  */
 #ifndef TS_IMPORT_ROCPROF_ROCPROF_CSV_H
 #define TS_IMPORT_ROCPROF_ROCPROF_CSV_H
@@ -88,7 +88,10 @@ struct ts_rocprof_csv {
 	bool has_dispatch;
 };
 
-/* Takes the fields of the first line; TS_EFORMAT with a message where they are of no file that has events. */
+/*
+ * Takes the fields of the first line; TS_EFORMAT with a message where they are of no file that has
+ * events.
+ */
 int ts_rocprof_csv_header(struct ts_rocprof_csv *csv);
 
 /* Is this the first line of one of rocprof's files? */

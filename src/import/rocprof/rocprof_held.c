@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Records that stand before the names that they refer to: their text waits in a file in $TMPDIR (/tmp) that nobody else sees, and is read
- * when the rest of their process is known. So memory does not grow with their number.
+ * Records that stand before the names that they refer to: their text waits in a file in $TMPDIR
+ * (/tmp) that nobody else sees, and is read when the rest of their process is known. So memory does
+ * not grow with their number.
  */
 #include <string.h>
 #include <unistd.h>

@@ -201,7 +201,9 @@ int64_t ts_rocprof_stream(struct ts_rocprof_rows *rows, int64_t device, uint64_t
 	return id;
 }
 
-/* One number for each pair of process and correlation; those of the first process stay as they are. */
+/*
+ * One number for each pair of process and correlation; those of the first process stay as they are.
+ */
 static int64_t correlation(struct ts_rocprof_rows *rows, const struct ts_rocprof_event *event)
 {
 	const unsigned int bits = 44;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What rocprofv3 records as rows of a trace, whichever of its files it comes from: JSON, rocpd or CSV. The three readers fill a struct
- * ts_rocprof_event and say what it is; docs/formats/rocprof.md is normative. Knows neither JSON nor SQL nor CSV.
+ * What rocprofv3 records as rows of a trace, whichever of its files it comes from: JSON, rocpd or
+ * CSV. The three readers fill a struct ts_rocprof_event and say what it is; docs/formats/rocprof.md
+ * is normative. Knows neither JSON nor SQL nor CSV.
  */
 #ifndef TS_IMPORT_ROCPROF_ROCPROF_ROWS_H
 #define TS_IMPORT_ROCPROF_ROCPROF_ROWS_H
@@ -117,8 +118,8 @@ int64_t ts_rocprof_stream(struct ts_rocprof_rows *rows, int64_t device, uint64_t
 			  bool is_queue, uint64_t handle);
 
 /*
- * Each stores one event with rows->args, which it clears. What cannot be stored is counted as lost. Only memory and the writer can fail, which
- * is met at the next refill.
+ * Each stores one event with rows->args, which it clears. What cannot be stored is counted as lost.
+ * Only memory and the writer can fail, which is met at the next refill.
  */
 void ts_rocprof_add_kernel(struct ts_rocprof_rows *rows, const struct ts_rocprof_event *event);
 void ts_rocprof_add_copy(struct ts_rocprof_rows *rows, const struct ts_rocprof_event *event);
@@ -129,7 +130,10 @@ void ts_rocprof_add_allocation(struct ts_rocprof_rows *rows, const struct ts_roc
 void ts_rocprof_add_counter(struct ts_rocprof_rows *rows, const struct ts_rocprof_event *event,
 			    double value);
 
-/* Is the interface one of those that drive a device? By the name of its section, table or kind, in either case. */
+/*
+ * Is the interface one of those that drive a device? By the name of its section, table or kind, in
+ * either case.
+ */
 bool ts_rocprof_is_call(const char *name, size_t length);
 
 extern const struct ts_loss_kind ts_rocprof_lost_time, ts_rocprof_lost_record,

@@ -65,7 +65,9 @@ struct ts_pickle {
 	struct ts_map far_memo; /* numbers that do not follow each other */
 	struct ts_text scratch;
 	bool refused; /* it wants something to be run */
-	/* Of damage: where, and what; NULL with a place: the file ends there. For ts_pickle_tell(). */
+	/*
+	 * Of damage: where, and what; NULL with a place: the file ends there. For ts_pickle_tell().
+	 */
 	uint64_t damage_at;
 	const char *damage;
 	bool damaged;
@@ -77,13 +79,17 @@ int ts_pickle_init(struct ts_pickle *pickle, struct ts_import *import, const cha
 void ts_pickle_release(struct ts_pickle *pickle);
 
 /*
- * Reads up to the end of the pickle. TS_EFORMAT where it is damaged, breaks off, or would run something (then `refused`);
- * TS_ECANCELED; TS_ENOMEM. After damage ts_pickle_fold() gives the part of the value that was there.
+ * Reads up to the end of the pickle. TS_EFORMAT where it is damaged, breaks off, or would run
+ * something (then `refused`); TS_ECANCELED; TS_ENOMEM. After damage ts_pickle_fold() gives the part
+ * of the value that was there.
  */
 int ts_pickle_read(struct ts_pickle *pickle, ts_pickle_value *ret_value, struct ts_error *err);
 int ts_pickle_fold(struct ts_pickle *pickle, ts_pickle_value *ret_value);
 
-/* The error of ts_pickle_read() once more, when there are rows of which it can be said that they are kept. */
+/*
+ * The error of ts_pickle_read() once more, when there are rows of which it can be said that they
+ * are kept.
+ */
 int ts_pickle_tell(const struct ts_pickle *pickle, struct ts_error *err);
 
 static inline enum ts_pickle_kind ts_pickle_kind(ts_pickle_value value)
@@ -112,7 +118,10 @@ static inline uint32_t ts_pickle_text(ts_pickle_value value)
 uint32_t ts_pickle_count(const struct ts_pickle *p, ts_pickle_value value);
 uint32_t *ts_pickle_note(const struct ts_pickle *p, ts_pickle_value value);
 
-/* The items of a container; of a dict keys and values in turn, the same key perhaps twice: the last one counts. */
+/*
+ * The items of a container; of a dict keys and values in turn, the same key perhaps twice: the last
+ * one counts.
+ */
 struct ts_pickle_items {
 	const struct ts_pickle *pickle;
 	uint64_t slot;
@@ -148,8 +157,9 @@ static inline bool ts_pickle_next_pair(struct ts_pickle_items *items, ts_pickle_
 }
 
 /*
- * Appends a value as JSON; keys that are no texts become some. *budget is how many values may still be looked at, here and in later calls:
- * one thing that stands at many places is written many times. False: it was too much, or nested deeper than 64.
+ * Appends a value as JSON; keys that are no texts become some. *budget is how many values may still
+ * be looked at, here and in later calls: one thing that stands at many places is written many
+ * times. False: it was too much, or nested deeper than 64.
  */
 bool ts_pickle_json(const struct ts_pickle *pickle, ts_pickle_value value, struct ts_text *out,
 		    uint64_t *budget);

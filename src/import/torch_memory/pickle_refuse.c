@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opcodes that would make Python import, call or build something, or that need what is not in the file: refused by name. Nothing here does any of it. */
+/*
+ * Opcodes that would make Python import, call or build something, or that need what is not in the
+ * file: refused by name. Nothing here does any of it.
+ */
 #include <inttypes.h>
 
 #include "import/torch_memory/pickle_values.h"

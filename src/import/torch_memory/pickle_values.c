@@ -161,7 +161,10 @@ static bool hex(const char *text, const char *end, size_t digits, uint32_t *ret)
 	return true;
 }
 
-/* The character behind a backslash at p; gives what follows it, or NULL where it is none that the text has. */
+/*
+ * The character behind a backslash at p; gives what follows it, or NULL where it is none that the
+ * text has.
+ */
 static const char *escape(struct ts_text *out, const char *p, const char *end, bool is_literal)
 {
 	static const char letters[] = "\\'\"nrt", meanings[] = "\\'\"\n\r\t";
@@ -391,7 +394,10 @@ bool ts_pickle_json(const struct ts_pickle *p, ts_pickle_value value, struct ts_
 
 /* ---- what is left where the file breaks off ---- */
 
-/* A value that was to be appended to the one below it when the file broke off: a list of one item has no mark. */
+/*
+ * A value that was to be appended to the one below it when the file broke off: a list of one item
+ * has no mark.
+ */
 static bool belongs_below(const struct ts_pickle *p, ts_pickle_value below, ts_pickle_value value)
 {
 	return ts_pickle_kind(below) == TS_PICKLE_LIST && !ts_pickle_count(p, below) &&

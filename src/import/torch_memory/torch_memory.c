@@ -92,8 +92,8 @@ static const struct ts_loss_kind loss_behind = {
 #define PROBE_BYTES 4096
 
 /*
- * Protocols 2 and up say so: nothing else that we read begins like this, and whoever gives us another pickle learns what is wrong with it. 0 and 1 begin
- * with a dict, which might be text.
+ * Protocols 2 and up say so: nothing else that we read begins like this, and whoever gives us
+ * another pickle learns what is wrong with it. 0 and 1 begin with a dict, which might be text.
  */
 int ts_torch_memory_probe(const char *data, size_t bytes)
 {

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the parts of the importer of PyTorch's memory snapshots share; docs/formats/torch-memory.md says what becomes of what.
+ * What the parts of the importer of PyTorch's memory snapshots share; docs/formats/torch-memory.md
+ * says what becomes of what.
  *
- * A snapshot is two things: what the allocator did of late (device_traces) and what it held when it was asked (segments). Rows are made in
- * three rounds: over the entries, to learn what was there before the first one; over the blocks, the same; over the entries again, now
- * that the sums are known. Each dict and list is looked at once a round, wherever and however often it stands.
+ * A snapshot is two things: what the allocator did of late (device_traces) and what it held when it
+ * was asked (segments). Rows are made in three rounds: over the entries, to learn what was there
+ * before the first one; over the blocks, the same; over the entries again, now that the sums are
+ * known. Each dict and list is looked at once a round, wherever and however often it stands.
  */
 #ifndef TS_IMPORT_TORCH_MEMORY_TORCH_MEMORY_H
 #define TS_IMPORT_TORCH_MEMORY_TORCH_MEMORY_H
@@ -14,7 +16,10 @@
 #include "import/common/entities.h"
 #include "import/torch_memory/pickle.h"
 
-/* Texts that mean something here; their ids in the pickle. The order is that of `texts` in torch_memory.c. */
+/*
+ * Texts that mean something here; their ids in the pickle. The order is that of `texts` in
+ * torch_memory.c.
+ */
 enum torch_text {
 	TEXT_SEGMENTS,
 	TEXT_DEVICE_TRACES,

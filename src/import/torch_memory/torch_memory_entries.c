@@ -59,8 +59,9 @@ static struct torch_entry read_entry(struct torch_memory *m, ts_pickle_value dic
 }
 
 /*
- * The order is the truth: entries are made under the allocator's lock, and sums follow it. Without times it stands for them, a ns an entry; a time that
- * goes back, which clocks of several processors may do, is that of the entry ahead.
+ * The order is the truth: entries are made under the allocator's lock, and sums follow it. Without
+ * times it stands for them, a ns an entry; a time that goes back, which clocks of several
+ * processors may do, is that of the entry ahead.
  */
 static void set_time(struct torch_memory *m, struct torch_entry *entry, bool tells)
 {
@@ -285,7 +286,10 @@ static void take_request(struct torch_memory *m, struct torch_device *device,
 		tell_request(m, device, earlier, entry->time);
 }
 
-/* A request that says what its completion says, but for the time, is an argument of that; another one is a mark. */
+/*
+ * A request that says what its completion says, but for the time, is an argument of that; another
+ * one is a mark.
+ */
 static void take_completion(struct torch_memory *m, struct torch_device *device,
 			    const struct torch_entry *entry)
 {

@@ -18,7 +18,10 @@ struct note {
 	unsigned int extras;
 };
 
-/* Those that are open, the latest last. Deeper ones are not looked at: a hostile file must not make a list that is searched for ever. */
+/*
+ * Those that are open, the latest last. Deeper ones are not looked at: a hostile file must not make
+ * a list that is searched for ever.
+ */
 #define OPEN_SEARCHED 256
 
 struct open {

@@ -42,7 +42,10 @@ static void add_extras(struct torch_memory *m, const struct torch_entry *entry)
 	}
 }
 
-/* Numbers and texts are the same where their values are; of lists and dicts their items are looked at, but not deeper. */
+/*
+ * Numbers and texts are the same where their values are; of lists and dicts their items are looked
+ * at, but not deeper.
+ */
 static bool is_same(const struct torch_memory *m, ts_pickle_value a, ts_pickle_value b)
 {
 	struct ts_pickle_items left, right;
@@ -143,7 +146,10 @@ void torch_add_segment(struct torch_memory *m, struct torch_device *device,
 	struct ts_allocation_row row = row_of(m, device, entry, kind, is_before);
 	uint32_t action = entry->action;
 
-	/* Mapped and unmapped pieces need not be the same ones: an address would pair what is no pair. */
+	/*
+	 * Mapped and unmapped pieces need not be the same ones: an address would pair what is no
+	 * pair.
+	 */
 	if (action == TEXT_SEGMENT_MAP || action == TEXT_SEGMENT_UNMAP) {
 		ts_args_add(&m->args, torch_key(m, "address"), TS_ARG_INT, entry->address);
 		ts_args_add(&m->args, torch_string(m, TEXT_ACTION), TS_ARG_STRING,

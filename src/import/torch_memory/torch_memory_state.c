@@ -92,7 +92,10 @@ static struct block read_block(struct torch_memory *m, ts_pickle_value dict)
 	return block;
 }
 
-/* As the entries count: a block that waits for its free to be completed is in use, unless the request is the free. */
+/*
+ * As the entries count: a block that waits for its free to be completed is in use, unless the
+ * request is the free.
+ */
 static bool is_in_use(const struct torch_device *device, const struct block *block)
 {
 	if (block->state == TEXT_ACTIVE_ALLOCATED)
@@ -222,7 +225,10 @@ static void take_segment(struct torch_memory *m, struct torch_device *device,
 	torch_add_segment(m, device, &entry, TS_ALLOCATION_ALLOC, true);
 }
 
-/* What was held at the end, less what was taken since and plus what was given back, was there at the beginning: what of it has no row gets one. */
+/*
+ * What was held at the end, less what was taken since and plus what was given back, was there at
+ * the beginning: what of it has no row gets one.
+ */
 static void balance(struct torch_memory *m, struct torch_device *device)
 {
 	int64_t held = ts_ns_add(ts_ns_sub(device->held_at_end, device->taken), device->given);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Values of a snapshot as parts of rows: strings, arguments, times, stacks. Each text and each list of frames is made once. */
+/*
+ * Values of a snapshot as parts of rows: strings, arguments, times, stacks. Each text and each list
+ * of frames is made once.
+ */
 #include <string.h>
 
 #include "import/torch_memory/torch_memory.h"
@@ -87,7 +90,10 @@ static bool ends_with(const char *text, size_t length, const char *end)
 	return length >= bytes && !memcmp(text + length - bytes, end, bytes);
 }
 
-/* Python's frames have a .py file, or "<string>" and its kin; "??" is what a C++ frame without symbols says. */
+/*
+ * Python's frames have a .py file, or "<string>" and its kin; "??" is what a C++ frame without
+ * symbols says.
+ */
 static void set_file(struct torch_memory *m, struct ts_frame_row *frame, uint32_t text)
 {
 	size_t length = 0;

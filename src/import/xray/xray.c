@@ -30,7 +30,10 @@ int ts_xray_probe(const char *data, size_t bytes)
 		return 0;
 	version = ts_xray_u16(data);
 	type = ts_xray_u16(data + 2);
-	/* There is no magic: what follows has to look right, too. No machine has a clock beyond 1 THz. */
+	/*
+	 * There is no magic: what follows has to look right, too. No machine has a clock beyond 1
+	 * THz.
+	 */
 	if (version < 1 || version > 5 || type > 1 ||
 	    ts_xray_u64(data + 8) > (uint64_t)TS_XRAY_NS * 1000)
 		return 0;
@@ -41,7 +44,10 @@ int ts_xray_probe(const char *data, size_t bytes)
 	return *first == (version >= 2 ? 0x0f : 0x01); /* buffer extents, new buffer */
 }
 
-/* Frequencies of 1 GHz or less need a factor of more than 64 bits, those of 18.4 GHz and more overflow its products. */
+/*
+ * Frequencies of 1 GHz or less need a factor of more than 64 bits, those of 18.4 GHz and more
+ * overflow its products.
+ */
 static bool has_factor(uint64_t frequency)
 {
 	return frequency > TS_XRAY_NS && frequency <= UINT64_MAX / TS_XRAY_NS;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * LLVM XRay logs: what their readers share. xray_basic.c and xray_fdr.c take a file apart into entries, exits and events of threads;
- * xray_calls.c makes slices and marks of these; xray_names.c knows what functions are called. See docs/formats/xray.md.
+ * LLVM XRay logs: what their readers share. xray_basic.c and xray_fdr.c take a file apart into
+ * entries, exits and events of threads; xray_calls.c makes slices and marks of these; xray_names.c
+ * knows what functions are called. See docs/formats/xray.md.
  */
 #ifndef TS_IMPORT_XRAY_XRAY_H
 #define TS_IMPORT_XRAY_XRAY_H
@@ -57,7 +58,10 @@ struct ts_xray_call {
 	bool is_tied;      /* its neighbour in the log has the same time */
 };
 
-/* A call that is over. Held until the next record of the thread tells whether that has the same time. */
+/*
+ * A call that is over. Held until the next record of the thread tells whether that has the same
+ * time.
+ */
 struct ts_xray_held {
 	struct ts_xray_call call;
 	uint64_t exit_order;
@@ -148,7 +152,10 @@ static inline uint64_t ts_xray_u64(const char *p)
 /* As below, for readings outside the second that was read last. */
 bool ts_xray_time_far(struct ts_xray *x, uint64_t tsc, int64_t *ret_ns);
 
-/* A reading of the TSC in ns, rounded down, exact however large it is; false, and counted, where that is beyond an int64. */
+/*
+ * A reading of the TSC in ns, rounded down, exact however large it is; false, and counted, where
+ * that is beyond an int64.
+ */
 static inline bool ts_xray_time(struct ts_xray *x, uint64_t tsc, int64_t *ret_ns)
 {
 	const struct ts_xray_second *second = &x->second;

@@ -9,8 +9,9 @@
 #include "import/xray/xray.h"
 
 /*
- * An exit of a function that is not open is searched for in vain through all that is. A file could make that the square of its size:
- * beyond this many steps a record only the innermost calls are looked at.
+ * An exit of a function that is not open is searched for in vain through all that is. A file could
+ * make that the square of its size: beyond this many steps a record only the innermost calls are
+ * looked at.
  */
 #define SEARCH_STEPS 64u
 #define SEARCH_FREE (1u << 20)
@@ -272,8 +273,9 @@ static int leave(struct ts_xray *x, struct ts_xray_thread *thread, unsigned int 
 }
 
 /*
- * Of records with the same time only their order in the log tells which was first, and that of rows does not: slices that such a record
- * begins or ends say where it stood. Gives whether the coming record is such a one.
+ * Of records with the same time only their order in the log tells which was first, and that of rows
+ * does not: slices that such a record begins or ends say where it stood. Gives whether the coming
+ * record is such a one.
  */
 static bool note_tie(struct ts_xray_thread *thread, int64_t time)
 {

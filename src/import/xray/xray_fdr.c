@@ -184,7 +184,9 @@ static int list_by_extents(struct fdr *fdr)
 	return rc;
 }
 
-/* Version 1: all of one size, which the header has, with garbage behind the record that ends them. */
+/*
+ * Version 1: all of one size, which the header has, with garbage behind the record that ends them.
+ */
 static int list_by_size(struct fdr *fdr)
 {
 	uint64_t bytes = fdr->x->header.buffer_bytes, all = fdr->spool.bytes;
@@ -230,7 +232,10 @@ static void note_clock(struct fdr *fdr, const struct buffer *buffer)
 	snprintf(json, sizeof(json), "{\"time\":%" PRId64 ",\"monotonic_us\":%" PRIu64 "}", time,
 		 buffer->wall_us);
 	ts_places_meta(&x->places, "xray.monotonic", json, strlen(json));
-	/* An emulated TSC is the time of day in ns: later than 2001 no counter of cycles since boot can be. */
+	/*
+	 * An emulated TSC is the time of day in ns: later than 2001 no counter of cycles since boot
+	 * can be.
+	 */
 	if (x->header.frequency != TS_XRAY_NS || time < (int64_t)TS_XRAY_NS * TS_XRAY_NS)
 		return;
 	row.clock = x->places.clock;
@@ -239,7 +244,10 @@ static void note_clock(struct fdr *fdr, const struct buffer *buffer)
 	ts_writer_add(x->writer, TS_TABLE_CLOCK_SYNC, &row, NULL);
 }
 
-/* A custom or typed event with its bytes behind it; *ret_bytes: of all of it. 0: not whole in this buffer. */
+/*
+ * A custom or typed event with its bytes behind it; *ret_bytes: of all of it. 0: not whole in this
+ * buffer.
+ */
 static int read_event(struct fdr *fdr, uint64_t at, const char *p, uint64_t left,
 		      uint64_t *ret_bytes)
 {

@@ -18,7 +18,10 @@
 
 #define SLED_BYTES 32u
 #define DENSE_IDS (1u << 20)
-/* Since LLVM 20 the upper bits say which library; 0 is the program. No program has 16 million functions. */
+/*
+ * Since LLVM 20 the upper bits say which library; 0 is the program. No program has 16 million
+ * functions.
+ */
 #define LIBRARY_SHIFT 24
 #define FUNCTION_MASK ((1u << LIBRARY_SHIFT) - 1)
 
@@ -40,7 +43,10 @@ static uint32_t relative_type(const struct ts_elf *elf)
 	}
 }
 
-/* Where the loader puts addresses into the map (of position-independent programs of old compilers): place to address. */
+/*
+ * Where the loader puts addresses into the map (of position-independent programs of old compilers):
+ * place to address.
+ */
 static int read_relocations(const struct ts_elf *elf, const struct ts_elf_range *map,
 			    struct ts_map *ret_places)
 {

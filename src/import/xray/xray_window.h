@@ -23,8 +23,8 @@ void ts_window_release(struct ts_window *window);
 int ts_window_move_(struct ts_window *window, uint64_t at, size_t need, struct ts_error *err);
 
 /*
- * The bytes from `at` on: *ret_held of them, at least `need` unless the file ends there. Grows for a need beyond its size. The pointer is
- * void after the next call.
+ * The bytes from `at` on: *ret_held of them, at least `need` unless the file ends there. Grows for
+ * a need beyond its size. The pointer is void after the next call.
  */
 static inline int ts_window_get(struct ts_window *window, uint64_t at, size_t need,
 				const char **ret_data, size_t *ret_held, struct ts_error *err)

@@ -28,7 +28,10 @@ static inline uint64_t ts_counter_monotonic_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* The raw counter. Not ordered with what stands around it: an event's time may be off by its own cost. */
+/*
+ * The raw counter. Not ordered with what stands around it: an event's time may be off by its own
+ * cost.
+ */
 static inline uint64_t ts_counter_raw(void)
 {
 #if defined(__x86_64__)

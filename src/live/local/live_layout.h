@@ -21,7 +21,10 @@ static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "areas are read and wri
 #define TS_LIVE_ENTRY_BYTES 256u
 #define TS_LIVE_DIRECTORY 4096u
 #define TS_LIVE_DICTIONARY (TS_LIVE_DIRECTORY + TS_LIVE_RING_LIMIT * TS_LIVE_ENTRY_BYTES)
-/* Of a program; a recorder names functions of all programs there. What lies behind it begins where `pool` says. */
+/*
+ * Of a program; a recorder names functions of all programs there. What lies behind it begins where
+ * `pool` says.
+ */
 #define TS_LIVE_DICTIONARY_BYTES (1u << 20)
 #define TS_LIVE_DICTIONARY_GREATEST (16u << 20)
 #define TS_LIVE_POOL (TS_LIVE_DICTIONARY + TS_LIVE_DICTIONARY_BYTES)
@@ -231,10 +234,10 @@ enum ts_live_code {
 	TS_LIVE_CODE_PYTHON = 40,
 	TS_LIVE_CODE_NATIVE = 41,
 	TS_LIVE_CODE_SCRIPT = 42,
-	TS_LIVE_CODE_STACK =
-		43, /* no text: `line` is the caller's entry (0: none), behind it stands one frame */
-	TS_LIVE_CODE_MODULE =
-		44, /* native code whose function is found later: path, build id; frames have addresses in it */
+	TS_LIVE_CODE_STACK = 43,  /* no text: `line` is the caller's entry (0: none), behind it
+				     stands one frame */
+	TS_LIVE_CODE_MODULE = 44, /* native code whose function is found later: path, build id;
+				     frames have addresses in it */
 	TS_LIVE_CODE_DEVICE =
 		45, /* a function on a device: name, module; frames have offsets in it */
 };
@@ -289,7 +292,8 @@ enum ts_live_kind {
 /* Words of a GPU_OP behind the first two; then the correlations that it waited for. */
 enum ts_live_gpu_op_word {
 	TS_LIVE_OP_CORRELATION,
-	TS_LIVE_OP_WHAT, /* device (24 bits), kind (8), copy kind (8), waits that are listed (8), waits that are not (16) */
+	TS_LIVE_OP_WHAT,  /* device (24 bits), kind (8), copy kind (8), waits that are listed (8),
+			     waits that are not (16) */
 	TS_LIVE_OP_WHERE, /* stream, context (32 bits each) */
 	TS_LIVE_OP_QUEUED,
 	TS_LIVE_OP_SUBMITTED,
@@ -303,7 +307,8 @@ enum ts_live_gpu_op_word {
 };
 /* With MORE these follow, ahead of the correlations. */
 enum ts_live_gpu_op_more {
-	TS_LIVE_OP_REGISTERS_SHARED, /* registers a thread (0: unknown, and so is the next), bytes of shared memory (32 bits each) */
+	TS_LIVE_OP_REGISTERS_SHARED, /* registers a thread (0: unknown, and so is the next), bytes
+					of shared memory (32 bits each) */
 	TS_LIVE_OP_GRAPH_STACK, /* graph (32 bits), stack: an entry of the dictionary; 0: none */
 	TS_LIVE_OP_GRAPH_NODE,  /* 0: none */
 	TS_LIVE_OP_MORE_WORDS
@@ -311,7 +316,8 @@ enum ts_live_gpu_op_more {
 
 /* Words of an ALLOCATION behind the first two. Its site's name is the allocator. */
 enum ts_live_allocation_word {
-	TS_LIVE_ALLOCATION_WHAT, /* device (24 bits; all ones: the host), kind (8; enum ts_allocation_kind) */
+	TS_LIVE_ALLOCATION_WHAT,  /* device (24 bits; all ones: the host), kind (8; enum
+				     ts_allocation_kind) */
 	TS_LIVE_ALLOCATION_WHERE, /* stream, context (32 bits each); stream 2^32 - 1: none */
 	TS_LIVE_ALLOCATION_ADDRESS,
 	TS_LIVE_ALLOCATION_BYTES,
@@ -331,7 +337,10 @@ enum ts_live_allocation_word {
 #define TS_LIVE_FLAG_STACK_IS 64u /* the last word is a stack: an entry of the dictionary */
 #define TS_LIVE_FLAG_MORE 128u    /* GPU_OP: enum ts_live_gpu_op_more */
 
-/* A frame: an entry of the dictionary (32 high bits; 0: it had no room), and line or address. Or so many that are left out. */
+/*
+ * A frame: an entry of the dictionary (32 high bits; 0: it had no room), and line or address. Or so
+ * many that are left out.
+ */
 #define TS_LIVE_FRAMES 1800u
 #define TS_LIVE_FRAMES_OUTER 600u /* of them, where some are left out */
 #define TS_LIVE_FRAMES_LEFT_OUT 0xffffffffu

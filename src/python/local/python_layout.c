@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The layout of one process: from the tables of its version, and from 3.13 on from what its own runtime tells (_Py_DebugOffsets), which is
- * distrusted: a number that does not fit its structure makes all of it worthless. libc only, no heap.
+ * The layout of one process: from the tables of its version, and from 3.13 on from what its own
+ * runtime tells (_Py_DebugOffsets), which is distrusted: a number that does not fit its structure
+ * makes all of it worthless. libc only, no heap.
  */
 #include <string.h>
 
@@ -44,7 +45,10 @@ static void set_objects(struct ts_python_layout *layout, uint16_t header)
 	layout->real.value = header;
 }
 
-/* Instructions that call have the version of the function that they called last time behind them (3.11 on). */
+/*
+ * Instructions that call have the version of the function that they called last time behind them
+ * (3.11 on).
+ */
 static void set_function(struct ts_python_layout *layout, uint16_t header)
 {
 	unsigned int minor = layout->minor;
@@ -252,8 +256,8 @@ struct runtime_words {
 	const uint8_t *bytes;
 	size_t count; /* of words */
 	unsigned int column;
-	unsigned int
-		missing; /* a word that it does not have yet, so that all behind it stand one lower; 0: none */
+	unsigned int missing; /* a word that it does not have yet, so that all behind it stand one
+				 lower; 0: none */
 };
 
 /* UINT64_MAX: not there. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where CPython keeps things, by version and build: offsets into its structures. From 3.13 on the process itself tells most of them
- * (_Py_DebugOffsets); for 3.8 to 3.12 they are facts of each minor version, kept in python_layout_tables.c. libc only: the agent is built from this, too.
+ * Where CPython keeps things, by version and build: offsets into its structures. From 3.13 on the
+ * process itself tells most of them (_Py_DebugOffsets); for 3.8 to 3.12 they are facts of each
+ * minor version, kept in python_layout_tables.c. libc only: the agent is built from this, too.
  */
 #ifndef TS_PYTHON_LOCAL_PYTHON_LAYOUT_H
 #define TS_PYTHON_LOCAL_PYTHON_LAYOUT_H
@@ -46,10 +47,10 @@ struct ts_python_layout {
 		uint32_t modules;          /* dict: sys.modules */
 		uint32_t collecting;       /* gc.collecting (int) */
 		uint32_t collecting_frame; /* 3.15 */
-		uint32_t
-			gil; /* pointer to struct _gil_runtime_state (3.12 on), or the struct itself (see gil_is_inside) */
-		uint32_t
-			code_generation; /* counts up when a code object ends: 3.14 on; TS_PYTHON_NONE_32 */
+		uint32_t gil; /* pointer to struct _gil_runtime_state (3.12 on), or the struct
+				 itself (see gil_is_inside) */
+		uint32_t code_generation; /* counts up when a code object ends: 3.14 on;
+					     TS_PYTHON_NONE_32 */
 		bool gil_is_inside;
 	} interpreter; /* of 32 bits each, since it is large: TS_PYTHON_NONE_32 */
 	struct {
@@ -79,14 +80,15 @@ struct ts_python_layout {
 		uint16_t locals;      /* localsplus */
 		uint16_t owner;
 		uint16_t function; /* f_func, f_funcobj: 3.11 on */
-		uint16_t
-			state; /* f_executing (3.8, 3.9), f_state (3.10): state_executing while it is on a stack */
+		uint16_t state; /* f_executing (3.8, 3.9), f_state (3.10): state_executing while it
+				   is on a stack */
 		uint8_t state_executing;
 		uint16_t is_entry;   /* 3.11 */
 		uint16_t code_index; /* tlbc_index in free-threaded builds from 3.14 on */
 		uint16_t stack_top;  /* stacktop (int), stackpointer */
 		bool executable_is_tagged, locals_are_tagged;
-		bool is_top_marked; /* stack_top is below 0 while the frame itself runs: 3.11 to 3.13 */
+		bool is_top_marked; /* stack_top is below 0 while the frame itself runs: 3.11
+				       to 3.13 */
 		/* Values of `owner`; 0xff: none. */
 		uint8_t owner_thread, owner_generator, owner_frame_object, owner_c_stack,
 			owner_interpreter;
@@ -100,8 +102,8 @@ struct ts_python_layout {
 		uint16_t first_line, file, name, qualified_name, line_table;
 		uint16_t argument_count, local_names, local_kinds; /* localsplusnames (3.11 on) */
 		uint16_t variable_names, cell_names, free_names;   /* 3.8 to 3.10 */
-		uint16_t
-			instructions; /* co_code (bytes object) in 3.8 to 3.10, else co_code_adaptive, in place */
+		uint16_t instructions;        /* co_code (bytes object) in 3.8 to 3.10, else
+						 co_code_adaptive, in place */
 		uint16_t thread_instructions; /* co_tlbc, or NONE */
 		uint16_t first_traceable;     /* _co_firsttraceable: 3.11 on */
 	} code;
@@ -109,15 +111,16 @@ struct ts_python_layout {
 		uint16_t type, var_size, reference_count, bytes; /* of PyObject, PyVarObject */
 	} object;
 	struct {
-		uint16_t code;    /* func_code: 3.11 on */
-		uint16_t version; /* func_version: 3.11 on */
-		int8_t call_cache; /* from a caller's `instruction` to the version that its call expects */
+		uint16_t code;     /* func_code: 3.11 on */
+		uint16_t version;  /* func_version: 3.11 on */
+		int8_t call_cache; /* from a caller's `instruction` to the version that its call
+				      expects */
 	} function;
 	struct {
 		uint16_t name, flags, basic_size, dictionary; /* tp_dictoffset */
 		uint16_t base;
-		uint16_t
-			cached_keys; /* ht_cached_keys: of 3.15 on (word 67 of its offsets); 0: python_dict.c knows it */
+		uint16_t cached_keys; /* ht_cached_keys: of 3.15 on (word 67 of its offsets); 0:
+					 python_dict.c knows it */
 	} type;
 	struct {
 		uint16_t length, state, ascii_bytes,
@@ -147,8 +150,8 @@ struct ts_python_layout {
 		uint16_t value;
 	} real;
 	struct {
-		uint16_t name,
-			coroutine; /* of TaskObj; from asyncio's own offsets (section .AsyncioDebug) from 3.14 on */
+		uint16_t name, coroutine; /* of TaskObj; from asyncio's own offsets (section
+					     .AsyncioDebug) from 3.14 on */
 	} task;
 };
 
@@ -163,8 +166,8 @@ bool ts_python_layout_of_version(struct ts_python_layout *ret_layout, unsigned i
 #define TS_PYTHON_COOKIE "xdebugpy"
 
 /*
- * From the begin of _PyRuntime, 3.13 on. TS_OK, TS_EVERSION (*ret_version then says which: PY_VERSION_HEX), TS_EFORMAT: it is none, or its numbers
- * make no sense.
+ * From the begin of _PyRuntime, 3.13 on. TS_OK, TS_EVERSION (*ret_version then says which:
+ * PY_VERSION_HEX), TS_EFORMAT: it is none, or its numbers make no sense.
  */
 int ts_python_layout_of_runtime(struct ts_python_layout *ret_layout, const void *bytes,
 				size_t count, uint64_t *ret_version);

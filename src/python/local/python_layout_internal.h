@@ -5,7 +5,10 @@
 
 #include "python/local/python_layout.h"
 
-/* By minor version, from the oldest on; without what python_layout.c works out: sizes, and what all versions share. */
+/*
+ * By minor version, from the oldest on; without what python_layout.c works out: sizes, and what all
+ * versions share.
+ */
 extern const struct ts_python_layout
 	ts_python_layouts[TS_PYTHON_NEWEST_MINOR - TS_PYTHON_OLDEST_MINOR + 1];
 

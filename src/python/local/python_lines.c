@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The line of an instruction, out of the three kinds of tables that CPython has had. Works on a copy that may be cut, torn or no table at all: it reads
- * within its bytes and gives some number, never more. libc only: the agent is built from this, too.
+ * The line of an instruction, out of the three kinds of tables that CPython has had. Works on a
+ * copy that may be cut, torn or no table at all: it reads within its bytes and gives some number,
+ * never more. libc only: the agent is built from this, too.
  */
 #include "python/local/python_objects.h"
 
@@ -26,7 +27,10 @@ static int32_t of_pairs(const uint8_t *table, size_t bytes, int32_t first_line, 
 	return sum(line);
 }
 
-/* Pairs: bytes of code, lines (signed; -128: this code has none). A pair's line holds for its bytes. */
+/*
+ * Pairs: bytes of code, lines (signed; -128: this code has none). A pair's line holds for its
+ * bytes.
+ */
 static int32_t of_ranges(const uint8_t *table, size_t bytes, int32_t first_line, uint32_t offset)
 {
 	uint64_t end = 0;
@@ -72,7 +76,10 @@ static int64_t next_signed(const uint8_t *table, size_t bytes, size_t *at)
 
 enum location { SHORT_LAST = 9, ONE_LINE = 10, ONE_LINE_LAST = 12, NO_COLUMNS, LONG, NO_LINE };
 
-/* PEP 657: each entry begins with a byte that has bit 7: kind of location, and instructions less one. */
+/*
+ * PEP 657: each entry begins with a byte that has bit 7: kind of location, and instructions less
+ * one.
+ */
 static int32_t of_locations(const uint8_t *table, size_t bytes, int32_t first_line, uint32_t offset)
 {
 	uint64_t end = 0;

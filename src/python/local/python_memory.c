@@ -76,8 +76,8 @@ int ts_memory_read_ranges(struct ts_memory *memory, const struct ts_memory_range
 		ssize_t got = read_batch(memory, ranges + done, batch);
 		size_t whole;
 
-		if (got <
-		    0) /* EFAULT: the first range of this batch cannot be read, and that is told by the number */
+		if (got < 0) /* EFAULT: the first range of this batch cannot be read, and that is
+				told by the number */
 			return done || got == -EFAULT ? (int)done : (int)got;
 		whole = whole_ranges(ranges + done, batch, (size_t)got);
 		done += whole;

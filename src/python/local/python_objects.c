@@ -33,7 +33,9 @@ int ts_python_read_c_string(struct ts_python_process_view *view, uint64_t addres
 
 	if (address < 4096 || !bytes)
 		return -1;
-	/* Up to the next multiple of 64, so that no page is asked for that the text does not reach. */
+	/*
+	 * Up to the next multiple of 64, so that no page is asked for that the text does not reach.
+	 */
 	while (length < bytes - 1) {
 		size_t part = 64 - ((address + length) & 63);
 

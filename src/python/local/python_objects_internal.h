@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What python_objects.c, python_dict.c, python_thread_names.c, asyncio_tasks.c, repr.c and python_locals.c share, and nobody else needs.
+ * What python_objects.c, python_dict.c, python_thread_names.c, asyncio_tasks.c, repr.c and
+ * python_locals.c share, and nobody else needs.
  */
 #ifndef TS_PYTHON_LOCAL_PYTHON_OBJECTS_INTERNAL_H
 #define TS_PYTHON_LOCAL_PYTHON_OBJECTS_INTERNAL_H

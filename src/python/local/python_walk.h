@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Frames as they stand in memory: what one says, and the walk of one thread's, frame by frame. For the calling thread of one's own process (the agent), and
- * for the sweep where what it foresaw was wrong. libc only, no heap.
+ * Frames as they stand in memory: what one says, and the walk of one thread's, frame by frame. For
+ * the calling thread of one's own process (the agent), and for the sweep where what it foresaw was
+ * wrong. libc only, no heap.
  */
 #ifndef TS_PYTHON_LOCAL_PYTHON_WALK_H
 #define TS_PYTHON_LOCAL_PYTHON_WALK_H
@@ -20,8 +21,8 @@ struct ts_python_raw_frame {
 	uint64_t instruction; /* as it stands there: see ts_python_instruction_offset() */
 	uint64_t function;    /* that runs: 3.11 on, else 0 */
 	uint32_t flags;
-	uint32_t
-		code_index; /* which copy of the code's instructions: free-threaded builds; else 0 */
+	uint32_t code_index; /* which copy of the code's instructions: free-threaded builds; else 0
+			      */
 };
 
 enum ts_python_frame_kind {
@@ -32,15 +33,16 @@ enum ts_python_frame_kind {
 };
 
 /*
- * Innermost first; their number, at most `room`. *ret_whole: the outermost frame was reached. `thread`: address of the PyThreadState. Nothing is
- * sure but for a thread that does not run meanwhile, such as the calling one.
+ * Innermost first; their number, at most `room`. *ret_whole: the outermost frame was reached.
+ * `thread`: address of the PyThreadState. Nothing is sure but for a thread that does not run
+ * meanwhile, such as the calling one.
  */
 size_t ts_python_walk(struct ts_python_process_view *view, uint64_t thread,
 		      struct ts_python_raw_frame *ret_frames, size_t room, bool *ret_whole);
 
 /*
- * Bytes of the instruction that runs from the first one of the code (`instructions`: its address; of the copy that code_index says). -1: the code has
- * not begun, its first line is meant.
+ * Bytes of the instruction that runs from the first one of the code (`instructions`: its address;
+ * of the copy that code_index says). -1: the code has not begun, its first line is meant.
  */
 int64_t ts_python_instruction_offset(const struct ts_python_layout *layout, uint64_t instructions,
 				     uint64_t instruction);
@@ -63,7 +65,10 @@ static inline uint32_t ts_python_half_of(const void *copy, size_t offset)
 
 #define TS_PYTHON_TAG_BITS UINT64_C(7) /* of a tagged reference: objects lie at multiples of 8 */
 
-/* A frame, out of a copy of layout->frame.bytes bytes; *ret_previous: the frame that has called it, 0: none. Inline, since the agent does little else. */
+/*
+ * A frame, out of a copy of layout->frame.bytes bytes; *ret_previous: the frame that has called it,
+ * 0: none. Inline, since the agent does little else.
+ */
 static inline enum ts_python_frame_kind ts_python_frame_parse(const struct ts_python_layout *layout,
 							      uint64_t address, const void *copy,
 							      struct ts_python_raw_frame *ret_frame,

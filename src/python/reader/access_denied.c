@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Why a process may not be read, in words that say what to do. Looks at settings only, tries nothing; `tracesmith doctor` tries.
+ * Why a process may not be read, in words that say what to do. Looks at settings only, tries
+ * nothing; `tracesmith doctor` tries.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a thread's asyncio event loop runs now. Up to 3.13 asyncio keeps it in a dictionary {loop: task}, and a loop written in Python knows its thread; from
- * 3.14 on it is in the thread's state. Where in a state or task it stands differs by version and build, so it is found by what must hold: a task of
- * asyncio's type, a coroutine in it, a name behind that one.
+ * What a thread's asyncio event loop runs now. Up to 3.13 asyncio keeps it in a dictionary {loop:
+ * task}, and a loop written in Python knows its thread; from 3.14 on it is in the thread's state.
+ * Where in a state or task it stands differs by version and build, so it is found by what must
+ * hold: a task of asyncio's type, a coroutine in it, a name behind that one.
  */
 #include <stdio.h>
 
@@ -23,7 +24,9 @@ static bool is_text(struct ts_python_process_view *view, uint64_t object)
 	return ts_python_type_of(view, object, &type) && type.flags & TS_PYTHON_TYPE_TEXT;
 }
 
-/* Name and qualified name are the first two texts of a coroutine, side by side, in every version. */
+/*
+ * Name and qualified name are the first two texts of a coroutine, side by side, in every version.
+ */
 int ts_python_coroutine_name(struct ts_python_process_view *view, uint64_t coroutine, char *buffer,
 			     size_t bytes)
 {
@@ -81,7 +84,10 @@ static int join(struct ts_python_process_view *view, uint64_t name, uint64_t cor
 	return written;
 }
 
-/* Of asyncio's own task: the name stands behind the coroutine. Of one written in Python: attributes. */
+/*
+ * Of asyncio's own task: the name stands behind the coroutine. Of one written in Python:
+ * attributes.
+ */
 static int describe(struct ts_python_process_view *view, uint64_t task, char *buffer, size_t bytes)
 {
 	uint64_t words[TASK_WORDS];
@@ -133,7 +139,9 @@ static uint64_t name_in_module(struct ts_python_process_view *view, uint64_t mod
 	return names ? ts_python_dict_find(view, names, name) : 0;
 }
 
-/* Whether a search is due: most processes have no asyncio, and need not be searched at each sweep. */
+/*
+ * Whether a search is due: most processes have no asyncio, and need not be searched at each sweep.
+ */
 static bool is_due(struct ts_python_process_view *view)
 {
 	if (view->found.searched++ < view->found.search_due)

@@ -124,7 +124,10 @@ static unsigned int version_of_text(const char *text, size_t length)
 	return 3u << 24 | parts[1] << 16 | parts[2] << 8 | level << 4 | (serial & 0xf);
 }
 
-/* The text that Py_GetVersion() begins with, among the constants; linkers let it be the end of a longer one. `minor` 0: any. */
+/*
+ * The text that Py_GetVersion() begins with, among the constants; linkers let it be the end of a
+ * longer one. `minor` 0: any.
+ */
 static unsigned int version_in_constants(const struct ts_elf *elf, unsigned int minor)
 {
 	size_t bytes;
@@ -272,8 +275,8 @@ static bool begins_with_flags(const uint8_t *copy)
 }
 
 /*
- * Whether a runtime could begin in a copy at `at`: 3.13 on by its cookie, else by an interpreter that is both the first and the main one, and the number
- * that the next one gets behind it.
+ * Whether a runtime could begin in a copy at `at`: 3.13 on by its cookie, else by an interpreter
+ * that is both the first and the main one, and the number that the next one gets behind it.
  */
 static bool looks_like(const struct ts_python_layout *layout, const uint8_t *copy, size_t at)
 {
@@ -396,7 +399,10 @@ static bool is_program(const struct search *search, const struct ts_map_range *r
 	return strcmp(target, range->path) == 0;
 }
 
-/* libpython first, since with it the program has none; then the program, then whatever calls itself so. */
+/*
+ * libpython first, since with it the program has none; then the program, then whatever calls itself
+ * so.
+ */
 static int rank(const struct search *search, const struct ts_map_range *range)
 {
 	const char *name = base_name(range->path);

@@ -141,7 +141,10 @@ static bool is_same(const struct ts_python_code_identity *a,
 	       a->first_line == b->first_line;
 }
 
-/* Code that no one has written: what is called behind __init__ (3.12 on). Nothing of it can be traced. */
+/*
+ * Code that no one has written: what is called behind __init__ (3.12 on). Nothing of it can be
+ * traced.
+ */
 static bool is_hidden(const struct ts_python_layout *layout, const struct python_code_at *at,
 		      const void *copy)
 {
@@ -251,7 +254,10 @@ int ts_python_codes_check(struct ts_python *python, int64_t now_ns)
 
 /* ---- instructions ---- */
 
-/* Where the copy of the instructions lies that a thread of a free-threaded build runs; 0: not known. */
+/*
+ * Where the copy of the instructions lies that a thread of a free-threaded build runs; 0: not
+ * known.
+ */
 static uint64_t copy_address(struct ts_python *python, struct python_code_at *at, uint32_t index)
 {
 	uint64_t array, count, address = 0;
@@ -317,7 +323,10 @@ static bool make_lines(struct python_code_at *at)
 	return at->lines != NULL;
 }
 
-/* Instructions that make a frame ready, ahead of the first line, have none: they stand for the function's first one. */
+/*
+ * Instructions that make a frame ready, ahead of the first line, have none: they stand for the
+ * function's first one.
+ */
 static int32_t line_at(const struct ts_python_layout *layout, const struct python_code_at *at,
 		       uint32_t offset)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Stacks of a CPython process, read from outside: never stopped, never written to. 3.8 to 3.15, also free-threaded and debug
- * builds. What does not validate is read once more, then left out and counted; nothing is invented. See docs/python.md.
+ * Stacks of a CPython process, read from outside: never stopped, never written to. 3.8 to 3.15,
+ * also free-threaded and debug builds. What does not validate is read once more, then left out and
+ * counted; nothing is invented. See docs/python.md.
  *
  * One thread at a time per struct ts_python.
  */
@@ -71,8 +72,9 @@ struct ts_python_sweep {
 #define TS_PYTHON_TASKS 8u     /* asyncio's current tasks */
 
 /*
- * TS_ENOTFOUND: there is no such process, or no Python in it (yet); TS_EVERSION: a version that is not known here, by name; TS_ECAP: access
- * is refused, and the message says which capability is missing. `start_time` 0: whoever has the pid now.
+ * TS_ENOTFOUND: there is no such process, or no Python in it (yet); TS_EVERSION: a version that is
+ * not known here, by name; TS_ECAP: access is refused, and the message says which capability is
+ * missing. `start_time` 0: whoever has the pid now.
  */
 int ts_python_open(struct ts_python **ret_python, pid_t pid, uint64_t start_time,
 		   unsigned int flags, struct ts_error *err);
@@ -106,8 +108,9 @@ void ts_python_counts(const struct ts_python *python, struct ts_python_counts *r
 
 struct ts_text;
 /*
- * Appends a JSON object {"name":"shortened repr", ...} of a frame's local variables as they are in memory now; the frame may have
- * ended since: what does not look whole is "?". At most `limit` bytes. Big values are cut: "[1, 2, 3, ... 1000 items]", "<Tensor (8, 128) float32 cpu>".
+ * Appends a JSON object {"name":"shortened repr", ...} of a frame's local variables as they are in
+ * memory now; the frame may have ended since: what does not look whole is "?". At most `limit`
+ * bytes. Big values are cut: "[1, 2, 3, ... 1000 items]", "<Tensor (8, 128) float32 cpu>".
  */
 int ts_python_locals(struct ts_python *python, const struct ts_python_frame *frame, size_t limit,
 		     struct ts_text *out);

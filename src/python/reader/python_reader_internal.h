@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the files of the reader share: find_python.c (where the runtime is), python_codes.c (functions and lines), python_stack.c (the frames of one thread: foreseen,
- * copied, walked), stack_evidence.c (whether they can be believed), python_threads.c (who a thread is and what it does), python_sweep.c (all of it at once), python_reader.c (open and close).
+ * What the files of the reader share: find_python.c (where the runtime is), python_codes.c
+ * (functions and lines), python_stack.c (the frames of one thread: foreseen, copied, walked),
+ * stack_evidence.c (whether they can be believed), python_threads.c (who a thread is and what it
+ * does), python_sweep.c (all of it at once), python_reader.c (open and close).
  */
 #ifndef TS_PYTHON_READER_PYTHON_READER_INTERNAL_H
 #define TS_PYTHON_READER_PYTHON_READER_INTERNAL_H
@@ -52,8 +54,8 @@ struct python_code_at {
 	uint32_t instruction_bytes;
 	uint32_t table_bytes;
 	uint8_t *table; /* of lines */
-	int32_t *
-		lines; /* by two bytes of instructions; below 0: not looked up yet. NULL: none was */
+	int32_t *lines; /* by two bytes of instructions; below 0: not looked up yet. NULL: none was
+			 */
 	uint64_t *copies; /* further instructions by index, 0: not known: free-threaded builds */
 	uint32_t copy_count;
 	int64_t checked_ns;
@@ -72,8 +74,8 @@ struct python_codes {
 	size_t copies_capacity;
 	struct ts_memory_range *ranges;
 	size_t range_capacity;
-	uint64_t
-		generation; /* of all interpreters, 3.14 on: as long as it is the same no code has ended */
+	uint64_t generation; /* of all interpreters, 3.14 on: as long as it is the same no code has
+				ended */
 	uint32_t next_number;
 	uint8_t *scratch; /* for a line table */
 };
@@ -85,9 +87,15 @@ void ts_python_codes_release(struct python_codes *codes);
 struct python_code_at *ts_python_code_at(struct ts_python *python, uint64_t address);
 /* A frame is new that has this code: notes it for the next check, unless it was checked lately. */
 int ts_python_code_note(struct ts_python *python, struct python_code_at *at, int64_t now_ns);
-/* Whether all that is noted is still what it was, in one read; what is not is read anew. TS_ENOTFOUND: one is no code any more. */
+/*
+ * Whether all that is noted is still what it was, in one read; what is not is read anew.
+ * TS_ENOTFOUND: one is no code any more.
+ */
 int ts_python_codes_check(struct ts_python *python, int64_t now_ns);
-/* Whether a frame's instruction can be one of that code; *ret_offset: its place in bytes, -1: ahead of the first. */
+/*
+ * Whether a frame's instruction can be one of that code; *ret_offset: its place in bytes, -1: ahead
+ * of the first.
+ */
 bool ts_python_code_has(struct ts_python *python, struct python_code_at *at,
 			const struct ts_python_raw_frame *frame, int64_t *ret_offset);
 int32_t ts_python_code_line(const struct ts_python_layout *layout, struct python_code_at *at,
@@ -192,7 +200,10 @@ static inline bool ts_python_is_same_frame(const struct ts_python_raw_frame *a,
 	return a->address == b->address && a->code == b->code;
 }
 
-/* The calls of stack->raw that are new since the last sweep; `still`: outermost frames that are not. */
+/*
+ * The calls of stack->raw that are new since the last sweep; `still`: outermost frames that are
+ * not.
+ */
 bool ts_python_stack_is_believed(struct ts_python *python, struct python_stack *stack,
 				 uint32_t still);
 /* It has been accepted: its calls are known from now on, if they were seen twice. */
@@ -258,7 +269,10 @@ struct ts_python {
 	struct python_codes codes;
 	struct ts_python_counts counts;
 
-	/* What is read at each sweep of the runtime and of each interpreter: from the first member that is needed to the last one. */
+	/*
+	 * What is read at each sweep of the runtime and of each interpreter: from the first member
+	 * that is needed to the last one.
+	 */
 	uint32_t runtime_start, runtime_bytes, window_start, window_bytes, gil_start, gil_bytes;
 	uint8_t *runtime_copy;
 
@@ -278,7 +292,10 @@ struct ts_python {
 	size_t *failed; /* indices of those that could not be read */
 	size_t failed_count, failed_capacity;
 
-	/* python_stack.c: calls that were seen, by the caller's instruction and by that and the callee's code; how often */
+	/*
+	 * python_stack.c: calls that were seen, by the caller's instruction and by that and the
+	 * callee's code; how often
+	 */
 	struct ts_map sites;
 	struct ts_pairmap calls;
 

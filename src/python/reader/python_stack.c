@@ -6,8 +6,10 @@
  *
  * - it ends at the frame where the last one ended, or twice at the same one;
  * - frames lie where their owner says, each below the one that it has called, none twice;
- * - a caller that entered no native code has put its own stack away for the call (3.11 to 3.13 mark that);
- * - the innermost frame is the same ahead of the copy and behind it, unless nothing has moved since the last time.
+ * - a caller that entered no native code has put its own stack away for the call (3.11 to 3.13 mark
+ *   that);
+ * - the innermost frame is the same ahead of the copy and behind it, unless nothing has moved since
+ *   the last time.
  *
  * Frames are copied from the outside in: what a call changes is then seen in the order in which it
  * cannot be mistaken for another one.
@@ -98,7 +100,10 @@ static void forget_heap(struct python_stack *stack)
 	stack->heap_count = kept;
 }
 
-/* One range for all that lie on the same page or the next one: both are there, whatever lies between. */
+/*
+ * One range for all that lie on the same page or the next one: both are there, whatever lies
+ * between.
+ */
 static int plan_heap(struct ts_python *python, struct python_stack *stack)
 {
 	uint32_t bytes = python->place.layout.frame.bytes;
@@ -144,7 +149,9 @@ static int plan_chunks(struct ts_python *python, struct python_stack *stack)
 	return TS_OK;
 }
 
-/* The innermost part of the data stack once more: what is torn is not torn twice in the same way. */
+/*
+ * The innermost part of the data stack once more: what is torn is not torn twice in the same way.
+ */
 static int plan_again(struct ts_python *python, struct python_stack *stack)
 {
 	const struct python_chunk *chunk;
@@ -168,7 +175,10 @@ uint64_t ts_python_stack_innermost_address(const struct ts_python *python,
 						  : stack->thread + layout->thread.frame;
 }
 
-/* Where the thread stands once more: 3.11 and 3.12 leave a loop by another cframe, and the one that was read stays as it is. */
+/*
+ * Where the thread stands once more: 3.11 and 3.12 leave a loop by another cframe, and the one that
+ * was read stays as it is.
+ */
 static int plan_after(struct ts_python *python, struct python_stack *stack, bool has_cframe)
 {
 	uint64_t cframe = stack->thread + python->place.layout.thread.frame;
@@ -350,8 +360,10 @@ static enum python_stack_status find_copy(struct walk *walk, uint64_t at, const 
 }
 
 /*
- * Whether a frame can have called the one inside it, or must be the innermost itself. A call from Python to Python leaves traces in the caller: it has begun, it has put its stack away (3.11 to
- * 3.13 mark one that runs), and where its stack ends still stands the function that it has called, or the generator that it has resumed.
+ * Whether a frame can have called the one inside it, or must be the innermost itself. A call from
+ * Python to Python leaves traces in the caller: it has begun, it has put its stack away (3.11 to
+ * 3.13 mark one that runs), and where its stack ends still stands the function that it has called,
+ * or the generator that it has resumed.
  */
 enum call { CALL_BROKEN, CALL_POSSIBLE, CALL_SURE };
 
@@ -360,7 +372,10 @@ static uint64_t untagged(uint64_t reference)
 	return reference & ~UINT64_C(7);
 }
 
-/* The words around the end of a caller's own stack: two of it and two behind. False: they are not among the copies. */
+/*
+ * The words around the end of a caller's own stack: two of it and two behind. False: they are not
+ * among the copies.
+ */
 static bool words_at_top(const struct ts_python_layout *layout, const struct python_chunk *chunk,
 			 uint64_t at, const uint8_t *copy, uint64_t *ret_top, uint64_t ret_words[4])
 {
@@ -379,7 +394,10 @@ static bool words_at_top(const struct ts_python_layout *layout, const struct pyt
 	return true;
 }
 
-/* Whether a caller has come as far as its first instruction, and from 3.13 on knows where to go on after a call. */
+/*
+ * Whether a caller has come as far as its first instruction, and from 3.13 on knows where to go on
+ * after a call.
+ */
 static bool has_begun(const struct ts_python_layout *layout, const uint8_t *copy,
 		      const struct ts_python_raw_frame *frame)
 {
@@ -479,8 +497,8 @@ static enum python_stack_status take_frame(struct walk *walk, uint64_t at, const
 }
 
 /*
- * 3.11 to 3.13: the frame that the innermost one has called since its address was read. It has put its stack away, so that what it called runs, and lies
- * behind that stack. 0: there is none.
+ * 3.11 to 3.13: the frame that the innermost one has called since its address was read. It has put
+ * its stack away, so that what it called runs, and lies behind that stack. 0: there is none.
  */
 static uint64_t find_callee(const struct ts_python_layout *layout, const struct python_chunk *chunk,
 			    const struct ts_python_raw_frame *caller)
@@ -670,7 +688,10 @@ static uint32_t unmoved(const struct python_stack *stack)
 	return count;
 }
 
-/* The data stack is in use from its first place on (the second one of a thread's first chunk), or not at all. */
+/*
+ * The data stack is in use from its first place on (the second one of a thread's first chunk), or
+ * not at all.
+ */
 static bool is_bottomed(const struct ts_python *python, const struct python_stack *stack)
 {
 	const struct ts_python_layout *layout = &python->place.layout;

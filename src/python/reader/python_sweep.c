@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * All threads of a process at once: everything that is foreseen in one read, then the lists of interpreters and threads are followed in the copies, and each
- * stack is taken, read again alone, or rejected. Allocates only when something is new.
+ * All threads of a process at once: everything that is foreseen in one read, then the lists of
+ * interpreters and threads are followed in the copies, and each stack is taken, read again alone,
+ * or rejected. Allocates only when something is new.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -352,8 +353,9 @@ static int read_stack(struct ts_python *python, struct python_stack *stack, stru
 }
 
 /*
- * Outermost frames that stand exactly where they stood: what they are is known. *ret_shown: how many of them are shown. A stack is
- * mostly read when all of this has left the processor's caches: what is not touched costs nothing.
+ * Outermost frames that stand exactly where they stood: what they are is known. *ret_shown: how
+ * many of them are shown. A stack is mostly read when all of this has left the processor's caches:
+ * what is not touched costs nothing.
  */
 static uint32_t count_kept(const struct python_thread *thread, uint32_t *ret_shown)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Names of a process's Python threads, where threading keeps them: {identifier: Thread}. Threads that native code has made, and a process that has not
- * imported threading, have none.
+ * Names of a process's Python threads, where threading keeps them: {identifier: Thread}. Threads
+ * that native code has made, and a process that has not imported threading, have none.
  */
 #include "python/local/python_objects_internal.h"
 
@@ -51,7 +51,10 @@ bool ts_python_thread_names(struct ts_python_process_view *view, uint64_t module
 {
 	struct names names = { view, named, context };
 
-	/* The module's dictionary of threads is the same one as long as the module lives; that of another interpreter is another. */
+	/*
+	 * The module's dictionary of threads is the same one as long as the module lives; that of
+	 * another interpreter is another.
+	 */
 	if (view->found.modules != modules || !view->found.threads ||
 	    ts_python_dict_size(view, view->found.threads) < 0) {
 		view->found.threads = find_threads(view, modules);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who a thread is and what it does beside its frames: its id for the kernel (through pid namespaces, and for versions that do not keep it), its name, whether
- * it runs. The kernel is asked seldom, so that sampling at 10 kHz or of 500 threads is not asking it: a thread whose stack moves runs; of others the
- * answer is kept for a millisecond, and for an eighth of the time since it last ran, up to 50 ms.
+ * Who a thread is and what it does beside its frames: its id for the kernel (through pid
+ * namespaces, and for versions that do not keep it), its name, whether it runs. The kernel is asked
+ * seldom, so that sampling at 10 kHz or of 500 threads is not asking it: a thread whose stack moves
+ * runs; of others the answer is kept for a millisecond, and for an eighth of the time since it last
+ * ran, up to 50 ms.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -15,8 +17,10 @@
 #include "base/process.h"
 #include "python/reader/python_reader_internal.h"
 
-#define KERNEL_NS INT64_C(1000000)       /* how long an answer of the kernel holds, at least */
-#define KERNEL_MOST_NS INT64_C(50000000) /* and at most, for a thread that has been idle for long */
+#define KERNEL_NS INT64_C(1000000) /* how long an answer of the kernel holds, at least */
+#define KERNEL_MOST_NS                                                                            \
+	INT64_C(50000000)                /* and at most, for a thread that has been idle for long \
+					  */
 #define NAMES_NS INT64_C(2000000000)     /* names are looked at again */
 #define NAMES_SOON_NS INT64_C(20000000)  /* as long as some thread has none */
 #define INNER_TIDS_NS INT64_C(100000000) /* between two looks at all threads of a namespace */
@@ -67,8 +71,8 @@ static pid_t outer_tid(struct ts_python *python, uint64_t inner, int64_t now_ns)
 }
 
 /*
- * 3.8 to 3.10: libc's own structure of a thread (pthread_self() is its address) has the id somewhere; where, the main thread tells, whose id
- * is known.
+ * 3.8 to 3.10: libc's own structure of a thread (pthread_self() is its address) has the id
+ * somewhere; where, the main thread tells, whose id is known.
  */
 static void calibrate(struct ts_python *python, const uint8_t *copy)
 {

@@ -17,15 +17,20 @@
 /*
  * Calls that are new since the last sweep. What decides, in this order:
  *
- * - the calling instruction itself expects that function: it keeps the version of the one that it called lately (3.11 on);
+ * - the calling instruction itself expects that function: it keeps the version of the one that it
+ *   called lately (3.11 on);
  * - it expects another one: only what lasts from one sweep to the next is taken;
- * - what a well-known place hardly ever calls is refused unless it lasts, and counted; places that call many functions are let off;
+ * - what a well-known place hardly ever calls is refused unless it lasts, and counted; places that
+ *   call many functions are let off;
  * - native code is between, and the call was seen before;
  * - else it must stand still.
  */
 enum novelty { CALLS_KNOWN, CALLS_NEW, CALLS_ODD };
 
-/* What `calls` and `sites` hold: how often, how often an odd one, and whether the instruction says so. */
+/*
+ * What `calls` and `sites` hold: how often, how often an odd one, and whether the instruction says
+ * so.
+ */
 #define ODD_ONE (UINT64_C(1) << 32)
 #define PROVEN (UINT64_C(1) << 62)
 
@@ -91,7 +96,10 @@ static bool is_expected(struct ts_python *python, const struct ts_python_raw_fra
 	       code == callee->code && expected == version;
 }
 
-/* Looks at the instructions of calls that are not proven: at first, and whenever they have been seen twice as often. */
+/*
+ * Looks at the instructions of calls that are not proven: at first, and whenever they have been
+ * seen twice as often.
+ */
 static void prove_calls(struct ts_python *python, const struct python_stack *stack, uint32_t moved)
 {
 	if (python->place.layout.frames == TS_PYTHON_FRAME_OBJECTS)
@@ -141,7 +149,10 @@ static enum novelty judge_novelty(const struct ts_python *python, const struct p
 	return novelty;
 }
 
-/* Odd calls that stand still. True: there is one, and at the last sweep it was there already: it lasts. */
+/*
+ * Odd calls that stand still. True: there is one, and at the last sweep it was there already: it
+ * lasts.
+ */
 static bool note_odd_calls(struct ts_python *python, struct python_stack *stack, uint32_t moved)
 {
 	struct python_odd_call *odd = &stack->odd, now = { .sweep = python->number };
@@ -180,7 +191,10 @@ static void learn_calls(struct ts_python *python, const struct python_stack *sta
 	}
 }
 
-/* Innermost frames that are not those of the last sweep; the first of them may still be the same call. */
+/*
+ * Innermost frames that are not those of the last sweep; the first of them may still be the same
+ * call.
+ */
 static uint32_t moved_frames(const struct python_stack *stack, uint32_t still)
 {
 	uint32_t moved = stack->depth - still;
@@ -192,7 +206,9 @@ static uint32_t moved_frames(const struct python_stack *stack, uint32_t still)
 	return moved;
 }
 
-/* Whether the frames that were copied twice are the same ones, but for where the innermost stands. */
+/*
+ * Whether the frames that were copied twice are the same ones, but for where the innermost stands.
+ */
 static bool is_confirmed(const struct ts_python *python, const struct python_stack *stack)
 {
 	const struct ts_python_layout *layout = &python->place.layout;
@@ -216,7 +232,10 @@ static bool is_confirmed(const struct ts_python *python, const struct python_sta
 	return true;
 }
 
-/* Frames on the heap are not copied twice: whether the last walk, which was refused, found the same ones. */
+/*
+ * Frames on the heap are not copied twice: whether the last walk, which was refused, found the same
+ * ones.
+ */
 static bool is_pending(const struct python_stack *stack)
 {
 	if (stack->depth != stack->pending_depth)
@@ -238,7 +257,10 @@ static void make_pending(struct python_stack *stack)
 	stack->pending_depth = stack->depth;
 }
 
-/* Frames of generators once more: they lie apart from the others, and were copied apart. Then the innermost, last of all. */
+/*
+ * Frames of generators once more: they lie apart from the others, and were copied apart. Then the
+ * innermost, last of all.
+ */
 static bool are_generators_confirmed(struct ts_python *python, struct python_stack *stack,
 				     uint32_t moved)
 {
@@ -310,7 +332,9 @@ static const uint8_t *copy_of(struct python_stack *stack, uint64_t address, size
 	return frame ? stack->heap_copies + frame->copy : NULL;
 }
 
-/* 3.11 to 3.13: a frame that has returned or yielded has put its stack away, one that runs has not. */
+/*
+ * 3.11 to 3.13: a frame that has returned or yielded has put its stack away, one that runs has not.
+ */
 static bool may_have_ended(const struct ts_python_layout *layout, struct python_stack *stack)
 {
 	const uint8_t *copy;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Dictionaries and attributes in the memory of a process: combined and split tables, tables of str keys, values that stand in the instance itself. The
- * dictionary may be changed or freed meanwhile: what is found is given, no more than was asked for, and whoever needs certainty reads twice.
+ * Dictionaries and attributes in the memory of a process: combined and split tables, tables of str
+ * keys, values that stand in the instance itself. The dictionary may be changed or freed meanwhile:
+ * what is found is given, no more than was asked for, and whoever needs certainty reads twice.
  */
 #include "python/local/python_objects_internal.h"
 
@@ -33,7 +34,10 @@ static uint64_t first_value(const struct ts_python_layout *layout, uint64_t valu
 	return layout->minor >= 13 ? values + 8 : values;
 }
 
-/* The bytes of the hash table that stands between a table's head and its entries; 0: it makes no sense. */
+/*
+ * The bytes of the hash table that stands between a table's head and its entries; 0: it makes no
+ * sense.
+ */
 static uint64_t index_bytes(const struct ts_python_layout *layout, const void *head)
 {
 	uint64_t size = ts_python_word(head, layout->dict.keys_size);
@@ -80,7 +84,10 @@ static bool open_table(struct ts_python_process_view *view, uint64_t keys, uint6
 	return true;
 }
 
-/* Entries from `first` on; those that are deleted have value 0. Their number; 0: none, or they cannot be read. */
+/*
+ * Entries from `first` on; those that are deleted have value 0. Their number; 0: none, or they
+ * cannot be read.
+ */
 static uint32_t read_pairs(struct ts_python_process_view *view, const struct table *table,
 			   uint32_t first, struct pair *pairs)
 {
@@ -145,8 +152,8 @@ static bool is_key(const struct ts_python_layout *layout, const uint8_t *copy, c
 }
 
 /*
- * Copies the first bytes of the keys that are not deleted, in few system calls. An object at the end of its mapping
- * can be shorter than the key: it is none that fits, and its copy stays zero.
+ * Copies the first bytes of the keys that are not deleted, in few system calls. An object at the
+ * end of its mapping can be shorter than the key: it is none that fits, and its copy stays zero.
  */
 static void read_keys(struct ts_python_process_view *view, const struct pair *pairs, uint32_t count,
 		      uint8_t (*copies)[128 + KEY_BYTES], uint32_t bytes)
@@ -345,8 +352,8 @@ static void find_in_dict_at(struct ts_python_process_view *view, uint64_t addres
 }
 
 /*
- * 3.13 on: the values stand behind the object until its __dict__ is replaced, or grows beyond the keys of its class. Address of the
- * first one; 0: there are none.
+ * 3.13 on: the values stand behind the object until its __dict__ is replaced, or grows beyond the
+ * keys of its class. Address of the first one; 0: there are none.
  */
 static uint64_t inline_values(struct ts_python_process_view *view, uint64_t object,
 			      const struct ts_python_type *type)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Names and shortened values of a frame's local variables: its own, those that inner functions see (cells), and those of outer ones. The frame is read as it is
- * now; it may have ended, so a value that does not look like one is "?". What has no value yet is left out.
+ * Names and shortened values of a frame's local variables: its own, those that inner functions see
+ * (cells), and those of outer ones. The frame is read as it is now; it may have ended, so a value
+ * that does not look like one is "?". What has no value yet is left out.
  */
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Shortened texts of Python values, as repr() would begin. Nothing is called in the process, so what only its own methods could tell is told by class and
- * address. Two containers deep, some items of each, all within a given number of bytes: a value that contains itself is harmless.
+ * Shortened texts of Python values, as repr() would begin. Nothing is called in the process, so
+ * what only its own methods could tell is told by class and address. Two containers deep, some
+ * items of each, all within a given number of bytes: a value that contains itself is harmless.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -415,7 +416,10 @@ static void put_set(struct ts_python_repr *repr, uint64_t object)
 
 /* ---- what has a name ---- */
 
-/* The name of the module that a class was written in; "": not known, or it stands in its name already. */
+/*
+ * The name of the module that a class was written in; "": not known, or it stands in its name
+ * already.
+ */
 static void find_module(struct ts_python_repr *repr, const struct ts_python_class *class,
 			char *buffer, size_t bytes)
 {

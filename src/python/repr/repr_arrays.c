@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Shape, type and device of a torch.Tensor, shape and type of a numpy.ndarray, without either library: "<Tensor (8, 128) float32 cuda:0>". Where torch
- * keeps them differs by its version, so they are found by what must hold: the tensor points back at its Python object, and the number of its
- * elements is the product of its sizes. What does not hold is told as any other object.
+ * Shape, type and device of a torch.Tensor, shape and type of a numpy.ndarray, without either
+ * library: "<Tensor (8, 128) float32 cuda:0>". Where torch keeps them differs by its version, so
+ * they are found by what must hold: the tensor points back at its Python object, and the number of
+ * its elements is the product of its sizes. What does not hold is told as any other object.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -106,8 +107,9 @@ struct tensor {
 };
 
 /*
- * Sizes and strides: their number, then both in place up to five of them, else an address and room; then the offset in the storage, the number
- * of elements, the type and the device. `at`: index of their number.
+ * Sizes and strides: their number, then both in place up to five of them, else an address and room;
+ * then the offset in the storage, the number of elements, the type and the device. `at`: index of
+ * their number.
  */
 static bool parse_tensor(struct ts_python_process_view *view, const uint64_t *words, size_t at,
 			 struct tensor *tensor)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What repr.c, repr_arrays.c and python_locals.c share: the text of a value on its way, and the classes that were met.
+ * What repr.c, repr_arrays.c and python_locals.c share: the text of a value on its way, and the
+ * classes that were met.
  */
 #ifndef TS_PYTHON_REPR_REPR_INTERNAL_H
 #define TS_PYTHON_REPR_REPR_INTERNAL_H
@@ -41,7 +42,9 @@ void ts_python_repr_value(struct ts_python_repr *repr, uint64_t object);
 
 /* ---- repr_arrays.c ---- */
 
-/* Shape and type of a torch.Tensor or numpy.ndarray; false: it is none, or does not look like one. */
+/*
+ * Shape and type of a torch.Tensor or numpy.ndarray; false: it is none, or does not look like one.
+ */
 bool ts_python_repr_array(struct ts_python_repr *repr, const struct ts_python_class *class,
 			  uint64_t object);
 

@@ -44,7 +44,10 @@ static struct encode_blob_number *slot_of(const struct encode_channel *channel, 
 	return &channel->blobs[number & (channel->blob_slots - 1)];
 }
 
-/* Numbers are given out in order: a table of as many as there were so far, up to the limit, has no two in one place. */
+/*
+ * Numbers are given out in order: a table of as many as there were so far, up to the limit, has no
+ * two in one place.
+ */
 static bool grow_slots(struct encode_channel *channel, uint64_t number)
 {
 	struct encode_blob_number *old = channel->blobs;

@@ -113,7 +113,10 @@ bool encode_put_object(struct ts_encoder *encoder, struct encode_channel *channe
 	return true;
 }
 
-/* The object of a number as its window knows it; a new one where it is described for the first time, or by another window. NULL: too many. */
+/*
+ * The object of a number as its window knows it; a new one where it is described for the first
+ * time, or by another window. NULL: too many.
+ */
 static struct encode_object *describe_object(struct ts_encoder *encoder,
 					     struct encode_channel *channel, uint64_t number,
 					     int64_t ns)
@@ -156,7 +159,10 @@ static void object_row(struct ts_encoder *encoder, const struct encode_area *are
 	object->epoch = encoder->epoch;
 }
 
-/* The id for a column; its row is in the file after this. An object that was never described is counted. */
+/*
+ * The id for a column; its row is in the file after this. An object that was never described is
+ * counted.
+ */
 static int64_t object_id(const struct place *place, uint64_t number)
 {
 	struct encode_object *object = find_object(place->area->channel, number);

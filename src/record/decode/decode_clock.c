@@ -62,7 +62,9 @@ int64_t encode_foreign_time(const struct ts_encoder *encoder, const struct encod
 		return encode_monotonic(encoder, counter < (uint64_t)ENCODE_LATEST_NS
 							 ? (int64_t)counter
 							 : ENCODE_LATEST_NS);
-	/* A counter, where the recording has CLOCK_MONOTONIC: by what the target says of its rate. */
+	/*
+	 * A counter, where the recording has CLOCK_MONOTONIC: by what the target says of its rate.
+	 */
 	since = (wide_int)counter - control->created.counter;
 	since = since * 1000000000 / (control->counter_hz ? control->counter_hz : 1000000000);
 	return clamp(since + control->created.monotonic_ns);
@@ -150,8 +152,9 @@ void encode_add_anchor(struct ts_encoder *encoder, const struct ts_block_clock *
 }
 
 /*
- * An area that is older than the recording has events from before its first anchor. The target's own anchor of
- * then helps, if it is credible: it must not bend the times of others by more than a thousandth.
+ * An area that is older than the recording has events from before its first anchor. The target's
+ * own anchor of then helps, if it is credible: it must not bend the times of others by more than a
+ * thousandth.
  */
 void encode_area_anchor(struct ts_encoder *encoder, const struct encode_area *area)
 {
@@ -250,7 +253,10 @@ bool encode_put_point(struct ts_encoder *encoder, const struct encode_waiting_po
 	return true;
 }
 
-/* The nominal rate of the counter is some millionths off: a row is exact once an anchor lies behind it. */
+/*
+ * The nominal rate of the counter is some millionths off: a row is exact once an anchor lies behind
+ * it.
+ */
 static void wait_for_anchor(struct ts_encoder *encoder, const struct encode_device_clock *clock,
 			    const struct encode_clock_point *point, bool is_first)
 {

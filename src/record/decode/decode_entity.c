@@ -357,7 +357,9 @@ static struct encode_process *find_subject(struct ts_encoder *encoder, uint64_t 
 	return process;
 }
 
-/* An area of another pid namespace than ours can only speak of those whom we know from there, too. */
+/*
+ * An area of another pid namespace than ours can only speak of those whom we know from there, too.
+ */
 static struct encode_process *find_inside(const struct ts_encoder *encoder,
 					  const struct encode_area *area, uint32_t pid)
 {

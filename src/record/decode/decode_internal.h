@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the files of the encoder share: decoder.c (blocks), decode_ring.c (records), decode_entity.c (processes,
- * threads), decode_site.c (the dictionary), decode_device.c, decode_accelerator.c (calls, commands of devices), decode_calls.c (which of them belong together), decode_allocation.c,
- * decode_stream.c (queues), decode_channel.c (command streams), decode_blob.c, decode_clock.c, decode_window.c, decode_loss.c, decode_stack.c, decode_sample.c,
- * checkpoint.c, checkpoint_channel.c and checkpoint_sample.c (state).
- * Nobody else includes this.
+ * What the files of the encoder share: decoder.c (blocks), decode_ring.c (records), decode_entity.c
+ * (processes, threads), decode_site.c (the dictionary), decode_device.c, decode_accelerator.c
+ * (calls, commands of devices), decode_calls.c (which of them belong together),
+ * decode_allocation.c, decode_stream.c (queues), decode_channel.c (command streams), decode_blob.c,
+ * decode_clock.c, decode_window.c, decode_loss.c, decode_stack.c, decode_sample.c, checkpoint.c,
+ * checkpoint_channel.c and checkpoint_sample.c (state). Nobody else includes this.
  */
 #ifndef TS_RECORD_DECODE_DECODE_INTERNAL_H
 #define TS_RECORD_DECODE_DECODE_INTERNAL_H
@@ -87,7 +88,10 @@ struct encode_process {
 	char *name, *command; /* command as JSON; NULL: none, or freed */
 	uint32_t name_id, command_id;
 	uint32_t epoch; /* of the file that has its row; 0: none */
-	/* Numbers that join calls and commands are the process's own; this, counted from 1, makes them unique. 0: it has none. */
+	/*
+	 * Numbers that join calls and commands are the process's own; this, counted from 1, makes
+	 * them unique. 0: it has none.
+	 */
 	uint32_t correlations;
 	bool ended;
 	bool used;        /* by an area that has not ended */
@@ -232,8 +236,8 @@ struct encode_memo {
 enum encode_namer { NAMED_BY_NOBODY, NAMED_BY_KERNEL, NAMED_BY_SAMPLER, NAMED_BY_PROGRAM };
 
 /*
- * A thread, or a track. It is held by its area, while that knows it, and by the encoder, under its process and tid, so that samples
- * and events of a thread have one row, whichever come first.
+ * A thread, or a track. It is held by its area, while that knows it, and by the encoder, under its
+ * process and tid, so that samples and events of a thread have one row, whichever come first.
  */
 struct encode_thread {
 	int64_t id;
@@ -300,7 +304,8 @@ struct encode_area {
 	bool native;  /* its counter is the recording's */
 	bool damaged; /* dictionary */
 	bool ended;
-	bool of_recorder; /* what it measured: its process and threads have rows only where an event stands there */
+	bool of_recorder; /* what it measured: its process and threads have rows only where an event
+			     stands there */
 	int64_t bound_ns; /* nothing begins before */
 
 	struct ts_text dictionary;
@@ -377,9 +382,9 @@ struct ts_encoder {
 	uint64_t memo_bytes;
 	uint64_t stack_count; /* of this file */
 	uint32_t newest_stack;
-	uint32_t state_names[5]; /* of samples, in this file; 0: not yet */
-	struct ts_map
-		sample_names; /* of marks and calls: (name << 1 | is a call) to name, in this file */
+	uint32_t state_names[5];    /* of samples, in this file; 0: not yet */
+	struct ts_map sample_names; /* of marks and calls: (name << 1 | is a call) to name, in this
+				       file */
 
 	struct ts_pairmap
 		shapes; /* (shape of a site, what is added to it) to shape, in this file */
@@ -493,18 +498,23 @@ void encode_end_process(struct ts_encoder *encoder, struct encode_process *proce
 struct encode_process *encode_find_stranger(struct ts_encoder *encoder, uint64_t pid);
 /* It is described from now on. */
 void encode_know_process(struct ts_encoder *encoder, struct encode_process *process);
-/* Whom a counter of an area is about that was emitted then; its row is in the file after this. NULL: no memory, or nobody. */
+/*
+ * Whom a counter of an area is about that was emitted then; its row is in the file after this.
+ * NULL: no memory, or nobody.
+ */
 struct encode_process *encode_subject_process(struct ts_encoder *encoder,
 					      const struct encode_area *area, uint32_t pid,
 					      uint64_t start_time, int64_t ns);
 
 /*
- * By serial (0: of rings that do not say whose they are), or by track; made where it is not there. NULL: no
- * memory, or too many.
+ * By serial (0: of rings that do not say whose they are), or by track; made where it is not there.
+ * NULL: no memory, or too many.
  */
 struct encode_thread *encode_get_thread(struct ts_encoder *encoder, struct encode_area *area,
 					uint64_t key, bool is_track);
-/* Its row is in the file after this. `area` is NULL where none owns it; then its process has a row. */
+/*
+ * Its row is in the file after this. `area` is NULL where none owns it; then its process has a row.
+ */
 void encode_use_thread(struct ts_encoder *encoder, struct encode_area *area,
 		       struct encode_thread *thread);
 void encode_write_thread(struct ts_encoder *encoder, struct encode_area *area,
@@ -533,13 +543,19 @@ uint32_t encode_kernel_name(struct ts_encoder *encoder, const struct encode_area
 
 /* ---- decode_device.c ---- */
 
-/* The device that an area calls so; its row is in the file after this. NULL: no memory, or too many. */
+/*
+ * The device that an area calls so; its row is in the file after this. NULL: no memory, or too
+ * many.
+ */
 struct encode_device *encode_use_device(struct ts_encoder *encoder, struct encode_area *area,
 					uint32_t number);
 /* A DEVICE record. False as above. */
 bool encode_describe_device(struct ts_encoder *encoder, struct encode_area *area,
 			    const struct encode_described *described);
-/* For a state that is read back: a new one of a higher id than all before, and what an area calls it. */
+/*
+ * For a state that is read back: a new one of a higher id than all before, and what an area calls
+ * it.
+ */
 struct encode_device *encode_add_device(struct ts_encoder *encoder, int64_t id);
 void encode_index_device(struct ts_encoder *encoder, const struct encode_device *device);
 struct encode_device_number *encode_find_number(const struct encode_area *area, uint32_t number);
@@ -576,7 +592,10 @@ static inline int64_t encode_time(const struct ts_encoder *encoder, const struct
 int64_t encode_trace_time(const struct ts_encoder *encoder, int64_t ns);
 /* Rows of points of devices' clocks that lie before the newest anchor; or of all that wait. */
 void encode_tell_points(struct ts_encoder *encoder, bool all);
-/* The file may be read now: clocks of which only a point that waits is known have a row, for the time being. */
+/*
+ * The file may be read now: clocks of which only a point that waits is known have a row, for the
+ * time being.
+ */
 void encode_assume_points(struct ts_encoder *encoder);
 bool encode_put_point(struct ts_encoder *encoder, const struct encode_waiting_point *waiting);
 /* A DEVICE_CLOCK record, or the best that is known where there was none. */
@@ -656,7 +675,10 @@ bool encode_put_object(struct ts_encoder *encoder, struct encode_channel *channe
 /* A BLOB record. False: it makes no sense. */
 bool encode_blob_record(struct ts_encoder *encoder, struct encode_channel *channel,
 			struct encode_ring *ring, struct encode_cursor *cursor, int64_t ns);
-/* The row of a whole blob; 0: it is not known. `keep`: an object names it, so that it may be named again much later. */
+/*
+ * The row of a whole blob; 0: it is not known. `keep`: an object names it, so that it may be named
+ * again much later.
+ */
 uint32_t encode_blob_id(struct ts_encoder *encoder, struct encode_channel *channel, uint64_t number,
 			bool keep);
 bool encode_put_blob(struct ts_encoder *encoder, struct encode_channel *channel, uint64_t number,
@@ -704,8 +726,8 @@ uint32_t encode_event_stack(struct ts_encoder *encoder, struct encode_area *area
 bool encode_thread_of(struct ts_encoder *encoder, const struct encode_area *area,
 		      const struct encode_event *event);
 /*
- * A THREAD record says that the area's thread is that of the kernel. Samples may have told of it before: then they are one, which
- * is returned in place of it.
+ * A THREAD record says that the area's thread is that of the kernel. Samples may have told of it
+ * before: then they are one, which is returned in place of it.
  */
 struct encode_thread *encode_join_thread(struct ts_encoder *encoder, struct encode_area *area,
 					 struct encode_thread *thread, uint32_t tid, int64_t ns);
@@ -768,7 +790,10 @@ int encode_closed_tell(struct ts_encoder *encoder);
 
 /* ---- checkpoint_channel.c ---- */
 
-/* STATE blocks of what calls, queues, clocks of devices and command streams need: of the recording, and of an area. `out` is for use. */
+/*
+ * STATE blocks of what calls, queues, clocks of devices and command streams need: of the recording,
+ * and of an area. `out` is for use.
+ */
 int encode_save_numbers(const struct ts_encoder *encoder, const struct ts_block_sink *sink,
 			struct ts_text *out, struct ts_error *err);
 int encode_save_points(const struct ts_encoder *encoder, const struct ts_block_sink *sink,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Records of a ring into rows. The bytes are hostile: sizes are checked against what is there, and a ring
- * that makes no sense is left alone from there on. The common records (a known call site, plain values)
- * go from ring bytes to the writer's columns without a copy or a hash.
+ * Records of a ring into rows. The bytes are hostile: sizes are checked against what is there, and
+ * a ring that makes no sense is left alone from there on. The common records (a known call site,
+ * plain values) go from ring bytes to the writer's columns without a copy or a hash.
  */
 #include <tracesmith/metrics.h>
 
@@ -462,7 +462,10 @@ static bool end(struct ts_encoder *encoder, struct encode_area *area, struct enc
 	struct encode_stack *stack = stack_of(event);
 	uint32_t start;
 
-	/* With windows, its begin came while none was open: no more a loss than what lies between windows. */
+	/*
+	 * With windows, its begin came while none was open: no more a loss than what lies between
+	 * windows.
+	 */
 	if (stack->count == 0 && has_windows(area))
 		return leave_out(encoder, area);
 	if (stack->count == 0) {

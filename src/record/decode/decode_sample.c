@@ -10,14 +10,20 @@
 
 #include "record/decode/decode_internal.h"
 
-/* Another name, and nothing was heard of the thread for so long: it is another thread that has got its number. */
+/*
+ * Another name, and nothing was heard of the thread for so long: it is another thread that has got
+ * its number.
+ */
 #define SILENCE_NS INT64_C(5000000000)
 /* Threads that were not heard of for so long may be forgotten. */
 #define FORGET_NS INT64_C(60000000000)
 
 /* ---- threads of processes ---- */
 
-/* Drops those that only samples name and that have been silent, or all of them where that are too many. */
+/*
+ * Drops those that only samples name and that have been silent, or all of them where that are too
+ * many.
+ */
 static void forget_seen(struct ts_encoder *encoder)
 {
 	int64_t newest_ns = 0, since_ns;

@@ -41,7 +41,10 @@ static bool is_unnamed(const struct encode_area *area, uint64_t frame)
 	return code_of(frame) != TS_LIVE_FRAMES_LEFT_OUT && !find_code(area, frame, &kind);
 }
 
-/* First line of the function that an entry of native code names, 0: not known; of a stack its caller. */
+/*
+ * First line of the function that an entry of native code names, 0: not known; of a stack its
+ * caller.
+ */
 static uint32_t line_of(const struct encode_area *area, const struct encode_site *site)
 {
 	struct ts_live_site about;

@@ -10,7 +10,10 @@
 
 /* A window of a target is whole when all rings were drained after its end: two anchors later. */
 #define TARGET_WAITS 2
-/* A command stream is closed by the program at one of its next calls, if it makes any: so long it is waited for. */
+/*
+ * A command stream is closed by the program at one of its next calls, if it makes any: so long it
+ * is waited for.
+ */
 #define STREAM_WAITS 10
 /* Serials of windows that targets open are ours to give: from here on. */
 #define TARGET_SERIAL 0x80000000u
@@ -179,7 +182,10 @@ static int find_window(const struct encode_area *area, bool by_target, uint32_t 
 	return found;
 }
 
-/* The window that a close is of: one of its own kind, else of the other: a target closes after max_steps. */
+/*
+ * The window that a close is of: one of its own kind, else of the other: a target closes after
+ * max_steps.
+ */
 static int find_closing(const struct encode_area *area, bool by_target, uint32_t serial)
 {
 	int place = find_window(area, by_target, serial);
@@ -206,7 +212,9 @@ void encode_window_block(struct ts_encoder *encoder, struct encode_area *area,
 	int64_t ns = encode_scale(encoder, window->counter);
 	bool open = window->action == TS_LIVE_WINDOW_OPEN;
 
-	/* A target that was started for the recording was let through before the recorder saw it. */
+	/*
+	 * A target that was started for the recording was let through before the recorder saw it.
+	 */
 	if (open && area->gate_count == 0 && strncmp(window->cause, "start", 6) == 0)
 		ns = TS_MIN(ns, area->bound_ns);
 	add_gate(area, ns, open);

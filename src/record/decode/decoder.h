@@ -41,8 +41,9 @@ int ts_encoder_set_writer(struct ts_encoder *encoder, struct ts_writer *writer, 
 			  const char *name);
 
 /*
- * Takes one block; the first one must be OPEN. Fails with the writer's error, TS_ENOMEM, or TS_EFORMAT and TS_EVERSION
- * for an OPEN that cannot be used; what is wrong in other blocks is counted, and goes into the trace.
+ * Takes one block; the first one must be OPEN. Fails with the writer's error, TS_ENOMEM, or
+ * TS_EFORMAT and TS_EVERSION for an OPEN that cannot be used; what is wrong in other blocks is
+ * counted, and goes into the trace.
  */
 int ts_encoder_block(struct ts_encoder *encoder, const struct ts_block *block, const void *payload,
 		     struct ts_error *err);
@@ -60,8 +61,8 @@ int ts_encoder_seal(struct ts_encoder *encoder);
 int ts_encoder_finish(struct ts_encoder *encoder);
 
 /*
- * Gives the sink the blocks that bring a new encoder into this one's state, behind an OPEN block. After a seal
- * and a flush; what is told afterwards belongs behind these blocks.
+ * Gives the sink the blocks that bring a new encoder into this one's state, behind an OPEN block.
+ * After a seal and a flush; what is told afterwards belongs behind these blocks.
  */
 int ts_encoder_save_state(struct ts_encoder *encoder, const struct ts_block_sink *sink,
 			  struct ts_error *err);
@@ -71,8 +72,8 @@ struct ts_encoder_counts {
 	uint64_t lost;     /* known to be missing from it */
 	uint64_t outside;  /* of windows: left out */
 	uint64_t measured; /* rows of metrics, by this encoder; not among the events */
-	uint64_t
-		samples; /* rows of `sample`; not among the events, but for marks and calls, which have rows of their own */
+	uint64_t samples;  /* rows of `sample`; not among the events, but for marks and calls, which
+			      have rows of their own */
 	/* Of command streams; not among the events. */
 	uint64_t commands;
 	uint64_t blob_bytes; /* as programs gave them */

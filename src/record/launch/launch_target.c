@@ -25,7 +25,10 @@
 #define AGENT_NAME "libtracesmith-agent.so"
 #define PRELOAD "LD_PRELOAD="
 #define AGENT "TRACESMITH_AGENT="
-/* How the agent gets into OpenCL (docs/replay.md, section 3.1): as a layer of the loader, and for loaders that know none by name. */
+/*
+ * How the agent gets into OpenCL (docs/replay.md, section 3.1): as a layer of the loader, and for
+ * loaders that know none by name.
+ */
 #define OPENCL "opencl"
 #define OPENCL_NAME "libtracesmith-opencl.so"
 #define LAYERS "OPENCL_LAYERS="
@@ -206,7 +209,10 @@ static bool names_ours(const char *path, size_t length)
 	return false;
 }
 
-/* What is in a list already stays, behind ours; what is ours there goes. `begin`: of the first word. */
+/*
+ * What is in a list already stays, behind ours; what is ours there goes. `begin`: of the first
+ * word.
+ */
 static void append_others(struct ts_text *text, size_t begin, const char *before,
 			  const char *separators)
 {

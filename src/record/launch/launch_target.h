@@ -18,8 +18,9 @@
 
 /*
  * TRACESMITH_AGENT, the one variable by which a recorder speaks to the agents that it starts:
- * "session=<hex16>;mode=stream;enabled=0|1;steps=A-B;max_steps=N;redact=1;budget=BYTES;backends=a,b", for a
- * replay "replayable=1|2;from_start=0|1;snapshot_limit=BYTES;window_timeout=NS", and for the backend cuda
+ * "session=<hex16>;mode=stream;enabled=0|1;steps=A-B;max_steps=N;redact=1;budget=BYTES;backends=a,b",
+ * for a replay "replayable=1|2;from_start=0|1;snapshot_limit=BYTES;window_timeout=NS", and for the
+ * backend cuda
  * "stacks=none|native|python|all;pc_sampling=PERIOD[,serialized];window=nvtx:NAME[@DOMAIN]|cuda-profiler-api".
  */
 struct ts_launch_options {
@@ -32,7 +33,10 @@ struct ts_launch_options {
 	int64_t max_steps;
 	uint64_t budget;      /* 0: default */
 	const char *backends; /* comma list, or NULL */
-	/* Events at which the agent adds the Python stack: "marks", "calls", "marks,calls"; NULL: as our environment says. */
+	/*
+	 * Events at which the agent adds the Python stack: "marks", "calls", "marks,calls"; NULL:
+	 * as our environment says.
+	 */
 	const char *python_stacks;
 	/* As in TRACESMITH_AGENT; NULL: that key is left out. */
 	const char *stacks, *pc_sampling, *window;
@@ -40,7 +44,9 @@ struct ts_launch_options {
 	bool from_start; /* replayable: no window was asked for */
 	uint64_t snapshot_limit;
 	int64_t window_timeout_ns;
-	/* What the program inherits where the caller has changed its own; NULL: what is in force. */
+	/*
+	 * What the program inherits where the caller has changed its own; NULL: what is in force.
+	 */
 	const sigset_t *signal_mask;
 	const sigset_t *signals_ignored;
 };
@@ -48,8 +54,8 @@ struct ts_launch_options {
 #define TS_LAUNCH_PATH_BYTES 4096
 
 /*
- * Where the agent is: $TRACESMITH_AGENT_PATH, else beside the tool, else in ../lib of it. TS_ECAP with
- * what to do where it cannot be found or cannot be named in LD_PRELOAD.
+ * Where the agent is: $TRACESMITH_AGENT_PATH, else beside the tool, else in ../lib of it. TS_ECAP
+ * with what to do where it cannot be found or cannot be named in LD_PRELOAD.
  */
 int ts_launch_find_agent(char *buffer, size_t bytes, struct ts_error *err);
 

@@ -127,7 +127,10 @@ static int tell(struct ts_recorder *recorder, struct ts_child *child, const char
 	return TS_OK;
 }
 
-/* True where the agent is not in a process although it could be. Unknown agents are given the benefit. */
+/*
+ * True where the agent is not in a process although it could be. Unknown agents are given the
+ * benefit.
+ */
 static bool lacks_agent(const struct ts_recorder *recorder, const struct ts_child *child)
 {
 	char path[TS_LAUNCH_PATH_BYTES];
@@ -200,7 +203,10 @@ static int inspect(struct ts_recorder *recorder, struct ts_child *child, struct 
 	return TS_OK;
 }
 
-/* Its area may have come since the directories were last read: read them now that it can make none any more. */
+/*
+ * Its area may have come since the directories were last read: read them now that it can make none
+ * any more.
+ */
 static int look_again(struct ts_recorder *recorder, pid_t pid, struct ts_error *err)
 {
 	struct ts_child *child;
@@ -216,15 +222,18 @@ static int look_again(struct ts_recorder *recorder, pid_t pid, struct ts_error *
 }
 
 /*
- * A program that was executed and left nothing is named, too. (Who only forked has an agent, but no area before
- * its first event.)
+ * A program that was executed and left nothing is named, too. (Who only forked has an agent, but no
+ * area before its first event.)
  */
 static int bury(struct ts_recorder *recorder, struct ts_child *child, struct ts_error *err)
 {
 	bool is_missing;
 	int rc = TS_OK;
 
-	/* A zombie of ours: its wait status is on its way. Of those that are not ours there is none. */
+	/*
+	 * A zombie of ours: its wait status is on its way. Of those that are not ours there is
+	 * none.
+	 */
 	if (child->launched && !child->exited && child->check_ns &&
 	    ts_process_parent(child->pid) == recorder->self)
 		return TS_OK;
@@ -329,7 +338,10 @@ int ts_children_scan(struct ts_recorder *recorder, struct ts_error *err)
 	return check_children(recorder, err);
 }
 
-/* Only a process that is new is worth waking up for; all else is done with the passes that come anyway. */
+/*
+ * Only a process that is new is worth waking up for; all else is done with the passes that come
+ * anyway.
+ */
 int64_t ts_children_due(const struct ts_recorder *recorder)
 {
 	int64_t due = INT64_MAX;

@@ -17,8 +17,8 @@ struct ts_clocks {
 };
 
 /*
- * Decides on the clock and measures it against CLOCK_MONOTONIC_RAW for about 10 ms; not at all where
- * the counter is CLOCK_MONOTONIC: mult is 2^32 then.
+ * Decides on the clock and measures it against CLOCK_MONOTONIC_RAW for about 10 ms; not at all
+ * where the counter is CLOCK_MONOTONIC: mult is 2^32 then.
  */
 void ts_clocks_calibrate(struct ts_clocks *ret_clocks);
 

@@ -463,9 +463,10 @@ static int stop_storing(struct ts_recorder *recorder, struct ts_error *err)
 }
 
 /*
- * A checkpoint gives the true size, and how much of the journal became how much of the trace. Rows are smaller than the
- * records that they come from, mostly several times, but how many times changes with what a program does: what comes next
- * is taken to need twice as much, and at least half of what it was taken to need before.
+ * A checkpoint gives the true size, and how much of the journal became how much of the trace. Rows
+ * are smaller than the records that they come from, mostly several times, but how many times
+ * changes with what a program does: what comes next is taken to need twice as much, and at least
+ * half of what it was taken to need before.
  */
 static int measure_exactly(struct ts_recorder *recorder, struct ts_error *err)
 {

@@ -36,7 +36,10 @@ static void on_area(void *context, const struct ts_area_info *info)
 		process->areas[process->area_count++] = *info;
 }
 
-/* Takes areas from the live directory of a user, as `root_pid` sees it; keeps it open if there are any. */
+/*
+ * Takes areas from the live directory of a user, as `root_pid` sees it; keeps it open if there are
+ * any.
+ */
 static int look_in(struct ts_process_areas *process, uid_t uid, pid_t root_pid,
 		   struct ts_error *err)
 {
@@ -73,7 +76,10 @@ static void on_recorder(void *context, const struct ts_area_info *info)
 	recorders->count++;
 }
 
-/* The recorder of ours that may sample a process without an area; 0: there is none, or it could be any of several. */
+/*
+ * The recorder of ours that may sample a process without an area; 0: there is none, or it could be
+ * any of several.
+ */
 static pid_t only_recorder(void)
 {
 	struct recorders recorders = { 0 };

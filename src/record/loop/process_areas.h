@@ -23,7 +23,8 @@ struct ts_process_areas {
 };
 
 /*
- * TS_ENOTFOUND where there is no such process, TS_ECAP where it is no process, with what to do about it.
+ * TS_ENOTFOUND where there is no such process, TS_ECAP where it is no process, with what to do
+ * about it.
  */
 int ts_process_areas_open(struct ts_process_areas **ret_process, pid_t pid, struct ts_error *err);
 void ts_process_areas_close(struct ts_process_areas *process);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the files of the recorder share: recorder.c (the loop), store_blocks.c (blocks), watch_areas.c and targets.c
- * (areas), children.c and execs.c (processes without one), windows.c and window_files.c, sample_targets.c, sample_metrics.c and sample_python.c, output_files.c. Nobody else
- * includes this. All runs on the recorder's thread but for one callback of the encoder in windows.c.
+ * What the files of the recorder share: recorder.c (the loop), store_blocks.c (blocks),
+ * watch_areas.c and targets.c (areas), children.c and execs.c (processes without one), windows.c
+ * and window_files.c, sample_targets.c, sample_metrics.c and sample_python.c, output_files.c.
+ * Nobody else includes this. All runs on the recorder's thread but for one callback of the encoder
+ * in windows.c.
  */
 #ifndef TS_RECORD_LOOP_RECORD_INTERNAL_H
 #define TS_RECORD_LOOP_RECORD_INTERNAL_H
@@ -146,8 +148,11 @@ struct ts_saves {
 	char public_path[TS_PATH_BYTES];         /* what the user asked for */
 	char trace_path[TS_PATH_BYTES];          /* what is recorded */
 	int64_t save_ns, snapshot_ns, rotate_ns; /* next times; 0: never */
-	/* What the trace's size is reckoned from: it was base_bytes long at the last look, and since then the
-	 * journal has grown from journal_bytes on, of which so many 65536ths may go into the trace. */
+	/*
+	 * What the trace's size is reckoned from: it was base_bytes long at the last look, and
+	 * since then the journal has grown from journal_bytes on, of which so many 65536ths may go
+	 * into the trace.
+	 */
 	uint64_t base_bytes, journal_bytes;
 	uint64_t ratio;
 	uint64_t room_bytes;    /* of the trace; 0: any */
@@ -257,7 +262,10 @@ void ts_recorder_note(struct ts_recorder *recorder, const char *format, ...) TS_
 /* Tells of a trace that nobody writes to any more. */
 void ts_recorder_completed(struct ts_recorder *recorder, const char *trace);
 
-/* As many descriptors as the system allows: asked for late, so that programs that are started do not inherit it. */
+/*
+ * As many descriptors as the system allows: asked for late, so that programs that are started do
+ * not inherit it.
+ */
 void ts_recorder_raise_limit(void);
 
 /* Watches fd with epoll: *ready becomes true when it is readable. */
@@ -266,8 +274,8 @@ int ts_recorder_watch(struct ts_recorder *recorder, int fd, bool *ready);
 /* ---- store_blocks.c ---- */
 
 /*
- * Appends a block of `type` for an area (0: the recording). TS_ENOSPC: the disk is full, which is noted
- * and lasts until there is room; try again in a later pass. Other errors are final.
+ * Appends a block of `type` for an area (0: the recording). TS_ENOSPC: the disk is full, which is
+ * noted and lasts until there is room; try again in a later pass. Other errors are final.
  */
 int ts_recorder_append(struct ts_recorder *recorder, enum ts_block_type type, uint64_t area,
 		       const void *payload, size_t bytes, struct ts_error *err);
@@ -286,7 +294,10 @@ bool ts_store_has_room(const struct ts_recorder *recorder);
 
 /* ---- watch_areas.c ---- */
 
-/* Looks, and fails where nothing can be recorded of processes that were named. Before there is a recording. */
+/*
+ * Looks, and fails where nothing can be recorded of processes that were named. Before there is a
+ * recording.
+ */
 int ts_targets_open(struct ts_recorder *recorder, struct ts_error *err);
 /* Looks for areas where something has changed, and attaches. */
 int ts_targets_scan(struct ts_recorder *recorder, struct ts_error *err);
@@ -417,7 +428,10 @@ int ts_saves_save(struct ts_recorder *recorder, struct ts_error *err);
 /* JSON or another text of a trace, under a temporary name first. */
 int ts_saves_export_text(struct ts_recorder *recorder, const char *trace, const char *path,
 			 struct ts_error *err);
-/* True where a block of so many bytes might bring the trace beyond what it may have: not in this pass. */
+/*
+ * True where a block of so many bytes might bring the trace beyond what it may have: not in this
+ * pass.
+ */
 bool ts_saves_refuses(struct ts_recorder *recorder, uint64_t bytes);
 /* After the recording is finished: the text. */
 int ts_saves_finish(struct ts_recorder *recorder, struct ts_error *err);
@@ -431,20 +445,26 @@ int ts_saves_snapshot_path(char *buffer, size_t bytes, const char *stem, int64_t
 /* STEM_pid<pid>_<ms>ENDING */
 void ts_saves_window_path(char *buffer, size_t bytes, const char *stem, uint64_t pid,
 			  int64_t realtime_ms, const char *ending);
-/* "a/b.sbt" gives "a/b" and ".sbt"; ".json" and ".folded" likewise; anything else is all stem, and the ending is ".sbt". */
+/*
+ * "a/b.sbt" gives "a/b" and ".sbt"; ".json" and ".folded" likewise; anything else is all stem, and
+ * the ending is ".sbt".
+ */
 int ts_saves_split_name(const char *output, char *stem, size_t bytes, const char **ret_ending,
 			struct ts_error *err);
 /* Copies a file under a temporary name and renames it: nobody sees half of it. */
 int ts_saves_copy(const char *from, const char *to, struct ts_error *err);
-/* The numbers of files STEM.NNNN.ENDING that are there: least, greatest, count; their bytes in all. */
+/*
+ * The numbers of files STEM.NNNN.ENDING that are there: least, greatest, count; their bytes in all.
+ */
 struct ts_rotation {
 	uint32_t least, greatest, count;
 	uint64_t bytes;
 };
 void ts_saves_look(const char *stem, const char *ending, struct ts_rotation *ret_rotation);
 /*
- * Deletes the oldest until at most `keep` files (0: any number) of at most `bytes` (0: any) are left; never
- * one with the number `current` or above, whose bytes are `current_bytes`. Gives the bytes of those kept.
+ * Deletes the oldest until at most `keep` files (0: any number) of at most `bytes` (0: any) are
+ * left; never one with the number `current` or above, whose bytes are `current_bytes`. Gives the
+ * bytes of those kept.
  */
 uint64_t ts_saves_expire(const char *stem, const char *ending, uint32_t current,
 			 uint64_t current_bytes, unsigned int keep, uint64_t bytes);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The recorder's loop: what a pass does and in which order, how long to sleep after it, and how a recording
- * begins and ends. How areas are found, windows kept and files named is in the
- * other parts (record_internal.h); what a block means is the encoder's affair.
+ * The recorder's loop: what a pass does and in which order, how long to sleep after it, and how a
+ * recording begins and ends. How areas are found, windows kept and files named is in the other
+ * parts (record_internal.h); what a block means is the encoder's affair.
  */
 #include "record/loop/recorder.h"
 
@@ -30,7 +30,9 @@
 /* Idle passes may take one part in so many of all time, but do not come more rarely than this. */
 #define IDLE_SHARE 2000
 #define IDLE_GREATEST_NS (500 * TS_NS_PER_MS)
-/* A window is closed this long after events were switched off, so that emits under way have ended. */
+/*
+ * A window is closed this long after events were switched off, so that emits under way have ended.
+ */
 #define SETTLE_NS TS_NS_PER_MS
 #define BEAT_NS (500 * TS_NS_PER_MS)
 #define CLOCK_NS TS_NS_PER_S
@@ -38,7 +40,10 @@
 /* What we measure ourselves is taken after so many samples, and so often at least. */
 #define OWN_SAMPLES 10
 #define OWN_NS TS_NS_PER_S
-/* Stacks may be many: their ring is looked at when it should be a quarter full. (A full one grows at first.) */
+/*
+ * Stacks may be many: their ring is looked at when it should be a quarter full. (A full one grows
+ * at first.)
+ */
 #define OWN_FILL 64
 #define OWN_FIRST_NS (50 * TS_NS_PER_MS)
 #define OWN_LEAST_NS (2 * TS_NS_PER_MS)
@@ -294,8 +299,9 @@ static bool others_run(const struct ts_recorder *recorder, const struct ts_targe
 }
 
 /*
- * What was asked for before the drain is in the journal now. Who flushes while it runs wants a file that can be read, and so
- * does the last one of those that share a detached recorder; others that exit need not wait for it.
+ * What was asked for before the drain is in the journal now. Who flushes while it runs wants a file
+ * that can be read, and so does the last one of those that share a detached recorder; others that
+ * exit need not wait for it.
  */
 static void answer_flush(struct ts_recorder *recorder, struct ts_target *target)
 {
@@ -355,7 +361,10 @@ static bool end_is_known(struct ts_recorder *recorder, struct ts_target *target)
 	return recorder->now_ns - target->died_ns >= STATUS_WAIT_NS;
 }
 
-/* Of an area that turned out damaged nothing more is taken (its LOSS block is stored); its process goes on. */
+/*
+ * Of an area that turned out damaged nothing more is taken (its LOSS block is stored); its process
+ * goes on.
+ */
 static void give_up_area(struct ts_recorder *recorder, struct ts_target *target)
 {
 	target->damaged = true;
@@ -413,7 +422,10 @@ static int take_live(struct ts_recorder *recorder, struct ts_target *target, str
 	beat(recorder, target);
 	if (target->damaged || is_own_and_early(recorder, target))
 		return TS_OK;
-	/* A drain begins with the control block: what it asked for then is in the journal afterwards. */
+	/*
+	 * A drain begins with the control block: what it asked for then is in the journal
+	 * afterwards.
+	 */
 	if (recorder->full || recorder->limited || !target->announced || ts_windows_holds(recorder))
 		ts_area_refresh(target->area, NULL);
 	else if (target->own)
@@ -456,8 +468,8 @@ static void adapt_wait(struct ts_recorder *recorder)
 }
 
 /*
- * When rings are looked at again. Where nothing happens but samples, right behind one of these: the processor is awake then,
- * and to wake it costs more than all that is to be done.
+ * When rings are looked at again. Where nothing happens but samples, right behind one of these: the
+ * processor is awake then, and to wake it costs more than all that is to be done.
  */
 static int64_t next_take(const struct ts_recorder *recorder)
 {
@@ -503,8 +515,8 @@ static int take_all(struct ts_recorder *recorder, struct ts_error *err)
 }
 
 /*
- * True while one is there that may still store something. A tracer that was closed by hand says that it is
- * exiting while its process lives on: nobody waits for that.
+ * True while one is there that may still store something. A tracer that was closed by hand says
+ * that it is exiting while its process lives on: nobody waits for that.
  */
 static bool is_any_busy(const struct ts_recorder *recorder)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The recorder's loop: finds targets, drains them into a recording, opens and closes windows, saves,
- * rotates, stops. One thread; it never prints: what it has to say goes to `note`.
+ * The recorder's loop: finds targets, drains them into a recording, opens and closes windows,
+ * saves, rotates, stops. One thread; it never prints: what it has to say goes to `note`.
  */
 #ifndef TS_RECORD_LOOP_RECORDER_H
 #define TS_RECORD_LOOP_RECORDER_H
@@ -17,7 +17,10 @@
 #include "sample/metrics/metric_rows.h"
 #include "sample/python/python_sampler.h"
 
-/* What a window is opened by; parsed from flag:PATH, steps:A-B, time:A-B, command, nvtx:NAME[@DOMAIN], cuda-profiler-api. */
+/*
+ * What a window is opened by; parsed from flag:PATH, steps:A-B, time:A-B, command,
+ * nvtx:NAME[@DOMAIN], cuda-profiler-api.
+ */
 enum ts_window_kind {
 	TS_WINDOW_ALWAYS,
 	TS_WINDOW_FLAG,
@@ -63,16 +66,25 @@ struct ts_recorder_options {
 	bool stop_when_full; /* else: count losses until there is space again */
 	bool detached;       /* started by a target: linger a second after the last one */
 	uint64_t area;       /* the area of the target that started it, 0: none */
-	bool sampled; /* ts_recorder_sample() or its like will follow: processes without an agent have something to record, too */
+	bool sampled; /* ts_recorder_sample() or its like will follow: processes without an agent
+			 have something to record, too */
 	bool outside; /* only what is sampled: programs' areas are left alone */
 	bool endless; /* until it is stopped, or `duration_ns` is over: others may come */
-	/* Makes a text of a finished trace, by the name of an exporter; needed for an output that ends in .json or .folded only. */
+	/*
+	 * Makes a text of a finished trace, by the name of an exporter; needed for an output that
+	 * ends in .json or .folded only.
+	 */
 	int (*export_text)(const char *exporter, const char *trace, const char *path,
 			   struct ts_error *err);
 	const char *json_exporter; /* what .json means; NULL: "chrome-array" */
-	/* Of each trace that stays as it is from now on, but for what the caller does; NULL: nobody wants to know. */
+	/*
+	 * Of each trace that stays as it is from now on, but for what the caller does; NULL: nobody
+	 * wants to know.
+	 */
 	void (*completed)(void *context, const char *trace);
-	/* The last trace is finished, and becomes a text next; its lock is still held. May be NULL. */
+	/*
+	 * The last trace is finished, and becomes a text next; its lock is still held. May be NULL.
+	 */
 	void (*before_text)(void *context, const char *trace);
 	void (*note)(void *context, const char *message);
 	void *context;
@@ -88,16 +100,17 @@ int ts_recorder_open(struct ts_recorder **ret_recorder, const struct ts_recorder
 uint64_t ts_recorder_session(const struct ts_recorder *recorder);
 
 /*
- * Samples metrics of the machine, its devices and all processes that take part, every `interval_ns` unless their settings
- * (config sample_rate) say otherwise. `names`: of sources; NULL: all. The consumer emits rows into an area of this
- * process and this session, which the recorder then finds as it finds all others; it outlives the recorder.
+ * Samples metrics of the machine, its devices and all processes that take part, every `interval_ns`
+ * unless their settings (config sample_rate) say otherwise. `names`: of sources; NULL: all. The
+ * consumer emits rows into an area of this process and this session, which the recorder then finds
+ * as it finds all others; it outlives the recorder.
  */
 int ts_recorder_sample(struct ts_recorder *recorder, const char *names, int64_t interval_ns,
 		       const struct ts_metrics_consumer *consumer, struct ts_error *err);
 
 /*
- * Samples Python stacks of all processes that take part and are Pythons, every `interval_ns` unless their settings (config
- * python_interval) say otherwise. The consumer as above.
+ * Samples Python stacks of all processes that take part and are Pythons, every `interval_ns` unless
+ * their settings (config python_interval) say otherwise. The consumer as above.
  */
 int ts_recorder_sample_python(struct ts_recorder *recorder, int64_t interval_ns,
 			      const struct ts_python_sampler_options *options,
@@ -111,8 +124,8 @@ bool ts_recorder_python_status(const struct ts_recorder *recorder,
 void ts_recorder_attach(struct ts_recorder *recorder, pid_t pid);
 
 /*
- * A process that was started for this recording: its descendants are followed. The recording is done when it
- * has ended (ts_recorder_exited()), and all targets have.
+ * A process that was started for this recording: its descendants are followed. The recording is
+ * done when it has ended (ts_recorder_exited()), and all targets have.
  */
 void ts_recorder_follow(struct ts_recorder *recorder, pid_t pid);
 
@@ -120,20 +133,26 @@ void ts_recorder_follow(struct ts_recorder *recorder, pid_t pid);
 void ts_recorder_exited(struct ts_recorder *recorder, pid_t pid, int wait_status);
 
 /*
- * One pass: discovery, draining, windows, saves as they are due. *ret_wait_ns is how long the caller may sleep; *ret_done
- * is set when there is nothing left to record. Errors are final.
+ * One pass: discovery, draining, windows, saves as they are due. *ret_wait_ns is how long the
+ * caller may sleep; *ret_done is set when there is nothing left to record. Errors are final.
  */
 int ts_recorder_pass(struct ts_recorder *recorder, int64_t *ret_wait_ns, bool *ret_done,
 		     struct ts_error *err);
 
-/* A file descriptor that becomes readable when a pass is due early (inotify on flag and directory), or -1. */
+/*
+ * A file descriptor that becomes readable when a pass is due early (inotify on flag and directory),
+ * or -1.
+ */
 int ts_recorder_fd(const struct ts_recorder *recorder);
 
 struct ts_recorder_summary {
 	uint64_t events, lost, trace_bytes, processes, threads, windows, files;
 	uint64_t metrics; /* rows of what was measured; not among the events */
 	uint64_t samples; /* stacks; not among the events */
-	/* Python stacks: given to be stored; that did not validate. Sweeps that were late, or too dear. */
+	/*
+	 * Python stacks: given to be stored; that did not validate. Sweeps that were late, or too
+	 * dear.
+	 */
 	uint64_t stacks, stacks_rejected, stacks_left_out;
 	/* Of the processes: those without an agent; nothing is known of their events. */
 	uint64_t not_entered;

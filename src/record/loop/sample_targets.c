@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which processes are looked at from outside, and how often: those that take part in the recording, each at the pace that its own
- * settings say. Shared by all that samples (sample_metrics.c, sample_python.c); must not know what is sampled.
+ * Which processes are looked at from outside, and how often: those that take part in the recording,
+ * each at the pace that its own settings say. Shared by all that samples (sample_metrics.c,
+ * sample_python.c); must not know what is sampled.
  */
 #include "record/loop/record_internal.h"
 

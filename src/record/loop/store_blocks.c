@@ -54,7 +54,9 @@ bool ts_store_has_room(const struct ts_recorder *recorder)
 	       TS_MAX(ROOM_LEAST, TS_MIN(ROOM_GREATEST, all / 16));
 }
 
-/* Whether there is room again; a disk that only seemed to have some is asked less and less often. */
+/*
+ * Whether there is room again; a disk that only seemed to have some is asked less and less often.
+ */
 void ts_store_look_for_room(struct ts_recorder *recorder)
 {
 	if (!recorder->full) {
@@ -151,7 +153,10 @@ int ts_recorder_drain(struct ts_recorder *recorder, struct ts_target *target, un
 
 	if (target->damaged || !target->announced || (recorder->full && !discard))
 		return TS_OK;
-	/* Programs wait for their commands to be taken; what they emit meanwhile is lost where nobody takes it. */
+	/*
+	 * Programs wait for their commands to be taken; what they emit meanwhile is lost where
+	 * nobody takes it.
+	 */
 	if (!flags && !recorder->finishing && is_behind(recorder))
 		flags = TS_DRAIN_HOLD;
 	rc = ts_area_drain(target->area, flags, &sink, &result, err);

@@ -183,8 +183,8 @@ static struct ts_target *new_target(struct ts_recorder *recorder, struct ts_plac
 }
 
 /*
- * The process whose area this is, where it is followed; a dead one is known by what it said of itself. One that had ended when it was
- * first looked at has no start time.
+ * The process whose area this is, where it is followed; a dead one is known by what it said of
+ * itself. One that had ended when it was first looked at has no start time.
  */
 static struct ts_child *child_of(struct ts_recorder *recorder, const struct ts_area_info *info)
 {

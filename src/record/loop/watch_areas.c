@@ -13,7 +13,10 @@
 #include "record/loop/record_internal.h"
 
 #define RESCAN_NS TS_NS_PER_S
-/* File times are as coarse as the kernel's ticks: a listing so near to a change may have missed another. */
+/*
+ * File times are as coarse as the kernel's ticks: a listing so near to a change may have missed
+ * another.
+ */
 /* Processes that share an output start within so long before their recorder. */
 #define EARLIER_NS (2 * TS_NS_PER_S)
 #define MTIME_DOUBT_NS (100 * TS_NS_PER_MS)
@@ -181,8 +184,8 @@ static int list_place(struct ts_recorder *recorder, struct ts_place *place, stru
 }
 
 /*
- * A name that inotify gave: mostly a process of our own namespace, which needs no listing. Others are left to
- * one, if they may be ours.
+ * A name that inotify gave: mostly a process of our own namespace, which needs no listing. Others
+ * are left to one, if they may be ours.
  */
 static int look_at_name(struct ts_recorder *recorder, struct ts_place *place, const char *name,
 			struct ts_error *err)

@@ -45,7 +45,10 @@ static bool next_closed(struct ts_recorder *recorder, struct ts_closed_window *r
 	return found;
 }
 
-/* First under another name, so that nobody sees half of it; a name that is taken was written before. */
+/*
+ * First under another name, so that nobody sees half of it; a name that is taken was written
+ * before.
+ */
 static int write_window(struct ts_recorder *recorder, const char *path,
 			const struct ts_extract_filter *filter, struct ts_error *err)
 {
@@ -117,7 +120,10 @@ static int postpone(struct ts_recorder *recorder, const struct ts_closed_window 
 	return TS_OK;
 }
 
-/* Behind the CLOSE of a window by time come the last of its events: these must be in the trace, too. */
+/*
+ * Behind the CLOSE of a window by time come the last of its events: these must be in the trace,
+ * too.
+ */
 static bool is_whole(struct ts_recorder *recorder, struct ts_error *why)
 {
 	if (recorder->options.window.kind != TS_WINDOW_TIME || recorder->finishing)

@@ -14,7 +14,10 @@
 
 /* Where inotify does not see a file come and go (network file systems), a look does. */
 #define FLAG_LOOK_NS (50 * TS_NS_PER_MS)
-/* Windows by time are switched on so early; what comes before their time is left out by the encoder. */
+/*
+ * Windows by time are switched on so early; what comes before their time is left out by the
+ * encoder.
+ */
 #define EARLY_NS (20 * TS_NS_PER_MS)
 #define SETTLE_NS TS_NS_PER_MS
 /* So short before the end of a window by time nothing is taken. */
@@ -60,7 +63,10 @@ static int parse_range(const char *text, int (*parse)(const char *, size_t, int6
 	return TS_OK;
 }
 
-/* What the program is to look out for; TRACESMITH_AGENT has no room for long ones, and ';' ends a value there. */
+/*
+ * What the program is to look out for; TRACESMITH_AGENT has no room for long ones, and ';' ends a
+ * value there.
+ */
 #define MARKED_BYTES 200
 
 /* "nvtx:NAME", "nvtx:NAME@DOMAIN", "cuda-profiler-api" */
@@ -227,8 +233,8 @@ static void switch_off(struct ts_target *target)
 }
 
 /*
- * `counter` 0: now. That is read after the switch, so that what came through belongs to the window; who
- * closes several switches them off first.
+ * `counter` 0: now. That is read after the switch, so that what came through belongs to the window;
+ * who closes several switches them off first.
  */
 static void close_target(struct ts_recorder *recorder, struct ts_target *target, const char *cause,
 			 uint64_t counter)
@@ -438,8 +444,8 @@ static int64_t time_of_end(const struct ts_recorder *recorder)
 }
 
 /*
- * The end of a window by time is known, so its CLOSE goes ahead of what is still in the rings: the encoder can leave
- * out what came too late.
+ * The end of a window by time is known, so its CLOSE goes ahead of what is still in the rings: the
+ * encoder can leave out what came too late.
  */
 static int settle_all(struct ts_recorder *recorder, struct ts_error *err)
 {

@@ -36,7 +36,10 @@ struct state_correlations {
 	uint64_t correlations;
 };
 
-/* Of an area. Facts are as they were; calls, which are correlations, are in STATE_CALLS since there may be millions. */
+/*
+ * Of an area. Facts are as they were; calls, which are correlations, are in STATE_CALLS since there
+ * may be millions.
+ */
 struct state_accelerator {
 	struct state_head head;
 	uint32_t streams, clocks;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the files of a recording share: recording.c (what callers see, and the encoder's thread), checkpoint_write.c
- * (checkpoint, rotation, finish, full disks), checkpoint_open.c (new and resumed recordings), checkpoint_recover.c.
- * Nobody else includes this.
+ * What the files of a recording share: recording.c (what callers see, and the encoder's thread),
+ * checkpoint_write.c (checkpoint, rotation, finish, full disks), checkpoint_open.c (new and resumed
+ * recordings), checkpoint_recover.c. Nobody else includes this.
  */
 #ifndef TS_RECORD_RECORDING_CHECKPOINT_INTERNAL_H
 #define TS_RECORD_RECORDING_CHECKPOINT_INTERNAL_H
@@ -35,11 +35,11 @@ struct ts_recording {
 	struct ts_encoder *encoder;
 	struct ts_writer *writer; /* NULL: there is no room for it now */
 	struct ts_text payload;
-	int lock_fd;       /* of the trace, locked as long as this is open */
-	uint64_t limit;    /* bytes of the journal that ask for a checkpoint */
-	uint64_t preamble; /* bytes of the journal that a checkpoint wrote. Written under `lock` */
-	uint64_t
-		turned_at; /* a checkpoint is due when `limit` more are encoded, or as much as is left */
+	int lock_fd;        /* of the trace, locked as long as this is open */
+	uint64_t limit;     /* bytes of the journal that ask for a checkpoint */
+	uint64_t preamble;  /* bytes of the journal that a checkpoint wrote. Written under `lock` */
+	uint64_t turned_at; /* a checkpoint is due when `limit` more are encoded, or as much as is
+			       left */
 	uint64_t reserve_bytes; /* of the reserve file, 0: there is none. Written under `lock` */
 	bool held;              /* blocks are encoded that a predecessor has seen, too */
 

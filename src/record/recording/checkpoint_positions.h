@@ -35,8 +35,8 @@ struct ts_positions {
 void ts_positions_release(struct ts_positions *positions);
 
 /*
- * Takes what a block says: AREA, DICTIONARY, RING, STATE, END. Of areas that have ended the newest some thousand are
- * kept: nobody asks for older ones. 0 or TS_ENOMEM.
+ * Takes what a block says: AREA, DICTIONARY, RING, STATE, END. Of areas that have ended the newest
+ * some thousand are kept: nobody asks for older ones. 0 or TS_ENOMEM.
  */
 int ts_positions_block(struct ts_positions *positions, const struct ts_block *block,
 		       const void *payload);

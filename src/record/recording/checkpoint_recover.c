@@ -157,8 +157,8 @@ static int copy_trace(struct recovery *recovery)
 }
 
 /*
- * A trace that is shorter than the journal says, or damaged (no sync before a power cut): its whole chunks are
- * taken, and the journal goes on behind them.
+ * A trace that is shorter than the journal says, or damaged (no sync before a power cut): its whole
+ * chunks are taken, and the journal goes on behind them.
  */
 static int salvage_trace(struct recovery *recovery)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How STATE blocks are put together and taken apart, for checkpoint.c, checkpoint_channel.c and checkpoint_sample.c. All structs have members of 8 bytes or pairs
- * of 4, so that there is no padding in what is stored; what is read back is distrusted.
+ * How STATE blocks are put together and taken apart, for checkpoint.c, checkpoint_channel.c and
+ * checkpoint_sample.c. All structs have members of 8 bytes or pairs of 4, so that there is no
+ * padding in what is stored; what is read back is distrusted.
  */
 #ifndef TS_RECORD_RECORDING_CHECKPOINT_STATE_H
 #define TS_RECORD_RECORDING_CHECKPOINT_STATE_H
@@ -64,8 +65,8 @@ static inline bool state_take(struct state_reading *in, void *ret_struct, size_t
 }
 
 /*
- * A struct that begins with its kind and size. What a later version adds is passed over; what an earlier one did not
- * have, behind `least`, is 0.
+ * A struct that begins with its kind and size. What a later version adds is passed over; what an
+ * earlier one did not have, behind `least`, is 0.
  */
 static inline bool state_take_head(struct state_reading *in, uint32_t kind, void *ret_struct,
 				   size_t bytes, size_t least)

@@ -184,7 +184,9 @@ static void forget_told(struct ts_recording *recording)
 	recording->told_taken = 0;
 }
 
-/* Copies what is behind the encoder, and takes the new journal in place of the old one. Lock held. */
+/*
+ * Copies what is behind the encoder, and takes the new journal in place of the old one. Lock held.
+ */
 static int commit_journal(struct ts_recording *recording, struct ts_journal *journal,
 			  const struct ts_block_open *open, uint64_t copied, struct ts_error *err)
 {

@@ -51,7 +51,10 @@ static void publish(struct ts_recording *recording)
 	recording->trace_bytes = ts_writer_bytes(recording->writer);
 }
 
-/* No room for the trace: it is cut to what stands, and tried again with the reserve's room, or later. */
+/*
+ * No room for the trace: it is cut to what stands, and tried again with the reserve's room, or
+ * later.
+ */
 static int make_room(struct ts_recording *recording, struct ts_error *err)
 {
 	bool had_reserve = recording->reserve_bytes != 0;
@@ -159,8 +162,8 @@ static void answer(struct ts_recording *recording, int result, const struct ts_e
 }
 
 /*
- * Does what is asked. Where the disk is full the trace is cut back, so all is encoded again before the
- * next attempt. Lock held, and given up meanwhile.
+ * Does what is asked. Where the disk is full the trace is cut back, so all is encoded again before
+ * the next attempt. Lock held, and given up meanwhile.
  */
 static int obey(struct ts_recording *recording, struct ts_error *err)
 {
@@ -279,8 +282,8 @@ static void release_hold(struct ts_recording *recording)
 }
 
 /*
- * A checkpoint copies what is not yet encoded: where that is much, more is encoded first, so that copying never takes more than
- * encoding has given. Lock held.
+ * A checkpoint copies what is not yet encoded: where that is much, more is encoded first, so that
+ * copying never takes more than encoding has given. Lock held.
  */
 static bool is_turn_due(const struct ts_recording *recording)
 {
@@ -365,8 +368,9 @@ static bool encoder_has_work(const struct ts_recording *recording)
 }
 
 /*
- * The encoder must not be left behind without end: targets count what they cannot store. Where it has done all that it can,
- * and the journal is long since a checkpoint has no room, that is for leave_room() to judge. Lock held.
+ * The encoder must not be left behind without end: targets count what they cannot store. Where it
+ * has done all that it can, and the journal is long since a checkpoint has no room, that is for
+ * leave_room() to judge. Lock held.
  */
 static int wait_for_encoder(struct ts_recording *recording, struct ts_error *err)
 {
@@ -387,9 +391,10 @@ static int wait_for_encoder(struct ts_recording *recording, struct ts_error *err
 }
 
 /*
- * What the journal has must still become rows, on the same disk: so much stays free. Rows are smaller than what they
- * come from, and those since the last checkpoint may have been written in part. Its first blocks count, too: they hold
- * what the encoder has taken and not yet written, such as the begin of a large blob. Lock held.
+ * What the journal has must still become rows, on the same disk: so much stays free. Rows are
+ * smaller than what they come from, and those since the last checkpoint may have been written in
+ * part. Its first blocks count, too: they hold what the encoder has taken and not yet written, such
+ * as the begin of a large blob. Lock held.
  */
 static int leave_room(const struct ts_recording *recording, uint64_t bytes, struct ts_error *err)
 {

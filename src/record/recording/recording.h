@@ -31,17 +31,20 @@ struct ts_recording_options {
 	uint64_t session;
 	/* Bytes at which a checkpoint is made; 0: 64 MiB, less on small disks. */
 	uint64_t journal_limit;
-	/* Told from the encoder's thread when a WINDOW has closed and all its events are in the trace;
-	 * block_area is the process's area id. May be NULL. */
+	/*
+	 * Told from the encoder's thread when a WINDOW has closed and all its events are in the
+	 * trace; block_area is the process's area id. May be NULL.
+	 */
 	void (*window_closed)(void *context, uint64_t area, const struct ts_block_window *opened,
 			      const struct ts_block_window *closed);
 	void *context;
 };
 
 /*
- * Makes T.sbt and T.sbt.journal, or goes on with them. TS_EIO where another recorder holds the lock of T.sbt: the
- * message names it. TS_EFORMAT with RESUME where journal and trace do not belong together, TS_EVERSION where the
- * journal is newer, TS_EINVAL where it is of an earlier boot of the machine (use ts_recording_recover()).
+ * Makes T.sbt and T.sbt.journal, or goes on with them. TS_EIO where another recorder holds the lock
+ * of T.sbt: the message names it. TS_EFORMAT with RESUME where journal and trace do not belong
+ * together, TS_EVERSION where the journal is newer, TS_EINVAL where it is of an earlier boot of the
+ * machine (use ts_recording_recover()).
  */
 int ts_recording_open(struct ts_recording **ret_recording, const char *path,
 		      const struct ts_recording_options *options, struct ts_error *err);
@@ -54,24 +57,27 @@ int ts_recording_append(struct ts_recording *recording, struct ts_block *block, 
 struct ts_block_sink ts_recording_sink(struct ts_recording *recording);
 
 /*
- * Gives a block to the encoder without the journal: what is counted as lost on a full disk (RING blocks of
- * TS_DRAIN_DISCARD, END). Only ahead of finish, or where losing it again in a crash is right.
+ * Gives a block to the encoder without the journal: what is counted as lost on a full disk (RING
+ * blocks of TS_DRAIN_DISCARD, END). Only ahead of finish, or where losing it again in a crash is
+ * right.
  */
 int ts_recording_tell(struct ts_recording *recording, struct ts_block *block, const void *payload,
 		      struct ts_error *err);
 
 /*
- * The OPEN block in force: session, clock (measured with record/loop/counter_clock.h when the recording was made), and
- * when it began. Valid until close.
+ * The OPEN block in force: session, clock (measured with record/loop/counter_clock.h when the
+ * recording was made), and when it began. Valid until close.
  */
 const struct ts_block_open *ts_recording_origin(const struct ts_recording *recording);
 
-/* The trace that is being written: after RESUME behind a rotation it is the newest file. Borrowed. */
+/*
+ * The trace that is being written: after RESUME behind a rotation it is the newest file. Borrowed.
+ */
 const char *ts_recording_path(const struct ts_recording *recording);
 
 /*
- * Where a drain must go on for an area that the journal already knows (after RESUME): calls back for each
- * ring. False: not known.
+ * Where a drain must go on for an area that the journal already knows (after RESUME): calls back
+ * for each ring. False: not known.
  */
 bool ts_recording_positions(struct ts_recording *recording, uint64_t area, uint64_t *ret_dictionary,
 			    void (*ring)(void *context, uint32_t ring, uint64_t position,
@@ -82,10 +88,10 @@ bool ts_recording_positions(struct ts_recording *recording, uint64_t area, uint6
 int64_t ts_recording_time(struct ts_recording *recording, uint64_t counter);
 
 /*
- * Waits until all appended blocks are encoded, seals chunks, restarts the journal. TS_ENOSPC: there is no
- * room even so; nothing is lost, and it may be tried again. With `save` the file gets an
- * index, so that it is a finished trace until the next chunk. Frees journal space even on a full disk, using
- * the reserve.
+ * Waits until all appended blocks are encoded, seals chunks, restarts the journal. TS_ENOSPC: there
+ * is no room even so; nothing is lost, and it may be tried again. With `save` the file gets an
+ * index, so that it is a finished trace until the next chunk. Frees journal space even on a full
+ * disk, using the reserve.
  */
 int ts_recording_checkpoint(struct ts_recording *recording, bool save, struct ts_error *err);
 
@@ -105,8 +111,8 @@ struct ts_recording_status {
 void ts_recording_status(struct ts_recording *recording, struct ts_recording_status *ret_status);
 
 /*
- * Encodes what is left, finishes the trace, deletes the journal. TS_ENOSPC: no room; the journal is kept. May be
- * tried again; else only close.
+ * Encodes what is left, finishes the trace, deletes the journal. TS_ENOSPC: no room; the journal is
+ * kept. May be tried again; else only close.
  */
 int ts_recording_finish(struct ts_recording *recording, struct ts_error *err);
 
@@ -115,8 +121,9 @@ void ts_recording_close(struct ts_recording *recording);
 TS_DEFINE_AUTO(ts_recording, ts_recording_close);
 
 /*
- * Makes a finished trace `to` of what a dead recorder left: `from` (T.sbt) with its journal and the live areas
- * of its session that are still there (through `drain`, may be NULL). Nothing of `from` is changed.
+ * Makes a finished trace `to` of what a dead recorder left: `from` (T.sbt) with its journal and the
+ * live areas of its session that are still there (through `drain`, may be NULL). Nothing of `from`
+ * is changed.
  */
 struct ts_recording_recovery {
 	uint64_t events, lost, samples, journal_blocks, torn_bytes;

@@ -22,22 +22,22 @@ struct ts_salvage {
 };
 
 /*
- * Makes a finished trace at `path` of areas of one live directory. Nothing is left at `path` when it
- * fails.
+ * Makes a finished trace at `path` of areas of one live directory. Nothing is left at `path` when
+ * it fails.
  */
 int ts_salvage_areas(int directory_fd, const struct ts_area_info *areas, size_t count,
 		     const char *path, struct ts_salvage *ret_salvage, struct ts_error *err);
 
 /*
- * The blocks of one area into a recording that is open: AREA where it does not know it, then what is
- * new, then END.
+ * The blocks of one area into a recording that is open: AREA where it does not know it, then what
+ * is new, then END.
  */
 int ts_salvage_blocks(struct ts_recording *recording, struct ts_area *area, pid_t pid,
 		      struct ts_salvage *salvage, struct ts_error *err);
 
 /*
- * For ts_recording_recover(): the areas that the journal knows, and the others of its session, of the
- * user's live directory. `context` is a struct ts_salvage_session.
+ * For ts_recording_recover(): the areas that the journal knows, and the others of its session, of
+ * the user's live directory. `context` is a struct ts_salvage_session.
  */
 struct ts_salvage_session {
 	uint64_t session; /* 0: only those that the journal knows */

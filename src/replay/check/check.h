@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Comparing runs with the recording and with each other (docs/replay.md, section 6.4). check_captures.c decides what is copied out of
- * a run, check.c hashes and compares it, check_verdict.c says what came of it. Inside src/replay only.
+ * Comparing runs with the recording and with each other (docs/replay.md, section 6.4).
+ * check_captures.c decides what is copied out of a run, check.c hashes and compares it,
+ * check_verdict.c says what came of it. Inside src/replay only.
  *
- * Hashes of all runs are compared. Content, which is needed to say which bytes differ and to allow for a tolerance, is
- * kept of the first run where all of it is at most TS_REPLAY_KEEP_BYTES (with a tolerance TS_REPLAY_KEEP_MOST, or it is
- * refused); else one more run fetches what differed.
+ * Hashes of all runs are compared. Content, which is needed to say which bytes differ and to allow
+ * for a tolerance, is kept of the first run where all of it is at most TS_REPLAY_KEEP_BYTES (with a
+ * tolerance TS_REPLAY_KEEP_MOST, or it is refused); else one more run fetches what differed.
  */
 #ifndef TS_REPLAY_CHECK_CHECK_H
 #define TS_REPLAY_CHECK_CHECK_H
@@ -25,7 +26,8 @@ struct ts_replay_expected {
 
 /* What content is for. */
 enum ts_replay_phase {
-	TS_REPLAY_PHASE_REFERENCE, /* a run without replaced kernels: what others are compared with */
+	TS_REPLAY_PHASE_REFERENCE, /* a run without replaced kernels: what others are compared with
+				    */
 	TS_REPLAY_PHASE_FIRST,
 	TS_REPLAY_PHASE_AGAIN,
 	TS_REPLAY_PHASE_FETCH, /* the content of one capture is wanted, nothing is compared */
@@ -42,7 +44,9 @@ struct ts_replay_checker {
 	size_t count, capacity;
 	bool keeps;
 	enum ts_replay_phase phase;
-	/* The first capture that differs from the recording, and from run to run; TS_REPLAY_NONE. */
+	/*
+	 * The first capture that differs from the recording, and from run to run; TS_REPLAY_NONE.
+	 */
 	uint32_t differs, varies;
 	void *differing, *varying; /* content there of the run that showed it */
 	void *fetched;

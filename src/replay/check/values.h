@@ -36,7 +36,9 @@ struct ts_value_difference {
 	uint64_t first_value; /* index of the first value, where a type is given */
 };
 
-/* `type` may be NULL: byte by byte. What is left behind the last whole value is compared so, too. */
+/*
+ * `type` may be NULL: byte by byte. What is left behind the last whole value is compared so, too.
+ */
 struct ts_value_difference ts_value_compare(const struct ts_value_type *type, uint64_t ulp,
 					    const void *a, const void *b, uint64_t bytes);
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The simulation: what happens next is taken from a heap of events, all of one instant before any command begins there, so
- * that the order in which they come out of the heap decides nothing. Which of the ready commands begins is the policy's affair.
- * All memory is there before the first event. Knows the model only, and no recorded time.
+ * The simulation: what happens next is taken from a heap of events, all of one instant before any
+ * command begins there, so that the order in which they come out of the heap decides nothing. Which
+ * of the ready commands begins is the policy's affair. All memory is there before the first event.
+ * Knows the model only, and no recorded time.
  */
 #include "replay/emulator/emulator.h"
 
@@ -52,7 +53,10 @@ struct run {
 	struct candidate *candidates;
 	uint32_t *changed; /* resources */
 	uint32_t changed_count;
-	/* Points that threads came to and had to wait at, in this order: where nothing goes on, the first is given up. */
+	/*
+	 * Points that threads came to and had to wait at, in this order: where nothing goes on, the
+	 * first is given up.
+	 */
 	uint32_t *stuck;
 	uint32_t stuck_count, stuck_next;
 	uint32_t next_command; /* all before it have been given up or have begun */
@@ -200,7 +204,10 @@ static void fire(struct run *run, uint32_t node)
 		enter(run, node);
 }
 
-/* One thing less to wait for, which lets it be not before `time`. A node that was given up waits for nothing. */
+/*
+ * One thing less to wait for, which lets it be not before `time`. A node that was given up waits
+ * for nothing.
+ */
 static void release(struct run *run, uint32_t node, int64_t time)
 {
 	struct node *state = &run->nodes[node];

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The stream scheduler emulator (docs/replay.md, section 7): when would everything have run? Three steps, each of which
- * sees less than the one before:
+ * The stream scheduler emulator (docs/replay.md, section 7): when would everything have run? Three
+ * steps, each of which sees less than the one before:
  *
- *	ts_emulator_observe()    a few numbers of the machine (latencies, what ran side by side): all that is taken from
+ *	ts_emulator_observe() a few numbers of the machine (latencies, what ran side by side): all
+ *	that is taken from
  *	                         when commands began
  *	ts_emulator_model_new()  durations, dependencies, times of calls
  *	ts_emulator_run()        simulates; sees the model only
  *
- * Private to src/replay/{emulator,what_if}*.c, targets/emulator.c, their tests and bench/emulator.c. All times are ns.
+ * Private to src/replay/{emulator,what_if}*.c, targets/emulator.c, their tests and
+ * bench/emulator.c. All times are ns.
  */
 #ifndef TS_REPLAY_EMULATOR_EMULATOR_H
 #define TS_REPLAY_EMULATOR_EMULATOR_H
@@ -29,12 +31,16 @@ enum ts_emulator_class {
 };
 
 struct ts_emulator_latency {
-	int64_t launch_ns; /* from its call to its start, of one that nothing holds; may be below 0 */
+	int64_t launch_ns; /* from its call to its start, of one that nothing holds; may be below 0
+			    */
 	int64_t next_ns;   /* from the end of what it waited for to its start */
-	bool from_end; /* launch_ns counts from the call's end, which is steadier here; else from its begin */
+	bool from_end; /* launch_ns counts from the call's end, which is steadier here; else from
+			  its begin */
 };
 
-/* What can run only so many commands at once. Device d has those from d * TS_EMULATOR_RESOURCES on. */
+/*
+ * What can run only so many commands at once. Device d has those from d * TS_EMULATOR_RESOURCES on.
+ */
 enum ts_emulator_resource {
 	TS_EMULATOR_KERNELS,
 	TS_EMULATOR_UP, /* copies from the host, or all copies where there is one engine */
@@ -55,11 +61,14 @@ struct ts_emulator_observed {
 	uint32_t (*slots)[TS_EMULATOR_RESOURCES]; /* by device: how many run side by side */
 	uint8_t *engines;                         /* by device: enum ts_emulator_engines */
 	/*
-	 * By name of a call that waits for a device: what it takes where there is nothing to wait for, and how long it
-	 * goes on behind the end of what it waited for.
+	 * By name of a call that waits for a device: what it takes where there is nothing to wait
+	 * for, and how long it goes on behind the end of what it waited for.
 	 */
 	int64_t *own_ns, *tail_ns;
-	/* By call: a command that it surely waits for, though the graph does not say so; TS_WORK_NONE */
+	/*
+	 * By call: a command that it surely waits for, though the graph does not say so;
+	 * TS_WORK_NONE
+	 */
 	uint32_t *implied;
 };
 
@@ -77,7 +86,10 @@ struct ts_emulator_command {
 	uint32_t follower; /* may not begin before this one has; TS_WORK_NONE */
 };
 
-/* An instant of a host thread: a call begins or ends, or (a thread that is not in the trace) a command is given. */
+/*
+ * An instant of a host thread: a call begins or ends, or (a thread that is not in the trace) a
+ * command is given.
+ */
 enum ts_emulator_point_kind { TS_EMULATOR_BEGIN, TS_EMULATOR_END, TS_EMULATOR_GIVE };
 
 struct ts_emulator_point {
@@ -108,11 +120,11 @@ struct ts_emulator_model {
 	uint32_t *gives;      /* commands of each call */
 	uint32_t *first_out;  /* node_count + 1: into edges */
 	struct ts_emulator_edge *edges;
-	uint32_t *
-		waits; /* of each node: edges that lead to it; commands: and being given, and its leader */
+	uint32_t *waits; /* of each node: edges that lead to it; commands: and being given, and its
+			    leader */
 	size_t edge_count;
-	uint32_t *
-		streams; /* of each command: of the work, or (from its stream_count on) new ones, each of one device; NULL: as recorded */
+	uint32_t *streams; /* of each command: of the work, or (from its stream_count on) new ones,
+			      each of one device; NULL: as recorded */
 	uint64_t guessed_commands;
 };
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How far a simulation is from what was recorded: the span as a whole, and when each command began. */
+/*
+ * How far a simulation is from what was recorded: the span as a whole, and when each command began.
+ */
 #include "base/ns.h"
 #include "replay/emulator/emulator.h"
 

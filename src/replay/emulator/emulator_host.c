@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The host's side of the model: each thread is a row of instants at which calls begin and end, as far apart as they were. A call
- * that waited for a device ends when that is done. Commands whose calls are not in the trace get a thread that gives them.
+ * The host's side of the model: each thread is a row of instants at which calls begin and end, as
+ * far apart as they were. A call that waited for a device ends when that is done. Commands whose
+ * calls are not in the trace get a thread that gives them.
  */
 #include "base/ns.h"
 #include "replay/emulator/emulator_internal.h"
@@ -125,8 +126,8 @@ static void add_gives(struct ts_emulator_build *build)
 /* ---- commands without a call ---- */
 
 /*
- * When they were given is not known, nor what their streams were told to wait for, unless the column `queued` says so. Then it
- * is guessed from when they began: there is nothing else to go by.
+ * When they were given is not known, nor what their streams were told to wait for, unless the
+ * column `queued` says so. Then it is guessed from when they began: there is nothing else to go by.
  */
 static int64_t given(struct ts_emulator_build *build, uint32_t c)
 {

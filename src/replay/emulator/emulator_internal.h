@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files that observe and build the emulator's model share. Private to src/replay/emulator_*.c. */
+/*
+ * What the files that observe and build the emulator's model share. Private to
+ * src/replay/emulator_*.c.
+ */
 #ifndef TS_REPLAY_EMULATOR_EMULATOR_INTERNAL_H
 #define TS_REPLAY_EMULATOR_EMULATOR_INTERNAL_H
 

@@ -69,7 +69,10 @@ int64_t ts_emulator_next_ns(const struct ts_emulator_build *build, uint32_t comm
 
 /* ---- commands ---- */
 
-/* As its driver counts: CUDA's are 0 and below, OpenCL's 1, 2 and 4; one that is not known is in the middle. */
+/*
+ * As its driver counts: CUDA's are 0 and below, OpenCL's 1, 2 and 4; one that is not known is in
+ * the middle.
+ */
 static int64_t priority_of(const struct ts_work *work, const struct ts_work_stream *stream)
 {
 	const struct ts_work_device *device = &work->devices[stream->device];
@@ -83,7 +86,10 @@ static int64_t priority_of(const struct ts_work *work, const struct ts_work_stre
 	return 0;
 }
 
-/* Behind its call's begin. How long a call took that did not wait is the host's affair, and may be used. */
+/*
+ * Behind its call's begin. How long a call took that did not wait is the host's affair, and may be
+ * used.
+ */
 static int64_t launch_of(const struct ts_emulator_build *build, uint32_t command)
 {
 	const struct ts_emulator_latency *latency = latency_of(build, command);

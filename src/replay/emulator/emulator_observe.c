@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a recording shows of its machine, in a few numbers: how long a queue takes to begin, how long calls go on behind what
- * they waited for, how many commands a device runs side by side. The only part of the emulator that looks at when commands began.
+ * What a recording shows of its machine, in a few numbers: how long a queue takes to begin, how
+ * long calls go on behind what they waited for, how many commands a device runs side by side. The
+ * only part of the emulator that looks at when commands began.
  */
 #include <stdlib.h>
 
@@ -55,7 +56,9 @@ static void sort_samples(struct samples *samples)
 /* A group of sorted samples. */
 struct group {
 	size_t count;
-	/* The mean, so that sums come out right; but ones that are very odd count only as odd ones. */
+	/*
+	 * The mean, so that sums come out right; but ones that are very odd count only as odd ones.
+	 */
 	int64_t usual;
 	int64_t least;  /* mean of the lower quarter */
 	int64_t spread; /* of the middle half */
@@ -139,7 +142,10 @@ static uint32_t group_count(const struct ts_work *work)
 	return (work->stream_count + work->device_count) * TS_EMULATOR_CLASSES;
 }
 
-/* What each group usually takes; a stream's that has shown little: what its device does. count 0: nothing is known. */
+/*
+ * What each group usually takes; a stream's that has shown little: what its device does. count 0:
+ * nothing is known.
+ */
 static struct group *find_groups(struct samples *samples, const struct ts_work *work)
 {
 	struct group *groups = calloc(group_count(work) + 1u, sizeof(*groups));
@@ -161,8 +167,9 @@ static struct group *find_groups(struct samples *samples, const struct ts_work *
 }
 
 /*
- * A latency that differs so much is none: something held those commands that the trace does not tell, such as a device without
- * a copy engine that was busy. What remains when nothing does is the least.
+ * A latency that differs so much is none: something held those commands that the trace does not
+ * tell, such as a device without a copy engine that was busy. What remains when nothing does is the
+ * least.
  */
 static int64_t latency_of(const struct group *group)
 {

@@ -57,7 +57,10 @@ static int compare_dealt(const void *a_, const void *b_)
 				      : TS_COMPARE(a->command, b->command);
 }
 
-/* All commands of a device in order of their calls; one without a call is where the one ahead in its stream is. */
+/*
+ * All commands of a device in order of their calls; one without a call is where the one ahead in
+ * its stream is.
+ */
 static uint32_t collect(const struct ts_work *work, const struct ts_work_device *device,
 			struct dealt *dealt, uint32_t *ret_used)
 {

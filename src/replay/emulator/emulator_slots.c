@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How many commands a device ran side by side: kernels, and copies of each direction. One sweep over its streams in order of
- * time for each. A part of what is observed (emulator_observe.c).
+ * How many commands a device ran side by side: kernels, and copies of each direction. One sweep
+ * over its streams in order of time for each. A part of what is observed (emulator_observe.c).
  */
 #include "replay/emulator/emulator_internal.h"
 
 #define COPIES (1u << TS_EMULATOR_UP | 1u << TS_EMULATOR_DOWN | 1u << TS_EMULATOR_PEER)
 
-/* The streams of a device that have commands of some resources left, by the start of the next one: a heap. */
+/*
+ * The streams of a device that have commands of some resources left, by the start of the next one:
+ * a heap.
+ */
 struct lane {
 	int64_t start;
 	uint32_t next, end; /* commands */
@@ -143,7 +146,10 @@ struct evidence {
 	uint32_t waited, beside;
 };
 
-/* Did it wait for one that ran when it was ready? Workers of a processor come free a little before the end. */
+/*
+ * Did it wait for one that ran when it was ready? Workers of a processor come free a little before
+ * the end.
+ */
 static void judge_copy(struct evidence *evidence, uint32_t copy)
 {
 	const struct ts_work_command *commands = evidence->graph->work->commands;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What calls of the host wait for: as the graph tells, and where that tells nothing but there is only one possibility. Only
- * ts_emulator_imply_waits(), which belongs to what is observed, looks at recorded times of commands.
+ * What calls of the host wait for: as the graph tells, and where that tells nothing but there is
+ * only one possibility. Only ts_emulator_imply_waits(), which belongs to what is observed, looks at
+ * recorded times of commands.
  */
 #include "replay/emulator/emulator_internal.h"
 
@@ -78,11 +79,14 @@ static void wait_for(struct ts_emulator_build *build, uint32_t call, uint32_t co
 			      build->observed->tail_ns[name]);
 }
 
-/* Streams without an order: a wait for one is a wait for all that was given to it, not for its last command. */
+/*
+ * Streams without an order: a wait for one is a wait for all that was given to it, not for its last
+ * command.
+ */
 struct loose {
-	uint32_t *
-		order; /* commands of each stream by when they were given; a stream has the places of its commands */
-	uint32_t *done; /* of each stream: so many of these were waited for */
+	uint32_t *order; /* commands of each stream by when they were given; a stream has the places
+			    of its commands */
+	uint32_t *done;  /* of each stream: so many of these were waited for */
 };
 
 struct given {

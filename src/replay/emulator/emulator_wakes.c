@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Threads that waited for other threads: what one does after a long time of nothing comes behind what let it go on
- * (state.md, "Stretches and wakes"). Without this a thread would keep its recorded times whatever happens to the others.
+ * Threads that waited for other threads: what one does after a long time of nothing comes behind
+ * what let it go on (state.md, "Stretches and wakes"). Without this a thread would keep its
+ * recorded times whatever happens to the others.
  */
 #include "base/ns.h"
 #include "replay/emulator/emulator_internal.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Changes in words become numbers. Each kind says which units it takes, so that a mistake is answered with what is possible. */
+/*
+ * Changes in words become numbers. Each kind says which units it takes, so that a mistake is
+ * answered with what is possible.
+ */
 #include "replay/emulator/what_if.h"
 
 #include <stdio.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What if: changes of a model in words, `--what-if CHANGE`, several at once (docs/replay.md, section 7).
+ * What if: changes of a model in words, `--what-if CHANGE`, several at once (docs/replay.md,
+ * section 7).
  *
  *	kernel:GLOB=0.5x | =12us    how long kernels of a name take; so copy:GLOB
  *	device-speed=2x             all kernels, fills and copies inside a device
@@ -11,7 +12,8 @@
  *	concurrency=N               kernels that a device runs side by side
  *	policy=fifo|priority|shortest
  *
- * Numbers are decimal fractions, and so exact: a change by 1x changes nothing. Private to src/replay.
+ * Numbers are decimal fractions, and so exact: a change by 1x changes nothing. Private to
+ * src/replay.
  */
 #ifndef TS_REPLAY_EMULATOR_WHAT_IF_H
 #define TS_REPLAY_EMULATOR_WHAT_IF_H
@@ -54,7 +56,10 @@ struct ts_what_if {
 	struct ts_arena arena;
 };
 
-/* texts stay the caller's, and must live as long. release() accepts a zeroed struct, and one that failed. */
+/*
+ * texts stay the caller's, and must live as long. release() accepts a zeroed struct, and one that
+ * failed.
+ */
 int ts_what_if_parse(struct ts_what_if *what_if, const char *const *texts, size_t count,
 		     struct ts_error *err);
 void ts_what_if_release(struct ts_what_if *what_if);

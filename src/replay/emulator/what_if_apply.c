@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Changes of a model: durations, latencies, slots. Integers all the way, so that results are the same on every machine. */
+/*
+ * Changes of a model: durations, latencies, slots. Integers all the way, so that results are the
+ * same on every machine.
+ */
 #include <string.h>
 
 #include "base/text.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A replay as a trace (-o). replay_output.c makes the file, output_stream.c and output_work.c its rows. Inside src/replay only. */
+/*
+ * A replay as a trace (-o). replay_output.c makes the file, output_stream.c and output_work.c its
+ * rows. Inside src/replay only.
+ */
 #ifndef TS_REPLAY_OUTPUT_REPLAY_OUTPUT_H
 #define TS_REPLAY_OUTPUT_REPLAY_OUTPUT_H
 
@@ -8,7 +11,8 @@
 #include "replay/replay.h"
 
 /*
- * Writes the run of `outcome` to options.output, under another name until it is whole; a failure leaves what was there before.
+ * Writes the run of `outcome` to options.output, under another name until it is whole; a failure
+ * leaves what was there before.
  */
 int ts_replay_write(const struct ts_replay *replay, const struct ts_replay_outcome *outcome,
 		    const struct ts_replay_report *report, struct ts_error *err);
@@ -19,7 +23,10 @@ int ts_replay_write_stream(const struct ts_replay *replay, struct ts_writer *wri
 int ts_replay_write_work(const struct ts_replay *replay, struct ts_writer *writer,
 			 const struct ts_replay_outcome *outcome, struct ts_error *err);
 
-/* What the recording tells of the commands of a plan: rows of gpu_op by correlation (output_recorded.c). */
+/*
+ * What the recording tells of the commands of a plan: rows of gpu_op by correlation
+ * (output_recorded.c).
+ */
 struct ts_replay_recorded {
 	struct ts_map places; /* correlation to row */
 	struct ts_gpu_op_row *rows;

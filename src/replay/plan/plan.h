@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which commands are run for what was asked (docs/replay.md, section 6.2): plan_part.c finds those that are asked for, plan_needs.c
- * what they need, plan_order.c what keeps their order. Inside src/replay only.
+ * Which commands are run for what was asked (docs/replay.md, section 6.2): plan_part.c finds those
+ * that are asked for, plan_needs.c what they need, plan_order.c what keeps their order. Inside
+ * src/replay only.
  */
 #ifndef TS_REPLAY_PLAN_PLAN_H
 #define TS_REPLAY_PLAN_PLAN_H
 
 #include "replay/replay.h"
 
-/* TS_ENOTFOUND: nothing of the stream is asked for; TS_EFORMAT: a command that is needed cannot be replayed. */
+/*
+ * TS_ENOTFOUND: nothing of the stream is asked for; TS_EFORMAT: a command that is needed cannot be
+ * replayed.
+ */
 int ts_replay_plan_make(struct ts_replay_plan *plan, const struct ts_replay_stream *stream,
 			const struct ts_replay_options *options, struct ts_error *err);
 /* A zeroed plan is as good as an empty one. */

@@ -11,7 +11,8 @@
 struct needs {
 	const struct ts_replay_stream *stream;
 	struct ts_ranges *memory; /* by object */
-	size_t some; /* memories of which something is needed; kept for commands that know no sets */
+	size_t some; /* memories of which something is needed; kept for commands that know no sets
+		      */
 };
 
 static int update(struct needs *needs, uint32_t memory, uint64_t from, uint64_t to, bool is_added)

@@ -62,8 +62,8 @@ static bool can_run(const struct ts_replay_stream *stream,
 }
 
 /*
- * Left out without a trace: in an in-order queue what follows waits for all before it anyway. Whoever waited for it waits
- * for the one before.
+ * Left out without a trace: in an in-order queue what follows waits for all before it anyway.
+ * Whoever waited for it waits for the one before.
  */
 static bool is_replaceable(const struct ts_replay_stream *stream,
 			   const struct ts_replay_command_info *command)
@@ -91,7 +91,10 @@ static bool is_kept_for_order(const struct ordering *ordering, uint32_t index)
 	return is_order(command->kind) || !is_replaceable(ordering->stream, command);
 }
 
-/* Objects that cannot be made are not: nothing of the plan uses them. And a sync in vain would never end. */
+/*
+ * Objects that cannot be made are not: nothing of the plan uses them. And a sync in vain would
+ * never end.
+ */
 static bool is_dropped(const struct ordering *ordering, uint32_t index)
 {
 	const struct ts_replay_command_info *command = &ordering->stream->commands[index];

@@ -59,7 +59,10 @@ static int no_such_queue(const struct ts_replay_stream *stream, const char *word
 			    word, there.length ? ts_text_cstr(&there) : "none");
 }
 
-/* As gpu_op numbers streams; else the number or the row of the object, which is what rows of `command` show. */
+/*
+ * As gpu_op numbers streams; else the number or the row of the object, which is what rows of
+ * `command` show.
+ */
 static bool is_queue(const struct ts_replay_object_info *object, int64_t number, int way)
 {
 	if (object->kind != TS_OBJECT_STREAM)
@@ -190,7 +193,9 @@ int ts_replay_plan_ask(struct ts_replay_plan *plan, const struct ts_replay_strea
 			     .to_ns = INT64_MAX };
 	int rc;
 
-	/* What comes behind the instant that is looked at is not needed, unless it was asked for. */
+	/*
+	 * What comes behind the instant that is looked at is not needed, unless it was asked for.
+	 */
 	if (options->dump_at && !options->to)
 		part.to = options->dump_at + 1;
 	rc = parse_place(&part, "from", options->from, &part.from, &part.from_ns, err);

@@ -10,7 +10,10 @@
 
 #include "replay/stream/stream_internal.h"
 
-/* A sync that waits for a part of its queue: commands that are waited for one by one, and those that are passed over. */
+/*
+ * A sync that waits for a part of its queue: commands that are waited for one by one, and those
+ * that are passed over.
+ */
 #define MOST_UNTIL 1024u
 #define MOST_STEPS 65536u
 
@@ -211,7 +214,10 @@ static void enqueue(struct ts_replay_load *load, uint32_t index)
 	load->newest[command->queue] = index;
 }
 
-/* Commands of the queue up to `until`, back to one that stands behind all others. 0: there are too many. */
+/*
+ * Commands of the queue up to `until`, back to one that stands behind all others. 0: there are too
+ * many.
+ */
 static uint32_t collect_until(const struct ts_replay_load *load, uint32_t queue, uint64_t until,
 			      uint32_t *ret_waits)
 {
@@ -234,8 +240,8 @@ static uint32_t collect_until(const struct ts_replay_load *load, uint32_t queue,
 }
 
 /*
- * Another thread gave more to the queue while the host waited: that was not waited for, and may never end before something that
- * comes later. So this becomes a wait for those that were there.
+ * Another thread gave more to the queue while the host waited: that was not waited for, and may
+ * never end before something that comes later. So this becomes a wait for those that were there.
  */
 static int narrow_sync(struct ts_replay_load *load, uint32_t index, uint64_t until,
 		       struct ts_error *err)

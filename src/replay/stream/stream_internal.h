@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the files that load a command stream share: rows of the trace become objects and commands whose references are all
- * inside of what is there. Nothing in a trace is believed. Not for others.
+ * What the files that load a command stream share: rows of the trace become objects and commands
+ * whose references are all inside of what is there. Nothing in a trace is believed. Not for others.
  */
 #ifndef TS_REPLAY_STREAM_STREAM_INTERNAL_H
 #define TS_REPLAY_STREAM_STREAM_INTERNAL_H
@@ -96,7 +96,10 @@ struct ts_replay_load {
 	struct ts_arena line;    /* while one command is loaded */
 };
 
-/* stream_rows.c: rows of the process, the window that is asked for (0: the first that can be replayed). */
+/*
+ * stream_rows.c: rows of the process, the window that is asked for (0: the first that can be
+ * replayed).
+ */
 int ts_replay_load_rows(struct ts_replay_load *load, int64_t process, struct ts_error *err);
 int ts_replay_load_windows(struct ts_replay_load *load, uint32_t number, struct ts_error *err);
 /* Parses the details of a row, into `arena`; a row without any has none of the keys. */
@@ -127,8 +130,9 @@ int ts_replay_load_checks(struct ts_replay_load *load, struct ts_error *err);
 int ts_replay_load_order(struct ts_replay_load *load, struct ts_error *err);
 
 /*
- * A range of memory that a command names: turned into one of the root, and inside of it. `what` for messages: "destination". Memory that
- * cannot be replayed makes the command so, and is taken as a whole.
+ * A range of memory that a command names: turned into one of the root, and inside of it. `what` for
+ * messages: "destination". Memory that cannot be replayed makes the command so, and is taken as a
+ * whole.
  */
 int ts_replay_load_range(struct ts_replay_load *load, uint32_t index, const char *what,
 			 uint32_t object, uint64_t offset, uint64_t bytes,

@@ -366,7 +366,10 @@ static uint64_t number_of(const struct ts_object_row *row, const struct ts_repla
 	return details->number ? details->number : (uint64_t)row->id;
 }
 
-/* Each window describes its objects anew: of several rows with a number the newest is this window's. */
+/*
+ * Each window describes its objects anew: of several rows with a number the newest is this
+ * window's.
+ */
 static int choose_newest(struct ts_replay_load *load, const struct rows *rows,
 			 const struct ts_replay_details *details)
 {

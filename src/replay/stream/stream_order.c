@@ -8,7 +8,10 @@
 
 /* ---- user events ---- */
 
-/* Waits for events that nothing in the window sets: they were set before it, or the program was killed. */
+/*
+ * Waits for events that nothing in the window sets: they were set before it, or the program was
+ * killed.
+ */
 static void drop_unset(struct ts_replay_load *load, struct ts_replay_command_info *command)
 {
 	uint32_t *waits = (uint32_t *)(uintptr_t)command->user_waits;
@@ -21,7 +24,10 @@ static void drop_unset(struct ts_replay_load *load, struct ts_replay_command_inf
 	command->user_wait_count = kept;
 }
 
-/* What commands of a queue stand behind: when all of it can have ended, and all up to its last barrier. */
+/*
+ * What commands of a queue stand behind: when all of it can have ended, and all up to its last
+ * barrier.
+ */
 struct queue_ready {
 	uint32_t all, barrier;
 };
@@ -80,7 +86,10 @@ static int order_commands(struct ts_replay_load *load, struct ts_error *err)
 			if (command->kind == TS_COMMAND_WAIT)
 				queue->barrier = TS_MAX(queue->barrier, command->ready);
 		}
-		/* Another thread set the event meanwhile. Here the setting comes later: nobody may wait for it. */
+		/*
+		 * Another thread set the event meanwhile. Here the setting comes later: nobody may
+		 * wait for it.
+		 */
 		if (command->ready > i && (command->blocking || command->kind == TS_COMMAND_SYNC)) {
 			command->blocking = false;
 			command->waits_in_vain |= command->kind == TS_COMMAND_SYNC;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The emulator as a target: it runs no command, but says when each would have run. Twice where there is a what-if: as
- * recorded, which tells how far off it is, and changed.
+ * The emulator as a target: it runs no command, but says when each would have run. Twice where
+ * there is a what-if: as recorded, which tells how far off it is, and changed.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -202,8 +202,8 @@ static int64_t recorded(const struct ts_replay_session *session, uint32_t p)
 }
 
 /*
- * Where an instant of a thread has gone: as far behind the point before it as it was, but not beyond the next point. What is ahead
- * of the first point stays ahead of it.
+ * Where an instant of a thread has gone: as far behind the point before it as it was, but not
+ * beyond the next point. What is ahead of the first point stays ahead of it.
  */
 static int64_t moved(const struct ts_replay_session *session, uint32_t t, int64_t time)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What device_users.c and device_users_query.c share: lists of users, and what makers' tools have answered. Others
- * include device_users.h.
+ * What device_users.c and device_users_query.c share: lists of users, and what makers' tools have
+ * answered. Others include device_users.h.
  */
 #ifndef TS_SAMPLE_METRICS_DEVICE_USERS_INTERNAL_H
 #define TS_SAMPLE_METRICS_DEVICE_USERS_INTERNAL_H

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Values become rows: a sink for sources that collects what belongs together and passes it on. For one thread;
- * the consumer behind it may have many of these, and so is called from several threads at once.
+ * Values become rows: a sink for sources that collects what belongs together and passes it on. For
+ * one thread; the consumer behind it may have many of these, and so is called from several threads
+ * at once.
  */
 #ifndef TS_SAMPLE_METRICS_METRIC_ROWS_H
 #define TS_SAMPLE_METRICS_METRIC_ROWS_H
@@ -12,8 +13,8 @@
 #include <tracesmith/metrics.h>
 
 /*
- * Who wants rows. Device numbers are those of the source, with its place in the bits above 16. No text is NULL, and
- * all are one line of UTF-8 without control characters, whatever the source gave.
+ * Who wants rows. Device numbers are those of the source, with its place in the bits above 16. No
+ * text is NULL, and all are one line of UTF-8 without control characters, whatever the source gave.
  */
 struct ts_metrics_consumer {
 	void *context;

@@ -16,8 +16,9 @@ extern const struct ts_metrics_source ts_metrics_amd;
 const struct ts_metrics_source *const *ts_metrics_sources(void);
 
 /*
- * One of ours by name, or that of libtracesmith-backend-NAME.so. TS_ENOTFOUND where there is neither; TS_ECAP where the
- * object is there and has no metrics, or was built for another version of the interface.
+ * One of ours by name, or that of libtracesmith-backend-NAME.so. TS_ENOTFOUND where there is
+ * neither; TS_ECAP where the object is there and has no metrics, or was built for another version
+ * of the interface.
  */
 int ts_metrics_source_find(const char *name, const struct ts_metrics_source **ret_source,
 			   struct ts_error *err);

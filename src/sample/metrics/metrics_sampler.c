@@ -114,7 +114,10 @@ static void let_go(struct ts_sampler *sampler)
 	free(sampler);
 }
 
-/* The next multiple of an interval that is not 0: whatever is sampled equally often is sampled together, in one wake-up. */
+/*
+ * The next multiple of an interval that is not 0: whatever is sampled equally often is sampled
+ * together, in one wake-up.
+ */
 static int64_t next_due(int64_t now_ns, int64_t interval_ns)
 {
 	return (now_ns / interval_ns + 1) * interval_ns;
@@ -156,7 +159,10 @@ static int64_t source_due(const struct worker *worker, int64_t from_ns)
 	return next_due(from_ns, TS_MAX(interval_ns, worker->source->least_interval_ns));
 }
 
-/* Sleeps until the next sample; false: there is none any more. *ret_paused: what is known is from before a pause. */
+/*
+ * Sleeps until the next sample; false: there is none any more. *ret_paused: what is known is from
+ * before a pause.
+ */
 static bool wait_for_turn(struct worker *worker, bool *ret_paused)
 {
 	struct ts_sampler *sampler = worker->sampler;
@@ -229,7 +235,10 @@ static bool is_same(const struct ts_sampled_process *a, const struct ts_sampled_
 	return a->pid == b->pid && a->start_time == b->start_time;
 }
 
-/* Takes it out of the old list; NULL where it is new. Nothing is kept over a pause: rates would be means over it. */
+/*
+ * Takes it out of the old list; NULL where it is new. Nothing is kept over a pause: rates would be
+ * means over it.
+ */
 static struct ts_process_metrics *inherit(struct ts_sampler *sampler, struct watched *now)
 {
 	if (!now->what.interval_ns)

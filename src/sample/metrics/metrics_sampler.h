@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Samples the machine, processes and devices, each source on a thread of its own: one that hangs delays nobody.
- * Rows go to a consumer, from these threads.
+ * Samples the machine, processes and devices, each source on a thread of its own: one that hangs
+ * delays nobody. Rows go to a consumer, from these threads.
  */
 #ifndef TS_SAMPLE_METRICS_METRICS_SAMPLER_H
 #define TS_SAMPLE_METRICS_METRICS_SAMPLER_H
@@ -26,8 +26,9 @@ struct ts_sampled_process {
 struct ts_sampler;
 
 /*
- * `names`: of sources, with commas: "host,nvml"; NULL: all that there are. A name that is not known: TS_ENOTFOUND.
- * The consumer stays valid until the sampler is closed, and beyond where a source hangs.
+ * `names`: of sources, with commas: "host,nvml"; NULL: all that there are. A name that is not
+ * known: TS_ENOTFOUND. The consumer stays valid until the sampler is closed, and beyond where a
+ * source hangs.
  */
 int ts_sampler_open(struct ts_sampler **ret_sampler, const char *names,
 		    const struct ts_metrics_consumer *consumer, struct ts_error *err);
@@ -35,11 +36,17 @@ int ts_sampler_open(struct ts_sampler **ret_sampler, const char *names,
 /* How often the machine and the devices are sampled; 0: not now. */
 void ts_sampler_set_interval(struct ts_sampler *sampler, int64_t interval_ns);
 
-/* Which processes are sampled from now on, in place of those before. Those that end leave by themselves. */
+/*
+ * Which processes are sampled from now on, in place of those before. Those that end leave by
+ * themselves.
+ */
 int ts_sampler_set_processes(struct ts_sampler *sampler, const struct ts_sampled_process *processes,
 			     size_t count, struct ts_error *err);
 
-/* Returns when every source of devices has given its first sample, or has nothing to give; false: not within the limit. */
+/*
+ * Returns when every source of devices has given its first sample, or has nothing to give; false:
+ * not within the limit.
+ */
 bool ts_sampler_await(struct ts_sampler *sampler, int64_t limit_ns);
 
 /* Waits for a sample that is under way, but not for one that hangs. */

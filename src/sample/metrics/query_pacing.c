@@ -48,8 +48,8 @@ static int64_t affordable_period(double cost_ns, double load)
 }
 
 /*
- * Those that want no more than their part of what is left get what they want, which leaves more to the others;
- * when none is left that is so modest, the others get their part.
+ * Those that want no more than their part of what is left get what they want, which leaves more to
+ * the others; when none is left that is so modest, the others get their part.
  */
 static void divide(struct ts_pace *pace, unsigned int devices)
 {
@@ -99,7 +99,9 @@ bool ts_pace_due(const struct ts_pace *pace, unsigned int reading, int64_t *last
 	/* Half an interval early is nearer than half an interval late. */
 	if (*last_ns && pace->now_ns + half_ns < due_ns)
 		return false;
-	/* From where it was due, so that the mean is right; but what was missed is not made up for. */
+	/*
+	 * From where it was due, so that the mean is right; but what was missed is not made up for.
+	 */
 	*last_ns = *last_ns && pace->now_ns - due_ns <= half_ns ? due_ns : pace->now_ns;
 	return true;
 }

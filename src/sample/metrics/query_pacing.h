@@ -36,8 +36,8 @@ void ts_pace_init(struct ts_pace *pace, const struct ts_pace_reading *readings, 
 void ts_pace_begin(struct ts_pace *pace, int64_t now_ns, unsigned int devices);
 
 /*
- * Whether a reading of one device is to be made in this sample. *last_ns belongs to that device and reading and
- * begins as 0: the first sample has all.
+ * Whether a reading of one device is to be made in this sample. *last_ns belongs to that device and
+ * reading and begins as 0: the first sample has all.
  */
 bool ts_pace_due(const struct ts_pace *pace, unsigned int reading, int64_t *last_ns);
 

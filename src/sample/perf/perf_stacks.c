@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Stacks of threads that run, by perf_event: the kernel's software clock of a thread interrupts it and copies its registers and the
- * top of its stack; see unwind.h. The thread is not stopped and nothing of it is written. Each thread has its own event and ring: the kernel
- * lets events of several threads share a ring on one processor only, and an event for each thread and processor would be far more.
+ * Stacks of threads that run, by perf_event: the kernel's software clock of a thread interrupts it
+ * and copies its registers and the top of its stack; see unwind.h. The thread is not stopped and
+ * nothing of it is written. Each thread has its own event and ring: the kernel lets events of
+ * several threads share a ring on one processor only, and an event for each thread and processor
+ * would be far more.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -22,7 +24,10 @@
 #define MOST_STACK_BYTES 61440u /* a record has 64 KiB at most */
 #define LEAST_STACK_BYTES 1024u
 #define ASK_NS UINT64_C(10000) /* from being asked to the sample: the kernel's least */
-/* Answers come at once if they come: a sleep would take several times as long, in which the thread goes on. */
+/*
+ * Answers come at once if they come: a sleep would take several times as long, in which the thread
+ * goes on.
+ */
 #define SPIN_NS 30000
 #define SLEEP_NS 20000
 
@@ -119,7 +124,10 @@ static int refused(int errnum, struct ts_error *err)
 	}
 }
 
-/* Tried on ourselves, so that what is missing is said at once. Without rights the time inside the kernel is left out. */
+/*
+ * Tried on ourselves, so that what is missing is said at once. Without rights the time inside the
+ * kernel is left out.
+ */
 static int try_event(struct ts_native_perf *perf, struct ts_error *err)
 {
 	int fd = open_event(&perf->attributes, 0);
@@ -169,7 +177,10 @@ static void release_thread(struct thread *thread)
 	free(thread->stack);
 }
 
-/* A page of counters, then as many as hold two samples, a power of two; or one, where memory may not be locked. */
+/*
+ * A page of counters, then as many as hold two samples, a power of two; or one, where memory may
+ * not be locked.
+ */
 static bool map_ring(const struct ts_native_perf *perf, struct thread *thread)
 {
 	size_t bytes = perf->page_bytes;
@@ -349,7 +360,9 @@ static void take_sample(const struct ts_native_perf *perf, struct thread *thread
 	struct sample_start start;
 	uint64_t copied;
 
-	/* A thread that has no user side at this moment has neither registers nor stack: shorter. */
+	/*
+	 * A thread that has no user side at this moment has neither registers nor stack: shorter.
+	 */
 	if (bytes < sizeof(start))
 		return;
 	memcpy(&start, content, sizeof(start));

@@ -28,7 +28,10 @@ static void put_run(struct merging *merging)
 	}
 }
 
-/* The innermost function is where the time goes: it stays, whatever it is, unless it is the loop itself. */
+/*
+ * The innermost function is where the time goes: it stays, whatever it is, unless it is the loop
+ * itself.
+ */
 static void put_native(struct merging *merging, const struct ts_native_frame *frame)
 {
 	if (merging->count > 0 && frame->code->is_glue)
@@ -56,8 +59,8 @@ static size_t count_loops(const struct ts_native_frame *frames, size_t count)
 }
 
 /*
- * The frames from the innermost on that stay out, when `loops` loops do: with them go those that called the last
- * one, since nobody knows what they have called by now.
+ * The frames from the innermost on that stay out, when `loops` loops do: with them go those that
+ * called the last one, since nobody knows what they have called by now.
  */
 static size_t skip_loops(const struct ts_native_frame *frames, size_t count, size_t loops)
 {
@@ -72,7 +75,10 @@ static size_t skip_loops(const struct ts_native_frame *frames, size_t count, siz
 	return at;
 }
 
-/* How many of the innermost runs of Python, and loops, stay out of the merge. False: nothing can be merged. */
+/*
+ * How many of the innermost runs of Python, and loops, stay out of the merge. False: nothing can be
+ * merged.
+ */
 static bool align(size_t loops, size_t runs, bool whole, size_t *ret_runs, size_t *ret_loops)
 {
 	size_t common = TS_MIN(loops, runs);

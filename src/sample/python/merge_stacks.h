@@ -11,13 +11,15 @@
 #include "sample/python/python_sampler.h"
 
 /*
- * Innermost first; the number of frames, at most `room` (the outermost are left out then). Each frame of the interpreter's loop
- * becomes the Python frames that it runs: those up to one with TS_PYTHON_FRAME_ENTRY. Native frames that only lead from one to the next, and those
- * that start programs and threads, are left out; those of extension modules and libraries stay.
+ * Innermost first; the number of frames, at most `room` (the outermost are left out then). Each
+ * frame of the interpreter's loop becomes the Python frames that it runs: those up to one with
+ * TS_PYTHON_FRAME_ENTRY. Native frames that only lead from one to the next, and those that start
+ * programs and threads, are left out; those of extension modules and libraries stay.
  *
- * The thread went on between the two readings, so that they need not fit. As many loops as entries, or fewer and the native
- * stack not whole: they fit. Else what they have in common at the outer end is merged, but for the innermost of that, and the rest is
- * Python's alone; without a whole native stack all is. Python frames are never left out, nor native ones put where they were not seen.
+ * The thread went on between the two readings, so that they need not fit. As many loops as entries,
+ * or fewer and the native stack not whole: they fit. Else what they have in common at the outer end
+ * is merged, but for the innermost of that, and the rest is Python's alone; without a whole native
+ * stack all is. Python frames are never left out, nor native ones put where they were not seen.
  */
 size_t ts_python_merge(const struct ts_native_frame *native, size_t native_count, bool whole,
 		       const struct ts_python_frame *python, size_t python_count,

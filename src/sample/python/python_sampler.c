@@ -23,7 +23,10 @@
 /* What was not used is kept for so long: a start, when all names are new, may cost more. */
 #define CPU_SAVED_NS NS_PER_S
 #define ASKS 64
-/* The kernel may be 50 us late, to wake up more rarely; where sweeps are near each other it may not. */
+/*
+ * The kernel may be 50 us late, to wake up more rarely; where sweeps are near each other it may
+ * not.
+ */
 #define EXACT_BELOW_NS (10 * NS_PER_MS)
 #define EXACT_SLACK_NS 1000ul
 
@@ -80,8 +83,9 @@ static int64_t draw(struct ts_python_sampler *sampler, int64_t limit)
 }
 
 /*
- * Time is cut into intervals, and each has one deadline, anywhere in it: so the mean rate is kept, and nothing that a program does
- * at a rate of its own can hide from it. Intervals that are over already are left out.
+ * Time is cut into intervals, and each has one deadline, anywhere in it: so the mean rate is kept,
+ * and nothing that a program does at a rate of its own can hide from it. Intervals that are over
+ * already are left out.
  */
 static void set_next_due(struct ts_python_sampler *sampler, struct watched_process *process,
 			 int64_t now_ns)

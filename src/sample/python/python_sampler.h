@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Samples the Python stacks of processes at randomised deadlines, on a thread of its own. What it finds goes to a consumer, from that
- * thread; it knows nothing of where. Processes that are no Python, or not yet, are looked at again now and then; each reason why
- * one cannot be read is told once.
+ * Samples the Python stacks of processes at randomised deadlines, on a thread of its own. What it
+ * finds goes to a consumer, from that thread; it knows nothing of where. Processes that are no
+ * Python, or not yet, are looked at again now and then; each reason why one cannot be read is told
+ * once.
  */
 #ifndef TS_SAMPLE_PYTHON_PYTHON_SAMPLER_H
 #define TS_SAMPLE_PYTHON_PYTHON_SAMPLER_H
@@ -32,9 +33,10 @@ struct ts_python_sample {
 	pid_t pid;
 	uint64_t start_time;
 	const struct ts_python_thread *thread;
-	pid_t tid; /* that of the thread, or where it is not known a number above all real ones that stays the same */
-	uint32_t
-		slot; /* of the thread among all that are sampled, from 0; given to another one when it has gone (whose `same` is 0 at first) */
+	pid_t tid; /* that of the thread, or where it is not known a number above all real ones that
+		      stays the same */
+	uint32_t slot; /* of the thread among all that are sampled, from 0; given to another one
+			  when it has gone (whose `same` is 0 at first) */
 	bool is_state_known; /* whether it runs; else only bits that are set say something */
 	const struct ts_sample_frame *frames; /* innermost first, native ones merged in */
 	uint32_t count;
@@ -53,7 +55,10 @@ struct ts_python_counter {
 struct ts_python_consumer {
 	void *context;
 	void (*sample)(void *context, const struct ts_python_sample *sample);
-	/* A thread is there that was not in the last sweep, or has got another name. Ahead of its sample. `name` may be "". */
+	/*
+	 * A thread is there that was not in the last sweep, or has got another name. Ahead of its
+	 * sample. `name` may be "".
+	 */
 	void (*thread)(void *context, pid_t pid, uint64_t start_time, pid_t tid, const char *name);
 	/* Once a second: what sampling itself costs (docs/python.md). `pid` 0: all. */
 	void (*counter)(void *context, pid_t pid, uint64_t start_time, const char *name,
@@ -68,11 +73,12 @@ struct ts_python_sampler_options {
 	bool native;
 	bool locals;
 	bool tasks;
-	unsigned int
-		cpu_percent; /* of one processor that it may use; 0: 50. Beyond that ticks are left out */
+	unsigned int cpu_percent; /* of one processor that it may use; 0: 50. Beyond that ticks are
+				     left out */
 	/*
-	 * Not all that is seen is told, but what a thread does when a function of one of these names (with * and ?, of qualified names) comes onto its stack, or
-	 * leaves it. Ended by NULL; NULL: all.
+	 * Not all that is seen is told, but what a thread does when a function of one of these
+	 * names (with * and ?, of qualified names) comes onto its stack, or leaves it. Ended by
+	 * NULL; NULL: all.
 	 */
 	const char *const *functions;
 };

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the files of the sampler share: python_sampler.c (the thread and its deadlines), python_sampler_process.c (one process), python_sampler_threads.c (what is
- * remembered of its threads), python_sampler_functions.c, python_sampler_native.c, python_sampler_counters.c. Nobody else includes this. All of it belongs to the
- * sampler's thread.
+ * What the files of the sampler share: python_sampler.c (the thread and its deadlines),
+ * python_sampler_process.c (one process), python_sampler_threads.c (what is remembered of its
+ * threads), python_sampler_functions.c, python_sampler_native.c, python_sampler_counters.c. Nobody
+ * else includes this. All of it belongs to the sampler's thread.
  */
 #ifndef TS_SAMPLE_PYTHON_PYTHON_SAMPLER_INTERNAL_H
 #define TS_SAMPLE_PYTHON_PYTHON_SAMPLER_INTERNAL_H
@@ -112,8 +113,8 @@ uint32_t ts_python_watch_keep_frames(struct watched_thread *thread,
 /* ---- python_sampler_functions.c ---- */
 
 /*
- * Whether a function that was asked for has come onto the stack or left it since the last call; writes
- * what to call that.
+ * Whether a function that was asked for has come onto the stack or left it since the last call;
+ * writes what to call that.
  */
 bool ts_python_watch_functions(struct sampling *sampling, struct watched_process *process,
 			       struct watched_thread *thread, const struct ts_python_thread *stack,
@@ -121,10 +122,16 @@ bool ts_python_watch_functions(struct sampling *sampling, struct watched_process
 
 /* ---- python_sampler_native.c ---- */
 
-/* Behind a sweep: perf looks at the threads that run. True: it does; sweep again, and those that have not moved meanwhile can be merged. */
+/*
+ * Behind a sweep: perf looks at the threads that run. True: it does; sweep again, and those that
+ * have not moved meanwhile can be merged.
+ */
 bool ts_python_watch_native_sweep(struct sampling *sampling, struct watched_process *process,
 				  const struct ts_python_sweep *sweep);
-/* Python's frames with native ones among them, into sampling->frames; their number. 0: there are none to be had. */
+/*
+ * Python's frames with native ones among them, into sampling->frames; their number. 0: there are
+ * none to be had.
+ */
 size_t ts_python_watch_native(struct sampling *sampling, struct watched_process *process,
 			      const struct ts_python_thread *stack);
 void ts_python_watch_native_close(struct watched_process *process);

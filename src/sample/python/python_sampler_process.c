@@ -11,8 +11,9 @@
 #include "sample/python/python_sampler_internal.h"
 
 /*
- * A process that is no Python yet is looked at again after one part in so many of its age, at first every few ms: what was
- * just started is found soon. One that has not become one in a minute is hardly going to.
+ * A process that is no Python yet is looked at again after one part in so many of its age, at first
+ * every few ms: what was just started is found soon. One that has not become one in a minute is
+ * hardly going to.
  */
 #define TRY_SHARE 8
 #define TRY_LEAST_NS (2 * NS_PER_MS)
@@ -240,7 +241,10 @@ static void tell_thread(const struct telling *telling, const struct ts_python_th
 	struct watched_thread *thread;
 	bool is_new, triggered = false;
 
-	/* One that has not begun: it has no number yet, and would get another one with the next sweep. */
+	/*
+	 * One that has not begun: it has no number yet, and would get another one with the next
+	 * sweep.
+	 */
 	if (!stack->tid && !stack->depth && !stack->is_rejected)
 		return;
 	thread = ts_python_watch_thread(sampling, telling->process, stack, &is_new);

@@ -28,7 +28,10 @@ static bool is_same(const struct watched_thread *watched, const struct ts_python
 	       watched->interpreter == thread->interpreter;
 }
 
-/* Sweeps mostly have the same threads in the same order: the search begins behind the last one that was found. */
+/*
+ * Sweeps mostly have the same threads in the same order: the search begins behind the last one that
+ * was found.
+ */
 static struct watched_thread *find(struct watched_process *process,
 				   const struct ts_python_thread *thread)
 {

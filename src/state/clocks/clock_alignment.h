@@ -10,17 +10,19 @@
 #include "state/collectives/collectives.h"
 #include "state/work/work.h"
 
-/* How a rank's clock, or a device's, stands to that of the reference (rank 0's; the device's host). */
+/*
+ * How a rank's clock, or a device's, stands to that of the reference (rank 0's; the device's host).
+ */
 struct ts_clock_estimate {
 	uint32_t rank;
-	uint32_t device; /* TS_WORK_NONE: the rank's own clock */
-	uint32_t domain; /* ranks of equal domains share one clock */
-	uint32_t
-		reference; /* rank to whose clock this leads; another than clocks->reference where nothing ties both */
-	bool known;             /* false: nothing ties it to any other; the rest is 0 */
-	int64_t epoch;          /* instant of the offset: middle of what was matched, trace time */
-	int64_t offset_ns;      /* to be added to its times at epoch */
-	double drift_ppb;       /* ns a second that the offset grows */
+	uint32_t device;    /* TS_WORK_NONE: the rank's own clock */
+	uint32_t domain;    /* ranks of equal domains share one clock */
+	uint32_t reference; /* rank to whose clock this leads; another than clocks->reference where
+			       nothing ties both */
+	bool known;         /* false: nothing ties it to any other; the rest is 0 */
+	int64_t epoch;      /* instant of the offset: middle of what was matched, trace time */
+	int64_t offset_ns;  /* to be added to its times at epoch */
+	double drift_ppb;   /* ns a second that the offset grows */
 	int64_t uncertainty_ns; /* over the whole range of the trace; TS_ABSENT: unbounded */
 	int64_t bound_ns; /* the most that causes before effects allow; TS_ABSENT: unbounded */
 	uint64_t points, outliers;
@@ -38,16 +40,21 @@ int ts_clocks_new(struct ts_clocks **ret_clocks, const struct ts_work *work,
 void ts_clocks_free(struct ts_clocks *clocks);
 TS_DEFINE_AUTO(ts_clocks, ts_clocks_free);
 
-/* Moves all times of each rank by its estimate and sets uncertainty_ns. Order inside a rank stays. */
+/*
+ * Moves all times of each rank by its estimate and sets uncertainty_ns. Order inside a rank stays.
+ */
 void ts_clocks_apply(const struct ts_clocks *clocks, struct ts_work *work);
 
 /*
- * How far times of two ranks may be off against each other once both are corrected; TS_ABSENT: unknown. Ranks that share a clock
- * are not off at all.
+ * How far times of two ranks may be off against each other once both are corrected; TS_ABSENT:
+ * unknown. Ranks that share a clock are not off at all.
  */
 int64_t ts_clocks_uncertainty(const struct ts_clocks *clocks, uint32_t rank, uint32_t other);
 
-/* Is a difference of times between two ranks more than what their clocks may be off? What is not must be said to be so. */
+/*
+ * Is a difference of times between two ranks more than what their clocks may be off? What is not
+ * must be said to be so.
+ */
 bool ts_clocks_can_tell(const struct ts_clocks *clocks, uint32_t rank, uint32_t other,
 			int64_t effect_ns);
 

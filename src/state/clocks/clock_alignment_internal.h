@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of clocks share: samples of how two clocks stand to each other, and the line through them. */
+/*
+ * What the files of clocks share: samples of how two clocks stand to each other, and the line
+ * through them.
+ */
 #ifndef TS_STATE_CLOCKS_CLOCK_ALIGNMENT_INTERNAL_H
 #define TS_STATE_CLOCKS_CLOCK_ALIGNMENT_INTERNAL_H
 
 #include "state/clocks/clock_alignment.h"
 
-/* One collective on two ranks. `apart`, `low` and `high` are what would have to be added to the second one's times. */
+/*
+ * One collective on two ranks. `apart`, `low` and `high` are what would have to be added to the
+ * second one's times.
+ */
 struct ts_clock_sample {
 	int64_t time;      /* its end, by the second clock */
 	int64_t apart;     /* so that both end at once */

@@ -12,7 +12,9 @@
 #include "base/memory.h"
 #include "state/collectives/collectives_internal.h"
 
-/* Ranks of a lane that may each begin a set of partners: groups that the trace does not tell apart. */
+/*
+ * Ranks of a lane that may each begin a set of partners: groups that the trace does not tell apart.
+ */
 #define MOST_LEADERS 32
 /* A sequence number that a rank uses more often than this does not count anything. */
 #define MOST_OCCURRENCES 64

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which commands of several ranks are one collective: by process group and sequence number where the trace has them,
- * else by the order of equal operations on communicating streams, checked for plausibility.
+ * Which commands of several ranks are one collective: by process group and sequence number where
+ * the trace has them, else by the order of equal operations on communicating streams, checked for
+ * plausibility.
  */
 #ifndef TS_STATE_COLLECTIVES_COLLECTIVES_H
 #define TS_STATE_COLLECTIVES_COLLECTIVES_H

@@ -22,8 +22,8 @@
 #define MOST_DRIFT 3e-4 /* of two clocks, beyond what recent matches say */
 
 /*
- * Pauses of the same operations differ by less than this part of what those of neighbouring ones do, or of
- * their own length, where all are equally long.
+ * Pauses of the same operations differ by less than this part of what those of neighbouring ones
+ * do, or of their own length, where all are equally long.
  */
 #define ALIKE_TO_OTHERS 0.5
 #define ALIKE_TO_LENGTH 0.05
@@ -104,7 +104,10 @@ static size_t nearest(const struct ts_collective_item *items, size_t count, int6
 
 /* ---- passages ---- */
 
-/* How much the pauses of two passages differ in all; as soon as that is `most` or more the rest is not looked at. */
+/*
+ * How much the pauses of two passages differ in all; as soon as that is `most` or more the rest is
+ * not looked at.
+ */
 static double difference(const struct sequences *s, size_t i, size_t j, double most)
 {
 	double cap = TS_MAX(s->usual_pause, 1), sum = 0;
@@ -134,8 +137,8 @@ static size_t most_usual(const struct sequences *s, const struct anchor *anchor)
 }
 
 /*
- * Judges the passage that begins with an anchor: half of its pauses differ by no more. Moves the anchor to its most
- * usual place.
+ * Judges the passage that begins with an anchor: half of its pauses differ by no more. Moves the
+ * anchor to its most usual place.
  */
 static void judge(const struct sequences *s, struct anchor *anchor)
 {
@@ -341,7 +344,9 @@ struct worth {
 	double most;   /* and by how much the worse ones do */
 };
 
-/* Compares pauses between neighbouring matches; short pauses say nothing, however well they agree. */
+/*
+ * Compares pauses between neighbouring matches; short pauses say nothing, however well they agree.
+ */
 static struct worth judge_matches(const struct sequences *s, const uint32_t *partner,
 				  size_t matched)
 {

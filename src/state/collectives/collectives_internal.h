@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of collectives share: what a name means, and how two ranks' sequences are laid beside each other. */
+/*
+ * What the files of collectives share: what a name means, and how two ranks' sequences are laid
+ * beside each other.
+ */
 #ifndef TS_STATE_COLLECTIVES_COLLECTIVES_INTERNAL_H
 #define TS_STATE_COLLECTIVES_COLLECTIVES_INTERNAL_H
 
@@ -31,9 +34,10 @@ struct ts_collective_item {
 };
 
 /*
- * Lays the sequence b beside a; both are ordered by start. Either may lack some, at its ends or inside, and their
- * clocks may differ. ret_partner[i] is the place in b of a[i]'s partner, or UINT32_MAX. *ret_matched is 0 where nothing
- * plausible was found: then times say that these are not the same operations. O((n + m) log (n + m)).
+ * Lays the sequence b beside a; both are ordered by start. Either may lack some, at its ends or
+ * inside, and their clocks may differ. ret_partner[i] is the place in b of a[i]'s partner, or
+ * UINT32_MAX. *ret_matched is 0 where nothing plausible was found: then times say that these are
+ * not the same operations. O((n + m) log (n + m)).
  */
 int ts_collective_align(const struct ts_collective_item *a, size_t n,
 			const struct ts_collective_item *b, size_t m, uint32_t *ret_partner,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The dependency graph as a whole: nodes, the list of edges while it grows, and the order in which groups of edges
- * are added. What depends on what is the groups' affair (graph_device.c and its neighbours).
+ * The dependency graph as a whole: nodes, the list of edges while it grows, and the order in which
+ * groups of edges are added. What depends on what is the groups' affair (graph_device.c and its
+ * neighbours).
  */
 #include "state/graph/graph.h"
 

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What depended on what (the derived table `edge`): nodes are commands, calls and stretches of host work between calls;
- * an edge joins the start or end of one to the start or end of another, with its kind, and says whether the trace told
- * it or it was inferred. The same graph serves `state --why`, the critical path, the emulator and replay.
+ * What depended on what (the derived table `edge`): nodes are commands, calls and stretches of host
+ * work between calls; an edge joins the start or end of one to the start or end of another, with
+ * its kind, and says whether the trace told it or it was inferred. The same graph serves `state
+ * --why`, the critical path, the emulator and replay.
  *
- * Edges never go back in time beyond the clocks' uncertainty (and inside a rank never at all): those that would are
- * counted and left out. The graph has no cycles, also where times are equal. docs/state.md, "Dependency graph".
+ * Edges never go back in time beyond the clocks' uncertainty (and inside a rank never at all):
+ * those that would are counted and left out. The graph has no cycles, also where times are equal.
+ * docs/state.md, "Dependency graph".
  */
 #ifndef TS_STATE_GRAPH_GRAPH_H
 #define TS_STATE_GRAPH_GRAPH_H
@@ -16,10 +18,11 @@ enum ts_edge_kind {
 	TS_EDGE_PROGRAM, /* one thread: what comes next */
 	TS_EDGE_LAUNCH,  /* call start -> command start */
 	TS_EDGE_STREAM,  /* command end -> next command of its stream, start */
-	TS_EDGE_EVENT, /* event recorded behind a command -> command of a stream that waits for it */
-	TS_EDGE_SYNC,  /* command end -> end of the host's call that waited for it */
-	TS_EDGE_COPY,  /* command end -> end of a blocking copy's call */
-	TS_EDGE_GRAPH,      /* node of a launched graph -> next node */
+	TS_EDGE_EVENT,   /* event recorded behind a command -> command of a stream that waits for it
+			  */
+	TS_EDGE_SYNC,    /* command end -> end of the host's call that waited for it */
+	TS_EDGE_COPY,    /* command end -> end of a blocking copy's call */
+	TS_EDGE_GRAPH,   /* node of a launched graph -> next node */
 	TS_EDGE_COLLECTIVE, /* start of a collective's kernel on one rank -> end on another */
 	TS_EDGE_FORWARD,    /* forward operator end -> its backward operator, start */
 	TS_EDGE_FLOW,       /* any other arrow of the trace */
@@ -28,7 +31,10 @@ enum ts_edge_kind {
 };
 const char *ts_edge_kind_name(enum ts_edge_kind kind);
 
-/* Nodes: all commands (node n is command n), then all calls (node command_count + n is call n), then host stretches. */
+/*
+ * Nodes: all commands (node n is command n), then all calls (node command_count + n is call n),
+ * then host stretches.
+ */
 struct ts_graph_stretch {
 	int64_t start, end;
 	uint32_t thread;
@@ -51,10 +57,10 @@ struct ts_graph {
 	uint32_t stretch_count;
 	uint32_t node_count;
 	struct ts_edge *edges; /* by `to` */
-	uint32_t *
-		first_in; /* node_count + 1: edges into node n are edges[first_in[n] .. first_in[n+1]) */
-	uint32_t *out;       /* edge numbers by `from` */
-	uint32_t *first_out; /* node_count + 1: out[first_out[n] ..] */
+	uint32_t *first_in;    /* node_count + 1: edges into node n are edges[first_in[n] ..
+				  first_in[n+1]) */
+	uint32_t *out;         /* edge numbers by `from` */
+	uint32_t *first_out;   /* node_count + 1: out[first_out[n] ..] */
 	size_t edge_count;
 	uint64_t kind_count[TS_EDGE_KIND_COUNT];
 	uint64_t inferred_count;
@@ -91,8 +97,9 @@ int64_t ts_edge_from_time(const struct ts_graph *graph, const struct ts_edge *ed
 int64_t ts_edge_to_time(const struct ts_graph *graph, const struct ts_edge *edge);
 
 /*
- * The edge into a node's start (or end) whose other side came last: what it waited for in fact. Of equal ones the first.
- * TS_EDGE_NONE: there is none, or, for an end, the node's own start came no earlier.
+ * The edge into a node's start (or end) whose other side came last: what it waited for in fact. Of
+ * equal ones the first. TS_EDGE_NONE: there is none, or, for an end, the node's own start came no
+ * earlier.
  */
 #define TS_EDGE_NONE SIZE_MAX
 size_t ts_graph_decisive(const struct ts_graph *graph, uint32_t node, bool end);

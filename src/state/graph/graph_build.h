@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How a graph comes about: each graph_*.c adds the edges of its group to a builder, graph.c puts them in order.
- * Private to src/state/graph*.c. The rules stand in docs/state.md, "Dependency graph".
+ * How a graph comes about: each graph_*.c adds the edges of its group to a builder, graph.c puts
+ * them in order. Private to src/state/graph*.c. The rules stand in docs/state.md, "Dependency
+ * graph".
  */
 #ifndef TS_STATE_GRAPH_GRAPH_BUILD_H
 #define TS_STATE_GRAPH_GRAPH_BUILD_H
@@ -23,9 +24,10 @@ struct ts_graph_build {
 	bool any_back; /* an edge was kept that goes back within the clocks' uncertainty */
 
 	/*
-	 * Commands of each stream in the order in which they were issued; a stream keeps its places. At place p:
-	 * order[p] is the command, issued[p] when it was issued (where that is unknown: as the one ahead), latest[p]
-	 * the command among those up to there that ended last.
+	 * Commands of each stream in the order in which they were issued; a stream keeps its
+	 * places. At place p: order[p] is the command, issued[p] when it was issued (where that is
+	 * unknown: as the one ahead), latest[p] the command among those up to there that ended
+	 * last.
 	 */
 	uint32_t *order;
 	uint32_t *place; /* of a command */
@@ -40,7 +42,10 @@ struct ts_graph_build {
 	/* Of each rank: does the trace tell of synchronisations with their operands? */
 	bool *told;
 
-	/* (rank, correlation) of calls that recorded events, where the trace tells; made when first asked for. */
+	/*
+	 * (rank, correlation) of calls that recorded events, where the trace tells; made when first
+	 * asked for.
+	 */
 	struct ts_pairmap records;
 	bool records_made;
 
@@ -56,8 +61,8 @@ struct ts_graph_build {
 };
 
 /*
- * A long time in which a thread did nothing that it would tell of: from > to where it had not begun yet. It may have
- * waited for another thread (graph_wake.c finds out).
+ * A long time in which a thread did nothing that it would tell of: from > to where it had not begun
+ * yet. It may have waited for another thread (graph_wake.c finds out).
  */
 struct ts_graph_gap {
 	int64_t from, to;
@@ -88,7 +93,10 @@ struct ts_graph_moment {
 	int64_t correlation; /* TS_ABSENT: unknown */
 };
 
-/* How many commands of a stream were issued by a moment, that of the moment's own call included. O(log n). */
+/*
+ * How many commands of a stream were issued by a moment, that of the moment's own call included.
+ * O(log n).
+ */
 uint32_t ts_graph_issued_before(const struct ts_graph_build *build, uint32_t stream,
 				struct ts_graph_moment moment);
 
@@ -97,9 +105,10 @@ uint32_t ts_graph_latest_before(const struct ts_graph_build *build, uint32_t str
 				struct ts_graph_moment moment);
 
 /*
- * Where a trace names no streams: the command that ended last in (from, to], was issued by `moment`, and is what its
- * stream had to do until then. `close_ns`: with another such one of another stream that ended not more than that
- * earlier, none (-1: that does not matter). A command of `except` (a stream; TS_WORK_NONE) is none.
+ * Where a trace names no streams: the command that ended last in (from, to], was issued by
+ * `moment`, and is what its stream had to do until then. `close_ns`: with another such one of
+ * another stream that ended not more than that earlier, none (-1: that does not matter). A command
+ * of `except` (a stream; TS_WORK_NONE) is none.
  */
 struct ts_graph_question {
 	uint32_t rank;
@@ -111,7 +120,10 @@ struct ts_graph_question {
 uint32_t ts_graph_ended_last(struct ts_graph_build *build,
 			     const struct ts_graph_question *question);
 
-/* What an event was recorded behind, as a synchronisation says; TS_WORK_NONE. Adds to *flags if it is inferred. */
+/*
+ * What an event was recorded behind, as a synchronisation says; TS_WORK_NONE. Adds to *flags if it
+ * is inferred.
+ */
 uint32_t ts_graph_recorded(struct ts_graph_build *build, const struct ts_work_sync *sync,
 			   unsigned int *flags);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Edges that need no more than commands and their calls: launches, the order of streams, nodes of graphs, and what
- * commands were told to wait for.
+ * Edges that need no more than commands and their calls: launches, the order of streams, nodes of
+ * graphs, and what commands were told to wait for.
  */
 #include "state/graph/graph_build.h"
 
@@ -17,7 +17,10 @@ static void add_launches(struct ts_graph_build *build)
 	}
 }
 
-/* In the order of a stream; nodes of one graph that follow each other there may well be independent. */
+/*
+ * In the order of a stream; nodes of one graph that follow each other there may well be
+ * independent.
+ */
 static void add_behind(struct ts_graph_build *build, uint32_t from, uint32_t to)
 {
 	const struct ts_work_command *one = &build->work->commands[from];
@@ -30,9 +33,10 @@ static void add_behind(struct ts_graph_build *build, uint32_t from, uint32_t to)
 }
 
 /*
- * The command behind the one at place p - 1. One that still ran does not hold it: what does is the last one that began
- * ahead of it, if that had ended (two threads that issue at the same time are seen in the wrong order). And where
- * commands of a stream overlapped, the next one waits for the last to end, which need not be the last to be issued.
+ * The command behind the one at place p - 1. One that still ran does not hold it: what does is the
+ * last one that began ahead of it, if that had ended (two threads that issue at the same time are
+ * seen in the wrong order). And where commands of a stream overlapped, the next one waits for the
+ * last to end, which need not be the last to be issued.
  */
 static void add_place(struct ts_graph_build *build, uint32_t first, uint32_t p)
 {
@@ -85,7 +89,10 @@ static uint8_t call_kind(const struct ts_work *work, uint32_t command)
 	return call == TS_WORK_NONE ? TS_CALL_OTHER : work->calls[call].kind;
 }
 
-/* A marker or barrier without a list waits for all ahead of it, those ahead of the last such one through that. */
+/*
+ * A marker or barrier without a list waits for all ahead of it, those ahead of the last such one
+ * through that.
+ */
 static void gather(struct ts_graph_build *build, struct loose *loose, uint32_t p)
 {
 	uint32_t command = build->order[p];

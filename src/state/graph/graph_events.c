@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Streams that wait for events of other streams. Some traces tell which event, recorded where; most tell only that
- * some call let some stream wait. There an edge is inferred only from what can be seen: a command that began right
- * when another stream was done, and was held by nothing else.
+ * Streams that wait for events of other streams. Some traces tell which event, recorded where; most
+ * tell only that some call let some stream wait. There an edge is inferred only from what can be
+ * seen: a command that began right when another stream was done, and was held by nothing else.
  */
 #include "state/graph/graph_build.h"
 
@@ -69,7 +69,10 @@ uint32_t ts_graph_recorded(struct ts_graph_build *build, const struct ts_work_sy
 	    ts_pairmap_get(&build->records, sync->rank, (uint64_t)sync->record_correlation, &call))
 		return ts_graph_latest_before(build, sync->on_stream,
 					      ts_graph_call_moment(build->work, (uint32_t)call));
-	/* The call that recorded is not in the trace, or is not named: then it was some time before. */
+	/*
+	 * The call that recorded is not in the trace, or is not named: then it was some time
+	 * before.
+	 */
 	*flags |= TS_EDGE_INFERRED;
 	if (sync->record_correlation != TS_ABSENT)
 		return latest_by_correlation(build, sync->on_stream, sync->record_correlation);
@@ -151,8 +154,9 @@ static void infer_all(struct ts_graph_build *build, uint32_t call, const struct 
 }
 
 /*
- * The thread's next command after waits is taken for the one that waits, and the thread's last record ahead of a wait
- * for that of its event. Where this is wrong, times seldom fit, and no edge comes of it.
+ * The thread's next command after waits is taken for the one that waits, and the thread's last
+ * record ahead of a wait for that of its event. Where this is wrong, times seldom fit, and no edge
+ * comes of it.
  */
 static void infer_thread(struct ts_graph_build *build, const struct ts_work_thread *thread)
 {
@@ -168,7 +172,9 @@ static void infer_thread(struct ts_graph_build *build, const struct ts_work_thre
 			record = ts_graph_call_moment(work, call);
 			recorded = true;
 		} else if (work->calls[call].kind == TS_CALL_STREAM_WAIT) {
-			/* OpenCL's barriers are commands themselves, and tell what they wait for. */
+			/*
+			 * OpenCL's barriers are commands themselves, and tell what they wait for.
+			 */
 			if (work->calls[call].command != TS_WORK_NONE)
 				continue;
 			waits.records[waits.count++ % MAX_WAITS] =

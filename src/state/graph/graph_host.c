@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The host's side: each thread's time is cut into calls and, between them, stretches in which the innermost slice
- * stays the same; what follows on a thread depends on what was ahead of it. Long times in which a thread tells of
- * nothing are left open, for graph_wake.c to judge.
+ * The host's side: each thread's time is cut into calls and, between them, stretches in which the
+ * innermost slice stays the same; what follows on a thread depends on what was ahead of it. Long
+ * times in which a thread tells of nothing are left open, for graph_wake.c to judge.
  */
 #include "base/ns.h"
 #include "state/graph/graph_build.h"

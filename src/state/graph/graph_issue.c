@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * In which order commands were put into their streams, and what was in a stream at a given moment. The other
- * groups of edges ask here. Adds no edges itself.
+ * In which order commands were put into their streams, and what was in a stream at a given moment.
+ * The other groups of edges ask here. Adds no edges itself.
  */
 #include "state/graph/graph_build.h"
 
@@ -11,8 +11,9 @@ struct ts_graph_moment ts_graph_call_moment(const struct ts_work *work, uint32_t
 }
 
 /*
- * When each was issued, by command. Where that is unknown, it was no later than its start, nor than the issue of
- * the one that ran next; nor than the first call, where it was issued before all of them.
+ * When each was issued, by command. Where that is unknown, it was no later than its start, nor than
+ * the issue of the one that ran next; nor than the first call, where it was issued before all of
+ * them.
  */
 static void find_issue_times(struct ts_graph_build *build, const struct ts_work_stream *stream,
 			     int64_t *issued)

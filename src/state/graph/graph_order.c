@@ -72,8 +72,9 @@ int ts_graph_index(struct ts_graph *graph)
 /* ---- cycles ---- */
 
 /*
- * Points are the starts (2n) and ends (2n + 1) of nodes. `waits` counts for each how many points that take no time
- * to it have not been passed; points that nothing waits for are passed in turn (`queue`).
+ * Points are the starts (2n) and ends (2n + 1) of nodes. `waits` counts for each how many points
+ * that take no time to it have not been passed; points that nothing waits for are passed in turn
+ * (`queue`).
  */
 struct walk {
 	struct ts_graph *graph;
@@ -201,7 +202,10 @@ static int force_rest(struct walk *walk, size_t points)
 	return TS_OK;
 }
 
-/* Could there be one? Only through events without length, or from the start of a collective to the end of another. */
+/*
+ * Could there be one? Only through events without length, or from the start of a collective to the
+ * end of another.
+ */
 static bool may_have_cycles(const struct walk *walk)
 {
 	const struct ts_graph *graph = walk->graph;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Collectives: none of their commands ends before the last of them has begun. One edge from that last one to the
- * end of each other says it all, and keeps the number of edges that of the commands.
+ * Collectives: none of their commands ends before the last of them has begun. One edge from that
+ * last one to the end of each other says it all, and keeps the number of edges that of the
+ * commands.
  */
 #include "state/collectives/collectives.h"
 #include "state/graph/graph_build.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where the host waited for a device: synchronisations of streams, events and devices, and copies that return only
- * when they are done. Told by rows with operands where the trace has them; else inferred, with care.
+ * Where the host waited for a device: synchronisations of streams, events and devices, and copies
+ * that return only when they are done. Told by rows with operands where the trace has them; else
+ * inferred, with care.
  */
 #include "state/graph/graph_build.h"
 
@@ -252,8 +253,8 @@ static unsigned int name_facts(struct ts_graph_build *build, uint32_t name)
 }
 
 /*
- * A copy from or to memory that is not pinned is done inside its call, whatever that is called. One that blocks where its
- * caller wishes did so if it was done inside its call.
+ * A copy from or to memory that is not pinned is done inside its call, whatever that is called. One
+ * that blocks where its caller wishes did so if it was done inside its call.
  */
 static void add_copy(struct ts_graph_build *build, uint32_t index)
 {

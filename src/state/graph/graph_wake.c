@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What let a thread go on, or begin, after a long time in which it told of nothing: work of another thread of its
- * rank that ended right before. Always inferred. A gap that nothing explains, inside a slice, was the thread's own work.
+ * What let a thread go on, or begin, after a long time in which it told of nothing: work of another
+ * thread of its rank that ended right before. Always inferred. A gap that nothing explains, inside
+ * a slice, was the thread's own work.
  */
 #include "state/graph/graph_build.h"
 
@@ -71,7 +72,10 @@ static size_t ended_by(const struct ended *ended, size_t first, size_t end, int6
 	return first;
 }
 
-/* Had the other thread nothing more to do for now? Only then it can have been what was waited for inside a slice. */
+/*
+ * Had the other thread nothing more to do for now? Only then it can have been what was waited for
+ * inside a slice.
+ */
 static bool is_done(const struct ts_graph_build *build, const struct ended *candidate, int64_t time)
 {
 	const struct ts_graph_thread *thread = &build->threads[candidate->thread];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The state machine as a whole: device after device, instants of commands, then streams, then the device. What the
- * states mean is in docs/state.md; the parts are in states_*.c.
+ * The state machine as a whole: device after device, instants of commands, then streams, then the
+ * device. What the states mean is in docs/state.md; the parts are in states_*.c.
  */
 #include "state/states/states.h"
 
@@ -83,7 +83,10 @@ void ts_command_phases(const struct ts_states *states, uint32_t c,
 
 /* ---- building ---- */
 
-/* Times that are whole microseconds apart were rounded; then two that should be equal may differ by one. */
+/*
+ * Times that are whole microseconds apart were rounded; then two that should be equal may differ by
+ * one.
+ */
 static int64_t tolerance_of(const struct ts_work *work, const struct ts_work_rank *rank)
 {
 	const struct ts_work_command *commands = work->commands + rank->first_command;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The state machine of docs/state.md: where each command, stream and device stood at every instant. Commands
- * are judged by their own times and by what they depended on (graph.h); streams and devices by their commands.
+ * The state machine of docs/state.md: where each command, stream and device stood at every instant.
+ * Commands are judged by their own times and by what they depended on (graph.h); streams and
+ * devices by their commands.
  */
 #ifndef TS_STATE_STATES_STATES_H
 #define TS_STATE_STATES_STATES_H
@@ -9,19 +10,24 @@
 #include "state/graph/graph.h"
 #include "state/work/work.h"
 
-/* Why a command waited, or why a lane is idle. Of two of one state the first one here counts for a device. */
+/*
+ * Why a command waited, or why a lane is idle. Of two of one state the first one here counts for a
+ * device.
+ */
 enum ts_state_reason {
 	TS_REASON_NONE,
 	TS_REASON_QUEUE,       /* the command ahead of it in its stream */
 	TS_REASON_EVENT,       /* an event of another stream */
 	TS_REASON_COPY_ENGINE, /* another copy of the same direction */
 	TS_REASON_HOST,        /* the host: a callback in the queue */
-	TS_REASON_PEERS, /* a collective that runs: other ranks had not come yet; the only reason of running */
+	TS_REASON_PEERS, /* a collective that runs: other ranks had not come yet; the only reason of
+			    running */
 	TS_REASON_UNKNOWN,
-	TS_REASON_HOST_BOUND, /* idle: the host had not issued more work */
-	TS_REASON_DEPENDENCY, /* idle: the host itself waited for a device */
-	TS_REASON_LAUNCH_MISSING, /* idle, as far as is known: the call of what ran next is not in the trace */
-	TS_REASON_NOTHING, /* idle: before the first command, after the last */
+	TS_REASON_HOST_BOUND,     /* idle: the host had not issued more work */
+	TS_REASON_DEPENDENCY,     /* idle: the host itself waited for a device */
+	TS_REASON_LAUNCH_MISSING, /* idle, as far as is known: the call of what ran next is not in
+				     the trace */
+	TS_REASON_NOTHING,        /* idle: before the first command, after the last */
 	TS_REASON_COUNT
 };
 const char *ts_state_reason_name(enum ts_state_reason reason); /* "copy_engine"; NONE: "" */
@@ -32,7 +38,8 @@ struct ts_command_state {
 	int64_t handed; /* in the queue: its call had returned, or it began; from issued to start */
 	int64_t ready; /* everything that it is known to depend on was done; from handed to start */
 	uint32_t blocker; /* command that it waited for last; TS_WORK_NONE: none */
-	uint8_t reason; /* enum ts_state_reason of the wait from handed to ready; NONE: there was none */
+	uint8_t reason;   /* enum ts_state_reason of the wait from handed to ready; NONE: there was
+			     none */
 };
 
 /*
@@ -54,13 +61,16 @@ struct ts_state_latency {
 	uint32_t launch_samples, next_samples; /* too few: the value is a default */
 };
 
-/* A stretch of one state. Intervals of a lane follow each other without gap: they partition its window. */
+/*
+ * A stretch of one state. Intervals of a lane follow each other without gap: they partition its
+ * window.
+ */
 struct ts_state_interval {
 	int64_t start, end;
-	uint32_t
-		command; /* that runs, waits or is pending; for idle the one that ends it; TS_WORK_NONE */
-	uint8_t state;  /* enum ts_execution_state */
-	uint8_t reason; /* enum ts_state_reason */
+	uint32_t command; /* that runs, waits or is pending; for idle the one that ends it;
+			     TS_WORK_NONE */
+	uint8_t state;    /* enum ts_execution_state */
+	uint8_t reason;   /* enum ts_state_reason */
 };
 
 struct ts_state_lane {
@@ -80,8 +90,8 @@ struct ts_states {
 	uint32_t lane_count;
 	size_t interval_count, interval_capacity;
 	/*
-	 * Commands that began before the one ahead of them in their stream was done, or collectives that ended before
-	 * a peer began, beyond the clocks' uncertainty, and by how much at worst.
+	 * Commands that began before the one ahead of them in their stream was done, or collectives
+	 * that ended before a peer began, beyond the clocks' uncertainty, and by how much at worst.
 	 */
 	uint64_t violations;
 	int64_t worst_violation_ns;
@@ -90,8 +100,8 @@ struct ts_states {
 };
 
 /*
- * `graph` may be NULL: then only stream order is known; else it must stay as long as the states. Lanes of a rank share
- * its window [from, to].
+ * `graph` may be NULL: then only stream order is known; else it must stay as long as the states.
+ * Lanes of a rank share its window [from, to].
  */
 int ts_states_new(struct ts_states **ret_states, const struct ts_work *work,
 		  const struct ts_graph *graph, struct ts_error *err);

@@ -52,13 +52,19 @@ static void take_ahead(const struct ts_work *work, uint32_t ahead, int64_t end,
 	     work->commands[ahead].kind == TS_GPU_OP_HOST ? TS_REASON_HOST : TS_REASON_QUEUE);
 }
 
-/* May two commands of a stream run at once? Nodes of one graph may, and what a job that holds others is made of. */
+/*
+ * May two commands of a stream run at once? Nodes of one graph may, and what a job that holds
+ * others is made of.
+ */
 static bool may_overlap(const struct ts_work_command *a, const struct ts_work_command *b)
 {
 	return a->class == TS_CLASS_OTHER || (a->call == b->call && b->call != TS_WORK_NONE);
 }
 
-/* Of those ahead in the stream `last` ended last. If it still ran it held nobody, but the one directly ahead may have. */
+/*
+ * Of those ahead in the stream `last` ended last. If it still ran it held nobody, but the one
+ * directly ahead may have.
+ */
 static void look_ahead(struct ts_states_build *build, uint32_t c, uint32_t last,
 		       struct latest *latest)
 {

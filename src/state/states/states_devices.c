@@ -89,7 +89,10 @@ static int reserve_scratch(struct ts_states_build *build, size_t count)
 	return 0;
 }
 
-/* Neighbours of the same state and reason become one. Idle stretches name the command that ends them. */
+/*
+ * Neighbours of the same state and reason become one. Idle stretches name the command that ends
+ * them.
+ */
 static int emit_all(struct ts_states_build *build, const struct part *part)
 {
 	int rc = 0;

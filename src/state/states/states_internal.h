@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Inside the state machine (states.h): what its parts share while states are built, device by device.
- * Instants of commands first (states_commands.c, states_copies.c), then what is usual on the device
- * (states_latency.c), then its streams (states_streams.c), then the device itself (states_devices.c).
+ * Inside the state machine (states.h): what its parts share while states are built, device by
+ * device. Instants of commands first (states_commands.c, states_copies.c), then what is usual on
+ * the device (states_latency.c), then its streams (states_streams.c), then the device itself
+ * (states_devices.c).
  */
 #ifndef TS_STATE_STATES_STATES_INTERNAL_H
 #define TS_STATE_STATES_STATES_INTERNAL_H
@@ -71,7 +72,9 @@ static inline int64_t ts_command_issued(const struct ts_work_command *command)
 int ts_state_waits_init(struct ts_state_waits *waits, const struct ts_work *work);
 void ts_state_waits_release(struct ts_state_waits *waits);
 
-/* Instants of the commands of one stream; true: they were issued in the order in which they began. */
+/*
+ * Instants of the commands of one stream; true: they were issued in the order in which they began.
+ */
 int ts_states_derive_stream(struct ts_states_build *build, const struct ts_work_stream *stream,
 			    bool *ret_in_order);
 /* Once all streams of a device are derived. */
@@ -89,7 +92,10 @@ int ts_states_build_stream(struct ts_states_build *build, uint32_t stream, bool 
 int ts_states_build_device(struct ts_states_build *build, const struct ts_state_lane *streams,
 			   uint32_t stream_count);
 
-/* Adds to the lane at hand what is not empty and lies in the window; touching equal ones become one. */
+/*
+ * Adds to the lane at hand what is not empty and lies in the window; touching equal ones become
+ * one.
+ */
 int ts_states_emit(struct ts_states_build *build, const struct ts_state_interval *interval);
 
 #endif

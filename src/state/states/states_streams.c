@@ -71,7 +71,10 @@ static size_t wait_after(const struct ts_state_waits *waits, size_t low, size_t 
 	return low;
 }
 
-/* Of a thread's waits `first` to `last`, all of which reach into [start, end): how long they are there. */
+/*
+ * Of a thread's waits `first` to `last`, all of which reach into [start, end): how long they are
+ * there.
+ */
 static int64_t waited(const struct ts_state_span *first, const struct ts_state_span *last,
 		      int64_t start, int64_t end)
 {
@@ -83,7 +86,10 @@ static int64_t waited(const struct ts_state_span *first, const struct ts_state_s
 	return last->end > end ? ts_ns_sub(ns, ts_ns_sub(last->end, end)) : ns;
 }
 
-/* The waits of the thread that issued `head`, from `first` up to `end`, cut an idle stretch into pieces. */
+/*
+ * The waits of the thread that issued `head`, from `first` up to `end`, cut an idle stretch into
+ * pieces.
+ */
 static int emit_pieces(struct ts_states_build *build, int64_t start, int64_t end, uint32_t head,
 		       const struct ts_state_span *first, const struct ts_state_span *behind)
 {
@@ -151,7 +157,10 @@ static int emit_idle(struct ts_states_build *build, int64_t start, int64_t end, 
 
 /* ---- the stream ---- */
 
-/* Nothing runs in [start, end); `head` is the first that was issued of those that begin then or later. */
+/*
+ * Nothing runs in [start, end); `head` is the first that was issued of those that begin then or
+ * later.
+ */
 static int emit_gap(struct ts_states_build *build, int64_t start, int64_t end, uint32_t head,
 		    bool first)
 {

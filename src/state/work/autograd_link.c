@@ -207,7 +207,10 @@ static int compare_candidates(const void *left, const void *right)
 				    : TS_COMPARE(a->slice, b->slice);
 }
 
-/* What a node calls has numbers, too, which are those of its thread: they say nothing here. Callers come first. */
+/*
+ * What a node calls has numbers, too, which are those of its thread: they say nothing here. Callers
+ * come first.
+ */
 static int list_candidates(struct ts_forward *forward)
 {
 	const struct ts_work *work = forward->work;
@@ -272,7 +275,10 @@ static void join_numbers(struct ts_forward *forward)
 	}
 }
 
-/* Arrows are drawn from the begin of the one to the begin of the other. They are less exact than numbers: for traces that have none. */
+/*
+ * Arrows are drawn from the begin of the one to the begin of the other. They are less exact than
+ * numbers: for traces that have none.
+ */
 static void join_flows(struct ts_forward *forward)
 {
 	const struct ts_work *work = forward->work;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which operator of the forward pass the work of a backward pass belongs to, where PyTorch tells: operators that make a node of the
- * autograd graph have the sequence number of that node, and so has the node when it runs. Names of emit_nvtx ("aten::addmm, seq = 7"),
- * Kineto's argument "Sequence number", or its arrows "fwdbwd".
+ * Which operator of the forward pass the work of a backward pass belongs to, where PyTorch tells:
+ * operators that make a node of the autograd graph have the sequence number of that node, and so
+ * has the node when it runs. Names of emit_nvtx ("aten::addmm, seq = 7"), Kineto's argument
+ * "Sequence number", or its arrows "fwdbwd".
  */
 #ifndef TS_STATE_WORK_AUTOGRAD_LINK_H
 #define TS_STATE_WORK_AUTOGRAD_LINK_H
@@ -21,16 +22,25 @@ int ts_forward_new(struct ts_forward **ret_forward, const struct ts_work *work,
 void ts_forward_free(struct ts_forward *forward);
 TS_DEFINE_AUTO(ts_forward, ts_forward_free);
 
-/* The slice of the forward pass for what a thread does at an instant; TS_WORK_NONE: it is not in a backward operator, or that is not told. */
+/*
+ * The slice of the forward pass for what a thread does at an instant; TS_WORK_NONE: it is not in a
+ * backward operator, or that is not told.
+ */
 uint32_t ts_forward_at(const struct ts_forward *forward, uint32_t thread, int64_t time);
 
-/* A call that a slice made, the first that a device did something for: where its operator was called from. TS_WORK_NONE: there is none. */
+/*
+ * A call that a slice made, the first that a device did something for: where its operator was
+ * called from. TS_WORK_NONE: there is none.
+ */
 uint32_t ts_forward_call(const struct ts_work *work, uint32_t slice);
 
 /* How many backward slices know theirs. */
 uint64_t ts_forward_count(const struct ts_forward *forward);
 
-/* "aten::linear > aten::addmm": a slice and those around it, without what is not part of a name. At most `most`, the innermost. */
+/*
+ * "aten::linear > aten::addmm": a slice and those around it, without what is not part of a name. At
+ * most `most`, the innermost.
+ */
 void ts_forward_append(const struct ts_work *work, struct ts_text *out, uint32_t slice,
 		       unsigned int most);
 

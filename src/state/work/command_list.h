@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The instruction stream: what was asked of the devices, stream by stream in the order of asking, with operands as far
- * as the trace has them. Modelled on the table `command` of traces that are recorded for replay, but made from any
- * trace with `gpu_op` or `api_call` rows (docs/state.md, "Instruction stream").
+ * The instruction stream: what was asked of the devices, stream by stream in the order of asking,
+ * with operands as far as the trace has them. Modelled on the table `command` of traces that are
+ * recorded for replay, but made from any trace with `gpu_op` or `api_call` rows (docs/state.md,
+ * "Instruction stream").
  */
 #ifndef TS_STATE_WORK_COMMAND_LIST_H
 #define TS_STATE_WORK_COMMAND_LIST_H

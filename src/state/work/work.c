@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The life of a struct ts_work, and questions about it that need no more than its order. How it is filled
- * is in work_load.c and its neighbours.
+ * The life of a struct ts_work, and questions about it that need no more than its order. How it is
+ * filled is in work_load.c and its neighbours.
  */
 #include "state/work/work.h"
 

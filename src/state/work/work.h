@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The work of a job, in memory: what its devices did (commands), the calls that asked for it, what the host
- * did meanwhile (slices), of one or several traces, joined and put in order. Everything in src/state and
- * src/analyze stands on this; nothing below it reads a trace again, but for rows that only one analysis wants.
+ * The work of a job, in memory: what its devices did (commands), the calls that asked for it, what
+ * the host did meanwhile (slices), of one or several traces, joined and put in order. Everything in
+ * src/state and src/analyze stands on this; nothing below it reads a trace again, but for rows that
+ * only one analysis wants.
  *
  *	struct ts_work_options options = { .parts = TS_WORK_SLICES };
  *	ts_work_new(&work, &options);
@@ -11,9 +12,9 @@
  *	...
  *	ts_work_free(work);
  *
- * Times are int64 ns of trace time, within +-2^61, so that no difference overflows. With TS_ROUNDING_HTA they are rounded
- * to us as HTA does it, and an end may then lie 1 us before its start.
- * After finish everything is read-only and may be read by several threads.
+ * Times are int64 ns of trace time, within +-2^61, so that no difference overflows. With
+ * TS_ROUNDING_HTA they are rounded to us as HTA does it, and an end may then lie 1 us before its
+ * start. After finish everything is read-only and may be read by several threads.
  */
 #ifndef TS_STATE_WORK_WORK_H
 #define TS_STATE_WORK_WORK_H
@@ -42,8 +43,9 @@ struct ts_work_rank {
 	uint32_t clock;     /* of its events */
 	int64_t base_ns;    /* trace time of its clock's 0 (Kineto's baseTimeNanoseconds) */
 	/*
-	 * Where a rank's times come from: 0 as in the trace; set by ts_clocks_apply() (clock_alignment.h), which moves them.
-	 * uncertainty_ns: how far off they may be against other ranks; TS_ABSENT: unknown.
+	 * Where a rank's times come from: 0 as in the trace; set by ts_clocks_apply()
+	 * (clock_alignment.h), which moves them. uncertainty_ns: how far off they may be against
+	 * other ranks; TS_ABSENT: unknown.
 	 */
 	int64_t uncertainty_ns;
 	uint32_t first_device, device_count;
@@ -54,8 +56,8 @@ struct ts_work_rank {
 	uint32_t steps_in_trace; /* before any were left out */
 	int64_t last_step_start; /* of the last step's annotation, the host's or the device's */
 	/*
-	 * Time range of the commands and calls that were kept, which does not depend on what else is loaded, and of all
-	 * rows; from > to where there are none.
+	 * Time range of the commands and calls that were kept, which does not depend on what else
+	 * is loaded, and of all rows; from > to where there are none.
 	 */
 	int64_t from, to;
 	int64_t rows_from, rows_to;
@@ -110,7 +112,10 @@ struct ts_work_step {
 #define TS_COMMAND_DISORDERED 8u  /* began before one that was issued earlier to the same stream */
 #define TS_COMMAND_CONCURRENT 16u /* began before its predecessor in the stream ended */
 
-/* Something that a device did: a row of gpu_op but for synchronisations, which are struct ts_work_sync. */
+/*
+ * Something that a device did: a row of gpu_op but for synchronisations, which are struct
+ * ts_work_sync.
+ */
 struct ts_work_command {
 	int64_t start, end;
 	int64_t issued;      /* its call's start, else the column `queued`, else TS_ABSENT */
@@ -162,7 +167,8 @@ struct ts_work_sync {
 	uint32_t on_stream;         /* where the event was recorded; NONE: unknown */
 	int64_t record_correlation; /* call that recorded the event; TS_ABSENT: unknown */
 	int64_t event;              /* the event's number; TS_ABSENT: unknown */
-	int64_t row_stream; /* number of the stream whose row it stands in, as the trace has it, so also -1 or 4294967295 */
+	int64_t row_stream; /* number of the stream whose row it stands in, as the trace has it, so
+			       also -1 or 4294967295 */
 	uint32_t name;
 	uint8_t kind; /* enum ts_sync_kind */
 };
@@ -197,9 +203,9 @@ struct ts_work_slice {
 	uint64_t row;
 	uint32_t rank, thread;
 	uint32_t name, category;
-	uint32_t
-		parent; /* the slice around it on its thread; TS_WORK_NONE: none. Always a smaller index */
-	uint8_t class; /* enum ts_slice_class */
+	uint32_t parent; /* the slice around it on its thread; TS_WORK_NONE: none. Always a smaller
+			    index */
+	uint8_t class;   /* enum ts_slice_class */
 };
 
 /* An arrow between two instants of threads (fwdbwd and others; never a launch's). */
@@ -218,27 +224,34 @@ struct ts_work_flow {
 
 enum ts_rounding {
 	TS_ROUNDING_NONE,
-	TS_ROUNDING_HTA, /* starts up, ends down to whole us, in doubles; classes as HTA sees them */
+	TS_ROUNDING_HTA, /* starts up, ends down to whole us, in doubles; classes as HTA sees them
+			  */
 };
 
 struct ts_work_options {
 	unsigned int parts; /* TS_WORK_*; commands, calls, syncs and steps are always there */
 	enum ts_rounding rounding;
 	/*
-	 * Which part: calls and slices of [from_step, to_step] by number, and the commands that they issued.
-	 * Default (both TS_ABSENT): with two steps or more, everything before the last step's annotation, the host's
-	 * or, where there is one, the device's: the last step is seldom whole on the device, unless the trace has its
-	 * span there. Else everything. all: really everything.
-	 * Commands whose calls are not in the trace were issued before it began, so that no step has them. Those that
-	 * name no call are where they begin, as are all of a rank where none has its call.
+	 * Which part: calls and slices of [from_step, to_step] by number, and the commands that
+	 * they issued. Default (both TS_ABSENT): with two steps or more, everything before the last
+	 * step's annotation, the host's or, where there is one, the device's: the last step is
+	 * seldom whole on the device, unless the trace has its span there. Else everything. all:
+	 * really everything. Commands whose calls are not in the trace were issued before it began,
+	 * so that no step has them. Those that name no call are where they begin, as are all of a
+	 * rank where none has its call.
 	 */
 	int64_t from_step, to_step;
 	bool all;
 	int64_t from, to; /* trace time; calls and slices that begin in it; TS_ABSENT: no bound */
-	/* Only these ranks, by number; rank_count 0: all. Read by ts_work_add() and ts_work_finish(). */
+	/*
+	 * Only these ranks, by number; rank_count 0: all. Read by ts_work_add() and
+	 * ts_work_finish().
+	 */
 	const int64_t *ranks;
 	size_t rank_count;
-	/* Told now and then of rows done and rows in all; stops by returning non-zero. May be NULL. */
+	/*
+	 * Told now and then of rows done and rows in all; stops by returning non-zero. May be NULL.
+	 */
 	int (*progress)(void *context, uint64_t done, uint64_t total);
 	void *context;
 };
@@ -268,13 +281,13 @@ struct ts_work {
 	uint32_t rank_count, device_count, stream_count, thread_count, step_count;
 	uint32_t command_count, call_count, sync_count, wait_count, collective_count, slice_count,
 		flow_count;
-	uint32_t *
-		next_of_call; /* of each command: the next one of its call, TS_WORK_NONE at the end */
+	uint32_t *next_of_call; /* of each command: the next one of its call, TS_WORK_NONE at the
+				   end */
 
 	/* What was not as it should be. */
 	uint64_t commands_without_call; /* missing launches */
-	uint64_t
-		calls_without_command; /* launches, copies, fills of which no device time is there */
+	uint64_t calls_without_command; /* launches, copies, fills of which no device time is there
+					 */
 	uint64_t untimed_commands;
 	uint64_t early_commands; /* TS_COMMAND_EARLY */
 	int64_t earliest_ns;     /* how far the worst of them is ahead of its call */
@@ -309,21 +322,24 @@ static inline uint32_t ts_work_next_of_call(const struct ts_work *work, uint32_t
 }
 
 /*
- * Indices of all commands of a rank in order of start (streams merged), and of all slices and calls of a
- * thread at an instant: made when first asked for would break "read-only", so the caller owns the array.
- * NULL: no memory.
+ * Indices of all commands of a rank in order of start (streams merged), and of all slices and calls
+ * of a thread at an instant: made when first asked for would break "read-only", so the caller owns
+ * the array. NULL: no memory.
  */
 uint32_t *ts_work_commands_by_start(const struct ts_work *work, uint32_t rank);
 
 /* The innermost slice of a thread at an instant; TS_WORK_NONE: none. O(depth + log n). */
 uint32_t ts_work_slice_at(const struct ts_work *work, uint32_t thread, int64_t time);
 
-/* The step of a rank around an instant: the last one that began, if it has not ended; else TS_WORK_NONE. */
+/*
+ * The step of a rank around an instant: the last one that began, if it has not ended; else
+ * TS_WORK_NONE.
+ */
 uint32_t ts_work_step_at(const struct ts_work *work, uint32_t rank, int64_t time);
 
 /*
- * Where a rank's calls begin. Correlations rise: a command whose is lower than those of all calls was issued before the
- * first of them, which the trace does not have.
+ * Where a rank's calls begin. Correlations rise: a command whose is lower than those of all calls
+ * was issued before the first of them, which the trace does not have.
  */
 struct ts_work_begin {
 	int64_t first_call; /* INT64_MAX: there are none */

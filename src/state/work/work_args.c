@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What Kineto says of synchronisations and collectives in their arguments, and OpenCL of waits. Keys are compared a shape at a time:
- * there are few shapes.
+ * What Kineto says of synchronisations and collectives in their arguments, and OpenCL of waits.
+ * Keys are compared a shape at a time: there are few shapes.
  */
 #include <string.h>
 
@@ -67,7 +67,10 @@ static uint8_t sync_kind(const char *name)
 	return TS_SYNC_OTHER;
 }
 
-/* The lane of a stream's number on the sync's device; -1, which Kineto may write without its sign, stands for none. */
+/*
+ * The lane of a stream's number on the sync's device; -1, which Kineto may write without its sign,
+ * stands for none.
+ */
 static int lane_of(struct ts_work *work, uint32_t device, int64_t number, uint32_t *ret_lane)
 {
 	*ret_lane = TS_WORK_NONE;

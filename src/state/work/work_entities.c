@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who and where: ranks, devices, streams and threads of a trace, as places in the work's arrays. Only those that rows
- * refer to are taken.
+ * Who and where: ranks, devices, streams and threads of a trace, as places in the work's arrays.
+ * Only those that rows refer to are taken.
  */
 #include "state/work/work_internal.h"
 

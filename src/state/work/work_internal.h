@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the parts of the loader share: work_load.c reads rows of a trace (work_texts.c and work_entities.c know what
- * their ids stand for, work_args.c what is in their arguments); then others put all in order. Until
- * ts_work_number() rows refer to ranks, devices, streams and threads in the order in which these came.
+ * What the parts of the loader share: work_load.c reads rows of a trace (work_texts.c and
+ * work_entities.c know what their ids stand for, work_args.c what is in their arguments); then
+ * others put all in order. Until ts_work_number() rows refer to ranks, devices, streams and threads
+ * in the order in which these came.
  */
 #ifndef TS_STATE_WORK_WORK_INTERNAL_H
 #define TS_STATE_WORK_WORK_INTERNAL_H
@@ -21,7 +22,8 @@ struct ts_text_facts {
 	uint8_t call_kind;   /* as the name of a call */
 	uint8_t slice_class; /* as the category of a slice; SLICE_DROPPED: of no interest */
 	bool is_step;
-	bool is_marker; /* as the category of a synchronisation: it is a command of a queue (OpenCL's markers) */
+	bool is_marker; /* as the category of a synchronisation: it is a command of a queue
+			   (OpenCL's markers) */
 	bool met;
 	uint8_t classes[TS_GPU_OP_COLLECTIVE +
 			1]; /* as the name of a command, by kind; CLASS_UNMET */
@@ -61,7 +63,10 @@ struct ts_work_load {
 	uint64_t rows_done, rows_total;
 };
 
-/* A new, zeroed item at the end of one of work's arrays; NULL: no memory, or as many as an index can tell. */
+/*
+ * A new, zeroed item at the end of one of work's arrays; NULL: no memory, or as many as an index
+ * can tell.
+ */
 static inline void *ts_work_add_item(void **array, size_t *capacity, uint32_t *count, size_t bytes)
 {
 	char *item;
@@ -136,9 +141,8 @@ int ts_work_choose_ranks(struct ts_work *work);
 
 /* ---- putting in order: each 0 or TS_ENOMEM ---- */
 
-int ts_work_number(
-	struct ts_work
-		*work); /* work_number.c: final numbers of ranks, devices, streams, threads */
+int ts_work_number(struct ts_work *work);    /* work_number.c: final numbers of ranks, devices,
+						streams, threads */
 int ts_work_sort(struct ts_work *work);      /* work_sort.c: rows lane by lane */
 int ts_work_join(struct ts_work *work);      /* work_join.c: commands and syncs to their calls */
 int ts_work_take_part(struct ts_work *work); /* work_range.c: leaves out what was not asked for */

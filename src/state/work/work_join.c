@@ -67,7 +67,10 @@ static int start_correlations(struct correlations *known, const struct ts_work *
 	return TS_OK;
 }
 
-/* Of several calls with one correlation that counts which enqueues, and of several of these the first. */
+/*
+ * Of several calls with one correlation that counts which enqueues, and of several of these the
+ * first.
+ */
 static bool is_better(const struct ts_work_call *call, const struct ts_work_call *known)
 {
 	bool enqueues = ts_call_is_enqueue(call->kind),

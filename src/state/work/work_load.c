@@ -23,7 +23,10 @@ int64_t ts_work_clamp(int64_t time)
 					    : time;
 }
 
-/* The double nearest to it, as a parser of the file has it: ns as a double would have lost some of them already. */
+/*
+ * The double nearest to it, as a parser of the file has it: ns as a double would have lost some of
+ * them already.
+ */
 static double us_of(int64_t ns)
 {
 	int64_t us = ns / 1000, rest_ns = ns % 1000;
@@ -31,7 +34,10 @@ static double us_of(int64_t ns)
 	return (double)us + (double)rest_ns / 1000.0;
 }
 
-/* HTA's: us as doubles, in the file's own time; the start goes up, the end down, and may then lie before it. */
+/*
+ * HTA's: us as doubles, in the file's own time; the start goes up, the end down, and may then lie
+ * before it.
+ */
 static void round_times(int64_t base, int64_t *start, int64_t *end)
 {
 	double from = us_of(*start - base);
@@ -234,7 +240,10 @@ static int add_sync(struct ts_work *work, const struct ts_batch *batch, uint32_t
 	return ts_work_add_sync(work, batch, row, sync);
 }
 
-/* A synchronisation has no device time of its own: Kineto's rows of it are the host's. A marker in a queue has. */
+/*
+ * A synchronisation has no device time of its own: Kineto's rows of it are the host's. A marker in
+ * a queue has.
+ */
 static bool is_sync(struct ts_work *work, const struct ts_batch *batch, uint32_t row)
 {
 	return OP(kind) == TS_GPU_OP_SYNC && !ts_work_facts(work, OP(category))->is_marker;

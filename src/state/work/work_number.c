@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Final numbers: ranks by their number in the job, devices and streams by theirs, threads by rank. Everything that refers
- * to one is told.
+ * Final numbers: ranks by their number in the job, devices and streams by theirs, threads by rank.
+ * Everything that refers to one is told.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +24,8 @@ static int compare_places(const void *a_, const void *b_)
 }
 
 /*
- * Sorts `items` by their places, which the caller has filled in; gives the new number of each old one. Caller frees.
+ * Sorts `items` by their places, which the caller has filled in; gives the new number of each old
+ * one. Caller frees.
  */
 static uint32_t *renumber(void *items, uint32_t count, size_t bytes, struct place *places)
 {

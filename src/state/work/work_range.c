@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The part that was asked for: by step, by time, or all but the last step. Calls and slices count by their start,
- * commands by their calls.
+ * The part that was asked for: by step, by time, or all but the last step. Calls and slices count
+ * by their start, commands by their calls.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,8 @@
 /* Starts in [from, to) are kept. */
 struct bounds {
 	int64_t from, to;
-	bool by_step; /* commands are where their calls are; those whose call is missing are in no step */
+	bool by_step; /* commands are where their calls are; those whose call is missing are in no
+			 step */
 	int64_t first, last; /* of the commands that are kept */
 };
 

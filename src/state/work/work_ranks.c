@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Only some ranks: leaves out the others with all that is theirs, before anything is put in order. Whatever refers to
- * ranks, devices, streams and threads by their places is told the new ones.
+ * Only some ranks: leaves out the others with all that is theirs, before anything is put in order.
+ * Whatever refers to ranks, devices, streams and threads by their places is told the new ones.
  */
 #include "state/work/work_internal.h"
 
@@ -36,7 +36,10 @@ struct items {
 			offsetof(__typeof__(*(work)->array), rank)      \
 	}
 
-/* Keeps items of ranks that have a new number. `numbers`, where it is not NULL, gets that of each old item. */
+/*
+ * Keeps items of ranks that have a new number. `numbers`, where it is not NULL, gets that of each
+ * old item.
+ */
 static void keep(struct items of, const uint32_t *ranks, uint32_t *numbers)
 {
 	uint32_t kept = 0;

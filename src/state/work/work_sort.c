@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rows lane by lane: commands of a stream, calls and slices of a thread, synchronisations and steps of a rank, each by
- * start. A counting sort, since most lanes come sorted.
+ * Rows lane by lane: commands of a stream, calls and slices of a thread, synchronisations and steps
+ * of a rank, each by start. A counting sort, since most lanes come sorted.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -32,7 +32,9 @@ static void sort_lane(const struct row_order *order, char *rows, uint32_t count)
 	}
 }
 
-/* Counting sort by lane, then each lane that is not in order already. firsts has lanes + 1 items. */
+/*
+ * Counting sort by lane, then each lane that is not in order already. firsts has lanes + 1 items.
+ */
 static int sort_rows(const struct row_order *order, void **rows, uint32_t count, uint32_t lanes,
 		     uint32_t *firsts)
 {

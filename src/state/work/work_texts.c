@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the texts of a trace mean: names of calls and kernels, categories of slices, steps. Each text is looked at once.
+ * What the texts of a trace mean: names of calls and kernels, categories of slices, steps. Each
+ * text is looked at once.
  */
 #include <stdlib.h>
 #include <string.h>

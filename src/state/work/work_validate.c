@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What follows from the order: which rows are whose, what is around what, which commands are of one call; and what was
- * not as it should be.
+ * What follows from the order: which rows are whose, what is around what, which commands are of one
+ * call; and what was not as it should be.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -61,7 +61,9 @@ static void count_commands(struct ts_work *work)
 			stream->first_command = i;
 		widen(rank, command->start, command->end);
 	}
-	/* A stream without commands stands where they would be: so those of a device are a range. */
+	/*
+	 * A stream without commands stands where they would be: so those of a device are a range.
+	 */
 	for (uint32_t i = 0; i < work->stream_count; i++) {
 		if (work->streams[i].command_count == 0)
 			work->streams[i].first_command = next;

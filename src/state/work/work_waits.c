@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What commands were told to wait for, by number: rows name correlations, and commands move until all is in order. A trace
- * without such lists costs nothing here.
+ * What commands were told to wait for, by number: rows name correlations, and commands move until
+ * all is in order. A trace without such lists costs nothing here.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * calls MODE OPTIONS: calls functions in threads, by recursion, by tail calls, deeply, and leaves some by longjmp, with XRay in that mode
- * (xray-basic, xray-fdr) on. Prints what each thread did, in order: "TID KIND NAME", where KIND is E (entered), X (left) or T (left by a tail
- * call). What is left by longjmp has no X. Built with clang -fxray-instrument by tests/cli/import/xray.sh.
+ * calls MODE OPTIONS: calls functions in threads, by recursion, by tail calls, deeply, and leaves
+ * some by longjmp, with XRay in that mode (xray-basic, xray-fdr) on. Prints what each thread did,
+ * in order: "TID KIND NAME", where KIND is E (entered), X (left) or T (left by a tail call). What
+ * is left by longjmp has no X. Built with clang -fxray-instrument by tests/cli/import/xray.sh.
  */
 #include <pthread.h>
 #include <setjmp.h>

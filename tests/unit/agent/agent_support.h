@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * For tests of src/agent: the agent is inside the test, which reads the area as a recorder does. One area a test, in a folder of
- * its own; a forked child has another one, and says its own agent_open_reader().
+ * For tests of src/agent: the agent is inside the test, which reads the area as a recorder does.
+ * One area a test, in a folder of its own; a forked child has another one, and says its own
+ * agent_open_reader().
  */
 #ifndef TS_TESTS_UNIT_AGENT_AGENT_SUPPORT_H
 #define TS_TESTS_UNIT_AGENT_AGENT_SUPPORT_H

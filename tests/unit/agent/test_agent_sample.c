@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Samples as the agent writes them: the words of records, functions in the dictionary, and what has no room. */
+/*
+ * Samples as the agent writes them: the words of records, functions in the dictionary, and what has
+ * no room.
+ */
 #include <pthread.h>
 
 #include <tracesmith/sample.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Call stacks by number: what the dictionary has of them, that numbers stay, and what becomes of those that have no room. */
+/*
+ * Call stacks by number: what the dictionary has of them, that numbers stay, and what becomes of
+ * those that have no room.
+ */
 #include <link.h>
 #include <pthread.h>
 #include <sys/mman.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The lossless channel: what is in it, and what becomes of it with readers that are slow, absent or dead. */
+/*
+ * The lossless channel: what is in it, and what becomes of it with readers that are slow, absent or
+ * dead.
+ */
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>

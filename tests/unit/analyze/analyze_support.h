@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * For tests of analyses: one runs on a few events, and the columns asked for are compared as lines of text, where times are
- * in ns and "-" is none.
+ * For tests of analyses: one runs on a few events, and the columns asked for are compared as lines
+ * of text, where times are in ns and "-" is none.
  */
 #ifndef TS_TESTS_UNIT_ANALYZE_ANALYZE_SUPPORT_H
 #define TS_TESTS_UNIT_ANALYZE_ANALYZE_SUPPORT_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * breakdown and overlap on small traces, and the cases that HTA gets wrong: what it says is checked as well
- * (`--rounding hta`), so that each test shows the difference that it is about.
+ * breakdown and overlap on small traces, and the cases that HTA gets wrong: what it says is checked
+ * as well (`--rounding hta`), so that each test shows the difference that it is about.
  */
 #include "unit/analyze/analyze_support.h"
 
@@ -41,7 +41,10 @@ TS_TEST(kernels_that_touch_leave_nothing_between_them)
 
 TS_TEST(kernels_of_one_stream_that_run_at_once_count_once)
 {
-	/* A graph's kernels share a row of the trace: 10-30, in it 12-20, and 25-40 which reaches beyond it. */
+	/*
+	 * A graph's kernels share a row of the trace: 10-30, in it 12-20, and 25-40 which reaches
+	 * beyond it.
+	 */
 	const char *events = KERNEL("a", "7", "10", "20", "1") KERNEL("b", "7", "12", "8", "1")
 		KERNEL("c", "7", "25", "15", "1") KERNEL("d", "7", "50", "10", "2");
 
@@ -64,8 +67,8 @@ TS_TEST(kernels_of_no_length_take_no_time_but_are_there)
 TS_TEST(rounding_turns_short_kernels_around)
 {
 	/*
-	 * 300 ns each, none across a whole us: HTA takes starts up to 11, 12, 14 and ends down to 10, 11, 13. It then says
-	 * that computing took -3 us. Times are exact by default.
+	 * 300 ns each, none across a whole us: HTA takes starts up to 11, 12, 14 and ends down to
+	 * 10, 11, 13. It then says that computing took -3 us. Times are exact by default.
 	 */
 	const char *events = KERNEL("a", "7", "10.100", "0.300", "1")
 		KERNEL("b", "7", "11.200", "0.300", "2") KERNEL("c", "7", "13.300", "0.300", "3");
@@ -86,7 +89,10 @@ TS_TEST(whole_us_are_not_rounded)
 
 TS_TEST(kernels_of_hip_compute)
 {
-	/* HTA takes every name that begins with hip for communication: here it sees no computation at all. */
+	/*
+	 * HTA takes every name that begins with hip for communication: here it sees no computation
+	 * at all.
+	 */
 	const char *events = KERNEL("hipblasltGemmKernel_f16", "7", "10", "20", "1");
 
 	CHECK_EXACT(breakdown, events, "breakdown", TIMES " communication_us",
@@ -98,7 +104,10 @@ TS_TEST(kernels_of_hip_compute)
 
 TS_TEST(a_collective_inside_a_template_communicates)
 {
-	/* NCCL 2.19 renamed ncclKernel to ncclDevKernel. HTA knows the new name only where it comes first. */
+	/*
+	 * NCCL 2.19 renamed ncclKernel to ncclDevKernel. HTA knows the new name only where it comes
+	 * first.
+	 */
 	const char *events = KERNEL("void run<ncclDevKernel_ReduceScatter>(x)", "9", "10", "20",
 				    "1") KERNEL("gemm", "7", "20", "20", "2");
 
@@ -110,7 +119,10 @@ TS_TEST(a_collective_inside_a_template_communicates)
 
 TS_TEST(a_synchronisation_is_no_work_of_a_device)
 {
-	/* Kineto shows the host's wait for a stream in the stream's row, which HTA takes for a busy device. */
+	/*
+	 * Kineto shows the host's wait for a stream in the stream's row, which HTA takes for a busy
+	 * device.
+	 */
 	const char *events = KERNEL("gemm", "7", "10", "10", "1")
 		ON_DEVICE("0", "cuda_sync", "Stream Sync", "7", "30", "10", "2")
 			KERNEL("gemm", "7", "50", "10", "3")

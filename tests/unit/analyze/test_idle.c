@@ -6,7 +6,10 @@
 
 TS_TEST(a_gap_is_the_hosts_the_devices_or_something_else)
 {
-	/* b was issued after a had ended; c long before, and follows soon; d long before, and follows late. */
+	/*
+	 * b was issued after a had ended; c long before, and follows soon; d long before, and
+	 * follows late.
+	 */
 	const char *events = CALL("0", "5", "1") CALL("25", "5", "2") CALL("31", "5", "3")
 		CALL("37", "3", "4") KERNEL("a", "7", "10", "10", "1")
 			KERNEL("b", "7", "40", "10", "2") KERNEL("c", "7", "52", "10", "3")
@@ -43,8 +46,8 @@ TS_TEST(what_is_short_may_be_chosen)
 TS_TEST(kernels_that_run_at_once_leave_no_negative_gap)
 {
 	/*
-	 * One graph, its kernels in one row: 10-110, beside it 20-30, then 120. The stream was idle for 10 us. HTA measures from the
-	 * kernel before: -90 us, then 90 us that were not idle.
+	 * One graph, its kernels in one row: 10-110, beside it 20-30, then 120. The stream was idle
+	 * for 10 us. HTA measures from the kernel before: -90 us, then 90 us that were not idle.
 	 */
 	const char *events = CALL("0", "5", "1") KERNEL("a", "7", "10", "100", "1")
 		KERNEL("b", "7", "20", "10", "1") KERNEL("c", "7", "120", "10", "1");
@@ -71,8 +74,9 @@ TS_TEST(kernels_that_touch_have_no_gap)
 TS_TEST(a_command_without_a_launch_did_not_wait_for_the_host)
 {
 	/*
-	 * The launches of a and b were before the recording. HTA writes 0 for "no launch" and then takes the first event of the
-	 * file, at 25 us here, for it, so that b, which followed a by 10 us, waits for the host.
+	 * The launches of a and b were before the recording. HTA writes 0 for "no launch" and then
+	 * takes the first event of the file, at 25 us here, for it, so that b, which followed a by
+	 * 10 us, waits for the host.
 	 */
 	const char *events = OP("aten::add", "25", "5") KERNEL("a", "7", "10", "10", "1")
 		KERNEL("b", "7", "30", "10", "2");

@@ -1,10 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernels on small traces: types and their combinations, names and their numbers, and the list that HTA makes. */
+/*
+ * kernels on small traces: types and their combinations, names and their numbers, and the list that
+ * HTA makes.
+ */
 #include "unit/analyze/analyze_support.h"
 
 TS_TEST(types_are_told_apart_where_they_run_at_once)
 {
-	/* compute 0-10, communication 5-20, a copy 8-30: 5 alone, 3 both, 2 all three, then communication and memory. */
+	/*
+	 * compute 0-10, communication 5-20, a copy 8-30: 5 alone, 3 both, 2 all three, then
+	 * communication and memory.
+	 */
 	const char *events = KERNEL("a", "7", "0", "10", "1") ALL_REDUCE("8", "5", "15", "2")
 		COPY("9", "8", "22", "3");
 
@@ -106,8 +112,9 @@ TS_TEST(hta_describes_sums_of_names_instead_of_commands)
 
 	add_twelve_names(&events);
 	/*
-	 * More than ten names: HTA keeps those whose running sum is below its quantile of 80 % (at place 8.8 of 0 to 11, so
-	 * k09 is the last), and describes the sums of the others: no kernel took the 20 us that are its minimum of k11's.
+	 * More than ten names: HTA keeps those whose running sum is below its quantile of 80 % (at
+	 * place 8.8 of 0 to 11, so k09 is the last), and describes the sums of the others: no
+	 * kernel took the 20 us that are its minimum of k11's.
 	 */
 	CHECK_HTA(kernels, ts_text_cstr(&events), "kernels",
 		  "name count sum_us min_us max_us mean_us std_us p50_us",

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Results hold what was put in, in order; what has no value is none; the table of analyses is whole. */
+/*
+ * Results hold what was put in, in order; what has no value is none; the table of analyses is
+ * whole.
+ */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests of significance: against numbers that SciPy 1.16 gives for the same lists, and at their edges. */
+/*
+ * Tests of significance: against numbers that SciPy 1.16 gives for the same lists, and at their
+ * edges.
+ */
 #include "analyze/significance.h"
 
 #include <math.h>

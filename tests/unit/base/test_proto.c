@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The wire format of protocol buffers: what is written reads back; what is cut or wild is refused. */
+/*
+ * The wire format of protocol buffers: what is written reads back; what is cut or wild is refused.
+ */
 #include <string.h>
 
 #include "base/proto.h"

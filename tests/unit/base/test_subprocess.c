@@ -115,7 +115,9 @@ TS_TEST(it_starts_with_nothing_of_ours)
 	TS_CHECK_STR(shell("cat; grep -E '^Sig(Blk|Ign)' /proc/self/status | tr -s '\\t' ' ' | "
 			   "sed s/0000000[0-3]80000000/0000000000000000/"),
 		     "SigBlk: 0000000000000000\nSigIgn: 0000000000000000\n");
-	/* A pipe would be one of the shell's for a moment; were `ls` the last, it would become it. */
+	/*
+	 * A pipe would be one of the shell's for a moment; were `ls` the last, it would become it.
+	 */
 	TS_CHECK_STR(shell("ls /proc/$$/fd; true"), "0\n1\n2\n");
 	TS_CHECK_STR(shell("echo \"${TRACESMITH_OUT-none}\""), "none\n");
 	/* A session of its own: no terminal, and one group to kill. */

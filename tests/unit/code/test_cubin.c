@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Line tables of cubins: one that nvcc made (tests/data/cubin), and one that is put together here byte by byte, with the row that NVIDIA's assembler leaves out. Then
- * both cut and damaged in every place.
+ * Line tables of cubins: one that nvcc made (tests/data/cubin), and one that is put together here
+ * byte by byte, with the row that NVIDIA's assembler leaves out. Then both cut and damaged in every
+ * place.
  */
 #include "code/cubin.h"
 
@@ -210,7 +211,10 @@ static size_t program(uint8_t *lines, unsigned int version, const uint8_t *code,
 	return at;
 }
 
-/* Row 1: line 7. Row 2: line 9 of a.cu. Then the row of "inner", inlined there at line 9 of b.h, is left out, and not counted: row 3 is the next. */
+/*
+ * Row 1: line 7. Row 2: line 9 of a.cu. Then the row of "inner", inlined there at line 9 of b.h, is
+ * left out, and not counted: row 3 is the next.
+ */
 static size_t build_left_out(unsigned int version)
 {
 	uint8_t first = version >= 5 ? 0 : 1, second = version >= 5 ? 1 : 2;
@@ -220,7 +224,8 @@ static size_t build_left_out(unsigned int version)
 		3, 2,      2,    0x20, 1,                         /* line 9 at 0x20 */
 		4, second, 0,    3,    0x90, 2, 6, /* inner, called by row 2: left out */
 		4, first,  0,    3,    0x90, 0, 0, 3, 1,    2, 0x20, 1, /* line 10 at 0x40 */
-		0, 3,      0x90, 3,    0,    3, 1, 2, 0x10, 1, /* outer, called by row 3: line 11 at 0x50 */
+		0, 3,      0x90, 3,    0,    3, 1, 2, 0x10, 1, /* outer, called by row 3: line 11 at
+								  0x50 */
 		2, 0x20,   0,    1,    1
 	}; /* ends at 0x70 */
 	uint8_t lines[512] = { 0 };

@@ -43,7 +43,10 @@ TS_TEST(other_names_are_left)
 	check_name(long_name, NULL);
 }
 
-/* Names of kernels are wanted whole: some are longer than anybody wants to see in a stack. Here 21 times one type of 500 letters. */
+/*
+ * Names of kernels are wanted whole: some are longer than anybody wants to see in a stack. Here 21
+ * times one type of 500 letters.
+ */
 TS_TEST(long_names_are_left_or_whole)
 {
 	static char name[1024] = "_Z1f500";
@@ -75,7 +78,10 @@ static void put_reference(char *name, size_t bytes, unsigned int number)
 			 digits[(number - 1) % 36]);
 }
 
-/* B<A, A>, then each time B of the one before, twice. Written out, 400 bytes would be more than any memory. */
+/*
+ * B<A, A>, then each time B of the one before, twice. Written out, 400 bytes would be more than any
+ * memory.
+ */
 TS_TEST(names_that_double_are_left)
 {
 	for (unsigned int links = 8; links <= 60; links += 4) {

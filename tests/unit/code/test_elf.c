@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ELF files against this program itself: what the file says of functions and variables must be where they are. Then
- * files that are cut, damaged, or become shorter while they are open.
+ * ELF files against this program itself: what the file says of functions and variables must be
+ * where they are. Then files that are cut, damaged, or become shorter while they are open.
  */
 #include "code/elf.h"
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ranges of /proc/PID/maps: texts, this process, and files that are behind ranges though nothing has their name any more. */
+/*
+ * Ranges of /proc/PID/maps: texts, this process, and files that are behind ranges though nothing
+ * has their name any more.
+ */
 #include "code/maps.h"
 
 #include <fcntl.h>

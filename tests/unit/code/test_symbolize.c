@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Names of addresses in this program itself, whose functions and lines the compiler tells us; then the same with the file stripped, split,
- * moved, gone, another one, and damaged in a thousand ways.
+ * Names of addresses in this program itself, whose functions and lines the compiler tells us; then
+ * the same with the file stripped, split, moved, gone, another one, and damaged in a thousand ways.
  */
 #include "code/symbolize.h"
 

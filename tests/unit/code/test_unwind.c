@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Stacks of children that stand or run in a chain of calls that is known: chain_one() called chain_two(), that chain_three(), and that
- * what the test is about.
+ * Stacks of children that stand or run in a chain of calls that is known: chain_one() called
+ * chain_two(), that chain_three(), and that what the test is about.
  */
 #include "code/unwind.h"
 
@@ -442,7 +442,9 @@ TS_TEST(a_stopped_call_is_not_interrupted)
 
 #if defined(__x86_64__)
 
-/* Code that no table tells of, made at run time: it keeps a frame pointer and calls leaf_pause(). */
+/*
+ * Code that no table tells of, made at run time: it keeps a frame pointer and calls leaf_pause().
+ */
 void leaf_made(void);
 IN_CHAIN void leaf_made(void)
 {

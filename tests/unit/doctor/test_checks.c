@@ -71,8 +71,8 @@ static void expect_state(const char *id, enum ts_check_state state)
 }
 
 /*
- * In a process of its own, which is not looked at for leaks: that wants to start threads and to look at memory, which
- * some tests forbid themselves. Exit code 77 skips.
+ * In a process of its own, which is not looked at for leaks: that wants to start threads and to
+ * look at memory, which some tests forbid themselves. Exit code 77 skips.
  */
 static void run_apart(void (*body)(void))
 {

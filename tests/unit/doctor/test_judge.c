@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What errors mean on machines that are not at hand: Yama, kernels of Debian and Ubuntu, containers, GPUs. */
+/*
+ * What errors mean on machines that are not at hand: Yama, kernels of Debian and Ubuntu,
+ * containers, GPUs.
+ */
 #include "unit/runner.h"
 
 #include <errno.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * For tests of exporters of stacks: a trace with processes, threads and samples is written, exported, and what came out is compared.
- * Stacks are words, outermost first: "main;a.py:work:3;lib.so!poll" is a function of no file, a Python and a native one.
+ * For tests of exporters of stacks: a trace with processes, threads and samples is written,
+ * exported, and what came out is compared. Stacks are words, outermost first:
+ * "main;a.py:work:3;lib.so!poll" is a function of no file, a Python and a native one.
  */
 #ifndef TS_TESTS_UNIT_EXPORT_EXPORT_SUPPORT_H
 #define TS_TESTS_UNIT_EXPORT_EXPORT_SUPPORT_H

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* unit/import/import_support.h for formats whose first 7 bytes do not tell what they are: the tests say it. */
+/*
+ * unit/import/import_support.h for formats whose first 7 bytes do not tell what they are: the tests
+ * say it.
+ */
 #ifndef TS_TESTS_UNIT_IMPORT_IMPORT_AS_H
 #define TS_TESTS_UNIT_IMPORT_IMPORT_AS_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A live area built by hand, and the target's part played on it, for the tests of src/live. The sink
- * checks of every RING block what must hold of all, and keeps account.
+ * A live area built by hand, and the target's part played on it, for the tests of src/live. The
+ * sink checks of every RING block what must hold of all, and keeps account.
  */
 #ifndef TS_TESTS_UNIT_LIVE_LIVE_SUPPORT_H
 #define TS_TESTS_UNIT_LIVE_LIVE_SUPPORT_H
@@ -182,7 +182,9 @@ SUPPORT void live_free_oldest(struct live *live, uint32_t index)
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 }
 
-/* Stores a whole record, with a PAD before it where it would cross the end; false where it is full. */
+/*
+ * Stores a whole record, with a PAD before it where it would cross the end; false where it is full.
+ */
 SUPPORT bool live_put(struct live *live, uint32_t index, const void *record, size_t bytes)
 {
 	struct ts_live_ring *ring = &live->rings[index];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Draining an area: what is new comes once, whole and in order; losses are counted to the event; damage
- * stays where it is. The test plays the target, in the last tests at the same time.
+ * Draining an area: what is new comes once, whole and in order; losses are counted to the event;
+ * damage stays where it is. The test plays the target, in the last tests at the same time.
  */
 #include <malloc.h>
 #include <pthread.h>
@@ -805,7 +805,9 @@ TS_TEST(hostile_references_are_passed_over)
 	live_put_event(&pair.live, 0, 1, 2);
 	live_put_thread(&pair.live, 1, 1, 1, 128);
 	live_put_event(&pair.live, 1, 1, 2);
-	/* Itself, a ring that is not there, a position that is not there, the middle of a record. */
+	/*
+	 * Itself, a ring that is not there, a position that is not there, the middle of a record.
+	 */
 	live_put_thread(&pair.live, 2, 1, 3, UINT64_MAX);
 	live_put_thread(&pair.live, 2, 1, UINT32_MAX, 8);
 	live_put_thread(&pair.live, 2, 1, 4096, 8);

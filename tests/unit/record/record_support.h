@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the tests of encoder and recording share: ring bytes and dictionaries as a target would write them, blocks
- * around them, and what a trace holds in the end.
+ * What the tests of encoder and recording share: ring bytes and dictionaries as a target would
+ * write them, blocks around them, and what a trace holds in the end.
  */
 #ifndef TS_TESTS_UNIT_RECORD_RECORD_SUPPORT_H
 #define TS_TESTS_UNIT_RECORD_RECORD_SUPPORT_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * For tests of the recorder: a target made by hand. The area is one of the test's own process (or of a child
- * that only sleeps), with one ring that the test writes as an agent would (docs/live.md). Live directory and output are in a
- * folder of the test's own.
+ * For tests of the recorder: a target made by hand. The area is one of the test's own process (or
+ * of a child that only sleeps), with one ring that the test writes as an agent would
+ * (docs/live.md). Live directory and output are in a folder of the test's own.
  */
 #ifndef TS_TESTS_UNIT_RECORD_RECORD_TARGET_H
 #define TS_TESTS_UNIT_RECORD_RECORD_TARGET_H
@@ -191,7 +191,10 @@ static inline bool is_on(const struct fake *fake)
 	return __atomic_load_n(&fake->control->enabled, __ATOMIC_ACQUIRE) & TS_LIVE_ENABLED;
 }
 
-/* Instants named "e", as an agent emits them: only while it is on, and dropped when the ring is full. */
+/*
+ * Instants named "e", as an agent emits them: only while it is on, and dropped when the ring is
+ * full.
+ */
 static inline void emit(struct fake *fake, unsigned int count)
 {
 	struct {

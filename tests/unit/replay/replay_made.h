@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Makes replayable traces by hand, row by row as the recorder does, for tests of src/replay and for targets/make_stream.c. Objects
- * have the numbers that tests give them; their rows have other ids, as in real traces.
+ * Makes replayable traces by hand, row by row as the recorder does, for tests of src/replay and for
+ * targets/make_stream.c. Objects have the numbers that tests give them; their rows have other ids,
+ * as in real traces.
  */
 #ifndef TS_TESTS_UNIT_REPLAY_REPLAY_MADE_H
 #define TS_TESTS_UNIT_REPLAY_REPLAY_MADE_H
@@ -135,7 +136,10 @@ static inline int64_t made_command(struct made_trace *made, const struct made_co
 
 /* ---- what most tests want ---- */
 
-/* Objects 1 device, 2 context, 3 and 4 queues in order, 5 module with source, 6 kernel "step", 7 kernel "mix". */
+/*
+ * Objects 1 device, 2 context, 3 and 4 queues in order, 5 module with source, 6 kernel "step", 7
+ * kernel "mix".
+ */
 enum { MADE_DEVICE = 1, MADE_CONTEXT, MADE_QUEUE, MADE_QUEUE_2, MADE_MODULE, MADE_STEP, MADE_MIX };
 
 static const char made_source[] =

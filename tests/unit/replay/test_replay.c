@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Replays of hand-made traces on a target that computes in memory and can be told to go wrong: what is captured, compared and
- * reported, and what -o writes.
+ * Replays of hand-made traces on a target that computes in memory and can be told to go wrong: what
+ * is captured, compared and reported, and what -o writes.
  */
 #include <unistd.h>
 
@@ -364,7 +364,10 @@ TS_TEST(content_is_fetched)
 	replay->checker->keeps = false;
 	TS_CHECK_INT(ts_replay_run(replay, &report, &err), 0);
 	close_replay(replay);
-	/* Further runs gave what the second one gave, so there is nothing to compare it with: three were tried. */
+	/*
+	 * Further runs gave what the second one gave, so there is nothing to compare it with: three
+	 * were tried.
+	 */
 	TS_CHECK_INT(trouble.runs, 5);
 	TS_CHECK_INT(report.command, 4);
 	TS_CHECK(!report.has_bytes);

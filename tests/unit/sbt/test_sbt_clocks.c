@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows of several clocks that come mixed: each clock has chunks of its own, few and full, and no row or order is lost. */
+/*
+ * Rows of several clocks that come mixed: each clock has chunks of its own, few and full, and no
+ * row or order is lost.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -138,7 +138,9 @@ static int check_slices(struct ts_reader *reader, struct ts_error *err)
 			shape = ts_reader_shape(reader, slice.shape);
 			if (shape->field_count == 3)
 				note = ts_reader_string(reader, values[1]).data;
-			/* What was lost with a damaged chunk reads as lost, not as something else. */
+			/*
+			 * What was lost with a damaged chunk reads as lost, not as something else.
+			 */
 			if (ts_reader_status(reader, NULL))
 				continue;
 			TS_CHECK_STR(found, name);

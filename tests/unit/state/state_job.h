@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Jobs of several ranks whose clocks are off by amounts that the test chooses: collectives happen at true times, each rank writes
- * them down by its own clock, and the loader reads what was written.
+ * Jobs of several ranks whose clocks are off by amounts that the test chooses: collectives happen
+ * at true times, each rank writes them down by its own clock, and the loader reads what was
+ * written.
  */
 #ifndef TS_TESTS_UNIT_STATE_STATE_JOB_H
 #define TS_TESTS_UNIT_STATE_STATE_JOB_H
@@ -85,8 +86,8 @@ static inline struct job_collective *job_add(struct job *job, const char *name)
 }
 
 /*
- * `count` collectives, `pause_ns` apart on average: ranks come within `jitter_ns` of each other, and leave within `noise_ns`
- * after the last one has come and the work is done.
+ * `count` collectives, `pause_ns` apart on average: ranks come within `jitter_ns` of each other,
+ * and leave within `noise_ns` after the last one has come and the work is done.
  */
 static inline void job_fill(struct job *job, size_t count, int64_t pause_ns, int64_t jitter_ns,
 			    int64_t noise_ns)

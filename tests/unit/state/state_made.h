@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Works for tests of the state machine, made in memory: places first, then calls and commands in any order, then
- * made_finish(), which orders and joins them as the loader does. One rank, unless a test changes it.
+ * Works for tests of the state machine, made in memory: places first, then calls and commands in
+ * any order, then made_finish(), which orders and joins them as the loader does. One rank, unless a
+ * test changes it.
  */
 #ifndef TS_TESTS_UNIT_STATE_STATE_MADE_H
 #define TS_TESTS_UNIT_STATE_STATE_MADE_H

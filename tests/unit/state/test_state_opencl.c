@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Traces of OpenCL, as the recorder writes them: wait lists, queues without an order, barriers and markers, blocking copies, waits
- * of the host whose queue nobody tells.
+ * Traces of OpenCL, as the recorder writes them: wait lists, queues without an order, barriers and
+ * markers, blocking copies, waits of the host whose queue nobody tells.
  */
 #include "state/states/states.h"
 #include "unit/state/graph/graph_support.h"

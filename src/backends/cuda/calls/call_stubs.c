@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Counting stubs for functions of the driver that have no wrapper: one instruction adds, one jumps; arguments, stack and results stay as
- * they are. A stub's number is its place in a table by address, so that none is made twice and no lock is needed.
+ * Counting stubs for functions of the driver that have no wrapper: one instruction adds, one jumps;
+ * arguments, stack and results stay as they are. A stub's number is its place in a table by
+ * address, so that none is made twice and no lock is needed.
  */
 #include <stdio.h>
 #include <string.h>
@@ -113,7 +114,10 @@ static uint32_t next_most(uint64_t count, uint32_t last, const uint64_t *counts)
 	return best;
 }
 
-/* {"cuDeviceGet": 3, ...}, the most frequent first; those that have no room are added up under "...". */
+/*
+ * {"cuDeviceGet": 3, ...}, the most frequent first; those that have no room are added up under
+ * "...".
+ */
 static void format(char *fact, const uint64_t *counts, uint64_t sum)
 {
 	uint64_t count = UINT64_MAX, told = 0;

@@ -94,7 +94,10 @@ static bool is_captured(const struct cuda_call *call, const uintptr_t *words)
 	return status == CAPTURE_STATUS_ACTIVE;
 }
 
-/* Streams that capture, 0: free. More at once are not known, and what they capture is taken for work. */
+/*
+ * Streams that capture, 0: free. More at once are not known, and what they capture is taken for
+ * work.
+ */
 #define CAPTURES_AT_MOST 256
 static uintptr_t captured_streams[CAPTURES_AT_MOST];
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The functions of the driver that have a wrapper, and what happens on both sides of one (docs/cuda.md, section 2). Of cuda_driver.c, calls*.c,
- * cuda_symbols.c, call_stubs.c, cuda_memory.c; the device side needs none of it but cuda_internal.h.
+ * The functions of the driver that have a wrapper, and what happens on both sides of one
+ * (docs/cuda.md, section 2). Of cuda_driver.c, calls*.c, cuda_symbols.c, call_stubs.c,
+ * cuda_memory.c; the device side needs none of it but cuda_internal.h.
  */
 #ifndef TS_BACKENDS_CUDA_CALLS_CUDA_CALLS_H
 #define TS_BACKENDS_CUDA_CALLS_CUDA_CALLS_H
@@ -41,7 +42,10 @@ extern uint32_t cuda_captures;
 /* The recorder wants this backend here. Read by each wrapper. */
 extern uint32_t cuda_wanted;
 
-/* Finds the real function. Never NULL: one that returns "not supported" stands for what the driver lacks. */
+/*
+ * Finds the real function. Never NULL: one that returns "not supported" stands for what the driver
+ * lacks.
+ */
 cuda_function cuda_call_find(struct cuda_call *call);
 
 static inline cuda_function cuda_call_real(struct cuda_call *call)
@@ -51,7 +55,10 @@ static inline cuda_function cuda_call_real(struct cuda_call *call)
 	return __builtin_expect(real != NULL, 1) ? real : cuda_call_find(call);
 }
 
-/* What these do has to be known whenever it happens: memory that is held, captures, what opens windows. */
+/*
+ * What these do has to be known whenever it happens: memory that is held, captures, what opens
+ * windows.
+ */
 static inline __attribute__((always_inline)) bool cuda_class_is_always(enum cuda_class class)
 {
 	return class == CUDA_ALLOCATE || class == CUDA_FREE || class == CUDA_CONTEXT ||
@@ -93,7 +100,10 @@ void *cuda_driver_library(bool load);
 
 /* ---- cuda_symbols.c ---- */
 
-/* What is given in place of a function of the driver: a wrapper, a counting stub, or the function itself. */
+/*
+ * What is given in place of a function of the driver: a wrapper, a counting stub, or the function
+ * itself.
+ */
 void *cuda_symbol_for(const char *name, void *address);
 
 /* ---- call_stubs.c ---- */
@@ -114,7 +124,10 @@ void cuda_devices_tell(void);
 
 /* ---- nccl_calls.c ---- */
 
-/* What a caller of dlsym() gets for a function of NCCL that was found at that address: a wrapper, or the function; NULL: it sees none. */
+/*
+ * What a caller of dlsym() gets for a function of NCCL that was found at that address: a wrapper,
+ * or the function; NULL: it sees none.
+ */
 void *cuda_collective_for(void *handle, const char *name, void *address, const void *caller);
 /* Bytes of the collective that this thread is in; 0: it is in none. */
 int64_t cuda_collective_bytes(void);

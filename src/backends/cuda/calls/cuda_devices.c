@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The devices that CUDA shows to this process, as rows: by their UUID they are those that NVML tells of. Asked once, when the driver has
- * begun.
+ * The devices that CUDA shows to this process, as rows: by their UUID they are those that NVML
+ * tells of. Asked once, when the driver has begun.
  */
 #include <stdio.h>
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * dlsym(), as programs call it. What is not ours goes on by a jump, with registers and return address as they came: with RTLD_NEXT and
- * RTLD_DEFAULT the real one looks from whom it was called.
+ * dlsym(), as programs call it. What is not ours goes on by a jump, with registers and return
+ * address as they came: with RTLD_NEXT and RTLD_DEFAULT the real one looks from whom it was called.
  */
 #include <stddef.h>
 
 /*
- * cuda_symbol_asked(handle, name, caller) of cuda_symbols.c returns two words: the answer, and whether it is one.
+ * cuda_symbol_asked(handle, name, caller) of cuda_symbols.c returns two words: the answer, and
+ * whether it is one.
  */
 #if defined(__x86_64__)
 __asm__(".text\n"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finds the driver and the real dlsym(). The driver is loaded only when the program has called one of its functions by name, and then it is
- * there already. No lock: what is found twice is the same.
+ * Finds the driver and the real dlsym(). The driver is loaded only when the program has called one
+ * of its functions by name, and then it is there already. No lock: what is found twice is the same.
  */
 #include <dlfcn.h>
 #include <errno.h>

@@ -15,7 +15,10 @@
 #define DEVICES 64u
 #define LOCATION_DEVICE 1 /* CU_MEM_LOCATION_TYPE_DEVICE */
 
-/* Addresses of different kinds are told apart: one may be a handle, or a pointer that was registered. */
+/*
+ * Addresses of different kinds are told apart: one may be a handle, or a pointer that was
+ * registered.
+ */
 enum space { SPACE_DEVICE = 1, SPACE_HOST, SPACE_REGISTERED, SPACE_PHYSICAL };
 
 struct block {
@@ -287,7 +290,10 @@ static int64_t take_out(struct block *block)
 	return total;
 }
 
-/* Of that context, or where there is none, all of that device's: a table that cannot be rebuilt keeps them, without a size. */
+/*
+ * Of that context, or where there is none, all of that device's: a table that cannot be rebuilt
+ * keeps them, without a size.
+ */
 void cuda_memory_forget(const void *context, uint32_t device)
 {
 	lock();

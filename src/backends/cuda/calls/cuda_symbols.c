@@ -64,8 +64,9 @@ static struct cuda_call *find_call(uintptr_t address)
 }
 
 /*
- * Where another library behind us has replaced a function, too, ours is reached by name alone: it would find itself behind us, and we
- * ourselves behind it. What the driver does all the same is seen by CUPTI's callback.
+ * Where another library behind us has replaced a function, too, ours is reached by name alone: it
+ * would find itself behind us, and we ourselves behind it. What the driver does all the same is
+ * seen by CUPTI's callback.
  */
 static bool is_replaced_by_others(const char *name, void *address)
 {
@@ -227,7 +228,10 @@ static bool is_insider(void *caller)
 	return false;
 }
 
-/* Our own wrapper, found by those who ask for any function of that name: without us, there would be the driver's, or none. */
+/*
+ * Our own wrapper, found by those who ask for any function of that name: without us, there would be
+ * the driver's, or none.
+ */
 static bool is_of_library(void *address, const char *of)
 {
 	Dl_info info;
@@ -258,7 +262,10 @@ static void *answer_cupti(const char *name, void *address)
 	return is_of_library(address, "libcupti") ? cuda_foreign(name) : NULL;
 }
 
-/* There is none, as the real dlsym() says it: callers print what dlerror() returns, whatever that is. Nothing of ours is behind libc. */
+/*
+ * There is none, as the real dlsym() says it: callers print what dlerror() returns, whatever that
+ * is. Nothing of ours is behind libc.
+ */
 static struct answer answer_none(const char *name)
 {
 	void *libc = dlopen("libc.so.6", RTLD_LAZY | RTLD_LOCAL | RTLD_NOLOAD);
@@ -300,7 +307,10 @@ static bool is_ours_to_answer(const char *name)
 	return name[0] == 'n' && starts_with(name, "nccl");
 }
 
-/* By cuda_dlsym.c, for every name that anybody asks for. RTLD_NEXT is the caller's own, and means it. */
+/*
+ * By cuda_dlsym.c, for every name that anybody asks for. RTLD_NEXT is the caller's own, and means
+ * it.
+ */
 __attribute__((visibility("hidden"))) struct answer cuda_symbol_asked(void *handle,
 								      const char *name,
 								      void *caller)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The wrappers, exported under the driver's own names, made of cuda_calls.def: one function each. Arguments are words; which of them mean
- * something, and what is recorded, cuda_calls.c knows.
+ * The wrappers, exported under the driver's own names, made of cuda_calls.def: one function each.
+ * Arguments are words; which of them mean something, and what is recorded, cuda_calls.c knows.
  */
 #include "backends/cuda/calls/cuda_calls.h"
 
@@ -59,8 +59,9 @@
 #define WORDS_11 ARGUMENTS_11
 
 /*
- * The assembler's name is the exported one: the compiler knows some of them, and would mind the types. Off, nothing is done but to jump on;
- * the rest stands in a function of its own, so that registers need not be saved for it.
+ * The assembler's name is the exported one: the compiler knows some of them, and would mind the
+ * types. Off, nothing is done but to jump on; the rest stands in a function of its own, so that
+ * registers need not be saved for it.
  */
 #define CUDA_CALL(name, arguments, class, number, stream)                                        \
 	typedef int (*type_##name)(TYPES_##arguments);                                           \

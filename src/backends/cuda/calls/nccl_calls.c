@@ -157,8 +157,9 @@ NCCL_CALLS
 /* ---- the exported names ---- */
 
 /*
- * A function of that name need not be NCCL's: until it is known whose it is, arguments stay where they came, whatever they are. Then a jump
- * to the wrapper, or to the function itself. cuda_collective_target(number, caller) says where.
+ * A function of that name need not be NCCL's: until it is known whose it is, arguments stay where
+ * they came, whatever they are. Then a jump to the wrapper, or to the function itself.
+ * cuda_collective_target(number, caller) says where.
  */
 #if defined(__x86_64__)
 #define EXPORTED_TYPE "@function"
@@ -375,8 +376,9 @@ static bool is_loaded_before(const void *first, const void *second)
 }
 
 /*
- * What a caller would be bound to without us: that which all can see, else that of its own library and of those which it needs. One that
- * became visible to all after the caller was loaded came too late for it.
+ * What a caller would be bound to without us: that which all can see, else that of its own library
+ * and of those which it needs. One that became visible to all after the caller was loaded came too
+ * late for it.
  */
 static void *visible_to(const struct collective *collective, const void *caller)
 {
@@ -389,8 +391,9 @@ static void *visible_to(const struct collective *collective, const void *caller)
 }
 
 /*
- * Bound to us although it sees none: a library beside it has brought one, or the call was a jump, at the end of a function of another
- * library, and only that one's caller is known. Then it is the usual one.
+ * Bound to us although it sees none: a library beside it has brought one, or the call was a jump,
+ * at the end of a function of another library, and only that one's caller is known. Then it is the
+ * usual one.
  */
 static void *real_for(const struct collective *collective, const void *caller)
 {

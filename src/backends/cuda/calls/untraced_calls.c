@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Functions of the driver without a wrapper, by their exported names: a jump to the counting stub of the real one (call_stubs.c), which is looked
- * for at the first call. All registers that carry arguments are kept meanwhile, whatever they mean.
+ * Functions of the driver without a wrapper, by their exported names: a jump to the counting stub
+ * of the real one (call_stubs.c), which is looked for at the first call. All registers that carry
+ * arguments are kept meanwhile, whatever they mean.
  */
 #include <dlfcn.h>
 #include <errno.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A record of CUPTI becomes an operation of the trace. Called by the reader of buffers alone, with records that are complete.
+ * A record of CUPTI becomes an operation of the trace. Called by the reader of buffers alone, with
+ * records that are complete.
  */
 #include <string.h>
 

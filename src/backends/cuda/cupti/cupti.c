@@ -20,7 +20,10 @@
 
 struct cupti_functions cupti;
 
-/* All that we and those in front of whom we stand call, found at once: inside callbacks the dynamic linker's lock must not be waited for. */
+/*
+ * All that we and those in front of whom we stand call, found at once: inside callbacks the dynamic
+ * linker's lock must not be waited for.
+ */
 static struct {
 	const char *name;
 	void *function; /* NULL: this version has none */
@@ -86,7 +89,10 @@ static void keep_folder(struct mapped *mapped, const char *of, size_t length, co
 	memcpy(mapped->folders[mapped->folder_count++], folder, sizeof(folder));
 }
 
-/* Wheels lie side by side: nvidia/cuda_runtime/lib, nvidia/cuda_cupti/lib; since CUDA 13 all in nvidia/cu13/lib. PyTorch's own is in torch/lib. */
+/*
+ * Wheels lie side by side: nvidia/cuda_runtime/lib, nvidia/cuda_cupti/lib; since CUDA 13 all in
+ * nvidia/cu13/lib. PyTorch's own is in torch/lib.
+ */
 static void keep_folders(struct mapped *mapped, const char *name)
 {
 	const char *base = base_name(name), *wheel = strstr(name, "/nvidia/");

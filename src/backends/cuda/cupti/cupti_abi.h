@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * CUPTI's activities and callbacks, as far as we use them: numbers and layouts of our own, compared with NVIDIA's headers by cupti_layouts.c where these are
- * there. Includes libc only: programs of bench/ are built from this as well.
+ * CUPTI's activities and callbacks, as far as we use them: numbers and layouts of our own, compared
+ * with NVIDIA's headers by cupti_layouts.c where these are there. Includes libc only: programs of
+ * bench/ are built from this as well.
  */
 #ifndef TS_BACKENDS_CUDA_CUPTI_CUPTI_ABI_H
 #define TS_BACKENDS_CUDA_CUPTI_CUPTI_ABI_H
@@ -44,8 +45,8 @@ enum {
 #define CUPTI_ATTRIBUTE_ZEROED 5 /* buffers are zero when they are given; since CUDA 11.5 */
 
 /*
- * Places of what we read, the same in all records since Kernel6, Memcpy4, MemcpyPtoP3 and Memset3: later ones have more at
- * their ends. Only lengths differ (cupti_layouts.c).
+ * Places of what we read, the same in all records since Kernel6, Memcpy4, MemcpyPtoP3 and Memset3:
+ * later ones have more at their ends. Only lengths differ (cupti_layouts.c).
  */
 enum {
 	CUPTI_AT_KIND = 0,

@@ -14,7 +14,10 @@
 #define SLAB_BUFFERS 256u
 #define BUFFERS_AT_MOST 16384u
 #define POOL_BYTES ((size_t)BUFFER_BYTES * BUFFERS_AT_MOST)
-/* When the pool is used up: rejecting a buffer can crash CUPTI before CUDA 12.9, so it gets one whose records are only counted. */
+/*
+ * When the pool is used up: rejecting a buffer can crash CUPTI before CUDA 12.9, so it gets one
+ * whose records are only counted.
+ */
 #define SPARE_BYTES (1u << 20)
 #define SPARES 256u
 #define RANGE_BYTES (POOL_BYTES + (size_t)SPARE_BYTES * SPARES)
@@ -38,9 +41,8 @@ struct slot {
 	/* Of the reader: */
 	uint32_t read_until; /* all records ahead of it were passed on */
 	uint64_t rests_since;
-	uint64_t seen
-		[BUFFER_BYTES /
-		 512]; /* a bit for 8 bytes: a record that begins there was complete at the last look */
+	uint64_t seen[BUFFER_BYTES / 512]; /* a bit for 8 bytes: a record that begins there was
+					      complete at the last look */
 	uint64_t read[BUFFER_BYTES / 512]; /* and was passed on */
 };
 
@@ -59,7 +61,10 @@ static uint64_t spare_lost; /* bytes of records in spare buffers; atomic */
 
 /* ---- lists ---- */
 
-/* The tag changes with each taking, so that a list that has come back to the same first one is not mistaken. */
+/*
+ * The tag changes with each taking, so that a list that has come back to the same first one is not
+ * mistaken.
+ */
 static uint32_t take_free(void)
 {
 	uint64_t head = __atomic_load_n(&free_list, __ATOMIC_ACQUIRE), next;
@@ -273,7 +278,10 @@ static uint64_t end_at(const uint8_t *record)
 			       __ATOMIC_ACQUIRE);
 }
 
-/* One that ends later than now has its time still as the device's own. Its length; 0: it is not complete, or not known. */
+/*
+ * One that ends later than now has its time still as the device's own. Its length; 0: it is not
+ * complete, or not known.
+ */
 static size_t complete_bytes(const uint8_t *record, uint64_t now)
 {
 	size_t bytes = cuda_layout_bytes(kind_at(record));
@@ -282,7 +290,10 @@ static size_t complete_bytes(const uint8_t *record, uint64_t now)
 	return end && end <= now ? bytes : 0;
 }
 
-/* One that is not complete has no kind yet. A kernel is known by its name, which another kernel has had; others end the look. */
+/*
+ * One that is not complete has no kind yet. A kernel is known by its name, which another kernel has
+ * had; others end the look.
+ */
 static size_t waiting_bytes(const uint8_t *record)
 {
 	const char *name;
@@ -304,8 +315,8 @@ static void set_bit(uint64_t *bits, uint32_t at)
 }
 
 /*
- * CUPTI writes on while we read. What was complete a look ago has been written entirely since, whatever the order of the
- * stores; so a record is passed on at the second look. True once it was.
+ * CUPTI writes on while we read. What was complete a look ago has been written entirely since,
+ * whatever the order of the stores; so a record is passed on at the second look. True once it was.
  */
 static bool read_complete(struct slot *slot, const uint8_t *buffer, uint32_t at)
 {
@@ -344,13 +355,19 @@ static void pass_on(const struct slot *slot, const uint8_t *buffer, const uint8_
 {
 	size_t bytes = cuda_layout_bytes(kind_at(record)), at = (size_t)(record - buffer);
 
-	/* One without an end was cut short by a flush that did not wait for it; else CUPTI has no times of it. */
+	/*
+	 * One without an end was cut short by a flush that did not wait for it; else CUPTI has no
+	 * times of it.
+	 */
 	if (bytes && at + bytes <= slot->valid && !has_bit(slot->read, (uint32_t)at) &&
 	    (end_at(record) || !slot->is_forced))
 		cuda_ops_record(record);
 }
 
-/* By CUPTI's own walk, which knows all kinds; the distance of two records is the length of the first. */
+/*
+ * By CUPTI's own walk, which knows all kinds; the distance of two records is the length of the
+ * first.
+ */
 static void read_returned(const struct slot *slot, uint8_t *buffer)
 {
 	const uint8_t *end = buffer + slot->valid, *last = NULL;

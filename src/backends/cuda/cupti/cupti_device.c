@@ -162,7 +162,10 @@ void cuda_device_refuse(const char *why)
 	tell(false, why);
 }
 
-/* ---- buffers: of whoever has the activities; those that come back belong to whom they were taken from ---- */
+/*
+ * ---- buffers: of whoever has the activities; those that come back belong to whom they were taken
+ * from ----
+ */
 
 static void requested(uint8_t **buffer, size_t *bytes, size_t *most_records)
 {

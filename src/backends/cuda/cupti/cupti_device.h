@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The device side (docs/cuda.md, section 3): what its files ask of each other. Functions here are called with the program's errno kept by
- * whoever is called from outside, and never while a lock is held that foreign code could want.
+ * The device side (docs/cuda.md, section 3): what its files ask of each other. Functions here are
+ * called with the program's errno kept by whoever is called from outside, and never while a lock is
+ * held that foreign code could want.
  */
 #ifndef TS_BACKENDS_CUDA_CUPTI_CUPTI_DEVICE_H
 #define TS_BACKENDS_CUDA_CUPTI_CUPTI_DEVICE_H
@@ -35,12 +36,18 @@ static inline uint64_t cuda_long_word(const uint8_t *record, size_t at)
 /* Filled by cuda_cupti_open(); functions that a version lacks are NULL. */
 extern struct cupti_functions cupti;
 
-/* Finds and loads it; true when `cupti` is filled. `why`: what stands against it. One thread at a time. */
+/*
+ * Finds and loads it; true when `cupti` is filled. `why`: what stands against it. One thread at a
+ * time.
+ */
 bool cuda_cupti_open(char *why, size_t why_bytes);
 const char *cuda_cupti_path(void);
 /* The function of a library that the process has already; NULL: it has none. Loads nothing. */
 void *cuda_cupti_mapped(const char *name);
-/* Another tool ends it: from here on nothing of ours calls it, nor reads what it has written, since names in that are its own. */
+/*
+ * Another tool ends it: from here on nothing of ours calls it, nor reads what it has written, since
+ * names in that are its own.
+ */
 void cuda_cupti_end(void);
 bool cuda_cupti_is_ended(void);
 /* Another tool has the device's profiler: the text says which. NULL: none. */
@@ -112,11 +119,16 @@ bool cuda_buffers_pending(void);
 void cuda_layout_begin(uint32_t version);
 /* Bytes of a record; 0: not known, or not read. */
 size_t cuda_layout_bytes(uint32_t kind);
-/* CUPTI's own walk has shown that a record is so long: its version's, or another that is believable. */
+/*
+ * CUPTI's own walk has shown that a record is so long: its version's, or another that is
+ * believable.
+ */
 void cuda_layout_learn(const uint8_t *record, size_t bytes);
 bool cuda_layout_is_ours(uint32_t kind);
 
-/* ---- activity_records.c, cupti_names.c, cupti_contexts.c, cupti_clock.c: by the reader alone ---- */
+/*
+ * ---- activity_records.c, cupti_names.c, cupti_contexts.c, cupti_clock.c: by the reader alone ----
+ */
 
 void cuda_ops_record(const uint8_t *record);
 /* The site of a kernel, by its name as CUPTI tells it. */
@@ -162,7 +174,9 @@ void cuda_foreign_look(void);
 
 int cuda_helper_start(void);
 void cuda_helper_wake(void);
-/* Until it is not inside CUPTI, 1 s at most. What it must not do any more was said ahead of this. */
+/*
+ * Until it is not inside CUPTI, 1 s at most. What it must not do any more was said ahead of this.
+ */
 void cuda_helper_await(void);
 /* Waits for its last pass, 2 s at most; false: it did not come back. */
 bool cuda_helper_stop(void);

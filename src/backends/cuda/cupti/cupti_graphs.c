@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which call made a node of a graph: its stack, by CUPTI's id of the node, through all copies of it. Written by threads of the program when graphs are
- * captured and instantiated, read by the reader of buffers.
+ * Which call made a node of a graph: its stack, by CUPTI's id of the node, through all copies of
+ * it. Written by threads of the program when graphs are captured and instantiated, read by the
+ * reader of buffers.
  */
 #include <pthread.h>
 #include <sys/mman.h>
@@ -96,7 +97,10 @@ static uint64_t id_of(void *node)
 	return id;
 }
 
-/* The call on this thread has the stack of all nodes that it makes; it is taken when the call returns, or with its second node. */
+/*
+ * The call on this thread has the stack of all nodes that it makes; it is taken when the call
+ * returns, or with its second node.
+ */
 void cuda_graphs_created(const struct cupti_graph *graph)
 {
 	uint64_t id = graph ? id_of(graph->node) : 0;

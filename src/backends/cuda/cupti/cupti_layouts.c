@@ -88,7 +88,9 @@ static bool is_readable(uint64_t address)
 	return errno != EFAULT && !mincore((void *)(uintptr_t)page, 1, &byte);
 }
 
-/* A record of a length that no version we know has: is what we would read of it what it should be? */
+/*
+ * A record of a length that no version we know has: is what we would read of it what it should be?
+ */
 static bool is_believable(const uint8_t *record, uint32_t kind)
 {
 	bool is_kernel = kind == CUPTI_KIND_CONCURRENT_KERNEL;

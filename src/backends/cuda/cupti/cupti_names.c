@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Names of operations, each a site that lasts as long as the process. Kernels by the text of their name, since CUPTI's pointers are used again; copies and
- * fills as PyTorch's profiler calls them, so that traces of both compare. Of the reader of buffers alone.
+ * Names of operations, each a site that lasts as long as the process. Kernels by the text of their
+ * name, since CUPTI's pointers are used again; copies and fills as PyTorch's profiler calls them,
+ * so that traces of both compare. Of the reader of buffers alone.
  */
 #include <string.h>
 #include <sys/mman.h>

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Other users of CUPTI in the program (docs/cuda.md, section 3.1), torch.profiler above all. CUPTI has room for one subscriber and one pair of buffer callbacks;
- * they are ours, and what others register is kept here and called when it is their turn. Each cupti* function here stands in front of the real one, found by its
- * name or by dlsym(); where we do not take part it only goes on.
+ * Other users of CUPTI in the program (docs/cuda.md, section 3.1), torch.profiler above all. CUPTI
+ * has room for one subscriber and one pair of buffer callbacks; they are ours, and what others
+ * register is kept here and called when it is their turn. Each cupti* function here stands in front
+ * of the real one, found by its name or by dlsym(); where we do not take part it only goes on.
  *
  *	subscribed          its callbacks are called out of ours, for what it has enabled
  *	registered          its buffer callbacks and its clock are kept; nothing else happens
  *	a kind is enabled   we step aside: from here on CUPTI's requests for buffers go to it
- *	all are disabled    and its buffers are back: we come back. It flushes for that; the helper asks again, and
- *	                    waits some seconds at most: buffers of its go back to it whenever they come
+ *	all are disabled and its buffers are back: we come back. It flushes for that; the helper
+ *	asks again, and
+ *	                    waits some seconds at most: buffers of its go back to it whenever they
+ *	                    come
  *	finalized           we end for good
  *
  * `lock` guards what is kept. Nothing is called with it.
@@ -23,7 +26,10 @@
 #define DOMAINS 16u
 #define NUMBERS 2048u
 #define THEIR_BUFFERS 1024u /* that are waited for at once */
-/* Buffers of theirs that do not come back are waited for so long, once they have flushed, and where they never do. */
+/*
+ * Buffers of theirs that do not come back are waited for so long, once they have flushed, and where
+ * they never do.
+ */
 #define FLUSHED_WAIT_NS 2000000000
 #define UNFLUSHED_WAIT_NS 5000000000
 
@@ -90,7 +96,10 @@ bool cuda_foreign_requested(uint8_t **buffer, size_t *bytes, size_t *most_record
 	return true;
 }
 
-/* They may hand out its memory again at once: it is forgotten ahead of that, and waited for until they have it. */
+/*
+ * They may hand out its memory again at once: it is forgotten ahead of that, and waited for until
+ * they have it.
+ */
 void cuda_foreign_completed(void *context, uint32_t stream, uint8_t *buffer, size_t bytes,
 			    size_t valid)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The one subscription to CUPTI's callbacks (docs/cuda.md, section 3): hands the correlation of a call to the wrapper on its thread, records calls
- * that came past all wrappers, and knows which correlations were given outside of windows. What another tool subscribed to goes on to it.
+ * The one subscription to CUPTI's callbacks (docs/cuda.md, section 3): hands the correlation of a
+ * call to the wrapper on its thread, records calls that came past all wrappers, and knows which
+ * correlations were given outside of windows. What another tool subscribed to goes on to it.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -25,15 +26,18 @@ static __thread uint64_t entered __attribute__((tls_model("initial-exec")));
 
 /* ---- outside of windows ---- */
 
-/* Correlations grow, so what is given outside of a window is a range. All of this under the lock, with which nothing is called. */
+/*
+ * Correlations grow, so what is given outside of a window is a range. All of this under the lock,
+ * with which nothing is called.
+ */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct pause {
 	uint32_t first, last;
 } pauses[PAUSES];
 static uint32_t pause_count;
 static uint32_t is_paused;
-static uint32_t
-	latest_pause; /* the last correlation in any; also read without the lock, which almost all are past */
+static uint32_t latest_pause; /* the last correlation in any; also read without the lock, which
+				 almost all are past */
 static uint32_t exceptions[EXCEPTIONS];
 static uint32_t exception_count;
 

@@ -382,7 +382,10 @@ static bool put_in(const struct nvtx_callbacks *callbacks, int module, const str
 	return true;
 }
 
-/* By each copy of NVTX in the process, at its first call. 0: nobody wants it, and its functions do nothing. */
+/*
+ * By each copy of NVTX in the process, at its first call. 0: nobody wants it, and its functions do
+ * nothing.
+ */
 TS_EMIT_API int InitializeInjectionNvtx2(nvtx_export_table export_table);
 int InitializeInjectionNvtx2(nvtx_export_table export_table)
 {

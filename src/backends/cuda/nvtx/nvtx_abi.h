@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * NVTX v3 as a tool sees it: how a copy of NVTX inside a program or library is entered, and what its functions are given. Numbers and
- * layouts of ours; where NVIDIA's headers are there, nvtx_check.c compares.
+ * NVTX v3 as a tool sees it: how a copy of NVTX inside a program or library is entered, and what
+ * its functions are given. Numbers and layouts of ours; where NVIDIA's headers are there,
+ * nvtx_check.c compares.
  */
 #ifndef TS_BACKENDS_CUDA_NVTX_NVTX_ABI_H
 #define TS_BACKENDS_CUDA_NVTX_NVTX_ABI_H
@@ -27,7 +28,10 @@ typedef const void *(*nvtx_export_table)(uint32_t id);
 
 struct nvtx_callbacks {
 	size_t size;
-	/* *ret_table: pointers to the places of the functions, by number; 1: there is such a module. */
+	/*
+	 * *ret_table: pointers to the places of the functions, by number; 1: there is such a
+	 * module.
+	 */
 	int (*module)(int module, nvtx_function ***ret_table, unsigned int *ret_count);
 };
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where NVIDIA's headers are there: are the numbers and layouts of nvtx_abi.h those of NVTX? No code. */
+/*
+ * Where NVIDIA's headers are there: are the numbers and layouts of nvtx_abi.h those of NVTX? No
+ * code.
+ */
 #include "backends/cuda/nvtx/nvtx_abi.h"
 
 #if defined(TS_HAVE_CUDA_HEADERS) && defined(__has_include)

@@ -184,7 +184,10 @@ int nvtx_push(const struct nvtx_event *event)
 			keep_text(range, &event->name);
 		range->is_stored = true;
 	}
-	/* A signal handler that pushes and pops in between leaves everything as it was, but for what it wrote over. */
+	/*
+	 * A signal handler that pushes and pops in between leaves everything as it was, but for
+	 * what it wrote over.
+	 */
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	thread->depth++;
 	return (int)range->level;

@@ -31,8 +31,8 @@ static struct {
 	uint64_t plain, not_issued; /* by the kind of their reason */
 } counts;
 /*
- * Samples of cycles in which nothing was issued have reasons of their own. Nothing says whether the plain reasons count them, too: the sums do. As long
- * as that is not known, they are taken to.
+ * Samples of cycles in which nothing was issued have reasons of their own. Nothing says whether the
+ * plain reasons count them, too: the sums do. As long as that is not known, they are taken to.
  */
 static bool is_apart;
 /* As of ts_now(): the newest launch that is wanted, and when samples were last taken. */
@@ -95,7 +95,10 @@ static void put_pc(const struct sampled *sampled, const struct sampling_pc *pc, 
 	}
 }
 
-/* 0: they are not wanted. Behind a window samples still come of what was launched inside it, and are told as if they had come then. */
+/*
+ * 0: they are not wanted. Behind a window samples still come of what was launched inside it, and
+ * are told as if they had come then.
+ */
 static uint64_t time_of_samples(void)
 {
 	uint64_t newest = __atomic_load_n(&launched, __ATOMIC_RELAXED);

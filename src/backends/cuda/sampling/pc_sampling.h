@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of instruction sampling share: pc_sampling.c (contexts, samples), pc_sampling_start.c (how it is set), pc_sampling_code.c (functions and images). */
+/*
+ * What the files of instruction sampling share: pc_sampling.c (contexts, samples),
+ * pc_sampling_start.c (how it is set), pc_sampling_code.c (functions and images).
+ */
 #ifndef TS_BACKENDS_CUDA_SAMPLING_PC_SAMPLING_H
 #define TS_BACKENDS_CUDA_SAMPLING_PC_SAMPLING_H
 
@@ -46,9 +49,15 @@ bool sampling_begin(struct sampled *sampled);
 
 /* ---- pc_sampling_code.c ---- */
 
-/* The number of the function for ts_code_frame(); 0: there is no room. By the thread that drains alone. */
+/*
+ * The number of the function for ts_code_frame(); 0: there is no room. By the thread that drains
+ * alone.
+ */
 uint32_t sampling_function(const struct sampling_pc *pc);
-/* Images of modules that were seen in samples go to the trace; at last those that could not are counted. Waits for the recorder: by the helper alone. */
+/*
+ * Images of modules that were seen in samples go to the trace; at last those that could not are
+ * counted. Waits for the recorder: by the helper alone.
+ */
 void sampling_store_images(bool is_last);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * CUPTI's interface of program-counter sampling, as far as we use it: numbers and layouts of our own, compared with NVIDIA's where its header is there.
- * Every struct begins with its size, by which CUPTI knows how much of it we know.
+ * CUPTI's interface of program-counter sampling, as far as we use it: numbers and layouts of our
+ * own, compared with NVIDIA's where its header is there. Every struct begins with its size, by
+ * which CUPTI knows how much of it we know.
  */
 #ifndef TS_BACKENDS_CUDA_SAMPLING_PC_SAMPLING_ABI_H
 #define TS_BACKENDS_CUDA_SAMPLING_PC_SAMPLING_ABI_H

@@ -73,7 +73,10 @@ static uint32_t add_function(struct function *place, const struct sampling_pc *p
 	if (function_count >= FUNCTIONS - FUNCTIONS / 8)
 		return 0;
 	snprintf(module, sizeof(module), "cubin:%016llx", (unsigned long long)pc->cubin_crc);
-	/* CUPTI's text is shared by all records of the function, also by those to come: it is not ours to free before the end. */
+	/*
+	 * CUPTI's text is shared by all records of the function, also by those to come: it is not
+	 * ours to free before the end.
+	 */
 	*place = (struct function){ .crc = pc->cubin_crc,
 				    .index = pc->function,
 				    .code = ts_code(TS_CODE_DEVICE, pc->name ? pc->name : "?",

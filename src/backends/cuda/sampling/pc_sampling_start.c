@@ -195,7 +195,10 @@ static void tell_on(size_t reasons)
 	ts_accelerator_fact("pc_sampling", json);
 }
 
-/* What matters most stands first: an older CUPTI may refuse some of the others, which it has ways of its own for. */
+/*
+ * What matters most stands first: an older CUPTI may refuse some of the others, which it has ways
+ * of its own for.
+ */
 static int configure(struct sampled *sampled, size_t count)
 {
 	cupti_function *set =

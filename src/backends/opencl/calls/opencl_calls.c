@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Calls that are only timed and passed on, made from the list of all calls (opencl_calls.def), and the one way that every command
- * takes. Calls that mean something to others are written out in calls_*.c.
+ * Calls that are only timed and passed on, made from the list of all calls (opencl_calls.def), and
+ * the one way that every command takes. Calls that mean something to others are written out in
+ * calls_*.c.
  */
 #include <tracesmith/schema.h>
 
@@ -46,7 +47,10 @@
 		return made;                                     \
 	}
 
-/* Counted whether somebody watches or not. Ours goes first: once the driver has it, the handle may be another's. */
+/*
+ * Counted whether somebody watches or not. Ours goes first: once the driver has it, the handle may
+ * be another's.
+ */
 #define OCL_RETAIN(name, type, kind)                \
 	cl_int CL_API_CALL hook_##name(type handle) \
 	{                                           \
@@ -120,8 +124,9 @@ static uint64_t new_correlation(void)
 }
 
 /*
- * The order of the stream is that of the queue, so its lock is held across the driver's call where there is a stream. Inside a
- * callback it is not waited for: whoever has it may wait for this callback.
+ * The order of the stream is that of the queue, so its lock is held across the driver's call where
+ * there is a stream. Inside a callback it is not waited for: whoever has it may wait for this
+ * callback.
  */
 static void lock_queue(struct ocl_command *command)
 {
@@ -198,7 +203,10 @@ static bool take_in(struct ocl_command *command, uint64_t after)
 {
 	bool is_profiled = command->queue && ts_enabled(), is_due = false;
 
-	/* First: once it is in the list, the helper may look at it and let go of its event at any time. */
+	/*
+	 * First: once it is in the list, the helper may look at it and let go of its event at any
+	 * time.
+	 */
 	if (ocl.replayable)
 		stream_after(command, CL_SUCCESS);
 	if (is_profiled)

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What hooks are made of: begin and end of a call, the one way of a command, and the declarations of all hooks.
- * Only for calls*.c and opencl_layer.c.
+ * What hooks are made of: begin and end of a call, the one way of a command, and the declarations
+ * of all hooks. Only for calls*.c and opencl_layer.c.
  *
- * A call:                                        A command:
- *	struct ocl_call call;                           struct ocl_command command = { .verb = OCL_READ, ... };
- *	OCL_BEGIN(&call, "clFlush");                    ocl_give(&command, queue, wait_count, waits, event);
- *	result = ocl.next.clFlush(queue);               result = ocl.next.clEnqueueReadBuffer(..., command.event_place);
+ * A call: A command:
+ *	struct ocl_call call; struct ocl_command command = { .verb = OCL_READ, ... };
+ *	OCL_BEGIN(&call, "clFlush"); ocl_give(&command, queue, wait_count, waits, event);
+ *	result = ocl.next.clFlush(queue); result = ocl.next.clEnqueueReadBuffer(...,
+ *	command.event_place);
  *	ocl_told(&call, result);                        return ocl_given(&command, result);
  *	... what follows from it ...
  *	ocl_end(&call);
@@ -64,8 +65,9 @@ static inline void ocl_give_error(cl_int *ret_error, cl_int error)
 void ocl_give(struct ocl_command *command, cl_command_queue queue, cl_uint wait_count,
 	      const cl_event *waits, cl_event *event);
 /*
- * What is passed on in place of a command's `blocking`. Nobody waits for the driver with the queue's lock held: another thread may
- * have to use the queue for what this one waits for. So it is waited for once the lock is given back.
+ * What is passed on in place of a command's `blocking`. Nobody waits for the driver with the
+ * queue's lock held: another thread may have to use the queue for what this one waits for. So it is
+ * waited for once the lock is given back.
  */
 static inline cl_bool ocl_blocks(struct ocl_command *command)
 {
@@ -76,7 +78,10 @@ static inline cl_bool ocl_blocks(struct ocl_command *command)
 /* And out; returns the result. */
 cl_int ocl_given(struct ocl_command *command, cl_int result);
 
-/* Both sites of a command, in front of ocl_give(): the call's, and that of what the device does (a kernel has its own). */
+/*
+ * Both sites of a command, in front of ocl_give(): the call's, and that of what the device does (a
+ * kernel has its own).
+ */
 #define OCL_SITES(command, call_name, op_name, category, kind_, copy_kind_)           \
 	do {                                                                          \
 		static struct ts_emit_site call_ = TS_CALL_SITE(call_name, "opencl"); \

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Commands on buffers and kernels, and those that only order others. All take the one way of opencl_calls.c. */
+/*
+ * Commands on buffers and kernels, and those that only order others. All take the one way of
+ * opencl_calls.c.
+ */
 #include <tracesmith/schema.h>
 
 #include "backends/opencl/calls/opencl_calls.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Events: waiting for them, asking them, being called back by them. Those that we hold are one reference short for the
- * program, and those of queues that it made without profiling have no times for it.
+ * Events: waiting for them, asking them, being called back by them. Those that we hold are one
+ * reference short for the program, and those of queues that it made without profiling have no times
+ * for it.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -179,7 +180,9 @@ static void take_off(cl_event event, void *value)
 	memcpy(value, &references, sizeof(references));
 }
 
-/* While the count is read nobody may let the event go: that is done by those who look at its queue. */
+/*
+ * While the count is read nobody may let the event go: that is done by those who look at its queue.
+ */
 static cl_int ask_references(cl_event event, size_t size, void *value, size_t *ret_size)
 {
 	struct ocl_object *queue;

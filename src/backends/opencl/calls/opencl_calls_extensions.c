@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Functions that programs ask for by name. Those of the dispatch table give our hooks; those of extensions that we know are
- * wrapped, one wrapper for each address that a driver gave (platforms have their own); others are passed and named in the trace.
+ * Functions that programs ask for by name. Those of the dispatch table give our hooks; those of
+ * extensions that we know are wrapped, one wrapper for each address that a driver gave (platforms
+ * have their own); others are passed and named in the trace.
  */
 #include <string.h>
 
@@ -92,7 +93,10 @@ typedef void (*function)(void);
 static function clCreateCommandQueueWithPropertiesKHR_next[PLACES];
 FOR_EACH_PLACE(WRAP_QUEUE, 0)
 
-/* A command buffer runs in the first of its queues; where none is given, in those that it was made for, which we do not know. */
+/*
+ * A command buffer runs in the first of its queues; where none is given, in those that it was made
+ * for, which we do not know.
+ */
 #define WRAP_COMMAND_BUFFER(place, unused)                                                         \
 	static cl_int CL_API_CALL clEnqueueCommandBufferKHR_##place(                               \
 		cl_uint num_queues, cl_command_queue *queues, void *buffer, cl_uint wait_count,    \

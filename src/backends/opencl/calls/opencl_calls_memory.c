@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Buffers. Followed only where the program is to be replayed: commands name their memory themselves. */
+/*
+ * Buffers. Followed only where the program is to be replayed: commands name their memory
+ * themselves.
+ */
 #include "backends/opencl/calls/opencl_calls.h"
 
 static void made_buffer(cl_context context, cl_mem handle, cl_mem_flags flags, size_t size,

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Programs: where they come from, how they are built. Followed only where the program is to be replayed. */
+/*
+ * Programs: where they come from, how they are built. Followed only where the program is to be
+ * replayed.
+ */
 #include <stdlib.h>
 
 #include "backends/opencl/calls/opencl_calls.h"
@@ -125,7 +128,10 @@ static struct notice *make_notice(notify_function notify, void *user_data, const
 	return notice;
 }
 
-/* Without a notice it is done when the call returns; with one, unless it was refused, built() has been or will be called. */
+/*
+ * Without a notice it is done when the call returns; with one, unless it was refused, built() has
+ * been or will be called.
+ */
 static void end_build(cl_program program, const char *options, cl_int result, struct notice *notice)
 {
 	struct ocl_object *object = ocl.replayable ? ocl_find(OCL_PROGRAM, program) : NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Contexts and queues. Queues are made with profiling on; what the program can ask about that is answered as if they
- * were not.
+ * Contexts and queues. Queues are made with profiling on; what the program can ask about that is
+ * answered as if they were not.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -67,7 +67,10 @@ cl_context CL_API_CALL hook_clCreateContextFromType(
 	return context;
 }
 
-/* Events that we hold hold their queue, which holds its context: what is over is let go ahead of the answer. */
+/*
+ * Events that we hold hold their queue, which holds its context: what is over is let go ahead of
+ * the answer.
+ */
 cl_int CL_API_CALL hook_clGetContextInfo(cl_context context, cl_context_info name, size_t size,
 					 void *value, size_t *ret_size)
 {
@@ -338,7 +341,10 @@ static cl_command_queue make_probe(const struct ocl_object *queue)
 							   &error);
 }
 
-/* Drivers differ in what they say of lists that lack something: such a queue is made, and asked in place of the program's. */
+/*
+ * Drivers differ in what they say of lists that lack something: such a queue is made, and asked in
+ * place of the program's.
+ */
 static cl_int answer_list(const struct ocl_object *queue, size_t size, void *value,
 			  size_t *ret_size)
 {

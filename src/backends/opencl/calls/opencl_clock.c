@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The device's clock against ours (docs/replay.md, 3.2): from clGetDeviceAndHostTimer() where the driver has it and its
- * events are in the same clock, else by bracketing: QUEUED of a command lies between the instants around its call.
+ * The device's clock against ours (docs/replay.md, 3.2): from clGetDeviceAndHostTimer() where the
+ * driver has it and its events are in the same clock, else by bracketing: QUEUED of a command lies
+ * between the instants around its call.
  */
 #include <stdlib.h>
 
@@ -80,7 +81,10 @@ static bool ask_timer(const struct ocl_object *device, struct reading *ret_readi
 	return device_ns != 0;
 }
 
-/* A driver that lacks the function may have nothing behind its entry: it is called only where the platform says that there is a timer. */
+/*
+ * A driver that lacks the function may have nothing behind its entry: it is called only where the
+ * platform says that there is a timer.
+ */
 static bool may_have_timer(cl_device_id device)
 {
 	cl_platform_id platform = NULL;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What traces say of devices, queues and platforms. A device's number is that of its platform and its own there, so
- * that it is the same in each run; sub-devices are numbered behind them as they come.
+ * What traces say of devices, queues and platforms. A device's number is that of its platform and
+ * its own there, so that it is the same in each run; sub-devices are numbered behind them as they
+ * come.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -162,7 +163,10 @@ static void tell_device(const struct ocl_object *device)
 	ts_tracer_device(ts_tracer_process(), &told);
 }
 
-/* Another thread may describe the same device at the same time: then there are two of it, with the same number. */
+/*
+ * Another thread may describe the same device at the same time: then there are two of it, with the
+ * same number.
+ */
 struct ocl_object *ocl_device(cl_device_id device)
 {
 	struct ocl_object *object = ocl_find(OCL_DEVICE, device);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The thread that looks at commands while the program does something else, every 100 ms while there are any. Made with the
- * first queue; sleeps while nothing is pending; asks the driver nothing once the program ends.
+ * The thread that looks at commands while the program does something else, every 100 ms while there
+ * are any. Made with the first queue; sleeps while nothing is pending; asks the driver nothing once
+ * the program ends.
  */
 #include <errno.h>
 #include <signal.h>
@@ -42,7 +43,10 @@ static bool is_done_with(struct ocl_object *queue)
 	       !__atomic_load_n(&queue->pending_count, __ATOMIC_ACQUIRE);
 }
 
-/* The first, or the one behind `queue`. They are taken out by passes only, so `queue` is still there. */
+/*
+ * The first, or the one behind `queue`. They are taken out by passes only, so `queue` is still
+ * there.
+ */
 static struct ocl_object *behind(const struct ocl_object *queue)
 {
 	struct ocl_object *next;
@@ -108,7 +112,9 @@ static void rest(bool is_pending)
 {
 	struct timespec until = from_now(CLOCK_MONOTONIC, INTERVAL_NS);
 
-	/* Whoever gives a command counts it, then asks whether we sleep: one of us sees the other. */
+	/*
+	 * Whoever gives a command counts it, then asks whether we sleep: one of us sees the other.
+	 */
 	__atomic_store_n(&is_asleep, !is_pending, __ATOMIC_SEQ_CST);
 	if (!is_pending && !__atomic_load_n(&is_stopped, __ATOMIC_ACQUIRE) && count_pending()) {
 		__atomic_store_n(&is_asleep, false, __ATOMIC_RELAXED);

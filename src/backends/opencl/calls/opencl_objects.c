@@ -82,7 +82,10 @@ static bool make_more(enum ocl_kind kind)
 	return spare[kind] != NULL;
 }
 
-/* Everything but what stays with the memory: kind, locks, and its chain, which somebody may be reading. */
+/*
+ * Everything but what stays with the memory: kind, locks, and its chain, which somebody may be
+ * reading.
+ */
 static void clear(struct ocl_object *object)
 {
 	object->references = 1;

@@ -9,8 +9,9 @@
 #include "backends/opencl/opencl_internal.h"
 
 /*
- * A queue is looked at when so many commands were given since the last time: so many at first, and more where looking turns out to be dear, as
- * with drivers that answer slowly while the device works. Then the helper does it, and the program when it waits anyway.
+ * A queue is looked at when so many commands were given since the last time: so many at first, and
+ * more where looking turns out to be dear, as with drivers that answer slowly while the device
+ * works. Then the helper does it, and the program when it waits anyway.
  */
 #define LOOK_EVERY_LEAST 64
 #define LOOK_EVERY_MOST 65536

@@ -189,7 +189,10 @@ static void keep_signatures(struct stream_module *module, cl_program program)
 	free(kernels);
 }
 
-/* The same source once more, with information on arguments; neither the program nor the hooks see it. */
+/*
+ * The same source once more, with information on arguments; neither the program nor the hooks see
+ * it.
+ */
 static void rebuild(const struct ocl_stream *stream, struct stream_module *module)
 {
 	static const char more[] = " -cl-kernel-arg-info";

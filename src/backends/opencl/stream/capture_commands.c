@@ -12,7 +12,10 @@
 #define CHECK_WAIT_NS INT64_C(60000000000)
 #define WAITS 350u /* events of a wait in one record: 20 digits each, a comma */
 
-/* Checked recordings run one command at a time, so that what it wrote can be told from what others write. */
+/*
+ * Checked recordings run one command at a time, so that what it wrote can be told from what others
+ * write.
+ */
 static pthread_mutex_t serial = PTHREAD_MUTEX_INITIALIZER;
 static atomic_bool is_unsettled; /* a user event was set, and nobody waited for what that let go */
 
@@ -341,7 +344,10 @@ static void emit_sync(const char *what, uint64_t queue, struct stream_text *text
 	}
 }
 
-/* What other threads gave while this one waited is not what it waited for: "until" is the last command for certain. */
+/*
+ * What other threads gave while this one waited is not what it waited for: "until" is the last
+ * command for certain.
+ */
 void stream_finished(struct ocl_object *queue)
 {
 	struct stream_text text;

@@ -186,7 +186,10 @@ static void describe_sides(struct stream_frozen *frozen, const size_t *region,
 	frozen->row.bytes = (int64_t)stream_rect_bytes(&packed);
 }
 
-/* The range that is used reaches from the first byte to the last; the row has where the view begins. */
+/*
+ * The range that is used reaches from the first byte to the last; the row has where the view
+ * begins.
+ */
 static void use_rect(struct stream_frozen *frozen, struct ocl_stream *root, uint64_t origin,
 		     const struct stream_rect *rect, bool writes)
 {
@@ -305,7 +308,10 @@ static void describe_svm_map(struct stream_frozen *frozen, const struct ocl_comm
 				    root ? root->unreplayable : "not known");
 }
 
-/* What the host can have written, if it was mapped for that and the program could know that it was mapped. */
+/*
+ * What the host can have written, if it was mapped for that and the program could know that it was
+ * mapped.
+ */
 static void describe_unmapping(struct stream_frozen *frozen, struct ocl_stream *root,
 			       const void *host)
 {
@@ -482,7 +488,10 @@ static const struct {
 	[OCL_IMAGE] = { TS_COMMAND_COPY, describe_image },
 };
 
-/* Events of before the window are complete, so a list may be empty: that is not the same as none, which may mean "all before". */
+/*
+ * Events of before the window are complete, so a list may be empty: that is not the same as none,
+ * which may mean "all before".
+ */
 static void describe_waits(struct stream_frozen *frozen, const struct ocl_command *command)
 {
 	if (!command->wait_count || !command->waits)

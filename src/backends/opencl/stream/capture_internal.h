@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the files of the command stream share (docs/replay.md, 3.3 and 4). Nobody else includes it; hooks see capture_stream.h.
+ * What the files of the command stream share (docs/replay.md, 3.3 and 4). Nobody else includes it;
+ * hooks see capture_stream.h.
  *
  *	capture_stream.c            the gate; when a window opens, closes, fails
  *	capture_text.c       details as JSON, into a buffer of fixed size
- *	capture_objects.c    the registry of everything that lives: devices, contexts, queues, memory, user events
+ *	capture_objects.c the registry of everything that lives: devices, contexts, queues, memory,
+ *	user events
  *	capture_programs.c   modules and functions
  *	capture_arguments.c  arguments as they are set, their kinds, and how a launch has them
  *	capture_events.c     numbers of events
@@ -13,12 +15,13 @@
  *	capture_memory.c     the host's side: reads that are not complete, mapped regions
  *	capture_pages.c      memory that host and device share (USE_HOST_PTR)
  *	capture_rect.c       rectangles of memory
- *	capture_snapshot.c   memory read back: at the begin of a window, at its end, behind each command
+ *	capture_snapshot.c memory read back: at the begin of a window, at its end, behind each
+ *	command
  *	capture_loss.c       counts of what is not in the stream
  *
- * Locks of the stream, inside of those that opencl_internal.h lists; each is held for a short time and in this order:
- * `host` (capture_memory.c; the driver is asked about events under it), then `registry` or `events` (nothing is called under
- * these), then the channel.
+ * Locks of the stream, inside of those that opencl_internal.h lists; each is held for a short time
+ * and in this order: `host` (capture_memory.c; the driver is asked about events under it), then
+ * `registry` or `events` (nothing is called under these), then the channel.
  */
 #ifndef TS_BACKENDS_OPENCL_STREAM_CAPTURE_INTERNAL_H
 #define TS_BACKENDS_OPENCL_STREAM_CAPTURE_INTERNAL_H
@@ -186,7 +189,10 @@ struct stream_user_event {
 	atomic_bool is_waited_for;
 };
 
-/* Everything of an object. In the registry until nobody holds it: neither the program nor an object made from it. */
+/*
+ * Everything of an object. In the registry until nobody holds it: neither the program nor an object
+ * made from it.
+ */
 struct ocl_stream {
 	enum ocl_kind kind;
 	void *handle;
@@ -213,9 +219,15 @@ struct ocl_stream *stream_object_hold(struct ocl_stream *stream);
 void stream_object_drop(struct ocl_stream *stream);
 /* Walks the registry, parents first. Only while the gate is held alone. */
 struct ocl_stream *stream_object_first(void);
-/* Walks queues while others come and go: the next one, held, behind one that is let go; NULL: begin, end. */
+/*
+ * Walks queues while others come and go: the next one, held, behind one that is let go; NULL:
+ * begin, end.
+ */
 struct ocl_stream *stream_queue_next(struct ocl_stream *queue);
-/* Writes its OBJECT, and those of what it needs, unless the window has them; the channel is locked. `blob`: content of memory. */
+/*
+ * Writes its OBJECT, and those of what it needs, unless the window has them; the channel is locked.
+ * `blob`: content of memory.
+ */
 void stream_object_emit(struct ocl_stream *stream, uint64_t blob);
 /* The same in a window that is open, with the channel's lock taken. */
 void stream_object_tell(struct ocl_stream *stream);
@@ -269,7 +281,9 @@ struct stream_frozen {
 	const char *unreplayable_kind;
 	bool is_ambiguous;
 	bool is_serial; /* holds the lock of checked recordings */
-	/* What becomes its blob behind the call: bytes, or a rectangle of them; or the arguments. */
+	/*
+	 * What becomes its blob behind the call: bytes, or a rectangle of them; or the arguments.
+	 */
 	const void *data;
 	uint64_t data_bytes;
 	bool data_is_rect;
@@ -320,7 +334,10 @@ void stream_events_forked(void);
 
 /* A read has been given. */
 void stream_read_given(const struct stream_frozen *frozen, const struct ocl_command *command);
-/* Reads into [host, host + bytes) that are not complete: waits for them, or (`forget`) lets their checks go. False: still not complete. */
+/*
+ * Reads into [host, host + bytes) that are not complete: waits for them, or (`forget`) lets their
+ * checks go. False: still not complete.
+ */
 bool stream_reads_settle(const void *host, uint64_t bytes, bool forget);
 /* Checks of all reads that are complete by now; shared memory whose writers are. */
 void stream_look(void);
@@ -337,7 +354,10 @@ void stream_memory_release(struct ocl_stream *stream);
 void stream_memory_forked(void);
 
 extern pthread_mutex_t stream_host_lock;
-/* Under the host lock: a command is about to use it; one that writes it has been given; those that are complete; no more of it. */
+/*
+ * Under the host lock: a command is about to use it; one that writes it has been given; those that
+ * are complete; no more of it.
+ */
 void stream_pages_compare(struct ocl_stream *root);
 void stream_pages_written(struct ocl_stream *root, cl_event event);
 void stream_pages_look(void);
@@ -351,7 +371,10 @@ cl_uint stream_pages_holds(cl_event event);
 /* NULL: done; else why not, in `why`. The gate is held alone. */
 const char *stream_snapshot(char *why, size_t size, uint64_t *ret_bytes);
 void stream_final_checks(void);
-/* Zeros, in place of whatever the driver left in memory that the program gave no content: what is not written is compared, too. */
+/*
+ * Zeros, in place of whatever the driver left in memory that the program gave no content: what is
+ * not written is compared, too.
+ */
 void stream_clear(const struct ocl_stream *memory);
 void stream_each_check(const struct stream_frozen *frozen, uint64_t sequence);
 /* Frees what reading back needed. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Counts, by kind, what the command stream does not have (docs/replay.md, 3.4), and tells them at the end of a window and
- * at exit: a row of `loss` each, not one a call.
+ * Counts, by kind, what the command stream does not have (docs/replay.md, 3.4), and tells them at
+ * the end of a window and at exit: a row of `loss` each, not one a call.
  */
 #include <stdio.h>
 #include <string.h>

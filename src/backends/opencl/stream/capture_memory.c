@@ -11,7 +11,10 @@
 
 #define WRITING (CL_MAP_WRITE | CL_MAP_WRITE_INVALIDATE_REGION)
 #define READ_WAIT_NS INT64_C(10000000000) /* for a read whose bytes are the source of a write */
-/* The same while a user event is unset: it may be this thread that is to set it, or another, or that read has nothing to do with it. */
+/*
+ * The same while a user event is unset: it may be this thread that is to set it, or another, or
+ * that read has nothing to do with it.
+ */
 #define READ_WAIT_UNSET_NS INT64_C(100000000)
 
 /* A read on its way. */
@@ -119,7 +122,10 @@ static bool overlaps(const struct pending *read, const void *host, uint64_t byte
 	return a < b + bytes && b < a + read->bytes;
 }
 
-/* The event, held, of a read into the range that is not complete; NULL: none. Those that are complete are checked. */
+/*
+ * The event, held, of a read into the range that is not complete; NULL: none. Those that are
+ * complete are checked.
+ */
 static cl_event find_overlap(const void *host, uint64_t bytes, bool forget)
 {
 	cl_event found = NULL;
@@ -165,7 +171,10 @@ void stream_look(void)
 
 	if (!stream_is_open())
 		return;
-	/* Whoever is at it must be waited for: behind it the program may change what is still to be hashed. */
+	/*
+	 * Whoever is at it must be waited for: behind it the program may change what is still to be
+	 * hashed.
+	 */
 	pthread_mutex_lock(&stream_host_lock);
 	for (link = &reads; *link;) {
 		if (!look_at_read(link))
@@ -217,7 +226,10 @@ void stream_region_add(struct ocl_stream *root, struct stream_region *region)
 	pthread_mutex_unlock(&stream_host_lock);
 }
 
-/* Several may begin at one address: those for writing first, since their bytes must not be missed; of equals the widest. */
+/*
+ * Several may begin at one address: those for writing first, since their bytes must not be missed;
+ * of equals the widest.
+ */
 static struct stream_region **choose_region(struct stream_memory *memory, const void *host)
 {
 	struct stream_region **chosen = NULL, **link;

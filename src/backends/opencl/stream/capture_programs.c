@@ -32,7 +32,10 @@ static size_t skip_comment(const char *text, size_t bytes, size_t at)
 	return at;
 }
 
-/* The text without its comments, at `to`, which has room for it; strings may hold what looks like one. */
+/*
+ * The text without its comments, at `to`, which has room for it; strings may hold what looks like
+ * one.
+ */
 static size_t strip_comments(const char *text, size_t bytes, char *to)
 {
 	size_t length = 0, i = 0;
@@ -448,7 +451,9 @@ void stream_module_settle(struct ocl_stream *stream)
 		tell_module(stream);
 }
 
-/* What was built before stays what it was for the functions made from it: this is another module. */
+/*
+ * What was built before stays what it was for the functions made from it: this is another module.
+ */
 static struct ocl_stream *replace_module(struct ocl_object *program)
 {
 	struct ocl_stream *old = program->stream;

@@ -148,7 +148,10 @@ static bool has_content(const struct ocl_stream *stream)
 	       !stream->as.memory.is_view && !stream->unreplayable && stream->as.memory.bytes;
 }
 
-/* The blob is whole in any case, so that nothing of the stream is damaged; `ret_rc`: whether its bytes are right. */
+/*
+ * The blob is whole in any case, so that nothing of the stream is damaged; `ret_rc`: whether its
+ * bytes are right.
+ */
 static uint64_t emit_content(const struct ocl_stream *memory, void *piece, cl_int *ret_rc)
 {
 	uint64_t bytes = memory->as.memory.bytes;
@@ -176,7 +179,10 @@ static const char *snap(struct ocl_stream *stream, void *piece, char *why, size_
 
 	if (stream->kind == OCL_PROGRAM)
 		stream_module_settle(stream);
-	/* Threads that the driver starts for it must not begin with the signals blocked that the channel's lock blocks. */
+	/*
+	 * Threads that the driver starts for it must not begin with the signals blocked that the
+	 * channel's lock blocks.
+	 */
 	if (has_content(stream))
 		make_reader(stream->parent);
 	if (!ts_replay_lock())

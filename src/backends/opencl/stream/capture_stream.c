@@ -41,7 +41,10 @@ static struct {
 	char why[160]; /* what the last attempt waited for */
 } self = { .transition = PTHREAD_MUTEX_INITIALIZER };
 
-/* Calls count themselves in `inside` and then look at `is_closed`; who closes does it the other way round. */
+/*
+ * Calls count themselves in `inside` and then look at `is_closed`; who closes does it the other way
+ * round.
+ */
 static struct {
 	_Atomic uint32_t inside;
 	atomic_bool is_closed;
@@ -301,7 +304,10 @@ static void gate_open(void)
 	pthread_mutex_unlock(&gate.lock);
 }
 
-/* Alone, but for the calling thread's own `inside`. False: somebody is still in a call; the gate is open again. */
+/*
+ * Alone, but for the calling thread's own `inside`. False: somebody is still in a call; the gate is
+ * open again.
+ */
 static bool gate_close(uint32_t own, int64_t until_ns)
 {
 	atomic_store(&gate.was_forced, false);
@@ -343,7 +349,10 @@ static cl_event mark_queue(const struct ocl_stream *queue)
 	return rc ? NULL : marker;
 }
 
-/* Until it is complete, the time is over, or a callback waits for us while the driver may wait for that. */
+/*
+ * Until it is complete, the time is over, or a callback waits for us while the driver may wait for
+ * that.
+ */
 static bool finish_queue(const struct ocl_stream *queue)
 {
 	cl_event marker = queue->as.queue.marker;
@@ -411,7 +420,10 @@ static bool get_quiet(uint32_t own, bool minds_maps)
 	return true;
 }
 
-/* What only the program can end is looked at again in its next call, since that costs little; what takes waiting is not. */
+/*
+ * What only the program can end is looked at again in its next call, since that costs little; what
+ * takes waiting is not.
+ */
 static void attempt_later(int64_t now, bool minds_maps)
 {
 	bool is_held = stream_events_blocking() || (minds_maps && stream_regions_written());
@@ -629,7 +641,10 @@ static void take_step(void)
 
 /* ---- begin and end ---- */
 
-/* OpenCL does not survive a fork: a child whose parent had used it is left alone, any other starts anew. */
+/*
+ * OpenCL does not survive a fork: a child whose parent had used it is left alone, any other starts
+ * anew.
+ */
 static void after_fork(void)
 {
 	bool starts_anew = !stream_any_context() && atomic_load(&self.state) != OFF;

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the hooks tell the command stream (docs/replay.md, 3.3 and 4). Hooks call these only where `ocl.replayable`;
- * included by opencl_internal.h, after its types.
+ * What the hooks tell the command stream (docs/replay.md, 3.3 and 4). Hooks call these only where
+ * `ocl.replayable`; included by opencl_internal.h, after its types.
  *
  * Order in a hook:
  *	stream_enter()                    takes the gate, opens or closes a window that is due
- *	  [queue lock] stream_before(&command)   freezes what the driver will read; may wait for a pending read
+ *	  [queue lock] stream_before(&command) freezes what the driver will read; may wait for a
+ *	  pending read
  *	  the driver's call
  *	  stream_after(&command, result)  appends the command; [queue unlock]
  *	stream_leave()
- * and for calls that make, change or release objects: stream_enter(), the driver's call, stream_made_*(), stream_leave().
+ * and for calls that make, change or release objects: stream_enter(), the driver's call,
+ * stream_made_*(), stream_leave().
  */
 #ifndef TS_BACKENDS_OPENCL_STREAM_CAPTURE_STREAM_H
 #define TS_BACKENDS_OPENCL_STREAM_CAPTURE_STREAM_H
@@ -18,8 +20,8 @@
 void stream_enter(void);
 void stream_leave(void);
 /*
- * Around a function of the program that the driver calls back (events, builds, SVM free): on this thread no window is opened or
- * closed meanwhile, since that waits for the driver. Nest freely.
+ * Around a function of the program that the driver calls back (events, builds, SVM free): on this
+ * thread no window is opened or closed meanwhile, since that waits for the driver. Nest freely.
  */
 void stream_callback_begin(void);
 void stream_callback_end(void);
@@ -48,13 +50,15 @@ void stream_set_exec_info(struct ocl_object *kernel, cl_kernel_exec_info name, s
 			  const void *value);
 void stream_made_user_event(struct ocl_object *event);
 void stream_made_svm(struct ocl_object *memory, cl_svm_mem_flags flags, size_t bytes);
-/* The last reference is about to go. Lets object->stream go. Calls neither the driver nor ocl_*(). */
+/*
+ * The last reference is about to go. Lets object->stream go. Calls neither the driver nor ocl_*().
+ */
 void stream_gone(struct ocl_object *object);
 
 /*
- * ---- commands ----
- * stream_after() uses command->event, so nobody may release that meanwhile: call it before the event goes to the list of pending ones.
- * From a callback, do not wait for the queue's lock: whoever holds it may wait for this very thread of the driver.
+ * ---- commands ---- stream_after() uses command->event, so nobody may release that meanwhile: call
+ * it before the event goes to the list of pending ones. From a callback, do not wait for the
+ * queue's lock: whoever holds it may wait for this very thread of the driver.
  */
 void stream_before(struct ocl_command *command);
 void stream_after(struct ocl_command *command, cl_int result);
@@ -69,14 +73,20 @@ void stream_waited(cl_uint count, const cl_event *events);
 void stream_returned(void);
 /* Ahead of a question about references: lets go of queues of our own, which hold their context. */
 void stream_let_go(void);
-/* The program asked for the status, or for its times, and was told that it is complete; or a callback is about to be called. */
+/*
+ * The program asked for the status, or for its times, and was told that it is complete; or a
+ * callback is about to be called.
+ */
 void stream_seen_complete(cl_event event);
 /* The last reference of the program to an event is gone: its handle may be used again. */
 void stream_event_gone(cl_event event);
 /* References to an event that are the stream's, beside ocl_profile_holds(). */
 cl_uint stream_event_holds(cl_event event);
 
-/* Something that is not in the stream at all, e.g. a function asked for by name that we do not know. */
+/*
+ * Something that is not in the stream at all, e.g. a function asked for by name that we do not
+ * know.
+ */
 void stream_unhandled(const char *what);
 
 /* At exit, while the driver still answers: closes the window. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Details of objects and commands: a JSON object in a buffer of fixed size, since it is made inside of observed programs. Must
- * not know what the keys stand for.
+ * Details of objects and commands: a JSON object in a buffer of fixed size, since it is made inside
+ * of observed programs. Must not know what the keys stand for.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -9,7 +9,10 @@
 
 #include "backends/opencl/stream/capture_internal.h"
 
-/* All or nothing; room for the closing brackets of an object is not kept back, which is why is_full exists. */
+/*
+ * All or nothing; room for the closing brackets of an object is not kept back, which is why is_full
+ * exists.
+ */
 static void add(struct stream_text *text, const char *bytes, size_t count)
 {
 	if (text->is_full || count > STREAM_DETAILS - text->used) {

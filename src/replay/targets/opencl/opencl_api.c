@@ -44,7 +44,10 @@ int ts_opencl_api_open(struct ts_opencl_api *ret_api, struct ts_error *err)
 					    "the OpenCL loader is too old: %s has no '%s'", LIBRARY,
 					    functions[i].name);
 		}
-		/* Pointers to functions are not pointers to objects in C; the bytes are the same here. */
+		/*
+		 * Pointers to functions are not pointers to objects in C; the bytes are the same
+		 * here.
+		 */
 		memcpy((char *)&api + functions[i].offset, &symbol, sizeof(symbol));
 	}
 	*ret_api = api;

@@ -70,8 +70,8 @@ struct ts_opencl_api {
 };
 
 /*
- * Finds all of them; TS_ECAP where there is no loader or an old one. It is never unloaded: drivers leave threads and handlers for
- * the process's end behind.
+ * Finds all of them; TS_ECAP where there is no loader or an old one. It is never unloaded: drivers
+ * leave threads and handlers for the process's end behind.
  */
 int ts_opencl_api_open(struct ts_opencl_api *ret_api, struct ts_error *err);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One command given to the driver, as it was recorded. Nothing is made or looked up here: that was done before (opencl_steps.c). Must
- * not know why it is given, or when.
+ * One command given to the driver, as it was recorded. Nothing is made or looked up here: that was
+ * done before (opencl_steps.c). Must not know why it is given, or when.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -128,7 +128,10 @@ static cl_int launch(const struct call *call)
 
 /* ---- copies ---- */
 
-/* One side of a rectangle. What it begins at besides (the origin of a sub-buffer) becomes part of its origin. */
+/*
+ * One side of a rectangle. What it begins at besides (the origin of a sub-buffer) becomes part of
+ * its origin.
+ */
 struct corner {
 	size_t at[3], row, slice;
 };
@@ -221,8 +224,8 @@ static cl_int write_bytes(const struct call *call, const void *host, bool blocki
 }
 
 /*
- * Bytes that are not in memory: they must stay until the driver has taken them, which it is waited for; but not where that waits for
- * an event which is set later.
+ * Bytes that are not in memory: they must stay until the driver has taken them, which it is waited
+ * for; but not where that waits for an event which is set later.
  */
 static int write_unstaged(const struct call *call, cl_int *ret_code, struct ts_error *err)
 {
@@ -383,7 +386,10 @@ static int set_user_event(struct ts_replay_session *session, uint32_t place, str
 	return code ? ts_opencl_fail_command(session, place, code, err) : TS_OK;
 }
 
-/* The host wrote to memory that it shares with the device; whatever uses that memory has ended, or begins later. */
+/*
+ * The host wrote to memory that it shares with the device; whatever uses that memory has ended, or
+ * begins later.
+ */
 static int host_write(struct ts_replay_session *session, uint32_t place, struct ts_error *err)
 {
 	struct ts_opencl_step *step = &session->steps[place];

@@ -24,7 +24,10 @@ static bool reads_host(const struct ts_opencl_step *step)
 	       command->bytes && ts_opencl_has_event(step) && !step->is_marker;
 }
 
-/* Those of one command: what it reads, then what is copied out. Moves *capture behind the command's. */
+/*
+ * Those of one command: what it reads, then what is copied out. Moves *capture behind the
+ * command's.
+ */
 static void list_outputs(struct ts_replay_session *session, uint32_t place, uint32_t *capture)
 {
 	const struct ts_replay *replay = session->replay;

@@ -147,7 +147,10 @@ void ts_opencl_free_memory(struct ts_replay_session *session, uint32_t memory)
 	object->memory.svm = NULL;
 }
 
-/* Is it made by a command of the plan, in its time? Addresses of SVM are in arguments, which are made ready before. */
+/*
+ * Is it made by a command of the plan, in its time? Addresses of SVM are in arguments, which are
+ * made ready before.
+ */
 static bool is_made_later(const struct ts_replay_session *session, uint32_t memory)
 {
 	const struct ts_replay_object_info *info = ts_opencl_info(session, memory);

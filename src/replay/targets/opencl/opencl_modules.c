@@ -311,7 +311,10 @@ static int make_replacement(struct ts_replay_session *session, uint32_t function
 	return rc;
 }
 
-/* Of the file that is named for it; else of one that is in its module's place and has it, too. NULL: of none. */
+/*
+ * Of the file that is named for it; else of one that is in its module's place and has it, too.
+ * NULL: of none.
+ */
 static cl_kernel replaced_kernel(const struct ts_replay_session *session, uint32_t function,
 				 cl_int *ret_code)
 {

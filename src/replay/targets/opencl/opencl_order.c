@@ -27,7 +27,9 @@ static uint32_t *new_numbers(struct ts_arena *arena, size_t count, int byte)
 	return numbers;
 }
 
-/* The place of a command that is waited for, TS_REPLAY_NONE where the order of giving says enough. */
+/*
+ * The place of a command that is waited for, TS_REPLAY_NONE where the order of giving says enough.
+ */
 static uint32_t wait_place(const struct order *order, uint32_t place, uint32_t command)
 {
 	const struct ts_replay_session *session = order->session;

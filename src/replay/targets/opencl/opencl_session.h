@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the files of the target opencl share: recorded objects as they are here, commands made ready to be given, and what
- * comes back of them.
+ * What the files of the target opencl share: recorded objects as they are here, commands made ready
+ * to be given, and what comes back of them.
  *
  *	target_opencl.c           the target's struct; a run from first to last command
  *	opencl_api.c       the loader's functions
@@ -35,7 +35,10 @@ struct ts_opencl_device {
 	char name[TS_OPENCL_NAME_BYTES], platform_name[TS_OPENCL_NAME_BYTES];
 };
 
-/* A recorded object, here. Which member holds follows from its kind; those that no command needs are zero. */
+/*
+ * A recorded object, here. Which member holds follows from its kind; those that no command needs
+ * are zero.
+ */
 struct ts_opencl_object {
 	bool is_needed;
 	union {
@@ -103,8 +106,8 @@ struct ts_opencl_output {
 /* A command made ready. */
 struct ts_opencl_step {
 	const struct ts_replay_command_info *command;
-	uint32_t
-		gate; /* 1 + place of the last user event that must be set before it can end; 0: none */
+	uint32_t gate; /* 1 + place of the last user event that must be set before it can end; 0:
+			  none */
 	uint32_t last_use;     /* the last place that waits for it */
 	const uint32_t *waits; /* places: commands, or where a user event will be set */
 	uint32_t wait_count;
@@ -197,7 +200,10 @@ int ts_opencl_fail_object(const struct ts_replay_session *session, uint32_t obje
 
 /* opencl_device.c: finds all devices and gives one to each recorded one. */
 int ts_opencl_choose_devices(struct ts_replay_session *session, struct ts_error *err);
-/* The devices of a context, each once; returns their number. `ret_devices` has room for all of the machine. */
+/*
+ * The devices of a context, each once; returns their number. `ret_devices` has room for all of the
+ * machine.
+ */
 uint32_t ts_opencl_context_devices(const struct ts_replay_session *session, uint32_t context,
 				   cl_device_id *ret_devices);
 
@@ -219,7 +225,10 @@ void ts_opencl_free_memory(struct ts_replay_session *session, uint32_t memory);
 /* A view of root memory, made once. */
 int ts_opencl_make_view(struct ts_replay_session *session, uint32_t memory, uint64_t offset,
 			uint64_t bytes, struct ts_opencl_view **ret_view, struct ts_error *err);
-/* Is all memory that is needed more than a device has? Tests set the limit; 0: half of the device's. */
+/*
+ * Is all memory that is needed more than a device has? Tests set the limit; 0: half of the
+ * device's.
+ */
 bool ts_opencl_is_too_much(const struct ts_replay_session *session);
 extern uint64_t ts_opencl_memory_limit;
 /* Its content as it was at the beginning; given to the context's own queue. */
@@ -237,13 +246,19 @@ int ts_opencl_make_order(struct ts_replay_session *session, struct ts_error *err
 int ts_opencl_mark_needed(struct ts_replay_session *session, struct ts_error *err);
 /* Arguments, bytes from the host, views. */
 int ts_opencl_make_steps(struct ts_replay_session *session, struct ts_error *err);
-/* The blob's bytes, kept until the session ends; *ret_data NULL where there are too many: to be read when they are needed. */
+/*
+ * The blob's bytes, kept until the session ends; *ret_data NULL where there are too many: to be
+ * read when they are needed.
+ */
 int ts_opencl_stage(struct ts_replay_session *session, const struct ts_replay_blob_ref *blob,
 		    const void **ret_data, struct ts_error *err);
 
 /* opencl_commands.c: gives one command. */
 int ts_opencl_submit(struct ts_replay_session *session, uint32_t place, struct ts_error *err);
-/* Puts bytes into memory, or gets them, through a queue; SVM as well. It waits for `count` events of session->list; `event` may be NULL. */
+/*
+ * Puts bytes into memory, or gets them, through a queue; SVM as well. It waits for `count` events
+ * of session->list; `event` may be NULL.
+ */
 cl_int ts_opencl_write(struct ts_replay_session *session, cl_command_queue queue,
 		       const struct ts_replay_range *range, const void *from, bool blocking,
 		       uint32_t count, cl_event *event);
@@ -263,7 +278,10 @@ int ts_opencl_wait_queue(struct ts_replay_session *session, uint32_t queue, uint
 int ts_opencl_flush(struct ts_replay_session *session, struct ts_error *err);
 /* A step was given to its queue: it counts, and now and then the queue is flushed. */
 int ts_opencl_given(struct ts_replay_session *session, uint32_t place, struct ts_error *err);
-/* Takes the times of steps from the oldest on that are complete (the caller knows that `all` are), and lets their events go. */
+/*
+ * Takes the times of steps from the oldest on that are complete (the caller knows that `all` are),
+ * and lets their events go.
+ */
 int ts_opencl_harvest(struct ts_replay_session *session, uint32_t end, bool all,
 		      struct ts_error *err);
 /* Device times into the host's clock. */

@@ -9,7 +9,10 @@
 
 /* ---- includes ---- */
 
-/* The length of a line's end that is spliced away by what stands before it (blanks are allowed between); 0: none. */
+/*
+ * The length of a line's end that is spliced away by what stands before it (blanks are allowed
+ * between); 0: none.
+ */
 static size_t splice_length(const char *p, const char *end)
 {
 	const char *start = p;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What of a trace may be given to a compiler. A trace is not trusted to name files (docs/replay.md, 6.1), so source that includes
- * is not compiled, and of the build options only those pass that are known to name none.
+ * What of a trace may be given to a compiler. A trace is not trusted to name files (docs/replay.md,
+ * 6.1), so source that includes is not compiled, and of the build options only those pass that are
+ * known to name none.
  */
 #ifndef TS_REPLAY_TARGETS_OPENCL_OPENCL_SOURCE_H
 #define TS_REPLAY_TARGETS_OPENCL_OPENCL_SOURCE_H
@@ -11,11 +12,17 @@
 
 #include "base/text.h"
 
-/* Does a line of it take in another file (#include, #import, #embed ...)? Also where such a line would be left out by an #if, and
- * however it is spelled. True, too, when there is no memory to find out. */
+/*
+ * Does a line of it take in another file (#include, #import, #embed ...)? Also where such a line
+ * would be left out by an #if, and however it is spelled. True, too, when there is no memory to
+ * find out.
+ */
 bool ts_opencl_source_includes(const char *source, size_t bytes);
 
-/* Appends the options that pass to `kept` and the others to `left_out`, separated by spaces. `options` may be NULL. */
+/*
+ * Appends the options that pass to `kept` and the others to `left_out`, separated by spaces.
+ * `options` may be NULL.
+ */
 void ts_opencl_options_clean(const char *options, struct ts_text *kept, struct ts_text *left_out);
 
 #endif

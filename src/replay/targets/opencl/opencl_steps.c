@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Everything that commands need, found or made before the clock starts: which objects, arguments, bytes from the host, views. Must
- * not give anything to a queue.
+ * Everything that commands need, found or made before the clock starts: which objects, arguments,
+ * bytes from the host, views. Must not give anything to a queue.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -9,7 +9,10 @@
 
 #include "replay/targets/opencl/opencl_session.h"
 
-/* Bytes from the host that are kept in memory; what goes beyond is read when it is needed, which takes its time. */
+/*
+ * Bytes from the host that are kept in memory; what goes beyond is read when it is needed, which
+ * takes its time.
+ */
 #define MOST_STAGED ((uint64_t)4 << 30)
 /* But arguments and patterns always are. */
 #define ALWAYS_STAGED ((uint64_t)64 << 10)

@@ -8,7 +8,10 @@
 #include "base/ns.h"
 #include "replay/targets/opencl/opencl_session.h"
 
-/* Drivers may keep commands back until a queue is flushed; a call for each would cost more than it brings. */
+/*
+ * Drivers may keep commands back until a queue is flushed; a call for each would cost more than it
+ * brings.
+ */
 #define FLUSH_EVERY 16
 
 int ts_opencl_fail_command(const struct ts_replay_session *session, uint32_t place, cl_int code,
@@ -235,7 +238,10 @@ void ts_opencl_drop_events(struct ts_replay_session *session)
 
 /* ---- clocks ---- */
 
-/* What a command's QUEUED is behind the host's clock; the narrower the call, the better it is known. */
+/*
+ * What a command's QUEUED is behind the host's clock; the narrower the call, the better it is
+ * known.
+ */
 struct tie {
 	int64_t offset, width;
 };

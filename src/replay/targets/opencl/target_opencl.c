@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The target opencl: opens a session with everything that the plan needs, and runs the plan, from the first command to the last, on
- * real devices. What a command is stands in the other files (opencl_session.h says where).
+ * The target opencl: opens a session with everything that the plan needs, and runs the plan, from
+ * the first command to the last, on real devices. What a command is stands in the other files
+ * (opencl_session.h says where).
  */
 #include <stdlib.h>
 #include <time.h>

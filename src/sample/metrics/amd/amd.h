@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Metrics of AMD's GPUs: what the files amd*.c share. Others see ts_metrics_amd of metric_sources.h.
+ * Metrics of AMD's GPUs: what the files amd*.c share. Others see ts_metrics_amd of
+ * metric_sources.h.
  *
- * All comes from files of the kernel's driver amdgpu. ROCm's libraries have nothing that these lack and that can be
- * had without their dangers: locks shared with others, devices that are woken, layouts that change.
+ * All comes from files of the kernel's driver amdgpu. ROCm's libraries have nothing that these lack
+ * and that can be had without their dangers: locks shared with others, devices that are woken,
+ * layouts that change.
  */
 #ifndef TS_SAMPLE_METRICS_AMD_AMD_H
 #define TS_SAMPLE_METRICS_AMD_AMD_H
@@ -21,7 +23,8 @@
 
 /* Files of a device, below its directory. */
 enum amd_file_id {
-	AMD_FILE_STATUS, /* of power management: reading it does not wake the device, all others do */
+	AMD_FILE_STATUS, /* of power management: reading it does not wake the device, all others do
+			  */
 	AMD_FILE_TABLE,
 	AMD_FILE_COMPUTE_USE,
 	AMD_FILE_MEMORY_USE,

@@ -179,8 +179,8 @@ static void set_paths(struct amd_gpu *gpu)
 }
 
 /*
- * A card of the driver's. Parts of a divided device are cards, too, but no PCI devices: they have no maker and no
- * sensors.
+ * A card of the driver's. Parts of a divided device are cards, too, but no PCI devices: they have
+ * no maker and no sensors.
  */
 static bool open_card(struct amd_gpu *gpu, int cards, const char *card)
 {

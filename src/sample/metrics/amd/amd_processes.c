@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory that processes have on AMD's GPUs, as the part of the driver for computing (KFD) tells. What was allocated
- * for graphics is not in there.
+ * Memory that processes have on AMD's GPUs, as the part of the driver for computing (KFD) tells.
+ * What was allocated for graphics is not in there.
  */
 #include "sample/metrics/amd/amd.h"
 

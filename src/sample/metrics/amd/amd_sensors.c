@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What AMD's GPUs say of themselves: from the driver's table, where its layout is known, and from single files what
- * is not in there. PCIe traffic is left out: the file that has it takes a second to read, and the units in the table
- * changed.
+ * What AMD's GPUs say of themselves: from the driver's table, where its layout is known, and from
+ * single files what is not in there. PCIe traffic is left out: the file that has it takes a second
+ * to read, and the units in the table changed.
  */
 #include "sample/metrics/amd/amd.h"
 
@@ -57,7 +57,10 @@ static void give_use(struct amd *amd, struct amd_gpu *gpu, const struct amd_tabl
 		give(amd, gpu, "utilization_percent", "memory", memory);
 }
 
-/* Most devices have one of the two files. Of a pair on one board only the first knows; the other says 0. */
+/*
+ * Most devices have one of the two files. Of a pair on one board only the first knows; the other
+ * says 0.
+ */
 static void give_power(struct amd *amd, struct amd_gpu *gpu, const struct amd_table *table)
 {
 	int64_t microwatts;
@@ -168,7 +171,9 @@ void amd_read_sensors(struct amd *amd, struct amd_gpu *gpu)
 	give_reasons(amd, gpu, &table);
 }
 
-/* "gtt" is memory of the machine that the device uses: with processors that have a GPU, nearly all. */
+/*
+ * "gtt" is memory of the machine that the device uses: with processors that have a GPU, nearly all.
+ */
 void amd_read_memory(struct amd *amd, struct amd_gpu *gpu)
 {
 	int64_t used;

@@ -4,7 +4,10 @@
 
 #include "base/procfs.h"
 
-/* Of separate GPUs; 2 and 3 are those of processors with a GPU, whose units differ from model to model. */
+/*
+ * Of separate GPUs; 2 and 3 are those of processors with a GPU, whose units differ from model to
+ * model.
+ */
 #define FORMAT_SEPARATE 1
 #define HEADER_BYTES 4u
 #define LINKS 8u

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Metrics of the machine and of its processes, from /proc. Descriptors are kept open between two samples, rates
- * are differences of two samples: the first gives none. Values that cannot be read are left out.
+ * Metrics of the machine and of its processes, from /proc. Descriptors are kept open between two
+ * samples, rates are differences of two samples: the first gives none. Values that cannot be read
+ * are left out.
  */
 #ifndef TS_SAMPLE_METRICS_HOST_HOST_METRICS_H
 #define TS_SAMPLE_METRICS_HOST_HOST_METRICS_H

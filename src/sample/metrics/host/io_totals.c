@@ -245,7 +245,10 @@ static bool is_made(const char *name)
 	return false;
 }
 
-/* Partitions are not in /sys/block. Of the ways to one NVMe name space, the hidden ones would count again. */
+/*
+ * Partitions are not in /sys/block. Of the ways to one NVMe name space, the hidden ones would count
+ * again.
+ */
 static enum ts_carrier classify_disk(const char *name)
 {
 	char place[TS_CARRIER_NAME_BYTES], path[TS_CARRIER_NAME_BYTES + 64];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sums of what passes through many: network interfaces, disks. They come and go, and some show again what passed
- * through others. Differences are made for each by itself, so that one that comes or goes does not look like
- * traffic. For one thread.
+ * Sums of what passes through many: network interfaces, disks. They come and go, and some show
+ * again what passed through others. Differences are made for each by itself, so that one that comes
+ * or goes does not look like traffic. For one thread.
  */
 #ifndef TS_SAMPLE_METRICS_HOST_IO_TOTALS_H
 #define TS_SAMPLE_METRICS_HOST_IO_TOTALS_H
@@ -39,7 +39,10 @@ struct ts_traffic_kind {
 	enum ts_carrier (*classify)(const char *name);
 	/* The next of a text that has all of them. */
 	bool (*next)(const char **cursor, struct ts_traffic_text *ret_traffic);
-	/* Where a single one has a file of its own, FOLDER/NAME/FILE, and which numbers there count; NULL: nowhere. */
+	/*
+	 * Where a single one has a file of its own, FOLDER/NAME/FILE, and which numbers there
+	 * count; NULL: nowhere.
+	 */
 	const char *folder, *file;
 	unsigned int in_field, out_field;
 };
@@ -69,8 +72,8 @@ struct ts_traffic {
 };
 
 /*
- * A round: with the text of all, or by shortcuts where there are some. Units a second since the round before; false
- * where that cannot be told.
+ * A round: with the text of all, or by shortcuts where there are some. Units a second since the
+ * round before; false where that cannot be told.
  */
 bool ts_traffic_next(struct ts_traffic *traffic, const char *text, int64_t now_ns, double *ret_in,
 		     double *ret_out);

@@ -7,7 +7,10 @@
 
 #include "base/procfs.h"
 
-/* What costs more, or changes little, is read this often at most. Deadlines a second apart fall due each time. */
+/*
+ * What costs more, or changes little, is read this often at most. Deadlines a second apart fall due
+ * each time.
+ */
 #define TS_RARE_NS INT64_C(950000000)
 
 /* Where the values of a sample go. */

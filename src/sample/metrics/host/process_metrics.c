@@ -69,7 +69,9 @@ static void tell_error(struct ts_process_metrics *metrics, const struct ts_give 
 
 /* ---- by its number ---- */
 
-/* The kernel's number of the CPU clock of a process: of all its threads, as the scheduler counts. */
+/*
+ * The kernel's number of the CPU clock of a process: of all its threads, as the scheduler counts.
+ */
 static uint64_t cpu_clock_ns(pid_t pid)
 {
 	clockid_t clock = (clockid_t)((~(uint32_t)pid << 3) | 2u);

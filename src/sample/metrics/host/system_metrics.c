@@ -142,7 +142,10 @@ static const char *read_file(struct ts_system_metrics *metrics, enum file which,
 
 /* ---- /proc/stat ---- */
 
-/* Ticks since the last sample; idle ones may go back a little. False where others do, as when a CPU goes off. */
+/*
+ * Ticks since the last sample; idle ones may go back a little. False where others do, as when a CPU
+ * goes off.
+ */
 static bool tick_differences(const uint64_t *before, const uint64_t *after, double *ret_differences,
 			     double *ret_total)
 {

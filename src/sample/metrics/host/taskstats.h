@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Context switches of whole processes. The kernel tells them exactly, ended threads included, to those with
- * CAP_NET_ADMIN; others add up what it says of each thread.
+ * Context switches of whole processes. The kernel tells them exactly, ended threads included, to
+ * those with CAP_NET_ADMIN; others add up what it says of each thread.
  */
 #ifndef TS_SAMPLE_METRICS_HOST_TASKSTATS_H
 #define TS_SAMPLE_METRICS_HOST_TASKSTATS_H
@@ -32,8 +32,8 @@ struct ts_sweep {
 };
 
 /*
- * Adds what its threads switched since the last sweep. False where that is not known: in the first sweep, when there
- * are too many threads, and when one ended with what it had done.
+ * Adds what its threads switched since the last sweep. False where that is not known: in the first
+ * sweep, when there are too many threads, and when one ended with what it had done.
  */
 bool ts_sweep_next(struct ts_sweep *sweep, pid_t pid, struct ts_text *text);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Context switches by what /proc says of each thread, see taskstats.h. Of threads that begin and end between two
- * sweeps nothing is seen.
+ * Context switches by what /proc says of each thread, see taskstats.h. Of threads that begin and
+ * end between two sweeps nothing is seen.
  */
 #include <dirent.h>
 #include <fcntl.h>

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Metrics of NVIDIA's GPUs: what the files nvml*.c share. Others see ts_metrics_nvml of metric_sources.h.
+ * Metrics of NVIDIA's GPUs: what the files nvml*.c share. Others see ts_metrics_nvml of
+ * metric_sources.h.
  *
- * A *value* is one question to the library; what a device does not have is not asked for again. A *reading* is
- * what is asked together and as often.
+ * A *value* is one question to the library; what a device does not have is not asked for again. A
+ * *reading* is what is asked together and as often.
  */
 #ifndef TS_SAMPLE_METRICS_NVML_NVML_H
 #define TS_SAMPLE_METRICS_NVML_NVML_H
@@ -134,7 +135,10 @@ void nvml_gpu_announce(struct nvml *nvml, struct nvml_gpu *gpu);
 bool nvml_wants(const struct nvml *nvml, const struct nvml_gpu *gpu, enum nvml_value value);
 /* It has turned out not to have that. */
 bool nvml_lacks(const struct nvml_gpu *gpu, enum nvml_value value);
-/* True for NVML_OK. Otherwise it is noted what that means for the value, the device and the library. */
+/*
+ * True for NVML_OK. Otherwise it is noted what that means for the value, the device and the
+ * library.
+ */
 bool nvml_got(struct nvml *nvml, struct nvml_gpu *gpu, enum nvml_value value, int code);
 void nvml_message(const struct nvml *nvml, const char *format, ...) TS_PRINTF_LIKE(2, 3);
 void nvml_real(const struct nvml *nvml, const struct nvml_gpu *gpu, const char *name,
@@ -164,7 +168,10 @@ void nvml_gpm_leave(const struct nvml *nvml);
 /* nvml_processes.c */
 void nvml_read_processes(struct nvml *nvml, struct nvml_gpu *gpu);
 
-/* Bytes of an entry that a driver wrote into `list`, which was filled with NVML_FILL before; 0: cannot be told. */
+/*
+ * Bytes of an entry that a driver wrote into `list`, which was filled with NVML_FILL before; 0:
+ * cannot be told.
+ */
 #define NVML_FILL 0xaa
 unsigned int nvml_entry_bytes(const unsigned char *list, size_t list_bytes, unsigned int count);
 /* Whether a process has a file of NVIDIA's driver open. */

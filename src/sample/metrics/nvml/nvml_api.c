@@ -30,8 +30,8 @@ static void set_pointer(void *place, void *symbol)
 }
 
 /*
- * How long an entry is that these write. The released ones of _v3 are as those of _v2; some drivers of 535 wrote
- * eight bytes more under the same name, and can be told by what else they have.
+ * How long an entry is that these write. The released ones of _v3 are as those of _v2; some drivers
+ * of 535 wrote eight bytes more under the same name, and can be told by what else they have.
  */
 static unsigned int process_bytes(const struct nvml_api *api, const char *suffix,
 				  nvml_find_symbol find)

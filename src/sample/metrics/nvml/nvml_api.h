@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * NVIDIA's management library, libnvidia-ml.so.1, as far as it is used here: no header of NVIDIA's is needed to
- * build, and no function of it but those marked must be there. Layouts are of 64-bit Linux, checked at the
- * end. Names are our own; what the library calls it stands beside.
+ * NVIDIA's management library, libnvidia-ml.so.1, as far as it is used here: no header of NVIDIA's
+ * is needed to build, and no function of it but those marked must be there. Layouts are of 64-bit
+ * Linux, checked at the end. Names are our own; what the library calls it stands beside.
  */
 #ifndef TS_SAMPLE_METRICS_NVML_NVML_API_H
 #define TS_SAMPLE_METRICS_NVML_NVML_API_H
@@ -169,8 +169,8 @@ struct nvml_gpm_support {
 /* ---- the functions ---- */
 
 /*
- * X(member, arguments, its symbols, best first). All return enum nvml_code; a driver that lacks one leaves NULL.
- * Symbols of one entry differ in nothing that we use.
+ * X(member, arguments, its symbols, best first). All return enum nvml_code; a driver that lacks one
+ * leaves NULL. Symbols of one entry differ in nothing that we use.
  */
 #define NVML_FUNCTIONS(X)                                                                         \
 	X(init, (void), "nvmlInit_v2", "nvmlInit")                                                \
@@ -241,8 +241,9 @@ struct nvml_api {
 typedef void *(*nvml_find_symbol)(void *library, const char *name);
 
 /*
- * Loads it; nothing of it is called. NULL `path`: the system's. False: dlerror() says why, or, with *ret_api loaded
- * in part, a function that we cannot do without is missing. Either way nvml_api_close() is due.
+ * Loads it; nothing of it is called. NULL `path`: the system's. False: dlerror() says why, or, with
+ * *ret_api loaded in part, a function that we cannot do without is missing. Either way
+ * nvml_api_close() is due.
  */
 bool nvml_api_open(struct nvml_api *ret_api, const char *path, nvml_find_symbol find);
 void nvml_api_close(struct nvml_api *api);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which processes use a GPU, how much of its memory they have, and how busy they keep it. The driver's lists have
- * entries of several lengths under the same name, repeat themselves, and may speak of pids of another namespace:
- * nothing is taken that does not fit.
+ * Which processes use a GPU, how much of its memory they have, and how busy they keep it. The
+ * driver's lists have entries of several lengths under the same name, repeat themselves, and may
+ * speak of pids of another namespace: nothing is taken that does not fit.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -55,7 +55,10 @@ static int add_entries(struct nvml *nvml, unsigned int count, unsigned int entry
 	return NVML_OK;
 }
 
-/* One call with room for `room` entries of whatever length; *ret_count is what it found or would need. */
+/*
+ * One call with room for `room` entries of whatever length; *ret_count is what it found or would
+ * need.
+ */
 static int ask_list(struct nvml *nvml, const struct nvml_gpu *gpu, enum nvml_process_kind kind,
 		    unsigned int room, unsigned int *ret_count)
 {
@@ -147,8 +150,8 @@ static void remember_user(struct nvml *nvml, pid_t pid, uint64_t start_time)
 }
 
 /*
- * Start time of the process that the driver means, 0: it is none that we see. In a namespace of our own the pid may
- * be an outer one, and so that of somebody else here: it must have the driver open.
+ * Start time of the process that the driver means, 0: it is none that we see. In a namespace of our
+ * own the pid may be an outer one, and so that of somebody else here: it must have the driver open.
  */
 static uint64_t find_process(struct nvml *nvml, uint32_t pid)
 {
@@ -184,8 +187,8 @@ static int ask_uses(struct nvml *nvml, const struct nvml_gpu *gpu, unsigned int 
 }
 
 /*
- * Samples since the last time; those that make no sense are left out. The first time tells only where to begin: it
- * would be a mean over all that the driver remembers.
+ * Samples since the last time; those that make no sense are left out. The first time tells only
+ * where to begin: it would be a mean over all that the driver remembers.
  */
 static void list_uses(struct nvml *nvml, struct nvml_gpu *gpu)
 {
@@ -228,7 +231,10 @@ static const struct nvml_process_use *find_use(const struct nvml *nvml, uint32_t
 	return found;
 }
 
-/* Who had nothing to do is not in the list, nor is who the driver has no news of: both are left out. */
+/*
+ * Who had nothing to do is not in the list, nor is who the driver has no news of: both are left
+ * out.
+ */
 static void give_use(const struct nvml *nvml, const struct ts_metrics_subject *subject)
 {
 	const struct nvml_process_use *use = find_use(nvml, (uint32_t)subject->pid);
@@ -262,9 +268,9 @@ static bool is_same_place(const struct nvml_entry *a, const struct nvml_entry *b
 }
 
 /*
- * Memory of the process whose entries begin at `from`, *ret_end behind them. A process that computes and draws is
- * listed for both with the same memory, one on several parts of a divided GPU has some on each. False where
- * that of a part is not known.
+ * Memory of the process whose entries begin at `from`, *ret_end behind them. A process that
+ * computes and draws is listed for both with the same memory, one on several parts of a divided GPU
+ * has some on each. False where that of a part is not known.
  */
 static bool sum_memory(const struct nvml *nvml, size_t from, size_t *ret_end, uint64_t *ret_bytes)
 {

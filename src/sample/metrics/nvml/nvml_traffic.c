@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What moves to and from a GPU, and what its parts do meanwhile. Hopper and later measure both in the device, from
- * one sample to the next (GPM). On others there are counters: of NVLink, and of PCIe with newer drivers. Those of
- * PCIe have 32 bits, so they are trusted only where the link cannot carry that much between two samples.
- * Where nothing else is left the library measures PCIe itself, which takes 20 ms a direction.
+ * What moves to and from a GPU, and what its parts do meanwhile. Hopper and later measure both in
+ * the device, from one sample to the next (GPM). On others there are counters: of NVLink, and of
+ * PCIe with newer drivers. Those of PCIe have 32 bits, so they are trusted only where the link
+ * cannot carry that much between two samples. Where nothing else is left the library measures PCIe
+ * itself, which takes 20 ms a direction.
  */
 #include <math.h>
 #include <string.h>
@@ -38,8 +39,8 @@ static const struct gpm_series gpm_series[] = {
 };
 
 /*
- * The library crashes inside where two threads of a process use GPM at once (driver 580), each with samples of its
- * own: the first who asks has it, until it is closed.
+ * The library crashes inside where two threads of a process use GPM at once (driver 580), each with
+ * samples of its own: the first who asks has it, until it is closed.
  */
 static const struct nvml *gpm_owner;
 
@@ -267,7 +268,10 @@ static void read_pcie_direction(struct nvml *nvml, struct nvml_gpu *gpu,
 		nvml_real(nvml, gpu, "pcie_bytes_per_s", series, kbps * 1e3);
 }
 
-/* One GPU in a sample, each in its turn and none more often than every two seconds: 40 ms of sleep at a time. */
+/*
+ * One GPU in a sample, each in its turn and none more often than every two seconds: 40 ms of sleep
+ * at a time.
+ */
 static void read_pcie_throughput(struct nvml *nvml, struct nvml_gpu *gpu)
 {
 	int64_t turn_ns = nvml->pace.interval_ns * nvml->count;

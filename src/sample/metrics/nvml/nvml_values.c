@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Values of one GPU that are as they are at the moment of asking: utilization, memory, power, clocks, temperature,
- * throttling. What is beyond all reason is not given.
+ * Values of one GPU that are as they are at the moment of asking: utilization, memory, power,
+ * clocks, temperature, throttling. What is beyond all reason is not given.
  */
 #include "sample/metrics/nvml/nvml.h"
 
@@ -56,8 +56,8 @@ void nvml_read_memory(struct nvml *nvml, struct nvml_gpu *gpu)
 }
 
 /*
- * "draw" is what nvidia-smi calls power.draw: the mean of a second on most devices since Ampere. "instant" is what
- * it says.
+ * "draw" is what nvidia-smi calls power.draw: the mean of a second on most devices since Ampere.
+ * "instant" is what it says.
  */
 void nvml_read_power(struct nvml *nvml, struct nvml_gpu *gpu)
 {

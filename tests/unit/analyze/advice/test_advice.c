@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Advice: each check finds what a small trace was made to show, with the time that the trace was made to lose, and
- * nothing where there is no evidence.
+ * Advice: each check finds what a small trace was made to show, with the time that the trace was
+ * made to lose, and nothing where there is no evidence.
  */
 #include "unit/analyze/analyze_support.h"
 
@@ -59,7 +59,10 @@ TS_TEST(a_slow_host)
 	release_analyzed(&a);
 }
 
-/* Blocked for 300 us in aten::item, then 100 us of other work: the wait cost all of the gap, since it was longer. */
+/*
+ * Blocked for 300 us in aten::item, then 100 us of other work: the wait cost all of the gap, since
+ * it was longer.
+ */
 TS_TEST(waits_of_the_host)
 {
 	struct analyzed a;
@@ -89,7 +92,10 @@ TS_TEST(communication_that_nothing_hides)
 	release_analyzed(&a);
 }
 
-/* Chains of 2 and 3 kernels; the single one behind the gemm is none. Each chain keeps its longest kernel. */
+/*
+ * Chains of 2 and 3 kernels; the single one behind the gemm is none. Each chain keeps its longest
+ * kernel.
+ */
 TS_TEST(chains_of_small_kernels)
 {
 	struct analyzed a;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two works compared: verdicts, when a test is made, amounts of unlike numbers of steps, names that are joined. */
+/*
+ * Two works compared: verdicts, when a test is made, amounts of unlike numbers of steps, names that
+ * are joined.
+ */
 #include "analyze/compare/compare.h"
 
 #include <math.h>

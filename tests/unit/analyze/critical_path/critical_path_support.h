@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* For tests of the critical path: graphs made by hand, in a work that is no more than they need, and what is asked of them. */
+/*
+ * For tests of the critical path: graphs made by hand, in a work that is no more than they need,
+ * and what is asked of them.
+ */
 #ifndef TS_TESTS_UNIT_ANALYZE_CRITICAL_PATH_CRITICAL_PATH_SUPPORT_H
 #define TS_TESTS_UNIT_ANALYZE_CRITICAL_PATH_CRITICAL_PATH_SUPPORT_H
 
@@ -269,7 +272,10 @@ static inline void check_path(const struct asked *asked, const char *expected)
 	ts_text_release(&text);
 }
 
-/* When the window would end, in microseconds, if what matches the pattern took `factor` of its time. */
+/*
+ * When the window would end, in microseconds, if what matches the pattern took `factor` of its
+ * time.
+ */
 static inline double end_if(const struct asked *asked, const char *pattern, double factor)
 {
 	uint8_t marks[MOST] = { 0 };

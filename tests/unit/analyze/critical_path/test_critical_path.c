@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The critical path and what-if on small graphs made by hand, whose answers were worked out by hand. */
+/*
+ * The critical path and what-if on small graphs made by hand, whose answers were worked out by
+ * hand.
+ */
 #include "unit/analyze/critical_path/critical_path_support.h"
 
 /* Work on the host 0-10 and 12-30; launches at 10 and 30; kernels 15-17 and 35-40. */
@@ -27,7 +30,10 @@ TS_TEST(a_host_that_is_too_slow_is_the_path)
 	check_path(&asked, "host prep 10\nhost cudaLaunchKernel 2\nhost prep 18\nlaunch k2 5\n"
 			   "compute k2 5\n");
 	CHECK_END(&asked, "nothing", 0, 40);
-	/* Second launch at 2, so k2 could begin at 7; but k1 runs 5-7, and streams take 1 us from one to the next. */
+	/*
+	 * Second launch at 2, so k2 could begin at 7; but k1 runs 5-7, and streams take 1 us from
+	 * one to the next.
+	 */
 	CHECK_END(&asked, "prep", 0, 13);
 	CHECK_END(&asked, "prep", 0.5, 26);
 	CHECK_END(&asked, "cudaLaunchKernel", 0, 38);
@@ -90,7 +96,10 @@ TS_TEST(an_event_of_another_stream_leads_on)
 	release(&asked);
 }
 
-/* A launch at 0, its kernel 5-25; the host waits for it 2-28, works until 40, launches again; kernel 45-50. */
+/*
+ * A launch at 0, its kernel 5-25; the host waits for it 2-28, works until 40, launches again;
+ * kernel 45-50.
+ */
 static struct made *make_sync(void)
 {
 	struct made *made = make();
@@ -246,7 +255,10 @@ TS_TEST(an_instance_of_an_annotation_is_a_window)
 	add_slice(made, 0, "step", 0, US(12));
 	add_slice(made, 0, "step", US(12), US(31));
 	asked = ask(made, "step", 1);
-	/* What was issued in it counts until it ends; the launch call, which goes on behind it, does not. */
+	/*
+	 * What was issued in it counts until it ends; the launch call, which goes on behind it,
+	 * does not.
+	 */
 	TS_CHECK_INT(asked.window.from, US(12));
 	TS_CHECK_INT(asked.window.to, US(40));
 	check_path(&asked, "host prep 18\nlaunch k2 5\ncompute k2 5\n");

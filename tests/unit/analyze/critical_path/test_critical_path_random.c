@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The critical path and what-if on random and on long graphs: segments partition the window, unchanged durations give the
- * recorded times, faster work never takes longer.
+ * The critical path and what-if on random and on long graphs: segments partition the window,
+ * unchanged durations give the recorded times, faster work never takes longer.
  */
 #include "unit/analyze/critical_path/critical_path_support.h"
 
@@ -38,7 +38,10 @@ static struct ref any_node(const struct made *made)
 	return (struct ref){ STRETCH, pick - made->work.call_count };
 }
 
-/* Any edges that go forward in time, or back by a little where they join two ranks; times are few, so many are equal. */
+/*
+ * Any edges that go forward in time, or back by a little where they join two ranks; times are few,
+ * so many are equal.
+ */
 static struct made *make_random(void)
 {
 	static const char *const KERNELS[] = { "k0", "k1", "nccl_k2", "k3" };
@@ -85,7 +88,9 @@ static void check_partition(const struct asked *asked)
 		TS_CHECK_INT(at, asked->window.to);
 }
 
-/* With the lags as they are, every point happens when it did; and what decides is what came last. */
+/*
+ * With the lags as they are, every point happens when it did; and what decides is what came last.
+ */
 static void check_recorded(const struct ts_path_model *model)
 {
 	for (uint32_t at = 0; at < model->count; at++) {

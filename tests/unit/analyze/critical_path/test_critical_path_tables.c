@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * critical-path from a trace to its tables: graph, path and what-if of small Kineto traces, and HTA's graph of the same,
- * counted by hand.
+ * critical-path from a trace to its tables: graph, path and what-if of small Kineto traces, and
+ * HTA's graph of the same, counted by hand.
  */
 #include "unit/analyze/analyze_support.h"
 
@@ -32,8 +32,8 @@ TS_TEST(a_launch_and_its_kernel)
 }
 
 /*
- * HTA: six points; the operator's start to the call's (10), the call (5), its end to the operator's (15), the launch
- * (10), the kernel (20). The longest way is 10 + 10 + 20.
+ * HTA: six points; the operator's start to the call's (10), the call (5), its end to the operator's
+ * (15), the launch (10), the kernel (20). The longest way is 10 + 10 + 20.
  */
 TS_TEST(the_same_as_hta_sees_it)
 {
@@ -49,7 +49,9 @@ TS_TEST(the_same_as_hta_sees_it)
 		  "25.000 50.000 25.000\n");
 }
 
-/* HTA hangs a kernel on the one ahead of it, and operators on each other by an edge without weight. */
+/*
+ * HTA hangs a kernel on the one ahead of it, and operators on each other by an edge without weight.
+ */
 TS_TEST(two_kernels_of_one_stream)
 {
 	const char *events = ONE OP("aten::mul", "40", "20") CALL("42", "5", "2")

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Hottest instructions of traces that are written here row by row: what is counted, which launches are meant, and rows that make no sense. */
+/*
+ * Hottest instructions of traces that are written here row by row: what is counted, which launches
+ * are meant, and rows that make no sense.
+ */
 #include "analyze/pc_samples/pc_samples.h"
 
 #include <stdio.h>
@@ -60,7 +63,10 @@ static void sample(uint32_t stack, const char *state, int64_t weight)
 	ts_writer_add(writer, TS_TABLE_SAMPLE, &row, NULL);
 }
 
-/* Of which it is known which launch it is of, behind an argument that says nothing, and one without a value. */
+/*
+ * Of which it is known which launch it is of, behind an argument that says nothing, and one without
+ * a value.
+ */
 static void sample_of(uint32_t stack, int64_t correlation, int64_t weight)
 {
 	struct ts_field fields[] = { { .key = text("none"), .type = TS_ARG_NULL },
@@ -241,7 +247,10 @@ TS_TEST(exact)
 	ts_reader_close(reader);
 }
 
-/* A graph's launch is one call: its samples are shared by its commands, and all of them counted once. */
+/*
+ * A graph's launch is one call: its samples are shared by its commands, and all of them counted
+ * once.
+ */
 TS_TEST(exact_of_graphs)
 {
 	uint32_t first, second;

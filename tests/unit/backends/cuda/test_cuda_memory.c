@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory that a program holds on CUDA: rows and totals, against a plain list. The source runs inside programs, so it is included here. */
+/*
+ * Memory that a program holds on CUDA: rows and totals, against a plain list. The source runs
+ * inside programs, so it is included here.
+ */
 #include "unit/runner.h"
 
 #include "backends/cuda/calls/cuda_memory.c" /* NOLINT(bugprone-suspicious-include) */

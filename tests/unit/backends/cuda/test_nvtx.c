@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * NVTX at its limits: tables that are not as expected, more of everything than there is room for, many threads at once, windows. The client's side is in this
- * file; the agent is the real one.
+ * NVTX at its limits: tables that are not as expected, more of everything than there is room for,
+ * many threads at once, windows. The client's side is in this file; the agent is the real one.
  */
 #include <errno.h>
 #include <pthread.h>

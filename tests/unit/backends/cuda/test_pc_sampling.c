@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Instruction sampling against a stand-in for CUPTI's part of it, which is in this file and knows what it was told and what it gave. The agent is one, too: samples, functions
- * and images are kept where they are compared. Nothing of CUDA is needed.
+ * Instruction sampling against a stand-in for CUPTI's part of it, which is in this file and knows
+ * what it was told and what it gave. The agent is one, too: samples, functions and images are kept
+ * where they are compared. Nothing of CUDA is needed.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -354,7 +355,10 @@ TS_TEST(windows)
 	TS_CHECK_INT(kept_count, 1);
 }
 
-/* One pc, with 1 sample of a plain reason and 2000 of cycles without an instruction: each once, however CUPTI counts. */
+/*
+ * One pc, with 1 sample of a plain reason and 2000 of cycles without an instruction: each once,
+ * however CUPTI counts.
+ */
 TS_TEST(samples_are_counted_once)
 {
 	const char *function = "first cubin:0000000000000abc";

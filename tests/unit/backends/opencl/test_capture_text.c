@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Details of the command stream as JSON, and rectangles of memory. The sources are part of the agent, so they are included here. */
+/*
+ * Details of the command stream as JSON, and rectangles of memory. The sources are part of the
+ * agent, so they are included here.
+ */
 #include "tracesmith_config.h"
 #include "unit/runner.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A device's clock against the host's, with a driver of our own whose clock is known. The source is part of the agent, so it
- * is included here.
+ * A device's clock against the host's, with a driver of our own whose clock is known. The source is
+ * part of the agent, so it is included here.
  */
 #include "tracesmith_config.h"
 #include "unit/runner.h"

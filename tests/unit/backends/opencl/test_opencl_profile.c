@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Commands that wait to be looked at, on a driver of our own whose events are as a test wants them. The source is part of
- * the agent, so it is included here.
+ * Commands that wait to be looked at, on a driver of our own whose events are as a test wants them.
+ * The source is part of the agent, so it is included here.
  */
 #include "tracesmith_config.h"
 #include "unit/runner.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Results as text, JSON and CSV: exact numbers, what has no value, names that need quotes, lists that are cut. */
+/*
+ * Results as text, JSON and CSV: exact numbers, what has no value, names that need quotes, lists
+ * that are cut.
+ */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

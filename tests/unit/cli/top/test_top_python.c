@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What `top` counts of samples of Python stacks: functions, threads, the lock; and that it can be drawn in windows of every size. */
+/*
+ * What `top` counts of samples of Python stacks: functions, threads, the lock; and that it can be
+ * drawn in windows of every size.
+ */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

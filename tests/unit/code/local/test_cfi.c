@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Call frame information written by hand: what each instruction does, where a row ends, and tables that say nonsense. */
+/*
+ * Call frame information written by hand: what each instruction does, where a row ends, and tables
+ * that say nonsense.
+ */
 #include "base/memory.h"
 #include "code/elf.h"
 #include "code/local/cfi.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Native stacks of the calling thread, frame by frame as _Unwind_Backtrace() has them; and how they end where that cannot go on. */
+/*
+ * Native stacks of the calling thread, frame by frame as _Unwind_Backtrace() has them; and how they
+ * end where that cannot go on.
+ */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -322,7 +325,10 @@ TS_TEST(equal_to_the_compilers_own_5)
 #define LEVELS 24u
 #define LIKE_THE_LAST 10000u
 
-/* What each level calls: outer frames stay, or others of equal size take their place, so that stack pointers are the same. */
+/*
+ * What each level calls: outer frames stay, or others of equal size take their place, so that stack
+ * pointers are the same.
+ */
 static unsigned char chosen[LEVELS];
 
 static void go_down(struct path *path, unsigned int level);
@@ -534,7 +540,10 @@ TS_TEST(through_signals_on_a_stack_of_their_own)
 	TS_CHECK_INT(sigaltstack(&stack, NULL), 0);
 }
 
-/* At any instruction, where frames are half made or half gone. The next one is asked for behind the last, so that a slow machine gets on. */
+/*
+ * At any instruction, where frames are half made or half gone. The next one is asked for behind the
+ * last, so that a slow machine gets on.
+ */
 static void ask_for_signal(long after_us)
 {
 	struct itimerval once = { { 0, 0 }, { 0, after_us } };
@@ -698,7 +707,10 @@ TS_TEST(libraries_that_take_the_place_of_others)
 	compare_here(); /* what is mapped by that takes no place later */
 	first = call_back_from("libcalled_back_small.so");
 	for (unsigned int i = 0; i < 4; i++) {
-		/* The same return addresses, as far as that can be had: the unloading is noticed in time. */
+		/*
+		 * The same return addresses, as far as that can be had: the unloading is noticed in
+		 * time.
+		 */
 		nanosleep(&pause, NULL);
 		same += call_back_from(i % 2 ? "libcalled_back_small.so"
 					     : "libcalled_back_large.so") == first;

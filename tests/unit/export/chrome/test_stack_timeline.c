@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Stacks over time: what stays open, what a gap closes, and that spans of a track always nest and its times never fall.
+ * Stacks over time: what stays open, what a gap closes, and that spans of a track always nest and
+ * its times never fall.
  */
 #include "unit/export/export_support.h"
 
@@ -290,7 +291,10 @@ static size_t follow(char *spans)
 	return count;
 }
 
-/* Processes with the same thread numbers, random stacks, times and weights, rows in any order, over many chunks. */
+/*
+ * Processes with the same thread numbers, random stacks, times and weights, rows in any order, over
+ * many chunks.
+ */
 TS_TEST(timeline_always_nests)
 {
 	struct made made;

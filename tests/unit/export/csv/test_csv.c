@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CSV: cells of every type, what is left out, rows that were replaced, a stretch of time, what cannot be asked for. */
+/*
+ * CSV: cells of every type, what is left out, rows that were replaced, a stretch of time, what
+ * cannot be asked for.
+ */
 #include <math.h>
 
 #include "unit/export/export_support.h"

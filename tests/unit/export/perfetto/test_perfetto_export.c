@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Perfetto protobuf: which tracks spans go to, what ends where, arrows, stages, stacks; and that the import of an export is the same trace, with a value in every
- * column of every table.
+ * Perfetto protobuf: which tracks spans go to, what ends where, arrows, stages, stacks; and that
+ * the import of an export is the same trace, with a value in every column of every table.
  */
 #include <tracesmith/export.h>
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Speedscope's JSON: frames, profiles, indices and weights. tests/cli/export/speedscope.sh checks it against the format's rules. */
+/*
+ * Speedscope's JSON: frames, profiles, indices and weights. tests/cli/export/speedscope.sh checks
+ * it against the format's rules.
+ */
 #include "unit/export/export_support.h"
 
 #define HEAD                                                                 \

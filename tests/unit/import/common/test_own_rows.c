@@ -237,7 +237,9 @@ static void add_counter(struct ts_writer *writer, int64_t start, int64_t process
 	ts_writer_add(writer, TS_TABLE_COUNTER, &row, values);
 }
 
-/* Processes 1 (of that pid) and 2 (pid 70), two devices of a kind, one of which nothing is known. */
+/*
+ * Processes 1 (of that pid) and 2 (pid 70), two devices of a kind, one of which nothing is known.
+ */
 static struct ts_reader *read_metrics(int64_t pid)
 {
 	char path[64];
@@ -385,7 +387,10 @@ TS_TEST(times_go_back_to_their_clock)
 	release_imported(&imported);
 }
 
-/* A row of no source has trace time, whatever clock the row before it has; one that only names a queue has the clock of that queue's source. */
+/*
+ * A row of no source has trace time, whatever clock the row before it has; one that only names a
+ * queue has the clock of that queue's source.
+ */
 TS_TEST(times_of_rows_that_name_no_source)
 {
 	const char *nobody =
@@ -471,7 +476,10 @@ TS_TEST(rows_without_events)
 		   "symbol", "{'frame':1,'name':'n'}\n");
 }
 
-/* Blobs of several rows, two of which share their first one; what hash and size the file gives does not count. */
+/*
+ * Blobs of several rows, two of which share their first one; what hash and size the file gives does
+ * not count.
+ */
 TS_TEST(chains_of_blobs_come_back)
 {
 	static const char rows[] = "{'hash':8696274497037089104,'bytes':3}\n"

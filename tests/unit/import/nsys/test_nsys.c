@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Exports of Nsight Systems: databases of three generations of its schema, made with SQL; what refers to what; tables that nobody
- * knows; files that lie, and files that are damaged.
+ * Exports of Nsight Systems: databases of three generations of its schema, made with SQL; what
+ * refers to what; tables that nobody knows; files that lie, and files that are damaged.
  */
 #include "tracesmith_config.h"
 
@@ -582,7 +582,10 @@ TS_TEST(damage_among_ranges)
 	sqlite3_free(made.data);
 }
 
-/* What a writer left in its log is not in the database: that is said, and nobody's files are touched. */
+/*
+ * What a writer left in its log is not in the database: that is said, and nobody's files are
+ * touched.
+ */
 TS_TEST(log_beside_it)
 {
 	struct ts_import_result result;

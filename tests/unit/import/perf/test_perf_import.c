@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The text of perf script: lines taken apart, events, threads, frames, records; what is refused and what a damaged text leaves. */
+/*
+ * The text of perf script: lines taken apart, events, threads, frames, records; what is refused and
+ * what a damaged text leaves.
+ */
 #include "import/perf/perf_line.h"
 #include "unit/import/import_support.h"
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* For tests of Perfetto files: packets are written one by one, and imported at once and in small pieces, which must make no difference. */
+/*
+ * For tests of Perfetto files: packets are written one by one, and imported at once and in small
+ * pieces, which must make no difference.
+ */
 #ifndef TS_TESTS_UNIT_IMPORT_PERFETTO_PERFETTO_SUPPORT_H
 #define TS_TESTS_UNIT_IMPORT_PERFETTO_PERFETTO_SUPPORT_H
 

@@ -251,7 +251,10 @@ TS_TEST(clocks)
 	TS_SCOPED(ts_text) trace = { 0 };
 	size_t packet, snapshot;
 
-	/* Clock 64 of sequence 2 is tied to the monotonic one before anybody ties that to the trace's. */
+	/*
+	 * Clock 64 of sequence 2 is tied to the monotonic one before anybody ties that to the
+	 * trace's.
+	 */
 	packet = open_packet(&trace, 2, 0, 0);
 	snapshot = ts_proto_open(&trace, 6);
 	put_clock(&trace, 3, 5000, 1, false);

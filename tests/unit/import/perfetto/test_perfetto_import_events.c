@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What else a Perfetto file holds: counters, arrows, events of old, call stacks, samples, devices, processes. */
+/*
+ * What else a Perfetto file holds: counters, arrows, events of old, call stacks, samples, devices,
+ * processes.
+ */
 #include "unit/import/perfetto/perfetto_support.h"
 
 /* An event of sequence 1 on a track whose further fields the caller writes. */

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pprof profiles, made here field by field: types, locations, labels, any order; what is refused and what a damaged file leaves. */
+/*
+ * pprof profiles, made here field by field: types, locations, labels, any order; what is refused
+ * and what a damaged file leaves.
+ */
 #include "base/proto.h"
 #include "unit/import/import_support.h"
 

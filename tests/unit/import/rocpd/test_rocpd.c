@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rocpd databases, made here after the schema that rocprofiler-sdk publishes: with and without the ending of names, times in the rows or in a
- * table of their own, several processes, damage. Skipped where the tool is built without SQLite.
+ * rocpd databases, made here after the schema that rocprofiler-sdk publishes: with and without the
+ * ending of names, times in the rows or in a table of their own, several processes, damage. Skipped
+ * where the tool is built without SQLite.
  */
 #include "unit/import/import_as.h"
 

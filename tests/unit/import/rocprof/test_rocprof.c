@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rocprofv3's JSON: every section, any order, several processes, damage, and what nobody should write. */
+/*
+ * rocprofv3's JSON: every section, any order, several processes, damage, and what nobody should
+ * write.
+ */
 #include "unit/import/import_as.h"
 
 #define METADATA(pid)                                                                               \
@@ -275,7 +278,10 @@ TS_TEST(program_counters)
 		"{'name':'s_endpgm','file':'k.cpp','line':12,'pc':64,'kind':'instruction'}\n");
 }
 
-/* Correlations count from 1 in every process; in the trace no two are the same. Devices of one machine are the same. */
+/*
+ * Correlations count from 1 in every process; in the trace no two are the same. Devices of one
+ * machine are the same.
+ */
 TS_TEST(processes)
 {
 	const char *json = FILE_OF(

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * PyTorch memory snapshots: opcodes of pickle, what becomes of entries, blocks and annotations, sums; pickles that would run something, are damaged or
- * try to need more than they are. Pickles are written as JSON with ' for ", and `&N value` and `*N` for the memo.
+ * PyTorch memory snapshots: opcodes of pickle, what becomes of entries, blocks and annotations,
+ * sums; pickles that would run something, are damaged or try to need more than they are. Pickles
+ * are written as JSON with ' for ", and `&N value` and `*N` for the memo.
  */
 #include "unit/import/import_support.h"
 
@@ -339,7 +340,10 @@ TS_TEST(times_that_go_back)
 
 TS_TEST(blocks_from_before)
 {
-	/* One is given back, one is still there with its stack, one waits; of what was asked for, not of what was given. */
+	/*
+	 * One is given back, one is still there with its stack, one waits; of what was asked for,
+	 * not of what was given.
+	 */
 	CHECK_SNAPSHOT(
 		TRACE(ENTRY("free_completed", "4096", "100", "5", ""),
 		      SEGMENT("4096", "2048", "",
@@ -370,7 +374,10 @@ TS_TEST(blocks_from_before)
 
 TS_TEST(segments)
 {
-	/* Plain ones have addresses; of mapped ones 40 were there before: 60 at the end, 30 more, 10 less. */
+	/*
+	 * Plain ones have addresses; of mapped ones 40 were there before: 60 at the end, 30 more,
+	 * 10 less.
+	 */
 	CHECK_SNAPSHOT(
 		TRACE(ENTRY("segment_alloc", "1", "5", "1", "") "," ENTRY(
 			      "segment_map", "1000", "30", "2",

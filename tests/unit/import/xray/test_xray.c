@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* XRay logs of every version and mode, made byte by byte; what real programs write is in tests/cli/import/xray.sh. */
+/*
+ * XRay logs of every version and mode, made byte by byte; what real programs write is in
+ * tests/cli/import/xray.sh.
+ */
 #include "unit/import/import_support.h"
 
 #include "import/xray/xray.h"
@@ -313,7 +316,9 @@ TS_TEST(times_beyond_an_int64_are_lost)
 		"{'start':0,'source':1,'what':'event','count':1,'reason':'record whose time is beyond 292 years'}\n");
 }
 
-/* Left by longjmp: 2 and 3 have no exit; 4 was entered before the log began; 1 is open at its end. */
+/*
+ * Left by longjmp: 2 and 3 have no exit; 4 was entered before the log began; 1 is open at its end.
+ */
 TS_TEST(unbalanced)
 {
 	struct log log;
@@ -458,7 +463,10 @@ TS_TEST(flipped_anywhere)
 	}
 }
 
-/* A record that cannot be is the end of its buffer, not of the file, and nothing is paired across it. */
+/*
+ * A record that cannot be is the end of its buffer, not of the file, and nothing is paired across
+ * it.
+ */
 TS_TEST(damaged_buffer)
 {
 	struct log log;

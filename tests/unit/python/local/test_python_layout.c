@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Layouts of CPython: facts of a few versions, and what is made of a runtime's own words, sound or not. */
+/*
+ * Layouts of CPython: facts of a few versions, and what is made of a runtime's own words, sound or
+ * not.
+ */
 #include <stdlib.h>
 #include <string.h>
 

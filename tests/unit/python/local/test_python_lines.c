@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Line tables by hand, cut ones, and ones that are none. That all of Python's own read right: tests/python/lines.sh. */
+/*
+ * Line tables by hand, cut ones, and ones that are none. That all of Python's own read right:
+ * tests/python/lines.sh.
+ */
 #include "python/local/python_objects.h"
 #include "unit/runner.h"
 
@@ -8,7 +11,9 @@
 
 TS_TEST(lnotab)
 {
-	/* From 10: 6 bytes, then line 11; 50 bytes, then 2 back; 2 bytes, then 200 on in two steps. */
+	/*
+	 * From 10: 6 bytes, then line 11; 50 bytes, then 2 back; 2 bytes, then 200 on in two steps.
+	 */
 	static const uint8_t table[] = { 6, 1, 50, 0xfe, 2, 127, 0, 73 };
 
 	TS_CHECK_INT(LINE(TS_PYTHON_LNOTAB, table, 10, 0), 10);
@@ -39,23 +44,14 @@ TS_TEST(linetable)
 
 TS_TEST(locations)
 {
-	static const uint8_t
-		table[] = {
-			0x80 | 15 << 3 | 0, /* one instruction without a line */
-			0x80 | 3 << 3 | 1,
-			0x25, /* two, short, same line */
-			0x80 | 12 << 3 | 0,
-			4,
-			9, /* one, two lines on */
-			0x80 | 13 << 3 | 7,
-			0x40 | 0x2c,
-			0x06, /* eight, without columns, 0x1ac/2 = 214 on */
-			0x80 | 14 << 3 | 0,
-			0x0b,
-			0x02,
-			0x03,
-			0x04, /* one, long, five back */
-		};
+	static const uint8_t table[] = {
+		0x80 | 15 << 3 | 0,                    /* one instruction without a line */
+		0x80 | 3 << 3 | 1,  0x25,              /* two, short, same line */
+		0x80 | 12 << 3 | 0, 4,           9,    /* one, two lines on */
+		0x80 | 13 << 3 | 7, 0x40 | 0x2c, 0x06, /* eight, without columns, 0x1ac/2 = 214 on
+							*/
+		0x80 | 14 << 3 | 0, 0x0b,        0x02, 0x03, 0x04, /* one, long, five back */
+	};
 
 	TS_CHECK_INT(LINE(TS_PYTHON_LOCATIONS, table, 100, 0), 0);
 	TS_CHECK_INT(LINE(TS_PYTHON_LOCATIONS, table, 100, 2), 100);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory of this process, of another one, and of one that a test makes up; ranges that cannot be read. */
+/*
+ * Memory of this process, of another one, and of one that a test makes up; ranges that cannot be
+ * read.
+ */
 #include <errno.h>
 #include <signal.h>
 #include <string.h>

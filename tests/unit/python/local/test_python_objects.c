@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Texts, numbers, code objects, dictionaries and attributes in memory that is made up, also such that no Python makes. Those of real
- * ones: tests/python/objects.sh.
+ * Texts, numbers, code objects, dictionaries and attributes in memory that is made up, also such
+ * that no Python makes. Those of real ones: tests/python/objects.sh.
  */
 #include <stdio.h>
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Frames one by one, in memory that is made up: shims, generators, circles, and what is no frame. */
+/*
+ * Frames one by one, in memory that is made up: shims, generators, circles, and what is no frame.
+ */
 #include <string.h>
 
 #include "python/local/python_walk.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The reader against whatever python3 this machine has: stacks, names and lines of a program that stands still, and processes that are none. */
+/*
+ * The reader against whatever python3 this machine has: stacks, names and lines of a program that
+ * stands still, and processes that are none.
+ */
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -163,7 +166,10 @@ TS_TEST(a_second_sweep_is_the_same)
 		TS_CHECK(sweep.threads[i].depth > 0);
 		TS_CHECK_INT(sweep.threads[i].same, sweep.threads[i].depth);
 	}
-	/* All that has to be read is foreseen by now: one call a sweep, or few where there are many ranges. */
+	/*
+	 * All that has to be read is foreseen by now: one call a sweep, or few where there are many
+	 * ranges.
+	 */
 	ts_python_counts(python, &before);
 	TS_CHECK_INT(ts_python_sweep(python, &sweep, NULL), TS_OK);
 	ts_python_counts(python, &after);
@@ -190,7 +196,10 @@ TS_TEST(the_main_thread_alone)
 	end_target(&target);
 }
 
-/* Chains of calls in the same places of the stack; a callee of one chain is never called by another one. */
+/*
+ * Chains of calls in the same places of the stack; a callee of one chain is never called by another
+ * one.
+ */
 static const char busy[] = "print('ready', flush=True)\n"
 			   "def a_3(): return 1\n"
 			   "def a_2(): return a_3()\n"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Shortened values, local variables and tasks in memory that is made up: what real programs seldom have when they are looked at. Values of real ones:
- * tests/python/objects.sh.
+ * Shortened values, local variables and tasks in memory that is made up: what real programs seldom
+ * have when they are looked at. Values of real ones: tests/python/objects.sh.
  */
 #include <stdio.h>
 

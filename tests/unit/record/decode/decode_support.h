@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the tests of records of accelerators and command streams share: an encoder on a trace of its own, which may be replaced by a successor, and the
- * records that a backend would write.
+ * What the tests of records of accelerators and command streams share: an encoder on a trace of its
+ * own, which may be replaced by a successor, and the records that a backend would write.
  */
 #ifndef TS_TESTS_UNIT_RECORD_DECODE_DECODE_SUPPORT_H
 #define TS_TESTS_UNIT_RECORD_DECODE_DECODE_SUPPORT_H

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls, commands of devices, queues and their clocks: what rows they become, when, and in whose time. */
+/*
+ * Calls, commands of devices, queues and their clocks: what rows they become, when, and in whose
+ * time.
+ */
 #include "unit/record/decode/decode_support.h"
 
 /* Counter to trace time where the host's clock has no anchors: a count is a ns. */
@@ -134,7 +137,10 @@ TS_TEST(commands_are_in_the_clock_of_their_device)
 	TS_CHECK_INT(losses_of(fixture.path, "gpu_op", ""), 0);
 }
 
-/* The host's counter runs 0.1 % fast: anchors say so, and a device's point between two is converted as they say. */
+/*
+ * The host's counter runs 0.1 % fast: anchors say so, and a device's point between two is converted
+ * as they say.
+ */
 TS_TEST(points_lie_between_anchors)
 {
 	struct op op = plain_op(1, STARTED + 500000);
@@ -172,7 +178,10 @@ TS_TEST(points_lie_between_anchors)
 	TS_CHECK(llabs(call.start - row.queued) <= 2);
 }
 
-/* A save comes between the point and its anchor: the file can be read then, and is exact in the end; so after a successor. */
+/*
+ * A save comes between the point and its anchor: the file can be read then, and is exact in the
+ * end; so after a successor.
+ */
 TS_TEST(a_save_does_not_spoil_points)
 {
 	for (int succeeds = 0; succeeds < 2; succeeds++) {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Command streams: objects, commands and blobs as rows, over windows, successors and files; and streams that lie. */
+/*
+ * Command streams: objects, commands and blobs as rows, over windows, successors and files; and
+ * streams that lie.
+ */
 #include "base/local/hash.h"
 #include "trace/extract.h"
 
@@ -476,7 +479,10 @@ TS_TEST(unknown_numbers_and_bad_details_are_counted)
 	rows_close(&rows);
 }
 
-/* Programs may make objects and blobs without end: what is gone is forgotten, old numbers of blobs, too. */
+/*
+ * Programs may make objects and blobs without end: what is gone is forgotten, old numbers of blobs,
+ * too.
+ */
 TS_TEST(streams_without_end_take_bounded_memory)
 {
 	struct command command = plain_command;
@@ -498,7 +504,9 @@ TS_TEST(streams_without_end_take_bounded_memory)
 		if (i % 1000 == 0)
 			drain(&fixture);
 	}
-	/* One that an object named is known for ever while that lives; one that none names is not. */
+	/*
+	 * One that an object named is known for ever while that lives; one that none names is not.
+	 */
 	command.blob = 1;
 	command.object = 1;
 	put_command(&fixture, &command, "");

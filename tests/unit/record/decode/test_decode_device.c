@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Counters about somebody else, and devices: whose rows they become, over areas, files and recorders. */
+/*
+ * Counters about somebody else, and devices: whose rows they become, over areas, files and
+ * recorders.
+ */
 #include <tracesmith/metrics.h>
 
 #include "record/decode/decoder.h"
@@ -458,7 +461,10 @@ TS_TEST(subjects_that_are_nobody_are_lost_and_counted)
 	TS_CHECK_INT(count_rows(fixture.path, TS_TABLE_DEVICE), 0);
 }
 
-/* Every cut of a record, and every length that its strings may claim, leaves the ring alone from there on. */
+/*
+ * Every cut of a record, and every length that its strings may claim, leaves the ring alone from
+ * there on.
+ */
 TS_TEST(cut_records_damage_their_ring_only)
 {
 	TS_SCOPED(ts_text) whole = { 0 };
@@ -684,7 +690,9 @@ TS_TEST(a_successor_knows_the_devices)
 	TS_CHECK_INT(count_rows(fixture.path, TS_TABLE_DEVICE), 3);
 }
 
-/* States as they were before there were devices: 16 and 8 bytes shorter, and nothing behind them. */
+/*
+ * States as they were before there were devices: 16 and 8 bytes shorter, and nothing behind them.
+ */
 TS_TEST(a_state_without_devices_is_taken)
 {
 	struct ts_block_open open = plain_open();

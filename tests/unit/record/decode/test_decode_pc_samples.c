@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Instructions that a device was seen at: rows of `sample` without a thread, over windows, files and recorders. */
+/*
+ * Instructions that a device was seen at: rows of `sample` without a thread, over windows, files
+ * and recorders.
+ */
 #include <tracesmith/sample.h>
 
 #include "code/demangle.h"
@@ -110,7 +113,10 @@ TS_TEST(its_launch)
 	rows_close(&rows);
 }
 
-/* A function that had no room in the dictionary, and frames that make no sense, are counted and shown as what they are. */
+/*
+ * A function that had no room in the dictionary, and frames that make no sense, are counted and
+ * shown as what they are.
+ */
 TS_TEST(functions_without_names)
 {
 	struct ts_sample_row row;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Call stacks: whose rows they become, over areas, files and recorders; and that each stack is the one that was given. */
+/*
+ * Call stacks: whose rows they become, over areas, files and recorders; and that each stack is the
+ * one that was given.
+ */
 #include <tracesmith/metrics.h>
 #include <tracesmith/sample.h>
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stacks that are entries of the dictionary, modules and functions of devices: the rows that they become, over recorders and files, and what hostile ones do. */
+/*
+ * Stacks that are entries of the dictionary, modules and functions of devices: the rows that they
+ * become, over recorders and files, and what hostile ones do.
+ */
 #include <tracesmith/sample.h>
 
 #include "code/demangle.h"
@@ -672,7 +675,10 @@ TS_TEST(calls_without_end_take_bounded_memory)
 
 /* ---- parts of a trace ---- */
 
-/* What a window holds: calls inside it with their stacks, kernels that they launched although these ran behind it, samples of its process without a thread. */
+/*
+ * What a window holds: calls inside it with their stacks, kernels that they launched although these
+ * ran behind it, samples of its process without a thread.
+ */
 TS_TEST(a_part_of_a_trace_has_what_its_calls_gave)
 {
 	const char *part = file_in_folder("part.sbt");

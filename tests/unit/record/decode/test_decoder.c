@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Records of every kind as rows; counts to the event; hostile bytes that touch nobody else's rows. */
+/*
+ * Records of every kind as rows; counts to the event; hostile bytes that touch nobody else's rows.
+ */
 #include "record/decode/decoder.h"
 
 #include "unit/record/record_support.h"
@@ -550,7 +552,9 @@ TS_TEST(windows_of_targets_are_told_when_all_rings_were_drained)
 	rows_close(&rows);
 }
 
-/* Anchors bend the counter to the system's clock; spans with a start of their own land on it, too. */
+/*
+ * Anchors bend the counter to the system's clock; spans with a start of their own land on it, too.
+ */
 TS_TEST(times_follow_the_anchors)
 {
 	struct ts_block_clock clock = { 0 };

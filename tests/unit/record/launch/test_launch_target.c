@@ -133,7 +133,10 @@ TS_TEST(other_preloads_stay_and_another_agent_goes)
 	remove_folder();
 }
 
-/* Beside the stand-in for the agent one for the library with OpenCL's calls; all but the agent's folder is cut off. */
+/*
+ * Beside the stand-in for the agent one for the library with OpenCL's calls; all but the agent's
+ * folder is cut off.
+ */
 static const char *variables_of(const char *backends, const char *preloads, const char *layers)
 {
 	struct ts_launch_options options = plain(NULL);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files of a recording: names, copies, rotation, limits; ends of targets; and going on after a kill. */
+/*
+ * Files of a recording: names, copies, rotation, limits; ends of targets; and going on after a
+ * kill.
+ */
 #include "unit/record/record_target.h"
 
 #include "record/loop/record_internal.h"

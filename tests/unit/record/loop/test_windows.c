@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Windows of the recorder: their text, and that exactly what lies inside is stored, exported once. */
+/*
+ * Windows of the recorder: their text, and that exactly what lies inside is stored, exported once.
+ */
 #include <dirent.h>
 
 #include "unit/record/record_target.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Recordings on disk: whatever instant they are killed at, a successor has every event once. A target is played by
- * a ring that is drained from where the recording says, as a recorder would.
+ * Recordings on disk: whatever instant they are killed at, a successor has every event once. A
+ * target is played by a ring that is drained from where the recording says, as a recorder would.
  */
 #include "record/recording/recording.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * For tests of the emulator: models made by hand or at random, and a simulator that follows docs/replay.md, section 7, without any
- * haste: at each instant everything is looked at anew.
+ * For tests of the emulator: models made by hand or at random, and a simulator that follows
+ * docs/replay.md, section 7, without any haste: at each instant everything is looked at anew.
  */
 #ifndef TS_TESTS_UNIT_REPLAY_EMULATOR_EMULATOR_SUPPORT_H
 #define TS_TESTS_UNIT_REPLAY_EMULATOR_EMULATOR_SUPPORT_H
@@ -48,7 +48,9 @@ static inline uint32_t maker_command(struct maker *maker, uint32_t resource, int
 	return maker->command_count++;
 }
 
-/* A point of a thread that gives a command (TS_WORK_NONE: none), which is MOST and more as a node. */
+/*
+ * A point of a thread that gives a command (TS_WORK_NONE: none), which is MOST and more as a node.
+ */
 static inline uint32_t maker_point(struct maker *maker, uint32_t thread, int64_t gap,
 				   uint32_t command)
 {

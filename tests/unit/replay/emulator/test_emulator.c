@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The emulator: small cases with the times that they must give, random models against a slow simulator, works as traces have
- * them, and that nothing of a recorded start goes in.
+ * The emulator: small cases with the times that they must give, random models against a slow
+ * simulator, works as traces have them, and that nothing of a recorded start goes in.
  */
 #include "unit/replay/emulator/emulator_support.h"
 #include "unit/state/state_made.h"
@@ -141,7 +141,10 @@ TS_TEST(followers)
 	forget(&simulated);
 }
 
-/* Two commands that wait for each other, and a thread that waits for both: given up, counted, and all of it ends. */
+/*
+ * Two commands that wait for each other, and a thread that waits for both: given up, counted, and
+ * all of it ends.
+ */
 TS_TEST(waits_for_ever)
 {
 	static struct maker maker;
@@ -313,8 +316,8 @@ static void forget_work(struct emulated *emulated)
 static const struct ts_emulator_shape AS_RECORDED = { 0 };
 
 /*
- * A program of two streams, as steady as a real one is not: latencies, tails and pauses are the same everywhere, so that the
- * emulator must find every time again.
+ * A program of two streams, as steady as a real one is not: latencies, tails and pauses are the
+ * same everywhere, so that the emulator must find every time again.
  */
 static void make_steady(struct made *made, uint32_t rounds)
 {
@@ -360,8 +363,9 @@ TS_TEST(a_steady_program_is_found_again)
 }
 
 /*
- * Recorded starts do not go in: with all of them changed, but durations, calls and the order in each queue, and with the same
- * dependencies and the few numbers that were observed, the model is the same to the byte.
+ * Recorded starts do not go in: with all of them changed, but durations, calls and the order in
+ * each queue, and with the same dependencies and the few numbers that were observed, the model is
+ * the same to the byte.
  */
 TS_TEST(recorded_starts_do_not_go_in)
 {
@@ -406,7 +410,9 @@ TS_TEST(recorded_starts_do_not_go_in)
 	forget_work(&emulated);
 }
 
-/* With one queue nothing runs side by side; with more than recorded, all that no event holds may. */
+/*
+ * With one queue nothing runs side by side; with more than recorded, all that no event holds may.
+ */
 TS_TEST(other_streams)
 {
 	static const struct ts_emulator_shape one = { .streams = 1 }, eight = { .streams = 8 };
@@ -554,7 +560,10 @@ TS_TEST(a_queue_without_an_order)
 	forget_work(&emulated);
 }
 
-/* Copies that were ready while a kernel ran, and began when it ended: the device has no engine for them. */
+/*
+ * Copies that were ready while a kernel ran, and began when it ended: the device has no engine for
+ * them.
+ */
 TS_TEST(no_copy_engine)
 {
 	struct emulated emulated = { 0 };

@@ -322,7 +322,10 @@ TS_TEST(once_is_the_baseline)
 	}
 }
 
-/* With one stream and first come, first served, faster never takes longer. (With several it may: Graham's anomalies.) */
+/*
+ * With one stream and first come, first served, faster never takes longer. (With several it may:
+ * Graham's anomalies.)
+ */
 TS_TEST(faster_is_not_slower)
 {
 	static const char *const factors[] = { "kernel:*=0x",    "kernel:*=0.25x", "kernel:*=0.5x",

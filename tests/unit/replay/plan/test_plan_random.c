@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Plans of random streams: whatever part is asked for, in whatever order a device may run what it is given, each command
- * that was asked for gives what it gave in the whole. Streams have several queues, in order and not, events, user events,
- * barriers and waits of the host, and no races: of two commands that touch the same bytes one always runs first.
+ * Plans of random streams: whatever part is asked for, in whatever order a device may run what it
+ * is given, each command that was asked for gives what it gave in the whole. Streams have several
+ * queues, in order and not, events, user events, barriers and waits of the host, and no races: of
+ * two commands that touch the same bytes one always runs first.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -202,7 +203,9 @@ static bool sync_queue(struct maker *maker, uint32_t queue)
 	return true;
 }
 
-/* Makes sure that the newest command runs behind `on`: by its event, or by that of one behind it. */
+/*
+ * Makes sure that the newest command runs behind `on`: by its event, or by that of one behind it.
+ */
 static void order(struct maker *maker, uint32_t index, uint32_t on)
 {
 	struct ts_replay_command_info *command = &maker->commands[index];

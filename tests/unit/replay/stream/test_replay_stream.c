@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Loading of command streams: what is believed, what is refused and with which words, windows, user events, views. */
+/*
+ * Loading of command streams: what is believed, what is refused and with which words, windows, user
+ * events, views.
+ */
 #include <unistd.h>
 
 #include "base/memory.h"
@@ -451,8 +454,8 @@ static void set_user_event(const char *details)
 }
 
 /*
- * The first command waits for an event that is set last; meanwhile another queue writes what it reads. So it runs
- * behind that, needs it, and nobody may wait for it before.
+ * The first command waits for an event that is set last; meanwhile another queue writes what it
+ * reads. So it runs behind that, needs it, and nobody may wait for it before.
  */
 TS_TEST(user_events_move_commands)
 {

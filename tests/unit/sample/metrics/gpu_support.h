@@ -145,7 +145,10 @@ static inline bool has_message(const struct collected *all, const char *part)
 
 /* ---- NVIDIA's library ---- */
 
-/* tests/lib/fake_nvml.c: build/tests/lib/libfake_nvml.so, where programs of tests lie in build/tests/unit. */
+/*
+ * tests/lib/fake_nvml.c: build/tests/lib/libfake_nvml.so, where programs of tests lie in
+ * build/tests/unit.
+ */
 static inline const char *fake_nvml_path(void)
 {
 	static char path[600];

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sampler's threads: who is asked and how often, what a source that hangs, fails or is broken does to others. */
+/*
+ * The sampler's threads: who is asked and how often, what a source that hangs, fails or is broken
+ * does to others.
+ */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <signal.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Dividing a budget: who fits gets what he wants, the others share what is left. Time here is made up. */
+/*
+ * Dividing a budget: who fits gets what he wants, the others share what is left. Time here is made
+ * up.
+ */
 #include "sample/metrics/query_pacing.h"
 
 #include "unit/runner.h"
@@ -62,7 +65,10 @@ TS_TEST(the_budget_is_kept)
 	run(costs, 1, times);
 	for (int i = 0; i < 3; i++)
 		spent += times[i] * costs[i];
-	/* 40 ms in ten seconds, the first two samples, which cannot know, and one reading of each that is under way. */
+	/*
+	 * 40 ms in ten seconds, the first two samples, which cannot know, and one reading of each
+	 * that is under way.
+	 */
 	TS_CHECK(spent <= 40 * MS + 3 * 6 * MS);
 	TS_CHECK(times[0] > 1 && times[1] > 1 && times[2] > 1);
 }

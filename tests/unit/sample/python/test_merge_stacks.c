@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Merged stacks, innermost first. A native stack is written as a text: "E" is the interpreter's loop, "g" a function that only leads on, all
- * else a function; a Python one likewise, where a capital letter is a frame that was entered from native code.
+ * Merged stacks, innermost first. A native stack is written as a text: "E" is the interpreter's
+ * loop, "g" a function that only leads on, all else a function; a Python one likewise, where a
+ * capital letter is a frame that was entered from native code.
  */
 #include "sample/python/merge_stacks.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Clocks of ranks and devices: skews and drifts of known size are found again, within the uncertainty that is stated,
- * which must not be larger than the noise explains.
+ * Clocks of ranks and devices: skews and drifts of known size are found again, within the
+ * uncertainty that is stated, which must not be larger than the noise explains.
  */
 #include <math.h>
 
@@ -136,7 +136,10 @@ TS_TEST(missing_collectives)
 	}
 	job_run(&job);
 	check_ranks(&job, 60000);
-	/* Nothing is matched with what it is not: ends of partners are near each other in true time. */
+	/*
+	 * Nothing is matched with what it is not: ends of partners are near each other in true
+	 * time.
+	 */
 	TS_CHECK(job.estimated->ranks[1].points > 570);
 	TS_CHECK(job.estimated->ranks[2].points > 480);
 	TS_CHECK(job.estimated->ranks[3].points > 510);
@@ -193,7 +196,9 @@ TS_TEST(the_lowest_rank_that_has_any_is_the_reference)
 	job_release(&job);
 }
 
-/* Ranks 0 1 and 2 3 meet in groups of their own, 1 and 3 in a third: 2 is tied to 0 over 3 and 1. */
+/*
+ * Ranks 0 1 and 2 3 meet in groups of their own, 1 and 3 in a third: 2 is tied to 0 over 3 and 1.
+ */
 TS_TEST(chains_of_groups)
 {
 	struct job job = { .rank_count = 4, .numbered = true };
@@ -221,7 +226,10 @@ TS_TEST(chains_of_groups)
 	job_release(&job);
 }
 
-/* Two groups that nothing joins: each is aligned to its own lowest rank, and nothing is told between them. */
+/*
+ * Two groups that nothing joins: each is aligned to its own lowest rank, and nothing is told
+ * between them.
+ */
 TS_TEST(islands)
 {
 	struct job job = { .rank_count = 4, .numbered = true };

@@ -3,7 +3,10 @@
 #include "state/collectives/collectives_internal.h"
 #include "unit/state/state_job.h"
 
-/* Is every match made of the same collective on all its ranks? Members are told apart by their true ends. */
+/*
+ * Is every match made of the same collective on all its ranks? Members are told apart by their true
+ * ends.
+ */
 static void check_matches(const struct job *job)
 {
 	for (uint32_t i = 0; i < job->matched->match_count; i++) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * For tests of the dependency graph and the instruction stream: nodes by correlation, and what must hold for every graph.
+ * For tests of the dependency graph and the instruction stream: nodes by correlation, and what must
+ * hold for every graph.
  */
 #ifndef TS_TESTS_UNIT_STATE_GRAPH_GRAPH_SUPPORT_H
 #define TS_TESTS_UNIT_STATE_GRAPH_GRAPH_SUPPORT_H

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The device's side of the dependency graph: launches, streams, graphs, events, synchronisations, copies, ranks. */
+/*
+ * The device's side of the dependency graph: launches, streams, graphs, events, synchronisations,
+ * copies, ranks.
+ */
 #include "unit/state/graph/graph_support.h"
 
 #define EDGE(kind, from, to) edge_flags(graphed.graph, from, to, TS_EDGE_##kind)
@@ -160,7 +163,9 @@ TS_TEST(events_that_go_back)
 	unload_graph(&graphed);
 }
 
-/* Kernel c of stream 8 begins when "a" is done; `wait` are the calls in between, `start` is when. */
+/*
+ * Kernel c of stream 8 begins when "a" is done; `wait` are the calls in between, `start` is when.
+ */
 #define HELD(wait, start)                 \
 	CALL("0", "2", "1")               \
 	KERNEL("a", "7", "10", "90", "1") \
@@ -207,7 +212,9 @@ TS_TEST(events_not_inferred)
 			   HELD(RECORD_AND_WAIT, "103"));
 	TS_CHECK_INT(graphed.graph->kind_count[TS_EDGE_EVENT], 0);
 	unload_graph(&graphed);
-	/* What ended then was issued only after the record, and ran behind what the event is for. */
+	/*
+	 * What ended then was issued only after the record, and ran behind what the event is for.
+	 */
 	load_graph(&graphed, 0,
 		   CALL("0", "1", "1") KERNEL("a", "7", "10", "10",
 					      "1") NAMED_CALL("cudaEventRecord", "2", "1", "2")

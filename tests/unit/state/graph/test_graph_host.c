@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The host's side of the dependency graph: stretches, program order, what threads waited for, arrows. */
+/*
+ * The host's side of the dependency graph: stretches, program order, what threads waited for,
+ * arrows.
+ */
 #include "unit/state/graph/graph_support.h"
 
 /* A stretch that begins at an instant (us); its node. */

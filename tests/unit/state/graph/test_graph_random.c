@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What must hold for the graph of any trace: random ones, with few different instants, so that nearly everything
- * happens at once, overlaps, has no length, or comes in the wrong order.
+ * What must hold for the graph of any trace: random ones, with few different instants, so that
+ * nearly everything happens at once, overlaps, has no length, or comes in the wrong order.
  */
 #include "unit/state/graph/graph_support.h"
 

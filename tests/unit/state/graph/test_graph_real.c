@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Graphs of traces that others made (TRACESMITH_REAL_DATA, by default beside the source): those that tell of their
- * synchronisations, where the edges are known by correlation, and others, where at least everything must hold.
+ * Graphs of traces that others made (TRACESMITH_REAL_DATA, by default beside the source): those
+ * that tell of their synchronisations, where the edges are known by correlation, and others, where
+ * at least everything must hold.
  */
 #include <sys/stat.h>
 
@@ -38,7 +39,10 @@ TS_TEST(event_sync)
 	struct graphed graphed;
 
 	load_real(&graphed, 0, "kineto/critical_path/cuda_event_sync/event_sync_trace.json.gz");
-	/* The copy is done inside its call; the stream's synchronisation has nothing left to wait for but it. */
+	/*
+	 * The copy is done inside its call; the stream's synchronisation has nothing left to wait
+	 * for but it.
+	 */
 	TS_CHECK_INT(EDGE(COPY, command_of(&graphed, 1511), call_of(&graphed, 1511)),
 		     TS_EDGE_TO_END | TS_EDGE_INFERRED);
 	TS_CHECK_INT(WAIT(1511, 1512), TS_EDGE_TO_END);
@@ -73,7 +77,10 @@ TS_TEST(alexnet)
 
 	load_real(&graphed, 0,
 		  "kineto/critical_path/alexnet/benchmark_result_2869224_1695835535_trace.json.gz");
-	/* Stream 20 waits twice for stream 7 (records 5169 and 5180), then stream 7 for it (record 5193). */
+	/*
+	 * Stream 20 waits twice for stream 7 (records 5169 and 5180), then stream 7 for it (record
+	 * 5193).
+	 */
 	TS_CHECK_INT(AFTER_EVENT(5178, 5188), 0);
 	TS_CHECK_INT(AFTER_EVENT(5594, 5604), 0);
 	TS_CHECK_INT(graphed.graph->kind_count[TS_EDGE_EVENT], 6);
@@ -94,7 +101,10 @@ TS_TEST(alexnet_without_records)
 	unload_graph(&graphed);
 }
 
-/* Streams of events are nowhere in this one: each collective's kernel still finds what it waited for, and is waited for. */
+/*
+ * Streams of events are nowhere in this one: each collective's kernel still finds what it waited
+ * for, and is waited for.
+ */
 TS_TEST(megatron)
 {
 	struct graphed graphed;

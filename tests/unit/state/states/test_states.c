@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The state machine on small traces drawn as timing, with the states that they must give: docs/state.md, line by line.
+ * The state machine on small traces drawn as timing, with the states that they must give:
+ *docs/state.md, line by line.
  *
- * A character is 5 us, so that the usual latencies of a device about which little is known are 4 characters from a
- * call to its command, and 1 from one command to the next. Rows:
- *	T0 |aaa  ##|	a thread: calls, each a run of one letter; # is a synchronisation. t0 continues a thread's row
- *	7  |   AAA |	a stream: commands, each a run of one letter, issued by the call of that letter
- *	=7 |..PRRR.|	what the stream must be at each instant; =D the device; @A the command A
- * Signs: R running, r running (peers), P dispatch pending, Q queue, E event, C copy engine, H host, U unknown;
- * idle: h host bound, d dependency, m launch missing, . nothing; a blank: the command is not there.
+ * A character is 5 us, so that the usual latencies of a device about which little is known are 4
+ *characters from a call to its command, and 1 from one command to the next. Rows: T0 |aaa  ##| a
+ *thread: calls, each a run of one letter; # is a synchronisation. t0 continues a thread's row 7  |
+ *AAA |	a stream: commands, each a run of one letter, issued by the call of that letter =7 |..PRRR.|
+ *what the stream must be at each instant; =D the device; @A the command A Signs: R running, r
+ *running (peers), P dispatch pending, Q queue, E event, C copy engine, H host, U unknown; idle: h
+ *host bound, d dependency, m launch missing, . nothing; a blank: the command is not there.
  */
 #include <ctype.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The state machine where it depends on numbers that no drawing shows (unit/state/states/test_states.c): resolutions, latencies,
- * uncertainties of ranks, many pieces.
+ * The state machine where it depends on numbers that no drawing shows
+ * (unit/state/states/test_states.c): resolutions, latencies, uncertainties of ranks, many pieces.
  */
 #include "unit/state/state_made.h"
 
@@ -82,7 +82,9 @@ TS_TEST(usual_latency)
 	ts_work_free(made.work);
 }
 
-/* Two ranks, a collective on each: that of rank 0 ends at 5000, that of rank 1 begins at `begin`. */
+/*
+ * Two ranks, a collective on each: that of rank 0 ends at 5000, that of rank 1 begins at `begin`.
+ */
 static struct ts_states *meet(struct made *made, struct made_graph *graph, int64_t begin,
 			      int64_t uncertainty_ns)
 {
@@ -160,7 +162,10 @@ TS_TEST(jobs_hold_others)
 	ts_work_free(made.work);
 }
 
-/* A thread waits ever so often, while many streams have nothing: intervals must not be streams times waits. */
+/*
+ * A thread waits ever so often, while many streams have nothing: intervals must not be streams
+ * times waits.
+ */
 TS_TEST(idle_in_too_many_pieces)
 {
 	enum { MANY = 1500 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Forward operators of backward ones: by numbers in names, by numbers in arguments, by arrows; which of several operators with one number
- * it is; and what has none.
+ * Forward operators of backward ones: by numbers in names, by numbers in arguments, by arrows;
+ * which of several operators with one number it is; and what has none.
  */
 #include "state/work/autograd_link.h"
 #include "unit/state/work/work_support.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The loader: what is joined to what, which part is kept, how ranks and lanes are numbered, what is counted as odd.
+ * The loader: what is joined to what, which part is kept, how ranks and lanes are numbered, what is
+ * counted as odd.
  */
 #include "unit/state/work/work_support.h"
 
@@ -16,7 +17,10 @@ TS_TEST(commands_find_their_calls)
 	struct loaded l;
 	const struct ts_work *work;
 
-	/* The second kernel begins before its call; the third's call is not there; the last call has no kernel. */
+	/*
+	 * The second kernel begins before its call; the third's call is not there; the last call
+	 * has no kernel.
+	 */
 	load_events(&l, &everything,
 		    CALL("10", "2", "5") CALL("20", "2", "6") CALL("30", "2", "7")
 			    KERNEL("a", "7", "15", "4", "5") KERNEL("b", "7", "19", "4", "6")
@@ -98,7 +102,10 @@ static const char three_steps[] = SLICE("user_annotation", "ProfilerStep#1", "1"
 						KERNEL("three", "7", "260", "5", "3")
 							KERNEL("before", "7", "1", "5", "77");
 
-/* The last step is left out: what it issued, not what ran in it. What was issued before the recording is in no step. */
+/*
+ * The last step is left out: what it issued, not what ran in it. What was issued before the
+ * recording is in no step.
+ */
 TS_TEST(the_last_step_is_left_out)
 {
 	struct loaded l;
@@ -281,7 +288,10 @@ TS_TEST(collectives_say_what_they_do)
 	unload(&l);
 }
 
-/* HTA rounds starts up and ends down: a kernel of 0.3 us inside one microsecond gets a length of -1 us. */
+/*
+ * HTA rounds starts up and ends down: a kernel of 0.3 us inside one microsecond gets a length of -1
+ * us.
+ */
 TS_TEST(rounding_as_hta_does)
 {
 	struct ts_work_options options = everything;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * For tests of all that stands on a work: traces of a few Kineto events, written with ' for ", are imported and loaded.
- * Numbers are texts, and times are us. Rows that no importer makes are written between begin_trace() and end_trace().
+ * For tests of all that stands on a work: traces of a few Kineto events, written with ' for ", are
+ * imported and loaded. Numbers are texts, and times are us. Rows that no importer makes are written
+ * between begin_trace() and end_trace().
  */
 #ifndef TS_TESTS_UNIT_STATE_WORK_WORK_SUPPORT_H
 #define TS_TESTS_UNIT_STATE_WORK_WORK_SUPPORT_H

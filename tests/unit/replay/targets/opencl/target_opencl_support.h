@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Command streams for tests of the target opencl, made in memory: objects, then commands, then made_open() and made_run(). Blobs lie in
- * a real trace. What a run hands over is kept by capture. PoCL runs them; without a device tests are skipped.
+ * Command streams for tests of the target opencl, made in memory: objects, then commands, then
+ * made_open() and made_run(). Blobs lie in a real trace. What a run hands over is kept by capture.
+ * PoCL runs them; without a device tests are skipped.
  */
 #ifndef TS_TESTS_UNIT_REPLAY_TARGETS_OPENCL_TARGET_OPENCL_SUPPORT_H
 #define TS_TESTS_UNIT_REPLAY_TARGETS_OPENCL_TARGET_OPENCL_SUPPORT_H
@@ -21,7 +22,10 @@
 #define MADE_MOST 256u
 #define NONE TS_REPLAY_NONE
 
-/* What the driver leaves behind at exit is not ours to free; and its thread-local storage is more than the search understands. */
+/*
+ * What the driver leaves behind at exit is not ours to free; and its thread-local storage is more
+ * than the search understands.
+ */
 const char *__lsan_default_suppressions(void);
 const char *__lsan_default_suppressions(void)
 {

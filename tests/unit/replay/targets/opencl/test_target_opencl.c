@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The target opencl on a real device: every kind of command, orders, and what comes back, compared with what it must be. */
+/*
+ * The target opencl on a real device: every kind of command, orders, and what comes back, compared
+ * with what it must be.
+ */
 #include "unit/replay/targets/opencl/target_opencl_support.h"
 
 #define COUNT 1024u
@@ -264,7 +267,10 @@ TS_TEST(out_of_order_with_events)
 	made_end(made);
 }
 
-/* Two queues that hand memory to and fro; what is copied out behind a command must not see the next. */
+/*
+ * Two queues that hand memory to and fro; what is copied out behind a command must not see the
+ * next.
+ */
 static void two_queues(const char *second_device)
 {
 	struct made *made = made_start("");
@@ -319,7 +325,10 @@ TS_TEST(two_recorded_devices_on_one)
 	two_queues("");
 }
 
-/* A command is given before the event that it waits for is set; a sync of another thread in between must not hang. */
+/*
+ * A command is given before the event that it waits for is set; a sync of another thread in between
+ * must not hang.
+ */
 TS_TEST(user_events)
 {
 	struct made *made = made_start("");
@@ -347,7 +356,9 @@ TS_TEST(user_events)
 	made_end(made);
 }
 
-/* Of a part: places of commands that are left out are taken by markers, or by the command before. */
+/*
+ * Of a part: places of commands that are left out are taken by markers, or by the command before.
+ */
 TS_TEST(parts)
 {
 	struct made *made = made_start("");

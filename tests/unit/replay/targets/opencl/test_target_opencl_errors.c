@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The target opencl where something is missing or wrong: which device, modules, what the messages name; and memory that comes and goes. */
+/*
+ * The target opencl where something is missing or wrong: which device, modules, what the messages
+ * name; and memory that comes and goes.
+ */
 #include <dlfcn.h>
 
 #include "unit/replay/targets/opencl/target_opencl_support.h"
@@ -70,7 +73,10 @@ TS_TEST(no_platform)
 }
 #endif
 
-/* Opens for a device that was recorded under this name; returns how the target describes what it runs on. */
+/*
+ * Opens for a device that was recorded under this name; returns how the target describes what it
+ * runs on.
+ */
 static struct made *open_on(const char *recorded, const char *asked)
 {
 	struct made *made = made_start(recorded);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the tests of host metrics share: a sink that keeps what it is given, and a process that does what it is told. */
+/*
+ * What the tests of host metrics share: a sink that keeps what it is given, and a process that does
+ * what it is told.
+ */
 #ifndef TS_TESTS_UNIT_SAMPLE_METRICS_HOST_HOST_SUPPORT_H
 #define TS_TESTS_UNIT_SAMPLE_METRICS_HOST_HOST_SUPPORT_H
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Metrics of the machine against what the test reads itself, right before and right after each sample: a difference
- * of two samples lies between the least and the most that these allow. Times are made up, a second apart.
+ * Metrics of the machine against what the test reads itself, right before and right after each
+ * sample: a difference of two samples lies between the least and the most that these allow. Times
+ * are made up, a second apart.
  */
 #include "sample/metrics/host/host_metrics.h"
 

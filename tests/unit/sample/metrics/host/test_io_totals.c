@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The texts of /proc, of this kernel and of others, cut anywhere, with odd names and numbers beyond all bounds: a value
- * is right, or not there. And sums over interfaces that come and go.
+ * The texts of /proc, of this kernel and of others, cut anywhere, with odd names and numbers beyond
+ * all bounds: a value is right, or not there. And sums over interfaces that come and go.
  */
 #include "base/procfs_parse.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Metrics of processes against what these say of themselves, and against ps. A worker waits for orders while it is
- * sampled, so that both look at the same state; rates are asked for at times that are made up, a second apart,
- * so that a rate is the difference.
+ * Metrics of processes against what these say of themselves, and against ps. A worker waits for
+ * orders while it is sampled, so that both look at the same state; rates are asked for at times
+ * that are made up, a second apart, so that a rate is the difference.
  */
 #include "sample/metrics/host/host_metrics.h"
 
@@ -159,7 +159,9 @@ TS_TEST(memory_is_that_of_status)
 	stop(&sampled);
 }
 
-/* ps counts resident pages less exactly on some kernels: up to 64 pages a thread, or a batch a CPU. */
+/*
+ * ps counts resident pages less exactly on some kernels: up to 64 pages a thread, or a batch a CPU.
+ */
 TS_TEST(memory_and_threads_are_those_of_ps)
 {
 	struct sampled sampled;

@@ -511,7 +511,10 @@ TS_TEST(gpm_never_works)
 	close_fake(nvml);
 }
 
-/* A sample that failed is no begin of an interval: the library would refuse it, and GPM be given up. */
+/*
+ * A sample that failed is no begin of an interval: the library would refuse it, and GPM be given
+ * up.
+ */
 TS_TEST(gpm_fails_between)
 {
 	struct nvml *nvml = open_fake("gpm=1 gpm.2=10");

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lists of processes that NVIDIA's drivers give: entries of several lengths, twice, of others, of nobody. */
+/*
+ * Lists of processes that NVIDIA's drivers give: entries of several lengths, twice, of others, of
+ * nobody.
+ */
 #include "sample/metrics/nvml/nvml.h"
 
 #include <dlfcn.h>
