@@ -96,7 +96,9 @@ python3 -X perf -c 0 2>/dev/null && python3 -c 'import sys; sys.exit(sys.version
 perf record -e cpu-clock -F 2000 -g -o python.data -- python3 "${options[@]}" target.py >record.log 2>&1 || { cat record.log; fail "perf record python3"; }
 check python -F +pid
 
-# All processors, faults with their addresses, switches.
-if perf record -a -e cpu-clock,page-faults -d --switch-events -o all.data -- ./target >record.log 2>&1; then
-	check all -F +pid,+misc,+addr --show-switch-events --show-task-events --ns
+# All processors, faults with their addresses, switches. Only our program is printed: others on
+# the machine may have symbols of any form.
+# shellcheck disable=SC2016 # for the inner shell
+if perf record -a -e cpu-clock,page-faults -d --switch-events -o all.data -- sh -c 'echo $$ >pid; exec ./target' >record.log 2>&1; then
+	check all -F +pid,+misc,+addr --show-switch-events --show-task-events --ns --pid "$(cat pid)"
 fi
