@@ -4,7 +4,7 @@
 # Run "make help" for the targets and the settings.
 
 PREFIX       ?= /usr/local
-FUZZ_SECONDS ?= 30
+FUZZ_SECONDS ?= 10
 BOOTSTRAP    ?= yes
 WERROR       ?= $(if $(filter true 1,$(CI)),1,0)
 ifeq ($(origin CC),default)
@@ -20,6 +20,11 @@ compiler := $(filter-out cc gcc,$(notdir $(CC)))
 san      := $(if $(SAN),$(patsubst san-address-undefined,san,san-$(subst $(comma),-,$(SAN))))
 B        := build$(addprefix /,$(subst $(space),-,$(strip $(compiler) $(san))))
 
+# One tree of clang has the sanitizers, the tests and the fuzz targets.
+fuzz_tree    := build/clang-san
+fuzz_flags   := -DCMAKE_C_COMPILER=clang -DTRACESMITH_SANITIZE=address,undefined -DTRACESMITH_FUZZ=ON
+tree_flags    = $(if $(filter $(fuzz_tree),$(B)),$(fuzz_flags),-DCMAKE_C_COMPILER=$(CC) -DTRACESMITH_SANITIZE=$(SAN))
+
 machine  := $(shell uname -m)
 other    := $(if $(filter x86_64,$(machine)),aarch64,x86_64)
 
@@ -27,14 +32,14 @@ bootstrap = $(if $(filter yes,$(BOOTSTRAP)),scripts/bootstrap -q $(1) $(if $(fin
 # Runs each time, which is cheap; its chatter goes, errors and what changed stay.
 configure = cmake -S . -B $(1) -G Ninja -DTRACESMITH_WERROR=$(WERROR) $(2) $(CMAKE_FLAGS) >/dev/null
 
-.PHONY: all demo test test-python-versions lint format bench cross fuzz install clean help configure
+.PHONY: all demo test test-long test-python-versions lint format bench cross fuzz install clean help configure
 
 all: configure ## build the tool, the library and the examples into build/ (default)
 	@cmake --build $(B)
 
 configure:
 	@$(call bootstrap,build)
-	@$(call configure,$(B),-DCMAKE_C_COMPILER=$(CC) -DTRACESMITH_SANITIZE=$(SAN))
+	@$(call configure,$(B),$(tree_flags))
 
 demo: all ## show what the tool does, in a minute
 	@$(call bootstrap,demo)
@@ -44,12 +49,15 @@ test: all ## build and run the tests; T=REGEX runs those that match
 	@$(call bootstrap,test)
 	@scripts/test $(B) $(if $(T),-R '$(T)')
 
+test-long: ## everything .ci/run does, at full length: all repetitions, full analysis, longer fuzzing (hours)
+	@TS_LONG=1 .ci/run
+
 test-python-versions: all ## right Python stacks on every CPython that Debian has (root; fetches its suites)
 	@$(call bootstrap,test python)
 	@scripts/python-versions || true
 	@TS_PYTHON_FULL=1 TS_SOURCE=$(CURDIR) TS_BUILD=$(CURDIR)/$(B) TRACESMITH=$(CURDIR)/$(B)/tracesmith scripts/run-test-script tests/python/versions.sh
 
-lint: ## format, static analysis, include order, scripts
+lint: ## format, static analysis, include order, scripts; TS_LONG=1: full-depth analysis
 	@$(call bootstrap,build lint)
 	@$(call configure,build/lint,-DCMAKE_C_COMPILER=clang)
 	@scripts/lint build/lint
@@ -61,17 +69,17 @@ format: ## bring all C files into the project's format
 bench: all ## measure against the peers that are installed
 	@bench/run $(B)
 
-cross: ## build for the other architecture and run its tests under qemu
+cross: ## build for the other architecture and run tests of base, model, sbt and live under qemu; TS_LONG=1: all
 	@$(call bootstrap,build cross)
-	@$(call configure,build/cross,-DCMAKE_TOOLCHAIN_FILE=cmake/$(other)-linux-gnu.cmake)
+	@$(call configure,build/cross,-DCMAKE_TOOLCHAIN_FILE=cmake/$(other)-linux-gnu.cmake $(if $(TS_LONG),-DTRACESMITH_CROSS_TESTS='.*'))
 	@cmake --build build/cross
 	@scripts/test build/cross $(if $(T),-R '$(T)')
 
 fuzz: ## run each fuzz target for FUZZ_SECONDS over its corpus
 	@$(call bootstrap,build clang)
-	@$(call configure,build/fuzz,-DCMAKE_C_COMPILER=clang -DTRACESMITH_FUZZ=ON)
-	@cmake --build build/fuzz
-	@scripts/fuzz build/fuzz $(FUZZ_SECONDS)
+	@$(call configure,$(fuzz_tree),$(fuzz_flags))
+	@cmake --build $(fuzz_tree) --target libfuzzer
+	@scripts/fuzz $(fuzz_tree) $(FUZZ_SECONDS)
 
 install: all ## install below PREFIX (and DESTDIR)
 	@DESTDIR='$(DESTDIR)' cmake --install $(B) --prefix '$(PREFIX)'

@@ -26,6 +26,11 @@ fail() {
 	exit 1
 }
 
+# For tests of frames of programs of ours, which clang's sanitizers change.
+skip_with_clang_sanitizers() { # what it looks at
+	case $TS_BUILD in *clang-san) echo "skip: clang's sanitizers change $1"; exit 77 ;; esac
+}
+
 # Puts N for numbers, and B for sizes, that depend on the machine or on the compressor.
 numbers() { sed -E -e 's/[0-9]+([.,][0-9]+)*/N/g' -e 's/N [KMG]?i?B/N B/g'; }
 

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # A recording has names at its end, unless it shall not; what is saved of a killed one is told how it gets them; a killed run leaves a whole trace.
 . "$TS_SOURCE/tests/cli/live.sh"
+skip_with_clang_sanitizers "the stacks of launches"
 
 work=$TS_BUILD/tests/targets/accelerator_work
 symbols() { "$TRACESMITH" view "$1" --table symbol --json | wc -l; }

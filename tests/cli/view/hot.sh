@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Where a kernel spends its time: instructions that were sampled, stalls, source lines with what was inlined, launches. The disassembler is a stand-in that prints lines as NVIDIA's do.
 . "$TS_SOURCE/tests/cli/live.sh"
+skip_with_clang_sanitizers "the stacks of launches"
 target=$TS_BUILD/tests/targets/instruction_samples
 cubin=$TS_SOURCE/tests/data/cubin/lines.cubin
 # Nothing of this machine's CUDA: the first disassembler fails.
