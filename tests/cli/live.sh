@@ -10,9 +10,9 @@ mkdir -m 700 live
 # shellcheck disable=SC2034
 emit=$TS_BUILD/tests/targets/launch_emit
 
-# Waits until a command succeeds, at most ten seconds.
+# Waits until a command succeeds, at most two minutes: a busy machine is no failure.
 await() {
-	local left=200
+	local left=2400
 	while [ $left -gt 0 ]; do
 		! "$@" >/dev/null 2>&1 || return 0
 		sleep 0.05

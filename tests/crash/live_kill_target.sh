@@ -7,7 +7,7 @@ set -euo pipefail
 # Metrics are sampled as well, which must disturb nothing.
 export TRACESMITH_BACKENDS=host
 
-kills=40
+kills=16
 is_sanitized && kills=12
 [ -z "${TS_LONG:-}" ] || kills=500
 

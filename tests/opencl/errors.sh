@@ -134,7 +134,7 @@ reap() { code=0; wait "$1" 2>/dev/null || code=$?; }
 
 # The program is killed: up to there it can be replayed.
 start -- "$hold" --steps 1000 --pause 5
-wait_until 30 at_step 20 || fail "the program does not run: $(cat log printed)"
+wait_until 120 at_step 20 || fail "the program does not run: $(cat log printed)"
 kill -KILL "$(child_of $recorder)"
 reap $recorder
 [ $code -eq 137 ] || fail "record: exit code $code: $(cat log)"
@@ -144,21 +144,21 @@ replays "a killed program" t.sbt --check each
 
 # The recorder is killed, and another goes on: nothing is missing.
 start -- "$hold" --steps 300 --pause 5
-wait_until 30 at_step 20 || fail "the program does not run: $(cat log printed)"
+wait_until 120 at_step 20 || fail "the program does not run: $(cat log printed)"
 kill -KILL $recorder
 reap $recorder
 sleep 0.5
-limit_seconds=60 expect 0 record -q --resume t.sbt
-wait_until 30 at_step 299 || fail "the program does not end: $(tail -n 1 printed)"
+limit_seconds=120 expect 0 record -q --resume t.sbt
+wait_until 120 at_step 299 || fail "the program does not end: $(tail -n 1 printed)"
 replays "a killed recorder, and a successor" t.sbt
 [ "$(report 'r["commands"]')" -ge 900 ] || fail "only $(report 'r["commands"]') commands of 300 steps"
 
 # The recorder is killed, and nobody goes on: the program ends all the same, and the trace says what is missing.
 start -- "$hold" --steps 400 --bytes 262144
-wait_until 30 at_step 20 || fail "the program does not run: $(cat log printed)"
+wait_until 120 at_step 20 || fail "the program does not run: $(cat log printed)"
 kill -KILL $recorder
 reap $recorder
-wait_until 60 at_step 399 || fail "the program hangs without its recorder: $(tail -n 1 printed)"
+wait_until 120 at_step 399 || fail "the program hangs without its recorder: $(tail -n 1 printed)"
 sleep 0.2
 expect 0 recover -q t.sbt -o recovered.sbt
 expect 0 verify -q recovered.sbt

@@ -1,13 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# 1,000 random graphs of commands (tests/targets/opencl_random.c): run, recorded, replayed, compared. And recorded without a command
+# 250 random graphs, 1,000 with TS_LONG=1, of commands (tests/targets/opencl_random.c): run, recorded, replayed, compared. And recorded without a command
 # stream: every command is there once, with times that can be. Some with a window in the middle, or replayed in parts.
 # TS_GRAPHS=N runs another number of them; TS_FIRST=N begins elsewhere.
 set -euo pipefail
 . "$TS_SOURCE/tests/lib/opencl.sh"
 
-graphs=${TS_GRAPHS:-1000} first=${TS_FIRST:-1} batch=50
-! is_sanitized || [ -n "${TS_GRAPHS:-}" ] || graphs=200
+graphs=${TS_GRAPHS:-250} first=${TS_FIRST:-1} batch=50
+[ -z "${TS_LONG:-}" ] || graphs=${TS_GRAPHS:-1000}
 
 # Sets $seeds for a batch; each third has two devices, each fourth several threads.
 setting() { # number

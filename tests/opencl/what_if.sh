@@ -8,7 +8,7 @@
 set -euo pipefail
 . "$TS_SOURCE/tests/lib/opencl.sh"
 
-attempts=5
+attempts=20
 tolerance=0.2
 rounds=${TS_WHAT_IF_WORK:-400}
 
