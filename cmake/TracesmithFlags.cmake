@@ -46,8 +46,6 @@ if(sanitizers)
 	# Checked arithmetic of 128 bits calls functions that libgcc has only for some machines.
 	if(CMAKE_C_COMPILER_ID MATCHES Clang)
 		target_link_options(ts_flags INTERFACE --rtlib=compiler-rt -unwindlib=libgcc)
-		target_compile_options(ts_flags INTERFACE
-			-fsanitize-ignorelist=${PROJECT_SOURCE_DIR}/cmake/clang-ignorelist.txt)
 	endif()
 endif()
 

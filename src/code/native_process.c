@@ -177,14 +177,16 @@ static bool is_same(const struct ts_native *native, const struct ts_maps *maps)
 
 	for (size_t i = 0; i < maps->count; i++) {
 		const struct ts_map_range *map = &maps->ranges[i];
-		const struct ts_native_range *range = &native->ranges[at];
+		const struct ts_native_range *range;
 
 		if (!map->is_executable)
 			continue;
-		if (at == native->range_count || range->start != map->start ||
-		    range->end != map->end || range->module != find_module(native, map))
+		if (at == native->range_count)
 			return false;
-		at++;
+		range = &native->ranges[at++];
+		if (range->start != map->start || range->end != map->end ||
+		    range->module != find_module(native, map))
+			return false;
 	}
 	return at == native->range_count;
 }

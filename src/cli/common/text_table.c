@@ -105,11 +105,11 @@ void ts_text_table_cell(struct ts_text_table *table, const char *text, size_t le
 	size_t begin = table->cells.length, width;
 
 	ts_text_append_shown(&table->cells, text, length);
+	ts_text_append_char(&table->cells, '\0');
 	if (table->cells.failed)
 		return;
-	width = ts_text_shown_width(table->cells.data + begin, table->cells.length - begin);
+	width = ts_text_shown_width(table->cells.data + begin, table->cells.length - begin - 1);
 	column->width = TS_MAX(column->width, width);
-	ts_text_append_char(&table->cells, '\0');
 }
 
 void ts_text_table_str(struct ts_text_table *table, const char *text)
