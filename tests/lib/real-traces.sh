@@ -1,24 +1,35 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# For scripts over recorded traces: skip where there are none, and name them.
+# For scripts over recorded traces. There are two folders of them, with the same subfolders: our own in tests/data/real, always there, and
+# those of others in $TRACESMITH_REAL_DATA, where they are to be had.
 
 real_data=${TRACESMITH_REAL_DATA:-$TS_SOURCE/../shared/real-traces}
+real_folders=("$TS_SOURCE/tests/data/real")
+[ ! -d "$real_data" ] || real_folders+=("$real_data")
 
-need_real_data() {
-	[ -d "$real_data" ] || { echo "skip: there are no recorded traces in '$real_data'"; exit 77; }
+# For tests of what we cannot record ourselves.
+need_files_of_others() { # what, subfolder
+	[ -d "$real_data/$2" ] || { echo "skip: there are no $1 in '$real_data'"; exit 77; }
 }
 
-# All files of these folders, a NUL behind each; under sanitizers only the small ones.
-real_files() { # folder...
-	local folder limit=()
+# All files of these subfolders, a NUL behind each; under sanitizers only the small ones.
+real_files() { # subfolder...
+	local folder subfolder limit=()
 	case $TS_BUILD in *san*) limit=(-size -500k) ;; esac
-	for folder in "$@"; do
-		[ ! -d "$real_data/$folder" ] || find "$real_data/$folder" -type f "${limit[@]}" -print0
+	for folder in "${real_folders[@]}"; do
+		for subfolder in "$@"; do
+			[ ! -d "$folder/$subfolder" ] || find "$folder/$subfolder" -type f "${limit[@]}" -print0
+		done
 	done
 }
 
-# As real_files, less the largest, which take longer than all others together: those are looked at where TS_REAL_FULL is set. What is left out is printed.
-quick_real_files() { # folder...
+# As real_files, but only Kineto traces, in order; pairs/ also holds execution traces.
+kineto_files() { # subfolder...
+	real_files "$@" | grep -z -v -E '/pairs/[^/]*(_et(_plus)?\.json|\.et)\.gz$' | sort -z
+}
+
+# Drops the largest files, which take longer than all others together: those are looked at where TS_REAL_FULL is set. What is left out is printed.
+quick_files() {
 	local file
 	while IFS= read -r -d '' file; do
 		if [ -z "${TS_REAL_FULL:-}" ] && [ "$(stat -c %s "$file")" -gt 1000000 ]; then
@@ -26,5 +37,5 @@ quick_real_files() { # folder...
 		else
 			printf '%s\0' "$file"
 		fi
-	done < <(real_files "$@")
+	done
 }

@@ -19,6 +19,14 @@ import tool
 
 # Oracle, files of its ranks. The small ones first: sanitized builds take only those.
 SETS = [
+    ("mlp_train", ["kineto/mlp_train.json.gz"]),
+    ("transformer_train", ["kineto/transformer_train.json.gz"]),
+    ("cuda_graph", ["kineto/cuda_graph.json.gz"]),
+    ("two_streams", ["kineto/two_streams.json.gz"]),
+    ("compiled", ["kineto/compiled.json.gz"]),
+    ("mlp_pair", ["pairs/mlp_kineto.json.gz"]),
+    ("nccl_ranks", [f"kineto/nccl_ranks/rank{rank}.json.gz" for rank in range(4)]),
+    ("gloo_ranks", [f"kineto/gloo_ranks/rank{rank}.json.gz" for rank in range(2)]),
     ("event_sync", ["kineto/critical_path/cuda_event_sync/event_sync_trace.json.gz"]),
     ("simple_add", ["kineto/critical_path/end_to_end/simple_add/input/trace.json.gz"]),
     ("dlrm8", [f"pairs/dlrm_r{rank}_kineto.json.gz" for rank in range(3)]),
@@ -28,7 +36,8 @@ SETS = [
     ("ns_resolution", ["kineto/ns_resolution.json.gz"]),
     ("mi300_resnet", ["kineto/mi300_resnet.json.gz"]),
 ]
-SMALL = 3
+SMALL = 11
+OWN = 8  # of them are ours
 MEMORY = ["h100_qwen", "resnet50_v100", "vllm_graph_capture", "h100_owlv2"]
 
 LAUNCHES = ["cudaLaunchKernel", "cudaLaunchKernelExC", "cudaMemcpyAsync", "cudaMemsetAsync",
@@ -50,6 +59,18 @@ def is_near(found, expected, tolerance):
     return math.isclose(found, expected, rel_tol=1e-9, abs_tol=tolerance)
 
 
+class Mode:
+    """How a set is looked at: as HTA rounds, or exactly; all of it, or as much as by default."""
+
+    def __init__(self, oracle, rounded):
+        self.rounded, self.all_steps = rounded, bool(oracle.get("all_steps"))
+        self.options = [*(["--rounding", "hta"] if rounded else []), *tool.part_of(oracle)]
+
+    def rows(self, path, exact):
+        """What HTA takes of a file; the times either exact or as it has them."""
+        return Rows(path, self.rounded, exact and not self.rounded, self.all_steps)
+
+
 class Check(tool.Faults):
     def near(self, what, found, expected, tolerance=1e-6):
         self.check(is_near(found, expected, tolerance), f"{what}: {found!r}, expected {expected!r}")
@@ -57,12 +78,13 @@ class Check(tool.Faults):
 
 # ---- launch ----
 
-def check_launch(faults, folder, files, oracle, rounded):
-    result = analyze([f"{folder}/{file}" for file in files], "launch", *(["--rounding", "hta"] if rounded else []))
+def check_launch(faults, folder, files, oracle, mode):
+    rounded = mode.rounded
+    result = analyze([f"{folder}/{file}" for file in files], "launch", *mode.options)
     for rank, expected in oracle.items():
         rows = [row for row in result["launches"] if row["rank"] == int(rank) and row["call"] in LAUNCHES]
         what = f"launch, rank {rank}"
-        model = Rows(f"{folder}/{files[int(rank)]}", rounded, not rounded)
+        model = mode.rows(f"{folder}/{files[int(rank)]}", True)
         # Exactly what the file says; where HTA does not round, its doubles of 1.7e15 us know only quarters of a us.
         faults.equal(f"{what}: all", {row["correlation"]: (row["cpu_duration_us"], row["gpu_duration_us"],
                                                            row["launch_delay_us"]) for row in rows},
@@ -122,7 +144,7 @@ def read_events(path, exact=False):
 class Rows:
     """What HTA would take of a Kineto file, before its analyses. Times are us: its doubles, or exact ones."""
 
-    def __init__(self, path, rounded, exact=False):
+    def __init__(self, path, rounded, exact=False, all_steps=False):
         events = [event for event in read_events(path, exact) if "dur" in event and "cat" in event]
         self.calls, self.commands, self.steps = [], [], []
         for event in events:
@@ -138,7 +160,7 @@ class Rows:
                 self.calls.append(row)
             if event["name"].startswith("ProfilerStep#"):
                 self.steps.append((start, event["name"]))
-        if len({name for _, name in self.steps}) >= 2:
+        if len({name for _, name in self.steps}) >= 2 and not all_steps:
             last = max(self.steps)[0]
             self.calls = [row for row in self.calls if row[0] < last]
 
@@ -156,9 +178,9 @@ class Rows:
         """How far apart two doubles are that can stand for its times."""
         return math.ulp(float(max(row[0] for row in self.calls)))
 
-    def queues(self):
-        """Of each stream: when commands come in and go out."""
-        calls = {row[3]: row for row in self.calls if row[2] in QUEUED}
+    def queues(self, more=()):
+        """Of each stream: when commands come in and go out; those of more calls too."""
+        calls = {row[3]: row for row in self.calls if row[2] in QUEUED or row[2] in more}
         queues = collections.defaultdict(list)
         for row in self.commands:
             if row[3] in calls:
@@ -191,11 +213,12 @@ def lengths(queue, in_first):
 
 # ---- queue ----
 
-def check_queue(faults, folder, files, oracle, rounded):
-    found = analyze([f"{folder}/{file}" for file in files], "queue", *(["--rounding", "hta"] if rounded else []))
+def check_queue(faults, folder, files, oracle, mode):
+    found = analyze([f"{folder}/{file}" for file in files], "queue", *mode.options)
     summary = {(row["rank"], row["stream"]): row for row in found["summary"]}
-    exact = [Rows(f"{folder}/{file}", rounded, not rounded).queues() for file in files]
-    models = [Rows(f"{folder}/{file}", rounded).queues() for file in files]
+    # HTA does not know launches of graphs; we do.
+    exact = [mode.rows(f"{folder}/{file}", True).queues(() if mode.rounded else ("cudaGraphLaunch",)) for file in files]
+    models = [mode.rows(f"{folder}/{file}", False).queues() for file in files]
     equal = 0
     for expected in oracle:
         rank, stream = expected["rank"], expected["stream"]
@@ -204,7 +227,8 @@ def check_queue(faults, folder, files, oracle, rounded):
         if row is None:
             faults.append(f"{what}: missing")
             continue
-        faults.equal(f"{what}: points", row["points"], expected["queue_length_count"])
+        faults.equal(f"{what}: points", row["points"], 2 * len(exact[rank][stream]))
+        faults.equal(f"{what}: HTA's points", expected["queue_length_count"], 2 * len(models[rank][stream]))
         ours = describe(lengths(exact[rank][stream], True))
         highest = describe(lengths(models[rank][stream], True))
         lowest = describe(lengths(models[rank][stream], False))
@@ -245,8 +269,8 @@ def check_queue_time(faults, path):
 
 # ---- bandwidth ----
 
-def check_bandwidth(faults, files, oracle, rounded, ties):
-    found = analyze(files, "bandwidth", *(["--rounding", "hta"] if rounded else []))
+def check_bandwidth(faults, files, oracle, mode, ties):
+    found = analyze(files, "bandwidth", *mode.options)
     rows = {(row["rank"], row["name"]): row for row in found}
     for expected in oracle:
         what = f"bandwidth, rank {expected['rank']}, {expected['name']}"
@@ -283,8 +307,9 @@ def check_bytes(faults, path):
 
 # ---- annotations ----
 
-def check_annotations(faults, files, oracle, rounded):
-    found = analyze(files, "annotations", *(["--rounding", "hta"] if rounded else []))["annotations"]
+def check_annotations(faults, files, oracle, mode):
+    rounded = mode.rounded
+    found = analyze(files, "annotations", *mode.options)["annotations"]
     tolerance = 0.0006 if rounded else 0.1  # a mean is given to the ns
     for side, key in (("host", "cpu_user_annotation_breakdown"), ("device", "gpu_user_annotation_breakdown")):
         expected = oracle[key] or []
@@ -346,8 +371,9 @@ def check_steps(faults, path):
     faults.near("steps: median", summary["median_us"], statistics.median(durations), 0.001)
     faults.near("steps: slowest", summary["slowest_us"], max(durations), 0.001)
     faults.near("steps: fastest", summary["fastest_us"], min(durations), 0.001)
-    # By default the last one is left out.
-    faults.equal("steps: by default", len(analyze([path], "steps")["steps"]), len(steps) - 1)
+    if not any(event["cat"] == "gpu_user_annotation" and event["name"].startswith("ProfilerStep#") for event in events):
+        # By default the last one is left out; where the device has spans of steps, what HTA calls the last one begins with the last span.
+        faults.equal("steps: by default", len(analyze([path], "steps")["steps"]), len(steps) - 1)
 
 
 # ---- memory ----
@@ -435,9 +461,8 @@ def check_place(faults, row, memory, peak, slices):
 
 # ---- all ----
 
-def check_cpu_only(faults, folder):
+def check_cpu_only(faults, path):
     """A trace without devices has nothing to tell, and that is no error."""
-    path = f"{folder}/kineto/rank_non_gpu.json.gz"
     faults.equal("CPU only: launch", analyze([path], "launch"), {"summary": [], "launches": []})
     faults.equal("CPU only: queue", analyze([path], "queue"), {"summary": [], "timeline": []})
     faults.equal("CPU only: bandwidth", analyze([path], "bandwidth"), [])
@@ -445,29 +470,23 @@ def check_cpu_only(faults, folder):
 
 
 def check_set(faults, folder, name, files, rounded):
-    path = f"{folder}/oracles/{name}{'' if rounded else '.noround'}.json"
-    if not os.path.exists(path):
+    oracle = tool.hta_numbers(folder, name, rounded)
+    if not oracle:
         return
-    with open(path, encoding="utf-8") as file:
-        oracle = json.load(file)
+    mode = Mode(oracle, rounded)
     paths = [f"{folder}/{file}" for file in files]
     found = Check()
-    check_launch(found, folder, files, oracle["cuda_kernel_launch_stats"], rounded)
-    told = check_queue(found, folder, files, oracle["queue_length_summary"], rounded)
+    check_launch(found, folder, files, oracle["cuda_kernel_launch_stats"], mode)
+    told = check_queue(found, folder, files, oracle["queue_length_summary"], mode)
     # Only here do copies touch, once rounded: HTA's order of equal times decides how many points it counts.
-    check_bandwidth(found, paths, oracle["memory_bw_summary"] or [], rounded, rounded and name == "ns_resolution")
-    check_annotations(found, paths, oracle, rounded)
+    check_bandwidth(found, paths, oracle["memory_bw_summary"] or [], mode, rounded and name == "ns_resolution")
+    check_annotations(found, paths, oracle, mode)
     print(f"{name}{' as HTA rounds' if rounded else ''}: {len(found)} differences; {told}")
-    faults.extend(f"{os.path.basename(path)}: {fault}" for fault in found)
+    faults.extend(f"{name}: {fault}" for fault in found)
 
 
-def main():
-    small = sys.argv[1] == "--small"
-    folder, faults = sys.argv[-1], Check()
-    for name, files in SETS[:SMALL] if small else SETS:
-        for rounded in (True, False):
-            check_set(faults, folder, name, files, rounded)
-    check_cpu_only(faults, folder)
+def check_files_of_others(faults, folder, small):
+    check_cpu_only(faults, f"{folder}/kineto/rank_non_gpu.json.gz")
     if not small:
         check_mtia(faults, folder)
         check_attribution(faults, folder)
@@ -478,6 +497,29 @@ def main():
         check_steps(faults, f"{folder}/kineto/nccl_data.json.gz")
     for name in MEMORY[:1] if small else MEMORY:
         check_memory(faults, f"{folder}/kineto/{name}.json.gz")
+
+
+def check_own_files(faults, folder):
+    check_cpu_only(faults, f"{folder}/kineto/cpu_only.json.gz")
+    for name, files in SETS[:OWN]:
+        if not tool.hta_numbers(folder, name):
+            faults.append(f"{name}: there are no numbers of HTA")
+        check_bytes(faults, f"{folder}/{files[0]}")
+        check_steps(faults, f"{folder}/{files[0]}")
+    for name in ("mlp_train", "transformer_train"):
+        check_memory(faults, f"{folder}/kineto/{name}.json.gz")
+
+
+def main():
+    small = sys.argv[1] == "--small"
+    folder, faults = sys.argv[-1], Check()
+    for name, files in SETS[:SMALL] if small else SETS:
+        for rounded in (True, False):
+            check_set(faults, folder, name, files, rounded)
+    if os.path.isdir(f"{folder}/expected"):
+        check_own_files(faults, folder)
+    else:
+        check_files_of_others(faults, folder, small)
     for fault in faults[:24]:
         print(f"    {fault}")
     return 1 if faults else 0

@@ -76,9 +76,9 @@ def count_names(path):
     return names
 
 
-def check_counts(a, b):
+def check_counts(a, b, status=1):
     """All names of two whole traces, counted without us."""
-    result = diff(a, b, "--all", status=1)
+    result = diff(a, b, "--all", status=status)
     sides = count_names(a), count_names(b)
     seen = set()
     for row in result["changes"]:
@@ -101,10 +101,36 @@ def check_itself(path):
             expect(f"{path}: {row['name']}", row["change_us"], 0)
 
 
-check_hta()
-for rank in 1, 2:
-    check_counts(path_of("pairs/megatron_tp8_r0_kineto.json.gz"), path_of(f"pairs/megatron_tp8_r{rank}_kineto.json.gz"))
-check_counts(path_of("pairs/dlrm_r0_kineto.json.gz"), path_of("pairs/dlrm_r1_kineto.json.gz"))
-for name in "kineto/ns_resolution", "kineto/mi250_minitoy", "kineto/rank_non_gpu", "kineto/triton_example", "pairs/megatron_tp8_r3_kineto":
-    check_itself(path_of(f"{name}.json.gz"))
+def check_files_of_others():
+    check_hta()
+    for rank in 1, 2:
+        check_counts(path_of("pairs/megatron_tp8_r0_kineto.json.gz"), path_of(f"pairs/megatron_tp8_r{rank}_kineto.json.gz"))
+    check_counts(path_of("pairs/dlrm_r0_kineto.json.gz"), path_of("pairs/dlrm_r1_kineto.json.gz"))
+    for name in ("kineto/ns_resolution", "kineto/mi250_minitoy", "kineto/rank_non_gpu", "kineto/triton_example",
+                 "pairs/megatron_tp8_r3_kineto"):
+        check_itself(path_of(f"{name}.json.gz"))
+
+
+def check_own_files():
+    """A step with gloo against one with NCCL, as HTA has it; then whole traces."""
+    with open(path_of("expected/diff_gloo_nccl.json"), encoding="utf-8") as file:
+        oracle = json.load(file)
+    result = diff(*(path_of(file) for file in oracle["files"]), "--steps", str(oracle["step"]), status=1)
+    for device in "cpu", "gpu":
+        expect(device, counts(result, device), oracle[device]["changes"])
+        for side in "ab":
+            found = sum(row[f"count_{side}"] for row in result["changes"] if row["device"] == device)
+            expect(f"{device}: instances in {side}", found, oracle[device][side])
+    check_counts(*(path_of(file) for file in oracle["files"]))
+    check_counts(path_of("pairs/mlp_kineto.json.gz"), path_of("kineto/transformer_train.json.gz"))
+    for rank in 1, 2, 3:
+        check_counts(path_of("kineto/nccl_ranks/rank0.json.gz"), path_of(f"kineto/nccl_ranks/rank{rank}.json.gz"), None)
+    for name in "mlp_train", "cuda_graph", "two_streams", "compiled", "cpu_only":
+        check_itself(path_of(f"kineto/{name}.json.gz"))
+
+
+if os.path.isdir(path_of("expected")):
+    check_own_files()
+else:
+    check_files_of_others()
 print("ok")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """critical_path.py FOLDER FILE...: critical paths of recorded traces.
 
-With `--rounding hta` against HTA's numbers (oracles/, and those of HTA's own test of simple_add). Where a launch and a
+With `--rounding hta` against HTA's numbers (oracles/, expected/, and those of HTA's own test of simple_add). Where a launch and a
 start of a kernel fall into one microsecond of one stream, HTA's choice between "launch delay" and "kernel-kernel delay"
 depends on how an unstable sort happens to order them: the sum of the two is compared exactly, each of them within the
 number of kernels that this concerns, which is counted here.
@@ -27,6 +27,15 @@ ORACLES = {
     "nccl_data": "kineto/nccl_data.json.gz",
     "ns_resolution": "kineto/ns_resolution.json.gz",
     "mi300_resnet": "kineto/mi300_resnet.json.gz",
+    # Our own.
+    "mlp_train": "kineto/mlp_train.json.gz",
+    "transformer_train": "kineto/transformer_train.json.gz",
+    "cuda_graph": "kineto/cuda_graph.json.gz",
+    "two_streams": "kineto/two_streams.json.gz",
+    "compiled": "kineto/compiled.json.gz",
+    "mlp_pair": "pairs/mlp_kineto.json.gz",
+    "nccl_ranks": "kineto/nccl_ranks/rank0.json.gz",
+    "gloo_ranks": "kineto/gloo_ranks/rank0.json.gz",
 }
 SIMPLE_ADD = "kineto/critical_path/end_to_end/simple_add/input/trace.json.gz"
 ALEXNET_FORWARD = "[param|pytorch.model.alex_net|0|0|0|measure|forward]"
@@ -69,8 +78,7 @@ def ambiguous_kernels(path):
 
 
 def check_oracle(faults, folder, name, file):
-    with open(f"{folder}/oracles/{name}.json", encoding="utf-8") as stream:
-        oracle = json.load(stream).get("critical_path_ProfilerStep_0")
+    oracle = tool.hta_numbers(folder, name).get("critical_path_ProfilerStep_0")
     if not isinstance(oracle, dict) or not oracle.get("ok"):
         return
     row = analyze(f"{folder}/{file}", "critical-path", "--rounding", "hta", "--annotation", "ProfilerStep",
@@ -206,12 +214,13 @@ def main():
     for file in sorted(files):
         if "overlaid" not in file:
             check_file(faults, file)
-    ranks = [f"{folder}/{file}" for file in (f"pairs/megatron_tp8_r{rank}_kineto.json.gz" for rank in range(4))]
-    if files.issuperset(ranks):
-        result = analyze(*ranks, "critical-path")
-        faults.equal("megatron: windows", len(result["summary"]), 1)
-        check_path(faults, "megatron, four ranks", result)
-        check_known(faults, folder)
+    for job in ("pairs/megatron_tp8_r{}_kineto.json.gz", "kineto/nccl_ranks/rank{}.json.gz"):
+        ranks = [f"{folder}/{job.format(rank)}" for rank in range(4)]
+        if files.issuperset(ranks):
+            result = analyze(*ranks, "critical-path")
+            faults.equal(f"{job}: windows", len(result["summary"]), 1)
+            check_path(faults, f"{job}, four ranks", result)
+    check_known(faults, folder)
     for fault in faults:
         print(fault)
     print(f"{len(files)} files, {len(faults)} faults")

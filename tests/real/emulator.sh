@@ -4,8 +4,6 @@
 # trace like others (check_emulator.py).
 set -euo pipefail
 . "$TS_SOURCE/tests/lib/real-traces.sh"
-need_real_data
 
-mapfile -d '' files < <({ real_files kineto; real_files pairs | grep -z '_kineto'; } | sort -z)
-[ ${#files[@]} -gt 0 ] || { echo "skip: there are no Kineto files in '$real_data'"; exit 77; }
+mapfile -d '' files < <(kineto_files kineto pairs)
 python3 "$TS_SOURCE/tests/real/check_emulator.py" "$TRACESMITH" "${files[@]}"

@@ -4,8 +4,7 @@
 # and the export that users go on with.
 set -euo pipefail
 . "$TS_SOURCE/tests/lib/real-traces.sh"
-need_real_data
 
+need_files_of_others 'exports of Nsight Systems' nsys
 mapfile -d '' files < <(real_files nsys)
-[ ${#files[@]} -gt 0 ] || { echo "skip: there are no exports of Nsight Systems in '$real_data'"; exit 77; }
 python3 "$TS_SOURCE/tests/real/check_nsys.py" "${files[@]}"

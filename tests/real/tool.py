@@ -9,6 +9,21 @@ TOOL = os.environ.get("TRACESMITH", "tracesmith")
 OWN_TABLES = {"string", "shape", "frame", "stack"}
 
 
+def hta_numbers(folder, name, rounded=True):
+    """What HTA said of a set of traces, or None: ours are in expected/, those of others in oracles/."""
+    for subfolder in ("expected", "oracles"):
+        path = f"{folder}/{subfolder}/{name}{'' if rounded else '.noround'}.json"
+        if os.path.exists(path):
+            with open(path, encoding="utf-8") as file:
+                return json.load(file)
+    return None
+
+
+def part_of(oracle):
+    """Our option for the part of a trace that HTA's numbers are of."""
+    return ["--all"] if oracle.get("all_steps") else []
+
+
 class Faults(list):
     def check(self, holds, *what):
         if not holds:
