@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The tool's entry: finds the verb, sets up what all verbs share (pipes, descriptors, output) and
- * turns the result into an exit code.
+ * Entry point of the tool: looks up the verb, sets up what all verbs share (SIGPIPE, standard
+ * descriptors, output) and returns the exit code.
  */
 #include <fcntl.h>
 #include <signal.h>
@@ -14,9 +14,9 @@
 #include "tracesmith_config.h"
 
 /*
- * A caller may have closed 0, 1 or 2; the next file opened would then be written to as if it were
- * standard output. Read-only, so that writing fails and is reported; closed again for programs that
- * a verb starts.
+ * If the caller closed descriptor 0, 1 or 2, the next file we open would take its number and
+ * receive our output. Opens /dev/null there: read-only, so that writes fail and are reported, and
+ * close-on-exec, so that programs started by a verb still find it closed.
  */
 static void open_standard_descriptors(void)
 {
@@ -33,7 +33,8 @@ static int run_verb(int argc, char **argv)
 	if (!verb)
 		return ts_verb_unknown(argv[0]);
 	ts_report_start(verb->name);
-	/* Quiet either way: by the signal, or by an error without a message (cli_output.h). */
+	/* A closed pipe ends the tool silently: by the signal, or by an error without a message
+	 * (cli_output.h). */
 	if (!(verb->flags & TS_VERB_KEEPS_SIGNALS))
 		signal(SIGPIPE, verb->flags & TS_VERB_KEEPS_FILES ? SIG_IGN : SIG_DFL);
 	return verb->run(argc, argv);

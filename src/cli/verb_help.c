@@ -10,9 +10,9 @@ static const struct ts_command command = {
 	.verb = "help",
 	.operands = "[VERB]",
 	.about =
-		"Explains a verb: its usage, options, examples and exit codes. Without a verb it lists them.\n",
+		"Shows the usage, options, examples and exit codes of a verb. Without a verb, lists all verbs.\n",
 	.examples = "tracesmith help view",
-	.exits = "0  done\n2  there is no such verb",
+	.exits = "0  done\n2  no such verb",
 	.maximum_operands = 1,
 };
 
@@ -24,12 +24,12 @@ void ts_verb_usage(void)
 
 	ts_text_append_str(out, "usage: tracesmith VERB [arguments]\n"
 				"       tracesmith --help | --version\n\n"
-				"Records, shows and checks what programs do on their GPUs.\n\n"
+				"Records, analyzes and replays the GPU work of programs.\n\n"
 				"verbs:\n");
 	verbs = ts_verb_list(&count);
 	for (size_t i = 0; i < count; i++)
 		ts_text_printf(out, "  %-10s %s\n", verbs[i].name, verbs[i].summary);
-	ts_text_append_str(out, "\n'tracesmith VERB --help' explains a verb.\n");
+	ts_text_append_str(out, "\n'tracesmith VERB --help' shows the help of a verb.\n");
 }
 
 int ts_verb_help(int argc, char **argv)

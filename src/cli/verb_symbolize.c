@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `tracesmith symbolize`: names for the native frames of traces that were recorded before, or
- * elsewhere.
+ * `tracesmith symbolize`: resolves the native frames of existing traces, including those recorded
+ * on other machines.
  */
 #include "base/memory.h"
 #include "cli/common/options.h"
@@ -29,24 +29,24 @@ int ts_verb_symbolize(int argc, char **argv)
 	const struct ts_option options[] = {
 		TS_OPTION_WORD(
 			"debug-path", 'd', "DIR", &folders,
-			"look here, too, for binaries and debug files; repeat, or separate with colons"),
+			"also search DIR for binaries and debug files; repeatable, or a list with colons"),
 		TS_OPTION_FLAG("force", 'f', &choice.force,
-			       "frames that have names already as well: later ones count"),
-		TS_OPTION_FLAG("quiet", 'q', &quiet, "only warnings and errors"),
+			       "resolve frames again that already have names"),
+		TS_OPTION_FLAG("quiet", 'q', &quiet, "print only warnings and errors"),
 	};
 	const struct ts_command command = {
 		.verb = "symbolize",
 		.operands = "TRACE...",
 		.about =
-			"Finds the functions, source lines and inlined callers of native frames and appends them to\n"
-			"the trace as rows of symbol. 'record' does so at its end; this is for traces that were recorded\n"
-			"with --no-symbols, saved by 'recover', or come from another machine. A file counts only if\n"
-			"its build id is the recorded one. Looked for at the recorded path, in --debug-path, in the\n"
-			"folders of TRACESMITH_DEBUG_PATH, and in /usr/lib/debug. No row changes.\n",
+			"Resolves native frames to functions, source lines and inlined functions, and appends them\n"
+			"to the trace as rows of table 'symbol'; existing rows do not change. 'record' does this when\n"
+			"it ends; use this verb for traces recorded with --no-symbols, written by 'recover' or from\n"
+			"another machine. Searches the recorded path, --debug-path, the directories in\n"
+			"TRACESMITH_DEBUG_PATH and /usr/lib/debug for files with the recorded build id.\n",
 		.examples = "tracesmith symbolize run.sbt\n"
 			    "tracesmith symbolize run.sbt --debug-path ~/sysroot --force",
-		.exits = "0  done, also where nothing was found\n2  usage\n"
-			 "3  a file cannot be read or written, is no trace or was not finished",
+		.exits = "0  done, even if nothing was found\n2  usage error\n"
+			 "3  a file cannot be read or written, is not a trace or was not finished",
 		.options = options,
 		.option_count = TS_ARRAY_SIZE(options),
 		.minimum_operands = 1,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of verbs. Explicit: a verb that is not listed here does not exist. */
+/* The table of verbs: lookup by name, and the suggestion for a misspelt one. */
 #include <string.h>
 
 #include "base/memory.h"
@@ -8,39 +8,38 @@
 #include "cli/verbs.h"
 
 static const struct ts_verb verbs[] = {
-	{ "record", "run a program, or watch running ones, and record what they do", ts_verb_record,
+	{ "record", "record a program and its children, or running processes", ts_verb_record,
 	  TS_VERB_KEEPS_FILES | TS_VERB_KEEPS_SIGNALS },
-	{ "sniff", "record the Python stacks of running processes as a timeline", ts_verb_sniff,
+	{ "sniff", "sample the Python stacks of running processes into a timeline", ts_verb_sniff,
 	  TS_VERB_KEEPS_FILES | TS_VERB_KEEPS_SIGNALS },
-	{ "stack", "show where the threads of Python processes stand now", ts_verb_stack, 0 },
+	{ "stack", "print the current stacks of Python processes", ts_verb_stack, 0 },
 	{ "ps", "list the processes that can be recorded", ts_verb_ps, 0 },
-	{ "top", "show what processes, devices and the machine do now", ts_verb_top, 0 },
-	{ "window", "open or close the span that is recorded of a process", ts_verb_window, 0 },
-	{ "config", "show or change the settings of a process", ts_verb_config, 0 },
-	{ "import", "make a trace of files that other tools wrote", ts_verb_import,
+	{ "top", "show live metrics of processes, devices and the machine", ts_verb_top, 0 },
+	{ "window", "open or close the recording window of a process", ts_verb_window, 0 },
+	{ "config", "show or change the recording settings of a process", ts_verb_config, 0 },
+	{ "import", "convert files of other tools to a trace", ts_verb_import,
 	  TS_VERB_KEEPS_FILES },
-	{ "export", "write a trace in another format", ts_verb_export, TS_VERB_KEEPS_FILES },
-	{ "info", "say what a trace holds", ts_verb_info, 0 },
-	{ "view", "show the rows of a trace in order of time", ts_verb_view, 0 },
-	{ "analyze", "say where time goes: idle, kernels, overlap, critical path, advice",
+	{ "export", "convert a trace to another format", ts_verb_export, TS_VERB_KEEPS_FILES },
+	{ "info", "summarize a trace: sources, tables, losses, counters", ts_verb_info, 0 },
+	{ "view", "print the rows of a trace in time order", ts_verb_view, 0 },
+	{ "analyze", "show where time goes: idle time, kernels, overlap, critical path, advice",
 	  ts_verb_analyze, 0 },
-	{ "state", "show what each stream did or waited for at any time, and why", ts_verb_state,
-	  0 },
-	{ "align", "say how the clocks of ranks and devices stand to each other", ts_verb_align,
+	{ "state", "show what each stream ran or waited for over time, and why", ts_verb_state, 0 },
+	{ "align", "measure clock offsets between ranks and devices", ts_verb_align,
 	  TS_VERB_KEEPS_FILES },
-	{ "symbolize", "find the functions and source lines of native frames", ts_verb_symbolize,
+	{ "symbolize", "resolve native frames to functions and source lines", ts_verb_symbolize,
 	  TS_VERB_KEEPS_FILES },
 	{ "diff", "compare two traces: what is new, gone, slower, faster", ts_verb_diff, 0 },
-	{ "replay", "run recorded commands again, and compare; or simulate what would be if",
-	  ts_verb_replay, TS_VERB_KEEPS_FILES },
-	{ "verify", "check that a trace is whole", ts_verb_verify, 0 },
-	{ "recover", "save what damage, a crash or a kill has left", ts_verb_recover,
+	{ "replay", "run recorded commands again and compare, or simulate changes", ts_verb_replay,
 	  TS_VERB_KEEPS_FILES },
-	{ "doctor", "say what this machine allows, and what mends the rest", ts_verb_doctor, 0 },
-	{ "help", "explain a verb", ts_verb_help, 0 },
+	{ "verify", "check a trace for damage", ts_verb_verify, 0 },
+	{ "recover", "rebuild a trace after damage, a crash or a kill", ts_verb_recover,
+	  TS_VERB_KEEPS_FILES },
+	{ "doctor", "check what works on this machine and how to fix the rest", ts_verb_doctor, 0 },
+	{ "help", "show the help of a verb", ts_verb_help, 0 },
 };
 
-/* Other names, which are not listed. */
+/* Aliases, which --help does not list. */
 static const struct {
 	const char *name, *verb;
 } aliases[] = {
