@@ -5,7 +5,7 @@
  * launches, at jittered times, with stacks, registers and sizes; a kernel for each 4 of them and a
  * place in the program for each 2, drawn once; one of 50 calls beside them that has no command; an
  * allocation for each 5. Drained every 10 ms, calls before commands. Prints one JSON line: bytes a
- * launch (with all that the trace holds), launches a second of one core's time, of encoding alone
+ * launch (with all that the trace holds), launches a second of one core's time, of decoding alone
  * and with compression; with --columns bytes a launch of each column ahead of it. The times are
  * made up, so that the figure is as good as their jitter. Looks inside the library: the way from
  * records to rows has no public face.
@@ -33,7 +33,7 @@
 enum { RING_CALLS, RING_COMMANDS, RINGS };
 
 struct bench {
-	struct ts_encoder *encoder;
+	struct ts_decoder *decoder;
 	struct ts_writer *writer;
 	struct ts_text dictionary;
 	struct ts_text rings[RINGS];
@@ -91,7 +91,7 @@ static void give(struct bench *bench, struct ts_block *block, const void *payloa
 	struct ts_error err;
 
 	bench->journal_bytes += sizeof(*block) + block->bytes;
-	if (ts_encoder_block(bench->encoder, block, payload, &err))
+	if (ts_decoder_block(bench->decoder, block, payload, &err))
 		die(err.message);
 }
 
@@ -306,8 +306,8 @@ static void begin(struct bench *bench, const char *path)
 	struct ts_error err;
 
 	if (ts_writer_open(&bench->writer, path, &options, &err) ||
-	    ts_encoder_new(&bench->encoder, NULL, &err) ||
-	    ts_encoder_set_writer(bench->encoder, bench->writer, false, "cuda_rows"))
+	    ts_decoder_new(&bench->decoder, NULL, &err) ||
+	    ts_decoder_set_writer(bench->decoder, bench->writer, false, "cuda_rows"))
 		die("cannot begin the trace");
 	give_plain(bench, TS_BLOCK_OPEN, 0, &open, sizeof(open));
 	give_plain(bench, TS_BLOCK_AREA, AREA, &area, sizeof(area));
@@ -420,7 +420,7 @@ int main(int argc, char **argv)
 	process_s = cpu_seconds(CLOCK_PROCESS_CPUTIME_ID);
 	begin(&bench, argv[1]);
 	run(&bench, launches);
-	if (ts_encoder_finish(bench.encoder) || ts_writer_finish(bench.writer, NULL))
+	if (ts_decoder_finish(bench.decoder) || ts_writer_finish(bench.writer, NULL))
 		die("cannot write the trace");
 	thread_s = cpu_seconds(CLOCK_THREAD_CPUTIME_ID) - thread_s;
 	process_s = cpu_seconds(CLOCK_PROCESS_CPUTIME_ID) - process_s;
@@ -433,7 +433,7 @@ int main(int argc, char **argv)
 	       (double)bench.journal_bytes / (double)launches, (double)launches / thread_s,
 	       (double)launches / process_s);
 	ts_writer_close(bench.writer);
-	ts_encoder_free(bench.encoder);
+	ts_decoder_free(bench.decoder);
 	ts_text_release(&bench.dictionary);
 	for (int i = 0; i < RINGS; i++)
 		ts_text_release(&bench.rings[i]);

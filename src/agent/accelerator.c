@@ -28,41 +28,41 @@
 /* ---- events ---- */
 
 /* What an event has ahead of its texts; of a registered site that is all. */
-struct own {
+struct fixed_words {
 	uint64_t counter; /* 0: when it is stored */
 	const uint64_t *words;
 	unsigned int count;
 	const struct agent_stack *stack; /* NULL: none */
 };
 
-static void put(uint64_t *to, uint64_t header, uint64_t counter, const struct own *own)
+static void put(uint64_t *to, uint64_t header, uint64_t counter, const struct fixed_words *fixed)
 {
-	to[0] = (header & ~UINT64_C(0xffff)) | (2u + own->count);
-	to[1] = own->counter ? own->counter : counter;
-	memcpy(to + 2, own->words, own->count * sizeof(*own->words));
+	to[0] = (header & ~UINT64_C(0xffff)) | (2u + fixed->count);
+	to[1] = fixed->counter ? fixed->counter : counter;
+	memcpy(to + 2, fixed->words, fixed->count * sizeof(*fixed->words));
 }
 
-static void put_registered(struct core *core, uint64_t header, const struct own *own)
+static void put_registered(struct core *core, uint64_t header, const struct fixed_words *fixed)
 {
-	uint64_t bytes = (2u + own->count) * 8;
+	uint64_t bytes = (2u + fixed->count) * 8;
 	struct writer *writer = agent_enter(&ts_process_tracer, core, agent_writer, bytes, true);
 
 	if (!writer)
 		return;
-	put(agent_place(writer), header, ts_counter_read(writer->clock), own);
+	put(agent_record_at(writer), header, ts_counter_read(writer->clock), fixed);
 	agent_commit(writer, bytes);
 }
 
 /* With a stack; sites of calls have no arguments. */
 static void put_with_stack(struct core *core, const struct ts_emit_site *site,
-			   const struct own *own)
+			   const struct fixed_words *fixed)
 {
 	struct agent_site_event event = { .site = site,
 					  .flags = site->flags | TS_LIVE_FLAG_STACK,
-					  .own_words = (uint8_t)own->count,
-					  .own = own->words,
-					  .counter = own->counter,
-					  .stack = own->stack };
+					  .fixed_count = (uint8_t)fixed->count,
+					  .fixed = fixed->words,
+					  .counter = fixed->counter,
+					  .stack = fixed->stack };
 
 	agent_emit_site(core, &event);
 }
@@ -72,45 +72,45 @@ static void put_with_stack(struct core *core, const struct ts_emit_site *site,
  * out.
  */
 static void put_unregistered(struct core *core, const struct ts_emit_site *site,
-			     const struct own *own, unsigned int flags)
+			     const struct fixed_words *fixed, unsigned int flags)
 {
 	unsigned int stacks = (flags & TS_LIVE_FLAG_STACK_IS) != 0;
 	struct agent_event event = { .kind = site->kind,
 				     .flags = (uint8_t)(site->flags |
 							(flags & ~TS_LIVE_FLAG_STACK_IS) |
-							(own->stack ? TS_LIVE_FLAG_STACK : 0)),
-				     .own_words = (uint8_t)(own->count - stacks),
-				     .own = own->words,
+							(fixed->stack ? TS_LIVE_FLAG_STACK : 0)),
+				     .fixed_count = (uint8_t)(fixed->count - stacks),
+				     .fixed = fixed->words,
 				     .name = site->name,
 				     .category = site->category,
-				     .counter = own->counter,
-				     .stack = own->stack };
+				     .counter = fixed->counter,
+				     .stack = fixed->stack };
 
 	agent_emit(&ts_process_tracer, core, &event);
 }
 
-static void put_any(struct core *core, struct ts_emit_site *site, const struct own *own,
+static void put_any(struct core *core, struct ts_emit_site *site, const struct fixed_words *fixed,
 		    unsigned int flags)
 {
 	if (!__atomic_load_n(&site->header, __ATOMIC_ACQUIRE) && !agent_register_site(core, site))
-		put_unregistered(core, site, own, flags);
-	else if (own->stack && !site->field_count)
-		put_with_stack(core, site, own);
+		put_unregistered(core, site, fixed, flags);
+	else if (fixed->stack && !site->field_count)
+		put_with_stack(core, site, fixed);
 	else
 		put_registered(core,
 			       __atomic_load_n(&site->header, __ATOMIC_ACQUIRE) | (uint64_t)flags
 											  << 24,
-			       own);
+			       fixed);
 }
 
 /* A call has the Python stack of its thread, where that is asked for. */
-static void put_call(struct core *core, struct ts_emit_site *site, const struct own *own)
+static void put_call(struct core *core, struct ts_emit_site *site, const struct fixed_words *fixed)
 {
 	struct agent_stack stack;
-	struct own with = *own;
+	struct fixed_words with = *fixed;
 
 	if (!agent_python_take(core, AGENT_PYTHON_CALLS, &stack)) {
-		put_any(core, site, own, 0);
+		put_any(core, site, fixed, 0);
 		return;
 	}
 	with.stack = &stack;
@@ -118,14 +118,15 @@ static void put_call(struct core *core, struct ts_emit_site *site, const struct 
 	agent_python_done();
 }
 
-__attribute__((noinline)) static void emit_slowly(struct ts_emit_site *site, const struct own *own,
+__attribute__((noinline)) static void emit_slowly(struct ts_emit_site *site,
+						  const struct fixed_words *fixed,
 						  unsigned int flags, bool while_off)
 {
 	uint64_t header = __atomic_load_n(&site->header, __ATOMIC_ACQUIRE);
 	int saved_errno;
 	struct core *core;
 
-	if (header && agent_drop(agent_writer, (2u + own->count) * 8))
+	if (header && agent_drop(agent_writer, (2u + fixed->count) * 8))
 		return;
 	saved_errno = errno;
 	core = agent_start(&ts_process_tracer);
@@ -133,9 +134,9 @@ __attribute__((noinline)) static void emit_slowly(struct ts_emit_site *site, con
 				   TS_LIVE_ENABLED))) {
 		if (agent_python_asked && site->kind == TS_LIVE_CALL &&
 		    !(flags & TS_LIVE_FLAG_STACK_IS))
-			put_call(core, site, own);
+			put_call(core, site, fixed);
 		else
-			put_any(core, site, own, flags);
+			put_any(core, site, fixed, flags);
 	}
 	errno = saved_errno;
 }
@@ -148,7 +149,7 @@ __attribute__((noinline)) static void call_slowly(struct ts_emit_site *site, uin
 	uint64_t words[CALL_WORDS] = { now > start ? now - start : 0, correlation,
 				       (uint64_t)result };
 
-	emit_slowly(site, &(struct own){ now, words, CALL_WORDS, NULL }, 0, false);
+	emit_slowly(site, &(struct fixed_words){ now, words, CALL_WORDS, NULL }, 0, false);
 }
 
 __attribute__((noinline)) static void call_with_stack(struct ts_emit_site *site, uint64_t start,
@@ -193,20 +194,21 @@ void ts_accelerator_call(struct ts_emit_site *site, uint64_t start, uint64_t cor
 
 /* ---- calls that bring their stack ---- */
 
-static void put_words(struct ts_emit_site *site, const struct own *own, unsigned int flags)
+static void put_words(struct ts_emit_site *site, const struct fixed_words *fixed,
+		      unsigned int flags)
 {
 	uint64_t header = __atomic_load_n(&site->header, __ATOMIC_ACQUIRE);
 	struct writer *writer = agent_writer;
-	uint64_t bytes = (2u + own->count) * 8;
+	uint64_t bytes = (2u + fixed->count) * 8;
 	char *at;
 
 	if (AGENT_LIKELY(header && hot_enter(writer, agent_open_value(writer), bytes, &at))) {
 		put((uint64_t *)(void *)at, header | (uint64_t)flags << 24,
-		    ts_counter_read(writer->clock), own);
+		    ts_counter_read(writer->clock), fixed);
 		hot_commit(writer, agent_open_value(writer), at, bytes);
 		return;
 	}
-	emit_slowly(site, own, flags, false);
+	emit_slowly(site, fixed, flags, false);
 }
 
 void ts_accelerator_call_with(struct ts_emit_site *site, const struct ts_accelerator_call *call)
@@ -220,7 +222,7 @@ void ts_accelerator_call_with(struct ts_emit_site *site, const struct ts_acceler
 	words[1] = call->correlation;
 	words[2] = (uint64_t)call->result;
 	words[3] = call->stack;
-	put_words(site, &(struct own){ end, words, CALL_WORDS + (call->stack != 0), NULL },
+	put_words(site, &(struct fixed_words){ end, words, CALL_WORDS + (call->stack != 0), NULL },
 		  call->stack ? TS_LIVE_FLAG_STACK_IS : 0);
 }
 
@@ -282,7 +284,7 @@ void ts_accelerator_op(struct ts_emit_site *site, const struct ts_gpu_op *op)
 {
 	uint64_t header = __atomic_load_n(&site->header, __ATOMIC_ACQUIRE);
 	uint64_t words[TS_LIVE_OP_WORDS + TS_LIVE_OP_MORE_WORDS + TS_GPU_OP_WAITS];
-	struct own own = { .words = words };
+	struct fixed_words fixed = { .words = words };
 	struct writer *writer = agent_writer;
 	bool more = op->size >= sizeof(*op) && has_more(op);
 	uint64_t bytes;
@@ -290,15 +292,15 @@ void ts_accelerator_op(struct ts_emit_site *site, const struct ts_gpu_op *op)
 
 	if (op->size < offsetof(struct ts_gpu_op, registers) || !(ts_enabled() || is_running()))
 		return;
-	own.count = fill_op(op, more, words);
-	bytes = (2u + own.count) * 8;
+	fixed.count = fill_op(op, more, words);
+	bytes = (2u + fixed.count) * 8;
 	if (AGENT_LIKELY(header && hot_enter(writer, WRITER_HOT, bytes, &at))) {
 		put((uint64_t *)(void *)at, header | (uint64_t)(more ? TS_LIVE_FLAG_MORE : 0) << 24,
-		    ts_counter_raw(), &own);
+		    ts_counter_raw(), &fixed);
 		hot_commit(writer, WRITER_HOT, at, bytes);
 		return;
 	}
-	emit_slowly(site, &own, more ? TS_LIVE_FLAG_MORE : 0, true);
+	emit_slowly(site, &fixed, more ? TS_LIVE_FLAG_MORE : 0, true);
 }
 
 /* ---- memory ---- */
@@ -319,8 +321,9 @@ void ts_accelerator_allocation(struct ts_emit_site *site,
 	words[TS_LIVE_ALLOCATION_RESERVED] = (uint64_t)allocation->reserved;
 	words[TS_LIVE_ALLOCATION_WORDS] = allocation->stack;
 	put_words(site,
-		  &(struct own){ allocation->time, words,
-				 TS_LIVE_ALLOCATION_WORDS + (allocation->stack != 0), NULL },
+		  &(struct fixed_words){ allocation->time, words,
+					 TS_LIVE_ALLOCATION_WORDS + (allocation->stack != 0),
+					 NULL },
 		  allocation->stack ? TS_LIVE_FLAG_STACK_IS : 0);
 }
 
@@ -328,42 +331,42 @@ void ts_accelerator_allocation(struct ts_emit_site *site,
 
 void ts_accelerator_stream(const struct ts_accelerator_queue *queue)
 {
-	struct agent_note note = { .kind = TS_LIVE_STREAM_IS, .own_words = 4, .text_count = 1 };
+	struct agent_note note = { .kind = TS_LIVE_STREAM_IS, .fixed_count = 4, .text_count = 1 };
 
 	if (queue->size < sizeof(*queue))
 		return;
-	note.own[0] = queue->device & TS_LIVE_DEVICE_MASK;
-	note.own[1] = pair(queue->stream, queue->context);
-	note.own[2] = (uint64_t)queue->priority;
-	note.own[3] = queue->out_of_order;
+	note.fixed[0] = queue->device & TS_LIVE_DEVICE_MASK;
+	note.fixed[1] = pair(queue->stream, queue->context);
+	note.fixed[2] = (uint64_t)queue->priority;
+	note.fixed[3] = queue->out_of_order;
 	note.texts[0] = queue->name;
-	agent_tell(&ts_process_tracer, &note);
+	agent_emit_note(&ts_process_tracer, &note);
 }
 
 void ts_accelerator_clock(uint32_t device, uint64_t host, int64_t device_ns, int64_t uncertainty_ns,
 			  const char *method)
 {
 	struct agent_note note = { .kind = TS_LIVE_DEVICE_CLOCK,
-				   .own_words = 4,
+				   .fixed_count = 4,
 				   .text_count = 1,
-				   .own = { device & TS_LIVE_DEVICE_MASK, host, (uint64_t)device_ns,
-					    (uint64_t)uncertainty_ns },
+				   .fixed = { device & TS_LIVE_DEVICE_MASK, host,
+					      (uint64_t)device_ns, (uint64_t)uncertainty_ns },
 				   .texts = { method } };
 
-	agent_tell(&ts_process_tracer, &note);
+	agent_emit_note(&ts_process_tracer, &note);
 }
 
 void ts_accelerator_lost(const char *what, uint64_t count, const char *reason)
 {
 	/* A loss that cannot be told is one more. */
 	struct agent_note note = { .kind = TS_LIVE_LOST,
-				   .own_words = 1,
+				   .fixed_count = 1,
 				   .text_count = 2,
 				   .counts = true,
-				   .own = { count },
+				   .fixed = { count },
 				   .texts = { what, reason } };
 
-	agent_tell(&ts_process_tracer, &note);
+	agent_emit_note(&ts_process_tracer, &note);
 }
 
 void ts_accelerator_fact(const char *key, const char *json)
@@ -372,7 +375,7 @@ void ts_accelerator_fact(const char *key, const char *json)
 
 	/* Cut, it would be no JSON. */
 	if (key && json && strnlen(key, FACT_BYTES) + strnlen(json, FACT_BYTES) < FACT_BYTES)
-		agent_tell(&ts_process_tracer, &note);
+		agent_emit_note(&ts_process_tracer, &note);
 }
 
 /* ---- time ---- */

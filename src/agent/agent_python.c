@@ -24,7 +24,7 @@
 #define MOST_FAILURES 8u
 
 struct agent_python agent_python;
-__thread struct agent_python_room *agent_python_room __attribute__((tls_model("initial-exec")));
+__thread struct agent_python_buffer *agent_python_buffer __attribute__((tls_model("initial-exec")));
 
 uint32_t agent_python_parse(const char *text)
 {
@@ -93,10 +93,10 @@ static void tell(const char *what)
 				   .texts = { "python_stacks", json } };
 
 	snprintf(json, sizeof(json), "\"%s\"", what);
-	agent_tell(&ts_process_tracer, &note);
+	agent_emit_note(&ts_process_tracer, &note);
 }
 
-static void tell_unknown(void)
+static void report_unknown(void)
 {
 	uint32_t version = __atomic_exchange_n(&agent_python.unknown, 0, __ATOMIC_RELAXED);
 	char text[64];
@@ -183,13 +183,13 @@ static bool check_stack(uint64_t thread)
 					       .layout = &agent_python.layout,
 					       .code_type = agent_python.code_type };
 	bool is_whole;
-	size_t depth = ts_python_walk(&view, thread, agent_python_room->raw, PYTHON_CHECKED_FRAMES,
-				      &is_whole);
+	size_t depth = ts_python_walk(&view, thread, agent_python_buffer->raw,
+				      PYTHON_CHECKED_FRAMES, &is_whole);
 
 	if (!depth || (!is_whole && depth < PYTHON_CHECKED_FRAMES))
 		return false;
 	for (size_t i = 0; i < depth; i++)
-		if (!check_frame(&view, &agent_python_room->raw[i], agent_python_room->table))
+		if (!check_frame(&view, &agent_python_buffer->raw[i], agent_python_buffer->table))
 			return false;
 	return true;
 }
@@ -229,19 +229,19 @@ static uint64_t thread_state(void)
 	uint64_t thread;
 
 	if (AGENT_UNLIKELY(agent_python.unknown))
-		tell_unknown();
+		report_unknown();
 	if (state != PYTHON_FOUND && state != PYTHON_CHECKED)
 		return 0;
 	thread = (uint64_t)(uintptr_t)agent_python.this_thread();
 	if (!thread)
 		return 0;
-	if (AGENT_UNLIKELY(!agent_python_room)) {
-		agent_python_room = agent_memory(sizeof(*agent_python_room));
-		if (!agent_python_room)
+	if (AGENT_UNLIKELY(!agent_python_buffer)) {
+		agent_python_buffer = agent_memory(sizeof(*agent_python_buffer));
+		if (!agent_python_buffer)
 			return 0;
 		agent_watch_thread(agent_writer);
 	}
-	return agent_python_room->is_busy ? 0 : thread;
+	return agent_python_buffer->is_busy ? 0 : thread;
 }
 
 bool agent_python_frames(struct core *core, struct agent_python_stack *ret_stack)
@@ -251,15 +251,15 @@ bool agent_python_frames(struct core *core, struct agent_python_stack *ret_stack
 	uint32_t depth = 0;
 
 	if (thread) {
-		agent_python_room->is_busy = true;
+		agent_python_buffer->is_busy = true;
 		__atomic_signal_fence(__ATOMIC_SEQ_CST);
 		if (AGENT_UNLIKELY(agent_python.state == PYTHON_FOUND))
 			check(thread);
 		if (agent_python.state == PYTHON_CHECKED)
 			depth = agent_python_walk(core, thread);
 		*ret_stack = (struct agent_python_stack){
-			agent_python_room->frames + PYTHON_MOST_DEPTH - depth,
-			agent_python_room->is_entry + PYTHON_MOST_DEPTH - depth, depth
+			agent_python_buffer->frames + PYTHON_MOST_DEPTH - depth,
+			agent_python_buffer->is_entry + PYTHON_MOST_DEPTH - depth, depth
 		};
 		if (!depth)
 			agent_python_done();
@@ -288,14 +288,14 @@ uint64_t agent_python_loop(void)
 void agent_python_done(void)
 {
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	agent_python_room->is_busy = false;
+	agent_python_buffer->is_busy = false;
 }
 
 void agent_python_thread_exit(void)
 {
-	struct agent_python_room *own = agent_python_room;
+	struct agent_python_buffer *own = agent_python_buffer;
 
-	agent_python_room = NULL;
+	agent_python_buffer = NULL;
 	if (own)
 		munmap(own, sizeof(*own));
 }

@@ -146,10 +146,10 @@ static uint64_t make_word(struct core *core, const struct ts_python_raw_frame *f
 	struct ts_python_code_text text;
 	int64_t line;
 
-	if (!ts_python_code_read(&view, identity, &text, agent_python_room->table,
-				 sizeof(agent_python_room->table)))
+	if (!ts_python_code_read(&view, identity, &text, agent_python_buffer->table,
+				 sizeof(agent_python_buffer->table)))
 		return ts_code_frame(0, 0);
-	line = agent_python_line(&memory, frame, &text, agent_python_room->table,
+	line = agent_python_line(&memory, frame, &text, agent_python_buffer->table,
 				 identity->first_line);
 	return ts_code_frame(number_of(core, &text, identity->first_line),
 			     line > 0 ? (uint32_t)line : 0);
@@ -379,12 +379,13 @@ uint32_t agent_python_walk(struct core *core, uint64_t thread)
 			return 0;
 		if (kind == TS_PYTHON_FRAME_SHIM) {
 			if (depth)
-				agent_python_room->is_entry[PYTHON_MOST_DEPTH - depth] = 1;
+				agent_python_buffer->is_entry[PYTHON_MOST_DEPTH - depth] = 1;
 		} else if (is_address(frame.code)) {
-			agent_python_room->is_entry[PYTHON_MOST_DEPTH - 1 - depth] =
+			agent_python_buffer->is_entry[PYTHON_MOST_DEPTH - 1 - depth] =
 				frame.flags & TS_PYTHON_RAW_ENTRY;
-			depth += word_of(core, &frame,
-					 &agent_python_room->frames[PYTHON_MOST_DEPTH - 1 - depth]);
+			depth += word_of(
+				core, &frame,
+				&agent_python_buffer->frames[PYTHON_MOST_DEPTH - 1 - depth]);
 		}
 		at = previous;
 	}

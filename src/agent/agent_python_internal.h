@@ -34,7 +34,7 @@ struct agent_python {
 extern struct agent_python agent_python;
 
 /* A thread's. */
-struct agent_python_room {
+struct agent_python_buffer {
 	bool is_busy;
 	union {
 		uint64_t frames[PYTHON_MOST_DEPTH]; /* filled from the end */
@@ -43,7 +43,7 @@ struct agent_python_room {
 	uint8_t is_entry[PYTHON_MOST_DEPTH]; /* of each of them */
 	uint8_t table[PYTHON_TABLE_BYTES];
 };
-extern __thread struct agent_python_room *agent_python_room
+extern __thread struct agent_python_buffer *agent_python_buffer
 	__attribute__((tls_model("initial-exec")));
 
 /* agent_python_frames.c: memory for what was seen before; false: there is none. */

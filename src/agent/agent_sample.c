@@ -13,7 +13,7 @@
 #include "agent/emit_inline.h"
 #include "agent/tracer.h"
 
-#define OWN_WORDS 4
+#define FIXED_WORDS 4
 
 static_assert(TS_SAMPLE_FRAMES == TS_LIVE_FRAMES, "what a record holds");
 static_assert(TS_CODE_PYTHON == (int)TS_LIVE_CODE_PYTHON &&
@@ -29,16 +29,16 @@ uint32_t ts_code(enum ts_code_kind kind, const char *name, const char *file, uin
 }
 
 /* The words ahead of its texts; how many there are. */
-static unsigned int fill_own(const struct ts_sample *sample, uint64_t own[OWN_WORDS])
+static unsigned int fill_fixed(const struct ts_sample *sample, uint64_t fixed[FIXED_WORDS])
 {
 	unsigned int count = 0;
 
 	if (sample->pid) {
-		own[count++] = ts_live_subject(TS_METRICS_PROCESS, 0, (uint32_t)sample->pid);
-		own[count++] = sample->start_time;
+		fixed[count++] = ts_live_subject(TS_METRICS_PROCESS, 0, (uint32_t)sample->pid);
+		fixed[count++] = sample->start_time;
 	}
-	own[count++] = (uint64_t)sample->state << 32 | sample->tid;
-	own[count++] = (uint64_t)sample->weight_ns;
+	fixed[count++] = (uint64_t)sample->state << 32 | sample->tid;
+	fixed[count++] = (uint64_t)sample->weight_ns;
 	return count;
 }
 
@@ -59,18 +59,18 @@ static bool put_at_once(const struct ts_emit_site *site, const struct ts_sample 
 	struct agent_stack stack = stack_of(sample);
 	struct writer *writer = agent_writer;
 	unsigned int open = agent_open_value(writer);
-	uint64_t own[OWN_WORDS], words, *to;
+	uint64_t fixed[FIXED_WORDS], words, *to;
 	unsigned int count;
 	char *at;
 
-	count = fill_own(sample, own);
+	count = fill_fixed(sample, fixed);
 	words = 2u + count + 1 + stack.count;
 	if (!header || stack.count > TS_LIVE_FRAMES || !hot_enter(writer, open, words * 8, &at))
 		return false;
 	to = (uint64_t *)(void *)at;
 	*to++ = (header & ~UINT64_C(0xff00ffff)) | (uint64_t)flags_of(sample) << 24 | words;
 	*to++ = sample->time ? sample->time : ts_counter_read(writer->clock);
-	memcpy(to, own, count * sizeof(*own));
+	memcpy(to, fixed, count * sizeof(*fixed));
 	agent_put_stack(to + count, &stack, 1 + stack.count);
 	hot_commit(writer, open, at, words * 8);
 	return true;
@@ -92,11 +92,11 @@ static void put_known(struct core *core, const struct ts_emit_site *site,
 		      const struct ts_sample *sample, const struct ts_emit_arg *args)
 {
 	struct agent_stack stack = stack_of(sample);
-	uint64_t own[OWN_WORDS], values[TS_LIVE_FIELDS];
+	uint64_t fixed[FIXED_WORDS], values[TS_LIVE_FIELDS];
 	struct agent_site_event event = { .site = site,
 					  .flags = flags_of(sample),
-					  .own_words = (uint8_t)fill_own(sample, own),
-					  .own = own,
+					  .fixed_count = (uint8_t)fill_fixed(sample, fixed),
+					  .fixed = fixed,
 					  .values = values,
 					  .counter = sample->time,
 					  .stack = &stack };
@@ -112,11 +112,11 @@ static void put_dynamic(struct core *core, const struct ts_emit_site *site,
 			unsigned int count)
 {
 	struct agent_stack stack = stack_of(sample);
-	uint64_t own[OWN_WORDS];
+	uint64_t fixed[FIXED_WORDS];
 	struct agent_event event = { .kind = TS_LIVE_SAMPLE,
 				     .flags = flags_of(sample),
-				     .own_words = (uint8_t)fill_own(sample, own),
-				     .own = own,
+				     .fixed_count = (uint8_t)fill_fixed(sample, fixed),
+				     .fixed = fixed,
 				     .name = site->name,
 				     .category = site->category,
 				     .args = args,
@@ -162,11 +162,11 @@ void ts_sample(struct ts_emit_site *site, const struct ts_sample *sample,
 void ts_sample_thread(int32_t pid, uint64_t start_time, uint32_t tid, const char *name)
 {
 	struct agent_note note = { .kind = TS_LIVE_THREAD_OF,
-				   .own_words = 3,
+				   .fixed_count = 3,
 				   .text_count = 1,
-				   .own = { ts_live_subject(TS_METRICS_PROCESS, 0, (uint32_t)pid),
-					    start_time, tid },
+				   .fixed = { ts_live_subject(TS_METRICS_PROCESS, 0, (uint32_t)pid),
+					      start_time, tid },
 				   .texts = { name } };
 
-	agent_tell(&ts_process_tracer, &note);
+	agent_emit_note(&ts_process_tracer, &note);
 }

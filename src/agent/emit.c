@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The way of an event, from call site to ring. The first half is hot: a few loads and stores. Must
- * not call anything that may block, allocate or take a lock, except through agent_room().
+ * not call anything that may block, allocate or take a lock, except through agent_ring_alloc().
  */
 #include <errno.h>
 #include <limits.h>
@@ -128,7 +128,7 @@ struct writer *agent_enter(struct ts_tracer *tracer, struct core *core, struct w
 
 	/* A handler may take the room between making it and entering; not for ever. */
 	for (int attempt = 0; attempt < 16; attempt++) {
-		writer = agent_room(tracer, core, writer, bytes, counts);
+		writer = agent_ring_alloc(tracer, core, writer, bytes, counts);
 		if (!writer)
 			return NULL;
 		if (hot_enter(writer, agent_open_value(writer), bytes, &at))
@@ -144,7 +144,7 @@ void agent_commit(struct writer *writer, uint64_t bytes)
 	hot_commit(writer, agent_open_value(writer), writer->at, bytes);
 }
 
-uint64_t *agent_place(const struct writer *writer)
+uint64_t *agent_record_at(const struct writer *writer)
 {
 	return (uint64_t *)(void *)writer->at;
 }
@@ -201,10 +201,10 @@ static uint64_t record_words(const struct core *core)
 /* What texts must leave to a stack: at most half of a record. */
 static uint64_t set_aside(const struct agent_stack *stack, uint64_t record_words)
 {
-	return stack ? agent_stack_words(stack, record_words / 2) : 0;
+	return stack ? agent_stack_record_words(stack, record_words / 2) : 0;
 }
 
-uint64_t agent_stack_words(const struct agent_stack *stack, uint64_t left)
+uint64_t agent_stack_record_words(const struct agent_stack *stack, uint64_t left)
 {
 	uint64_t frames = stack->count < TS_LIVE_FRAMES ? stack->count : TS_LIVE_FRAMES;
 
@@ -249,7 +249,7 @@ static uint64_t *put_values(uint64_t *to, const struct agent_site_event *event,
 static inline void put_site_event(struct core *core, const struct agent_site_event *event)
 {
 	const struct ts_emit_site *site = event->site;
-	uint64_t total = 2u + event->own_words, most = record_words(core), left, stack_words = 0;
+	uint64_t total = 2u + event->fixed_count, most = record_words(core), left, stack_words = 0;
 	struct text texts[TS_LIVE_FIELDS];
 	unsigned int text = 0;
 	struct writer *writer;
@@ -265,16 +265,16 @@ static inline void put_site_event(struct core *core, const struct agent_site_eve
 		total += texts[text++].words;
 	}
 	if (event->stack)
-		stack_words = agent_stack_words(event->stack, most - total);
+		stack_words = agent_stack_record_words(event->stack, most - total);
 	total += stack_words;
 	writer = agent_enter(&ts_process_tracer, core, agent_writer, total * 8, true);
 	if (!writer)
 		return;
-	to = agent_place(writer);
+	to = agent_record_at(writer);
 	*to++ = (site->header & ~UINT64_C(0xff00ffff)) | (uint64_t)event->flags << 24 | total;
 	*to++ = event->counter ? event->counter : ts_counter_read(writer->clock);
-	for (unsigned int i = 0; i < event->own_words; i++)
-		*to++ = event->own[i];
+	for (unsigned int i = 0; i < event->fixed_count; i++)
+		*to++ = event->fixed[i];
 	to = put_values(to, event, texts);
 	if (event->stack)
 		agent_put_stack(to, event->stack, stack_words);
@@ -291,8 +291,8 @@ static void emit_site(struct core *core, const struct ts_emit_site *site, const 
 {
 	struct agent_site_event event = { .site = site,
 					  .flags = site->flags,
-					  .own_words = site->own_words,
-					  .own = words,
+					  .fixed_count = site->own_words,
+					  .fixed = words,
 					  .values = words + site->own_words };
 	struct agent_stack stack;
 
@@ -328,8 +328,8 @@ static void emit_unregistered(struct core *core, const struct ts_emit_site *site
 	const uint64_t *values = words + site->own_words;
 	struct agent_event event = { .kind = site->kind,
 				     .flags = site->flags,
-				     .own = words,
-				     .own_words = site->own_words,
+				     .fixed = words,
+				     .fixed_count = site->own_words,
 				     .name = site->name,
 				     .category = site->category,
 				     .args = args,
@@ -396,13 +396,14 @@ struct layout {
 
 static void lay_out(const struct core *core, const struct agent_event *event, struct layout *layout)
 {
-	/* Set aside: head, own words, number of arguments; a word a text, and the type of each. */
+	/* Set aside: header, fixed words, number of arguments; a word a text, and the type of each.
+	 */
 	uint64_t most = record_words(core), left;
 	unsigned int text = 0, args = event->args ? event->arg_count : 0;
 
 	if (args > TS_LIVE_FIELDS)
 		args = TS_LIVE_FIELDS;
-	left = most - (2u + event->own_words + 1 + 2 + 3 * args) - set_aside(event->stack, most);
+	left = most - (2u + event->fixed_count + 1 + 2 + 3 * args) - set_aside(event->stack, most);
 	layout->texts[text++] = measure(core, event->name, false, &left);
 	layout->texts[text++] = measure(core, event->category, false, &left);
 	for (unsigned int i = 0; i < args; i++) {
@@ -413,8 +414,8 @@ static void lay_out(const struct core *core, const struct agent_event *event, st
 	}
 	layout->args = args;
 	layout->words = most - left - set_aside(event->stack, most);
-	layout->stack_words = event->stack ? agent_stack_words(event->stack, most - layout->words)
-					   : 0;
+	layout->stack_words =
+		event->stack ? agent_stack_record_words(event->stack, most - layout->words) : 0;
 	layout->words += layout->stack_words;
 }
 
@@ -422,12 +423,12 @@ static void put_event(const struct writer *writer, const struct agent_event *eve
 		      const struct layout *layout)
 {
 	const struct text *text = layout->texts;
-	uint64_t *to = agent_place(writer);
+	uint64_t *to = agent_record_at(writer);
 
 	*to++ = header_word(layout->words, event->kind, event->flags, 0);
 	*to++ = event->counter ? event->counter : ts_counter_read(writer->clock);
-	for (unsigned int i = 0; i < event->own_words; i++)
-		*to++ = event->own[i];
+	for (unsigned int i = 0; i < event->fixed_count; i++)
+		*to++ = event->fixed[i];
 	to = put_text(to, text++);
 	to = put_text(to, text++);
 	*to++ = layout->args;
@@ -479,7 +480,7 @@ static void emit_mark(struct core *core, struct agent_event *event)
 
 /* Starts the tracer if need be, and emits if it is on. */
 static void emit_event(struct ts_tracer *tracer, struct agent_event *event, int64_t track,
-		       uint64_t *own)
+		       uint64_t *fixed)
 {
 	int saved_errno = errno;
 	struct core *core;
@@ -491,9 +492,9 @@ static void emit_event(struct ts_tracer *tracer, struct agent_event *event, int6
 	    (__atomic_load_n(&core->control->enabled, __ATOMIC_RELAXED) & TS_LIVE_ENABLED)) {
 		if (track != TS_TRACK_THREAD) {
 			event->flags |= TS_LIVE_FLAG_TRACK;
-			own[event->own_words++] = (uint64_t)track;
+			fixed[event->fixed_count++] = (uint64_t)track;
 		}
-		event->own = own;
+		event->fixed = fixed;
 		if (AGENT_UNLIKELY(agent_python_asked) && event->kind == TS_LIVE_INSTANT &&
 		    tracer == &ts_process_tracer)
 			emit_mark(core, event);
@@ -507,17 +508,17 @@ void ts_tracer_span(struct ts_tracer *tracer, const char *name, const char *cate
 		    int64_t start_ns, int64_t duration_ns, int64_t track,
 		    const struct ts_emit_arg *args, unsigned int arg_count)
 {
-	uint64_t own[3] = { duration_ns > 0 ? (uint64_t)duration_ns : 0, (uint64_t)start_ns, 0 };
+	uint64_t fixed[3] = { duration_ns > 0 ? (uint64_t)duration_ns : 0, (uint64_t)start_ns, 0 };
 	bool has_start = start_ns != TS_TIME_NOW;
 	struct agent_event event = { .kind = TS_LIVE_SPAN,
 				     .flags = has_start ? TS_LIVE_FLAG_START : 0,
-				     .own_words = has_start ? 2 : 1,
+				     .fixed_count = has_start ? 2 : 1,
 				     .name = name,
 				     .category = category,
 				     .args = args,
 				     .arg_count = arg_count };
 
-	emit_event(tracer, &event, track, own);
+	emit_event(tracer, &event, track, fixed);
 }
 
 static void emit_plain(struct ts_tracer *tracer, unsigned int kind, const char *name,
@@ -529,9 +530,9 @@ static void emit_plain(struct ts_tracer *tracer, unsigned int kind, const char *
 				     .category = category,
 				     .args = args,
 				     .arg_count = arg_count };
-	uint64_t own[1];
+	uint64_t fixed[1];
 
-	emit_event(tracer, &event, track, own);
+	emit_event(tracer, &event, track, fixed);
 }
 
 void ts_tracer_begin(struct ts_tracer *tracer, const char *name, const char *category,
@@ -567,23 +568,24 @@ void ts_tracer_counter_of(struct ts_tracer *tracer, const struct ts_metrics_subj
 			   subject->kind == TS_METRICS_PROCESS_ON_DEVICE;
 	bool has_device = subject->kind == TS_METRICS_DEVICE ||
 			  subject->kind == TS_METRICS_PROCESS_ON_DEVICE;
-	uint64_t own[2] = { ts_live_subject(subject->kind, has_device ? subject->device : 0,
-					    has_process ? (uint32_t)subject->pid : 0),
-			    has_process ? subject->start_time : 0 };
+	uint64_t fixed[2] = { ts_live_subject(subject->kind, has_device ? subject->device : 0,
+					      has_process ? (uint32_t)subject->pid : 0),
+			      has_process ? subject->start_time : 0 };
 	struct agent_event event = { .kind = TS_LIVE_COUNTER,
 				     .flags = TS_LIVE_FLAG_SUBJECT,
-				     .own_words = 2,
+				     .fixed_count = 2,
 				     .name = name,
 				     .category = category,
 				     .args = args,
 				     .arg_count = arg_count };
 
-	emit_event(tracer, &event, TS_TRACK_THREAD, own);
+	emit_event(tracer, &event, TS_TRACK_THREAD, fixed);
 }
 
 static void put_note(struct ts_tracer *tracer, struct core *core, const struct agent_note *note)
 {
-	uint64_t most = record_words(core), left = most - (2u + note->own_words + note->text_count);
+	uint64_t most = record_words(core),
+		 left = most - (2u + note->fixed_count + note->text_count);
 	struct text texts[AGENT_NOTE_TEXTS];
 	struct writer *writer;
 	uint64_t *to;
@@ -594,17 +596,17 @@ static void put_note(struct ts_tracer *tracer, struct core *core, const struct a
 			     note->counts);
 	if (!writer)
 		return;
-	to = agent_place(writer);
+	to = agent_record_at(writer);
 	*to++ = header_word(most - left, note->kind, 0, 0);
 	*to++ = ts_counter_read(writer->clock);
-	for (unsigned int i = 0; i < note->own_words; i++)
-		*to++ = note->own[i];
+	for (unsigned int i = 0; i < note->fixed_count; i++)
+		*to++ = note->fixed[i];
 	for (unsigned int i = 0; i < note->text_count; i++)
 		to = put_text(to, &texts[i]);
 	agent_commit(writer, (most - left) * 8);
 }
 
-void agent_tell(struct ts_tracer *tracer, const struct agent_note *note)
+void agent_emit_note(struct ts_tracer *tracer, const struct agent_note *note)
 {
 	int saved_errno = errno;
 	struct core *core;
@@ -624,17 +626,17 @@ void agent_tell(struct ts_tracer *tracer, const struct agent_note *note)
 /* Values that come once events are on again are of it. */
 void ts_tracer_device(struct ts_tracer *tracer, const struct ts_metrics_device *device)
 {
-	struct agent_note note = { .kind = TS_LIVE_DEVICE, .own_words = 2, .text_count = 4 };
+	struct agent_note note = { .kind = TS_LIVE_DEVICE, .fixed_count = 2, .text_count = 4 };
 
 	if (!device)
 		return;
-	note.own[0] = device->number & TS_LIVE_DEVICE_MASK;
-	note.own[1] = (uint64_t)device->memory_bytes;
+	note.fixed[0] = device->number & TS_LIVE_DEVICE_MASK;
+	note.fixed[1] = (uint64_t)device->memory_bytes;
 	note.texts[0] = device->vendor;
 	note.texts[1] = device->model;
 	note.texts[2] = device->uuid;
 	note.texts[3] = device->bus;
-	agent_tell(tracer, &note);
+	agent_emit_note(tracer, &note);
 }
 
 uint64_t ts_now(void)

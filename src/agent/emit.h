@@ -11,11 +11,11 @@ struct agent_stack {
 	uint32_t count;
 };
 
-/* An event in the dynamic form, which carries its own texts. */
+/* An event in the dynamic form, which carries its fixed texts. */
 struct agent_event {
 	uint8_t kind, flags;
-	uint8_t own_words;
-	const uint64_t *own;
+	uint8_t fixed_count;
+	const uint64_t *fixed;
 	const char *name, *category;
 	const struct ts_emit_arg *args;
 	unsigned int arg_count;
@@ -28,8 +28,8 @@ void agent_emit(struct ts_tracer *tracer, struct core *core, const struct agent_
 struct agent_site_event {
 	const struct ts_emit_site *site;
 	uint8_t flags;
-	uint8_t own_words;
-	const uint64_t *own;
+	uint8_t fixed_count;
+	const uint64_t *fixed;
 	const uint64_t *values; /* one word a field of the site; strings by their address */
 	uint64_t counter;
 	const struct agent_stack *stack;
@@ -37,16 +37,16 @@ struct agent_site_event {
 void agent_emit_site(struct core *core, const struct agent_site_event *event);
 
 /* Words of a stack in a record, with its count, where so many are left; and writing it. */
-uint64_t agent_stack_words(const struct agent_stack *stack, uint64_t left);
+uint64_t agent_stack_record_words(const struct agent_stack *stack, uint64_t left);
 uint64_t *agent_put_stack(uint64_t *to, const struct agent_stack *stack, uint64_t words);
 
 /*
- * A record by hand: enter, write `bytes` at agent_place(), commit. NULL where there is no room;
+ * A record by hand: enter, write `bytes` at agent_record_at(), commit. NULL where there is no room;
  * then, if `counts`, an event was counted as lost.
  */
 struct writer *agent_enter(struct ts_tracer *tracer, struct core *core, struct writer *writer,
 			   uint64_t bytes, bool counts);
-uint64_t *agent_place(const struct writer *writer);
+uint64_t *agent_record_at(const struct writer *writer);
 void agent_commit(struct writer *writer, uint64_t bytes);
 
 #define AGENT_NOTE_WORDS 4
@@ -55,13 +55,13 @@ void agent_commit(struct writer *writer, uint64_t bytes);
 /* A record that is no event: words, then texts, which are cut to fit. */
 struct agent_note {
 	uint8_t kind;
-	uint8_t own_words, text_count;
+	uint8_t fixed_count, text_count;
 	bool counts; /* one more event is lost where there is no room for it */
-	uint64_t own[AGENT_NOTE_WORDS];
+	uint64_t fixed[AGENT_NOTE_WORDS];
 	const char *texts[AGENT_NOTE_TEXTS];
 };
 /* Stores it, while events are off, too; starts the tracer if need be. */
-void agent_tell(struct ts_tracer *tracer, const struct agent_note *note);
+void agent_emit_note(struct ts_tracer *tracer, const struct agent_note *note);
 
 /* AGENT_PYTHON_*: known before the first event, and never changed after it. */
 extern uint32_t agent_python_asked;

@@ -39,7 +39,7 @@ static bool has_recorder(const struct core *core, int64_t since)
  * Starts our own where the one that we relied on has not come; it looks again whether the output is
  * held.
  */
-static void start_own(struct core *core)
+static void start_recorder(struct core *core)
 {
 	struct agent_signals saved;
 
@@ -72,7 +72,7 @@ static int wait_flush(struct core *core)
 			pause *= 2;
 		if (is_first && (int64_t)ts_counter_monotonic_ns() - start > START_NS) {
 			is_first = false;
-			start_own(core);
+			start_recorder(core);
 		}
 	}
 	pthread_setcancelstate(cancel_state, &cancel_state);

@@ -15,21 +15,21 @@
 
 #define STACK_BUCKETS 16384u /* a power of two */
 #define NO_ROOM UINT64_C(0xffffffff)
-#define TELL_NS 1000000000u
+#define REPORT_NS 1000000000u
 
 uint32_t agent_stacks_asked;
 
 static struct agent_slot *stacks; /* hash to number */
-static uint64_t lost, lost_told_ns;
+static uint64_t lost, lost_reported_ns;
 
 /* A thread's. */
-struct stack_room {
+struct stack_buffer {
 	bool is_busy;
 	uint64_t pcs[TS_LIVE_FRAMES];
 	struct ts_here_last last;
-	struct agent_stack_words words;
+	struct agent_merged_stack merged;
 };
-static __thread struct stack_room *room __attribute__((tls_model("initial-exec")));
+static __thread struct stack_buffer *buffer __attribute__((tls_model("initial-exec")));
 
 uint32_t agent_stacks_parse(const char *text)
 {
@@ -76,11 +76,11 @@ void agent_slot_keep(struct agent_slot *slots, uint64_t key, uint64_t value)
 static void count_lost(void)
 {
 	uint64_t now = ts_counter_monotonic_ns();
-	uint64_t told = __atomic_load_n(&lost_told_ns, __ATOMIC_RELAXED), count;
+	uint64_t told = __atomic_load_n(&lost_reported_ns, __ATOMIC_RELAXED), count;
 
 	__atomic_fetch_add(&lost, 1, __ATOMIC_RELAXED);
-	if (now - told < TELL_NS ||
-	    !__atomic_compare_exchange_n(&lost_told_ns, &told, now, false, __ATOMIC_RELAXED,
+	if (now - told < REPORT_NS ||
+	    !__atomic_compare_exchange_n(&lost_reported_ns, &told, now, false, __ATOMIC_RELAXED,
 					 __ATOMIC_RELAXED))
 		return;
 	count = __atomic_exchange_n(&lost, 0, __ATOMIC_RELAXED);
@@ -103,8 +103,8 @@ __attribute__((noinline)) static uint64_t find_number(struct core *core,
 	uint64_t number;
 
 	agent_block_signals(&saved);
-	agent_stack_merge(core, native, python, &room->words);
-	number = agent_stack_number(core, &room->words);
+	agent_stack_merge(core, native, python, &buffer->merged);
+	number = agent_stack_number(core, &buffer->merged);
 	agent_restore_signals(&saved);
 	return number ? number : NO_ROOM;
 }
@@ -129,15 +129,15 @@ static uint32_t number_of(struct core *core, const struct ts_here_stack *native,
 	return 0;
 }
 
-static struct stack_room *get_room(void)
+static struct stack_buffer *get_buffer(void)
 {
-	if (AGENT_UNLIKELY(!room)) {
-		room = agent_memory(sizeof(*room));
-		if (!room)
+	if (AGENT_UNLIKELY(!buffer)) {
+		buffer = agent_memory(sizeof(*buffer));
+		if (!buffer)
 			return NULL;
 		agent_watch_thread(agent_writer);
 	}
-	return room->is_busy ? NULL : room;
+	return buffer->is_busy ? NULL : buffer;
 }
 
 /* Programs may load their Python late. */
@@ -154,9 +154,9 @@ static void look_for_python(void)
 
 static uint32_t take(struct core *core, const struct ts_here *here, uint64_t wanted)
 {
-	struct ts_here_stack native = { .pcs = room->pcs,
+	struct ts_here_stack native = { .pcs = buffer->pcs,
 					.room = TS_LIVE_FRAMES,
-					.last = &room->last };
+					.last = &buffer->last };
 	struct agent_python_stack python = { 0 };
 	bool has_python;
 	uint32_t number;
@@ -180,22 +180,22 @@ __attribute__((noinline)) static uint32_t take_if_wanted(const struct ts_here *h
 	uint64_t wanted;
 	uint32_t number;
 
-	if (!core || !get_room()) {
+	if (!core || !get_buffer()) {
 		errno = saved_errno;
 		return 0;
 	}
 	wanted = __atomic_load_n(&core->control->config[TS_CONFIG_STACKS], __ATOMIC_RELAXED);
-	room->is_busy = true;
+	buffer->is_busy = true;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	number = take(core, here, wanted);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	room->is_busy = false;
+	buffer->is_busy = false;
 	errno = saved_errno;
 	return number;
 }
 
 /* Inside its caller, where the registers of that are. */
-static inline __attribute__((always_inline)) uint32_t take_here(bool is_always)
+static inline __attribute__((always_inline)) uint32_t take_current(bool is_always)
 {
 	struct ts_here here;
 
@@ -207,19 +207,19 @@ static inline __attribute__((always_inline)) uint32_t take_here(bool is_always)
 
 uint32_t ts_accelerator_stack(void)
 {
-	return take_here(false);
+	return take_current(false);
 }
 
 uint32_t ts_accelerator_stack_always(void)
 {
-	return take_here(true);
+	return take_current(true);
 }
 
 void agent_stack_thread_exit(void)
 {
-	struct stack_room *own = room;
+	struct stack_buffer *own = buffer;
 
-	room = NULL;
+	buffer = NULL;
 	if (own)
 		munmap(own, sizeof(*own));
 }
@@ -227,7 +227,7 @@ void agent_stack_thread_exit(void)
 void agent_stack_forget(void)
 {
 	__atomic_store_n(&stacks, NULL, __ATOMIC_RELEASE);
-	agent_stack_words_forget();
+	agent_stack_frames_forget();
 	agent_stack_tree_forget();
 	agent_python_forget();
 }

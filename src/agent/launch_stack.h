@@ -63,9 +63,9 @@ struct agent_slot *agent_slots(struct agent_slot **slots, size_t count);
 /* ---- launch_stack_frames.c: frames as the dictionary has them ---- */
 
 /* A thread's; filled from the innermost frame on. */
-struct agent_stack_words {
+struct agent_merged_stack {
 	uint32_t count;
-	uint64_t words[TS_LIVE_FRAMES];
+	uint64_t frames[TS_LIVE_FRAMES];
 	struct ts_here_module module; /* too large for a handler's stack */
 };
 
@@ -74,13 +74,13 @@ struct agent_stack_words {
  * lock held.
  */
 void agent_stack_merge(struct core *core, const struct ts_here_stack *native,
-		       const struct agent_python_stack *python, struct agent_stack_words *words);
-void agent_stack_words_forget(void);
+		       const struct agent_python_stack *python, struct agent_merged_stack *stack);
+void agent_stack_frames_forget(void);
 
 /* ---- launch_stack_tree.c ---- */
 
 /* The number of a stack; 0: there is no room. Signals are blocked. */
-uint32_t agent_stack_number(struct core *core, const struct agent_stack_words *words);
+uint32_t agent_stack_number(struct core *core, const struct agent_merged_stack *stack);
 void agent_stack_tree_forget(void);
 
 #endif

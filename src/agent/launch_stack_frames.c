@@ -12,7 +12,7 @@
 #include "code/local/jumps.h"
 #include "code/local/registers.h"
 
-#define WORD_BUCKETS 16384u /* a power of two */
+#define FRAME_BUCKETS 16384u /* a power of two */
 #define MOST_MODULES 4096u
 #define MOST_LOOP_BYTES (UINT64_C(1) << 20)
 #define OURS "libtracesmith"
@@ -22,7 +22,7 @@
 #define IS_OURS (UINT64_C(1) << 62)
 #define WORD (~(IS_LOOP | IS_OURS))
 
-static struct agent_slot *words_of_pcs;
+static struct agent_slot *frames_of_pcs;
 static uint32_t markers[TS_HERE_TOO_DEEP + 1]; /* entries of how stacks end */
 
 /* ---- modules ---- */
@@ -150,15 +150,15 @@ static bool is_loop(uint64_t address, const struct ts_here_module *module)
 				     own.start, row.start, row.end) >= TS_JUMPS_LEAST;
 }
 
-/* ---- words ---- */
+/* ---- frames ---- */
 
 /* 0: no file is there. */
-static uint64_t native_word(struct core *core, uint64_t pc, struct ts_here_module *found)
+static uint64_t native_frame(struct core *core, uint64_t pc, struct ts_here_module *found)
 {
 	uint64_t key = ts_here_key(pc, ts_here_generation()), word;
-	struct agent_slot *slots = agent_slots(&words_of_pcs, WORD_BUCKETS * AGENT_SLOT_WAYS);
+	struct agent_slot *slots = agent_slots(&frames_of_pcs, FRAME_BUCKETS * AGENT_SLOT_WAYS);
 	struct agent_slot *bucket =
-		slots ? &slots[ts_here_bucket(pc) % WORD_BUCKETS * AGENT_SLOT_WAYS] : NULL;
+		slots ? &slots[ts_here_bucket(pc) % FRAME_BUCKETS * AGENT_SLOT_WAYS] : NULL;
 	struct module module;
 
 	word = bucket ? agent_slot_find(bucket, key) : 0;
@@ -194,14 +194,14 @@ struct merging {
 	struct core *core;
 	const struct agent_python_stack *python;
 	uint32_t python_at; /* so many from the innermost on are out */
-	struct agent_stack_words *words;
+	struct agent_merged_stack *stack;
 	bool is_cut;
 };
 
 static void put(struct merging *merging, uint64_t word)
 {
-	if (merging->words->count < TS_LIVE_FRAMES)
-		merging->words->words[merging->words->count++] = word;
+	if (merging->stack->count < TS_LIVE_FRAMES)
+		merging->stack->frames[merging->stack->count++] = word;
 	else
 		merging->is_cut = true;
 }
@@ -239,14 +239,14 @@ static uint32_t count_runs(const struct agent_python_stack *python)
  * Replaces return addresses by words; what is ours at the inner end goes. Returns the number of
  * loops.
  */
-static uint32_t make_words(struct core *core, const struct ts_here_stack *native,
+static uint32_t map_frames(struct core *core, const struct ts_here_stack *native,
 			   struct ts_here_module *found, size_t *ret_first)
 {
 	uint32_t loops = 0;
 
 	*ret_first = 0;
 	for (size_t i = 0; i < native->count; i++) {
-		native->pcs[i] = native_word(core, native->pcs[i], found);
+		native->pcs[i] = native_frame(core, native->pcs[i], found);
 		loops += native->pcs[i] >> 63;
 		if (*ret_first == i && (native->pcs[i] & IS_OURS))
 			*ret_first = i + 1;
@@ -262,7 +262,7 @@ static uint32_t make_words(struct core *core, const struct ts_here_stack *native
 static void merge_native(struct merging *merging, const struct ts_here_stack *native)
 {
 	size_t first, last_loop = native->count;
-	uint32_t loops = make_words(merging->core, native, &merging->words->module, &first);
+	uint32_t loops = map_frames(merging->core, native, &merging->stack->module, &first);
 	uint32_t runs = count_runs(merging->python);
 	bool fits = loops == runs || (native->end != TS_HERE_WHOLE && loops < runs);
 
@@ -287,20 +287,20 @@ static void merge_native(struct merging *merging, const struct ts_here_stack *na
 }
 
 void agent_stack_merge(struct core *core, const struct ts_here_stack *native,
-		       const struct agent_python_stack *python, struct agent_stack_words *words)
+		       const struct agent_python_stack *python, struct agent_merged_stack *stack)
 {
-	struct merging merging = { .core = core, .python = python, .words = words };
+	struct merging merging = { .core = core, .python = python, .stack = stack };
 
-	words->count = 0;
+	stack->count = 0;
 	merge_native(&merging, native);
 	put_all_python(&merging);
 	if (merging.is_cut)
-		words->words[TS_LIVE_FRAMES - 1] = marker(core, TS_HERE_TOO_DEEP);
+		stack->frames[TS_LIVE_FRAMES - 1] = marker(core, TS_HERE_TOO_DEEP);
 }
 
-void agent_stack_words_forget(void)
+void agent_stack_frames_forget(void)
 {
-	__atomic_store_n(&words_of_pcs, NULL, __ATOMIC_RELEASE);
+	__atomic_store_n(&frames_of_pcs, NULL, __ATOMIC_RELEASE);
 	memset(markers, 0, sizeof(markers));
 	modules = NULL;
 }

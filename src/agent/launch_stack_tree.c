@@ -25,11 +25,11 @@ static uint64_t key_of(uint32_t caller, uint64_t frame)
 
 static struct tree *make_tree(uint64_t slots)
 {
-	struct tree *made = agent_memory(sizeof(*made) + slots * sizeof(made->slot[0]));
+	struct tree *table = agent_memory(sizeof(*table) + slots * sizeof(table->slot[0]));
 
-	if (made)
-		made->slots = slots;
-	return made;
+	if (table)
+		table->slots = slots;
+	return table;
 }
 
 static bool is_free(const struct agent_slot *slot)
@@ -63,7 +63,7 @@ static void put(struct tree *in, uint64_t key, uint64_t value)
 }
 
 /* Not fuller than half: then every search ends. */
-static bool make_room(void)
+static bool reserve_slot(void)
 {
 	struct tree *old = tree, *larger;
 
@@ -93,7 +93,7 @@ static uint32_t find_or_add(struct core *core, uint32_t caller, uint64_t frame)
 	struct agent_slot *slot;
 	uint32_t number;
 
-	if (!make_room())
+	if (!reserve_slot())
 		return 0;
 	slot = find_slot(tree, key);
 	if (!is_free(slot))
@@ -104,13 +104,13 @@ static uint32_t find_or_add(struct core *core, uint32_t caller, uint64_t frame)
 	return number;
 }
 
-uint32_t agent_stack_number(struct core *core, const struct agent_stack_words *words)
+uint32_t agent_stack_number(struct core *core, const struct agent_merged_stack *stack)
 {
 	uint32_t number = 0;
 
 	agent_lock(core);
-	for (uint32_t i = words->count; i-- > 0;) {
-		number = find_or_add(core, number, words->words[i]);
+	for (uint32_t i = stack->count; i-- > 0;) {
+		number = find_or_add(core, number, stack->frames[i]);
 		if (!number)
 			break;
 	}

@@ -286,7 +286,7 @@ static void break_off(struct core *core, const char *why)
 /* ---- room ---- */
 
 /* Also for the last record behind it. */
-static bool has_room(struct writer *writer, uint64_t bytes)
+static bool has_space(struct writer *writer, uint64_t bytes)
 {
 	uint64_t head = writer->ring->head, size = writer->mask + 1;
 	uint64_t end = (head | writer->mask) + 1, start = head + bytes > end ? end : head;
@@ -343,7 +343,7 @@ static void call_recorder(struct core *core, struct patience *patience)
 }
 
 /* False: it is broken. */
-static bool wait_for_room(struct core *core, uint64_t bytes)
+static bool wait_for_space(struct core *core, uint64_t bytes)
 {
 	struct writer *writer = &core->channel.writer;
 	struct patience patience = {
@@ -354,7 +354,7 @@ static bool wait_for_room(struct core *core, uint64_t bytes)
 	int64_t pause = PAUSE_LEAST_NS;
 	const char *why;
 
-	while (!has_room(writer, bytes)) {
+	while (!has_space(writer, bytes)) {
 		why = lose_patience(core, &patience);
 		if (why) {
 			break_off(core, why);
@@ -373,7 +373,7 @@ static struct writer *enter(struct core *core, uint64_t words)
 	struct writer *writer = &core->channel.writer;
 	uint64_t needed;
 
-	if (!has_room(writer, words * 8) && !wait_for_room(core, words * 8))
+	if (!has_space(writer, words * 8) && !wait_for_space(core, words * 8))
 		return NULL;
 	/* Cannot fail: there is more room than this. */
 	return ring_extend(writer, ring_oldest(writer)->position, words * 8, &needed) ? writer

@@ -127,23 +127,23 @@ static bool owner_is_gone(const struct ts_live_ring *ring)
 static int find_exited(struct core *core, uint64_t bytes, bool look_for_vanished)
 {
 	uint32_t count = core->control->rings;
-	uint64_t best_room = 0;
+	uint64_t best_free = 0;
 	int best = -1;
 
 	for (uint32_t i = 0; i < count; i++) {
 		struct ts_live_ring *ring = &core->rings[i];
 		uint32_t state = __atomic_load_n(&ring->state, __ATOMIC_ACQUIRE);
-		uint64_t room;
+		uint64_t free_bytes;
 
 		if (ring->bytes < bytes ||
 		    (state == TS_LIVE_RING_OWNED && !(look_for_vanished && owner_is_gone(ring))))
 			continue;
-		room = ring_room(ring);
-		if (room >= ring->bytes / 4 && room > best_room) {
+		free_bytes = ring_free_bytes(ring);
+		if (free_bytes >= ring->bytes / 4 && free_bytes > best_free) {
 			best = (int)i;
-			best_room = room;
+			best_free = free_bytes;
 		}
-		if (room == ring->bytes)
+		if (free_bytes == ring->bytes)
 			break;
 	}
 	return best;
@@ -222,7 +222,7 @@ static struct writer *take_writer(struct core *core)
 }
 
 /* Makes sure that the THREAD record fits; flight mode may have to free something for it. */
-static bool make_first_room(struct writer *writer)
+static bool alloc_thread_record(struct writer *writer)
 {
 	uint64_t bytes = sizeof(struct ts_live_thread_record), needed;
 
@@ -261,7 +261,7 @@ static struct writer *attach_locked(struct ts_tracer *tracer, struct core *core,
 		index = find_full(core);
 	if (index >= 0) {
 		attach_to(writer, core, (uint32_t)index);
-		if (make_first_room(writer)) {
+		if (alloc_thread_record(writer)) {
 			write_thread(writer, NULL, 0, 0);
 			return writer;
 		}
@@ -309,7 +309,7 @@ bool agent_attach_shared(struct core *core, struct writer *writer, uint64_t byte
 		attach_to(writer, core, (uint32_t)index);
 		/* Not of a thread that may vanish: nobody else takes it. */
 		writer->ring->tid = core->control->pid;
-		if (make_first_room(writer))
+		if (alloc_thread_record(writer))
 			write_thread(writer, name, 0, 0);
 	}
 	agent_update_anchor(core);
@@ -375,11 +375,11 @@ static bool grow(struct writer *writer)
 	agent_block_signals(&saved);
 	agent_lock(core);
 	index = find_exited(core, bytes, false);
-	if (index < 0 || ring_room(&core->rings[index]) != core->rings[index].bytes)
+	if (index < 0 || ring_free_bytes(&core->rings[index]) != core->rings[index].bytes)
 		index = make_ring(core, bytes);
 	if (index >= 0) {
 		attach_to(writer, core, (uint32_t)index);
-		if (!make_first_room(writer))
+		if (!alloc_thread_record(writer))
 			index = -1;
 	}
 	if (index >= 0) {
@@ -402,7 +402,7 @@ static bool may_grow_in_flight(const struct writer *writer)
 }
 
 /* The writer is closed (open = 0) meanwhile. */
-static bool make_room(struct writer *writer, uint64_t bytes)
+static bool extend_or_grow(struct writer *writer, uint64_t bytes)
 {
 	const struct ts_live_control *control = writer->core->control;
 	uint64_t needed;
@@ -427,7 +427,7 @@ static bool make_room(struct writer *writer, uint64_t bytes)
 	return false;
 }
 
-/* The short way of make_room() and drop(). */
+/* The short way of extend_or_grow() and drop(). */
 bool agent_drop(struct writer *writer, uint64_t bytes)
 {
 	const struct ts_live_ring *ring = writer->ring;
@@ -447,18 +447,18 @@ bool agent_drop(struct writer *writer, uint64_t bytes)
 	return is_full;
 }
 
-static bool try_room(struct writer *writer, uint64_t bytes, bool counts)
+static bool try_alloc(struct writer *writer, uint64_t bytes, bool counts)
 {
-	bool has_room;
+	bool has_space;
 
 	__atomic_store_n(&writer->open, 0, __ATOMIC_RELAXED);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	has_room = make_room(writer, bytes);
-	if (!has_room && counts)
+	has_space = extend_or_grow(writer, bytes);
+	if (!has_space && counts)
 		drop(writer);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	__atomic_store_n(&writer->open, agent_open_value(writer), __ATOMIC_RELAXED);
-	return has_room;
+	return has_space;
 }
 
 /* The writer for a handler that interrupted an emit of this thread. */
@@ -478,8 +478,8 @@ static struct writer *side_of(struct writer *writer, struct core *core)
 										      : NULL;
 }
 
-struct writer *agent_room(struct ts_tracer *tracer, struct core *core, struct writer *writer,
-			  uint64_t bytes, bool counts)
+struct writer *agent_ring_alloc(struct ts_tracer *tracer, struct core *core, struct writer *writer,
+				uint64_t bytes, bool counts)
 {
 	if (AGENT_UNLIKELY(!writer->ring)) {
 		writer = attach_thread(tracer, core);
@@ -496,7 +496,7 @@ struct writer *agent_room(struct ts_tracer *tracer, struct core *core, struct wr
 			return NULL;
 		}
 	}
-	return try_room(writer, bytes, counts) ? writer : NULL;
+	return try_alloc(writer, bytes, counts) ? writer : NULL;
 }
 
 struct writer *agent_find_writer(struct ts_tracer *tracer)

@@ -142,7 +142,7 @@ uint64_t ring_free_oldest(struct writer *writer, uint64_t needed)
 	return oldest.position;
 }
 
-uint64_t ring_room(const struct ts_live_ring *ring)
+uint64_t ring_free_bytes(const struct ts_live_ring *ring)
 {
 	uint64_t freed = ring->turn & 1 ? ring->slot_1.position : ring->slot_0.position;
 	struct ts_live_oldest consumed;

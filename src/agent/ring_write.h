@@ -24,6 +24,6 @@ bool ring_extend(struct writer *writer, uint64_t oldest, uint64_t bytes, uint64_
 uint64_t ring_free_oldest(struct writer *writer, uint64_t needed);
 
 /* Free bytes of a ring, which need not be the caller's. */
-uint64_t ring_room(const struct ts_live_ring *ring);
+uint64_t ring_free_bytes(const struct ts_live_ring *ring);
 
 #endif

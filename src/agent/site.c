@@ -158,14 +158,14 @@ static bool add(struct core *core, struct ts_emit_site *site)
 bool agent_register_site(struct core *core, struct ts_emit_site *site)
 {
 	struct agent_signals saved;
-	bool is_there;
+	bool is_registered;
 
 	agent_block_signals(&saved);
 	agent_lock(core);
-	is_there = site->header || add(core, site);
+	is_registered = site->header || add(core, site);
 	agent_unlock(core);
 	agent_restore_signals(&saved);
-	return is_there;
+	return is_registered;
 }
 
 uint32_t agent_register_code(struct core *core, unsigned int kind, const char *name,

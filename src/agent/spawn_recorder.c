@@ -45,17 +45,17 @@ static bool is_program(const char *path)
 /* Beside the agent's own file: build/, or lib/ of a prefix whose bin/ holds the tool. */
 static bool find_beside(char *program, size_t bytes)
 {
-	static const char *const places[] = { "tracesmith", "../bin/tracesmith",
-					      "../../bin/tracesmith" };
+	static const char *const candidates[] = { "tracesmith", "../bin/tracesmith",
+						  "../../bin/tracesmith" };
 	Dl_info info;
 	const char *slash;
 
 	if (!dladdr((void *)(uintptr_t)find_beside, &info) || !info.dli_fname)
 		return false;
 	slash = strrchr(info.dli_fname, '/');
-	for (size_t i = 0; slash && i < sizeof(places) / sizeof(places[0]); i++) {
+	for (size_t i = 0; slash && i < sizeof(candidates) / sizeof(candidates[0]); i++) {
 		snprintf(program, bytes, "%.*s%s", (int)(slash + 1 - info.dli_fname),
-			 info.dli_fname, places[i]);
+			 info.dli_fname, candidates[i]);
 		if (is_program(program))
 			return true;
 	}

@@ -32,7 +32,7 @@ static void note_window(struct ts_tracer *tracer, struct core *core, uint32_t ac
 	if (!writer)
 		return;
 	record.counter = ts_counter_read(writer->clock);
-	to = (char *)agent_place(writer);
+	to = (char *)agent_record_at(writer);
 	memcpy(to, &record, sizeof(record));
 	if (name) {
 		to += sizeof(record);
@@ -163,7 +163,7 @@ void ts_accelerator_end(void)
 		return;
 	writer = agent_enter(&ts_process_tracer, core, agent_writer, 16, true);
 	if (writer) {
-		to = agent_place(writer);
+		to = agent_record_at(writer);
 		memcpy(to, &head, sizeof(head));
 		to[1] = ts_counter_read(writer->clock);
 		agent_commit(writer, 16);
@@ -179,7 +179,7 @@ static void emit_step(struct ts_tracer *tracer, struct core *core, int64_t numbe
 
 	if (!writer)
 		return;
-	to = agent_place(writer);
+	to = agent_record_at(writer);
 	memcpy(to, &head, sizeof(head));
 	to[1] = ts_counter_read(writer->clock);
 	to[2] = (uint64_t)number;
@@ -236,7 +236,7 @@ void ts_thread_name(const char *name)
 		      : NULL;
 	if (!writer)
 		return;
-	to = agent_place(writer);
+	to = agent_record_at(writer);
 	memcpy(to, &head, sizeof(head));
 	to[1] = ts_counter_read(writer->clock);
 	to[words - 1] = 0;

@@ -241,12 +241,12 @@ void agent_update_anchor(struct core *core);
  * Room for a record of `bytes`: the writer to use, or NULL where the
  * event is lost (and counted, if `counts`). To be called with the thread's writer as it is.
  */
-struct writer *agent_room(struct ts_tracer *tracer, struct core *core, struct writer *writer,
-			  uint64_t bytes, bool counts);
+struct writer *agent_ring_alloc(struct ts_tracer *tracer, struct core *core, struct writer *writer,
+				uint64_t bytes, bool counts);
 
 /*
  * Drops and counts an event of `bytes` if the ring was full and nobody has drained it. False: ask
- * agent_room().
+ * agent_ring_alloc().
  */
 bool agent_drop(struct writer *writer, uint64_t bytes);
 

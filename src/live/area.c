@@ -337,6 +337,6 @@ void ts_area_resume_ring(struct ts_area *area, uint32_t index, uint64_t position
 	ring = &area->rings[index];
 	ring->flags = RING_RESUMED;
 	ring->position = position;
-	ring->events = ring->told_events = events;
-	ring->dropped = ring->told_dropped = dropped;
+	ring->events = ring->reported_events = events;
+	ring->dropped = ring->reported_dropped = dropped;
 }

@@ -85,7 +85,7 @@ struct ts_drain_result {
  * Takes all that is new: DICTIONARY blocks first, then RING blocks in the order that section 4.2
  * asks for, one LOSS block when a ring, or the area, turns out damaged. A RING block without bytes
  * is also given where only `dropped` or the overwritten count has changed. With TS_DRAIN_DISCARD
- * the RING blocks have bytes 0 but from, to and events as usual, so that the encoder counts the
+ * the RING blocks have bytes 0 but from, to and events as usual, so that the decoder counts the
  * loss. An error of the sink is returned and the space of that block is not freed: drain again when
  * the sink is well. Of a damaged area nothing more is taken, without an error (ts_area_damage()).
  * *ret_result (may be NULL) says what was taken, also before an error.

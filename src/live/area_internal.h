@@ -32,8 +32,8 @@ enum ring_flag {
 };
 
 struct ring {
-	uint64_t position, events;          /* taken: bytes, and events in them or overwritten */
-	uint64_t told_events, told_dropped; /* as of the last block */
+	uint64_t position, events; /* taken: bytes, and events in them or overwritten */
+	uint64_t reported_events, reported_dropped; /* as of the last block */
 	uint64_t turn;
 	uint64_t dropped;          /* as last read */
 	uint64_t offset, bytes;    /* 0 before RING_SEEN */
@@ -56,7 +56,7 @@ struct ring_frame {
 struct ts_area {
 	int fd;
 	bool writable, locked;
-	bool damaged, damage_told;
+	bool damaged, damage_reported;
 	bool resume_failed; /* going on would give things twice */
 	char name[AREA_NAME_BYTES];
 	char damage[192];

@@ -114,7 +114,7 @@ static int read_names(int directory_fd, struct named **ret_names, size_t *ret_co
 /* Who is who: (inner pid, start time) -> outer pid, of all processes that have two pids. */
 struct outsiders {
 	struct ts_pairmap pids;
-	bool is_made;
+	bool is_loaded;
 };
 
 static bool note_outsider(void *context, pid_t pid)
@@ -135,9 +135,9 @@ static pid_t find_outsider(struct outsiders *outsiders, const struct ts_live_con
 {
 	uint64_t pid, namespace_id;
 
-	if (!outsiders->is_made)
+	if (!outsiders->is_loaded)
 		ts_proc_list(note_outsider, outsiders);
-	outsiders->is_made = true;
+	outsiders->is_loaded = true;
 	if (!ts_pairmap_get(&outsiders->pids, control->pid, control->start_time, &pid))
 		return 0;
 	/* Where the namespace cannot be read, pid and start time must do. */
@@ -192,14 +192,15 @@ static void find_process(struct listing *listing, struct ts_area_info *info)
 static void describe_unfinished(const struct named *named, int fd, struct ts_area_info *info)
 {
 	struct ts_live_control control;
-	bool is_whole = live_read(fd, &control, sizeof(control), 0) == (ssize_t)sizeof(control) &&
-			memcmp(control.magic, TS_LIVE_MAGIC, sizeof(control.magic)) == 0;
+	bool is_complete = live_read(fd, &control, sizeof(control), 0) ==
+				   (ssize_t)sizeof(control) &&
+			   memcmp(control.magic, TS_LIVE_MAGIC, sizeof(control.magic)) == 0;
 
 	info->unfinished = true;
 	info->control.pid = (uint32_t)named->pid;
 	info->control.start_time = named->start_time;
-	info->control.pid_namespace = is_whole ? control.pid_namespace : 0;
-	info->control.area_id = is_whole ? control.area_id : 0;
+	info->control.pid_namespace = is_complete ? control.pid_namespace : 0;
+	info->control.area_id = is_complete ? control.area_id : 0;
 }
 
 /* 0, or why it is no area. */

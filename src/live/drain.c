@@ -51,23 +51,23 @@ int live_condemn_ring(struct drain *drain, uint32_t index, const char *why)
 }
 
 /* The area is damaged: said once; no error to those who drain others. */
-static int tell_damage(struct drain *drain)
+static int report_damage(struct drain *drain)
 {
 	struct ts_area *area = drain->area;
 	char reason[192];
 	int result;
 
-	if (area->damage_told)
+	if (area->damage_reported)
 		return TS_OK;
 	snprintf(reason, sizeof(reason), "live area is damaged: %.160s", area->damage);
 	result = give_loss(drain, 0, reason);
-	area->damage_told = result == 0;
+	area->damage_reported = result == 0;
 	return result;
 }
 
 /* ---- dictionary ---- */
 
-static bool is_site_whole(const unsigned char *data, size_t bytes)
+static bool is_site_valid(const unsigned char *data, size_t bytes)
 {
 	struct ts_live_site site;
 	size_t need;
@@ -90,14 +90,14 @@ static bool is_site_whole(const unsigned char *data, size_t bytes)
 	return need <= site.bytes;
 }
 
-static bool are_sites_whole(const unsigned char *data, size_t bytes)
+static bool are_sites_valid(const unsigned char *data, size_t bytes)
 {
 	size_t at = 0;
 
 	while (at < bytes) {
 		uint32_t size;
 
-		if (bytes - at < TS_LIVE_SITE_LEAST || !is_site_whole(data + at, bytes - at))
+		if (bytes - at < TS_LIVE_SITE_LEAST || !is_site_valid(data + at, bytes - at))
 			return false;
 		memcpy(&size, data + at, sizeof(size));
 		at += size;
@@ -125,7 +125,7 @@ static int give_dictionary(struct drain *drain, size_t bytes)
 			TS_LIVE_DICTIONARY + area->dictionary_position);
 	if (got < 0)
 		return ts_error_errno(drain->err, errno, "area '%s': cannot read", area->name);
-	if ((size_t)got < bytes || !are_sites_whole(area->buffer, bytes))
+	if ((size_t)got < bytes || !are_sites_valid(area->buffer, bytes))
 		return live_condemn_area(area, drain->err, "its dictionary has a bad entry");
 	result = drain->sink->append(drain->sink->context, &block, area->buffer, drain->err);
 	if (result == 0)
@@ -228,7 +228,7 @@ int ts_area_drain(struct ts_area *area, unsigned int flags, const struct ts_bloc
 		result = drain_rings(&drain);
 	/* Damage is told, not returned; an error of the sink is. */
 	if (area->damaged && (!result || result == TS_EFORMAT))
-		result = tell_damage(&drain);
+		result = report_damage(&drain);
 	taken.damaged = area->damaged_rings;
 	if (ret_result)
 		*ret_result = taken;

@@ -87,7 +87,7 @@ static const unsigned char *put_thread(const struct ring *ring, unsigned char *d
 		.head = { .words = sizeof(record) / 8, .kind = TS_LIVE_THREAD },
 		.tid = ring->thread.tid,
 		.serial = ring->thread.serial,
-		.dropped = ring->told_dropped,
+		.dropped = ring->reported_dropped,
 	};
 
 	memcpy(record.name, ring->thread.name, sizeof(record.name));
@@ -101,8 +101,8 @@ static void count_given(struct drain *drain, struct ring *ring, const struct pie
 
 	result->bytes += piece->bytes;
 	result->events += piece->events;
-	result->dropped += ring->events - ring->told_events;
-	result->dropped += ring->dropped - ring->told_dropped;
+	result->dropped += ring->events - ring->reported_events;
+	result->dropped += ring->dropped - ring->reported_dropped;
 	result->rings += ring->pass != drain->area->pass;
 	ring->pass = drain->area->pass;
 }
@@ -112,8 +112,8 @@ static void move_on(struct drain *drain, struct ring *ring, const struct piece *
 {
 	ring->position += piece->bytes;
 	ring->events += piece->events;
-	ring->told_events = ring->events;
-	ring->told_dropped = ring->dropped;
+	ring->reported_events = ring->events;
+	ring->reported_dropped = ring->dropped;
 	if (piece->bytes == 0)
 		return;
 	ring->thread = piece->thread;
@@ -169,8 +169,8 @@ static int give_start(struct drain *drain, uint32_t index)
 		.area = drain->area->control.area_id,
 		.from = ring->position,
 		.to = ring->position,
-		.events = ring->told_events,
-		.dropped = ring->told_dropped,
+		.events = ring->reported_events,
+		.dropped = ring->reported_dropped,
 	};
 	int result = drain->sink->append(drain->sink->context, &block, NULL, drain->err);
 
@@ -190,7 +190,7 @@ static int pass_silently(struct drain *drain, uint32_t index, const struct piece
 	if (ring->position < ring->silent_to)
 		return TS_OK;
 	/* By the journal, which counts. */
-	ring->events = ring->told_events;
+	ring->events = ring->reported_events;
 	return publish(drain, index);
 }
 
@@ -415,7 +415,7 @@ static int open_frame(struct drain *drain, uint32_t index, const struct ts_live_
 		      uint64_t until, uint32_t *depth)
 {
 	struct ts_area *area = drain->area;
-	bool is_whole = until == UINT64_MAX;
+	bool is_complete = until == UINT64_MAX;
 	const char *fault;
 	uint64_t head;
 	int result = live_look(drain, index, first, &head, &fault);
@@ -424,7 +424,7 @@ static int open_frame(struct drain *drain, uint32_t index, const struct ts_live_
 		return result == TS_ENOTFOUND ? TS_OK : result;
 	/* Rings that others wait for are judged when it is their turn. */
 	if (fault)
-		return is_whole ? live_condemn_ring(drain, index, fault) : TS_OK;
+		return is_complete ? live_condemn_ring(drain, index, fault) : TS_OK;
 	if (area->rings[index].flags & RING_STARTS)
 		result = give_start(drain, index);
 	if (result)
@@ -433,7 +433,7 @@ static int open_frame(struct drain *drain, uint32_t index, const struct ts_live_
 	area->stack[(*depth)++] = (struct ring_frame){
 		.ring = index,
 		.limit = TS_MIN(head, until),
-		.whole = is_whole,
+		.whole = is_complete,
 	};
 	return TS_OK;
 }
@@ -446,7 +446,7 @@ static int close_frame(struct drain *drain, const struct ring_frame *frame)
 	ring->flags &= ~(uint32_t)RING_WAITING;
 	if (!frame->whole || (ring->flags & RING_DAMAGED) || ring->position < ring->silent_to)
 		return TS_OK;
-	if (ring->events != ring->told_events || ring->dropped != ring->told_dropped)
+	if (ring->events != ring->reported_events || ring->dropped != ring->reported_dropped)
 		return give(drain, frame->ring, &nothing);
 	return publish(drain, frame->ring);
 }
@@ -470,8 +470,8 @@ bool live_ring_has_news(const struct drain *drain, uint32_t index)
 		return entry->bytes != 0 && !(ring->flags & RING_DAMAGED);
 	if (ring->flags & RING_DAMAGED)
 		return false;
-	return entry->head != ring->position || entry->dropped != ring->told_dropped ||
-	       entry->turn != ring->turn || ring->events != ring->told_events ||
+	return entry->head != ring->position || entry->dropped != ring->reported_dropped ||
+	       entry->turn != ring->turn || ring->events != ring->reported_events ||
 	       (may_publish(drain, ring) && !is_published(entry, ring));
 }
 

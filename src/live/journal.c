@@ -167,23 +167,23 @@ static int append_failed(struct ts_journal *journal, int errnum, struct ts_error
 	return ts_error_errno(err, errnum, "journal '%s': cannot append to it", journal->path);
 }
 
-/* Writes all parts behind the last whole block. */
-static int write_parts(struct ts_journal *journal, struct iovec *part, int parts,
-		       struct ts_error *err)
+/* Writes all buffers after the last complete block. */
+static int write_buffers(struct ts_journal *journal, struct iovec *part, int count,
+			 struct ts_error *err)
 {
 	uint64_t offset = journal->bytes;
 
-	while (parts) {
-		ssize_t written = pwritev(journal->fd, part, parts, (off_t)offset);
+	while (count) {
+		ssize_t written = pwritev(journal->fd, part, count, (off_t)offset);
 
 		if (written < 0 && errno == EINTR)
 			continue;
 		if (written <= 0)
 			return append_failed(journal, written ? errno : EIO, err);
 		offset += (uint64_t)written;
-		for (; parts && (size_t)written >= part->iov_len; part++, parts--)
+		for (; count && (size_t)written >= part->iov_len; part++, count--)
 			written -= (ssize_t)part->iov_len;
-		if (parts) {
+		if (count) {
 			part->iov_base = (char *)part->iov_base + written;
 			part->iov_len -= (size_t)written;
 		}
@@ -223,7 +223,7 @@ int ts_journal_append(struct ts_journal *journal, struct ts_block *block, const 
 	block->checksum = checksum(block, payload);
 	if (TS_UNLIKELY(ts_crash_hook != NULL))
 		write_half(journal, block, payload);
-	return write_parts(journal, part, part[2].iov_len ? 3 : block->bytes ? 2 : 1, err);
+	return write_buffers(journal, part, part[2].iov_len ? 3 : block->bytes ? 2 : 1, err);
 }
 
 int ts_journal_copy(struct ts_journal *journal, int from_fd, uint64_t offset, uint64_t bytes,
@@ -243,7 +243,7 @@ int ts_journal_copy(struct ts_journal *journal, int from_fd, uint64_t offset, ui
 		if (got < 0 && errno == EINTR)
 			continue;
 		part.iov_len = (size_t)got;
-		result = got > 0 ? write_parts(journal, &part, 1, err)
+		result = got > 0 ? write_buffers(journal, &part, 1, err)
 				 : ts_error_errno(err, got ? errno : EIO,
 						  "cannot read the journal ahead of '%s'",
 						  journal->path);
@@ -261,12 +261,12 @@ int ts_journal_copy(struct ts_journal *journal, int from_fd, uint64_t offset, ui
 /* ---- reading ---- */
 
 /* Reads up to `bytes` bytes at the offset; fewer at the end of the file. -1 with errno. */
-static ssize_t read_at(int fd, struct iovec *part, int parts, uint64_t offset)
+static ssize_t read_at(int fd, struct iovec *part, int count, uint64_t offset)
 {
 	ssize_t got;
 
 	do {
-		got = preadv(fd, part, parts, (off_t)offset);
+		got = preadv(fd, part, count, (off_t)offset);
 	} while (got < 0 && errno == EINTR);
 	return got;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The journal of a recording (docs/live.md, section 6): blocks, appended by one recorder, read by
- * the encoder, by a successor after a crash, and by `recover`. A trace is a function of its
+ * the decoder, by a successor after a crash, and by `recover`. A trace is a function of its
  * journal.
  */
 #ifndef TS_LIVE_JOURNAL_H

@@ -149,8 +149,8 @@ static void adopt(struct ring *ring, const struct ts_live_ring *entry)
 		/* Another recording has what lies below, and has told its losses. */
 		ring->flags |= RING_STARTS;
 		ring->position = entry->consumed;
-		ring->events = ring->told_events = entry->consumed_events;
-		ring->told_dropped = entry->dropped;
+		ring->events = ring->reported_events = entry->consumed_events;
+		ring->reported_dropped = entry->dropped;
 		ring->thread.tid = entry->consumed_tid;
 		ring->thread.serial = entry->consumed_serial;
 		memcpy(ring->thread.name, entry->consumed_name, sizeof(ring->thread.name));
@@ -176,7 +176,8 @@ static const char *raise_position(struct ring *ring, const struct ts_live_ring *
 	return NULL;
 }
 
-static const char *judge(struct ts_area *area, uint32_t index, const struct ts_live_ring *entry)
+static const char *check_entry(struct ts_area *area, uint32_t index,
+			       const struct ts_live_ring *entry)
 {
 	struct ring ring = area->rings[index];
 	bool is_new = !(ring.flags & RING_SEEN);
@@ -226,7 +227,7 @@ int live_look(struct drain *drain, uint32_t index, const struct ts_live_ring *fi
 			/* A dead target's must; a quick one's is for the next pass. */
 			return drain->flags & TS_DRAIN_FINAL ? TS_OK : TS_ENOTFOUND;
 		}
-		*ret_fault = judge(drain->area, index, &entry);
+		*ret_fault = check_entry(drain->area, index, &entry);
 		*ret_head = entry.head;
 	}
 	return TS_OK;

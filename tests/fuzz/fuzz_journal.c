@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any bytes as a journal: read block by block, encoded into a trace, with a change of encoders by
+ * Any bytes as a journal: read block by block, decoded into a trace, with a change of decoders by
  * their state half way. Nothing may crash, leak, loop or take memory beyond what the file can
  * justify; and whatever a journal held, the trace made of it must be whole. The mutator puts
  * checksums right, since bytes changed at random would never get past them.
@@ -19,13 +19,13 @@
 
 size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size) __attribute__((weak));
 
-/* ---- encoding ---- */
+/* ---- decoding ---- */
 
 struct run {
 	struct memory_file *journal, *trace;
 	struct ts_writer *writer;
-	struct ts_encoder *encoder;
-	struct ts_encoder *next; /* being brought into its state */
+	struct ts_decoder *decoder;
+	struct ts_decoder *next; /* being brought into its state */
 	struct ts_block_open open;
 	uint64_t half;
 };
@@ -35,14 +35,14 @@ static void window_closed(void *context, uint64_t area, const struct ts_block_wi
 {
 }
 
-static struct ts_encoder *new_encoder(struct run *run)
+static struct ts_decoder *new_decoder(struct run *run)
 {
-	struct ts_encoder_options options = { .window_closed = window_closed };
-	struct ts_encoder *encoder;
+	struct ts_decoder_options options = { .window_closed = window_closed };
+	struct ts_decoder *decoder;
 
-	check(ts_encoder_new(&encoder, &options, NULL) == 0, "no memory for an encoder");
-	ts_encoder_set_writer(encoder, run->writer, false, "fuzz");
-	return encoder;
+	check(ts_decoder_new(&decoder, &options, NULL) == 0, "no memory for a decoder");
+	ts_decoder_set_writer(decoder, run->writer, false, "fuzz");
+	return decoder;
 }
 
 static int give_next(void *context, struct ts_block *block, const void *payload,
@@ -50,32 +50,32 @@ static int give_next(void *context, struct ts_block *block, const void *payload,
 {
 	struct run *run = context;
 
-	return ts_encoder_block(run->next, block, payload, err);
+	return ts_decoder_block(run->next, block, payload, err);
 }
 
-/* As a successor would: a new encoder goes on with the state of the old one. */
-static void change_encoder(struct run *run)
+/* As a successor would: a new decoder goes on with the state of the old one. */
+static void change_decoder(struct run *run)
 {
 	struct ts_block block = { .type = TS_BLOCK_OPEN, .bytes = sizeof(run->open) };
 	struct ts_block_sink sink = { .append = give_next, .context = run };
-	struct ts_encoder_counts before, after;
+	struct ts_decoder_counts before, after;
 
-	check(ts_encoder_seal(run->encoder) == 0 && ts_writer_flush(run->writer) == 0,
-	      "a sealed encoder has no rows that can be written");
+	check(ts_decoder_seal(run->decoder) == 0 && ts_writer_flush(run->writer) == 0,
+	      "a sealed decoder has no rows that can be written");
 	run->open.trace_bytes = ts_writer_bytes(run->writer);
-	run->next = new_encoder(run);
-	check(ts_encoder_block(run->next, &block, &run->open, NULL) == 0, "OPEN is refused");
-	check(ts_encoder_save_state(run->encoder, &sink, NULL) == 0, "the state is refused");
-	ts_encoder_counts(run->encoder, &before);
-	ts_encoder_counts(run->next, &after);
-	before.measured = 0; /* each encoder counts its own */
+	run->next = new_decoder(run);
+	check(ts_decoder_block(run->next, &block, &run->open, NULL) == 0, "OPEN is refused");
+	check(ts_decoder_save_state(run->decoder, &sink, NULL) == 0, "the state is refused");
+	ts_decoder_counts(run->decoder, &before);
+	ts_decoder_counts(run->next, &after);
+	before.measured = 0; /* each decoder counts its own */
 	check(memcmp(&before, &after, sizeof(before)) == 0, "the state has other counts");
-	ts_encoder_free(run->encoder);
-	run->encoder = run->next;
+	ts_decoder_free(run->decoder);
+	run->decoder = run->next;
 }
 
 /* False where the journal cannot be used at all. */
-static bool encode_block(struct run *run, const struct ts_block *block, struct ts_text *payload,
+static bool decode_block(struct run *run, const struct ts_block *block, struct ts_text *payload,
 			 bool first)
 {
 	struct ts_error err = { 0 };
@@ -85,14 +85,14 @@ static bool encode_block(struct run *run, const struct ts_block *block, struct t
 		run->open.trace_bytes = 0; /* there is no trace that it could be of */
 		memcpy(payload->data, &run->open, sizeof(run->open));
 	}
-	if (ts_encoder_block(run->encoder, block, payload->data, &err) == 0)
+	if (ts_decoder_block(run->decoder, block, payload->data, &err) == 0)
 		return true;
 	check(err.code && err.message[0], "an error without a message");
 	check(first, "a block is refused");
 	return false;
 }
 
-static bool encode_journal(struct run *run)
+static bool decode_journal(struct run *run)
 {
 	struct ts_text payload = { 0 };
 	struct ts_block block;
@@ -108,13 +108,13 @@ static bool encode_journal(struct run *run)
 		check(result == 0 || result == TS_EFORMAT, "reading fails");
 		check(offset > before, "reading does not go on");
 		if (result) {
-			ts_encoder_damage(run->encoder, offset - before);
+			ts_decoder_damage(run->decoder, offset - before);
 			continue;
 		}
-		good = encode_block(run, &block, &payload, first);
+		good = decode_block(run, &block, &payload, first);
 		first = false;
 		if (good && !changed && offset > run->half) {
-			change_encoder(run);
+			change_decoder(run);
 			changed = true;
 		}
 	}
@@ -134,13 +134,13 @@ static void run_once(struct run *run)
 
 	check(ts_writer_open(&run->writer, run->trace->path, &options, NULL) == 0,
 	      "cannot make a trace");
-	run->encoder = new_encoder(run);
-	good = encode_journal(run);
+	run->decoder = new_decoder(run);
+	good = decode_journal(run);
 	if (good) {
-		check(ts_encoder_finish(run->encoder) == 0, "it does not come to its end");
+		check(ts_decoder_finish(run->decoder) == 0, "it does not come to its end");
 		check(ts_writer_finish(run->writer, NULL) == 0, "the trace is not finished");
 	}
-	ts_encoder_free(run->encoder);
+	ts_decoder_free(run->decoder);
 	ts_writer_close(run->writer);
 	if (good)
 		check(ts_verify(run->trace->path, print_finding, NULL, NULL, NULL) == 0,

@@ -14,7 +14,7 @@
 /* What is not known of a command's time is assumed to be this far off. */
 #define ASSUMED_NS 1000000000
 
-int64_t encode_correlation(struct ts_encoder *encoder, struct encode_process *process,
+int64_t decode_correlation(struct ts_decoder *decoder, struct decode_process *process,
 			   uint64_t number)
 {
 	if (!number)
@@ -22,7 +22,7 @@ int64_t encode_correlation(struct ts_encoder *encoder, struct encode_process *pr
 	if (!process)
 		return (int64_t)number;
 	if (!process->correlations)
-		process->correlations = ++encoder->next_correlations;
+		process->correlations = ++decoder->next_correlations;
 	return (int64_t)(number + ((uint64_t)(process->correlations - 1) << 32));
 }
 
@@ -79,9 +79,9 @@ static const struct {
 
 #define MOST_FIELDS (TS_LIVE_FIELDS + TS_ARRAY_SIZE(additions))
 
-static uint32_t make_shape(struct ts_encoder *encoder, uint32_t base, unsigned int with)
+static uint32_t make_shape(struct ts_decoder *decoder, uint32_t base, unsigned int with)
 {
-	const struct ts_shape *shape = base ? ts_writer_shape_fields(encoder->writer, base) : NULL;
+	const struct ts_shape *shape = base ? ts_writer_shape_fields(decoder->writer, base) : NULL;
 	struct ts_field fields[MOST_FIELDS];
 	uint32_t count = 0;
 
@@ -90,61 +90,61 @@ static uint32_t make_shape(struct ts_encoder *encoder, uint32_t base, unsigned i
 	for (size_t i = 0; i < TS_ARRAY_SIZE(additions); i++)
 		if (with >> i & 1)
 			fields[count++] = (struct ts_field){
-				.key = encode_text(encoder, additions[i].key),
+				.key = decode_text(decoder, additions[i].key),
 				.type = additions[i].type,
 				.column = additions[i].column,
 			};
-	return ts_writer_shape(encoder->writer, fields, count);
+	return ts_writer_shape(decoder->writer, fields, count);
 }
 
-static uint32_t shape_with(struct ts_encoder *encoder, uint32_t base, unsigned int with)
+static uint32_t shape_with(struct ts_decoder *decoder, uint32_t base, unsigned int with)
 {
 	uint64_t shape;
 
-	if (TS_LIKELY(ts_pairmap_get(&encoder->shapes, base, with, &shape)))
+	if (TS_LIKELY(ts_pairmap_get(&decoder->shapes, base, with, &shape)))
 		return (uint32_t)shape;
-	shape = make_shape(encoder, base, with);
-	if (ts_pairmap_put(&encoder->shapes, base, with, shape))
-		encode_no_memory(encoder);
+	shape = make_shape(decoder, base, with);
+	if (ts_pairmap_put(&decoder->shapes, base, with, shape))
+		decode_no_memory(decoder);
 	return (uint32_t)shape;
 }
 
 /* ---- events ---- */
 
-bool encode_call(struct ts_encoder *encoder, struct encode_area *area, struct encode_ring *ring,
-		 const struct encode_event *event)
+bool decode_call(struct ts_decoder *decoder, struct decode_area *area, struct decode_ring *ring,
+		 const struct decode_event *event)
 {
 	struct ts_api_call_row row = ts_api_call_none;
 
-	row.start = encode_span(encoder, area, event, &row.duration);
+	row.start = decode_span(decoder, area, event, &row.duration);
 	row.thread = event->thread->id;
 	row.name = event->name;
 	row.category = event->category;
 	row.result = (int64_t)event->result;
 	row.shape = event->shape;
 	if (event->correlation) {
-		row.correlation = encode_correlation(encoder, area->process, event->correlation);
+		row.correlation = decode_correlation(decoder, area->process, event->correlation);
 		row.arrow = TS_ARROW_OUT;
-		row.shape = shape_with(encoder, event->shape, WITH_CALL_CORRELATION);
+		row.shape = shape_with(decoder, event->shape, WITH_CALL_CORRELATION);
 		/* One that failed gave no command. */
 		if (event->result == 0)
-			encode_wait_for_call(encoder, area, event->correlation);
+			decode_wait_for_call(decoder, area, event->correlation);
 	}
-	row.stack = encode_event_stack(encoder, area, ring, event, row.start);
-	ts_writer_add(encoder->writer, TS_TABLE_API_CALL, &row, event->values);
+	row.stack = decode_event_stack(decoder, area, ring, event, row.start);
+	ts_writer_add(decoder->writer, TS_TABLE_API_CALL, &row, event->values);
 	return true;
 }
 
-static int64_t word_time(const struct encode_event *event, enum ts_live_gpu_op_word word)
+static int64_t word_time(const struct decode_event *event, enum ts_live_gpu_op_word word)
 {
 	int64_t time = (int64_t)event->own[word];
 
 	/* What is not in this range is no time, and sums of it would overflow. */
-	return time > -ENCODE_LATEST_NS && time < ENCODE_LATEST_NS ? time : TS_ABSENT;
+	return time > -DECODE_LATEST_NS && time < DECODE_LATEST_NS ? time : TS_ABSENT;
 }
 
 /* When it ran; what is not known is taken from the nearest time that is. False: none is. */
-static bool set_times(const struct encode_event *event, struct ts_gpu_op_row *row)
+static bool set_times(const struct decode_event *event, struct ts_gpu_op_row *row)
 {
 	int64_t start = word_time(event, TS_LIVE_OP_START);
 	int64_t end = word_time(event, TS_LIVE_OP_END);
@@ -167,7 +167,7 @@ static int64_t or_absent(uint64_t size)
 	return (uint32_t)size ? (int64_t)(uint32_t)size : TS_ABSENT;
 }
 
-static unsigned int set_sizes(const struct encode_event *event, struct ts_gpu_op_row *row)
+static unsigned int set_sizes(const struct decode_event *event, struct ts_gpu_op_row *row)
 {
 	const uint64_t *own = event->own;
 	unsigned int with = 0;
@@ -190,8 +190,8 @@ static unsigned int set_sizes(const struct encode_event *event, struct ts_gpu_op
 }
 
 /* What not every backend tells: of a kernel, and of the graph that it is of. */
-static unsigned int set_more(struct ts_encoder *encoder, struct encode_area *area,
-			     struct encode_ring *ring, const struct encode_event *event,
+static unsigned int set_more(struct ts_decoder *decoder, struct decode_area *area,
+			     struct decode_ring *ring, const struct decode_event *event,
 			     struct ts_gpu_op_row *row)
 {
 	const uint64_t *more = event->more;
@@ -212,38 +212,38 @@ static unsigned int set_more(struct ts_encoder *encoder, struct encode_area *are
 		with |= WITH_GRAPH_NODE;
 	}
 	row->stack =
-		encode_stack(encoder, area, ring, more[TS_LIVE_OP_GRAPH_STACK] >> 32, event->ns);
+		decode_stack(decoder, area, ring, more[TS_LIVE_OP_GRAPH_STACK] >> 32, event->ns);
 	return with;
 }
 
 /* The numbers that it waited for, as a JSON list. */
-static int64_t waits_text(struct ts_encoder *encoder, struct encode_process *process,
+static int64_t waits_text(struct ts_decoder *decoder, struct decode_process *process,
 			  const uint64_t *waits, unsigned int count)
 {
-	struct ts_text *out = &encoder->scratch;
+	struct ts_text *out = &decoder->scratch;
 
 	ts_text_clear(out);
 	for (unsigned int i = 0; i < count; i++) {
-		int64_t wait = encode_correlation(encoder, process, waits[i]);
+		int64_t wait = decode_correlation(decoder, process, waits[i]);
 
 		ts_text_append_char(out, i ? ',' : '[');
 		ts_text_append_int(out, wait == TS_ABSENT ? 0 : wait);
 	}
 	ts_text_append_char(out, ']');
 	if (ts_text_status(out)) {
-		encode_no_memory(encoder);
+		decode_no_memory(decoder);
 		return 0;
 	}
-	return ts_writer_string(encoder->writer, out->data, out->length);
+	return ts_writer_string(decoder->writer, out->data, out->length);
 }
 
 /* Adds the row with its arguments: those of the site, then what it waited for. */
-static void add_op(struct ts_encoder *encoder, struct encode_area *area,
-		   const struct encode_event *event, struct ts_gpu_op_row *row, unsigned int with)
+static void add_op(struct ts_decoder *decoder, struct decode_area *area,
+		   const struct decode_event *event, struct ts_gpu_op_row *row, unsigned int with)
 {
 	uint64_t what = event->own[TS_LIVE_OP_WHAT];
 	const struct ts_shape *shape =
-		event->shape ? ts_writer_shape_fields(encoder->writer, event->shape) : NULL;
+		event->shape ? ts_writer_shape_fields(decoder->writer, event->shape) : NULL;
 	uint32_t count = shape ? TS_MIN(shape->value_count, TS_LIVE_FIELDS) : 0;
 	int64_t values[TS_LIVE_FIELDS + 2];
 	unsigned int listed = what >> 40 & 0xff, more = (unsigned int)(what >> 48);
@@ -252,49 +252,49 @@ static void add_op(struct ts_encoder *encoder, struct encode_area *area,
 		memcpy(values, event->values, count * sizeof(*values));
 	if (listed) {
 		with |= WITH_WAITS;
-		values[count++] = waits_text(encoder, area->process, event->waits, listed);
+		values[count++] = waits_text(decoder, area->process, event->waits, listed);
 	}
 	if (more) {
 		with |= WITH_MORE_WAITS;
 		values[count++] = more;
 	}
-	row->shape = shape_with(encoder, event->shape, with);
-	ts_writer_add(encoder->writer, TS_TABLE_GPU_OP, row, values);
+	row->shape = shape_with(decoder, event->shape, with);
+	ts_writer_add(decoder->writer, TS_TABLE_GPU_OP, row, values);
 }
 
 /* The device and its clock: where nobody has said how that stands, by this command. */
-static bool set_device(struct ts_encoder *encoder, struct encode_area *area,
-		       const struct encode_event *event, struct ts_gpu_op_row *row,
+static bool set_device(struct ts_decoder *decoder, struct decode_area *area,
+		       const struct decode_event *event, struct ts_gpu_op_row *row,
 		       uint32_t *ret_clock)
 {
 	uint32_t number = (uint32_t)event->own[TS_LIVE_OP_WHAT] & TS_LIVE_DEVICE_MASK;
-	const struct encode_device *device = encode_use_device(encoder, area, number);
-	struct encode_device_clock *clock;
+	const struct decode_device *device = decode_use_device(decoder, area, number);
+	struct decode_device_clock *clock;
 
 	if (!device)
 		return false;
-	clock = &encode_find_number(area, number)->clock;
+	clock = &decode_find_number(area, number)->clock;
 	if (TS_UNLIKELY(!clock->count)) {
-		struct encode_clock_point point = { .host_ns = event->ns,
+		struct decode_clock_point point = { .host_ns = event->ns,
 						    .device_ns = row->start + row->duration,
 						    .uncertainty_ns = ASSUMED_NS };
 
-		encode_add_point(encoder, clock, &point, "assumed", 7, true);
+		decode_add_point(decoder, clock, &point, "assumed", 7, true);
 	}
-	encode_use_clock(encoder, clock);
+	decode_use_clock(decoder, clock);
 	row->device = device->id;
 	*ret_clock = clock->id;
 	return true;
 }
 
-static void set_place(struct ts_encoder *encoder, struct encode_area *area,
-		      const struct encode_event *event, struct ts_gpu_op_row *row)
+static void set_place(struct ts_decoder *decoder, struct decode_area *area,
+		      const struct decode_event *event, struct ts_gpu_op_row *row)
 {
 	uint32_t device = (uint32_t)event->own[TS_LIVE_OP_WHAT] & TS_LIVE_DEVICE_MASK;
 	uint32_t stream = (uint32_t)event->own[TS_LIVE_OP_WHERE];
 	uint32_t context = (uint32_t)(event->own[TS_LIVE_OP_WHERE] >> 32);
-	const struct encode_stream *queue =
-		encode_use_stream(encoder, area, device, stream, context);
+	const struct decode_stream *queue =
+		decode_use_stream(decoder, area, device, stream, context);
 
 	row->stream = queue ? queue->id : 0;
 	row->context = context;
@@ -307,53 +307,53 @@ static void set_place(struct ts_encoder *encoder, struct encode_area *area,
 		row->copy_kind = TS_COPY_UNKNOWN;
 }
 
-bool encode_gpu_op(struct ts_encoder *encoder, struct encode_area *area, struct encode_ring *ring,
-		   const struct encode_event *event)
+bool decode_gpu_op(struct ts_decoder *decoder, struct decode_area *area, struct decode_ring *ring,
+		   const struct decode_event *event)
 {
 	struct ts_gpu_op_row row = ts_gpu_op_none;
 	unsigned int with = WITH_DEVICE | WITH_CONTEXT | WITH_STREAM;
 	uint32_t clock;
 
-	encode_forget_call(encoder, area, event->correlation);
+	decode_forget_call(decoder, area, event->correlation);
 	if (!set_times(event, &row)) {
-		encode_lose(encoder, ring, LOSS_NO_TIME, 1, event->ns, event->ns);
+		decode_lose(decoder, ring, LOSS_NO_TIME, 1, event->ns, event->ns);
 		return false;
 	}
-	if (!set_device(encoder, area, event, &row, &clock)) {
-		encode_lose(encoder, ring, LOSS_UNKNOWN_EVENT, 1, event->ns, event->ns);
+	if (!set_device(decoder, area, event, &row, &clock)) {
+		decode_lose(decoder, ring, LOSS_UNKNOWN_EVENT, 1, event->ns, event->ns);
 		return false;
 	}
-	set_place(encoder, area, event, &row);
+	set_place(decoder, area, event, &row);
 	row.name = event->name;
 	row.category = event->category;
-	with |= set_sizes(event, &row) | set_more(encoder, area, ring, event, &row);
+	with |= set_sizes(event, &row) | set_more(decoder, area, ring, event, &row);
 	if (event->correlation) {
-		row.correlation = encode_correlation(encoder, area->process, event->correlation);
+		row.correlation = decode_correlation(decoder, area->process, event->correlation);
 		row.arrow = TS_ARROW_IN;
 		with |= WITH_CORRELATION;
 	}
-	ts_writer_set_clock(encoder->writer, clock);
-	add_op(encoder, area, event, &row, with);
-	ts_writer_set_clock(encoder->writer, ENCODE_CLOCK_OF_EVENTS);
+	ts_writer_set_clock(decoder->writer, clock);
+	add_op(decoder, area, event, &row, with);
+	ts_writer_set_clock(decoder->writer, DECODE_CLOCK_OF_EVENTS);
 	return true;
 }
 
 /* ---- clocks, losses, facts ---- */
 
-static bool clock_record(struct ts_encoder *encoder, struct encode_area *area,
-			 struct encode_cursor *cursor)
+static bool clock_record(struct ts_decoder *decoder, struct decode_area *area,
+			 struct decode_cursor *cursor)
 {
-	uint32_t number = (uint32_t)encode_take_word(cursor) & TS_LIVE_DEVICE_MASK, length;
-	uint64_t counter = encode_take_word(cursor);
-	struct encode_clock_point point = { .device_ns = (int64_t)encode_take_word(cursor),
-					    .uncertainty_ns = (int64_t)encode_take_word(cursor) };
-	const char *method = encode_take_string(cursor, &length);
+	uint32_t number = (uint32_t)decode_take_word(cursor) & TS_LIVE_DEVICE_MASK, length;
+	uint64_t counter = decode_take_word(cursor);
+	struct decode_clock_point point = { .device_ns = (int64_t)decode_take_word(cursor),
+					    .uncertainty_ns = (int64_t)decode_take_word(cursor) };
+	const char *method = decode_take_string(cursor, &length);
 
 	if (cursor->bad)
 		return false;
-	point.host_ns = encode_time(encoder, area, counter);
-	if (encode_use_device(encoder, area, number))
-		encode_add_point(encoder, &encode_find_number(area, number)->clock, &point, method,
+	point.host_ns = decode_time(decoder, area, counter);
+	if (decode_use_device(decoder, area, number))
+		decode_add_point(decoder, &decode_find_number(area, number)->clock, &point, method,
 				 length, false);
 	return true;
 }
@@ -369,31 +369,31 @@ static bool is_event(const char *what, uint32_t bytes)
 	return false;
 }
 
-static bool lost_record(struct ts_encoder *encoder, struct encode_area *area, int64_t ns,
-			struct encode_cursor *cursor)
+static bool lost_record(struct ts_decoder *decoder, struct decode_area *area, int64_t ns,
+			struct decode_cursor *cursor)
 {
-	uint64_t count = encode_take_word(cursor);
+	uint64_t count = decode_take_word(cursor);
 	uint32_t what_bytes, reason_bytes;
-	const char *what = encode_take_string(cursor, &what_bytes);
-	const char *reason = encode_take_string(cursor, &reason_bytes);
+	const char *what = decode_take_string(cursor, &what_bytes);
+	const char *reason = decode_take_string(cursor, &reason_bytes);
 	struct ts_loss_row row = ts_loss_none;
 
 	if (cursor->bad)
 		return false;
 	row.start = ns;
-	row.source = encoder->source;
+	row.source = decoder->source;
 	row.process = area->process ? area->process->id : 0;
-	row.what = encode_string(encoder, what, what_bytes);
-	row.reason = encode_string(encoder, reason, reason_bytes);
+	row.what = decode_string(decoder, what, what_bytes);
+	row.reason = decode_string(decoder, reason, reason_bytes);
 	row.count = count > INT64_MAX ? TS_ABSENT : (int64_t)count;
-	ts_writer_add(encoder->writer, TS_TABLE_LOSS, &row, NULL);
+	ts_writer_add(decoder->writer, TS_TABLE_LOSS, &row, NULL);
 	if (count <= INT64_MAX && is_event(what, what_bytes))
-		encoder->counts.lost += count;
+		decoder->counts.lost += count;
 	return true;
 }
 
 /* The value as it is where it is JSON, else as a JSON string. */
-static void fact_row(struct ts_encoder *encoder, const struct encode_area *area, const char *key,
+static void fact_row(struct ts_decoder *decoder, const struct decode_area *area, const char *key,
 		     size_t key_bytes, const char *value, size_t value_bytes)
 {
 	TS_SCOPED(ts_text) json = { 0 };
@@ -406,31 +406,31 @@ static void fact_row(struct ts_encoder *encoder, const struct encode_area *area,
 		ts_text_append_json(&json, value, value_bytes);
 	}
 	if (ts_text_status(&json)) {
-		encode_no_memory(encoder);
+		decode_no_memory(decoder);
 		return;
 	}
-	row.source = encoder->source;
+	row.source = decoder->source;
 	row.process = area->process ? area->process->id : 0;
-	row.key = encode_string(encoder, key, key_bytes);
-	row.value = encode_string(encoder, json.data, json.length);
-	ts_writer_add(encoder->writer, TS_TABLE_META, &row, NULL);
+	row.key = decode_string(decoder, key, key_bytes);
+	row.value = decode_string(decoder, json.data, json.length);
+	ts_writer_add(decoder->writer, TS_TABLE_META, &row, NULL);
 }
 
-static bool put_fact(struct ts_encoder *encoder, const struct encode_area *area,
+static bool put_fact(struct ts_decoder *decoder, const struct decode_area *area,
 		     const uint64_t *record, uint32_t words)
 {
-	struct encode_cursor cursor = { .next = record + 2, .end = record + words };
+	struct decode_cursor cursor = { .next = record + 2, .end = record + words };
 	uint32_t key_bytes, value_bytes;
-	const char *key = encode_take_string(&cursor, &key_bytes);
-	const char *value = encode_take_string(&cursor, &value_bytes);
+	const char *key = decode_take_string(&cursor, &key_bytes);
+	const char *value = decode_take_string(&cursor, &value_bytes);
 
 	if (!cursor.bad)
-		fact_row(encoder, area, key, key_bytes, value, value_bytes);
+		fact_row(decoder, area, key, key_bytes, value, value_bytes);
 	return !cursor.bad;
 }
 
 /* True where the same was said before; the time of saying it does not count. */
-static bool is_known_fact(const struct encode_area *area, const uint64_t *record, uint32_t words)
+static bool is_known_fact(const struct decode_area *area, const uint64_t *record, uint32_t words)
 {
 	const uint64_t *known = (const uint64_t *)(const void *)area->facts.data;
 	size_t count = area->facts.length / 8;
@@ -442,53 +442,53 @@ static bool is_known_fact(const struct encode_area *area, const uint64_t *record
 	return false;
 }
 
-static bool fact_record(struct ts_encoder *encoder, struct encode_area *area,
+static bool fact_record(struct ts_decoder *decoder, struct decode_area *area,
 			const uint64_t *record, uint32_t words)
 {
 	if (is_known_fact(area, record, words))
 		return true;
-	if (area->facts.length + words * 8 <= ENCODE_AREA_FACT_BYTES)
+	if (area->facts.length + words * 8 <= DECODE_AREA_FACT_BYTES)
 		ts_text_append(&area->facts, record, words * 8);
 	if (ts_text_status(&area->facts))
-		encode_no_memory(encoder);
-	return put_fact(encoder, area, record, words);
+		decode_no_memory(decoder);
+	return put_fact(decoder, area, record, words);
 }
 
-void encode_facts(struct ts_encoder *encoder, struct encode_area *area)
+void decode_facts(struct ts_decoder *decoder, struct decode_area *area)
 {
 	const uint64_t *known = (const uint64_t *)(const void *)area->facts.data;
 	size_t count = area->facts.length / 8;
 
-	if (count && area->process && area->process->epoch != encoder->epoch)
-		encode_write_process(encoder, area->process);
+	if (count && area->process && area->process->epoch != decoder->epoch)
+		decode_write_process(decoder, area->process);
 	for (size_t at = 0; at < count; at += (uint16_t)known[at])
-		put_fact(encoder, area, known + at, (uint16_t)known[at]);
+		put_fact(decoder, area, known + at, (uint16_t)known[at]);
 }
 
-bool encode_accelerator_record(struct ts_encoder *encoder, struct encode_area *area,
-			       const struct encode_event *event)
+bool decode_accelerator_record(struct ts_decoder *decoder, struct decode_area *area,
+			       const struct decode_event *event)
 {
-	struct encode_cursor cursor = { .next = event->record + 2,
+	struct decode_cursor cursor = { .next = event->record + 2,
 					.end = event->record + event->words };
-	int64_t ns = encode_time(encoder, area, event->record[1]);
+	int64_t ns = decode_time(decoder, area, event->record[1]);
 
 	switch (event->kind) {
 	case TS_LIVE_STREAM_IS:
-		return encode_stream_record(encoder, area, &cursor);
+		return decode_stream_record(decoder, area, &cursor);
 	case TS_LIVE_DEVICE_CLOCK:
-		return clock_record(encoder, area, &cursor);
+		return clock_record(decoder, area, &cursor);
 	case TS_LIVE_LOST:
-		return lost_record(encoder, area, ns, &cursor);
+		return lost_record(decoder, area, ns, &cursor);
 	default:
-		return fact_record(encoder, area, event->record, event->words);
+		return fact_record(decoder, area, event->record, event->words);
 	}
 }
 
-void encode_free_accelerator(struct encode_area *area)
+void decode_free_accelerator(struct decode_area *area)
 {
 	free(TS_STEAL(area->streams));
 	area->stream_count = area->stream_capacity = 0;
-	ts_pairmap_release(&area->stream_places);
-	encode_free_calls(area);
+	ts_pairmap_release(&area->stream_index);
+	decode_free_calls(area);
 	ts_text_release(&area->facts);
 }

@@ -13,36 +13,36 @@ static int64_t size_or_absent(uint64_t word)
 }
 
 /* Whose memory it is, and the queue that orders it. False: no memory, or too many devices. */
-static bool set_place(struct ts_encoder *encoder, struct encode_area *area,
-		      const struct encode_event *event, struct ts_allocation_row *row)
+static bool set_place(struct ts_decoder *decoder, struct decode_area *area,
+		      const struct decode_event *event, struct ts_allocation_row *row)
 {
 	uint32_t number = (uint32_t)event->own[TS_LIVE_ALLOCATION_WHAT] & TS_LIVE_DEVICE_MASK;
 	uint32_t stream = (uint32_t)event->own[TS_LIVE_ALLOCATION_WHERE];
 	uint32_t context = (uint32_t)(event->own[TS_LIVE_ALLOCATION_WHERE] >> 32);
-	const struct encode_device *device;
-	const struct encode_stream *queue;
+	const struct decode_device *device;
+	const struct decode_stream *queue;
 
 	if (number == TS_LIVE_DEVICE_MASK)
 		return true;
-	device = encode_use_device(encoder, area, number);
+	device = decode_use_device(decoder, area, number);
 	if (!device)
 		return false;
 	row->device = device->id;
 	if (stream == NO_STREAM)
 		return true;
-	queue = encode_use_stream(encoder, area, number, stream, context);
+	queue = decode_use_stream(decoder, area, number, stream, context);
 	row->stream = queue ? queue->id : 0;
 	return queue != NULL;
 }
 
-bool encode_allocation(struct ts_encoder *encoder, struct encode_area *area,
-		       struct encode_ring *ring, const struct encode_event *event)
+bool decode_allocation(struct ts_decoder *decoder, struct decode_area *area,
+		       struct decode_ring *ring, const struct decode_event *event)
 {
 	struct ts_allocation_row row = ts_allocation_none;
 
 	row.kind = event->own[TS_LIVE_ALLOCATION_WHAT] >> 24 & 0xff;
-	if (row.kind > TS_ALLOCATION_FREE || !set_place(encoder, area, event, &row)) {
-		encode_lose(encoder, ring, LOSS_UNKNOWN_EVENT, 1, event->ns, event->ns);
+	if (row.kind > TS_ALLOCATION_FREE || !set_place(decoder, area, event, &row)) {
+		decode_lose(decoder, ring, LOSS_UNKNOWN_EVENT, 1, event->ns, event->ns);
 		return false;
 	}
 	row.start = event->ns;
@@ -52,8 +52,8 @@ bool encode_allocation(struct ts_encoder *encoder, struct encode_area *area,
 	row.pool = event->name;
 	row.total_bytes = size_or_absent(event->own[TS_LIVE_ALLOCATION_TOTAL]);
 	row.reserved_bytes = size_or_absent(event->own[TS_LIVE_ALLOCATION_RESERVED]);
-	row.stack = encode_stack(encoder, area, ring, event->stack, event->ns);
+	row.stack = decode_stack(decoder, area, ring, event->stack, event->ns);
 	row.shape = event->shape;
-	ts_writer_add(encoder->writer, TS_TABLE_ALLOCATION, &row, event->values);
+	ts_writer_add(decoder->writer, TS_TABLE_ALLOCATION, &row, event->values);
 	return true;
 }

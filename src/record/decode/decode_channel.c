@@ -15,29 +15,29 @@
 
 /* Where a record stands, and when it was written. */
 struct place {
-	struct ts_encoder *encoder;
-	struct encode_area *area;
-	struct encode_ring *ring;
+	struct ts_decoder *decoder;
+	struct decode_area *area;
+	struct decode_ring *ring;
 	int64_t ns;
 };
 
-static void lose(const struct place *place, enum encode_loss why)
+static void lose(const struct place *place, enum decode_loss why)
 {
-	encode_lose(place->encoder, place->ring, why, 1, place->ns, place->ns);
+	decode_lose(place->decoder, place->ring, why, 1, place->ns, place->ns);
 }
 
-struct encode_channel *encode_get_channel(struct ts_encoder *encoder, struct encode_area *area)
+struct decode_channel *decode_get_channel(struct ts_decoder *decoder, struct decode_area *area)
 {
 	if (!area->channel)
 		area->channel = calloc(1, sizeof(*area->channel));
 	if (!area->channel)
-		encode_no_memory(encoder);
+		decode_no_memory(decoder);
 	return area->channel;
 }
 
-void encode_free_channel(struct encode_area *area)
+void decode_free_channel(struct decode_area *area)
 {
-	struct encode_channel *channel = TS_STEAL(area->channel);
+	struct decode_channel *channel = TS_STEAL(area->channel);
 
 	if (!channel)
 		return;
@@ -45,32 +45,32 @@ void encode_free_channel(struct encode_area *area)
 	ts_map_release(&channel->numbers);
 	free(channel->blobs);
 	ts_map_release(&channel->kept_blobs);
-	encode_drop_half(channel);
+	decode_drop_half(channel);
 	free(channel);
 }
 
-void encode_channel_moves(struct ts_encoder *encoder, struct encode_area *area)
+void decode_channel_moves(struct ts_decoder *decoder, struct decode_area *area)
 {
-	struct encode_channel *channel = area->channel;
+	struct decode_channel *channel = area->channel;
 
 	if (!channel)
 		return;
 	if (channel->in_window)
-		encode_loss_row(encoder, area->process, 0, "commands",
+		decode_loss_row(decoder, area->process, 0, "commands",
 				"their window began in an earlier file: they cannot be replayed",
-				TS_ABSENT, encoder->now_ns, encoder->now_ns);
+				TS_ABSENT, decoder->now_ns, decoder->now_ns);
 	for (size_t i = 0; i < channel->object_count; i++)
 		channel->objects[i].row.name = channel->objects[i].row.details =
 			channel->objects[i].row.blob = 0;
 	free(TS_STEAL(channel->blobs));
 	channel->blob_slots = 0;
 	ts_map_clear(&channel->kept_blobs);
-	encode_drop_half(channel);
+	decode_drop_half(channel);
 }
 
 /* ---- objects ---- */
 
-static struct encode_object *find_object(const struct encode_channel *channel, uint64_t number)
+static struct decode_object *find_object(const struct decode_channel *channel, uint64_t number)
 {
 	uint64_t place;
 
@@ -78,7 +78,7 @@ static struct encode_object *find_object(const struct encode_channel *channel, u
 								       : NULL;
 }
 
-static void forget_gone(struct ts_encoder *encoder, struct encode_channel *channel)
+static void forget_gone(struct ts_decoder *decoder, struct decode_channel *channel)
 {
 	size_t kept = 0;
 
@@ -88,24 +88,24 @@ static void forget_gone(struct ts_encoder *encoder, struct encode_channel *chann
 			continue;
 		channel->objects[kept] = channel->objects[i];
 		if (ts_map_put(&channel->numbers, channel->objects[kept].number, kept))
-			encode_no_memory(encoder);
+			decode_no_memory(decoder);
 		kept++;
 	}
 	channel->object_count = kept;
 	channel->gone_count = 0;
 }
 
-bool encode_put_object(struct ts_encoder *encoder, struct encode_channel *channel,
-		       const struct encode_object *object)
+bool decode_put_object(struct ts_decoder *decoder, struct decode_channel *channel,
+		       const struct decode_object *object)
 {
 	if (channel->gone_count > channel->object_count - channel->gone_count + GONE_OBJECTS)
-		forget_gone(encoder, channel);
-	if (channel->object_count - channel->gone_count >= ENCODE_AREA_OBJECTS)
+		forget_gone(decoder, channel);
+	if (channel->object_count - channel->gone_count >= DECODE_AREA_OBJECTS)
 		return false;
 	if (ts_grow_array((void **)&channel->objects, &channel->object_capacity,
 			  channel->object_count + 1, sizeof(*channel->objects)) ||
 	    ts_map_put(&channel->numbers, object->number, channel->object_count)) {
-		encode_no_memory(encoder);
+		decode_no_memory(decoder);
 		return false;
 	}
 	channel->objects[channel->object_count++] = *object;
@@ -117,13 +117,13 @@ bool encode_put_object(struct ts_encoder *encoder, struct encode_channel *channe
  * The object of a number as its window knows it; a new one where it is described for the first
  * time, or by another window. NULL: too many.
  */
-static struct encode_object *describe_object(struct ts_encoder *encoder,
-					     struct encode_channel *channel, uint64_t number,
+static struct decode_object *describe_object(struct ts_decoder *decoder,
+					     struct decode_channel *channel, uint64_t number,
 					     int64_t ns)
 {
-	struct encode_object *object = find_object(channel, number);
-	struct encode_object fresh = { .number = number,
-				       .id = encoder->next_object,
+	struct decode_object *object = find_object(channel, number);
+	struct decode_object fresh = { .number = number,
+				       .id = decoder->next_object,
 				       .generation = channel->generation,
 				       .row = ts_object_none };
 
@@ -135,16 +135,16 @@ static struct encode_object *describe_object(struct ts_encoder *encoder,
 		channel->gone_count -= object->is_gone;
 		*object = fresh;
 	} else {
-		if (!encode_put_object(encoder, channel, &fresh))
+		if (!decode_put_object(decoder, channel, &fresh))
 			return NULL;
 		object = &channel->objects[channel->object_count - 1];
 	}
-	encoder->next_object++;
+	decoder->next_object++;
 	return object;
 }
 
-static void object_row(struct ts_encoder *encoder, const struct encode_area *area,
-		       struct encode_object *object)
+static void object_row(struct ts_decoder *decoder, const struct decode_area *area,
+		       struct decode_object *object)
 {
 	char details[40];
 
@@ -152,11 +152,11 @@ static void object_row(struct ts_encoder *encoder, const struct encode_area *are
 	if (!object->row.details) {
 		snprintf(details, sizeof(details), "{\"number\":%llu}",
 			 (unsigned long long)object->number);
-		object->row.details = encode_text(encoder, details);
+		object->row.details = decode_text(decoder, details);
 	}
 	object->row.process = area->process ? area->process->id : 0;
-	ts_writer_add(encoder->writer, TS_TABLE_OBJECT, &object->row, NULL);
-	object->epoch = encoder->epoch;
+	ts_writer_add(decoder->writer, TS_TABLE_OBJECT, &object->row, NULL);
+	object->epoch = decoder->epoch;
 }
 
 /*
@@ -165,7 +165,7 @@ static void object_row(struct ts_encoder *encoder, const struct encode_area *are
  */
 static int64_t object_id(const struct place *place, uint64_t number)
 {
-	struct encode_object *object = find_object(place->area->channel, number);
+	struct decode_object *object = find_object(place->area->channel, number);
 
 	if (!number)
 		return 0;
@@ -173,14 +173,14 @@ static int64_t object_id(const struct place *place, uint64_t number)
 		lose(place, LOSS_MISSING_OBJECT);
 		return 0;
 	}
-	if (TS_UNLIKELY(object->epoch != place->encoder->epoch))
-		object_row(place->encoder, place->area, object);
+	if (TS_UNLIKELY(object->epoch != place->decoder->epoch))
+		object_row(place->decoder, place->area, object);
 	return object->id;
 }
 
 static int64_t blob_id(const struct place *place, uint64_t number, bool keep)
 {
-	uint32_t id = encode_blob_id(place->encoder, place->area->channel, number, keep);
+	uint32_t id = decode_blob_id(place->decoder, place->area->channel, number, keep);
 
 	if (number && !id)
 		lose(place, LOSS_MISSING_BLOB);
@@ -189,14 +189,14 @@ static int64_t blob_id(const struct place *place, uint64_t number, bool keep)
 
 /* ---- details ---- */
 
-/* Checked, in encoder->scratch; false where there are none, or they are no JSON object. */
+/* Checked, in decoder->scratch; false where there are none, or they are no JSON object. */
 static bool check_details(const struct place *place, const char *text, uint32_t length)
 {
-	struct ts_encoder *encoder = place->encoder;
+	struct ts_decoder *decoder = place->decoder;
 	TS_SCOPED(ts_text) clean = { 0 };
 	bool is_valid;
 
-	ts_text_clear(&encoder->scratch);
+	ts_text_clear(&decoder->scratch);
 	if (!length)
 		return false;
 	if (!ts_utf8_valid(text, length)) {
@@ -204,12 +204,12 @@ static bool check_details(const struct place *place, const char *text, uint32_t 
 		text = ts_text_cstr(&clean);
 		length = (uint32_t)clean.length;
 	}
-	is_valid = ts_details_check(text, length, &encoder->scratch);
-	if (ts_text_status(&encoder->scratch) || ts_text_status(&clean))
-		encode_no_memory(encoder);
+	is_valid = ts_details_check(text, length, &decoder->scratch);
+	if (ts_text_status(&decoder->scratch) || ts_text_status(&clean))
+		decode_no_memory(decoder);
 	if (!is_valid)
 		lose(place, LOSS_BAD_DETAILS);
-	return is_valid && !encoder->failure;
+	return is_valid && !decoder->failure;
 }
 
 static uint64_t map_blob(void *context, uint64_t number)
@@ -221,7 +221,7 @@ static uint64_t map_blob(void *context, uint64_t number)
 static int64_t object_details(struct place *place, uint64_t number, const char *text,
 			      uint32_t length)
 {
-	const struct ts_text *checked = &place->encoder->scratch;
+	const struct ts_text *checked = &place->decoder->scratch;
 	TS_SCOPED(ts_text) out = { 0 };
 
 	ts_text_append_str(&out, "{\"number\":");
@@ -233,10 +233,10 @@ static int64_t object_details(struct place *place, uint64_t number, const char *
 		ts_text_append_char(&out, '}');
 	}
 	if (ts_text_status(&out)) {
-		encode_no_memory(place->encoder);
+		decode_no_memory(place->decoder);
 		return 0;
 	}
-	return ts_writer_string(place->encoder->writer, out.data, out.length);
+	return ts_writer_string(place->decoder->writer, out.data, out.length);
 }
 
 static int64_t size_or_absent(uint64_t word)
@@ -246,20 +246,20 @@ static int64_t size_or_absent(uint64_t word)
 
 /* ---- records ---- */
 
-static bool object_record(struct place *place, struct encode_cursor *cursor)
+static bool object_record(struct place *place, struct decode_cursor *cursor)
 {
-	uint64_t number = encode_take_word(cursor), kind = encode_take_word(cursor);
-	uint64_t parent = encode_take_word(cursor), address = encode_take_word(cursor);
-	uint64_t bytes = encode_take_word(cursor), blob = encode_take_word(cursor);
+	uint64_t number = decode_take_word(cursor), kind = decode_take_word(cursor);
+	uint64_t parent = decode_take_word(cursor), address = decode_take_word(cursor);
+	uint64_t bytes = decode_take_word(cursor), blob = decode_take_word(cursor);
 	uint32_t name_bytes, details_bytes;
-	const char *name = encode_take_string(cursor, &name_bytes);
-	const char *details = encode_take_string(cursor, &details_bytes);
-	struct ts_encoder *encoder = place->encoder;
-	struct encode_object *object;
+	const char *name = decode_take_string(cursor, &name_bytes);
+	const char *details = decode_take_string(cursor, &details_bytes);
+	struct ts_decoder *decoder = place->decoder;
+	struct decode_object *object;
 
 	if (cursor->bad)
 		return false;
-	object = number ? describe_object(encoder, place->area->channel, number, place->ns) : NULL;
+	object = number ? describe_object(decoder, place->area->channel, number, place->ns) : NULL;
 	if (!object) {
 		lose(place, LOSS_TOO_MANY_OBJECTS);
 		return true;
@@ -269,16 +269,16 @@ static bool object_record(struct place *place, struct encode_cursor *cursor)
 	object->row.address = address ? (int64_t)address : TS_ABSENT;
 	object->row.bytes = size_or_absent(bytes);
 	object->row.blob = blob_id(place, blob, true);
-	object->row.name = name_bytes ? encode_string(encoder, name, name_bytes) : 0;
+	object->row.name = name_bytes ? decode_string(decoder, name, name_bytes) : 0;
 	object->row.details = object_details(place, number, details, details_bytes);
-	object_row(encoder, place->area, object);
+	object_row(decoder, place->area, object);
 	return true;
 }
 
-static bool gone_record(const struct place *place, struct encode_cursor *cursor)
+static bool gone_record(const struct place *place, struct decode_cursor *cursor)
 {
-	struct encode_channel *channel = place->area->channel;
-	struct encode_object *object = find_object(channel, encode_take_word(cursor));
+	struct decode_channel *channel = place->area->channel;
+	struct decode_object *object = find_object(channel, decode_take_word(cursor));
 
 	if (cursor->bad)
 		return false;
@@ -287,16 +287,16 @@ static bool gone_record(const struct place *place, struct encode_cursor *cursor)
 	object->row.destroyed = place->ns;
 	object->is_gone = true;
 	channel->gone_count++;
-	object_row(place->encoder, place->area, object);
+	object_row(place->decoder, place->area, object);
 	return true;
 }
 
 /* What the summary says: a window counts as replayable until it says why it is not. */
-static void count_window(struct ts_encoder *encoder, struct encode_area *area, int64_t kind)
+static void count_window(struct ts_decoder *decoder, struct decode_area *area, int64_t kind)
 {
-	struct encode_channel *channel = area->channel;
-	struct ts_encoder_counts *counts = &encoder->counts;
-	const struct ts_text *details = &encoder->scratch;
+	struct decode_channel *channel = area->channel;
+	struct ts_decoder_counts *counts = &decoder->counts;
+	const struct ts_text *details = &decoder->scratch;
 	char why[sizeof(counts->not_replayable)] = ""; /* all of it is stored */
 
 	if (kind == TS_COMMAND_OPEN) {
@@ -312,12 +312,12 @@ static void count_window(struct ts_encoder *encoder, struct encode_area *area, i
 	}
 	channel->in_window = false;
 	channel->generation++;
-	encode_closed_stream(encoder, area);
+	decode_closed_stream(decoder, area);
 }
 
 #define NO_ROOM "the disk was full, or the recording had reached its limit"
 
-void encode_channel_cut(struct ts_encoder *encoder, struct encode_area *area)
+void decode_channel_cut(struct ts_decoder *decoder, struct decode_area *area)
 {
 	struct ts_command_row row = ts_command_none;
 	int64_t now;
@@ -325,28 +325,28 @@ void encode_channel_cut(struct ts_encoder *encoder, struct encode_area *area)
 	if (!area->channel || !area->channel->in_window)
 		return;
 	/* Behind all commands that are there, since rows are in order of time. */
-	now = TS_MAX(encoder->now_ns, area->channel->last_ns);
-	encode_loss_row(encoder, area->process, 0, "commands", NO_ROOM, TS_ABSENT, now, now);
-	ts_text_clear(&encoder->scratch);
-	ts_text_append_str(&encoder->scratch, "{\"failed\":\"" NO_ROOM "\"}");
+	now = TS_MAX(decoder->now_ns, area->channel->last_ns);
+	decode_loss_row(decoder, area->process, 0, "commands", NO_ROOM, TS_ABSENT, now, now);
+	ts_text_clear(&decoder->scratch);
+	ts_text_append_str(&decoder->scratch, "{\"failed\":\"" NO_ROOM "\"}");
 	row.start = now;
 	row.kind = TS_COMMAND_CLOSE;
 	row.process = area->process ? area->process->id : 0;
-	row.details = encode_string(encoder, encoder->scratch.data, encoder->scratch.length);
-	count_window(encoder, area, row.kind);
-	ts_writer_add(encoder->writer, TS_TABLE_COMMAND, &row, NULL);
+	row.details = decode_string(decoder, decoder->scratch.data, decoder->scratch.length);
+	count_window(decoder, area, row.kind);
+	ts_writer_add(decoder->writer, TS_TABLE_COMMAND, &row, NULL);
 }
 
 static int64_t thread_id(const struct place *place, uint64_t serial)
 {
-	struct encode_thread *thread;
+	struct decode_thread *thread;
 
 	if (!serial || serial > UINT32_MAX)
 		return 0;
-	thread = encode_get_thread(place->encoder, place->area, serial, false);
+	thread = decode_get_thread(place->decoder, place->area, serial, false);
 	if (!thread)
 		return 0;
-	encode_use_thread(place->encoder, place->area, thread);
+	decode_use_thread(place->decoder, place->area, thread);
 	return thread->id;
 }
 
@@ -369,7 +369,7 @@ enum {
 static void set_command(const struct place *place, const uint64_t *words,
 			struct ts_command_row *row)
 {
-	struct encode_process *process = place->area->process;
+	struct decode_process *process = place->area->process;
 
 	row->start = place->ns;
 	row->sequence = size_or_absent(words[COMMAND_SEQUENCE]);
@@ -382,49 +382,49 @@ static void set_command(const struct place *place, const uint64_t *words,
 	row->other_offset = (int64_t)words[COMMAND_OTHER_OFFSET];
 	row->bytes = size_or_absent(words[COMMAND_BYTES]);
 	row->blob = blob_id(place, words[COMMAND_BLOB], false);
-	row->correlation = encode_correlation(place->encoder, process, words[COMMAND_CORRELATION]);
+	row->correlation = decode_correlation(place->decoder, process, words[COMMAND_CORRELATION]);
 	row->thread = thread_id(place, words[COMMAND_SERIAL]);
 	row->process = process ? process->id : 0;
 }
 
-static bool command_record(const struct place *place, struct encode_cursor *cursor)
+static bool command_record(const struct place *place, struct decode_cursor *cursor)
 {
-	struct ts_encoder *encoder = place->encoder;
+	struct ts_decoder *decoder = place->decoder;
 	struct ts_command_row row = ts_command_none;
 	uint64_t words[COMMAND_WORDS];
 	const char *details;
 	uint32_t length;
 
 	for (size_t i = 0; i < COMMAND_WORDS; i++)
-		words[i] = encode_take_word(cursor);
-	details = encode_take_string(cursor, &length);
+		words[i] = decode_take_word(cursor);
+	details = decode_take_string(cursor, &length);
 	if (cursor->bad)
 		return false;
 	set_command(place, words, &row);
 	if (place->area->channel)
 		place->area->channel->last_ns = TS_MAX(place->area->channel->last_ns, place->ns);
 	if (check_details(place, details, length))
-		row.details = ts_writer_string(encoder->writer, encoder->scratch.data,
-					       encoder->scratch.length);
+		row.details = ts_writer_string(decoder->writer, decoder->scratch.data,
+					       decoder->scratch.length);
 	if (row.kind == TS_COMMAND_OPEN || row.kind == TS_COMMAND_CLOSE)
-		count_window(encoder, place->area, row.kind);
+		count_window(decoder, place->area, row.kind);
 	else if (row.kind != TS_COMMAND_CHECK)
-		encoder->counts.commands++;
-	ts_writer_add(encoder->writer, TS_TABLE_COMMAND, &row, NULL);
+		decoder->counts.commands++;
+	ts_writer_add(decoder->writer, TS_TABLE_COMMAND, &row, NULL);
 	return true;
 }
 
-bool encode_channel_record(struct ts_encoder *encoder, struct encode_area *area,
-			   struct encode_ring *ring, const struct encode_event *event)
+bool decode_channel_record(struct ts_decoder *decoder, struct decode_area *area,
+			   struct decode_ring *ring, const struct decode_event *event)
 {
-	struct encode_cursor cursor = { .next = event->record + 2,
+	struct decode_cursor cursor = { .next = event->record + 2,
 					.end = event->record + event->words };
-	struct place place = { .encoder = encoder,
+	struct place place = { .decoder = decoder,
 			       .area = area,
 			       .ring = ring,
-			       .ns = encode_time(encoder, area, event->record[1]) };
+			       .ns = decode_time(decoder, area, event->record[1]) };
 
-	if (!encode_get_channel(encoder, area))
+	if (!decode_get_channel(decoder, area))
 		return true;
 	switch (event->kind) {
 	case TS_LIVE_OBJECT:
@@ -434,6 +434,6 @@ bool encode_channel_record(struct ts_encoder *encoder, struct encode_area *area,
 	case TS_LIVE_COMMAND:
 		return command_record(&place, &cursor);
 	default:
-		return encode_blob_record(encoder, area->channel, ring, &cursor, place.ns);
+		return decode_blob_record(decoder, area->channel, ring, &cursor, place.ns);
 	}
 }

@@ -14,16 +14,16 @@ enum { CLOCK_REAL = 2 };
 
 __extension__ typedef __int128 wide_int;
 
-int64_t encode_scale(const struct ts_encoder *encoder, uint64_t counter)
+int64_t decode_scale(const struct ts_decoder *decoder, uint64_t counter)
 {
-	unsigned __int128 ns = (unsigned __int128)counter * encoder->open.counter_mult >> 32;
+	unsigned __int128 ns = (unsigned __int128)counter * decoder->open.counter_mult >> 32;
 
-	return ns < ENCODE_LATEST_NS ? (int64_t)ns : ENCODE_LATEST_NS;
+	return ns < DECODE_LATEST_NS ? (int64_t)ns : DECODE_LATEST_NS;
 }
 
 static int64_t clamp(wide_int ns)
 {
-	return ns < 0 ? 0 : ns < ENCODE_LATEST_NS ? (int64_t)ns : ENCODE_LATEST_NS;
+	return ns < 0 ? 0 : ns < DECODE_LATEST_NS ? (int64_t)ns : DECODE_LATEST_NS;
 }
 
 /* a.y + (x - a.x) * (b.y - a.y) / (b.x - a.x), for b.x > a.x; all below 2^62. */
@@ -32,36 +32,36 @@ static wide_int interpolate(int64_t x, int64_t ax, int64_t ay, int64_t bx, int64
 	return (wide_int)ay + ((wide_int)x - ax) * ((wide_int)by - ay) / ((wide_int)bx - ax);
 }
 
-int64_t encode_monotonic(const struct ts_encoder *encoder, int64_t monotonic_ns)
+int64_t decode_monotonic(const struct ts_decoder *decoder, int64_t monotonic_ns)
 {
 	const struct ts_live_anchor *a, *b;
 	int64_t at = clamp(monotonic_ns);
-	uint32_t i = encoder->anchor_count;
+	uint32_t i = decoder->anchor_count;
 
-	if (encoder->open.clock == TS_LIVE_CLOCK_MONOTONIC)
+	if (decoder->open.clock == TS_LIVE_CLOCK_MONOTONIC)
 		return at;
 	if (i < 2)
-		return clamp((wide_int)at - encoder->open.started_monotonic_ns +
-			     encode_scale(encoder, encoder->open.started_counter));
+		return clamp((wide_int)at - decoder->open.started_monotonic_ns +
+			     decode_scale(decoder, decoder->open.started_counter));
 	/* The two anchors around it; beyond them the rate of the nearest two goes on. */
-	for (i--; i > 1 && encoder->anchors[i - 1].anchor.monotonic_ns > at; i--)
+	for (i--; i > 1 && decoder->anchors[i - 1].anchor.monotonic_ns > at; i--)
 		;
-	a = &encoder->anchors[i - 1].anchor;
-	b = &encoder->anchors[i].anchor;
-	return clamp(interpolate(at, a->monotonic_ns, encode_scale(encoder, a->counter),
-				 b->monotonic_ns, encode_scale(encoder, b->counter)));
+	a = &decoder->anchors[i - 1].anchor;
+	b = &decoder->anchors[i].anchor;
+	return clamp(interpolate(at, a->monotonic_ns, decode_scale(decoder, a->counter),
+				 b->monotonic_ns, decode_scale(decoder, b->counter)));
 }
 
-int64_t encode_foreign_time(const struct ts_encoder *encoder, const struct encode_area *area,
-			    uint64_t counter)
+int64_t decode_other_time(const struct ts_decoder *decoder, const struct decode_area *area,
+			  uint64_t counter)
 {
 	const struct ts_live_control *control = &area->about->control;
 	wide_int since;
 
 	if (control->clock == TS_LIVE_CLOCK_MONOTONIC)
-		return encode_monotonic(encoder, counter < (uint64_t)ENCODE_LATEST_NS
+		return decode_monotonic(decoder, counter < (uint64_t)DECODE_LATEST_NS
 							 ? (int64_t)counter
-							 : ENCODE_LATEST_NS);
+							 : DECODE_LATEST_NS);
 	/*
 	 * A counter, where the recording has CLOCK_MONOTONIC: by what the target says of its rate.
 	 */
@@ -72,12 +72,12 @@ int64_t encode_foreign_time(const struct ts_encoder *encoder, const struct encod
 
 /* ---- rows ---- */
 
-static int64_t trace_time(const struct ts_encoder *encoder, int64_t monotonic_ns)
+static int64_t trace_time(const struct ts_decoder *decoder, int64_t monotonic_ns)
 {
-	return encoder->open.trace_start_ns + (monotonic_ns - encoder->open.started_monotonic_ns);
+	return decoder->open.trace_start_ns + (monotonic_ns - decoder->open.started_monotonic_ns);
 }
 
-static void sync_row(struct ts_encoder *encoder, uint32_t clock, int64_t time, int64_t reference,
+static void sync_row(struct ts_decoder *decoder, uint32_t clock, int64_t time, int64_t reference,
 		     int64_t uncertainty_ns, const char *method, unsigned int generation)
 {
 	struct ts_clock_sync_row row = ts_clock_sync_none;
@@ -87,68 +87,68 @@ static void sync_row(struct ts_encoder *encoder, uint32_t clock, int64_t time, i
 	row.time = time;
 	row.reference = reference;
 	row.uncertainty_ns = uncertainty_ns;
-	row.method = encode_text(encoder, method);
-	ts_writer_add(encoder->writer, TS_TABLE_CLOCK_SYNC, &row, NULL);
+	row.method = decode_text(decoder, method);
+	ts_writer_add(decoder->writer, TS_TABLE_CLOCK_SYNC, &row, NULL);
 }
 
-static void anchor_rows(struct ts_encoder *encoder, const struct ts_block_clock *clock)
+static void anchor_rows(struct ts_decoder *decoder, const struct ts_block_clock *clock)
 {
 	const struct ts_live_anchor *anchor = &clock->anchor;
-	int64_t reference = trace_time(encoder, anchor->monotonic_ns);
+	int64_t reference = trace_time(decoder, anchor->monotonic_ns);
 
-	sync_row(encoder, ENCODE_CLOCK_OF_EVENTS, encode_scale(encoder, anchor->counter), reference,
+	sync_row(decoder, DECODE_CLOCK_OF_EVENTS, decode_scale(decoder, anchor->counter), reference,
 		 clock->uncertainty_ns, "counter/monotonic", 0);
 	if (anchor->realtime_ns > 0)
-		sync_row(encoder, CLOCK_REAL, anchor->realtime_ns, reference, clock->uncertainty_ns,
+		sync_row(decoder, CLOCK_REAL, anchor->realtime_ns, reference, clock->uncertainty_ns,
 			 "realtime/monotonic", 0);
 }
 
 /* What the OPEN block says, as an anchor. */
-static struct ts_block_clock first_anchor(const struct ts_encoder *encoder)
+static struct ts_block_clock first_anchor(const struct ts_decoder *decoder)
 {
 	return (struct ts_block_clock){
-		.anchor = { .counter = encoder->open.started_counter,
-			    .monotonic_ns = encoder->open.started_monotonic_ns,
-			    .realtime_ns = encoder->open.trace_start_ns },
+		.anchor = { .counter = decoder->open.started_counter,
+			    .monotonic_ns = decoder->open.started_monotonic_ns,
+			    .realtime_ns = decoder->open.trace_start_ns },
 		.uncertainty_ns = 1000,
 	};
 }
 
-void encode_clock_rows(struct ts_encoder *encoder)
+void decode_clock_rows(struct ts_decoder *decoder)
 {
-	struct ts_block_clock first = first_anchor(encoder);
+	struct ts_block_clock first = first_anchor(decoder);
 
-	anchor_rows(encoder, &first);
-	for (uint32_t i = 0; i < encoder->anchor_count; i++)
-		anchor_rows(encoder, &encoder->anchors[i]);
+	anchor_rows(decoder, &first);
+	for (uint32_t i = 0; i < decoder->anchor_count; i++)
+		anchor_rows(decoder, &decoder->anchors[i]);
 }
 
 static bool is_in_range(const struct ts_live_anchor *anchor)
 {
-	return anchor->monotonic_ns > 0 && anchor->monotonic_ns < ENCODE_LATEST_NS &&
-	       anchor->realtime_ns >= 0 && anchor->realtime_ns < ENCODE_LATEST_NS;
+	return anchor->monotonic_ns > 0 && anchor->monotonic_ns < DECODE_LATEST_NS &&
+	       anchor->realtime_ns >= 0 && anchor->realtime_ns < DECODE_LATEST_NS;
 }
 
-void encode_add_anchor(struct ts_encoder *encoder, const struct ts_block_clock *clock)
+void decode_add_anchor(struct ts_decoder *decoder, const struct ts_block_clock *clock)
 {
 	const struct ts_live_anchor *anchor = &clock->anchor, *newest;
-	uint32_t count = encoder->anchor_count;
+	uint32_t count = decoder->anchor_count;
 
-	newest = count ? &encoder->anchors[count - 1].anchor : NULL;
+	newest = count ? &decoder->anchors[count - 1].anchor : NULL;
 	/* Of another boot, or damaged: it would turn the map of times upside down. */
-	if (!is_in_range(anchor) || anchor->counter < encoder->open.started_counter ||
-	    anchor->monotonic_ns < encoder->open.started_monotonic_ns ||
+	if (!is_in_range(anchor) || anchor->counter < decoder->open.started_counter ||
+	    anchor->monotonic_ns < decoder->open.started_monotonic_ns ||
 	    (newest &&
 	     (anchor->counter <= newest->counter || anchor->monotonic_ns <= newest->monotonic_ns)))
 		return;
-	if (count == ENCODE_ANCHORS)
-		memmove(&encoder->anchors[0], &encoder->anchors[1],
-			--count * sizeof(encoder->anchors[0]));
-	encoder->anchors[count] = *clock;
-	encoder->anchor_count = count + 1;
-	encoder->now_ns = TS_MAX(encoder->now_ns, encode_scale(encoder, anchor->counter));
-	anchor_rows(encoder, clock);
-	encode_tell_points(encoder, false);
+	if (count == DECODE_ANCHORS)
+		memmove(&decoder->anchors[0], &decoder->anchors[1],
+			--count * sizeof(decoder->anchors[0]));
+	decoder->anchors[count] = *clock;
+	decoder->anchor_count = count + 1;
+	decoder->now_ns = TS_MAX(decoder->now_ns, decode_scale(decoder, anchor->counter));
+	anchor_rows(decoder, clock);
+	decode_write_points(decoder, false);
 }
 
 /*
@@ -156,23 +156,23 @@ void encode_add_anchor(struct ts_encoder *encoder, const struct ts_block_clock *
  * own anchor of then helps, if it is credible: it must not bend the times of others by more than a
  * thousandth.
  */
-void encode_area_anchor(struct ts_encoder *encoder, const struct encode_area *area)
+void decode_area_anchor(struct ts_decoder *decoder, const struct decode_area *area)
 {
 	const struct ts_live_anchor *created = &area->about->control.created;
 	struct ts_block_clock clock = { .anchor = *created, .uncertainty_ns = 1000 };
 	int64_t elapsed, counted;
 
 	if (!area->native || !is_in_range(created) ||
-	    created->counter >= encoder->open.started_counter ||
-	    created->monotonic_ns >= encoder->open.started_monotonic_ns)
+	    created->counter >= decoder->open.started_counter ||
+	    created->monotonic_ns >= decoder->open.started_monotonic_ns)
 		return;
-	elapsed = encoder->open.started_monotonic_ns - created->monotonic_ns;
-	counted = encode_scale(encoder, encoder->open.started_counter) -
-		  encode_scale(encoder, created->counter);
+	elapsed = decoder->open.started_monotonic_ns - created->monotonic_ns;
+	counted = decode_scale(decoder, decoder->open.started_counter) -
+		  decode_scale(decoder, created->counter);
 	if (counted - elapsed > elapsed / 1000 + 1000000 ||
 	    elapsed - counted > elapsed / 1000 + 1000000)
 		return;
-	anchor_rows(encoder, &clock);
+	anchor_rows(decoder, &clock);
 }
 
 /* ---- clocks of devices ---- */
@@ -182,74 +182,74 @@ enum { GENERATION_GUESSED = 0, GENERATION_MEASURED = 1 };
 /* Points nearer to each other say nothing new. */
 #define POINT_DISTANCE_NS 1000000
 
-int64_t encode_trace_time(const struct ts_encoder *encoder, int64_t ns)
+int64_t decode_trace_time(const struct ts_decoder *decoder, int64_t ns)
 {
-	struct ts_block_clock first = first_anchor(encoder);
+	struct ts_block_clock first = first_anchor(decoder);
 	const struct ts_live_anchor *a = &first.anchor, *b = NULL;
 	int64_t at, next;
 
-	for (uint32_t i = 0; i < encoder->anchor_count && !b; i++) {
-		if (encode_scale(encoder, encoder->anchors[i].anchor.counter) <= ns)
-			a = &encoder->anchors[i].anchor;
+	for (uint32_t i = 0; i < decoder->anchor_count && !b; i++) {
+		if (decode_scale(decoder, decoder->anchors[i].anchor.counter) <= ns)
+			a = &decoder->anchors[i].anchor;
 		else
-			b = &encoder->anchors[i].anchor;
+			b = &decoder->anchors[i].anchor;
 	}
-	at = encode_scale(encoder, a->counter);
+	at = decode_scale(decoder, a->counter);
 	if (!b || ns < at)
-		return trace_time(encoder, a->monotonic_ns) + (ns - at);
-	next = encode_scale(encoder, b->counter);
-	return (int64_t)interpolate(ns, at, trace_time(encoder, a->monotonic_ns), next,
-				    trace_time(encoder, b->monotonic_ns));
+		return trace_time(decoder, a->monotonic_ns) + (ns - at);
+	next = decode_scale(decoder, b->counter);
+	return (int64_t)interpolate(ns, at, trace_time(decoder, a->monotonic_ns), next,
+				    trace_time(decoder, b->monotonic_ns));
 }
 
-static void point_row(struct ts_encoder *encoder, const struct encode_waiting_point *waiting)
+static void point_row(struct ts_decoder *decoder, const struct decode_waiting_point *waiting)
 {
-	sync_row(encoder, waiting->clock, waiting->point.device_ns,
-		 encode_trace_time(encoder, waiting->point.host_ns), waiting->point.uncertainty_ns,
+	sync_row(decoder, waiting->clock, waiting->point.device_ns,
+		 decode_trace_time(decoder, waiting->point.host_ns), waiting->point.uncertainty_ns,
 		 waiting->method, waiting->is_guessed ? GENERATION_GUESSED : GENERATION_MEASURED);
 }
 
-void encode_tell_points(struct ts_encoder *encoder, bool all)
+void decode_write_points(struct ts_decoder *decoder, bool all)
 {
 	int64_t known =
-		encoder->anchor_count
-			? encode_scale(encoder,
-				       encoder->anchors[encoder->anchor_count - 1].anchor.counter)
+		decoder->anchor_count
+			? decode_scale(decoder,
+				       decoder->anchors[decoder->anchor_count - 1].anchor.counter)
 			: INT64_MIN;
 	size_t kept = 0;
 
-	for (size_t i = 0; i < encoder->point_count; i++) {
-		if (all || encoder->points[i].point.host_ns <= known)
-			point_row(encoder, &encoder->points[i]);
+	for (size_t i = 0; i < decoder->point_count; i++) {
+		if (all || decoder->points[i].point.host_ns <= known)
+			point_row(decoder, &decoder->points[i]);
 		else
-			encoder->points[kept++] = encoder->points[i];
+			decoder->points[kept++] = decoder->points[i];
 	}
-	encoder->point_count = kept;
+	decoder->point_count = kept;
 }
 
-void encode_assume_points(struct ts_encoder *encoder)
+void decode_assume_points(struct ts_decoder *decoder)
 {
-	for (size_t i = 0; i < encoder->point_count; i++) {
-		struct encode_waiting_point assumed = encoder->points[i];
+	for (size_t i = 0; i < decoder->point_count; i++) {
+		struct decode_waiting_point assumed = decoder->points[i];
 
 		if (!assumed.is_first)
 			continue;
-		encoder->points[i].is_first = false;
+		decoder->points[i].is_first = false;
 		assumed.is_guessed = true;
-		point_row(encoder, &assumed);
+		point_row(decoder, &assumed);
 	}
 }
 
-bool encode_put_point(struct ts_encoder *encoder, const struct encode_waiting_point *waiting)
+bool decode_put_point(struct ts_decoder *decoder, const struct decode_waiting_point *waiting)
 {
-	if (encoder->point_count >= ENCODE_CLOCK_POINTS)
-		encode_tell_points(encoder, true);
-	if (ts_grow_array((void **)&encoder->points, &encoder->point_capacity,
-			  encoder->point_count + 1, sizeof(*encoder->points))) {
-		encode_no_memory(encoder);
+	if (decoder->point_count >= DECODE_CLOCK_POINTS)
+		decode_write_points(decoder, true);
+	if (ts_grow_array((void **)&decoder->points, &decoder->point_capacity,
+			  decoder->point_count + 1, sizeof(*decoder->points))) {
+		decode_no_memory(decoder);
 		return false;
 	}
-	encoder->points[encoder->point_count++] = *waiting;
+	decoder->points[decoder->point_count++] = *waiting;
 	return true;
 }
 
@@ -257,41 +257,41 @@ bool encode_put_point(struct ts_encoder *encoder, const struct encode_waiting_po
  * The nominal rate of the counter is some millionths off: a row is exact once an anchor lies behind
  * it.
  */
-static void wait_for_anchor(struct ts_encoder *encoder, const struct encode_device_clock *clock,
-			    const struct encode_clock_point *point, bool is_first)
+static void wait_for_anchor(struct ts_decoder *decoder, const struct decode_device_clock *clock,
+			    const struct decode_clock_point *point, bool is_first)
 {
-	struct encode_waiting_point waiting = { .clock = clock->id,
+	struct decode_waiting_point waiting = { .clock = clock->id,
 						.point = *point,
 						.is_guessed = clock->is_guessed,
 						.is_first = is_first };
 
 	memcpy(waiting.method, clock->method, sizeof(waiting.method));
-	encode_put_point(encoder, &waiting);
+	decode_put_point(decoder, &waiting);
 }
 
-bool encode_is_point(const struct encode_clock_point *point)
+bool decode_is_point(const struct decode_clock_point *point)
 {
-	return point->host_ns >= 0 && point->host_ns <= ENCODE_LATEST_NS &&
-	       point->device_ns > -ENCODE_LATEST_NS && point->device_ns < ENCODE_LATEST_NS &&
-	       point->uncertainty_ns >= 0 && point->uncertainty_ns < ENCODE_LATEST_NS;
+	return point->host_ns >= 0 && point->host_ns <= DECODE_LATEST_NS &&
+	       point->device_ns > -DECODE_LATEST_NS && point->device_ns < DECODE_LATEST_NS &&
+	       point->uncertainty_ns >= 0 && point->uncertainty_ns < DECODE_LATEST_NS;
 }
 
-void encode_add_point(struct ts_encoder *encoder, struct encode_device_clock *clock,
-		      const struct encode_clock_point *point, const char *method,
+void decode_add_point(struct ts_decoder *decoder, struct decode_device_clock *clock,
+		      const struct decode_clock_point *point, const char *method,
 		      size_t method_bytes, bool is_guessed)
 {
-	const struct encode_clock_point *newest = clock->count ? &clock->points[clock->count - 1]
+	const struct decode_clock_point *newest = clock->count ? &clock->points[clock->count - 1]
 							       : NULL;
 	bool is_first;
 
 	/* Both clocks go on; a target that floods us with points fills no trace. */
-	if (!encode_is_point(point) ||
+	if (!decode_is_point(point) ||
 	    (newest && !clock->is_guessed &&
 	     (is_guessed || point->host_ns < newest->host_ns + POINT_DISTANCE_NS ||
 	      point->device_ns <= newest->device_ns)))
 		return;
 	if (!clock->id)
-		clock->id = encoder->next_clock++;
+		clock->id = decoder->next_clock++;
 	if (clock->is_guessed)
 		clock->count = 0;
 	clock->is_guessed = is_guessed;
@@ -301,23 +301,23 @@ void encode_add_point(struct ts_encoder *encoder, struct encode_device_clock *cl
 	if (clock->count == TS_ARRAY_SIZE(clock->points))
 		clock->points[0] = clock->points[--clock->count];
 	clock->points[clock->count++] = *point;
-	is_first = clock->count == 1 || clock->epoch != encoder->epoch;
-	clock->epoch = encoder->epoch;
-	wait_for_anchor(encoder, clock, point, is_first);
+	is_first = clock->count == 1 || clock->epoch != decoder->epoch;
+	clock->epoch = decoder->epoch;
+	wait_for_anchor(decoder, clock, point, is_first);
 }
 
-void encode_use_clock(struct ts_encoder *encoder, struct encode_device_clock *clock)
+void decode_use_clock(struct ts_decoder *decoder, struct decode_device_clock *clock)
 {
-	if (TS_LIKELY(clock->epoch == encoder->epoch))
+	if (TS_LIKELY(clock->epoch == decoder->epoch))
 		return;
 	for (uint32_t i = 0; i < clock->count; i++)
-		wait_for_anchor(encoder, clock, &clock->points[i], i == 0);
-	clock->epoch = encoder->epoch;
+		wait_for_anchor(decoder, clock, &clock->points[i], i == 0);
+	clock->epoch = decoder->epoch;
 }
 
-int64_t encode_host_time(const struct encode_device_clock *clock, int64_t device_ns)
+int64_t decode_host_time(const struct decode_device_clock *clock, int64_t device_ns)
 {
-	const struct encode_clock_point *near;
+	const struct decode_clock_point *near;
 
 	if (!clock->count || clock->is_guessed || device_ns == TS_ABSENT)
 		return TS_ABSENT;

@@ -11,16 +11,16 @@
 /* ---- lists ---- */
 
 /* Ids rise. */
-struct encode_device *encode_find_device(const struct ts_encoder *encoder, int64_t id)
+struct decode_device *decode_find_device(const struct ts_decoder *decoder, int64_t id)
 {
-	size_t from = 0, to = encoder->device_count;
+	size_t from = 0, to = decoder->device_count;
 
 	while (from < to) {
 		size_t middle = from + (to - from) / 2;
 
-		if (encoder->devices[middle]->id == id)
-			return encoder->devices[middle];
-		if (encoder->devices[middle]->id < id)
+		if (decoder->devices[middle]->id == id)
+			return decoder->devices[middle];
+		if (decoder->devices[middle]->id < id)
 			from = middle + 1;
 		else
 			to = middle;
@@ -33,57 +33,57 @@ static uint64_t uuid_key(const char *uuid)
 	return ts_hash64(uuid, strlen(uuid));
 }
 
-void encode_index_device(struct ts_encoder *encoder, const struct encode_device *device)
+void decode_index_device(struct ts_decoder *decoder, const struct decode_device *device)
 {
 	if (device->uuid[0] &&
-	    ts_map_put(&encoder->uuids, uuid_key(device->uuid), (uint64_t)device->id))
-		encode_no_memory(encoder);
+	    ts_map_put(&decoder->uuids, uuid_key(device->uuid), (uint64_t)device->id))
+		decode_no_memory(decoder);
 }
 
 /* Drops those that no area can name any more. */
-static void forget_devices(struct ts_encoder *encoder)
+static void forget_devices(struct ts_decoder *decoder)
 {
 	size_t kept = 0;
 
-	for (size_t i = 0; i < encoder->device_count; i++)
-		encoder->devices[i]->used = false;
-	for (size_t i = 0; i < encoder->area_count; i++)
-		for (size_t k = 0; k < encoder->areas[i]->device_count; k++)
-			encoder->areas[i]->devices[k].device->used = true;
-	for (size_t i = 0; i < encoder->device_count; i++) {
-		if (encoder->devices[i]->used)
-			encoder->devices[kept++] = encoder->devices[i];
+	for (size_t i = 0; i < decoder->device_count; i++)
+		decoder->devices[i]->used = false;
+	for (size_t i = 0; i < decoder->area_count; i++)
+		for (size_t k = 0; k < decoder->areas[i]->device_count; k++)
+			decoder->areas[i]->devices[k].device->used = true;
+	for (size_t i = 0; i < decoder->device_count; i++) {
+		if (decoder->devices[i]->used)
+			decoder->devices[kept++] = decoder->devices[i];
 		else
-			free(encoder->devices[i]);
+			free(decoder->devices[i]);
 	}
-	encoder->device_count = kept;
-	ts_map_clear(&encoder->uuids);
+	decoder->device_count = kept;
+	ts_map_clear(&decoder->uuids);
 	for (size_t i = 0; i < kept; i++)
-		encode_index_device(encoder, encoder->devices[i]);
+		decode_index_device(decoder, decoder->devices[i]);
 }
 
-struct encode_device *encode_add_device(struct ts_encoder *encoder, int64_t id)
+struct decode_device *decode_add_device(struct ts_decoder *decoder, int64_t id)
 {
-	struct encode_device *device;
+	struct decode_device *device;
 
-	if (encoder->device_count >= ENCODE_DEVICES)
-		forget_devices(encoder);
-	if (encoder->device_count >= ENCODE_DEVICES)
+	if (decoder->device_count >= DECODE_DEVICES)
+		forget_devices(decoder);
+	if (decoder->device_count >= DECODE_DEVICES)
 		return NULL;
 	device = calloc(1, sizeof(*device));
-	if (!device || ts_grow_array((void **)&encoder->devices, &encoder->device_capacity,
-				     encoder->device_count + 1, sizeof(struct encode_device *))) {
+	if (!device || ts_grow_array((void **)&decoder->devices, &decoder->device_capacity,
+				     decoder->device_count + 1, sizeof(struct decode_device *))) {
 		free(device);
-		encode_no_memory(encoder);
+		decode_no_memory(decoder);
 		return NULL;
 	}
 	device->id = id;
 	device->memory_bytes = TS_ABSENT;
-	encoder->devices[encoder->device_count++] = device;
+	decoder->devices[decoder->device_count++] = device;
 	return device;
 }
 
-struct encode_device_number *encode_find_number(const struct encode_area *area, uint32_t number)
+struct decode_device_number *decode_find_number(const struct decode_area *area, uint32_t number)
 {
 	for (size_t i = 0; i < area->device_count; i++)
 		if (area->devices[i].number == number)
@@ -91,30 +91,30 @@ struct encode_device_number *encode_find_number(const struct encode_area *area, 
 	return NULL;
 }
 
-bool encode_call_device(struct ts_encoder *encoder, struct encode_area *area, uint32_t number,
-			struct encode_device *device)
+bool decode_call_device(struct ts_decoder *decoder, struct decode_area *area, uint32_t number,
+			struct decode_device *device)
 {
-	struct encode_device_number *known = encode_find_number(area, number);
+	struct decode_device_number *known = decode_find_number(area, number);
 
 	if (known) {
 		known->device = device;
 		return true;
 	}
-	if (area->device_count >= ENCODE_AREA_DEVICES)
+	if (area->device_count >= DECODE_AREA_DEVICES)
 		return false;
 	if (ts_grow_array((void **)&area->devices, &area->device_capacity, area->device_count + 1,
 			  sizeof(*area->devices))) {
-		encode_no_memory(encoder);
+		decode_no_memory(decoder);
 		return false;
 	}
 	area->devices[area->device_count++] =
-		(struct encode_device_number){ .number = number, .device = device };
+		(struct decode_device_number){ .number = number, .device = device };
 	return true;
 }
 
 /* ---- rows ---- */
 
-static uint32_t properties(struct ts_encoder *encoder, const struct encode_device *device)
+static uint32_t properties(struct ts_decoder *decoder, const struct decode_device *device)
 {
 	TS_SCOPED(ts_text) json = { 0 };
 
@@ -123,29 +123,29 @@ static uint32_t properties(struct ts_encoder *encoder, const struct encode_devic
 	ts_text_append_str(&json, "{\"bus\":");
 	ts_text_append_json(&json, device->bus, strlen(device->bus));
 	ts_text_append_char(&json, '}');
-	return ts_text_status(&json) ? 0 : encode_string(encoder, json.data, json.length);
+	return ts_text_status(&json) ? 0 : decode_string(decoder, json.data, json.length);
 }
 
-static uint32_t device_text(struct ts_encoder *encoder, const char *text)
+static uint32_t device_text(struct ts_decoder *decoder, const char *text)
 {
-	return text[0] ? encode_string(encoder, text, strlen(text)) : 0;
+	return text[0] ? decode_string(decoder, text, strlen(text)) : 0;
 }
 
-static void device_row(struct ts_encoder *encoder, struct encode_device *device)
+static void device_row(struct ts_decoder *decoder, struct decode_device *device)
 {
 	struct ts_device_row row = ts_device_none;
 
 	row.id = device->id;
-	row.source = encoder->source;
-	row.host = encoder->host;
+	row.source = decoder->source;
+	row.host = decoder->host;
 	row.number = device->number;
-	row.name = device_text(encoder, device->model);
-	row.vendor = device_text(encoder, device->vendor);
-	row.uuid = device_text(encoder, device->uuid);
+	row.name = device_text(decoder, device->model);
+	row.vendor = device_text(decoder, device->vendor);
+	row.uuid = device_text(decoder, device->uuid);
 	row.memory_bytes = device->memory_bytes;
-	row.properties = properties(encoder, device);
-	ts_writer_add(encoder->writer, TS_TABLE_DEVICE, &row, NULL);
-	device->epoch = encoder->epoch;
+	row.properties = properties(decoder, device);
+	ts_writer_add(decoder->writer, TS_TABLE_DEVICE, &row, NULL);
+	device->epoch = decoder->epoch;
 }
 
 /* ---- which one is meant ---- */
@@ -179,17 +179,17 @@ static bool set_text(char *known, size_t room, const char *text, size_t length)
 }
 
 /* Makers do not know each other's: theirs are told apart. */
-static struct encode_device *find_uuid(const struct ts_encoder *encoder,
-				       const struct encode_described *described)
+static struct decode_device *find_uuid(const struct ts_decoder *decoder,
+				       const struct decode_described *described)
 {
-	char uuid[sizeof(((struct encode_device *)0)->uuid)] = "";
-	struct encode_device *device = NULL;
+	char uuid[sizeof(((struct decode_device *)0)->uuid)] = "";
+	struct decode_device *device = NULL;
 	uint64_t id;
 
 	set_text(uuid, sizeof(uuid), described->texts[DEVICE_UUID],
 		 described->lengths[DEVICE_UUID]);
-	if (uuid[0] && ts_map_get(&encoder->uuids, uuid_key(uuid), &id))
-		device = encode_find_device(encoder, (int64_t)id);
+	if (uuid[0] && ts_map_get(&decoder->uuids, uuid_key(uuid), &id))
+		device = decode_find_device(decoder, (int64_t)id);
 	if (!device || strcmp(device->uuid, uuid) != 0)
 		return NULL;
 	if (described->lengths[DEVICE_VENDOR] &&
@@ -199,69 +199,69 @@ static struct encode_device *find_uuid(const struct ts_encoder *encoder,
 	return device;
 }
 
-static struct encode_device *new_device(struct ts_encoder *encoder, struct encode_area *area,
+static struct decode_device *new_device(struct ts_decoder *decoder, struct decode_area *area,
 					uint32_t number)
 {
-	struct encode_device *device;
+	struct decode_device *device;
 
-	if (!encode_find_number(area, number) && area->device_count >= ENCODE_AREA_DEVICES)
+	if (!decode_find_number(area, number) && area->device_count >= DECODE_AREA_DEVICES)
 		return NULL;
-	device = encode_add_device(encoder, encoder->next_device);
+	device = decode_add_device(decoder, decoder->next_device);
 	if (!device)
 		return NULL;
-	encoder->next_device++;
+	decoder->next_device++;
 	device->number = number & 0xffff;
-	return encode_call_device(encoder, area, number, device) ? device : NULL;
+	return decode_call_device(decoder, area, number, device) ? device : NULL;
 }
 
-struct encode_device *encode_use_device(struct ts_encoder *encoder, struct encode_area *area,
+struct decode_device *decode_use_device(struct ts_decoder *decoder, struct decode_area *area,
 					uint32_t number)
 {
-	const struct encode_device_number *known = encode_find_number(area, number);
-	struct encode_device *device = known ? known->device : NULL;
+	const struct decode_device_number *known = decode_find_number(area, number);
+	struct decode_device *device = known ? known->device : NULL;
 
 	if (!device)
-		device = new_device(encoder, area, number);
-	if (device && device->epoch != encoder->epoch)
-		device_row(encoder, device);
+		device = new_device(decoder, area, number);
+	if (device && device->epoch != decoder->epoch)
+		device_row(decoder, device);
 	return device;
 }
 
 /* The one that the area calls so, the one of that uuid, or a new one. */
-static struct encode_device *described_device(struct ts_encoder *encoder, struct encode_area *area,
-					      const struct encode_described *described)
+static struct decode_device *described_device(struct ts_decoder *decoder, struct decode_area *area,
+					      const struct decode_described *described)
 {
-	const struct encode_device_number *known = encode_find_number(area, described->number);
-	struct encode_device *device = known ? known->device : NULL, *other;
+	const struct decode_device_number *known = decode_find_number(area, described->number);
+	struct decode_device *device = known ? known->device : NULL, *other;
 	uint32_t length = described->lengths[DEVICE_UUID];
 
 	if (device && (!length || is_text(device->uuid, sizeof(device->uuid),
 					  described->texts[DEVICE_UUID], length)))
 		return device;
-	other = length ? find_uuid(encoder, described) : NULL;
+	other = length ? find_uuid(decoder, described) : NULL;
 	if (other)
-		return encode_call_device(encoder, area, described->number, other) ? other : NULL;
+		return decode_call_device(decoder, area, described->number, other) ? other : NULL;
 	/* It had none so far, and no other area speaks of it. */
 	if (device && !device->uuid[0])
 		return device;
-	return new_device(encoder, area, described->number);
+	return new_device(decoder, area, described->number);
 }
 
 /* ---- descriptions ---- */
 
 /* What an area says of a device holds while it lives; the recorder knows better than any. */
-static bool may_change(struct ts_encoder *encoder, const struct encode_area *area,
-		       const struct encode_device *device)
+static bool may_change(struct ts_decoder *decoder, const struct decode_area *area,
+		       const struct decode_device *device)
 {
-	const struct encode_area *owner;
+	const struct decode_area *owner;
 
 	if (!device->area || device->area == area->id || area->of_recorder)
 		return true;
-	owner = encode_find_area(encoder, device->area);
+	owner = decode_find_area(decoder, device->area);
 	return !owner || owner->ended;
 }
 
-static bool set_number(struct encode_device *device, const struct encode_described *described)
+static bool set_number(struct decode_device *device, const struct decode_described *described)
 {
 	uint32_t number = described->number & 0xffff;
 	bool changed = device->number != number;
@@ -274,15 +274,15 @@ static bool set_number(struct encode_device *device, const struct encode_describ
 	return changed;
 }
 
-bool encode_describe_device(struct ts_encoder *encoder, struct encode_area *area,
-			    const struct encode_described *described)
+bool decode_describe_device(struct ts_decoder *decoder, struct decode_area *area,
+			    const struct decode_described *described)
 {
-	struct encode_device *device = described_device(encoder, area, described);
+	struct decode_device *device = described_device(decoder, area, described);
 	bool changed;
 
 	if (!device)
 		return false;
-	if (may_change(encoder, area, device)) {
+	if (may_change(decoder, area, device)) {
 		struct {
 			char *known;
 			size_t room;
@@ -298,11 +298,11 @@ bool encode_describe_device(struct ts_encoder *encoder, struct encode_area *area
 			changed |= set_text(texts[i].known, texts[i].room, described->texts[i],
 					    described->lengths[i]);
 		device->area = area->id;
-		encode_index_device(encoder, device);
+		decode_index_device(decoder, device);
 		if (changed)
 			device->epoch = 0;
 	}
-	if (device->epoch != encoder->epoch)
-		device_row(encoder, device);
+	if (device->epoch != decoder->epoch)
+		device_row(decoder, device);
 	return true;
 }

@@ -12,72 +12,72 @@
 
 /* ---- texts ---- */
 
-uint32_t encode_string(struct ts_encoder *encoder, const char *text, size_t length)
+uint32_t decode_string(struct ts_decoder *decoder, const char *text, size_t length)
 {
 	if (TS_LIKELY(ts_utf8_valid(text, length)))
-		return ts_writer_string(encoder->writer, text, length);
-	ts_text_clear(&encoder->scratch);
-	ts_utf8_sanitize(&encoder->scratch, text, length);
-	if (ts_text_status(&encoder->scratch)) {
-		encode_no_memory(encoder);
+		return ts_writer_string(decoder->writer, text, length);
+	ts_text_clear(&decoder->scratch);
+	ts_utf8_sanitize(&decoder->scratch, text, length);
+	if (ts_text_status(&decoder->scratch)) {
+		decode_no_memory(decoder);
 		return 0;
 	}
-	return ts_writer_string(encoder->writer, encoder->scratch.data, encoder->scratch.length);
+	return ts_writer_string(decoder->writer, decoder->scratch.data, decoder->scratch.length);
 }
 
-uint32_t encode_text(struct ts_encoder *encoder, const char *text)
+uint32_t decode_text(struct ts_decoder *decoder, const char *text)
 {
-	return ts_writer_string(encoder->writer, text, strlen(text));
+	return ts_writer_string(decoder->writer, text, strlen(text));
 }
 
-uint32_t encode_fixed(struct ts_encoder *encoder, const char *text, size_t bytes)
+uint32_t decode_fixed(struct ts_decoder *decoder, const char *text, size_t bytes)
 {
-	return encode_string(encoder, text, strnlen(text, bytes));
+	return decode_string(decoder, text, strnlen(text, bytes));
 }
 
 /* ---- about the trace ---- */
 
-void encode_meta(struct ts_encoder *encoder, int64_t process, const char *key, const char *json)
+void decode_meta(struct ts_decoder *decoder, int64_t process, const char *key, const char *json)
 {
 	struct ts_meta_row row = ts_meta_none;
 
-	row.source = encoder->source;
+	row.source = decoder->source;
 	row.process = process;
-	row.key = encode_text(encoder, key);
-	row.value = encode_text(encoder, json);
-	ts_writer_add(encoder->writer, TS_TABLE_META, &row, NULL);
+	row.key = decode_text(decoder, key);
+	row.value = decode_text(decoder, json);
+	ts_writer_add(decoder->writer, TS_TABLE_META, &row, NULL);
 }
 
-static void meta_number(struct ts_encoder *encoder, const char *key, uint64_t value)
+static void meta_number(struct ts_decoder *decoder, const char *key, uint64_t value)
 {
 	char text[24];
 
 	snprintf(text, sizeof(text), "%llu", (unsigned long long)value);
-	encode_meta(encoder, 0, key, text);
+	decode_meta(decoder, 0, key, text);
 }
 
-static void meta_text(struct ts_encoder *encoder, const char *key, const char *text, size_t bytes)
+static void meta_text(struct ts_decoder *decoder, const char *key, const char *text, size_t bytes)
 {
 	TS_SCOPED(ts_text) json = { 0 };
 
 	ts_text_append_json(&json, text, strnlen(text, bytes));
-	encode_meta(encoder, 0, key, ts_text_cstr(&json));
+	decode_meta(decoder, 0, key, ts_text_cstr(&json));
 }
 
-static void source_row(struct ts_encoder *encoder)
+static void source_row(struct ts_decoder *decoder)
 {
 	struct ts_source_row row = ts_source_none;
 
-	row.id = encoder->source;
-	row.name = encode_text(encoder, encoder->name ? encoder->name : "");
-	row.format = encode_text(encoder, "tracesmith");
+	row.id = decoder->source;
+	row.name = decode_text(decoder, decoder->name ? decoder->name : "");
+	row.format = decode_text(decoder, "tracesmith");
 	row.clock = 1;
-	ts_writer_add(encoder->writer, TS_TABLE_SOURCE, &row, NULL);
+	ts_writer_add(decoder->writer, TS_TABLE_SOURCE, &row, NULL);
 }
 
-static void host_row(struct ts_encoder *encoder)
+static void host_row(struct ts_decoder *decoder)
 {
-	const struct ts_block_open *open = &encoder->open;
+	const struct ts_block_open *open = &decoder->open;
 	struct ts_host_row row = ts_host_none;
 	char boot_id[40] = "";
 	size_t length = 0;
@@ -86,46 +86,46 @@ static void host_row(struct ts_encoder *encoder)
 		length += (size_t)snprintf(boot_id + length, sizeof(boot_id) - length, "%s%02x",
 					   i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "",
 					   open->boot_id[i]);
-	row.id = encoder->host;
-	row.name = encode_fixed(encoder, open->host, sizeof(open->host));
-	row.boot_id = encode_text(encoder, boot_id);
-	row.system = encode_fixed(encoder, open->system, sizeof(open->system));
+	row.id = decoder->host;
+	row.name = decode_fixed(decoder, open->host, sizeof(open->host));
+	row.boot_id = decode_text(decoder, boot_id);
+	row.system = decode_fixed(decoder, open->system, sizeof(open->system));
 	if (open->processors && open->processors < INT32_MAX)
 		row.processors = (int64_t)open->processors;
 	if (open->memory_bytes && open->memory_bytes < INT64_MAX)
 		row.memory_bytes = (int64_t)open->memory_bytes;
-	ts_writer_add(encoder->writer, TS_TABLE_HOST, &row, NULL);
+	ts_writer_add(decoder->writer, TS_TABLE_HOST, &row, NULL);
 }
 
-void encode_preamble(struct ts_encoder *encoder)
+void decode_preamble(struct ts_decoder *decoder)
 {
-	const struct ts_block_open *open = &encoder->open;
+	const struct ts_block_open *open = &decoder->open;
 
-	source_row(encoder);
-	host_row(encoder);
-	meta_text(encoder, "recorder", open->recorder, sizeof(open->recorder));
-	meta_number(encoder, "recorder_pid", open->recorder_pid);
-	meta_number(encoder, "session", open->session);
-	encode_meta(encoder, 0, "clock",
+	source_row(decoder);
+	host_row(decoder);
+	meta_text(decoder, "recorder", open->recorder, sizeof(open->recorder));
+	meta_number(decoder, "recorder_pid", open->recorder_pid);
+	meta_number(decoder, "session", open->session);
+	decode_meta(decoder, 0, "clock",
 		    open->clock == TS_LIVE_CLOCK_COUNTER ? "\"counter\"" : "\"monotonic\"");
-	meta_number(encoder, "counter_mult", open->counter_mult);
-	meta_number(encoder, "counter_start", open->started_counter);
-	encode_meta(encoder, 0, "redact", open->redact ? "true" : "false");
-	encode_clock_rows(encoder);
+	meta_number(decoder, "counter_mult", open->counter_mult);
+	meta_number(decoder, "counter_start", open->started_counter);
+	decode_meta(decoder, 0, "redact", open->redact ? "true" : "false");
+	decode_clock_rows(decoder);
 }
 
 /* ---- processes ---- */
 
-struct encode_process *encode_get_process(struct ts_encoder *encoder, uint64_t pid,
+struct decode_process *decode_get_process(struct ts_decoder *decoder, uint64_t pid,
 					  uint64_t start_time, uint64_t image, bool any_image)
 {
 	uint64_t newest;
 
-	if (!ts_map_get(&encoder->pids, pid, &newest))
+	if (!ts_map_get(&decoder->pids, pid, &newest))
 		return NULL;
 	/* From the newest back: a pid comes again, an image is newer than another. */
 	for (size_t i = newest + 1; i > 0; i--) {
-		struct encode_process *process = encoder->processes[i - 1];
+		struct decode_process *process = decoder->processes[i - 1];
 
 		if (process->pid == pid && process->start_time == start_time &&
 		    (any_image || process->image == image))
@@ -134,7 +134,7 @@ struct encode_process *encode_get_process(struct ts_encoder *encoder, uint64_t p
 	return NULL;
 }
 
-void encode_free_process(struct encode_process *process)
+void decode_free_process(struct decode_process *process)
 {
 	free(process->name);
 	free(process->command);
@@ -142,54 +142,54 @@ void encode_free_process(struct encode_process *process)
 }
 
 /* Drops the older half of those that have ended, so that endless recordings need bounded memory. */
-static void forget_processes(struct ts_encoder *encoder)
+static void forget_processes(struct ts_decoder *decoder)
 {
 	size_t kept = 0, dropped = 0;
 
-	for (size_t i = 0; i < encoder->process_count; i++)
-		encoder->processes[i]->used = false;
-	for (size_t i = 0; i < encoder->area_count; i++) {
-		struct encode_area *area = encoder->areas[i];
+	for (size_t i = 0; i < decoder->process_count; i++)
+		decoder->processes[i]->used = false;
+	for (size_t i = 0; i < decoder->area_count; i++) {
+		struct decode_area *area = decoder->areas[i];
 
 		if (area->ended)
 			area->process = NULL;
 		else if (area->process)
 			area->process->used = true;
 	}
-	ts_map_clear(&encoder->pids);
-	for (size_t i = 0; i < encoder->process_count; i++) {
-		struct encode_process *process = encoder->processes[i];
+	ts_map_clear(&decoder->pids);
+	for (size_t i = 0; i < decoder->process_count; i++) {
+		struct decode_process *process = decoder->processes[i];
 
-		if (process->ended && !process->used && dropped < ENCODE_PROCESSES / 2) {
-			encode_free_process(process);
+		if (process->ended && !process->used && dropped < DECODE_PROCESSES / 2) {
+			decode_free_process(process);
 			dropped++;
 			continue;
 		}
-		encoder->processes[kept] = process;
-		if (ts_map_put(&encoder->pids, process->pid, kept++))
-			encode_no_memory(encoder);
+		decoder->processes[kept] = process;
+		if (ts_map_put(&decoder->pids, process->pid, kept++))
+			decode_no_memory(decoder);
 	}
-	encoder->process_count = kept;
+	decoder->process_count = kept;
 }
 
-struct encode_process *encode_add_process(struct ts_encoder *encoder, uint64_t pid)
+struct decode_process *decode_add_process(struct ts_decoder *decoder, uint64_t pid)
 {
-	struct encode_process *process;
+	struct decode_process *process;
 
-	if (encoder->process_count >= ENCODE_PROCESSES)
-		forget_processes(encoder);
+	if (decoder->process_count >= DECODE_PROCESSES)
+		forget_processes(decoder);
 	process = calloc(1, sizeof(*process));
 	if (!process ||
-	    ts_grow_array((void **)&encoder->processes, &encoder->process_capacity,
-			  encoder->process_count + 1, sizeof(struct encode_process *)) ||
-	    ts_map_put(&encoder->pids, pid, encoder->process_count)) {
+	    ts_grow_array((void **)&decoder->processes, &decoder->process_capacity,
+			  decoder->process_count + 1, sizeof(struct decode_process *)) ||
+	    ts_map_put(&decoder->pids, pid, decoder->process_count)) {
 		free(process);
-		encode_no_memory(encoder);
+		decode_no_memory(decoder);
 		return NULL;
 	}
 	process->pid = pid;
 	process->start_ns = process->end_ns = process->exit_status = TS_ABSENT;
-	encoder->processes[encoder->process_count++] = process;
+	decoder->processes[decoder->process_count++] = process;
 	return process;
 }
 
@@ -212,121 +212,121 @@ static char *command_json(const char *command, size_t bytes)
 	return json.data; /* NULL where there was no memory: a process without a command */
 }
 
-void encode_set_process_texts(struct ts_encoder *encoder, struct encode_process *process,
+void decode_set_process_texts(struct ts_decoder *decoder, struct decode_process *process,
 			      const char *name, size_t name_bytes, const char *command,
 			      size_t command_bytes)
 {
 	free(process->name);
 	process->name = strndup(name, name_bytes);
 	process->name_id = 0;
-	if (command_bytes && command[0] && !encoder->open.redact) {
+	if (command_bytes && command[0] && !decoder->open.redact) {
 		free(process->command);
 		process->command = command_json(command, command_bytes);
 		process->command_id = 0;
 	}
 }
 
-static int64_t parent_of(const struct ts_encoder *encoder, const struct encode_process *process)
+static int64_t parent_of(const struct ts_decoder *decoder, const struct decode_process *process)
 {
 	uint64_t place;
 
-	if (process->parent == process->pid || !ts_map_get(&encoder->pids, process->parent, &place))
+	if (process->parent == process->pid || !ts_map_get(&decoder->pids, process->parent, &place))
 		return 0;
 	/* That of the recorder has no row, unless something stands there. */
-	if (encoder->processes[place]->of_recorder &&
-	    encoder->processes[place]->epoch != encoder->epoch)
+	if (decoder->processes[place]->of_recorder &&
+	    decoder->processes[place]->epoch != decoder->epoch)
 		return 0;
-	return encoder->processes[place]->id;
+	return decoder->processes[place]->id;
 }
 
-void encode_write_process(struct ts_encoder *encoder, struct encode_process *process)
+void decode_write_process(struct ts_decoder *decoder, struct decode_process *process)
 {
 	struct ts_process_row row = ts_process_none;
 
-	if (process->epoch != encoder->epoch)
+	if (process->epoch != decoder->epoch)
 		process->name_id = process->command_id = 0;
 	if (process->name && !process->name_id)
-		process->name_id = encode_string(encoder, process->name, strlen(process->name));
+		process->name_id = decode_string(decoder, process->name, strlen(process->name));
 	if (process->command && !process->command_id)
 		process->command_id =
-			encode_string(encoder, process->command, strlen(process->command));
+			decode_string(decoder, process->command, strlen(process->command));
 	row.id = process->id;
-	row.source = encoder->source;
-	row.host = encoder->host;
+	row.source = decoder->source;
+	row.host = decoder->host;
 	row.pid = (int64_t)process->pid;
-	row.parent = parent_of(encoder, process);
+	row.parent = parent_of(decoder, process);
 	row.name = process->name_id;
 	row.command = process->command_id;
 	row.start = process->start_ns;
 	row.end = process->end_ns;
 	row.exit_status = process->exit_status;
-	ts_writer_add(encoder->writer, TS_TABLE_PROCESS, &row, NULL);
-	process->epoch = encoder->epoch;
+	ts_writer_add(decoder->writer, TS_TABLE_PROCESS, &row, NULL);
+	process->epoch = decoder->epoch;
 }
 
 /* Its last row; the texts are in the file. */
-void encode_end_process(struct ts_encoder *encoder, struct encode_process *process)
+void decode_end_process(struct ts_decoder *decoder, struct decode_process *process)
 {
 	process->ended = true;
-	encode_write_process(encoder, process);
+	decode_write_process(decoder, process);
 	free(TS_STEAL(process->name));
 	free(TS_STEAL(process->command));
 }
 
 /* ---- processes that counters are about ---- */
 
-struct encode_process *encode_find_stranger(struct ts_encoder *encoder, uint64_t pid)
+struct decode_process *decode_find_external(struct ts_decoder *decoder, uint64_t pid)
 {
-	struct encode_process *process = encode_get_process(encoder, pid, 0, 0, false);
+	struct decode_process *process = decode_get_process(decoder, pid, 0, 0, false);
 
-	return process && process->stranger ? process : NULL;
+	return process && process->external ? process : NULL;
 }
 
-void encode_know_process(struct ts_encoder *encoder, struct encode_process *process)
+void decode_know_process(struct ts_decoder *decoder, struct decode_process *process)
 {
-	encoder->stranger_count -= process->stranger;
-	process->stranger = false;
+	decoder->external_count -= process->external;
+	process->external = false;
 }
 
 /* Nobody says when a stranger ends: when there are many, those of before may be forgotten. */
-static void give_up_strangers(struct ts_encoder *encoder)
+static void forget_external(struct ts_decoder *decoder)
 {
-	for (size_t i = 0; i < encoder->process_count; i++) {
-		struct encode_process *process = encoder->processes[i];
+	for (size_t i = 0; i < decoder->process_count; i++) {
+		struct decode_process *process = decoder->processes[i];
 
-		if (process->stranger)
+		if (process->external)
 			process->ended = true;
-		process->stranger = false;
+		process->external = false;
 	}
-	encoder->stranger_count = 0;
+	decoder->external_count = 0;
 }
 
-static struct encode_process *add_stranger(struct ts_encoder *encoder, uint64_t pid,
+static struct decode_process *add_external(struct ts_decoder *decoder, uint64_t pid,
 					   uint64_t start_time)
 {
-	struct encode_process *process;
+	struct decode_process *process;
 
-	if (encoder->stranger_count >= ENCODE_STRANGERS)
-		give_up_strangers(encoder);
-	process = encode_add_process(encoder, pid);
+	if (decoder->external_count >= DECODE_EXTERNAL_PROCESSES)
+		forget_external(decoder);
+	process = decode_add_process(decoder, pid);
 	if (!process)
 		return NULL;
-	process->id = encoder->next_process++;
+	process->id = decoder->next_process++;
 	process->start_time = start_time;
-	process->stranger = true;
-	encoder->stranger_count++;
+	process->external = true;
+	decoder->external_count++;
 	return process;
 }
 
 /* The image that a process had at that time; the first, where none is that old. */
-static struct encode_process *find_image(const struct ts_encoder *encoder, uint64_t newest,
+static struct decode_process *find_image(const struct ts_decoder *decoder, uint64_t newest,
 					 uint64_t start_time, int64_t ns)
 {
-	uint64_t pid = encoder->processes[newest]->pid;
-	struct encode_process *found = NULL;
+	uint64_t pid = decoder->processes[newest]->pid;
+	struct decode_process *found = NULL;
 
 	for (size_t i = newest + 1; i > 0; i--) {
-		struct encode_process *process = encoder->processes[i - 1];
+		struct decode_process *process = decoder->processes[i - 1];
 
 		if (process->pid != pid || process->start_time != start_time)
 			continue;
@@ -338,20 +338,20 @@ static struct encode_process *find_image(const struct ts_encoder *encoder, uint6
 }
 
 /* Of that start time, else the newest where nothing says that it is another. */
-static struct encode_process *find_subject(struct ts_encoder *encoder, uint64_t pid,
+static struct decode_process *find_subject(struct ts_decoder *decoder, uint64_t pid,
 					   uint64_t start_time, int64_t ns)
 {
-	struct encode_process *process = NULL;
+	struct decode_process *process = NULL;
 	uint64_t newest;
 
-	if (!ts_map_get(&encoder->pids, pid, &newest))
+	if (!ts_map_get(&decoder->pids, pid, &newest))
 		return NULL;
 	if (start_time)
-		process = find_image(encoder, newest, start_time, ns);
-	if (process || (start_time && (encoder->processes[newest]->start_time ||
-				       encoder->processes[newest]->ended)))
+		process = find_image(decoder, newest, start_time, ns);
+	if (process || (start_time && (decoder->processes[newest]->start_time ||
+				       decoder->processes[newest]->ended)))
 		return process;
-	process = encoder->processes[newest];
+	process = decoder->processes[newest];
 	if (start_time)
 		process->start_time = start_time;
 	return process;
@@ -360,13 +360,13 @@ static struct encode_process *find_subject(struct ts_encoder *encoder, uint64_t 
 /*
  * An area of another pid namespace than ours can only speak of those whom we know from there, too.
  */
-static struct encode_process *find_inside(const struct ts_encoder *encoder,
-					  const struct encode_area *area, uint32_t pid)
+static struct decode_process *find_inside(const struct ts_decoder *decoder,
+					  const struct decode_area *area, uint32_t pid)
 {
 	uint64_t space = area->about->control.pid_namespace;
 
-	for (size_t i = encoder->area_count; i > 0; i--) {
-		const struct encode_area *other = encoder->areas[i - 1];
+	for (size_t i = decoder->area_count; i > 0; i--) {
+		const struct decode_area *other = decoder->areas[i - 1];
 
 		if (other->about && other->about->control.pid == pid &&
 		    other->about->control.pid_namespace == space)
@@ -375,28 +375,28 @@ static struct encode_process *find_inside(const struct ts_encoder *encoder,
 	return NULL;
 }
 
-struct encode_process *encode_subject_process(struct ts_encoder *encoder,
-					      const struct encode_area *area, uint32_t pid,
+struct decode_process *decode_subject_process(struct ts_decoder *decoder,
+					      const struct decode_area *area, uint32_t pid,
 					      uint64_t start_time, int64_t ns)
 {
 	const struct ts_block_area *about = area->about;
 	bool is_inside = about->pid && about->pid != about->control.pid;
-	struct encode_process *process;
+	struct decode_process *process;
 
 	if (is_inside)
-		process = find_inside(encoder, area, pid);
+		process = find_inside(decoder, area, pid);
 	else
-		process = find_subject(encoder, pid, start_time, ns);
+		process = find_subject(decoder, pid, start_time, ns);
 	if (!process && !is_inside)
-		process = add_stranger(encoder, pid, start_time);
-	if (process && process->epoch != encoder->epoch)
-		encode_write_process(encoder, process);
+		process = add_external(decoder, pid, start_time);
+	if (process && process->epoch != decoder->epoch)
+		decode_write_process(decoder, process);
 	return process;
 }
 
 /* ---- threads ---- */
 
-void encode_release_thread(struct encode_thread *thread)
+void decode_release_thread(struct decode_thread *thread)
 {
 	if (--thread->holders)
 		return;
@@ -410,13 +410,13 @@ void encode_release_thread(struct encode_thread *thread)
 	free(thread);
 }
 
-void encode_disown_thread(struct encode_thread *thread)
+void decode_disown_thread(struct decode_thread *thread)
 {
 	thread->is_owned = false;
-	encode_release_thread(thread);
+	decode_release_thread(thread);
 }
 
-static bool is_idle(const struct encode_area *area, const struct encode_thread *thread)
+static bool is_idle(const struct decode_area *area, const struct decode_thread *thread)
 {
 	if (thread->is_track || thread->stacks[0].count || thread->stacks[1].count)
 		return false;
@@ -426,20 +426,20 @@ static bool is_idle(const struct encode_area *area, const struct encode_thread *
 	return true;
 }
 
-void encode_forget_threads(struct encode_area *area)
+void decode_forget_threads(struct decode_area *area)
 {
 	size_t kept = 0;
 
 	ts_map_clear(&area->serials);
 	ts_map_clear(&area->tracks);
 	for (size_t i = 0; i < area->thread_count; i++) {
-		struct encode_thread *thread = area->threads[i];
+		struct decode_thread *thread = area->threads[i];
 
 		/* The map keeps its memory, so that putting fewer back cannot fail. */
 		if (is_idle(area, thread) ||
 		    ts_map_put(thread->is_track ? &area->tracks : &area->serials, thread->key,
 			       kept)) {
-			encode_disown_thread(thread);
+			decode_disown_thread(thread);
 			continue;
 		}
 		area->threads[kept++] = thread;
@@ -447,26 +447,26 @@ void encode_forget_threads(struct encode_area *area)
 	area->thread_count = kept;
 }
 
-static struct encode_thread *add_thread(struct ts_encoder *encoder, struct encode_area *area,
+static struct decode_thread *add_thread(struct ts_decoder *decoder, struct decode_area *area,
 					uint64_t key, bool is_track)
 {
-	struct encode_thread *thread;
+	struct decode_thread *thread;
 
-	if (!is_track && area->thread_count - area->track_count >= ENCODE_THREADS)
-		encode_forget_threads(area);
-	if (is_track ? area->track_count >= ENCODE_TRACKS
-		     : area->thread_count - area->track_count >= ENCODE_THREADS)
+	if (!is_track && area->thread_count - area->track_count >= DECODE_THREADS)
+		decode_forget_threads(area);
+	if (is_track ? area->track_count >= DECODE_TRACKS
+		     : area->thread_count - area->track_count >= DECODE_THREADS)
 		return NULL;
 	thread = calloc(1, sizeof(*thread));
 	if (!thread ||
 	    ts_grow_array((void **)&area->threads, &area->thread_capacity, area->thread_count + 1,
-			  sizeof(struct encode_thread *)) ||
+			  sizeof(struct decode_thread *)) ||
 	    ts_map_put(is_track ? &area->tracks : &area->serials, key, area->thread_count)) {
 		free(thread);
-		encode_no_memory(encoder);
+		decode_no_memory(decoder);
 		return NULL;
 	}
-	thread->id = encoder->next_thread++;
+	thread->id = decoder->next_thread++;
 	thread->holders = 1;
 	thread->is_owned = true;
 	thread->area = area->id;
@@ -477,15 +477,15 @@ static struct encode_thread *add_thread(struct ts_encoder *encoder, struct encod
 	return thread;
 }
 
-struct encode_thread *encode_get_thread(struct ts_encoder *encoder, struct encode_area *area,
+struct decode_thread *decode_get_thread(struct ts_decoder *decoder, struct decode_area *area,
 					uint64_t key, bool is_track)
 {
-	struct encode_thread *thread;
+	struct decode_thread *thread;
 	uint64_t place;
 
 	if (ts_map_get(is_track ? &area->tracks : &area->serials, key, &place))
 		return area->threads[place];
-	thread = add_thread(encoder, area, key, is_track);
+	thread = add_thread(decoder, area, key, is_track);
 	if (thread && is_track && key == 0)
 		snprintf(thread->name, sizeof(thread->name), "engine");
 	else if (thread && is_track && (key & TS_TRACK_RANGES) && key >> 41 == 0)
@@ -496,13 +496,13 @@ struct encode_thread *encode_get_thread(struct ts_encoder *encoder, struct encod
 	return thread;
 }
 
-void encode_write_thread(struct ts_encoder *encoder, struct encode_area *area,
-			 struct encode_thread *thread)
+void decode_write_thread(struct ts_decoder *decoder, struct decode_area *area,
+			 struct decode_thread *thread)
 {
 	struct ts_thread_row row = ts_thread_none;
 
-	if (area && area->process && area->process->epoch != encoder->epoch)
-		encode_write_process(encoder, area->process);
+	if (area && area->process && area->process->epoch != decoder->epoch)
+		decode_write_process(decoder, area->process);
 	row.id = thread->id;
 	row.process = area && area->process ? area->process->id : thread->process;
 	if (thread->is_track)
@@ -510,31 +510,31 @@ void encode_write_thread(struct ts_encoder *encoder, struct encode_area *area,
 	else if (thread->tid)
 		row.tid = thread->tid;
 	if (thread->name[0])
-		row.name = encode_fixed(encoder, thread->name, sizeof(thread->name));
-	ts_writer_add(encoder->writer, TS_TABLE_THREAD, &row, NULL);
-	thread->epoch = encoder->epoch;
+		row.name = decode_fixed(decoder, thread->name, sizeof(thread->name));
+	ts_writer_add(decoder->writer, TS_TABLE_THREAD, &row, NULL);
+	thread->epoch = decoder->epoch;
 }
 
-void encode_name_thread(struct ts_encoder *encoder, struct encode_area *area,
-			struct encode_thread *thread, const char *name, size_t bytes,
-			enum encode_namer namer)
+void decode_name_thread(struct ts_decoder *decoder, struct decode_area *area,
+			struct decode_thread *thread, const char *name, size_t bytes,
+			enum decode_namer namer)
 {
 	size_t length = TS_MIN(strnlen(name, bytes), sizeof(thread->name) - 1);
 
-	if (!length || namer < (enum encode_namer)thread->named_by)
+	if (!length || namer < (enum decode_namer)thread->named_by)
 		return;
 	thread->named_by = (uint8_t)namer;
 	if (strncmp(thread->name, name, length) == 0 && !thread->name[length])
 		return;
 	memcpy(thread->name, name, length);
 	thread->name[length] = 0;
-	if (thread->epoch == encoder->epoch)
-		encode_write_thread(encoder, area, thread);
+	if (thread->epoch == decoder->epoch)
+		decode_write_thread(decoder, area, thread);
 }
 
-void encode_use_thread(struct ts_encoder *encoder, struct encode_area *area,
-		       struct encode_thread *thread)
+void decode_use_thread(struct ts_decoder *decoder, struct decode_area *area,
+		       struct decode_thread *thread)
 {
-	if (TS_UNLIKELY(thread->epoch != encoder->epoch))
-		encode_write_thread(encoder, area, thread);
+	if (TS_UNLIKELY(thread->epoch != decoder->epoch))
+		decode_write_thread(decoder, area, thread);
 }

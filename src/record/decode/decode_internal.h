@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the files of the encoder share: decoder.c (blocks), decode_ring.c (records), decode_entity.c
+ * What the files of the decoder share: decoder.c (blocks), decode_ring.c (records), decode_entity.c
  * (processes, threads), decode_site.c (the dictionary), decode_device.c, decode_accelerator.c
  * (calls, commands of devices), decode_calls.c (which of them belong together),
  * decode_allocation.c, decode_stream.c (queues), decode_channel.c (command streams), decode_blob.c,
@@ -16,44 +16,44 @@
 #include "record/decode/decoder.h"
 
 /* docs/live.md, section 7. */
-#define ENCODE_THREADS 65536u
-#define ENCODE_TRACKS 65536u
-#define ENCODE_OPEN_SPANS 4096u
-#define ENCODE_AREA_SPANS 262144u
-#define ENCODE_AREA_SPAN_BYTES (16u << 20)
-#define ENCODE_AREA_DEVICES 1024u
-#define ENCODE_AREA_STREAMS 65536u
-#define ENCODE_AREA_FACT_BYTES 65536u
-#define ENCODE_CALL_PAGES 16384u      /* of calls whose commands may still come */
-#define ENCODE_CALL_WORDS 64u         /* a page: a bit for each call */
-#define ENCODE_AREA_OBJECTS 262144u   /* that live */
-#define ENCODE_AREA_BLOBS 65536u      /* the newest, by number; a power of two */
-#define ENCODE_AREA_KEPT_BLOBS 65536u /* those that objects name */
+#define DECODE_THREADS 65536u
+#define DECODE_TRACKS 65536u
+#define DECODE_OPEN_SPANS 4096u
+#define DECODE_AREA_SPANS 262144u
+#define DECODE_AREA_SPAN_BYTES (16u << 20)
+#define DECODE_AREA_DEVICES 1024u
+#define DECODE_AREA_STREAMS 65536u
+#define DECODE_AREA_FACT_BYTES 65536u
+#define DECODE_CALL_PAGES 16384u      /* of calls whose commands may still come */
+#define DECODE_CALL_WORDS 64u         /* a page: a bit for each call */
+#define DECODE_AREA_OBJECTS 262144u   /* that live */
+#define DECODE_AREA_BLOBS 65536u      /* the newest, by number; a power of two */
+#define DECODE_AREA_KEPT_BLOBS 65536u /* those that objects name */
 /* What is remembered of what is over. */
-#define ENCODE_PROCESSES 65536u
-#define ENCODE_STRANGERS 4096u /* processes that only counters name */
-#define ENCODE_DEVICES 16384u
-#define ENCODE_ENDED_AREAS 4096u
-#define ENCODE_GATES 64u
-#define ENCODE_CLOSED_WINDOWS 256u
-#define ENCODE_ANCHORS 64u
-#define ENCODE_CLOCK_POINTS 1024u /* of devices, that wait for an anchor */
-#define ENCODE_SEEN_THREADS 65536u
-#define ENCODE_STACKS (1u << 21)      /* different ones in a file; further ones are cut */
-#define ENCODE_STACK_DEPTH 4096u      /* of a stack that is an entry of the dictionary */
-#define ENCODE_STEPS (1u << 18)       /* known in an area: a stack, and a frame that it calls */
-#define ENCODE_MEMO_FRAMES 256u       /* of a thread's last stack */
-#define ENCODE_MEMO_BYTES (64u << 20) /* of all threads */
-#define ENCODE_BLOB_ROWS 262144u      /* known by content, so that equal ones are stored once */
-#define ENCODE_BLOB_PIECE ((size_t)1 << 20)
+#define DECODE_PROCESSES 65536u
+#define DECODE_EXTERNAL_PROCESSES 4096u /* processes that only counters name */
+#define DECODE_DEVICES 16384u
+#define DECODE_ENDED_AREAS 4096u
+#define DECODE_GATES 64u
+#define DECODE_CLOSED_WINDOWS 256u
+#define DECODE_ANCHORS 64u
+#define DECODE_CLOCK_POINTS 1024u /* of devices, that wait for an anchor */
+#define DECODE_SEEN_THREADS 65536u
+#define DECODE_STACKS (1u << 21)      /* different ones in a file; further ones are cut */
+#define DECODE_STACK_DEPTH 4096u      /* of a stack that is an entry of the dictionary */
+#define DECODE_STEPS (1u << 18)       /* known in an area: a stack, and a frame that it calls */
+#define DECODE_MEMO_FRAMES 256u       /* of a thread's last stack */
+#define DECODE_MEMO_BYTES (64u << 20) /* of all threads */
+#define DECODE_BLOB_ROWS 262144u      /* known by content, so that equal ones are stored once */
+#define DECODE_BLOB_PIECE ((size_t)1 << 20)
 /* Clocks of the trace: 2 is CLOCK_REALTIME. */
-#define ENCODE_CLOCK_OF_EVENTS 1u
-#define ENCODE_FIRST_DEVICE_CLOCK 3u
+#define DECODE_CLOCK_OF_EVENTS 1u
+#define DECODE_FIRST_DEVICE_CLOCK 3u
 /* Times stay below this, so that sums of them do not overflow. */
-#define ENCODE_LATEST_NS (INT64_MAX / 4)
+#define DECODE_LATEST_NS (INT64_MAX / 4)
 
 /* Why events of a ring are not in the trace. */
-enum encode_loss {
+enum decode_loss {
 	LOSS_DROPPED,
 	LOSS_OVERWRITTEN,
 	LOSS_DISCARDED,
@@ -74,13 +74,13 @@ enum encode_loss {
 	LOSS_COUNT
 };
 
-struct encode_lost {
+struct decode_lost {
 	uint64_t count;
 	int64_t first_ns, last_ns;
 };
 
 /* Texts are freed when it has ended and its row is written. */
-struct encode_process {
+struct decode_process {
 	int64_t id;
 	uint64_t pid, parent;
 	uint64_t start_time, image; /* with pid: which process it is */
@@ -95,12 +95,12 @@ struct encode_process {
 	uint32_t correlations;
 	bool ended;
 	bool used;        /* by an area that has not ended */
-	bool stranger;    /* only counters name it */
+	bool external;    /* only counters name it */
 	bool of_recorder; /* as that of its area */
 };
 
 /* Texts are cut to what fits, and end with NUL. */
-struct encode_device {
+struct decode_device {
 	int64_t id;
 	uint64_t area;   /* whose description it is; 0: not described yet */
 	uint32_t number; /* as a user knows it */
@@ -111,38 +111,38 @@ struct encode_device {
 };
 
 /* One instant in clock 1 and in a device's clock. */
-struct encode_clock_point {
+struct decode_clock_point {
 	int64_t host_ns, device_ns, uncertainty_ns;
 };
 
 /* A device's own clock, as the area tells of it. */
-struct encode_device_clock {
+struct decode_device_clock {
 	uint32_t id;    /* in the trace; 0: none yet */
 	uint32_t epoch; /* of the file that has its rows */
 	uint32_t count; /* of points; 0: nothing is known */
 	bool is_guessed;
-	struct encode_clock_point points[2]; /* the newest, the last one last */
+	struct decode_clock_point points[2]; /* the newest, the last one last */
 	char method[32];
 };
 
 /* What an area calls a device. */
-struct encode_device_number {
+struct decode_device_number {
 	uint32_t number; /* 24 bits */
-	struct encode_device *device;
-	struct encode_device_clock clock;
+	struct decode_device *device;
+	struct decode_device_clock clock;
 };
 
 /* A point whose row waits for an anchor of the host's clock behind it. */
-struct encode_waiting_point {
+struct decode_waiting_point {
 	uint32_t clock;
 	bool is_guessed;
 	bool is_first; /* the file has nothing better of this clock */
-	struct encode_clock_point point;
+	struct decode_clock_point point;
 	char method[32];
 };
 
 /* A queue, by what its area calls it. */
-struct encode_stream {
+struct decode_stream {
 	int64_t id;
 	uint32_t device, stream, context;
 	uint32_t epoch;
@@ -152,22 +152,22 @@ struct encode_stream {
 };
 
 /* Numbers that join calls and commands: bit n is that of correlation `number` * bits + n. */
-struct encode_call_page {
+struct decode_call_page {
 	uint64_t number;
-	uint64_t called[ENCODE_CALL_WORDS];
-	uint64_t done[ENCODE_CALL_WORDS]; /* a command came, or none is to come */
+	uint64_t called[DECODE_CALL_WORDS];
+	uint64_t done[DECODE_CALL_WORDS]; /* a command came, or none is to come */
 };
 
-struct encode_calls {
-	struct encode_call_page *pages; /* the newest last */
+struct decode_calls {
+	struct decode_call_page *pages; /* the newest last */
 	size_t count, capacity;
-	struct ts_map places; /* number to index */
-	uint64_t given_up;    /* open ones of pages that were forgotten */
+	struct ts_map index; /* number to index */
+	uint64_t given_up;   /* open ones of pages that were forgotten */
 };
 
 /* ---- of a command stream ---- */
 
-struct encode_object {
+struct decode_object {
 	uint64_t number;
 	int64_t id;
 	uint32_t generation; /* of the window that described it */
@@ -176,13 +176,13 @@ struct encode_object {
 	struct ts_object_row row; /* texts and blobs are of the file of that epoch */
 };
 
-struct encode_blob_number {
+struct decode_blob_number {
 	uint64_t number; /* 0: free */
 	uint32_t id;
 };
 
 /* Content that comes in parts. */
-struct encode_half_blob {
+struct decode_half_blob {
 	uint64_t number; /* 0: none */
 	uint64_t broken; /* one that was given up: its other parts are passed over */
 	uint64_t bytes, done;
@@ -191,23 +191,23 @@ struct encode_half_blob {
 	struct ts_text piece; /* of `done`, what is in no row yet */
 };
 
-struct encode_channel {
-	struct encode_object *objects;
+struct decode_channel {
+	struct decode_object *objects;
 	size_t object_count, object_capacity, gone_count;
 	struct ts_map numbers; /* to index in objects */
 	uint32_t generation;   /* counts windows that have closed */
 	bool in_window;
 	int64_t last_ns; /* of its last command since this recorder began */
 
-	struct encode_blob_number *blobs; /* at number modulo blob_slots */
+	struct decode_blob_number *blobs; /* at number modulo blob_slots */
 	size_t blob_slots;
 	struct ts_map kept_blobs; /* number to id */
-	struct encode_half_blob half;
+	struct decode_half_blob half;
 };
 
 /* A DEVICE record: texts are borrowed, in the order of those above. */
 enum { DEVICE_VENDOR, DEVICE_MODEL, DEVICE_UUID, DEVICE_BUS, DEVICE_TEXTS };
-struct encode_described {
+struct decode_described {
 	uint32_t number;
 	int64_t memory_bytes;
 	const char *texts[DEVICE_TEXTS];
@@ -215,7 +215,7 @@ struct encode_described {
 };
 
 /* Spans that have begun and not ended: their BEGIN records, as they were. */
-struct encode_stack {
+struct decode_stack {
 	struct ts_text records;
 	uint32_t *starts; /* of each in records; with STACK_OUTSIDE */
 	size_t count, capacity;
@@ -223,23 +223,23 @@ struct encode_stack {
 #define STACK_OUTSIDE 0x80000000u /* began outside of all windows */
 
 /* The last stack of a thread, and the id of each of its parts: the next one mostly begins alike. */
-struct encode_memo {
+struct decode_memo {
 	uint64_t area; /* whose codes they are */
 	uint32_t epoch;
 	uint32_t count;
 	uint64_t *total_bytes; /* of all memos */
-	uint32_t stacks[ENCODE_MEMO_FRAMES];
-	uint64_t frames[ENCODE_MEMO_FRAMES];
+	uint32_t stacks[DECODE_MEMO_FRAMES];
+	uint64_t frames[DECODE_MEMO_FRAMES];
 };
 
 /* Who has named a thread; the higher one is heard. */
-enum encode_namer { NAMED_BY_NOBODY, NAMED_BY_KERNEL, NAMED_BY_SAMPLER, NAMED_BY_PROGRAM };
+enum decode_namer { NAMED_BY_NOBODY, NAMED_BY_KERNEL, NAMED_BY_SAMPLER, NAMED_BY_PROGRAM };
 
 /*
- * A thread, or a track. It is held by its area, while that knows it, and by the encoder, under its
+ * A thread, or a track. It is held by its area, while that knows it, and by the decoder, under its
  * process and tid, so that samples and events of a thread have one row, whichever come first.
  */
-struct encode_thread {
+struct decode_thread {
 	int64_t id;
 	uint64_t key; /* serial, or track */
 	uint32_t tid;
@@ -251,23 +251,23 @@ struct encode_thread {
 	uint64_t area;   /* that owns it, or did; 0: only samples name it */
 	int64_t process; /* its row; 0: that of its area */
 	int64_t last_ns; /* when it was last heard of, by samples or THREAD */
-	struct encode_memo *memo;
+	struct decode_memo *memo;
 	char name[64];
-	struct encode_stack stacks[2]; /* second: of signal handlers inside an emit */
+	struct decode_stack stacks[2]; /* second: of signal handlers inside an emit */
 };
 
-struct encode_ring {
+struct decode_ring {
 	uint64_t position, events, dropped;
-	struct encode_thread *thread; /* NULL: not known */
+	struct decode_thread *thread; /* NULL: not known */
 	int64_t last_ns;              /* time of the newest record, 0: none yet */
 	bool damaged;
 	bool has_losses;
 	bool is_channel; /* it holds a command stream */
-	struct encode_lost lost[LOSS_COUNT];
+	struct decode_lost lost[LOSS_COUNT];
 };
 
 /* A call site of the dictionary. Ids are 0 until it is used in this file. */
-struct encode_site {
+struct decode_site {
 	uint32_t offset; /* of its entry in the dictionary */
 	uint32_t name, category, shape;
 	uint32_t row;            /* STACK: the stack; MODULE and DEVICE: the mapping */
@@ -277,30 +277,30 @@ struct encode_site {
 	bool resolved; /* in this file */
 };
 
-struct encode_window {
+struct decode_window {
 	bool by_target;
 	int64_t start_ns;
 	struct ts_block_window opened;
 };
 
 /* A window that is over, until it is told and exported. */
-struct encode_closed {
+struct decode_closed {
 	uint64_t area;
 	uint32_t waits; /* for so many CLOCK blocks */
-	bool told;
+	bool reported;
 	struct ts_block_window opened, closed;
 };
 
 /* From this time on the recorder let events through, or not. */
-struct encode_gate {
+struct decode_gate {
 	int64_t from_ns;
 	bool open;
 };
 
-struct encode_area {
+struct decode_area {
 	uint64_t id;
 	struct ts_block_area *about; /* NULL: nothing is known but positions */
-	struct encode_process *process;
+	struct decode_process *process;
 	bool native;  /* its counter is the recording's */
 	bool damaged; /* dictionary */
 	bool ended;
@@ -310,41 +310,41 @@ struct encode_area {
 
 	struct ts_text dictionary;
 	uint64_t dictionary_end; /* of what was taken; stays when it is freed */
-	struct encode_site *sites;
+	struct decode_site *sites;
 	size_t site_count, site_capacity;
 
-	struct encode_ring **rings;
+	struct decode_ring **rings;
 	size_t ring_count, ring_capacity;
 
-	struct encode_thread **threads;
+	struct decode_thread **threads;
 	size_t thread_count, thread_capacity, track_count;
 	struct ts_map serials, tracks; /* to index in threads */
 	uint64_t open_spans, open_span_bytes;
 
-	struct encode_device_number *devices;
+	struct decode_device_number *devices;
 	size_t device_count, device_capacity;
-	struct encode_stream *streams;
+	struct decode_stream *streams;
 	size_t stream_count, stream_capacity;
-	struct ts_pairmap stream_places; /* (context << 32 | device, stream) to index */
-	struct encode_calls calls;
+	struct ts_pairmap stream_index; /* (context << 32 | device, stream) to index */
+	struct decode_calls calls;
 	struct ts_text facts;           /* FACT records, as they were */
 	struct ts_pairmap steps;        /* (stack, word of a frame) to stack, in this file */
 	bool has_unnamed;               /* frames whose function is not in the dictionary */
-	struct encode_channel *channel; /* NULL: it has no command stream */
+	struct decode_channel *channel; /* NULL: it has no command stream */
 
-	struct encode_window *windows;
+	struct decode_window *windows;
 	size_t window_count, window_capacity;
 	uint32_t target_windows; /* so far: numbers them */
-	struct encode_gate gates[ENCODE_GATES];
+	struct decode_gate gates[DECODE_GATES];
 	uint32_t gate_count;
 	uint64_t outside;
 
 	/* Already in the trace. */
-	uint64_t told_nested, told_no_ring, told_cut, told_outside;
+	uint64_t reported_nested, reported_no_ring, reported_cut, reported_outside;
 };
 
-struct ts_encoder {
-	struct ts_encoder_options options;
+struct ts_decoder {
+	struct ts_decoder_options options;
 	struct ts_writer *writer;
 	char *name;
 	struct ts_block_open open;
@@ -355,30 +355,30 @@ struct ts_encoder {
 	int64_t source, host;
 	int64_t next_process, next_thread, next_device, next_stream, next_object;
 	uint32_t next_clock, next_correlations;
-	struct encode_process **processes;
+	struct decode_process **processes;
 	size_t process_count, process_capacity;
-	size_t stranger_count;
+	size_t external_count;
 	struct ts_map pids; /* to index in processes, the newest */
 
-	struct encode_device **devices;
+	struct decode_device **devices;
 	size_t device_count, device_capacity;
 	struct ts_map uuids; /* hash of a uuid to id of a device */
 
-	struct encode_area **areas;
+	struct decode_area **areas;
 	size_t area_count, area_capacity, ended_count;
-	struct ts_map area_places; /* id to index */
+	struct ts_map area_index; /* id to index */
 
-	struct ts_block_clock anchors[ENCODE_ANCHORS]; /* rising; the newest last */
+	struct ts_block_clock anchors[DECODE_ANCHORS]; /* rising; the newest last */
 	uint32_t anchor_count;
 	int64_t now_ns; /* newest time that was seen, in clock 1 */
 
-	struct encode_waiting_point *points;
+	struct decode_waiting_point *points;
 	size_t point_count, point_capacity;
 
 	/* Threads of all processes, by (process, tid) */
-	struct encode_thread **seen;
+	struct decode_thread **seen;
 	size_t seen_count, seen_capacity;
-	struct ts_pairmap seen_places;
+	struct ts_pairmap seen_index;
 	uint64_t memo_bytes;
 	uint64_t stack_count; /* of this file */
 	uint32_t newest_stack;
@@ -397,10 +397,10 @@ struct ts_encoder {
 	uint32_t *path;                   /* of entries, while a stack is resolved */
 	size_t path_capacity;
 
-	struct encode_closed *closed;
+	struct decode_closed *closed;
 	size_t closed_count, closed_capacity;
 
-	struct ts_encoder_counts counts;
+	struct ts_decoder_counts counts;
 	uint64_t damaged_blocks, damaged_bytes; /* of the journal, not yet told */
 	struct ts_text scratch;
 	int failure; /* of memory */
@@ -408,12 +408,12 @@ struct ts_encoder {
 
 /* ---- the words of a record that are still to be read ---- */
 
-struct encode_cursor {
+struct decode_cursor {
 	const uint64_t *next, *end;
 	bool bad;
 };
 
-static inline uint64_t encode_take_word(struct encode_cursor *cursor)
+static inline uint64_t decode_take_word(struct decode_cursor *cursor)
 {
 	if (TS_UNLIKELY(cursor->next >= cursor->end)) {
 		cursor->bad = true;
@@ -423,7 +423,7 @@ static inline uint64_t encode_take_word(struct encode_cursor *cursor)
 }
 
 /* A string of a record; "" where it does not fit. */
-static inline const char *encode_take_string(struct encode_cursor *cursor, uint32_t *ret_length)
+static inline const char *decode_take_string(struct decode_cursor *cursor, uint32_t *ret_length)
 {
 	const char *bytes = (const char *)cursor->next;
 	size_t left = (size_t)(cursor->end - cursor->next) * 8;
@@ -440,12 +440,12 @@ static inline const char *encode_take_string(struct encode_cursor *cursor, uint3
 }
 
 /* A record taken apart. */
-struct encode_event {
+struct decode_event {
 	const uint64_t *record; /* its words */
 	uint32_t words;
 	uint8_t kind, flags;
 	int64_t ns; /* its time in clock 1 */
-	struct encode_thread *thread;
+	struct decode_thread *thread;
 	/* Of the kind. */
 	uint64_t duration, start, number;
 	uint64_t correlation, result;
@@ -465,80 +465,80 @@ struct encode_event {
 
 /* ---- decoder.c ---- */
 
-struct encode_area *encode_find_area(struct ts_encoder *encoder, uint64_t id);
-struct encode_area *encode_add_area(struct ts_encoder *encoder, uint64_t id);
+struct decode_area *decode_find_area(struct ts_decoder *decoder, uint64_t id);
+struct decode_area *decode_add_area(struct ts_decoder *decoder, uint64_t id);
 /* NULL: no memory, or beyond the limit. */
-struct encode_ring *encode_get_ring(struct ts_encoder *encoder, struct encode_area *area,
+struct decode_ring *decode_get_ring(struct ts_decoder *decoder, struct decode_area *area,
 				    uint32_t ring);
 /* What the first block of an area says; a state follows it, or its first records. */
-int encode_set_about(struct ts_encoder *encoder, struct encode_area *area,
+int decode_set_about(struct ts_decoder *decoder, struct decode_area *area,
 		     const struct ts_block_area *about);
-int encode_no_memory(struct ts_encoder *encoder);
+int decode_no_memory(struct ts_decoder *decoder);
 
 /* ---- decode_entity.c ---- */
 
-uint32_t encode_string(struct ts_encoder *encoder, const char *text, size_t length);
-uint32_t encode_text(struct ts_encoder *encoder, const char *text);
+uint32_t decode_string(struct ts_decoder *decoder, const char *text, size_t length);
+uint32_t decode_text(struct ts_decoder *decoder, const char *text);
 /* A fixed, perhaps unterminated, text of a struct. */
-uint32_t encode_fixed(struct ts_encoder *encoder, const char *text, size_t bytes);
-void encode_meta(struct ts_encoder *encoder, int64_t process, const char *key, const char *json);
+uint32_t decode_fixed(struct ts_decoder *decoder, const char *text, size_t bytes);
+void decode_meta(struct ts_decoder *decoder, int64_t process, const char *key, const char *json);
 /* Source, host and facts, at the begin of a file. */
-void encode_preamble(struct ts_encoder *encoder);
+void decode_preamble(struct ts_decoder *decoder);
 
-struct encode_process *encode_get_process(struct ts_encoder *encoder, uint64_t pid,
+struct decode_process *decode_get_process(struct ts_decoder *decoder, uint64_t pid,
 					  uint64_t start_time, uint64_t image, bool any_image);
-struct encode_process *encode_add_process(struct ts_encoder *encoder, uint64_t pid);
-void encode_free_process(struct encode_process *process);
-void encode_set_process_texts(struct ts_encoder *encoder, struct encode_process *process,
+struct decode_process *decode_add_process(struct ts_decoder *decoder, uint64_t pid);
+void decode_free_process(struct decode_process *process);
+void decode_set_process_texts(struct ts_decoder *decoder, struct decode_process *process,
 			      const char *name, size_t name_bytes, const char *command,
 			      size_t command_bytes);
-void encode_write_process(struct ts_encoder *encoder, struct encode_process *process);
-void encode_end_process(struct ts_encoder *encoder, struct encode_process *process);
+void decode_write_process(struct ts_decoder *decoder, struct decode_process *process);
+void decode_end_process(struct ts_decoder *decoder, struct decode_process *process);
 /* One that counters named without saying when it started. NULL: there is none. */
-struct encode_process *encode_find_stranger(struct ts_encoder *encoder, uint64_t pid);
+struct decode_process *decode_find_external(struct ts_decoder *decoder, uint64_t pid);
 /* It is described from now on. */
-void encode_know_process(struct ts_encoder *encoder, struct encode_process *process);
+void decode_know_process(struct ts_decoder *decoder, struct decode_process *process);
 /*
  * Whom a counter of an area is about that was emitted then; its row is in the file after this.
  * NULL: no memory, or nobody.
  */
-struct encode_process *encode_subject_process(struct ts_encoder *encoder,
-					      const struct encode_area *area, uint32_t pid,
+struct decode_process *decode_subject_process(struct ts_decoder *decoder,
+					      const struct decode_area *area, uint32_t pid,
 					      uint64_t start_time, int64_t ns);
 
 /*
  * By serial (0: of rings that do not say whose they are), or by track; made where it is not there.
  * NULL: no memory, or too many.
  */
-struct encode_thread *encode_get_thread(struct ts_encoder *encoder, struct encode_area *area,
+struct decode_thread *decode_get_thread(struct ts_decoder *decoder, struct decode_area *area,
 					uint64_t key, bool is_track);
 /*
  * Its row is in the file after this. `area` is NULL where none owns it; then its process has a row.
  */
-void encode_use_thread(struct ts_encoder *encoder, struct encode_area *area,
-		       struct encode_thread *thread);
-void encode_write_thread(struct ts_encoder *encoder, struct encode_area *area,
-			 struct encode_thread *thread);
+void decode_use_thread(struct ts_decoder *decoder, struct decode_area *area,
+		       struct decode_thread *thread);
+void decode_write_thread(struct ts_decoder *decoder, struct decode_area *area,
+			 struct decode_thread *thread);
 /* Of text that nothing ends, at most `bytes`. */
-void encode_name_thread(struct ts_encoder *encoder, struct encode_area *area,
-			struct encode_thread *thread, const char *name, size_t bytes,
-			enum encode_namer namer);
+void decode_name_thread(struct ts_decoder *decoder, struct decode_area *area,
+			struct decode_thread *thread, const char *name, size_t bytes,
+			enum decode_namer namer);
 /* One that holds it does so no longer; frees it with the last. */
-void encode_release_thread(struct encode_thread *thread);
+void decode_release_thread(struct decode_thread *thread);
 /* Its area does not know it any more. */
-void encode_disown_thread(struct encode_thread *thread);
+void decode_disown_thread(struct decode_thread *thread);
 /* Forgets threads that no ring belongs to and that have nothing open. */
-void encode_forget_threads(struct encode_area *area);
+void decode_forget_threads(struct decode_area *area);
 
 /* ---- decode_site.c ---- */
 
 /* New entries of the dictionary. */
-void encode_add_sites(struct ts_encoder *encoder, struct encode_area *area, const void *bytes,
+void decode_add_sites(struct ts_decoder *decoder, struct decode_area *area, const void *bytes,
 		      size_t count);
-void encode_resolve_site(struct ts_encoder *encoder, struct encode_area *area,
-			 struct encode_site *site);
+void decode_resolve_site(struct ts_decoder *decoder, struct decode_area *area,
+			 struct decode_site *site);
 /* What a kernel is called, as people write it. */
-uint32_t encode_kernel_name(struct ts_encoder *encoder, const struct encode_area *area,
+uint32_t decode_kernel_name(struct ts_decoder *decoder, const struct decode_area *area,
 			    const char *name, size_t length);
 
 /* ---- decode_device.c ---- */
@@ -547,246 +547,246 @@ uint32_t encode_kernel_name(struct ts_encoder *encoder, const struct encode_area
  * The device that an area calls so; its row is in the file after this. NULL: no memory, or too
  * many.
  */
-struct encode_device *encode_use_device(struct ts_encoder *encoder, struct encode_area *area,
+struct decode_device *decode_use_device(struct ts_decoder *decoder, struct decode_area *area,
 					uint32_t number);
 /* A DEVICE record. False as above. */
-bool encode_describe_device(struct ts_encoder *encoder, struct encode_area *area,
-			    const struct encode_described *described);
+bool decode_describe_device(struct ts_decoder *decoder, struct decode_area *area,
+			    const struct decode_described *described);
 /*
  * For a state that is read back: a new one of a higher id than all before, and what an area calls
  * it.
  */
-struct encode_device *encode_add_device(struct ts_encoder *encoder, int64_t id);
-void encode_index_device(struct ts_encoder *encoder, const struct encode_device *device);
-struct encode_device_number *encode_find_number(const struct encode_area *area, uint32_t number);
-struct encode_device *encode_find_device(const struct ts_encoder *encoder, int64_t id);
-bool encode_call_device(struct ts_encoder *encoder, struct encode_area *area, uint32_t number,
-			struct encode_device *device);
+struct decode_device *decode_add_device(struct ts_decoder *decoder, int64_t id);
+void decode_index_device(struct ts_decoder *decoder, const struct decode_device *device);
+struct decode_device_number *decode_find_number(const struct decode_area *area, uint32_t number);
+struct decode_device *decode_find_device(const struct ts_decoder *decoder, int64_t id);
+bool decode_call_device(struct ts_decoder *decoder, struct decode_area *area, uint32_t number,
+			struct decode_device *device);
 
 /* ---- decode_clock.c ---- */
 
 /* A counter of the recording, or CLOCK_MONOTONIC, in ns of clock 1. */
-int64_t encode_scale(const struct ts_encoder *encoder, uint64_t counter);
-int64_t encode_monotonic(const struct ts_encoder *encoder, int64_t monotonic_ns);
+int64_t decode_scale(const struct ts_decoder *decoder, uint64_t counter);
+int64_t decode_monotonic(const struct ts_decoder *decoder, int64_t monotonic_ns);
 /* A counter of an area. */
-int64_t encode_foreign_time(const struct ts_encoder *encoder, const struct encode_area *area,
-			    uint64_t counter);
-void encode_add_anchor(struct ts_encoder *encoder, const struct ts_block_clock *clock);
+int64_t decode_other_time(const struct ts_decoder *decoder, const struct decode_area *area,
+			  uint64_t counter);
+void decode_add_anchor(struct ts_decoder *decoder, const struct ts_block_clock *clock);
 /* Rows of the begin and of the anchors that are known, at the begin of a file. */
-void encode_clock_rows(struct ts_encoder *encoder);
-void encode_area_anchor(struct ts_encoder *encoder, const struct encode_area *area);
+void decode_clock_rows(struct ts_decoder *decoder);
+void decode_area_anchor(struct ts_decoder *decoder, const struct decode_area *area);
 
-static inline int64_t encode_time(const struct ts_encoder *encoder, const struct encode_area *area,
+static inline int64_t decode_time(const struct ts_decoder *decoder, const struct decode_area *area,
 				  uint64_t counter)
 {
 	if (TS_LIKELY(area->native)) {
-		unsigned __int128 ns = (unsigned __int128)counter * encoder->open.counter_mult >>
+		unsigned __int128 ns = (unsigned __int128)counter * decoder->open.counter_mult >>
 				       32;
 
-		return TS_LIKELY(ns < ENCODE_LATEST_NS) ? (int64_t)ns : ENCODE_LATEST_NS;
+		return TS_LIKELY(ns < DECODE_LATEST_NS) ? (int64_t)ns : DECODE_LATEST_NS;
 	}
-	return encode_foreign_time(encoder, area, counter);
+	return decode_other_time(decoder, area, counter);
 }
 
 /* Trace time of an instant of clock 1, by the anchors known so far, as a reader will convert it. */
-int64_t encode_trace_time(const struct ts_encoder *encoder, int64_t ns);
+int64_t decode_trace_time(const struct ts_decoder *decoder, int64_t ns);
 /* Rows of points of devices' clocks that lie before the newest anchor; or of all that wait. */
-void encode_tell_points(struct ts_encoder *encoder, bool all);
+void decode_write_points(struct ts_decoder *decoder, bool all);
 /*
  * The file may be read now: clocks of which only a point that waits is known have a row, for the
  * time being.
  */
-void encode_assume_points(struct ts_encoder *encoder);
-bool encode_put_point(struct ts_encoder *encoder, const struct encode_waiting_point *waiting);
+void decode_assume_points(struct ts_decoder *decoder);
+bool decode_put_point(struct ts_decoder *decoder, const struct decode_waiting_point *waiting);
 /* A DEVICE_CLOCK record, or the best that is known where there was none. */
-void encode_add_point(struct ts_encoder *encoder, struct encode_device_clock *clock,
-		      const struct encode_clock_point *point, const char *method,
+void decode_add_point(struct ts_decoder *decoder, struct decode_device_clock *clock,
+		      const struct decode_clock_point *point, const char *method,
 		      size_t method_bytes, bool is_guessed);
 /* Whether its numbers can be used. */
-bool encode_is_point(const struct encode_clock_point *point);
+bool decode_is_point(const struct decode_clock_point *point);
 /* Its rows are in the file, or wait for an anchor, after this. */
-void encode_use_clock(struct ts_encoder *encoder, struct encode_device_clock *clock);
+void decode_use_clock(struct ts_decoder *decoder, struct decode_device_clock *clock);
 /* An instant of the device's clock in clock 1; TS_ABSENT where that is not known. */
-int64_t encode_host_time(const struct encode_device_clock *clock, int64_t device_ns);
+int64_t decode_host_time(const struct decode_device_clock *clock, int64_t device_ns);
 
 /* ---- decode_accelerator.c ---- */
 
 /* A number that joins calls and commands, unique in the recording; TS_ABSENT for 0. */
-int64_t encode_correlation(struct ts_encoder *encoder, struct encode_process *process,
+int64_t decode_correlation(struct ts_decoder *decoder, struct decode_process *process,
 			   uint64_t number);
 /* CALL and GPU_OP. True where it is in the trace after this. */
-bool encode_call(struct ts_encoder *encoder, struct encode_area *area, struct encode_ring *ring,
-		 const struct encode_event *event);
-bool encode_gpu_op(struct ts_encoder *encoder, struct encode_area *area, struct encode_ring *ring,
-		   const struct encode_event *event);
+bool decode_call(struct ts_decoder *decoder, struct decode_area *area, struct decode_ring *ring,
+		 const struct decode_event *event);
+bool decode_gpu_op(struct ts_decoder *decoder, struct decode_area *area, struct decode_ring *ring,
+		   const struct decode_event *event);
 /* STREAM, DEVICE_CLOCK, LOST and FACT. False: it makes no sense. */
-bool encode_accelerator_record(struct ts_encoder *encoder, struct encode_area *area,
-			       const struct encode_event *event);
+bool decode_accelerator_record(struct ts_decoder *decoder, struct decode_area *area,
+			       const struct decode_event *event);
 /* Facts again, into a new file. */
-void encode_facts(struct ts_encoder *encoder, struct encode_area *area);
-void encode_free_accelerator(struct encode_area *area);
+void decode_facts(struct ts_decoder *decoder, struct decode_area *area);
+void decode_free_accelerator(struct decode_area *area);
 
 /* ---- decode_allocation.c ---- */
 
-bool encode_allocation(struct ts_encoder *encoder, struct encode_area *area,
-		       struct encode_ring *ring, const struct encode_event *event);
+bool decode_allocation(struct ts_decoder *decoder, struct decode_area *area,
+		       struct decode_ring *ring, const struct decode_event *event);
 
 /* ---- decode_calls.c ---- */
 
 /* A call gave a command. False: no memory. */
-bool encode_wait_for_call(struct ts_encoder *encoder, struct encode_area *area,
+bool decode_wait_for_call(struct ts_decoder *decoder, struct decode_area *area,
 			  uint64_t correlation);
 /* A command came; or its window left it out: it is not waited for. */
-void encode_forget_call(struct ts_encoder *encoder, struct encode_area *area, uint64_t correlation);
+void decode_forget_call(struct ts_decoder *decoder, struct decode_area *area, uint64_t correlation);
 /* Those of a state that is read back. */
-bool encode_put_calls(struct ts_encoder *encoder, struct encode_area *area,
-		      const struct encode_call_page *page);
+bool decode_put_calls(struct ts_decoder *decoder, struct decode_area *area,
+		      const struct decode_call_page *page);
 /* Calls whose commands never came. */
-void encode_tell_calls(struct ts_encoder *encoder, struct encode_area *area);
-void encode_free_calls(struct encode_area *area);
+void decode_report_calls(struct ts_decoder *decoder, struct decode_area *area);
+void decode_free_calls(struct decode_area *area);
 
 /* ---- decode_stream.c ---- */
 
 /* What an area calls so; its row is in the file after this. NULL: no memory. */
-struct encode_stream *encode_use_stream(struct ts_encoder *encoder, struct encode_area *area,
+struct decode_stream *decode_use_stream(struct ts_decoder *decoder, struct decode_area *area,
 					uint32_t device, uint32_t stream, uint32_t context);
 /* A STREAM record. False: it makes no sense. */
-bool encode_stream_record(struct ts_encoder *encoder, struct encode_area *area,
-			  struct encode_cursor *cursor);
-bool encode_add_stream(struct ts_encoder *encoder, struct encode_area *area,
-		       const struct encode_stream *stream);
+bool decode_stream_record(struct ts_decoder *decoder, struct decode_area *area,
+			  struct decode_cursor *cursor);
+bool decode_add_stream(struct ts_decoder *decoder, struct decode_area *area,
+		       const struct decode_stream *stream);
 
 /* ---- decode_channel.c ---- */
 
 /* OBJECT, GONE, COMMAND, BLOB. False: it makes no sense. */
-bool encode_channel_record(struct ts_encoder *encoder, struct encode_area *area,
-			   struct encode_ring *ring, const struct encode_event *event);
-struct encode_channel *encode_get_channel(struct ts_encoder *encoder, struct encode_area *area);
-void encode_free_channel(struct encode_area *area);
+bool decode_channel_record(struct ts_decoder *decoder, struct decode_area *area,
+			   struct decode_ring *ring, const struct decode_event *event);
+struct decode_channel *decode_get_channel(struct ts_decoder *decoder, struct decode_area *area);
+void decode_free_channel(struct decode_area *area);
 /* Records of it were not stored, for want of room: its window cannot be replayed as a whole. */
-void encode_channel_cut(struct ts_encoder *encoder, struct encode_area *area);
+void decode_channel_cut(struct ts_decoder *decoder, struct decode_area *area);
 /* What it knows of ids is of another file. */
-void encode_channel_moves(struct ts_encoder *encoder, struct encode_area *area);
-bool encode_put_object(struct ts_encoder *encoder, struct encode_channel *channel,
-		       const struct encode_object *object);
+void decode_channel_moves(struct ts_decoder *decoder, struct decode_area *area);
+bool decode_put_object(struct ts_decoder *decoder, struct decode_channel *channel,
+		       const struct decode_object *object);
 
 /* ---- decode_blob.c ---- */
 
 /* A BLOB record. False: it makes no sense. */
-bool encode_blob_record(struct ts_encoder *encoder, struct encode_channel *channel,
-			struct encode_ring *ring, struct encode_cursor *cursor, int64_t ns);
+bool decode_blob_record(struct ts_decoder *decoder, struct decode_channel *channel,
+			struct decode_ring *ring, struct decode_cursor *cursor, int64_t ns);
 /*
  * The row of a whole blob; 0: it is not known. `keep`: an object names it, so that it may be named
  * again much later.
  */
-uint32_t encode_blob_id(struct ts_encoder *encoder, struct encode_channel *channel, uint64_t number,
+uint32_t decode_blob_id(struct ts_decoder *decoder, struct decode_channel *channel, uint64_t number,
 			bool keep);
-bool encode_put_blob(struct ts_encoder *encoder, struct encode_channel *channel, uint64_t number,
+bool decode_put_blob(struct ts_decoder *decoder, struct decode_channel *channel, uint64_t number,
 		     uint32_t id);
-void encode_drop_half(struct encode_channel *channel);
+void decode_drop_half(struct decode_channel *channel);
 
 /* ---- decode_ring.c ---- */
 
-int encode_ring_block(struct ts_encoder *encoder, struct encode_area *area,
+int decode_ring_block(struct ts_decoder *decoder, struct decode_area *area,
 		      const struct ts_block *block, const uint64_t *words);
 /* When a span or call began, and how long it was. */
-int64_t encode_span(const struct ts_encoder *encoder, const struct encode_area *area,
-		    const struct encode_event *event, int64_t *ret_duration);
+int64_t decode_span(const struct ts_decoder *decoder, const struct decode_area *area,
+		    const struct decode_event *event, int64_t *ret_duration);
 /* Rows for all spans of the area that are open. */
-void encode_open_spans(struct ts_encoder *encoder, struct encode_area *area);
-bool encode_push(struct encode_area *area, struct encode_stack *stack, const void *record,
+void decode_open_spans(struct ts_decoder *decoder, struct decode_area *area);
+bool decode_push(struct decode_area *area, struct decode_stack *stack, const void *record,
 		 size_t bytes, uint32_t flags);
 
 /* ---- decode_stack.c ---- */
 
 /* The frames of an event of that thread. */
-uint32_t encode_frames(struct ts_encoder *encoder, struct encode_area *area,
-		       struct encode_ring *ring, struct encode_thread *thread,
-		       const struct encode_event *event);
+uint32_t decode_frames(struct ts_decoder *decoder, struct decode_area *area,
+		       struct decode_ring *ring, struct decode_thread *thread,
+		       const struct decode_event *event);
 /* A stack that is an entry of the dictionary; 0: none. */
-uint32_t encode_stack(struct ts_encoder *encoder, struct encode_area *area,
-		      struct encode_ring *ring, uint64_t number, int64_t ns);
+uint32_t decode_stack(struct ts_decoder *decoder, struct decode_area *area,
+		      struct decode_ring *ring, uint64_t number, int64_t ns);
 /* Whichever the event has. */
-uint32_t encode_any_stack(struct ts_encoder *encoder, struct encode_area *area,
-			  struct encode_ring *ring, struct encode_thread *thread,
-			  const struct encode_event *event);
+uint32_t decode_any_stack(struct ts_decoder *decoder, struct decode_area *area,
+			  struct decode_ring *ring, struct decode_thread *thread,
+			  const struct decode_event *event);
 /* Ids are of another file. */
-void encode_stacks_move(struct ts_encoder *encoder);
+void decode_stacks_move(struct ts_decoder *decoder);
 
 /* ---- decode_sample.c ---- */
 
 /* A row of `sample`. True where it is in the trace after this. */
-bool encode_sample(struct ts_encoder *encoder, struct encode_area *area, struct encode_ring *ring,
-		   const struct encode_event *event);
+bool decode_sample(struct ts_decoder *decoder, struct decode_area *area, struct decode_ring *ring,
+		   const struct decode_event *event);
 /* The stack of a mark or a call, which is a row of `sample`, too, where it came as frames. */
-uint32_t encode_event_stack(struct ts_encoder *encoder, struct encode_area *area,
-			    struct encode_ring *ring, const struct encode_event *event,
+uint32_t decode_event_stack(struct ts_decoder *decoder, struct decode_area *area,
+			    struct decode_ring *ring, const struct decode_event *event,
 			    int64_t start_ns);
 /* A THREAD_OF record. False: it makes no sense. */
-bool encode_thread_of(struct ts_encoder *encoder, const struct encode_area *area,
-		      const struct encode_event *event);
+bool decode_thread_of(struct ts_decoder *decoder, const struct decode_area *area,
+		      const struct decode_event *event);
 /*
  * A THREAD record says that the area's thread is that of the kernel. Samples may have told of it
  * before: then they are one, which is returned in place of it.
  */
-struct encode_thread *encode_join_thread(struct ts_encoder *encoder, struct encode_area *area,
-					 struct encode_thread *thread, uint32_t tid, int64_t ns);
+struct decode_thread *decode_join_thread(struct ts_decoder *decoder, struct decode_area *area,
+					 struct decode_thread *thread, uint32_t tid, int64_t ns);
 /* From now on (process, tid) is this one. False: no memory. */
-bool encode_see_thread(struct ts_encoder *encoder, int64_t process, struct encode_thread *thread);
+bool decode_see_thread(struct ts_decoder *decoder, int64_t process, struct decode_thread *thread);
 /* Ids of stacks are of another file. */
-void encode_samples_move(struct ts_encoder *encoder);
-void encode_free_seen(struct ts_encoder *encoder);
+void decode_samples_move(struct ts_decoder *decoder);
+void decode_free_seen(struct ts_decoder *decoder);
 
 /* ---- decode_pc_samples.c ---- */
 
 /* A SAMPLE of what ran on a device, not on a thread. */
-bool encode_is_instruction(const struct encode_event *event);
-bool encode_instruction(struct ts_encoder *encoder, struct encode_area *area,
-			struct encode_ring *ring, const struct encode_event *event);
+bool decode_is_instruction(const struct decode_event *event);
+bool decode_instruction(struct ts_decoder *decoder, struct decode_area *area,
+			struct decode_ring *ring, const struct decode_event *event);
 
 /* ---- decode_loss.c ---- */
 
-void encode_lose(struct ts_encoder *encoder, struct encode_ring *ring, enum encode_loss why,
+void decode_lose(struct ts_decoder *decoder, struct decode_ring *ring, enum decode_loss why,
 		 uint64_t count, int64_t from_ns, int64_t to_ns);
 /* Rows of what a ring, all rings of an area, or all areas have counted. */
-void encode_tell_ring(struct ts_encoder *encoder, struct encode_area *area,
-		      struct encode_ring *ring);
-void encode_tell_area(struct ts_encoder *encoder, struct encode_area *area);
-void encode_tell_all(struct ts_encoder *encoder);
-void encode_loss_row(struct ts_encoder *encoder, const struct encode_process *process,
+void decode_report_ring(struct ts_decoder *decoder, struct decode_area *area,
+			struct decode_ring *ring);
+void decode_report_area(struct ts_decoder *decoder, struct decode_area *area);
+void decode_report_all(struct ts_decoder *decoder);
+void decode_loss_row(struct ts_decoder *decoder, const struct decode_process *process,
 		     int64_t thread, const char *what, const char *reason, int64_t count,
 		     int64_t from_ns, int64_t to_ns);
-void encode_loss_block(struct ts_encoder *encoder, const struct ts_block *block,
+void decode_loss_block(struct ts_decoder *decoder, const struct ts_block *block,
 		       const struct ts_block_loss *loss);
-void encode_end_losses(struct ts_encoder *encoder, struct encode_area *area,
+void decode_end_losses(struct ts_decoder *decoder, struct decode_area *area,
 		       const struct ts_block_end *end);
 
 /* ---- decode_window.c ---- */
 
-bool encode_search_gates(const struct encode_area *area, int64_t ns);
+bool decode_search_gates(const struct decode_area *area, int64_t ns);
 
 /* True where a WINDOW block says that events were not let through at this time. */
-static inline bool encode_is_outside(const struct encode_area *area, int64_t ns)
+static inline bool decode_is_outside(const struct decode_area *area, int64_t ns)
 {
-	const struct encode_gate *newest;
+	const struct decode_gate *newest;
 
 	if (TS_LIKELY(area->gate_count == 0))
 		return false;
 	newest = &area->gates[area->gate_count - 1];
-	return ns >= newest->from_ns ? !newest->open : encode_search_gates(area, ns);
+	return ns >= newest->from_ns ? !newest->open : decode_search_gates(area, ns);
 }
 
-void encode_window_block(struct ts_encoder *encoder, struct encode_area *area,
+void decode_window_block(struct ts_decoder *decoder, struct decode_area *area,
 			 const struct ts_block_window *window);
-void encode_window_record(struct ts_encoder *encoder, struct encode_area *area,
+void decode_window_record(struct ts_decoder *decoder, struct decode_area *area,
 			  const struct ts_live_window_record *record);
-void encode_open_windows(struct ts_encoder *encoder, struct encode_area *area);
+void decode_open_windows(struct ts_decoder *decoder, struct decode_area *area);
 /* A CLOCK block, the end of an area (NULL: of all), or an EXPORT block came. */
-void encode_closed_wait(struct ts_encoder *encoder, const struct encode_area *area, bool end);
+void decode_closed_wait(struct ts_decoder *decoder, const struct decode_area *area, bool end);
 /* A command stream has ended: its windows need not wait for that any more. */
-void encode_closed_stream(struct ts_encoder *encoder, const struct encode_area *area);
-void encode_closed_exported(struct ts_encoder *encoder, const struct ts_block_export *exported);
-int encode_closed_tell(struct ts_encoder *encoder);
+void decode_closed_stream(struct ts_decoder *decoder, const struct decode_area *area);
+void decode_closed_exported(struct ts_decoder *decoder, const struct ts_block_export *exported);
+int decode_report_closed(struct ts_decoder *decoder);
 
 /* ---- checkpoint_channel.c ---- */
 
@@ -794,27 +794,27 @@ int encode_closed_tell(struct ts_encoder *encoder);
  * STATE blocks of what calls, queues, clocks of devices and command streams need: of the recording,
  * and of an area. `out` is for use.
  */
-int encode_save_numbers(const struct ts_encoder *encoder, const struct ts_block_sink *sink,
+int decode_save_numbers(const struct ts_decoder *decoder, const struct ts_block_sink *sink,
 			struct ts_text *out, struct ts_error *err);
-int encode_save_points(const struct ts_encoder *encoder, const struct ts_block_sink *sink,
+int decode_save_points(const struct ts_decoder *decoder, const struct ts_block_sink *sink,
 		       struct ts_text *out, struct ts_error *err);
-int encode_save_accelerator(const struct encode_area *area, const struct ts_block_sink *sink,
+int decode_save_accelerator(const struct decode_area *area, const struct ts_block_sink *sink,
 			    struct ts_text *out, struct ts_error *err);
 /* Whether a payload is one of these; false from the other: it is damaged. */
-bool encode_is_more_state(const void *payload, size_t bytes);
-bool encode_load_more_state(struct ts_encoder *encoder, uint64_t area, const void *payload,
+bool decode_is_more_state(const void *payload, size_t bytes);
+bool decode_load_more_state(struct ts_decoder *decoder, uint64_t area, const void *payload,
 			    size_t bytes);
 /* The same of threads that samples name, checkpoint_sample.c. */
-int encode_save_seen(struct ts_encoder *encoder, const struct ts_block_sink *sink,
+int decode_save_seen(struct ts_decoder *decoder, const struct ts_block_sink *sink,
 		     struct ts_text *out, struct ts_error *err);
-bool encode_load_seen(struct ts_encoder *encoder, const void *payload, size_t bytes);
+bool decode_load_seen(struct ts_decoder *decoder, const void *payload, size_t bytes);
 /* Appends a STATE block. */
-int encode_put_state(const struct ts_block_sink *sink, uint64_t area, const struct ts_text *out,
+int decode_put_state(const struct ts_block_sink *sink, uint64_t area, const struct ts_text *out,
 		     struct ts_error *err);
 
 /* ---- checkpoint.c ---- */
 
-int encode_load_state(struct ts_encoder *encoder, const struct ts_block *block,
+int decode_load_state(struct ts_decoder *decoder, const struct ts_block *block,
 		      const void *payload);
 
 #endif

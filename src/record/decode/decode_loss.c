@@ -38,10 +38,10 @@ static int64_t as_count(uint64_t count)
 	return count > INT64_MAX ? INT64_MAX : (int64_t)count;
 }
 
-void encode_lose(struct ts_encoder *encoder, struct encode_ring *ring, enum encode_loss why,
+void decode_lose(struct ts_decoder *decoder, struct decode_ring *ring, enum decode_loss why,
 		 uint64_t count, int64_t from_ns, int64_t to_ns)
 {
-	struct encode_lost *lost = &ring->lost[why];
+	struct decode_lost *lost = &ring->lost[why];
 
 	if (count == 0)
 		return;
@@ -54,10 +54,10 @@ void encode_lose(struct ts_encoder *encoder, struct encode_ring *ring, enum enco
 	lost->last_ns = TS_MAX(lost->last_ns, to_ns);
 	ring->has_losses = true;
 	if (losses[why].of_events)
-		encoder->counts.lost += count;
+		decoder->counts.lost += count;
 }
 
-void encode_loss_row(struct ts_encoder *encoder, const struct encode_process *process,
+void decode_loss_row(struct ts_decoder *decoder, const struct decode_process *process,
 		     int64_t thread, const char *what, const char *reason, int64_t count,
 		     int64_t from_ns, int64_t to_ns)
 {
@@ -65,27 +65,27 @@ void encode_loss_row(struct ts_encoder *encoder, const struct encode_process *pr
 
 	row.start = from_ns;
 	row.duration = to_ns > from_ns ? to_ns - from_ns : 0;
-	row.source = encoder->source;
+	row.source = decoder->source;
 	row.process = process ? process->id : 0;
 	row.thread = thread;
-	row.what = encode_text(encoder, what);
-	row.reason = encode_text(encoder, reason);
+	row.what = decode_text(decoder, what);
+	row.reason = decode_text(decoder, reason);
 	row.count = count;
-	ts_writer_add(encoder->writer, TS_TABLE_LOSS, &row, NULL);
+	ts_writer_add(decoder->writer, TS_TABLE_LOSS, &row, NULL);
 }
 
-void encode_tell_ring(struct ts_encoder *encoder, struct encode_area *area,
-		      struct encode_ring *ring)
+void decode_report_ring(struct ts_decoder *decoder, struct decode_area *area,
+			struct decode_ring *ring)
 {
 	if (!ring->has_losses)
 		return;
 	if (ring->thread)
-		encode_use_thread(encoder, area, ring->thread);
+		decode_use_thread(decoder, area, ring->thread);
 	for (int i = 0; i < LOSS_COUNT; i++) {
-		struct encode_lost *lost = &ring->lost[i];
+		struct decode_lost *lost = &ring->lost[i];
 
 		if (lost->count)
-			encode_loss_row(encoder, area->process, ring->thread ? ring->thread->id : 0,
+			decode_loss_row(decoder, area->process, ring->thread ? ring->thread->id : 0,
 					losses[i].what, losses[i].reason, as_count(lost->count),
 					lost->first_ns, lost->last_ns);
 		lost->count = 0;
@@ -93,78 +93,79 @@ void encode_tell_ring(struct ts_encoder *encoder, struct encode_area *area,
 	ring->has_losses = false;
 }
 
-void encode_tell_area(struct ts_encoder *encoder, struct encode_area *area)
+void decode_report_area(struct ts_decoder *decoder, struct decode_area *area)
 {
 	for (size_t i = 0; i < area->ring_count; i++)
 		if (area->rings[i])
-			encode_tell_ring(encoder, area, area->rings[i]);
+			decode_report_ring(decoder, area, area->rings[i]);
 }
 
-void encode_tell_all(struct ts_encoder *encoder)
+void decode_report_all(struct ts_decoder *decoder)
 {
-	for (size_t i = 0; i < encoder->area_count; i++)
-		encode_tell_area(encoder, encoder->areas[i]);
-	if (encoder->damaged_bytes)
-		encode_loss_row(encoder, NULL, 0, "bytes of the journal",
-				"the journal is damaged there", as_count(encoder->damaged_bytes),
-				encoder->now_ns, encoder->now_ns);
-	if (encoder->damaged_blocks)
-		encode_loss_row(encoder, NULL, 0, "blocks of the journal",
+	for (size_t i = 0; i < decoder->area_count; i++)
+		decode_report_area(decoder, decoder->areas[i]);
+	if (decoder->damaged_bytes)
+		decode_loss_row(decoder, NULL, 0, "bytes of the journal",
+				"the journal is damaged there", as_count(decoder->damaged_bytes),
+				decoder->now_ns, decoder->now_ns);
+	if (decoder->damaged_blocks)
+		decode_loss_row(decoder, NULL, 0, "blocks of the journal",
 				"they make no sense where they stand",
-				as_count(encoder->damaged_blocks), encoder->now_ns,
-				encoder->now_ns);
-	encoder->damaged_bytes = encoder->damaged_blocks = 0;
+				as_count(decoder->damaged_blocks), decoder->now_ns,
+				decoder->now_ns);
+	decoder->damaged_bytes = decoder->damaged_blocks = 0;
 }
 
-void encode_loss_block(struct ts_encoder *encoder, const struct ts_block *block,
+void decode_loss_block(struct ts_decoder *decoder, const struct ts_block *block,
 		       const struct ts_block_loss *loss)
 {
-	const struct encode_area *area = encode_find_area(encoder, block->area);
-	const struct encode_process *process = area ? area->process : NULL;
+	const struct decode_area *area = decode_find_area(decoder, block->area);
+	const struct decode_process *process = area ? area->process : NULL;
 	struct ts_loss_row row = ts_loss_none;
 	uint64_t place;
 
-	if (!process && loss->pid && ts_map_get(&encoder->pids, loss->pid, &place))
-		process = encoder->processes[place];
-	row.start = loss->first_counter ? encode_scale(encoder, loss->first_counter)
-					: encoder->now_ns;
-	row.duration = encode_scale(encoder, loss->last_counter) - row.start;
+	if (!process && loss->pid && ts_map_get(&decoder->pids, loss->pid, &place))
+		process = decoder->processes[place];
+	row.start = loss->first_counter ? decode_scale(decoder, loss->first_counter)
+					: decoder->now_ns;
+	row.duration = decode_scale(decoder, loss->last_counter) - row.start;
 	row.duration = TS_MAX(row.duration, 0);
-	row.source = encoder->source;
+	row.source = decoder->source;
 	row.process = process ? process->id : 0;
-	row.what = encode_fixed(encoder, loss->what, sizeof(loss->what));
-	row.reason = encode_fixed(encoder, loss->reason, sizeof(loss->reason));
+	row.what = decode_fixed(decoder, loss->what, sizeof(loss->what));
+	row.reason = decode_fixed(decoder, loss->reason, sizeof(loss->reason));
 	row.count = loss->count < 0 ? TS_ABSENT : loss->count;
-	ts_writer_add(encoder->writer, TS_TABLE_LOSS, &row, NULL);
+	ts_writer_add(decoder->writer, TS_TABLE_LOSS, &row, NULL);
 	if (loss->count > 0 && strncmp(loss->what, "events", sizeof(loss->what)) == 0)
-		encoder->counts.lost += (uint64_t)loss->count;
+		decoder->counts.lost += (uint64_t)loss->count;
 }
 
 /* One counter of a control block; it may have been told in part before. */
-static void tell_counter(struct ts_encoder *encoder, const struct encode_area *area, uint64_t *told,
-			 uint64_t count, const char *what, const char *reason,
-			 const struct ts_block_end *end)
+static void report_counter(struct ts_decoder *decoder, const struct decode_area *area,
+			   uint64_t *reported, uint64_t count, const char *what, const char *reason,
+			   const struct ts_block_end *end)
 {
-	int64_t to = encode_scale(encoder, end->ended_counter), from = to;
+	int64_t to = decode_scale(decoder, end->ended_counter), from = to;
 
-	if (count <= *told)
+	if (count <= *reported)
 		return;
 	if (end->lost_first && area->about)
-		from = TS_MIN(encode_time(encoder, area, end->lost_first), to);
-	encode_loss_row(encoder, area->process, 0, what, reason, as_count(count - *told), from, to);
-	*told = count;
+		from = TS_MIN(decode_time(decoder, area, end->lost_first), to);
+	decode_loss_row(decoder, area->process, 0, what, reason, as_count(count - *reported), from,
+			to);
+	*reported = count;
 }
 
-void encode_end_losses(struct ts_encoder *encoder, struct encode_area *area,
+void decode_end_losses(struct ts_decoder *decoder, struct decode_area *area,
 		       const struct ts_block_end *end)
 {
-	uint64_t before = area->told_nested + area->told_no_ring;
+	uint64_t before = area->reported_nested + area->reported_no_ring;
 
-	tell_counter(encoder, area, &area->told_nested, end->lost_nested, "events",
-		     "emitted inside a signal handler that interrupted another emit", end);
-	tell_counter(encoder, area, &area->told_no_ring, end->lost_no_ring, "events",
-		     "no ring: the budget or shared memory was used up", end);
-	tell_counter(encoder, area, &area->told_cut, end->strings_cut, "strings",
-		     "the string was too long and was cut", end);
-	encoder->counts.lost += area->told_nested + area->told_no_ring - before;
+	report_counter(decoder, area, &area->reported_nested, end->lost_nested, "events",
+		       "emitted inside a signal handler that interrupted another emit", end);
+	report_counter(decoder, area, &area->reported_no_ring, end->lost_no_ring, "events",
+		       "no ring: the budget or shared memory was used up", end);
+	report_counter(decoder, area, &area->reported_cut, end->strings_cut, "strings",
+		       "the string was too long and was cut", end);
+	decoder->counts.lost += area->reported_nested + area->reported_no_ring - before;
 }

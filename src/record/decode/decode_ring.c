@@ -9,33 +9,33 @@
 #include "live/area.h"
 #include "record/decode/decode_internal.h"
 
-static uint32_t take_text(struct ts_encoder *encoder, struct encode_cursor *cursor)
+static uint32_t take_text(struct ts_decoder *decoder, struct decode_cursor *cursor)
 {
 	uint32_t length;
-	const char *text = encode_take_string(cursor, &length);
+	const char *text = decode_take_string(cursor, &length);
 
-	return cursor->bad ? 0 : encode_string(encoder, text, length);
+	return cursor->bad ? 0 : decode_string(decoder, text, length);
 }
 
 /* A value of that type; false where it is not stored. */
-static bool take_value(struct ts_encoder *encoder, struct encode_cursor *cursor, unsigned int type,
+static bool take_value(struct ts_decoder *decoder, struct decode_cursor *cursor, unsigned int type,
 		       int64_t *ret_value)
 {
 	uint32_t length;
 
 	switch (type) {
 	case TS_ARG_STRING:
-		if (encoder->open.redact) {
-			encode_take_string(cursor, &length);
+		if (decoder->open.redact) {
+			decode_take_string(cursor, &length);
 			return false;
 		}
-		*ret_value = take_text(encoder, cursor);
+		*ret_value = take_text(decoder, cursor);
 		return true;
 	case TS_ARG_BOOL:
-		*ret_value = encode_take_word(cursor) != 0;
+		*ret_value = decode_take_word(cursor) != 0;
 		return true;
 	default:
-		*ret_value = (int64_t)encode_take_word(cursor);
+		*ret_value = (int64_t)decode_take_word(cursor);
 		return true;
 	}
 }
@@ -43,9 +43,9 @@ static bool take_value(struct ts_encoder *encoder, struct encode_cursor *cursor,
 /* ---- names and arguments ---- */
 
 /* Values that need a look: strings, booleans. */
-static void take_site_values(struct ts_encoder *encoder, const struct encode_area *area,
-			     const struct encode_site *site, struct encode_cursor *cursor,
-			     struct encode_event *event)
+static void take_site_values(struct ts_decoder *decoder, const struct decode_area *area,
+			     const struct decode_site *site, struct decode_cursor *cursor,
+			     struct decode_event *event)
 {
 	const char *fields = area->dictionary.data + site->offset + sizeof(struct ts_live_site);
 	uint32_t count = 0;
@@ -54,15 +54,15 @@ static void take_site_values(struct ts_encoder *encoder, const struct encode_are
 		struct ts_live_site_field field;
 
 		memcpy(&field, fields + i * sizeof(field), sizeof(field));
-		count += take_value(encoder, cursor, field.type, &event->room[count]);
+		count += take_value(decoder, cursor, field.type, &event->room[count]);
 	}
 	event->values = event->room;
 }
 
-static inline void take_site(struct ts_encoder *encoder, struct encode_area *area, uint32_t number,
-			     struct encode_cursor *cursor, struct encode_event *event)
+static inline void take_site(struct ts_decoder *decoder, struct decode_area *area, uint32_t number,
+			     struct decode_cursor *cursor, struct decode_event *event)
 {
-	struct encode_site *site;
+	struct decode_site *site;
 
 	if (TS_UNLIKELY(number > area->site_count)) {
 		cursor->bad = true;
@@ -70,12 +70,12 @@ static inline void take_site(struct ts_encoder *encoder, struct encode_area *are
 	}
 	site = &area->sites[number - 1];
 	if (TS_UNLIKELY(!site->resolved))
-		encode_resolve_site(encoder, area, site);
+		decode_resolve_site(decoder, area, site);
 	event->name = site->name;
 	event->category = site->category;
 	event->shape = site->shape;
 	if (TS_UNLIKELY(!site->plain)) {
-		take_site_values(encoder, area, site, cursor, event);
+		take_site_values(decoder, area, site, cursor, event);
 		return;
 	}
 	event->values = (const int64_t *)cursor->next;
@@ -85,49 +85,49 @@ static inline void take_site(struct ts_encoder *encoder, struct encode_area *are
 		cursor->next += site->fields;
 }
 
-static uint32_t take_name(struct ts_encoder *encoder, const struct encode_area *area,
-			  struct encode_cursor *cursor, unsigned int kind)
+static uint32_t take_name(struct ts_decoder *decoder, const struct decode_area *area,
+			  struct decode_cursor *cursor, unsigned int kind)
 {
 	uint32_t length;
 	const char *text;
 
 	if (kind != TS_LIVE_GPU_OP)
-		return take_text(encoder, cursor);
-	text = encode_take_string(cursor, &length);
-	return cursor->bad ? 0 : encode_kernel_name(encoder, area, text, length);
+		return take_text(decoder, cursor);
+	text = decode_take_string(cursor, &length);
+	return cursor->bad ? 0 : decode_kernel_name(decoder, area, text, length);
 }
 
-static void take_dynamic(struct ts_encoder *encoder, const struct encode_area *area,
-			 struct encode_cursor *cursor, struct encode_event *event)
+static void take_dynamic(struct ts_decoder *decoder, const struct decode_area *area,
+			 struct decode_cursor *cursor, struct decode_event *event)
 {
 	struct ts_field fields[TS_LIVE_FIELDS] = { 0 };
 	uint32_t stored = 0, length;
 	uint64_t count;
 
-	event->name = take_name(encoder, area, cursor, event->kind);
+	event->name = take_name(decoder, area, cursor, event->kind);
 	if (cursor->next < cursor->end && (uint32_t)*cursor->next == 0)
-		encode_take_string(cursor, &length);
+		decode_take_string(cursor, &length);
 	else
-		event->category = take_text(encoder, cursor);
-	count = encode_take_word(cursor);
+		event->category = take_text(decoder, cursor);
+	count = decode_take_word(cursor);
 	if (count > TS_LIVE_FIELDS)
 		cursor->bad = true;
 	for (uint64_t i = 0; i < count && !cursor->bad; i++) {
-		uint64_t type = encode_take_word(cursor);
-		uint32_t key = take_text(encoder, cursor);
+		uint64_t type = decode_take_word(cursor);
+		uint32_t key = take_text(decoder, cursor);
 
 		if (type < TS_ARG_INT || type > TS_ARG_BOOL)
 			cursor->bad = true;
-		else if (take_value(encoder, cursor, (unsigned int)type, &event->room[stored]))
+		else if (take_value(decoder, cursor, (unsigned int)type, &event->room[stored]))
 			fields[stored++] = (struct ts_field){ .key = key, .type = (uint8_t)type };
 	}
 	if (!cursor->bad)
-		event->shape = ts_writer_shape(encoder->writer, fields, stored);
+		event->shape = ts_writer_shape(decoder->writer, fields, stored);
 	event->values = event->room;
 }
 
 /* The words of a GPU_OP, those of MORE, and the waits that are listed behind them. */
-static void take_op(struct encode_cursor *cursor, struct encode_event *event)
+static void take_op(struct decode_cursor *cursor, struct decode_event *event)
 {
 	size_t left = (size_t)(cursor->end - cursor->next), need = TS_LIVE_OP_WORDS;
 
@@ -146,7 +146,7 @@ static void take_op(struct encode_cursor *cursor, struct encode_event *event)
 	cursor->next += need;
 }
 
-static void take_allocation(struct encode_cursor *cursor, struct encode_event *event)
+static void take_allocation(struct decode_cursor *cursor, struct decode_event *event)
 {
 	event->own = cursor->next;
 	if ((size_t)(cursor->end - cursor->next) < TS_LIVE_ALLOCATION_WORDS)
@@ -155,20 +155,20 @@ static void take_allocation(struct encode_cursor *cursor, struct encode_event *e
 		cursor->next += TS_LIVE_ALLOCATION_WORDS;
 }
 
-static void take_who(struct encode_cursor *cursor, struct encode_event *event)
+static void take_who(struct decode_cursor *cursor, struct decode_event *event)
 {
 	if (event->flags & TS_LIVE_FLAG_SUBJECT) {
-		event->subject = encode_take_word(cursor);
-		event->start_time = encode_take_word(cursor);
+		event->subject = decode_take_word(cursor);
+		event->start_time = decode_take_word(cursor);
 	}
-	event->who = encode_take_word(cursor);
-	event->weight = encode_take_word(cursor);
+	event->who = decode_take_word(cursor);
+	event->weight = decode_take_word(cursor);
 }
 
 /* What stands at the end of a record that has one. */
-static void take_stack(struct encode_cursor *cursor, struct encode_event *event)
+static void take_stack(struct decode_cursor *cursor, struct decode_event *event)
 {
-	event->frame_count = encode_take_word(cursor);
+	event->frame_count = decode_take_word(cursor);
 	event->frames = cursor->next;
 	if (event->frame_count > (size_t)(cursor->end - cursor->next))
 		cursor->bad = true;
@@ -185,7 +185,7 @@ static bool may_have_stack(unsigned int kind)
 }
 
 /* The last word, whatever stands before it. */
-static void take_stack_is(struct encode_cursor *cursor, struct encode_event *event)
+static void take_stack_is(struct decode_cursor *cursor, struct decode_event *event)
 {
 	if (cursor->next >= cursor->end)
 		cursor->bad = true;
@@ -194,10 +194,10 @@ static void take_stack_is(struct encode_cursor *cursor, struct encode_event *eve
 }
 
 /* Everything behind the first two words. False: the record makes no sense. */
-static inline bool take_event(struct ts_encoder *encoder, struct encode_area *area,
-			      struct encode_event *event)
+static inline bool take_event(struct ts_decoder *decoder, struct decode_area *area,
+			      struct decode_event *event)
 {
-	struct encode_cursor cursor = { .next = event->record + 2,
+	struct decode_cursor cursor = { .next = event->record + 2,
 					.end = event->record + event->words };
 	uint32_t site = (uint32_t)(event->record[0] >> 32);
 
@@ -206,18 +206,18 @@ static inline bool take_event(struct ts_encoder *encoder, struct encode_area *ar
 	if (event->flags & TS_LIVE_FLAG_STACK_IS && may_have_stack(event->kind))
 		take_stack_is(&cursor, event);
 	if (event->kind == TS_LIVE_SPAN) {
-		event->duration = encode_take_word(&cursor);
+		event->duration = decode_take_word(&cursor);
 		if (event->flags & TS_LIVE_FLAG_START)
-			event->start = encode_take_word(&cursor);
+			event->start = decode_take_word(&cursor);
 	} else if (event->kind == TS_LIVE_STEP) {
-		event->number = encode_take_word(&cursor);
+		event->number = decode_take_word(&cursor);
 	} else if (event->kind == TS_LIVE_COUNTER && event->flags & TS_LIVE_FLAG_SUBJECT) {
-		event->subject = encode_take_word(&cursor);
-		event->start_time = encode_take_word(&cursor);
+		event->subject = decode_take_word(&cursor);
+		event->start_time = decode_take_word(&cursor);
 	} else if (event->kind == TS_LIVE_CALL) {
-		event->duration = encode_take_word(&cursor);
-		event->correlation = encode_take_word(&cursor);
-		event->result = encode_take_word(&cursor);
+		event->duration = decode_take_word(&cursor);
+		event->correlation = decode_take_word(&cursor);
+		event->result = decode_take_word(&cursor);
 	} else if (event->kind == TS_LIVE_GPU_OP) {
 		take_op(&cursor, event);
 	} else if (event->kind == TS_LIVE_SAMPLE) {
@@ -226,18 +226,18 @@ static inline bool take_event(struct ts_encoder *encoder, struct encode_area *ar
 		take_allocation(&cursor, event);
 	}
 	if (TS_UNLIKELY(event->flags & TS_LIVE_FLAG_TRACK)) {
-		event->thread = encode_get_thread(encoder, area, encode_take_word(&cursor), true);
+		event->thread = decode_get_thread(decoder, area, decode_take_word(&cursor), true);
 		if (!event->thread)
 			return false;
-		encode_use_thread(encoder, area, event->thread);
+		decode_use_thread(decoder, area, event->thread);
 	}
 	/* These two have no name of their own. */
 	if (event->kind == TS_LIVE_END || event->kind == TS_LIVE_STEP)
 		return !cursor.bad;
 	if (TS_LIKELY(site))
-		take_site(encoder, area, site, &cursor, event);
+		take_site(decoder, area, site, &cursor, event);
 	else
-		take_dynamic(encoder, area, &cursor, event);
+		take_dynamic(decoder, area, &cursor, event);
 	event->frame_count = 0;
 	if (TS_UNLIKELY(event->flags & TS_LIVE_FLAG_STACK && may_have_frames(event->kind)))
 		take_stack(&cursor, event);
@@ -246,7 +246,7 @@ static inline bool take_event(struct ts_encoder *encoder, struct encode_area *ar
 
 /* ---- rows ---- */
 
-static void slice_row(struct ts_encoder *encoder, const struct encode_event *event, int64_t start,
+static void slice_row(struct ts_decoder *decoder, const struct decode_event *event, int64_t start,
 		      int64_t duration)
 {
 	struct ts_slice_row row = ts_slice_none;
@@ -257,31 +257,31 @@ static void slice_row(struct ts_encoder *encoder, const struct encode_event *eve
 	row.name = event->name;
 	row.category = event->category;
 	row.shape = event->shape;
-	ts_writer_add(encoder->writer, TS_TABLE_SLICE, &row, event->values);
+	ts_writer_add(decoder->writer, TS_TABLE_SLICE, &row, event->values);
 }
 
 /* Ticks of an area's counter that end at `ns`, in ns. */
-static int64_t ticks_ns(const struct ts_encoder *encoder, const struct encode_area *area,
-			const struct encode_event *event)
+static int64_t ticks_ns(const struct ts_decoder *decoder, const struct decode_area *area,
+			const struct decode_event *event)
 {
 	uint64_t counter = event->record[1];
 
 	if (event->duration > counter)
-		return ENCODE_LATEST_NS;
-	return event->ns - encode_time(encoder, area, counter - event->duration);
+		return DECODE_LATEST_NS;
+	return event->ns - decode_time(decoder, area, counter - event->duration);
 }
 
-int64_t encode_span(const struct ts_encoder *encoder, const struct encode_area *area,
-		    const struct encode_event *event, int64_t *ret_duration)
+int64_t decode_span(const struct ts_decoder *decoder, const struct decode_area *area,
+		    const struct decode_event *event, int64_t *ret_duration)
 {
 	int64_t duration, start;
 
-	duration = event->duration < (uint64_t)ENCODE_LATEST_NS ? (int64_t)event->duration
-								: ENCODE_LATEST_NS;
+	duration = event->duration < (uint64_t)DECODE_LATEST_NS ? (int64_t)event->duration
+								: DECODE_LATEST_NS;
 	if (event->flags & TS_LIVE_FLAG_TICKS)
-		duration = ticks_ns(encoder, area, event);
+		duration = ticks_ns(decoder, area, event);
 	if (TS_UNLIKELY(event->flags & TS_LIVE_FLAG_START && event->kind == TS_LIVE_SPAN))
-		start = encode_monotonic(encoder, (int64_t)event->start);
+		start = decode_monotonic(decoder, (int64_t)event->start);
 	else
 		start = event->ns - duration;
 	if (TS_UNLIKELY(start < area->bound_ns)) {
@@ -292,15 +292,15 @@ int64_t encode_span(const struct ts_encoder *encoder, const struct encode_area *
 	return start;
 }
 
-static void span(struct ts_encoder *encoder, const struct encode_area *area,
-		 const struct encode_event *event)
+static void span(struct ts_decoder *decoder, const struct decode_area *area,
+		 const struct decode_event *event)
 {
-	int64_t duration, start = encode_span(encoder, area, event, &duration);
+	int64_t duration, start = decode_span(decoder, area, event, &duration);
 
-	slice_row(encoder, event, start, duration);
+	slice_row(decoder, event, start, duration);
 }
 
-static void instant(struct ts_encoder *encoder, const struct encode_event *event, uint32_t stack)
+static void instant(struct ts_decoder *decoder, const struct decode_event *event, uint32_t stack)
 {
 	struct ts_mark_row row = ts_mark_none;
 
@@ -310,12 +310,12 @@ static void instant(struct ts_encoder *encoder, const struct encode_event *event
 	row.category = event->category;
 	row.shape = event->shape;
 	row.stack = stack;
-	ts_writer_add(encoder->writer, TS_TABLE_MARK, &row, event->values);
+	ts_writer_add(decoder->writer, TS_TABLE_MARK, &row, event->values);
 }
 
 /* Whom a counter is about that is not the thread's. False: nobody that we know how to name. */
-static bool set_subject(struct ts_encoder *encoder, struct encode_area *area,
-			const struct encode_event *event, struct ts_counter_row *row)
+static bool set_subject(struct ts_decoder *decoder, struct decode_area *area,
+			const struct decode_event *event, struct ts_counter_row *row)
 {
 	uint64_t kind = event->subject >> 56;
 	uint32_t number = (uint32_t)(event->subject >> 32) & TS_LIVE_DEVICE_MASK;
@@ -324,17 +324,17 @@ static bool set_subject(struct ts_encoder *encoder, struct encode_area *area,
 	if (kind < TS_METRICS_SYSTEM || kind > TS_METRICS_PROCESS_ON_DEVICE)
 		return false;
 	if (kind == TS_METRICS_PROCESS || kind == TS_METRICS_PROCESS_ON_DEVICE) {
-		const struct encode_process *process = NULL;
+		const struct decode_process *process = NULL;
 
 		if (pid > 0 && pid <= INT32_MAX)
-			process = encode_subject_process(encoder, area, pid, event->start_time,
+			process = decode_subject_process(decoder, area, pid, event->start_time,
 							 event->ns);
 		if (!process)
 			return false;
 		row->process = process->id;
 	}
 	if (kind == TS_METRICS_DEVICE || kind == TS_METRICS_PROCESS_ON_DEVICE) {
-		const struct encode_device *device = encode_use_device(encoder, area, number);
+		const struct decode_device *device = decode_use_device(decoder, area, number);
 
 		if (!device)
 			return false;
@@ -343,43 +343,43 @@ static bool set_subject(struct ts_encoder *encoder, struct encode_area *area,
 	return true;
 }
 
-static bool counter(struct ts_encoder *encoder, struct encode_area *area, struct encode_ring *ring,
-		    const struct encode_event *event)
+static bool counter(struct ts_decoder *decoder, struct decode_area *area, struct decode_ring *ring,
+		    const struct decode_event *event)
 {
 	struct ts_counter_row row = ts_counter_none;
 
 	if (!(event->flags & TS_LIVE_FLAG_SUBJECT)) {
 		row.thread = event->thread->id;
-	} else if (!set_subject(encoder, area, event, &row)) {
-		encode_lose(encoder, ring, LOSS_UNKNOWN_EVENT, 1, event->ns, event->ns);
+	} else if (!set_subject(decoder, area, event, &row)) {
+		decode_lose(decoder, ring, LOSS_UNKNOWN_EVENT, 1, event->ns, event->ns);
 		return false;
 	}
 	row.start = event->ns;
 	row.name = event->name;
 	row.category = event->category;
 	row.shape = event->shape;
-	ts_writer_add(encoder->writer, TS_TABLE_COUNTER, &row, event->values);
+	ts_writer_add(decoder->writer, TS_TABLE_COUNTER, &row, event->values);
 	return true;
 }
 
-static void step(struct ts_encoder *encoder, struct encode_event *event)
+static void step(struct ts_decoder *decoder, struct decode_event *event)
 {
-	struct ts_field field = { .key = encode_text(encoder, "step"), .type = TS_ARG_INT };
+	struct ts_field field = { .key = decode_text(decoder, "step"), .type = TS_ARG_INT };
 
 	event->name = event->category = field.key;
-	event->shape = ts_writer_shape(encoder->writer, &field, 1);
+	event->shape = ts_writer_shape(decoder->writer, &field, 1);
 	event->room[0] = (int64_t)event->number;
 	event->values = event->room;
-	instant(encoder, event, 0);
+	instant(decoder, event, 0);
 }
 
 /* ---- spans that are begun and ended apart ---- */
 
-bool encode_push(struct encode_area *area, struct encode_stack *stack, const void *record,
+bool decode_push(struct decode_area *area, struct decode_stack *stack, const void *record,
 		 size_t bytes, uint32_t flags)
 {
-	if (stack->count >= ENCODE_OPEN_SPANS || area->open_spans >= ENCODE_AREA_SPANS ||
-	    area->open_span_bytes + bytes > ENCODE_AREA_SPAN_BYTES ||
+	if (stack->count >= DECODE_OPEN_SPANS || area->open_spans >= DECODE_AREA_SPANS ||
+	    area->open_span_bytes + bytes > DECODE_AREA_SPAN_BYTES ||
 	    ts_grow_array((void **)&stack->starts, &stack->capacity, stack->count + 1,
 			  sizeof(*stack->starts)))
 		return false;
@@ -394,7 +394,7 @@ bool encode_push(struct encode_area *area, struct encode_stack *stack, const voi
 }
 
 /* Takes the newest open span off; its words stay where they are until the next push. */
-static void pop(struct encode_area *area, struct encode_stack *stack)
+static void pop(struct decode_area *area, struct decode_stack *stack)
 {
 	uint32_t start = stack->starts[--stack->count] & ~STACK_OUTSIDE;
 
@@ -404,49 +404,49 @@ static void pop(struct encode_area *area, struct encode_stack *stack)
 }
 
 /* A row for a BEGIN record; `end_ns` -1: it has not ended. */
-static void begun_row(struct ts_encoder *encoder, struct encode_area *area,
-		      struct encode_thread *thread, const uint64_t *record, int64_t end_ns)
+static void begun_row(struct ts_decoder *decoder, struct decode_area *area,
+		      struct decode_thread *thread, const uint64_t *record, int64_t end_ns)
 {
-	struct encode_event event = { .record = record,
+	struct decode_event event = { .record = record,
 				      .words = (uint16_t)record[0],
 				      .kind = TS_LIVE_BEGIN,
 				      .thread = thread };
-	int64_t start = TS_MAX(encode_time(encoder, area, record[1]), area->bound_ns);
+	int64_t start = TS_MAX(decode_time(decoder, area, record[1]), area->bound_ns);
 
 	/* The thread is known already, also where it is a track. */
 	event.flags = (uint8_t)(record[0] >> 24);
-	if (take_event(encoder, area, &event))
-		slice_row(encoder, &event, start, end_ns < 0 ? -1 : TS_MAX(end_ns - start, 0));
+	if (take_event(decoder, area, &event))
+		slice_row(decoder, &event, start, end_ns < 0 ? -1 : TS_MAX(end_ns - start, 0));
 }
 
 /* Counts an event that no window holds; for `return`. */
-static bool leave_out(struct ts_encoder *encoder, struct encode_area *area)
+static bool leave_out(struct ts_decoder *decoder, struct decode_area *area)
 {
 	area->outside++;
-	encoder->counts.outside++;
+	decoder->counts.outside++;
 	return false;
 }
 
-static struct encode_stack *stack_of(const struct encode_event *event)
+static struct decode_stack *stack_of(const struct decode_event *event)
 {
 	return &event->thread->stacks[(event->flags & TS_LIVE_FLAG_SIDE) != 0];
 }
 
-static bool begin(struct ts_encoder *encoder, struct encode_area *area, struct encode_ring *ring,
-		  const struct encode_event *event)
+static bool begin(struct ts_decoder *decoder, struct decode_area *area, struct decode_ring *ring,
+		  const struct decode_event *event)
 {
-	bool outside = encode_is_outside(area, event->ns);
+	bool outside = decode_is_outside(area, event->ns);
 
-	if (!encode_push(area, stack_of(event), event->record, event->words * sizeof(uint64_t),
+	if (!decode_push(area, stack_of(event), event->record, event->words * sizeof(uint64_t),
 			 outside ? STACK_OUTSIDE : 0)) {
-		encode_lose(encoder, ring, LOSS_TOO_DEEP, 1, event->ns, event->ns);
+		decode_lose(decoder, ring, LOSS_TOO_DEEP, 1, event->ns, event->ns);
 		return false;
 	}
-	return outside ? leave_out(encoder, area) : true;
+	return outside ? leave_out(decoder, area) : true;
 }
 
 /* Events of the area are stored at times only; the record that says so may be in another ring. */
-static bool has_windows(const struct encode_area *area)
+static bool has_windows(const struct decode_area *area)
 {
 	const struct ts_live_control *control = area->about ? &area->about->control : NULL;
 
@@ -456,10 +456,10 @@ static bool has_windows(const struct encode_area *area)
 }
 
 /* A span counts where it began: it is inside then, although its end may be outside. */
-static bool end(struct ts_encoder *encoder, struct encode_area *area, struct encode_ring *ring,
-		const struct encode_event *event)
+static bool end(struct ts_decoder *decoder, struct decode_area *area, struct decode_ring *ring,
+		const struct decode_event *event)
 {
-	struct encode_stack *stack = stack_of(event);
+	struct decode_stack *stack = stack_of(event);
 	uint32_t start;
 
 	/*
@@ -467,36 +467,36 @@ static bool end(struct ts_encoder *encoder, struct encode_area *area, struct enc
 	 * windows.
 	 */
 	if (stack->count == 0 && has_windows(area))
-		return leave_out(encoder, area);
+		return leave_out(decoder, area);
 	if (stack->count == 0) {
-		encode_lose(encoder, ring, LOSS_END_ALONE, 1, event->ns, event->ns);
+		decode_lose(decoder, ring, LOSS_END_ALONE, 1, event->ns, event->ns);
 		return false;
 	}
 	start = stack->starts[stack->count - 1];
 	pop(area, stack);
 	if (start & STACK_OUTSIDE)
-		return leave_out(encoder, area);
-	begun_row(encoder, area, event->thread,
+		return leave_out(decoder, area);
+	begun_row(decoder, area, event->thread,
 		  (const uint64_t *)(const void *)(stack->records.data + start), event->ns);
 	return true;
 }
 
-void encode_open_spans(struct ts_encoder *encoder, struct encode_area *area)
+void decode_open_spans(struct ts_decoder *decoder, struct decode_area *area)
 {
 	for (size_t i = 0; i < area->thread_count; i++) {
-		struct encode_thread *thread = area->threads[i];
+		struct decode_thread *thread = area->threads[i];
 
 		for (size_t k = 0; k < TS_ARRAY_SIZE(thread->stacks); k++) {
-			struct encode_stack *stack = &thread->stacks[k];
+			struct decode_stack *stack = &thread->stacks[k];
 
 			if (stack->count)
-				encode_use_thread(encoder, area, thread);
+				decode_use_thread(decoder, area, thread);
 			for (size_t n = 0; n < stack->count; n++) {
 				const char *record = stack->records.data +
 						     (stack->starts[n] & ~STACK_OUTSIDE);
 
 				if (!(stack->starts[n] & STACK_OUTSIDE))
-					begun_row(encoder, area, thread,
+					begun_row(decoder, area, thread,
 						  (const uint64_t *)(const void *)record, -1);
 			}
 			while (stack->count)
@@ -508,124 +508,124 @@ void encode_open_spans(struct ts_encoder *encoder, struct encode_area *area)
 /* ---- records ---- */
 
 /* Where events of a ring stand from here on. */
-static void know_thread(struct ts_encoder *encoder, struct encode_area *area,
-			struct encode_thread *thread)
+static void know_thread(struct ts_decoder *decoder, struct decode_area *area,
+			struct decode_thread *thread)
 {
 	if (!area->of_recorder)
-		encode_use_thread(encoder, area, thread);
+		decode_use_thread(decoder, area, thread);
 }
 
 /* It came when it was over, perhaps long after its window: what counts is when it was given. */
-static bool op(struct ts_encoder *encoder, struct encode_area *area, struct encode_ring *ring,
-	       const struct encode_event *event)
+static bool op(struct ts_decoder *decoder, struct decode_area *area, struct decode_ring *ring,
+	       const struct decode_event *event)
 {
-	const struct encode_device_number *device = encode_find_number(
+	const struct decode_device_number *device = decode_find_number(
 		area, (uint32_t)event->own[TS_LIVE_OP_WHAT] & TS_LIVE_DEVICE_MASK);
 	int64_t ns = TS_ABSENT;
 
 	if (device)
-		ns = encode_host_time(&device->clock, (int64_t)event->own[TS_LIVE_OP_QUEUED]);
-	if (TS_UNLIKELY(ns != TS_ABSENT && encode_is_outside(area, ns))) {
-		encode_forget_call(encoder, area, event->correlation);
-		return leave_out(encoder, area);
+		ns = decode_host_time(&device->clock, (int64_t)event->own[TS_LIVE_OP_QUEUED]);
+	if (TS_UNLIKELY(ns != TS_ABSENT && decode_is_outside(area, ns))) {
+		decode_forget_call(decoder, area, event->correlation);
+		return leave_out(decoder, area);
 	}
-	return encode_gpu_op(encoder, area, ring, event);
+	return decode_gpu_op(decoder, area, ring, event);
 }
 
 /* True where the event is in the trace after this, or will be. */
-static inline bool add_event(struct ts_encoder *encoder, struct encode_area *area,
-			     struct encode_ring *ring, struct encode_event *event)
+static inline bool add_event(struct ts_decoder *decoder, struct decode_area *area,
+			     struct decode_ring *ring, struct decode_event *event)
 {
 	if (TS_UNLIKELY(area->of_recorder && !(event->flags & TS_LIVE_FLAG_SUBJECT)))
-		encode_use_thread(encoder, area, event->thread);
+		decode_use_thread(decoder, area, event->thread);
 	if (event->kind == TS_LIVE_BEGIN)
-		return begin(encoder, area, ring, event);
+		return begin(decoder, area, ring, event);
 	if (event->kind == TS_LIVE_END)
-		return end(encoder, area, ring, event);
+		return end(decoder, area, ring, event);
 	if (event->kind == TS_LIVE_GPU_OP)
-		return op(encoder, area, ring, event);
-	if (TS_UNLIKELY(encode_is_outside(area, event->ns)))
-		return leave_out(encoder, area);
+		return op(decoder, area, ring, event);
+	if (TS_UNLIKELY(decode_is_outside(area, event->ns)))
+		return leave_out(decoder, area);
 	if (TS_LIKELY(event->kind == TS_LIVE_INSTANT))
-		instant(encoder, event, encode_event_stack(encoder, area, ring, event, event->ns));
+		instant(decoder, event, decode_event_stack(decoder, area, ring, event, event->ns));
 	else if (event->kind == TS_LIVE_SPAN)
-		span(encoder, area, event);
+		span(decoder, area, event);
 	else if (event->kind == TS_LIVE_COUNTER)
-		return counter(encoder, area, ring, event);
+		return counter(decoder, area, ring, event);
 	else if (event->kind == TS_LIVE_SAMPLE)
-		return encode_sample(encoder, area, ring, event);
+		return decode_sample(decoder, area, ring, event);
 	else if (event->kind == TS_LIVE_CALL)
-		return encode_call(encoder, area, ring, event);
+		return decode_call(decoder, area, ring, event);
 	else if (event->kind == TS_LIVE_ALLOCATION)
-		return encode_allocation(encoder, area, ring, event);
+		return decode_allocation(decoder, area, ring, event);
 	else
-		step(encoder, event);
+		step(decoder, event);
 	return true;
 }
 
 /* Drops are the owner's who saw the ring full: the next one says how many there were before. */
-static void settle_dropped(struct ts_encoder *encoder, struct encode_ring *ring, uint64_t dropped,
+static void settle_dropped(struct ts_decoder *decoder, struct decode_ring *ring, uint64_t dropped,
 			   int64_t ns)
 {
 	if (dropped <= ring->dropped)
 		return;
-	encode_lose(encoder, ring, LOSS_DROPPED, dropped - ring->dropped,
+	decode_lose(decoder, ring, LOSS_DROPPED, dropped - ring->dropped,
 		    ring->last_ns ? ring->last_ns : ns, ns);
 	ring->dropped = dropped;
 }
 
-static bool thread_record(struct ts_encoder *encoder, struct encode_area *area,
-			  struct encode_ring *ring, const struct ts_live_thread_record *record,
+static bool thread_record(struct ts_decoder *decoder, struct decode_area *area,
+			  struct decode_ring *ring, const struct ts_live_thread_record *record,
 			  uint64_t dropped_at_end)
 {
 	/* One that was put there by who drained it has no time. */
-	int64_t ns = record->counter ? encode_time(encoder, area, record->counter)
+	int64_t ns = record->counter ? decode_time(decoder, area, record->counter)
 		     : ring->last_ns ? ring->last_ns
-				     : encoder->now_ns;
-	struct encode_thread *thread = encode_get_thread(encoder, area, record->serial, false);
+				     : decoder->now_ns;
+	struct decode_thread *thread = decode_get_thread(decoder, area, record->serial, false);
 
 	if (!thread)
 		return false;
-	thread = encode_join_thread(encoder, area, thread, record->tid, ns);
+	thread = decode_join_thread(decoder, area, thread, record->tid, ns);
 	/* Never beyond what the ring itself counts. */
-	settle_dropped(encoder, ring, TS_MIN(record->dropped, dropped_at_end), ns);
+	settle_dropped(decoder, ring, TS_MIN(record->dropped, dropped_at_end), ns);
 	if (ring->thread != thread)
-		encode_tell_ring(encoder, area, ring);
+		decode_report_ring(decoder, area, ring);
 	ring->thread = thread;
-	encode_name_thread(encoder, area, thread, record->name, sizeof(record->name),
+	decode_name_thread(decoder, area, thread, record->name, sizeof(record->name),
 			   NAMED_BY_KERNEL);
-	know_thread(encoder, area, thread);
+	know_thread(decoder, area, thread);
 	return true;
 }
 
-static bool name_record(struct ts_encoder *encoder, struct encode_area *area,
-			struct encode_thread *thread, const uint64_t *record, uint32_t words)
+static bool name_record(struct ts_decoder *decoder, struct decode_area *area,
+			struct decode_thread *thread, const uint64_t *record, uint32_t words)
 {
-	struct encode_cursor cursor = { .next = record + 2, .end = record + words };
+	struct decode_cursor cursor = { .next = record + 2, .end = record + words };
 	uint32_t length;
-	const char *name = encode_take_string(&cursor, &length);
+	const char *name = decode_take_string(&cursor, &length);
 
 	if (!cursor.bad)
-		encode_name_thread(encoder, area, thread, name, length, NAMED_BY_PROGRAM);
+		decode_name_thread(decoder, area, thread, name, length, NAMED_BY_PROGRAM);
 	return !cursor.bad;
 }
 
-static bool device_record(struct ts_encoder *encoder, struct encode_area *area,
+static bool device_record(struct ts_decoder *decoder, struct decode_area *area,
 			  const uint64_t *record, uint32_t words)
 {
-	struct encode_cursor cursor = { .next = record + 2, .end = record + words };
-	struct encode_described described = { 0 };
+	struct decode_cursor cursor = { .next = record + 2, .end = record + words };
+	struct decode_described described = { 0 };
 
-	described.number = (uint32_t)encode_take_word(&cursor) & TS_LIVE_DEVICE_MASK;
-	described.memory_bytes = (int64_t)encode_take_word(&cursor);
+	described.number = (uint32_t)decode_take_word(&cursor) & TS_LIVE_DEVICE_MASK;
+	described.memory_bytes = (int64_t)decode_take_word(&cursor);
 	for (unsigned int i = 0; i < DEVICE_TEXTS; i++)
-		described.texts[i] = encode_take_string(&cursor, &described.lengths[i]);
-	return !cursor.bad && encode_describe_device(encoder, area, &described);
+		described.texts[i] = decode_take_string(&cursor, &described.lengths[i]);
+	return !cursor.bad && decode_describe_device(decoder, area, &described);
 }
 
 /* Records that are no events. */
-static bool other_record(struct ts_encoder *encoder, struct encode_area *area,
-			 struct encode_ring *ring, const struct encode_event *event,
+static bool other_record(struct ts_decoder *decoder, struct decode_area *area,
+			 struct decode_ring *ring, const struct decode_event *event,
 			 uint64_t dropped)
 {
 	const uint64_t *record = event->record;
@@ -635,57 +635,57 @@ static bool other_record(struct ts_encoder *encoder, struct encode_area *area,
 		return true;
 	case TS_LIVE_THREAD:
 		return event->words * 8 >= sizeof(struct ts_live_thread_record) &&
-		       thread_record(encoder, area, ring,
+		       thread_record(decoder, area, ring,
 				     (const struct ts_live_thread_record *)(const void *)record,
 				     dropped);
 	case TS_LIVE_WINDOW:
 		if (event->words * 8 < sizeof(struct ts_live_window_record))
 			return false;
-		encode_window_record(encoder, area,
+		decode_window_record(decoder, area,
 				     (const struct ts_live_window_record *)(const void *)record);
 		return true;
 	case TS_LIVE_THREAD_NAME:
 		return !ring->thread ||
-		       name_record(encoder, area, ring->thread, record, event->words);
+		       name_record(decoder, area, ring->thread, record, event->words);
 	case TS_LIVE_DEVICE:
-		return device_record(encoder, area, record, event->words);
+		return device_record(decoder, area, record, event->words);
 	case TS_LIVE_STREAM_IS:
 	case TS_LIVE_DEVICE_CLOCK:
 	case TS_LIVE_LOST:
 	case TS_LIVE_FACT:
-		return encode_accelerator_record(encoder, area, event);
+		return decode_accelerator_record(decoder, area, event);
 	case TS_LIVE_THREAD_OF:
-		return encode_thread_of(encoder, area, event);
+		return decode_thread_of(decoder, area, event);
 	case TS_LIVE_OBJECT:
 	case TS_LIVE_GONE:
 	case TS_LIVE_COMMAND:
 	case TS_LIVE_BLOB:
 		ring->is_channel = true;
-		return encode_channel_record(encoder, area, ring, event);
+		return decode_channel_record(decoder, area, ring, event);
 	default:
-		encode_lose(encoder, ring, LOSS_UNKNOWN_RECORD, 1, encoder->now_ns,
-			    encoder->now_ns);
+		decode_lose(decoder, ring, LOSS_UNKNOWN_RECORD, 1, decoder->now_ns,
+			    decoder->now_ns);
 		return true;
 	}
 }
 
 /* Records stand there without a THREAD ahead of them. */
-static struct encode_thread *own_unknown(struct ts_encoder *encoder, struct encode_area *area,
-					 struct encode_ring *ring)
+static struct decode_thread *assume_thread(struct ts_decoder *decoder, struct decode_area *area,
+					   struct decode_ring *ring)
 {
-	ring->thread = encode_get_thread(encoder, area, 0, false);
+	ring->thread = decode_get_thread(decoder, area, 0, false);
 	if (ring->thread)
-		know_thread(encoder, area, ring->thread);
+		know_thread(decoder, area, ring->thread);
 	return ring->thread;
 }
 
 /* Events of the bytes that were taken into account, stored or counted as lost. */
-static uint64_t take_records(struct ts_encoder *encoder, struct encode_area *area,
-			     struct encode_ring *ring, const uint64_t *words, size_t count,
+static uint64_t take_records(struct ts_decoder *decoder, struct decode_area *area,
+			     struct decode_ring *ring, const uint64_t *words, size_t count,
 			     uint64_t dropped)
 {
 	uint64_t events = 0, stored = 0;
-	struct encode_event event;
+	struct decode_event event;
 	size_t at = 0;
 
 	while (at < count) {
@@ -700,22 +700,22 @@ static uint64_t take_records(struct ts_encoder *encoder, struct encode_area *are
 				(event.words < 2 && event.kind != TS_LIVE_PAD)))
 			break;
 		if (TS_UNLIKELY(!ts_live_kind_is_event(event.kind))) {
-			if (!other_record(encoder, area, ring, &event, dropped))
+			if (!other_record(decoder, area, ring, &event, dropped))
 				break;
 		} else {
-			event.ns = encode_time(encoder, area, event.record[1]);
+			event.ns = decode_time(decoder, area, event.record[1]);
 			ring->last_ns = event.ns;
 			event.thread = ring->thread;
 			if (TS_UNLIKELY(!event.thread))
-				event.thread = own_unknown(encoder, area, ring);
+				event.thread = assume_thread(decoder, area, ring);
 			if (TS_UNLIKELY(!event.thread))
 				break;
 			if (TS_UNLIKELY(event.kind == 0 || event.kind > TS_LIVE_ALLOCATION))
-				encode_lose(encoder, ring, LOSS_UNKNOWN_EVENT, 1, event.ns,
+				decode_lose(decoder, ring, LOSS_UNKNOWN_EVENT, 1, event.ns,
 					    event.ns);
-			else if (TS_UNLIKELY(!take_event(encoder, area, &event)))
+			else if (TS_UNLIKELY(!take_event(decoder, area, &event)))
 				break;
-			else if (add_event(encoder, area, ring, &event))
+			else if (add_event(decoder, area, ring, &event))
 				stored += event.kind != TS_LIVE_SAMPLE;
 			events++;
 		}
@@ -724,45 +724,45 @@ static uint64_t take_records(struct ts_encoder *encoder, struct encode_area *are
 	ring->damaged = at < count;
 	/* What the summary counts is what programs emitted. */
 	if (area->of_recorder)
-		encoder->counts.measured += stored;
+		decoder->counts.measured += stored;
 	else
-		encoder->counts.events += stored;
+		decoder->counts.events += stored;
 	return events;
 }
 
 /* ---- blocks ---- */
 
 /* Positions and counts go on; what lies between was lost by that. */
-static void account(struct ts_encoder *encoder, struct encode_area *area, struct encode_ring *ring,
+static void account(struct ts_decoder *decoder, struct decode_area *area, struct decode_ring *ring,
 		    const struct ts_block *block, uint64_t taken, int64_t before_ns)
 {
-	enum encode_loss why = area->about ? LOSS_OVERWRITTEN : LOSS_DAMAGED;
+	enum decode_loss why = area->about ? LOSS_OVERWRITTEN : LOSS_DAMAGED;
 	uint64_t seen = block->events > ring->events ? block->events - ring->events : 0;
-	int64_t now = ring->last_ns ? ring->last_ns : encoder->now_ns;
+	int64_t now = ring->last_ns ? ring->last_ns : decoder->now_ns;
 
 	if (ring->damaged)
 		why = LOSS_DAMAGED;
 	else if (block->bytes == 0 && block->from < block->to)
 		why = LOSS_DISCARDED;
 	if (why == LOSS_DISCARDED && ring->is_channel)
-		encode_channel_cut(encoder, area);
+		decode_channel_cut(decoder, area);
 	if (seen > taken)
-		encode_lose(encoder, ring, why, seen - taken, before_ns ? before_ns : now, now);
+		decode_lose(decoder, ring, why, seen - taken, before_ns ? before_ns : now, now);
 	ring->events = TS_MAX(ring->events, block->events);
 	ring->position = TS_MAX(ring->position, block->to);
-	settle_dropped(encoder, ring, block->dropped, now);
+	settle_dropped(decoder, ring, block->dropped, now);
 }
 
-int encode_ring_block(struct ts_encoder *encoder, struct encode_area *area,
+int decode_ring_block(struct ts_decoder *decoder, struct decode_area *area,
 		      const struct ts_block *block, const uint64_t *words)
 {
-	struct encode_ring *ring = encode_get_ring(encoder, area, block->ring);
+	struct decode_ring *ring = decode_get_ring(decoder, area, block->ring);
 	int64_t before_ns;
 	uint64_t taken = 0;
 
 	/* What was taken before is not taken again. */
 	if (!ring || block->to < ring->position || (block->bytes && block->from < ring->position)) {
-		encoder->damaged_blocks++;
+		decoder->damaged_blocks++;
 		return TS_OK;
 	}
 	/* Another recording has what lies before, and has told its losses. */
@@ -774,13 +774,13 @@ int encode_ring_block(struct ts_encoder *encoder, struct encode_area *area,
 	before_ns = ring->last_ns;
 	if (block->bytes && !ring->damaged && area->about) {
 		if (ring->thread)
-			know_thread(encoder, area, ring->thread);
-		taken = take_records(encoder, area, ring, words, block->bytes / 8, block->dropped);
+			know_thread(decoder, area, ring->thread);
+		taken = take_records(decoder, area, ring, words, block->bytes / 8, block->dropped);
 		if (ring->damaged)
-			encode_loss_row(encoder, area->process, 0, "rings",
+			decode_loss_row(decoder, area->process, 0, "rings",
 					"the ring is damaged: what follows is left out", 1,
 					ring->last_ns, ring->last_ns);
 	}
-	account(encoder, area, ring, block, taken, before_ns);
+	account(decoder, area, ring, block, taken, before_ns);
 	return TS_OK;
 }

@@ -31,7 +31,7 @@ static size_t check_site(const char *bytes, size_t left)
 	return need <= site.bytes ? site.bytes : 0;
 }
 
-void encode_add_sites(struct ts_encoder *encoder, struct encode_area *area, const void *bytes,
+void decode_add_sites(struct ts_decoder *decoder, struct decode_area *area, const void *bytes,
 		      size_t count)
 {
 	size_t at = area->dictionary.length;
@@ -45,7 +45,7 @@ void encode_add_sites(struct ts_encoder *encoder, struct encode_area *area, cons
 	}
 	ts_text_append(&area->dictionary, bytes, count);
 	if (ts_text_status(&area->dictionary)) {
-		encode_no_memory(encoder);
+		decode_no_memory(decoder);
 		return;
 	}
 	while (at < area->dictionary.length) {
@@ -58,11 +58,11 @@ void encode_add_sites(struct ts_encoder *encoder, struct encode_area *area, cons
 		}
 		if (ts_grow_array((void **)&area->sites, &area->site_capacity, area->site_count + 1,
 				  sizeof(*area->sites))) {
-			encode_no_memory(encoder);
+			decode_no_memory(decoder);
 			return;
 		}
 		area->sites[area->site_count++] =
-			(struct encode_site){ .offset = (uint32_t)at,
+			(struct decode_site){ .offset = (uint32_t)at,
 					      .kind = (uint8_t)entry[4],
 					      .fields = (uint8_t)entry[5] };
 		at += size;
@@ -70,42 +70,42 @@ void encode_add_sites(struct ts_encoder *encoder, struct encode_area *area, cons
 }
 
 /* Said once a file. */
-static void tell_no_demangler(struct ts_encoder *encoder)
+static void tell_no_demangler(struct ts_decoder *decoder)
 {
-	if (encoder->no_demangler == encoder->epoch)
+	if (decoder->no_demangler == decoder->epoch)
 		return;
-	encoder->no_demangler = encoder->epoch;
-	encode_meta(encoder, 0, "kernel_names", "\"mangled: there is no libstdc++\"");
+	decoder->no_demangler = decoder->epoch;
+	decode_meta(decoder, 0, "kernel_names", "\"mangled: there is no libstdc++\"");
 }
 
-static uint32_t plain_name(struct ts_encoder *encoder, const char *name, size_t length)
+static uint32_t plain_name(struct ts_decoder *decoder, const char *name, size_t length)
 {
 	TS_AUTO_FREE char *mangled = strndup(name, length);
 	TS_AUTO_FREE char *plain = mangled ? ts_demangle_long(mangled) : NULL;
 
 	if (plain)
-		return encode_text(encoder, plain);
+		return decode_text(decoder, plain);
 	if (!ts_can_demangle())
-		tell_no_demangler(encoder);
-	return encode_string(encoder, name, length);
+		tell_no_demangler(decoder);
+	return decode_string(decoder, name, length);
 }
 
 /* Each name is looked at once: that takes some microseconds. */
-uint32_t encode_kernel_name(struct ts_encoder *encoder, const struct encode_area *area,
+uint32_t decode_kernel_name(struct ts_decoder *decoder, const struct decode_area *area,
 			    const char *name, size_t length)
 {
 	uint64_t hash, plain;
 
 	if (length < 2 || memcmp(name, "_Z", 2) != 0)
-		return encode_string(encoder, name, length);
+		return decode_string(decoder, name, length);
 	hash = ts_hash64(name, length);
-	if (ts_pairmap_get(&encoder->plain_names, hash, area->id, &plain))
+	if (ts_pairmap_get(&decoder->plain_names, hash, area->id, &plain))
 		return (uint32_t)plain;
-	plain = plain_name(encoder, name, length);
-	if (ts_pairmap_count(&encoder->plain_names) >= ENCODE_STEPS)
-		ts_pairmap_clear(&encoder->plain_names);
-	if (ts_pairmap_put(&encoder->plain_names, hash, area->id, plain))
-		encode_no_memory(encoder);
+	plain = plain_name(decoder, name, length);
+	if (ts_pairmap_count(&decoder->plain_names) >= DECODE_STEPS)
+		ts_pairmap_clear(&decoder->plain_names);
+	if (ts_pairmap_put(&decoder->plain_names, hash, area->id, plain))
+		decode_no_memory(decoder);
 	return (uint32_t)plain;
 }
 
@@ -114,8 +114,8 @@ static bool has_plain_values(unsigned int type)
 	return type == TS_ARG_INT || type == TS_ARG_DOUBLE;
 }
 
-void encode_resolve_site(struct ts_encoder *encoder, struct encode_area *area,
-			 struct encode_site *site)
+void decode_resolve_site(struct ts_decoder *decoder, struct decode_area *area,
+			 struct decode_site *site)
 {
 	const char *entry = area->dictionary.data + site->offset, *text;
 	struct ts_field fields[TS_LIVE_FIELDS] = { 0 };
@@ -125,10 +125,10 @@ void encode_resolve_site(struct ts_encoder *encoder, struct encode_area *area,
 	memcpy(&about, entry, sizeof(about));
 	text = entry + sizeof(about) + about.fields * sizeof(struct ts_live_site_field);
 	site->name = about.kind == TS_LIVE_GPU_OP || about.kind == TS_LIVE_CODE_DEVICE
-			     ? encode_kernel_name(encoder, area, text, about.name_bytes)
-			     : encode_string(encoder, text, about.name_bytes);
+			     ? decode_kernel_name(decoder, area, text, about.name_bytes)
+			     : decode_string(decoder, text, about.name_bytes);
 	text += about.name_bytes;
-	site->category = about.category_bytes ? encode_string(encoder, text, about.category_bytes)
+	site->category = about.category_bytes ? decode_string(decoder, text, about.category_bytes)
 					      : 0;
 	text += about.category_bytes;
 	site->plain = true;
@@ -138,9 +138,9 @@ void encode_resolve_site(struct ts_encoder *encoder, struct encode_area *area,
 		memcpy(&field, entry + sizeof(about) + i * sizeof(field), sizeof(field));
 		if (!has_plain_values(field.type))
 			site->plain = false;
-		if (field.type != TS_ARG_STRING || !encoder->open.redact)
+		if (field.type != TS_ARG_STRING || !decoder->open.redact)
 			fields[count++] = (struct ts_field){
-				.key = encode_string(encoder, text, field.key_bytes),
+				.key = decode_string(decoder, text, field.key_bytes),
 				.type = (uint8_t)(field.type >= TS_ARG_INT &&
 								  field.type <= TS_ARG_BOOL
 							  ? field.type
@@ -148,7 +148,7 @@ void encode_resolve_site(struct ts_encoder *encoder, struct encode_area *area,
 			};
 		text += field.key_bytes;
 	}
-	site->shape = ts_writer_shape(encoder->writer, fields, count);
+	site->shape = ts_writer_shape(decoder->writer, fields, count);
 	site->row = 0;
 	site->resolved = true;
 }

@@ -4,15 +4,15 @@
 
 #include "record/decode/decode_internal.h"
 
-static uint64_t stream_key(const struct encode_stream *stream)
+static uint64_t stream_key(const struct decode_stream *stream)
 {
 	return (uint64_t)stream->context << 32 | stream->device;
 }
 
-static void stream_row(struct ts_encoder *encoder, struct encode_area *area,
-		       struct encode_stream *stream)
+static void stream_row(struct ts_decoder *decoder, struct decode_area *area,
+		       struct decode_stream *stream)
 {
-	const struct encode_device *device = encode_use_device(encoder, area, stream->device);
+	const struct decode_device *device = decode_use_device(decoder, area, stream->device);
 	struct ts_stream_row row = ts_stream_none;
 
 	row.id = stream->id;
@@ -21,13 +21,13 @@ static void stream_row(struct ts_encoder *encoder, struct encode_area *area,
 	row.priority = stream->priority;
 	row.out_of_order = stream->out_of_order;
 	if (stream->name[0])
-		row.name = encode_fixed(encoder, stream->name, sizeof(stream->name));
-	ts_writer_add(encoder->writer, TS_TABLE_STREAM, &row, NULL);
-	stream->epoch = encoder->epoch;
+		row.name = decode_fixed(decoder, stream->name, sizeof(stream->name));
+	ts_writer_add(decoder->writer, TS_TABLE_STREAM, &row, NULL);
+	stream->epoch = decoder->epoch;
 }
 
 /* Forgets the older half: programs may make queues without end. */
-static void forget_streams(struct ts_encoder *encoder, struct encode_area *area)
+static void forget_streams(struct ts_decoder *decoder, struct decode_area *area)
 {
 	size_t kept = area->stream_count / 2;
 
@@ -37,72 +37,72 @@ static void forget_streams(struct ts_encoder *encoder, struct encode_area *area)
 	memmove(area->streams, area->streams + (area->stream_count - kept),
 		kept * sizeof(*area->streams));
 	area->stream_count = kept;
-	ts_pairmap_clear(&area->stream_places);
+	ts_pairmap_clear(&area->stream_index);
 	for (size_t i = 0; i < kept; i++)
-		if (ts_pairmap_put(&area->stream_places, stream_key(&area->streams[i]),
+		if (ts_pairmap_put(&area->stream_index, stream_key(&area->streams[i]),
 				   area->streams[i].stream, i))
-			encode_no_memory(encoder);
+			decode_no_memory(decoder);
 }
 
-bool encode_add_stream(struct ts_encoder *encoder, struct encode_area *area,
-		       const struct encode_stream *stream)
+bool decode_add_stream(struct ts_decoder *decoder, struct decode_area *area,
+		       const struct decode_stream *stream)
 {
-	if (area->stream_count >= ENCODE_AREA_STREAMS)
-		forget_streams(encoder, area);
+	if (area->stream_count >= DECODE_AREA_STREAMS)
+		forget_streams(decoder, area);
 	if (ts_grow_array((void **)&area->streams, &area->stream_capacity, area->stream_count + 1,
 			  sizeof(*area->streams)) ||
-	    ts_pairmap_put(&area->stream_places, stream_key(stream), stream->stream,
+	    ts_pairmap_put(&area->stream_index, stream_key(stream), stream->stream,
 			   area->stream_count)) {
-		encode_no_memory(encoder);
+		decode_no_memory(decoder);
 		return false;
 	}
 	area->streams[area->stream_count++] = *stream;
 	return true;
 }
 
-static struct encode_stream *find_stream(const struct encode_area *area,
-					 const struct encode_stream *like)
+static struct decode_stream *find_stream(const struct decode_area *area,
+					 const struct decode_stream *like)
 {
 	uint64_t place;
 
-	return ts_pairmap_get(&area->stream_places, stream_key(like), like->stream, &place)
+	return ts_pairmap_get(&area->stream_index, stream_key(like), like->stream, &place)
 		       ? &area->streams[place]
 		       : NULL;
 }
 
-struct encode_stream *encode_use_stream(struct ts_encoder *encoder, struct encode_area *area,
+struct decode_stream *decode_use_stream(struct ts_decoder *decoder, struct decode_area *area,
 					uint32_t device, uint32_t stream, uint32_t context)
 {
-	struct encode_stream like = {
+	struct decode_stream like = {
 		.device = device, .stream = stream, .context = context, .priority = TS_ABSENT
 	};
-	struct encode_stream *found = find_stream(area, &like);
+	struct decode_stream *found = find_stream(area, &like);
 
 	if (!found) {
-		like.id = encoder->next_stream;
-		if (!encode_add_stream(encoder, area, &like))
+		like.id = decoder->next_stream;
+		if (!decode_add_stream(decoder, area, &like))
 			return NULL;
-		encoder->next_stream++;
+		decoder->next_stream++;
 		found = &area->streams[area->stream_count - 1];
 	}
-	if (TS_UNLIKELY(found->epoch != encoder->epoch))
-		stream_row(encoder, area, found);
+	if (TS_UNLIKELY(found->epoch != decoder->epoch))
+		stream_row(decoder, area, found);
 	return found;
 }
 
-bool encode_stream_record(struct ts_encoder *encoder, struct encode_area *area,
-			  struct encode_cursor *cursor)
+bool decode_stream_record(struct ts_decoder *decoder, struct decode_area *area,
+			  struct decode_cursor *cursor)
 {
-	uint32_t device = (uint32_t)encode_take_word(cursor) & TS_LIVE_DEVICE_MASK, length;
-	uint64_t where = encode_take_word(cursor);
-	int64_t priority = (int64_t)encode_take_word(cursor);
-	uint64_t flags = encode_take_word(cursor);
-	const char *name = encode_take_string(cursor, &length);
-	struct encode_stream *stream;
+	uint32_t device = (uint32_t)decode_take_word(cursor) & TS_LIVE_DEVICE_MASK, length;
+	uint64_t where = decode_take_word(cursor);
+	int64_t priority = (int64_t)decode_take_word(cursor);
+	uint64_t flags = decode_take_word(cursor);
+	const char *name = decode_take_string(cursor, &length);
+	struct decode_stream *stream;
 
 	if (cursor->bad)
 		return false;
-	stream = encode_use_stream(encoder, area, device, (uint32_t)where, (uint32_t)(where >> 32));
+	stream = decode_use_stream(decoder, area, device, (uint32_t)where, (uint32_t)(where >> 32));
 	if (!stream)
 		return true;
 	stream->priority = priority;
@@ -110,6 +110,6 @@ bool encode_stream_record(struct ts_encoder *encoder, struct encode_area *area,
 	memset(stream->name, 0, sizeof(stream->name));
 	length = (uint32_t)TS_MIN(length, sizeof(stream->name) - 1);
 	memcpy(stream->name, name, ts_utf8_valid_prefix(name, length));
-	stream_row(encoder, area, stream);
+	stream_row(decoder, area, stream);
 	return true;
 }

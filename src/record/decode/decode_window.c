@@ -18,7 +18,7 @@
 /* Serials of windows that targets open are ours to give: from here on. */
 #define TARGET_SERIAL 0x80000000u
 
-bool encode_search_gates(const struct encode_area *area, int64_t ns)
+bool decode_search_gates(const struct decode_area *area, int64_t ns)
 {
 	for (uint32_t i = area->gate_count; i > 0; i--)
 		if (ns >= area->gates[i - 1].from_ns)
@@ -26,22 +26,22 @@ bool encode_search_gates(const struct encode_area *area, int64_t ns)
 	return false;
 }
 
-static void add_gate(struct encode_area *area, int64_t ns, bool open)
+static void add_gate(struct decode_area *area, int64_t ns, bool open)
 {
 	uint32_t count = area->gate_count;
 
 	if (count && area->gates[count - 1].open == open)
 		return;
-	if (count == ENCODE_GATES)
+	if (count == DECODE_GATES)
 		memmove(&area->gates[0], &area->gates[1], --count * sizeof(area->gates[0]));
-	area->gates[count] = (struct encode_gate){ .from_ns = ns, .open = open };
+	area->gates[count] = (struct decode_gate){ .from_ns = ns, .open = open };
 	area->gate_count = count + 1;
 }
 
 /* ---- rows ---- */
 
-static void window_row(struct ts_encoder *encoder, const struct encode_area *area,
-		       const struct encode_window *window, const struct ts_block_window *closed,
+static void window_row(struct ts_decoder *decoder, const struct decode_area *area,
+		       const struct decode_window *window, const struct ts_block_window *closed,
 		       int64_t end_ns)
 {
 	struct ts_window_row row = ts_window_none;
@@ -51,39 +51,39 @@ static void window_row(struct ts_encoder *encoder, const struct encode_area *are
 	row.duration = closed ? TS_MAX(end_ns - window->start_ns, 0) : -1;
 	row.process = area->process ? area->process->id : 0;
 	if (opened->name[0])
-		row.name = encode_fixed(encoder, opened->name, sizeof(opened->name));
-	row.opened_by = encode_fixed(encoder, opened->cause, sizeof(opened->cause));
+		row.name = decode_fixed(decoder, opened->name, sizeof(opened->name));
+	row.opened_by = decode_fixed(decoder, opened->cause, sizeof(opened->cause));
 	row.first_step = opened->step;
 	if (closed) {
-		row.closed_by = encode_fixed(encoder, closed->cause, sizeof(closed->cause));
+		row.closed_by = decode_fixed(decoder, closed->cause, sizeof(closed->cause));
 		row.last_step = closed->step;
 	}
-	ts_writer_add(encoder->writer, TS_TABLE_WINDOW, &row, NULL);
+	ts_writer_add(decoder->writer, TS_TABLE_WINDOW, &row, NULL);
 }
 
-void encode_open_windows(struct ts_encoder *encoder, struct encode_area *area)
+void decode_open_windows(struct ts_decoder *decoder, struct decode_area *area)
 {
 	for (size_t i = 0; i < area->window_count; i++)
-		window_row(encoder, area, &area->windows[i], NULL, 0);
+		window_row(decoder, area, &area->windows[i], NULL, 0);
 	area->window_count = 0;
 }
 
 /* ---- who is told ---- */
 
-static void remember_closed(struct ts_encoder *encoder, const struct encode_area *area,
-			    const struct encode_window *window,
+static void remember_closed(struct ts_decoder *decoder, const struct decode_area *area,
+			    const struct decode_window *window,
 			    const struct ts_block_window *closed)
 {
 	uint32_t waits = 0;
 
-	if (!encoder->options.window_closed)
+	if (!decoder->options.window_closed)
 		return;
-	if (encoder->closed_count >= ENCODE_CLOSED_WINDOWS)
-		memmove(&encoder->closed[0], &encoder->closed[1],
-			--encoder->closed_count * sizeof(encoder->closed[0]));
-	if (ts_grow_array((void **)&encoder->closed, &encoder->closed_capacity,
-			  encoder->closed_count + 1, sizeof(*encoder->closed))) {
-		encode_no_memory(encoder);
+	if (decoder->closed_count >= DECODE_CLOSED_WINDOWS)
+		memmove(&decoder->closed[0], &decoder->closed[1],
+			--decoder->closed_count * sizeof(decoder->closed[0]));
+	if (ts_grow_array((void **)&decoder->closed, &decoder->closed_capacity,
+			  decoder->closed_count + 1, sizeof(*decoder->closed))) {
+		decode_no_memory(decoder);
 		return;
 	}
 	/* What devices did comes when it is over. */
@@ -91,15 +91,15 @@ static void remember_closed(struct ts_encoder *encoder, const struct encode_area
 		waits = TARGET_WAITS;
 	if (area->channel && area->channel->in_window)
 		waits = STREAM_WAITS;
-	encoder->closed[encoder->closed_count++] = (struct encode_closed){
+	decoder->closed[decoder->closed_count++] = (struct decode_closed){
 		.area = area->id, .waits = waits, .opened = window->opened, .closed = *closed
 	};
 }
 
-void encode_closed_wait(struct ts_encoder *encoder, const struct encode_area *area, bool end)
+void decode_closed_wait(struct ts_decoder *decoder, const struct decode_area *area, bool end)
 {
-	for (size_t i = 0; i < encoder->closed_count; i++) {
-		struct encode_closed *closed = &encoder->closed[i];
+	for (size_t i = 0; i < decoder->closed_count; i++) {
+		struct decode_closed *closed = &decoder->closed[i];
 
 		if (end && (!area || closed->area == area->id))
 			closed->waits = 0;
@@ -108,46 +108,46 @@ void encode_closed_wait(struct ts_encoder *encoder, const struct encode_area *ar
 	}
 }
 
-void encode_closed_stream(struct ts_encoder *encoder, const struct encode_area *area)
+void decode_closed_stream(struct ts_decoder *decoder, const struct decode_area *area)
 {
-	for (size_t i = 0; i < encoder->closed_count; i++)
-		if (encoder->closed[i].area == area->id)
-			encoder->closed[i].waits = TS_MIN(encoder->closed[i].waits, TARGET_WAITS);
+	for (size_t i = 0; i < decoder->closed_count; i++)
+		if (decoder->closed[i].area == area->id)
+			decoder->closed[i].waits = TS_MIN(decoder->closed[i].waits, TARGET_WAITS);
 }
 
-void encode_closed_exported(struct ts_encoder *encoder, const struct ts_block_export *exported)
+void decode_closed_exported(struct ts_decoder *decoder, const struct ts_block_export *exported)
 {
 	size_t kept = 0;
 
-	for (size_t i = 0; i < encoder->closed_count; i++) {
-		const struct encode_closed *closed = &encoder->closed[i];
-		const struct encode_area *area = encode_find_area(encoder, closed->area);
+	for (size_t i = 0; i < decoder->closed_count; i++) {
+		const struct decode_closed *closed = &decoder->closed[i];
+		const struct decode_area *area = decode_find_area(decoder, closed->area);
 
 		if (closed->opened.serial == exported->serial && area && area->process &&
 		    area->process->pid == exported->pid)
 			continue;
-		encoder->closed[kept++] = *closed;
+		decoder->closed[kept++] = *closed;
 	}
-	encoder->closed_count = kept;
+	decoder->closed_count = kept;
 }
 
-int encode_closed_tell(struct ts_encoder *encoder)
+int decode_report_closed(struct ts_decoder *decoder)
 {
 	bool flushed = false;
 
-	if (encoder->held)
+	if (decoder->held)
 		return TS_OK;
-	for (size_t i = 0; i < encoder->closed_count; i++) {
-		struct encode_closed *closed = &encoder->closed[i];
+	for (size_t i = 0; i < decoder->closed_count; i++) {
+		struct decode_closed *closed = &decoder->closed[i];
 
-		if (closed->told || closed->waits)
+		if (closed->reported || closed->waits)
 			continue;
 		/* Its events are to be found in the file. */
-		if (!flushed && ts_writer_flush(encoder->writer))
-			return ts_writer_status(encoder->writer, NULL);
+		if (!flushed && ts_writer_flush(decoder->writer))
+			return ts_writer_status(decoder->writer, NULL);
 		flushed = true;
-		closed->told = true;
-		encoder->options.window_closed(encoder->options.context, closed->area,
+		closed->reported = true;
+		decoder->options.window_closed(decoder->options.context, closed->area,
 					       &closed->opened, &closed->closed);
 	}
 	return TS_OK;
@@ -155,20 +155,20 @@ int encode_closed_tell(struct ts_encoder *encoder)
 
 /* ---- opening and closing ---- */
 
-static void open_window(struct ts_encoder *encoder, struct encode_area *area, bool by_target,
+static void open_window(struct ts_decoder *decoder, struct decode_area *area, bool by_target,
 			const struct ts_block_window *opened, int64_t ns)
 {
 	/* A target that only ever opens would fill memory. */
-	if (area->window_count >= ENCODE_GATES ||
+	if (area->window_count >= DECODE_GATES ||
 	    ts_grow_array((void **)&area->windows, &area->window_capacity, area->window_count + 1,
 			  sizeof(*area->windows)))
 		return;
 	area->windows[area->window_count++] =
-		(struct encode_window){ .by_target = by_target, .start_ns = ns, .opened = *opened };
+		(struct decode_window){ .by_target = by_target, .start_ns = ns, .opened = *opened };
 }
 
 /* The newest open window of a kind, or the one of that serial. -1: none. */
-static int find_window(const struct encode_area *area, bool by_target, uint32_t serial)
+static int find_window(const struct decode_area *area, bool by_target, uint32_t serial)
 {
 	int found = -1;
 
@@ -186,30 +186,30 @@ static int find_window(const struct encode_area *area, bool by_target, uint32_t 
  * The window that a close is of: one of its own kind, else of the other: a target closes after
  * max_steps.
  */
-static int find_closing(const struct encode_area *area, bool by_target, uint32_t serial)
+static int find_closing(const struct decode_area *area, bool by_target, uint32_t serial)
 {
 	int place = find_window(area, by_target, serial);
 
 	return place >= 0 ? place : find_window(area, !by_target, serial);
 }
 
-static void close_window(struct ts_encoder *encoder, struct encode_area *area, bool by_target,
+static void close_window(struct ts_decoder *decoder, struct decode_area *area, bool by_target,
 			 const struct ts_block_window *closed, int64_t ns)
 {
 	int place = find_closing(area, by_target, closed->serial);
 
 	if (place < 0)
 		return;
-	window_row(encoder, area, &area->windows[place], closed, ns);
-	remember_closed(encoder, area, &area->windows[place], closed);
+	window_row(decoder, area, &area->windows[place], closed, ns);
+	remember_closed(decoder, area, &area->windows[place], closed);
 	memmove(&area->windows[place], &area->windows[place + 1],
 		(--area->window_count - (size_t)place) * sizeof(area->windows[0]));
 }
 
-void encode_window_block(struct ts_encoder *encoder, struct encode_area *area,
+void decode_window_block(struct ts_decoder *decoder, struct decode_area *area,
 			 const struct ts_block_window *window)
 {
-	int64_t ns = encode_scale(encoder, window->counter);
+	int64_t ns = decode_scale(decoder, window->counter);
 	bool open = window->action == TS_LIVE_WINDOW_OPEN;
 
 	/*
@@ -219,9 +219,9 @@ void encode_window_block(struct ts_encoder *encoder, struct encode_area *area,
 		ns = TS_MIN(ns, area->bound_ns);
 	add_gate(area, ns, open);
 	if (open)
-		open_window(encoder, area, false, window, ns);
+		open_window(decoder, area, false, window, ns);
 	else
-		close_window(encoder, area, false, window, ns);
+		close_window(decoder, area, false, window, ns);
 }
 
 /* What has opened or closed it, as `window` of record says it. */
@@ -250,32 +250,32 @@ static void cause_of_record(const struct ts_live_window_record *record, char *re
 }
 
 /* The counter of the recording at a time of clock 1. */
-static uint64_t counter_at(const struct ts_encoder *encoder, int64_t ns)
+static uint64_t counter_at(const struct ts_decoder *decoder, int64_t ns)
 {
 	unsigned __int128 counter = (unsigned __int128)ns << 32;
 
-	return (uint64_t)(counter / encoder->open.counter_mult);
+	return (uint64_t)(counter / decoder->open.counter_mult);
 }
 
-void encode_window_record(struct ts_encoder *encoder, struct encode_area *area,
+void decode_window_record(struct ts_decoder *decoder, struct decode_area *area,
 			  const struct ts_live_window_record *record)
 {
-	int64_t ns = encode_time(encoder, area, record->counter);
+	int64_t ns = decode_time(decoder, area, record->counter);
 	struct ts_block_window window = { .action = record->action, .step = record->step };
 	bool open = record->action == TS_LIVE_WINDOW_OPEN;
 
 	cause_of_record(record, window.cause, sizeof(window.cause));
-	window.counter = area->native ? record->counter : counter_at(encoder, ns);
-	window.realtime_ms = (encoder->open.trace_start_ns + ns -
-			      encode_scale(encoder, encoder->open.started_counter)) /
+	window.counter = area->native ? record->counter : counter_at(decoder, ns);
+	window.realtime_ms = (decoder->open.trace_start_ns + ns -
+			      decode_scale(decoder, decoder->open.started_counter)) /
 			     1000000;
 	if (open && find_window(area, true, 0) < 0) {
 		window.serial = TARGET_SERIAL | ++area->target_windows;
-		open_window(encoder, area, true, &window, ns);
+		open_window(decoder, area, true, &window, ns);
 	} else if (record->action == TS_LIVE_WINDOW_CLOSE) {
 		int place = find_closing(area, true, 0);
 
 		window.serial = place >= 0 ? area->windows[place].opened.serial : 0;
-		close_window(encoder, area, true, &window, ns);
+		close_window(decoder, area, true, &window, ns);
 	}
 }

@@ -17,9 +17,9 @@
 #include "base/memory.h"
 #include "live/journal.h"
 
-struct ts_encoder;
+struct ts_decoder;
 
-struct ts_encoder_options {
+struct ts_decoder_options {
 	const char *name; /* of the recording, for its source row */
 	/* As in struct ts_recording_options. */
 	void (*window_closed)(void *context, uint64_t area, const struct ts_block_window *opened,
@@ -28,16 +28,16 @@ struct ts_encoder_options {
 };
 
 /* `options` may be NULL. */
-int ts_encoder_new(struct ts_encoder **ret_encoder, const struct ts_encoder_options *options,
+int ts_decoder_new(struct ts_decoder **ret_decoder, const struct ts_decoder_options *options,
 		   struct ts_error *err);
-void ts_encoder_free(struct ts_encoder *encoder);
-TS_DEFINE_AUTO(ts_encoder, ts_encoder_free);
+void ts_decoder_free(struct ts_decoder *decoder);
+TS_DEFINE_AUTO(ts_decoder, ts_decoder_free);
 
 /*
  * Rows go to this writer (borrowed) from now on. `fresh`: to a file that has nothing yet of what is
  * known, as after a rotation; then name is that of the new recording's source.
  */
-int ts_encoder_set_writer(struct ts_encoder *encoder, struct ts_writer *writer, bool fresh,
+int ts_decoder_set_writer(struct ts_decoder *decoder, struct ts_writer *writer, bool fresh,
 			  const char *name);
 
 /*
@@ -45,33 +45,33 @@ int ts_encoder_set_writer(struct ts_encoder *encoder, struct ts_writer *writer, 
  * TS_EFORMAT and TS_EVERSION for an OPEN that cannot be used; what is wrong in other blocks is
  * counted, and goes into the trace.
  */
-int ts_encoder_block(struct ts_encoder *encoder, const struct ts_block *block, const void *payload,
+int ts_decoder_block(struct ts_decoder *decoder, const struct ts_block *block, const void *payload,
 		     struct ts_error *err);
 
 /* Counts a stretch of the journal that could not be read. */
-void ts_encoder_damage(struct ts_encoder *encoder, uint64_t bytes);
+void ts_decoder_damage(struct ts_decoder *decoder, uint64_t bytes);
 
 /* While held, closed windows are remembered and not told: their EXPORT blocks may follow. */
-void ts_encoder_hold(struct ts_encoder *encoder, bool held);
+void ts_decoder_hold(struct ts_decoder *decoder, bool held);
 
 /* Adds rows for all that was counted so far; a flush of the writer is whole after this. */
-int ts_encoder_seal(struct ts_encoder *encoder);
+int ts_decoder_seal(struct ts_decoder *decoder);
 
 /* Adds rows for what is still open: spans, windows. The end. */
-int ts_encoder_finish(struct ts_encoder *encoder);
+int ts_decoder_finish(struct ts_decoder *decoder);
 
 /*
- * Gives the sink the blocks that bring a new encoder into this one's state, behind an OPEN block.
+ * Gives the sink the blocks that bring a new decoder into this one's state, behind an OPEN block.
  * After a seal and a flush; what is told afterwards belongs behind these blocks.
  */
-int ts_encoder_save_state(struct ts_encoder *encoder, const struct ts_block_sink *sink,
+int ts_decoder_save_state(struct ts_decoder *decoder, const struct ts_block_sink *sink,
 			  struct ts_error *err);
 
-struct ts_encoder_counts {
+struct ts_decoder_counts {
 	uint64_t events;   /* in the trace */
 	uint64_t lost;     /* known to be missing from it */
 	uint64_t outside;  /* of windows: left out */
-	uint64_t measured; /* rows of metrics, by this encoder; not among the events */
+	uint64_t measured; /* rows of metrics, by this decoder; not among the events */
 	uint64_t samples;  /* rows of `sample`; not among the events, but for marks and calls, which
 			      have rows of their own */
 	/* Of command streams; not among the events. */
@@ -80,7 +80,7 @@ struct ts_encoder_counts {
 	uint64_t replayable_windows, failed_windows;
 	char not_replayable[256]; /* why the last of those failed; empty: none did */
 };
-void ts_encoder_counts(const struct ts_encoder *encoder, struct ts_encoder_counts *ret_counts);
+void ts_decoder_counts(const struct ts_decoder *decoder, struct ts_decoder_counts *ret_counts);
 
 /* ---- for ts_recording_positions(): what STATE blocks say of positions ---- */
 

@@ -404,7 +404,7 @@ void ts_saves_start(struct ts_recorder *recorder)
 /* ---- how large it may become ---- */
 
 /* Bytes of the trace for so many of the journal. */
-static uint64_t encoded_bytes(const struct ts_saves *saves, uint64_t journal_bytes)
+static uint64_t decoded_bytes(const struct ts_saves *saves, uint64_t journal_bytes)
 {
 	return journal_bytes / RATIO_WHOLE * saves->ratio +
 	       (journal_bytes % RATIO_WHOLE) * saves->ratio / RATIO_WHOLE;
@@ -422,7 +422,7 @@ static uint64_t expected_bytes(struct ts_recorder *recorder)
 		saves->journal_bytes = 0;
 	}
 	return TS_MAX(saves->base_bytes +
-			      encoded_bytes(saves, status.journal_bytes - saves->journal_bytes),
+			      decoded_bytes(saves, status.journal_bytes - saves->journal_bytes),
 		      status.trace_bytes);
 }
 
@@ -435,7 +435,7 @@ bool ts_saves_refuses(struct ts_recorder *recorder, uint64_t bytes)
 		return false;
 	expected = expected_bytes(recorder);
 	/* What does not fit into a whole file of a rotation has one for itself. */
-	if (expected + encoded_bytes(saves, bytes) <= saves->room_bytes ||
+	if (expected + decoded_bytes(saves, bytes) <= saves->room_bytes ||
 	    (saves->rotates && expected < saves->room_bytes / 8))
 		return false;
 	saves->refused_bytes = bytes;
@@ -505,7 +505,7 @@ static int look_at_size(struct ts_recorder *recorder, struct ts_error *err)
 	if (rc)
 		return rc;
 	room = saves->base_bytes < saves->room_bytes ? saves->room_bytes - saves->base_bytes : 0;
-	if (room > saves->room_bytes / 16 && room >= encoded_bytes(saves, refused))
+	if (room > saves->room_bytes / 16 && room >= decoded_bytes(saves, refused))
 		return TS_OK;
 	return saves->rotates ? rotate(recorder, err) : stop_storing(recorder, err);
 }

@@ -3,7 +3,7 @@
  * What the files of the recorder share: recorder.c (the loop), store_blocks.c (blocks),
  * watch_areas.c and targets.c (areas), children.c and execs.c (processes without one), windows.c
  * and window_files.c, sample_targets.c, sample_metrics.c and sample_python.c, output_files.c.
- * Nobody else includes this. All runs on the recorder's thread but for one callback of the encoder
+ * Nobody else includes this. All runs on the recorder's thread but for one callback of the decoder
  * in windows.c.
  */
 #ifndef TS_RECORD_LOOP_RECORD_INTERNAL_H
@@ -129,7 +129,7 @@ struct ts_windows {
 	int64_t retry_ns;   /* when to try a failed export again */
 	int64_t settled_ns; /* when the last CLOSE was stored */
 	int flag_watch;
-	/* Filled by the encoder's thread. */
+	/* Filled by the decoder's thread. */
 	pthread_mutex_t lock;
 	struct ts_closed_window *closed;
 	size_t closed_count, closed_capacity;
@@ -381,7 +381,7 @@ void ts_windows_stop(struct ts_recorder *recorder, struct ts_target *target, con
 /* Writes the traces of windows that are whole by now. */
 int ts_windows_export(struct ts_recorder *recorder, struct ts_error *err);
 int64_t ts_windows_due(const struct ts_recorder *recorder);
-/* Told by the encoder; the context is the recorder. */
+/* Told by the decoder; the context is the recorder. */
 void ts_windows_closed(void *context, uint64_t area, const struct ts_block_window *opened,
 		       const struct ts_block_window *closed);
 

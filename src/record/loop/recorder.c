@@ -2,7 +2,7 @@
 /*
  * The recorder's loop: what a pass does and in which order, how long to sleep after it, and how a
  * recording begins and ends. How areas are found, windows kept and files named is in the other
- * parts (record_internal.h); what a block means is the encoder's affair.
+ * parts (record_internal.h); what a block means is the decoder's affair.
  */
 #include "record/loop/recorder.h"
 
@@ -678,7 +678,7 @@ static int finish_recording(struct ts_recorder *recorder, struct ts_error *err)
 		rc = ts_python_tell(recorder, err);
 	if (!rc)
 		rc = write_clock(recorder, err);
-	/* Until all is encoded: windows that have closed are told, and losses counted. */
+	/* Until all is decoded: windows that have closed are told, and losses counted. */
 	if (!rc && (recorder->options.split || recorder->limited))
 		rc = ts_recording_checkpoint(recorder->recording, false, err);
 	if (!rc)

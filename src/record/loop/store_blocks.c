@@ -104,12 +104,12 @@ static int store(void *context, struct ts_block *block, const void *payload, str
 	return rc;
 }
 
-/* A sink that only lets the encoder count. */
+/* A sink that only lets the decoder count. */
 static int tell(void *context, struct ts_block *block, const void *payload, struct ts_error *err)
 {
 	struct ts_recorder *recorder = context;
 
-	return ts_recording_tell(recorder->recording, block, payload, err);
+	return ts_recording_queue(recorder->recording, block, payload, err);
 }
 
 int ts_recorder_append(struct ts_recorder *recorder, enum ts_block_type type, uint64_t area,
@@ -134,13 +134,13 @@ int ts_recorder_lose(struct ts_recorder *recorder, uint64_t area, pid_t pid, con
 	return ts_recorder_append(recorder, TS_BLOCK_LOSS, area, &loss, sizeof(loss), err);
 }
 
-/* The encoder is so far behind that appending more would soon have to wait for it. */
+/* The decoder is so far behind that appending more would soon have to wait for it. */
 static bool is_behind(const struct ts_recorder *recorder)
 {
 	struct ts_recording_status status;
 
 	ts_recording_status(recorder->recording, &status);
-	return status.journal_bytes > status.encoded_bytes + status.journal_limit * 3 / 2;
+	return status.journal_bytes > status.decoded_bytes + status.journal_limit * 3 / 2;
 }
 
 int ts_recorder_drain(struct ts_recorder *recorder, struct ts_target *target, unsigned int flags,

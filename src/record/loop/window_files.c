@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A trace for each window and process (--split): once, also where the recorder is killed in
- * between. The encoder tells of windows that are whole; who was exported is in the journal.
+ * between. The decoder tells of windows that are whole; who was exported is in the journal.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #include "record/loop/record_internal.h"
 #include "trace/extract.h"
 
-/* On the encoder's thread. Where there is no memory the window is in the trace all the same. */
+/* On the decoder's thread. Where there is no memory the window is in the trace all the same. */
 void ts_windows_closed(void *context, uint64_t area, const struct ts_block_window *opened,
 		       const struct ts_block_window *closed)
 {

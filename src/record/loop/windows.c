@@ -16,7 +16,7 @@
 #define FLAG_LOOK_NS (50 * TS_NS_PER_MS)
 /*
  * Windows by time are switched on so early; what comes before their time is left out by the
- * encoder.
+ * decoder.
  */
 #define EARLY_NS (20 * TS_NS_PER_MS)
 #define SETTLE_NS TS_NS_PER_MS
@@ -445,7 +445,7 @@ static int64_t time_of_end(const struct ts_recorder *recorder)
 
 /*
  * The end of a window by time is known, so its CLOSE goes ahead of what is still in the rings: the
- * encoder can leave out what came too late.
+ * decoder can leave out what came too late.
  */
 static int settle_all(struct ts_recorder *recorder, struct ts_error *err)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The state of an encoder as blocks of a journal, and back: what a successor needs that is no
+ * The state of a decoder as blocks of a journal, and back: what a successor needs that is no
  * longer in the journal because it is in the trace (docs/live.md, section 6). Read back with the
  * same distrust as everything in a journal.
  */
@@ -26,7 +26,7 @@ struct state_process {
 	uint64_t pid, parent, start_time, image;
 	int64_t start_ns, end_ns, exit_status;
 	uint32_t name_bytes, command_bytes; /* 0: none. The texts follow, padded to 8 */
-	uint32_t ended, stranger;
+	uint32_t ended, external;
 };
 
 struct state_device {
@@ -42,7 +42,7 @@ struct state_area {
 	uint64_t dictionary;
 	uint32_t rings, threads, windows, gates;
 	uint32_t ended, damaged, target_windows, reserved;
-	uint64_t outside, told_nested, told_no_ring, told_cut, told_outside;
+	uint64_t outside, reported_nested, reported_no_ring, reported_cut, reported_outside;
 	/* Since there are devices. */
 	uint32_t devices, reserved_1;
 };
@@ -86,7 +86,7 @@ struct state_closed {
 
 /* ---- writing ---- */
 
-static void save_process(struct ts_text *out, const struct encode_process *process)
+static void save_process(struct ts_text *out, const struct decode_process *process)
 {
 	struct state_process state = {
 		.id = process->id,
@@ -100,7 +100,7 @@ static void save_process(struct ts_text *out, const struct encode_process *proce
 		.name_bytes = process->name ? (uint32_t)strlen(process->name) : 0,
 		.command_bytes = process->command ? (uint32_t)strlen(process->command) : 0,
 		.ended = process->ended,
-		.stranger = process->stranger,
+		.external = process->external,
 	};
 
 	ts_text_append(out, &state, sizeof(state));
@@ -108,7 +108,7 @@ static void save_process(struct ts_text *out, const struct encode_process *proce
 	state_append_padded(out, process->command, state.command_bytes);
 }
 
-static void save_device(struct ts_text *out, const struct encode_device *device)
+static void save_device(struct ts_text *out, const struct decode_device *device)
 {
 	struct state_device state = { .id = device->id,
 				      .area = device->area,
@@ -127,27 +127,27 @@ static void save_device(struct ts_text *out, const struct encode_device *device)
 	ts_text_append(out, &state, sizeof(state));
 }
 
-static void save_recording(const struct ts_encoder *encoder, struct ts_text *out)
+static void save_recording(const struct ts_decoder *decoder, struct ts_text *out)
 {
 	struct state_recording state = {
 		.head = { .kind = STATE_RECORDING, .bytes = sizeof(state) },
-		.next_process = encoder->next_process,
-		.next_thread = encoder->next_thread,
-		.now_ns = encoder->now_ns,
-		.events = encoder->counts.events,
-		.lost = encoder->counts.lost,
-		.outside = encoder->counts.outside,
-		.processes = (uint32_t)encoder->process_count,
-		.closed = (uint32_t)encoder->closed_count,
-		.next_device = encoder->next_device,
-		.devices = (uint32_t)encoder->device_count,
+		.next_process = decoder->next_process,
+		.next_thread = decoder->next_thread,
+		.now_ns = decoder->now_ns,
+		.events = decoder->counts.events,
+		.lost = decoder->counts.lost,
+		.outside = decoder->counts.outside,
+		.processes = (uint32_t)decoder->process_count,
+		.closed = (uint32_t)decoder->closed_count,
+		.next_device = decoder->next_device,
+		.devices = (uint32_t)decoder->device_count,
 	};
 
 	ts_text_append(out, &state, sizeof(state));
-	for (size_t i = 0; i < encoder->process_count; i++)
-		save_process(out, encoder->processes[i]);
-	for (size_t i = 0; i < encoder->closed_count; i++) {
-		const struct encode_closed *closed = &encoder->closed[i];
+	for (size_t i = 0; i < decoder->process_count; i++)
+		save_process(out, decoder->processes[i]);
+	for (size_t i = 0; i < decoder->closed_count; i++) {
+		const struct decode_closed *closed = &decoder->closed[i];
 		struct state_closed row = { .area = closed->area,
 					    .waits = closed->waits,
 					    .opened = closed->opened,
@@ -155,14 +155,14 @@ static void save_recording(const struct ts_encoder *encoder, struct ts_text *out
 
 		ts_text_append(out, &row, sizeof(row));
 	}
-	for (size_t i = 0; i < encoder->device_count; i++)
-		save_device(out, encoder->devices[i]);
+	for (size_t i = 0; i < decoder->device_count; i++)
+		save_device(out, decoder->devices[i]);
 }
 
-static void save_rings(const struct encode_area *area, struct ts_text *out)
+static void save_rings(const struct decode_area *area, struct ts_text *out)
 {
 	for (size_t i = 0; i < area->ring_count; i++) {
-		const struct encode_ring *ring = area->rings[i];
+		const struct decode_ring *ring = area->rings[i];
 		struct state_ring state = { .ring = (uint32_t)i };
 
 		if (!ring)
@@ -177,7 +177,7 @@ static void save_rings(const struct encode_area *area, struct ts_text *out)
 	}
 }
 
-static void save_thread(const struct encode_thread *thread, struct ts_text *out)
+static void save_thread(const struct decode_thread *thread, struct ts_text *out)
 {
 	struct state_thread state = { .id = thread->id,
 				      .key = thread->key,
@@ -189,7 +189,7 @@ static void save_thread(const struct encode_thread *thread, struct ts_text *out)
 		state.spans[k] = (uint32_t)thread->stacks[k].count;
 	ts_text_append(out, &state, sizeof(state));
 	for (int k = 0; k < 2; k++) {
-		const struct encode_stack *stack = &thread->stacks[k];
+		const struct decode_stack *stack = &thread->stacks[k];
 
 		for (size_t i = 0; i < stack->count; i++) {
 			uint64_t flags = stack->starts[i] & STACK_OUTSIDE;
@@ -204,7 +204,7 @@ static void save_thread(const struct encode_thread *thread, struct ts_text *out)
 	}
 }
 
-static void save_area(const struct encode_area *area, struct ts_text *out)
+static void save_area(const struct decode_area *area, struct ts_text *out)
 {
 	struct state_area state = {
 		.head = { .kind = STATE_AREA, .bytes = sizeof(state) },
@@ -216,10 +216,10 @@ static void save_area(const struct encode_area *area, struct ts_text *out)
 		.damaged = area->damaged,
 		.target_windows = area->target_windows,
 		.outside = area->outside,
-		.told_nested = area->told_nested,
-		.told_no_ring = area->told_no_ring,
-		.told_cut = area->told_cut,
-		.told_outside = area->told_outside,
+		.reported_nested = area->reported_nested,
+		.reported_no_ring = area->reported_no_ring,
+		.reported_cut = area->reported_cut,
+		.reported_outside = area->reported_outside,
 		.devices = (uint32_t)area->device_count,
 	};
 
@@ -263,13 +263,13 @@ static int put(const struct ts_block_sink *sink, enum ts_block_type type, uint64
 	return sink->append(sink->context, &block, payload, err);
 }
 
-static int put_area(struct encode_area *area, const struct ts_block_sink *sink, struct ts_text *out,
+static int put_area(struct decode_area *area, const struct ts_block_sink *sink, struct ts_text *out,
 		    struct ts_error *err)
 {
 	int result = TS_OK;
 
 	if (area->thread_count > 1024)
-		encode_forget_threads(area);
+		decode_forget_threads(area);
 	if (area->about)
 		result = put(sink, TS_BLOCK_AREA, area->id, area->about, sizeof(*area->about), err);
 	if (!result && area->about && area->dictionary.length)
@@ -278,11 +278,11 @@ static int put_area(struct encode_area *area, const struct ts_block_sink *sink, 
 	ts_text_clear(out);
 	save_area(area, out);
 	if (!result)
-		result = encode_put_state(sink, area->id, out, err);
-	return result ? result : encode_save_accelerator(area, sink, out, err);
+		result = decode_put_state(sink, area->id, out, err);
+	return result ? result : decode_save_accelerator(area, sink, out, err);
 }
 
-int encode_put_state(const struct ts_block_sink *sink, uint64_t area, const struct ts_text *out,
+int decode_put_state(const struct ts_block_sink *sink, uint64_t area, const struct ts_text *out,
 		     struct ts_error *err)
 {
 	if (ts_text_status(out))
@@ -290,25 +290,25 @@ int encode_put_state(const struct ts_block_sink *sink, uint64_t area, const stru
 	return put(sink, TS_BLOCK_STATE, area, out->data, out->length, err);
 }
 
-int ts_encoder_save_state(struct ts_encoder *encoder, const struct ts_block_sink *sink,
+int ts_decoder_save_state(struct ts_decoder *decoder, const struct ts_block_sink *sink,
 			  struct ts_error *err)
 {
 	TS_SCOPED(ts_text) out = { 0 };
-	uint32_t anchor = encoder->anchor_count > 2 ? encoder->anchor_count - 2 : 0;
+	uint32_t anchor = decoder->anchor_count > 2 ? decoder->anchor_count - 2 : 0;
 	int result = TS_OK;
 
-	save_recording(encoder, &out);
-	result = encode_put_state(sink, 0, &out, err);
+	save_recording(decoder, &out);
+	result = decode_put_state(sink, 0, &out, err);
 	if (!result)
-		result = encode_save_numbers(encoder, sink, &out, err);
+		result = decode_save_numbers(decoder, sink, &out, err);
 	if (!result)
-		result = encode_save_points(encoder, sink, &out, err);
-	for (; !result && anchor < encoder->anchor_count; anchor++)
-		result = put(sink, TS_BLOCK_CLOCK, 0, &encoder->anchors[anchor],
-			     sizeof(encoder->anchors[anchor]), err);
-	for (size_t i = 0; !result && i < encoder->area_count; i++)
-		result = put_area(encoder->areas[i], sink, &out, err);
-	return result ? result : encode_save_seen(encoder, sink, &out, err);
+		result = decode_save_points(decoder, sink, &out, err);
+	for (; !result && anchor < decoder->anchor_count; anchor++)
+		result = put(sink, TS_BLOCK_CLOCK, 0, &decoder->anchors[anchor],
+			     sizeof(decoder->anchors[anchor]), err);
+	for (size_t i = 0; !result && i < decoder->area_count; i++)
+		result = put_area(decoder->areas[i], sink, &out, err);
+	return result ? result : decode_save_seen(decoder, sink, &out, err);
 }
 
 /* ---- reading ---- */
@@ -337,9 +337,9 @@ static char *copy_text(const char *bytes, size_t length)
 	return copy;
 }
 
-static bool load_process(struct ts_encoder *encoder, struct state_reading *in)
+static bool load_process(struct ts_decoder *decoder, struct state_reading *in)
 {
-	struct encode_process *process;
+	struct decode_process *process;
 	struct state_process state;
 	const char *name, *command;
 
@@ -349,7 +349,7 @@ static bool load_process(struct ts_encoder *encoder, struct state_reading *in)
 	command = name ? state_take_bytes(in, state.command_bytes) : NULL;
 	if (!command)
 		return false;
-	process = encode_add_process(encoder, state.pid);
+	process = decode_add_process(decoder, state.pid);
 	if (!process)
 		return false;
 	process->id = state.id;
@@ -360,9 +360,9 @@ static bool load_process(struct ts_encoder *encoder, struct state_reading *in)
 	process->end_ns = state.end_ns;
 	process->exit_status = state.exit_status;
 	process->ended = state.ended;
-	process->stranger = state.stranger == 1;
-	encoder->stranger_count += process->stranger;
-	process->epoch = encoder->open.trace_bytes ? encoder->epoch : 0;
+	process->external = state.external == 1;
+	decoder->external_count += process->external;
+	process->epoch = decoder->open.trace_bytes ? decoder->epoch : 0;
 	if (!state.ended || state.name_bytes)
 		process->name = copy_text(name, state.name_bytes);
 	if (state.command_bytes)
@@ -370,17 +370,17 @@ static bool load_process(struct ts_encoder *encoder, struct state_reading *in)
 	return true;
 }
 
-static bool load_device(struct ts_encoder *encoder, struct state_reading *in)
+static bool load_device(struct ts_decoder *decoder, struct state_reading *in)
 {
-	size_t count = encoder->device_count;
-	int64_t newest = count ? encoder->devices[count - 1]->id : 0;
-	struct encode_device *device;
+	size_t count = decoder->device_count;
+	int64_t newest = count ? decoder->devices[count - 1]->id : 0;
+	struct decode_device *device;
 	struct state_device state;
 
 	if (!state_take(in, &state, sizeof(state)) || state.id <= newest ||
-	    state.id >= encoder->next_device)
+	    state.id >= decoder->next_device)
 		return false;
-	device = encode_add_device(encoder, state.id);
+	device = decode_add_device(decoder, state.id);
 	if (!device)
 		return false;
 	device->area = state.area;
@@ -390,59 +390,59 @@ static bool load_device(struct ts_encoder *encoder, struct state_reading *in)
 	memcpy(device->model, state.model, sizeof(device->model) - 1);
 	memcpy(device->uuid, state.uuid, sizeof(device->uuid) - 1);
 	memcpy(device->bus, state.bus, sizeof(device->bus) - 1);
-	device->epoch = encoder->open.trace_bytes ? encoder->epoch : 0;
-	encode_index_device(encoder, device);
+	device->epoch = decoder->open.trace_bytes ? decoder->epoch : 0;
+	decode_index_device(decoder, device);
 	return true;
 }
 
-static bool load_closed(struct ts_encoder *encoder, struct state_reading *in)
+static bool load_closed(struct ts_decoder *decoder, struct state_reading *in)
 {
 	struct state_closed state;
 
 	if (!state_take(in, &state, sizeof(state)))
 		return false;
-	if (!encoder->options.window_closed)
+	if (!decoder->options.window_closed)
 		return true;
-	if (ts_grow_array((void **)&encoder->closed, &encoder->closed_capacity,
-			  encoder->closed_count + 1, sizeof(*encoder->closed)))
+	if (ts_grow_array((void **)&decoder->closed, &decoder->closed_capacity,
+			  decoder->closed_count + 1, sizeof(*decoder->closed)))
 		return false;
-	encoder->closed[encoder->closed_count++] =
-		(struct encode_closed){ .area = state.area,
+	decoder->closed[decoder->closed_count++] =
+		(struct decode_closed){ .area = state.area,
 					.waits = TS_MIN(state.waits, 10),
 					.opened = state.opened,
 					.closed = state.closed };
 	return true;
 }
 
-static bool load_recording(struct ts_encoder *encoder, struct state_reading *in)
+static bool load_recording(struct ts_decoder *decoder, struct state_reading *in)
 {
 	struct state_recording state;
 
-	if (!take_recording(in, &state) || encoder->area_count || encoder->process_count ||
-	    state.processes > ENCODE_PROCESSES || state.closed > ENCODE_CLOSED_WINDOWS ||
-	    state.devices > ENCODE_DEVICES || state.next_process < 1 || state.next_thread < 1 ||
+	if (!take_recording(in, &state) || decoder->area_count || decoder->process_count ||
+	    state.processes > DECODE_PROCESSES || state.closed > DECODE_CLOSED_WINDOWS ||
+	    state.devices > DECODE_DEVICES || state.next_process < 1 || state.next_thread < 1 ||
 	    state.next_device < 0)
 		return false;
-	encoder->next_device = TS_MAX(state.next_device, 1);
-	encoder->next_process = state.next_process;
-	encoder->next_thread = state.next_thread;
-	encoder->now_ns = TS_MAX(0, TS_MIN(state.now_ns, ENCODE_LATEST_NS));
-	encoder->counts = (struct ts_encoder_counts){ .events = state.events,
+	decoder->next_device = TS_MAX(state.next_device, 1);
+	decoder->next_process = state.next_process;
+	decoder->next_thread = state.next_thread;
+	decoder->now_ns = TS_MAX(0, TS_MIN(state.now_ns, DECODE_LATEST_NS));
+	decoder->counts = (struct ts_decoder_counts){ .events = state.events,
 						      .lost = state.lost,
 						      .outside = state.outside };
 	for (uint32_t i = 0; i < state.processes; i++)
-		if (!load_process(encoder, in))
+		if (!load_process(decoder, in))
 			return false;
 	for (uint32_t i = 0; i < state.closed; i++)
-		if (!load_closed(encoder, in))
+		if (!load_closed(decoder, in))
 			return false;
 	for (uint32_t i = 0; i < state.devices; i++)
-		if (!load_device(encoder, in))
+		if (!load_device(decoder, in))
 			return false;
 	return true;
 }
 
-static bool load_span(struct encode_area *area, struct encode_stack *stack,
+static bool load_span(struct decode_area *area, struct decode_stack *stack,
 		      struct state_reading *in)
 {
 	uint64_t flags, first;
@@ -454,28 +454,28 @@ static bool load_span(struct encode_area *area, struct encode_stack *stack,
 	if ((uint16_t)first < 2 || (uint16_t)first > TS_LIVE_RECORD_WORDS)
 		return false;
 	record = state_take_bytes(in, (size_t)(uint16_t)first * 8);
-	return record && encode_push(area, stack, record, (size_t)(uint16_t)first * 8,
+	return record && decode_push(area, stack, record, (size_t)(uint16_t)first * 8,
 				     (uint32_t)flags & STACK_OUTSIDE);
 }
 
-static bool load_thread(struct ts_encoder *encoder, struct encode_area *area,
+static bool load_thread(struct ts_decoder *decoder, struct decode_area *area,
 			struct state_reading *in)
 {
-	struct encode_thread *thread;
+	struct decode_thread *thread;
 	struct state_thread state;
 
 	if (!state_take(in, &state, sizeof(state)))
 		return false;
-	thread = encode_get_thread(encoder, area, state.key, state.is_track);
+	thread = decode_get_thread(decoder, area, state.key, state.is_track);
 	if (!thread)
 		return false;
 	thread->id = state.id;
 	thread->tid = state.tid;
-	thread->epoch = encoder->open.trace_bytes ? encoder->epoch : 0;
+	thread->epoch = decoder->open.trace_bytes ? decoder->epoch : 0;
 	memcpy(thread->name, state.name, sizeof(thread->name) - 1);
 	thread->named_by = thread->name[0] ? NAMED_BY_KERNEL : NAMED_BY_NOBODY;
 	if (area->process && !state.is_track && state.tid &&
-	    !encode_see_thread(encoder, area->process->id, thread))
+	    !decode_see_thread(decoder, area->process->id, thread))
 		return false;
 	for (int k = 0; k < 2; k++)
 		for (uint32_t i = 0; i < state.spans[k]; i++)
@@ -484,10 +484,10 @@ static bool load_thread(struct ts_encoder *encoder, struct encode_area *area,
 	return true;
 }
 
-static bool load_ring(struct ts_encoder *encoder, struct encode_area *area,
+static bool load_ring(struct ts_decoder *decoder, struct decode_area *area,
 		      const struct state_ring *state)
 {
-	struct encode_ring *ring = encode_get_ring(encoder, area, state->ring);
+	struct decode_ring *ring = decode_get_ring(decoder, area, state->ring);
 
 	if (!ring)
 		return false;
@@ -495,13 +495,13 @@ static bool load_ring(struct ts_encoder *encoder, struct encode_area *area,
 	ring->events = state->events;
 	ring->dropped = state->dropped;
 	ring->damaged = state->damaged;
-	ring->last_ns = TS_MAX(0, TS_MIN(state->last_ns, ENCODE_LATEST_NS));
+	ring->last_ns = TS_MAX(0, TS_MIN(state->last_ns, DECODE_LATEST_NS));
 	if (state->thread && area->about)
-		ring->thread = encode_get_thread(encoder, area, state->thread - 1, false);
+		ring->thread = decode_get_thread(decoder, area, state->thread - 1, false);
 	return true;
 }
 
-static bool load_windows(struct encode_area *area, const struct state_area *state,
+static bool load_windows(struct decode_area *area, const struct state_area *state,
 			 struct state_reading *in)
 {
 	for (uint32_t i = 0; i < state->windows; i++) {
@@ -511,9 +511,9 @@ static bool load_windows(struct encode_area *area, const struct state_area *stat
 		    ts_grow_array((void **)&area->windows, &area->window_capacity,
 				  area->window_count + 1, sizeof(*area->windows)))
 			return false;
-		area->windows[area->window_count++] = (struct encode_window){
+		area->windows[area->window_count++] = (struct decode_window){
 			.by_target = window.by_target,
-			.start_ns = TS_MAX(0, TS_MIN(window.start_ns, ENCODE_LATEST_NS)),
+			.start_ns = TS_MAX(0, TS_MIN(window.start_ns, DECODE_LATEST_NS)),
 			.opened = window.opened
 		};
 	}
@@ -523,36 +523,36 @@ static bool load_windows(struct encode_area *area, const struct state_area *stat
 		if (!state_take(in, &gate, sizeof(gate)))
 			return false;
 		area->gates[area->gate_count++] =
-			(struct encode_gate){ .from_ns = gate.from_ns, .open = gate.open };
+			(struct decode_gate){ .from_ns = gate.from_ns, .open = gate.open };
 	}
 	return true;
 }
 
-static bool load_devices(struct ts_encoder *encoder, struct encode_area *area, uint32_t count,
+static bool load_devices(struct ts_decoder *decoder, struct decode_area *area, uint32_t count,
 			 struct state_reading *in)
 {
 	for (uint32_t i = 0; i < count; i++) {
 		struct state_device_number state;
-		struct encode_device *device;
+		struct decode_device *device;
 
 		if (!state_take(in, &state, sizeof(state)) || state.number > TS_LIVE_DEVICE_MASK)
 			return false;
-		device = encode_find_device(encoder, state.device);
-		if (!device || !encode_call_device(encoder, area, (uint32_t)state.number, device))
+		device = decode_find_device(decoder, state.device);
+		if (!device || !decode_call_device(decoder, area, (uint32_t)state.number, device))
 			return false;
 	}
 	return true;
 }
 
-static bool load_area(struct ts_encoder *encoder, uint64_t id, struct state_reading *in)
+static bool load_area(struct ts_decoder *decoder, uint64_t id, struct state_reading *in)
 {
-	struct encode_area *area = encode_add_area(encoder, id);
+	struct decode_area *area = decode_add_area(decoder, id);
 	struct state_reading rings;
 	struct state_area state;
 
 	if (!area || area->ring_count || area->thread_count || area->device_count ||
 	    !take_area(in, &state) || state.rings > TS_LIVE_RING_LIMIT ||
-	    state.gates > ENCODE_GATES || state.windows > ENCODE_GATES)
+	    state.gates > DECODE_GATES || state.windows > DECODE_GATES)
 		return false;
 	/* Times of spans cannot be told without the target's clock. */
 	if (!area->about && (state.threads || state.windows || state.devices))
@@ -561,46 +561,46 @@ static bool load_area(struct ts_encoder *encoder, uint64_t id, struct state_read
 	area->dictionary_end = TS_MAX(area->dictionary_end, state.dictionary);
 	area->target_windows = state.target_windows;
 	area->outside = state.outside;
-	area->told_nested = state.told_nested;
-	area->told_no_ring = state.told_no_ring;
-	area->told_cut = state.told_cut;
-	area->told_outside = state.told_outside;
+	area->reported_nested = state.reported_nested;
+	area->reported_no_ring = state.reported_no_ring;
+	area->reported_cut = state.reported_cut;
+	area->reported_outside = state.reported_outside;
 	/* Rings name threads, which stand behind them. */
 	rings = *in;
 	if (!state_take_bytes(in, state.rings * sizeof(struct state_ring)))
 		return false;
 	for (uint32_t i = 0; i < state.threads; i++)
-		if (!load_thread(encoder, area, in))
+		if (!load_thread(decoder, area, in))
 			return false;
-	if (!load_windows(area, &state, in) || !load_devices(encoder, area, state.devices, in))
+	if (!load_windows(area, &state, in) || !load_devices(decoder, area, state.devices, in))
 		return false;
 	for (uint32_t i = 0; i < state.rings; i++) {
 		struct state_ring ring;
 
-		if (!state_take(&rings, &ring, sizeof(ring)) || !load_ring(encoder, area, &ring))
+		if (!state_take(&rings, &ring, sizeof(ring)) || !load_ring(decoder, area, &ring))
 			return false;
 	}
 	if (state.ended && !area->ended && !area->about) {
 		area->ended = true;
-		encoder->ended_count++;
+		decoder->ended_count++;
 	}
 	return true;
 }
 
-int encode_load_state(struct ts_encoder *encoder, const struct ts_block *block, const void *payload)
+int decode_load_state(struct ts_decoder *decoder, const struct ts_block *block, const void *payload)
 {
 	struct state_reading in = { .next = payload, .left = block->bytes };
 
 	bool is_good;
 
-	if (encode_is_more_state(payload, block->bytes))
-		is_good = encode_load_more_state(encoder, block->area, payload, block->bytes);
+	if (decode_is_more_state(payload, block->bytes))
+		is_good = decode_load_more_state(decoder, block->area, payload, block->bytes);
 	else if (block->area)
-		is_good = load_area(encoder, block->area, &in);
+		is_good = load_area(decoder, block->area, &in);
 	else
-		is_good = load_recording(encoder, &in);
-	encoder->damaged_blocks += !is_good;
-	return encoder->failure;
+		is_good = load_recording(decoder, &in);
+	decoder->damaged_blocks += !is_good;
+	return decoder->failure;
 }
 
 bool ts_state_read_positions(const void *payload, size_t bytes,

@@ -27,7 +27,7 @@ struct state_points {
 
 struct state_point {
 	uint32_t clock, is_guessed;
-	struct encode_clock_point point;
+	struct decode_clock_point point;
 	char method[32];
 };
 
@@ -60,7 +60,7 @@ struct state_stream {
 
 struct state_clock {
 	uint32_t number, id, count, is_guessed;
-	struct encode_clock_point points[2];
+	struct decode_clock_point points[2];
 	char method[32];
 };
 
@@ -91,56 +91,56 @@ struct state_blob {
 
 /* ---- writing ---- */
 
-int encode_save_numbers(const struct ts_encoder *encoder, const struct ts_block_sink *sink,
+int decode_save_numbers(const struct ts_decoder *decoder, const struct ts_block_sink *sink,
 			struct ts_text *out, struct ts_error *err)
 {
 	struct state_numbers state = {
 		.head = { .kind = STATE_NUMBERS, .bytes = sizeof(state) },
-		.next_stream = encoder->next_stream,
-		.next_object = encoder->next_object,
-		.next_clock = encoder->next_clock,
-		.next_correlations = encoder->next_correlations,
-		.commands = encoder->counts.commands,
-		.blob_bytes = encoder->counts.blob_bytes,
-		.replayable_windows = encoder->counts.replayable_windows,
-		.failed_windows = encoder->counts.failed_windows,
+		.next_stream = decoder->next_stream,
+		.next_object = decoder->next_object,
+		.next_clock = decoder->next_clock,
+		.next_correlations = decoder->next_correlations,
+		.commands = decoder->counts.commands,
+		.blob_bytes = decoder->counts.blob_bytes,
+		.replayable_windows = decoder->counts.replayable_windows,
+		.failed_windows = decoder->counts.failed_windows,
 	};
 
 	/* Nothing was given out yet. */
 	if (state.next_stream == 1 && state.next_object == 1 && !state.next_correlations &&
-	    state.next_clock == ENCODE_FIRST_DEVICE_CLOCK && !state.commands && !state.blob_bytes &&
+	    state.next_clock == DECODE_FIRST_DEVICE_CLOCK && !state.commands && !state.blob_bytes &&
 	    !state.replayable_windows && !state.failed_windows)
 		return TS_OK;
-	static_assert(sizeof(state.not_replayable) == sizeof(encoder->counts.not_replayable),
+	static_assert(sizeof(state.not_replayable) == sizeof(decoder->counts.not_replayable),
 		      "stored as it is");
-	memcpy(state.not_replayable, encoder->counts.not_replayable, sizeof(state.not_replayable));
-	for (size_t i = 0; i < encoder->process_count; i++)
-		state.processes += encoder->processes[i]->correlations != 0;
+	memcpy(state.not_replayable, decoder->counts.not_replayable, sizeof(state.not_replayable));
+	for (size_t i = 0; i < decoder->process_count; i++)
+		state.processes += decoder->processes[i]->correlations != 0;
 	ts_text_clear(out);
 	ts_text_append(out, &state, sizeof(state));
-	for (size_t i = 0; i < encoder->process_count; i++) {
-		struct state_correlations process = { .process = encoder->processes[i]->id,
+	for (size_t i = 0; i < decoder->process_count; i++) {
+		struct state_correlations process = { .process = decoder->processes[i]->id,
 						      .correlations =
-							      encoder->processes[i]->correlations };
+							      decoder->processes[i]->correlations };
 
 		if (process.correlations)
 			ts_text_append(out, &process, sizeof(process));
 	}
-	return encode_put_state(sink, 0, out, err);
+	return decode_put_state(sink, 0, out, err);
 }
 
-int encode_save_points(const struct ts_encoder *encoder, const struct ts_block_sink *sink,
+int decode_save_points(const struct ts_decoder *decoder, const struct ts_block_sink *sink,
 		       struct ts_text *out, struct ts_error *err)
 {
 	struct state_points state = { .head = { .kind = STATE_POINTS, .bytes = sizeof(state) },
-				      .points = encoder->point_count };
+				      .points = decoder->point_count };
 
-	if (!encoder->point_count)
+	if (!decoder->point_count)
 		return TS_OK;
 	ts_text_clear(out);
 	ts_text_append(out, &state, sizeof(state));
-	for (size_t i = 0; i < encoder->point_count; i++) {
-		const struct encode_waiting_point *waiting = &encoder->points[i];
+	for (size_t i = 0; i < decoder->point_count; i++) {
+		const struct decode_waiting_point *waiting = &decoder->points[i];
 		struct state_point point = { .clock = waiting->clock,
 					     .is_guessed = waiting->is_guessed,
 					     .point = waiting->point };
@@ -148,13 +148,13 @@ int encode_save_points(const struct ts_encoder *encoder, const struct ts_block_s
 		memcpy(point.method, waiting->method, sizeof(point.method));
 		ts_text_append(out, &point, sizeof(point));
 	}
-	return encode_put_state(sink, 0, out, err);
+	return decode_put_state(sink, 0, out, err);
 }
 
-static void save_streams(const struct encode_area *area, struct ts_text *out)
+static void save_streams(const struct decode_area *area, struct ts_text *out)
 {
 	for (size_t i = 0; i < area->stream_count; i++) {
-		const struct encode_stream *stream = &area->streams[i];
+		const struct decode_stream *stream = &area->streams[i];
 		struct state_stream state = { .id = stream->id,
 					      .device = stream->device,
 					      .stream = stream->stream,
@@ -167,10 +167,10 @@ static void save_streams(const struct encode_area *area, struct ts_text *out)
 	}
 }
 
-static void save_clocks(const struct encode_area *area, struct ts_text *out)
+static void save_clocks(const struct decode_area *area, struct ts_text *out)
 {
 	for (size_t i = 0; i < area->device_count; i++) {
-		const struct encode_device_clock *clock = &area->devices[i].clock;
+		const struct decode_device_clock *clock = &area->devices[i].clock;
 		struct state_clock state = { .number = area->devices[i].number,
 					     .id = clock->id,
 					     .count = clock->count,
@@ -185,15 +185,15 @@ static void save_clocks(const struct encode_area *area, struct ts_text *out)
 }
 
 /* Nothing is waited for where each call has its command. */
-static bool is_settled(const struct encode_call_page *page)
+static bool is_settled(const struct decode_call_page *page)
 {
 	return memcmp(page->called, page->done, sizeof(page->called)) == 0;
 }
 
-static int save_calls(const struct encode_area *area, const struct ts_block_sink *sink,
+static int save_calls(const struct decode_area *area, const struct ts_block_sink *sink,
 		      struct ts_text *out, struct ts_error *err)
 {
-	const struct encode_calls *calls = &area->calls;
+	const struct decode_calls *calls = &area->calls;
 	struct state_calls state = { .head = { .kind = STATE_CALLS, .bytes = sizeof(state) },
 				     .given_up = calls->given_up };
 
@@ -209,10 +209,10 @@ static int save_calls(const struct encode_area *area, const struct ts_block_sink
 		return TS_OK;
 	if (!ts_text_status(out))
 		memcpy(out->data, &state, sizeof(state));
-	return encode_put_state(sink, area->id, out, err);
+	return decode_put_state(sink, area->id, out, err);
 }
 
-static int save_accelerator(const struct encode_area *area, const struct ts_block_sink *sink,
+static int save_accelerator(const struct decode_area *area, const struct ts_block_sink *sink,
 			    struct ts_text *out, struct ts_error *err)
 {
 	struct state_accelerator state = {
@@ -230,14 +230,14 @@ static int save_accelerator(const struct encode_area *area, const struct ts_bloc
 	save_streams(area, out);
 	save_clocks(area, out);
 	ts_text_append(out, area->facts.data, area->facts.length);
-	return encode_put_state(sink, area->id, out, err);
+	return decode_put_state(sink, area->id, out, err);
 }
 
 /* Those that are gone are named no more. */
-static int save_objects(const struct encode_area *area, const struct ts_block_sink *sink,
+static int save_objects(const struct decode_area *area, const struct ts_block_sink *sink,
 			struct ts_text *out, struct ts_error *err)
 {
-	const struct encode_channel *channel = area->channel;
+	const struct decode_channel *channel = area->channel;
 	struct state_objects state = {
 		.head = { .kind = STATE_OBJECTS, .bytes = sizeof(state) },
 		.objects = (uint32_t)(channel->object_count - channel->gone_count),
@@ -248,7 +248,7 @@ static int save_objects(const struct encode_area *area, const struct ts_block_si
 	ts_text_clear(out);
 	ts_text_append(out, &state, sizeof(state));
 	for (size_t i = 0; i < channel->object_count; i++) {
-		const struct encode_object *object = &channel->objects[i];
+		const struct decode_object *object = &channel->objects[i];
 		struct state_object row = { .number = object->number,
 					    .generation = object->generation,
 					    .row = object->row };
@@ -256,10 +256,10 @@ static int save_objects(const struct encode_area *area, const struct ts_block_si
 		if (!object->is_gone)
 			ts_text_append(out, &row, sizeof(row));
 	}
-	return encode_put_state(sink, area->id, out, err);
+	return decode_put_state(sink, area->id, out, err);
 }
 
-static void save_blob_numbers(const struct encode_channel *channel, struct ts_text *out,
+static void save_blob_numbers(const struct decode_channel *channel, struct ts_text *out,
 			      uint64_t *ret_count)
 {
 	uint64_t number, id;
@@ -282,10 +282,10 @@ static void save_blob_numbers(const struct encode_channel *channel, struct ts_te
 	}
 }
 
-static int save_blobs(const struct encode_area *area, const struct ts_block_sink *sink,
+static int save_blobs(const struct decode_area *area, const struct ts_block_sink *sink,
 		      struct ts_text *out, struct ts_error *err)
 {
-	const struct encode_half_blob *half = &area->channel->half;
+	const struct decode_half_blob *half = &area->channel->half;
 	struct state_blobs state = {
 		.head = { .kind = STATE_BLOBS, .bytes = sizeof(state) },
 		.number = half->number,
@@ -303,10 +303,10 @@ static int save_blobs(const struct encode_area *area, const struct ts_block_sink
 	save_blob_numbers(area->channel, out, &state.blobs);
 	if (!ts_text_status(out))
 		memcpy(out->data, &state, sizeof(state));
-	return encode_put_state(sink, area->id, out, err);
+	return decode_put_state(sink, area->id, out, err);
 }
 
-int encode_save_accelerator(const struct encode_area *area, const struct ts_block_sink *sink,
+int decode_save_accelerator(const struct decode_area *area, const struct ts_block_sink *sink,
 			    struct ts_text *out, struct ts_error *err)
 {
 	int result = save_accelerator(area, sink, out, err);
@@ -323,13 +323,13 @@ int encode_save_accelerator(const struct encode_area *area, const struct ts_bloc
 /* ---- reading ---- */
 
 /* Whether ids of texts and blobs, and rows that were written, are those of this file. */
-static bool is_same_file(const struct ts_encoder *encoder)
+static bool is_same_file(const struct ts_decoder *decoder)
 {
-	return encoder->open.trace_bytes != 0;
+	return decoder->open.trace_bytes != 0;
 }
 
 /* Processes stand in the order in which they were saved, with others between them. */
-static bool load_correlations(struct ts_encoder *encoder, uint64_t count, struct state_reading *in)
+static bool load_correlations(struct ts_decoder *decoder, uint64_t count, struct state_reading *in)
 {
 	size_t place = 0;
 
@@ -338,12 +338,12 @@ static bool load_correlations(struct ts_encoder *encoder, uint64_t count, struct
 
 		if (!state_take(in, &process, sizeof(process)))
 			return false;
-		while (place < encoder->process_count &&
-		       encoder->processes[place]->id != process.process)
+		while (place < decoder->process_count &&
+		       decoder->processes[place]->id != process.process)
 			place++;
-		if (place == encoder->process_count)
+		if (place == decoder->process_count)
 			return false;
-		encoder->processes[place]->correlations = (uint32_t)process.correlations;
+		decoder->processes[place]->correlations = (uint32_t)process.correlations;
 	}
 	return true;
 }
@@ -353,92 +353,92 @@ static bool is_free_id(int64_t id)
 	return id >= 1 && id < INT64_MAX / 2;
 }
 
-static bool load_numbers(struct ts_encoder *encoder, struct state_reading *in)
+static bool load_numbers(struct ts_decoder *decoder, struct state_reading *in)
 {
 	struct state_numbers state;
 
 	if (!state_take_head(in, STATE_NUMBERS, &state, sizeof(state), sizeof(state)) ||
 	    !is_free_id(state.next_stream) || !is_free_id(state.next_object) ||
-	    state.next_clock < encoder->next_clock || state.next_clock > INT32_MAX ||
+	    state.next_clock < decoder->next_clock || state.next_clock > INT32_MAX ||
 	    state.next_correlations > INT32_MAX)
 		return false;
-	encoder->next_stream = state.next_stream;
-	encoder->next_object = state.next_object;
-	encoder->next_clock = state.next_clock;
-	encoder->next_correlations = state.next_correlations;
-	encoder->counts.commands = state.commands;
-	encoder->counts.blob_bytes = state.blob_bytes;
-	encoder->counts.replayable_windows = state.replayable_windows;
-	encoder->counts.failed_windows = state.failed_windows;
+	decoder->next_stream = state.next_stream;
+	decoder->next_object = state.next_object;
+	decoder->next_clock = state.next_clock;
+	decoder->next_correlations = state.next_correlations;
+	decoder->counts.commands = state.commands;
+	decoder->counts.blob_bytes = state.blob_bytes;
+	decoder->counts.replayable_windows = state.replayable_windows;
+	decoder->counts.failed_windows = state.failed_windows;
 	state.not_replayable[sizeof(state.not_replayable) - 1] = 0;
-	memcpy(encoder->counts.not_replayable, state.not_replayable, sizeof(state.not_replayable));
-	return load_correlations(encoder, state.processes, in);
+	memcpy(decoder->counts.not_replayable, state.not_replayable, sizeof(state.not_replayable));
+	return load_correlations(decoder, state.processes, in);
 }
 
 /* In another file they come again when their clocks are used. */
-static bool load_points(struct ts_encoder *encoder, struct state_reading *in)
+static bool load_points(struct ts_decoder *decoder, struct state_reading *in)
 {
 	struct state_points state;
 
 	if (!state_take_head(in, STATE_POINTS, &state, sizeof(state), sizeof(state)) ||
-	    encoder->point_count || state.points > ENCODE_CLOCK_POINTS)
+	    decoder->point_count || state.points > DECODE_CLOCK_POINTS)
 		return false;
-	for (uint64_t i = 0; is_same_file(encoder) && i < state.points; i++) {
-		struct encode_waiting_point waiting = { 0 };
+	for (uint64_t i = 0; is_same_file(decoder) && i < state.points; i++) {
+		struct decode_waiting_point waiting = { 0 };
 		struct state_point point;
 
-		if (!state_take(in, &point, sizeof(point)) || !encode_is_point(&point.point) ||
-		    point.clock < ENCODE_FIRST_DEVICE_CLOCK || point.clock >= encoder->next_clock)
+		if (!state_take(in, &point, sizeof(point)) || !decode_is_point(&point.point) ||
+		    point.clock < DECODE_FIRST_DEVICE_CLOCK || point.clock >= decoder->next_clock)
 			return false;
 		waiting.clock = point.clock;
 		waiting.is_guessed = point.is_guessed;
 		waiting.point = point.point;
 		memcpy(waiting.method, point.method, sizeof(waiting.method) - 1);
-		if (!encode_put_point(encoder, &waiting))
+		if (!decode_put_point(decoder, &waiting))
 			return false;
 	}
 	return true;
 }
 
-static bool load_stream(struct ts_encoder *encoder, struct encode_area *area,
+static bool load_stream(struct ts_decoder *decoder, struct decode_area *area,
 			struct state_reading *in)
 {
-	struct encode_stream stream = { 0 };
+	struct decode_stream stream = { 0 };
 	struct state_stream state;
 
 	if (!state_take(in, &state, sizeof(state)) || state.id < 1 ||
-	    state.id >= encoder->next_stream || area->stream_count >= ENCODE_AREA_STREAMS)
+	    state.id >= decoder->next_stream || area->stream_count >= DECODE_AREA_STREAMS)
 		return false;
-	stream = (struct encode_stream){ .id = state.id,
+	stream = (struct decode_stream){ .id = state.id,
 					 .device = state.device & TS_LIVE_DEVICE_MASK,
 					 .stream = state.stream,
 					 .context = state.context,
 					 .priority = state.priority,
 					 .out_of_order = state.out_of_order,
-					 .epoch = is_same_file(encoder) ? encoder->epoch : 0 };
+					 .epoch = is_same_file(decoder) ? decoder->epoch : 0 };
 	memcpy(stream.name, state.name, sizeof(stream.name) - 1);
-	return encode_add_stream(encoder, area, &stream);
+	return decode_add_stream(decoder, area, &stream);
 }
 
-static bool load_clock(struct ts_encoder *encoder, struct encode_area *area,
+static bool load_clock(struct ts_decoder *decoder, struct decode_area *area,
 		       struct state_reading *in)
 {
-	struct encode_device_number *device;
+	struct decode_device_number *device;
 	struct state_clock state;
 
-	if (!state_take(in, &state, sizeof(state)) || state.id >= encoder->next_clock ||
+	if (!state_take(in, &state, sizeof(state)) || state.id >= decoder->next_clock ||
 	    state.count > TS_ARRAY_SIZE(state.points))
 		return false;
-	device = encode_find_number(area, state.number);
+	device = decode_find_number(area, state.number);
 	if (!device)
 		return false;
 	for (uint32_t i = 0; i < state.count; i++)
-		if (!encode_is_point(&state.points[i]))
+		if (!decode_is_point(&state.points[i]))
 			return false;
-	device->clock = (struct encode_device_clock){ .id = state.id,
+	device->clock = (struct decode_device_clock){ .id = state.id,
 						      .count = state.count,
 						      .is_guessed = state.is_guessed };
-	device->clock.epoch = is_same_file(encoder) ? encoder->epoch : 0;
+	device->clock.epoch = is_same_file(decoder) ? decoder->epoch : 0;
 	memcpy(device->clock.points, state.points, sizeof(state.points));
 	memcpy(device->clock.method, state.method, sizeof(state.method) - 1);
 	return true;
@@ -459,20 +459,20 @@ static bool are_records(const char *bytes, size_t count)
 	return true;
 }
 
-static bool load_facts(struct ts_encoder *encoder, struct encode_area *area, size_t bytes,
+static bool load_facts(struct ts_decoder *decoder, struct decode_area *area, size_t bytes,
 		       struct state_reading *in)
 {
-	const char *facts = bytes <= ENCODE_AREA_FACT_BYTES ? state_take_bytes(in, bytes) : NULL;
+	const char *facts = bytes <= DECODE_AREA_FACT_BYTES ? state_take_bytes(in, bytes) : NULL;
 
 	if (!facts || bytes % 8 || !are_records(facts, bytes))
 		return false;
 	ts_text_append(&area->facts, facts, bytes);
-	if (!is_same_file(encoder))
-		encode_facts(encoder, area);
+	if (!is_same_file(decoder))
+		decode_facts(decoder, area);
 	return !ts_text_status(&area->facts);
 }
 
-static bool load_accelerator(struct ts_encoder *encoder, struct encode_area *area,
+static bool load_accelerator(struct ts_decoder *decoder, struct decode_area *area,
 			     struct state_reading *in)
 {
 	struct state_accelerator state;
@@ -481,58 +481,58 @@ static bool load_accelerator(struct ts_encoder *encoder, struct encode_area *are
 	    area->stream_count || area->facts.length)
 		return false;
 	for (uint32_t i = 0; i < state.streams; i++)
-		if (!load_stream(encoder, area, in))
+		if (!load_stream(decoder, area, in))
 			return false;
 	for (uint32_t i = 0; i < state.clocks; i++)
-		if (!load_clock(encoder, area, in))
+		if (!load_clock(decoder, area, in))
 			return false;
 	for (uint32_t i = 0; i < state.calls; i++) {
 		uint64_t correlation;
 
 		if (!state_take(in, &correlation, sizeof(correlation)) ||
-		    !encode_wait_for_call(encoder, area, correlation))
+		    !decode_wait_for_call(decoder, area, correlation))
 			return false;
 	}
-	return load_facts(encoder, area, state.fact_bytes, in);
+	return load_facts(decoder, area, state.fact_bytes, in);
 }
 
-static bool load_calls(struct ts_encoder *encoder, struct encode_area *area,
+static bool load_calls(struct ts_decoder *decoder, struct decode_area *area,
 		       struct state_reading *in)
 {
-	struct encode_call_page page;
+	struct decode_call_page page;
 	struct state_calls state;
 
 	if (!state_take_head(in, STATE_CALLS, &state, sizeof(state), sizeof(state)) ||
-	    state.pages > ENCODE_CALL_PAGES)
+	    state.pages > DECODE_CALL_PAGES)
 		return false;
 	area->calls.given_up = TS_MIN(state.given_up, (uint64_t)INT32_MAX);
 	for (uint64_t i = 0; i < state.pages; i++)
-		if (!state_take(in, &page, sizeof(page)) || !encode_put_calls(encoder, area, &page))
+		if (!state_take(in, &page, sizeof(page)) || !decode_put_calls(decoder, area, &page))
 			return false;
 	return true;
 }
 
-static bool load_object(struct ts_encoder *encoder, struct encode_channel *channel,
+static bool load_object(struct ts_decoder *decoder, struct decode_channel *channel,
 			struct state_reading *in)
 {
-	struct encode_object object = { 0 };
+	struct decode_object object = { 0 };
 	struct state_object state;
 
 	if (!state_take(in, &state, sizeof(state)) || !state.number || state.row.id < 1 ||
-	    state.row.id >= encoder->next_object)
+	    state.row.id >= decoder->next_object)
 		return false;
 	object.number = state.number;
 	object.id = state.row.id;
 	object.generation = (uint32_t)state.generation;
 	object.row = state.row;
-	if (is_same_file(encoder))
-		object.epoch = encoder->epoch;
+	if (is_same_file(decoder))
+		object.epoch = decoder->epoch;
 	else
 		object.row.name = object.row.details = object.row.blob = 0;
-	return encode_put_object(encoder, channel, &object);
+	return decode_put_object(decoder, channel, &object);
 }
 
-static bool load_objects(struct ts_encoder *encoder, struct encode_channel *channel,
+static bool load_objects(struct ts_decoder *decoder, struct decode_channel *channel,
 			 struct state_reading *in)
 {
 	struct state_objects state;
@@ -543,7 +543,7 @@ static bool load_objects(struct ts_encoder *encoder, struct encode_channel *chan
 	channel->generation = state.generation;
 	channel->in_window = state.in_window;
 	for (uint32_t i = 0; i < state.objects; i++)
-		if (!load_object(encoder, channel, in))
+		if (!load_object(decoder, channel, in))
 			return false;
 	return true;
 }
@@ -551,15 +551,15 @@ static bool load_objects(struct ts_encoder *encoder, struct encode_channel *chan
 static bool is_half(const struct state_blobs *state, uint64_t next_id)
 {
 	return state->done < state->bytes && state->bytes <= INT64_MAX &&
-	       state->piece_bytes < ENCODE_BLOB_PIECE && state->piece_bytes <= state->done &&
+	       state->piece_bytes < DECODE_BLOB_PIECE && state->piece_bytes <= state->done &&
 	       ts_hash_stream_is_sound(&state->hash) && state->hash.bytes == state->done &&
 	       state->previous < next_id;
 }
 
-static bool load_half(struct encode_channel *channel, const struct state_blobs *state,
+static bool load_half(struct decode_channel *channel, const struct state_blobs *state,
 		      const char *piece)
 {
-	struct encode_half_blob *half = &channel->half;
+	struct decode_half_blob *half = &channel->half;
 
 	half->number = state->number;
 	half->broken = state->broken;
@@ -572,7 +572,7 @@ static bool load_half(struct encode_channel *channel, const struct state_blobs *
 	return !ts_text_status(&half->piece);
 }
 
-static bool load_blob_number(struct ts_encoder *encoder, struct encode_channel *channel,
+static bool load_blob_number(struct ts_decoder *decoder, struct decode_channel *channel,
 			     uint64_t next_id, struct state_reading *in)
 {
 	struct state_blob state;
@@ -581,12 +581,12 @@ static bool load_blob_number(struct ts_encoder *encoder, struct encode_channel *
 	    state.id >= next_id)
 		return false;
 	if (!state.is_kept)
-		return encode_put_blob(encoder, channel, state.number, state.id);
-	return ts_map_count(&channel->kept_blobs) < ENCODE_AREA_KEPT_BLOBS &&
+		return decode_put_blob(decoder, channel, state.number, state.id);
+	return ts_map_count(&channel->kept_blobs) < DECODE_AREA_KEPT_BLOBS &&
 	       !ts_map_put(&channel->kept_blobs, state.number, state.id);
 }
 
-static bool load_blobs(struct ts_encoder *encoder, struct encode_channel *channel,
+static bool load_blobs(struct ts_decoder *decoder, struct decode_channel *channel,
 		       struct state_reading *in)
 {
 	struct ts_writer_ids ids;
@@ -600,22 +600,22 @@ static bool load_blobs(struct ts_encoder *encoder, struct encode_channel *channe
 	piece = state_take_bytes(in, state.piece_bytes);
 	if (!piece)
 		return false;
-	ts_writer_ids(encoder->writer, &ids);
+	ts_writer_ids(decoder->writer, &ids);
 	next_id = TS_MAX(ids.next[TS_TABLE_BLOB], 1);
 	/* Its rows are in another file. */
-	if (!is_same_file(encoder)) {
+	if (!is_same_file(decoder)) {
 		channel->half.broken = state.number;
 		return true;
 	}
 	if (state.number && (!is_half(&state, next_id) || !load_half(channel, &state, piece)))
 		return false;
 	for (uint64_t i = 0; i < state.blobs; i++)
-		if (!load_blob_number(encoder, channel, next_id, in))
+		if (!load_blob_number(decoder, channel, next_id, in))
 			return false;
 	return true;
 }
 
-bool encode_is_more_state(const void *payload, size_t bytes)
+bool decode_is_more_state(const void *payload, size_t bytes)
 {
 	struct state_head head;
 
@@ -625,30 +625,30 @@ bool encode_is_more_state(const void *payload, size_t bytes)
 	return head.kind >= STATE_NUMBERS && head.kind <= STATE_CALLS;
 }
 
-bool encode_load_more_state(struct ts_encoder *encoder, uint64_t id, const void *payload,
+bool decode_load_more_state(struct ts_decoder *decoder, uint64_t id, const void *payload,
 			    size_t bytes)
 {
 	struct state_reading in = { .next = payload, .left = bytes };
-	struct encode_area *area = encode_find_area(encoder, id);
-	struct encode_channel *channel;
+	struct decode_area *area = decode_find_area(decoder, id);
+	struct decode_channel *channel;
 	struct state_head head;
 
 	memcpy(&head, payload, sizeof(head));
 	if (head.kind == STATE_NUMBERS)
-		return id == 0 && load_numbers(encoder, &in);
+		return id == 0 && load_numbers(decoder, &in);
 	if (head.kind == STATE_POINTS)
-		return id == 0 && load_points(encoder, &in);
+		return id == 0 && load_points(decoder, &in);
 	if (head.kind == STATE_SEEN)
-		return id == 0 && encode_load_seen(encoder, payload, bytes);
+		return id == 0 && decode_load_seen(decoder, payload, bytes);
 	if (!area || !area->about)
 		return false;
 	if (head.kind == STATE_ACCELERATOR)
-		return load_accelerator(encoder, area, &in);
+		return load_accelerator(decoder, area, &in);
 	if (head.kind == STATE_CALLS)
-		return load_calls(encoder, area, &in);
-	channel = encode_get_channel(encoder, area);
+		return load_calls(decoder, area, &in);
+	channel = decode_get_channel(decoder, area);
 	if (!channel)
 		return false;
-	return head.kind == STATE_OBJECTS ? load_objects(encoder, channel, &in)
-					  : load_blobs(encoder, channel, &in);
+	return head.kind == STATE_OBJECTS ? load_objects(decoder, channel, &in)
+					  : load_blobs(decoder, channel, &in);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the files of a recording share: recording.c (what callers see, and the encoder's thread),
+ * What the files of a recording share: recording.c (what callers see, and the decoder's thread),
  * checkpoint_write.c (checkpoint, rotation, finish, full disks), checkpoint_open.c (new and resumed
  * recordings), checkpoint_recover.c. Nobody else includes this.
  */
@@ -18,34 +18,34 @@
 #include "record/recording/recording.h"
 
 /* A block that the journal does not have; kept until a checkpoint has it in the state. */
-struct told_block {
+struct queued_block {
 	struct ts_block block;
 	void *payload;
 };
 
 enum command { COMMAND_NONE, COMMAND_CHECKPOINT, COMMAND_SAVE, COMMAND_ROTATE, COMMAND_FINISH };
 
-/* Two kinds of members: those of the encoder's thread, and those under `lock`. */
+/* Two kinds of members: those of the decoder's thread, and those under `lock`. */
 struct ts_recording {
 	struct ts_recording_options options;
 	bool recovering;             /* of any boot; no clock of this machine belongs to it */
 	struct ts_block_open origin; /* as it was opened; never changes */
 
-	/* Of the encoder's thread, once it runs. */
-	struct ts_encoder *encoder;
+	/* Of the decoder's thread, once it runs. */
+	struct ts_decoder *decoder;
 	struct ts_writer *writer; /* NULL: there is no room for it now */
 	struct ts_text payload;
 	int lock_fd;        /* of the trace, locked as long as this is open */
 	uint64_t limit;     /* bytes of the journal that ask for a checkpoint */
 	uint64_t preamble;  /* bytes of the journal that a checkpoint wrote. Written under `lock` */
-	uint64_t turned_at; /* a checkpoint is due when `limit` more are encoded, or as much as is
+	uint64_t turned_at; /* a checkpoint is due when `limit` more are decoded, or as much as is
 			       left */
 	uint64_t reserve_bytes; /* of the reserve file, 0: there is none. Written under `lock` */
-	bool held;              /* blocks are encoded that a predecessor has seen, too */
+	bool held;              /* blocks are decoded that a predecessor has seen, too */
 
 	pthread_mutex_t lock; /* guards all below */
-	pthread_cond_t work;  /* something to do for the encoder */
-	pthread_cond_t done;  /* the encoder has done something */
+	pthread_cond_t work;  /* something to do for the decoder */
+	pthread_cond_t done;  /* the decoder has done something */
 	bool has_thread;
 	pthread_t thread;
 	bool stopping;
@@ -53,9 +53,9 @@ struct ts_recording {
 	char *path, *journal_path;
 	struct ts_block_open open; /* of the journal in force */
 	struct ts_journal *journal;
-	uint64_t encoded; /* bytes of it */
-	struct told_block *told;
-	size_t told_count, told_capacity, told_taken;
+	uint64_t decoded; /* bytes of it */
+	struct queued_block *queued;
+	size_t queued_count, queued_capacity, queued_taken;
 
 	enum command command;
 	const char *new_path; /* of a rotation */
@@ -65,11 +65,11 @@ struct ts_recording {
 
 	struct ts_error failure; /* final; code 0 while all is well */
 	bool full;
-	bool stalled;        /* the encoder waits for room */
+	bool stalled;        /* the decoder waits for room */
 	int64_t retry_ns;    /* when it looks again, CLOCK_MONOTONIC */
 	int64_t retry_pause; /* doubles */
 	bool finished;
-	struct ts_encoder_counts counts;
+	struct ts_decoder_counts counts;
 	uint64_t trace_bytes;
 
 	struct ts_positions positions;
@@ -84,10 +84,10 @@ int ts_recording_start(struct ts_recording *recording, struct ts_error *err);
 int ts_recording_note(struct ts_recording *recording, const struct ts_block *block,
 		      const void *payload);
 
-/* ---- checkpoint_write.c; on the encoder's thread, or before it runs ---- */
+/* ---- checkpoint_write.c; on the decoder's thread, or before it runs ---- */
 
 /*
- * Opens the trace at what stands of it, and a new encoder: the journal is to be encoded from its
+ * Opens the trace at what stands of it, and a new decoder: the journal is to be decoded from its
  * begin. After opening, and after an error of the writer.
  */
 int ts_recording_reload(struct ts_recording *recording, struct ts_error *err);

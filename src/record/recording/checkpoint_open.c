@@ -231,7 +231,7 @@ static int take_blocks(struct ts_recording *recording, uint64_t offset, char **r
 
 		if (result == TS_ENOTFOUND)
 			return TS_OK;
-		if (result == TS_EFORMAT) /* damage: the encoder counts it */
+		if (result == TS_EFORMAT) /* damage: the decoder counts it */
 			continue;
 		if (result)
 			return result;

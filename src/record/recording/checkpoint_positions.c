@@ -13,7 +13,7 @@ void ts_positions_release(struct ts_positions *positions)
 	for (size_t i = 0; i < positions->count; i++)
 		free(positions->areas[i].rings);
 	free(positions->areas);
-	ts_map_release(&positions->places);
+	ts_map_release(&positions->index);
 	memset(positions, 0, sizeof(*positions));
 }
 
@@ -22,18 +22,18 @@ const struct ts_area_positions *ts_positions_find(const struct ts_positions *pos
 {
 	uint64_t place;
 
-	return ts_map_get(&positions->places, area, &place) ? &positions->areas[place] : NULL;
+	return ts_map_get(&positions->index, area, &place) ? &positions->areas[place] : NULL;
 }
 
 static struct ts_area_positions *get_area(struct ts_positions *positions, uint64_t area)
 {
 	uint64_t place;
 
-	if (ts_map_get(&positions->places, area, &place))
+	if (ts_map_get(&positions->index, area, &place))
 		return &positions->areas[place];
 	if (ts_grow_array((void **)&positions->areas, &positions->capacity, positions->count + 1,
 			  sizeof(*positions->areas)) ||
-	    ts_map_put(&positions->places, area, positions->count))
+	    ts_map_put(&positions->index, area, positions->count))
 		return NULL;
 	positions->areas[positions->count] = (struct ts_area_positions){ .area = area };
 	return &positions->areas[positions->count++];
@@ -86,7 +86,7 @@ static int forget_ended(struct ts_positions *positions)
 {
 	size_t kept = 0, drop = positions->ended_count / 2;
 
-	ts_map_clear(&positions->places);
+	ts_map_clear(&positions->index);
 	for (size_t i = 0; i < positions->count; i++) {
 		struct ts_area_positions area = positions->areas[i];
 
@@ -97,7 +97,7 @@ static int forget_ended(struct ts_positions *positions)
 			continue;
 		}
 		positions->areas[kept] = area;
-		if (ts_map_put(&positions->places, area.area, kept++))
+		if (ts_map_put(&positions->index, area.area, kept++))
 			return TS_ENOMEM;
 	}
 	positions->count = kept;

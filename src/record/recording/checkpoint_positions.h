@@ -26,7 +26,7 @@ struct ts_area_positions {
 };
 
 struct ts_positions {
-	struct ts_map places; /* area to index */
+	struct ts_map index; /* area to index */
 	struct ts_area_positions *areas;
 	size_t count, capacity, ended_count;
 };

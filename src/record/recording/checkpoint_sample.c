@@ -27,30 +27,30 @@ struct state_seen_thread {
 
 /* ---- writing ---- */
 
-static int list_processes(const struct ts_encoder *encoder, struct ts_map *processes)
+static int list_processes(const struct ts_decoder *decoder, struct ts_map *processes)
 {
 	int result = TS_OK;
 
-	for (size_t i = 0; i < encoder->process_count && !result; i++)
-		if (!encoder->processes[i]->ended)
-			result = ts_map_put(processes, (uint64_t)encoder->processes[i]->id, 1);
+	for (size_t i = 0; i < decoder->process_count && !result; i++)
+		if (!decoder->processes[i]->ended)
+			result = ts_map_put(processes, (uint64_t)decoder->processes[i]->id, 1);
 	return result;
 }
 
 /* What a successor could not know otherwise. */
-static bool is_wanted(const struct ts_encoder *encoder, const struct ts_map *processes,
-		      const struct encode_thread *thread)
+static bool is_wanted(const struct ts_decoder *decoder, const struct ts_map *processes,
+		      const struct decode_thread *thread)
 {
 	uint64_t unused;
 
 	if (thread->is_owned)
 		return thread->named_by > NAMED_BY_KERNEL;
 	return ts_map_get(processes, (uint64_t)thread->process, &unused) ||
-	       thread->last_ns + LATE_NS > encoder->now_ns;
+	       thread->last_ns + LATE_NS > decoder->now_ns;
 }
 
-static void save_thread(const struct ts_encoder *encoder, struct ts_text *out,
-			const struct encode_thread *thread)
+static void save_thread(const struct ts_decoder *decoder, struct ts_text *out,
+			const struct decode_thread *thread)
 {
 	struct state_seen_thread state = { .process = thread->process,
 					   .id = thread->id,
@@ -60,27 +60,27 @@ static void save_thread(const struct ts_encoder *encoder, struct ts_text *out,
 					   .tid = thread->tid,
 					   .named_by = thread->named_by,
 					   .is_owned = thread->is_owned,
-					   .is_written = thread->epoch == encoder->epoch };
+					   .is_written = thread->epoch == decoder->epoch };
 
 	static_assert(sizeof(state.name) == sizeof(thread->name), "stored as it is");
 	memcpy(state.name, thread->name, sizeof(state.name));
 	ts_text_append(out, &state, sizeof(state));
 }
 
-int encode_save_seen(struct ts_encoder *encoder, const struct ts_block_sink *sink,
+int decode_save_seen(struct ts_decoder *decoder, const struct ts_block_sink *sink,
 		     struct ts_text *out, struct ts_error *err)
 {
 	struct state_seen state = { .head = { .kind = STATE_SEEN, .bytes = sizeof(state) },
-				    .samples = encoder->counts.samples };
+				    .samples = decoder->counts.samples };
 	struct ts_map processes = { 0 };
-	int result = list_processes(encoder, &processes);
+	int result = list_processes(decoder, &processes);
 
 	ts_text_clear(out);
 	ts_text_append(out, &state, sizeof(state));
-	for (size_t i = 0; i < encoder->seen_count && !result; i++) {
-		if (!is_wanted(encoder, &processes, encoder->seen[i]))
+	for (size_t i = 0; i < decoder->seen_count && !result; i++) {
+		if (!is_wanted(decoder, &processes, decoder->seen[i]))
 			continue;
-		save_thread(encoder, out, encoder->seen[i]);
+		save_thread(decoder, out, decoder->seen[i]);
 		state.threads++;
 	}
 	ts_map_release(&processes);
@@ -90,15 +90,15 @@ int encode_save_seen(struct ts_encoder *encoder, const struct ts_block_sink *sin
 		return TS_OK;
 	if (!ts_text_status(out))
 		memcpy(out->data, &state, sizeof(state));
-	return encode_put_state(sink, 0, out, err);
+	return decode_put_state(sink, 0, out, err);
 }
 
 /* ---- reading ---- */
 
 /* An area has it, and has told of it before this. */
-static void load_namer(struct ts_encoder *encoder, const struct state_seen_thread *state)
+static void load_namer(struct ts_decoder *decoder, const struct state_seen_thread *state)
 {
-	const struct encode_area *area = encode_find_area(encoder, state->area);
+	const struct decode_area *area = decode_find_area(decoder, state->area);
 	uint64_t place;
 
 	if (!area || !ts_map_get(&area->serials, state->key, &place))
@@ -107,13 +107,13 @@ static void load_namer(struct ts_encoder *encoder, const struct state_seen_threa
 	area->threads[place]->last_ns = state->last_ns;
 }
 
-static bool load_thread(struct ts_encoder *encoder, const struct state_seen_thread *state)
+static bool load_thread(struct ts_decoder *decoder, const struct state_seen_thread *state)
 {
-	struct encode_thread *thread = calloc(1, sizeof(*thread));
+	struct decode_thread *thread = calloc(1, sizeof(*thread));
 	bool is_good;
 
 	if (!thread) {
-		encode_no_memory(encoder);
+		decode_no_memory(decoder);
 		return false;
 	}
 	thread->holders = 1;
@@ -123,32 +123,32 @@ static bool load_thread(struct ts_encoder *encoder, const struct state_seen_thre
 	thread->key = state->key;
 	thread->last_ns = state->last_ns;
 	thread->named_by = (uint8_t)state->named_by;
-	thread->epoch = encoder->open.trace_bytes && state->is_written ? encoder->epoch : 0;
+	thread->epoch = decoder->open.trace_bytes && state->is_written ? decoder->epoch : 0;
 	memcpy(thread->name, state->name, sizeof(thread->name) - 1);
-	is_good = encode_see_thread(encoder, state->process, thread);
-	encode_release_thread(thread);
+	is_good = decode_see_thread(decoder, state->process, thread);
+	decode_release_thread(thread);
 	return is_good;
 }
 
-bool encode_load_seen(struct ts_encoder *encoder, const void *payload, size_t bytes)
+bool decode_load_seen(struct ts_decoder *decoder, const void *payload, size_t bytes)
 {
 	struct state_reading in = { .next = payload, .left = bytes };
 	struct state_seen_thread thread;
 	struct state_seen state;
 
 	if (!state_take_head(&in, STATE_SEEN, &state, sizeof(state), sizeof(state)) ||
-	    state.threads > ENCODE_SEEN_THREADS)
+	    state.threads > DECODE_SEEN_THREADS)
 		return false;
-	encoder->counts.samples = state.samples;
+	decoder->counts.samples = state.samples;
 	for (uint64_t i = 0; i < state.threads; i++) {
 		if (!state_take(&in, &thread, sizeof(thread)) || thread.id < 1 ||
-		    thread.id >= encoder->next_thread || thread.process < 1 ||
-		    thread.process >= encoder->next_process || thread.named_by > NAMED_BY_PROGRAM)
+		    thread.id >= decoder->next_thread || thread.process < 1 ||
+		    thread.process >= decoder->next_process || thread.named_by > NAMED_BY_PROGRAM)
 			return false;
-		thread.last_ns = TS_MAX(0, TS_MIN(thread.last_ns, ENCODE_LATEST_NS));
+		thread.last_ns = TS_MAX(0, TS_MIN(thread.last_ns, DECODE_LATEST_NS));
 		if (thread.is_owned)
-			load_namer(encoder, &thread);
-		else if (!load_thread(encoder, &thread))
+			load_namer(decoder, &thread);
+		else if (!load_thread(decoder, &thread))
 			return false;
 	}
 	return true;

@@ -2,7 +2,7 @@
 /*
  * The journal's turns: checkpoint, rotation and finish, each with one instant at which it counts,
  * and what is done when the disk is full (docs/live.md, sections 6, 8.2 and 8.3). Runs on the
- * encoder's thread, which has taken all that it does not copy.
+ * decoder's thread, which has taken all that it does not copy.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -95,23 +95,23 @@ static int open_writer(const struct ts_recording *recording, const char *path,
 
 int ts_recording_reload(struct ts_recording *recording, struct ts_error *err)
 {
-	struct ts_encoder_options options = { .window_closed = recording->options.window_closed,
+	struct ts_decoder_options options = { .window_closed = recording->options.window_closed,
 					      .context = recording->options.context };
 	int result;
 
-	ts_encoder_free(TS_STEAL(recording->encoder));
+	ts_decoder_free(TS_STEAL(recording->decoder));
 	ts_writer_close(TS_STEAL(recording->writer));
 	result = open_writer(recording, recording->path, &recording->open, &recording->writer, err);
 	if (!result)
-		result = ts_encoder_new(&recording->encoder, &options, err);
+		result = ts_decoder_new(&recording->decoder, &options, err);
 	if (result)
 		return result;
-	ts_encoder_set_writer(recording->encoder, recording->writer, false,
+	ts_decoder_set_writer(recording->decoder, recording->writer, false,
 			      last_part(recording->path));
-	ts_encoder_hold(recording->encoder, recording->held);
+	ts_decoder_hold(recording->decoder, recording->held);
 	pthread_mutex_lock(&recording->lock);
-	recording->encoded = 0;
-	recording->told_taken = 0;
+	recording->decoded = 0;
+	recording->queued_taken = 0;
 	pthread_mutex_unlock(&recording->lock);
 	return TS_OK;
 }
@@ -142,7 +142,7 @@ static int begin_journal(struct ts_recording *recording, const char *path,
 	sink.context = journal;
 	result = put_block(journal, &block, open, err);
 	if (!result)
-		result = ts_encoder_save_state(recording->encoder, &sink, err);
+		result = ts_decoder_save_state(recording->decoder, &sink, err);
 	if (result) {
 		ts_journal_close(journal);
 		unlink(path);
@@ -172,20 +172,20 @@ static void sync_folder(const struct ts_recording *recording, const char *path)
 		return;
 }
 
-static void forget_told(struct ts_recording *recording)
+static void free_queued(struct ts_recording *recording)
 {
-	if (!recording->told_taken)
+	if (!recording->queued_taken)
 		return;
-	for (size_t i = 0; i < recording->told_taken; i++)
-		free(recording->told[i].payload);
-	recording->told_count -= recording->told_taken;
-	memmove(recording->told, recording->told + recording->told_taken,
-		recording->told_count * sizeof(*recording->told));
-	recording->told_taken = 0;
+	for (size_t i = 0; i < recording->queued_taken; i++)
+		free(recording->queued[i].payload);
+	recording->queued_count -= recording->queued_taken;
+	memmove(recording->queued, recording->queued + recording->queued_taken,
+		recording->queued_count * sizeof(*recording->queued));
+	recording->queued_taken = 0;
 }
 
 /*
- * Copies what is behind the encoder, and takes the new journal in place of the old one. Lock held.
+ * Copies what is behind the decoder, and takes the new journal in place of the old one. Lock held.
  */
 static int commit_journal(struct ts_recording *recording, struct ts_journal *journal,
 			  const struct ts_block_open *open, uint64_t copied, struct ts_error *err)
@@ -205,19 +205,19 @@ static int commit_journal(struct ts_recording *recording, struct ts_journal *jou
 	recording->open = *open;
 	recording->trace_bytes = open->trace_bytes;
 	recording->retry_pause = 0;
-	forget_told(recording);
+	free_queued(recording);
 	ts_journal_close(old);
 	return TS_OK;
 }
 
-/* Everything that the encoder has taken is in the trace; restarts the journal behind it. */
+/* Everything that the decoder has taken is in the trace; restarts the journal behind it. */
 static int turn_journal(struct ts_recording *recording, struct ts_error *err)
 {
 	TS_AUTO_FREE char *temporary = ts_recording_beside(recording->journal_path, ".new");
 	struct ts_block_open open = recording->open;
 	struct ts_writer_ids ids;
 	struct ts_journal *journal;
-	uint64_t taken = recording->encoded, preamble, end;
+	uint64_t taken = recording->decoded, preamble, end;
 	int result;
 
 	if (!temporary)
@@ -240,7 +240,7 @@ static int turn_journal(struct ts_recording *recording, struct ts_error *err)
 		pthread_mutex_lock(&recording->lock);
 		result = commit_journal(recording, journal, &open, end, err);
 		if (!result)
-			recording->encoded = recording->preamble = recording->turned_at = preamble;
+			recording->decoded = recording->preamble = recording->turned_at = preamble;
 		pthread_mutex_unlock(&recording->lock);
 	}
 	if (result) {
@@ -254,7 +254,7 @@ static int turn_journal(struct ts_recording *recording, struct ts_error *err)
 
 int ts_recording_do_checkpoint(struct ts_recording *recording, bool save, struct ts_error *err)
 {
-	int result = ts_encoder_seal(recording->encoder);
+	int result = ts_decoder_seal(recording->decoder);
 
 	if (!result) {
 		ts_crash_point("R4");
@@ -360,9 +360,9 @@ static void take_next(struct ts_recording *recording, struct next_file *next)
 	recording->journal_path = next->journal_path;
 	recording->open = next->open;
 	recording->trace_bytes = 0;
-	recording->encoded = ts_journal_bytes(next->journal);
-	recording->preamble = recording->turned_at = recording->encoded;
-	forget_told(recording);
+	recording->decoded = ts_journal_bytes(next->journal);
+	recording->preamble = recording->turned_at = recording->decoded;
+	free_queued(recording);
 }
 
 int ts_recording_do_rotate(struct ts_recording *recording, const char *new_path,
@@ -388,7 +388,7 @@ int ts_recording_do_rotate(struct ts_recording *recording, const char *new_path,
 	pthread_mutex_unlock(&recording->lock);
 	ts_recording_make_reserve(recording);
 	/* It is done: should there be no room for the first rows, the next block will say so. */
-	ts_encoder_set_writer(recording->encoder, recording->writer, true,
+	ts_decoder_set_writer(recording->decoder, recording->writer, true,
 			      last_part(recording->path));
 	return TS_OK;
 }
@@ -397,7 +397,7 @@ int ts_recording_do_rotate(struct ts_recording *recording, const char *new_path,
 
 int ts_recording_do_finish(struct ts_recording *recording, struct ts_error *err)
 {
-	int result = ts_encoder_finish(recording->encoder);
+	int result = ts_decoder_finish(recording->decoder);
 
 	if (!result)
 		result = ts_writer_finish(recording->writer, NULL);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A recording: blocks are appended to the journal by the caller, and encoded from there by a
- * thread of its own. All that the encoder and the writer do, they do on that thread; what a caller
+ * A recording: blocks are appended to the journal by the caller, and decoded from there by a
+ * thread of its own. All that the decoder and the writer do, they do on that thread; what a caller
  * asks for is a command to it.
  */
 #include "record/recording/recording.h"
@@ -17,10 +17,10 @@
 #include "record/loop/counter_clock.h"
 #include "record/recording/checkpoint_internal.h"
 
-/* Appending waits when the encoder is so far behind. */
+/* Appending waits when the decoder is so far behind. */
 #define HARD_LIMITS 8
 /* Less of the rings waits until something else comes: a clock block each second, or a command. */
-#define ENCODE_AT_ONCE (UINT64_C(256) << 10)
+#define DECODE_AT_ONCE (UINT64_C(256) << 10)
 #define RETRY_NS INT64_C(1000000000)
 #define LONGEST_RETRY_NS (32 * RETRY_NS)
 /* Of the trace's last rows and its index. */
@@ -43,11 +43,11 @@ int ts_recording_note(struct ts_recording *recording, const struct ts_block *blo
 	return ts_positions_block(&recording->positions, block, payload);
 }
 
-/* ---- the encoder's thread ---- */
+/* ---- the decoder's thread ---- */
 
 static void publish(struct ts_recording *recording)
 {
-	ts_encoder_counts(recording->encoder, &recording->counts);
+	ts_decoder_counts(recording->decoder, &recording->counts);
 	recording->trace_bytes = ts_writer_bytes(recording->writer);
 }
 
@@ -55,7 +55,7 @@ static void publish(struct ts_recording *recording)
  * No room for the trace: it is cut to what stands, and tried again with the reserve's room, or
  * later.
  */
-static int make_room(struct ts_recording *recording, struct ts_error *err)
+static int free_space(struct ts_recording *recording, struct ts_error *err)
 {
 	bool had_reserve = recording->reserve_bytes != 0;
 	int result;
@@ -77,16 +77,16 @@ static int make_room(struct ts_recording *recording, struct ts_error *err)
 	return TS_OK;
 }
 
-/* After a step of the encoder that failed: TS_OK where it can go on. Lock not held. */
+/* After a step of the decoder that failed: TS_OK where it can go on. Lock not held. */
 static int settle(struct ts_recording *recording, int result, struct ts_error *err)
 {
-	return result == TS_ENOSPC ? make_room(recording, err) : result;
+	return result == TS_ENOSPC ? free_space(recording, err) : result;
 }
 
 /* One block of the journal. */
-static int encode_next(struct ts_recording *recording, struct ts_error *err)
+static int decode_next(struct ts_recording *recording, struct ts_error *err)
 {
-	uint64_t offset = recording->encoded;
+	uint64_t offset = recording->decoded;
 	struct ts_block block;
 	int result = ts_journal_read(ts_journal_fd(recording->journal), &offset, &block,
 				     &recording->payload, err);
@@ -97,30 +97,30 @@ static int encode_next(struct ts_recording *recording, struct ts_error *err)
 		pthread_mutex_unlock(&recording->lock);
 	}
 	if (result == TS_ENOTFOUND || result == TS_EFORMAT) {
-		ts_encoder_damage(recording->encoder, offset - recording->encoded);
+		ts_decoder_damage(recording->decoder, offset - recording->decoded);
 		result = TS_OK;
 	} else if (!result) {
-		result = ts_encoder_block(recording->encoder, &block, recording->payload.data, err);
+		result = ts_decoder_block(recording->decoder, &block, recording->payload.data, err);
 		ts_crash_point("R4");
 	}
 	if (result)
 		return settle(recording, result, err);
 	pthread_mutex_lock(&recording->lock);
-	recording->encoded = offset;
+	recording->decoded = offset;
 	publish(recording);
 	pthread_mutex_unlock(&recording->lock);
 	return TS_OK;
 }
 
-static int encode_told(struct ts_recording *recording, struct ts_error *err)
+static int decode_queued(struct ts_recording *recording, struct ts_error *err)
 {
-	struct told_block told;
+	struct queued_block queued;
 	int result;
 
 	pthread_mutex_lock(&recording->lock);
-	told = recording->told[recording->told_taken++];
+	queued = recording->queued[recording->queued_taken++];
 	pthread_mutex_unlock(&recording->lock);
-	result = ts_encoder_block(recording->encoder, &told.block, told.payload, err);
+	result = ts_decoder_block(recording->decoder, &queued.block, queued.payload, err);
 	if (result)
 		return settle(recording, result, err);
 	pthread_mutex_lock(&recording->lock);
@@ -162,7 +162,7 @@ static void answer(struct ts_recording *recording, int result, const struct ts_e
 }
 
 /*
- * Does what is asked. Where the disk is full the trace is cut back, so all is encoded again before
+ * Does what is asked. Where the disk is full the trace is cut back, so all is decoded again before
  * the next attempt. Lock held, and given up meanwhile.
  */
 static int obey(struct ts_recording *recording, struct ts_error *err)
@@ -176,7 +176,7 @@ static int obey(struct ts_recording *recording, struct ts_error *err)
 	result = run_command(recording, err);
 	writer_failed = result && ts_writer_status(recording->writer, NULL);
 	if (result == TS_ENOSPC && writer_failed)
-		settled = make_room(recording, err);
+		settled = free_space(recording, err);
 	pthread_mutex_lock(&recording->lock);
 	if (settled)
 		return settled;
@@ -205,10 +205,10 @@ static int turn(struct ts_recording *recording, struct ts_error *err)
 		ts_recording_drop_reserve(recording);
 		result = ts_recording_do_checkpoint(recording, false, err);
 		if (result == TS_ENOSPC)
-			recording->turned_at = recording->encoded; /* not at once again */
+			recording->turned_at = recording->decoded; /* not at once again */
 	}
 	if (result == TS_ENOSPC)
-		result = ts_writer_status(recording->writer, NULL) ? make_room(recording, err)
+		result = ts_writer_status(recording->writer, NULL) ? free_space(recording, err)
 								   : TS_OK;
 	pthread_mutex_lock(&recording->lock);
 	if (!result && recording->writer)
@@ -217,7 +217,7 @@ static int turn(struct ts_recording *recording, struct ts_error *err)
 	return result;
 }
 
-/* Where the encoder waits for room: true when it is to try. Lock held. */
+/* Where the decoder waits for room: true when it is to try. Lock held. */
 static bool shall_retry(struct ts_recording *recording)
 {
 	uint64_t need = ts_journal_bytes(recording->journal) / 4 + 65536;
@@ -257,7 +257,7 @@ static void wait_for_work(struct ts_recording *recording)
 	pthread_cond_timedwait(&recording->work, &recording->lock, &until);
 }
 
-/* The encoder waits for room: looks for it, or says that there is none. Lock held. */
+/* The decoder waits for room: looks for it, or says that there is none. Lock held. */
 static int stall(struct ts_recording *recording, struct ts_error *err)
 {
 	if (shall_retry(recording))
@@ -272,41 +272,41 @@ static int stall(struct ts_recording *recording, struct ts_error *err)
 	return TS_OK;
 }
 
-/* Every block that was there when we came is encoded: closed windows are told from now on. */
+/* Every block that was there when we came is decoded: closed windows are told from now on. */
 static void release_hold(struct ts_recording *recording)
 {
 	recording->held = false;
 	pthread_mutex_unlock(&recording->lock);
-	ts_encoder_hold(recording->encoder, false);
+	ts_decoder_hold(recording->decoder, false);
 	pthread_mutex_lock(&recording->lock);
 }
 
 /*
- * A checkpoint copies what is not yet encoded: where that is much, more is encoded first, so that
- * copying never takes more than encoding has given. Lock held.
+ * A checkpoint copies what is not yet decoded: where that is much, more is decoded first, so that
+ * copying never takes more than decoding has given. Lock held.
  */
 static bool is_turn_due(const struct ts_recording *recording)
 {
 	uint64_t written = ts_journal_bytes(recording->journal);
-	uint64_t behind = written > recording->encoded ? written - recording->encoded : 0;
+	uint64_t behind = written > recording->decoded ? written - recording->decoded : 0;
 
-	return recording->encoded >= recording->turned_at + TS_MAX(recording->limit, behind);
+	return recording->decoded >= recording->turned_at + TS_MAX(recording->limit, behind);
 }
 
 /* One step; lock held, and given up meanwhile. A failure is final. */
 static int work_once(struct ts_recording *recording, struct ts_error *err)
 {
-	bool behind = recording->encoded < ts_journal_bytes(recording->journal);
-	bool told = recording->told_taken < recording->told_count;
+	bool behind = recording->decoded < ts_journal_bytes(recording->journal);
+	bool queued = recording->queued_taken < recording->queued_count;
 	int result;
 
 	if (recording->stalled)
 		return stall(recording, err);
 	if (is_turn_due(recording) && !recording->command)
 		return turn(recording, err);
-	if (behind || told) {
+	if (behind || queued) {
 		pthread_mutex_unlock(&recording->lock);
-		result = behind ? encode_next(recording, err) : encode_told(recording, err);
+		result = behind ? decode_next(recording, err) : decode_queued(recording, err);
 		pthread_mutex_lock(&recording->lock);
 		return result;
 	}
@@ -319,7 +319,7 @@ static int work_once(struct ts_recording *recording, struct ts_error *err)
 	return TS_OK;
 }
 
-static void *encoder_thread(void *argument)
+static void *decoder_thread(void *argument)
 {
 	struct ts_recording *recording = argument;
 	struct ts_error err = { 0 };
@@ -341,10 +341,10 @@ static void *encoder_thread(void *argument)
 
 int ts_recording_start(struct ts_recording *recording, struct ts_error *err)
 {
-	int errnum = ts_thread_start(&recording->thread, "ts-encoder", encoder_thread, recording);
+	int errnum = ts_thread_start(&recording->thread, "ts-decoder", decoder_thread, recording);
 
 	if (errnum)
-		return ts_error_errno(err, errnum, "cannot start the encoder's thread");
+		return ts_error_errno(err, errnum, "cannot start the decoder's thread");
 	recording->has_thread = true;
 	return TS_OK;
 }
@@ -361,22 +361,22 @@ static int check_alive(const struct ts_recording *recording, struct ts_error *er
 	return recording->failure.code;
 }
 
-/* Something to encode, or a checkpoint. Lock held. */
-static bool encoder_has_work(const struct ts_recording *recording)
+/* Something to decode, or a checkpoint. Lock held. */
+static bool decoder_has_work(const struct ts_recording *recording)
 {
-	return recording->encoded < ts_journal_bytes(recording->journal) || is_turn_due(recording);
+	return recording->decoded < ts_journal_bytes(recording->journal) || is_turn_due(recording);
 }
 
 /*
- * The encoder must not be left behind without end: targets count what they cannot store. Where it
+ * The decoder must not be left behind without end: targets count what they cannot store. Where it
  * has done all that it can, and the journal is long since a checkpoint has no room, that is for
- * leave_room() to judge. Lock held.
+ * reserve_space() to judge. Lock held.
  */
-static int wait_for_encoder(struct ts_recording *recording, struct ts_error *err)
+static int wait_for_decoder(struct ts_recording *recording, struct ts_error *err)
 {
 	while (ts_journal_bytes(recording->journal) - recording->preamble >
 		       HARD_LIMITS * recording->limit &&
-	       encoder_has_work(recording)) {
+	       decoder_has_work(recording)) {
 		if (recording->failure.code || recording->finished)
 			break;
 		if (recording->stalled)
@@ -393,10 +393,10 @@ static int wait_for_encoder(struct ts_recording *recording, struct ts_error *err
 /*
  * What the journal has must still become rows, on the same disk: so much stays free. Rows are
  * smaller than what they come from, and those since the last checkpoint may have been written in
- * part. Its first blocks count, too: they hold what the encoder has taken and not yet written, such
+ * part. Its first blocks count, too: they hold what the decoder has taken and not yet written, such
  * as the begin of a large blob. Lock held.
  */
-static int leave_room(const struct ts_recording *recording, uint64_t bytes, struct ts_error *err)
+static int reserve_space(const struct ts_recording *recording, uint64_t bytes, struct ts_error *err)
 {
 	uint64_t behind = ts_journal_bytes(recording->journal) + bytes + END_BYTES;
 	uint64_t written = recording->trace_bytes > recording->open.trace_bytes
@@ -418,9 +418,9 @@ int ts_recording_append(struct ts_recording *recording, struct ts_block *block, 
 	int result;
 
 	pthread_mutex_lock(&recording->lock);
-	result = wait_for_encoder(recording, err);
+	result = wait_for_decoder(recording, err);
 	if (!result)
-		result = leave_room(recording, block->bytes, err);
+		result = reserve_space(recording, block->bytes, err);
 	if (!result)
 		result = ts_journal_append(recording->journal, block, payload, err);
 	if (!result && ts_recording_note(recording, block, payload))
@@ -430,7 +430,7 @@ int ts_recording_append(struct ts_recording *recording, struct ts_block *block, 
 	else if (!result && !recording->stalled)
 		recording->full = false;
 	if (block->type != TS_BLOCK_RING ||
-	    ts_journal_bytes(recording->journal) - recording->encoded >= ENCODE_AT_ONCE)
+	    ts_journal_bytes(recording->journal) - recording->decoded >= DECODE_AT_ONCE)
 		pthread_cond_signal(&recording->work);
 	pthread_mutex_unlock(&recording->lock);
 	return result;
@@ -447,8 +447,8 @@ struct ts_block_sink ts_recording_sink(struct ts_recording *recording)
 	return (struct ts_block_sink){ .append = append_to, .context = recording };
 }
 
-int ts_recording_tell(struct ts_recording *recording, struct ts_block *block, const void *payload,
-		      struct ts_error *err)
+int ts_recording_queue(struct ts_recording *recording, struct ts_block *block, const void *payload,
+		       struct ts_error *err)
 {
 	void *copy = malloc(block->bytes ? block->bytes : 1);
 	int result;
@@ -458,14 +458,14 @@ int ts_recording_tell(struct ts_recording *recording, struct ts_block *block, co
 	pthread_mutex_lock(&recording->lock);
 	result = check_alive(recording, err);
 	if (!result &&
-	    (!copy || ts_grow_array((void **)&recording->told, &recording->told_capacity,
-				    recording->told_count + 1, sizeof(*recording->told))))
+	    (!copy || ts_grow_array((void **)&recording->queued, &recording->queued_capacity,
+				    recording->queued_count + 1, sizeof(*recording->queued))))
 		result = ts_error_set(err, TS_ENOMEM, "no memory");
 	if (!result && ts_recording_note(recording, block, payload))
 		result = ts_error_set(err, TS_ENOMEM, "no memory");
 	if (!result)
-		recording->told[recording->told_count++] =
-			(struct told_block){ .block = *block, .payload = TS_STEAL(copy) };
+		recording->queued[recording->queued_count++] =
+			(struct queued_block){ .block = *block, .payload = TS_STEAL(copy) };
 	pthread_cond_signal(&recording->work);
 	pthread_mutex_unlock(&recording->lock);
 	free(copy);
@@ -546,7 +546,7 @@ void ts_recording_status(struct ts_recording *recording, struct ts_recording_sta
 		.lost = recording->counts.lost,
 		.measured = recording->counts.measured,
 		.samples = recording->counts.samples,
-		.encoded_bytes = recording->encoded,
+		.decoded_bytes = recording->decoded,
 		.full = recording->full,
 		.commands = recording->counts.commands,
 		.blob_bytes = recording->counts.blob_bytes,
@@ -624,16 +624,16 @@ void ts_recording_close(struct ts_recording *recording)
 		pthread_mutex_unlock(&recording->lock);
 		pthread_join(recording->thread, NULL);
 	}
-	ts_encoder_free(recording->encoder);
+	ts_decoder_free(recording->decoder);
 	ts_writer_close(recording->writer);
 	ts_journal_close(recording->journal);
 	if (recording->reserve_bytes)
 		ts_recording_drop_reserve(recording);
 	if (recording->lock_fd >= 0)
 		close(recording->lock_fd);
-	for (size_t i = 0; i < recording->told_count; i++)
-		free(recording->told[i].payload);
-	free(recording->told);
+	for (size_t i = 0; i < recording->queued_count; i++)
+		free(recording->queued[i].payload);
+	free(recording->queued);
 	ts_positions_release(&recording->positions);
 	ts_text_release(&recording->payload);
 	pthread_cond_destroy(&recording->done);

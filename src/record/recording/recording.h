@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A recording on disk: journal, encoder and trace (docs/live.md, section 6). Blocks go in at one
+ * A recording on disk: journal, decoder and trace (docs/live.md, section 6). Blocks go in at one
  * end; a thread of its own turns them into rows of the trace. Survives kill -9 at any instant:
  * open it again with RESUME and go on.
  *
- * One thread appends; the encoder is internal.
+ * One thread appends; the decoder is internal.
  */
 #ifndef TS_RECORD_RECORDING_RECORDING_H
 #define TS_RECORD_RECORDING_RECORDING_H
@@ -32,7 +32,7 @@ struct ts_recording_options {
 	/* Bytes at which a checkpoint is made; 0: 64 MiB, less on small disks. */
 	uint64_t journal_limit;
 	/*
-	 * Told from the encoder's thread when a WINDOW has closed and all its events are in the
+	 * Told from the decoder's thread when a WINDOW has closed and all its events are in the
 	 * trace; block_area is the process's area id. May be NULL.
 	 */
 	void (*window_closed)(void *context, uint64_t area, const struct ts_block_window *opened,
@@ -57,12 +57,12 @@ int ts_recording_append(struct ts_recording *recording, struct ts_block *block, 
 struct ts_block_sink ts_recording_sink(struct ts_recording *recording);
 
 /*
- * Gives a block to the encoder without the journal: what is counted as lost on a full disk (RING
+ * Gives a block to the decoder without the journal: what is counted as lost on a full disk (RING
  * blocks of TS_DRAIN_DISCARD, END). Only ahead of finish, or where losing it again in a crash is
  * right.
  */
-int ts_recording_tell(struct ts_recording *recording, struct ts_block *block, const void *payload,
-		      struct ts_error *err);
+int ts_recording_queue(struct ts_recording *recording, struct ts_block *block, const void *payload,
+		       struct ts_error *err);
 
 /*
  * The OPEN block in force: session, clock (measured with record/loop/counter_clock.h when the
@@ -88,7 +88,7 @@ bool ts_recording_positions(struct ts_recording *recording, uint64_t area, uint6
 int64_t ts_recording_time(struct ts_recording *recording, uint64_t counter);
 
 /*
- * Waits until all appended blocks are encoded, seals chunks, restarts the journal. TS_ENOSPC: there
+ * Waits until all appended blocks are decoded, seals chunks, restarts the journal. TS_ENOSPC: there
  * is no room even so; nothing is lost, and it may be tried again. With `save` the file gets an
  * index, so that it is a finished trace until the next chunk. Frees journal space even on a full
  * disk, using the reserve.
@@ -102,16 +102,16 @@ int ts_recording_rotate(struct ts_recording *recording, const char *new_path, st
 struct ts_recording_status {
 	uint64_t journal_limit; /* a checkpoint is due after so much */
 	uint64_t journal_bytes, trace_bytes, events, lost, measured, samples,
-		encoded_bytes /* of this journal */;
+		decoded_bytes /* of this journal */;
 	bool full; /* the disk was full at the last attempt */
-	/* Of command streams, as in struct ts_encoder_counts. */
+	/* Of command streams, as in struct ts_decoder_counts. */
 	uint64_t commands, blob_bytes, replayable_windows, failed_windows;
 	char not_replayable[256];
 };
 void ts_recording_status(struct ts_recording *recording, struct ts_recording_status *ret_status);
 
 /*
- * Encodes what is left, finishes the trace, deletes the journal. TS_ENOSPC: no room; the journal is
+ * Decodes what is left, finishes the trace, deletes the journal. TS_ENOSPC: no room; the journal is
  * kept. May be tried again; else only close.
  */
 int ts_recording_finish(struct ts_recording *recording, struct ts_error *err);

@@ -253,7 +253,7 @@ SUPPORT void live_put_site(struct live *live, const char *name)
 
 /* ---- the journal ---- */
 
-/* What the encoder would know of a ring. */
+/* What the decoder would know of a ring. */
 struct told {
 	uint64_t to, events, dropped;
 	uint64_t stored, lost;

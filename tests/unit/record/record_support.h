@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the tests of encoder and recording share: ring bytes and dictionaries as a target would
+ * What the tests of decoder and recording share: ring bytes and dictionaries as a target would
  * write them, blocks around them, and what a trace holds in the end.
  */
 #ifndef TS_TESTS_UNIT_RECORD_RECORD_SUPPORT_H

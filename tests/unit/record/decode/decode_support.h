@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the tests of records of accelerators and command streams share: an encoder on a trace of its
+ * What the tests of records of accelerators and command streams share: a decoder on a trace of its
  * own, which may be replaced by a successor, and the records that a backend would write.
  */
 #ifndef TS_TESTS_UNIT_RECORD_DECODE_DECODE_SUPPORT_H
@@ -15,26 +15,26 @@
 struct fixture {
 	const char *path;
 	struct ts_writer *writer;
-	struct ts_encoder *encoder;
+	struct ts_decoder *decoder;
 	struct ts_block_sink sink;
 	struct ts_block_open open;
 	struct ts_text ring;
 	struct ring_side sides[2];
 	uint64_t counter, events;
-	struct ts_encoder *next; /* while it is brought into a state */
+	struct ts_decoder *next; /* while it is brought into a state */
 };
 
-SUPPORT int encode(void *context, struct ts_block *block, const void *payload, struct ts_error *err)
+SUPPORT int decode(void *context, struct ts_block *block, const void *payload, struct ts_error *err)
 {
 	struct fixture *fixture = context;
 
-	return ts_encoder_block(fixture->encoder, block, payload, err);
+	return ts_decoder_block(fixture->decoder, block, payload, err);
 }
 
-SUPPORT void open_encoder(struct fixture *fixture)
+SUPPORT void open_decoder(struct fixture *fixture)
 {
-	TS_CHECK_INT(ts_encoder_new(&fixture->encoder, NULL, NULL), 0);
-	TS_CHECK_INT(ts_encoder_set_writer(fixture->encoder, fixture->writer, false, "t"), 0);
+	TS_CHECK_INT(ts_decoder_new(&fixture->decoder, NULL, NULL), 0);
+	TS_CHECK_INT(ts_decoder_set_writer(fixture->decoder, fixture->writer, false, "t"), 0);
 	TS_CHECK_INT(
 		put_block(&fixture->sink, TS_BLOCK_OPEN, 0, &fixture->open, sizeof(fixture->open)),
 		0);
@@ -56,9 +56,9 @@ SUPPORT void start(struct fixture *fixture)
 	memset(fixture, 0, sizeof(*fixture));
 	fixture->counter = STARTED + 3000;
 	fixture->open = plain_open();
-	fixture->sink = (struct ts_block_sink){ .append = encode, .context = fixture };
+	fixture->sink = (struct ts_block_sink){ .append = decode, .context = fixture };
 	open_file(fixture, "t.sbt");
-	open_encoder(fixture);
+	open_decoder(fixture);
 	TS_CHECK_INT(put_area(&fixture->sink, AREA), 0);
 	other.pid = other.control.pid = PID + 1;
 	other.control.image = 6;
@@ -80,19 +80,19 @@ SUPPORT void drain(struct fixture *fixture)
 	drain_area(fixture, AREA);
 }
 
-SUPPORT struct ts_encoder_counts counts(const struct fixture *fixture)
+SUPPORT struct ts_decoder_counts counts(const struct fixture *fixture)
 {
-	struct ts_encoder_counts found;
+	struct ts_decoder_counts found;
 
-	ts_encoder_counts(fixture->encoder, &found);
+	ts_decoder_counts(fixture->decoder, &found);
 	return found;
 }
 
 SUPPORT void finish(struct fixture *fixture)
 {
-	TS_CHECK_INT(ts_encoder_finish(fixture->encoder), 0);
+	TS_CHECK_INT(ts_decoder_finish(fixture->decoder), 0);
 	TS_CHECK_INT(ts_writer_finish(fixture->writer, NULL), 0);
-	ts_encoder_free(fixture->encoder);
+	ts_decoder_free(fixture->decoder);
 	ts_writer_close(fixture->writer);
 	ts_text_release(&fixture->ring);
 	check_finished(fixture->path);
@@ -103,27 +103,27 @@ SUPPORT int give_next(void *context, struct ts_block *block, const void *payload
 {
 	struct fixture *fixture = context;
 
-	return ts_encoder_block(fixture->next, block, payload, err);
+	return ts_decoder_block(fixture->next, block, payload, err);
 }
 
-/* A new encoder goes on with the state of this one, in the same file. */
+/* A new decoder goes on with the state of this one, in the same file. */
 SUPPORT void succeed(struct fixture *fixture)
 {
 	struct ts_block_sink sink = { .append = give_next, .context = fixture };
 	struct ts_block block = { .type = TS_BLOCK_OPEN, .bytes = sizeof(fixture->open) };
-	struct ts_encoder_counts before = counts(fixture), after;
+	struct ts_decoder_counts before = counts(fixture), after;
 
-	TS_CHECK_INT(ts_encoder_seal(fixture->encoder), 0);
+	TS_CHECK_INT(ts_decoder_seal(fixture->decoder), 0);
 	TS_CHECK_INT(ts_writer_flush(fixture->writer), 0);
 	fixture->open.trace_bytes = ts_writer_chunk_bytes(fixture->writer);
-	TS_CHECK_INT(ts_encoder_new(&fixture->next, NULL, NULL), 0);
-	ts_encoder_set_writer(fixture->next, fixture->writer, false, "t");
-	TS_CHECK_INT(ts_encoder_block(fixture->next, &block, &fixture->open, NULL), 0);
-	TS_CHECK_INT(ts_encoder_save_state(fixture->encoder, &sink, NULL), 0);
-	ts_encoder_counts(fixture->next, &after);
+	TS_CHECK_INT(ts_decoder_new(&fixture->next, NULL, NULL), 0);
+	ts_decoder_set_writer(fixture->next, fixture->writer, false, "t");
+	TS_CHECK_INT(ts_decoder_block(fixture->next, &block, &fixture->open, NULL), 0);
+	TS_CHECK_INT(ts_decoder_save_state(fixture->decoder, &sink, NULL), 0);
+	ts_decoder_counts(fixture->next, &after);
 	TS_CHECK(memcmp(&before, &after, sizeof(before)) == 0);
-	ts_encoder_free(fixture->encoder);
-	fixture->encoder = fixture->next;
+	ts_decoder_free(fixture->decoder);
+	fixture->decoder = fixture->next;
 }
 
 /* An anchor of the host's clock. */

@@ -198,7 +198,7 @@ TS_TEST(a_save_does_not_spoil_points)
 		drain(&fixture);
 		if (succeeds)
 			succeed(&fixture);
-		TS_CHECK_INT(ts_encoder_seal(fixture.encoder), 0);
+		TS_CHECK_INT(ts_decoder_seal(fixture.decoder), 0);
 		TS_CHECK_INT(ts_writer_save(fixture.writer, NULL), 0);
 		rows = rows_open(fixture.path, TS_TABLE_GPU_OP);
 		TS_CHECK(rows_next(&rows, &row));
@@ -472,11 +472,11 @@ TS_TEST(another_file_is_whole)
 	put_texts(&fixture, TS_LIVE_FACT, NULL, 0, "opencl", "1");
 	put_op(&fixture, &op);
 	drain(&fixture);
-	TS_CHECK_INT(ts_encoder_seal(fixture.encoder), 0);
+	TS_CHECK_INT(ts_decoder_seal(fixture.decoder), 0);
 	TS_CHECK_INT(ts_writer_finish(fixture.writer, NULL), 0);
 	ts_writer_close(fixture.writer);
 	open_file(&fixture, "t2.sbt");
-	TS_CHECK_INT(ts_encoder_set_writer(fixture.encoder, fixture.writer, true, "t2"), 0);
+	TS_CHECK_INT(ts_decoder_set_writer(fixture.decoder, fixture.writer, true, "t2"), 0);
 	put_op(&fixture, &op);
 	drain(&fixture);
 	finish(&fixture);

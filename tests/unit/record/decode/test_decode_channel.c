@@ -345,7 +345,7 @@ TS_TEST(another_file_has_no_ids_of_the_first)
 		for (uint64_t done = 0; done < (2 << 20); done += 8192)
 			put_blob_part(&fixture, 2, 3 << 20, done, content + done, 8192);
 		drain(&fixture);
-		TS_CHECK_INT(ts_encoder_seal(fixture.encoder), 0);
+		TS_CHECK_INT(ts_decoder_seal(fixture.decoder), 0);
 		TS_CHECK_INT(ts_writer_finish(fixture.writer, NULL), 0);
 		if (crashed) {
 			struct ts_writer *old = fixture.writer;
@@ -354,19 +354,19 @@ TS_TEST(another_file_has_no_ids_of_the_first)
 						  .bytes = sizeof(fixture.open) };
 
 			open_file(&fixture, "t2.sbt");
-			TS_CHECK_INT(ts_encoder_new(&fixture.next, NULL, NULL), 0);
-			ts_encoder_set_writer(fixture.next, fixture.writer, false, "t2");
-			TS_CHECK_INT(ts_encoder_block(fixture.next, &block, &fixture.open, NULL),
+			TS_CHECK_INT(ts_decoder_new(&fixture.next, NULL, NULL), 0);
+			ts_decoder_set_writer(fixture.next, fixture.writer, false, "t2");
+			TS_CHECK_INT(ts_decoder_block(fixture.next, &block, &fixture.open, NULL),
 				     0);
-			TS_CHECK_INT(ts_encoder_save_state(fixture.encoder, &sink, NULL), 0);
-			ts_encoder_free(fixture.encoder);
+			TS_CHECK_INT(ts_decoder_save_state(fixture.decoder, &sink, NULL), 0);
+			ts_decoder_free(fixture.decoder);
 			ts_writer_close(old);
-			fixture.encoder = fixture.next;
+			fixture.decoder = fixture.next;
 		} else {
 			ts_writer_close(fixture.writer);
 			open_file(&fixture, "t2.sbt");
 			TS_CHECK_INT(
-				ts_encoder_set_writer(fixture.encoder, fixture.writer, true, "t2"),
+				ts_decoder_set_writer(fixture.decoder, fixture.writer, true, "t2"),
 				0);
 		}
 		for (uint64_t done = 2 << 20; done < (3 << 20); done += 8192)
@@ -665,15 +665,15 @@ TS_TEST(cut_and_changed_states_are_survived)
 	put_texts(&fixture, TS_LIVE_FACT, NULL, 0, "opencl", "1");
 	put_blob_part(&fixture, 2, 100, 0, "123456789", 9);
 	drain(&fixture);
-	TS_CHECK_INT(ts_encoder_seal(fixture.encoder), 0);
-	TS_CHECK_INT(ts_encoder_save_state(fixture.encoder, &sink, NULL), 0);
+	TS_CHECK_INT(ts_decoder_seal(fixture.decoder), 0);
+	TS_CHECK_INT(ts_decoder_save_state(fixture.decoder, &sink, NULL), 0);
 	finish(&fixture);
 	for (uint32_t turn = 0; turn < 1200; turn++) {
 		start(&fixture);
-		ts_encoder_free(fixture.encoder);
+		ts_decoder_free(fixture.decoder);
 		/* Every other one in the same file, as far as it knows. */
 		fixture.open.trace_bytes = turn % 2 ? 64 : 0;
-		open_encoder(&fixture);
+		open_decoder(&fixture);
 		for (size_t i = 0; i < copied.count; i++) {
 			struct ts_block block = copied.blocks[i];
 			char *payload;
@@ -687,7 +687,7 @@ TS_TEST(cut_and_changed_states_are_survived)
 				if (block.bytes)
 					payload[ts_hash_mix64(turn * 8 + k) % block.bytes] ^=
 						(char)(ts_hash_mix64(turn * 31 + k) | 1);
-			TS_CHECK_INT(ts_encoder_block(fixture.encoder, &block, payload, NULL), 0);
+			TS_CHECK_INT(ts_decoder_block(fixture.decoder, &block, payload, NULL), 0);
 			free(payload);
 		}
 		fixture.sides[0].position = 1 << 20;
@@ -698,9 +698,9 @@ TS_TEST(cut_and_changed_states_are_survived)
 		put_object(&fixture, 8, TS_OBJECT_MEMORY, 1, 16, 1, "m", "");
 		put_stream_of_all(&fixture);
 		drain(&fixture);
-		TS_CHECK_INT(ts_encoder_finish(fixture.encoder), 0);
+		TS_CHECK_INT(ts_decoder_finish(fixture.decoder), 0);
 		TS_CHECK_INT(ts_writer_finish(fixture.writer, NULL), 0);
-		ts_encoder_free(fixture.encoder);
+		ts_decoder_free(fixture.decoder);
 		ts_writer_close(fixture.writer);
 		ts_text_release(&fixture.ring);
 		check_finished(fixture.path);

@@ -13,22 +13,22 @@
 #define OTHER_AREA 78u
 #define CHILD 5000u
 
-/* An encoder on a trace of its own, and one ring of each area. */
+/* A decoder on a trace of its own, and one ring of each area. */
 struct fixture {
 	const char *path;
 	struct ts_writer *writer;
-	struct ts_encoder *encoder;
+	struct ts_decoder *decoder;
 	struct ts_block_sink sink;
 	struct ts_text ring;
 	struct ring_side sides[2];
 	uint64_t counter;
 };
 
-static int encode(void *context, struct ts_block *block, const void *payload, struct ts_error *err)
+static int decode(void *context, struct ts_block *block, const void *payload, struct ts_error *err)
 {
 	struct fixture *fixture = context;
 
-	return ts_encoder_block(fixture->encoder, block, payload, err);
+	return ts_decoder_block(fixture->decoder, block, payload, err);
 }
 
 static void open_writer(struct fixture *fixture, const char *name)
@@ -48,9 +48,9 @@ static void start(struct fixture *fixture)
 	memset(fixture, 0, sizeof(*fixture));
 	fixture->counter = STARTED + 3000;
 	open_writer(fixture, "t.sbt");
-	TS_CHECK_INT(ts_encoder_new(&fixture->encoder, NULL, NULL), 0);
-	TS_CHECK_INT(ts_encoder_set_writer(fixture->encoder, fixture->writer, false, "t.sbt"), 0);
-	fixture->sink = (struct ts_block_sink){ .append = encode, .context = fixture };
+	TS_CHECK_INT(ts_decoder_new(&fixture->decoder, NULL, NULL), 0);
+	TS_CHECK_INT(ts_decoder_set_writer(fixture->decoder, fixture->writer, false, "t.sbt"), 0);
+	fixture->sink = (struct ts_block_sink){ .append = decode, .context = fixture };
 	TS_CHECK_INT(put_block(&fixture->sink, TS_BLOCK_OPEN, 0, &open, sizeof(open)), 0);
 	TS_CHECK_INT(put_area(&fixture->sink, AREA), 0);
 	other.pid = other.control.pid = PID + 1;
@@ -73,7 +73,7 @@ static void drain(struct fixture *fixture, uint64_t events)
 
 static void end_file(struct fixture *fixture)
 {
-	TS_CHECK_INT(ts_encoder_finish(fixture->encoder), 0);
+	TS_CHECK_INT(ts_decoder_finish(fixture->decoder), 0);
 	TS_CHECK_INT(ts_writer_finish(fixture->writer, NULL), 0);
 	ts_writer_close(fixture->writer);
 	check_finished(fixture->path);
@@ -82,15 +82,15 @@ static void end_file(struct fixture *fixture)
 static void finish(struct fixture *fixture)
 {
 	end_file(fixture);
-	ts_encoder_free(fixture->encoder);
+	ts_decoder_free(fixture->decoder);
 	ts_text_release(&fixture->ring);
 }
 
-static struct ts_encoder_counts counts(const struct fixture *fixture)
+static struct ts_decoder_counts counts(const struct fixture *fixture)
 {
-	struct ts_encoder_counts found;
+	struct ts_decoder_counts found;
 
-	ts_encoder_counts(fixture->encoder, &found);
+	ts_decoder_counts(fixture->decoder, &found);
 	return found;
 }
 
@@ -585,7 +585,7 @@ TS_TEST(each_file_has_the_rows_that_it_needs)
 	end_file(&fixture);
 	old = fixture.path;
 	open_writer(&fixture, "next.sbt");
-	TS_CHECK_INT(ts_encoder_set_writer(fixture.encoder, fixture.writer, true, "next.sbt"), 0);
+	TS_CHECK_INT(ts_decoder_set_writer(fixture.decoder, fixture.writer, true, "next.sbt"), 0);
 	put_about_device(&fixture, 0, 1);
 	put_about_device(&fixture, 0, 3);
 	put_about_process(&fixture, 6000, 70, 2);
@@ -625,7 +625,7 @@ static void free_blocks(struct copied_blocks *copied)
 		free(copied->payloads[i]);
 }
 
-/* Ends this encoder and goes on with another one that has its state. */
+/* Ends this decoder and goes on with another one that has its state. */
 static void succeed(struct fixture *fixture, struct copied_blocks *copied)
 {
 	struct ts_block_sink sink = { .append = copy_block, .context = copied };
@@ -633,22 +633,22 @@ static void succeed(struct fixture *fixture, struct copied_blocks *copied)
 	struct ts_block_open open = plain_open();
 	struct ts_writer_ids ids;
 
-	TS_CHECK_INT(ts_encoder_seal(fixture->encoder), 0);
+	TS_CHECK_INT(ts_decoder_seal(fixture->decoder), 0);
 	TS_CHECK_INT(ts_writer_flush(fixture->writer), 0);
 	ts_writer_ids(fixture->writer, &ids);
 	memcpy(open.next_ids, ids.next, sizeof(open.next_ids));
 	open.trace_bytes = ts_writer_bytes(fixture->writer);
-	TS_CHECK_INT(ts_encoder_save_state(fixture->encoder, &sink, NULL), 0);
-	ts_encoder_free(fixture->encoder);
+	TS_CHECK_INT(ts_decoder_save_state(fixture->decoder, &sink, NULL), 0);
+	ts_decoder_free(fixture->decoder);
 	ts_writer_close(fixture->writer);
 	TS_CHECK_INT(ts_writer_resume(&fixture->writer, fixture->path, open.trace_bytes, &ids,
 				      &options, NULL),
 		     0);
-	TS_CHECK_INT(ts_encoder_new(&fixture->encoder, NULL, NULL), 0);
-	ts_encoder_set_writer(fixture->encoder, fixture->writer, false, "t.sbt");
+	TS_CHECK_INT(ts_decoder_new(&fixture->decoder, NULL, NULL), 0);
+	ts_decoder_set_writer(fixture->decoder, fixture->writer, false, "t.sbt");
 	TS_CHECK_INT(put_block(&fixture->sink, TS_BLOCK_OPEN, 0, &open, sizeof(open)), 0);
 	for (size_t i = 0; i < copied->count; i++)
-		TS_CHECK_INT(ts_encoder_block(fixture->encoder, &copied->blocks[i],
+		TS_CHECK_INT(ts_decoder_block(fixture->decoder, &copied->blocks[i],
 					      copied->payloads[i], NULL),
 			     0);
 }
@@ -705,13 +705,13 @@ TS_TEST(a_state_without_devices_is_taken)
 	put_thread(&fixture.ring, STARTED, 1, PID, 0, "main");
 	put_about(&fixture, ts_live_subject(TS_METRICS_SYSTEM, 0, 0), 0, 1);
 	drain(&fixture, 1);
-	TS_CHECK_INT(ts_encoder_save_state(fixture.encoder, &sink, NULL), 0);
+	TS_CHECK_INT(ts_decoder_save_state(fixture.decoder, &sink, NULL), 0);
 	finish(&fixture);
 	memset(&fixture, 0, sizeof(fixture));
 	open_writer(&fixture, "t.sbt");
-	TS_CHECK_INT(ts_encoder_new(&fixture.encoder, NULL, NULL), 0);
-	ts_encoder_set_writer(fixture.encoder, fixture.writer, false, "t.sbt");
-	fixture.sink = (struct ts_block_sink){ .append = encode, .context = &fixture };
+	TS_CHECK_INT(ts_decoder_new(&fixture.decoder, NULL, NULL), 0);
+	ts_decoder_set_writer(fixture.decoder, fixture.writer, false, "t.sbt");
+	fixture.sink = (struct ts_block_sink){ .append = decode, .context = &fixture };
 	TS_CHECK_INT(put_block(&fixture.sink, TS_BLOCK_OPEN, 0, &open, sizeof(open)), 0);
 	for (size_t i = 0; i < copied.count; i++) {
 		struct ts_block *block = &copied.blocks[i];
@@ -726,7 +726,7 @@ TS_TEST(a_state_without_devices_is_taken)
 			block->bytes -= less;
 			states++;
 		}
-		TS_CHECK_INT(ts_encoder_block(fixture.encoder, block, copied.payloads[i], NULL), 0);
+		TS_CHECK_INT(ts_decoder_block(fixture.decoder, block, copied.payloads[i], NULL), 0);
 	}
 	TS_CHECK_INT(states, 3);
 	TS_CHECK_INT(counts(&fixture).events, 1);
@@ -755,14 +755,14 @@ TS_TEST(cut_and_changed_states_are_survived)
 	put_device(&fixture, 9, 10, "B", "", "");
 	put_about_process(&fixture, 6000, 0, 3);
 	drain(&fixture, 1);
-	TS_CHECK_INT(ts_encoder_save_state(fixture.encoder, &sink, NULL), 0);
+	TS_CHECK_INT(ts_decoder_save_state(fixture.decoder, &sink, NULL), 0);
 	finish(&fixture);
 	for (uint32_t turn = 0; turn < 400; turn++) {
 		memset(&fixture, 0, sizeof(fixture));
 		open_writer(&fixture, "s.sbt");
-		TS_CHECK_INT(ts_encoder_new(&fixture.encoder, NULL, NULL), 0);
-		ts_encoder_set_writer(fixture.encoder, fixture.writer, false, "s");
-		fixture.sink = (struct ts_block_sink){ .append = encode, .context = &fixture };
+		TS_CHECK_INT(ts_decoder_new(&fixture.decoder, NULL, NULL), 0);
+		ts_decoder_set_writer(fixture.decoder, fixture.writer, false, "s");
+		fixture.sink = (struct ts_block_sink){ .append = decode, .context = &fixture };
 		TS_CHECK_INT(put_block(&fixture.sink, TS_BLOCK_OPEN, 0, &open, sizeof(open)), 0);
 		for (size_t i = 0; i < copied.count; i++) {
 			struct ts_block block = copied.blocks[i];
@@ -774,7 +774,7 @@ TS_TEST(cut_and_changed_states_are_survived)
 			memcpy(payload, copied.payloads[i], block.bytes);
 			if (block.type == TS_BLOCK_STATE && turn >= 200 && block.bytes)
 				payload[turn * 37 % block.bytes] ^= (char)(turn * 11 | 1);
-			ts_encoder_block(fixture.encoder, &block, payload, NULL);
+			ts_decoder_block(fixture.decoder, &block, payload, NULL);
 			free(payload);
 		}
 		fixture.sides[0].position = 1 << 20;

@@ -491,7 +491,7 @@ TS_TEST(a_new_file_has_all_that_its_samples_need)
 	first = fixture.path;
 	check_finished(first);
 	open_file(&fixture, "second.sbt");
-	TS_CHECK_INT(ts_encoder_set_writer(fixture.encoder, fixture.writer, true, "second"), 0);
+	TS_CHECK_INT(ts_decoder_set_writer(fixture.decoder, fixture.writer, true, "second"), 0);
 	put_simple(&fixture, CHILD, 0, 5001);
 	drain_recorder(&fixture);
 	finish(&fixture);
@@ -747,16 +747,16 @@ TS_TEST(cut_and_changed_states_are_survived)
 	put_thread_of(&fixture, PID, 99, PID, "MainThread");
 	put_simple(&fixture, PID, 99, PID);
 	drain_recorder(&fixture);
-	TS_CHECK_INT(ts_encoder_seal(fixture.encoder), 0);
-	TS_CHECK_INT(ts_encoder_save_state(fixture.encoder, &sink, NULL), 0);
+	TS_CHECK_INT(ts_decoder_seal(fixture.decoder), 0);
+	TS_CHECK_INT(ts_decoder_save_state(fixture.decoder, &sink, NULL), 0);
 	finish(&fixture);
 	for (uint32_t turn = 0; turn < 1000; turn++) {
 		struct ring_side side = { .position = 1 << 20 };
 
 		start(&fixture);
-		ts_encoder_free(fixture.encoder);
+		ts_decoder_free(fixture.decoder);
 		fixture.open.trace_bytes = turn % 2 ? 64 : 0;
-		open_encoder(&fixture);
+		open_decoder(&fixture);
 		for (size_t i = 0; i < copied.count; i++) {
 			struct ts_block block = copied.blocks[i];
 			char *payload;
@@ -770,7 +770,7 @@ TS_TEST(cut_and_changed_states_are_survived)
 				if (block.bytes)
 					payload[ts_hash_mix64(turn * 8 + k) % block.bytes] ^=
 						(char)(ts_hash_mix64(turn * 31 + k) | 1);
-			TS_CHECK_INT(ts_encoder_block(fixture.encoder, &block, payload, NULL), 0);
+			TS_CHECK_INT(ts_decoder_block(fixture.decoder, &block, payload, NULL), 0);
 			free(payload);
 		}
 		ts_text_clear(&fixture.ring);

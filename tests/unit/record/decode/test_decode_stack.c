@@ -417,12 +417,12 @@ TS_TEST(every_stack_is_the_one_that_was_given)
 		if (i == 1000 || i == 2500)
 			succeed(&fixture);
 		if (i == 2000) {
-			TS_CHECK_INT(ts_encoder_seal(fixture.encoder), 0);
+			TS_CHECK_INT(ts_decoder_seal(fixture.decoder), 0);
 			TS_CHECK_INT(ts_writer_finish(fixture.writer, NULL), 0);
 			ts_writer_close(fixture.writer);
 			open_file(&fixture, "t2.sbt");
 			TS_CHECK_INT(
-				ts_encoder_set_writer(fixture.encoder, fixture.writer, true, "t2"),
+				ts_decoder_set_writer(fixture.decoder, fixture.writer, true, "t2"),
 				0);
 		}
 	}

@@ -6,22 +6,22 @@
 
 #include "unit/record/record_support.h"
 
-/* An encoder on a trace of its own. */
+/* A decoder on a trace of its own. */
 struct fixture {
 	const char *path;
 	struct ts_writer *writer;
-	struct ts_encoder *encoder;
+	struct ts_decoder *decoder;
 	struct ts_block_sink sink;
 	struct ts_text ring, dictionary;
 	struct ring_side side;
 	uint64_t closed_windows;
 };
 
-static int encode(void *context, struct ts_block *block, const void *payload, struct ts_error *err)
+static int decode(void *context, struct ts_block *block, const void *payload, struct ts_error *err)
 {
 	struct fixture *fixture = context;
 
-	return ts_encoder_block(fixture->encoder, block, payload, err);
+	return ts_decoder_block(fixture->decoder, block, payload, err);
 }
 
 static void window_closed(void *context, uint64_t area, const struct ts_block_window *opened,
@@ -37,14 +37,14 @@ static void window_closed(void *context, uint64_t area, const struct ts_block_wi
 static void start_with(struct fixture *fixture, const struct ts_block_open *open)
 {
 	struct ts_writer_options options = { .size = sizeof(options), .threads = -1 };
-	struct ts_encoder_options how = { .window_closed = window_closed, .context = fixture };
+	struct ts_decoder_options how = { .window_closed = window_closed, .context = fixture };
 
 	memset(fixture, 0, sizeof(*fixture));
 	fixture->path = file_in_folder("t.sbt");
 	TS_CHECK_INT(ts_writer_open(&fixture->writer, fixture->path, &options, NULL), 0);
-	TS_CHECK_INT(ts_encoder_new(&fixture->encoder, &how, NULL), 0);
-	TS_CHECK_INT(ts_encoder_set_writer(fixture->encoder, fixture->writer, false, "t.sbt"), 0);
-	fixture->sink = (struct ts_block_sink){ .append = encode, .context = fixture };
+	TS_CHECK_INT(ts_decoder_new(&fixture->decoder, &how, NULL), 0);
+	TS_CHECK_INT(ts_decoder_set_writer(fixture->decoder, fixture->writer, false, "t.sbt"), 0);
+	fixture->sink = (struct ts_block_sink){ .append = decode, .context = fixture };
 	TS_CHECK_INT(put_block(&fixture->sink, TS_BLOCK_OPEN, 0, open, sizeof(*open)), 0);
 	TS_CHECK_INT(put_area(&fixture->sink, AREA), 0);
 	put_plain_sites(&fixture->dictionary);
@@ -66,20 +66,20 @@ static void drain(struct fixture *fixture, uint64_t events)
 
 static void finish(struct fixture *fixture)
 {
-	TS_CHECK_INT(ts_encoder_finish(fixture->encoder), 0);
+	TS_CHECK_INT(ts_decoder_finish(fixture->decoder), 0);
 	TS_CHECK_INT(ts_writer_finish(fixture->writer, NULL), 0);
-	ts_encoder_free(fixture->encoder);
+	ts_decoder_free(fixture->decoder);
 	ts_writer_close(fixture->writer);
 	ts_text_release(&fixture->ring);
 	ts_text_release(&fixture->dictionary);
 	check_finished(fixture->path);
 }
 
-static struct ts_encoder_counts counts(const struct fixture *fixture)
+static struct ts_decoder_counts counts(const struct fixture *fixture)
 {
-	struct ts_encoder_counts found;
+	struct ts_decoder_counts found;
 
-	ts_encoder_counts(fixture->encoder, &found);
+	ts_decoder_counts(fixture->decoder, &found);
 	return found;
 }
 
@@ -402,7 +402,7 @@ TS_TEST(losses_are_counted_by_reason_and_thread)
 				   .to = fixture.side.position + 800,
 				   .events = fixture.side.events + 40,
 				   .dropped = 100 };
-	TS_CHECK_INT(ts_encoder_block(fixture.encoder, &block, NULL, NULL), 0);
+	TS_CHECK_INT(ts_decoder_block(fixture.decoder, &block, NULL, NULL), 0);
 	TS_CHECK_INT(put_block(&fixture.sink, TS_BLOCK_END, AREA, &end, sizeof(end)), 0);
 	TS_CHECK_INT(put_block(&fixture.sink, TS_BLOCK_END, AREA, &end, sizeof(end)), 0);
 	TS_CHECK_INT(counts(&fixture).events, 3);
@@ -440,7 +440,7 @@ TS_TEST(what_another_recording_took_is_not_lost)
 	struct fixture fixture;
 
 	start(&fixture);
-	TS_CHECK_INT(ts_encoder_block(fixture.encoder, &block, NULL, NULL), 0);
+	TS_CHECK_INT(ts_decoder_block(fixture.decoder, &block, NULL, NULL), 0);
 	fixture.side = (struct ring_side){ .position = 4096, .events = 500, .dropped = 10 };
 	put_thread(&fixture.ring, 0, 1, 10, 9, "one");
 	put_instant(&fixture.ring, 1, STARTED + 40, 1);
@@ -751,23 +751,23 @@ TS_TEST(a_successor_goes_on_where_the_state_says)
 	put_window_record(&fixture, STARTED + 25, TS_LIVE_WINDOW_OPEN, TS_LIVE_CAUSE_STEP, 5);
 	fixture.side.dropped = 5;
 	drain(&fixture, 2);
-	TS_CHECK_INT(ts_encoder_seal(fixture.encoder), 0);
+	TS_CHECK_INT(ts_decoder_seal(fixture.decoder), 0);
 	TS_CHECK_INT(ts_writer_flush(fixture.writer), 0);
 	ts_writer_ids(fixture.writer, &ids);
 	memcpy(open.next_ids, ids.next, sizeof(open.next_ids));
 	open.trace_bytes = ts_writer_bytes(fixture.writer);
-	TS_CHECK_INT(ts_encoder_save_state(fixture.encoder, &sink, NULL), 0);
-	ts_encoder_free(fixture.encoder);
+	TS_CHECK_INT(ts_decoder_save_state(fixture.decoder, &sink, NULL), 0);
+	ts_decoder_free(fixture.decoder);
 	ts_writer_close(fixture.writer);
 
 	TS_CHECK_INT(ts_writer_resume(&fixture.writer, fixture.path, open.trace_bytes, &ids,
 				      &options, NULL),
 		     0);
-	TS_CHECK_INT(ts_encoder_new(&fixture.encoder, NULL, NULL), 0);
-	ts_encoder_set_writer(fixture.encoder, fixture.writer, false, "t.sbt");
+	TS_CHECK_INT(ts_decoder_new(&fixture.decoder, NULL, NULL), 0);
+	ts_decoder_set_writer(fixture.decoder, fixture.writer, false, "t.sbt");
 	TS_CHECK_INT(put_block(&fixture.sink, TS_BLOCK_OPEN, 0, &open, sizeof(open)), 0);
 	for (size_t i = 0; i < copied.count; i++) {
-		TS_CHECK_INT(ts_encoder_block(fixture.encoder, &copied.blocks[i],
+		TS_CHECK_INT(ts_decoder_block(fixture.decoder, &copied.blocks[i],
 					      copied.payloads[i], NULL),
 			     0);
 		free(copied.payloads[i]);
@@ -802,14 +802,14 @@ TS_TEST(state_that_makes_no_sense_is_counted)
 	put_thread(&fixture.ring, STARTED, 1, PID, 0, "main");
 	put_record(&fixture.ring, TS_LIVE_BEGIN, 0, 2, STARTED + 20, NULL, 0);
 	drain(&fixture, 1);
-	TS_CHECK_INT(ts_encoder_save_state(fixture.encoder, &sink, NULL), 0);
+	TS_CHECK_INT(ts_decoder_save_state(fixture.decoder, &sink, NULL), 0);
 	finish(&fixture);
 	/* Cut at every length, and with bytes changed. */
 	for (size_t i = 0; i < copied.count; i++) {
 		for (uint32_t bytes = copied.blocks[i].bytes;
 		     bytes < UINT32_MAX && bytes + 600 > copied.blocks[i].bytes; bytes--) {
 			struct ts_block block = copied.blocks[i];
-			struct ts_encoder *encoder;
+			struct ts_decoder *decoder;
 			struct ts_writer *writer;
 			char *payload = malloc(bytes ? bytes : 1);
 
@@ -824,15 +824,15 @@ TS_TEST(state_that_makes_no_sense_is_counted)
 						       .threads = -1 },
 					       NULL),
 				0);
-			TS_CHECK_INT(ts_encoder_new(&encoder, NULL, NULL), 0);
-			ts_encoder_set_writer(encoder, writer, false, "s");
-			fixture.encoder = encoder;
+			TS_CHECK_INT(ts_decoder_new(&decoder, NULL, NULL), 0);
+			ts_decoder_set_writer(decoder, writer, false, "s");
+			fixture.decoder = decoder;
 			TS_CHECK_INT(
 				put_block(&fixture.sink, TS_BLOCK_OPEN, 0, &open, sizeof(open)), 0);
 			TS_CHECK_INT(put_area(&fixture.sink, AREA), 0);
-			ts_encoder_block(encoder, &block, payload, NULL);
-			TS_CHECK_INT(ts_encoder_finish(encoder), 0);
-			ts_encoder_free(encoder);
+			ts_decoder_block(decoder, &block, payload, NULL);
+			TS_CHECK_INT(ts_decoder_finish(decoder), 0);
+			ts_decoder_free(decoder);
 			ts_writer_close(writer);
 			free(payload);
 		}

@@ -506,7 +506,7 @@ TS_TEST(killed_while_a_block_is_appended)
 	check_crashes("R1", 3, NULL);
 }
 
-TS_TEST(killed_while_encoding)
+TS_TEST(killed_while_decoding)
 {
 	check_crashes("R4", 3, NULL);
 }
@@ -678,7 +678,7 @@ TS_TEST(what_is_only_told_is_counted)
 	block.from = target.side.position;
 	block.to = block.from + 10 * EVENT_BYTES;
 	block.events = target.side.events + 10;
-	TS_CHECK_INT(ts_recording_tell(recording, &block, NULL, NULL), 0);
+	TS_CHECK_INT(ts_recording_queue(recording, &block, NULL, NULL), 0);
 	TS_CHECK_INT(ts_recording_checkpoint(recording, false, NULL), 0);
 	/* It is in the state of the checkpoint now. */
 	ts_recording_close(recording);
@@ -688,7 +688,7 @@ TS_TEST(what_is_only_told_is_counted)
 	block.from = block.to;
 	block.to += 5 * EVENT_BYTES;
 	block.events += 5;
-	TS_CHECK_INT(ts_recording_tell(recording, &block, NULL, NULL), 0);
+	TS_CHECK_INT(ts_recording_queue(recording, &block, NULL, NULL), 0);
 	TS_CHECK_INT(ts_recording_finish(recording, NULL), 0);
 	ts_recording_status(recording, &status);
 	TS_CHECK_INT(status.events, EVENTS);
