@@ -1,45 +1,49 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The analyses: questions about the work of a job (state/work/work.h), each a file here and a row
- * in the table of analyze.c.
+ * Analyses: each answers one question about the work of a job (state/work/work.h).
  *
- * How to add an analysis `waves`: write src/analyze/waves.c with
+ * To add an analysis `waves`, write src/analyze/waves.c with
  *
- *	const struct ts_analysis ts_analysis_waves = { .name = "waves", .summary = "...", .parts =
- *	..., .run = run };
+ *	const struct ts_analysis ts_analysis_waves = {
+ *		.name = "waves", .summary = "...", .parts = ..., .run = run,
+ *	};
  *
- * declare it below and add it to the table. It asks `request` for what it needs, fills `result`,
- * and knows neither the command line nor how results are shown. docs/analyze.md says what each
- * number means.
+ * and add ANALYSIS(waves) to analyses.def. It gets what it needs from `request` and fills `result`;
+ * it does not know the command line or how results are shown. Document each number in
+ * docs/analyze.md.
  */
 #ifndef TS_ANALYZE_ANALYZE_H
 #define TS_ANALYZE_ANALYZE_H
 
 #include "analyze/result.h"
+#include "base/option_spec.h"
 #include "state/clocks/clock_alignment.h"
 #include "state/collectives/collectives.h"
 #include "state/graph/graph.h"
 #include "state/states/states.h"
 #include "state/work/work.h"
 
+/*
+ * What the caller asks of all analyses, then the options of single ones (struct ts_analysis lists
+ * which).
+ */
 struct ts_analyze_options {
 	enum ts_rounding rounding;
-	int64_t top;            /* rows of lists in text; 0: the analysis' own choice */
-	int64_t short_ns;       /* launch: a kernel below this is short (default 10 us); */
-	int64_t wait_ns;        /* idle: a gap below this is the device's own (default 30 us) */
-	int64_t delay_ns;       /* launch: a delay above this is long (default 100 us) */
-	int64_t full;           /* queue: it is full with so many commands (default 1024) */
-	const char *annotation; /* critical-path: the window is an instance of this; NULL: all */
-	int64_t instance;       /* which one, from 0 */
-	const char *what_if;    /* critical-path: "NAME=2" (twice as fast) or "NAME=free"; NULL: the
-				   best ones */
-	int64_t depth;          /* launches: frames of a stack that are shown; 0: 4 */
-	bool brief;             /* for text: rows that it does not show need not be made */
+	int64_t top; /* rows of lists in text; 0: the analysis chooses */
+	bool brief;  /* for text: rows that it does not show need not be computed */
 	/*
-	 * Operands and options that choose the same work, for commands that are shown; NULL:
-	 * unknown.
+	 * Operands and options that select the same work, for commands in advice; NULL: unknown.
 	 */
 	const char *traces;
+
+	int64_t short_ns;       /* a kernel below this is short */
+	int64_t wait_ns;        /* a gap below this is caused by the device */
+	int64_t delay_ns;       /* a launch delay above this is long */
+	int64_t full;           /* a queue is full with this many commands */
+	const char *annotation; /* the window is an instance of this annotation; NULL: everything */
+	int64_t instance;       /* which instance, from 0 */
+	const char *what_if;    /* "NAME=2" (twice as fast) or "NAME=free"; NULL: the best ones */
+	int64_t depth;          /* frames of a stack that are shown; 0: the default */
 };
 
 #define TS_ANALYZE_OPTIONS_DEFAULT                                                     \
@@ -109,31 +113,33 @@ const struct ts_clocks *ts_analyze_align(struct ts_analyze_request *request, str
 
 struct ts_analysis {
 	const char *name;
-	const char *summary; /* a line for --help */
+	const char *alias;   /* an earlier name, still accepted; NULL: none */
+	const char *summary; /* a line for --list and --help */
+	const char *example; /* arguments of `tracesmith analyze`, for --help; NULL: none */
 	unsigned int parts;  /* of the work that it needs: TS_WORK_* */
 	unsigned int flags;  /* TS_ANALYSIS_* */
+	/* Its options; offsets are into struct ts_analyze_options. */
+	const struct ts_option_spec *options;
+	size_t option_count;
 	int (*run)(struct ts_analyze_request *request, struct ts_result *result,
 		   struct ts_error *err);
 };
 
+/* The option --short, of each analysis that tells short kernels from others. */
+#define TS_ANALYSIS_OPTION_SHORT                                               \
+	{                                                                      \
+		.name = "short", .type = TS_OPTION_SPEC_TIME, .value = "TIME", \
+		.doc = "a kernel below this is short; default 10us",           \
+		.offset = offsetof(struct ts_analyze_options, short_ns),       \
+	}
+
 /* In the order in which they are listed. */
 const struct ts_analysis *const *ts_analysis_list(size_t *ret_count);
-const struct ts_analysis *ts_analysis_find(const char *name); /* NULL: none */
+/* By name or alias, `length` bytes of `text`; NULL: none. */
+const struct ts_analysis *ts_analysis_find(const char *text, size_t length);
 
-extern const struct ts_analysis ts_analysis_breakdown;
-extern const struct ts_analysis ts_analysis_kernels;
-extern const struct ts_analysis ts_analysis_idle;
-extern const struct ts_analysis ts_analysis_overlap;
-extern const struct ts_analysis ts_analysis_launch;
-extern const struct ts_analysis ts_analysis_launches;
-extern const struct ts_analysis ts_analysis_queue;
-extern const struct ts_analysis ts_analysis_bandwidth;
-extern const struct ts_analysis ts_analysis_critical_path;
-extern const struct ts_analysis ts_analysis_stragglers;
-extern const struct ts_analysis ts_analysis_annotations;
-extern const struct ts_analysis ts_analysis_steps;
-extern const struct ts_analysis ts_analysis_memory;
-extern const struct ts_analysis ts_analysis_functions;
-extern const struct ts_analysis ts_analysis_advice;
+#define ANALYSIS(name) extern const struct ts_analysis ts_analysis_##name;
+#include "analyze/analyses.def"
+#undef ANALYSIS
 
 #endif

@@ -95,5 +95,6 @@ static int run(struct ts_analyze_request *request, struct ts_result *result, str
 const struct ts_analysis ts_analysis_breakdown = {
 	.name = "breakdown",
 	.summary = "idle, compute, communication and memory time of each rank",
+	.example = "run.sbt breakdown",
 	.run = run,
 };

@@ -163,8 +163,20 @@ static int run(struct ts_analyze_request *request, struct ts_result *result, str
 	return ts_result_status(result, err);
 }
 
+static const struct ts_option_spec options[] = {
+	{
+		.name = "wait",
+		.type = TS_OPTION_SPEC_TIME,
+		.value = "TIME",
+		.doc = "a gap below this is caused by the device; default 30us",
+		.offset = offsetof(struct ts_analyze_options, wait_ns),
+	},
+};
+
 const struct ts_analysis ts_analysis_idle = {
 	.name = "idle",
 	.summary = "gaps between commands: host, device or something else; and their causes",
+	.options = options,
+	.option_count = TS_ARRAY_SIZE(options),
 	.run = run,
 };

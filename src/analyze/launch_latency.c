@@ -314,8 +314,22 @@ static int run(struct ts_analyze_request *request, struct ts_result *result, str
 	return rc;
 }
 
-const struct ts_analysis ts_analysis_launch = {
-	.name = "launch",
+static const struct ts_option_spec options[] = {
+	TS_ANALYSIS_OPTION_SHORT,
+	{
+		.name = "delay",
+		.type = TS_OPTION_SPEC_TIME,
+		.value = "TIME",
+		.doc = "a delay above this is long; default 100us",
+		.offset = offsetof(struct ts_analyze_options, delay_ns),
+	},
+};
+
+const struct ts_analysis ts_analysis_launch_latency = {
+	.name = "launch-latency",
+	.alias = "launch",
 	.summary = "delays between calls and what they launch; short kernels; slow calls",
+	.options = options,
+	.option_count = TS_ARRAY_SIZE(options),
 	.run = run,
 };

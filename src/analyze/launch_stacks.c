@@ -379,9 +379,25 @@ static int run(struct ts_analyze_request *request, struct ts_result *result, str
 	return rc;
 }
 
-const struct ts_analysis ts_analysis_launches = {
-	.name = "launches",
+static const struct ts_option_spec options[] = {
+	{
+		.name = "depth",
+		.type = TS_OPTION_SPEC_INTEGER,
+		.value = "N",
+		.doc = "frames to show of each stack, innermost first; default 6",
+		.offset = offsetof(struct ts_analyze_options, depth),
+		.minimum = 1,
+		.maximum = 1000,
+	},
+};
+
+const struct ts_analysis ts_analysis_launch_stacks = {
+	.name = "launch-stacks",
+	.alias = "launches",
 	.summary = "device time by kernel and by the call stack that launched it",
+	.example = "run.sbt launch-stacks --depth 8",
 	.parts = TS_FORWARD_PARTS,
+	.options = options,
+	.option_count = TS_ARRAY_SIZE(options),
 	.run = run,
 };

@@ -283,8 +283,22 @@ static int run(struct ts_analyze_request *request, struct ts_result *result, str
 	return rc ? rc : ts_result_status(result, err);
 }
 
+static const struct ts_option_spec options[] = {
+	{
+		.name = "full",
+		.type = TS_OPTION_SPEC_INTEGER,
+		.value = "N",
+		.doc = "a queue is full with this many commands; default 1024",
+		.offset = offsetof(struct ts_analyze_options, full),
+		.minimum = 1,
+		.maximum = INT64_MAX,
+	},
+};
+
 const struct ts_analysis ts_analysis_queue = {
 	.name = "queue",
 	.summary = "commands waiting in each stream over time; how long it was full",
+	.options = options,
+	.option_count = TS_ARRAY_SIZE(options),
 	.run = run,
 };

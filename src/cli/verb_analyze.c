@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * `tracesmith analyze`: loads the work of a job once, puts it to the analyses that were named, and
- * shows what they found.
- */
+/* `tracesmith analyze`: loads the work of a job once, runs analyses on it and shows the results. */
 #include <string.h>
 #include <unistd.h>
 
 #include "analyze/analyze.h"
 #include "base/text.h"
-#include "cli/common/amount.h"
 #include "cli/common/cli_output.h"
+#include "cli/common/component_options.h"
 #include "cli/common/nearest.h"
 #include "cli/common/progress.h"
 #include "cli/common/report.h"
@@ -24,15 +21,15 @@ struct analyze {
 	bool list, json, csv;
 	struct ts_analyze_options options;
 	const char *table;
-	const char *short_text, *wait_text, *delay_text;
+	struct ts_component_options all_options;
 	int path_count;
 	char **paths;
 
 	/* as found */
 	const struct ts_analysis **chosen; /* in the order in which they are shown */
 	size_t chosen_count;
-	bool several;              /* an object or headings, even if only one was found */
-	struct ts_result *results; /* one a chosen analysis */
+	bool several;              /* shown as an object or with headings */
+	struct ts_result *results; /* one for each chosen analysis */
 	size_t result_count;
 };
 
@@ -50,6 +47,10 @@ static int show_list_json(void)
 		ts_text_append_json(out, list[i]->name, strlen(list[i]->name));
 		ts_text_append_str(out, ", \"summary\": ");
 		ts_text_append_json(out, list[i]->summary, strlen(list[i]->summary));
+		if (list[i]->alias) {
+			ts_text_append_str(out, ", \"alias\": ");
+			ts_text_append_json(out, list[i]->alias, strlen(list[i]->alias));
+		}
 		ts_text_append_char(out, '}');
 	}
 	ts_text_append_str(out, "]\n");
@@ -59,6 +60,7 @@ static int show_list_json(void)
 static int show_list_text(void)
 {
 	TS_SCOPED(ts_text_table) grid;
+	TS_SCOPED(ts_text) text = { 0 };
 	struct ts_error err;
 	size_t count;
 	const struct ts_analysis *const *list = ts_analysis_list(&count);
@@ -69,7 +71,11 @@ static int show_list_text(void)
 	ts_text_table_add_column(&grid, "", false);
 	for (size_t i = 0; i < count; i++) {
 		ts_text_table_str(&grid, list[i]->name);
-		ts_text_table_str(&grid, list[i]->summary);
+		ts_text_clear(&text);
+		ts_text_append_str(&text, list[i]->summary);
+		if (list[i]->alias)
+			ts_text_printf(&text, " (alias: %s)", list[i]->alias);
+		ts_text_table_str(&grid, ts_text_cstr(&text));
 		ts_text_table_end_row(&grid);
 	}
 	return ts_text_table_finish(&grid, &err) ? ts_report_error(&err) : TS_EXIT_DONE;
@@ -82,26 +88,13 @@ static bool is_one(const char *name, size_t length, const char *other)
 	return !strncmp(name, other, length) && !other[length];
 }
 
-/* The analysis of a word in a list; NULL: there is none. */
-static const struct ts_analysis *find(const char *name, size_t length)
-{
-	size_t count;
-	const struct ts_analysis *const *list = ts_analysis_list(&count);
-
-	for (size_t i = 0; i < count; i++) {
-		if (is_one(name, length, list[i]->name))
-			return list[i];
-	}
-	return NULL;
-}
-
-/* Are all words of "a,b" analyses, or all? The first that is none is *ret_word. */
+/* Is each word of "a,b" an analysis or "all"? If not, *ret_word is the first that is neither. */
 static bool are_names(const char *words, const char **ret_word, size_t *ret_length)
 {
 	for (;; words++) {
 		size_t length = strcspn(words, ",");
 
-		if (!is_one(words, length, "all") && !find(words, length)) {
+		if (!is_one(words, length, "all") && !ts_analysis_find(words, length)) {
 			*ret_word = words;
 			*ret_length = length;
 			return false;
@@ -134,7 +127,7 @@ static void choose_words(struct analyze *analyze, const char *words)
 			for (size_t i = 0; i < count; i++)
 				choose(analyze, list[i]);
 		} else {
-			choose(analyze, find(words, length));
+			choose(analyze, ts_analysis_find(words, length));
 		}
 		words += length;
 		if (!*words)
@@ -143,7 +136,7 @@ static void choose_words(struct analyze *analyze, const char *words)
 	analyze->several |= analyze->chosen_count > 1;
 }
 
-/* ", ".join(names): for messages. */
+/* The names of all analyses, for messages. */
 static void append_names(struct ts_text *out)
 {
 	size_t count;
@@ -179,7 +172,7 @@ static int unknown_name(const char *word, size_t length)
 			       word, ts_text_cstr(&names));
 }
 
-/* No operand at the end names an analysis. What was meant? */
+/* The last operand does not name an analysis: guesses what was meant. */
 static int no_name(int count, char **operands)
 {
 	const char *last = operands[count - 1], *word;
@@ -190,7 +183,7 @@ static int no_name(int count, char **operands)
 	append_names(&names);
 	if (count > 1 && are_names(operands[0], &word, &length))
 		return ts_report_usage(
-			"the analysis stands behind the traces: tracesmith analyze %s %s",
+			"the analysis name goes after the traces: tracesmith analyze %s %s",
 			operands[1], operands[0]);
 	if (!are_names(last, &word, &length) && access(last, F_OK) && strcmp(last, "-") != 0 &&
 	    (count > 1 || nearest_name(last)))
@@ -200,7 +193,7 @@ static int no_name(int count, char **operands)
 		operands[0], ts_text_cstr(&names));
 }
 
-/* A trace that is not there, but an analysis of nearly that name is. */
+/* A trace that does not exist may be a misspelt analysis. */
 static int check_paths(const struct analyze *analyze)
 {
 	for (int i = 0; i < analyze->path_count; i++) {
@@ -213,7 +206,7 @@ static int check_paths(const struct analyze *analyze)
 	return TS_EXIT_DONE;
 }
 
-/* Traces first, then names: those operands at the end that all are analyses. */
+/* Traces come first; the trailing operands that all are analyses are the names. */
 static int choose_operands(struct analyze *analyze, int count, char **operands)
 {
 	struct ts_error err;
@@ -244,25 +237,35 @@ static int choose_operands(struct analyze *analyze, int count, char **operands)
 	return check_paths(analyze);
 }
 
+static bool is_chosen(const void *context, const char *name)
+{
+	const struct analyze *analyze = context;
+
+	for (size_t i = 0; i < analyze->chosen_count; i++) {
+		if (!strcmp(analyze->chosen[i]->name, name))
+			return true;
+	}
+	return false;
+}
+
 static int check_options(struct analyze *analyze)
 {
-	int exit_code = ts_amount_time("short", analyze->short_text, &analyze->options.short_ns);
+	int exit_code = ts_component_options_check(&analyze->all_options, is_chosen, analyze);
 
-	if (!exit_code)
-		exit_code = ts_amount_time("wait", analyze->wait_text, &analyze->options.wait_ns);
-	if (!exit_code)
-		exit_code =
-			ts_amount_time("delay", analyze->delay_text, &analyze->options.delay_ns);
+	for (size_t i = 0; i < analyze->chosen_count && !exit_code; i++)
+		exit_code = ts_component_options_store(
+			&analyze->all_options, analyze->chosen[i]->options,
+			analyze->chosen[i]->option_count, &analyze->options);
 	if (!exit_code && analyze->json && analyze->csv)
 		exit_code = ts_report_usage("'--json' and '--csv' exclude each other");
 	if (!exit_code && analyze->csv && analyze->several)
 		exit_code = ts_report_usage("'--csv' shows one analysis at a time");
 	if (!exit_code && analyze->table && !analyze->csv)
-		exit_code = ts_report_usage("'--table' belongs to '--csv'");
+		exit_code = ts_report_usage("'--table' needs '--csv'");
 	return exit_code;
 }
 
-/* ---- the work ---- */
+/* ---- run and show ---- */
 
 static int run_one(struct analyze *analyze, size_t i, struct ts_analyze_request *request)
 {
@@ -280,8 +283,8 @@ static int run_one(struct analyze *analyze, size_t i, struct ts_analyze_request 
 }
 
 /*
- * Those that look at each rank by itself first, at times as they are in the trace; then clocks are
- * aligned for the others. So an analysis gives the same numbers alone and among others.
+ * First those that look at each rank alone, with times as in the trace; then clocks are aligned for
+ * the others. So an analysis gives the same numbers alone and with others.
  */
 static int run_all(struct analyze *analyze, struct ts_analyze_request *request)
 {
@@ -401,71 +404,113 @@ static void release(struct analyze *analyze)
 	free(analyze->results);
 	free(analyze->chosen);
 	ts_work_choice_release(&analyze->choice);
+	ts_component_options_release(&analyze->all_options);
+}
+
+static int add_analysis_options(struct analyze *analyze)
+{
+	size_t count;
+	const struct ts_analysis *const *list = ts_analysis_list(&count);
+	int exit_code = TS_EXIT_DONE;
+
+	for (size_t i = 0; i < count && !exit_code; i++)
+		exit_code = ts_component_options_add(&analyze->all_options, list[i]->name,
+						     list[i]->options, list[i]->option_count);
+	return exit_code;
+}
+
+static int add_options(struct analyze *analyze)
+{
+	const struct ts_option first[] = {
+		TS_OPTION_FLAG("list", 0, &analyze->list, "list the analyses"),
+		TS_WORK_CHOICE_OPTIONS(analyze->choice),
+		TS_OPTION_INTEGER("top", 0, "N", &analyze->options.top, 1, INT64_MAX,
+				  "show N rows of lists in text; JSON and CSV have all"),
+	};
+	const struct ts_option last[] = {
+		TS_OPTION_FLAG("json", 0, &analyze->json,
+			       "JSON: a list of objects, or an object of lists; exact numbers"),
+		TS_OPTION_FLAG("csv", 0, &analyze->csv, "comma-separated values of one table"),
+		TS_OPTION_TEXT("table", 0, "NAME", &analyze->table,
+			       "with --csv: this table; default: the first"),
+	};
+	struct ts_component_options *all = &analyze->all_options;
+	int exit_code = ts_component_options_add_verb(all, first, TS_ARRAY_SIZE(first));
+
+	if (!exit_code)
+		exit_code = add_analysis_options(analyze);
+	if (!exit_code)
+		exit_code = ts_component_options_add_verb(all, last, TS_ARRAY_SIZE(last));
+	return exit_code;
+}
+
+/* The paragraph of --help, with the table of analyses. */
+static void append_about(struct ts_text *out)
+{
+	size_t count;
+	const struct ts_analysis *const *list = ts_analysis_list(&count);
+
+	ts_text_append_str(
+		out,
+		"Answers questions about what the devices of a job did and what they waited for. A TRACE\n"
+		"may be any file that can be imported; several are the ranks of one job. NAME is an\n"
+		"analysis, or 'all'. docs/analyze.md defines each number.\n\nanalyses:\n");
+	for (size_t i = 0; i < count; i++)
+		ts_text_printf(out, "  %-16s%s\n", list[i]->name, list[i]->summary);
+}
+
+static void append_examples(struct ts_text *out)
+{
+	size_t count;
+	const struct ts_analysis *const *list = ts_analysis_list(&count);
+
+	for (size_t i = 0; i < count; i++) {
+		if (list[i]->example)
+			ts_text_printf(out, "tracesmith analyze %s\n", list[i]->example);
+	}
+	ts_text_append_str(out, "tracesmith analyze run.sbt all --steps 3-5 --json");
+}
+
+static int run_command(struct analyze *analyze, int argc, char **argv)
+{
+	int exit_code;
+
+	if (analyze->list)
+		return analyze->json ? show_list_json() : show_list_text();
+	exit_code = choose_operands(analyze, argc, argv);
+	if (!exit_code)
+		exit_code = check_options(analyze);
+	return exit_code ? exit_code : run(analyze);
 }
 
 int ts_verb_analyze(int argc, char **argv)
 {
-	struct analyze analyze = { .options = TS_ANALYZE_OPTIONS_DEFAULT };
-	const struct ts_option options[] = {
-		TS_OPTION_FLAG("list", 0, &analyze.list, "list the analyses"),
-		TS_WORK_CHOICE_OPTIONS(analyze.choice),
-		TS_OPTION_INTEGER("top", 0, "N", &analyze.options.top, 1, INT64_MAX,
-				  "rows of lists in text; JSON and CSV have all"),
-		TS_OPTION_TEXT("short", 0, "TIME", &analyze.short_text,
-			       "launch: a kernel below this is short; default 10us"),
-		TS_OPTION_TEXT("delay", 0, "TIME", &analyze.delay_text,
-			       "launch: a delay above this is long; default 100us"),
-		TS_OPTION_INTEGER("depth", 0, "N", &analyze.options.depth, 1, 1000,
-				  "launches: frames of a stack, the innermost; default 6"),
-		TS_OPTION_INTEGER("full", 0, "N", &analyze.options.full, 1, INT64_MAX,
-				  "queue: it is full with so many commands; default 1024"),
-		TS_OPTION_TEXT("wait", 0, "TIME", &analyze.wait_text,
-			       "idle: a gap below this is the device's own; default 30us"),
-		TS_OPTION_TEXT("annotation", 0, "NAME", &analyze.options.annotation,
-			       "critical-path: only within this annotation"),
-		TS_OPTION_INTEGER("instance", 0, "N", &analyze.options.instance, 0, INT64_MAX,
-				  "critical-path: within its Nth instance, from 0; default 0"),
-		TS_OPTION_TEXT("what-if", 0, "NAME=HOW", &analyze.options.what_if,
-			       "critical-path: how long would it be if NAME were free, or 2 times "
-			       "as fast: 'gemm*=2'"),
-		TS_OPTION_FLAG("json", 0, &analyze.json,
-			       "a list of objects, or an object of lists; exact"),
-		TS_OPTION_FLAG("csv", 0, &analyze.csv, "comma-separated values of one table"),
-		TS_OPTION_TEXT("table", 0, "NAME", &analyze.table,
-			       "with --csv: this table; default: the first"),
+	struct analyze analyze = {
+		.options = TS_ANALYZE_OPTIONS_DEFAULT,
+		.all_options = { .kind = "analysis" },
 	};
-	const struct ts_command command = {
-		.verb = "analyze",
-		.operands = "TRACE... NAME[,NAME...]|all",
-		.about =
-			"Answers questions about what the devices of a job did and what they waited for. A TRACE\n"
-			"may be any file that can be imported; several are the ranks of one job. NAME is an\n"
-			"analysis, 'all' runs every one; --list lists them. docs/analyze.md says what each number\n"
-			"means.\n",
-		.examples = "tracesmith analyze run.sbt breakdown\n"
-			    "tracesmith analyze trace.json.gz kernels,idle --top 20\n"
-			    "tracesmith analyze rank*.json.gz stragglers\n"
-			    "tracesmith analyze run.sbt all --steps 3-5 --json\n"
-			    "tracesmith analyze run.sbt launches --depth 8\n"
-			    "tracesmith analyze run.sbt advice",
-		.exits = "0  done, also where there is nothing to tell\n2  usage\n3  bad input\n"
-			 "4  this build cannot unpack a file",
-		.options = options,
-		.option_count = TS_ARRAY_SIZE(options),
-		.minimum_operands = 0,
-		.maximum_operands = -1,
-	};
-	int exit_code;
+	TS_SCOPED(ts_text) about = { 0 };
+	TS_SCOPED(ts_text) examples = { 0 };
+	int exit_code = add_options(&analyze);
 
-	if (ts_command_parse(&command, &argc, argv, &exit_code)) {
-		if (analyze.list)
-			exit_code = analyze.json ? show_list_json() : show_list_text();
-		else
-			exit_code = choose_operands(&analyze, argc, argv);
-		if (!exit_code && !analyze.list)
-			exit_code = check_options(&analyze);
-		if (!exit_code && !analyze.list)
-			exit_code = run(&analyze);
+	append_about(&about);
+	append_examples(&examples);
+	if (!exit_code) {
+		const struct ts_command command = {
+			.verb = "analyze",
+			.operands = "TRACE... NAME[,NAME...]|all",
+			.about = ts_text_cstr(&about),
+			.examples = ts_text_cstr(&examples),
+			.exits = "0  done, even if there is nothing to report\n2  usage\n"
+				 "3  bad input\n4  this build cannot decompress a file",
+			.options = analyze.all_options.options,
+			.option_count = analyze.all_options.count,
+			.minimum_operands = 0,
+			.maximum_operands = -1,
+		};
+
+		if (ts_command_parse(&command, &argc, argv, &exit_code))
+			exit_code = run_command(&analyze, argc, argv);
 	}
 	release(&analyze);
 	return exit_code;

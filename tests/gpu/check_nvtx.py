@@ -58,18 +58,18 @@ def check_forward(trace):
     backward = [row for row in trace.rows("slice", "start,duration,thread,name") if "Backward" in row["name"] and "seq = " in row["name"]]
     launches = [call for call in trace.launches() if any(row.get("tid") == call.get("tid") and row["start"] <= call["start"] <= row["start"] + (row.get("duration") or 0)
                                                          for row in backward)]
-    done = run([TOOL, "analyze", trace.path, "launches", "--all", "--json"], 60, stderr=subprocess.PIPE)
+    done = run([TOOL, "analyze", trace.path, "launch-stacks", "--all", "--json"], 60, stderr=subprocess.PIPE)
     try:
         answers = json.loads(done.stdout)
     except ValueError:
         answers = []
     told = sum(row["launches"] for row in answers if "aten::" in (row.get("forward") or ""))
     expect(launches, f"{len(backward)} operators of the backward pass, but no launches in them")
-    expect(told > 0, f"analyze launches: no forward operator for {len(launches)} launches of the backward pass")
+    expect(told > 0, f"analyze launch-stacks: no forward operator for {len(launches)} launches of the backward pass")
     aim(told >= 0.95 * len(launches), f"{told} of {len(launches)} launches of the backward pass have their forward operator")
     viewed = sum(1 for row in trace.rows("gpu_op", "name", "--stacks") if "aten::" in (row.get("forward") or ""))
     expect(viewed > 0, "view --stacks: no kernel has a forward operator")
-    aim(viewed == told, f"view --stacks: {viewed} kernels with a forward operator, analyze launches: {told}")
+    aim(viewed == told, f"view --stacks: {viewed} kernels with a forward operator, analyze launch-stacks: {told}")
     figures.update(backward_launches=len(launches), with_forward=told)
 
 

@@ -125,7 +125,7 @@ def check_launch_summary(faults, what, result, rank, expected):
 
 
 def check_mtia(faults, folder):
-    launches = analyze([f"{folder}/kineto/mtia_rank0.json.gz"], "launch")["launches"]
+    launches = analyze([f"{folder}/kineto/mtia_rank0.json.gz"], "launch-latency")["launches"]
     found = [row for row in launches if row["correlation"] == 423]
     faults.equal("MTIA: launches of correlation 423", len(found), 1)
     for row in found:
@@ -463,7 +463,7 @@ def check_place(faults, row, memory, peak, slices):
 
 def check_cpu_only(faults, path):
     """A trace without devices has nothing to tell, and that is no error."""
-    faults.equal("CPU only: launch", analyze([path], "launch"), {"summary": [], "launches": []})
+    faults.equal("CPU only: launch", analyze([path], "launch-latency"), {"summary": [], "launches": []})
     faults.equal("CPU only: queue", analyze([path], "queue"), {"summary": [], "timeline": []})
     faults.equal("CPU only: bandwidth", analyze([path], "bandwidth"), [])
     faults.equal("CPU only: memory", analyze([path], "memory"), {"summary": [], "peak": [], "timeline": []})

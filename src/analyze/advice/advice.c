@@ -213,10 +213,17 @@ static int run(struct ts_analyze_request *request, struct ts_result *result, str
 	return code;
 }
 
+static const struct ts_option_spec options[] = {
+	TS_ANALYSIS_OPTION_SHORT,
+};
+
 const struct ts_analysis ts_analysis_advice = {
 	.name = "advice",
 	.summary = "what would save most, in plain words, with evidence",
+	.example = "run.sbt advice",
 	.parts = TS_WORK_SLICES | TS_WORK_DETAILS | TS_WORK_FLOWS,
 	.flags = TS_ANALYSIS_ALIGNED,
+	.options = options,
+	.option_count = TS_ARRAY_SIZE(options),
 	.run = run,
 };

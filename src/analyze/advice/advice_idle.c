@@ -323,7 +323,7 @@ static int tell_launches(struct ts_advisor *advisor, const struct launches *laun
 				      ts_work_text(advisor->states->work, largest->name));
 		ts_text_printf(&evidence, " (%s)", TS_ADVICE_COUNT(largest->count, "time"));
 	}
-	return ts_advise(advisor, launches->pending_ns, "launch", &finding, &evidence);
+	return ts_advise(advisor, launches->pending_ns, "launch-latency", &finding, &evidence);
 }
 
 int ts_advise_launch_bound(struct ts_advisor *advisor)

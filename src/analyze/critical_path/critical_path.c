@@ -532,10 +532,38 @@ static int run(struct ts_analyze_request *request, struct ts_result *result, str
 	return rc;
 }
 
+static const struct ts_option_spec options[] = {
+	{
+		.name = "annotation",
+		.type = TS_OPTION_SPEC_TEXT,
+		.value = "NAME",
+		.doc = "only within this annotation",
+		.offset = offsetof(struct ts_analyze_options, annotation),
+	},
+	{
+		.name = "instance",
+		.type = TS_OPTION_SPEC_INTEGER,
+		.value = "N",
+		.doc = "only within its Nth instance, from 0; default 0",
+		.offset = offsetof(struct ts_analyze_options, instance),
+		.minimum = 0,
+		.maximum = INT64_MAX,
+	},
+	{
+		.name = "what-if",
+		.type = TS_OPTION_SPEC_TEXT,
+		.value = "NAME=HOW",
+		.doc = "how long the path would be if NAME were free ('gemm*=free') or twice as fast ('gemm*=2')",
+		.offset = offsetof(struct ts_analyze_options, what_if),
+	},
+};
+
 const struct ts_analysis ts_analysis_critical_path = {
 	.name = "critical-path",
 	.summary = "what decided when the window ended, and what would make it shorter",
 	.parts = TS_WORK_SLICES | TS_WORK_FLOWS | TS_WORK_DETAILS,
 	.flags = TS_ANALYSIS_ALIGNED,
+	.options = options,
+	.option_count = TS_ARRAY_SIZE(options),
 	.run = run,
 };

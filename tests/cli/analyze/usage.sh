@@ -31,14 +31,25 @@ t analyze t.sbt breakdown --to @later
 t analyze t.sbt breakdown --from 2ms --to 1ms
 t analyze t.sbt ./t.sbt breakdown
 t analyze t.sbt breakdown --top 0
-t analyze t.sbt launch --short 0
+t analyze t.sbt launch-latency --short 0
 t analyze t.sbt launch --delay long
 t analyze t.sbt idle --wait -3us
+# Options of an analysis that was not asked for.
+t analyze t.sbt breakdown --depth 3
+t analyze t.sbt idle,launch-stacks --short 5us
+t analyze t.sbt kernels --what-if 'gemm*=2'
 t analyze t.sbt breakdown --json --csv
 t analyze t.sbt all --csv
 t analyze t.sbt breakdown overlap --csv
 t analyze t.sbt breakdown --table breakdown
 t analyze t.sbt breakdown --csv --table brekdown
+# Earlier names of analyses.
+for names in launch:launch-latency launches:launch-stacks; do
+	"$TRACESMITH" analyze t.sbt ${names#*:} >name.txt
+	"$TRACESMITH" analyze t.sbt ${names%:*} | cmp - name.txt
+	"$TRACESMITH" analyze t.sbt ${names%:*},${names#*:},breakdown --json |
+		python3 -c 'import json, sys; print(*json.load(sys.stdin))'
+done
 # A file that is named like an analysis.
 cp t.sbt kernels
 "$TRACESMITH" analyze ./kernels breakdown >ours.txt

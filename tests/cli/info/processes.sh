@@ -19,5 +19,5 @@ quietly import d.json -o d.sbt
 import json, sys
 for fact in json.load(sys.stdin)["process_meta"]:
 	print(fact)'
-t analyze d.sbt launches
+t analyze d.sbt launch-stacks
 t analyze d.sbt advice

@@ -12,10 +12,10 @@ TS_TEST(the_longest_delay_comes_first)
 	const char *events = CALL("10", "2", "1") KERNEL("a", "7", "15", "5", "1")
 		CALL("20", "4", "2") KERNEL("b", "7", "40.5", "1", "2");
 
-	CHECK_EXACT(launch, events, "launches", LAUNCH " name",
+	CHECK_EXACT(launch_latency, events, "launches", LAUNCH " name",
 		    "0 2 4000 1000 16500 20500 1 b\n"
 		    "0 1 2000 5000 3000 5000 1 a\n");
-	CHECK_EXACT(launch, events, "summary", SUMS " delay_median_us delay_max_us",
+	CHECK_EXACT(launch_latency, events, "summary", SUMS " delay_median_us delay_max_us",
 		    "2 2 6000 6000 19500 9750 16500\n");
 }
 
@@ -23,7 +23,7 @@ TS_TEST(a_kernel_that_begins_during_its_call_has_no_delay)
 {
 	const char *events = CALL("10", "20", "1") KERNEL("a", "7", "15", "5", "1");
 
-	CHECK_EXACT(launch, events, "launches", LAUNCH, "0 1 20000 5000 0 5000 1\n");
+	CHECK_EXACT(launch_latency, events, "launches", LAUNCH, "0 1 20000 5000 0 5000 1\n");
 }
 
 TS_TEST(a_graph_is_one_launch_and_unknown_to_hta)
@@ -33,9 +33,10 @@ TS_TEST(a_graph_is_one_launch_and_unknown_to_hta)
 		KERNEL("late", "7", "40", "1", "1") KERNEL("a", "7", "20", "10", "1")
 			KERNEL("b", "8", "22", "30", "1");
 
-	CHECK_EXACT(launch, events, "launches", LAUNCH " name", "0 1 5000 41000 5000 10000 3 a\n");
-	CHECK_EXACT(launch, events, "summary", SUMS, "1 3 5000 41000 5000\n");
-	CHECK_HTA(launch, events, "launches", LAUNCH, "");
+	CHECK_EXACT(launch_latency, events, "launches", LAUNCH " name",
+		    "0 1 5000 41000 5000 10000 3 a\n");
+	CHECK_EXACT(launch_latency, events, "summary", SUMS, "1 3 5000 41000 5000\n");
+	CHECK_HTA(launch_latency, events, "launches", LAUNCH, "");
 }
 
 TS_TEST(several_kernels_of_a_launch_are_pairs_for_hta)
@@ -44,8 +45,8 @@ TS_TEST(several_kernels_of_a_launch_are_pairs_for_hta)
 	const char *events = CALL("10", "5", "1") KERNEL("a", "7", "20", "10", "1")
 		KERNEL("b", "7", "30", "10", "1");
 
-	CHECK_EXACT(launch, events, "summary", SUMS, "1 2 5000 20000 5000\n");
-	CHECK_HTA(launch, events, "summary", SUMS, "2 2 10000 20000 20000\n");
+	CHECK_EXACT(launch_latency, events, "summary", SUMS, "1 2 5000 20000 5000\n");
+	CHECK_HTA(launch_latency, events, "summary", SUMS, "2 2 10000 20000 20000\n");
 }
 
 TS_TEST(what_has_no_partner_is_left_out_and_told)
@@ -56,7 +57,7 @@ TS_TEST(what_has_no_partner_is_left_out_and_told)
 		   CALL("10", "5", "1") CALL("20", "5", "2") KERNEL("a", "7", "30", "1", "2")
 			   KERNEL("orphan", "7", "50", "1", "99"),
 		   NULL);
-	run_analysis(&analyzed, &ts_analysis_launch);
+	run_analysis(&analyzed, &ts_analysis_launch_latency);
 	CHECK_ROWS(&analyzed, "launches", "correlation name", "2 a\n");
 	TS_CHECK(has_note(&analyzed.result, "1 commands have no call"));
 	TS_CHECK(has_note(&analyzed.result, "1 launches have no device time"));
@@ -70,12 +71,12 @@ TS_TEST(limits_are_what_was_asked_for)
 			KERNEL("c", "7", "300", "20", "3");
 	struct analyzed analyzed;
 
-	CHECK_EXACT(launch, events, "summary", "short_kernels launch_longer slow_calls long_delays",
-		    "2 1 1 1\n");
+	CHECK_EXACT(launch_latency, events, "summary",
+		    "short_kernels launch_longer slow_calls long_delays", "2 1 1 1\n");
 	load_ranks(&analyzed, TS_ROUNDING_NONE, events, NULL);
 	analyzed.request.options.short_ns = 9000; /* 9 us is not below it */
 	analyzed.request.options.delay_ns = 4999;
-	run_analysis(&analyzed, &ts_analysis_launch);
+	run_analysis(&analyzed, &ts_analysis_launch_latency);
 	CHECK_ROWS(&analyzed, "summary", "short_kernels long_delays", "1 2\n");
 	release_analyzed(&analyzed);
 }
@@ -87,7 +88,7 @@ TS_TEST(each_rank_has_its_own_sums)
 	load_ranks(&analyzed, TS_ROUNDING_NONE, CALL("0", "1", "1") KERNEL("a", "7", "3", "3", "1"),
 		   CALL("0", "2", "1") KERNEL("a", "7", "4", "4", "1") CALL("10", "2", "2")
 			   KERNEL("a", "7", "20", "4", "2"));
-	run_analysis(&analyzed, &ts_analysis_launch);
+	run_analysis(&analyzed, &ts_analysis_launch_latency);
 	CHECK_ROWS(&analyzed, "summary", "rank " SUMS,
 		   "0 1 1 1000 3000 2000\n"
 		   "1 2 2 4000 8000 10000\n");
@@ -104,11 +105,11 @@ TS_TEST(hta_knows_few_calls)
 				NAMED_CALL("cudaMemcpyAsync", "20", "1", "3")
 					COPY("7", "23", "3", "3");
 
-	CHECK_EXACT(launch, events, "summary", "launches", "3\n");
-	CHECK_HTA(launch, events, "summary", "launches", "1\n");
+	CHECK_EXACT(launch_latency, events, "summary", "launches", "3\n");
+	CHECK_HTA(launch_latency, events, "summary", "launches", "1\n");
 	/* Its rounding: the call lasts from 0.2 to 1.9, which is 1 to 1. */
-	CHECK_HTA(launch, CALL("0.2", "1.7", "1") KERNEL("a", "7", "3.5", "3", "1"), "launches",
-		  LAUNCH, "0 1 0 2000 3000 3000 1\n");
+	CHECK_HTA(launch_latency, CALL("0.2", "1.7", "1") KERNEL("a", "7", "3.5", "3", "1"),
+		  "launches", LAUNCH, "0 1 0 2000 3000 3000 1\n");
 }
 
 TS_TEST(times_at_the_ends_of_what_there_is)
@@ -119,7 +120,7 @@ TS_TEST(times_at_the_ends_of_what_there_is)
 			CALL("9223372036854774", "9223372036854774", "2")
 				KERNEL("b", "7", "-9223372036854774", "5", "2");
 
-	CHECK_EXACT(launch, events, "summary", "launches commands", "2 2\n");
+	CHECK_EXACT(launch_latency, events, "summary", "launches commands", "2 2\n");
 	CHECK_EXACT(queue, events, "summary", "commands", "2\n");
 	CHECK_EXACT(bandwidth, events, "bandwidth", "copies", "");
 }
@@ -129,7 +130,7 @@ TS_TEST(without_devices_there_is_nothing_to_tell)
 	struct analyzed analyzed;
 
 	load_ranks(&analyzed, TS_ROUNDING_NONE, OP("aten::add", "10", "5"), NULL);
-	run_analysis(&analyzed, &ts_analysis_launch);
+	run_analysis(&analyzed, &ts_analysis_launch_latency);
 	CHECK_ROWS(&analyzed, "summary", "rank", "");
 	CHECK_ROWS(&analyzed, "launches", "rank", "");
 	TS_CHECK(has_note(&analyzed.result, "no device did anything"));

@@ -144,11 +144,11 @@ TS_TEST(failure_sticks)
 
 TS_TEST(analyses_are_listed)
 {
-	static const char *const names[] = { "breakdown",  "kernels",     "idle",
-					     "overlap",    "launch",      "launches",
-					     "queue",      "bandwidth",   "critical-path",
-					     "stragglers", "annotations", "steps",
-					     "memory",     "functions",   "advice" };
+	static const char *const names[] = { "breakdown",  "kernels",        "idle",
+					     "overlap",    "launch-latency", "launch-stacks",
+					     "queue",      "bandwidth",      "critical-path",
+					     "stragglers", "annotations",    "steps",
+					     "memory",     "functions",      "advice" };
 	size_t count;
 	const struct ts_analysis *const *list = ts_analysis_list(&count);
 
@@ -156,8 +156,10 @@ TS_TEST(analyses_are_listed)
 	for (size_t i = 0; i < count; i++) {
 		TS_CHECK_STR(list[i]->name, names[i]);
 		TS_CHECK(list[i]->run && list[i]->summary && list[i]->summary[0]);
-		TS_CHECK(ts_analysis_find(names[i]) == list[i]);
+		TS_CHECK(ts_analysis_find(names[i], strlen(names[i])) == list[i]);
 	}
-	TS_CHECK(!ts_analysis_find("advise"));
-	TS_CHECK(!ts_analysis_find(""));
+	TS_CHECK(ts_analysis_find("launch,idle", 6) == &ts_analysis_launch_latency);
+	TS_CHECK(ts_analysis_find("launch-stacks", 8) == &ts_analysis_launch_stacks);
+	TS_CHECK(!ts_analysis_find("advise", 6));
+	TS_CHECK(!ts_analysis_find("", 0));
 }

@@ -7,13 +7,13 @@
 quietly symbolize t.sbt
 # Lines and inlined functions depend on the build.
 plain() { sed -E -e 's/(innermost|inlined)( \([^)]*\))?( < |;)//g' -e 's/ \(symbol_frames(\.c)?(:[0-9]+)?\)//g'; }
-"$TRACESMITH" analyze t.sbt launches --depth 9 --csv | plain
-"$TRACESMITH" analyze t.sbt launches --depth 1 --json | python3 -c '
+"$TRACESMITH" analyze t.sbt launch-stacks --depth 9 --csv | plain
+"$TRACESMITH" analyze t.sbt launch-stacks --depth 1 --json | python3 -c '
 import json, sys
 for row in json.load(sys.stdin):
 	print(row["kernel"], row["launches"], row["device_us"], row["forward"], row["python"])'
 # For people the stacks stand below their row, whole at any width.
-"$TRACESMITH" analyze t.sbt launches --depth 9 | sed -E -e '/^    (innermost|inlined)/d' | plain
+"$TRACESMITH" analyze t.sbt launch-stacks --depth 9 | sed -E -e '/^    (innermost|inlined)/d' | plain
 echo "-- stacks of launches, in device time"
 "$TRACESMITH" export t.sbt -f folded --count device -o - | plain
 "$TRACESMITH" export t.sbt -f folded --count device --no-threads --no-lines -o - | plain
@@ -27,7 +27,7 @@ for profile in data["profiles"]:
 echo "-- of a trace without stacks"
 kineto_json 0 >k.json
 quietly import k.json -o k.sbt
-"$TRACESMITH" analyze k.sbt launches
+"$TRACESMITH" analyze k.sbt launch-stacks
 "$TRACESMITH" export k.sbt -f folded --count device -o -
 t export t.sbt -f timeline --count device -o x
-t analyze t.sbt launches --depth 0
+t analyze t.sbt launch-stacks --depth 0
