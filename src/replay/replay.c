@@ -182,24 +182,87 @@ static int load_stream(struct ts_replay *replay, struct ts_error *err)
 	return rc;
 }
 
-static int check_options(const struct ts_replay_options *options, struct ts_error *err)
+/* The option that asks for what the target cannot do; NULL: none. */
+static const char *unsupported_option(const struct ts_replay_options *options,
+				      unsigned int *ret_need)
 {
+	const struct {
+		const char *name;
+		unsigned int need;
+		bool is_given;
+	} given[] = {
+		{ "device", TS_REPLAY_CAN_PICK_DEVICE, options->device },
+		{ "stream", TS_REPLAY_CAN_SELECT, options->streams },
+		{ "from", TS_REPLAY_CAN_SELECT, options->from },
+		{ "to", TS_REPLAY_CAN_SELECT, options->to },
+		{ "kernel", TS_REPLAY_CAN_SELECT, options->kernel },
+		{ "pace", TS_REPLAY_CAN_PACE, options->pace },
+		{ "check", TS_REPLAY_CAN_CHECK, options->check },
+		{ "as", TS_REPLAY_CAN_CHECK | TS_REPLAY_CAN_DUMP, options->value_type },
+		{ "at", TS_REPLAY_CAN_DUMP, options->dump_at },
+		{ "replace-kernel", TS_REPLAY_CAN_REPLACE_KERNEL, options->replacement_count },
+	};
+
+	for (size_t i = 0; i < TS_ARRAY_SIZE(given); i++) {
+		if (given[i].is_given && !(options->target->can & given[i].need)) {
+			*ret_need = given[i].need;
+			return given[i].name;
+		}
+	}
+	return NULL;
+}
+
+static int check_capabilities(const struct ts_replay_options *options, struct ts_error *err)
+{
+	TS_SCOPED(ts_text) others = { 0 };
+	unsigned int need = 0;
+	const char *option = unsupported_option(options, &need);
+
+	if (!option)
+		return TS_OK;
+	for (size_t i = 0; ts_replay_targets[i]; i++)
+		if (ts_replay_targets[i]->can & need)
+			ts_text_printf(&others, "%s%s", others.length ? ", " : "",
+				       ts_replay_targets[i]->name);
+	return ts_error_set(err, TS_EINVAL,
+			    "target '%s' does not support '--%s'; targets that do: %s",
+			    options->target->name, option, ts_text_cstr(&others));
+}
+
+int ts_replay_check_options(const struct ts_replay_options *options, struct ts_error *err)
+{
+	int rc;
+
 	if (!options->target || options->repeat < 1)
 		return ts_error_set(err, TS_EINVAL, "a replay needs a target and at least one run");
+	rc = check_capabilities(options, err);
+	if (rc)
+		return rc;
 	if (options->value_type && !ts_value_type_find(options->value_type))
-		return ts_error_set(err, TS_EINVAL, "'%s' is no type of values; there are %s",
+		return ts_error_set(err, TS_EINVAL, "'%s' is not a value type; types are %s",
 				    options->value_type, ts_value_type_names());
 	if (options->ulp && !options->value_type)
 		return ts_error_set(err, TS_EINVAL,
-				    "a tolerance needs the type of values (--as f32)");
-	return TS_OK;
+				    "'--tolerance' needs a value type ('--as f32')");
+	return options->target->check_options ? options->target->check_options(options, err)
+					      : TS_OK;
+}
+
+static void set_defaults(struct ts_replay_options *options)
+{
+	if (options->pace == TS_REPLAY_PACE_DEFAULT)
+		options->pace = TS_REPLAY_FAST;
+	if (options->check == TS_REPLAY_CHECK_DEFAULT)
+		options->check = options->target->default_check;
+	if (options->check == TS_REPLAY_CHECK_DEFAULT)
+		options->check = TS_REPLAY_CHECK_NONE;
 }
 
 int ts_replay_open(struct ts_replay **ret_replay, struct ts_reader *reader,
 		   const struct ts_replay_options *options, struct ts_error *err)
 {
 	TS_AUTO(ts_replay) replay = NULL;
-	int rc = check_options(options, err);
+	int rc = ts_replay_check_options(options, err);
 
 	if (rc)
 		return rc;
@@ -207,10 +270,11 @@ int ts_replay_open(struct ts_replay **ret_replay, struct ts_reader *reader,
 	if (!replay)
 		return ts_replay_no_memory(err);
 	replay->options = *options;
+	set_defaults(&replay->options);
 	replay->reader = reader;
-	if (options->target->flags & TS_REPLAY_NEEDS_WORK)
+	if (options->target->needs & TS_REPLAY_NEEDS_WORK)
 		rc = load_work(replay, err);
-	if (!rc && options->target->flags & TS_REPLAY_NEEDS_STREAM)
+	if (!rc && options->target->needs & TS_REPLAY_NEEDS_STREAM)
 		rc = load_stream(replay, err);
 	if (!rc)
 		*ret_replay = TS_STEAL(replay);
@@ -404,7 +468,6 @@ static int report_stream(const struct ts_replay *replay, struct ts_replay_report
 static void report_work(const struct runs *runs, struct ts_replay_report *report)
 {
 	report->verdict = TS_REPLAY_RAN;
-	snprintf(report->verdict_text, sizeof(report->verdict_text), "emulated");
 	report->commands = report->asked = runs->count;
 	report->recorded_span_ns = TS_ABSENT;
 }
@@ -422,8 +485,8 @@ static int make_report(struct runs *runs, struct ts_replay_report *report, struc
 		rc = report_stream(replay, report, err);
 	else
 		report_work(runs, report);
-	if (!rc && target->tell)
-		target->tell(replay->session, report);
+	if (!rc && target->report)
+		target->report(replay->session, report);
 	return rc;
 }
 

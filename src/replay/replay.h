@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Replay: a recorded command stream, run again (docs/replay.md, sections 6 and 7). stream*.c loads
- * and distrusts it, plan*.c decides which commands a part needs, a target runs them, check*.c
- * compares, replay_output.c makes a trace of it. The library prints nothing.
+ * Replay: runs a recorded command stream again (docs/replay.md, sections 6 and 7). stream/ loads
+ *and validates it, plan/ selects the commands that a part needs, a target runs them, check/
+ *compares memory, output/ writes the run as a trace. The library prints nothing.
  *
  *	ts_replay_open(&replay, reader, &options, &err);
  *	ts_replay_run(replay, &report, &err);
  *	ts_replay_close(replay);
  *
- * How to add a target: a file in targets/ with one `const struct ts_replay_target`, and a line in
- * the table of replay_targets.c.
+ * To add a target `cuda`, write a `const struct ts_replay_target ts_replay_target_cuda` in
+ * targets/cuda/ and add TARGET(cuda) to targets/targets.def.
  */
 #ifndef TS_REPLAY_REPLAY_H
 #define TS_REPLAY_REPLAY_H
@@ -25,6 +25,7 @@
 #include "base/arena.h"
 #include "base/map.h"
 #include "base/memory.h"
+#include "base/option_spec.h"
 
 #define TS_REPLAY_NONE UINT32_MAX /* no such index */
 
@@ -222,8 +223,14 @@ struct ts_replay_capture {
 
 /* ---- options and results ---- */
 
-enum ts_replay_pace { TS_REPLAY_FAST, TS_REPLAY_ORIGINAL };
-enum ts_replay_check_level { TS_REPLAY_CHECK_NONE, TS_REPLAY_CHECK_FINAL, TS_REPLAY_CHECK_EACH };
+/* DEFAULT: not asked for; ts_replay_open() replaces it by FAST and by the target's default. */
+enum ts_replay_pace { TS_REPLAY_PACE_DEFAULT, TS_REPLAY_FAST, TS_REPLAY_ORIGINAL };
+enum ts_replay_check_level {
+	TS_REPLAY_CHECK_DEFAULT,
+	TS_REPLAY_CHECK_NONE,
+	TS_REPLAY_CHECK_FINAL,
+	TS_REPLAY_CHECK_EACH,
+};
 
 /*
  * --replace-kernel: read by whoever took it from the command line; no path of a trace is ever
@@ -253,11 +260,10 @@ struct ts_replay_options {
 	uint64_t ulp;           /* tolerance; 0: equal to the bit */
 	const struct ts_replay_replacement *replacements;
 	size_t replacement_count;
-	const char *const *what_ifs;
-	size_t what_if_count;
-	const char *output; /* -o; NULL */
-	bool trusts_owner;  /* --yes: run a trace that belongs to another user */
-	int64_t process;    /* 0: the only one */
+	const void *target_options; /* options of the target (its descriptor says which); NULL */
+	const char *output;         /* -o; NULL */
+	bool trusts_owner;          /* --yes: run a trace that belongs to another user */
+	int64_t process;            /* 0: the only one */
 	uint32_t window;
 	int (*progress)(void *context, const char *doing, uint64_t done,
 			uint64_t total); /* may be NULL; non-zero stops */
@@ -311,35 +317,56 @@ struct ts_replay_outcome {
 	void *context;
 };
 
-#define TS_REPLAY_NEEDS_STREAM \
-	1u /* a command stream must be in the trace, and memory is compared */
-#define TS_REPLAY_NEEDS_WORK                                                                       \
-	2u /* ts_replay.work is there: all of the trace, with slices; any trace with commands will \
-	      do */
+/* What a target needs of the trace. */
+#define TS_REPLAY_NEEDS_STREAM 1u /* a recorded command stream */
+#define TS_REPLAY_NEEDS_WORK 2u   /* ts_replay.work, with slices: any trace with commands */
+
+/* What a target can do, and the options that ask for it. */
+#define TS_REPLAY_CAN_PICK_DEVICE 1u     /* --device */
+#define TS_REPLAY_CAN_SELECT 2u          /* --stream, --from, --to, --kernel */
+#define TS_REPLAY_CAN_PACE 4u            /* --pace */
+#define TS_REPLAY_CAN_CHECK 8u           /* --check, --as, --tolerance, --hashes */
+#define TS_REPLAY_CAN_DUMP 16u           /* --at, --dump */
+#define TS_REPLAY_CAN_REPLACE_KERNEL 32u /* --replace-kernel */
+#define TS_REPLAY_CAN_ALL 63u
 
 struct ts_replay;
 struct ts_replay_report;
 struct ts_work;
 struct ts_replay_target {
-	const char *name, *summary;
-	unsigned int flags;
+	const char *name;
+	const char *summary; /* a line for --help */
+	const char *example; /* arguments of `tracesmith replay`, for --help; NULL: none */
+	unsigned int needs;  /* TS_REPLAY_NEEDS_* */
+	unsigned int can;    /* TS_REPLAY_CAN_* */
+	enum ts_replay_check_level default_check;
+	/*
+	 * Its own options; offsets are into a struct of options_bytes, which starts zeroed and is
+	 * given as ts_replay_options.target_options.
+	 */
+	const struct ts_option_spec *options;
+	size_t option_count, options_bytes;
+	/* Checks options before the trace is loaded; NULL: nothing to check. */
+	int (*check_options)(const struct ts_replay_options *options, struct ts_error *err);
 	int (*open)(struct ts_replay *replay, struct ts_replay_session **ret_session,
 		    struct ts_error *err);
-	/* Restores everything, then runs the plan once. */
+	/* Restores the initial state, then runs the plan once. */
 	int (*run)(struct ts_replay_session *session, unsigned int number,
 		   struct ts_replay_outcome *outcome, struct ts_error *err);
-	/* What it ran on, in words: "opencl: pthread-skylake (PoCL 3.1)". */
+	/* What it ran on: "opencl: pthread-skylake (PoCL 3.1)". */
 	const char *(*device)(const struct ts_replay_session *session);
 	/*
-	 * Behind the last run: fills what only the target knows, for the emulator all spans, errors
-	 * and the what-if. NULL: nothing to tell.
+	 * After the last run: fills what only the target knows (for the emulator spans, errors
+	 * and the what-if). NULL: nothing.
 	 */
-	void (*tell)(const struct ts_replay_session *session, struct ts_replay_report *report);
+	void (*report)(const struct ts_replay_session *session, struct ts_replay_report *report);
 	void (*close)(struct ts_replay_session *session);
 };
 
-extern const struct ts_replay_target ts_replay_target_opencl, ts_replay_target_emulator;
-extern const struct ts_replay_target *const ts_replay_targets[]; /* ends with NULL */
+#define TARGET(name) extern const struct ts_replay_target ts_replay_target_##name;
+#include "replay/targets/targets.def"
+#undef TARGET
+extern const struct ts_replay_target *const ts_replay_targets[]; /* default first; ends with NULL */
 
 struct ts_replay {
 	struct ts_replay_options options;
@@ -388,6 +415,8 @@ struct ts_replay_report {
 	char what_if[1024];    /* what was changed, in words; "": nothing */
 };
 
+/* Are the options valid, and can the target serve them? ts_replay_open() checks this, too. */
+int ts_replay_check_options(const struct ts_replay_options *options, struct ts_error *err);
 int ts_replay_open(struct ts_replay **ret_replay, struct ts_reader *reader,
 		   const struct ts_replay_options *options, struct ts_error *err);
 int ts_replay_run(struct ts_replay *replay, struct ts_replay_report *ret_report,

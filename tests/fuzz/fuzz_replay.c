@@ -172,7 +172,9 @@ static void check_plan(const struct ts_replay *replay)
 /* ---- one input ---- */
 
 /* Nothing is ever opened or run. */
-static const struct ts_replay_target target = { .name = "none", .flags = TS_REPLAY_NEEDS_STREAM };
+static const struct ts_replay_target target = { .name = "none",
+						.needs = TS_REPLAY_NEEDS_STREAM,
+						.can = TS_REPLAY_CAN_ALL };
 
 static void try_options(struct ts_reader *reader, struct ts_replay_options options)
 {

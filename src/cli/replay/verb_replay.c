@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `tracesmith replay`: runs a recorded command stream again, or simulates when it would run. Here
- * the question is put together; the files replay_*.c show the answer.
+ * `tracesmith replay`: runs a recorded command stream again, or simulates when it would run. This
+ * file parses the options; replay_text.c, replay_json.c and replay_dump.c show the report.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -12,6 +12,7 @@
 #include "base/io.h"
 #include "base/text.h"
 #include "cli/common/cli_output.h"
+#include "cli/common/component_options.h"
 #include "cli/common/nearest.h"
 #include "cli/common/options.h"
 #include "cli/common/progress.h"
@@ -22,14 +23,16 @@
 #include "cli/verbs.h"
 #include "replay/replay.h"
 
-/* A kernel's source beyond this is a slip. */
-#define MOST_SOURCE ((off_t)64 << 20)
+/* A larger file is not the source of a kernel. */
+#define MAX_SOURCE_BYTES ((off_t)64 << 20)
 
 struct replay {
 	const char *target, *pace, *check, *tolerance, *dump, *at;
 	int64_t repeat, process, window, limit;
 	bool json, quiet, hashes;
-	struct ts_word_list replaced, what_ifs;
+	struct ts_word_list replaced;
+	struct ts_component_options all_options; /* the verb's and the targets' */
+	void *target_options;
 	struct ts_replay_replacement *replacements;
 	struct ts_replay_options options;
 	struct ts_progress progress;
@@ -37,10 +40,23 @@ struct replay {
 
 /* ---- options ---- */
 
+static int unknown_target(const char *name, const char *nearest)
+{
+	TS_SCOPED(ts_text) names = { 0 };
+
+	if (nearest)
+		return ts_report_usage("there is no target '%s'; did you mean '%s'?", name,
+				       nearest);
+	for (size_t i = 0; ts_replay_targets[i]; i++)
+		ts_text_printf(&names, "%s%s", i ? ", " : "", ts_replay_targets[i]->name);
+	return ts_report_usage("there is no target '%s'; targets are %s", name,
+			       ts_text_cstr(&names));
+}
+
 static int parse_target(struct replay *replay)
 {
 	struct ts_nearest nearest;
-	const char *name = replay->target ? replay->target : "opencl";
+	const char *name = replay->target ? replay->target : ts_replay_targets[0]->name;
 
 	ts_nearest_init(&nearest, name);
 	for (size_t i = 0; ts_replay_targets[i]; i++) {
@@ -50,18 +66,38 @@ static int parse_target(struct replay *replay)
 		}
 		ts_nearest_offer(&nearest, ts_replay_targets[i]->name);
 	}
-	if (nearest.best)
-		return ts_report_usage("there is no target '%s'; did you mean '%s'?", name,
-				       nearest.best);
-	return ts_report_usage("there is no target '%s': it is opencl or emulator", name);
+	return unknown_target(name, nearest.best);
+}
+
+static bool is_chosen(const void *context, const char *name)
+{
+	const struct replay *replay = context;
+
+	return !strcmp(replay->options.target->name, name);
+}
+
+static int parse_target_options(struct replay *replay)
+{
+	const struct ts_replay_target *target = replay->options.target;
+	int exit_code = ts_component_options_check(&replay->all_options, is_chosen, replay);
+
+	if (exit_code || !target->option_count)
+		return exit_code;
+	replay->target_options = calloc(1, target->options_bytes);
+	if (!replay->target_options)
+		return ts_report_exit_code(TS_ENOMEM);
+	replay->options.target_options = replay->target_options;
+	return ts_component_options_store(&replay->all_options, target->options,
+					  target->option_count, replay->target_options);
 }
 
 static int parse_words(struct replay *replay)
 {
-	const char *check = replay->check ? replay->check : "final";
-	const char *pace = replay->pace ? replay->pace : "fast";
+	const char *check = replay->check, *pace = replay->pace;
 
-	if (!strcmp(check, "none"))
+	if (!check)
+		replay->options.check = TS_REPLAY_CHECK_DEFAULT;
+	else if (!strcmp(check, "none"))
 		replay->options.check = TS_REPLAY_CHECK_NONE;
 	else if (!strcmp(check, "final"))
 		replay->options.check = TS_REPLAY_CHECK_FINAL;
@@ -69,9 +105,13 @@ static int parse_words(struct replay *replay)
 		replay->options.check = TS_REPLAY_CHECK_EACH;
 	else
 		return ts_report_usage("option '--check' is none, final or each, not '%s'", check);
-	if (!strcmp(pace, "original"))
+	if (!pace)
+		replay->options.pace = TS_REPLAY_PACE_DEFAULT;
+	else if (!strcmp(pace, "original"))
 		replay->options.pace = TS_REPLAY_ORIGINAL;
-	else if (strcmp(pace, "fast") != 0)
+	else if (!strcmp(pace, "fast"))
+		replay->options.pace = TS_REPLAY_FAST;
+	else
 		return ts_report_usage("option '--pace' is original or fast, not '%s'", pace);
 	return TS_EXIT_DONE;
 }
@@ -88,7 +128,7 @@ static int parse_tolerance(struct replay *replay)
 	    ulp < 0)
 		return ts_report_usage("option '--tolerance' is ulp=N, not '%s'", text);
 	if (!replay->options.value_type)
-		return ts_report_usage("'--tolerance' needs '--as': which values are compared?");
+		return ts_report_usage("'--tolerance' needs '--as', the type of the values");
 	replay->options.ulp = (uint64_t)ulp;
 	return TS_EXIT_DONE;
 }
@@ -116,51 +156,24 @@ static int parse_dump(struct replay *replay)
 		exit_code = parse_number("dump", replay->dump, &replay->options.dump_memory);
 	if (!exit_code && !replay->at != !replay->dump)
 		exit_code =
-			ts_report_usage("'--at' and '--dump' go together: behind which command, "
-					"and which memory");
+			ts_report_usage("'--at' (after which command) and '--dump' (which memory) "
+					"need each other");
 	return exit_code;
 }
 
-/* What a simulation has no use for is most likely a slip. */
-static int check_emulator(const struct replay *replay)
-{
-	const struct ts_replay_options *options = &replay->options;
-	const struct {
-		const char *name;
-		bool is_given;
-	} given[] = {
-		{ "device", options->device }, { "stream", options->streams },
-		{ "from", options->from },     { "to", options->to },
-		{ "kernel", options->kernel }, { "pace", replay->pace },
-		{ "check", replay->check },    { "at", replay->at },
-		{ "as", options->value_type }, { "replace-kernel", replay->replaced.count },
-		{ "hashes", replay->hashes },
-	};
-
-	for (size_t i = 0; i < TS_ARRAY_SIZE(given); i++)
-		if (given[i].is_given)
-			return ts_report_usage("the emulator runs nothing: '--%s' is for targets "
-					       "that do",
-					       given[i].name);
-	return TS_EXIT_DONE;
-}
-
-static int check_together(const struct replay *replay, const char *path)
+static int check_combinations(const struct replay *replay, const char *path)
 {
 	struct ts_output_file output;
 
-	if (replay->options.target->flags & TS_REPLAY_NEEDS_WORK) {
-		if (check_emulator(replay))
-			return TS_EXIT_USAGE;
-	} else if (replay->what_ifs.count) {
-		return ts_report_usage("'--what-if' is for '--target emulator'");
-	}
 	if (replay->hashes && !replay->json)
 		return ts_report_usage("'--hashes' needs '--json'");
+	if (replay->hashes && !(replay->options.target->can & TS_REPLAY_CAN_CHECK))
+		return ts_report_usage("target '%s' compares no memory and has no hashes",
+				       replay->options.target->name);
 	if (replay->options.output) {
 		ts_output_file_init(&output, replay->options.output);
 		if (ts_output_file_is(&output, path))
-			return ts_report_usage("'-o' names the trace itself");
+			return ts_report_usage("'-o' would overwrite the trace itself");
 	}
 	return TS_EXIT_DONE;
 }
@@ -179,8 +192,8 @@ static int read_source(const char *path, struct ts_replay_replacement *replaceme
 		ts_error_errno(&err, errno, "'%s'", path);
 		return ts_report_error(&err);
 	}
-	if (!S_ISREG(status.st_mode) || status.st_size > MOST_SOURCE)
-		return ts_report_usage("'%s' is no source of a kernel", path);
+	if (!S_ISREG(status.st_mode) || status.st_size > MAX_SOURCE_BYTES)
+		return ts_report_usage("'%s' is not a kernel source file", path);
 	source = malloc((size_t)status.st_size + 1);
 	while (source && length < (size_t)status.st_size) {
 		ssize_t got = ts_read_some(fd, source + length, (size_t)status.st_size - length);
@@ -221,10 +234,24 @@ static int read_replacements(struct replay *replay)
 	return exit_code;
 }
 
+static int check(const struct replay *replay)
+{
+	struct ts_error err;
+
+	return ts_replay_check_options(&replay->options, &err) ? ts_report_error(&err)
+							       : TS_EXIT_DONE;
+}
+
 static int parse(struct replay *replay, const char *path)
 {
 	int exit_code = parse_target(replay);
 
+	replay->options.repeat = (unsigned int)replay->repeat;
+	replay->options.process = replay->process;
+	replay->options.window = (uint32_t)replay->window;
+	replay->options.name = path;
+	if (!exit_code)
+		exit_code = parse_target_options(replay);
 	if (!exit_code)
 		exit_code = parse_words(replay);
 	if (!exit_code)
@@ -232,19 +259,13 @@ static int parse(struct replay *replay, const char *path)
 	if (!exit_code)
 		exit_code = parse_dump(replay);
 	if (!exit_code)
-		exit_code = check_together(replay, path);
+		exit_code = check_combinations(replay, path);
 	if (!exit_code)
 		exit_code = read_replacements(replay);
-	replay->options.repeat = (unsigned int)replay->repeat;
-	replay->options.process = replay->process;
-	replay->options.window = (uint32_t)replay->window;
-	replay->options.what_ifs = (const char *const *)replay->what_ifs.words;
-	replay->options.what_if_count = replay->what_ifs.count;
-	replay->options.name = path;
-	return exit_code;
+	return exit_code ? exit_code : check(replay);
 }
 
-/* ---- the work ---- */
+/* ---- run and show ---- */
 
 static int on_progress(void *context, const char *doing, uint64_t done, uint64_t total)
 {
@@ -256,7 +277,7 @@ static int on_progress(void *context, const char *doing, uint64_t done, uint64_t
 
 static void show(const struct replay *replay, const struct ts_replay_shown *shown)
 {
-	TS_SCOPED(ts_text) told = { 0 };
+	TS_SCOPED(ts_text) notes = { 0 };
 
 	if (replay->json) {
 		ts_replay_show_json(shown, ts_stdout());
@@ -266,10 +287,10 @@ static void show(const struct replay *replay, const struct ts_replay_shown *show
 		ts_replay_show_text(shown, ts_stdout());
 		return;
 	}
-	/* What is dumped may go to another program: the rest is not for it. */
-	ts_replay_show_text(shown, &told);
-	if (told.length && !replay->quiet)
-		ts_report_note("%.*s", (int)told.length - 1, told.data);
+	/* The dump may be piped to another program: the rest goes to stderr. */
+	ts_replay_show_text(shown, &notes);
+	if (notes.length && !replay->quiet)
+		ts_report_note("%.*s", (int)notes.length - 1, notes.data);
 	ts_replay_show_dump(shown, ts_stdout());
 }
 
@@ -300,10 +321,7 @@ static int run(struct replay *replay, const char *path)
 
 	if (exit_code)
 		return exit_code;
-	/*
-	 * What -o writes has another name until it is whole: Ctrl-C leaves either all of it or
-	 * nothing.
-	 */
+	/* -o writes to a temporary name and renames: Ctrl-C leaves the complete file or none. */
 	ts_progress_start(&replay->progress, "replay", TS_PROGRESS_ROWS);
 	replay->options.progress = on_progress;
 	replay->options.context = replay;
@@ -318,99 +336,143 @@ static void release(struct replay *replay)
 		free((void *)(uintptr_t)replay->replacements[i].source);
 	free(replay->replacements);
 	ts_word_list_release(&replay->replaced);
-	ts_word_list_release(&replay->what_ifs);
+	ts_component_options_release(&replay->all_options);
+	free(replay->target_options);
 }
 
-int ts_verb_replay(int argc, char **argv)
+/* ---- the command line ---- */
+
+static int add_target_options(struct ts_component_options *all)
 {
-	struct replay replay = { .repeat = 1, .limit = -1 };
-	struct ts_replay_options *core = &replay.options;
-	const struct ts_option options[] = {
-		TS_OPTION_TEXT(
-			"target", 't', "NAME", &replay.target,
-			"opencl (default): really runs; emulator: simulates when it would run"),
+	int exit_code = TS_EXIT_DONE;
+
+	for (size_t i = 0; ts_replay_targets[i] && !exit_code; i++)
+		exit_code = ts_component_options_add(all, ts_replay_targets[i]->name,
+						     ts_replay_targets[i]->options,
+						     ts_replay_targets[i]->option_count);
+	return exit_code;
+}
+
+static int add_options(struct replay *replay)
+{
+	struct ts_replay_options *core = &replay->options;
+	const struct ts_option first[] = {
+		TS_OPTION_TEXT("target", 't', "NAME", &replay->target,
+			       "what runs the commands; default: the first of the list above"),
 		TS_OPTION_TEXT("device", 'd', "N|NAME", &core->device,
 			       "run on this device; default: one like the recorded one"),
 		TS_OPTION_TEXT("stream", 's', "N,..", &core->streams,
 			       "only the commands of these streams"),
-		TS_OPTION_TEXT(
-			"from", 0, "X", &core->from,
-			"only from command X on: its number, or a time such as 1.5ms behind the "
-			"first one"),
-		TS_OPTION_TEXT("to", 0, "Y", &core->to, "only commands before that"),
+		TS_OPTION_TEXT("from", 0, "X", &core->from,
+			       "only commands from X on: a command number, or a time after the "
+			       "first command such as 1.5ms"),
+		TS_OPTION_TEXT("to", 0, "Y", &core->to, "only commands before Y"),
 		TS_OPTION_TEXT("kernel", 'k', "GLOB", &core->kernel,
 			       "only launches of these kernels, with their real inputs"),
-		TS_OPTION_INTEGER("repeat", 'n', "N", &replay.repeat, 1, 1000000,
-				  "run so often, from the same beginning; default 1"),
-		TS_OPTION_TEXT("pace", 0, "original|fast", &replay.pace,
-			       "give commands when the program did, or at once (default)"),
-		TS_OPTION_TEXT(
-			"check", 0, "none|final|each", &replay.check,
-			"compare what was read back and all memory at the end (final, default), "
-			"what each command wrote, too (each), or nothing"),
-		TS_OPTION_TEXT("at", 0, "COMMAND", &replay.at, "with --dump: behind which command"),
-		TS_OPTION_TEXT("dump", 0, "BUFFER", &replay.dump,
-			       "show the content of this memory (its number)"),
-		TS_OPTION_INTEGER("limit", 0, "N", &replay.limit, 0, INT64_MAX,
+		TS_OPTION_INTEGER("repeat", 'n', "N", &replay->repeat, 1, 1000000,
+				  "run N times, each from the same initial state; default 1"),
+		TS_OPTION_TEXT("pace", 0, "original|fast", &replay->pace,
+			       "submit commands when the program did, or at once (default)"),
+		TS_OPTION_TEXT("check", 0, "none|final|each", &replay->check,
+			       "compare what was read back and all memory at the end (final, "
+			       "default), also what each command wrote (each), or nothing"),
+		TS_OPTION_TEXT("at", 0, "COMMAND", &replay->at, "with --dump: after which command"),
+		TS_OPTION_TEXT("dump", 0, "BUFFER", &replay->dump,
+			       "show the content of this memory, by its number"),
+		TS_OPTION_INTEGER("limit", 0, "N", &replay->limit, 0, INT64_MAX,
 				  "values that --dump shows; 0: all"),
 		TS_OPTION_TEXT("as", 0, "TYPE", &core->value_type,
 			       "memory holds f16 bf16 f32 f64 i8 i16 i32 i64 u8 u16 u32 u64"),
-		TS_OPTION_TEXT("tolerance", 0, "ulp=N", &replay.tolerance,
-			       "with --as: values at most N units apart are equal"),
-		TS_OPTION_WORD(
-			"replace-kernel", 0, "NAME=FILE", &replay.replaced,
-			"build the module of this kernel from another source; may be repeated"),
-		TS_OPTION_WORD(
-			"what-if", 'w', "CHANGE", &replay.what_ifs,
-			"with --target emulator: kernel:GLOB=0.5x, kernel:GLOB=12us, streams=N, "
-			"device-speed=2x, copy-bandwidth=2x, latency=.., policy=fifo|priority; may "
-			"be repeated"),
-		TS_OPTION_TEXT(
-			"output", 'o', "TRACE", &core->output,
-			"write the run as a trace: view, state, analyze and diff work on it"),
-		TS_OPTION_INTEGER("window", 0, "N", &replay.window, 1, UINT32_MAX,
+		TS_OPTION_TEXT("tolerance", 0, "ulp=N", &replay->tolerance,
+			       "with --as: values at most N units in the last place apart are "
+			       "equal"),
+		TS_OPTION_WORD("replace-kernel", 0, "NAME=FILE", &replay->replaced,
+			       "build the module of this kernel from another source; may be "
+			       "repeated"),
+	};
+	const struct ts_option last[] = {
+		TS_OPTION_TEXT("output", 'o', "TRACE", &core->output,
+			       "write the run as a trace, for view, state, analyze and diff"),
+		TS_OPTION_INTEGER("window", 0, "N", &replay->window, 1, UINT32_MAX,
 				  "which window; default: the first that can be replayed"),
-		TS_OPTION_INTEGER("process", 0, "ID", &replay.process, 1, INT64_MAX,
-				  "which process, where several have commands"),
+		TS_OPTION_INTEGER("process", 0, "ID", &replay->process, 1, INT64_MAX,
+				  "which process, if several have commands"),
 		TS_OPTION_FLAG("yes", 'y', &core->trusts_owner,
 			       "run a trace that belongs to another user: its commands run as you"),
-		TS_OPTION_FLAG("json", 0, &replay.json, "JSON"),
-		TS_OPTION_FLAG("hashes", 0, &replay.hashes,
+		TS_OPTION_FLAG("json", 0, &replay->json, "JSON"),
+		TS_OPTION_FLAG("hashes", 0, &replay->hashes,
 			       "with --json: the hash of everything that was compared"),
-		TS_OPTION_FLAG("quiet", 'q', &replay.quiet, "with --dump: only what is dumped"),
+		TS_OPTION_FLAG("quiet", 'q', &replay->quiet, "with --dump: only the dump"),
 	};
-	const struct ts_command command = {
-		.verb = "replay",
-		.operands = "TRACE",
-		.about =
-			"Runs the commands of a trace again (recorded with 'tracesmith record --replayable'), as a\n"
-			"whole or in part, as often as wanted, and compares memory with the recording and from run\n"
-			"to run. Or, with the emulator and any trace, says when all would have run, and what if.\n"
-			"A trace is code: what is in it will run on your device.\n",
-		.examples =
-			"tracesmith replay run.sbt\n"
-			"tracesmith replay run.sbt --check each --repeat 10 --json\n"
-			"tracesmith replay run.sbt --kernel 'gemm*' --repeat 100\n"
-			"tracesmith replay run.sbt --at 17 --dump 4 --as f32\n"
-			"tracesmith replay run.sbt --replace-kernel gemm=new.cl --check each --as f32 --tolerance "
-			"ulp=4\n"
-			"tracesmith replay run.sbt -o again.sbt && tracesmith diff run.sbt again.sbt\n"
-			"tracesmith replay kineto.json.gz --target emulator --what-if 'kernel:*gemm*=0.5x'",
-		.exits =
-			"0  no difference, or nothing was to be compared\n"
-			"1  it differs: from the recording, or from run to run\n2  usage\n"
-			"3  bad input, or nothing to replay\n4  the target or a device is missing here",
-		.options = options,
-		.option_count = TS_ARRAY_SIZE(options),
-		.minimum_operands = 1,
-		.maximum_operands = 1,
-	};
-	int exit_code;
+	struct ts_component_options *all = &replay->all_options;
+	int exit_code = ts_component_options_add_verb(all, first, TS_ARRAY_SIZE(first));
 
-	if (ts_command_parse(&command, &argc, argv, &exit_code)) {
-		exit_code = parse(&replay, argv[0]);
-		if (!exit_code)
-			exit_code = run(&replay, argv[0]);
+	if (!exit_code)
+		exit_code = add_target_options(all);
+	if (!exit_code)
+		exit_code = ts_component_options_add_verb(all, last, TS_ARRAY_SIZE(last));
+	return exit_code;
+}
+
+static void append_about(struct ts_text *out)
+{
+	ts_text_append_str(
+		out,
+		"Runs the commands of a trace again, all of them or a part, any number of times, and compares\n"
+		"memory with the recording and between runs (record with 'tracesmith record --replayable').\n"
+		"A trace is code: what is in it runs on your device.\n\ntargets:\n");
+	for (size_t i = 0; ts_replay_targets[i]; i++)
+		ts_text_printf(out, "  %-10s%s\n", ts_replay_targets[i]->name,
+			       ts_replay_targets[i]->summary);
+}
+
+static void append_examples(struct ts_text *out)
+{
+	ts_text_append_str(
+		out,
+		"tracesmith replay run.sbt\n"
+		"tracesmith replay run.sbt --check each --repeat 10 --json\n"
+		"tracesmith replay run.sbt --kernel 'gemm*' --repeat 100\n"
+		"tracesmith replay run.sbt --at 17 --dump 4 --as f32\n"
+		"tracesmith replay run.sbt --replace-kernel gemm=new.cl --check each --as f32 --tolerance "
+		"ulp=4\n"
+		"tracesmith replay run.sbt -o again.sbt && tracesmith diff run.sbt again.sbt");
+	for (size_t i = 0; ts_replay_targets[i]; i++)
+		if (ts_replay_targets[i]->example)
+			ts_text_printf(out, "\ntracesmith replay %s",
+				       ts_replay_targets[i]->example);
+}
+
+int ts_verb_replay(int argc, char **argv)
+{
+	struct replay replay = { .repeat = 1, .limit = -1, .all_options = { .kind = "target" } };
+	TS_SCOPED(ts_text) about = { 0 };
+	TS_SCOPED(ts_text) examples = { 0 };
+	int exit_code = add_options(&replay);
+
+	append_about(&about);
+	append_examples(&examples);
+	if (!exit_code) {
+		const struct ts_command command = {
+			.verb = "replay",
+			.operands = "TRACE",
+			.about = ts_text_cstr(&about),
+			.examples = ts_text_cstr(&examples),
+			.exits = "0  no difference, or nothing to compare\n"
+				 "1  differs from the recording or between runs\n2  usage\n"
+				 "3  bad input, or nothing to replay\n"
+				 "4  the target or a device is missing on this machine",
+			.options = replay.all_options.options,
+			.option_count = replay.all_options.count,
+			.minimum_operands = 1,
+			.maximum_operands = 1,
+		};
+
+		if (ts_command_parse(&command, &argc, argv, &exit_code)) {
+			exit_code = parse(&replay, argv[0]);
+			if (!exit_code)
+				exit_code = run(&replay, argv[0]);
+		}
 	}
 	release(&replay);
 	return exit_code;

@@ -33,25 +33,66 @@ static void add_text(struct ts_writer *writer, const char *key, const char *valu
 	add_meta(writer, key, json);
 }
 
+static void add_value(struct ts_writer *writer, const char *key, const struct ts_option_spec *spec,
+		      const void *value, struct ts_text *json)
+{
+	const struct ts_option_values *list = value;
+
+	switch (spec->type) {
+	case TS_OPTION_SPEC_TEXT:
+		add_text(writer, key, *(const char *const *)value, json);
+		break;
+	case TS_OPTION_SPEC_INTEGER:
+	case TS_OPTION_SPEC_TIME:
+		ts_text_printf(json, "%" PRId64, *(const int64_t *)value);
+		add_meta(writer, key, json);
+		break;
+	case TS_OPTION_SPEC_LIST:
+		for (size_t i = 0; i < list->count; i++)
+			add_text(writer, key, list->values[i], json);
+		break;
+	}
+}
+
+/* "replay.what_if" for --what-if. */
+static void add_target_options(struct ts_writer *writer, const struct ts_replay_options *options,
+			       struct ts_text *json)
+{
+	const struct ts_replay_target *target = options->target;
+	char key[64];
+
+	for (size_t i = 0; options->target_options && i < target->option_count; i++) {
+		snprintf(key, sizeof(key), "replay.%s", target->options[i].name);
+		for (char *c = key; *c; c++)
+			if (*c == '-')
+				*c = '_';
+		add_value(writer, key, &target->options[i],
+			  (const char *)options->target_options + target->options[i].offset, json);
+	}
+}
+
 static void add_options(struct ts_writer *writer, const struct ts_replay_options *options,
 			struct ts_text *json)
 {
-	static const char *const levels[] = { "none", "final", "each" };
+	static const char *const levels[] = {
+		[TS_REPLAY_CHECK_NONE] = "none",
+		[TS_REPLAY_CHECK_FINAL] = "final",
+		[TS_REPLAY_CHECK_EACH] = "each",
+	};
 
 	add_text(writer, "replay.device_option", options->device, json);
 	add_text(writer, "replay.stream", options->streams, json);
 	add_text(writer, "replay.from", options->from, json);
 	add_text(writer, "replay.to", options->to, json);
 	add_text(writer, "replay.kernel", options->kernel, json);
-	if (options->target->flags & TS_REPLAY_NEEDS_STREAM) {
+	if (options->target->needs & TS_REPLAY_NEEDS_STREAM) {
 		add_text(writer, "replay.check", levels[options->check], json);
 		add_text(writer, "replay.pace",
 			 options->pace == TS_REPLAY_ORIGINAL ? "original" : "fast", json);
 	}
 	for (size_t i = 0; i < options->replacement_count; i++)
 		add_text(writer, "replay.replace_kernel", options->replacements[i].kernel, json);
-	for (size_t i = 0; i < options->what_if_count; i++)
-		add_text(writer, "replay.what_if", options->what_ifs[i], json);
+	add_target_options(writer, options, json);
 }
 
 static int write_meta(const struct ts_replay *replay, struct ts_writer *writer,

@@ -11,6 +11,10 @@
 #include "replay/emulator/what_if.h"
 #include "replay/replay.h"
 
+struct emulator_options {
+	struct ts_option_values what_ifs;
+};
+
 struct ts_replay_session {
 	const struct ts_work *work;
 	struct ts_graph *graph;
@@ -38,24 +42,18 @@ static void close_session(struct ts_replay_session *session)
 
 /* ---- open ---- */
 
-/* What makes sense only where commands really run. */
+/* A mistake in --what-if is reported before the trace is loaded. */
 static int check_options(const struct ts_replay_options *options, struct ts_error *err)
 {
-	const char *option = options->streams                         ? "--stream"
-			     : options->kernel                        ? "--kernel"
-			     : options->from                          ? "--from"
-			     : options->to                            ? "--to"
-			     : options->dump_at                       ? "--at"
-			     : options->replacement_count             ? "--replace-kernel"
-			     : options->check == TS_REPLAY_CHECK_EACH ? "--check each"
-								      : NULL;
+	const struct emulator_options *emulator = options->target_options;
+	struct ts_what_if what_if = { 0 };
+	int rc = TS_OK;
 
-	if (!option)
-		return TS_OK;
-	return ts_error_set(err, TS_EINVAL,
-			    "the emulator takes a trace as a whole and runs no command: '%s' needs "
-			    "'--target opencl'",
-			    option);
+	if (emulator)
+		rc = ts_what_if_parse(&what_if, emulator->what_ifs.values, emulator->what_ifs.count,
+				      err);
+	ts_what_if_release(&what_if);
+	return rc;
 }
 
 static int build_model(struct ts_replay_session *session, const struct ts_emulator_shape *shape,
@@ -115,10 +113,12 @@ static void describe(struct ts_replay_session *session)
 static int prepare(struct ts_replay_session *session, const struct ts_replay *replay,
 		   struct ts_error *err)
 {
-	const struct ts_replay_options *options = &replay->options;
-	int rc =
-		ts_what_if_parse(&session->what_if, options->what_ifs, options->what_if_count, err);
+	const struct emulator_options *options = replay->options.target_options;
+	int rc = TS_OK;
 
+	if (options)
+		rc = ts_what_if_parse(&session->what_if, options->what_ifs.values,
+				      options->what_ifs.count, err);
 	if (!rc)
 		rc = ts_graph_new(&session->graph, session->work, TS_GRAPH_HOST, err);
 	if (!rc)
@@ -134,10 +134,8 @@ static int open_session(struct ts_replay *replay, struct ts_replay_session **ret
 			struct ts_error *err)
 {
 	struct ts_replay_session *session;
-	int rc = check_options(&replay->options, err);
+	int rc;
 
-	if (rc)
-		return rc;
 	if (replay->work->command_count == 0)
 		return ts_error_set(err, TS_ENOTFOUND,
 				    "nothing to emulate: the trace has no commands of a device");
@@ -270,10 +268,11 @@ static const char *device(const struct ts_replay_session *session)
 	return session->device;
 }
 
-static void tell(const struct ts_replay_session *session, struct ts_replay_report *report)
+static void fill_report(const struct ts_replay_session *session, struct ts_replay_report *report)
 {
 	const struct ts_emulator_errors *errors = &session->errors;
 
+	snprintf(report->verdict_text, sizeof(report->verdict_text), "emulated");
 	report->recorded_span_ns = errors->recorded_span_ns;
 	report->baseline_span_ns = errors->span_ns;
 	report->span_ns = session->span_ns;
@@ -286,13 +285,31 @@ static void tell(const struct ts_replay_session *session, struct ts_replay_repor
 	ts_what_if_tell(&session->what_if, report->what_if, sizeof(report->what_if));
 }
 
+static const struct ts_option_spec options[] = {
+	{
+		.name = "what-if",
+		.letter = 'w',
+		.type = TS_OPTION_SPEC_LIST,
+		.value = "CHANGE",
+		.doc = "kernel:GLOB=0.5x, kernel:GLOB=12us, streams=N, device-speed=2x, "
+		       "copy-bandwidth=2x, latency=.., policy=fifo|priority; may be repeated",
+		.offset = offsetof(struct emulator_options, what_ifs),
+	},
+};
+
 const struct ts_replay_target ts_replay_target_emulator = {
 	.name = "emulator",
-	.summary = "says when every command would run, also with changes (--what-if)",
-	.flags = TS_REPLAY_NEEDS_WORK,
+	.summary =
+		"simulates when each command would run, also with changes (--what-if); any trace",
+	.example = "kineto.json.gz --target emulator --what-if 'kernel:*gemm*=0.5x'",
+	.needs = TS_REPLAY_NEEDS_WORK,
+	.options = options,
+	.option_count = TS_ARRAY_SIZE(options),
+	.options_bytes = sizeof(struct emulator_options),
+	.check_options = check_options,
 	.open = open_session,
 	.run = run,
 	.device = device,
-	.tell = tell,
+	.report = fill_report,
 	.close = close_session,
 };

@@ -32,8 +32,10 @@ static void close_session(struct ts_replay_session *session)
 
 const struct ts_replay_target ts_replay_target_opencl = {
 	.name = "opencl",
-	.summary = "runs the commands on a device, through OpenCL (not in this build)",
-	.flags = TS_REPLAY_NEEDS_STREAM,
+	.summary = "runs a recorded command stream through OpenCL (not in this build)",
+	.needs = TS_REPLAY_NEEDS_STREAM,
+	.can = TS_REPLAY_CAN_ALL,
+	.default_check = TS_REPLAY_CHECK_FINAL,
 	.open = open_session,
 	.run = run_session,
 	.device = describe_session,

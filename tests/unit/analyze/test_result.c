@@ -159,7 +159,7 @@ TS_TEST(analyses_are_listed)
 		TS_CHECK(ts_analysis_find(names[i], strlen(names[i])) == list[i]);
 	}
 	TS_CHECK(ts_analysis_find("launch,idle", 6) == &ts_analysis_launch_latency);
-	TS_CHECK(ts_analysis_find("launch-stacks", 8) == &ts_analysis_launch_stacks);
+	TS_CHECK(ts_analysis_find("launches", 8) == &ts_analysis_launch_stacks);
 	TS_CHECK(!ts_analysis_find("advise", 6));
 	TS_CHECK(!ts_analysis_find("", 0));
 }

@@ -178,7 +178,8 @@ static int run_session(struct ts_replay_session *session, unsigned int number,
 
 static const struct ts_replay_target target = {
 	.name = "fake",
-	.flags = TS_REPLAY_NEEDS_STREAM,
+	.needs = TS_REPLAY_NEEDS_STREAM,
+	.can = TS_REPLAY_CAN_ALL,
 	.open = open_session,
 	.run = run_session,
 	.device = describe,
@@ -495,7 +496,7 @@ TS_TEST(parts_that_are_not_there)
 		  "there is no memory 12 behind command 3; there is 10, 11" },
 		{ { .value_type = "f8" },
 		  TS_EINVAL,
-		  "'f8' is no type of values; there are f16, bf16, f32, f64, i8, i16, i32, i64, u8, "
+		  "'f8' is not a value type; types are f16, bf16, f32, f64, i8, i16, i32, i64, u8, "
 		  "u16, u32, u64" },
 	};
 

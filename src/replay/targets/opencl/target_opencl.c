@@ -192,8 +192,10 @@ static int run_session(struct ts_replay_session *session, unsigned int number,
 
 const struct ts_replay_target ts_replay_target_opencl = {
 	.name = "opencl",
-	.summary = "runs the commands again on a device, through OpenCL",
-	.flags = TS_REPLAY_NEEDS_STREAM,
+	.summary = "runs a recorded command stream on a device through OpenCL",
+	.needs = TS_REPLAY_NEEDS_STREAM,
+	.can = TS_REPLAY_CAN_ALL,
+	.default_check = TS_REPLAY_CHECK_FINAL,
 	.open = open_session,
 	.run = run_session,
 	.device = describe_session,
