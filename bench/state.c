@@ -54,7 +54,7 @@ struct maker {
 	int64_t done[STREAMS]; /* when each stream has nothing left to do */
 };
 
-static struct ts_work_call *add_call(struct maker *maker, uint32_t t, enum ts_call_kind kind,
+static struct ts_work_call *add_call(struct maker *maker, uint32_t t, enum ts_api_kind kind,
 				     uint32_t name)
 {
 	struct ts_work_thread *thread = &maker->work->threads[t];
@@ -74,7 +74,7 @@ static struct ts_work_call *add_call(struct maker *maker, uint32_t t, enum ts_ca
 
 static void add_sync(struct maker *maker, uint32_t t)
 {
-	struct ts_work_call *call = add_call(maker, t, TS_CALL_STREAM_SYNC, maker->sync);
+	struct ts_work_call *call = add_call(maker, t, TS_API_STREAM_SYNC, maker->sync);
 
 	for (uint32_t s = 0; s < STREAMS; s++)
 		call->end = call->end > maker->done[s] ? call->end : maker->done[s];
@@ -88,8 +88,8 @@ static void add_command(struct maker *maker, uint32_t i)
 	uint32_t s = i % STREAMS, t = i % THREADS;
 	uint32_t c = s * maker->per_stream + work->streams[s].command_count++;
 	bool copy = s >= STREAMS - 2;
-	struct ts_work_call *call = copy ? add_call(maker, t, TS_CALL_COPY, maker->copy)
-					 : add_call(maker, t, TS_CALL_LAUNCH, maker->launch);
+	struct ts_work_call *call = copy ? add_call(maker, t, TS_API_COPY, maker->copy)
+					 : add_call(maker, t, TS_API_LAUNCH, maker->launch);
 	int64_t launched = call->start + 4000 + any(3000), behind = maker->done[s] + 800 + any(500);
 	int64_t start = launched > behind ? launched : behind;
 

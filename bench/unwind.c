@@ -43,19 +43,19 @@ static _Unwind_Reason_Code count_frame(struct _Unwind_Context *context, void *co
 	return _URC_NO_REASON;
 }
 
-static void take(struct ts_here_last *last)
+static void take(struct ts_local_unwind_last *last)
 {
-	struct ts_here_stack stack = { .pcs = pcs, .room = MOST_DEPTH, .last = last };
-	struct ts_here here;
+	struct ts_local_unwind_stack stack = { .pcs = pcs, .capacity = MOST_DEPTH, .last = last };
+	struct ts_local_unwind_registers captured;
 
-	ts_here_capture(&here);
-	ts_here_take(&here, &stack);
+	ts_local_unwind_capture(&captured);
+	ts_local_unwind_walk(&captured, &stack);
 	frames = stack.count;
 }
 
 static void measure_round(int round)
 {
-	static struct ts_here_last last;
+	static struct ts_local_unwind_last last;
 	uint64_t start = now_ns(), from, middle, to;
 
 	for (int i = 0; i < CALLS; i++)

@@ -168,7 +168,8 @@ static bool check_frame(struct ts_python_process_view *view,
 	uint8_t copy[MOST_CODE_BYTES];
 
 	return agent_python.layout.code.bytes <= sizeof(copy) &&
-	       ts_memory_read(view->memory, frame->code, copy, agent_python.layout.code.bytes) &&
+	       ts_python_memory_read(view->memory, frame->code, copy,
+				     agent_python.layout.code.bytes) &&
 	       ts_python_code_identify(&agent_python.layout, frame->code, agent_python.code_type,
 				       copy, &identity) &&
 	       ts_python_code_read(view, &identity, &text, table, PYTHON_TABLE_BYTES) &&
@@ -178,7 +179,7 @@ static bool check_frame(struct ts_python_process_view *view,
 
 static bool check_stack(uint64_t thread)
 {
-	struct ts_memory memory = { .pid = getpid() };
+	struct ts_python_memory memory = { .pid = getpid() };
 	struct ts_python_process_view view = { .memory = &memory,
 					       .layout = &agent_python.layout,
 					       .code_type = agent_python.code_type };

@@ -101,7 +101,8 @@ static uint32_t number_of(struct core *core, const struct ts_python_code_text *t
 }
 
 /* Where the copy of the instructions begins that this thread runs: free-threaded builds. */
-static uint64_t first_instruction(struct ts_memory *memory, const struct ts_python_raw_frame *frame,
+static uint64_t first_instruction(struct ts_python_memory *memory,
+				  const struct ts_python_raw_frame *frame,
 				  const struct ts_python_code_text *text)
 {
 	uint64_t array, count, address;
@@ -109,15 +110,16 @@ static uint64_t first_instruction(struct ts_memory *memory, const struct ts_pyth
 	if (!frame->code_index || agent_python.layout.code.thread_instructions == TS_PYTHON_NONE)
 		return text->instructions;
 	if (frame->code_index >= MOST_COPIES ||
-	    !ts_memory_read_pointer(
+	    !ts_python_memory_read_pointer(
 		    memory, frame->code + agent_python.layout.code.thread_instructions, &array) ||
-	    !ts_memory_read_pointer(memory, array, &count) || frame->code_index >= count ||
-	    !ts_memory_read_pointer(memory, array + 8 + (uint64_t)frame->code_index * 8, &address))
+	    !ts_python_memory_read_pointer(memory, array, &count) || frame->code_index >= count ||
+	    !ts_python_memory_read_pointer(memory, array + 8 + (uint64_t)frame->code_index * 8,
+					   &address))
 		return 0;
 	return address;
 }
 
-int64_t agent_python_line(struct ts_memory *memory, const struct ts_python_raw_frame *frame,
+int64_t agent_python_line(struct ts_python_memory *memory, const struct ts_python_raw_frame *frame,
 			  const struct ts_python_code_text *text, const uint8_t *table,
 			  int32_t first_line)
 {
@@ -139,7 +141,7 @@ int64_t agent_python_line(struct ts_memory *memory, const struct ts_python_raw_f
 static uint64_t make_word(struct core *core, const struct ts_python_raw_frame *frame,
 			  const struct ts_python_code_identity *identity)
 {
-	struct ts_memory memory = { .pid = 0 };
+	struct ts_python_memory memory = { .pid = 0 };
 	struct ts_python_process_view view = { .memory = &memory,
 					       .layout = &agent_python.layout,
 					       .code_type = agent_python.code_type };

@@ -54,7 +54,7 @@ bool agent_python_remember(void);
  */
 uint32_t agent_python_walk(struct core *core, uint64_t thread);
 /* The line that a frame is at; -1: it is at none of this code. */
-int64_t agent_python_line(struct ts_memory *memory, const struct ts_python_raw_frame *frame,
+int64_t agent_python_line(struct ts_python_memory *memory, const struct ts_python_raw_frame *frame,
 			  const struct ts_python_code_text *text, const uint8_t *table,
 			  int32_t first_line);
 

@@ -26,7 +26,7 @@ static uint64_t lost, lost_reported_ns;
 struct stack_buffer {
 	bool is_busy;
 	uint64_t pcs[TS_LIVE_FRAMES];
-	struct ts_here_last last;
+	struct ts_local_unwind_last last;
 	struct agent_merged_stack merged;
 };
 static __thread struct stack_buffer *buffer __attribute__((tls_model("initial-exec")));
@@ -91,12 +91,13 @@ static void count_lost(void)
 static uint64_t hash_python(const struct agent_python_stack *python, uint64_t hash)
 {
 	for (uint32_t i = 0; i < python->count; i++)
-		hash = ts_here_add(hash, python->frames[i] ^ (uint64_t)python->is_entry[i] << 63);
-	return ts_here_mix(hash, python->count) | 1;
+		hash = ts_local_unwind_hash_frame(
+			hash, python->frames[i] ^ (uint64_t)python->is_entry[i] << 63);
+	return ts_local_unwind_mix(hash, python->count) | 1;
 }
 
 __attribute__((noinline)) static uint64_t find_number(struct core *core,
-						      const struct ts_here_stack *native,
+						      const struct ts_local_unwind_stack *native,
 						      const struct agent_python_stack *python)
 {
 	struct agent_signals saved;
@@ -109,7 +110,7 @@ __attribute__((noinline)) static uint64_t find_number(struct core *core,
 	return number ? number : NO_ROOM;
 }
 
-static uint32_t number_of(struct core *core, const struct ts_here_stack *native,
+static uint32_t number_of(struct core *core, const struct ts_local_unwind_stack *native,
 			  const struct agent_python_stack *python)
 {
 	struct agent_slot *slots = agent_slots(&stacks, STACK_BUCKETS * AGENT_SLOT_WAYS), *bucket;
@@ -144,7 +145,7 @@ static struct stack_buffer *get_buffer(void)
 static void look_for_python(void)
 {
 	static uint64_t loads; /* when it was last looked for */
-	uint64_t now = ts_here_loads();
+	uint64_t now = ts_local_unwind_loads();
 
 	if (AGENT_LIKELY(__atomic_load_n(&loads, __ATOMIC_RELAXED) == now))
 		return;
@@ -152,17 +153,18 @@ static void look_for_python(void)
 	agent_python_look();
 }
 
-static uint32_t take(struct core *core, const struct ts_here *here, uint64_t wanted)
+static uint32_t take(struct core *core, const struct ts_local_unwind_registers *captured,
+		     uint64_t wanted)
 {
-	struct ts_here_stack native = { .pcs = buffer->pcs,
-					.room = TS_LIVE_FRAMES,
-					.last = &buffer->last };
+	struct ts_local_unwind_stack native = { .pcs = buffer->pcs,
+						.capacity = TS_LIVE_FRAMES,
+						.last = &buffer->last };
 	struct agent_python_stack python = { 0 };
 	bool has_python;
 	uint32_t number;
 
 	if (wanted & TS_STACKS_NATIVE)
-		ts_here_take(here, &native);
+		ts_local_unwind_walk(captured, &native);
 	has_python = (wanted & TS_STACKS_PYTHON) && agent_python_frames(core, &python);
 	number = number_of(core, &native, &python);
 	if (has_python)
@@ -173,7 +175,8 @@ static uint32_t take(struct core *core, const struct ts_here *here, uint64_t wan
 }
 
 /* What a handler takes while its thread takes one is left out. */
-__attribute__((noinline)) static uint32_t take_if_wanted(const struct ts_here *here)
+__attribute__((noinline)) static uint32_t take_if_wanted(
+	const struct ts_local_unwind_registers *captured)
 {
 	int saved_errno = errno;
 	struct core *core = agent_start(&ts_process_tracer);
@@ -187,7 +190,7 @@ __attribute__((noinline)) static uint32_t take_if_wanted(const struct ts_here *h
 	wanted = __atomic_load_n(&core->control->config[TS_CONFIG_STACKS], __ATOMIC_RELAXED);
 	buffer->is_busy = true;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	number = take(core, here, wanted);
+	number = take(core, captured, wanted);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	buffer->is_busy = false;
 	errno = saved_errno;
@@ -197,12 +200,12 @@ __attribute__((noinline)) static uint32_t take_if_wanted(const struct ts_here *h
 /* Inside its caller, where the registers of that are. */
 static inline __attribute__((always_inline)) uint32_t take_current(bool is_always)
 {
-	struct ts_here here;
+	struct ts_local_unwind_registers captured;
 
 	if (AGENT_LIKELY(!agent_stacks_asked) || (!is_always && !ts_enabled()))
 		return 0;
-	ts_here_capture(&here);
-	return take_if_wanted(&here);
+	ts_local_unwind_capture(&captured);
+	return take_if_wanted(&captured);
 }
 
 uint32_t ts_accelerator_stack(void)

@@ -66,14 +66,14 @@ struct agent_slot *agent_slots(struct agent_slot **slots, size_t count);
 struct agent_merged_stack {
 	uint32_t count;
 	uint64_t frames[TS_LIVE_FRAMES];
-	struct ts_here_module module; /* too large for a handler's stack */
+	struct ts_local_unwind_module module; /* too large for a handler's stack */
 };
 
 /*
  * Python frames stand where the interpreter's loop does. Signals are blocked; not with the core's
  * lock held.
  */
-void agent_stack_merge(struct core *core, const struct ts_here_stack *native,
+void agent_stack_merge(struct core *core, const struct ts_local_unwind_stack *native,
 		       const struct agent_python_stack *python, struct agent_merged_stack *stack);
 void agent_stack_frames_forget(void);
 

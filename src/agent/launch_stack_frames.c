@@ -23,7 +23,7 @@
 #define WORD (~(IS_LOOP | IS_OURS))
 
 static struct agent_slot *frames_of_pcs;
-static uint32_t markers[TS_HERE_TOO_DEEP + 1]; /* entries of how stacks end */
+static uint32_t markers[TS_LOCAL_UNWIND_TOO_DEEP + 1]; /* entries of how stacks end */
 
 /* ---- modules ---- */
 
@@ -47,7 +47,7 @@ static uint64_t add_hash(uint64_t hash, const void *data, size_t bytes)
 	return hash;
 }
 
-static uint64_t identify(const struct ts_here_module *module)
+static uint64_t identify(const struct ts_local_unwind_module *module)
 {
 	uint64_t hash = add_hash(UINT64_C(0xcbf29ce484222325), module->path, strlen(module->path));
 
@@ -70,7 +70,7 @@ static void name_program(char *path, size_t bytes)
 	path[length > 0 ? length : 0] = '\0';
 }
 
-static void print_build_id(const struct ts_here_module *module, char *ret_text)
+static void print_build_id(const struct ts_local_unwind_module *module, char *ret_text)
 {
 	static const char digits[] = "0123456789abcdef";
 
@@ -81,7 +81,8 @@ static void print_build_id(const struct ts_here_module *module, char *ret_text)
 	ret_text[2 * module->build_id_bytes] = '\0';
 }
 
-static struct module add_module(struct core *core, uint64_t identity, struct ts_here_module *found)
+static struct module add_module(struct core *core, uint64_t identity,
+				struct ts_local_unwind_module *found)
 {
 	struct ts_live_module where = { .start = found->start, .bytes = found->bytes };
 	char build_id[2 * sizeof(found->build_id) + 1];
@@ -97,7 +98,7 @@ static struct module add_module(struct core *core, uint64_t identity, struct ts_
 	return module;
 }
 
-static struct module find_module(struct core *core, struct ts_here_module *found)
+static struct module find_module(struct core *core, struct ts_local_unwind_module *found)
 {
 	uint64_t identity = identify(found);
 	struct module module = { .identity = 0 };
@@ -123,7 +124,7 @@ static bool begins_inside(uint64_t start)
 	const uint8_t *unused;
 	struct ts_cfi_row row;
 
-	return ts_here_find_row(start, &row, &unused) &&
+	return ts_local_unwind_find_row(start, &row, &unused) &&
 	       (row.frame.kind != TS_CFI_REGISTER || row.frame.reg != TS_REGISTER_SP ||
 		row.frame.value != at_start);
 }
@@ -132,37 +133,38 @@ static bool begins_inside(uint64_t start)
  * Also the part of it that the compiler has put elsewhere, which has rules of its own that begin in
  * the middle of a function, and to which it jumps (see src/code/cold_code.c).
  */
-static bool is_loop(uint64_t address, const struct ts_here_module *module)
+static bool is_loop(uint64_t address, const struct ts_local_unwind_module *module)
 {
 	uint64_t loop = agent_python_loop(), bias = module->bias, bytes;
 	struct ts_cfi_row row, own;
 	const uint8_t *unused;
 
 	if (!loop || loop - module->start >= module->bytes ||
-	    !ts_here_find_row(loop, &own, &unused) || !ts_here_find_row(address, &row, &unused))
+	    !ts_local_unwind_find_row(loop, &own, &unused) ||
+	    !ts_local_unwind_find_row(address, &row, &unused))
 		return false;
 	if (row.start == own.start)
 		return true;
 	bytes = own.end - own.start;
 	if (bytes > MOST_LOOP_BYTES || !begins_inside(row.start + bias))
 		return false;
-	return ts_native_count_jumps((const uint8_t *)(uintptr_t)(own.start + bias), bytes,
-				     own.start, row.start, row.end) >= TS_JUMPS_LEAST;
+	return ts_jumps_count((const uint8_t *)(uintptr_t)(own.start + bias), bytes, own.start,
+			      row.start, row.end) >= TS_JUMPS_MIN;
 }
 
 /* ---- frames ---- */
 
 /* 0: no file is there. */
-static uint64_t native_frame(struct core *core, uint64_t pc, struct ts_here_module *found)
+static uint64_t native_frame(struct core *core, uint64_t pc, struct ts_local_unwind_module *found)
 {
-	uint64_t key = ts_here_key(pc, ts_here_generation()), word;
+	uint64_t key = ts_local_unwind_key(pc, ts_local_unwind_generation()), word;
 	struct agent_slot *slots = agent_slots(&frames_of_pcs, FRAME_BUCKETS * AGENT_SLOT_WAYS);
 	struct agent_slot *bucket =
-		slots ? &slots[ts_here_bucket(pc) % FRAME_BUCKETS * AGENT_SLOT_WAYS] : NULL;
+		slots ? &slots[ts_local_unwind_bucket(pc) % FRAME_BUCKETS * AGENT_SLOT_WAYS] : NULL;
 	struct module module;
 
 	word = bucket ? agent_slot_find(bucket, key) : 0;
-	if (word || !ts_here_find_module(pc - 1, found))
+	if (word || !ts_local_unwind_find_module(pc - 1, found))
 		return word;
 	word = (uint32_t)(pc - 1 - found->bias);
 	if (is_loop(pc - 1, found))
@@ -174,11 +176,11 @@ static uint64_t native_frame(struct core *core, uint64_t pc, struct ts_here_modu
 	return word;
 }
 
-static uint64_t marker(struct core *core, enum ts_here_end end)
+static uint64_t marker(struct core *core, enum ts_local_unwind_end end)
 {
-	static const char *const texts[] = { [TS_HERE_NO_TABLES] = "[no unwind tables]",
-					     [TS_HERE_OTHER_STACK] = "[other stack]",
-					     [TS_HERE_TOO_DEEP] = "[too deep]" };
+	static const char *const texts[] = { [TS_LOCAL_UNWIND_NO_TABLES] = "[no unwind tables]",
+					     [TS_LOCAL_UNWIND_OTHER_STACK] = "[other stack]",
+					     [TS_LOCAL_UNWIND_TOO_DEEP] = "[too deep]" };
 	uint32_t entry = __atomic_load_n(&markers[end], __ATOMIC_ACQUIRE);
 
 	if (!entry) {
@@ -239,8 +241,8 @@ static uint32_t count_runs(const struct agent_python_stack *python)
  * Replaces return addresses by words; what is ours at the inner end goes. Returns the number of
  * loops.
  */
-static uint32_t map_frames(struct core *core, const struct ts_here_stack *native,
-			   struct ts_here_module *found, size_t *ret_first)
+static uint32_t map_frames(struct core *core, const struct ts_local_unwind_stack *native,
+			   struct ts_local_unwind_module *found, size_t *ret_first)
 {
 	uint32_t loops = 0;
 
@@ -259,12 +261,12 @@ static uint32_t map_frames(struct core *core, const struct ts_here_stack *native
  * where the native stack ends early: then the outer runs stand behind it. Should they not fit, no
  * loop is replaced, and all Python frames stand at the outermost one.
  */
-static void merge_native(struct merging *merging, const struct ts_here_stack *native)
+static void merge_native(struct merging *merging, const struct ts_local_unwind_stack *native)
 {
 	size_t first, last_loop = native->count;
 	uint32_t loops = map_frames(merging->core, native, &merging->stack->module, &first);
 	uint32_t runs = count_runs(merging->python);
-	bool fits = loops == runs || (native->end != TS_HERE_WHOLE && loops < runs);
+	bool fits = loops == runs || (native->end != TS_LOCAL_UNWIND_COMPLETE && loops < runs);
 
 	for (size_t i = first; i < native->count; i++)
 		if (native->pcs[i] & IS_LOOP)
@@ -282,11 +284,11 @@ static void merge_native(struct merging *merging, const struct ts_here_stack *na
 		if (word)
 			put(merging, word & WORD);
 	}
-	if (native->end != TS_HERE_WHOLE)
+	if (native->end != TS_LOCAL_UNWIND_COMPLETE)
 		put(merging, marker(merging->core, native->end));
 }
 
-void agent_stack_merge(struct core *core, const struct ts_here_stack *native,
+void agent_stack_merge(struct core *core, const struct ts_local_unwind_stack *native,
 		       const struct agent_python_stack *python, struct agent_merged_stack *stack)
 {
 	struct merging merging = { .core = core, .python = python, .stack = stack };
@@ -295,7 +297,7 @@ void agent_stack_merge(struct core *core, const struct ts_here_stack *native,
 	merge_native(&merging, native);
 	put_all_python(&merging);
 	if (merging.is_cut)
-		stack->frames[TS_LIVE_FRAMES - 1] = marker(core, TS_HERE_TOO_DEEP);
+		stack->frames[TS_LIVE_FRAMES - 1] = marker(core, TS_LOCAL_UNWIND_TOO_DEEP);
 }
 
 void agent_stack_frames_forget(void)

@@ -18,7 +18,8 @@ static struct tree *tree; /* of who holds the core's lock */
 
 static uint64_t key_of(uint32_t caller, uint64_t frame)
 {
-	uint64_t key = ts_here_mix(ts_here_mix(UINT64_C(0xe7037ed1a0b428db), caller), frame);
+	uint64_t key = ts_local_unwind_mix(
+		ts_local_unwind_mix(UINT64_C(0xe7037ed1a0b428db), caller), frame);
 
 	return key | 1;
 }

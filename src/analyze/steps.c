@@ -143,7 +143,7 @@ static void sum_calls(struct steps *steps)
 		steps->calls_ns[i] = calls.ns;
 		steps->sync_ns[i] = syncs.ns;
 		cover_call(&calls, call);
-		if (ts_call_is_sync((enum ts_call_kind)call->kind))
+		if (ts_api_is_sync((enum ts_api_kind)call->kind))
 			cover_call(&syncs, call);
 	}
 	steps->calls_ns[work->call_count] = calls.ns;

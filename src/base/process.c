@@ -15,8 +15,8 @@
 
 #include "base/io.h"
 #include "base/memory.h"
-#include "base/proc_files.h"
 #include "base/process.h"
+#include "base/process_internal.h"
 
 /* ---- files ---- */
 

@@ -26,10 +26,10 @@ size_t ts_process_command(pid_t pid, char *buffer, size_t bytes);
 
 enum ts_entry { /* can an agent be in there? */
 		TS_ENTRY_POSSIBLE,
-		TS_ENTRY_STATIC,  /* no program interpreter: static, most Go programs */
-		TS_ENTRY_SECURE,  /* setuid, setgid, or file capabilities */
-		TS_ENTRY_FOREIGN, /* another machine's or word size's ELF */
-		TS_ENTRY_UNKNOWN, /* cannot be read, or not ELF */
+		TS_ENTRY_STATIC,     /* no program interpreter: static, most Go programs */
+		TS_ENTRY_SECURE,     /* setuid, setgid, or file capabilities */
+		TS_ENTRY_OTHER_ARCH, /* another machine's or word size's ELF */
+		TS_ENTRY_UNKNOWN,    /* cannot be read, or not ELF */
 };
 enum ts_entry ts_process_entry(pid_t pid);
 /* Why in words: "static program: the agent cannot be loaded into it". */

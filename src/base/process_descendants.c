@@ -12,8 +12,8 @@
 
 #include "base/io.h"
 #include "base/map.h"
-#include "base/proc_files.h"
 #include "base/process.h"
+#include "base/process_internal.h"
 
 #define MAX_PROCESSES 65536u
 

@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "base/proc_files.h"
 #include "base/process.h"
+#include "base/process_internal.h"
 
 #define MAX_PROGRAM_HEADERS 512
 
@@ -114,7 +114,7 @@ static enum ts_entry entry_by_program(int fd)
 		return TS_ENTRY_UNKNOWN;
 	if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_ident[EI_DATA] != ELFDATA2LSB ||
 	    header.e_machine != OUR_MACHINE)
-		return TS_ENTRY_FOREIGN;
+		return TS_ENTRY_OTHER_ARCH;
 	if (header.e_type != ET_EXEC && header.e_type != ET_DYN)
 		return TS_ENTRY_UNKNOWN;
 	return entry_by_headers(fd, &header);
@@ -138,7 +138,7 @@ const char *ts_entry_reason(enum ts_entry entry)
 		return "static program: the agent cannot be loaded into it";
 	case TS_ENTRY_SECURE:
 		return "privileged program (setuid, setgid or capabilities): the agent stays out of it";
-	case TS_ENTRY_FOREIGN:
+	case TS_ENTRY_OTHER_ARCH:
 		return "program of another machine or word size: the agent cannot be loaded into it";
 	case TS_ENTRY_UNKNOWN:
 		break;

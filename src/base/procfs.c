@@ -52,7 +52,7 @@ static int read_whole(int fd, struct ts_text *text)
 	}
 }
 
-int ts_kept_file_read(struct ts_kept_file *file, int directory, struct ts_text *text)
+int ts_procfs_file_read(struct ts_procfs_file *file, int directory, struct ts_text *text)
 {
 	int fd = file->fd >= 0 ? file->fd : openat(directory, file->path, O_RDONLY | O_CLOEXEC);
 	int error;
@@ -69,7 +69,7 @@ int ts_kept_file_read(struct ts_kept_file *file, int directory, struct ts_text *
 	return error;
 }
 
-void ts_kept_file_close(struct ts_kept_file *file)
+void ts_procfs_file_close(struct ts_procfs_file *file)
 {
 	if (file->fd >= 0)
 		close(file->fd);
@@ -78,7 +78,7 @@ void ts_kept_file_close(struct ts_kept_file *file)
 
 /* ---- files that are read once ---- */
 
-int ts_file_line(int directory, const char *path, char *buffer, size_t bytes)
+int ts_procfs_read_line(int directory, const char *path, char *buffer, size_t bytes)
 {
 	TS_AUTO_FD int fd = openat(directory, path, O_RDONLY | O_CLOEXEC);
 	ssize_t got;
@@ -96,10 +96,10 @@ int ts_file_line(int directory, const char *path, char *buffer, size_t bytes)
 	return (int)got;
 }
 
-bool ts_file_number(int directory, const char *path, int64_t *ret_number)
+bool ts_procfs_read_number(int directory, const char *path, int64_t *ret_number)
 {
 	char line[32];
-	int length = ts_file_line(directory, path, line, sizeof(line));
+	int length = ts_procfs_read_line(directory, path, line, sizeof(line));
 
 	return length > 0 && ts_parse_int64(line, (size_t)length, ret_number) == 0;
 }
@@ -113,7 +113,7 @@ bool ts_is_outermost_pid_namespace(void)
 
 /* ---- numbers in texts ---- */
 
-const char *ts_scan_number(const char *at, uint64_t *ret_number)
+const char *ts_procfs_scan_number(const char *at, uint64_t *ret_number)
 {
 	uint64_t number = 0;
 	bool is_good = true;
@@ -132,16 +132,16 @@ const char *ts_scan_number(const char *at, uint64_t *ret_number)
 	return at;
 }
 
-void ts_scan_numbers(const char *at, uint64_t *ret_numbers, size_t count)
+void ts_procfs_scan_numbers(const char *at, uint64_t *ret_numbers, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
 		ret_numbers[i] = TS_NO_VALUE;
 		if (at)
-			at = ts_scan_number(at, &ret_numbers[i]);
+			at = ts_procfs_scan_number(at, &ret_numbers[i]);
 	}
 }
 
-const char *ts_next_line(const char *line)
+const char *ts_procfs_next_line(const char *line)
 {
 	const char *end = strchr(line, '\n');
 
@@ -158,18 +158,19 @@ static const char *behind_key(const char *line, const char *key)
 	return line + length;
 }
 
-void ts_scan_keys(const char *text, const char *const *keys, uint64_t *ret_numbers, size_t count)
+void ts_procfs_scan_keys(const char *text, const char *const *keys, uint64_t *ret_numbers,
+			 size_t count)
 {
 	size_t found = 0;
 
 	for (size_t i = 0; i < count; i++)
 		ret_numbers[i] = TS_NO_VALUE;
-	for (const char *line = text; line && found < count; line = ts_next_line(line)) {
+	for (const char *line = text; line && found < count; line = ts_procfs_next_line(line)) {
 		for (size_t i = 0; i < count; i++) {
 			const char *at = ret_numbers[i] == TS_NO_VALUE ? behind_key(line, keys[i])
 								       : NULL;
 
-			if (at && ts_scan_number(at, &ret_numbers[i]))
+			if (at && ts_procfs_scan_number(at, &ret_numbers[i]))
 				found += ret_numbers[i] != TS_NO_VALUE;
 		}
 	}

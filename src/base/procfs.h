@@ -18,7 +18,7 @@
 /* ---- files that are kept open ---- */
 
 /* Opening costs more than reading. Of a process, a descriptor cannot come to mean another one. */
-struct ts_kept_file {
+struct ts_procfs_file {
 	const char *path; /* borrowed */
 	int fd;           /* -1: none is kept */
 };
@@ -29,8 +29,8 @@ struct ts_kept_file {
  * process may have are in use (a recorder needs others for each process): then for this reading
  * only.
  */
-int ts_kept_file_read(struct ts_kept_file *file, int directory, struct ts_text *text);
-void ts_kept_file_close(struct ts_kept_file *file);
+int ts_procfs_file_read(struct ts_procfs_file *file, int directory, struct ts_text *text);
+void ts_procfs_file_close(struct ts_procfs_file *file);
 
 /* ---- files that are read once ---- */
 
@@ -38,10 +38,10 @@ void ts_kept_file_close(struct ts_kept_file *file);
  * The first bytes - 1 bytes, with a NUL behind and without newlines at the end: their number, or
  * the negative errno.
  */
-int ts_file_line(int directory, const char *path, char *buffer, size_t bytes);
+int ts_procfs_read_line(int directory, const char *path, char *buffer, size_t bytes);
 
 /* A file that holds one decimal number and nothing else. */
-bool ts_file_number(int directory, const char *path, int64_t *ret_number);
+bool ts_procfs_read_number(int directory, const char *path, int64_t *ret_number);
 
 /* ---- where we are ---- */
 
@@ -54,16 +54,17 @@ bool ts_is_outermost_pid_namespace(void);
  * Decimal digits behind blanks: what follows them, or NULL where there are none. A number beyond 64
  * bits, or one that the text ends with and so may be cut, is passed over and gives TS_NO_VALUE.
  */
-const char *ts_scan_number(const char *at, uint64_t *ret_number);
+const char *ts_procfs_scan_number(const char *at, uint64_t *ret_number);
 
 /* `count` numbers with blanks between; those that are missing are TS_NO_VALUE. */
-void ts_scan_numbers(const char *at, uint64_t *ret_numbers, size_t count);
+void ts_procfs_scan_numbers(const char *at, uint64_t *ret_numbers, size_t count);
 
 /* Lines "KEY NUMBER": the numbers of the keys, in their order. */
-void ts_scan_keys(const char *text, const char *const *keys, uint64_t *ret_numbers, size_t count);
+void ts_procfs_scan_keys(const char *text, const char *const *keys, uint64_t *ret_numbers,
+			 size_t count);
 
 /* The begin of the next line; NULL at the end. */
-const char *ts_next_line(const char *line);
+const char *ts_procfs_next_line(const char *line);
 
 /* ---- counters that only grow ---- */
 

@@ -15,7 +15,7 @@
 /* ---- of a process ---- */
 
 /* /proc/PID/stat; sums over its threads, those that ended too. */
-struct ts_stat_text {
+struct ts_procfs_stat {
 	char state;
 	uint64_t parent;
 	uint64_t flags; /* PF_... of the kernel */
@@ -27,29 +27,29 @@ struct ts_stat_text {
 };
 
 /* False: it is not such a text, or does not reach the start time. */
-bool ts_stat_text_parse(const char *text, struct ts_stat_text *ret_stat);
+bool ts_procfs_stat_parse(const char *text, struct ts_procfs_stat *ret_stat);
 
 /* A leader that has ended is a zombie, too, while its other threads run. */
-bool ts_stat_text_has_ended(const struct ts_stat_text *stat);
+bool ts_procfs_stat_has_exited(const struct ts_procfs_stat *stat);
 
 /* /proc/PID/statm, in pages. */
-struct ts_statm_text {
+struct ts_procfs_statm {
 	uint64_t virtual_pages, resident_pages, shared_pages;
 };
-void ts_statm_text_parse(const char *text, struct ts_statm_text *ret_statm);
+void ts_procfs_statm_parse(const char *text, struct ts_procfs_statm *ret_statm);
 
 /* /proc/PID/io, in bytes. */
-struct ts_io_text {
+struct ts_procfs_io {
 	uint64_t call_read, call_written; /* by system calls, whatever is behind them */
 	uint64_t disk_read, disk_written; /* at the storage layer */
 };
-void ts_io_text_parse(const char *text, struct ts_io_text *ret_io);
+void ts_procfs_io_parse(const char *text, struct ts_procfs_io *ret_io);
 
 /* /proc/PID/task/TID/status: of this thread alone. And from elsewhere, of a whole process. */
 struct ts_switches {
 	uint64_t voluntary, involuntary;
 };
-void ts_status_text_parse(const char *text, struct ts_switches *ret_switches);
+void ts_procfs_status_parse(const char *text, struct ts_switches *ret_switches);
 
 /* ---- of the machine ---- */
 
@@ -69,35 +69,35 @@ enum ts_cpu_mode {
 	TS_CPU_MODES,
 };
 
-struct ts_system_text {
+struct ts_procfs_system {
 	uint64_t ticks[TS_CPU_MODES];
 	uint64_t switches;
 	uint64_t running, blocked; /* tasks */
 };
-void ts_system_text_parse(const char *text, struct ts_system_text *ret_system);
+void ts_procfs_system_parse(const char *text, struct ts_procfs_system *ret_system);
 
 /* /proc/meminfo, in KiB. */
-struct ts_meminfo_text {
+struct ts_procfs_meminfo {
 	uint64_t total, available;
 	uint64_t swap_total, swap_free;
 };
-void ts_meminfo_text_parse(const char *text, struct ts_meminfo_text *ret_memory);
+void ts_procfs_meminfo_parse(const char *text, struct ts_procfs_meminfo *ret_memory);
 
 /* /proc/vmstat: events since the start, swapped in pages. */
-struct ts_vmstat_text {
+struct ts_procfs_vmstat {
 	uint64_t faults, major_faults; /* of both kinds together, and the major ones */
 	uint64_t swapped_in, swapped_out;
 };
-void ts_vmstat_text_parse(const char *text, struct ts_vmstat_text *ret_vmstat);
+void ts_procfs_vmstat_parse(const char *text, struct ts_procfs_vmstat *ret_vmstat);
 
 /* /proc/pressure/NAME, in microseconds. */
-struct ts_pressure_text {
+struct ts_procfs_pressure {
 	uint64_t some, full;
 };
-void ts_pressure_text_parse(const char *text, struct ts_pressure_text *ret_pressure);
+void ts_procfs_pressure_parse(const char *text, struct ts_procfs_pressure *ret_pressure);
 
 /* Bytes of an interface of /proc/net/dev, or sectors of a device of /proc/diskstats. */
-struct ts_traffic_text {
+struct ts_procfs_traffic {
 	const char *name; /* not ended by a NUL */
 	size_t name_length;
 	uint64_t in, out; /* received or read, sent or written */
@@ -106,7 +106,7 @@ struct ts_traffic_text {
 /*
  * The next of them from *cursor on, which starts at the text; lines that are none are passed over.
  */
-bool ts_network_text_next(const char **cursor, struct ts_traffic_text *ret_traffic);
-bool ts_disk_text_next(const char **cursor, struct ts_traffic_text *ret_traffic);
+bool ts_procfs_network_next(const char **cursor, struct ts_procfs_traffic *ret_traffic);
+bool ts_procfs_disk_next(const char **cursor, struct ts_procfs_traffic *ret_traffic);
 
 #endif

@@ -43,8 +43,8 @@ extern char **environ;
 
 /* All that guard and child need, prepared before. */
 struct run {
-	const struct ts_program *program;
-	struct ts_program_result *result; /* its output has room for all */
+	const struct ts_subprocess *program;
+	struct ts_subprocess_result *result; /* its output has room for all */
 	char *const *environment;
 	pid_t caller;
 	/* Of the guard. */
@@ -68,7 +68,7 @@ static bool is_program(const char *path)
 	       !access(path, X_OK);
 }
 
-bool ts_program_find(const char *name, const char *const *places, char *ret_path, size_t bytes)
+bool ts_subprocess_find(const char *name, const char *const *places, char *ret_path, size_t bytes)
 {
 	const char *path = getenv("PATH");
 
@@ -315,7 +315,7 @@ static void watch(struct run *run)
 	}
 }
 
-static void note_end(struct ts_program_result *result, int status)
+static void note_end(struct ts_subprocess_result *result, int status)
 {
 	if (WIFEXITED(status))
 		result->exit_code = WEXITSTATUS(status);
@@ -338,7 +338,7 @@ static void kill_children(void)
 	if (fd >= 0)
 		close(fd);
 	text[TS_MAX(got, 0)] = '\0';
-	while ((at = ts_scan_number(at, &pid)))
+	while ((at = ts_procfs_scan_number(at, &pid)))
 		if (pid > 1 && pid <= INT32_MAX)
 			kill((pid_t)pid, SIGKILL);
 }
@@ -435,8 +435,8 @@ static int start_guard(struct run *run)
 	return error;
 }
 
-static int run_guarded(struct run *run, const struct ts_program *program,
-		       struct ts_program_result *result)
+static int run_guarded(struct run *run, const struct ts_subprocess *program,
+		       struct ts_subprocess_result *result)
 {
 	TS_AUTO_FREE char **environment = make_environment(program->environment);
 	int error;
@@ -458,8 +458,8 @@ static int run_guarded(struct run *run, const struct ts_program *program,
 	return error ? error : result->spawn_errno;
 }
 
-int ts_program_run(const struct ts_program *program, struct ts_program_result *ret_result,
-		   struct ts_error *err)
+int ts_subprocess_run(const struct ts_subprocess *program, struct ts_subprocess_result *ret_result,
+		      struct ts_error *err)
 {
 	/*
 	 * From the heap, so that a sanitizer forgets what an earlier child, which never returned,
@@ -477,19 +477,20 @@ int ts_program_run(const struct ts_program *program, struct ts_program_result *r
 	return TS_OK;
 }
 
-void ts_program_result_release(struct ts_program_result *result)
+void ts_subprocess_result_release(struct ts_subprocess_result *result)
 {
 	ts_text_release(&result->output);
 }
 
 /* ---- how it ended ---- */
 
-bool ts_program_succeeded(const struct ts_program_result *result)
+bool ts_subprocess_succeeded(const struct ts_subprocess_result *result)
 {
 	return !result->spawn_errno && !result->timed_out && !result->cut && !result->exit_code;
 }
 
-const char *ts_program_end(const struct ts_program_result *result, char *buffer, size_t bytes)
+const char *ts_subprocess_describe_end(const struct ts_subprocess_result *result, char *buffer,
+				       size_t bytes)
 {
 	char text[TS_FORMAT_BYTES];
 

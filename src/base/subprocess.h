@@ -17,7 +17,7 @@
 
 #include "base/text.h"
 
-struct ts_program {
+struct ts_subprocess {
 	const char *const *arguments; /* ended by NULL; the first is the path, with a '/' in it */
 	const char *const
 		*environment; /* "NAME=VALUE" sets, "NAME" unsets; ended by NULL, or NULL */
@@ -25,7 +25,7 @@ struct ts_program {
 	size_t max_bytes;     /* killed when it prints more */
 };
 
-struct ts_program_result {
+struct ts_subprocess_result {
 	struct ts_text output; /* standard output and error, as they came; not ended by a NUL */
 	int spawn_errno;       /* why it could not be started, 0: it was */
 	int exit_code;         /* -1: it did not exit */
@@ -42,23 +42,24 @@ struct ts_program_result {
  * Looks for a program in the absolute folders of PATH, then in `places` (ended by NULL, or NULL).
  * True with its path.
  */
-bool ts_program_find(const char *name, const char *const *places, char *ret_path, size_t bytes);
+bool ts_subprocess_find(const char *name, const char *const *places, char *ret_path, size_t bytes);
 
 /*
  * The environment is ours, without what would make the program a target of tracing; standard input
  * is empty. The result is always filled; release it. Fails where the program could not be started.
  */
-int ts_program_run(const struct ts_program *program, struct ts_program_result *ret_result,
-		   struct ts_error *err);
-void ts_program_result_release(struct ts_program_result *result);
+int ts_subprocess_run(const struct ts_subprocess *program, struct ts_subprocess_result *ret_result,
+		      struct ts_error *err);
+void ts_subprocess_result_release(struct ts_subprocess_result *result);
 
 /* It ended by itself with code 0, and all that it printed is there. */
-bool ts_program_succeeded(const struct ts_program_result *result);
+bool ts_subprocess_succeeded(const struct ts_subprocess_result *result);
 
 /*
  * How it ended: "exited with code 3", "did not end within 5.000 s and was killed". Returns the
  * buffer.
  */
-const char *ts_program_end(const struct ts_program_result *result, char *buffer, size_t bytes);
+const char *ts_subprocess_describe_end(const struct ts_subprocess_result *result, char *buffer,
+				       size_t bytes);
 
 #endif

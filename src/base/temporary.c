@@ -9,7 +9,7 @@
 
 #include "base/text.h"
 
-const char *ts_temporary_folder(void)
+const char *ts_temporary_directory(void)
 {
 	const char *folder = getenv("TMPDIR");
 
@@ -21,7 +21,7 @@ int ts_temporary_open(int *ret_fd, struct ts_error *err)
 	TS_SCOPED(ts_text) path = { 0 };
 	int fd;
 
-	ts_text_printf(&path, "%s/tracesmith-XXXXXX", ts_temporary_folder());
+	ts_text_printf(&path, "%s/tracesmith-XXXXXX", ts_temporary_directory());
 	if (ts_text_status(&path) || !*ts_text_cstr(&path))
 		return ts_error_set(err, TS_ENOMEM, "no memory");
 	fd = mkostemp(path.data, O_CLOEXEC);

@@ -9,7 +9,7 @@
 #include <tracesmith/error.h>
 
 /* $TMPDIR, or /tmp. */
-const char *ts_temporary_folder(void);
+const char *ts_temporary_directory(void);
 
 /* Its descriptor in *ret_fd. */
 int ts_temporary_open(int *ret_fd, struct ts_error *err);

@@ -319,10 +319,10 @@ static void get_command(pid_t pid, char *buffer, size_t bytes)
 		ts_process_name(pid, buffer, bytes);
 }
 
-static void show_user(struct ts_text_table *table, const struct ts_accelerator_user *user)
+static void show_user(struct ts_text_table *table, const struct ts_device_user *user)
 {
 	bool has_number = user->device != TS_METRICS_UNKNOWN;
-	bool by_maker = user->evidence & TS_USER_BY_MAKER;
+	bool by_maker = user->evidence & TS_DEVICE_USER_BY_VENDOR;
 	char text[512], bytes[TS_FORMAT_BYTES];
 
 	snprintf(text, sizeof(text), "%d", (int)user->pid);
@@ -335,7 +335,7 @@ static void show_user(struct ts_text_table *table, const struct ts_accelerator_u
 							   (uint64_t)user->memory_bytes));
 	snprintf(text, sizeof(text), "%s%s%s%s", by_maker ? "maker" : "",
 		 by_maker && user->files[0] ? "," : "", user->files,
-		 user->evidence == TS_USER_BY_RENDER ? " (may only draw)" : "");
+		 user->evidence == TS_DEVICE_USER_BY_RENDER ? " (may only draw)" : "");
 	ts_text_table_str(table, text);
 	get_command(user->pid, text, sizeof(text));
 	ts_text_table_str(table, text);
@@ -350,7 +350,7 @@ static void put_number(struct ts_text *out, const char *key, int64_t value)
 		ts_text_printf(out, "\"%s\":%" PRId64 ",", key, value);
 }
 
-static void show_user_json(const struct ts_accelerator_user *user)
+static void show_user_json(const struct ts_device_user *user)
 {
 	static const char *const evidence[] = { "maker", "file", "render" };
 	struct ts_text *out = ts_stdout();
@@ -377,7 +377,7 @@ static void show_user_json(const struct ts_accelerator_user *user)
 	ts_text_append_str(out, "}\n");
 }
 
-static int show_users(const struct ts_accelerator_users *users, bool json, struct ts_error *err)
+static int show_users(const struct ts_device_users *users, bool json, struct ts_error *err)
 {
 	struct ts_text_table table;
 	int rc;
@@ -405,16 +405,16 @@ static int show_users(const struct ts_accelerator_users *users, bool json, struc
 
 static int list_users(bool json)
 {
-	struct ts_accelerator_users users;
+	struct ts_device_users users;
 	struct ts_error err;
-	int rc = ts_accelerator_users_find(&users, TOOLS_NS, &err);
+	int rc = ts_device_users_find(&users, TOOLS_NS, &err);
 
 	if (rc)
 		return ts_report_error(&err);
 	rc = show_users(&users, json, &err);
 	if (users.message[0])
 		ts_report_warning("%s", users.message);
-	ts_accelerator_users_release(&users);
+	ts_device_users_release(&users);
 	return rc ? ts_report_error(&err) : TS_EXIT_DONE;
 }
 

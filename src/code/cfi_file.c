@@ -6,7 +6,7 @@
 #include "code/elf.h"
 #include "code/local/cfi.h"
 
-#define MOST_ENTRIES (1u << 24)
+#define MAX_ENTRIES (1u << 24)
 
 static int compare_entries(const void *a, const void *b)
 {
@@ -22,7 +22,7 @@ void ts_cfi_make_entries(struct ts_cfi *cfi)
 
 	cfi->is_indexed = true;
 	while (ts_cfi_next(cfi, &offset, &entry)) {
-		if (cfi->entry_count == MOST_ENTRIES ||
+		if (cfi->entry_count == MAX_ENTRIES ||
 		    ts_grow_array((void **)&cfi->entries, &cfi->entry_capacity,
 				  cfi->entry_count + 1, sizeof(*cfi->entries)))
 			break;

@@ -7,7 +7,7 @@
 #include "code/local/jumps.h"
 #include "code/native_internal.h"
 
-#define MOST_LOOP_BYTES (1u << 20)
+#define MAX_LOOP_BYTES (1u << 20)
 
 /* A function starts with nothing on the stack but its return address. */
 static bool begins_inside(struct ts_native_module *module, uint64_t start)
@@ -20,10 +20,10 @@ static bool begins_inside(struct ts_native_module *module, uint64_t start)
 		row.frame.value != at_start);
 }
 
-bool ts_native_is_cold_loop(const struct ts_native *native, struct ts_native_module *module,
-			    const struct ts_cfi_row *row)
+bool ts_cold_code_is_loop(const struct ts_native_process *native, struct ts_native_module *module,
+			  const struct ts_cfi_row *row)
 {
-	size_t bytes = TS_MIN(module->loop.bytes, MOST_LOOP_BYTES);
+	size_t bytes = TS_MIN(module->loop.bytes, MAX_LOOP_BYTES);
 	TS_AUTO_FREE uint8_t *code = NULL;
 
 	if (!module->is_python || bytes == 0 || !begins_inside(module, row->start))
@@ -32,6 +32,6 @@ bool ts_native_is_cold_loop(const struct ts_native *native, struct ts_native_mod
 	if (!code)
 		return false;
 	bytes = ts_native_read(native, module->loop.address + module->bias, code, bytes);
-	return ts_native_count_jumps(code, bytes, module->loop.address, row->start, row->end) >=
-	       TS_JUMPS_LEAST;
+	return ts_jumps_count(code, bytes, module->loop.address, row->start, row->end) >=
+	       TS_JUMPS_MIN;
 }

@@ -217,8 +217,8 @@ static const struct cubin_row *find_row(const struct ts_cubin *cubin, const Elf6
 	return NULL;
 }
 
-size_t ts_cubin_places(const struct ts_cubin *cubin, const char *function, uint64_t offset,
-		       struct ts_cubin_place *places, size_t most)
+size_t ts_cubin_locations(const struct ts_cubin *cubin, const char *function, uint64_t offset,
+			  struct ts_cubin_location *places, size_t most)
 {
 	const Elf64_Sym *symbol = find_function(cubin, function);
 	const struct cubin_row *row = symbol ? find_row(cubin, symbol, offset) : NULL;
@@ -227,7 +227,7 @@ size_t ts_cubin_places(const struct ts_cubin *cubin, const char *function, uint6
 	/* A row's caller stands ahead of it, so that this ends. */
 	while (row && count < most) {
 		bool is_inlined = row->caller > 0;
-		struct ts_cubin_place *place = &places[count++];
+		struct ts_cubin_location *place = &places[count++];
 
 		place->file = row->file ? cubin->files[row->file - 1] : "";
 		place->line = row->line;

@@ -36,7 +36,7 @@ bool ts_cubin_find(const struct ts_cubin *cubin, const char *function, size_t *r
 bool ts_cubin_has_lines(const struct ts_cubin *cubin);
 
 /* Texts are borrowed. */
-struct ts_cubin_place {
+struct ts_cubin_location {
 	const char *file;
 	uint32_t line;
 	const char *function; /* as the linker knows it; NULL: that which was asked for */
@@ -46,7 +46,7 @@ struct ts_cubin_place {
  * Where an instruction comes from: the innermost first, then where that was inlined, outwards.
  * Returns how many there are, at most `most`.
  */
-size_t ts_cubin_places(const struct ts_cubin *cubin, const char *function, uint64_t offset,
-		       struct ts_cubin_place *places, size_t most);
+size_t ts_cubin_locations(const struct ts_cubin *cubin, const char *function, uint64_t offset,
+			  struct ts_cubin_location *places, size_t most);
 
 #endif

@@ -21,10 +21,10 @@ enum {
 	FORM_UDATA = 0x0f,
 	FORM_LINE_STRP = 0x1f,
 };
-#define MOST_COLUMNS 16u
-#define MOST_DIRECTORIES (1u << 16)
-#define MOST_PATH_BYTES 4096u
-#define MOST_PATHS_BYTES (64u << 20) /* of all files */
+#define MAX_COLUMNS 16u
+#define MAX_DIRECTORIES (1u << 16)
+#define MAX_PATH_BYTES 4096u
+#define MAX_PATHS_BYTES (64u << 20) /* of all files */
 
 struct directories {
 	const char **paths;
@@ -46,7 +46,7 @@ static const char *take_text(struct ts_cursor *cursor)
 
 static bool add_directory(struct directories *directories, const char *path)
 {
-	if (directories->count >= MOST_DIRECTORIES ||
+	if (directories->count >= MAX_DIRECTORIES ||
 	    ts_grow_array((void **)&directories->paths, &directories->capacity,
 			  directories->count + 1, sizeof(*directories->paths)))
 		return false;
@@ -57,25 +57,25 @@ static bool add_directory(struct directories *directories, const char *path)
 /* The directory's path ahead of the name, unless that is a path from the root. */
 static bool add_file(struct ts_cubin *cubin, const char *directory, const char *name)
 {
-	bool is_whole = name[0] == '/' || !directory || !*directory;
-	size_t bytes = strnlen(name, MOST_PATH_BYTES) + 2 +
-		       (is_whole ? 0 : strnlen(directory, MOST_PATH_BYTES));
+	bool is_absolute = name[0] == '/' || !directory || !*directory;
+	size_t bytes = strnlen(name, MAX_PATH_BYTES) + 2 +
+		       (is_absolute ? 0 : strnlen(directory, MAX_PATH_BYTES));
 	char *path;
 
-	if (bytes > MOST_PATH_BYTES) { /* no system has such: its number stays */
-		is_whole = true;
+	if (bytes > MAX_PATH_BYTES) { /* no system has such: its number stays */
+		is_absolute = true;
 		name = "";
 		bytes = 1;
 	}
 	cubin->path_bytes += bytes;
-	if (cubin->file_count >= CUBIN_MOST_FILES || cubin->path_bytes > MOST_PATHS_BYTES ||
+	if (cubin->file_count >= CUBIN_MOST_FILES || cubin->path_bytes > MAX_PATHS_BYTES ||
 	    ts_grow_array((void **)&cubin->files, &cubin->file_capacity, cubin->file_count + 1,
 			  sizeof(*cubin->files)))
 		return false;
 	path = malloc(bytes);
 	if (!path)
 		return false;
-	snprintf(path, bytes, "%s%s%s", is_whole ? "" : directory, is_whole ? "" : "/", name);
+	snprintf(path, bytes, "%s%s%s", is_absolute ? "" : directory, is_absolute ? "" : "/", name);
 	cubin->files[cubin->file_count++] = path;
 	return true;
 }
@@ -111,7 +111,7 @@ static bool read_old_tables(struct ts_cubin *cubin, struct ts_cursor *header,
 /* ---- DWARF 5 ---- */
 
 struct columns {
-	uint64_t content[MOST_COLUMNS], form[MOST_COLUMNS];
+	uint64_t content[MAX_COLUMNS], form[MAX_COLUMNS];
 	unsigned int count;
 };
 
@@ -171,7 +171,7 @@ static struct cell take_cell(const struct ts_cubin *cubin, struct ts_cursor *hea
 static bool take_columns(struct ts_cursor *header, struct columns *columns)
 {
 	columns->count = ts_cursor_u8(header);
-	if (columns->count > MOST_COLUMNS)
+	if (columns->count > MAX_COLUMNS)
 		return false;
 	for (unsigned int i = 0; i < columns->count; i++) {
 		columns->content[i] = ts_cursor_uleb(header);

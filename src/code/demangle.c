@@ -9,10 +9,10 @@
 
 #include "code/demangle_internal.h"
 
-#define MOST_BYTES 4096u     /* of a name; those of templates can be megabytes */
-#define LONG_BYTES 65536u    /* of one that is wanted whole */
-#define MOST_SIZE (1u << 19) /* of what is asked of the library: it does not stop */
-#define RUST_HASH 19u        /* "::h" and 16 digits */
+#define MAX_BYTES 4096u     /* of a name; those of templates can be megabytes */
+#define LONG_BYTES 65536u   /* of one that is wanted whole */
+#define MAX_SIZE (1u << 19) /* of what is asked of the library: it does not stop */
+#define RUST_HASH 19u       /* "::h" and 16 digits */
 
 typedef char *demangle_function(const char *name, char *buffer, size_t *bytes, int *status);
 
@@ -50,7 +50,7 @@ static char *demangle(const char *name, size_t most)
 
 	if (strncmp(name, "_Z", 2) != 0 || strlen(name) > most)
 		return NULL;
-	if (!ts_can_demangle() || demangle_size(name) > MOST_SIZE)
+	if (!ts_can_demangle() || demangle_size(name) > MAX_SIZE)
 		return NULL;
 	plain = demangler(name, NULL, NULL, NULL);
 	if (plain && strlen(plain) > most) {
@@ -64,7 +64,7 @@ static char *demangle(const char *name, size_t most)
 
 char *ts_demangle(const char *name)
 {
-	return demangle(name, MOST_BYTES);
+	return demangle(name, MAX_BYTES);
 }
 
 char *ts_demangle_long(const char *name)

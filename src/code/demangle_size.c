@@ -11,8 +11,8 @@
 #include "base/memory.h"
 #include "code/demangle_internal.h"
 
-#define MOST_DEPTH 512u  /* of types in types */
-#define MOST_FORWARD 12u /* arguments of what a conversion names: each is read twice */
+#define MAX_DEPTH 512u  /* of types in types */
+#define MAX_FORWARD 12u /* arguments of what a conversion names: each is read twice */
 #define ENOUGH (UINT64_C(1) << 32)
 
 /*
@@ -320,7 +320,7 @@ static struct size template_arguments(struct parser *parser)
 {
 	struct size all = { 2, 0 };
 
-	if (++parser->depth > MOST_DEPTH)
+	if (++parser->depth > MAX_DEPTH)
 		parser->is_bad = true;
 	skip(parser, 1);
 	while (!parser->is_bad && peek(parser) && peek(parser) != 'E') {
@@ -476,7 +476,7 @@ static struct size encoding(struct parser *parser)
 	struct size all, arguments = { 0 };
 	unsigned int conversions = parser->conversions;
 
-	if (++parser->depth > MOST_DEPTH)
+	if (++parser->depth > MAX_DEPTH)
 		parser->is_bad = true;
 	if (parser->is_bad)
 		return constant(1);
@@ -581,7 +581,7 @@ static struct size type_parameter(struct parser *parser)
 
 	if (peek(parser) != 'I')
 		return all;
-	if (parser->conversions && ++parser->forward > MOST_FORWARD)
+	if (parser->conversions && ++parser->forward > MAX_FORWARD)
 		all.bytes = ENOUGH;
 	if (!parser->conversions)
 		remember(parser, all);
@@ -678,7 +678,7 @@ static struct size type(struct parser *parser)
 {
 	struct size all = { 1, 0 };
 
-	if (parser->is_bad || ++parser->depth > MOST_DEPTH) {
+	if (parser->is_bad || ++parser->depth > MAX_DEPTH) {
 		parser->is_bad = true;
 		return all;
 	}
@@ -747,7 +747,7 @@ static struct size expressions(struct parser *parser, char end)
 {
 	struct size all = { 0 };
 
-	if (++parser->depth > MOST_DEPTH)
+	if (++parser->depth > MAX_DEPTH)
 		parser->is_bad = true;
 	while (!parser->is_bad && peek(parser) != end)
 		add(&all, expression_part(parser));

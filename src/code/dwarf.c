@@ -13,8 +13,8 @@
 #include <stdlib.h>
 
 /* Compilers have units by the ten thousand; what says more is damaged. */
-#define MOST_UNITS 4000000u
-#define MOST_RANGES 1000000
+#define MAX_UNITS 4000000u
+#define MAX_RANGES 1000000
 
 /* What is used of the library, which is not linked: it is not on every machine. */
 #define FUNCTIONS(X)            \
@@ -61,7 +61,7 @@ static void find_library(void)
 #undef FIND
 }
 
-bool ts_dwarf_is_there(void)
+bool ts_dwarf_is_available(void)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 
@@ -92,7 +92,7 @@ static int add_unit(struct ts_dwarf *dwarf, Dwarf_Off offset)
 	if (!dw.dwarf_offdie(dwarf->dwarf, offset, &unit) ||
 	    dw.dwarf_tag(&unit) != DW_TAG_compile_unit)
 		return TS_OK;
-	for (unsigned int i = 0; i < MOST_RANGES; i++) {
+	for (unsigned int i = 0; i < MAX_RANGES; i++) {
 		at = dw.dwarf_ranges(&unit, at, &base, &start, &end);
 		if (at <= 0)
 			break;
@@ -119,7 +119,7 @@ static int list_units(struct ts_dwarf *dwarf, struct ts_error *err)
 	Dwarf_Off offset = 0, next;
 	size_t header_bytes;
 
-	for (unsigned int i = 0; i < MOST_UNITS; i++) {
+	for (unsigned int i = 0; i < MAX_UNITS; i++) {
 		if (dw.dwarf_nextcu(dwarf->dwarf, offset, &next, &header_bytes, NULL, NULL, NULL))
 			break;
 		if (add_unit(dwarf, offset + header_bytes))
@@ -154,7 +154,7 @@ int ts_dwarf_open(struct ts_dwarf **ret_dwarf, int fd, struct ts_error *err)
 	TS_AUTO(ts_dwarf) dwarf = NULL;
 	int rc;
 
-	if (!ts_dwarf_is_there())
+	if (!ts_dwarf_is_available())
 		return ts_error_set(err, TS_ENOTFOUND, "libdw is not there");
 	dwarf = calloc(1, sizeof(*dwarf));
 	if (!dwarf)
@@ -282,7 +282,7 @@ size_t ts_dwarf_functions_at(struct ts_dwarf *dwarf, uint64_t address,
 
 #else
 
-bool ts_dwarf_is_there(void)
+bool ts_dwarf_is_available(void)
 {
 	return false;
 }

@@ -25,7 +25,7 @@ struct ts_dwarf_function {
 };
 
 /* Whether this build and this machine have libdw. */
-bool ts_dwarf_is_there(void);
+bool ts_dwarf_is_available(void);
 
 /* The descriptor stays open until close. TS_ENOTFOUND: no debug information in it, or no libdw. */
 int ts_dwarf_open(struct ts_dwarf **ret_dwarf, int fd, struct ts_error *err);

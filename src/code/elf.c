@@ -15,10 +15,10 @@
 #include "code/elf_internal.h"
 
 /* Beyond all that is known of such files; what says more is damaged. */
-#define MOST_SEGMENTS 4096u
-#define MOST_SECTIONS 65536u
-#define MOST_SECTION_BYTES ((uint64_t)1 << 30)
-#define MOST_NOTES 256u
+#define MAX_SEGMENTS 4096u
+#define MAX_SECTIONS 65536u
+#define MAX_SECTION_BYTES ((uint64_t)1 << 30)
+#define MAX_NOTES 256u
 
 /* ---- bytes of the file ---- */
 
@@ -82,7 +82,7 @@ const uint8_t *ts_elf_copy_section(const struct ts_elf *elf, size_t index, size_
 	section = &elf->sections[index];
 	copy = &elf->copies[index];
 	if (!copy->is_tried && is_in_file(section) && !(section->sh_flags & SHF_COMPRESSED) &&
-	    section->sh_size <= MOST_SECTION_BYTES)
+	    section->sh_size <= MAX_SECTION_BYTES)
 		copy->bytes = fetch_array(elf, section->sh_offset, section->sh_size, 1);
 	copy->is_tried = true;
 	*ret_bytes = copy->bytes ? section->sh_size : 0;
@@ -227,7 +227,7 @@ static void write_hex(char *to, const uint8_t *bytes, size_t count)
  */
 static bool find_build_id(const uint8_t *notes, size_t bytes, char *ret_id, size_t most)
 {
-	for (size_t i = 0; i < MOST_NOTES && bytes >= 12; i++) {
+	for (size_t i = 0; i < MAX_NOTES && bytes >= 12; i++) {
 		uint32_t words[3];
 		size_t name, content;
 
@@ -291,7 +291,7 @@ static void read_segments(struct ts_elf *elf)
 {
 	size_t count = elf->header.e_phnum;
 
-	if (elf->header.e_phentsize != sizeof(Elf64_Phdr) || count > MOST_SEGMENTS)
+	if (elf->header.e_phentsize != sizeof(Elf64_Phdr) || count > MAX_SEGMENTS)
 		return;
 	elf->segments = fetch_array(elf, elf->header.e_phoff, count, sizeof(Elf64_Phdr));
 	elf->segment_count = elf->segments ? count : 0;
@@ -302,7 +302,7 @@ static void read_sections(struct ts_elf *elf)
 {
 	size_t count = elf->header.e_shnum;
 
-	if (elf->header.e_shentsize != sizeof(Elf64_Shdr) || count > MOST_SECTIONS ||
+	if (elf->header.e_shentsize != sizeof(Elf64_Shdr) || count > MAX_SECTIONS ||
 	    elf->header.e_shoff == 0)
 		return;
 	elf->sections = fetch_array(elf, elf->header.e_shoff, count, sizeof(Elf64_Shdr));

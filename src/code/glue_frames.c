@@ -85,7 +85,7 @@ static const char *base_name(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-bool ts_native_is_glue(const char *name, const char *path, bool is_python)
+bool ts_glue_frames_match(const char *name, const char *path, bool is_python)
 {
 	bool has_no_name = strncmp(name, "0x", 2) == 0;
 

@@ -13,7 +13,7 @@
 #include "base/io.h"
 #include "base/text.h"
 
-#define MOST_BYTES (64u << 20)
+#define MAX_BYTES (64u << 20)
 #define READ_BYTES 65536u
 
 /* ---- lines ---- */
@@ -202,7 +202,7 @@ static int read_text(int fd, struct ts_text *text)
 	for (;;) {
 		ssize_t got;
 
-		if (text->length > MOST_BYTES)
+		if (text->length > MAX_BYTES)
 			return EFBIG;
 		if (!ts_text_reserve(text, READ_BYTES))
 			return ENOMEM;

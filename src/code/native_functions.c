@@ -35,8 +35,8 @@ static bool is_eval(const char *name)
 	return strncmp(name, eval, length) == 0 && (name[length] == '\0' || name[length] == '.');
 }
 
-static const char *copy_name(struct ts_native *native, const struct ts_native_module *module,
-			     const struct place *place)
+static const char *copy_name(struct ts_native_process *native,
+			     const struct ts_native_module *module, const struct place *place)
 {
 	TS_AUTO_FREE char *plain = *place->name ? ts_demangle(place->name) : NULL;
 	const char *name = plain ? plain : place->name;
@@ -51,7 +51,7 @@ static const char *copy_name(struct ts_native *native, const struct ts_native_mo
 	return ts_arena_strdup_len(&native->texts, name, strlen(name));
 }
 
-static struct ts_native_code *make_code(struct ts_native *native,
+static struct ts_native_code *make_code(struct ts_native_process *native,
 					const struct ts_native_module *module,
 					const struct place *place)
 {
@@ -65,11 +65,11 @@ static struct ts_native_code *make_code(struct ts_native *native,
 	code->start = place->start;
 	code->is_python_eval = is_eval(place->name);
 	if (code->name)
-		code->is_glue = ts_native_is_glue(code->name, module->path, module->is_python);
+		code->is_glue = ts_glue_frames_match(code->name, module->path, module->is_python);
 	return code->name ? code : NULL;
 }
 
-struct ts_native_code *ts_native_code_at(struct ts_native *native,
+struct ts_native_code *ts_native_code_at(struct ts_native_process *native,
 					 const struct ts_native_range *range, uint64_t address,
 					 const struct ts_cfi_row *row)
 {
@@ -83,7 +83,7 @@ struct ts_native_code *ts_native_code_at(struct ts_native *native,
 		return NULL;
 	if (*known)
 		return (struct ts_native_code *)(uintptr_t)*known;
-	if (!*place.name && row && ts_native_is_cold_loop(native, range->module, row))
+	if (!*place.name && row && ts_cold_code_is_loop(native, range->module, row))
 		place.name = TS_PYTHON_LOOP ".cold";
 	code = make_code(native, range->module, &place);
 	*known = (uintptr_t)code;

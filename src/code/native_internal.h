@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The inside of struct ts_native, shared by the files that unwind. */
+/* The inside of struct ts_native_process, shared by the files that unwind. */
 #ifndef TS_CODE_NATIVE_INTERNAL_H
 #define TS_CODE_NATIVE_INTERNAL_H
 
@@ -49,7 +49,7 @@ struct ts_native_step {
 	} rules[]; /* those that are not TS_CFI_SAME */
 };
 
-struct ts_native {
+struct ts_native_process {
 	pid_t pid;
 	struct ts_native_range *ranges; /* by address */
 	size_t range_count, range_capacity;
@@ -65,32 +65,36 @@ struct ts_native {
 };
 
 /* native_process.c; NULL: no code is there. */
-const struct ts_native_range *ts_native_range_at(const struct ts_native *native, uint64_t address);
+const struct ts_native_range *ts_native_range_at(const struct ts_native_process *native,
+						 uint64_t address);
 /*
  * The same of what is mapped now: a library may have been loaded since. Pointers to ranges and
  * steps end here.
  */
-const struct ts_native_range *ts_native_range_now(struct ts_native *native, uint64_t address);
-void ts_native_open_module(struct ts_native *native, const struct ts_native_range *range);
+const struct ts_native_range *ts_native_range_refresh(struct ts_native_process *native,
+						      uint64_t address);
+void ts_native_open_module(struct ts_native_process *native, const struct ts_native_range *range);
 /* Copies memory of the process: how many bytes, from the first on. */
-size_t ts_native_read(const struct ts_native *native, uint64_t address, void *to, size_t bytes);
+size_t ts_native_read(const struct ts_native_process *native, uint64_t address, void *to,
+		      size_t bytes);
 
 /* native_functions.c; `row`: NULL where there is none. NULL: no memory. */
-struct ts_native_code *ts_native_code_at(struct ts_native *native,
+struct ts_native_code *ts_native_code_at(struct ts_native_process *native,
 					 const struct ts_native_range *range, uint64_t address,
 					 const struct ts_cfi_row *row);
 
 /* glue_frames.c: `is_python`: the interpreter's loop is in this module. */
-bool ts_native_is_glue(const char *name, const char *path, bool is_python);
+bool ts_glue_frames_match(const char *name, const char *path, bool is_python);
 
 /* cold_code.c: whether these rules are of a part of the interpreter's loop that lies elsewhere. */
-bool ts_native_is_cold_loop(const struct ts_native *native, struct ts_native_module *module,
-			    const struct ts_cfi_row *row);
+bool ts_cold_code_is_loop(const struct ts_native_process *native, struct ts_native_module *module,
+			  const struct ts_cfi_row *row);
 
 /*
  * return_address.c: whether an instruction that calls ends right here. *ret_target: where to; 0:
  * that is not told.
  */
-bool ts_native_is_return(struct ts_native *native, uint64_t address, uint64_t *ret_target);
+bool ts_return_address_check(struct ts_native_process *native, uint64_t address,
+			     uint64_t *ret_target);
 
 #endif

@@ -16,10 +16,11 @@
  * that it did.
  */
 #define FIRST_WAIT_NS INT64_C(100000000)
-#define MOST_WAIT_NS INT64_C(10000000000)
-#define MOST_IMAGE_BYTES (1u << 20) /* of the kernel's library in every process */
+#define MAX_WAIT_NS INT64_C(10000000000)
+#define MAX_IMAGE_BYTES (1u << 20) /* of the kernel's library in every process */
 
-size_t ts_native_read(const struct ts_native *native, uint64_t address, void *to, size_t bytes)
+size_t ts_native_read(const struct ts_native_process *native, uint64_t address, void *to,
+		      size_t bytes)
 {
 	struct iovec local = { .iov_base = to, .iov_len = bytes };
 	struct iovec remote = { .iov_base = (void *)(uintptr_t)address, .iov_len = bytes };
@@ -43,7 +44,7 @@ static uint64_t bias_key(const struct ts_map_range *map)
 	return is_anonymous(map) ? 0 : map->start - map->file_offset;
 }
 
-static struct ts_native_module *find_module(const struct ts_native *native,
+static struct ts_native_module *find_module(const struct ts_native_process *native,
 					    const struct ts_map_range *map)
 {
 	for (size_t i = 0; i < native->module_count; i++) {
@@ -57,7 +58,8 @@ static struct ts_native_module *find_module(const struct ts_native *native,
 	return NULL;
 }
 
-static struct ts_native_module *add_module(struct ts_native *native, const struct ts_map_range *map)
+static struct ts_native_module *add_module(struct ts_native_process *native,
+					   const struct ts_map_range *map)
 {
 	const char *path = is_anonymous(map) ? ANONYMOUS : map->path;
 	struct ts_native_module *module;
@@ -80,7 +82,8 @@ static struct ts_native_module *add_module(struct ts_native *native, const struc
 	return module;
 }
 
-static int add_range(struct ts_native *native, const struct ts_map_range *map, struct ts_error *err)
+static int add_range(struct ts_native_process *native, const struct ts_map_range *map,
+		     struct ts_error *err)
 {
 	struct ts_native_module *module = find_module(native, map);
 
@@ -106,10 +109,10 @@ static void close_module(struct ts_native_module *module)
 	module->is_tried = false;
 }
 
-static struct ts_elf *open_image(const struct ts_native *native,
+static struct ts_elf *open_image(const struct ts_native_process *native,
 				 const struct ts_native_range *range)
 {
-	size_t bytes = TS_MIN(range->end - range->start, MOST_IMAGE_BYTES);
+	size_t bytes = TS_MIN(range->end - range->start, MAX_IMAGE_BYTES);
 	TS_AUTO_FREE uint8_t *image = ts_alloc_array(bytes, 1);
 	struct ts_elf *elf = NULL;
 
@@ -119,7 +122,8 @@ static struct ts_elf *open_image(const struct ts_native *native,
 	return ts_elf_open_image(&elf, image, bytes, range->module->path, NULL) ? NULL : elf;
 }
 
-static struct ts_elf *open_file(const struct ts_native *native, const struct ts_native_range *range)
+static struct ts_elf *open_file(const struct ts_native_process *native,
+				const struct ts_native_range *range)
 {
 	const struct ts_native_module *module = range->module;
 	struct ts_map_range map = { .start = range->start,
@@ -136,7 +140,7 @@ static struct ts_elf *open_file(const struct ts_native *native, const struct ts_
 	return elf;
 }
 
-void ts_native_open_module(struct ts_native *native, const struct ts_native_range *range)
+void ts_native_open_module(struct ts_native_process *native, const struct ts_native_range *range)
 {
 	struct ts_native_module *module = range->module;
 	const char *id;
@@ -164,14 +168,14 @@ void ts_native_open_module(struct ts_native *native, const struct ts_native_rang
 /* ---- what is mapped ---- */
 
 /* Rules and calls that were found belong to addresses, which may mean something else now. */
-static void forget_steps(struct ts_native *native)
+static void forget_steps(struct ts_native_process *native)
 {
 	ts_map_clear(&native->steps);
 	ts_map_clear(&native->returns);
 	ts_arena_clear(&native->step_texts);
 }
 
-static bool is_same(const struct ts_native *native, const struct ts_maps *maps)
+static bool is_same(const struct ts_native_process *native, const struct ts_maps *maps)
 {
 	size_t at = 0;
 
@@ -191,7 +195,8 @@ static bool is_same(const struct ts_native *native, const struct ts_maps *maps)
 	return at == native->range_count;
 }
 
-static int take_maps(struct ts_native *native, const struct ts_maps *maps, struct ts_error *err)
+static int take_maps(struct ts_native_process *native, const struct ts_maps *maps,
+		     struct ts_error *err)
 {
 	int error = TS_OK;
 
@@ -210,13 +215,13 @@ static int take_maps(struct ts_native *native, const struct ts_maps *maps, struc
 	return error;
 }
 
-int ts_native_renew(struct ts_native *native, struct ts_error *err)
+int ts_native_process_refresh(struct ts_native_process *native, struct ts_error *err)
 {
 	TS_SCOPED(ts_maps) maps = { 0 };
 	int error = ts_maps_read(&maps, native->pid, err);
 
 	native->renewed_ns = ts_clock_monotonic_ns();
-	native->wait_ns = native->wait_ns ? TS_MIN(2 * native->wait_ns, MOST_WAIT_NS)
+	native->wait_ns = native->wait_ns ? TS_MIN(2 * native->wait_ns, MAX_WAIT_NS)
 					  : FIRST_WAIT_NS;
 	if (error || is_same(native, &maps))
 		return error;
@@ -224,7 +229,8 @@ int ts_native_renew(struct ts_native *native, struct ts_error *err)
 	return take_maps(native, &maps, err);
 }
 
-const struct ts_native_range *ts_native_range_at(const struct ts_native *native, uint64_t address)
+const struct ts_native_range *ts_native_range_at(const struct ts_native_process *native,
+						 uint64_t address)
 {
 	size_t low = 0, high = native->range_count;
 
@@ -241,33 +247,34 @@ const struct ts_native_range *ts_native_range_at(const struct ts_native *native,
 	return &native->ranges[low];
 }
 
-const struct ts_native_range *ts_native_range_now(struct ts_native *native, uint64_t address)
+const struct ts_native_range *ts_native_range_refresh(struct ts_native_process *native,
+						      uint64_t address)
 {
 	const struct ts_native_range *range = ts_native_range_at(native, address);
 
 	if (range || ts_clock_monotonic_ns() - native->renewed_ns < native->wait_ns ||
-	    ts_native_renew(native, NULL))
+	    ts_native_process_refresh(native, NULL))
 		return range;
 	return ts_native_range_at(native, address);
 }
 
 /* ---- opening ---- */
 
-int ts_native_open(struct ts_native **ret_native, pid_t pid, struct ts_error *err)
+int ts_native_process_open(struct ts_native_process **ret_native, pid_t pid, struct ts_error *err)
 {
-	TS_AUTO(ts_native) native = calloc(1, sizeof(*native));
+	TS_AUTO(ts_native_process) native = calloc(1, sizeof(*native));
 	int error;
 
 	if (!native)
 		return ts_error_set(err, TS_ENOMEM, "no memory");
 	native->pid = pid;
-	error = ts_native_renew(native, err);
+	error = ts_native_process_refresh(native, err);
 	if (!error)
 		*ret_native = TS_STEAL(native);
 	return error;
 }
 
-void ts_native_close(struct ts_native *native)
+void ts_native_process_close(struct ts_native_process *native)
 {
 	if (!native)
 		return;

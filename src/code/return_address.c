@@ -7,10 +7,11 @@
 
 #define AHEAD_BYTES 7u /* the longest call */
 
-/* What ts_native.returns holds: 0: not looked at; else one of these, or where the call goes. */
+/* What ts_native_process.returns holds: 0: not looked at; else one of these, or where the call
+ * goes. */
 #define NO_CALL 1u
 #define CALL_TO_SOMEWHERE 2u
-#define MOST_RETURNS 65536u
+#define MAX_RETURNS 65536u
 
 #if defined(__x86_64__)
 
@@ -68,8 +69,8 @@ static uint64_t look_at_call(const uint8_t *ahead, uint64_t address)
 
 #endif
 
-static uint64_t find_call(const struct ts_native *native, const struct ts_native_range *range,
-			  uint64_t address)
+static uint64_t find_call(const struct ts_native_process *native,
+			  const struct ts_native_range *range, uint64_t address)
 {
 	uint8_t ahead[AHEAD_BYTES];
 
@@ -79,7 +80,8 @@ static uint64_t find_call(const struct ts_native *native, const struct ts_native
 	return look_at_call(ahead, address);
 }
 
-bool ts_native_is_return(struct ts_native *native, uint64_t address, uint64_t *ret_target)
+bool ts_return_address_check(struct ts_native_process *native, uint64_t address,
+			     uint64_t *ret_target)
 {
 	const struct ts_native_range *range = ts_native_range_at(native, address - 1);
 	uint64_t call = 0;
@@ -88,7 +90,7 @@ bool ts_native_is_return(struct ts_native *native, uint64_t address, uint64_t *r
 		return false;
 	if (!ts_map_get(&native->returns, address, &call)) {
 		call = find_call(native, range, address);
-		if (ts_map_count(&native->returns) == MOST_RETURNS)
+		if (ts_map_count(&native->returns) == MAX_RETURNS)
 			ts_map_clear(&native->returns);
 		ts_map_put(&native->returns, address, call); /* no memory: it is looked at again */
 	}

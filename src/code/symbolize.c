@@ -23,13 +23,13 @@
 #include "base/pool.h"
 #include "code/symbolize_internal.h"
 
-#define MOST_WORKERS 16u
+#define MAX_WORKERS 16u
 #define PAUSE_NS 2000000
 #define SECOND_NS INT64_C(1000000000)
 #define PATIENCE_NS (180 * SECOND_NS) /* with one binary */
 /* Files are mapped whole, and some have several GB, as have what compressed sections become. */
-#define MOST_ADDRESSES ((rlim_t)64 << 30)
-#define MOST_BYTES ((size_t)1 << 30) /* that a worker may say */
+#define MAX_ADDRESSES ((rlim_t)64 << 30)
+#define MAX_BYTES ((size_t)1 << 30) /* that a worker may say */
 
 struct worker {
 	size_t module;
@@ -43,7 +43,7 @@ struct symbolize {
 	struct ts_symbolize_module *modules;
 	size_t count, next; /* modules: all; to be begun */
 	const struct ts_symbolize_options *options;
-	struct worker workers[MOST_WORKERS]; /* in the order of their modules */
+	struct worker workers[MAX_WORKERS]; /* in the order of their modules */
 	size_t worker_count, most_workers;
 	uint64_t done, total; /* addresses */
 	struct ts_error *err;
@@ -82,7 +82,7 @@ static void limit_resources(int64_t patience_ns)
 #ifndef IS_WATCHED
 	long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
 
-	set_limit(RLIMIT_AS, MOST_ADDRESSES);
+	set_limit(RLIMIT_AS, MAX_ADDRESSES);
 	if (pages > 0 && page > 0)
 		set_limit(RLIMIT_DATA, (rlim_t)pages / 2 * (rlim_t)page);
 #endif
@@ -276,7 +276,7 @@ static int tell_module(struct symbolize *s, const struct worker *worker)
 	void *found;
 	int rc;
 
-	if (fstat(worker->fd, &about) || about.st_size <= 0 || about.st_size > (off_t)MOST_BYTES)
+	if (fstat(worker->fd, &about) || about.st_size <= 0 || about.st_size > (off_t)MAX_BYTES)
 		return tell_bytes(s, worker, NULL, 0);
 	bytes = (size_t)about.st_size;
 	found = mmap(NULL, bytes, PROT_READ, MAP_PRIVATE, worker->fd, 0);
@@ -355,7 +355,7 @@ int ts_symbolize(struct ts_symbolize_module *modules, size_t count,
 	int rc = TS_OK;
 
 	s.most_workers = options->workers ? options->workers : ts_pool_processors();
-	s.most_workers = TS_MIN(s.most_workers, MOST_WORKERS);
+	s.most_workers = TS_MIN(s.most_workers, MAX_WORKERS);
 	for (size_t i = 0; i < count; i++)
 		s.total += modules[i].count;
 	while (!rc && (s.next < s.count || s.worker_count))

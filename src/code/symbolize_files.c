@@ -13,7 +13,7 @@
 #include "code/symbolize_internal.h"
 
 #define DEBUG_FOLDER "/usr/lib/debug"
-#define LEAST_BUILD_ID 6u /* digits */
+#define MIN_BUILD_ID 6u /* digits */
 
 /* A regular file, and never one that waits for somebody: a trace may name anything. */
 static int open_file(const char *path)
@@ -129,7 +129,7 @@ static bool is_build_id(const char *text)
 {
 	size_t length = strlen(text);
 
-	return length >= LEAST_BUILD_ID && strspn(text, "0123456789abcdef") == length;
+	return length >= MIN_BUILD_ID && strspn(text, "0123456789abcdef") == length;
 }
 
 void ts_symbolize_find(const struct ts_symbolize_module *module,

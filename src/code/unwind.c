@@ -17,8 +17,8 @@
 
 #include "code/native_internal.h"
 
-#define MOST_STEPS 65536u
-#define MOST_SAVED_BYTES 4096
+#define MAX_STEPS 65536u
+#define MAX_SAVED_BYTES 4096
 #define PROLOGUE_BYTES 96u /* of a function's first instructions */
 #define SEARCH_BYTES 8192u /* of the stack for a lost frame pointer */
 #define ADDRESS_BITS 48    /* of aarch64's addresses; a signature is above */
@@ -38,7 +38,7 @@ static unsigned int count_rules(const struct ts_cfi_row *row)
 
 static uint32_t saved_bytes(const struct ts_cfi_rule *rule)
 {
-	return rule->value > -MOST_SAVED_BYTES ? (uint32_t)-rule->value : 0;
+	return rule->value > -MAX_SAVED_BYTES ? (uint32_t)-rule->value : 0;
 }
 
 static void copy_rules(const struct ts_cfi_row *row, struct ts_native_step *step)
@@ -53,7 +53,7 @@ static void copy_rules(const struct ts_cfi_row *row, struct ts_native_step *step
 	}
 }
 
-static struct ts_native_step *make_step(struct ts_native *native,
+static struct ts_native_step *make_step(struct ts_native_process *native,
 					const struct ts_native_range *range, uint64_t address)
 {
 	struct ts_native_module *module = range->module;
@@ -84,7 +84,7 @@ static struct ts_native_step *make_step(struct ts_native *native,
 }
 
 /* NULL: no code is there. */
-static const struct ts_native_step *find_step(struct ts_native *native, uint64_t address)
+static const struct ts_native_step *find_step(struct ts_native_process *native, uint64_t address)
 {
 	const struct ts_native_range *range;
 	struct ts_native_step *step;
@@ -92,10 +92,10 @@ static const struct ts_native_step *find_step(struct ts_native *native, uint64_t
 
 	if (ts_map_get(&native->steps, address, &known))
 		return (const struct ts_native_step *)(uintptr_t)known;
-	range = ts_native_range_now(native, address);
+	range = ts_native_range_refresh(native, address);
 	if (!range)
 		return NULL;
-	if (ts_map_count(&native->steps) == MOST_STEPS) {
+	if (ts_map_count(&native->steps) == MAX_STEPS) {
 		ts_map_clear(&native->steps);
 		ts_arena_clear(&native->step_texts);
 	}
@@ -108,7 +108,7 @@ static const struct ts_native_step *find_step(struct ts_native *native, uint64_t
 /* ---- registers ---- */
 
 struct state {
-	struct ts_native *native;
+	struct ts_native_process *native;
 	struct ts_unwind_registers registers;
 	struct ts_cfi_memory memory;
 	bool is_interrupted; /* the function did not call: it is the innermost, or a signal came */
@@ -241,7 +241,7 @@ static bool is_frame(struct state *state, uint64_t frame)
 
 	return ts_cfi_memory_word(&state->memory, frame - 8, &pc) &&
 	       ts_cfi_memory_word(&state->memory, frame - 16, &fp) &&
-	       ts_native_is_return(state->native, pc, &target);
+	       ts_return_address_check(state->native, pc, &target);
 }
 
 /* "sub rsp, N" among the first instructions; 0: there is none. */
@@ -298,7 +298,7 @@ static bool search_frame(struct state *state, const struct ts_native_step *step,
 	for (uint64_t at = (sp + 7) & ~(uint64_t)7; at < sp + SEARCH_BYTES; at += 8) {
 		if (!ts_cfi_memory_word(&state->memory, at, &word))
 			return false;
-		if (ts_native_is_return(state->native, word, &target) &&
+		if (ts_return_address_check(state->native, word, &target) &&
 		    target == step->function_start) {
 			*ret_frame = at + 8;
 			return true;
@@ -375,7 +375,7 @@ static bool leave_leaf(struct state *state)
 		return false;
 	pc = without_signature(state->registers.values[TS_REGISTER_LR]);
 #endif
-	if (!ts_native_is_return(state->native, pc, &target))
+	if (!ts_return_address_check(state->native, pc, &target))
 		return false;
 	go_to(state, pc, sp, NULL);
 	return true;
@@ -395,7 +395,7 @@ static enum outcome follow_frame_pointer(struct state *state)
 	    !ts_cfi_memory_word(&state->memory, fp + 8, &pc))
 		return LOST;
 	pc = without_signature(pc);
-	if (!ts_native_is_return(state->native, pc, &target))
+	if (!ts_return_address_check(state->native, pc, &target))
 		return LOST;
 	go_to(state, pc, fp + 16, &next);
 	return WENT_ON;
@@ -450,9 +450,10 @@ static enum outcome go_on(struct state *state, const struct ts_native_step *step
 	return outcome;
 }
 
-size_t ts_native_unwind(struct ts_native *native, const struct ts_unwind_registers *registers,
-			const void *stack, uint64_t stack_address, size_t stack_bytes,
-			struct ts_native_frame *ret_frames, size_t count, bool *ret_whole)
+size_t ts_unwind_stack(struct ts_native_process *native,
+		       const struct ts_unwind_registers *registers, const void *stack,
+		       uint64_t stack_address, size_t stack_bytes,
+		       struct ts_native_frame *ret_frames, size_t count, bool *ret_complete)
 {
 	struct state state = {
 		.native = native,
@@ -463,7 +464,7 @@ size_t ts_native_unwind(struct ts_native *native, const struct ts_unwind_registe
 	enum outcome outcome = WENT_ON;
 	size_t found = 0;
 
-	*ret_whole = false;
+	*ret_complete = false;
 	if (!is_known(registers, TS_REGISTER_PC) || !is_known(registers, TS_REGISTER_SP))
 		return 0;
 	while (found < count && outcome == WENT_ON) {
@@ -481,6 +482,6 @@ size_t ts_native_unwind(struct ts_native *native, const struct ts_unwind_registe
 			(struct ts_native_frame){ .code = step->code, .pc = step->pc };
 		outcome = go_on(&state, step);
 	}
-	*ret_whole = outcome == ENDED;
+	*ret_complete = outcome == ENDED;
 	return found;
 }

@@ -25,48 +25,51 @@
 
 #define RED_ZONE 128u /* below the stack pointer, of functions that call none */
 #define FIRST_BYTES 16384u
-#define MOST_BYTES (1u << 20)
+#define MAX_BYTES (1u << 20)
 #define STOP_NS INT64_C(200000000) /* a thread that has not stopped by then does not */
 #define STOP_LOOK_NS 100000
 
 /* ---- the stack ---- */
 
 /* Not whole because the copy ended: then with a larger one. */
-static size_t unwind_copy(struct ts_native *native, const struct ts_unwind_registers *registers,
-			  size_t bytes, struct ts_native_frame *ret_frames, size_t count,
-			  bool *ret_whole, bool *ret_may_be_more)
+static size_t unwind_copy(struct ts_native_process *native,
+			  const struct ts_unwind_registers *registers, size_t bytes,
+			  struct ts_native_frame *ret_frames, size_t count, bool *ret_complete,
+			  bool *ret_may_be_more)
 {
 	uint64_t start = registers->values[TS_REGISTER_SP] - RED_ZONE;
 	size_t got;
 
 	*ret_may_be_more = false;
-	*ret_whole = false;
+	*ret_complete = false;
 	if (!native->stack)
-		native->stack = ts_alloc_array(MOST_BYTES, 1);
+		native->stack = ts_alloc_array(MAX_BYTES, 1);
 	if (!native->stack)
 		return 0;
 	got = ts_native_read(native, start, native->stack, bytes);
 	*ret_may_be_more = got == bytes;
-	return ts_native_unwind(native, registers, native->stack, start, got, ret_frames, count,
-				ret_whole);
+	return ts_unwind_stack(native, registers, native->stack, start, got, ret_frames, count,
+			       ret_complete);
 }
 
-static size_t unwind_memory(struct ts_native *native, const struct ts_unwind_registers *registers,
-			    struct ts_native_frame *ret_frames, size_t count, bool *ret_whole)
+static size_t unwind_memory(struct ts_native_process *native,
+			    const struct ts_unwind_registers *registers,
+			    struct ts_native_frame *ret_frames, size_t count, bool *ret_complete)
 {
 	bool may_be_more;
-	size_t found = unwind_copy(native, registers, FIRST_BYTES, ret_frames, count, ret_whole,
+	size_t found = unwind_copy(native, registers, FIRST_BYTES, ret_frames, count, ret_complete,
 				   &may_be_more);
 
-	if (!*ret_whole && may_be_more && found < count)
-		found = unwind_copy(native, registers, MOST_BYTES, ret_frames, count, ret_whole,
+	if (!*ret_complete && may_be_more && found < count)
+		found = unwind_copy(native, registers, MAX_BYTES, ret_frames, count, ret_complete,
 				    &may_be_more);
 	return found;
 }
 
 /* ---- threads that wait ---- */
 
-static int read_syscall_file(const struct ts_native *native, pid_t tid, char *buffer, size_t bytes)
+static int read_syscall_file(const struct ts_native_process *native, pid_t tid, char *buffer,
+			     size_t bytes)
 {
 	char path[64];
 	TS_AUTO_FD int fd = -1;
@@ -106,18 +109,19 @@ static bool parse_syscall(const char *text, struct ts_unwind_registers *ret_regi
 	return true;
 }
 
-size_t ts_native_waiting_thread(struct ts_native *native, pid_t tid,
-				struct ts_native_frame *ret_frames, size_t count, bool *ret_whole)
+size_t ts_unwind_blocked_thread(struct ts_native_process *native, pid_t tid,
+				struct ts_native_frame *ret_frames, size_t count,
+				bool *ret_complete)
 {
 	struct ts_unwind_registers registers;
 	char before[256], after[256];
 	size_t found;
 
-	*ret_whole = false;
+	*ret_complete = false;
 	if (read_syscall_file(native, tid, before, sizeof(before)) < 0 ||
 	    !parse_syscall(before, &registers))
 		return 0;
-	found = unwind_memory(native, &registers, ret_frames, count, ret_whole);
+	found = unwind_memory(native, &registers, ret_frames, count, ret_complete);
 	if (read_syscall_file(native, tid, after, sizeof(after)) < 0 || strcmp(before, after) != 0)
 		return 0;
 	return found;
@@ -218,20 +222,22 @@ static int wait_for_stop(pid_t tid)
 	return status >> 16 == PTRACE_EVENT_STOP ? 0 : WSTOPSIG(status);
 }
 
-size_t ts_native_stopped_thread(struct ts_native *native, pid_t tid,
-				struct ts_native_frame *ret_frames, size_t count, bool *ret_whole)
+size_t ts_unwind_stopped_thread(struct ts_native_process *native, pid_t tid,
+				struct ts_native_frame *ret_frames, size_t count,
+				bool *ret_complete)
 {
-	return ts_native_stopped_thread_with(native, tid, NULL, NULL, ret_frames, count, ret_whole);
+	return ts_unwind_stopped_thread_with(native, tid, NULL, NULL, ret_frames, count,
+					     ret_complete);
 }
 
 struct stop {
-	struct ts_native *native;
+	struct ts_native_process *native;
 	pid_t tid;
 	void (*stopped)(void *context);
 	void *context;
 	struct ts_native_frame *frames;
 	size_t count;
-	bool is_whole;
+	bool is_complete;
 	size_t found;
 };
 
@@ -246,8 +252,8 @@ static void look_at_stopped(struct stop *stop, int held_signal)
 	    part.iov_len != sizeof(user))
 		return;
 	take_registers(&user, &registers);
-	stop->found =
-		unwind_memory(stop->native, &registers, stop->frames, stop->count, &stop->is_whole);
+	stop->found = unwind_memory(stop->native, &registers, stop->frames, stop->count,
+				    &stop->is_complete);
 	if (stop->stopped)
 		stop->stopped(stop->context);
 	/* An EINTR that comes with a signal is the program's own. */
@@ -275,10 +281,10 @@ static void *stop_thread(void *argument)
 	return NULL;
 }
 
-size_t ts_native_stopped_thread_with(struct ts_native *native, pid_t tid,
+size_t ts_unwind_stopped_thread_with(struct ts_native_process *native, pid_t tid,
 				     void (*stopped)(void *context), void *context,
 				     struct ts_native_frame *ret_frames, size_t count,
-				     bool *ret_whole)
+				     bool *ret_complete)
 {
 	struct stop stop = { .native = native,
 			     .tid = tid,
@@ -288,10 +294,10 @@ size_t ts_native_stopped_thread_with(struct ts_native *native, pid_t tid,
 			     .count = count };
 	pthread_t thread;
 
-	*ret_whole = false;
+	*ret_complete = false;
 	if (pthread_create(&thread, NULL, stop_thread, &stop))
 		return 0;
 	pthread_join(thread, NULL);
-	*ret_whole = stop.is_whole;
+	*ret_complete = stop.is_complete;
 	return stop.found;
 }

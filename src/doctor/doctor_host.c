@@ -215,7 +215,7 @@ void ts_check_build(const struct ts_machine *machine, struct ts_finding *ret_fin
 	ts_finding_mend(ret_finding, "sudo apt install zlib1g-dev");
 	ts_finding_note(ret_finding, "then build again");
 #endif
-	if (!ts_dwarf_is_there())
+	if (!ts_dwarf_is_available())
 		ts_finding_note(
 			ret_finding,
 			"no libdw: native frames get functions, but no source lines (apt install libdw-dev, "

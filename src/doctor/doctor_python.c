@@ -248,7 +248,7 @@ static int read_secret(const struct interpreter *python)
  * Threads whose stack is whole, and whether the main one is among them. It may still be on its way
  * to its input.
  */
-static int count_stacks(struct ts_python *reader, size_t *ret_whole, bool *ret_has_main,
+static int count_stacks(struct ts_python_reader *reader, size_t *ret_whole, bool *ret_has_main,
 			struct ts_error *err)
 {
 	*ret_has_main = false;
@@ -273,11 +273,11 @@ static int count_stacks(struct ts_python *reader, size_t *ret_whole, bool *ret_h
 /* What was read of its stacks: "1 thread, main", or why there is nothing. TS_E*. */
 static int read_stacks(const struct interpreter *python, char *ret_text, size_t bytes)
 {
-	TS_AUTO(ts_python) reader = NULL;
+	TS_AUTO(ts_python_reader) reader = NULL;
 	struct ts_error err;
 	size_t whole = 0;
 	bool has_main = false;
-	int rc = ts_python_open(&reader, (pid_t)python->pid, 0, TS_PYTHON_NAMES, &err);
+	int rc = ts_python_reader_open(&reader, (pid_t)python->pid, 0, TS_PYTHON_NAMES, &err);
 
 	if (!rc)
 		rc = count_stacks(reader, &whole, &has_main, &err);

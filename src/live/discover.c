@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "base/map.h"
-#include "base/proc_files.h"
+#include "base/process_internal.h"
 #include "live/area_internal.h"
 
 #define MAX_AREAS 65536u

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/proc_files.h"
+#include "base/process_internal.h"
 #include "base/text.h"
 #include "live/discover.h"
 

@@ -42,7 +42,7 @@ static bool contains_any(const char *text, size_t length, const char *const *par
 struct call_word {
 	const char
 		*name; /* behind the vendor's prefix; '*' at the end: only the beginning counts */
-	enum ts_call_kind kind;
+	enum ts_api_kind kind;
 };
 
 /*
@@ -50,99 +50,99 @@ struct call_word {
  * counts.
  */
 static const struct call_word cuda_words[] = {
-	{ "GraphLaunch*", TS_CALL_GRAPH },
+	{ "GraphLaunch*", TS_API_GRAPH },
 	{ "Launch*",
-	  TS_CALL_LAUNCH }, /* LaunchKernel, LaunchKernelExC, LaunchCooperativeKernel ... */
-	{ "ExtLaunch*", TS_CALL_LAUNCH },
-	{ "ExtModuleLaunch*", TS_CALL_LAUNCH },
-	{ "ModuleLaunch*", TS_CALL_LAUNCH },
-	{ "HccModuleLaunch*", TS_CALL_LAUNCH },
-	{ "Memcpy*", TS_CALL_COPY },
-	{ "Memset*", TS_CALL_FILL },
-	{ "MemPrefetch*", TS_CALL_COPY },
-	{ "EventRecord*", TS_CALL_EVENT_RECORD },
-	{ "StreamWaitEvent*", TS_CALL_STREAM_WAIT },
-	{ "StreamWaitValue*", TS_CALL_STREAM_WAIT },
-	{ "EventSynchronize*", TS_CALL_EVENT_SYNC },
-	{ "StreamSynchronize*", TS_CALL_STREAM_SYNC },
-	{ "DeviceSynchronize*", TS_CALL_DEVICE_SYNC },
-	{ "ThreadSynchronize*", TS_CALL_DEVICE_SYNC },
-	{ "CtxSynchronize*", TS_CALL_DEVICE_SYNC },
-	{ "EventQuery*", TS_CALL_QUERY },
-	{ "StreamQuery*", TS_CALL_QUERY },
-	{ "Malloc*", TS_CALL_ALLOC },
-	{ "MemAlloc*", TS_CALL_ALLOC },
-	{ "HostAlloc*", TS_CALL_ALLOC },
-	{ "HostMalloc*", TS_CALL_ALLOC },
-	{ "Free*", TS_CALL_FREE },
-	{ "MemFree*", TS_CALL_FREE },
-	{ "HostFree*", TS_CALL_FREE },
-	{ "HostUnregister*", TS_CALL_FREE },
+	  TS_API_LAUNCH }, /* LaunchKernel, LaunchKernelExC, LaunchCooperativeKernel ... */
+	{ "ExtLaunch*", TS_API_LAUNCH },
+	{ "ExtModuleLaunch*", TS_API_LAUNCH },
+	{ "ModuleLaunch*", TS_API_LAUNCH },
+	{ "HccModuleLaunch*", TS_API_LAUNCH },
+	{ "Memcpy*", TS_API_COPY },
+	{ "Memset*", TS_API_FILL },
+	{ "MemPrefetch*", TS_API_COPY },
+	{ "EventRecord*", TS_API_EVENT_RECORD },
+	{ "StreamWaitEvent*", TS_API_STREAM_WAIT },
+	{ "StreamWaitValue*", TS_API_STREAM_WAIT },
+	{ "EventSynchronize*", TS_API_EVENT_SYNC },
+	{ "StreamSynchronize*", TS_API_STREAM_SYNC },
+	{ "DeviceSynchronize*", TS_API_DEVICE_SYNC },
+	{ "ThreadSynchronize*", TS_API_DEVICE_SYNC },
+	{ "CtxSynchronize*", TS_API_DEVICE_SYNC },
+	{ "EventQuery*", TS_API_QUERY },
+	{ "StreamQuery*", TS_API_QUERY },
+	{ "Malloc*", TS_API_ALLOC },
+	{ "MemAlloc*", TS_API_ALLOC },
+	{ "HostAlloc*", TS_API_ALLOC },
+	{ "HostMalloc*", TS_API_ALLOC },
+	{ "Free*", TS_API_FREE },
+	{ "MemFree*", TS_API_FREE },
+	{ "HostFree*", TS_API_FREE },
+	{ "HostUnregister*", TS_API_FREE },
 };
 
 static const struct call_word other_words[] = {
 	/* OpenCL */
-	{ "clEnqueueNDRangeKernel*", TS_CALL_LAUNCH },
-	{ "clEnqueueTask*", TS_CALL_LAUNCH },
-	{ "clEnqueueNativeKernel", TS_CALL_LAUNCH },
-	{ "clEnqueueFill*", TS_CALL_FILL },
-	{ "clEnqueueSVMMemFill*", TS_CALL_FILL },
-	{ "clEnqueueCopy*", TS_CALL_COPY },
-	{ "clEnqueueRead*", TS_CALL_COPY },
-	{ "clEnqueueWrite*", TS_CALL_COPY },
-	{ "clEnqueueMap*", TS_CALL_COPY },
-	{ "clEnqueueUnmap*", TS_CALL_COPY },
-	{ "clEnqueueSVMMemcpy*", TS_CALL_COPY },
-	{ "clEnqueueSVMMap*", TS_CALL_COPY },
-	{ "clEnqueueSVMUnmap*", TS_CALL_COPY },
-	{ "clEnqueueSVMMigrate*", TS_CALL_COPY },
-	{ "clEnqueueSVMFree*", TS_CALL_FREE },
-	{ "clEnqueueMigrate*", TS_CALL_COPY },
-	{ "clEnqueueMarker*", TS_CALL_EVENT_RECORD },
-	{ "clEnqueueBarrier*", TS_CALL_STREAM_WAIT },
-	{ "clEnqueueWaitForEvents", TS_CALL_STREAM_WAIT },
-	{ "clFinish", TS_CALL_STREAM_SYNC },
-	{ "clWaitForEvents", TS_CALL_EVENT_SYNC },
-	{ "clGetEventInfo", TS_CALL_QUERY },
-	{ "clGetEventProfilingInfo", TS_CALL_QUERY },
-	{ "clCreateBuffer*", TS_CALL_ALLOC },
-	{ "clCreateSubBuffer", TS_CALL_ALLOC },
-	{ "clCreateImage*", TS_CALL_ALLOC },
-	{ "clCreatePipe", TS_CALL_ALLOC },
-	{ "clSVMAlloc", TS_CALL_ALLOC },
-	{ "clReleaseMemObject", TS_CALL_FREE },
-	{ "clSVMFree", TS_CALL_FREE },
+	{ "clEnqueueNDRangeKernel*", TS_API_LAUNCH },
+	{ "clEnqueueTask*", TS_API_LAUNCH },
+	{ "clEnqueueNativeKernel", TS_API_LAUNCH },
+	{ "clEnqueueFill*", TS_API_FILL },
+	{ "clEnqueueSVMMemFill*", TS_API_FILL },
+	{ "clEnqueueCopy*", TS_API_COPY },
+	{ "clEnqueueRead*", TS_API_COPY },
+	{ "clEnqueueWrite*", TS_API_COPY },
+	{ "clEnqueueMap*", TS_API_COPY },
+	{ "clEnqueueUnmap*", TS_API_COPY },
+	{ "clEnqueueSVMMemcpy*", TS_API_COPY },
+	{ "clEnqueueSVMMap*", TS_API_COPY },
+	{ "clEnqueueSVMUnmap*", TS_API_COPY },
+	{ "clEnqueueSVMMigrate*", TS_API_COPY },
+	{ "clEnqueueSVMFree*", TS_API_FREE },
+	{ "clEnqueueMigrate*", TS_API_COPY },
+	{ "clEnqueueMarker*", TS_API_EVENT_RECORD },
+	{ "clEnqueueBarrier*", TS_API_STREAM_WAIT },
+	{ "clEnqueueWaitForEvents", TS_API_STREAM_WAIT },
+	{ "clFinish", TS_API_STREAM_SYNC },
+	{ "clWaitForEvents", TS_API_EVENT_SYNC },
+	{ "clGetEventInfo", TS_API_QUERY },
+	{ "clGetEventProfilingInfo", TS_API_QUERY },
+	{ "clCreateBuffer*", TS_API_ALLOC },
+	{ "clCreateSubBuffer", TS_API_ALLOC },
+	{ "clCreateImage*", TS_API_ALLOC },
+	{ "clCreatePipe", TS_API_ALLOC },
+	{ "clSVMAlloc", TS_API_ALLOC },
+	{ "clReleaseMemObject", TS_API_FREE },
+	{ "clSVMFree", TS_API_FREE },
 	/* Level Zero and SYCL's names for it */
-	{ "zeCommandListAppendLaunch*", TS_CALL_LAUNCH },
-	{ "zeCommandListAppendMemoryCopy*", TS_CALL_COPY },
-	{ "zeCommandListAppendMemoryFill*", TS_CALL_FILL },
-	{ "zeCommandListAppendSignalEvent", TS_CALL_EVENT_RECORD },
-	{ "zeCommandListAppendWaitOnEvents", TS_CALL_STREAM_WAIT },
-	{ "zeCommandQueueExecuteCommandLists", TS_CALL_GRAPH },
-	{ "zeCommandQueueSynchronize", TS_CALL_STREAM_SYNC },
-	{ "zeCommandListHostSynchronize", TS_CALL_STREAM_SYNC },
-	{ "zeEventHostSynchronize", TS_CALL_EVENT_SYNC },
-	{ "zeFenceHostSynchronize", TS_CALL_EVENT_SYNC },
-	{ "zeEventQueryStatus", TS_CALL_QUERY },
-	{ "urEnqueueKernelLaunch*", TS_CALL_LAUNCH },
-	{ "urEnqueueUSMMemcpy*", TS_CALL_COPY },
-	{ "urEnqueueUSMFill*", TS_CALL_FILL },
-	{ "urQueueFinish", TS_CALL_STREAM_SYNC },
-	{ "urEventWait", TS_CALL_EVENT_SYNC },
+	{ "zeCommandListAppendLaunch*", TS_API_LAUNCH },
+	{ "zeCommandListAppendMemoryCopy*", TS_API_COPY },
+	{ "zeCommandListAppendMemoryFill*", TS_API_FILL },
+	{ "zeCommandListAppendSignalEvent", TS_API_EVENT_RECORD },
+	{ "zeCommandListAppendWaitOnEvents", TS_API_STREAM_WAIT },
+	{ "zeCommandQueueExecuteCommandLists", TS_API_GRAPH },
+	{ "zeCommandQueueSynchronize", TS_API_STREAM_SYNC },
+	{ "zeCommandListHostSynchronize", TS_API_STREAM_SYNC },
+	{ "zeEventHostSynchronize", TS_API_EVENT_SYNC },
+	{ "zeFenceHostSynchronize", TS_API_EVENT_SYNC },
+	{ "zeEventQueryStatus", TS_API_QUERY },
+	{ "urEnqueueKernelLaunch*", TS_API_LAUNCH },
+	{ "urEnqueueUSMMemcpy*", TS_API_COPY },
+	{ "urEnqueueUSMFill*", TS_API_FILL },
+	{ "urQueueFinish", TS_API_STREAM_SYNC },
+	{ "urEventWait", TS_API_EVENT_SYNC },
 	/* Ascend */
-	{ "aclrtLaunchKernel*", TS_CALL_LAUNCH },
-	{ "aclrtMemcpy*", TS_CALL_COPY },
-	{ "aclrtMemset*", TS_CALL_FILL },
-	{ "aclrtRecordEvent", TS_CALL_EVENT_RECORD },
-	{ "aclrtStreamWaitEvent", TS_CALL_STREAM_WAIT },
-	{ "aclrtSynchronizeEvent*", TS_CALL_EVENT_SYNC },
-	{ "aclrtSynchronizeStream*", TS_CALL_STREAM_SYNC },
-	{ "aclrtSynchronizeDevice*", TS_CALL_DEVICE_SYNC },
-	{ "aclrtQueryEvent*", TS_CALL_QUERY },
-	{ "aclrtMalloc*", TS_CALL_ALLOC },
-	{ "aclrtFree*", TS_CALL_FREE },
+	{ "aclrtLaunchKernel*", TS_API_LAUNCH },
+	{ "aclrtMemcpy*", TS_API_COPY },
+	{ "aclrtMemset*", TS_API_FILL },
+	{ "aclrtRecordEvent", TS_API_EVENT_RECORD },
+	{ "aclrtStreamWaitEvent", TS_API_STREAM_WAIT },
+	{ "aclrtSynchronizeEvent*", TS_API_EVENT_SYNC },
+	{ "aclrtSynchronizeStream*", TS_API_STREAM_SYNC },
+	{ "aclrtSynchronizeDevice*", TS_API_DEVICE_SYNC },
+	{ "aclrtQueryEvent*", TS_API_QUERY },
+	{ "aclrtMalloc*", TS_API_ALLOC },
+	{ "aclrtFree*", TS_API_FREE },
 	/* MTIA: one call prepares and submits a job */
-	{ "runFunction*", TS_CALL_LAUNCH },
+	{ "runFunction*", TS_API_LAUNCH },
 };
 
 static bool is_word(const struct call_word *word, const char *name, size_t length)
@@ -154,13 +154,13 @@ static bool is_word(const struct call_word *word, const char *name, size_t lengt
 	return length == bytes && memcmp(name, word->name, bytes) == 0;
 }
 
-static enum ts_call_kind find_word(const struct call_word *words, size_t count, const char *name,
-				   size_t length)
+static enum ts_api_kind find_word(const struct call_word *words, size_t count, const char *name,
+				  size_t length)
 {
 	for (size_t i = 0; i < count; i++)
 		if (is_word(&words[i], name, length))
 			return words[i].kind;
-	return TS_CALL_OTHER;
+	return TS_API_OTHER;
 }
 
 /* Bytes of cuda, hip or cu ahead of a capital: 0 where the name is of none of these. */
@@ -178,7 +178,7 @@ static size_t cuda_prefix(const char *name, size_t length)
 	return 0;
 }
 
-enum ts_call_kind ts_call_kind(const char *name, size_t length)
+enum ts_api_kind ts_api_kind(const char *name, size_t length)
 {
 	size_t prefix = cuda_prefix(name, length);
 
@@ -188,18 +188,18 @@ enum ts_call_kind ts_call_kind(const char *name, size_t length)
 	return find_word(other_words, TS_ARRAY_SIZE(other_words), name, length);
 }
 
-bool ts_call_is_blocking(const char *name, size_t length)
+bool ts_api_is_blocking(const char *name, size_t length)
 {
-	enum ts_call_kind kind = ts_call_kind(name, length);
+	enum ts_api_kind kind = ts_api_kind(name, length);
 
-	if (kind != TS_CALL_COPY || !cuda_prefix(name, length))
-		return ts_call_is_sync(kind);
+	if (kind != TS_API_COPY || !cuda_prefix(name, length))
+		return ts_api_is_sync(kind);
 	if (contains(name, length, "MemcpyWithStream"))
 		return true;
 	return contains(name, length, "Memcpy") && !contains(name, length, "Async");
 }
 
-bool ts_call_may_block(const char *name, size_t length)
+bool ts_api_may_block(const char *name, size_t length)
 {
 	static const char *const first[] = {
 		"clEnqueueRead",      "clEnqueueWrite",  "clEnqueueMap",

@@ -13,47 +13,47 @@
 #include <tracesmith/schema.h>
 
 /* What a call asks of the device. */
-enum ts_call_kind {
-	TS_CALL_OTHER,
-	TS_CALL_LAUNCH, /* a kernel */
-	TS_CALL_COPY,
-	TS_CALL_FILL,
-	TS_CALL_GRAPH,        /* launches many commands at once */
-	TS_CALL_EVENT_RECORD, /* puts an event into a stream */
-	TS_CALL_STREAM_WAIT,  /* lets a stream wait for an event */
-	TS_CALL_EVENT_SYNC,   /* the host waits for an event */
-	TS_CALL_STREAM_SYNC,  /* ... for a stream */
-	TS_CALL_DEVICE_SYNC,  /* ... for all of a device */
-	TS_CALL_QUERY,        /* asks, without waiting, whether something is done */
-	TS_CALL_ALLOC,
-	TS_CALL_FREE, /* waits for the device where the vendor's does */
+enum ts_api_kind {
+	TS_API_OTHER,
+	TS_API_LAUNCH, /* a kernel */
+	TS_API_COPY,
+	TS_API_FILL,
+	TS_API_GRAPH,        /* launches many commands at once */
+	TS_API_EVENT_RECORD, /* puts an event into a stream */
+	TS_API_STREAM_WAIT,  /* lets a stream wait for an event */
+	TS_API_EVENT_SYNC,   /* the host waits for an event */
+	TS_API_STREAM_SYNC,  /* ... for a stream */
+	TS_API_DEVICE_SYNC,  /* ... for all of a device */
+	TS_API_QUERY,        /* asks, without waiting, whether something is done */
+	TS_API_ALLOC,
+	TS_API_FREE, /* waits for the device where the vendor's does */
 };
 
 /*
  * By the function's name, of any vendor: cuda*, cu*, hip*, zeCommand*, cl*, MTIA's runFunction ...
  */
-enum ts_call_kind ts_call_kind(const char *name, size_t length);
+enum ts_api_kind ts_api_kind(const char *name, size_t length);
 
-static inline bool ts_call_is_enqueue(enum ts_call_kind kind)
+static inline bool ts_api_is_enqueue(enum ts_api_kind kind)
 {
-	return kind >= TS_CALL_LAUNCH && kind <= TS_CALL_GRAPH;
+	return kind >= TS_API_LAUNCH && kind <= TS_API_GRAPH;
 }
 
-static inline bool ts_call_is_sync(enum ts_call_kind kind)
+static inline bool ts_api_is_sync(enum ts_api_kind kind)
 {
-	return kind >= TS_CALL_EVENT_SYNC && kind <= TS_CALL_DEVICE_SYNC;
+	return kind >= TS_API_EVENT_SYNC && kind <= TS_API_DEVICE_SYNC;
 }
 
 /*
  * Does the call return only when what it asked for is done? cudaMemcpy does, cudaMemcpyAsync not.
  */
-bool ts_call_is_blocking(const char *name, size_t length);
+bool ts_api_is_blocking(const char *name, size_t length);
 
 /*
  * May it, as its caller wishes? OpenCL's reads, writes and maps say so in an argument that traces
  * do not have.
  */
-bool ts_call_may_block(const char *name, size_t length);
+bool ts_api_may_block(const char *name, size_t length);
 
 /* What a device's time is spent on. */
 enum ts_command_class {

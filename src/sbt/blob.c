@@ -14,7 +14,7 @@
 
 #define NO_CHUNK SIZE_MAX
 /* Rows of a chain are bounded by the file: real ones have 1 MiB each. */
-#define LEAST_CHAIN_BYTES (UINT64_C(16) << 20)
+#define MIN_CHAIN_BYTES (UINT64_C(16) << 20)
 
 #define ROW_COLUMNS (TS_MASK_OF(blob, hash) | TS_MASK_OF(blob, bytes) | TS_MASK_OF(blob, previous))
 
@@ -176,7 +176,7 @@ static const char *link_fault(const struct ts_reader *reader, const struct sbt_b
 		return "it continues itself or a later one";
 	if (blobs->link_count && (uint64_t)row->bytes >= blobs->links[blobs->link_count - 1].end)
 		return "sizes of its rows do not rise";
-	if (blobs->link_count * sizeof(struct link) > LEAST_CHAIN_BYTES + reader->file.bytes)
+	if (blobs->link_count * sizeof(struct link) > MIN_CHAIN_BYTES + reader->file.bytes)
 		return "it has more rows than a file of this size may have";
 	return NULL;
 }

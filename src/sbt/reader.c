@@ -9,7 +9,7 @@
  * Memory for texts, shapes, entities and clocks is kept in proportion to the file: real traces
  * need some 100 bytes for each of their own, hostile ones would like any amount.
  */
-#define LEAST_BUDGET (UINT64_C(64) << 20)
+#define MIN_BUDGET (UINT64_C(64) << 20)
 #define BUDGET_A_BYTE UINT64_C(1024)
 /* Each point may be that of a clock of its own. */
 #define CLOCK_ROW_BYTES UINT64_C(192)
@@ -202,8 +202,7 @@ static int open_file(struct ts_reader *reader, const char *path, const struct op
 {
 	int result = sbt_file_open(&reader->file, path, err);
 
-	reader->budget_bytes = LEAST_BUDGET +
-			       BUDGET_A_BYTE * TS_MIN(reader->file.bytes, UINT32_MAX);
+	reader->budget_bytes = MIN_BUDGET + BUDGET_A_BYTE * TS_MIN(reader->file.bytes, UINT32_MAX);
 	if (!result)
 		result = sbt_file_check(&reader->file, err);
 	if (!result)

@@ -7,7 +7,7 @@
 /* What is counted against the budget, roughly. */
 #define ROW_BYTES (sizeof(struct ts_symbol_row) + 32)
 /* Functions inlined into one another: as many as are ever written. */
-#define MOST_DEPTH 64
+#define MAX_DEPTH 64
 
 static int add_row(struct sbt_symbols *symbols, const struct ts_symbol_row *row)
 {
@@ -16,7 +16,7 @@ static int add_row(struct sbt_symbols *symbols, const struct ts_symbol_row *row)
 
 	/* What neither begins a frame nor goes on with it has lost what it belongs to. */
 	if (row->depth != 0 && (!last || last->frame != row->frame ||
-				last->depth + 1 != row->depth || row->depth >= MOST_DEPTH))
+				last->depth + 1 != row->depth || row->depth >= MAX_DEPTH))
 		return TS_OK;
 	if (ts_grow_array((void **)&symbols->rows, &symbols->capacity, symbols->count + 1,
 			  sizeof(*symbols->rows)))

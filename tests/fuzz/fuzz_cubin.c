@@ -15,13 +15,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void ask(const struct ts_cubin *cubin, const char *function)
 {
-	struct ts_cubin_place places[PLACES];
+	struct ts_cubin_location places[PLACES];
 	uint64_t address;
 	size_t symbol;
 
 	check(ts_cubin_find(cubin, function, &symbol, &address), "a function that is not found");
 	for (uint64_t offset = 0; offset < 0x1000; offset += 0x50) {
-		size_t count = ts_cubin_places(cubin, function, offset, places, PLACES);
+		size_t count = ts_cubin_locations(cubin, function, offset, places, PLACES);
 
 		check(count <= PLACES, "more places than there is room for");
 		for (size_t i = 0; i < count; i++) {

@@ -14,28 +14,28 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* Only words of 64 bits, so that all values can be compared as such. */
 struct texts {
-	struct ts_statm_text statm;
-	struct ts_io_text io;
+	struct ts_procfs_statm statm;
+	struct ts_procfs_io io;
 	struct ts_switches switches;
-	struct ts_system_text system;
-	struct ts_meminfo_text meminfo;
-	struct ts_vmstat_text vmstat;
-	struct ts_pressure_text pressure;
+	struct ts_procfs_system system;
+	struct ts_procfs_meminfo meminfo;
+	struct ts_procfs_vmstat vmstat;
+	struct ts_procfs_pressure pressure;
 };
 _Static_assert(sizeof(struct texts) % sizeof(uint64_t) == 0, "words");
 
 static void parse_all(const char *text, struct texts *ret_texts)
 {
-	struct ts_stat_text stat;
+	struct ts_procfs_stat stat;
 
-	ts_statm_text_parse(text, &ret_texts->statm);
-	ts_io_text_parse(text, &ret_texts->io);
-	ts_status_text_parse(text, &ret_texts->switches);
-	ts_system_text_parse(text, &ret_texts->system);
-	ts_meminfo_text_parse(text, &ret_texts->meminfo);
-	ts_vmstat_text_parse(text, &ret_texts->vmstat);
-	ts_pressure_text_parse(text, &ret_texts->pressure);
-	if (ts_stat_text_parse(text, &stat))
+	ts_procfs_statm_parse(text, &ret_texts->statm);
+	ts_procfs_io_parse(text, &ret_texts->io);
+	ts_procfs_status_parse(text, &ret_texts->switches);
+	ts_procfs_system_parse(text, &ret_texts->system);
+	ts_procfs_meminfo_parse(text, &ret_texts->meminfo);
+	ts_procfs_vmstat_parse(text, &ret_texts->vmstat);
+	ts_procfs_pressure_parse(text, &ret_texts->pressure);
+	if (ts_procfs_stat_parse(text, &stat))
 		check(stat.start_time != TS_NO_VALUE && stat.state > ' ', "half a stat");
 }
 
@@ -56,30 +56,30 @@ static void check_cut(char *text, size_t size)
 		check(b[i] == TS_NO_VALUE || b[i] == a[i], "a cut text has another value");
 }
 
-static enum ts_carrier classify(const char *name)
+static enum ts_io_device_kind classify(const char *name)
 {
-	check(strlen(name) < TS_CARRIER_NAME_BYTES, "a name that is too long");
-	return (enum ts_carrier)((unsigned char)name[0] % 3);
+	check(strlen(name) < TS_IO_DEVICE_NAME_BYTES, "a name that is too long");
+	return (enum ts_io_device_kind)((unsigned char)name[0] % 3);
 }
 
-static void sum_up(const struct ts_traffic_kind *kind, const char *text, size_t half)
+static void sum_up(const struct ts_io_totals_kind *kind, const char *text, size_t half)
 {
-	struct ts_traffic traffic = { .kind = kind };
+	struct ts_io_totals traffic = { .kind = kind };
 	double in = 0, out = 0;
 
-	check(!ts_traffic_next(&traffic, text + half, 1000000000, &in, &out),
+	check(!ts_io_totals_next(&traffic, text + half, 1000000000, &in, &out),
 	      "a rate of one round");
-	if (ts_traffic_next(&traffic, text, 2000000000, &in, &out))
+	if (ts_io_totals_next(&traffic, text, 2000000000, &in, &out))
 		check(in >= 0 && out >= 0, "a negative rate");
-	ts_traffic_release(&traffic);
+	ts_io_totals_release(&traffic);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static const struct ts_traffic_kind network = { .classify = classify,
-							.next = ts_network_text_next };
-	static const struct ts_traffic_kind disks = { .classify = classify,
-						      .next = ts_disk_text_next };
+	static const struct ts_io_totals_kind network = { .classify = classify,
+							  .next = ts_procfs_network_next };
+	static const struct ts_io_totals_kind disks = { .classify = classify,
+							.next = ts_procfs_disk_next };
 	char *text = malloc(size + 1);
 
 	check(text != NULL, "no memory");

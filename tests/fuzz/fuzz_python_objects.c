@@ -30,7 +30,7 @@ struct process {
 	size_t size;
 	bool is_wrapped;
 	uint64_t reads;
-	struct ts_memory memory;
+	struct ts_python_memory memory;
 	struct ts_python_layout layout;
 	struct ts_python_process_view view;
 };
@@ -139,7 +139,7 @@ static void read_code(struct process *process, uint64_t object)
 	uint8_t copy[512], table[64];
 
 	if (process->layout.code.bytes > sizeof(copy) ||
-	    !ts_memory_read(&process->memory, object, copy, process->layout.code.bytes) ||
+	    !ts_python_memory_read(&process->memory, object, copy, process->layout.code.bytes) ||
 	    !ts_python_code_identify(&process->layout, object, 0, copy, &identity) ||
 	    !ts_python_code_read(&process->view, &identity, &text, table, sizeof(table)))
 		return;

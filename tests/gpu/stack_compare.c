@@ -51,7 +51,7 @@ static uint64_t now_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-static void show(const struct ts_here_stack *stack, const struct trail *trail)
+static void show(const struct ts_local_unwind_stack *stack, const struct trail *trail)
 {
 	fprintf(stderr, "stacks differ: %zu frames (end %d), %zu frames\n", stack->count,
 		(int)stack->end, trail->count - 1);
@@ -72,14 +72,14 @@ __attribute__((noinline)) static void compare(void)
 {
 	static __thread struct trail trail;
 	static __thread uint64_t pcs[MOST_DEPTH];
-	static __thread struct ts_here_last last;
-	struct ts_here_stack stack = { .pcs = pcs, .room = MOST_DEPTH, .last = &last };
-	struct ts_here here;
+	static __thread struct ts_local_unwind_last last;
+	struct ts_local_unwind_stack stack = { .pcs = pcs, .capacity = MOST_DEPTH, .last = &last };
+	struct ts_local_unwind_registers captured;
 	uint64_t start = now_ns(), middle, end;
 	int differs;
 
-	ts_here_capture(&here);
-	ts_here_take(&here, &stack);
+	ts_local_unwind_capture(&captured);
+	ts_local_unwind_walk(&captured, &stack);
 	middle = now_ns();
 	trail.count = 0;
 	_Unwind_Backtrace(on_frame, &trail);
@@ -133,8 +133,8 @@ static void write_result(void)
 	fprintf(out,
 		"{\"stacks\": %zu, \"differ\": %zu, \"whole\": %zu, \"no_tables\": %zu, "
 		"\"depth\": %u, \"here_ns\": %u, \"unwind_backtrace_ns\": %u}\n",
-		count, differing, ends[TS_HERE_WHOLE], ends[TS_HERE_NO_TABLES], median(depths),
-		median(ours_ns), median(theirs_ns));
+		count, differing, ends[TS_LOCAL_UNWIND_COMPLETE], ends[TS_LOCAL_UNWIND_NO_TABLES],
+		median(depths), median(ours_ns), median(theirs_ns));
 	fclose(out);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Memory of a Python process that never was: a test puts objects into it, and our reader reads it
- * through the hook of struct ts_memory. Addresses outside cannot be read.
+ * through the hook of struct ts_python_memory. Addresses outside cannot be read.
  */
 #ifndef TS_TESTS_LIB_PYTHON_IMAGE_H
 #define TS_TESTS_LIB_PYTHON_IMAGE_H
@@ -17,7 +17,7 @@
 struct image {
 	uint8_t bytes[IMAGE_BYTES];
 	uint64_t used;
-	struct ts_memory memory;
+	struct ts_python_memory memory;
 	struct ts_python_layout layout;
 	struct ts_python_process_view view;
 	/* Called ahead of each read, where it is set: what the process does meanwhile. */

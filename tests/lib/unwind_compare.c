@@ -55,7 +55,7 @@ static void add(uint64_t *to, uint64_t value)
 	__atomic_fetch_add(to, value, __ATOMIC_RELAXED);
 }
 
-static void tell_difference(const struct taken *theirs, const struct ts_here_stack *ours)
+static void tell_difference(const struct taken *theirs, const struct ts_local_unwind_stack *ours)
 {
 	dprintf(2, "theirs %zu, ours %zu, end %d\n", theirs->count - 1, ours->count,
 		(int)ours->end);
@@ -70,21 +70,21 @@ __attribute__((noinline)) static void compare_here(void)
 {
 	static __thread struct taken theirs;
 	static __thread uint64_t pcs[MOST_FRAMES];
-	static __thread struct ts_here_last last;
-	struct ts_here_stack ours = { .pcs = pcs, .room = MOST_FRAMES, .last = &last };
+	static __thread struct ts_local_unwind_last last;
+	struct ts_local_unwind_stack ours = { .pcs = pcs, .capacity = MOST_FRAMES, .last = &last };
 	uint64_t from, middle, to;
-	struct ts_here here;
+	struct ts_local_unwind_registers captured;
 
 	theirs.count = 0;
-	ts_here_capture(&here);
-	ts_here_take(&here, &ours);
+	ts_local_unwind_capture(&captured);
+	ts_local_unwind_walk(&captured, &ours);
 	from = now_ns();
-	ts_here_take(&here, &ours);
+	ts_local_unwind_walk(&captured, &ours);
 	middle = now_ns();
 	_Unwind_Backtrace(add_frame, &theirs);
 	to = now_ns();
 	add(&compared, 1);
-	add(&marked, ours.end != TS_HERE_WHOLE);
+	add(&marked, ours.end != TS_LOCAL_UNWIND_COMPLETE);
 	add(&frames, ours.count);
 	add(&ours_ns, middle - from);
 	add(&theirs_ns, to - middle);

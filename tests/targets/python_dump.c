@@ -57,13 +57,13 @@ static void print_thread(const struct ts_python_thread *thread)
 		printf("  ... %u frames\n", thread->depth);
 }
 
-static void print_counts(const struct ts_python *python, int64_t wall, int64_t cpu)
+static void print_counts(const struct ts_python_reader *python, int64_t wall, int64_t cpu)
 {
-	struct ts_python_counts counts;
+	struct ts_python_reader_counts counts;
 
-	ts_python_counts(python, &counts);
-	printf("python %s, %s, found by %s\n", ts_python_about(python)->version,
-	       ts_python_about(python)->binary, ts_python_about(python)->found_by);
+	ts_python_reader_counts(python, &counts);
+	printf("python %s, %s, found by %s\n", ts_python_info(python)->version,
+	       ts_python_info(python)->binary, ts_python_info(python)->found_by);
 	printf("sweeps %llu stacks %llu retried %llu rejected %llu missed %llu\n",
 	       (unsigned long long)counts.sweeps, (unsigned long long)counts.stacks,
 	       (unsigned long long)counts.retried, (unsigned long long)counts.rejected,
@@ -90,15 +90,15 @@ int main(int argc, char **argv)
 {
 	long count = argc > 2 ? strtol(argv[2], NULL, 10) : 1;
 	long interval_us = argc > 3 ? strtol(argv[3], NULL, 10) : 0;
-	TS_AUTO(ts_python) python = NULL;
+	TS_AUTO(ts_python_reader) python = NULL;
 	struct ts_python_sweep sweep = { 0 };
 	struct ts_error err;
 	int64_t wall, cpu;
 
 	if (argc < 2)
 		return 2;
-	if (ts_python_open(&python, (pid_t)strtol(argv[1], NULL, 10), 0,
-			   flags_of(argc > 4 ? argv[4] : "nk"), &err)) {
+	if (ts_python_reader_open(&python, (pid_t)strtol(argv[1], NULL, 10), 0,
+				  flags_of(argc > 4 ? argv[4] : "nk"), &err)) {
 		fprintf(stderr, "python_dump: %s\n", err.message);
 		return 1;
 	}

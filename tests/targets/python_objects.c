@@ -20,7 +20,7 @@
 #include "python/local/python_objects.h"
 
 struct comparison {
-	struct ts_memory memory;
+	struct ts_python_memory memory;
 	struct ts_python_layout layout;
 	struct ts_python_process_view view;
 	uint64_t modules;
@@ -69,7 +69,7 @@ static bool set_version(struct comparison *comparison, char **fields)
 
 	if (minor < 13)
 		return ts_python_layout_of_version(&comparison->layout, minor, fields[2][0] == '1');
-	if (!ts_memory_read(&comparison->memory, hex(fields[3]), runtime, sizeof(runtime)))
+	if (!ts_python_memory_read(&comparison->memory, hex(fields[3]), runtime, sizeof(runtime)))
 		return false;
 	if (!ts_python_layout_of_runtime(&comparison->layout, runtime, sizeof(runtime), &version))
 		return true;
@@ -141,7 +141,8 @@ static bool check_code(struct comparison *comparison, char **fields)
 	uint64_t address = hex(fields[1]);
 
 	if (comparison->layout.code.bytes > sizeof(copy) ||
-	    !ts_memory_read(&comparison->memory, address, copy, comparison->layout.code.bytes) ||
+	    !ts_python_memory_read(&comparison->memory, address, copy,
+				   comparison->layout.code.bytes) ||
 	    !ts_python_code_identify(&comparison->layout, address, 0, copy, &identity) ||
 	    !ts_python_code_read(&comparison->view, &identity, &text, table, sizeof(table)))
 		return false;
@@ -164,8 +165,8 @@ static uint64_t frame_at(struct comparison *comparison, uint64_t object)
 	uint64_t frame = object;
 
 	if (comparison->layout.frames != TS_PYTHON_FRAME_OBJECTS)
-		ts_memory_read_pointer(&comparison->memory,
-				       object + comparison->layout.object.bytes + 8, &frame);
+		ts_python_memory_read_pointer(&comparison->memory,
+					      object + comparison->layout.object.bytes + 8, &frame);
 	return frame;
 }
 

@@ -136,7 +136,8 @@ static void count_cost(struct cost *cost, const struct ts_python_sweep *sweep, i
 }
 
 /* Until the time is up, or the process has ended. */
-static void sweep_all(struct ts_python *python, const struct options *options, struct cost *cost)
+static void sweep_all(struct ts_python_reader *python, const struct options *options,
+		      struct cost *cost)
 {
 	int64_t end_ns = now_ns(CLOCK_MONOTONIC) + (int64_t)(options->seconds * 1e9);
 	struct output out = { 0 };
@@ -172,13 +173,13 @@ static double time_at(const struct cost *cost, double share)
 	return known ? cost->times_ns[(size_t)((double)(known - 1) * share)] / 1e3 : 0;
 }
 
-static void print_summary(const struct ts_python *python, struct cost *cost)
+static void print_summary(const struct ts_python_reader *python, struct cost *cost)
 {
-	const struct ts_python_about *about = ts_python_about(python);
-	struct ts_python_counts counts;
+	const struct ts_python_info *about = ts_python_info(python);
+	struct ts_python_reader_counts counts;
 	double sweeps = cost->count ? (double)cost->count : 1;
 
-	ts_python_counts(python, &counts);
+	ts_python_reader_counts(python, &counts);
 	qsort(cost->times_ns, cost->count < MOST_TIMES ? cost->count : MOST_TIMES,
 	      sizeof(*cost->times_ns), compare_times);
 	printf("{\"version\":\"%s\",\"found_by\":\"%s\",\"sweeps\":%zu,\"stacks\":%" PRIu64
@@ -227,7 +228,7 @@ int main(int argc, char **argv)
 	struct options options = { .seconds = 1e6, .sweeps = UINT64_MAX, .moved = UINT64_MAX };
 	struct cost cost = { .times_ns = calloc(MOST_TIMES, sizeof(uint32_t)) };
 	struct ts_error err = { 0 };
-	TS_AUTO(ts_python) python = NULL;
+	TS_AUTO(ts_python_reader) python = NULL;
 
 	if (!cost.times_ns || !parse(&options, argc, argv)) {
 		fprintf(stderr,
@@ -235,7 +236,7 @@ int main(int argc, char **argv)
 		free(cost.times_ns);
 		return 2;
 	}
-	if (ts_python_open(&python, options.pid, 0, options.flags, &err)) {
+	if (ts_python_reader_open(&python, options.pid, 0, options.flags, &err)) {
 		fprintf(stderr, "python_sweeps: %s\n", err.message);
 		free(cost.times_ns);
 		return 1;

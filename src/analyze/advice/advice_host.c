@@ -127,7 +127,7 @@ int ts_advise_allocations(struct ts_advisor *advisor)
 	for (uint32_t i = 0; !code && i < work->call_count; i++) {
 		const struct ts_work_call *call = &work->calls[i];
 
-		if (call->kind != TS_CALL_ALLOC && call->kind != TS_CALL_FREE)
+		if (call->kind != TS_API_ALLOC && call->kind != TS_API_FREE)
 			continue;
 		count++;
 		total = ts_ns_add(total, call->end - call->start);

@@ -33,8 +33,8 @@ static bool waits(const struct ts_work *work, const struct ts_work_call *call)
 {
 	const char *name = ts_work_text(work, call->name);
 
-	return ts_call_is_sync(call->kind) ||
-	       (call->kind == TS_CALL_COPY && ts_call_is_blocking(name, strlen(name)));
+	return ts_api_is_sync(call->kind) ||
+	       (call->kind == TS_API_COPY && ts_api_is_blocking(name, strlen(name)));
 }
 
 /*

@@ -126,7 +126,7 @@ static bool is_sync_call(const struct ts_graph *graph, uint32_t node)
 	uint32_t call = node - graph->work->command_count;
 
 	return node >= graph->work->command_count && call < graph->work->call_count &&
-	       ts_call_is_sync((enum ts_call_kind)graph->work->calls[call].kind);
+	       ts_api_is_sync((enum ts_api_kind)graph->work->calls[call].kind);
 }
 
 static enum ts_path_category segment_category(const struct ts_path_model *model, uint32_t at,

@@ -184,7 +184,7 @@ static bool find_program(const char *name, char *ret_path, size_t bytes)
 
 	if (set && *set)
 		snprintf(home, sizeof(home), "%s/bin", set);
-	return ts_program_find(name, places, ret_path, bytes) ||
+	return ts_subprocess_find(name, places, ret_path, bytes) ||
 	       find_bundled(name, ret_path, bytes);
 }
 
@@ -198,17 +198,17 @@ static bool choose_program(char *program, size_t bytes, bool *ret_is_nvdisasm)
 static int run(struct ts_disassembly *disassembly, const char *const *arguments,
 	       struct ts_error *err)
 {
-	struct ts_program program = { .arguments = arguments,
-				      .limit_ns = LIMIT_NS,
-				      .max_bytes = MOST_BYTES };
-	struct ts_program_result result;
+	struct ts_subprocess program = { .arguments = arguments,
+					 .limit_ns = LIMIT_NS,
+					 .max_bytes = MOST_BYTES };
+	struct ts_subprocess_result result;
 	char how[128];
-	int rc = ts_program_run(&program, &result, err);
+	int rc = ts_subprocess_run(&program, &result, err);
 
 	/* What was printed ahead of a limit is good. */
-	if (!rc && !ts_program_succeeded(&result) && !result.cut)
+	if (!rc && !ts_subprocess_succeeded(&result) && !result.cut)
 		rc = ts_error_set(err, TS_ECAP, "'%s' %s", arguments[0],
-				  ts_program_end(&result, how, sizeof(how)));
+				  ts_subprocess_describe_end(&result, how, sizeof(how)));
 	if (!rc) {
 		disassembly->output = result.output;
 		result.output = (struct ts_text){ 0 };
@@ -216,7 +216,7 @@ static int run(struct ts_disassembly *disassembly, const char *const *arguments,
 		if (!ts_text_status(&disassembly->output))
 			read_lines(disassembly);
 	}
-	ts_program_result_release(&result);
+	ts_subprocess_result_release(&result);
 	return rc;
 }
 

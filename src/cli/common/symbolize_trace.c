@@ -360,7 +360,7 @@ int ts_cli_symbolize(const char *path, const struct ts_symbolize_choice *choice,
 	struct naming naming = { .choice = choice, .summary = ret_summary, .err = err };
 	int rc;
 
-	*ret_summary = (struct ts_symbolize_summary){ .has_libdw = ts_dwarf_is_there() };
+	*ret_summary = (struct ts_symbolize_summary){ .has_libdw = ts_dwarf_is_available() };
 	rc = ts_reader_open(&reader, path, err);
 	if (rc)
 		return rc;

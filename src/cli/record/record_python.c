@@ -35,7 +35,7 @@ int ts_record_python_interval(const char *text, int64_t *ret_ns)
 		ts_error_prefix(&err, "option '--python-interval'");
 		return ts_report_usage("%s", err.message);
 	}
-	if (*ret_ns < TS_PYTHON_LEAST_INTERVAL_NS)
+	if (*ret_ns < TS_PYTHON_MIN_INTERVAL_NS)
 		return ts_report_usage(
 			"option '--python-interval': '%s' is too short; the least is 0.0001 (s)",
 			text);

@@ -32,12 +32,12 @@ static bool has_accelerator(void)
 }
 
 /* Not those that only draw. */
-static bool is_wanted(const struct ts_accelerator_user *user)
+static bool is_wanted(const struct ts_device_user *user)
 {
-	return user->pid != getpid() && user->evidence != TS_USER_BY_RENDER;
+	return user->pid != getpid() && user->evidence != TS_DEVICE_USER_BY_RENDER;
 }
 
-static size_t count_wanted(const struct ts_accelerator_user *users, size_t count)
+static size_t count_wanted(const struct ts_device_user *users, size_t count)
 {
 	size_t wanted = 0;
 
@@ -48,7 +48,7 @@ static size_t count_wanted(const struct ts_accelerator_user *users, size_t count
 
 int ts_sniff_users_start(struct ts_sniff *sniff)
 {
-	struct ts_accelerator_user *users = NULL;
+	struct ts_device_user *users = NULL;
 	char message[256] = "";
 	struct ts_error err;
 	size_t count = 0, wanted;
@@ -72,7 +72,7 @@ int ts_sniff_users_start(struct ts_sniff *sniff)
 
 int64_t ts_sniff_users_look(struct ts_sniff *sniff, struct ts_recorder *recorder, int64_t now_ns)
 {
-	struct ts_accelerator_user *users = NULL;
+	struct ts_device_user *users = NULL;
 	char message[256];
 	size_t count = 0;
 

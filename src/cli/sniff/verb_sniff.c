@@ -52,7 +52,7 @@ static int read_times(const struct texts *texts, struct ts_record *record)
 	options->autosave_ns = AUTOSAVE_NS;
 	options->snapshot_ns = SNAPSHOT_NS;
 	code = ts_amount_time("interval", texts->interval, &record->python.interval_ns);
-	if (!code && record->python.interval_ns < TS_PYTHON_LEAST_INTERVAL_NS)
+	if (!code && record->python.interval_ns < TS_PYTHON_MIN_INTERVAL_NS)
 		code = ts_report_usage(
 			"option '--interval': '%s' is too short; the least is 0.0001 (s)",
 			texts->interval);
@@ -112,9 +112,9 @@ static int check_pids(const struct ts_record *record)
 	size_t refused = 0;
 
 	for (size_t i = 0; i < record->options.pid_count; i++) {
-		TS_AUTO(ts_python) python = NULL;
+		TS_AUTO(ts_python_reader) python = NULL;
 		struct ts_error err = { 0 };
-		int rc = ts_python_open(&python, record->options.pids[i], 0, 0, &err);
+		int rc = ts_python_reader_open(&python, record->options.pids[i], 0, 0, &err);
 
 		/*
 		 * One that is not there the recorder tells of; one that is no Python may become

@@ -23,13 +23,15 @@ bool ts_stack_frames_same(const struct ts_stack_frame *a, const struct ts_stack_
 	return !compare_frames(a, b);
 }
 
-static const struct ts_stack_frame *outer_frame(const struct ts_stack_place *place, size_t depth)
+static const struct ts_stack_frame *outer_frame(const struct ts_stack_group_thread *place,
+						size_t depth)
 {
 	return &place->thread->frames[place->thread->count - 1 - depth];
 }
 
 /* From the outermost frame on. */
-static int compare_stacks(const struct ts_stack_place *a, const struct ts_stack_place *b)
+static int compare_stacks(const struct ts_stack_group_thread *a,
+			  const struct ts_stack_group_thread *b)
 {
 	size_t shared = TS_MIN(a->thread->count, b->thread->count);
 
@@ -43,7 +45,8 @@ static int compare_stacks(const struct ts_stack_place *a, const struct ts_stack_
 }
 
 /* Those without a rank come last. */
-static int compare_members(const struct ts_stack_place *a, const struct ts_stack_place *b)
+static int compare_members(const struct ts_stack_group_thread *a,
+			   const struct ts_stack_group_thread *b)
 {
 	uint64_t left = (uint64_t)a->process->rank, right = (uint64_t)b->process->rank;
 
@@ -73,7 +76,7 @@ static int compare_groups(const void *left, const void *right)
 }
 
 /* Members of a process are neighbours. */
-static size_t count_processes(const struct ts_stack_place *places, size_t count)
+static size_t count_processes(const struct ts_stack_group_thread *places, size_t count)
 {
 	size_t processes = 0;
 
@@ -103,7 +106,7 @@ static void split(struct ts_stack_groups *groups)
 /* Outermost frames of all; the places are in order, so that the first and the last say it. */
 static size_t count_common(const struct ts_stack_groups *groups)
 {
-	const struct ts_stack_place *first, *last;
+	const struct ts_stack_group_thread *first, *last;
 	size_t shared, count = 0;
 
 	if (!groups->place_count)
@@ -117,8 +120,9 @@ static size_t count_common(const struct ts_stack_groups *groups)
 	return count;
 }
 
-static size_t collect(struct ts_stack_place *places, const struct ts_stack_process *processes,
-		      size_t count, bool main, size_t *ret_processes)
+static size_t collect(struct ts_stack_group_thread *places,
+		      const struct ts_stack_process *processes, size_t count, bool main,
+		      size_t *ret_processes)
 {
 	size_t collected = 0;
 
@@ -133,7 +137,7 @@ static size_t collect(struct ts_stack_place *places, const struct ts_stack_proce
 				continue;
 			if (places)
 				places[collected] =
-					(struct ts_stack_place){ &processes[i], thread };
+					(struct ts_stack_group_thread){ &processes[i], thread };
 			collected++;
 		}
 		*ret_processes += collected > before;
@@ -141,7 +145,7 @@ static size_t collect(struct ts_stack_place *places, const struct ts_stack_proce
 	return collected;
 }
 
-int ts_stack_groups_make(struct ts_stack_groups *ret_groups,
+int ts_stack_groups_init(struct ts_stack_groups *ret_groups,
 			 const struct ts_stack_process *processes, size_t count, bool main)
 {
 	struct ts_stack_groups groups = { 0 };

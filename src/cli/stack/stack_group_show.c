@@ -184,14 +184,14 @@ int ts_stack_put_groups_text(struct ts_text *out, const struct ts_stack_process 
 			     size_t count, bool colour)
 {
 	struct ts_stack_groups groups;
-	int rc = ts_stack_groups_make(&groups, processes, count, true);
+	int rc = ts_stack_groups_init(&groups, processes, count, true);
 
 	if (rc)
 		return rc;
 	if (groups.group_count)
 		put_main(out, &groups, colour);
 	ts_stack_groups_release(&groups);
-	rc = ts_stack_groups_make(&groups, processes, count, false);
+	rc = ts_stack_groups_init(&groups, processes, count, false);
 	if (rc)
 		return rc;
 	if (groups.group_count)
@@ -210,7 +210,7 @@ static void put_json_group(struct ts_text *out, const struct ts_stack_groups *gr
 		       main ? "true" : "false", group->process_count, groups->process_count,
 		       groups->common);
 	for (size_t i = 0; i < group->count; i++) {
-		const struct ts_stack_place *place = &group->places[i];
+		const struct ts_stack_group_thread *place = &group->places[i];
 
 		ts_text_printf(out, "%s{\"pid\":%d,\"tid\":%d,\"rank\":", i ? "," : "",
 			       (int)place->process->pid, (int)place->thread->tid);
@@ -232,7 +232,7 @@ int ts_stack_put_groups_json(struct ts_text *out, const struct ts_stack_process 
 {
 	for (int main = 1; main >= 0; main--) {
 		struct ts_stack_groups groups;
-		int rc = ts_stack_groups_make(&groups, processes, count, main);
+		int rc = ts_stack_groups_init(&groups, processes, count, main);
 
 		if (rc)
 			return rc;

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "cli/stack/stack_verb.h"
+#include "sample/perf/perf_stacks.h"
 #include "sample/python/merge_stacks.h"
 
 #define ROUNDS 3
@@ -23,12 +24,12 @@ enum how { PENDING, DONE };
 struct native {
 	struct ts_stack_process *process;
 	const struct ts_stack_options *options;
-	struct ts_native_perf *perf; /* NULL: may not be used, or was not needed yet */
+	struct ts_perf_stacks *perf; /* NULL: may not be used, or was not needed yet */
 	bool perf_failed;
 	enum how *how; /* of each thread */
 	struct ts_native_frame raw[TS_STACK_NATIVE_FRAMES];
 	size_t raw_count;
-	bool is_whole;
+	bool is_complete;
 };
 
 /* ---- one thread ---- */
@@ -67,7 +68,7 @@ static bool fits(const struct native *native, const struct ts_python_thread *see
 		loops += native->raw[i].code->is_python_eval;
 	for (uint32_t i = 0; i < seen->depth; i++)
 		entries += seen->frames[i].flags & TS_PYTHON_FRAME_ENTRY;
-	return loops == entries || (!native->is_whole && loops < entries);
+	return loops == entries || (!native->is_complete && loops < entries);
 }
 
 /* The frames that were unwound last, between those of Python, which are as they were seen. */
@@ -81,7 +82,7 @@ static bool put_merged(struct native *native, struct ts_stack_thread *thread,
 
 	if (!merged || !frames)
 		return false;
-	count = ts_python_merge(native->raw, native->raw_count, native->is_whole, seen->frames,
+	count = ts_merge_stacks(native->raw, native->raw_count, native->is_complete, seen->frames,
 				seen->depth, merged, room);
 	for (size_t i = 0; i < count; i++) {
 		if (merged[i].native)
@@ -101,7 +102,7 @@ static bool put_frames(struct native *native, struct ts_stack_thread *thread,
 	bool is_done = native->raw_count &&
 		       (seen ? put_merged(native, thread, seen) : put_native(native, thread));
 
-	thread->is_cut = is_done && !native->is_whole;
+	thread->is_cut = is_done && !native->is_complete;
 	return is_done;
 }
 
@@ -146,7 +147,7 @@ static bool was_still(struct native *native, struct ts_stack_thread *thread,
 	*ret_seen = seen && !seen->is_rejected ? seen : NULL;
 	if (!*ret_seen)
 		return false;
-	thread->state = ts_stack_ask_kernel(native->process, seen);
+	thread->state = ts_stack_query_kernel(native->process, seen);
 	if (is_same(thread, seen))
 		return true;
 	ts_stack_keep_frames(native->process, thread, seen, native->options);
@@ -168,21 +169,21 @@ static void open_perf(struct native *native)
 		return;
 	native->perf_failed =
 		(!native->perf &&
-		 ts_native_perf_open(&native->perf, native->process->native, TICK_NS, 0, NULL)) ||
-		ts_native_perf_set_threads(native->perf, tids, count, NULL);
+		 ts_perf_stacks_open(&native->perf, native->process->native, TICK_NS, 0, NULL)) ||
+		ts_perf_stacks_set_threads(native->perf, tids, count, NULL);
 }
 
 static void unwind(struct native *native, const struct ts_stack_thread *thread, int64_t since_ns)
 {
 	int64_t time_ns;
 
-	native->raw_count = ts_native_waiting_thread(native->process->native, thread->tid,
+	native->raw_count = ts_unwind_blocked_thread(native->process->native, thread->tid,
 						     native->raw, TS_STACK_NATIVE_FRAMES,
-						     &native->is_whole);
+						     &native->is_complete);
 	if (!native->raw_count && native->perf && !native->perf_failed)
-		native->raw_count = ts_native_perf_stack(native->perf, thread->tid, since_ns,
-							 &time_ns, native->raw,
-							 TS_STACK_NATIVE_FRAMES, &native->is_whole);
+		native->raw_count = ts_perf_stacks_get(
+			native->perf, thread->tid, since_ns, &time_ns, native->raw,
+			TS_STACK_NATIVE_FRAMES, &native->is_complete);
 }
 
 /*
@@ -195,7 +196,7 @@ static void look(struct native *native, int64_t since_ns, bool may_be_cut)
 	struct ts_python_sweep sweep = { 0 };
 
 	if (native->perf && !native->perf_failed)
-		ts_native_perf_drain(native->perf);
+		ts_perf_stacks_drain(native->perf);
 	for (size_t i = 0; i < process->count; i++) {
 		struct ts_stack_thread *thread = &process->threads[i];
 		const struct ts_python_thread *seen;
@@ -203,7 +204,7 @@ static void look(struct native *native, int64_t since_ns, bool may_be_cut)
 		if (native->how[i] != PENDING)
 			continue;
 		unwind(native, thread, since_ns);
-		if (!native->raw_count || (!native->is_whole && !may_be_cut))
+		if (!native->raw_count || (!native->is_complete && !may_be_cut))
 			continue;
 		/* Each has a look of its own: unwinding takes its time. */
 		if (process->python && ts_python_sweep(process->python, &sweep, NULL))
@@ -261,9 +262,9 @@ static void take_by_stop(struct native *native, size_t index)
 	struct ts_stack_thread *thread = &native->process->threads[index];
 	struct stop stop = { .native = native, .thread = thread };
 
-	native->raw_count = ts_native_stopped_thread_with(
+	native->raw_count = ts_unwind_stopped_thread_with(
 		native->process->native, thread->tid, on_stopped, &stop, native->raw,
-		TS_STACK_NATIVE_FRAMES, &native->is_whole);
+		TS_STACK_NATIVE_FRAMES, &native->is_complete);
 	thread->was_stopped = stop.was_stopped;
 	if ((stop.seen || !has_python(thread)) && put_frames(native, thread, stop.seen))
 		native->how[index] = DONE;
@@ -301,7 +302,7 @@ static void take_all(struct native *native)
 		open_perf(native);
 		renew_python(native);
 		since_ns = ts_clock_monotonic_ns();
-		ts_stack_nap(ROUND_NS);
+		ts_stack_sleep(ROUND_NS);
 		look(native, since_ns, false);
 	}
 	for (size_t i = 0; i < native->process->count; i++) {
@@ -342,14 +343,14 @@ int ts_stack_add_native(struct ts_stack_process *process, const struct ts_stack_
 	}
 	native->process = process;
 	native->options = options;
-	if (ts_native_open(&process->native, process->pid, err)) {
+	if (ts_native_process_open(&process->native, process->pid, err)) {
 		free(native->how);
 		free(native);
 		return without(process, err);
 	}
 	take_all(native);
 	if (native->perf)
-		ts_native_perf_close(native->perf);
+		ts_perf_stacks_close(native->perf);
 	free(native->how);
 	free(native);
 	return TS_OK;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the files of `tracesmith stack` share: stack_take.c makes a picture of a process, with
+ * What the files of `tracesmith stack` share: stack_capture.c makes a picture of a process, with
  * native frames from stack_native.c; others show it: stack_text.c and stack_json.c process by
  * process, stack_group.c finds who stands at the same place.
  */
@@ -61,8 +61,8 @@ struct ts_stack_process {
 	size_t count, capacity;
 	/* What the texts of frames belong to. */
 	struct ts_arena texts;
-	struct ts_python *python;
-	struct ts_native *native;
+	struct ts_python_reader *python;
+	struct ts_native_process *native;
 };
 
 struct ts_stack_options {
@@ -73,20 +73,20 @@ struct ts_stack_options {
  * What it does; whether it runs is asked here and now: a reader that is in a hurry takes one that
  * has moved for one that runs.
  */
-uint32_t ts_stack_ask_kernel(const struct ts_stack_process *process,
-			     const struct ts_python_thread *seen);
-/* Copies the frames of Python of a thread that was seen (stack_take.c). TS_OK or TS_ENOMEM. */
+uint32_t ts_stack_query_kernel(const struct ts_stack_process *process,
+			       const struct ts_python_thread *seen);
+/* Copies the frames of Python of a thread that was seen (stack_capture.c). TS_OK or TS_ENOMEM. */
 int ts_stack_keep_frames(struct ts_stack_process *process, struct ts_stack_thread *thread,
 			 const struct ts_python_thread *seen,
 			 const struct ts_stack_options *options);
 
-/* Of a zeroed struct; a failed one must be released, too. Errors as of ts_python_open(). */
-int ts_stack_take(struct ts_stack_process *process, pid_t pid,
-		  const struct ts_stack_options *options, struct ts_error *err);
+/* Of a zeroed struct; a failed one must be released, too. Errors as of ts_python_reader_open(). */
+int ts_stack_capture(struct ts_stack_process *process, pid_t pid,
+		     const struct ts_stack_options *options, struct ts_error *err);
 void ts_stack_process_release(struct ts_stack_process *process);
 
 /* Waits so long, whatever signals come. */
-void ts_stack_nap(int64_t ns);
+void ts_stack_sleep(int64_t ns);
 
 /* ---- native frames (stack_native.c) ---- */
 
@@ -120,27 +120,27 @@ void ts_stack_put_coloured(struct ts_text *out, bool colour, enum ts_stack_colou
 /* ---- groups ---- */
 
 /* A thread that stands somewhere. */
-struct ts_stack_place {
+struct ts_stack_group_thread {
 	const struct ts_stack_process *process;
 	const struct ts_stack_thread *thread;
 };
 
 struct ts_stack_group {
-	const struct ts_stack_place *places; /* by rank and pid; `count` of them */
+	const struct ts_stack_group_thread *places; /* by rank and pid; `count` of them */
 	size_t count;
 	size_t process_count; /* different ones among them */
 };
 
 struct ts_stack_groups {
-	struct ts_stack_place *places; /* group by group */
-	struct ts_stack_group *groups; /* the greatest first */
+	struct ts_stack_group_thread *places; /* group by group */
+	struct ts_stack_group *groups;        /* the greatest first */
 	size_t place_count, group_count;
 	size_t process_count; /* in all groups together */
 	size_t common;        /* outermost frames that all have, before they part */
 };
 
 /* Main threads, or all others. Threads without a stack are in none. */
-int ts_stack_groups_make(struct ts_stack_groups *ret_groups,
+int ts_stack_groups_init(struct ts_stack_groups *ret_groups,
 			 const struct ts_stack_process *processes, size_t count, bool main);
 void ts_stack_groups_release(struct ts_stack_groups *groups);
 bool ts_stack_frames_same(const struct ts_stack_frame *a, const struct ts_stack_frame *b);

@@ -82,19 +82,20 @@ static void add_children(struct stack *stack)
 /* Processes that use an accelerator, but not those that only draw. */
 static int add_users(struct stack *stack)
 {
-	struct ts_accelerator_users users;
+	struct ts_device_users users;
 	struct ts_error err;
-	int rc = ts_accelerator_users_find(&users, TOOLS_NS, &err);
+	int rc = ts_device_users_find(&users, TOOLS_NS, &err);
 
 	if (rc)
 		return ts_report_error(&err);
 	for (size_t i = 0; i < users.count; i++) {
-		if (users.users[i].evidence != TS_USER_BY_RENDER && users.users[i].pid != getpid())
+		if (users.users[i].evidence != TS_DEVICE_USER_BY_RENDER &&
+		    users.users[i].pid != getpid())
 			add_target(stack, users.users[i].pid, false);
 	}
 	if (users.message[0])
 		ts_report_warning("%s", users.message);
-	ts_accelerator_users_release(&users);
+	ts_device_users_release(&users);
 	if (!stack->target_count)
 		return ts_report_usage(
 			"no process was named, and none uses an accelerator: give '-p PID'");
@@ -140,7 +141,7 @@ static int take_all(struct stack *stack)
 	for (size_t i = 0; i < stack->target_count; i++) {
 		struct ts_stack_process *process = &stack->processes[stack->count];
 		struct ts_error err;
-		int rc = ts_stack_take(process, stack->targets[i].pid, &stack->options, &err);
+		int rc = ts_stack_capture(process, stack->targets[i].pid, &stack->options, &err);
 
 		if (!rc) {
 			stack->count++;

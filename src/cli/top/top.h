@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the files of `tracesmith top` share. top_look.c keeps the picture of targets, devices and
+ * What the files of `tracesmith top` share. top_refresh.c keeps the picture of targets, devices and
  * the machine; others show it: top_plain.c as text and JSON, top_draw.c on a screen that
  * top_screen.c runs and top_input.c steers.
  */
@@ -120,7 +120,7 @@ int ts_top_users_start(struct ts_top_users **ret_users,
 /* Waits for the first answer, at most so long. */
 void ts_top_users_wait(struct ts_top_users *users, int64_t limit_ns);
 /* A copy of the newest answer; caller frees. ret_message: at least 256 bytes. */
-int ts_top_users_copy(struct ts_top_users *users, struct ts_accelerator_user **ret_users,
+int ts_top_users_copy(struct ts_top_users *users, struct ts_device_user **ret_users,
 		      size_t *ret_count, char *ret_message);
 void ts_top_users_stop(struct ts_top_users *users);
 
@@ -132,11 +132,11 @@ struct ts_top {
 	const char *backends;
 	int64_t delay_ns;
 	bool samples_python; /* stacks of Python programs, too; may change between looks */
-	struct ts_top_python_wish python_wish;
+	struct ts_top_python_request python_request;
 
 	/* Where things come from. */
 	struct ts_top_values *values;
-	struct ts_sampler *sampler;
+	struct ts_metrics_sampler *sampler;
 	struct ts_top_users *users;
 	struct ts_sampled_process *sampled; /* what the sampler was told last */
 	size_t sampled_count, sampled_capacity;
@@ -160,13 +160,13 @@ struct ts_top {
 	size_t message_count;
 	char note[256];         /* of what cannot be seen, unless a message says it */
 	bool uses_accelerators; /* some process does, or there is a device */
-	struct ts_top_python_picture python_picture;
+	struct ts_top_python_snapshot python_snapshot;
 };
 
 int ts_top_open(struct ts_top *top, struct ts_error *err);
 void ts_top_close(struct ts_top *top);
 /* Brings all up to date. */
-int ts_top_look(struct ts_top *top, struct ts_error *err);
+int ts_top_refresh(struct ts_top *top, struct ts_error *err);
 /* Metrics only, of those that are listed. */
 int ts_top_read_values(struct ts_top *top, struct ts_error *err);
 /* Does every living process, and the machine, have a value of its use of processors by now? */
@@ -191,7 +191,7 @@ void ts_top_sweep_processes(struct ts_top *top);
 int ts_top_find_areas(struct ts_top *top, struct ts_error *err);
 void ts_top_find_container_areas(struct ts_top *top);
 /* Looks into the areas that were found, forgets the others, and adds up for each process. */
-void ts_top_look_into_areas(struct ts_top *top);
+void ts_top_read_areas(struct ts_top *top);
 
 /* ---- numbers in a few columns; "-" where they are not known ---- */
 

@@ -213,7 +213,7 @@ static void clear_sums(struct ts_top *top)
 	}
 }
 
-void ts_top_look_into_areas(struct ts_top *top)
+void ts_top_read_areas(struct ts_top *top)
 {
 	size_t kept = 0;
 

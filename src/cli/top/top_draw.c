@@ -418,10 +418,10 @@ static unsigned int rows_of_pane(const struct ts_top_session *session, unsigned 
 	const struct ts_top *top = session->top;
 	unsigned int left = bottom > row ? bottom - row : 0;
 	unsigned int table = (unsigned int)TS_MIN(session->view.row_count, 1000u) + 2;
-	unsigned int wanted = ts_top_python_rows(&top->python_picture, session->pane);
+	unsigned int wanted = ts_top_python_rows(&top->python_snapshot, session->pane);
 
 	/* It was not asked for, and there is no Python. */
-	if (!top->python_picture.processes && !session->wants_pane)
+	if (!top->python_snapshot.processes && !session->wants_pane)
 		return 0;
 	if (left < TABLE_LEAST + PANE_LEAST)
 		return 0;
@@ -442,7 +442,7 @@ void ts_top_draw(struct ts_top_session *session)
 	row = draw_header(session, TS_MIN(room, TS_MAX(screen->rows / 2, 3u)));
 	pane = rows_of_pane(session, row, bottom);
 	draw_table(session, row, bottom - pane);
-	ts_top_python_draw(screen, &session->top->python_picture, session->pane, bottom - pane,
+	ts_top_python_draw(screen, &session->top->python_snapshot, session->pane, bottom - pane,
 			   bottom);
 	if (screen->rows > 2 || session->mode != TS_TOP_TABLE) {
 		ts_screen_clear_row(screen, screen->rows - 1);

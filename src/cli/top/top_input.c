@@ -277,9 +277,9 @@ static void act(struct ts_top_session *session, uint32_t key)
 	else if (key == 'y')
 		turn_pane(session);
 	else if (key == 'o')
-		session->top->python_wish.by_total = !session->top->python_wish.by_total;
+		session->top->python_request.by_total = !session->top->python_request.by_total;
 	else if (key == 'i')
-		session->top->python_wish.idle = !session->top->python_wish.idle;
+		session->top->python_request.idle = !session->top->python_request.idle;
 	else if (key == CONTROL_L)
 		ts_screen_forget(&session->screen);
 }

@@ -140,7 +140,7 @@ static int put_text(const struct ts_top *top, struct ts_top_view *view, struct t
 		rc = put_table(top, view, err);
 		return rc || !top->samples_python
 			       ? rc
-			       : ts_top_python_put_text(&top->python_picture, err);
+			       : ts_top_python_put_text(&top->python_snapshot, err);
 	}
 	ts_report_note(
 		"%s",
@@ -328,7 +328,7 @@ static void put_json(const struct ts_top *top, const struct ts_top_view *view)
 	ts_text_append_char(out, ']');
 	if (top->samples_python) {
 		put_key(out, "python");
-		ts_top_python_put_json(out, &top->python_picture);
+		ts_top_python_put_json(out, &top->python_snapshot);
 	}
 	put_json_messages(out, top);
 	ts_text_append_str(out, "}\n");
@@ -378,8 +378,8 @@ int ts_top_run_plain(struct ts_top *top, struct ts_top_view *view, bool json, in
 	int rc;
 
 	ts_top_users_wait(top->users, USERS_NS);
-	ts_sampler_await(top->sampler, DEVICES_NS);
-	rc = ts_top_look(top, &err);
+	ts_metrics_sampler_wait_first(top->sampler, DEVICES_NS);
+	rc = ts_top_refresh(top, &err);
 	due = ts_clock_monotonic_ns();
 	for (int64_t i = 0; i < count && !rc; i++) {
 		if (i && !json)
@@ -389,7 +389,7 @@ int ts_top_run_plain(struct ts_top *top, struct ts_top_view *view, bool json, in
 		if (i == 0)
 			rc = await_values(top, &err);
 		if (!rc)
-			rc = ts_top_look(top, &err);
+			rc = ts_top_refresh(top, &err);
 		if (!rc)
 			rc = show(top, view, json, &err);
 	}

@@ -27,7 +27,7 @@
 
 struct stat_line {
 	char name[64];
-	struct ts_stat_text numbers;
+	struct ts_procfs_stat numbers;
 };
 
 #define KERNEL_THREAD 0x00200000u
@@ -40,7 +40,7 @@ static bool parse_stat(const char *text, struct stat_line *ret_stat)
 	if (!open || !close || close < open)
 		return false;
 	snprintf(ret_stat->name, sizeof(ret_stat->name), "%.*s", (int)(close - open - 1), open + 1);
-	return ts_stat_text_parse(text, &ret_stat->numbers);
+	return ts_procfs_stat_parse(text, &ret_stat->numbers);
 }
 
 /* False: it has ended. A zombie has, too, unless other threads of it run. */
@@ -60,7 +60,7 @@ static bool read_stat(pid_t pid, struct stat_line *ret_stat, uid_t *ret_uid)
 		return false;
 	text[got] = '\0';
 	*ret_uid = status.st_uid;
-	return parse_stat(text, ret_stat) && !ts_stat_text_has_ended(&ret_stat->numbers);
+	return parse_stat(text, ret_stat) && !ts_procfs_stat_has_exited(&ret_stat->numbers);
 }
 
 /* ---- the list ---- */
@@ -273,10 +273,10 @@ static void note_all(struct ts_top *top)
 		closedir(directory);
 }
 
-static void add_user(struct ts_top *top, const struct ts_accelerator_user *user)
+static void add_user(struct ts_top *top, const struct ts_device_user *user)
 {
 	/* Programs that only draw are no targets by that. */
-	bool counts = !top->asked_count && user->evidence != TS_USER_BY_RENDER;
+	bool counts = !top->asked_count && user->evidence != TS_DEVICE_USER_BY_RENDER;
 	struct ts_top_process *process =
 		counts ? ts_top_note_process(top, user->pid, TS_TOP_BY_DEVICE)
 		       : ts_top_find_process(top, user->pid);
@@ -296,7 +296,7 @@ static void add_user(struct ts_top *top, const struct ts_accelerator_user *user)
 
 static int note_users(struct ts_top *top, struct ts_error *err)
 {
-	TS_AUTO_FREE struct ts_accelerator_user *users = NULL;
+	TS_AUTO_FREE struct ts_device_user *users = NULL;
 	size_t count = 0;
 
 	if (!top->users)

@@ -12,7 +12,7 @@
 #include "base/memory.h"
 #include "cli/top/top_python.h"
 
-#define LEAST_NS (4 * TS_TOP_PYTHON_INTERVAL_NS)
+#define MIN_NS (4 * TS_TOP_PYTHON_INTERVAL_NS)
 
 /* A thread that was sampled. */
 struct seen_thread {
@@ -200,10 +200,10 @@ void ts_top_python_close(struct ts_top_python *python)
 	free(python);
 }
 
-int ts_top_python_watch(struct ts_top_python *python, const struct ts_python_process *processes,
+int ts_top_python_watch(struct ts_top_python *python, const struct ts_sampled_process *processes,
 			size_t count, struct ts_error *err)
 {
-	struct ts_python_process *wanted = calloc(count + 1, sizeof(*wanted));
+	struct ts_sampled_process *wanted = calloc(count + 1, sizeof(*wanted));
 	int rc;
 
 	if (!wanted)
@@ -222,11 +222,11 @@ int ts_top_python_watch(struct ts_top_python *python, const struct ts_python_pro
 
 /* ---- the picture ---- */
 
-void ts_top_python_picture_release(struct ts_top_python_picture *picture)
+void ts_top_python_snapshot_release(struct ts_top_python_snapshot *picture)
 {
 	free(picture->functions);
 	free(picture->threads);
-	*picture = (struct ts_top_python_picture){ 0 };
+	*picture = (struct ts_top_python_snapshot){ 0 };
 }
 
 static int compare_threads(const void *left, const void *right)
@@ -255,7 +255,7 @@ static void describe_thread(struct ts_top_python *python, struct seen_thread *th
 
 /* Those that were sampled since the last look; the others are forgotten. */
 static int copy_threads(struct ts_top_python *python, double elapsed_ns,
-			struct ts_top_python_picture *picture)
+			struct ts_top_python_snapshot *picture)
 {
 	size_t kept = 0;
 
@@ -280,8 +280,8 @@ static int copy_threads(struct ts_top_python *python, double elapsed_ns,
 	return TS_OK;
 }
 
-static int fill(struct ts_top_python *python, const struct ts_top_python_wish *wish,
-		int64_t elapsed_ns, struct ts_top_python_picture *picture)
+static int fill(struct ts_top_python *python, const struct ts_top_python_request *wish,
+		int64_t elapsed_ns, struct ts_top_python_snapshot *picture)
 {
 	ts_top_functions_turn(&python->active);
 	ts_top_functions_turn(&python->all);
@@ -297,17 +297,17 @@ static int fill(struct ts_top_python *python, const struct ts_top_python_wish *w
 	return picture->functions ? copy_threads(python, (double)elapsed_ns, picture) : TS_ENOMEM;
 }
 
-int ts_top_python_look(struct ts_top_python *python, const struct ts_top_python_wish *wish,
-		       struct ts_top_python_picture *picture, struct ts_error *err)
+int ts_top_python_refresh(struct ts_top_python *python, const struct ts_top_python_request *wish,
+			  struct ts_top_python_snapshot *picture, struct ts_error *err)
 {
 	struct ts_python_sampler_status status = { 0 };
 	int64_t now_ns = ts_clock_monotonic_ns();
 	int rc = TS_OK;
 
 	/* Looks in quick succession say little. */
-	if (python->is_watching && picture->elapsed_s > 0 && now_ns - python->begun_ns < LEAST_NS)
+	if (python->is_watching && picture->elapsed_s > 0 && now_ns - python->begun_ns < MIN_NS)
 		return TS_OK;
-	ts_top_python_picture_release(picture);
+	ts_top_python_snapshot_release(picture);
 	picture->is_shown = python->is_watching;
 	if (!python->begun_ns || now_ns <= python->begun_ns)
 		return TS_OK;

@@ -36,7 +36,7 @@ struct ts_top_python_thread {
 };
 
 /* What was seen between two looks. */
-struct ts_top_python_picture {
+struct ts_top_python_snapshot {
 	bool is_shown;    /* something is sampled */
 	double elapsed_s; /* 0: nothing was measured yet */
 	uint64_t samples, rejected;
@@ -50,7 +50,7 @@ struct ts_top_python_picture {
 	char message[256]; /* why a process cannot be sampled; "" */
 };
 
-void ts_top_python_picture_release(struct ts_top_python_picture *picture);
+void ts_top_python_snapshot_release(struct ts_top_python_snapshot *picture);
 
 struct ts_top_python;
 
@@ -58,16 +58,16 @@ int ts_top_python_open(struct ts_top_python **ret_python, struct ts_error *err);
 void ts_top_python_close(struct ts_top_python *python);
 
 /* Only these from now on; their intervals may be 0. None: it rests. */
-int ts_top_python_watch(struct ts_top_python *python, const struct ts_python_process *processes,
+int ts_top_python_watch(struct ts_top_python *python, const struct ts_sampled_process *processes,
 			size_t count, struct ts_error *err);
 
-struct ts_top_python_wish {
+struct ts_top_python_request {
 	bool idle;     /* threads that wait count as well */
 	bool by_total; /* order of functions */
 };
 /* What came since the last look; the picture before is released. */
-int ts_top_python_look(struct ts_top_python *python, const struct ts_top_python_wish *wish,
-		       struct ts_top_python_picture *picture, struct ts_error *err);
+int ts_top_python_refresh(struct ts_top_python *python, const struct ts_top_python_request *wish,
+			  struct ts_top_python_snapshot *picture, struct ts_error *err);
 
 /* What the sampler tells, for tests of the counting alone: any thread. */
 void ts_top_python_take(struct ts_top_python *python, const struct ts_python_sample *sample);
@@ -77,14 +77,15 @@ void ts_top_python_take(struct ts_top_python *python, const struct ts_python_sam
 enum ts_top_pane { TS_TOP_PANE_NONE, TS_TOP_PANE_FUNCTIONS, TS_TOP_PANE_THREADS, TS_TOP_PANES };
 
 /* "python: 2 processes, 5 threads, 98 samples/s, 0.0% rejected, GIL 97.3%". */
-void ts_top_python_describe(const struct ts_top_python_picture *picture, struct ts_text *out);
+void ts_top_python_describe(const struct ts_top_python_snapshot *picture, struct ts_text *out);
 /* Both lists as text tables, behind an empty line. */
-int ts_top_python_put_text(const struct ts_top_python_picture *picture, struct ts_error *err);
+int ts_top_python_put_text(const struct ts_top_python_snapshot *picture, struct ts_error *err);
 /* An object. */
-void ts_top_python_put_json(struct ts_text *out, const struct ts_top_python_picture *picture);
+void ts_top_python_put_json(struct ts_text *out, const struct ts_top_python_snapshot *picture);
 /* Rows that a list wants: its title line and header among them. */
-unsigned int ts_top_python_rows(const struct ts_top_python_picture *picture, enum ts_top_pane pane);
-void ts_top_python_draw(struct ts_screen *screen, const struct ts_top_python_picture *picture,
+unsigned int ts_top_python_rows(const struct ts_top_python_snapshot *picture,
+				enum ts_top_pane pane);
+void ts_top_python_draw(struct ts_screen *screen, const struct ts_top_python_snapshot *picture,
 			enum ts_top_pane pane, unsigned int row, unsigned int end);
 
 #endif

@@ -37,12 +37,12 @@ static void format_seconds(char *cell, size_t bytes, int64_t ns)
 }
 
 /* A share of the interval; 100 is one thread all the time. */
-static double percent_of(const struct ts_top_python_picture *picture, int64_t ns)
+static double percent_of(const struct ts_top_python_snapshot *picture, int64_t ns)
 {
 	return picture->elapsed_s > 0 ? (double)ns / 1e7 / picture->elapsed_s : 0;
 }
 
-static void format_function(const struct ts_top_python_picture *picture, size_t row, size_t column,
+static void format_function(const struct ts_top_python_snapshot *picture, size_t row, size_t column,
 			    char *cell, size_t bytes)
 {
 	const struct ts_top_function *function = &picture->functions[row];
@@ -60,7 +60,7 @@ static void format_function(const struct ts_top_python_picture *picture, size_t 
 			 function->line);
 }
 
-static void format_thread(const struct ts_top_python_picture *picture, size_t row, size_t column,
+static void format_thread(const struct ts_top_python_snapshot *picture, size_t row, size_t column,
 			  char *cell, size_t bytes)
 {
 	const struct ts_top_python_thread *thread = &picture->threads[row];
@@ -88,11 +88,11 @@ static void format_thread(const struct ts_top_python_picture *picture, size_t ro
 struct list {
 	const struct column *columns;
 	size_t column_count, row_count;
-	void (*format)(const struct ts_top_python_picture *picture, size_t row, size_t column,
+	void (*format)(const struct ts_top_python_snapshot *picture, size_t row, size_t column,
 		       char *cell, size_t bytes);
 };
 
-static struct list list_of(const struct ts_top_python_picture *picture, enum ts_top_pane pane)
+static struct list list_of(const struct ts_top_python_snapshot *picture, enum ts_top_pane pane)
 {
 	if (pane == TS_TOP_PANE_THREADS)
 		return (struct list){ thread_columns, TS_ARRAY_SIZE(thread_columns),
@@ -101,7 +101,7 @@ static struct list list_of(const struct ts_top_python_picture *picture, enum ts_
 			      picture->function_count, format_function };
 }
 
-void ts_top_python_describe(const struct ts_top_python_picture *picture, struct ts_text *out)
+void ts_top_python_describe(const struct ts_top_python_snapshot *picture, struct ts_text *out)
 {
 	uint64_t tries = picture->samples + picture->rejected;
 
@@ -123,7 +123,7 @@ void ts_top_python_describe(const struct ts_top_python_picture *picture, struct 
 
 /* ---- text ---- */
 
-static int put_table(const struct ts_top_python_picture *picture, enum ts_top_pane pane,
+static int put_table(const struct ts_top_python_snapshot *picture, enum ts_top_pane pane,
 		     struct ts_error *err)
 {
 	struct list list = list_of(picture, pane);
@@ -147,7 +147,7 @@ static int put_table(const struct ts_top_python_picture *picture, enum ts_top_pa
 	return rc;
 }
 
-int ts_top_python_put_text(const struct ts_top_python_picture *picture, struct ts_error *err)
+int ts_top_python_put_text(const struct ts_top_python_snapshot *picture, struct ts_error *err)
 {
 	struct ts_text *out = ts_stdout();
 	TS_SCOPED(ts_text) title;
@@ -181,7 +181,7 @@ static void put_real(struct ts_text *out, const char *key, double value)
 	ts_text_append_double(out, value);
 }
 
-static void put_json_function(struct ts_text *out, const struct ts_top_python_picture *picture,
+static void put_json_function(struct ts_text *out, const struct ts_top_python_snapshot *picture,
 			      const struct ts_top_function *function)
 {
 	ts_text_append_str(out, "{\"func\":");
@@ -212,7 +212,7 @@ static void put_json_thread(struct ts_text *out, const struct ts_top_python_thre
 	ts_text_append_char(out, '}');
 }
 
-void ts_top_python_put_json(struct ts_text *out, const struct ts_top_python_picture *picture)
+void ts_top_python_put_json(struct ts_text *out, const struct ts_top_python_snapshot *picture)
 {
 	ts_text_printf(out, "{\"processes\":%zu,\"samples\":%" PRIu64 ",\"rejected\":%" PRIu64,
 		       picture->processes, picture->samples, picture->rejected);
@@ -237,7 +237,7 @@ void ts_top_python_put_json(struct ts_text *out, const struct ts_top_python_pict
 
 /* ---- the screen ---- */
 
-unsigned int ts_top_python_rows(const struct ts_top_python_picture *picture, enum ts_top_pane pane)
+unsigned int ts_top_python_rows(const struct ts_top_python_snapshot *picture, enum ts_top_pane pane)
 {
 	struct list list = list_of(picture, pane);
 
@@ -257,7 +257,7 @@ static void draw_cell(struct ts_screen *screen, enum ts_style style, const struc
 		ts_screen_str(screen, style, " ");
 }
 
-void ts_top_python_draw(struct ts_screen *screen, const struct ts_top_python_picture *picture,
+void ts_top_python_draw(struct ts_screen *screen, const struct ts_top_python_snapshot *picture,
 			enum ts_top_pane pane, unsigned int row, unsigned int end)
 {
 	struct list list = list_of(picture, pane);

@@ -50,7 +50,7 @@ static void look(struct loop *loop)
 	struct ts_top_session *session = &loop->session;
 	struct ts_error err;
 
-	if (ts_top_look(session->top, &err))
+	if (ts_top_refresh(session->top, &err))
 		snprintf(session->said, sizeof(session->said), "%.150s", err.message);
 	session->looks_now = false;
 	loop->due_ns = ts_clock_monotonic_ns() + session->top->delay_ns;
@@ -97,7 +97,7 @@ static bool turn(struct loop *loop, struct ts_error *err)
 
 static int run(struct loop *loop, struct ts_error *err)
 {
-	int rc = ts_top_look(loop->session.top, err);
+	int rc = ts_top_refresh(loop->session.top, err);
 
 	if (!rc)
 		rc = ts_top_terminal_open(err);

@@ -25,7 +25,7 @@ struct ts_top_users {
 	pthread_t thread;
 	const struct ts_metrics_source *const *sources;
 	bool stops, ended, answered;
-	struct ts_accelerator_users newest;
+	struct ts_device_users newest;
 	char failure[256];
 };
 
@@ -36,20 +36,20 @@ static struct timespec at_monotonic(int64_t ns)
 	return (struct timespec){ .tv_sec = ns / NS_PER_S, .tv_nsec = ns % NS_PER_S };
 }
 
-static void keep_answer(struct ts_top_users *users, struct ts_accelerator_users *answer,
+static void keep_answer(struct ts_top_users *users, struct ts_device_users *answer,
 			const char *failure)
 {
-	struct ts_accelerator_users old = users->newest;
+	struct ts_device_users old = users->newest;
 
 	users->newest = *answer;
 	users->answered = true;
 	memcpy(users->failure, failure, sizeof(users->failure));
-	ts_accelerator_users_release(&old);
+	ts_device_users_release(&old);
 	pthread_cond_broadcast(&users->changed);
 }
 
 /* New device files may have come. */
-static int ask(const struct ts_top_users *users, struct ts_accelerator_users *ret_answer,
+static int ask(const struct ts_top_users *users, struct ts_device_users *ret_answer,
 	       struct ts_error *err)
 {
 	struct ts_device_table files;
@@ -57,7 +57,7 @@ static int ask(const struct ts_top_users *users, struct ts_accelerator_users *re
 
 	if (rc)
 		return rc;
-	rc = ts_accelerator_users_find_by(ret_answer, &files, users->sources, LIMIT_NS, err);
+	rc = ts_device_users_find_by(ret_answer, &files, users->sources, LIMIT_NS, err);
 	ts_device_table_release(&files);
 	return rc;
 }
@@ -68,14 +68,14 @@ static void *ask_again_and_again(void *context)
 
 	pthread_mutex_lock(&users->lock);
 	while (!users->stops) {
-		struct ts_accelerator_users answer = { .count = 0 };
+		struct ts_device_users answer = { .count = 0 };
 		struct ts_error err = { .code = 0 };
 		char failure[256] = "";
 		struct timespec until;
 
 		pthread_mutex_unlock(&users->lock);
 		if (ask(users, &answer, &err)) {
-			answer = (struct ts_accelerator_users){ .count = 0 };
+			answer = (struct ts_device_users){ .count = 0 };
 			snprintf(failure, sizeof(failure), "%.250s", err.message);
 		}
 		until = at_monotonic(ts_clock_monotonic_ns() + PAUSE_NS);
@@ -119,10 +119,10 @@ void ts_top_users_wait(struct ts_top_users *users, int64_t limit_ns)
 	pthread_mutex_unlock(&users->lock);
 }
 
-int ts_top_users_copy(struct ts_top_users *users, struct ts_accelerator_user **ret_users,
+int ts_top_users_copy(struct ts_top_users *users, struct ts_device_user **ret_users,
 		      size_t *ret_count, char *ret_message)
 {
-	struct ts_accelerator_user *copy;
+	struct ts_device_user *copy;
 	const char *message;
 
 	pthread_mutex_lock(&users->lock);
@@ -159,5 +159,5 @@ void ts_top_users_stop(struct ts_top_users *users)
 		return;
 	}
 	pthread_join(users->thread, NULL);
-	ts_accelerator_users_release(&users->newest);
+	ts_device_users_release(&users->newest);
 }

@@ -146,7 +146,7 @@ static int check_and_run(const struct options *options)
 		.backends = options->backends,
 		.delay_ns = DELAY_NS,
 		.samples_python = options->python || options->idle,
-		.python_wish = { .idle = options->idle },
+		.python_request = { .idle = options->idle },
 	};
 	struct ts_top_view view = { .full_command = options->full_command };
 	int rc = TS_EXIT_INPUT;

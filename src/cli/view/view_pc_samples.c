@@ -35,15 +35,15 @@ const char *ts_hot_sass(const struct ts_hot_view *hot, const struct ts_hot_instr
 }
 
 size_t ts_hot_places(const struct ts_hot_view *hot, const struct ts_hot_instruction *one,
-		     struct ts_cubin_place places[TS_HOT_PLACES])
+		     struct ts_cubin_location places[TS_HOT_PLACES])
 {
 	if (!hot->cubin || !hot->function)
 		return 0;
-	return ts_cubin_places(hot->cubin, hot->function, (uint64_t)one->offset, places,
-			       TS_HOT_PLACES);
+	return ts_cubin_locations(hot->cubin, hot->function, (uint64_t)one->offset, places,
+				  TS_HOT_PLACES);
 }
 
-void ts_hot_append_function(struct ts_text *out, const struct ts_cubin_place *place)
+void ts_hot_append_function(struct ts_text *out, const struct ts_cubin_location *place)
 {
 	TS_AUTO_FREE char *plain = place->function ? ts_demangle(place->function) : NULL;
 

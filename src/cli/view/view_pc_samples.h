@@ -29,9 +29,9 @@ double ts_hot_share(const struct ts_hot_view *hot, int64_t samples);
 /* The instruction in words; NULL: not known. */
 const char *ts_hot_sass(const struct ts_hot_view *hot, const struct ts_hot_instruction *one);
 size_t ts_hot_places(const struct ts_hot_view *hot, const struct ts_hot_instruction *one,
-		     struct ts_cubin_place places[TS_HOT_PLACES]);
+		     struct ts_cubin_location places[TS_HOT_PLACES]);
 /* "" where it is of the kernel itself; else as people write it. */
-void ts_hot_append_function(struct ts_text *out, const struct ts_cubin_place *place);
+void ts_hot_append_function(struct ts_text *out, const struct ts_cubin_location *place);
 /* What a launch counts for: samples where they are exact, else device time; in percent. */
 double ts_hot_launch_share(const struct ts_hot_view *hot, const struct ts_hot_launch *launch);
 const char *ts_hot_launch_kind(const struct ts_hot_view *hot);

@@ -34,7 +34,7 @@ static void put_reasons(const struct ts_hot_view *hot, struct ts_text *out,
 	ts_text_append_char(out, ']');
 }
 
-static void put_place(struct ts_text *out, const struct ts_cubin_place *place)
+static void put_place(struct ts_text *out, const struct ts_cubin_location *place)
 {
 	TS_SCOPED(ts_text) function = { 0 };
 
@@ -49,7 +49,7 @@ static void put_place(struct ts_text *out, const struct ts_cubin_place *place)
 static void put_instruction(const struct ts_hot_view *hot, struct ts_text *out,
 			    const struct ts_hot_instruction *one)
 {
-	struct ts_cubin_place places[TS_HOT_PLACES];
+	struct ts_cubin_location places[TS_HOT_PLACES];
 	size_t count = ts_hot_places(hot, one, places);
 
 	ts_text_printf(out, "{\"offset\":%" PRId64 ",\"samples\":%" PRId64 ",\"share_pct\":%.2f,",

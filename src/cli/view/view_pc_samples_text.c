@@ -105,7 +105,7 @@ static void put_why(const struct ts_hot_view *hot, struct ts_text *out,
 static void put_places(const struct ts_hot_view *hot, struct ts_text *out,
 		       const struct ts_hot_instruction *one)
 {
-	struct ts_cubin_place places[TS_HOT_PLACES];
+	struct ts_cubin_location places[TS_HOT_PLACES];
 	size_t count = ts_hot_places(hot, one, places);
 
 	for (size_t i = 0; i < count; i++) {

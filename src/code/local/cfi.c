@@ -17,7 +17,7 @@
 #define ENCODED_NONE 0xffu
 #define SORTED_PAIRS 0x3bu /* of int32_t, relative to the header */
 
-#define MOST_RECORD_BYTES (1u << 20) /* of one CIE or FDE; functions have some hundred */
+#define MAX_RECORD_BYTES (1u << 20) /* of one CIE or FDE; functions have some hundred */
 
 /* ---- pointers ---- */
 
@@ -80,7 +80,7 @@ static bool open_record(const struct ts_cfi *cfi, size_t offset, struct ts_curso
 	ts_cursor_skip(&cursor, offset);
 	bytes = ts_cursor_u32(&cursor);
 	/* 0xffffffff would begin a length of 64 bits, which no linker writes. */
-	if (bytes < 4 || bytes > MOST_RECORD_BYTES || bytes > ts_cursor_left(&cursor))
+	if (bytes < 4 || bytes > MAX_RECORD_BYTES || bytes > ts_cursor_left(&cursor))
 		return false;
 	cursor.end = cursor.at + bytes;
 	*ret_cursor = cursor;

@@ -6,15 +6,15 @@
 #include "code/local/cfi.h"
 #include "code/local/cursor.h"
 
-#define MOST_STEPS 512u
-#define MOST_VALUES 32u
+#define MAX_STEPS 512u
+#define MAX_VALUES 32u
 
 struct evaluation {
 	struct ts_cursor cursor;
 	const uint8_t *start;
 	const struct ts_unwind_registers *registers;
 	const struct ts_cfi_memory *memory;
-	uint64_t values[MOST_VALUES];
+	uint64_t values[MAX_VALUES];
 	unsigned int count;
 };
 
@@ -34,7 +34,7 @@ __attribute__((no_sanitize("address"))) bool ts_cfi_memory_word(const struct ts_
 
 static void push(struct evaluation *evaluation, uint64_t value)
 {
-	if (evaluation->count == MOST_VALUES)
+	if (evaluation->count == MAX_VALUES)
 		ts_cursor_fail(&evaluation->cursor);
 	else
 		evaluation->values[evaluation->count++] = value;
@@ -308,7 +308,7 @@ bool ts_cfi_evaluate(const uint8_t *expression, size_t bytes,
 	if (first)
 		push(&evaluation, *first);
 	for (unsigned int i = 0; evaluation.cursor.at < evaluation.cursor.end; i++) {
-		if (i == MOST_STEPS)
+		if (i == MAX_STEPS)
 			return false;
 		run_one(&evaluation);
 	}

@@ -10,7 +10,7 @@
 #include "code/local/cfi.h"
 #include "code/local/cursor.h"
 
-#define MOST_REMEMBERED 8u
+#define MAX_REMEMBERED 8u
 
 struct machine {
 	const struct ts_cfi *cfi;
@@ -23,7 +23,7 @@ struct machine {
 		struct ts_cfi_rule frame;
 		struct ts_cfi_rule rules[TS_UNWIND_REGISTERS];
 		bool is_signed;
-	} remembered[MOST_REMEMBERED];
+	} remembered[MAX_REMEMBERED];
 	unsigned int remembered_count;
 };
 
@@ -79,7 +79,7 @@ static void set_frame(struct machine *machine, uint64_t reg, int64_t offset)
 
 static void remember(struct machine *machine)
 {
-	if (machine->remembered_count == MOST_REMEMBERED) {
+	if (machine->remembered_count == MAX_REMEMBERED) {
 		ts_cursor_fail(&machine->cursor);
 		return;
 	}

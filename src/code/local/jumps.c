@@ -13,8 +13,8 @@
  * JMP and the conditional ones, with a distance of 32 bits. At any byte: instructions are not told
  * apart here.
  */
-unsigned int ts_native_count_jumps(const uint8_t *code, size_t bytes, uint64_t address,
-				   uint64_t start, uint64_t end)
+unsigned int ts_jumps_count(const uint8_t *code, size_t bytes, uint64_t address, uint64_t start,
+			    uint64_t end)
 {
 	unsigned int jumps = 0;
 
@@ -35,8 +35,8 @@ unsigned int ts_native_count_jumps(const uint8_t *code, size_t bytes, uint64_t a
 #else
 
 /* B, with a distance of 26 bits in words, and B.cond, with one of 19. */
-unsigned int ts_native_count_jumps(const uint8_t *code, size_t bytes, uint64_t address,
-				   uint64_t start, uint64_t end)
+unsigned int ts_jumps_count(const uint8_t *code, size_t bytes, uint64_t address, uint64_t start,
+			    uint64_t end)
 {
 	unsigned int jumps = 0;
 

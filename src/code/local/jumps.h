@@ -7,10 +7,10 @@
 #include <stdint.h>
 
 /* What looks like a jump by chance hits one place of millions: so many are none. */
-#define TS_JUMPS_LEAST 3u
+#define TS_JUMPS_MIN 3u
 
 /* How many jumps of the code, whose first byte is at `address`, lead to [start, end). */
-unsigned int ts_native_count_jumps(const uint8_t *code, size_t bytes, uint64_t address,
-				   uint64_t start, uint64_t end);
+unsigned int ts_jumps_count(const uint8_t *code, size_t bytes, uint64_t address, uint64_t start,
+			    uint64_t end);
 
 #endif

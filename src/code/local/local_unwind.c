@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <string.h>
 
-#define MOST_TURNS 3u   /* libraries may be unloaded meanwhile */
+#define MAX_TURNS 3u    /* libraries may be unloaded meanwhile */
 #define ADDRESS_BITS 48 /* of aarch64's addresses; a signature is above */
 
 static inline uint64_t load_word(const uint64_t *word)
@@ -28,27 +28,29 @@ static inline uint64_t without_signature(uint64_t address)
 
 static inline uint64_t find_rule(uint64_t pc, uint64_t generation)
 {
-	const struct ts_here_table *table = __atomic_load_n(&ts_here_table, __ATOMIC_ACQUIRE);
-	const struct ts_here_slot *slots;
-	uint64_t key = ts_here_key(pc, generation);
+	const struct ts_local_unwind_table *table =
+		__atomic_load_n(&ts_local_unwind_table, __ATOMIC_ACQUIRE);
+	const struct ts_local_unwind_slot *slots;
+	uint64_t key = ts_local_unwind_key(pc, generation);
 
 	if (__builtin_expect(!table, 0))
-		return ts_here_make_rule(pc);
-	slots = table->slots[ts_here_bucket(pc)];
-	for (unsigned int i = 0; i < TS_HERE_WAYS; i++) {
+		return ts_local_unwind_make_rule(pc);
+	slots = table->slots[ts_local_unwind_bucket(pc)];
+	for (unsigned int i = 0; i < TS_LOCAL_UNWIND_WAYS; i++) {
 		uint64_t rule = load_word(&slots[i].rule);
 
-		if (__builtin_expect(load_word(&slots[i].check) == ts_here_check(key, rule), 1))
+		if (__builtin_expect(load_word(&slots[i].check) == ts_local_unwind_check(key, rule),
+				     1))
 			return rule;
 	}
-	return ts_here_make_rule(pc);
+	return ts_local_unwind_make_rule(pc);
 }
 
 enum outcome { WENT_ON, ENDED, NEEDS_ALL };
 
 struct walk {
 	uint64_t pc, sp, fp, lr;
-	struct ts_here_bounds bounds;
+	struct ts_local_unwind_bounds bounds;
 };
 
 static inline bool is_below(const struct walk *walk, uint64_t frame, uint64_t offset)
@@ -60,58 +62,59 @@ static inline bool is_below(const struct walk *walk, uint64_t frame, uint64_t of
  * The frame's address lies above the stack pointer and not above the stack, and so do the words
  * that are loaded.
  */
-__attribute__((no_sanitize("address"))) static inline enum outcome step(struct walk *walk,
-									uint64_t rule,
-									enum ts_here_end *ret_end)
+__attribute__((no_sanitize("address"))) static inline enum outcome step(
+	struct walk *walk, uint64_t rule, enum ts_local_unwind_end *ret_end)
 {
-	unsigned int from = TS_HERE_FRAME(rule), pointer = TS_HERE_POINTER(rule);
-	uint64_t frame = (from == TS_HERE_FROM_SP ? walk->sp : walk->fp) +
-			 TS_HERE_FRAME_OFFSET(rule);
-	uint64_t at = TS_HERE_RETURN_OFFSET(rule), fp_at;
+	unsigned int from = TS_LOCAL_UNWIND_FRAME(rule), pointer = TS_LOCAL_UNWIND_POINTER(rule);
+	uint64_t frame = (from == TS_LOCAL_UNWIND_FROM_SP ? walk->sp : walk->fp) +
+			 TS_LOCAL_UNWIND_FRAME_OFFSET(rule);
+	uint64_t at = TS_LOCAL_UNWIND_RETURN_OFFSET(rule), fp_at;
 
-	if (__builtin_expect(from >= TS_HERE_FROM_MEMORY, 0)) {
-		if (from == TS_HERE_FROM_NOWHERE) {
-			*ret_end = pointer == TS_HERE_ENDS ? TS_HERE_WHOLE : TS_HERE_NO_TABLES;
-			return pointer == TS_HERE_LARGE ? NEEDS_ALL : ENDED;
+	if (__builtin_expect(from >= TS_LOCAL_UNWIND_FROM_MEMORY, 0)) {
+		if (from == TS_LOCAL_UNWIND_SPECIAL) {
+			*ret_end = pointer == TS_LOCAL_UNWIND_OUTERMOST ? TS_LOCAL_UNWIND_COMPLETE
+									: TS_LOCAL_UNWIND_NO_TABLES;
+			return pointer == TS_LOCAL_UNWIND_LARGE ? NEEDS_ALL : ENDED;
 		}
-		frame = walk->fp - TS_HERE_FRAME_OFFSET(rule);
-		*ret_end = TS_HERE_OTHER_STACK;
+		frame = walk->fp - TS_LOCAL_UNWIND_FRAME_OFFSET(rule);
+		*ret_end = TS_LOCAL_UNWIND_OTHER_STACK;
 		if (frame < walk->sp || frame > walk->bounds.high - 8 || frame % 8)
 			return ENDED;
-		frame = ts_here_stack_word(frame);
+		frame = ts_local_unwind_stack_word(frame);
 	}
-	*ret_end = TS_HERE_OTHER_STACK;
+	*ret_end = TS_LOCAL_UNWIND_OTHER_STACK;
 	if (__builtin_expect(frame < walk->sp || frame > walk->bounds.high || frame % 8 ||
 				     !is_below(walk, frame, at),
 			     0))
 		return ENDED;
-	if (pointer != TS_HERE_FP_SAME) {
-		fp_at = pointer == TS_HERE_FP_SAVED ? frame - TS_HERE_POINTER_OFFSET(rule)
-						    : walk->fp + TS_HERE_POINTER_OFFSET(rule);
+	if (pointer != TS_LOCAL_UNWIND_FP_SAME) {
+		fp_at = pointer == TS_LOCAL_UNWIND_FP_SAVED
+				? frame - TS_LOCAL_UNWIND_POINTER_OFFSET(rule)
+				: walk->fp + TS_LOCAL_UNWIND_POINTER_OFFSET(rule);
 		if (__builtin_expect(fp_at < walk->sp || fp_at > walk->bounds.high - 8 || fp_at % 8,
 				     0))
 			return ENDED;
-		walk->fp = ts_here_stack_word(fp_at);
+		walk->fp = ts_local_unwind_stack_word(fp_at);
 	}
-	walk->pc = without_signature(at ? ts_here_stack_word(frame - at) : walk->lr);
+	walk->pc = without_signature(at ? ts_local_unwind_stack_word(frame - at) : walk->lr);
 	walk->sp = frame;
-	*ret_end = TS_HERE_WHOLE;
+	*ret_end = TS_LOCAL_UNWIND_COMPLETE;
 	return walk->pc ? WENT_ON : ENDED;
 }
 
 /* ---- where the last walk was as well ---- */
 
 struct meeting {
-	struct ts_here_last *last;
-	uint32_t at; /* its states from here on lie not below the walk's; TS_HERE_LAST_FRAMES: none
-			is left */
+	struct ts_local_unwind_last *last;
+	uint32_t at;   /* its states from here on lie not below the walk's;
+			  TS_LOCAL_UNWIND_LAST_FRAMES: none   is left */
 	uint32_t same; /* so many of its words are what they were */
 };
 
-static inline struct meeting begin_meeting(struct ts_here_last *last, uint64_t generation,
-					   const struct ts_here_bounds *bounds)
+static inline struct meeting begin_meeting(struct ts_local_unwind_last *last, uint64_t generation,
+					   const struct ts_local_unwind_bounds *bounds)
 {
-	struct meeting meeting = { .last = last, .at = TS_HERE_LAST_FRAMES };
+	struct meeting meeting = { .last = last, .at = TS_LOCAL_UNWIND_LAST_FRAMES };
 
 	if (!last)
 		return meeting;
@@ -129,38 +132,38 @@ static inline struct meeting begin_meeting(struct ts_here_last *last, uint64_t g
 /* All that decides how the walk goes on is what it was. */
 static inline bool meets(struct meeting *meeting, const struct walk *walk)
 {
-	const struct ts_here_last *last = meeting->last;
+	const struct ts_local_unwind_last *last = meeting->last;
 	uint32_t at = meeting->at;
 
-	while (at < TS_HERE_LAST_FRAMES && last->sps[at] < walk->sp)
+	while (at < TS_LOCAL_UNWIND_LAST_FRAMES && last->sps[at] < walk->sp)
 		at++;
 	meeting->at = at;
-	return at < TS_HERE_LAST_FRAMES && last->sps[at] == walk->sp && last->pcs[at] == walk->pc &&
-	       (last->fps[at] == walk->fp || !last->needs_fp[at]) &&
-	       ts_here_words_are_same(last, last->words_of[at], &meeting->same);
+	return at < TS_LOCAL_UNWIND_LAST_FRAMES && last->sps[at] == walk->sp &&
+	       last->pcs[at] == walk->pc && (last->fps[at] == walk->fp || !last->needs_fp[at]) &&
+	       ts_local_unwind_words_unchanged(last, last->words_of[at], &meeting->same);
 }
 
-static inline struct ts_here_state state_of(const struct walk *walk, uint64_t rule)
+static inline struct ts_local_unwind_state state_of(const struct walk *walk, uint64_t rule)
 {
-	return (struct ts_here_state){ walk->pc, walk->sp, walk->fp, rule };
+	return (struct ts_local_unwind_state){ walk->pc, walk->sp, walk->fp, rule };
 }
 
 /* The outer frames, as they were. False: there is no room for them. */
 static bool add_last(const struct meeting *meeting, const struct walk *walk,
-		     struct ts_here_stack *stack)
+		     struct ts_local_unwind_stack *stack)
 {
-	struct ts_here_last *last = meeting->last;
-	uint32_t at = meeting->at, more = TS_HERE_LAST_FRAMES - 1 - at;
+	struct ts_local_unwind_last *last = meeting->last;
+	uint32_t at = meeting->at, more = TS_LOCAL_UNWIND_LAST_FRAMES - 1 - at;
 
-	if (more > stack->room - stack->count)
+	if (more > stack->capacity - stack->count)
 		return false;
 	memcpy(stack->pcs + stack->count, last->pcs + at + 1, more * sizeof(*last->pcs));
 	last->count = more + 1;
 	last->words = last->words_of[at];
-	stack->hash = ts_here_remember(last, stack, stack->count - 1, state_of(walk, 0),
-				       last->needs_fp[at], last->hashes[at]);
+	stack->hash = ts_local_unwind_remember(last, stack, stack->count - 1, state_of(walk, 0),
+					       last->needs_fp[at], last->hashes[at]);
 	stack->count += more;
-	stack->end = TS_HERE_WHOLE;
+	stack->end = TS_LOCAL_UNWIND_COMPLETE;
 	return true;
 }
 
@@ -168,46 +171,46 @@ static bool add_last(const struct meeting *meeting, const struct walk *walk,
 
 /* What ends otherwise may go on next time. */
 static void finish(const struct meeting *meeting, const struct walk *walk, enum outcome outcome,
-		   uint64_t generation, struct ts_here_stack *stack)
+		   uint64_t generation, struct ts_local_unwind_stack *stack)
 {
-	struct ts_here_last *last = meeting->last;
+	struct ts_local_unwind_last *last = meeting->last;
 
-	if (!last || outcome != ENDED || stack->end != TS_HERE_WHOLE) {
-		stack->hash = ts_here_hash(stack, generation);
+	if (!last || outcome != ENDED || stack->end != TS_LOCAL_UNWIND_COMPLETE) {
+		stack->hash = ts_local_unwind_hash(stack, generation);
 		return;
 	}
 	last->count = last->words = 0;
-	stack->hash =
-		ts_here_remember(last, stack, stack->count, state_of(walk, 0), false, generation);
+	stack->hash = ts_local_unwind_remember(last, stack, stack->count, state_of(walk, 0), false,
+					       generation);
 }
 
 /* False: all registers are needed. */
-static bool take_quickly(const struct ts_here *here, uint64_t generation,
-			 struct ts_here_stack *stack)
+static bool take_quickly(const struct ts_local_unwind_registers *captured, uint64_t generation,
+			 struct ts_local_unwind_stack *stack)
 {
-	struct walk walk = { .pc = here->values[TS_HERE_PC],
-			     .sp = here->values[TS_HERE_SP],
-			     .fp = here->values[TS_HERE_FP] };
+	struct walk walk = { .pc = captured->values[TS_LOCAL_UNWIND_PC],
+			     .sp = captured->values[TS_LOCAL_UNWIND_SP],
+			     .fp = captured->values[TS_LOCAL_UNWIND_FP] };
 	enum outcome outcome;
 	struct meeting meeting;
 
 #if defined(__aarch64__)
-	walk.lr = here->values[TS_HERE_LR];
+	walk.lr = captured->values[TS_LOCAL_UNWIND_LR];
 #endif
-	walk.bounds = ts_here_bounds_of(walk.sp);
+	walk.bounds = ts_local_unwind_bounds_of(walk.sp);
 	meeting = begin_meeting(stack->last, generation, &walk.bounds);
 	stack->count = 0;
 	for (;;) {
 		uint64_t rule = find_rule(walk.pc, generation);
-		struct ts_here_state state = state_of(&walk, rule);
+		struct ts_local_unwind_state state = state_of(&walk, rule);
 
 		outcome = step(&walk, rule, &stack->end);
-		if (__builtin_expect(outcome == ENDED && ts_here_is_stale(rule), 0)) {
-			state.rule = ts_here_make_rule(walk.pc);
+		if (__builtin_expect(outcome == ENDED && ts_local_unwind_is_stale(rule), 0)) {
+			state.rule = ts_local_unwind_make_rule(walk.pc);
 			outcome = step(&walk, state.rule, &stack->end);
 		}
 		if (stack->last)
-			stack->last->trail[stack->count % TS_HERE_LAST_FRAMES] = state;
+			stack->last->trail[stack->count % TS_LOCAL_UNWIND_LAST_FRAMES] = state;
 		if (outcome != WENT_ON)
 			break;
 		/*
@@ -215,8 +218,8 @@ static bool take_quickly(const struct ts_here *here, uint64_t generation,
 		 * function may not have stored it.
 		 */
 		walk.lr = 0;
-		if (__builtin_expect(stack->count == stack->room, 0)) {
-			stack->end = TS_HERE_TOO_DEEP;
+		if (__builtin_expect(stack->count == stack->capacity, 0)) {
+			stack->end = TS_LOCAL_UNWIND_TOO_DEEP;
 			outcome = ENDED;
 			break;
 		}
@@ -226,27 +229,28 @@ static bool take_quickly(const struct ts_here *here, uint64_t generation,
 	}
 	if (outcome != WENT_ON)
 		finish(&meeting, &walk, outcome, generation, stack);
-	stack->hash = ts_here_hash_end(stack->hash, stack->end);
+	stack->hash = ts_local_unwind_hash_end(stack->hash, stack->end);
 	return outcome != NEEDS_ALL;
 }
 
-void ts_here_take(const struct ts_here *here, struct ts_here_stack *stack)
+void ts_local_unwind_walk(const struct ts_local_unwind_registers *captured,
+			  struct ts_local_unwind_stack *stack)
 {
 	int saved_errno = errno;
 
-	ts_here_look_again();
-	for (unsigned int turn = 0; turn < MOST_TURNS; turn++) {
-		uint64_t generation = ts_here_generation();
+	ts_local_unwind_check_modules();
+	for (unsigned int turn = 0; turn < MAX_TURNS; turn++) {
+		uint64_t generation = ts_local_unwind_generation();
 
-		if (!take_quickly(here, generation, stack))
-			ts_here_take_full(here, stack);
-		if (generation == ts_here_generation())
+		if (!take_quickly(captured, generation, stack))
+			ts_local_unwind_walk_cfi(captured, stack);
+		if (generation == ts_local_unwind_generation())
 			break;
 	}
 	errno = saved_errno;
 }
 
-uint64_t ts_here_generation(void)
+uint64_t ts_local_unwind_generation(void)
 {
-	return __atomic_load_n(&ts_here_unloads, __ATOMIC_ACQUIRE);
+	return __atomic_load_n(&ts_local_unwind_unloads, __ATOMIC_ACQUIRE);
 }

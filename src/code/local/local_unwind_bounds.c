@@ -16,10 +16,10 @@
 
 extern void *__libc_stack_end __attribute__((weak)); /* NOLINT(bugprone-reserved-identifier) */
 
-static __thread struct ts_here_bounds own __attribute__((tls_model("initial-exec")));
+static __thread struct ts_local_unwind_bounds own __attribute__((tls_model("initial-exec")));
 static __thread bool is_known __attribute__((tls_model("initial-exec")));
 
-static bool is_in(struct ts_here_bounds bounds, uint64_t sp)
+static bool is_in(struct ts_local_unwind_bounds bounds, uint64_t sp)
 {
 	return sp >= bounds.low && sp < bounds.high;
 }
@@ -29,22 +29,22 @@ static bool is_in(struct ts_here_bounds bounds, uint64_t sp)
  * where it could grow to, and nothing else lies in between. All that is above a stack pointer is
  * there.
  */
-static struct ts_here_bounds first_stack(void)
+static struct ts_local_unwind_bounds first_stack(void)
 {
 	struct rlimit limit;
 	uint64_t high, most = FIRST_STACK_LEAST;
 
 	if (!&__libc_stack_end)
-		return (struct ts_here_bounds){ 0, 0 };
+		return (struct ts_local_unwind_bounds){ 0, 0 };
 	high = (uint64_t)(uintptr_t)__libc_stack_end;
 	if (!getrlimit(RLIMIT_STACK, &limit) && limit.rlim_cur > most)
 		most = limit.rlim_cur < FIRST_STACK_MOST ? limit.rlim_cur : FIRST_STACK_MOST;
-	return (struct ts_here_bounds){ high > most ? high - most : 0, high };
+	return (struct ts_local_unwind_bounds){ high > most ? high - most : 0, high };
 }
 
-static struct ts_here_bounds thread_stack(void)
+static struct ts_local_unwind_bounds thread_stack(void)
 {
-	struct ts_here_bounds bounds = { 0, 0 };
+	struct ts_local_unwind_bounds bounds = { 0, 0 };
 	pthread_attr_t attributes;
 	void *address;
 	size_t bytes;
@@ -52,8 +52,8 @@ static struct ts_here_bounds thread_stack(void)
 	if (pthread_getattr_np(pthread_self(), &attributes))
 		return bounds;
 	if (!pthread_attr_getstack(&attributes, &address, &bytes))
-		bounds = (struct ts_here_bounds){ (uint64_t)(uintptr_t)address,
-						  (uint64_t)(uintptr_t)address + bytes };
+		bounds = (struct ts_local_unwind_bounds){ (uint64_t)(uintptr_t)address,
+							  (uint64_t)(uintptr_t)address + bytes };
 	pthread_attr_destroy(&attributes);
 	return bounds;
 }
@@ -61,7 +61,7 @@ static struct ts_here_bounds thread_stack(void)
 /* A child that a thread has forked is its process's first thread, and still on its own stack. */
 static void learn(uint64_t sp)
 {
-	struct ts_here_bounds first = first_stack();
+	struct ts_local_unwind_bounds first = first_stack();
 
 	is_known = true;
 	own = is_in(first, sp) || syscall(SYS_gettid) == getpid() ? first : thread_stack();
@@ -73,14 +73,14 @@ static void learn(uint64_t sp)
  * One for signals is known to the kernel. Of another one only the page that the stack pointer is
  * in.
  */
-static struct ts_here_bounds other_stack(uint64_t sp)
+static struct ts_local_unwind_bounds other_stack(uint64_t sp)
 {
-	struct ts_here_bounds bounds = { sp, (sp | (PAGE - 1)) + 1 };
+	struct ts_local_unwind_bounds bounds = { sp, (sp | (PAGE - 1)) + 1 };
 	stack_t alternate;
 
 	if (!sigaltstack(NULL, &alternate) && (alternate.ss_flags & SS_ONSTACK)) {
 		uint64_t low = (uint64_t)(uintptr_t)alternate.ss_sp;
-		struct ts_here_bounds whole = { low, low + alternate.ss_size };
+		struct ts_local_unwind_bounds whole = { low, low + alternate.ss_size };
 
 		if (is_in(whole, sp))
 			return whole;
@@ -88,7 +88,7 @@ static struct ts_here_bounds other_stack(uint64_t sp)
 	return bounds;
 }
 
-struct ts_here_bounds ts_here_bounds_of(uint64_t sp)
+struct ts_local_unwind_bounds ts_local_unwind_bounds_of(uint64_t sp)
 {
 	if (__builtin_expect(is_in(own, sp), 1))
 		return own;

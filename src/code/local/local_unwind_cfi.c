@@ -13,7 +13,7 @@
 struct state {
 	struct ts_unwind_registers registers;
 	struct ts_cfi_memory memory;
-	struct ts_here_bounds bounds;
+	struct ts_local_unwind_bounds bounds;
 	const uint8_t *expressions;
 	bool is_interrupted;
 };
@@ -29,23 +29,23 @@ static void set(struct ts_unwind_registers *registers, unsigned int reg, uint64_
 	registers->values[reg] = value;
 }
 
-static void begin(struct state *state, const struct ts_here *here)
+static void begin(struct state *state, const struct ts_local_unwind_registers *captured)
 {
 	struct ts_unwind_registers *registers = &state->registers;
 
 	registers->known = 0;
 #if defined(__x86_64__)
-	set(registers, 3, here->values[TS_HERE_RBX]);
+	set(registers, 3, captured->values[TS_LOCAL_UNWIND_RBX]);
 	for (unsigned int i = 0; i < 4; i++)
-		set(registers, 12 + i, here->values[TS_HERE_R12 + i]);
+		set(registers, 12 + i, captured->values[TS_LOCAL_UNWIND_R12 + i]);
 #else
 	for (unsigned int i = 0; i < 10; i++)
-		set(registers, 19 + i, here->values[TS_HERE_X19 + i]);
-	set(registers, TS_REGISTER_LR, here->values[TS_HERE_LR]);
+		set(registers, 19 + i, captured->values[TS_LOCAL_UNWIND_X19 + i]);
+	set(registers, TS_REGISTER_LR, captured->values[TS_LOCAL_UNWIND_LR]);
 #endif
-	set(registers, TS_REGISTER_FP, here->values[TS_HERE_FP]);
-	set(registers, TS_REGISTER_SP, here->values[TS_HERE_SP]);
-	set(registers, TS_REGISTER_PC, here->values[TS_HERE_PC]);
+	set(registers, TS_REGISTER_FP, captured->values[TS_LOCAL_UNWIND_FP]);
+	set(registers, TS_REGISTER_SP, captured->values[TS_LOCAL_UNWIND_SP]);
+	set(registers, TS_REGISTER_PC, captured->values[TS_LOCAL_UNWIND_PC]);
 	state->is_interrupted = false;
 }
 
@@ -60,7 +60,7 @@ static void enter_stack(struct state *state)
 	 */
 	if (sp - state->memory.address < state->memory.count)
 		return;
-	state->bounds = ts_here_bounds_of(sp);
+	state->bounds = ts_local_unwind_bounds_of(sp);
 	state->memory = (struct ts_cfi_memory){ .bytes = (const uint8_t *)(uintptr_t)sp,
 						.address = sp,
 						.count = state->bounds.high - sp };
@@ -160,18 +160,19 @@ static bool apply(struct state *state, const struct ts_cfi_row *row)
 }
 
 /* False: *ret_end says why. */
-static bool go_on(struct state *state, enum ts_here_end *ret_end)
+static bool go_on(struct state *state, enum ts_local_unwind_end *ret_end)
 {
 	uint64_t pc = state->registers.values[TS_REGISTER_PC];
 	struct ts_cfi_row row;
 
-	*ret_end = TS_HERE_NO_TABLES;
-	if (!ts_here_find_row(state->is_interrupted ? pc : pc - 1, &row, &state->expressions))
+	*ret_end = TS_LOCAL_UNWIND_NO_TABLES;
+	if (!ts_local_unwind_find_row(state->is_interrupted ? pc : pc - 1, &row,
+				      &state->expressions))
 		return false;
-	*ret_end = TS_HERE_WHOLE;
+	*ret_end = TS_LOCAL_UNWIND_COMPLETE;
 	if (row.rules[row.return_register].kind == TS_CFI_UNDEFINED)
 		return false;
-	*ret_end = TS_HERE_OTHER_STACK;
+	*ret_end = TS_LOCAL_UNWIND_OTHER_STACK;
 	if (!apply(state, &row))
 		return false;
 	pc = state->registers.values[row.return_register];
@@ -182,27 +183,28 @@ static bool go_on(struct state *state, enum ts_here_end *ret_end)
 	state->is_interrupted = row.is_signal;
 	if (row.is_signal)
 		enter_stack(state);
-	*ret_end = TS_HERE_WHOLE;
+	*ret_end = TS_LOCAL_UNWIND_COMPLETE;
 	return pc != 0;
 }
 
-void ts_here_take_full(const struct ts_here *here, struct ts_here_stack *stack)
+void ts_local_unwind_walk_cfi(const struct ts_local_unwind_registers *captured,
+			      struct ts_local_unwind_stack *stack)
 {
-	uint64_t generation = ts_here_generation();
+	uint64_t generation = ts_local_unwind_generation();
 	struct state state;
 
 	state.memory.count = 0;
-	begin(&state, here);
+	begin(&state, captured);
 	enter_stack(&state);
 	stack->count = 0;
 	while (go_on(&state, &stack->end)) {
 		uint64_t pc = state.registers.values[TS_REGISTER_PC] + state.is_interrupted;
 
-		if (stack->count == stack->room) {
-			stack->end = TS_HERE_TOO_DEEP;
+		if (stack->count == stack->capacity) {
+			stack->end = TS_LOCAL_UNWIND_TOO_DEEP;
 			break;
 		}
 		stack->pcs[stack->count++] = pc;
 	}
-	stack->hash = ts_here_hash_end(ts_here_hash(stack, generation), stack->end);
+	stack->hash = ts_local_unwind_hash_end(ts_local_unwind_hash(stack, generation), stack->end);
 }

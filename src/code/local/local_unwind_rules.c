@@ -15,13 +15,13 @@
 #include "code/local/registers.h"
 
 #define LOOK_AGAIN_NS INT64_C(5000000)
-#define MOST_OFFSET (UINT64_C(0xfffff) * 8)
+#define MAX_OFFSET (UINT64_C(0xfffff) * 8)
 #define BREG 0x70u /* DW_OP_breg0 */
 #define DEREF 0x06u
 #define NOTE_BUILD_ID 3u
 
-struct ts_here_table *ts_here_table;
-uint64_t ts_here_unloads;
+struct ts_local_unwind_table *ts_local_unwind_table;
+uint64_t ts_local_unwind_unloads;
 
 /* ---- what is loaded ---- */
 
@@ -34,7 +34,7 @@ static void note_counts(const struct dl_phdr_info *info)
 
 	__atomic_store_n(&seen_loads, info->dlpi_adds, __ATOMIC_RELAXED);
 	if (before != info->dlpi_subs)
-		__atomic_fetch_add(&ts_here_unloads, 1, __ATOMIC_ACQ_REL);
+		__atomic_fetch_add(&ts_local_unwind_unloads, 1, __ATOMIC_ACQ_REL);
 }
 
 static int look_at_first(struct dl_phdr_info *info, size_t bytes, void *context)
@@ -49,7 +49,7 @@ static int look_at_first(struct dl_phdr_info *info, size_t bytes, void *context)
  * Code at an address that another library had before would be taken for that one's. It mostly has
  * other return addresses, which leads to the loader; this is for the rest.
  */
-void ts_here_look_again(void)
+void ts_local_unwind_check_modules(void)
 {
 	int64_t before = __atomic_load_n(&looked_ns, __ATOMIC_RELAXED), now_ns;
 	struct timespec now = { 0 };
@@ -63,7 +63,7 @@ void ts_here_look_again(void)
 	dl_iterate_phdr(look_at_first, NULL);
 }
 
-uint64_t ts_here_loads(void)
+uint64_t ts_local_unwind_loads(void)
 {
 	return __atomic_load_n(&seen_loads, __ATOMIC_RELAXED);
 }
@@ -181,7 +181,8 @@ static void search_object(struct search *search)
 	search->expressions = cfi.frames;
 }
 
-bool ts_here_find_row(uint64_t address, struct ts_cfi_row *ret_row, const uint8_t **ret_expressions)
+bool ts_local_unwind_find_row(uint64_t address, struct ts_cfi_row *ret_row,
+			      const uint8_t **ret_expressions)
 {
 	struct search search = { .address = address, .row = ret_row };
 
@@ -194,14 +195,14 @@ bool ts_here_find_row(uint64_t address, struct ts_cfi_row *ret_row, const uint8_
 
 /* ---- rules ---- */
 
-static uint64_t special(enum ts_here_special kind)
+static uint64_t special(enum ts_local_unwind_special kind)
 {
-	return TS_HERE_FROM_NOWHERE | (uint64_t)kind << 2;
+	return TS_LOCAL_UNWIND_SPECIAL | (uint64_t)kind << 2;
 }
 
 static bool is_offset(int64_t value)
 {
-	return value >= 0 && (uint64_t)value <= MOST_OFFSET && value % 8 == 0;
+	return value >= 0 && (uint64_t)value <= MAX_OFFSET && value % 8 == 0;
 }
 
 /* An expression that is fp + n, then `then` (0: nothing). */
@@ -224,11 +225,11 @@ static bool pack_frame(const struct ts_cfi_rule *rule, const uint8_t *expression
 	int64_t offset = rule->value;
 
 	if (rule->kind == TS_CFI_REGISTER && rule->reg == TS_REGISTER_SP)
-		*packed |= TS_HERE_FROM_SP;
+		*packed |= TS_LOCAL_UNWIND_FROM_SP;
 	else if (rule->kind == TS_CFI_REGISTER && rule->reg == TS_REGISTER_FP)
-		*packed |= TS_HERE_FROM_FP;
+		*packed |= TS_LOCAL_UNWIND_FROM_FP;
 	else if (rule->kind == TS_CFI_EXPRESSION && reads_fp(rule, expressions, DEREF, &offset)) {
-		*packed |= TS_HERE_FROM_MEMORY;
+		*packed |= TS_LOCAL_UNWIND_FROM_MEMORY;
 		offset = -offset;
 	} else
 		return false;
@@ -257,9 +258,9 @@ static bool pack_pointer(const struct ts_cfi_rule *rule, const uint8_t *expressi
 		return true;
 	if (rule->kind == TS_CFI_AT) {
 		offset = -rule->value;
-		*packed |= TS_HERE_FP_SAVED << 2;
+		*packed |= TS_LOCAL_UNWIND_FP_SAVED << 2;
 	} else if (rule->kind == TS_CFI_AT_EXPRESSION && reads_fp(rule, expressions, 0, &offset))
-		*packed |= TS_HERE_FP_AT_FP << 2;
+		*packed |= TS_LOCAL_UNWIND_FP_AT_FP << 2;
 	else
 		return false;
 	if (!is_offset(offset))
@@ -274,21 +275,22 @@ static uint64_t pack(const struct ts_cfi_row *row, const uint8_t *expressions)
 	uint64_t packed = 0;
 
 	if (row->rules[row->return_register].kind == TS_CFI_UNDEFINED)
-		return special(TS_HERE_ENDS);
+		return special(TS_LOCAL_UNWIND_OUTERMOST);
 	if (row->is_signal || row->rules[TS_REGISTER_SP].kind != TS_CFI_SAME ||
 	    !pack_frame(&row->frame, expressions, &packed) ||
 	    !pack_return(&row->rules[row->return_register], &packed) ||
 	    !pack_pointer(&row->rules[TS_REGISTER_FP], expressions, &packed))
-		return special(TS_HERE_LARGE);
+		return special(TS_LOCAL_UNWIND_LARGE);
 	return packed;
 }
 
 /* ---- the table ---- */
 
-static struct ts_here_table *get_table(void)
+static struct ts_local_unwind_table *get_table(void)
 {
-	struct ts_here_table *table = __atomic_load_n(&ts_here_table, __ATOMIC_ACQUIRE),
-			     *none = NULL;
+	struct ts_local_unwind_table *table = __atomic_load_n(&ts_local_unwind_table,
+							      __ATOMIC_ACQUIRE),
+				     *none = NULL;
 
 	if (table)
 		return table;
@@ -296,8 +298,8 @@ static struct ts_here_table *get_table(void)
 		     0);
 	if (table == MAP_FAILED)
 		return NULL;
-	if (__atomic_compare_exchange_n(&ts_here_table, &none, table, false, __ATOMIC_ACQ_REL,
-					__ATOMIC_ACQUIRE))
+	if (__atomic_compare_exchange_n(&ts_local_unwind_table, &none, table, false,
+					__ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
 		return table;
 	munmap(table, sizeof(*table));
 	return none;
@@ -306,44 +308,45 @@ static struct ts_here_table *get_table(void)
 /* Into a slot that nobody has, or in place of one that others will find again. */
 static void keep(uint64_t pc, uint64_t key, uint64_t rule)
 {
-	struct ts_here_table *table = get_table();
-	struct ts_here_slot *slots, *slot;
+	struct ts_local_unwind_table *table = get_table();
+	struct ts_local_unwind_slot *slots, *slot;
 
 	if (!table)
 		return;
-	slots = table->slots[ts_here_bucket(pc)];
-	slot = &slots[rule % 8191 % TS_HERE_WAYS];
-	for (unsigned int i = 0; i < TS_HERE_WAYS; i++) {
+	slots = table->slots[ts_local_unwind_bucket(pc)];
+	slot = &slots[rule % 8191 % TS_LOCAL_UNWIND_WAYS];
+	for (unsigned int i = 0; i < TS_LOCAL_UNWIND_WAYS; i++) {
 		if (__atomic_load_n(&slots[i].check, __ATOMIC_RELAXED) == 0) {
 			slot = &slots[i];
 			break;
 		}
 	}
 	__atomic_store_n(&slot->rule, rule, __ATOMIC_RELAXED);
-	__atomic_store_n(&slot->check, ts_here_check(key, rule), __ATOMIC_RELAXED);
+	__atomic_store_n(&slot->check, ts_local_unwind_check(key, rule), __ATOMIC_RELAXED);
 }
 
 /* What is not known may be known when more was loaded. */
 static uint64_t pack_unknown(void)
 {
-	return special(TS_HERE_UNKNOWN) | __atomic_load_n(&seen_loads, __ATOMIC_RELAXED) << 4;
+	return special(TS_LOCAL_UNWIND_UNKNOWN) | __atomic_load_n(&seen_loads, __ATOMIC_RELAXED)
+							  << 4;
 }
 
-bool ts_here_is_stale(uint64_t rule)
+bool ts_local_unwind_is_stale(uint64_t rule)
 {
-	return (rule & 15) == special(TS_HERE_UNKNOWN) && rule != pack_unknown();
+	return (rule & 15) == special(TS_LOCAL_UNWIND_UNKNOWN) && rule != pack_unknown();
 }
 
-uint64_t ts_here_make_rule(uint64_t pc)
+uint64_t ts_local_unwind_make_rule(uint64_t pc)
 {
 	const uint8_t *expressions;
 	struct ts_cfi_row row;
 	uint64_t rule;
 
 	dl_iterate_phdr(look_at_first, NULL);
-	rule = ts_here_find_row(pc - 1, &row, &expressions) ? pack(&row, expressions)
-							    : pack_unknown();
-	keep(pc, ts_here_key(pc, ts_here_generation()), rule);
+	rule = ts_local_unwind_find_row(pc - 1, &row, &expressions) ? pack(&row, expressions)
+								    : pack_unknown();
+	keep(pc, ts_local_unwind_key(pc, ts_local_unwind_generation()), rule);
 	return rule;
 }
 
@@ -351,12 +354,12 @@ uint64_t ts_here_make_rule(uint64_t pc)
 
 struct module_search {
 	uint64_t address;
-	struct ts_here_module *module;
+	struct ts_local_unwind_module *module;
 	bool is_found;
 };
 
 static void read_build_id(const struct dl_phdr_info *info, const ElfW(Phdr) * header,
-			  struct ts_here_module *module)
+			  struct ts_local_unwind_module *module)
 {
 	struct ts_cursor cursor = { .at = in_memory(info, header->p_vaddr) };
 	ElfW(Nhdr) note;
@@ -380,7 +383,7 @@ static void read_build_id(const struct dl_phdr_info *info, const ElfW(Phdr) * he
 	}
 }
 
-static void describe(const struct dl_phdr_info *info, struct ts_here_module *module)
+static void describe(const struct dl_phdr_info *info, struct ts_local_unwind_module *module)
 {
 	uint64_t low = UINT64_MAX, high = 0;
 	size_t length = info->dlpi_name ? strlen(info->dlpi_name) : 0;
@@ -417,7 +420,7 @@ static int look_for_module(struct dl_phdr_info *info, size_t bytes, void *contex
 	return 1;
 }
 
-bool ts_here_find_module(uint64_t address, struct ts_here_module *ret_module)
+bool ts_local_unwind_find_module(uint64_t address, struct ts_local_unwind_module *ret_module)
 {
 	struct module_search search = { .address = address, .module = ret_module };
 

@@ -37,12 +37,12 @@ static int open_nameless(void)
 {
 	if (access("/proc/self/fd", X_OK))
 		return -1;
-	return open(ts_temporary_folder(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	return open(ts_temporary_directory(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
 }
 
 static int make_copy(struct ts_spool *spool, struct ts_import *import, struct ts_error *err)
 {
-	size_t bytes = strlen(ts_temporary_folder()) + sizeof("/tracesmith-import-XXXXXX") + 24;
+	size_t bytes = strlen(ts_temporary_directory()) + sizeof("/tracesmith-import-XXXXXX") + 24;
 
 	spool->path = malloc(bytes);
 	if (!spool->path)
@@ -50,16 +50,16 @@ static int make_copy(struct ts_spool *spool, struct ts_import *import, struct ts
 	spool->is_copy = spool->is_hidden = true;
 	spool->fd = open_nameless();
 	if (spool->fd >= 0) {
-		snprintf(spool->path, bytes, "%s", ts_temporary_folder());
+		snprintf(spool->path, bytes, "%s", ts_temporary_directory());
 		return TS_OK;
 	}
-	snprintf(spool->path, bytes, "%s/tracesmith-import-XXXXXX", ts_temporary_folder());
+	snprintf(spool->path, bytes, "%s/tracesmith-import-XXXXXX", ts_temporary_directory());
 	spool->fd = mkostemp(spool->path, O_CLOEXEC);
 	if (spool->fd < 0)
 		return ts_error_errno(
 			err, errno,
 			"input '%s': cannot unpack it into '%s'; set TMPDIR to a folder with room, or unpack it yourself",
-			import->path, ts_temporary_folder());
+			import->path, ts_temporary_directory());
 	spool->is_hidden = false;
 	return TS_OK;
 }
@@ -67,7 +67,7 @@ static int make_copy(struct ts_spool *spool, struct ts_import *import, struct ts
 /* A name for one without: nobody has it but a process of that number that was killed just here. */
 static int name_copy(struct ts_spool *spool, struct ts_import *import, struct ts_error *err)
 {
-	size_t bytes = strlen(ts_temporary_folder()) + sizeof("/tracesmith-import-XXXXXX") + 24;
+	size_t bytes = strlen(ts_temporary_directory()) + sizeof("/tracesmith-import-XXXXXX") + 24;
 	char number[40];
 	int failed = -1;
 
@@ -75,7 +75,7 @@ static int name_copy(struct ts_spool *spool, struct ts_import *import, struct ts
 		return TS_OK;
 	snprintf(number, sizeof(number), "/proc/self/fd/%d", spool->fd);
 	for (int i = 0; failed && i < 1000 && (!i || errno == EEXIST); i++) {
-		snprintf(spool->path, bytes, "%s/tracesmith-import-%d-%d", ts_temporary_folder(),
+		snprintf(spool->path, bytes, "%s/tracesmith-import-%d-%d", ts_temporary_directory(),
 			 (int)getpid(), i);
 		failed = linkat(AT_FDCWD, number, AT_FDCWD, spool->path, AT_SYMLINK_FOLLOW);
 	}

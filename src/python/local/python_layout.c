@@ -12,8 +12,8 @@
 
 #define HEADER_BYTES 16 /* of an object */
 #define FREE_THREADED_HEADER_BYTES 32
-#define MOST_STRUCTURE (1u << 24) /* bytes; the runtime has half a million */
-#define MOST_OFFSET 4096u         /* in a structure that is no interpreter */
+#define MAX_STRUCTURE (1u << 24) /* bytes; the runtime has half a million */
+#define MAX_OFFSET 4096u         /* in a structure that is no interpreter */
 
 /* ---- what all versions share ---- */
 
@@ -192,7 +192,7 @@ static const uint8_t told_words[T_COUNT][TELLING] = {
 static const struct {
 	uint16_t at;
 	uint8_t bytes;
-	uint8_t within; /* enum told; T_COUNT: MOST_OFFSET */
+	uint8_t within; /* enum told; T_COUNT: MAX_OFFSET */
 	uint8_t words[TELLING];
 } members[] = {
 	MEMBER(runtime.interpreters_head, T_RUNTIME_SIZE, 5, 5, 5),
@@ -282,7 +282,7 @@ static bool take_members(struct ts_python_layout *layout, const struct runtime_w
 {
 	for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
 		unsigned int index = members[i].words[words->column];
-		uint64_t bound = members[i].within == T_COUNT ? MOST_OFFSET
+		uint64_t bound = members[i].within == T_COUNT ? MAX_OFFSET
 							      : told(words, members[i].within);
 		uint64_t value = word_at(words, index);
 		uint16_t narrow = (uint16_t)value;
@@ -308,8 +308,7 @@ static bool take_rest(struct ts_python_layout *layout, const struct runtime_word
 	uint64_t holder = told(words, T_GIL_HOLDER);
 
 	if (gc >= interpreter || collecting >= interpreter - gc || gil >= interpreter ||
-	    locked < gil || locked - gil > MOST_OFFSET || holder < gil ||
-	    holder - gil > MOST_OFFSET)
+	    locked < gil || locked - gil > MAX_OFFSET || holder < gil || holder - gil > MAX_OFFSET)
 		return false;
 	layout->interpreter.collecting = (uint32_t)(gc + collecting);
 	if (frame < interpreter - gc)
@@ -342,11 +341,10 @@ static void take_free_threaded(struct ts_python_layout *layout, const struct run
 
 static bool are_sizes_sound(const struct runtime_words *words)
 {
-	return told(words, T_RUNTIME_SIZE) < MOST_STRUCTURE &&
-	       told(words, T_INTERPRETER_SIZE) < MOST_STRUCTURE &&
-	       told(words, T_THREAD_SIZE) < MOST_OFFSET &&
-	       told(words, T_FRAME_SIZE) < MOST_OFFSET && told(words, T_CODE_SIZE) < MOST_OFFSET &&
-	       told(words, T_OBJECT_SIZE) <= 64;
+	return told(words, T_RUNTIME_SIZE) < MAX_STRUCTURE &&
+	       told(words, T_INTERPRETER_SIZE) < MAX_STRUCTURE &&
+	       told(words, T_THREAD_SIZE) < MAX_OFFSET && told(words, T_FRAME_SIZE) < MAX_OFFSET &&
+	       told(words, T_CODE_SIZE) < MAX_OFFSET && told(words, T_OBJECT_SIZE) <= 64;
 }
 
 /* False: the numbers make no sense. */

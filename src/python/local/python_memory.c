@@ -11,7 +11,8 @@
 
 #define BATCH 256 /* ranges a call: more than a sweep of many threads, and little stack */
 
-static int read_own(struct ts_memory *memory, const struct ts_memory_range *ranges, size_t count)
+static int read_own(struct ts_python_memory *memory, const struct ts_python_memory_range *ranges,
+		    size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
 		memcpy(ranges[i].copy, (const void *)(uintptr_t)ranges[i].address, ranges[i].bytes);
@@ -21,7 +22,8 @@ static int read_own(struct ts_memory *memory, const struct ts_memory_range *rang
 }
 
 /* By the hook of tests. */
-static int read_hooked(struct ts_memory *memory, const struct ts_memory_range *ranges, size_t count)
+static int read_hooked(struct ts_python_memory *memory, const struct ts_python_memory_range *ranges,
+		       size_t count)
 {
 	size_t i = 0;
 
@@ -36,7 +38,7 @@ static int read_hooked(struct ts_memory *memory, const struct ts_memory_range *r
 }
 
 /* How many of the ranges are whole when that many bytes came, in order. */
-static size_t whole_ranges(const struct ts_memory_range *ranges, size_t count, size_t bytes)
+static size_t whole_ranges(const struct ts_python_memory_range *ranges, size_t count, size_t bytes)
 {
 	size_t i = 0;
 
@@ -45,8 +47,8 @@ static size_t whole_ranges(const struct ts_memory_range *ranges, size_t count, s
 	return i;
 }
 
-static ssize_t read_batch(struct ts_memory *memory, const struct ts_memory_range *ranges,
-			  size_t count)
+static ssize_t read_batch(struct ts_python_memory *memory,
+			  const struct ts_python_memory_range *ranges, size_t count)
 {
 	struct iovec here[BATCH], there[BATCH];
 	ssize_t got;
@@ -62,8 +64,8 @@ static ssize_t read_batch(struct ts_memory *memory, const struct ts_memory_range
 	return got < 0 ? -errno : got;
 }
 
-int ts_memory_read_ranges(struct ts_memory *memory, const struct ts_memory_range *ranges,
-			  size_t count)
+int ts_python_memory_read_ranges(struct ts_python_memory *memory,
+				 const struct ts_python_memory_range *ranges, size_t count)
 {
 	size_t done = 0;
 
@@ -87,9 +89,10 @@ int ts_memory_read_ranges(struct ts_memory *memory, const struct ts_memory_range
 	return (int)done;
 }
 
-bool ts_memory_read(struct ts_memory *memory, uint64_t address, void *copy, size_t bytes)
+bool ts_python_memory_read(struct ts_python_memory *memory, uint64_t address, void *copy,
+			   size_t bytes)
 {
-	struct ts_memory_range range = { address, copy, (uint32_t)bytes };
+	struct ts_python_memory_range range = { address, copy, (uint32_t)bytes };
 
-	return bytes <= UINT32_MAX && ts_memory_read_ranges(memory, &range, 1) == 1;
+	return bytes <= UINT32_MAX && ts_python_memory_read_ranges(memory, &range, 1) == 1;
 }

@@ -13,13 +13,13 @@
 #include <sys/types.h>
 
 /* A range there, and where its copy goes. */
-struct ts_memory_range {
+struct ts_python_memory_range {
 	uint64_t address;
 	void *copy;
 	uint32_t bytes;
 };
 
-struct ts_memory {
+struct ts_python_memory {
 	pid_t pid; /* 0: one's own, which is read in place: only what the calling thread keeps alive
 		      may be asked for */
 	uint64_t system_calls, bytes; /* so far */
@@ -37,16 +37,17 @@ struct ts_memory {
  * whole, from the first on; below `count` where one cannot be read. A negative errno where nothing
  * could: -ESRCH: the process is gone, -EPERM.
  */
-int ts_memory_read_ranges(struct ts_memory *memory, const struct ts_memory_range *ranges,
-			  size_t count);
+int ts_python_memory_read_ranges(struct ts_python_memory *memory,
+				 const struct ts_python_memory_range *ranges, size_t count);
 
 /* One range; true: it is whole. */
-bool ts_memory_read(struct ts_memory *memory, uint64_t address, void *copy, size_t bytes);
+bool ts_python_memory_read(struct ts_python_memory *memory, uint64_t address, void *copy,
+			   size_t bytes);
 
-static inline bool ts_memory_read_pointer(struct ts_memory *memory, uint64_t address,
-					  uint64_t *ret_pointer)
+static inline bool ts_python_memory_read_pointer(struct ts_python_memory *memory, uint64_t address,
+						 uint64_t *ret_pointer)
 {
-	return ts_memory_read(memory, address, ret_pointer, sizeof(*ret_pointer));
+	return ts_python_memory_read(memory, address, ret_pointer, sizeof(*ret_pointer));
 }
 
 #endif

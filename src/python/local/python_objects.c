@@ -8,7 +8,7 @@
 
 #define HEAD_BYTES 128    /* that hold a str's header in every version */
 #define UNITS_AT_ONCE 128 /* of a str that is not ASCII */
-#define MOST_CHARACTERS (1ull << 40)
+#define MAX_CHARACTERS (1ull << 40)
 
 bool ts_python_type_of(struct ts_python_process_view *view, uint64_t object,
 		       struct ts_python_type *ret_type)
@@ -16,11 +16,11 @@ bool ts_python_type_of(struct ts_python_process_view *view, uint64_t object,
 	struct ts_python_type type;
 
 	if (!ts_python_is_address(object) ||
-	    !ts_memory_read_pointer(view->memory, object + view->layout->object.type,
-				    &type.address) ||
+	    !ts_python_memory_read_pointer(view->memory, object + view->layout->object.type,
+					   &type.address) ||
 	    !ts_python_is_address(type.address) ||
-	    !ts_memory_read_pointer(view->memory, type.address + view->layout->type.flags,
-				    &type.flags))
+	    !ts_python_memory_read_pointer(view->memory, type.address + view->layout->type.flags,
+					   &type.flags))
 		return false;
 	*ret_type = type;
 	return true;
@@ -41,7 +41,7 @@ int ts_python_read_c_string(struct ts_python_process_view *view, uint64_t addres
 
 		if (part > bytes - 1 - length)
 			part = bytes - 1 - length;
-		if (!ts_memory_read(view->memory, address + length, buffer + length, part))
+		if (!ts_python_memory_read(view->memory, address + length, buffer + length, part))
 			return -1;
 		for (size_t i = 0; i < part; i++)
 			if (!buffer[length + i])
@@ -94,7 +94,7 @@ static bool parse_text(const struct ts_python_layout *layout, uint64_t object, c
 		text->data = object + layout->unicode.compact_bytes;
 	}
 	return (text->unit == 1 || text->unit == 2 || text->unit == 4) &&
-	       !(text->is_ascii && text->unit != 1) && text->length < MOST_CHARACTERS;
+	       !(text->is_ascii && text->unit != 1) && text->length < MAX_CHARACTERS;
 }
 
 static bool find_text(struct ts_python_process_view *view, uint64_t object, struct text *text)
@@ -111,10 +111,10 @@ static bool find_text(struct ts_python_process_view *view, uint64_t object, stru
 	if (!ts_python_type_of(view, object, &type) || !(type.flags & TS_PYTHON_TYPE_TEXT))
 		return false;
 	/* What lies behind a short ASCII text is not its own, and may not be there. */
-	if (!ts_memory_read(view->memory, object, head, layout->unicode.ascii_bytes))
+	if (!ts_python_memory_read(view->memory, object, head, layout->unicode.ascii_bytes))
 		return false;
 	state = (uint32_t)ts_python_word(head, layout->unicode.state) >> layout->unicode.kind_shift;
-	if ((state >> 3 & 3) != 3 && !ts_memory_read(view->memory, object, head, bytes))
+	if ((state >> 3 & 3) != 3 && !ts_python_memory_read(view->memory, object, head, bytes))
 		return false;
 	return parse_text(layout, object, head, text);
 }
@@ -158,8 +158,8 @@ static int copy_units(struct ts_python_process_view *view, const struct text *te
 			count = bytes - 1 - used;
 		if (!count)
 			break;
-		if (!ts_memory_read(view->memory, text->data + done * text->unit, units,
-				    count * text->unit))
+		if (!ts_python_memory_read(view->memory, text->data + done * text->unit, units,
+					   count * text->unit))
 			return -1;
 		for (size_t i = 0; i < count; i++) {
 			size_t more = encode(buffer + used, bytes - 1 - used,
@@ -182,7 +182,7 @@ static int copy_ascii(struct ts_python_process_view *view, const struct text *te
 {
 	size_t length = text->length < bytes - 1 ? (size_t)text->length : bytes - 1;
 
-	if (length && !ts_memory_read(view->memory, text->data, buffer, length))
+	if (length && !ts_python_memory_read(view->memory, text->data, buffer, length))
 		return -1;
 	buffer[length] = '\0';
 	/* It has changed while it was read. */
@@ -222,7 +222,8 @@ int64_t ts_python_var_size(struct ts_python_process_view *view, uint64_t object)
 	uint64_t size;
 
 	if (!ts_python_is_address(object) ||
-	    !ts_memory_read_pointer(view->memory, object + view->layout->object.var_size, &size) ||
+	    !ts_python_memory_read_pointer(view->memory, object + view->layout->object.var_size,
+					   &size) ||
 	    size > INT32_MAX)
 		return -1;
 	return (int64_t)size;
@@ -248,15 +249,15 @@ int64_t ts_python_read_digits(struct ts_python_process_view *view, uint64_t obje
 	uint64_t word, count;
 
 	if (!ts_python_type_of(view, object, &type) || !(type.flags & TS_PYTHON_TYPE_INTEGER) ||
-	    !ts_memory_read_pointer(view->memory, object + layout->integer.size, &word))
+	    !ts_python_memory_read_pointer(view->memory, object + layout->integer.size, &word))
 		return -1;
 	count = digit_count(layout, word, ret_negative);
 	if (count > INT32_MAX)
 		return -1;
 	if (most > count)
 		most = (size_t)count;
-	if (most && !ts_memory_read(view->memory, object + layout->integer.digits, digits,
-				    most * sizeof(*digits)))
+	if (most && !ts_python_memory_read(view->memory, object + layout->integer.digits, digits,
+					   most * sizeof(*digits)))
 		return -1;
 	return (int64_t)count;
 }
@@ -341,7 +342,8 @@ static void find_instructions(struct ts_python_process_view *view, uint64_t code
 	text->instructions = 0;
 	text->instruction_bytes = 0;
 	if (layout->frames == TS_PYTHON_FRAME_OBJECTS) {
-		if (ts_memory_read_pointer(view->memory, code + layout->code.instructions, &object))
+		if (ts_python_memory_read_pointer(view->memory, code + layout->code.instructions,
+						  &object))
 			find_bytes(view, object, &text->instructions, &text->instruction_bytes);
 		return;
 	}
@@ -364,7 +366,7 @@ bool ts_python_code_read(struct ts_python_process_view *view,
 		return false;
 	if (!table || bytes > table_room)
 		bytes = table ? (uint32_t)table_room : 0;
-	if (bytes && !ts_memory_read(view->memory, data, table, bytes))
+	if (bytes && !ts_python_memory_read(view->memory, data, table, bytes))
 		return false;
 	ret_text->table_bytes = bytes;
 	find_instructions(view, identity->address, ret_text);

@@ -17,7 +17,7 @@
 
 /* What the functions below work with. */
 struct ts_python_process_view {
-	struct ts_memory *memory;
+	struct ts_python_memory *memory;
 	const struct ts_python_layout *layout;
 	uint64_t code_type; /* address of PyCode_Type; 0: not known yet */
 	/*

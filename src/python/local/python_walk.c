@@ -5,8 +5,8 @@
  */
 #include "python/local/python_walk.h"
 
-#define MOST_STEPS (1u << 20) /* shims included */
-#define MOST_FRAME_BYTES 512u /* of the fixed part, in every version */
+#define MAX_STEPS (1u << 20) /* shims included */
+#define MAX_FRAME_BYTES 512u /* of the fixed part, in every version */
 
 int64_t ts_python_instruction_offset(const struct ts_python_layout *layout, uint64_t instructions,
 				     uint64_t instruction)
@@ -24,32 +24,32 @@ static bool innermost(struct ts_python_process_view *view, uint64_t thread, uint
 {
 	const struct ts_python_layout *layout = view->layout;
 
-	if (!ts_memory_read_pointer(view->memory, thread + layout->thread.frame, ret_frame))
+	if (!ts_python_memory_read_pointer(view->memory, thread + layout->thread.frame, ret_frame))
 		return false;
 	if (layout->frames != TS_PYTHON_CFRAME)
 		return true;
 	return *ret_frame &&
-	       ts_memory_read_pointer(view->memory, *ret_frame + layout->cframe.current_frame,
-				      ret_frame);
+	       ts_python_memory_read_pointer(view->memory,
+					     *ret_frame + layout->cframe.current_frame, ret_frame);
 }
 
 size_t ts_python_walk(struct ts_python_process_view *view, uint64_t thread,
-		      struct ts_python_raw_frame *ret_frames, size_t room, bool *ret_whole)
+		      struct ts_python_raw_frame *ret_frames, size_t room, bool *ret_complete)
 {
 	const struct ts_python_layout *layout = view->layout;
-	uint8_t copy[MOST_FRAME_BYTES];
+	uint8_t copy[MAX_FRAME_BYTES];
 	uint64_t at;
 	size_t depth = 0;
 
-	*ret_whole = false;
+	*ret_complete = false;
 	if (layout->frame.bytes > sizeof(copy) || !innermost(view, thread, &at))
 		return 0;
-	for (unsigned int step = 0; at && step < MOST_STEPS; step++) {
+	for (unsigned int step = 0; at && step < MAX_STEPS; step++) {
 		struct ts_python_raw_frame frame;
 		enum ts_python_frame_kind kind;
 		uint64_t previous;
 
-		if (!ts_memory_read(view->memory, at, copy, layout->frame.bytes))
+		if (!ts_python_memory_read(view->memory, at, copy, layout->frame.bytes))
 			return depth;
 		kind = ts_python_frame_parse(layout, at, copy, &frame, &previous);
 		if (kind == TS_PYTHON_FRAME_BAD || previous == at)
@@ -64,6 +64,6 @@ size_t ts_python_walk(struct ts_python_process_view *view, uint64_t thread,
 		}
 		at = previous;
 	}
-	*ret_whole = !at;
+	*ret_complete = !at;
 	return depth;
 }

@@ -33,12 +33,12 @@ enum ts_python_frame_kind {
 };
 
 /*
- * Innermost first; their number, at most `room`. *ret_whole: the outermost frame was reached.
+ * Innermost first; their number, at most `room`. *ret_complete: the outermost frame was reached.
  * `thread`: address of the PyThreadState. Nothing is sure but for a thread that does not run
  * meanwhile, such as the calling one.
  */
 size_t ts_python_walk(struct ts_python_process_view *view, uint64_t thread,
-		      struct ts_python_raw_frame *ret_frames, size_t room, bool *ret_whole);
+		      struct ts_python_raw_frame *ret_frames, size_t room, bool *ret_complete);
 
 /*
  * Bytes of the instruction that runs from the first one of the code (`instructions`: its address;

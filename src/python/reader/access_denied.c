@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/proc_files.h"
+#include "base/process_internal.h"
 #include "python/reader/python_reader_internal.h"
 
 #define CAP_SYS_PTRACE_BIT 19
@@ -39,7 +39,7 @@ static int yama_scope(void)
 	return (int)strtol(text, NULL, 10);
 }
 
-int ts_python_refused(pid_t pid, struct ts_error *err)
+int ts_python_access_denied(pid_t pid, struct ts_error *err)
 {
 	int scope = yama_scope();
 	char path[32], name[64];

@@ -9,7 +9,7 @@
 
 #include "python/local/python_objects_internal.h"
 
-#define MOST_LOOPS 256
+#define MAX_LOOPS 256
 #define THREAD_WORDS 512   /* of a thread's state that are looked at */
 #define TASK_WORDS 40      /* of a task */
 #define COROUTINE_WORDS 16 /* of a coroutine */
@@ -33,8 +33,8 @@ int ts_python_coroutine_name(struct ts_python_process_view *view, uint64_t corou
 	uint64_t words[COROUTINE_WORDS];
 
 	if (!ts_python_is_address(coroutine) ||
-	    !ts_memory_read(view->memory, coroutine + view->layout->object.bytes, words,
-			    sizeof(words)))
+	    !ts_python_memory_read(view->memory, coroutine + view->layout->object.bytes, words,
+				   sizeof(words)))
 		return -1;
 	for (size_t i = 0; i + 1 < COROUTINE_WORDS; i++)
 		if (is_text(view, words[i]) && is_text(view, words[i + 1]))
@@ -97,7 +97,7 @@ static int describe(struct ts_python_process_view *view, uint64_t task, char *bu
 	ts_python_attributes(view, task, wanted, 2);
 	if (wanted[0].value)
 		return join(view, wanted[0].value, wanted[1].value, buffer, bytes);
-	if (!ts_memory_read(view->memory, task, words, sizeof(words)))
+	if (!ts_python_memory_read(view->memory, task, words, sizeof(words)))
 		return 0;
 	if (known && ts_python_has(known) && known / 8 < TASK_WORDS - 1 &&
 	    is_coroutine(view, words[known / 8]))
@@ -164,10 +164,10 @@ static uint64_t task_of_loops(struct ts_python_process_view *view, uint64_t modu
 			name_in_module(view, modules, "asyncio.tasks", "_current_tasks");
 	}
 	if (!view->found.tasks ||
-	    !ts_memory_read_pointer(view->memory, thread + view->layout->thread.thread_id,
-				    &search.thread_id))
+	    !ts_python_memory_read_pointer(view->memory, thread + view->layout->thread.thread_id,
+					   &search.thread_id))
 		return 0;
-	ts_python_dict_each(view, view->found.tasks, MOST_LOOPS, compare_loop, &search);
+	ts_python_dict_each(view, view->found.tasks, MAX_LOOPS, compare_loop, &search);
 	return search.task;
 }
 
@@ -184,8 +184,8 @@ static bool is_task(struct ts_python_process_view *view, uint64_t object)
 	for (int i = 0; i < 8 && ts_python_is_address(address); i++) {
 		if (address == view->found.task_type)
 			return true;
-		if (!ts_memory_read_pointer(view->memory, address + view->layout->type.base,
-					    &address))
+		if (!ts_python_memory_read_pointer(view->memory, address + view->layout->type.base,
+						   &address))
 			break;
 	}
 	return false;
@@ -202,7 +202,7 @@ static void find_running_task(struct ts_python_process_view *view, uint64_t modu
 	if (!view->found.task_type)
 		return;
 	for (uint32_t first = 0; first < THREAD_WORDS; first += 64) {
-		if (!ts_memory_read(view->memory, thread + first * 8u, words, sizeof(words)))
+		if (!ts_python_memory_read(view->memory, thread + first * 8u, words, sizeof(words)))
 			return;
 		for (uint32_t i = 0; i < 64; i++)
 			if (is_task(view, words[i])) {
@@ -226,7 +226,7 @@ static uint64_t task_of_thread(struct ts_python_process_view *view, uint64_t mod
 		find_running_task(view, modules, thread);
 	}
 	if (!view->found.running_task ||
-	    !ts_memory_read_pointer(view->memory, thread + view->found.running_task, &task))
+	    !ts_python_memory_read_pointer(view->memory, thread + view->found.running_task, &task))
 		return 0;
 	return task;
 }

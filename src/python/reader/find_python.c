@@ -14,9 +14,9 @@
 #include "code/maps.h"
 #include "python/reader/python_reader_internal.h"
 
-#define SCAN_BYTES 65536u        /* at once */
-#define MOST_SCANNED (64u << 20) /* of one file's data */
-#define MOST_BINARIES 16
+#define SCAN_BYTES 65536u       /* at once */
+#define MAX_SCANNED (64u << 20) /* of one file's data */
+#define MAX_BINARIES 16
 
 /* A file that may hold a runtime. */
 struct binary {
@@ -26,10 +26,10 @@ struct binary {
 };
 
 struct search {
-	struct ts_memory *memory;
+	struct ts_python_memory *memory;
 	pid_t pid;
 	struct ts_maps maps;
-	struct python_place *place;
+	struct python_runtime *place;
 	unsigned int version;   /* PY_VERSION_HEX; 0: not known */
 	bool is_starting;       /* there is a runtime, but nothing in it yet */
 	unsigned int old_minor; /* of a Python that has no runtime: by its name; 0: none */
@@ -58,24 +58,24 @@ static bool is_address(uint64_t address)
 	return address >= 4096 && address < UINT64_C(1) << 56 && !(address & 7);
 }
 
-int ts_python_probe(struct ts_memory *memory, const struct ts_python_layout *layout,
+int ts_python_probe(struct ts_python_memory *memory, const struct ts_python_layout *layout,
 		    uint64_t runtime)
 {
 	uint64_t interpreter, thread, back;
 
-	if (!ts_memory_read_pointer(memory, runtime + layout->runtime.interpreters_head,
-				    &interpreter))
+	if (!ts_python_memory_read_pointer(memory, runtime + layout->runtime.interpreters_head,
+					   &interpreter))
 		return -1;
 	if (!interpreter)
 		return 0;
 	if (!is_address(interpreter) ||
-	    !ts_memory_read_pointer(memory, interpreter + layout->interpreter.threads_head,
-				    &thread))
+	    !ts_python_memory_read_pointer(memory, interpreter + layout->interpreter.threads_head,
+					   &thread))
 		return -1;
 	if (!thread)
 		return 0;
 	if (!is_address(thread) ||
-	    !ts_memory_read_pointer(memory, thread + layout->thread.interpreter, &back))
+	    !ts_python_memory_read_pointer(memory, thread + layout->thread.interpreter, &back))
 		return -1;
 	return back == interpreter ? 1 : -1;
 }
@@ -160,7 +160,7 @@ static void find_version(struct search *search, const struct binary *binary)
 
 	search->version = 0;
 	if (ts_elf_symbol(binary->elf, "Py_Version", &symbol) &&
-	    ts_memory_read_pointer(search->memory, binary->bias + symbol.address, &word) &&
+	    ts_python_memory_read_pointer(search->memory, binary->bias + symbol.address, &word) &&
 	    word >> 24 == 3)
 		search->version = (unsigned int)word;
 	if (search->version)
@@ -177,7 +177,7 @@ static void find_version(struct search *search, const struct binary *binary)
 static void describe(struct search *search, const struct binary *binary, const char *found_by)
 {
 	static const char *const levels[16] = { [0xa] = "a", [0xb] = "b", [0xc] = "rc" };
-	struct ts_python_about *about = &search->place->about;
+	struct ts_python_info *about = &search->place->about;
 	struct ts_python_layout *layout = &search->place->layout;
 	unsigned int version = search->version, level = version >> 4 & 0xf;
 	char serial[8] = "";
@@ -210,7 +210,7 @@ static int lay_out(struct search *search, const struct binary *binary, uint64_t 
 	uint64_t told = 0;
 	int status;
 
-	if (!ts_memory_read(search->memory, runtime, bytes, sizeof(bytes)))
+	if (!ts_python_memory_read(search->memory, runtime, bytes, sizeof(bytes)))
 		return TS_ENOTFOUND;
 	status = ts_python_layout_of_runtime(layout, bytes, sizeof(bytes), &told);
 	if (told)
@@ -304,7 +304,7 @@ static int scan_segment(struct search *search, const struct binary *binary,
 	for (uint64_t at = start; at < end; at += SCAN_BYTES) {
 		size_t bytes = (size_t)TS_MIN(end - at, (uint64_t)(SCAN_BYTES + overlap));
 
-		if (!ts_memory_read(search->memory, at, copy, bytes))
+		if (!ts_python_memory_read(search->memory, at, copy, bytes))
 			continue;
 		for (size_t i = 0; i + overlap <= bytes; i += 8) {
 			int status;
@@ -335,7 +335,7 @@ static int scan(struct search *search, const struct binary *binary, struct ts_er
 	for (size_t i = 0; ts_elf_data_segment(binary->elf, i, &segment); i++) {
 		int status;
 
-		if (segment.bytes > MOST_SCANNED)
+		if (segment.bytes > MAX_SCANNED)
 			continue;
 		status = scan_segment(search, binary, is_old ? &layout : NULL, &segment, copy, err);
 		if (status != TS_ENOTFOUND)
@@ -421,7 +421,7 @@ static int try_all(struct search *search, struct ts_error *err)
 	for (int wanted = 0, tried = 0; wanted <= 2; wanted++) {
 		uint64_t inode = 0;
 
-		for (size_t i = 0; i < search->maps.count && tried < MOST_BINARIES; i++) {
+		for (size_t i = 0; i < search->maps.count && tried < MAX_BINARIES; i++) {
 			const struct ts_map_range *range = &search->maps.ranges[i];
 			int status;
 
@@ -453,7 +453,7 @@ static void take_asyncio(struct search *search, const struct ts_map_range *range
 	if (fd < 0 || ts_elf_open(&elf, fd, range->path, NULL) ||
 	    !ts_elf_section(elf, ".AsyncioDebug", &section) || section.bytes < sizeof(words) ||
 	    !ts_elf_bias(elf, range->start, range->file_offset, true, &bias) ||
-	    !ts_memory_read(search->memory, bias + section.address, words, sizeof(words)))
+	    !ts_python_memory_read(search->memory, bias + section.address, words, sizeof(words)))
 		return;
 	if (words[TASK_NAME] > 4096 || words[TASK_COROUTINE] > 4096 || words[RUNNING_TASK] > 16384)
 		return;
@@ -499,22 +499,22 @@ static int none_found(const struct search *search, struct ts_error *err)
 /* Whether its memory may be read at all, by the first byte of its first mapping. */
 static int check_access(struct search *search, struct ts_error *err)
 {
-	struct ts_memory_range range;
+	struct ts_python_memory_range range;
 	uint8_t byte;
 	int got;
 
 	if (!search->maps.count) /* a zombie, or a kernel thread */
 		return none_found(search, err);
-	range = (struct ts_memory_range){ search->maps.ranges[0].start, &byte, 1 };
-	got = ts_memory_read_ranges(search->memory, &range, 1);
+	range = (struct ts_python_memory_range){ search->maps.ranges[0].start, &byte, 1 };
+	got = ts_python_memory_read_ranges(search->memory, &range, 1);
 	if (got == -EPERM || got == -EACCES || got == -ENOSYS)
-		return ts_python_refused(search->pid, err);
+		return ts_python_access_denied(search->pid, err);
 	if (got == -ESRCH)
 		return ts_error_set(err, TS_ENOTFOUND, "process %d has ended", (int)search->pid);
 	return TS_OK;
 }
 
-int ts_python_find(struct ts_memory *memory, pid_t pid, struct python_place *ret_place,
+int ts_python_find(struct ts_python_memory *memory, pid_t pid, struct python_runtime *ret_place,
 		   struct ts_error *err)
 {
 	struct search search = { .memory = memory, .pid = pid, .place = ret_place };
@@ -522,7 +522,7 @@ int ts_python_find(struct ts_memory *memory, pid_t pid, struct python_place *ret
 
 	memset(ret_place, 0, sizeof(*ret_place));
 	if (status == TS_ECAP)
-		return ts_python_refused(pid, err);
+		return ts_python_access_denied(pid, err);
 	if (status)
 		return status;
 	status = check_access(&search, err);
@@ -537,7 +537,8 @@ int ts_python_find(struct ts_memory *memory, pid_t pid, struct python_place *ret
 	return status;
 }
 
-void ts_python_find_asyncio(struct ts_memory *memory, pid_t pid, struct python_place *place)
+void ts_python_find_asyncio(struct ts_python_memory *memory, pid_t pid,
+			    struct python_runtime *place)
 {
 	struct search search = { .memory = memory, .pid = pid, .place = place };
 

@@ -12,10 +12,10 @@
 #define RECHECK_NS \
 	INT64_C(1000000)       /* a code that was seen whole so lately is not looked at again */
 #define TABLE_BYTES (1u << 20) /* of lines; what is beyond has none */
-#define MOST_INSTRUCTION_BYTES (64u << 20)
-#define MOST_COPIES 4096u               /* of the instructions: one a thread */
-#define LOOK_BACK_BYTES 128u            /* for a line, from an instruction that has none */
-#define MOST_OFFSET (INT64_C(64) << 20) /* of an instruction, where its code does not say */
+#define MAX_INSTRUCTION_BYTES (64u << 20)
+#define MAX_COPIES 4096u               /* of the instructions: one a thread */
+#define LOOK_BACK_BYTES 128u           /* for a line, from an instruction that has none */
+#define MAX_OFFSET (INT64_C(64) << 20) /* of an instruction, where its code does not say */
 #define LINE_UNKNOWN (-1)
 
 static void free_code_at(struct python_code_at *at)
@@ -76,21 +76,21 @@ static struct ts_python_code *intern(struct python_codes *codes, const char *nam
 /* ---- reading ---- */
 
 /* PyCode_Type by its name, where no symbol has told. */
-static bool learn_code_type(struct ts_python *python, const void *copy)
+static bool learn_code_type(struct ts_python_reader *python, const void *copy)
 {
 	const struct ts_python_layout *layout = &python->place.layout;
 	uint64_t type = ts_python_word_of(copy, layout->object.type), name;
 	char text[5];
 
-	if (!ts_memory_read_pointer(&python->memory, type + layout->type.name, &name) ||
-	    !ts_memory_read(&python->memory, name, text, sizeof(text)) ||
+	if (!ts_python_memory_read_pointer(&python->memory, type + layout->type.name, &name) ||
+	    !ts_python_memory_read(&python->memory, name, text, sizeof(text)) ||
 	    memcmp(text, "code", 5) != 0)
 		return false;
 	python->view.code_type = type;
 	return true;
 }
 
-static bool identify(struct ts_python *python, uint64_t address, const void *copy,
+static bool identify(struct ts_python_reader *python, uint64_t address, const void *copy,
 		     struct ts_python_code_identity *ret_identity)
 {
 	if (!python->view.code_type && !learn_code_type(python, copy))
@@ -112,7 +112,7 @@ static bool keep_table(struct python_code_at *at, const uint8_t *table, uint32_t
 }
 
 /* Everything of a code whose identity is known. */
-static bool read_code(struct ts_python *python, struct python_code_at *at)
+static bool read_code(struct ts_python_reader *python, struct python_code_at *at)
 {
 	struct python_codes *codes = &python->codes;
 	struct ts_python_code_text text;
@@ -127,7 +127,7 @@ static bool read_code(struct ts_python *python, struct python_code_at *at)
 		return false;
 	at->instructions = text.instructions;
 	at->instruction_bytes =
-		text.instruction_bytes < MOST_INSTRUCTION_BYTES ? text.instruction_bytes : 0;
+		text.instruction_bytes < MAX_INSTRUCTION_BYTES ? text.instruction_bytes : 0;
 	if (!keep_table(at, codes->scratch, text.table_bytes))
 		return false;
 	at->code = intern(codes, text.name, text.file, at->identity.first_line);
@@ -154,7 +154,7 @@ static bool is_hidden(const struct ts_python_layout *layout, const struct python
 	       2 * (uint64_t)ts_python_half_of(copy, offset) >= at->instruction_bytes;
 }
 
-static void renew(struct ts_python *python, struct python_code_at *at, const void *copy,
+static void renew(struct ts_python_reader *python, struct python_code_at *at, const void *copy,
 		  int64_t now_ns)
 {
 	struct ts_python_code_identity identity;
@@ -170,7 +170,7 @@ static void renew(struct ts_python *python, struct python_code_at *at, const voi
 	at->generation = python->codes.generation;
 }
 
-struct python_code_at *ts_python_code_at(struct ts_python *python, uint64_t address)
+struct python_code_at *ts_python_code_at(struct ts_python_reader *python, uint64_t address)
 {
 	struct python_code_at *at;
 	uint64_t value;
@@ -188,7 +188,7 @@ struct python_code_at *ts_python_code_at(struct ts_python *python, uint64_t addr
 
 /* ---- checking ---- */
 
-int ts_python_code_note(struct ts_python *python, struct python_code_at *at, int64_t now_ns)
+int ts_python_code_note(struct ts_python_reader *python, struct python_code_at *at, int64_t now_ns)
 {
 	struct python_codes *codes = &python->codes;
 
@@ -206,7 +206,7 @@ int ts_python_code_note(struct ts_python *python, struct python_code_at *at, int
 	return TS_OK;
 }
 
-static int read_noted(struct ts_python *python, size_t bytes)
+static int read_noted(struct ts_python_reader *python, size_t bytes)
 {
 	struct python_codes *codes = &python->codes;
 
@@ -216,13 +216,14 @@ static int read_noted(struct ts_python *python, size_t bytes)
 			  sizeof(*codes->ranges)))
 		return TS_ENOMEM;
 	for (size_t i = 0; i < codes->noted_count; i++)
-		codes->ranges[i] = (struct ts_memory_range){ codes->noted[i]->identity.address,
-							     codes->copies + i * bytes,
-							     (uint32_t)bytes };
+		codes->ranges[i] =
+			(struct ts_python_memory_range){ codes->noted[i]->identity.address,
+							 codes->copies + i * bytes,
+							 (uint32_t)bytes };
 	return TS_OK;
 }
 
-int ts_python_codes_check(struct ts_python *python, int64_t now_ns)
+int ts_python_codes_check(struct ts_python_reader *python, int64_t now_ns)
 {
 	struct python_codes *codes = &python->codes;
 	size_t bytes = python->place.layout.code.bytes, done = 0;
@@ -233,8 +234,8 @@ int ts_python_codes_check(struct ts_python *python, int64_t now_ns)
 	if (read_noted(python, bytes))
 		status = TS_ENOMEM;
 	while (done < codes->noted_count && status != TS_ENOMEM) {
-		int got = ts_memory_read_ranges(&python->memory, codes->ranges + done,
-						codes->noted_count - done);
+		int got = ts_python_memory_read_ranges(&python->memory, codes->ranges + done,
+						       codes->noted_count - done);
 
 		for (int i = 0; i < got; i++)
 			renew(python, codes->noted[done + (size_t)i],
@@ -258,19 +259,21 @@ int ts_python_codes_check(struct ts_python *python, int64_t now_ns)
  * Where the copy of the instructions lies that a thread of a free-threaded build runs; 0: not
  * known.
  */
-static uint64_t copy_address(struct ts_python *python, struct python_code_at *at, uint32_t index)
+static uint64_t copy_address(struct ts_python_reader *python, struct python_code_at *at,
+			     uint32_t index)
 {
 	uint64_t array, count, address = 0;
 	uint64_t *copies;
 
 	if (index < at->copy_count && at->copies[index])
 		return at->copies[index];
-	if (index >= MOST_COPIES ||
-	    !ts_memory_read_pointer(
+	if (index >= MAX_COPIES ||
+	    !ts_python_memory_read_pointer(
 		    &python->memory,
 		    at->identity.address + python->place.layout.code.thread_instructions, &array) ||
-	    !ts_memory_read_pointer(&python->memory, array, &count) || index >= count ||
-	    !ts_memory_read_pointer(&python->memory, array + 8 + (uint64_t)index * 8, &address))
+	    !ts_python_memory_read_pointer(&python->memory, array, &count) || index >= count ||
+	    !ts_python_memory_read_pointer(&python->memory, array + 8 + (uint64_t)index * 8,
+					   &address))
 		return 0;
 	if (index >= at->copy_count) {
 		copies = realloc(at->copies, (index + 1) * sizeof(*copies));
@@ -284,7 +287,7 @@ static uint64_t copy_address(struct ts_python *python, struct python_code_at *at
 	return address;
 }
 
-static uint64_t first_instruction(struct ts_python *python, struct python_code_at *at,
+static uint64_t first_instruction(struct ts_python_reader *python, struct python_code_at *at,
 				  const struct ts_python_raw_frame *frame)
 {
 	if (!frame->code_index || python->place.layout.code.thread_instructions == TS_PYTHON_NONE)
@@ -292,7 +295,7 @@ static uint64_t first_instruction(struct ts_python *python, struct python_code_a
 	return copy_address(python, at, frame->code_index);
 }
 
-bool ts_python_code_has(struct ts_python *python, struct python_code_at *at,
+bool ts_python_code_has(struct ts_python_reader *python, struct python_code_at *at,
 			const struct ts_python_raw_frame *frame, int64_t *ret_offset)
 {
 	const struct ts_python_layout *layout = &python->place.layout;
@@ -307,7 +310,7 @@ bool ts_python_code_has(struct ts_python *python, struct python_code_at *at,
 	    frame->instruction + 2 != first)
 		return false;
 	if (!first ||
-	    offset >= (at->instruction_bytes ? (int64_t)at->instruction_bytes : MOST_OFFSET))
+	    offset >= (at->instruction_bytes ? (int64_t)at->instruction_bytes : MAX_OFFSET))
 		return false;
 	*ret_offset = offset;
 	return true;

@@ -30,7 +30,7 @@ static uint32_t wide(uint16_t offset)
 }
 
 /* What is read at each sweep beside the threads. */
-static void set_windows(struct ts_python *python)
+static void set_windows(struct ts_python_reader *python)
 {
 	const struct ts_python_layout *layout = &python->place.layout;
 	const uint32_t runtime[] = { wide(layout->runtime.interpreters_head),
@@ -52,10 +52,10 @@ static void set_windows(struct ts_python *python)
 		python->gil_bytes = 0;
 }
 
-int ts_python_open(struct ts_python **ret_python, pid_t pid, uint64_t start_time,
-		   unsigned int flags, struct ts_error *err)
+int ts_python_reader_open(struct ts_python_reader **ret_python, pid_t pid, uint64_t start_time,
+			  unsigned int flags, struct ts_error *err)
 {
-	TS_AUTO(ts_python) python = calloc(1, sizeof(*python));
+	TS_AUTO(ts_python_reader) python = calloc(1, sizeof(*python));
 	uint64_t now = ts_process_start_time(pid);
 	int status;
 
@@ -72,7 +72,7 @@ int ts_python_open(struct ts_python **ret_python, pid_t pid, uint64_t start_time
 	status = ts_python_find(&python->memory, pid, &python->place, err);
 	if (status)
 		return status;
-	if (python->place.layout.thread.bytes > MOST_HEAD)
+	if (python->place.layout.thread.bytes > MAX_HEAD)
 		return ts_error_set(
 			err, TS_EVERSION,
 			"process %d runs a Python whose threads are laid out as none that is known",
@@ -90,7 +90,7 @@ int ts_python_open(struct ts_python **ret_python, pid_t pid, uint64_t start_time
 	return TS_OK;
 }
 
-void ts_python_close(struct ts_python *python)
+void ts_python_reader_close(struct ts_python_reader *python)
 {
 	if (!python)
 		return;
@@ -103,27 +103,28 @@ void ts_python_close(struct ts_python *python)
 	free(python);
 }
 
-const struct ts_python_about *ts_python_about(const struct ts_python *python)
+const struct ts_python_info *ts_python_info(const struct ts_python_reader *python)
 {
 	return &python->place.about;
 }
 
-void ts_python_counts(const struct ts_python *python, struct ts_python_counts *ret_counts)
+void ts_python_reader_counts(const struct ts_python_reader *python,
+			     struct ts_python_reader_counts *ret_counts)
 {
 	*ret_counts = python->counts;
 	ret_counts->system_calls = python->memory.system_calls;
 	ret_counts->bytes = python->memory.bytes;
 }
 
-int ts_python_locals(struct ts_python *python, const struct ts_python_frame *frame, size_t limit,
-		     struct ts_text *out)
+int ts_python_locals(struct ts_python_reader *python, const struct ts_python_frame *frame,
+		     size_t limit, struct ts_text *out)
 {
 	const struct ts_python_layout *layout = &python->place.layout;
 	const struct python_code_at *at;
 	uint64_t code, value;
 
-	if (!ts_memory_read_pointer(&python->memory, frame->address + layout->frame.executable,
-				    &code))
+	if (!ts_python_memory_read_pointer(&python->memory,
+					   frame->address + layout->frame.executable, &code))
 		code = 0;
 	if (layout->frame.executable_is_tagged)
 		code &= ~UINT64_C(7);

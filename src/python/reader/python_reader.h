@@ -4,7 +4,7 @@
  * also free-threaded and debug builds. What does not validate is read once more, then left out and
  * counted; nothing is invented. See docs/python.md.
  *
- * One thread at a time per struct ts_python.
+ * One thread at a time per struct ts_python_reader.
  */
 #ifndef TS_PYTHON_READER_PYTHON_READER_H
 #define TS_PYTHON_READER_PYTHON_READER_H
@@ -18,9 +18,9 @@
 
 #include "base/memory.h"
 
-struct ts_python;
+struct ts_python_reader;
 
-/* A function. Made when first seen, never changed, freed with its struct ts_python. */
+/* A function. Made when first seen, never changed, freed with its struct ts_python_reader. */
 struct ts_python_code {
 	const char *name; /* qualified (3.11 on), UTF-8 */
 	const char *file;
@@ -76,33 +76,34 @@ struct ts_python_sweep {
  * not known here, by name; TS_ECAP: access is refused, and the message says which capability is
  * missing. `start_time` 0: whoever has the pid now.
  */
-int ts_python_open(struct ts_python **ret_python, pid_t pid, uint64_t start_time,
-		   unsigned int flags, struct ts_error *err);
-void ts_python_close(struct ts_python *python);
-TS_DEFINE_AUTO(ts_python, ts_python_close);
+int ts_python_reader_open(struct ts_python_reader **ret_python, pid_t pid, uint64_t start_time,
+			  unsigned int flags, struct ts_error *err);
+void ts_python_reader_close(struct ts_python_reader *python);
+TS_DEFINE_AUTO(ts_python_reader, ts_python_reader_close);
 
 /* All threads now. TS_ENOTFOUND: it has ended, or has become another program. */
-int ts_python_sweep(struct ts_python *python, struct ts_python_sweep *ret_sweep,
+int ts_python_sweep(struct ts_python_reader *python, struct ts_python_sweep *ret_sweep,
 		    struct ts_error *err);
 
-struct ts_python_about {
+struct ts_python_info {
 	unsigned int major, minor, patch;
 	char version[48]; /* "3.13.5", "3.14.0rc2 free-threaded", "3.11.7 debug" */
 	bool is_free_threaded, is_debug;
 	char binary[256];     /* that has the runtime */
 	const char *found_by; /* "symbol", "section", "scan" */
 };
-const struct ts_python_about *ts_python_about(const struct ts_python *python);
+const struct ts_python_info *ts_python_info(const struct ts_python_reader *python);
 
 /* Since it was opened. */
-struct ts_python_counts {
+struct ts_python_reader_counts {
 	uint64_t sweeps, stacks; /* accepted */
 	uint64_t retried, rejected;
 	uint64_t system_calls, bytes;
 	uint64_t speculations_missed; /* ranges that had to be read again */
 	int64_t read_ns, resolve_ns;  /* where the time went */
 };
-void ts_python_counts(const struct ts_python *python, struct ts_python_counts *ret_counts);
+void ts_python_reader_counts(const struct ts_python_reader *python,
+			     struct ts_python_reader_counts *ret_counts);
 
 /* ---- local variables: python_locals.c ---- */
 
@@ -112,7 +113,7 @@ struct ts_text;
  * memory now; the frame may have ended since: what does not look whole is "?". At most `limit`
  * bytes. Big values are cut: "[1, 2, 3, ... 1000 items]", "<Tensor (8, 128) float32 cpu>".
  */
-int ts_python_locals(struct ts_python *python, const struct ts_python_frame *frame, size_t limit,
-		     struct ts_text *out);
+int ts_python_locals(struct ts_python_reader *python, const struct ts_python_frame *frame,
+		     size_t limit, struct ts_text *out);
 
 #endif

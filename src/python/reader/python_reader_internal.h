@@ -14,35 +14,36 @@
 #include "python/local/python_walk.h"
 #include "python/reader/python_reader.h"
 
-#define MOST_INTERPRETERS 1024u
-#define MOST_THREADS 65536u
-#define MOST_DEPTH 200000u /* deeper stacks are rejected */
-#define MOST_HEAD 1024u    /* bytes of a thread state that are read */
+#define MAX_INTERPRETERS 1024u
+#define MAX_THREADS 65536u
+#define MAX_DEPTH 200000u /* deeper stacks are rejected */
+#define MAX_HEAD 1024u    /* bytes of a thread state that are read */
 
 /* ---- find_python.c ---- */
 
-struct python_place {
+struct python_runtime {
 	uint64_t runtime;   /* address of _PyRuntime */
 	uint64_t code_type; /* of PyCode_Type; 0: not known */
 	struct ts_python_layout layout;
-	struct ts_python_about about;
+	struct ts_python_info about;
 };
 
-/* Where the process has its Python. As ts_python_open(). */
-int ts_python_find(struct ts_memory *memory, pid_t pid, struct python_place *ret_place,
+/* Where the process has its Python. As ts_python_reader_open(). */
+int ts_python_find(struct ts_python_memory *memory, pid_t pid, struct python_runtime *ret_place,
 		   struct ts_error *err);
 /* What asyncio tells of itself once it is loaded, 3.14 on. */
-void ts_python_find_asyncio(struct ts_memory *memory, pid_t pid, struct python_place *place);
+void ts_python_find_asyncio(struct ts_python_memory *memory, pid_t pid,
+			    struct python_runtime *place);
 /* Its name, or "?". */
 void ts_python_process_name(pid_t pid, char *buffer, size_t bytes);
 /* Whether there are threads at that runtime: 1, 0: not yet, -1: this is none. */
-int ts_python_probe(struct ts_memory *memory, const struct ts_python_layout *layout,
+int ts_python_probe(struct ts_python_memory *memory, const struct ts_python_layout *layout,
 		    uint64_t runtime);
 
 /* ---- access_denied.c ---- */
 
 /* TS_ECAP and the reason, or TS_ENOTFOUND where it has ended. */
-int ts_python_refused(pid_t pid, struct ts_error *err);
+int ts_python_access_denied(pid_t pid, struct ts_error *err);
 
 /* ---- python_codes.c ---- */
 
@@ -72,7 +73,7 @@ struct python_codes {
 	size_t noted_count, noted_capacity;
 	uint8_t *copies; /* of these */
 	size_t copies_capacity;
-	struct ts_memory_range *ranges;
+	struct ts_python_memory_range *ranges;
 	size_t range_capacity;
 	uint64_t generation; /* of all interpreters, 3.14 on: as long as it is the same no code has
 				ended */
@@ -80,23 +81,23 @@ struct python_codes {
 	uint8_t *scratch; /* for a line table */
 };
 
-struct ts_python;
+struct ts_python_reader;
 void ts_python_codes_release(struct python_codes *codes);
 
 /* The code at an address, read where it is new. NULL: no memory. */
-struct python_code_at *ts_python_code_at(struct ts_python *python, uint64_t address);
+struct python_code_at *ts_python_code_at(struct ts_python_reader *python, uint64_t address);
 /* A frame is new that has this code: notes it for the next check, unless it was checked lately. */
-int ts_python_code_note(struct ts_python *python, struct python_code_at *at, int64_t now_ns);
+int ts_python_code_note(struct ts_python_reader *python, struct python_code_at *at, int64_t now_ns);
 /*
  * Whether all that is noted is still what it was, in one read; what is not is read anew.
  * TS_ENOTFOUND: one is no code any more.
  */
-int ts_python_codes_check(struct ts_python *python, int64_t now_ns);
+int ts_python_codes_check(struct ts_python_reader *python, int64_t now_ns);
 /*
  * Whether a frame's instruction can be one of that code; *ret_offset: its place in bytes, -1: ahead
  * of the first.
  */
-bool ts_python_code_has(struct ts_python *python, struct python_code_at *at,
+bool ts_python_code_has(struct ts_python_reader *python, struct python_code_at *at,
 			const struct ts_python_raw_frame *frame, int64_t *ret_offset);
 int32_t ts_python_code_line(const struct ts_python_layout *layout, struct python_code_at *at,
 			    int64_t offset);
@@ -130,7 +131,7 @@ struct python_odd_call {
 /* Where a thread stood at the last sweep, and what of it has to be read at the next one. */
 struct python_stack {
 	uint64_t thread;          /* address of the PyThreadState */
-	uint8_t head[MOST_HEAD];  /* its copy */
+	uint8_t head[MAX_HEAD];   /* its copy */
 	uint64_t cframe;          /* 3.11, 3.12: address of the word that is read as `innermost` */
 	uint64_t innermost;       /* ahead of the frames */
 	uint64_t innermost_after; /* behind them, where is_double */
@@ -175,11 +176,13 @@ enum python_stack_status {
 };
 
 /* Appends what has to be read to the sweep's ranges. */
-int ts_python_stack_plan(struct ts_python *python, struct python_stack *stack, bool is_double);
+int ts_python_stack_plan(struct ts_python_reader *python, struct python_stack *stack,
+			 bool is_double);
 /* The frames out of what was read, into stack->raw. */
-enum python_stack_status ts_python_stack_walk(struct ts_python *python, struct python_stack *stack);
+enum python_stack_status ts_python_stack_walk(struct ts_python_reader *python,
+					      struct python_stack *stack);
 /* Finds out what has to be read, by reading step by step. */
-int ts_python_stack_discover(struct ts_python *python, struct python_stack *stack);
+int ts_python_stack_discover(struct ts_python_reader *python, struct python_stack *stack);
 /* It has been accepted, or not: what is there now is what the next one is compared with. */
 void ts_python_stack_settle(struct python_stack *stack, bool is_accepted, bool has_moved);
 void ts_python_stack_release(struct python_stack *stack);
@@ -189,7 +192,7 @@ struct python_heap_frame *ts_python_stack_heap_frame(struct python_stack *stack,
 /* Whether any chunk holds it. */
 bool ts_python_stack_is_in_chunks(const struct python_stack *stack, uint64_t at);
 /* The address of the word that says which frame is the innermost. */
-uint64_t ts_python_stack_innermost_address(const struct ts_python *python,
+uint64_t ts_python_stack_innermost_address(const struct ts_python_reader *python,
 					   const struct python_stack *stack);
 
 /* ---- stack_evidence.c: whether it can be believed ---- */
@@ -204,10 +207,10 @@ static inline bool ts_python_is_same_frame(const struct ts_python_raw_frame *a,
  * The calls of stack->raw that are new since the last sweep; `still`: outermost frames that are
  * not.
  */
-bool ts_python_stack_is_believed(struct ts_python *python, struct python_stack *stack,
-				 uint32_t still);
+bool ts_python_stack_is_plausible(struct ts_python_reader *python, struct python_stack *stack,
+				  uint32_t still);
 /* It has been accepted: its calls are known from now on, if they were seen twice. */
-void ts_python_stack_learn(struct ts_python *python, const struct python_stack *stack,
+void ts_python_stack_learn(struct ts_python_reader *python, const struct python_stack *stack,
 			   uint32_t still);
 
 /* ---- python_threads.c ---- */
@@ -240,7 +243,7 @@ struct python_thread {
 struct python_interpreter {
 	uint64_t address, modules, gil;
 	int64_t id;
-	uint8_t *window;       /* what is read of it: see struct ts_python */
+	uint8_t *window;       /* what is read of it: see struct ts_python_reader */
 	uint64_t gil_words[4]; /* from its last_holder on, as far as `locked` */
 	uint64_t generation;
 	uint32_t seen;
@@ -248,26 +251,26 @@ struct python_interpreter {
 };
 
 /* Their names, where some are new or it is time. */
-void ts_python_threads_name(struct ts_python *python, int64_t now_ns, bool has_new);
+void ts_python_threads_name(struct ts_python_reader *python, int64_t now_ns, bool has_new);
 /* Who a new thread is: `is_last` of its interpreter's list. */
-void ts_python_thread_identify(struct ts_python *python, struct python_thread *thread, bool is_last,
-			       int64_t now_ns);
+void ts_python_thread_identify(struct ts_python_reader *python, struct python_thread *thread,
+			       bool is_last, int64_t now_ns);
 /* Whether it runs, as the kernel says; `has_moved`: its stack says so. */
-void ts_python_thread_ask(struct ts_python *python, struct python_thread *thread, bool has_moved,
-			  int64_t now_ns);
+void ts_python_thread_query_kernel(struct ts_python_reader *python, struct python_thread *thread,
+				   bool has_moved, int64_t now_ns);
 void ts_python_thread_free(struct python_thread *thread);
 
 /* ---- python_sweep.c ---- */
 
-struct ts_python {
+struct ts_python_reader {
 	pid_t pid;
 	uint64_t start_time;
 	unsigned int flags;
-	struct python_place place;
-	struct ts_memory memory;
+	struct python_runtime place;
+	struct ts_python_memory memory;
 	struct ts_python_process_view view;
 	struct python_codes codes;
-	struct ts_python_counts counts;
+	struct ts_python_reader_counts counts;
 
 	/*
 	 * What is read at each sweep of the runtime and of each interpreter: from the first member
@@ -287,7 +290,7 @@ struct ts_python {
 	uint32_t number; /* of the sweep */
 	int64_t last_sweep_ns;
 
-	struct ts_memory_range *ranges; /* of one read */
+	struct ts_python_memory_range *ranges; /* of one read */
 	size_t range_count, range_capacity;
 	size_t *failed; /* indices of those that could not be read */
 	size_t failed_count, failed_capacity;
@@ -308,8 +311,9 @@ struct ts_python {
 	int64_t inner_tids_ns;
 };
 
-void ts_python_sweep_release(struct ts_python *python);
+void ts_python_sweep_release(struct ts_python_reader *python);
 /* Adds a range to the next read. */
-int ts_python_add_range(struct ts_python *python, uint64_t address, void *copy, size_t bytes);
+int ts_python_add_range(struct ts_python_reader *python, uint64_t address, void *copy,
+			size_t bytes);
 
 #endif

@@ -20,12 +20,12 @@
 
 #define PAGE 4096u
 #define SLACK_BYTES 512u /* of the data stack beyond what was used: a few frames */
-#define MOST_CHUNKS 65536u
-#define MOST_CHUNK_BYTES (1u << 30)
-#define MOST_STACK_BYTES (UINT64_C(256) << 20) /* that are read of all chunks */
-#define FORGET_AFTER 64u                       /* walks that have not met a frame of the heap */
+#define MAX_CHUNKS 65536u
+#define MAX_CHUNK_BYTES (1u << 30)
+#define MAX_STACK_BYTES (UINT64_C(256) << 20) /* that are read of all chunks */
+#define FORGET_AFTER 64u                      /* walks that have not met a frame of the heap */
 #define HOT_SWEEPS 32u
-#define MOST_EXTENSION 16u
+#define MAX_EXTENSION 16u
 
 void ts_python_stack_release(struct python_stack *stack)
 {
@@ -67,19 +67,19 @@ struct python_heap_frame *ts_python_stack_heap_frame(struct python_stack *stack,
 }
 
 /* Adds a frame and reads it at once. NULL: it cannot be read, or there is no memory. */
-static struct python_heap_frame *learn_heap(struct ts_python *python, struct python_stack *stack,
-					    uint64_t address)
+static struct python_heap_frame *learn_heap(struct ts_python_reader *python,
+					    struct python_stack *stack, uint64_t address)
 {
 	size_t bytes = python->place.layout.frame.bytes, place = heap_place(stack, address);
 	struct python_heap_frame *frame;
 
-	if (stack->heap_count >= MOST_DEPTH ||
+	if (stack->heap_count >= MAX_DEPTH ||
 	    ts_grow_array((void **)&stack->heap, &stack->heap_capacity, stack->heap_count + 1,
 			  sizeof(*stack->heap)) ||
 	    ts_grow_array((void **)&stack->heap_copies, &stack->heap_copy_capacity,
 			  stack->heap_copy_bytes + bytes, 1) ||
-	    !ts_memory_read(&python->memory, address, stack->heap_copies + stack->heap_copy_bytes,
-			    bytes))
+	    !ts_python_memory_read(&python->memory, address,
+				   stack->heap_copies + stack->heap_copy_bytes, bytes))
 		return NULL;
 	frame = &stack->heap[place];
 	memmove(frame + 1, frame, (stack->heap_count - place) * sizeof(*frame));
@@ -104,7 +104,7 @@ static void forget_heap(struct python_stack *stack)
  * One range for all that lie on the same page or the next one: both are there, whatever lies
  * between.
  */
-static int plan_heap(struct ts_python *python, struct python_stack *stack)
+static int plan_heap(struct ts_python_reader *python, struct python_stack *stack)
 {
 	uint32_t bytes = python->place.layout.frame.bytes;
 	size_t used = 0, first = python->range_count;
@@ -136,7 +136,7 @@ static int plan_heap(struct ts_python *python, struct python_stack *stack)
 
 /* ---- the plan ---- */
 
-static int plan_chunks(struct ts_python *python, struct python_stack *stack)
+static int plan_chunks(struct ts_python_reader *python, struct python_stack *stack)
 {
 	for (size_t i = 0; i < stack->chunk_count; i++) {
 		struct python_chunk *chunk = &stack->chunks[i];
@@ -152,7 +152,7 @@ static int plan_chunks(struct ts_python *python, struct python_stack *stack)
 /*
  * The innermost part of the data stack once more: what is torn is not torn twice in the same way.
  */
-static int plan_again(struct ts_python *python, struct python_stack *stack)
+static int plan_again(struct ts_python_reader *python, struct python_stack *stack)
 {
 	const struct python_chunk *chunk;
 
@@ -166,7 +166,7 @@ static int plan_again(struct ts_python *python, struct python_stack *stack)
 }
 
 /* The address of the word that says which frame is the innermost. */
-uint64_t ts_python_stack_innermost_address(const struct ts_python *python,
+uint64_t ts_python_stack_innermost_address(const struct ts_python_reader *python,
 					   const struct python_stack *stack)
 {
 	const struct ts_python_layout *layout = &python->place.layout;
@@ -179,7 +179,7 @@ uint64_t ts_python_stack_innermost_address(const struct ts_python *python,
  * Where the thread stands once more: 3.11 and 3.12 leave a loop by another cframe, and the one that
  * was read stays as it is.
  */
-static int plan_after(struct ts_python *python, struct python_stack *stack, bool has_cframe)
+static int plan_after(struct ts_python_reader *python, struct python_stack *stack, bool has_cframe)
 {
 	uint64_t cframe = stack->thread + python->place.layout.thread.frame;
 
@@ -189,7 +189,8 @@ static int plan_after(struct ts_python *python, struct python_stack *stack, bool
 				   &stack->innermost_after, 8);
 }
 
-int ts_python_stack_plan(struct ts_python *python, struct python_stack *stack, bool is_double)
+int ts_python_stack_plan(struct ts_python_reader *python, struct python_stack *stack,
+			 bool is_double)
 {
 	const struct ts_python_layout *layout = &python->place.layout;
 	bool has_cframe = layout->frames == TS_PYTHON_CFRAME && stack->cframe;
@@ -237,8 +238,7 @@ static struct python_chunk *add_chunk(struct python_stack *stack, uint64_t addre
 	size_t capacity = stack->chunk_capacity;
 	struct python_chunk *chunk;
 
-	if (stack->chunk_count >= MOST_CHUNKS || size < 64 || size > MOST_CHUNK_BYTES ||
-	    used > size)
+	if (stack->chunk_count >= MAX_CHUNKS || size < 64 || size > MAX_CHUNK_BYTES || used > size)
 		return NULL;
 	if (ts_grow_array((void **)&stack->chunks, &stack->chunk_capacity, stack->chunk_count + 1,
 			  sizeof(*stack->chunks)))
@@ -255,7 +255,7 @@ static struct python_chunk *add_chunk(struct python_stack *stack, uint64_t addre
 }
 
 /* Follows the chunks of a thread from the newest one. */
-static bool discover_chunks(struct ts_python *python, struct python_stack *stack)
+static bool discover_chunks(struct ts_python_reader *python, struct python_stack *stack)
 {
 	const struct ts_python_layout *layout = &python->place.layout;
 	uint64_t at = head_word(stack, layout->thread.data_stack_chunk);
@@ -266,7 +266,7 @@ static bool discover_chunks(struct ts_python *python, struct python_stack *stack
 		uint8_t header[24];
 		uint64_t used;
 
-		if (!ts_memory_read(&python->memory, at, header, sizeof(header)))
+		if (!ts_python_memory_read(&python->memory, at, header, sizeof(header)))
 			return false;
 		used = stack->chunk_count ? layout->chunk.data +
 						    8 * ts_python_word_of(header, layout->chunk.top)
@@ -274,7 +274,7 @@ static bool discover_chunks(struct ts_python *python, struct python_stack *stack
 		if (!add_chunk(stack, at, ts_python_word_of(header, layout->chunk.bytes), used))
 			return false;
 		all += stack->chunks[stack->chunk_count - 1].bytes;
-		if (all > MOST_STACK_BYTES)
+		if (all > MAX_STACK_BYTES)
 			return false;
 		at = ts_python_word_of(header, layout->chunk.previous);
 	}
@@ -290,7 +290,7 @@ static bool discover_chunks(struct ts_python *python, struct python_stack *stack
 /* ---- walking ---- */
 
 struct walk {
-	struct ts_python *python;
+	struct ts_python_reader *python;
 	struct python_stack *stack;
 	bool learns;    /* reads what is missing */
 	size_t chunk;   /* that the last frame of the data stack was in, plus 1; 0: none are left */
@@ -411,7 +411,7 @@ static bool has_begun(const struct ts_python_layout *layout, const uint8_t *copy
 }
 
 /* Code that is no one's has nothing but a call; what is not known yet may be that. */
-static bool may_call_at_once(const struct ts_python *python, uint64_t code)
+static bool may_call_at_once(const struct ts_python_reader *python, uint64_t code)
 {
 	uint64_t at;
 
@@ -487,8 +487,8 @@ static enum python_stack_status take_frame(struct walk *walk, uint64_t at, const
 		stack->depth = 0; /* it runs itself by now: those inside it have ended */
 	if (call == CALL_SURE && stack->depth)
 		stack->raw[stack->depth - 1].flags |= TS_PYTHON_RAW_SURE;
-	if (stack->depth >= MOST_DEPTH || ts_grow_array((void **)&stack->raw, &stack->raw_capacity,
-							stack->depth + 1u, sizeof(*stack->raw)))
+	if (stack->depth >= MAX_DEPTH || ts_grow_array((void **)&stack->raw, &stack->raw_capacity,
+						       stack->depth + 1u, sizeof(*stack->raw)))
 		return STACK_INVALID;
 	stack->raw[stack->depth++] = frame;
 	walk->is_entered = false;
@@ -560,7 +560,7 @@ static void extend_heap(struct walk *walk)
 	struct python_stack *stack = walk->stack;
 	const struct ts_python_layout *layout = &walk->python->place.layout;
 
-	for (unsigned int i = 0; i < MOST_EXTENSION && stack->depth; i++) {
+	for (unsigned int i = 0; i < MAX_EXTENSION && stack->depth; i++) {
 		const struct python_heap_frame *callee = find_heap_callee(layout, stack);
 		struct ts_python_raw_frame frame;
 		uint64_t previous;
@@ -586,7 +586,7 @@ static enum python_stack_status extend(struct walk *walk, size_t newest)
 	if (!layout->frame.is_top_marked || !newest)
 		return STACK_OK;
 	chunk = &stack->chunks[newest - 1];
-	for (unsigned int i = 0; i < MOST_EXTENSION && stack->depth; i++) {
+	for (unsigned int i = 0; i < MAX_EXTENSION && stack->depth; i++) {
 		uint64_t at = find_callee(layout, chunk, &stack->raw[0]), previous;
 		struct ts_python_raw_frame frame;
 
@@ -601,7 +601,7 @@ static enum python_stack_status extend(struct walk *walk, size_t newest)
 }
 
 /* The chunk that the thread works in, plus 1; 0: it is not known here. */
-static size_t newest_chunk(const struct ts_python *python, const struct python_stack *stack)
+static size_t newest_chunk(const struct ts_python_reader *python, const struct python_stack *stack)
 {
 	uint64_t address = head_word(stack, python->place.layout.thread.data_stack_chunk);
 
@@ -692,7 +692,7 @@ static uint32_t unmoved(const struct python_stack *stack)
  * The data stack is in use from its first place on (the second one of a thread's first chunk), or
  * not at all.
  */
-static bool is_bottomed(const struct ts_python *python, const struct python_stack *stack)
+static bool is_bottomed(const struct ts_python_reader *python, const struct python_stack *stack)
 {
 	const struct ts_python_layout *layout = &python->place.layout;
 	uint64_t lowest = stack->lowest;
@@ -704,7 +704,8 @@ static bool is_bottomed(const struct ts_python *python, const struct python_stac
 	return lowest - stack->chunks[0].address <= layout->chunk.data + 8u;
 }
 
-enum python_stack_status ts_python_stack_walk(struct ts_python *python, struct python_stack *stack)
+enum python_stack_status ts_python_stack_walk(struct ts_python_reader *python,
+					      struct python_stack *stack)
 {
 	struct walk walk = { .python = python, .stack = stack };
 	enum python_stack_status status;
@@ -721,7 +722,7 @@ enum python_stack_status ts_python_stack_walk(struct ts_python *python, struct p
 		return STACK_SAME;
 	if (!stack->is_double)
 		return STACK_MISSED;
-	if (!is_bottomed(python, stack) || !ts_python_stack_is_believed(python, stack, still))
+	if (!is_bottomed(python, stack) || !ts_python_stack_is_plausible(python, stack, still))
 		return STACK_INVALID;
 	base = stack->depth ? stack->raw[stack->depth - 1].address : stack->base;
 	if (base != stack->base) {
@@ -732,7 +733,7 @@ enum python_stack_status ts_python_stack_walk(struct ts_python *python, struct p
 	return STACK_OK;
 }
 
-int ts_python_stack_discover(struct ts_python *python, struct python_stack *stack)
+int ts_python_stack_discover(struct ts_python_reader *python, struct python_stack *stack)
 {
 	struct walk walk = { .python = python, .stack = stack, .learns = true };
 	const struct ts_python_layout *layout = &python->place.layout;
@@ -740,12 +741,14 @@ int ts_python_stack_discover(struct ts_python *python, struct python_stack *stac
 	/* What could not be read may be gone for good. */
 	if (!stack->is_read)
 		stack->heap_count = stack->heap_copy_bytes = 0;
-	if (!ts_memory_read(&python->memory, stack->thread, stack->head, layout->thread.bytes))
+	if (!ts_python_memory_read(&python->memory, stack->thread, stack->head,
+				   layout->thread.bytes))
 		return TS_ENOTFOUND;
 	if (layout->frames == TS_PYTHON_CFRAME) {
 		stack->cframe = head_word(stack, layout->thread.frame) +
 				layout->cframe.current_frame;
-		if (!ts_memory_read_pointer(&python->memory, stack->cframe, &stack->innermost))
+		if (!ts_python_memory_read_pointer(&python->memory, stack->cframe,
+						   &stack->innermost))
 			return TS_ENOTFOUND;
 	}
 	if (layout->thread.data_stack_chunk != TS_PYTHON_NONE && !discover_chunks(python, stack))
@@ -755,7 +758,8 @@ int ts_python_stack_discover(struct ts_python *python, struct python_stack *stac
 
 		if (ts_grow_array((void **)&chunk->copy, &chunk->capacity, chunk->bytes, 1))
 			return TS_ENOMEM;
-		if (!ts_memory_read(&python->memory, chunk->address, chunk->copy, chunk->bytes))
+		if (!ts_python_memory_read(&python->memory, chunk->address, chunk->copy,
+					   chunk->bytes))
 			return TS_ENOTFOUND;
 		chunk->copied = chunk->bytes;
 	}

@@ -10,39 +10,39 @@
 #include "base/clock.h"
 #include "python/reader/python_reader_internal.h"
 
-#define MOST_ATTEMPTS 8u             /* at one thread, in one sweep */
+#define MAX_ATTEMPTS 8u              /* at one thread, in one sweep */
 #define CLOSE_NS INT64_C(2000000)    /* between two sweeps */
 #define RELIST_NS INT64_C(200000000) /* main thread alone: all are listed again */
 
 /* ---- reading ---- */
 
-int ts_python_add_range(struct ts_python *python, uint64_t address, void *copy, size_t bytes)
+int ts_python_add_range(struct ts_python_reader *python, uint64_t address, void *copy, size_t bytes)
 {
 	if (python->range_count == python->range_capacity &&
 	    ts_grow_array((void **)&python->ranges, &python->range_capacity,
 			  python->range_count + 1, sizeof(*python->ranges)))
 		return TS_ENOMEM;
 	python->ranges[python->range_count++] =
-		(struct ts_memory_range){ address, copy, (uint32_t)bytes };
+		(struct ts_python_memory_range){ address, copy, (uint32_t)bytes };
 	return TS_OK;
 }
 
-static int gone(const struct ts_python *python, int error, struct ts_error *err)
+static int gone(const struct ts_python_reader *python, int error, struct ts_error *err)
 {
 	if (error == -EPERM || error == -EACCES)
-		return ts_python_refused(python->pid, err);
+		return ts_python_access_denied(python->pid, err);
 	return ts_error_set(err, TS_ENOTFOUND, "process %d has ended", (int)python->pid);
 }
 
 /* All ranges; those that cannot be read are noted in `failed`. */
-static int read_ranges(struct ts_python *python, struct ts_error *err)
+static int read_ranges(struct ts_python_reader *python, struct ts_error *err)
 {
 	size_t done = 0;
 
 	python->failed_count = 0;
 	while (done < python->range_count) {
-		int got = ts_memory_read_ranges(&python->memory, python->ranges + done,
-						python->range_count - done);
+		int got = ts_python_memory_read_ranges(&python->memory, python->ranges + done,
+						       python->range_count - done);
 
 		if (got < 0)
 			return gone(python, got, err);
@@ -57,7 +57,7 @@ static int read_ranges(struct ts_python *python, struct ts_error *err)
 	return TS_OK;
 }
 
-static bool are_whole(const struct ts_python *python, size_t first, size_t count)
+static bool are_whole(const struct ts_python_reader *python, size_t first, size_t count)
 {
 	for (size_t i = 0; i < python->failed_count; i++)
 		if (python->failed[i] >= first && python->failed[i] - first < count)
@@ -67,7 +67,7 @@ static bool are_whole(const struct ts_python *python, size_t first, size_t count
 
 /* ---- interpreters ---- */
 
-static int plan_interpreter(struct ts_python *python, struct python_interpreter *interpreter)
+static int plan_interpreter(struct ts_python_reader *python, struct python_interpreter *interpreter)
 {
 	uint32_t generation = python->place.layout.interpreter.code_generation;
 
@@ -85,59 +85,64 @@ static int plan_interpreter(struct ts_python *python, struct python_interpreter 
 	return TS_OK;
 }
 
-static uint64_t window_word(const struct ts_python *python,
+static uint64_t window_word(const struct ts_python_reader *python,
 			    const struct python_interpreter *interpreter, uint32_t offset)
 {
 	return ts_python_word_of(interpreter->window, offset - python->window_start);
 }
 
 /* Reads what never changes of a new one, and its window. */
-static bool read_interpreter(struct ts_python *python, struct python_interpreter *interpreter)
+static bool read_interpreter(struct ts_python_reader *python,
+			     struct python_interpreter *interpreter)
 {
 	const struct ts_python_layout *layout = &python->place.layout;
-	struct ts_memory *memory = &python->memory;
+	struct ts_python_memory *memory = &python->memory;
 	uint64_t at = interpreter->address, id = 0;
 
 	interpreter->window = malloc(python->window_bytes);
 	if (!interpreter->window ||
-	    !ts_memory_read(memory, at + python->window_start, interpreter->window,
-			    python->window_bytes) ||
-	    !ts_memory_read_pointer(memory, at + layout->interpreter.id, &id) ||
-	    !ts_memory_read_pointer(memory, at + layout->interpreter.modules,
-				    &interpreter->modules))
+	    !ts_python_memory_read(memory, at + python->window_start, interpreter->window,
+				   python->window_bytes) ||
+	    !ts_python_memory_read_pointer(memory, at + layout->interpreter.id, &id) ||
+	    !ts_python_memory_read_pointer(memory, at + layout->interpreter.modules,
+					   &interpreter->modules))
 		return false;
 	interpreter->id = (int64_t)id;
 	if (python->gil_bytes &&
-	    (!ts_memory_read_pointer(memory, at + layout->interpreter.gil, &interpreter->gil) ||
-	     !ts_memory_read(memory, interpreter->gil + python->gil_start, interpreter->gil_words,
-			     python->gil_bytes)))
+	    (!ts_python_memory_read_pointer(memory, at + layout->interpreter.gil,
+					    &interpreter->gil) ||
+	     !ts_python_memory_read(memory, interpreter->gil + python->gil_start,
+				    interpreter->gil_words, python->gil_bytes)))
 		interpreter->gil = 0;
 	return true;
 }
 
 /* What an interpreter that begins does not have yet. */
-static void complete_interpreter(struct ts_python *python, struct python_interpreter *interpreter)
+static void complete_interpreter(struct ts_python_reader *python,
+				 struct python_interpreter *interpreter)
 {
 	const struct ts_python_layout *layout = &python->place.layout;
-	struct ts_memory *memory = &python->memory;
+	struct ts_python_memory *memory = &python->memory;
 	uint64_t at = interpreter->address;
 
 	if (!interpreter->modules)
-		ts_memory_read_pointer(memory, at + layout->interpreter.modules,
-				       &interpreter->modules);
+		ts_python_memory_read_pointer(memory, at + layout->interpreter.modules,
+					      &interpreter->modules);
 	if (!interpreter->gil && python->gil_bytes)
-		ts_memory_read_pointer(memory, at + layout->interpreter.gil, &interpreter->gil);
+		ts_python_memory_read_pointer(memory, at + layout->interpreter.gil,
+					      &interpreter->gil);
 }
 
 /* The one at an address; a new one is read. NULL: it cannot be. */
-static struct python_interpreter *take_interpreter(struct ts_python *python, uint64_t address)
+static struct python_interpreter *take_interpreter(struct ts_python_reader *python,
+						   uint64_t address)
 {
 	struct python_interpreter *interpreter;
 
 	for (size_t i = 0; i < python->interpreter_count; i++)
 		if (python->interpreters[i].address == address)
 			return &python->interpreters[i];
-	if (python->interpreter_count >= MOST_INTERPRETERS ||
+	if (python->interpreter_count >= MAX_INTERPRETERS ||
 	    ts_grow_array((void **)&python->interpreters, &python->interpreter_capacity,
 			  python->interpreter_count + 1, sizeof(*python->interpreters)))
 		return NULL;
@@ -152,7 +157,7 @@ static struct python_interpreter *take_interpreter(struct ts_python *python, uin
 	return interpreter;
 }
 
-static void drop_interpreters(struct ts_python *python)
+static void drop_interpreters(struct ts_python_reader *python)
 {
 	size_t kept = 0;
 
@@ -168,7 +173,8 @@ static void drop_interpreters(struct ts_python *python)
 /* ---- lists ---- */
 
 /* The thread at an address: mostly the next of those of the last sweep. */
-static struct python_thread *find_thread(struct ts_python *python, uint64_t address, size_t *cursor)
+static struct python_thread *find_thread(struct ts_python_reader *python, uint64_t address,
+					 size_t *cursor)
 {
 	for (size_t i = 0; i < python->thread_count; i++) {
 		size_t at = (*cursor + i) % python->thread_count;
@@ -181,7 +187,7 @@ static struct python_thread *find_thread(struct ts_python *python, uint64_t addr
 	return NULL;
 }
 
-static struct python_thread *new_thread(struct ts_python *python, uint64_t address)
+static struct python_thread *new_thread(struct ts_python_reader *python, uint64_t address)
 {
 	struct python_thread *thread = calloc(1, sizeof(*thread));
 
@@ -190,8 +196,8 @@ static struct python_thread *new_thread(struct ts_python *python, uint64_t addre
 	thread->stack.thread = address;
 	thread->stack.hot = 1;
 	thread->kernel_fd = -1;
-	if (!ts_memory_read(&python->memory, address, thread->stack.head,
-			    python->place.layout.thread.bytes)) {
+	if (!ts_python_memory_read(&python->memory, address, thread->stack.head,
+				   python->place.layout.thread.bytes)) {
 		ts_python_thread_free(thread);
 		return NULL;
 	}
@@ -199,7 +205,7 @@ static struct python_thread *new_thread(struct ts_python *python, uint64_t addre
 }
 
 /* A thread of a list. False: the list cannot be followed any further. */
-static bool list_thread(struct ts_python *python, struct python_interpreter *interpreter,
+static bool list_thread(struct ts_python_reader *python, struct python_interpreter *interpreter,
 			uint64_t address, size_t *cursor, bool *ret_new, uint64_t *ret_next)
 {
 	const struct ts_python_layout *layout = &python->place.layout;
@@ -211,7 +217,8 @@ static bool list_thread(struct ts_python *python, struct python_interpreter *int
 	if (!thread)
 		return false;
 	if (!is_new && !thread->stack.is_read &&
-	    !ts_memory_read(&python->memory, address, thread->stack.head, layout->thread.bytes))
+	    !ts_python_memory_read(&python->memory, address, thread->stack.head,
+				   layout->thread.bytes))
 		return false;
 	if (thread->seen == python->number || /* a circle */
 	    ts_python_word_of(thread->stack.head, layout->thread.interpreter) !=
@@ -231,13 +238,13 @@ static bool list_thread(struct ts_python *python, struct python_interpreter *int
 	return true;
 }
 
-static void list_threads(struct ts_python *python, struct python_interpreter *interpreter,
+static void list_threads(struct ts_python_reader *python, struct python_interpreter *interpreter,
 			 size_t *cursor, bool *ret_new, int64_t now_ns)
 {
 	uint64_t at =
 		window_word(python, interpreter, python->place.layout.interpreter.threads_head);
 
-	while (at && python->listed_count < MOST_THREADS) {
+	while (at && python->listed_count < MAX_THREADS) {
 		uint64_t next;
 
 		if (!list_thread(python, interpreter, at, cursor, ret_new, &next))
@@ -249,7 +256,7 @@ static void list_threads(struct ts_python *python, struct python_interpreter *in
 }
 
 /* Those of the lists are the threads now; the others have ended. */
-static void take_listed(struct ts_python *python)
+static void take_listed(struct ts_python_reader *python)
 {
 	struct python_thread **before = python->threads;
 	size_t count = python->thread_count, capacity = python->thread_capacity;
@@ -266,7 +273,7 @@ static void take_listed(struct ts_python *python)
 }
 
 /* All but the main thread are let go. */
-static void keep_main(struct ts_python *python)
+static void keep_main(struct ts_python_reader *python)
 {
 	size_t kept = 0;
 
@@ -280,7 +287,7 @@ static void keep_main(struct ts_python *python)
 }
 
 /* Whether the one thread that is asked for is there, and need not be looked for. */
-static bool is_main_there(const struct ts_python *python, int64_t now_ns)
+static bool is_main_there(const struct ts_python_reader *python, int64_t now_ns)
 {
 	const struct ts_python_layout *layout = &python->place.layout;
 	const struct python_thread *thread;
@@ -296,7 +303,7 @@ static bool is_main_there(const struct ts_python *python, int64_t now_ns)
 }
 
 /* As long as this sum is the same no code object has ended: 3.14 on. */
-static void count_ended_codes(struct ts_python *python)
+static void count_ended_codes(struct ts_python_reader *python)
 {
 	uint64_t generation = 0;
 
@@ -308,7 +315,7 @@ static void count_ended_codes(struct ts_python *python)
 }
 
 /* Follows all lists in the copies. *ret_new: some thread was not there before. */
-static void follow_lists(struct ts_python *python, bool *ret_new, int64_t now_ns)
+static void follow_lists(struct ts_python_reader *python, bool *ret_new, int64_t now_ns)
 {
 	const struct ts_python_layout *layout = &python->place.layout;
 	uint64_t at = ts_python_word_of(python->runtime_copy,
@@ -320,7 +327,7 @@ static void follow_lists(struct ts_python *python, bool *ret_new, int64_t now_ns
 	if (is_main_there(python, now_ns))
 		return;
 	python->listed_ns = now_ns;
-	while (at && steps++ < MOST_INTERPRETERS) {
+	while (at && steps++ < MAX_INTERPRETERS) {
 		struct python_interpreter *interpreter = take_interpreter(python, at);
 
 		if (!interpreter || interpreter->seen == python->number)
@@ -340,7 +347,8 @@ static void follow_lists(struct ts_python *python, bool *ret_new, int64_t now_ns
 /* ---- stacks ---- */
 
 /* A stack alone, all in one read. */
-static int read_stack(struct ts_python *python, struct python_stack *stack, struct ts_error *err)
+static int read_stack(struct ts_python_reader *python, struct python_stack *stack,
+		      struct ts_error *err)
 {
 	int status;
 
@@ -379,7 +387,7 @@ static uint32_t count_kept(const struct python_thread *thread, uint32_t *ret_sho
 }
 
 /* Names and lines. False: some frame is none of its code. */
-static bool resolve(struct ts_python *python, struct python_thread *thread)
+static bool resolve(struct ts_python_reader *python, struct python_thread *thread)
 {
 	const struct python_stack *stack = &thread->stack;
 	uint32_t shown = 0, kept_shown, moved = stack->depth - count_kept(thread, &kept_shown);
@@ -426,7 +434,7 @@ static uint32_t count_same(const struct python_thread *thread)
 }
 
 /* Notes the codes of frames that are not those of the last time. */
-static int note_codes(struct ts_python *python, struct python_thread *thread, int64_t now_ns)
+static int note_codes(struct ts_python_reader *python, struct python_thread *thread, int64_t now_ns)
 {
 	const struct python_stack *stack = &thread->stack;
 	uint32_t kept_shown, moved = stack->depth - count_kept(thread, &kept_shown);
@@ -443,7 +451,7 @@ static int note_codes(struct ts_python *python, struct python_thread *thread, in
 	return TS_OK;
 }
 
-static void accept(struct ts_python *python, struct python_thread *thread, bool is_accepted)
+static void accept(struct ts_python_reader *python, struct python_thread *thread, bool is_accepted)
 {
 	bool has_moved = thread->status != STACK_SAME;
 
@@ -471,12 +479,12 @@ static void accept(struct ts_python *python, struct python_thread *thread, bool 
 }
 
 /* Reads a stack again, alone, until it validates or has had its chances. */
-static int retry(struct ts_python *python, struct python_thread *thread, int64_t now_ns,
+static int retry(struct ts_python_reader *python, struct python_thread *thread, int64_t now_ns,
 		 struct ts_error *err)
 {
 	unsigned int attempts = 0;
 
-	while (thread->status > STACK_SAME && attempts++ < MOST_ATTEMPTS) {
+	while (thread->status > STACK_SAME && attempts++ < MAX_ATTEMPTS) {
 		int status;
 
 		if (thread->status == STACK_MISSED) {
@@ -503,7 +511,7 @@ static int retry(struct ts_python *python, struct python_thread *thread, int64_t
 }
 
 /* All stacks that the one read gave. */
-static int take_stacks(struct ts_python *python, int64_t now_ns, struct ts_error *err)
+static int take_stacks(struct ts_python_reader *python, int64_t now_ns, struct ts_error *err)
 {
 	for (size_t i = 0; i < python->thread_count; i++) {
 		struct python_thread *thread = python->threads[i];
@@ -536,7 +544,7 @@ static int take_stacks(struct ts_python *python, int64_t now_ns, struct ts_error
 
 /* ---- what threads do ---- */
 
-static const struct python_interpreter *interpreter_of(const struct ts_python *python,
+static const struct python_interpreter *interpreter_of(const struct ts_python_reader *python,
 						       const struct python_thread *thread)
 {
 	for (size_t i = 0; i < python->interpreter_count; i++)
@@ -545,8 +553,8 @@ static const struct python_interpreter *interpreter_of(const struct ts_python *p
 	return NULL;
 }
 
-static bool has_lock(const struct ts_python *python, const struct python_interpreter *interpreter,
-		     const struct python_stack *stack)
+static bool has_lock(const struct ts_python_reader *python,
+		     const struct python_interpreter *interpreter, const struct python_stack *stack)
 {
 	const struct ts_python_layout *layout = &python->place.layout;
 	const uint8_t *words = (const uint8_t *)interpreter->gil_words;
@@ -565,7 +573,7 @@ static bool has_lock(const struct ts_python *python, const struct python_interpr
 		       stack->thread;
 }
 
-static bool is_collecting(const struct ts_python *python,
+static bool is_collecting(const struct ts_python_reader *python,
 			  const struct python_interpreter *interpreter)
 {
 	const struct ts_python_layout *layout = &python->place.layout;
@@ -578,14 +586,15 @@ static bool is_collecting(const struct ts_python *python,
 }
 
 /* Between two sweeps that lie close together: then it runs, and nobody has to be asked. */
-static bool has_just_moved(const struct ts_python *python, const struct python_thread *thread,
-			   int64_t now_ns)
+static bool has_just_moved(const struct ts_python_reader *python,
+			   const struct python_thread *thread, int64_t now_ns)
 {
 	return thread->status != STACK_SAME && thread->had_last &&
 	       now_ns - python->last_sweep_ns < CLOSE_NS;
 }
 
-static uint32_t state_of(struct ts_python *python, struct python_thread *thread, int64_t now_ns)
+static uint32_t state_of(struct ts_python_reader *python, struct python_thread *thread,
+			 int64_t now_ns)
 {
 	const struct python_interpreter *interpreter = interpreter_of(python, thread);
 	const struct python_stack *stack = &thread->stack;
@@ -603,16 +612,16 @@ static uint32_t state_of(struct ts_python *python, struct python_thread *thread,
 		state |= TS_PYTHON_COLLECTS;
 	if (python->flags & TS_PYTHON_KERNEL) {
 		/* Who has the lock runs. */
-		ts_python_thread_ask(python, thread,
-				     state & TS_PYTHON_HAS_GIL ||
-					     has_just_moved(python, thread, now_ns),
-				     now_ns);
+		ts_python_thread_query_kernel(python, thread,
+					      state & TS_PYTHON_HAS_GIL ||
+						      has_just_moved(python, thread, now_ns),
+					      now_ns);
 		state |= thread->runs ? TS_PYTHON_RUNS : 0;
 	}
 	return state;
 }
 
-static void name_task(struct ts_python *python, struct python_thread *thread)
+static void name_task(struct ts_python_reader *python, struct python_thread *thread)
 {
 	const struct python_interpreter *interpreter = interpreter_of(python, thread);
 
@@ -624,7 +633,7 @@ static void name_task(struct ts_python *python, struct python_thread *thread)
 				    thread->task, sizeof(thread->task));
 }
 
-static void show(struct ts_python *python, struct python_thread *thread,
+static void show(struct ts_python_reader *python, struct python_thread *thread,
 		 struct ts_python_thread *ret_shown, int64_t now_ns)
 {
 	name_task(python, thread);
@@ -645,7 +654,7 @@ static void show(struct ts_python *python, struct python_thread *thread,
 
 /* ---- all of it ---- */
 
-static int plan(struct ts_python *python)
+static int plan(struct ts_python_reader *python)
 {
 	python->range_count = 0;
 	python->number++;
@@ -663,7 +672,7 @@ static int plan(struct ts_python *python)
 }
 
 /* Which of the threads and interpreters could be read. */
-static int mark_read(struct ts_python *python, struct ts_error *err)
+static int mark_read(struct ts_python_reader *python, struct ts_error *err)
 {
 	if (!are_whole(python, 0, 1))
 		return ts_error_set(err, TS_ENOTFOUND, "process %d has become another program",
@@ -683,7 +692,7 @@ static int mark_read(struct ts_python *python, struct ts_error *err)
 	return TS_OK;
 }
 
-int ts_python_sweep(struct ts_python *python, struct ts_python_sweep *ret_sweep,
+int ts_python_sweep(struct ts_python_reader *python, struct ts_python_sweep *ret_sweep,
 		    struct ts_error *err)
 {
 	int64_t start = ts_clock_monotonic_ns(), middle;
@@ -718,7 +727,7 @@ int ts_python_sweep(struct ts_python *python, struct ts_python_sweep *ret_sweep,
 	return TS_OK;
 }
 
-void ts_python_sweep_release(struct ts_python *python)
+void ts_python_sweep_release(struct ts_python_reader *python)
 {
 	for (size_t i = 0; i < python->thread_count; i++)
 		ts_python_thread_free(python->threads[i]);

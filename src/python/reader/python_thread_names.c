@@ -5,7 +5,7 @@
  */
 #include "python/local/python_objects_internal.h"
 
-#define MOST_THREADS 65536
+#define MAX_THREADS 65536
 #define NAME_BYTES 256
 
 struct names {
@@ -62,5 +62,5 @@ bool ts_python_thread_names(struct ts_python_process_view *view, uint64_t module
 	}
 	if (!view->found.threads)
 		return false;
-	return ts_python_dict_each(view, view->found.threads, MOST_THREADS, name_thread, &names);
+	return ts_python_dict_each(view, view->found.threads, MAX_THREADS, name_thread, &names);
 }

@@ -13,8 +13,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/proc_files.h"
 #include "base/process.h"
+#include "base/process_internal.h"
 #include "python/reader/python_reader_internal.h"
 
 #define KERNEL_NS INT64_C(1000000) /* how long an answer of the kernel holds, at least */
@@ -29,7 +29,7 @@
 /* ---- ids ---- */
 
 /* Fills inner_tids out of /proc/PID/task. */
-static void read_inner_tids(struct ts_python *python)
+static void read_inner_tids(struct ts_python_reader *python)
 {
 	char path[32];
 	DIR *directory;
@@ -53,7 +53,7 @@ static void read_inner_tids(struct ts_python *python)
 }
 
 /* As seen from here; 0: not known. */
-static pid_t outer_tid(struct ts_python *python, uint64_t inner, int64_t now_ns)
+static pid_t outer_tid(struct ts_python_reader *python, uint64_t inner, int64_t now_ns)
 {
 	uint64_t tid = 0;
 
@@ -74,7 +74,7 @@ static pid_t outer_tid(struct ts_python *python, uint64_t inner, int64_t now_ns)
  * 3.8 to 3.10: libc's own structure of a thread (pthread_self() is its address) has the id
  * somewhere; where, the main thread tells, whose id is known.
  */
-static void calibrate(struct ts_python *python, const uint8_t *copy)
+static void calibrate(struct ts_python_reader *python, const uint8_t *copy)
 {
 	for (uint32_t at = 64; at < LIBC_THREAD_BYTES; at += 4)
 		if (ts_python_half_of(copy, at) == (uint32_t)python->inner_pid) {
@@ -83,26 +83,26 @@ static void calibrate(struct ts_python *python, const uint8_t *copy)
 		}
 }
 
-static uint64_t libc_tid(struct ts_python *python, const struct python_thread *thread)
+static uint64_t libc_tid(struct ts_python_reader *python, const struct python_thread *thread)
 {
 	uint8_t copy[LIBC_THREAD_BYTES];
 	uint32_t tid = 0;
 
 	if (thread->is_main) {
 		if (!python->tid_offset &&
-		    ts_memory_read(&python->memory, thread->thread_id, copy, sizeof(copy)))
+		    ts_python_memory_read(&python->memory, thread->thread_id, copy, sizeof(copy)))
 			calibrate(python, copy);
 		return (uint64_t)python->inner_pid;
 	}
 	if (!python->tid_offset ||
-	    !ts_memory_read(&python->memory, thread->thread_id + python->tid_offset, &tid,
-			    sizeof(tid)) ||
+	    !ts_python_memory_read(&python->memory, thread->thread_id + python->tid_offset, &tid,
+				   sizeof(tid)) ||
 	    tid > INT32_MAX)
 		return 0;
 	return tid;
 }
 
-static bool is_thread(const struct ts_python *python, pid_t tid)
+static bool is_thread(const struct ts_python_reader *python, pid_t tid)
 {
 	char path[64];
 
@@ -110,7 +110,7 @@ static bool is_thread(const struct ts_python *python, pid_t tid)
 	return tid > 0 && access(path, F_OK) == 0;
 }
 
-static void set_tid(struct ts_python *python, struct python_thread *thread, uint64_t inner,
+static void set_tid(struct ts_python_reader *python, struct python_thread *thread, uint64_t inner,
 		    int64_t now_ns)
 {
 	pid_t tid = outer_tid(python, inner, now_ns);
@@ -122,8 +122,8 @@ static void set_tid(struct ts_python *python, struct python_thread *thread, uint
 	thread->tid = is_thread(python, tid) ? tid : 0;
 }
 
-void ts_python_thread_identify(struct ts_python *python, struct python_thread *thread, bool is_last,
-			       int64_t now_ns)
+void ts_python_thread_identify(struct ts_python_reader *python, struct python_thread *thread,
+			       bool is_last, int64_t now_ns)
 {
 	const struct ts_python_layout *layout = &python->place.layout;
 	bool has_native = layout->thread.native_thread_id != TS_PYTHON_NONE;
@@ -147,7 +147,7 @@ void ts_python_thread_identify(struct ts_python *python, struct python_thread *t
 static void name_thread(void *context, uint64_t thread_id, const char *name, bool is_main,
 			uint64_t native_id)
 {
-	struct ts_python *python = context;
+	struct ts_python_reader *python = context;
 
 	(void)is_main;
 	for (size_t i = 0; i < python->thread_count; i++) {
@@ -162,7 +162,7 @@ static void name_thread(void *context, uint64_t thread_id, const char *name, boo
 	}
 }
 
-void ts_python_threads_name(struct ts_python *python, int64_t now_ns, bool has_new)
+void ts_python_threads_name(struct ts_python_reader *python, int64_t now_ns, bool has_new)
 {
 	bool is_nameless = false;
 
@@ -189,7 +189,7 @@ void ts_python_threads_name(struct ts_python *python, int64_t now_ns, bool has_n
 
 /* ---- the kernel ---- */
 
-static int open_kernel(const struct ts_python *python, const struct python_thread *thread)
+static int open_kernel(const struct ts_python_reader *python, const struct python_thread *thread)
 {
 	char name[64];
 	int fd;
@@ -212,8 +212,8 @@ static bool answer_says_runs(const char *text)
 	return text[0] == 'r';
 }
 
-void ts_python_thread_ask(struct ts_python *python, struct python_thread *thread, bool has_moved,
-			  int64_t now_ns)
+void ts_python_thread_query_kernel(struct ts_python_reader *python, struct python_thread *thread,
+				   bool has_moved, int64_t now_ns)
 {
 	char text[512];
 	ssize_t got;

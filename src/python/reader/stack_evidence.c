@@ -6,13 +6,13 @@
  */
 #include "python/reader/python_reader_internal.h"
 
-#define CALL_KNOWN 4u     /* times that a call was seen */
-#define RARE 64u          /* of the calls of a place, one that is rarer is odd */
-#define MANY 32u          /* a place with an odd one in so many calls many functions */
-#define WELL_KNOWN 8u     /* calls seen at one place */
-#define MOST_CONFIRMED 8u /* frames of generators */
-#define MOST_FRAME 256u
-#define MOST_CALLS (1u << 20) /* that are remembered */
+#define CALL_KNOWN 4u    /* times that a call was seen */
+#define RARE 64u         /* of the calls of a place, one that is rarer is odd */
+#define MANY 32u         /* a place with an odd one in so many calls many functions */
+#define WELL_KNOWN 8u    /* calls seen at one place */
+#define MAX_CONFIRMED 8u /* frames of generators */
+#define MAX_FRAME 256u
+#define MAX_CALLS (1u << 20) /* that are remembered */
 
 /*
  * Calls that are new since the last sweep. What decides, in this order:
@@ -45,7 +45,8 @@ static bool is_of_many(uint64_t site)
 }
 
 /* The place that a frame calls from. */
-static uint64_t site_of(const struct ts_python *python, const struct ts_python_raw_frame *frame)
+static uint64_t site_of(const struct ts_python_reader *python,
+			const struct ts_python_raw_frame *frame)
 {
 	if (python->place.layout.frames != TS_PYTHON_FRAME_OBJECTS)
 		return frame->instruction;
@@ -53,15 +54,15 @@ static uint64_t site_of(const struct ts_python *python, const struct ts_python_r
 }
 
 /* Whether its caller's instruction could say that it expects it. */
-static bool may_be_expected(const struct ts_python *python,
+static bool may_be_expected(const struct ts_python_reader *python,
 			    const struct ts_python_raw_frame *callee)
 {
 	return python->place.layout.frames != TS_PYTHON_FRAME_OBJECTS &&
 	       !(callee->flags & TS_PYTHON_RAW_ENTRY);
 }
 
-static enum novelty judge_call_of(const struct ts_python *python, const struct python_stack *stack,
-				  uint32_t callee)
+static enum novelty judge_call_of(const struct ts_python_reader *python,
+				  const struct python_stack *stack, uint32_t callee)
 {
 	uint64_t site = site_of(python, &stack->raw[callee + 1]), all = 0, seen = 0;
 
@@ -77,13 +78,13 @@ static enum novelty judge_call_of(const struct ts_python *python, const struct p
 }
 
 /* Whether the calling instruction expects the function that was called. */
-static bool is_expected(struct ts_python *python, const struct ts_python_raw_frame *caller,
+static bool is_expected(struct ts_python_reader *python, const struct ts_python_raw_frame *caller,
 			const struct ts_python_raw_frame *callee)
 {
 	const struct ts_python_layout *layout = &python->place.layout;
 	uint32_t expected = 0, version = 0;
 	uint64_t code = 0;
-	struct ts_memory_range ranges[] = {
+	struct ts_python_memory_range ranges[] = {
 		{ caller->instruction + (uint64_t)(int64_t)layout->function.call_cache, &expected,
 		  4 },
 		{ callee->function + layout->function.version, &version, 4 },
@@ -92,7 +93,7 @@ static bool is_expected(struct ts_python *python, const struct ts_python_raw_fra
 	};
 
 	return layout->function.version != TS_PYTHON_NONE && callee->function &&
-	       ts_memory_read_ranges(&python->memory, ranges, 3) == 3 && version &&
+	       ts_python_memory_read_ranges(&python->memory, ranges, 3) == 3 && version &&
 	       code == callee->code && expected == version;
 }
 
@@ -100,7 +101,8 @@ static bool is_expected(struct ts_python *python, const struct ts_python_raw_fra
  * Looks at the instructions of calls that are not proven: at first, and whenever they have been
  * seen twice as often.
  */
-static void prove_calls(struct ts_python *python, const struct python_stack *stack, uint32_t moved)
+static void prove_calls(struct ts_python_reader *python, const struct python_stack *stack,
+			uint32_t moved)
 {
 	if (python->place.layout.frames == TS_PYTHON_FRAME_OBJECTS)
 		return;
@@ -123,7 +125,7 @@ static void prove_calls(struct ts_python *python, const struct python_stack *sta
 	}
 }
 
-static void note_odd_call(struct ts_python *python, const struct python_stack *stack,
+static void note_odd_call(struct ts_python_reader *python, const struct python_stack *stack,
 			  uint32_t callee)
 {
 	uint64_t site = site_of(python, &stack->raw[callee + 1]);
@@ -136,8 +138,8 @@ static void note_odd_call(struct ts_python *python, const struct python_stack *s
 		++*seen;
 }
 
-static enum novelty judge_novelty(const struct ts_python *python, const struct python_stack *stack,
-				  uint32_t moved)
+static enum novelty judge_novelty(const struct ts_python_reader *python,
+				  const struct python_stack *stack, uint32_t moved)
 {
 	enum novelty novelty = CALLS_KNOWN;
 
@@ -153,7 +155,8 @@ static enum novelty judge_novelty(const struct ts_python *python, const struct p
  * Odd calls that stand still. True: there is one, and at the last sweep it was there already: it
  * lasts.
  */
-static bool note_odd_calls(struct ts_python *python, struct python_stack *stack, uint32_t moved)
+static bool note_odd_calls(struct ts_python_reader *python, struct python_stack *stack,
+			   uint32_t moved)
 {
 	struct python_odd_call *odd = &stack->odd, now = { .sweep = python->number };
 	bool is_lasting;
@@ -173,9 +176,10 @@ static bool note_odd_calls(struct ts_python *python, struct python_stack *stack,
 	return is_lasting;
 }
 
-static void learn_calls(struct ts_python *python, const struct python_stack *stack, uint32_t moved)
+static void learn_calls(struct ts_python_reader *python, const struct python_stack *stack,
+			uint32_t moved)
 {
-	if (ts_pairmap_count(&python->calls) > MOST_CALLS) {
+	if (ts_pairmap_count(&python->calls) > MAX_CALLS) {
 		ts_pairmap_clear(&python->calls);
 		ts_map_clear(&python->sites);
 	}
@@ -209,7 +213,7 @@ static uint32_t moved_frames(const struct python_stack *stack, uint32_t still)
 /*
  * Whether the frames that were copied twice are the same ones, but for where the innermost stands.
  */
-static bool is_confirmed(const struct ts_python *python, const struct python_stack *stack)
+static bool is_confirmed(const struct ts_python_reader *python, const struct python_stack *stack)
 {
 	const struct ts_python_layout *layout = &python->place.layout;
 
@@ -261,29 +265,31 @@ static void make_pending(struct python_stack *stack)
  * Frames of generators once more: they lie apart from the others, and were copied apart. Then the
  * innermost, last of all.
  */
-static bool are_generators_confirmed(struct ts_python *python, struct python_stack *stack,
+static bool are_generators_confirmed(struct ts_python_reader *python, struct python_stack *stack,
 				     uint32_t moved)
 {
 	const struct ts_python_layout *layout = &python->place.layout;
-	uint8_t copies[MOST_CONFIRMED][MOST_FRAME] = { { 0 } };
-	struct ts_memory_range ranges[MOST_CONFIRMED + 1];
-	uint32_t places[MOST_CONFIRMED], count = 0;
+	uint8_t copies[MAX_CONFIRMED][MAX_FRAME] = { { 0 } };
+	struct ts_python_memory_range ranges[MAX_CONFIRMED + 1];
+	uint32_t places[MAX_CONFIRMED], count = 0;
 	uint64_t innermost = 0;
 
 	for (uint32_t i = 0; i <= moved && i < stack->depth; i++) {
 		if (ts_python_stack_is_in_chunks(stack, stack->raw[i].address))
 			continue;
-		if (count == MOST_CONFIRMED || layout->frame.bytes > MOST_FRAME)
+		if (count == MAX_CONFIRMED || layout->frame.bytes > MAX_FRAME)
 			return false;
-		ranges[count] = (struct ts_memory_range){ stack->raw[i].address, copies[count],
-							  layout->frame.bytes };
+		ranges[count] = (struct ts_python_memory_range){ stack->raw[i].address,
+								 copies[count],
+								 layout->frame.bytes };
 		places[count++] = i;
 	}
 	if (!count)
 		return true;
-	ranges[count] = (struct ts_memory_range){ ts_python_stack_innermost_address(python, stack),
-						  &innermost, 8 };
-	if (ts_memory_read_ranges(&python->memory, ranges, count + 1u) != (int)count + 1 ||
+	ranges[count] =
+		(struct ts_python_memory_range){ ts_python_stack_innermost_address(python, stack),
+						 &innermost, 8 };
+	if (ts_python_memory_read_ranges(&python->memory, ranges, count + 1u) != (int)count + 1 ||
 	    innermost != stack->innermost)
 		return false;
 	for (uint32_t i = 0; i < count; i++) {
@@ -299,7 +305,8 @@ static bool are_generators_confirmed(struct ts_python *python, struct python_sta
 	return true;
 }
 
-static bool stands_still(struct ts_python *python, struct python_stack *stack, uint32_t moved)
+static bool stands_still(struct ts_python_reader *python, struct python_stack *stack,
+			 uint32_t moved)
 {
 	const struct ts_python_layout *layout = &python->place.layout;
 	bool is_pending_again;
@@ -345,8 +352,8 @@ static bool may_have_ended(const struct ts_python_layout *layout, struct python_
 	return !copy || (int32_t)ts_python_half_of(copy, layout->frame.stack_top) >= 0;
 }
 
-bool ts_python_stack_is_believed(struct ts_python *python, struct python_stack *stack,
-				 uint32_t still)
+bool ts_python_stack_is_plausible(struct ts_python_reader *python, struct python_stack *stack,
+				  uint32_t still)
 {
 	uint32_t moved = moved_frames(stack, still);
 	enum novelty novelty;
@@ -362,7 +369,7 @@ bool ts_python_stack_is_believed(struct ts_python *python, struct python_stack *
 	return novelty != CALLS_ODD || note_odd_calls(python, stack, moved);
 }
 
-void ts_python_stack_learn(struct ts_python *python, const struct python_stack *stack,
+void ts_python_stack_learn(struct ts_python_reader *python, const struct python_stack *stack,
 			   uint32_t still)
 {
 	/* What was not confirmed may be torn. */

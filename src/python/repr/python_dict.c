@@ -6,10 +6,10 @@
  */
 #include "python/local/python_objects_internal.h"
 
-#define MOST_ENTRIES (1u << 20)  /* that are looked at, deleted ones too */
-#define MOST_SEARCHED (1u << 16) /* for one key: each is looked at alone */
-#define AT_ONCE 64u              /* entries in one read */
-#define KEY_BYTES 64u            /* the longest key that can be looked for */
+#define MAX_ENTRIES (1u << 20)  /* that are looked at, deleted ones too */
+#define MAX_SEARCHED (1u << 16) /* for one key: each is looked at alone */
+#define AT_ONCE 64u             /* entries in one read */
+#define KEY_BYTES 64u           /* the longest key that can be looked for */
 
 enum { KEYS_GENERAL, KEYS_TEXT, KEYS_SPLIT };
 
@@ -66,7 +66,7 @@ static bool open_table(struct ts_python_process_view *view, uint64_t keys, uint6
 	if (!ts_python_is_address(keys) || layout->dict.keys_indices > sizeof(head) - 8 ||
 	    layout->dict.keys_count > sizeof(head) - 8 ||
 	    layout->dict.keys_size > sizeof(head) - 8 ||
-	    !ts_memory_read(view->memory, keys, head, layout->dict.keys_indices))
+	    !ts_python_memory_read(view->memory, keys, head, layout->dict.keys_indices))
 		return false;
 	count = ts_python_word(head, layout->dict.keys_count);
 	indices = index_bytes(layout, head);
@@ -77,7 +77,7 @@ static bool open_table(struct ts_python_process_view *view, uint64_t keys, uint6
 	*ret_table = (struct table){
 		.entries = keys + layout->dict.keys_indices + indices,
 		.values = values,
-		.count = count < MOST_ENTRIES ? (uint32_t)count : MOST_ENTRIES,
+		.count = count < MAX_ENTRIES ? (uint32_t)count : MAX_ENTRIES,
 		.entry_bytes = is_text ? 16 : 24,
 		.key = is_text ? 0 : 8,
 	};
@@ -95,12 +95,13 @@ static uint32_t read_pairs(struct ts_python_process_view *view, const struct tab
 	uint64_t values[AT_ONCE];
 	uint32_t count = table->count - first < AT_ONCE ? table->count - first : AT_ONCE;
 
-	if (!count ||
-	    !ts_memory_read(view->memory, table->entries + (uint64_t)first * table->entry_bytes,
-			    entries, (size_t)count * table->entry_bytes))
+	if (!count || !ts_python_memory_read(view->memory,
+					     table->entries + (uint64_t)first * table->entry_bytes,
+					     entries, (size_t)count * table->entry_bytes))
 		return 0;
-	if (table->values && !ts_memory_read(view->memory, table->values + (uint64_t)first * 8,
-					     values, (size_t)count * 8))
+	if (table->values &&
+	    !ts_python_memory_read(view->memory, table->values + (uint64_t)first * 8, values,
+				   (size_t)count * 8))
 		return 0;
 	for (uint32_t i = 0; i < count; i++) {
 		const uint8_t *entry = entries + (size_t)i * table->entry_bytes + table->key;
@@ -118,7 +119,7 @@ static bool each_pair(struct ts_python_process_view *view, const struct table *t
 {
 	struct pair pairs[AT_ONCE];
 	/* Deleted entries are passed over, but not for ever. */
-	uint64_t most = limit < MOST_ENTRIES / 8 ? limit * 8 + 4096 : MOST_ENTRIES;
+	uint64_t most = limit < MAX_ENTRIES / 8 ? limit * 8 + 4096 : MAX_ENTRIES;
 
 	for (uint32_t first = 0; first < table->count && first < most && limit;) {
 		uint32_t count = read_pairs(view, table, first, pairs);
@@ -158,16 +159,17 @@ static bool is_key(const struct ts_python_layout *layout, const uint8_t *copy, c
 static void read_keys(struct ts_python_process_view *view, const struct pair *pairs, uint32_t count,
 		      uint8_t (*copies)[128 + KEY_BYTES], uint32_t bytes)
 {
-	struct ts_memory_range ranges[AT_ONCE];
+	struct ts_python_memory_range ranges[AT_ONCE];
 	uint32_t used = 0;
 
 	for (uint32_t i = 0; i < count; i++) {
 		memset(copies[i], 0, bytes);
 		if (pairs[i].value && ts_python_is_address(pairs[i].key))
-			ranges[used++] = (struct ts_memory_range){ pairs[i].key, copies[i], bytes };
+			ranges[used++] =
+				(struct ts_python_memory_range){ pairs[i].key, copies[i], bytes };
 	}
 	for (uint32_t done = 0; done < used; done++) {
-		int whole = ts_memory_read_ranges(view->memory, ranges + done, used - done);
+		int whole = ts_python_memory_read_ranges(view->memory, ranges + done, used - done);
 
 		if (whole < 0)
 			whole = 0;
@@ -211,7 +213,7 @@ static void find_in_table(struct ts_python_process_view *view, const struct tabl
 	if (length > KEY_BYTES || layout->unicode.ascii_bytes > 128 ||
 	    layout->unicode.state > 120 || layout->unicode.length > 120)
 		return;
-	for (uint32_t first = 0; first < table->count && first < MOST_SEARCHED; first += count) {
+	for (uint32_t first = 0; first < table->count && first < MAX_SEARCHED; first += count) {
 		count = read_pairs(view, table, first, pairs);
 		if (!count)
 			return;
@@ -239,13 +241,13 @@ static bool read_dict(struct ts_python_process_view *view, uint64_t dict, uint64
 		      uint64_t *ret_keys, uint64_t *ret_values)
 {
 	const struct ts_python_layout *layout = view->layout;
-	const struct ts_memory_range ranges[] = {
+	const struct ts_python_memory_range ranges[] = {
 		{ dict + layout->dict.used, ret_used, 8 },
 		{ dict + layout->dict.keys, ret_keys, 8 },
 		{ dict + layout->dict.values, ret_values, 8 },
 	};
 
-	return ts_memory_read_ranges(view->memory, ranges, 3) == 3;
+	return ts_python_memory_read_ranges(view->memory, ranges, 3) == 3;
 }
 
 static bool open_dict(struct ts_python_process_view *view, uint64_t dict, struct table *ret_table,
@@ -308,7 +310,8 @@ uint64_t ts_python_module_dict(struct ts_python_process_view *view, uint64_t mod
 
 	/* md_dict has been the first member of a module in every version. */
 	if (!ts_python_is_address(module) ||
-	    !ts_memory_read_pointer(view->memory, module + view->layout->object.bytes, &dict))
+	    !ts_python_memory_read_pointer(view->memory, module + view->layout->object.bytes,
+					   &dict))
 		return 0;
 	return is_dict(view, dict) ? dict : 0;
 }
@@ -337,7 +340,7 @@ static void find_in_values(struct ts_python_process_view *view, uint64_t type, u
 	uint64_t keys;
 	struct table table;
 
-	if (offset && ts_memory_read_pointer(view->memory, type + offset, &keys) &&
+	if (offset && ts_python_memory_read_pointer(view->memory, type + offset, &keys) &&
 	    open_table(view, keys, values, &table))
 		find_in_table(view, &table, wanted, count);
 }
@@ -347,7 +350,7 @@ static void find_in_dict_at(struct ts_python_process_view *view, uint64_t addres
 {
 	uint64_t dict;
 
-	if (ts_memory_read_pointer(view->memory, address, &dict) && dict)
+	if (ts_python_memory_read_pointer(view->memory, address, &dict) && dict)
 		find_in_dict(view, dict, wanted, count);
 }
 
@@ -362,10 +365,10 @@ static uint64_t inline_values(struct ts_python_process_view *view, uint64_t obje
 	uint8_t state[4]; /* capacity, size, embedded, valid */
 
 	if (!(type->flags & TS_PYTHON_TYPE_INLINE_VALUES) ||
-	    !ts_memory_read_pointer(view->memory, type->address + view->layout->type.basic_size,
-				    &size) ||
-	    size > 1 << 20 || !ts_memory_read(view->memory, object + size, state, sizeof(state)) ||
-	    !state[3])
+	    !ts_python_memory_read_pointer(view->memory,
+					   type->address + view->layout->type.basic_size, &size) ||
+	    size > 1 << 20 ||
+	    !ts_python_memory_read(view->memory, object + size, state, sizeof(state)) || !state[3])
 		return 0;
 	return first_value(view->layout, object + size);
 }
@@ -376,7 +379,7 @@ static uint64_t values_ahead(struct ts_python_process_view *view, uint64_t objec
 	bool has_one = view->layout->minor == 12;
 	uint64_t values;
 
-	if (!ts_memory_read_pointer(view->memory, object - (has_one ? 24 : 32), &values))
+	if (!ts_python_memory_read_pointer(view->memory, object - (has_one ? 24 : 32), &values))
 		return 0;
 	if (has_one)
 		return values & 1 ? values + 1 : 0;
@@ -411,8 +414,8 @@ void ts_python_attributes(struct ts_python_process_view *view, uint64_t object,
 		return;
 	}
 	/* A negative one is counted from the end of objects whose size varies. */
-	if (ts_memory_read_pointer(view->memory, type.address + view->layout->type.dictionary,
-				   &offset) &&
+	if (ts_python_memory_read_pointer(view->memory,
+					  type.address + view->layout->type.dictionary, &offset) &&
 	    offset && offset <= 1 << 20)
 		find_in_dict_at(view, object + offset, wanted, count);
 }
@@ -433,7 +436,7 @@ bool ts_python_name_of_type(struct ts_python_process_view *view, uint64_t type, 
 	uint64_t name;
 
 	return ts_python_is_address(type) &&
-	       ts_memory_read_pointer(view->memory, type + view->layout->type.name, &name) &&
+	       ts_python_memory_read_pointer(view->memory, type + view->layout->type.name, &name) &&
 	       ts_python_read_c_string(view, name, buffer, bytes) > 0;
 }
 
@@ -443,6 +446,7 @@ bool ts_python_type_name(struct ts_python_process_view *view, uint64_t object, c
 	uint64_t type;
 
 	return ts_python_is_address(object) &&
-	       ts_memory_read_pointer(view->memory, object + view->layout->object.type, &type) &&
+	       ts_python_memory_read_pointer(view->memory, object + view->layout->object.type,
+					     &type) &&
 	       ts_python_name_of_type(view, type, buffer, bytes);
 }

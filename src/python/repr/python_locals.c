@@ -9,7 +9,7 @@
 
 #include "python/repr/repr_internal.h"
 
-#define MOST_LOCALS 256
+#define MAX_LOCALS 256
 #define VALUE_BYTES 240 /* of one value */
 #define HIDDEN 0x10     /* of co_localspluskinds: of an inlined comprehension */
 
@@ -32,8 +32,8 @@ static uint64_t out_of_cell(struct locals *locals, uint64_t object)
 
 	if (!class || strcmp(class->name, "cell") != 0)
 		return object;
-	if (!ts_memory_read_pointer(locals->view->memory,
-				    object + locals->view->layout->object.bytes, &content))
+	if (!ts_python_memory_read_pointer(locals->view->memory,
+					   object + locals->view->layout->object.bytes, &content))
 		return 0;
 	return content;
 }
@@ -98,7 +98,7 @@ static size_t read_names(struct ts_python_process_view *view, uint64_t code, uin
 	int64_t size;
 
 	if (!ts_python_has(offset) || !offset ||
-	    !ts_memory_read_pointer(view->memory, code + offset, &tuple) ||
+	    !ts_python_memory_read_pointer(view->memory, code + offset, &tuple) ||
 	    !ts_python_type_of(view, tuple, &type) || !(type.flags & TS_PYTHON_TYPE_TUPLE))
 		return 0;
 	size = ts_python_var_size(view, tuple);
@@ -106,7 +106,8 @@ static size_t read_names(struct ts_python_process_view *view, uint64_t code, uin
 		return 0;
 	if ((uint64_t)size < most)
 		most = (size_t)size;
-	if (!ts_memory_read(view->memory, tuple + view->layout->tuple.items, names, most * 8))
+	if (!ts_python_memory_read(view->memory, tuple + view->layout->tuple.items, names,
+				   most * 8))
 		return 0;
 	return most;
 }
@@ -118,12 +119,10 @@ static size_t all_names(struct ts_python_process_view *view, uint64_t code, uint
 	size_t count;
 
 	if (layout->frames != TS_PYTHON_FRAME_OBJECTS)
-		return read_names(view, code, layout->code.local_names, names, MOST_LOCALS);
-	count = read_names(view, code, layout->code.variable_names, names, MOST_LOCALS);
-	count +=
-		read_names(view, code, layout->code.cell_names, names + count, MOST_LOCALS - count);
-	count +=
-		read_names(view, code, layout->code.free_names, names + count, MOST_LOCALS - count);
+		return read_names(view, code, layout->code.local_names, names, MAX_LOCALS);
+	count = read_names(view, code, layout->code.variable_names, names, MAX_LOCALS);
+	count += read_names(view, code, layout->code.cell_names, names + count, MAX_LOCALS - count);
+	count += read_names(view, code, layout->code.free_names, names + count, MAX_LOCALS - count);
 	return count;
 }
 
@@ -136,9 +135,9 @@ static void read_kinds(struct ts_python_process_view *view, uint64_t code, uint8
 
 	memset(kinds, 0, count);
 	if (layout->frames == TS_PYTHON_FRAME_OBJECTS || !ts_python_has(layout->code.local_kinds) ||
-	    !ts_memory_read_pointer(view->memory, code + layout->code.local_kinds, &bytes) ||
+	    !ts_python_memory_read_pointer(view->memory, code + layout->code.local_kinds, &bytes) ||
 	    ts_python_var_size(view, bytes) < (int64_t)count ||
-	    !ts_memory_read(view->memory, bytes + layout->bytes.bytes, kinds, count))
+	    !ts_python_memory_read(view->memory, bytes + layout->bytes.bytes, kinds, count))
 		memset(kinds, 0, count);
 }
 
@@ -146,16 +145,16 @@ int ts_python_frame_locals(struct ts_python_process_view *view, uint64_t frame, 
 			   size_t limit, struct ts_text *out)
 {
 	struct locals locals = { .view = view, .out = out, .limit = limit, .start = out->length };
-	uint64_t names[MOST_LOCALS], slots[MOST_LOCALS];
-	uint8_t kinds[MOST_LOCALS];
+	uint64_t names[MAX_LOCALS], slots[MAX_LOCALS];
+	uint8_t kinds[MAX_LOCALS];
 	size_t count;
 
 	if (limit < 48)
 		return TS_EINVAL;
 	ts_text_append_char(out, '{');
 	count = all_names(view, code, names);
-	if (count &&
-	    !ts_memory_read(view->memory, frame + view->layout->frame.locals, slots, count * 8))
+	if (count && !ts_python_memory_read(view->memory, frame + view->layout->frame.locals, slots,
+					    count * 8))
 		count = 0;
 	read_kinds(view, code, kinds, count);
 	for (size_t i = 0; i < count; i++)

@@ -15,8 +15,8 @@
 #define ITEMS 8       /* of a container; fewer inside another one */
 #define TEXT_BYTES 96 /* of a str; fewer inside a container */
 #define BASES 16
-#define MOST_PLACES 4096 /* of a set's table that are looked at */
-#define MOST_DIGITS 24   /* of 30 bits, of an int that is told in full */
+#define MAX_LOCATIONS 4096 /* of a set's table that are looked at */
+#define MAX_DIGITS 24      /* of 30 bits, of an int that is told in full */
 
 /* ---- output ---- */
 
@@ -66,9 +66,11 @@ static void find_root(struct ts_python_process_view *view, struct ts_python_clas
 	uint64_t type = class->address, flags = class->flags;
 
 	for (int i = 0; i < BASES && flags & TS_PYTHON_TYPE_HEAP; i++)
-		if (!ts_memory_read_pointer(view->memory, type + view->layout->type.base, &type) ||
+		if (!ts_python_memory_read_pointer(view->memory, type + view->layout->type.base,
+						   &type) ||
 		    !ts_python_is_address(type) ||
-		    !ts_memory_read_pointer(view->memory, type + view->layout->type.flags, &flags))
+		    !ts_python_memory_read_pointer(view->memory, type + view->layout->type.flags,
+						   &flags))
 			return;
 	if (!(flags & TS_PYTHON_TYPE_HEAP))
 		ts_python_name_of_type(view, type, class->root, sizeof(class->root));
@@ -190,9 +192,9 @@ static void put_bytes(struct ts_python_repr *repr, uint64_t object)
 
 	if (size >= 0 && shown > (uint64_t)size)
 		shown = (size_t)size;
-	if (size < 0 ||
-	    (shown && !ts_memory_read(repr->view->memory, object + repr->view->layout->bytes.bytes,
-				      data, shown))) {
+	if (size < 0 || (shown && !ts_python_memory_read(repr->view->memory,
+							 object + repr->view->layout->bytes.bytes,
+							 data, shown))) {
 		ts_python_repr_string(repr, "?");
 		return;
 	}
@@ -225,11 +227,11 @@ static uint32_t divide(uint32_t *digits, size_t count)
 
 static void put_digits(struct ts_python_repr *repr, uint32_t *digits, size_t count)
 {
-	uint32_t groups[MOST_DIGITS + 2] = { 0 }; /* of nine decimals; 30 bits are 9.03 of them */
+	uint32_t groups[MAX_DIGITS + 2] = { 0 }; /* of nine decimals; 30 bits are 9.03 of them */
 	size_t used = 0;
 	char text[16];
 
-	while (count && used < MOST_DIGITS + 2) {
+	while (count && used < MAX_DIGITS + 2) {
 		groups[used++] = divide(digits, count);
 		while (count && !digits[count - 1])
 			count--;
@@ -242,16 +244,15 @@ static void put_digits(struct ts_python_repr *repr, uint32_t *digits, size_t cou
 
 static void put_integer(struct ts_python_repr *repr, uint64_t object)
 {
-	uint32_t digits[MOST_DIGITS] = { 0 };
+	uint32_t digits[MAX_DIGITS] = { 0 };
 	bool is_negative;
-	int64_t count =
-		ts_python_read_digits(repr->view, object, digits, MOST_DIGITS, &is_negative);
+	int64_t count = ts_python_read_digits(repr->view, object, digits, MAX_DIGITS, &is_negative);
 
 	if (count < 0) {
 		ts_python_repr_string(repr, "?");
 		return;
 	}
-	if (count > MOST_DIGITS) {
+	if (count > MAX_DIGITS) {
 		put_number(repr,
 			   is_negative ? "<negative int of about %" PRIu64 " decimals>"
 				       : "<int of about %" PRIu64 " decimals>",
@@ -280,8 +281,8 @@ static void put_real(struct ts_python_repr *repr, uint64_t object)
 	TS_SCOPED(ts_text) text = { 0 };
 	double value;
 
-	if (!ts_memory_read(repr->view->memory, object + repr->view->layout->real.value, &value,
-			    sizeof(value)))
+	if (!ts_python_memory_read(repr->view->memory, object + repr->view->layout->real.value,
+				   &value, sizeof(value)))
 		ts_python_repr_string(repr, "?");
 	else if (isnan(value))
 		ts_python_repr_string(repr, "nan");
@@ -315,7 +316,7 @@ static void put_items(struct ts_python_repr *repr, uint64_t items, uint64_t size
 
 	if (shown > size)
 		shown = (unsigned int)size;
-	if (shown && !ts_memory_read(repr->view->memory, items, list, shown * sizeof(*list)))
+	if (shown && !ts_python_memory_read(repr->view->memory, items, list, shown * sizeof(*list)))
 		shown = 0;
 	for (unsigned int i = 0; i < shown && !repr->is_full; i++) {
 		if (i)
@@ -334,7 +335,7 @@ static void put_sequence(struct ts_python_repr *repr, uint64_t object, bool is_l
 	uint64_t items = object + layout->tuple.items;
 
 	if (is_list &&
-	    !ts_memory_read_pointer(repr->view->memory, object + layout->list.items, &items))
+	    !ts_python_memory_read_pointer(repr->view->memory, object + layout->list.items, &items))
 		size = -1;
 	ts_python_repr_string(repr, is_list ? "[" : "(");
 	if (size < 0)
@@ -381,10 +382,10 @@ static unsigned int put_members(struct ts_python_repr *repr, uint64_t table, uin
 	uint64_t entries[32][2];
 	unsigned int shown = 0;
 
-	for (uint64_t i = 0; i <= mask && i < MOST_PLACES && !repr->is_full; i += 32) {
+	for (uint64_t i = 0; i <= mask && i < MAX_LOCATIONS && !repr->is_full; i += 32) {
 		size_t count = mask - i < 31 ? (size_t)(mask - i + 1) : 32;
 
-		if (!ts_memory_read(repr->view->memory, table + i * 16, entries, count * 16))
+		if (!ts_python_memory_read(repr->view->memory, table + i * 16, entries, count * 16))
 			break;
 		for (size_t j = 0; j < count; j++) {
 			if (!entries[j][0] || entries[j][1] == UINT64_MAX)
@@ -403,8 +404,8 @@ static void put_set(struct ts_python_repr *repr, uint64_t object)
 {
 	uint64_t head[4]; /* fill, used, mask, table: the same in every version */
 
-	if (!ts_memory_read(repr->view->memory, object + repr->view->layout->object.bytes, head,
-			    sizeof(head)) ||
+	if (!ts_python_memory_read(repr->view->memory, object + repr->view->layout->object.bytes,
+				   head, sizeof(head)) ||
 	    head[1] > head[2]) {
 		ts_python_repr_string(repr, "{?}");
 		return;
@@ -429,8 +430,8 @@ static void find_module(struct ts_python_repr *repr, const struct ts_python_clas
 	buffer[0] = '\0';
 	/* tp_dict follows tp_base. */
 	if (strchr(class->name, '.') || !(class->flags & TS_PYTHON_TYPE_HEAP) ||
-	    !ts_memory_read_pointer(view->memory, class->address + view->layout->type.base + 8,
-				    &names))
+	    !ts_python_memory_read_pointer(view->memory,
+					   class->address + view->layout->type.base + 8, &names))
 		return;
 	if (ts_python_read_text(view, ts_python_dict_find(view, names, "__module__"), buffer,
 				bytes) < 0)
@@ -464,9 +465,9 @@ static bool put_named(struct ts_python_repr *repr, const char *what, uint64_t ob
 	char name[128];
 	uint64_t text;
 
-	if (!ts_memory_read_pointer(repr->view->memory,
-				    object + repr->view->layout->object.bytes + words * 8u,
-				    &text) ||
+	if (!ts_python_memory_read_pointer(repr->view->memory,
+					   object + repr->view->layout->object.bytes + words * 8u,
+					   &text) ||
 	    ts_python_read_text(repr->view, text, name, sizeof(name)) < 0)
 		return false;
 	ts_python_repr_string(repr, "<");
@@ -486,8 +487,8 @@ static bool put_method(struct ts_python_repr *repr, uint64_t object)
 {
 	uint64_t function;
 
-	return ts_memory_read_pointer(repr->view->memory, object + repr->view->layout->object.bytes,
-				      &function) &&
+	return ts_python_memory_read_pointer(
+		       repr->view->memory, object + repr->view->layout->object.bytes, &function) &&
 	       ts_python_is_address(function) && put_function(repr, "bound method ", function);
 }
 
@@ -497,9 +498,9 @@ static bool put_builtin(struct ts_python_repr *repr, uint64_t object)
 	uint64_t definition, text;
 	char name[96];
 
-	if (!ts_memory_read_pointer(repr->view->memory, object + repr->view->layout->object.bytes,
-				    &definition) ||
-	    !ts_memory_read_pointer(repr->view->memory, definition, &text) ||
+	if (!ts_python_memory_read_pointer(
+		    repr->view->memory, object + repr->view->layout->object.bytes, &definition) ||
+	    !ts_python_memory_read_pointer(repr->view->memory, definition, &text) ||
 	    ts_python_read_c_string(repr->view, text, name, sizeof(name)) <= 0 ||
 	    !ts_utf8_valid(name, strlen(name)))
 		return false;
@@ -543,8 +544,8 @@ static void put_type(struct ts_python_repr *repr, uint64_t object)
 {
 	struct ts_python_class class = { .address = object };
 
-	if (!ts_memory_read_pointer(repr->view->memory, object + repr->view->layout->type.flags,
-				    &class.flags) ||
+	if (!ts_python_memory_read_pointer(repr->view->memory,
+					   object + repr->view->layout->type.flags, &class.flags) ||
 	    !ts_python_name_of_type(repr->view, object, class.name, sizeof(class.name)) ||
 	    !ts_utf8_valid(class.name, strlen(class.name))) {
 		ts_python_repr_string(repr, "<class ?>");
@@ -563,8 +564,8 @@ static void put_exception(struct ts_python_repr *repr, const struct ts_python_cl
 	struct ts_python_type type;
 
 	ts_python_repr_string(repr, class->name);
-	if (!ts_memory_read_pointer(repr->view->memory,
-				    object + repr->view->layout->object.bytes + 8, &args) ||
+	if (!ts_python_memory_read_pointer(repr->view->memory,
+					   object + repr->view->layout->object.bytes + 8, &args) ||
 	    !ts_python_type_of(repr->view, args, &type) || !(type.flags & TS_PYTHON_TYPE_TUPLE) ||
 	    repr->depth >= DEPTH) {
 		ts_python_repr_string(repr, "(...)");
@@ -580,8 +581,8 @@ static bool put_range(struct ts_python_repr *repr, uint64_t object)
 {
 	uint64_t members[3];
 
-	if (!ts_memory_read(repr->view->memory, object + repr->view->layout->object.bytes, members,
-			    sizeof(members)))
+	if (!ts_python_memory_read(repr->view->memory, object + repr->view->layout->object.bytes,
+				   members, sizeof(members)))
 		return false;
 	for (int i = 0; i < 3; i++) {
 		ts_python_repr_string(repr, i ? ", " : "range(");

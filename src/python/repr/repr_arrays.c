@@ -10,7 +10,7 @@
 
 #include "python/repr/repr_internal.h"
 
-#define MOST_DIMENSIONS 64
+#define MAX_DIMENSIONS 64
 #define SHOWN_DIMENSIONS 8
 #define TENSOR_WORDS 40 /* of c10::TensorImpl that are looked at */
 #define INLINE_DIMENSIONS 5
@@ -99,7 +99,7 @@ static bool product_of(const int64_t *sizes, size_t count, int64_t *ret_product)
 /* ---- torch ---- */
 
 struct tensor {
-	int64_t sizes[MOST_DIMENSIONS];
+	int64_t sizes[MAX_DIMENSIONS];
 	size_t dimensions;
 	uint16_t type;
 	int8_t device, device_index;
@@ -118,13 +118,13 @@ static bool parse_tensor(struct ts_python_process_view *view, const uint64_t *wo
 	int64_t elements;
 	uint8_t device[3]; /* type, index, whether there is one */
 
-	if (behind + 2 >= TENSOR_WORDS || words[at] > MOST_DIMENSIONS)
+	if (behind + 2 >= TENSOR_WORDS || words[at] > MAX_DIMENSIONS)
 		return false;
 	tensor->dimensions = (size_t)words[at];
 	if (tensor->dimensions <= INLINE_DIMENSIONS)
 		memcpy(tensor->sizes, words + at + 1, tensor->dimensions * 8);
-	else if (!ts_memory_read(view->memory, words[at + 1], tensor->sizes,
-				 tensor->dimensions * 8))
+	else if (!ts_python_memory_read(view->memory, words[at + 1], tensor->sizes,
+					tensor->dimensions * 8))
 		return false;
 	if (!product_of(tensor->sizes, tensor->dimensions, &elements) ||
 	    (uint64_t)elements != words[behind + 1] || words[behind] > INT64_MAX)
@@ -144,7 +144,7 @@ static bool read_tensor(struct ts_python_process_view *view, uint64_t object, ui
 	uint64_t words[TENSOR_WORDS];
 
 	if (!ts_python_is_address(address) ||
-	    !ts_memory_read(view->memory, address, words, sizeof(words)))
+	    !ts_python_memory_read(view->memory, address, words, sizeof(words)))
 		return false;
 	for (size_t i = 2; i + 1 < TENSOR_WORDS; i++)
 		if ((words[i] & ~UINT64_C(1)) == object && parse_tensor(view, words, i + 1, tensor))
@@ -159,8 +159,8 @@ static bool put_tensor(struct ts_python_repr *repr, const struct ts_python_class
 	uint64_t words[3];
 	char device[32] = "";
 
-	if (!ts_memory_read(repr->view->memory, object + repr->view->layout->object.bytes, words,
-			    sizeof(words)))
+	if (!ts_python_memory_read(repr->view->memory, object + repr->view->layout->object.bytes,
+				   words, sizeof(words)))
 		return false;
 	for (size_t i = 0; i < COUNT(words); i++) {
 		if (!read_tensor(repr->view, object, words[i], &tensor))
@@ -185,8 +185,8 @@ static const char *array_type(struct ts_python_process_view *view, uint64_t dtyp
 	int32_t number;
 
 	if (!ts_python_is_address(dtype) ||
-	    !ts_memory_read(view->memory, dtype + view->layout->object.bytes + 12, &number,
-			    sizeof(number)) ||
+	    !ts_python_memory_read(view->memory, dtype + view->layout->object.bytes + 12, &number,
+				   sizeof(number)) ||
 	    number < 0 || (size_t)number >= COUNT(array_types))
 		return "?";
 	return array_types[number];
@@ -196,15 +196,15 @@ static bool put_ndarray(struct ts_python_repr *repr, const struct ts_python_clas
 			uint64_t object)
 {
 	uint64_t words[6]; /* data, nd, dimensions, strides, base, descr */
-	int64_t sizes[MOST_DIMENSIONS], elements;
+	int64_t sizes[MAX_DIMENSIONS], elements;
 	uint32_t count;
 
-	if (!ts_memory_read(repr->view->memory, object + repr->view->layout->object.bytes, words,
-			    sizeof(words)))
+	if (!ts_python_memory_read(repr->view->memory, object + repr->view->layout->object.bytes,
+				   words, sizeof(words)))
 		return false;
 	count = (uint32_t)words[1];
-	if (count > MOST_DIMENSIONS ||
-	    (count && !ts_memory_read(repr->view->memory, words[2], sizes, count * 8u)) ||
+	if (count > MAX_DIMENSIONS ||
+	    (count && !ts_python_memory_read(repr->view->memory, words[2], sizes, count * 8u)) ||
 	    !product_of(sizes, count, &elements))
 		return false;
 	put_array(repr, class, sizes, count, array_type(repr->view, words[5]), "");

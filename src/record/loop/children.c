@@ -195,7 +195,7 @@ static int inspect(struct ts_recorder *recorder, struct ts_child *child, struct 
 	if (child->told || child->has_area)
 		return TS_OK;
 	entry = ts_process_entry(child->pid);
-	if (entry == TS_ENTRY_STATIC || entry == TS_ENTRY_SECURE || entry == TS_ENTRY_FOREIGN)
+	if (entry == TS_ENTRY_STATIC || entry == TS_ENTRY_SECURE || entry == TS_ENTRY_OTHER_ARCH)
 		return tell_replaced(recorder, child, ts_entry_reason(entry), err);
 	if (entry == TS_ENTRY_POSSIBLE && lacks_agent(recorder, child))
 		return tell_replaced(recorder, child,

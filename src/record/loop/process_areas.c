@@ -103,7 +103,7 @@ static int not_a_target(pid_t pid, struct ts_error *err)
 			hint, sizeof(hint),
 			"; its metrics may be recorded by process %d: 'tracesmith config %d sample_rate=...'",
 			(int)recorder, (int)recorder);
-	if (entry == TS_ENTRY_STATIC || entry == TS_ENTRY_SECURE || entry == TS_ENTRY_FOREIGN)
+	if (entry == TS_ENTRY_STATIC || entry == TS_ENTRY_SECURE || entry == TS_ENTRY_OTHER_ARCH)
 		return ts_error_set(err, TS_ECAP, "process %d ('%s') cannot be recorded: %s%s",
 				    (int)pid, name, ts_entry_reason(entry), hint);
 	return ts_error_set(

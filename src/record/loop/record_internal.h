@@ -177,7 +177,7 @@ struct ts_sampled_list {
 };
 
 struct ts_recorder_metrics {
-	struct ts_sampler *sampler; /* NULL: nothing is sampled */
+	struct ts_metrics_sampler *sampler; /* NULL: nothing is sampled */
 	struct ts_sampling_pace pace;
 	struct ts_sampled_list list;
 	int64_t renew_ns; /* when to look again who is sampled */

@@ -19,7 +19,7 @@ int ts_recorder_sample(struct ts_recorder *recorder, const char *names, int64_t 
 						   .least_ns = LEAST_INTERVAL_NS,
 						   .waits = true };
 	ts_recorder_raise_limit();
-	return ts_sampler_open(&metrics->sampler, names, consumer, err);
+	return ts_metrics_sampler_open(&metrics->sampler, names, consumer, err);
 }
 
 int ts_metrics_pass(struct ts_recorder *recorder, struct ts_error *err)
@@ -33,15 +33,15 @@ int ts_metrics_pass(struct ts_recorder *recorder, struct ts_error *err)
 	rc = ts_sampled_renew(recorder, &metrics->pace, &metrics->list, err);
 	if (rc)
 		return rc;
-	ts_sampler_set_interval(metrics->sampler,
-				ts_sampled_now(recorder) ? metrics->list.own_ns : 0);
-	return ts_sampler_set_processes(metrics->sampler, metrics->list.processes,
-					metrics->list.count, err);
+	ts_metrics_sampler_set_interval(metrics->sampler,
+					ts_sampled_now(recorder) ? metrics->list.own_ns : 0);
+	return ts_metrics_sampler_set_processes(metrics->sampler, metrics->list.processes,
+						metrics->list.count, err);
 }
 
 void ts_metrics_stop(struct ts_recorder *recorder)
 {
-	ts_sampler_close(TS_STEAL(recorder->metrics.sampler));
+	ts_metrics_sampler_close(TS_STEAL(recorder->metrics.sampler));
 }
 
 void ts_metrics_close(struct ts_recorder *recorder)

@@ -16,7 +16,7 @@ int ts_recorder_sample_python(struct ts_recorder *recorder, int64_t interval_ns,
 
 	python->pace = (struct ts_sampling_pace){ .word = TS_CONFIG_PYTHON_INTERVAL,
 						  .interval_ns = interval_ns,
-						  .least_ns = TS_PYTHON_LEAST_INTERVAL_NS };
+						  .least_ns = TS_PYTHON_MIN_INTERVAL_NS };
 	ts_recorder_raise_limit();
 	return ts_python_sampler_open(&python->sampler, options, consumer, err);
 }
@@ -32,30 +32,11 @@ static void serve_asks(struct ts_recorder *recorder)
 			continue;
 		word = ts_area_control(target->area)->config[TS_CONFIG_PYTHON_SWEEP];
 		if (target->sweep_seen && word != target->sweep_asked && ts_sampled_now(recorder))
-			ts_python_sampler_ask(recorder->python.sampler,
-					      target->own ? 0 : target->pid);
+			ts_python_sampler_request(recorder->python.sampler,
+						  target->own ? 0 : target->pid);
 		target->sweep_seen = true;
 		target->sweep_asked = word;
 	}
-}
-
-static int set_processes(struct ts_recorder_python *python, struct ts_error *err)
-{
-	size_t count = python->list.count;
-	struct ts_python_process *processes = ts_alloc_array(count, sizeof(*processes));
-	int rc;
-
-	if (!processes)
-		return ts_error_set(err, TS_ENOMEM, "no memory to sample %zu processes", count);
-	for (size_t i = 0; i < count; i++)
-		processes[i] = (struct ts_python_process){
-			.pid = python->list.processes[i].pid,
-			.start_time = python->list.processes[i].start_time,
-			.interval_ns = python->list.processes[i].interval_ns,
-		};
-	rc = ts_python_sampler_set_processes(python->sampler, processes, count, err);
-	free(processes);
-	return rc;
 }
 
 int ts_python_pass(struct ts_recorder *recorder, struct ts_error *err)
@@ -68,7 +49,8 @@ int ts_python_pass(struct ts_recorder *recorder, struct ts_error *err)
 	python->renew_ns = recorder->now_ns + RENEW_NS;
 	rc = ts_sampled_renew(recorder, &python->pace, &python->list, err);
 	if (!rc)
-		rc = set_processes(python, err);
+		rc = ts_python_sampler_set_processes(python->sampler, python->list.processes,
+						     python->list.count, err);
 	if (rc)
 		return rc;
 	serve_asks(recorder);

@@ -291,7 +291,7 @@ static void sample_calls(struct samples *samples, const struct ts_graph *graph)
 		const struct ts_work_call *call = &work->calls[i];
 		int64_t until = ts_emulator_waited_until(graph, i);
 
-		if (until == INT64_MIN && !ts_call_is_sync(call->kind))
+		if (until == INT64_MIN && !ts_api_is_sync(call->kind))
 			continue;
 		if (until > call->start)
 			add_sample(samples, call->name * 2 + 1, TS_MAX(call->end - until, 0));

@@ -44,7 +44,7 @@ static uint32_t implied_wait(const struct user *user, const struct ts_graph *gra
 	const struct ts_work *work = graph->work;
 	const struct ts_work_call *call = &work->calls[number];
 
-	if (call->kind != TS_CALL_STREAM_SYNC || user->stream == TS_WORK_NONE ||
+	if (call->kind != TS_API_STREAM_SYNC || user->stream == TS_WORK_NONE ||
 	    work->commands[user->last].end > call->end)
 		return TS_WORK_NONE;
 	return ts_emulator_waited_until(graph, number) == INT64_MIN ? user->last : TS_WORK_NONE;
@@ -142,8 +142,8 @@ static void wait_for_stream(struct ts_emulator_build *build, struct loose *loose
 	const struct ts_work_stream *stream = &work->streams[s];
 
 	wait_for(build, call, command);
-	if (!(stream->flags & TS_STREAM_OUT_OF_ORDER) || !ts_call_is_sync(work->calls[call].kind) ||
-	    work->calls[call].kind == TS_CALL_EVENT_SYNC)
+	if (!(stream->flags & TS_STREAM_OUT_OF_ORDER) || !ts_api_is_sync(work->calls[call].kind) ||
+	    work->calls[call].kind == TS_API_EVENT_SYNC)
 		return;
 	for (; loose->done[s] < stream->command_count; loose->done[s]++) {
 		uint32_t other = loose->order[stream->first_command + loose->done[s]];

@@ -118,7 +118,7 @@ static bool set_vendor_of_pci(struct ts_device_file *file, const char *folder)
 	char path[128], text[16];
 
 	snprintf(path, sizeof(path), "%s/vendor", folder);
-	if (ts_file_line(AT_FDCWD, path, text, sizeof(text)) <= 0)
+	if (ts_procfs_read_line(AT_FDCWD, path, text, sizeof(text)) <= 0)
 		return false;
 	for (size_t i = 0; i < TS_ARRAY_SIZE(pci_vendors); i++)
 		if (strtoul(text, NULL, 16) == pci_vendors[i].id) {
@@ -152,7 +152,7 @@ static bool is_accelerator_class(const char *folder)
 	char path[128], text[16];
 
 	snprintf(path, sizeof(path), "%s/class", folder);
-	return ts_file_line(AT_FDCWD, path, text, sizeof(text)) > 0 &&
+	return ts_procfs_read_line(AT_FDCWD, path, text, sizeof(text)) > 0 &&
 	       (strncmp(text, "0x03", 4) == 0 || strncmp(text, "0x12", 4) == 0);
 }
 
@@ -194,7 +194,7 @@ static void resolve_nvidia(struct ts_device_file *file, int64_t wanted)
 
 		snprintf(path, sizeof(path), "/proc/driver/nvidia/gpus/%.19s/information",
 			 entry->d_name);
-		if (ts_file_line(AT_FDCWD, path, text, sizeof(text)) <= 0)
+		if (ts_procfs_read_line(AT_FDCWD, path, text, sizeof(text)) <= 0)
 			continue;
 		line = strstr(text, "Device Minor:");
 		if (line && strtol(line + strlen("Device Minor:"), NULL, 10) == wanted)
@@ -247,9 +247,9 @@ int ts_device_table_add_drivers(struct ts_device_table *table, const char *devic
 {
 	int rc = TS_OK;
 
-	for (const char *line = devices; line && !rc; line = ts_next_line(line)) {
+	for (const char *line = devices; line && !rc; line = ts_procfs_next_line(line)) {
 		uint64_t number;
-		const char *name = ts_scan_number(line, &number);
+		const char *name = ts_procfs_scan_number(line, &number);
 		size_t length;
 
 		if (strncmp(line, "Block", 5) == 0)
@@ -332,7 +332,7 @@ int ts_device_table_init(struct ts_device_table *table, struct ts_error *err)
 	memset(table, 0, sizeof(*table));
 	for (size_t i = 0; i < TS_ARRAY_SIZE(folders) && !rc; i++)
 		rc = add_folder(table, folders[i]);
-	if (!rc && ts_file_line(AT_FDCWD, "/proc/devices", devices, sizeof(devices)) > 0)
+	if (!rc && ts_procfs_read_line(AT_FDCWD, "/proc/devices", devices, sizeof(devices)) > 0)
 		rc = ts_device_table_add_drivers(table, devices);
 	if (!rc) {
 		number_nvidia(table);

@@ -28,8 +28,8 @@
 
 /* ---- lists ---- */
 
-static struct ts_accelerator_user *find_user(struct users_list *list, pid_t pid, const char *vendor,
-					     int64_t device)
+static struct ts_device_user *find_user(struct device_user_list *list, pid_t pid,
+					const char *vendor, int64_t device)
 {
 	/* Those of a process follow each other, and it is the last one. */
 	for (size_t i = list->count; i-- > 0 && list->users[i].pid == pid;)
@@ -38,10 +38,10 @@ static struct ts_accelerator_user *find_user(struct users_list *list, pid_t pid,
 	return NULL;
 }
 
-struct ts_accelerator_user *users_list_add(struct users_list *list, pid_t pid, const char *vendor,
-					   int64_t device)
+struct ts_device_user *device_user_list_add(struct device_user_list *list, pid_t pid,
+					    const char *vendor, int64_t device)
 {
-	struct ts_accelerator_user *user;
+	struct ts_device_user *user;
 
 	if (ts_grow_array((void **)&list->users, &list->capacity, list->count + 1,
 			  sizeof(*list->users))) {
@@ -49,9 +49,9 @@ struct ts_accelerator_user *users_list_add(struct users_list *list, pid_t pid, c
 		return NULL;
 	}
 	user = &list->users[list->count++];
-	*user = (struct ts_accelerator_user){ .pid = pid,
-					      .device = device,
-					      .memory_bytes = TS_METRICS_UNKNOWN };
+	*user = (struct ts_device_user){ .pid = pid,
+					 .device = device,
+					 .memory_bytes = TS_METRICS_UNKNOWN };
 	snprintf(user->vendor, sizeof(user->vendor), "%s", vendor);
 	return user;
 }
@@ -60,8 +60,8 @@ struct ts_accelerator_user *users_list_add(struct users_list *list, pid_t pid, c
 
 struct scan {
 	const struct ts_device_table *files;
-	const struct users_answers *answers;
-	struct users_list users;
+	const struct device_users_answers *answers;
+	struct device_user_list users;
 	pid_t pid;
 	unsigned int hidden; /* processes that we may not look at */
 };
@@ -79,7 +79,7 @@ static bool is_same_bus(const char *a, const char *b)
 static int64_t number_of(const struct scan *scan, const struct ts_device_file *file)
 {
 	for (size_t i = 0; scan->answers && i < scan->answers->count; i++) {
-		const struct users_asked *asked = &scan->answers->asked[i];
+		const struct device_users_query *asked = &scan->answers->asked[i];
 
 		for (size_t k = 0; asked->ended && file->bus[0] && k < asked->device_count; k++)
 			if (is_same_bus(asked->devices[k].bus, file->bus))
@@ -88,7 +88,7 @@ static int64_t number_of(const struct scan *scan, const struct ts_device_file *f
 	return file->number;
 }
 
-static void add_name(struct ts_accelerator_user *user, const char *name)
+static void add_name(struct ts_device_user *user, const char *name)
 {
 	size_t used = strlen(user->files), length = strlen(name);
 
@@ -104,26 +104,26 @@ static void take_file(void *context, const struct ts_device_file *file)
 {
 	struct scan *scan = context;
 	int64_t number = number_of(scan, file);
-	struct ts_accelerator_user *user = find_user(&scan->users, scan->pid, file->vendor, number);
+	struct ts_device_user *user = find_user(&scan->users, scan->pid, file->vendor, number);
 
 	if (!user)
-		user = users_list_add(&scan->users, scan->pid, file->vendor, number);
+		user = device_user_list_add(&scan->users, scan->pid, file->vendor, number);
 	if (!user)
 		return;
-	user->evidence |= file->is_render ? TS_USER_BY_RENDER : TS_USER_BY_FILE;
+	user->evidence |= file->is_render ? TS_DEVICE_USER_BY_RENDER : TS_DEVICE_USER_BY_FILE;
 	add_name(user, file->name);
 }
 
 /* It has no files, and nobody may look. */
 static bool is_kernel_thread(pid_t pid)
 {
-	struct ts_stat_text stat;
+	struct ts_procfs_stat stat;
 	char path[64], text[1024];
 
 	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-	if (ts_file_line(AT_FDCWD, path, text, sizeof(text)) <= 0)
+	if (ts_procfs_read_line(AT_FDCWD, path, text, sizeof(text)) <= 0)
 		return true; /* gone */
-	return ts_stat_text_parse(text, &stat) && stat.flags != TS_NO_VALUE &&
+	return ts_procfs_stat_parse(text, &stat) && stat.flags != TS_NO_VALUE &&
 	       (stat.flags & PF_KTHREAD);
 }
 
@@ -153,7 +153,7 @@ static void scan_processes(struct scan *scan)
 
 static int compare_users(const void *a, const void *b)
 {
-	const struct ts_accelerator_user *x = a, *y = b;
+	const struct ts_device_user *x = a, *y = b;
 	int by_vendor = strcmp(x->vendor, y->vendor);
 
 	if (x->pid != y->pid)
@@ -163,25 +163,25 @@ static int compare_users(const void *a, const void *b)
 	return (x->device > y->device) - (x->device < y->device);
 }
 
-static void sort_users(struct users_list *list)
+static void sort_users(struct device_user_list *list)
 {
 	if (list->count)
 		qsort(list->users, list->count, sizeof(*list->users), compare_users);
 }
 
-static bool is_same_maker(const struct ts_accelerator_user *a, const struct ts_accelerator_user *b)
+static bool is_same_maker(const struct ts_device_user *a, const struct ts_device_user *b)
 {
 	return a->pid == b->pid && strcmp(a->vendor, b->vendor) == 0;
 }
 
 /* Those of the second list that say no more than the first does: their files are added to it. */
-static bool is_known_better(struct users_list *told, size_t told_count,
-			    const struct ts_accelerator_user *user)
+static bool is_known_better(struct device_user_list *told, size_t told_count,
+			    const struct ts_device_user *user)
 {
 	bool known = false;
 
 	for (size_t i = 0; i < told_count; i++) {
-		struct ts_accelerator_user *other = &told->users[i];
+		struct ts_device_user *other = &told->users[i];
 
 		if (!is_same_maker(other, user))
 			continue;
@@ -198,12 +198,12 @@ static bool is_known_better(struct users_list *told, size_t told_count,
  * One file for all devices ("kfd") says nothing of its own where other rows name devices. In a
  * sorted list it stands before them.
  */
-static void drop_unnamed(struct users_list *list)
+static void drop_unnamed(struct device_user_list *list)
 {
 	size_t kept = 0;
 
 	for (size_t i = 0; i < list->count; i++) {
-		const struct ts_accelerator_user user = list->users[i];
+		const struct ts_device_user user = list->users[i];
 		bool drops = false;
 
 		for (size_t k = i + 1; user.device == TS_METRICS_UNKNOWN && k < list->count &&
@@ -219,15 +219,15 @@ static void drop_unnamed(struct users_list *list)
 	list->count = kept;
 }
 
-static void add_told(struct users_list *all, const struct users_answers *answers)
+static void add_told(struct device_user_list *all, const struct device_users_answers *answers)
 {
 	for (size_t i = 0; answers && i < answers->count; i++) {
-		const struct users_asked *asked = &answers->asked[i];
+		const struct device_users_query *asked = &answers->asked[i];
 
 		for (size_t k = 0; asked->ended && k < asked->users.count; k++) {
-			const struct ts_accelerator_user *from = &asked->users.users[k];
-			struct ts_accelerator_user *user =
-				users_list_add(all, from->pid, from->vendor, from->device);
+			const struct ts_device_user *from = &asked->users.users[k];
+			struct ts_device_user *user =
+				device_user_list_add(all, from->pid, from->vendor, from->device);
 
 			if (user)
 				*user = *from;
@@ -235,20 +235,20 @@ static void add_told(struct users_list *all, const struct users_answers *answers
 	}
 }
 
-static void join_lists(struct users_list *all, const struct users_answers *answers,
-		       const struct users_list *by_files)
+static void join_lists(struct device_user_list *all, const struct device_users_answers *answers,
+		       const struct device_user_list *by_files)
 {
 	size_t told_count;
 
 	add_told(all, answers);
 	told_count = all->count;
 	for (size_t i = 0; i < by_files->count; i++) {
-		const struct ts_accelerator_user *from = &by_files->users[i];
-		struct ts_accelerator_user *user;
+		const struct ts_device_user *from = &by_files->users[i];
+		struct ts_device_user *user;
 
 		if (is_known_better(all, told_count, from))
 			continue;
-		user = users_list_add(all, from->pid, from->vendor, from->device);
+		user = device_user_list_add(all, from->pid, from->vendor, from->device);
 		if (user)
 			*user = *from;
 	}
@@ -257,12 +257,12 @@ static void join_lists(struct users_list *all, const struct users_answers *answe
 }
 
 /* Those that ended meanwhile leave. */
-static void set_start_times(struct users_list *list)
+static void set_start_times(struct device_user_list *list)
 {
 	size_t kept = 0;
 
 	for (size_t i = 0; i < list->count; i++) {
-		struct ts_accelerator_user *user = &list->users[i];
+		struct ts_device_user *user = &list->users[i];
 
 		if (!user->start_time)
 			user->start_time = ts_process_start_time(user->pid);
@@ -274,7 +274,7 @@ static void set_start_times(struct users_list *list)
 
 /* ---- what is missing ---- */
 
-static void note(struct ts_accelerator_users *users, const char *who, const char *text)
+static void note(struct ts_device_users *users, const char *who, const char *text)
 {
 	size_t used = strlen(users->message);
 
@@ -285,8 +285,7 @@ static void note(struct ts_accelerator_users *users, const char *who, const char
 		 who, who[0] ? ": " : "", text);
 }
 
-static void note_missing(struct ts_accelerator_users *users, const struct scan *scan,
-			 int64_t limit_ns)
+static void note_missing(struct ts_device_users *users, const struct scan *scan, int64_t limit_ns)
 {
 	char text[160], limit[TS_FORMAT_BYTES];
 
@@ -299,7 +298,7 @@ static void note_missing(struct ts_accelerator_users *users, const struct scan *
 		note(users, "", text);
 	}
 	for (size_t i = 0; scan->answers && i < scan->answers->count; i++) {
-		const struct users_asked *asked = &scan->answers->asked[i];
+		const struct device_users_query *asked = &scan->answers->asked[i];
 
 		snprintf(text, sizeof(text), "no answer within %s",
 			 ts_format_duration_ns(limit, sizeof(limit), limit_ns));
@@ -314,10 +313,10 @@ static void note_missing(struct ts_accelerator_users *users, const struct scan *
 
 /* ---- all ---- */
 
-static int find(struct ts_accelerator_users *users, struct scan *scan, int64_t limit_ns,
+static int find(struct ts_device_users *users, struct scan *scan, int64_t limit_ns,
 		struct ts_error *err)
 {
-	struct users_list all = { 0 };
+	struct device_user_list all = { 0 };
 
 	scan_processes(scan);
 	join_lists(&all, scan->answers, &scan->users);
@@ -332,34 +331,32 @@ static int find(struct ts_accelerator_users *users, struct scan *scan, int64_t l
 	return TS_OK;
 }
 
-int ts_accelerator_users_find_by(struct ts_accelerator_users *ret_users,
-				 const struct ts_device_table *files,
-				 const struct ts_metrics_source *const *sources, int64_t limit_ns,
-				 struct ts_error *err)
+int ts_device_users_find_by(struct ts_device_users *ret_users, const struct ts_device_table *files,
+			    const struct ts_metrics_source *const *sources, int64_t limit_ns,
+			    struct ts_error *err)
 {
 	struct scan scan = { .files = files };
-	struct users_answers *answers = NULL;
+	struct device_users_answers *answers = NULL;
 	int rc;
 
 	memset(ret_users, 0, sizeof(*ret_users));
 	if (limit_ns > 0) {
-		answers = users_ask(sources);
+		answers = device_users_ask(sources);
 		if (!answers)
 			return ts_error_set(err, TS_ENOMEM, "no memory to ask makers' tools");
-		users_await(answers, limit_ns);
+		device_users_wait(answers, limit_ns);
 		scan.answers = answers;
 	}
 	rc = find(ret_users, &scan, limit_ns, err);
 	free(scan.users.users);
 	if (answers) {
 		pthread_mutex_unlock(&answers->lock);
-		users_let_go(answers);
+		device_users_answers_unref(answers);
 	}
 	return rc;
 }
 
-int ts_accelerator_users_find(struct ts_accelerator_users *ret_users, int64_t limit_ns,
-			      struct ts_error *err)
+int ts_device_users_find(struct ts_device_users *ret_users, int64_t limit_ns, struct ts_error *err)
 {
 	struct ts_device_table files;
 	int rc;
@@ -368,12 +365,12 @@ int ts_accelerator_users_find(struct ts_accelerator_users *ret_users, int64_t li
 	rc = ts_device_table_init(&files, err);
 	if (rc)
 		return rc;
-	rc = ts_accelerator_users_find_by(ret_users, &files, ts_metrics_sources(), limit_ns, err);
+	rc = ts_device_users_find_by(ret_users, &files, ts_metrics_sources(), limit_ns, err);
 	ts_device_table_release(&files);
 	return rc;
 }
 
-void ts_accelerator_users_release(struct ts_accelerator_users *users)
+void ts_device_users_release(struct ts_device_users *users)
 {
 	free(users->users);
 	memset(users, 0, sizeof(*users));

@@ -16,25 +16,25 @@
 
 struct ts_device_table;
 
-enum ts_user_evidence {
-	TS_USER_BY_MAKER = 1, /* the maker's tool says so */
-	TS_USER_BY_FILE = 2,  /* it has a device file open or mapped */
-	TS_USER_BY_RENDER =
+enum ts_device_user_evidence {
+	TS_DEVICE_USER_BY_VENDOR = 1, /* the maker's tool says so */
+	TS_DEVICE_USER_BY_FILE = 2,   /* it has a device file open or mapped */
+	TS_DEVICE_USER_BY_RENDER =
 		4, /* only a file that programs which draw have open, too: Xorg, browsers */
 };
 
-struct ts_accelerator_user {
+struct ts_device_user {
 	pid_t pid;
 	uint64_t start_time;
 	char vendor[16];      /* "NVIDIA", "Ascend", "AMD", "Intel", ... */
 	int64_t device;       /* number at its maker's tools; TS_METRICS_UNKNOWN: not known which */
 	int64_t memory_bytes; /* that it has there, or TS_METRICS_UNKNOWN */
-	unsigned int evidence; /* enum ts_user_evidence, or-ed */
+	unsigned int evidence; /* enum ts_device_user_evidence, or-ed */
 	char files[48];        /* behind "/dev/", with commas; cut to fit; "" */
 };
 
-struct ts_accelerator_users {
-	struct ts_accelerator_user *users; /* by pid, then vendor, then device */
+struct ts_device_users {
+	struct ts_device_user *users; /* by pid, then vendor, then device */
 	size_t count;
 	bool complete; /* false: some processes could not be looked at (run as root to see all) */
 	char message[256]; /* why something is missing; "" */
@@ -45,14 +45,12 @@ struct ts_accelerator_users {
  * left to itself, on a thread of its own. A process of which a maker's tool says which devices it
  * uses has no rows of others, even where it has their files open.
  */
-int ts_accelerator_users_find(struct ts_accelerator_users *ret_users, int64_t limit_ns,
-			      struct ts_error *err);
-void ts_accelerator_users_release(struct ts_accelerator_users *users);
+int ts_device_users_find(struct ts_device_users *ret_users, int64_t limit_ns, struct ts_error *err);
+void ts_device_users_release(struct ts_device_users *users);
 
 /* The same with another table of device files and other sources (ended by NULL). */
-int ts_accelerator_users_find_by(struct ts_accelerator_users *ret_users,
-				 const struct ts_device_table *files,
-				 const struct ts_metrics_source *const *sources, int64_t limit_ns,
-				 struct ts_error *err);
+int ts_device_users_find_by(struct ts_device_users *ret_users, const struct ts_device_table *files,
+			    const struct ts_metrics_source *const *sources, int64_t limit_ns,
+			    struct ts_error *err);
 
 #endif

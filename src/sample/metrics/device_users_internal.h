@@ -10,33 +10,33 @@
 
 #include "sample/metrics/device_users.h"
 
-#define USERS_SOURCES 16u
+#define DEVICE_USERS_SOURCES 16u
 
-struct users_list {
-	struct ts_accelerator_user *users;
+struct device_user_list {
+	struct ts_device_user *users;
 	size_t count, capacity;
 	bool failed; /* no memory */
 };
 
 /* NULL without memory. */
-struct ts_accelerator_user *users_list_add(struct users_list *list, pid_t pid, const char *vendor,
-					   int64_t device);
+struct ts_device_user *device_user_list_add(struct device_user_list *list, pid_t pid,
+					    const char *vendor, int64_t device);
 
 /* ---- makers' tools ---- */
 
-struct users_device {
+struct device_users_device {
 	uint32_t number;
 	char vendor[16];
 	char bus[20];
 };
 
 /* One source being asked. Whoever comes last, its thread or the asker, frees it. */
-struct users_asked {
+struct device_users_query {
 	const struct ts_metrics_source *source;
-	struct users_answers *answers;
+	struct device_users_answers *answers;
 	/* Of its thread, until it has ended. */
-	struct users_list users;
-	struct users_device *devices;
+	struct device_user_list users;
+	struct device_users_device *devices;
 	size_t device_count, device_capacity;
 	char message[256];
 	bool failed;
@@ -44,21 +44,21 @@ struct users_asked {
 	bool started, ended;
 };
 
-struct users_answers {
+struct device_users_answers {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	unsigned int holders; /* threads, and the asker */
-	struct users_asked asked[USERS_SOURCES];
+	struct device_users_query asked[DEVICE_USERS_SOURCES];
 	size_t count;
 };
 
 /* Asks each source (NULL-ended) on a thread of its own; NULL without memory. */
-struct users_answers *users_ask(const struct ts_metrics_source *const *sources);
+struct device_users_answers *device_users_ask(const struct ts_metrics_source *const *sources);
 
 /* Returns with the lock held: what has not ended by then is not to be looked at. */
-void users_await(struct users_answers *answers, int64_t limit_ns);
+void device_users_wait(struct device_users_answers *answers, int64_t limit_ns);
 
 /* Not with the lock held. */
-void users_let_go(struct users_answers *answers);
+void device_users_answers_unref(struct device_users_answers *answers);
 
 #endif

@@ -18,8 +18,8 @@
 
 static void take_device(void *context, const struct ts_metrics_device *device)
 {
-	struct users_asked *asked = context;
-	struct users_device *told;
+	struct device_users_query *asked = context;
+	struct device_users_device *told;
 
 	if (ts_grow_array((void **)&asked->devices, &asked->device_capacity,
 			  asked->device_count + 1, sizeof(*asked->devices))) {
@@ -27,12 +27,12 @@ static void take_device(void *context, const struct ts_metrics_device *device)
 		return;
 	}
 	told = &asked->devices[asked->device_count++];
-	*told = (struct users_device){ .number = device->number };
+	*told = (struct device_users_device){ .number = device->number };
 	snprintf(told->vendor, sizeof(told->vendor), "%s", device->vendor ? device->vendor : "");
 	snprintf(told->bus, sizeof(told->bus), "%s", device->bus ? device->bus : "");
 }
 
-static const char *vendor_of(const struct users_asked *asked, uint32_t number)
+static const char *vendor_of(const struct device_users_query *asked, uint32_t number)
 {
 	/* The last that was said of it. */
 	for (size_t i = asked->device_count; i-- > 0;)
@@ -41,10 +41,10 @@ static const char *vendor_of(const struct users_asked *asked, uint32_t number)
 	return asked->source->name;
 }
 
-static void take_row(struct users_asked *asked, const struct ts_metrics_subject *subject,
+static void take_row(struct device_users_query *asked, const struct ts_metrics_subject *subject,
 		     const char *name, const char *series, int64_t value)
 {
-	struct ts_accelerator_user *user = NULL;
+	struct ts_device_user *user = NULL;
 	const char *vendor;
 
 	if (subject->kind != TS_METRICS_PROCESS_ON_DEVICE || subject->pid <= 0)
@@ -55,11 +55,11 @@ static void take_row(struct users_asked *asked, const struct ts_metrics_subject 
 		    asked->users.users[i].device == subject->device)
 			user = &asked->users.users[i];
 	if (!user)
-		user = users_list_add(&asked->users, subject->pid, vendor, subject->device);
+		user = device_user_list_add(&asked->users, subject->pid, vendor, subject->device);
 	if (!user)
 		return;
 	user->start_time = subject->start_time;
-	user->evidence = TS_USER_BY_MAKER;
+	user->evidence = TS_DEVICE_USER_BY_VENDOR;
 	if (strcmp(name, "memory_bytes") == 0 && strcmp(series, "used") == 0)
 		user->memory_bytes = value;
 }
@@ -78,13 +78,13 @@ static void take_real(void *context, const struct ts_metrics_subject *subject, c
 
 static void take_message(void *context, const char *text)
 {
-	struct users_asked *asked = context;
+	struct device_users_query *asked = context;
 
 	if (!asked->message[0])
 		snprintf(asked->message, sizeof(asked->message), "%s", text);
 }
 
-void users_let_go(struct users_answers *answers)
+void device_users_answers_unref(struct device_users_answers *answers)
 {
 	unsigned int left;
 
@@ -104,8 +104,8 @@ void users_let_go(struct users_answers *answers)
 
 static void *ask(void *context)
 {
-	struct users_asked *asked = context;
-	struct users_answers *answers = asked->answers;
+	struct device_users_query *asked = context;
+	struct device_users_answers *answers = asked->answers;
 	const struct ts_metrics_source *source = asked->source;
 	const struct ts_metrics_sink sink = { sizeof(sink), asked,        take_device,
 					      take_real,    take_integer, take_message };
@@ -123,13 +123,13 @@ static void *ask(void *context)
 	asked->ended = true;
 	pthread_cond_broadcast(&answers->changed);
 	pthread_mutex_unlock(&answers->lock);
-	users_let_go(answers);
+	device_users_answers_unref(answers);
 	return NULL;
 }
 
-static struct users_answers *new_answers(const struct ts_metrics_source *const *sources)
+static struct device_users_answers *new_answers(const struct ts_metrics_source *const *sources)
 {
-	struct users_answers *answers = calloc(1, sizeof(*answers));
+	struct device_users_answers *answers = calloc(1, sizeof(*answers));
 	pthread_condattr_t by_monotonic;
 
 	if (!answers)
@@ -140,7 +140,7 @@ static struct users_answers *new_answers(const struct ts_metrics_source *const *
 	pthread_cond_init(&answers->changed, &by_monotonic);
 	pthread_condattr_destroy(&by_monotonic);
 	answers->holders = 1;
-	while (sources && sources[answers->count] && answers->count < USERS_SOURCES) {
+	while (sources && sources[answers->count] && answers->count < DEVICE_USERS_SOURCES) {
 		answers->asked[answers->count].source = sources[answers->count];
 		answers->asked[answers->count].answers = answers;
 		answers->count++;
@@ -148,11 +148,11 @@ static struct users_answers *new_answers(const struct ts_metrics_source *const *
 	return answers;
 }
 
-static void start_asking(struct users_answers *answers)
+static void start_asking(struct device_users_answers *answers)
 {
 	pthread_mutex_lock(&answers->lock);
 	for (size_t i = 0; i < answers->count; i++) {
-		struct users_asked *asked = &answers->asked[i];
+		struct device_users_query *asked = &answers->asked[i];
 		pthread_t thread;
 
 		asked->started = !ts_thread_start(&thread, "ts-ask", ask, asked);
@@ -164,7 +164,7 @@ static void start_asking(struct users_answers *answers)
 	pthread_mutex_unlock(&answers->lock);
 }
 
-static bool are_all_there(const struct users_answers *answers)
+static bool are_all_there(const struct device_users_answers *answers)
 {
 	for (size_t i = 0; i < answers->count; i++)
 		if (answers->asked[i].started && !answers->asked[i].ended)
@@ -172,7 +172,7 @@ static bool are_all_there(const struct users_answers *answers)
 	return true;
 }
 
-void users_await(struct users_answers *answers, int64_t limit_ns)
+void device_users_wait(struct device_users_answers *answers, int64_t limit_ns)
 {
 	int64_t until_ns;
 	struct timespec until;
@@ -187,9 +187,9 @@ void users_await(struct users_answers *answers, int64_t limit_ns)
 		;
 }
 
-struct users_answers *users_ask(const struct ts_metrics_source *const *sources)
+struct device_users_answers *device_users_ask(const struct ts_metrics_source *const *sources)
 {
-	struct users_answers *answers = new_answers(sources);
+	struct device_users_answers *answers = new_answers(sources);
 
 	if (answers)
 		start_asking(answers);

@@ -25,7 +25,7 @@
 #define HOST "host"
 
 struct worker {
-	struct ts_sampler *sampler;
+	struct ts_metrics_sampler *sampler;
 	const struct ts_metrics_source *source; /* NULL: the machine and its processes */
 	pthread_t thread;
 	struct ts_metrics_rows rows;
@@ -43,15 +43,14 @@ struct watched {
 	int64_t due_ns;
 };
 
-struct ts_sampler {
+struct ts_metrics_sampler {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	/* Under the lock. */
 	unsigned int users; /* who frees it last: the owner, and each thread */
 	bool closing;
 	int64_t interval_ns;
-	struct ts_sampled_process *processes;
-	size_t process_count;
+	struct ts_sampled_processes processes;
 	uint64_t serial; /* counts changes of the list */
 
 	bool wants_host; /* else its thread only watches the others */
@@ -66,14 +65,14 @@ struct ts_sampler {
 
 /* ---- rows: none after the end ---- */
 
-static bool is_closing(struct ts_sampler *sampler)
+static bool is_closing(struct ts_metrics_sampler *sampler)
 {
 	return __atomic_load_n(&sampler->closing, __ATOMIC_ACQUIRE);
 }
 
 static void pass_device(void *context, const struct ts_metrics_device *device)
 {
-	struct ts_sampler *sampler = context;
+	struct ts_metrics_sampler *sampler = context;
 
 	if (!is_closing(sampler))
 		sampler->consumer->device(sampler->consumer->context, device);
@@ -82,7 +81,7 @@ static void pass_device(void *context, const struct ts_metrics_device *device)
 static void pass_row(void *context, const struct ts_metrics_subject *subject, const char *name,
 		     const struct ts_emit_arg *values, unsigned int count)
 {
-	struct ts_sampler *sampler = context;
+	struct ts_metrics_sampler *sampler = context;
 
 	if (!is_closing(sampler))
 		sampler->consumer->row(sampler->consumer->context, subject, name, values, count);
@@ -90,7 +89,7 @@ static void pass_row(void *context, const struct ts_metrics_subject *subject, co
 
 static void pass_message(void *context, const char *source, const char *text)
 {
-	struct ts_sampler *sampler = context;
+	struct ts_metrics_sampler *sampler = context;
 
 	if (!is_closing(sampler))
 		sampler->consumer->message(sampler->consumer->context, source, text);
@@ -98,7 +97,7 @@ static void pass_message(void *context, const char *source, const char *text)
 
 /* ---- waiting ---- */
 
-static void let_go(struct ts_sampler *sampler)
+static void let_go(struct ts_metrics_sampler *sampler)
 {
 	unsigned int left;
 
@@ -110,7 +109,7 @@ static void let_go(struct ts_sampler *sampler)
 		return;
 	pthread_cond_destroy(&sampler->changed);
 	pthread_mutex_destroy(&sampler->lock);
-	free(sampler->processes);
+	ts_sampled_processes_release(&sampler->processes);
 	free(sampler);
 }
 
@@ -124,7 +123,7 @@ static int64_t next_due(int64_t now_ns, int64_t interval_ns)
 }
 
 /* Until then, or until something changes; the lock is held. */
-static void wait_until(struct ts_sampler *sampler, int64_t due_ns)
+static void wait_until(struct ts_metrics_sampler *sampler, int64_t due_ns)
 {
 	struct timespec until = { .tv_sec = due_ns / NS_PER_S, .tv_nsec = due_ns % NS_PER_S };
 
@@ -136,7 +135,7 @@ static void wait_until(struct ts_sampler *sampler, int64_t due_ns)
 
 static void end_worker(struct worker *worker)
 {
-	struct ts_sampler *sampler = worker->sampler;
+	struct ts_metrics_sampler *sampler = worker->sampler;
 
 	pthread_mutex_lock(&sampler->lock);
 	worker->ended = true;
@@ -165,7 +164,7 @@ static int64_t source_due(const struct worker *worker, int64_t from_ns)
  */
 static bool wait_for_turn(struct worker *worker, bool *ret_paused)
 {
-	struct ts_sampler *sampler = worker->sampler;
+	struct ts_metrics_sampler *sampler = worker->sampler;
 	int64_t from_ns = ts_clock_monotonic_ns(), due_ns;
 
 	pthread_mutex_lock(&sampler->lock);
@@ -239,7 +238,7 @@ static bool is_same(const struct ts_sampled_process *a, const struct ts_sampled_
  * Takes it out of the old list; NULL where it is new. Nothing is kept over a pause: rates would be
  * means over it.
  */
-static struct ts_process_metrics *inherit(struct ts_sampler *sampler, struct watched *now)
+static struct ts_process_metrics *inherit(struct ts_metrics_sampler *sampler, struct watched *now)
 {
 	if (!now->what.interval_ns)
 		return NULL;
@@ -257,7 +256,7 @@ static struct ts_process_metrics *inherit(struct ts_sampler *sampler, struct wat
 	return now->metrics;
 }
 
-static void forget_watched(struct ts_sampler *sampler)
+static void forget_watched(struct ts_metrics_sampler *sampler)
 {
 	for (size_t i = 0; i < sampler->watched_count; i++)
 		ts_process_metrics_close(sampler->watched[i].metrics);
@@ -267,7 +266,7 @@ static void forget_watched(struct ts_sampler *sampler)
 }
 
 /* Makes the list of what is watched anew. Without memory the old one stays. */
-static void renew_watched(struct ts_sampler *sampler, const struct ts_sampled_process *list,
+static void renew_watched(struct ts_metrics_sampler *sampler, const struct ts_sampled_process *list,
 			  size_t count)
 {
 	struct watched *watched = calloc(count + 1, sizeof(*watched));
@@ -283,16 +282,16 @@ static void renew_watched(struct ts_sampler *sampler, const struct ts_sampled_pr
 	sampler->watched_count = count;
 }
 
-static void take_list(struct ts_sampler *sampler, uint64_t *serial)
+static void take_list(struct ts_metrics_sampler *sampler, uint64_t *serial)
 {
 	struct ts_sampled_process *list;
 	size_t count;
 
 	pthread_mutex_lock(&sampler->lock);
-	count = *serial == sampler->serial ? 0 : sampler->process_count;
+	count = *serial == sampler->serial ? 0 : sampler->processes.count;
 	list = *serial == sampler->serial ? NULL : calloc(count + 1, sizeof(*list));
 	if (list) {
-		memcpy(list, sampler->processes, count * sizeof(*list));
+		memcpy(list, sampler->processes.items, count * sizeof(*list));
 		*serial = sampler->serial;
 	}
 	pthread_mutex_unlock(&sampler->lock);
@@ -301,7 +300,7 @@ static void take_list(struct ts_sampler *sampler, uint64_t *serial)
 	free(list);
 }
 
-static void sample_processes(struct ts_sampler *sampler, int64_t now_ns,
+static void sample_processes(struct ts_metrics_sampler *sampler, int64_t now_ns,
 			     const struct ts_metrics_sink *sink)
 {
 	for (size_t i = 0; i < sampler->watched_count; i++) {
@@ -316,7 +315,7 @@ static void sample_processes(struct ts_sampler *sampler, int64_t now_ns,
 }
 
 /* Whoever hangs is told of by the thread that does not. */
-static void watch_others(struct ts_sampler *sampler, int64_t now_ns)
+static void watch_others(struct ts_metrics_sampler *sampler, int64_t now_ns)
 {
 	for (unsigned int i = 0; i < sampler->worker_count; i++) {
 		struct worker *worker = &sampler->workers[i];
@@ -345,7 +344,7 @@ struct host_turn {
 	uint64_t serial;
 };
 
-static int64_t host_due(const struct ts_sampler *sampler, const struct host_turn *turn)
+static int64_t host_due(const struct ts_metrics_sampler *sampler, const struct host_turn *turn)
 {
 	int64_t due_ns = turn->system_ns;
 
@@ -357,7 +356,7 @@ static int64_t host_due(const struct ts_sampler *sampler, const struct host_turn
 	return due_ns;
 }
 
-static bool wait_for_host_turn(struct ts_sampler *sampler, struct host_turn *turn)
+static bool wait_for_host_turn(struct ts_metrics_sampler *sampler, struct host_turn *turn)
 {
 	int64_t due_ns = host_due(sampler, turn);
 
@@ -375,7 +374,7 @@ static bool wait_for_host_turn(struct ts_sampler *sampler, struct host_turn *tur
 }
 
 /* Nothing is kept over a pause, see inherit(). */
-static void open_or_close_system(struct ts_sampler *sampler, struct host_turn *turn)
+static void open_or_close_system(struct ts_metrics_sampler *sampler, struct host_turn *turn)
 {
 	struct ts_error why;
 
@@ -388,7 +387,7 @@ static void open_or_close_system(struct ts_sampler *sampler, struct host_turn *t
 	}
 }
 
-static void sample_host(struct ts_sampler *sampler, struct host_turn *turn,
+static void sample_host(struct ts_metrics_sampler *sampler, struct host_turn *turn,
 			const struct ts_metrics_sink *sink)
 {
 	int64_t now_ns = ts_clock_monotonic_ns();
@@ -406,7 +405,7 @@ static void sample_host(struct ts_sampler *sampler, struct host_turn *turn,
 static void *run_host(void *context)
 {
 	struct worker *worker = context;
-	struct ts_sampler *sampler = worker->sampler;
+	struct ts_metrics_sampler *sampler = worker->sampler;
 	struct host_turn turn = { .system_ns = INT64_MAX };
 
 	while (wait_for_host_turn(sampler, &turn)) {
@@ -423,7 +422,7 @@ static void *run_host(void *context)
 
 /* ---- opening ---- */
 
-static int add_worker(struct ts_sampler *sampler, const struct ts_metrics_source *source,
+static int add_worker(struct ts_metrics_sampler *sampler, const struct ts_metrics_source *source,
 		      struct ts_error *err)
 {
 	struct worker *worker = &sampler->workers[sampler->worker_count];
@@ -437,7 +436,7 @@ static int add_worker(struct ts_sampler *sampler, const struct ts_metrics_source
 	return TS_OK;
 }
 
-static int add_all(struct ts_sampler *sampler, struct ts_error *err)
+static int add_all(struct ts_metrics_sampler *sampler, struct ts_error *err)
 {
 	const struct ts_metrics_source *const *sources = ts_metrics_sources();
 	int rc = TS_OK;
@@ -448,7 +447,7 @@ static int add_all(struct ts_sampler *sampler, struct ts_error *err)
 	return rc;
 }
 
-static int add_named(struct ts_sampler *sampler, const char *names, struct ts_error *err)
+static int add_named(struct ts_metrics_sampler *sampler, const char *names, struct ts_error *err)
 {
 	int rc = TS_OK;
 
@@ -474,7 +473,7 @@ static int add_named(struct ts_sampler *sampler, const char *names, struct ts_er
 static void start_worker(struct worker *worker)
 {
 	const char *name = worker->source ? worker->source->name : HOST;
-	struct ts_sampler *sampler = worker->sampler;
+	struct ts_metrics_sampler *sampler = worker->sampler;
 	char thread_name[16];
 	int error;
 
@@ -492,7 +491,7 @@ static void start_worker(struct worker *worker)
 				   "no thread could be made to sample it");
 }
 
-static void start_workers(struct ts_sampler *sampler)
+static void start_workers(struct ts_metrics_sampler *sampler)
 {
 	pthread_mutex_lock(&sampler->lock);
 	for (unsigned int i = 0; i < sampler->worker_count; i++)
@@ -500,10 +499,10 @@ static void start_workers(struct ts_sampler *sampler)
 	pthread_mutex_unlock(&sampler->lock);
 }
 
-int ts_sampler_open(struct ts_sampler **ret_sampler, const char *names,
-		    const struct ts_metrics_consumer *consumer, struct ts_error *err)
+int ts_metrics_sampler_open(struct ts_metrics_sampler **ret_sampler, const char *names,
+			    const struct ts_metrics_consumer *consumer, struct ts_error *err)
 {
-	struct ts_sampler *sampler = calloc(1, sizeof(*sampler));
+	struct ts_metrics_sampler *sampler = calloc(1, sizeof(*sampler));
 	pthread_condattr_t by_monotonic;
 	int rc;
 
@@ -532,7 +531,7 @@ int ts_sampler_open(struct ts_sampler **ret_sampler, const char *names,
 
 /* ---- while it runs ---- */
 
-void ts_sampler_set_interval(struct ts_sampler *sampler, int64_t interval_ns)
+void ts_metrics_sampler_set_interval(struct ts_metrics_sampler *sampler, int64_t interval_ns)
 {
 	pthread_mutex_lock(&sampler->lock);
 	if (sampler->interval_ns != interval_ns) {
@@ -542,41 +541,24 @@ void ts_sampler_set_interval(struct ts_sampler *sampler, int64_t interval_ns)
 	pthread_mutex_unlock(&sampler->lock);
 }
 
-static bool is_same_list(const struct ts_sampler *sampler, const struct ts_sampled_process *list,
-			 size_t count)
+int ts_metrics_sampler_set_processes(struct ts_metrics_sampler *sampler,
+				     const struct ts_sampled_process *processes, size_t count,
+				     struct ts_error *err)
 {
-	for (size_t i = 0; i < count && count == sampler->process_count; i++)
-		if (!is_same(&sampler->processes[i], &list[i]) ||
-		    sampler->processes[i].interval_ns != list[i].interval_ns)
-			return false;
-	return count == sampler->process_count;
-}
+	bool has_changed;
+	int rc;
 
-int ts_sampler_set_processes(struct ts_sampler *sampler, const struct ts_sampled_process *processes,
-			     size_t count, struct ts_error *err)
-{
-	struct ts_sampled_process *copy = ts_alloc_array(count, sizeof(*copy));
-
-	if (!copy)
-		return ts_error_set(err, TS_ENOMEM, "no memory to sample %zu processes", count);
-	if (count)
-		memcpy(copy, processes, count * sizeof(*copy));
 	pthread_mutex_lock(&sampler->lock);
-	if (!is_same_list(sampler, processes, count)) {
-		struct ts_sampled_process *old = sampler->processes;
-
-		sampler->processes = copy;
-		sampler->process_count = count;
+	rc = ts_sampled_processes_set(&sampler->processes, processes, count, &has_changed, err);
+	if (has_changed) {
 		sampler->serial++;
 		pthread_cond_broadcast(&sampler->changed);
-		copy = old;
 	}
 	pthread_mutex_unlock(&sampler->lock);
-	free(copy);
-	return TS_OK;
+	return rc;
 }
 
-static bool have_all_sampled(const struct ts_sampler *sampler)
+static bool have_all_sampled(const struct ts_metrics_sampler *sampler)
 {
 	for (unsigned int i = 0; i < sampler->worker_count; i++) {
 		const struct worker *worker = &sampler->workers[i];
@@ -587,7 +569,7 @@ static bool have_all_sampled(const struct ts_sampler *sampler)
 	return true;
 }
 
-bool ts_sampler_await(struct ts_sampler *sampler, int64_t limit_ns)
+bool ts_metrics_sampler_wait_first(struct ts_metrics_sampler *sampler, int64_t limit_ns)
 {
 	int64_t until_ns = ts_clock_monotonic_ns() + limit_ns;
 	bool all;
@@ -602,7 +584,7 @@ bool ts_sampler_await(struct ts_sampler *sampler, int64_t limit_ns)
 
 /* ---- the end ---- */
 
-static bool are_all_ended(const struct ts_sampler *sampler)
+static bool are_all_ended(const struct ts_metrics_sampler *sampler)
 {
 	for (unsigned int i = 0; i < sampler->worker_count; i++)
 		if (sampler->workers[i].started && !sampler->workers[i].ended)
@@ -610,7 +592,7 @@ static bool are_all_ended(const struct ts_sampler *sampler)
 	return true;
 }
 
-void ts_sampler_close(struct ts_sampler *sampler)
+void ts_metrics_sampler_close(struct ts_metrics_sampler *sampler)
 {
 	int64_t until_ns = ts_clock_monotonic_ns() + CLOSE_NS;
 

@@ -8,7 +8,7 @@
 #include "base/memory.h"
 
 #define SECOND_NS INT64_C(1000000000)
-#define LEAST_INTERVAL_NS (SECOND_NS / 1000)
+#define MIN_INTERVAL_NS (SECOND_NS / 1000)
 #define FIRST_INTERVAL_NS (SECOND_NS / 10)
 /* Nothing is older than this, whatever it costs. */
 #define LONGEST_PERIOD_NS (10 * SECOND_NS)
@@ -16,10 +16,10 @@
 #define SMOOTHING 4.0
 #define OUTLIER 8.0
 
-void ts_pace_init(struct ts_pace *pace, const struct ts_pace_reading *readings, unsigned int count,
-		  double budget)
+void ts_query_pacing_init(struct ts_query_pacing *pace, const struct ts_query_pacing_item *readings,
+			  unsigned int count, double budget)
 {
-	assert(count <= TS_PACE_READINGS);
+	assert(count <= TS_QUERY_PACING_MAX);
 	memset(pace, 0, sizeof(*pace));
 	pace->readings = readings;
 	pace->count = count;
@@ -29,13 +29,14 @@ void ts_pace_init(struct ts_pace *pace, const struct ts_pace_reading *readings, 
 		pace->period_ns[i] = readings[i].every_ns;
 }
 
-static int64_t wanted_period(const struct ts_pace *pace, unsigned int reading)
+static int64_t wanted_period(const struct ts_query_pacing *pace, unsigned int reading)
 {
 	return TS_MAX(pace->readings[reading].every_ns, pace->interval_ns);
 }
 
 /* CPU time for time that a reading of all devices takes when made as often as wanted. */
-static double wanted_load(const struct ts_pace *pace, unsigned int reading, unsigned int devices)
+static double wanted_load(const struct ts_query_pacing *pace, unsigned int reading,
+			  unsigned int devices)
 {
 	return pace->cost_ns[reading] * devices / (double)wanted_period(pace, reading);
 }
@@ -51,10 +52,10 @@ static int64_t affordable_period(double cost_ns, double load)
  * Those that want no more than their part of what is left get what they want, which leaves more to
  * the others; when none is left that is so modest, the others get their part.
  */
-static void divide(struct ts_pace *pace, unsigned int devices)
+static void divide(struct ts_query_pacing *pace, unsigned int devices)
 {
 	double left = pace->budget, weights = 0;
-	bool is_settled[TS_PACE_READINGS] = { false }, has_changed = true;
+	bool is_settled[TS_QUERY_PACING_MAX] = { false }, has_changed = true;
 
 	for (unsigned int i = 0; i < pace->count; i++)
 		weights += pace->readings[i].weight;
@@ -83,16 +84,17 @@ static void divide(struct ts_pace *pace, unsigned int devices)
 	}
 }
 
-void ts_pace_begin(struct ts_pace *pace, int64_t now_ns, unsigned int devices)
+void ts_query_pacing_begin(struct ts_query_pacing *pace, int64_t now_ns, unsigned int devices)
 {
 	if (pace->now_ns)
-		pace->interval_ns = TS_MAX(now_ns - pace->now_ns, LEAST_INTERVAL_NS);
+		pace->interval_ns = TS_MAX(now_ns - pace->now_ns, MIN_INTERVAL_NS);
 	pace->now_ns = now_ns;
 	pace->samples++;
 	divide(pace, devices);
 }
 
-bool ts_pace_due(const struct ts_pace *pace, unsigned int reading, int64_t *last_ns)
+bool ts_query_pacing_is_due(const struct ts_query_pacing *pace, unsigned int reading,
+			    int64_t *last_ns)
 {
 	int64_t due_ns = *last_ns + pace->period_ns[reading], half_ns = pace->interval_ns / 2;
 
@@ -106,7 +108,7 @@ bool ts_pace_due(const struct ts_pace *pace, unsigned int reading, int64_t *last
 	return true;
 }
 
-void ts_pace_note(struct ts_pace *pace, unsigned int reading, int64_t cost_ns)
+void ts_query_pacing_add_cost(struct ts_query_pacing *pace, unsigned int reading, int64_t cost_ns)
 {
 	double *mean = &pace->cost_ns[reading], cost = (double)TS_MAX(cost_ns, 0);
 
@@ -119,7 +121,7 @@ void ts_pace_note(struct ts_pace *pace, unsigned int reading, int64_t cost_ns)
 		*mean += (TS_MIN(cost, *mean * OUTLIER) - *mean) / SMOOTHING;
 }
 
-int64_t ts_pace_clock_ns(void)
+int64_t ts_query_pacing_clock_ns(void)
 {
 	struct timespec time;
 

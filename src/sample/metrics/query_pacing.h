@@ -10,41 +10,42 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define TS_PACE_READINGS 16u
+#define TS_QUERY_PACING_MAX 16u
 
-struct ts_pace_reading {
+struct ts_query_pacing_item {
 	int64_t every_ns;    /* wanted; 0: each sample */
 	unsigned int weight; /* its part of what is left when not all fit; above 0 */
 };
 
-struct ts_pace {
-	const struct ts_pace_reading *readings; /* borrowed */
+struct ts_query_pacing {
+	const struct ts_query_pacing_item *readings; /* borrowed */
 	unsigned int count;
 	double budget; /* CPU time for time */
 	uint64_t samples;
 	int64_t now_ns;
 	int64_t interval_ns; /* between the last two samples */
 	/* Of one reading of one device, smoothed; 0: not known yet. */
-	double cost_ns[TS_PACE_READINGS];
-	int64_t period_ns[TS_PACE_READINGS];
+	double cost_ns[TS_QUERY_PACING_MAX];
+	int64_t period_ns[TS_QUERY_PACING_MAX];
 };
 
-void ts_pace_init(struct ts_pace *pace, const struct ts_pace_reading *readings, unsigned int count,
-		  double budget);
+void ts_query_pacing_init(struct ts_query_pacing *pace, const struct ts_query_pacing_item *readings,
+			  unsigned int count, double budget);
 
 /* A sample begins. `devices`: how many are read. */
-void ts_pace_begin(struct ts_pace *pace, int64_t now_ns, unsigned int devices);
+void ts_query_pacing_begin(struct ts_query_pacing *pace, int64_t now_ns, unsigned int devices);
 
 /*
  * Whether a reading of one device is to be made in this sample. *last_ns belongs to that device and
  * reading and begins as 0: the first sample has all.
  */
-bool ts_pace_due(const struct ts_pace *pace, unsigned int reading, int64_t *last_ns);
+bool ts_query_pacing_is_due(const struct ts_query_pacing *pace, unsigned int reading,
+			    int64_t *last_ns);
 
 /* What one reading took. */
-void ts_pace_note(struct ts_pace *pace, unsigned int reading, int64_t cost_ns);
+void ts_query_pacing_add_cost(struct ts_query_pacing *pace, unsigned int reading, int64_t cost_ns);
 
 /* CPU time of the calling thread. */
-int64_t ts_pace_clock_ns(void);
+int64_t ts_query_pacing_clock_ns(void);
 
 #endif

@@ -19,10 +19,11 @@
 #include "base/clock.h"
 #include "base/procfs.h"
 #include "code/native_internal.h"
+#include "sample/perf/perf_stacks.h"
 
 #define STACK_BYTES 16384u
-#define MOST_STACK_BYTES 61440u /* a record has 64 KiB at most */
-#define LEAST_STACK_BYTES 1024u
+#define MAX_STACK_BYTES 61440u /* a record has 64 KiB at most */
+#define MIN_STACK_BYTES 1024u
 #define ASK_NS UINT64_C(10000) /* from being asked to the sample: the kernel's least */
 /*
  * Answers come at once if they come: a sleep would take several times as long, in which the thread
@@ -57,8 +58,8 @@ struct thread {
 	size_t stack_bytes; /* that the kernel could copy */
 };
 
-struct ts_native_perf {
-	struct ts_native *native;
+struct ts_perf_stacks {
+	struct ts_native_process *native;
 	struct perf_event_attr attributes;
 	struct thread *threads;
 	size_t count, capacity;
@@ -99,8 +100,8 @@ static int refused(int errnum, struct ts_error *err)
 
 	switch (errnum) {
 	case EACCES:
-		ts_file_line(AT_FDCWD, "/proc/sys/kernel/perf_event_paranoid", paranoid,
-			     sizeof(paranoid));
+		ts_procfs_read_line(AT_FDCWD, "/proc/sys/kernel/perf_event_paranoid", paranoid,
+				    sizeof(paranoid));
 		return ts_error_set(
 			err, TS_ECAP,
 			"native stacks of running threads need perf_event_open(), which is refused: kernel.perf_event_paranoid is %s; set it to 2 or below, or run with CAP_PERFMON (for processes of others also CAP_SYS_PTRACE)",
@@ -128,7 +129,7 @@ static int refused(int errnum, struct ts_error *err)
  * Tried on ourselves, so that what is missing is said at once. Without rights the time inside the
  * kernel is left out.
  */
-static int try_event(struct ts_native_perf *perf, struct ts_error *err)
+static int try_event(struct ts_perf_stacks *perf, struct ts_error *err)
 {
 	int fd = open_event(&perf->attributes, 0);
 
@@ -142,17 +143,17 @@ static int try_event(struct ts_native_perf *perf, struct ts_error *err)
 	return TS_OK;
 }
 
-int ts_native_perf_open(struct ts_native_perf **ret_perf, struct ts_native *native,
+int ts_perf_stacks_open(struct ts_perf_stacks **ret_perf, struct ts_native_process *native,
 			int64_t interval_ns, uint32_t stack_bytes, struct ts_error *err)
 {
-	struct ts_native_perf *perf = calloc(1, sizeof(*perf));
+	struct ts_perf_stacks *perf = calloc(1, sizeof(*perf));
 	int error;
 
 	if (!perf)
 		return ts_error_set(err, TS_ENOMEM, "no memory");
 	if (stack_bytes == 0)
 		stack_bytes = STACK_BYTES;
-	stack_bytes = TS_MIN(TS_MAX(stack_bytes, LEAST_STACK_BYTES), MOST_STACK_BYTES) & ~7u;
+	stack_bytes = TS_MIN(TS_MAX(stack_bytes, MIN_STACK_BYTES), MAX_STACK_BYTES) & ~7u;
 	perf->native = native;
 	perf->page_bytes = (size_t)sysconf(_SC_PAGESIZE);
 	set_attributes(&perf->attributes, interval_ns, stack_bytes);
@@ -160,7 +161,7 @@ int ts_native_perf_open(struct ts_native_perf **ret_perf, struct ts_native *nati
 	if (!error && !(perf->record = malloc(UINT16_MAX + 1)))
 		error = ts_error_set(err, TS_ENOMEM, "no memory");
 	if (error)
-		ts_native_perf_close(perf);
+		ts_perf_stacks_close(perf);
 	else
 		*ret_perf = perf;
 	return error;
@@ -181,7 +182,7 @@ static void release_thread(struct thread *thread)
  * A page of counters, then as many as hold two samples, a power of two; or one, where memory may
  * not be locked.
  */
-static bool map_ring(const struct ts_native_perf *perf, struct thread *thread)
+static bool map_ring(const struct ts_perf_stacks *perf, struct thread *thread)
 {
 	size_t bytes = perf->page_bytes;
 	void *ring;
@@ -221,7 +222,7 @@ static int thread_refused(pid_t tid, size_t count, int errnum, struct ts_error *
 	return ts_error_errno(err, errnum, "thread %d: perf_event_open()", (int)tid);
 }
 
-static int add_thread(struct ts_native_perf *perf, pid_t tid, struct ts_error *err)
+static int add_thread(struct ts_perf_stacks *perf, pid_t tid, struct ts_error *err)
 {
 	struct thread thread = { .tid = tid, .is_wanted = true };
 	int error;
@@ -243,7 +244,7 @@ static int add_thread(struct ts_native_perf *perf, pid_t tid, struct ts_error *e
 	return error;
 }
 
-static struct thread *find_thread(const struct ts_native_perf *perf, pid_t tid)
+static struct thread *find_thread(const struct ts_perf_stacks *perf, pid_t tid)
 {
 	for (size_t i = 0; i < perf->count; i++) {
 		if (perf->threads[i].tid == tid)
@@ -252,7 +253,7 @@ static struct thread *find_thread(const struct ts_native_perf *perf, pid_t tid)
 	return NULL;
 }
 
-static void drop_unwanted(struct ts_native_perf *perf)
+static void drop_unwanted(struct ts_perf_stacks *perf)
 {
 	size_t kept = 0;
 
@@ -265,7 +266,7 @@ static void drop_unwanted(struct ts_native_perf *perf)
 	perf->count = kept;
 }
 
-int ts_native_perf_set_threads(struct ts_native_perf *perf, const pid_t *tids, size_t count,
+int ts_perf_stacks_set_threads(struct ts_perf_stacks *perf, const pid_t *tids, size_t count,
 			       struct ts_error *err)
 {
 	int error = TS_OK;
@@ -286,7 +287,7 @@ int ts_native_perf_set_threads(struct ts_native_perf *perf, const pid_t *tids, s
 	return error;
 }
 
-void ts_native_perf_close(struct ts_native_perf *perf)
+void ts_perf_stacks_close(struct ts_perf_stacks *perf)
 {
 	if (!perf)
 		return;
@@ -299,7 +300,7 @@ void ts_native_perf_close(struct ts_native_perf *perf)
 
 /* ---- asking ---- */
 
-void ts_native_perf_ask(struct ts_native_perf *perf, const pid_t *tids, size_t count)
+void ts_perf_stacks_request(struct ts_perf_stacks *perf, const pid_t *tids, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
 		struct thread *thread = find_thread(perf, tids[i]);
@@ -310,7 +311,7 @@ void ts_native_perf_ask(struct ts_native_perf *perf, const pid_t *tids, size_t c
 	}
 }
 
-static bool is_anyone_asked(const struct ts_native_perf *perf)
+static bool is_anyone_asked(const struct ts_perf_stacks *perf)
 {
 	for (size_t i = 0; i < perf->count; i++) {
 		if (perf->threads[i].is_asked)
@@ -319,16 +320,16 @@ static bool is_anyone_asked(const struct ts_native_perf *perf)
 	return false;
 }
 
-bool ts_native_perf_wait(struct ts_native_perf *perf, int64_t at_most_ns)
+bool ts_perf_stacks_wait(struct ts_perf_stacks *perf, int64_t at_most_ns)
 {
 	const struct timespec pause = { .tv_nsec = SLEEP_NS };
 	int64_t start_ns = ts_clock_monotonic_ns(), passed_ns = 0;
 
-	ts_native_perf_drain(perf);
+	ts_perf_stacks_drain(perf);
 	while (is_anyone_asked(perf) && passed_ns < at_most_ns) {
 		if (passed_ns > SPIN_NS)
 			nanosleep(&pause, NULL);
-		ts_native_perf_drain(perf);
+		ts_perf_stacks_drain(perf);
 		passed_ns = ts_clock_monotonic_ns() - start_ns;
 	}
 	return !is_anyone_asked(perf);
@@ -354,7 +355,7 @@ struct sample_start {
 	uint64_t stack_bytes;
 };
 
-static void take_sample(const struct ts_native_perf *perf, struct thread *thread,
+static void take_sample(const struct ts_perf_stacks *perf, struct thread *thread,
 			const uint8_t *content, size_t bytes)
 {
 	struct sample_start start;
@@ -408,7 +409,7 @@ static bool find_newest(const struct thread *thread, uint64_t tail, uint64_t hea
 	return is_found;
 }
 
-static void drain_thread(struct ts_native_perf *perf, struct thread *thread)
+static void drain_thread(struct ts_perf_stacks *perf, struct thread *thread)
 {
 	uint64_t head = __atomic_load_n(&thread->ring->data_head, __ATOMIC_ACQUIRE), at;
 	uint64_t tail = thread->ring->data_tail;
@@ -425,23 +426,23 @@ static void drain_thread(struct ts_native_perf *perf, struct thread *thread)
 	__atomic_store_n(&thread->ring->data_tail, head, __ATOMIC_RELEASE);
 }
 
-void ts_native_perf_drain(struct ts_native_perf *perf)
+void ts_perf_stacks_drain(struct ts_perf_stacks *perf)
 {
 	for (size_t i = 0; i < perf->count; i++)
 		drain_thread(perf, &perf->threads[i]);
 }
 
-size_t ts_native_perf_stack(struct ts_native_perf *perf, pid_t tid, int64_t since_ns,
-			    int64_t *ret_time_ns, struct ts_native_frame *ret_frames, size_t count,
-			    bool *ret_whole)
+size_t ts_perf_stacks_get(struct ts_perf_stacks *perf, pid_t tid, int64_t since_ns,
+			  int64_t *ret_time_ns, struct ts_native_frame *ret_frames, size_t count,
+			  bool *ret_complete)
 {
 	const struct thread *thread = find_thread(perf, tid);
 
-	*ret_whole = false;
+	*ret_complete = false;
 	if (!thread || thread->time_ns == 0 || thread->time_ns < since_ns)
 		return 0;
 	*ret_time_ns = thread->time_ns;
-	return ts_native_unwind(perf->native, &thread->registers, thread->stack,
-				thread->registers.values[TS_REGISTER_SP], thread->stack_bytes,
-				ret_frames, count, ret_whole);
+	return ts_unwind_stack(perf->native, &thread->registers, thread->stack,
+			       thread->registers.values[TS_REGISTER_SP], thread->stack_bytes,
+			       ret_frames, count, ret_complete);
 }

@@ -94,7 +94,7 @@ static bool align(size_t loops, size_t runs, bool whole, size_t *ret_runs, size_
 	return common > 1;
 }
 
-size_t ts_python_merge(const struct ts_native_frame *native, size_t native_count, bool whole,
+size_t ts_merge_stacks(const struct ts_native_frame *native, size_t native_count, bool whole,
 		       const struct ts_python_frame *python, size_t python_count,
 		       struct ts_sample_frame *ret_frames, size_t room)
 {

@@ -21,7 +21,7 @@
  * is merged, but for the innermost of that, and the rest is Python's alone; without a whole native
  * stack all is. Python frames are never left out, nor native ones put where they were not seen.
  */
-size_t ts_python_merge(const struct ts_native_frame *native, size_t native_count, bool whole,
+size_t ts_merge_stacks(const struct ts_native_frame *native, size_t native_count, bool whole,
 		       const struct ts_python_frame *python, size_t python_count,
 		       struct ts_sample_frame *ret_frames, size_t room);
 

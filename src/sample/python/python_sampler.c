@@ -35,8 +35,7 @@ struct ts_python_sampler {
 	pthread_cond_t changed;
 	/* Under the lock. */
 	bool closing;
-	struct ts_python_process *list;
-	size_t list_count;
+	struct ts_sampled_processes processes;
 	uint64_t serial; /* counts changes of the list and asks */
 	pid_t asks[ASKS];
 	size_t ask_count;
@@ -167,7 +166,7 @@ static void renew_allowance(struct ts_python_sampler *sampler, int64_t now_ns)
 /* ---- who is sampled ---- */
 
 static struct watched_process *find_watched(struct ts_python_sampler *sampler,
-					    const struct ts_python_process *what)
+					    const struct ts_sampled_process *what)
 {
 	for (size_t i = 0; i < sampler->count; i++) {
 		struct watched_process *process = sampler->watched[i];
@@ -186,7 +185,7 @@ static void set_interval(struct ts_python_sampler *sampler, struct watched_proce
 			 int64_t interval_ns, int64_t now_ns)
 {
 	if (interval_ns)
-		interval_ns = TS_MAX(interval_ns, TS_PYTHON_LEAST_INTERVAL_NS);
+		interval_ns = TS_MAX(interval_ns, TS_PYTHON_MIN_INTERVAL_NS);
 	if (interval_ns && interval_ns < EXACT_BELOW_NS && !sampler->is_exact)
 		sampler->is_exact = !prctl(PR_SET_TIMERSLACK, EXACT_SLACK_NS, 0, 0, 0);
 	if (process->what.interval_ns == interval_ns)
@@ -204,7 +203,7 @@ static void drop_watched(struct ts_python_sampler *sampler, struct watched_proce
 	ts_python_watch_free(&sampler->sampling, process);
 }
 
-static void renew_watched(struct ts_python_sampler *sampler, const struct ts_python_process *list,
+static void renew_watched(struct ts_python_sampler *sampler, const struct ts_sampled_process *list,
 			  size_t count, int64_t now_ns)
 {
 	struct watched_process **watched = calloc(count + 1, sizeof(struct watched_process *));
@@ -244,19 +243,19 @@ static void note_asks(struct ts_python_sampler *sampler, const pid_t *asks, size
 
 static void take_changes(struct ts_python_sampler *sampler, int64_t now_ns)
 {
-	struct ts_python_process *list = NULL;
+	struct ts_sampled_process *list = NULL;
 	pid_t asks[ASKS];
 	size_t count = 0, ask_count = 0;
 
 	pthread_mutex_lock(&sampler->lock);
 	if (sampler->serial != sampler->seen_serial) {
-		count = sampler->list_count;
+		count = sampler->processes.count;
 		list = calloc(count + 1, sizeof(*list));
 		ask_count = sampler->ask_count;
 		memcpy(asks, sampler->asks, ask_count * sizeof(*asks));
 		sampler->ask_count = 0;
 		if (list && count)
-			memcpy(list, sampler->list, count * sizeof(*list));
+			memcpy(list, sampler->processes.items, count * sizeof(*list));
 		sampler->seen_serial = sampler->serial;
 	}
 	pthread_mutex_unlock(&sampler->lock);
@@ -302,11 +301,11 @@ static void tell_counters(struct ts_python_sampler *sampler, int64_t now_ns)
 
 		ts_python_watch_add_counts(&since, &process->counts, &process->told_counts);
 		longest_ns = TS_MAX(longest_ns, process->longest_ns);
-		ts_python_watch_tell_counters(&sampler->sampling, process, elapsed_ns);
+		ts_python_watch_report_counters(&sampler->sampling, process, elapsed_ns);
 	}
 	since.cpu_ns = sampler->cpu_ns - sampler->counted_cpu_ns;
 	if (since.ticks)
-		ts_python_watch_tell_all(&sampler->sampling, &since, longest_ns, elapsed_ns);
+		ts_python_watch_report_totals(&sampler->sampling, &since, longest_ns, elapsed_ns);
 	since.cpu_ns = 0;
 	ts_python_watch_add_counts(&sampler->total, &since, &nothing);
 	sampler->gone = nothing;
@@ -378,7 +377,7 @@ static void free_sampler(struct ts_python_sampler *sampler)
 	for (size_t i = 0; i < sampler->count; i++)
 		ts_python_watch_free(&sampler->sampling, sampler->watched[i]);
 	free(sampler->watched);
-	free(sampler->list);
+	ts_sampled_processes_release(&sampler->processes);
 	free(sampler->sampling.frames);
 	free(sampler->sampling.free_slots);
 	ts_text_release(&sampler->sampling.locals);
@@ -437,43 +436,24 @@ void ts_python_sampler_close(struct ts_python_sampler *sampler)
 
 /* ---- while it runs ---- */
 
-static bool is_same_list(const struct ts_python_sampler *sampler,
-			 const struct ts_python_process *list, size_t count)
-{
-	for (size_t i = 0; i < count && count == sampler->list_count; i++)
-		if (sampler->list[i].pid != list[i].pid ||
-		    sampler->list[i].start_time != list[i].start_time ||
-		    sampler->list[i].interval_ns != list[i].interval_ns)
-			return false;
-	return count == sampler->list_count;
-}
-
 int ts_python_sampler_set_processes(struct ts_python_sampler *sampler,
-				    const struct ts_python_process *processes, size_t count,
+				    const struct ts_sampled_process *processes, size_t count,
 				    struct ts_error *err)
 {
-	struct ts_python_process *copy = ts_alloc_array(count, sizeof(*copy));
+	bool has_changed;
+	int rc;
 
-	if (!copy)
-		return ts_error_set(err, TS_ENOMEM, "no memory to sample %zu processes", count);
-	if (count)
-		memcpy(copy, processes, count * sizeof(*copy));
 	pthread_mutex_lock(&sampler->lock);
-	if (!is_same_list(sampler, processes, count)) {
-		struct ts_python_process *old = sampler->list;
-
-		sampler->list = copy;
-		sampler->list_count = count;
+	rc = ts_sampled_processes_set(&sampler->processes, processes, count, &has_changed, err);
+	if (has_changed) {
 		sampler->serial++;
 		pthread_cond_broadcast(&sampler->changed);
-		copy = old;
 	}
 	pthread_mutex_unlock(&sampler->lock);
-	free(copy);
-	return TS_OK;
+	return rc;
 }
 
-void ts_python_sampler_ask(struct ts_python_sampler *sampler, pid_t pid)
+void ts_python_sampler_request(struct ts_python_sampler *sampler, pid_t pid)
 {
 	pthread_mutex_lock(&sampler->lock);
 	/* More than can be told apart: all. */

@@ -17,9 +17,10 @@
 #include "base/memory.h"
 #include "code/unwind.h"
 #include "python/reader/python_reader.h"
+#include "sample/sampled_processes.h"
 
 #define TS_PYTHON_INTERVAL_NS INT64_C(100000000) /* unless asked otherwise */
-#define TS_PYTHON_LEAST_INTERVAL_NS INT64_C(100000)
+#define TS_PYTHON_MIN_INTERVAL_NS INT64_C(100000)
 
 /* One frame of a sample: of Python, or native. */
 struct ts_sample_frame {
@@ -83,12 +84,6 @@ struct ts_python_sampler_options {
 	const char *const *functions;
 };
 
-struct ts_python_process {
-	pid_t pid;
-	uint64_t start_time;
-	int64_t interval_ns; /* 0: not now */
-};
-
 struct ts_python_sampler;
 
 int ts_python_sampler_open(struct ts_python_sampler **ret_sampler,
@@ -96,10 +91,10 @@ int ts_python_sampler_open(struct ts_python_sampler **ret_sampler,
 			   const struct ts_python_consumer *consumer, struct ts_error *err);
 /* Who is sampled from now on, in place of those before. Those that end leave by themselves. */
 int ts_python_sampler_set_processes(struct ts_python_sampler *sampler,
-				    const struct ts_python_process *processes, size_t count,
+				    const struct ts_sampled_process *processes, size_t count,
 				    struct ts_error *err);
 /* One sweep of a process (0: of all) as soon as can be. */
-void ts_python_sampler_ask(struct ts_python_sampler *sampler, pid_t pid);
+void ts_python_sampler_request(struct ts_python_sampler *sampler, pid_t pid);
 
 struct ts_python_sampler_status {
 	size_t processes, threads; /* that are being sampled */

@@ -70,8 +70,8 @@ void ts_python_watch_add_counts(struct sampling_counts *sum, const struct sampli
 	sum->cpu_ns += counts->cpu_ns - less->cpu_ns;
 }
 
-void ts_python_watch_tell_counters(struct sampling *sampling, struct watched_process *process,
-				   int64_t elapsed_ns)
+void ts_python_watch_report_counters(struct sampling *sampling, struct watched_process *process,
+				     int64_t elapsed_ns)
 {
 	const struct row row = { sampling, process };
 	struct sampling_counts since = { 0 };
@@ -83,8 +83,8 @@ void ts_python_watch_tell_counters(struct sampling *sampling, struct watched_pro
 	process->longest_ns = 0;
 }
 
-void ts_python_watch_tell_all(struct sampling *sampling, const struct sampling_counts *counts,
-			      int64_t longest_ns, int64_t elapsed_ns)
+void ts_python_watch_report_totals(struct sampling *sampling, const struct sampling_counts *counts,
+				   int64_t longest_ns, int64_t elapsed_ns)
 {
 	const struct row row = { sampling, NULL };
 	double elapsed = (double)elapsed_ns;

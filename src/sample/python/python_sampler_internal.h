@@ -45,8 +45,8 @@ struct sampling_counts {
 struct native_side; /* python_sampler_native.c */
 
 struct watched_process {
-	struct ts_python_process what;
-	struct ts_python *python; /* NULL: not open */
+	struct ts_sampled_process what;
+	struct ts_python_reader *python; /* NULL: not open */
 	struct native_side *native;
 	bool native_failed; /* there are no native frames to be had of it */
 	bool ended;
@@ -68,8 +68,8 @@ struct watched_process {
 	size_t match_capacity;
 	/* Counts. */
 	struct sampling_counts counts, told_counts;
-	struct ts_python_counts reader; /* as of the last sweep */
-	int64_t longest_ns;             /* sweep since the last telling */
+	struct ts_python_reader_counts reader; /* as of the last sweep */
+	int64_t longest_ns;                    /* sweep since the last telling */
 };
 
 struct ts_python_sampler;
@@ -88,7 +88,7 @@ struct sampling {
 
 /* ---- python_sampler_process.c ---- */
 
-struct watched_process *ts_python_watch_new(const struct ts_python_process *what, int64_t now_ns);
+struct watched_process *ts_python_watch_new(const struct ts_sampled_process *what, int64_t now_ns);
 void ts_python_watch_free(struct sampling *sampling, struct watched_process *process);
 /* Tries to open it. */
 void ts_python_watch_try(struct sampling *sampling, struct watched_process *process,
@@ -138,11 +138,11 @@ void ts_python_watch_native_close(struct watched_process *process);
 
 /* ---- python_sampler_counters.c ---- */
 
-void ts_python_watch_tell_counters(struct sampling *sampling, struct watched_process *process,
-				   int64_t elapsed_ns);
+void ts_python_watch_report_counters(struct sampling *sampling, struct watched_process *process,
+				     int64_t elapsed_ns);
 /* Of all processes together. */
-void ts_python_watch_tell_all(struct sampling *sampling, const struct sampling_counts *counts,
-			      int64_t longest_ns, int64_t elapsed_ns);
+void ts_python_watch_report_totals(struct sampling *sampling, const struct sampling_counts *counts,
+				   int64_t longest_ns, int64_t elapsed_ns);
 void ts_python_watch_add_counts(struct sampling_counts *sum, const struct sampling_counts *counts,
 				const struct sampling_counts *less);
 
@@ -152,6 +152,6 @@ void ts_python_watch_add_counts(struct sampling_counts *sum, const struct sampli
 void ts_python_watch_message(struct sampling *sampling, struct watched_process *process,
 			     const char *text);
 
-bool ts_python_watch_room(struct sampling *sampling, size_t count);
+bool ts_python_watch_reserve_frames(struct sampling *sampling, size_t count);
 
 #endif

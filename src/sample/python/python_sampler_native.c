@@ -6,6 +6,7 @@
  */
 #include "base/clock.h"
 #include "code/unwind.h"
+#include "sample/perf/perf_stacks.h"
 #include "sample/python/merge_stacks.h"
 #include "sample/python/python_sampler_internal.h"
 
@@ -22,8 +23,8 @@ struct asked_thread {
 };
 
 struct native_side {
-	struct ts_native *native;
-	struct ts_native_perf *perf; /* NULL: not to be had */
+	struct ts_native_process *native;
+	struct ts_perf_stacks *perf; /* NULL: not to be had */
 	pid_t *tids; /* that perf was told of; room for as many that are asked for behind them */
 	size_t tid_count, tid_capacity;
 	struct asked_thread *asked;
@@ -36,8 +37,8 @@ struct native_side {
 static void close_side(struct native_side *side)
 {
 	if (side->perf)
-		ts_native_perf_close(side->perf);
-	ts_native_close(side->native);
+		ts_perf_stacks_close(side->perf);
+	ts_native_process_close(side->native);
 	free(side->tids);
 	free(side->asked);
 	free(side);
@@ -58,13 +59,13 @@ static void open_side(struct sampling *sampling, struct watched_process *process
 	process->native_failed = true;
 	if (!side)
 		return;
-	if (ts_native_open(&side->native, process->what.pid, &err)) {
+	if (ts_native_process_open(&side->native, process->what.pid, &err)) {
 		ts_python_watch_message(sampling, process, err.message);
 		free(side);
 		return;
 	}
 	/* Threads that wait can be had without it. */
-	if (ts_native_perf_open(&side->perf, side->native, 0, 0, &err)) {
+	if (ts_perf_stacks_open(&side->perf, side->native, 0, 0, &err)) {
 		side->perf = NULL;
 		ts_python_watch_message(sampling, process, err.message);
 	}
@@ -93,7 +94,7 @@ static void set_threads(struct sampling *sampling, struct watched_process *proce
 	if (!same || count != side->tid_count) {
 		struct ts_error err = { 0 };
 
-		if (ts_native_perf_set_threads(side->perf, side->tids, count, &err))
+		if (ts_perf_stacks_set_threads(side->perf, side->tids, count, &err))
 			ts_python_watch_message(sampling, process, err.message);
 	}
 	side->tid_count = count;
@@ -121,7 +122,7 @@ static bool ask(struct native_side *side, const struct ts_python_sweep *sweep)
 			(struct asked_thread){ thread->tid, thread->depth };
 	}
 	if (side->asked_count)
-		ts_native_perf_ask(side->perf, running, side->asked_count);
+		ts_perf_stacks_request(side->perf, running, side->asked_count);
 	return side->asked_count != 0;
 }
 
@@ -138,7 +139,7 @@ bool ts_python_watch_native_sweep(struct sampling *sampling, struct watched_proc
 		process->native->since_ns = began_ns;
 		asked = ask(process->native, sweep);
 		if (asked)
-			ts_native_perf_wait(process->native->perf, ANSWER_NS);
+			ts_perf_stacks_wait(process->native->perf, ANSWER_NS);
 	}
 	process->counts.native_ns += ts_clock_monotonic_ns() - began_ns;
 	return asked;
@@ -154,16 +155,16 @@ static bool was_still(const struct native_side *side, const struct ts_python_thr
 }
 
 static size_t unwind(struct native_side *side, const struct ts_python_thread *stack,
-		     bool *ret_whole)
+		     bool *ret_complete)
 {
 	int64_t time_ns;
 
 	if (side->perf && was_still(side, stack))
-		return ts_native_perf_stack(side->perf, stack->tid, side->since_ns, &time_ns,
-					    side->frames, NATIVE_FRAMES, ret_whole);
+		return ts_perf_stacks_get(side->perf, stack->tid, side->since_ns, &time_ns,
+					  side->frames, NATIVE_FRAMES, ret_complete);
 	if (!(stack->state & TS_PYTHON_RUNS))
-		return ts_native_waiting_thread(side->native, stack->tid, side->frames,
-						NATIVE_FRAMES, ret_whole);
+		return ts_unwind_blocked_thread(side->native, stack->tid, side->frames,
+						NATIVE_FRAMES, ret_complete);
 	return 0;
 }
 
@@ -174,7 +175,7 @@ static void renew(struct native_side *side)
 	if (now_ns < side->renew_ns)
 		return;
 	side->renew_ns = now_ns + RENEW_NS;
-	ts_native_renew(side->native, NULL);
+	ts_native_process_refresh(side->native, NULL);
 }
 
 size_t ts_python_watch_native(struct sampling *sampling, struct watched_process *process,
@@ -185,13 +186,14 @@ size_t ts_python_watch_native(struct sampling *sampling, struct watched_process 
 	bool whole = false;
 	size_t count;
 
-	if (!side || !stack->tid || !ts_python_watch_room(sampling, stack->depth + NATIVE_FRAMES))
+	if (!side || !stack->tid ||
+	    !ts_python_watch_reserve_frames(sampling, stack->depth + NATIVE_FRAMES))
 		return 0;
 	count = unwind(side, stack, &whole);
 	if (count && !whole)
 		renew(side);
 	if (count)
-		count = ts_python_merge(side->frames, count, whole, stack->frames, stack->depth,
+		count = ts_merge_stacks(side->frames, count, whole, stack->frames, stack->depth,
 					sampling->frames, sampling->frame_capacity);
 	process->counts.native_ns += ts_clock_monotonic_ns() - began_ns;
 	return count;

@@ -44,7 +44,7 @@ void ts_python_watch_message(struct sampling *sampling, struct watched_process *
 
 /* ---- opening ---- */
 
-struct watched_process *ts_python_watch_new(const struct ts_python_process *what, int64_t now_ns)
+struct watched_process *ts_python_watch_new(const struct ts_sampled_process *what, int64_t now_ns)
 {
 	struct watched_process *process = calloc(1, sizeof(*process));
 
@@ -65,10 +65,10 @@ static void close_process(struct sampling *sampling, struct watched_process *pro
 		consumer->closed(consumer->context, process->what.pid, process->what.start_time);
 	ts_python_watch_forget_threads(sampling, process, true);
 	ts_python_watch_native_close(process);
-	ts_python_close(TS_STEAL(process->python));
+	ts_python_reader_close(TS_STEAL(process->python));
 	free(TS_STEAL(process->matches));
 	process->match_capacity = 0;
-	process->reader = (struct ts_python_counts){ 0 };
+	process->reader = (struct ts_python_reader_counts){ 0 };
 }
 
 void ts_python_watch_free(struct sampling *sampling, struct watched_process *process)
@@ -103,8 +103,8 @@ void ts_python_watch_try(struct sampling *sampling, struct watched_process *proc
 	struct ts_error err = { 0 };
 	int rc;
 
-	rc = ts_python_open(&process->python, process->what.pid, process->what.start_time,
-			    reader_flags(sampling), &err);
+	rc = ts_python_reader_open(&process->python, process->what.pid, process->what.start_time,
+				   reader_flags(sampling), &err);
 	if (!rc) {
 		process->slot_ns = now_ns;
 		process->due_ns = process->what.interval_ns ? now_ns : INT64_MAX;
@@ -136,7 +136,7 @@ static void lose_process(struct sampling *sampling, struct watched_process *proc
 
 /* ---- telling ---- */
 
-bool ts_python_watch_room(struct sampling *sampling, size_t count)
+bool ts_python_watch_reserve_frames(struct sampling *sampling, size_t count)
 {
 	return !ts_grow_array((void **)&sampling->frames, &sampling->frame_capacity, count,
 			      sizeof(*sampling->frames));
@@ -144,7 +144,7 @@ bool ts_python_watch_room(struct sampling *sampling, size_t count)
 
 static size_t copy_frames(struct sampling *sampling, const struct ts_python_thread *stack)
 {
-	if (!ts_python_watch_room(sampling, stack->depth))
+	if (!ts_python_watch_reserve_frames(sampling, stack->depth))
 		return 0;
 	for (uint32_t i = 0; i < stack->depth; i++)
 		sampling->frames[i] = (struct ts_sample_frame){ .python = stack->frames[i].code,
@@ -269,10 +269,10 @@ static void tell_thread(const struct telling *telling, const struct ts_python_th
 /* What the reader has counted since the last sweep. */
 static void count_reading(struct watched_process *process)
 {
-	struct ts_python_counts now, before = process->reader;
+	struct ts_python_reader_counts now, before = process->reader;
 	struct sampling_counts *counts = &process->counts;
 
-	ts_python_counts(process->python, &now);
+	ts_python_reader_counts(process->python, &now);
 	process->reader = now;
 	counts->retried += now.retried - before.retried;
 	counts->system_calls += now.system_calls - before.system_calls;

@@ -170,7 +170,7 @@ static bool waits_for_copy(struct devices *d, const struct ts_work_command *comm
 	if (!known)
 		return false;
 	if (!*known)
-		*known = ts_call_is_blocking(name, strlen(name)) ? 2 : 1;
+		*known = ts_api_is_blocking(name, strlen(name)) ? 2 : 1;
 	return *known == 2;
 }
 
@@ -307,8 +307,8 @@ static int prepare(struct devices *d)
 	for (uint32_t i = 0; i < work->call_count && !rc; i++) {
 		const struct ts_work_call *call = &work->calls[i];
 
-		of_devices |= call->kind == TS_CALL_DEVICE_SYNC;
-		if (call->kind == TS_CALL_EVENT_RECORD && call->correlation != TS_ABSENT &&
+		of_devices |= call->kind == TS_API_DEVICE_SYNC;
+		if (call->kind == TS_API_EVENT_RECORD && call->correlation != TS_ABSENT &&
 		    ts_pairmap_put(&d->records, call->rank, (uint64_t)call->correlation, i))
 			rc = no_memory(d);
 	}
@@ -337,7 +337,7 @@ static int add_device_calls(struct devices *d, uint32_t device)
 							   .call = TS_WORK_NONE,
 							   .kind = TS_SYNC_CONTEXT };
 
-			if (call->kind == TS_CALL_DEVICE_SYNC)
+			if (call->kind == TS_API_DEVICE_SYNC)
 				rc = add_sync(d, &sync, device);
 		}
 	}

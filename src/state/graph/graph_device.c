@@ -86,7 +86,7 @@ static uint8_t call_kind(const struct ts_work *work, uint32_t command)
 {
 	uint32_t call = work->commands[command].call;
 
-	return call == TS_WORK_NONE ? TS_CALL_OTHER : work->calls[call].kind;
+	return call == TS_WORK_NONE ? TS_API_OTHER : work->calls[call].kind;
 }
 
 /*
@@ -113,9 +113,9 @@ static void add_loose_stream(struct ts_graph_build *build, const struct ts_work_
 	for (uint32_t p = stream->first_command; p < end; p++) {
 		uint32_t command = build->order[p];
 		uint8_t kind = call_kind(build->work, command);
-		bool holds = kind == TS_CALL_STREAM_WAIT;
+		bool holds = kind == TS_API_STREAM_WAIT;
 
-		if ((holds || kind == TS_CALL_EVENT_RECORD) && !has_waits(build->work, command))
+		if ((holds || kind == TS_API_EVENT_RECORD) && !has_waits(build->work, command))
 			gather(build, &loose, p);
 		else if (loose.barrier != TS_WORK_NONE)
 			ts_graph_add(build, loose.barrier, command, TS_EDGE_STREAM, 0);

@@ -23,7 +23,7 @@ static void make_records(struct ts_graph_build *build)
 	for (uint32_t i = 0; i < work->call_count && !build->rc; i++) {
 		const struct ts_work_call *call = &work->calls[i];
 
-		if (call->kind == TS_CALL_EVENT_RECORD && build->told[call->rank])
+		if (call->kind == TS_API_EVENT_RECORD && build->told[call->rank])
 			build->rc = ts_pairmap_put(&build->records, call->rank,
 						   (uint64_t)call->correlation, i);
 	}
@@ -168,10 +168,10 @@ static void infer_thread(struct ts_graph_build *build, const struct ts_work_thre
 	for (uint32_t i = 0; i < thread->call_count && !build->rc; i++) {
 		uint32_t call = thread->first_call + i;
 
-		if (work->calls[call].kind == TS_CALL_EVENT_RECORD) {
+		if (work->calls[call].kind == TS_API_EVENT_RECORD) {
 			record = ts_graph_call_moment(work, call);
 			recorded = true;
-		} else if (work->calls[call].kind == TS_CALL_STREAM_WAIT) {
+		} else if (work->calls[call].kind == TS_API_STREAM_WAIT) {
 			/*
 			 * OpenCL's barriers are commands themselves, and tell what they wait for.
 			 */

@@ -26,7 +26,7 @@ static void add_told(struct ts_graph_build *build)
 		uint32_t command = TS_WORK_NONE;
 
 		/* A query tells of an event, too, but waits for nothing. */
-		if (sync->call == TS_WORK_NONE || work->calls[sync->call].kind == TS_CALL_QUERY)
+		if (sync->call == TS_WORK_NONE || work->calls[sync->call].kind == TS_API_QUERY)
 			continue;
 		if (sync->kind == TS_SYNC_STREAM && sync->stream != TS_WORK_NONE)
 			command = ts_graph_latest_before(build, sync->stream,
@@ -65,13 +65,12 @@ static void infer_thread(struct ts_graph_build *build, const struct ts_work_thre
 		uint32_t call = thread->first_call + i;
 		uint8_t kind = work->calls[call].kind;
 
-		if (kind == TS_CALL_EVENT_RECORD) {
+		if (kind == TS_API_EVENT_RECORD) {
 			record = ts_graph_call_moment(work, call);
 			recorded = true;
-		} else if (kind == TS_CALL_STREAM_SYNC ||
-			   (kind == TS_CALL_EVENT_SYNC && !recorded)) {
+		} else if (kind == TS_API_STREAM_SYNC || (kind == TS_API_EVENT_SYNC && !recorded)) {
 			infer_wait(build, call, ts_graph_call_moment(work, call));
-		} else if (kind == TS_CALL_EVENT_SYNC) {
+		} else if (kind == TS_API_EVENT_SYNC) {
 			infer_wait(build, call, record);
 		}
 	}
@@ -138,7 +137,7 @@ static void collect_thread(struct ts_graph_build *build, struct device_syncs *sy
 
 		if (command != TS_WORK_NONE && rank->device_count != 1)
 			device = work->streams[work->commands[command].stream].device;
-		if (work->calls[call].kind == TS_CALL_DEVICE_SYNC && device != TS_WORK_NONE &&
+		if (work->calls[call].kind == TS_API_DEVICE_SYNC && device != TS_WORK_NONE &&
 		    !ts_map_get(&syncs->told, call, &unused))
 			add_device_sync(build, syncs, device, call);
 	}
@@ -242,9 +241,9 @@ static unsigned int name_facts(struct ts_graph_build *build, uint32_t name)
 	if (build->names[name])
 		return build->names[name];
 	text = ts_work_text(build->work, name);
-	if (ts_call_is_blocking(text, strlen(text)))
+	if (ts_api_is_blocking(text, strlen(text)))
 		facts |= NAME_BLOCKING;
-	if (ts_call_may_block(text, strlen(text)))
+	if (ts_api_may_block(text, strlen(text)))
 		facts |= NAME_MAY_BLOCK;
 	if (strstr(text, "Pageable"))
 		facts |= NAME_PAGEABLE;
@@ -284,7 +283,7 @@ static void add_copies(struct ts_graph_build *build)
 
 		if (command->call != TS_WORK_NONE &&
 		    (command->kind == TS_GPU_OP_COPY ||
-		     work->calls[command->call].kind == TS_CALL_COPY))
+		     work->calls[command->call].kind == TS_API_COPY))
 			add_copy(build, i);
 	}
 }

@@ -13,12 +13,12 @@ enum { UNMET, WAITS, GOES_ON };
 /* Whether calls of a kind wait depends on the name for copies alone. */
 static bool call_waits(const struct ts_work *work, const struct ts_work_call *call, uint8_t *names)
 {
-	if (call->kind != TS_CALL_COPY)
-		return ts_call_is_sync((enum ts_call_kind)call->kind);
+	if (call->kind != TS_API_COPY)
+		return ts_api_is_sync((enum ts_api_kind)call->kind);
 	if (names[call->name] == UNMET) {
 		const char *name = ts_work_text(work, call->name);
 
-		names[call->name] = ts_call_is_blocking(name, strlen(name)) ? WAITS : GOES_ON;
+		names[call->name] = ts_api_is_blocking(name, strlen(name)) ? WAITS : GOES_ON;
 	}
 	return names[call->name] == WAITS;
 }

@@ -105,20 +105,20 @@ static int add_command(struct making *making, uint32_t index)
 static enum ts_command_kind kind_of_call(const struct ts_work_call *call)
 {
 	switch (call->kind) {
-	case TS_CALL_EVENT_RECORD:
+	case TS_API_EVENT_RECORD:
 		return call->command == TS_WORK_NONE ? TS_COMMAND_RECORD : TS_COMMAND_UNKNOWN;
-	case TS_CALL_STREAM_WAIT:
+	case TS_API_STREAM_WAIT:
 		return call->command == TS_WORK_NONE ? TS_COMMAND_WAIT : TS_COMMAND_UNKNOWN;
-	case TS_CALL_EVENT_SYNC:
-	case TS_CALL_STREAM_SYNC:
-	case TS_CALL_DEVICE_SYNC:
+	case TS_API_EVENT_SYNC:
+	case TS_API_STREAM_SYNC:
+	case TS_API_DEVICE_SYNC:
 		return TS_COMMAND_SYNC;
-	case TS_CALL_COPY:
+	case TS_API_COPY:
 		return call->command == TS_WORK_NONE ? TS_COMMAND_COPY : TS_COMMAND_UNKNOWN;
-	case TS_CALL_FILL:
+	case TS_API_FILL:
 		return call->command == TS_WORK_NONE ? TS_COMMAND_FILL : TS_COMMAND_UNKNOWN;
-	case TS_CALL_LAUNCH:
-	case TS_CALL_GRAPH:
+	case TS_API_LAUNCH:
+	case TS_API_GRAPH:
 		return call->command == TS_WORK_NONE ? TS_COMMAND_LAUNCH : TS_COMMAND_UNKNOWN;
 	default:
 		return TS_COMMAND_UNKNOWN;
@@ -175,7 +175,7 @@ static int add_call(struct making *making, uint32_t index)
 		one->start = call->start;
 		one->end = call->end;
 	}
-	if (ts_call_is_enqueue((enum ts_call_kind)call->kind))
+	if (ts_api_is_enqueue((enum ts_api_kind)call->kind))
 		one->flags |= TS_INSTRUCTION_MISSING;
 	if (making->sync_of_call[index] != TS_WORK_NONE)
 		add_operands(one, making->work, making->sync_of_call[index]);

@@ -144,7 +144,7 @@ struct ts_work_call {
 	uint32_t name;
 	uint32_t command;       /* first of those that it issued (by start), TS_WORK_NONE: none */
 	uint32_t command_count; /* the rest: ts_work_next_of_call() */
-	uint8_t kind;           /* enum ts_call_kind */
+	uint8_t kind;           /* enum ts_api_kind */
 };
 
 enum ts_sync_kind {

@@ -73,8 +73,7 @@ static int start_correlations(struct correlations *known, const struct ts_work *
  */
 static bool is_better(const struct ts_work_call *call, const struct ts_work_call *known)
 {
-	bool enqueues = ts_call_is_enqueue(call->kind),
-	     known_does = ts_call_is_enqueue(known->kind);
+	bool enqueues = ts_api_is_enqueue(call->kind), known_does = ts_api_is_enqueue(known->kind);
 
 	return enqueues != known_does ? enqueues : call->start < known->start;
 }

@@ -62,7 +62,7 @@ static void find_facts(struct ts_work *work, int64_t string, struct ts_text_fact
 
 	facts->met = true;
 	facts->name = intern(work, text.data, text.length);
-	facts->call_kind = (uint8_t)ts_call_kind(text.data, text.length);
+	facts->call_kind = (uint8_t)ts_api_kind(text.data, text.length);
 	facts->slice_class = slice_class(text);
 	facts->is_step = parse_step(text, &facts->step);
 	facts->is_marker = !strcmp(text.data, "sync");

@@ -238,7 +238,7 @@ static void judge(struct ts_work *work)
 		judge_order(work, command, &end, &issued);
 	}
 	for (uint32_t i = 0; i < work->call_count; i++)
-		if (ts_call_is_enqueue(work->calls[i].kind) &&
+		if (ts_api_is_enqueue(work->calls[i].kind) &&
 		    work->calls[i].command == TS_WORK_NONE)
 			work->calls_without_command++;
 }

@@ -78,7 +78,7 @@ static _Unwind_Reason_Code add_pc(struct _Unwind_Context *context, void *to)
 	return _URC_NO_REASON;
 }
 
-static void check_module(uint32_t entry, const struct ts_here_module *expected)
+static void check_module(uint32_t entry, const struct ts_local_unwind_module *expected)
 {
 	char text[1024], program[1024];
 	struct ts_live_module where;
@@ -110,12 +110,12 @@ static void check_module(uint32_t entry, const struct ts_here_module *expected)
 static void check_frames(uint32_t number, const uint64_t *pcs, size_t count)
 {
 	static struct frames frames;
-	struct ts_here_module module;
+	struct ts_local_unwind_module module;
 
 	read_stack(number, &frames);
 	TS_CHECK_INT(frames.count, count);
 	for (size_t i = 0; i < count; i++) {
-		TS_CHECK(ts_here_find_module(pcs[i] - 1, &module));
+		TS_CHECK(ts_local_unwind_find_module(pcs[i] - 1, &module));
 		TS_CHECK_INT((uint32_t)frames.words[i], pcs[i] - 1 - module.bias);
 		check_module((uint32_t)(frames.words[i] >> 32), &module);
 	}
@@ -162,11 +162,11 @@ TS_TEST(frames_are_modules_and_addresses)
 	}
 	{
 		static struct frames ours;
-		struct ts_here_module module;
+		struct ts_local_unwind_module module;
 
 		read_stack(number, &ours);
 		TS_CHECK_INT(ours.count, theirs.count);
-		TS_CHECK(ts_here_find_module(theirs.words[0] - 1, &module));
+		TS_CHECK(ts_local_unwind_find_module(theirs.words[0] - 1, &module));
 		TS_CHECK_INT(ours.words[0] >> 32, ours.words[1] >> 32);
 	}
 	check_frames(entry_of(number, &(const char *){ NULL }).line, theirs.words + 1,

@@ -18,17 +18,17 @@
 
 #define MS INT64_C(1000000)
 
-static struct ts_program_result result;
+static struct ts_subprocess_result result;
 
 static const char *run_shell(const char *script, int64_t limit_ms, size_t max_bytes,
 			     const char *const *environment)
 {
 	const char *const arguments[] = { "/bin/sh", "-c", script, NULL };
-	const struct ts_program program = { arguments, environment, limit_ms * MS, max_bytes };
+	const struct ts_subprocess program = { arguments, environment, limit_ms * MS, max_bytes };
 	struct ts_error err;
 
-	ts_program_result_release(&result);
-	TS_CHECK_INT(ts_program_run(&program, &result, &err), TS_OK);
+	ts_subprocess_result_release(&result);
+	TS_CHECK_INT(ts_subprocess_run(&program, &result, &err), TS_OK);
 	TS_CHECK_INT(result.remains, 0);
 	return ts_text_cstr(&result.output);
 }
@@ -38,11 +38,11 @@ static const char *shell(const char *script)
 	return run_shell(script, 60000, 1u << 20, NULL);
 }
 
-static const char *end_of(const struct ts_program_result *what)
+static const char *end_of(const struct ts_subprocess_result *what)
 {
 	static char text[128];
 
-	return ts_program_end(what, text, sizeof(text));
+	return ts_subprocess_describe_end(what, text, sizeof(text));
 }
 
 /* Gone, or a zombie whose parent is not us. */
@@ -81,24 +81,24 @@ TS_TEST(output_and_code_are_collected)
 	TS_CHECK_STR(shell("echo one; echo two >&2; exit 3"), "one\ntwo\n");
 	TS_CHECK_INT(result.exit_code, 3);
 	TS_CHECK(!result.timed_out && !result.cut && !result.signal);
-	TS_CHECK(!ts_program_succeeded(&result));
+	TS_CHECK(!ts_subprocess_succeeded(&result));
 	TS_CHECK_STR(end_of(&result), "exited with code 3");
 	TS_CHECK_STR(shell("true"), "");
-	TS_CHECK(ts_program_succeeded(&result));
+	TS_CHECK(ts_subprocess_succeeded(&result));
 	shell("kill -SEGV $$");
 	TS_CHECK_INT(result.signal, SIGSEGV);
 	TS_CHECK_INT(result.exit_code, -1);
-	TS_CHECK(!ts_program_succeeded(&result));
+	TS_CHECK(!ts_subprocess_succeeded(&result));
 	TS_CHECK_STR(end_of(&result), "was ended by signal 11");
 	expect_no_children();
-	ts_program_result_release(&result);
+	ts_subprocess_result_release(&result);
 }
 
 TS_TEST(much_output_comes_whole)
 {
 	TS_CHECK_INT(strlen(shell("head -c 900000 /dev/zero | tr '\\0' x")), 900000);
-	TS_CHECK(ts_program_succeeded(&result));
-	ts_program_result_release(&result);
+	TS_CHECK(ts_subprocess_succeeded(&result));
+	ts_subprocess_result_release(&result);
 }
 
 TS_TEST(it_starts_with_nothing_of_ours)
@@ -126,7 +126,7 @@ TS_TEST(it_starts_with_nothing_of_ours)
 		"own\n");
 	close(open_fd);
 	close(high);
-	ts_program_result_release(&result);
+	ts_subprocess_result_release(&result);
 }
 
 TS_TEST(environment_is_changed)
@@ -139,21 +139,21 @@ TS_TEST(environment_is_changed)
 	TS_CHECK_STR(run_shell("echo $LC_ALL ${GONE-none} $GONE_NOT $NEW; env | grep -c ^LC_ALL=",
 			       60000, 4096, changes),
 		     "C none 1 1=2\n1\n");
-	ts_program_result_release(&result);
+	ts_subprocess_result_release(&result);
 }
 
 TS_TEST(what_cannot_be_started_is_told)
 {
 	const char *const arguments[] = { "/nowhere/at/all", NULL };
-	const struct ts_program program = { arguments, NULL, 1000 * MS, 100 };
+	const struct ts_subprocess program = { arguments, NULL, 1000 * MS, 100 };
 	struct ts_error err;
 
-	TS_CHECK_INT(ts_program_run(&program, &result, &err), TS_ENOTFOUND);
+	TS_CHECK_INT(ts_subprocess_run(&program, &result, &err), TS_ENOTFOUND);
 	TS_CHECK_INT(result.spawn_errno, ENOENT);
 	TS_CHECK_STR(err.message, "cannot start '/nowhere/at/all': No such file or directory");
-	TS_CHECK(!ts_program_succeeded(&result));
+	TS_CHECK(!ts_subprocess_succeeded(&result));
 	expect_no_children();
-	ts_program_result_release(&result);
+	ts_subprocess_result_release(&result);
 }
 
 TS_TEST(one_that_hangs_is_killed)
@@ -167,14 +167,14 @@ TS_TEST(one_that_hangs_is_killed)
 	TS_CHECK(result.timed_out);
 	TS_CHECK_INT(result.exit_code, -1);
 	TS_CHECK_INT(result.signal, 0);
-	TS_CHECK(!ts_program_succeeded(&result));
+	TS_CHECK(!ts_subprocess_succeeded(&result));
 	TS_CHECK_STR(end_of(&result), "did not end within 150 ms and was killed");
 	pid = (pid_t)strtol(output, &behind, 10);
 	child = (pid_t)strtol(behind, NULL, 10);
 	expect_gone(pid);
 	expect_gone(child);
 	expect_no_children();
-	ts_program_result_release(&result);
+	ts_subprocess_result_release(&result);
 }
 
 TS_TEST(one_that_drips_is_killed)
@@ -183,14 +183,14 @@ TS_TEST(one_that_drips_is_killed)
 	TS_CHECK(result.timed_out && !result.cut);
 	TS_CHECK(result.output.length > 0);
 	expect_no_children();
-	ts_program_result_release(&result);
+	ts_subprocess_result_release(&result);
 }
 
 TS_TEST(one_that_closes_its_output_is_awaited)
 {
 	TS_CHECK_STR(shell("echo a; exec >&- 2>&-; sleep 0.05; exit 7"), "a\n");
 	TS_CHECK_INT(result.exit_code, 7);
-	ts_program_result_release(&result);
+	ts_subprocess_result_release(&result);
 }
 
 TS_TEST(endless_output_is_cut)
@@ -199,22 +199,22 @@ TS_TEST(endless_output_is_cut)
 
 	TS_CHECK(result.cut && !result.timed_out);
 	TS_CHECK_INT(strlen(output), 10001);
-	TS_CHECK(!ts_program_succeeded(&result));
+	TS_CHECK(!ts_subprocess_succeeded(&result));
 	TS_CHECK_STR(end_of(&result), "printed more than 9.77 KiB and was killed");
 	expect_no_children();
 	/* Exactly as much as it may. */
 	TS_CHECK_STR(run_shell("printf abcd", 60000, 4, NULL), "abcd");
-	TS_CHECK(ts_program_succeeded(&result));
-	ts_program_result_release(&result);
+	TS_CHECK(ts_subprocess_succeeded(&result));
+	ts_subprocess_result_release(&result);
 }
 
 TS_TEST(children_left_behind_do_not_delay)
 {
 	const char *output = shell("sleep 1000 & echo $!");
 
-	TS_CHECK(ts_program_succeeded(&result));
+	TS_CHECK(ts_subprocess_succeeded(&result));
 	expect_gone((pid_t)strtol(output, NULL, 10));
-	ts_program_result_release(&result);
+	ts_subprocess_result_release(&result);
 }
 
 /* The numbers that stand in a text, each in a line. */
@@ -229,13 +229,13 @@ static void expect_all_gone(const char *text, int count)
 TS_TEST(children_in_other_sessions_end_with_it)
 {
 	expect_all_gone(shell("(setsid sleep 1000 & echo $!)"), 1);
-	TS_CHECK(ts_program_succeeded(&result));
+	TS_CHECK(ts_subprocess_succeeded(&result));
 	/* And theirs; the pipe ends when all are in their sessions. */
 	expect_all_gone(shell("(setsid sh -c 'setsid sleep 1000 >/dev/null & echo $!; echo $$;"
 			      " exec >/dev/null; wait' &) | cat"),
 			2);
 	expect_no_children();
-	ts_program_result_release(&result);
+	ts_subprocess_result_release(&result);
 }
 
 static volatile sig_atomic_t signals;
@@ -257,7 +257,7 @@ TS_TEST(nobody_else_notices)
 	signal(SIGCHLD, SIG_IGN);
 	shell("exit 5");
 	TS_CHECK_INT(result.exit_code, 5);
-	ts_program_result_release(&result);
+	ts_subprocess_result_release(&result);
 }
 
 /* `script` gets the file to write its numbers to, in one line each, as $1. */
@@ -317,11 +317,11 @@ TS_TEST(folders_and_pipes_are_no_programs)
 	setenv("PATH", "/nowhere", 1);
 	snprintf(other, sizeof(other), "%s/sh", folder);
 	TS_CHECK_INT(mkdir(other, 0700), 0);
-	TS_CHECK(ts_program_find("sh", places, path, sizeof(path)));
+	TS_CHECK(ts_subprocess_find("sh", places, path, sizeof(path)));
 	TS_CHECK_STR(path, "/bin/sh");
 	TS_CHECK_INT(rmdir(other), 0);
 	TS_CHECK_INT(mkfifo(other, 0700), 0);
-	TS_CHECK(ts_program_find("sh", places, path, sizeof(path)));
+	TS_CHECK(ts_subprocess_find("sh", places, path, sizeof(path)));
 	TS_CHECK_STR(path, "/bin/sh");
 	TS_CHECK(unlink(other) == 0 && rmdir(folder) == 0);
 }
@@ -337,19 +337,19 @@ TS_TEST(programs_are_found)
 	fd = creat(expected, 0600);
 	setenv("PATH", "/bin:/usr/bin", 1);
 	/* Not one that cannot be run. */
-	TS_CHECK(!ts_program_find("some-tool", places, path, sizeof(path)));
+	TS_CHECK(!ts_subprocess_find("some-tool", places, path, sizeof(path)));
 	fchmod(fd, 0700);
-	TS_CHECK(ts_program_find("some-tool", places, path, sizeof(path)));
+	TS_CHECK(ts_subprocess_find("some-tool", places, path, sizeof(path)));
 	TS_CHECK_STR(path, expected);
-	TS_CHECK(!ts_program_find("some-tool", NULL, path, sizeof(path)));
+	TS_CHECK(!ts_subprocess_find("some-tool", NULL, path, sizeof(path)));
 	/*
 	 * What stands in PATH without a '/' at its begin depends on where we are: it is not taken.
 	 */
 	TS_CHECK_INT(chdir(folder), 0);
 	setenv("PATH", ".::/nowhere", 1);
-	TS_CHECK(!ts_program_find("some-tool", NULL, path, sizeof(path)));
+	TS_CHECK(!ts_subprocess_find("some-tool", NULL, path, sizeof(path)));
 	setenv("PATH", folder, 1);
-	TS_CHECK(ts_program_find("some-tool", NULL, path, sizeof(path)));
+	TS_CHECK(ts_subprocess_find("some-tool", NULL, path, sizeof(path)));
 	close(fd);
 	unlink(expected);
 	TS_CHECK(chdir("/") == 0 && rmdir(folder) == 0);

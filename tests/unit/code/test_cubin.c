@@ -11,9 +11,9 @@
 
 #include "unit/runner.h"
 
-#define MOST_BYTES 65536
+#define MAX_BYTES 65536
 
-static char image[MOST_BYTES];
+static char image[MAX_BYTES];
 
 static size_t read_data(void)
 {
@@ -44,8 +44,8 @@ static struct ts_cubin *open_image(size_t bytes)
 static const char *places_of(const struct ts_cubin *cubin, const char *function, uint64_t offset)
 {
 	static char text[1024];
-	struct ts_cubin_place places[8];
-	size_t count = ts_cubin_places(cubin, function, offset, places, 8), length = 0;
+	struct ts_cubin_location places[8];
+	size_t count = ts_cubin_locations(cubin, function, offset, places, 8), length = 0;
 
 	text[0] = 0;
 	for (size_t i = 0; i < count; i++)
@@ -256,7 +256,7 @@ TS_TEST(rows_that_are_left_out)
 
 static void ask(size_t bytes)
 {
-	struct ts_cubin_place places[4];
+	struct ts_cubin_location places[4];
 	struct ts_cubin *cubin = NULL;
 	const char *name;
 	size_t cursor = 0;
@@ -265,10 +265,10 @@ static void ask(size_t bytes)
 		return;
 	for (size_t i = 0; i < 8 && (name = ts_cubin_function_next(cubin, &cursor)); i++)
 		for (uint64_t offset = 0; offset < 0x200; offset += 0x40) {
-			size_t count = ts_cubin_places(cubin, name, offset, places, 4);
+			size_t count = ts_cubin_locations(cubin, name, offset, places, 4);
 
 			for (size_t k = 0; k < count; k++)
-				TS_CHECK(strlen(places[k].file) < MOST_BYTES);
+				TS_CHECK(strlen(places[k].file) < MAX_BYTES);
 		}
 	ts_cubin_close(cubin);
 }

@@ -18,7 +18,7 @@
 #include "code/maps.h"
 #include "unit/runner.h"
 
-#define MOST_SYMBOLS 8
+#define MAX_SYMBOLS 8
 
 /* What was told of one address. */
 struct told {
@@ -26,7 +26,7 @@ struct told {
 	struct {
 		char name[64], file[256];
 		int64_t line;
-	} symbols[MOST_SYMBOLS];
+	} symbols[MAX_SYMBOLS];
 };
 
 struct place {
@@ -94,7 +94,7 @@ static int keep(void *context, const struct ts_symbolize_module *module, size_t 
 
 	(void)module;
 	(void)err;
-	told->count = TS_MIN(count, MOST_SYMBOLS);
+	told->count = TS_MIN(count, MAX_SYMBOLS);
 	for (size_t i = 0; i < told->count; i++) {
 		snprintf(told->symbols[i].name, sizeof(told->symbols[i].name), "%s",
 			 symbols[i].name);

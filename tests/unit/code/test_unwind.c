@@ -17,9 +17,10 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "sample/perf/perf_stacks.h"
 #include "unit/runner.h"
 
-#define MOST_FRAMES 64
+#define MAX_FRAMES 64
 #if defined(__x86_64__)
 #define PC_REGISTER 16
 #else
@@ -73,10 +74,10 @@ IN_CHAIN void chain_one(void (*leaf)(void))
 
 struct child {
 	pid_t pid, tid;
-	struct ts_native *native;
-	struct ts_native_frame frames[MOST_FRAMES];
+	struct ts_native_process *native;
+	struct ts_native_frame frames[MAX_FRAMES];
 	size_t count;
-	bool is_whole;
+	bool is_complete;
 };
 
 static void start(struct child *child, void (*leaf)(void))
@@ -91,12 +92,12 @@ static void start(struct child *child, void (*leaf)(void))
 	}
 	TS_CHECK(child->pid > 0);
 	TS_CHECK(read(ready_pipe[0], &child->tid, sizeof(child->tid)) == sizeof(child->tid));
-	TS_CHECK_INT(ts_native_open(&child->native, child->pid, NULL), 0);
+	TS_CHECK_INT(ts_native_process_open(&child->native, child->pid, NULL), 0);
 }
 
 static void stop(struct child *child)
 {
-	ts_native_close(child->native);
+	ts_native_process_close(child->native);
 	kill(child->pid, SIGKILL);
 	TS_CHECK(waitpid(child->pid, NULL, 0) == child->pid);
 	close(ready_pipe[0]);
@@ -120,7 +121,7 @@ static void fail_with_frames(const struct child *child, const char *what)
 	for (size_t i = 0; i < child->count && length < sizeof(text) - 100; i++)
 		length += (size_t)snprintf(text + length, sizeof(text) - length, " %.60s",
 					   child->frames[i].code->name);
-	ts_test_fail(__FILE__, __LINE__, "%s (whole: %d):%s", what, child->is_whole, text);
+	ts_test_fail(__FILE__, __LINE__, "%s (whole: %d):%s", what, child->is_complete, text);
 }
 
 /* The leaf, then the chain without anything between, and the outermost function. */
@@ -129,7 +130,7 @@ static void check_chain(const struct child *child, const char *leaf)
 	static const char *const chain[] = { "chain_three", "chain_two", "chain_one" };
 	size_t at = find_name(child, chain[0]);
 
-	if (!child->is_whole)
+	if (!child->is_complete)
 		fail_with_frames(child, "not whole");
 	if (at == SIZE_MAX || at + TS_ARRAY_SIZE(chain) > child->count)
 		fail_with_frames(child, "no chain");
@@ -145,8 +146,8 @@ static void take_waiting(struct child *child)
 	int64_t end_ns = ts_clock_monotonic_ns() + PATIENCE_NS;
 
 	do {
-		child->count = ts_native_waiting_thread(child->native, child->tid, child->frames,
-							MOST_FRAMES, &child->is_whole);
+		child->count = ts_unwind_blocked_thread(child->native, child->tid, child->frames,
+							MAX_FRAMES, &child->is_complete);
 	} while (find_name(child, "chain_three") == SIZE_MAX && ts_clock_monotonic_ns() < end_ns);
 }
 
@@ -290,10 +291,10 @@ TS_TEST(no_more_frames_than_there_is_room)
 
 	start(&child, leaf_pause);
 	take_waiting(&child);
-	child.count =
-		ts_native_waiting_thread(child.native, child.tid, child.frames, 2, &child.is_whole);
+	child.count = ts_unwind_blocked_thread(child.native, child.tid, child.frames, 2,
+					       &child.is_complete);
 	TS_CHECK_INT(child.count, 2);
-	TS_CHECK(!child.is_whole);
+	TS_CHECK(!child.is_complete);
 	stop(&child);
 }
 
@@ -352,12 +353,12 @@ TS_TEST(a_signal_on_its_own_stack_ends_there)
 
 	start(&child, leaf_signal_stack);
 	do {
-		child.count = ts_native_waiting_thread(child.native, child.tid, child.frames,
-						       MOST_FRAMES, &child.is_whole);
+		child.count = ts_unwind_blocked_thread(child.native, child.tid, child.frames,
+						       MAX_FRAMES, &child.is_complete);
 	} while (find_name(&child, "handle_signal") == SIZE_MAX &&
 		 ts_clock_monotonic_ns() < end_ns);
 	TS_CHECK(find_name(&child, "handle_signal") != SIZE_MAX);
-	TS_CHECK(!child.is_whole || find_name(&child, "chain_three") != SIZE_MAX);
+	TS_CHECK(!child.is_complete || find_name(&child, "chain_three") != SIZE_MAX);
 	stop(&child);
 }
 
@@ -376,8 +377,8 @@ TS_TEST(a_running_thread_has_no_waiting_stack)
 	struct child child;
 
 	start(&child, leaf_spin);
-	child.count = ts_native_waiting_thread(child.native, child.tid, child.frames, MOST_FRAMES,
-					       &child.is_whole);
+	child.count = ts_unwind_blocked_thread(child.native, child.tid, child.frames, MAX_FRAMES,
+					       &child.is_complete);
 	/* It may be between two slices, and then "running" all the same. */
 	TS_CHECK_INT(child.count, 0);
 	stop(&child);
@@ -397,8 +398,8 @@ TS_TEST(a_stopped_thread_goes_on)
 	struct child child;
 
 	start(&child, leaf_spin);
-	child.count = ts_native_stopped_thread(child.native, child.tid, child.frames, MOST_FRAMES,
-					       &child.is_whole);
+	child.count = ts_unwind_stopped_thread(child.native, child.tid, child.frames, MAX_FRAMES,
+					       &child.is_complete);
 	if (child.count == 0)
 		ts_test_skip("ptrace() is not allowed here");
 	check_chain(&child, "leaf_spin");
@@ -427,8 +428,8 @@ TS_TEST(a_stopped_call_is_not_interrupted)
 	start(&child, leaf_epoll);
 	take_waiting(&child);
 	check_chain(&child, "leaf_epoll");
-	child.count = ts_native_stopped_thread(child.native, child.tid, child.frames, MOST_FRAMES,
-					       &child.is_whole);
+	child.count = ts_unwind_stopped_thread(child.native, child.tid, child.frames, MAX_FRAMES,
+					       &child.is_complete);
 	if (child.count == 0)
 		ts_test_skip("ptrace() is not allowed here");
 	check_chain(&child, "leaf_epoll");
@@ -467,8 +468,8 @@ TS_TEST(code_without_tables)
 	struct child child;
 
 	start(&child, leaf_made);
-	child.count = ts_native_stopped_thread(child.native, child.tid, child.frames, MOST_FRAMES,
-					       &child.is_whole);
+	child.count = ts_unwind_stopped_thread(child.native, child.tid, child.frames, MAX_FRAMES,
+					       &child.is_complete);
 	if (child.count == 0)
 		ts_test_skip("ptrace() is not allowed here");
 	check_chain(&child, "leaf_made");
@@ -480,37 +481,37 @@ TS_TEST(code_without_tables)
 
 /* ---- perf ---- */
 
-static struct ts_native_perf *open_perf(struct child *child, int64_t interval_ns)
+static struct ts_perf_stacks *open_perf(struct child *child, int64_t interval_ns)
 {
-	struct ts_native_perf *perf = NULL;
+	struct ts_perf_stacks *perf = NULL;
 	struct ts_error err;
-	int error = ts_native_perf_open(&perf, child->native, interval_ns, 0, &err);
+	int error = ts_perf_stacks_open(&perf, child->native, interval_ns, 0, &err);
 
 	if (!error)
-		error = ts_native_perf_set_threads(perf, &child->tid, 1, &err);
+		error = ts_perf_stacks_set_threads(perf, &child->tid, 1, &err);
 	if (error) {
-		ts_native_perf_close(perf);
+		ts_perf_stacks_close(perf);
 		stop(child);
 		ts_test_skip(err.message);
 	}
 	return perf;
 }
 
-static void take_perf(struct child *child, struct ts_native_perf *perf, int64_t since_ns)
+static void take_perf(struct child *child, struct ts_perf_stacks *perf, int64_t since_ns)
 {
 	int64_t end_ns = ts_clock_monotonic_ns() + PATIENCE_NS, time_ns = 0;
 
 	do {
-		ts_native_perf_drain(perf);
-		child->count = ts_native_perf_stack(perf, child->tid, since_ns, &time_ns,
-						    child->frames, MOST_FRAMES, &child->is_whole);
+		ts_perf_stacks_drain(perf);
+		child->count = ts_perf_stacks_get(perf, child->tid, since_ns, &time_ns,
+						  child->frames, MAX_FRAMES, &child->is_complete);
 	} while (child->count == 0 && ts_clock_monotonic_ns() < end_ns);
 	TS_CHECK(time_ns >= since_ns && time_ns <= ts_clock_monotonic_ns());
 }
 
 TS_TEST(perf_samples_a_running_thread)
 {
-	TS_AUTO(ts_native_perf) perf = NULL;
+	TS_AUTO(ts_perf_stacks) perf = NULL;
 	struct child child;
 	int64_t time_ns;
 
@@ -520,16 +521,16 @@ TS_TEST(perf_samples_a_running_thread)
 		take_perf(&child, perf, ts_clock_monotonic_ns());
 		check_chain(&child, "leaf_spin");
 	}
-	TS_CHECK_INT(ts_native_perf_set_threads(perf, NULL, 0, NULL), 0);
-	TS_CHECK_INT(ts_native_perf_stack(perf, child.tid, 0, &time_ns, child.frames, MOST_FRAMES,
-					  &child.is_whole),
+	TS_CHECK_INT(ts_perf_stacks_set_threads(perf, NULL, 0, NULL), 0);
+	TS_CHECK_INT(ts_perf_stacks_get(perf, child.tid, 0, &time_ns, child.frames, MAX_FRAMES,
+					&child.is_complete),
 		     0);
 	stop(&child);
 }
 
 TS_TEST(perf_answers_when_asked)
 {
-	TS_AUTO(ts_native_perf) perf = NULL;
+	TS_AUTO(ts_perf_stacks) perf = NULL;
 	struct child child;
 	int64_t time_ns;
 
@@ -538,15 +539,15 @@ TS_TEST(perf_answers_when_asked)
 	for (int round = 0; round < 5; round++) {
 		int64_t since_ns = ts_clock_monotonic_ns();
 
-		ts_native_perf_ask(perf, &child.tid, 1);
-		TS_CHECK(ts_native_perf_wait(perf, PATIENCE_NS));
+		ts_perf_stacks_request(perf, &child.tid, 1);
+		TS_CHECK(ts_perf_stacks_wait(perf, PATIENCE_NS));
 		take_perf(&child, perf, since_ns);
 		check_chain(&child, "leaf_spin");
 	}
 	/* And only then. */
-	ts_native_perf_drain(perf);
-	TS_CHECK_INT(ts_native_perf_stack(perf, child.tid, ts_clock_monotonic_ns(), &time_ns,
-					  child.frames, MOST_FRAMES, &child.is_whole),
+	ts_perf_stacks_drain(perf);
+	TS_CHECK_INT(ts_perf_stacks_get(perf, child.tid, ts_clock_monotonic_ns(), &time_ns,
+					child.frames, MAX_FRAMES, &child.is_complete),
 		     0);
 	stop(&child);
 }
@@ -555,17 +556,17 @@ TS_TEST(perf_answers_when_asked)
 
 TS_TEST(nothing_is_made_of_nonsense)
 {
-	TS_AUTO(ts_native) native = NULL;
+	TS_AUTO(ts_native_process) native = NULL;
 	struct ts_unwind_registers registers = { .known = UINT64_MAX >> 31 };
 	struct ts_native_frame frames[4];
 	uint64_t stack[64] = { 0 };
-	bool is_whole = true;
+	bool is_complete = true;
 
-	TS_CHECK_INT(ts_native_open(&native, getpid(), NULL), 0);
-	TS_CHECK_INT(ts_native_unwind(native, &registers, stack, (uintptr_t)stack, sizeof(stack),
-				      frames, 4, &is_whole),
+	TS_CHECK_INT(ts_native_process_open(&native, getpid(), NULL), 0);
+	TS_CHECK_INT(ts_unwind_stack(native, &registers, stack, (uintptr_t)stack, sizeof(stack),
+				     frames, 4, &is_complete),
 		     0);
-	TS_CHECK(!is_whole);
+	TS_CHECK(!is_complete);
 	srand(1);
 	for (int round = 0; round < 2000; round++) {
 		for (size_t i = 0; i < TS_UNWIND_REGISTERS; i++)
@@ -573,19 +574,19 @@ TS_TEST(nothing_is_made_of_nonsense)
 		registers.values[PC_REGISTER] = (uintptr_t)chain_one + (unsigned int)rand() % 64;
 		stack[rand() % 64] = (uintptr_t)chain_two + (unsigned int)rand() % 64;
 		stack[rand() % 64] = (uintptr_t)rand();
-		TS_CHECK(ts_native_unwind(native, &registers, stack, (uintptr_t)stack,
-					  sizeof(stack), frames, 4, &is_whole) <= 4);
+		TS_CHECK(ts_unwind_stack(native, &registers, stack, (uintptr_t)stack, sizeof(stack),
+					 frames, 4, &is_complete) <= 4);
 	}
 }
 
 TS_TEST(a_process_that_is_gone)
 {
-	struct ts_native *native = NULL;
+	struct ts_native_process *native = NULL;
 	struct ts_error err;
 	pid_t pid = fork();
 
 	if (pid == 0)
 		_exit(0);
 	TS_CHECK(waitpid(pid, NULL, 0) == pid);
-	TS_CHECK_INT(ts_native_open(&native, pid, &err), TS_ENOTFOUND);
+	TS_CHECK_INT(ts_native_process_open(&native, pid, &err), TS_ENOTFOUND);
 }

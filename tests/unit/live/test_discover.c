@@ -12,7 +12,7 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "base/proc_files.h"
+#include "base/process_internal.h"
 #include "unit/live/live_support.h"
 
 /* ---- the directory ---- */

@@ -71,7 +71,7 @@ static inline void made_places(struct made *made)
 }
 
 /* The call's place, for made_command(). */
-static inline uint32_t made_call(struct made *made, uint32_t thread, enum ts_call_kind kind,
+static inline uint32_t made_call(struct made *made, uint32_t thread, enum ts_api_kind kind,
 				 uint32_t name, int64_t start, int64_t end)
 {
 	struct ts_work *work = made->work;

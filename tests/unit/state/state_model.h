@@ -152,7 +152,7 @@ static inline unsigned int idle_reason(const struct model *model, uint32_t next,
 		const struct ts_work_call *call = &work->calls[i];
 
 		if (call->thread == work->calls[command->call].thread &&
-		    call->kind == TS_CALL_STREAM_SYNC && call->start <= time && time < call->end)
+		    call->kind == TS_API_STREAM_SYNC && call->start <= time && time < call->end)
 			return TS_REASON_DEPENDENCY;
 	}
 	return TS_REASON_HOST_BOUND;

@@ -99,7 +99,7 @@ static void make_command(struct made *made, const struct plans *plans, uint32_t 
 
 	if (!plan->missing) {
 		if (calls[plan->call] == TS_WORK_NONE)
-			calls[plan->call] = made_call(made, caller->thread, TS_CALL_LAUNCH,
+			calls[plan->call] = made_call(made, caller->thread, TS_API_LAUNCH,
 						      made->launch, caller->call_start,
 						      caller->call_end);
 		call = calls[plan->call];
@@ -144,7 +144,7 @@ static struct ts_work *make_work(const struct plans *plans, const uint32_t *orde
 	for (uint32_t i = 0; i < plans->count; i++)
 		make_command(&made, plans, order[i], calls);
 	for (uint32_t i = 0; i < plans->sync_count; i++)
-		made_call(&made, plans->sync_threads[i], TS_CALL_STREAM_SYNC, made.sync,
+		made_call(&made, plans->sync_threads[i], TS_API_STREAM_SYNC, made.sync,
 			  plans->syncs[i][0], plans->syncs[i][1]);
 	made_finish(&made);
 	make_window(made.work);
@@ -365,7 +365,7 @@ TS_TEST(longer_traces)
 		made_places(&made);
 		for (uint32_t i = 0; i < commands; i++) {
 			uint32_t s = any(streams);
-			uint32_t call = made_call(&made, 0, TS_CALL_LAUNCH, made.launch, host,
+			uint32_t call = made_call(&made, 0, TS_API_LAUNCH, made.launch, host,
 						  host + 2000 + any(4000));
 			int64_t start = TS_MAX(host + 3000, done[s]) + 300 + any(2500);
 
@@ -406,11 +406,11 @@ TS_TEST(hostile_times)
 		made_begin(&made, 1, 2, 1, 2);
 		made_places(&made);
 		for (uint32_t i = 0; i < commands; i++) {
-			uint32_t call = made_call(&made, any(2), TS_CALL_LAUNCH, made.launch,
+			uint32_t call = made_call(&made, any(2), TS_API_LAUNCH, made.launch,
 						  hostile(), hostile());
 
 			if (sometimes(3))
-				made_call(&made, any(2), TS_CALL_STREAM_SYNC, made.sync, hostile(),
+				made_call(&made, any(2), TS_API_STREAM_SYNC, made.sync, hostile(),
 					  hostile());
 			made_command(&made, any(2), sometimes(4) ? TS_WORK_NONE : call, hostile(),
 				     hostile())

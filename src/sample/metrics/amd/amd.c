@@ -19,7 +19,7 @@
 /* CPU time for time, of all devices: what is read, and passing it on. */
 #define BUDGET 0.004
 
-static const struct ts_pace_reading readings[AMD_READINGS] = {
+static const struct ts_query_pacing_item readings[AMD_READINGS] = {
 	[AMD_READ_SENSORS] = { 0, 4 },
 	[AMD_READ_MEMORY] = { 0, 2 },
 	[AMD_READ_PROCESSES] = { SECOND_NS, 1 },
@@ -83,7 +83,7 @@ enum ts_metrics_state amd_open(struct amd **ret_amd, const char *root, bool is_i
 	}
 	snprintf(amd->root, sizeof(amd->root), "%s", root);
 	amd->is_inner = is_inner;
-	ts_pace_init(&amd->pace, readings, AMD_READINGS, BUDGET);
+	ts_query_pacing_init(&amd->pace, readings, AMD_READINGS, BUDGET);
 	state = start(amd, why, why_bytes);
 	if (state == TS_METRICS_READY)
 		*ret_amd = amd;
@@ -154,11 +154,11 @@ static int64_t sample_gpu(struct amd *amd, struct amd_gpu *gpu, int64_t clock_ns
 	for (unsigned int i = 0; i < AMD_READINGS; i++) {
 		int64_t end_ns;
 
-		if (!ts_pace_due(&amd->pace, i, &gpu->last_ns[i]))
+		if (!ts_query_pacing_is_due(&amd->pace, i, &gpu->last_ns[i]))
 			continue;
 		readers[i](amd, gpu);
-		end_ns = ts_pace_clock_ns();
-		ts_pace_note(&amd->pace, i, end_ns - clock_ns);
+		end_ns = ts_query_pacing_clock_ns();
+		ts_query_pacing_add_cost(&amd->pace, i, end_ns - clock_ns);
 		clock_ns = end_ns;
 	}
 	return clock_ns;
@@ -176,10 +176,10 @@ static unsigned int count_live(const struct amd *amd)
 static int sample(void *state, const struct ts_metrics_sink *sink)
 {
 	struct amd *amd = state;
-	int64_t clock_ns = ts_pace_clock_ns();
+	int64_t clock_ns = ts_query_pacing_clock_ns();
 
 	amd->sink = sink;
-	ts_pace_begin(&amd->pace, ts_clock_monotonic_ns(), count_live(amd));
+	ts_query_pacing_begin(&amd->pace, ts_clock_monotonic_ns(), count_live(amd));
 	for (size_t i = 0; i < amd->count; i++)
 		clock_ns = sample_gpu(amd, &amd->gpus[i], clock_ns);
 	return count_live(amd) == 0;

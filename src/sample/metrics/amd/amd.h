@@ -42,7 +42,7 @@ enum amd_file_id {
 
 struct amd_file {
 	char path[64]; /* "": there is none */
-	struct ts_kept_file kept;
+	struct ts_procfs_file kept;
 };
 
 enum amd_reading { AMD_READ_SENSORS, AMD_READ_MEMORY, AMD_READ_PROCESSES, AMD_READINGS };
@@ -59,7 +59,7 @@ struct amd_gpu {
 	uint64_t parts[AMD_PARTS_MOST]; /* ids that KFD knows it by */
 	unsigned int part_count;
 	bool is_announced, is_lost;
-	int64_t last_ns[AMD_READINGS]; /* of ts_pace_due() */
+	int64_t last_ns[AMD_READINGS]; /* of ts_query_pacing_is_due() */
 	struct ts_rate links_read, links_written;
 	struct amd_table last_table; /* for reasons by time */
 	bool has_last_table;
@@ -70,7 +70,7 @@ struct amd {
 	bool is_inner;        /* pids that we see are not those that the driver sees */
 	struct amd_gpu *gpus; /* in the order of their bus addresses */
 	size_t count, capacity;
-	struct ts_pace pace;
+	struct ts_query_pacing pace;
 	const struct ts_metrics_sink *sink; /* of the sample that is under way */
 	struct ts_text text;                /* room to read files in */
 };

@@ -48,7 +48,7 @@ static void find_labelled(struct amd_gpu *gpu, const char *hwmon)
 
 			snprintf(path, sizeof(path), "hwmon/%.24s/%s%u_label", hwmon,
 				 sensors[i].prefix, k);
-			if (ts_file_line(gpu->directory, path, label, sizeof(label)) < 0 ||
+			if (ts_procfs_read_line(gpu->directory, path, label, sizeof(label)) < 0 ||
 			    strcmp(label, sensors[i].label) != 0)
 				continue;
 			snprintf(path, sizeof(path), "%s%u_input", sensors[i].prefix, k);
@@ -63,7 +63,7 @@ static bool is_ours(const struct amd_gpu *gpu, const char *hwmon)
 	char path[96], name[16];
 
 	snprintf(path, sizeof(path), "hwmon/%.24s/name", hwmon);
-	return ts_file_line(gpu->directory, path, name, sizeof(name)) > 0 &&
+	return ts_procfs_read_line(gpu->directory, path, name, sizeof(name)) > 0 &&
 	       strcmp(name, "amdgpu") == 0;
 }
 
@@ -98,7 +98,7 @@ int amd_file_read(struct amd *amd, struct amd_gpu *gpu, enum amd_file_id file)
 		return -ENOENT;
 	/* Set here: the device may have been moved in its array since. */
 	at->kept.path = at->path;
-	error = ts_kept_file_read(&at->kept, gpu->directory, &amd->text);
+	error = ts_procfs_file_read(&at->kept, gpu->directory, &amd->text);
 	/* Others pass: a device that is being reset says EPERM or EBUSY. */
 	if (error == -ENOENT || error == -EOPNOTSUPP || error == -EINVAL || error == -EACCES)
 		at->path[0] = '\0';
@@ -124,7 +124,7 @@ bool amd_file_number(struct amd *amd, struct amd_gpu *gpu, enum amd_file_id file
 void amd_gpu_release(struct amd_gpu *gpu)
 {
 	for (size_t i = 0; i < AMD_FILES; i++)
-		ts_kept_file_close(&gpu->files[i].kept);
+		ts_procfs_file_close(&gpu->files[i].kept);
 	if (gpu->directory >= 0)
 		close(gpu->directory);
 	gpu->directory = -1;
@@ -152,15 +152,16 @@ static void describe(struct amd_gpu *gpu)
 {
 	char text[sizeof(gpu->model)];
 
-	if (ts_file_line(gpu->directory, "product_name", gpu->model, sizeof(gpu->model)) <= 0) {
+	if (ts_procfs_read_line(gpu->directory, "product_name", gpu->model, sizeof(gpu->model)) <=
+	    0) {
 		gpu->model[0] = '\0';
-		if (ts_file_line(gpu->directory, "device", text, sizeof(text)) > 0)
+		if (ts_procfs_read_line(gpu->directory, "device", text, sizeof(text)) > 0)
 			snprintf(gpu->model, sizeof(gpu->model), "AMD %.32s", text);
 	}
 	/* As ROCm writes it. */
-	if (ts_file_line(gpu->directory, "unique_id", text, sizeof(text)) > 0)
+	if (ts_procfs_read_line(gpu->directory, "unique_id", text, sizeof(text)) > 0)
 		snprintf(gpu->uuid, sizeof(gpu->uuid), "GPU-%.40s", text);
-	if (!ts_file_number(gpu->directory, "mem_info_vram_total", &gpu->memory_bytes) ||
+	if (!ts_procfs_read_number(gpu->directory, "mem_info_vram_total", &gpu->memory_bytes) ||
 	    gpu->memory_bytes <= 0)
 		gpu->memory_bytes = TS_METRICS_UNKNOWN;
 }
@@ -193,7 +194,7 @@ static bool open_card(struct amd_gpu *gpu, int cards, const char *card)
 		return false;
 	gpu->directory = openat(cards, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (gpu->directory < 0 ||
-	    ts_file_line(gpu->directory, "vendor", vendor, sizeof(vendor)) < 0 ||
+	    ts_procfs_read_line(gpu->directory, "vendor", vendor, sizeof(vendor)) < 0 ||
 	    strcmp(vendor, "0x1002") != 0 ||
 	    !link_name(gpu->directory, "driver", driver, sizeof(driver)) ||
 	    strcmp(driver, "amdgpu") != 0) {

@@ -37,26 +37,26 @@ static void add_part(struct amd *amd, const char *bus, uint64_t id)
 static void read_node(struct amd *amd, int nodes, const char *name)
 {
 	static const char *const keys[] = { "domain", "location_id" };
-	struct ts_kept_file file = { .fd = -1 };
+	struct ts_procfs_file file = { .fd = -1 };
 	uint64_t numbers[TS_ARRAY_SIZE(keys)];
 	char path[300], bus[32];
 	int64_t id;
 
 	snprintf(path, sizeof(path), "%s/gpu_id", name);
 	/* Processors are nodes as well, without such an id. */
-	if (!ts_file_number(nodes, path, &id) || id <= 0)
+	if (!ts_procfs_read_number(nodes, path, &id) || id <= 0)
 		return;
 	snprintf(path, sizeof(path), "%s/properties", name);
 	file.path = path;
-	if (ts_kept_file_read(&file, nodes, &amd->text) == 0) {
-		ts_scan_keys(amd->text.data, keys, numbers, TS_ARRAY_SIZE(keys));
+	if (ts_procfs_file_read(&file, nodes, &amd->text) == 0) {
+		ts_procfs_scan_keys(amd->text.data, keys, numbers, TS_ARRAY_SIZE(keys));
 		if (numbers[1] != TS_NO_VALUE) {
 			write_bus(bus, sizeof(bus), numbers[0] == TS_NO_VALUE ? 0 : numbers[0],
 				  numbers[1]);
 			add_part(amd, bus, (uint64_t)id);
 		}
 	}
-	ts_kept_file_close(&file);
+	ts_procfs_file_close(&file);
 }
 
 void amd_find_parts(struct amd *amd)
@@ -87,7 +87,7 @@ static bool sum_memory(const struct amd_gpu *gpu, int processes, const char *pid
 		int64_t bytes;
 
 		snprintf(path, sizeof(path), "%s/vram_%" PRIu64, pid, gpu->parts[i]);
-		if (!ts_file_number(processes, path, &bytes) || bytes < 0 ||
+		if (!ts_procfs_read_number(processes, path, &bytes) || bytes < 0 ||
 		    __builtin_add_overflow(*ret_bytes, bytes, ret_bytes))
 			return false;
 	}

@@ -10,9 +10,9 @@
 
 #define KIB 1024.0
 /* Beyond these it is no number but something else. */
-#define MOST_WATTS 10000
-#define MOST_CELSIUS 250
-#define MOST_MHZ 100000
+#define MAX_WATTS 10000
+#define MAX_CELSIUS 250
+#define MAX_MHZ 100000
 
 static struct ts_metrics_subject subject_of(const struct amd_gpu *gpu)
 {
@@ -73,7 +73,7 @@ static void give_power(struct amd *amd, struct amd_gpu *gpu, const struct amd_ta
 		watts = (double)microwatts / 1e6;
 	else
 		return;
-	if (watts > 0 && watts < MOST_WATTS)
+	if (watts > 0 && watts < MAX_WATTS)
 		give_real(amd, gpu, "power_W", "draw", watts);
 }
 
@@ -82,9 +82,9 @@ static void give_clocks(struct amd *amd, struct amd_gpu *gpu, const struct amd_t
 	int64_t compute = either(amd, gpu, table->compute_mhz, AMD_FILE_COMPUTE_CLOCK, 1000000);
 	int64_t memory = either(amd, gpu, table->memory_mhz, AMD_FILE_MEMORY_CLOCK, 1000000);
 
-	if (compute >= 0 && compute < MOST_MHZ)
+	if (compute >= 0 && compute < MAX_MHZ)
 		give(amd, gpu, "clock_MHz", "compute", compute);
-	if (memory >= 0 && memory < MOST_MHZ)
+	if (memory >= 0 && memory < MAX_MHZ)
 		give(amd, gpu, "clock_MHz", "memory", memory);
 }
 
@@ -93,7 +93,7 @@ static int64_t celsius(struct amd *amd, struct amd_gpu *gpu, uint64_t value, enu
 {
 	int64_t degrees = either(amd, gpu, value ? value : TS_NO_VALUE, file, 1000);
 
-	return degrees > 0 && degrees <= MOST_CELSIUS ? degrees : 0;
+	return degrees > 0 && degrees <= MAX_CELSIUS ? degrees : 0;
 }
 
 /* Devices with XCDs have no sensor at the edge: the hottest place stands for the core. */

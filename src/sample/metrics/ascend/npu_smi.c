@@ -81,7 +81,7 @@ static enum ts_metrics_state open_smi(void **ret_state, char *why, size_t why_by
 		free(smi);
 		return TS_METRICS_BROKEN;
 	}
-	if (!ts_program_find("npu-smi", places, smi->program, sizeof(smi->program))) {
+	if (!ts_subprocess_find("npu-smi", places, smi->program, sizeof(smi->program))) {
 		has_device = ts_device_table_has(&smi->devices, VENDOR);
 		close_smi(smi);
 		snprintf(
@@ -139,14 +139,14 @@ static const char *advice(const char *complaint)
 	return "";
 }
 
-static void say_how_it_ended(const struct ts_program_result *result,
+static void say_how_it_ended(const struct ts_subprocess_result *result,
 			     const struct ts_metrics_sink *sink)
 {
 	char complaint[160], end[128];
 
 	ts_npu_smi_complaint(result->output.data, result->output.length, complaint,
 			     sizeof(complaint));
-	ts_program_end(result, end, sizeof(end));
+	ts_subprocess_describe_end(result, end, sizeof(end));
 	if (complaint[0])
 		say(sink, "npu-smi %s, saying '%s'; values are left out%s", end, complaint,
 		    advice(complaint));
@@ -293,7 +293,7 @@ static void give_processes(const struct ts_npu_smi *smi, const struct ts_npu_inf
 /* ---- one sample ---- */
 
 /* 0: values were given, or will be. */
-static int take_output(struct ts_npu_smi *smi, const struct ts_program_result *result,
+static int take_output(struct ts_npu_smi *smi, const struct ts_subprocess_result *result,
 		       const struct ts_metrics_sink *sink)
 {
 	const char *text = result->output.data ? result->output.data : "";
@@ -304,7 +304,7 @@ static int take_output(struct ts_npu_smi *smi, const struct ts_program_result *r
 		say(sink, "npu-smi finds no NPU");
 		return 1;
 	}
-	if (!ts_program_succeeded(result)) {
+	if (!ts_subprocess_succeeded(result)) {
 		say_how_it_ended(result, sink);
 		back_off(smi);
 		return 0;
@@ -357,11 +357,11 @@ static int sample_smi(void *state, const struct ts_metrics_sink *sink)
 	const char *arguments[] = { smi->program, "info", NULL };
 	const char *environment[] = { "LC_ALL=C", "LANGUAGE",
 				      smi->libraries[0] ? smi->libraries : NULL, NULL };
-	struct ts_program program = { .arguments = arguments,
-				      .environment = environment,
-				      .limit_ns = smi->limit_ns,
-				      .max_bytes = smi->max_bytes };
-	struct ts_program_result result;
+	struct ts_subprocess program = { .arguments = arguments,
+					 .environment = environment,
+					 .limit_ns = smi->limit_ns,
+					 .max_bytes = smi->max_bytes };
+	struct ts_subprocess_result result;
 	struct ts_error why;
 	TS_AUTO_FD int turn = -1;
 	int rc = 0;
@@ -369,7 +369,7 @@ static int sample_smi(void *state, const struct ts_metrics_sink *sink)
 	if (ts_clock_monotonic_ns() < smi->next_ns || does_one_hang(smi, sink))
 		return 0;
 	turn = take_turn(smi);
-	if (ts_program_run(&program, &result, &why)) {
+	if (ts_subprocess_run(&program, &result, &why)) {
 		say(sink, "%s; values are left out", why.message);
 		back_off(smi);
 	} else {
@@ -379,7 +379,7 @@ static int sample_smi(void *state, const struct ts_metrics_sink *sink)
 		smi->remains_start = result.remains_start;
 		rc = take_output(smi, &result, sink);
 	}
-	ts_program_result_release(&result);
+	ts_subprocess_result_release(&result);
 	return rc;
 }
 

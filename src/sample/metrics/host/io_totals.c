@@ -12,14 +12,14 @@
 
 /* ---- sums ---- */
 
-static void begin(struct ts_traffic *traffic)
+static void begin(struct ts_io_totals *traffic)
 {
 	traffic->round++;
 	for (size_t i = 0; i < TS_ARRAY_SIZE(traffic->sums); i++)
-		traffic->sums[i] = (struct ts_traffic_sum){ .is_good = true };
+		traffic->sums[i] = (struct ts_io_totals_sum){ .is_good = true };
 }
 
-static struct ts_traffic_carrier *find(struct ts_traffic *traffic, const char *name, size_t length)
+static struct ts_io_device *find(struct ts_io_totals *traffic, const char *name, size_t length)
 {
 	for (size_t i = 0; i < traffic->count; i++) {
 		const char *known = traffic->carriers[i].name;
@@ -30,28 +30,27 @@ static struct ts_traffic_carrier *find(struct ts_traffic *traffic, const char *n
 	return NULL;
 }
 
-static void add_new(struct ts_traffic *traffic, const struct ts_traffic_text *text)
+static void add_new(struct ts_io_totals *traffic, const struct ts_procfs_traffic *text)
 {
-	struct ts_traffic_carrier *carrier;
+	struct ts_io_device *carrier;
 
 	if (ts_grow_array((void **)&traffic->carriers, &traffic->capacity, traffic->count + 1,
 			  sizeof(*traffic->carriers)))
 		return;
 	carrier = &traffic->carriers[traffic->count++];
-	*carrier = (struct ts_traffic_carrier){ .round = traffic->round,
-						.in = text->in,
-						.out = text->out };
+	*carrier =
+		(struct ts_io_device){ .round = traffic->round, .in = text->in, .out = text->out };
 	memcpy(carrier->name, text->name, text->name_length);
 	carrier->kind = traffic->kind->classify(carrier->name);
 }
 
-static void add(struct ts_traffic *traffic, const struct ts_traffic_text *text)
+static void add(struct ts_io_totals *traffic, const struct ts_procfs_traffic *text)
 {
-	struct ts_traffic_carrier *carrier;
-	struct ts_traffic_sum *sum;
+	struct ts_io_device *carrier;
+	struct ts_io_totals_sum *sum;
 
 	/* The kernel's own names are shorter. */
-	if (text->name_length >= TS_CARRIER_NAME_BYTES)
+	if (text->name_length >= TS_IO_DEVICE_NAME_BYTES)
 		return;
 	carrier = find(traffic, text->name, text->name_length);
 	if (!carrier) {
@@ -71,7 +70,7 @@ static void add(struct ts_traffic *traffic, const struct ts_traffic_text *text)
 	carrier->round = traffic->round;
 }
 
-static void forget_gone(struct ts_traffic *traffic)
+static void forget_gone(struct ts_io_totals *traffic)
 {
 	for (size_t i = traffic->count; i-- > 0;) {
 		if (traffic->carriers[i].round != traffic->round)
@@ -79,15 +78,15 @@ static void forget_gone(struct ts_traffic *traffic)
 	}
 }
 
-static bool end(struct ts_traffic *traffic, int64_t now_ns, double *ret_in, double *ret_out)
+static bool end(struct ts_io_totals *traffic, int64_t now_ns, double *ret_in, double *ret_out)
 {
-	const struct ts_traffic_sum *sums = traffic->sums;
-	enum ts_carrier counted = sums[TS_CARRIER_REAL].carriers ? TS_CARRIER_REAL
-								 : TS_CARRIER_VIRTUAL;
+	const struct ts_io_totals_sum *sums = traffic->sums;
+	enum ts_io_device_kind counted =
+		sums[TS_IO_DEVICE_PHYSICAL].carriers ? TS_IO_DEVICE_PHYSICAL : TS_IO_DEVICE_VIRTUAL;
 	double seconds = (double)(now_ns - traffic->at_ns) / 1e9;
 	/* Those of another kind may not have been looked at for some rounds. */
 	bool is_good = sums[counted].carriers && sums[counted].is_good && seconds > 0 &&
-		       (counted == traffic->counted || traffic->counted == TS_CARRIER_NONE);
+		       (counted == traffic->counted || traffic->counted == TS_IO_DEVICE_IGNORED);
 
 	traffic->at_ns = now_ns;
 	if (sums[counted].carriers)
@@ -101,34 +100,34 @@ static bool end(struct ts_traffic *traffic, int64_t now_ns, double *ret_in, doub
 
 /* ---- shortcuts ---- */
 
-static void close_shortcuts(struct ts_traffic *traffic)
+static void close_shortcuts(struct ts_io_totals *traffic)
 {
 	for (size_t i = 0; i < traffic->shortcut_count; i++)
-		ts_kept_file_close(&traffic->shortcuts[i].file);
+		ts_procfs_file_close(&traffic->shortcuts[i].file);
 	traffic->shortcut_count = 0;
 }
 
 /* In /sys a '/' of a name is a '!'. */
 static void name_in_sysfs(char *buffer, const char *name)
 {
-	snprintf(buffer, TS_CARRIER_NAME_BYTES, "%s", name);
+	snprintf(buffer, TS_IO_DEVICE_NAME_BYTES, "%s", name);
 	for (char *slash = strchr(buffer, '/'); slash; slash = strchr(slash, '/'))
 		*slash = '!';
 }
 
-static void add_shortcut(struct ts_traffic *traffic, const char *name)
+static void add_shortcut(struct ts_io_totals *traffic, const char *name)
 {
-	struct ts_shortcut *shortcut = &traffic->shortcuts[traffic->shortcut_count++];
-	char place[TS_CARRIER_NAME_BYTES];
+	struct ts_io_totals_shortcut *shortcut = &traffic->shortcuts[traffic->shortcut_count++];
+	char place[TS_IO_DEVICE_NAME_BYTES];
 
 	memcpy(shortcut->name, name, sizeof(shortcut->name));
 	name_in_sysfs(place, name);
 	snprintf(shortcut->path, sizeof(shortcut->path), "%s/%s/%s", traffic->kind->folder, place,
 		 traffic->kind->file);
-	shortcut->file = (struct ts_kept_file){ .path = shortcut->path, .fd = -1 };
+	shortcut->file = (struct ts_procfs_file){ .path = shortcut->path, .fd = -1 };
 }
 
-static bool has_shortcut(const struct ts_traffic *traffic, const char *name)
+static bool has_shortcut(const struct ts_io_totals *traffic, const char *name)
 {
 	for (size_t i = 0; i < traffic->shortcut_count; i++) {
 		if (strcmp(traffic->shortcuts[i].name, name) == 0)
@@ -138,12 +137,12 @@ static bool has_shortcut(const struct ts_traffic *traffic, const char *name)
 }
 
 /* To all that are real, or to none. */
-static void make_shortcuts(struct ts_traffic *traffic)
+static void make_shortcuts(struct ts_io_totals *traffic)
 {
 	size_t real = 0, known = 0;
 
 	for (size_t i = 0; i < traffic->count; i++) {
-		if (traffic->carriers[i].kind != TS_CARRIER_REAL)
+		if (traffic->carriers[i].kind != TS_IO_DEVICE_PHYSICAL)
 			continue;
 		real++;
 		known += has_shortcut(traffic, traffic->carriers[i].name);
@@ -151,23 +150,23 @@ static void make_shortcuts(struct ts_traffic *traffic)
 	if (real == known && real == traffic->shortcut_count)
 		return;
 	close_shortcuts(traffic);
-	for (size_t i = 0; traffic->kind->folder && real <= TS_SHORTCUTS && i < traffic->count;
-	     i++) {
-		if (traffic->carriers[i].kind == TS_CARRIER_REAL)
+	for (size_t i = 0;
+	     traffic->kind->folder && real <= TS_IO_TOTALS_SHORTCUTS && i < traffic->count; i++) {
+		if (traffic->carriers[i].kind == TS_IO_DEVICE_PHYSICAL)
 			add_shortcut(traffic, traffic->carriers[i].name);
 	}
 }
 
-static bool read_shortcut(struct ts_traffic *traffic, struct ts_shortcut *shortcut,
+static bool read_shortcut(struct ts_io_totals *traffic, struct ts_io_totals_shortcut *shortcut,
 			  struct ts_text *buffer)
 {
-	struct ts_traffic_text text = { .name = shortcut->name,
-					.name_length = strlen(shortcut->name) };
+	struct ts_procfs_traffic text = { .name = shortcut->name,
+					  .name_length = strlen(shortcut->name) };
 	uint64_t fields[SHORTCUT_FIELDS];
 
-	if (ts_kept_file_read(&shortcut->file, AT_FDCWD, buffer))
+	if (ts_procfs_file_read(&shortcut->file, AT_FDCWD, buffer))
 		return false;
-	ts_scan_numbers(buffer->data, fields, SHORTCUT_FIELDS);
+	ts_procfs_scan_numbers(buffer->data, fields, SHORTCUT_FIELDS);
 	text.in = fields[traffic->kind->in_field];
 	text.out = fields[traffic->kind->out_field];
 	if (text.in == TS_NO_VALUE || text.out == TS_NO_VALUE)
@@ -178,10 +177,10 @@ static bool read_shortcut(struct ts_traffic *traffic, struct ts_shortcut *shortc
 
 /* ---- rounds ---- */
 
-bool ts_traffic_next(struct ts_traffic *traffic, const char *text, int64_t now_ns, double *ret_in,
-		     double *ret_out)
+bool ts_io_totals_next(struct ts_io_totals *traffic, const char *text, int64_t now_ns,
+		       double *ret_in, double *ret_out)
 {
-	struct ts_traffic_text one;
+	struct ts_procfs_traffic one;
 
 	begin(traffic);
 	while (traffic->kind->next(&text, &one))
@@ -191,45 +190,46 @@ bool ts_traffic_next(struct ts_traffic *traffic, const char *text, int64_t now_n
 	return end(traffic, now_ns, ret_in, ret_out);
 }
 
-bool ts_traffic_next_short(struct ts_traffic *traffic, struct ts_text *buffer, int64_t now_ns,
-			   double *ret_in, double *ret_out)
+bool ts_io_totals_next_short(struct ts_io_totals *traffic, struct ts_text *buffer, int64_t now_ns,
+			     double *ret_in, double *ret_out)
 {
 	begin(traffic);
 	for (size_t i = 0; i < traffic->shortcut_count; i++) {
 		if (!read_shortcut(traffic, &traffic->shortcuts[i], buffer)) {
 			/* It may have gone: the next round looks at all, and begins anew. */
-			ts_traffic_release(traffic);
+			ts_io_totals_release(traffic);
 			return false;
 		}
 	}
 	return end(traffic, now_ns, ret_in, ret_out);
 }
 
-void ts_traffic_release(struct ts_traffic *traffic)
+void ts_io_totals_release(struct ts_io_totals *traffic)
 {
 	close_shortcuts(traffic);
 	free(traffic->carriers);
 	traffic->carriers = NULL;
 	traffic->count = traffic->capacity = 0;
-	traffic->counted = TS_CARRIER_NONE;
+	traffic->counted = TS_IO_DEVICE_IGNORED;
 }
 
 /* ---- what counts ---- */
 
 static bool is_there(const char *folder, const char *name, const char *below)
 {
-	char path[TS_CARRIER_NAME_BYTES + 64];
+	char path[TS_IO_DEVICE_NAME_BYTES + 64];
 
 	snprintf(path, sizeof(path), "%s/%s%s", folder, name, below);
 	return access(path, F_OK) == 0;
 }
 
 /* Bridges, bonds and their like show what passes through the real ones below them. */
-static enum ts_carrier classify_interface(const char *name)
+static enum ts_io_device_kind classify_interface(const char *name)
 {
 	if (strcmp(name, "lo") == 0)
-		return TS_CARRIER_NONE;
-	return is_there("/sys/class/net", name, "/device") ? TS_CARRIER_REAL : TS_CARRIER_VIRTUAL;
+		return TS_IO_DEVICE_IGNORED;
+	return is_there("/sys/class/net", name, "/device") ? TS_IO_DEVICE_PHYSICAL
+							   : TS_IO_DEVICE_VIRTUAL;
 }
 
 /* What is made of other devices, or of memory. */
@@ -249,30 +249,31 @@ static bool is_made(const char *name)
  * Partitions are not in /sys/block. Of the ways to one NVMe name space, the hidden ones would count
  * again.
  */
-static enum ts_carrier classify_disk(const char *name)
+static enum ts_io_device_kind classify_disk(const char *name)
 {
-	char place[TS_CARRIER_NAME_BYTES], path[TS_CARRIER_NAME_BYTES + 64];
+	char place[TS_IO_DEVICE_NAME_BYTES], path[TS_IO_DEVICE_NAME_BYTES + 64];
 	int64_t is_hidden = 0;
 
 	name_in_sysfs(place, name);
 	if (is_made(name) || !is_there("/sys/block", place, ""))
-		return TS_CARRIER_NONE;
+		return TS_IO_DEVICE_IGNORED;
 	snprintf(path, sizeof(path), "/sys/block/%s/hidden", place);
-	if (ts_file_number(AT_FDCWD, path, &is_hidden) && is_hidden)
-		return TS_CARRIER_NONE;
-	return is_there("/sys/block", place, "/device") ? TS_CARRIER_REAL : TS_CARRIER_VIRTUAL;
+	if (ts_procfs_read_number(AT_FDCWD, path, &is_hidden) && is_hidden)
+		return TS_IO_DEVICE_IGNORED;
+	return is_there("/sys/block", place, "/device") ? TS_IO_DEVICE_PHYSICAL
+							: TS_IO_DEVICE_VIRTUAL;
 }
 
 /* /sys may show the interfaces of another name space, so that no numbers are taken from there. */
-const struct ts_traffic_kind ts_traffic_network = {
+const struct ts_io_totals_kind ts_io_totals_network = {
 	.classify = classify_interface,
-	.next = ts_network_text_next,
+	.next = ts_procfs_network_next,
 };
 
 /* The numbers of /proc/diskstats, from the fourth on. */
-const struct ts_traffic_kind ts_traffic_disks = {
+const struct ts_io_totals_kind ts_io_totals_disks = {
 	.classify = classify_disk,
-	.next = ts_disk_text_next,
+	.next = ts_procfs_disk_next,
 	.folder = "/sys/block",
 	.file = "stat",
 	.in_field = 2,

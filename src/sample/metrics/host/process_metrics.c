@@ -17,7 +17,7 @@
 #include "base/clock.h"
 #include "base/procfs_parse.h"
 #include "sample/metrics/host/host_metrics.h"
-#include "sample/metrics/host/metric_sink.h"
+#include "sample/metrics/host/metric_output.h"
 #include "sample/metrics/host/taskstats.h"
 
 /* What was told to the sink already. */
@@ -25,7 +25,7 @@ enum { TOLD_IO = 1, TOLD_DESCRIPTORS = 2, TOLD_SWITCHES = 4 };
 
 struct ts_process_metrics {
 	struct ts_metrics_subject subject;
-	struct ts_kept_file stat, statm, io;
+	struct ts_procfs_file stat, statm, io;
 	struct ts_text text;
 	bool has_sampled;
 	bool is_io_refused;
@@ -37,7 +37,7 @@ struct ts_process_metrics {
 	struct ts_rate minor_faults, major_faults;
 	struct ts_rate call_read, call_written, disk_read, disk_written;
 	bool is_swept; /* taskstats are refused */
-	struct ts_sweep sweep;
+	struct ts_thread_switches sweep;
 	struct ts_rate voluntary, involuntary;
 };
 
@@ -49,18 +49,19 @@ struct reading {
 	int64_t cpu_at_ns;
 	struct ts_switches switches;
 	bool are_switches_whole; /* false: they are where the next ones begin */
-	struct ts_stat_text stat;
+	struct ts_procfs_stat stat;
 };
 
-static void tell(struct ts_process_metrics *metrics, const struct ts_give *give, unsigned int what,
-		 const char *text)
+static void tell(struct ts_process_metrics *metrics, const struct ts_metric_output *give,
+		 unsigned int what, const char *text)
 {
 	if (!(metrics->told & what))
 		give->sink->message(give->sink->context, text);
 	metrics->told |= what;
 }
 
-static void tell_error(struct ts_process_metrics *metrics, const struct ts_give *give, int error)
+static void tell_error(struct ts_process_metrics *metrics, const struct ts_metric_output *give,
+		       int error)
 {
 	if (error == -EMFILE || error == -ENFILE)
 		tell(metrics, give, TOLD_DESCRIPTORS,
@@ -94,12 +95,12 @@ static int open_directory(pid_t pid)
 
 static void sweep_switches(struct ts_process_metrics *metrics, struct reading *reading)
 {
-	if (metrics->threads > TS_SWEEP_THREADS) {
-		metrics->sweep.is_whole = false;
+	if (metrics->threads > TS_THREAD_SWITCHES_MAX) {
+		metrics->sweep.is_complete = false;
 		return;
 	}
 	reading->are_switches_whole =
-		ts_sweep_next(&metrics->sweep, metrics->subject.pid, &metrics->text);
+		ts_thread_switches_next(&metrics->sweep, metrics->subject.pid, &metrics->text);
 	reading->switches = metrics->sweep.sum;
 }
 
@@ -140,12 +141,12 @@ static void read_by_number(struct ts_process_metrics *metrics, struct reading *r
 }
 
 /* A file of the process, into metrics->text; 0, or the negative errno. */
-static int read_own(struct ts_process_metrics *metrics, struct ts_kept_file *file,
+static int read_own(struct ts_process_metrics *metrics, struct ts_procfs_file *file,
 		    const struct reading *reading)
 {
 	if (file->fd < 0 && reading->directory < 0)
 		return reading->directory;
-	return ts_kept_file_read(file, reading->directory, &metrics->text);
+	return ts_procfs_file_read(file, reading->directory, &metrics->text);
 }
 
 /* ---- is it still there? ---- */
@@ -163,49 +164,50 @@ static enum presence read_stat(struct ts_process_metrics *metrics, struct readin
 
 	if (error)
 		return presence_by_error(error);
-	if (!ts_stat_text_parse(metrics->text.data, &reading->stat))
+	if (!ts_procfs_stat_parse(metrics->text.data, &reading->stat))
 		return UNSEEN;
 	if (metrics->subject.start_time == 0)
 		metrics->subject.start_time = reading->stat.start_time;
 	if (reading->stat.start_time != metrics->subject.start_time)
 		return ENDED;
 	metrics->threads = reading->stat.threads;
-	return ts_stat_text_has_ended(&reading->stat) ? ENDED : PRESENT;
+	return ts_procfs_stat_has_exited(&reading->stat) ? ENDED : PRESENT;
 }
 
 /* ---- values ---- */
 
-static void give_cpu(struct ts_process_metrics *metrics, const struct ts_give *give,
+static void give_cpu(struct ts_process_metrics *metrics, const struct ts_metric_output *give,
 		     const struct reading *reading)
 {
-	struct ts_give beside = *give;
+	struct ts_metric_output beside = *give;
 
 	beside.now_ns = reading->cpu_at_ns;
-	ts_give_rate(&beside, "cpu_percent", "all", &metrics->cpu, reading->cpu_ns, 100 / 1e9);
+	ts_metric_output_rate(&beside, "cpu_percent", "all", &metrics->cpu, reading->cpu_ns,
+			      100 / 1e9);
 }
 
-static void give_modes(struct ts_process_metrics *metrics, const struct ts_give *give,
-		       const struct ts_stat_text *stat)
+static void give_modes(struct ts_process_metrics *metrics, const struct ts_metric_output *give,
+		       const struct ts_procfs_stat *stat)
 {
 	double percent_of_ticks = 100 / (double)sysconf(_SC_CLK_TCK);
 	uint64_t children;
 
-	ts_give_rate(give, "cpu_mode_percent", "user", &metrics->user, stat->user_ticks,
-		     percent_of_ticks);
-	ts_give_rate(give, "cpu_mode_percent", "system", &metrics->system, stat->system_ticks,
-		     percent_of_ticks);
+	ts_metric_output_rate(give, "cpu_mode_percent", "user", &metrics->user, stat->user_ticks,
+			      percent_of_ticks);
+	ts_metric_output_rate(give, "cpu_mode_percent", "system", &metrics->system,
+			      stat->system_ticks, percent_of_ticks);
 	if (__builtin_add_overflow(stat->child_user_ticks, stat->child_system_ticks, &children))
 		children = TS_NO_VALUE;
-	ts_give_rate(give, "children_cpu_percent", "ended", &metrics->children, children,
-		     percent_of_ticks);
+	ts_metric_output_rate(give, "children_cpu_percent", "ended", &metrics->children, children,
+			      percent_of_ticks);
 }
 
-static void give_switches(struct ts_process_metrics *metrics, const struct ts_give *give,
+static void give_switches(struct ts_process_metrics *metrics, const struct ts_metric_output *give,
 			  const struct reading *reading)
 {
 	double ignored;
 
-	if (metrics->is_swept && metrics->threads > TS_SWEEP_THREADS)
+	if (metrics->is_swept && metrics->threads > TS_THREAD_SWITCHES_MAX)
 		tell(metrics, give, TOLD_SWITCHES,
 		     "context switches of processes with more than 64 threads are missing: "
 		     "run as root, or with CAP_NET_ADMIN");
@@ -216,17 +218,17 @@ static void give_switches(struct ts_process_metrics *metrics, const struct ts_gi
 			     &ignored);
 		return;
 	}
-	ts_give_rate(give, "context_switches_per_s", "voluntary", &metrics->voluntary,
-		     reading->switches.voluntary, 1);
-	ts_give_rate(give, "context_switches_per_s", "involuntary", &metrics->involuntary,
-		     reading->switches.involuntary, 1);
+	ts_metric_output_rate(give, "context_switches_per_s", "voluntary", &metrics->voluntary,
+			      reading->switches.voluntary, 1);
+	ts_metric_output_rate(give, "context_switches_per_s", "involuntary", &metrics->involuntary,
+			      reading->switches.involuntary, 1);
 }
 
 /* A leader that has ended shows no memory, though other threads of its go on: one of those does. */
 static void read_statm_of_thread(struct ts_process_metrics *metrics)
 {
 	char path[sizeof(((struct dirent *)NULL)->d_name) + 64];
-	struct ts_kept_file file = { .path = path, .fd = -1 };
+	struct ts_procfs_file file = { .path = path, .fd = -1 };
 	const struct dirent *entry;
 	DIR *tasks;
 
@@ -237,19 +239,19 @@ static void read_statm_of_thread(struct ts_process_metrics *metrics)
 		    strtol(entry->d_name, NULL, 10) == metrics->subject.pid)
 			continue;
 		snprintf(path, sizeof(path), "%s/statm", entry->d_name);
-		if (ts_kept_file_read(&file, dirfd(tasks), &metrics->text) == 0)
+		if (ts_procfs_file_read(&file, dirfd(tasks), &metrics->text) == 0)
 			break;
 	}
-	ts_kept_file_close(&file);
+	ts_procfs_file_close(&file);
 	if (tasks)
 		closedir(tasks);
 }
 
-static void give_memory(struct ts_process_metrics *metrics, const struct ts_give *give,
+static void give_memory(struct ts_process_metrics *metrics, const struct ts_metric_output *give,
 			const struct reading *reading)
 {
 	uint64_t page_bytes = (uint64_t)sysconf(_SC_PAGESIZE);
-	struct ts_statm_text statm;
+	struct ts_procfs_statm statm;
 	int error = read_own(metrics, &metrics->statm, reading);
 
 	if (error) {
@@ -258,19 +260,19 @@ static void give_memory(struct ts_process_metrics *metrics, const struct ts_give
 	}
 	if (reading->stat.state == 'Z')
 		read_statm_of_thread(metrics);
-	ts_statm_text_parse(metrics->text.data, &statm);
+	ts_procfs_statm_parse(metrics->text.data, &statm);
 	/* The kernel's own threads have no memory of their own. */
 	if (statm.virtual_pages == 0)
 		return;
-	ts_give_amount(give, "memory_bytes", "rss", statm.resident_pages, page_bytes);
-	ts_give_amount(give, "memory_bytes", "vms", statm.virtual_pages, page_bytes);
-	ts_give_amount(give, "memory_bytes", "shared", statm.shared_pages, page_bytes);
+	ts_metric_output_amount(give, "memory_bytes", "rss", statm.resident_pages, page_bytes);
+	ts_metric_output_amount(give, "memory_bytes", "vms", statm.virtual_pages, page_bytes);
+	ts_metric_output_amount(give, "memory_bytes", "shared", statm.shared_pages, page_bytes);
 }
 
-static void give_io(struct ts_process_metrics *metrics, const struct ts_give *give,
+static void give_io(struct ts_process_metrics *metrics, const struct ts_metric_output *give,
 		    const struct reading *reading)
 {
-	struct ts_io_text io;
+	struct ts_procfs_io io;
 	int error = read_own(metrics, &metrics->io, reading);
 
 	if (error != -EBADF) /* asked now */
@@ -282,26 +284,30 @@ static void give_io(struct ts_process_metrics *metrics, const struct ts_give *gi
 	tell_error(metrics, give, error);
 	if (error)
 		return;
-	ts_io_text_parse(metrics->text.data, &io);
-	ts_give_rate(give, "disk_bytes_per_s", "read", &metrics->disk_read, io.disk_read, 1);
-	ts_give_rate(give, "disk_bytes_per_s", "written", &metrics->disk_written, io.disk_written,
-		     1);
-	ts_give_rate(give, "io_bytes_per_s", "read", &metrics->call_read, io.call_read, 1);
-	ts_give_rate(give, "io_bytes_per_s", "written", &metrics->call_written, io.call_written, 1);
+	ts_procfs_io_parse(metrics->text.data, &io);
+	ts_metric_output_rate(give, "disk_bytes_per_s", "read", &metrics->disk_read, io.disk_read,
+			      1);
+	ts_metric_output_rate(give, "disk_bytes_per_s", "written", &metrics->disk_written,
+			      io.disk_written, 1);
+	ts_metric_output_rate(give, "io_bytes_per_s", "read", &metrics->call_read, io.call_read, 1);
+	ts_metric_output_rate(give, "io_bytes_per_s", "written", &metrics->call_written,
+			      io.call_written, 1);
 }
 
-static void give_all(struct ts_process_metrics *metrics, const struct ts_give *give,
+static void give_all(struct ts_process_metrics *metrics, const struct ts_metric_output *give,
 		     const struct reading *reading)
 {
-	const struct ts_stat_text *stat = &reading->stat;
+	const struct ts_procfs_stat *stat = &reading->stat;
 
 	give_cpu(metrics, give, reading);
 	if (reading->is_due)
 		give_modes(metrics, give, stat);
 	give_memory(metrics, give, reading);
-	ts_give_amount(give, "threads", "count", stat->threads, 1);
-	ts_give_rate(give, "faults_per_s", "minor", &metrics->minor_faults, stat->minor_faults, 1);
-	ts_give_rate(give, "faults_per_s", "major", &metrics->major_faults, stat->major_faults, 1);
+	ts_metric_output_amount(give, "threads", "count", stat->threads, 1);
+	ts_metric_output_rate(give, "faults_per_s", "minor", &metrics->minor_faults,
+			      stat->minor_faults, 1);
+	ts_metric_output_rate(give, "faults_per_s", "major", &metrics->major_faults,
+			      stat->major_faults, 1);
 	give_io(metrics, give, reading);
 	if (reading->is_due)
 		give_switches(metrics, give, reading);
@@ -310,9 +316,11 @@ static void give_all(struct ts_process_metrics *metrics, const struct ts_give *g
 bool ts_process_metrics_sample(struct ts_process_metrics *metrics, int64_t now_ns,
 			       const struct ts_metrics_sink *sink)
 {
-	struct ts_give give = { .sink = sink, .subject = &metrics->subject, .now_ns = now_ns };
+	struct ts_metric_output give = { .sink = sink,
+					 .subject = &metrics->subject,
+					 .now_ns = now_ns };
 	struct reading reading = { .is_due = !metrics->has_sampled ||
-					     now_ns - metrics->rare_ns >= TS_RARE_NS };
+					     now_ns - metrics->rare_ns >= TS_SLOW_INTERVAL_NS };
 	enum presence presence;
 
 	read_by_number(metrics, &reading);
@@ -373,9 +381,9 @@ int ts_process_metrics_open(struct ts_process_metrics **ret_metrics, pid_t pid, 
 	metrics->subject = (struct ts_metrics_subject){ .kind = TS_METRICS_PROCESS,
 							.pid = pid,
 							.start_time = start_time };
-	metrics->stat = (struct ts_kept_file){ .path = "stat", .fd = -1 };
-	metrics->statm = (struct ts_kept_file){ .path = "statm", .fd = -1 };
-	metrics->io = (struct ts_kept_file){ .path = "io", .fd = -1 };
+	metrics->stat = (struct ts_procfs_file){ .path = "stat", .fd = -1 };
+	metrics->statm = (struct ts_procfs_file){ .path = "statm", .fd = -1 };
+	metrics->io = (struct ts_procfs_file){ .path = "io", .fd = -1 };
 	result = find(metrics, err);
 	if (!result)
 		*ret_metrics = TS_STEAL(metrics);
@@ -386,9 +394,9 @@ void ts_process_metrics_close(struct ts_process_metrics *metrics)
 {
 	if (!metrics)
 		return;
-	ts_kept_file_close(&metrics->stat);
-	ts_kept_file_close(&metrics->statm);
-	ts_kept_file_close(&metrics->io);
+	ts_procfs_file_close(&metrics->stat);
+	ts_procfs_file_close(&metrics->statm);
+	ts_procfs_file_close(&metrics->io);
 	ts_text_release(&metrics->text);
 	free(metrics);
 }

@@ -14,7 +14,7 @@
 #include "base/procfs_parse.h"
 #include "sample/metrics/host/host_metrics.h"
 #include "sample/metrics/host/io_totals.h"
-#include "sample/metrics/host/metric_sink.h"
+#include "sample/metrics/host/metric_output.h"
 
 #define SECTOR_BYTES 512.0 /* whatever the disk says */
 
@@ -49,7 +49,7 @@ enum { PRESSURES = PRESSURE_IO - PRESSURE_CPU + 1 };
 static const char *const pressure_names[PRESSURES] = { "cpu", "memory", "io" };
 
 struct system_file {
-	struct ts_kept_file kept;
+	struct ts_procfs_file kept;
 	bool is_rare;       /* it is slow, or could not be read */
 	bool is_told;       /* why its values are missing */
 	unsigned int reads; /* that were timed */
@@ -65,7 +65,7 @@ struct ts_system_metrics {
 	uint64_t ticks[TS_CPU_MODES];
 	bool has_ticks;
 	struct ts_rate switches;
-	struct ts_traffic network, disks;
+	struct ts_io_totals network, disks;
 	struct ts_rate pressure[PRESSURES], pressure_full[PRESSURES];
 	struct ts_rate minor_faults, major_faults, swapped_in, swapped_out;
 };
@@ -105,7 +105,7 @@ static int read_timed(struct system_file *file, struct ts_text *text,
 		      const struct ts_metrics_sink *sink)
 {
 	int64_t begin_ns = thread_cpu_ns(), took_ns;
-	int error = ts_kept_file_read(&file->kept, AT_FDCWD, text);
+	int error = ts_procfs_file_read(&file->kept, AT_FDCWD, text);
 	char message[256];
 
 	took_ns = thread_cpu_ns() - begin_ns;
@@ -132,7 +132,7 @@ static const char *read_file(struct ts_system_metrics *metrics, enum file which,
 	if (file->reads < TIMED_READS && which != VMSTAT)
 		error = read_timed(file, &metrics->text, sink);
 	else
-		error = ts_kept_file_read(&file->kept, AT_FDCWD, &metrics->text);
+		error = ts_procfs_file_read(&file->kept, AT_FDCWD, &metrics->text);
 	if (!error)
 		return metrics->text.data;
 	file->is_rare = error != -EMFILE && error != -ENFILE;
@@ -165,7 +165,7 @@ static bool tick_differences(const uint64_t *before, const uint64_t *after, doub
 	return *ret_total > 0;
 }
 
-static void give_cpu(struct ts_system_metrics *metrics, const struct ts_give *give,
+static void give_cpu(struct ts_system_metrics *metrics, const struct ts_metric_output *give,
 		     const uint64_t *ticks)
 {
 	uint64_t before[TS_CPU_MODES];
@@ -179,31 +179,33 @@ static void give_cpu(struct ts_system_metrics *metrics, const struct ts_give *gi
 	metrics->has_ticks = true;
 	if (!had_ticks || !tick_differences(before, ticks, differences, &total))
 		return;
-	ts_give_real(give, "cpu_percent", "user",
-		     (differences[TS_CPU_USER] + differences[TS_CPU_NICE]) * 100 / total);
-	ts_give_real(give, "cpu_percent", "system",
-		     (differences[TS_CPU_SYSTEM] + differences[TS_CPU_IRQ] +
-		      differences[TS_CPU_SOFTIRQ]) *
-			     100 / total);
+	ts_metric_output_real(give, "cpu_percent", "user",
+			      (differences[TS_CPU_USER] + differences[TS_CPU_NICE]) * 100 / total);
+	ts_metric_output_real(give, "cpu_percent", "system",
+			      (differences[TS_CPU_SYSTEM] + differences[TS_CPU_IRQ] +
+			       differences[TS_CPU_SOFTIRQ]) *
+				      100 / total);
 	if (ticks[TS_CPU_IOWAIT] != TS_NO_VALUE)
-		ts_give_real(give, "cpu_percent", "iowait",
-			     differences[TS_CPU_IOWAIT] * 100 / total);
+		ts_metric_output_real(give, "cpu_percent", "iowait",
+				      differences[TS_CPU_IOWAIT] * 100 / total);
 	if (ticks[TS_CPU_STEAL] != TS_NO_VALUE)
-		ts_give_real(give, "cpu_percent", "steal", differences[TS_CPU_STEAL] * 100 / total);
+		ts_metric_output_real(give, "cpu_percent", "steal",
+				      differences[TS_CPU_STEAL] * 100 / total);
 }
 
-static void sample_stat(struct ts_system_metrics *metrics, const struct ts_give *give)
+static void sample_stat(struct ts_system_metrics *metrics, const struct ts_metric_output *give)
 {
 	const char *text = read_file(metrics, STAT, give->sink);
-	struct ts_system_text system;
+	struct ts_procfs_system system;
 
 	if (!text)
 		return;
-	ts_system_text_parse(text, &system);
+	ts_procfs_system_parse(text, &system);
 	give_cpu(metrics, give, system.ticks);
-	ts_give_rate(give, "context_switches_per_s", "all", &metrics->switches, system.switches, 1);
-	ts_give_amount(give, "tasks", "running", system.running, 1);
-	ts_give_amount(give, "tasks", "blocked", system.blocked, 1);
+	ts_metric_output_rate(give, "context_switches_per_s", "all", &metrics->switches,
+			      system.switches, 1);
+	ts_metric_output_amount(give, "tasks", "running", system.running, 1);
+	ts_metric_output_amount(give, "tasks", "blocked", system.blocked, 1);
 }
 
 /* ---- the others ---- */
@@ -214,90 +216,92 @@ static uint64_t used_of(uint64_t total, uint64_t rest)
 	return total != TS_NO_VALUE && rest <= total ? total - rest : TS_NO_VALUE;
 }
 
-static void sample_memory(struct ts_system_metrics *metrics, const struct ts_give *give)
+static void sample_memory(struct ts_system_metrics *metrics, const struct ts_metric_output *give)
 {
 	const char *text = read_file(metrics, MEMINFO, give->sink);
-	struct ts_meminfo_text memory;
+	struct ts_procfs_meminfo memory;
 
 	if (!text)
 		return;
-	ts_meminfo_text_parse(text, &memory);
-	ts_give_amount(give, "memory_bytes", "used", used_of(memory.total, memory.available), 1024);
-	ts_give_amount(give, "memory_bytes", "available", memory.available, 1024);
+	ts_procfs_meminfo_parse(text, &memory);
+	ts_metric_output_amount(give, "memory_bytes", "used",
+				used_of(memory.total, memory.available), 1024);
+	ts_metric_output_amount(give, "memory_bytes", "available", memory.available, 1024);
 	/* Without swap there is nothing to tell. */
 	if (memory.swap_total > 0)
-		ts_give_amount(give, "swap_bytes", "used",
-			       used_of(memory.swap_total, memory.swap_free), 1024);
+		ts_metric_output_amount(give, "swap_bytes", "used",
+					used_of(memory.swap_total, memory.swap_free), 1024);
 }
 
 /* All of them once a second, since some may have come; those that count each time. */
 static bool next_traffic(struct ts_system_metrics *metrics, enum file which,
-			 struct ts_traffic *traffic, const struct ts_give *give, double *ret_in,
-			 double *ret_out)
+			 struct ts_io_totals *traffic, const struct ts_metric_output *give,
+			 double *ret_in, double *ret_out)
 {
 	const char *text;
 
 	if (traffic->shortcut_count && !metrics->is_due)
-		return ts_traffic_next_short(traffic, &metrics->text, give->now_ns, ret_in,
-					     ret_out);
+		return ts_io_totals_next_short(traffic, &metrics->text, give->now_ns, ret_in,
+					       ret_out);
 	text = read_file(metrics, which, give->sink);
-	return text && ts_traffic_next(traffic, text, give->now_ns, ret_in, ret_out);
+	return text && ts_io_totals_next(traffic, text, give->now_ns, ret_in, ret_out);
 }
 
-static void sample_network(struct ts_system_metrics *metrics, const struct ts_give *give)
+static void sample_network(struct ts_system_metrics *metrics, const struct ts_metric_output *give)
 {
 	double received, sent;
 
 	if (!next_traffic(metrics, NETWORK, &metrics->network, give, &received, &sent))
 		return;
-	ts_give_real(give, "network_bytes_per_s", "received", received);
-	ts_give_real(give, "network_bytes_per_s", "sent", sent);
+	ts_metric_output_real(give, "network_bytes_per_s", "received", received);
+	ts_metric_output_real(give, "network_bytes_per_s", "sent", sent);
 }
 
-static void sample_disks(struct ts_system_metrics *metrics, const struct ts_give *give)
+static void sample_disks(struct ts_system_metrics *metrics, const struct ts_metric_output *give)
 {
 	double read, written;
 
 	if (!next_traffic(metrics, DISKS, &metrics->disks, give, &read, &written))
 		return;
-	ts_give_real(give, "disk_bytes_per_s", "read", read * SECTOR_BYTES);
-	ts_give_real(give, "disk_bytes_per_s", "written", written * SECTOR_BYTES);
+	ts_metric_output_real(give, "disk_bytes_per_s", "read", read * SECTOR_BYTES);
+	ts_metric_output_real(give, "disk_bytes_per_s", "written", written * SECTOR_BYTES);
 }
 
-static void sample_pressure(struct ts_system_metrics *metrics, const struct ts_give *give)
+static void sample_pressure(struct ts_system_metrics *metrics, const struct ts_metric_output *give)
 {
 	const double percent_of_us = 100 / 1e6;
-	struct ts_pressure_text pressure[PRESSURES];
+	struct ts_procfs_pressure pressure[PRESSURES];
 
 	for (int i = 0; i < PRESSURES; i++) {
 		const char *text = read_file(metrics, PRESSURE_CPU + i, give->sink);
 
-		ts_pressure_text_parse(text ? text : "", &pressure[i]);
-		ts_give_rate(give, "pressure_percent", pressure_names[i], &metrics->pressure[i],
-			     pressure[i].some, percent_of_us);
+		ts_procfs_pressure_parse(text ? text : "", &pressure[i]);
+		ts_metric_output_rate(give, "pressure_percent", pressure_names[i],
+				      &metrics->pressure[i], pressure[i].some, percent_of_us);
 	}
 	/* All tasks cannot wait for a CPU at once, so the kernel's figure of that is always 0. */
 	for (int i = 1; i < PRESSURES; i++)
-		ts_give_rate(give, "pressure_full_percent", pressure_names[i],
-			     &metrics->pressure_full[i], pressure[i].full, percent_of_us);
+		ts_metric_output_rate(give, "pressure_full_percent", pressure_names[i],
+				      &metrics->pressure_full[i], pressure[i].full, percent_of_us);
 }
 
-static void sample_vmstat(struct ts_system_metrics *metrics, const struct ts_give *give)
+static void sample_vmstat(struct ts_system_metrics *metrics, const struct ts_metric_output *give)
 {
 	const char *text = read_file(metrics, VMSTAT, give->sink);
 	double page_bytes = (double)sysconf(_SC_PAGESIZE);
-	struct ts_vmstat_text vmstat;
+	struct ts_procfs_vmstat vmstat;
 
 	if (!text)
 		return;
-	ts_vmstat_text_parse(text, &vmstat);
-	ts_give_rate(give, "faults_per_s", "minor", &metrics->minor_faults,
-		     used_of(vmstat.faults, vmstat.major_faults), 1);
-	ts_give_rate(give, "faults_per_s", "major", &metrics->major_faults, vmstat.major_faults, 1);
-	ts_give_rate(give, "swap_bytes_per_s", "in", &metrics->swapped_in, vmstat.swapped_in,
-		     page_bytes);
-	ts_give_rate(give, "swap_bytes_per_s", "out", &metrics->swapped_out, vmstat.swapped_out,
-		     page_bytes);
+	ts_procfs_vmstat_parse(text, &vmstat);
+	ts_metric_output_rate(give, "faults_per_s", "minor", &metrics->minor_faults,
+			      used_of(vmstat.faults, vmstat.major_faults), 1);
+	ts_metric_output_rate(give, "faults_per_s", "major", &metrics->major_faults,
+			      vmstat.major_faults, 1);
+	ts_metric_output_rate(give, "swap_bytes_per_s", "in", &metrics->swapped_in,
+			      vmstat.swapped_in, page_bytes);
+	ts_metric_output_rate(give, "swap_bytes_per_s", "out", &metrics->swapped_out,
+			      vmstat.swapped_out, page_bytes);
 }
 
 /* ---- all ---- */
@@ -309,9 +313,9 @@ int ts_system_metrics_open(struct ts_system_metrics **ret_metrics, struct ts_err
 	if (!metrics)
 		return ts_error_set(err, TS_ENOMEM, "no memory for the metrics of the machine");
 	for (int i = 0; i < FILES; i++)
-		metrics->files[i].kept = (struct ts_kept_file){ .path = paths[i], .fd = -1 };
-	metrics->network.kind = &ts_traffic_network;
-	metrics->disks.kind = &ts_traffic_disks;
+		metrics->files[i].kept = (struct ts_procfs_file){ .path = paths[i], .fd = -1 };
+	metrics->network.kind = &ts_io_totals_network;
+	metrics->disks.kind = &ts_io_totals_disks;
 	*ret_metrics = metrics;
 	return TS_OK;
 }
@@ -320,9 +324,9 @@ void ts_system_metrics_sample(struct ts_system_metrics *metrics, int64_t now_ns,
 			      const struct ts_metrics_sink *sink)
 {
 	static const struct ts_metrics_subject subject = { .kind = TS_METRICS_SYSTEM };
-	struct ts_give give = { .sink = sink, .subject = &subject, .now_ns = now_ns };
+	struct ts_metric_output give = { .sink = sink, .subject = &subject, .now_ns = now_ns };
 
-	metrics->is_due = !metrics->has_sampled || now_ns - metrics->rare_ns >= TS_RARE_NS;
+	metrics->is_due = !metrics->has_sampled || now_ns - metrics->rare_ns >= TS_SLOW_INTERVAL_NS;
 	if (metrics->is_due)
 		metrics->rare_ns = now_ns;
 	metrics->has_sampled = true;
@@ -339,9 +343,9 @@ void ts_system_metrics_close(struct ts_system_metrics *metrics)
 	if (!metrics)
 		return;
 	for (int i = 0; i < FILES; i++)
-		ts_kept_file_close(&metrics->files[i].kept);
-	ts_traffic_release(&metrics->network);
-	ts_traffic_release(&metrics->disks);
+		ts_procfs_file_close(&metrics->files[i].kept);
+	ts_io_totals_release(&metrics->network);
+	ts_io_totals_release(&metrics->disks);
 	ts_text_release(&metrics->text);
 	free(metrics);
 }

@@ -17,17 +17,17 @@
 /* Of whoever has the pid now: 0, or the negative errno. -EPERM: not permitted here. */
 int ts_taskstats_read(pid_t pid, struct ts_switches *ret_switches);
 
-#define TS_SWEEP_THREADS 64u /* with more, a sweep would cost too much */
+#define TS_THREAD_SWITCHES_MAX 64u /* with more, a sweep would cost too much */
 
-struct ts_swept_thread {
+struct ts_thread_switches_thread {
 	pid_t tid;
 	struct ts_switches switches;
 };
 
-struct ts_sweep {
-	struct ts_swept_thread threads[TS_SWEEP_THREADS]; /* of the last sweep */
+struct ts_thread_switches {
+	struct ts_thread_switches_thread threads[TS_THREAD_SWITCHES_MAX]; /* of the last sweep */
 	size_t count;
-	bool is_whole;
+	bool is_complete;
 	struct ts_switches sum; /* since the first sweep */
 };
 
@@ -35,6 +35,6 @@ struct ts_sweep {
  * Adds what its threads switched since the last sweep. False where that is not known: in the first
  * sweep, when there are too many threads, and when one ended with what it had done.
  */
-bool ts_sweep_next(struct ts_sweep *sweep, pid_t pid, struct ts_text *text);
+bool ts_thread_switches_next(struct ts_thread_switches *sweep, pid_t pid, struct ts_text *text);
 
 #endif

@@ -14,23 +14,23 @@
 #include "sample/metrics/host/taskstats.h"
 
 static bool read_thread(int tasks, const char *name, struct ts_text *text,
-			struct ts_swept_thread *ret_thread)
+			struct ts_thread_switches_thread *ret_thread)
 {
 	char path[sizeof(((struct dirent *)NULL)->d_name) + 16];
-	struct ts_kept_file file = { .path = path, .fd = -1 };
+	struct ts_procfs_file file = { .path = path, .fd = -1 };
 
 	snprintf(path, sizeof(path), "%s/status", name);
-	if (ts_kept_file_read(&file, tasks, text))
+	if (ts_procfs_file_read(&file, tasks, text))
 		return false;
-	ts_kept_file_close(&file);
+	ts_procfs_file_close(&file);
 	ret_thread->tid = (pid_t)strtol(name, NULL, 10);
-	ts_status_text_parse(text->data, &ret_thread->switches);
+	ts_procfs_status_parse(text->data, &ret_thread->switches);
 	return ret_thread->switches.voluntary != TS_NO_VALUE &&
 	       ret_thread->switches.involuntary != TS_NO_VALUE;
 }
 
 /* False where there are more than fit, or none. */
-static bool read_threads(struct ts_sweep *sweep, pid_t pid, struct ts_text *text)
+static bool read_threads(struct ts_thread_switches *sweep, pid_t pid, struct ts_text *text)
 {
 	char path[64];
 	const struct dirent *entry;
@@ -43,7 +43,7 @@ static bool read_threads(struct ts_sweep *sweep, pid_t pid, struct ts_text *text
 	while (tasks && fits && (entry = readdir(tasks))) {
 		if (entry->d_name[0] == '.')
 			continue;
-		fits = sweep->count < TS_SWEEP_THREADS;
+		fits = sweep->count < TS_THREAD_SWITCHES_MAX;
 		if (fits &&
 		    read_thread(dirfd(tasks), entry->d_name, text, &sweep->threads[sweep->count]))
 			sweep->count++;
@@ -53,7 +53,8 @@ static bool read_threads(struct ts_sweep *sweep, pid_t pid, struct ts_text *text
 	return fits && sweep->count > 0;
 }
 
-static const struct ts_swept_thread *find(const struct ts_sweep *sweep, pid_t tid)
+static const struct ts_thread_switches_thread *find(const struct ts_thread_switches *sweep,
+						    pid_t tid)
 {
 	for (size_t i = 0; i < sweep->count; i++) {
 		if (sweep->threads[i].tid == tid)
@@ -63,12 +64,12 @@ static const struct ts_swept_thread *find(const struct ts_sweep *sweep, pid_t ti
 }
 
 /* What the threads of `after` did since `before`; a new one began at 0. */
-static bool add_differences(const struct ts_sweep *before, const struct ts_sweep *after,
-			    struct ts_switches *sum)
+static bool add_differences(const struct ts_thread_switches *before,
+			    const struct ts_thread_switches *after, struct ts_switches *sum)
 {
 	for (size_t i = 0; i < after->count; i++) {
-		const struct ts_swept_thread *now = &after->threads[i];
-		const struct ts_swept_thread *then = find(before, now->tid);
+		const struct ts_thread_switches_thread *now = &after->threads[i];
+		const struct ts_thread_switches_thread *then = find(before, now->tid);
 		struct ts_switches base = then ? then->switches : (struct ts_switches){ 0, 0 };
 
 		if (now->switches.voluntary < base.voluntary ||
@@ -80,12 +81,12 @@ static bool add_differences(const struct ts_sweep *before, const struct ts_sweep
 	return true;
 }
 
-bool ts_sweep_next(struct ts_sweep *sweep, pid_t pid, struct ts_text *text)
+bool ts_thread_switches_next(struct ts_thread_switches *sweep, pid_t pid, struct ts_text *text)
 {
-	struct ts_sweep before = *sweep;
+	struct ts_thread_switches before = *sweep;
 
-	sweep->is_whole = read_threads(sweep, pid, text);
-	if (!sweep->is_whole || !before.is_whole)
+	sweep->is_complete = read_threads(sweep, pid, text);
+	if (!sweep->is_complete || !before.is_complete)
 		return false;
 	for (size_t i = 0; i < before.count; i++) {
 		if (!find(sweep, before.threads[i].tid))

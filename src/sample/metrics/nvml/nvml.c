@@ -24,11 +24,11 @@
 #include "sample/metrics/metric_sources.h"
 
 #define SECOND_NS INT64_C(1000000000)
-#define MOST_GPUS 256u
+#define MAX_GPUS 256u
 /* CPU time for time, of all devices: what is asked, and passing it on. */
 #define BUDGET 0.003
 
-static const struct ts_pace_reading readings[NVML_READINGS] = {
+static const struct ts_query_pacing_item readings[NVML_READINGS] = {
 	[NVML_READ_UTILIZATION] = { 0, 4 },
 	[NVML_READ_MEMORY] = { 0, 4 },
 	[NVML_READ_POWER] = { 0, 4 },
@@ -68,12 +68,12 @@ static bool is_nvidia_gpu(int directory, const char *name)
 	char path[300], vendor[16], class[16];
 
 	snprintf(path, sizeof(path), "%s/vendor", name);
-	if (ts_file_line(directory, path, vendor, sizeof(vendor)) < 0 ||
+	if (ts_procfs_read_line(directory, path, vendor, sizeof(vendor)) < 0 ||
 	    strcmp(vendor, "0x10de") != 0)
 		return false;
 	snprintf(path, sizeof(path), "%s/class", name);
 	/* Displays and their kin; the audio function and bridges are something else. */
-	return ts_file_line(directory, path, class, sizeof(class)) > 0 &&
+	return ts_procfs_read_line(directory, path, class, sizeof(class)) > 0 &&
 	       strncmp(class, "0x03", 4) == 0;
 }
 
@@ -191,7 +191,7 @@ static enum ts_metrics_state open_gpus(struct nvml *nvml, char *why, size_t why_
 		snprintf(why, why_bytes, "NVIDIA's driver has no GPU");
 		return TS_METRICS_NONE;
 	}
-	count = TS_MIN(count, MOST_GPUS);
+	count = TS_MIN(count, MAX_GPUS);
 	nvml->gpus = calloc(count, sizeof(*nvml->gpus));
 	if (!nvml->gpus) {
 		snprintf(why, why_bytes, "out of memory");
@@ -232,7 +232,7 @@ enum ts_metrics_state nvml_open(struct nvml **ret_nvml, const struct nvml_option
 	if (!nvml->options.find)
 		nvml->options.find = dlsym;
 	snprintf(nvml->root, sizeof(nvml->root), "%s", options->root ? options->root : "");
-	ts_pace_init(&nvml->pace, readings, NVML_READINGS, BUDGET);
+	ts_query_pacing_init(&nvml->pace, readings, NVML_READINGS, BUDGET);
 	state = start(nvml, why, why_bytes);
 	/* They are the caller's, who may not keep them. */
 	nvml->options.library = nvml->options.root = NULL;
@@ -279,11 +279,11 @@ static int64_t sample_gpu(struct nvml *nvml, struct nvml_gpu *gpu, int64_t clock
 
 		if (nvml->is_dead || gpu->is_lost)
 			break;
-		if (!ts_pace_due(&nvml->pace, i, &gpu->last_ns[i]))
+		if (!ts_query_pacing_is_due(&nvml->pace, i, &gpu->last_ns[i]))
 			continue;
 		readers[i](nvml, gpu);
-		end_ns = ts_pace_clock_ns();
-		ts_pace_note(&nvml->pace, i, end_ns - clock_ns);
+		end_ns = ts_query_pacing_clock_ns();
+		ts_query_pacing_add_cost(&nvml->pace, i, end_ns - clock_ns);
 		clock_ns = end_ns;
 	}
 	return clock_ns;
@@ -292,12 +292,12 @@ static int64_t sample_gpu(struct nvml *nvml, struct nvml_gpu *gpu, int64_t clock
 static int sample(void *state, const struct ts_metrics_sink *sink)
 {
 	struct nvml *nvml = state;
-	int64_t clock_ns = ts_pace_clock_ns();
+	int64_t clock_ns = ts_query_pacing_clock_ns();
 
 	nvml->sink = sink;
 	nvml->now_ns = ts_clock_monotonic_ns();
 	nvml->has_slept = false;
-	ts_pace_begin(&nvml->pace, nvml->now_ns, count_live(nvml));
+	ts_query_pacing_begin(&nvml->pace, nvml->now_ns, count_live(nvml));
 	for (unsigned int i = 0; i < nvml->count && !nvml->is_dead; i++)
 		clock_ns = sample_gpu(nvml, &nvml->gpus[i], clock_ns);
 	return nvml->is_dead || count_live(nvml) == 0;

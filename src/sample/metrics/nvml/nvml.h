@@ -71,7 +71,7 @@ struct nvml_gpu {
 	bool is_announced;
 	bool is_lost; /* not asked any more */
 	int64_t off_until_ns[NVML_VALUES];
-	int64_t last_ns[NVML_READINGS]; /* of ts_pace_due() */
+	int64_t last_ns[NVML_READINGS]; /* of ts_query_pacing_is_due() */
 	uint64_t throttle_known;
 	/* traffic */
 	double pcie_limit; /* bytes a second that its link can carry; 0: not known */
@@ -109,7 +109,7 @@ struct nvml {
 	bool is_ready; /* it is to be shut down */
 	struct nvml_gpu *gpus;
 	unsigned int count;
-	struct ts_pace pace;
+	struct ts_query_pacing pace;
 	bool is_dead; /* the library: nothing can be asked any more */
 	/* of the sample that is under way */
 	const struct ts_metrics_sink *sink;

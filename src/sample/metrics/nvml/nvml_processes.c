@@ -16,8 +16,8 @@
 
 /* Asked with so much room at once; asking for the number first would cost as much again. */
 #define FIRST_ENTRIES 128u
-#define MOST_ENTRIES 65536u
-#define MOST_FILES 65536u
+#define MAX_ENTRIES 65536u
+#define MAX_FILES 65536u
 
 /* ---- lists ---- */
 
@@ -80,7 +80,7 @@ static int list_processes(struct nvml *nvml, const struct nvml_gpu *gpu,
 	if (!nvml->api.processes[kind])
 		return NVML_FUNCTION_NOT_FOUND;
 	code = ask_list(nvml, gpu, kind, room, &count);
-	if (code == NVML_INSUFFICIENT_SIZE && count < MOST_ENTRIES / 2) {
+	if (code == NVML_INSUFFICIENT_SIZE && count < MAX_ENTRIES / 2) {
 		/* Some more may start meanwhile. */
 		room = count * 2 + 8;
 		code = ask_list(nvml, gpu, kind, room, &count);
@@ -122,7 +122,7 @@ bool nvml_is_user(const char *root, pid_t pid)
 	files = opendir(path);
 	if (!files)
 		return false;
-	while (!found && seen++ < MOST_FILES && (entry = readdir(files)) != NULL) {
+	while (!found && seen++ < MAX_FILES && (entry = readdir(files)) != NULL) {
 		ssize_t length =
 			readlinkat(dirfd(files), entry->d_name, target, sizeof(target) - 1);
 
@@ -142,7 +142,7 @@ static bool is_known_user(const struct nvml *nvml, pid_t pid, uint64_t start_tim
 
 static void remember_user(struct nvml *nvml, pid_t pid, uint64_t start_time)
 {
-	if (nvml->user_count >= MOST_ENTRIES)
+	if (nvml->user_count >= MAX_ENTRIES)
 		nvml->user_count = 0;
 	if (ts_grow_array((void **)&nvml->users, &nvml->user_capacity, nvml->user_count + 1,
 			  sizeof(*nvml->users)) == TS_OK)
@@ -201,7 +201,7 @@ static void list_uses(struct nvml *nvml, struct nvml_gpu *gpu)
 	if (nvml->options.is_inner || !nvml_wants(nvml, gpu, NVML_VALUE_PROCESS_USE))
 		return;
 	code = ask_uses(nvml, gpu, &count);
-	if (code == NVML_INSUFFICIENT_SIZE && count > room && count < MOST_ENTRIES) {
+	if (code == NVML_INSUFFICIENT_SIZE && count > room && count < MAX_ENTRIES) {
 		room = count;
 		code = ask_uses(nvml, gpu, &count);
 	}

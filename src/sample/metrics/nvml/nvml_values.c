@@ -6,9 +6,9 @@
 #include "sample/metrics/nvml/nvml.h"
 
 /* Beyond these somebody else's bytes are taken for a number. */
-#define MOST_POWER_MW 10000000u
-#define MOST_CLOCK_MHZ 100000u
-#define MOST_CELSIUS 250
+#define MAX_POWER_MW 10000000u
+#define MAX_CLOCK_MHZ 100000u
+#define MAX_CELSIUS 250
 
 static void give_percent(const struct nvml *nvml, const struct nvml_gpu *gpu, const char *series,
 			 uint32_t percent)
@@ -68,13 +68,13 @@ void nvml_read_power(struct nvml *nvml, struct nvml_gpu *gpu)
 	if (nvml_wants(nvml, gpu, NVML_VALUE_POWER) &&
 	    nvml_got(nvml, gpu, NVML_VALUE_POWER,
 		     NVML_CALL(&nvml->api, power_mw, gpu->handle, &power_mw)) &&
-	    power_mw && power_mw < MOST_POWER_MW)
+	    power_mw && power_mw < MAX_POWER_MW)
 		nvml_real(nvml, gpu, "power_W", "draw", power_mw / 1e3);
 	if (!nvml_wants(nvml, gpu, NVML_VALUE_POWER_INSTANT))
 		return;
 	if (nvml_got(nvml, gpu, NVML_VALUE_POWER_INSTANT, nvml_fields(nvml, gpu, &field, 1)) &&
 	    nvml_got(nvml, gpu, NVML_VALUE_POWER_INSTANT, field.code) &&
-	    nvml_field_number(&field, &instant_mw) && instant_mw && instant_mw < MOST_POWER_MW)
+	    nvml_field_number(&field, &instant_mw) && instant_mw && instant_mw < MAX_POWER_MW)
 		nvml_real(nvml, gpu, "power_W", "instant", (double)instant_mw / 1e3);
 }
 
@@ -86,7 +86,7 @@ static void read_clock(struct nvml *nvml, struct nvml_gpu *gpu, enum nvml_value 
 	if (nvml_wants(nvml, gpu, value) &&
 	    nvml_got(nvml, gpu, value,
 		     NVML_CALL(&nvml->api, clock_mhz, gpu->handle, (int)clock, &mhz)) &&
-	    mhz < MOST_CLOCK_MHZ)
+	    mhz < MAX_CLOCK_MHZ)
 		nvml_integer(nvml, gpu, "clock_MHz", series, mhz);
 }
 
@@ -108,14 +108,14 @@ static void read_core_temperature(struct nvml *nvml, struct nvml_gpu *gpu)
 	if (nvml_wants(nvml, gpu, NVML_VALUE_TEMPERATURE) &&
 	    nvml_got(nvml, gpu, NVML_VALUE_TEMPERATURE,
 		     NVML_CALL(&nvml->api, temperature, gpu->handle, 0, &celsius)) &&
-	    celsius <= MOST_CELSIUS)
+	    celsius <= MAX_CELSIUS)
 		nvml_integer(nvml, gpu, "temperature_C", "core", celsius);
 	if (!nvml_lacks(gpu, NVML_VALUE_TEMPERATURE) ||
 	    !nvml_wants(nvml, gpu, NVML_VALUE_TEMPERATURE_V))
 		return;
 	if (nvml_got(nvml, gpu, NVML_VALUE_TEMPERATURE_V,
 		     NVML_CALL(&nvml->api, temperature_v, gpu->handle, &temperature)) &&
-	    temperature.celsius <= MOST_CELSIUS && temperature.celsius >= -MOST_CELSIUS)
+	    temperature.celsius <= MAX_CELSIUS && temperature.celsius >= -MAX_CELSIUS)
 		nvml_integer(nvml, gpu, "temperature_C", "core", temperature.celsius);
 }
 
@@ -130,7 +130,7 @@ void nvml_read_temperature(struct nvml *nvml, struct nvml_gpu *gpu)
 	/* Devices without a sensor there say 0. */
 	if (nvml_got(nvml, gpu, NVML_VALUE_MEMORY_TEMPERATURE, nvml_fields(nvml, gpu, &field, 1)) &&
 	    nvml_got(nvml, gpu, NVML_VALUE_MEMORY_TEMPERATURE, field.code) &&
-	    nvml_field_number(&field, &celsius) && celsius && celsius <= MOST_CELSIUS)
+	    nvml_field_number(&field, &celsius) && celsius && celsius <= MAX_CELSIUS)
 		nvml_integer(nvml, gpu, "temperature_C", "memory", (int64_t)celsius);
 }
 

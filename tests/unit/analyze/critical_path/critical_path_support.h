@@ -103,7 +103,7 @@ static inline struct ref add_call(struct made *made, uint32_t thread, const char
 		.thread = thread,
 		.name = name_of(made, name),
 		.command = TS_WORK_NONE,
-		.kind = (uint8_t)ts_call_kind(name, length),
+		.kind = (uint8_t)ts_api_kind(name, length),
 	};
 	return (struct ref){ CALL, index };
 }

@@ -85,7 +85,7 @@ TS_TEST(odd_ones_out)
 
 	for (int64_t rank = 0; rank < 8; rank++)
 		add_process(&job, rank, rank == 3 ? "zcba" : "dcba");
-	TS_CHECK_INT(ts_stack_groups_make(&groups, job.processes, job.count, true), TS_OK);
+	TS_CHECK_INT(ts_stack_groups_init(&groups, job.processes, job.count, true), TS_OK);
 	TS_CHECK_INT(groups.group_count, 2);
 	TS_CHECK_INT(groups.groups[0].count, 7);
 	TS_CHECK_INT(groups.groups[1].count, 1);
@@ -104,7 +104,7 @@ TS_TEST(lines_tell_places_apart)
 	add_process(&job, -1, "cba");
 	add_process(&job, -1, "ba");
 	job.frames[1][0][1].line++;
-	TS_CHECK_INT(ts_stack_groups_make(&groups, job.processes, job.count, true), TS_OK);
+	TS_CHECK_INT(ts_stack_groups_init(&groups, job.processes, job.count, true), TS_OK);
 	TS_CHECK_INT(groups.group_count, 3);
 	TS_CHECK_INT(groups.common, 1);
 	/* All of one size: by pid. */
@@ -119,7 +119,7 @@ TS_TEST(threads_without_a_stack_are_in_no_group)
 	struct ts_stack_groups groups;
 
 	add_process(&job, -1, "");
-	TS_CHECK_INT(ts_stack_groups_make(&groups, job.processes, job.count, true), TS_OK);
+	TS_CHECK_INT(ts_stack_groups_init(&groups, job.processes, job.count, true), TS_OK);
 	TS_CHECK_INT(groups.group_count, 0);
 	TS_CHECK_INT(groups.process_count, 0);
 	ts_stack_groups_release(&groups);

@@ -16,7 +16,7 @@
 #include "cli/top/top_values.h"
 #include "unit/runner.h"
 
-/* ---- a picture made by hand; these stand for top_look.c and top_process.c ---- */
+/* ---- a picture made by hand; these stand for top_refresh.c and top_process.c ---- */
 
 static struct ts_top picture;
 

@@ -53,7 +53,7 @@ static void take(struct ts_top_python *python, pid_t tid, uint32_t state, const 
 /* It samples ourselves, who are no Python: all that comes is by hand. */
 static struct ts_top_python *start(void)
 {
-	const struct ts_python_process process = {
+	const struct ts_sampled_process process = {
 		.pid = getpid(),
 		.start_time = ts_process_start_time(getpid()),
 	};
@@ -80,12 +80,12 @@ static void fill(struct ts_top_python *python)
 TS_TEST(functions_of_threads_that_do_something)
 {
 	struct ts_top_python *python = start();
-	struct ts_top_python_picture picture = { 0 };
-	struct ts_top_python_wish wish = { 0 };
+	struct ts_top_python_snapshot picture = { 0 };
+	struct ts_top_python_request wish = { 0 };
 	struct ts_error err;
 
 	fill(python);
-	TS_CHECK_INT(ts_top_python_look(python, &wish, &picture, &err), TS_OK);
+	TS_CHECK_INT(ts_top_python_refresh(python, &wish, &picture, &err), TS_OK);
 	TS_CHECK(picture.is_shown && picture.elapsed_s > 0);
 	TS_CHECK_INT(picture.processes, 1);
 	TS_CHECK_INT(picture.function_count, 2);
@@ -94,29 +94,29 @@ TS_TEST(functions_of_threads_that_do_something)
 	TS_CHECK_INT(picture.functions[0].total_ns, 3 * TICK_NS);
 	TS_CHECK_INT(picture.functions[1].own_ns, TICK_NS);
 	TS_CHECK_INT(picture.functions[1].total_ns, 4 * TICK_NS);
-	ts_top_python_picture_release(&picture);
+	ts_top_python_snapshot_release(&picture);
 	/* Nothing came since: times of all stay, recent ones do not. */
-	wish = (struct ts_top_python_wish){ .idle = true, .by_total = true };
-	TS_CHECK_INT(ts_top_python_look(python, &wish, &picture, &err), TS_OK);
+	wish = (struct ts_top_python_request){ .idle = true, .by_total = true };
+	TS_CHECK_INT(ts_top_python_refresh(python, &wish, &picture, &err), TS_OK);
 	TS_CHECK_INT(picture.function_count, 3);
 	TS_CHECK_STR(picture.functions[0].name, "main");
 	TS_CHECK_INT(picture.functions[0].recent_total_ns, 0);
 	TS_CHECK_INT(picture.functions[0].total_ns, 4 * TICK_NS);
 	TS_CHECK_INT(picture.thread_count, 0);
 	TS_CHECK_INT(picture.processes, 0);
-	ts_top_python_picture_release(&picture);
+	ts_top_python_snapshot_release(&picture);
 	ts_top_python_close(python);
 }
 
 TS_TEST(threads)
 {
 	struct ts_top_python *python = start();
-	struct ts_top_python_picture picture = { 0 };
-	const struct ts_top_python_wish wish = { 0 };
+	struct ts_top_python_snapshot picture = { 0 };
+	const struct ts_top_python_request wish = { 0 };
 	struct ts_error err;
 
 	fill(python);
-	TS_CHECK_INT(ts_top_python_look(python, &wish, &picture, &err), TS_OK);
+	TS_CHECK_INT(ts_top_python_refresh(python, &wish, &picture, &err), TS_OK);
 	TS_CHECK_INT(picture.thread_count, 3);
 	TS_CHECK_STR(picture.threads[0].name, "MainThread");
 	TS_CHECK_STR(picture.threads[0].function, "main");
@@ -128,38 +128,38 @@ TS_TEST(threads)
 	TS_CHECK(picture.threads[0].gil_percent == picture.gil_percent);
 	TS_CHECK(picture.threads[2].function == NULL);
 	TS_CHECK(picture.threads[2].gil_percent == 0);
-	ts_top_python_picture_release(&picture);
+	ts_top_python_snapshot_release(&picture);
 	ts_top_python_close(python);
 }
 
 TS_TEST(codes_of_another_process_are_the_same_functions)
 {
 	struct ts_top_python *python = start();
-	struct ts_top_python_picture picture = { 0 };
-	const struct ts_top_python_wish wish = { 0 };
+	struct ts_top_python_snapshot picture = { 0 };
+	const struct ts_top_python_request wish = { 0 };
 	struct ts_error err;
 
 	take(python, 100, TS_PYTHON_RUNS, "1");
 	/* As if it had been opened anew. */
 	codes[1].tag = 0;
 	take(python, 100, TS_PYTHON_RUNS, "1");
-	TS_CHECK_INT(ts_top_python_look(python, &wish, &picture, &err), TS_OK);
+	TS_CHECK_INT(ts_top_python_refresh(python, &wish, &picture, &err), TS_OK);
 	TS_CHECK_INT(picture.function_count, 1);
 	TS_CHECK_INT(picture.functions[0].own_ns, 2 * TICK_NS);
-	ts_top_python_picture_release(&picture);
+	ts_top_python_snapshot_release(&picture);
 	ts_top_python_close(python);
 }
 
 TS_TEST(windows_of_every_size)
 {
 	struct ts_top_python *python = start();
-	struct ts_top_python_picture picture = { 0 };
-	const struct ts_top_python_wish wish = { 0 };
+	struct ts_top_python_snapshot picture = { 0 };
+	const struct ts_top_python_request wish = { 0 };
 	struct ts_screen screen;
 	struct ts_error err;
 
 	fill(python);
-	TS_CHECK_INT(ts_top_python_look(python, &wish, &picture, &err), TS_OK);
+	TS_CHECK_INT(ts_top_python_refresh(python, &wish, &picture, &err), TS_OK);
 	ts_screen_init(&screen, true, true);
 	for (unsigned int size = 1; size < 60; size++) {
 		TS_CHECK_INT(ts_screen_resize(&screen, size, size * 3, &err), TS_OK);
@@ -175,7 +175,7 @@ TS_TEST(windows_of_every_size)
 	TS_CHECK_INT(ts_top_python_rows(&picture, TS_TOP_PANE_THREADS), 5);
 	TS_CHECK_INT(ts_top_python_rows(&picture, TS_TOP_PANE_NONE), 0);
 	ts_screen_release(&screen);
-	ts_top_python_picture_release(&picture);
+	ts_top_python_snapshot_release(&picture);
 	/* Nothing is there yet. */
 	TS_CHECK_INT(ts_top_python_rows(&picture, TS_TOP_PANE_FUNCTIONS), 1);
 	ts_top_python_close(python);
@@ -183,7 +183,7 @@ TS_TEST(windows_of_every_size)
 
 TS_TEST(as_json)
 {
-	struct ts_top_python_picture picture = { .elapsed_s = 2, .samples = 3, .processes = 1 };
+	struct ts_top_python_snapshot picture = { .elapsed_s = 2, .samples = 3, .processes = 1 };
 	struct ts_top_function function = { .name = "f\"",
 					    .file = "x.py",
 					    .line = 3,

@@ -24,13 +24,13 @@
 /* Arrays of variable length are what is tested. */
 #pragma GCC diagnostic ignored "-Wvla"
 
-#define MOST_FRAMES 512
+#define MAX_FRAMES 512
 #define STACKS 100000u
 
 /* ---- comparing ---- */
 
 struct taken {
-	uint64_t pcs[MOST_FRAMES];
+	uint64_t pcs[MAX_FRAMES];
 	size_t count;
 };
 
@@ -41,17 +41,17 @@ static _Unwind_Reason_Code add_frame(struct _Unwind_Context *context, void *to)
 	int is_before = 0;
 	uint64_t pc = _Unwind_GetIPInfo(context, &is_before);
 
-	if (pc && taken->count < MOST_FRAMES)
+	if (pc && taken->count < MAX_FRAMES)
 		taken->pcs[taken->count++] = pc + (uint64_t)(is_before != 0);
 	return _URC_NO_REASON;
 }
 
-static enum ts_here_end seen_end;
+static enum ts_local_unwind_end seen_end;
 static size_t seen_count;
 static uint64_t seen_last;
-static unsigned int compared, differing, with_end[TS_HERE_TOO_DEEP + 1];
+static unsigned int compared, differing, with_end[TS_LOCAL_UNWIND_TOO_DEEP + 1];
 
-static void print_difference(const struct taken *theirs, const struct ts_here_stack *ours)
+static void print_difference(const struct taken *theirs, const struct ts_local_unwind_stack *ours)
 {
 	printf("theirs %zu, ours %zu, end %d\n", theirs->count, ours->count, (int)ours->end);
 	for (size_t i = 0; i < theirs->count || i < ours->count; i++)
@@ -60,22 +60,24 @@ static void print_difference(const struct taken *theirs, const struct ts_here_st
 		       i < ours->count ? (unsigned long long)ours->pcs[i] : 0);
 }
 
-static __thread struct ts_here_last last_taken;
+static __thread struct ts_local_unwind_last last_taken;
 static __thread bool is_taking; /* a handler that interrupts it has no memory of others */
 
 /* With the memory of the last one and without: the same. */
-static void take_both(const struct ts_here *here, struct ts_here_stack *ours)
+static void take_both(const struct ts_local_unwind_registers *captured,
+		      struct ts_local_unwind_stack *ours)
 {
-	static __thread uint64_t room[MOST_FRAMES];
-	uint64_t own_room[MOST_FRAMES];
-	struct ts_here_stack plain = { .pcs = is_taking ? own_room : room, .room = MOST_FRAMES };
+	static __thread uint64_t room[MAX_FRAMES];
+	uint64_t own_room[MAX_FRAMES];
+	struct ts_local_unwind_stack plain = { .pcs = is_taking ? own_room : room,
+					       .capacity = MAX_FRAMES };
 	bool is_nested = is_taking;
 
 	is_taking = true;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	ours->last = is_nested ? NULL : &last_taken;
-	ts_here_take(here, ours);
-	ts_here_take(here, &plain);
+	ts_local_unwind_walk(captured, ours);
+	ts_local_unwind_walk(captured, &plain);
 	TS_CHECK_INT(ours->count, plain.count);
 	TS_CHECK_INT(ours->end, plain.end);
 	TS_CHECK(ours->hash == plain.hash);
@@ -85,16 +87,16 @@ static void take_both(const struct ts_here *here, struct ts_here_stack *ours)
 }
 
 /* Their first frame is this function, which ours leaves out. */
-__attribute__((noinline)) static enum ts_here_end compare_here(void)
+__attribute__((noinline)) static enum ts_local_unwind_end compare_here(void)
 {
-	uint64_t pcs[MOST_FRAMES];
-	struct ts_here_stack ours = { .pcs = pcs, .room = MOST_FRAMES };
+	uint64_t pcs[MAX_FRAMES];
+	struct ts_local_unwind_stack ours = { .pcs = pcs, .capacity = MAX_FRAMES };
 	struct taken theirs = { .count = 0 };
-	struct ts_here here;
+	struct ts_local_unwind_registers captured;
 
 	_Unwind_Backtrace(add_frame, &theirs);
-	ts_here_capture(&here);
-	take_both(&here, &ours);
+	ts_local_unwind_capture(&captured);
+	take_both(&captured, &ours);
 	theirs.count--;
 	memmove(theirs.pcs, theirs.pcs + 1, theirs.count * sizeof(*theirs.pcs));
 	__atomic_fetch_add(&compared, 1, __ATOMIC_RELAXED);
@@ -292,7 +294,7 @@ static void compare_part(uint64_t seed)
 	compare_many(seed, STACKS / 5);
 	TS_CHECK_INT(compared, STACKS / 5);
 	TS_CHECK_INT(differing, 0);
-	TS_CHECK_INT(with_end[TS_HERE_WHOLE], STACKS / 5);
+	TS_CHECK_INT(with_end[TS_LOCAL_UNWIND_COMPLETE], STACKS / 5);
 }
 
 TS_TEST(equal_to_the_compilers_own_1)
@@ -402,18 +404,19 @@ TS_TEST(like_the_last_but_for_some_frames)
 		go_down(&path, 0);
 	}
 	TS_CHECK_INT(differing, 0);
-	TS_CHECK_INT(with_end[TS_HERE_WHOLE], compared);
+	TS_CHECK_INT(with_end[TS_LOCAL_UNWIND_COMPLETE], compared);
 }
 
 /* From one place, so that stacks are equal. */
-__attribute__((noinline)) static uint64_t take_outermost(struct ts_here_last *last, size_t room)
+__attribute__((noinline)) static uint64_t take_outermost(struct ts_local_unwind_last *last,
+							 size_t room)
 {
-	static uint64_t pcs[MOST_FRAMES];
-	struct ts_here_stack stack = { .pcs = pcs, .room = room, .last = last };
-	struct ts_here here;
+	static uint64_t pcs[MAX_FRAMES];
+	struct ts_local_unwind_stack stack = { .pcs = pcs, .capacity = room, .last = last };
+	struct ts_local_unwind_registers captured;
 
-	ts_here_capture(&here);
-	ts_here_take(&here, &stack);
+	ts_local_unwind_capture(&captured);
+	ts_local_unwind_walk(&captured, &stack);
 	seen_count = stack.count;
 	seen_end = stack.end;
 	return pcs[stack.count - 1];
@@ -424,29 +427,30 @@ enum change { NOTHING, A_FRAME, A_WORD, THE_GENERATION, THE_STACK, THE_ROOM, CHA
 /* What is remembered is changed, which tells whether it was used. */
 TS_TEST(what_is_remembered_is_used_while_it_is_true)
 {
-	static struct ts_here_last last;
+	static struct ts_local_unwind_last last;
 	volatile unsigned int changes = CHANGES;
 	uint64_t outermost = 0, found;
 	size_t count = 0;
 
 	for (unsigned int change = NOTHING; change < changes; change++) {
-		uint64_t *remembered = &last.pcs[TS_HERE_LAST_FRAMES - 1];
+		uint64_t *remembered = &last.pcs[TS_LOCAL_UNWIND_LAST_FRAMES - 1];
 		bool is_used = change == A_FRAME;
 
 		if (change != NOTHING) {
 			TS_CHECK_INT(*remembered, outermost);
 			*remembered = 42;
 		}
-		last.word[TS_HERE_LAST_WORDS - 1].value += change == A_WORD;
+		last.word[TS_LOCAL_UNWIND_LAST_WORDS - 1].value += change == A_WORD;
 		last.generation += change == THE_GENERATION;
 		last.bounds.high += change == THE_STACK ? 16 : 0;
-		found = take_outermost(&last, change == THE_ROOM ? count - 1 : MOST_FRAMES);
+		found = take_outermost(&last, change == THE_ROOM ? count - 1 : MAX_FRAMES);
 		if (change == NOTHING) {
 			outermost = found;
 			count = seen_count;
 			continue;
 		}
-		TS_CHECK_INT(seen_end, change == THE_ROOM ? TS_HERE_TOO_DEEP : TS_HERE_WHOLE);
+		TS_CHECK_INT(seen_end, change == THE_ROOM ? TS_LOCAL_UNWIND_TOO_DEEP
+							  : TS_LOCAL_UNWIND_COMPLETE);
 		if (change != THE_ROOM)
 			TS_CHECK_INT(found, is_used ? 42 : outermost);
 		if (is_used)
@@ -475,7 +479,7 @@ TS_TEST(in_threads)
 		TS_CHECK_INT(pthread_join(threads[i], NULL), 0);
 	TS_CHECK_INT(compared, THREADS * 2000);
 	TS_CHECK_INT(differing, 0);
-	TS_CHECK_INT(with_end[TS_HERE_WHOLE], THREADS * 2000);
+	TS_CHECK_INT(with_end[TS_LOCAL_UNWIND_COMPLETE], THREADS * 2000);
 }
 
 TS_TEST(in_a_child_that_a_thread_forked)
@@ -486,7 +490,7 @@ TS_TEST(in_a_child_that_a_thread_forked)
 	if (pid == 0) {
 		reset();
 		compare_many(3, 500);
-		_exit(differing || with_end[TS_HERE_WHOLE] != 500);
+		_exit(differing || with_end[TS_LOCAL_UNWIND_COMPLETE] != 500);
 	}
 	TS_CHECK_INT(waitpid(pid, &status, 0), pid);
 	TS_CHECK_INT(status, 0);
@@ -520,7 +524,7 @@ TS_TEST(through_signals)
 		raise(SIGUSR1);
 	TS_CHECK_INT(compared, 200);
 	TS_CHECK_INT(differing, 0);
-	TS_CHECK_INT(with_end[TS_HERE_WHOLE], 200);
+	TS_CHECK_INT(with_end[TS_LOCAL_UNWIND_COMPLETE], 200);
 }
 
 TS_TEST(through_signals_on_a_stack_of_their_own)
@@ -535,7 +539,7 @@ TS_TEST(through_signals_on_a_stack_of_their_own)
 		raise(SIGUSR1);
 	TS_CHECK_INT(compared, 200);
 	TS_CHECK_INT(differing, 0);
-	TS_CHECK_INT(with_end[TS_HERE_WHOLE], 200);
+	TS_CHECK_INT(with_end[TS_LOCAL_UNWIND_COMPLETE], 200);
 	stack.ss_flags = SS_DISABLE;
 	TS_CHECK_INT(sigaltstack(&stack, NULL), 0);
 }
@@ -584,12 +588,14 @@ TS_TEST(interrupted_anywhere)
 /* Of a foreign stack only the page is looked at that the frame is in: it must be small. */
 __attribute__((noinline)) static void look_here(void)
 {
-	static uint64_t pcs[MOST_FRAMES];
-	struct ts_here_stack stack = { .pcs = pcs, .room = MOST_FRAMES, .last = &last_taken };
-	struct ts_here here;
+	static uint64_t pcs[MAX_FRAMES];
+	struct ts_local_unwind_stack stack = { .pcs = pcs,
+					       .capacity = MAX_FRAMES,
+					       .last = &last_taken };
+	struct ts_local_unwind_registers captured;
 
-	ts_here_capture(&here);
-	ts_here_take(&here, &stack);
+	ts_local_unwind_capture(&captured);
+	ts_local_unwind_walk(&captured, &stack);
 	seen_end = stack.end;
 	seen_count = stack.count;
 	seen_last = stack.count ? pcs[stack.count - 1] : 0;
@@ -623,17 +629,17 @@ TS_TEST(fibres_end_with_a_marker)
 
 	TS_CHECK(memory != MAP_FAILED);
 	look_here();
-	TS_CHECK_INT(seen_end, TS_HERE_WHOLE);
+	TS_CHECK_INT(seen_end, TS_LOCAL_UNWIND_COMPLETE);
 	TS_CHECK_INT(getcontext(&fibre_context), 0);
 	fibre_context.uc_stack = (stack_t){ .ss_sp = memory, .ss_size = bytes };
 	fibre_context.uc_link = NULL;
 	makecontext(&fibre_context, run_fibre, 0);
 	TS_CHECK_INT(swapcontext(&main_context, &fibre_context), 0);
-	TS_CHECK_INT(seen_end, TS_HERE_OTHER_STACK);
+	TS_CHECK_INT(seen_end, TS_LOCAL_UNWIND_OTHER_STACK);
 	TS_CHECK(seen_count >= 1 && seen_count < 20);
 	munmap(memory, bytes);
 	look_here();
-	TS_CHECK_INT(seen_end, TS_HERE_WHOLE);
+	TS_CHECK_INT(seen_end, TS_LOCAL_UNWIND_COMPLETE);
 }
 
 /* Calls what it is given. */
@@ -655,7 +661,7 @@ TS_TEST(code_made_at_run_time_ends_with_a_marker)
 	__builtin___clear_cache(code, code + sizeof(made_code));
 	memcpy(&call, &code, sizeof(call));
 	call(look_here);
-	TS_CHECK_INT(seen_end, TS_HERE_NO_TABLES);
+	TS_CHECK_INT(seen_end, TS_LOCAL_UNWIND_NO_TABLES);
 	TS_CHECK_INT(seen_count, 1);
 	TS_CHECK(seen_last > (uint64_t)(uintptr_t)code &&
 		 seen_last < (uint64_t)(uintptr_t)code + 32);
@@ -665,9 +671,9 @@ TS_TEST(code_made_at_run_time_ends_with_a_marker)
 TS_TEST(deep_stacks_keep_the_inner_frames)
 {
 	reset();
-	look_from_below(2 * MOST_FRAMES);
-	TS_CHECK_INT(seen_end, TS_HERE_TOO_DEEP);
-	TS_CHECK_INT(seen_count, MOST_FRAMES);
+	look_from_below(2 * MAX_FRAMES);
+	TS_CHECK_INT(seen_end, TS_LOCAL_UNWIND_TOO_DEEP);
+	TS_CHECK_INT(seen_count, MAX_FRAMES);
 }
 
 /* ---- libraries that come and go ---- */
@@ -700,7 +706,7 @@ static uint64_t call_back_from(const char *file)
 TS_TEST(libraries_that_take_the_place_of_others)
 {
 	struct timespec pause = { 0, 20000000 };
-	uint64_t before = ts_here_generation(), first;
+	uint64_t before = ts_local_unwind_generation(), first;
 	unsigned int same = 0;
 
 	reset();
@@ -718,18 +724,19 @@ TS_TEST(libraries_that_take_the_place_of_others)
 	printf("%u of 4 came to the same place\n", same);
 	TS_CHECK_INT(compared, 6);
 	TS_CHECK_INT(differing, 0);
-	TS_CHECK(ts_here_generation() > before);
+	TS_CHECK(ts_local_unwind_generation() > before);
 }
 
 TS_TEST(modules_are_described)
 {
-	struct ts_here_module module;
+	struct ts_local_unwind_module module;
 
-	TS_CHECK(ts_here_find_module((uint64_t)(uintptr_t)look_here, &module));
+	TS_CHECK(ts_local_unwind_find_module((uint64_t)(uintptr_t)look_here, &module));
 	TS_CHECK_STR(module.path, "");
 	TS_CHECK((uint64_t)(uintptr_t)look_here - module.start < module.bytes);
-	TS_CHECK(ts_here_find_module((uint64_t)(uintptr_t)dlsym(RTLD_DEFAULT, "getppid"), &module));
+	TS_CHECK(ts_local_unwind_find_module((uint64_t)(uintptr_t)dlsym(RTLD_DEFAULT, "getppid"),
+					     &module));
 	TS_CHECK(strstr(module.path, "libc.so") != NULL);
 	TS_CHECK(module.build_id_bytes > 0);
-	TS_CHECK(!ts_here_find_module(16, &module));
+	TS_CHECK(!ts_local_unwind_find_module(16, &module));
 }

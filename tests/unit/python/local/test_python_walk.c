@@ -11,7 +11,7 @@
 
 struct made_up {
 	struct ts_python_layout layout;
-	struct ts_memory memory;
+	struct ts_python_memory memory;
 	struct ts_python_process_view view;
 	uint8_t bytes[8192];
 };
@@ -66,12 +66,12 @@ TS_TEST(walks_to_the_outermost)
 {
 	struct made_up made;
 	struct ts_python_raw_frame frames[8];
-	bool is_whole;
+	bool is_complete;
 
 	start(&made, 12);
 	put_stack(&made);
-	TS_CHECK_INT(ts_python_walk(&made.view, BASE, frames, 8, &is_whole), 3);
-	TS_CHECK(is_whole);
+	TS_CHECK_INT(ts_python_walk(&made.view, BASE, frames, 8, &is_complete), 3);
+	TS_CHECK(is_complete);
 	TS_CHECK_INT(frames[0].code, 0x5000);
 	TS_CHECK_INT(frames[0].flags, 0);
 	TS_CHECK_INT(frames[1].code, 0x6000);
@@ -81,28 +81,28 @@ TS_TEST(walks_to_the_outermost)
 						  0x5000 + made.layout.code.instructions,
 						  frames[0].instruction),
 		     6);
-	TS_CHECK_INT(ts_python_walk(&made.view, BASE, frames, 2, &is_whole), 2);
-	TS_CHECK(!is_whole);
+	TS_CHECK_INT(ts_python_walk(&made.view, BASE, frames, 2, &is_complete), 2);
+	TS_CHECK(!is_complete);
 }
 
 TS_TEST(what_is_no_stack_ends)
 {
 	struct made_up made;
 	struct ts_python_raw_frame frames[8];
-	bool is_whole;
+	bool is_complete;
 
 	start(&made, 12);
 	put_stack(&made);
 	put_frame(&made, BASE + 0xb00, BASE + 0x800, 0x8000, 0); /* a circle */
-	TS_CHECK_INT(ts_python_walk(&made.view, BASE, frames, 8, &is_whole), 8);
-	TS_CHECK(!is_whole);
+	TS_CHECK_INT(ts_python_walk(&made.view, BASE, frames, 8, &is_complete), 8);
+	TS_CHECK(!is_complete);
 	put_frame(&made, BASE + 0xb00, UINT64_MAX - 15, 0x8000, 0);
-	TS_CHECK_INT(ts_python_walk(&made.view, BASE, frames, 8, &is_whole), 3);
-	TS_CHECK(!is_whole);
+	TS_CHECK_INT(ts_python_walk(&made.view, BASE, frames, 8, &is_complete), 3);
+	TS_CHECK(!is_complete);
 	put_frame(&made, BASE + 0x900, 0, 0x8000, 77);
-	TS_CHECK_INT(ts_python_walk(&made.view, BASE, frames, 8, &is_whole), 1);
-	TS_CHECK(!is_whole);
-	TS_CHECK_INT(ts_python_walk(&made.view, 16, frames, 8, &is_whole), 0);
+	TS_CHECK_INT(ts_python_walk(&made.view, BASE, frames, 8, &is_complete), 1);
+	TS_CHECK(!is_complete);
+	TS_CHECK_INT(ts_python_walk(&made.view, 16, frames, 8, &is_complete), 0);
 }
 
 TS_TEST(frames_of_the_heap)
@@ -110,15 +110,15 @@ TS_TEST(frames_of_the_heap)
 	struct made_up made;
 	struct ts_python_raw_frame frames[8];
 	uint32_t last = 21;
-	bool is_whole;
+	bool is_complete;
 
 	start(&made, 10);
 	put(&made, BASE + made.layout.thread.frame, BASE + 0x800);
 	put_frame(&made, BASE + 0x800, BASE + 0x400, 0x5000, 0);
 	put_frame(&made, BASE + 0x400, 0, 0x6000, 0);
 	memcpy(made.bytes + 0x800 + made.layout.frame.instruction, &last, 4);
-	TS_CHECK_INT(ts_python_walk(&made.view, BASE, frames, 8, &is_whole), 2);
-	TS_CHECK(is_whole);
+	TS_CHECK_INT(ts_python_walk(&made.view, BASE, frames, 8, &is_complete), 2);
+	TS_CHECK(is_complete);
 	TS_CHECK_INT(ts_python_instruction_offset(&made.layout, 0, frames[0].instruction), 42);
 	TS_CHECK_INT(ts_python_instruction_offset(&made.layout, 0, (uint64_t)-1), -1);
 }

@@ -65,11 +65,11 @@ static void end_target(struct target *target)
 	close(target->pipe);
 }
 
-static int open_target(struct ts_python **ret_python, const struct target *target,
+static int open_target(struct ts_python_reader **ret_python, const struct target *target,
 		       unsigned int flags)
 {
 	struct ts_error err;
-	int status = ts_python_open(ret_python, target->pid, 0, flags, &err);
+	int status = ts_python_reader_open(ret_python, target->pid, 0, flags, &err);
 
 	if (status == TS_EVERSION || status == TS_ECAP)
 		ts_test_skip(err.message);
@@ -90,7 +90,7 @@ static bool is_settled(const struct ts_python_sweep *sweep)
 }
 
 /* Sweeps until both threads stand where they stop. */
-static void sweep_settled(struct ts_python *python, struct ts_python_sweep *ret_sweep)
+static void sweep_settled(struct ts_python_reader *python, struct ts_python_sweep *ret_sweep)
 {
 	for (int i = 0; i < 500; i++) {
 		TS_CHECK_INT(ts_python_sweep(python, ret_sweep, NULL), TS_OK);
@@ -111,7 +111,7 @@ static const char *last_part(const char *name)
 TS_TEST(stacks_of_a_program)
 {
 	struct target target;
-	TS_AUTO(ts_python) python = NULL;
+	TS_AUTO(ts_python_reader) python = NULL;
 	struct ts_python_sweep sweep;
 	bool has_main = false, has_side = false;
 
@@ -153,9 +153,9 @@ TS_TEST(stacks_of_a_program)
 TS_TEST(a_second_sweep_is_the_same)
 {
 	struct target target;
-	TS_AUTO(ts_python) python = NULL;
+	TS_AUTO(ts_python_reader) python = NULL;
 	struct ts_python_sweep sweep;
-	struct ts_python_counts before, after;
+	struct ts_python_reader_counts before, after;
 
 	start_target(&target, program);
 	TS_CHECK_INT(open_target(&python, &target, 0), TS_OK);
@@ -170,9 +170,9 @@ TS_TEST(a_second_sweep_is_the_same)
 	 * All that has to be read is foreseen by now: one call a sweep, or few where there are many
 	 * ranges.
 	 */
-	ts_python_counts(python, &before);
+	ts_python_reader_counts(python, &before);
 	TS_CHECK_INT(ts_python_sweep(python, &sweep, NULL), TS_OK);
-	ts_python_counts(python, &after);
+	ts_python_reader_counts(python, &after);
 	TS_CHECK(after.system_calls - before.system_calls <= 2);
 	TS_CHECK_INT(after.speculations_missed, before.speculations_missed);
 	TS_CHECK_INT(after.stacks - before.stacks, sweep.count);
@@ -182,7 +182,7 @@ TS_TEST(a_second_sweep_is_the_same)
 TS_TEST(the_main_thread_alone)
 {
 	struct target target;
-	TS_AUTO(ts_python) python = NULL;
+	TS_AUTO(ts_python_reader) python = NULL;
 	struct ts_python_sweep sweep;
 
 	start_target(&target, program);
@@ -221,9 +221,9 @@ static bool is_possible(const char *callee, const char *caller)
 TS_TEST(a_busy_program_has_no_impossible_stacks)
 {
 	struct target target;
-	TS_AUTO(ts_python) python = NULL;
+	TS_AUTO(ts_python_reader) python = NULL;
 	struct ts_python_sweep sweep;
-	struct ts_python_counts counts;
+	struct ts_python_reader_counts counts;
 	unsigned int impossible = 0;
 
 	start_target(&target, busy);
@@ -236,7 +236,7 @@ TS_TEST(a_busy_program_has_no_impossible_stacks)
 					!is_possible(sweep.threads[k].frames[at].code->name,
 						     sweep.threads[k].frames[at + 1].code->name);
 	}
-	ts_python_counts(python, &counts);
+	ts_python_reader_counts(python, &counts);
 	TS_CHECK_INT(counts.sweeps, 20000);
 	TS_CHECK(counts.stacks > 10000);
 	TS_CHECK(impossible <=
@@ -246,7 +246,7 @@ TS_TEST(a_busy_program_has_no_impossible_stacks)
 
 TS_TEST(no_python)
 {
-	struct ts_python *python;
+	struct ts_python_reader *python;
 	struct ts_error err;
 	pid_t pid = fork();
 	char expected[64];
@@ -256,11 +256,11 @@ TS_TEST(no_python)
 		pause();
 		_exit(0);
 	}
-	TS_CHECK_INT(ts_python_open(&python, pid, 0, 0, &err), TS_ENOTFOUND);
+	TS_CHECK_INT(ts_python_reader_open(&python, pid, 0, 0, &err), TS_ENOTFOUND);
 	snprintf(expected, sizeof(expected), "no Python in process %d (", (int)pid);
 	TS_CHECK(strncmp(err.message, expected, strlen(expected)) == 0);
-	TS_CHECK_INT(ts_python_open(&python, pid, 1, 0, &err), TS_ENOTFOUND);
+	TS_CHECK_INT(ts_python_reader_open(&python, pid, 1, 0, &err), TS_ENOTFOUND);
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
-	TS_CHECK_INT(ts_python_open(&python, pid, 0, 0, &err), TS_ENOTFOUND);
+	TS_CHECK_INT(ts_python_reader_open(&python, pid, 0, 0, &err), TS_ENOTFOUND);
 }

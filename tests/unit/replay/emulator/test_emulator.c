@@ -328,7 +328,7 @@ static void make_steady(struct made *made, uint32_t rounds)
 	for (uint32_t i = 0; i < rounds; i++) {
 		for (uint32_t s = 0; s < 2; s++) {
 			uint32_t call =
-				made_call(made, 0, TS_CALL_LAUNCH, made->launch, host, host + 2000);
+				made_call(made, 0, TS_API_LAUNCH, made->launch, host, host + 2000);
 			int64_t start = TS_MAX(host + 5000, done[s] + 1000);
 
 			done[s] = start + 10000 + (i * 7919 + s * 104729) % 30000;
@@ -338,7 +338,7 @@ static void make_steady(struct made *made, uint32_t rounds)
 		if (i % 4 == 3) {
 			int64_t end = TS_MAX(done[0], done[1]) + 2500;
 
-			made_call(made, 0, TS_CALL_DEVICE_SYNC,
+			made_call(made, 0, TS_API_DEVICE_SYNC,
 				  made_name(made->work, "cudaDeviceSynchronize"), host, end);
 			host = end + 1000;
 		}
@@ -447,7 +447,7 @@ TS_TEST(copy_engines)
 
 		made_begin(&emulated.made, 1, 1, 1, 2);
 		made_places(&emulated.made);
-		call = made_call(&emulated.made, 0, TS_CALL_COPY, emulated.made.copy, 0, 1000);
+		call = made_call(&emulated.made, 0, TS_API_COPY, emulated.made.copy, 0, 1000);
 		*made_command(&emulated.made, 0, call, 5000, 50000) =
 			(struct ts_work_command){ .start = 5000,
 						  .end = 50000,
@@ -456,7 +456,7 @@ TS_TEST(copy_engines)
 						  .step = TS_WORK_NONE,
 						  .kind = TS_GPU_OP_COPY,
 						  .copy_kind = TS_COPY_HOST_TO_DEVICE };
-		call = made_call(&emulated.made, 0, TS_CALL_COPY, emulated.made.copy, 2000, 3000);
+		call = made_call(&emulated.made, 0, TS_API_COPY, emulated.made.copy, 2000, 3000);
 		*made_command(&emulated.made, 1, call, together ? 7000 : 50000,
 			      together ? 52000 : 95000) =
 			(struct ts_work_command){ .start = together ? 7000 : 50000,
@@ -513,7 +513,7 @@ TS_TEST(hostile_works)
 		for (uint32_t k = 0; k < count; k++) {
 			int64_t start = odd[random_below(TS_ARRAY_SIZE(odd))] + random_below(50);
 			int64_t end = odd[random_below(TS_ARRAY_SIZE(odd))] + random_below(50);
-			enum ts_call_kind kind = random_below(TS_CALL_FREE + 1);
+			enum ts_api_kind kind = random_below(TS_API_FREE + 1);
 			uint32_t call = made_call(&emulated.made, random_below(2), kind,
 						  random_below(2) ? emulated.made.blocking
 								  : emulated.made.sync,
@@ -544,11 +544,11 @@ TS_TEST(a_queue_without_an_order)
 	made_begin(made, 1, 1, 1, 1);
 	made_places(made);
 	made->work->streams[0].flags = TS_STREAM_OUT_OF_ORDER;
-	made_command(made, 0, made_call(made, 0, TS_CALL_LAUNCH, made->launch, 0, 1000), 5000,
+	made_command(made, 0, made_call(made, 0, TS_API_LAUNCH, made->launch, 0, 1000), 5000,
 		     50000);
-	made_command(made, 0, made_call(made, 0, TS_CALL_LAUNCH, made->launch, 2000, 3000), 7000,
+	made_command(made, 0, made_call(made, 0, TS_API_LAUNCH, made->launch, 2000, 3000), 7000,
 		     20000);
-	made_call(made, 0, TS_CALL_STREAM_SYNC, made->sync, 4000, 52000);
+	made_call(made, 0, TS_API_STREAM_SYNC, made->sync, 4000, 52000);
 	finish_work(made);
 	emulate(&emulated, &AS_RECORDED);
 	TS_CHECK_INT(emulated.times.start[0], 5000);
@@ -578,10 +578,10 @@ TS_TEST(no_copy_engine)
 		struct ts_work_command *copy;
 
 		made_command(made, 0,
-			     made_call(made, 0, TS_CALL_LAUNCH, made->launch, at, at + 1000),
+			     made_call(made, 0, TS_API_LAUNCH, made->launch, at, at + 1000),
 			     at + 5000, at + 1005000);
 		copy = made_command(made, 1,
-				    made_call(made, 0, TS_CALL_COPY, made->copy,
+				    made_call(made, 0, TS_API_COPY, made->copy,
 					      at + 2000 + i * 20000, at + 3000 + i * 20000),
 				    at + 1005000, at + 1010000);
 		copy->kind = TS_GPU_OP_COPY;

@@ -20,7 +20,7 @@
 
 /* ---- the sink ---- */
 
-enum { MOST_GIVEN = 4096, MOST_MESSAGES = 256, MOST_DEVICES = 64 };
+enum { MAX_GIVEN = 4096, MAX_MESSAGES = 256, MAX_DEVICES = 64 };
 
 struct given {
 	struct ts_metrics_subject subject;
@@ -30,12 +30,12 @@ struct given {
 
 struct collected {
 	struct ts_metrics_sink sink;
-	struct given given[MOST_GIVEN];
+	struct given given[MAX_GIVEN];
 	unsigned int count;
-	char messages[MOST_MESSAGES][256];
+	char messages[MAX_MESSAGES][256];
 	unsigned int message_count;
-	struct ts_metrics_device devices[MOST_DEVICES];
-	char texts[MOST_DEVICES][4][96]; /* vendor, model, uuid, bus */
+	struct ts_metrics_device devices[MAX_DEVICES];
+	char texts[MAX_DEVICES][4][96]; /* vendor, model, uuid, bus */
 	unsigned int device_count;
 };
 
@@ -44,7 +44,7 @@ static inline void collect_device(void *context, const struct ts_metrics_device 
 	struct collected *all = context;
 	unsigned int at = all->device_count++;
 
-	TS_CHECK(at < MOST_DEVICES);
+	TS_CHECK(at < MAX_DEVICES);
 	all->devices[at] = *device;
 	snprintf(all->texts[at][0], sizeof(all->texts[at][0]), "%s", device->vendor);
 	snprintf(all->texts[at][1], sizeof(all->texts[at][1]), "%s", device->model);
@@ -58,7 +58,7 @@ static inline void collect_real(void *context, const struct ts_metrics_subject *
 	struct collected *all = context;
 	struct given *given = &all->given[all->count++];
 
-	TS_CHECK(all->count <= MOST_GIVEN);
+	TS_CHECK(all->count <= MAX_GIVEN);
 	given->subject = *subject;
 	snprintf(given->name, sizeof(given->name), "%s", name);
 	snprintf(given->series, sizeof(given->series), "%s", series);
@@ -75,7 +75,7 @@ static inline void collect_message(void *context, const char *text)
 {
 	struct collected *all = context;
 
-	TS_CHECK(all->message_count < MOST_MESSAGES);
+	TS_CHECK(all->message_count < MAX_MESSAGES);
 	snprintf(all->messages[all->message_count++], 256, "%s", text);
 }
 

@@ -25,7 +25,7 @@
 #define SECOND INT64_C(1000000000)
 
 static struct ts_device_table files;
-static struct ts_accelerator_users users;
+static struct ts_device_users users;
 
 static void know(const char *path, const char *vendor, const char *name, const char *bus,
 		 int64_t number, bool is_render)
@@ -80,7 +80,7 @@ static const char *rows_of(pid_t pid)
 
 	text[0] = '\0';
 	for (size_t i = 0; i < users.count; i++) {
-		const struct ts_accelerator_user *user = &users.users[i];
+		const struct ts_device_user *user = &users.users[i];
 		size_t used = strlen(text);
 
 		if (user->pid != pid)
@@ -98,13 +98,13 @@ static void find(const struct ts_metrics_source *const *sources, int64_t limit_n
 {
 	struct ts_error err;
 
-	ts_accelerator_users_release(&users);
-	TS_CHECK_INT(ts_accelerator_users_find_by(&users, &files, sources, limit_ns, &err), TS_OK);
+	ts_device_users_release(&users);
+	TS_CHECK_INT(ts_device_users_find_by(&users, &files, sources, limit_ns, &err), TS_OK);
 }
 
 static void finish(void)
 {
-	ts_accelerator_users_release(&users);
+	ts_device_users_release(&users);
 	ts_device_table_release(&files);
 }
 
@@ -319,6 +319,6 @@ TS_TEST(the_machine_can_be_asked)
 {
 	struct ts_error err;
 
-	TS_CHECK_INT(ts_accelerator_users_find(&users, 0, &err), TS_OK);
-	ts_accelerator_users_release(&users);
+	TS_CHECK_INT(ts_device_users_find(&users, 0, &err), TS_OK);
+	ts_device_users_release(&users);
 }

@@ -132,14 +132,14 @@ TS_TEST(the_machine_is_sampled_and_pauses)
 {
 	struct seen seen = SEEN;
 	const struct ts_metrics_consumer consumer = CONSUMER(&seen);
-	struct ts_sampler *sampler = NULL;
+	struct ts_metrics_sampler *sampler = NULL;
 	unsigned int before;
 
-	TS_CHECK_INT(ts_sampler_open(&sampler, "host", &consumer, NULL), TS_OK);
+	TS_CHECK_INT(ts_metrics_sampler_open(&sampler, "host", &consumer, NULL), TS_OK);
 	TS_CHECK_INT(look(&seen, &seen.system), 0);
-	ts_sampler_set_interval(sampler, MS);
+	ts_metrics_sampler_set_interval(sampler, MS);
 	TS_CHECK(grows(&seen, &seen.system, 20));
-	ts_sampler_set_interval(sampler, 0);
+	ts_metrics_sampler_set_interval(sampler, 0);
 	/* One may be under way. */
 	for (int i = 0; i < 20; i++)
 		nap();
@@ -147,9 +147,9 @@ TS_TEST(the_machine_is_sampled_and_pauses)
 	for (int i = 0; i < 20; i++)
 		nap();
 	TS_CHECK_INT(look(&seen, &seen.system), before);
-	ts_sampler_set_interval(sampler, MS);
+	ts_metrics_sampler_set_interval(sampler, MS);
 	TS_CHECK(grows(&seen, &seen.system, 10));
-	ts_sampler_close(sampler);
+	ts_metrics_sampler_close(sampler);
 	TS_CHECK_INT(seen.process, 0);
 	TS_CHECK_INT(seen.devices, 0);
 }
@@ -158,17 +158,17 @@ TS_TEST(processes_come_and_go)
 {
 	struct seen seen = SEEN;
 	const struct ts_metrics_consumer consumer = CONSUMER(&seen);
-	struct ts_sampler *sampler = NULL;
+	struct ts_metrics_sampler *sampler = NULL;
 	struct ts_sampled_process process = { .interval_ns = MS };
 	unsigned int before;
 
-	TS_CHECK_INT(ts_sampler_open(&sampler, "host", &consumer, NULL), TS_OK);
+	TS_CHECK_INT(ts_metrics_sampler_open(&sampler, "host", &consumer, NULL), TS_OK);
 	process.pid = fork();
 	if (!process.pid)
 		for (;;)
 			pause();
 	process.start_time = ts_process_start_time(process.pid);
-	TS_CHECK_INT(ts_sampler_set_processes(sampler, &process, 1, NULL), TS_OK);
+	TS_CHECK_INT(ts_metrics_sampler_set_processes(sampler, &process, 1, NULL), TS_OK);
 	TS_CHECK(grows(&seen, &seen.process, 10));
 	TS_CHECK_INT(seen.pid, process.pid);
 	/* It ends while it is sampled. */
@@ -181,15 +181,15 @@ TS_TEST(processes_come_and_go)
 		nap();
 	TS_CHECK_INT(look(&seen, &seen.process), before);
 	/* One that was never there. */
-	TS_CHECK_INT(ts_sampler_set_processes(sampler, &process, 1, NULL), TS_OK);
+	TS_CHECK_INT(ts_metrics_sampler_set_processes(sampler, &process, 1, NULL), TS_OK);
 	process = (struct ts_sampled_process){ .pid = getpid(),
 					       .start_time = ts_process_start_time(getpid()),
 					       .interval_ns = MS };
-	TS_CHECK_INT(ts_sampler_set_processes(sampler, &process, 1, NULL), TS_OK);
+	TS_CHECK_INT(ts_metrics_sampler_set_processes(sampler, &process, 1, NULL), TS_OK);
 	TS_CHECK(grows(&seen, &seen.process, 10));
 	TS_CHECK_INT(seen.pid, getpid());
-	TS_CHECK_INT(ts_sampler_set_processes(sampler, NULL, 0, NULL), TS_OK);
-	ts_sampler_close(sampler);
+	TS_CHECK_INT(ts_metrics_sampler_set_processes(sampler, NULL, 0, NULL), TS_OK);
+	ts_metrics_sampler_close(sampler);
 	TS_CHECK_INT(seen.system, 0);
 }
 
@@ -197,14 +197,14 @@ TS_TEST(a_source_of_others_is_sampled)
 {
 	struct seen seen = SEEN;
 	const struct ts_metrics_consumer consumer = CONSUMER(&seen);
-	struct ts_sampler *sampler = NULL;
+	struct ts_metrics_sampler *sampler = NULL;
 
 	load_slow();
 	set_mode("ready");
-	TS_CHECK_INT(ts_sampler_open(&sampler, "slow", &consumer, NULL), TS_OK);
-	ts_sampler_set_interval(sampler, MS);
+	TS_CHECK_INT(ts_metrics_sampler_open(&sampler, "slow", &consumer, NULL), TS_OK);
+	ts_metrics_sampler_set_interval(sampler, MS);
 	TS_CHECK(grows(&seen, &seen.device_rows, 10));
-	ts_sampler_close(sampler);
+	ts_metrics_sampler_close(sampler);
 	TS_CHECK_INT(*slow_closed, 1);
 	TS_CHECK_INT(seen.devices, 1);
 	TS_CHECK_INT(ts_metrics_device_number(seen.device), 3);
@@ -215,21 +215,21 @@ TS_TEST(one_that_hangs_delays_nobody)
 {
 	static struct seen seen = SEEN; /* it may come back after the test */
 	static const struct ts_metrics_consumer consumer = CONSUMER(&seen);
-	struct ts_sampler *sampler = NULL;
+	struct ts_metrics_sampler *sampler = NULL;
 
 	load_slow();
 	set_mode("hang");
-	TS_CHECK_INT(ts_sampler_open(&sampler, "host,slow", &consumer, NULL), TS_OK);
-	ts_sampler_set_interval(sampler, MS);
+	TS_CHECK_INT(ts_metrics_sampler_open(&sampler, "host,slow", &consumer, NULL), TS_OK);
+	ts_metrics_sampler_set_interval(sampler, MS);
 	TS_CHECK(grows(&seen, &seen.system, 50));
 	TS_CHECK_INT(look(&seen, &seen.device_rows), 0);
 	/* Nor does it keep the sampler from being closed. */
-	ts_sampler_close(sampler);
+	ts_metrics_sampler_close(sampler);
 	set_mode("hang-open");
-	TS_CHECK_INT(ts_sampler_open(&sampler, "slow,host", &consumer, NULL), TS_OK);
-	ts_sampler_set_interval(sampler, MS);
+	TS_CHECK_INT(ts_metrics_sampler_open(&sampler, "slow,host", &consumer, NULL), TS_OK);
+	ts_metrics_sampler_set_interval(sampler, MS);
 	TS_CHECK(grows(&seen, &seen.system, 50));
-	ts_sampler_close(sampler);
+	ts_metrics_sampler_close(sampler);
 	/* Those left behind end, and free what was theirs. */
 	set_mode("ready");
 	for (int i = 0; i < 50; i++)
@@ -241,23 +241,23 @@ TS_TEST(what_is_broken_says_so)
 {
 	struct seen seen = SEEN;
 	const struct ts_metrics_consumer consumer = CONSUMER(&seen);
-	struct ts_sampler *sampler = NULL;
+	struct ts_metrics_sampler *sampler = NULL;
 
 	load_slow();
 	set_mode("broken");
-	TS_CHECK_INT(ts_sampler_open(&sampler, "slow", &consumer, NULL), TS_OK);
+	TS_CHECK_INT(ts_metrics_sampler_open(&sampler, "slow", &consumer, NULL), TS_OK);
 	TS_CHECK(grows(&seen, &seen.messages, look(&seen, &seen.messages) ? 0 : 1));
 	TS_CHECK_STR(seen.message, "slow: its door is locked: unlock it");
-	ts_sampler_close(sampler);
+	ts_metrics_sampler_close(sampler);
 	set_mode("fail");
-	TS_CHECK_INT(ts_sampler_open(&sampler, "slow", &consumer, NULL), TS_OK);
-	ts_sampler_set_interval(sampler, MS);
+	TS_CHECK_INT(ts_metrics_sampler_open(&sampler, "slow", &consumer, NULL), TS_OK);
+	ts_metrics_sampler_set_interval(sampler, MS);
 	TS_CHECK(grows(&seen, &seen.messages, look(&seen, &seen.messages) > 1 ? 0 : 1));
 	TS_CHECK_STR(seen.message, "slow: it fell off the bus: restart the machine");
-	ts_sampler_close(sampler);
+	ts_metrics_sampler_close(sampler);
 	set_mode("none");
-	TS_CHECK_INT(ts_sampler_open(&sampler, "slow", &consumer, NULL), TS_OK);
-	ts_sampler_close(sampler);
+	TS_CHECK_INT(ts_metrics_sampler_open(&sampler, "slow", &consumer, NULL), TS_OK);
+	ts_metrics_sampler_close(sampler);
 	TS_CHECK_INT(seen.messages, 2);
 }
 
@@ -265,11 +265,12 @@ TS_TEST(names_are_checked)
 {
 	struct seen seen = SEEN;
 	const struct ts_metrics_consumer consumer = CONSUMER(&seen);
-	struct ts_sampler *sampler = NULL;
+	struct ts_metrics_sampler *sampler = NULL;
 	struct ts_error err;
 
-	TS_CHECK_INT(ts_sampler_open(&sampler, "host,nosuchthing", &consumer, &err), TS_ENOTFOUND);
+	TS_CHECK_INT(ts_metrics_sampler_open(&sampler, "host,nosuchthing", &consumer, &err),
+		     TS_ENOTFOUND);
 	TS_CHECK(strstr(err.message, "nosuchthing") != NULL);
-	TS_CHECK_INT(ts_sampler_open(&sampler, "../slow", &consumer, &err), TS_ENOTFOUND);
+	TS_CHECK_INT(ts_metrics_sampler_open(&sampler, "../slow", &consumer, &err), TS_ENOTFOUND);
 	TS_CHECK(sampler == NULL);
 }

@@ -9,7 +9,7 @@
 
 #define MS INT64_C(1000000)
 
-static const struct ts_pace_reading readings[] = {
+static const struct ts_query_pacing_item readings[] = {
 	{ 0, 2 },
 	{ 1000 * MS, 1 },
 	{ 0, 1 },
@@ -18,19 +18,19 @@ static const struct ts_pace_reading readings[] = {
 /* How often each is made in ten seconds of 100 ms, with these costs. */
 static void run(const int64_t cost_ns[3], unsigned int devices, unsigned int ret_times[3])
 {
-	struct ts_pace pace;
+	struct ts_query_pacing pace;
 	int64_t last_ns[3] = { 0 };
 
-	ts_pace_init(&pace, readings, 3, 0.004);
+	ts_query_pacing_init(&pace, readings, 3, 0.004);
 	for (int i = 0; i < 3; i++)
 		ret_times[i] = 0;
 	for (int64_t now = 5000 * MS; now < 15000 * MS; now += 100 * MS) {
-		ts_pace_begin(&pace, now, devices);
+		ts_query_pacing_begin(&pace, now, devices);
 		for (unsigned int i = 0; i < 3; i++) {
-			if (!ts_pace_due(&pace, i, &last_ns[i]))
+			if (!ts_query_pacing_is_due(&pace, i, &last_ns[i]))
 				continue;
 			ret_times[i]++;
-			ts_pace_note(&pace, i, cost_ns[i]);
+			ts_query_pacing_add_cost(&pace, i, cost_ns[i]);
 		}
 	}
 }
@@ -85,44 +85,44 @@ TS_TEST(nothing_is_older_than_ten_seconds)
 
 TS_TEST(the_first_time_and_one_outlier_are_no_news)
 {
-	struct ts_pace pace;
+	struct ts_query_pacing pace;
 	int64_t last_ns = 0;
 
-	ts_pace_init(&pace, readings, 3, 0.004);
-	ts_pace_begin(&pace, 900 * MS, 1);
-	ts_pace_note(&pace, 0, 5000 * MS);
-	ts_pace_begin(&pace, 1000 * MS, 1);
+	ts_query_pacing_init(&pace, readings, 3, 0.004);
+	ts_query_pacing_begin(&pace, 900 * MS, 1);
+	ts_query_pacing_add_cost(&pace, 0, 5000 * MS);
+	ts_query_pacing_begin(&pace, 1000 * MS, 1);
 	for (int i = 0; i < 20; i++)
-		ts_pace_note(&pace, 0, 10000);
-	ts_pace_note(&pace, 0, 1000 * MS);
-	ts_pace_begin(&pace, 1100 * MS, 1);
-	TS_CHECK(ts_pace_due(&pace, 0, &last_ns));
+		ts_query_pacing_add_cost(&pace, 0, 10000);
+	ts_query_pacing_add_cost(&pace, 0, 1000 * MS);
+	ts_query_pacing_begin(&pace, 1100 * MS, 1);
+	TS_CHECK(ts_query_pacing_is_due(&pace, 0, &last_ns));
 	TS_CHECK_INT(pace.period_ns[0], 0);
 }
 
 TS_TEST(what_was_missed_is_not_made_up_for)
 {
-	struct ts_pace pace;
+	struct ts_query_pacing pace;
 	int64_t last_ns = 0;
 
-	ts_pace_init(&pace, readings, 3, 0.004);
-	ts_pace_begin(&pace, 1000 * MS, 1);
-	TS_CHECK(ts_pace_due(&pace, 1, &last_ns));
-	ts_pace_begin(&pace, 1100 * MS, 1);
-	TS_CHECK(!ts_pace_due(&pace, 1, &last_ns));
-	ts_pace_begin(&pace, 60000 * MS, 1);
-	TS_CHECK(ts_pace_due(&pace, 1, &last_ns));
-	ts_pace_begin(&pace, 60100 * MS, 1);
-	TS_CHECK(!ts_pace_due(&pace, 1, &last_ns));
+	ts_query_pacing_init(&pace, readings, 3, 0.004);
+	ts_query_pacing_begin(&pace, 1000 * MS, 1);
+	TS_CHECK(ts_query_pacing_is_due(&pace, 1, &last_ns));
+	ts_query_pacing_begin(&pace, 1100 * MS, 1);
+	TS_CHECK(!ts_query_pacing_is_due(&pace, 1, &last_ns));
+	ts_query_pacing_begin(&pace, 60000 * MS, 1);
+	TS_CHECK(ts_query_pacing_is_due(&pace, 1, &last_ns));
+	ts_query_pacing_begin(&pace, 60100 * MS, 1);
+	TS_CHECK(!ts_query_pacing_is_due(&pace, 1, &last_ns));
 }
 
 TS_TEST(the_clock_counts_work)
 {
-	int64_t from = ts_pace_clock_ns();
+	int64_t from = ts_query_pacing_clock_ns();
 	volatile uint64_t sum = 0;
 
 	for (int i = 0; i < 3000000; i++)
 		sum += (uint64_t)i;
 	TS_CHECK(sum > 0);
-	TS_CHECK(ts_pace_clock_ns() > from);
+	TS_CHECK(ts_query_pacing_clock_ns() > from);
 }

@@ -47,7 +47,7 @@ static const char *merge(const char *native, bool whole, const char *python, siz
 			.line = (int32_t)i,
 			.flags = isupper(python[i]) ? TS_PYTHON_FRAME_ENTRY : 0,
 		};
-	count = ts_python_merge(native_frames, strlen(native), whole, python_frames, strlen(python),
+	count = ts_merge_stacks(native_frames, strlen(native), whole, python_frames, strlen(python),
 				frames, room);
 	for (size_t i = 0; i < count; i++) {
 		if (frames[i].native)

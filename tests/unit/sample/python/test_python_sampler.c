@@ -242,9 +242,9 @@ static struct ts_python_sampler *open_sampler(const struct ts_python_sampler_opt
 static void watch(struct ts_python_sampler *sampler, const struct program *program,
 		  int64_t interval_ns)
 {
-	const struct ts_python_process process = { program->pid,
-						   ts_process_start_time(program->pid),
-						   interval_ns };
+	const struct ts_sampled_process process = { program->pid,
+						    ts_process_start_time(program->pid),
+						    interval_ns };
 
 	TS_CHECK(!ts_python_sampler_set_processes(sampler, &process, 1, NULL));
 }
@@ -431,16 +431,16 @@ TS_TEST(a_pause_and_what_is_asked_for_in_it)
 	watch(sampler, &program, 0);
 	nap(100);
 	TS_CHECK_INT(samples(), 0);
-	ts_python_sampler_ask(sampler, program.pid);
+	ts_python_sampler_request(sampler, program.pid);
 	AWAIT(samples() >= 3);
 	nap(50);
 	before = samples();
 	TS_CHECK(before <= 4);
 	TS_CHECK(has(seen.triggers, "asked"));
-	ts_python_sampler_ask(sampler, program.pid + 1);
+	ts_python_sampler_request(sampler, program.pid + 1);
 	nap(50);
 	TS_CHECK_INT(samples(), before);
-	ts_python_sampler_ask(sampler, 0);
+	ts_python_sampler_request(sampler, 0);
 	AWAIT(samples() > before);
 	watch(sampler, &program, INTERVAL_NS);
 	AWAIT(samples() > before + 20);
@@ -514,7 +514,7 @@ TS_TEST(programs_that_come_and_go)
 	const struct ts_python_sampler_options options = { 0 };
 	struct ts_python_sampler *sampler;
 	struct program programs[3];
-	struct ts_python_process list[3];
+	struct ts_sampled_process list[3];
 
 	require_python();
 	sampler = open_sampler(&options);
@@ -527,9 +527,9 @@ TS_TEST(programs_that_come_and_go)
 			 i, i);
 		programs[i] = start_python(script);
 		await_line(&programs[i]);
-		list[i] = (struct ts_python_process){ programs[i].pid,
-						      ts_process_start_time(programs[i].pid),
-						      INTERVAL_NS };
+		list[i] = (struct ts_sampled_process){ programs[i].pid,
+						       ts_process_start_time(programs[i].pid),
+						       INTERVAL_NS };
 		TS_CHECK(!ts_python_sampler_set_processes(sampler, list, (size_t)i + 1, NULL));
 	}
 	AWAIT(has(seen.functions, "number_0") && has(seen.functions, "number_1") &&

@@ -77,13 +77,13 @@ static void draw_calls(struct drawn *drawn, const struct drawing *drawing, const
 		int64_t start = (int64_t)at * TICK, end = start + (int64_t)length * TICK;
 
 		if (letter == '#')
-			made_call(made, thread, TS_CALL_STREAM_SYNC, made->sync, start, end);
+			made_call(made, thread, TS_API_STREAM_SYNC, made->sync, start, end);
 		else if (has(drawing->blocking, letter))
 			drawn->calls[letter - 'a'] =
-				made_call(made, thread, TS_CALL_COPY, made->blocking, start, end);
+				made_call(made, thread, TS_API_COPY, made->blocking, start, end);
 		else
 			drawn->calls[letter - 'a'] =
-				made_call(made, thread, TS_CALL_LAUNCH, made->launch, start, end);
+				made_call(made, thread, TS_API_LAUNCH, made->launch, start, end);
 	}
 }
 

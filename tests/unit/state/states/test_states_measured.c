@@ -19,9 +19,9 @@ static struct ts_states *overlap(struct made *made, int64_t scale, int64_t overl
 	made_begin(made, 1, 1, 1, 1);
 	made_places(made);
 	made->work->ranks[0].to = 100 * scale;
-	made_command(made, 0, made_call(made, 0, TS_CALL_LAUNCH, made->launch, 0, scale),
-		     10 * scale, 20 * scale);
-	made_command(made, 0, made_call(made, 0, TS_CALL_LAUNCH, made->launch, scale, 2 * scale),
+	made_command(made, 0, made_call(made, 0, TS_API_LAUNCH, made->launch, 0, scale), 10 * scale,
+		     20 * scale);
+	made_command(made, 0, made_call(made, 0, TS_API_LAUNCH, made->launch, scale, 2 * scale),
 		     20 * scale - overlap_ns, 30 * scale);
 	made_finish(made);
 	return build(made->work, NULL);
@@ -63,10 +63,10 @@ TS_TEST(usual_latency)
 	made_places(&made);
 	for (int64_t i = 0; i < 30; i++) {
 		int64_t at = i * 1000003;
-		uint32_t call = made_call(&made, 0, TS_CALL_LAUNCH, made.launch, at, at + 3000);
+		uint32_t call = made_call(&made, 0, TS_API_LAUNCH, made.launch, at, at + 3000);
 
 		made_command(&made, 0, call, at + (i % 3 ? 6500 : 400000), at + 500000);
-		call = made_call(&made, 0, TS_CALL_LAUNCH, made.launch, at + 3500, at + 6000);
+		call = made_call(&made, 0, TS_API_LAUNCH, made.launch, at + 3500, at + 6000);
 		made_command(&made, 0, call, at + 500000 + (i % 3 ? 1100 : 90000), at + 700000);
 	}
 	made.work->ranks[0].to = 30 * 1000003;
@@ -175,14 +175,14 @@ TS_TEST(idle_in_too_many_pieces)
 	made_begin(&made, 1, 1, 1, MANY / 2);
 	made_places(&made);
 	for (uint32_t s = 0; s < MANY / 2; s++) {
-		uint32_t call = made_call(&made, 0, TS_CALL_LAUNCH, made.launch, s, s + 1);
+		uint32_t call = made_call(&made, 0, TS_API_LAUNCH, made.launch, s, s + 1);
 
 		made_command(&made, s, call, 3000 + s, 4000 + s);
-		call = made_call(&made, 0, TS_CALL_LAUNCH, made.launch, 900000 + s, 900001 + s);
+		call = made_call(&made, 0, TS_API_LAUNCH, made.launch, 900000 + s, 900001 + s);
 		made_command(&made, s, call, 903000 + s, 904000 + s);
 	}
 	for (int64_t i = 0; i < MANY; i++)
-		made_call(&made, 0, TS_CALL_STREAM_SYNC, made.sync, 10000 + i * 500,
+		made_call(&made, 0, TS_API_STREAM_SYNC, made.sync, 10000 + i * 500,
 			  10000 + i * 500 + 400);
 	made.work->ranks[0].to = 1000000;
 	made_finish(&made);

@@ -326,34 +326,34 @@ TS_TEST(words_of_calls)
 {
 	static const struct {
 		const char *name;
-		enum ts_call_kind kind;
+		enum ts_api_kind kind;
 		bool blocking;
 	} cases[] = {
-		{ "cudaLaunchKernelExC", TS_CALL_LAUNCH, false },
-		{ "cuLaunchKernel", TS_CALL_LAUNCH, false },
-		{ "hipExtModuleLaunchKernel", TS_CALL_LAUNCH, false },
-		{ "cudaGraphLaunch", TS_CALL_GRAPH, false },
-		{ "cudaMemcpy", TS_CALL_COPY, true },
-		{ "cudaMemcpyAsync", TS_CALL_COPY, false },
-		{ "hipMemcpyWithStream", TS_CALL_COPY, true },
-		{ "cuMemcpyDtoH_v2", TS_CALL_COPY, true },
-		{ "cudaMemsetAsync", TS_CALL_FILL, false },
-		{ "cudaStreamWaitEvent", TS_CALL_STREAM_WAIT, false },
-		{ "hipDeviceSynchronize", TS_CALL_DEVICE_SYNC, true },
-		{ "cudaEventQuery", TS_CALL_QUERY, false },
-		{ "clEnqueueNDRangeKernel", TS_CALL_LAUNCH, false },
-		{ "clFinish", TS_CALL_STREAM_SYNC, true },
-		{ "runFunction - job_prep_and_submit_for_execution", TS_CALL_LAUNCH, false },
-		{ "cudaFuncSetAttribute", TS_CALL_OTHER, false },
-		{ "cuda", TS_CALL_OTHER, false },
-		{ "", TS_CALL_OTHER, false },
+		{ "cudaLaunchKernelExC", TS_API_LAUNCH, false },
+		{ "cuLaunchKernel", TS_API_LAUNCH, false },
+		{ "hipExtModuleLaunchKernel", TS_API_LAUNCH, false },
+		{ "cudaGraphLaunch", TS_API_GRAPH, false },
+		{ "cudaMemcpy", TS_API_COPY, true },
+		{ "cudaMemcpyAsync", TS_API_COPY, false },
+		{ "hipMemcpyWithStream", TS_API_COPY, true },
+		{ "cuMemcpyDtoH_v2", TS_API_COPY, true },
+		{ "cudaMemsetAsync", TS_API_FILL, false },
+		{ "cudaStreamWaitEvent", TS_API_STREAM_WAIT, false },
+		{ "hipDeviceSynchronize", TS_API_DEVICE_SYNC, true },
+		{ "cudaEventQuery", TS_API_QUERY, false },
+		{ "clEnqueueNDRangeKernel", TS_API_LAUNCH, false },
+		{ "clFinish", TS_API_STREAM_SYNC, true },
+		{ "runFunction - job_prep_and_submit_for_execution", TS_API_LAUNCH, false },
+		{ "cudaFuncSetAttribute", TS_API_OTHER, false },
+		{ "cuda", TS_API_OTHER, false },
+		{ "", TS_API_OTHER, false },
 	};
 
 	for (size_t i = 0; i < TS_ARRAY_SIZE(cases); i++) {
 		const char *name = cases[i].name;
 
-		if (ts_call_kind(name, strlen(name)) != cases[i].kind ||
-		    ts_call_is_blocking(name, strlen(name)) != cases[i].blocking)
+		if (ts_api_kind(name, strlen(name)) != cases[i].kind ||
+		    ts_api_is_blocking(name, strlen(name)) != cases[i].blocking)
 			ts_test_fail(__FILE__, __LINE__, "'%s' is taken for something else", name);
 	}
 }

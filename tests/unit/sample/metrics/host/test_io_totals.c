@@ -55,9 +55,9 @@ static const char disk_text[] =
 
 static void check_stat(const char *text)
 {
-	struct ts_stat_text stat;
+	struct ts_procfs_stat stat;
 
-	TS_CHECK(ts_stat_text_parse(text, &stat));
+	TS_CHECK(ts_procfs_stat_parse(text, &stat));
 	TS_CHECK_INT(stat.state, 'S');
 	TS_CHECK_INT(stat.minor_faults, 1010);
 	TS_CHECK_INT(stat.major_faults, 3);
@@ -81,7 +81,7 @@ TS_TEST(names_may_hold_anything)
 TS_TEST(a_cut_stat_is_none)
 {
 	static const char whole[] = "4711 (a) b" STAT_TAIL;
-	struct ts_stat_text stat;
+	struct ts_procfs_stat stat;
 	size_t enough = (size_t)(strstr(whole, " 3249868 ") - whole) + strlen(" 3249868 ");
 	char text[sizeof(whole)];
 
@@ -89,20 +89,22 @@ TS_TEST(a_cut_stat_is_none)
 		memcpy(text, whole, length);
 		text[length] = '\0';
 		if (length < enough)
-			TS_CHECK(!ts_stat_text_parse(text, &stat));
+			TS_CHECK(!ts_procfs_stat_parse(text, &stat));
 	}
-	TS_CHECK(!ts_stat_text_parse("4711 (cat", &stat));
-	TS_CHECK(!ts_stat_text_parse("4711 (cat)\n", &stat));
-	TS_CHECK(!ts_stat_text_parse("4711 (cat) S x\n", &stat));
+	TS_CHECK(!ts_procfs_stat_parse("4711 (cat", &stat));
+	TS_CHECK(!ts_procfs_stat_parse("4711 (cat)\n", &stat));
+	TS_CHECK(!ts_procfs_stat_parse("4711 (cat) S x\n", &stat));
 }
 
 TS_TEST(the_end_of_a_process)
 {
-	TS_CHECK(ts_stat_text_has_ended(&(struct ts_stat_text){ .state = 'Z', .threads = 1 }));
-	TS_CHECK(ts_stat_text_has_ended(&(struct ts_stat_text){ .state = 'Z', .threads = 0 }));
-	TS_CHECK(!ts_stat_text_has_ended(&(struct ts_stat_text){ .state = 'Z', .threads = 2 }));
-	TS_CHECK(ts_stat_text_has_ended(&(struct ts_stat_text){ .state = 'X', .threads = 2 }));
-	TS_CHECK(!ts_stat_text_has_ended(&(struct ts_stat_text){ .state = 'T', .threads = 1 }));
+	TS_CHECK(ts_procfs_stat_has_exited(&(struct ts_procfs_stat){ .state = 'Z', .threads = 1 }));
+	TS_CHECK(ts_procfs_stat_has_exited(&(struct ts_procfs_stat){ .state = 'Z', .threads = 0 }));
+	TS_CHECK(
+		!ts_procfs_stat_has_exited(&(struct ts_procfs_stat){ .state = 'Z', .threads = 2 }));
+	TS_CHECK(ts_procfs_stat_has_exited(&(struct ts_procfs_stat){ .state = 'X', .threads = 2 }));
+	TS_CHECK(
+		!ts_procfs_stat_has_exited(&(struct ts_procfs_stat){ .state = 'T', .threads = 1 }));
 }
 
 /* ---- the others: whole, and cut anywhere ---- */
@@ -112,9 +114,9 @@ typedef void (*parse_function)(const char *text, uint64_t *ret_values);
 
 static void parse_statm(const char *text, uint64_t *ret_values)
 {
-	struct ts_statm_text statm;
+	struct ts_procfs_statm statm;
 
-	ts_statm_text_parse(text, &statm);
+	ts_procfs_statm_parse(text, &statm);
 	ret_values[0] = statm.virtual_pages;
 	ret_values[1] = statm.resident_pages;
 	ret_values[2] = statm.shared_pages;
@@ -122,9 +124,9 @@ static void parse_statm(const char *text, uint64_t *ret_values)
 
 static void parse_io(const char *text, uint64_t *ret_values)
 {
-	struct ts_io_text io;
+	struct ts_procfs_io io;
 
-	ts_io_text_parse(text, &io);
+	ts_procfs_io_parse(text, &io);
 	ret_values[0] = io.call_read;
 	ret_values[1] = io.call_written;
 	ret_values[2] = io.disk_read;
@@ -135,16 +137,16 @@ static void parse_status(const char *text, uint64_t *ret_values)
 {
 	struct ts_switches switches;
 
-	ts_status_text_parse(text, &switches);
+	ts_procfs_status_parse(text, &switches);
 	ret_values[0] = switches.voluntary;
 	ret_values[1] = switches.involuntary;
 }
 
 static void parse_system(const char *text, uint64_t *ret_values)
 {
-	struct ts_system_text system;
+	struct ts_procfs_system system;
 
-	ts_system_text_parse(text, &system);
+	ts_procfs_system_parse(text, &system);
 	memcpy(ret_values, system.ticks, sizeof(system.ticks));
 	ret_values[TS_CPU_MODES] = system.switches;
 	ret_values[TS_CPU_MODES + 1] = system.running;
@@ -153,9 +155,9 @@ static void parse_system(const char *text, uint64_t *ret_values)
 
 static void parse_meminfo(const char *text, uint64_t *ret_values)
 {
-	struct ts_meminfo_text memory;
+	struct ts_procfs_meminfo memory;
 
-	ts_meminfo_text_parse(text, &memory);
+	ts_procfs_meminfo_parse(text, &memory);
 	ret_values[0] = memory.total;
 	ret_values[1] = memory.available;
 	ret_values[2] = memory.swap_total;
@@ -164,9 +166,9 @@ static void parse_meminfo(const char *text, uint64_t *ret_values)
 
 static void parse_vmstat(const char *text, uint64_t *ret_values)
 {
-	struct ts_vmstat_text vmstat;
+	struct ts_procfs_vmstat vmstat;
 
-	ts_vmstat_text_parse(text, &vmstat);
+	ts_procfs_vmstat_parse(text, &vmstat);
 	ret_values[0] = vmstat.faults;
 	ret_values[1] = vmstat.major_faults;
 	ret_values[2] = vmstat.swapped_in;
@@ -175,18 +177,18 @@ static void parse_vmstat(const char *text, uint64_t *ret_values)
 
 static void parse_pressure(const char *text, uint64_t *ret_values)
 {
-	struct ts_pressure_text pressure;
+	struct ts_procfs_pressure pressure;
 
-	ts_pressure_text_parse(text, &pressure);
+	ts_procfs_pressure_parse(text, &pressure);
 	ret_values[0] = pressure.some;
 	ret_values[1] = pressure.full;
 }
 
 /* The last interface or disk. */
 static void parse_last(const char *text, uint64_t *ret_values,
-		       bool (*next)(const char **, struct ts_traffic_text *))
+		       bool (*next)(const char **, struct ts_procfs_traffic *))
 {
-	struct ts_traffic_text traffic;
+	struct ts_procfs_traffic traffic;
 
 	ret_values[0] = ret_values[1] = NONE;
 	while (next(&text, &traffic)) {
@@ -199,7 +201,7 @@ static void parse_last(const char *text, uint64_t *ret_values,
 
 static void parse_network(const char *text, uint64_t *ret_values)
 {
-	parse_last(text, ret_values, ts_network_text_next);
+	parse_last(text, ret_values, ts_procfs_network_next);
 }
 
 /* The loop is no disk. */
@@ -207,7 +209,7 @@ static void parse_disk(const char *text, uint64_t *ret_values)
 {
 	const char *vda = strstr(text, " 254");
 
-	parse_last(vda ? vda : "", ret_values, ts_disk_text_next);
+	parse_last(vda ? vda : "", ret_values, ts_procfs_disk_next);
 }
 
 static void check_text(parse_function parse, const char *whole, const uint64_t *expected,
@@ -274,9 +276,9 @@ TS_TEST(numbers_beyond_all_bounds)
 		   "18446744073709551616 18446744073709551614 99999999999999999999 1\n", NONE,
 		   UINT64_MAX - 1, NONE);
 	CHECK_TEXT(parse_statm, "0000000000000000000000000000005 -1 3\n", 5, NONE, NONE);
-	TS_CHECK(ts_scan_number("x", &number) == NULL);
-	TS_CHECK(ts_scan_number("", &number) == NULL);
-	TS_CHECK_STR(ts_scan_number("\t 12 rest", &number), " rest");
+	TS_CHECK(ts_procfs_scan_number("x", &number) == NULL);
+	TS_CHECK(ts_procfs_scan_number("", &number) == NULL);
+	TS_CHECK_STR(ts_procfs_scan_number("\t 12 rest", &number), " rest");
 	TS_CHECK_INT(number, 12);
 }
 
@@ -287,30 +289,30 @@ TS_TEST(long_files_are_whole)
 {
 	char path[] = "/tmp/tracesmith-test-XXXXXX";
 	int fd = mkstemp(path);
-	struct ts_kept_file file = { .path = path, .fd = -1 };
+	struct ts_procfs_file file = { .path = path, .fd = -1 };
 	struct ts_text text = { 0 };
 
 	TS_CHECK(fd >= 0);
 	for (int i = 0; i < 5000; i++)
 		TS_CHECK(dprintf(fd, "line %d\n", i) > 0);
 	for (int i = 0; i < 2; i++) {
-		TS_CHECK_INT(ts_kept_file_read(&file, AT_FDCWD, &text), 0);
+		TS_CHECK_INT(ts_procfs_file_read(&file, AT_FDCWD, &text), 0);
 		TS_CHECK(file.fd >= 0);
 		TS_CHECK_INT(text.length, lseek(fd, 0, SEEK_CUR));
 		TS_CHECK_INT(strlen(text.data), text.length);
 		TS_CHECK_STR(text.data + text.length - 10, "line 4999\n");
 	}
-	ts_kept_file_close(&file);
+	ts_procfs_file_close(&file);
 	close(fd);
 	unlink(path);
-	TS_CHECK(ts_kept_file_read(&file, AT_FDCWD, &text) < 0);
+	TS_CHECK(ts_procfs_file_read(&file, AT_FDCWD, &text) < 0);
 	ts_text_release(&text);
 }
 
 /* Three quarters of the descriptors are for others. */
 TS_TEST(few_files_are_kept)
 {
-	struct ts_kept_file file = { .path = "/proc/self/stat", .fd = -1 };
+	struct ts_procfs_file file = { .path = "/proc/self/stat", .fd = -1 };
 	struct ts_text text = { 0 };
 	struct rlimit limit;
 	int next = dup(2);
@@ -319,12 +321,12 @@ TS_TEST(few_files_are_kept)
 	TS_CHECK_INT(getrlimit(RLIMIT_NOFILE, &limit), 0);
 	limit.rlim_cur = 4 * ((rlim_t)next + 1);
 	TS_CHECK_INT(setrlimit(RLIMIT_NOFILE, &limit), 0);
-	TS_CHECK_INT(ts_kept_file_read(&file, AT_FDCWD, &text), 0);
+	TS_CHECK_INT(ts_procfs_file_read(&file, AT_FDCWD, &text), 0);
 	TS_CHECK_INT(file.fd, next);
-	ts_kept_file_close(&file);
+	ts_procfs_file_close(&file);
 	limit.rlim_cur -= 4;
 	TS_CHECK_INT(setrlimit(RLIMIT_NOFILE, &limit), 0);
-	TS_CHECK_INT(ts_kept_file_read(&file, AT_FDCWD, &text), 0);
+	TS_CHECK_INT(ts_procfs_file_read(&file, AT_FDCWD, &text), 0);
 	TS_CHECK(text.length > 0);
 	TS_CHECK_INT(file.fd, -1);
 	ts_text_release(&text);
@@ -337,19 +339,19 @@ TS_TEST(files_of_one_number)
 	int64_t number = 5;
 
 	TS_CHECK(fd >= 0);
-	TS_CHECK(!ts_file_number(AT_FDCWD, path, &number));
+	TS_CHECK(!ts_procfs_read_number(AT_FDCWD, path, &number));
 	TS_CHECK(write(fd, "-12 x\n", 6) == 6);
-	TS_CHECK(!ts_file_number(AT_FDCWD, path, &number));
-	TS_CHECK_INT(ts_file_line(AT_FDCWD, path, line, sizeof(line)), 5);
+	TS_CHECK(!ts_procfs_read_number(AT_FDCWD, path, &number));
+	TS_CHECK_INT(ts_procfs_read_line(AT_FDCWD, path, line, sizeof(line)), 5);
 	TS_CHECK_STR(line, "-12 x");
-	TS_CHECK_INT(ts_file_line(AT_FDCWD, path, line, 3), 2);
+	TS_CHECK_INT(ts_procfs_read_line(AT_FDCWD, path, line, 3), 2);
 	TS_CHECK_STR(line, "-1");
 	TS_CHECK(pwrite(fd, "-1234\n", 6, 0) == 6);
-	TS_CHECK(ts_file_number(AT_FDCWD, path, &number));
+	TS_CHECK(ts_procfs_read_number(AT_FDCWD, path, &number));
 	TS_CHECK_INT(number, -1234);
 	close(fd);
 	unlink(path);
-	TS_CHECK(ts_file_line(AT_FDCWD, path, line, sizeof(line)) < 0);
+	TS_CHECK(ts_procfs_read_line(AT_FDCWD, path, line, sizeof(line)) < 0);
 }
 
 /* ---- rates ---- */
@@ -377,15 +379,15 @@ TS_TEST(rates_of_counters)
 
 /* ---- sums ---- */
 
-static enum ts_carrier classify(const char *name)
+static enum ts_io_device_kind classify(const char *name)
 {
 	if (name[0] == 'l')
-		return TS_CARRIER_NONE;
-	return name[0] == 'e' ? TS_CARRIER_REAL : TS_CARRIER_VIRTUAL;
+		return TS_IO_DEVICE_IGNORED;
+	return name[0] == 'e' ? TS_IO_DEVICE_PHYSICAL : TS_IO_DEVICE_VIRTUAL;
 }
 
 /* Lines "name: in out". */
-static bool next_carrier(const char **cursor, struct ts_traffic_text *ret_traffic)
+static bool next_carrier(const char **cursor, struct ts_procfs_traffic *ret_traffic)
 {
 	uint64_t values[2];
 
@@ -393,23 +395,23 @@ static bool next_carrier(const char **cursor, struct ts_traffic_text *ret_traffi
 		return false;
 	ret_traffic->name = *cursor;
 	ret_traffic->name_length = strcspn(*cursor, ":");
-	ts_scan_numbers(*cursor + ret_traffic->name_length + 1, values, 2);
+	ts_procfs_scan_numbers(*cursor + ret_traffic->name_length + 1, values, 2);
 	ret_traffic->in = values[0];
 	ret_traffic->out = values[1];
-	*cursor = ts_next_line(*cursor);
+	*cursor = ts_procfs_next_line(*cursor);
 	return true;
 }
 
-static bool sum(struct ts_traffic *traffic, int at, const char *text, double *ret_in,
+static bool sum(struct ts_io_totals *traffic, int at, const char *text, double *ret_in,
 		double *ret_out)
 {
-	return ts_traffic_next(traffic, text, at * INT64_C(1000000000), ret_in, ret_out);
+	return ts_io_totals_next(traffic, text, at * INT64_C(1000000000), ret_in, ret_out);
 }
 
 TS_TEST(carriers_come_and_go)
 {
-	static const struct ts_traffic_kind kind = { .classify = classify, .next = next_carrier };
-	struct ts_traffic traffic = { .kind = &kind };
+	static const struct ts_io_totals_kind kind = { .classify = classify, .next = next_carrier };
+	struct ts_io_totals traffic = { .kind = &kind };
 	double in, out;
 
 	TS_CHECK(!sum(&traffic, 1, "lo: 5 5\nbr0: 10 10\n", &in, &out));
@@ -435,20 +437,20 @@ TS_TEST(carriers_come_and_go)
 	/* One that is named twice counts once. */
 	TS_CHECK(sum(&traffic, 11, "eth1: 9 9\neth1: 50 50\neth2: 1 1\neth2: 9 9\n", &in, &out));
 	TS_CHECK(in == 1 && out == 1);
-	ts_traffic_release(&traffic);
+	ts_io_totals_release(&traffic);
 }
 
 /* Shortcuts: to files that say what the text says, until one goes. */
 TS_TEST(few_are_read_by_shortcuts)
 {
 	char folder[] = "/tmp/tracesmith-test-XXXXXX", path[64];
-	struct ts_traffic_kind kind = { .classify = classify,
-					.next = next_carrier,
-					.folder = mkdtemp(folder),
-					.file = "../numbers",
-					.in_field = 1,
-					.out_field = 2 };
-	struct ts_traffic traffic = { .kind = &kind };
+	struct ts_io_totals_kind kind = { .classify = classify,
+					  .next = next_carrier,
+					  .folder = mkdtemp(folder),
+					  .file = "../numbers",
+					  .in_field = 1,
+					  .out_field = 2 };
+	struct ts_io_totals traffic = { .kind = &kind };
 	struct ts_text buffer = { 0 };
 	double in, out;
 	FILE *file;
@@ -460,44 +462,44 @@ TS_TEST(few_are_read_by_shortcuts)
 	file = fopen(path, "we");
 	TS_CHECK(file != NULL && fputs("7 120 240 7\n", file) > 0 && fclose(file) == 0);
 
-	TS_CHECK(!ts_traffic_next(&traffic, "e/0: 100 200\nv0: 5 5\n", 1000000000, &in, &out));
+	TS_CHECK(!ts_io_totals_next(&traffic, "e/0: 100 200\nv0: 5 5\n", 1000000000, &in, &out));
 	TS_CHECK_INT(traffic.shortcut_count, 1);
-	TS_CHECK(ts_traffic_next_short(&traffic, &buffer, 1500000000, &in, &out));
+	TS_CHECK(ts_io_totals_next_short(&traffic, &buffer, 1500000000, &in, &out));
 	TS_CHECK(in == 40 && out == 80);
 	/* The virtual one was not looked at, and does not count for a long time at once. */
-	TS_CHECK(ts_traffic_next(&traffic, "e/0: 121 241\nv0: 99 99\n", 2000000000, &in, &out));
+	TS_CHECK(ts_io_totals_next(&traffic, "e/0: 121 241\nv0: 99 99\n", 2000000000, &in, &out));
 	TS_CHECK(in == 2 && out == 2);
-	TS_CHECK(!ts_traffic_next(&traffic, "v0: 100 100\n", 2500000000, &in, &out));
+	TS_CHECK(!ts_io_totals_next(&traffic, "v0: 100 100\n", 2500000000, &in, &out));
 	TS_CHECK_INT(traffic.shortcut_count, 0);
-	TS_CHECK(!ts_traffic_next(&traffic, "e/0: 1 1\n", 3000000000, &in, &out));
+	TS_CHECK(!ts_io_totals_next(&traffic, "e/0: 1 1\n", 3000000000, &in, &out));
 	TS_CHECK_INT(unlink(path), 0);
-	TS_CHECK(!ts_traffic_next_short(&traffic, &buffer, 3500000000, &in, &out));
+	TS_CHECK(!ts_io_totals_next_short(&traffic, &buffer, 3500000000, &in, &out));
 	TS_CHECK_INT(traffic.shortcut_count, 0);
 	snprintf(path, sizeof(path), "%s/e!0", folder);
 	TS_CHECK(rmdir(path) == 0 && rmdir(folder) == 0);
 	ts_text_release(&buffer);
-	ts_traffic_release(&traffic);
+	ts_io_totals_release(&traffic);
 }
 
 TS_TEST(many_have_no_shortcuts)
 {
-	static const struct ts_traffic_kind kind = {
+	static const struct ts_io_totals_kind kind = {
 		.classify = classify, .next = next_carrier, .folder = "/nowhere", .file = "x"
 	};
-	struct ts_traffic traffic = { .kind = &kind };
+	struct ts_io_totals traffic = { .kind = &kind };
 	double in, out;
 
 	TS_CHECK(!sum(&traffic, 1, "e0: 1 1\ne1: 1 1\ne2: 1 1\n", &in, &out));
 	TS_CHECK_INT(traffic.shortcut_count, 3);
 	TS_CHECK(sum(&traffic, 2, "e0: 1 1\ne1: 1 1\ne2: 1 1\ne3: 1 1\n", &in, &out));
 	TS_CHECK_INT(traffic.shortcut_count, 0);
-	ts_traffic_release(&traffic);
+	ts_io_totals_release(&traffic);
 }
 
 TS_TEST(what_counts_here)
 {
-	TS_CHECK_INT(ts_traffic_network.classify("lo"), TS_CARRIER_NONE);
-	TS_CHECK_INT(ts_traffic_network.classify("no-such-one"), TS_CARRIER_VIRTUAL);
-	TS_CHECK_INT(ts_traffic_disks.classify("loop0"), TS_CARRIER_NONE);
-	TS_CHECK_INT(ts_traffic_disks.classify("dm-3"), TS_CARRIER_NONE);
+	TS_CHECK_INT(ts_io_totals_network.classify("lo"), TS_IO_DEVICE_IGNORED);
+	TS_CHECK_INT(ts_io_totals_network.classify("no-such-one"), TS_IO_DEVICE_VIRTUAL);
+	TS_CHECK_INT(ts_io_totals_disks.classify("loop0"), TS_IO_DEVICE_IGNORED);
+	TS_CHECK_INT(ts_io_totals_disks.classify("dm-3"), TS_IO_DEVICE_IGNORED);
 }

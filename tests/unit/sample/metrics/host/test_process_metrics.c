@@ -313,26 +313,26 @@ TS_TEST(taskstats_count_ended_threads)
 
 TS_TEST(sweep_adds_threads_up)
 {
-	struct ts_sweep sweep = { .count = 0 };
+	struct ts_thread_switches sweep = { .count = 0 };
 	struct ts_text text = { 0 };
 	struct account before, after;
 	struct worker worker;
 
 	worker_start(&worker);
 	worker_order(&worker, THREADS, &before);
-	TS_CHECK(!ts_sweep_next(&sweep, worker.pid, &text));
+	TS_CHECK(!ts_thread_switches_next(&sweep, worker.pid, &text));
 	TS_CHECK_INT(sweep.count, 7);
 	worker_order(&worker, NAP, &after);
-	TS_CHECK(ts_sweep_next(&sweep, worker.pid, &text));
+	TS_CHECK(ts_thread_switches_next(&sweep, worker.pid, &text));
 	/* While threads begin they switch, too; the worker does not wait for that. */
 	check_between("voluntary", (double)(after.voluntary - before.voluntary) - 40,
 		      (double)sweep.sum.voluntary,
 		      (double)(after.voluntary - before.voluntary) + 40);
 	worker_order(&worker, END_ONE, NULL);
-	TS_CHECK(!ts_sweep_next(&sweep, worker.pid, &text));
-	TS_CHECK(ts_sweep_next(&sweep, worker.pid, &text));
+	TS_CHECK(!ts_thread_switches_next(&sweep, worker.pid, &text));
+	TS_CHECK(ts_thread_switches_next(&sweep, worker.pid, &text));
 	worker_stop(&worker);
-	TS_CHECK(!ts_sweep_next(&sweep, worker.pid, &text));
+	TS_CHECK(!ts_thread_switches_next(&sweep, worker.pid, &text));
 	ts_text_release(&text);
 }
 
@@ -390,7 +390,7 @@ static bool is_zombie(pid_t pid)
 	char path[64], text[256] = "";
 
 	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-	TS_CHECK(ts_file_line(AT_FDCWD, path, text, sizeof(text)) > 0);
+	TS_CHECK(ts_procfs_read_line(AT_FDCWD, path, text, sizeof(text)) > 0);
 	return strstr(text, ") Z ") != NULL;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Small files of /proc/PID, for the files behind process.h; others use the functions there. */
-#ifndef TS_BASE_PROC_FILES_H
-#define TS_BASE_PROC_FILES_H
+#ifndef TS_BASE_PROCESS_INTERNAL_H
+#define TS_BASE_PROCESS_INTERNAL_H
 
 #include <stdbool.h>
 #include <stddef.h>

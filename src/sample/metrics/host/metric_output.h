@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Values that may be missing, on their way into a sink. For the files of host_metrics.h. */
-#ifndef TS_SAMPLE_METRICS_HOST_METRIC_SINK_H
-#define TS_SAMPLE_METRICS_HOST_METRIC_SINK_H
+#ifndef TS_SAMPLE_METRICS_HOST_METRIC_OUTPUT_H
+#define TS_SAMPLE_METRICS_HOST_METRIC_OUTPUT_H
 
 #include <tracesmith/metrics.h>
 
@@ -11,18 +11,18 @@
  * What costs more, or changes little, is read this often at most. Deadlines a second apart fall due
  * each time.
  */
-#define TS_RARE_NS INT64_C(950000000)
+#define TS_SLOW_INTERVAL_NS INT64_C(950000000)
 
 /* Where the values of a sample go. */
-struct ts_give {
+struct ts_metric_output {
 	const struct ts_metrics_sink *sink;
 	const struct ts_metrics_subject *subject;
 	int64_t now_ns;
 };
 
 /* A level: `value` times `factor`, where both fit. */
-static inline void ts_give_amount(const struct ts_give *give, const char *name, const char *series,
-				  uint64_t value, uint64_t factor)
+static inline void ts_metric_output_amount(const struct ts_metric_output *give, const char *name,
+					   const char *series, uint64_t value, uint64_t factor)
 {
 	int64_t amount;
 
@@ -31,8 +31,9 @@ static inline void ts_give_amount(const struct ts_give *give, const char *name, 
 }
 
 /* A counter: its growth a second, times `factor`. */
-static inline void ts_give_rate(const struct ts_give *give, const char *name, const char *series,
-				struct ts_rate *rate, uint64_t value, double factor)
+static inline void ts_metric_output_rate(const struct ts_metric_output *give, const char *name,
+					 const char *series, struct ts_rate *rate, uint64_t value,
+					 double factor)
 {
 	double per_second;
 
@@ -41,8 +42,8 @@ static inline void ts_give_rate(const struct ts_give *give, const char *name, co
 				 per_second * factor);
 }
 
-static inline void ts_give_real(const struct ts_give *give, const char *name, const char *series,
-				double value)
+static inline void ts_metric_output_real(const struct ts_metric_output *give, const char *name,
+					 const char *series, double value)
 {
 	give->sink->real(give->sink->context, give->subject, name, series, value);
 }

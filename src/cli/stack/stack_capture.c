@@ -22,7 +22,7 @@
 /* Of /proc/PID/environ; beyond that ranks are not looked for. */
 #define ENVIRONMENT_BYTES (256u * 1024u)
 
-void ts_stack_nap(int64_t ns)
+void ts_stack_sleep(int64_t ns)
 {
 	struct timespec left = { .tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000 };
 
@@ -168,8 +168,8 @@ int ts_stack_keep_frames(struct ts_stack_process *process, struct ts_stack_threa
 	return TS_OK;
 }
 
-uint32_t ts_stack_ask_kernel(const struct ts_stack_process *process,
-			     const struct ts_python_thread *seen)
+uint32_t ts_stack_query_kernel(const struct ts_stack_process *process,
+			       const struct ts_python_thread *seen)
 {
 	uint32_t state = seen->state;
 
@@ -192,7 +192,7 @@ static int keep_thread(struct ts_stack_process *process, struct ts_stack_thread 
 		.is_main = seen->is_main,
 		.is_rejected = seen->is_rejected,
 		.native_missing = "",
-		.state = ts_stack_ask_kernel(process, seen),
+		.state = ts_stack_query_kernel(process, seen),
 	};
 	if (!thread->name || !thread->task)
 		return TS_ENOMEM;
@@ -240,7 +240,7 @@ static int mend(struct ts_stack_process *process, const struct ts_python_sweep *
 	return TS_OK;
 }
 
-static bool is_whole(const struct ts_stack_process *process)
+static bool is_complete(const struct ts_stack_process *process)
 {
 	for (size_t i = 0; i < process->count; i++) {
 		if (process->threads[i].is_rejected)
@@ -261,8 +261,8 @@ static int take_python(struct ts_stack_process *process, const struct ts_stack_o
 	if (rc)
 		return rc;
 	rc = keep_sweep(process, &sweep, options);
-	for (int i = 1; i < TRIES && !rc && !is_whole(process); i++) {
-		ts_stack_nap(PAUSE_NS);
+	for (int i = 1; i < TRIES && !rc && !is_complete(process); i++) {
+		ts_stack_sleep(PAUSE_NS);
 		/* It has ended meanwhile: what was seen first stays. */
 		if (ts_python_sweep(process->python, &sweep, NULL))
 			break;
@@ -337,7 +337,7 @@ static void add_kernel_threads(struct ts_stack_process *process)
 
 static void note_version(struct ts_stack_process *process)
 {
-	const struct ts_python_about *about = ts_python_about(process->python);
+	const struct ts_python_info *about = ts_python_info(process->python);
 
 	process->is_python = true;
 	process->is_free_threaded = about->is_free_threaded;
@@ -358,15 +358,15 @@ static int compare_threads(const void *left, const void *right)
 				: TS_COMPARE(a->thread_id, b->thread_id);
 }
 
-int ts_stack_take(struct ts_stack_process *process, pid_t pid,
-		  const struct ts_stack_options *options, struct ts_error *err)
+int ts_stack_capture(struct ts_stack_process *process, pid_t pid,
+		     const struct ts_stack_options *options, struct ts_error *err)
 {
 	int rc = read_identity(process, pid, err);
 
 	if (rc)
 		return rc;
-	rc = ts_python_open(&process->python, pid, process->start_time,
-			    TS_PYTHON_NAMES | TS_PYTHON_KERNEL | TS_PYTHON_TASKS, err);
+	rc = ts_python_reader_open(&process->python, pid, process->start_time,
+				   TS_PYTHON_NAMES | TS_PYTHON_KERNEL | TS_PYTHON_TASKS, err);
 	if (!rc) {
 		note_version(process);
 		rc = take_python(process, options, err);
@@ -383,7 +383,7 @@ int ts_stack_take(struct ts_stack_process *process, pid_t pid,
 void ts_stack_process_release(struct ts_stack_process *process)
 {
 	free(process->threads);
-	ts_python_close(process->python);
-	ts_native_close(process->native);
+	ts_python_reader_close(process->python);
+	ts_native_process_close(process->native);
 	ts_arena_release(&process->texts);
 }

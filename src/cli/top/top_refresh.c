@@ -40,18 +40,18 @@ int ts_top_open(struct ts_top *top, struct ts_error *err)
 		return rc;
 	ts_top_values_init(&the_values);
 	top->values = &the_values;
-	rc = ts_sampler_open(&top->sampler, the_backends.names, &the_values.consumer, err);
+	rc = ts_metrics_sampler_open(&top->sampler, the_backends.names, &the_values.consumer, err);
 	if (rc)
 		return rc;
-	ts_sampler_set_interval(top->sampler, top->delay_ns);
+	ts_metrics_sampler_set_interval(top->sampler, top->delay_ns);
 	return ts_top_users_start(&top->users, the_backends.sources, err);
 }
 
 void ts_top_close(struct ts_top *top)
 {
-	ts_sampler_close(top->sampler);
+	ts_metrics_sampler_close(top->sampler);
 	ts_top_users_stop(top->users);
-	ts_top_python_picture_release(&top->python_picture);
+	ts_top_python_snapshot_release(&top->python_snapshot);
 	ts_top_python_close(top->python);
 	for (size_t i = 0; i < top->area_count; i++)
 		ts_area_events_close(top->areas[i].events);
@@ -94,9 +94,10 @@ static int direct_sampler(struct ts_top *top, struct ts_error *err)
 	}
 	top->sampled_count = top->process_count;
 	if (top->sampled_delay_ns != top->delay_ns)
-		ts_sampler_set_interval(top->sampler, top->delay_ns);
+		ts_metrics_sampler_set_interval(top->sampler, top->delay_ns);
 	top->sampled_delay_ns = top->delay_ns;
-	return ts_sampler_set_processes(top->sampler, top->sampled, top->sampled_count, err);
+	return ts_metrics_sampler_set_processes(top->sampler, top->sampled, top->sampled_count,
+						err);
 }
 
 /* ---- stacks of Python ---- */
@@ -104,7 +105,7 @@ static int direct_sampler(struct ts_top *top, struct ts_error *err)
 /* The sampler is told only of those that are listed; while nobody wants stacks it rests. */
 static int look_at_python(struct ts_top *top, struct ts_error *err)
 {
-	TS_AUTO_FREE struct ts_python_process *processes = NULL;
+	TS_AUTO_FREE struct ts_sampled_process *processes = NULL;
 	size_t count = top->samples_python ? top->process_count : 0;
 	int rc = TS_OK;
 
@@ -118,13 +119,14 @@ static int look_at_python(struct ts_top *top, struct ts_error *err)
 	if (!processes)
 		return ts_error_set(err, TS_ENOMEM, "no memory for %zu processes", count);
 	for (size_t i = 0; i < count; i++)
-		processes[i] = (struct ts_python_process){
+		processes[i] = (struct ts_sampled_process){
 			.pid = top->processes[i].pid,
 			.start_time = top->processes[i].start_time,
 		};
 	rc = ts_top_python_watch(top->python, processes, count, err);
 	return rc ? rc
-		  : ts_top_python_look(top->python, &top->python_wish, &top->python_picture, err);
+		  : ts_top_python_refresh(top->python, &top->python_request, &top->python_snapshot,
+					  err);
 }
 
 /* ---- values ---- */
@@ -258,7 +260,7 @@ static void read_machine(struct ts_top *top)
 
 /* ---- all ---- */
 
-int ts_top_look(struct ts_top *top, struct ts_error *err)
+int ts_top_refresh(struct ts_top *top, struct ts_error *err)
 {
 	int rc;
 
@@ -273,7 +275,7 @@ int ts_top_look(struct ts_top *top, struct ts_error *err)
 		return rc;
 	ts_top_find_container_areas(top);
 	ts_top_sweep_processes(top);
-	ts_top_look_into_areas(top);
+	ts_top_read_areas(top);
 	read_machine(top);
 	rc = direct_sampler(top, err);
 	if (!rc)
