@@ -84,25 +84,103 @@ struct state_closed {
 	struct ts_block_window opened, closed;
 };
 
+/* ---- fields, for saving and loading ---- */
+
+#define FIELD(type, member) STATE_FIELD(type, state_recording, member, ts_decoder, member)
+#define COUNTER(member) STATE_FIELD(STATE_COPY, state_recording, member, ts_decoder, counts.member)
+static const struct state_field recording_fields[] = {
+	FIELD(STATE_COPY, next_process),
+	FIELD(STATE_COPY, next_thread),
+	FIELD(STATE_TIME, now_ns),
+	COUNTER(events),
+	COUNTER(lost),
+	COUNTER(outside),
+	FIELD(STATE_COPY, next_device),
+};
+#undef COUNTER
+#undef FIELD
+
+#define FIELD(type, member) STATE_FIELD(type, state_process, member, decode_process, member)
+static const struct state_field process_fields[] = {
+	FIELD(STATE_COPY, id),         FIELD(STATE_COPY, pid),         FIELD(STATE_COPY, parent),
+	FIELD(STATE_COPY, start_time), FIELD(STATE_COPY, image),       FIELD(STATE_COPY, start_ns),
+	FIELD(STATE_COPY, end_ns),     FIELD(STATE_COPY, exit_status), FIELD(STATE_FLAG, ended),
+	FIELD(STATE_FLAG, external),
+};
+#undef FIELD
+
+#define FIELD(type, member) STATE_FIELD(type, state_device, member, decode_device, member)
+static const struct state_field device_fields[] = {
+	FIELD(STATE_COPY, id),     FIELD(STATE_COPY, area),   FIELD(STATE_COPY, memory_bytes),
+	FIELD(STATE_COPY, number), FIELD(STATE_TEXT, vendor), FIELD(STATE_TEXT, model),
+	FIELD(STATE_TEXT, uuid),   FIELD(STATE_TEXT, bus),
+};
+#undef FIELD
+
+#define FIELD(type, member) STATE_FIELD(type, state_closed, member, decode_closed, member)
+static const struct state_field closed_fields[] = {
+	FIELD(STATE_COPY, area),
+	FIELD(STATE_COPY, waits),
+	FIELD(STATE_COPY, opened),
+	FIELD(STATE_COPY, closed),
+};
+#undef FIELD
+
+/* `ended` is saved by hand: an area that has ended but is still described ends again. */
+#define FIELD(type, member) STATE_FIELD(type, state_area, member, decode_area, member)
+static const struct state_field area_fields[] = {
+	STATE_FIELD(STATE_COPY, state_area, dictionary, decode_area, dictionary_end),
+	FIELD(STATE_FLAG, damaged),
+	FIELD(STATE_COPY, target_windows),
+	FIELD(STATE_COPY, outside),
+	FIELD(STATE_COPY, reported_nested),
+	FIELD(STATE_COPY, reported_no_ring),
+	FIELD(STATE_COPY, reported_cut),
+	FIELD(STATE_COPY, reported_outside),
+};
+#undef FIELD
+
+#define FIELD(type, member) STATE_FIELD(type, state_ring, member, decode_ring, member)
+static const struct state_field ring_fields[] = {
+	FIELD(STATE_FLAG, damaged), FIELD(STATE_COPY, position), FIELD(STATE_COPY, events),
+	FIELD(STATE_COPY, dropped), FIELD(STATE_TIME, last_ns),
+};
+#undef FIELD
+
+/* `key` and `is_track` find or add the thread when it is loaded. */
+#define FIELD(type, member) STATE_FIELD(type, state_thread, member, decode_thread, member)
+static const struct state_field thread_fields[] = {
+	FIELD(STATE_COPY, id),
+	FIELD(STATE_COPY, tid),
+	FIELD(STATE_TEXT, name),
+};
+#undef FIELD
+
+#define FIELD(type, member) STATE_FIELD(type, state_window, member, decode_window, member)
+static const struct state_field window_fields[] = {
+	FIELD(STATE_FLAG, by_target),
+	FIELD(STATE_TIME, start_ns),
+	FIELD(STATE_COPY, opened),
+};
+#undef FIELD
+
+#define FIELD(type, member) STATE_FIELD(type, state_gate, member, decode_gate, member)
+static const struct state_field gate_fields[] = {
+	FIELD(STATE_COPY, from_ns),
+	FIELD(STATE_FLAG, open),
+};
+#undef FIELD
+
 /* ---- writing ---- */
 
 static void save_process(struct ts_text *out, const struct decode_process *process)
 {
 	struct state_process state = {
-		.id = process->id,
-		.pid = process->pid,
-		.parent = process->parent,
-		.start_time = process->start_time,
-		.image = process->image,
-		.start_ns = process->start_ns,
-		.end_ns = process->end_ns,
-		.exit_status = process->exit_status,
 		.name_bytes = process->name ? (uint32_t)strlen(process->name) : 0,
 		.command_bytes = process->command ? (uint32_t)strlen(process->command) : 0,
-		.ended = process->ended,
-		.external = process->external,
 	};
 
+	STATE_SAVE(process_fields, &state, process);
 	ts_text_append(out, &state, sizeof(state));
 	state_append_padded(out, process->name, state.name_bytes);
 	state_append_padded(out, process->command, state.command_bytes);
@@ -110,20 +188,9 @@ static void save_process(struct ts_text *out, const struct decode_process *proce
 
 static void save_device(struct ts_text *out, const struct decode_device *device)
 {
-	struct state_device state = { .id = device->id,
-				      .area = device->area,
-				      .memory_bytes = device->memory_bytes,
-				      .number = device->number };
+	struct state_device state = { 0 };
 
-	static_assert(sizeof(state.vendor) == sizeof(device->vendor) &&
-			      sizeof(state.model) == sizeof(device->model) &&
-			      sizeof(state.uuid) == sizeof(device->uuid) &&
-			      sizeof(state.bus) == sizeof(device->bus),
-		      "stored as they are");
-	memcpy(state.vendor, device->vendor, sizeof(state.vendor));
-	memcpy(state.model, device->model, sizeof(state.model));
-	memcpy(state.uuid, device->uuid, sizeof(state.uuid));
-	memcpy(state.bus, device->bus, sizeof(state.bus));
+	STATE_SAVE(device_fields, &state, device);
 	ts_text_append(out, &state, sizeof(state));
 }
 
@@ -131,28 +198,19 @@ static void save_recording(const struct ts_decoder *decoder, struct ts_text *out
 {
 	struct state_recording state = {
 		.head = { .kind = STATE_RECORDING, .bytes = sizeof(state) },
-		.next_process = decoder->next_process,
-		.next_thread = decoder->next_thread,
-		.now_ns = decoder->now_ns,
-		.events = decoder->counts.events,
-		.lost = decoder->counts.lost,
-		.outside = decoder->counts.outside,
 		.processes = (uint32_t)decoder->process_count,
 		.closed = (uint32_t)decoder->closed_count,
-		.next_device = decoder->next_device,
 		.devices = (uint32_t)decoder->device_count,
 	};
 
+	STATE_SAVE(recording_fields, &state, decoder);
 	ts_text_append(out, &state, sizeof(state));
 	for (size_t i = 0; i < decoder->process_count; i++)
 		save_process(out, decoder->processes[i]);
 	for (size_t i = 0; i < decoder->closed_count; i++) {
-		const struct decode_closed *closed = &decoder->closed[i];
-		struct state_closed row = { .area = closed->area,
-					    .waits = closed->waits,
-					    .opened = closed->opened,
-					    .closed = closed->closed };
+		struct state_closed row = { 0 };
 
+		STATE_SAVE(closed_fields, &row, &decoder->closed[i]);
 		ts_text_append(out, &row, sizeof(row));
 	}
 	for (size_t i = 0; i < decoder->device_count; i++)
@@ -167,24 +225,17 @@ static void save_rings(const struct decode_area *area, struct ts_text *out)
 
 		if (!ring)
 			continue;
-		state.damaged = ring->damaged;
-		state.position = ring->position;
-		state.events = ring->events;
-		state.dropped = ring->dropped;
+		STATE_SAVE(ring_fields, &state, ring);
 		state.thread = ring->thread ? ring->thread->key + 1 : 0;
-		state.last_ns = ring->last_ns;
 		ts_text_append(out, &state, sizeof(state));
 	}
 }
 
 static void save_thread(const struct decode_thread *thread, struct ts_text *out)
 {
-	struct state_thread state = { .id = thread->id,
-				      .key = thread->key,
-				      .tid = thread->tid,
-				      .is_track = thread->is_track };
+	struct state_thread state = { .key = thread->key, .is_track = thread->is_track };
 
-	memcpy(state.name, thread->name, sizeof(state.name));
+	STATE_SAVE(thread_fields, &state, thread);
 	for (int k = 0; k < 2; k++)
 		state.spans[k] = (uint32_t)thread->stacks[k].count;
 	ts_text_append(out, &state, sizeof(state));
@@ -208,21 +259,14 @@ static void save_area(const struct decode_area *area, struct ts_text *out)
 {
 	struct state_area state = {
 		.head = { .kind = STATE_AREA, .bytes = sizeof(state) },
-		.dictionary = area->dictionary_end,
 		.threads = (uint32_t)area->thread_count,
 		.windows = (uint32_t)area->window_count,
 		.gates = area->gate_count,
 		.ended = area->ended,
-		.damaged = area->damaged,
-		.target_windows = area->target_windows,
-		.outside = area->outside,
-		.reported_nested = area->reported_nested,
-		.reported_no_ring = area->reported_no_ring,
-		.reported_cut = area->reported_cut,
-		.reported_outside = area->reported_outside,
 		.devices = (uint32_t)area->device_count,
 	};
 
+	STATE_SAVE(area_fields, &state, area);
 	for (size_t i = 0; i < area->ring_count; i++)
 		state.rings += area->rings[i] != NULL;
 	ts_text_append(out, &state, sizeof(state));
@@ -230,16 +274,15 @@ static void save_area(const struct decode_area *area, struct ts_text *out)
 	for (size_t i = 0; i < area->thread_count; i++)
 		save_thread(area->threads[i], out);
 	for (size_t i = 0; i < area->window_count; i++) {
-		struct state_window window = { .by_target = area->windows[i].by_target,
-					       .start_ns = area->windows[i].start_ns,
-					       .opened = area->windows[i].opened };
+		struct state_window window = { 0 };
 
+		STATE_SAVE(window_fields, &window, &area->windows[i]);
 		ts_text_append(out, &window, sizeof(window));
 	}
 	for (uint32_t i = 0; i < area->gate_count; i++) {
-		struct state_gate gate = { .from_ns = area->gates[i].from_ns,
-					   .open = area->gates[i].open };
+		struct state_gate gate = { 0 };
 
+		STATE_SAVE(gate_fields, &gate, &area->gates[i]);
 		ts_text_append(out, &gate, sizeof(gate));
 	}
 	for (size_t i = 0; i < area->device_count; i++) {
@@ -352,14 +395,7 @@ static bool load_process(struct ts_decoder *decoder, struct state_reading *in)
 	process = decode_add_process(decoder, state.pid);
 	if (!process)
 		return false;
-	process->id = state.id;
-	process->parent = state.parent;
-	process->start_time = state.start_time;
-	process->image = state.image;
-	process->start_ns = state.start_ns;
-	process->end_ns = state.end_ns;
-	process->exit_status = state.exit_status;
-	process->ended = state.ended;
+	STATE_LOAD(process_fields, process, &state);
 	process->external = state.external == 1;
 	decoder->external_count += process->external;
 	process->epoch = decoder->open.trace_bytes ? decoder->epoch : 0;
@@ -383,13 +419,7 @@ static bool load_device(struct ts_decoder *decoder, struct state_reading *in)
 	device = decode_add_device(decoder, state.id);
 	if (!device)
 		return false;
-	device->area = state.area;
-	device->number = state.number;
-	device->memory_bytes = state.memory_bytes;
-	memcpy(device->vendor, state.vendor, sizeof(device->vendor) - 1);
-	memcpy(device->model, state.model, sizeof(device->model) - 1);
-	memcpy(device->uuid, state.uuid, sizeof(device->uuid) - 1);
-	memcpy(device->bus, state.bus, sizeof(device->bus) - 1);
+	STATE_LOAD(device_fields, device, &state);
 	device->epoch = decoder->open.trace_bytes ? decoder->epoch : 0;
 	decode_index_device(decoder, device);
 	return true;
@@ -397,6 +427,7 @@ static bool load_device(struct ts_decoder *decoder, struct state_reading *in)
 
 static bool load_closed(struct ts_decoder *decoder, struct state_reading *in)
 {
+	struct decode_closed *closed;
 	struct state_closed state;
 
 	if (!state_take(in, &state, sizeof(state)))
@@ -406,11 +437,10 @@ static bool load_closed(struct ts_decoder *decoder, struct state_reading *in)
 	if (ts_grow_array((void **)&decoder->closed, &decoder->closed_capacity,
 			  decoder->closed_count + 1, sizeof(*decoder->closed)))
 		return false;
-	decoder->closed[decoder->closed_count++] =
-		(struct decode_closed){ .area = state.area,
-					.waits = TS_MIN(state.waits, 10),
-					.opened = state.opened,
-					.closed = state.closed };
+	closed = &decoder->closed[decoder->closed_count++];
+	*closed = (struct decode_closed){ 0 };
+	STATE_LOAD(closed_fields, closed, &state);
+	closed->waits = TS_MIN(closed->waits, 10);
 	return true;
 }
 
@@ -423,13 +453,9 @@ static bool load_recording(struct ts_decoder *decoder, struct state_reading *in)
 	    state.devices > DECODE_DEVICES || state.next_process < 1 || state.next_thread < 1 ||
 	    state.next_device < 0)
 		return false;
-	decoder->next_device = TS_MAX(state.next_device, 1);
-	decoder->next_process = state.next_process;
-	decoder->next_thread = state.next_thread;
-	decoder->now_ns = TS_MAX(0, TS_MIN(state.now_ns, DECODE_LATEST_NS));
-	decoder->counts = (struct ts_decoder_counts){ .events = state.events,
-						      .lost = state.lost,
-						      .outside = state.outside };
+	decoder->counts = (struct ts_decoder_counts){ 0 };
+	STATE_LOAD(recording_fields, decoder, &state);
+	decoder->next_device = TS_MAX(decoder->next_device, 1);
 	for (uint32_t i = 0; i < state.processes; i++)
 		if (!load_process(decoder, in))
 			return false;
@@ -469,10 +495,8 @@ static bool load_thread(struct ts_decoder *decoder, struct decode_area *area,
 	thread = decode_get_thread(decoder, area, state.key, state.is_track);
 	if (!thread)
 		return false;
-	thread->id = state.id;
-	thread->tid = state.tid;
+	STATE_LOAD(thread_fields, thread, &state);
 	thread->epoch = decoder->open.trace_bytes ? decoder->epoch : 0;
-	memcpy(thread->name, state.name, sizeof(thread->name) - 1);
 	thread->named_by = thread->name[0] ? NAMED_BY_KERNEL : NAMED_BY_NOBODY;
 	if (area->process && !state.is_track && state.tid &&
 	    !decode_see_thread(decoder, area->process->id, thread))
@@ -491,11 +515,7 @@ static bool load_ring(struct ts_decoder *decoder, struct decode_area *area,
 
 	if (!ring)
 		return false;
-	ring->position = state->position;
-	ring->events = state->events;
-	ring->dropped = state->dropped;
-	ring->damaged = state->damaged;
-	ring->last_ns = TS_MAX(0, TS_MIN(state->last_ns, DECODE_LATEST_NS));
+	STATE_LOAD(ring_fields, ring, state);
 	if (state->thread && area->about)
 		ring->thread = decode_get_thread(decoder, area, state->thread - 1, false);
 	return true;
@@ -511,19 +531,15 @@ static bool load_windows(struct decode_area *area, const struct state_area *stat
 		    ts_grow_array((void **)&area->windows, &area->window_capacity,
 				  area->window_count + 1, sizeof(*area->windows)))
 			return false;
-		area->windows[area->window_count++] = (struct decode_window){
-			.by_target = window.by_target,
-			.start_ns = TS_MAX(0, TS_MIN(window.start_ns, DECODE_LATEST_NS)),
-			.opened = window.opened
-		};
+		area->windows[area->window_count] = (struct decode_window){ 0 };
+		STATE_LOAD(window_fields, &area->windows[area->window_count++], &window);
 	}
 	for (uint32_t i = 0; i < state->gates; i++) {
 		struct state_gate gate;
 
 		if (!state_take(in, &gate, sizeof(gate)))
 			return false;
-		area->gates[area->gate_count++] =
-			(struct decode_gate){ .from_ns = gate.from_ns, .open = gate.open };
+		STATE_LOAD(gate_fields, &area->gates[area->gate_count++], &gate);
 	}
 	return true;
 }
@@ -548,6 +564,7 @@ static bool load_area(struct ts_decoder *decoder, uint64_t id, struct state_read
 {
 	struct decode_area *area = decode_add_area(decoder, id);
 	struct state_reading rings;
+	uint64_t dictionary_end;
 	struct state_area state;
 
 	if (!area || area->ring_count || area->thread_count || area->device_count ||
@@ -557,15 +574,10 @@ static bool load_area(struct ts_decoder *decoder, uint64_t id, struct state_read
 	/* Times of spans cannot be told without the target's clock. */
 	if (!area->about && (state.threads || state.windows || state.devices))
 		return false;
-	area->damaged = state.damaged;
-	area->dictionary_end = TS_MAX(area->dictionary_end, state.dictionary);
-	area->target_windows = state.target_windows;
-	area->outside = state.outside;
-	area->reported_nested = state.reported_nested;
-	area->reported_no_ring = state.reported_no_ring;
-	area->reported_cut = state.reported_cut;
-	area->reported_outside = state.reported_outside;
-	/* Rings name threads, which stand behind them. */
+	dictionary_end = area->dictionary_end;
+	STATE_LOAD(area_fields, area, &state);
+	area->dictionary_end = TS_MAX(area->dictionary_end, dictionary_end);
+	/* Rings refer to threads, which come after them. */
 	rings = *in;
 	if (!state_take_bytes(in, state.rings * sizeof(struct state_ring)))
 		return false;

@@ -89,6 +89,65 @@ struct state_blob {
 	uint32_t id, is_kept;
 };
 
+/* ---- fields, for saving and loading ---- */
+
+#define FIELD(member) STATE_FIELD(STATE_COPY, state_numbers, member, ts_decoder, member)
+#define COUNTER(type, member) STATE_FIELD(type, state_numbers, member, ts_decoder, counts.member)
+static const struct state_field numbers_fields[] = {
+	FIELD(next_stream),
+	FIELD(next_object),
+	FIELD(next_clock),
+	FIELD(next_correlations),
+	COUNTER(STATE_COPY, commands),
+	COUNTER(STATE_COPY, blob_bytes),
+	COUNTER(STATE_COPY, replayable_windows),
+	COUNTER(STATE_COPY, failed_windows),
+	COUNTER(STATE_TEXT, not_replayable),
+};
+#undef COUNTER
+#undef FIELD
+
+#define FIELD(type, member) STATE_FIELD(type, state_point, member, decode_waiting_point, member)
+static const struct state_field point_fields[] = {
+	FIELD(STATE_COPY, clock),
+	FIELD(STATE_FLAG, is_guessed),
+	FIELD(STATE_COPY, point),
+	FIELD(STATE_TEXT, method),
+};
+#undef FIELD
+
+#define FIELD(type, member) STATE_FIELD(type, state_stream, member, decode_stream, member)
+static const struct state_field stream_fields[] = {
+	FIELD(STATE_COPY, id),      FIELD(STATE_COPY, device),       FIELD(STATE_COPY, stream),
+	FIELD(STATE_COPY, context), FIELD(STATE_FLAG, out_of_order), FIELD(STATE_COPY, priority),
+	FIELD(STATE_TEXT, name),
+};
+#undef FIELD
+
+#define FIELD(type, member) STATE_FIELD(type, state_clock, member, decode_device_clock, member)
+static const struct state_field clock_fields[] = {
+	FIELD(STATE_COPY, id),     FIELD(STATE_COPY, count),  FIELD(STATE_FLAG, is_guessed),
+	FIELD(STATE_COPY, points), FIELD(STATE_TEXT, method),
+};
+#undef FIELD
+
+static const struct state_field channel_fields[] = {
+	STATE_FIELD(STATE_COPY, state_objects, generation, decode_channel, generation),
+	STATE_FIELD(STATE_FLAG, state_objects, in_window, decode_channel, in_window),
+};
+
+static const struct state_field object_fields[] = {
+	STATE_FIELD(STATE_COPY, state_object, number, decode_object, number),
+	STATE_FIELD(STATE_INTEGER, state_object, generation, decode_object, generation),
+	STATE_FIELD(STATE_COPY, state_object, row, decode_object, row),
+};
+
+#define FIELD(member) STATE_FIELD(STATE_COPY, state_blobs, member, decode_half_blob, member)
+static const struct state_field half_fields[] = {
+	FIELD(number), FIELD(broken), FIELD(bytes), FIELD(done), FIELD(previous), FIELD(hash),
+};
+#undef FIELD
+
 /* ---- writing ---- */
 
 int decode_save_numbers(const struct ts_decoder *decoder, const struct ts_block_sink *sink,
@@ -96,24 +155,14 @@ int decode_save_numbers(const struct ts_decoder *decoder, const struct ts_block_
 {
 	struct state_numbers state = {
 		.head = { .kind = STATE_NUMBERS, .bytes = sizeof(state) },
-		.next_stream = decoder->next_stream,
-		.next_object = decoder->next_object,
-		.next_clock = decoder->next_clock,
-		.next_correlations = decoder->next_correlations,
-		.commands = decoder->counts.commands,
-		.blob_bytes = decoder->counts.blob_bytes,
-		.replayable_windows = decoder->counts.replayable_windows,
-		.failed_windows = decoder->counts.failed_windows,
 	};
 
-	/* Nothing was given out yet. */
+	STATE_SAVE(numbers_fields, &state, decoder);
+	/* All are at their initial values. */
 	if (state.next_stream == 1 && state.next_object == 1 && !state.next_correlations &&
 	    state.next_clock == DECODE_FIRST_DEVICE_CLOCK && !state.commands && !state.blob_bytes &&
 	    !state.replayable_windows && !state.failed_windows)
 		return TS_OK;
-	static_assert(sizeof(state.not_replayable) == sizeof(decoder->counts.not_replayable),
-		      "stored as it is");
-	memcpy(state.not_replayable, decoder->counts.not_replayable, sizeof(state.not_replayable));
 	for (size_t i = 0; i < decoder->process_count; i++)
 		state.processes += decoder->processes[i]->correlations != 0;
 	ts_text_clear(out);
@@ -140,12 +189,9 @@ int decode_save_points(const struct ts_decoder *decoder, const struct ts_block_s
 	ts_text_clear(out);
 	ts_text_append(out, &state, sizeof(state));
 	for (size_t i = 0; i < decoder->point_count; i++) {
-		const struct decode_waiting_point *waiting = &decoder->points[i];
-		struct state_point point = { .clock = waiting->clock,
-					     .is_guessed = waiting->is_guessed,
-					     .point = waiting->point };
+		struct state_point point = { 0 };
 
-		memcpy(point.method, waiting->method, sizeof(point.method));
+		STATE_SAVE(point_fields, &point, &decoder->points[i]);
 		ts_text_append(out, &point, sizeof(point));
 	}
 	return decode_put_state(sink, 0, out, err);
@@ -154,15 +200,9 @@ int decode_save_points(const struct ts_decoder *decoder, const struct ts_block_s
 static void save_streams(const struct decode_area *area, struct ts_text *out)
 {
 	for (size_t i = 0; i < area->stream_count; i++) {
-		const struct decode_stream *stream = &area->streams[i];
-		struct state_stream state = { .id = stream->id,
-					      .device = stream->device,
-					      .stream = stream->stream,
-					      .context = stream->context,
-					      .out_of_order = stream->out_of_order,
-					      .priority = stream->priority };
+		struct state_stream state = { 0 };
 
-		memcpy(state.name, stream->name, sizeof(state.name));
+		STATE_SAVE(stream_fields, &state, &area->streams[i]);
 		ts_text_append(out, &state, sizeof(state));
 	}
 }
@@ -171,15 +211,11 @@ static void save_clocks(const struct decode_area *area, struct ts_text *out)
 {
 	for (size_t i = 0; i < area->device_count; i++) {
 		const struct decode_device_clock *clock = &area->devices[i].clock;
-		struct state_clock state = { .number = area->devices[i].number,
-					     .id = clock->id,
-					     .count = clock->count,
-					     .is_guessed = clock->is_guessed };
+		struct state_clock state = { .number = area->devices[i].number };
 
 		if (!clock->id)
 			continue;
-		memcpy(state.points, clock->points, sizeof(state.points));
-		memcpy(state.method, clock->method, sizeof(state.method));
+		STATE_SAVE(clock_fields, &state, clock);
 		ts_text_append(out, &state, sizeof(state));
 	}
 }
@@ -241,20 +277,19 @@ static int save_objects(const struct decode_area *area, const struct ts_block_si
 	struct state_objects state = {
 		.head = { .kind = STATE_OBJECTS, .bytes = sizeof(state) },
 		.objects = (uint32_t)(channel->object_count - channel->gone_count),
-		.generation = channel->generation,
-		.in_window = channel->in_window,
 	};
 
+	STATE_SAVE(channel_fields, &state, channel);
 	ts_text_clear(out);
 	ts_text_append(out, &state, sizeof(state));
 	for (size_t i = 0; i < channel->object_count; i++) {
 		const struct decode_object *object = &channel->objects[i];
-		struct state_object row = { .number = object->number,
-					    .generation = object->generation,
-					    .row = object->row };
+		struct state_object row = { 0 };
 
-		if (!object->is_gone)
-			ts_text_append(out, &row, sizeof(row));
+		if (object->is_gone)
+			continue;
+		STATE_SAVE(object_fields, &row, object);
+		ts_text_append(out, &row, sizeof(row));
 	}
 	return decode_put_state(sink, area->id, out, err);
 }
@@ -288,15 +323,10 @@ static int save_blobs(const struct decode_area *area, const struct ts_block_sink
 	const struct decode_half_blob *half = &area->channel->half;
 	struct state_blobs state = {
 		.head = { .kind = STATE_BLOBS, .bytes = sizeof(state) },
-		.number = half->number,
-		.broken = half->broken,
-		.bytes = half->bytes,
-		.done = half->done,
-		.previous = half->previous,
 		.piece_bytes = half->number ? (uint32_t)half->piece.length : 0,
-		.hash = half->hash,
 	};
 
+	STATE_SAVE(half_fields, &state, half);
 	ts_text_clear(out);
 	ts_text_append(out, &state, sizeof(state));
 	state_append_padded(out, half->piece.data, state.piece_bytes);
@@ -362,16 +392,7 @@ static bool load_numbers(struct ts_decoder *decoder, struct state_reading *in)
 	    state.next_clock < decoder->next_clock || state.next_clock > INT32_MAX ||
 	    state.next_correlations > INT32_MAX)
 		return false;
-	decoder->next_stream = state.next_stream;
-	decoder->next_object = state.next_object;
-	decoder->next_clock = state.next_clock;
-	decoder->next_correlations = state.next_correlations;
-	decoder->counts.commands = state.commands;
-	decoder->counts.blob_bytes = state.blob_bytes;
-	decoder->counts.replayable_windows = state.replayable_windows;
-	decoder->counts.failed_windows = state.failed_windows;
-	state.not_replayable[sizeof(state.not_replayable) - 1] = 0;
-	memcpy(decoder->counts.not_replayable, state.not_replayable, sizeof(state.not_replayable));
+	STATE_LOAD(numbers_fields, decoder, &state);
 	return load_correlations(decoder, state.processes, in);
 }
 
@@ -390,10 +411,7 @@ static bool load_points(struct ts_decoder *decoder, struct state_reading *in)
 		if (!state_take(in, &point, sizeof(point)) || !decode_is_point(&point.point) ||
 		    point.clock < DECODE_FIRST_DEVICE_CLOCK || point.clock >= decoder->next_clock)
 			return false;
-		waiting.clock = point.clock;
-		waiting.is_guessed = point.is_guessed;
-		waiting.point = point.point;
-		memcpy(waiting.method, point.method, sizeof(waiting.method) - 1);
+		STATE_LOAD(point_fields, &waiting, &point);
 		if (!decode_put_point(decoder, &waiting))
 			return false;
 	}
@@ -409,14 +427,9 @@ static bool load_stream(struct ts_decoder *decoder, struct decode_area *area,
 	if (!state_take(in, &state, sizeof(state)) || state.id < 1 ||
 	    state.id >= decoder->next_stream || area->stream_count >= DECODE_AREA_STREAMS)
 		return false;
-	stream = (struct decode_stream){ .id = state.id,
-					 .device = state.device & TS_LIVE_DEVICE_MASK,
-					 .stream = state.stream,
-					 .context = state.context,
-					 .priority = state.priority,
-					 .out_of_order = state.out_of_order,
-					 .epoch = is_same_file(decoder) ? decoder->epoch : 0 };
-	memcpy(stream.name, state.name, sizeof(stream.name) - 1);
+	STATE_LOAD(stream_fields, &stream, &state);
+	stream.device &= TS_LIVE_DEVICE_MASK;
+	stream.epoch = is_same_file(decoder) ? decoder->epoch : 0;
 	return decode_add_stream(decoder, area, &stream);
 }
 
@@ -435,12 +448,8 @@ static bool load_clock(struct ts_decoder *decoder, struct decode_area *area,
 	for (uint32_t i = 0; i < state.count; i++)
 		if (!decode_is_point(&state.points[i]))
 			return false;
-	device->clock = (struct decode_device_clock){ .id = state.id,
-						      .count = state.count,
-						      .is_guessed = state.is_guessed };
+	STATE_LOAD(clock_fields, &device->clock, &state);
 	device->clock.epoch = is_same_file(decoder) ? decoder->epoch : 0;
-	memcpy(device->clock.points, state.points, sizeof(state.points));
-	memcpy(device->clock.method, state.method, sizeof(state.method) - 1);
 	return true;
 }
 
@@ -521,10 +530,8 @@ static bool load_object(struct ts_decoder *decoder, struct decode_channel *chann
 	if (!state_take(in, &state, sizeof(state)) || !state.number || state.row.id < 1 ||
 	    state.row.id >= decoder->next_object)
 		return false;
-	object.number = state.number;
+	STATE_LOAD(object_fields, &object, &state);
 	object.id = state.row.id;
-	object.generation = (uint32_t)state.generation;
-	object.row = state.row;
 	if (is_same_file(decoder))
 		object.epoch = decoder->epoch;
 	else
@@ -540,8 +547,7 @@ static bool load_objects(struct ts_decoder *decoder, struct decode_channel *chan
 	if (!state_take_head(in, STATE_OBJECTS, &state, sizeof(state), sizeof(state)) ||
 	    channel->object_count)
 		return false;
-	channel->generation = state.generation;
-	channel->in_window = state.in_window;
+	STATE_LOAD(channel_fields, channel, &state);
 	for (uint32_t i = 0; i < state.objects; i++)
 		if (!load_object(decoder, channel, in))
 			return false;
@@ -561,12 +567,7 @@ static bool load_half(struct decode_channel *channel, const struct state_blobs *
 {
 	struct decode_half_blob *half = &channel->half;
 
-	half->number = state->number;
-	half->broken = state->broken;
-	half->bytes = state->bytes;
-	half->done = state->done;
-	half->previous = state->previous;
-	half->hash = state->hash;
+	STATE_LOAD(half_fields, half, state);
 	ts_text_clear(&half->piece);
 	ts_text_append(&half->piece, piece, state->piece_bytes);
 	return !ts_text_status(&half->piece);

@@ -25,6 +25,15 @@ struct state_seen_thread {
 	char name[64];
 };
 
+/* For saving and loading. */
+#define FIELD(type, member) STATE_FIELD(type, state_seen_thread, member, decode_thread, member)
+static const struct state_field thread_fields[] = {
+	FIELD(STATE_COPY, process),     FIELD(STATE_COPY, id),   FIELD(STATE_TIME, last_ns),
+	FIELD(STATE_COPY, area),        FIELD(STATE_COPY, key),  FIELD(STATE_COPY, tid),
+	FIELD(STATE_INTEGER, named_by), FIELD(STATE_TEXT, name),
+};
+#undef FIELD
+
 /* ---- writing ---- */
 
 static int list_processes(const struct ts_decoder *decoder, struct ts_map *processes)
@@ -52,18 +61,10 @@ static bool is_wanted(const struct ts_decoder *decoder, const struct ts_map *pro
 static void save_thread(const struct ts_decoder *decoder, struct ts_text *out,
 			const struct decode_thread *thread)
 {
-	struct state_seen_thread state = { .process = thread->process,
-					   .id = thread->id,
-					   .last_ns = thread->last_ns,
-					   .area = thread->area,
-					   .key = thread->key,
-					   .tid = thread->tid,
-					   .named_by = thread->named_by,
-					   .is_owned = thread->is_owned,
+	struct state_seen_thread state = { .is_owned = thread->is_owned,
 					   .is_written = thread->epoch == decoder->epoch };
 
-	static_assert(sizeof(state.name) == sizeof(thread->name), "stored as it is");
-	memcpy(state.name, thread->name, sizeof(state.name));
+	STATE_SAVE(thread_fields, &state, thread);
 	ts_text_append(out, &state, sizeof(state));
 }
 
@@ -117,14 +118,8 @@ static bool load_thread(struct ts_decoder *decoder, const struct state_seen_thre
 		return false;
 	}
 	thread->holders = 1;
-	thread->id = state->id;
-	thread->tid = state->tid;
-	thread->area = state->area;
-	thread->key = state->key;
-	thread->last_ns = state->last_ns;
-	thread->named_by = (uint8_t)state->named_by;
+	STATE_LOAD(thread_fields, thread, state);
 	thread->epoch = decoder->open.trace_bytes && state->is_written ? decoder->epoch : 0;
-	memcpy(thread->name, state->name, sizeof(thread->name) - 1);
 	is_good = decode_see_thread(decoder, state->process, thread);
 	decode_release_thread(thread);
 	return is_good;
