@@ -9,7 +9,7 @@
 #include "analyze/analyze.h"
 #include "base/map.h"
 #include "base/ns.h"
-#include "export/common/samples.h"
+#include "trace/samples.h"
 #include "trace/stack_lists.h"
 
 #define SHOWN_ROWS 20
@@ -134,7 +134,7 @@ static struct thread *thread_of(struct functions *f, int64_t id, uint64_t *ret_i
 	return &f->threads[*place];
 }
 
-static int count(void *context, const struct ts_seen *seen)
+static int count(void *context, const struct ts_stack_sample *seen)
 {
 	struct functions *f = context;
 	struct amount amount = { seen->count, seen->weight };
@@ -253,7 +253,7 @@ static int count_trace(struct functions *f, uint32_t trace, size_t *mark)
 	f->tally_count = 0;
 	ts_map_clear(&f->thread_places);
 	ts_pairmap_clear(&f->stack_places);
-	rc = ts_samples_open(&samples, f->reader, NULL, 1, f->err);
+	rc = ts_samples_open(&samples, f->reader, NULL, f->err);
 	if (!rc && samples.rows) {
 		f->is_timed &= samples.are_timed;
 		rc = ts_samples_walk(&samples, count, f);

@@ -13,14 +13,14 @@
 
 #include "analyze/analyze.h"
 #include "base/text.h"
-#include "cli/common/align_store.h"
 #include "cli/common/cli_output.h"
 #include "cli/common/progress.h"
 #include "cli/common/report.h"
 #include "cli/common/result_show.h"
-#include "cli/common/trace_totals.h"
 #include "cli/common/work_input.h"
 #include "cli/verbs.h"
+#include "state/clocks/clock_store.h"
+#include "trace/trace_totals.h"
 
 struct align {
 	const char *output;
@@ -170,7 +170,8 @@ static int show(const struct align *align)
 /* ---- what is stored ---- */
 
 /* Clocks of a trace that are tied to the reference; several ranks may share one. */
-static size_t clocks_of(const struct align *align, uint32_t trace, struct ts_align_clock *clocks)
+static size_t clocks_of(const struct align *align, uint32_t trace,
+			struct ts_clock_store_entry *clocks)
 {
 	const struct ts_work *work = align->input.work;
 	const struct ts_clock_estimate *ranks = align->clocks->ranks;
@@ -186,8 +187,8 @@ static size_t clocks_of(const struct align *align, uint32_t trace, struct ts_ali
 		    ranks[i].domain == ranks[reference].domain || ranks[i].reference != reference ||
 		    !ts_map_insert(&met, work->ranks[i].clock, &is_new) || !is_new)
 			continue;
-		clocks[count++] = (struct ts_align_clock){ .clock = work->ranks[i].clock,
-							   .estimate = ranks[i] };
+		clocks[count++] = (struct ts_clock_store_entry){ .clock = work->ranks[i].clock,
+								 .estimate = ranks[i] };
 	}
 	ts_map_release(&met);
 	return count;
@@ -211,7 +212,7 @@ static void tell_stored(const struct align *align, const char *path, size_t coun
 static int store_one(const struct align *align, uint32_t trace, const char *path,
 		     struct ts_error *err)
 {
-	TS_AUTO_FREE struct ts_align_clock *clocks =
+	TS_AUTO_FREE struct ts_clock_store_entry *clocks =
 		ts_alloc_array(align->input.work->rank_count, sizeof(*clocks));
 	size_t count, stored = 0;
 	int rc = TS_OK;
@@ -220,7 +221,8 @@ static int store_one(const struct align *align, uint32_t trace, const char *path
 		return ts_error_set(err, TS_ENOMEM, "no memory");
 	count = clocks_of(align, trace, clocks);
 	if (count)
-		rc = ts_align_store(path, align->input.readers[trace], clocks, count, &stored, err);
+		rc = ts_clock_store_append(path, align->input.readers[trace], clocks, count,
+					   &stored, err);
 	if (!rc)
 		tell_stored(align, path, count, stored);
 	return rc;
@@ -250,7 +252,7 @@ static int store_copy(const struct align *align, struct ts_error *err)
 	ts_text_printf(&part, "%s.part", align->output);
 	if (part.failed)
 		return ts_error_set(err, TS_ENOMEM, "no memory");
-	rc = ts_align_copy(align->paths[0], ts_text_cstr(&part), err);
+	rc = ts_clock_store_copy(align->paths[0], ts_text_cstr(&part), ts_stop_signal, err);
 	if (rc)
 		return rc;
 	rc = store_one(align, 0, ts_text_cstr(&part), err);
@@ -306,7 +308,8 @@ static int check_writable(const struct align *align)
 	struct ts_error err;
 
 	for (int i = 0; i < align->path_count && !align->dry_run; i++)
-		if (ts_align_check(align->paths[i], align->input.readers[i], !align->output, &err))
+		if (ts_clock_store_check(align->paths[i], align->input.readers[i], !align->output,
+					 &err))
 			return ts_report_error(&err);
 	return TS_EXIT_DONE;
 }

@@ -16,8 +16,8 @@
 #include "cli/common/options.h"
 #include "cli/common/progress.h"
 #include "cli/common/report.h"
-#include "cli/common/trace_totals.h"
 #include "cli/verbs.h"
+#include "trace/trace_totals.h"
 
 TS_DEFINE_AUTO(ts_writer, ts_writer_close);
 

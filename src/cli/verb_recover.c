@@ -18,11 +18,11 @@
 #include "cli/common/options.h"
 #include "cli/common/progress.h"
 #include "cli/common/report.h"
-#include "cli/common/symbolize_trace.h"
-#include "cli/common/trace_totals.h"
+#include "cli/common/symbolize_report.h"
 #include "cli/record/record.h"
 #include "cli/verbs.h"
 #include "record/recording/salvage.h"
+#include "trace/trace_totals.h"
 
 struct recover {
 	const char *from;

@@ -6,7 +6,7 @@
 #include "base/memory.h"
 #include "cli/common/options.h"
 #include "cli/common/report.h"
-#include "cli/common/symbolize_trace.h"
+#include "cli/common/symbolize_report.h"
 #include "cli/verbs.h"
 
 static int run(const char *path, const struct ts_symbolize_choice *choice, bool quiet)

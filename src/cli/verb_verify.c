@@ -10,9 +10,9 @@
 #include "cli/common/options.h"
 #include "cli/common/progress.h"
 #include "cli/common/report.h"
-#include "cli/common/trace_totals.h"
 #include "cli/verbs.h"
 #include "sbt/sbt_layout.h"
+#include "trace/trace_totals.h"
 
 struct verify {
 	struct ts_progress progress; /* first: the library has one context for both callbacks */

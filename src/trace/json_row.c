@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows to JSON. */
+/* See json_row.h. */
 #include "trace/json_row.h"
 
 #include <string.h>
@@ -111,8 +111,8 @@ static void append_key(struct ts_text *out, const char *key)
 	ts_text_append_char(out, ':');
 }
 
-bool ts_json_row_columns(struct ts_reader *reader, struct ts_text *out,
-			 const struct ts_json_row *row, uint64_t mask)
+bool ts_json_row_columns(struct ts_reader *reader, struct ts_text *out, const struct ts_row *row,
+			 uint64_t mask)
 {
 	bool any = false;
 
@@ -153,8 +153,8 @@ static bool append_triple(struct ts_text *out, const int64_t *values)
 }
 
 /* Computed columns are those of a gpu_op; false: this row has no such value. */
-static bool append_computed(struct ts_reader *reader, struct ts_text *out,
-			    const struct ts_json_row *row, unsigned int computed)
+static bool append_computed(struct ts_reader *reader, struct ts_text *out, const struct ts_row *row,
+			    unsigned int computed)
 {
 	const int64_t *columns = row->columns;
 	const struct ts_device_row *device;
@@ -188,8 +188,8 @@ static bool append_computed(struct ts_reader *reader, struct ts_text *out,
 	}
 }
 
-static bool append_column(struct ts_reader *reader, struct ts_text *out,
-			  const struct ts_json_row *row, unsigned int id)
+static bool append_column(struct ts_reader *reader, struct ts_text *out, const struct ts_row *row,
+			  unsigned int id)
 {
 	int position = ts_column_by_id(row->table, id);
 
@@ -202,8 +202,8 @@ static bool append_column(struct ts_reader *reader, struct ts_text *out,
 }
 
 /* False: the field has no value that this build can show. */
-static bool append_value(struct ts_reader *reader, struct ts_text *out,
-			 const struct ts_json_row *row, const struct ts_field *field, int64_t value)
+static bool append_value(struct ts_reader *reader, struct ts_text *out, const struct ts_row *row,
+			 const struct ts_field *field, int64_t value)
 {
 	switch (field->type) {
 	case TS_ARG_INT:
@@ -231,8 +231,8 @@ static bool append_value(struct ts_reader *reader, struct ts_text *out,
 	}
 }
 
-bool ts_json_row_fields(struct ts_reader *reader, struct ts_text *out,
-			const struct ts_json_row *row, int beside)
+bool ts_json_row_fields(struct ts_reader *reader, struct ts_text *out, const struct ts_row *row,
+			int beside)
 {
 	const struct ts_shape *shape;
 	const int64_t *next = row->values;

@@ -12,13 +12,7 @@
 #include <tracesmith/reader.h>
 
 #include "base/text.h"
-
-/* A row wherever it came from: a batch, an entity, a copy. Everything is borrowed. */
-struct ts_json_row {
-	const struct ts_table_info *table;
-	const int64_t *columns; /* one a column of the table */
-	const int64_t *values;  /* arguments, as the row's shape says */
-};
+#include "trace/row.h"
 
 /* Text of a string id in quotes. */
 void ts_json_row_string(struct ts_reader *reader, struct ts_text *out, int64_t string);
@@ -34,12 +28,12 @@ void ts_json_row_scalar(struct ts_reader *reader, struct ts_text *out,
  * The arguments of a row (beside 0), or what stood beside them (1), as members "key":value with a
  * comma behind each. True if there was any.
  */
-bool ts_json_row_fields(struct ts_reader *reader, struct ts_text *out,
-			const struct ts_json_row *row, int beside);
+bool ts_json_row_fields(struct ts_reader *reader, struct ts_text *out, const struct ts_row *row,
+			int beside);
 
 /* The columns of the mask that have a value, as members with a comma behind each. */
-bool ts_json_row_columns(struct ts_reader *reader, struct ts_text *out,
-			 const struct ts_json_row *row, uint64_t mask);
+bool ts_json_row_columns(struct ts_reader *reader, struct ts_text *out, const struct ts_row *row,
+			 uint64_t mask);
 
 /* Replaces a comma at the end by this character, or appends it. */
 void ts_json_row_close(struct ts_text *out, char bracket);

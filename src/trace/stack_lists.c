@@ -154,6 +154,13 @@ struct ts_string ts_stack_name(struct ts_reader *reader, int64_t frame)
 	return ts_reader_string(reader, words.name);
 }
 
+struct ts_string ts_stack_leaf_name(struct ts_reader *reader, int64_t stack)
+{
+	const struct ts_stack_row *row = ts_reader_entity(reader, TS_TABLE_STACK, stack);
+
+	return ts_stack_name(reader, row ? row->frame : 0);
+}
+
 struct ts_string ts_stack_module(struct ts_reader *reader, int64_t frame)
 {
 	return module_of(reader, ts_stack_frame(reader, frame));

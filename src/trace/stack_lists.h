@@ -58,6 +58,9 @@ bool ts_stack_is_instruction(struct ts_reader *reader, int64_t stack);
 /* The function alone; "": not known. */
 struct ts_string ts_stack_name(struct ts_reader *reader, int64_t frame);
 
+/* The innermost function of a stack; "" for an empty stack. */
+struct ts_string ts_stack_leaf_name(struct ts_reader *reader, int64_t stack);
+
 /* Function, else binary and address ("libfoo.so+0x1234"): as it is, not escaped. Never empty. */
 void ts_stack_append_function(struct ts_reader *reader, struct ts_text *out, int64_t frame);
 

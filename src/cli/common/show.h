@@ -12,16 +12,7 @@
 #include <tracesmith/reader.h>
 
 #include "base/text.h"
-
-/* A row wherever it came from: a batch, an entity, a copy. Everything is borrowed. */
-struct ts_shown_row {
-	const struct ts_table_info *table;
-	const int64_t *columns; /* one a column of the table; not read: "no value" */
-	const int64_t *values;  /* arguments, as the row's shape says */
-	const char *bytes;      /* content of the BYTES column, if the table has one */
-	size_t bytes_length;
-	int64_t id; /* implicit id of a row of a DICTIONARY table; else 0 */
-};
+#include "trace/row.h"
 
 struct ts_show {
 	struct ts_reader *reader;
@@ -35,19 +26,18 @@ void ts_show_init(struct ts_show *show, struct ts_reader *reader);
 
 /* The members of a row's object, each with a comma behind it; see tracesmith-view(1). */
 void ts_show_json_members(const struct ts_show *show, struct ts_text *out,
-			  const struct ts_shown_row *row);
+			  const struct ts_row *row);
 
 /* The members of one column: none, one, or several (pid and tid for a thread). */
-void ts_show_json_column(const struct ts_show *show, struct ts_text *out,
-			 const struct ts_shown_row *row, unsigned int column);
+void ts_show_json_column(const struct ts_show *show, struct ts_text *out, const struct ts_row *row,
+			 unsigned int column);
 
 /* "args": {...}, "beside": {...}, where the row has any; each with a comma behind it. */
-void ts_show_json_args(const struct ts_show *show, struct ts_text *out,
-		       const struct ts_shown_row *row);
+void ts_show_json_args(const struct ts_show *show, struct ts_text *out, const struct ts_row *row);
 
 /* {...} of the arguments alone, or of what stood beside them. False, and nothing: there is none. */
-bool ts_show_json_fields(const struct ts_show *show, struct ts_text *out,
-			 const struct ts_shown_row *row, int beside);
+bool ts_show_json_fields(const struct ts_show *show, struct ts_text *out, const struct ts_row *row,
+			 int beside);
 
 /* [{"func": ..., ...}], innermost frame first. */
 void ts_show_json_stack(const struct ts_show *show, struct ts_text *out, int64_t stack);
@@ -66,7 +56,7 @@ enum ts_show_special {
 };
 
 /* The text of one cell: a column of the row's table by its position, or an enum ts_show_special. */
-void ts_show_cell(const struct ts_show *show, struct ts_text *out, const struct ts_shown_row *row,
+void ts_show_cell(const struct ts_show *show, struct ts_text *out, const struct ts_row *row,
 		  unsigned int column);
 
 /* "func (file.py:3)"; of an instruction of a device also where in the function. */
@@ -77,18 +67,9 @@ uint64_t ts_show_special_mask(const struct ts_table_info *table, enum ts_show_sp
 
 /* " series=value" for each series of a counter, with the unit that its name has. */
 void ts_show_counter_values(const struct ts_show *show, struct ts_text *out,
-			    const struct ts_shown_row *row);
-
-/* Position of the column that best names a row of the table, or -1. */
-int ts_show_name_column(const struct ts_table_info *table);
+			    const struct ts_row *row);
 
 /* "func (file.py:3), depth 12" of the innermost frame; nothing where the stack is empty. */
 void ts_show_stack_summary(struct ts_reader *reader, struct ts_text *out, int64_t stack);
-
-/* Is its end an instruction of a device? */
-bool ts_show_stack_is_instruction(struct ts_reader *reader, int64_t stack);
-
-/* The function at the end of a stack, "" where there is none. */
-struct ts_string ts_show_stack_name(struct ts_reader *reader, int64_t stack);
 
 #endif

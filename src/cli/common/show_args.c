@@ -3,16 +3,13 @@
 #include "cli/common/show.h"
 #include "trace/json_row.h"
 
-bool ts_show_json_fields(const struct ts_show *show, struct ts_text *out,
-			 const struct ts_shown_row *row, int beside)
+bool ts_show_json_fields(const struct ts_show *show, struct ts_text *out, const struct ts_row *row,
+			 int beside)
 {
-	struct ts_json_row shown = { .table = row->table,
-				     .columns = row->columns,
-				     .values = row->values };
 	size_t before = out->length;
 
 	ts_text_append_char(out, '{');
-	if (!ts_json_row_fields(show->reader, out, &shown, beside)) {
+	if (!ts_json_row_fields(show->reader, out, row, beside)) {
 		out->length = before;
 		return false;
 	}
@@ -20,8 +17,8 @@ bool ts_show_json_fields(const struct ts_show *show, struct ts_text *out,
 	return true;
 }
 
-static void append_member(const struct ts_show *show, struct ts_text *out,
-			  const struct ts_shown_row *row, const char *key, int beside)
+static void append_member(const struct ts_show *show, struct ts_text *out, const struct ts_row *row,
+			  const char *key, int beside)
 {
 	size_t before = out->length;
 
@@ -32,8 +29,7 @@ static void append_member(const struct ts_show *show, struct ts_text *out,
 		out->length = before;
 }
 
-void ts_show_json_args(const struct ts_show *show, struct ts_text *out,
-		       const struct ts_shown_row *row)
+void ts_show_json_args(const struct ts_show *show, struct ts_text *out, const struct ts_row *row)
 {
 	append_member(show, out, row, "\"args\":", 0);
 	append_member(show, out, row, "\"beside\":", 1);

@@ -46,7 +46,7 @@ static void append_other(const struct ts_show *show, struct ts_text *out,
 }
 
 void ts_show_counter_values(const struct ts_show *show, struct ts_text *out,
-			    const struct ts_shown_row *row)
+			    const struct ts_row *row)
 {
 	const struct ts_counter_row *counter =
 		(const struct ts_counter_row *)(const void *)row->columns;

@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "cli/common/show.h"
-#include "cli/common/trace_totals.h"
 #include "trace/json_row.h"
 #include "trace/stack_lists.h"
+#include "trace/trace_totals.h"
 
 static const struct ts_process_row *find_process(const struct ts_show *show, int64_t id)
 {
@@ -61,8 +61,8 @@ static void append_pid(const struct ts_show *show, struct ts_text *out, int64_t 
 		append_int_member(out, "process", id);
 }
 
-static void append_thread(const struct ts_show *show, struct ts_text *out,
-			  const struct ts_shown_row *row, int64_t id)
+static void append_thread(const struct ts_show *show, struct ts_text *out, const struct ts_row *row,
+			  int64_t id)
 {
 	const struct ts_thread_row *thread = ts_reader_entity(show->reader, TS_TABLE_THREAD, id);
 	int process = ts_column_by_name(row->table, "process");
@@ -96,7 +96,7 @@ static void append_place(const struct ts_show *show, struct ts_text *out,
 }
 
 static void append_reference(const struct ts_show *show, struct ts_text *out,
-			     const struct ts_shown_row *row, const struct ts_column_info *column,
+			     const struct ts_row *row, const struct ts_column_info *column,
 			     int64_t id)
 {
 	/* Rows that are no events are joined by their ids. */
@@ -198,7 +198,7 @@ static void append_base64(struct ts_text *out, const char *data, size_t length)
 	}
 }
 
-static void append_bytes(struct ts_text *out, const struct ts_shown_row *row, const char *key)
+static void append_bytes(struct ts_text *out, const struct ts_row *row, const char *key)
 {
 	append_key(out, key);
 	if (row->table->id == TS_TABLE_STRING) {
@@ -232,8 +232,8 @@ static bool is_left_out(const struct ts_column_info *column, int64_t value)
 	}
 }
 
-void ts_show_json_column(const struct ts_show *show, struct ts_text *out,
-			 const struct ts_shown_row *row, unsigned int column)
+void ts_show_json_column(const struct ts_show *show, struct ts_text *out, const struct ts_row *row,
+			 unsigned int column)
 {
 	const struct ts_column_info *info = &row->table->columns[column];
 	int64_t value = row->columns[column];
@@ -253,8 +253,7 @@ void ts_show_json_column(const struct ts_show *show, struct ts_text *out,
 	}
 }
 
-void ts_show_json_members(const struct ts_show *show, struct ts_text *out,
-			  const struct ts_shown_row *row)
+void ts_show_json_members(const struct ts_show *show, struct ts_text *out, const struct ts_row *row)
 {
 	if (row->id)
 		append_int_member(out, "id", row->id);

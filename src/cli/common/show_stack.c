@@ -20,13 +20,6 @@ static int depth_of(struct ts_reader *reader, int64_t stack)
 	return depth;
 }
 
-struct ts_string ts_show_stack_name(struct ts_reader *reader, int64_t stack)
-{
-	const struct ts_stack_row *row = ts_reader_entity(reader, TS_TABLE_STACK, stack);
-
-	return ts_stack_name(reader, row ? row->frame : 0);
-}
-
 /* A function; of an instruction of a device also where in it. */
 static void append_function(struct ts_reader *reader, struct ts_text *out, int64_t id)
 {
@@ -55,13 +48,6 @@ void ts_show_frame(struct ts_reader *reader, struct ts_text *out, int64_t frame)
 	ts_text_append_char(out, ')');
 }
 
-bool ts_show_stack_is_instruction(struct ts_reader *reader, int64_t stack)
-{
-	const struct ts_stack_row *row = ts_reader_entity(reader, TS_TABLE_STACK, stack);
-
-	return row && ts_stack_frame(reader, row->frame)->kind == TS_FRAME_INSTRUCTION;
-}
-
 void ts_show_stack_summary(struct ts_reader *reader, struct ts_text *out, int64_t stack)
 {
 	const struct ts_stack_row *row = ts_reader_entity(reader, TS_TABLE_STACK, stack);
@@ -70,6 +56,6 @@ void ts_show_stack_summary(struct ts_reader *reader, struct ts_text *out, int64_
 		return;
 	ts_show_frame(reader, out, row ? row->frame : 0);
 	/* Instructions of devices have no callers. */
-	if (!ts_show_stack_is_instruction(reader, stack))
+	if (!ts_stack_is_instruction(reader, stack))
 		ts_text_printf(out, ", depth %d", depth_of(reader, stack));
 }

@@ -9,6 +9,7 @@
 
 #include "cli/common/show.h"
 #include "trace/json_row.h"
+#include "trace/stack_lists.h"
 
 static void append_string(const struct ts_show *show, struct ts_text *out, int64_t string)
 {
@@ -18,7 +19,7 @@ static void append_string(const struct ts_show *show, struct ts_text *out, int64
 }
 
 /* The column of that name in this row; 0 where the table has none. */
-static int64_t value_of(const struct ts_shown_row *row, const char *name)
+static int64_t value_of(const struct ts_row *row, const char *name)
 {
 	int position = ts_column_by_name(row->table, name);
 
@@ -148,8 +149,7 @@ static void append_subject(const struct ts_show *show, struct ts_text *out, int6
 		ts_text_append_str(out, "system");
 }
 
-static void append_where(const struct ts_show *show, struct ts_text *out,
-			 const struct ts_shown_row *row)
+static void append_where(const struct ts_show *show, struct ts_text *out, const struct ts_row *row)
 {
 	int64_t thread = value_of(row, "thread"), device = value_of(row, "device");
 	int64_t stream = value_of(row, "stream"), process = value_of(row, "process");
@@ -172,21 +172,7 @@ static void append_where(const struct ts_show *show, struct ts_text *out,
 
 /* ---- name ---- */
 
-int ts_show_name_column(const struct ts_table_info *table)
-{
-	static const char *const names[] = { "name", "module", "what", "key", "pool" };
-
-	for (size_t i = 0; i < TS_ARRAY_SIZE(names); i++) {
-		int position = ts_column_by_name(table, names[i]);
-
-		if (position >= 0)
-			return position;
-	}
-	return -1;
-}
-
-static void append_args(const struct ts_show *show, struct ts_text *out,
-			const struct ts_shown_row *row)
+static void append_args(const struct ts_show *show, struct ts_text *out, const struct ts_row *row)
 {
 	size_t before, begin = out->length;
 
@@ -197,7 +183,7 @@ static void append_args(const struct ts_show *show, struct ts_text *out,
 		out->length = before;
 }
 
-static void append_enum(struct ts_text *out, const struct ts_shown_row *row, const char *name)
+static void append_enum(struct ts_text *out, const struct ts_row *row, const char *name)
 {
 	int position = ts_column_by_name(row->table, name);
 	const char *text;
@@ -208,8 +194,7 @@ static void append_enum(struct ts_text *out, const struct ts_shown_row *row, con
 	ts_text_append_str(out, text ? text : "unknown");
 }
 
-static void append_loss(const struct ts_show *show, struct ts_text *out,
-			const struct ts_shown_row *row)
+static void append_loss(const struct ts_show *show, struct ts_text *out, const struct ts_row *row)
 {
 	const struct ts_loss_row *loss = (const struct ts_loss_row *)(const void *)row->columns;
 	char count[TS_FORMAT_BYTES] = "unknown number";
@@ -226,7 +211,7 @@ static void append_loss(const struct ts_show *show, struct ts_text *out,
 
 /* "17 launch blend", "18 copy 64 KiB": its number is what `replay` knows it by. */
 static void append_command(const struct ts_show *show, struct ts_text *out,
-			   const struct ts_shown_row *row)
+			   const struct ts_row *row)
 {
 	const struct ts_object_row *object =
 		ts_reader_entity(show->reader, TS_TABLE_OBJECT, value_of(row, "object"));
@@ -249,8 +234,7 @@ static void append_command(const struct ts_show *show, struct ts_text *out,
  * How many samples hit an instruction of a device, and why it waited, stand ahead: names of kernels
  * can fill a line.
  */
-static void append_hits(const struct ts_show *show, struct ts_text *out,
-			const struct ts_shown_row *row)
+static void append_hits(const struct ts_show *show, struct ts_text *out, const struct ts_row *row)
 {
 	int64_t weight = value_of(row, "weight");
 	char count[TS_FORMAT_BYTES];
@@ -266,11 +250,10 @@ static void append_hits(const struct ts_show *show, struct ts_text *out,
 }
 
 /* "12 samples, wait: gemm+0x0130" of a device; "main (x.py:3), depth 2, idle" of a thread. */
-static void append_sample(const struct ts_show *show, struct ts_text *out,
-			  const struct ts_shown_row *row)
+static void append_sample(const struct ts_show *show, struct ts_text *out, const struct ts_row *row)
 {
 	int64_t stack = value_of(row, "stack");
-	bool is_hit = ts_show_stack_is_instruction(show->reader, stack);
+	bool is_hit = ts_stack_is_instruction(show->reader, stack);
 
 	if (is_hit)
 		append_hits(show, out, row);
@@ -283,7 +266,7 @@ static void append_sample(const struct ts_show *show, struct ts_text *out,
 
 /* "alloc 2 MiB of cuMemAlloc, 6 MiB in use": the allocator, and what its device has in use then. */
 static void append_allocation(const struct ts_show *show, struct ts_text *out,
-			      const struct ts_shown_row *row)
+			      const struct ts_row *row)
 {
 	append_enum(out, row, "kind");
 	ts_text_append_char(out, ' ');
@@ -298,10 +281,9 @@ static void append_allocation(const struct ts_show *show, struct ts_text *out,
 	ts_text_append_str(out, " in use");
 }
 
-static void append_name(const struct ts_show *show, struct ts_text *out,
-			const struct ts_shown_row *row)
+static void append_name(const struct ts_show *show, struct ts_text *out, const struct ts_row *row)
 {
-	int position = ts_show_name_column(row->table);
+	int position = ts_row_name_column(row->table);
 
 	switch (row->table->id) {
 	case TS_TABLE_LOSS:
@@ -353,7 +335,7 @@ static void append_scalar(const struct ts_show *show, struct ts_text *out,
 }
 
 static void append_reference(const struct ts_show *show, struct ts_text *out,
-			     const struct ts_shown_row *row, const struct ts_column_info *column,
+			     const struct ts_row *row, const struct ts_column_info *column,
 			     int64_t id)
 {
 	struct ts_string function;
@@ -369,15 +351,15 @@ static void append_reference(const struct ts_show *show, struct ts_text *out,
 	} else if (!strcmp(column->refers, "stack") && row->table->kind == TS_KIND_EVENT) {
 		ts_show_stack_summary(show->reader, out, id);
 	} else if (!strcmp(column->refers, "stack")) {
-		function = ts_show_stack_name(show->reader, id);
+		function = ts_stack_leaf_name(show->reader, id);
 		ts_text_append(out, function.data, function.length);
 	} else {
 		ts_text_append_int(out, id);
 	}
 }
 
-static void append_column(const struct ts_show *show, struct ts_text *out,
-			  const struct ts_shown_row *row, unsigned int position)
+static void append_column(const struct ts_show *show, struct ts_text *out, const struct ts_row *row,
+			  unsigned int position)
 {
 	const struct ts_column_info *column = &row->table->columns[position];
 	int64_t value = row->columns[position];
@@ -400,7 +382,7 @@ static void append_column(const struct ts_show *show, struct ts_text *out,
 	}
 }
 
-void ts_show_cell(const struct ts_show *show, struct ts_text *out, const struct ts_shown_row *row,
+void ts_show_cell(const struct ts_show *show, struct ts_text *out, const struct ts_row *row,
 		  unsigned int column)
 {
 	int64_t ns;
@@ -447,7 +429,7 @@ static uint64_t bit(const struct ts_table_info *table, const char *name)
 
 static uint64_t name_mask(const struct ts_table_info *table)
 {
-	int position = ts_show_name_column(table);
+	int position = ts_row_name_column(table);
 	uint64_t mask = position < 0 ? 0 : UINT64_C(1) << position;
 
 	switch (table->id) {

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -19,7 +20,7 @@
 #include "base/text.h"
 #include "cli/common/progress.h"
 #include "cli/common/report.h"
-#include "cli/common/trace_totals.h"
+#include "trace/trace_totals.h"
 
 TS_DEFINE_AUTO(ts_writer, ts_writer_close);
 
@@ -157,6 +158,18 @@ static int import_instead(struct ts_reader **ret_reader, const char *path,
 	exit_code = ts_report_error(why);
 	ts_report_note("%s", err.message);
 	return exit_code;
+}
+
+void ts_trace_warn(const struct ts_reader *reader, const char *path)
+{
+	const struct ts_reader_state *state = ts_reader_state(reader);
+
+	if (state->damaged_ranges)
+		ts_report_warning("trace '%s': %" PRIu64 " bytes are damaged, from byte %" PRIu64
+				  " on; what is whole is used",
+				  path, state->damaged_bytes, state->damaged_offset);
+	else if (!state->finished)
+		ts_report_warning("trace '%s': was not finished; what is there is used", path);
 }
 
 int ts_trace_open(struct ts_reader **ret_reader, const char *path)

@@ -14,4 +14,7 @@
  */
 int ts_trace_open(struct ts_reader **ret_reader, const char *path);
 
+/* Warns on stderr about a trace that was not finished or is damaged. */
+void ts_trace_warn(const struct ts_reader *reader, const char *path);
+
 #endif

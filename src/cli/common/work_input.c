@@ -15,7 +15,7 @@
 #include "cli/common/progress.h"
 #include "cli/common/report.h"
 #include "cli/common/trace_open.h"
-#include "cli/common/trace_totals.h"
+#include "trace/trace_totals.h"
 
 void ts_work_choice_release(struct ts_work_choice *choice)
 {

@@ -18,9 +18,10 @@
 #include "cli/common/options.h"
 #include "cli/common/progress.h"
 #include "cli/common/report.h"
-#include "cli/common/trace_totals.h"
+#include "cli/common/trace_open.h"
 #include "cli/export/export_report.h"
 #include "cli/verbs.h"
+#include "trace/trace_totals.h"
 
 struct export
 {

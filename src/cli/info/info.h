@@ -6,7 +6,7 @@
 #include <tracesmith/reader.h>
 
 #include "cli/common/show.h"
-#include "cli/common/trace_totals.h"
+#include "trace/trace_totals.h"
 
 struct ts_info_table {
 	uint64_t rows, bytes, chunks;
@@ -29,7 +29,7 @@ int ts_info_show_json(const struct ts_info *info, struct ts_error *err);
 
 /* Calls visit for each row of a table, in the order of the file; not 0 ends it and is returned. */
 int ts_info_visit(const struct ts_info *info, enum ts_table_id table,
-		  int (*visit)(void *context, const struct ts_shown_row *row), void *context,
+		  int (*visit)(void *context, const struct ts_row *row), void *context,
 		  struct ts_error *err);
 
 /* ---- meta ---- */

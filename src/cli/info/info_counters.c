@@ -10,8 +10,8 @@
 
 #include "base/memory.h"
 #include "cli/common/progress.h"
-#include "cli/common/timeline.h"
 #include "cli/info/info_counters.h"
+#include "trace/row_query.h"
 
 /*
  * Sampled counters are those of no thread: a recorder has looked. It may have been told not to look
@@ -275,7 +275,7 @@ static int take_fields(struct ts_counters *all, struct ts_counter *counter,
 	return TS_OK;
 }
 
-static int take_row(void *context, const struct ts_shown_row *shown, struct ts_error *err)
+static int take_row(void *context, const struct ts_row *shown, struct ts_error *err)
 {
 	struct ts_counters *all = context;
 	struct ts_counter_row row;
@@ -342,7 +342,7 @@ static void append_device(const struct ts_counters *all, struct ts_text *out, in
 static void append_where(const struct ts_counters *all, struct ts_text *out,
 			 const struct ts_counter *counter)
 {
-	const struct ts_shown_row row = {
+	const struct ts_row row = {
 		.table = ts_table_info(TS_TABLE_COUNTER),
 		.columns = (const int64_t *)(const void *)&counter->row,
 	};
@@ -454,7 +454,7 @@ static void sort_series(struct ts_counters *all)
 static int walk(struct ts_counters *all, const struct ts_filter *filter, struct ts_error *err)
 {
 	struct ts_progress progress;
-	struct ts_timeline_query query = {
+	struct ts_row_query query = {
 		.tables = TS_TABLE_BIT(TS_TABLE_COUNTER),
 		.from = INT64_MIN,
 		.to = INT64_MAX,
@@ -469,7 +469,7 @@ static int walk(struct ts_counters *all, const struct ts_filter *filter, struct 
 	int rc;
 
 	ts_progress_start(&progress, "info", TS_PROGRESS_ROWS);
-	rc = ts_timeline_run(all->reader, &query, err);
+	rc = ts_row_query_run(all->reader, &query, err);
 	ts_progress_stop(&progress);
 	return rc;
 }
@@ -486,7 +486,7 @@ int ts_counters_collect(struct ts_counters *counters, const char *path,
 	ts_show_init(&counters->show, counters->reader);
 	rc = ts_trace_range(counters->reader, &counters->range, err);
 	if (!rc)
-		rc = ts_filter_new(&filter, counters->reader, filters, err);
+		rc = ts_filter_options_compile(&filter, counters->reader, filters, err);
 	if (!rc)
 		rc = walk(counters, filter, err);
 	if (rc)

@@ -10,10 +10,10 @@
 
 #include "base/arena.h"
 #include "base/map.h"
-#include "cli/common/filter.h"
-#include "cli/common/resample.h"
+#include "cli/common/filter_options.h"
 #include "cli/common/show.h"
-#include "cli/common/trace_totals.h"
+#include "trace/resample.h"
+#include "trace/trace_totals.h"
 
 /* A hostile trace may have any number of series; those beyond are counted. */
 #define TS_COUNTERS_SERIES 8192

@@ -56,7 +56,7 @@ static void append_identity(const struct ts_counters *all, struct ts_text *out,
 {
 	const struct ts_counter *counter = &all->counters[series->counter];
 	const struct ts_table_info *table = ts_table_info(TS_TABLE_COUNTER);
-	const struct ts_shown_row row = {
+	const struct ts_row row = {
 		.table = table,
 		.columns = (const int64_t *)(const void *)&counter->row,
 	};

@@ -38,7 +38,7 @@ struct losses {
 	uint64_t count;
 };
 
-static int append_loss(void *context, const struct ts_shown_row *row)
+static int append_loss(void *context, const struct ts_row *row)
 {
 	struct losses *losses = context;
 	struct ts_text *out = ts_stdout();
@@ -69,7 +69,7 @@ static void append_meta(struct ts_text *out, const struct ts_info *info,
 static void append_sources(struct ts_text *out, const struct ts_info *info,
 			   const struct ts_meta_list *meta)
 {
-	struct ts_shown_row row = { .table = ts_table_info(TS_TABLE_SOURCE) };
+	struct ts_row row = { .table = ts_table_info(TS_TABLE_SOURCE) };
 	const char *comma = "";
 	size_t cursor = 0;
 	int64_t id;

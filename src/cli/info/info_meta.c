@@ -25,7 +25,7 @@ static uint64_t hash_text(const struct ts_info *info, int64_t string)
 	return ts_hash64(text.data, text.length);
 }
 
-static int add_meta(void *context, const struct ts_shown_row *row)
+static int add_meta(void *context, const struct ts_row *row)
 {
 	struct collecting *collecting = context;
 	struct ts_meta_list *list = collecting->list;
@@ -114,10 +114,10 @@ void ts_meta_list_release(struct ts_meta_list *list)
 }
 
 int ts_info_visit(const struct ts_info *info, enum ts_table_id table,
-		  int (*visit)(void *context, const struct ts_shown_row *row), void *context,
+		  int (*visit)(void *context, const struct ts_row *row), void *context,
 		  struct ts_error *err)
 {
-	struct ts_shown_row row = { .table = ts_table_info(table) };
+	struct ts_row row = { .table = ts_table_info(table) };
 	TS_AUTO(ts_batch) batch = NULL;
 	int64_t columns[TS_MAX_COLUMNS];
 	int rc = ts_batch_new(&batch, info->reader, err);

@@ -165,7 +165,7 @@ static int show_tables(struct ts_text *out, const struct ts_info *info, struct t
 	return ts_text_table_finish(&grid, err);
 }
 
-static int show_loss(void *context, const struct ts_shown_row *row)
+static int show_loss(void *context, const struct ts_row *row)
 {
 	const struct ts_info *info = context;
 	struct ts_text *out = ts_stdout();
@@ -202,7 +202,7 @@ static int show_meta(struct ts_text *out, const struct ts_info *info, struct ts_
 /* "process python 100: cuda_device_side: {...}" */
 static int show_process_meta(struct ts_text *out, const struct ts_info *info, struct ts_error *err)
 {
-	struct ts_shown_row row = { .table = ts_table_info(TS_TABLE_META) };
+	struct ts_row row = { .table = ts_table_info(TS_TABLE_META) };
 	struct ts_meta_list list = { 0 };
 	int rc = ts_meta_collect(info, true, &list, err);
 

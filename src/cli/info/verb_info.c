@@ -9,10 +9,11 @@
 #include "cli/common/cli_output.h"
 #include "cli/common/options.h"
 #include "cli/common/report.h"
-#include "cli/common/trace_totals.h"
+#include "cli/common/trace_open.h"
 #include "cli/info/info.h"
 #include "cli/info/info_counters.h"
 #include "cli/verbs.h"
+#include "trace/trace_totals.h"
 
 static void count_tables(struct ts_info *info)
 {

@@ -13,8 +13,8 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "cli/common/report.h"
-#include "cli/common/trace_totals.h"
 #include "cli/record/record.h"
+#include "trace/trace_totals.h"
 
 /* The text of a key at the top of a JSON object; empty: it has none. */
 static void text_of(struct ts_string value, const char *wanted, char *buffer, size_t bytes)

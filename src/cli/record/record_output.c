@@ -16,8 +16,8 @@
 #include <tracesmith/export.h>
 
 #include "cli/common/report.h"
-#include "cli/common/trace_totals.h"
 #include "cli/record/record.h"
+#include "trace/trace_totals.h"
 
 #define HELD_LOOKS 50
 #define HELD_PAUSE_NS 20000000

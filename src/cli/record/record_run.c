@@ -17,7 +17,7 @@
 #include "base/map.h"
 #include "base/memory.h"
 #include "cli/common/report.h"
-#include "cli/common/symbolize_trace.h"
+#include "cli/common/symbolize_report.h"
 #include "cli/record/record.h"
 #include "live/discover.h"
 

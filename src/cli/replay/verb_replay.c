@@ -18,10 +18,10 @@
 #include "cli/common/progress.h"
 #include "cli/common/report.h"
 #include "cli/common/trace_open.h"
-#include "cli/common/trace_totals.h"
 #include "cli/replay/replay_show.h"
 #include "cli/verbs.h"
 #include "replay/replay.h"
+#include "trace/trace_totals.h"
 
 /* A larger file is not the source of a kernel. */
 #define MAX_SOURCE_BYTES ((off_t)64 << 20)

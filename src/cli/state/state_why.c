@@ -10,7 +10,7 @@
 
 #include "cli/common/cli_output.h"
 #include "cli/common/report.h"
-#include "cli/common/trace_totals.h"
+#include "trace/trace_totals.h"
 
 /* ---- which event ---- */
 

@@ -12,9 +12,10 @@
 #include "cli/common/cli_output.h"
 #include "cli/common/nearest.h"
 #include "cli/common/report.h"
-#include "cli/common/trace_totals.h"
+#include "cli/common/trace_open.h"
 #include "cli/verbs.h"
 #include "cli/view/view.h"
+#include "trace/trace_totals.h"
 
 /* ---- what is asked ---- */
 
@@ -59,9 +60,9 @@ static int choose_tables(struct ts_view *view)
 static int choose_order(struct ts_view *view)
 {
 	if (!strcmp(view->sort_text, "start"))
-		view->order = TS_ORDER_START;
+		view->order = TS_ROW_ORDER_START;
 	else if (!strcmp(view->sort_text, "duration"))
-		view->order = TS_ORDER_DURATION;
+		view->order = TS_ROW_ORDER_DURATION;
 	else
 		return ts_report_usage("option '--sort' is start or duration, not '%s'",
 				       view->sort_text);
@@ -90,14 +91,14 @@ static int resolve(struct ts_view *view)
 
 /* ---- the work ---- */
 
-static int on_row(void *context, const struct ts_shown_row *row, struct ts_error *err)
+static int on_row(void *context, const struct ts_row *row, struct ts_error *err)
 {
 	return ts_view_print_row(context, row, err);
 }
 
 static int show_events(struct ts_view *view, struct ts_error *err)
 {
-	struct ts_timeline_query query = {
+	struct ts_row_query query = {
 		.from = view->from,
 		.to = view->to,
 		.filter = view->filter,
@@ -117,7 +118,7 @@ static int show_events(struct ts_view *view, struct ts_error *err)
 		query.tables |= TS_TABLE_BIT(id);
 		query.masks[id] = ts_view_mask(view, table);
 	}
-	return ts_timeline_run(view->reader, &query, err);
+	return ts_row_query_run(view->reader, &query, err);
 }
 
 /* Only what devices did wants it: memory stays small for all else. */
@@ -176,7 +177,7 @@ static int run(struct ts_view *view)
 	exit_code = resolve(view);
 	if (exit_code)
 		return exit_code;
-	rc = ts_filter_new(&filter, reader, &view->filters, &err);
+	rc = ts_filter_options_compile(&filter, reader, &view->filters, &err);
 	view->filter = filter;
 	if (!rc)
 		rc = view->hot        ? ts_view_hot(view, &err)

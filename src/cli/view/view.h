@@ -5,13 +5,13 @@
 
 #include <tracesmith/reader.h>
 
-#include "cli/common/filter.h"
+#include "cli/common/filter_options.h"
 #include "cli/common/options.h"
 #include "cli/common/progress.h"
 #include "cli/common/show.h"
 #include "cli/common/text_table.h"
-#include "cli/common/timeline.h"
 #include "cli/view/view_launches.h"
+#include "trace/row_query.h"
 #include "trace/stack_lists.h"
 
 #define TS_VIEW_MAX_COLUMNS 64
@@ -41,7 +41,7 @@ struct ts_view {
 	struct ts_filter *filter;
 	uint64_t tables; /* TS_TABLE_BIT() of each */
 	int64_t from, to;
-	enum ts_timeline_order order;
+	enum ts_row_order order;
 	struct ts_view_column columns[TS_VIEW_MAX_COLUMNS];
 	size_t column_count; /* JSON: 0 means all */
 
@@ -67,7 +67,7 @@ uint64_t ts_view_mask(const struct ts_view *view, const struct ts_table_info *ta
 /* ---- view_print.c ---- */
 
 void ts_view_print_start(struct ts_view *view);
-int ts_view_print_row(struct ts_view *view, const struct ts_shown_row *row, struct ts_error *err);
+int ts_view_print_row(struct ts_view *view, const struct ts_row *row, struct ts_error *err);
 int ts_view_print_finish(struct ts_view *view, struct ts_error *err);
 
 /* ---- view_commands.c ---- */

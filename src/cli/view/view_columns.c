@@ -4,8 +4,8 @@
 
 #include "cli/common/nearest.h"
 #include "cli/common/report.h"
-#include "cli/common/trace_totals.h"
 #include "cli/view/view.h"
+#include "trace/trace_totals.h"
 
 static const struct {
 	const char *name;

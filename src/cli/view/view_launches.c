@@ -5,11 +5,11 @@
  */
 #include <stdlib.h>
 
-#include "cli/common/trace_totals.h"
 #include "cli/view/view.h"
 #include "cli/view/view_launches.h"
 #include "state/work/autograd_link.h"
 #include "trace/call_index.h"
+#include "trace/trace_totals.h"
 
 #define FORWARD_DEPTH 16u
 
@@ -94,7 +94,7 @@ static void describe_forward(const struct ts_view_launches *launches, uint32_t s
 						.stack;
 }
 
-void ts_view_launches_find(struct ts_view_launches *launches, const struct ts_shown_row *row,
+void ts_view_launches_find(struct ts_view_launches *launches, const struct ts_row *row,
 			   struct ts_view_launch *ret_launch)
 {
 	struct ts_launch call = { .start = TS_ABSENT };

@@ -21,7 +21,7 @@ void ts_view_launches_free(struct ts_view_launches *launches); /* accepts NULL, 
 TS_DEFINE_AUTO(ts_view_launches, ts_view_launches_free);
 
 /* The text is the caller's and is used again; rows must have been read with the columns below. */
-void ts_view_launches_find(struct ts_view_launches *launches, const struct ts_shown_row *row,
+void ts_view_launches_find(struct ts_view_launches *launches, const struct ts_row *row,
 			   struct ts_view_launch *ret_launch);
 
 /* Columns that this looks at. */

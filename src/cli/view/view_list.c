@@ -3,16 +3,15 @@
  * Rows of tables that have no time: entities by their newest row, all others as they stand in the
  * file.
  */
-#include "cli/common/trace_totals.h"
 #include "cli/view/view.h"
+#include "trace/trace_totals.h"
 
 static bool is_full(const struct ts_view *view)
 {
 	return view->limit >= 0 && view->rows >= (uint64_t)view->limit;
 }
 
-static int print_if_wanted(struct ts_view *view, const struct ts_shown_row *row,
-			   struct ts_error *err)
+static int print_if_wanted(struct ts_view *view, const struct ts_row *row, struct ts_error *err)
 {
 	return ts_filter_row(view->filter, row) ? ts_view_print_row(view, row, err) : TS_OK;
 }
@@ -20,7 +19,7 @@ static int print_if_wanted(struct ts_view *view, const struct ts_shown_row *row,
 static int list_entities(struct ts_view *view, const struct ts_table_info *table,
 			 struct ts_error *err)
 {
-	struct ts_shown_row row = { .table = table };
+	struct ts_row row = { .table = table };
 	size_t cursor = 0;
 	int64_t id;
 	int rc = TS_OK;
@@ -39,7 +38,7 @@ static int list_chunk(struct ts_view *view, struct ts_batch *batch, size_t chunk
 	int rc = ts_batch_read(batch, chunk, TS_MASK_ALL, err);
 
 	for (uint32_t i = 0; !rc && i < batch->rows && !is_full(view); i++) {
-		struct ts_shown_row row = { .table = batch->table, .columns = columns };
+		struct ts_row row = { .table = batch->table, .columns = columns };
 
 		ts_batch_row(batch, i, columns);
 		if (batch->table->kind == TS_KIND_DICTIONARY)

@@ -4,8 +4,8 @@
 
 #include "cli/common/cli_output.h"
 #include "cli/common/terminal.h"
-#include "cli/common/trace_totals.h"
 #include "cli/view/view.h"
+#include "trace/trace_totals.h"
 
 static bool is_number(const struct ts_view *view, const struct ts_view_column *column)
 {
@@ -35,7 +35,7 @@ void ts_view_print_start(struct ts_view *view)
 					 is_number(view, &view->columns[i]));
 }
 
-static void print_cells(struct ts_view *view, const struct ts_shown_row *row)
+static void print_cells(struct ts_view *view, const struct ts_row *row)
 {
 	for (size_t i = 0; i < view->column_count; i++) {
 		const struct ts_view_column *column = &view->columns[i];
@@ -82,7 +82,7 @@ static int print_stack(struct ts_view *view, const char *heading, int64_t stack,
 }
 
 /* Its own stack, that of its launch, what it belongs to. A graph's kernel has two stacks. */
-static int print_stacks(struct ts_view *view, const struct ts_shown_row *row, struct ts_error *err)
+static int print_stacks(struct ts_view *view, const struct ts_row *row, struct ts_error *err)
 {
 	int column = ts_column_by_name(row->table, "stack");
 	int64_t stack = column < 0 ? 0 : row->columns[column];
@@ -107,7 +107,7 @@ static int print_stacks(struct ts_view *view, const struct ts_shown_row *row, st
 	return rc;
 }
 
-static int print_text(struct ts_view *view, const struct ts_shown_row *row, struct ts_error *err)
+static int print_text(struct ts_view *view, const struct ts_row *row, struct ts_error *err)
 {
 	int rc;
 
@@ -120,8 +120,7 @@ static int print_text(struct ts_view *view, const struct ts_shown_row *row, stru
 /* ---- JSON ---- */
 
 /* The same in JSON, where the row's own stack is a column like others. */
-static void append_launch_json(struct ts_view *view, struct ts_text *out,
-			       const struct ts_shown_row *row)
+static void append_launch_json(struct ts_view *view, struct ts_text *out, const struct ts_row *row)
 {
 	struct ts_view_launch *launch = &view->launch;
 
@@ -143,8 +142,8 @@ static void append_launch_json(struct ts_view *view, struct ts_text *out,
 	}
 }
 
-static void append_special_json(struct ts_view *view, struct ts_text *out,
-				const struct ts_shown_row *row, const struct ts_view_column *column)
+static void append_special_json(struct ts_view *view, struct ts_text *out, const struct ts_row *row,
+				const struct ts_view_column *column)
 {
 	int64_t ns;
 
@@ -165,7 +164,7 @@ static void append_special_json(struct ts_view *view, struct ts_text *out,
 	}
 }
 
-static void print_json(struct ts_view *view, const struct ts_shown_row *row)
+static void print_json(struct ts_view *view, const struct ts_row *row)
 {
 	struct ts_text *out = ts_stdout();
 	size_t begin = out->length;
@@ -192,7 +191,7 @@ static void print_json(struct ts_view *view, const struct ts_shown_row *row)
 	ts_text_append_str(out, "}\n");
 }
 
-int ts_view_print_row(struct ts_view *view, const struct ts_shown_row *row, struct ts_error *err)
+int ts_view_print_row(struct ts_view *view, const struct ts_row *row, struct ts_error *err)
 {
 	int rc = TS_OK;
 

@@ -15,7 +15,7 @@
 /* A row on its way out. */
 struct event {
 	struct ts_chrome_export *x;
-	struct ts_json_row row;
+	struct ts_row row;
 };
 
 static void put_key(struct event *event, const char *key)

@@ -37,7 +37,7 @@ int ts_chrome_flush(struct ts_chrome_export *x, size_t unless_below)
 static void put_head_row(struct ts_chrome_export *x, const struct ts_table_info *info, int64_t id,
 			 const int64_t *columns)
 {
-	struct ts_json_row row = { .table = info, .columns = columns };
+	struct ts_row row = { .table = info, .columns = columns };
 	const struct ts_chrome_track *track = NULL;
 
 	ts_text_append_str(&x->out, "\n{");
@@ -190,8 +190,8 @@ static void put_frame(struct ts_chrome_export *x, int64_t id, const struct ts_st
 {
 	const struct ts_frame_row *frame =
 		ts_reader_entity(x->reader, TS_TABLE_FRAME, stack->frame);
-	struct ts_json_row row = { .table = ts_table_info(TS_TABLE_FRAME),
-				   .columns = (const int64_t *)(frame ? frame : &ts_frame_none) };
+	struct ts_row row = { .table = ts_table_info(TS_TABLE_FRAME),
+			      .columns = (const int64_t *)(frame ? frame : &ts_frame_none) };
 
 	ts_text_printf(&x->out, "\n\"%lld\":{", (long long)id);
 	if (frame && !frame->name && frame->mapping)

@@ -13,7 +13,7 @@
 /* A row on its way out. */
 struct event {
 	struct ts_chrome_export *x;
-	struct ts_json_row row;
+	struct ts_row row;
 	const struct ts_shape *shape;
 	const struct ts_batch *batch;
 	uint32_t number;  /* of the row in the batch */

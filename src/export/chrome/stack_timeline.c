@@ -11,8 +11,8 @@
 #include "base/memory.h"
 #include "base/ns.h"
 #include "export/chrome/chrome_export.h"
+#include "export/common/export_input.h"
 #include "export/common/export_losses.h"
-#include "export/common/samples.h"
 #include "export/export.h"
 #include "trace/stack_lists.h"
 
@@ -307,7 +307,7 @@ static void note_interval(const struct timeline *timeline, struct thread *thread
 	thread->last_ns = now;
 }
 
-static int draw(void *context, const struct ts_seen *seen)
+static int draw(void *context, const struct ts_stack_sample *seen)
 {
 	struct timeline *timeline = context;
 	struct thread *thread = thread_of(timeline, seen->thread);
@@ -470,7 +470,7 @@ static int put_file(struct ts_chrome_export *x)
 	if (!rc)
 		rc = ts_chrome_choose_base(x);
 	if (!rc)
-		rc = ts_samples_open(&timeline.samples, x->reader, x->options, 1, x->err);
+		rc = ts_export_samples(&timeline.samples, x->reader, x->options, 1, x->err);
 	if (!rc)
 		rc = put_timeline(&timeline);
 	if (!rc)

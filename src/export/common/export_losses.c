@@ -15,9 +15,9 @@ void ts_left_out_tables(const struct ts_export_options *options, const struct ts
 	}
 }
 
-void ts_sample_losses_add(struct ts_sample_losses *losses, const struct ts_seen *seen)
+void ts_sample_losses_add(struct ts_sample_losses *losses, const struct ts_stack_sample *sample)
 {
-	if (!seen->count)
+	if (!sample->count)
 		losses->without_weight++;
 	else
 		losses->without_stack++;
@@ -26,20 +26,16 @@ void ts_sample_losses_add(struct ts_sample_losses *losses, const struct ts_seen 
 void ts_left_out_samples(const struct ts_export_options *options, const struct ts_samples *samples,
 			 const struct ts_sample_losses *losses)
 {
-	const char *name = "sample", *reason = "no weight";
-	enum ts_table_id table = TS_TABLE_SAMPLE;
+	static const enum ts_table_id tables[] = {
+		[TS_SAMPLES_TAKEN] = TS_TABLE_SAMPLE,
+		[TS_SAMPLES_CALLS] = TS_TABLE_API_CALL,
+		[TS_SAMPLES_ALLOCATIONS] = TS_TABLE_ALLOCATION,
+		[TS_SAMPLES_COMMANDS] = TS_TABLE_GPU_OP,
+	};
+	enum ts_table_id table = tables[samples->options.kind];
+	const char *name = ts_table_info(table)->name;
+	const char *reason = table == TS_TABLE_ALLOCATION ? "nothing is taken" : "no weight";
 
-	if (samples->flags & TS_EXPORT_DEVICE) {
-		table = TS_TABLE_GPU_OP;
-		name = "gpu_op";
-	} else if (samples->flags & TS_EXPORT_CALLS) {
-		table = TS_TABLE_API_CALL;
-		name = "api_call";
-	} else if (samples->flags & TS_EXPORT_MEMORY) {
-		table = TS_TABLE_ALLOCATION;
-		name = "allocation";
-		reason = "nothing is taken";
-	}
 	ts_export_left_out(options, name, losses->without_weight, reason);
 	ts_export_left_out(options, name, losses->without_stack, "no stack");
 	ts_export_left_out(options, name, losses->untimed, "no time");

@@ -3,9 +3,9 @@
 #ifndef TS_EXPORT_COMMON_EXPORT_LOSSES_H
 #define TS_EXPORT_COMMON_EXPORT_LOSSES_H
 
-#include "export/common/samples.h"
-#include "export/common/spans.h"
 #include "export/export.h"
+#include "trace/samples.h"
+#include "trace/spans.h"
 
 /* The reason of whole tables, behind which tools may name the format. */
 #define TS_LEFT_OUT_NO_PLACE "no place"
@@ -26,7 +26,7 @@ struct ts_sample_losses {
 	uint64_t untimed; /* of a device, where time is counted */
 };
 
-void ts_sample_losses_add(struct ts_sample_losses *losses, const struct ts_seen *seen);
+void ts_sample_losses_add(struct ts_sample_losses *losses, const struct ts_stack_sample *sample);
 
 /* These, and all other tables. */
 void ts_left_out_samples(const struct ts_export_options *options, const struct ts_samples *samples,

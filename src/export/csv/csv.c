@@ -155,7 +155,7 @@ static bool put_own_arguments(struct csv *csv, const struct ts_shape *shape, con
 }
 
 /* Arguments some of which are columns of the row. */
-static bool put_all_arguments(struct csv *csv, const struct ts_json_row *row, int beside)
+static bool put_all_arguments(struct csv *csv, const struct ts_row *row, int beside)
 {
 	ts_text_clear(&csv->scratch);
 	if (!ts_json_row_fields(csv->reader, &csv->scratch, row, beside))
@@ -173,8 +173,8 @@ static bool has_columns(const struct ts_shape *shape)
 	return false;
 }
 
-static void put_arguments(struct csv *csv, const struct ts_json_row *row,
-			  const struct ts_shape *shape, int beside)
+static void put_arguments(struct csv *csv, const struct ts_row *row, const struct ts_shape *shape,
+			  int beside)
 {
 	size_t before = csv->out.length;
 	bool any;
@@ -286,7 +286,7 @@ static void put_cell(struct csv *csv, int position, int64_t value)
 
 /* ---- rows ---- */
 
-static void put_shape(struct csv *csv, const struct ts_json_row *row)
+static void put_shape(struct csv *csv, const struct ts_row *row)
 {
 	int64_t id = row->columns[csv->table->shape];
 	const struct ts_shape *shape = id ? ts_reader_shape(csv->reader, id) : NULL;
@@ -302,7 +302,7 @@ static void put_shape(struct csv *csv, const struct ts_json_row *row)
 static int put_row(struct csv *csv, const int64_t *columns, const struct ts_batch *batch,
 		   uint32_t row)
 {
-	struct ts_json_row whole = { .table = csv->table, .columns = columns };
+	struct ts_row whole = { .table = csv->table, .columns = columns };
 
 	if (batch && batch->arg_offsets)
 		whole.values = batch->arg_values + batch->arg_offsets[row];

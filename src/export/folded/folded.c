@@ -9,9 +9,8 @@
 
 #include "base/memory.h"
 #include "base/ns.h"
+#include "export/common/export_input.h"
 #include "export/common/export_losses.h"
-#include "export/common/samples.h"
-#include "export/common/spans.h"
 #include "export/export.h"
 #include "export/folded/folded_tree.h"
 
@@ -47,7 +46,7 @@ static int no_memory(struct folded *folded)
 
 /* ---- samples ---- */
 
-static int count_sample(void *context, const struct ts_seen *seen)
+static int count_sample(void *context, const struct ts_stack_sample *seen)
 {
 	struct folded *folded = context;
 	bool no_threads = folded->flags & TS_EXPORT_NO_THREADS;
@@ -105,7 +104,8 @@ static int add_to_tree(struct folded *folded, const struct tally *tally)
 
 static int count_samples(struct folded *folded)
 {
-	int rc = ts_samples_open(&folded->samples, folded->reader, folded->options, 1, folded->err);
+	int rc = ts_export_samples(&folded->samples, folded->reader, folded->options, 1,
+				   folded->err);
 
 	if (!rc && folded->flags & TS_EXPORT_TIME && folded->samples.rows &&
 	    !folded->samples.are_timed)
@@ -155,7 +155,7 @@ static int count_span(void *context, const struct ts_span_step *step)
 static int count_spans(struct folded *folded)
 {
 	TS_AUTO(ts_spans) spans = NULL;
-	int rc = ts_spans_new(&spans, folded->reader, folded->options, 0, folded->err);
+	int rc = ts_export_spans(&spans, folded->reader, folded->options, folded->err);
 
 	if (!rc)
 		rc = ts_spans_walk(spans, count_span, folded, folded->err);

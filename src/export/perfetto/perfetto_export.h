@@ -33,6 +33,7 @@
 #include "base/proto.h"
 #include "base/text.h"
 #include "export/chrome/chrome_export.h"
+#include "trace/row_merge.h"
 #include "trace/stack_lists.h"
 
 /* ---- numbers of Perfetto's schema ---- */
@@ -147,14 +148,7 @@ struct ts_pf_column {
 
 /* A chunk that is being read. */
 struct ts_pf_cursor {
-	struct ts_batch *batch;
-	uint32_t row;       /* of the batch */
-	uint32_t at;        /* how many were given */
-	uint32_t *sequence; /* rows in order, where that is not their own; capacity below */
-	size_t sequence_capacity;
-	bool is_sequenced;
-	uint32_t order; /* of equally early ones the first in the file comes first */
-	int64_t start, end;
+	struct ts_merge_cursor merge;
 	struct ts_pf_column active[TS_MAX_COLUMNS]; /* columns that have a value in any row */
 	uint8_t active_count;
 	uint8_t shown[TS_MAX_COLUMNS]; /* of the active ones those that viewers show */
@@ -167,7 +161,7 @@ struct ts_pf_reading {
 	bool is_busy;
 	struct ts_reader *reader;
 	size_t chunk;
-	struct ts_pf_cursor cursor;
+	struct ts_pf_cursor *cursor; /* NULL before the first chunk */
 	struct ts_error err;
 	int result;
 };
@@ -357,11 +351,11 @@ int ts_pf_write(struct ts_pf_export *x);
 int ts_pf_write_wait(struct ts_pf_export *x);
 
 /*
- * Has a chunk read for the next ts_pf_read_wait(), which gives it to `cursor`, and reads it then if
- * nobody asked before.
+ * Starts to read a chunk. ts_pf_read_wait() waits for it, or reads it if nothing was started, and
+ * exchanges *cursor (to use again, or NULL) for the cursor with it.
  */
 void ts_pf_read(struct ts_pf_export *x, size_t chunk);
-int ts_pf_read_wait(struct ts_pf_export *x, size_t chunk, struct ts_pf_cursor *cursor);
+int ts_pf_read_wait(struct ts_pf_export *x, size_t chunk, struct ts_pf_cursor **cursor);
 
 /* ---- perfetto_intern.c ---- */
 
@@ -506,12 +500,11 @@ int ts_pf_put_event(struct ts_pf_export *x, const struct ts_pf_cursor *cursor);
 
 /* ---- perfetto_merge.c ---- */
 
-/* Reads a chunk; any thread may, with a cursor of its own. */
+/* Reads a chunk. Any thread may call it, with a cursor of its own. */
 int ts_pf_cursor_read(struct ts_pf_cursor *cursor, struct ts_reader *reader, size_t chunk,
 		      struct ts_error *err);
-void ts_pf_cursor_release(struct ts_pf_cursor *cursor);
 
-/* All EVENT rows in order of time, as far as no more than 32 chunks overlap. */
+/* Encodes all EVENT rows, in the order of trace/row_merge.h. */
 int ts_pf_walk(struct ts_pf_export *x);
 
 #endif

@@ -199,7 +199,7 @@ static unsigned char *put_triple(unsigned char *to, const struct ts_pf_cursor *c
 				 size_t position)
 {
 	for (size_t i = 0; i < 3; i++) {
-		int64_t value = cursor->batch->columns[position + i][cursor->row];
+		int64_t value = cursor->merge.batch->columns[position + i][cursor->merge.row];
 		unsigned char *element = to;
 
 		to = ts_pf_uint(to + 2, NOTE_INT, value == TS_ABSENT ? 0 : (uint64_t)value);
@@ -211,7 +211,7 @@ static unsigned char *put_triple(unsigned char *to, const struct ts_pf_cursor *c
 
 static int64_t value_at(const struct ts_pf_cursor *cursor, size_t position)
 {
-	return cursor->batch->columns[position][cursor->row];
+	return cursor->merge.batch->columns[position][cursor->merge.row];
 }
 
 /* A column that the source computed; returns `to` where there is nothing. */
@@ -222,7 +222,7 @@ static unsigned char *put_computed(struct ts_pf_export *x, unsigned char *to,
 	double bandwidth;
 	uint64_t bits;
 
-	if (cursor->batch->table->id != TS_TABLE_GPU_OP)
+	if (cursor->merge.batch->table->id != TS_TABLE_GPU_OP)
 		return to;
 	switch (column) {
 	case TS_COMPUTED_GRID:
@@ -255,7 +255,7 @@ static unsigned char *put_shown_column(struct ts_pf_export *x, unsigned char *to
 				       const struct ts_pf_cursor *cursor,
 				       const struct ts_pf_field *field)
 {
-	const struct ts_table_info *table = cursor->batch->table;
+	const struct ts_table_info *table = cursor->merge.batch->table;
 	int64_t value;
 
 	if (field->position < 0)
@@ -352,7 +352,7 @@ static const struct ts_pf_note *note_of_column(struct ts_pf_export *x,
 static unsigned char *put_column(struct ts_pf_export *x, unsigned char *to,
 				 const struct ts_pf_cursor *cursor, int position, int64_t value)
 {
-	const struct ts_table_info *table = cursor->batch->table;
+	const struct ts_table_info *table = cursor->merge.batch->table;
 	unsigned char *content = put_note(to, note_of_column(x, table, position));
 
 	return end_note(to, is_triple(table, position)
@@ -363,9 +363,9 @@ static unsigned char *put_column(struct ts_pf_export *x, unsigned char *to,
 unsigned char *ts_pf_put_args(struct ts_pf_export *x, unsigned char *to,
 			      const struct ts_pf_cursor *cursor, const struct ts_pf_shape *shape)
 {
-	const struct ts_batch *batch = cursor->batch;
-	const int64_t *value = shape->count ? batch->arg_values + batch->arg_offsets[cursor->row]
-					    : NULL;
+	const struct ts_batch *batch = cursor->merge.batch;
+	const int64_t *value =
+		shape->count ? batch->arg_values + batch->arg_offsets[cursor->merge.row] : NULL;
 
 	for (uint32_t i = 0; i < shape->count; i++) {
 		const struct ts_pf_field *field = &shape->fields[i];
@@ -375,7 +375,7 @@ unsigned char *ts_pf_put_args(struct ts_pf_export *x, unsigned char *to,
 	}
 	for (unsigned int i = 0; i < cursor->shown_count; i++) {
 		const struct ts_pf_column *column = &cursor->active[cursor->shown[i]];
-		int64_t shown = column->values[cursor->row];
+		int64_t shown = column->values[cursor->merge.row];
 
 		if (shown != column->none && !(shape->shown >> column->position & 1))
 			to = put_column(x, to, cursor, column->position, shown);

@@ -24,7 +24,7 @@ struct view {
 
 static int64_t at(const struct ts_pf_cursor *cursor, int position)
 {
-	return position < 0 ? 0 : cursor->batch->columns[position][cursor->row];
+	return position < 0 ? 0 : cursor->merge.batch->columns[position][cursor->merge.row];
 }
 
 static int no_memory(struct ts_pf_export *x)
@@ -38,7 +38,7 @@ static unsigned char *put_name(struct ts_pf_export *x, unsigned char *to,
 			       const struct ts_pf_cursor *cursor, const struct view *view,
 			       unsigned int *taken)
 {
-	const struct ts_table_info *table = cursor->batch->table;
+	const struct ts_table_info *table = cursor->merge.batch->table;
 	int64_t name = at(cursor, view->name), category = at(cursor, view->category);
 
 	if (category) {
@@ -100,9 +100,9 @@ static int put_row(struct ts_pf_export *x, const struct ts_pf_cursor *cursor,
 		   const struct view *view, enum ts_pf_event_type type, uint64_t track,
 		   const struct extras *extras)
 {
-	const struct ts_table_info *table = cursor->batch->table;
+	const struct ts_table_info *table = cursor->merge.batch->table;
 	const struct ts_pf_shape *shape = ts_pf_shape(x, table, at(cursor, table->shape));
-	unsigned int taken = cursor->start >= x->base_ns ? TS_PF_START : 0;
+	unsigned int taken = cursor->merge.start >= x->base_ns ? TS_PF_START : 0;
 	struct ts_pf_group *flows = extras->group && extras->group->flow_count ? extras->group
 									       : NULL;
 	unsigned char *to, *own;
@@ -124,7 +124,7 @@ static int put_row(struct ts_pf_export *x, const struct ts_pf_cursor *cursor,
 	own = to;
 	to = ts_pf_put_own(x, to, cursor, shape, mask_of_taken(table, view, taken), taken,
 			   flows ? &flows->flow_rows : NULL);
-	put_event_packet(x, cursor->start, own, to);
+	put_event_packet(x, cursor->merge.start, own, to);
 	if (flows)
 		ts_pf_flows_done(flows);
 	return TS_OK;
@@ -156,20 +156,21 @@ static int put_span(struct ts_pf_export *x, const struct ts_pf_cursor *cursor,
 		    const struct view *view, struct ts_pf_group *group, struct extras *extras,
 		    uint64_t *ret_track)
 {
-	uint64_t track = group ? ts_pf_lane_for(x, group, cursor->start, cursor->end) : 0;
+	uint64_t track = group ? ts_pf_lane_for(x, group, cursor->merge.start, cursor->merge.end)
+			       : 0;
 	int result;
 
 	/* Points of arrows that are of another time stand for themselves. */
 	extras->group = group;
-	if (group && group->flow_count && !ts_pf_flows_fit(group, cursor->start) &&
+	if (group && group->flow_count && !ts_pf_flows_fit(group, cursor->merge.start) &&
 	    ts_pf_put_flows(x, group))
 		return no_memory(x);
 	result = put_row(x, cursor, view, TS_PF_BEGIN, track, extras);
 	*ret_track = track;
 	/* What did not end has no end. */
-	if (result || cursor->end == INT64_MAX)
+	if (result || cursor->merge.end == INT64_MAX)
 		return result;
-	ts_pf_put_end(x, cursor->end, track);
+	ts_pf_put_end(x, cursor->merge.end, track);
 	return TS_OK;
 }
 
@@ -224,7 +225,7 @@ static int put_gpu_op(struct ts_pf_export *x, const struct ts_pf_cursor *cursor)
 			group->process ? group->process : at(cursor, TS_COLUMN_OF(gpu_op, process)),
 			correlation);
 	result = put_span(x, cursor, &view, group, &extras, &track);
-	if (result || cursor->end == INT64_MAX || x->flags & TS_EXPORT_NO_GPU_STAGES)
+	if (result || cursor->merge.end == INT64_MAX || x->flags & TS_EXPORT_NO_GPU_STAGES)
 		return result;
 	return ts_pf_put_stage(x, cursor, group, track);
 }
@@ -270,7 +271,7 @@ static int put_loss(struct ts_pf_export *x, const struct ts_pf_cursor *cursor)
 static int put_beside(struct ts_pf_export *x, const struct ts_pf_cursor *cursor, int64_t time,
 		      enum ts_pf_packet field)
 {
-	const struct ts_table_info *table = cursor->batch->table;
+	const struct ts_table_info *table = cursor->merge.batch->table;
 	const struct ts_pf_shape *shape = ts_pf_shape(x, table, at(cursor, table->shape));
 	unsigned char *to;
 
@@ -310,7 +311,7 @@ static int put_sample(struct ts_pf_export *x, const struct ts_pf_cursor *cursor)
 	if (weight > 0)
 		to = ts_pf_uint(to, SAMPLE_COUNT, (uint64_t)weight);
 	x->event.length = (size_t)((char *)to - x->event.data);
-	return put_beside(x, cursor, cursor->start, TS_PF_PERF_SAMPLE);
+	return put_beside(x, cursor, cursor->merge.start, TS_PF_PERF_SAMPLE);
 }
 
 /* ---- counters ---- */
@@ -331,18 +332,19 @@ static bool is_number(unsigned int type)
 /* One event a series; the first one has the row. */
 static int put_counter(struct ts_pf_export *x, const struct ts_pf_cursor *cursor)
 {
-	const struct ts_batch *batch = cursor->batch;
+	const struct ts_batch *batch = cursor->merge.batch;
 	int64_t id = at(cursor, batch->table->shape);
 	const struct ts_shape *fields = ts_reader_shape(x->reader, id);
 	const struct ts_pf_shape *shape = ts_pf_shape(x, batch->table, id);
-	const int64_t *value =
-		shape && shape->count ? batch->arg_values + batch->arg_offsets[cursor->row] : NULL;
+	const int64_t *value = shape && shape->count
+				       ? batch->arg_values + batch->arg_offsets[cursor->merge.row]
+				       : NULL;
 	struct ts_counter_row counter;
 	bool is_first = true;
 
 	if (!shape || !ts_text_reserve(&x->event, ts_pf_row_room(cursor, shape)))
 		return no_memory(x);
-	ts_batch_row(batch, cursor->row, &counter);
+	ts_batch_row(batch, cursor->merge.row, &counter);
 	for (uint32_t i = 0; i < shape->count; i++) {
 		unsigned int type = shape->fields[i].type;
 		unsigned char *to, *own;
@@ -356,11 +358,11 @@ static int put_counter(struct ts_pf_export *x, const struct ts_pf_cursor *cursor
 			to = ts_pf_put_head((unsigned char *)x->event.data, TS_PF_COUNTER, track);
 			own = to = put_value(to, type, *value);
 			if (is_first)
-				to = ts_pf_put_own(x, to, cursor, shape, 1,
-						   cursor->start >= x->base_ns ? TS_PF_START : 0,
-						   NULL);
+				to = ts_pf_put_own(
+					x, to, cursor, shape, 1,
+					cursor->merge.start >= x->base_ns ? TS_PF_START : 0, NULL);
 			is_first = false;
-			put_event_packet(x, cursor->start, own, to);
+			put_event_packet(x, cursor->merge.start, own, to);
 		}
 		value += ts_arg_has_value(type) ? 1 : 0;
 	}
@@ -371,7 +373,7 @@ int ts_pf_put_event(struct ts_pf_export *x, const struct ts_pf_cursor *cursor)
 {
 	int result;
 
-	switch (cursor->batch->table->id) {
+	switch (cursor->merge.batch->table->id) {
 	case TS_TABLE_SLICE:
 		result = put_slice(x, cursor);
 		break;

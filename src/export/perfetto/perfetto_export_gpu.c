@@ -107,25 +107,26 @@ static uint32_t number_of(struct ts_pf_export *x, int64_t id)
 int ts_pf_put_stage(struct ts_pf_export *x, const struct ts_pf_cursor *cursor,
 		    const struct ts_pf_group *group, uint64_t track)
 {
-	const int64_t *const *columns = cursor->batch->columns;
-	int64_t correlation = columns[TS_COLUMN_OF(gpu_op, correlation)][cursor->row];
+	const int64_t *const *columns = cursor->merge.batch->columns;
+	int64_t correlation = columns[TS_COLUMN_OF(gpu_op, correlation)][cursor->merge.row];
 	uint64_t queue = queue_of(x, group, track);
-	uint64_t stage = stage_of(x, columns[TS_COLUMN_OF(gpu_op, name)][cursor->row],
-				  columns[TS_COLUMN_OF(gpu_op, kind)][cursor->row]);
+	uint64_t stage = stage_of(x, columns[TS_COLUMN_OF(gpu_op, name)][cursor->merge.row],
+				  columns[TS_COLUMN_OF(gpu_op, kind)][cursor->merge.row]);
 	unsigned char *to;
 
 	if (!ts_text_reserve(&x->event, 128))
 		return ts_error_set(x->err, TS_ENOMEM, "no memory");
 	to = ts_pf_uint((unsigned char *)x->event.data, STAGE_ID, ++x->stage_count);
-	to = ts_pf_uint(to, STAGE_DURATION, (uint64_t)cursor->end - (uint64_t)cursor->start);
+	to = ts_pf_uint(to, STAGE_DURATION,
+			(uint64_t)cursor->merge.end - (uint64_t)cursor->merge.start);
 	to = ts_pf_uint(to, STAGE_QUEUE, queue);
 	to = ts_pf_uint(to, STAGE_NAME, stage);
 	to = ts_pf_uint(to, STAGE_GPU,
-			number_of(x, columns[TS_COLUMN_OF(gpu_op, device)][cursor->row]));
+			number_of(x, columns[TS_COLUMN_OF(gpu_op, device)][cursor->merge.row]));
 	if (correlation >= 0 && correlation <= UINT32_MAX)
 		to = ts_pf_uint(to, STAGE_SUBMISSION, (uint64_t)correlation);
 	x->event.length = (size_t)((char *)to - x->event.data);
-	ts_pf_put_packet(x, cursor->start, TS_PF_GPU_STAGE, NULL, 0);
+	ts_pf_put_packet(x, cursor->merge.start, TS_PF_GPU_STAGE, NULL, 0);
 	return TS_OK;
 }
 

@@ -17,7 +17,8 @@ size_t ts_pf_row_room(const struct ts_pf_cursor *cursor, const struct ts_pf_shap
 	/*
 	 * A column: its number and value, and an annotation. An argument: two annotations' worth.
 	 */
-	return 256 + (size_t)cursor->batch->table->column_count * 64 + (size_t)shape->count * 96;
+	return 256 + (size_t)cursor->merge.batch->table->column_count * 64 +
+	       (size_t)shape->count * 96;
 }
 
 static bool is_text(unsigned int type)
@@ -34,7 +35,7 @@ static unsigned char *put_columns(struct ts_pf_export *x, unsigned char *to,
 	open = ++to;
 	for (unsigned int i = 0; i < cursor->active_count; i++) {
 		const struct ts_pf_column *column = &cursor->active[i];
-		int64_t value = column->values[cursor->row];
+		int64_t value = column->values[cursor->merge.row];
 
 		if (value == column->none || skip >> column->position & 1)
 			continue;
@@ -50,8 +51,8 @@ static unsigned char *put_arguments(struct ts_pf_export *x, unsigned char *to,
 				    const struct ts_pf_cursor *cursor,
 				    const struct ts_pf_shape *shape)
 {
-	const struct ts_batch *batch = cursor->batch;
-	const int64_t *value = batch->arg_values + batch->arg_offsets[cursor->row];
+	const struct ts_batch *batch = cursor->merge.batch;
+	const int64_t *value = batch->arg_values + batch->arg_offsets[cursor->merge.row];
 	unsigned char *open;
 
 	*to++ = ROW_ARGS << 3 | TS_PROTO_BYTES;
@@ -77,7 +78,7 @@ unsigned char *ts_pf_put_own_row(struct ts_pf_export *x, unsigned char *to,
 
 	*to++ = OWN_ROW << 3 | TS_PROTO_BYTES;
 	row = ++to;
-	to = ts_pf_uint(to, ROW_TABLE, cursor->batch->table->id);
+	to = ts_pf_uint(to, ROW_TABLE, cursor->merge.batch->table->id);
 	to = put_columns(x, to, cursor, skip);
 	if (taken)
 		to = ts_pf_uint(to, ROW_TAKEN, taken);

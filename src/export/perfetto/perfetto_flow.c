@@ -101,13 +101,13 @@ static int add(struct ts_pf_group *group, const struct ts_flow_row *flow, uint64
 
 int ts_pf_put_flow(struct ts_pf_export *x, const struct ts_pf_cursor *cursor)
 {
-	const struct ts_table_info *table = cursor->batch->table;
+	const struct ts_table_info *table = cursor->merge.batch->table;
 	struct ts_pf_group *group;
 	const struct ts_pf_shape *shape;
 	struct ts_flow_row flow;
 	unsigned char *begin, *to;
 
-	ts_batch_row(cursor->batch, cursor->row, &flow);
+	ts_batch_row(cursor->merge.batch, cursor->merge.row, &flow);
 	shape = ts_pf_shape(x, table, flow.shape);
 	group = ts_pf_thread_group(x, flow.thread);
 	if (!group || !shape)

@@ -26,7 +26,8 @@ void ts_pf_threads_stop(struct ts_pf_export *x)
 {
 	ts_pool_stop(x->pool);
 	ts_text_release(&x->writing.bytes);
-	ts_pf_cursor_release(&x->reading.cursor);
+	if (x->reading.cursor)
+		ts_merge_cursor_free(&x->reading.cursor->merge);
 }
 
 /* ---- writing ---- */
@@ -81,8 +82,13 @@ static void read_chunk(void *argument)
 {
 	struct ts_pf_reading *reading = argument;
 
-	reading->result =
-		ts_pf_cursor_read(&reading->cursor, reading->reader, reading->chunk, &reading->err);
+	if (!reading->cursor)
+		reading->cursor = calloc(1, sizeof(*reading->cursor));
+	if (!reading->cursor)
+		reading->result = ts_error_set(&reading->err, TS_ENOMEM, "no memory");
+	else
+		reading->result = ts_pf_cursor_read(reading->cursor, reading->reader,
+						    reading->chunk, &reading->err);
 }
 
 void ts_pf_read(struct ts_pf_export *x, size_t chunk)
@@ -92,9 +98,9 @@ void ts_pf_read(struct ts_pf_export *x, size_t chunk)
 	ts_pool_submit(x->pool, &x->reading.job, read_chunk, &x->reading);
 }
 
-int ts_pf_read_wait(struct ts_pf_export *x, size_t chunk, struct ts_pf_cursor *cursor)
+int ts_pf_read_wait(struct ts_pf_export *x, size_t chunk, struct ts_pf_cursor **cursor)
 {
-	struct ts_pf_cursor used = *cursor;
+	struct ts_pf_cursor *used = *cursor;
 
 	if (!x->reading.is_busy)
 		ts_pf_read(x, chunk);

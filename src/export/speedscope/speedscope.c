@@ -11,8 +11,8 @@
 #include "base/memory.h"
 #include "base/ns.h"
 #include "base/temporary.h"
+#include "export/common/export_input.h"
 #include "export/common/export_losses.h"
-#include "export/common/samples.h"
 #include "export/speedscope/speedscope.h"
 
 #define HELD_RUNS 64
@@ -86,7 +86,7 @@ static int note_frames(struct speedscope *x, int64_t stack)
 	return TS_OK;
 }
 
-static int survey(void *context, const struct ts_seen *seen)
+static int survey(void *context, const struct ts_stack_sample *seen)
 {
 	struct speedscope *x = context;
 	struct thread *thread;
@@ -141,7 +141,7 @@ static int write_held(struct speedscope *x, struct thread *thread)
 	return rc;
 }
 
-static int store(void *context, const struct ts_seen *seen)
+static int store(void *context, const struct ts_stack_sample *seen)
 {
 	struct speedscope *x = context;
 	struct thread *thread;
@@ -310,7 +310,7 @@ int ts_export_speedscope(struct ts_reader *reader, int fd, const struct ts_expor
 	if (ts_export_flags(options) & TS_EXPORT_SPANS)
 		return ts_speedscope_spans(reader, fd, options, err ? err : &own);
 	ts_speedscope_init(&x.file, reader, fd, options, err ? err : &own);
-	rc = ts_samples_open(&x.samples, reader, options, 2, x.file.err);
+	rc = ts_export_samples(&x.samples, reader, options, 2, x.file.err);
 	if (!rc)
 		rc = run(&x);
 	if (!rc)

@@ -5,6 +5,7 @@
  * with the number of different names only.
  */
 #include "base/ns.h"
+#include "export/common/export_input.h"
 #include "export/common/export_losses.h"
 #include "export/speedscope/speedscope.h"
 
@@ -87,7 +88,7 @@ int ts_speedscope_spans(struct ts_reader *reader, int fd, const struct ts_export
 	int rc;
 
 	ts_speedscope_init(&x.file, reader, fd, options, err);
-	rc = ts_spans_new(&spans, reader, options, 0, err);
+	rc = ts_export_spans(&spans, reader, options, err);
 	if (!rc)
 		rc = put_file(&x, spans);
 	if (!rc)

@@ -108,7 +108,7 @@ static inline void dump_row(struct ts_reader *reader, struct ts_text *out,
 			    const struct ts_table_info *info, const int64_t *columns,
 			    const int64_t *values)
 {
-	struct ts_json_row row = { .table = info, .columns = columns, .values = values };
+	struct ts_row row = { .table = info, .columns = columns, .values = values };
 
 	ts_text_append_char(out, '{');
 	ts_json_row_columns(reader, out, &row, TS_MASK_ALL);

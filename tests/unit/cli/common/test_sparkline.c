@@ -2,8 +2,8 @@
 /* Graphs in a line of text, and the series behind them. */
 #include <math.h>
 
-#include "cli/common/resample.h"
 #include "cli/common/sparkline.h"
+#include "trace/resample.h"
 #include "unit/runner.h"
 
 /* The graph of the values in ASCII. */

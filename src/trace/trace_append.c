@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Appends rows to finished traces; see trace_append.h. */
-#include "cli/common/trace_append.h"
+#include "trace/trace_append.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -12,8 +12,6 @@
 #include "sbt/sbt_layout.h"
 
 TS_DEFINE_AUTO(ts_writer, ts_writer_close);
-
-/* ---- can it be done? ---- */
 
 static bool is_sbt(const char *path)
 {
@@ -32,12 +30,12 @@ int ts_append_check(const char *path, const struct ts_reader *reader, const char
 	if (!is_sbt(path))
 		return ts_error_set(
 			err, TS_EFORMAT,
-			"'%s' is no trace that rows can be appended to: make one of it first "
+			"'%s' is not an SBT trace, so rows cannot be appended: import it first "
 			"(tracesmith import %s -o trace.sbt)%s",
 			path, path, otherwise);
 	if (!state->finished || state->damaged_bytes)
 		return ts_error_set(err, TS_EFORMAT,
-				    "trace '%s' was not finished or is damaged: recover it first "
+				    "trace '%s' is incomplete or damaged: recover it first "
 				    "(tracesmith recover %s -o good.sbt)%s",
 				    path, path, otherwise);
 	return TS_OK;
@@ -45,7 +43,7 @@ int ts_append_check(const char *path, const struct ts_reader *reader, const char
 
 /* ---- the file ---- */
 
-/* What a writer may go on with: ids above all that chunks define. */
+/* The next free id of each table. */
 static void find_ids(const struct ts_reader *reader, struct ts_writer_ids *ret_ids)
 {
 	size_t count = ts_reader_chunk_count(reader);
@@ -60,7 +58,7 @@ static void find_ids(const struct ts_reader *reader, struct ts_writer_ids *ret_i
 	}
 }
 
-/* Where the index began when the reader was opened. */
+/* Offset of the index. */
 static uint64_t end_of_chunks(const struct ts_reader *reader)
 {
 	size_t count = ts_reader_chunk_count(reader);
@@ -83,8 +81,8 @@ static int resume(struct ts_writer **ret_writer, const char *path, const struct 
 	return ts_writer_resume(ret_writer, path, end_of_chunks(reader), &ids, &options, err);
 }
 
-/* A disk that has no room for the rows has room for the index, which stood there before. */
-static void put_index_back(const char *path, const struct ts_reader *reader, bool is_locked)
+/* If the disk is too full for the rows, it still has space for the old index. */
+static void restore_index(const char *path, const struct ts_reader *reader, bool is_locked)
 {
 	TS_AUTO(ts_writer) writer = NULL;
 
@@ -105,25 +103,29 @@ static int append(const char *path, const struct ts_reader *reader, bool is_lock
 	rc = ts_writer_finish(writer, err);
 	ts_writer_close(writer);
 	if (rc)
-		put_index_back(path, reader, is_locked);
+		restore_index(path, reader, is_locked);
 	return rc;
 }
 
 /*
- * Between the cut of the old index and the new one the trace counts as unfinished: nobody stops us
- * there.
+ * Between truncating the old index and writing the new one the trace counts as unfinished, so
+ * signals wait.
  */
 int ts_append_rows(const char *path, const struct ts_reader *reader, bool is_locked,
 		   void (*add)(void *context, struct ts_writer *writer), void *context,
 		   struct ts_error *err)
 {
+	const struct sigaction ignore = { .sa_handler = SIG_IGN };
+	struct sigaction file_size_action;
 	sigset_t all, before;
 	int rc;
 
-	signal(SIGXFSZ, SIG_IGN); /* a limit of a file's size is an error like others */
+	/* A file size limit is then an error of write(), like others. */
+	sigaction(SIGXFSZ, &ignore, &file_size_action);
 	sigfillset(&all);
-	sigprocmask(SIG_BLOCK, &all, &before);
+	pthread_sigmask(SIG_BLOCK, &all, &before);
 	rc = append(path, reader, is_locked, add, context, err);
-	sigprocmask(SIG_SETMASK, &before, NULL);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	sigaction(SIGXFSZ, &file_size_action, NULL);
 	return rc;
 }

@@ -1,22 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Samples (or calls, or allocations) of all chunks, merged by time: chunks are opened in the order
- * in which they begin, and few of them overlap.
- */
-#include "export/common/samples.h"
+/* Samples (or calls, allocations, commands) in time order; see samples.h. */
+#include "trace/samples.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
 #include "base/text.h"
-#include "export/export.h"
 #include "trace/call_index.h"
+#include "trace/row_merge.h"
 #include "trace/stack_lists.h"
+#include "trace/trace_totals.h"
 
+/* Chunks of one table that overlap in time, each of a thread. */
 #define MAX_OPEN 16
-#define TEXT_BYTES ((size_t)64 << 20)
-/* Nobody samples in less than this: where all weights are smaller, they are numbers of samples. */
+/* No profiler samples faster than this: where all weights are smaller, they count samples. */
 #define MIN_WEIGHT_NS 1000
 
 /* The table that is read, and what a row of it is as a sample. */
@@ -24,22 +22,7 @@ struct ts_sample_source {
 	enum ts_table_id table;
 	uint64_t mask;
 	void (*see)(struct ts_samples *samples, const struct ts_batch *batch, uint32_t row,
-		    struct ts_seen *ret_seen);
-};
-
-/* A chunk that is being read. */
-struct cursor {
-	struct ts_batch *batch;
-	uint32_t row;
-};
-
-struct walk {
-	struct ts_samples *samples;
-	size_t *chunks; /* indices, by time */
-	size_t chunk_count, next_chunk;
-	struct cursor open[MAX_OPEN]; /* those beyond open_count hold batches to use again */
-	size_t open_count;
-	uint64_t bytes_done;
+		    struct ts_stack_sample *ret_sample);
 };
 
 /* ---- what the weights mean ---- */
@@ -171,22 +154,21 @@ void ts_samples_release(struct ts_samples *samples)
 struct visitor {
 	struct ts_samples *samples;
 	uint64_t rows;
-	int (*visit)(void *context, const struct ts_seen *seen);
+	int (*visit)(void *context, const struct ts_stack_sample *sample);
 	void *context;
 };
 
+/* Not 0: the caller wants to stop. */
 static int tell_progress(const struct ts_samples *samples, uint64_t bytes_done)
 {
 	uint64_t done = samples->pass * samples->bytes + bytes_done;
 
-	if (samples->options && samples->options->progress &&
-	    samples->options->progress(samples->options->context, done / TS_MAX(samples->passes, 1),
-				       samples->bytes))
-		return ts_error_set(samples->err, TS_ECANCELED, "interrupted");
-	return TS_OK;
+	return samples->options.progress &&
+	       samples->options.progress(samples->options.context,
+					 done / TS_MAX(samples->options.passes, 1), samples->bytes);
 }
 
-/* Rows are all that is seen of how far it is. */
+/* The index gives no bytes: progress is estimated from the rows. */
 static int count_command(struct visitor *visitor)
 {
 	const struct ts_samples *samples = visitor->samples;
@@ -194,13 +176,15 @@ static int count_command(struct visitor *visitor)
 
 	if (visitor->rows++ % ROWS_A_STEP)
 		return TS_OK;
-	return tell_progress(samples, (uint64_t)(share * (double)samples->bytes));
+	if (tell_progress(samples, (uint64_t)(share * (double)samples->bytes)))
+		return ts_error_set(samples->err, TS_ECANCELED, "interrupted");
+	return TS_OK;
 }
 
 static int see_command(void *context, const struct ts_launched *launched, struct ts_error *err)
 {
 	struct visitor *visitor = context;
-	const struct ts_seen seen = {
+	const struct ts_stack_sample sample = {
 		.start = launched->start,
 		.thread = launched->call.thread,
 		/* Of a graph's kernel, where it was captured: that says what it is. */
@@ -213,44 +197,7 @@ static int see_command(void *context, const struct ts_launched *launched, struct
 	int rc = count_command(visitor);
 
 	(void)err; /* is that of the samples */
-	return rc ? rc : visitor->visit(visitor->context, &seen);
-}
-
-/* ---- the merge ---- */
-
-struct place {
-	int64_t start;
-	size_t chunk;
-};
-
-static int compare_places(const void *left, const void *right)
-{
-	const struct place *a = left, *b = right;
-
-	return a->start != b->start ? TS_COMPARE(a->start, b->start)
-				    : TS_COMPARE(a->chunk, b->chunk);
-}
-
-static int order_chunks(struct walk *walk)
-{
-	struct ts_reader *reader = walk->samples->reader;
-	size_t all = ts_reader_chunk_count(reader), count = 0;
-	TS_AUTO_FREE struct place *places = ts_alloc_array(all, sizeof(*places));
-
-	walk->chunks = ts_alloc_array(all, sizeof(*walk->chunks));
-	if (!places || !walk->chunks)
-		return ts_error_set(walk->samples->err, TS_ENOMEM, "no memory");
-	for (size_t i = 0; i < all; i++) {
-		const struct ts_chunk *chunk = ts_reader_chunk(reader, i);
-
-		if (chunk->table == walk->samples->source->table)
-			places[count++] = (struct place){ chunk->min_start, i };
-	}
-	ts_sort(places, count, sizeof(*places), compare_places);
-	for (size_t i = 0; i < count; i++)
-		walk->chunks[i] = places[i].chunk;
-	walk->chunk_count = count;
-	return TS_OK;
+	return rc ? rc : visitor->visit(visitor->context, &sample);
 }
 
 /* First of all events. */
@@ -258,69 +205,6 @@ static int order_chunks(struct walk *walk)
 _Static_assert(TS_COLUMN_OF(sample, start) == START && TS_COLUMN_OF(api_call, start) == START &&
 		       TS_COLUMN_OF(allocation, start) == START,
 	       "columns of events");
-
-static int64_t time_of(const struct cursor *cursor)
-{
-	return cursor->batch->columns[START][cursor->row];
-}
-
-static int open_chunk(struct walk *walk)
-{
-	size_t chunk = walk->chunks[walk->next_chunk++];
-	struct cursor *cursor = &walk->open[walk->open_count];
-	int rc = tell_progress(walk->samples, walk->bytes_done);
-
-	if (!rc && !cursor->batch)
-		rc = ts_batch_new(&cursor->batch, walk->samples->reader, walk->samples->err);
-	if (!rc)
-		rc = ts_batch_read(cursor->batch, chunk, walk->samples->source->mask,
-				   walk->samples->err);
-	if (rc)
-		return rc;
-	cursor->row = 0;
-	walk->bytes_done += ts_reader_chunk(walk->samples->reader, chunk)->bytes;
-	if (cursor->batch->rows)
-		walk->open_count++;
-	/* No text is in use between two samples. */
-	ts_reader_trim(walk->samples->reader, TEXT_BYTES);
-	return TS_OK;
-}
-
-/* The open chunk whose next row is the earliest. */
-static struct cursor *earliest(struct walk *walk)
-{
-	struct cursor *best = NULL;
-
-	for (size_t i = 0; i < walk->open_count; i++)
-		if (!best || time_of(&walk->open[i]) < time_of(best))
-			best = &walk->open[i];
-	return best;
-}
-
-/* Must another chunk be opened ahead of the next row? */
-static bool is_due(const struct walk *walk, const struct cursor *next)
-{
-	const struct ts_chunk *chunk;
-
-	if (walk->next_chunk == walk->chunk_count || walk->open_count == MAX_OPEN)
-		return false;
-	chunk = ts_reader_chunk(walk->samples->reader, walk->chunks[walk->next_chunk]);
-	return !next || chunk->min_start <= time_of(next);
-}
-
-/*
- * Its batch goes behind those in use. Of chunks that are equally early the first opened comes
- * first.
- */
-static void close_cursor(struct walk *walk, struct cursor *cursor)
-{
-	struct cursor closed = *cursor;
-
-	walk->open_count--;
-	memmove(cursor, cursor + 1,
-		(size_t)(&walk->open[walk->open_count] - cursor) * sizeof(*cursor));
-	walk->open[walk->open_count] = closed;
-}
 
 /* ---- a sample ---- */
 
@@ -350,7 +234,7 @@ static enum ts_thread_state state_of(struct ts_samples *samples, int64_t string)
 }
 
 static void see_sample(struct ts_samples *samples, const struct ts_batch *batch, uint32_t row,
-		       struct ts_seen *ret_seen)
+		       struct ts_stack_sample *ret_sample)
 {
 	int64_t weight = batch->columns[TS_COLUMN_OF(sample, weight)][row];
 	bool is_counted = !is_time(samples, batch->columns[TS_COLUMN_OF(sample, name)][row]);
@@ -362,7 +246,7 @@ static void see_sample(struct ts_samples *samples, const struct ts_batch *batch,
 		weight = TS_MAX(weight, 0); /* nothing of it is nothing, not one */
 	else
 		weight = weight > 0 ? weight : 1;
-	*ret_seen = (struct ts_seen){
+	*ret_sample = (struct ts_stack_sample){
 		.start = batch->columns[TS_COLUMN_OF(sample, start)][row],
 		.thread = batch->columns[TS_COLUMN_OF(sample, thread)][row],
 		.stack = batch->columns[TS_COLUMN_OF(sample, stack)][row],
@@ -374,10 +258,10 @@ static void see_sample(struct ts_samples *samples, const struct ts_batch *batch,
 }
 
 static void see_call(struct ts_samples *samples, const struct ts_batch *batch, uint32_t row,
-		     struct ts_seen *ret_seen)
+		     struct ts_stack_sample *ret_sample)
 {
 	(void)samples;
-	*ret_seen = (struct ts_seen){
+	*ret_sample = (struct ts_stack_sample){
 		.start = batch->columns[START][row],
 		.thread = batch->columns[TS_COLUMN_OF(api_call, thread)][row],
 		.stack = batch->columns[TS_COLUMN_OF(api_call, stack)][row],
@@ -387,9 +271,9 @@ static void see_call(struct ts_samples *samples, const struct ts_batch *batch, u
 	};
 }
 
-/* What is given back again was taken all the same. */
+/* Memory that is freed later counts all the same. */
 static void see_allocation(struct ts_samples *samples, const struct ts_batch *batch, uint32_t row,
-			   struct ts_seen *ret_seen)
+			   struct ts_stack_sample *ret_sample)
 {
 	int64_t bytes = batch->columns[TS_COLUMN_OF(allocation, bytes)][row];
 	bool is_taken = batch->columns[TS_COLUMN_OF(allocation, kind)][row] ==
@@ -397,7 +281,7 @@ static void see_allocation(struct ts_samples *samples, const struct ts_batch *ba
 			bytes > 0;
 
 	(void)samples;
-	*ret_seen = (struct ts_seen){
+	*ret_sample = (struct ts_stack_sample){
 		.start = batch->columns[START][row],
 		.thread = batch->columns[TS_COLUMN_OF(allocation, thread)][row],
 		.stack = batch->columns[TS_COLUMN_OF(allocation, stack)][row],
@@ -428,79 +312,89 @@ static const struct ts_sample_source allocated = {
 	.see = see_allocation,
 };
 
-/* ---- all of it ---- */
+/* ---- entry points ---- */
+
+static const struct ts_sample_source *const sources[] = {
+	[TS_SAMPLES_TAKEN] = &sampled,
+	[TS_SAMPLES_CALLS] = &called,
+	[TS_SAMPLES_ALLOCATIONS] = &allocated,
+};
 
 int ts_samples_open(struct ts_samples *samples, struct ts_reader *reader,
-		    const struct ts_export_options *options, unsigned int passes,
-		    struct ts_error *err)
+		    const struct ts_samples_options *options, struct ts_error *err)
 {
 	int rc = TS_OK;
 
-	*samples = (struct ts_samples){ .reader = reader,
-					.options = options,
-					.err = err,
-					.flags = ts_export_flags(options),
-					.unit = "none",
-					.source = &sampled,
-					.passes = passes };
+	*samples = (struct ts_samples){ .reader = reader, .err = err, .unit = "none" };
+	if (options)
+		samples->options = *options;
 	ts_map_init(&samples->states);
 	ts_map_init(&samples->events);
-	if (samples->flags & TS_EXPORT_CALLS)
-		samples->source = &called;
-	else if (samples->flags & TS_EXPORT_MEMORY)
-		samples->source = &allocated;
-	if (samples->flags & TS_EXPORT_DEVICE) {
+	if (samples->options.kind == TS_SAMPLES_COMMANDS) {
 		samples->are_timed = true;
 		count_rows(samples, TS_TABLE_GPU_OP);
 		rc = ts_launches_new(&samples->launches, reader, err);
 	} else {
+		samples->source = sources[samples->options.kind];
 		count_rows(samples, samples->source->table);
-		if (samples->source == &sampled)
+		if (samples->options.kind == TS_SAMPLES_TAKEN)
 			rc = survey(samples);
 	}
 	if (samples->are_timed)
 		samples->unit = "nanoseconds";
-	else if (samples->source == &allocated)
+	else if (samples->options.kind == TS_SAMPLES_ALLOCATIONS)
 		samples->unit = "bytes";
 	return rc;
 }
 
-static int step(struct walk *walk, int (*visit)(void *context, const struct ts_seen *seen),
-		void *context)
+static int on_progress(void *context, uint64_t bytes_done)
 {
-	struct ts_samples *samples = walk->samples;
-	struct cursor *next = earliest(walk);
-	struct ts_seen seen;
+	return tell_progress(context, bytes_done);
+}
 
-	if (is_due(walk, next))
-		return open_chunk(walk);
-	samples->source->see(samples, next->batch, next->row, &seen);
-	if (++next->row == next->batch->rows)
-		close_cursor(walk, next);
-	if (seen.state == TS_THREAD_IDLE && samples->flags & TS_EXPORT_NO_IDLE)
-		return TS_OK;
-	return visit(context, &seen);
+static int walk_rows(struct ts_samples *samples,
+		     int (*visit)(void *context, const struct ts_stack_sample *sample),
+		     void *context)
+{
+	const struct ts_sample_source *source = samples->source;
+	uint64_t masks[TS_TABLE_COUNT] = { 0 };
+	const struct ts_row_merge_options options = {
+		.tables = TS_TABLE_BIT(source->table),
+		.masks = masks,
+		.max_open = MAX_OPEN,
+		.progress = on_progress,
+		.context = samples,
+	};
+	struct ts_merge_cursor *cursor;
+	struct ts_row_merge merge;
+	int rc;
+
+	masks[source->table] = source->mask;
+	rc = ts_row_merge_open(&merge, samples->reader, &options, samples->err);
+	while (!rc && !(rc = ts_row_merge_next(&merge, &cursor, samples->err)) && cursor) {
+		struct ts_stack_sample sample;
+
+		source->see(samples, cursor->batch, cursor->row, &sample);
+		if (sample.state != TS_THREAD_IDLE || !samples->options.skip_idle)
+			rc = visit(context, &sample);
+	}
+	ts_row_merge_close(&merge);
+	return rc;
 }
 
 int ts_samples_walk(struct ts_samples *samples,
-		    int (*visit)(void *context, const struct ts_seen *seen), void *context)
+		    int (*visit)(void *context, const struct ts_stack_sample *sample),
+		    void *context)
 {
-	struct walk walk = { .samples = samples };
 	struct visitor visitor = { .samples = samples, .visit = visit, .context = context };
 	int rc;
 
 	if (samples->launches) {
 		rc = ts_launches_walk(samples->launches, see_command, &visitor, samples->err);
 		samples->passed_over = samples->rows - visitor.rows;
-		samples->pass++;
-		return rc;
+	} else {
+		rc = walk_rows(samples, visit, context);
 	}
-	rc = order_chunks(&walk);
-	while (!rc && (walk.open_count || walk.next_chunk < walk.chunk_count))
-		rc = step(&walk, visit, context);
-	for (size_t i = 0; i < MAX_OPEN; i++)
-		ts_batch_free(walk.open[i].batch);
-	free(walk.chunks);
 	samples->pass++;
 	return rc;
 }

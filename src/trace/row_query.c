@@ -7,10 +7,10 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "cli/common/chunk_cache.h"
-#include "cli/common/picks.h"
-#include "cli/common/timeline.h"
-#include "cli/common/trace_totals.h"
+#include "trace/chunk_cache.h"
+#include "trace/row_query.h"
+#include "trace/row_window.h"
+#include "trace/trace_totals.h"
 
 #define WINDOW_ROWS (256 * 1024)
 #define FIRST_WINDOW_ROWS 2048
@@ -29,12 +29,12 @@ struct candidate {
 
 struct timeline {
 	struct ts_reader *reader;
-	const struct ts_timeline_query *query;
+	const struct ts_row_query *query;
 	struct candidate *candidates; /* by min_start; those behind the window are dropped */
 	size_t candidate_count;
 	uint64_t row_count; /* of all candidates, at first */
 	struct ts_chunk_cache cache;
-	struct ts_picks picks;
+	struct ts_row_window picks;
 	uint64_t classes[CLASSES]; /* rows a class of durations */
 	uint64_t emitted;
 	uint64_t done;       /* for progress */
@@ -69,7 +69,7 @@ static int compare_candidates(const void *a, const void *b)
 
 static int find_candidates(struct timeline *timeline, struct ts_error *err)
 {
-	const struct ts_timeline_query *query = timeline->query;
+	const struct ts_row_query *query = timeline->query;
 	size_t count = ts_reader_chunk_count(timeline->reader);
 
 	timeline->candidates = calloc(count + 1, sizeof(*timeline->candidates));
@@ -96,7 +96,7 @@ static int find_candidates(struct timeline *timeline, struct ts_error *err)
 static int get_chunk(struct timeline *timeline, const struct candidate *candidate,
 		     struct ts_cached_chunk **ret_chunk, struct ts_error *err)
 {
-	const struct ts_timeline_query *query = timeline->query;
+	const struct ts_row_query *query = timeline->query;
 	unsigned int id = candidate->info.table;
 	const struct ts_table_info *table = ts_table_info(id);
 	uint64_t keys = ts_filter_mask(query->filter, id) | UINT64_C(1) << table->start;
@@ -104,7 +104,7 @@ static int get_chunk(struct timeline *timeline, const struct candidate *candidat
 	if (table->duration >= 0)
 		keys |= UINT64_C(1) << table->duration;
 	/* Where every row is wanted, one read is better than two. */
-	if (query->order == TS_ORDER_START && !ts_filter_mask(query->filter, id) &&
+	if (query->order == TS_ROW_ORDER_START && !ts_filter_mask(query->filter, id) &&
 	    candidate->info.min_start >= query->from && candidate->info.max_start <= query->to)
 		keys |= query->masks[id];
 	return ts_chunk_cache_get(&timeline->cache, candidate->chunk, keys, query->masks[id],
@@ -151,7 +151,7 @@ static void find_keys(const struct timeline *timeline, const struct ts_batch *ba
 	int64_t start = batch->columns[batch->table->start][row];
 	int64_t duration = duration_of(batch, row);
 
-	if (timeline->query->order == TS_ORDER_DURATION) {
+	if (timeline->query->order == TS_ROW_ORDER_DURATION) {
 		*ret_axis = ~duration;
 		*ret_second = start;
 	} else {
@@ -183,14 +183,14 @@ static int pick_row(struct timeline *timeline, struct ts_cached_chunk *chunk, ui
 	int rc = ts_chunk_cache_read_rest(&timeline->cache, chunk, err);
 
 	if (!rc)
-		rc = ts_picks_add(&timeline->picks, axis, second, chunk, row, err);
-	return rc ? rc : ts_picks_shrink(&timeline->picks, &timeline->end, err);
+		rc = ts_row_window_add(&timeline->picks, axis, second, chunk, row, err);
+	return rc ? rc : ts_row_window_shrink(&timeline->picks, &timeline->end, err);
 }
 
 static int pick_rows(struct timeline *timeline, const struct candidate *candidate,
 		     struct ts_error *err)
 {
-	bool by_start = timeline->query->order == TS_ORDER_START;
+	bool by_start = timeline->query->order == TS_ROW_ORDER_START;
 	struct ts_cached_chunk *chunk;
 	int64_t axis, second;
 	int rc = get_chunk(timeline, candidate, &chunk, err);
@@ -308,7 +308,7 @@ static int64_t shortest_of_class(unsigned int class)
 
 static int tell_progress(const struct timeline *timeline, uint64_t done, struct ts_error *err)
 {
-	const struct ts_timeline_query *query = timeline->query;
+	const struct ts_row_query *query = timeline->query;
 
 	if (query->progress && query->progress(query->progress_context, done, timeline->row_count))
 		return ts_error_set(err, TS_ECANCELED, "stopped");
@@ -349,7 +349,7 @@ static int64_t find_end_by_duration(const struct timeline *timeline)
 
 static bool reaches_window(const struct timeline *timeline, const struct candidate *candidate)
 {
-	if (timeline->query->order == TS_ORDER_DURATION)
+	if (timeline->query->order == TS_ROW_ORDER_DURATION)
 		return candidate->longest >= ~timeline->end;
 	return candidate->info.min_start <= timeline->end;
 }
@@ -358,7 +358,7 @@ static int pick_window(struct timeline *timeline, struct ts_error *err)
 {
 	int rc = TS_OK;
 
-	ts_picks_clear(&timeline->picks);
+	ts_row_window_clear(&timeline->picks);
 	for (size_t i = 0; !rc && i < timeline->candidate_count; i++) {
 		if (!reaches_window(timeline, &timeline->candidates[i]))
 			continue;
@@ -366,17 +366,17 @@ static int pick_window(struct timeline *timeline, struct ts_error *err)
 		if (!rc)
 			rc = tell_progress(timeline, timeline->done, err);
 	}
-	ts_picks_sort(&timeline->picks);
+	ts_row_window_sort(&timeline->picks);
 	return rc;
 }
 
 static int emit_window(struct timeline *timeline, struct ts_error *err)
 {
-	const struct ts_timeline_query *query = timeline->query;
+	const struct ts_row_query *query = timeline->query;
 	int rc = TS_OK;
 
 	for (size_t i = 0; !rc && i < timeline->picks.count; i++) {
-		struct ts_shown_row row = ts_picks_row(&timeline->picks, i);
+		struct ts_row row = ts_row_window_row(&timeline->picks, i);
 
 		if (timeline->emitted == query->limit)
 			break;
@@ -393,7 +393,7 @@ static void note_progress(struct timeline *timeline)
 	double part = ((double)timeline->end - (double)timeline->first + 1) /
 		      ((double)timeline->last - (double)timeline->first + 1);
 
-	if (timeline->query->order == TS_ORDER_DURATION)
+	if (timeline->query->order == TS_ROW_ORDER_DURATION)
 		timeline->done = timeline->emitted;
 	else
 		timeline->done = (uint64_t)(part * (double)timeline->row_count);
@@ -401,7 +401,7 @@ static void note_progress(struct timeline *timeline)
 
 static int walk(struct timeline *timeline, struct ts_error *err)
 {
-	bool by_start = timeline->query->order == TS_ORDER_START;
+	bool by_start = timeline->query->order == TS_ROW_ORDER_START;
 	int rc = TS_OK;
 
 	timeline->begin = timeline->first;
@@ -431,15 +431,15 @@ static int run(struct timeline *timeline, struct ts_error *err)
 		return rc;
 	timeline->target = limit < WINDOW_ROWS ? TS_MAX((double)limit, FIRST_WINDOW_ROWS)
 					       : WINDOW_ROWS;
-	if (timeline->query->order == TS_ORDER_DURATION)
+	if (timeline->query->order == TS_ROW_ORDER_DURATION)
 		rc = start_by_duration(timeline, err);
 	else
 		start_by_start(timeline);
 	return rc ? rc : walk(timeline, err);
 }
 
-int ts_timeline_run(struct ts_reader *reader, const struct ts_timeline_query *query,
-		    struct ts_error *err)
+int ts_row_query_run(struct ts_reader *reader, const struct ts_row_query *query,
+		     struct ts_error *err)
 {
 	struct timeline *timeline = calloc(1, sizeof(*timeline));
 	int rc;
@@ -449,9 +449,9 @@ int ts_timeline_run(struct ts_reader *reader, const struct ts_timeline_query *qu
 	timeline->reader = reader;
 	timeline->query = query;
 	ts_chunk_cache_init(&timeline->cache, reader, CACHE_BYTES);
-	ts_picks_init(&timeline->picks);
+	ts_row_window_init(&timeline->picks);
 	rc = run(timeline, err);
-	ts_picks_release(&timeline->picks);
+	ts_row_window_release(&timeline->picks);
 	ts_chunk_cache_release(&timeline->cache);
 	free(timeline->candidates);
 	free(timeline);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sums of values over parts of a range of time. */
-#include "cli/common/resample.h"
+#include "trace/resample.h"
 
 #include <math.h>
 

@@ -3,16 +3,14 @@
  * Decoded chunks, kept while a budget of memory allows. A chunk is read in two steps: first the
  * columns that decide which rows are wanted, then, only if some are, the others.
  */
-#ifndef TS_CLI_COMMON_CHUNK_CACHE_H
-#define TS_CLI_COMMON_CHUNK_CACHE_H
+#ifndef TS_TRACE_CHUNK_CACHE_H
+#define TS_TRACE_CHUNK_CACHE_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include <tracesmith/reader.h>
-
-#include "cli/common/show.h"
 
 struct ts_cached_chunk {
 	struct ts_batch *keys; /* columns that decide */

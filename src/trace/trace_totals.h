@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What several verbs want to know of a trace, asked through the public reader alone. */
-#ifndef TS_CLI_COMMON_TRACE_TOTALS_H
-#define TS_CLI_COMMON_TRACE_TOTALS_H
+/* Totals of a trace: rows, tables, time range, entities. Chunk headers answer most of it. */
+#ifndef TS_TRACE_TRACE_TOTALS_H
+#define TS_TRACE_TRACE_TOTALS_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -13,10 +13,10 @@
 TS_DEFINE_AUTO(ts_reader, ts_reader_close);
 TS_DEFINE_AUTO(ts_batch, ts_batch_free);
 
-/* The bit of a table in a set of tables. */
+/* A table's bit in a set of tables. */
 #define TS_TABLE_BIT(table) (UINT64_C(1) << (table))
 
-/* The tables whose rows are counted as "events". */
+/* The tables whose rows count as "events". */
 #define TS_TRACE_COUNTED                                                   \
 	(TS_TABLE_BIT(TS_TABLE_SLICE) | TS_TABLE_BIT(TS_TABLE_GPU_OP) |    \
 	 TS_TABLE_BIT(TS_TABLE_API_CALL) | TS_TABLE_BIT(TS_TABLE_SAMPLE) | \
@@ -35,18 +35,15 @@ struct ts_trace_range {
 };
 
 /*
- * The smallest start and largest end in trace time over all EVENT tables but `loss`, which may lie
- * outside of what was recorded. A row that did not end counts with its start; chunks with such
- * rows are read.
+ * The smallest start and largest end in trace time over all EVENT tables except `loss`, which may
+ * lie outside of what was recorded. A row without an end counts with its start; only chunks with
+ * such rows are read.
  */
 int ts_trace_range(struct ts_reader *reader, struct ts_trace_range *ret_range,
 		   struct ts_error *err);
 
 /* The smallest start of the same rows, without reading anything; 0 for an empty trace. */
 int64_t ts_trace_start(const struct ts_reader *reader);
-
-/* Warns on stderr about a trace that was not finished or has damaged stretches. */
-void ts_trace_warn(const struct ts_reader *reader, const char *path);
 
 /* Distinct ids of an ENTITY table. */
 uint64_t ts_trace_entities(struct ts_reader *reader, enum ts_table_id table);

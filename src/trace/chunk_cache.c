@@ -4,9 +4,9 @@
  * chunk gives way, not the oldest: windows ask for the same chunks in the same order again and
  * again, and a least-recently-used rule would then keep nothing that is asked for next.
  */
-#include "cli/common/chunk_cache.h"
+#include "trace/chunk_cache.h"
 #include "base/memory.h"
-#include "cli/common/trace_totals.h"
+#include "trace/trace_totals.h"
 
 void ts_chunk_cache_init(struct ts_chunk_cache *cache, struct ts_reader *reader, size_t budget)
 {

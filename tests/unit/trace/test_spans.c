@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Nested spans: order, cuts, what never ends; sorted in memory or in pieces they are the same. */
 #include "base/ns.h"
-#include "export/common/samples.h"
-#include "export/common/spans.h"
+#include "trace/samples.h"
+#include "trace/spans.h"
 
 #include "unit/export/export_support.h"
 
@@ -59,7 +59,8 @@ static struct ts_spans_counts walk(struct ts_reader *reader, size_t piece_rows,
 	struct ts_spans_counts counts;
 
 	*written = (struct written){ .reader = reader, .thread = INT64_MIN };
-	if (ts_spans_new(&spans, reader, NULL, piece_rows, &err) ||
+	if (ts_spans_new(&spans, reader, &(struct ts_spans_options){ .piece_rows = piece_rows },
+			 &err) ||
 	    ts_spans_walk(spans, write_step, written, &err))
 		ts_test_fail(__FILE__, __LINE__, "%s", err.message);
 	TS_CHECK_INT(written->depth, 0);
@@ -179,7 +180,7 @@ TS_TEST(spans_stop_when_told)
 
 	make_trace(&made, 0);
 	reader = open_made(&made);
-	TS_CHECK_INT(ts_spans_new(&spans, reader, NULL, 0, &err), 0);
+	TS_CHECK_INT(ts_spans_new(&spans, reader, NULL, &err), 0);
 	TS_CHECK_INT(ts_spans_walk(spans, write_step, NULL, &err), 0);
 	ts_spans_free(spans);
 	ts_spans_free(NULL);

@@ -5,25 +5,25 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "cli/common/picks.h"
+#include "trace/row_window.h"
 
 /* 128 MiB of words, and rows that sort in well under a second. */
 #define WORD_LIMIT ((size_t)16 << 20)
 #define ITEM_LIMIT ((size_t)1 << 20)
 
-void ts_picks_init(struct ts_picks *picks)
+void ts_row_window_init(struct ts_row_window *picks)
 {
-	*picks = (struct ts_picks){ .item_limit = ITEM_LIMIT, .word_limit = WORD_LIMIT };
+	*picks = (struct ts_row_window){ .item_limit = ITEM_LIMIT, .word_limit = WORD_LIMIT };
 }
 
-void ts_picks_release(struct ts_picks *picks)
+void ts_row_window_release(struct ts_row_window *picks)
 {
 	free(picks->items);
 	free(picks->words);
-	*picks = (struct ts_picks){ 0 };
+	*picks = (struct ts_row_window){ 0 };
 }
 
-void ts_picks_clear(struct ts_picks *picks)
+void ts_row_window_clear(struct ts_row_window *picks)
 {
 	picks->count = 0;
 	picks->word_count = 0;
@@ -31,8 +31,8 @@ void ts_picks_clear(struct ts_picks *picks)
 	picks->word_limit = WORD_LIMIT;
 }
 
-int ts_picks_add(struct ts_picks *picks, int64_t axis, int64_t second,
-		 const struct ts_cached_chunk *chunk, uint32_t row, struct ts_error *err)
+int ts_row_window_add(struct ts_row_window *picks, int64_t axis, int64_t second,
+		      const struct ts_cached_chunk *chunk, uint32_t row, struct ts_error *err)
 {
 	const struct ts_table_info *table = chunk->keys->table;
 	uint32_t value_count;
@@ -48,7 +48,7 @@ int ts_picks_add(struct ts_picks *picks, int64_t axis, int64_t second,
 	if (value_count)
 		memcpy(picks->words + picks->word_count + table->column_count, values,
 		       value_count * sizeof(*picks->words));
-	picks->items[picks->count++] = (struct ts_pick){
+	picks->items[picks->count++] = (struct ts_row_window_item){
 		.axis = axis,
 		.second = second,
 		.chunk = chunk->chunk,
@@ -71,7 +71,7 @@ static int compare_numbers(const void *a, const void *b)
 }
 
 /* A place on the axis that about half of the rows do not pass; the last one: there is none. */
-static int find_middle(const struct ts_picks *picks, int64_t *ret_middle, struct ts_error *err)
+static int find_middle(const struct ts_row_window *picks, int64_t *ret_middle, struct ts_error *err)
 {
 	TS_AUTO_FREE int64_t *axis = ts_alloc_array(picks->count, sizeof(*axis));
 	size_t at = picks->count / 2;
@@ -90,13 +90,13 @@ static int find_middle(const struct ts_picks *picks, int64_t *ret_middle, struct
 	return TS_OK;
 }
 
-static void keep_until(struct ts_picks *picks, int64_t end)
+static void keep_until(struct ts_row_window *picks, int64_t end)
 {
 	size_t kept = 0, words = 0;
 
 	/* Not sorted yet, so words stand in the order of the items. */
 	for (size_t i = 0; i < picks->count; i++) {
-		struct ts_pick *item = &picks->items[i];
+		struct ts_row_window_item *item = &picks->items[i];
 
 		if (item->axis > end)
 			continue;
@@ -110,7 +110,7 @@ static void keep_until(struct ts_picks *picks, int64_t end)
 	picks->word_count = words;
 }
 
-int ts_picks_shrink(struct ts_picks *picks, int64_t *end, struct ts_error *err)
+int ts_row_window_shrink(struct ts_row_window *picks, int64_t *end, struct ts_error *err)
 {
 	size_t before = picks->count;
 	int64_t middle = 0;
@@ -134,7 +134,7 @@ int ts_picks_shrink(struct ts_picks *picks, int64_t *end, struct ts_error *err)
 
 static int compare_picks(const void *a, const void *b)
 {
-	const struct ts_pick *first = a, *second = b;
+	const struct ts_row_window_item *first = a, *second = b;
 
 	if (first->axis != second->axis)
 		return first->axis < second->axis ? -1 : 1;
@@ -145,18 +145,18 @@ static int compare_picks(const void *a, const void *b)
 	return first->row < second->row ? -1 : first->row > second->row;
 }
 
-void ts_picks_sort(struct ts_picks *picks)
+void ts_row_window_sort(struct ts_row_window *picks)
 {
 	if (picks->count > 1)
 		qsort(picks->items, picks->count, sizeof(*picks->items), compare_picks);
 }
 
-struct ts_shown_row ts_picks_row(const struct ts_picks *picks, size_t i)
+struct ts_row ts_row_window_row(const struct ts_row_window *picks, size_t i)
 {
-	const struct ts_pick *item = &picks->items[i];
+	const struct ts_row_window_item *item = &picks->items[i];
 	const struct ts_table_info *table = ts_table_info(item->table);
 
-	return (struct ts_shown_row){
+	return (struct ts_row){
 		.table = table,
 		.columns = picks->words + item->at,
 		.values = picks->words + item->at + table->column_count,

@@ -1,21 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Frames of a trace without names, by binary; what is found is held and then appended at once, so
- * that a run that is stopped changes nothing. See symbolize_trace.h.
+ * Groups the unnamed frames of a trace by binary and symbolizes them. All rows are appended at the
+ * end, so an interrupted run changes nothing. See symbolize_trace.h.
  */
-#include "cli/common/symbolize_trace.h"
+#include "code/symbolize_trace.h"
 
-#include <inttypes.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/map.h"
-#include "cli/common/progress.h"
-#include "cli/common/report.h"
-#include "cli/common/trace_append.h"
-#include "cli/common/trace_totals.h"
 #include "code/dwarf.h"
+#include "trace/trace_append.h"
+#include "trace/trace_totals.h"
 
 /* A frame that wants a name. */
 struct frame {
@@ -54,7 +50,7 @@ static int no_memory(struct naming *naming)
 	return ts_error_set(naming->err, TS_ENOMEM, "no memory");
 }
 
-/* ---- which frames ---- */
+/* ---- frames ---- */
 
 static int add_binary(struct naming *naming, struct ts_string path, struct ts_string build_id)
 {
@@ -162,7 +158,7 @@ static int list_addresses(struct naming *naming)
 	return TS_OK;
 }
 
-/* ---- what they are called ---- */
+/* ---- symbols ---- */
 
 static int keep_symbol(struct naming *naming, int64_t frame, uint32_t depth,
 		       const struct ts_symbol *symbol)
@@ -217,7 +213,7 @@ static void add_rows(void *context, struct ts_writer *writer)
 	}
 }
 
-/* ---- where ---- */
+/* ---- debug folders ---- */
 
 /* Folders out of texts like "a:b", as pointers into a copy. */
 struct folders {
@@ -265,7 +261,7 @@ static void release_folders(struct folders *folders)
 	free(folders->list);
 }
 
-/* ---- the whole ---- */
+/* ---- symbolize ---- */
 
 static void count_binary(struct naming *naming, const struct ts_symbolize_module *module)
 {
@@ -288,34 +284,19 @@ static void count_binary(struct naming *naming, const struct ts_symbolize_module
 			       "'%s': its debug information is damaged: no lines\n", module->path);
 }
 
-/* Of a recorder signals are blocked: one that waits asks us to stop, too. */
-static int on_progress(void *context, uint64_t done, uint64_t total)
-{
-	sigset_t waiting;
-
-	if (!sigpending(&waiting) &&
-	    (sigismember(&waiting, SIGINT) == 1 || sigismember(&waiting, SIGTERM) == 1))
-		return 1;
-	return ts_progress_step(context, done, total);
-}
-
 static int find_names(struct naming *naming, const struct folders *folders)
 {
-	struct ts_progress progress;
 	struct ts_symbolize_options options = {
 		.folders = folders->list,
 		.folder_count = folders->count,
 		.recorded_ns = ts_reader_state(naming->reader)->created_ns,
-		.progress = on_progress,
-		.progress_context = &progress,
+		.progress = naming->choice->progress,
+		.progress_context = naming->choice->progress_context,
 		.found = on_found,
 		.context = naming,
 	};
-	int rc;
+	int rc = ts_symbolize(naming->binaries, naming->binary_count, &options, naming->err);
 
-	ts_progress_start(&progress, "symbolize", TS_PROGRESS_ROWS);
-	rc = ts_symbolize(naming->binaries, naming->binary_count, &options, naming->err);
-	ts_progress_stop(&progress);
 	for (size_t i = 0; i < naming->binary_count && !rc; i++)
 		count_binary(naming, &naming->binaries[i]);
 	return rc;
@@ -353,8 +334,8 @@ static void release(struct naming *naming)
 	free(naming->rows);
 }
 
-int ts_cli_symbolize(const char *path, const struct ts_symbolize_choice *choice,
-		     struct ts_symbolize_summary *ret_summary, struct ts_error *err)
+int ts_symbolize_trace(const char *path, const struct ts_symbolize_choice *choice,
+		       struct ts_symbolize_summary *ret_summary, struct ts_error *err)
 {
 	TS_AUTO(ts_reader) reader = NULL;
 	struct naming naming = { .choice = choice, .summary = ret_summary, .err = err };
@@ -377,40 +358,4 @@ int ts_cli_symbolize(const char *path, const struct ts_symbolize_choice *choice,
 void ts_symbolize_summary_release(struct ts_symbolize_summary *summary)
 {
 	ts_text_release(&summary->missing);
-}
-
-/* What each state lacks is told once a binary, in `missing`. */
-void ts_symbolize_tell(const struct ts_symbolize_summary *summary, const char *path, bool all)
-{
-	uint64_t fresh = summary->frames - summary->known;
-	struct ts_text missing = summary->missing;
-	char *line, *rest;
-
-	if (!summary->frames) {
-		ts_report_note("%s: no native frames without names", path);
-		return;
-	}
-	if (!fresh) {
-		ts_report_note("%s: all native frames that can be named are", path);
-		return;
-	}
-	ts_report_note("%s: %" PRIu64 " of %" PRIu64 " native frames named, %" PRIu64
-		       " with source lines; %" PRIu64 " %s%s",
-		       path, summary->named, fresh, summary->with_lines, summary->binaries,
-		       summary->binaries == 1 ? "binary" : "binaries",
-		       summary->has_libdw ? "" : " (no libdw: functions only)");
-	rest = all && missing.length ? strndup(missing.data, missing.length) : NULL;
-	for (char *at = rest; at && (line = strsep(&at, "\n"));)
-		if (*line)
-			ts_report_note("  %s", line);
-	free(rest);
-}
-
-void ts_symbolize_advise(const char *path)
-{
-	TS_AUTO(ts_reader) reader = NULL;
-
-	if (!ts_reader_open(&reader, path, NULL) && ts_reader_rows(reader, TS_TABLE_MAPPING) &&
-	    !ts_reader_rows(reader, TS_TABLE_SYMBOL))
-		ts_report_note("  native frames have no names yet: tracesmith symbolize %s", path);
 }

@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Turns filter options into tests of integer columns, a list a table. Adding a filter means a set
- * of ids, and the columns in which such ids stand.
+ * Compiles a filter into tests of integer columns, a list per table. To add a kind of filter, add a
+ * set of ids and the columns that hold such ids.
  */
 #include <string.h>
 
-#include "cli/common/filter.h"
-#include "cli/common/idset.h"
+#include "base/text.h"
+#include "trace/filter.h"
+#include "trace/idset.h"
 
 #define MAX_TESTS 8
 
-/* One column must be in a set, or where it cannot be, another column in another set. */
+/* A column's value must be in a set, or else the fallback column's value in another set. */
 struct test {
 	int column;
-	int otherwise; /* -1: none */
-	bool either;   /* the other column may always help out, not only where the first is 0 */
+	int fallback; /* -1: none */
+	bool either;  /* try the fallback even where the first column is not 0 */
 	struct ts_idset *set;
-	struct ts_idset *otherwise_set;
+	struct ts_idset *fallback_set;
 };
 
 struct table_tests {
@@ -27,7 +28,7 @@ struct table_tests {
 
 enum set_name {
 	SET_NAMES,
-	SET_NAME_STACKS, /* samples are called by their innermost function */
+	SET_NAME_STACKS, /* samples are named by their innermost function */
 	SET_CATEGORIES,
 	SET_DEVICES,
 	SET_STREAMS,
@@ -35,49 +36,39 @@ enum set_name {
 	SET_PROCESS_THREADS, /* threads and streams of the wanted processes */
 	SET_PROCESS_STREAMS,
 	SET_THREADS,
-	SET_THREAD_STREAMS, /* streams that a wanted thread shows */
+	SET_THREAD_STREAMS, /* streams shown under a wanted thread */
 	SET_COUNT,
 };
 
 struct ts_filter {
 	struct ts_reader *reader;
-	const struct ts_filter_options *options;
+	struct ts_filter_spec spec;
 	struct ts_idset sets[SET_COUNT];
 	struct table_tests tables[TS_TABLE_COUNT];
 };
 
-void ts_filter_options_release(struct ts_filter_options *options)
-{
-	ts_word_list_release(&options->names);
-	ts_word_list_release(&options->categories);
-	ts_word_list_release(&options->devices);
-	ts_word_list_release(&options->streams);
-	ts_word_list_release(&options->processes);
-	ts_word_list_release(&options->threads);
-}
-
 /* ---- sets ---- */
 
-static int check_numbers(const struct ts_word_list *words, const char *what, struct ts_error *err)
+static int check_numbers(const struct ts_patterns *words, const char *what, struct ts_error *err)
 {
 	int64_t number;
 
 	for (size_t i = 0; i < words->count; i++) {
-		if (ts_parse_int64(words->words[i], strlen(words->words[i]), &number))
+		if (ts_parse_int64(words->items[i], strlen(words->items[i]), &number))
 			return ts_error_set(err, TS_EINVAL, "a %s is a number, not '%s'", what,
-					    words->words[i]);
+					    words->items[i]);
 	}
 	return TS_OK;
 }
 
-/* Is the number one of the words, or does its name or its number as text match one? */
-static bool words_match(struct ts_reader *reader, const struct ts_word_list *words, int64_t number,
+/* Does the number equal, or its name or its number as text match, any of the words? */
+static bool words_match(struct ts_reader *reader, const struct ts_patterns *words, int64_t number,
 			int64_t number_text, int64_t name)
 {
 	int64_t wanted;
 
 	for (size_t i = 0; i < words->count; i++) {
-		const char *word = words->words[i];
+		const char *word = words->items[i];
 		struct ts_string text = ts_reader_string(reader, number_text);
 
 		if (!ts_parse_int64(word, strlen(word), &wanted) && wanted == number)
@@ -95,29 +86,29 @@ static bool device_matches(struct ts_filter *filter, const void *row)
 {
 	const struct ts_device_row *device = row;
 
-	return words_match(filter->reader, &filter->options->devices, device->number, 0, 0);
+	return words_match(filter->reader, &filter->spec.devices, device->number, 0, 0);
 }
 
 static bool stream_matches(struct ts_filter *filter, const void *row)
 {
 	const struct ts_stream_row *stream = row;
 
-	return words_match(filter->reader, &filter->options->streams, stream->number, 0, 0);
+	return words_match(filter->reader, &filter->spec.streams, stream->number, 0, 0);
 }
 
 static bool process_matches(struct ts_filter *filter, const void *row)
 {
 	const struct ts_process_row *process = row;
 
-	return words_match(filter->reader, &filter->options->processes, process->pid,
-			   process->pid_text, process->name);
+	return words_match(filter->reader, &filter->spec.processes, process->pid, process->pid_text,
+			   process->name);
 }
 
 static bool thread_matches(struct ts_filter *filter, const void *row)
 {
 	const struct ts_thread_row *thread = row;
 
-	return words_match(filter->reader, &filter->options->threads, thread->tid, thread->tid_text,
+	return words_match(filter->reader, &filter->spec.threads, thread->tid, thread->tid_text,
 			   thread->name);
 }
 
@@ -142,7 +133,7 @@ static bool stream_is_of_thread(struct ts_filter *filter, const void *row)
 	return ts_idset_has(&filter->sets[SET_THREADS], stream->thread);
 }
 
-/* The set of all entities of a table for which the function says yes. */
+/* Collects the entities of a table that match. */
 static int choose(struct ts_filter *filter, enum set_name name, enum ts_table_id table,
 		  bool (*matches)(struct ts_filter *filter, const void *row), struct ts_error *err)
 {
@@ -159,27 +150,27 @@ static int choose(struct ts_filter *filter, enum set_name name, enum ts_table_id
 
 static void start_sets(struct ts_filter *filter)
 {
-	const struct ts_filter_options *options = filter->options;
+	const struct ts_filter_spec *spec = &filter->spec;
 
 	for (int i = 0; i < SET_COUNT; i++)
-		ts_idset_init(&filter->sets[i], TS_IDSET_CHOSEN, filter->reader, NULL);
-	ts_idset_init(&filter->sets[SET_NAMES], TS_IDSET_STRINGS, filter->reader, &options->names);
+		ts_idset_init(&filter->sets[i], TS_IDSET_LISTED, filter->reader, NULL);
+	ts_idset_init(&filter->sets[SET_NAMES], TS_IDSET_STRINGS, filter->reader, &spec->names);
 	ts_idset_init(&filter->sets[SET_NAME_STACKS], TS_IDSET_STACKS, filter->reader,
-		      &options->names);
+		      &spec->names);
 	ts_idset_init(&filter->sets[SET_CATEGORIES], TS_IDSET_STRINGS, filter->reader,
-		      &options->categories);
+		      &spec->categories);
 }
 
-static int choose_places(struct ts_filter *filter, struct ts_error *err)
+static int choose_entities(struct ts_filter *filter, struct ts_error *err)
 {
-	const struct ts_filter_options *options = filter->options;
+	const struct ts_filter_spec *spec = &filter->spec;
 	int rc = TS_OK;
 
-	if (options->devices.count)
+	if (spec->devices.count)
 		rc = choose(filter, SET_DEVICES, TS_TABLE_DEVICE, device_matches, err);
-	if (!rc && options->streams.count)
+	if (!rc && spec->streams.count)
 		rc = choose(filter, SET_STREAMS, TS_TABLE_STREAM, stream_matches, err);
-	if (!rc && options->processes.count) {
+	if (!rc && spec->processes.count) {
 		rc = choose(filter, SET_PROCESSES, TS_TABLE_PROCESS, process_matches, err);
 		if (!rc)
 			rc = choose(filter, SET_PROCESS_THREADS, TS_TABLE_THREAD,
@@ -188,7 +179,7 @@ static int choose_places(struct ts_filter *filter, struct ts_error *err)
 			rc = choose(filter, SET_PROCESS_STREAMS, TS_TABLE_STREAM,
 				    stream_is_of_process, err);
 	}
-	if (!rc && options->threads.count) {
+	if (!rc && spec->threads.count) {
 		rc = choose(filter, SET_THREADS, TS_TABLE_THREAD, thread_matches, err);
 		if (!rc)
 			rc = choose(filter, SET_THREAD_STREAMS, TS_TABLE_STREAM,
@@ -199,7 +190,7 @@ static int choose_places(struct ts_filter *filter, struct ts_error *err)
 
 /* ---- tests of a table ---- */
 
-/* The column that refers to the table of that name, or the table's own id. */
+/* The column that refers to the table of that name, or the id column of that table itself. */
 static int find_reference(const struct ts_table_info *table, const char *refers)
 {
 	if (!strcmp(table->name, refers))
@@ -212,59 +203,57 @@ static int find_reference(const struct ts_table_info *table, const char *refers)
 	return -1;
 }
 
-/* The first column that is there, tested against its set; none: no row of the table can pass. */
+/* Tests `column`, or `fallback` if the table lacks it. With neither, no row can pass. */
 static void add_test(struct ts_filter *filter, struct table_tests *tests, int column,
-		     enum set_name set, int otherwise, enum set_name otherwise_set)
+		     enum set_name set, int fallback, enum set_name fallback_set)
 {
 	struct test *test = &tests->tests[tests->count++];
 
 	if (column < 0) {
-		column = otherwise;
-		set = otherwise_set;
-		otherwise = -1;
+		column = fallback;
+		set = fallback_set;
+		fallback = -1;
 	}
 	if (column < 0)
 		tests->never = true;
 	*test = (struct test){
 		.column = column,
-		.otherwise = otherwise,
+		.fallback = fallback,
 		.set = &filter->sets[set],
-		.otherwise_set = &filter->sets[otherwise_set],
-		.either = otherwise_set == SET_NAME_STACKS,
+		.fallback_set = &filter->sets[fallback_set],
+		.either = fallback_set == SET_NAME_STACKS,
 	};
 }
 
 static void add_tests(struct ts_filter *filter, const struct ts_table_info *table)
 {
-	const struct ts_filter_options *options = filter->options;
+	const struct ts_filter_spec *spec = &filter->spec;
 	struct table_tests *tests = &filter->tables[table->id];
 	int process = find_reference(table, "process"), thread = find_reference(table, "thread");
 	int stream = find_reference(table, "stream"), device = find_reference(table, "device");
 	int stack = table->id == TS_TABLE_SAMPLE ? ts_column_by_name(table, "stack") : -1;
 
 	/* A string is its own name, and has no id in a column: see ts_filter_row(). */
-	if (options->names.count && table->id != TS_TABLE_STRING)
-		add_test(filter, tests, ts_show_name_column(table), SET_NAMES, stack,
+	if (spec->names.count && table->id != TS_TABLE_STRING)
+		add_test(filter, tests, ts_row_name_column(table), SET_NAMES, stack,
 			 SET_NAME_STACKS);
-	if (options->categories.count)
+	if (spec->categories.count)
 		add_test(filter, tests, ts_column_by_name(table, "category"), SET_CATEGORIES, -1,
 			 SET_CATEGORIES);
-	if (options->devices.count)
+	if (spec->devices.count)
 		add_test(filter, tests, device, SET_DEVICES, -1, SET_DEVICES);
-	if (options->streams.count)
+	if (spec->streams.count)
 		add_test(filter, tests, stream, SET_STREAMS, -1, SET_STREAMS);
-	/*
-	 * What a device did is of the process whose display shows it, if nothing better is known.
-	 */
-	if (options->processes.count)
+	/* Device work without a thread belongs to the process that shows its stream. */
+	if (spec->processes.count)
 		add_test(filter, tests, process, SET_PROCESSES, thread >= 0 ? thread : stream,
 			 thread >= 0 ? SET_PROCESS_THREADS : SET_PROCESS_STREAMS);
-	if (options->threads.count)
+	if (spec->threads.count)
 		add_test(filter, tests, thread, SET_THREADS, stream, SET_THREAD_STREAMS);
 }
 
 int ts_filter_new(struct ts_filter **ret_filter, struct ts_reader *reader,
-		  const struct ts_filter_options *options, struct ts_error *err)
+		  const struct ts_filter_spec *spec, struct ts_error *err)
 {
 	TS_AUTO(ts_filter) filter = calloc(1, sizeof(*filter));
 	int rc;
@@ -272,13 +261,13 @@ int ts_filter_new(struct ts_filter **ret_filter, struct ts_reader *reader,
 	if (!filter)
 		return ts_error_set(err, TS_ENOMEM, "no memory for a filter");
 	filter->reader = reader;
-	filter->options = options;
+	filter->spec = *spec;
 	start_sets(filter);
-	rc = check_numbers(&options->devices, "device", err);
+	rc = check_numbers(&spec->devices, "device", err);
 	if (!rc)
-		rc = check_numbers(&options->streams, "stream", err);
+		rc = check_numbers(&spec->streams, "stream", err);
 	if (!rc)
-		rc = choose_places(filter, err);
+		rc = choose_entities(filter, err);
 	if (rc)
 		return rc;
 	for (unsigned int id = 0; id < TS_TABLE_COUNT; id++) {
@@ -314,18 +303,18 @@ uint64_t ts_filter_mask(const struct ts_filter *filter, unsigned int table)
 		return 0;
 	for (unsigned int i = 0; i < tests->count; i++) {
 		mask |= UINT64_C(1) << tests->tests[i].column;
-		if (tests->tests[i].otherwise >= 0)
-			mask |= UINT64_C(1) << tests->tests[i].otherwise;
+		if (tests->tests[i].fallback >= 0)
+			mask |= UINT64_C(1) << tests->tests[i].fallback;
 	}
 	return mask;
 }
 
-static bool passes(const struct test *test, int64_t value, int64_t otherwise)
+static bool passes(const struct test *test, int64_t value, int64_t fallback)
 {
-	if (test->otherwise < 0 || (value != 0 && !test->either))
+	if (test->fallback < 0 || (value != 0 && !test->either))
 		return ts_idset_has(test->set, value);
 	return (value != 0 && ts_idset_has(test->set, value)) ||
-	       ts_idset_has(test->otherwise_set, otherwise);
+	       ts_idset_has(test->fallback_set, fallback);
 }
 
 bool ts_filter_batch(const struct ts_filter *filter, const struct ts_batch *batch, uint32_t row)
@@ -334,29 +323,29 @@ bool ts_filter_batch(const struct ts_filter *filter, const struct ts_batch *batc
 
 	for (unsigned int i = 0; i < tests->count; i++) {
 		const struct test *test = &tests->tests[i];
-		int64_t otherwise = 0;
+		int64_t fallback = 0;
 
-		if (test->otherwise >= 0)
-			otherwise = batch->columns[test->otherwise][row];
-		if (!passes(test, batch->columns[test->column][row], otherwise))
+		if (test->fallback >= 0)
+			fallback = batch->columns[test->fallback][row];
+		if (!passes(test, batch->columns[test->column][row], fallback))
 			return false;
 	}
 	return true;
 }
 
-bool ts_filter_row(const struct ts_filter *filter, const struct ts_shown_row *row)
+bool ts_filter_row(const struct ts_filter *filter, const struct ts_row *row)
 {
 	const struct table_tests *tests = &filter->tables[row->table->id];
 	struct ts_string text = { row->bytes, row->bytes_length };
 
-	if (row->table->id == TS_TABLE_STRING && filter->options->names.count &&
-	    !ts_globs_match(&filter->options->names, text))
+	if (row->table->id == TS_TABLE_STRING && filter->spec.names.count &&
+	    !ts_patterns_match(&filter->spec.names, text))
 		return false;
 	for (unsigned int i = 0; !tests->never && i < tests->count; i++) {
 		const struct test *test = &tests->tests[i];
-		int64_t otherwise = test->otherwise >= 0 ? row->columns[test->otherwise] : 0;
+		int64_t fallback = test->fallback >= 0 ? row->columns[test->fallback] : 0;
 
-		if (!passes(test, row->columns[test->column], otherwise))
+		if (!passes(test, row->columns[test->column], fallback))
 			return false;
 	}
 	return !tests->never;

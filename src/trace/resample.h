@@ -3,8 +3,8 @@
  * A series of values over a range of time, in memory that does not grow with the values: the range
  * is cut into equal parts, and each knows its mean. Means are weighted by time.
  */
-#ifndef TS_CLI_COMMON_RESAMPLE_H
-#define TS_CLI_COMMON_RESAMPLE_H
+#ifndef TS_TRACE_RESAMPLE_H
+#define TS_TRACE_RESAMPLE_H
 
 #include <stddef.h>
 #include <stdint.h>

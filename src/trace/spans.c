@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Spans sorted by thread and time: pieces that fit into memory are sorted and, where there is more
- * than one, put into a temporary file, from which they are merged. See spans.h.
+ * External sort of spans by thread and time: pieces that fit into memory are sorted; if there is
+ * more than one, they go to a temporary file and are merged from there. See spans.h.
  */
-#include "export/common/spans.h"
+#include "trace/spans.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,6 @@
 
 #include "base/ns.h"
 #include "base/temporary.h"
-#include "export/export.h"
 
 /* Rows that are sorted at once: 40 MiB. */
 #define PIECE_ROWS ((size_t)1 << 20)
@@ -53,7 +52,7 @@ struct open_span {
 
 struct ts_spans {
 	struct ts_reader *reader;
-	struct ts_export_options options;
+	struct ts_spans_options options;
 	struct ts_spans_counts counts;
 	int64_t last_ns; /* of all threads */
 	size_t piece_rows;
@@ -184,7 +183,7 @@ static int read_rows(struct ts_spans *spans, struct ts_error *err)
 }
 
 int ts_spans_new(struct ts_spans **ret_spans, struct ts_reader *reader,
-		 const struct ts_export_options *options, size_t piece_rows, struct ts_error *err)
+		 const struct ts_spans_options *options, struct ts_error *err)
 {
 	TS_AUTO(ts_spans) spans = calloc(1, sizeof(*spans));
 	int rc;
@@ -193,10 +192,11 @@ int ts_spans_new(struct ts_spans **ret_spans, struct ts_reader *reader,
 		return no_memory(err);
 	spans->fd = -1;
 	spans->reader = reader;
-	spans->options = ts_export_options(options);
+	if (options)
+		spans->options = *options;
 	spans->last_ns = INT64_MIN;
 	spans->counts.first_ns = INT64_MAX;
-	spans->piece_rows = piece_rows ? piece_rows : PIECE_ROWS;
+	spans->piece_rows = spans->options.piece_rows ? spans->options.piece_rows : PIECE_ROWS;
 	rc = read_rows(spans, err);
 	if (!rc)
 		*ret_spans = TS_STEAL(spans);

@@ -4,7 +4,7 @@
  * that what bent its time before still does; where it drifts, two more hold the ends of what was
  * recorded, since beyond the last point only an offset counts.
  */
-#include "cli/common/align_store.h"
+#include "state/clocks/clock_store.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,18 +18,16 @@
 
 #include "base/io.h"
 #include "base/memory.h"
-#include "cli/common/progress.h"
-#include "cli/common/report.h"
-#include "cli/common/trace_append.h"
-#include "cli/common/trace_totals.h"
 #include "model/clockmap.h"
+#include "trace/trace_append.h"
+#include "trace/trace_totals.h"
 
 #define COPY_BYTES ((size_t)1 << 20)
 /* Methods of rows that `align` has written begin with this. */
 #define OUR_METHOD "collectives"
 
-int ts_align_check(const char *path, const struct ts_reader *reader, bool in_place,
-		   struct ts_error *err)
+int ts_clock_store_check(const char *path, const struct ts_reader *reader, bool in_place,
+			 struct ts_error *err)
 {
 	int rc = ts_append_check(path, reader, ", or ask with --dry-run", err);
 
@@ -52,7 +50,7 @@ struct known_clock {
 
 struct store {
 	struct ts_reader *reader;
-	const struct ts_align_clock *clocks;
+	const struct ts_clock_store_entry *clocks;
 	struct known_clock *known;
 	size_t count;
 	struct ts_map places; /* clock to place in clocks and known */
@@ -227,8 +225,9 @@ static int start_store(struct store *store, struct ts_error *err)
 	return rc;
 }
 
-int ts_align_store(const char *path, struct ts_reader *reader, const struct ts_align_clock *clocks,
-		   size_t count, size_t *ret_stored, struct ts_error *err)
+int ts_clock_store_append(const char *path, struct ts_reader *reader,
+			  const struct ts_clock_store_entry *clocks, size_t count,
+			  size_t *ret_stored, struct ts_error *err)
 {
 	struct store store = { .reader = reader, .clocks = clocks, .count = count };
 	int rc = start_store(&store, err);
@@ -252,7 +251,8 @@ int ts_align_store(const char *path, struct ts_reader *reader, const struct ts_a
 
 /* ---- copies ---- */
 
-static int copy_bytes(int from, int to, const char *name, struct ts_error *err)
+static int copy_bytes(int from, int to, const char *name, int (*is_canceled)(void),
+		      struct ts_error *err)
 {
 	TS_AUTO_FREE char *buffer = malloc(COPY_BYTES);
 	int rc = buffer ? TS_OK : ts_error_set(err, TS_ENOMEM, "no memory");
@@ -265,13 +265,14 @@ static int copy_bytes(int from, int to, const char *name, struct ts_error *err)
 		if (!bytes)
 			break;
 		rc = ts_write_all(to, buffer, (size_t)bytes, err);
-		if (!rc && ts_stop_signal())
+		if (!rc && is_canceled && is_canceled())
 			rc = ts_error_set(err, TS_ECANCELED, "stopped");
 	}
 	return rc;
 }
 
-int ts_align_copy(const char *from, const char *to, struct ts_error *err)
+int ts_clock_store_copy(const char *from, const char *to, int (*is_canceled)(void),
+			struct ts_error *err)
 {
 	TS_AUTO_FD int in = open(from, O_RDONLY | O_CLOEXEC);
 	TS_AUTO_FD int out = -1;
@@ -282,7 +283,7 @@ int ts_align_copy(const char *from, const char *to, struct ts_error *err)
 	out = open(to, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
 	if (out < 0)
 		return ts_error_errno(err, errno, "cannot create trace '%s'", to);
-	rc = copy_bytes(in, out, from, err);
+	rc = copy_bytes(in, out, from, is_canceled, err);
 	if (rc)
 		unlink(to);
 	return rc;

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sums over the chunks of a trace. */
-#include <inttypes.h>
-
-#include "cli/common/report.h"
-#include "cli/common/trace_totals.h"
+/* See trace_totals.h. */
+#include "trace/trace_totals.h"
 
 uint64_t ts_trace_events(const struct ts_reader *reader)
 {
@@ -101,18 +98,6 @@ int64_t ts_trace_start(const struct ts_reader *reader)
 			start = TS_MIN(start, chunk->min_start);
 	}
 	return start == INT64_MAX ? 0 : start;
-}
-
-void ts_trace_warn(const struct ts_reader *reader, const char *path)
-{
-	const struct ts_reader_state *state = ts_reader_state(reader);
-
-	if (state->damaged_ranges)
-		ts_report_warning("trace '%s': %" PRIu64 " bytes are damaged, from byte %" PRIu64
-				  " on; what is whole is used",
-				  path, state->damaged_bytes, state->damaged_offset);
-	else if (!state->finished)
-		ts_report_warning("trace '%s': was not finished; what is there is used", path);
 }
 
 uint64_t ts_trace_entities(struct ts_reader *reader, enum ts_table_id table)
