@@ -10,7 +10,7 @@ export PYTHONPATH=$TS_SOURCE/tests/cli/metrics PYTHONDONTWRITEBYTECODE=1
 unset TRACESMITH_BACKENDS
 
 # Nothing waits for ever, and what is still there at the end was started here.
-record() { timeout -k 10 -s INT 120 "$TRACESMITH" record "$@"; }
+record() { timeout -k 10 -s INT 600 "$TRACESMITH" record "$@"; }
 end_all() {
 	local pids
 	# What outlives its recorder waits for one of these.

@@ -15,7 +15,7 @@ for each in flight stream; do
 	daemon=$live/daemon # on the file system of the area, so that one could be taken for the other
 	rm -rf "$daemon" && mkdir "$daemon"
 	"$targets/agent_odd" daemon "$daemon" >counts
-	for ((i = 0; i < 200; i++)); do [ ! -e "$daemon/counts" ] || break; sleep 0.05; done
+	for ((i = 0; i < 4000; i++)); do [ ! -e "$daemon/counts" ] || break; sleep 0.05; done
 	cat "$daemon/counts" >>counts || fail "the daemon has ended: $mode"
 	read_areas "$TRACESMITH_LIVE_DIR" --counts counts || fail "daemon: $mode"
 	[ ! -s "$daemon/data" ] || fail "something was written into the daemon's file: $mode"

@@ -15,7 +15,7 @@ accounts() { # what
 }
 record() { # program, case
 	rm -rf "$TRACESMITH_LIVE_DIR" t.sbt*
-	timeout 60 "$TRACESMITH" record -q -o t.sbt -- "$targets/$1" "${@:2}" >counts 2>errors || fail "$*: exit code $?: $(cat errors)"
+	timeout 300 "$TRACESMITH" record -q -o t.sbt -- "$targets/$1" "${@:2}" >counts 2>errors || fail "$*: exit code $?: $(cat errors)"
 	accounts "record $*"
 	[ -z "$(ls "$TRACESMITH_LIVE_DIR")" ] || fail "$*: areas are left: $(ls "$TRACESMITH_LIVE_DIR")"
 }
@@ -30,7 +30,7 @@ for program in "agent_odd unseen" "agent_fork tree" "agent_threads ends"; do
 	rm -rf "$TRACESMITH_LIVE_DIR" t.sbt*
 	# shellcheck disable=SC2086 # two words
 	TRACESMITH_OUT=t.sbt TRACESMITH_RECORDER=$TRACESMITH "$targets/"$program >counts || fail "$program: exit code $?"
-	for ((i = 0; i < 200; i++)); do [ -e t.sbt.journal ] || break; sleep 0.05; done
+	for ((i = 0; i < 4000; i++)); do [ -e t.sbt.journal ] || break; sleep 0.05; done
 	accounts "TRACESMITH_OUT, $program"
 done
 
@@ -42,7 +42,7 @@ exec 9<>rounds
 "$targets/agent_odd" rounds <&9 >counts &
 pid=$!
 echo 30000 >&9
-for ((i = 0; i < 200; i++)); do [ ! -s counts ] || break; sleep 0.05; done
+for ((i = 0; i < 4000; i++)); do [ ! -s counts ] || break; sleep 0.05; done
 kill -KILL $pid
 wait $pid 2>/dev/null || true
 expect 0 recover -q $pid -o t.sbt

@@ -32,7 +32,7 @@ rm -rf "$TRACESMITH_LIVE_DIR" said
 ) >counts || fail "recorder: exit code $?"
 read_areas "$TRACESMITH_LIVE_DIR" --counts counts
 pid=$(cut -d' ' -f1 counts)
-for ((i = 0; i < 100; i++)); do [ ! -e said ] || break; sleep 0.05; done
+for ((i = 0; i < 4000; i++)); do [ ! -e said ] || break; sleep 0.05; done
 area=$(ls "$TRACESMITH_LIVE_DIR")
 grep -qFx "arguments record --detached --area $area -o $PWD/t-$pid-%.sbt" said || fail "recorder: $(cat said)"
 grep -qFx "directory /" said || fail "recorder: $(cat said)"

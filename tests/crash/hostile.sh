@@ -3,8 +3,8 @@
 # Inputs that are not what they should be: an exit code, a message that names the file and the byte, in time and in little memory.
 set -euo pipefail
 . "$TS_SOURCE/tests/lib/crash.sh"
-limit_seconds=10
-is_sanitized && limit_seconds=100
+# Wall time: far above what they take, so that a busy machine is no failure.
+limit_seconds=100
 
 python3 - <<'END'
 import gzip, random

@@ -36,7 +36,7 @@ cmp -s before after || fail "the environment differs: $(diff before after)"
 # A signal for the recorder is for the program.
 "$TRACESMITH" record -q -o t.sbt -- sh -c 'trap "exit 5" TERM; : >ready; while :; do sleep 0.02; done' >log 2>&1 &
 recorder=$!
-wait_until 20 test -e ready || fail "the program did not start: $(cat log)"
+wait_until 120 test -e ready || fail "the program did not start: $(cat log)"
 kill -TERM $recorder
 reap $recorder
 [ $code -eq 5 ] || fail "SIGTERM: exit code $code, expected 5: $(cat log)"

@@ -41,7 +41,7 @@ all_done() {
 	done
 }
 
-await_all_done() { wait_until 60 all_done || fail "the program does not end"; }
+await_all_done() { wait_until 300 all_done || fail "the program does not end"; }
 
 # Goes on until the program has ended; killed again and again on the way.
 go_on() { # times to be killed
@@ -61,7 +61,7 @@ go_on() { # times to be killed
 kill_and_resume() { # times to be killed again
 	begin
 	start "${saves[@]}"
-	wait_until 20 test -e t.sbt.journal || fail "there is no journal: $(cat log)"
+	wait_until 120 test -e t.sbt.journal || fail "there is no journal: $(cat log)"
 	nap_ms "$(random 250)"
 	kill_hard $recorder
 	reap $recorder
@@ -146,7 +146,7 @@ refuse() {
 	begin
 	options=(--mode mixed --threads 2 --rate 20000 --seconds 60)
 	start
-	wait_until 20 test -e t.sbt.journal || fail "there is no journal: $(cat log)"
+	wait_until 120 test -e t.sbt.journal || fail "there is no journal: $(cat log)"
 	await_begin
 	expect 3 record -q --resume t.sbt
 	says t.sbt

@@ -102,7 +102,7 @@ kill_attached() {
 	await_begin
 	"$TRACESMITH" record -q -o t.sbt -p $program >recorder.log 2>&1 &
 	local recorder=$!
-	wait_until 20 test -e t.sbt.journal || fail "record -p $program: no journal: $(cat recorder.log)"
+	wait_until 120 test -e t.sbt.journal || fail "record -p $program: no journal: $(cat recorder.log)"
 	nap_ms "$(random 120)"
 	kill_hard $program
 	reap $recorder

@@ -19,7 +19,7 @@ until is_done; do
 	[ $code -ne 0 ] || finished=$((finished + 1))
 done
 saved() { "$TRACESMITH" verify -q t.sbt >/dev/null 2>&1 && python3 "$TS_SOURCE/tests/crash/live_check.py" "$oracle" t.sbt >/dev/null 2>&1; }
-wait_until 20 saved || fail "what was emitted is not saved: $(python3 "$TS_SOURCE/tests/crash/live_check.py" "$oracle" t.sbt 2>&1)"
+wait_until 120 saved || fail "what was emitted is not saved: $(python3 "$TS_SOURCE/tests/crash/live_check.py" "$oracle" t.sbt 2>&1)"
 check "saved while it runs" t.sbt --all-done --some-stored
 [ -e t.sbt.journal ] || fail "the recording is over"
 kill_hard "$(oracle_pid)"

@@ -66,14 +66,14 @@ check "Ctrl-C of record" t.sbt --some-stored
 fresh
 FERRUM_TRACE_OUT=t.json "$emitter" --oracle "$oracle" --mode mixed --rate 5000 --seconds 0.3 >log 2>&1 || fail "the program failed"
 json_is_finished() { [ -e t.json ] && [ ! -e t.json.sbt.journal ]; }
-wait_until 20 json_is_finished || fail "t.json is not there: $(ls)"
+wait_until 120 json_is_finished || fail "t.json is not there: $(ls)"
 check_json t.json
 
 # A flush in the middle: what was emitted until then can be read, and emitting goes on.
 fresh
 TRACESMITH_OUT=t.sbt "$emitter" --oracle "$oracle" --threads 2 --seconds 0 --count 5000 --rate 50000 --flush --gate "$live/gate" >log 2>&1 &
 program=$!
-wait_until 20 grep -q "flush:" log || fail "there was no flush"
+wait_until 120 grep -q "flush:" log || fail "there was no flush"
 grep -q "flush: 0" log || fail "the flush failed: $(cat log)"
 "$TRACESMITH" verify -q t.sbt || fail "after a flush the trace is not whole"
 python3 "$TS_SOURCE/tests/crash/live_check.py" "$oracle" t.sbt --ranges 0-4999 2>check.log ||

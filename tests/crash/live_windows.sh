@@ -11,7 +11,7 @@ import json, sys
 rows = [json.loads(line) for line in sys.stdin]
 sys.exit(not rows or any(row["window"] != (sys.argv[1] == "true") for row in rows))' "$1"
 }
-await_windows() { wait_until 20 windows_are "$1" || fail "the windows do not become $1: $("$TRACESMITH" ps)"; }
+await_windows() { wait_until 120 windows_are "$1" || fail "the windows do not become $1: $("$TRACESMITH" ps)"; }
 
 # Both processes have emitted some more.
 has_moved() { # slot, since
@@ -22,7 +22,7 @@ open_by_flag() {
 	touch flag
 	await_windows true
 	for slot in 0 2; do
-		wait_until 20 has_moved $slot "$(oracle_returned $slot)" || fail "the program stands still"
+		wait_until 120 has_moved $slot "$(oracle_returned $slot)" || fail "the program stands still"
 	done
 	rm flag
 	await_windows false

@@ -11,7 +11,7 @@ recorder_runs() { grep -qzsxF -f output /proc/[0-9]*/cmdline; }
 finished() { [ -e t.sbt ] && [ ! -e t.sbt.journal ] && ! recorder_runs; }
 
 TRACESMITH_RECORDER=$TRACESMITH TRACESMITH_OUT=$PWD/t.sbt TRACESMITH_BACKENDS=host,cuda LD_PRELOAD=$preload "$programs/call_profiler"
-for ((left = 300; left > 0; left--)); do
+for ((left = 3000; left > 0; left--)); do
 	! finished || break
 	sleep 0.1
 done

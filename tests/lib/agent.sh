@@ -46,7 +46,7 @@ holds() { # expression
 all_there() { # program, argument...
 	local code=0
 	what="$*"
-	timeout 60 "$targets/$1" "${@:2}" >counts || code=$?
+	timeout 300 "$targets/$1" "${@:2}" >counts || code=$?
 	[ $code -eq 0 ] || fail "$what: $mode: exit code $code"
 	[ -s counts ] || fail "$what: $mode: said nothing"
 	read_areas "$TRACESMITH_LIVE_DIR" --counts counts --check "${and:-True}" || fail "$what: $mode"
@@ -56,7 +56,7 @@ all_there() { # program, argument...
 is_off() { # program, argument...
 	local code=0
 	what="$*"
-	timeout 60 "$targets/$1" "${@:2}" >counts || code=$?
+	timeout 300 "$targets/$1" "${@:2}" >counts || code=$?
 	[ $code -eq 0 ] || fail "$what: $mode: exit code $code"
 	[ -z "$(ls "$TRACESMITH_LIVE_DIR" 2>/dev/null)" ] || fail "$what: $mode: there is an area"
 }

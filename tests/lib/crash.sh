@@ -13,7 +13,7 @@ is_sanitized() { case $TS_BUILD in *san*) return 0 ;; *) return 1 ;; esac; }
 expect() { # exit code, argument...
 	local expected=$1 code=0
 	shift
-	timeout "${limit_seconds:-60}" "$TRACESMITH" "$@" >stdout 2>stderr </dev/null || code=$?
+	timeout "${limit_seconds:-300}" "$TRACESMITH" "$@" >stdout 2>stderr </dev/null || code=$?
 	[ "$code" -eq "$expected" ] ||
 		fail "tracesmith $*: exit code $code, expected $expected: $(head -c 2000 stderr)"
 }

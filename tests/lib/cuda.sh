@@ -25,7 +25,7 @@ record() { # trace, record's option..., --, program...
 	local trace=$1 code=0
 	shift
 	rm -f "$trace" "$trace".*
-	timeout 60 "$TRACESMITH" record -q --backends cuda --no-symbols -o "$trace" "$@" >printed 2>recorded.log </dev/null || code=$?
+	timeout 300 "$TRACESMITH" record -q --backends cuda --no-symbols -o "$trace" "$@" >printed 2>recorded.log </dev/null || code=$?
 	[ $code -eq 0 ] || fail "record $*: exit code $code: $(head -c 2000 recorded.log; tail -n 5 printed)"
 	expect 0 verify -q "$trace"
 }

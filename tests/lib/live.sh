@@ -80,17 +80,17 @@ is_finished() { # trace
 	[ -e "$1" ] && [ ! -e "$1.journal" ] && flock -n -x "$1" true
 }
 
-await_begin() { wait_until 30 has_begun "$@" || fail "the program emits nothing: $(tail -n 5 log 2>/dev/null)"; }
-await_done() { wait_until 60 is_done "$@" || fail "the program does not end"; }
+await_begin() { wait_until 120 has_begun "$@" || fail "the program emits nothing: $(tail -n 5 log 2>/dev/null)"; }
+await_done() { wait_until 300 is_done "$@" || fail "the program does not end"; }
 # The one program that is there is recorded: by $recorder.
 find_recorder() {
 	recorder=$("$TRACESMITH" ps --json 2>/dev/null |
 		python3 -c 'import json, sys; print(json.loads(sys.stdin.readline() or "{}").get("recorder_pid", 0))')
 	[ "$recorder" -gt 0 ]
 }
-await_recorder() { wait_until 20 find_recorder || fail "no recorder has come: $(cat log 2>/dev/null)"; }
-await_gone() { wait_until 60 is_gone "$1" || fail "process $1 does not end"; }
-await_finished() { wait_until 60 is_finished "$1" || fail "'$1' is not finished: $(ls -l "$1"* 2>&1)"; }
+await_recorder() { wait_until 120 find_recorder || fail "no recorder has come: $(cat log 2>/dev/null)"; }
+await_gone() { wait_until 300 is_gone "$1" || fail "process $1 does not end"; }
+await_finished() { wait_until 300 is_finished "$1" || fail "'$1' is not finished: $(ls -l "$1"* 2>&1)"; }
 
 random() { echo $((SRANDOM % $1)); }
 

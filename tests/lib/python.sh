@@ -31,7 +31,7 @@ trap end_all EXIT
 await() { # what, command...
 	local what=$1 i
 	shift
-	for ((i = 0; i < 1200; i++)); do
+	for ((i = 0; i < 4800; i++)); do
 		if "$@"; then
 			return 0
 		fi

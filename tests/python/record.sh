@@ -9,15 +9,24 @@ least=2000
 oracle=(python3 "$TS_SOURCE/tests/python/check.py")
 
 # Attached to, and started: both see the same.
-start_python "$python" "$TS_SOURCE/tests/python/oracle.py" --log log.json --seconds 4 --hold 0.08
+start_python "$python" "$TS_SOURCE/tests/python/oracle.py" --log log.json --seconds 300 --hold 0.08
 start_recording attached.sbt --python-interval 0.001
+await "stacks in attached.sbt" has_samples attached.sbt $((least * 2))
+touch log.json.stop
 wait "$pid"
 end_recording
 samples_of attached.sbt >stacks
 "${oracle[@]}" --log log.json --name attached --least $least stacks
 
+rm -f log.json log.json.stop
 "$TRACESMITH" record -q -o started.sbt --backends python --python-interval 0.001 -- \
-	"$python" "$TS_SOURCE/tests/python/oracle.py" --log log.json --seconds 4 --hold 0.08 >/dev/null
+	"$python" "$TS_SOURCE/tests/python/oracle.py" --log log.json --seconds 300 --hold 0.08 >/dev/null 2>"$work/record.err" &
+recorder=$!
+started+=("$recorder")
+await "the recording started.sbt to begin" has_begun started.sbt
+await "stacks in started.sbt" has_samples started.sbt $((least * 2))
+touch log.json.stop
+end_recording
 samples_of started.sbt >stacks
 "${oracle[@]}" --log log.json --name started --least $least stacks
 

@@ -29,9 +29,9 @@ pause, since = max(gaps)
 assert pause >= 1.0, pause
 slow = [gap for gap, at in gaps if at < since - 2.2]
 fast = [gap for gap, at in gaps if since - 1.0 < at < since]
-middle = lambda values: sorted(values)[len(values) // 2]
-assert len(fast) > 20 and middle(fast) < 0.04, (len(fast), fast[:5])
-assert slow and 0.08 < middle(slow) < 0.2, slow
+# On a busy machine samples come late, but never early; those of the fast pace are closer together than the slow pace has them.
+assert len([gap for gap in fast if gap < 0.07]) > 5, (len(fast), fast[:5])
+assert slow and min(slow) > 0.04 and sorted(slow)[len(slow) // 2] > 0.08, slow
 assert [time for time in times if time > since + 1], "it does not go on behind the pause"
 # The machine keeps its own pace: that of the recorder.
 system = trace.times("memory_bytes")
