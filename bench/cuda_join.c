@@ -23,7 +23,7 @@
 #define GRIDS (THREADS * LAUNCHES_A_THREAD + 1)
 #define CORRELATIONS (1u << 22)
 #define BUFFER_BYTES 16384u
-#define LAUNCH_NUMBER 307 /* cuLaunchKernel's, as in calls.def */
+#define LAUNCH_NUMBER 307 /* cuLaunchKernel's, as in cuda_calls.def */
 #define CUSTOM_KIND 3
 
 enum mode { BARE, ACTIVITY, CALLBACK, EXTERNAL, MODES };

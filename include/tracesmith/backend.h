@@ -3,8 +3,8 @@
  * A backend: a source of events inside the target, beside what the program emits itself (a GPU
  * driver's calls, say). One `const struct ts_backend` each.
  *
- * How to add one of ours, `name`: a folder src/capture/name/ with the struct, and one line in the
- * table of src/agent/agent_load.c. How to add one without touching this repository: build a shared
+ * How to add one of ours, `name`: a folder src/backends/name/ with the struct, and one line in the
+ * table of src/backends/agent_load.c. How to add one without touching this repository: build a shared
  * object libtracesmith-backend-NAME.so that exports
  *
  *	const struct ts_backend ts_backend = { .abi = TS_BACKEND_ABI, .size = sizeof(ts_backend),

@@ -4,7 +4,7 @@
  * programs that use them. The recorder samples it into the trace, `tracesmith top` shows it,
  * `tracesmith doctor` says whether it works.
  *
- * One `const struct ts_metrics_source` each. How to add one of ours: a file in src/capture/metrics/
+ * One `const struct ts_metrics_source` each. How to add one of ours: a file in src/sample/metrics/
  * and a line in the table of metric_sources.c. How to add one without touching this repository: a
  * shared object libtracesmith-backend-NAME.so whose `ts_backend` (<tracesmith/backend.h>) has it as
  * its member `metrics`; `record --backends NAME` and `top --backends NAME` find it.

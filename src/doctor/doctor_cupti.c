@@ -18,7 +18,7 @@
 
 #define ACTIVITY_CONCURRENT_KERNEL 10
 #define NOT_COMPATIBLE 14
-/* Of CUDA 11.8 and 13.2: records of these and what lies between are known to src/capture/cuda. */
+/* Of CUDA 11.8 and 13.2: records of these and what lies between are known to src/backends/cuda. */
 #define OLDEST_KNOWN 18u
 #define NEWEST_KNOWN 130299u
 /* Releases whose interface is the same, from the newest. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The device side (src/capture/cuda) on a stand-in for CUPTI: layouts by version, buffers, windows,
- * graphs, fork and exit.
+ * The device side (src/backends/cuda) on a stand-in for CUPTI: layouts by version, buffers,
+ * windows, graphs, fork and exit.
  */
 #include <errno.h>
 #include <string.h>

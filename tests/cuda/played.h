@@ -12,7 +12,7 @@
 #include "cuda/stand_in_cupti.h"
 #include "unit/runner.h"
 
-#define LAUNCH 307 /* cuLaunchKernel, as in calls.def */
+#define LAUNCH 307 /* cuLaunchKernel, as in cuda_calls.def */
 #define COPY 305   /* cuMemcpy */
 #define OPS 8192
 #define WAIT_TRIES 2000

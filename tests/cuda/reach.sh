@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Every function of calls.def is reached by name, by dlsym() and by cuGetProcAddress; arguments and results go through unchanged, recorded or
+# Every function of cuda_calls.def is reached by name, by dlsym() and by cuGetProcAddress; arguments and results go through unchanged, recorded or
 # not; each call is a row, once. What has no wrapper is counted. A program without CUDA sees none.
 set -euo pipefail
 . "$TS_SOURCE/tests/lib/cuda.sh"

@@ -24,7 +24,7 @@ struct stand_in_call {
 struct stand_in_call *stand_in_last(void);
 /*
  * From now on calls do something: memory is given, captures begin and end, and all return 0. Else
- * each returns its place in calls.def, and touches nothing of what it is given.
+ * each returns its place in cuda_calls.def, and touches nothing of what it is given.
  */
 void stand_in_work(bool works);
 /*

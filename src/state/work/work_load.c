@@ -112,7 +112,7 @@ static int add_slice(struct ts_work *work, const struct ts_batch *batch, uint32_
 			     batch->columns[TS_COLUMN_OF(slice, duration)][row], &slice.start,
 			     &slice.end);
 	if (open)
-		slice.end = INT64_MAX; /* until work_order.c knows better */
+		slice.end = INT64_MAX; /* until work_sort.c knows better */
 	slice.category = category ? ts_work_facts(work, category)->name : 0;
 	if (name->is_step && add_step(work, &slice, name->step))
 		return TS_ENOMEM;

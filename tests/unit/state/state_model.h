@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A model of the state machine: what docs/state.md says of one instant, found by looking at
- * everything each time. Slow, and independent of src/state/states_*.c, which must say the same.
+ * everything each time. Slow, and independent of src/state/states/, which must say the same.
  */
 #ifndef TS_TESTS_UNIT_STATE_STATE_MODEL_H
 #define TS_TESTS_UNIT_STATE_STATE_MODEL_H

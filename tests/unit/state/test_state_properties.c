@@ -3,7 +3,7 @@
  * What holds for the states of any trace, over thousands of random ones: lanes partition time,
  * totals add up, commands pass through their states in order, and an independent model, which asks
  * what holds at one instant and looks at everything each time, says the same as the passes of
- * src/state/states_*.c. The seed is fixed.
+ * src/state/states/. The seed is fixed.
  */
 #include <stdio.h>
 

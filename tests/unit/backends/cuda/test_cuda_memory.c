@@ -11,7 +11,7 @@ __thread struct cuda_thread cuda_thread;
 static uint32_t switched_on = 1;
 const uint32_t *ts_emit_switch = &switched_on;
 
-/* Only what memory.c compares with; in their real order, which calls.def says. */
+/* Only what memory.c compares with; in their real order, which cuda_calls.def says. */
 struct cuda_call cuda_calls[CUDA_CALL_COUNT] = {
 #define CUDA_CALL(name_, arguments, class_, number_, stream_) \
 	[CUDA_INDEX_##name_] = { .name = #name_, .class = CUDA_##class_, .stream = stream_ },

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Speedscope's JSON: frames, profiles, indices and weights. tests/cli/export/speedscope.sh checks
+ * Speedscope's JSON: frames, profiles, indices and weights. tests/cli/export/stacks-check.sh checks
  * it against the format's rules.
  */
 #include "unit/export/export_support.h"
