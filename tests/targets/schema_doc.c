@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Prints docs/schema.md from the schema. `make test` fails where the committed file differs; to
- * renew it:
+ * Generates docs/schema.md from the schema. A test fails if the committed file differs; to update
+ * it:
  *	build/tests/targets/schema_doc > docs/schema.md
  */
 #include <stdio.h>
@@ -50,16 +50,17 @@ static void print_enums(void)
 int main(void)
 {
 	puts("# Tables and columns\n\n"
-	     "Made from `include/tracesmith/schema.def` by `tests/targets/schema_doc.c`; do not edit.\n\n"
-	     "- Ids of tables and columns are stable for ever; the format ([format.md](format.md)) knows\n"
+	     "Generated from `include/tracesmith/schema.def` by `tests/targets/schema_doc.c`; do not edit.\n\n"
+	     "- Ids of tables and columns are permanent; the file format ([format.md](format.md)) identifies\n"
 	     "  columns by them.\n"
-	     "- *event* tables have a time and are sorted by it within a chunk. *entity* rows are known by\n"
-	     "  their `id`; a later row with the same id replaces the earlier one. *dictionary* rows have\n"
-	     "  implicit, dense ids from 1 and never change. *internal* tables are of the file itself.\n"
+	     "- *event* tables have a time and are sorted by it within a chunk. *entity* rows are identified\n"
+	     "  by their `id`; a later row with the same id replaces the earlier one. *dictionary* rows have\n"
+	     "  implicit, dense ids from 1 and never change. *internal* tables describe the file itself.\n"
 	     "  *derived* tables are computed by analyses and never stored.\n"
-	     "- *time* and *duration* are ns; a duration of -1 did not end in the trace. *none* is what stands\n"
-	     "  for \"no value\", also where a column is not stored: `absent` is -2^63.\n"
-	     "- *string* and *json* are ids of strings; *ref* is the id of a row of the table named.\n\n"
+	     "- *time* and *duration* are in ns; a duration of -1 means that it did not end in the trace.\n"
+	     "  *none* is the value that means \"no value\", also used for a column that is not stored:\n"
+	     "  `absent` is -2^63.\n"
+	     "- *string* and *json* are ids of strings; *ref* is the id of a row of the named table.\n\n"
 	     "# Tables");
 	for (unsigned int i = 0; i < TS_TABLE_COUNT; i++)
 		if (ts_table_info(i))
