@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The bump arena: a list of malloc()ed blocks, each twice as large as the one before up to a
- * limit.
- */
+/* Bump arena: a list of malloc()ed blocks, each twice as large as the one before, up to a limit. */
 #include "base/arena.h"
 
 #include <stdint.h>
@@ -71,7 +68,7 @@ static struct ts_arena_block *new_block(struct ts_arena *arena, size_t bytes)
 	return block;
 }
 
-/* The slow path: `bytes` do not fit into the newest block. */
+/* Slow path: `bytes` do not fit into the newest block. */
 static char *alloc_from_new_block(struct ts_arena *arena, size_t bytes)
 {
 	size_t block_bytes = arena->block_bytes ? arena->block_bytes : FIRST_BLOCK_BYTES;
@@ -81,7 +78,10 @@ static char *alloc_from_new_block(struct ts_arena *arena, size_t bytes)
 	if (__builtin_add_overflow(bytes, sizeof(*block), &whole) || whole > PTRDIFF_MAX)
 		return NULL;
 	if (whole > block_bytes / 4 && arena->blocks) {
-		/* A large piece gets a block of its own, so that the newest is used up first. */
+		/*
+		 * A large allocation gets its own block, so that the rest of the newest block is
+		 * not wasted.
+		 */
 		block = new_block(arena, whole);
 		if (!block)
 			return NULL;

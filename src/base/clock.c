@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading the system's clocks. */
+/* Reads the system's clocks. */
 #include "base/clock.h"
 
 #include <time.h>
@@ -8,7 +8,7 @@ static int64_t read_clock(clockid_t clock)
 {
 	struct timespec now = { 0 };
 
-	/* Both clocks that are asked for always exist. */
+	/* Both clocks always exist. */
 	clock_gettime(clock, &now);
 	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }

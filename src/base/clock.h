@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The system's clocks in nanoseconds, for progress, time-outs and stamps. The clock of traces
+ * The system's clocks in nanoseconds, for progress, timeouts and timestamps. The clock of traces
  * (raw counter, synchronisation) is elsewhere.
  */
 #ifndef TS_BASE_CLOCK_H
@@ -8,7 +8,7 @@
 
 #include <stdint.h>
 
-/* Since some fixed point, never going back. */
+/* Monotonic, since some fixed point. */
 int64_t ts_clock_monotonic_ns(void);
 
 /* Since 1970-01-01 UTC. */

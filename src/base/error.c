@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Error messages: formatting into the caller's fixed buffer, without allocation. */
+/* Error messages, formatted into the caller's fixed buffer without allocation. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@ static bool is_utf8_continuation(char c)
 	return ((unsigned char)c & 0xc0) == 0x80;
 }
 
-/* Copies text into the message at `at`; what does not fit is cut between characters. */
+/* Copies text into the message at `at`, truncated at a character boundary if it does not fit. */
 static size_t put(struct ts_error *err, size_t at, const char *text)
 {
 	size_t room = sizeof(err->message) - 1 - at;
@@ -30,7 +30,7 @@ static size_t put(struct ts_error *err, size_t at, const char *text)
 	return at + length;
 }
 
-/* Replaces the tail of a message that was cut by "...". */
+/* Replaces the tail of a truncated message by "...". */
 static void mark_cut(struct ts_error *err)
 {
 	size_t at = sizeof(err->message) - sizeof("...");
@@ -40,7 +40,7 @@ static void mark_cut(struct ts_error *err)
 	memcpy(err->message + at, "...", sizeof("..."));
 }
 
-/* Sets the message to head, separator and tail; each may be as long as a message. */
+/* Sets the message to head, separator and tail. Each may be as long as a message. */
 static void compose(struct ts_error *err, const char *head, const char *separator, const char *tail)
 {
 	size_t total = strlen(head) + strlen(separator) + strlen(tail);
@@ -52,7 +52,7 @@ static void compose(struct ts_error *err, const char *head, const char *separato
 		mark_cut(err);
 }
 
-/* One byte longer than a message, so that a text that was cut here is seen to be too long. */
+/* One byte longer than a message, so that truncation here is detected. */
 struct scratch {
 	char text[TS_ERROR_MESSAGE_BYTES + 1];
 };
@@ -99,7 +99,7 @@ static int code_of_errno(int errnum)
 	}
 }
 
-/* strerror_r() has two forms, chosen by feature macros that the build may set either way. */
+/* strerror_r() has two forms; feature macros that the build may set choose one. */
 static inline const char *text_of_posix(int rc, const char *buffer)
 {
 	return rc == 0 ? buffer : "unknown error";

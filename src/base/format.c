@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Numbers as people like to read them: durations, sizes, counts. Integer arithmetic only, so that
- * the last digit is right.
+ * Human-readable durations, sizes and counts. Integer arithmetic only, so that the last digit is
+ * right.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -11,12 +11,12 @@
 struct unit {
 	const char *name;
 	uint64_t size;
-	uint64_t limit; /* in this unit: from here on the next one is used */
+	uint64_t limit; /* in this unit: from this value on, use the next unit */
 };
 
 /*
- * Writes value / unit with `digits` significant digits, trailing zeros dropped ("4.56 s"); false
- * when rounding carries it to the unit's limit.
+ * Writes value / unit with `digits` significant digits, trailing zeros dropped ("4.56 s"). False if
+ * rounding carries it to the unit's limit.
  */
 static bool format_in_unit(char *buffer, size_t size, const char *sign, uint64_t value,
 			   const struct unit *unit, unsigned int digits)

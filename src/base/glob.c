@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Glob matching by characters. Only the last star is ever tried again (earlier ones cannot help),
- * so the time is polynomial whatever pattern and text are. Must not know of files and paths: a '/'
- * and a leading '.' are nothing special.
+ * Glob matching by characters. Only the last star is ever retried (retrying earlier ones cannot
+ * help), so the time is polynomial for every pattern and text. Knows nothing of paths: '/' and a
+ * leading '.' are ordinary characters.
  */
 #include "base/text.h"
 #include "base/utf8.h"
 
-/* Takes one character; a byte that is not UTF-8 becomes a value that no character has. */
+/* Consumes one character; a byte that is not UTF-8 becomes a value that no character has. */
 static uint32_t take(const char **p, const char *end)
 {
 	const char *at = *p;
@@ -35,7 +35,7 @@ static uint32_t take_from_set(const char **p, const char *end)
 }
 
 /*
- * *p is behind a '['. Gives whether c is in the set and steps behind its ']'; where there is none,
+ * *p is just after a '['. Returns whether c is in the set and moves *p past its ']'. Without a ']',
  * *ret_closed is false.
  */
 static bool match_set(const char **p, const char *end, uint32_t c, bool *ret_closed)
@@ -62,7 +62,7 @@ static bool match_set(const char **p, const char *end, uint32_t c, bool *ret_clo
 	return found != negated;
 }
 
-/* Matches one element of the pattern, which is no star, against one character. */
+/* Matches one pattern element other than a star against one character. */
 static bool match_one(const char **pattern, const char *pattern_end, const char **text,
 		      const char *text_end)
 {
@@ -104,7 +104,7 @@ bool ts_glob_match(const char *pattern, const char *text, size_t length)
 		if (text < text_end && pattern < pattern_end &&
 		    match_one(&pattern, pattern_end, &text, text_end))
 			continue;
-		/* Let the last star take one character more and try again behind it. */
+		/* Let the last star match one character more and retry after it. */
 		if (!behind_star || star_takes_to == text_end)
 			return false;
 		take(&star_takes_to, text_end);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Input streams: the file's bytes through one buffer, and a decoder chosen by the first of them.
- * What could be decoded before damage or a cut is delivered first, the error after it.
+ * Input streams: file bytes go through one buffer into a decoder chosen by the first bytes. What
+ * decodes before damage or truncation is delivered first, then the error.
  */
 #include "base/input.h"
 
@@ -28,7 +28,7 @@
 struct decoder {
 	const char *name;
 	int (*init)(struct ts_input *input, struct ts_error *err);
-	/* As ts_input_read(), bytes is not 0. */
+	/* Like ts_input_read(); `bytes` is not 0. */
 	int (*read)(struct ts_input *input, void *buffer, size_t bytes, size_t *ret_bytes,
 		    struct ts_error *err);
 	void (*release)(struct ts_input *input);
@@ -41,13 +41,13 @@ struct ts_input {
 	int64_t size;
 	uint64_t file_bytes; /* read from the file so far */
 	bool at_end;         /* of the file */
-	bool mid_frame;      /* a compressed member or frame is open */
+	bool mid_frame;      /* inside a compressed member or frame */
 	const struct decoder *decoder;
-	struct ts_error failure; /* code 0: none yet */
+	struct ts_error failure; /* code 0: none */
 	unsigned char *buffer;   /* bytes begin ... end - 1 are not decoded yet */
 	size_t begin, end;
 	ZSTD_DStream *zstd;
-	size_t zstd_wants; /* bytes that it can best do with next */
+	size_t zstd_wants; /* preferred size of the next read */
 #ifdef TS_HAVE_ZLIB
 	z_stream zlib;
 	bool zlib_ready;
@@ -73,7 +73,7 @@ static int fail_format(struct ts_input *input, struct ts_error *err, const char 
 			    detail ? detail : "");
 }
 
-/* Makes at least `need` bytes available in the buffer, unless the file ends before. */
+/* Makes at least `need` bytes available in the buffer, unless the file ends first. */
 static int fill(struct ts_input *input, size_t need, struct ts_error *err)
 {
 	if (bytes_buffered(input) >= need || input->at_end)
@@ -102,7 +102,7 @@ static int plain_read(struct ts_input *input, void *buffer, size_t bytes, size_t
 	size_t buffered = bytes_buffered(input);
 	ssize_t got;
 
-	/* What was read to tell the encoding, and then straight into the caller's memory. */
+	/* First the bytes read to detect the encoding, then straight into the caller's memory. */
 	if (buffered) {
 		*ret_bytes = TS_MIN(bytes, buffered);
 		memcpy(buffer, input->buffer + input->begin, *ret_bytes);
@@ -155,7 +155,10 @@ static int zstd_read(struct ts_input *input, void *buffer, size_t bytes, size_t 
 			*ret_bytes = 0;
 			return TS_OK;
 		}
-		/* Block by block, as it asks: so an error costs one block and names its byte. */
+		/*
+		 * Block by block, at the size it prefers: an error then costs one block and names
+		 * its byte.
+		 */
 		in = (ZSTD_inBuffer){ .src = input->buffer + input->begin,
 				      .size = TS_MIN(bytes_buffered(input), input->zstd_wants) };
 		rest = ZSTD_decompressStream(input->zstd, &out, &in);
@@ -187,7 +190,7 @@ static const struct decoder zstd_decoder = {
 
 static int gzip_init(struct ts_input *input, struct ts_error *err)
 {
-	/* 15 bits of window, and 16 for "gzip, nothing else". */
+	/* A window of 15 bits, plus 16 for "gzip only". */
 	if (inflateInit2(&input->zlib, 15 + 16) != Z_OK)
 		return ts_error_set(err, TS_ENOMEM, "input '%s': out of memory", input->path);
 	input->zlib_ready = true;
@@ -201,10 +204,7 @@ static void gzip_release(struct ts_input *input)
 		inflateEnd(&input->zlib);
 }
 
-/*
- * Between members: the end of the file, another member, or zeros (which tools that pad to whole
- * blocks leave behind).
- */
+/* Between members: end of file, another member, or zeros (padding left by block-oriented tools). */
 static int gzip_start_member(struct ts_input *input, struct ts_error *err)
 {
 	for (;;) {
@@ -252,7 +252,7 @@ static int gzip_read(struct ts_input *input, void *buffer, size_t bytes, size_t 
 		produced = room - zlib->avail_out;
 		if (result == Z_STREAM_END)
 			input->mid_frame = false;
-		/* An error will be met again by the next call, when there are no bytes to give. */
+		/* The next call, which has no bytes to return, meets the error again. */
 		if (produced) {
 			*ret_bytes = produced;
 			return TS_OK;
@@ -302,7 +302,7 @@ static const struct decoder *choose_decoder(const unsigned char *p, size_t bytes
 	if (bytes < 4)
 		return &plain_decoder;
 	magic = (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
-	/* A frame of data, or one to be skipped before it. */
+	/* A data frame, or a skippable one before it. */
 	if (magic == ZSTD_MAGICNUMBER || (magic & 0xfffffff0u) == 0x184d2a50u)
 		return &zstd_decoder;
 	return &plain_decoder;

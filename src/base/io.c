@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whole writes and patient reads. A descriptor may be non-blocking without our doing (standard
+ * Full writes and blocking reads. A descriptor may be non-blocking without our doing (standard
  * output shared with another program), so EAGAIN is waited out.
  */
 #include "base/io.h"
@@ -11,10 +11,10 @@
 
 #include "base/memory.h"
 
-/* Some systems refuse more than 2 GiB at once. */
+/* Some systems reject more than 2 GiB at once. */
 #define LARGEST_CALL ((size_t)1 << 30)
 
-/* After a failed call: true to try again, when waiting for `events` if need be. */
+/* After a failed call: true to retry, after waiting for `events` if necessary. */
 static bool shall_retry(int fd, short events)
 {
 	struct pollfd wait_for = { .fd = fd, .events = events };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The JSON scanner: strings, literals and whole values. The walk over a whole value is written
- * once and compiled twice, for skip and for minify; it keeps its own stack, so that depth is a
- * limit and not a crash.
+ * JSON scanner: strings, literals and complete values. The walk over a value is written once and
+ * compiled twice, for skip and for minify. It keeps its own stack, so that nesting depth is a limit
+ * and not a crash.
  */
 #include "base/json.h"
 
@@ -65,7 +65,7 @@ static int hex_digit(char c)
 	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* Checks the escape at p, which is a backslash, and steps over it. */
+/* Checks the escape at p (a backslash) and steps over it. */
 static int skip_escape(struct ts_json *js, const char **p)
 {
 	const char *at = *p + 1;
@@ -97,7 +97,7 @@ static int skip_escape(struct ts_json *js, const char **p)
 	return TS_OK;
 }
 
-/* Finds the closing quote mark of a string, from a byte inside it where a search has stopped. */
+/* Finds the closing quote of a string, from a byte inside it where a search stopped. */
 static int find_string_end(struct ts_json *js, const char *p, const char **ret_end)
 {
 	for (;;) {
@@ -130,7 +130,7 @@ int ts_json_scan_escaped_(struct ts_json *js, const char *from, struct ts_json_s
 	return TS_OK;
 }
 
-/* The value of \uXXXX at p, whose digits have been checked; -1 where there is none. */
+/* The value of \uXXXX at p, whose digits are already checked; -1 if there is none. */
 static int32_t take_unit(const char *p, const char *end)
 {
 	int32_t unit = 0;
@@ -142,14 +142,14 @@ static int32_t take_unit(const char *p, const char *end)
 	return unit;
 }
 
-/* Appends what \uXXXX at p stands for, alone or with the low surrogate behind it. */
+/* Appends the character of \uXXXX at p, combined with a following low surrogate. */
 static const char *unescape_unit(const char *p, const char *end, struct ts_text *out)
 {
 	int32_t unit = take_unit(p, end), low;
 	char utf8[4];
 
 	if (unit < 0) {
-		/* Not from scan_string: keep the bytes. */
+		/* Not produced by scan_string: keep the bytes. */
 		ts_text_append(out, p, 2);
 		return p + 2;
 	}
@@ -201,7 +201,7 @@ int ts_json_match_word_(struct ts_json *js, const char *p, const char *word, siz
 	return held < length ? ts_json_cut(js) : TS_OK;
 }
 
-/* The literal at p, which is not js->end. */
+/* The literal at p; p is not js->end. */
 static int match_literal(struct ts_json *js, const char *p, enum ts_json_literal *ret_literal,
 			 const char **ret_end)
 {
@@ -237,8 +237,8 @@ int ts_json_scan_literal(struct ts_json *js, enum ts_json_literal *ret_literal)
 /* ---- whole values ---- */
 
 /*
- * The number at p, if it is -?D+(.D+)? and a byte follows that ends it: the byte behind it.
- * NULL for all that needs more care.
+ * The byte after the number at p, if that is -?D+(.D+)? and a terminating byte follows. NULL if it
+ * needs the careful path.
  */
 static inline const char *plain_number_end(const char *p, const char *end)
 {
@@ -257,8 +257,8 @@ static inline const char *plain_number_end(const char *p, const char *end)
 }
 
 /*
- * The minified text is built from runs of bytes that stand together in the input, most of them
- * short: those are copied as 16 bytes, of which the next run writes over what was too much.
+ * The minified text consists of runs of adjacent input bytes, most of them short. Those are copied
+ * as 16 bytes; the next run overwrites the excess.
  */
 static inline void append_run(struct ts_text *out, const char *run, const char *to, const char *end)
 {
@@ -273,15 +273,15 @@ static inline void append_run(struct ts_text *out, const char *run, const char *
 }
 
 /*
- * What the rare parts of a walk leave behind. The position itself is never in a struct and never
- * has its address taken: the compiler would keep it in memory, and each step would wait for that.
+ * Results of the rare paths of a walk. The position itself is never in a struct and never has its
+ * address taken: the compiler would keep it in memory, and each step would wait for that.
  */
 struct walk_result {
 	int rc;
-	bool replaced; /* minify has written the token otherwise than it stands in the input */
+	bool replaced; /* minify wrote the token differently from the input */
 };
 
-/* A string whose first '"' or '\\' is at p, or that has none: behind its closing quote mark. */
+/* The byte after the closing quote of a string whose first '"' or '\\' is at p, if any. */
 static __attribute__((noinline)) const char *walk_escaped(struct ts_json *js, const char *p,
 							  struct walk_result *result)
 {
@@ -289,7 +289,7 @@ static __attribute__((noinline)) const char *walk_escaped(struct ts_json *js, co
 	return p + 1;
 }
 
-/* A literal, or a number that is not plain: the byte behind it. */
+/* A literal, or a number that is not plain: returns the byte after it. */
 static __attribute__((noinline)) const char *walk_scalar(struct ts_json *js, const char *p,
 							 struct ts_text *out, const char *run,
 							 struct walk_result *result)
@@ -301,7 +301,7 @@ static __attribute__((noinline)) const char *walk_scalar(struct ts_json *js, con
 		result->rc = match_literal(js, p, &literal, &p);
 		return p;
 	}
-	/* Before the last buffer's end it might still be "null" or "nan". */
+	/* Before the end of the last buffer it may still become "null" or "nan". */
 	if (*p == 'n' && js->end - p < 2)
 		result->rc = ts_json_cut(js);
 	else if (*p != '-' && !ts_json_is_digit_(*p) && !memchr("nNIi", *p, 4))
@@ -318,7 +318,7 @@ static __attribute__((noinline)) const char *walk_scalar(struct ts_json *js, con
 	return parts.end;
 }
 
-/* Steps over white space, which ends a run. */
+/* Skips white space, which ends a run. */
 #define WALK_SPACE()                                      \
 	do {                                              \
 		const char *from_ = p;                    \
@@ -332,7 +332,7 @@ static __attribute__((noinline)) const char *walk_scalar(struct ts_json *js, con
 			return ts_json_cut(js);           \
 	} while (0)
 
-/* Steps over the string at p. */
+/* Skips the string at p. */
 #define WALK_STRING()                                     \
 	do {                                              \
 		p = ts_json_find_quote_(p + 1, end);      \
@@ -345,7 +345,7 @@ static __attribute__((noinline)) const char *walk_scalar(struct ts_json *js, con
 		}                                         \
 	} while (0)
 
-/* `out` is NULL or not at compile time. */
+/* `out` is known to be NULL or not at compile time. */
 static inline __attribute__((always_inline)) int walk(struct ts_json *js, struct ts_text *out)
 {
 	struct walk_result result = { .rc = TS_OK };

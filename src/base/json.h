@@ -41,31 +41,31 @@
 #define TS_JSON_MORE 1
 
 struct ts_json {
-	const char *next;     /* the next byte to look at */
+	const char *next;     /* the next byte to scan */
 	const char *end;      /* one past the bytes held */
 	bool last;            /* nothing follows `end`: a number may stop there */
 	const char *error_at; /* after a return that is not 0 */
 	const char *reason;   /* after TS_EFORMAT; static */
 };
 
-/* Bytes inside the quotes, not unescaped, not checked for UTF-8. */
+/* The bytes inside the quotes, neither unescaped nor checked for UTF-8. */
 struct ts_json_string {
 	const char *text;
 	size_t length;
-	bool escaped; /* holds a backslash: ts_json_unescape() is needed */
+	bool escaped; /* contains a backslash: needs ts_json_unescape() */
 };
 
 enum ts_json_number_kind {
 	TS_JSON_INT,       /* fits `integer` exactly */
-	TS_JSON_DOUBLE,    /* has a point or an exponent (or is -0): `real`, nearest double */
-	TS_JSON_BIG,       /* an integer beyond int64: keep the text; `real` is near it */
+	TS_JSON_DOUBLE,    /* has a point or an exponent (or is -0): `real`, the nearest double */
+	TS_JSON_BIG,       /* an integer beyond int64: keep the text; `real` is approximate */
 	TS_JSON_NONFINITE, /* NaN, Infinity, -Infinity and their short forms: `real` */
 };
 
 struct ts_json_number {
 	enum ts_json_number_kind kind;
-	int64_t integer;  /* of TS_JSON_INT only */
-	double real;      /* of all others */
+	int64_t integer;  /* TS_JSON_INT only */
+	double real;      /* all other kinds */
 	const char *text; /* the token as written */
 	size_t length;
 };
@@ -83,15 +83,15 @@ static inline void ts_json_init(struct ts_json *js, const char *data, size_t byt
 
 /* ---- results of failed scans; also for callers that check more than the grammar ---- */
 
-/* The bytes do not suffice: TS_JSON_MORE, or TS_EFORMAT in the last buffer. */
+/* Not enough bytes: TS_JSON_MORE, or TS_EFORMAT in the last buffer. */
 int ts_json_cut(struct ts_json *js);
 
-/* TS_EFORMAT at a byte for a static reason. */
+/* TS_EFORMAT at a byte, with a static reason. */
 int ts_json_bad(struct ts_json *js, const char *at, const char *reason);
 
 /* ---- tokens ---- */
 
-/* Steps over a byte order mark; for the first bytes of a file. */
+/* Skips a byte order mark at the start of a file. */
 int ts_json_skip_bom(struct ts_json *js);
 
 static inline void ts_json_skip_space(struct ts_json *js)
@@ -100,9 +100,9 @@ static inline void ts_json_skip_space(struct ts_json *js)
 }
 
 /*
- * Steps over white space and gives the byte that follows, which tells what value it is:
- * { [ " t f and digits; '-' a number; 'n' null or nan; 'N' 'I' 'i' a number (nonfinite).
- * -1: the buffer ends here; return ts_json_cut(js).
+ * Skips white space and returns the next byte, which identifies the value: { [ " t f and digits;
+ * '-' a number; 'n' null or nan; 'N' 'I' 'i' a number (nonfinite). -1: the buffer ends; return
+ * ts_json_cut(js).
  */
 static inline int ts_json_peek(struct ts_json *js)
 {
@@ -110,12 +110,15 @@ static inline int ts_json_peek(struct ts_json *js)
 	return js->next < js->end ? (unsigned char)*js->next : -1;
 }
 
-/* White space, then `open` ('{' or '['). *ret_more is false for an empty one, then wholly read. */
+/*
+ * White space, then `open` ('{' or '['). *ret_more is false for an empty one, which is then
+ * consumed.
+ */
 int ts_json_enter(struct ts_json *js, char open, bool *ret_more);
 
 /*
  * After a value: white space, then ',' (*ret_more true) or `close` (false). A comma before `close`
- * is not refused here but by what reads the next value.
+ * is rejected by whatever reads the next value.
  */
 static inline int ts_json_next(struct ts_json *js, char close, bool *ret_more)
 {
@@ -132,7 +135,7 @@ static inline int ts_json_next(struct ts_json *js, char close, bool *ret_more)
 	return TS_OK;
 }
 
-/* The parts of scan_string that are not hot: escapes and ends. `from` is at a quote mark. */
+/* The cold paths of scan_string: escapes and buffer ends. `from` is at a quote. */
 int ts_json_scan_escaped_(struct ts_json *js, const char *from, struct ts_json_string *ret_string);
 
 /* White space, then a string. */
@@ -171,21 +174,21 @@ static inline int ts_json_scan_key(struct ts_json *js, struct ts_json_string *re
 	return p == js->end ? ts_json_cut(js) : ts_json_bad(js, p, "expected ':' after a key");
 }
 
-/* Is this the key or text given by a string literal? Escaped strings are never equal. */
+/* Compares with a string literal. Escaped strings never match. */
 #define ts_json_string_is(string, literal)          \
 	((string)->length == sizeof(literal) - 1 && \
 	 memcmp((string)->text, literal, sizeof(literal) - 1) == 0)
 
 /*
- * Appends a string that scan_string gave, with its escapes resolved: surrogate pairs joined, lone
- * surrogates as U+FFFD, \u0000 as a byte 0. Other bytes are copied as they are.
+ * Appends a string from scan_string with its escapes resolved: surrogate pairs combined, lone
+ * surrogates as U+FFFD, \u0000 as a zero byte. Other bytes are copied unchanged.
  */
 void ts_json_unescape(const struct ts_json_string *string, struct ts_text *out);
 
 int ts_json_scan_number_slow_(struct ts_json *js, const char *from, struct ts_json_number *ret);
 
 /*
- * White space, then a number. Not taken: a leading '+' or '.', leading zeros, hexadecimal. Numbers
+ * White space, then a number. Rejects a leading '+' or '.', leading zeros and hexadecimal. Numbers
  * too large for a double give an infinite `real` of kind TS_JSON_DOUBLE.
  */
 static inline int ts_json_scan_number(struct ts_json *js, struct ts_json_number *ret_number)
@@ -205,7 +208,9 @@ static inline int ts_json_scan_number(struct ts_json *js, struct ts_json_number 
 			value = value * 10 + digit;
 			continue;
 		}
-		/* A plain integer that cannot overflow and cannot go on; all else is rare. */
+		/*
+		 * A plain integer that cannot overflow and is terminated; everything else is rare.
+		 */
 		if (TS_LIKELY((*q == ',' || *q == '}' || *q == ']' || ts_json_is_space_(*q)) &&
 			      (size_t)(q - digits) - 1 < 18 &&
 			      (*digits != '0' || q == digits + 1) && (value != 0 || !negative))) {
@@ -222,9 +227,9 @@ static inline int ts_json_scan_number(struct ts_json *js, struct ts_json_number 
 }
 
 /*
- * White space, then a number taken as a fixed-point decimal: value * 10^places, exactly, what is
- * beyond that rounded half away from zero. So places 3 turns microseconds into nanoseconds and 9
- * seconds. A result beyond int64 is TS_EFORMAT, and so are nonfinite numbers.
+ * White space, then a number as a fixed-point decimal: value * 10^places, exact, further digits
+ * rounded half away from zero. Places 3 turns microseconds into nanoseconds, 9 seconds. Results
+ * beyond int64 and nonfinite numbers are TS_EFORMAT.
  */
 int ts_json_scan_decimal(struct ts_json *js, unsigned int places, int64_t *ret_value);
 
@@ -234,7 +239,7 @@ static inline int ts_json_scan_us(struct ts_json *js, int64_t *ret_ns)
 	return ts_json_scan_decimal(js, 3, ret_ns);
 }
 
-/* The same for a text that is the number and nothing else (say, of a string); 0 or TS_EFORMAT. */
+/* The same for a text that is just the number (say, from a string); 0 or TS_EFORMAT. */
 int ts_json_decimal_ns(const char *text, const char *end, int64_t *ret_ns);
 
 /* White space, then true, false or null. */
@@ -243,15 +248,15 @@ int ts_json_scan_literal(struct ts_json *js, enum ts_json_literal *ret_literal);
 /* ---- whole values ---- */
 
 /*
- * White space, then one value of any kind, its grammar checked throughout; at most
- * TS_JSON_MAX_DEPTH arrays and objects in one another. No recursion.
+ * White space, then any one value, fully syntax-checked; at most TS_JSON_MAX_DEPTH nested arrays
+ * and objects. Not recursive.
  */
 int ts_json_skip(struct ts_json *js);
 
 /*
- * As ts_json_skip(), appending the value without white space between tokens. Strings and numbers
- * keep their bytes; the nonfinite become the strings "NaN", "Infinity" and "-Infinity". On any
- * failure `out` is as long as before. An allocation failure shows in out->failed only.
+ * Like ts_json_skip(), and appends the value without white space between tokens. Strings and
+ * numbers keep their bytes; nonfinite numbers become the strings "NaN", "Infinity" and "-Infinity".
+ * On failure `out` keeps its length. An allocation failure only sets out->failed.
  */
 int ts_json_minify(struct ts_json *js, struct ts_text *out);
 

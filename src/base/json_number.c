@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * JSON's numbers: the grammar, exact integers, nearest doubles, and exact fixed-point decimals
- * (times are never read through a double).
+ * JSON numbers: grammar, exact integers, nearest doubles, and exact fixed-point decimals (times
+ * never pass through a double).
  */
 #include "base/json_number.h"
 
@@ -19,7 +19,7 @@ static bool is_word_byte(char c)
 	       c == '_' || c == '.' || c == '+' || c == '-';
 }
 
-/* The token seems to end at p: there is a byte that says so, or no byte at all will come. */
+/* Whether the token ends at p: a terminating byte follows, or no more bytes will come. */
 static int check_end(struct ts_json *js, const char *p)
 {
 	if (p == js->end)
@@ -59,7 +59,10 @@ static int split_word(struct ts_json *js, const char *p, struct ts_json_number_p
 	return check_end(js, parts->end);
 }
 
-/* Digits at p, at least one; *ret_end is behind them and may be js->end in the last buffer only. */
+/*
+ * Digits at p, at least one. *ret_end is just after them; it may be js->end in the last buffer
+ * only.
+ */
 static int split_digits(struct ts_json *js, const char *p, const char *reason, const char **ret_end)
 {
 	const char *end = ts_json_find_no_digit_(p, js->end);
@@ -129,7 +132,7 @@ int ts_json_split_number_(struct ts_json *js, const char *from, struct ts_json_n
 
 /* ---- digits ---- */
 
-/* Eight digits at once: pairs, then fours, then all, side by side in one word. */
+/* Eight digits at once: pairs, then fours, then all, in parallel in one word. */
 static inline uint64_t eight_digits(const char *p)
 {
 	uint64_t word;
@@ -144,7 +147,7 @@ static inline uint64_t eight_digits(const char *p)
 	return (word * 10000 + (word >> 32)) & 0xffffffffu;
 }
 
-/* Goes on with `value`; the caller sees to it that there are at most 19 digits in all. */
+/* Continues from `value`; the caller ensures at most 19 digits in total. */
 static inline uint64_t more_digits(uint64_t value, const char *p, const char *end)
 {
 	for (; end - p >= 8; p += 8)
@@ -154,7 +157,7 @@ static inline uint64_t more_digits(uint64_t value, const char *p, const char *en
 	return value;
 }
 
-/* The digits of whole and fraction as one row without leading zeros. */
+/* The digits of integer and fraction as one sequence without leading zeros. */
 struct digit_row {
 	const struct ts_json_number_parts *parts;
 	const char *next;
@@ -168,8 +171,8 @@ static int next_digit(struct digit_row *row)
 }
 
 /*
- * Starts a row. The value is then 0.DDDD... * 10^*ret_point, with a first digit that is not 0;
- * false where all digits are 0.
+ * Starts a sequence. The value is then 0.DDDD... * 10^*ret_point with a nonzero first digit; false
+ * if all digits are 0.
  */
 static bool start_row(struct digit_row *row, const struct ts_json_number_parts *parts,
 		      int64_t *ret_point)
@@ -188,7 +191,7 @@ static bool start_row(struct digit_row *row, const struct ts_json_number_parts *
 
 /* ---- doubles ---- */
 
-/* Digits that can still decide how a double is rounded; what follows counts as "more than 0". */
+/* Digits that can still affect rounding to a double; the rest counts as "more than 0". */
 #define DECIDING_DIGITS 800
 
 static double parse_with_libc(const struct ts_json_number_parts *parts)
@@ -231,7 +234,7 @@ static double to_double(const struct ts_json_number_parts *parts)
 	digits = more_digits(digits, parts->fraction, parts->fraction_end);
 	if (digits > (uint64_t)1 << 53)
 		return parse_with_libc(parts);
-	/* Two exact doubles: one operation, so one rounding, so the nearest double. */
+	/* Two exact doubles and one operation: one rounding, so the nearest double. */
 	value = power < 0 ? (double)digits / powers[-power] : (double)digits * powers[power];
 	return parts->negative ? -value : value;
 }
@@ -278,7 +281,7 @@ int ts_json_scan_number_slow_(struct ts_json *js, const char *from, struct ts_js
 
 /* ---- fixed-point decimals ---- */
 
-/* Any number: the first `point` digits are kept, the next one rounds. False: too large. */
+/* General case: keeps the first `point` digits, the next one rounds. False: too large. */
 static bool round_row(const struct ts_json_number_parts *parts, unsigned int places,
 		      uint64_t *ret_magnitude)
 {
@@ -302,7 +305,7 @@ static bool round_row(const struct ts_json_number_parts *parts, unsigned int pla
 	return true;
 }
 
-/* The usual number: no exponent, and 19 digits are enough. */
+/* Common case: no exponent, at most 19 digits. */
 static uint64_t round_short(const struct ts_json_number_parts *parts, unsigned int places)
 {
 	const char *cut = parts->fraction_end;

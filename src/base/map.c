@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Maps from integers and pairs of integers to integers. A free slot is one with key 0, the entry
- * of key 0 itself is kept beside the table; so a probe looks at one word or two and nothing else.
+ * Maps from integers and pairs of integers to integers. A free slot has key 0, and the entry of key
+ * 0 is stored beside the table, so that a probe reads one or two words and nothing else.
  */
 #include "base/map.h"
 
@@ -29,7 +29,7 @@ void ts_map_draw_seed_(void)
 	pthread_once(&once, draw_seed);
 }
 
-/* Twice the slots (mask is 0 for none), zeroed; NULL when there is no memory. */
+/* Twice the slots (mask is 0 for none), zeroed; NULL if out of memory. */
 static void *new_slots(size_t mask, size_t slot_bytes, size_t *ret_mask)
 {
 	size_t count = mask ? mask + 1 : FIRST_SLOTS / 2;
@@ -44,7 +44,7 @@ static void *new_slots(size_t mask, size_t slot_bytes, size_t *ret_mask)
 	return slots;
 }
 
-/* Two thirds full: linear probing stays short up to there. */
+/* Two thirds full: probe sequences stay short up to there. */
 static bool is_full(size_t used, size_t mask)
 {
 	return used >= mask - mask / 3;
@@ -71,7 +71,7 @@ void ts_map_clear(struct ts_map *map)
 	map->has_zero = false;
 }
 
-/* The key's slot, or the free one where it belongs. */
+/* The slot of the key, or the free one where it belongs. */
 static struct ts_map_slot *find(struct ts_map_slot *slots, size_t mask, uint64_t key)
 {
 	size_t i = ts_hash_mix64(key ^ ts_map_seed_) & mask;

@@ -2,8 +2,8 @@
 /*
  * Hash maps with open addressing: integers to integers (ts_map), pairs of integers to integers
  * (ts_pairmap), byte strings to dense ids (ts_strmap). Power-of-two tables, linear probing, no
- * removal. Places depend on a seed that is drawn once a process, so that a hostile file cannot
- * make its keys collide. Not thread-safe. Implemented in map.c and strmap.c.
+ * removal. Slots depend on a seed drawn once per process, so that a hostile file cannot make its
+ * keys collide. Not thread-safe. Implemented in map.c and strmap.c.
  */
 #ifndef TS_BASE_MAP_H
 #define TS_BASE_MAP_H
@@ -18,14 +18,14 @@
 #include "base/local/hash.h"
 #include "base/memory.h"
 
-/* Drawn before the first table of any map is made; never changes afterwards. */
+/* Drawn before the first table is allocated; never changes. */
 extern uint64_t ts_map_seed_;
 void ts_map_draw_seed_(void);
 
 /* ---- uint64 -> uint64; every key is allowed ---- */
 
 struct ts_map_slot {
-	uint64_t key; /* 0: free; the entry of key 0 stands in struct ts_map */
+	uint64_t key; /* 0: free; the entry of key 0 is in struct ts_map */
 	uint64_t value;
 };
 
@@ -37,11 +37,11 @@ struct ts_map {
 	uint64_t zero_value;
 };
 
-/* No allocation is made before the first entry; a zeroed struct is as good. */
+/* Allocates nothing before the first entry; a zeroed struct works as well. */
 void ts_map_init(struct ts_map *map);
 void ts_map_release(struct ts_map *map);
 
-/* Drops all entries, keeps the memory. */
+/* Drops all entries but keeps the memory. */
 void ts_map_clear(struct ts_map *map);
 
 static inline size_t ts_map_count(const struct ts_map *map)
@@ -49,7 +49,7 @@ static inline size_t ts_map_count(const struct ts_map *map)
 	return map->used + map->has_zero;
 }
 
-/* False, with *ret_value untouched, when the key is not there. */
+/* False, with *ret_value untouched, if the key is missing. */
 static inline bool ts_map_get(const struct ts_map *map, uint64_t key, uint64_t *ret_value)
 {
 	if (TS_UNLIKELY(key == 0)) {
@@ -72,12 +72,12 @@ static inline bool ts_map_get(const struct ts_map *map, uint64_t key, uint64_t *
 }
 
 /*
- * The address of the key's value, made with value 0 where it was not there; NULL when there is no
- * memory. Valid until the next put or insert. ret_new may be NULL.
+ * The address of the key's value, inserted as 0 if it was missing; NULL if out of memory. Valid
+ * until the next put or insert. ret_new may be NULL.
  */
 uint64_t *ts_map_insert(struct ts_map *map, uint64_t key, bool *ret_new);
 
-/* Sets or replaces; 0 or TS_ENOMEM. */
+/* Inserts or replaces; 0 or TS_ENOMEM. */
 static inline int ts_map_put(struct ts_map *map, uint64_t key, uint64_t value)
 {
 	uint64_t *place = ts_map_insert(map, key, NULL);
@@ -89,15 +89,15 @@ static inline int ts_map_put(struct ts_map *map, uint64_t key, uint64_t value)
 }
 
 /*
- * Walks all entries in no useful order (sort before anything that must be reproducible). *cursor
- * starts at 0; false at the end. Do not insert while walking.
+ * Iterates over all entries in arbitrary order (sort before anything that must be reproducible).
+ * *cursor starts at 0; false at the end. Do not insert while iterating.
  */
 bool ts_map_next(const struct ts_map *map, size_t *cursor, uint64_t *ret_key, uint64_t *ret_value);
 
 /* ---- (uint64, uint64) -> uint64; every key is allowed ---- */
 
 struct ts_pairmap_slot {
-	uint64_t first, second; /* both 0: free; the entry of (0, 0) stands in struct ts_pairmap */
+	uint64_t first, second; /* both 0: free; the entry of (0, 0) is in struct ts_pairmap */
 	uint64_t value;
 };
 
@@ -109,7 +109,7 @@ struct ts_pairmap {
 	uint64_t zero_value;
 };
 
-/* Each as its ts_map namesake. */
+/* Each like its ts_map namesake. */
 void ts_pairmap_init(struct ts_pairmap *map);
 void ts_pairmap_release(struct ts_pairmap *map);
 void ts_pairmap_clear(struct ts_pairmap *map);
@@ -161,24 +161,24 @@ static inline int ts_pairmap_put(struct ts_pairmap *map, uint64_t first, uint64_
 
 /* ---- byte strings -> dense ids ---- */
 
-/* Never an id: returned when there is no memory or the ids are used up. */
+/* Never an id: returned when out of memory or out of ids. */
 #define TS_STRMAP_NONE UINT32_MAX
 
 struct ts_strmap_slot {
-	uint32_t tag;   /* low half of the hash; also gives the place */
+	uint32_t tag;   /* low half of the hash; also determines the slot */
 	uint32_t index; /* into entries, plus 1; 0: free */
 };
 
 struct ts_strmap_entry {
-	const char *text; /* in the arena, a NUL behind it */
+	const char *text; /* in the arena, NUL-terminated */
 	uint32_t length;
 };
 
-/* Ids are handed out upwards from first_id; those below held_from have been forgotten. */
+/* Ids are assigned upwards from first_id; those below held_from have been dropped. */
 struct ts_strmap {
 	struct ts_strmap_slot *slots;
 	size_t mask;
-	struct ts_strmap_entry *entries; /* of ids held_from ... next_id - 1 */
+	struct ts_strmap_entry *entries; /* ids held_from ... next_id - 1 */
 	size_t entry_capacity;
 	uint32_t held_from;
 	uint32_t next_id;
@@ -189,38 +189,37 @@ void ts_strmap_init(struct ts_strmap *map, uint32_t first_id);
 void ts_strmap_release(struct ts_strmap *map);
 
 /*
- * The id of a string, made where it was not there; the bytes are copied. TS_STRMAP_NONE when there
- * is no memory, when the ids are used up, or for a string of 4 GiB and more. ret_new may be NULL;
- * it is written on success only.
+ * The id of a string, added (copied) if it is new. TS_STRMAP_NONE when out of memory or ids, or for
+ * a string of 4 GiB or more. ret_new may be NULL; it is written on success only.
  */
 uint32_t ts_strmap_intern(struct ts_strmap *map, const char *text, size_t length, bool *ret_new);
 
-/* The same for a caller who has ts_hash64(text, length) already. */
+/* The same for a caller who already has ts_hash64(text, length). */
 uint32_t ts_strmap_intern_hashed(struct ts_strmap *map, const char *text, size_t length,
 				 uint64_t hash, bool *ret_new);
 
-/* The id of a string that is held, or TS_STRMAP_NONE; never adds. */
+/* The id of a string in the map, or TS_STRMAP_NONE; never adds. */
 uint32_t ts_strmap_find(const struct ts_strmap *map, const char *text, size_t length);
 
 /*
- * The text of an id, NUL-terminated and valid until forget or release; NULL for an id never given
- * or forgotten. ret_length may be NULL.
+ * The text of an id, NUL-terminated, valid until forget or release; NULL for an unknown or dropped
+ * id. ret_length may be NULL.
  */
 const char *ts_strmap_text(const struct ts_strmap *map, uint32_t id, size_t *ret_length);
 
 /*
- * Drops all texts and slots and goes on with new ids, so that an endless stream of names needs
- * bounded memory: a string seen again gets another id.
+ * Drops all texts and slots and continues with new ids, so that an endless stream of names needs
+ * bounded memory. A string seen again gets another id.
  */
 void ts_strmap_forget(struct ts_strmap *map);
 
-/* Strings held now. */
+/* Strings in the map. */
 static inline uint32_t ts_strmap_count(const struct ts_strmap *map)
 {
 	return map->next_id - map->held_from;
 }
 
-/* Bytes of memory held: texts, entries and table. */
+/* Bytes of memory used: texts, entries and table. */
 size_t ts_strmap_bytes(const struct ts_strmap *map);
 
 #endif

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <unistd.h>
 
-/* The first allocation of an array: enough that small ones are made once. */
+/* First allocation of an array: enough that small ones never grow. */
 #define FIRST_BYTES 64
 
 int ts_grow_array(void **array, size_t *capacity, size_t need, size_t item_bytes)
@@ -20,13 +20,15 @@ int ts_grow_array(void **array, size_t *capacity, size_t need, size_t item_bytes
 	if (__builtin_add_overflow(wanted, wanted / 2, &wanted))
 		wanted = need;
 	wanted = TS_MAX(wanted, TS_MAX(need, FIRST_BYTES / item_bytes));
-	/* Half as much again may be beyond reach where the need itself is not. */
+	/* Growing by half may fail where the needed size itself does not. */
 	if (__builtin_mul_overflow(wanted, item_bytes, &bytes) || bytes > PTRDIFF_MAX) {
 		wanted = need;
 		if (__builtin_mul_overflow(wanted, item_bytes, &bytes) || bytes > PTRDIFF_MAX)
 			return TS_ENOMEM;
 	}
-	/* The caller's variable is a pointer to something: memcpy() is no lie about its type. */
+	/*
+	 * The caller's variable may be a pointer to any type: memcpy() avoids a type-punned access.
+	 */
 	memcpy(&old, array, sizeof(old));
 	grown = realloc(old, bytes);
 	if (!grown)

@@ -26,7 +26,7 @@
  */
 int ts_grow_array(void **array, size_t *capacity, size_t need, size_t item_bytes);
 
-/* malloc(count * item_bytes) that gives NULL instead of wrapping round. Caller frees. */
+/* malloc(count * item_bytes) that returns NULL on overflow. Caller frees. */
 static inline void *ts_alloc_array(size_t count, size_t item_bytes)
 {
 	size_t bytes;
@@ -36,7 +36,7 @@ static inline void *ts_alloc_array(size_t count, size_t item_bytes)
 	return malloc(bytes ? bytes : 1);
 }
 
-/* qsort() that takes an empty array without an address. */
+/* qsort() that accepts NULL for an empty array. */
 static inline void ts_sort(void *items, size_t count, size_t item_bytes,
 			   int (*compare)(const void *a, const void *b))
 {
@@ -72,12 +72,12 @@ static inline void ts_sort(void *items, size_t count, size_t item_bytes,
 #define TS_AUTO(name) __attribute__((cleanup(name##_auto_))) struct name *
 #define TS_SCOPED(name) __attribute__((cleanup(name##_release))) struct name
 
-/* Memory from malloc() and its kin: TS_AUTO_FREE char *copy = NULL; */
+/* Memory from malloc(): TS_AUTO_FREE char *copy = NULL; */
 #define TS_AUTO_FREE __attribute__((cleanup(ts_auto_free_)))
 /* A file descriptor, closed unless negative: TS_AUTO_FD int fd = -1; */
 #define TS_AUTO_FD __attribute__((cleanup(ts_auto_fd_)))
 
-/* Hands a pointer out of its scope: gives its value and sets it to NULL. */
+/* Moves a pointer out of its scope: returns its value and sets it to NULL. */
 #define TS_STEAL(pointer)                                   \
 	__extension__({                                     \
 		__typeof__(pointer) ts_stolen_ = (pointer); \
@@ -89,7 +89,7 @@ static inline void ts_auto_free_(void *address)
 {
 	void *pointer;
 
-	/* The variable may be a pointer to anything: memcpy() is no lie about its type. */
+	/* The variable may be a pointer to any type: memcpy() avoids a type-punned access. */
 	memcpy(&pointer, address, sizeof(pointer));
 	free(pointer);
 }

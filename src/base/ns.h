@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Sums and differences of times of a trace, which may say anything: what does not fit stays at the
- * limit.
- */
+/* Saturating sums and differences of trace times, which may hold any value. */
 #ifndef TS_BASE_NS_H
 #define TS_BASE_NS_H
 

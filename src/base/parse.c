@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Numbers that people write on command lines and in settings: integers and durations, exact, never
- * through a double.
- */
+/* Parses integers and durations from command lines and settings; exact, never through a double. */
 #include "base/text.h"
 
-/* Takes a leading sign; true for minus. */
+/* Consumes a leading sign; true for minus. */
 static bool take_sign(const char **p, const char *end)
 {
 	if (*p < end && (**p == '-' || **p == '+'))
@@ -13,7 +10,7 @@ static bool take_sign(const char **p, const char *end)
 	return false;
 }
 
-/* Takes digits into *value; TS_EFORMAT when there are none or they do not fit. */
+/* Consumes digits into *value; TS_EFORMAT if there are none or they overflow. */
 static int take_digits(const char **p, const char *end, uint64_t *value)
 {
 	const char *start = *p;

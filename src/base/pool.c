@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The worker pool: one queue, one mutex, two conditions. Jobs are meant to be large (a chunk to
- * encode, a file to read), so one lock does.
+ * Worker pool: one queue, one mutex, two conditions. Jobs are large (a chunk to encode, a file to
+ * read), so one lock is enough.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* sched_getaffinity() */
@@ -14,15 +14,15 @@
 
 #include "base/thread.h"
 
-/* Everything below `lock` is guarded by it, and so are the pool's fields of queued jobs. */
+/* `lock` guards everything below it, and the pool's fields of queued jobs. */
 struct ts_pool {
-	unsigned int threads; /* those that were started; of the starting thread until then */
+	unsigned int threads; /* started ones; belongs to the starting thread until then */
 	pthread_t *handles;
 	pthread_mutex_t lock;
 	pthread_cond_t job_queued; /* or stopping */
 	pthread_cond_t job_done;   /* some job */
 	struct ts_job *first;
-	struct ts_job **last; /* where the next job is linked in */
+	struct ts_job **last; /* where the next job is linked */
 	bool stopping;
 };
 
@@ -46,7 +46,7 @@ static void *work(void *argument)
 		pthread_mutex_unlock(&pool->lock);
 		job->run(job->argument);
 		pthread_mutex_lock(&pool->lock);
-		/* From here on the job is the waiter's, who may free it. */
+		/* From here on the job belongs to the waiter, who may free it. */
 		job->done = true;
 		pthread_cond_broadcast(&pool->job_done);
 	}
@@ -54,7 +54,7 @@ static void *work(void *argument)
 	return NULL;
 }
 
-/* pool->threads is how many there are. */
+/* pool->threads is the actual number. */
 static int start_workers(struct ts_pool *pool, unsigned int threads)
 {
 	int errnum = 0;
@@ -150,7 +150,7 @@ unsigned int ts_pool_processors(void)
 #ifdef __linux__
 	cpu_set_t allowed;
 
-	/* Fails on machines with more processors than the set holds. */
+	/* Fails on machines with more processors than the set can hold. */
 	if (sched_getaffinity(0, sizeof(allowed), &allowed) == 0)
 		return (unsigned int)TS_MAX(CPU_COUNT(&allowed), 1);
 #endif

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Processes by their files in /proc. Every one may be gone at any time, which is an answer and no
- * error.
- */
+/* Processes by their files in /proc. A process may disappear at any time, which is not an error. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -45,10 +42,7 @@ size_t ts_proc_read(pid_t pid, const char *name, char *buffer, size_t bytes)
 	return length;
 }
 
-/*
- * The text of a field of /proc/PID/stat; the name may hold anything, so they count from its last
- * ')'.
- */
+/* A field of /proc/PID/stat. The name may contain anything, so fields count from the last ')'. */
 static const char *stat_field(const char *text, int number)
 {
 	const char *at = strrchr(text, ')');
@@ -112,7 +106,7 @@ uint64_t ts_process_start_time(pid_t pid)
 
 	if (pid <= 0 || !ts_proc_stat(pid, &stat))
 		return 0;
-	/* A leader that has ended is a zombie, too, while its other threads run. */
+	/* A thread group leader that has exited is a zombie too while its other threads run. */
 	if (stat.state == 'X' || stat.state == 'x' || (stat.state == 'Z' && stat.threads <= 1))
 		return 0;
 	return stat.start_time;
@@ -148,7 +142,7 @@ pid_t ts_process_inner_pid(pid_t pid)
 	if (ts_proc_read(pid, "status", status, sizeof(status)) == 0)
 		return 0;
 	line = ts_proc_status_line(status, "NSpid");
-	/* One number for each namespace, ours first; a kernel without them has one. */
+	/* One number per namespace, ours first; kernels without namespaces print one. */
 	while (line && *line != '\n') {
 		char *end;
 		long value = strtol(line, &end, 10);
@@ -176,7 +170,7 @@ size_t ts_process_command(pid_t pid, char *buffer, size_t bytes)
 
 /* ---- what it has mapped ---- */
 
-/* Some file systems show other device numbers in maps than in stat(): then the path decides. */
+/* Some file systems show other device numbers in maps than in stat(): then compare the path. */
 static bool is_same_file(pid_t pid, const char *path, dev_t device, ino_t inode)
 {
 	char place[4096 + 32];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The descendants of a process: by the lists of children that the kernel keeps for each thread,
- * else by the parents that all processes name.
+ * Descendants of a process: from the kernel's per-thread child lists, else from the parent pids of
+ * all processes.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -21,7 +21,7 @@ struct family {
 	pid_t pid, parent;
 };
 
-/* Those found, in order; `next` of them have been asked for their children. */
+/* Processes found, in order; the first `next` have been asked for their children. */
 struct tree {
 	struct family *members;
 	size_t count, capacity;
@@ -45,7 +45,7 @@ static bool add(struct tree *tree, pid_t pid, pid_t parent)
 
 /* ---- by lists of children ---- */
 
-/* Numbers with a space behind each; they may come in pieces. */
+/* Numbers, each followed by a space; reads may split them. */
 static void add_listed(struct tree *tree, int fd, pid_t parent)
 {
 	char piece[4096];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Can an agent be in a process? Read from its program's ELF header, which is anybody's file and so
- * distrusted, and from what the kernel says of its credentials.
+ * Whether the agent can be loaded into a process: from its program's ELF header (untrusted) and
+ * from its credentials.
  */
 #include <elf.h>
 #include <fcntl.h>
@@ -42,7 +42,7 @@ static bool has_other_ids(const char *status, const char *key)
 	return strtoul(end, NULL, 10) != real;
 }
 
-/* AT_SECURE, by which the loader decides; -1 where it cannot be read. */
+/* AT_SECURE, which the loader checks; -1 if unreadable. */
 static int secure_by_auxv(pid_t pid)
 {
 	Elf64_auxv_t entries[64];
@@ -84,7 +84,7 @@ static bool read_at(int fd, void *buffer, size_t bytes, uint64_t offset)
 	       pread(fd, buffer, bytes, (off_t)offset) == (ssize_t)bytes;
 }
 
-/* A program with an interpreter is loaded by ld.so, which takes the agent along. */
+/* A program with an interpreter is loaded by ld.so, which also loads the agent. */
 static enum ts_entry entry_by_headers(int fd, const Elf64_Ehdr *header)
 {
 	unsigned int count = TS_MIN(header->e_phnum, MAX_PROGRAM_HEADERS);

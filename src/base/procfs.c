@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files of /proc and /sys, and the numbers in them; see procfs.h. */
+/* Reads files of /proc and /sys and the numbers in them. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -10,18 +10,18 @@
 #include "base/procfs.h"
 
 /*
- * Files that the kernel makes line by line come in pieces of nearly a page. What is shorter than
- * this is whole, and needs no second call that finds its end.
+ * The kernel returns seq_files in pieces of nearly a page. A shorter read is complete and needs no
+ * second call to see the end.
  */
 #define WHOLE_BYTES 2048u
 #define FIRST_BYTES 4096u
 #define MAX_BYTES (16u << 20)
-/* Of ns/pid, fixed since Linux 3.8. */
+/* Inode of the initial pid namespace, fixed since Linux 3.8. */
 #define OUTERMOST_NAMESPACE 4026531836u
 
 /* ---- files that are kept open ---- */
 
-/* The lowest free number is given out: so many descriptors are in use. */
+/* The kernel assigns the lowest free number, so this is how many descriptors are in use. */
 static bool may_keep(int fd)
 {
 	struct rlimit limit;
@@ -127,7 +127,7 @@ const char *ts_procfs_scan_number(const char *at, uint64_t *ret_number)
 		    __builtin_add_overflow(number, (uint64_t)(*at - '0'), &number))
 			is_good = false;
 	}
-	/* These texts end with a newline: a number at the very end may have been longer. */
+	/* These texts end with a newline: a number at the very end may be truncated. */
 	*ret_number = is_good && *at ? number : TS_NO_VALUE;
 	return at;
 }
@@ -148,7 +148,7 @@ const char *ts_procfs_next_line(const char *line)
 	return end && end[1] ? end + 1 : NULL;
 }
 
-/* What follows the key, where the line has it. */
+/* The text after the key, if the line has it. */
 static const char *behind_key(const char *line, const char *key)
 {
 	size_t length = strlen(key);

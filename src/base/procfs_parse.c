@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The texts of /proc, see procfs_parse.h. */
+/* Parsers for files of /proc. */
 #include <string.h>
 
 #include "base/procfs_parse.h"
@@ -8,7 +8,9 @@
 
 bool ts_procfs_stat_parse(const char *text, struct ts_procfs_stat *ret_stat)
 {
-	/* From field 4 on. The name of field 2 may hold anything, so that its last ')' counts. */
+	/*
+	 * Fields from 4 on. The name in field 2 may contain anything, so parse after the last ')'.
+	 */
 	enum { FIRST = 4, LAST = 22 };
 	uint64_t fields[LAST + 1];
 	const char *at = strrchr(text, ')');
@@ -18,7 +20,7 @@ bool ts_procfs_stat_parse(const char *text, struct ts_procfs_stat *ret_stat)
 	ret_stat->state = at[2];
 	at += 3;
 	for (int i = FIRST; i <= LAST; i++) {
-		/* Groups, terminals and priorities can be negative; they are of no use here. */
+		/* Groups, terminals and priorities can be negative; they are not needed. */
 		while (*at == ' ' || *at == '-')
 			at++;
 		at = ts_procfs_scan_number(at, &fields[i]);
@@ -140,7 +142,7 @@ void ts_procfs_pressure_parse(const char *text, struct ts_procfs_pressure *ret_p
 	}
 }
 
-/* "  eth0: " and 8 numbers of what was received, 8 of what was sent, the bytes first. */
+/* "  eth0: ", 8 numbers received and 8 sent, bytes first. */
 static bool parse_interface(const char *line, struct ts_procfs_traffic *ret_traffic)
 {
 	enum { RECEIVED = 0, SENT = 8 };
@@ -157,7 +159,7 @@ static bool parse_interface(const char *line, struct ts_procfs_traffic *ret_traf
 	return fields[RECEIVED] != TS_NO_VALUE && fields[SENT] != TS_NO_VALUE;
 }
 
-/* "   8       0 sda " and numbers: reads, merged, sectors, ms, writes, merged, sectors, ... */
+/* "   8       0 sda ", then numbers: reads, merged, sectors, ms, writes, merged, sectors, ... */
 static bool parse_disk(const char *line, struct ts_procfs_traffic *ret_traffic)
 {
 	enum { READ = 2, WRITTEN = 6 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What stands in the files of /proc that metrics come from. A value that is not there is
- * TS_NO_VALUE: other kernels have fewer. Units are the kernel's (ticks, pages, KiB, sectors).
+ * Contents of the /proc files that metrics come from. Missing values are TS_NO_VALUE: older kernels
+ * have fewer. Units are the kernel's (ticks, pages, KiB, sectors).
  */
 #ifndef TS_BASE_PROCFS_PARSE_H
 #define TS_BASE_PROCFS_PARSE_H
@@ -14,22 +14,22 @@
 
 /* ---- of a process ---- */
 
-/* /proc/PID/stat; sums over its threads, those that ended too. */
+/* /proc/PID/stat; totals over its threads, including those that exited. */
 struct ts_procfs_stat {
 	char state;
 	uint64_t parent;
-	uint64_t flags; /* PF_... of the kernel */
+	uint64_t flags; /* the kernel's PF_* flags */
 	uint64_t minor_faults, major_faults;
 	uint64_t user_ticks, system_ticks;
-	uint64_t child_user_ticks, child_system_ticks; /* of children that were waited for */
+	uint64_t child_user_ticks, child_system_ticks; /* children that were waited for */
 	uint64_t threads;
 	uint64_t start_time;
 };
 
-/* False: it is not such a text, or does not reach the start time. */
+/* False if the text is malformed or ends before the start time. */
 bool ts_procfs_stat_parse(const char *text, struct ts_procfs_stat *ret_stat);
 
-/* A leader that has ended is a zombie, too, while its other threads run. */
+/* Also true for a thread group leader that exited while its other threads run. */
 bool ts_procfs_stat_has_exited(const struct ts_procfs_stat *stat);
 
 /* /proc/PID/statm, in pages. */
@@ -40,12 +40,15 @@ void ts_procfs_statm_parse(const char *text, struct ts_procfs_statm *ret_statm);
 
 /* /proc/PID/io, in bytes. */
 struct ts_procfs_io {
-	uint64_t call_read, call_written; /* by system calls, whatever is behind them */
+	uint64_t call_read, call_written; /* by system calls, wherever the data came from */
 	uint64_t disk_read, disk_written; /* at the storage layer */
 };
 void ts_procfs_io_parse(const char *text, struct ts_procfs_io *ret_io);
 
-/* /proc/PID/task/TID/status: of this thread alone. And from elsewhere, of a whole process. */
+/*
+ * Context switches: /proc/PID/task/TID/status for one thread; totals of a process come from
+ * elsewhere.
+ */
 struct ts_switches {
 	uint64_t voluntary, involuntary;
 };
@@ -53,10 +56,7 @@ void ts_procfs_status_parse(const char *text, struct ts_switches *ret_switches);
 
 /* ---- of the machine ---- */
 
-/*
- * The first line of /proc/stat, all CPUs together, in ticks. Guests' time is in user and nice
- * already.
- */
+/* First line of /proc/stat, all CPUs, in ticks. Guest time is already included in user and nice. */
 enum ts_cpu_mode {
 	TS_CPU_USER,
 	TS_CPU_NICE,
@@ -83,9 +83,9 @@ struct ts_procfs_meminfo {
 };
 void ts_procfs_meminfo_parse(const char *text, struct ts_procfs_meminfo *ret_memory);
 
-/* /proc/vmstat: events since the start, swapped in pages. */
+/* /proc/vmstat: events since boot; swap counts in pages. */
 struct ts_procfs_vmstat {
-	uint64_t faults, major_faults; /* of both kinds together, and the major ones */
+	uint64_t faults, major_faults; /* all faults, and the major ones */
 	uint64_t swapped_in, swapped_out;
 };
 void ts_procfs_vmstat_parse(const char *text, struct ts_procfs_vmstat *ret_vmstat);
@@ -96,16 +96,14 @@ struct ts_procfs_pressure {
 };
 void ts_procfs_pressure_parse(const char *text, struct ts_procfs_pressure *ret_pressure);
 
-/* Bytes of an interface of /proc/net/dev, or sectors of a device of /proc/diskstats. */
+/* Bytes of a network interface (/proc/net/dev), or sectors of a disk (/proc/diskstats). */
 struct ts_procfs_traffic {
-	const char *name; /* not ended by a NUL */
+	const char *name; /* not NUL-terminated */
 	size_t name_length;
-	uint64_t in, out; /* received or read, sent or written */
+	uint64_t in, out; /* received or read; sent or written */
 };
 
-/*
- * The next of them from *cursor on, which starts at the text; lines that are none are passed over.
- */
+/* The next interface or disk after *cursor, which starts at the text; other lines are skipped. */
 bool ts_procfs_network_next(const char **cursor, struct ts_procfs_traffic *ret_traffic);
 bool ts_procfs_disk_next(const char **cursor, struct ts_procfs_traffic *ret_traffic);
 

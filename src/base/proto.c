@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The wire format of protocol buffers: fields, and the lengths of long messages. */
+/* Protocol buffers wire format: fields, and the length prefixes of long messages. */
 #include "base/proto.h"
 
 static bool fail(struct ts_proto_reader *reader)

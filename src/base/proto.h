@@ -30,7 +30,7 @@
 enum ts_proto_type {
 	TS_PROTO_VARINT = 0,
 	TS_PROTO_FIXED64 = 1,
-	TS_PROTO_BYTES = 2, /* text, bytes, a message, packed numbers */
+	TS_PROTO_BYTES = 2, /* text, bytes, a message, or packed numbers */
 	TS_PROTO_FIXED32 = 5,
 };
 
@@ -40,14 +40,14 @@ enum ts_proto_type {
 
 struct ts_proto_reader {
 	const unsigned char *next, *end;
-	bool failed; /* the bytes are no message; those before were */
+	bool failed; /* the bytes are malformed; fields before were valid */
 };
 
 struct ts_proto_field {
 	uint32_t number;
 	enum ts_proto_type type;
-	uint64_t value;    /* of numbers, as stored */
-	const char *bytes; /* of TS_PROTO_BYTES */
+	uint64_t value;    /* numbers, as stored */
+	const char *bytes; /* TS_PROTO_BYTES */
 	size_t length;
 };
 
@@ -64,8 +64,8 @@ static inline struct ts_proto_reader ts_proto_message(const struct ts_proto_fiel
 }
 
 /*
- * False, with `failed` set, where the bytes break off or have more than 64 bits. For packed
- * numbers: while next < end.
+ * False, with `failed` set, if the bytes are truncated or exceed 64 bits. For packed numbers: call
+ * while next < end.
  */
 static inline bool ts_proto_varint(struct ts_proto_reader *reader, uint64_t *ret_value)
 {
@@ -88,10 +88,7 @@ static inline bool ts_proto_varint(struct ts_proto_reader *reader, uint64_t *ret
 	return false;
 }
 
-/*
- * The next field; false at the end, or with `failed` set. Groups, which nobody has used for long,
- * are a failure.
- */
+/* The next field; false at the end, or with `failed` set. Groups (obsolete) are a failure. */
 bool ts_proto_next(struct ts_proto_reader *reader, struct ts_proto_field *field);
 
 static inline int64_t ts_proto_zigzag(uint64_t value)
@@ -184,9 +181,8 @@ static inline void ts_proto_put_bytes(struct ts_text *out, uint32_t number, cons
 }
 
 /*
- * A message inside the one that is being written: its length is put in when it is closed. Most are
- * shorter than 128 bytes, for which one byte is kept free; longer ones are moved. To be closed in
- * the opposite order.
+ * A nested message: its length is filled in when it is closed. One byte is reserved, enough for
+ * messages shorter than 128 bytes; longer ones are moved. Close in reverse order.
  */
 static inline size_t ts_proto_open(struct ts_text *out, uint32_t number)
 {

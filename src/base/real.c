@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Doubles and decimal text. Short decimals, which are most of what traces hold, take an exact
- * integer path; the rest goes to libc under the C locale, since the host program (a Python
- * interpreter, say) may have set another.
+ * Doubles and decimal text. Short decimals, the common case in traces, take an exact integer path.
+ * The rest goes to libc with the C locale, since the host program (a Python interpreter, say) may
+ * have set another.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* strtod_l() */
@@ -21,7 +21,7 @@
 #include <xlocale.h>
 #endif
 
-/* Made once and kept for the life of the process; 0 when there was no memory for it. */
+/* Created once and kept for the life of the process; 0 if out of memory. */
 static locale_t c_locale;
 static pthread_once_t c_locale_once = PTHREAD_ONCE_INIT;
 
@@ -85,8 +85,9 @@ size_t ts_real_format(char buffer[TS_REAL_BYTES], double value)
 	if (magnitude != 0 && (magnitude < 1e-5 || magnitude >= 1e15))
 		return format_with_libc(buffer, value);
 	/*
-	 * Is this n / 10^places? Both are exact doubles, below 2^53 and 10^22, so their quotient is
-	 * the double nearest to that decimal: if it is our value, the decimal reads back as it.
+	 * Whether the value is n / 10^places. Both are exact doubles, below 2^53 and 10^22, so
+	 * their quotient is the double nearest to that decimal: if it equals the value, the decimal
+	 * reads back as it.
 	 */
 	for (unsigned int places = 0; places <= 19; places++, power *= 10, whole_power *= 10) {
 		double scaled = magnitude * power;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Interning of byte strings. This is what importers do several times an event, so a hit touches
- * one slot (hash tag and index), one entry (length and place) and the text.
+ * Interns byte strings. Importers do this several times per event, so a hit touches one slot (hash
+ * tag and index), one entry (length and offset) and the text.
  */
 #include "base/map.h"
 
@@ -27,7 +27,10 @@ void ts_strmap_forget(struct ts_strmap *map)
 {
 	uint32_t next_id = map->next_id;
 
-	/* Memory goes too: a caller who forgets because of a budget must be below it afterwards. */
+	/*
+	 * Frees the memory too: a caller who forgets because of a budget must be below it
+	 * afterwards.
+	 */
 	ts_strmap_release(map);
 	ts_strmap_init(map, next_id);
 }
@@ -38,7 +41,7 @@ size_t ts_strmap_bytes(const struct ts_strmap *map)
 	       (map->slots ? (map->mask + 1) * sizeof(*map->slots) : 0);
 }
 
-/* memcmp() == 0, without the call for names of the usual length. */
+/* memcmp() == 0 without the call, for names of typical length. */
 static inline bool same_bytes(const char *a, const char *b, size_t n)
 {
 	uint64_t wide_a, wide_b;
@@ -73,7 +76,7 @@ static inline bool same_bytes(const char *a, const char *b, size_t n)
 	return true;
 }
 
-/* The slot of the string, or the free one where it belongs. There is a table. */
+/* The slot of the string, or the free one where it belongs. The table exists. */
 static inline struct ts_strmap_slot *find(const struct ts_strmap *map, const char *text,
 					  size_t length, uint32_t tag)
 {
@@ -119,7 +122,7 @@ static inline uint32_t tag_of(uint64_t hash)
 	return (uint32_t)ts_hash_mix64(hash ^ ts_map_seed_);
 }
 
-/* Not inlined, to keep the hit's path small. */
+/* Not inlined, to keep the hit path small. */
 static __attribute__((noinline)) uint32_t add(struct ts_strmap *map, const char *text,
 					      size_t length, uint64_t hash, bool *ret_new)
 {

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Runs a program, with limits. Between us and it stands a guard: a process that shares our memory,
- * starts the program, reads what it prints, kills it when it must, and takes its status, while the
- * calling thread waits. A child that became another program would send SIGCHLD and answer to any
- * wait; the guard does neither (its exit signal is 0, and it only answers to __WCLONE). If we die,
- * it ends the program. What the program has started, and left, becomes the guard's, and ends with
- * it.
+ * Runs a program with limits. A guard process, which shares our memory, starts the program, reads
+ * its output, kills it when necessary and reaps it, while the calling thread waits. A plain child
+ * would send SIGCHLD and could be reaped by any wait in this process; the guard does neither (its
+ * exit signal is 0, and it only answers to __WCLONE). If we die, the guard kills the program.
+ * Orphans of the program are reparented to the guard and killed with it.
  *
- * In the guard and the child only calls are made that need nothing of libc's state; the one thing
- * that they share with the calling thread is errno, which nobody looks at meanwhile.
+ * Guard and child only make calls that need no libc state. All they share with the calling thread
+ * is errno, which nobody reads meanwhile.
  */
 #include "base/subprocess.h"
 
@@ -36,22 +35,22 @@
 #define NS_PER_MS INT64_C(1000000)
 /* How long a killed program may take to die. */
 #define DEATH_NS (1000 * NS_PER_MS)
-/* How often we look where the kernel cannot tell us of its end. */
+/* Poll interval where the kernel cannot notify us. */
 #define LOOK_MS 10
 
 extern char **environ;
 
-/* All that guard and child need, prepared before. */
+/* Everything that guard and child need, prepared in advance. */
 struct run {
 	const struct ts_subprocess *program;
-	struct ts_subprocess_result *result; /* its output has room for all */
+	struct ts_subprocess_result *result; /* its output buffer holds everything */
 	char *const *environment;
 	pid_t caller;
 	/* Of the guard. */
 	pid_t pid;
-	int pid_fd;    /* -1: this kernel has none */
+	int pid_fd;    /* -1: not supported by this kernel */
 	int caller_fd; /* likewise */
-	int output_fd; /* -1: it was closed at the other end */
+	int output_fd; /* -1: closed at the other end */
 	int input_fd;  /* the program's end */
 	int64_t started_ns;
 	bool finished;
@@ -90,7 +89,7 @@ bool ts_subprocess_find(const char *name, const char *const *places, char *ret_p
 
 /* ---- its environment ---- */
 
-/* Length of the name of "NAME=VALUE" or "NAME". */
+/* Length of NAME in "NAME=VALUE" or "NAME". */
 static size_t name_length(const char *variable)
 {
 	return strcspn(variable, "=");
@@ -116,8 +115,8 @@ static size_t count_of(const char *const *list)
 }
 
 /*
- * Ours with the changes, and without what would load our agent. Caller frees the list, not the
- * texts.
+ * Our environment with the changes, without what would load our agent. Caller frees the list, not
+ * the strings.
  */
 static char **make_environment(const char *const *changes)
 {
@@ -161,8 +160,8 @@ static void close_from(int first)
 }
 
 /*
- * Guard and program have tables of their own. Ours may ignore SIGCHLD, and then there would be no
- * status.
+ * Guard and program have their own signal tables. Ours may ignore SIGCHLD, and then there would be
+ * no status.
  */
 static void forget_handlers(void)
 {
@@ -172,7 +171,7 @@ static void forget_handlers(void)
 		sigaction(number, &plain, NULL);
 }
 
-/* All are blocked until here. */
+/* All signals are blocked until here. */
 static void unblock_signals(void)
 {
 	sigset_t none;
@@ -185,11 +184,11 @@ static int become_program(void *argument)
 {
 	struct run *run = argument;
 
-	/* 0 is /dev/null already; the pipe may be 1 or 2, and would close itself. */
+	/* 0 is already /dev/null; the pipe may be 1 or 2 and must not close itself. */
 	int output_fd = fcntl(run->input_fd, F_DUPFD, 3);
 
 	setsid();
-	/* Where somebody kills the guard. */
+	/* In case somebody kills the guard. */
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	dup2(output_fd, 1);
 	dup2(output_fd, 2);
@@ -217,7 +216,7 @@ static bool has_caller(const struct run *run)
 	return getppid() == run->caller;
 }
 
-/* What it had of our descriptors is closed: a lock or a pipe must not outlast ours. */
+/* Close our descriptors: a lock or pipe must not outlive ours. */
 static bool prepare_descriptors(struct run *run)
 {
 	int ends[2];
@@ -244,7 +243,7 @@ static bool start_program(struct run *run)
 	return !run->result->spawn_errno;
 }
 
-/* Without taking it away: its number stays its own, and that of its group. */
+/* WNOWAIT: its pid and process group stay reserved. */
 static bool has_ended(const struct run *run)
 {
 	siginfo_t info = { .si_pid = 0 };
@@ -253,14 +252,14 @@ static bool has_ended(const struct run *run)
 	       info.si_pid == run->pid;
 }
 
-/* All that is there now. */
+/* Everything available now. */
 static void read_output(struct run *run)
 {
 	struct ts_text *output = &run->result->output;
 	size_t max_bytes = run->program->max_bytes;
 
 	while (run->output_fd >= 0 && !run->result->cut) {
-		/* One byte more than there may be. */
+		/* One byte beyond the limit, to detect excess. */
 		ssize_t got = read(run->output_fd, output->data + output->length,
 				   max_bytes + 1 - output->length);
 
@@ -276,7 +275,7 @@ static void read_output(struct run *run)
 	}
 }
 
-/* Until it prints or ends, the caller ends, or `until_ns` comes. */
+/* Until it prints or exits, the caller dies, or `until_ns` is reached. */
 static void wait_for_something(const struct run *run, int64_t until_ns)
 {
 	int64_t left_ns = until_ns - ts_clock_monotonic_ns();
@@ -301,8 +300,8 @@ static void watch(struct run *run)
 		bool ended = has_ended(run);
 
 		/*
-		 * In this order: what it printed before its end is there now. Its children may hold
-		 * the pipe open.
+		 * In this order: output from before its exit is available now. Its children may
+		 * keep the pipe open.
 		 */
 		read_output(run);
 		if (ended || run->result->cut || !has_caller(run))
@@ -324,8 +323,8 @@ static void note_end(struct ts_subprocess_result *result, int status)
 }
 
 /*
- * As far as the kernel names them (CONFIG_PROC_CHILDREN). None can have got the number of another
- * one: nobody else takes their status.
+ * As far as the kernel lists them (CONFIG_PROC_CHILDREN). No pid can have been reused: nobody else
+ * reaps them.
  */
 static void kill_children(void)
 {
@@ -344,8 +343,8 @@ static void kill_children(void)
 }
 
 /*
- * Whoever has lost his parent is our child now, also out of another group or session; when he dies,
- * his children are. Ends when there is none.
+ * Orphans are our children now, from any group or session; when one dies, its children follow. Ends
+ * when none is left.
  */
 static void end_children(int64_t until_ns)
 {
@@ -363,7 +362,7 @@ static void end_children(int64_t until_ns)
 	}
 }
 
-/* From now on only the program's end counts. */
+/* From now on only the program's exit counts. */
 static void close_others(struct run *run)
 {
 	if (run->output_fd >= 0)
@@ -373,7 +372,7 @@ static void close_others(struct run *run)
 	run->output_fd = run->caller_fd = -1;
 }
 
-/* It, and what it has started, end here. One that hangs in the kernel is left behind. */
+/* Kills it and everything it started. One that hangs in the kernel is left behind. */
 static void finish(struct run *run)
 {
 	int64_t until_ns = ts_clock_monotonic_ns() + DEATH_NS;
@@ -412,14 +411,14 @@ static int guard(void *argument)
 
 /* ---- the caller ---- */
 
-/* Returns when the guard has ended. */
+/* Returns when the guard has exited. */
 static int start_guard(struct run *run)
 {
 	sigset_t all, before;
 	int error = 0, status = 0;
 	pid_t pid;
 
-	/* A handler of ours must not run in guard or child. */
+	/* Our signal handlers must not run in guard or child. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	pid = clone(guard, run->stacks[0] + STACK_BYTES, CLONE_VM, run);
@@ -462,8 +461,8 @@ int ts_subprocess_run(const struct ts_subprocess *program, struct ts_subprocess_
 		      struct ts_error *err)
 {
 	/*
-	 * From the heap, so that a sanitizer forgets what an earlier child, which never returned,
-	 * had on these stacks.
+	 * On the heap, so that a sanitizer forgets the frames of an earlier child that never
+	 * returned on these stacks.
 	 */
 	TS_AUTO_FREE struct run *run = calloc(1, sizeof(*run));
 

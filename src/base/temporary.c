@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See temporary.h. */
+/* Unlinked temporary files. */
 #include "base/temporary.h"
 
 #include <errno.h>

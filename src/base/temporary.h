@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A file in $TMPDIR (/tmp) that nobody else sees and that is gone when it is closed. */
+/* An unnamed file in $TMPDIR (or /tmp) that disappears when it is closed. */
 #ifndef TS_BASE_TEMPORARY_H
 #define TS_BASE_TEMPORARY_H
 
@@ -14,7 +14,7 @@ const char *ts_temporary_directory(void);
 /* Its descriptor in *ret_fd. */
 int ts_temporary_open(int *ret_fd, struct ts_error *err);
 
-/* All of the bytes, at that place. */
+/* All of the bytes, at that offset. */
 int ts_temporary_write(int fd, const void *data, size_t bytes, uint64_t at, struct ts_error *err);
 int ts_temporary_read(int fd, void *data, size_t bytes, uint64_t at, struct ts_error *err);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The growing text buffer and its appends. Hot in exporters, so numbers are written without
+ * Growing text buffer and its append functions. Hot in exporters, so numbers are formatted without
  * printf().
  */
 #include "base/text.h"
@@ -48,7 +48,7 @@ void ts_text_printf(struct ts_text *text, const char *format, ...)
 	va_copy(again, args);
 	length = vsnprintf(text->data + text->length, text->capacity - text->length, format, args);
 	if (length >= 0 && (size_t)length >= text->capacity - text->length) {
-		/* One more for the NUL that vsnprintf() insists on. */
+		/* One more for the NUL of vsnprintf(). */
 		if (ts_text_reserve(text, (size_t)length + 1))
 			vsnprintf(text->data + text->length, (size_t)length + 1, format, again);
 		else
@@ -72,7 +72,7 @@ const char *ts_text_cstr(struct ts_text *text)
 
 /* ---- JSON strings ---- */
 
-/* The end of the run of bytes that JSON takes as they are and that are ASCII. */
+/* The end of the run of ASCII bytes that need no JSON escape. */
 static const char *plain_run(const char *p, const char *end)
 {
 	const uint64_t ones = 0x0101010101010101u, highs = ones << 7;
@@ -105,7 +105,7 @@ static void append_escape(struct ts_text *text, unsigned char c)
 	};
 	char escape[6] = { '\\', 'u', '0', '0', hex[c >> 4], hex[c & 15] };
 
-	/* JSON allows DEL as it is, Perfetto does not. */
+	/* JSON allows a raw DEL, Perfetto does not. */
 	if (c >= 0x20 && c != 0x7f) {
 		escape[1] = (char)c;
 		ts_text_append(text, escape, 2);
@@ -154,7 +154,7 @@ void ts_text_append_json(struct ts_text *text, const char *string, size_t length
 
 #define UINT64_DIGITS 20
 
-/* Writes the digits of value so that they end before `end`; gives where they start. */
+/* Writes the digits of value so that they end just before `end`; returns their start. */
 static char *put_backwards(char *end, uint64_t value)
 {
 	static const char pairs[201] = "00010203040506070809101112131415161718192021222324"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Text: a growing byte buffer with the appends that exporters need, UTF-8 checks, glob matching,
- * numbers for people and numbers from people. Only ts_text_printf() minds the locale.
- *  Implemented in text.c, utf8.c, glob.c, format.c and parse.c.
+ * Text: a growing byte buffer with the append functions that exporters need, UTF-8 checks, glob
+ * matching, number formatting and parsing. Only ts_text_printf() depends on the locale. Implemented
+ * in text.c, utf8.c, glob.c, format.c and parse.c.
  */
 #ifndef TS_BASE_TEXT_H
 #define TS_BASE_TEXT_H
@@ -19,9 +19,9 @@
 /* ---- the buffer ---- */
 
 /*
- * `data` is NULL before the first append and is not NUL-terminated (see ts_text_cstr()). When an
- * allocation fails, `failed` is set and stays set until clear or release; appends then do nothing,
- * so that a caller checks once, at the end.
+ * `data` is NULL before the first append and not NUL-terminated (see ts_text_cstr()). A failed
+ * allocation sets `failed` until clear or release; appends then do nothing, so that a caller checks
+ * once, at the end.
  */
 struct ts_text {
 	char *data;
@@ -30,18 +30,18 @@ struct ts_text {
 	bool failed;
 };
 
-/* A zeroed struct is as good. */
+/* A zeroed struct works as well. */
 void ts_text_init(struct ts_text *text);
 void ts_text_release(struct ts_text *text);
 
-/* Empties the buffer and its failed flag, keeps the memory. */
+/* Empties the buffer and clears `failed`; keeps the memory. */
 static inline void ts_text_clear(struct ts_text *text)
 {
 	text->length = 0;
 	text->failed = false;
 }
 
-/* Room for `bytes` more: true, or false with `failed` set. */
+/* Reserves `bytes` more: true, or false with `failed` set. */
 bool ts_text_grow_(struct ts_text *text, size_t bytes);
 
 static inline bool ts_text_reserve(struct ts_text *text, size_t bytes)
@@ -74,12 +74,12 @@ static inline void ts_text_append_str(struct ts_text *text, const char *string)
 void ts_text_printf(struct ts_text *text, const char *format, ...) TS_PRINTF_LIKE(2, 3);
 
 /*
- * The string in double quotes, escaped for JSON: bytes that are not valid UTF-8 become U+FFFD,
- * control characters (DEL, too) their short escape or \u00XX, '/' and all else stay as they are.
+ * The string in double quotes, escaped for JSON: invalid UTF-8 becomes U+FFFD, control characters
+ * (and DEL) their short escape or \u00XX; '/' and everything else is unchanged.
  */
 void ts_text_append_json(struct ts_text *text, const char *string, size_t length);
 
-/* As above without the quotes. */
+/* The same without the quotes. */
 void ts_text_append_json_bare(struct ts_text *text, const char *string, size_t length);
 
 void ts_text_append_int(struct ts_text *text, int64_t value);
@@ -87,7 +87,7 @@ void ts_text_append_uint(struct ts_text *text, uint64_t value);
 
 /*
  * A JSON number that reads back as the same double and never looks like an integer: 5.0, 1e+22.
- * The infinities are written 1e999 and -1e999 (which read back as such), NaN is "NaN" with quotes.
+ * Infinities are written as 1e999 and -1e999 (which read back as such), NaN as "NaN" with quotes.
  */
 void ts_text_append_double(struct ts_text *text, double value);
 
@@ -95,8 +95,8 @@ void ts_text_append_double(struct ts_text *text, double value);
 void ts_text_append_us(struct ts_text *text, int64_t ns);
 
 /*
- * The content with a NUL behind it, which does not count in `length`; valid until the next append.
- * "" when empty or failed. Content with NULs inside is the caller's affair.
+ * The content NUL-terminated (the NUL is not counted in `length`); valid until the next append. ""
+ * if empty or failed. Content that contains NULs is the caller's problem.
  */
 const char *ts_text_cstr(struct ts_text *text);
 
@@ -108,33 +108,36 @@ static inline int ts_text_status(const struct ts_text *text)
 
 /* ---- UTF-8 ---- */
 
-/* Whole and shortest-form UTF-8 without surrogates; ASCII is fast. NULs are valid. */
+/* Complete, shortest-form UTF-8 without surrogates; fast for ASCII. NULs are valid. */
 bool ts_utf8_valid(const char *string, size_t length);
 
 /* Length of the longest valid prefix. */
 size_t ts_utf8_valid_prefix(const char *string, size_t length);
 
-/* Appends the string with each maximal ill-formed part replaced by one U+FFFD. */
+/* Appends the string with each maximal ill-formed sequence replaced by one U+FFFD. */
 void ts_utf8_sanitize(struct ts_text *text, const char *string, size_t length);
 
-/* Writes a code point as 1 to 4 bytes, gives their number; not a scalar value: U+FFFD. */
+/*
+ * Encodes a code point as 1 to 4 bytes and returns their number; U+FFFD if it is not a scalar
+ * value.
+ */
 size_t ts_utf8_encode(char buffer[4], uint32_t code_point);
 
 /* ---- glob ---- */
 
 /*
- * Matches the whole of text against a NUL-terminated pattern: * any bytes, ? one character (a whole
- * UTF-8 sequence where there is one), [a-z] and [!a-z] (also ^) one byte of a set, \ takes the next
- * character as it is. A '[' that is never closed stands for itself. Case matters. Time is at most
- * pattern length times text length.
+ * Matches the entire text against a NUL-terminated pattern: * any bytes, ? one character (a UTF-8
+ * sequence where there is one), [a-z] and [!a-z] (also ^) one byte of a set, \ quotes the next
+ * character. An unclosed '[' is literal. Case-sensitive. Time is at most pattern length times text
+ * length.
  */
 bool ts_glob_match(const char *pattern, const char *text, size_t length);
 
 /* ---- numbers for people ---- */
 
 /*
- * All four write a NUL-terminated text, cut to `size`, and return buffer, so that they can stand in
- * an argument list. TS_FORMAT_BYTES is enough for each.
+ * All four write a NUL-terminated text, truncated to `size`, and return buffer, so that they can be
+ * used as arguments. TS_FORMAT_BYTES is enough for each.
  */
 #define TS_FORMAT_BYTES 32
 
@@ -142,7 +145,8 @@ bool ts_glob_match(const char *pattern, const char *text, size_t length);
 const char *ts_format_duration_ns(char *buffer, size_t size, int64_t ns);
 
 /*
- * Milliseconds with all digits, so that a time can be given back: "-0.000001 ms", "12.345678 ms".
+ * Milliseconds with all digits, so that the time can be used as input again: "-0.000001 ms",
+ * "12.345678 ms".
  */
 const char *ts_format_instant_ns(char *buffer, size_t size, int64_t ns);
 
@@ -155,8 +159,8 @@ const char *ts_format_count(char *buffer, size_t size, int64_t count);
 /* ---- numbers from people ---- */
 
 /*
- * All of the text must be the number; *ret is untouched on failure. TS_EFORMAT: not a number,
- * or beyond the type.
+ * The entire text must be the number; *ret is untouched on failure. TS_EFORMAT: not a number, or
+ * out of range.
  */
 
 /* Decimal digits with an optional sign. */
@@ -164,8 +168,8 @@ int ts_parse_int64(const char *text, size_t length, int64_t *ret_value);
 
 /*
  * "1.5ms", "10us", "3 s", "250" (ns), "2m", "1h", "-3us": a decimal number, an optional space, an
- * optional unit (ns us ms s m h d). Exact decimal arithmetic; what is finer than 1 ns is rounded
- * half away from zero. At most 18 decimals.
+ * optional unit (ns us ms s m h d). Exact decimal arithmetic; fractions of 1 ns are rounded half
+ * away from zero. At most 18 decimals.
  */
 int ts_parse_duration_ns(const char *text, size_t length, int64_t *ret_ns);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Threads of a library, see thread.h. */
+/* Library threads that do not handle the program's signals. */
 #include "base/thread.h"
 
 #include <signal.h>

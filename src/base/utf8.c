@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * UTF-8: checking, repairing, encoding. Well-formed is what the Unicode standard's table 3-7 says:
- * shortest form, no surrogates, nothing above U+10FFFF.
+ * UTF-8 validation, repair and encoding. Well-formed is what table 3-7 of the Unicode standard
+ * says: shortest form, no surrogates, nothing above U+10FFFF.
  */
 #include "base/utf8.h"
 
@@ -10,7 +10,7 @@
 size_t ts_utf8_step(const char *p, const char *end, bool *ret_valid)
 {
 	unsigned char first = (unsigned char)*p;
-	/* What the second byte may be: narrower than 80..BF after four of the first bytes. */
+	/* Range of the second byte: narrower than 80..BF after four of the first bytes. */
 	unsigned char low = 0x80, high = 0xbf;
 	size_t bytes;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One step through UTF-8, for the files of text.h. Others use the functions there. */
+/* Decodes one UTF-8 character, for the files behind text.h. Others use the functions there. */
 #ifndef TS_BASE_UTF8_H
 #define TS_BASE_UTF8_H
 
@@ -11,12 +11,12 @@
 #define TS_UTF8_REPLACEMENT "\xef\xbf\xbd"
 
 /*
- * The bytes of the character at p < end: of a whole well-formed sequence (*ret_valid true), or of
- * the longest start of one that is ill-formed or cut (at least 1).
+ * Length of the character at p < end: of a well-formed sequence (*ret_valid true), or of the
+ * longest prefix of one that is ill-formed or truncated (at least 1).
  */
 size_t ts_utf8_step(const char *p, const char *end, bool *ret_valid);
 
-/* The code point of a well-formed sequence of that many bytes. */
+/* The code point of a well-formed sequence of this length. */
 uint32_t ts_utf8_decode(const char *p, size_t bytes);
 
 #endif

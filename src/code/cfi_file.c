@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Call frame information of files: where a file has it, and a sorted table of it where the file has
- * none; see cfi.h. Not for tables that lie in our own memory, which must do without a heap.
+ * Call frame information of ELF files: finds .eh_frame, and builds a sorted table if the file has
+ * none. Not for tables in our own memory, which must work without a heap.
  */
 #include "code/elf.h"
 #include "code/local/cfi.h"

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The part of the interpreter's loop that the compiler has put elsewhere, since it thinks it is run
- * less often ("cold"). A stripped interpreter does not name it, but it can be told: it has rules of
- * its own in .eh_frame, which begin in the middle of a function, and the loop jumps there.
+ * Recognises the "cold" part of the interpreter's loop, which the compiler moves elsewhere. A
+ * stripped interpreter has no symbol for it, but its .eh_frame rules begin in the middle of a
+ * function, and the loop jumps there.
  */
 #include "code/local/jumps.h"
 #include "code/native_internal.h"
 
 #define MAX_LOOP_BYTES (1u << 20)
 
-/* A function starts with nothing on the stack but its return address. */
+/* At its first instruction a function has nothing on the stack but its return address. */
 static bool begins_inside(struct ts_native_module *module, uint64_t start)
 {
 	struct ts_cfi_row row;

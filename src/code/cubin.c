@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sections, symbols and relocations of cubins, and questions about places; see cubin.h. Line
- * programs are read in cubin_lines.c.
+ * Sections, symbols and relocations of cubins, and lookup of source locations. Line programs are
+ * read in cubin_lines.c.
  */
 #include "code/cubin_internal.h"
 
@@ -84,7 +84,7 @@ static int compare_fixes(const void *a, const void *b)
 	return TS_COMPARE(left->offset, right->offset);
 }
 
-/* Addresses in a cubin are relative to functions: a table says to which. */
+/* Addresses in a cubin are relative to functions: a relocation table says which. */
 static void read_fixes(struct ts_cubin *cubin, size_t index)
 {
 	size_t bytes, count;
@@ -184,7 +184,9 @@ bool ts_cubin_has_lines(const struct ts_cubin *cubin)
 
 /* ---- places ---- */
 
-/* The last row at or ahead of the address: of rows at one address the last is the innermost. */
+/*
+ * The last row at or before the address: of several rows at one address the last is the innermost.
+ */
 static const struct cubin_row *find_in(const struct ts_cubin *cubin,
 				       const struct cubin_sequence *sequence, uint64_t address)
 {
@@ -224,7 +226,7 @@ size_t ts_cubin_locations(const struct ts_cubin *cubin, const char *function, ui
 	const struct cubin_row *row = symbol ? find_row(cubin, symbol, offset) : NULL;
 	size_t count = 0;
 
-	/* A row's caller stands ahead of it, so that this ends. */
+	/* A row's caller precedes it, so this terminates. */
 	while (row && count < most) {
 		bool is_inlined = row->caller > 0;
 		struct ts_cubin_location *place = &places[count++];

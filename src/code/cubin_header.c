@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Headers of line programs, DWARF 2 to 5: how their instructions are written, and which files they
- * name; see cubin.h.
- */
+/* Headers of line programs, DWARF 2 to 5: instruction encoding and file tables. */
 #include <stdio.h>
 
 #include "code/cubin_internal.h"
 
-/* DWARF 5: what a column of the tables is, and how it is written. */
+/* DWARF 5: meaning and form of a table column. */
 enum { COLUMN_PATH = 1, COLUMN_DIRECTORY = 2 };
 enum {
 	FORM_BLOCK = 0x09,
@@ -54,7 +51,7 @@ static bool add_directory(struct directories *directories, const char *path)
 	return true;
 }
 
-/* The directory's path ahead of the name, unless that is a path from the root. */
+/* Joins directory and name, unless the name is an absolute path. */
 static bool add_file(struct ts_cubin *cubin, const char *directory, const char *name)
 {
 	bool is_absolute = name[0] == '/' || !directory || !*directory;
@@ -62,7 +59,7 @@ static bool add_file(struct ts_cubin *cubin, const char *directory, const char *
 		       (is_absolute ? 0 : strnlen(directory, MAX_PATH_BYTES));
 	char *path;
 
-	if (bytes > MAX_PATH_BYTES) { /* no system has such: its number stays */
+	if (bytes > MAX_PATH_BYTES) { /* no such path exists: its number stays */
 		is_absolute = true;
 		name = "";
 		bytes = 1;
@@ -92,7 +89,7 @@ static bool read_old_tables(struct ts_cubin *cubin, struct ts_cursor *header,
 {
 	const char *text;
 
-	if (!add_directory(directories, NULL)) /* number 0: where the compiler ran */
+	if (!add_directory(directories, NULL)) /* number 0: the compilation directory */
 		return false;
 	while (*(text = take_text(header)))
 		if (!add_directory(directories, text))
@@ -100,7 +97,7 @@ static bool read_old_tables(struct ts_cubin *cubin, struct ts_cursor *header,
 	while (*(text = take_text(header))) {
 		uint64_t directory = ts_cursor_uleb(header);
 
-		ts_cursor_uleb(header); /* when it was changed */
+		ts_cursor_uleb(header); /* modification time */
 		ts_cursor_uleb(header); /* its size */
 		if (!add_file(cubin, directory_at(directories, directory), text))
 			return false;
@@ -180,7 +177,7 @@ static bool take_columns(struct ts_cursor *header, struct columns *columns)
 	return !header->is_bad;
 }
 
-/* One entry of a table: its path, and the number of its directory. */
+/* One table entry: its path and directory number. */
 static struct cell take_entry(const struct ts_cubin *cubin, struct ts_cursor *header,
 			      const struct columns *columns)
 {
@@ -206,7 +203,7 @@ static bool read_new_tables(struct ts_cubin *cubin, struct ts_cursor *header,
 	if (!take_columns(header, &columns))
 		return false;
 	count = ts_cursor_uleb(header);
-	/* An entry without columns has no bytes: as many of them as one likes. */
+	/* An entry without columns has no bytes: a file can claim any number of them. */
 	for (uint64_t i = 0; i < count && columns.count && !header->is_bad; i++)
 		if (!add_directory(directories, take_entry(cubin, header, &columns).text))
 			return false;
@@ -225,12 +222,13 @@ static bool read_new_tables(struct ts_cubin *cubin, struct ts_cursor *header,
 
 /* ---- the whole ---- */
 
-/* The bytes of the next program; the cursor moves behind them. */
+/* The bytes of the next program; the cursor moves past them. */
 static bool take_unit(struct ts_cursor *section, struct ts_cursor *ret_unit)
 {
 	uint64_t bytes = ts_cursor_u32(section);
 
-	if (bytes == UINT32_MAX || bytes > ts_cursor_left(section)) { /* none has 4 GiB */
+	if (bytes == UINT32_MAX ||
+	    bytes > ts_cursor_left(section)) { /* 64-bit DWARF is not supported */
 		ts_cursor_fail(section);
 		return false;
 	}
@@ -239,7 +237,7 @@ static bool take_unit(struct ts_cursor *section, struct ts_cursor *ret_unit)
 	return !section->is_bad;
 }
 
-/* Up to the tables. `ret_tables`: these, up to where instructions begin. */
+/* The header up to the tables. `ret_tables`: from there to the first instruction. */
 static bool read_fixed(struct ts_cursor *unit, struct cubin_program *program,
 		       struct ts_cursor *ret_tables)
 {
@@ -247,8 +245,8 @@ static bool read_fixed(struct ts_cursor *unit, struct cubin_program *program,
 
 	program->version = ts_cursor_u16(unit);
 	if (program->version >= 5) {
-		ts_cursor_u8(unit); /* bytes of an address */
-		ts_cursor_u8(unit); /* and of a segment */
+		ts_cursor_u8(unit); /* address size */
+		ts_cursor_u8(unit); /* segment selector size */
 	}
 	bytes = ts_cursor_u32(unit);
 	if (program->version < 2 || program->version > 5 || bytes > ts_cursor_left(unit))
@@ -257,8 +255,8 @@ static bool read_fixed(struct ts_cursor *unit, struct cubin_program *program,
 	program->code = (struct ts_cursor){ .at = unit->at + bytes, .end = unit->end };
 	program->minimum_bytes = ts_cursor_u8(ret_tables);
 	if (program->version >= 4)
-		ts_cursor_u8(ret_tables); /* operations an instruction */
-	ts_cursor_u8(ret_tables);         /* whether rows begin statements */
+		ts_cursor_u8(ret_tables); /* operations per instruction */
+	ts_cursor_u8(ret_tables);         /* default of is_stmt */
 	program->line_base = (int8_t)ts_cursor_u8(ret_tables);
 	program->line_range = ts_cursor_u8(ret_tables);
 	program->opcode_base = ts_cursor_u8(ret_tables);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The inside of struct ts_cubin, shared by cubin.c, cubin_header.c and cubin_lines.c. */
+/* Internals of struct ts_cubin, shared by cubin.c, cubin_header.c and cubin_lines.c. */
 #ifndef TS_CODE_CUBIN_INTERNAL_H
 #define TS_CODE_CUBIN_INTERNAL_H
 
@@ -7,22 +7,22 @@
 #include "code/elf_internal.h"
 #include "code/local/cursor.h"
 
-/* Each is a path. Indexes of rows are into all files of the cubin. */
+/* A path. Rows index all files of the cubin. */
 #define CUBIN_MOST_FILES (1u << 20)
 #define CUBIN_MOST_ROWS (1u << 24)
 
-/* From this address on, up to that of the next row, code comes from this line. */
+/* From this address up to that of the next row, code comes from this line. */
 struct cubin_row {
 	uint64_t address;
-	uint32_t file; /* plus 1; 0: not known */
+	uint32_t file; /* plus 1; 0: unknown */
 	uint32_t line;
-	uint32_t caller;   /* row that it is inlined in, plus 1; 0: none */
-	uint32_t function; /* then its name: offset in the strings */
+	uint32_t caller;   /* the row it is inlined into, plus 1; 0: none */
+	uint32_t function; /* its name then: offset in the strings */
 };
 
-/* Rows of code that lies together. */
+/* Rows of contiguous code. */
 struct cubin_sequence {
-	uint32_t section; /* of the ELF file; 0: the file does not say */
+	uint32_t section; /* ELF section index; 0: unknown */
 	size_t first, count;
 	uint64_t end;
 };
@@ -38,11 +38,11 @@ struct ts_cubin {
 	struct ts_elf *elf;
 	const Elf64_Sym *symbols;
 	size_t symbol_count;
-	const char *names; /* of symbols; ends with NUL */
+	const char *names; /* symbol names; NUL-terminated */
 	size_t name_bytes;
-	const char *strings; /* of .debug_str; ends with NUL, or is not there */
+	const char *strings; /* .debug_str; NUL-terminated, or missing */
 	size_t string_bytes;
-	const char *line_strings; /* of .debug_line_str; NULL: it is not there */
+	const char *line_strings; /* .debug_line_str; NULL: missing */
 	size_t line_string_bytes;
 
 	char **files;
@@ -56,25 +56,25 @@ struct ts_cubin {
 	size_t sequence_count, sequence_capacity;
 };
 
-/* What a line program's header says. */
+/* Header of a line program. */
 struct cubin_program {
 	struct ts_cursor code; /* its instructions */
 	uint16_t version;
 	uint8_t minimum_bytes, line_range, opcode_base;
 	int8_t line_base;
 	uint8_t operands[256];
-	size_t first_file; /* of the cubin's files: number 0 or 1, by version */
+	size_t first_file; /* in the cubin's files: number 0 or 1, by version */
 	size_t file_count;
 };
 
 /*
- * A program's header, and its files. False: it makes no sense, or there is no memory; the cursor
- * stands behind the program in any case.
+ * A program's header and its files. False: malformed, or no memory; the cursor is past the program
+ * in any case.
  */
 bool cubin_read_header(struct ts_cubin *cubin, struct ts_cursor *section,
 		       struct cubin_program *ret_program);
 
-/* All rows of .debug_line, as far as they make sense. */
+/* All rows of .debug_line, as far as they are valid. */
 void cubin_read_lines(struct ts_cubin *cubin, const uint8_t *lines, size_t bytes);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Line programs of cubins into rows. They are DWARF's, with an instruction of NVIDIA's own: rows
- * behind it are of a function that was inlined at an earlier row of the same sequence, counted
- * from 1. Its assembler leaves a row out where only file and caller differ from the one before,
- * and does not count it: that is noticed, since the next change follows without a row.
+ * Runs line programs of cubins. They are DWARF with an NVIDIA extension: rows after it belong to a
+ * function inlined at an earlier row of the same sequence, counted from 1. NVIDIA's assembler
+ * omits, and does not count, a row in which only file and caller differ from the row before. That
+ * is detected, since the next change follows without a row.
  */
 #include "code/cubin_internal.h"
 
@@ -24,16 +24,16 @@ enum {
 struct machine {
 	struct ts_cubin *cubin;
 	const struct cubin_program *program;
-	const uint8_t *lines; /* where .debug_line begins */
-	/* Of the sequence. */
+	const uint8_t *lines; /* start of .debug_line */
+	/* State of the sequence. */
 	struct cubin_sequence sequence;
-	uint32_t *numbered; /* its rows, as callers are counted, plus 1 */
+	uint32_t *numbered; /* its rows, as callers count them, plus 1 */
 	size_t numbered_count, numbered_capacity;
-	/* The row to come. */
+	/* The next row. */
 	uint64_t address;
 	uint64_t file, line;
 	uint64_t caller, function;
-	bool has_file, has_call; /* were set since the last row */
+	bool has_file, has_call; /* set since the last row */
 	bool is_full;
 };
 
@@ -47,7 +47,7 @@ static void begin_sequence(struct machine *machine)
 	machine->has_file = machine->has_call = false;
 }
 
-/* Of the cubin's files, plus 1; 0: there is none of that number. */
+/* Index in the cubin's files, plus 1; 0: no such file. */
 static uint32_t file_of(const struct machine *machine)
 {
 	const struct cubin_program *program = machine->program;
@@ -108,7 +108,7 @@ static void end_sequence(struct machine *machine)
 
 /* ---- instructions ---- */
 
-/* The row that was left out. */
+/* The omitted row. */
 static void add_missing(struct machine *machine)
 {
 	if (machine->sequence.count)
@@ -199,7 +199,7 @@ static void run_special(struct machine *machine, uint8_t opcode)
 
 static void set_file(struct machine *machine, uint64_t file)
 {
-	/* NVIDIA's come in pairs: file, then caller. */
+	/* NVIDIA's instructions come in pairs: file, then caller. */
 	if (machine->has_call)
 		add_missing(machine);
 	machine->file = file;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* C++ names by the machine's own libstdc++, where it has one: nothing is linked; see demangle.h. */
+/* Demangles C++ names with the machine's libstdc++, opened with dlopen(). */
 #include "code/demangle.h"
 
 #include <dlfcn.h>
@@ -10,8 +10,8 @@
 #include "code/demangle_internal.h"
 
 #define MAX_BYTES 4096u     /* of a name; those of templates can be megabytes */
-#define LONG_BYTES 65536u   /* of one that is wanted whole */
-#define MAX_SIZE (1u << 19) /* of what is asked of the library: it does not stop */
+#define LONG_BYTES 65536u   /* of a name wanted in full */
+#define MAX_SIZE (1u << 19) /* given to the library, which has no limit of its own */
 #define RUST_HASH 19u       /* "::h" and 16 digits */
 
 typedef char *demangle_function(const char *name, char *buffer, size_t *bytes, int *status);
@@ -26,7 +26,7 @@ static void find_demangler(void)
 		demangler = (demangle_function *)dlsym(library, "__cxa_demangle");
 }
 
-/* Rust's older names are C++'s, with a hash as their last part. */
+/* Rust's legacy names are C++ names that end in a hash. */
 static void cut_hash(char *name)
 {
 	size_t length = strlen(name);

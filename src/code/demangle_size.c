@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How long a C++ name becomes, without writing it: what has been named before is referred to by
- * number, so that some hundred bytes can stand for gigabytes. Follows the grammar as far as
- * references go; see demangle.h.
+ * Estimates the length of a demangled C++ name without demangling it. Mangled names refer to
+ * earlier parts by number, so a few hundred bytes can expand to gigabytes. Follows the grammar as
+ * far as substitutions need it.
  */
 #include <stdbool.h>
 #include <stdlib.h>
@@ -11,12 +11,12 @@
 #include "base/memory.h"
 #include "code/demangle_internal.h"
 
-#define MAX_DEPTH 512u  /* of types in types */
-#define MAX_FORWARD 12u /* arguments of what a conversion names: each is read twice */
+#define MAX_DEPTH 512u  /* nesting of types */
+#define MAX_FORWARD 12u /* arguments of a conversion operator's type: parsed twice */
 #define ENOUGH (UINT64_C(1) << 32)
 
 /*
- * What a part of the name stands for. Parameters of templates are filled in by whoever knows them.
+ * The expansion of a part of the name. Template parameters are filled in by callers that know them.
  */
 struct size {
 	uint64_t bytes, holes;
@@ -24,10 +24,10 @@ struct size {
 
 struct parser {
 	const char *at, *end;
-	struct size *known; /* what numbers refer to */
+	struct size *known; /* substitution table */
 	size_t known_count, known_most;
 	unsigned int depth;
-	unsigned int unsure; /* numbers may be off by so many: demanglers differ */
+	unsigned int unsure; /* numbers may be off by this many: demanglers differ */
 	unsigned int conversions, forward;
 	bool is_bad;
 };
@@ -55,7 +55,7 @@ static struct size constant(uint64_t bytes)
 	return (struct size){ .bytes = bytes };
 }
 
-/* Each factor is at most 2^32: no product is too large for 64 bits. */
+/* Each factor is at most 2^32, so products fit 64 bits. */
 static struct size fill(struct size size, struct size arguments)
 {
 	return (struct size){ .bytes = most(size.bytes + most(size.holes * arguments.bytes)),
@@ -172,7 +172,7 @@ static struct size reference(struct parser *parser)
 		return largest;
 	}
 	first = index > parser->unsure ? index - parser->unsure : 0;
-	if (first >= parser->known_count) /* not understood: any */
+	if (first >= parser->known_count) /* not understood: treat as any */
 		first = 0;
 	last = TS_MIN(index + parser->unsure, (uint64_t)parser->known_count - 1);
 	for (uint64_t i = first; i <= last; i++) {
@@ -185,7 +185,7 @@ static struct size reference(struct parser *parser)
 static struct size parameter(struct parser *parser)
 {
 	skip(parser, 1);
-	if (peek(parser) == 'L') /* of a template in a template */
+	if (peek(parser) == 'L') /* template template parameter */
 		parser->is_bad = true;
 	sequence(parser);
 	return (struct size){ 1, 1 };
@@ -209,7 +209,7 @@ static struct size types_until(struct parser *parser)
 
 	while (!parser->is_bad && peek(parser) && peek(parser) != 'E' && peek(parser) != '.') {
 		if ((peek(parser) == 'R' || peek(parser) == 'O') && peek_at(parser, 1) == 'E')
-			skip(parser, 1); /* of a method */
+			skip(parser, 1); /* member function qualifiers */
 		else
 			add(&all, type(parser));
 	}
@@ -226,7 +226,7 @@ static struct size lambda(struct parser *parser)
 	number(parser);
 	expect(parser, '_');
 	size.bytes = most(size.bytes + 8);
-	size.holes = 0; /* those are "auto" */
+	size.holes = 0; /* "auto" */
 	parser->unsure++;
 	return size;
 }
@@ -263,7 +263,7 @@ static struct size operator_name(struct parser *parser)
 	return size;
 }
 
-/* `last`: what is constructed. */
+/* `last`: the constructed class. */
 static struct size unqualified(struct parser *parser, struct size last)
 {
 	struct size size = { 1, 0 };
@@ -355,7 +355,7 @@ static struct size nested_name(struct parser *parser, struct size *ret_arguments
 	while (!parser->is_bad && peek(parser) && peek(parser) != 'E') {
 		bool is_known = peek(parser) == 'S';
 
-		if (take(parser, 'M')) /* what initialises a member */
+		if (take(parser, 'M')) /* member initialiser */
 			continue;
 		*ret_arguments = (struct size){ 0 };
 		if (is_known)
@@ -399,7 +399,7 @@ static struct size local_name(struct parser *parser, struct size *ret_arguments)
 		discriminator(parser);
 		return all;
 	}
-	if (take(parser, 'd')) { /* a default argument */
+	if (take(parser, 'd')) { /* default argument */
 		number(parser);
 		expect(parser, '_');
 	}
@@ -408,7 +408,7 @@ static struct size local_name(struct parser *parser, struct size *ret_arguments)
 	return all;
 }
 
-/* `ret_arguments`: of its last template; nothing where it does not end in one. */
+/* `ret_arguments`: of its last template; empty if it does not end in one. */
 static struct size name(struct parser *parser, struct size *ret_arguments)
 {
 	struct size all = { 1, 0 };
@@ -444,7 +444,7 @@ static void offset(struct parser *parser)
 	expect(parser, '_');
 }
 
-/* "_ZTV" and the like are no functions. */
+/* "_ZTV" and similar are not functions. */
 static struct size special(struct parser *parser)
 {
 	struct size all = { 24, 0 }, unused;
@@ -489,7 +489,7 @@ static struct size encoding(struct parser *parser)
 		signature = types_until(parser);
 		if (arguments.bytes)
 			signature = fill(signature, arguments);
-		/* "operator T()": ahead of its arguments. */
+		/* "operator T()": before its arguments. */
 		if (arguments.bytes && parser->conversions != conversions)
 			all = fill(all, arguments);
 		add(&all, signature);
@@ -539,7 +539,7 @@ static struct size qualified(struct parser *parser)
 	return all;
 }
 
-/* False: it is one that has a name of its own, and no number. */
+/* False: a builtin type, which gets no number. */
 static bool type_of_d(struct parser *parser, struct size *all)
 {
 	char kind = peek_at(parser, 1);
@@ -574,7 +574,7 @@ static bool type_of_d(struct parser *parser, struct size *all)
 	}
 }
 
-/* With arguments where some follow. */
+/* With template arguments if they follow. */
 static struct size type_parameter(struct parser *parser)
 {
 	struct size all = parameter(parser);
@@ -589,7 +589,7 @@ static struct size type_parameter(struct parser *parser)
 	return all;
 }
 
-/* False: it has no number of its own. */
+/* False: it gets no substitution number. */
 static bool type_of_s(struct parser *parser, struct size *all)
 {
 	bool is_numbered = !is_lower(peek_at(parser, 1));
@@ -607,7 +607,7 @@ static bool type_of_s(struct parser *parser, struct size *all)
 	return true;
 }
 
-/* False: it has no number of its own. */
+/* False: it gets no substitution number. */
 static bool type_of(struct parser *parser, struct size *all)
 {
 	struct size unused;
@@ -726,7 +726,7 @@ static struct size expression_part(struct parser *parser)
 		skip(parser, 2);
 		add(&all, type(parser));
 		if (is_scope && peek(parser) == 'E' && is_digit(peek_at(parser, 1))) {
-			skip(parser, 1); /* as Clang writes it */
+			skip(parser, 1); /* Clang's form */
 			parser->unsure += 2;
 		}
 		if (is_list || (is_cast && take(parser, '_')))
@@ -742,7 +742,7 @@ static struct size expression_part(struct parser *parser)
 	return all;
 }
 
-/* As they come: how many an operator has is of no interest, but for where they end. */
+/* Operands in sequence: only where they end matters, not how many an operator has. */
 static struct size expressions(struct parser *parser, char end)
 {
 	struct size all = { 0 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Debug information by libdw; see dwarf.h. */
+/* Debug information through libdw, opened with dlopen(). */
 #include "code/dwarf.h"
 
 #include "tracesmith_config.h"
@@ -12,11 +12,11 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-/* Compilers have units by the ten thousand; what says more is damaged. */
+/* Large programs have tens of thousands of units; more than this is damage. */
 #define MAX_UNITS 4000000u
 #define MAX_RANGES 1000000
 
-/* What is used of the library, which is not linked: it is not on every machine. */
+/* The functions used of the library, which is not linked since not every machine has it. */
 #define FUNCTIONS(X)            \
 	X(dwarf_begin)          \
 	X(dwarf_end)            \
@@ -49,13 +49,15 @@ static void find_library(void)
 	void *library = dlopen("libdw.so.1", RTLD_NOW | RTLD_LOCAL);
 
 	dw.is_there = library != NULL;
-#define FIND(name)                                                                    \
-	if (library) {                                                                \
-		void *found = dlsym(library, #name);                                  \
-                                                                                      \
-		/* Between a pointer to data and one to a function: as POSIX says. */ \
-		memcpy(&dw.name, &found, sizeof(found));                              \
-		dw.is_there &= found != NULL;                                         \
+#define FIND(name)                                                                 \
+	if (library) {                                                             \
+		void *found = dlsym(library, #name);                               \
+                                                                                   \
+		/*                                                                 \
+		 * Converts a data pointer to a function pointer, as POSIX allows. \
+		 */                                                                \
+		memcpy(&dw.name, &found, sizeof(found));                           \
+		dw.is_there &= found != NULL;                                      \
 	}
 	FUNCTIONS(FIND)
 #undef FIND
@@ -69,10 +71,10 @@ bool ts_dwarf_is_available(void)
 	return dw.is_there;
 }
 
-/* Code of a compilation unit. */
+/* Address range of a compilation unit. */
 struct stretch {
 	uint64_t start, end;
-	Dwarf_Off unit; /* of its first entry */
+	Dwarf_Off unit; /* offset of its first entry */
 };
 
 struct ts_dwarf {
@@ -113,7 +115,7 @@ static int compare_stretches(const void *left, const void *right)
 	return a->start != b->start ? TS_COMPARE(a->start, b->start) : TS_COMPARE(a->unit, b->unit);
 }
 
-/* Not by .debug_aranges, which many compilers leave out. */
+/* Not from .debug_aranges, which many compilers omit. */
 static int list_units(struct ts_dwarf *dwarf, struct ts_error *err)
 {
 	Dwarf_Off offset = 0, next;
@@ -198,7 +200,7 @@ static const char *name_of(Dwarf_Die *function)
 	return dw.dwarf_formstring(&attribute);
 }
 
-/* Where an inlined function was called: this is what its caller shows. */
+/* Call site of an inlined function: the line to show for its caller. */
 static void find_call(Dwarf_Die *unit, Dwarf_Die *inlined, struct ts_dwarf_function *caller)
 {
 	Dwarf_Attribute attribute;
@@ -227,7 +229,7 @@ static void find_line(Dwarf_Die *unit, uint64_t address, struct ts_dwarf_functio
 		function->line = number;
 }
 
-/* From the innermost scope outwards to the function that all are in. */
+/* From the innermost scope outwards to the enclosing function. */
 static size_t list_functions(Dwarf_Die *unit, Dwarf_Die *scopes, int scope_count,
 			     struct ts_dwarf_function *functions, size_t most)
 {
@@ -254,7 +256,7 @@ static size_t find_scopes(Dwarf_Die *unit, uint64_t address, struct ts_dwarf_fun
 	int count = dw.dwarf_getscopes(unit, address, &scopes);
 	size_t found = 0;
 
-	/* Those are scopes as the source has them; wanted are those that the code lies in. */
+	/* Those are lexical scopes; the inlining chain is needed. */
 	if (count > 0)
 		count = dw.dwarf_getscopes_die(&scopes[0], &around);
 	if (count > 0)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Headers, segments and sections of ELF files; see elf.h. A file is mapped, so that it stays what
- * it was when another takes its name, and needs no descriptor; but since it may be cut off while it
- * is mapped, and a look at what is gone would kill us, only the kernel looks: process_vm_readv() of
- * ourselves fails where we would die. Symbols are in elf_symbols.c.
+ * Headers, segments and sections of ELF files. A file is mapped, so that it survives being replaced
+ * and needs no descriptor. Since a mapped file may be truncated, and touching the missing part
+ * would kill us, only the kernel reads it: process_vm_readv() on ourselves fails where we would
+ * crash. Symbols are in elf_symbols.c.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@
 
 #include "code/elf_internal.h"
 
-/* Beyond all that is known of such files; what says more is damaged. */
+/* Beyond any known file; more than this is damage. */
 #define MAX_SEGMENTS 4096u
 #define MAX_SECTIONS 65536u
 #define MAX_SECTION_BYTES ((uint64_t)1 << 30)
@@ -50,7 +50,7 @@ static bool fetch(const struct ts_elf *elf, uint64_t offset, void *to, size_t by
 	return true;
 }
 
-/* A new array out of the file; NULL: it does not reach so far, or there is no memory. */
+/* A new array from the file; NULL: out of bounds, or no memory. */
 static void *fetch_array(const struct ts_elf *elf, uint64_t offset, size_t count, size_t item_bytes)
 {
 	void *items;
@@ -187,7 +187,7 @@ bool ts_elf_address_of_offset(const struct ts_elf *elf, uint64_t file_offset, ui
 	return false;
 }
 
-/* Whole pages are mapped: an offset may be in that of a segment ahead of its first byte. */
+/* Full pages are mapped: an offset may precede the segment's first byte within its page. */
 static bool is_in_pages(const struct ts_elf_range *range, uint64_t file_offset)
 {
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
@@ -206,7 +206,7 @@ bool ts_elf_bias(const struct ts_elf *elf, uint64_t start, uint64_t file_offset,
 	for (size_t i = 0; ts_elf_segment(elf, PT_LOAD, i, &flags, &range); i++) {
 		if (!!(flags & PF_X) != is_executable || !is_in_pages(&range, file_offset))
 			continue;
-		/* Wraps round where the offset is ahead of the segment, and is right then, too. */
+		/* Wraps around correctly if the offset precedes the segment. */
 		*ret_bias = start - (range.address + (file_offset - range.file_offset));
 		return true;
 	}
@@ -221,10 +221,7 @@ static void write_hex(char *to, const uint8_t *bytes, size_t count)
 		snprintf(to + 2 * i, 3, "%02x", bytes[i]);
 }
 
-/*
- * Notes are words: size of the name, size of the content, type; then both, each filled up to a
- * word.
- */
+/* Notes consist of words: name size, content size, type; then both, each padded to a word. */
 static bool find_build_id(const uint8_t *notes, size_t bytes, char *ret_id, size_t most)
 {
 	for (size_t i = 0; i < MAX_NOTES && bytes >= 12; i++) {
@@ -297,7 +294,7 @@ static void read_segments(struct ts_elf *elf)
 	elf->segment_count = elf->segments ? count : 0;
 }
 
-/* None are needed for a file to run: those that are damaged are not there. */
+/* A file runs without sections: damaged ones are ignored. */
 static void read_sections(struct ts_elf *elf)
 {
 	size_t count = elf->header.e_shnum;

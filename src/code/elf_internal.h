@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The inside of struct ts_elf, shared by elf.c and elf_symbols.c. */
+/* Internals of struct ts_elf, shared by elf.c and elf_symbols.c. */
 #ifndef TS_CODE_ELF_INTERNAL_H
 #define TS_CODE_ELF_INTERNAL_H
 
@@ -7,23 +7,23 @@
 
 #include "code/elf.h"
 
-/* A section's bytes, taken out of the file when they are first asked for. */
+/* A section's bytes, copied from the file on first use. */
 struct ts_elf_copy {
-	uint8_t *bytes; /* NULL: not there */
+	uint8_t *bytes; /* NULL: missing */
 	bool is_tried;
 };
 
 struct ts_elf_function {
-	uint64_t start, end; /* equal: the size is not known */
+	uint64_t start, end; /* equal: size unknown */
 	const char *name;
-	unsigned int rank; /* which of several names of one address is taken: the highest */
+	unsigned int rank; /* of several names of one address the highest wins */
 };
 
 struct ts_elf {
 	char *name;
 	const uint8_t *image; /* of the file */
 	size_t image_bytes;
-	bool is_mapped; /* it may shrink at any time: is read by the kernel, never by us */
+	bool is_mapped; /* it may shrink at any time: only the kernel reads it, never we */
 	Elf64_Ehdr header;
 	Elf64_Phdr *segments;
 	size_t segment_count;
@@ -36,7 +36,7 @@ struct ts_elf {
 	bool has_functions;
 };
 
-/* The bytes of a section by its index; NULL: it has none in the file. */
+/* The bytes of a section by its index; NULL: none in the file. */
 const uint8_t *ts_elf_copy_section(const struct ts_elf *elf, size_t index, size_t *ret_bytes);
 
 #endif

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Symbols of ELF files: .symtab and .dynsym, by name and by address; see elf.h. Tables are gone
- * through from end to end, whatever their own indexes say: a lookup by name is rare, and for
- * lookups by address functions are sorted once.
+ * ELF symbols: .symtab and .dynsym, by name and by address. Tables are scanned linearly, ignoring
+ * their hash indexes: lookups by name are rare, and for lookups by address functions are sorted
+ * once.
  */
 #include "code/elf_internal.h"
 
 struct table {
 	const Elf64_Sym *symbols;
 	size_t count;
-	const char *texts; /* ends with a NUL */
+	const char *texts; /* NUL-terminated */
 	size_t text_bytes;
 };
 
@@ -25,7 +25,7 @@ static bool find_table(const struct ts_elf *elf, uint32_t type, struct table *re
 		symbols = ts_elf_copy_section(elf, i, &bytes);
 		texts = ts_elf_copy_section(elf, section->sh_link, &text_bytes);
 		if (!symbols || !texts || text_bytes == 0 || texts[text_bytes - 1] != '\0')
-			return false; /* there is one of a kind; more would only take memory */
+			return false; /* one of each kind; more would only waste memory */
 		*ret_table = (struct table){
 			.symbols = (const Elf64_Sym *)(const void *)symbols, /* from malloc() */
 			.count = bytes / sizeof(Elf64_Sym),
@@ -104,7 +104,7 @@ static bool is_function(const Elf64_Sym *symbol)
 	       (type == STT_FUNC || type == STT_GNU_IFUNC);
 }
 
-/* Of names of one address, the plain and public ones are those that people know. */
+/* Of several names of one address, prefer plain and public ones. */
 static unsigned int rank_of(const Elf64_Sym *symbol, const char *name)
 {
 	unsigned int binding = ELF64_ST_BIND(symbol->st_info);
@@ -145,7 +145,7 @@ static bool add_functions(struct ts_elf *elf, uint32_t type)
 	return true;
 }
 
-/* By address; the best name of one address first. */
+/* By address; the best name of an address first. */
 static int compare_functions(const void *a, const void *b)
 {
 	const struct ts_elf_function *left = a, *right = b;
@@ -179,7 +179,7 @@ static void make_functions(struct ts_elf *elf)
 	keep_best_names(elf);
 }
 
-/* The last one that starts at or ahead of the address. */
+/* The last one that starts at or before the address. */
 static const struct ts_elf_function *find_function(const struct ts_elf *elf, uint64_t address)
 {
 	size_t low = 0, high = elf->function_count;
@@ -205,7 +205,7 @@ bool ts_elf_function_at(struct ts_elf *elf, uint64_t address, const char **ret_n
 	function = find_function(elf, address);
 	if (!function)
 		return false;
-	/* Code of assemblers has no size: it is taken to reach to the next one. */
+	/* Assembly code has no size: assume it extends to the next symbol. */
 	if (function->end != function->start && address >= function->end)
 		return false;
 	*ret_name = function->name;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Functions that only lead from one to the next, by name: they are left out where native and Python
- * frames are merged.
+ * Glue functions by name (trampolines, call wrappers, program startup): left out where native and
+ * Python frames are merged.
  */
 #include "base/text.h"
 #include "code/native_internal.h"
 
-/* Of the interpreter: from one loop to the next, and from main() to the first. */
+/* In the interpreter: between two loops, and from main() to the first. */
 static const char *const python_glue[] = {
 	"_PyEval_*",
 	"PyEval_*",
@@ -62,7 +62,7 @@ static const char *const python_glue[] = {
 	NULL,
 };
 
-/* Of every program. */
+/* In every program. */
 static const char *const start_glue[] = {
 	"__libc_start_*", "_start", "start_thread", "__clone", "__clone3", "clone", "clone3", NULL,
 };
@@ -91,12 +91,9 @@ bool ts_glue_frames_match(const char *name, const char *path, bool is_python)
 
 	if (is_among(name, start_glue))
 		return true;
-	/*
-	 * A stripped interpreter has names of what it exports alone; what is without is mostly
-	 * glue.
-	 */
+	/* A stripped interpreter only names its exports; unnamed functions are mostly glue. */
 	if (is_python || strncmp(base_name(path), "python", 6) == 0)
 		return has_no_name || is_among(name, python_glue);
-	/* What calls main() has no name in a stripped libc. */
+	/* The caller of main() has no name in a stripped libc. */
 	return has_no_name && strncmp(base_name(path), "libc.so", 7) == 0;
 }

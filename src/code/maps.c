@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* /proc/PID/maps and the files behind it; see maps.h. */
+/* Parses /proc/PID/maps and opens the mapped files. */
 #include "code/maps.h"
 
 #include <errno.h>
@@ -70,10 +70,7 @@ static bool scan_rights(const char **at, const char *end, struct ts_map_range *r
 	return true;
 }
 
-/*
- * What is left of the line, behind blanks. It is ended where it stands: the newline, or "
- * (deleted)", goes.
- */
+/* The rest of the line after blanks, terminated in place: drops the newline or " (deleted)". */
 static void take_path(char *path, char *end, struct ts_map_range *range)
 {
 	static const char deleted[] = " (deleted)";
@@ -125,7 +122,7 @@ static int add_line(struct ts_maps *maps, char *line, char *end, struct ts_error
 	return TS_OK;
 }
 
-/* A last line without its newline may have been cut: it is no line. */
+/* A last line without a newline may be truncated: ignore it. */
 static int parse_lines(struct ts_maps *maps, struct ts_error *err)
 {
 	char *line = maps->texts, *end = maps->texts + maps->text_bytes;
@@ -243,9 +240,8 @@ int ts_maps_read(struct ts_maps *ret_maps, pid_t pid, struct ts_error *err)
 /* ---- files ---- */
 
 /*
- * Opened in two steps: a device must not be opened for a look, since that can do things. What is
- * found must be the mapped file by its number; where the devices differ numbers say nothing
- * (overlays).
+ * Opened in two steps: opening a device can have side effects. The file must match the mapping's
+ * inode; if the devices differ, inodes say nothing (overlay file systems).
  */
 static int open_regular(const char *path, const struct ts_map_range *range, bool is_certain)
 {
@@ -267,7 +263,7 @@ static int open_regular(const char *path, const struct ts_map_range *range, bool
 	return fd < 0 ? -errno : fd;
 }
 
-/* The kernel writes a newline as \012, and nothing else otherwise. */
+/* The kernel escapes newlines as \012, and nothing else. */
 static void unescape(char *path)
 {
 	char *at = path;
@@ -278,7 +274,7 @@ static void unescape(char *path)
 	}
 }
 
-/* A container's path is below its own root; one that a chroot shows is below ours. */
+/* A container's path is below its own root; one from a chroot is below ours. */
 static int open_path(pid_t pid, const struct ts_map_range *range)
 {
 	char path[PATH_MAX + 32];

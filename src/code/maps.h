@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a process has mapped (/proc/PID/maps), and the files behind it as the process sees them:
- * through /proc/PID/map_files, so that chroots, containers and deleted files work; by path where
- * that is not allowed.
+ * The mappings of a process (/proc/PID/maps), and the mapped files as the process sees them:
+ * through /proc/PID/map_files, so that chroots, containers and deleted files work; by path if that
+ * is not permitted.
  */
 #ifndef TS_CODE_MAPS_H
 #define TS_CODE_MAPS_H
@@ -19,7 +19,7 @@
 struct ts_map_range {
 	uint64_t start, end, file_offset;
 	uint64_t device, inode;
-	const char *path; /* as the kernel writes it; "": none. " (deleted)" is cut off */
+	const char *path; /* as the kernel writes it, without " (deleted)"; "": none */
 	bool is_readable, is_writable, is_executable, is_deleted;
 };
 
@@ -30,17 +30,14 @@ struct ts_maps {
 	size_t text_bytes;
 };
 
-/*
- * TS_ENOTFOUND: the process is gone. TS_ECAP: it may not be looked at; the message says what is
- * missing.
- */
+/* TS_ENOTFOUND: the process is gone. TS_ECAP: access denied; the message says what is missing. */
 int ts_maps_read(struct ts_maps *ret_maps, pid_t pid, struct ts_error *err);
-/* The same of a text. */
+/* The same from a text. */
 int ts_maps_parse(struct ts_maps *ret_maps, const char *text, size_t bytes, struct ts_error *err);
 void ts_maps_release(struct ts_maps *maps);
 const struct ts_map_range *ts_maps_find(const struct ts_maps *maps, uint64_t address);
 
-/* Opens the file behind a range for reading: a descriptor or a negative errno. */
+/* Opens the mapped file for reading: a descriptor or a negative errno. */
 int ts_maps_open_file(pid_t pid, const struct ts_map_range *range);
 
 #endif

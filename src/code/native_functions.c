@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Functions of a process's binaries, made when a stack first leads into them, and their names; see
- * unwind.h.
- */
+/* Functions of a process's binaries and their names, created when a stack first contains them. */
 #include <stdio.h>
 
 #include "code/demangle.h"
 #include "code/native_internal.h"
 
-/* Where the function starts, and what it is called; "": that is not known. */
+/* Start and name of the function; "": unknown. */
 struct place {
 	uint64_t start;
 	const char *name;
@@ -18,14 +15,15 @@ static void find_place(const struct ts_native_module *module, uint64_t address,
 		       const struct ts_cfi_row *row, struct place *ret_place)
 {
 	ret_place->name = "";
-	ret_place->start = row ? row->start : 0; /* a module that nothing is known of: one code */
+	ret_place->start = row ? row->start
+			       : 0; /* a module without any information: one function */
 	if (module->elf)
 		ts_elf_function_at(module->elf, address, &ret_place->name, &ret_place->start);
 }
 
 /*
- * Compilers split and copy functions and add what they did behind a dot:
- * "_PyEval_EvalFrameDefault.cold", ".lto_priv.0". It stays in names.
+ * Compilers split and clone functions and append a suffix: "_PyEval_EvalFrameDefault.cold",
+ * ".lto_priv.0". Names keep it.
  */
 static bool is_eval(const char *name)
 {
@@ -43,7 +41,7 @@ static const char *copy_name(struct ts_native_process *native,
 	char number[32];
 
 	if (!*name && place->start == 0) {
-		name = module->path; /* all of it is one code */
+		name = module->path; /* the entire module is one function */
 	} else if (!*name) {
 		snprintf(number, sizeof(number), "0x%llx", (unsigned long long)place->start);
 		name = number;

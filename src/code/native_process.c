@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The binaries of one process: which are mapped, opened when a stack first leads into them; see
- * unwind.h.
+ * The binaries of one process: tracks its mappings, and opens a file when a stack first leads into
+ * it.
  */
 #include "code/unwind.h"
 
@@ -12,12 +12,12 @@
 #include "code/native_internal.h"
 
 /*
- * How long what was read of /proc is taken to hold, when an address is not in it; longer each time
- * that it did.
+ * How long the mappings are trusted when an address is not in them; doubles each time that was
+ * right.
  */
 #define FIRST_WAIT_NS INT64_C(100000000)
 #define MAX_WAIT_NS INT64_C(10000000000)
-#define MAX_IMAGE_BYTES (1u << 20) /* of the kernel's library in every process */
+#define MAX_IMAGE_BYTES (1u << 20) /* name of the vDSO in every process */
 
 size_t ts_native_read(const struct ts_native_process *native, uint64_t address, void *to,
 		      size_t bytes)
@@ -31,7 +31,7 @@ size_t ts_native_read(const struct ts_native_process *native, uint64_t address, 
 
 /* ---- modules ---- */
 
-#define ANONYMOUS "[anonymous]" /* memory of no file: made by the process itself */
+#define ANONYMOUS "[anonymous]" /* anonymous memory: generated code */
 
 static bool is_anonymous(const struct ts_map_range *map)
 {
@@ -167,7 +167,7 @@ void ts_native_open_module(struct ts_native_process *native, const struct ts_nat
 
 /* ---- what is mapped ---- */
 
-/* Rules and calls that were found belong to addresses, which may mean something else now. */
+/* Cached steps and calls are keyed by addresses, which may mean something else now. */
 static void forget_steps(struct ts_native_process *native)
 {
 	ts_map_clear(&native->steps);

@@ -1,21 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whether a number that was found on a stack is a return address: it must be in code, right behind
- * an instruction that calls. For frames that no table tells of.
+ * Checks whether a word found on a stack is a return address: it must point into code, right after
+ * a call instruction. For frames without unwind information.
  */
 #include "code/native_internal.h"
 
 #define AHEAD_BYTES 7u /* the longest call */
 
-/* What ts_native_process.returns holds: 0: not looked at; else one of these, or where the call
- * goes. */
+/* Values of ts_native_process.returns: 0: not checked; else one of these, or the call's target. */
 #define NO_CALL 1u
 #define CALL_TO_SOMEWHERE 2u
 #define MAX_RETURNS 65536u
 
 #if defined(__x86_64__)
 
-/* "call through": FF, then a byte with 2 in its middle bits; what follows depends on that byte. */
+/* Indirect call: FF, then a byte with 2 in its middle bits, which determines the rest. */
 static bool is_indirect_call(const uint8_t *code, size_t bytes)
 {
 	uint8_t mode, base;
@@ -35,7 +34,7 @@ static bool is_indirect_call(const uint8_t *code, size_t bytes)
 	return length == bytes;
 }
 
-/* `ahead`: the bytes in front of the address, the last of them right there. */
+/* `ahead`: the bytes before the address; the last one is adjacent to it. */
 static uint64_t look_at_call(const uint8_t *ahead, uint64_t address)
 {
 	int32_t distance;
@@ -53,7 +52,7 @@ static uint64_t look_at_call(const uint8_t *ahead, uint64_t address)
 
 #else
 
-/* BL has the distance in words; BLR, and its kin that check a signature, a register. */
+/* BL holds the distance in words; BLR and its authenticating variants a register. */
 static uint64_t look_at_call(const uint8_t *ahead, uint64_t address)
 {
 	uint32_t code;
@@ -92,7 +91,7 @@ bool ts_return_address_check(struct ts_native_process *native, uint64_t address,
 		call = find_call(native, range, address);
 		if (ts_map_count(&native->returns) == MAX_RETURNS)
 			ts_map_clear(&native->returns);
-		ts_map_put(&native->returns, address, call); /* no memory: it is looked at again */
+		ts_map_put(&native->returns, address, call); /* no memory: will be checked again */
 	}
 	*ret_target = call > CALL_TO_SOMEWHERE ? call : 0;
 	return call != NO_CALL;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Workers: a process a binary, some at once, each of which writes what it found into memory that we
- * read when it has ended. One that dies over debug information is sent again without. Nothing that
- * a worker wrote is trusted. See symbolize.h.
+ * Symbolizer workers: one process per binary, several in parallel; each writes its results into
+ * shared memory, which we read when it has exited. A worker that crashes on debug information is
+ * restarted without it. Its output is untrusted.
  */
 #include "code/symbolize.h"
 
@@ -26,22 +26,22 @@
 #define MAX_WORKERS 16u
 #define PAUSE_NS 2000000
 #define SECOND_NS INT64_C(1000000000)
-#define PATIENCE_NS (180 * SECOND_NS) /* with one binary */
-/* Files are mapped whole, and some have several GB, as have what compressed sections become. */
+#define PATIENCE_NS (180 * SECOND_NS) /* time limit for one binary */
+/* Files are mapped completely; some have several GB, and so do decompressed sections. */
 #define MAX_ADDRESSES ((rlim_t)64 << 30)
-#define MAX_BYTES ((size_t)1 << 30) /* that a worker may say */
+#define MAX_BYTES ((size_t)1 << 30) /* output limit of a worker */
 
 struct worker {
 	size_t module;
 	pid_t pid;
-	int fd; /* what it writes into */
+	int fd; /* shared output */
 	bool without_lines, has_ended, has_failed;
 	int64_t since_ns;
 };
 
 struct symbolize {
 	struct ts_symbolize_module *modules;
-	size_t count, next; /* modules: all; to be begun */
+	size_t count, next; /* modules: all; still to start */
 	const struct ts_symbolize_options *options;
 	struct worker workers[MAX_WORKERS]; /* in the order of their modules */
 	size_t worker_count, most_workers;
@@ -51,7 +51,7 @@ struct symbolize {
 
 /* ---- in the worker ---- */
 
-/* Tools that watch over memory need more addresses than there are bytes. */
+/* Sanitizers need far more address space than memory. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define IS_WATCHED 1
 #elif defined(__has_feature)
@@ -71,10 +71,7 @@ static void set_limit(int what, rlim_t most)
 	setrlimit(what, &limit);
 }
 
-/*
- * A file may ask for anything: time without end, and all of the memory. Half of that is left to
- * others.
- */
+/* A file may make us use endless time and all memory. Leaves half of the memory to others. */
 static void limit_resources(int64_t patience_ns)
 {
 	set_limit(RLIMIT_CORE, 0);
@@ -93,9 +90,7 @@ static int64_t patience_of(const struct symbolize *s)
 	return s->options->patience_ns > 0 ? s->options->patience_ns : PATIENCE_NS;
 }
 
-/*
- * It ends as programs do that nobody cares for: with whoever sent it, without a core, on signals.
- */
+/* A worker dies with its parent, dumps no core, and has default signal handling. */
 static void prepare(pid_t parent, int64_t patience_ns)
 {
 	sigset_t none;
@@ -196,7 +191,7 @@ static bool take_text(struct cursor *cursor, uint32_t bytes, struct ts_text *tex
 	return true;
 }
 
-/* Texts are behind one another, each with a NUL: their places are known when all are there. */
+/* Strings are NUL-terminated and contiguous: their offsets are known when all are there. */
 static bool take_address(struct cursor *cursor, struct ts_text *texts, struct ts_symbol *symbols,
 			 uint32_t *ret_count)
 {
@@ -306,7 +301,7 @@ static int begin_some(struct symbolize *s)
 	return rc;
 }
 
-/* The first of those at work has ended: it is told of, or sent again. */
+/* The first running worker has exited: report its results, or restart it. */
 static int finish_first(struct symbolize *s)
 {
 	struct worker *worker = &s->workers[0];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which file on this machine is the binary that ran elsewhere or before, and where its debug
- * information is. A build id decides, never a name alone.
+ * Finds the file on this machine that is the recorded binary, and its debug information. The build
+ * id decides, never a name alone.
  */
 #include <fcntl.h>
 #include <string.h>
@@ -15,7 +15,7 @@
 #define DEBUG_FOLDER "/usr/lib/debug"
 #define MIN_BUILD_ID 6u /* digits */
 
-/* A regular file, and never one that waits for somebody: a trace may name anything. */
+/* Regular files only, opened without blocking: a trace may name anything. */
 static int open_file(const char *path)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -42,7 +42,7 @@ static bool is_younger(int fd, int64_t recorded_ns)
 	return fstat(fd, &about) || (int64_t)about.st_mtim.tv_sec > recorded_ns / 1000000000;
 }
 
-/* Opens a file if it is the one; else -1, and *state says what was wrong with it. */
+/* Opens a file if it matches; else -1, and *state says what was wrong. */
 static int open_if_same(const char *path, const char *build_id, enum ts_symbolize_state *state)
 {
 	int fd = open_file(path);
@@ -124,7 +124,7 @@ static int find_binary_in(const char *folder, const struct ts_symbolize_module *
 	return fd;
 }
 
-/* It is made of parts of paths: nothing but digits may be in it. */
+/* It becomes part of a path: only digits allowed. */
 static bool is_build_id(const char *text)
 {
 	size_t length = strlen(text);

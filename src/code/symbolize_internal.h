@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the symboliser share; see symbolize.h. */
+/* Shared by the files of the symbolizer; see symbolize.h. */
 #ifndef TS_CODE_SYMBOLIZE_INTERNAL_H
 #define TS_CODE_SYMBOLIZE_INTERNAL_H
 
 #include "base/text.h"
 #include "code/symbolize.h"
 
-/* Functions inlined into one another that are told of one address. */
+/* Limit of inlined functions per address. */
 #define TS_SYMBOLIZE_DEPTH 64u
 #define TS_SYMBOLIZE_NAME_BYTES 4096u /* those of templates can be megabytes */
 
 /* ---- symbolize_files.c ---- */
 
-/* Files that were found; -1: none. The caller closes them. */
+/* Files found; -1: none. The caller closes them. */
 struct ts_symbolize_files {
-	int binary; /* what ran */
-	int debug;  /* beside it, with its build id */
+	int binary; /* the binary itself */
+	int debug;  /* separate debug file with the same build id */
 	enum ts_symbolize_state state;
 };
 
@@ -26,8 +26,8 @@ void ts_symbolize_find(const struct ts_symbolize_module *module,
 /* ---- symbolize_module.c ---- */
 
 /*
- * What a worker writes: this; then of each address a word with the number of its functions, and of
- * each function this and its texts.
+ * A worker's output: this header; then per address a word with its number of functions, and per
+ * function this struct and its strings.
  */
 struct ts_symbolize_head {
 	uint32_t state; /* enum ts_symbolize_state */
@@ -39,7 +39,9 @@ struct ts_symbolize_item {
 	int64_t line;
 };
 
-/* Reads the binary and appends all that to `out`. May die of the file, unless without_lines. */
+/*
+ * Reads the binary and appends its results to `out`. May crash on the file, unless without_lines.
+ */
 void ts_symbolize_module(const struct ts_symbolize_module *module,
 			 const struct ts_symbolize_options *options, bool without_lines,
 			 struct ts_text *out);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The addresses of one binary, in words: what a worker of symbolize.c does. */
+/* Symbolizes the addresses of one binary: the body of a symbolize.c worker. */
 #include <elf.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "code/elf.h"
 #include "code/symbolize_internal.h"
 
-/* Where names come from: each may be NULL. What was split off has more of them than what ran. */
+/* Symbol sources; each may be NULL. The separate debug file has more symbols than the binary. */
 struct sources {
 	struct ts_elf *elfs[2];
 	struct ts_dwarf *dwarf;
@@ -31,7 +31,7 @@ static void append_item(struct ts_text *out, const char *name, const char *file,
 	ts_text_append(out, file, item.file_bytes);
 }
 
-/* Functions without a size would reach beyond all code. */
+/* Functions without a size would extend beyond all code. */
 static bool is_code(const struct ts_elf *elf, uint64_t address)
 {
 	struct ts_elf_range range;
@@ -73,7 +73,7 @@ static void append_address(struct ts_text *out, const struct sources *sources, u
 			append_item(out, name, NULL, 0);
 		return;
 	}
-	/* The function that the code is in may have no name of its own: assembly. */
+	/* The enclosing function may have no name: assembly. */
 	if (!functions[count - 1].name)
 		functions[count - 1].name = linker_name(sources, address);
 	ts_text_append(out, &count, sizeof(count));
@@ -81,7 +81,7 @@ static void append_address(struct ts_text *out, const struct sources *sources, u
 		append_item(out, functions[i].name, functions[i].file, functions[i].line);
 }
 
-/* The binary itself may have all: then what was split off is not looked at. */
+/* The binary itself may be complete: then the debug file is not needed. */
 static void open_sources(const struct ts_symbolize_files *files, const char *name,
 			 bool without_lines, struct sources *sources)
 {

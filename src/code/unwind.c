@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goes from a function to its caller, frame by frame, by registers and a copy of the stack; see
- * unwind.h.
+ * Unwinds frame by frame, from registers and a copy of the stack.
  *
- * What .eh_frame says of an address is looked up once and kept as a step, so that a frame costs a
- * hash lookup and a few loads. Where it says nothing (code made at run time, assembler) the frame
- * pointer is followed, or in the innermost function the word on top of the stack or the link
- * register taken, but only if it is the address behind an instruction that calls. Where the rules
- * need the frame pointer and it is not known (a thread that waits tells two registers only), it is
- * computed from the function's own first instructions, which say how large its frame is, or the
- * stack is searched for the return address of a direct call of this very function; either must lead
- * to a return address. Nothing else is guessed: a stack that cannot be followed ends there, and is
- * not whole.
+ * The .eh_frame rules of an address are looked up once and cached as a step, so that a frame costs
+ * a hash lookup and a few loads. Without rules (JIT code, assembly) it follows the frame pointer,
+ * or in the innermost function takes the word on top of the stack or the link register, but only if
+ * that is the address after a call instruction. If the rules need the frame pointer and it is
+ * unknown (only two registers of a blocked thread are known), it is computed from the function's
+ * prologue, which gives the frame size, or the stack is searched for the return address of a direct
+ * call to this function; either must lead to a return address. Nothing else is guessed: a stack
+ * that cannot be followed ends there, incomplete.
  */
 #include "code/unwind.h"
 
@@ -19,9 +17,9 @@
 
 #define MAX_STEPS 65536u
 #define MAX_SAVED_BYTES 4096
-#define PROLOGUE_BYTES 96u /* of a function's first instructions */
-#define SEARCH_BYTES 8192u /* of the stack for a lost frame pointer */
-#define ADDRESS_BITS 48    /* of aarch64's addresses; a signature is above */
+#define PROLOGUE_BYTES 96u /* prologue bytes */
+#define SEARCH_BYTES 8192u /* stack bytes to search for a lost frame pointer */
+#define ADDRESS_BITS 48    /* aarch64 address bits; a pointer signature is above */
 
 enum outcome { LOST, WENT_ON, ENDED };
 
@@ -83,7 +81,7 @@ static struct ts_native_step *make_step(struct ts_native_process *native,
 	return step->code ? step : NULL;
 }
 
-/* NULL: no code is there. */
+/* NULL: no code there. */
 static const struct ts_native_step *find_step(struct ts_native_process *native, uint64_t address)
 {
 	const struct ts_native_range *range;
@@ -111,7 +109,7 @@ struct state {
 	struct ts_native_process *native;
 	struct ts_unwind_registers registers;
 	struct ts_cfi_memory memory;
-	bool is_interrupted; /* the function did not call: it is the innermost, or a signal came */
+	bool is_interrupted; /* the function made no call: innermost, or interrupted by a signal */
 };
 
 static bool is_known(const struct ts_unwind_registers *registers, unsigned int reg)
@@ -132,7 +130,7 @@ static bool evaluate(const struct state *state, const struct ts_native_step *ste
 			       &state->memory, frame, ret_value);
 }
 
-/* The frame's address: that of the stack ahead of the call. */
+/* The CFA: the stack pointer before the call. */
 static bool find_frame(const struct state *state, const struct ts_native_step *step,
 		       uint64_t *ret_frame)
 {
@@ -147,9 +145,9 @@ static bool find_frame(const struct state *state, const struct ts_native_step *s
 }
 
 /*
- * Where a function has taken its registers from the stack again and is about to return, compilers
- * leave their rules as they were: they lead to what is below the stack pointer now. That may not
- * have been copied, but the registers have it.
+ * When a function has popped its registers and is about to return, compilers leave the rules
+ * unchanged: they refer to words below the stack pointer. Those may not have been copied, but the
+ * registers still hold the values.
  */
 static bool find_saved(const struct state *state, unsigned int whose, uint64_t address,
 		       uint64_t *ret_value)
@@ -163,7 +161,7 @@ static bool find_saved(const struct state *state, unsigned int whose, uint64_t a
 	return true;
 }
 
-/* The value that a register had in the caller; false: it is lost. */
+/* The caller's value of a register; false: lost. */
 static bool find_value(const struct state *state, const struct ts_native_step *step,
 		       unsigned int whose, const struct ts_cfi_rule *rule, uint64_t frame,
 		       uint64_t *ret_value)
@@ -202,12 +200,12 @@ static bool has_ended(const struct ts_native_step *step)
 
 /* ---- by rules ---- */
 
-/* All rules speak of the registers as they are in the callee. */
+/* All rules refer to the callee's registers. */
 static void apply_rules(struct state *state, const struct ts_native_step *step, uint64_t frame)
 {
 	struct ts_unwind_registers next = state->registers;
 
-	/* What a callee may destroy is lost, but where the kernel has saved all. */
+	/* Caller-saved registers are lost, except where the kernel has saved all. */
 	next.known &= TS_REGISTERS_KEPT;
 	set_register(&next, TS_REGISTER_SP, frame);
 	for (unsigned int i = 0; i < step->count; i++) {
@@ -244,7 +242,7 @@ static bool is_frame(struct state *state, uint64_t frame)
 	       ts_return_address_check(state->native, pc, &target);
 }
 
-/* "sub rsp, N" among the first instructions; 0: there is none. */
+/* "sub rsp, N" in the prologue; 0: none. */
 static uint32_t find_locals(const uint8_t *code, size_t bytes)
 {
 	uint32_t count = 0;
@@ -261,9 +259,9 @@ static uint32_t find_locals(const uint8_t *code, size_t bytes)
 }
 
 /*
- * A frame is the saved registers, which the rules tell of, and the room for variables, which the
- * first instructions make. Below all of that is the stack pointer, unless the function has made
- * more room since: then what is found is no frame.
+ * A frame consists of the saved registers (from the rules) and the locals (from the prologue), and
+ * ends at the stack pointer, unless the function has allocated more since: then this finds no
+ * return address.
  */
 static bool measure_frame(struct state *state, const struct ts_native_step *step,
 			  uint64_t *ret_frame)
@@ -289,7 +287,7 @@ static bool measure_frame(struct state *state, const struct ts_native_step *step
 
 #endif
 
-/* The first return address above the stack pointer whose call is of this function. */
+/* The first return address above the stack pointer whose call targets this function. */
 static bool search_frame(struct state *state, const struct ts_native_step *step,
 			 uint64_t *ret_frame)
 {
@@ -359,7 +357,7 @@ static void go_to(struct state *state, uint64_t pc, uint64_t sp, const uint64_t 
 	state->is_interrupted = false;
 }
 
-/* An innermost function that has touched nothing yet. */
+/* An innermost function that has not pushed anything yet. */
 static bool leave_leaf(struct state *state)
 {
 	uint64_t sp = state->registers.values[TS_REGISTER_SP], pc, target;
@@ -381,7 +379,7 @@ static bool leave_leaf(struct state *state)
 	return true;
 }
 
-/* Both machines keep the caller's frame pointer and the return address side by side. */
+/* Both architectures store the caller's frame pointer next to the return address. */
 static enum outcome follow_frame_pointer(struct state *state)
 {
 	uint64_t fp = state->registers.values[TS_REGISTER_FP], next, pc, target;
@@ -444,7 +442,7 @@ static enum outcome go_on(struct state *state, const struct ts_native_step *step
 		outcome = WENT_ON;
 	else
 		outcome = follow_frame_pointer(state);
-	/* Some start their threads with 0 for a return address. */
+	/* Some thread start routines have return address 0. */
 	if (outcome == WENT_ON && state->registers.values[TS_REGISTER_PC] == 0)
 		outcome = ENDED;
 	return outcome;
@@ -470,8 +468,8 @@ size_t ts_unwind_stack(struct ts_native_process *native,
 	while (found < count && outcome == WENT_ON) {
 		uint64_t pc = state.registers.values[TS_REGISTER_PC];
 		/*
-		 * A return address may be that of the next function: the call was the last thing
-		 * done.
+		 * A return address may be in the next function, if the call was the last
+		 * instruction.
 		 */
 		const struct ts_native_step *step =
 			find_step(native, state.is_interrupted ? pc : pc - 1);

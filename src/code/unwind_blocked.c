@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Stacks of threads that are not running, from /proc and their memory; and, for those who ask for
- * that, of any thread by stopping it for an instant. See unwind.h.
+ * Stacks of blocked threads, from /proc and their memory; and on request of any thread, by stopping
+ * it briefly.
  *
- * /proc/PID/task/TID/syscall tells the stack pointer and the instruction of a thread that waits.
- * The other registers that functions keep are not told: unwinding takes them from the stack as far
- * as functions have saved them there, and says "not whole" where it needs one that is nowhere. The
- * stack is copied between two readings of that file: it counts only if both say the same.
+ * /proc/PID/task/TID/syscall gives the stack pointer and instruction of a blocked thread, but not
+ * the callee-saved registers: unwinding takes them from the stack as far as functions have saved
+ * them there, and ends incomplete if it needs one that is not. The stack is copied between two
+ * reads of that file, and only counts if both agree.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -23,15 +23,15 @@
 #include "base/clock.h"
 #include "code/native_internal.h"
 
-#define RED_ZONE 128u /* below the stack pointer, of functions that call none */
+#define RED_ZONE 128u /* red zone below the stack pointer, of leaf functions */
 #define FIRST_BYTES 16384u
 #define MAX_BYTES (1u << 20)
-#define STOP_NS INT64_C(200000000) /* a thread that has not stopped by then does not */
+#define STOP_NS INT64_C(200000000) /* a thread that has not stopped by then will not */
 #define STOP_LOOK_NS 100000
 
 /* ---- the stack ---- */
 
-/* Not whole because the copy ended: then with a larger one. */
+/* Incomplete because the copy ended: retry with a larger one. */
 static size_t unwind_copy(struct ts_native_process *native,
 			  const struct ts_unwind_registers *registers, size_t bytes,
 			  struct ts_native_frame *ret_frames, size_t count, bool *ret_complete,
@@ -142,10 +142,7 @@ static void take_registers(const struct user_regs_struct *user, struct ts_unwind
 	ret->known = ((uint64_t)1 << TS_ARRAY_SIZE(values)) - 1;
 }
 
-/*
- * Calls that the kernel does not begin anew by itself when a thread was stopped in them
- * (signal(7)).
- */
+/* System calls that the kernel does not restart after a stop (signal(7)). */
 static bool is_never_restarted(uint64_t number)
 {
 	static const uint16_t numbers[] = {
@@ -164,8 +161,8 @@ static bool is_never_restarted(uint64_t number)
 }
 
 /*
- * So that the program sees no EINTR that it would not have seen: back onto the instruction that
- * calls the kernel.
+ * So that the program sees no additional EINTR: moves the thread back to the system call
+ * instruction.
  */
 static void restart_call(pid_t tid, struct user_regs_struct *user)
 {
@@ -188,7 +185,7 @@ static void take_registers(const struct user_regs_struct *user, struct ts_unwind
 	ret->known = ((uint64_t)1 << TS_UNWIND_REGISTERS) - 1;
 }
 
-/* The first argument is overwritten by the result and cannot be had back: these see EINTR. */
+/* The result overwrites the first argument, which cannot be recovered: these see EINTR. */
 static void restart_call(pid_t tid, struct user_regs_struct *user)
 {
 	(void)tid;
@@ -198,8 +195,8 @@ static void restart_call(pid_t tid, struct user_regs_struct *user)
 #endif
 
 /*
- * It may stop for something else first, which it is told again when it goes on: 0 or a signal to
- * hand on. -1: it is gone.
+ * It may stop for another reason first, which is passed on when it continues: 0 or a signal to
+ * deliver. -1: it is gone.
  */
 static int wait_for_stop(pid_t tid)
 {
@@ -209,8 +206,8 @@ static int wait_for_stop(pid_t tid)
 	pid_t got;
 
 	/*
-	 * One that waits for a device does not stop: it is let go of when the thread that asks
-	 * ends.
+	 * A thread in uninterruptible sleep does not stop: it is detached when the tracing thread
+	 * exits.
 	 */
 	while ((got = waitpid(tid, &status, __WALL | WNOHANG)) <= 0) {
 		if ((got < 0 && errno != EINTR) || ts_clock_monotonic_ns() > until_ns)
@@ -262,7 +259,7 @@ static void look_at_stopped(struct stop *stop, int held_signal)
 }
 
 /*
- * On a thread of its own: the kernel cuts all its ties when it ends, also to a thread that has not
+ * On a thread of its own: the kernel detaches everything when it exits, even a thread that has not
  * stopped in time.
  */
 static void *stop_thread(void *argument)

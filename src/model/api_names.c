@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The tables of api_names.h: functions of CUDA, HIP, OpenCL, Level Zero and MTIA by exact name or
- * beginning, kernels by parts of their names.
+ * Classifies vendor API and kernel names: functions of CUDA, HIP, OpenCL, Level Zero and MTIA by
+ * exact name or prefix, kernels by substring.
  */
 #include "model/api_names.h"
 
@@ -40,15 +40,11 @@ static bool contains_any(const char *text, size_t length, const char *const *par
 /* ---- calls ---- */
 
 struct call_word {
-	const char
-		*name; /* behind the vendor's prefix; '*' at the end: only the beginning counts */
+	const char *name; /* after the vendor's prefix; a trailing '*' matches any rest */
 	enum ts_api_kind kind;
 };
 
-/*
- * CUDA's runtime and driver, and HIP, which has their names. Of several that match, the first
- * counts.
- */
+/* CUDA's runtime and driver, and HIP, which shares their names. The first match counts. */
 static const struct call_word cuda_words[] = {
 	{ "GraphLaunch*", TS_API_GRAPH },
 	{ "Launch*",
@@ -163,7 +159,7 @@ static enum ts_api_kind find_word(const struct call_word *words, size_t count, c
 	return TS_API_OTHER;
 }
 
-/* Bytes of cuda, hip or cu ahead of a capital: 0 where the name is of none of these. */
+/* Length of the prefix cuda, hip or cu before a capital; 0 if the name has none of these. */
 static size_t cuda_prefix(const char *name, size_t length)
 {
 	static const char *const prefixes[] = { "cuda", "hip", "cu" };
@@ -211,7 +207,7 @@ bool ts_api_may_block(const char *name, size_t length)
 
 /* ---- commands ---- */
 
-/* Kernels that move data between ranks, whoever wrote them. */
+/* Kernels that move data between ranks, from any library. */
 static const char *const communicating[] = {
 	"ncclKernel",          "ncclDevKernel",    "rcclKernel",          "mscclKernel",
 	"cross_device_reduce", "nvshmem",          "multimem_all_reduce", "one_shot_all_reduce",
@@ -220,7 +216,7 @@ static const char *const communicating[] = {
 
 static const char *const communicating_first[] = { "nccl", "rccl", "hccl", NULL };
 
-/* MTIA's jobs: what they hold runs in rows of its own. */
+/* MTIA's jobs: their contents are rows of their own. */
 static const char *const holding[] = {
 	"job_exe",     "packet", "pe_exe", "cpum_exe_subgraph", "collective_subgraph_execution",
 	"runFunction", NULL,
@@ -268,7 +264,7 @@ static bool hta_is_memory(const char *name, size_t length)
 	return starts_with(name, length, "Memcpy") || starts_with(name, length, "Memset");
 }
 
-/* "cuda.*LaunchKernel" at the beginning. */
+/* Matches "cuda.*LaunchKernel" at the start. */
 static bool hta_is_launch(const char *name, size_t length)
 {
 	return starts_with(name, length, "cuda") && contains(name, length, "LaunchKernel");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the names of vendors mean: which call launches, copies, waits; which kernel communicates.
- * One table a vendor, asked once for each distinct name.
+ * Classifies vendor API and kernel names: which call launches, copies or waits; which kernel
+ * communicates. One table per vendor, looked up once per distinct name.
  */
 #ifndef TS_MODEL_API_NAMES_H
 #define TS_MODEL_API_NAMES_H
@@ -12,25 +12,26 @@
 
 #include <tracesmith/schema.h>
 
-/* What a call asks of the device. */
+/* What an API call does. */
 enum ts_api_kind {
 	TS_API_OTHER,
 	TS_API_LAUNCH, /* a kernel */
 	TS_API_COPY,
 	TS_API_FILL,
 	TS_API_GRAPH,        /* launches many commands at once */
-	TS_API_EVENT_RECORD, /* puts an event into a stream */
-	TS_API_STREAM_WAIT,  /* lets a stream wait for an event */
+	TS_API_EVENT_RECORD, /* enqueues an event on a stream */
+	TS_API_STREAM_WAIT,  /* makes a stream wait for an event */
 	TS_API_EVENT_SYNC,   /* the host waits for an event */
 	TS_API_STREAM_SYNC,  /* ... for a stream */
-	TS_API_DEVICE_SYNC,  /* ... for all of a device */
-	TS_API_QUERY,        /* asks, without waiting, whether something is done */
+	TS_API_DEVICE_SYNC,  /* ... for a device */
+	TS_API_QUERY,        /* polls for completion without waiting */
 	TS_API_ALLOC,
-	TS_API_FREE, /* waits for the device where the vendor's does */
+	TS_API_FREE, /* synchronises with the device for some vendors */
 };
 
 /*
- * By the function's name, of any vendor: cuda*, cu*, hip*, zeCommand*, cl*, MTIA's runFunction ...
+ * Classifies a function name of any vendor: cuda*, cu*, hip*, zeCommand*, cl*, MTIA's runFunction
+ * ...
  */
 enum ts_api_kind ts_api_kind(const char *name, size_t length);
 
@@ -45,30 +46,31 @@ static inline bool ts_api_is_sync(enum ts_api_kind kind)
 }
 
 /*
- * Does the call return only when what it asked for is done? cudaMemcpy does, cudaMemcpyAsync not.
+ * Whether the call returns only when the work is done: cudaMemcpy does, cudaMemcpyAsync does not.
  */
 bool ts_api_is_blocking(const char *name, size_t length);
 
 /*
- * May it, as its caller wishes? OpenCL's reads, writes and maps say so in an argument that traces
- * do not have.
+ * Whether the call blocks if its caller asks for it: OpenCL's reads, writes and maps have an
+ * argument for that, which traces do not record.
  */
 bool ts_api_may_block(const char *name, size_t length);
 
-/* What a device's time is spent on. */
+/* What device time is spent on. */
 enum ts_command_class {
 	TS_CLASS_COMPUTE,
 	TS_CLASS_COMMUNICATION,
 	TS_CLASS_MEMORY, /* copies and fills */
-	TS_CLASS_OTHER,  /* synchronisation, jobs that only hold others */
+	TS_CLASS_OTHER,  /* synchronisation, jobs that only contain others */
 	TS_CLASS_COUNT
 };
 
-/* The truth: by the kind that the trace says, and by name where that is all there is. */
+/* By the kind recorded in the trace, or by name if that is all there is. */
 enum ts_command_class ts_command_class(enum ts_gpu_op_kind kind, const char *name, size_t length);
 
 /*
- * What HTA would say, by its patterns alone: kernels that begin with "hip" communicate, and so on.
+ * The class that HTA assigns by its patterns alone: kernels that begin with "hip" communicate, and
+ * so on.
  */
 enum ts_command_class ts_command_class_hta(const char *name, size_t length);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Clock conversion. */
+/* Converts clock values to trace time. */
 #include "model/clockmap.h"
 
 #include <stdlib.h>
@@ -124,7 +124,7 @@ int64_t ts_clock_convert(const struct ts_clock *clock, int64_t time)
 	if (low == 0 || low == clock->count)
 		return saturate((wide_int)time - a->time + a->reference);
 	b = a + 1;
-	/* Both factors are in 0 .. 2^64 - 1, so their product needs all of an unsigned 128. */
+	/* Both factors are in 0 .. 2^64 - 1, so their product needs an unsigned 128-bit integer. */
 	span = (wide_int)b->time - a->time;
 	product = (wide_int)(((unsigned __int128)((wide_int)time - a->time) *
 			      (unsigned __int128)((wide_int)b->reference - a->reference)) /

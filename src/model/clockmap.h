@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Times of a source's clock to trace time: piecewise linear over clock_sync points, exact in
- * integers, never reversing order (docs/format.md, section 6).
+ * Converts times of a source clock to trace time: piecewise linear over clock_sync points, exact in
+ * integers, order-preserving (docs/format.md, section 6).
  */
 #ifndef TS_MODEL_CLOCKMAP_H
 #define TS_MODEL_CLOCKMAP_H
@@ -16,13 +16,13 @@
 
 struct ts_clock_point {
 	int64_t time, reference;
-	size_t order; /* of equal times the later row counts */
+	size_t order; /* for equal times the later row counts */
 };
 
 struct ts_clock {
 	int64_t id;
 	int64_t generation;
-	struct ts_clock_point *points; /* rising in time and reference */
+	struct ts_clock_point *points; /* increasing in time and reference */
 	size_t count, capacity;
 };
 
@@ -35,17 +35,17 @@ struct ts_clockmap {
 void ts_clockmap_init(struct ts_clockmap *map);
 void ts_clockmap_release(struct ts_clockmap *map);
 
-/* Adds rows in file order, then seal once. 0 or TS_ENOMEM. */
+/* Add rows in file order, then seal once. 0 or TS_ENOMEM. */
 int ts_clockmap_add(struct ts_clockmap *map, const struct ts_clock_sync_row *row);
 void ts_clockmap_seal(struct ts_clockmap *map);
 
 /* NULL: the clock is trace time. */
 const struct ts_clock *ts_clockmap_find(const struct ts_clockmap *map, uint32_t clock);
 
-/* clock may be NULL. TS_ABSENT and INT64_MAX stay as they are. */
+/* clock may be NULL. TS_ABSENT and INT64_MAX are returned unchanged. */
 int64_t ts_clock_convert(const struct ts_clock *clock, int64_t time);
 
-/* True if conversion adds one and the same offset to every time, which is then in *ret_offset. */
+/* True if conversion adds the same offset to every time; *ret_offset is that offset. */
 bool ts_clock_is_offset(const struct ts_clock *clock, int64_t *ret_offset);
 
 #endif

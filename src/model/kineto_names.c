@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The tables of docs/chrome.md: categories, kinds, arguments that have a column; and how a Kineto
- * file is told from other Chrome JSON.
+ * The tables of docs/chrome.md: categories, kinds, arguments with a column; and how to tell a
+ * Kineto file from other Chrome JSON.
  */
 #include "model/kineto_names.h"
 
@@ -105,7 +105,7 @@ enum ts_copy_kind ts_kineto_copy_kind(const char *name, size_t length)
 
 #define COLUMN_ID(table, column) table##_##column##_id
 
-/* The stable ids, as constants. */
+/* Stable ids, as constants. */
 enum {
 #define TS_COLUMN(table, id, column, type, refers, none, doc) COLUMN_ID(table, column) = (id),
 #include <tracesmith/schema.def>
@@ -113,7 +113,7 @@ enum {
 
 static const struct {
 	const char *key;
-	uint16_t api_call, gpu_op; /* 0: has no column there */
+	uint16_t api_call, gpu_op; /* 0: no column in that table */
 } args[TS_KINETO_ARG_COUNT] = {
 	[TS_KINETO_ARG_NONE] = { "", 0, 0 },
 	[TS_KINETO_ARG_CORRELATION] = { "correlation", COLUMN_ID(api_call, correlation),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* schema.def as data: what generic code (file, SQL, view, export) asks about tables and columns. */
+/* schema.def as data: tables and columns for generic code (file, SQL, view, export). */
 #include <assert.h>
 #include <string.h>
 
@@ -8,16 +8,16 @@
 
 #include "base/memory.h"
 
-/* The formatter would take the macros' braces for code. */
+/* clang-format would take the macros' braces for code. */
 /* clang-format off */
 
-/* Rows of "no value". */
+/* Rows without values. */
 #define TS_TABLE(NAME, name, id, kind, doc) const struct ts_##name##_row ts_##name##_none = {
 #define TS_COLUMN(table, id, column, type, refers, none, doc) .column = (none),
 #define TS_TABLE_END(NAME, name) };
 #include <tracesmith/schema.def>
 
-/* Positions of the columns that have a role, found by their type; -1: the table has none. */
+/* Indices of columns with a role, found by their type; -1: the table has none. */
 #define TS_ROLE_TIME(role, table, column)
 #define TS_ROLE_DURATION(role, table, column) +TS_ROLE_IF_##role##_DURATION(table, column)
 #define TS_ROLE_INT(role, table, column)
@@ -111,7 +111,7 @@ int ts_column_by_name(const struct ts_table_info *table, const char *name)
 
 int ts_column_by_id(const struct ts_table_info *table, uint32_t id)
 {
-	/* Ids are mostly in order, so the guess is mostly right. */
+	/* Ids are mostly sequential, so this guess is mostly right. */
 	if (id - 1 < table->column_count && table->columns[id - 1].id == id)
 		return (int)id - 1;
 	for (int i = 0; i < table->column_count; i++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Interned shapes. */
+/* Interns shapes. */
 #include "model/shapes.h"
 
 #include <assert.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Growing columns. */
+/* In-memory tables: growing columns. */
 #include "model/table.h"
 
 #include <stdlib.h>
@@ -22,7 +22,7 @@ void ts_table_release(struct ts_table *table)
 	ts_table_init(table, table->info);
 }
 
-/* Gives columns that were constant so far a value a row; `columns` is a mask of them. */
+/* Expands constant columns to one value per row; `columns` is a mask of them. */
 static __attribute__((noinline)) int start_varying(struct ts_table *table, uint64_t columns)
 {
 	for (; columns; columns &= columns - 1) {
@@ -49,7 +49,7 @@ static int add_values(struct ts_table *table, const int64_t *values, uint32_t co
 	return TS_OK;
 }
 
-/* Columns in which the row differs from what has been constant so far, as a mask. */
+/* Mask of the columns in which the row differs from the constant value so far. */
 static inline uint64_t differences(const struct ts_table *table, const int64_t *words)
 {
 	uint64_t differ = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Columns of one chunk: reads the header, the directory and the payloads that are wanted, nothing
- * else, and checks all that it uses.
+ * Decodes the columns of one chunk: reads the header, the directory and the requested payloads
+ * only, and checks everything it uses.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 #include "base/local/hash.h"
 #include "sbt/reader_internal.h"
 
-/* An argument column of the chunk at hand. */
+/* An argument column of the current chunk. */
 struct arg_column {
 	const int64_t *values;
 	uint32_t count, taken;
@@ -40,7 +40,7 @@ struct ts_batch_store {
 	char *bytes;
 };
 
-/* One decode: what everything below needs. */
+/* The state of one decode. */
 struct job {
 	struct ts_batch *batch;
 	struct ts_batch_store *store;
@@ -115,7 +115,7 @@ static int damaged(struct job *job, const char *why)
 
 /* ---- header ---- */
 
-/* The list may come from an index: all that it says must be what the chunk itself says. */
+/* The list may come from an index: it must agree with the chunk itself. */
 static bool header_agrees(const struct sbt_chunk_header *listed,
 			  const struct sbt_chunk_header *found)
 {
@@ -161,7 +161,7 @@ static int read_header(struct job *job)
 
 /* ---- payloads ---- */
 
-/* Position of an entry's column in the row, if it is wanted; else -1. */
+/* Index of an entry's column in the row if it is requested, else -1. */
 static int wanted_position(const struct job *job, const struct sbt_column *column)
 {
 	int position = ts_column_by_id(job->info, column->column);
@@ -229,13 +229,13 @@ static int decode_arg_column(struct job *job, const struct sbt_column *column,
 		return damaged(job, "an argument column stands twice in the directory");
 	*place = store->arg_count;
 	store->args[store->arg_count++] = arg;
-	/* The counts of all argument columns add up to header.values: there is room. */
+	/* The counts of all argument columns add up to header.values, so they fit. */
 	result = sbt_decode_column(&store->decoder, column, payload, store->arg_data + *used, &why);
 	*used += column->count;
 	return result == TS_EFORMAT ? damaged(job, why) : result ? no_memory(job) : TS_OK;
 }
 
-/* Reads entries first .. last - 1, which are all wanted, at once, and decodes them. */
+/* Reads entries first .. last - 1, all of them requested, at once, and decodes them. */
 static int decode_run(struct job *job, uint32_t first, uint32_t last, uint64_t offset,
 		      uint32_t *used)
 {
@@ -297,7 +297,7 @@ static int decode_wanted(struct job *job)
 	return TS_OK;
 }
 
-/* Columns that are wanted but not stored hold "no value" in every row. */
+/* Columns that are requested but not stored have no value in any row. */
 static int fill_absent(struct job *job)
 {
 	uint32_t rows = job->chunk->header.rows;
@@ -323,7 +323,7 @@ static int fill_absent(struct job *job)
 
 /* ---- arguments ---- */
 
-/* Fields of a shape as argument columns: number of values, then a column for each. */
+/* Fields of a shape as argument columns: the number of values, then a column for each. */
 struct shape_plan {
 	const struct ts_shape *shape;
 	uint32_t *columns;
@@ -368,7 +368,7 @@ static int plan_shape(struct job *job, int64_t id, struct ts_map *plans, struct 
 	return TS_OK;
 }
 
-/* Takes the values of each row from the argument columns, in row order. */
+/* Collects the values of each row from the argument columns, in row order. */
 static int gather_rows(struct job *job, const int64_t *shapes, struct ts_map *plans,
 		       struct ts_arena *arena)
 {
@@ -402,8 +402,8 @@ static int gather_rows(struct job *job, const int64_t *shapes, struct ts_map *pl
 }
 
 /*
- * Where a shape is missing (its chunk was damaged), nobody can tell which value belongs to which
- * row: the rows come without arguments.
+ * If a shape is missing (its chunk is damaged), values cannot be assigned to rows: the rows come
+ * without arguments.
  */
 static int lose_args(struct job *job)
 {
@@ -430,7 +430,7 @@ static int gather_args(struct job *job)
 	job->batch->arg_values = NULL;
 	if (shape < 0 || !(job->mask >> shape & 1))
 		return TS_OK;
-	/* One at least: callers may point at the values of a row that has none. */
+	/* At least one: callers may point at the values of a row that has none. */
 	if (ts_grow_array((void **)&store->arg_values, &store->arg_value_capacity,
 			  TS_MAX(job->chunk->header.values, 1u), sizeof(*store->arg_values)) ||
 	    ts_grow_array((void **)&store->arg_offsets, &store->arg_offset_capacity,
@@ -492,7 +492,7 @@ static uint64_t mask_of_table(const struct ts_table_info *info, uint64_t mask,
 	int64_t offset;
 
 	mask &= (UINT64_C(1) << info->column_count) - 1;
-	/* A drifting clock scales durations, and that depends on when they start. */
+	/* A drifting clock scales durations, depending on their start. */
 	if (info->start >= 0 && info->duration >= 0 && (mask >> info->duration & 1) &&
 	    !ts_clock_is_offset(clock, &offset))
 		mask |= UINT64_C(1) << info->start;

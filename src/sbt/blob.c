@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Content of blobs: finds the rows that one is made of, from the last one back, and gives their
- * bytes. One chunk is held decoded, and the rows of the chain that was asked for last, so that
- * reading on costs one decoding a chunk. The file may be hostile: ids must fall on the way back,
- * so no chain is a circle, and sizes are compared with what is there.
+ * Blob contents: follows the chain of rows of a blob from the last one back and returns its bytes.
+ * Caches one decoded chunk and the last chain, so that sequential reads decode each chunk once. The
+ * file may be hostile: ids must decrease along a chain, so it cannot be circular, and sizes are
+ * checked against the file.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 #include "sbt/reader_internal.h"
 
 #define NO_CHUNK SIZE_MAX
-/* Rows of a chain are bounded by the file: real ones have 1 MiB each. */
+/* The rows of a chain are bounded by the file: real ones have 1 MiB each. */
 #define MIN_CHAIN_BYTES (UINT64_C(16) << 20)
 
 #define ROW_COLUMNS (TS_MASK_OF(blob, hash) | TS_MASK_OF(blob, bytes) | TS_MASK_OF(blob, previous))
@@ -25,7 +25,7 @@ struct blob_chunk {
 	size_t chunk;
 };
 
-/* A row of a chain, and where its bytes begin in the whole. */
+/* A row of a chain, and its byte offset in the blob. */
 struct link {
 	uint64_t begin, end, hash;
 	int64_t id;
@@ -37,7 +37,7 @@ struct sbt_blobs {
 	struct ts_batch *rows; /* of `row_chunk`, without bytes */
 	struct ts_batch *data; /* of `data_chunk`, with bytes */
 	size_t row_chunk, data_chunk;
-	int64_t chain; /* the blob whose links these are, the first row first; 0: none */
+	int64_t chain; /* the blob of these links, first row first; 0: none */
 	struct link *links;
 	size_t link_count, link_capacity;
 	size_t newest; /* link that was read last */
@@ -72,7 +72,7 @@ static int list_chunks(struct ts_reader *reader, struct sbt_blobs *blobs)
 	for (size_t i = 0; i < reader->list.count; i++) {
 		const struct ts_chunk *chunk = &reader->chunks[i];
 
-		/* As with texts: ranges rise, else the earlier rows count. */
+		/* As with texts: id ranges increase; otherwise the earlier rows count. */
 		if (chunk->table != TS_TABLE_BLOB || chunk->first_id < next_id ||
 		    chunk->first_id > UINT32_MAX)
 			continue;
@@ -84,7 +84,7 @@ static int list_chunks(struct ts_reader *reader, struct sbt_blobs *blobs)
 	return TS_OK;
 }
 
-/* Made when first asked for; NULL: no memory. Lock held. */
+/* Created on first use; NULL: no memory. Lock held. */
 static struct sbt_blobs *get_blobs(struct ts_reader *reader, struct ts_error *err)
 {
 	struct sbt_blobs *blobs;
@@ -145,7 +145,7 @@ static int load_data(struct sbt_blobs *blobs, size_t chunk, struct ts_error *err
 	return result;
 }
 
-/* A batch with the chunk's rows: that with the bytes, if it is there. */
+/* A batch with the chunk's rows: the one with the bytes if it is loaded. */
 static int load_rows(struct sbt_blobs *blobs, size_t chunk, const struct ts_batch **ret_batch,
 		     struct ts_error *err)
 {
@@ -181,7 +181,7 @@ static const char *link_fault(const struct ts_reader *reader, const struct sbt_b
 	return NULL;
 }
 
-/* One row of a chain, on the way back; *ret_previous is the next. */
+/* One row of a chain, going back; *ret_previous is the next. */
 static int add_link(struct ts_reader *reader, struct sbt_blobs *blobs, int64_t blob, int64_t id,
 		    int64_t *ret_previous, struct ts_error *err)
 {
@@ -194,7 +194,7 @@ static int add_link(struct ts_reader *reader, struct sbt_blobs *blobs, int64_t b
 	if (!place && id == blob)
 		return ts_error_set(err, TS_ENOTFOUND, "trace '%s' has no blob %lld",
 				    reader->file.path, (long long)blob);
-	/* A chunk was lost, which `recover` leaves out. */
+	/* A chunk is missing, because `recover` left it out. */
 	if (!place)
 		return ts_error_set(err, TS_ENOTFOUND,
 				    "trace '%s': blob %lld: a part of it is not in the file",
@@ -243,7 +243,7 @@ static int load_chain(struct ts_reader *reader, struct sbt_blobs *blobs, int64_t
 	} while (!result && id);
 	if (result)
 		return result;
-	/* Rows without bytes are of no use but as a blob of their own. */
+	/* Rows without bytes are useless except as a blob of their own. */
 	if (blobs->links[blobs->link_count - 1].end == 0 && blobs->link_count > 1)
 		return broken(reader, blob, "it has a row without bytes", err);
 	reverse_links(blobs);
@@ -251,7 +251,7 @@ static int load_chain(struct ts_reader *reader, struct sbt_blobs *blobs, int64_t
 	return TS_OK;
 }
 
-/* Bytes of a link, decoded; valid until another chunk is. */
+/* Decoded bytes of a link; valid until another chunk is decoded. */
 static int link_bytes(struct ts_reader *reader, struct sbt_blobs *blobs, const struct link *link,
 		      const char **ret_bytes, struct ts_error *err)
 {
@@ -263,14 +263,14 @@ static int link_bytes(struct ts_reader *reader, struct sbt_blobs *blobs, const s
 	if (result)
 		return result;
 	offsets = blobs->data->byte_offsets;
-	/* A NUL that does not count stands behind each. */
+	/* Each is followed by a NUL that is not counted. */
 	if (offsets[row + 1] - offsets[row] - 1 != link->end - link->begin)
 		return broken(reader, blobs->chain, "a row has another size than it says", err);
 	*ret_bytes = blobs->data->bytes + offsets[row];
 	return TS_OK;
 }
 
-/* The link with that byte: mostly the one that was read last, or the next. */
+/* The link with that byte: usually the one read last, or the next. */
 static size_t find_link(const struct sbt_blobs *blobs, uint64_t offset)
 {
 	size_t low = 0, high = blobs->link_count;
@@ -324,7 +324,7 @@ static int read_blob(struct ts_reader *reader, int64_t blob, uint64_t offset, vo
 
 	if (!blobs)
 		return TS_ENOMEM;
-	/* Most have one row: its chunk is needed anyway, and has the columns, too. */
+	/* Most blobs have one row: its chunk is needed anyway and has the columns too. */
 	place = blobs->chain == blob ? NULL : find_chunk(blobs, blob);
 	if (place)
 		result = load_data(blobs, place->chunk, err);

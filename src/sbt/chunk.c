@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Encoding of whole chunks. */
+/* Encodes complete chunks. */
 #include "sbt/chunk.h"
 
 #include <stdlib.h>
@@ -21,13 +21,13 @@ void sbt_chunk_encoder_release(struct sbt_chunk_encoder *encoder)
 
 /* ---- order of rows ---- */
 
-/* NULL for a column that is not there, or is the same in every row. */
+/* NULL for a column that is missing or constant. */
 static const int64_t *varying_column(const struct ts_table *table, int column)
 {
 	return column >= 0 && !ts_table_is_constant(table, column) ? table->columns[column] : NULL;
 }
 
-/* Bottom-up merge sort of row numbers by start: stable, and cheap on runs that are sorted. */
+/* Bottom-up merge sort of row numbers by start: stable, and cheap on sorted runs. */
 static int sort_rows(uint32_t *order, uint32_t rows, const int64_t *start)
 {
 	TS_AUTO_FREE uint32_t *spare = ts_alloc_array(rows, sizeof(*spare));
@@ -60,7 +60,7 @@ static int sort_rows(uint32_t *order, uint32_t rows, const int64_t *start)
 	return TS_OK;
 }
 
-/* Fills encoder->order; *ret_rows may be smaller than the table where long rows stay out. */
+/* Fills encoder->order. *ret_rows may be smaller than the table if long rows are left out. */
 static int order_rows(struct sbt_chunk_encoder *encoder, const struct sbt_chunk_input *input,
 		      uint32_t *ret_rows)
 {
@@ -136,7 +136,7 @@ static struct sbt_column *new_column(struct sbt_chunk_encoder *encoder,
 	return column;
 }
 
-/* The values of a column as they will stand in the chunk. */
+/* The values of a column in chunk order. */
 static const int64_t *ordered(struct sbt_chunk_encoder *encoder, const int64_t *values,
 			      uint32_t rows)
 {
@@ -230,7 +230,7 @@ static int plan_column(struct arg_plan *plan, const struct ts_field *field, uint
 	return TS_OK;
 }
 
-/* Where the targets of a shape begin; they are made when it is first seen. */
+/* The first target of a shape; targets are created when a shape is first seen. */
 static int plan_shape(struct arg_plan *plan, struct ts_shapes *shapes, uint32_t id,
 		      size_t *ret_first)
 {
@@ -260,7 +260,7 @@ static int plan_shape(struct arg_plan *plan, struct ts_shapes *shapes, uint32_t 
 	return TS_OK;
 }
 
-/* Counts the values of each column (pass 0) or puts them where they belong (pass 1). */
+/* Counts the values of each column (pass 0) or stores them (pass 1). */
 static int spread_values(struct sbt_chunk_encoder *encoder, const struct sbt_chunk_input *input,
 			 struct arg_plan *plan, uint32_t rows, bool put)
 {

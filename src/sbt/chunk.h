@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A table in memory to the bytes of a chunk: sorts, splits arguments into columns, encodes. Runs
- * on worker threads. reading chunks is batch.c.
+ * Encodes an in-memory table as the bytes of a chunk: sorts, splits arguments into columns,
+ * encodes. Runs on worker threads. Chunks are read by batch.c.
  */
 #ifndef TS_SBT_CHUNK_H
 #define TS_SBT_CHUNK_H
@@ -17,30 +17,28 @@
 #include "sbt/codec.h"
 #include "sbt/sbt_layout.h"
 
-/* Memory that is used again for every chunk, one a worker. A zeroed struct is ready. */
+/* Memory reused for every chunk, one per worker. A zeroed struct is ready. */
 struct sbt_chunk_encoder {
 	struct sbt_encoder columns;
 	struct ts_text payload;
 	struct sbt_column *directory;
 	size_t directory_capacity;
-	uint32_t *order; /* row numbers as they will stand in the chunk */
+	uint32_t *order; /* row numbers in chunk order */
 	size_t order_capacity;
-	bool in_order;   /* they stand as they came */
+	bool in_order;   /* in the order of arrival */
 	int64_t *values; /* one column in that order; or all argument columns */
 	size_t value_capacity;
 };
 
 void sbt_chunk_encoder_release(struct sbt_chunk_encoder *encoder);
 
-/* What a chunk is made of. */
+/* The input of a chunk. */
 struct sbt_chunk_input {
 	const struct ts_table *table;
 	struct ts_shapes *shapes; /* of the table's rows */
-	/* Rows longer than this stay out (they go to a LONG chunk); INT64_MAX: none do. */
+	/* Rows longer than this are left out (they go to a LONG chunk); INT64_MAX: none. */
 	int64_t longest;
-	/*
-	 * Byte strings of a table with a BYTES column, one after another; lengths are that column.
-	 */
+	/* Byte strings of a table with a BYTES column, concatenated; lengths are that column. */
 	const char *bytes;
 	size_t byte_count;
 	uint64_t sequence;
@@ -50,13 +48,13 @@ struct sbt_chunk_input {
 };
 
 /*
- * Appends a whole chunk to out and gives its header. For the index (table 0) space for the trailer
- * is counted in the chunk's size, and the caller appends it. Failure is TS_ENOMEM.
+ * Appends a complete chunk to out and returns its header. For the index (table 0) the chunk's size
+ * includes the trailer, which the caller appends. Failure is TS_ENOMEM.
  */
 int sbt_chunk_encode(struct sbt_chunk_encoder *encoder, const struct sbt_chunk_input *input,
 		     struct ts_text *out, struct sbt_chunk_header *ret_header);
 
-/* end of a row as format.md, section 3.4 defines it */
+/* end of a row as defined in docs/format.md, section 3.4 */
 static inline int64_t sbt_row_end(int64_t start, int64_t duration)
 {
 	int64_t end;

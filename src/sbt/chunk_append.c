@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Chunks into a file, and the index behind them. */
+/* Appends chunks to a file, followed by the index. */
 #include "sbt/chunk_append.h"
 
 #include <string.h>
@@ -54,7 +54,7 @@ static int list_chunk(struct sbt_appender *appender, const struct sbt_chunk_head
 
 /* ---- going on with a file ---- */
 
-/* Lists the chunks of the file up to *bytes; gives where they end. */
+/* Lists the chunks of the file up to *bytes; returns where they end. */
 static int list_chunks(struct sbt_appender *appender, struct sbt_file *file, uint64_t *bytes,
 		       struct ts_error *err)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Appends whole chunks to a trace file, numbers them, and closes it with an index. What writer.c
- * and recover.c share.
+ * Appends complete chunks to a trace file, numbers them, and finishes it with an index. Shared by
+ * writer.c and recover.c.
  */
 #ifndef TS_SBT_CHUNK_APPEND_H
 #define TS_SBT_CHUNK_APPEND_H
@@ -16,33 +16,33 @@
 
 struct sbt_appender {
 	struct sbt_output output;
-	struct ts_table index; /* a row for each chunk so far */
-	uint64_t index_bytes;  /* of the index behind the chunks, which the next chunk replaces; 0:
-				  none */
+	struct ts_table index; /* one row per chunk so far */
+	uint64_t index_bytes; /* bytes of the index after the chunks, which the next chunk replaces;
+				 0: none */
 };
 
-/* Writes the file header; `header` NULL makes a new one. output.write may be set before. */
+/* Writes the file header; `header` NULL creates a new one. output.write may be set before. */
 int sbt_appender_open(struct sbt_appender *appender, const char *path,
 		      const struct sbt_file_header *header, struct ts_error *err);
 
 /*
- * Goes on with a file behind byte `bytes`, which must be the end of a chunk; all chunk headers
- * ahead of it are checked and listed. `bytes` UINT64_MAX: behind the last chunk that is no index at
- * the end. `trace_id` not NULL: the file must have it.
+ * Continues a file after byte `bytes`, which must be the end of a chunk; all chunk headers before
+ * it are checked and listed. `bytes` UINT64_MAX: after the last chunk that is not a final index.
+ * `trace_id` not NULL: the file must have it.
  */
 int sbt_appender_resume(struct sbt_appender *appender, const char *path, uint64_t bytes,
 			const uint8_t *trace_id, struct ts_error *err);
 
 /*
- * Appends a chunk, whose header opens `bytes`. The header is stamped with the sequence of its place
- * here, in bytes and in *header.
+ * Appends a chunk; its header is at the start of `bytes`. Sets the header's sequence number, in
+ * bytes and in *header.
  */
 int sbt_appender_add(struct sbt_appender *appender, struct sbt_chunk_header *header, char *bytes,
 		     struct ts_error *err);
 
 /*
  * Appends an index, so that the file is a finished trace until the next chunk. output.bytes stays
- * the end of the chunks.
+ * at the end of the chunks.
  */
 int sbt_appender_save(struct sbt_appender *appender, int level, struct ts_error *err);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One column to bytes and back (docs/format.md, section 3.3). encode.c chooses, decode.c accepts
- * everything the format allows and distrusts it. Neither knows of chunks, files or the schema.
+ * Encodes one column to bytes and back (docs/format.md, section 3.3). encode.c chooses an encoding;
+ * decode.c accepts everything the format allows and trusts nothing. Neither knows of chunks, files
+ * or the schema.
  */
 #ifndef TS_SBT_CODEC_H
 #define TS_SBT_CODEC_H
@@ -15,11 +16,11 @@
 #include "base/text.h"
 #include "sbt/sbt_layout.h"
 
-/* Scratch memory and zstd state, one a thread. A zeroed struct is ready. */
+/* Scratch memory and zstd state, one per thread. A zeroed struct is ready. */
 struct sbt_encoder {
 	void *zstd; /* ZSTD_CCtx */
 	int level;
-	int bytes_level; /* of byte strings; 0: what suits text */
+	int bytes_level; /* for byte strings; 0: a level that suits text */
 	uint64_t *words; /* transformed values */
 	uint8_t *bytes;  /* one plane */
 	size_t word_capacity, byte_capacity;
@@ -30,9 +31,9 @@ struct sbt_encoder {
 
 void sbt_encoder_release(struct sbt_encoder *encoder);
 
-/* What the encoder may try. */
+/* Hints for the encoder. */
 enum sbt_hint {
-	SBT_HINT_NUMBER, /* ids, counts: repeats matter */
+	SBT_HINT_NUMBER, /* ids, counts: values repeat */
 	SBT_HINT_TIME,   /* times and durations: low bits are noise */
 	SBT_HINT_DOUBLE, /* bits of doubles */
 };
@@ -44,10 +45,10 @@ enum sbt_hint {
 int sbt_encode_column(struct sbt_encoder *encoder, const int64_t *values, uint32_t count,
 		      enum sbt_hint hint, struct ts_text *out, struct sbt_column *column);
 
-/* A column of one and the same value; it has no payload. */
+/* A constant column; it has no payload. */
 void sbt_encode_constant(int64_t value, uint32_t count, struct sbt_column *column);
 
-/* The same for byte strings: `lengths` of each, all of them one after another in `data`. */
+/* The same for byte strings: `lengths` of each, concatenated in `data`. */
 int sbt_encode_bytes(struct sbt_encoder *encoder, const int64_t *lengths, uint32_t count,
 		     const char *data, size_t data_bytes, struct ts_text *out,
 		     struct sbt_column *column);
@@ -62,22 +63,20 @@ struct sbt_decoder {
 
 void sbt_decoder_release(struct sbt_decoder *decoder);
 
-/*
- * Bit streams are loaded 9 bytes at a time: a payload must have this many readable bytes behind it.
- */
+/* Bit streams are loaded 9 bytes at a time: this many readable bytes must follow a payload. */
 #define SBT_DECODE_SLACK 16
 
 /*
  * Decodes column->count values. `payload` holds column->stored_bytes bytes, whose checksum the
- * caller has compared, and SBT_DECODE_SLACK bytes of anything. Returns 0, TS_ENOMEM, or TS_EFORMAT
- * with *ret_why set to what is wrong.
+ * caller has verified, and SBT_DECODE_SLACK arbitrary bytes. Returns 0, TS_ENOMEM, or TS_EFORMAT
+ * with *ret_why set to the reason.
  */
 int sbt_decode_column(struct sbt_decoder *decoder, const struct sbt_column *column,
 		      const uint8_t *payload, int64_t *ret_values, const char **ret_why);
 
 /*
- * Decodes byte strings: ret_offsets gets count + 1 entries, *ret_data is malloc()ed and the
- * caller's to free. With `terminate`, a NUL is put behind each string and counted in the offsets.
+ * Decodes byte strings: ret_offsets gets count + 1 entries, *ret_data is malloc()ed; the caller
+ * frees it. With `terminate`, each string is followed by a NUL, which is counted in the offsets.
  */
 int sbt_decode_bytes(struct sbt_decoder *decoder, const struct sbt_column *column,
 		     const uint8_t *payload, bool terminate, uint64_t *ret_offsets, char **ret_data,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Column payloads back to values. The bytes may come from anyone: every size is compared with what
- * is there before it is used, and a payload must be consumed exactly.
+ * Decodes column payloads. The bytes are untrusted: every size is checked before use, and a payload
+ * must be consumed exactly.
  */
 #include "sbt/codec.h"
 
@@ -20,7 +20,7 @@ void sbt_decoder_release(struct sbt_decoder *decoder)
 	memset(decoder, 0, sizeof(*decoder));
 }
 
-/* What is left of a payload. */
+/* The rest of a payload. */
 struct cursor {
 	const uint8_t *at, *end;
 	const char *why;
@@ -66,7 +66,7 @@ static int take_u32(struct cursor *cursor, uint32_t *ret_value)
 
 /* ---- blocks ---- */
 
-/* A block as found: either one repeated byte, or `count` bytes somewhere. */
+/* A block: either one repeated byte, or `count` bytes in memory. */
 struct block {
 	const uint8_t *bytes; /* NULL: fill */
 	uint8_t fill;
@@ -88,7 +88,7 @@ static int unpack(struct sbt_decoder *decoder, struct cursor *cursor, size_t cou
 	return TS_OK;
 }
 
-/* `scratch` has room for count bytes; the block may point into it or into the payload. */
+/* `scratch` holds count bytes; the block may point into it or into the payload. */
 static int take_block(struct sbt_decoder *decoder, struct cursor *cursor, size_t count,
 		      uint8_t *scratch, struct block *ret_block)
 {
@@ -115,7 +115,7 @@ static int take_block(struct sbt_decoder *decoder, struct cursor *cursor, size_t
 
 static int scratch_bytes(struct sbt_decoder *decoder, size_t count)
 {
-	/* One more, so that there is memory also for a column without values. */
+	/* One more, so that a column without values gets memory too. */
 	return ts_grow_array((void **)&decoder->bytes, &decoder->byte_capacity, count + 1, 1);
 }
 
@@ -163,7 +163,7 @@ static int take_planes(struct sbt_decoder *decoder, struct cursor *cursor, uint3
 	return TS_OK;
 }
 
-/* What a class byte stands for. */
+/* Meaning of a class byte. */
 struct log_class {
 	uint64_t high;
 	uint64_t mask;
@@ -191,7 +191,7 @@ static inline uint64_t load_bits(const uint8_t *bits, uint64_t position, unsigne
 	uint64_t word;
 	unsigned int shift = position & 7;
 
-	/* May reach past the bit stream: the payload has slack behind it, and the caller masks. */
+	/* May read past the bit stream: the payload is followed by slack, and the caller masks. */
 	memcpy(&word, bits + position / 8, sizeof(word));
 	word >>= shift;
 	if (TS_UNLIKELY(count + shift > 64))
@@ -364,7 +364,7 @@ static int lengths_to_offsets(struct cursor *cursor, uint64_t *offsets, uint32_t
 	return TS_OK;
 }
 
-/* Puts a NUL behind each string, from the last one on, in place. */
+/* Inserts a NUL after each string in place, from the last one on. */
 static void terminate_all(char *data, uint64_t *offsets, uint32_t count)
 {
 	for (uint32_t i = count; i-- > 0;) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Chooses how to store a column and stores it. The choice rests on the entropy of a sample, so
+ * Chooses an encoding for a column and applies it. The choice rests on the entropy of a sample, so
  * that each column is compressed once.
  */
 #include "sbt/codec.h"
@@ -18,7 +18,7 @@
 #define SAMPLE_MAX (SAMPLE_RUNS * SAMPLE_RUN)
 #define DICTIONARY_MAX 32768u
 #define DICTIONARY_SLOTS (DICTIONARY_MAX * 4)
-/* Ways to store a column are tried on this many rows if their estimates are this near the best. */
+/* Encodings with estimates this near the best are tried on this many rows. */
 #define TRIAL_ROWS 8192u
 #define TRIAL_FACTOR 1.25
 
@@ -41,7 +41,7 @@ static int encoder_prepare(struct sbt_encoder *encoder, size_t count)
 		if (!zstd)
 			return TS_ENOMEM;
 		encoder->zstd = zstd;
-		/* The size is known from the directory: saves bytes in small frames. */
+		/* The directory has the size: saves bytes in small frames. */
 		ZSTD_CCtx_setParameter(zstd, ZSTD_c_contentSizeFlag, 0);
 	}
 	if (ts_grow_array((void **)&encoder->words, &encoder->word_capacity, count,
@@ -167,7 +167,7 @@ struct column_facts {
 	int64_t smallest, largest;
 	uint64_t largest_delta;  /* as DELTA words */
 	uint64_t largest_zigzag; /* as ZIGZAG words */
-	bool rising;             /* never falls */
+	bool rising;             /* never decreases */
 	bool constant;
 };
 
@@ -233,7 +233,7 @@ static void transform_all(const int64_t *values, uint32_t count, unsigned int tr
 
 /* ---- choosing ---- */
 
-/* A column's values at a few places, neighbours kept together. */
+/* A column's values at a few offsets, neighbours kept together. */
 struct sample {
 	uint32_t at[SAMPLE_MAX];
 	uint32_t count;
@@ -256,7 +256,7 @@ static void take_sample(struct sample *sample, uint32_t count)
 	}
 }
 
-/* Bits a symbol, order 0; corrected for what a sample misses (Miller and Madow). */
+/* Bits per symbol, order 0, corrected for the sample size (Miller and Madow). */
 static double entropy(const uint32_t counts[256], uint32_t total)
 {
 	double bits = 0;
@@ -299,10 +299,10 @@ static double log_cost(const uint64_t *words, uint32_t count, unsigned int manti
 	return entropy(counts, count) + (double)low_bits / count;
 }
 
-/* A way to store a column. */
+/* A candidate encoding. */
 struct choice {
 	unsigned int layout, transform, mantissa, width;
-	double bits; /* estimate, a value */
+	double bits; /* estimate per value */
 };
 
 /* Two transforms, each as planes or with up to three mantissas; and a dictionary. */
@@ -335,7 +335,7 @@ static void consider_transform(struct choices *choices, const struct sample *sam
 						 .bits = log_cost(words, sample->count, mantissa) };
 }
 
-/* Few distinct values in the sample, counted by a sketch that is exact enough for that. */
+/* Few distinct values in the sample, estimated by a sketch. */
 static uint32_t sample_distinct(const struct sample *sample, const int64_t *values)
 {
 	uint64_t seen[1024] = { 0 };
@@ -361,7 +361,7 @@ static void consider_dictionary(struct choices *choices, const struct sample *sa
 	distinct = sample_distinct(sample, values);
 	if (distinct * 3 >= sample->count || (width == 2 && distinct > 200))
 		return;
-	/* At most what the indices take without any order; a trial tells the truth. */
+	/* An upper bound, for indices in random order; a trial tells the actual size. */
 	choices->list[choices->count++] =
 		(struct choice){ .layout = SBT_LAYOUT_DICT, .bits = log2(distinct + 1.0) };
 }
@@ -389,8 +389,8 @@ static void list_choices(struct choices *choices, const struct sample *sample,
 /* ---- dictionary ---- */
 
 /*
- * Collects the distinct values: their indices per row into encoder->words. Gives their number, or 0
- * if there are more than `most`.
+ * Collects the distinct values, with their indices per row in encoder->words. Returns their number,
+ * or 0 if there are more than `most`.
  */
 static uint32_t collect(struct sbt_encoder *encoder, const int64_t *values, uint32_t count,
 			int64_t *distinct, uint32_t most)
@@ -422,7 +422,7 @@ static uint32_t collect(struct sbt_encoder *encoder, const int64_t *values, uint
 	return found;
 }
 
-/* TS_ENOTFOUND: there are too many distinct values. */
+/* TS_ENOTFOUND: too many distinct values. */
 static int put_dictionary(struct sbt_encoder *encoder, const int64_t *values, uint32_t count,
 			  struct ts_text *out)
 {
@@ -462,7 +462,7 @@ static int64_t base_of(const struct choice *choice, const struct column_facts *f
 	return choice->transform == SBT_TRANSFORM_OFFSET ? facts->smallest : values[0];
 }
 
-/* Entropy does not see repeats: those that come near the best are tried on a part of the column. */
+/* Entropy ignores repeats: candidates near the best are tried on part of the column. */
 static struct choice choose(struct sbt_encoder *encoder, const struct choices *choices,
 			    const int64_t *values, uint32_t count, const struct column_facts *facts)
 {
@@ -551,7 +551,7 @@ int sbt_encode_bytes(struct sbt_encoder *encoder, const int64_t *lengths, uint32
 		     const char *data, size_t data_bytes, struct ts_text *out,
 		     struct sbt_column *column)
 {
-	/* Text is written once and is a good part of a small trace: worth a better level. */
+	/* Text is written once and is a large part of a small trace: worth a better level. */
 	int level = TS_MAX(encoder->level, data_bytes > (256 << 10) ? 5 : 9);
 	uint32_t raw_bytes = (uint32_t)data_bytes;
 	size_t start = out->length;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading bytes and headers of a trace. */
+/* Reads bytes and headers of a trace file. */
 #include "sbt/file.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A trace file open for reading: its bytes by pread(2) (never mapped: a file may shrink under us),
- * its headers checked, and the list of its chunks, from the index or by a scan.
+ * A trace file open for reading: its bytes by pread(2) (not mapped, since a file may shrink), its
+ * checked headers, and the list of its chunks, from the index or by a scan.
  */
 #ifndef TS_SBT_FILE_H
 #define TS_SBT_FILE_H
@@ -20,51 +20,53 @@
 struct sbt_file {
 	int fd;
 	char *path;
-	uint64_t bytes; /* size when it was opened; never looked beyond */
+	uint64_t bytes; /* size when opened; never read beyond */
 	_Atomic uint64_t bytes_read;
 	struct sbt_file_header header;
 };
 
-/* Opens and fixes the size. Does not look inside: see sbt_file_check(). */
+/* Opens the file and fixes its size. Does not read it: see sbt_file_check(). */
 int sbt_file_open(struct sbt_file *file, const char *path, struct ts_error *err);
 void sbt_file_close(struct sbt_file *file);
 
-/* Reads and checks the file header. TS_EFORMAT: not a trace, or cut inside it; TS_EVERSION. */
+/*
+ * Reads and checks the file header. TS_EFORMAT: not a trace, or truncated inside it; TS_EVERSION.
+ */
 int sbt_file_check(struct sbt_file *file, struct ts_error *err);
 
 /* Exactly `bytes` bytes from `offset` on. */
 int sbt_file_read(struct sbt_file *file, uint64_t offset, void *buffer, size_t bytes,
 		  struct ts_error *err);
 
-/* A chunk as the file holds it: times in the chunk's own clock. */
+/* A chunk as stored: times in the chunk's own clock. */
 struct sbt_chunk {
 	uint64_t offset;
 	struct sbt_chunk_header header;
 };
 
 /*
- * Checks a chunk header on its own: magic, checksum, sizes against each other, limits and the
- * file's end. NULL if it is good, else what is wrong.
+ * Checks a chunk header by itself: magic, checksum, sizes against each other, limits and the end of
+ * the file. NULL if it is valid, else the reason.
  */
 const char *sbt_chunk_header_fault(const struct sbt_chunk_header *header, uint64_t offset,
 				   uint64_t file_bytes);
 
-/* The same for the directory that follows a good header. */
+/* The same for the directory that follows a valid header. */
 const char *sbt_directory_fault(const struct sbt_chunk_header *header,
 				const struct sbt_column *directory);
 
 /*
- * Reads the directory of a chunk and checks it. `directory` gets header->columns entries. Failure
- * other than of reading is TS_EFORMAT with *ret_why set.
+ * Reads the directory of a chunk and checks it. `directory` gets header->columns entries. Failures
+ * other than of reading are TS_EFORMAT with *ret_why set.
  */
 int sbt_directory_read(struct sbt_file *file, const struct sbt_chunk *chunk,
 		       struct sbt_column *directory, const char **ret_why, struct ts_error *err);
 
-/* 0 if every payload of the chunk has its checksum, TS_EFORMAT if not. */
+/* 0 if all payloads of the chunk match their checksums, else TS_EFORMAT. */
 int sbt_chunk_check_payloads(struct sbt_file *file, const struct sbt_chunk *chunk,
 			     struct ts_error *err);
 
-/* A stretch of the file that holds no valid chunk. */
+/* A range of the file without a valid chunk. */
 struct sbt_gap {
 	uint64_t offset, bytes;
 	const char *why;
@@ -81,14 +83,14 @@ struct sbt_chunk_list {
 void sbt_chunk_list_release(struct sbt_chunk_list *list);
 
 /*
- * Walks the file from chunk to chunk, starting at byte `from`, and searches on where there is none.
- * `progress` may be NULL.
+ * Walks the file from chunk to chunk, starting at byte `from`; searches for the next one where
+ * there is none. `progress` may be NULL.
  */
 int sbt_scan(struct sbt_file *file, uint64_t from, struct sbt_chunk_list *list,
 	     int (*progress)(void *context, uint64_t done, uint64_t total), void *context,
 	     struct ts_error *err);
 
-/* The trailer at the file's end, if it is one: TS_OK, or TS_ENOTFOUND. */
+/* The trailer at the end of the file: TS_OK, or TS_ENOTFOUND if there is none. */
 int sbt_trailer_read(struct sbt_file *file, struct sbt_trailer *ret_trailer);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Appending to a trace file. */
+/* Appends to a trace file. */
 #include "sbt/file_output.h"
 
 #include <errno.h>
@@ -22,7 +22,7 @@ static ssize_t plain_write(void *context, int fd, const void *data, size_t bytes
 	return write(fd, data, bytes);
 }
 
-/* Locks a regular file and cuts it to `bytes`. */
+/* Locks a regular file and truncates it to `bytes`. */
 static int lock_and_cut(const struct sbt_output *output, int fd, const char *path, uint64_t bytes,
 			struct ts_error *err)
 {
@@ -57,7 +57,7 @@ static int take(struct sbt_output *output, int fd, const char *path, uint64_t by
 	return TS_OK;
 }
 
-/* All writes go to the end of the file, wherever that is after a cut. */
+/* All writes go to the end of the file, wherever that is after a truncation. */
 int sbt_output_open(struct sbt_output *output, const char *path, struct ts_error *err)
 {
 	TS_AUTO_FD int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
@@ -87,10 +87,10 @@ int sbt_output_resume(struct sbt_output *output, const char *path, uint64_t byte
 
 static int write_failed(struct sbt_output *output, int errnum, struct ts_error *err)
 {
-	/* Whole chunks only: what is left is a valid, unfinished trace. */
+	/* Complete chunks only: the rest is a valid, unfinished trace. */
 	bool cut = ftruncate(output->fd, (off_t)output->bytes) == 0;
 
-	/* A file that may not grow is a full disk, too: its writer goes on when it may. */
+	/* A file at its size limit is like a full disk: its writer continues when it can. */
 	if (errnum == EFBIG)
 		return ts_error_set(err, TS_ENOSPC,
 				    "trace '%s': cannot write behind byte %llu: it has reached the "

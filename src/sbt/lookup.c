@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What ids stand for: texts, shapes, and rows of entity and dictionary tables, loaded when first
- * asked for. Damage does not fail a lookup: what is lost reads "(lost)", and the first error is
- * kept.
+ * Resolves ids: texts, shapes, and rows of entity and dictionary tables, loaded on first use.
+ * Damage does not fail a lookup: lost texts read "(lost)", and the first error is kept.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +9,7 @@
 #include "model/shapes.h"
 #include "sbt/reader_internal.h"
 
-/* What is counted against the budget, roughly. */
+/* Rough size counted against the budget. */
 #define MAP_ENTRY_BYTES 32
 #define SHAPE_ROW_BYTES (sizeof(struct ts_shape) + sizeof(struct ts_field) + MAP_ENTRY_BYTES)
 
@@ -26,7 +25,7 @@ void sbt_keep_error(struct ts_reader *reader, const struct ts_error *err)
 	pthread_mutex_unlock(&reader->lock);
 }
 
-/* The same where the lock is held. */
+/* The same with the lock held. */
 static void keep_error(struct ts_reader *reader, const struct ts_error *err)
 {
 	if (!reader->error.code)
@@ -66,7 +65,7 @@ int sbt_lookup_init(struct ts_reader *reader, struct ts_error *err)
 		const struct ts_chunk *chunk = &reader->chunks[i];
 		struct sbt_texts *texts;
 
-		/* Ranges rise; one that does not is damage, and the earlier texts count. */
+		/* Id ranges increase; one that does not is damage, and the earlier texts count. */
 		if (chunk->table != TS_TABLE_STRING || chunk->first_id < next_id ||
 		    chunk->first_id > UINT32_MAX)
 			continue;
@@ -103,7 +102,7 @@ void ts_reader_trim(struct ts_reader *reader, size_t bytes)
 	pthread_mutex_unlock(&reader->lock);
 }
 
-/* A copy of the batch's texts that stays. Lock held. */
+/* A lasting copy of the batch's texts. Lock held. */
 static uint64_t *keep_texts(struct ts_reader *reader, struct sbt_texts *texts, struct ts_error *err)
 {
 	const struct ts_batch *batch = reader->lookup;
@@ -148,7 +147,7 @@ static uint64_t *load_texts(struct ts_reader *reader, struct sbt_texts *texts)
 			texts->lost = true;
 			keep_error(reader, &err);
 		}
-		/* Release: whoever sees the offsets must see the data behind them. */
+		/* Release: whoever sees the offsets must see the data. */
 		atomic_store_explicit(&texts->offsets, offsets, memory_order_release);
 	}
 	pthread_mutex_unlock(&reader->lock);
@@ -188,7 +187,7 @@ struct ts_string ts_reader_string(struct ts_reader *reader, int64_t string)
 	if (!offsets)
 		return lost_text;
 	row = (uint64_t)string - texts->first_id;
-	/* Each text has a NUL behind it that is not part of it. */
+	/* Each text is followed by a NUL that is not part of it. */
 	return (struct ts_string){ .data = texts->data + offsets[row],
 				   .length = (size_t)(offsets[row + 1] - offsets[row] - 1) };
 }
@@ -230,7 +229,7 @@ static int add_shape(struct ts_reader *reader, int64_t id, const struct ts_field
 	return TS_OK;
 }
 
-/* Splits the rows of a shape chunk, each a field, into shapes. */
+/* Splits the rows of a shape chunk, one per field, into shapes. */
 static int take_shapes(struct ts_reader *reader)
 {
 	const struct ts_batch *batch = reader->lookup;
@@ -334,7 +333,7 @@ static int add_entity(struct sbt_entities *entities, const struct ts_table_info 
 	return TS_OK;
 }
 
-/* Lock held. Rows are only moved while loading, which happens once, so pointers into them stay. */
+/* Lock held. Rows only move while loading, which happens once, so pointers into them stay valid. */
 static void load_entities(struct ts_reader *reader, const struct ts_table_info *info,
 			  struct sbt_entities *entities)
 {

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opening a trace: header, index or scan, clocks, and the list of chunks in trace time. */
+/* Opens a trace: header, index or scan, clocks, and the list of chunks in trace time. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "sbt/reader_internal.h"
 
 /*
- * Memory for texts, shapes, entities and clocks is kept in proportion to the file: real traces
- * need some 100 bytes for each of their own, hostile ones would like any amount.
+ * Memory for texts, shapes, entities and clocks is limited in proportion to the file size: real
+ * traces need about 100 bytes per entry, hostile ones would take any amount.
  */
 #define MIN_BUDGET (UINT64_C(64) << 20)
 #define BUDGET_A_BYTE UINT64_C(1024)
-/* Each point may be that of a clock of its own. */
+/* Each point may belong to a clock of its own. */
 #define CLOCK_ROW_BYTES UINT64_C(192)
 
 /* ---- index ---- */
 
-/* One index row, as if the chunk's header had been read. */
+/* One index row as a chunk header. */
 static void chunk_of_row(const struct ts_index_row *row, struct sbt_chunk *ret_chunk)
 {
 	ret_chunk->offset = (uint64_t)row->offset;
@@ -36,7 +36,7 @@ static void chunk_of_row(const struct ts_index_row *row, struct sbt_chunk *ret_c
 	};
 }
 
-/* Numbers that do not fit what they stand for would be cut by the above. */
+/* Numbers out of range would be truncated above. */
 static bool row_fits(const struct ts_index_row *row, uint64_t expected_offset, uint64_t end)
 {
 	uint64_t bytes = (uint64_t)row->bytes;
@@ -73,7 +73,7 @@ static int take_index(struct ts_reader *reader, const struct ts_batch *batch, ui
 	return offset == end ? TS_OK : TS_EFORMAT;
 }
 
-/* Any failure other than of memory means: scan instead. */
+/* Any failure except out of memory means: scan instead. */
 static int load_index(struct ts_reader *reader)
 {
 	struct sbt_trailer trailer;
@@ -103,7 +103,7 @@ static int load_index(struct ts_reader *reader)
 	return result;
 }
 
-/* How to find the chunks: by the index where it is good, or by a scan in any case. */
+/* How to find the chunks: by the index if it is valid, or always by a scan. */
 struct opening {
 	bool scan;
 	int (*progress)(void *context, uint64_t done, uint64_t total);
@@ -140,8 +140,8 @@ static int load_chunks(struct ts_reader *reader, const struct opening *opening,
 /* ---- time ---- */
 
 /*
- * Reads all clock_sync rows. A damaged chunk of them must not make the rest unreadable: what is
- * there is used, and the error is kept for ts_reader_status().
+ * Reads all clock_sync rows. A damaged chunk of them must not make the rest unreadable: uses what
+ * is there and keeps the error for ts_reader_status().
  */
 static int load_clocks(struct ts_reader *reader, struct ts_error *err)
 {

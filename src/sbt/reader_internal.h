@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the parts of the reader share: reader.c (opening, chunks), batch.c (columns of a chunk),
+ * Shared by the files of the reader: reader.c (opening, chunks), batch.c (columns of a chunk),
  * lookup.c (texts, shapes, entities), symbol_rows.c, blob.c, verify.c, recover.c. Not for others.
  */
 #ifndef TS_SBT_READER_INTERNAL_H
@@ -17,26 +17,26 @@
 #include "sbt/codec.h"
 #include "sbt/file.h"
 
-/* Texts of one string chunk; offsets NULL until they are loaded. */
+/* Texts of one string chunk; offsets are NULL until loaded. */
 struct sbt_texts {
 	uint64_t first_id;
 	uint32_t count;
 	size_t chunk;
 	char *data;
-	_Atomic(uint64_t *) offsets; /* count + 1; each text has a NUL behind it */
-	bool lost;                   /* could not be loaded: not tried again */
+	_Atomic(uint64_t *) offsets; /* count + 1; each text is followed by a NUL */
+	bool lost;                   /* loading failed: do not retry */
 };
 
 /* Rows of an entity or dictionary table, by id. */
 struct sbt_entities {
 	bool loaded;
-	int64_t *rows; /* column_count words a row */
+	int64_t *rows; /* column_count words per row */
 	int64_t *ids;  /* of each row */
 	size_t row_count, row_capacity, id_capacity;
 	struct ts_map places; /* id to row */
 };
 
-/* Rows of symbol, those of a frame side by side. */
+/* Rows of symbol, those of a frame adjacent. */
 struct sbt_symbols {
 	bool loaded;
 	struct ts_symbol_row *rows;
@@ -51,10 +51,10 @@ struct ts_reader {
 	struct ts_chunk *chunks;    /* the same in trace time */
 	struct ts_clockmap clocks;
 	_Atomic uint64_t chunks_read;
-	_Atomic bool *touched; /* by chunk: something of it was read */
+	_Atomic bool *touched; /* by chunk: whether any of it was read */
 
-	pthread_mutex_t lock;    /* guards all below while it is being loaded */
-	uint64_t budget_bytes;   /* that may still be taken for what is loaded */
+	pthread_mutex_t lock;    /* guards everything below while loading */
+	uint64_t budget_bytes;   /* budget left for loaded data */
 	struct ts_batch *lookup; /* for loading */
 	struct sbt_texts *texts; /* by first_id */
 	size_t text_chunks;
@@ -64,13 +64,13 @@ struct ts_reader {
 	struct ts_map shapes; /* id to struct ts_shape * */
 	struct sbt_entities entities[TS_TABLE_COUNT];
 	struct sbt_symbols symbols;
-	struct ts_error error; /* first one met while loading */
+	struct ts_error error; /* first error while loading */
 
 	pthread_mutex_t blob_lock;
-	struct sbt_blobs *blobs; /* blob.c; NULL until one is asked for */
+	struct sbt_blobs *blobs; /* blob.c; NULL until first used */
 };
 
-/* The number under which errors name a chunk that is not in the list. */
+/* Chunk number in errors for a chunk that is not in the list. */
 #define SBT_CHUNK_UNLISTED SIZE_MAX
 
 /*
@@ -84,24 +84,24 @@ int sbt_batch_decode(struct ts_batch *batch, const struct sbt_chunk *chunk, size
 int sbt_chunk_error(const struct sbt_file *file, const struct sbt_chunk *chunk, size_t number,
 		    const char *why, struct ts_error *err);
 
-/* NULL for a shape that is not there. */
+/* NULL for an unknown shape. */
 const struct ts_shape *sbt_shape_find(struct ts_reader *reader, int64_t shape);
 
-/* Keeps the first error for ts_reader_status(). Any thread. */
+/* Keeps the first error for ts_reader_status(). Thread-safe. */
 void sbt_keep_error(struct ts_reader *reader, const struct ts_error *err);
 
-/* Opens without a look at the index, as verify must. */
+/* Opens without the index, as verify must. */
 int sbt_reader_open_scanned(struct ts_reader **ret_reader, const char *path,
 			    int (*progress)(void *context, uint64_t done, uint64_t total),
 			    void *context, struct ts_error *err);
 
 /*
- * Takes memory for what is loaded of a chunk out of the reader's budget: a few bytes of a file can
- * stand for very many rows. Lock held, or nobody else has the reader yet. 0, or TS_EFORMAT.
+ * Charges memory for loaded data to the reader's budget: a few bytes of a file can expand to very
+ * many rows. Lock held, or the reader is not shared yet. 0, or TS_EFORMAT.
  */
 int sbt_budget_take(struct ts_reader *reader, size_t chunk, uint64_t bytes, struct ts_error *err);
 
-/* lookup.c: prepares and frees what it keeps in the reader. */
+/* lookup.c: sets up and frees its part of the reader. */
 int sbt_lookup_init(struct ts_reader *reader, struct ts_error *err);
 void sbt_lookup_release(struct ts_reader *reader);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Gives back every whole chunk of a damaged or unfinished trace: copies them byte for byte into a
- * new file with a new index, and adds a loss row for what is not there.
+ * Salvages every intact chunk of a damaged or unfinished trace: copies them byte for byte into a
+ * new file with a new index, and adds a loss row for what is missing.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -21,8 +21,8 @@ struct recover {
 	struct sbt_chunk_list list;
 	struct sbt_appender out;
 	struct ts_recovery result;
-	uint64_t next_string;           /* id that is free */
-	struct sbt_chunk_header latest; /* of the chunk that reaches furthest */
+	uint64_t next_string;           /* a free id */
+	struct sbt_chunk_header latest; /* of the chunk that ends last */
 	int (*progress)(void *context, uint64_t done, uint64_t total);
 	void *context;
 	char *buffer;
@@ -91,7 +91,7 @@ static int copy_whole_chunks(struct recover *recover)
 	return TS_OK;
 }
 
-/* Encodes and appends one chunk of rows that recovery itself has to say. */
+/* Encodes and appends one chunk of rows added by recovery. */
 static int add_table(struct recover *recover, struct sbt_chunk_input *input)
 {
 	struct sbt_chunk_encoder encoder = { .columns = { .level = LEVEL } };
@@ -107,7 +107,7 @@ static int add_table(struct recover *recover, struct sbt_chunk_input *input)
 	return sbt_appender_add(&recover->out, &header, bytes.data, recover->err);
 }
 
-/* A loss row that counts the bytes left out, and the two texts that it needs. */
+/* A loss row that counts the bytes left out, and its two texts. */
 static int add_loss(struct recover *recover)
 {
 	static const char what[] = "bytes of the trace file";
@@ -155,7 +155,7 @@ static int recover_all(struct recover *recover, const char *to)
 	if (!has_header && (recover->err->code == TS_EVERSION ||
 			    recover->file.bytes < sizeof(struct sbt_file_header)))
 		return recover->err->code;
-	/* A damaged file header does not cost the chunks behind it. */
+	/* A damaged file header does not cost the chunks after it. */
 	result = sbt_scan(&recover->file, sizeof(struct sbt_file_header), &recover->list,
 			  recover->progress, recover->context, recover->err);
 	if (result)

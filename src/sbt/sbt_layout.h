@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The structures of an SBT file, byte for byte as in docs/format.md, and its limits. Little-endian
- * hosts only: the structures are read and written as they are.
+ * hosts only: the structures are read and written in place.
  */
 #ifndef TS_SBT_SBT_LAYOUT_H
 #define TS_SBT_SBT_LAYOUT_H
@@ -29,7 +29,7 @@ struct sbt_file_header {
 	int64_t created_ns;
 	uint64_t required;
 	uint64_t reserved;
-	uint64_t checksum; /* of all that is before it */
+	uint64_t checksum; /* of everything before it */
 };
 static_assert(sizeof(struct sbt_file_header) == 64, "format.md, section 2");
 static_assert(offsetof(struct sbt_file_header, checksum) == 56, "format.md, section 2");
@@ -50,7 +50,7 @@ struct sbt_chunk_header {
 	int64_t max_end;
 	uint64_t first_id;
 	uint64_t directory_checksum;
-	uint64_t checksum; /* of all that is before it */
+	uint64_t checksum; /* of everything before it */
 };
 static_assert(sizeof(struct sbt_chunk_header) == 96, "format.md, section 3.1");
 static_assert(offsetof(struct sbt_chunk_header, rows) == 36, "format.md, section 3.1");
@@ -80,7 +80,7 @@ struct sbt_trailer {
 	uint8_t magic[SBT_MAGIC_BYTES];
 	uint64_t index_offset;
 	uint64_t file_bytes;
-	uint64_t checksum; /* of all that is before it */
+	uint64_t checksum; /* of everything before it */
 };
 static_assert(sizeof(struct sbt_trailer) == 32, "format.md, section 5");
 
@@ -108,7 +108,7 @@ enum sbt_block_method {
 	SBT_BLOCK_ZSTD = 2,
 };
 
-/* Section 7: a reader refuses what is beyond these before it takes memory for it. */
+/* Section 7: a reader rejects anything beyond these before allocating for it. */
 #define SBT_MAX_ROWS 131072u
 #define SBT_MAX_VALUES 4194304u
 #define SBT_MAX_COLUMNS 4096u
@@ -118,7 +118,8 @@ enum sbt_block_method {
 #define SBT_MAX_STACK_DEPTH 65536u
 
 /*
- * LOG with m mantissa bits: the largest class, and the largest word that has a class (in a byte).
+ * LOG with m mantissa bits: the largest class, and the largest word with a class (that fits a
+ * byte).
  */
 #define SBT_LOG_MAX_MANTISSA 3
 static inline unsigned int sbt_log_max_class(unsigned int mantissa)

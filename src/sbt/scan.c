@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finding the chunks of a file without its index, and past damage. Linear in the file's size,
- * whatever it holds.
+ * Finds the chunks of a file without its index, and past damage. Linear in the file size for any
+ * content.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -66,21 +66,21 @@ int sbt_chunk_check_payloads(struct sbt_file *file, const struct sbt_chunk *chun
 	return result;
 }
 
-/* A stretch of the file in memory: hostile files have a magic in every eighth byte of it. */
+/* A window of the file in memory: hostile files have a magic in every eighth byte. */
 struct window {
 	char *data;
 	uint64_t offset;
 	size_t bytes;
 };
 
-/* A scan on its way. */
+/* State of a scan. */
 struct scan {
 	struct sbt_file *file;
 	struct sbt_chunk_list *list;
 	struct ts_error *err;
 	uint64_t offset;
 	uint64_t next_sequence;
-	uint64_t doubt_bytes; /* payload that may still be read again to tell torn chunks */
+	uint64_t doubt_bytes; /* payload bytes that may still be reread to detect torn chunks */
 	const char *why;      /* why there is no chunk at offset */
 	struct window window; /* kept from gap to gap: there may be one every few bytes */
 };
@@ -106,7 +106,7 @@ static bool chunk_at(struct scan *scan, uint64_t offset, struct sbt_chunk *ret_c
 	return !scan->why;
 }
 
-/* The first offset >= from where a chunk magic stands, or the file's end. */
+/* The first offset >= from with a chunk magic, or the end of the file. */
 static int find_magic(struct scan *scan, uint64_t from, uint64_t *ret_offset)
 {
 	struct window *window = &scan->window;
@@ -141,8 +141,8 @@ static int find_magic(struct scan *scan, uint64_t from, uint64_t *ret_offset)
 }
 
 /*
- * Chunks inside chunks could make a scan read the same bytes over and over: what may be read in
- * doubt is limited, and then a header is believed.
+ * Nested chunks could make a scan read the same bytes over and over: rereads are limited, and then
+ * a header is trusted.
  */
 static bool is_torn(struct scan *scan, const struct sbt_chunk *chunk)
 {
@@ -152,7 +152,7 @@ static bool is_torn(struct scan *scan, const struct sbt_chunk *chunk)
 	return sbt_chunk_check_payloads(scan->file, chunk, NULL) != TS_OK;
 }
 
-/* Moves scan->offset to the next valid chunk or the end, and notes the gap. */
+/* Advances scan->offset to the next valid chunk or the end, and records the gap. */
 static int search_on(struct scan *scan)
 {
 	const char *why = scan->why;
@@ -162,7 +162,7 @@ static int search_on(struct scan *scan)
 
 	if (!scan->window.data && !(scan->window.data = malloc(WINDOW_BYTES)))
 		return ts_error_set(scan->err, TS_ENOMEM, "no memory");
-	/* If the last chunk is torn, others may have been appended inside what it claims. */
+	/* If the last chunk is torn, others may have been appended inside its claimed size. */
 	if (scan->list->count) {
 		const struct sbt_chunk *last = &scan->list->chunks[scan->list->count - 1];
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names that frames got after they were recorded, loaded when first asked for. */
+/* Symbol names added to frames after recording, loaded on first use. */
 #include <stdlib.h>
 
 #include "sbt/reader_internal.h"
 
-/* What is counted against the budget, roughly. */
+/* Rough size counted against the budget. */
 #define ROW_BYTES (sizeof(struct ts_symbol_row) + 32)
-/* Functions inlined into one another: as many as are ever written. */
+/* Nesting limit of inlined functions: as many as are ever written. */
 #define MAX_DEPTH 64
 
 static int add_row(struct sbt_symbols *symbols, const struct ts_symbol_row *row)
@@ -14,7 +14,7 @@ static int add_row(struct sbt_symbols *symbols, const struct ts_symbol_row *row)
 	const struct ts_symbol_row *last = symbols->count ? &symbols->rows[symbols->count - 1]
 							  : NULL;
 
-	/* What neither begins a frame nor goes on with it has lost what it belongs to. */
+	/* A row that neither begins nor continues a frame has lost its frame. */
 	if (row->depth != 0 && (!last || last->frame != row->frame ||
 				last->depth + 1 != row->depth || row->depth >= MAX_DEPTH))
 		return TS_OK;
@@ -46,7 +46,7 @@ static int load_chunk(struct ts_reader *reader, size_t chunk, struct ts_error *e
 	return rc;
 }
 
-/* Lock held. Rows are only moved while loading, which happens once, so pointers into them stay. */
+/* Lock held. Rows only move while loading, which happens once, so pointers into them stay valid. */
 static void load(struct ts_reader *reader)
 {
 	struct ts_error err;

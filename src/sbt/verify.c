@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads a whole trace and says what is wrong with it: every checksum, every column, every bound
- * that a reader relies on, and the index against the chunks.
+ * Reads an entire trace and reports what is wrong: every checksum, every column, every bound that a
+ * reader relies on, and the index against the chunks.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,9 +11,9 @@
 #include "sbt/chunk.h"
 #include "sbt/reader_internal.h"
 
-/* Of the rows that may be continued next: what a chain was when it ended there. */
+/* State of a chain at a row that may be continued. */
 #define BLOB_STATES 16
-/* Decoded bytes of chains that may be read again, where several continue the same row. */
+/* Decoded bytes of chains that may be reread when several rows continue the same one. */
 #define BLOB_AGAIN (UINT64_C(16) << 30)
 
 struct blob_state {
@@ -33,12 +33,12 @@ struct verify {
 	uint64_t next_sequence;
 	bool finished;
 	struct blob_state blobs[BLOB_STATES];
-	unsigned int blob_next; /* place for the next of those */
+	unsigned int blob_next; /* where the next of those goes */
 	uint64_t blob_again;    /* bytes */
 	char message[256];
 };
 
-/* Chunks go by their sequence here, which damage ahead of them does not change. */
+/* Chunks are named by their sequence here, which damage before them does not change. */
 static void found(struct verify *verify, uint64_t chunk, uint64_t offset, const char *message)
 {
 	struct ts_finding finding = { .chunk = chunk, .offset = offset, .message = message };
@@ -50,7 +50,7 @@ static void found(struct verify *verify, uint64_t chunk, uint64_t offset, const 
 
 /* ---- one chunk ---- */
 
-/* Starts rise, and the header's bounds are those of the rows. */
+/* Starts increase, and the header's bounds match the rows. */
 static const char *time_fault(const struct ts_batch *batch, const struct sbt_chunk_header *header)
 {
 	const int64_t *start, *duration = NULL;
@@ -133,9 +133,8 @@ static int add_piece(void *context, uint64_t offset, const void *data, size_t by
 }
 
 /*
- * A chain that is continued by more than one row is read again for all but the first few.
- * *ret_lost: a part of it is not in the file, which is no damage of what is there: `recover` leaves
- * gaps.
+ * A chain continued by more than one row is reread for all but the first few. *ret_lost: part of it
+ * is not in the file, which is not damage: `recover` leaves gaps.
  */
 static const char *read_chain(struct verify *verify, int64_t id, int64_t previous,
 			      struct ts_hash_stream *hash, bool *ret_lost)
@@ -152,7 +151,7 @@ static const char *read_chain(struct verify *verify, int64_t id, int64_t previou
 				    : NULL;
 }
 
-/* What the row continues, into *hash. */
+/* Hashes what the row continues into *hash. */
 static const char *find_state(struct verify *verify, int64_t id, int64_t previous,
 			      struct ts_hash_stream *hash, bool *ret_lost)
 {
@@ -220,7 +219,7 @@ static const char *trailer_fault(struct verify *verify, const struct sbt_chunk *
 	return NULL;
 }
 
-/* Every row of an index is the header of the chunk that it stands for. */
+/* Every index row equals the header of its chunk. */
 static const char *index_fault(struct verify *verify, const struct sbt_chunk *chunk, size_t number)
 {
 	const struct ts_batch *batch = verify->batch;
@@ -268,7 +267,7 @@ static const char *content_fault(struct verify *verify, const struct sbt_chunk *
 	return fault;
 }
 
-/* What an error says behind "trace 'x': chunk 3 at byte 9: ", which the caller says itself. */
+/* The part of an error after "trace 'x': chunk 3 at byte 9: ", which the caller adds itself. */
 static const char *reason_of(const struct verify *verify, const struct sbt_chunk *chunk,
 			     size_t number, const struct ts_error *err)
 {
@@ -291,7 +290,7 @@ static void verify_chunk(struct verify *verify, size_t number)
 	if (sequence != verify->next_sequence)
 		found(verify, sequence, chunk->offset, "chunks are missing ahead of this one");
 	verify->next_sequence = sequence + 1;
-	/* Columns that this build does not know are covered here, the others again below. */
+	/* Columns unknown to this build are covered here, the others again below. */
 	if (sbt_chunk_check_payloads(&verify->reader->file, chunk, NULL)) {
 		found(verify, sequence, chunk->offset, "checksum differs");
 		return;
@@ -307,7 +306,7 @@ static void verify_chunk(struct verify *verify, size_t number)
 
 /* ---- the whole ---- */
 
-/* A damaged chunk goes by the number that it had: one more than that of the last good one. */
+/* A damaged chunk is named by its original number: one more than that of the last valid one. */
 static void report_gaps(struct verify *verify)
 {
 	const struct sbt_chunk_list *list = &verify->reader->list;

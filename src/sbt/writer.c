@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The writer: collects rows by table, hands full tables to encoders, appends the chunks in the
- * order in which they were sealed, so that what a chunk refers to always stands ahead of it.
+ * Trace writer: collects rows by table, passes full tables to encoders, and appends the chunks in
+ * the order in which they were sealed, so that whatever a chunk refers to always precedes it.
  */
 #include <tracesmith/writer.h>
 
@@ -29,15 +29,15 @@
 #define SEAL_STRINGS 16384u
 #define SEAL_BYTES ((size_t)1 << 20)
 /*
- * Clocks of one table that may have an open chunk at once, and chunks' worth of rows that these may
- * hold together.
+ * Clocks of one table that may have an open chunk at once, and the rows they may hold together, in
+ * chunks.
  */
 #define OPEN_CLOCKS 64
 #define OPEN_CHUNKS 4
-/* Content of blobs is large and comes in while a program waits for it. */
+/* Blob content is large and arrives while a program waits. */
 #define BLOB_LEVEL 1
 
-/* A chunk on its way from sealed table to file. */
+/* A chunk between sealed table and file. */
 struct slot {
 	struct ts_job job;
 	struct ts_table table;
@@ -54,23 +54,24 @@ struct slot {
 struct pending {
 	struct ts_table rows;
 	struct ts_table long_rows;
-	uint32_t clock; /* of tables with time; else 0 */
-	uint64_t used;  /* when it was last looked for */
+	uint32_t clock; /* for tables with time; else 0 */
+	uint64_t used;  /* when it was last used */
 };
 
 /*
- * A table. Events of several clocks come mixed, and each clock has a chunk of its own. Other tables
- * have one: there a later row may replace an earlier one, so the file must keep their order.
+ * A table. Events of several clocks arrive mixed, and each clock gets its own chunk. Other tables
+ * have a single one: a later row may replace an earlier one there, so the file must keep their
+ * order.
  */
 struct table {
 	const struct ts_table_info *info;
-	struct pending *pending; /* of the clock that was used last; never NULL */
+	struct pending *pending; /* of the clock used last; never NULL */
 	struct pending **clocks; /* all, in order of their first row */
 	size_t clock_count, clock_capacity;
 	struct ts_table spare; /* memory of a table that has been written */
 	struct ts_text bytes;  /* of a BYTES column */
 	uint64_t added;
-	uint64_t next_id;   /* ids given out: entities, or rows of a dictionary */
+	uint64_t next_id;   /* assigned ids: entities, or rows of a dictionary */
 	uint64_t sealed_id; /* dictionaries: id of the first row that is not in a chunk */
 	bool has_time;
 };
@@ -79,7 +80,7 @@ struct ts_writer {
 	struct sbt_appender file;
 	struct ts_writer_options options;
 	struct table tables[TS_TABLE_COUNT];
-	uint64_t uses; /* counts, so that the clock that was used least is known */
+	uint64_t uses; /* use counter, to find the least recently used clock */
 	struct ts_strmap strings;
 	struct ts_shapes shapes;
 	struct ts_strmap frames; /* bytes of a frame row to id */
@@ -89,7 +90,7 @@ struct ts_writer {
 	uint32_t slot_capacity, first_slot, slot_count;
 	uint32_t clock;
 	bool finished;
-	struct ts_error error; /* sticky; code 0 while all is well */
+	struct ts_error error; /* sticky; code 0 if none */
 };
 
 static int fail(struct ts_writer *writer, int code, const char *message)
@@ -126,7 +127,7 @@ static bool has_memory(const struct ts_table *table)
 	return table->arg_offsets || table->arg_values;
 }
 
-/* Gives the memory of a written table back to where it came from. */
+/* Returns the memory of a written table. */
 static void recycle(struct ts_writer *writer, struct slot *slot)
 {
 	struct table *table = &writer->tables[slot->table.info->id];
@@ -163,7 +164,7 @@ static int write_all(struct ts_writer *writer)
 	return writer->error.code;
 }
 
-/* A free slot; what has been encoded meanwhile is written. */
+/* A free slot; writes what has been encoded meanwhile. */
 static struct slot *take_slot(struct ts_writer *writer)
 {
 	struct slot *slot;
@@ -187,7 +188,7 @@ static bool has_time(const struct ts_table_info *info)
 	return false;
 }
 
-/* Moves rows into a slot, to be encoded. `rows` is pending->rows or ->long_rows. */
+/* Moves rows into a slot for encoding. `rows` is pending->rows or ->long_rows. */
 static int submit(struct ts_writer *writer, struct pending *pending, struct ts_table *rows,
 		  int64_t longest, unsigned int flags)
 {
@@ -240,7 +241,7 @@ static int seal(struct ts_writer *writer, enum ts_table_id table)
 	return writer->error.code;
 }
 
-/* What events refer to, in the order in which these refer to each other. */
+/* What events refer to, in dependency order. */
 static const enum ts_table_id referred[] = {
 	TS_TABLE_STRING,  TS_TABLE_SHAPE,  TS_TABLE_BLOB,   TS_TABLE_SOURCE,     TS_TABLE_HOST,
 	TS_TABLE_PROCESS, TS_TABLE_THREAD, TS_TABLE_DEVICE, TS_TABLE_STREAM,     TS_TABLE_MAPPING,
@@ -261,7 +262,7 @@ static bool is_long(const struct ts_table *rows, uint32_t row, int64_t span)
 	return duration > span || duration == -1;
 }
 
-/* Copies rows longer than the chunk's span aside; gives the length above which rows are long. */
+/* Moves rows longer than the chunk's span aside; returns the length above which rows are long. */
 static int64_t set_long_rows_aside(struct ts_writer *writer, struct pending *pending)
 {
 	const struct ts_table *rows = &pending->rows;
@@ -295,7 +296,7 @@ static int64_t set_long_rows_aside(struct ts_writer *writer, struct pending *pen
 	return span;
 }
 
-/* Seals a full chunk of events: what it refers to first, its long rows apart. */
+/* Seals a full chunk of events: first what it refers to, with its long rows apart. */
 static int seal_full(struct ts_writer *writer, struct pending *pending)
 {
 	int64_t longest = INT64_MAX;
@@ -349,7 +350,7 @@ static struct pending *add_pending(struct ts_writer *writer, struct table *table
 	return pending;
 }
 
-/* Writes the clock that was not used for the longest time, and takes it for another. */
+/* Writes the least recently used clock and reuses its entry. */
 static struct pending *take_oldest(struct ts_writer *writer, struct table *table, uint32_t clock)
 {
 	size_t oldest = 0;
@@ -367,13 +368,13 @@ static struct pending *take_oldest(struct ts_writer *writer, struct table *table
 	return pending;
 }
 
-/* Where rows of a clock go that is not the one of the last row. */
+/* Selects the rows of a clock other than that of the last row. */
 static struct pending *find_clock(struct ts_writer *writer, struct table *table, uint32_t clock)
 {
 	for (size_t i = 0; i < table->clock_count; i++)
 		if (table->clocks[i]->clock == clock)
 			return table->clocks[i];
-	/* One without rows, or the only one of a table whose rows keep their order. */
+	/* An empty one, or the only one of a table whose rows keep their order. */
 	if (table->info->kind != TS_KIND_EVENT ||
 	    (table->clock_count == 1 && !table->pending->rows.rows &&
 	     !table->pending->long_rows.rows) ||
@@ -382,14 +383,14 @@ static struct pending *find_clock(struct ts_writer *writer, struct table *table,
 	return add_pending(writer, table, clock);
 }
 
-/* What a clock's rows take, in rows. */
+/* Memory of a clock's rows, in rows. */
 static uint64_t weight(const struct pending *pending)
 {
 	return (uint64_t)pending->rows.rows + pending->long_rows.rows +
 	       (pending->rows.values + pending->long_rows.values) / 4;
 }
 
-/* Rows of many clocks together are bounded as those of one are: the largest goes. */
+/* The rows of many clocks together are bounded like those of one: the largest is written. */
 static void bound_rows(struct ts_writer *writer, struct table *table)
 {
 	uint64_t sum = 0;
@@ -469,7 +470,7 @@ int ts_writer_add(struct ts_writer *writer, enum ts_table_id table, const void *
 	if (info->shape >= 0 && words[info->shape])
 		value_count = writer->shapes.shapes[words[info->shape] - writer->shapes.first_id]
 				      .value_count;
-	/* Sealed ahead of the next row, so that the newest row can still be changed in place. */
+	/* Sealed before the next row, so that the newest row can still be changed in place. */
 	if (TS_UNLIKELY(pending->rows.rows >= writer->options.chunk_rows ||
 			pending->rows.values + value_count > SEAL_VALUES) &&
 	    seal_full(writer, pending))
@@ -497,7 +498,7 @@ int64_t ts_writer_new_id(struct ts_writer *writer, enum ts_table_id table)
 
 /* ---- dictionaries ---- */
 
-/* Appends a row to a dictionary table; gives its id, or 0. */
+/* Appends a row to a dictionary table; returns its id, or 0. */
 static uint32_t add_to_dictionary(struct ts_writer *writer, enum ts_table_id table, const void *row)
 {
 	struct table *all = &writer->tables[table];
@@ -552,7 +553,7 @@ uint32_t ts_writer_string(struct ts_writer *writer, const char *text, size_t len
 		return writer->error.code ? 0 : id;
 	if (!add_bytes(writer, TS_TABLE_STRING, &row, text, length))
 		return 0;
-	/* Bounded memory for endless texts: forgotten ones are stored again if they come again. */
+	/* Bounds the memory for endless texts: forgotten ones are stored again when they recur. */
 	if (ts_strmap_bytes(&writer->strings) > writer->options.string_memory)
 		ts_strmap_forget(&writer->strings);
 	return id;
@@ -575,7 +576,7 @@ uint32_t ts_writer_shape(struct ts_writer *writer, const struct ts_field *fields
 		fail(writer, TS_EINVAL, "a shape has more than 1024 fields");
 		return 0;
 	}
-	/* The fields of one shape stand in one chunk. */
+	/* The fields of one shape are in one chunk. */
 	if (rows->rows + count > writer->options.chunk_rows && rows->rows) {
 		seal(writer, TS_TABLE_STRING);
 		seal(writer, TS_TABLE_SHAPE);
@@ -598,13 +599,13 @@ uint32_t ts_writer_shape(struct ts_writer *writer, const struct ts_field *fields
 
 const struct ts_shape *ts_writer_shape_fields(struct ts_writer *writer, uint32_t shape)
 {
-	/* Only this thread adds shapes, so it may look without the lock. */
+	/* Only this thread adds shapes, so it may read without the lock. */
 	shape -= writer->shapes.first_id;
 	return shape < writer->shapes.count ? &writer->shapes.shapes[shape] : NULL;
 }
 
 /*
- * A row of a dictionary without texts of its own; what it names is in the file when its chunk is.
+ * A dictionary row without texts of its own; whatever it refers to is in the file before its chunk.
  */
 static uint32_t add_place(struct ts_writer *writer, enum ts_table_id table, const void *row)
 {
@@ -780,7 +781,7 @@ int ts_writer_open(struct ts_writer **ret_writer, const char *path,
 	return result;
 }
 
-/* Ids of dictionaries as the listed chunks have them; NULL where `ids` is not beyond these. */
+/* Dictionary ids from the listed chunks; NULL if `ids` is not beyond these. */
 static const char *ids_fault(const struct ts_table *index, const struct ts_writer_ids *ids)
 {
 	for (uint32_t i = 0; i < TS_TABLE_COUNT; i++)

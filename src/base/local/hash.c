@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * XXH3 (64 bits, seed 0), written from the algorithm's public specification, and the choice
- * between this and <xxhash.h>. The file format depends on it: it may be made faster, but never
- * another function.
+ * XXH3 (64 bits, seed 0), written from the algorithm's public specification; uses <xxhash.h> where
+ * the build has it. The file format depends on its values: make it faster if you like, but never
+ * different.
  */
 #include "base/local/hash.h"
 
@@ -34,7 +34,7 @@
 #define SECRET_BYTES 192
 #define STRIPE_BYTES 64
 #define LANES 8
-/* Each stripe of a block moves on by 8 bytes in the secret. */
+/* Each stripe of a block advances 8 bytes in the secret. */
 #define STRIPES_PER_BLOCK ((SECRET_BYTES - STRIPE_BYTES) / 8)
 #define BLOCK_BYTES (STRIPES_PER_BLOCK * STRIPE_BYTES)
 
@@ -81,7 +81,7 @@ static inline uint64_t rotate_left(uint64_t value, unsigned int bits)
 	return value << bits | value >> (64 - bits);
 }
 
-/* The 128-bit product, its halves folded together. */
+/* The 128-bit product with its halves xored together. */
 static inline uint64_t multiply_fold(uint64_t a, uint64_t b)
 {
 	unsigned __int128 product = (unsigned __int128)a * b;
@@ -96,7 +96,7 @@ static inline uint64_t avalanche(uint64_t hash)
 	return hash ^ hash >> 32;
 }
 
-/* The stronger finish of the shortest inputs. */
+/* The stronger finalizer for the shortest inputs. */
 static inline uint64_t avalanche_short(uint64_t hash)
 {
 	hash ^= hash >> 33;
@@ -141,7 +141,7 @@ static uint64_t hash_9_to_16(const unsigned char *p, size_t n)
 	return avalanche(n + __builtin_bswap64(low) + high + multiply_fold(low, high));
 }
 
-/* From both ends inwards, 16 bytes a step. */
+/* From both ends inwards, 16 bytes per step. */
 static uint64_t hash_17_to_128(const unsigned char *p, size_t n)
 {
 	uint64_t hash = n * PRIME64_1;
@@ -190,7 +190,7 @@ static const uint64_t first_lanes[LANES] = { PRIME32_3, PRIME64_1, PRIME64_2, PR
 					     PRIME64_4, PRIME32_2, PRIME64_5, PRIME32_1 };
 static const unsigned char *const last_key = secret + SECRET_BYTES - STRIPE_BYTES;
 
-/* Whole blocks with more behind them. */
+/* Full blocks that are not the last. */
 static void take_block(uint64_t lanes[LANES], const unsigned char *p)
 {
 	for (size_t i = 0; i < STRIPES_PER_BLOCK; i++)
@@ -198,10 +198,7 @@ static void take_block(uint64_t lanes[LANES], const unsigned char *p)
 	scramble(lanes, last_key);
 }
 
-/*
- * What is left, at most a block. The last stripe ends with the input, over bytes that may have been
- * taken already.
- */
+/* The rest, at most a block. The last stripe ends with the input and may overlap consumed bytes. */
 static uint64_t take_end(uint64_t lanes[LANES], const unsigned char *p, size_t n,
 			 const unsigned char *last_stripe, uint64_t bytes)
 {
@@ -274,7 +271,7 @@ static void hold(struct ts_hash_stream *stream, const unsigned char *p, size_t n
 	stream->held_bytes += n;
 }
 
-/* A block is taken only when something follows it. */
+/* A block is consumed only when more input follows. */
 void ts_hash_stream_add(struct ts_hash_stream *stream, const void *data, size_t bytes)
 {
 	const unsigned char *p = data;
@@ -335,7 +332,7 @@ static inline uint64_t reduce61(unsigned __int128 value)
 }
 
 /*
- * A polynomial of the content's limbs at a secret point, modulo a prime; its length is a limb, too.
+ * A polynomial of the content's limbs at a secret point, modulo a prime. The length is a limb too.
  */
 uint64_t ts_hash_keyed(uint64_t key, const void *data, size_t bytes)
 {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The one content hash: XXH3, 64 bits, seed 0. It is part of the file format, so its value for
- * given bytes is the same on every build and machine. Not for secrets, and not hardened against
- * crafted collisions.
+ * The content hash: XXH3, 64 bits, seed 0. It is part of the file format, so its values are the
+ * same on every build and machine. Not cryptographic, and not hardened against crafted collisions.
  */
 #ifndef TS_BASE_LOCAL_HASH_H
 #define TS_BASE_LOCAL_HASH_H
@@ -11,26 +10,26 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* XXH3_64bits(data, bytes): <xxhash.h>'s where the build has it, else ts_hash64_portable(). */
+/* XXH3_64bits(data, bytes): from <xxhash.h> where the build has it, else ts_hash64_portable(). */
 uint64_t ts_hash64(const void *data, size_t bytes);
 
-/* The same function, our own code; always built so that tests can compare the two. */
+/* The same function in our own code; always built so that tests can compare the two. */
 uint64_t ts_hash64_portable(const void *data, size_t bytes);
 
 /*
- * The same function over bytes that come in pieces of any size. Digests may be taken in between.
- * All of the state is in the struct, without padding or pointers, so that it may be stored and gone
- * on with elsewhere; a stored one that is not sound gives a wrong hash and nothing worse
+ * The same function over input that arrives in pieces. A digest may be taken at any time. The
+ * struct is the complete state, without padding or pointers, so it can be stored and resumed
+ * elsewhere. A corrupt stored state gives a wrong hash and nothing worse
  * (ts_hash_stream_is_sound()).
  */
 #define TS_HASH_BLOCK_BYTES 1024
 #define TS_HASH_STRIPE_BYTES 64
 struct ts_hash_stream {
 	uint64_t lanes[8];
-	uint64_t bytes; /* in all */
+	uint64_t bytes; /* total */
 	/*
-	 * What stands ahead of `held`, then the newest bytes, which are held back since the end is
-	 * hashed otherwise.
+	 * Room ahead of `held`, then the newest bytes, which are held back because the end is
+	 * hashed differently.
 	 */
 	uint8_t before[TS_HASH_STRIPE_BYTES];
 	uint8_t held[TS_HASH_BLOCK_BYTES];
@@ -43,13 +42,13 @@ uint64_t ts_hash_stream_digest(const struct ts_hash_stream *stream);
 bool ts_hash_stream_is_sound(const struct ts_hash_stream *stream);
 
 /*
- * Another hash, for telling contents apart that somebody may have chosen: two different contents of
- * at most n bytes have the same value with a chance of n / 2^63 over the keys, whatever they are,
- * as long as the key is secret. 61 bits.
+ * A keyed hash to compare contents that somebody else may have chosen: two different contents of at
+ * most n bytes collide with probability n / 2^63 over the keys, as long as the key is secret. 61
+ * bits.
  */
 uint64_t ts_hash_keyed(uint64_t key, const void *data, size_t bytes);
 
-/* Spreads an integer key over 64 bits (a bijection, so distinct keys never collide in full). */
+/* Spreads an integer key over 64 bits. A bijection, so distinct keys never collide in full. */
 static inline uint64_t ts_hash_mix64(uint64_t key)
 {
 	key ^= key >> 32;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The few macros that every file wants, inside observed programs too. */
+/* Macros that every file wants, including those inside observed programs. */
 #ifndef TS_BASE_LOCAL_MACROS_H
 #define TS_BASE_LOCAL_MACROS_H
 
@@ -10,10 +10,10 @@
 
 #define TS_ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
 
-/* Plain, so that they nest and stand in constants: arguments are evaluated twice. */
+/* Plain expressions, so that they nest and work in constants. Arguments are evaluated twice. */
 #define TS_MIN(a, b) ((a) < (b) ? (a) : (b))
 #define TS_MAX(a, b) ((a) > (b) ? (a) : (b))
-/* For functions that compare: below, above or equal to 0 as a is to b. */
+/* For comparison functions: below, above or equal to 0 as a is to b. */
 #define TS_COMPARE(a, b) ((a) < (b) ? -1 : (a) > (b))
 
 #define TS_CONTAINER_OF(pointer, type, member) ((type *)((char *)(pointer)-offsetof(type, member)))

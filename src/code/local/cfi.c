@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finds what .eh_frame says of an address: by the sorted table of .eh_frame_hdr, or by one of our
- * own; see cfi.h. libc only, no heap: observed programs run this.
+ * Looks up the .eh_frame entry of an address: by the sorted table of .eh_frame_hdr, or by one that
+ * we built. libc only, no heap: runs inside observed programs.
  */
 #include "code/local/cfi.h"
 #include "base/local/macros.h"
 
 #include "code/local/cursor.h"
 
-/* DW_EH_PE_...: how a pointer is written, and what it is relative to. */
+/* DW_EH_PE_...: pointer encoding and base. */
 #define ENCODED_FORMAT 0x0fu
 #define ENCODED_RELATIVE 0x70u
 #define RELATIVE_TO_PLACE 0x10u
@@ -17,7 +17,8 @@
 #define ENCODED_NONE 0xffu
 #define SORTED_PAIRS 0x3bu /* of int32_t, relative to the header */
 
-#define MAX_RECORD_BYTES (1u << 20) /* of one CIE or FDE; functions have some hundred */
+#define MAX_RECORD_BYTES \
+	(1u << 20) /* size limit of one CIE or FDE; real ones have a few hundred bytes */
 
 /* ---- pointers ---- */
 
@@ -51,7 +52,7 @@ uint64_t ts_cfi_pointer(const struct ts_cfi *cfi, struct ts_cursor *cursor, uint
 	uint64_t place = cfi->frames_address + (uint64_t)(cursor->at - cfi->frames);
 	uint64_t value = read_format(cursor, encoding & ENCODED_FORMAT);
 
-	if (encoding & ENCODED_INDIRECT) /* only personalities are, which nobody wants here */
+	if (encoding & ENCODED_INDIRECT) /* only personality routines, which are not needed */
 		return 0;
 	switch (encoding & ENCODED_RELATIVE) {
 	case 0:
@@ -68,10 +69,7 @@ uint64_t ts_cfi_pointer(const struct ts_cfi *cfi, struct ts_cursor *cursor, uint
 
 /* ---- records ---- */
 
-/*
- * The record at an offset: its content, behind the length. False: there is none, or it is the last,
- * empty one.
- */
+/* The record at an offset: its content after the length. False: none, or the empty terminator. */
 static bool open_record(const struct ts_cfi *cfi, size_t offset, struct ts_cursor *ret_cursor)
 {
 	struct ts_cursor cursor = { .at = cfi->frames, .end = cfi->frames + cfi->frames_bytes };
@@ -79,7 +77,7 @@ static bool open_record(const struct ts_cfi *cfi, size_t offset, struct ts_curso
 
 	ts_cursor_skip(&cursor, offset);
 	bytes = ts_cursor_u32(&cursor);
-	/* 0xffffffff would begin a length of 64 bits, which no linker writes. */
+	/* 0xffffffff starts a 64-bit length, which no linker writes. */
 	if (bytes < 4 || bytes > MAX_RECORD_BYTES || bytes > ts_cursor_left(&cursor))
 		return false;
 	cursor.end = cursor.at + bytes;
@@ -104,10 +102,10 @@ static void read_augmentation(const struct ts_cfi *cfi, struct ts_cursor *cursor
 		case 'S':
 			common->is_signal = true;
 			break;
-		case 'B': /* aarch64: signed with the other key */
-		case 'G': /* aarch64: memory is tagged */
+		case 'B': /* aarch64: signed with the B key */
+		case 'G': /* aarch64: tagged memory */
 			break;
-		default: /* 'z' has told the length: what follows can be passed over */
+		default: /* 'z' gave the length: the rest can be skipped */
 			return;
 		}
 	}
@@ -171,7 +169,7 @@ static bool read_frame(const struct ts_cfi *cfi, size_t offset, struct frame_rec
 	if (!open_record(cfi, offset, &cursor))
 		return false;
 	back = ts_cursor_u32(&cursor);
-	/* Counted from its own place; 0 is a CIE. */
+	/* Relative to its own offset; 0 is a CIE. */
 	if (back == 0 || back > offset + 4 || !read_common(cfi, offset + 4 - back, &frame.common))
 		return false;
 	frame.start = ts_cfi_pointer(cfi, &cursor, frame.common.encoding);
@@ -284,7 +282,7 @@ void ts_cfi_init_mapped(struct ts_cfi *cfi, const void *header, uint64_t header_
 	*cfi = (struct ts_cfi){ .header_address = header_address };
 	if (bytes < (const uint8_t *)segment->bytes || end - bytes < 8)
 		return;
-	/* The pointer to .eh_frame is relative to its own place. */
+	/* The pointer to .eh_frame is relative to its own address. */
 	at = read_format(&cursor, bytes[1] & ENCODED_FORMAT);
 	if (cursor.is_bad ||
 	    (bytes[1] & (ENCODED_RELATIVE | ENCODED_INDIRECT)) != RELATIVE_TO_PLACE)

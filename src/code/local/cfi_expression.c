@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Expressions of DWARF, as far as unwinding needs them: stubs of dynamic linking, signal frames and
- * realigned stacks have such rules. A stack machine over registers and copied memory; see cfi.h.
+ * Evaluates DWARF expressions, as far as unwinding needs them: PLT stubs, signal frames and
+ * realigned stacks have such rules. A stack machine over registers and copied memory.
  */
 #include "code/local/cfi.h"
 #include "code/local/cursor.h"
@@ -20,7 +20,7 @@ struct evaluation {
 
 typedef uint64_t word_anywhere __attribute__((aligned(1), may_alias));
 
-/* What lies on a stack belongs to nobody that a sanitizer knows. */
+/* A sanitizer would reject reads of other frames. */
 __attribute__((no_sanitize("address"))) bool ts_cfi_memory_word(const struct ts_cfi_memory *memory,
 								uint64_t address,
 								uint64_t *ret_word)
@@ -191,7 +191,7 @@ static bool compare(int64_t a, int64_t b, uint8_t code)
 	}
 }
 
-/* Division is of signed numbers; what has no result ends the expression. */
+/* Signed division; an undefined result ends the expression. */
 static uint64_t divide(struct evaluation *evaluation, uint64_t a, uint64_t b, uint8_t code)
 {
 	if (b == 0 || (code == 0x1b && a == (uint64_t)INT64_MIN && b == UINT64_MAX)) {

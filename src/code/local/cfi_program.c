@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The instructions of .eh_frame (DW_CFA_...): each changes the rules of registers from some address
- * of the function on. Run up to the address that is asked for, they leave the rules there; see
- * cfi.h.
+ * Runs .eh_frame instructions (DW_CFA_...): each changes register rules from some address of the
+ * function on. Running them up to an address leaves the rules that apply there.
  */
 #include <elf.h>
 
@@ -16,7 +15,7 @@ struct machine {
 	const struct ts_cfi *cfi;
 	const struct ts_cfi_common *common;
 	struct ts_cursor cursor;
-	uint64_t at, stop; /* addresses: of the rules as they are, and the one asked for */
+	uint64_t at, stop; /* address of the current rules, and the one asked for */
 	struct ts_cfi_row *row;
 	struct ts_cfi_rule initial[TS_UNWIND_REGISTERS]; /* after the CIE's program */
 	struct {
@@ -29,7 +28,7 @@ struct machine {
 
 /* ---- rules ---- */
 
-/* Vector registers have numbers above ours: what is said of them is read and forgotten. */
+/* Vector registers have higher numbers than we track: parse and ignore. */
 static void set_rule(struct machine *machine, uint64_t reg, struct ts_cfi_rule rule)
 {
 	if (reg < TS_UNWIND_REGISTERS)
@@ -105,7 +104,7 @@ static void recall(struct machine *machine)
 
 /* ---- instructions ---- */
 
-/* False: the rules that follow are for addresses beyond the one asked for. */
+/* False: the following rules apply beyond the requested address. */
 static bool advance(struct machine *machine, uint64_t factored)
 {
 	uint64_t by;
@@ -172,9 +171,7 @@ static void run_frame_rule(struct machine *machine, uint8_t code)
 		*frame = read_expression(machine, TS_CFI_EXPRESSION);
 		return;
 	}
-	/*
-	 * def_cfa and def_cfa_sf say all; the others change one part of a rule that must be there.
-	 */
+	/* def_cfa and def_cfa_sf are complete; the others change one part of an existing rule. */
 	if (code != 0x0c && code != 0x12 && frame->kind != TS_CFI_REGISTER)
 		ts_cursor_fail(cursor);
 	if (code == 0x0c || code == 0x0d || code == 0x12)
@@ -263,7 +260,7 @@ static bool run_one(struct machine *machine)
 	}
 }
 
-/* Each instruction has at least a byte, so that this ends. */
+/* Each instruction has at least one byte, so this terminates. */
 static bool run_program(struct machine *machine, const uint8_t *program, const uint8_t *end)
 {
 	bool goes_on = true;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Numbers out of bytes that nobody vouches for, as DWARF writes them. A read beyond the end gives 0
- * and is remembered.
+ * Reads numbers from untrusted bytes in DWARF's encodings. A read beyond the end returns 0 and sets
+ * a sticky failure.
  */
 #ifndef TS_CODE_LOCAL_CURSOR_H
 #define TS_CODE_LOCAL_CURSOR_H
@@ -21,7 +21,7 @@ static inline size_t ts_cursor_left(const struct ts_cursor *cursor)
 	return (size_t)(cursor->end - cursor->at);
 }
 
-/* Nothing can be read from here on. */
+/* Fails all further reads. */
 static inline void ts_cursor_fail(struct ts_cursor *cursor)
 {
 	cursor->is_bad = true;
@@ -79,7 +79,7 @@ static inline uint64_t ts_cursor_u64(struct ts_cursor *cursor)
 	return value;
 }
 
-/* LEB128: seven bits a byte; what is beyond 64 bits is lost. */
+/* LEB128: seven bits per byte; bits beyond 64 are dropped. */
 static inline uint64_t ts_cursor_uleb(struct ts_cursor *cursor)
 {
 	uint64_t value = 0;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finds jumps in code that was not disassembled; see jumps.h. libc only, no heap: observed programs
- * run this.
+ * Finds jumps in code without disassembling it. libc only, no heap: runs inside observed programs.
  */
 #include "code/local/jumps.h"
 
@@ -10,8 +9,8 @@
 #if defined(__x86_64__)
 
 /*
- * JMP and the conditional ones, with a distance of 32 bits. At any byte: instructions are not told
- * apart here.
+ * JMP and conditional jumps with 32-bit displacements, at any byte: instruction boundaries are
+ * unknown.
  */
 unsigned int ts_jumps_count(const uint8_t *code, size_t bytes, uint64_t address, uint64_t start,
 			    uint64_t end)
@@ -34,7 +33,7 @@ unsigned int ts_jumps_count(const uint8_t *code, size_t bytes, uint64_t address,
 
 #else
 
-/* B, with a distance of 26 bits in words, and B.cond, with one of 19. */
+/* B with a 26-bit word displacement, and B.cond with a 19-bit one. */
 unsigned int ts_jumps_count(const uint8_t *code, size_t bytes, uint64_t address, uint64_t start,
 			    uint64_t end)
 {

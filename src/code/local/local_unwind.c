@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The quick way up the calling thread's stack, with stack and frame pointer alone; see
- * local_unwind.h. Where a function needs more, all is done anew with all registers
- * (local_unwind_cfi.c).
+ * Fast path: unwinds the calling thread's stack with stack and frame pointer alone. If a function
+ * needs more, local_unwind_cfi.c starts over with all registers.
  */
 #include "code/local/local_unwind.h"
 
@@ -10,7 +9,7 @@
 #include <string.h>
 
 #define MAX_TURNS 3u    /* libraries may be unloaded meanwhile */
-#define ADDRESS_BITS 48 /* of aarch64's addresses; a signature is above */
+#define ADDRESS_BITS 48 /* aarch64 address bits; a pointer signature is above */
 
 static inline uint64_t load_word(const uint64_t *word)
 {
@@ -58,10 +57,7 @@ static inline bool is_below(const struct walk *walk, uint64_t frame, uint64_t of
 	return offset <= frame - walk->sp;
 }
 
-/*
- * The frame's address lies above the stack pointer and not above the stack, and so do the words
- * that are loaded.
- */
+/* The CFA is above the stack pointer and within the stack, and so are the words loaded. */
 __attribute__((no_sanitize("address"))) static inline enum outcome step(
 	struct walk *walk, uint64_t rule, enum ts_local_unwind_end *ret_end)
 {
@@ -106,9 +102,9 @@ __attribute__((no_sanitize("address"))) static inline enum outcome step(
 
 struct meeting {
 	struct ts_local_unwind_last *last;
-	uint32_t at;   /* its states from here on lie not below the walk's;
-			  TS_LOCAL_UNWIND_LAST_FRAMES: none   is left */
-	uint32_t same; /* so many of its words are what they were */
+	uint32_t at;   /* first cached state that is not below the walk's;
+			  TS_LOCAL_UNWIND_LAST_FRAMES: none left */
+	uint32_t same; /* number of its words known to be unchanged */
 };
 
 static inline struct meeting begin_meeting(struct ts_local_unwind_last *last, uint64_t generation,
@@ -129,7 +125,7 @@ static inline struct meeting begin_meeting(struct ts_local_unwind_last *last, ui
 	return meeting;
 }
 
-/* All that decides how the walk goes on is what it was. */
+/* Everything that decides how the walk continues is unchanged. */
 static inline bool meets(struct meeting *meeting, const struct walk *walk)
 {
 	const struct ts_local_unwind_last *last = meeting->last;
@@ -148,7 +144,7 @@ static inline struct ts_local_unwind_state state_of(const struct walk *walk, uin
 	return (struct ts_local_unwind_state){ walk->pc, walk->sp, walk->fp, rule };
 }
 
-/* The outer frames, as they were. False: there is no room for them. */
+/* Appends the cached outer frames. False: no capacity for them. */
 static bool add_last(const struct meeting *meeting, const struct walk *walk,
 		     struct ts_local_unwind_stack *stack)
 {
@@ -169,7 +165,7 @@ static bool add_last(const struct meeting *meeting, const struct walk *walk,
 
 /* ---- the walk ---- */
 
-/* What ends otherwise may go on next time. */
+/* A walk that ended differently may get further next time. */
 static void finish(const struct meeting *meeting, const struct walk *walk, enum outcome outcome,
 		   uint64_t generation, struct ts_local_unwind_stack *stack)
 {
@@ -214,8 +210,8 @@ static bool take_quickly(const struct ts_local_unwind_registers *captured, uint6
 		if (outcome != WENT_ON)
 			break;
 		/*
-		 * Where a caller has none of its own on the stack, nobody has: only the innermost
-		 * function may not have stored it.
+		 * A caller always has its return address on the stack; only the innermost function
+		 * may not have stored it yet.
 		 */
 		walk.lr = 0;
 		if (__builtin_expect(stack->count == stack->capacity, 0)) {

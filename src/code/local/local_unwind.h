@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The native call stack of the calling thread, in its own process: equal to what
- * _Unwind_Backtrace() says, frame by frame, at a twentieth of the cost. What .eh_frame says of a
- * return address is looked up once and kept as a rule of one word, so that a frame costs a look
- * into a table and two loads. Every load stays inside the thread's stack. x86_64 and aarch64.
+ * Native call stack of the calling thread: the same frames as _Unwind_Backtrace() at a twentieth of
+ * the cost. The .eh_frame rules of a return address are looked up once and cached as a one-word
+ * rule, so a frame costs a table lookup and two loads. Every load stays inside the thread's stack.
+ * x86_64 and aarch64.
  *
- * Runs inside observed programs: libc only, no heap but for what pthread_getattr_np() takes once a
- * thread, no locks of our own, and the loader's only for a return address that was not seen
+ * Runs inside observed programs: libc only, no heap except what pthread_getattr_np() allocates once
+ * per thread, no locks of our own, and the loader's only for a return address that was not seen
  * before.
  */
 #ifndef TS_CODE_LOCAL_LOCAL_UNWIND_H
@@ -17,7 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Registers of a function at one of its instructions: all that it must give back as it got them. */
+/* The callee-saved registers of a function at one of its instructions. */
 #if defined(__x86_64__)
 enum {
 	TS_LOCAL_UNWIND_RBX,
@@ -45,7 +45,7 @@ struct ts_local_unwind_registers {
 	uint64_t values[TS_LOCAL_UNWIND_COUNT];
 };
 
-/* Inline, since they are those of the function that it stands in. */
+/* Always inlined: captures the registers of the calling function. */
 __attribute__((always_inline)) static inline void ts_local_unwind_capture(
 	struct ts_local_unwind_registers *ret_registers)
 {
@@ -78,52 +78,51 @@ __attribute__((always_inline)) static inline void ts_local_unwind_capture(
 #endif
 }
 
-/* How a stack ends. */
+/* How a walk ends. */
 enum ts_local_unwind_end {
-	TS_LOCAL_UNWIND_COMPLETE,    /* with the program's or thread's first function */
-	TS_LOCAL_UNWIND_NO_TABLES,   /* nothing is said of the last function: code made at run time,
-				      * assembler
-				      */
-	TS_LOCAL_UNWIND_OTHER_STACK, /* beyond the thread's own stack: fibres, coroutines */
-	TS_LOCAL_UNWIND_TOO_DEEP,    /* there is no room for more */
+	TS_LOCAL_UNWIND_COMPLETE,    /* at the first function of the program or thread */
+	TS_LOCAL_UNWIND_NO_TABLES,   /* no unwind information for the last function: JIT code,
+					assembly */
+	TS_LOCAL_UNWIND_OTHER_STACK, /* outside the thread's own stack: fibres, coroutines */
+	TS_LOCAL_UNWIND_TOO_DEEP,    /* capacity exhausted */
 };
 
 struct ts_local_unwind_last;
 
 struct ts_local_unwind_stack {
-	uint64_t *pcs; /* caller's */
+	uint64_t *pcs; /* caller's storage */
 	size_t capacity;
 	/*
-	 * The thread's stack before this one, which makes this one cheaper. NULL: none. Zeros at
-	 * first; not while a handler has interrupted one who uses it.
+	 * The thread's previous stack, which makes this walk cheaper. NULL: none. Zeroed at first;
+	 * must not be shared with a walk that a signal handler interrupted.
 	 */
 	struct ts_local_unwind_last *last;
 	size_t count;
-	uint64_t hash; /* of all, and of how it ends; never 0 */
+	uint64_t hash; /* of all frames and the end; never 0 */
 	enum ts_local_unwind_end end;
 };
 
 /*
- * The callers of the function that the registers are of, innermost first. Return addresses; of a
- * function that a signal interrupted: of its instruction plus 1, so that one byte back is always
- * inside. Any thread, also in signal handlers.
+ * The callers of the function that the registers belong to, innermost first. Return addresses; for
+ * a function interrupted by a signal, its instruction plus 1, so that one byte back is always
+ * inside. Thread-safe and async-signal-safe.
  */
 void ts_local_unwind_walk(const struct ts_local_unwind_registers *captured,
 			  struct ts_local_unwind_stack *stack);
 
 /*
- * Another number where a library was unloaded since: what was kept of addresses is void. Behind
+ * Changes when a library has been unloaded: cached addresses are invalid then. Read after
  * ts_local_unwind_walk().
  */
 uint64_t ts_local_unwind_generation(void);
 
-/* Another number where something was loaded since. */
+/* Changes when something has been loaded. */
 uint64_t ts_local_unwind_loads(void);
 
-/* What lies at an address, if that is code of a file. */
+/* The mapped file at an address. */
 struct ts_local_unwind_module {
 	uint64_t bias;
-	uint64_t start, bytes; /* all of it */
+	uint64_t start, bytes; /* the entire mapping */
 	char path[1024];       /* "": the program itself */
 	uint8_t build_id[64];
 	size_t build_id_bytes;
@@ -133,26 +132,26 @@ bool ts_local_unwind_find_module(uint64_t address, struct ts_local_unwind_module
 /* ---- for the parts ---- */
 
 /*
- * A rule, in one word: how the caller's frame is found. Most functions need no more than stack and
- * frame pointer. Offsets are in words: 20 bits each. A return address of offset 0 is in the link
- * register.
+ * An unwind rule in one word: how to find the caller's frame. Most functions need only the stack
+ * and frame pointer. Offsets are in words, 20 bits each. A return address at offset 0 is in the
+ * link register.
  */
 enum ts_local_unwind_frame {
-	TS_LOCAL_UNWIND_FROM_SP,     /* the frame's address = sp + n */
+	TS_LOCAL_UNWIND_FROM_SP,     /* CFA = sp + n */
 	TS_LOCAL_UNWIND_FROM_FP,     /* fp + n */
-	TS_LOCAL_UNWIND_FROM_MEMORY, /* what stands at fp - n: realigned stacks */
-	TS_LOCAL_UNWIND_SPECIAL,     /* enum ts_local_unwind_special, in place of enum
+	TS_LOCAL_UNWIND_FROM_MEMORY, /* the word at fp - n: realigned stacks */
+	TS_LOCAL_UNWIND_SPECIAL,     /* enum ts_local_unwind_special instead of enum
 					ts_local_unwind_pointer */
 };
 enum ts_local_unwind_pointer {
 	TS_LOCAL_UNWIND_FP_SAME,
-	TS_LOCAL_UNWIND_FP_SAVED, /* at the frame's address - n */
+	TS_LOCAL_UNWIND_FP_SAVED, /* at CFA - n */
 	TS_LOCAL_UNWIND_FP_AT_FP, /* at fp + n */
 };
 enum ts_local_unwind_special {
 	TS_LOCAL_UNWIND_OUTERMOST, /* the outermost function */
 	TS_LOCAL_UNWIND_LARGE,     /* needs all registers */
-	TS_LOCAL_UNWIND_UNKNOWN    /* nothing is said of it */
+	TS_LOCAL_UNWIND_UNKNOWN    /* no unwind information */
 };
 #define TS_LOCAL_UNWIND_FRAME(rule) ((unsigned int)((rule)&3))
 #define TS_LOCAL_UNWIND_POINTER(rule) ((unsigned int)((rule) >> 2 & 3))
@@ -164,8 +163,8 @@ enum ts_local_unwind_special {
 #define TS_LOCAL_UNWIND_WAYS 4u
 
 /*
- * Written and read without a lock: `check` is the key and a product of the rule, so that half of
- * one slot and half of another do not fit. A key is an address and the generation.
+ * Lock-free: `check` combines the key and a product of the rule, so that halves of two different
+ * writes never match. A key is an address and the generation.
  */
 struct ts_local_unwind_slot {
 	uint64_t check, rule;
@@ -173,7 +172,7 @@ struct ts_local_unwind_slot {
 struct ts_local_unwind_table {
 	struct ts_local_unwind_slot slots[TS_LOCAL_UNWIND_BUCKETS][TS_LOCAL_UNWIND_WAYS];
 };
-extern struct ts_local_unwind_table *ts_local_unwind_table; /* NULL: not made yet; atomic */
+extern struct ts_local_unwind_table *ts_local_unwind_table; /* NULL: not allocated yet; atomic */
 extern uint64_t ts_local_unwind_unloads;                    /* the generation; atomic */
 
 static inline uint64_t ts_local_unwind_key(uint64_t pc, uint64_t generation)
@@ -195,22 +194,19 @@ static inline uint64_t ts_local_unwind_check(uint64_t key, uint64_t rule)
 struct ts_cfi_row;
 
 /*
- * local_unwind_rules.c: the rule of an address that the table does not have, which has it then. May
+ * local_unwind_rules.c: makes the rule of an address that is not in the table, and adds it. May
  * change the generation.
  */
 uint64_t ts_local_unwind_make_rule(uint64_t pc);
-/* A rule that says that nothing is known, of a time when less was loaded. */
+/* An "unknown" rule from before something was loaded. */
 bool ts_local_unwind_is_stale(uint64_t rule);
-/*
- * Whether what is loaded is still what it was, if that was not asked for some ms. May change the
- * generation.
- */
+/* Checks, at most every few ms, whether the loaded modules changed. May change the generation. */
 void ts_local_unwind_check_modules(void);
-/* All that is said of an address. *ret_expressions: what offsets of expressions count from. */
+/* The complete CFI row of an address. *ret_expressions: base of expression offsets. */
 bool ts_local_unwind_find_row(uint64_t address, struct ts_cfi_row *ret_row,
 			      const uint8_t **ret_expressions);
 
-/* local_unwind_cfi.c: the same as ts_local_unwind_walk(), with all registers; slow. */
+/* local_unwind_cfi.c: like ts_local_unwind_walk() with all registers; slow. */
 void ts_local_unwind_walk_cfi(const struct ts_local_unwind_registers *captured,
 			      struct ts_local_unwind_stack *stack);
 
@@ -218,8 +214,8 @@ struct ts_local_unwind_bounds {
 	uint64_t low, high;
 };
 /*
- * local_unwind_bounds.c: of the stack that the address lies in; where it is not the thread's own,
- * what is sure to be memory.
+ * local_unwind_bounds.c: bounds of the stack that contains the address; on a stack other than the
+ * thread's own, what is certainly mapped.
  */
 struct ts_local_unwind_bounds ts_local_unwind_bounds_of(uint64_t sp);
 
@@ -228,7 +224,7 @@ struct ts_local_unwind_bounds ts_local_unwind_bounds_of(uint64_t sp);
 #define TS_LOCAL_UNWIND_LAST_FRAMES 256u
 #define TS_LOCAL_UNWIND_LAST_WORDS 640u
 
-/* Where a walk is, and the rule that leads to the caller's. */
+/* A position in the walk, and the rule that leads to the caller. */
 struct ts_local_unwind_state {
 	uint64_t pc, sp, fp, rule;
 };
@@ -238,52 +234,49 @@ struct ts_local_unwind_word {
 };
 
 /*
- * The last walk that came to the end of its stack. All but the trail is filled from the end,
- * outermost first: so the outer frames stay where they are.
+ * The last walk that reached the end of its stack. All arrays but the trail are filled from the
+ * end, outermost first, so that outer frames keep their index.
  */
 struct ts_local_unwind_last {
-	uint64_t generation; /* void in another one */
+	uint64_t generation; /* invalid in any other generation */
 	struct ts_local_unwind_bounds bounds;
 	uint32_t count, words;
 	uint64_t sps[TS_LOCAL_UNWIND_LAST_FRAMES]; /* ascending */
 	uint64_t pcs[TS_LOCAL_UNWIND_LAST_FRAMES];
 	uint64_t fps[TS_LOCAL_UNWIND_LAST_FRAMES];
-	uint64_t hashes[TS_LOCAL_UNWIND_LAST_FRAMES];   /* of it and all outer ones */
-	uint32_t words_of[TS_LOCAL_UNWIND_LAST_FRAMES]; /* so many, from the end, decide how it goes
-							   on */
-	bool needs_fp[TS_LOCAL_UNWIND_LAST_FRAMES];     /* its frame pointer does, too */
+	uint64_t hashes[TS_LOCAL_UNWIND_LAST_FRAMES];   /* of this and all outer frames */
+	uint32_t words_of[TS_LOCAL_UNWIND_LAST_FRAMES]; /* number of words, from the end, that
+							   determine the rest of the walk */
+	bool needs_fp[TS_LOCAL_UNWIND_LAST_FRAMES];     /* its frame pointer matters too */
 	struct ts_local_unwind_word word[TS_LOCAL_UNWIND_LAST_WORDS];
 	struct ts_local_unwind_state
-		trail[TS_LOCAL_UNWIND_LAST_FRAMES]; /* of the walk that is on; a ring */
+		trail[TS_LOCAL_UNWIND_LAST_FRAMES]; /* states of the current walk; a ring */
 };
 
 /*
- * Whether so many words from the end on are what they were; *same: so many are known to be. All lie
- * above the stack pointer of the state that asks.
+ * Whether the last `wanted` words are unchanged. *same: how many are already known to be. All of
+ * them are above the stack pointer of the asking state.
  */
 bool ts_local_unwind_words_unchanged(const struct ts_local_unwind_last *last, uint32_t wanted,
 				     uint32_t *same);
 
 /*
- * Puts the states of the trail, but for the innermost one, inside of what is remembered. caller:
- * what the outermost of them led to; needs_fp and hash: that one's. Returns the hash of all.
+ * Inserts the states of the trail, except the innermost, below the remembered ones. caller: what
+ * the outermost of them led to, with its needs_fp and hash. Returns the hash of all.
  */
 uint64_t ts_local_unwind_remember(struct ts_local_unwind_last *last,
 				  const struct ts_local_unwind_stack *stack, size_t states,
 				  struct ts_local_unwind_state caller, bool needs_fp,
 				  uint64_t hash);
 
-/* A word of the stack: of other functions' frames, which a sanitizer would not let us look at. */
+/* A word of another function's frame, which a sanitizer would reject. */
 __attribute__((no_sanitize("address"))) static inline uint64_t ts_local_unwind_stack_word(
 	uint64_t address)
 {
 	return *(const uint64_t *)(uintptr_t)address;
 }
 
-/*
- * One more frame of a hash, from the outermost one on; no two frames give the same out of one hash,
- * nor one frame out of two.
- */
+/* Adds a frame to a hash, from the outermost inwards. A bijection for each frame and each hash. */
 static inline uint64_t ts_local_unwind_hash_frame(uint64_t hash, uint64_t frame)
 {
 	return ((hash << 23 | hash >> 41) ^ frame) * UINT64_C(0x9e3779b97f4a7c15);
@@ -297,7 +290,7 @@ static inline uint64_t ts_local_unwind_mix(uint64_t hash, uint64_t value)
 	return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
 
-/* Of frames that are there. */
+/* Hashes existing frames. */
 static inline uint64_t ts_local_unwind_hash(const struct ts_local_unwind_stack *stack,
 					    uint64_t generation)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where the calling thread's stack begins and ends; see local_unwind.h. */
+/* Bounds of the calling thread's stack. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 
 #include "code/local/local_unwind.h"
 
-/* Below a program's first stack the kernel leaves at least as much room free. */
+/* The kernel keeps at least this gap below a program's initial stack. */
 #define FIRST_STACK_MOST (UINT64_C(128) << 20)
 #define FIRST_STACK_LEAST (UINT64_C(8) << 20)
 #define PAGE UINT64_C(4096)
@@ -25,9 +25,9 @@ static bool is_in(struct ts_local_unwind_bounds bounds, uint64_t sp)
 }
 
 /*
- * That which the program began on. It grows, up to a limit that may change: so its lower end is
- * where it could grow to, and nothing else lies in between. All that is above a stack pointer is
- * there.
+ * The initial stack of the process. It grows, up to a limit that may change: its lower bound is how
+ * far it could grow, and nothing else is mapped in between. Everything above the stack pointer is
+ * mapped.
  */
 static struct ts_local_unwind_bounds first_stack(void)
 {
@@ -58,7 +58,7 @@ static struct ts_local_unwind_bounds thread_stack(void)
 	return bounds;
 }
 
-/* A child that a thread has forked is its process's first thread, and still on its own stack. */
+/* After fork() in a thread, the child's main thread still runs on that thread's stack. */
 static void learn(uint64_t sp)
 {
 	struct ts_local_unwind_bounds first = first_stack();
@@ -70,8 +70,8 @@ static void learn(uint64_t sp)
 }
 
 /*
- * One for signals is known to the kernel. Of another one only the page that the stack pointer is
- * in.
+ * The kernel knows the alternate signal stack. On any other stack only the page of the stack
+ * pointer is safe.
  */
 static struct ts_local_unwind_bounds other_stack(uint64_t sp)
 {

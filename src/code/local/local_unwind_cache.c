@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a walk of local_unwind.c has read, kept for the next one: from equal registers and equal
- * words it goes the same way, so that the outer frames of a stack need no more than a look whether
- * their words are what they were.
+ * Caches what a walk of local_unwind.c read: equal registers and equal words lead to the same
+ * frames, so the next walk only checks that the words of the outer frames are unchanged.
  */
 #include "code/local/local_unwind.h"
 
@@ -31,8 +30,8 @@ static void add_word(struct ts_local_unwind_last *last, uint64_t address)
 }
 
 /*
- * Those that lead from a state to its caller's. A frame pointer that nobody looks at is often
- * something else, which changes.
+ * The words that lead from a state to its caller. A frame pointer that nothing depends on often
+ * holds something else, which changes.
  */
 static void add_words(struct ts_local_unwind_last *last, const struct ts_local_unwind_state *state,
 		      const struct ts_local_unwind_state *caller, bool needs_fp)
@@ -70,8 +69,8 @@ static bool has_room(const struct ts_local_unwind_last *last)
 }
 
 /*
- * Of deep stacks the outer frames are kept. The innermost function's state has a link register as
- * well: it is left out.
+ * Of deep stacks the outer frames are kept. The innermost state also depends on a link register: it
+ * is left out.
  */
 uint64_t ts_local_unwind_remember(struct ts_local_unwind_last *last,
 				  const struct ts_local_unwind_stack *stack, size_t states,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The calling thread's stack with all registers that functions must preserve, and by all that the
- * tables say: for signal frames, hand-written code and whatever else local_unwind.c has no rule
- * for. Some hundred ns a frame.
+ * Slow path: unwinds the calling thread's stack with all callee-saved registers and complete CFI
+ * rules, for signal frames, assembly and whatever local_unwind.c has no rule for. A few hundred ns
+ * per frame.
  */
 #include "code/local/cfi.h"
 #include "code/local/local_unwind.h"
@@ -49,14 +49,14 @@ static void begin(struct state *state, const struct ts_local_unwind_registers *c
 	state->is_interrupted = false;
 }
 
-/* The stack that the stack pointer is on now: signals may have had one of their own. */
+/* The stack that contains the stack pointer: a signal may have its own. */
 static void enter_stack(struct state *state)
 {
 	uint64_t sp = state->registers.values[TS_REGISTER_SP];
 
 	/*
-	 * On the same one what is below stays: where a function is about to return, its rules may
-	 * lead there.
+	 * On the same stack the lower bound stays: rules of a function about to return may lead
+	 * below.
 	 */
 	if (sp - state->memory.address < state->memory.count)
 		return;
@@ -110,7 +110,7 @@ static bool find_value(const struct state *state, const struct ts_cfi_rule *rule
 	}
 }
 
-/* All rules speak of the registers as they are in the callee. */
+/* All rules refer to the callee's registers. */
 static void apply_rules(struct state *state, const struct ts_cfi_row *row, uint64_t frame)
 {
 	struct ts_unwind_registers next = state->registers;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rules of local_unwind.h, out of the tables of what is loaded: found with the loader's own list,
- * read while it holds still, and kept in a table that all threads read and write.
+ * Makes unwind rules from the tables of loaded modules, found through the loader's list, and keeps
+ * them in a table that all threads read and write.
  */
 #include <link.h>
 #include <string.h>
@@ -25,7 +25,7 @@ uint64_t ts_local_unwind_unloads;
 
 /* ---- what is loaded ---- */
 
-static uint64_t seen_unloads, seen_loads; /* atomic; as the loader counts them */
+static uint64_t seen_unloads, seen_loads; /* atomic; the loader's count */
 static int64_t looked_ns;                 /* atomic */
 
 static void note_counts(const struct dl_phdr_info *info)
@@ -46,8 +46,8 @@ static int look_at_first(struct dl_phdr_info *info, size_t bytes, void *context)
 }
 
 /*
- * Code at an address that another library had before would be taken for that one's. It mostly has
- * other return addresses, which leads to the loader; this is for the rest.
+ * Code at an address that used to belong to another library would be mistaken for it. New code
+ * mostly has new return addresses, which lead to the loader; this check covers the rest.
  */
 void ts_local_unwind_check_modules(void)
 {
@@ -118,7 +118,7 @@ static void search_module(const struct dl_phdr_info *info, struct search *search
 	}
 }
 
-/* A row without a rule for the frame: what the kernel's code restores lies where all know it. */
+/* A row without a CFA rule: the kernel's signal frame has a fixed layout. */
 static void search_sigreturn(struct search *search)
 {
 #if defined(__aarch64__)
@@ -148,8 +148,8 @@ static int search_one(struct dl_phdr_info *info, size_t bytes, void *context)
 }
 
 /*
- * The C library's own way (2.35 on), which takes no lock and does not ask all libraries one by one.
- * Its struct, for builds with older headers.
+ * glibc 2.35's lookup, which takes no lock and does not iterate over all libraries. Its struct, for
+ * builds with older headers.
  */
 struct found_object {
 	unsigned long long flags;
@@ -269,7 +269,7 @@ static bool pack_pointer(const struct ts_cfi_rule *rule, const uint8_t *expressi
 	return true;
 }
 
-/* The stack pointer is the frame's address in all but signal frames and hand-written code. */
+/* The stack pointer is the CFA in everything except signal frames and assembly. */
 static uint64_t pack(const struct ts_cfi_row *row, const uint8_t *expressions)
 {
 	uint64_t packed = 0;
@@ -305,7 +305,7 @@ static struct ts_local_unwind_table *get_table(void)
 	return none;
 }
 
-/* Into a slot that nobody has, or in place of one that others will find again. */
+/* Into a free slot, or replacing one that can be recomputed. */
 static void keep(uint64_t pc, uint64_t key, uint64_t rule)
 {
 	struct ts_local_unwind_table *table = get_table();
@@ -325,7 +325,7 @@ static void keep(uint64_t pc, uint64_t key, uint64_t rule)
 	__atomic_store_n(&slot->check, ts_local_unwind_check(key, rule), __ATOMIC_RELAXED);
 }
 
-/* What is not known may be known when more was loaded. */
+/* An unknown address may become known when more is loaded. */
 static uint64_t pack_unknown(void)
 {
 	return special(TS_LOCAL_UNWIND_UNKNOWN) | __atomic_load_n(&seen_loads, __ATOMIC_RELAXED)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Registers by DWARF's numbers, and those of this machine by their use. */
+/* Registers by DWARF number, and this machine's registers by purpose. */
 #ifndef TS_CODE_LOCAL_REGISTERS_H
 #define TS_CODE_LOCAL_REGISTERS_H
 
@@ -18,7 +18,7 @@ struct ts_unwind_registers {
 #define TS_REGISTER_FP 6
 #define TS_REGISTER_SP 7
 #define TS_REGISTER_PC 16
-/* Those that a function must give back as it got them: rbx, rbp, rsp, r12 to r15. */
+/* Callee-saved: rbx, rbp, rsp, r12 to r15. */
 #define TS_REGISTERS_KEPT (UINT64_C(0xf0c8))
 #else
 #define TS_REGISTER_FP 29
@@ -27,9 +27,9 @@ struct ts_unwind_registers {
 #define TS_REGISTER_PC 32
 #define TS_REGISTERS_KEPT (UINT64_C(0xfff80000)) /* x19 to x30, sp */
 /*
- * The kernel's code that a signal handler returns to has no rules; it is known by its two
- * instructions (mov x8, #139; svc #0), and what it restores lies above the stack pointer: x0-x30,
- * sp, pc, behind siginfo, ucontext's head and the fault's address.
+ * The kernel's signal return trampoline has no CFI; it is recognised by its two instructions (mov
+ * x8, #139; svc #0). What it restores is above the stack pointer: x0-x30, sp, pc, after siginfo,
+ * the ucontext header and the fault address.
  */
 #define TS_SIGRETURN_CODE UINT64_C(0xd4000001d2801168)
 #define TS_SIGNAL_REGISTERS 312u
