@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# A small front for CMake and Ninja: it installs what is missing, configures, and passes on.
-# Run "make help" for the targets and the settings.
+# Front end for CMake and Ninja: installs missing packages, configures and builds.
+# Run "make help" for targets and settings.
 
 PREFIX       ?= /usr/local
 FUZZ_SECONDS ?= 10
@@ -11,7 +11,7 @@ ifeq ($(origin CC),default)
 CC := cc
 endif
 
-# Each compiler and each set of sanitizers has a folder of its own, so that objects never mix:
+# Each compiler and each set of sanitizers has its own build directory:
 # build, build/clang, build/san, build/clang-san, build/san-thread.
 comma    := ,
 empty    :=
@@ -20,7 +20,7 @@ compiler := $(filter-out cc gcc,$(notdir $(CC)))
 san      := $(if $(SAN),$(patsubst san-address-undefined,san,san-$(subst $(comma),-,$(SAN))))
 B        := build$(addprefix /,$(subst $(space),-,$(strip $(compiler) $(san))))
 
-# One tree of clang has the sanitizers, the tests and the fuzz targets.
+# The clang tree with sanitizers also has the fuzz targets.
 fuzz_tree    := build/clang-san
 fuzz_flags   := -DCMAKE_C_COMPILER=clang -DTRACESMITH_SANITIZE=address,undefined -DTRACESMITH_FUZZ=ON
 tree_flags    = $(if $(filter $(fuzz_tree),$(B)),$(fuzz_flags),-DCMAKE_C_COMPILER=$(CC) -DTRACESMITH_SANITIZE=$(SAN))
@@ -29,7 +29,7 @@ machine  := $(shell uname -m)
 other    := $(if $(filter x86_64,$(machine)),aarch64,x86_64)
 
 bootstrap = $(if $(filter yes,$(BOOTSTRAP)),scripts/bootstrap -q $(1) $(if $(findstring clang,$(CC)),clang))
-# Runs each time, which is cheap; its chatter goes, errors and what changed stay.
+# Runs each time, which is cheap. Prints only errors and a changed configuration.
 configure = cmake -S . -B $(1) -G Ninja -DTRACESMITH_WERROR=$(WERROR) $(2) $(CMAKE_FLAGS) >/dev/null
 
 .PHONY: all demo test test-long test-python-versions lint format bench cross fuzz install clean help configure
@@ -52,7 +52,7 @@ test: all ## build and run the tests; T=REGEX runs those that match
 test-long: ## everything .ci/run does, at full length: all repetitions, full analysis, longer fuzzing (hours)
 	@TS_LONG=1 .ci/run
 
-test-python-versions: all ## right Python stacks on every CPython that Debian has (root; fetches its suites)
+test-python-versions: all ## test Python stacks on every CPython in Debian (as root; downloads them)
 	@$(call bootstrap,test python)
 	@scripts/python-versions || true
 	@TS_PYTHON_FULL=1 TS_SOURCE=$(CURDIR) TS_BUILD=$(CURDIR)/$(B) TRACESMITH=$(CURDIR)/$(B)/tracesmith scripts/run-test-script tests/python/versions.sh
@@ -62,11 +62,11 @@ lint: ## format, static analysis, include order, scripts; TS_LONG=1: full-depth 
 	@$(call configure,build/lint,-DCMAKE_C_COMPILER=clang)
 	@scripts/lint build/lint
 
-format: ## bring all C files into the project's format
+format: ## format all C files with clang-format
 	@$(call bootstrap,lint)
 	@git ls-files -z --cached --others --exclude-standard '*.[ch]' | xargs -0 clang-format -i
 
-bench: all ## measure against the peers that are installed
+bench: all ## run the benchmarks, against the peers that are installed
 	@bench/run $(B)
 
 cross: ## build for the other architecture and run tests of base, model, sbt and live under qemu; TS_LONG=1: all
@@ -84,7 +84,7 @@ fuzz: ## run each fuzz target for FUZZ_SECONDS over its corpus
 install: all ## install below PREFIX (and DESTDIR)
 	@DESTDIR='$(DESTDIR)' cmake --install $(B) --prefix '$(PREFIX)'
 
-clean: ## remove everything that was built
+clean: ## remove all build output
 	rm -rf build
 
 help: ## this text
@@ -92,6 +92,6 @@ help: ## this text
 	@echo
 	@echo '  CC=clang                another compiler, in build/clang'
 	@echo '  SAN=address,undefined   sanitizers, in build/san (also: SAN=thread)'
-	@echo '  WERROR=1                warnings are errors; so does CI=true'
-	@echo '  CMAKE_FLAGS=-D...       passed on, e.g. -DTRACESMITH_WITH_ZLIB=OFF'
-	@echo '  BOOTSTRAP=no            install nothing'
+	@echo '  WERROR=1                treat warnings as errors; CI=true implies it'
+	@echo '  CMAKE_FLAGS=-D...       passed to CMake, e.g. -DTRACESMITH_WITH_ZLIB=OFF'
+	@echo '  BOOTSTRAP=no            do not install packages'

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Finds the libraries: zstd must be there, the others switch a TS_HAVE_* on. Gives the target
-# ts_dependencies, and the variable TS_PRIVATE_LIBS for the pkg-config file.
+# Finds libraries: zstd is required, the others set TS_HAVE_*. Defines the target ts_dependencies,
+# and TS_PRIVATE_LIBS for the pkg-config file.
 
 include(CheckCSourceCompiles)
 set(THREADS_PREFER_PTHREAD_FLAG ON)
@@ -16,7 +16,7 @@ endforeach()
 find_path(ZSTD_INCLUDE_DIR zstd.h)
 find_library(ZSTD_LIBRARY zstd)
 if(NOT ZSTD_INCLUDE_DIR OR NOT ZSTD_LIBRARY)
-	message(FATAL_ERROR "zstd is needed and was not found (Debian: libzstd-dev; scripts/bootstrap installs it)")
+	message(FATAL_ERROR "zstd is required but was not found (Debian: libzstd-dev; scripts/bootstrap installs it)")
 endif()
 target_link_libraries(ts_dependencies INTERFACE ${ZSTD_LIBRARY})
 target_include_directories(ts_private SYSTEM INTERFACE ${ZSTD_INCLUDE_DIR})
@@ -33,7 +33,7 @@ if(TRACESMITH_WITH_ZLIB)
 	endif()
 endif()
 
-# Header only: it is compiled in, so that no library is needed at run time.
+# Header only: compiled in, so that no library is needed at run time.
 set(TS_HAVE_XXHASH OFF)
 if(TRACESMITH_WITH_XXHASH)
 	find_path(XXHASH_INCLUDE_DIR xxhash.h)
@@ -63,7 +63,8 @@ if(TRACESMITH_WITH_SQLITE)
 	endif()
 endif()
 
-# Headers for the backend and for replay, which open the loader at run time; the library for examples and tests.
+# Headers for the backend and for replay, which open the loader at run time; the library for
+# examples and tests.
 set(TS_HAVE_OPENCL OFF)
 set(TS_OPENCL_LIBRARY)
 if(TRACESMITH_WITH_OPENCL)
@@ -78,8 +79,8 @@ if(TRACESMITH_WITH_OPENCL)
 	endif()
 endif()
 
-# CUDA's headers are never needed: where they are, what we say of their numbers and layouts is compared with them.
-# A target of its own, since their folder holds headers of others, too.
+# CUDA headers are optional: if found, static asserts compare our constants and layouts with them.
+# They have a separate target, because their directory also has headers of other libraries.
 set(TS_HAVE_CUDA_HEADERS OFF)
 add_library(ts_cuda_headers INTERFACE)
 find_path(TS_CUDA_INCLUDE_DIR cupti.h HINTS ENV CUDA_HOME ENV CUDA_PATH /usr/local/cuda
@@ -98,7 +99,7 @@ if(TS_CUDA_INCLUDE_DIR AND TS_CUDA_DRIVER_INCLUDE_DIR)
 	endif()
 endif()
 
-# Headers alone, for source lines of native frames: the library is opened at run time.
+# Headers only, for source lines of native frames: the library is opened at run time.
 set(TS_HAVE_LIBDW OFF)
 if(TRACESMITH_WITH_LIBDW)
 	find_path(LIBDW_INCLUDE_DIR elfutils/libdw.h)
@@ -108,7 +109,7 @@ if(TRACESMITH_WITH_LIBDW)
 	endif()
 endif()
 
-# Said once, and again when it changes.
+# Printed once, and again when it changes.
 set(summary "tracesmith ${PROJECT_VERSION}: ${CMAKE_SYSTEM_PROCESSOR}, ${CMAKE_C_COMPILER_ID} \
 ${CMAKE_C_COMPILER_VERSION}, ${CMAKE_BUILD_TYPE}, zlib ${TS_HAVE_ZLIB}, xxhash ${TS_HAVE_XXHASH}, SQLite ${TS_HAVE_SQLITE}, OpenCL ${TS_HAVE_OPENCL}, libdw ${TS_HAVE_LIBDW}, \
 CUDA headers ${TS_HAVE_CUDA_HEADERS}, sanitizers '${sanitizers}'")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Compiler flags, as interface targets:
-#   ts_warnings warnings: everything that is compiled here
-#   ts_flags    warnings and sanitizers: everything but the agent
-#   ts_private  what the code in src/ and its tests see, and other code does not
+#   ts_warnings  warnings, for everything
+#   ts_flags     warnings and sanitizers, for everything but the agent
+#   ts_private   private headers, for src/ and its tests
 
 if(NOT CMAKE_BUILD_TYPE)
 	set(CMAKE_BUILD_TYPE RelWithDebInfo CACHE STRING "Build type" FORCE)
@@ -21,9 +21,9 @@ add_library(ts_warnings INTERFACE)
 target_compile_options(ts_warnings INTERFACE
 	-Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wold-style-definition
 	-Wpointer-arith -Wwrite-strings -Wvla -Wformat=2 -Wimplicit-fallthrough
-	# Entries of a table of functions rarely use all that they are given.
+	# Functions in tables rarely use all of their parameters.
 	-Wno-unused-parameter
-	# Messages with __FILE__ read the same wherever the tree lies.
+	# __FILE__ does not depend on the location of the source tree.
 	-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=
 	$<$<BOOL:${TRACESMITH_WERROR}>:-Werror>)
 add_library(ts_flags INTERFACE)
@@ -43,7 +43,7 @@ if(sanitizers)
 	target_compile_options(ts_flags INTERFACE
 		-fsanitize=${sanitizers} -fno-sanitize-recover=all -fno-omit-frame-pointer -O1 -g1)
 	target_link_options(ts_flags INTERFACE -fsanitize=${sanitizers})
-	# Checked arithmetic of 128 bits calls functions that libgcc has only for some machines.
+	# Checked 128-bit arithmetic needs functions that libgcc lacks on some architectures.
 	if(CMAKE_C_COMPILER_ID MATCHES Clang)
 		target_link_options(ts_flags INTERFACE --rtlib=compiler-rt -unwindlib=libgcc)
 	endif()
@@ -52,5 +52,5 @@ endif()
 add_library(ts_private INTERFACE)
 target_include_directories(ts_private INTERFACE
 	${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src ${PROJECT_BINARY_DIR}/generated)
-# Defined as empty, so that a file that says "#define _GNU_SOURCE" itself does not redefine it.
+# Empty, so that a file with its own "#define _GNU_SOURCE" does not redefine it.
 target_compile_definitions(ts_private INTERFACE _GNU_SOURCE=)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-# The tool, the agent, the headers, the library, the man pages and pkg-config files.
+# Installs the tool, the agent, the backends, the library, headers, man pages and pkg-config files.
 
 if(TARGET tracesmith)
 	install(TARGETS tracesmith RUNTIME)
 endif()
-# The prefix is taken from where the file lies, since it is chosen at install time.
+# The prefix is relative to the .pc file, because it is chosen at install time.
 file(RELATIVE_PATH TS_PC_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 string(REGEX REPLACE "/$" "" TS_PC_PREFIX ${TS_PC_PREFIX})
 if(TARGET tracesmith-agent)
