@@ -32,9 +32,9 @@ static const struct ts_result_column total_columns[] = {
 	{ "rank", "rank", TS_CELL_INTEGER },
 	{ "kernels", "commands", TS_CELL_INTEGER },
 	{ "device_us", "on device", TS_CELL_TIME },
-	{ "host_annotated", "under the host's", TS_CELL_INTEGER },
+	{ "host_annotated", "in host annotation", TS_CELL_INTEGER },
 	{ "host_annotated_us", "on device", TS_CELL_TIME },
-	{ "device_annotated", "under the device's", TS_CELL_INTEGER },
+	{ "device_annotated", "in device annotation", TS_CELL_INTEGER },
 	{ "device_annotated_us", "on device", TS_CELL_TIME },
 };
 
@@ -430,7 +430,7 @@ static int run(struct ts_analyze_request *request, struct ts_result *result, str
 	else
 		put_totals(result, work, &host, &device);
 	if (!rc && !host.count && !device.count)
-		ts_result_note(result, "there are no annotations in this trace");
+		ts_result_note(result, "the trace has no annotations");
 	annotations_release(&host);
 	annotations_release(&device);
 	return rc ? rc : ts_result_status(result, err);

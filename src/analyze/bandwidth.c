@@ -455,7 +455,7 @@ static int run(struct ts_analyze_request *request, struct ts_result *result, str
 	if (!rc)
 		rc = put_kinds(table, &all, err);
 	if (!rc && !all.count)
-		ts_result_note(result, "there are no copies or fills in this trace");
+		ts_result_note(result, "the trace has no copies or fills");
 	free(all.items);
 	return rc ? rc : ts_result_status(result, err);
 }

@@ -310,11 +310,10 @@ void ts_busy_note(const struct ts_work *work, struct ts_result *result)
 	for (uint32_t rank = 0; rank < work->rank_count; rank++)
 		empty += work->ranks[rank].command_count == 0;
 	if (work->command_count == 0)
-		ts_device_side_note(work, result,
-				    "no device did anything in this part of the trace");
+		ts_device_side_note(work, result, "no device activity in this part of the trace");
 	else if (empty > 0)
-		ts_result_note(result, "%u of %u ranks left out: no device did anything there",
-			       empty, work->rank_count);
+		ts_result_note(result, "%u of %u ranks left out: no device activity", empty,
+			       work->rank_count);
 	if (work->untimed_commands > 0)
 		ts_result_note(result, "%llu commands have no device times and are not counted",
 			       (unsigned long long)work->untimed_commands);
@@ -324,8 +323,8 @@ void ts_busy_note_idle(const struct ts_work *work, struct ts_result *result)
 {
 	ts_busy_note(work, result);
 	if (work->dropped_between > 0 && !is_hta(work))
-		ts_result_note(result,
-			       "not of this part, but on a device in between: %llu commands, "
-			       "whose time is idle here; --all counts them",
-			       (unsigned long long)work->dropped_between);
+		ts_result_note(
+			result,
+			"%llu commands outside this part ran on a device in between; their time counts as idle here, --all includes them",
+			(unsigned long long)work->dropped_between);
 }

@@ -375,7 +375,7 @@ static int put_tables(struct functions *f, struct ts_result *result, int64_t top
 		if (f->threads[i].amount.samples)
 			put_thread(table, f, &f->threads[i]);
 	if (!f->all.samples)
-		ts_result_note(result, "there are no sampled stacks in this trace");
+		ts_result_note(result, "the trace has no sampled stacks");
 	return rc ? rc : ts_result_status(result, f->err);
 }
 
@@ -432,6 +432,6 @@ static int run(struct ts_analyze_request *request, struct ts_result *result, str
 
 const struct ts_analysis ts_analysis_functions = {
 	.name = "functions",
-	.summary = "own and total time of functions, by sampled stacks; what threads did",
+	.summary = "self and total time of functions from sampled stacks; thread states",
 	.run = run,
 };

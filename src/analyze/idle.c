@@ -175,7 +175,7 @@ static const struct ts_option_spec options[] = {
 
 const struct ts_analysis ts_analysis_idle = {
 	.name = "idle",
-	.summary = "gaps between commands: host, device or something else; and their causes",
+	.summary = "gaps between commands: caused by host, device or other; with details",
 	.options = options,
 	.option_count = TS_ARRAY_SIZE(options),
 	.run = run,

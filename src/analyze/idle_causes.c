@@ -84,7 +84,7 @@ int ts_idle_put_causes(struct ts_analyze_request *request, struct ts_result *res
 	const struct ts_states *states;
 
 	if (request->work->options.rounding == TS_ROUNDING_HTA) {
-		ts_result_note(result, "causes are told for exact times only");
+		ts_result_note(result, "causes need exact times (--rounding exact)");
 		return TS_OK;
 	}
 	if (request->work->command_count == 0)

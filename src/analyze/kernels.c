@@ -403,7 +403,7 @@ static int run(struct ts_analyze_request *request, struct ts_result *result, str
 
 const struct ts_analysis ts_analysis_kernels = {
 	.name = "kernels",
-	.summary = "time by class and by name of kernel, with percentiles",
+	.summary = "time by kernel class and name, with percentiles",
 	.example = "trace.json.gz kernels,idle --top 20",
 	.run = run,
 };

@@ -285,9 +285,9 @@ static void put_notes(struct ts_result *result, const struct launches *all)
 	const struct ts_work *work = all->work;
 
 	if (!all->count && !work->command_count)
-		ts_device_side_note(work, result, "no device did anything in this trace");
+		ts_device_side_note(work, result, "no device activity in this trace");
 	else if (!all->count)
-		ts_result_note(result, "no call of this trace launched what its devices did");
+		ts_result_note(result, "no call in this trace launched its device work");
 	if (work->commands_without_call)
 		ts_result_note(result, "%llu commands have no call in the trace and are left out",
 			       (unsigned long long)work->commands_without_call);
@@ -295,7 +295,8 @@ static void put_notes(struct ts_result *result, const struct launches *all)
 		ts_result_note(result, "%llu launches have no device time and are left out",
 			       (unsigned long long)work->calls_without_command);
 	if (work->early_commands)
-		ts_result_note(result, "%llu commands began before their call: a delay of 0",
+		ts_result_note(result,
+			       "%llu commands started before their call: counted as a delay of 0",
 			       (unsigned long long)work->early_commands);
 }
 
@@ -328,7 +329,7 @@ static const struct ts_option_spec options[] = {
 const struct ts_analysis ts_analysis_launch_latency = {
 	.name = "launch-latency",
 	.alias = "launch",
-	.summary = "delays between calls and what they launch; short kernels; slow calls",
+	.summary = "delay from each call to its kernel; short kernels; slow calls",
 	.options = options,
 	.option_count = TS_ARRAY_SIZE(options),
 	.run = run,

@@ -326,13 +326,15 @@ static void put_groups(struct launches *l, struct ts_result *result, int64_t top
 static void tell_missing(const struct launches *l, struct ts_result *result)
 {
 	if (!l->work->command_count)
-		ts_device_side_note(l->work, result, "no device did anything in this trace");
+		ts_device_side_note(l->work, result, "no device activity in this trace");
 	else if (!l->has_stacks)
-		ts_result_note(result, "launches have no stacks in this trace: record with the "
-				       "backend cuda and --stacks");
+		ts_result_note(
+			result,
+			"launches in this trace have no stacks: record with the cuda backend and --stacks");
 	if (ts_forward_count(l->forward) == 0 && l->work->slice_count)
-		ts_result_note(result, "nothing tells which forward operators backward ones "
-				       "belong to: emit_nvtx and PyTorch's profiler do");
+		ts_result_note(
+			result,
+			"the trace does not link backward operators to forward ones: use emit_nvtx or PyTorch's profiler");
 }
 
 static void release(struct launches *l)

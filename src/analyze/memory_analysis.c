@@ -376,10 +376,11 @@ static void note_totals(struct tables *tables, const struct place *place)
 		tables->is_told = false;
 	} else if (place->totals_known && !tables->is_told) {
 		tables->is_told = true;
-		ts_result_note(tables->result,
-			       "rank %" PRId64 ", %s: what was in use (at start, peak, at end) is "
-			       "of all its allocators together",
-			       place->work->ranks[row->rank].rank, place->device);
+		ts_result_note(
+			tables->result,
+			"rank %" PRId64
+			", %s: memory in use (at start, peak, at end) is the total of all allocators",
+			place->work->ranks[row->rank].rank, place->device);
 	}
 }
 
@@ -392,12 +393,12 @@ static void put_place(struct tables *tables, struct place *place)
 		put_timeline(tables->timeline, place);
 	note_totals(tables, place);
 	if (!place->totals_known && !place->sums_confirmed)
-		ts_result_note(tables->result,
-			       "rank %" PRId64
-			       ", %s%s%s: the trace does not say how much was in use; "
-			       "counted from its allocations, so there may have been more",
-			       place->work->ranks[place->rows->rank].rank, place->device,
-			       *place->rows->pool ? ", " : "", place->rows->pool);
+		ts_result_note(
+			tables->result,
+			"rank %" PRId64
+			", %s%s%s: the trace does not say how much was in use; counted from its allocations, a lower bound",
+			place->work->ranks[place->rows->rank].rank, place->device,
+			*place->rows->pool ? ", " : "", place->rows->pool);
 }
 
 static int put_places(struct tables *tables, const struct ts_work *work,
@@ -439,17 +440,16 @@ static int run(struct ts_analyze_request *request, struct ts_result *result, str
 	if (!rc && put_places(&tables, request->work, &rows))
 		rc = ts_error_set(err, TS_ENOMEM, "no memory for the allocations");
 	if (!rc && !rows.count)
-		ts_result_note(result,
-			       "this trace does not tell of memory (PyTorch: "
-			       "profile(profile_memory=True), or tracesmith record with the "
-			       "backend cuda)");
+		ts_result_note(
+			result,
+			"the trace has no memory events (PyTorch: profile(profile_memory=True); or tracesmith record with the cuda backend)");
 	ts_memory_rows_release(&rows);
 	return rc ? rc : ts_result_status(result, err);
 }
 
 const struct ts_analysis ts_analysis_memory = {
 	.name = "memory",
-	.summary = "memory in use over time, its peak and what was alive then",
+	.summary = "memory in use over time, its peak and the allocations live at the peak",
 	.parts = TS_WORK_SLICES,
 	.run = run,
 };

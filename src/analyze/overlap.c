@@ -50,12 +50,12 @@ static int run(struct ts_analyze_request *request, struct ts_result *result, str
 	}
 	ts_busy_note(work, result);
 	if (!any && ts_result_rows(table) > 0)
-		ts_result_note(result, "no command communicates: there is nothing to overlap");
+		ts_result_note(result, "no communication: there is nothing to overlap");
 	return ts_result_status(result, err);
 }
 
 const struct ts_analysis ts_analysis_overlap = {
 	.name = "overlap",
-	.summary = "how much communication runs beside computation",
+	.summary = "how much communication overlaps computation",
 	.run = run,
 };

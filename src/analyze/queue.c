@@ -253,12 +253,12 @@ static int put_streams(struct queues *all, struct ts_error *err)
 static void put_notes(struct ts_result *result, const struct queues *all)
 {
 	if (!all->work->command_count)
-		ts_device_side_note(all->work, result, "no device did anything in this trace");
+		ts_device_side_note(all->work, result, "no device activity in this trace");
 	if (all->unknown)
-		ts_result_note(result,
-			       "%llu commands are left out: the trace does not say when they "
-			       "were asked for",
-			       (unsigned long long)all->unknown);
+		ts_result_note(
+			result,
+			"%llu commands are left out: the trace does not say when they were issued",
+			(unsigned long long)all->unknown);
 }
 
 static int run(struct ts_analyze_request *request, struct ts_result *result, struct ts_error *err)
@@ -297,7 +297,7 @@ static const struct ts_option_spec options[] = {
 
 const struct ts_analysis ts_analysis_queue = {
 	.name = "queue",
-	.summary = "commands waiting in each stream over time; how long it was full",
+	.summary = "queue length of each stream over time; time it was full",
 	.options = options,
 	.option_count = TS_ARRAY_SIZE(options),
 	.run = run,

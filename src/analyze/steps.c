@@ -351,12 +351,12 @@ static void put_notes(struct ts_result *result, const struct ts_work *work)
 	for (uint32_t i = 0; i < work->rank_count; i++)
 		left_out += work->ranks[i].steps_in_trace - work->ranks[i].step_count;
 	if (left_out)
-		ts_result_note(result,
-			       "steps left out: %llu (by default the last one of each rank, whose "
-			       "commands are seldom all in the trace; --all shows them)",
-			       (unsigned long long)left_out);
+		ts_result_note(
+			result,
+			"steps left out: %llu (by default the last one of each rank, which is rarely complete; --all shows them)",
+			(unsigned long long)left_out);
 	if (!work->step_count)
-		ts_result_note(result, "there are no steps (ProfilerStep#N) in this trace");
+		ts_result_note(result, "the trace has no steps (ProfilerStep#N)");
 }
 
 static int run(struct ts_analyze_request *request, struct ts_result *result, struct ts_error *err)
@@ -391,6 +391,6 @@ static int run(struct ts_analyze_request *request, struct ts_result *result, str
 
 const struct ts_analysis ts_analysis_steps = {
 	.name = "steps",
-	.summary = "duration, device time and waits of each step; which ones are unusual",
+	.summary = "duration, device time and waits of each step; outliers",
 	.run = run,
 };

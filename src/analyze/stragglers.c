@@ -38,9 +38,9 @@ static const struct ts_result_column rank_columns[] = {
 	{ "times_last", "last", TS_CELL_INTEGER },
 	{ "last_pct", "of these", TS_CELL_PERCENT },
 	{ "unclear", "unclear", TS_CELL_INTEGER },
-	{ "lost_by_others_us", "lost by others", TS_CELL_TIME },
-	{ "lost_pct", "of all losses", TS_CELL_PERCENT },
-	{ "waited_us", "waited itself", TS_CELL_TIME },
+	{ "lost_by_others_us", "others lost", TS_CELL_TIME },
+	{ "lost_pct", "share of losses", TS_CELL_PERCENT },
+	{ "waited_us", "waited", TS_CELL_TIME },
 	{ "median_lateness_us", "median lateness", TS_CELL_TIME },
 	{ "max_lateness_us", "at most", TS_CELL_TIME },
 	{ "late_since_ns", "late since", TS_CELL_INSTANT },
@@ -428,8 +428,7 @@ static int tell_absent(const struct all *all, struct ts_result *result)
 		ts_result_note(
 			result,
 			"%" PRIu32 " of %" PRIu32
-			" collectives went on for more than %d times the usual %.3f ms after the last of these "
-			"ranks had come, %.3f ms in all: ranks that are not in these traces may have come later",
+			" collectives ran for more than %d times the usual %.3f ms after the last of these ranks arrived, %.3f ms in total: ranks that are not in these traces may have arrived later",
 			count, all->meeting_count, LONG_AFTER, usual / 1e6, lost / 1e6);
 	return TS_OK;
 }
@@ -442,18 +441,17 @@ static void tell(const struct all *all, struct ts_result *result)
 		unclear += !all->meetings[i].clear;
 	if (all->collectives->unmatched)
 		ts_result_note(result,
-			       "%" PRIu64 " collective commands have no partner on another rank",
+			       "%" PRIu64
+			       " collective commands have no counterpart on another rank",
 			       all->collectives->unmatched);
 	if (unclear)
 		ts_result_note(
 			result,
 			"in %" PRIu32 " of %" PRIu32
-			" collectives the ranks came within the uncertainty of their clocks: nobody is blamed",
+			" collectives the ranks arrived within the uncertainty of their clocks: none counts as late",
 			unclear, all->meeting_count);
 	if (!all->request->aligned && all->meeting_count)
-		ts_result_note(
-			result,
-			"clocks were left as they are: how far they are off counts as lateness");
+		ts_result_note(result, "clocks were not aligned: their offset counts as lateness");
 }
 
 static void tell_nothing(const struct all *all, struct ts_result *result)
@@ -461,7 +459,7 @@ static void tell_nothing(const struct all *all, struct ts_result *result)
 	if (all->work->rank_count < 2)
 		ts_result_note(
 			result,
-			"stragglers are found by comparing ranks: give the traces of several (there is one)");
+			"stragglers compares ranks: give the traces of several (there is one)");
 	else
 		ts_result_note(result,
 			       "no collective was found on more than one rank: nothing to compare");
@@ -510,7 +508,7 @@ static int run(struct ts_analyze_request *request, struct ts_result *result, str
 
 const struct ts_analysis ts_analysis_stragglers = {
 	.name = "stragglers",
-	.summary = "which rank lets the others wait, in which collectives, since when",
+	.summary = "which rank makes the others wait, in which collectives, since when",
 	.example = "rank*.json.gz stragglers",
 	.parts = TS_WORK_DETAILS,
 	.flags = TS_ANALYSIS_ALIGNED,

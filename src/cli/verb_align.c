@@ -100,7 +100,7 @@ static void tell_moved(const struct align *align, struct ts_result *result)
 		ts_result_note(
 			result,
 			"the clocks of %" PRIu32
-			" devices contradict their hosts': moved by the least that puts causes before effects (not stored)",
+			" devices contradict their hosts' clocks: shifted by the minimum that puts causes before effects (not stored)",
 			moved);
 }
 
@@ -110,7 +110,7 @@ static void tell_untied(const struct align *align, struct ts_result *result)
 	uint32_t untied = 0;
 
 	if (work->rank_count < 2) {
-		ts_result_note(result, "there is one rank: no other clock to compare its own with");
+		ts_result_note(result, "only one rank: there is no other clock to align with");
 		return;
 	}
 	for (uint32_t i = 0; i < work->rank_count; i++)
@@ -123,11 +123,12 @@ static void tell_untied(const struct align *align, struct ts_result *result)
 	else if (untied)
 		ts_result_note(result,
 			       "nothing ties the clocks of %" PRIu32
-			       " ranks to that of rank %" PRId64 ": their times stay as they are",
+			       " ranks to that of rank %" PRId64 ": their times stay unchanged",
 			       untied, work->ranks[align->clocks->reference].rank);
 	if (align->collectives->unmatched)
 		ts_result_note(result,
-			       "%" PRIu64 " collective commands have no partner on another rank",
+			       "%" PRIu64
+			       " collective commands have no counterpart on another rank",
 			       align->collectives->unmatched);
 }
 
@@ -204,7 +205,7 @@ static void tell_stored(const struct align *align, const char *path, size_t coun
 		ts_report_note("%s: %zu clock%s moved to the time of rank %" PRId64, path, stored,
 			       stored == 1 ? "" : "s", rank);
 	else if (count)
-		ts_report_note("%s: was aligned before, and still is: nothing to store", path);
+		ts_report_note("%s: already aligned: nothing to store", path);
 	else
 		ts_report_note("%s: nothing to store", path);
 }
@@ -236,7 +237,7 @@ static int store_in_place(const struct align *align, struct ts_error *err)
 		rc = store_one(align, (uint32_t)i, align->paths[i], err);
 		if (rc && i)
 			ts_report_warning(
-				"the clocks of %d other traces were stored already: align all again",
+				"the clocks of %d other traces were already stored: align all again",
 				i);
 	}
 	return rc;
@@ -293,12 +294,12 @@ static int check_paths(const struct align *align)
 {
 	if (align->output && align->path_count > 1)
 		return ts_report_usage(
-			"'-o' takes one trace: each of several gets rows of its own");
+			"'-o' takes one trace: with several, rows are appended to each");
 	if (align->output && align->dry_run)
 		return ts_report_usage("'-o' and '--dry-run' exclude each other");
 	if (align->output && is_same_file(align->output, align->paths[0]))
 		return ts_report_usage(
-			"'-o' names the trace itself: without it rows are appended to it");
+			"'-o' names the trace itself: omit it to append rows to the trace");
 	return TS_EXIT_DONE;
 }
 
@@ -343,8 +344,8 @@ int ts_verb_align(int argc, char **argv)
 	struct align align = { 0 };
 	const struct ts_option options[] = {
 		TS_OPTION_TEXT("output", 'o', "TRACE", &align.output,
-			       "leave the trace as it is and write another one"),
-		TS_OPTION_FLAG("dry-run", 0, &align.dry_run, "show it, store nothing"),
+			       "write a new trace and leave the input unchanged"),
+		TS_OPTION_FLAG("dry-run", 0, &align.dry_run, "show the result, store nothing"),
 		TS_OPTION_FLAG("json", 0, &align.json, "tables as JSON on standard output"),
 		TS_OPTION_FLAG("quiet", 'q', &align.quiet, "only tables, warnings and errors"),
 	};
@@ -358,8 +359,8 @@ int ts_verb_align(int argc, char **argv)
 			"from then on all its times are those of the lowest rank. No row changes.\n",
 		.examples = "tracesmith align job.sbt\n"
 			    "tracesmith align rank0.sbt rank1.sbt --dry-run --json",
-		.exits = "0  done, also where there was nothing to align\n2  usage\n"
-			 "3  a file cannot be read or written, is no trace or was not finished",
+		.exits =
+			"0  done, even if there was nothing to align\n2  usage\n3  a file cannot be read or written, is not a trace or is unfinished",
 		.options = options,
 		.option_count = TS_ARRAY_SIZE(options),
 		.minimum_operands = 1,

@@ -168,7 +168,7 @@ static int unknown_name(const char *word, size_t length)
 	append_names(&names);
 	if (best)
 		return ts_report_usage("there is no analysis '%s'; did you mean '%s'?", name, best);
-	return ts_report_usage("there is no analysis '%.*s'; there are %s, or all", (int)length,
+	return ts_report_usage("there is no analysis '%.*s'; analyses are %s, or all", (int)length,
 			       word, ts_text_cstr(&names));
 }
 
@@ -189,8 +189,8 @@ static int no_name(int count, char **operands)
 	    (count > 1 || nearest_name(last)))
 		return unknown_name(word, length);
 	return ts_report_usage(
-		"say which analysis: tracesmith analyze %s NAME, where NAME is all or %s",
-		operands[0], ts_text_cstr(&names));
+		"which analysis? tracesmith analyze %s NAME, where NAME is all or %s", operands[0],
+		ts_text_cstr(&names));
 }
 
 /* A trace that does not exist may be a misspelt analysis. */

@@ -49,8 +49,8 @@ static int parse_threshold(const char *text, double *ret_percent)
 	length = strlen(text);
 	if (digits == 0 || strspn(text, ".") == digits ||
 	    digits + (text[digits] == '%') != length || strchr(text, '.') != strrchr(text, '.'))
-		return ts_report_usage("option '--threshold' needs per cent such as 2.5, not '%s'",
-				       text);
+		return ts_report_usage(
+			"option '--threshold' needs a percentage such as 2.5, not '%s'", text);
 	*ret_percent = ts_real_parse(text);
 	return TS_EXIT_DONE;
 }
@@ -182,26 +182,26 @@ int ts_verb_diff(int argc, char **argv)
 {
 	struct diff diff = { .top = DEFAULT_TOP };
 	const struct ts_option options[] = {
-		TS_OPTION_TEXT("steps", 0, "N|A-B|all", &diff.choice.steps,
-			       "what was issued in these steps, by number; default: all but the "
-			       "last one, which is seldom whole"),
+		TS_OPTION_TEXT(
+			"steps", 0, "N|A-B|all", &diff.choice.steps,
+			"what was issued in these steps, by number; default: all but the last one, which is rarely complete"),
 		TS_OPTION_TEXT("steps-b", 0, "N|A-B|all", &diff.steps_b,
-			       "the same for B, where its numbers are others"),
-		TS_OPTION_FLAG("all", 0, &diff.choice.all, "everything, the last step, too"),
+			       "the steps of B, if numbered differently"),
+		TS_OPTION_FLAG("all", 0, &diff.choice.all, "everything, including the last step"),
 		TS_OPTION_WORD("rank", 0, "N", &diff.choice.ranks,
 			       "only this rank; may be repeated"),
 		TS_OPTION_TEXT("device", 0, "gpu|cpu|all", &diff.device,
-			       "what devices did, what the host did, or both (default)"),
+			       "device work, host work, or both (default)"),
 		TS_OPTION_TEXT("threshold", 0, "PCT", &diff.threshold,
-			       "changes up to this many per cent are none (default 0)"),
-		TS_OPTION_FLAG("short-names", 0, &diff.short_names,
-			       "kernels and operators that differ only in template or call "
-			       "arguments, or in an address, are one"),
-		TS_OPTION_FLAG("python", 0, &diff.python, "Python functions, too"),
+			       "ignore changes up to this percentage (default 0)"),
+		TS_OPTION_FLAG(
+			"short-names", 0, &diff.short_names,
+			"merge kernels and operators that differ only in template or call arguments, or in an address"),
+		TS_OPTION_FLAG("python", 0, &diff.python, "include Python functions"),
 		TS_OPTION_INTEGER("top", 0, "N", &diff.top, 0, INT32_MAX,
-				  "rows that text shows, 0: all (default 30)"),
+				  "rows to show in text, 0: all (default 30)"),
 		TS_OPTION_TEXT("rounding", 0, "exact|hta", &diff.choice.rounding,
-			       "hta: times as HTA rounds them, to compare with it"),
+			       "hta: round times as HTA does, for comparison"),
 		TS_OPTION_FLAG("json", 0, &diff.json, "one JSON object of three lists"),
 		TS_OPTION_FLAG("csv", 0, &diff.csv, "the list of changes as CSV"),
 	};

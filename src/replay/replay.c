@@ -140,7 +140,7 @@ static int load_work(struct ts_replay *replay, struct ts_error *err)
 	if (!rc)
 		rc = ts_work_finish(replay->work, err);
 	if (!rc && replay->work->command_count == 0)
-		rc = ts_error_set(err, TS_ENOTFOUND, "nothing to replay: no device did anything");
+		rc = ts_error_set(err, TS_ENOTFOUND, "nothing to replay: no device activity");
 	return rc;
 }
 
@@ -412,8 +412,10 @@ static int run_reference(struct runs *runs, struct ts_replay_report *report, str
 		return ts_error_set(err, rc, "%s", why.message);
 	/* What was recorded may not run here any more; that may be why it is replaced. */
 	if (rc)
-		snprintf(report->note, sizeof(report->note),
-			 "the recorded kernels cannot be run to compare with: %.180s", why.message);
+		snprintf(
+			report->note, sizeof(report->note),
+			"the recorded kernels do not run here, so there is nothing to compare with: %.180s",
+			why.message);
 	return TS_OK;
 }
 

@@ -139,8 +139,8 @@ static int compare_advice(const void *a_, const void *b_)
 
 static const struct ts_result_column columns[] = {
 	{ "number", "#", TS_CELL_INTEGER },
-	{ "saves_us", "would save", TS_CELL_TIME },
-	{ "saves_pct", "of window", TS_CELL_PERCENT },
+	{ "saves_us", "could save", TS_CELL_TIME },
+	{ "saves_pct", "of the window", TS_CELL_PERCENT },
 	{ "finding", "finding", TS_CELL_TEXT },
 	{ "evidence", "evidence", TS_CELL_TEXT },
 	{ "command", "shown by", TS_CELL_TEXT },
@@ -181,13 +181,13 @@ static void note(const struct ts_advisor *advisor, struct ts_result *result)
 {
 	if (advisor->work->command_count == 0)
 		ts_device_side_note(advisor->work, result,
-				    "the trace has no device work, which all advice is about");
+				    "the trace has no device work to advise on");
 	else if (advisor->count == 0)
-		ts_result_note(result, "nothing found that would save 0.5 %% of the time or more");
+		ts_result_note(result, "found nothing that could save 0.5 %% of the time or more");
 	else
 		ts_result_note(
 			result,
-			"each saving is an estimate on its own; they overlap and do not add up");
+			"each saving is estimated independently; savings overlap and do not add up");
 }
 
 static int run(struct ts_analyze_request *request, struct ts_result *result, struct ts_error *err)
@@ -219,7 +219,7 @@ static const struct ts_option_spec options[] = {
 
 const struct ts_analysis ts_analysis_advice = {
 	.name = "advice",
-	.summary = "what would save most, in plain words, with evidence",
+	.summary = "what could save the most time, with evidence",
 	.example = "run.sbt advice",
 	.parts = TS_WORK_SLICES | TS_WORK_DETAILS | TS_WORK_FLOWS,
 	.flags = TS_ANALYSIS_ALIGNED,

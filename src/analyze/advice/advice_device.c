@@ -54,13 +54,12 @@ static int tell_exposure(struct ts_advisor *advisor, const struct exposure *expo
 
 	ts_text_append_str(
 		&finding,
-		"communication runs while nothing is computed; overlap it (buckets, prefetch, a stream of "
-		"its own), or send less (gradient accumulation, lower precision)");
-	ts_text_printf(&evidence, "%s of %s of communication was not hidden by computation",
+		"communication runs while nothing computes; overlap it (buckets, prefetch, a separate stream), or send less (gradient accumulation, lower precision)");
+	ts_text_printf(&evidence, "%s of %s of communication did not overlap computation",
 		       TS_ADVICE_TIME(exposure->exposed_ns),
 		       TS_ADVICE_TIME(exposure->communication_ns));
 	if (largest) {
-		ts_text_append_str(&evidence, "; most of it ");
+		ts_text_append_str(&evidence, "; mostly ");
 		ts_advice_append_name(&evidence, ts_work_text(advisor->work, largest->name));
 		ts_text_printf(&evidence, " (%s, %s)", TS_ADVICE_COUNT(largest->count, "time"),
 			       TS_ADVICE_TIME(largest->ns));
@@ -134,14 +133,13 @@ static int tell_chains(struct ts_advisor *advisor, const struct chains *chains)
 
 	ts_text_append_str(
 		&finding,
-		"element-wise kernels follow each other, each reading and writing all of its memory; fusion "
-		"(torch.compile, a fused operator) makes one of each chain");
-	ts_text_printf(&evidence, "%s in %s took %s, the longest of each chain %s in all",
+		"element-wise kernels run back to back, each reading and writing all of its memory; fuse each chain into one kernel (torch.compile, a fused operator)");
+	ts_text_printf(&evidence, "%s in %s took %s; the longest kernel of each chain, %s in total",
 		       TS_ADVICE_COUNT(chains->kernels, "kernel"),
 		       TS_ADVICE_COUNT(chains->chains, "chain"), TS_ADVICE_TIME(chains->total_ns),
 		       TS_ADVICE_TIME(chains->longest_ns));
 	if (largest) {
-		ts_text_append_str(&evidence, "; most of it ");
+		ts_text_append_str(&evidence, "; mostly ");
 		ts_advice_append_name(&evidence, ts_work_text(advisor->work, largest->name));
 	}
 	return ts_advise(advisor, chains->total_ns - chains->longest_ns, "kernels", &finding,
@@ -203,12 +201,11 @@ int ts_advise_single_precision(struct ts_advisor *advisor)
 	if (!code && largest) {
 		ts_text_append_str(
 			&finding,
-			"matrix products run in plain 32-bit floats, without tensor cores; TF32 or bfloat16 "
-			"takes half of the time or less where the device has them");
-		ts_text_printf(&evidence, "%s took %s; most of it ",
+			"matrix products run in FP32 without tensor cores; TF32 or bfloat16 takes half of the time or less on devices that support them");
+		ts_text_printf(&evidence, "%s took %s; mostly ",
 			       TS_ADVICE_COUNT(count, "such kernel"), TS_ADVICE_TIME(total));
 		ts_advice_append_name(&evidence, ts_work_text(advisor->work, largest->name));
-		ts_text_append_str(&evidence, "; half of the time is counted as saved");
+		ts_text_append_str(&evidence, "; assumes half of the time is saved");
 		code = ts_advise(advisor, total / 2, "kernels", &finding, &evidence);
 	}
 	ts_advice_sums_release(&names);
@@ -259,12 +256,13 @@ int ts_advise_best_kernel(struct ts_advisor *advisor)
 		sum.count++;
 		sum.ns = ts_ns_add(sum.ns, command->end - command->start);
 	}
-	ts_text_append_str(&finding, "of all kernels the critical path hangs most on ");
+	ts_text_append_str(&finding, "the critical path depends most on kernel ");
 	ts_advice_append_name(&finding, name);
-	ts_text_append_str(&finding, ": a faster one (other shapes, precision, library) pays most");
+	ts_text_append_str(&finding,
+			   ": speeding it up (other shapes, precision, library) pays off most");
 	ts_text_printf(
 		&evidence,
-		"it ran %s for %s in all; were it twice as fast, the window would be %s shorter",
+		"it ran %s for %s in total; twice as fast, it would shorten the window by %s",
 		TS_ADVICE_COUNT(sum.count, "time"), TS_ADVICE_TIME(sum.ns),
 		TS_ADVICE_TIME(advisor->request->best_kernel.saves_ns));
 	/* The window is that of all ranks. */

@@ -65,8 +65,7 @@ int ts_advise_pageable_copies(struct ts_advisor *advisor)
 		return TS_OK;
 	ts_text_append_str(
 		&finding,
-		"copies use memory that is not pinned: they are slow, and the host waits for them; "
-		"pin_memory=True and non_blocking=True");
+		"copies use pageable memory: they are slow and block the host; use pin_memory=True and non_blocking=True");
 	ts_text_printf(&evidence, "%s of %s took %s (%.2f GB/s)",
 		       TS_ADVICE_COUNT(pageable.count, "copy"),
 		       ts_format_bytes((char[TS_FORMAT_BYTES]){ 0 }, TS_FORMAT_BYTES,
@@ -74,10 +73,10 @@ int ts_advise_pageable_copies(struct ts_advisor *advisor)
 		       TS_ADVICE_TIME(pageable.ns), bandwidth(&pageable));
 	if (bandwidth(&pinned) > bandwidth(&pageable)) {
 		share = 1 - bandwidth(&pageable) / bandwidth(&pinned);
-		ts_text_printf(&evidence, "; pinned ones of this trace ran at %.2f GB/s",
+		ts_text_printf(&evidence, "; pinned copies in this trace ran at %.2f GB/s",
 			       bandwidth(&pinned));
 	} else {
-		ts_text_append_str(&evidence, "; half of the time is counted as saved");
+		ts_text_append_str(&evidence, "; assumes half of the time is saved");
 	}
 	return ts_advise(advisor, (int64_t)((double)pageable.ns * share), "bandwidth", &finding,
 			 &evidence);
@@ -101,8 +100,8 @@ int ts_advise_small_copies(struct ts_advisor *advisor)
 	}
 	if (small.count < MANY_COPIES)
 		return TS_OK;
-	ts_text_append_str(
-		&finding, "many small copies cross the bus; put them together into few large ones");
+	ts_text_append_str(&finding,
+			   "many small copies cross the bus; batch them into a few large ones");
 	ts_text_printf(&evidence, "%s of %s on average took %s",
 		       TS_ADVICE_COUNT(small.count, "copy"),
 		       ts_format_bytes((char[TS_FORMAT_BYTES]){ 0 }, TS_FORMAT_BYTES,
@@ -137,13 +136,11 @@ int ts_advise_allocations(struct ts_advisor *advisor)
 	if (!code && largest) {
 		ts_text_append_str(
 			&finding,
-			"device memory is allocated or freed inside the recorded part, which stops the host and "
-			"may stop the device; a caching allocator, or warming up first, avoids it");
-		ts_text_printf(&evidence, "%s took %s; most of it %s (%s, %s)",
-			       TS_ADVICE_COUNT(count, "call"), TS_ADVICE_TIME(total),
-			       ts_work_text(work, largest->name),
-			       TS_ADVICE_COUNT(largest->count, "time"),
-			       TS_ADVICE_TIME(largest->ns));
+			"device memory is allocated or freed in the recorded window, which blocks the host and may stall the device; use a caching allocator, or warm up first");
+		ts_text_printf(
+			&evidence, "%s took %s; mostly %s (%s, %s)", TS_ADVICE_COUNT(count, "call"),
+			TS_ADVICE_TIME(total), ts_work_text(work, largest->name),
+			TS_ADVICE_COUNT(largest->count, "time"), TS_ADVICE_TIME(largest->ns));
 		code = ts_advise(advisor, total, "critical-path", &finding, &evidence);
 	}
 	ts_advice_sums_release(&names);
@@ -210,7 +207,7 @@ int ts_advise_slow_steps(struct ts_advisor *advisor)
 		"logging, data loading, allocation)");
 	ts_text_printf(
 		&evidence,
-		"%s took over 1.2 times the median, %s more in all; the longest is step %" PRId64
+		"%s took over 1.2 times the median, %s more in total; the longest is step %" PRId64
 		" with %s",
 		TS_ADVICE_COUNT(slow, "step"), TS_ADVICE_TIME(excess), worst.number,
 		TS_ADVICE_TIME(worst.end - worst.start));
@@ -258,8 +255,7 @@ static int tell_stragglers(struct ts_advisor *advisor, const struct lateness *la
 			worst = i;
 	ts_text_append_str(
 		&finding,
-		"ranks wait for each other in collectives; balance their work, and look at what the late one "
-		"does before");
+		"ranks wait for each other in collectives; balance their work, and look at what the late rank does before them");
 	ts_text_printf(&evidence,
 		       "%s were lost waiting in %s; rank %" PRId64 " came last in %" PRIu64
 		       " of them, which cost the others %s",

@@ -194,16 +194,17 @@ static const char *remedy(const char *name)
 	static const struct {
 		const char *part, *remedy;
 	} remedies[] = {
-		{ "DataLoader", "more loader workers, or prefetching, would feed it" },
-		{ "Optimizer", "a fused or foreach optimizer issues far fewer launches" },
-		{ "aten::to", "fewer conversions between types and devices" },
-		{ "aten::copy_", "fewer copies, or non-blocking ones from pinned memory" },
+		{ "DataLoader", "use more loader workers or prefetching" },
+		{ "Optimizer",
+		  "use a fused or foreach optimizer, which launches far fewer kernels" },
+		{ "aten::to", "convert less often between types and devices" },
+		{ "aten::copy_", "copy less, or use non-blocking copies from pinned memory" },
 	};
 
 	for (size_t i = 0; i < TS_ARRAY_SIZE(remedies); i++)
 		if (strstr(name, remedies[i].part))
 			return remedies[i].remedy;
-	return "a graph (CUDA graphs, torch.compile), larger batches or less host work would fill it";
+	return "use a graph (CUDA graphs, torch.compile), larger batches or less host work";
 }
 
 static int tell_host_bound(struct ts_advisor *advisor, const struct gaps *gaps)
@@ -212,18 +213,17 @@ static int tell_host_bound(struct ts_advisor *advisor, const struct gaps *gaps)
 	const char *name = largest ? ts_work_text(advisor->work, largest->name) : "";
 	struct ts_text finding = { 0 }, evidence = { 0 };
 
-	ts_text_printf(&finding,
-		       "the device has nothing to run because the host issues work too slowly; %s",
+	ts_text_printf(&finding, "the device starves because the host launches work too slowly; %s",
 		       remedy(name));
-	ts_text_printf(&evidence, "idle %s in %s that ended with the next launch",
+	ts_text_printf(&evidence, "idle for %s in %s that ended with the next launch",
 		       TS_ADVICE_TIME(gaps->other_ns), TS_ADVICE_COUNT(gaps->others, "gap"));
 	if (largest) {
-		ts_text_printf(&evidence, "; the host was meanwhile %s",
-			       *name ? "in " : "outside of all operators");
+		ts_text_printf(&evidence, "; meanwhile the host was %s",
+			       *name ? "in " : "outside any operator");
 		ts_advice_append_name(&evidence, name);
 		ts_text_printf(&evidence, " for %s", TS_ADVICE_TIME(largest->ns));
 	}
-	ts_text_printf(&evidence, "; the longest gap lasts %s and begins %s after the start",
+	ts_text_printf(&evidence, "; the longest gap lasts %s and starts %s into the trace",
 		       TS_ADVICE_TIME(gaps->longest.end - gaps->longest.start),
 		       TS_ADVICE_TIME(ts_ns_sub(gaps->longest.start, advisor->result->start)));
 	return ts_advise(advisor, gaps->other_ns, "idle", &finding, &evidence);
@@ -239,12 +239,11 @@ static int tell_syncs(struct ts_advisor *advisor, const struct gaps *gaps)
 
 	ts_text_append_str(
 		&finding,
-		"the host waits for the device, which then runs dry; avoid reading results back (.item(), "
-		".cpu(), nonzero) inside the loop, or read them a step later");
-	ts_text_printf(&evidence, "behind %s the device was idle for %s",
-		       TS_ADVICE_COUNT(gaps->waits, "wait"), TS_ADVICE_TIME(gaps->after_waits_ns));
+		"the host waits for the device, which then goes idle; avoid reading results back (.item(), .cpu(), nonzero) inside the loop, or read them a step later");
+	ts_text_printf(&evidence, "the device was idle for %s after %s",
+		       TS_ADVICE_TIME(gaps->after_waits_ns), TS_ADVICE_COUNT(gaps->waits, "wait"));
 	if (largest && *name) {
-		ts_text_append_str(&evidence, "; most of it after waits in ");
+		ts_text_append_str(&evidence, "; mostly after waits in ");
 		ts_advice_append_name(&evidence, name);
 		ts_text_printf(&evidence, " (%s, %s)", TS_ADVICE_COUNT(largest->count, "time"),
 			       TS_ADVICE_TIME(largest->ns));
@@ -310,10 +309,9 @@ static int tell_launches(struct ts_advisor *advisor, const struct launches *laun
 
 	ts_text_append_str(
 		&finding,
-		"short kernels wait for their own launches; a graph (CUDA graphs, torch.compile with "
-		"reduce-overhead) launches many at once, fusion makes fewer");
+		"short kernels wait for their launches; launch many at once with a graph (CUDA graphs, torch.compile with reduce-overhead), or fuse them");
 	ts_text_printf(&evidence,
-		       "%s shorter than %s kept the device waiting for %s while being launched",
+		       "%s shorter than %s left the device idle for %s while they were launched",
 		       TS_ADVICE_COUNT(launches->count, "kernel"),
 		       TS_ADVICE_TIME(advisor->request->options.short_ns),
 		       TS_ADVICE_TIME(launches->pending_ns));

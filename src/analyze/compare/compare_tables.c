@@ -337,11 +337,11 @@ static void add_notes(const struct ts_comparison *compare, struct ts_result *res
 	bool steps = a->step_count && b->step_count;
 
 	if (compare->names.key_count == 0)
-		ts_result_note(result, "there is nothing to compare");
+		ts_result_note(result, "nothing to compare");
 	if (compare->per_unit)
 		ts_result_note(result,
 			       "A has %" PRIu64 " %s and B %" PRIu64
-			       ": changes and their per cent are of one %s",
+			       ": changes and percentages are per %s",
 			       compare->units[0], steps ? "steps" : "ranks", compare->units[1],
 			       steps ? "step" : "rank");
 	for (uint32_t i = 0; i < compare->names.key_count; i++) {
@@ -349,8 +349,7 @@ static void add_notes(const struct ts_comparison *compare, struct ts_result *res
 			continue;
 		ts_result_note(
 			result,
-			"p is of Welch's t test over steps or of Mann and Whitney's U test over instances, "
-			"by Holm's correction for all names");
+			"p: Welch's t test over steps or Mann-Whitney U test over instances, Holm-corrected over all names");
 		break;
 	}
 }

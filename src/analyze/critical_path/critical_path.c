@@ -330,9 +330,9 @@ static int parse_change(const char *text, size_t *ret_name_length, double *ret_f
 			return TS_OK;
 		}
 	}
-	return ts_error_set(err, TS_EINVAL,
-			    "what-if '%s': say NAME=free, or NAME=2 for twice as fast (1 or more)",
-			    text);
+	return ts_error_set(
+		err, TS_EINVAL,
+		"what-if '%s': expected NAME=free, or NAME=2 for twice as fast (1 or more)", text);
 }
 
 /* All names that are the wanted one or match it as a pattern; false: none. */
@@ -464,16 +464,17 @@ static void note_clocks(struct ts_result *result, const struct ts_work *work)
 
 	for (uint32_t rank = 0; rank < work->rank_count; rank++) {
 		if (work->ranks[rank].uncertainty_ns == TS_ABSENT) {
-			ts_result_note(result, "the clocks of the ranks are not aligned: where the "
-					       "path changes ranks, times may be wrong");
+			ts_result_note(
+				result,
+				"the clocks of the ranks are not aligned: where the path crosses ranks, times may be wrong");
 			return;
 		}
 		worst = TS_MAX(worst, work->ranks[rank].uncertainty_ns);
 	}
-	ts_result_note(result,
-		       "the clocks of the ranks are known to %.3f us: differences below "
-		       "that mean nothing",
-		       (double)worst / 1000);
+	ts_result_note(
+		result,
+		"rank clocks are known to within %.3f us: smaller differences are not meaningful",
+		(double)worst / 1000);
 }
 
 static void put_notes(const struct tables *tables, const struct ts_graph *graph, bool joined)
@@ -482,18 +483,17 @@ static void put_notes(const struct tables *tables, const struct ts_graph *graph,
 		note_clocks(tables->result, graph->work);
 	if (graph->backward_count)
 		ts_result_note(tables->result,
-			       "%llu dependencies were left out: they would go back in time",
+			       "%llu dependencies were left out: they point back in time",
 			       (unsigned long long)graph->backward_count);
 	if (tables->jumps)
-		ts_result_note(tables->result,
-			       "in %llu places nothing recorded says what was waited for: the path "
-			       "goes on with what ended last before",
-			       (unsigned long long)tables->jumps);
+		ts_result_note(
+			tables->result,
+			"in %llu places the trace does not say what was waited for: the path continues with what ended last before",
+			(unsigned long long)tables->jumps);
 	if (tables->windows)
 		ts_result_note(
 			tables->result,
-			"what-if keeps all other durations and recorded dependencies: it knows "
-			"neither contention nor what was not recorded");
+			"what-if keeps all other durations and recorded dependencies; it does not model contention or unrecorded work");
 }
 
 static int run(struct ts_analyze_request *request, struct ts_result *result, struct ts_error *err)
@@ -515,7 +515,7 @@ static int run(struct ts_analyze_request *request, struct ts_result *result, str
 	tables.path = ts_result_table(result, "path", path_columns, TS_ARRAY_SIZE(path_columns));
 	tables.names->shown_rows = tables.path->shown_rows = shown;
 	if (!request->work->command_count) {
-		ts_result_note(result, "no commands of a device: there is no path to follow");
+		ts_result_note(result, "no device commands: there is no path to follow");
 		return TS_OK;
 	}
 	graph = ts_analyze_host_graph(request, err);
@@ -560,7 +560,7 @@ static const struct ts_option_spec options[] = {
 
 const struct ts_analysis ts_analysis_critical_path = {
 	.name = "critical-path",
-	.summary = "what decided when the window ended, and what would make it shorter",
+	.summary = "what determined the length of the window; what-if",
 	.parts = TS_WORK_SLICES | TS_WORK_FLOWS | TS_WORK_DETAILS,
 	.flags = TS_ANALYSIS_ALIGNED,
 	.options = options,

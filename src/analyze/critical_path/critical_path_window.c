@@ -221,13 +221,14 @@ static int take_instances(struct ts_path_window *window, const struct ts_path_mo
 	if (window->from != INT64_MAX)
 		return TS_OK;
 	if (most)
-		return ts_error_set(err, TS_ENOTFOUND,
-				    "annotation '%s': instance %lld: there are %zu, counted from 0",
-				    annotation, (long long)instance, most);
-	return ts_error_set(err, TS_ENOTFOUND,
-			    "annotation '%s': no slice has that name in the part looked at; "
-			    "'annotations' lists them",
-			    annotation);
+		return ts_error_set(
+			err, TS_ENOTFOUND,
+			"annotation '%s': instance %lld: there are %zu, numbered from 0",
+			annotation, (long long)instance, most);
+	return ts_error_set(
+		err, TS_ENOTFOUND,
+		"annotation '%s': no slice in this part of the trace has that name; 'annotations' lists them",
+		annotation);
 }
 
 /*

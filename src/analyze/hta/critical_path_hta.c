@@ -486,7 +486,7 @@ int ts_critical_path_hta(struct ts_analyze_request *request, struct ts_result *r
 		ts_result_table(result, "hta", columns, TS_ARRAY_SIZE(columns));
 
 	if (!request->work->command_count) {
-		ts_result_note(result, "no commands of a device: there is no path to follow");
+		ts_result_note(result, "no device commands: there is no path to follow");
 		return TS_OK;
 	}
 	for (uint32_t rank = 0; rank < request->work->rank_count; rank++) {
@@ -499,13 +499,11 @@ int ts_critical_path_hta(struct ts_analyze_request *request, struct ts_result *r
 		if (rc)
 			return rc;
 		if (!found)
-			ts_result_note(result, "rank %lld has nothing to look at in that window",
+			ts_result_note(result, "rank %lld has no events in that window",
 				       (long long)request->work->ranks[rank].rank);
 	}
 	ts_result_note(
 		result,
-		"HTA's own construction, for comparing: where a launch and a start of a command "
-		"fall into one microsecond, HTA's choice between launch delay and kernel-kernel "
-		"delay depends on an unstable sort");
+		"HTA's algorithm, for comparison: where a launch and a start of a command fall into one microsecond, HTA's choice between launch delay and kernel-kernel delay depends on an unstable sort");
 	return TS_OK;
 }

@@ -154,12 +154,11 @@ static int tell_none(const struct ts_hot *hot, const char *name, struct ts_error
 
 	if (!hot->kernel_count)
 		return ts_error_set(err, TS_ENOTFOUND,
-				    "the trace has no samples of instructions: record with "
-				    "--pc-sampling");
-	return ts_error_set(err, TS_ENOTFOUND,
-			    "no sampled kernel is called '%.100s'; there are %zu, the hottest is "
-			    "'%.200s'",
-			    name, hot->kernel_count, hottest->name);
+				    "the trace has no PC samples: record with --pc-sampling");
+	return ts_error_set(
+		err, TS_ENOTFOUND,
+		"no sampled kernel is called '%.100s'; %zu kernels were sampled, the hottest is '%.200s'",
+		name, hot->kernel_count, hottest->name);
 }
 
 /* Keeps those that are meant, hottest first. */
@@ -435,7 +434,7 @@ int ts_hot_code(const struct ts_hot *hot, void **ret_image, size_t *ret_bytes, s
 	int rc;
 
 	if (!module)
-		return ts_error_set(err, TS_ENOTFOUND, "the trace does not have its code");
+		return ts_error_set(err, TS_ENOTFOUND, "the trace does not contain its code");
 	rc = ts_reader_blob_size(reader, module->blob, &bytes, err);
 	if (!rc && bytes > MOST_CODE_BYTES)
 		rc = ts_error_set(err, TS_EFORMAT, "its code is too large");

@@ -266,7 +266,7 @@ static void append_wrapped(struct ts_text *out, const char *text, size_t width)
 	}
 }
 
-/* "1. would save 501 ms, of window 41.39 %", then each text as a paragraph. */
+/* "1. could save 501.7 ms (41 % of the window)", then each text as a paragraph. */
 static void show_paragraph(const struct ts_result_table *table, size_t row, size_t width)
 {
 	const struct ts_cell *cells = &table->cells[row * table->column_count];
@@ -276,6 +276,11 @@ static void show_paragraph(const struct ts_result_table *table, size_t row, size
 		if (!table->columns[i].title || table->columns[i].type == TS_CELL_TEXT ||
 		    cells[i].none)
 			continue;
+		if (table->columns[i].type == TS_CELL_PERCENT) {
+			ts_text_printf(out, " (%.*f %% %s)", cells[i].real < 10 ? 1 : 0,
+				       cells[i].real, table->columns[i].title);
+			continue;
+		}
 		if (i > 0)
 			ts_text_printf(out, "%s %s ", i > 1 ? "," : "", table->columns[i].title);
 		append_text_cell(out, table, i, &cells[i]);

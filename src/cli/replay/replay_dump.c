@@ -73,7 +73,7 @@ static void show_values(const struct ts_replay_shown *shown, const struct ts_val
 	}
 	tell_rest(out, count - most, "values");
 	if (bytes % type->bytes)
-		ts_text_printf(out, "... and %" PRIu64 " bytes that are no whole value\n",
+		ts_text_printf(out, "... and %" PRIu64 " bytes that are not a complete value\n",
 			       bytes % type->bytes);
 }
 

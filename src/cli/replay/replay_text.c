@@ -52,11 +52,10 @@ static void show_stream(const struct ts_replay_shown *shown, struct ts_text *out
 	if (report->included_text[0])
 		ts_text_printf(out, "  included %s\n", report->included_text);
 	if (stream->is_cut)
-		ts_text_append_str(out, "  the recording was cut: there is no check at its end\n");
+		ts_text_append_str(out, "  the recording is truncated: no check at its end\n");
 	if (report->verdict == TS_REPLAY_RAN)
 		return;
-	ts_text_printf(out,
-		       "  %" PRIu32 " recorded check%s, %" PRIu32 " piece%s of memory compared\n",
+	ts_text_printf(out, "  %" PRIu32 " recorded check%s, %" PRIu32 " memory range%s compared\n",
 		       report->checks, report->checks == 1 ? "" : "s", report->compared_ranges,
 		       report->compared_ranges == 1 ? "" : "s");
 }
@@ -73,16 +72,16 @@ static void show_emulated(const struct ts_replay_report *report, struct ts_text 
 		report->span_error * 100, report->start_error_p50 * 100,
 		report->start_error_p95 * 100, report->start_error_max * 100);
 	if (report->what_if[0])
-		ts_text_printf(out, "  what if %s: without it %s\n", report->what_if,
+		ts_text_printf(out, "  what-if %s: %s without it\n", report->what_if,
 			       ts_format_duration_ns(span, sizeof(span), report->baseline_span_ns));
 	if (report->guessed_commands)
-		ts_text_printf(out,
-			       "  without a call, so that when they were given is a guess: %" PRIu64
-			       "\n",
-			       report->guessed_commands);
+		ts_text_printf(
+			out,
+			"  %" PRIu64
+			" commands have no recorded call: their submit times are estimated\n",
+			report->guessed_commands);
 	if (report->broken_waits)
-		ts_text_printf(out,
-			       "  %" PRIu64 " waits would never have ended: they were dropped\n",
+		ts_text_printf(out, "  %" PRIu64 " waits would deadlock: dropped\n",
 			       report->broken_waits);
 }
 

@@ -32,8 +32,7 @@ static int choose_keeping(struct ts_replay_checker *checker, struct ts_error *er
 	if (options->ulp && bytes > TS_REPLAY_KEEP_MOST)
 		return ts_error_set(
 			err, TS_ENOMEM,
-			"a tolerance needs all content of a run in memory, which is %s: "
-			"choose a part, or '--check final'",
+			"'--tolerance' keeps all content of a run in memory (%s): replay a part, or use '--check final'",
 			ts_format_bytes(size, sizeof(size), bytes));
 	checker->keeps = options->ulp || bytes <= TS_REPLAY_KEEP_BYTES;
 	return TS_OK;
@@ -113,10 +112,10 @@ int ts_replay_checker_end(struct ts_replay_checker *checker, struct ts_error *er
 {
 	for (size_t i = 0; i < checker->count; i++)
 		if (!checker->seen[i])
-			return ts_error_set(err, TS_EIO,
-					    "the target gave only part of what is "
-					    "compared: capture %zu is missing",
-					    i);
+			return ts_error_set(
+				err, TS_EIO,
+				"the target did not deliver all captures: capture %zu is missing",
+				i);
 	return TS_OK;
 }
 
@@ -224,7 +223,7 @@ int ts_replay_checker_content(void *context, uint32_t capture, const void *data,
 	int rc = TS_OK;
 
 	if (capture >= checker->count || checker->seen[capture])
-		return ts_error_set(err, TS_EINVAL, "the target gave what nobody asked for");
+		return ts_error_set(err, TS_EINVAL, "the target delivered an unknown capture");
 	checker->seen[capture] = true;
 	bytes = checker->captures[capture].range.bytes;
 	if (capture == checker->dump_capture && checker->phase != TS_REPLAY_PHASE_REFERENCE)

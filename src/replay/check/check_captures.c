@@ -167,10 +167,11 @@ static int no_such_memory(const struct ts_replay_stream *stream, uint32_t index,
 		if (ts_replay_is_alive(stream, i, index))
 			ts_text_printf(&there, "%s%" PRIu64, there.length ? ", " : "",
 				       stream->objects[i].number);
-	return ts_error_set(
-		err, TS_EINVAL,
-		"there is no memory %" PRIu64 " behind command %" PRIu64 "; there is %s", number,
-		stream->commands[index].sequence, there.length ? ts_text_cstr(&there) : "none");
+	return ts_error_set(err, TS_EINVAL,
+			    "there is no memory %" PRIu64 " after command %" PRIu64
+			    "; existing memory: %s",
+			    number, stream->commands[index].sequence,
+			    there.length ? ts_text_cstr(&there) : "none");
 }
 
 static int add_dump(struct ts_replay_checker *checker, uint32_t place, uint32_t index,
@@ -269,7 +270,7 @@ int ts_replay_captures_choose(struct ts_replay_checker *checker, struct ts_error
 		rc = add_place(checker, i, err);
 	if (!rc && replay->options.dump_at && checker->dump_capture == TS_REPLAY_NONE)
 		rc = ts_error_set(err, TS_EINVAL,
-				  "command %" PRIu64 " is not among those that are replayed",
+				  "command %" PRIu64 " is not among the replayed commands",
 				  replay->options.dump_at);
 	if (!rc && replay->options.check != TS_REPLAY_CHECK_NONE && replay->plan.count &&
 	    add_final(checker))

@@ -73,7 +73,7 @@ static void set_values(const struct ts_replay_checker *checker, uint64_t value, 
 		 value, ts_value_format(type, (const char *)a + at, x),
 		 is_replaced ? "with the recorded kernels" : "in one run",
 		 ts_value_format(type, (const char *)b + at, y),
-		 is_replaced ? "with the new ones" : "in another");
+		 is_replaced ? "with the replacements" : "in another");
 }
 
 static void set_bytes(const struct ts_replay_checker *checker, uint32_t capture, const void *a,
@@ -125,7 +125,7 @@ static void differs(const struct ts_replay_checker *checker, struct ts_replay_re
 	place_text(checker, capture, to, sizeof(to));
 	if (before == TS_REPLAY_NONE)
 		snprintf(report->between, sizeof(report->between),
-			 "no check was equal before the first difference, at %s", to);
+			 "no matching check before the first difference, at %s", to);
 	else
 		snprintf(report->between, sizeof(report->between), "equal at %s; different at %s",
 			 place_text(checker, before, from, sizeof(from)), to);

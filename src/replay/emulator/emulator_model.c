@@ -210,8 +210,7 @@ static int finish(struct ts_emulator_build *build, struct ts_error *err)
 	if (!build->rc && (nodes > UINT32_MAX - 2 || build->arrow_count >= UINT32_MAX))
 		return ts_error_set(
 			err, TS_ENOSPC,
-			"too much for the emulator: %llu instants and %zu dependencies; "
-			"take a part of the trace",
+			"trace too large for the emulator: %llu instants and %zu dependencies; use a part of it",
 			(unsigned long long)nodes, build->arrow_count);
 	count_waits(build);
 	index_edges(build);

@@ -156,8 +156,8 @@ static int parse_change(struct ts_what_if *what_if, const char *text,
 	const struct word *word = find_word(text, colon ? (size_t)(colon - text) : length);
 
 	if (!value || !word || (word->named && !colon) || (!word->named && colon))
-		return ts_error_set(err, TS_EINVAL,
-				    "what-if '%s' is not known; possible are " POSSIBLE, text);
+		return ts_error_set(err, TS_EINVAL, "unknown what-if '%s'; expected " POSSIBLE,
+				    text);
 	change->text = text;
 	change->kind = word->kind;
 	if (word->named) {

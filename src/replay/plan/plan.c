@@ -108,7 +108,7 @@ static const struct {
 	{ TS_COMMAND_COPY, "copy", "copies" },
 	{ TS_COMMAND_FILL, "fill", "fills" },
 	{ TS_COMMAND_LAUNCH, "launch", "launches" },
-	{ TS_COMMAND_HOST_WRITE, "write of the host", "writes of the host" },
+	{ TS_COMMAND_HOST_WRITE, "host write", "host writes" },
 };
 
 static uint32_t count_kind(const struct ts_replay_plan *plan, const struct ts_replay_stream *stream,

@@ -36,10 +36,10 @@ static int parse_place(const struct part *part, const char *option, const char *
 		return TS_OK;
 	}
 	if (is_number(text) || ts_parse_duration_ns(text, strlen(text), &value))
-		return ts_error_set(err, TS_EINVAL,
-				    "'--%s %s' is neither the number of a command nor a time such "
-				    "as 1.5ms behind the first one",
-				    option, text);
+		return ts_error_set(
+			err, TS_EINVAL,
+			"'--%s %s' is neither a command number nor a time after the first command such as 1.5ms",
+			option, text);
 	*time = ts_ns_add(part->stream->commands[0].start_ns, value);
 	return TS_OK;
 }
@@ -55,7 +55,7 @@ static int no_such_queue(const struct ts_replay_stream *stream, const char *word
 		if (stream->objects[i].kind == TS_OBJECT_STREAM)
 			ts_text_printf(&there, "%s%" PRIu64, there.length ? ", " : "",
 				       stream->objects[i].index);
-	return ts_error_set(err, TS_EINVAL, "there is no stream %.*s; there are %s", (int)length,
+	return ts_error_set(err, TS_EINVAL, "there is no stream %.*s; streams are %s", (int)length,
 			    word, there.length ? ts_text_cstr(&there) : "none");
 }
 

@@ -66,7 +66,7 @@ static int load_range(struct ts_replay_load *load, const struct ts_command_row *
 	if (row->object == 0)
 		return TS_OK;
 	if (object == TS_REPLAY_NONE || load->stream->objects[object].kind != TS_OBJECT_MEMORY)
-		return check_error(row, err, "its memory is not there");
+		return check_error(row, err, "its memory is missing");
 	memory = &load->stream->objects[object];
 	if (memory->parent != TS_REPLAY_NONE &&
 	    load->stream->objects[memory->parent].kind == TS_OBJECT_MEMORY) {
@@ -78,7 +78,7 @@ static int load_range(struct ts_replay_load *load, const struct ts_command_row *
 	if (row->bytes == TS_ABSENT && range->offset <= memory->bytes)
 		range->bytes = memory->bytes - range->offset;
 	if (range->offset > memory->bytes || range->bytes > memory->bytes - range->offset)
-		return check_error(row, err, "it goes beyond its memory");
+		return check_error(row, err, "it exceeds its memory");
 	range->memory = object;
 	return TS_OK;
 }
@@ -113,9 +113,9 @@ static int load_check(struct ts_replay_load *load, const struct ts_command_row *
 	ts_arena_clear(&load->line);
 	rc = ts_replay_row_details(load, row->details, &load->line, &details, err);
 	if (rc)
-		return check_error(row, err, "its details are bad");
+		return check_error(row, err, "malformed details");
 	if (!parse_hash(details.hash, &found.check.hash))
-		return check_error(row, err, "its hash is bad");
+		return check_error(row, err, "malformed hash");
 	found.check.why = reason_of(details.why);
 	rc = load_range(load, row, &found, err);
 	if (rc)
@@ -125,7 +125,7 @@ static int load_check(struct ts_replay_load *load, const struct ts_command_row *
 		if (found.command == TS_REPLAY_NONE)
 			return check_error(row, err, "there is no such command");
 		if (found.check.range.memory == TS_REPLAY_NONE && !is_read_of(load, &found))
-			return check_error(row, err, "it brought nothing of that size to the host");
+			return check_error(row, err, "it copied nothing of that size to the host");
 	} else if (found.check.range.memory == TS_REPLAY_NONE) {
 		return check_error(row, err, "it names no memory");
 	}

@@ -43,7 +43,7 @@ static void describe(const struct ts_replay_stream *stream,
 		 object)
 		snprintf(to, bytes, "%s of memory %" PRIu64, kind, object);
 	else if (command->kind == TS_COMMAND_HOST_WRITE && object)
-		snprintf(to, bytes, "write of the host to memory %" PRIu64, object);
+		snprintf(to, bytes, "host write to memory %" PRIu64, object);
 	else
 		snprintf(to, bytes, "%s", command->call ? command->call : kind ? kind : "unknown");
 }
@@ -86,7 +86,7 @@ static int load_queue(struct ts_replay_load *load, uint32_t index, int64_t queue
 	if (command->queue == TS_REPLAY_NONE && !queue && (!needs_one || command->unreplayable))
 		return TS_OK;
 	if (command->queue == TS_REPLAY_NONE)
-		return ts_replay_command_error(load->stream, index, err, "its queue is not there");
+		return ts_replay_command_error(load->stream, index, err, "its queue is missing");
 	object = &load->stream->objects[command->queue];
 	if (object->kind != TS_OBJECT_STREAM)
 		return ts_replay_command_error(
@@ -104,7 +104,7 @@ static int load_reference(struct ts_replay_load *load, uint32_t index, int64_t i
 	*ret_object = ts_replay_object_by_id(load, id);
 	if (id && *ret_object == TS_REPLAY_NONE)
 		return ts_replay_command_error(load->stream, index, err,
-					       "its %s (row %" PRId64 ") is not there", what, id);
+					       "its %s (row %" PRId64 ") is missing", what, id);
 	return TS_OK;
 }
 
@@ -304,7 +304,7 @@ static int check_sequence(const struct ts_command_row *row, int64_t expected, st
 	if (row->sequence == expected)
 		return TS_OK;
 	if (row->sequence < expected)
-		return ts_error_set(err, TS_EFORMAT, "command %" PRId64 " is there twice",
+		return ts_error_set(err, TS_EFORMAT, "command %" PRId64 " appears twice",
 				    row->sequence);
 	if (row->sequence == expected + 1)
 		return ts_error_set(err, TS_EFORMAT,

@@ -30,7 +30,7 @@ static int scan_unsigned(struct parse *parse, void *to)
 	if (rc)
 		return rc;
 	if (number.kind != TS_JSON_INT || number.integer < 0)
-		return ts_json_bad(&parse->js, at, "expected a whole number that is not negative");
+		return ts_json_bad(&parse->js, at, "expected a non-negative integer");
 	*(uint64_t *)to = (uint64_t)number.integer;
 	return TS_OK;
 }
@@ -44,7 +44,7 @@ static int scan_signed(struct parse *parse, void *to)
 	if (rc)
 		return rc;
 	if (number.kind != TS_JSON_INT)
-		return ts_json_bad(&parse->js, at, "expected a whole number");
+		return ts_json_bad(&parse->js, at, "expected an integer");
 	*(int64_t *)to = number.integer;
 	return TS_OK;
 }
@@ -290,7 +290,7 @@ static int scan_failed(struct parse *parse, void *to)
 	if (ts_json_peek(&parse->js) == '"')
 		return scan_text(parse, &details->failed);
 	rc = scan_flag(parse, &failed);
-	details->failed = !rc && failed ? "no reason is given" : NULL;
+	details->failed = !rc && failed ? "no reason given" : NULL;
 	return rc;
 }
 
@@ -350,7 +350,7 @@ static int scan_details(struct parse *parse)
 	int rc = scan_object(parse, members, TS_ARRAY_SIZE(members));
 
 	if (!rc && ts_json_peek(&parse->js) != -1)
-		rc = ts_json_bad(&parse->js, parse->js.next, "something follows the object");
+		rc = ts_json_bad(&parse->js, parse->js.next, "trailing data after the object");
 	return rc;
 }
 
@@ -368,7 +368,7 @@ int ts_replay_details_parse(struct ts_replay_details *ret_details, struct ts_are
 	if (rc == TS_ENOMEM)
 		return ts_replay_no_memory(err);
 	if (rc)
-		return ts_error_set(err, TS_EFORMAT, "its details are bad at byte %td: %s",
+		return ts_error_set(err, TS_EFORMAT, "malformed details at byte %td: %s",
 				    parse.js.error_at - json, parse.js.reason);
 	return TS_OK;
 }

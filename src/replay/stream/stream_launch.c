@@ -96,7 +96,7 @@ static int load_memory(struct ts_replay_load *load, uint32_t index, uint32_t num
 	if (object == TS_REPLAY_NONE)
 		return ts_replay_command_error(load->stream, index, err,
 					       "argument %" PRIu32 " names memory %" PRIu64
-					       ", which is not there",
+					       ", which is missing",
 					       number, raw->object);
 	snprintf(what, sizeof(what), "argument %" PRIu32, number);
 	whole = load->stream->objects[object].bytes;
@@ -132,8 +132,8 @@ static int load_arg(struct ts_replay_load *load, uint32_t index, uint32_t number
 		arg->kind = is_word(raw->kind, "svm") ? TS_REPLAY_ARG_SVM : TS_REPLAY_ARG_MEMORY;
 		return load_memory(load, index, number, raw, arg, err);
 	}
-	ts_replay_spoil(load, index, "argument %" PRIu32 " is a %s", number,
-			raw->kind ? raw->kind : "thing of unknown kind");
+	ts_replay_spoil(load, index, "argument %" PRIu32 " has kind '%s'", number,
+			raw->kind ? raw->kind : "unknown");
 	return TS_OK;
 }
 
@@ -172,9 +172,9 @@ static int add_indirect(struct ts_replay_load *load, uint32_t index, uint64_t nu
 	uint32_t object = ts_replay_object_by_number(load, number);
 
 	if (object == TS_REPLAY_NONE)
-		return ts_replay_command_error(
-			load->stream, index, err,
-			"it may reach memory %" PRIu64 ", which is not there", number);
+		return ts_replay_command_error(load->stream, index, err,
+					       "it may reach memory %" PRIu64 ", which is missing",
+					       number);
 	return ts_replay_load_range(load, index, "memory", object, 0,
 				    load->stream->objects[object].bytes, ret_range, err);
 }
@@ -224,8 +224,7 @@ static int load_function(struct ts_replay_load *load, uint32_t index, struct ts_
 
 	if (command->object == TS_REPLAY_NONE ||
 	    stream->objects[command->object].kind != TS_OBJECT_FUNCTION)
-		return ts_replay_command_error(stream, index, err,
-					       "the kernel that it launches is not there");
+		return ts_replay_command_error(stream, index, err, "its kernel is missing");
 	function = &stream->objects[command->object];
 	if (function->unreplayable) {
 		ts_replay_spoil(load, index, "kernel '%s': %s", function->name,

@@ -196,7 +196,7 @@ __attribute__((format(printf, 3, 4))) static void spoil(struct ts_replay_load *l
 	va_end(arguments);
 	object->unreplayable = ts_arena_strdup_len(&load->stream->arena, text, strlen(text));
 	if (!object->unreplayable)
-		object->unreplayable = "it is not sound";
+		object->unreplayable = "it is invalid";
 }
 
 static const uint32_t *devices_of(struct ts_replay_load *load, struct ts_replay_object_info *object,
@@ -210,8 +210,7 @@ static const uint32_t *devices_of(struct ts_replay_load *load, struct ts_replay_
 
 		if (device == TS_REPLAY_NONE ||
 		    load->stream->objects[device].kind != TS_OBJECT_DEVICE) {
-			spoil(load, object, "its device %" PRIu64 " is not there",
-			      numbers->items[i]);
+			spoil(load, object, "its device %" PRIu64 " is missing", numbers->items[i]);
 			continue;
 		}
 		devices[object->device_count++] = device;
@@ -270,11 +269,11 @@ static void link_parent(struct ts_replay_load *load, struct ts_replay_object_inf
 	object->parent = ts_replay_object_by_id(load, parent);
 	if (object->parent == TS_REPLAY_NONE) {
 		if (needs_one)
-			spoil(load, object, "what it belongs to is not there");
+			spoil(load, object, "its parent is missing");
 		return;
 	}
 	if (!is_parent_kind(object->kind, load->stream->objects[object->parent].kind)) {
-		spoil(load, object, "it belongs to a %s",
+		spoil(load, object, "its parent is a %s",
 		      ts_enum_name("object_kind", load->stream->objects[object->parent].kind));
 		object->parent = TS_REPLAY_NONE;
 	}
@@ -293,14 +292,14 @@ static int link_object(struct ts_replay_load *load, uint32_t index, const struct
 	    load->stream->objects[object->device].kind != TS_OBJECT_DEVICE)
 		object->device = TS_REPLAY_NONE;
 	if (object->kind == TS_OBJECT_STREAM && object->device == TS_REPLAY_NONE)
-		spoil(load, object, "its device %" PRIu64 " is not there", details->device);
+		spoil(load, object, "its device %" PRIu64 " is missing", details->device);
 	if (ts_replay_blob_of(load, row->blob, &object->blob, &why))
 		spoil(load, object, "its content cannot be read: %s", why.message);
 	object->devices = devices_of(load, object, &details->devices);
 	if (!object->devices || add_binaries(load, object, details))
 		return TS_ENOMEM;
 	if (object->kind == TS_OBJECT_MODULE && !object->blob.id && !object->binary_count)
-		spoil(load, object, "neither its source nor a binary is in the trace");
+		spoil(load, object, "the trace has neither its source nor a binary");
 	return TS_OK;
 }
 
@@ -326,7 +325,7 @@ static void root_view(struct ts_replay_load *load, struct ts_replay_object_info 
 			break;
 		view->parent = parent->parent;
 	}
-	spoil(load, view, "it lies outside of what it is a part of");
+	spoil(load, view, "it exceeds its parent");
 	view->parent = TS_REPLAY_NONE;
 	view->origin = 0;
 }
@@ -341,7 +340,7 @@ static void check_memory(struct ts_replay_load *load, struct ts_replay_object_in
 	else
 		memory->origin = 0;
 	if (!memory->bytes)
-		spoil(load, memory, "its size is not known");
+		spoil(load, memory, "its size is unknown");
 	if (memory->blob.id && memory->blob.bytes != memory->bytes) {
 		spoil(load, memory, "it has %" PRIu64 " bytes, its content %" PRIu64, memory->bytes,
 		      memory->blob.bytes);

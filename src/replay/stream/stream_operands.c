@@ -23,7 +23,7 @@ void ts_replay_spoil(struct ts_replay_load *load, uint32_t index, const char *fo
 	va_end(arguments);
 	command->unreplayable = ts_arena_strdup_len(&load->stream->arena, text, strlen(text));
 	if (!command->unreplayable)
-		command->unreplayable = "it is not sound";
+		command->unreplayable = "it is invalid";
 }
 
 /* ---- ranges ---- */
@@ -64,7 +64,7 @@ int ts_replay_load_range(struct ts_replay_load *load, uint32_t index, const char
 	}
 	if (offset > root->bytes || bytes > root->bytes - offset)
 		return ts_replay_command_error(load->stream, index, err,
-					       "its %s goes beyond memory %" PRIu64 ": %" PRIu64
+					       "its %s exceeds memory %" PRIu64 ": %" PRIu64
 					       " bytes at %" PRIu64 " of %" PRIu64,
 					       what, root->number, bytes, offset, root->bytes);
 	*ret_range = (struct ts_replay_range){ object, offset, bytes };
@@ -161,7 +161,7 @@ static int load_rect(struct ts_replay_load *load, uint32_t index,
 	    !settle_side(&command->to, command->region) ||
 	    !settle_side(&command->from, command->region))
 		return ts_replay_command_error(load->stream, index, err,
-					       "its rectangle makes no sense");
+					       "its rectangle is invalid");
 	return TS_OK;
 }
 
@@ -309,7 +309,7 @@ static int load_record(struct ts_replay_load *load, uint32_t index,
 		event = ts_replay_object_by_number(load, details->event);
 	if (event == TS_REPLAY_NONE || load->stream->objects[event].kind != TS_OBJECT_EVENT)
 		return ts_replay_command_error(load->stream, index, err,
-					       "it sets event %" PRIu64 ", which is not there",
+					       "it sets event %" PRIu64 ", which is missing",
 					       details->event);
 	command->user_event = event;
 	command->status = details->status;
@@ -347,7 +347,7 @@ int ts_replay_load_operands(struct ts_replay_load *load, uint32_t index,
 	case TS_COMMAND_SYNC:
 		return TS_OK;
 	default:
-		ts_replay_spoil(load, index, "what the host ran is not in the trace");
+		ts_replay_spoil(load, index, "the host function is not in the trace");
 		command->knows_no_sets = true;
 		return TS_OK;
 	}

@@ -86,10 +86,10 @@ static int several_processes(const struct ts_replay_load *load, struct ts_error 
 		if (is_new)
 			append_process(&names, load->reader, load->rows[i].process);
 	}
-	return ts_error_set(err, TS_EINVAL,
-			    "several processes of this trace have commands: choose one with "
-			    "'--process', of %s",
-			    ts_text_cstr(&names));
+	return ts_error_set(
+		err, TS_EINVAL,
+		"several processes in this trace have commands: select one with '--process': %s",
+		ts_text_cstr(&names));
 }
 
 static int choose_process(struct ts_replay_load *load, int64_t process, struct ts_error *err)
@@ -119,10 +119,9 @@ int ts_replay_load_rows(struct ts_replay_load *load, int64_t process, struct ts_
 	int rc = read_rows(load, err);
 
 	if (!rc && load->row_count == 0)
-		rc = ts_error_set(err, TS_ENOTFOUND,
-				  "nothing to replay: the trace holds no commands (record with "
-				  "'tracesmith record --replayable', or take '--target emulator', "
-				  "which needs none)");
+		rc = ts_error_set(
+			err, TS_ENOTFOUND,
+			"nothing to replay: the trace has no command stream (record with 'tracesmith record --replayable', or use '--target emulator', which needs none)");
 	if (!rc)
 		rc = choose_process(load, process, err);
 	if (!rc)

@@ -29,7 +29,7 @@ static const char *chunk_fault(struct ts_reader *reader, const struct sbt_chunk 
 	if (fault)
 		return fault;
 	if (chunk.header.checksum != listed->header.checksum)
-		return "the index says something else of this chunk";
+		return "the index disagrees about this chunk";
 	return sbt_chunk_check_payloads(&reader->file, &chunk, NULL) ? "checksum differs" : NULL;
 }
 
@@ -58,7 +58,7 @@ int ts_replay_check_owner(const struct ts_reader *reader, struct ts_error *err)
 	return ts_error_set(
 		err, TS_EFORMAT,
 		"trace '%s' belongs to another user (uid %" PRIu64
-		"), and its commands would run as you: look at it first, then add '--yes'",
+		"), and its commands would run as you: inspect it first, then add '--yes'",
 		reader->file.path, (uint64_t)status.st_uid);
 }
 

@@ -138,7 +138,7 @@ static int open_session(struct ts_replay *replay, struct ts_replay_session **ret
 
 	if (replay->work->command_count == 0)
 		return ts_error_set(err, TS_ENOTFOUND,
-				    "nothing to emulate: the trace has no commands of a device");
+				    "nothing to emulate: the trace has no device commands");
 	session = calloc(1, sizeof(*session));
 	if (!session)
 		return ts_error_set(err, TS_ENOMEM, "no memory for the emulator");

@@ -11,14 +11,13 @@ static int open_session(struct ts_replay *replay, struct ts_replay_session **ret
 {
 	return ts_error_set(
 		err, TS_ECAP,
-		"this build cannot replay on OpenCL: its headers were not there (Debian: "
-		"opencl-headers); use --target emulator");
+		"this build has no OpenCL support: the headers were missing (Debian: opencl-headers); use --target emulator");
 }
 
 static int run_session(struct ts_replay_session *session, unsigned int number,
 		       struct ts_replay_outcome *outcome, struct ts_error *err)
 {
-	return ts_error_set(err, TS_ECAP, "this build cannot replay on OpenCL");
+	return ts_error_set(err, TS_ECAP, "this build has no OpenCL support");
 }
 
 static const char *describe_session(const struct ts_replay_session *session)

@@ -153,7 +153,7 @@ TS_TEST(a_trace_of_the_host_alone_gives_nothing_and_says_so)
 	load_ranks(&analyzed, TS_ROUNDING_NONE, OP("aten::add", "10", "5"), NULL);
 	run_analysis(&analyzed, &ts_analysis_breakdown);
 	CHECK_ROWS(&analyzed, "breakdown", TIMES, "");
-	TS_CHECK(has_note(&analyzed.result, "no device did anything"));
+	TS_CHECK(has_note(&analyzed.result, "no device activity"));
 	run_analysis(&analyzed, &ts_analysis_overlap);
 	CHECK_ROWS(&analyzed, "overlap", "rank overlap_pct", "");
 	release_analyzed(&analyzed);

@@ -157,7 +157,7 @@ TS_TEST(a_trace_of_the_host_alone_has_no_kernels)
 		run_analysis(&analyzed, &ts_analysis_kernels);
 		CHECK_ROWS(&analyzed, "types", "type", "");
 		CHECK_ROWS(&analyzed, "kernels", "name", "");
-		TS_CHECK(has_note(&analyzed.result, "no device did anything"));
+		TS_CHECK(has_note(&analyzed.result, "no device activity"));
 		release_analyzed(&analyzed);
 	}
 }

@@ -133,6 +133,6 @@ TS_TEST(without_devices_there_is_nothing_to_tell)
 	run_analysis(&analyzed, &ts_analysis_launch_latency);
 	CHECK_ROWS(&analyzed, "summary", "rank", "");
 	CHECK_ROWS(&analyzed, "launches", "rank", "");
-	TS_CHECK(has_note(&analyzed.result, "no device did anything"));
+	TS_CHECK(has_note(&analyzed.result, "no device activity"));
 	release_analyzed(&analyzed);
 }

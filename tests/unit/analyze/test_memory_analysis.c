@@ -114,7 +114,7 @@ TS_TEST(other_instants_are_none_of_ours)
 		   NULL);
 	run_analysis(&analyzed, &ts_analysis_memory);
 	CHECK_ROWS(&analyzed, "summary", "rank", "");
-	TS_CHECK(has_note(&analyzed.result, "does not tell of memory"));
+	TS_CHECK(has_note(&analyzed.result, "no memory events"));
 	release_analyzed(&analyzed);
 }
 
@@ -221,7 +221,7 @@ TS_TEST(totals_of_several_allocators_are_the_devices)
 	CHECK_ROWS(&analyzed, "summary", "device pool peak_bytes",
 		   "device:0 async 10\ndevice:0 pitched 20\n");
 	CHECK_ROWS(&analyzed, "peak", "pool bytes", "async 10\npitched 10\n");
-	TS_CHECK(has_note(&analyzed.result, "of all its allocators together"));
+	TS_CHECK(has_note(&analyzed.result, "total of all allocators"));
 	release_analyzed(&analyzed);
 }
 
@@ -263,7 +263,7 @@ TS_TEST(sums_that_what_is_reserved_confirms)
 	CHECK_ROWS(&analyzed, "summary", "pool peak_bytes totals_known", "part 20 0\nwhole 20 1\n");
 	TS_CHECK(has_note(&analyzed.result, "device:0, part: the trace does not say how much"));
 	TS_CHECK(!has_note(&analyzed.result, "device:0, whole"));
-	TS_CHECK(!has_note(&analyzed.result, "of all its allocators together"));
+	TS_CHECK(!has_note(&analyzed.result, "total of all allocators"));
 	release_analyzed(&analyzed);
 }
 

@@ -413,8 +413,9 @@ TS_TEST(replaced_kernels)
 	trouble.command = 4;
 	trouble.add = 1;
 	report = report_of(&options);
-	TS_CHECK_STR(report.note,
-		     "the recorded kernels cannot be run to compare with: it does not build");
+	TS_CHECK_STR(
+		report.note,
+		"the recorded kernels do not run here, so there is nothing to compare with: it does not build");
 	TS_CHECK_INT(report.command, 6);
 	TS_CHECK(!report.has_bytes);
 	unlink(path);
@@ -486,14 +487,13 @@ TS_TEST(parts_that_are_not_there)
 		  "nothing to replay: no command in that part; the window has commands 2 to 6" },
 		{ { .from = "x" },
 		  TS_EINVAL,
-		  "'--from x' is neither the number of a command nor a time such as 1.5ms behind the "
-		  "first one" },
-		{ { .streams = "0,2" }, TS_EINVAL, "there is no stream 2; there are 0, 1" },
-		{ { .streams = "" }, TS_EINVAL, "there is no stream ; there are 0, 1" },
+		  "'--from x' is neither a command number nor a time after the first command such as 1.5ms" },
+		{ { .streams = "0,2" }, TS_EINVAL, "there is no stream 2; streams are 0, 1" },
+		{ { .streams = "" }, TS_EINVAL, "there is no stream ; streams are 0, 1" },
 		{ { .window = 2 }, TS_EINVAL, "there is no window 2; the trace has 1" },
 		{ { .dump_at = 3, .dump_memory = 12 },
 		  TS_EINVAL,
-		  "there is no memory 12 behind command 3; there is 10, 11" },
+		  "there is no memory 12 after command 3; existing memory: 10, 11" },
 		{ { .value_type = "f8" },
 		  TS_EINVAL,
 		  "'f8' is not a value type; types are f16, bf16, f32, f64, i8, i16, i32, i64, u8, "

@@ -32,8 +32,7 @@ int ts_opencl_api_open(struct ts_opencl_api *ret_api, struct ts_error *err)
 	if (!api.library)
 		return ts_error_set(
 			err, TS_ECAP,
-			"there is no OpenCL loader here (%s); install one (Debian: ocl-icd-libopencl1) "
-			"and a driver, or use --target emulator",
+			"no OpenCL loader found (%s); install one (Debian: ocl-icd-libopencl1) and a driver, or use --target emulator",
 			LIBRARY);
 	for (size_t i = 0; i < TS_ARRAY_SIZE(functions); i++) {
 		void *symbol = dlsym(api.library, functions[i].name);
@@ -125,7 +124,7 @@ static const struct error {
 	ERROR(CL_INVALID_SPEC_ID),
 	ERROR(CL_MAX_SIZE_RESTRICTION_EXCEEDED),
 	{ -1001, "CL_PLATFORM_NOT_FOUND_KHR" },
-	{ -9999, "an illegal access of memory (-9999, NVIDIA's)" },
+	{ -9999, "illegal memory access (-9999, NVIDIA)" },
 #undef ERROR
 };
 
@@ -134,7 +133,7 @@ const char *ts_opencl_error_name(cl_int code)
 	for (size_t i = 0; i < TS_ARRAY_SIZE(errors); i++)
 		if (errors[i].code == code)
 			return errors[i].name;
-	return "an error without a name";
+	return "unknown error";
 }
 
 int ts_opencl_error_code(cl_int code)

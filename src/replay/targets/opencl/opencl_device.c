@@ -64,9 +64,9 @@ static int find_devices(struct ts_replay_session *session, struct ts_error *err)
 
 	/* The loader says -1001 where there is no platform at all. */
 	if (api->clGetPlatformIDs(0, NULL, &count) || !count)
-		return ts_error_set(err, TS_ECAP,
-				    "there is no OpenCL platform here; install a driver (Debian: "
-				    "pocl-opencl-icd runs on processors)");
+		return ts_error_set(
+			err, TS_ECAP,
+			"no OpenCL platform found; install a driver (Debian: pocl-opencl-icd runs on processors)");
 	platforms = ts_alloc_array(count, sizeof(cl_platform_id));
 	if (!platforms)
 		return ts_error_set(err, TS_ENOMEM, "no memory for a list of platforms");
@@ -77,7 +77,7 @@ static int find_devices(struct ts_replay_session *session, struct ts_error *err)
 	if (rc)
 		return ts_error_set(err, rc, "no memory for a list of devices");
 	if (!session->device_count)
-		return ts_error_set(err, TS_ECAP, "there is no OpenCL device here");
+		return ts_error_set(err, TS_ECAP, "no OpenCL device found");
 	return TS_OK;
 }
 
@@ -97,7 +97,7 @@ static int no_such_device(const struct ts_replay_session *session, const char *a
 	for (uint32_t i = 0; i < session->device_count && used < sizeof(names); i++)
 		used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%u '%s'",
 					 i ? ", " : "", i, session->devices[i].name);
-	return ts_error_set(err, TS_ECAP, "no such OpenCL device: '%s'; there are: %s", asked,
+	return ts_error_set(err, TS_ECAP, "no such OpenCL device: '%s'; devices are %s", asked,
 			    names);
 }
 
@@ -244,7 +244,7 @@ static void describe(struct ts_replay_session *session)
 	append(session, "opencl: ");
 	describe_used(session, &count);
 	if (!count)
-		append(session, "no device was needed");
+		append(session, "no device needed");
 	for (uint32_t i = 0; i < session->stream->object_count; i++) {
 		const struct ts_replay_object_info *info = ts_opencl_info(session, i);
 

@@ -30,7 +30,7 @@ static int make_svm(struct ts_replay_session *session, uint32_t memory, struct t
 	if (!session->objects[memory].memory.svm)
 		return ts_error_set(err, TS_ECAP,
 				    "memory %" PRIu64 ": %" PRIu64
-				    " bytes of shared virtual memory cannot be had on '%s'",
+				    " bytes of shared virtual memory cannot be allocated on '%s'",
 				    info->number, info->bytes,
 				    ts_opencl_device_name(session, memory));
 	return TS_OK;
@@ -56,7 +56,7 @@ static int make_sub_buffer(struct ts_replay_session *session, struct ts_opencl_v
 		return TS_OK;
 	return ts_error_set(err, ts_opencl_error_code(code),
 			    "a part of memory %" PRIu64 " (%" PRIu64 " bytes at %" PRIu64
-			    ") cannot be had: %s on '%s'",
+			    ") cannot be allocated: %s on '%s'",
 			    info->number, view->bytes, view->offset, ts_opencl_error_name(code),
 			    ts_opencl_device_name(session, view->memory));
 }

@@ -100,7 +100,7 @@ static int fail_compile(const struct build *build, cl_program program, cl_int co
 			    module_text(build, text, sizeof(text)),
 			    ts_opencl_device_name(build->session, build->module),
 			    log[0] ? log : ts_opencl_error_name(code),
-			    build->left_out[0] ? " (left out: " : "", build->left_out,
+			    build->left_out[0] ? " (truncated: " : "", build->left_out,
 			    build->left_out[0] ? ")" : "");
 }
 
@@ -130,7 +130,7 @@ static int build_source(const struct build *build, const char *source, size_t by
 									   &source, &bytes, &code);
 
 	if (!program)
-		return fail_build(build, code, "its source is refused", err);
+		return fail_build(build, code, "its source was rejected", err);
 	return compile(build, program, ret_program, err);
 }
 
@@ -199,7 +199,7 @@ static int build_binary(const struct build *build, struct ts_arena *arena, const
 								build->devices, lengths, binaries,
 								NULL, &code);
 	if (!program)
-		return fail_build(build, code, "its binary is refused", err);
+		return fail_build(build, code, "its binary was rejected", err);
 	return compile(build, program, ret_program, err);
 }
 
@@ -213,7 +213,7 @@ static int build_recorded(const struct build *build, struct ts_arena *arena,
 	int rc;
 
 	if (!info->blob.id)
-		return build_binary(build, arena, "its source is not there", ret_program, err);
+		return build_binary(build, arena, "its source is missing", ret_program, err);
 	source = ts_arena_alloc(arena, info->blob.bytes + 1);
 	if (!source)
 		return ts_error_set(err, TS_ENOMEM, "no memory for a module");

@@ -34,11 +34,11 @@ static int one_platform(const struct ts_replay_session *session, uint32_t contex
 			&session->devices[session->objects[info->devices[i]].device];
 
 		if (platform && device->platform != platform)
-			return ts_error_set(err, TS_ECAP,
-					    "context %" PRIu64
-					    " has devices of two platforms here; "
-					    "choose one device with --device",
-					    info->number);
+			return ts_error_set(
+				err, TS_ECAP,
+				"context %" PRIu64
+				" spans devices of two platforms; select one device with --device",
+				info->number);
 		platform = device->platform;
 	}
 	if (!platform)

@@ -35,7 +35,7 @@ static int mark(struct ts_replay_session *session, uint32_t object, struct ts_er
 		return TS_OK;
 	session->objects[object].is_needed = true;
 	if (info->parent == TS_REPLAY_NONE && info->kind > TS_OBJECT_CONTEXT)
-		return ts_error_set(err, TS_EFORMAT, "%s %" PRIu64 " belongs to nothing",
+		return ts_error_set(err, TS_EFORMAT, "%s %" PRIu64 " has no parent",
 				    ts_enum_name("object_kind", info->kind), info->number);
 	if (info->kind != TS_OBJECT_DEVICE && info->kind != TS_OBJECT_CONTEXT)
 		rc = mark(session, info->parent, err);
@@ -101,7 +101,7 @@ static int mark_command(struct ts_replay_session *session, const struct ts_openc
 		return ts_error_set(err, TS_ECAP, "it cannot be replayed: %s",
 				    command->unreplayable);
 	if (command->kind == TS_COMMAND_HOST && !step->is_marker)
-		return ts_error_set(err, TS_ECAP, "what the host ran cannot be replayed");
+		return ts_error_set(err, TS_ECAP, "host functions cannot be replayed");
 	/* A queue in which nothing is given but waited for is nothing to make. */
 	if (command->kind != TS_COMMAND_SYNC)
 		rc = mark(session, command->queue, err);
@@ -263,11 +263,11 @@ static int make_indirect(struct ts_replay_session *session, struct ts_opencl_ste
 		if (!svm || is_argument(command, memory))
 			continue;
 		if ((uintptr_t)svm != ts_opencl_info(session, memory)->address)
-			return ts_error_set(err, TS_ECAP,
-					    "pointers inside SVM: it reaches memory %" PRIu64
-					    " through a pointer in other memory, and that lies "
-					    "elsewhere here",
-					    ts_opencl_info(session, memory)->number);
+			return ts_error_set(
+				err, TS_ECAP,
+				"pointers inside SVM: it reaches memory %" PRIu64
+				" through a pointer in other memory, which is at another address in this run",
+				ts_opencl_info(session, memory)->number);
 		pointers[step->pointer_count++] = svm;
 	}
 	step->pointers = pointers;

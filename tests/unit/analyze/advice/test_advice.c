@@ -52,9 +52,9 @@ TS_TEST(a_slow_host)
 		       OP("DataLoader.__next__", "40", "900") CALL("950", "2", "2")
 			       KERNEL("gemm", "7", "955", "45", "2"),
 	       NULL);
-	TS_CHECK_INT(cell_of(&a, "issues work too slowly", "saves_us")->integer, 900000);
+	TS_CHECK_INT(cell_of(&a, "launches work too slowly", "saves_us")->integer, 900000);
 	CHECK_EVIDENCE(&a, "more loader workers", "DataLoader.__next__ for 890 us");
-	CHECK_EVIDENCE(&a, "more loader workers", "the longest gap lasts 900 us and begins 50 us");
+	CHECK_EVIDENCE(&a, "more loader workers", "the longest gap lasts 900 us and starts 50 us");
 	TS_CHECK_STR(cell_of(&a, "too slowly", "command")->text, "tracesmith analyze T idle");
 	release_analyzed(&a);
 }
@@ -85,9 +85,8 @@ TS_TEST(communication_that_nothing_hides)
 	       CALL("0", "2", "1") CALL("3", "2", "2") KERNEL("gemm", "7", "5", "50", "1")
 		       ALL_REDUCE("9", "45", "60", "2"),
 	       NULL);
-	TS_CHECK_INT(
-		cell_of(&a, "communication runs while nothing is computed", "saves_us")->integer,
-		50000);
+	TS_CHECK_INT(cell_of(&a, "communication runs while nothing computes", "saves_us")->integer,
+		     50000);
 	CHECK_EVIDENCE(&a, "communication", "50 us of 60 us");
 	release_analyzed(&a);
 }
@@ -124,8 +123,8 @@ TS_TEST(copies_from_pageable_memory)
 		       EVENT("gpu_memcpy", "Memcpy HtoD (Pinned -> Device)", "0", "7", "120", "100",
 			     "'device':0,'stream':7,'correlation':1,'bytes':400000"),
 	       NULL);
-	TS_CHECK_INT(cell_of(&a, "not pinned", "saves_us")->integer, 75000);
-	CHECK_EVIDENCE(&a, "not pinned", "pinned ones of this trace ran at 4.00 GB/s");
+	TS_CHECK_INT(cell_of(&a, "pageable memory", "saves_us")->integer, 75000);
+	CHECK_EVIDENCE(&a, "pageable memory", "pinned copies in this trace ran at 4.00 GB/s");
 	release_analyzed(&a);
 }
 
@@ -178,8 +177,8 @@ TS_TEST(the_kernel_that_the_path_hangs_on)
 	struct analyzed a;
 
 	advise(&a, CALL("0", "1", "1") KERNEL("gemm", "7", "1", "10000", "1"), NULL);
-	TS_CHECK_INT(cell_of(&a, "hangs most on gemm", "saves_us")->integer, 5000000);
-	CHECK_EVIDENCE(&a, "hangs most on gemm", "it ran 1 time for 10 ms");
+	TS_CHECK_INT(cell_of(&a, "depends most on kernel gemm", "saves_us")->integer, 5000000);
+	CHECK_EVIDENCE(&a, "depends most on kernel gemm", "it ran 1 time for 10 ms");
 	release_analyzed(&a);
 }
 
@@ -193,7 +192,7 @@ TS_TEST(no_finding_without_evidence)
 					     "7", "1", "10000", "1"),
 	       NULL);
 	TS_CHECK_INT(ts_result_rows(table_named(&a.result, "advice")), 0);
-	TS_CHECK(has_note(&a.result, "nothing found"));
+	TS_CHECK(has_note(&a.result, "found nothing"));
 	release_analyzed(&a);
 	advise(&a, OP("aten::add", "0", "10"), NULL);
 	TS_CHECK_INT(ts_result_rows(table_named(&a.result, "advice")), 0);

@@ -285,7 +285,7 @@ TS_TEST(an_instance_that_is_not_there_is_an_error)
 	finish(made);
 	TS_CHECK_INT(ts_path_model_init(&model, &made->graph, TS_WORK_NONE, &err), 0);
 	TS_CHECK_INT(ts_path_window_init(&window, &model, "step", 1, &err), TS_ENOTFOUND);
-	TS_CHECK_STR(err.message, "annotation 'step': instance 1: there are 1, counted from 0");
+	TS_CHECK_STR(err.message, "annotation 'step': instance 1: there are 1, numbered from 0");
 	ts_path_window_release(&window);
 	TS_CHECK_INT(ts_path_window_init(&window, &model, "nope", 0, &err), TS_ENOTFOUND);
 	ts_path_window_release(&window);

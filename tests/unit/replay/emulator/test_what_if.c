@@ -66,11 +66,11 @@ static void check_refused(const char *text, const char *part)
 /* What is wrong is answered with what is possible. */
 TS_TEST(mistakes)
 {
-	check_refused("", "possible are kernel:NAME=0.5x");
-	check_refused("speed=2x", "possible are");
-	check_refused("kernel=2x", "possible are");
-	check_refused("streams:a=2", "possible are");
-	check_refused("kernel:a", "possible are");
+	check_refused("", "expected kernel:NAME=0.5x");
+	check_refused("speed=2x", "; expected");
+	check_refused("kernel=2x", "; expected");
+	check_refused("streams:a=2", "; expected");
+	check_refused("kernel:a", "; expected");
 	check_refused("kernel:a=", "'kernel' takes 0.5x or 12us, not ''");
 	check_refused("kernel:a=12", "takes 0.5x or 12us, not '12'");
 	check_refused("kernel:a=-1us", "takes");

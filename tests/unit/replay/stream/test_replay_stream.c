@@ -77,7 +77,7 @@ struct bad {
 
 static const struct bad bad_commands[] = {
 	{ { .kind = TS_COMMAND_COPY, .object = 10, .bytes = 8 },
-	  "command 2, copy to memory 10: its queue is not there" },
+	  "command 2, copy to memory 10: its queue is missing" },
 	{ { .kind = TS_COMMAND_COPY, .queue = 10, .object = 10, .bytes = 8 },
 	  "command 2, copy to memory 10: its queue is object 10, a memory" },
 	{ { .kind = TS_COMMAND_COPY, .queue = MADE_QUEUE, .bytes = 8 },
@@ -85,7 +85,7 @@ static const struct bad bad_commands[] = {
 	{ { .kind = TS_COMMAND_COPY, .queue = MADE_QUEUE, .object = 10, .bytes = 8 },
 	  "command 2, copy to memory 10: it writes 8 bytes, the trace holds 0" },
 	{ { .kind = TS_COMMAND_COPY, .queue = MADE_QUEUE, .object = 99, .bytes = 8 },
-	  "command 2, copy: its object (row 1099) is not there" },
+	  "command 2, copy: its object (row 1099) is missing" },
 	{ { .kind = TS_COMMAND_COPY,
 	    .queue = MADE_QUEUE,
 	    .object = MADE_MODULE,
@@ -97,10 +97,9 @@ static const struct bad bad_commands[] = {
 	    .other = 10,
 	    .other_offset = 250,
 	    .bytes = 8 },
-	  "command 2, copy from memory 10: its source goes beyond memory 10: 8 bytes at 250 of 256" },
+	  "command 2, copy from memory 10: its source exceeds memory 10: 8 bytes at 250 of 256" },
 	{ { .kind = TS_COMMAND_COPY, .queue = MADE_QUEUE, .other = 10, .bytes = INT64_MAX },
-	  "command 2, copy from memory 10: its source goes beyond memory 10: 9223372036854775807 bytes "
-	  "at 0 of 256" },
+	  "command 2, copy from memory 10: its source exceeds memory 10: 9223372036854775807 bytes at 0 of 256" },
 	{ { .kind = TS_COMMAND_COPY, .queue = MADE_QUEUE, .other = 10, .bytes = -8 },
 	  "command 2, copy: it has -8 bytes" },
 	{ { .kind = TS_COMMAND_COPY,
@@ -117,34 +116,33 @@ static const struct bad bad_commands[] = {
 	    .details =
 		    "{\"rect\":{\"region\":[4,4,2],\"to\":{\"origin\":[0,0,1],\"row\":16,\"slice\":64},"
 		    "\"from\":{\"origin\":[4,1,3],\"row\":16,\"slice\":64}}}" },
-	  "command 2, copy of memory 11 to memory 10: its source goes beyond memory 11: 116 bytes at 212 "
-	  "of 256" },
+	  "command 2, copy of memory 11 to memory 10: its source exceeds memory 11: 116 bytes at 212 of 256" },
 	{ { .kind = TS_COMMAND_COPY,
 	    .queue = MADE_QUEUE,
 	    .object = 10,
 	    .other = 11,
 	    .details = "{\"rect\":{\"region\":[4,4,9223372036854775807]}}" },
-	  "command 2, copy of memory 11 to memory 10: its rectangle makes no sense" },
+	  "command 2, copy of memory 11 to memory 10: its rectangle is invalid" },
 	{ { .kind = TS_COMMAND_COPY,
 	    .queue = MADE_QUEUE,
 	    .object = 10,
 	    .other = 11,
 	    .details = "{\"rect\":{\"region\":[4,4,1],\"to\":{\"row\":3}}}" },
-	  "command 2, copy of memory 11 to memory 10: its rectangle makes no sense" },
+	  "command 2, copy of memory 11 to memory 10: its rectangle is invalid" },
 	{ { .kind = TS_COMMAND_FILL, .queue = MADE_QUEUE, .object = 10, .bytes = 8 },
 	  "command 2, fill of memory 10: a pattern of 0 bytes cannot fill 8" },
 	{ { .kind = TS_COMMAND_HOST_WRITE, .object = 10, .bytes = 8 },
-	  "command 2, write of the host to memory 10: it writes 8 bytes, the trace holds 0" },
+	  "command 2, host write to memory 10: it writes 8 bytes, the trace holds 0" },
 	{ { .kind = TS_COMMAND_HOST_WRITE, .bytes = 8 },
 	  "command 2, host_write: it has no destination" },
 	{ { .kind = TS_COMMAND_RECORD, .details = "{\"event\":77}" },
-	  "command 2, record: it sets event 77, which is not there" },
+	  "command 2, record: it sets event 77, which is missing" },
 	{ { .kind = TS_COMMAND_ALLOC, .object = MADE_QUEUE },
 	  "command 2, alloc of memory 3: object 3 is a stream, not memory" },
 	{ { .kind = TS_COMMAND_LAUNCH,
 	    .queue = MADE_QUEUE,
 	    .details = "{\"global\":[1],\"args\":[]}" },
-	  "command 2, launch: the kernel that it launches is not there" },
+	  "command 2, launch: its kernel is missing" },
 	{ LAUNCH("{\"args\":[]}"),
 	  "command 2, launch of 'step_': it has 0 dimensions, not 1 to 3" },
 	{ LAUNCH("{\"global\":[1,2,3,4],\"args\":[]}"),
@@ -152,28 +150,28 @@ static const struct bad bad_commands[] = {
 	{ LAUNCH("{\"global\":[1,2],\"local\":[1],\"args\":[]}"),
 	  "command 2, launch of 'step_': it has 2 dimensions, but its local size 1" },
 	{ LAUNCH(ARGUMENT("{\"kind\":\"memory\",\"object\":9,\"access\":\"both\"}")),
-	  "command 2, launch of 'step_': argument 0 names memory 9, which is not there" },
+	  "command 2, launch of 'step_': argument 0 names memory 9, which is missing" },
 	{ LAUNCH(ARGUMENT("{\"kind\":\"memory\",\"object\":3}")),
 	  "command 2, launch of 'step_': its argument 0 is object 3, a stream, not memory" },
 	{ LAUNCH(ARGUMENT("{\"kind\":\"memory\",\"object\":10,\"offset\":200,\"bytes\":100}")),
-	  "command 2, launch of 'step_': its argument 0 goes beyond memory 10: 100 bytes at 200 of 256" },
+	  "command 2, launch of 'step_': its argument 0 exceeds memory 10: 100 bytes at 200 of 256" },
 	{ LAUNCH(ARGUMENT("{\"kind\":\"bytes\",\"at\":0,\"size\":4}")),
 	  "command 2, launch of 'step_': argument 0 has 4 bytes at 0 of a block of 0" },
 	{ LAUNCH(ARGUMENT("{\"kind\":\"local\",\"size\":9223372036854775807}")),
 	  "command 2, launch of 'step_': argument 0 wants 9223372036854775807 bytes of local memory" },
 	{ LAUNCH("{\"global\":[1],\"args\":[],\"indirect\":[12]}"),
-	  "command 2, launch of 'step_': it may reach memory 12, which is not there" },
+	  "command 2, launch of 'step_': it may reach memory 12, which is missing" },
 	{ LAUNCH("{\"global\":[-1],\"args\":[]}"),
-	  "command 2: its details are bad at byte 11: expected a whole number that is not negative" },
+	  "command 2: malformed details at byte 11: expected a non-negative integer" },
 	{ LAUNCH("{\"global\":[1.5],\"args\":[]}"),
-	  "command 2: its details are bad at byte 11: expected a whole number that is not negative" },
+	  "command 2: malformed details at byte 11: expected a non-negative integer" },
 	{ LAUNCH("{\"global\":[18446744073709551616]}"),
-	  "command 2: its details are bad at byte 11: expected a whole number that is not negative" },
+	  "command 2: malformed details at byte 11: expected a non-negative integer" },
 	{ LAUNCH("{\"call\":\"a\\u0000b\"}"),
-	  "command 2: its details are bad at byte 9: a text holds a byte 0" },
-	{ LAUNCH("[]"), "command 2: its details are bad at byte 0: expected '{'" },
+	  "command 2: malformed details at byte 9: a text holds a byte 0" },
+	{ LAUNCH("[]"), "command 2: malformed details at byte 0: expected '{'" },
 	{ LAUNCH("{} {}"),
-	  "command 2: its details are bad at byte 3: something follows the object" },
+	  "command 2: malformed details at byte 3: trailing data after the object" },
 	{ { .kind = TS_COMMAND_CHECK,
 	    .sequence = 2,
 	    .details = "{\"hash\":\"12\",\"why\":\"each\"}" },
@@ -194,9 +192,9 @@ TS_TEST(bad_commands_are_refused)
 
 static const struct bad bad_checks[] = {
 	{ { .sequence = 2, .details = "{\"hash\":\"12\",\"why\":\"each\"}" },
-	  "a check of command 2: its hash is bad" },
+	  "a check of command 2: malformed hash" },
 	{ { .sequence = 2, .details = "{\"hash\":\"0123456789abcdeg\",\"why\":\"each\"}" },
-	  "a check of command 2: its hash is bad" },
+	  "a check of command 2: malformed hash" },
 	{ { .sequence = 9,
 	    .object = 10,
 	    .bytes = 4,
@@ -207,9 +205,9 @@ static const struct bad bad_checks[] = {
 	    .offset = 256,
 	    .bytes = 4,
 	    .details = "{\"hash\":\"0123456789abcdef\",\"why\":\"each\"}" },
-	  "a check of command 2: it goes beyond its memory" },
+	  "a check of command 2: it exceeds its memory" },
 	{ { .sequence = 2, .details = "{\"hash\":\"0123456789abcdef\",\"why\":\"read\"}" },
-	  "a check of command 2: it brought nothing of that size to the host" },
+	  "a check of command 2: it copied nothing of that size to the host" },
 	{ { .sequence = 2, .details = "{\"hash\":\"0123456789abcdef\",\"why\":\"final\"}" },
 	  "a check of command 2: it names no memory" },
 };
@@ -242,7 +240,7 @@ TS_TEST(commands_that_are_missing_or_twice)
 	made_step(&made, MADE_QUEUE, 10, 64, "");
 	made.sequence--;
 	made_step(&made, MADE_QUEUE, 10, 64, "");
-	refuse(TS_EFORMAT, "command 2 is there twice");
+	refuse(TS_EFORMAT, "command 2 appears twice");
 }
 
 /* ---- objects ---- */
@@ -277,15 +275,13 @@ TS_TEST(objects_that_are_not_sound_do_no_harm)
 	stream = load();
 	TS_CHECK_STR(stream->objects[find(stream, 20)].unreplayable,
 		     "it has 100 bytes, its content 3");
-	TS_CHECK_STR(stream->objects[find(stream, 21)].unreplayable,
-		     "what it belongs to is not there");
-	TS_CHECK_STR(stream->objects[find(stream, 22)].unreplayable, "its size is not known");
-	TS_CHECK_STR(stream->objects[find(stream, 23)].unreplayable,
-		     "it lies outside of what it is a part of");
+	TS_CHECK_STR(stream->objects[find(stream, 21)].unreplayable, "its parent is missing");
+	TS_CHECK_STR(stream->objects[find(stream, 22)].unreplayable, "its size is unknown");
+	TS_CHECK_STR(stream->objects[find(stream, 23)].unreplayable, "it exceeds its parent");
 	TS_CHECK(stream->objects[find(stream, 24)].unreplayable);
 	TS_CHECK(stream->objects[find(stream, 25)].unreplayable);
 	TS_CHECK_STR(stream->objects[find(stream, 26)].unreplayable,
-		     "neither its source nor a binary is in the trace");
+		     "the trace has neither its source nor a binary");
 	TS_CHECK(stream->objects[find(stream, 28)].unreplayable);
 	TS_CHECK(!stream->commands[0].unreplayable);
 	TS_CHECK_STR(stream->commands[1].unreplayable, "memory 27: an image");
@@ -580,8 +576,7 @@ TS_TEST(a_needed_command_that_cannot_be_replayed)
 	TS_CHECK_INT(ts_replay_plan_make(&plan, stream, &options, &err), TS_EFORMAT);
 	TS_CHECK_STR(
 		err.message,
-		"command 3, clEnqueueNativeKernel: needed, and cannot be replayed: what the host ran "
-		"is not in the trace");
+		"command 3, clEnqueueNativeKernel: needed, and cannot be replayed: the host function is not in the trace");
 	options.from = NULL;
 	options.to = "3";
 	TS_CHECK_INT(ts_replay_plan_make(&plan, stream, &options, &err), 0);
