@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which device files are accelerators', and who has them. The table of makers is here; to add one
- * is a line. Control nodes that every monitor opens (nvidiactl, davinci_manager, hl_controlD) are
+ * Recognises accelerator device files and finds who has them open. To add a vendor, add a line to
+ * its table. Control nodes that every monitor opens (nvidiactl, davinci_manager, hl_controlD) are
  * left out on purpose.
  */
 #include "sample/metrics/device_files.h"
@@ -23,19 +23,19 @@
 
 /* ---- makers ---- */
 
-#define NUMBERED 1u    /* digits follow, and nothing else */
-#define BELOW 2u       /* anything below that folder */
-#define RENDER 4u      /* programs that draw have it, too */
-#define BY_PCI 8u      /* the maker is that of the PCI device */
-#define NOT_ITS 16u    /* its digits are not the number of a device */
-#define GROUP 32u      /* of a group of PCI devices, which may be anything */
+#define NUMBERED 1u    /* only digits follow */
+#define BELOW 2u       /* anything below that directory */
+#define RENDER 4u      /* graphics programs have it too */
+#define BY_PCI 8u      /* the vendor is that of the PCI device */
+#define NOT_ITS 16u    /* its digits are not a device number */
+#define GROUP 32u      /* a VFIO group of PCI devices, which may be anything */
 #define NVIDIA_GPU 64u /* its digits are NVIDIA's minor number */
 
 struct kind {
 	const char *vendor;
-	const char *path;         /* behind "/dev/" */
+	const char *path;         /* after "/dev/" */
 	const char *driver;       /* in /proc/devices, or NULL */
-	unsigned int first, last; /* minor numbers of the driver that are meant */
+	unsigned int first, last; /* range of the driver's minor numbers */
 	unsigned int flags;
 };
 
@@ -70,7 +70,7 @@ static const struct kind kinds[] = {
 	{ "VFIO", "vfio/", NULL, 0, 0, NUMBERED | NOT_ITS | GROUP },
 };
 
-/* Folders of /dev with nodes of the above. */
+/* Directories of /dev with such nodes. */
 static const char *const folders[] = {
 	"", "dri/", "accel/", "tenstorrent/", "vfio/", "nvgpu/igpu0/"
 };
@@ -94,7 +94,7 @@ static bool is_number(const char *text, int64_t *ret_number)
 	return isdigit((unsigned char)text[0]) && !ts_parse_int64(text, strlen(text), ret_number);
 }
 
-/* `name`: behind "/dev/". */
+/* `name`: after "/dev/". */
 static bool has_kind(const struct kind *kind, const char *name, int64_t *ret_number)
 {
 	size_t length = strlen(kind->path);
@@ -112,7 +112,7 @@ static void set_vendor(struct ts_device_file *file, const char *vendor)
 	snprintf(file->vendor, sizeof(file->vendor), "%s", vendor);
 }
 
-/* Of the PCI device whose folder this is. */
+/* Of the PCI device with this sysfs directory. */
 static bool set_vendor_of_pci(struct ts_device_file *file, const char *folder)
 {
 	char path[128], text[16];
@@ -128,7 +128,7 @@ static bool set_vendor_of_pci(struct ts_device_file *file, const char *folder)
 	return false;
 }
 
-/* The PCI device behind a node: /sys/dev/char/226:128/device -> ../../../0000:03:00.0. */
+/* The PCI device of a node: /sys/dev/char/226:128/device -> ../../../0000:03:00.0. */
 static void resolve_pci(struct ts_device_file *file, dev_t device)
 {
 	char path[80], target[256];
@@ -146,7 +146,7 @@ static void resolve_pci(struct ts_device_file *file, dev_t device)
 	set_vendor_of_pci(file, path);
 }
 
-/* Displays and accelerators. */
+/* PCI classes: displays and accelerators. */
 static bool is_accelerator_class(const char *folder)
 {
 	char path[128], text[16];
@@ -156,7 +156,7 @@ static bool is_accelerator_class(const char *folder)
 	       (strncmp(text, "0x03", 4) == 0 || strncmp(text, "0x12", 4) == 0);
 }
 
-/* A device that a virtual machine has for itself. False: it is no accelerator. */
+/* A device passed through to a virtual machine. False: not an accelerator. */
 static bool resolve_group(struct ts_device_file *file, int64_t group)
 {
 	char path[64], folder[96];
@@ -180,8 +180,7 @@ static bool resolve_group(struct ts_device_file *file, int64_t group)
 }
 
 /*
- * Which GPU has this minor number, and the how manieth it is by its PCI address: so NVIDIA's tools
- * count.
+ * The GPU with this minor number, and its index by PCI address, which is how NVIDIA's tools count.
  */
 static void resolve_nvidia(struct ts_device_file *file, int64_t wanted)
 {
@@ -204,7 +203,7 @@ static void resolve_nvidia(struct ts_device_file *file, int64_t wanted)
 		closedir(gpus);
 }
 
-/* False: it is none after all. */
+/* False: not an accelerator after all. */
 static bool describe(const struct kind *kind, const char *name, int64_t number, dev_t device,
 		     struct ts_device_file *ret_file)
 {
@@ -303,8 +302,8 @@ static int add_folder(struct ts_device_table *table, const char *folder)
 }
 
 /*
- * NVIDIA's tools count what is there by PCI address; where all of the machine's GPUs are, we can,
- * too.
+ * NVIDIA's tools count visible devices by PCI address; if all of the machine's GPUs are visible, so
+ * can we.
  */
 static void number_nvidia(struct ts_device_table *table)
 {
@@ -402,7 +401,7 @@ struct look {
 	unsigned int count;
 };
 
-/* In /dev, and not one of those that every program has. */
+/* In /dev, but not one that every program opens. */
 static bool may_be_device(const char *path)
 {
 	static const char *const common[] = { "null", "pts/",   "shm/", "tty",    "urandom",
@@ -453,7 +452,7 @@ static int look_at_descriptors(struct look *look)
 	return 0;
 }
 
-/* "7f00-7f10 rw-s 00000000 00:05 123    /dev/nvidia-uvm": the path as that process sees it. */
+/* "7f00-7f10 rw-s 00000000 00:05 123    /dev/nvidia-uvm": the path as the process sees it. */
 static void look_at_mapping(struct look *look, const char *line)
 {
 	const char *path = strchr(line, '/');
@@ -467,7 +466,7 @@ static void look_at_mapping(struct look *look, const char *line)
 		report(look, path, &status);
 }
 
-/* The whole lines of a text, each ended by a NUL; gives how many bytes they are. */
+/* The complete lines of a text, each NUL-terminated; returns their length. */
 static size_t look_at_mappings_in(struct look *look, char *text, size_t bytes)
 {
 	size_t from = 0;
@@ -521,7 +520,7 @@ int ts_process_device_files(const struct ts_device_table *table, pid_t pid,
 	int rc = look_at_descriptors(&look);
 	char path[64];
 
-	/* Mappings stay when the descriptor is closed. */
+	/* Mappings survive the closing of the descriptor. */
 	snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
 	if (!rc && !look.count && (table->node_count || table->range_count))
 		look_at_mappings(&look, path);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Device files of accelerators, and which processes have them open or mapped. A file is known by
- * its device number (that of a node in /dev here, or of a driver that /proc/devices names), so
- * that a container may call it what it likes; by its name where that does not help.
+ * Device files of accelerators, and which processes have them open or mapped. A file is identified
+ * by its device number (of a node in our /dev, or of a driver in /proc/devices), so that containers
+ * may rename it; else by its name.
  */
 #ifndef TS_SAMPLE_METRICS_DEVICE_FILES_H
 #define TS_SAMPLE_METRICS_DEVICE_FILES_H
@@ -17,10 +17,10 @@
 
 struct ts_device_file {
 	char vendor[16]; /* "NVIDIA", "Ascend", "AMD", "Intel", ... */
-	char name[32];   /* behind "/dev/": "nvidia0", "dri/renderD128" */
+	char name[32];   /* after "/dev/": "nvidia0", "dri/renderD128" */
 	char bus[20];    /* PCI address, lower case; "" */
-	int64_t number;  /* at its maker's tools; TS_METRICS_UNKNOWN: of all, or not known */
-	bool is_render;  /* programs that only draw have it open, too */
+	int64_t number;  /* number in the vendor's tools; TS_METRICS_UNKNOWN: all, or unknown */
+	bool is_render;  /* graphics programs open it too */
 };
 
 struct ts_device_node {
@@ -40,38 +40,38 @@ struct ts_device_table {
 	size_t range_count, range_capacity;
 };
 
-/* All that is there, by /dev and /proc/devices. */
+/* Everything in /dev and /proc/devices. */
 int ts_device_table_init(struct ts_device_table *table, struct ts_error *err);
 void ts_device_table_release(struct ts_device_table *table);
 
-/* Parts of the above. `devices`: what /proc/devices says. An empty table is a zeroed one. */
+/* The steps of the above. `devices`: contents of /proc/devices. A zeroed table is empty. */
 int ts_device_table_add_node(struct ts_device_table *table, dev_t device,
 			     const struct ts_device_file *file);
 int ts_device_table_add_drivers(struct ts_device_table *table, const char *devices);
 
-/* False: it is no accelerator's. `path` is absolute. */
+/* False: not an accelerator. `path` is absolute. */
 bool ts_device_table_find(const struct ts_device_table *table, const char *path, dev_t device,
 			  struct ts_device_file *ret_file);
 
-/* True where a node or a driver of this maker is there. */
+/* Whether there is a node or driver of this vendor. */
 bool ts_device_table_has(const struct ts_device_table *table, const char *vendor);
 
 /*
- * Calls `found` for each accelerator's file that the process has open (again for each descriptor),
- * or, where there is none, mapped. 0, or a negative errno: -EACCES where it may not be looked at,
- * -ENOENT where it is gone.
+ * Calls `found` for each accelerator file that the process has open (once per descriptor), or if
+ * there is none, mapped. 0, or a negative errno: -EACCES if access is denied, -ENOENT if it is
+ * gone.
  */
 int ts_process_device_files(const struct ts_device_table *table, pid_t pid,
 			    void (*found)(void *context, const struct ts_device_file *file),
 			    void *context);
 
-/* Its second half, with a text of mappings: how many there are. */
+/* The second half, from a text of mappings; returns the number found. */
 unsigned int ts_mapped_device_files(const struct ts_device_table *table, pid_t pid,
 				    const char *maps_path,
 				    void (*found)(void *context, const struct ts_device_file *file),
 				    void *context);
 
-/* True where it has one of this maker. */
+/* Whether it has one of this vendor. */
 bool ts_process_has_device(const struct ts_device_table *table, pid_t pid, const char *vendor);
 
 #endif

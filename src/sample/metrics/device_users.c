@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who uses accelerators. Two lists are made: of those that makers' tools name, and of those that
- * have device files. They become one: a tool knows better which device it is.
+ * Finds the processes that use accelerators: merges those that vendor tools report with those that
+ * have device files open. A vendor tool knows better which device it is.
  */
 #include "sample/metrics/device_users.h"
 
@@ -23,7 +23,7 @@
 #include "sample/metrics/device_users_internal.h"
 #include "sample/metrics/metric_sources.h"
 
-/* Of the flags in /proc/PID/stat. */
+/* From the flags in /proc/PID/stat. */
 #define PF_KTHREAD 0x00200000u
 
 /* ---- lists ---- */
@@ -31,7 +31,7 @@
 static struct ts_device_user *find_user(struct device_user_list *list, pid_t pid,
 					const char *vendor, int64_t device)
 {
-	/* Those of a process follow each other, and it is the last one. */
+	/* Entries of a process are adjacent, and this is the last one. */
 	for (size_t i = list->count; i-- > 0 && list->users[i].pid == pid;)
 		if (list->users[i].device == device && strcmp(list->users[i].vendor, vendor) == 0)
 			return &list->users[i];
@@ -63,10 +63,10 @@ struct scan {
 	const struct device_users_answers *answers;
 	struct device_user_list users;
 	pid_t pid;
-	unsigned int hidden; /* processes that we may not look at */
+	unsigned int hidden; /* processes that we may not inspect */
 };
 
-/* "00000000:3B:00.0" and "0000:3b:00.0" are the same. */
+/* "00000000:3B:00.0" and "0000:3b:00.0" are equal. */
 static bool is_same_bus(const char *a, const char *b)
 {
 	size_t a_length = strlen(a), b_length = strlen(b), length = strlen("0000:00:00.0");
@@ -75,7 +75,7 @@ static bool is_same_bus(const char *a, const char *b)
 	       strcasecmp(a + a_length - length, b + b_length - length) == 0;
 }
 
-/* As its maker's tool counts, where that was asked. */
+/* The vendor tool's number, if it was asked. */
 static int64_t number_of(const struct scan *scan, const struct ts_device_file *file)
 {
 	for (size_t i = 0; scan->answers && i < scan->answers->count; i++) {
@@ -114,7 +114,7 @@ static void take_file(void *context, const struct ts_device_file *file)
 	add_name(user, file->name);
 }
 
-/* It has no files, and nobody may look. */
+/* A kernel thread: no files to inspect. */
 static bool is_kernel_thread(pid_t pid)
 {
 	struct ts_procfs_stat stat;
@@ -135,7 +135,7 @@ static void scan_processes(struct scan *scan)
 	while (processes && (entry = readdir(processes))) {
 		int64_t pid;
 
-		/* We are no user, even where we have asked a driver. */
+		/* We are not a user, even if we have a driver open. */
 		if (!isdigit((unsigned char)entry->d_name[0]) ||
 		    ts_parse_int64(entry->d_name, strlen(entry->d_name), &pid) || pid > INT32_MAX ||
 		    pid == getpid())
@@ -174,7 +174,7 @@ static bool is_same_maker(const struct ts_device_user *a, const struct ts_device
 	return a->pid == b->pid && strcmp(a->vendor, b->vendor) == 0;
 }
 
-/* Those of the second list that say no more than the first does: their files are added to it. */
+/* Entries of the second list that add nothing to the first: their files are merged into it. */
 static bool is_known_better(struct device_user_list *told, size_t told_count,
 			    const struct ts_device_user *user)
 {
@@ -195,8 +195,7 @@ static bool is_known_better(struct device_user_list *told, size_t told_count,
 }
 
 /*
- * One file for all devices ("kfd") says nothing of its own where other rows name devices. In a
- * sorted list it stands before them.
+ * One file for all devices ("kfd") is redundant if other rows name devices. It sorts before them.
  */
 static void drop_unnamed(struct device_user_list *list)
 {
@@ -256,7 +255,7 @@ static void join_lists(struct device_user_list *all, const struct device_users_a
 	drop_unnamed(all);
 }
 
-/* Those that ended meanwhile leave. */
+/* Drops processes that exited meanwhile. */
 static void set_start_times(struct device_user_list *list)
 {
 	size_t kept = 0;
@@ -278,7 +277,7 @@ static void note(struct ts_device_users *users, const char *who, const char *tex
 {
 	size_t used = strlen(users->message);
 
-	/* Many say who they are. */
+	/* Many device files reveal their device. */
 	if (strncmp(text, who, strlen(who)) == 0)
 		who = "";
 	snprintf(users->message + used, sizeof(users->message) - used, "%s%s%s%s", used ? "; " : "",

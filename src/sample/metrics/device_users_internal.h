@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What device_users.c and device_users_query.c share: lists of users, and what makers' tools have
- * answered. Others include device_users.h.
+ * Shared by device_users.c and device_users_query.c: lists of users, and the answers of vendor
+ * tools. Others include device_users.h.
  */
 #ifndef TS_SAMPLE_METRICS_DEVICE_USERS_INTERNAL_H
 #define TS_SAMPLE_METRICS_DEVICE_USERS_INTERNAL_H
@@ -18,7 +18,7 @@ struct device_user_list {
 	bool failed; /* no memory */
 };
 
-/* NULL without memory. */
+/* NULL if out of memory. */
 struct ts_device_user *device_user_list_add(struct device_user_list *list, pid_t pid,
 					    const char *vendor, int64_t device);
 
@@ -30,11 +30,11 @@ struct device_users_device {
 	char bus[20];
 };
 
-/* One source being asked. Whoever comes last, its thread or the asker, frees it. */
+/* A query of one source. The last one out, its thread or the caller, frees it. */
 struct device_users_query {
 	const struct ts_metrics_source *source;
 	struct device_users_answers *answers;
-	/* Of its thread, until it has ended. */
+	/* Belongs to its thread until it has ended. */
 	struct device_user_list users;
 	struct device_users_device *devices;
 	size_t device_count, device_capacity;
@@ -47,18 +47,18 @@ struct device_users_query {
 struct device_users_answers {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
-	unsigned int holders; /* threads, and the asker */
+	unsigned int holders; /* threads, and the caller */
 	struct device_users_query asked[DEVICE_USERS_SOURCES];
 	size_t count;
 };
 
-/* Asks each source (NULL-ended) on a thread of its own; NULL without memory. */
+/* Queries each source (NULL-terminated) on its own thread; NULL if out of memory. */
 struct device_users_answers *device_users_ask(const struct ts_metrics_source *const *sources);
 
-/* Returns with the lock held: what has not ended by then is not to be looked at. */
+/* Returns with the lock held; queries that have not ended must not be read. */
 void device_users_wait(struct device_users_answers *answers, int64_t limit_ns);
 
-/* Not with the lock held. */
+/* Call without the lock. */
 void device_users_answers_unref(struct device_users_answers *answers);
 
 #endif

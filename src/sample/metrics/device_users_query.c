@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Asks makers' tools which processes use their devices, each on a thread of its own. Whoever comes
- * last, a thread or the asker, frees what was answered, so that one that hangs holds nobody. Must
- * not know any maker.
+ * Asks vendor tools which processes use their devices, each on its own thread. The last one out, a
+ * thread or the caller, frees the answers, so that a tool that hangs blocks nobody. Knows no
+ * vendor.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -34,7 +34,7 @@ static void take_device(void *context, const struct ts_metrics_device *device)
 
 static const char *vendor_of(const struct device_users_query *asked, uint32_t number)
 {
-	/* The last that was said of it. */
+	/* Its last message. */
 	for (size_t i = asked->device_count; i-- > 0;)
 		if (asked->devices[i].number == number && asked->devices[i].vendor[0])
 			return asked->devices[i].vendor;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Values become rows, see metric_rows.h. What a source gives is not trusted: texts that are
- * missing, and those that would write elsewhere on a terminal.
+ * Collects values into rows. Sources are untrusted: texts may be NULL or contain terminal control
+ * sequences.
  */
 #include <math.h>
 #include <stddef.h>
@@ -13,13 +13,13 @@
 #include "sample/metrics/metric_rows.h"
 
 #define DEVICE_BITS 16
-/* Of what is passed on, at most. */
+/* Limit of a text. */
 #define TEXT_BYTES 128u
 #define MESSAGE_BYTES 1024u
 
 /* ---- texts ---- */
 
-/* Of ASCII, and those behind it, which some terminals obey, too. */
+/* ASCII, and the C1 controls, which some terminals obey. */
 static bool is_control(const char *character, size_t bytes)
 {
 	uint32_t code = ts_utf8_decode(character, bytes);
@@ -27,7 +27,7 @@ static bool is_control(const char *character, size_t bytes)
 	return code < 0x20 || (code >= 0x7f && code < 0xa0);
 }
 
-/* Whole characters, as many as fit; "" for NULL. Gives the target. */
+/* Complete characters, as many as fit; "" for NULL. Returns the target. */
 static const char *copy_text(char *target, size_t bytes, const char *text)
 {
 	const char *at = text ? text : "", *end = at + strlen(at);
@@ -58,7 +58,7 @@ static uint32_t numbered(const struct ts_metrics_rows *rows, uint32_t device)
 	return rows->place << DEVICE_BITS | ts_metrics_device_number(device);
 }
 
-/* Only what its kind has. False: there is none such. */
+/* Only the members of its kind. False: unknown kind. */
 static bool normalize(const struct ts_metrics_rows *rows, const struct ts_metrics_subject *subject,
 		      struct ts_metrics_subject *ret_subject)
 {
@@ -102,7 +102,7 @@ void ts_metrics_rows_flush(struct ts_metrics_rows *rows)
 	rows->count = 0;
 }
 
-/* The next value of the row that it belongs to, or NULL. */
+/* The next value of its row, or NULL. */
 static struct ts_emit_arg *add(struct ts_metrics_rows *rows,
 			       const struct ts_metrics_subject *subject, const char *name,
 			       const char *series)

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Values become rows: a sink for sources that collects what belongs together and passes it on. For
- * one thread; the consumer behind it may have many of these, and so is called from several threads
- * at once.
+ * A sink that collects values into rows and passes them on. One thread each; a consumer may have
+ * several of these, and is then called from several threads.
  */
 #ifndef TS_SAMPLE_METRICS_METRIC_ROWS_H
 #define TS_SAMPLE_METRICS_METRIC_ROWS_H
@@ -13,8 +12,8 @@
 #include <tracesmith/metrics.h>
 
 /*
- * Who wants rows. Device numbers are those of the source, with its place in the bits above 16. No
- * text is NULL, and all are one line of UTF-8 without control characters, whatever the source gave.
+ * Receives rows. Device numbers are the source's, with the source's index in the bits above 16. No
+ * text is NULL; all are one line of UTF-8 without control characters.
  */
 struct ts_metrics_consumer {
 	void *context;
@@ -24,16 +23,16 @@ struct ts_metrics_consumer {
 	void (*message)(void *context, const char *source, const char *text);
 };
 
-#define TS_METRICS_SERIES 32u /* of a row, at most: later ones begin another row */
+#define TS_METRICS_SERIES 32u /* limit per row: further ones start another row */
 #define TS_METRICS_NAME_BYTES 64u
 #define TS_METRICS_MESSAGES 64u
 
 struct ts_metrics_rows {
-	struct ts_metrics_sink sink; /* to be given to a source */
+	struct ts_metrics_sink sink; /* to pass to a source */
 	const struct ts_metrics_consumer *consumer;
 	const char *source;
-	uint32_t place; /* of the source, below 256 */
-	/* The row being collected. */
+	uint32_t place; /* index of the source, below 256 */
+	/* The current row. */
 	struct ts_metrics_subject subject;
 	char name[TS_METRICS_NAME_BYTES];
 	char keys[TS_METRICS_SERIES][TS_METRICS_NAME_BYTES];
@@ -46,10 +45,10 @@ struct ts_metrics_rows {
 
 void ts_metrics_rows_init(struct ts_metrics_rows *rows, const struct ts_metrics_consumer *consumer,
 			  const char *source, uint32_t place);
-/* Passes the last row on: after each sample. */
+/* Passes on the last row; call after each sample. */
 void ts_metrics_rows_flush(struct ts_metrics_rows *rows);
 
-/* The number of a device as its maker's tools know it. */
+/* The device number in its vendor's tools. */
 static inline uint32_t ts_metrics_device_number(uint32_t device)
 {
 	return device & 0xffff;

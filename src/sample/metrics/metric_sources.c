@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of sources of device metrics. */
+/* Table of device metric sources. */
 #include "sample/metrics/metric_sources.h"
 
 #include <dlfcn.h>
@@ -8,7 +8,7 @@
 
 #include <tracesmith/backend.h>
 
-/* Ours. To add one: a file beside this, and a line here. */
+/* Built in. To add one: a folder beside this file, and a line here. */
 static const struct ts_metrics_source *const table[] = {
 	&ts_metrics_nvml,
 	&ts_metrics_npu_smi,
@@ -21,7 +21,7 @@ const struct ts_metrics_source *const *ts_metrics_sources(void)
 	return table;
 }
 
-/* NULL where the object is not there. It stays loaded: its threads may run until the end. */
+/* NULL if the object does not exist. It stays loaded: its threads may run until the end. */
 static const struct ts_backend *load(const char *name)
 {
 	char file[128];

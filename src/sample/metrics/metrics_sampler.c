@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Threads that sample: one for the machine and processes, one for each source of device metrics.
- * All that they share is under one lock, which is not held while anything is read. A thread that
- * hangs inside a source is told of and, at the end, left to itself.
+ * Sampling threads: one for machine and processes, one per device source. One lock guards the
+ * shared state; it is not held while reading. A thread that hangs inside a source is reported, and
+ * abandoned on close.
  */
 #include "sample/metrics/metrics_sampler.h"
 
@@ -18,9 +18,9 @@
 
 #define NS_PER_S INT64_C(1000000000)
 #define WORKERS 16
-/* Nobody waits longer for a sample that is under way when the sampler is closed. */
+/* Limit of waiting for a running sample on close. */
 #define CLOSE_NS (NS_PER_S / 2)
-/* A source that has not answered for so long is told of. */
+/* A source that has not answered for this long is reported. */
 #define SILENT_NS (8 * NS_PER_S)
 #define HOST "host"
 
@@ -32,14 +32,14 @@ struct worker {
 	/* Under the lock. */
 	bool started, ended;
 	bool has_sampled;
-	int64_t busy_ns; /* since when it is inside the source, 0: it is not */
-	bool told;       /* that it is silent */
+	int64_t busy_ns; /* when it entered the source; 0: not inside */
+	bool told;       /* reported as silent */
 };
 
-/* A process that is sampled; of the host's thread. */
+/* A sampled process; belongs to the host thread. */
 struct watched {
 	struct ts_sampled_process what;
-	struct ts_process_metrics *metrics; /* NULL: it has ended */
+	struct ts_process_metrics *metrics; /* NULL: it has exited */
 	int64_t due_ns;
 };
 
@@ -47,7 +47,7 @@ struct ts_metrics_sampler {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	/* Under the lock. */
-	unsigned int users; /* who frees it last: the owner, and each thread */
+	unsigned int users; /* reference count: the owner and each thread */
 	bool closing;
 	int64_t interval_ns;
 	struct ts_sampled_processes processes;
@@ -55,10 +55,10 @@ struct ts_metrics_sampler {
 
 	bool wants_host; /* else its thread only watches the others */
 	const struct ts_metrics_consumer *consumer;
-	struct ts_metrics_consumer passed_on; /* what rows go through */
+	struct ts_metrics_consumer passed_on; /* collects the rows */
 	struct worker workers[WORKERS];
 	unsigned int worker_count;
-	/* Of the host's thread. */
+	/* Belongs to the host thread. */
 	struct watched *watched;
 	size_t watched_count;
 };
@@ -114,15 +114,15 @@ static void let_go(struct ts_metrics_sampler *sampler)
 }
 
 /*
- * The next multiple of an interval that is not 0: whatever is sampled equally often is sampled
- * together, in one wake-up.
+ * The next multiple of an interval other than 0: everything with the same interval is sampled in
+ * one wake-up.
  */
 static int64_t next_due(int64_t now_ns, int64_t interval_ns)
 {
 	return (now_ns / interval_ns + 1) * interval_ns;
 }
 
-/* Until then, or until something changes; the lock is held. */
+/* Until then, or until something changes; lock held. */
 static void wait_until(struct ts_metrics_sampler *sampler, int64_t due_ns)
 {
 	struct timespec until = { .tv_sec = due_ns / NS_PER_S, .tv_nsec = due_ns % NS_PER_S };
@@ -146,7 +146,7 @@ static void end_worker(struct worker *worker)
 
 /* ---- devices ---- */
 
-/* When a source is asked next: at once for the first time, and after a pause. */
+/* When to sample a source next: immediately at first, and after a pause. */
 static int64_t source_due(const struct worker *worker, int64_t from_ns)
 {
 	int64_t interval_ns = worker->sampler->interval_ns;
@@ -159,8 +159,7 @@ static int64_t source_due(const struct worker *worker, int64_t from_ns)
 }
 
 /*
- * Sleeps until the next sample; false: there is none any more. *ret_paused: what is known is from
- * before a pause.
+ * Sleeps until the next sample; false: closing. *ret_paused: earlier state is from before a pause.
  */
 static bool wait_for_turn(struct worker *worker, bool *ret_paused)
 {
@@ -211,7 +210,7 @@ static void *run_source(void *context)
 	bool paused, failed = false;
 
 	while (found == TS_METRICS_READY && !failed && wait_for_turn(worker, &paused)) {
-		/* Rates would be means over the pause. */
+		/* Rates would be averages over the pause. */
 		if (paused) {
 			source->close(state);
 			found = open_source(worker, &state);
@@ -235,8 +234,8 @@ static bool is_same(const struct ts_sampled_process *a, const struct ts_sampled_
 }
 
 /*
- * Takes it out of the old list; NULL where it is new. Nothing is kept over a pause: rates would be
- * means over it.
+ * Takes it from the old list; NULL if it is new. Nothing is kept over a pause: rates would be
+ * averages over it.
  */
 static struct ts_process_metrics *inherit(struct ts_metrics_sampler *sampler, struct watched *now)
 {
@@ -265,7 +264,7 @@ static void forget_watched(struct ts_metrics_sampler *sampler)
 	sampler->watched_count = 0;
 }
 
-/* Makes the list of what is watched anew. Without memory the old one stays. */
+/* Rebuilds the list of watched processes. Without memory the old one stays. */
 static void renew_watched(struct ts_metrics_sampler *sampler, const struct ts_sampled_process *list,
 			  size_t count)
 {
@@ -314,7 +313,7 @@ static void sample_processes(struct ts_metrics_sampler *sampler, int64_t now_ns,
 	}
 }
 
-/* Whoever hangs is told of by the thread that does not. */
+/* The thread that does not hang reports the one that does. */
 static void watch_others(struct ts_metrics_sampler *sampler, int64_t now_ns)
 {
 	for (unsigned int i = 0; i < sampler->worker_count; i++) {
@@ -337,7 +336,7 @@ static void watch_others(struct ts_metrics_sampler *sampler, int64_t now_ns)
 }
 
 struct host_turn {
-	struct ts_system_metrics *system; /* NULL: in a pause, or it cannot be read */
+	struct ts_system_metrics *system; /* NULL: paused, or unreadable */
 	bool is_broken;
 	int64_t system_ns; /* when the machine is due */
 	int64_t interval_ns;
@@ -610,7 +609,7 @@ void ts_metrics_sampler_close(struct ts_metrics_sampler *sampler)
 
 		if (!worker->started)
 			continue;
-		/* One that has ended is about to return. */
+		/* An ended thread is about to return. */
 		pthread_mutex_unlock(&sampler->lock);
 		if (ended)
 			pthread_join(thread, NULL);

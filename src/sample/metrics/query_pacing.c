@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Dividing a budget of CPU time, see query_pacing.h. */
+/* Divides a CPU budget among queries. */
 #include "sample/metrics/query_pacing.h"
 
 #include <assert.h>
@@ -10,9 +10,9 @@
 #define SECOND_NS INT64_C(1000000000)
 #define MIN_INTERVAL_NS (SECOND_NS / 1000)
 #define FIRST_INTERVAL_NS (SECOND_NS / 10)
-/* Nothing is older than this, whatever it costs. */
+/* Maximum age of any value, whatever it costs. */
 #define LONGEST_PERIOD_NS (10 * SECOND_NS)
-/* One slow call among many is no news, a run of them is. */
+/* One slow call among many is ignored, a run of them is not. */
 #define SMOOTHING 4.0
 #define OUTLIER 8.0
 
@@ -34,7 +34,7 @@ static int64_t wanted_period(const struct ts_query_pacing *pace, unsigned int re
 	return TS_MAX(pace->readings[reading].every_ns, pace->interval_ns);
 }
 
-/* CPU time for time that a reading of all devices takes when made as often as wanted. */
+/* CPU share of a query of all devices at the wanted rate. */
 static double wanted_load(const struct ts_query_pacing *pace, unsigned int reading,
 			  unsigned int devices)
 {
@@ -49,8 +49,8 @@ static int64_t affordable_period(double cost_ns, double load)
 }
 
 /*
- * Those that want no more than their part of what is left get what they want, which leaves more to
- * the others; when none is left that is so modest, the others get their part.
+ * Queries that want no more than their share of the rest get what they want, which leaves more for
+ * the others; when no such query is left, the others get their share.
  */
 static void divide(struct ts_query_pacing *pace, unsigned int devices)
 {
@@ -98,12 +98,10 @@ bool ts_query_pacing_is_due(const struct ts_query_pacing *pace, unsigned int rea
 {
 	int64_t due_ns = *last_ns + pace->period_ns[reading], half_ns = pace->interval_ns / 2;
 
-	/* Half an interval early is nearer than half an interval late. */
+	/* Half an interval early is closer than half an interval late. */
 	if (*last_ns && pace->now_ns + half_ns < due_ns)
 		return false;
-	/*
-	 * From where it was due, so that the mean is right; but what was missed is not made up for.
-	 */
+	/* Relative to its deadline, so that the mean is right; missed ones are not made up for. */
 	*last_ns = *last_ns && pace->now_ns - due_ns <= half_ns ? due_ns : pace->now_ns;
 	return true;
 }
@@ -112,7 +110,7 @@ void ts_query_pacing_add_cost(struct ts_query_pacing *pace, unsigned int reading
 {
 	double *mean = &pace->cost_ns[reading], cost = (double)TS_MAX(cost_ns, 0);
 
-	/* What is asked for the first time may take much longer than ever after. */
+	/* A first query may take much longer than later ones. */
 	if (pace->samples <= 1)
 		return;
 	if (*mean <= 0)

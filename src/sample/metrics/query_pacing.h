@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How often each thing of a device is asked for. What a question costs differs a thousandfold
- * between devices and drivers, so it is measured: as long as all of them fit into a budget of CPU
- * time they are asked as often as wanted, then the dear ones less often.
+ * How often each query of a device is made. Costs differ a thousandfold between devices and
+ * drivers, so they are measured: as long as all queries fit a CPU budget they are made as often as
+ * wanted; beyond that, expensive ones less often.
  */
 #ifndef TS_SAMPLE_METRICS_QUERY_PACING_H
 #define TS_SAMPLE_METRICS_QUERY_PACING_H
@@ -14,17 +14,17 @@
 
 struct ts_query_pacing_item {
 	int64_t every_ns;    /* wanted; 0: each sample */
-	unsigned int weight; /* its part of what is left when not all fit; above 0 */
+	unsigned int weight; /* its share of the rest if not all fit; above 0 */
 };
 
 struct ts_query_pacing {
 	const struct ts_query_pacing_item *readings; /* borrowed */
 	unsigned int count;
-	double budget; /* CPU time for time */
+	double budget; /* CPU time per time */
 	uint64_t samples;
 	int64_t now_ns;
 	int64_t interval_ns; /* between the last two samples */
-	/* Of one reading of one device, smoothed; 0: not known yet. */
+	/* Of one query of one device, smoothed; 0: unknown. */
 	double cost_ns[TS_QUERY_PACING_MAX];
 	int64_t period_ns[TS_QUERY_PACING_MAX];
 };
@@ -32,17 +32,17 @@ struct ts_query_pacing {
 void ts_query_pacing_init(struct ts_query_pacing *pace, const struct ts_query_pacing_item *readings,
 			  unsigned int count, double budget);
 
-/* A sample begins. `devices`: how many are read. */
+/* Starts a sample. `devices`: how many are read. */
 void ts_query_pacing_begin(struct ts_query_pacing *pace, int64_t now_ns, unsigned int devices);
 
 /*
- * Whether a reading of one device is to be made in this sample. *last_ns belongs to that device and
- * reading and begins as 0: the first sample has all.
+ * Whether to make a query of one device in this sample. *last_ns belongs to that device and query
+ * and starts at 0: the first sample makes all.
  */
 bool ts_query_pacing_is_due(const struct ts_query_pacing *pace, unsigned int reading,
 			    int64_t *last_ns);
 
-/* What one reading took. */
+/* Adds the measured cost of one query. */
 void ts_query_pacing_add_cost(struct ts_query_pacing *pace, unsigned int reading, int64_t cost_ns);
 
 /* CPU time of the calling thread. */

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Stacks of threads that run, by perf_event: the kernel's software clock of a thread interrupts it
- * and copies its registers and the top of its stack; see unwind.h. The thread is not stopped and
- * nothing of it is written. Each thread has its own event and ring: the kernel lets events of
- * several threads share a ring on one processor only, and an event for each thread and processor
- * would be far more.
+ * Stacks of running threads by perf_event: a software clock interrupts a thread and the kernel
+ * copies its registers and the top of its stack. The thread is not stopped and nothing is written
+ * to it. Each thread has its own event and ring: the kernel shares a ring between threads on one
+ * CPU only, and an event per thread and CPU would be far more.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -22,19 +21,19 @@
 #include "sample/perf/perf_stacks.h"
 
 #define STACK_BYTES 16384u
-#define MAX_STACK_BYTES 61440u /* a record has 64 KiB at most */
+#define MAX_STACK_BYTES 61440u /* limit of a record: 64 KiB */
 #define MIN_STACK_BYTES 1024u
-#define ASK_NS UINT64_C(10000) /* from being asked to the sample: the kernel's least */
+#define ASK_NS UINT64_C(10000) /* from request to sample: the kernel's minimum */
 /*
- * Answers come at once if they come: a sleep would take several times as long, in which the thread
- * goes on.
+ * Samples arrive almost immediately, if at all: a sleep would take several times as long, while the
+ * thread runs on.
  */
 #define SPIN_NS 30000
 #define SLEEP_NS 20000
 
 #if defined(__x86_64__)
 #define ABI PERF_SAMPLE_REGS_ABI_64
-/* AX BX CX DX SI DI BP SP IP, R8 to R15: the kernel's numbers, and DWARF's in that order. */
+/* AX BX CX DX SI DI BP SP IP, R8 to R15: the kernel's order, with DWARF's numbers. */
 #define REGISTER_MASK UINT64_C(0xff01ff)
 static const uint8_t dwarf_numbers[] = { 0, 3, 2, 1, 4, 5, 6, 7, 16, 8, 9, 10, 11, 12, 13, 14, 15 };
 #else
@@ -51,11 +50,11 @@ struct thread {
 	struct perf_event_mmap_page *ring;
 	size_t ring_bytes;
 	bool is_wanted;
-	bool is_asked;   /* and has not answered yet */
-	int64_t time_ns; /* of the newest sample; 0: none */
+	bool is_asked;   /* requested and not yet arrived */
+	int64_t time_ns; /* time of the newest sample; 0: none */
 	struct ts_unwind_registers registers;
 	uint8_t *stack;
-	size_t stack_bytes; /* that the kernel could copy */
+	size_t stack_bytes; /* copied by the kernel */
 };
 
 struct ts_perf_stacks {
@@ -63,7 +62,7 @@ struct ts_perf_stacks {
 	struct perf_event_attr attributes;
 	struct thread *threads;
 	size_t count, capacity;
-	uint8_t *record; /* one that goes round the end of a ring */
+	uint8_t *record; /* for a record that wraps around the ring */
 	size_t page_bytes;
 };
 
@@ -86,7 +85,7 @@ static void set_attributes(struct perf_event_attr *attributes, int64_t interval_
 			       PERF_SAMPLE_STACK_USER,
 		.disabled = interval_ns <= 0,
 		.watermark = 1,
-		.wakeup_watermark = UINT32_MAX, /* nobody waits for it */
+		.wakeup_watermark = UINT32_MAX, /* no wake-ups needed */
 		.use_clockid = 1,
 		.clockid = CLOCK_MONOTONIC,
 		.sample_regs_user = REGISTER_MASK,
@@ -126,8 +125,8 @@ static int refused(int errnum, struct ts_error *err)
 }
 
 /*
- * Tried on ourselves, so that what is missing is said at once. Without rights the time inside the
- * kernel is left out.
+ * Tried on ourselves, so that missing permissions are reported at once. Without privileges kernel
+ * time is excluded.
  */
 static int try_event(struct ts_perf_stacks *perf, struct ts_error *err)
 {
@@ -179,8 +178,7 @@ static void release_thread(struct thread *thread)
 }
 
 /*
- * A page of counters, then as many as hold two samples, a power of two; or one, where memory may
- * not be locked.
+ * A counter page, then a power of two that holds two samples; or one, if memory cannot be locked.
  */
 static bool map_ring(const struct ts_perf_stacks *perf, struct thread *thread)
 {
@@ -238,7 +236,7 @@ static int add_thread(struct ts_perf_stacks *perf, pid_t tid, struct ts_error *e
 		perf->threads[perf->count++] = thread;
 		return TS_OK;
 	}
-	error = errno == ESRCH ? TS_OK : /* it has ended: that is no failure */
+	error = errno == ESRCH ? TS_OK : /* it has exited: not a failure */
 			thread_refused(tid, perf->count, errno, err);
 	release_thread(&thread);
 	return error;
@@ -305,7 +303,7 @@ void ts_perf_stacks_request(struct ts_perf_stacks *perf, const pid_t *tids, size
 	for (size_t i = 0; i < count; i++) {
 		struct thread *thread = find_thread(perf, tids[i]);
 
-		/* One answer for each time: not again before it has come. */
+		/* One sample per request: not again before it has arrived. */
 		if (thread && !thread->is_asked)
 			thread->is_asked = ioctl(thread->fd, PERF_EVENT_IOC_REFRESH, 1) == 0;
 	}
@@ -346,7 +344,7 @@ static void take_registers(struct thread *thread, const uint64_t *values)
 	}
 }
 
-/* What follows the header, in this order, since sample_type asks for it. */
+/* After the header, in this order, as sample_type requests. */
 struct sample_start {
 	uint32_t pid, tid;
 	uint64_t time_ns;
@@ -361,9 +359,7 @@ static void take_sample(const struct ts_perf_stacks *perf, struct thread *thread
 	struct sample_start start;
 	uint64_t copied;
 
-	/*
-	 * A thread that has no user side at this moment has neither registers nor stack: shorter.
-	 */
+	/* A thread without user context at this moment has neither registers nor stack: shorter. */
 	if (bytes < sizeof(start))
 		return;
 	memcpy(&start, content, sizeof(start));
@@ -387,7 +383,7 @@ static void copy_out(const struct thread *thread, uint64_t at, void *to, size_t 
 	memcpy((uint8_t *)to + first, data, bytes - first);
 }
 
-/* Only the newest sample is wanted: of those before it the headers are looked at. */
+/* Only the newest sample is needed: skip earlier ones by their headers. */
 static bool find_newest(const struct thread *thread, uint64_t tail, uint64_t head, uint64_t *ret_at,
 			size_t *ret_bytes)
 {
@@ -422,7 +418,7 @@ static void drain_thread(struct ts_perf_stacks *perf, struct thread *thread)
 		take_sample(perf, thread, perf->record, bytes);
 		thread->is_asked = false;
 	}
-	/* What was read may be written over from here on. */
+	/* The kernel may overwrite what was read from here on. */
 	__atomic_store_n(&thread->ring->data_tail, head, __ATOMIC_RELEASE);
 }
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Merges native and Python stacks; see merge_stacks.h. */
+/* Merges native and Python stacks. */
 #include "sample/python/merge_stacks.h"
 
 struct merging {
 	const struct ts_python_frame *python;
-	size_t python_count, python_at; /* those up to here are out */
+	size_t python_count, python_at; /* frames up to here are left out */
 	struct ts_sample_frame *frames;
 	size_t count, room;
 };
@@ -15,7 +15,7 @@ static void put(struct merging *merging, struct ts_sample_frame frame)
 		merging->frames[merging->count++] = frame;
 }
 
-/* The Python frames that one loop runs. */
+/* The Python frames run by one loop. */
 static void put_run(struct merging *merging)
 {
 	while (merging->python_at < merging->python_count) {
@@ -28,10 +28,7 @@ static void put_run(struct merging *merging)
 	}
 }
 
-/*
- * The innermost function is where the time goes: it stays, whatever it is, unless it is the loop
- * itself.
- */
+/* The innermost function is where the time goes: it stays, unless it is the loop itself. */
 static void put_native(struct merging *merging, const struct ts_native_frame *frame)
 {
 	if (merging->count > 0 && frame->code->is_glue)
@@ -39,7 +36,7 @@ static void put_native(struct merging *merging, const struct ts_native_frame *fr
 	put(merging, (struct ts_sample_frame){ .native = frame->code, .pc = frame->pc });
 }
 
-/* Outermost frames without the entry flag belong to no loop that is known. */
+/* Outermost frames without the entry flag belong to no known loop. */
 static size_t count_runs(const struct ts_python_frame *frames, size_t count)
 {
 	size_t runs = 0;
@@ -59,8 +56,8 @@ static size_t count_loops(const struct ts_native_frame *frames, size_t count)
 }
 
 /*
- * The frames from the innermost on that stay out, when `loops` loops do: with them go those that
- * called the last one, since nobody knows what they have called by now.
+ * The innermost frames to leave out together with `loops` loops: also the callers of the last one,
+ * since what they call may have changed.
  */
 static size_t skip_loops(const struct ts_native_frame *frames, size_t count, size_t loops)
 {
@@ -76,7 +73,7 @@ static size_t skip_loops(const struct ts_native_frame *frames, size_t count, siz
 }
 
 /*
- * How many of the innermost runs of Python, and loops, stay out of the merge. False: nothing can be
+ * How many of the innermost Python runs and loops to leave out of the merge. False: nothing can be
  * merged.
  */
 static bool align(size_t loops, size_t runs, bool whole, size_t *ret_runs, size_t *ret_loops)
@@ -88,7 +85,7 @@ static bool align(size_t loops, size_t runs, bool whole, size_t *ret_runs, size_
 		return true;
 	if (!whole || common == 0)
 		return false;
-	/* The innermost of what they have in common may be another one by now. */
+	/* The innermost common one may have changed. */
 	*ret_runs = runs - (common - 1);
 	*ret_loops = loops - (common - 1);
 	return common > 1;

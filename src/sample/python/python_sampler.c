@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The thread that samples: when which process is due, how much of a processor it may use, and what
- * is asked of it from outside. What is shared with others is under one lock, which is not held
- * while anything is read or told.
+ * The sampling thread: deadlines, CPU budget, and requests from outside. One lock guards the shared
+ * state; it is not held while reading or calling the consumer.
  */
 #include "sample/python/python_sampler.h"
 
@@ -17,16 +16,13 @@
 #include "sample/python/python_sampler_internal.h"
 
 #define COUNTERS_NS NS_PER_S
-/* Rates of less than this are none. */
+/* Lower rates are ignored. */
 #define COUNTERS_LEAST_NS (NS_PER_S / 10)
 #define CPU_PERCENT 50
-/* What was not used is kept for so long: a start, when all names are new, may cost more. */
+/* Unused budget is kept this long: the start, when all names are new, costs more. */
 #define CPU_SAVED_NS NS_PER_S
 #define ASKS 64
-/*
- * The kernel may be 50 us late, to wake up more rarely; where sweeps are near each other it may
- * not.
- */
+/* Timer slack of 50 us saves wake-ups; not where sweeps are close together. */
 #define EXACT_BELOW_NS (10 * NS_PER_MS)
 #define EXACT_SLACK_NS 1000ul
 
@@ -36,7 +32,7 @@ struct ts_python_sampler {
 	/* Under the lock. */
 	bool closing;
 	struct ts_sampled_processes processes;
-	uint64_t serial; /* counts changes of the list and asks */
+	uint64_t serial; /* counts changes of the list and requests */
 	pid_t asks[ASKS];
 	size_t ask_count;
 	struct ts_python_sampler_status status;
@@ -44,18 +40,19 @@ struct ts_python_sampler {
 	pthread_t thread;
 	struct ts_python_consumer consumer;
 	struct sampling sampling;
-	/* Of its own thread. */
+	/* Belongs to the sampling thread. */
 	struct watched_process **watched;
 	size_t count;
 	uint64_t seen_serial;
 	uint64_t random;
 	bool is_exact;
-	/* What it may still use of a processor, as of when. */
+	/* CPU time left, as of when. */
 	int64_t allowance_ns, allowed_ns, cpu_ns;
 	/* Counters. */
-	int64_t counted_ns;                 /* when they were last told */
-	int64_t counted_cpu_ns;             /* and what had been used then */
-	struct sampling_counts total, gone; /* until then; of processes that are gone, since then */
+	int64_t counted_ns;     /* last report */
+	int64_t counted_cpu_ns; /* CPU time used by then */
+	struct sampling_counts total,
+		gone; /* totals at the last report, including processes that are gone since */
 	int64_t gone_longest_ns;
 };
 
@@ -74,7 +71,7 @@ static int64_t thread_cpu_ns(void)
 
 /* ---- deadlines ---- */
 
-/* From 0 on, below a limit. */
+/* Uniform from 0, below a limit. */
 static int64_t draw(struct ts_python_sampler *sampler, int64_t limit)
 {
 	sampler->random = ts_hash_mix64(sampler->random + 0x9e3779b97f4a7c15u);
@@ -82,9 +79,8 @@ static int64_t draw(struct ts_python_sampler *sampler, int64_t limit)
 }
 
 /*
- * Time is cut into intervals, and each has one deadline, anywhere in it: so the mean rate is kept,
- * and nothing that a program does at a rate of its own can hide from it. Intervals that are over
- * already are left out.
+ * Time is divided into intervals with one random deadline each: this keeps the mean rate, and
+ * nothing periodic in a program can hide from it. Intervals in the past are skipped.
  */
 static void set_next_due(struct ts_python_sampler *sampler, struct watched_process *process,
 			 int64_t now_ns)
@@ -129,7 +125,7 @@ static int64_t next_due(const struct ts_python_sampler *sampler)
 	return due_ns;
 }
 
-/* Until something is due or has changed; false: it is over. */
+/* Waits until something is due or has changed; false: closing. */
 static bool wait_for_turn(struct ts_python_sampler *sampler)
 {
 	int64_t due_ns = next_due(sampler);
@@ -180,7 +176,7 @@ static struct watched_process *find_watched(struct ts_python_sampler *sampler,
 	return NULL;
 }
 
-/* After a pause, or at another pace, intervals begin anew. */
+/* After a pause, or with another interval, start over. */
 static void set_interval(struct ts_python_sampler *sampler, struct watched_process *process,
 			 int64_t interval_ns, int64_t now_ns)
 {
@@ -314,7 +310,7 @@ static void tell_counters(struct ts_python_sampler *sampler, int64_t now_ns)
 	sampler->counted_cpu_ns = sampler->cpu_ns;
 }
 
-/* What is left of a second. */
+/* The rest of a second. */
 static void end_counters(struct ts_python_sampler *sampler)
 {
 	int64_t now_ns = ts_clock_monotonic_ns();
@@ -456,7 +452,7 @@ int ts_python_sampler_set_processes(struct ts_python_sampler *sampler,
 void ts_python_sampler_request(struct ts_python_sampler *sampler, pid_t pid)
 {
 	pthread_mutex_lock(&sampler->lock);
-	/* More than can be told apart: all. */
+	/* Too many to tell apart: all. */
 	if (sampler->ask_count == ASKS) {
 		sampler->asks[0] = 0;
 		sampler->ask_count = 1;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What sampling costs and how well it goes, as counters once a second (docs/python.md). */
+/* Counters of sampling cost and quality, once a second (docs/python.md). */
 #include "sample/python/python_sampler_internal.h"
 
 struct row {
 	struct sampling *sampling;
-	const struct watched_process *process; /* NULL: of all */
+	const struct watched_process *process; /* NULL: totals */
 };
 
 static void tell(const struct row *row, const char *name, const struct ts_python_counter *values,
@@ -33,7 +33,7 @@ static double percent(double part, double whole)
 	return whole > 0 ? part * 100.0 / whole : 0;
 }
 
-/* What both have. Rates of nothing are left out. */
+/* Common to both. Rates without a base are left out. */
 static void tell_common(const struct row *row, const struct sampling_counts *counts,
 			int64_t longest_ns, int64_t elapsed_ns)
 {

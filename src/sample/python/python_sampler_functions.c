@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Functions that somebody waits for: whether one of them has come onto a thread's stack, or left
- * it, between two sweeps.
+ * Function triggers: whether a watched function has entered or left a thread's stack between two
+ * sweeps.
  */
 #include <stdio.h>
 
@@ -18,7 +18,7 @@ static bool matches_any(const struct sampling *sampling, const char *name)
 	return false;
 }
 
-/* Asked once for each code object. */
+/* Evaluated once per code object. */
 static bool is_asked_for(struct sampling *sampling, struct watched_process *process,
 			 const struct ts_python_code *code)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the files of the sampler share: python_sampler.c (the thread and its deadlines),
- * python_sampler_process.c (one process), python_sampler_threads.c (what is remembered of its
- * threads), python_sampler_functions.c, python_sampler_native.c, python_sampler_counters.c. Nobody
- * else includes this. All of it belongs to the sampler's thread.
+ * Shared by the sampler's files: python_sampler.c (the thread and its deadlines),
+ * python_sampler_process.c (one process), python_sampler_threads.c (state of its threads),
+ * python_sampler_functions.c, python_sampler_native.c, python_sampler_counters.c. Everything
+ * belongs to the sampling thread.
  */
 #ifndef TS_SAMPLE_PYTHON_PYTHON_SAMPLER_INTERNAL_H
 #define TS_SAMPLE_PYTHON_PYTHON_SAMPLER_INTERNAL_H
@@ -19,26 +19,26 @@
 struct watched_thread {
 	uint64_t thread_id;
 	int64_t interpreter;
-	pid_t seen_tid; /* as the reader says, 0: not known */
-	pid_t tid;      /* as told */
+	pid_t seen_tid; /* from the reader; 0: unknown */
+	pid_t tid;      /* as reported */
 	uint32_t slot;
-	uint64_t sweep; /* the last one that had it */
+	uint64_t sweep; /* the last one that contained it */
 	char name[64];
-	uint64_t functions;             /* of those asked for: a hash of which are on its stack */
-	char function[128];             /* the innermost of them, "": none */
-	struct ts_sample_frame *frames; /* as last told */
+	uint64_t functions;             /* hash of the watched functions on its stack */
+	char function[128];             /* the innermost of them; "": none */
+	struct ts_sample_frame *frames; /* as last reported */
 	size_t count, capacity;
 };
 
 /* ---- a process ---- */
 
-/* What is counted, of a process or of all; told as differences. */
+/* Counts of a process or in total; reported as differences. */
 struct sampling_counts {
 	uint64_t ticks, late, left_out;
 	uint64_t stacks, rejected, retried;
 	uint64_t system_calls, missed;
 	int64_t read_ns, resolve_ns, native_ns, emit_ns;
-	int64_t sweep_ns; /* of wall time, all together */
+	int64_t sweep_ns; /* total wall time */
 	int64_t cpu_ns;
 };
 
@@ -48,15 +48,15 @@ struct watched_process {
 	struct ts_sampled_process what;
 	struct ts_python_reader *python; /* NULL: not open */
 	struct native_side *native;
-	bool native_failed; /* there are no native frames to be had of it */
+	bool native_failed; /* no native frames available */
 	bool ended;
 	bool asked;
 	/* Deadlines. */
-	int64_t slot_ns; /* begin of the interval in which it is sampled next */
+	int64_t slot_ns; /* start of the interval of the next sample */
 	int64_t due_ns;
-	int64_t sampled_ns; /* 0: not since it was opened, or since a pause */
+	int64_t sampled_ns; /* 0: not since it was opened or paused */
 	/* While it is not open. */
-	int64_t known_ns; /* since when it is what it is */
+	int64_t known_ns; /* time of the last change */
 	int64_t try_ns;
 	uint64_t told[8]; /* hashes of messages */
 	unsigned int told_count;
@@ -64,21 +64,21 @@ struct watched_process {
 	struct watched_thread **threads;
 	size_t thread_count, thread_capacity, thread_hint;
 	uint64_t sweep;
-	uint8_t *matches; /* by number of code: 0 not known, 1 no, 2 is a function asked for */
+	uint8_t *matches; /* by code number: 0 unknown, 1 no, 2 watched function */
 	size_t match_capacity;
 	/* Counts. */
 	struct sampling_counts counts, told_counts;
 	struct ts_python_reader_counts reader; /* as of the last sweep */
-	int64_t longest_ns;                    /* sweep since the last telling */
+	int64_t longest_ns;                    /* longest sweep since the last report */
 };
 
 struct ts_python_sampler;
 
-/* What one process needs of the sampler around it. */
+/* What one process needs of its sampler. */
 struct sampling {
 	struct ts_python_sampler_options options;
 	const struct ts_python_consumer *consumer;
-	struct ts_sample_frame *frames; /* room to put a sample together */
+	struct ts_sample_frame *frames; /* buffer to assemble a sample */
 	size_t frame_capacity;
 	struct ts_text locals;
 	uint32_t *free_slots;
@@ -93,28 +93,28 @@ void ts_python_watch_free(struct sampling *sampling, struct watched_process *pro
 /* Tries to open it. */
 void ts_python_watch_try(struct sampling *sampling, struct watched_process *process,
 			 int64_t now_ns);
-/* One sweep, told. */
+/* One sweep, reported to the consumer. */
 void ts_python_watch_sample(struct sampling *sampling, struct watched_process *process,
 			    int64_t now_ns);
 
 /* ---- python_sampler_threads.c ---- */
 
-/* Found, or made: *ret_new. NULL: no memory. */
+/* Found or created: *ret_new. NULL: no memory. */
 struct watched_thread *ts_python_watch_thread(struct sampling *sampling,
 					      struct watched_process *process,
 					      const struct ts_python_thread *thread, bool *ret_new);
-/* Those that were not in the last sweep. */
+/* Drops threads that were not in the last sweep. */
 void ts_python_watch_forget_threads(struct sampling *sampling, struct watched_process *process,
 				    bool all);
-/* Keeps the frames as told: the number of outermost ones that are as before. */
+/* Stores the frames as reported; returns the number of unchanged outermost ones. */
 uint32_t ts_python_watch_keep_frames(struct watched_thread *thread,
 				     const struct ts_sample_frame *frames, size_t count);
 
 /* ---- python_sampler_functions.c ---- */
 
 /*
- * Whether a function that was asked for has come onto the stack or left it since the last call;
- * writes what to call that.
+ * Whether a watched function has entered or left the stack since the last call; writes the trigger
+ * text.
  */
 bool ts_python_watch_functions(struct sampling *sampling, struct watched_process *process,
 			       struct watched_thread *thread, const struct ts_python_thread *stack,
@@ -123,14 +123,14 @@ bool ts_python_watch_functions(struct sampling *sampling, struct watched_process
 /* ---- python_sampler_native.c ---- */
 
 /*
- * Behind a sweep: perf looks at the threads that run. True: it does; sweep again, and those that
- * have not moved meanwhile can be merged.
+ * After a sweep: requests perf samples of running threads. True if there are any; sweep again, and
+ * merge those that have not moved.
  */
 bool ts_python_watch_native_sweep(struct sampling *sampling, struct watched_process *process,
 				  const struct ts_python_sweep *sweep);
 /*
- * Python's frames with native ones among them, into sampling->frames; their number. 0: there are
- * none to be had.
+ * Python frames merged with native ones, into sampling->frames; returns their number. 0: none
+ * available.
  */
 size_t ts_python_watch_native(struct sampling *sampling, struct watched_process *process,
 			      const struct ts_python_thread *stack);
@@ -140,7 +140,7 @@ void ts_python_watch_native_close(struct watched_process *process);
 
 void ts_python_watch_report_counters(struct sampling *sampling, struct watched_process *process,
 				     int64_t elapsed_ns);
-/* Of all processes together. */
+/* Totals of all processes. */
 void ts_python_watch_report_totals(struct sampling *sampling, const struct sampling_counts *counts,
 				   int64_t longest_ns, int64_t elapsed_ns);
 void ts_python_watch_add_counts(struct sampling_counts *sum, const struct sampling_counts *counts,
@@ -148,7 +148,7 @@ void ts_python_watch_add_counts(struct sampling_counts *sum, const struct sampli
 
 /* ---- messages ---- */
 
-/* Passes a reason on, each once. */
+/* Reports a reason, each once. */
 void ts_python_watch_message(struct sampling *sampling, struct watched_process *process,
 			     const char *text);
 

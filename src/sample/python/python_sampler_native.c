@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Native frames of the threads of a sampled process, among Python's: of those that wait from their
- * memory, of those that run from a sample that perf takes when asked, between two sweeps: where
- * both show the same stack, it was that stack. Nothing is stopped.
+ * Native frames of a sampled process: of blocked threads from their memory, of running ones from a
+ * perf sample requested between two sweeps: if both sweeps show the same stack, the sample belongs
+ * to it. Nothing is stopped.
  */
 #include "base/clock.h"
 #include "code/unwind.h"
@@ -11,12 +11,12 @@
 #include "sample/python/python_sampler_internal.h"
 
 #define NATIVE_FRAMES 512
-/* A thread that runs answers within some ten microseconds; one that was put aside does not. */
+/* A running thread answers within tens of microseconds; one that was preempted does not. */
 #define ANSWER_NS (200 * NS_PER_MS / 1000)
-/* What was mapped since is looked for where a stack was not whole, but not more often than this. */
+/* Mappings are reread after an incomplete stack, but at most this often. */
 #define RENEW_NS NS_PER_S
 
-/* A thread that perf was asked for, as the sweep before that has seen it. */
+/* A thread with a pending perf request, as of the sweep before. */
 struct asked_thread {
 	pid_t tid;
 	uint32_t depth;
@@ -24,13 +24,13 @@ struct asked_thread {
 
 struct native_side {
 	struct ts_native_process *native;
-	struct ts_perf_stacks *perf; /* NULL: not to be had */
-	pid_t *tids; /* that perf was told of; room for as many that are asked for behind them */
+	struct ts_perf_stacks *perf; /* NULL: unavailable */
+	pid_t *tids; /* threads known to perf, followed by space for as many requests */
 	size_t tid_count, tid_capacity;
 	struct asked_thread *asked;
 	size_t asked_count, asked_capacity;
 	int64_t renew_ns;
-	int64_t since_ns; /* perf's samples from here on are of this sweep */
+	int64_t since_ns; /* perf samples from here on belong to this sweep */
 	struct ts_native_frame frames[NATIVE_FRAMES];
 };
 
@@ -64,7 +64,7 @@ static void open_side(struct sampling *sampling, struct watched_process *process
 		free(side);
 		return;
 	}
-	/* Threads that wait can be had without it. */
+	/* Blocked threads work without it. */
 	if (ts_perf_stacks_open(&side->perf, side->native, 0, 0, &err)) {
 		side->perf = NULL;
 		ts_python_watch_message(sampling, process, err.message);
@@ -73,7 +73,7 @@ static void open_side(struct sampling *sampling, struct watched_process *process
 	process->native_failed = false;
 }
 
-/* Perf is told where threads have come or gone. */
+/* Updates perf when threads have come or gone. */
 static void set_threads(struct sampling *sampling, struct watched_process *process,
 			const struct ts_python_sweep *sweep)
 {
@@ -100,7 +100,7 @@ static void set_threads(struct sampling *sampling, struct watched_process *proce
 	side->tid_count = count;
 }
 
-/* Asks for a sample of each thread that runs. False: there is none. */
+/* Requests a sample of each running thread. False: none. */
 static bool ask(struct native_side *side, const struct ts_python_sweep *sweep)
 {
 	pid_t *running;
@@ -145,7 +145,7 @@ bool ts_python_watch_native_sweep(struct sampling *sampling, struct watched_proc
 	return asked;
 }
 
-/* The sweep after perf's sample shows the stack of the one before. */
+/* The sweep after perf's sample shows the same stack as the one before. */
 static bool was_still(const struct native_side *side, const struct ts_python_thread *stack)
 {
 	for (size_t i = 0; i < side->asked_count; i++)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One process that is sampled: opened when there is a Python in it, swept, told, opened again when
- * it has become another program.
+ * One sampled process: opened when there is a Python in it, swept, reported, and reopened when it
+ * has become another program.
  */
 #include <stdio.h>
 
@@ -11,9 +11,8 @@
 #include "sample/python/python_sampler_internal.h"
 
 /*
- * A process that is no Python yet is looked at again after one part in so many of its age, at first
- * every few ms: what was just started is found soon. One that has not become one in a minute is
- * hardly going to.
+ * A process without Python is checked again after this fraction of its age, at first every few ms,
+ * so that new ones are found soon. One that has not become Python in a minute hardly will.
  */
 #define TRY_SHARE 8
 #define TRY_LEAST_NS (2 * NS_PER_MS)
@@ -116,13 +115,13 @@ void ts_python_watch_try(struct sampling *sampling, struct watched_process *proc
 	process->ended = !ts_process_lives(process->what.pid, process->what.start_time);
 	if (process->ended)
 		return;
-	/* That there is none yet is no news. */
+	/* No Python yet: nothing to report. */
 	if (rc != TS_ENOTFOUND)
 		ts_python_watch_message(sampling, process, err.message);
 	try_later(process, now_ns);
 }
 
-/* It has ended, or is another program now: that is looked at from the beginning. */
+/* It has exited or executed another program: start over. */
 static void lose_process(struct sampling *sampling, struct watched_process *process, int rc,
 			 const struct ts_error *why, int64_t now_ns)
 {
@@ -152,7 +151,7 @@ static size_t copy_frames(struct sampling *sampling, const struct ts_python_thre
 	return stack->depth;
 }
 
-/* Of the innermost frames, as many as there is room for. */
+/* The innermost frames, as many as fit. */
 static const char *read_locals(struct sampling *sampling, struct watched_process *process,
 			       const struct ts_python_thread *stack)
 {
@@ -241,10 +240,7 @@ static void tell_thread(const struct telling *telling, const struct ts_python_th
 	struct watched_thread *thread;
 	bool is_new, triggered = false;
 
-	/*
-	 * One that has not begun: it has no number yet, and would get another one with the next
-	 * sweep.
-	 */
+	/* A starting thread: it has no id yet, and would get another one in the next sweep. */
 	if (!stack->tid && !stack->depth && !stack->is_rejected)
 		return;
 	thread = ts_python_watch_thread(sampling, telling->process, stack, &is_new);
@@ -266,7 +262,7 @@ static void tell_thread(const struct telling *telling, const struct ts_python_th
 		tell_stack(telling, thread, stack, NULL);
 }
 
-/* What the reader has counted since the last sweep. */
+/* The reader's counts since the last sweep. */
 static void count_reading(struct watched_process *process)
 {
 	struct ts_python_reader_counts now, before = process->reader;

@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What is remembered of the threads of a sampled process from one sweep to the next: their names,
- * and the frames that were last told.
- */
+/* Per-thread state between sweeps: names, and the frames last reported. */
 #include <stdio.h>
 
 #include "base/local/hash.h"
 #include "sample/python/python_sampler_internal.h"
 
-/* Above all numbers that a kernel gives to threads (2^22). */
+/* Above all kernel thread ids (2^22). */
 #define SUBSTITUTE_TID 0x40000000
 
-/* Python's own number of a thread stays the same, and with it the substitute. */
+/* Python's own thread id is stable, and so is the substitute. */
 static pid_t choose_tid(const struct watched_process *process,
 			const struct ts_python_thread *thread)
 {
@@ -28,10 +25,7 @@ static bool is_same(const struct watched_thread *watched, const struct ts_python
 	       watched->interpreter == thread->interpreter;
 }
 
-/*
- * Sweeps mostly have the same threads in the same order: the search begins behind the last one that
- * was found.
- */
+/* Sweeps mostly have the same threads in the same order: search from the last one found. */
 static struct watched_thread *find(struct watched_process *process,
 				   const struct ts_python_thread *thread)
 {
@@ -53,7 +47,7 @@ static uint32_t take_slot(struct sampling *sampling)
 	return sampling->slot_count++;
 }
 
-/* There is room for it: it was made when the slot was taken. */
+/* Space was reserved when the slot was taken. */
 static void give_slot(struct sampling *sampling, uint32_t slot)
 {
 	sampling->free_slots[sampling->free_count++] = slot;

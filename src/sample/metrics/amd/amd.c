@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Metrics of AMD's GPUs from sysfs: opening, and one sample. Devices are numbered in the order of
- * their bus addresses, as ROCm's tools do. A device that sleeps is not woken.
+ * AMD GPU metrics from sysfs: opening, and one sample. Devices are numbered by bus address, as in
+ * ROCm's tools. A suspended device is not woken.
  */
 #include "sample/metrics/amd/amd.h"
 
@@ -16,7 +16,7 @@
 #include "sample/metrics/metric_sources.h"
 
 #define SECOND_NS INT64_C(1000000000)
-/* CPU time for time, of all devices: what is read, and passing it on. */
+/* CPU budget of all devices: queries and output. */
 #define BUDGET 0.004
 
 static const struct ts_query_pacing_item readings[AMD_READINGS] = {
@@ -94,7 +94,7 @@ enum ts_metrics_state amd_open(struct amd **ret_amd, const char *root, bool is_i
 
 static enum ts_metrics_state open_system(void **ret_state, char *why, size_t why_bytes)
 {
-	/* For tests: files that are not the system's. */
+	/* For tests: another sysfs root. */
 	const char *root = secure_getenv("TRACESMITH_SYSFS");
 	bool is_inner = !ts_is_outermost_pid_namespace();
 	struct amd *amd = NULL;
@@ -124,7 +124,7 @@ static void announce(const struct amd *amd, struct amd_gpu *gpu)
 	gpu->is_announced = true;
 }
 
-/* Where it was taken out, or its driver was unloaded. */
+/* Removed, or its driver was unloaded. */
 static bool is_gone(struct amd *amd, struct amd_gpu *gpu)
 {
 	if (faccessat(gpu->directory, "vendor", F_OK, 0) == 0 || errno != ENOENT)
@@ -143,7 +143,7 @@ static bool is_asleep(struct amd *amd, struct amd_gpu *gpu)
 	return true;
 }
 
-/* The clock is read once between two readings. Gives its last value. */
+/* Reads the clock once between two queries. Returns its last value. */
 static int64_t sample_gpu(struct amd *amd, struct amd_gpu *gpu, int64_t clock_ns)
 {
 	if (gpu->is_lost || is_gone(amd, gpu))

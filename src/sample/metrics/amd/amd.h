@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Metrics of AMD's GPUs: what the files amd*.c share. Others see ts_metrics_amd of
- * metric_sources.h.
+ * AMD GPU metrics: shared by the files amd*.c. Others see ts_metrics_amd of metric_sources.h.
  *
- * All comes from files of the kernel's driver amdgpu. ROCm's libraries have nothing that these lack
- * and that can be had without their dangers: locks shared with others, devices that are woken,
- * layouts that change.
+ * Everything comes from files of the kernel's amdgpu driver. ROCm's libraries offer nothing more
+ * without risks: locks shared with others, devices that are woken, layouts that change.
  */
 #ifndef TS_SAMPLE_METRICS_AMD_AMD_H
 #define TS_SAMPLE_METRICS_AMD_AMD_H
@@ -21,10 +19,9 @@
 #include "sample/metrics/amd/amd_table.h"
 #include "sample/metrics/query_pacing.h"
 
-/* Files of a device, below its directory. */
+/* Files of a device, relative to its directory. */
 enum amd_file_id {
-	AMD_FILE_STATUS, /* of power management: reading it does not wake the device, all others do
-			  */
+	AMD_FILE_STATUS, /* power state: reading it does not wake the device; all other files do */
 	AMD_FILE_TABLE,
 	AMD_FILE_COMPUTE_USE,
 	AMD_FILE_MEMORY_USE,
@@ -41,13 +38,13 @@ enum amd_file_id {
 };
 
 struct amd_file {
-	char path[64]; /* "": there is none */
+	char path[64]; /* "": none */
 	struct ts_procfs_file kept;
 };
 
 enum amd_reading { AMD_READ_SENSORS, AMD_READ_MEMORY, AMD_READ_PROCESSES, AMD_READINGS };
 
-/* Parts of a device that the driver counts as devices of their own share its sensors. */
+/* Partitions of a device that the driver exposes as devices share its sensors. */
 #define AMD_PARTS_MOST 16u
 
 struct amd_gpu {
@@ -56,10 +53,10 @@ struct amd_gpu {
 	int64_t memory_bytes; /* or TS_METRICS_UNKNOWN */
 	int directory;
 	struct amd_file files[AMD_FILES];
-	uint64_t parts[AMD_PARTS_MOST]; /* ids that KFD knows it by */
+	uint64_t parts[AMD_PARTS_MOST]; /* KFD's ids of it */
 	unsigned int part_count;
 	bool is_announced, is_lost;
-	int64_t last_ns[AMD_READINGS]; /* of ts_query_pacing_is_due() */
+	int64_t last_ns[AMD_READINGS]; /* for ts_query_pacing_is_due() */
 	struct ts_rate links_read, links_written;
 	struct amd_table last_table; /* for reasons by time */
 	bool has_last_table;
@@ -67,30 +64,30 @@ struct amd_gpu {
 
 struct amd {
 	char root[256];
-	bool is_inner;        /* pids that we see are not those that the driver sees */
-	struct amd_gpu *gpus; /* in the order of their bus addresses */
+	bool is_inner;        /* our pids are not those of the driver */
+	struct amd_gpu *gpus; /* by bus address */
 	size_t count, capacity;
 	struct ts_query_pacing pace;
-	const struct ts_metrics_sink *sink; /* of the sample that is under way */
-	struct ts_text text;                /* room to read files in */
+	const struct ts_metrics_sink *sink; /* time of the current sample */
+	struct ts_text text;                /* buffer for file contents */
 };
 
 /* ---- amd.c ---- */
 
-/* The source's open(); `root`: where sysfs is. */
+/* The source's open(); `root`: sysfs. */
 enum ts_metrics_state amd_open(struct amd **ret_amd, const char *root, bool is_inner, char *why,
 			       size_t why_bytes);
 void amd_message(const struct amd *amd, const char *format, ...) TS_PRINTF_LIKE(2, 3);
 
 /* ---- amd_device.c ---- */
 
-/* Finds the devices: what never changes of them, and where their files are. */
+/* Finds the devices: their constant properties and the paths of their files. */
 int amd_find_gpus(struct amd *amd);
 void amd_gpu_release(struct amd_gpu *gpu);
-/* False where it cannot be read or is no number; one that is not there is not asked for again. */
+/* False if unreadable or not a number; a missing file is not tried again. */
 bool amd_file_number(struct amd *amd, struct amd_gpu *gpu, enum amd_file_id file,
 		     int64_t *ret_number);
-/* The bytes in amd->text; 0 or the negative errno. */
+/* Reads into amd->text; 0 or a negative errno. */
 int amd_file_read(struct amd *amd, struct amd_gpu *gpu, enum amd_file_id file);
 
 /* ---- readings ---- */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* AMD's GPUs in sysfs: which there are, and where the files of each lie. */
+/* Finds AMD GPUs in sysfs, and the files of each. */
 #include "sample/metrics/amd/amd.h"
 
 #include <dirent.h>
@@ -28,7 +28,7 @@ static void set_sensor(struct amd_gpu *gpu, enum amd_file_id file, const char *h
 	set_path(gpu, file, path);
 }
 
-/* Sensors are told apart by their labels: their numbers differ between devices. */
+/* Sensors are identified by label: their numbers differ between devices. */
 static void find_labelled(struct amd_gpu *gpu, const char *hwmon)
 {
 	static const struct {
@@ -96,10 +96,10 @@ int amd_file_read(struct amd *amd, struct amd_gpu *gpu, enum amd_file_id file)
 
 	if (!at->path[0])
 		return -ENOENT;
-	/* Set here: the device may have been moved in its array since. */
+	/* Set here: the device may have moved in its array. */
 	at->kept.path = at->path;
 	error = ts_procfs_file_read(&at->kept, gpu->directory, &amd->text);
-	/* Others pass: a device that is being reset says EPERM or EBUSY. */
+	/* Other errors are transient: a device being reset returns EPERM or EBUSY. */
 	if (error == -ENOENT || error == -EOPNOTSUPP || error == -EINVAL || error == -EACCES)
 		at->path[0] = '\0';
 	return error;
@@ -113,7 +113,7 @@ bool amd_file_number(struct amd *amd, struct amd_gpu *gpu, enum amd_file_id file
 	if (amd_file_read(amd, gpu, file))
 		return false;
 	length = amd->text.length;
-	/* A number that is cut looks like a smaller one. */
+	/* A truncated number looks like a smaller one. */
 	if (length < 2 || amd->text.data[length - 1] != '\n')
 		return false;
 	return ts_parse_int64(amd->text.data, length - 1, ret_number) == TS_OK;
@@ -130,7 +130,7 @@ void amd_gpu_release(struct amd_gpu *gpu)
 	gpu->directory = -1;
 }
 
-/* The last part of what a link leads to; false where there is none, or it is too long. */
+/* The last component of a link target; false if missing or too long. */
 static bool link_name(int directory, const char *path, char *buffer, size_t bytes)
 {
 	char target[512];
@@ -158,7 +158,7 @@ static void describe(struct amd_gpu *gpu)
 		if (ts_procfs_read_line(gpu->directory, "device", text, sizeof(text)) > 0)
 			snprintf(gpu->model, sizeof(gpu->model), "AMD %.32s", text);
 	}
-	/* As ROCm writes it. */
+	/* In ROCm's format. */
 	if (ts_procfs_read_line(gpu->directory, "unique_id", text, sizeof(text)) > 0)
 		snprintf(gpu->uuid, sizeof(gpu->uuid), "GPU-%.40s", text);
 	if (!ts_procfs_read_number(gpu->directory, "mem_info_vram_total", &gpu->memory_bytes) ||
@@ -180,8 +180,8 @@ static void set_paths(struct amd_gpu *gpu)
 }
 
 /*
- * A card of the driver's. Parts of a divided device are cards, too, but no PCI devices: they have
- * no maker and no sensors.
+ * A card of the driver. Partitions of a device are cards too, but not PCI devices: they have no
+ * vendor and no sensors.
  */
 static bool open_card(struct amd_gpu *gpu, int cards, const char *card)
 {
@@ -206,7 +206,7 @@ static bool open_card(struct amd_gpu *gpu, int cards, const char *card)
 	return true;
 }
 
-/* "card0", but not its outputs "card0-DP-1". */
+/* "card0", but not its connectors "card0-DP-1". */
 static bool is_card(const char *name)
 {
 	return strncmp(name, "card", 4) == 0 && name[4] &&
@@ -251,7 +251,7 @@ int amd_find_gpus(struct amd *amd)
 		return TS_OK;
 	result = add_cards(amd, cards);
 	closedir(cards);
-	/* ROCm's tools count them in this order. */
+	/* The order of ROCm's tools. */
 	if (amd->count)
 		qsort(amd->gpus, amd->count, sizeof(*amd->gpus), by_bus);
 	for (size_t i = 0; i < amd->count; i++)

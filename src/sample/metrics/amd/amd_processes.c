@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory that processes have on AMD's GPUs, as the part of the driver for computing (KFD) tells.
- * What was allocated for graphics is not in there.
+ * Memory of processes on AMD GPUs, from the compute driver (KFD). Graphics allocations are not
+ * included.
  */
 #include "sample/metrics/amd/amd.h"
 
@@ -17,7 +17,7 @@
 
 /* ---- ids of devices ---- */
 
-/* "0000:03:00.0"; the upper bits of the location say which part of a divided device it is. */
+/* "0000:03:00.0"; the upper bits of the location identify a partition. */
 static void write_bus(char *buffer, size_t bytes, uint64_t domain, uint64_t location)
 {
 	snprintf(buffer, bytes, "%04" PRIx64 ":%02" PRIx64 ":%02" PRIx64 ".%" PRIx64,
@@ -43,7 +43,7 @@ static void read_node(struct amd *amd, int nodes, const char *name)
 	int64_t id;
 
 	snprintf(path, sizeof(path), "%s/gpu_id", name);
-	/* Processors are nodes as well, without such an id. */
+	/* CPUs are nodes too, without such an id. */
 	if (!ts_procfs_read_number(nodes, path, &id) || id <= 0)
 		return;
 	snprintf(path, sizeof(path), "%s/properties", name);
@@ -77,7 +77,7 @@ void amd_find_parts(struct amd *amd)
 
 /* ---- processes ---- */
 
-/* On all parts; false where one cannot be read. */
+/* Total of all partitions; false if one is unreadable. */
 static bool sum_memory(const struct amd_gpu *gpu, int processes, const char *pid,
 		       int64_t *ret_bytes)
 {
@@ -94,7 +94,7 @@ static bool sum_memory(const struct amd_gpu *gpu, int processes, const char *pid
 	return true;
 }
 
-/* Who has nothing there does not use it: every process of KFD's is listed for all devices. */
+/* KFD lists every process for all devices: one without memory does not use this one. */
 static void read_process(struct amd *amd, const struct amd_gpu *gpu, int processes,
 			 const char *name)
 {

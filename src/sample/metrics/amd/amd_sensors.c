@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What AMD's GPUs say of themselves: from the driver's table, where its layout is known, and from
- * single files what is not in there. PCIe traffic is left out: the file that has it takes a second
- * to read, and the units in the table changed.
+ * Sensors of AMD GPUs: from the driver's table where its layout is known, the rest from single
+ * files. PCIe traffic is left out: its file takes a second to read, and the table's unit changed.
  */
 #include "sample/metrics/amd/amd.h"
 
 #include "base/clock.h"
 
 #define KIB 1024.0
-/* Beyond these it is no number but something else. */
+/* Plausibility limits. */
 #define MAX_WATTS 10000
 #define MAX_CELSIUS 250
 #define MAX_MHZ 100000
@@ -35,7 +34,7 @@ static void give_real(const struct amd *amd, const struct amd_gpu *gpu, const ch
 	amd->sink->real(amd->sink->context, &subject, name, series, value);
 }
 
-/* The table's, or the number of a file divided; -1: not known. */
+/* The table's value, or a file's number divided; -1: unknown. */
 static int64_t either(struct amd *amd, struct amd_gpu *gpu, uint64_t value, enum amd_file_id file,
 		      int64_t divisor)
 {
@@ -58,8 +57,8 @@ static void give_use(struct amd *amd, struct amd_gpu *gpu, const struct amd_tabl
 }
 
 /*
- * Most devices have one of the two files. Of a pair on one board only the first knows; the other
- * says 0.
+ * Most devices have one of the two files. On dual-GPU boards only the first reports power; the
+ * other says 0.
  */
 static void give_power(struct amd *amd, struct amd_gpu *gpu, const struct amd_table *table)
 {
@@ -88,7 +87,7 @@ static void give_clocks(struct amd *amd, struct amd_gpu *gpu, const struct amd_t
 		give(amd, gpu, "clock_MHz", "memory", memory);
 }
 
-/* 0 in a table stands for a sensor that is not there. */
+/* 0 in a table means a missing sensor. */
 static int64_t celsius(struct amd *amd, struct amd_gpu *gpu, uint64_t value, enum amd_file_id file)
 {
 	int64_t degrees = either(amd, gpu, value ? value : TS_NO_VALUE, file, 1000);
@@ -96,7 +95,7 @@ static int64_t celsius(struct amd *amd, struct amd_gpu *gpu, uint64_t value, enu
 	return degrees > 0 && degrees <= MAX_CELSIUS ? degrees : 0;
 }
 
-/* Devices with XCDs have no sensor at the edge: the hottest place stands for the core. */
+/* Devices with XCDs have no edge sensor: use the hotspot. */
 static void give_temperatures(struct amd *amd, struct amd_gpu *gpu, const struct amd_table *table)
 {
 	int64_t edge = celsius(amd, gpu, table->edge_c, AMD_FILE_EDGE);
@@ -124,7 +123,7 @@ static void give_links(struct amd *amd, struct amd_gpu *gpu, const struct amd_ta
 		give_real(amd, gpu, "link_bytes_per_s", "sent", rate * KIB);
 }
 
-/* Whether a counter of time has moved; nothing where it went back. */
+/* Whether a time counter has advanced; unknown if it went backwards. */
 static void give_moved(const struct amd *amd, const struct amd_gpu *gpu, const char *series,
 		       uint64_t before, uint64_t now)
 {
@@ -171,9 +170,7 @@ void amd_read_sensors(struct amd *amd, struct amd_gpu *gpu)
 	give_reasons(amd, gpu, &table);
 }
 
-/*
- * "gtt" is memory of the machine that the device uses: with processors that have a GPU, nearly all.
- */
+/* "gtt" is host memory used by the device: on APUs nearly all. */
 void amd_read_memory(struct amd *amd, struct amd_gpu *gpu)
 {
 	int64_t used;

@@ -1,28 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Layouts of the driver's table, see amd_table.h. */
+/* Layouts of the driver's gpu_metrics table. */
 #include "sample/metrics/amd/amd_table.h"
 
 #include "base/procfs.h"
 
-/*
- * Of separate GPUs; 2 and 3 are those of processors with a GPU, whose units differ from model to
- * model.
- */
+/* Discrete GPUs; 2 and 3 are APUs, whose units vary by model. */
 #define FORMAT_SEPARATE 1
 #define HEADER_BYTES 4u
 #define LINKS 8u
 
-/* Where things lie; 0: nowhere. Numbers are little-endian, all bits set: not known. */
+/* Offsets; 0: missing. Numbers are little-endian; all bits set: unknown. */
 struct layout {
 	uint8_t revision;
 	uint16_t bytes;
 	/* of 16 bits */
 	uint16_t edge, hotspot, memory, compute_use, memory_use, power, compute_clock, memory_clock;
-	uint16_t reasons;     /* 64 bits that mean the same on all devices */
-	uint16_t few_reasons; /* 32 bits of those with XCDs */
-	uint16_t ticks;       /* 32 bits, then five counters of 32 bits: reasons by time */
+	uint16_t reasons;     /* 64 bits with the same meaning on all devices */
+	uint16_t few_reasons; /* 32 bits, of devices with XCDs */
+	uint16_t ticks;       /* 32 bits, then five 32-bit counters: throttle reasons by time */
 	uint16_t reason_ticks;
-	uint16_t links_read, links_written; /* 64 bits of each link */
+	uint16_t links_read, links_written; /* 64 bits per link */
 };
 
 static const struct layout layouts[] = {
@@ -122,7 +119,7 @@ static const struct layout layouts[] = {
 	  .links_written = 200 },
 };
 
-/* A number of that many bytes; TS_NO_VALUE where it is not there or all bits are set. */
+/* A number of that many bytes; TS_NO_VALUE if missing or all bits set. */
 static uint64_t number(const unsigned char *bytes, uint16_t offset, unsigned int width)
 {
 	uint64_t value = 0;
@@ -169,7 +166,7 @@ static void read_reasons(struct amd_table *table, const unsigned char *bytes,
 	}
 }
 
-/* PROCHOT, power, then three places that were too hot. */
+/* PROCHOT, power, then three thermal reasons. */
 static void read_reason_ticks(struct amd_table *table, const unsigned char *bytes,
 			      const struct layout *layout)
 {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The table "gpu_metrics" of Linux' amdgpu driver: one read instead of many, but its layout depends
- * on the device and on the driver. Those of separate GPUs are known here, 1.1 to 1.8; of others
- * nothing is guessed.
+ * The gpu_metrics table of Linux' amdgpu driver: one read instead of many, but its layout depends
+ * on device and driver. Knows those of discrete GPUs, 1.1 to 1.8; others are not guessed.
  */
 #ifndef TS_SAMPLE_METRICS_AMD_AMD_TABLE_H
 #define TS_SAMPLE_METRICS_AMD_AMD_TABLE_H
@@ -11,32 +10,27 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/*
- * What a table may hold; TS_NO_VALUE of procfs.h where it does not, or says that it does not know.
- */
+/* Contents of a table; TS_NO_VALUE (procfs.h) if missing or unknown. */
 struct amd_table {
 	uint64_t compute_percent, memory_percent;
 	uint64_t power_w;
 	uint64_t edge_c, hotspot_c, memory_c;
 	uint64_t compute_mhz, memory_mhz;
-	/* Sums over all links, ever since. */
+	/* Totals over all links since driver load. */
 	uint64_t links_read_kib, links_written_kib;
-	/*
-	 * Reasons of throttling, either as bits of now, or as counters of how long, against
-	 * `ticks`.
-	 */
+	/* Throttle reasons, either as current bits, or as time counters against `ticks`. */
 	bool has_reasons;
-	bool is_power, is_thermal, is_hot; /* is_power: currents, too; is_hot: the PROCHOT line */
+	bool is_power, is_thermal, is_hot; /* is_power: also current limits; is_hot: PROCHOT */
 	uint64_t ticks, power_ticks, thermal_ticks, hot_ticks;
 };
 
 enum amd_table_state {
 	AMD_TABLE_OK,
-	AMD_TABLE_CUT,     /* not whole: try again */
-	AMD_TABLE_UNKNOWN, /* a layout that is not known here */
+	AMD_TABLE_CUT,     /* incomplete: retry */
+	AMD_TABLE_UNKNOWN, /* unknown layout */
 };
 
-/* One that knows nothing. */
+/* A table without values. */
 void amd_table_init(struct amd_table *table);
 
 /* *ret_table is untouched unless AMD_TABLE_OK. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Metrics of Ascend NPUs, as `npu-smi info` prints them: one call for all chips and processes. The
- * tool takes about a second and may hang, so it is asked seldom, never twice at once, and less
- * often while it fails.
+ * Ascend NPU metrics from `npu-smi info`: one call for all chips and processes. The tool takes
+ * about a second and may hang, so it runs rarely, never twice at once, and backs off while it
+ * fails.
  */
 #include "sample/metrics/ascend/npu_smi.h"
 
@@ -35,7 +35,7 @@ static const char *const library_places[] = { "/usr/local/Ascend/driver/lib64",
 
 /* ---- opening ---- */
 
-/* What the caller has, and the driver's own folders, which a shell's profile would have added. */
+/* The caller's path, and the driver's directories, which a login shell would have added. */
 static void set_libraries(struct ts_npu_smi *smi)
 {
 	const char *given = getenv("LD_LIBRARY_PATH");
@@ -92,7 +92,7 @@ static enum ts_metrics_state open_smi(void **ret_state, char *why, size_t why_by
 		return has_device ? TS_METRICS_BROKEN : TS_METRICS_NONE;
 	}
 	set_libraries(smi);
-	/* In a container the tool still prints the numbers of the host. */
+	/* In a container the tool still prints host pids. */
 	smi->sees_host_pids = ts_is_outermost_pid_namespace();
 	smi->limit_ns = 5 * NS_PER_S;
 	smi->pause_ns = 2 * NS_PER_S;
@@ -116,7 +116,7 @@ static void say(const struct ts_metrics_sink *sink, const char *format, ...)
 	sink->message(sink->context, text);
 }
 
-/* Asked again later, and later each time. */
+/* Retried later, with increasing delay. */
 static void back_off(struct ts_npu_smi *smi)
 {
 	int64_t pause_ns = smi->pause_ns;
@@ -127,7 +127,7 @@ static void back_off(struct ts_npu_smi *smi)
 	smi->next_ns = ts_clock_monotonic_ns() + TS_MIN(pause_ns, LONGEST_PAUSE_NS);
 }
 
-/* What mends it, by the codes that the tool gives. */
+/* The fix, by the tool's error codes. */
 static const char *advice(const char *complaint)
 {
 	if (strstr(complaint, "-8005"))
@@ -163,7 +163,7 @@ static void give_whole(const struct ts_metrics_sink *sink, const struct ts_metri
 		sink->integer(sink->context, subject, name, series, value);
 }
 
-/* Of two chips the tool gives the power together; of the oldest, what they are made for. */
+/* The tool prints the power of two chips together; for the oldest, their rated power. */
 static const char *power_series(const struct ts_npu_chip *chip)
 {
 	if (chip->is_rated_power)
@@ -200,9 +200,7 @@ static bool is_unchanged(const struct ts_npu_known *known, const struct ts_npu_c
 	       strcmp(known->bus, chip->bus) == 0;
 }
 
-/*
- * Once, and when something of it changes. Without memory it is told of again, which does no harm.
- */
+/* Once, and when something changes. Without memory it is announced again, which is harmless. */
 static void tell_device(struct ts_npu_smi *smi, const struct ts_npu_chip *chip,
 			const struct ts_metrics_sink *sink)
 {
@@ -216,7 +214,7 @@ static void tell_device(struct ts_npu_smi *smi, const struct ts_npu_chip *chip,
 	};
 	struct ts_npu_known *known = find_known(smi, chip->number);
 
-	/* One that is silent for a while stays what it was. */
+	/* A chip that is silent for a while keeps its properties. */
 	if (known && (chip->is_silent || is_unchanged(known, chip)))
 		return;
 	if (!known && !ts_grow_array((void **)&smi->known, &smi->known_capacity,
@@ -250,8 +248,8 @@ static void give_chips(struct ts_npu_smi *smi, const struct ts_npu_info *info,
 }
 
 /*
- * As we know it; 0: it is none of ours, or gone. In a container a number is believed where the
- * process has the device.
+ * As our pid; 0: not visible here, or gone. In a container a pid is trusted if the process has the
+ * device open.
  */
 static pid_t visible_pid(const struct ts_npu_smi *smi, const struct ts_npu_process *process)
 {
@@ -321,7 +319,7 @@ static int take_output(struct ts_npu_smi *smi, const struct ts_subprocess_result
 	return 0;
 }
 
-/* A killed npu-smi that hangs in the driver; a second one would hang beside it. */
+/* A killed npu-smi that hangs in the driver; a second one would hang too. */
 static bool does_one_hang(struct ts_npu_smi *smi, const struct ts_metrics_sink *sink)
 {
 	if (smi->remains && !ts_process_lives(smi->remains, smi->remains_start))
@@ -336,9 +334,8 @@ static bool does_one_hang(struct ts_npu_smi *smi, const struct ts_metrics_sink *
 }
 
 /*
- * Its maker allows one call at a time on a machine, and a recorder and `top` may both want one:
- * they take turns by a lock on the program's file. Nobody can hold the others up for longer than
- * one call may take. Closed by the caller.
+ * The vendor allows one call at a time per machine; a recorder and `top` take turns by a lock on
+ * the program's file. Nobody can hold it longer than one call may take. Closed by the caller.
  */
 static int take_turn(const struct ts_npu_smi *smi)
 {
@@ -373,7 +370,7 @@ static int sample_smi(void *state, const struct ts_metrics_sink *sink)
 		say(sink, "%s; values are left out", why.message);
 		back_off(smi);
 	} else {
-		/* It may take half of the time, not more. */
+		/* It may take half of the interval at most. */
 		smi->next_ns = ts_clock_monotonic_ns() + result.ran_ns;
 		smi->remains = result.remains;
 		smi->remains_start = result.remains_start;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an open npu-smi source remembers. Only npu_smi.c and its test look inside. */
+/* State of an open npu-smi source. Only npu_smi.c and its test use it. */
 #ifndef TS_SAMPLE_METRICS_ASCEND_NPU_SMI_H
 #define TS_SAMPLE_METRICS_ASCEND_NPU_SMI_H
 
@@ -20,16 +20,16 @@ struct ts_npu_known {
 struct ts_npu_smi {
 	char program[512];
 	char libraries[1024]; /* LD_LIBRARY_PATH=... */
-	int64_t limit_ns;     /* of one call */
-	int64_t pause_ns;     /* after the first failure; doubled by each that follows */
+	int64_t limit_ns;     /* time limit of one call */
+	int64_t pause_ns;     /* after the first failure; doubles with each one */
 	size_t max_bytes;
-	int64_t next_ns; /* not asked before */
+	int64_t next_ns; /* time of the next call */
 	unsigned int failures;
 	pid_t remains; /* a killed npu-smi that still hangs */
 	uint64_t remains_start;
-	bool sees_host_pids; /* npu-smi names processes by the numbers that we know them by */
+	bool sees_host_pids; /* npu-smi prints our pids */
 	struct ts_device_table devices;
-	struct ts_npu_known *known; /* devices that were told of */
+	struct ts_npu_known *known; /* devices already announced */
 	size_t known_count, known_capacity;
 };
 

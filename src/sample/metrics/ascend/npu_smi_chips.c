@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The table of devices: a title, two lines of headers, and two lines for each chip. Names come from
- * a closed list, and each row must have a value for each name. A query that the driver refused is
- * printed as 0 with health OK, so some zeros mean that there is no value.
+ * The device table: a title, two header lines, and two lines per chip. Names come from a closed
+ * list, and each row must have a value for each name. A query that the driver rejected is printed
+ * as 0 with health OK, so some zeros mean no value.
  */
 #include <stdio.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 #include "base/text.h"
 #include "sample/metrics/ascend/npu_smi_internal.h"
 
-#define LATER_CHIPS 10000 /* between numbers of an NPU's chips, where none are printed */
+#define LATER_CHIPS 10000 /* between chip numbers of an NPU, if none are printed */
 
 static const char *const field_names[NPU_FIELD_COUNT] = {
 	[NPU_POWER] = "Power(W)",
@@ -49,7 +49,7 @@ static bool has_field(const struct npu_header *header, enum npu_field field)
 	return false;
 }
 
-/* The name that the text begins with, taken off; NPU_FIELD_COUNT: none that is known. */
+/* Removes the known name at the start of the text; NPU_FIELD_COUNT: unknown. */
 static enum npu_field next_field(struct npu_span *text)
 {
 	*text = npu_trim(*text);
@@ -117,7 +117,7 @@ bool npu_parse_header_2(struct npu_parser *parser)
 /* ---- values of a chip ---- */
 
 /*
- * A number with at most three decimals, in thousandths. True also where there is none:
+ * A number with at most three decimals, in thousandths. Also true if there is none:
  * TS_METRICS_UNKNOWN.
  */
 static bool parse_thousandths(struct npu_span text, int64_t *ret_value)
@@ -171,7 +171,7 @@ static bool parse_pair(struct npu_span text, int64_t ret_pair[2])
 	return parse_whole(used, &ret_pair[0]) && parse_whole(total, &ret_pair[1]);
 }
 
-/* The first of them is told; without the value, so that it is the same text each time. */
+/* Reports the first of them; without the value, so that the text stays the same. */
 static void note_dropped(struct npu_parser *parser, enum npu_field field)
 {
 	struct ts_npu_info *info = parser->info;
@@ -191,7 +191,7 @@ static void keep_between(struct npu_parser *parser, enum npu_field field, int64_
 	*value = TS_METRICS_UNKNOWN;
 }
 
-/* So is a query printed that failed. */
+/* A failed query is printed like this. */
 static void drop_zero(int64_t *value)
 {
 	if (*value == 0)
@@ -208,7 +208,7 @@ static bool take_pair(struct npu_parser *parser, enum npu_field field, struct np
 		return false;
 	used = ret_pair[0];
 	total = ret_pair[1];
-	/* 0 of 0: there is no such memory, or nobody answered. */
+	/* 0 of 0: no such memory, or no answer. */
 	is_absent = used == TS_METRICS_UNKNOWN || total == TS_METRICS_UNKNOWN ||
 		    (used == 0 && total == 0);
 	can_be = used >= 0 && total > 0 && used <= total;
@@ -260,7 +260,7 @@ static bool parse_value(struct npu_parser *parser, enum npu_field field, struct 
 	return fits;
 }
 
-/* "0    / 0    60478/ 65536" without the blanks that part no values. False: too long. */
+/* "0    / 0    60478/ 65536" without blanks inside values. False: too long. */
 static bool join_pairs(struct npu_span text, char *buffer, size_t bytes, struct npu_span *ret_text)
 {
 	size_t used = 0;
@@ -279,7 +279,7 @@ static bool join_pairs(struct npu_span text, char *buffer, size_t bytes, struct 
 	return true;
 }
 
-/* One value for each name. */
+/* One value per name. */
 static bool parse_values(struct npu_parser *parser, const struct npu_header *header)
 {
 	char buffer[256];
@@ -340,7 +340,7 @@ bool npu_parse_row_1(struct npu_parser *parser)
 	return parse_values(parser, &parser->headers[0]);
 }
 
-/* "0000:C1:00.0"; "NA" where there is none. */
+/* "0000:C1:00.0"; "NA": none. */
 static bool parse_bus(struct npu_span text, char bus[static 20])
 {
 	static const char shape[] = "xxxx:xx:xx.x";
@@ -385,7 +385,7 @@ static bool parse_chip_id(struct npu_parser *parser)
 	return !npu_trim(id).length;
 }
 
-/* Where the memory of programs is: HBM, if the tool knows it. */
+/* Program memory: HBM, if the tool reports it. */
 static void choose_memory(struct npu_parser *parser)
 {
 	const int64_t *pair = parser->found_hbm ? parser->hbm : parser->memory;
@@ -404,7 +404,7 @@ static void choose_memory(struct npu_parser *parser)
 	chip->is_npu_power = parser->has_pairs && chip->chip == 0;
 }
 
-/* False where another has its key or its number. */
+/* False if another chip has its key or number. */
 static bool add_chip(struct npu_parser *parser)
 {
 	struct ts_npu_info *info = parser->info;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the files that read npu-smi's tables share: npu_smi_parse.c takes lines, npu_smi_chips.c
- * knows the table of devices, npu_smi_processes.c that of processes, npu_smi_text.c words and
- * numbers. Others include npu_smi_parse.h.
+ * Shared by the files that parse npu-smi's tables: npu_smi_parse.c splits lines, npu_smi_chips.c
+ * parses the device table, npu_smi_processes.c the process table, npu_smi_text.c words and numbers.
+ * Others include npu_smi_parse.h.
  */
 #ifndef TS_SAMPLE_METRICS_ASCEND_NPU_SMI_INTERNAL_H
 #define TS_SAMPLE_METRICS_ASCEND_NPU_SMI_INTERNAL_H
@@ -43,16 +43,16 @@ struct npu_parser {
 	size_t cell_count;
 	enum npu_expected expected;
 	bool rule_seen; /* since the last line with cells */
-	/* The table of devices. */
+	/* The device table. */
 	struct npu_header headers[2];
-	bool has_name_cell;      /* {NPU ID}{Name}... in place of {NPU Name}... */
-	bool has_device_numbers; /* Device or Phy-ID behind Chip */
-	bool has_pairs;          /* Phy-ID: two chips an NPU, whose power stands at the first */
-	struct ts_npu_chip chip; /* being read */
+	bool has_name_cell;      /* {NPU ID}{Name}... instead of {NPU Name}... */
+	bool has_device_numbers; /* Device or Phy-ID after Chip */
+	bool has_pairs;          /* Phy-ID: two chips per NPU; power is printed with the first */
+	struct ts_npu_chip chip; /* current chip */
 	bool power_is_elsewhere; /* "-": at the first chip of the NPU */
 	bool found_memory, found_hbm;
 	int64_t memory[2], hbm[2]; /* used and total MiB */
-	/* The table of processes. */
+	/* The process table. */
 	size_t process_cells;
 	struct ts_npu_info *info;
 };
@@ -63,15 +63,15 @@ bool npu_is_blank(char c);
 struct npu_span npu_trim(struct npu_span text);
 bool npu_starts_with(struct npu_span text, const char *prefix);
 bool npu_is_text(struct npu_span text, const char *other);
-/* The same words, whatever the number of blanks between them. */
+/* Compares words, ignoring the number of blanks between them. */
 bool npu_has_words(struct npu_span text, const char *words);
-/* Takes the first word off. */
+/* Removes the first word. */
 struct npu_span npu_next_word(struct npu_span *text);
-/* Cut to fit and made printable, with one blank for many. */
+/* Truncated to fit and made printable, with blanks collapsed. */
 void npu_copy_text(char *buffer, size_t bytes, struct npu_span text);
-/* Digits and nothing else, below `limit`. */
+/* Only digits, below `limit`. */
 bool npu_parse_number(struct npu_span text, int64_t limit, int64_t *ret_number);
-/* "NA" and its kin. */
+/* "NA" and similar. */
 bool npu_is_absent(struct npu_span text);
 
 /* ---- lines of tables, cut into cells; false: it does not fit ---- */
@@ -82,7 +82,7 @@ bool npu_parse_header_2(struct npu_parser *parser);
 bool npu_parse_row_1(struct npu_parser *parser);
 bool npu_parse_row_2(struct npu_parser *parser);
 
-/* A header, but not of devices. */
+/* A header of another table. */
 bool npu_begins_processes(const struct npu_parser *parser);
 bool npu_parse_process_header(struct npu_parser *parser);
 /* "No running processes found in NPU 1". */

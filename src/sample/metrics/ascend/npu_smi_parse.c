@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The lines of `npu-smi info`: cut at '|' into cells, and given to the table that is due. Rules
- * ("+---+") only part; their shape says nothing.
+ * Splits the lines of `npu-smi info` at '|' into cells and passes them to the current table. Rules
+ * ("+---+") only separate; their shape is ignored.
  */
 #include <stdio.h>
 #include <string.h>
@@ -34,7 +34,7 @@ static bool is_rule(struct npu_span line)
 	return line.length > 2 && line.at[0] == '+' && line.at[line.length - 1] == '+';
 }
 
-/* "| a | b |": false where it does not end as it begins, or has too many. */
+/* "| a | b |": false if the borders are missing, or there are too many cells. */
 static bool cut_cells(struct npu_parser *parser)
 {
 	struct npu_span line = parser->line;
@@ -55,7 +55,7 @@ static bool cut_cells(struct npu_parser *parser)
 	return false;
 }
 
-/* What stands in place of a table when something is wrong; the exit code may be 0. */
+/* Error output instead of a table; the exit code may be 0. */
 static bool is_complaint(struct npu_span line)
 {
 	return npu_starts_with(line, "Failed to ") || npu_starts_with(line, "dcmi mod") ||
@@ -79,7 +79,7 @@ static void drop_processes(struct npu_parser *parser, const char *what)
 	parser->at = parser->end;
 }
 
-/* The table of processes; what does not fit ends it. */
+/* The process table; an unexpected line ends it. */
 static void take_process_line(struct npu_parser *parser)
 {
 	bool fits;
@@ -96,7 +96,7 @@ static void take_process_line(struct npu_parser *parser)
 			       "printed a table of processes that this version does not know");
 }
 
-/* False: it does not fit. */
+/* False: unexpected. */
 static bool take_line(struct npu_parser *parser)
 {
 	bool fits = false;
@@ -162,7 +162,7 @@ static int take_lines(struct npu_parser *parser, struct ts_error *err)
 	return TS_OK;
 }
 
-/* Nothing is known of what would have followed where the text just ends. */
+/* If the text just ends, what would have followed is unknown. */
 static int check_end(struct npu_parser *parser, struct ts_error *err)
 {
 	char line[160];

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of processes, which follows that of devices. */
+/* The process table, which follows the device table. */
 #include <string.h>
 
 #include "base/memory.h"
 #include "sample/metrics/ascend/npu_smi_internal.h"
 
-#define TOOL_LISTS 8u /* processes of a chip, and no more */
+#define TOOL_LISTS 8u /* maximum per chip */
 
 bool npu_begins_processes(const struct npu_parser *parser)
 {
@@ -79,7 +79,7 @@ static bool parse_number_or_none(struct npu_span text, int64_t limit, int64_t *r
 	return npu_is_absent(text) || npu_parse_number(text, limit, ret_number);
 }
 
-/* The name, the third cell, may have bars in it, so that what is behind it counts from the end. */
+/* The name, the third cell, may contain bars, so later cells are counted from the end. */
 bool npu_parse_process(struct npu_parser *parser)
 {
 	struct ts_npu_process process = { .inner_pid = TS_METRICS_UNKNOWN };
@@ -102,7 +102,7 @@ bool npu_parse_process(struct npu_parser *parser)
 	    !parse_number_or_none(parser->cells[count - 1], INT32_MAX, &process.inner_pid))
 		return false;
 	found = find_chip(parser->info, npu, chip);
-	if (!found) { /* came between the two tables */
+	if (!found) { /* separates the two tables */
 		parser->info->is_incomplete = true;
 		return true;
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Words and numbers in what npu-smi prints. */
+/* Words and numbers in npu-smi's output. */
 #include <string.h>
 
 #include "base/memory.h"
@@ -76,7 +76,7 @@ void npu_copy_text(char *buffer, size_t bytes, struct npu_span text)
 		else if (used && buffer[used - 1] != ' ')
 			buffer[used++] = ' ';
 	}
-	/* Not in the middle of a character. */
+	/* Not inside a character. */
 	buffer[ts_utf8_valid_prefix(buffer, used)] = '\0';
 }
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Metrics of the machine and of its processes, from /proc. Descriptors are kept open between two
- * samples, rates are differences of two samples: the first gives none. Values that cannot be read
- * are left out.
+ * Metrics of the machine and of processes, from /proc. Descriptors stay open between samples. Rates
+ * are differences of two samples, so the first has none. Unreadable values are left out.
  */
 #ifndef TS_SAMPLE_METRICS_HOST_HOST_METRICS_H
 #define TS_SAMPLE_METRICS_HOST_HOST_METRICS_H
@@ -25,10 +24,10 @@ void ts_system_metrics_close(struct ts_system_metrics *metrics);
 TS_DEFINE_AUTO(ts_system_metrics, ts_system_metrics_close);
 
 struct ts_process_metrics;
-/* `start_time` 0: whoever has the pid now. TS_ENOTFOUND: there is no such process. */
+/* `start_time` 0: whichever process has the pid now. TS_ENOTFOUND: no such process. */
 int ts_process_metrics_open(struct ts_process_metrics **ret_metrics, pid_t pid, uint64_t start_time,
 			    struct ts_error *err);
-/* False: it has ended, and nothing was given. */
+/* False: it has exited, and nothing was given. */
 bool ts_process_metrics_sample(struct ts_process_metrics *metrics, int64_t now_ns,
 			       const struct ts_metrics_sink *sink);
 void ts_process_metrics_close(struct ts_process_metrics *metrics);

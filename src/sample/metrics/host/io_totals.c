@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sums over network interfaces and over disks, see io_totals.h. */
+/* Totals over network interfaces and disks. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -58,7 +58,7 @@ static void add(struct ts_io_totals *traffic, const struct ts_procfs_traffic *te
 		return;
 	}
 	if (carrier->round == traffic->round)
-		return; /* named twice: the first counts */
+		return; /* listed twice: the first counts */
 	sum = &traffic->sums[carrier->kind];
 	if (text->in < carrier->in || text->out < carrier->out)
 		sum->is_good = false;
@@ -84,7 +84,7 @@ static bool end(struct ts_io_totals *traffic, int64_t now_ns, double *ret_in, do
 	enum ts_io_device_kind counted =
 		sums[TS_IO_DEVICE_PHYSICAL].carriers ? TS_IO_DEVICE_PHYSICAL : TS_IO_DEVICE_VIRTUAL;
 	double seconds = (double)(now_ns - traffic->at_ns) / 1e9;
-	/* Those of another kind may not have been looked at for some rounds. */
+	/* Other kinds may not have been read for some rounds. */
 	bool is_good = sums[counted].carriers && sums[counted].is_good && seconds > 0 &&
 		       (counted == traffic->counted || traffic->counted == TS_IO_DEVICE_IGNORED);
 
@@ -107,7 +107,7 @@ static void close_shortcuts(struct ts_io_totals *traffic)
 	traffic->shortcut_count = 0;
 }
 
-/* In /sys a '/' of a name is a '!'. */
+/* In /sys a '/' of a name becomes '!'. */
 static void name_in_sysfs(char *buffer, const char *name)
 {
 	snprintf(buffer, TS_IO_DEVICE_NAME_BYTES, "%s", name);
@@ -136,7 +136,7 @@ static bool has_shortcut(const struct ts_io_totals *traffic, const char *name)
 	return false;
 }
 
-/* To all that are real, or to none. */
+/* For all physical ones, or for none. */
 static void make_shortcuts(struct ts_io_totals *traffic)
 {
 	size_t real = 0, known = 0;
@@ -196,7 +196,7 @@ bool ts_io_totals_next_short(struct ts_io_totals *traffic, struct ts_text *buffe
 	begin(traffic);
 	for (size_t i = 0; i < traffic->shortcut_count; i++) {
 		if (!read_shortcut(traffic, &traffic->shortcuts[i], buffer)) {
-			/* It may have gone: the next round looks at all, and begins anew. */
+			/* It may be gone: the next round reads all and starts over. */
 			ts_io_totals_release(traffic);
 			return false;
 		}
@@ -223,7 +223,7 @@ static bool is_there(const char *folder, const char *name, const char *below)
 	return access(path, F_OK) == 0;
 }
 
-/* Bridges, bonds and their like show what passes through the real ones below them. */
+/* Bridges, bonds and similar repeat the traffic of the physical ones below. */
 static enum ts_io_device_kind classify_interface(const char *name)
 {
 	if (strcmp(name, "lo") == 0)
@@ -232,7 +232,7 @@ static enum ts_io_device_kind classify_interface(const char *name)
 							   : TS_IO_DEVICE_VIRTUAL;
 }
 
-/* What is made of other devices, or of memory. */
+/* Made of other devices, or of memory. */
 static bool is_made(const char *name)
 {
 	static const char *const prefixes[] = { "loop", "ram", "zram", "dm-", "md",
@@ -245,10 +245,7 @@ static bool is_made(const char *name)
 	return false;
 }
 
-/*
- * Partitions are not in /sys/block. Of the ways to one NVMe name space, the hidden ones would count
- * again.
- */
+/* Partitions are not in /sys/block. Hidden paths of an NVMe namespace would count twice. */
 static enum ts_io_device_kind classify_disk(const char *name)
 {
 	char place[TS_IO_DEVICE_NAME_BYTES], path[TS_IO_DEVICE_NAME_BYTES + 64];
@@ -264,7 +261,7 @@ static enum ts_io_device_kind classify_disk(const char *name)
 							: TS_IO_DEVICE_VIRTUAL;
 }
 
-/* /sys may show the interfaces of another name space, so that no numbers are taken from there. */
+/* /sys may show the interfaces of another network namespace, so no numbers are taken from it. */
 const struct ts_io_totals_kind ts_io_totals_network = {
 	.classify = classify_interface,
 	.next = ts_procfs_network_next,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sums of what passes through many: network interfaces, disks. They come and go, and some show
- * again what passed through others. Differences are made for each by itself, so that one that comes
- * or goes does not look like traffic. For one thread.
+ * Totals over network interfaces or disks. Devices come and go, and some repeat the traffic of
+ * others. Differences are taken per device, so that one that appears or disappears does not look
+ * like traffic. Not thread-safe.
  */
 #ifndef TS_SAMPLE_METRICS_HOST_IO_TOTALS_H
 #define TS_SAMPLE_METRICS_HOST_IO_TOTALS_H
@@ -14,8 +14,8 @@
 #include "base/procfs_parse.h"
 
 enum ts_io_device_kind {
-	TS_IO_DEVICE_IGNORED, /* never counts: a loop, a part of another */
-	TS_IO_DEVICE_VIRTUAL, /* counts where there are no real ones */
+	TS_IO_DEVICE_IGNORED, /* never counts: loopback, part of another device */
+	TS_IO_DEVICE_VIRTUAL, /* counts if there are no physical ones */
 	TS_IO_DEVICE_PHYSICAL,
 };
 
@@ -24,31 +24,30 @@ enum ts_io_device_kind {
 struct ts_io_device {
 	char name[TS_IO_DEVICE_NAME_BYTES];
 	enum ts_io_device_kind kind;
-	uint32_t round; /* in which it was seen last */
+	uint32_t round; /* last round in which it was seen */
 	uint64_t in, out;
 };
 
 struct ts_io_totals_sum {
 	uint64_t in, out;
-	size_t carriers; /* seen in this round and in the one before */
-	bool is_good;    /* none of their counters went back */
+	size_t carriers; /* devices seen in this round and the one before */
+	bool is_good;    /* no counter went backwards */
 };
 
-/* What is summed up. */
+/* What is totalled. */
 struct ts_io_totals_kind {
 	enum ts_io_device_kind (*classify)(const char *name);
-	/* The next of a text that has all of them. */
+	/* The next device of a text that lists all. */
 	bool (*next)(const char **cursor, struct ts_procfs_traffic *ret_traffic);
-	/*
-	 * Where a single one has a file of its own, FOLDER/NAME/FILE, and which numbers there
-	 * count; NULL: nowhere.
-	 */
+	/* Per-device file DIR/NAME/FILE and the fields that count; NULL: none. */
 	const char *folder, *file;
 	unsigned int in_field, out_field;
 };
 extern const struct ts_io_totals_kind ts_io_totals_network, ts_io_totals_disks;
 
-/* Few real ones are read from files of their own, which costs less than the text of all. */
+/*
+ * A few physical devices are read from files of their own, which is cheaper than the list of all.
+ */
 #define TS_IO_TOTALS_SHORTCUTS 3u
 #define TS_IO_TOTALS_PATH_BYTES 80u
 
@@ -61,7 +60,7 @@ struct ts_io_totals_shortcut {
 /* A zeroed struct with `kind` is ready. */
 struct ts_io_totals {
 	const struct ts_io_totals_kind *kind;
-	enum ts_io_device_kind counted; /* in the last round */
+	enum ts_io_device_kind counted; /* of the last round */
 	struct ts_io_totals_shortcut shortcuts[TS_IO_TOTALS_SHORTCUTS];
 	size_t shortcut_count;
 	struct ts_io_device *carriers;
@@ -72,8 +71,8 @@ struct ts_io_totals {
 };
 
 /*
- * A round: with the text of all, or by shortcuts where there are some. Units a second since the
- * round before; false where that cannot be told.
+ * One round, from the list of all or from shortcuts. Units per second since the round before; false
+ * if unknown.
  */
 bool ts_io_totals_next(struct ts_io_totals *traffic, const char *text, int64_t now_ns,
 		       double *ret_in, double *ret_out);

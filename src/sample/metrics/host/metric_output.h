@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Values that may be missing, on their way into a sink. For the files of host_metrics.h. */
+/* Writes optional values to a metrics sink. For the files behind host_metrics.h. */
 #ifndef TS_SAMPLE_METRICS_HOST_METRIC_OUTPUT_H
 #define TS_SAMPLE_METRICS_HOST_METRIC_OUTPUT_H
 
@@ -8,19 +8,19 @@
 #include "base/procfs.h"
 
 /*
- * What costs more, or changes little, is read this often at most. Deadlines a second apart fall due
- * each time.
+ * Minimum interval of values that are expensive or change slowly. Just below a second, so that
+ * deadlines one second apart are always due.
  */
 #define TS_SLOW_INTERVAL_NS INT64_C(950000000)
 
-/* Where the values of a sample go. */
+/* Destination of a sample's values. */
 struct ts_metric_output {
 	const struct ts_metrics_sink *sink;
 	const struct ts_metrics_subject *subject;
 	int64_t now_ns;
 };
 
-/* A level: `value` times `factor`, where both fit. */
+/* A level: `value` times `factor`, unless missing or out of range. */
 static inline void ts_metric_output_amount(const struct ts_metric_output *give, const char *name,
 					   const char *series, uint64_t value, uint64_t factor)
 {
@@ -30,7 +30,7 @@ static inline void ts_metric_output_amount(const struct ts_metric_output *give, 
 		give->sink->integer(give->sink->context, give->subject, name, series, amount);
 }
 
-/* A counter: its growth a second, times `factor`. */
+/* A counter: its growth per second, times `factor`. */
 static inline void ts_metric_output_rate(const struct ts_metric_output *give, const char *name,
 					 const char *series, struct ts_rate *rate, uint64_t value,
 					 double factor)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Metrics of a process, see host_metrics.h. Its number may come to mean another process at any
- * time. So in each sample, whatever goes by the number is read first, and its `stat` file
- * afterwards: while that answers, and has the right start time, the number was still its own.
+ * Metrics of a process. Its pid may be reused at any time, so each sample first reads whatever goes
+ * by pid, and then its `stat` file, kept open: if that still answers with the right start time, the
+ * pid was still its own.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -20,7 +20,7 @@
 #include "sample/metrics/host/metric_output.h"
 #include "sample/metrics/host/taskstats.h"
 
-/* What was told to the sink already. */
+/* Already given to the sink. */
 enum { TOLD_IO = 1, TOLD_DESCRIPTORS = 2, TOLD_SWITCHES = 4 };
 
 struct ts_process_metrics {
@@ -36,19 +36,19 @@ struct ts_process_metrics {
 	struct ts_rate user, system, children;
 	struct ts_rate minor_faults, major_faults;
 	struct ts_rate call_read, call_written, disk_read, disk_written;
-	bool is_swept; /* taskstats are refused */
+	bool is_swept; /* taskstats: permission denied */
 	struct ts_thread_switches sweep;
 	struct ts_rate voluntary, involuntary;
 };
 
-/* What one sample read by the number of the process, before it was known to be still its own. */
+/* What one sample read by pid, before the pid was confirmed. */
 struct reading {
-	bool is_due; /* what is rare */
+	bool is_due; /* slow values */
 	int directory;
 	uint64_t cpu_ns;
 	int64_t cpu_at_ns;
 	struct ts_switches switches;
-	bool are_switches_whole; /* false: they are where the next ones begin */
+	bool are_switches_whole; /* false: they only start the next difference */
 	struct ts_procfs_stat stat;
 };
 
@@ -70,9 +70,7 @@ static void tell_error(struct ts_process_metrics *metrics, const struct ts_metri
 
 /* ---- by its number ---- */
 
-/*
- * The kernel's number of the CPU clock of a process: of all its threads, as the scheduler counts.
- */
+/* The kernel's id of a process CPU clock, over all threads. */
 static uint64_t cpu_clock_ns(pid_t pid)
 {
 	clockid_t clock = (clockid_t)((~(uint32_t)pid << 3) | 2u);
@@ -117,7 +115,7 @@ static void read_switches(struct ts_process_metrics *metrics, struct reading *re
 		sweep_switches(metrics, reading);
 }
 
-/* Is there a file that has to be opened, now or once more? */
+/* Whether a file has to be opened or reopened. */
 static bool needs_directory(const struct ts_process_metrics *metrics, bool is_due)
 {
 	return metrics->stat.fd < 0 || metrics->statm.fd < 0 ||
@@ -128,7 +126,7 @@ static void read_by_number(struct ts_process_metrics *metrics, struct reading *r
 {
 	pid_t pid = metrics->subject.pid;
 
-	/* The two clocks side by side: what passes between them is an error of the rate. */
+	/* Reads both clocks back to back: time between them is an error of the rate. */
 	ret_reading->cpu_at_ns = ts_clock_monotonic_ns();
 	ret_reading->cpu_ns = cpu_clock_ns(pid);
 	ret_reading->switches = (struct ts_switches){ TS_NO_VALUE, TS_NO_VALUE };
@@ -140,7 +138,7 @@ static void read_by_number(struct ts_process_metrics *metrics, struct reading *r
 		ret_reading->directory = open_directory(pid);
 }
 
-/* A file of the process, into metrics->text; 0, or the negative errno. */
+/* Reads a file of the process into metrics->text; 0, or a negative errno. */
 static int read_own(struct ts_process_metrics *metrics, struct ts_procfs_file *file,
 		    const struct reading *reading)
 {
@@ -224,7 +222,7 @@ static void give_switches(struct ts_process_metrics *metrics, const struct ts_me
 			      reading->switches.involuntary, 1);
 }
 
-/* A leader that has ended shows no memory, though other threads of its go on: one of those does. */
+/* A thread group leader that has exited shows no memory; another thread does. */
 static void read_statm_of_thread(struct ts_process_metrics *metrics)
 {
 	char path[sizeof(((struct dirent *)NULL)->d_name) + 64];
@@ -261,7 +259,7 @@ static void give_memory(struct ts_process_metrics *metrics, const struct ts_metr
 	if (reading->stat.state == 'Z')
 		read_statm_of_thread(metrics);
 	ts_procfs_statm_parse(metrics->text.data, &statm);
-	/* The kernel's own threads have no memory of their own. */
+	/* Kernel threads have no memory of their own. */
 	if (statm.virtual_pages == 0)
 		return;
 	ts_metric_output_amount(give, "memory_bytes", "rss", statm.resident_pages, page_bytes);
@@ -275,7 +273,7 @@ static void give_io(struct ts_process_metrics *metrics, const struct ts_metric_o
 	struct ts_procfs_io io;
 	int error = read_own(metrics, &metrics->io, reading);
 
-	if (error != -EBADF) /* asked now */
+	if (error != -EBADF) /* due in this sample */
 		metrics->is_io_refused = error == -EACCES || error == -EPERM || error == -ENOENT;
 	if (error == -EACCES || error == -EPERM)
 		tell(metrics, give, TOLD_IO,
@@ -350,7 +348,7 @@ static int refuse(pid_t pid, struct ts_error *err)
 	return ts_error_set(err, TS_ENOTFOUND, "there is no process %d", (int)pid);
 }
 
-/* Opens the files as far as that goes; what cannot be seen now may be in a sample. */
+/* Opens what can be opened; the rest may become readable later. */
 static int find(struct ts_process_metrics *metrics, struct ts_error *err)
 {
 	pid_t pid = metrics->subject.pid;

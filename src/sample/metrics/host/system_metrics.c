@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Metrics of the machine, see host_metrics.h. Everything is read on one occasion, from descriptors
- * that stay open; a file that takes long on this machine is read more rarely.
+ * Metrics of the machine. Everything is read at once, from descriptors that stay open; files that
+ * are slow on this machine are read less often.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -16,9 +16,9 @@
 #include "sample/metrics/host/io_totals.h"
 #include "sample/metrics/host/metric_output.h"
 
-#define SECTOR_BYTES 512.0 /* whatever the disk says */
+#define SECTOR_BYTES 512.0 /* the kernel's sector size, for any disk */
 
-/* A file is timed so often; when it never took less than its share, it is a rare one. */
+/* A file is timed this often; if it is always above its share, it is slow. */
 #define TIMED_READS 4u
 #define SHARE_NS INT64_C(50000)
 
@@ -50,16 +50,16 @@ static const char *const pressure_names[PRESSURES] = { "cpu", "memory", "io" };
 
 struct system_file {
 	struct ts_procfs_file kept;
-	bool is_rare;       /* it is slow, or could not be read */
+	bool is_rare;       /* slow, or unreadable */
 	bool is_told;       /* why its values are missing */
-	unsigned int reads; /* that were timed */
+	unsigned int reads; /* number of timings */
 	int64_t least_ns;
 };
 
 struct ts_system_metrics {
 	struct system_file files[FILES];
 	struct ts_text text;
-	bool is_due; /* rare ones are, in this sample */
+	bool is_due; /* slow ones are due in this sample */
 	bool has_sampled;
 	int64_t rare_ns;
 	uint64_t ticks[TS_CPU_MODES];
@@ -120,7 +120,7 @@ static int read_timed(struct system_file *file, struct ts_text *text,
 	return 0;
 }
 
-/* NULL: not now, or not at all. */
+/* NULL: not due, or unavailable. */
 static const char *read_file(struct ts_system_metrics *metrics, enum file which,
 			     const struct ts_metrics_sink *sink)
 {
@@ -143,8 +143,8 @@ static const char *read_file(struct ts_system_metrics *metrics, enum file which,
 /* ---- /proc/stat ---- */
 
 /*
- * Ticks since the last sample; idle ones may go back a little. False where others do, as when a CPU
- * goes off.
+ * Ticks since the last sample; idle ones may go back slightly. False if others do, as when a CPU
+ * goes offline.
  */
 static bool tick_differences(const uint64_t *before, const uint64_t *after, double *ret_differences,
 			     double *ret_total)
@@ -210,7 +210,7 @@ static void sample_stat(struct ts_system_metrics *metrics, const struct ts_metri
 
 /* ---- the others ---- */
 
-/* What is in use of a whole, or TS_NO_VALUE. */
+/* Used part of a total, or TS_NO_VALUE. */
 static uint64_t used_of(uint64_t total, uint64_t rest)
 {
 	return total != TS_NO_VALUE && rest <= total ? total - rest : TS_NO_VALUE;
@@ -227,13 +227,15 @@ static void sample_memory(struct ts_system_metrics *metrics, const struct ts_met
 	ts_metric_output_amount(give, "memory_bytes", "used",
 				used_of(memory.total, memory.available), 1024);
 	ts_metric_output_amount(give, "memory_bytes", "available", memory.available, 1024);
-	/* Without swap there is nothing to tell. */
+	/* Without swap there is nothing to report. */
 	if (memory.swap_total > 0)
 		ts_metric_output_amount(give, "swap_bytes", "used",
 					used_of(memory.swap_total, memory.swap_free), 1024);
 }
 
-/* All of them once a second, since some may have come; those that count each time. */
+/*
+ * The full list once a second, since devices may have appeared; those that count in every sample.
+ */
 static bool next_traffic(struct ts_system_metrics *metrics, enum file which,
 			 struct ts_io_totals *traffic, const struct ts_metric_output *give,
 			 double *ret_in, double *ret_out)
@@ -279,7 +281,10 @@ static void sample_pressure(struct ts_system_metrics *metrics, const struct ts_m
 		ts_metric_output_rate(give, "pressure_percent", pressure_names[i],
 				      &metrics->pressure[i], pressure[i].some, percent_of_us);
 	}
-	/* All tasks cannot wait for a CPU at once, so the kernel's figure of that is always 0. */
+	/*
+	 * The kernel's "full" figure of CPU pressure is always 0: all tasks cannot wait for a CPU
+	 * at once.
+	 */
 	for (int i = 1; i < PRESSURES; i++)
 		ts_metric_output_rate(give, "pressure_full_percent", pressure_names[i],
 				      &metrics->pressure_full[i], pressure[i].full, percent_of_us);

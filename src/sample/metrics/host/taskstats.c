@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Context switches by the kernel's taskstats, through generic netlink. A socket for each question:
- * they are asked once a second, and no descriptor is held meanwhile.
+ * Context switches from the kernel's taskstats, through generic netlink. Opens a socket per query:
+ * these are made once a second, and hold no descriptor in between.
  */
 #include <errno.h>
 #include <linux/genetlink.h>
@@ -33,14 +33,14 @@ struct answer {
 	} u;
 };
 
-/* The number of the kernel's "TASKSTATS"; 0: not asked yet. */
+/* The netlink family id of "TASKSTATS"; 0: not queried yet. */
 static atomic_int known_family;
 
 /* ---- questions ---- */
 
 static int open_socket(void)
 {
-	/* The kernel answers at once, or not at all. */
+	/* The kernel answers immediately, or not at all. */
 	struct timeval patience = { .tv_usec = 100000 };
 	struct sockaddr_nl self = { .nl_family = AF_NETLINK };
 	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_GENERIC);
@@ -105,7 +105,7 @@ struct span {
 	size_t length;
 };
 
-/* The content of the attribute of this type. */
+/* The payload of the attribute of this type. */
 static bool find_attribute(struct span list, uint16_t type, struct span *ret_content)
 {
 	while (list.length >= NLA_HDRLEN) {
@@ -136,7 +136,7 @@ static struct span attributes(const struct answer *answer)
 	return (struct span){ answer->u.bytes + begin, answer->length - begin };
 }
 
-/* Its number, or the negative errno. */
+/* The id, or a negative errno. */
 static int find_family(int fd)
 {
 	struct answer answer;
@@ -172,7 +172,7 @@ static int ask_switches(int fd, pid_t pid, struct ts_switches *ret_switches)
 		     sizeof(number), &answer);
 	if (family < 0)
 		return family;
-	/* Later kernels have more at the end, earlier ones less. */
+	/* Newer kernels append members, older ones have fewer. */
 	if (!find_attribute(attributes(&answer), TASKSTATS_TYPE_AGGR_TGID, &group) ||
 	    !find_attribute(group, TASKSTATS_TYPE_STATS, &content) ||
 	    content.length < offsetof(struct taskstats, nivcsw) + sizeof(stats.nivcsw))

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Context switches by what /proc says of each thread, see taskstats.h. Of threads that begin and
- * end between two sweeps nothing is seen.
- */
+/* Context switches from /proc, per thread. Misses threads that start and exit between two calls. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -29,7 +26,7 @@ static bool read_thread(int tasks, const char *name, struct ts_text *text,
 	       ret_thread->switches.involuntary != TS_NO_VALUE;
 }
 
-/* False where there are more than fit, or none. */
+/* False if there are none, or more than fit. */
 static bool read_threads(struct ts_thread_switches *sweep, pid_t pid, struct ts_text *text)
 {
 	char path[64];
@@ -63,7 +60,7 @@ static const struct ts_thread_switches_thread *find(const struct ts_thread_switc
 	return NULL;
 }
 
-/* What the threads of `after` did since `before`; a new one began at 0. */
+/* Switches of the threads of `after` since `before`; a new thread started at 0. */
 static bool add_differences(const struct ts_thread_switches *before,
 			    const struct ts_thread_switches *after, struct ts_switches *sum)
 {

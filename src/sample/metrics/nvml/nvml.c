@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Metrics of NVIDIA's GPUs from their management library, which comes with the driver: opening it,
- * saying why that does not work, and one sample.
+ * NVIDIA GPU metrics from the management library (NVML) of the driver: opens it, explains failures,
+ * and takes one sample.
  *
- * Any call may take long, and open() as well: a GPU that nobody uses is woken, up to two seconds
- * each; one that is ill answers after 45 s a question, or never. So both are for a thread that
- * nobody waits for.
+ * Any call may take long, including open(): waking an idle GPU takes up to two seconds; a faulty
+ * one answers after 45 s per call, or never. So use a thread that nobody waits for.
  *
- * The library is asked in this process and never printed to. Devices are numbered as nvidia-smi
- * does.
+ * The library is loaded into this process; nothing is printed. Devices are numbered as in
+ * nvidia-smi.
  */
 #include "sample/metrics/nvml/nvml.h"
 
@@ -25,7 +24,7 @@
 
 #define SECOND_NS INT64_C(1000000000)
 #define MAX_GPUS 256u
-/* CPU time for time, of all devices: what is asked, and passing it on. */
+/* CPU budget of all devices: queries and output. */
 #define BUDGET 0.003
 
 static const struct ts_query_pacing_item readings[NVML_READINGS] = {
@@ -33,7 +32,7 @@ static const struct ts_query_pacing_item readings[NVML_READINGS] = {
 	[NVML_READ_MEMORY] = { 0, 4 },
 	[NVML_READ_POWER] = { 0, 4 },
 	[NVML_READ_CLOCKS] = { 0, 2 },
-	/* Between two samples of it more than 100 ms must lie. */
+	/* Minimum interval of two GPM samples. */
 	[NVML_READ_GPM] = { SECOND_NS / 5, 4 },
 	[NVML_READ_TRAFFIC] = { 0, 2 },
 	[NVML_READ_TEMPERATURE] = { SECOND_NS, 1 },
@@ -72,7 +71,7 @@ static bool is_nvidia_gpu(int directory, const char *name)
 	    strcmp(vendor, "0x10de") != 0)
 		return false;
 	snprintf(path, sizeof(path), "%s/class", name);
-	/* Displays and their kin; the audio function and bridges are something else. */
+	/* Display controllers; not audio functions and bridges. */
 	return ts_procfs_read_line(directory, path, class, sizeof(class)) > 0 &&
 	       strncmp(class, "0x03", 4) == 0;
 }
@@ -99,7 +98,7 @@ static bool has_driver(const struct nvml *nvml)
 	return exists(nvml, "/proc/driver/nvidia/version") || exists(nvml, "/dev/nvidiactl");
 }
 
-/* `error`: of dlerror(). */
+/* `error`: from dlerror(). */
 static enum ts_metrics_state explain_load(const struct nvml *nvml, const char *error, char *why,
 					  size_t why_bytes)
 {
@@ -147,7 +146,7 @@ static const char *remedy(int code)
 static enum ts_metrics_state explain_code(const struct nvml *nvml, const char *what, int code,
 					  char *why, size_t why_bytes)
 {
-	/* A library without driver and hardware is left over from some image. */
+	/* A library without driver and hardware is left over from a container image. */
 	if (code == NVML_DRIVER_NOT_LOADED && !has_driver(nvml) && !has_hardware(nvml)) {
 		snprintf(why, why_bytes, "no NVIDIA GPU and no driver of one");
 		return TS_METRICS_NONE;
@@ -179,7 +178,7 @@ static void close_nvml(void *state)
 	free(nvml);
 }
 
-/* Some of them may fail, which is told with the first sample; not all. */
+/* Some may fail, which the first sample reports; not all. */
 static enum ts_metrics_state open_gpus(struct nvml *nvml, char *why, size_t why_bytes)
 {
 	unsigned int count = 0, opened = 0;
@@ -234,7 +233,7 @@ enum ts_metrics_state nvml_open(struct nvml **ret_nvml, const struct nvml_option
 	snprintf(nvml->root, sizeof(nvml->root), "%s", options->root ? options->root : "");
 	ts_query_pacing_init(&nvml->pace, readings, NVML_READINGS, BUDGET);
 	state = start(nvml, why, why_bytes);
-	/* They are the caller's, who may not keep them. */
+	/* They belong to the caller, who may not keep them. */
 	nvml->options.library = nvml->options.root = NULL;
 	if (state == TS_METRICS_READY)
 		*ret_nvml = nvml;
@@ -246,7 +245,7 @@ enum ts_metrics_state nvml_open(struct nvml **ret_nvml, const struct nvml_option
 static enum ts_metrics_state open_system(void **ret_state, char *why, size_t why_bytes)
 {
 	const struct nvml_options options = {
-		/* For tests: a library that is not the system's. */
+		/* For tests: another library. */
 		.library = secure_getenv("TRACESMITH_NVML"),
 		.root = "",
 		.is_inner = !ts_is_outermost_pid_namespace(),
@@ -270,7 +269,7 @@ static unsigned int count_live(const struct nvml *nvml)
 	return live;
 }
 
-/* The clock is read once between two readings. Gives its last value. */
+/* Reads the clock once between two queries. Returns its last value. */
 static int64_t sample_gpu(struct nvml *nvml, struct nvml_gpu *gpu, int64_t clock_ns)
 {
 	nvml_gpu_announce(nvml, gpu);

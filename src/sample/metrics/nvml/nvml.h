@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Metrics of NVIDIA's GPUs: what the files nvml*.c share. Others see ts_metrics_nvml of
- * metric_sources.h.
+ * NVIDIA GPU metrics: shared by the files nvml*.c. Others see ts_metrics_nvml of metric_sources.h.
  *
- * A *value* is one question to the library; what a device does not have is not asked for again. A
- * *reading* is what is asked together and as often.
+ * A *value* is one library call; a value that a device lacks is not queried again. A *reading* is a
+ * group of values queried together and equally often.
  */
 #ifndef TS_SAMPLE_METRICS_NVML_NVML_H
 #define TS_SAMPLE_METRICS_NVML_NVML_H
@@ -51,7 +50,7 @@ enum nvml_reading {
 	NVML_READ_POWER,
 	NVML_READ_CLOCKS,
 	NVML_READ_GPM,
-	NVML_READ_TRAFFIC, /* behind GPM, which may have it */
+	NVML_READ_TRAFFIC, /* after GPM, which may have it */
 	NVML_READ_TEMPERATURE,
 	NVML_READ_THROTTLE,
 	NVML_READ_PROCESSES,
@@ -69,34 +68,34 @@ struct nvml_gpu {
 	int64_t memory_bytes; /* or TS_METRICS_UNKNOWN */
 	bool has_mig;
 	bool is_announced;
-	bool is_lost; /* not asked any more */
+	bool is_lost; /* no longer queried */
 	int64_t off_until_ns[NVML_VALUES];
-	int64_t last_ns[NVML_READINGS]; /* of ts_query_pacing_is_due() */
+	int64_t last_ns[NVML_READINGS]; /* for ts_query_pacing_is_due() */
 	uint64_t throttle_known;
 	/* traffic */
-	double pcie_limit; /* bytes a second that its link can carry; 0: not known */
+	double pcie_limit; /* link bandwidth in bytes per second; 0: unknown */
 	struct ts_rate pcie_sent, pcie_received;
 	bool has_wide_counters; /* of 64 bits */
 	unsigned int links;
-	uint64_t links_counted; /* bit of each, where they are read one by one */
+	uint64_t links_counted; /* one bit each, if they are read one by one */
 	struct ts_rate links_sent, links_received;
 	int64_t next_sleep_ns;
 	struct nvml_gpm_sample *gpm[2]; /* the older one is next */
 	bool has_gpm_sample;
-	bool has_gpm_metrics;      /* it is known what it gives */
-	unsigned int gpm_failures; /* in a row */
+	bool has_gpm_metrics;      /* its capabilities are known */
+	unsigned int gpm_failures; /* consecutive failures */
 	bool has_gpm_pcie, has_gpm_links;
 	/* processes */
 	uint64_t last_use_us;
 };
 
-/* A process that was found to be a user of a GPU, where pids may be of another namespace. */
+/* A confirmed GPU user, where pids may belong to another namespace. */
 struct nvml_user {
 	pid_t pid;
 	uint64_t start_time;
 };
 
-/* One entry of a list of processes. */
+/* One entry of a process list. */
 struct nvml_entry {
 	uint32_t pid, gpu_instance, compute_instance;
 	uint64_t memory_bytes;
@@ -106,18 +105,18 @@ struct nvml {
 	struct nvml_api api;
 	struct nvml_options options;
 	char root[256];
-	bool is_ready; /* it is to be shut down */
+	bool is_ready; /* needs shutdown */
 	struct nvml_gpu *gpus;
 	unsigned int count;
 	struct ts_query_pacing pace;
-	bool is_dead; /* the library: nothing can be asked any more */
-	/* of the sample that is under way */
+	bool is_dead; /* the library is unusable */
+	/* time of the current sample */
 	const struct ts_metrics_sink *sink;
 	int64_t now_ns;
-	bool has_slept; /* in a call that takes its time */
-	/* room to work in */
+	bool has_slept; /* inside a slow call */
+	/* work buffers */
 	struct nvml_gpm_get gpm;
-	unsigned char *list; /* as the driver fills it */
+	unsigned char *list; /* as filled by the driver */
 	size_t list_capacity;
 	struct nvml_entry *entries;
 	size_t entry_count, entry_capacity;
@@ -129,14 +128,14 @@ struct nvml {
 
 /* ---- nvml_device.c: one device, and what may be asked of it ---- */
 
-/* Its handle and what never changes of it. False: open_code says why not. */
+/* Its handle and constant properties. False: see open_code. */
 bool nvml_gpu_open(struct nvml *nvml, struct nvml_gpu *gpu, uint32_t index);
 void nvml_gpu_announce(struct nvml *nvml, struct nvml_gpu *gpu);
 bool nvml_wants(const struct nvml *nvml, const struct nvml_gpu *gpu, enum nvml_value value);
-/* It has turned out not to have that. */
+/* Marks a value as unavailable. */
 bool nvml_lacks(const struct nvml_gpu *gpu, enum nvml_value value);
 /*
- * True for NVML_OK. Otherwise it is noted what that means for the value, the device and the
+ * True for NVML_OK. Otherwise records what the code means for the value, the device and the
  * library.
  */
 bool nvml_got(struct nvml *nvml, struct nvml_gpu *gpu, enum nvml_value value, int code);
@@ -145,10 +144,10 @@ void nvml_real(const struct nvml *nvml, const struct nvml_gpu *gpu, const char *
 	       const char *series, double value);
 void nvml_integer(const struct nvml *nvml, const struct nvml_gpu *gpu, const char *name,
 		  const char *series, int64_t value);
-/* Asks for fields; those that failed have a code. Gives the code of the call. */
+/* Queries fields; those that failed have a code. Returns the code of the call. */
 int nvml_fields(struct nvml *nvml, struct nvml_gpu *gpu, struct nvml_field *fields,
 		unsigned int count);
-/* False where it failed, is negative or of a type that is not known. */
+/* False if it failed, is negative, or has an unknown type. */
 bool nvml_field_number(const struct nvml_field *field, uint64_t *ret_number);
 
 /* ---- readings ---- */
@@ -169,8 +168,8 @@ void nvml_gpm_leave(const struct nvml *nvml);
 void nvml_read_processes(struct nvml *nvml, struct nvml_gpu *gpu);
 
 /*
- * Bytes of an entry that a driver wrote into `list`, which was filled with NVML_FILL before; 0:
- * cannot be told.
+ * Size of an entry that a driver wrote into `list`, which was filled with NVML_FILL before; 0:
+ * unknown.
  */
 #define NVML_FILL 0xaa
 unsigned int nvml_entry_bytes(const unsigned char *list, size_t list_bytes, unsigned int count);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds the functions of NVIDIA's management library. */
+/* Loads the functions of NVML. */
 #include "sample/metrics/nvml/nvml_api.h"
 
 #include <dlfcn.h>
@@ -8,7 +8,7 @@
 
 #include "base/memory.h"
 
-/* With its version: without, it is the stub of a toolkit, which works nowhere. */
+/* With its version: without it, this is the stub of a toolkit, which does not work. */
 #define LIBRARY "libnvidia-ml.so.1"
 
 struct function {
@@ -23,15 +23,15 @@ static const struct function functions[] = {
 #undef FUNCTION
 };
 
-/* Pointers to functions are not pointers to objects in C; the bytes are the same here. */
+/* Function pointers are not object pointers in C; their representation is the same here. */
 static void set_pointer(void *place, void *symbol)
 {
 	memcpy(place, &symbol, sizeof(symbol));
 }
 
 /*
- * How long an entry is that these write. The released ones of _v3 are as those of _v2; some drivers
- * of 535 wrote eight bytes more under the same name, and can be told by what else they have.
+ * Size of the entries that these functions write. Released _v3 functions match _v2; some 535
+ * drivers wrote eight bytes more under the same name, and are recognised by their other functions.
  */
 static unsigned int process_bytes(const struct nvml_api *api, const char *suffix,
 				  nvml_find_symbol find)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * NVIDIA's management library, libnvidia-ml.so.1, as far as it is used here: no header of NVIDIA's
- * is needed to build, and no function of it but those marked must be there. Layouts are of 64-bit
- * Linux, checked at the end. Names are our own; what the library calls it stands beside.
+ * NVML (libnvidia-ml.so.1), as far as it is used here: needs no NVIDIA header to build, and only
+ * the marked functions to run. Layouts are those of 64-bit Linux, checked at the end. Names are
+ * ours; the library's name is in the comment.
  */
 #ifndef TS_SAMPLE_METRICS_NVML_NVML_API_H
 #define TS_SAMPLE_METRICS_NVML_NVML_API_H
@@ -118,7 +118,7 @@ enum nvml_throttle { /* bits of nvmlClocksEventReason* */
 		     NVML_THROTTLE_POWER_BRAKE = 0x80,
 };
 
-/* nvmlProcessInfo_t; drivers write this, or less of it, or more: see nvml_processes.c. */
+/* nvmlProcessInfo_t; drivers write this, or less, or more: see nvml_processes.c. */
 struct nvml_process {
 	uint32_t pid, padding;
 	uint64_t memory_bytes;
@@ -155,7 +155,7 @@ struct nvml_gpm_value {
 	const char *short_name, *long_name, *unit;
 };
 
-/* The library's own array is as long as that of its newest version; it reads `count` of them. */
+/* The library's array is as long as that of its newest version; it reads `count` entries. */
 struct nvml_gpm_get {
 	uint32_t version, count; /* version: 1 */
 	struct nvml_gpm_sample *from, *to;
@@ -169,8 +169,8 @@ struct nvml_gpm_support {
 /* ---- the functions ---- */
 
 /*
- * X(member, arguments, its symbols, best first). All return enum nvml_code; a driver that lacks one
- * leaves NULL. Symbols of one entry differ in nothing that we use.
+ * X(member, arguments, symbols, best first). All return enum nvml_code; NULL if a driver lacks it.
+ * Symbols of one entry do not differ in anything we use.
  */
 #define NVML_FUNCTIONS(X)                                                                         \
 	X(init, (void), "nvmlInit_v2", "nvmlInit")                                                \
@@ -228,7 +228,7 @@ struct nvml_api {
 #define NVML_MEMBER(member, arguments, ...) int(*member) arguments;
 	NVML_FUNCTIONS(NVML_MEMBER)
 #undef NVML_MEMBER
-	/* By enum nvml_process_kind, and how long an entry of theirs is said to be. */
+	/* By enum nvml_process_kind, with the declared size of an entry. */
 	nvml_process_list processes[NVML_PROCESS_KINDS];
 	unsigned int process_bytes[NVML_PROCESS_KINDS];
 };
@@ -237,18 +237,17 @@ struct nvml_api {
 #define NVML_CALL(api, member, ...) \
 	((api)->member ? (api)->member(__VA_ARGS__) : (int)NVML_FUNCTION_NOT_FOUND)
 
-/* dlsym(), or what a test puts in its place. */
+/* dlsym(), or a test's replacement. */
 typedef void *(*nvml_find_symbol)(void *library, const char *name);
 
 /*
- * Loads it; nothing of it is called. NULL `path`: the system's. False: dlerror() says why, or, with
- * *ret_api loaded in part, a function that we cannot do without is missing. Either way
- * nvml_api_close() is due.
+ * Loads it; calls nothing. NULL `path`: the system's. False: dlerror() says why, or, if *ret_api is
+ * partly loaded, a required function is missing. Call nvml_api_close() in either case.
  */
 bool nvml_api_open(struct nvml_api *ret_api, const char *path, nvml_find_symbol find);
 void nvml_api_close(struct nvml_api *api);
 
-/* In words; never NULL. */
+/* Error text; never NULL. */
 const char *nvml_error_text(const struct nvml_api *api, int code);
 
 _Static_assert(sizeof(struct nvml_memory) == 40, "nvmlMemory_v2_t");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One GPU: what never changes of it, and what its answers mean: which values it does not have,
- * when it is lost, when the library is of no use any more.
+ * One GPU: its constant properties, and the meaning of error codes: missing values, a lost device,
+ * an unusable library.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -12,13 +12,13 @@
 #include "sample/metrics/nvml/nvml.h"
 
 #define SECOND_NS INT64_C(1000000000)
-/* Rights may be given meanwhile. */
+/* Permissions may be granted later. */
 #define RETRY_NS (60 * SECOND_NS)
 
-/* What each value is called in messages; NULL: nobody misses it. */
+/* Names of values in messages; NULL: not worth reporting. */
 static const struct {
 	const char *name;
-	bool has_other; /* another way is tried where this one is not there */
+	bool has_other; /* falls back to another way if this one is missing */
 } values[NVML_VALUES] = {
 	[NVML_VALUE_UTILIZATION] = { "utilization", false },
 	[NVML_VALUE_MEMORY] = { "memory", true },
@@ -74,11 +74,11 @@ static void read_texts(const struct nvml_api *api, struct nvml_gpu *gpu)
 		gpu->name[0] = '\0';
 	if (NVML_CALL(api, uuid, gpu->handle, gpu->uuid, sizeof(gpu->uuid)))
 		gpu->uuid[0] = '\0';
-	/* Texts of others are ended by us. */
+	/* Terminate texts ourselves. */
 	gpu->name[sizeof(gpu->name) - 1] = '\0';
 	gpu->uuid[sizeof(gpu->uuid) - 1] = '\0';
 	memset(&pci, 0, sizeof(pci));
-	/* As the kernel writes it, which is not how the library does. */
+	/* In the kernel's format, which differs from the library's. */
 	if (NVML_CALL(api, pci, gpu->handle, &pci) == NVML_OK)
 		snprintf(gpu->bus, sizeof(gpu->bus), "%04x:%02x:%02x.0", pci.domain & 0xffffffff,
 			 pci.bus & 0xff, pci.device & 0x1f);
@@ -96,7 +96,7 @@ static int64_t memory_total(const struct nvml_api *api, const struct nvml_gpu *g
 	return old.total && old.total <= INT64_MAX ? (int64_t)old.total : TS_METRICS_UNKNOWN;
 }
 
-/* Bytes a second and lane of each generation of PCIe, after its coding. */
+/* Bytes per second and lane of each PCIe generation, after encoding. */
 static double link_limit(unsigned int generation, unsigned int width)
 {
 	static const double lane[] = { 0, 250e6, 500e6, 985e6, 1969e6, 3938e6, 7563e6, 15126e6 };
@@ -226,7 +226,7 @@ bool nvml_got(struct nvml *nvml, struct nvml_gpu *gpu, enum nvml_value value, in
 	case NVML_NOT_FOUND:
 	case NVML_NO_DATA:
 	case NVML_NOT_READY:
-		return false; /* this time */
+		return false; /* this time only */
 	case NVML_INVALID_ARGUMENT:
 	case NVML_NOT_SUPPORTED:
 	case NVML_FUNCTION_NOT_FOUND:
@@ -238,7 +238,7 @@ bool nvml_got(struct nvml *nvml, struct nvml_gpu *gpu, enum nvml_value value, in
 		gpu->off_until_ns[value] = nvml->now_ns + RETRY_NS;
 		break;
 	default:
-		break; /* may pass */
+		break; /* may be transient */
 	}
 	tell_missing(nvml, gpu, value, code);
 	return false;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which processes use a GPU, how much of its memory they have, and how busy they keep it. The
- * driver's lists have entries of several lengths under the same name, repeat themselves, and may
- * speak of pids of another namespace: nothing is taken that does not fit.
+ * Which processes use a GPU, how much memory they have there, and how busy they keep it. The
+ * driver's lists have entries of several sizes under the same name, contain duplicates, and may use
+ * pids of another namespace: inconsistent entries are dropped.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -14,7 +14,7 @@
 #include "base/process.h"
 #include "sample/metrics/nvml/nvml.h"
 
-/* Asked with so much room at once; asking for the number first would cost as much again. */
+/* Initial capacity; asking for the number first would cost the same again. */
 #define FIRST_ENTRIES 128u
 #define MAX_ENTRIES 65536u
 #define MAX_FILES 65536u
@@ -56,8 +56,7 @@ static int add_entries(struct nvml *nvml, unsigned int count, unsigned int entry
 }
 
 /*
- * One call with room for `room` entries of whatever length; *ret_count is what it found or would
- * need.
+ * One call with capacity for `room` entries of any size; *ret_count is what it found or would need.
  */
 static int ask_list(struct nvml *nvml, const struct nvml_gpu *gpu, enum nvml_process_kind kind,
 		    unsigned int room, unsigned int *ret_count)
@@ -81,7 +80,7 @@ static int list_processes(struct nvml *nvml, const struct nvml_gpu *gpu,
 		return NVML_FUNCTION_NOT_FOUND;
 	code = ask_list(nvml, gpu, kind, room, &count);
 	if (code == NVML_INSUFFICIENT_SIZE && count < MAX_ENTRIES / 2) {
-		/* Some more may start meanwhile. */
+		/* More may start meanwhile. */
 		room = count * 2 + 8;
 		code = ask_list(nvml, gpu, kind, room, &count);
 	}
@@ -150,8 +149,9 @@ static void remember_user(struct nvml *nvml, pid_t pid, uint64_t start_time)
 }
 
 /*
- * Start time of the process that the driver means, 0: it is none that we see. In a namespace of our
- * own the pid may be an outer one, and so that of somebody else here: it must have the driver open.
+ * Start time of the process that the driver means; 0: not visible here. In our own pid namespace
+ * the pid may be an outer one that belongs to somebody else here: the process must have the driver
+ * open.
  */
 static uint64_t find_process(struct nvml *nvml, uint32_t pid)
 {
@@ -187,8 +187,8 @@ static int ask_uses(struct nvml *nvml, const struct nvml_gpu *gpu, unsigned int 
 }
 
 /*
- * Samples since the last time; those that make no sense are left out. The first time tells only
- * where to begin: it would be a mean over all that the driver remembers.
+ * Samples since the last time; implausible ones are dropped. The first time only sets the starting
+ * point: it would be an average over all that the driver remembers.
  */
 static void list_uses(struct nvml *nvml, struct nvml_gpu *gpu)
 {
@@ -197,7 +197,7 @@ static void list_uses(struct nvml *nvml, struct nvml_gpu *gpu)
 	int code;
 
 	nvml->use_count = 0;
-	/* Its pids are always those of the outermost namespace. */
+	/* Its pids are always those of the initial namespace. */
 	if (nvml->options.is_inner || !nvml_wants(nvml, gpu, NVML_VALUE_PROCESS_USE))
 		return;
 	code = ask_uses(nvml, gpu, &count);
@@ -220,7 +220,7 @@ static void list_uses(struct nvml *nvml, struct nvml_gpu *gpu)
 		qsort(nvml->uses, nvml->use_count, sizeof(*nvml->uses), by_pid_then_time);
 }
 
-/* The newest of a process, NULL: none. */
+/* The newest sample of a process; NULL: none. */
 static const struct nvml_process_use *find_use(const struct nvml *nvml, uint32_t pid)
 {
 	const struct nvml_process_use *found = NULL;
@@ -232,8 +232,7 @@ static const struct nvml_process_use *find_use(const struct nvml *nvml, uint32_t
 }
 
 /*
- * Who had nothing to do is not in the list, nor is who the driver has no news of: both are left
- * out.
+ * Idle processes, and those without news from the driver, are not in the list: both are left out.
  */
 static void give_use(const struct nvml *nvml, const struct ts_metrics_subject *subject)
 {
@@ -268,9 +267,9 @@ static bool is_same_place(const struct nvml_entry *a, const struct nvml_entry *b
 }
 
 /*
- * Memory of the process whose entries begin at `from`, *ret_end behind them. A process that
- * computes and draws is listed for both with the same memory, one on several parts of a divided GPU
- * has some on each. False where that of a part is not known.
+ * Memory of the process whose entries start at `from`, *ret_end after them. A process that computes
+ * and draws is listed twice with the same memory; one on several MIG instances has some on each.
+ * False if one is unknown.
  */
 static bool sum_memory(const struct nvml *nvml, size_t from, size_t *ret_end, uint64_t *ret_bytes)
 {
@@ -283,7 +282,7 @@ static bool sum_memory(const struct nvml *nvml, size_t from, size_t *ret_end, ui
 		const struct nvml_entry *first = &entries[i];
 		uint64_t bytes = NVML_NOT_AVAILABLE;
 
-		/* In rising order, what is not known last. */
+		/* Ascending, unknown last. */
 		for (; i < count && is_same_place(&entries[i], first); i++)
 			if (entries[i].memory_bytes <= INT64_MAX / 2)
 				bytes = entries[i].memory_bytes;
@@ -296,7 +295,7 @@ static bool sum_memory(const struct nvml *nvml, size_t from, size_t *ret_end, ui
 	return is_known;
 }
 
-/* Not more than the device has. Drivers that give inner pids have no memory for them. */
+/* At most what the device has. Drivers that report inner pids have no memory for them. */
 static bool is_sound(const struct nvml *nvml, const struct nvml_gpu *gpu, uint64_t bytes)
 {
 	if (bytes > INT64_MAX || (nvml->options.is_inner && bytes == 0))

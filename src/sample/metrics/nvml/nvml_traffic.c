@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What moves to and from a GPU, and what its parts do meanwhile. Hopper and later measure both in
- * the device, from one sample to the next (GPM). On others there are counters: of NVLink, and of
- * PCIe with newer drivers. Those of PCIe have 32 bits, so they are trusted only where the link
- * cannot carry that much between two samples. Where nothing else is left the library measures PCIe
- * itself, which takes 20 ms a direction.
+ * Traffic to and from a GPU, and the activity of its units. Hopper and later measure both on the
+ * device between two samples (GPM). Others have counters: of NVLink, and of PCIe with newer
+ * drivers. PCIe counters have 32 bits, so they are used only if the link cannot carry that much
+ * between two samples. As a last resort the library measures PCIe itself, which takes 20 ms per
+ * direction.
  */
 #include <math.h>
 #include <string.h>
@@ -15,7 +15,7 @@
 #define MIB 1048576.0
 #define KIB 1024.0
 #define COUNTER_RANGE 4294967296.0
-/* So many in a row, and other ways are gone. */
+/* After this many failures in a row other ways are tried. */
 #define GPM_FAILURES 4u
 
 /* ---- GPM ---- */
@@ -39,8 +39,8 @@ static const struct gpm_series gpm_series[] = {
 };
 
 /*
- * The library crashes inside where two threads of a process use GPM at once (driver 580), each with
- * samples of its own: the first who asks has it, until it is closed.
+ * The library crashes if two threads of a process use GPM at once (driver 580), even with separate
+ * samples: the first one has it until it is closed.
  */
 static const struct nvml *gpm_owner;
 
@@ -92,7 +92,7 @@ static int gpm_prepare(struct nvml *nvml, struct nvml_gpu *gpu)
 	return code;
 }
 
-/* What others tell better, or what is not there, is not asked for. */
+/* Metrics that are better elsewhere, or missing, are not queried. */
 static bool gpm_wants(const struct nvml_gpu *gpu, enum nvml_gpm_metric metric)
 {
 	switch (metric) {
@@ -131,7 +131,7 @@ static int gpm_ask(struct nvml *nvml, struct nvml_gpu *gpu)
 static bool gpm_give(const struct nvml *nvml, const struct nvml_gpu *gpu,
 		     const struct gpm_series *series, const struct nvml_gpm_value *value)
 {
-	/* A little above 100 is rounding; far above is nonsense, and 1e15 is beyond all links. */
+	/* Slightly above 100 is rounding; far above is garbage, and 1e15 is beyond any link. */
 	double most = series->factor > 1 ? 1e15 : 101;
 
 	if (value->code || !isfinite(value->value) || value->value < 0 ||
@@ -161,7 +161,7 @@ static void gpm_give_all(const struct nvml *nvml, struct nvml_gpu *gpu)
 	}
 }
 
-/* A new sample in place of the older one. */
+/* A new sample replaces the older one. */
 static int gpm_take(struct nvml *nvml, struct nvml_gpu *gpu)
 {
 	struct nvml_gpm_sample *older = gpu->gpm[0];
@@ -184,7 +184,7 @@ void nvml_read_gpm(struct nvml *nvml, struct nvml_gpu *gpu)
 		return;
 	}
 	if (!nvml_got(nvml, gpu, NVML_VALUE_GPM, gpm_take(nvml, gpu))) {
-		/* What stands in there now is not known. */
+		/* Its contents are undefined now. */
 		gpu->has_gpm_sample = false;
 		return;
 	}
@@ -198,7 +198,7 @@ void nvml_read_gpm(struct nvml *nvml, struct nvml_gpu *gpu)
 
 /* ---- counters ---- */
 
-/* As ts_rate_next(), for a counter that may have gone round once. */
+/* Like ts_rate_next(), for a counter that may have wrapped once. */
 static bool narrow_rate(struct ts_rate *rate, uint32_t value, int64_t now_ns, double limit,
 			double *ret_per_second)
 {
@@ -209,7 +209,7 @@ static bool narrow_rate(struct ts_rate *rate, uint32_t value, int64_t now_ns, do
 	if (!last.is_known || seconds <= 0 || seconds * limit >= COUNTER_RANGE)
 		return false;
 	*ret_per_second = (uint32_t)(value - (uint32_t)last.value) / seconds;
-	/* More than the link can carry: the counter began anew. */
+	/* More than the link can carry: the counter was reset. */
 	return *ret_per_second <= limit;
 }
 
@@ -268,10 +268,7 @@ static void read_pcie_direction(struct nvml *nvml, struct nvml_gpu *gpu,
 		nvml_real(nvml, gpu, "pcie_bytes_per_s", series, kbps * 1e3);
 }
 
-/*
- * One GPU in a sample, each in its turn and none more often than every two seconds: 40 ms of sleep
- * at a time.
- */
+/* One GPU per sample, in turn, each at most every two seconds: sleeps 40 ms at a time. */
 static void read_pcie_throughput(struct nvml *nvml, struct nvml_gpu *gpu)
 {
 	int64_t turn_ns = nvml->pace.interval_ns * nvml->count;
@@ -285,7 +282,7 @@ static void read_pcie_throughput(struct nvml *nvml, struct nvml_gpu *gpu)
 	read_pcie_direction(nvml, gpu, NVML_PCIE_SENT, "sent");
 }
 
-/* GPM is read ahead of this; until its second sample it is not known what it gives. */
+/* GPM is read before this; its capabilities are unknown until its second sample. */
 static bool has_from_gpm(const struct nvml *nvml, const struct nvml_gpu *gpu, bool is_given)
 {
 	return nvml_wants(nvml, gpu, NVML_VALUE_GPM) && may_use_gpm(nvml) &&
@@ -298,7 +295,7 @@ static void read_pcie(struct nvml *nvml, struct nvml_gpu *gpu)
 		return;
 	if (can_use_counters(nvml, gpu))
 		read_pcie_counters(nvml, gpu);
-	/* It may just have turned out that there are none. */
+	/* They may just have turned out to be missing. */
 	if (!can_use_counters(nvml, gpu))
 		read_pcie_throughput(nvml, gpu);
 }
@@ -331,7 +328,7 @@ static void read_all_links(struct nvml *nvml, struct nvml_gpu *gpu)
 		give_link_rates(nvml, gpu, received, sent);
 }
 
-/* Links that are off have no counters; a sum of another set of links is another counter. */
+/* Inactive links have no counters; a total over another set of links is another counter. */
 static void read_each_link(struct nvml *nvml, struct nvml_gpu *gpu)
 {
 	struct nvml_field fields[2 * NVML_LINKS_MOST] = { 0 };

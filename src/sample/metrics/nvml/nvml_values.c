@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Values of one GPU that are as they are at the moment of asking: utilization, memory, power,
- * clocks, temperature, throttling. What is beyond all reason is not given.
+ * Instantaneous values of one GPU: utilization, memory, power, clocks, temperature, throttling.
+ * Implausible values are dropped.
  */
 #include "sample/metrics/nvml/nvml.h"
 
-/* Beyond these somebody else's bytes are taken for a number. */
+/* Plausibility limits: beyond these, the bytes are not a number. */
 #define MAX_POWER_MW 10000000u
 #define MAX_CLOCK_MHZ 100000u
 #define MAX_CELSIUS 250
@@ -29,7 +29,7 @@ void nvml_read_utilization(struct nvml *nvml, struct nvml_gpu *gpu)
 	give_percent(nvml, gpu, "memory", utilization.memory);
 }
 
-/* A total of 0 stands for memory that is the machine's, of which the library knows nothing. */
+/* A total of 0 means unified host memory, of which the library knows nothing. */
 static void give_memory(const struct nvml *nvml, const struct nvml_gpu *gpu, uint64_t total,
 			uint64_t used)
 {
@@ -47,7 +47,7 @@ void nvml_read_memory(struct nvml *nvml, struct nvml_gpu *gpu)
 			     NVML_CALL(&nvml->api, memory, gpu->handle, &memory)))
 			give_memory(nvml, gpu, memory.total, memory.used);
 	}
-	/* The two differ in what is reserved: never one and then the other. */
+	/* The two differ in reserved memory: never mix them. */
 	if (!nvml_lacks(gpu, NVML_VALUE_MEMORY) || !nvml_wants(nvml, gpu, NVML_VALUE_MEMORY_V1))
 		return;
 	if (nvml_got(nvml, gpu, NVML_VALUE_MEMORY_V1,
@@ -55,10 +55,7 @@ void nvml_read_memory(struct nvml *nvml, struct nvml_gpu *gpu)
 		give_memory(nvml, gpu, old.total, old.used);
 }
 
-/*
- * "draw" is what nvidia-smi calls power.draw: the mean of a second on most devices since Ampere.
- * "instant" is what it says.
- */
+/* "draw" is nvidia-smi's power.draw: on most devices since Ampere a one-second average. */
 void nvml_read_power(struct nvml *nvml, struct nvml_gpu *gpu)
 {
 	struct nvml_field field = { .field = NVML_FIELD_POWER_INSTANT };
@@ -96,7 +93,7 @@ void nvml_read_clocks(struct nvml *nvml, struct nvml_gpu *gpu)
 	read_clock(nvml, gpu, NVML_VALUE_CLOCK_MEMORY, NVML_CLOCK_MEMORY, "memory");
 }
 
-/* The old function, as long as there is one; the new one else. */
+/* The old function while it exists, else the new one. */
 static void read_core_temperature(struct nvml *nvml, struct nvml_gpu *gpu)
 {
 	struct nvml_temperature temperature = {
@@ -127,7 +124,7 @@ void nvml_read_temperature(struct nvml *nvml, struct nvml_gpu *gpu)
 	read_core_temperature(nvml, gpu);
 	if (!nvml_wants(nvml, gpu, NVML_VALUE_MEMORY_TEMPERATURE))
 		return;
-	/* Devices without a sensor there say 0. */
+	/* Devices without that sensor say 0. */
 	if (nvml_got(nvml, gpu, NVML_VALUE_MEMORY_TEMPERATURE, nvml_fields(nvml, gpu, &field, 1)) &&
 	    nvml_got(nvml, gpu, NVML_VALUE_MEMORY_TEMPERATURE, field.code) &&
 	    nvml_field_number(&field, &celsius) && celsius && celsius <= MAX_CELSIUS)
