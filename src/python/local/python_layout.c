@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The layout of one process: from the tables of its version, and from 3.13 on from what its own
- * runtime tells (_Py_DebugOffsets), which is distrusted: a number that does not fit its structure
- * makes all of it worthless. libc only, no heap.
+ * The layout of one process: from the tables of its version, and since 3.13 from its own runtime
+ * (_Py_DebugOffsets). That is untrusted: a number that does not fit its structure invalidates all
+ * of it. libc only, no heap.
  */
 #include <string.h>
 
@@ -13,11 +13,11 @@
 #define HEADER_BYTES 16 /* of an object */
 #define FREE_THREADED_HEADER_BYTES 32
 #define MAX_STRUCTURE (1u << 24) /* bytes; the runtime has half a million */
-#define MAX_OFFSET 4096u         /* in a structure that is no interpreter */
+#define MAX_OFFSET 4096u         /* in a structure other than the interpreter */
 
 /* ---- what all versions share ---- */
 
-/* All that begins with an object's header, by that header's size. */
+/* Everything that begins with an object header, by that header's size. */
 static void set_objects(struct ts_python_layout *layout, uint16_t header)
 {
 	unsigned int minor = layout->minor;
@@ -45,10 +45,7 @@ static void set_objects(struct ts_python_layout *layout, uint16_t header)
 	layout->real.value = header;
 }
 
-/*
- * Instructions that call have the version of the function that they called last time behind them
- * (3.11 on).
- */
+/* Call instructions cache the version of the function they called last (3.11 on). */
 static void set_function(struct ts_python_layout *layout, uint16_t header)
 {
 	unsigned int minor = layout->minor;
@@ -58,7 +55,7 @@ static void set_function(struct ts_python_layout *layout, uint16_t header)
 	if (minor < 11)
 		return;
 	layout->function.version = (uint16_t)(header + (minor < 12 ? 112 : minor < 14 ? 120 : 128));
-	/* 3.11 and 3.12 point at the last of what is behind it. */
+	/* 3.11 and 3.12 point at the last cache entry. */
 	layout->function.call_cache = minor < 12 ? -4 : minor < 13 ? -2 : 4;
 }
 
@@ -77,7 +74,7 @@ static void set_dict(struct ts_python_layout *layout, uint16_t header)
 	layout->dict.keys_indices = is_log2 ? 32 : 40;
 }
 
-/* The end of a member, where there is one and it is the last so far. */
+/* Extends the end to this member, if it exists. */
 static void reach(uint32_t *end, uint32_t none, uint32_t offset, uint32_t bytes)
 {
 	if (offset != none && offset + bytes > *end)
@@ -153,7 +150,7 @@ bool ts_python_layout_of_version(struct ts_python_layout *ret_layout, unsigned i
 #define FIRST_TELLING 13
 #define TELLING (TS_PYTHON_NEWEST_MINOR - FIRST_TELLING + 1)
 
-/* Words of _Py_DebugOffsets, which grows inside its parts with each minor; 0: not told. */
+/* Words of _Py_DebugOffsets, which grows in the middle with each minor version; 0: missing. */
 enum told {
 	T_FREE_THREADED,
 	T_RUNTIME_SIZE,
@@ -180,7 +177,7 @@ static const uint8_t told_words[T_COUNT][TELLING] = {
 	[T_OBJECT_SIZE] = { 44, 50, 58 },
 };
 
-/* Members that are taken as they are told. `within`: the size that bounds it. */
+/* Members taken as reported. `within`: the size that bounds it. */
 #define MEMBER(member, bound, first, second, third)                            \
 	{                                                                      \
 		offsetof(struct ts_python_layout, member),                     \
@@ -248,7 +245,7 @@ static const struct {
 	MEMBER(unicode.ascii_bytes, T_COUNT, 70, 80, 92),
 	MEMBER(unicode.compact_bytes, T_COUNT, 0, 0, 93),
 };
-/* Free-threaded builds alone: 0 elsewhere, which is no offset. */
+/* Free-threaded builds only: 0 elsewhere, which is not an offset. */
 static const uint8_t thread_instructions_word[TELLING] = { 0, 49, 57 };
 static const uint8_t code_index_word[TELLING] = { 0, 38, 46 };
 
@@ -256,11 +253,11 @@ struct runtime_words {
 	const uint8_t *bytes;
 	size_t count; /* of words */
 	unsigned int column;
-	unsigned int missing; /* a word that it does not have yet, so that all behind it stand one
+	unsigned int missing; /* a word that it does not have yet, so that all later ones are one
 				 lower; 0: none */
 };
 
-/* UINT64_MAX: not there. */
+/* UINT64_MAX: missing. */
 static uint64_t word_at(const struct runtime_words *words, unsigned int index)
 {
 	uint64_t value;
@@ -299,7 +296,7 @@ static bool take_members(struct ts_python_layout *layout, const struct runtime_w
 	return true;
 }
 
-/* What is told in parts, and what follows from that. */
+/* Values reported in parts, and derived ones. */
 static bool take_rest(struct ts_python_layout *layout, const struct runtime_words *words)
 {
 	uint64_t interpreter = told(words, T_INTERPRETER_SIZE), gc = told(words, T_GC);
@@ -324,7 +321,7 @@ static bool take_rest(struct ts_python_layout *layout, const struct runtime_word
 	return layout->thread.data_stack_limit + 8u <= told(words, T_THREAD_SIZE);
 }
 
-/* Builds without the lock: which copy of a code a frame runs, and which threads may run. */
+/* Free-threaded builds: which copy of a code a frame runs, and which threads may run. */
 static void take_free_threaded(struct ts_python_layout *layout, const struct runtime_words *words)
 {
 	static const uint8_t after_status[TELLING] = { 8, 12, 16 };
@@ -347,7 +344,7 @@ static bool are_sizes_sound(const struct runtime_words *words)
 	       told(words, T_CODE_SIZE) < MAX_OFFSET && told(words, T_OBJECT_SIZE) <= 64;
 }
 
-/* False: the numbers make no sense. */
+/* False: implausible numbers. */
 static bool take(struct ts_python_layout *layout, unsigned int minor,
 		 const struct runtime_words *words)
 {
@@ -384,7 +381,7 @@ int ts_python_layout_of_runtime(struct ts_python_layout *ret_layout, const void 
 		return TS_EVERSION;
 	words.column = minor - FIRST_TELLING;
 	if (!take(&layout, minor, &words)) {
-		/* Betas of 3.15 do not tell last_profiled_frame_seq. */
+		/* Betas of 3.15 do not report last_profiled_frame_seq. */
 		words.missing = version >> 8 == 0x030f00 ? 29 : 0;
 		if (!words.missing || !take(&layout, minor, &words))
 			return TS_EFORMAT;

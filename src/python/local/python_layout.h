@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where CPython keeps things, by version and build: offsets into its structures. From 3.13 on the
- * process itself tells most of them (_Py_DebugOffsets); for 3.8 to 3.12 they are facts of each
- * minor version, kept in python_layout_tables.c. libc only: the agent is built from this, too.
+ * Offsets in CPython's data structures, by version and build. Since 3.13 the process itself reports
+ * most of them (_Py_DebugOffsets); for 3.8 to 3.12 they are constants of each minor version, in
+ * python_layout_tables.c. libc only: also linked into the agent.
  */
 #ifndef TS_PYTHON_LOCAL_PYTHON_LAYOUT_H
 #define TS_PYTHON_LOCAL_PYTHON_LAYOUT_H
@@ -16,7 +16,7 @@
 
 #define TS_PYTHON_NONE 0xffffu /* this version has no such member */
 
-/* How a thread's innermost frame is found, and what a frame is. */
+/* How to find a thread's innermost frame, and its type. */
 enum ts_python_frames {
 	TS_PYTHON_FRAME_OBJECTS, /* 3.8 to 3.10: tstate->frame, PyFrameObject */
 	TS_PYTHON_CFRAME,        /* 3.11, 3.12: tstate->cframe->current_frame */
@@ -42,22 +42,22 @@ struct ts_python_layout {
 		uint16_t collecting;     /* runtime.gc.collecting: 3.8 */
 	} runtime;
 	struct {
-		uint32_t bytes; /* that hold all members below */
+		uint32_t bytes; /* bytes that cover all members below */
 		uint32_t id, next, threads_head, threads_main;
 		uint32_t modules;          /* dict: sys.modules */
 		uint32_t collecting;       /* gc.collecting (int) */
 		uint32_t collecting_frame; /* 3.15 */
 		uint32_t gil; /* pointer to struct _gil_runtime_state (3.12 on), or the struct
 				 itself (see gil_is_inside) */
-		uint32_t code_generation; /* counts up when a code object ends: 3.14 on;
+		uint32_t code_generation; /* incremented when a code object is destroyed: 3.14 on;
 					     TS_PYTHON_NONE_32 */
 		bool gil_is_inside;
-	} interpreter; /* of 32 bits each, since it is large: TS_PYTHON_NONE_32 */
+	} interpreter; /* 32 bits each, since it is large: TS_PYTHON_NONE_32 */
 	struct {
 		uint16_t locked, last_holder;
 	} gil;
 	struct {
-		uint16_t bytes; /* that hold all members below */
+		uint16_t bytes; /* bytes that cover all members below */
 		uint16_t previous, next, interpreter;
 		uint16_t frame; /* current_frame, cframe or frame: see `frames` */
 		uint16_t thread_id, native_thread_id; /* NONE: 3.8 to 3.10 */
@@ -73,15 +73,15 @@ struct ts_python_layout {
 		uint16_t current_frame; /* of struct _PyCFrame */
 	} cframe;
 	struct {
-		uint16_t bytes;       /* that hold all members but the locals */
+		uint16_t bytes;       /* bytes that cover all members but the locals */
 		uint16_t previous;    /* f_back */
 		uint16_t executable;  /* f_code, f_executable; see executable_is_tagged */
 		uint16_t instruction; /* f_lasti (int) in 3.8 to 3.10; prev_instr; instr_ptr */
 		uint16_t locals;      /* localsplus */
 		uint16_t owner;
 		uint16_t function; /* f_func, f_funcobj: 3.11 on */
-		uint16_t state; /* f_executing (3.8, 3.9), f_state (3.10): state_executing while it
-				   is on a stack */
+		uint16_t state; /* f_executing (3.8, 3.9), f_state (3.10): state_executing while on
+				   a stack */
 		uint8_t state_executing;
 		uint16_t is_entry;   /* 3.11 */
 		uint16_t code_index; /* tlbc_index in free-threaded builds from 3.14 on */
@@ -92,18 +92,18 @@ struct ts_python_layout {
 		/* Values of `owner`; 0xff: none. */
 		uint8_t owner_thread, owner_generator, owner_frame_object, owner_c_stack,
 			owner_interpreter;
-		uint16_t in_generator; /* where a generator has its frame: 3.11 on */
+		uint16_t in_generator; /* offset of the frame in a generator: 3.11 on */
 	} frame;
 	struct {
 		uint16_t previous, bytes, top, data; /* of _PyStackChunk */
 	} chunk;
 	struct {
-		uint16_t bytes; /* that hold all members but the instructions */
+		uint16_t bytes; /* bytes that cover all members but the instructions */
 		uint16_t first_line, file, name, qualified_name, line_table;
 		uint16_t argument_count, local_names, local_kinds; /* localsplusnames (3.11 on) */
 		uint16_t variable_names, cell_names, free_names;   /* 3.8 to 3.10 */
 		uint16_t instructions;        /* co_code (bytes object) in 3.8 to 3.10, else
-						 co_code_adaptive, in place */
+						 co_code_adaptive, inline */
 		uint16_t thread_instructions; /* co_tlbc, or NONE */
 		uint16_t first_traceable;     /* _co_firsttraceable: 3.11 on */
 	} code;
@@ -119,8 +119,8 @@ struct ts_python_layout {
 	struct {
 		uint16_t name, flags, basic_size, dictionary; /* tp_dictoffset */
 		uint16_t base;
-		uint16_t cached_keys; /* ht_cached_keys: of 3.15 on (word 67 of its offsets); 0:
-					 python_dict.c knows it */
+		uint16_t cached_keys; /* ht_cached_keys: 3.15 on (word 67 of its offsets); 0: see
+					 python_dict.c */
 	} type;
 	struct {
 		uint16_t length, state, ascii_bytes,
@@ -128,7 +128,7 @@ struct ts_python_layout {
 		uint8_t kind_shift;    /* of `state` */
 	} unicode;
 	struct {
-		uint16_t items; /* of PyTupleObject, in place */
+		uint16_t items; /* of PyTupleObject, inline */
 	} tuple;
 	struct {
 		uint16_t items; /* pointer */
@@ -151,23 +151,23 @@ struct ts_python_layout {
 	} real;
 	struct {
 		uint16_t name, coroutine; /* of TaskObj; from asyncio's own offsets (section
-					     .AsyncioDebug) from 3.14 on */
+					     .AsyncioDebug) since 3.14 */
 	} task;
 };
 
 #define TS_PYTHON_NONE_32 0xffffffffu
 
-/* Of 3.8 to 3.12. False: not known. */
+/* 3.8 to 3.12. False: unknown. */
 bool ts_python_layout_of_version(struct ts_python_layout *ret_layout, unsigned int minor,
 				 bool is_debug);
 
-/* Bytes of _Py_DebugOffsets that suffice for every version. */
+/* Size of _Py_DebugOffsets, enough for every version. */
 #define TS_PYTHON_DEBUG_OFFSETS_BYTES 2048u
 #define TS_PYTHON_COOKIE "xdebugpy"
 
 /*
- * From the begin of _PyRuntime, 3.13 on. TS_OK, TS_EVERSION (*ret_version then says which:
- * PY_VERSION_HEX), TS_EFORMAT: it is none, or its numbers make no sense.
+ * From the start of _PyRuntime, 3.13 on. TS_OK, TS_EVERSION (*ret_version is then its
+ * PY_VERSION_HEX), TS_EFORMAT: not a runtime, or implausible numbers.
  */
 int ts_python_layout_of_runtime(struct ts_python_layout *ret_layout, const void *bytes,
 				size_t count, uint64_t *ret_version);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What python_layout.c and python_layout_tables.c share, and nobody else needs. */
+/* Internal to python_layout.c and python_layout_tables.c. */
 #ifndef TS_PYTHON_LOCAL_PYTHON_LAYOUT_INTERNAL_H
 #define TS_PYTHON_LOCAL_PYTHON_LAYOUT_INTERNAL_H
 
 #include "python/local/python_layout.h"
 
 /*
- * By minor version, from the oldest on; without what python_layout.c works out: sizes, and what all
+ * By minor version, oldest first; without what python_layout.c computes: sizes, and what all
  * versions share.
  */
 extern const struct ts_python_layout

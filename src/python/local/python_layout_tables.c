@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Offsets of each minor version of CPython, 64 bits, as the compiler sees them in its headers; a
- * debug build has the same. From 3.13 on the process tells most of them itself, and what it tells
- * goes before what stands here. What all versions share is in python_layout.c. libc only, no heap.
+ * Offsets of each minor version of CPython, 64-bit, as compiled from its headers; debug builds have
+ * the same. Since 3.13 the process reports most of them, and its values take precedence. What all
+ * versions share is in python_layout.c. libc only, no heap.
  */
 #include <pthread.h>
 
 #include "python/local/python_layout_internal.h"
 
-/*
- * The interpreter's lock lies ahead of it, with two mutexes, which are 40 bytes each where this was
- * measured.
- */
+/* The GIL precedes it, with two mutexes of 40 bytes each where this was measured. */
 #define LOCKS (2 * (sizeof(pthread_mutex_t) - 40))
 
 #define NO_OWNER 0xff

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The line of an instruction, out of the three kinds of tables that CPython has had. Works on a
- * copy that may be cut, torn or no table at all: it reads within its bytes and gives some number,
- * never more. libc only: the agent is built from this, too.
+ * The line of an instruction, from CPython's three kinds of line tables. Works on a copy that may
+ * be truncated, torn or not a table: it stays within its bytes and returns some number. libc only:
+ * also linked into the agent.
  */
 #include "python/local/python_objects.h"
 
-/* Lines are sums of differences; those of a table that is none must not overflow. */
+/* Lines are sums of differences; garbage must not overflow. */
 static int32_t sum(int64_t line)
 {
 	return line < 0 || line > INT32_MAX ? 0 : (int32_t)line;
 }
 
-/* Pairs: bytes of code, lines (signed). A line holds from its pair's address on. */
+/* Pairs: bytes of code, lines (signed). A line starts at its pair's address. */
 static int32_t of_pairs(const uint8_t *table, size_t bytes, int32_t first_line, uint32_t offset)
 {
 	uint64_t address = 0;
@@ -27,10 +27,7 @@ static int32_t of_pairs(const uint8_t *table, size_t bytes, int32_t first_line, 
 	return sum(line);
 }
 
-/*
- * Pairs: bytes of code, lines (signed; -128: this code has none). A pair's line holds for its
- * bytes.
- */
+/* Pairs: bytes of code, lines (signed; -128: no line). A pair's line covers its bytes. */
 static int32_t of_ranges(const uint8_t *table, size_t bytes, int32_t first_line, uint32_t offset)
 {
 	uint64_t end = 0;
@@ -48,7 +45,7 @@ static int32_t of_ranges(const uint8_t *table, size_t bytes, int32_t first_line,
 	return 0;
 }
 
-/* Six bits a byte, the lowest first; bit 6: one more follows. */
+/* Six bits per byte, lowest first; bit 6: another follows. */
 static uint64_t next_number(const uint8_t *table, size_t bytes, size_t *at)
 {
 	uint64_t number = 0;
@@ -77,7 +74,7 @@ static int64_t next_signed(const uint8_t *table, size_t bytes, size_t *at)
 enum location { SHORT_LAST = 9, ONE_LINE = 10, ONE_LINE_LAST = 12, NO_COLUMNS, LONG, NO_LINE };
 
 /*
- * PEP 657: each entry begins with a byte that has bit 7: kind of location, and instructions less
+ * PEP 657: each entry begins with a byte that has bit 7: kind of location, and instructions minus
  * one.
  */
 static int32_t of_locations(const uint8_t *table, size_t bytes, int32_t first_line, uint32_t offset)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The two ways of reading memory: process_vm_readv of another process, many ranges a call, and
- * plain copies of one's own. No heap, libc only: the agent has this, too.
+ * Reads memory: process_vm_readv() of another process, many ranges per call, and plain copies of
+ * our own. No heap, libc only: also linked into the agent.
  */
 #include <errno.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 
 #include "python/local/python_memory.h"
 
-#define BATCH 256 /* ranges a call: more than a sweep of many threads, and little stack */
+#define BATCH 256 /* ranges per call: more than a sweep of many threads, and little stack */
 
 static int read_own(struct ts_python_memory *memory, const struct ts_python_memory_range *ranges,
 		    size_t count)
@@ -21,7 +21,7 @@ static int read_own(struct ts_python_memory *memory, const struct ts_python_memo
 	return (int)count;
 }
 
-/* By the hook of tests. */
+/* Through the test hook. */
 static int read_hooked(struct ts_python_memory *memory, const struct ts_python_memory_range *ranges,
 		       size_t count)
 {
@@ -37,7 +37,7 @@ static int read_hooked(struct ts_python_memory *memory, const struct ts_python_m
 	return (int)i;
 }
 
-/* How many of the ranges are whole when that many bytes came, in order. */
+/* How many ranges are complete after that many bytes. */
 static size_t whole_ranges(const struct ts_python_memory_range *ranges, size_t count, size_t bytes)
 {
 	size_t i = 0;
@@ -78,8 +78,8 @@ int ts_python_memory_read_ranges(struct ts_python_memory *memory,
 		ssize_t got = read_batch(memory, ranges + done, batch);
 		size_t whole;
 
-		if (got < 0) /* EFAULT: the first range of this batch cannot be read, and that is
-				told by the number */
+		if (got < 0) /* EFAULT: the first range of this batch is unreadable, which the
+				number tells */
 			return done || got == -EFAULT ? (int)done : (int)got;
 		whole = whole_ranges(ranges + done, batch, (size_t)got);
 		done += whole;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory of an observed process: another one's (process_vm_readv), or one's own. The only way in
- * which anything here reads Python's structures. libc only, no heap: the agent is built from this,
- * too.
+ * Memory of an observed process: another one's (process_vm_readv), or our own. Everything here
+ * reads Python's structures through this. libc only, no heap: also linked into the agent.
  */
 #ifndef TS_PYTHON_LOCAL_PYTHON_MEMORY_H
 #define TS_PYTHON_LOCAL_PYTHON_MEMORY_H
@@ -12,7 +11,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* A range there, and where its copy goes. */
+/* A remote range, and its local copy. */
 struct ts_python_memory_range {
 	uint64_t address;
 	void *copy;
@@ -20,27 +19,26 @@ struct ts_python_memory_range {
 };
 
 struct ts_python_memory {
-	pid_t pid; /* 0: one's own, which is read in place: only what the calling thread keeps alive
-		      may be asked for */
-	uint64_t system_calls, bytes; /* so far */
+	pid_t pid; /* 0: our own, read in place: only for memory that the calling thread keeps alive
+		    */
+	uint64_t system_calls, bytes; /* calls so far */
 	/*
-	 * Where it is not NULL, python_memory.c reads each range with it in place of both ways
-	 * above, in order, and counts as for a system call: true: all bytes are there. For tests
-	 * and fuzzing, which make up what a process holds.
+	 * If not NULL, replaces both of the above: reads each range in order; true: complete. For
+	 * tests and fuzzing, which make up a process's memory.
 	 */
 	bool (*read)(void *context, uint64_t address, void *copy, size_t bytes);
 	void *context; /* of `read` */
 };
 
 /*
- * Copies ranges in this order, in as few system calls as can be. The number of ranges that are
- * whole, from the first on; below `count` where one cannot be read. A negative errno where nothing
- * could: -ESRCH: the process is gone, -EPERM.
+ * Copies ranges in this order with as few system calls as possible. Returns the number of complete
+ * ranges, from the first on; below `count` if one is unreadable. A negative errno if nothing could
+ * be read: -ESRCH: the process is gone, -EPERM.
  */
 int ts_python_memory_read_ranges(struct ts_python_memory *memory,
 				 const struct ts_python_memory_range *ranges, size_t count);
 
-/* One range; true: it is whole. */
+/* One range; true: complete. */
 bool ts_python_memory_read(struct ts_python_memory *memory, uint64_t address, void *copy,
 			   size_t bytes);
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Texts, whole numbers and code objects in the memory of a process. Everything there may change
- * while it is read, so lengths are bounded before they are used and a text is whole UTF-8 whatever
- * was found. libc only, no heap: the agent is built from this, too.
+ * Strings, integers and code objects in a process's memory. Anything may change while it is read,
+ * so lengths are bounded before use, and a text is always valid UTF-8. libc only, no heap: also
+ * linked into the agent.
  */
 #include "python/local/python_objects_internal.h"
 
-#define HEAD_BYTES 128    /* that hold a str's header in every version */
-#define UNITS_AT_ONCE 128 /* of a str that is not ASCII */
+#define HEAD_BYTES 128    /* enough for a str header in every version */
+#define UNITS_AT_ONCE 128 /* of a non-ASCII str */
 #define MAX_CHARACTERS (1ull << 40)
 
 bool ts_python_type_of(struct ts_python_process_view *view, uint64_t object,
@@ -33,9 +33,7 @@ int ts_python_read_c_string(struct ts_python_process_view *view, uint64_t addres
 
 	if (address < 4096 || !bytes)
 		return -1;
-	/*
-	 * Up to the next multiple of 64, so that no page is asked for that the text does not reach.
-	 */
+	/* Up to the next multiple of 64, so that no page is read that the text does not reach. */
 	while (length < bytes - 1) {
 		size_t part = 64 - ((address + length) & 63);
 
@@ -54,15 +52,15 @@ int ts_python_read_c_string(struct ts_python_process_view *view, uint64_t addres
 
 /* ---- texts ---- */
 
-/* Where the characters of a str are, and how they are written. */
+/* Location and encoding of a str's characters. */
 struct text {
 	uint64_t data;
 	uint64_t length;   /* in characters */
-	unsigned int unit; /* bytes of one */
+	unsigned int unit; /* bytes per character */
 	bool is_ascii;
 };
 
-/* Of 3.8 to 3.11: a text in wchar_t that has not been given its final form yet. */
+/* 3.8 to 3.11: a legacy wchar_t string that is not ready yet. */
 static bool wide_text(const struct ts_python_layout *layout, const void *head, struct text *text)
 {
 	if (layout->minor > 11)
@@ -110,7 +108,7 @@ static bool find_text(struct ts_python_process_view *view, uint64_t object, stru
 		return false;
 	if (!ts_python_type_of(view, object, &type) || !(type.flags & TS_PYTHON_TYPE_TEXT))
 		return false;
-	/* What lies behind a short ASCII text is not its own, and may not be there. */
+	/* Memory after a short ASCII text may be unmapped. */
 	if (!ts_python_memory_read(view->memory, object, head, layout->unicode.ascii_bytes))
 		return false;
 	state = (uint32_t)ts_python_word(head, layout->unicode.state) >> layout->unicode.kind_shift;
@@ -142,7 +140,7 @@ static size_t encode(char *buffer, size_t room, uint32_t c)
 	return bytes;
 }
 
-/* The text as UTF-8 as far as there is room. */
+/* The text as UTF-8, as far as it fits. */
 static int copy_units(struct ts_python_process_view *view, const struct text *text, char *buffer,
 		      size_t bytes)
 {
@@ -185,7 +183,7 @@ static int copy_ascii(struct ts_python_process_view *view, const struct text *te
 	if (length && !ts_python_memory_read(view->memory, text->data, buffer, length))
 		return -1;
 	buffer[length] = '\0';
-	/* It has changed while it was read. */
+	/* It changed while it was read. */
 	for (size_t i = 0; i < length; i++)
 		if (buffer[i] & 0x80)
 			buffer[i] = '?';
@@ -229,7 +227,7 @@ int64_t ts_python_var_size(struct ts_python_process_view *view, uint64_t object)
 	return (int64_t)size;
 }
 
-/* The member that has sign and number of digits: ob_size, or lv_tag from 3.12 on. */
+/* The member with sign and digit count: ob_size, or lv_tag since 3.12. */
 static uint64_t digit_count(const struct ts_python_layout *layout, uint64_t word,
 			    bool *ret_negative)
 {
@@ -315,7 +313,7 @@ bool ts_python_code_identify(const struct ts_python_layout *layout, uint64_t add
 	return true;
 }
 
-/* A bytes object's place and size. */
+/* Address and size of a bytes object. */
 static bool find_bytes(struct ts_python_process_view *view, uint64_t object, uint64_t *ret_data,
 		       uint32_t *ret_bytes)
 {

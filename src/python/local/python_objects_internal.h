@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What python_objects.c, python_dict.c, python_thread_names.c, asyncio_tasks.c, repr.c and
- * python_locals.c share, and nobody else needs.
+ * Internal to python_objects.c, python_dict.c, python_thread_names.c, asyncio_tasks.c, repr.c and
+ * python_locals.c.
  */
 #ifndef TS_PYTHON_LOCAL_PYTHON_OBJECTS_INTERNAL_H
 #define TS_PYTHON_LOCAL_PYTHON_OBJECTS_INTERNAL_H
@@ -10,7 +10,7 @@
 
 #include "python/local/python_objects.h"
 
-/* Of tp_flags; the same in every version that has them. */
+/* Bits of tp_flags, the same in every version that has them. */
 #define TS_PYTHON_TYPE_INLINE_VALUES (1u << 2) /* 3.13 on */
 #define TS_PYTHON_TYPE_MANAGED_DICT (1u << 4)  /* 3.11 on */
 #define TS_PYTHON_TYPE_HEAP (1u << 9)
@@ -28,13 +28,13 @@ static inline bool ts_python_has(uint16_t offset)
 	return offset != TS_PYTHON_NONE;
 }
 
-/* Whether an object can stand there. */
+/* Whether this can be an object's address. */
 static inline bool ts_python_is_address(uint64_t address)
 {
 	return address >= 4096 && address < UINT64_C(1) << 56 && !(address & 7);
 }
 
-/* Out of a copy. */
+/* From a copy. */
 static inline uint64_t ts_python_word(const void *copy, size_t offset)
 {
 	uint64_t word;
@@ -51,43 +51,43 @@ struct ts_python_type {
 };
 bool ts_python_type_of(struct ts_python_process_view *view, uint64_t object,
 		       struct ts_python_type *ret_type);
-/* A NUL-terminated text in C, cut to fit. Its bytes, or -1. */
+/* A NUL-terminated C string, truncated to fit. Its length, or -1. */
 int ts_python_read_c_string(struct ts_python_process_view *view, uint64_t address, char *buffer,
 			    size_t bytes);
-/* Characters (not bytes) of a str, and UTF-8 of its first ones; as ts_python_read_text(). */
+/* Number of characters of a str, and UTF-8 of its first ones; like ts_python_read_text(). */
 int ts_python_read_text_part(struct ts_python_process_view *view, uint64_t object, char *buffer,
 			     size_t bytes, uint64_t *ret_characters);
-/* ob_size, where it is between 0 and INT32_MAX; else -1. */
+/* ob_size, if it is between 0 and INT32_MAX; else -1. */
 int64_t ts_python_var_size(struct ts_python_process_view *view, uint64_t object);
-/* An int that fits; false: it is none, or larger. */
+/* An int that fits; false: not an int, or too large. */
 bool ts_python_read_unsigned(struct ts_python_process_view *view, uint64_t object,
 			     uint64_t *ret_value);
-/* An int's digits of 30 bits, the lowest first, at most `most`. Their number in all, or -1. */
+/* An int's 30-bit digits, lowest first, at most `most`. Returns their total number, or -1. */
 int64_t ts_python_read_digits(struct ts_python_process_view *view, uint64_t object,
 			      uint32_t *digits, size_t most, bool *ret_negative);
 
 /* ---- python_dict.c ---- */
 
-/* A key that is looked for, and its value: 0 at first, and where there is none. */
+/* A key to look up, and its value: 0 at first, and if it is missing. */
 struct ts_python_wanted {
 	const char *key;
 	uint64_t value;
 };
-/* As ts_python_attribute(), of some names at once. */
+/* Like ts_python_attribute(), for several names at once. */
 void ts_python_attributes(struct ts_python_process_view *view, uint64_t object,
 			  struct ts_python_wanted *wanted, size_t count);
 
-/* The dict that a module's names are in; 0: not known. */
+/* A module's dict; 0: unknown. */
 uint64_t ts_python_module_dict(struct ts_python_process_view *view, uint64_t module);
 /* tp_name of a type. */
 bool ts_python_name_of_type(struct ts_python_process_view *view, uint64_t type, char *buffer,
 			    size_t bytes);
-/* Pairs in a dict, as it says itself; -1: it is none. */
+/* Number of pairs of a dict, by its own count; -1: not a dict. */
 int64_t ts_python_dict_size(struct ts_python_process_view *view, uint64_t dict);
 
 /* ---- asyncio_tasks.c ---- */
 
-/* __qualname__ of a generator, coroutine or asynchronous generator: its bytes, or -1. */
+/* __qualname__ of a generator, coroutine or asynchronous generator: its length, or -1. */
 int ts_python_coroutine_name(struct ts_python_process_view *view, uint64_t coroutine, char *buffer,
 			     size_t bytes);
 

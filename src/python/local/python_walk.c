@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Frames one by one. Every address comes out of memory that may change at any time, so the number
- * of steps is bounded and nothing is taken for granted. libc only, no heap.
+ * Walks frames one by one. Addresses come from memory that may change at any time, so the number of
+ * steps is bounded and nothing is assumed. libc only, no heap.
  */
 #include "python/local/python_walk.h"
 
 #define MAX_STEPS (1u << 20) /* shims included */
-#define MAX_FRAME_BYTES 512u /* of the fixed part, in every version */
+#define MAX_FRAME_BYTES 512u /* size of the fixed part in every version */
 
 int64_t ts_python_instruction_offset(const struct ts_python_layout *layout, uint64_t instructions,
 				     uint64_t instruction)
 {
 	if (layout->frames != TS_PYTHON_FRAME_OBJECTS)
 		return instruction < instructions ? -1 : (int64_t)(instruction - instructions);
-	/* f_lasti: in bytes, from 3.10 on in instructions of two. */
+	/* f_lasti: in bytes; since 3.10 in 2-byte instructions. */
 	if ((int64_t)instruction < 0)
 		return -1;
 	return layout->minor >= 10 ? (int64_t)instruction * 2 : (int64_t)instruction;
 }
 
-/* The innermost frame; 0: there is none, or it cannot be read. */
+/* The innermost frame; 0: none, or unreadable. */
 static bool innermost(struct ts_python_process_view *view, uint64_t thread, uint64_t *ret_frame)
 {
 	const struct ts_python_layout *layout = view->layout;

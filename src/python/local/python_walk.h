@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Frames as they stand in memory: what one says, and the walk of one thread's, frame by frame. For
- * the calling thread of one's own process (the agent), and for the sweep where what it foresaw was
- * wrong. libc only, no heap.
+ * Frames in memory: parses one, and walks those of one thread. For the calling thread in our own
+ * process (the agent), and for a sweep whose prediction was wrong. libc only, no heap.
  */
 #ifndef TS_PYTHON_LOCAL_PYTHON_WALK_H
 #define TS_PYTHON_LOCAL_PYTHON_WALK_H
@@ -12,37 +11,37 @@
 #include "python/local/python_objects.h"
 
 #define TS_PYTHON_RAW_ENTRY 1u  /* as TS_PYTHON_FRAME_ENTRY of python_reader.h */
-#define TS_PYTHON_RAW_SURE 2u   /* python_stack.c: the caller bears traces of this very call */
-#define TS_PYTHON_RAW_HIDDEN 4u /* python_sweep.c: it is not shown */
+#define TS_PYTHON_RAW_SURE 2u   /* python_stack.c: the caller shows evidence of this call */
+#define TS_PYTHON_RAW_HIDDEN 4u /* python_sweep.c: not shown */
 
 struct ts_python_raw_frame {
 	uint64_t address;
 	uint64_t code;        /* address of the code object */
-	uint64_t instruction; /* as it stands there: see ts_python_instruction_offset() */
-	uint64_t function;    /* that runs: 3.11 on, else 0 */
+	uint64_t instruction; /* raw: see ts_python_instruction_offset() */
+	uint64_t function;    /* function object: 3.11 on, else 0 */
 	uint32_t flags;
 	uint32_t code_index; /* which copy of the code's instructions: free-threaded builds; else 0
 			      */
 };
 
 enum ts_python_frame_kind {
-	TS_PYTHON_FRAME_BAD,       /* no owner that a frame on a stack can have */
+	TS_PYTHON_FRAME_BAD,       /* an owner that no frame on a stack has */
 	TS_PYTHON_FRAME_THREAD,    /* on the thread's data stack; 3.8 to 3.10: on the heap */
 	TS_PYTHON_FRAME_GENERATOR, /* inside a generator or coroutine */
-	TS_PYTHON_FRAME_SHIM, /* none of Python's: native code has entered the interpreter here */
+	TS_PYTHON_FRAME_SHIM,      /* not Python: native code entered the interpreter here */
 };
 
 /*
- * Innermost first; their number, at most `room`. *ret_complete: the outermost frame was reached.
- * `thread`: address of the PyThreadState. Nothing is sure but for a thread that does not run
+ * Innermost first. Returns their number, at most `room`. *ret_complete: the outermost frame was
+ * reached. `thread`: address of the PyThreadState. Reliable only for a thread that does not run
  * meanwhile, such as the calling one.
  */
 size_t ts_python_walk(struct ts_python_process_view *view, uint64_t thread,
 		      struct ts_python_raw_frame *ret_frames, size_t room, bool *ret_complete);
 
 /*
- * Bytes of the instruction that runs from the first one of the code (`instructions`: its address;
- * of the copy that code_index says). -1: the code has not begun, its first line is meant.
+ * Byte offset of the running instruction in the code (`instructions`: address of the copy selected
+ * by code_index). -1: not started yet; use its first line.
  */
 int64_t ts_python_instruction_offset(const struct ts_python_layout *layout, uint64_t instructions,
 				     uint64_t instruction);
@@ -63,11 +62,11 @@ static inline uint32_t ts_python_half_of(const void *copy, size_t offset)
 	return half;
 }
 
-#define TS_PYTHON_TAG_BITS UINT64_C(7) /* of a tagged reference: objects lie at multiples of 8 */
+#define TS_PYTHON_TAG_BITS UINT64_C(7) /* tag bits of a reference: objects are 8-byte aligned */
 
 /*
- * A frame, out of a copy of layout->frame.bytes bytes; *ret_previous: the frame that has called it,
- * 0: none. Inline, since the agent does little else.
+ * Parses a frame from a copy of layout->frame.bytes bytes; *ret_previous: its caller, 0: none.
+ * Inline, since the agent does little else.
  */
 static inline enum ts_python_frame_kind ts_python_frame_parse(const struct ts_python_layout *layout,
 							      uint64_t address, const void *copy,
@@ -83,7 +82,7 @@ static inline enum ts_python_frame_kind ts_python_frame_parse(const struct ts_py
 	ret_frame->flags = ret_frame->code_index = 0;
 	ret_frame->function = 0;
 	if (layout->frames == TS_PYTHON_FRAME_OBJECTS) {
-		/* Until 3.10 each has a loop of its own. */
+		/* Until 3.10 each frame has its own loop. */
 		ret_frame->flags = TS_PYTHON_RAW_ENTRY;
 		ret_frame->instruction =
 			(uint64_t)(int32_t)ts_python_half_of(copy, layout->frame.instruction);

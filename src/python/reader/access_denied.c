@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Why a process may not be read, in words that say what to do. Looks at settings only, tries
- * nothing; `tracesmith doctor` tries.
+ * Explains why a process cannot be read, and how to fix it. Only looks at settings; `tracesmith
+ * doctor` tries.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,7 +25,7 @@ static bool has_capability(void)
 	return line && strtoull(line, NULL, 16) >> CAP_SYS_PTRACE_BIT & 1;
 }
 
-/* -1: this kernel has none. */
+/* -1: not supported by this kernel. */
 static int yama_scope(void)
 {
 	FILE *file = fopen("/proc/sys/kernel/yama/ptrace_scope", "re");

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a thread's asyncio event loop runs now. Up to 3.13 asyncio keeps it in a dictionary {loop:
- * task}, and a loop written in Python knows its thread; from 3.14 on it is in the thread's state.
- * Where in a state or task it stands differs by version and build, so it is found by what must
- * hold: a task of asyncio's type, a coroutine in it, a name behind that one.
+ * The current task of a thread's asyncio event loop. Up to 3.13 asyncio keeps it in a dictionary
+ * {loop: task}, and a loop written in Python knows its thread; since 3.14 it is in the thread
+ * state. Offsets differ by version and build, so they are found by invariants: a task of asyncio's
+ * type that contains a coroutine, followed by a name.
  */
 #include <stdio.h>
 
 #include "python/local/python_objects_internal.h"
 
 #define MAX_LOOPS 256
-#define THREAD_WORDS 512   /* of a thread's state that are looked at */
+#define THREAD_WORDS 512   /* bytes of a thread state that are searched */
 #define TASK_WORDS 40      /* of a task */
 #define COROUTINE_WORDS 16 /* of a coroutine */
-#define SEARCH_PAUSE 256   /* most calls between two searches that may find nothing */
+#define SEARCH_PAUSE 256   /* maximum calls between two searches that find nothing */
 
 /* ---- names ---- */
 
@@ -24,9 +24,7 @@ static bool is_text(struct ts_python_process_view *view, uint64_t object)
 	return ts_python_type_of(view, object, &type) && type.flags & TS_PYTHON_TYPE_TEXT;
 }
 
-/*
- * Name and qualified name are the first two texts of a coroutine, side by side, in every version.
- */
+/* Name and qualified name are the first two strings of a coroutine, adjacent, in every version. */
 int ts_python_coroutine_name(struct ts_python_process_view *view, uint64_t coroutine, char *buffer,
 			     size_t bytes)
 {
@@ -50,7 +48,7 @@ static bool is_coroutine(struct ts_python_process_view *view, uint64_t object)
 	       (!strcmp(type, "coroutine") || !strcmp(type, "generator"));
 }
 
-/* A task's name is a text, or a number that only becomes one when it is asked for (3.12 on). */
+/* A task's name is a string, or a number until it is asked for (3.12 on). */
 static int name_text(struct ts_python_process_view *view, uint64_t name, char *buffer, size_t bytes)
 {
 	uint64_t number;
@@ -74,7 +72,7 @@ static int join(struct ts_python_process_view *view, uint64_t name, uint64_t cor
 		written = snprintf(buffer, bytes, "%s (%s)", name_bytes, function);
 	if (written < (int)bytes)
 		return written;
-	/* Cut, at a character's end. */
+	/* Truncated at a character boundary. */
 	written = (int)bytes - 1;
 	while (written && (buffer[written - 1] & 0xc0) == 0x80)
 		written--;
@@ -84,10 +82,7 @@ static int join(struct ts_python_process_view *view, uint64_t name, uint64_t cor
 	return written;
 }
 
-/*
- * Of asyncio's own task: the name stands behind the coroutine. Of one written in Python:
- * attributes.
- */
+/* asyncio's own task: the name follows the coroutine. A task written in Python: attributes. */
 static int describe(struct ts_python_process_view *view, uint64_t task, char *buffer, size_t bytes)
 {
 	uint64_t words[TASK_WORDS];
@@ -139,9 +134,7 @@ static uint64_t name_in_module(struct ts_python_process_view *view, uint64_t mod
 	return names ? ts_python_dict_find(view, names, name) : 0;
 }
 
-/*
- * Whether a search is due: most processes have no asyncio, and need not be searched at each sweep.
- */
+/* Whether a search is due: most processes have no asyncio and need no search in each sweep. */
 static bool is_due(struct ts_python_process_view *view)
 {
 	if (view->found.searched++ < view->found.search_due)
@@ -191,7 +184,7 @@ static bool is_task(struct ts_python_process_view *view, uint64_t object)
 	return false;
 }
 
-/* A loop stands ahead of it: the running loop, then the running task. */
+/* The running loop precedes the running task. */
 static void find_running_task(struct ts_python_process_view *view, uint64_t modules,
 			      uint64_t thread)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where a process has its Python, and which one: the symbol or section of _PyRuntime in the
- * program or in libpython, else a search of their data for what only a runtime looks like.
+ * Finds the Python runtime of a process: the symbol or section of _PyRuntime in the program or in
+ * libpython, else by searching their data for what only a runtime looks like.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -14,11 +14,11 @@
 #include "code/maps.h"
 #include "python/reader/python_reader_internal.h"
 
-#define SCAN_BYTES 65536u       /* at once */
+#define SCAN_BYTES 65536u       /* bytes at once */
 #define MAX_SCANNED (64u << 20) /* of one file's data */
 #define MAX_BINARIES 16
 
-/* A file that may hold a runtime. */
+/* A file that may contain a runtime. */
 struct binary {
 	const struct ts_map_range *range; /* executable */
 	struct ts_elf *elf;
@@ -30,9 +30,9 @@ struct search {
 	pid_t pid;
 	struct ts_maps maps;
 	struct python_runtime *place;
-	unsigned int version;   /* PY_VERSION_HEX; 0: not known */
-	bool is_starting;       /* there is a runtime, but nothing in it yet */
-	unsigned int old_minor; /* of a Python that has no runtime: by its name; 0: none */
+	unsigned int version;   /* PY_VERSION_HEX; 0: unknown */
+	bool is_starting;       /* there is a runtime, but not initialised yet */
+	unsigned int old_minor; /* version of a Python without a runtime, by its name; 0: none */
 	unsigned int old_major;
 };
 
@@ -97,7 +97,7 @@ static bool version_of_name(const char *name, unsigned int *ret_major, unsigned 
 	return *ret_major < 256 && *ret_minor < 256;
 }
 
-/* "3.9.2", "3.14.0rc2", "3.9.2+" as a number of PY_VERSION_HEX. 0: it is none. */
+/* "3.9.2", "3.14.0rc2", "3.9.2+" as PY_VERSION_HEX. 0: not a version. */
 static unsigned int version_of_text(const char *text, size_t length)
 {
 	unsigned int parts[3] = { 0 }, level = 0xf, serial = 0, count = 0;
@@ -125,8 +125,8 @@ static unsigned int version_of_text(const char *text, size_t length)
 }
 
 /*
- * The text that Py_GetVersion() begins with, among the constants; linkers let it be the end of a
- * longer one. `minor` 0: any.
+ * The start of Py_GetVersion()'s text among the constants; linkers may merge it into the end of a
+ * longer string. `minor` 0: any.
  */
 static unsigned int version_in_constants(const struct ts_elf *elf, unsigned int minor)
 {
@@ -201,7 +201,7 @@ static void describe(struct search *search, const struct binary *binary, const c
 		search->place->code_type = binary->bias + symbol.address;
 }
 
-/* The layout of a runtime that may be at an address. TS_ENOTFOUND: it is none. */
+/* The layout of a possible runtime at an address. TS_ENOTFOUND: not a runtime. */
 static int lay_out(struct search *search, const struct binary *binary, uint64_t runtime,
 		   struct ts_error *err)
 {
@@ -224,7 +224,7 @@ static int lay_out(struct search *search, const struct binary *binary, uint64_t 
 	if (status == TS_EFORMAT && !told &&
 	    ts_python_layout_of_version(layout, search->version >> 16 & 0xff, false))
 		return TS_OK;
-	/* From 3.13 on the cookie is there as soon as the program is mapped. */
+	/* Since 3.13 the cookie is there as soon as the program is mapped. */
 	if (status == TS_EFORMAT && (search->version >> 16 & 0xff) <= TS_PYTHON_NEWEST_MINOR &&
 	    (search->version >> 16 & 0xff) >= TS_PYTHON_OLDEST_MINOR)
 		return ts_error_set(
@@ -238,7 +238,7 @@ static int lay_out(struct search *search, const struct binary *binary, uint64_t 
 		TS_PYTHON_OLDEST_MINOR, TS_PYTHON_NEWEST_MINOR);
 }
 
-/* TS_OK: there it is; TS_ENOTFOUND: not there. */
+/* TS_OK: found; TS_ENOTFOUND: not there. */
 static int try_at(struct search *search, const struct binary *binary, uint64_t runtime,
 		  const char *found_by, struct ts_error *err)
 {
@@ -259,7 +259,7 @@ static int try_at(struct search *search, const struct binary *binary, uint64_t r
 
 /* ---- scanning ---- */
 
-/* A runtime begins with flags of what is initialised. */
+/* A runtime begins with its initialisation flags. */
 static bool begins_with_flags(const uint8_t *copy)
 {
 	uint32_t set = 0;
@@ -275,8 +275,8 @@ static bool begins_with_flags(const uint8_t *copy)
 }
 
 /*
- * Whether a runtime could begin in a copy at `at`: 3.13 on by its cookie, else by an interpreter
- * that is both the first and the main one, and the number that the next one gets behind it.
+ * Whether a runtime could begin at `at` in a copy: since 3.13 by its cookie, else by an interpreter
+ * that is both first and main, followed by the next interpreter id.
  */
 static bool looks_like(const struct ts_python_layout *layout, const uint8_t *copy, size_t at)
 {
@@ -383,7 +383,7 @@ static int try_range(struct search *search, const struct ts_map_range *range, st
 	return try_binary(search, &binary, err);
 }
 
-/* The program itself: what is mapped executable of the file that /proc/PID/exe is. */
+/* The program itself: executable mappings of /proc/PID/exe. */
 static bool is_program(const struct search *search, const struct ts_map_range *range)
 {
 	char path[32], target[512];
@@ -400,8 +400,8 @@ static bool is_program(const struct search *search, const struct ts_map_range *r
 }
 
 /*
- * libpython first, since with it the program has none; then the program, then whatever calls itself
- * so.
+ * libpython first, since the program has no runtime then; then the program, then anything with a
+ * matching name.
  */
 static int rank(const struct search *search, const struct ts_map_range *range)
 {
@@ -439,7 +439,7 @@ static int try_all(struct search *search, struct ts_error *err)
 
 /* ---- asyncio ---- */
 
-/* What the module of asyncio tells of its tasks, 3.14 on: words of its section. */
+/* asyncio's own task offsets, 3.14 on: words of its section. */
 enum { TASK_NAME = 1, TASK_COROUTINE = 5, RUNNING_TASK = 11, TOLD_WORDS = 13 };
 
 static void take_asyncio(struct search *search, const struct ts_map_range *range)
@@ -496,7 +496,7 @@ static int none_found(const struct search *search, struct ts_error *err)
 			    name);
 }
 
-/* Whether its memory may be read at all, by the first byte of its first mapping. */
+/* Whether its memory is readable at all, by the first byte of its first mapping. */
 static int check_access(struct search *search, struct ts_error *err)
 {
 	struct ts_python_memory_range range;

@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Functions of a process by the address of their code objects, with names and lines. A code object
- * may end and another one may begin at its address: what tells them apart is looked at again when
- * a frame is new, all of a sweep in one read.
+ * may be destroyed and another created at its address: its identity is checked again when a frame
+ * is new, all of a sweep in one read.
  */
 #include <stdlib.h>
 
 #include "base/local/hash.h"
 #include "python/reader/python_reader_internal.h"
 
-#define RECHECK_NS \
-	INT64_C(1000000)       /* a code that was seen whole so lately is not looked at again */
-#define TABLE_BYTES (1u << 20) /* of lines; what is beyond has none */
+#define RECHECK_NS INT64_C(1000000) /* a code verified this recently is not checked again */
+#define TABLE_BYTES (1u << 20)      /* size limit of a line table; code beyond has no lines */
 #define MAX_INSTRUCTION_BYTES (64u << 20)
-#define MAX_COPIES 4096u               /* of the instructions: one a thread */
-#define LOOK_BACK_BYTES 128u           /* for a line, from an instruction that has none */
+#define MAX_COPIES 4096u     /* copies of the instructions: one per thread */
+#define LOOK_BACK_BYTES 128u /* search distance for a line, from an instruction without one */
 #define MAX_OFFSET (INT64_C(64) << 20) /* of an instruction, where its code does not say */
 #define LINE_UNKNOWN (-1)
 
@@ -44,7 +43,7 @@ void ts_python_codes_release(struct python_codes *codes)
 
 /* ---- functions ---- */
 
-/* The one function of that name at that place, however often its code object is made. */
+/* The function with that name and location, however often its code object is created. */
 static struct ts_python_code *intern(struct python_codes *codes, const char *name, const char *file,
 				     int32_t first_line)
 {
@@ -75,7 +74,7 @@ static struct ts_python_code *intern(struct python_codes *codes, const char *nam
 
 /* ---- reading ---- */
 
-/* PyCode_Type by its name, where no symbol has told. */
+/* Recognises PyCode_Type by name, if no symbol was found. */
 static bool learn_code_type(struct ts_python_reader *python, const void *copy)
 {
 	const struct ts_python_layout *layout = &python->place.layout;
@@ -111,7 +110,7 @@ static bool keep_table(struct python_code_at *at, const uint8_t *table, uint32_t
 	return true;
 }
 
-/* Everything of a code whose identity is known. */
+/* Everything about a code whose identity is known. */
 static bool read_code(struct ts_python_reader *python, struct python_code_at *at)
 {
 	struct python_codes *codes = &python->codes;
@@ -141,10 +140,7 @@ static bool is_same(const struct ts_python_code_identity *a,
 	       a->first_line == b->first_line;
 }
 
-/*
- * Code that no one has written: what is called behind __init__ (3.12 on). Nothing of it can be
- * traced.
- */
+/* Synthetic code: what runs after __init__ (3.12 on). Not traceable. */
 static bool is_hidden(const struct ts_python_layout *layout, const struct python_code_at *at,
 		      const void *copy)
 {
@@ -255,10 +251,7 @@ int ts_python_codes_check(struct ts_python_reader *python, int64_t now_ns)
 
 /* ---- instructions ---- */
 
-/*
- * Where the copy of the instructions lies that a thread of a free-threaded build runs; 0: not
- * known.
- */
+/* Address of the instruction copy that a thread of a free-threaded build runs; 0: unknown. */
 static uint64_t copy_address(struct ts_python_reader *python, struct python_code_at *at,
 			     uint32_t index)
 {
@@ -326,10 +319,7 @@ static bool make_lines(struct python_code_at *at)
 	return at->lines != NULL;
 }
 
-/*
- * Instructions that make a frame ready, ahead of the first line, have none: they stand for the
- * function's first one.
- */
+/* Prologue instructions have no line: use the function's first one. */
 static int32_t line_at(const struct ts_python_layout *layout, const struct python_code_at *at,
 		       uint32_t offset)
 {

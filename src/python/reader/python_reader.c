@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Opening and closing the Python of a process. See python_reader_internal.h for who does what.
- */
+/* Opens and closes the Python of a process. python_reader_internal.h says what each file does. */
 #include <stdlib.h>
 
 #include "base/process.h"
 #include "base/text.h"
 #include "python/reader/python_reader_internal.h"
 
-/* The part of a structure that holds some of its members; those of 0xffff... are none. */
+/* The range of a structure that covers some members; those of 0xffff... are missing. */
 static void span(const uint32_t *offsets, const uint32_t *sizes, size_t count, uint32_t *ret_start,
 		 uint32_t *ret_bytes)
 {
@@ -29,7 +27,7 @@ static uint32_t wide(uint16_t offset)
 	return offset == TS_PYTHON_NONE ? TS_PYTHON_NONE_32 : offset;
 }
 
-/* What is read at each sweep beside the threads. */
+/* What is read in each sweep besides the threads. */
 static void set_windows(struct ts_python_reader *python)
 {
 	const struct ts_python_layout *layout = &python->place.layout;
@@ -131,7 +129,7 @@ int ts_python_locals(struct ts_python_reader *python, const struct ts_python_fra
 	at = ts_map_get(&python->codes.at, code, &value)
 		     ? (const struct python_code_at *)(uintptr_t)value
 		     : NULL;
-	/* The frame has ended, and another one may stand there. */
+	/* The frame has returned, and another one may be there. */
 	if (!at || at->code != frame->code) {
 		ts_text_append_str(out, "{}");
 		return ts_text_status(out);

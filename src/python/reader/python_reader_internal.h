@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the files of the reader share: find_python.c (where the runtime is), python_codes.c
- * (functions and lines), python_stack.c (the frames of one thread: foreseen, copied, walked),
- * stack_evidence.c (whether they can be believed), python_threads.c (who a thread is and what it
- * does), python_sweep.c (all of it at once), python_reader.c (open and close).
+ * Shared by the reader's files: find_python.c (locates the runtime), python_codes.c (functions and
+ * lines), python_stack.c (frames of one thread: predict, copy, walk), stack_evidence.c (whether
+ * they are plausible), python_threads.c (identity and state of threads), python_sweep.c (all
+ * threads at once), python_reader.c (open and close).
  */
 #ifndef TS_PYTHON_READER_PYTHON_READER_INTERNAL_H
 #define TS_PYTHON_READER_PYTHON_READER_INTERNAL_H
@@ -23,44 +23,45 @@
 
 struct python_runtime {
 	uint64_t runtime;   /* address of _PyRuntime */
-	uint64_t code_type; /* of PyCode_Type; 0: not known */
+	uint64_t code_type; /* of PyCode_Type; 0: unknown */
 	struct ts_python_layout layout;
 	struct ts_python_info about;
 };
 
-/* Where the process has its Python. As ts_python_reader_open(). */
+/* Finds the runtime of a process. Errors as of ts_python_reader_open(). */
 int ts_python_find(struct ts_python_memory *memory, pid_t pid, struct python_runtime *ret_place,
 		   struct ts_error *err);
-/* What asyncio tells of itself once it is loaded, 3.14 on. */
+/* asyncio's offsets once it is loaded, 3.14 on. */
 void ts_python_find_asyncio(struct ts_python_memory *memory, pid_t pid,
 			    struct python_runtime *place);
 /* Its name, or "?". */
 void ts_python_process_name(pid_t pid, char *buffer, size_t bytes);
-/* Whether there are threads at that runtime: 1, 0: not yet, -1: this is none. */
+/* Whether there are threads at that runtime: 1, 0: not yet, -1: not a runtime. */
 int ts_python_probe(struct ts_python_memory *memory, const struct ts_python_layout *layout,
 		    uint64_t runtime);
 
 /* ---- access_denied.c ---- */
 
-/* TS_ECAP and the reason, or TS_ENOTFOUND where it has ended. */
+/* TS_ECAP and the reason, or TS_ENOTFOUND if it has exited. */
 int ts_python_access_denied(pid_t pid, struct ts_error *err);
 
 /* ---- python_codes.c ---- */
 
-/* What stands at an address that frames name as their code. */
+/* What is at an address that frames name as their code. */
 struct python_code_at {
-	struct ts_python_code *code; /* NULL: it is no code object, or could not be read */
+	struct ts_python_code *code; /* NULL: not a code object, or unreadable */
 	struct ts_python_code_identity identity;
 	uint64_t instructions; /* address */
 	uint32_t instruction_bytes;
 	uint32_t table_bytes;
-	uint8_t *table; /* of lines */
-	int32_t *lines; /* by two bytes of instructions; below 0: not looked up yet. NULL: none was
-			 */
-	uint64_t *copies; /* further instructions by index, 0: not known: free-threaded builds */
+	uint8_t *table; /* line table */
+	int32_t *
+		lines; /* per 2 bytes of instructions; below 0: not looked up yet. NULL: none was */
+	uint64_t
+		*copies; /* further instruction copies by index, 0: unknown: free-threaded builds */
 	uint32_t copy_count;
 	int64_t checked_ns;
-	uint64_t generation; /* of the codes when it was checked */
+	uint64_t generation; /* of the codes when last checked */
 	bool is_noted;
 	bool is_hidden; /* its frames are not shown */
 };
@@ -75,8 +76,8 @@ struct python_codes {
 	size_t copies_capacity;
 	struct ts_python_memory_range *ranges;
 	size_t range_capacity;
-	uint64_t generation; /* of all interpreters, 3.14 on: as long as it is the same no code has
-				ended */
+	uint64_t generation; /* of all interpreters, 3.14 on: while it is the same, no code was
+				destroyed */
 	uint32_t next_number;
 	uint8_t *scratch; /* for a line table */
 };
@@ -84,18 +85,18 @@ struct python_codes {
 struct ts_python_reader;
 void ts_python_codes_release(struct python_codes *codes);
 
-/* The code at an address, read where it is new. NULL: no memory. */
+/* The code at an address; reads it if it is new. NULL: no memory. */
 struct python_code_at *ts_python_code_at(struct ts_python_reader *python, uint64_t address);
-/* A frame is new that has this code: notes it for the next check, unless it was checked lately. */
+/* A new frame has this code: schedules it for the next check, unless it was checked recently. */
 int ts_python_code_note(struct ts_python_reader *python, struct python_code_at *at, int64_t now_ns);
 /*
- * Whether all that is noted is still what it was, in one read; what is not is read anew.
- * TS_ENOTFOUND: one is no code any more.
+ * Checks all scheduled codes in one read; those that changed are read again. TS_ENOTFOUND: one is
+ * no longer a code object.
  */
 int ts_python_codes_check(struct ts_python_reader *python, int64_t now_ns);
 /*
- * Whether a frame's instruction can be one of that code; *ret_offset: its place in bytes, -1: ahead
- * of the first.
+ * Whether a frame's instruction can belong to that code; *ret_offset: its byte offset, -1: before
+ * the first.
  */
 bool ts_python_code_has(struct ts_python_reader *python, struct python_code_at *at,
 			const struct ts_python_raw_frame *frame, int64_t *ret_offset);
@@ -104,46 +105,50 @@ int32_t ts_python_code_line(const struct ts_python_layout *layout, struct python
 
 /* ---- python_stack.c: the frames of one thread ---- */
 
-/* A piece of the data stack, 3.11 on, with its header. */
+/* A chunk of the data stack, 3.11 on, with its header. */
 struct python_chunk {
 	uint64_t address;
-	uint32_t size;   /* of all of it */
-	uint32_t bytes;  /* that are foreseen to be in use */
+	uint32_t size;   /* total */
+	uint32_t bytes;  /* predicted to be in use */
 	uint32_t copied; /* that are in `copy` */
 	uint32_t idle;   /* sweeps in which less was used */
 	uint8_t *copy;
 	size_t capacity;
 };
 
-/* A frame that lies elsewhere: in a generator, on a native stack, or on the heap (3.8 to 3.10). */
+/*
+ * A frame outside the data stack: in a generator, on a native stack, or on the heap (3.8 to 3.10).
+ */
 struct python_heap_frame {
 	uint64_t address;
-	uint32_t used; /* number of the walk that last met it */
-	uint32_t copy; /* where in heap_copies */
+	uint32_t used; /* the last walk that contained it */
+	uint32_t copy; /* offset in heap_copies */
 };
 
-/* A call that its place hardly ever makes: the outermost of a stack that was refused for that. */
+/*
+ * A call that its call site hardly ever makes: the outermost of a stack that was rejected for it.
+ */
 struct python_odd_call {
 	uint64_t callee, code, site;
 	uint32_t sweep;
 };
 
-/* Where a thread stood at the last sweep, and what of it has to be read at the next one. */
+/* A thread's state at the last sweep, and what to read in the next one. */
 struct python_stack {
 	uint64_t thread;          /* address of the PyThreadState */
 	uint8_t head[MAX_HEAD];   /* its copy */
-	uint64_t cframe;          /* 3.11, 3.12: address of the word that is read as `innermost` */
-	uint64_t innermost;       /* ahead of the frames */
-	uint64_t innermost_after; /* behind them, where is_double */
-	uint64_t cframe_after;    /* the thread's cframe, behind the frames */
+	uint64_t cframe;          /* 3.11, 3.12: address of the word read as `innermost` */
+	uint64_t innermost;       /* before the frames */
+	uint64_t innermost_after; /* after them, if is_double */
+	uint64_t cframe_after;    /* the thread's cframe, after the frames */
 	uint64_t base;            /* outermost frame */
 	uint64_t lowest;          /* frame of the data stack in this walk; 0: none */
-	uint8_t again[1024]; /* the end of the newest chunk, behind all frames, where is_double */
+	uint8_t again[1024];      /* the end of the newest chunk, after all frames, if is_double */
 	uint64_t again_address;
 	uint32_t again_bytes;
 	bool is_double;
-	bool is_confirmed; /* the last walk has found all that moved twice */
-	uint32_t hot;      /* it has moved lately, so that it is read double at once; counts down */
+	bool is_confirmed; /* the last walk found everything that moved twice */
+	uint32_t hot;      /* it moved recently, so it is read twice at once; counts down */
 	bool is_read;
 	size_t first_range, range_count; /* of the last plan */
 
@@ -161,37 +166,37 @@ struct python_stack {
 	uint32_t depth, last_depth;
 	bool has_last;
 	struct python_odd_call odd;
-	/* One that was refused and is taken if it is seen once more at once. */
+	/* A rejected stack that is accepted if it is seen again immediately. */
 	struct ts_python_raw_frame *pending;
 	size_t pending_capacity;
 	uint32_t pending_depth;
 };
 
-/* What became of a copy. */
+/* Result of copying a stack. */
 enum python_stack_status {
 	STACK_OK,
-	STACK_SAME,    /* as at the last sweep */
-	STACK_MISSED,  /* something was not foreseen */
-	STACK_INVALID, /* torn, or no stack at all */
+	STACK_SAME,    /* as in the last sweep */
+	STACK_MISSED,  /* the prediction was wrong */
+	STACK_INVALID, /* torn, or not a stack */
 };
 
 /* Appends what has to be read to the sweep's ranges. */
 int ts_python_stack_plan(struct ts_python_reader *python, struct python_stack *stack,
 			 bool is_double);
-/* The frames out of what was read, into stack->raw. */
+/* Extracts the frames from what was read, into stack->raw. */
 enum python_stack_status ts_python_stack_walk(struct ts_python_reader *python,
 					      struct python_stack *stack);
-/* Finds out what has to be read, by reading step by step. */
+/* Finds out what has to be read, step by step. */
 int ts_python_stack_discover(struct ts_python_reader *python, struct python_stack *stack);
-/* It has been accepted, or not: what is there now is what the next one is compared with. */
+/* Accepted or not: the current stack is the base of the next comparison. */
 void ts_python_stack_settle(struct python_stack *stack, bool is_accepted, bool has_moved);
 void ts_python_stack_release(struct python_stack *stack);
 
-/* Of those that were copied; NULL: none. */
+/* Among the copies; NULL: none. */
 struct python_heap_frame *ts_python_stack_heap_frame(struct python_stack *stack, uint64_t address);
 /* Whether any chunk holds it. */
 bool ts_python_stack_is_in_chunks(const struct python_stack *stack, uint64_t at);
-/* The address of the word that says which frame is the innermost. */
+/* Address of the word that holds the innermost frame. */
 uint64_t ts_python_stack_innermost_address(const struct ts_python_reader *python,
 					   const struct python_stack *stack);
 
@@ -204,12 +209,11 @@ static inline bool ts_python_is_same_frame(const struct ts_python_raw_frame *a,
 }
 
 /*
- * The calls of stack->raw that are new since the last sweep; `still`: outermost frames that are
- * not.
+ * The calls of stack->raw that are new since the last sweep; `still`: unchanged outermost frames.
  */
 bool ts_python_stack_is_plausible(struct ts_python_reader *python, struct python_stack *stack,
 				  uint32_t still);
-/* It has been accepted: its calls are known from now on, if they were seen twice. */
+/* After acceptance: remembers its calls, if they were seen twice. */
 void ts_python_stack_learn(struct ts_python_reader *python, const struct python_stack *stack,
 			   uint32_t still);
 
@@ -231,31 +235,31 @@ struct python_thread {
 	uint32_t same;
 	int kernel_fd; /* -1: not open */
 	bool runs;
-	int64_t kernel_ns; /* when the kernel was asked */
+	int64_t kernel_ns; /* last query of the kernel */
 	int64_t ran_ns;    /* when it was last seen running */
 	struct ts_python_frame *frames,
-		*last_frames; /* of this sweep, and of the last one that was accepted */
+		*last_frames; /* of this sweep, and of the last accepted one */
 	size_t frame_capacity, last_frame_capacity;
 	uint32_t new_depth, depth; /* of both */
-	uint32_t kept;             /* outermost ones of the new that were taken over */
+	uint32_t kept;             /* outermost new frames that were taken over */
 };
 
 struct python_interpreter {
 	uint64_t address, modules, gil;
 	int64_t id;
 	uint8_t *window;       /* what is read of it: see struct ts_python_reader */
-	uint64_t gil_words[4]; /* from its last_holder on, as far as `locked` */
+	uint64_t gil_words[4]; /* from its last_holder to `locked` */
 	uint64_t generation;
 	uint32_t seen;
 	size_t first_range, range_count;
 };
 
-/* Their names, where some are new or it is time. */
+/* Reads thread names, if some are new or it is time. */
 void ts_python_threads_name(struct ts_python_reader *python, int64_t now_ns, bool has_new);
-/* Who a new thread is: `is_last` of its interpreter's list. */
+/* Identifies a new thread. `is_last`: in its interpreter's list. */
 void ts_python_thread_identify(struct ts_python_reader *python, struct python_thread *thread,
 			       bool is_last, int64_t now_ns);
-/* Whether it runs, as the kernel says; `has_moved`: its stack says so. */
+/* Whether it runs, according to the kernel; `has_moved`: its stack says so. */
 void ts_python_thread_query_kernel(struct ts_python_reader *python, struct python_thread *thread,
 				   bool has_moved, int64_t now_ns);
 void ts_python_thread_free(struct python_thread *thread);
@@ -273,8 +277,8 @@ struct ts_python_reader {
 	struct ts_python_reader_counts counts;
 
 	/*
-	 * What is read at each sweep of the runtime and of each interpreter: from the first member
-	 * that is needed to the last one.
+	 * What each sweep reads of the runtime and of each interpreter: from the first needed
+	 * member to the last.
 	 */
 	uint32_t runtime_start, runtime_bytes, window_start, window_bytes, gil_start, gil_bytes;
 	uint8_t *runtime_copy;
@@ -282,7 +286,7 @@ struct ts_python_reader {
 	struct python_interpreter *interpreters; /* in the order of their list */
 	size_t interpreter_count, interpreter_capacity;
 	struct python_thread **threads,
-		**listed; /* in the order of the lists; those of the list that is being walked */
+		**listed; /* in list order; those of the list being walked */
 	size_t thread_count, thread_capacity, listed_count, listed_capacity;
 	int64_t listed_ns; /* when all lists were last walked */
 	struct ts_python_thread *shown;
@@ -295,19 +299,16 @@ struct ts_python_reader {
 	size_t *failed; /* indices of those that could not be read */
 	size_t failed_count, failed_capacity;
 
-	/*
-	 * python_stack.c: calls that were seen, by the caller's instruction and by that and the
-	 * callee's code; how often
-	 */
+	/* python_stack.c: calls seen, by call site, and by call site and callee; how often */
 	struct ts_map sites;
 	struct ts_pairmap calls;
 
 	/* python_threads.c */
 	pid_t inner_pid;     /* as the process sees itself */
 	bool is_inside;      /* another pid namespace: its thread ids are not ours */
-	uint32_t tid_offset; /* in a thread's own structure of libc: 3.8 to 3.10; 0: not known */
+	uint32_t tid_offset; /* in libc's thread structure: 3.8 to 3.10; 0: unknown */
 	int64_t named_ns, nameless_ns;
-	struct ts_map inner_tids; /* as it sees them -> as we do */
+	struct ts_map inner_tids; /* its thread id -> ours */
 	int64_t inner_tids_ns;
 };
 

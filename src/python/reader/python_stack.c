@@ -19,11 +19,11 @@
 #include "python/reader/python_reader_internal.h"
 
 #define PAGE 4096u
-#define SLACK_BYTES 512u /* of the data stack beyond what was used: a few frames */
+#define SLACK_BYTES 512u /* bytes of the data stack read beyond the used part: a few frames */
 #define MAX_CHUNKS 65536u
 #define MAX_CHUNK_BYTES (1u << 30)
-#define MAX_STACK_BYTES (UINT64_C(256) << 20) /* that are read of all chunks */
-#define FORGET_AFTER 64u                      /* walks that have not met a frame of the heap */
+#define MAX_STACK_BYTES (UINT64_C(256) << 20) /* limit over all chunks */
+#define FORGET_AFTER 64u                      /* walks without a heap frame before it is dropped */
 #define HOT_SWEEPS 32u
 #define MAX_EXTENSION 16u
 
@@ -41,7 +41,7 @@ void ts_python_stack_release(struct python_stack *stack)
 
 /* ---- frames that lie elsewhere ---- */
 
-/* The first one at or behind an address. */
+/* The first one at or after an address. */
 static size_t heap_place(const struct python_stack *stack, uint64_t address)
 {
 	size_t low = 0, high = stack->heap_count;
@@ -66,7 +66,7 @@ struct python_heap_frame *ts_python_stack_heap_frame(struct python_stack *stack,
 		       : NULL;
 }
 
-/* Adds a frame and reads it at once. NULL: it cannot be read, or there is no memory. */
+/* Adds a frame and reads it at once. NULL: unreadable, or no memory. */
 static struct python_heap_frame *learn_heap(struct ts_python_reader *python,
 					    struct python_stack *stack, uint64_t address)
 {
@@ -100,10 +100,7 @@ static void forget_heap(struct python_stack *stack)
 	stack->heap_count = kept;
 }
 
-/*
- * One range for all that lie on the same page or the next one: both are there, whatever lies
- * between.
- */
+/* One range for all frames on the same page or the next one: both are mapped. */
 static int plan_heap(struct ts_python_reader *python, struct python_stack *stack)
 {
 	uint32_t bytes = python->place.layout.frame.bytes;
@@ -149,9 +146,7 @@ static int plan_chunks(struct ts_python_reader *python, struct python_stack *sta
 	return TS_OK;
 }
 
-/*
- * The innermost part of the data stack once more: what is torn is not torn twice in the same way.
- */
+/* Reads the innermost part of the data stack again: a torn copy is not torn the same way twice. */
 static int plan_again(struct ts_python_reader *python, struct python_stack *stack)
 {
 	const struct python_chunk *chunk;
@@ -165,7 +160,7 @@ static int plan_again(struct ts_python_reader *python, struct python_stack *stac
 	return ts_python_add_range(python, stack->again_address, stack->again, stack->again_bytes);
 }
 
-/* The address of the word that says which frame is the innermost. */
+/* Address of the word that holds the innermost frame. */
 uint64_t ts_python_stack_innermost_address(const struct ts_python_reader *python,
 					   const struct python_stack *stack)
 {
@@ -176,8 +171,8 @@ uint64_t ts_python_stack_innermost_address(const struct ts_python_reader *python
 }
 
 /*
- * Where the thread stands once more: 3.11 and 3.12 leave a loop by another cframe, and the one that
- * was read stays as it is.
+ * Reads the thread's position again: 3.11 and 3.12 leave a loop through another cframe, and the one
+ * that was read stays unchanged.
  */
 static int plan_after(struct ts_python_reader *python, struct python_stack *stack, bool has_cframe)
 {
@@ -216,7 +211,7 @@ static uint64_t head_word(const struct python_stack *stack, uint16_t offset)
 	return ts_python_word_of(stack->head, offset);
 }
 
-/* How much of a chunk is to be read, for that much in use. */
+/* How much of a chunk to read when that much is in use. */
 static void foresee(struct python_chunk *chunk, uint64_t used)
 {
 	uint64_t want = TS_MIN(used + SLACK_BYTES, (uint64_t)chunk->size);
@@ -231,7 +226,7 @@ static void foresee(struct python_chunk *chunk, uint64_t used)
 	}
 }
 
-/* The one at an address; it is read as far as `used`. */
+/* The chunk at an address; reads it up to `used`. */
 static struct python_chunk *add_chunk(struct python_stack *stack, uint64_t address, uint64_t size,
 				      uint64_t used)
 {
@@ -292,11 +287,11 @@ static bool discover_chunks(struct ts_python_reader *python, struct python_stack
 struct walk {
 	struct ts_python_reader *python;
 	struct python_stack *stack;
-	bool learns;    /* reads what is missing */
-	size_t chunk;   /* that the last frame of the data stack was in, plus 1; 0: none are left */
-	uint64_t below; /* in that chunk frames lie below this address */
-	bool is_entered;   /* a shim lies between the last frame and this one */
-	bool is_generator; /* the last frame is one's */
+	bool learns;       /* reads what is missing */
+	size_t chunk;      /* chunk of the last data stack frame, plus 1; 0: none left */
+	uint64_t below;    /* frames of that chunk are below this address */
+	bool is_entered;   /* a shim is between the last frame and this one */
+	bool is_generator; /* the last frame belongs to a generator */
 };
 
 /* A frame on the data stack, in the chunk of its callee or in an older one. */
@@ -310,7 +305,7 @@ static const uint8_t *chunk_copy(struct walk *walk, uint64_t at)
 		if (at < chunk->address || at - chunk->address >= chunk->size)
 			continue;
 		if (at - chunk->address + bytes > chunk->copied)
-			return NULL; /* beyond what was foreseen */
+			return NULL; /* beyond the prediction */
 		if (i == walk->chunk && at >= walk->below)
 			return NULL;
 		walk->chunk = i;
@@ -330,7 +325,7 @@ static enum python_stack_status heap_copy(struct walk *walk, uint64_t at, const 
 	if (!frame)
 		return STACK_MISSED;
 	if (frame->used == stack->walk)
-		return STACK_INVALID; /* a circle */
+		return STACK_INVALID; /* a cycle */
 	frame->used = stack->walk;
 	*ret_copy = stack->heap_copies + frame->copy;
 	return STACK_OK;
@@ -360,10 +355,10 @@ static enum python_stack_status find_copy(struct walk *walk, uint64_t at, const 
 }
 
 /*
- * Whether a frame can have called the one inside it, or must be the innermost itself. A call from
- * Python to Python leaves traces in the caller: it has begun, it has put its stack away (3.11 to
- * 3.13 mark one that runs), and where its stack ends still stands the function that it has called,
- * or the generator that it has resumed.
+ * Whether a frame can have called the one inside it, or must itself be the innermost. A
+ * Python-to-Python call leaves evidence in the caller: it has started, it has saved its stack
+ * pointer (3.11 to 3.13 mark a running one), and the called function, or the resumed generator, is
+ * still at the end of its stack.
  */
 enum call { CALL_BROKEN, CALL_POSSIBLE, CALL_SURE };
 
@@ -373,8 +368,8 @@ static uint64_t untagged(uint64_t reference)
 }
 
 /*
- * The words around the end of a caller's own stack: two of it and two behind. False: they are not
- * among the copies.
+ * The words around the end of a caller's own stack: two before and two after. False: not among the
+ * copies.
  */
 static bool words_at_top(const struct ts_python_layout *layout, const struct python_chunk *chunk,
 			 uint64_t at, const uint8_t *copy, uint64_t *ret_top, uint64_t ret_words[4])
@@ -394,10 +389,7 @@ static bool words_at_top(const struct ts_python_layout *layout, const struct pyt
 	return true;
 }
 
-/*
- * Whether a caller has come as far as its first instruction, and from 3.13 on knows where to go on
- * after a call.
- */
+/* Whether a caller has reached its first instruction, and since 3.13 has a return offset. */
 static bool has_begun(const struct ts_python_layout *layout, const uint8_t *copy,
 		      const struct ts_python_raw_frame *frame)
 {
@@ -406,11 +398,11 @@ static bool has_begun(const struct ts_python_layout *layout, const uint8_t *copy
 	if (layout->minor >= 13 && !copy[layout->frame.owner - 2] && !copy[layout->frame.owner - 1])
 		return false;
 	if (frame->code_index)
-		return true; /* its instructions lie elsewhere */
+		return true; /* its instructions are elsewhere */
 	return layout->minor >= 13 ? frame->instruction > first : frame->instruction >= first;
 }
 
-/* Code that is no one's has nothing but a call; what is not known yet may be that. */
+/* Synthetic code contains just a call; unknown code may be that. */
 static bool may_call_at_once(const struct ts_python_reader *python, uint64_t code)
 {
 	uint64_t at;
@@ -475,7 +467,7 @@ static enum python_stack_status take_frame(struct walk *walk, uint64_t at, const
 		return is_in_chunk ? STACK_INVALID : STACK_OK;
 	}
 	if (!is_executing(layout, copy)) {
-		stack->depth = 0; /* it has ended, and so have those inside it */
+		stack->depth = 0; /* it has returned, and so have those inside it */
 		return STACK_OK;
 	}
 	if (kind == TS_PYTHON_FRAME_BAD || !frame.code || frame.code & 7 ||
@@ -484,7 +476,7 @@ static enum python_stack_status take_frame(struct walk *walk, uint64_t at, const
 		return STACK_INVALID;
 	call = judge_call(walk, at, copy, &frame, is_in_chunk);
 	if (call == CALL_BROKEN)
-		stack->depth = 0; /* it runs itself by now: those inside it have ended */
+		stack->depth = 0; /* it runs itself by now: those inside it have returned */
 	if (call == CALL_SURE && stack->depth)
 		stack->raw[stack->depth - 1].flags |= TS_PYTHON_RAW_SURE;
 	if (stack->depth >= MAX_DEPTH || ts_grow_array((void **)&stack->raw, &stack->raw_capacity,
@@ -497,8 +489,8 @@ static enum python_stack_status take_frame(struct walk *walk, uint64_t at, const
 }
 
 /*
- * 3.11 to 3.13: the frame that the innermost one has called since its address was read. It has put
- * its stack away, so that what it called runs, and lies behind that stack. 0: there is none.
+ * 3.11 to 3.13: the frame that the innermost one has called since its address was read. The caller
+ * has saved its stack pointer, and the callee follows that stack. 0: none.
  */
 static uint64_t find_callee(const struct ts_python_layout *layout, const struct python_chunk *chunk,
 			    const struct ts_python_raw_frame *caller)
@@ -527,7 +519,7 @@ static uint64_t find_callee(const struct ts_python_layout *layout, const struct 
 	return 0;
 }
 
-/* 3.8 to 3.10: the same among the frames of the heap. */
+/* 3.8 to 3.10: the same among heap frames. */
 static const struct python_heap_frame *find_heap_callee(const struct ts_python_layout *layout,
 							const struct python_stack *stack)
 {
@@ -541,7 +533,7 @@ static const struct python_heap_frame *find_heap_callee(const struct ts_python_l
 	return NULL;
 }
 
-/* Puts a frame inside the innermost one. */
+/* Inserts a frame inside the innermost one. */
 static bool put_inside(struct python_stack *stack, const struct ts_python_raw_frame *frame)
 {
 	if (frame->code & 7 || !frame->code ||
@@ -574,7 +566,7 @@ static void extend_heap(struct walk *walk)
 	}
 }
 
-/* Frames that were called while the copy was made, as far as the copy has them. */
+/* Frames called while the copy was made, as far as the copy has them. */
 static enum python_stack_status extend(struct walk *walk, size_t newest)
 {
 	struct python_stack *stack = walk->stack;
@@ -600,7 +592,7 @@ static enum python_stack_status extend(struct walk *walk, size_t newest)
 	return STACK_OK;
 }
 
-/* The chunk that the thread works in, plus 1; 0: it is not known here. */
+/* The chunk that the thread uses now, plus 1; 0: unknown. */
 static size_t newest_chunk(const struct ts_python_reader *python, const struct python_stack *stack)
 {
 	uint64_t address = head_word(stack, python->place.layout.thread.data_stack_chunk);
@@ -636,7 +628,7 @@ static enum python_stack_status follow(struct walk *walk)
 		if (status)
 			return status;
 	}
-	/* 3.15: no stack ends elsewhere; and one whose frames have all ended is none. */
+	/* 3.15: no stack ends elsewhere; a stack whose frames have all returned is empty. */
 	if ((base && at != base) || (!stack->depth && stack->innermost && !base))
 		return STACK_INVALID;
 	if (base && stack->depth)
@@ -670,7 +662,7 @@ static bool prepare(struct walk *walk)
 	return true;
 }
 
-/* Outermost frames that stand exactly where they stood at the last sweep. */
+/* Outermost frames that are unchanged since the last sweep. */
 static uint32_t unmoved(const struct python_stack *stack)
 {
 	uint32_t count = 0;
@@ -689,8 +681,8 @@ static uint32_t unmoved(const struct python_stack *stack)
 }
 
 /*
- * The data stack is in use from its first place on (the second one of a thread's first chunk), or
- * not at all.
+ * The data stack is used from its first slot on (the second one of a thread's first chunk), or not
+ * at all.
  */
 static bool is_bottomed(const struct ts_python_reader *python, const struct python_stack *stack)
 {
@@ -726,7 +718,7 @@ enum python_stack_status ts_python_stack_walk(struct ts_python_reader *python,
 		return STACK_INVALID;
 	base = stack->depth ? stack->raw[stack->depth - 1].address : stack->base;
 	if (base != stack->base) {
-		stack->base = base; /* if it is the same the next time, it is so */
+		stack->base = base; /* if it is the same next time, it is valid */
 		return STACK_INVALID;
 	}
 	ts_python_stack_learn(python, stack, still);
@@ -774,7 +766,7 @@ void ts_python_stack_settle(struct python_stack *stack, bool is_accepted, bool h
 	size_t capacity = stack->last_capacity;
 
 	stack->has_last = is_accepted;
-	/* One that has not moved is the last one, with what was found out about it. */
+	/* An unmoved stack is the last one, with what was learned about it. */
 	if (is_accepted && has_moved) {
 		stack->last = stack->raw;
 		stack->last_capacity = stack->raw_capacity;

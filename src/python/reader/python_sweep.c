@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * All threads of a process at once: everything that is foreseen in one read, then the lists of
- * interpreters and threads are followed in the copies, and each stack is taken, read again alone,
- * or rejected. Allocates only when something is new.
+ * Reads all threads of a process: all predicted ranges in one read, then follows the lists of
+ * interpreters and threads in the copies. Each stack is accepted, read again alone, or rejected.
+ * Allocates only when something is new.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 
 #define MAX_ATTEMPTS 8u              /* at one thread, in one sweep */
 #define CLOSE_NS INT64_C(2000000)    /* between two sweeps */
-#define RELIST_NS INT64_C(200000000) /* main thread alone: all are listed again */
+#define RELIST_NS INT64_C(200000000) /* main thread only: relist all */
 
 /* ---- reading ---- */
 
@@ -34,7 +34,7 @@ static int gone(const struct ts_python_reader *python, int error, struct ts_erro
 	return ts_error_set(err, TS_ENOTFOUND, "process %d has ended", (int)python->pid);
 }
 
-/* All ranges; those that cannot be read are noted in `failed`. */
+/* All ranges; unreadable ones are listed in `failed`. */
 static int read_ranges(struct ts_python_reader *python, struct ts_error *err)
 {
 	size_t done = 0;
@@ -91,7 +91,7 @@ static uint64_t window_word(const struct ts_python_reader *python,
 	return ts_python_word_of(interpreter->window, offset - python->window_start);
 }
 
-/* Reads what never changes of a new one, and its window. */
+/* Reads the constant part of a new one, and its window. */
 static bool read_interpreter(struct ts_python_reader *python,
 			     struct python_interpreter *interpreter)
 {
@@ -117,7 +117,7 @@ static bool read_interpreter(struct ts_python_reader *python,
 	return true;
 }
 
-/* What an interpreter that begins does not have yet. */
+/* What a starting interpreter does not have yet. */
 static void complete_interpreter(struct ts_python_reader *python,
 				 struct python_interpreter *interpreter)
 {
@@ -133,7 +133,7 @@ static void complete_interpreter(struct ts_python_reader *python,
 					      &interpreter->gil);
 }
 
-/* The one at an address; a new one is read. NULL: it cannot be. */
+/* The interpreter at an address; reads a new one. NULL: unreadable. */
 static struct python_interpreter *take_interpreter(struct ts_python_reader *python,
 						   uint64_t address)
 {
@@ -172,7 +172,7 @@ static void drop_interpreters(struct ts_python_reader *python)
 
 /* ---- lists ---- */
 
-/* The thread at an address: mostly the next of those of the last sweep. */
+/* The thread at an address: usually the next one of the last sweep. */
 static struct python_thread *find_thread(struct ts_python_reader *python, uint64_t address,
 					 size_t *cursor)
 {
@@ -204,7 +204,7 @@ static struct python_thread *new_thread(struct ts_python_reader *python, uint64_
 	return thread;
 }
 
-/* A thread of a list. False: the list cannot be followed any further. */
+/* A thread of a list. False: the list cannot be followed further. */
 static bool list_thread(struct ts_python_reader *python, struct python_interpreter *interpreter,
 			uint64_t address, size_t *cursor, bool *ret_new, uint64_t *ret_next)
 {
@@ -255,7 +255,7 @@ static void list_threads(struct ts_python_reader *python, struct python_interpre
 	}
 }
 
-/* Those of the lists are the threads now; the others have ended. */
+/* Listed threads are the current ones; the others have exited. */
 static void take_listed(struct ts_python_reader *python)
 {
 	struct python_thread **before = python->threads;
@@ -272,7 +272,7 @@ static void take_listed(struct ts_python_reader *python)
 	python->listed_count = 0;
 }
 
-/* All but the main thread are let go. */
+/* Drops all but the main thread. */
 static void keep_main(struct ts_python_reader *python)
 {
 	size_t kept = 0;
@@ -286,7 +286,7 @@ static void keep_main(struct ts_python_reader *python)
 	python->thread_count = kept;
 }
 
-/* Whether the one thread that is asked for is there, and need not be looked for. */
+/* Whether the requested thread is there and need not be searched. */
 static bool is_main_there(const struct ts_python_reader *python, int64_t now_ns)
 {
 	const struct ts_python_layout *layout = &python->place.layout;
@@ -302,7 +302,7 @@ static bool is_main_there(const struct ts_python_reader *python, int64_t now_ns)
 	       ts_python_word_of(thread->stack.head, layout->thread.thread_id) == thread->thread_id;
 }
 
-/* As long as this sum is the same no code object has ended: 3.14 on. */
+/* While this sum is unchanged no code object was destroyed: 3.14 on. */
 static void count_ended_codes(struct ts_python_reader *python)
 {
 	uint64_t generation = 0;
@@ -314,7 +314,7 @@ static void count_ended_codes(struct ts_python_reader *python)
 	python->codes.generation = generation + 1;
 }
 
-/* Follows all lists in the copies. *ret_new: some thread was not there before. */
+/* Follows all lists in the copies. *ret_new: there is a new thread. */
 static void follow_lists(struct ts_python_reader *python, bool *ret_new, int64_t now_ns)
 {
 	const struct ts_python_layout *layout = &python->place.layout;
@@ -346,7 +346,7 @@ static void follow_lists(struct ts_python_reader *python, bool *ret_new, int64_t
 
 /* ---- stacks ---- */
 
-/* A stack alone, all in one read. */
+/* One stack alone, in one read. */
 static int read_stack(struct ts_python_reader *python, struct python_stack *stack,
 		      struct ts_error *err)
 {
@@ -361,9 +361,8 @@ static int read_stack(struct ts_python_reader *python, struct python_stack *stac
 }
 
 /*
- * Outermost frames that stand exactly where they stood: what they are is known. *ret_shown: how
- * many of them are shown. A stack is mostly read when all of this has left the processor's caches:
- * what is not touched costs nothing.
+ * Unchanged outermost frames: already known. *ret_shown: how many of them are shown. Usually none
+ * of this is in the caches any more, so touching little matters.
  */
 static uint32_t count_kept(const struct python_thread *thread, uint32_t *ret_shown)
 {
@@ -386,7 +385,7 @@ static uint32_t count_kept(const struct python_thread *thread, uint32_t *ret_sho
 	return kept;
 }
 
-/* Names and lines. False: some frame is none of its code. */
+/* Names and lines. False: some frame does not belong to its code. */
 static bool resolve(struct ts_python_reader *python, struct python_thread *thread)
 {
 	const struct python_stack *stack = &thread->stack;
@@ -417,7 +416,7 @@ static bool resolve(struct ts_python_reader *python, struct python_thread *threa
 	return true;
 }
 
-/* Outermost frames that are those of the last time. */
+/* Outermost frames that equal those of the last time. */
 static uint32_t count_same(const struct python_thread *thread)
 {
 	uint32_t most = TS_MIN(thread->depth, thread->new_depth), same = thread->kept;
@@ -433,7 +432,7 @@ static uint32_t count_same(const struct python_thread *thread)
 	return same;
 }
 
-/* Notes the codes of frames that are not those of the last time. */
+/* Schedules the codes of frames that are new. */
 static int note_codes(struct ts_python_reader *python, struct python_thread *thread, int64_t now_ns)
 {
 	const struct python_stack *stack = &thread->stack;
@@ -478,7 +477,7 @@ static void accept(struct ts_python_reader *python, struct python_thread *thread
 	ts_python_stack_settle(&thread->stack, is_accepted, has_moved);
 }
 
-/* Reads a stack again, alone, until it validates or has had its chances. */
+/* Reads a stack again, alone, until it validates or the attempts are used up. */
 static int retry(struct ts_python_reader *python, struct python_thread *thread, int64_t now_ns,
 		 struct ts_error *err)
 {
@@ -510,7 +509,7 @@ static int retry(struct ts_python_reader *python, struct python_thread *thread, 
 	return TS_OK;
 }
 
-/* All stacks that the one read gave. */
+/* All stacks of the one read. */
 static int take_stacks(struct ts_python_reader *python, int64_t now_ns, struct ts_error *err)
 {
 	for (size_t i = 0; i < python->thread_count; i++) {
@@ -585,7 +584,7 @@ static bool is_collecting(const struct ts_python_reader *python,
 	       (uint32_t)window_word(python, interpreter, layout->interpreter.collecting);
 }
 
-/* Between two sweeps that lie close together: then it runs, and nobody has to be asked. */
+/* Between two close sweeps: it runs, no need to ask the kernel. */
 static bool has_just_moved(const struct ts_python_reader *python,
 			   const struct python_thread *thread, int64_t now_ns)
 {
@@ -611,7 +610,7 @@ static uint32_t state_of(struct ts_python_reader *python, struct python_thread *
 	if (state & TS_PYTHON_HAS_GIL && is_collecting(python, interpreter))
 		state |= TS_PYTHON_COLLECTS;
 	if (python->flags & TS_PYTHON_KERNEL) {
-		/* Who has the lock runs. */
+		/* The GIL holder runs. */
 		ts_python_thread_query_kernel(python, thread,
 					      state & TS_PYTHON_HAS_GIL ||
 						      has_just_moved(python, thread, now_ns),
@@ -671,7 +670,7 @@ static int plan(struct ts_python_reader *python)
 	return TS_OK;
 }
 
-/* Which of the threads and interpreters could be read. */
+/* Which threads and interpreters could be read. */
 static int mark_read(struct ts_python_reader *python, struct ts_error *err)
 {
 	if (!are_whole(python, 0, 1))
@@ -680,7 +679,7 @@ static int mark_read(struct ts_python_reader *python, struct ts_error *err)
 	for (size_t i = 0; i < python->interpreter_count; i++) {
 		struct python_interpreter *interpreter = &python->interpreters[i];
 
-		/* Found again by the list, where it is still there. */
+		/* Found again through the list, if it still exists. */
 		if (!are_whole(python, interpreter->first_range, interpreter->range_count))
 			interpreter->address = 0;
 	}

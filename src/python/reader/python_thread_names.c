@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Names of a process's Python threads, where threading keeps them: {identifier: Thread}. Threads
- * that native code has made, and a process that has not imported threading, have none.
+ * Names of Python threads from threading's dictionary {identifier: Thread}. Threads created by
+ * native code, and processes that have not imported threading, have none.
  */
 #include "python/local/python_objects_internal.h"
 
@@ -15,7 +15,7 @@ struct names {
 	void *context;
 };
 
-/* Names in a module, with the dict of all modules given. */
+/* Names of a module, given sys.modules. */
 static uint64_t find_threads(struct ts_python_process_view *view, uint64_t modules)
 {
 	uint64_t module = ts_python_dict_find(view, modules, "threading");
@@ -52,8 +52,8 @@ bool ts_python_thread_names(struct ts_python_process_view *view, uint64_t module
 	struct names names = { view, named, context };
 
 	/*
-	 * The module's dictionary of threads is the same one as long as the module lives; that of
-	 * another interpreter is another.
+	 * The dictionary stays the same while the module lives; another interpreter has another
+	 * one.
 	 */
 	if (view->found.modules != modules || !view->found.threads ||
 	    ts_python_dict_size(view, view->found.threads) < 0) {

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who a thread is and what it does beside its frames: its id for the kernel (through pid
- * namespaces, and for versions that do not keep it), its name, whether it runs. The kernel is asked
- * seldom, so that sampling at 10 kHz or of 500 threads is not asking it: a thread whose stack moves
- * runs; of others the answer is kept for a millisecond, and for an eighth of the time since it last
- * ran, up to 50 ms.
+ * Identity and state of a thread: its kernel id (through pid namespaces, and for versions that do
+ * not store it), its name, whether it runs. The kernel is asked rarely, so that sampling at 10 kHz
+ * or 500 threads stays cheap: a thread whose stack moves runs; for others the answer is kept for a
+ * millisecond, and for an eighth of the time since it last ran, up to 50 ms.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -17,18 +16,18 @@
 #include "base/process_internal.h"
 #include "python/reader/python_reader_internal.h"
 
-#define KERNEL_NS INT64_C(1000000) /* how long an answer of the kernel holds, at least */
+#define KERNEL_NS INT64_C(1000000) /* minimum validity of the kernel's answer */
 #define KERNEL_MOST_NS                                                                            \
 	INT64_C(50000000)                /* and at most, for a thread that has been idle for long \
 					  */
-#define NAMES_NS INT64_C(2000000000)     /* names are looked at again */
-#define NAMES_SOON_NS INT64_C(20000000)  /* as long as some thread has none */
-#define INNER_TIDS_NS INT64_C(100000000) /* between two looks at all threads of a namespace */
+#define NAMES_NS INT64_C(2000000000)     /* names are reread */
+#define NAMES_SOON_NS INT64_C(20000000)  /* while some thread has none */
+#define INNER_TIDS_NS INT64_C(100000000) /* between two scans of all threads of a namespace */
 #define LIBC_THREAD_BYTES 2048u          /* that its id is looked for in */
 
 /* ---- ids ---- */
 
-/* Fills inner_tids out of /proc/PID/task. */
+/* Fills inner_tids from /proc/PID/task. */
 static void read_inner_tids(struct ts_python_reader *python)
 {
 	char path[32];
@@ -52,7 +51,7 @@ static void read_inner_tids(struct ts_python_reader *python)
 		closedir(directory);
 }
 
-/* As seen from here; 0: not known. */
+/* As seen from here; 0: unknown. */
 static pid_t outer_tid(struct ts_python_reader *python, uint64_t inner, int64_t now_ns)
 {
 	uint64_t tid = 0;
@@ -71,8 +70,8 @@ static pid_t outer_tid(struct ts_python_reader *python, uint64_t inner, int64_t 
 }
 
 /*
- * 3.8 to 3.10: libc's own structure of a thread (pthread_self() is its address) has the id
- * somewhere; where, the main thread tells, whose id is known.
+ * 3.8 to 3.10: libc's thread structure (pthread_self() is its address) contains the id; the main
+ * thread, whose id is known, tells where.
  */
 static void calibrate(struct ts_python_reader *python, const uint8_t *copy)
 {
@@ -177,7 +176,7 @@ void ts_python_threads_name(struct ts_python_reader *python, int64_t now_ns, boo
 		if (python->interpreters[i].modules)
 			ts_python_thread_names(&python->view, python->interpreters[i].modules,
 					       name_thread, python);
-	/* Threads that native code has made have none; they are not asked for each time. */
+	/* Threads created by native code have none; they are not looked up each time. */
 	if (now_ns - python->nameless_ns > NAMES_NS)
 		for (size_t i = 0; i < python->thread_count; i++)
 			python->threads[i]->is_named = true;
@@ -194,7 +193,7 @@ static int open_kernel(const struct ts_python_reader *python, const struct pytho
 	char name[64];
 	int fd;
 
-	/* "running", or the system call that it waits in: a quarter of what `stat` costs. */
+	/* "running", or the system call it is blocked in: a quarter of the cost of `stat`. */
 	snprintf(name, sizeof(name), "task/%d/syscall", (int)thread->tid);
 	fd = ts_proc_open(python->pid, name, O_RDONLY);
 	if (fd >= 0)

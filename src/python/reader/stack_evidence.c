@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whether the calls of a stack that was copied while its thread ran on can be believed: an inner
- * frame of now may lie on an outer one of a moment ago. Evidence is the calling instruction
- * itself, a second copy that shows the same, and what was so confirmed before at that place.
+ * Whether the calls of a stack copied from a running thread are plausible: a new inner frame may
+ * overlie an old outer one. Evidence is the calling instruction, a second identical copy, and calls
+ * confirmed before at that call site.
  */
 #include "python/reader/python_reader_internal.h"
 
-#define CALL_KNOWN 4u    /* times that a call was seen */
-#define RARE 64u         /* of the calls of a place, one that is rarer is odd */
-#define MANY 32u         /* a place with an odd one in so many calls many functions */
+#define CALL_KNOWN 4u    /* how often a call was seen */
+#define RARE 64u         /* a call rarer than this at its site is odd */
+#define MANY 32u         /* a site with more odd calls than this calls many functions */
 #define WELL_KNOWN 8u    /* calls seen at one place */
 #define MAX_CONFIRMED 8u /* frames of generators */
 #define MAX_FRAME 256u
@@ -28,8 +28,7 @@
 enum novelty { CALLS_KNOWN, CALLS_NEW, CALLS_ODD };
 
 /*
- * What `calls` and `sites` hold: how often, how often an odd one, and whether the instruction says
- * so.
+ * Values of `calls` and `sites`: how often, how often odd, and whether the instruction proves it.
  */
 #define ODD_ONE (UINT64_C(1) << 32)
 #define PROVEN (UINT64_C(1) << 62)
@@ -44,7 +43,7 @@ static bool is_of_many(uint64_t site)
 	return (site & (PROVEN - 1)) / ODD_ONE * MANY >= count_of(site);
 }
 
-/* The place that a frame calls from. */
+/* The call site of a frame. */
 static uint64_t site_of(const struct ts_python_reader *python,
 			const struct ts_python_raw_frame *frame)
 {
@@ -53,7 +52,7 @@ static uint64_t site_of(const struct ts_python_reader *python,
 	return ts_hash_mix64(frame->code) + frame->instruction;
 }
 
-/* Whether its caller's instruction could say that it expects it. */
+/* Whether its caller's instruction could name it. */
 static bool may_be_expected(const struct ts_python_reader *python,
 			    const struct ts_python_raw_frame *callee)
 {
@@ -77,7 +76,7 @@ static enum novelty judge_call_of(const struct ts_python_reader *python,
 	return count_of(all) >= WELL_KNOWN && !is_of_many(all) ? CALLS_ODD : CALLS_NEW;
 }
 
-/* Whether the calling instruction expects the function that was called. */
+/* Whether the calling instruction expects the called function. */
 static bool is_expected(struct ts_python_reader *python, const struct ts_python_raw_frame *caller,
 			const struct ts_python_raw_frame *callee)
 {
@@ -97,10 +96,7 @@ static bool is_expected(struct ts_python_reader *python, const struct ts_python_
 	       code == callee->code && expected == version;
 }
 
-/*
- * Looks at the instructions of calls that are not proven: at first, and whenever they have been
- * seen twice as often.
- */
+/* Checks the instructions of unproven calls: at first, and whenever their count has doubled. */
 static void prove_calls(struct ts_python_reader *python, const struct python_stack *stack,
 			uint32_t moved)
 {
@@ -115,7 +111,7 @@ static void prove_calls(struct ts_python_reader *python, const struct python_sta
 		    stack->raw[i].flags & TS_PYTHON_RAW_ENTRY)
 			continue;
 		if (!is_expected(python, &stack->raw[i + 1], &stack->raw[i])) {
-			*seen += !count_of(*seen); /* seen, but not taken */
+			*seen += !count_of(*seen); /* seen, but not accepted */
 			continue;
 		}
 		*seen |= PROVEN;
@@ -151,10 +147,7 @@ static enum novelty judge_novelty(const struct ts_python_reader *python,
 	return novelty;
 }
 
-/*
- * Odd calls that stand still. True: there is one, and at the last sweep it was there already: it
- * lasts.
- */
+/* Odd calls that persist. True: there is one that was already there in the last sweep. */
 static bool note_odd_calls(struct ts_python_reader *python, struct python_stack *stack,
 			   uint32_t moved)
 {
@@ -195,10 +188,7 @@ static void learn_calls(struct ts_python_reader *python, const struct python_sta
 	}
 }
 
-/*
- * Innermost frames that are not those of the last sweep; the first of them may still be the same
- * call.
- */
+/* Innermost frames that are new since the last sweep; the first may still be the same call. */
 static uint32_t moved_frames(const struct python_stack *stack, uint32_t still)
 {
 	uint32_t moved = stack->depth - still;
@@ -210,9 +200,7 @@ static uint32_t moved_frames(const struct python_stack *stack, uint32_t still)
 	return moved;
 }
 
-/*
- * Whether the frames that were copied twice are the same ones, but for where the innermost stands.
- */
+/* Whether the frames that were copied twice are equal, except for the innermost instruction. */
 static bool is_confirmed(const struct ts_python_reader *python, const struct python_stack *stack)
 {
 	const struct ts_python_layout *layout = &python->place.layout;
@@ -236,10 +224,7 @@ static bool is_confirmed(const struct ts_python_reader *python, const struct pyt
 	return true;
 }
 
-/*
- * Frames on the heap are not copied twice: whether the last walk, which was refused, found the same
- * ones.
- */
+/* Heap frames are not copied twice: whether the last, rejected walk found the same. */
 static bool is_pending(const struct python_stack *stack)
 {
 	if (stack->depth != stack->pending_depth)
@@ -261,10 +246,7 @@ static void make_pending(struct python_stack *stack)
 	stack->pending_depth = stack->depth;
 }
 
-/*
- * Frames of generators once more: they lie apart from the others, and were copied apart. Then the
- * innermost, last of all.
- */
+/* Copies generator frames again, which are stored separately; then the innermost, last of all. */
 static bool are_generators_confirmed(struct ts_python_reader *python, struct python_stack *stack,
 				     uint32_t moved)
 {
@@ -323,7 +305,7 @@ static bool stands_still(struct ts_python_reader *python, struct python_stack *s
 	return is_pending_again;
 }
 
-/* The copy of a frame that was walked. */
+/* The copy of a walked frame. */
 static const uint8_t *copy_of(struct python_stack *stack, uint64_t address, size_t bytes)
 {
 	const struct python_heap_frame *frame;
@@ -340,7 +322,8 @@ static const uint8_t *copy_of(struct python_stack *stack, uint64_t address, size
 }
 
 /*
- * 3.11 to 3.13: a frame that has returned or yielded has put its stack away, one that runs has not.
+ * 3.11 to 3.13: a frame that has returned or yielded has saved its stack pointer, a running one has
+ * not.
  */
 static bool may_have_ended(const struct ts_python_layout *layout, struct python_stack *stack)
 {
@@ -372,7 +355,7 @@ bool ts_python_stack_is_plausible(struct ts_python_reader *python, struct python
 void ts_python_stack_learn(struct ts_python_reader *python, const struct python_stack *stack,
 			   uint32_t still)
 {
-	/* What was not confirmed may be torn. */
+	/* What is unconfirmed may be torn. */
 	if (stack->is_confirmed)
 		learn_calls(python, stack, moved_frames(stack, still));
 }

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Dictionaries and attributes in the memory of a process: combined and split tables, tables of str
- * keys, values that stand in the instance itself. The dictionary may be changed or freed meanwhile:
- * what is found is given, no more than was asked for, and whoever needs certainty reads twice.
+ * Dictionaries and attributes in a process's memory: combined and split tables, str-key tables,
+ * inline values. A dictionary may change or be freed meanwhile: returns what it finds, bounded;
+ * callers who need certainty read twice.
  */
 #include "python/local/python_objects_internal.h"
 
-#define MAX_ENTRIES (1u << 20)  /* that are looked at, deleted ones too */
-#define MAX_SEARCHED (1u << 16) /* for one key: each is looked at alone */
-#define AT_ONCE 64u             /* entries in one read */
-#define KEY_BYTES 64u           /* the longest key that can be looked for */
+#define MAX_ENTRIES (1u << 20)  /* entries examined, including deleted ones */
+#define MAX_SEARCHED (1u << 16) /* for one key: each is read alone */
+#define AT_ONCE 64u             /* entries per read */
+#define KEY_BYTES 64u           /* longest key that can be looked up */
 
 enum { KEYS_GENERAL, KEYS_TEXT, KEYS_SPLIT };
 
-/* A table of keys, and where its values are. */
+/* A key table, and the location of its values. */
 struct table {
 	uint64_t entries; /* address of the first */
 	uint64_t values;  /* address of the first value; 0: beside the keys */
-	uint32_t count;   /* entries in use, deleted ones too */
+	uint32_t count;   /* entries in use, including deleted ones */
 	uint32_t entry_bytes;
 	uint32_t key; /* offset in an entry; the value follows */
 };
@@ -28,16 +28,13 @@ struct pair {
 
 /* ---- tables ---- */
 
-/* Before 3.13 values begin at once; then there are four bytes of state ahead of them, in a word. */
+/* Before 3.13 values begin immediately; since then four bytes of state precede them, in a word. */
 static uint64_t first_value(const struct ts_python_layout *layout, uint64_t values)
 {
 	return layout->minor >= 13 ? values + 8 : values;
 }
 
-/*
- * The bytes of the hash table that stands between a table's head and its entries; 0: it makes no
- * sense.
- */
+/* Size of the hash table between a table's header and its entries; 0: implausible. */
 static uint64_t index_bytes(const struct ts_python_layout *layout, const void *head)
 {
 	uint64_t size = ts_python_word(head, layout->dict.keys_size);
@@ -85,8 +82,7 @@ static bool open_table(struct ts_python_process_view *view, uint64_t keys, uint6
 }
 
 /*
- * Entries from `first` on; those that are deleted have value 0. Their number; 0: none, or they
- * cannot be read.
+ * Entries from `first` on; deleted ones have value 0. Returns their number; 0: none, or unreadable.
  */
 static uint32_t read_pairs(struct ts_python_process_view *view, const struct table *table,
 			   uint32_t first, struct pair *pairs)
@@ -118,7 +114,7 @@ static bool each_pair(struct ts_python_process_view *view, const struct table *t
 		      bool (*pair)(void *context, uint64_t key, uint64_t value), void *context)
 {
 	struct pair pairs[AT_ONCE];
-	/* Deleted entries are passed over, but not for ever. */
+	/* Deleted entries are skipped, up to a limit. */
 	uint64_t most = limit < MAX_ENTRIES / 8 ? limit * 8 + 4096 : MAX_ENTRIES;
 
 	for (uint32_t first = 0; first < table->count && first < most && limit;) {
@@ -140,7 +136,7 @@ static bool each_pair(struct ts_python_process_view *view, const struct table *t
 
 /* ---- looking for a key ---- */
 
-/* Whether a copy of the first bytes of an object is a str of ASCII that reads so. */
+/* Whether a copy of an object's first bytes is an ASCII str with this text. */
 static bool is_key(const struct ts_python_layout *layout, const uint8_t *copy, const char *key,
 		   size_t length)
 {
@@ -153,8 +149,8 @@ static bool is_key(const struct ts_python_layout *layout, const uint8_t *copy, c
 }
 
 /*
- * Copies the first bytes of the keys that are not deleted, in few system calls. An object at the
- * end of its mapping can be shorter than the key: it is none that fits, and its copy stays zero.
+ * Copies the first bytes of all live keys, in few system calls. An object at the end of its mapping
+ * can be shorter than the key: it does not match, and its copy stays zero.
  */
 static void read_keys(struct ts_python_process_view *view, const struct pair *pairs, uint32_t count,
 		      uint8_t (*copies)[128 + KEY_BYTES], uint32_t bytes)
@@ -179,7 +175,7 @@ static void read_keys(struct ts_python_process_view *view, const struct pair *pa
 	}
 }
 
-/* Whether a key of the table is one that is looked for and not found yet. */
+/* Whether a key of the table is wanted and not found yet. */
 static bool take_if_wanted(const struct ts_python_layout *layout, const uint8_t *copy,
 			   uint64_t value, struct ts_python_wanted *wanted, size_t count)
 {
@@ -308,7 +304,7 @@ uint64_t ts_python_module_dict(struct ts_python_process_view *view, uint64_t mod
 {
 	uint64_t dict;
 
-	/* md_dict has been the first member of a module in every version. */
+	/* md_dict has always been the first member of a module. */
 	if (!ts_python_is_address(module) ||
 	    !ts_python_memory_read_pointer(view->memory, module + view->layout->object.bytes,
 					   &dict))
@@ -318,10 +314,10 @@ uint64_t ts_python_module_dict(struct ts_python_process_view *view, uint64_t mod
 
 /* ---- attributes ---- */
 
-/* ht_cached_keys of a class: the keys that its instances share. */
+/* ht_cached_keys of a class: the keys shared by its instances. */
 static uint16_t cached_keys(const struct ts_python_layout *layout)
 {
-	/* With an object's header of 16 bytes, from 3.8 on. */
+	/* With a 16-byte object header, 3.8 on. */
 	static const uint16_t offsets[] = { 872, 864, 872, 872, 880, 880, 880, 888 };
 	unsigned int i = layout->minor - TS_PYTHON_OLDEST_MINOR;
 
@@ -332,7 +328,7 @@ static uint16_t cached_keys(const struct ts_python_layout *layout)
 	return (uint16_t)(offsets[i] + layout->object.bytes - 16);
 }
 
-/* Values of an instance whose keys are its class's. */
+/* Values of an instance with the keys of its class. */
 static void find_in_values(struct ts_python_process_view *view, uint64_t type, uint64_t values,
 			   struct ts_python_wanted *wanted, size_t count)
 {
@@ -355,8 +351,8 @@ static void find_in_dict_at(struct ts_python_process_view *view, uint64_t addres
 }
 
 /*
- * 3.13 on: the values stand behind the object until its __dict__ is replaced, or grows beyond the
- * keys of its class. Address of the first one; 0: there are none.
+ * 3.13 on: values follow the object until its __dict__ is replaced or outgrows the class's keys.
+ * Address of the first one; 0: none.
  */
 static uint64_t inline_values(struct ts_python_process_view *view, uint64_t object,
 			      const struct ts_python_type *type)
@@ -373,7 +369,7 @@ static uint64_t inline_values(struct ts_python_process_view *view, uint64_t obje
 	return first_value(view->layout, object + size);
 }
 
-/* 3.12 has one word for dict and values, odd where it is the values; 3.11 has two. */
+/* 3.12 has one word for dict or values, odd for values; 3.11 has two. */
 static uint64_t values_ahead(struct ts_python_process_view *view, uint64_t object)
 {
 	bool has_one = view->layout->minor == 12;
@@ -386,7 +382,7 @@ static uint64_t values_ahead(struct ts_python_process_view *view, uint64_t objec
 	return values;
 }
 
-/* 3.11 on: the dict, or the values alone, ahead of the object or behind it. */
+/* 3.11 on: the dict, or the values alone, before or after the object. */
 static void find_managed(struct ts_python_process_view *view, uint64_t object,
 			 const struct ts_python_type *type, struct ts_python_wanted *wanted,
 			 size_t count)
@@ -413,7 +409,7 @@ void ts_python_attributes(struct ts_python_process_view *view, uint64_t object,
 		find_managed(view, object, &type, wanted, count);
 		return;
 	}
-	/* A negative one is counted from the end of objects whose size varies. */
+	/* A negative offset counts from the end of variable-size objects. */
 	if (ts_python_memory_read_pointer(view->memory,
 					  type.address + view->layout->type.dictionary, &offset) &&
 	    offset && offset <= 1 << 20)

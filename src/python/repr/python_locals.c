@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Names and shortened values of a frame's local variables: its own, those that inner functions see
- * (cells), and those of outer ones. The frame is read as it is now; it may have ended, so a value
- * that does not look like one is "?". What has no value yet is left out.
+ * Names and shortened values of a frame's local variables: its own, cells, and free variables. The
+ * frame is read as it is now; it may have returned, so implausible values are "?". Unbound
+ * variables are left out.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 
 #define MAX_LOCALS 256
 #define VALUE_BYTES 240 /* of one value */
-#define HIDDEN 0x10     /* of co_localspluskinds: of an inlined comprehension */
+#define HIDDEN 0x10     /* co_localspluskinds: of an inlined comprehension */
 
 struct locals {
 	struct ts_python_process_view *view;
@@ -23,7 +23,7 @@ struct locals {
 
 /* ---- values ---- */
 
-/* What a cell holds; 0: nothing. */
+/* Contents of a cell; 0: empty. */
 static uint64_t out_of_cell(struct locals *locals, uint64_t object)
 {
 	const struct ts_python_class *class =
@@ -38,7 +38,7 @@ static uint64_t out_of_cell(struct locals *locals, uint64_t object)
 	return content;
 }
 
-/* The text of a slot; false: it has no value. */
+/* The text of a slot; false: unbound. */
 static bool value_text(struct locals *locals, uint64_t slot, struct ts_text *text)
 {
 	struct ts_python_repr repr = {
@@ -46,7 +46,7 @@ static bool value_text(struct locals *locals, uint64_t slot, struct ts_text *tex
 	};
 	bool is_tagged = locals->view->layout->frame.locals_are_tagged;
 
-	/* 3.14 on: the two lowest bits say how the reference is counted, or that it is a number. */
+	/* 3.14 on: the two lowest bits are reference tags, or mark an integer. */
 	if (is_tagged && (slot & 3) == 3) {
 		ts_text_append_int(text, (int64_t)slot >> 2);
 		return true;
@@ -60,7 +60,7 @@ static bool value_text(struct locals *locals, uint64_t slot, struct ts_text *tex
 	return true;
 }
 
-/* Appends "name":"value", or counts it where there is no room. */
+/* Appends "name":"value", or counts it if it does not fit. */
 static void add_local(struct locals *locals, uint64_t name, uint64_t slot)
 {
 	TS_SCOPED(ts_text) value = { 0 }, pair = { 0 };
@@ -76,7 +76,7 @@ static void add_local(struct locals *locals, uint64_t name, uint64_t slot)
 	ts_text_append_json(&pair, text, (size_t)bytes);
 	ts_text_append_char(&pair, ':');
 	ts_text_append_json(&pair, value.data ? value.data : "", value.length);
-	/* What says how many were left out must fit, too. */
+	/* The count of omitted variables must fit too. */
 	if (locals->out->length - locals->start + pair.length + 32 > locals->limit) {
 		locals->left_out++;
 		return;
@@ -89,7 +89,7 @@ static void add_local(struct locals *locals, uint64_t name, uint64_t slot)
 
 /* ---- names ---- */
 
-/* Items of a tuple of names, at most `most`; their number. */
+/* Items of a tuple of names, at most `most`; returns their number. */
 static size_t read_names(struct ts_python_process_view *view, uint64_t code, uint16_t offset,
 			 uint64_t *names, size_t most)
 {
@@ -112,7 +112,7 @@ static size_t read_names(struct ts_python_process_view *view, uint64_t code, uin
 	return most;
 }
 
-/* All names, in the order of their slots. */
+/* All names, in slot order. */
 static size_t all_names(struct ts_python_process_view *view, uint64_t code, uint64_t *names)
 {
 	const struct ts_python_layout *layout = view->layout;
@@ -126,7 +126,7 @@ static size_t all_names(struct ts_python_process_view *view, uint64_t code, uint
 	return count;
 }
 
-/* Which names are not to be shown; all are, where that cannot be read. */
+/* Which names to hide; none if that is unreadable. */
 static void read_kinds(struct ts_python_process_view *view, uint64_t code, uint8_t *kinds,
 		       size_t count)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Shortened texts of Python values, as repr() would begin. Nothing is called in the process, so
- * what only its own methods could tell is told by class and address. Two containers deep, some
- * items of each, all within a given number of bytes: a value that contains itself is harmless.
+ * Shortened texts of Python values, like the start of their repr(). Runs nothing in the process, so
+ * objects that only their own methods can describe are shown by class and address. Two container
+ * levels, a few items each, within a byte limit: self-references are harmless.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -12,11 +12,11 @@
 #include "python/repr/repr_internal.h"
 
 #define DEPTH 2
-#define ITEMS 8       /* of a container; fewer inside another one */
-#define TEXT_BYTES 96 /* of a str; fewer inside a container */
+#define ITEMS 8       /* items of a container; fewer when nested */
+#define TEXT_BYTES 96 /* characters of a str; fewer when nested */
 #define BASES 16
-#define MAX_LOCATIONS 4096 /* of a set's table that are looked at */
-#define MAX_DIGITS 24      /* of 30 bits, of an int that is told in full */
+#define MAX_LOCATIONS 4096 /* entries of a set's table that are examined */
+#define MAX_DIGITS 24      /* 30-bit digits of an int shown in full */
 
 /* ---- output ---- */
 
@@ -30,7 +30,7 @@ void ts_python_repr_put(struct ts_python_repr *repr, const char *text, size_t by
 		ts_text_append(repr->out, text, bytes);
 		return;
 	}
-	/* The end of room: what fits, at a character's end. */
+	/* Out of space: what fits, up to a character boundary. */
 	repr->is_full = true;
 	if (room < 3)
 		return;
@@ -60,7 +60,7 @@ static void put_number(struct ts_python_repr *repr, const char *format, ...)
 
 /* ---- classes ---- */
 
-/* Follows tp_base to a type that is part of the interpreter or of a library. */
+/* Follows tp_base to a static type. */
 static void find_root(struct ts_python_process_view *view, struct ts_python_class *class)
 {
 	uint64_t type = class->address, flags = class->flags;
@@ -98,7 +98,7 @@ const struct ts_python_class *ts_python_class_of(struct ts_python_process_view *
 	return class;
 }
 
-/* Whether a value is told as Name(value): its class derives from one that has a literal. */
+/* Whether a value is shown as Name(value): a subclass of a type with a literal. */
 static bool is_derived(const struct ts_python_class *class)
 {
 	static const char *const literals[] = { "int",  "bool",  "float", "str", "bytes",
@@ -112,7 +112,7 @@ static bool is_derived(const struct ts_python_class *class)
 
 /* ---- texts and bytes ---- */
 
-/* One character of a literal, escaped as Python does. */
+/* One character of a literal, escaped like Python. */
 static void put_escaped(struct ts_python_repr *repr, unsigned char c, char quote)
 {
 	char text[8] = { '\\', (char)c };
@@ -212,7 +212,7 @@ static void put_bytes(struct ts_python_repr *repr, uint64_t object)
 
 /* ---- numbers ---- */
 
-/* Divides a number by 10^9; the remainder. */
+/* Divides a number by 10^9; returns the remainder. */
 static uint32_t divide(uint32_t *digits, size_t count)
 {
 	uint64_t rest = 0;
@@ -227,7 +227,7 @@ static uint32_t divide(uint32_t *digits, size_t count)
 
 static void put_digits(struct ts_python_repr *repr, uint32_t *digits, size_t count)
 {
-	uint32_t groups[MAX_DIGITS + 2] = { 0 }; /* of nine decimals; 30 bits are 9.03 of them */
+	uint32_t groups[MAX_DIGITS + 2] = { 0 }; /* nine decimals each; 30 bits are 9.03 */
 	size_t used = 0;
 	char text[16];
 
@@ -301,14 +301,14 @@ static unsigned int items_shown(const struct ts_python_repr *repr)
 	return repr->depth > 1 ? ITEMS / 2 : ITEMS;
 }
 
-/* Behind the items that are shown: how many there are. */
+/* After the shown items: how many there are. */
 static void put_rest(struct ts_python_repr *repr, uint64_t shown, uint64_t size)
 {
 	if (shown < size)
 		put_number(repr, shown ? ", ... %" PRIu64 " items" : "... %" PRIu64 " items", size);
 }
 
-/* A list's or tuple's items, at an address. */
+/* Items of a list or tuple at an address. */
 static void put_items(struct ts_python_repr *repr, uint64_t items, uint64_t size)
 {
 	uint64_t list[ITEMS];
@@ -326,7 +326,7 @@ static void put_items(struct ts_python_repr *repr, uint64_t items, uint64_t size
 	put_rest(repr, shown, size);
 }
 
-/* `end`: behind a single item of a tuple. */
+/* `end`: after the single item of a tuple. */
 static void put_sequence(struct ts_python_repr *repr, uint64_t object, bool is_list,
 			 const char *end)
 {
@@ -376,7 +376,7 @@ static void put_dict(struct ts_python_repr *repr, uint64_t object)
 	ts_python_repr_string(repr, "}");
 }
 
-/* The table of a set: pairs of key and hash; hash -1: one that was deleted. */
+/* A set's table: pairs of key and hash; hash -1: deleted. */
 static unsigned int put_members(struct ts_python_repr *repr, uint64_t table, uint64_t mask)
 {
 	uint64_t entries[32][2];
@@ -417,10 +417,7 @@ static void put_set(struct ts_python_repr *repr, uint64_t object)
 
 /* ---- what has a name ---- */
 
-/*
- * The name of the module that a class was written in; "": not known, or it stands in its name
- * already.
- */
+/* The module of a class; "": unknown, or already part of its name. */
 static void find_module(struct ts_python_repr *repr, const struct ts_python_class *class,
 			char *buffer, size_t bytes)
 {
@@ -458,7 +455,7 @@ static void put_instance(struct ts_python_repr *repr, const struct ts_python_cla
 	put_number(repr, " object at 0x%" PRIx64 ">", object);
 }
 
-/* "<function f>", of a str object that is some words behind the object's head. */
+/* "<function f>", from a str a few words into the object. */
 static bool put_named(struct ts_python_repr *repr, const char *what, uint64_t object,
 		      unsigned int words)
 {
@@ -539,7 +536,7 @@ static bool put_coroutine(struct ts_python_repr *repr, const char *what, uint64_
 	return true;
 }
 
-/* An object that is a class itself. */
+/* An object that is itself a class. */
 static void put_type(struct ts_python_repr *repr, uint64_t object)
 {
 	struct ts_python_class class = { .address = object };
@@ -556,7 +553,7 @@ static void put_type(struct ts_python_repr *repr, uint64_t object)
 	ts_python_repr_string(repr, "'>");
 }
 
-/* ValueError('text'): args are the second member of an exception. */
+/* ValueError('text'): args is the second member of an exception. */
 static void put_exception(struct ts_python_repr *repr, const struct ts_python_class *class,
 			  uint64_t object)
 {
@@ -594,7 +591,7 @@ static bool put_range(struct ts_python_repr *repr, uint64_t object)
 
 /* ---- all of them ---- */
 
-/* By the name of the type; false: none of these. */
+/* By type name; false: none of these. */
 static bool put_by_name(struct ts_python_repr *repr, const char *name, uint64_t object)
 {
 	if (!strcmp(name, "NoneType"))
@@ -646,7 +643,7 @@ static void put_container(struct ts_python_repr *repr, const struct ts_python_cl
 	repr->depth--;
 }
 
-/* Values that a class derived from theirs has, too; false: none of these. */
+/* Also for subclasses of these types; false: none of these. */
 static bool put_plain(struct ts_python_repr *repr, const struct ts_python_class *class,
 		      uint64_t object)
 {
@@ -667,7 +664,7 @@ static bool put_plain(struct ts_python_repr *repr, const struct ts_python_class 
 	return true;
 }
 
-/* Whether put_plain() knows such values. */
+/* Whether put_plain() handles such values. */
 static bool is_plain(const struct ts_python_class *class)
 {
 	return is_container(class) ||

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Shape, type and device of a torch.Tensor, shape and type of a numpy.ndarray, without either
- * library: "<Tensor (8, 128) float32 cuda:0>". Where torch keeps them differs by its version, so
- * they are found by what must hold: the tensor points back at its Python object, and the number of
- * its elements is the product of its sizes. What does not hold is told as any other object.
+ * library: "<Tensor (8, 128) float32 cuda:0>". torch's offsets differ by version, so they are found
+ * by invariants: the tensor points back to its Python object, and its element count is the product
+ * of its sizes. Otherwise it is shown like any other object.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@
 
 #define MAX_DIMENSIONS 64
 #define SHOWN_DIMENSIONS 8
-#define TENSOR_WORDS 40 /* of c10::TensorImpl that are looked at */
+#define TENSOR_WORDS 40 /* bytes of c10::TensorImpl that are searched */
 #define INLINE_DIMENSIONS 5
 
 /* c10::ScalarType, by number. */
@@ -34,7 +34,7 @@ static const char *const tensor_types[] = {
 	"uint32",          "uint64",
 };
 
-/* c10::DeviceType, by number; 20 is that of a vendor, which alone knows its name. */
+/* c10::DeviceType, by number; 20 is PrivateUse1, whose name only the vendor knows. */
 static const char *const devices[] = {
 	"cpu",  "cuda", "mkldnn", "opengl", "opencl", "ideep", "hip",
 	"fpga", "maia", "xla",    "vulkan", "metal",  "xpu",   "mps",
@@ -107,9 +107,8 @@ struct tensor {
 };
 
 /*
- * Sizes and strides: their number, then both in place up to five of them, else an address and room;
- * then the offset in the storage, the number of elements, the type and the device. `at`: index of
- * their number.
+ * Sizes and strides: their number, then both inline up to five, else a pointer and padding; then
+ * storage offset, element count, type and device. `at`: index of their number.
  */
 static bool parse_tensor(struct ts_python_process_view *view, const uint64_t *words, size_t at,
 			 struct tensor *tensor)
@@ -137,7 +136,7 @@ static bool parse_tensor(struct ts_python_process_view *view, const uint64_t *wo
 	return tensor->type < COUNT(tensor_types);
 }
 
-/* Looks behind the word that points back at the Python object. */
+/* Searches after the word that points back to the Python object. */
 static bool read_tensor(struct ts_python_process_view *view, uint64_t object, uint64_t address,
 			struct tensor *tensor)
 {
@@ -179,7 +178,7 @@ static bool put_tensor(struct ts_python_repr *repr, const struct ts_python_class
 
 /* ---- numpy ---- */
 
-/* The name of a dtype by its number, which stands behind its class and four letters. */
+/* The name of a dtype by its number, which follows its class and four letters. */
 static const char *array_type(struct ts_python_process_view *view, uint64_t dtype)
 {
 	int32_t number;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What repr.c, repr_arrays.c and python_locals.c share: the text of a value on its way, and the
- * classes that were met.
+ * Shared by repr.c, repr_arrays.c and python_locals.c: the text being built, and the classes seen.
  */
 #ifndef TS_PYTHON_REPR_REPR_INTERNAL_H
 #define TS_PYTHON_REPR_REPR_INTERNAL_H
@@ -12,27 +11,27 @@
 struct ts_python_class {
 	uint64_t address, flags; /* tp_flags */
 	char name[96];           /* tp_name */
-	char root[48]; /* of the nearest base that is no heap type: "list", "torch._C.TensorBase" */
+	char root[48]; /* of the nearest static base type: "list", "torch._C.TensorBase" */
 };
 
-/* For the values of one frame: they share their classes. Zero at first. */
+/* For the values of one frame, which share classes. Zero at first. */
 struct ts_python_classes {
 	struct ts_python_class list[16];
-	unsigned int next; /* whose place the next one takes */
+	unsigned int next; /* the next one to replace */
 };
 
 struct ts_python_repr {
 	struct ts_python_process_view *view;
 	struct ts_python_classes *classes;
 	struct ts_text *out;
-	size_t end;         /* of `out`: not beyond */
-	unsigned int depth; /* containers around */
+	size_t end;         /* limit of `out` */
+	unsigned int depth; /* enclosing containers */
 	bool is_full;
 };
 
 /* ---- repr.c ---- */
 
-/* NULL: it is no object. Valid until the next call but 15. */
+/* NULL: not an object. Valid until the next call but 15. */
 const struct ts_python_class *ts_python_class_of(struct ts_python_process_view *view,
 						 struct ts_python_classes *classes,
 						 uint64_t object);
@@ -42,9 +41,7 @@ void ts_python_repr_value(struct ts_python_repr *repr, uint64_t object);
 
 /* ---- repr_arrays.c ---- */
 
-/*
- * Shape and type of a torch.Tensor or numpy.ndarray; false: it is none, or does not look like one.
- */
+/* Shape and type of a torch.Tensor or numpy.ndarray; false: neither, or implausible. */
 bool ts_python_repr_array(struct ts_python_repr *repr, const struct ts_python_class *class,
 			  uint64_t object);
 
