@@ -27,8 +27,9 @@ int ts_temporary_open(int *ret_fd, struct ts_error *err)
 	fd = mkostemp(path.data, O_CLOEXEC);
 	if (fd < 0)
 		return ts_error_errno(err, errno,
-				      "cannot create a temporary file '%s'; TMPDIR says where",
-				      ts_text_cstr(&path));
+				      "cannot create a temporary file in '%s' (set TMPDIR to "
+				      "another folder)",
+				      ts_temporary_directory());
 	unlink(path.data);
 	*ret_fd = fd;
 	return TS_OK;
@@ -45,7 +46,7 @@ int ts_temporary_write(int fd, const void *data, size_t bytes, uint64_t at, stru
 			continue;
 		if (done <= 0)
 			return ts_error_errno(err, done ? errno : ENOSPC,
-					      "cannot write a temporary file; TMPDIR says where");
+					      "cannot write a temporary file in TMPDIR");
 		from += done;
 		at += (uint64_t)done;
 		bytes -= (size_t)done;
@@ -64,7 +65,7 @@ int ts_temporary_read(int fd, void *data, size_t bytes, uint64_t at, struct ts_e
 			continue;
 		if (done <= 0)
 			return ts_error_errno(err, done ? errno : EIO,
-					      "cannot read a temporary file; TMPDIR says where");
+					      "cannot read a temporary file in TMPDIR");
 		to += done;
 		at += (uint64_t)done;
 		bytes -= (size_t)done;

@@ -153,7 +153,7 @@ static int show(const struct align *align)
 	struct ts_error err;
 	int rc;
 
-	ts_result_init(&result, align->input.start);
+	ts_result_init(&result, align->input.traces.start);
 	fill(align, &result);
 	rc = ts_result_status(&result, &err);
 	if (!rc && align->json) {
@@ -222,7 +222,7 @@ static int store_one(const struct align *align, uint32_t trace, const char *path
 		return ts_error_set(err, TS_ENOMEM, "no memory");
 	count = clocks_of(align, trace, clocks);
 	if (count)
-		rc = ts_clock_store_append(path, align->input.readers[trace], clocks, count,
+		rc = ts_clock_store_append(path, align->input.traces.readers[trace], clocks, count,
 					   &stored, err);
 	if (!rc)
 		tell_stored(align, path, count, stored);
@@ -309,8 +309,8 @@ static int check_writable(const struct align *align)
 	struct ts_error err;
 
 	for (int i = 0; i < align->path_count && !align->dry_run; i++)
-		if (ts_clock_store_check(align->paths[i], align->input.readers[i], !align->output,
-					 &err))
+		if (ts_clock_store_check(align->paths[i], align->input.traces.readers[i],
+					 !align->output, &err))
 			return ts_report_error(&err);
 	return TS_EXIT_DONE;
 }

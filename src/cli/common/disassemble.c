@@ -8,11 +8,15 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <glob.h>
 #include <stdio.h>
 #include <unistd.h>
 
+#include "base/io.h"
+#include "base/memory.h"
 #include "base/subprocess.h"
+#include "base/temporary.h"
 #include "base/text.h"
 
 #define LIMIT_NS INT64_C(30000000000)
@@ -100,31 +104,22 @@ static void read_lines(struct ts_disassembly *disassembly)
 
 /* ---- running it ---- */
 
+/* The file needs a name: disassemblers read a path. */
 static int write_file(char *path, size_t path_bytes, const void *image, size_t bytes,
 		      struct ts_error *err)
 {
-	const char *folder = getenv("TMPDIR");
-	const char *from = image;
-	int fd;
+	TS_AUTO_FD int fd = -1;
+	int rc;
 
-	snprintf(path, path_bytes, "%s/tracesmith-cubin-XXXXXX",
-		 folder && *folder ? folder : "/tmp");
-	fd = mkstemp(path);
+	snprintf(path, path_bytes, "%s/tracesmith-cubin-XXXXXX", ts_temporary_directory());
+	fd = mkostemp(path, O_CLOEXEC);
 	if (fd < 0)
-		return ts_error_errno(err, errno, "cannot make the file '%s'", path);
-	while (bytes) {
-		ssize_t written = write(fd, from, bytes);
-
-		if (written <= 0)
-			break;
-		from += written;
-		bytes -= (size_t)written;
-	}
-	close(fd);
-	if (!bytes)
-		return TS_OK;
-	unlink(path);
-	return ts_error_set(err, TS_EIO, "cannot write the file '%s'", path);
+		return ts_error_errno(err, errno, "cannot create a temporary file in '%s'",
+				      ts_temporary_directory());
+	rc = ts_write_all(fd, image, bytes, err);
+	if (rc)
+		unlink(path);
+	return rc;
 }
 
 /* Python packages bring one: Triton's, and NVIDIA's own. */

@@ -7,15 +7,12 @@
 
 #include <inttypes.h>
 #include <string.h>
-#include <sys/stat.h>
 
-#include "base/map.h"
 #include "base/text.h"
 #include "cli/common/amount.h"
 #include "cli/common/progress.h"
 #include "cli/common/report.h"
-#include "cli/common/trace_open.h"
-#include "trace/trace_totals.h"
+#include "cli/common/trace_input.h"
 
 void ts_work_choice_release(struct ts_work_choice *choice)
 {
@@ -158,46 +155,14 @@ void ts_work_choice_words(const struct ts_work_choice *choice, int path_count, c
 
 /* ---- loading ---- */
 
-/* A trace that counts twice would be two ranks of the job. */
+/* A trace that is given twice would count as two ranks of the job. */
 static int check_twice(int path_count, char **paths)
 {
-	struct ts_pairmap files;
-	int exit_code = TS_EXIT_DONE;
+	int duplicate = ts_trace_set_find_duplicate(paths, (size_t)path_count);
 
-	ts_pairmap_init(&files);
-	for (int i = 0; i < path_count && !exit_code; i++) {
-		struct stat status;
-		bool is_new = true;
-
-		if (!stat(paths[i], &status))
-			ts_pairmap_insert(&files, status.st_dev, status.st_ino, &is_new);
-		if (!is_new)
-			exit_code = ts_report_usage("'%s' is given twice", paths[i]);
-	}
-	ts_pairmap_release(&files);
-	return exit_code;
-}
-
-static int open_traces(struct ts_work_input *input, int path_count, char **paths)
-{
-	input->readers = ts_alloc_array((size_t)path_count, sizeof(struct ts_reader *));
-	if (!input->readers) {
-		struct ts_error err;
-
-		ts_error_set(&err, TS_ENOMEM, "no memory to open %d traces", path_count);
-		return ts_report_error(&err);
-	}
-	input->start = INT64_MAX;
-	for (int i = 0; i < path_count; i++) {
-		struct ts_reader *reader;
-		int exit_code = ts_trace_open(&reader, paths[i]);
-
-		if (exit_code)
-			return exit_code;
-		input->readers[input->reader_count++] = reader;
-		input->start = TS_MIN(input->start, ts_trace_start(reader));
-	}
-	return TS_EXIT_DONE;
+	if (duplicate < 0)
+		return TS_EXIT_DONE;
+	return ts_report_usage("'%s' is given twice", paths[duplicate]);
 }
 
 static int load_rows(struct ts_work_input *input, const struct ts_work_options *options,
@@ -205,8 +170,8 @@ static int load_rows(struct ts_work_input *input, const struct ts_work_options *
 {
 	int rc = ts_work_new(&input->work, options, err);
 
-	for (size_t i = 0; !rc && i < input->reader_count; i++)
-		rc = ts_work_add(input->work, input->readers[i], err);
+	for (size_t i = 0; !rc && i < input->traces.count; i++)
+		rc = ts_work_add(input->work, input->traces.readers[i], err);
 	return rc;
 }
 
@@ -214,8 +179,8 @@ static int finish(struct ts_work_input *input, struct ts_error *err)
 {
 	int rc = ts_work_finish(input->work, err);
 
-	for (size_t i = 0; !rc && i < input->reader_count; i++)
-		rc = ts_reader_status(input->readers[i], err);
+	for (size_t i = 0; !rc && i < input->traces.count; i++)
+		rc = ts_reader_status(input->traces.readers[i], err);
 	return rc;
 }
 
@@ -271,11 +236,12 @@ int ts_work_input_open(struct ts_work_input *input, const struct ts_work_choice 
 	if (!exit_code)
 		exit_code = check_twice(path_count, paths);
 	if (!exit_code)
-		exit_code = open_traces(input, path_count, paths);
+		exit_code = ts_trace_input_open_set(&input->traces, paths, (size_t)path_count);
 	if (!exit_code)
-		exit_code = ts_amount_instant("from", choice->from, input->start, &options.from);
+		exit_code =
+			ts_amount_instant("from", choice->from, input->traces.start, &options.from);
 	if (!exit_code)
-		exit_code = ts_amount_instant("to", choice->to, input->start, &options.to);
+		exit_code = ts_amount_instant("to", choice->to, input->traces.start, &options.to);
 	if (!exit_code && choice->from && choice->to && options.to < options.from)
 		exit_code = ts_report_usage("'--to %s' lies before '--from %s'", choice->to,
 					    choice->from);
@@ -288,9 +254,7 @@ int ts_work_input_open(struct ts_work_input *input, const struct ts_work_choice 
 void ts_work_input_release(struct ts_work_input *input)
 {
 	ts_work_free(input->work);
-	for (size_t i = 0; i < input->reader_count; i++)
-		ts_reader_close(input->readers[i]);
-	free(input->readers);
+	ts_trace_set_close(&input->traces);
 	free(input->ranks);
 	*input = (struct ts_work_input){ 0 };
 }

@@ -22,6 +22,7 @@
 #include "analyze/analyze.h"
 #include "base/text.h"
 #include "cli/common/options.h"
+#include "open/trace_open.h"
 #include "state/work/work.h"
 
 /* As the user gives it. */
@@ -52,10 +53,8 @@ void ts_work_choice_release(struct ts_work_choice *choice);
 
 /* What was opened. A zeroed struct may be released. */
 struct ts_work_input {
-	struct ts_reader **readers;
-	size_t reader_count;
+	struct ts_trace_set traces; /* times on the command line count from traces.start */
 	struct ts_work *work;
-	int64_t start; /* of the earliest trace: instants in text count from there */
 	/* private */
 	int64_t *ranks;
 	size_t rank_count;

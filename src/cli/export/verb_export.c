@@ -18,7 +18,7 @@
 #include "cli/common/options.h"
 #include "cli/common/progress.h"
 #include "cli/common/report.h"
-#include "cli/common/trace_open.h"
+#include "cli/common/trace_input.h"
 #include "cli/export/export_report.h"
 #include "cli/verbs.h"
 #include "trace/trace_totals.h"
@@ -403,7 +403,7 @@ static int run(struct export *export)
 	rc = ts_reader_open(&reader, export->trace, &err);
 	if (rc)
 		return ts_report_error(&err);
-	ts_trace_warn(reader, export->trace);
+	ts_trace_input_warn(reader, export->trace);
 	exit_code = choose_range(export, reader);
 	if (exit_code)
 		return exit_code;

@@ -9,7 +9,7 @@
 #include "cli/common/cli_output.h"
 #include "cli/common/options.h"
 #include "cli/common/report.h"
-#include "cli/common/trace_open.h"
+#include "cli/common/trace_input.h"
 #include "cli/info/info.h"
 #include "cli/info/info_counters.h"
 #include "cli/verbs.h"
@@ -72,7 +72,7 @@ static int show_counters(const char *path, const struct ts_filter_options *filte
 
 	if (rc)
 		return ts_report_error(&err);
-	ts_trace_warn(reader, path);
+	ts_trace_input_warn(reader, path);
 	counters.reader = reader;
 	rc = ts_counters_collect(&counters, path, filters, &err);
 	if (!rc)

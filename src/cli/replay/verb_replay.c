@@ -17,7 +17,7 @@
 #include "cli/common/options.h"
 #include "cli/common/progress.h"
 #include "cli/common/report.h"
-#include "cli/common/trace_open.h"
+#include "cli/common/trace_input.h"
 #include "cli/replay/replay_show.h"
 #include "cli/verbs.h"
 #include "replay/replay.h"
@@ -317,7 +317,7 @@ static int run(struct replay *replay, const char *path)
 	TS_AUTO(ts_reader) reader = NULL;
 	struct ts_replay_report report;
 	struct ts_error err;
-	int exit_code = ts_trace_open(&reader, path);
+	int exit_code = ts_trace_input_open(&reader, path);
 
 	if (exit_code)
 		return exit_code;

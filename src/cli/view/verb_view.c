@@ -12,7 +12,7 @@
 #include "cli/common/cli_output.h"
 #include "cli/common/nearest.h"
 #include "cli/common/report.h"
-#include "cli/common/trace_open.h"
+#include "cli/common/trace_input.h"
 #include "cli/verbs.h"
 #include "cli/view/view.h"
 #include "trace/trace_totals.h"
@@ -171,7 +171,7 @@ static int run(struct ts_view *view)
 	rc = ts_reader_open(&reader, view->path, &err);
 	if (rc)
 		return ts_report_error(&err);
-	ts_trace_warn(reader, view->path);
+	ts_trace_input_warn(reader, view->path);
 	view->reader = reader;
 	ts_show_init(&view->show, reader);
 	exit_code = resolve(view);

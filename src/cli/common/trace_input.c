@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See trace_input.h. */
+#include "cli/common/trace_input.h"
+
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/text.h"
+#include "cli/common/progress.h"
+#include "cli/common/report.h"
+
+struct input {
+	struct ts_progress progress;
+	struct ts_text label; /* of the progress bar: its path is being imported */
+	struct ts_text note;
+	const char *path; /* that is being imported, or NULL */
+};
+
+static void on_warning(void *context, const char *text)
+{
+	(void)context;
+	ts_report_warning("%s", text);
+}
+
+/* Printed after the error that it explains. */
+static void on_note(void *context, const char *text)
+{
+	struct input *input = context;
+
+	ts_text_append_str(&input->note, text);
+}
+
+static void stop_bar(struct input *input)
+{
+	if (input->path)
+		ts_progress_stop(&input->progress);
+	input->path = NULL;
+}
+
+static int on_progress(void *context, const char *path, uint64_t done, uint64_t total)
+{
+	struct input *input = context;
+
+	if (input->path != path) {
+		stop_bar(input);
+		ts_text_clear(&input->label);
+		ts_text_printf(&input->label, "import %s", path);
+		ts_progress_start(&input->progress, ts_text_cstr(&input->label), TS_PROGRESS_BYTES);
+		input->path = path;
+	}
+	return ts_progress_step(&input->progress, done, total);
+}
+
+static struct ts_open_options options_of(struct input *input)
+{
+	return (struct ts_open_options){
+		.warning = on_warning, .note = on_note, .progress = on_progress, .context = input
+	};
+}
+
+/* Reports what went wrong, if anything. */
+static int finish(struct input *input, int rc, const struct ts_error *err)
+{
+	int exit_code;
+
+	stop_bar(input);
+	exit_code = rc ? ts_report_error(err) : TS_EXIT_DONE;
+	if (rc && input->note.length)
+		ts_report_note("%s", ts_text_cstr(&input->note));
+	ts_text_release(&input->label);
+	ts_text_release(&input->note);
+	return exit_code;
+}
+
+int ts_trace_input_open(struct ts_reader **ret_reader, const char *path)
+{
+	struct input input = { .path = NULL };
+	struct ts_open_options options = options_of(&input);
+	struct ts_error err;
+	int rc = ts_trace_open(ret_reader, path, &options, &err);
+
+	return finish(&input, rc, &err);
+}
+
+int ts_trace_input_open_set(struct ts_trace_set *set, char *const *paths, size_t count)
+{
+	struct input input = { .path = NULL };
+	struct ts_open_options options = options_of(&input);
+	struct ts_error err;
+	int rc = ts_trace_set_open(set, paths, count, &options, &err);
+
+	return finish(&input, rc, &err);
+}
+
+void ts_trace_input_warn(const struct ts_reader *reader, const char *path)
+{
+	const struct ts_open_options options = { .warning = on_warning };
+
+	ts_trace_check(reader, path, &options);
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Opens traces for verbs: warnings and errors go to stderr, imports show a progress bar. See
+ * open/trace_open.h.
+ */
+#ifndef TS_CLI_COMMON_TRACE_INPUT_H
+#define TS_CLI_COMMON_TRACE_INPUT_H
+
+#include "open/trace_open.h"
+
+/* Each returns an exit code; errors have been reported. */
+int ts_trace_input_open(struct ts_reader **ret_reader, const char *path);
+int ts_trace_input_open_set(struct ts_trace_set *set, char *const *paths, size_t count);
+
+/* Warns about a trace that was not finished or is damaged. */
+void ts_trace_input_warn(const struct ts_reader *reader, const char *path);
+
+#endif

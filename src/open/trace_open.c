@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Opens SBT files; imports others into a file without a name, so that a kill leaves nothing. */
+#include "open/trace_open.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <tracesmith/import.h>
+#include <tracesmith/writer.h>
+
+#include "base/memory.h"
+#include "base/temporary.h"
+#include "base/text.h"
+
+TS_DEFINE_AUTO(ts_writer, ts_writer_close);
+
+/* Files up to this size are imported into memory: the trace is seldom larger than its source. */
+#define MEMORY_BYTES ((off_t)256 << 20)
+/* The trace is read once: speed counts, not size. */
+#define LEVEL 1
+
+#define PATH_BYTES 64
+
+struct opening {
+	const char *path;
+	const struct ts_open_options *options;
+};
+
+static void warn(const struct ts_open_options *options, const char *text)
+{
+	if (options->warning)
+		options->warning(options->context, text);
+}
+
+/* ---- import ---- */
+
+static int open_scratch(int *ret_fd, const char *input, struct ts_error *err)
+{
+	struct stat status;
+	int fd = -1;
+
+	if (!stat(input, &status) && S_ISREG(status.st_mode) && status.st_size <= MEMORY_BYTES)
+		fd = memfd_create("tracesmith", MFD_CLOEXEC);
+	if (fd < 0)
+		return ts_temporary_open(ret_fd, err);
+	*ret_fd = fd;
+	return TS_OK;
+}
+
+static int on_progress(void *context, uint64_t done, uint64_t total)
+{
+	const struct opening *opening = context;
+	const struct ts_open_options *options = opening->options;
+
+	return options->progress ? options->progress(options->context, opening->path, done, total)
+				 : 0;
+}
+
+/* Into the trace at `scratch`. *ret_unknown: no importer knows the file. */
+static int import_to(const char *scratch, const struct opening *opening, bool *ret_unknown,
+		     struct ts_error *err)
+{
+	struct ts_import_options import = {
+		.size = sizeof(import),
+		.progress = on_progress,
+		.context = (void *)opening,
+	};
+	struct ts_writer_options options = { .size = sizeof(options), .level = LEVEL };
+	struct ts_import_result result = { .format = "unknown" };
+	TS_AUTO(ts_writer) writer = NULL;
+	TS_SCOPED(ts_text) text = { 0 };
+	int rc = ts_writer_open(&writer, scratch, &options, err);
+
+	if (rc)
+		return rc;
+	rc = ts_import_file(writer, opening->path, &import, &result, err);
+	*ret_unknown = rc == TS_EFORMAT && !strcmp(result.format, "unknown");
+	if (rc == TS_EFORMAT && result.events) {
+		warn(opening->options, err->message);
+		rc = TS_OK;
+	}
+	if (!rc)
+		rc = ts_writer_finish(writer, err);
+	if (!rc && result.note[0]) {
+		ts_text_printf(&text, "%s: %s", opening->path, result.note);
+		warn(opening->options, ts_text_cstr(&text));
+	}
+	if (rc == TS_ENOSPC)
+		ts_error_prefix(err, "cannot import '%s' (set TMPDIR to a folder with more space)",
+				opening->path);
+	return rc;
+}
+
+static int import_and_open(struct ts_reader **ret_reader, const struct opening *opening,
+			   bool *ret_unknown, struct ts_error *err)
+{
+	TS_AUTO_FD int fd = -1;
+	char scratch[PATH_BYTES];
+	int rc = open_scratch(&fd, opening->path, err);
+
+	if (rc) {
+		ts_error_prefix(err, "cannot import '%s'", opening->path);
+		return rc;
+	}
+	snprintf(scratch, sizeof(scratch), "/proc/self/fd/%d", fd);
+	rc = import_to(scratch, opening, ret_unknown, err);
+	return rc ? rc : ts_reader_open(ret_reader, scratch, err);
+}
+
+/* A folder or an empty file: there is nothing to import. */
+static bool is_hopeless(const char *path)
+{
+	struct stat status;
+
+	return !stat(path, &status) &&
+	       (S_ISDIR(status.st_mode) || (S_ISREG(status.st_mode) && status.st_size == 0));
+}
+
+/* ---- one trace ---- */
+
+void ts_trace_check(const struct ts_reader *reader, const char *path,
+		    const struct ts_open_options *options)
+{
+	const struct ts_reader_state *state = ts_reader_state(reader);
+	TS_SCOPED(ts_text) text = { 0 };
+
+	if (state->damaged_ranges)
+		ts_text_printf(&text,
+			       "trace '%s': %" PRIu64 " bytes are damaged, from byte %" PRIu64
+			       " on; the rest is used",
+			       path, state->damaged_bytes, state->damaged_offset);
+	else if (!state->finished)
+		ts_text_printf(&text, "trace '%s' is incomplete; the rows in it are used", path);
+	if (text.length)
+		warn(options, ts_text_cstr(&text));
+}
+
+int ts_trace_open(struct ts_reader **ret_reader, const char *path,
+		  const struct ts_open_options *options, struct ts_error *err)
+{
+	static const struct ts_open_options none = { 0 };
+	const struct opening opening = { path, options ? options : &none };
+	struct ts_error unused, import_err;
+	bool unknown = false;
+	int rc;
+
+	err = err ? err : &unused;
+	if (!strcmp(path, "-"))
+		return import_and_open(ret_reader, &opening, &unknown, err);
+	rc = ts_reader_open(ret_reader, path, err);
+	if (!rc)
+		ts_trace_check(*ret_reader, path, opening.options);
+	if (rc != TS_EFORMAT || is_hopeless(path))
+		return rc;
+	rc = import_and_open(ret_reader, &opening, &unknown, &import_err);
+	if (rc && !unknown)
+		*err = import_err;
+	else if (rc && opening.options->note)
+		opening.options->note(opening.options->context, import_err.message);
+	return rc;
+}
