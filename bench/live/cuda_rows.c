@@ -21,7 +21,7 @@
 
 #include "base/text.h"
 #include "live/journal.h"
-#include "live/local/live_layout.h"
+#include "live/local/live_records.h"
 #include "record/decode/decoder.h"
 #include "sbt/file.h"
 
@@ -188,9 +188,7 @@ static void put_dictionary(struct bench *bench)
 static void put_record(struct bench *bench, uint32_t ring, unsigned int kind, unsigned int flags,
 		       uint32_t site, uint64_t counter, const uint64_t *words, size_t count)
 {
-	uint64_t first[2] = { (2 + count) | (uint64_t)kind << 16 | (uint64_t)flags << 24 |
-				      (uint64_t)site << 32,
-			      counter };
+	uint64_t first[2] = { ts_live_head(2 + count, kind, flags, site), counter };
 
 	ts_text_append(&bench->rings[ring], first, sizeof(first));
 	ts_text_append(&bench->rings[ring], words, count * sizeof(*words));
@@ -228,40 +226,47 @@ static void put_call(struct bench *bench, uint64_t correlation, uint32_t stack, 
 static void put_kernel(struct bench *bench, uint64_t correlation, uint32_t kernel, uint64_t start,
 		       uint64_t end)
 {
-	uint64_t words[TS_LIVE_OP_WORDS + TS_LIVE_OP_MORE_WORDS] = {
-		[TS_LIVE_OP_CORRELATION] = correlation,
-		[TS_LIVE_OP_WHAT] = TS_GPU_OP_KERNEL << 24,
-		[TS_LIVE_OP_WHERE] = 7 | UINT64_C(1) << 32,
-		[TS_LIVE_OP_QUEUED] = (uint64_t)TS_ABSENT,
-		[TS_LIVE_OP_SUBMITTED] = (uint64_t)TS_ABSENT,
-		[TS_LIVE_OP_START] = start,
-		[TS_LIVE_OP_END] = end,
-		[TS_LIVE_OP_GRID_XY] = (64u << kernel % 12) | UINT64_C(1) << 32,
-		[TS_LIVE_OP_GRID_Z_BLOCK_X] = 1 | UINT64_C(128) << 32,
-		[TS_LIVE_OP_BLOCK_YZ] = 1 | UINT64_C(1) << 32,
-		[TS_LIVE_OP_BYTES] = (uint64_t)TS_ABSENT,
-		[TS_LIVE_OP_WORDS + TS_LIVE_OP_REGISTERS_SHARED] =
-			(16 + kernel % 30 * 8) | (uint64_t)(kernel % 20 * 1024) << 32,
+	struct {
+		struct ts_live_gpu_op op;
+		struct ts_live_gpu_op_more more;
+	} fixed = {
+		.op = { .correlation = correlation,
+			.device_kind = ts_live_device_kind(0, TS_GPU_OP_KERNEL),
+			.stream = 7,
+			.context = 1,
+			.queued = TS_ABSENT,
+			.submitted = TS_ABSENT,
+			.start = (int64_t)start,
+			.end = (int64_t)end,
+			.grid = { 64u << kernel % 12, 1, 1 },
+			.block = { 128, 1, 1 },
+			.bytes = TS_ABSENT },
+		.more = { .registers = 16 + kernel % 30 * 8, .shared_bytes = kernel % 20 * 1024 },
 	};
 
 	put_record(bench, RING_COMMANDS, TS_LIVE_GPU_OP, TS_LIVE_FLAG_MORE,
-		   bench->kernel_sites[kernel], end, words, TS_ARRAY_SIZE(words));
+		   bench->kernel_sites[kernel], end, (const uint64_t *)(const void *)&fixed,
+		   TS_LIVE_WORDS(fixed));
 }
 
 static void put_allocation(struct bench *bench, uint32_t number, uint64_t now)
 {
-	uint64_t words[TS_LIVE_ALLOCATION_WORDS + 1] = {
-		[TS_LIVE_ALLOCATION_WHAT] = (uint64_t)(number & 1) << 24,
-		[TS_LIVE_ALLOCATION_WHERE] = UINT32_MAX,
-		[TS_LIVE_ALLOCATION_ADDRESS] = UINT64_C(0x7f0000000000) + (number / 2) * 0x200000,
-		[TS_LIVE_ALLOCATION_BYTES] = 0x200000,
-		[TS_LIVE_ALLOCATION_TOTAL] = UINT64_C(0x10000000) + (number & 1) * 0x200000,
-		[TS_LIVE_ALLOCATION_RESERVED] = (uint64_t)TS_ABSENT,
-		[TS_LIVE_ALLOCATION_WORDS] = bench->stacks[number % bench->places],
+	struct {
+		struct ts_live_allocation allocation;
+		uint64_t stack;
+	} fixed = {
+		.allocation = { .device_kind = ts_live_device_kind(0, number & 1),
+				.stream = UINT32_MAX,
+				.address = UINT64_C(0x7f0000000000) + (number / 2) * 0x200000,
+				.bytes = 0x200000,
+				.total = 0x10000000 + (number & 1) * 0x200000,
+				.reserved = TS_ABSENT },
+		.stack = bench->stacks[number % bench->places],
 	};
 
 	put_record(bench, RING_CALLS, TS_LIVE_ALLOCATION, TS_LIVE_FLAG_STACK_IS,
-		   bench->allocation_site, now, words, TS_ARRAY_SIZE(words));
+		   bench->allocation_site, now, (const uint64_t *)(const void *)&fixed,
+		   TS_LIVE_WORDS(fixed));
 }
 
 /* ---- the run ---- */

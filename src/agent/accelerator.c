@@ -14,8 +14,10 @@
 #include "agent/launch_stack.h"
 #include "agent/tracer.h"
 
-#define CALL_BYTES 40
-#define CALL_WORDS 3
+/* Header, counter and payload. */
+#define CALL_BYTES (16 + sizeof(struct ts_live_call))
+#define OP_WORDS TS_LIVE_WORDS(struct ts_live_gpu_op)
+#define MORE_WORDS TS_LIVE_WORDS(struct ts_live_gpu_op_more)
 /* Fits into a record of the smallest rings, with its key. */
 #define FACT_BYTES 3000
 /*
@@ -37,7 +39,7 @@ struct fixed_words {
 
 static void put(uint64_t *to, uint64_t header, uint64_t counter, const struct fixed_words *fixed)
 {
-	to[0] = (header & ~UINT64_C(0xffff)) | (2u + fixed->count);
+	to[0] = ts_live_head_resize(header, 2u + fixed->count);
 	to[1] = fixed->counter ? fixed->counter : counter;
 	memcpy(to + 2, fixed->words, fixed->count * sizeof(*fixed->words));
 }
@@ -98,8 +100,8 @@ static void put_any(struct core *core, struct ts_emit_site *site, const struct f
 		put_with_stack(core, site, fixed);
 	else
 		put_registered(core,
-			       __atomic_load_n(&site->header, __ATOMIC_ACQUIRE) | (uint64_t)flags
-											  << 24,
+			       ts_live_head_add_flags(
+				       __atomic_load_n(&site->header, __ATOMIC_ACQUIRE), flags),
 			       fixed);
 }
 
@@ -146,10 +148,11 @@ __attribute__((noinline)) static void call_slowly(struct ts_emit_site *site, uin
 {
 	/* Now, and not when there is a ring at last. */
 	uint64_t now = ts_now();
-	uint64_t words[CALL_WORDS] = { now > start ? now - start : 0, correlation,
-				       (uint64_t)result };
+	struct ts_live_call call = { now > start ? now - start : 0, correlation, result };
+	uint64_t words[TS_LIVE_WORDS(call)];
 
-	emit_slowly(site, &(struct fixed_words){ now, words, CALL_WORDS, NULL }, 0, false);
+	memcpy(words, &call, sizeof(call));
+	emit_slowly(site, &(struct fixed_words){ now, words, TS_LIVE_WORDS(call), NULL }, 0, false);
 }
 
 __attribute__((noinline)) static void call_with_stack(struct ts_emit_site *site, uint64_t start,
@@ -170,6 +173,7 @@ void ts_accelerator_call(struct ts_emit_site *site, uint64_t start, uint64_t cor
 {
 	uint64_t header = __atomic_load_n(&site->header, __ATOMIC_ACQUIRE), now;
 	struct writer *writer = agent_writer;
+	struct ts_live_call *call;
 	char *at;
 
 	if (!ts_enabled())
@@ -182,10 +186,10 @@ void ts_accelerator_call(struct ts_emit_site *site, uint64_t start, uint64_t cor
 		now = ts_counter_raw();
 		memcpy(at, &header, 8);
 		memcpy(at + 8, &now, 8);
-		now = now > start ? now - start : 0;
-		memcpy(at + 16, &now, 8);
-		memcpy(at + 24, &correlation, 8);
-		memcpy(at + 32, &result, 8);
+		call = (struct ts_live_call *)(void *)(at + 16);
+		call->duration = now > start ? now - start : 0;
+		call->correlation = correlation;
+		call->result = result;
 		hot_commit(writer, WRITER_HOT, at, CALL_BYTES);
 		return;
 	}
@@ -203,7 +207,7 @@ static void put_words(struct ts_emit_site *site, const struct fixed_words *fixed
 	char *at;
 
 	if (AGENT_LIKELY(header && hot_enter(writer, agent_open_value(writer), bytes, &at))) {
-		put((uint64_t *)(void *)at, header | (uint64_t)flags << 24,
+		put((uint64_t *)(void *)at, ts_live_head_add_flags(header, flags),
 		    ts_counter_read(writer->clock), fixed);
 		hot_commit(writer, agent_open_value(writer), at, bytes);
 		return;
@@ -213,22 +217,19 @@ static void put_words(struct ts_emit_site *site, const struct fixed_words *fixed
 
 void ts_accelerator_call_with(struct ts_emit_site *site, const struct ts_accelerator_call *call)
 {
-	uint64_t end, words[CALL_WORDS + 1];
+	uint64_t end, words[TS_LIVE_WORDS(struct ts_live_call) + 1];
+	unsigned int count = TS_LIVE_WORDS(struct ts_live_call);
+	struct ts_live_call *fixed = (struct ts_live_call *)(void *)words;
 
 	if (!ts_enabled() || call->size < sizeof(*call))
 		return;
 	end = call->end ? call->end : ts_now();
-	words[0] = end > call->start ? end - call->start : 0;
-	words[1] = call->correlation;
-	words[2] = (uint64_t)call->result;
-	words[3] = call->stack;
-	put_words(site, &(struct fixed_words){ end, words, CALL_WORDS + (call->stack != 0), NULL },
+	*fixed = (struct ts_live_call){ .duration = end > call->start ? end - call->start : 0,
+					.correlation = call->correlation,
+					.result = call->result };
+	words[count] = call->stack;
+	put_words(site, &(struct fixed_words){ end, words, count + (call->stack != 0), NULL },
 		  call->stack ? TS_LIVE_FLAG_STACK_IS : 0);
-}
-
-static uint64_t pair(uint32_t low, uint32_t high)
-{
-	return (uint64_t)high << 32 | low;
 }
 
 static bool has_more(const struct ts_gpu_op *op)
@@ -236,36 +237,45 @@ static bool has_more(const struct ts_gpu_op *op)
 	return op->registers || op->shared_bytes || op->graph || op->stack || op->graph_node;
 }
 
-static unsigned int fill_op(const struct ts_gpu_op *op, bool more, uint64_t *words)
+/* Those that a record lists. */
+static unsigned int listed_waits(const struct ts_gpu_op *op)
 {
-	unsigned int listed = op->waits ? op->wait_count : 0, unlisted;
+	unsigned int listed = op->waits ? op->wait_count : 0;
 
-	if (listed > TS_GPU_OP_WAITS)
-		listed = TS_GPU_OP_WAITS;
-	unlisted = op->wait_count - listed;
-	words[TS_LIVE_OP_CORRELATION] = op->correlation;
-	words[TS_LIVE_OP_WHAT] = (op->device & TS_LIVE_DEVICE_MASK) | (uint64_t)op->kind << 24 |
-				 (uint64_t)op->copy_kind << 32 | (uint64_t)listed << 40 |
-				 (uint64_t)unlisted << 48;
-	words[TS_LIVE_OP_WHERE] = pair(op->stream, op->context);
-	words[TS_LIVE_OP_QUEUED] = (uint64_t)op->queued;
-	words[TS_LIVE_OP_SUBMITTED] = (uint64_t)op->submitted;
-	words[TS_LIVE_OP_START] = (uint64_t)op->start;
-	words[TS_LIVE_OP_END] = (uint64_t)op->end;
-	words[TS_LIVE_OP_GRID_XY] = pair(op->grid[0], op->grid[1]);
-	words[TS_LIVE_OP_GRID_Z_BLOCK_X] = pair(op->grid[2], op->block[0]);
-	words[TS_LIVE_OP_BLOCK_YZ] = pair(op->block[1], op->block[2]);
-	words[TS_LIVE_OP_BYTES] = (uint64_t)op->bytes;
-	words += TS_LIVE_OP_WORDS;
+	return listed < TS_GPU_OP_WAITS ? listed : TS_GPU_OP_WAITS;
+}
+
+static void fill_op(const struct ts_gpu_op *op, bool more, unsigned int listed, uint64_t *to)
+{
+	*(struct ts_live_gpu_op *)(void *)to = (struct ts_live_gpu_op){
+		.correlation = op->correlation,
+		.device_kind = ts_live_device_kind(op->device, op->kind),
+		.copy_kind = op->copy_kind,
+		.waits = (uint8_t)listed,
+		.unlisted_waits = (uint16_t)(op->wait_count - listed),
+		.stream = op->stream,
+		.context = op->context,
+		.queued = op->queued,
+		.submitted = op->submitted,
+		.start = op->start,
+		.end = op->end,
+		.grid = { op->grid[0], op->grid[1], op->grid[2] },
+		.block = { op->block[0], op->block[1], op->block[2] },
+		.bytes = op->bytes,
+	};
+	to += OP_WORDS;
 	if (more) {
-		words[TS_LIVE_OP_REGISTERS_SHARED] = pair(op->registers, op->shared_bytes);
-		words[TS_LIVE_OP_GRAPH_STACK] = pair(op->graph, op->stack);
-		words[TS_LIVE_OP_GRAPH_NODE] = op->graph_node;
-		words += TS_LIVE_OP_MORE_WORDS;
+		*(struct ts_live_gpu_op_more *)(void *)to = (struct ts_live_gpu_op_more){
+			.registers = op->registers,
+			.shared_bytes = op->shared_bytes,
+			.graph = op->graph,
+			.stack = op->stack,
+			.graph_node = op->graph_node,
+		};
+		to += MORE_WORDS;
 	}
 	if (listed)
-		memcpy(words, op->waits, listed * sizeof(*words));
-	return TS_LIVE_OP_WORDS + (more ? TS_LIVE_OP_MORE_WORDS : 0) + listed;
+		memcpy(to, op->waits, listed * sizeof(*to));
 }
 
 /* There is an area, so that nothing is begun for what comes while events are off. */
@@ -276,31 +286,46 @@ static bool is_running(void)
 	return core && __atomic_load_n(&core->state, __ATOMIC_ACQUIRE) == CORE_READY;
 }
 
+__attribute__((noinline)) static void op_slowly(struct ts_emit_site *site,
+						const struct ts_gpu_op *op, bool more,
+						unsigned int listed)
+{
+	uint64_t words[OP_WORDS + MORE_WORDS + TS_GPU_OP_WAITS];
+	struct fixed_words fixed = { .words = words,
+				     .count = OP_WORDS + (more ? MORE_WORDS : 0) + listed };
+
+	fill_op(op, more, listed, words);
+	emit_slowly(site, &fixed, more ? TS_LIVE_FLAG_MORE : 0, true);
+}
+
 /*
- * What was given inside a window is over some time after it: its backend asked ts_enabled() when it
- * was given.
+ * A command that was enqueued inside a window may finish after it: the backend checked
+ * ts_enabled() when it was enqueued.
  */
 void ts_accelerator_op(struct ts_emit_site *site, const struct ts_gpu_op *op)
 {
 	uint64_t header = __atomic_load_n(&site->header, __ATOMIC_ACQUIRE);
-	uint64_t words[TS_LIVE_OP_WORDS + TS_LIVE_OP_MORE_WORDS + TS_GPU_OP_WAITS];
-	struct fixed_words fixed = { .words = words };
 	struct writer *writer = agent_writer;
-	bool more = op->size >= sizeof(*op) && has_more(op);
-	uint64_t bytes;
+	unsigned int listed;
+	uint64_t words, *to;
+	bool more;
 	char *at;
 
 	if (op->size < offsetof(struct ts_gpu_op, registers) || !(ts_enabled() || is_running()))
 		return;
-	fixed.count = fill_op(op, more, words);
-	bytes = (2u + fixed.count) * 8;
-	if (AGENT_LIKELY(header && hot_enter(writer, WRITER_HOT, bytes, &at))) {
-		put((uint64_t *)(void *)at, header | (uint64_t)(more ? TS_LIVE_FLAG_MORE : 0) << 24,
-		    ts_counter_raw(), &fixed);
-		hot_commit(writer, WRITER_HOT, at, bytes);
+	more = op->size >= sizeof(*op) && has_more(op);
+	listed = listed_waits(op);
+	words = 2u + OP_WORDS + (more ? MORE_WORDS : 0) + listed;
+	if (AGENT_UNLIKELY(!header || !hot_enter(writer, WRITER_HOT, words * 8, &at))) {
+		op_slowly(site, op, more, listed);
 		return;
 	}
-	emit_slowly(site, &fixed, more ? TS_LIVE_FLAG_MORE : 0, true);
+	to = (uint64_t *)(void *)at;
+	header = ts_live_head_add_flags(header, more ? TS_LIVE_FLAG_MORE : 0);
+	to[0] = ts_live_head_resize(header, words);
+	to[1] = ts_counter_raw();
+	fill_op(op, more, listed, to + 2);
+	hot_commit(writer, WRITER_HOT, at, words * 8);
 }
 
 /* ---- memory ---- */
@@ -308,21 +333,23 @@ void ts_accelerator_op(struct ts_emit_site *site, const struct ts_gpu_op *op)
 void ts_accelerator_allocation(struct ts_emit_site *site,
 			       const struct ts_accelerator_allocation *allocation)
 {
-	uint64_t words[TS_LIVE_ALLOCATION_WORDS + 1];
+	uint64_t words[TS_LIVE_WORDS(struct ts_live_allocation) + 1];
+	unsigned int count = TS_LIVE_WORDS(struct ts_live_allocation);
 
 	if (!ts_enabled() || allocation->size < sizeof(*allocation))
 		return;
-	words[TS_LIVE_ALLOCATION_WHAT] = (allocation->device & TS_LIVE_DEVICE_MASK) |
-					 (uint64_t)allocation->is_free << 24;
-	words[TS_LIVE_ALLOCATION_WHERE] = pair(allocation->stream, allocation->context);
-	words[TS_LIVE_ALLOCATION_ADDRESS] = allocation->address;
-	words[TS_LIVE_ALLOCATION_BYTES] = (uint64_t)allocation->bytes;
-	words[TS_LIVE_ALLOCATION_TOTAL] = (uint64_t)allocation->total;
-	words[TS_LIVE_ALLOCATION_RESERVED] = (uint64_t)allocation->reserved;
-	words[TS_LIVE_ALLOCATION_WORDS] = allocation->stack;
+	*(struct ts_live_allocation *)(void *)words = (struct ts_live_allocation){
+		.device_kind = ts_live_device_kind(allocation->device, allocation->is_free),
+		.stream = allocation->stream,
+		.context = allocation->context,
+		.address = allocation->address,
+		.bytes = allocation->bytes,
+		.total = allocation->total,
+		.reserved = allocation->reserved,
+	};
+	words[count] = allocation->stack;
 	put_words(site,
-		  &(struct fixed_words){ allocation->time, words,
-					 TS_LIVE_ALLOCATION_WORDS + (allocation->stack != 0),
+		  &(struct fixed_words){ allocation->time, words, count + (allocation->stack != 0),
 					 NULL },
 		  allocation->stack ? TS_LIVE_FLAG_STACK_IS : 0);
 }
@@ -331,14 +358,19 @@ void ts_accelerator_allocation(struct ts_emit_site *site,
 
 void ts_accelerator_stream(const struct ts_accelerator_queue *queue)
 {
-	struct agent_note note = { .kind = TS_LIVE_STREAM_IS, .fixed_count = 4, .text_count = 1 };
+	struct ts_live_stream fixed;
+	struct agent_note note = { .kind = TS_LIVE_STREAM_IS,
+				   .fixed_bytes = sizeof(fixed),
+				   .fixed = &fixed,
+				   .text_count = 1 };
 
 	if (queue->size < sizeof(*queue))
 		return;
-	note.fixed[0] = queue->device & TS_LIVE_DEVICE_MASK;
-	note.fixed[1] = pair(queue->stream, queue->context);
-	note.fixed[2] = (uint64_t)queue->priority;
-	note.fixed[3] = queue->out_of_order;
+	fixed = (struct ts_live_stream){ .device = queue->device & TS_LIVE_DEVICE_MASK,
+					 .stream = queue->stream,
+					 .context = queue->context,
+					 .priority = queue->priority,
+					 .out_of_order = queue->out_of_order };
 	note.texts[0] = queue->name;
 	agent_emit_note(&ts_process_tracer, &note);
 }
@@ -346,11 +378,14 @@ void ts_accelerator_stream(const struct ts_accelerator_queue *queue)
 void ts_accelerator_clock(uint32_t device, uint64_t host, int64_t device_ns, int64_t uncertainty_ns,
 			  const char *method)
 {
+	struct ts_live_device_clock fixed = { .device = device & TS_LIVE_DEVICE_MASK,
+					      .counter = host,
+					      .device_ns = device_ns,
+					      .uncertainty_ns = uncertainty_ns };
 	struct agent_note note = { .kind = TS_LIVE_DEVICE_CLOCK,
-				   .fixed_count = 4,
+				   .fixed_bytes = sizeof(fixed),
+				   .fixed = &fixed,
 				   .text_count = 1,
-				   .fixed = { device & TS_LIVE_DEVICE_MASK, host,
-					      (uint64_t)device_ns, (uint64_t)uncertainty_ns },
 				   .texts = { method } };
 
 	agent_emit_note(&ts_process_tracer, &note);
@@ -358,12 +393,13 @@ void ts_accelerator_clock(uint32_t device, uint64_t host, int64_t device_ns, int
 
 void ts_accelerator_lost(const char *what, uint64_t count, const char *reason)
 {
-	/* A loss that cannot be told is one more. */
+	struct ts_live_lost fixed = { count };
+	/* A loss that cannot be stored counts as one more. */
 	struct agent_note note = { .kind = TS_LIVE_LOST,
-				   .fixed_count = 1,
+				   .fixed_bytes = sizeof(fixed),
+				   .fixed = &fixed,
 				   .text_count = 2,
 				   .counts = true,
-				   .fixed = { count },
 				   .texts = { what, reason } };
 
 	agent_emit_note(&ts_process_tracer, &note);

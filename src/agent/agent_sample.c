@@ -13,7 +13,9 @@
 #include "agent/emit_inline.h"
 #include "agent/tracer.h"
 
-#define FIXED_WORDS 4
+#define SUBJECT_WORDS TS_LIVE_WORDS(struct ts_live_subject)
+#define SAMPLE_WORDS TS_LIVE_WORDS(struct ts_live_sample)
+#define FIXED_WORDS (SUBJECT_WORDS + SAMPLE_WORDS)
 
 static_assert(TS_SAMPLE_FRAMES == TS_LIVE_FRAMES, "what a record holds");
 static_assert(TS_CODE_PYTHON == (int)TS_LIVE_CODE_PYTHON &&
@@ -28,18 +30,27 @@ uint32_t ts_code(enum ts_code_kind kind, const char *name, const char *file, uin
 	return core ? agent_register_code(core, kind, name, file, first_line) : 0;
 }
 
-/* The words ahead of its texts; how many there are. */
-static unsigned int fill_fixed(const struct ts_sample *sample, uint64_t fixed[FIXED_WORDS])
+static struct ts_live_subject process_subject(int32_t pid, uint64_t start_time)
+{
+	return (struct ts_live_subject){ .pid = (uint32_t)pid,
+					 .device_kind = ts_live_device_kind(0, TS_METRICS_PROCESS),
+					 .start_time = start_time };
+}
+
+/* Fills the payload; returns its words. */
+static unsigned int fill_fixed(const struct ts_sample *sample, uint64_t *fixed)
 {
 	unsigned int count = 0;
 
 	if (sample->pid) {
-		fixed[count++] = ts_live_subject(TS_METRICS_PROCESS, 0, (uint32_t)sample->pid);
-		fixed[count++] = sample->start_time;
+		*(struct ts_live_subject *)(void *)fixed =
+			process_subject(sample->pid, sample->start_time);
+		count = SUBJECT_WORDS;
 	}
-	fixed[count++] = (uint64_t)sample->state << 32 | sample->tid;
-	fixed[count++] = (uint64_t)sample->weight_ns;
-	return count;
+	*(struct ts_live_sample *)(void *)(fixed + count) = (struct ts_live_sample){
+		.tid = sample->tid, .state = sample->state, .weight_ns = (uint64_t)sample->weight_ns
+	};
+	return count + SAMPLE_WORDS;
 }
 
 static uint8_t flags_of(const struct ts_sample *sample)
@@ -59,19 +70,17 @@ static bool put_at_once(const struct ts_emit_site *site, const struct ts_sample 
 	struct agent_stack stack = stack_of(sample);
 	struct writer *writer = agent_writer;
 	unsigned int open = agent_open_value(writer);
-	uint64_t fixed[FIXED_WORDS], words, *to;
-	unsigned int count;
+	uint64_t words = 2u + (sample->pid ? FIXED_WORDS : SAMPLE_WORDS) + 1 + stack.count;
+	uint64_t *to;
 	char *at;
 
-	count = fill_fixed(sample, fixed);
-	words = 2u + count + 1 + stack.count;
 	if (!header || stack.count > TS_LIVE_FRAMES || !hot_enter(writer, open, words * 8, &at))
 		return false;
 	to = (uint64_t *)(void *)at;
-	*to++ = (header & ~UINT64_C(0xff00ffff)) | (uint64_t)flags_of(sample) << 24 | words;
+	*to++ = ts_live_head_replace(header, words, flags_of(sample));
 	*to++ = sample->time ? sample->time : ts_counter_read(writer->clock);
-	memcpy(to, fixed, count * sizeof(*fixed));
-	agent_put_stack(to + count, &stack, 1 + stack.count);
+	to += fill_fixed(sample, to);
+	agent_put_stack(to, &stack, 1 + stack.count);
 	hot_commit(writer, open, at, words * 8);
 	return true;
 }
@@ -161,11 +170,12 @@ void ts_sample(struct ts_emit_site *site, const struct ts_sample *sample,
 
 void ts_sample_thread(int32_t pid, uint64_t start_time, uint32_t tid, const char *name)
 {
+	struct ts_live_thread_of fixed = { .subject = process_subject(pid, start_time),
+					   .tid = tid };
 	struct agent_note note = { .kind = TS_LIVE_THREAD_OF,
-				   .fixed_count = 3,
+				   .fixed_bytes = sizeof(fixed),
+				   .fixed = &fixed,
 				   .text_count = 1,
-				   .fixed = { ts_live_subject(TS_METRICS_PROCESS, 0, (uint32_t)pid),
-					      start_time, tid },
 				   .texts = { name } };
 
 	agent_emit_note(&ts_process_tracer, &note);

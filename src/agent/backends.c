@@ -61,7 +61,7 @@ static const struct ts_backend *find(const char *name)
 }
 
 /* Nobody is told on the terminal: the trace says which backends run, and why one does not. */
-static void note_failure(const char *name, const char *outcome)
+static void note_outcome(const char *name, const char *outcome)
 {
 	struct ts_emit_arg args[] = {
 		{ "backend", TS_EMIT_STRING, { .string = name } },
@@ -78,22 +78,22 @@ static void start_one(const char *name)
 	if (!backend) {
 		const char *why = dlerror();
 
-		note_failure(name, why ? why : "not found");
+		note_outcome(name, why ? why : "not found");
 	} else if (backend->abi != TS_BACKEND_ABI ||
 		   backend->size < offsetof(struct ts_backend, metrics)) {
-		note_failure(name, "was built for another version of the interface");
+		note_outcome(name, "was built for another version of the interface");
 	} else if (started_count == BACKENDS_AT_MOST) {
-		note_failure(name, "too many backends");
+		note_outcome(name, "too many backends");
 	} else if (!backend->start) {
-		note_failure(name, "has nothing to run here");
+		note_outcome(name, "has nothing to run here");
 	} else if (backend->start()) {
-		note_failure(name, "declined to start");
+		note_outcome(name, "declined to start");
 	} else {
 		started[started_count++] = backend;
-		/* Ours are there in every program, and note_failure when there is something for
+		/* Ours are there in every program, and tell when there is something for
 		 * them. */
 		if (!is_ours(backend))
-			note_failure(name, "started");
+			note_outcome(name, "started");
 	}
 }
 

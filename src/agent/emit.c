@@ -170,22 +170,14 @@ static struct text measure(const struct core *core, const char *string, bool is_
 		if (text.length == most && text.bytes[most])
 			__atomic_fetch_add(&core->control->strings_cut, 1, __ATOMIC_RELAXED);
 	}
-	text.words = (text.length + 4 + 7) / 8;
+	text.words = ts_live_string_words(text.length);
 	*left -= text.words - 1;
 	return text;
 }
 
 static uint64_t *put_text(uint64_t *to, const struct text *text)
 {
-	to[text->words - 1] = 0; /* the padding; overwritten by what the text needs */
-	memcpy(to, &text->length, 4);
-	memcpy((char *)to + 4, text->bytes, text->length);
-	return to + text->words;
-}
-
-static uint64_t header_word(uint64_t words, unsigned int kind, unsigned int flags, uint32_t site)
-{
-	return words | (uint64_t)kind << 16 | (uint64_t)flags << 24 | (uint64_t)site << 32;
+	return ts_live_string_pack(to, text->bytes, text->length);
 }
 
 /* Words of a record in the smallest ring that there is, so that it fits everywhere. */
@@ -224,7 +216,8 @@ uint64_t *agent_put_stack(uint64_t *to, const struct agent_stack *stack, uint64_
 	memcpy(to, stack->frames, outer * sizeof(*to));
 	to += outer;
 	if (stored < stack->count) {
-		*to++ = (uint64_t)TS_LIVE_FRAMES_LEFT_OUT << 32 | (stack->count - outer - inner);
+		*to++ = ts_live_frame(TS_LIVE_FRAMES_LEFT_OUT,
+				      (uint32_t)(stack->count - outer - inner));
 		memcpy(to, stack->frames + stack->count - inner, inner * sizeof(*to));
 	}
 	return to + inner;
@@ -271,7 +264,7 @@ static inline void put_site_event(struct core *core, const struct agent_site_eve
 	if (!writer)
 		return;
 	to = agent_record_at(writer);
-	*to++ = (site->header & ~UINT64_C(0xff00ffff)) | (uint64_t)event->flags << 24 | total;
+	*to++ = ts_live_head_replace(site->header, total, event->flags);
 	*to++ = event->counter ? event->counter : ts_counter_read(writer->clock);
 	for (unsigned int i = 0; i < event->fixed_count; i++)
 		*to++ = event->fixed[i];
@@ -350,7 +343,7 @@ static void emit_slowly(struct ts_emit_site *site, const uint64_t *words)
 	int saved_errno;
 	struct core *core;
 
-	if (header && agent_drop(agent_writer, (header & 0xffff) * 8))
+	if (header && agent_drop(agent_writer, ts_live_head_words(header) * UINT64_C(8)))
 		return;
 	saved_errno = errno;
 	core = agent_start(&ts_process_tracer);
@@ -425,7 +418,7 @@ static void put_event(const struct writer *writer, const struct agent_event *eve
 	const struct text *text = layout->texts;
 	uint64_t *to = agent_record_at(writer);
 
-	*to++ = header_word(layout->words, event->kind, event->flags, 0);
+	*to++ = ts_live_head(layout->words, event->kind, event->flags, 0);
 	*to++ = event->counter ? event->counter : ts_counter_read(writer->clock);
 	for (unsigned int i = 0; i < event->fixed_count; i++)
 		*to++ = event->fixed[i];
@@ -568,24 +561,28 @@ void ts_tracer_counter_of(struct ts_tracer *tracer, const struct ts_metrics_subj
 			   subject->kind == TS_METRICS_PROCESS_ON_DEVICE;
 	bool has_device = subject->kind == TS_METRICS_DEVICE ||
 			  subject->kind == TS_METRICS_PROCESS_ON_DEVICE;
-	uint64_t fixed[2] = { ts_live_subject(subject->kind, has_device ? subject->device : 0,
-					      has_process ? (uint32_t)subject->pid : 0),
-			      has_process ? subject->start_time : 0 };
+	struct ts_live_subject about = {
+		.pid = has_process ? (uint32_t)subject->pid : 0,
+		.device_kind = ts_live_device_kind(has_device ? subject->device : 0, subject->kind),
+		.start_time = has_process ? subject->start_time : 0,
+	};
+	uint64_t fixed[TS_LIVE_WORDS(about)];
 	struct agent_event event = { .kind = TS_LIVE_COUNTER,
 				     .flags = TS_LIVE_FLAG_SUBJECT,
-				     .fixed_count = 2,
+				     .fixed_count = TS_LIVE_WORDS(about),
 				     .name = name,
 				     .category = category,
 				     .args = args,
 				     .arg_count = arg_count };
 
+	memcpy(fixed, &about, sizeof(fixed));
 	emit_event(tracer, &event, TS_TRACK_THREAD, fixed);
 }
 
 static void put_note(struct ts_tracer *tracer, struct core *core, const struct agent_note *note)
 {
 	uint64_t most = record_words(core),
-		 left = most - (2u + note->fixed_count + note->text_count);
+		 left = most - (2u + note->fixed_bytes / 8u + note->text_count);
 	struct text texts[AGENT_NOTE_TEXTS];
 	struct writer *writer;
 	uint64_t *to;
@@ -597,10 +594,11 @@ static void put_note(struct ts_tracer *tracer, struct core *core, const struct a
 	if (!writer)
 		return;
 	to = agent_record_at(writer);
-	*to++ = header_word(most - left, note->kind, 0, 0);
+	*to++ = ts_live_head(most - left, note->kind, 0, 0);
 	*to++ = ts_counter_read(writer->clock);
-	for (unsigned int i = 0; i < note->fixed_count; i++)
-		*to++ = note->fixed[i];
+	if (note->fixed_bytes)
+		memcpy(to, note->fixed, note->fixed_bytes);
+	to += note->fixed_bytes / 8;
 	for (unsigned int i = 0; i < note->text_count; i++)
 		to = put_text(to, &texts[i]);
 	agent_commit(writer, (most - left) * 8);
@@ -626,12 +624,16 @@ void agent_emit_note(struct ts_tracer *tracer, const struct agent_note *note)
 /* Values that come once events are on again are of it. */
 void ts_tracer_device(struct ts_tracer *tracer, const struct ts_metrics_device *device)
 {
-	struct agent_note note = { .kind = TS_LIVE_DEVICE, .fixed_count = 2, .text_count = 4 };
+	struct ts_live_device fixed = { 0 };
+	struct agent_note note = { .kind = TS_LIVE_DEVICE,
+				   .fixed_bytes = sizeof(fixed),
+				   .fixed = &fixed,
+				   .text_count = 4 };
 
 	if (!device)
 		return;
-	note.fixed[0] = device->number & TS_LIVE_DEVICE_MASK;
-	note.fixed[1] = (uint64_t)device->memory_bytes;
+	fixed.number = device->number & TS_LIVE_DEVICE_MASK;
+	fixed.memory_bytes = device->memory_bytes;
 	note.texts[0] = device->vendor;
 	note.texts[1] = device->model;
 	note.texts[2] = device->uuid;

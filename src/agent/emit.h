@@ -49,15 +49,14 @@ struct writer *agent_enter(struct ts_tracer *tracer, struct core *core, struct w
 uint64_t *agent_record_at(const struct writer *writer);
 void agent_commit(struct writer *writer, uint64_t bytes);
 
-#define AGENT_NOTE_WORDS 4
 #define AGENT_NOTE_TEXTS 4
 
-/* A record that is no event: words, then texts, which are cut to fit. */
+/* A record that is not an event: a payload of live_records.h, then texts, which are cut to fit. */
 struct agent_note {
 	uint8_t kind;
-	uint8_t fixed_count, text_count;
-	bool counts; /* one more event is lost where there is no room for it */
-	uint64_t fixed[AGENT_NOTE_WORDS];
+	uint8_t fixed_bytes, text_count;
+	bool counts;       /* counts a lost event where there is no space for it */
+	const void *fixed; /* the payload, NULL: none */
 	const char *texts[AGENT_NOTE_TEXTS];
 };
 /* Stores it, while events are off, too; starts the tracer if need be. */

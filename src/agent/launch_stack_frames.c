@@ -170,7 +170,7 @@ static uint64_t native_frame(struct core *core, uint64_t pc, struct ts_local_unw
 	if (is_loop(pc - 1, found))
 		word |= IS_LOOP;
 	module = find_module(core, found);
-	word |= (uint64_t)module.entry << 32 | (module.is_ours ? IS_OURS : 0);
+	word |= ts_live_frame(module.entry, 0) | (module.is_ours ? IS_OURS : 0);
 	if (bucket && module.entry)
 		agent_slot_keep(bucket, key, word);
 	return word;
@@ -187,7 +187,7 @@ static uint64_t marker(struct core *core, enum ts_local_unwind_end end)
 		entry = agent_register_code(core, TS_LIVE_CODE_NATIVE, texts[end], NULL, 0);
 		__atomic_store_n(&markers[end], entry, __ATOMIC_RELEASE);
 	}
-	return (uint64_t)entry << 32;
+	return ts_live_frame(entry, 0);
 }
 
 /* ---- merging ---- */

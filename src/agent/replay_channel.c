@@ -32,9 +32,9 @@
 /* The recorder is called again after so long, and a gap in our own time counts as no more. */
 #define CALL_NS 100000000
 
-#define OBJECT_WORDS 6
-#define COMMAND_WORDS 11
-#define BLOB_WORDS 4
+#define OBJECT_WORDS TS_LIVE_WORDS(struct ts_live_object)
+#define COMMAND_WORDS TS_LIVE_WORDS(struct ts_live_command)
+#define BLOB_WORDS TS_LIVE_WORDS(struct ts_live_blob)
 
 int64_t agent_channel_patience_ns = INT64_C(5000000000);
 
@@ -178,7 +178,7 @@ static struct text measure(const char *string, size_t most)
 	struct text text = { string ? string : "", 0, 1 };
 
 	text.length = (uint32_t)strnlen(text.bytes, most);
-	text.words = (text.length + 4 + 7) / 8;
+	text.words = ts_live_string_words(text.length);
 	return text;
 }
 
@@ -195,10 +195,7 @@ static struct text measure_details(const char *details)
 
 static uint64_t *put_text(uint64_t *to, const struct text *text)
 {
-	to[text->words - 1] = 0; /* the padding; overwritten by what the text needs */
-	memcpy(to, &text->length, 4);
-	memcpy((char *)to + 4, text->bytes, text->length);
-	return to + text->words;
+	return ts_live_string_pack(to, text->bytes, text->length);
 }
 
 /* The first two words; the record is seen when it is committed. */
@@ -206,7 +203,7 @@ static uint64_t *begin(const struct writer *writer, unsigned int kind, uint64_t 
 {
 	uint64_t *to = (uint64_t *)(void *)writer->at;
 
-	*to++ = words | (uint64_t)kind << 16;
+	*to++ = ts_live_head(words, kind, 0, 0);
 	*to++ = ts_counter_read(writer->clock);
 	return to;
 }
@@ -217,18 +214,20 @@ static void put_command(struct writer *writer, const struct ts_replay_command *c
 	uint64_t words = 2u + COMMAND_WORDS + details->words;
 	uint64_t *to = begin(writer, TS_LIVE_COMMAND, words);
 
-	*to++ = sequence;
-	*to++ = command->kind;
-	*to++ = command->queue;
-	*to++ = command->object;
-	*to++ = (uint64_t)command->offset;
-	*to++ = command->other;
-	*to++ = (uint64_t)command->other_offset;
-	*to++ = (uint64_t)command->bytes;
-	*to++ = command->blob;
-	*to++ = command->correlation;
-	*to++ = serial;
-	put_text(to, details);
+	*(struct ts_live_command *)(void *)to = (struct ts_live_command){
+		.sequence = sequence,
+		.kind = command->kind,
+		.queue = command->queue,
+		.object = command->object,
+		.offset = command->offset,
+		.other = command->other,
+		.other_offset = command->other_offset,
+		.bytes = command->bytes,
+		.blob = command->blob,
+		.correlation = command->correlation,
+		.serial = serial,
+	};
+	put_text(to + COMMAND_WORDS, details);
 	ring_advance(writer, words * 8);
 }
 
@@ -419,13 +418,15 @@ void ts_replay_object(const struct ts_replay_object *object)
 	if (!writer)
 		return;
 	to = begin(writer, TS_LIVE_OBJECT, words);
-	*to++ = object->number;
-	*to++ = object->kind;
-	*to++ = object->parent;
-	*to++ = object->address;
-	*to++ = (uint64_t)object->bytes;
-	*to++ = object->blob;
-	to = put_text(to, &name);
+	*(struct ts_live_object *)(void *)to = (struct ts_live_object){
+		.number = object->number,
+		.kind = object->kind,
+		.parent = object->parent,
+		.address = object->address,
+		.bytes = object->bytes,
+		.blob = object->blob,
+	};
+	to = put_text(to + OBJECT_WORDS, &name);
 	put_text(to, &details);
 	ring_advance(writer, words * 8);
 	leave(core);
@@ -434,12 +435,15 @@ void ts_replay_object(const struct ts_replay_object *object)
 void ts_replay_gone(uint64_t number)
 {
 	struct core *core = locked_core();
-	struct writer *writer = core ? enter(core, 3) : NULL;
+	uint64_t words = 2u + TS_LIVE_WORDS(struct ts_live_gone);
+	struct writer *writer = core ? enter(core, words) : NULL;
+	uint64_t *to;
 
 	if (!writer)
 		return;
-	*begin(writer, TS_LIVE_GONE, 3) = number;
-	ring_advance(writer, 24);
+	to = begin(writer, TS_LIVE_GONE, words);
+	*(struct ts_live_gone *)(void *)to = (struct ts_live_gone){ number };
+	ring_advance(writer, words * 8);
 	leave(core);
 }
 
@@ -521,10 +525,13 @@ static bool put_part(struct core *core, const void *data, uint64_t bytes)
 	if (!writer)
 		return false;
 	to = begin(writer, TS_LIVE_BLOB, words);
-	*to++ = channel->blob;
-	*to++ = channel->blob_bytes;
-	*to++ = channel->blob_at;
-	*to++ = bytes;
+	*(struct ts_live_blob *)(void *)to = (struct ts_live_blob){
+		.number = channel->blob,
+		.bytes = channel->blob_bytes,
+		.offset = channel->blob_at,
+		.count = bytes,
+	};
+	to += BLOB_WORDS;
 	to[(bytes + 7) / 8 - 1] = 0; /* the padding */
 	memcpy(to, data, bytes);
 	ring_advance(writer, words * 8);

@@ -148,9 +148,7 @@ static bool add(struct core *core, struct ts_emit_site *site)
 
 	if (!number)
 		return false;
-	__atomic_store_n(&site->header,
-			 words | (uint64_t)site->kind << 16 | (uint64_t)site->flags << 24 |
-				 (uint64_t)number << 32,
+	__atomic_store_n(&site->header, ts_live_head(words, site->kind, site->flags, number),
 			 __ATOMIC_RELEASE);
 	return true;
 }

@@ -18,7 +18,7 @@ static void note_window(struct ts_tracer *tracer, struct core *core, uint32_t ac
 			uint32_t cause, int64_t step, const char *name)
 {
 	uint32_t length = name ? (uint32_t)strnlen(name, 255) : 0;
-	uint64_t text_bytes = name ? (4 + length + 7) / 8 * 8 : 0;
+	uint64_t text_bytes = name ? ts_live_string_words(length) * UINT64_C(8) : 0;
 	uint64_t bytes = sizeof(struct ts_live_window_record) + text_bytes;
 	struct ts_live_window_record record = {
 		.head = { .words = (uint16_t)(bytes / 8), .kind = TS_LIVE_WINDOW },
@@ -34,12 +34,8 @@ static void note_window(struct ts_tracer *tracer, struct core *core, uint32_t ac
 	record.counter = ts_counter_read(writer->clock);
 	to = (char *)agent_record_at(writer);
 	memcpy(to, &record, sizeof(record));
-	if (name) {
-		to += sizeof(record);
-		memset(to + text_bytes - 8, 0, 8);
-		memcpy(to, &length, sizeof(length));
-		memcpy(to + sizeof(length), name, length);
-	}
+	if (name)
+		ts_live_string_pack((uint64_t *)(void *)(to + sizeof(record)), name, length);
 	agent_commit(writer, bytes);
 }
 
@@ -153,7 +149,6 @@ void ts_accelerator_window(const char *cause, bool open)
 /* Of an area that is there: none is made for it. */
 void ts_accelerator_end(void)
 {
-	const struct ts_live_record head = { .words = 2, .kind = TS_LIVE_END };
 	struct core *core = __atomic_load_n(&ts_process_tracer.core, __ATOMIC_ACQUIRE);
 	int saved_errno = errno;
 	struct writer *writer;
@@ -164,7 +159,7 @@ void ts_accelerator_end(void)
 	writer = agent_enter(&ts_process_tracer, core, agent_writer, 16, true);
 	if (writer) {
 		to = agent_record_at(writer);
-		memcpy(to, &head, sizeof(head));
+		to[0] = ts_live_head(2, TS_LIVE_END, 0, 0);
 		to[1] = ts_counter_read(writer->clock);
 		agent_commit(writer, 16);
 	}
@@ -174,13 +169,12 @@ void ts_accelerator_end(void)
 static void emit_step(struct ts_tracer *tracer, struct core *core, int64_t number)
 {
 	struct writer *writer = agent_enter(tracer, core, agent_find_writer(tracer), 24, true);
-	struct ts_live_record head = { .words = 3, .kind = TS_LIVE_STEP };
 	uint64_t *to;
 
 	if (!writer)
 		return;
 	to = agent_record_at(writer);
-	memcpy(to, &head, sizeof(head));
+	to[0] = ts_live_head(3, TS_LIVE_STEP, 0, 0);
 	to[1] = ts_counter_read(writer->clock);
 	to[2] = (uint64_t)number;
 	agent_commit(writer, 24);
@@ -219,9 +213,8 @@ __thread char agent_thread_name[16] __attribute__((tls_model("initial-exec")));
  */
 void ts_thread_name(const char *name)
 {
-	size_t length = name ? strnlen(name, 255) : 0, words = 2 + (length + 4 + 7) / 8;
-	struct ts_live_record head = { .words = (uint16_t)words, .kind = TS_LIVE_THREAD_NAME };
-	uint32_t length_word = (uint32_t)length;
+	uint32_t length = name ? (uint32_t)strnlen(name, 255) : 0;
+	uint64_t words = 2u + ts_live_string_words(length);
 	struct writer *writer;
 	struct core *core;
 	uint64_t *to;
@@ -237,10 +230,8 @@ void ts_thread_name(const char *name)
 	if (!writer)
 		return;
 	to = agent_record_at(writer);
-	memcpy(to, &head, sizeof(head));
+	to[0] = ts_live_head(words, TS_LIVE_THREAD_NAME, 0, 0);
 	to[1] = ts_counter_read(writer->clock);
-	to[words - 1] = 0;
-	memcpy(to + 2, &length_word, sizeof(length_word));
-	memcpy((char *)(to + 2) + 4, name ? name : "", length);
+	ts_live_string_pack(to + 2, name ? name : "", length);
 	agent_commit(writer, words * 8);
 }

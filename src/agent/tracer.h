@@ -23,7 +23,7 @@
 #include <tracesmith/replay.h>
 
 #include "live/local/counter.h"
-#include "live/local/live_layout.h"
+#include "live/local/live_records.h"
 
 #define AGENT_LIKELY(condition) __builtin_expect(!!(condition), 1)
 #define AGENT_UNLIKELY(condition) __builtin_expect(!!(condition), 0)

@@ -14,7 +14,7 @@
 
 #include "base/memory.h"
 #include "live/journal.h"
-#include "live/local/live_layout.h"
+#include "live/local/live_records.h"
 
 struct ts_area;
 

@@ -15,7 +15,7 @@
 #include <tracesmith/error.h>
 
 #include "base/memory.h"
-#include "live/local/live_layout.h"
+#include "live/local/live_records.h"
 
 #define TS_JOURNAL_MAGIC 0x424a5354u /* "TSJB" */
 #define TS_JOURNAL_VERSION 1

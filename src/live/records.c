@@ -11,12 +11,12 @@
 
 static size_t size_of(uint64_t word)
 {
-	return (size_t)(word & 0xffff) * 8;
+	return (size_t)ts_live_head_words(word) * 8;
 }
 
 static unsigned int kind_of(uint64_t word)
 {
-	return (unsigned int)(word >> 16) & 0xff;
+	return ts_live_head_kind(word);
 }
 
 /* Every record has a counter but PAD; a THREAD has all its words. */

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "live/local/live_layout.h"
+#include "live/local/live_records.h"
 
 struct ts_records {
 	const unsigned char *data;

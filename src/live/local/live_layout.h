@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The shared memory of an observed process, byte for byte as in docs/live.md, sections 2 and 3.
- * Seen by both sides: the target writes it in place, a recorder copies it out and distrusts it.
- * Includes libc only: the agent is built from this.
+ * The shared memory of a traced process, byte for byte as in docs/live.md, section 2; the records
+ * in its rings are in live_records.h. The target writes it in place; a recorder copies it and
+ * validates it. Includes libc only, since the agent uses it.
  */
 #ifndef TS_LIVE_LOCAL_LIVE_LAYOUT_H
 #define TS_LIVE_LOCAL_LIVE_LAYOUT_H
@@ -250,146 +250,6 @@ struct ts_live_module {
 #define TS_LIVE_SITE_LEAST 24u
 #define TS_LIVE_SITE_GREATEST 16384u
 
-/* ---- records ---- */
-
-struct ts_live_record {
-	uint16_t words;
-	uint8_t kind;
-	uint8_t flags;
-	uint32_t site;
-};
-static_assert(sizeof(struct ts_live_record) == 8, "live.md, section 3");
-
-enum ts_live_kind {
-	TS_LIVE_SPAN = 1,
-	TS_LIVE_BEGIN = 2,
-	TS_LIVE_END = 3,
-	TS_LIVE_INSTANT = 4,
-	TS_LIVE_COUNTER = 5,
-	TS_LIVE_STEP = 6,
-	TS_LIVE_CALL = 7,
-	TS_LIVE_GPU_OP = 8,
-	TS_LIVE_SAMPLE = 9,
-	TS_LIVE_ALLOCATION = 10,
-	/* Kinds from here on are no events. */
-	TS_LIVE_PAD = 16,
-	TS_LIVE_THREAD = 17,
-	TS_LIVE_WINDOW = 18,
-	TS_LIVE_THREAD_NAME = 19,
-	TS_LIVE_DEVICE = 20,
-	TS_LIVE_STREAM_IS = 21,
-	TS_LIVE_DEVICE_CLOCK = 22,
-	TS_LIVE_LOST = 23,
-	TS_LIVE_FACT = 24,
-	TS_LIVE_THREAD_OF = 25,
-	/* Of the channel: docs/replay.md, section 2.1. */
-	TS_LIVE_OBJECT = 32,
-	TS_LIVE_GONE = 33,
-	TS_LIVE_COMMAND = 34,
-	TS_LIVE_BLOB = 35,
-};
-
-/* Words of a GPU_OP behind the first two; then the correlations that it waited for. */
-enum ts_live_gpu_op_word {
-	TS_LIVE_OP_CORRELATION,
-	TS_LIVE_OP_WHAT,  /* device (24 bits), kind (8), copy kind (8), waits that are listed (8),
-			     waits that are not (16) */
-	TS_LIVE_OP_WHERE, /* stream, context (32 bits each) */
-	TS_LIVE_OP_QUEUED,
-	TS_LIVE_OP_SUBMITTED,
-	TS_LIVE_OP_START,
-	TS_LIVE_OP_END,
-	TS_LIVE_OP_GRID_XY, /* 32 bits each; 0: unknown */
-	TS_LIVE_OP_GRID_Z_BLOCK_X,
-	TS_LIVE_OP_BLOCK_YZ,
-	TS_LIVE_OP_BYTES,
-	TS_LIVE_OP_WORDS
-};
-/* With MORE these follow, ahead of the correlations. */
-enum ts_live_gpu_op_more {
-	TS_LIVE_OP_REGISTERS_SHARED, /* registers a thread (0: unknown, and so is the next), bytes
-					of shared memory (32 bits each) */
-	TS_LIVE_OP_GRAPH_STACK, /* graph (32 bits), stack: an entry of the dictionary; 0: none */
-	TS_LIVE_OP_GRAPH_NODE,  /* 0: none */
-	TS_LIVE_OP_MORE_WORDS
-};
-
-/* Words of an ALLOCATION behind the first two. Its site's name is the allocator. */
-enum ts_live_allocation_word {
-	TS_LIVE_ALLOCATION_WHAT,  /* device (24 bits; all ones: the host), kind (8; enum
-				     ts_allocation_kind) */
-	TS_LIVE_ALLOCATION_WHERE, /* stream, context (32 bits each); stream 2^32 - 1: none */
-	TS_LIVE_ALLOCATION_ADDRESS,
-	TS_LIVE_ALLOCATION_BYTES,
-	TS_LIVE_ALLOCATION_TOTAL, /* in use of that device after it; ABSENT: unknown */
-	TS_LIVE_ALLOCATION_RESERVED,
-	TS_LIVE_ALLOCATION_WORDS
-};
-#define TS_LIVE_BLOB_PART 15360u
-#define TS_LIVE_DETAILS_BYTES 8000u
-
-#define TS_LIVE_FLAG_TICKS 1u
-#define TS_LIVE_FLAG_START 2u
-#define TS_LIVE_FLAG_TRACK 4u
-#define TS_LIVE_FLAG_SIDE 8u
-#define TS_LIVE_FLAG_SUBJECT 16u
-#define TS_LIVE_FLAG_STACK 32u
-#define TS_LIVE_FLAG_STACK_IS 64u /* the last word is a stack: an entry of the dictionary */
-#define TS_LIVE_FLAG_MORE 128u    /* GPU_OP: enum ts_live_gpu_op_more */
-
-/*
- * A frame: an entry of the dictionary (32 high bits; 0: it had no room), and line or address. Or so
- * many that are left out.
- */
-#define TS_LIVE_FRAMES 1800u
-#define TS_LIVE_FRAMES_OUTER 600u /* of them, where some are left out */
-#define TS_LIVE_FRAMES_LEFT_OUT 0xffffffffu
-
-/* The word of a SUBJECT: kind (enum ts_metrics_kind), device, pid. */
-#define TS_LIVE_DEVICE_MASK 0xffffffu
-
-static inline uint64_t ts_live_subject(unsigned int kind, uint32_t device, uint32_t pid)
-{
-	return (uint64_t)kind << 56 | (uint64_t)(device & TS_LIVE_DEVICE_MASK) << 32 | pid;
-}
-
-static inline int ts_live_kind_is_event(unsigned int kind)
-{
-	return kind < TS_LIVE_PAD;
-}
-
-/* A THREAD record, whole. */
-struct ts_live_thread_record {
-	struct ts_live_record head;
-	uint64_t counter;
-	uint32_t tid;
-	uint32_t serial;
-	uint32_t previous_ring; /* plus 1; 0: none */
-	uint32_t reserved;
-	uint64_t previous_position;
-	uint64_t dropped; /* of the ring, so far: of earlier owners */
-	char name[16];
-};
-static_assert(sizeof(struct ts_live_thread_record) == 64, "live.md, section 3");
-
-enum ts_live_window_action { TS_LIVE_WINDOW_OPEN = 1, TS_LIVE_WINDOW_CLOSE = 2 };
-enum ts_live_window_cause {
-	TS_LIVE_CAUSE_STEP = 1,
-	TS_LIVE_CAUSE_MAX_STEPS = 2,
-	TS_LIVE_CAUSE_NVTX = 3,
-	TS_LIVE_CAUSE_PROFILER = 4, /* cuProfilerStart and cuProfilerStop */
-};
-
-/* A WINDOW record, whole. */
-struct ts_live_window_record {
-	struct ts_live_record head;
-	uint64_t counter;
-	uint32_t action;
-	uint32_t cause;
-	int64_t step;
-};
-static_assert(sizeof(struct ts_live_window_record) == 32, "live.md, section 3");
-
 /* Bytes that the dictionary may have; 0 where the control block makes no sense. */
 static inline uint64_t ts_live_dictionary_bytes(const struct ts_live_control *control)
 {
@@ -400,9 +260,5 @@ static inline uint64_t ts_live_dictionary_bytes(const struct ts_live_control *co
 		return 0;
 	return bytes;
 }
-
-#define TS_LIVE_RECORD_WORDS 2048u
-#define TS_LIVE_STRING_BYTES 8192u
-#define TS_LIVE_FIELDS 32u
 
 #endif

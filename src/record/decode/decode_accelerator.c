@@ -120,7 +120,7 @@ bool decode_call(struct ts_decoder *decoder, struct decode_area *area, struct de
 	row.thread = event->thread->id;
 	row.name = event->name;
 	row.category = event->category;
-	row.result = (int64_t)event->result;
+	row.result = event->result;
 	row.shape = event->shape;
 	if (event->correlation) {
 		row.correlation = decode_correlation(decoder, area->process, event->correlation);
@@ -135,22 +135,20 @@ bool decode_call(struct ts_decoder *decoder, struct decode_area *area, struct de
 	return true;
 }
 
-static int64_t word_time(const struct decode_event *event, enum ts_live_gpu_op_word word)
+static int64_t valid_time(int64_t time)
 {
-	int64_t time = (int64_t)event->own[word];
-
-	/* What is not in this range is no time, and sums of it would overflow. */
+	/* Sums of times outside this range would overflow. */
 	return time > -DECODE_LATEST_NS && time < DECODE_LATEST_NS ? time : TS_ABSENT;
 }
 
 /* When it ran; what is not known is taken from the nearest time that is. False: none is. */
 static bool set_times(const struct decode_event *event, struct ts_gpu_op_row *row)
 {
-	int64_t start = word_time(event, TS_LIVE_OP_START);
-	int64_t end = word_time(event, TS_LIVE_OP_END);
+	int64_t start = valid_time(event->op->start);
+	int64_t end = valid_time(event->op->end);
 
-	row->queued = word_time(event, TS_LIVE_OP_QUEUED);
-	row->submitted = word_time(event, TS_LIVE_OP_SUBMITTED);
+	row->queued = valid_time(event->op->queued);
+	row->submitted = valid_time(event->op->submitted);
 	if (start == TS_ABSENT)
 		start = end != TS_ABSENT              ? end
 			: row->submitted != TS_ABSENT ? row->submitted
@@ -162,24 +160,23 @@ static bool set_times(const struct decode_event *event, struct ts_gpu_op_row *ro
 	return true;
 }
 
-static int64_t or_absent(uint64_t size)
+static int64_t or_absent(uint32_t size)
 {
-	return (uint32_t)size ? (int64_t)(uint32_t)size : TS_ABSENT;
+	return size ? (int64_t)size : TS_ABSENT;
 }
 
 static unsigned int set_sizes(const struct decode_event *event, struct ts_gpu_op_row *row)
 {
-	const uint64_t *own = event->own;
+	const struct ts_live_gpu_op *op = event->op;
 	unsigned int with = 0;
 
-	row->grid_x = or_absent(own[TS_LIVE_OP_GRID_XY]);
-	row->grid_y = or_absent(own[TS_LIVE_OP_GRID_XY] >> 32);
-	row->grid_z = or_absent(own[TS_LIVE_OP_GRID_Z_BLOCK_X]);
-	row->block_x = or_absent(own[TS_LIVE_OP_GRID_Z_BLOCK_X] >> 32);
-	row->block_y = or_absent(own[TS_LIVE_OP_BLOCK_YZ]);
-	row->block_z = or_absent(own[TS_LIVE_OP_BLOCK_YZ] >> 32);
-	row->bytes = (int64_t)own[TS_LIVE_OP_BYTES] >= 0 ? (int64_t)own[TS_LIVE_OP_BYTES]
-							 : TS_ABSENT;
+	row->grid_x = or_absent(op->grid[0]);
+	row->grid_y = or_absent(op->grid[1]);
+	row->grid_z = or_absent(op->grid[2]);
+	row->block_x = or_absent(op->block[0]);
+	row->block_y = or_absent(op->block[1]);
+	row->block_z = or_absent(op->block[2]);
+	row->bytes = op->bytes >= 0 ? op->bytes : TS_ABSENT;
 	if (row->grid_x != TS_ABSENT && row->grid_y != TS_ABSENT && row->grid_z != TS_ABSENT)
 		with |= WITH_GRID;
 	if (row->block_x != TS_ABSENT && row->block_y != TS_ABSENT && row->block_z != TS_ABSENT)
@@ -194,25 +191,24 @@ static unsigned int set_more(struct ts_decoder *decoder, struct decode_area *are
 			     struct decode_ring *ring, const struct decode_event *event,
 			     struct ts_gpu_op_row *row)
 {
-	const uint64_t *more = event->more;
+	const struct ts_live_gpu_op_more *more = event->more;
 	unsigned int with = 0;
 
 	if (!more)
 		return 0;
-	row->registers = or_absent(more[TS_LIVE_OP_REGISTERS_SHARED]);
+	row->registers = or_absent(more->registers);
 	if (row->registers != TS_ABSENT) {
-		row->shared_bytes = (int64_t)(more[TS_LIVE_OP_REGISTERS_SHARED] >> 32);
+		row->shared_bytes = more->shared_bytes;
 		with |= WITH_REGISTERS | WITH_SHARED;
 	}
-	row->graph = or_absent(more[TS_LIVE_OP_GRAPH_STACK]);
+	row->graph = or_absent(more->graph);
 	if (row->graph != TS_ABSENT)
 		with |= WITH_GRAPH;
-	if (more[TS_LIVE_OP_GRAPH_NODE] - 1 < INT64_MAX) {
-		row->graph_node = (int64_t)more[TS_LIVE_OP_GRAPH_NODE];
+	if (more->graph_node - 1 < INT64_MAX) {
+		row->graph_node = (int64_t)more->graph_node;
 		with |= WITH_GRAPH_NODE;
 	}
-	row->stack =
-		decode_stack(decoder, area, ring, more[TS_LIVE_OP_GRAPH_STACK] >> 32, event->ns);
+	row->stack = decode_stack(decoder, area, ring, more->stack, event->ns);
 	return with;
 }
 
@@ -241,12 +237,11 @@ static int64_t waits_text(struct ts_decoder *decoder, struct decode_process *pro
 static void add_op(struct ts_decoder *decoder, struct decode_area *area,
 		   const struct decode_event *event, struct ts_gpu_op_row *row, unsigned int with)
 {
-	uint64_t what = event->own[TS_LIVE_OP_WHAT];
 	const struct ts_shape *shape =
 		event->shape ? ts_writer_shape_fields(decoder->writer, event->shape) : NULL;
 	uint32_t count = shape ? TS_MIN(shape->value_count, TS_LIVE_FIELDS) : 0;
 	int64_t values[TS_LIVE_FIELDS + 2];
-	unsigned int listed = what >> 40 & 0xff, more = (unsigned int)(what >> 48);
+	unsigned int listed = event->op->waits, more = event->op->unlisted_waits;
 
 	if (count)
 		memcpy(values, event->values, count * sizeof(*values));
@@ -267,7 +262,7 @@ static bool set_device(struct ts_decoder *decoder, struct decode_area *area,
 		       const struct decode_event *event, struct ts_gpu_op_row *row,
 		       uint32_t *ret_clock)
 {
-	uint32_t number = (uint32_t)event->own[TS_LIVE_OP_WHAT] & TS_LIVE_DEVICE_MASK;
+	uint32_t number = ts_live_device_of(event->op->device_kind);
 	const struct decode_device *device = decode_use_device(decoder, area, number);
 	struct decode_device_clock *clock;
 
@@ -290,17 +285,15 @@ static bool set_device(struct ts_decoder *decoder, struct decode_area *area,
 static void set_place(struct ts_decoder *decoder, struct decode_area *area,
 		      const struct decode_event *event, struct ts_gpu_op_row *row)
 {
-	uint32_t device = (uint32_t)event->own[TS_LIVE_OP_WHAT] & TS_LIVE_DEVICE_MASK;
-	uint32_t stream = (uint32_t)event->own[TS_LIVE_OP_WHERE];
-	uint32_t context = (uint32_t)(event->own[TS_LIVE_OP_WHERE] >> 32);
-	const struct decode_stream *queue =
-		decode_use_stream(decoder, area, device, stream, context);
+	const struct ts_live_gpu_op *op = event->op;
+	const struct decode_stream *queue = decode_use_stream(
+		decoder, area, ts_live_device_of(op->device_kind), op->stream, op->context);
 
 	row->stream = queue ? queue->id : 0;
-	row->context = context;
+	row->context = op->context;
 	row->process = area->process ? area->process->id : 0;
-	row->kind = event->own[TS_LIVE_OP_WHAT] >> 24 & 0xff;
-	row->copy_kind = event->own[TS_LIVE_OP_WHAT] >> 32 & 0xff;
+	row->kind = ts_live_kind_of(op->device_kind);
+	row->copy_kind = op->copy_kind;
 	if (row->kind > TS_GPU_OP_COLLECTIVE)
 		row->kind = TS_GPU_OP_OTHER;
 	if (row->copy_kind > TS_COPY_PEER_TO_PEER)
@@ -343,15 +336,19 @@ bool decode_gpu_op(struct ts_decoder *decoder, struct decode_area *area, struct 
 static bool clock_record(struct ts_decoder *decoder, struct decode_area *area,
 			 struct decode_cursor *cursor)
 {
-	uint32_t number = (uint32_t)decode_take_word(cursor) & TS_LIVE_DEVICE_MASK, length;
-	uint64_t counter = decode_take_word(cursor);
-	struct decode_clock_point point = { .device_ns = (int64_t)decode_take_word(cursor),
-					    .uncertainty_ns = (int64_t)decode_take_word(cursor) };
-	const char *method = decode_take_string(cursor, &length);
+	struct decode_clock_point point;
+	struct ts_live_device_clock clock;
+	uint32_t number, length;
+	const char *method;
 
+	decode_take(cursor, &clock, sizeof(clock));
+	method = decode_take_string(cursor, &length);
 	if (cursor->bad)
 		return false;
-	point.host_ns = decode_time(decoder, area, counter);
+	number = clock.device & TS_LIVE_DEVICE_MASK;
+	point = (struct decode_clock_point){ .host_ns = decode_time(decoder, area, clock.counter),
+					     .device_ns = clock.device_ns,
+					     .uncertainty_ns = clock.uncertainty_ns };
 	if (decode_use_device(decoder, area, number))
 		decode_add_point(decoder, &decode_find_number(area, number)->clock, &point, method,
 				 length, false);
@@ -372,12 +369,14 @@ static bool is_event(const char *what, uint32_t bytes)
 static bool lost_record(struct ts_decoder *decoder, struct decode_area *area, int64_t ns,
 			struct decode_cursor *cursor)
 {
-	uint64_t count = decode_take_word(cursor);
-	uint32_t what_bytes, reason_bytes;
-	const char *what = decode_take_string(cursor, &what_bytes);
-	const char *reason = decode_take_string(cursor, &reason_bytes);
 	struct ts_loss_row row = ts_loss_none;
+	uint32_t what_bytes, reason_bytes;
+	const char *what, *reason;
+	struct ts_live_lost lost;
 
+	decode_take(cursor, &lost, sizeof(lost));
+	what = decode_take_string(cursor, &what_bytes);
+	reason = decode_take_string(cursor, &reason_bytes);
 	if (cursor->bad)
 		return false;
 	row.start = ns;
@@ -385,10 +384,10 @@ static bool lost_record(struct ts_decoder *decoder, struct decode_area *area, in
 	row.process = area->process ? area->process->id : 0;
 	row.what = decode_string(decoder, what, what_bytes);
 	row.reason = decode_string(decoder, reason, reason_bytes);
-	row.count = count > INT64_MAX ? TS_ABSENT : (int64_t)count;
+	row.count = lost.count > INT64_MAX ? TS_ABSENT : (int64_t)lost.count;
 	ts_writer_add(decoder->writer, TS_TABLE_LOSS, &row, NULL);
-	if (count <= INT64_MAX && is_event(what, what_bytes))
-		decoder->counts.lost += count;
+	if (lost.count <= INT64_MAX && is_event(what, what_bytes))
+		decoder->counts.lost += lost.count;
 	return true;
 }
 
@@ -435,8 +434,8 @@ static bool is_known_fact(const struct decode_area *area, const uint64_t *record
 	const uint64_t *known = (const uint64_t *)(const void *)area->facts.data;
 	size_t count = area->facts.length / 8;
 
-	for (size_t at = 0; at < count; at += (uint16_t)known[at])
-		if ((uint16_t)known[at] == words &&
+	for (size_t at = 0; at < count; at += ts_live_head_words(known[at]))
+		if (ts_live_head_words(known[at]) == words &&
 		    memcmp(known + at + 2, record + 2, (words - 2) * 8) == 0)
 			return true;
 	return false;
@@ -461,8 +460,8 @@ void decode_facts(struct ts_decoder *decoder, struct decode_area *area)
 
 	if (count && area->process && area->process->epoch != decoder->epoch)
 		decode_write_process(decoder, area->process);
-	for (size_t at = 0; at < count; at += (uint16_t)known[at])
-		put_fact(decoder, area, known + at, (uint16_t)known[at]);
+	for (size_t at = 0; at < count; at += ts_live_head_words(known[at]))
+		put_fact(decoder, area, known + at, ts_live_head_words(known[at]));
 }
 
 bool decode_accelerator_record(struct ts_decoder *decoder, struct decode_area *area,

@@ -7,18 +7,17 @@
 
 #define NO_STREAM UINT32_MAX
 
-static int64_t size_or_absent(uint64_t word)
+static int64_t size_or_absent(int64_t size)
 {
-	return (int64_t)word >= 0 ? (int64_t)word : TS_ABSENT;
+	return size >= 0 ? size : TS_ABSENT;
 }
 
 /* Whose memory it is, and the queue that orders it. False: no memory, or too many devices. */
 static bool set_place(struct ts_decoder *decoder, struct decode_area *area,
 		      const struct decode_event *event, struct ts_allocation_row *row)
 {
-	uint32_t number = (uint32_t)event->own[TS_LIVE_ALLOCATION_WHAT] & TS_LIVE_DEVICE_MASK;
-	uint32_t stream = (uint32_t)event->own[TS_LIVE_ALLOCATION_WHERE];
-	uint32_t context = (uint32_t)(event->own[TS_LIVE_ALLOCATION_WHERE] >> 32);
+	const struct ts_live_allocation *allocation = event->allocation;
+	uint32_t number = ts_live_device_of((uint32_t)allocation->device_kind);
 	const struct decode_device *device;
 	const struct decode_stream *queue;
 
@@ -28,9 +27,9 @@ static bool set_place(struct ts_decoder *decoder, struct decode_area *area,
 	if (!device)
 		return false;
 	row->device = device->id;
-	if (stream == NO_STREAM)
+	if (allocation->stream == NO_STREAM)
 		return true;
-	queue = decode_use_stream(decoder, area, number, stream, context);
+	queue = decode_use_stream(decoder, area, number, allocation->stream, allocation->context);
 	row->stream = queue ? queue->id : 0;
 	return queue != NULL;
 }
@@ -38,20 +37,21 @@ static bool set_place(struct ts_decoder *decoder, struct decode_area *area,
 bool decode_allocation(struct ts_decoder *decoder, struct decode_area *area,
 		       struct decode_ring *ring, const struct decode_event *event)
 {
+	const struct ts_live_allocation *allocation = event->allocation;
 	struct ts_allocation_row row = ts_allocation_none;
 
-	row.kind = event->own[TS_LIVE_ALLOCATION_WHAT] >> 24 & 0xff;
+	row.kind = ts_live_kind_of((uint32_t)allocation->device_kind);
 	if (row.kind > TS_ALLOCATION_FREE || !set_place(decoder, area, event, &row)) {
 		decode_lose(decoder, ring, LOSS_UNKNOWN_EVENT, 1, event->ns, event->ns);
 		return false;
 	}
 	row.start = event->ns;
 	row.thread = event->thread->id;
-	row.address = (int64_t)event->own[TS_LIVE_ALLOCATION_ADDRESS];
-	row.bytes = size_or_absent(event->own[TS_LIVE_ALLOCATION_BYTES]);
+	row.address = (int64_t)allocation->address;
+	row.bytes = size_or_absent(allocation->bytes);
 	row.pool = event->name;
-	row.total_bytes = size_or_absent(event->own[TS_LIVE_ALLOCATION_TOTAL]);
-	row.reserved_bytes = size_or_absent(event->own[TS_LIVE_ALLOCATION_RESERVED]);
+	row.total_bytes = size_or_absent(allocation->total);
+	row.reserved_bytes = size_or_absent(allocation->reserved);
 	row.stack = decode_stack(decoder, area, ring, event->stack, event->ns);
 	row.shape = event->shape;
 	ts_writer_add(decoder->writer, TS_TABLE_ALLOCATION, &row, event->values);

@@ -154,11 +154,11 @@ static bool add_part(struct ts_decoder *decoder, struct decode_half_blob *half, 
 }
 
 /* False: the parts do not follow each other, or are not those of one content. */
-static bool is_next_part(const struct decode_half_blob *half, uint64_t number, uint64_t bytes,
-			 uint64_t offset, uint64_t count)
+static bool is_next_part(const struct decode_half_blob *half, const struct ts_live_blob *part)
 {
-	return number && half->number == number && half->bytes == bytes && half->done == offset &&
-	       count && count <= bytes - offset;
+	return part->number && half->number == part->number && half->bytes == part->bytes &&
+	       half->done == part->offset && part->count &&
+	       part->count <= part->bytes - part->offset;
 }
 
 /* Nothing of it will be named; one that is counted is not counted again with its next part. */
@@ -174,24 +174,24 @@ static void give_up(struct ts_decoder *decoder, struct decode_half_blob *half,
 bool decode_blob_record(struct ts_decoder *decoder, struct decode_channel *channel,
 			struct decode_ring *ring, struct decode_cursor *cursor, int64_t ns)
 {
-	uint64_t number = decode_take_word(cursor), bytes = decode_take_word(cursor);
-	uint64_t offset = decode_take_word(cursor), count = decode_take_word(cursor);
 	struct decode_half_blob *half = &channel->half;
+	struct ts_live_blob part;
 
-	if (cursor->bad || count > (size_t)(cursor->end - cursor->next) * 8)
+	decode_take(cursor, &part, sizeof(part));
+	if (cursor->bad || part.count > (size_t)(cursor->end - cursor->next) * 8)
 		return false;
-	if (offset == 0 && half->number != number)
-		begin_half(channel, number, bytes);
-	if (bytes > INT64_MAX || !is_next_part(half, number, bytes, offset, count)) {
-		give_up(decoder, half, ring, number, ns);
+	if (part.offset == 0 && half->number != part.number)
+		begin_half(channel, part.number, part.bytes);
+	if (part.bytes > INT64_MAX || !is_next_part(half, &part)) {
+		give_up(decoder, half, ring, part.number, ns);
 		return true;
 	}
-	if (!add_part(decoder, half, (const char *)cursor->next, count)) {
+	if (!add_part(decoder, half, (const char *)cursor->next, part.count)) {
 		half->number = 0;
 		return true;
 	}
 	if (half->done == half->bytes) {
-		decode_put_blob(decoder, channel, number, half->previous);
+		decode_put_blob(decoder, channel, part.number, half->previous);
 		decoder->counts.blob_bytes += half->bytes;
 		half->number = 0;
 	}

@@ -239,38 +239,39 @@ static int64_t object_details(struct place *place, uint64_t number, const char *
 	return ts_writer_string(place->decoder->writer, out.data, out.length);
 }
 
-static int64_t size_or_absent(uint64_t word)
+static int64_t size_or_absent(int64_t size)
 {
-	return (int64_t)word >= 0 ? (int64_t)word : TS_ABSENT;
+	return size >= 0 ? size : TS_ABSENT;
 }
 
 /* ---- records ---- */
 
 static bool object_record(struct place *place, struct decode_cursor *cursor)
 {
-	uint64_t number = decode_take_word(cursor), kind = decode_take_word(cursor);
-	uint64_t parent = decode_take_word(cursor), address = decode_take_word(cursor);
-	uint64_t bytes = decode_take_word(cursor), blob = decode_take_word(cursor);
-	uint32_t name_bytes, details_bytes;
-	const char *name = decode_take_string(cursor, &name_bytes);
-	const char *details = decode_take_string(cursor, &details_bytes);
 	struct ts_decoder *decoder = place->decoder;
-	struct decode_object *object;
+	uint32_t name_bytes, details_bytes;
+	const char *name, *details;
+	struct decode_object *object = NULL;
+	struct ts_live_object about;
 
+	decode_take(cursor, &about, sizeof(about));
+	name = decode_take_string(cursor, &name_bytes);
+	details = decode_take_string(cursor, &details_bytes);
 	if (cursor->bad)
 		return false;
-	object = number ? describe_object(decoder, place->area->channel, number, place->ns) : NULL;
+	if (about.number)
+		object = describe_object(decoder, place->area->channel, about.number, place->ns);
 	if (!object) {
 		lose(place, LOSS_TOO_MANY_OBJECTS);
 		return true;
 	}
-	object->row.kind = kind <= UINT8_MAX ? (int64_t)kind : TS_OBJECT_UNKNOWN;
-	object->row.parent = parent == number ? 0 : object_id(place, parent);
-	object->row.address = address ? (int64_t)address : TS_ABSENT;
-	object->row.bytes = size_or_absent(bytes);
-	object->row.blob = blob_id(place, blob, true);
+	object->row.kind = about.kind <= UINT8_MAX ? (int64_t)about.kind : TS_OBJECT_UNKNOWN;
+	object->row.parent = about.parent == about.number ? 0 : object_id(place, about.parent);
+	object->row.address = about.address ? (int64_t)about.address : TS_ABSENT;
+	object->row.bytes = size_or_absent(about.bytes);
+	object->row.blob = blob_id(place, about.blob, true);
 	object->row.name = name_bytes ? decode_string(decoder, name, name_bytes) : 0;
-	object->row.details = object_details(place, number, details, details_bytes);
+	object->row.details = object_details(place, about.number, details, details_bytes);
 	object_row(decoder, place->area, object);
 	return true;
 }
@@ -278,10 +279,13 @@ static bool object_record(struct place *place, struct decode_cursor *cursor)
 static bool gone_record(const struct place *place, struct decode_cursor *cursor)
 {
 	struct decode_channel *channel = place->area->channel;
-	struct decode_object *object = find_object(channel, decode_take_word(cursor));
+	struct decode_object *object;
+	struct ts_live_gone gone;
 
+	decode_take(cursor, &gone, sizeof(gone));
 	if (cursor->bad)
 		return false;
+	object = find_object(channel, gone.number);
 	if (!object || object->is_gone)
 		return true;
 	object->row.destroyed = place->ns;
@@ -350,40 +354,23 @@ static int64_t thread_id(const struct place *place, uint64_t serial)
 	return thread->id;
 }
 
-/* Words of a COMMAND behind the first two. */
-enum {
-	COMMAND_SEQUENCE,
-	COMMAND_KIND,
-	COMMAND_QUEUE,
-	COMMAND_OBJECT,
-	COMMAND_OFFSET,
-	COMMAND_OTHER,
-	COMMAND_OTHER_OFFSET,
-	COMMAND_BYTES,
-	COMMAND_BLOB,
-	COMMAND_CORRELATION,
-	COMMAND_SERIAL,
-	COMMAND_WORDS
-};
-
-static void set_command(const struct place *place, const uint64_t *words,
+static void set_command(const struct place *place, const struct ts_live_command *command,
 			struct ts_command_row *row)
 {
 	struct decode_process *process = place->area->process;
 
 	row->start = place->ns;
-	row->sequence = size_or_absent(words[COMMAND_SEQUENCE]);
-	row->kind = words[COMMAND_KIND] <= UINT8_MAX ? (int64_t)words[COMMAND_KIND]
-						     : TS_COMMAND_UNKNOWN;
-	row->queue = object_id(place, words[COMMAND_QUEUE]);
-	row->object = object_id(place, words[COMMAND_OBJECT]);
-	row->offset = (int64_t)words[COMMAND_OFFSET];
-	row->other = object_id(place, words[COMMAND_OTHER]);
-	row->other_offset = (int64_t)words[COMMAND_OTHER_OFFSET];
-	row->bytes = size_or_absent(words[COMMAND_BYTES]);
-	row->blob = blob_id(place, words[COMMAND_BLOB], false);
-	row->correlation = decode_correlation(place->decoder, process, words[COMMAND_CORRELATION]);
-	row->thread = thread_id(place, words[COMMAND_SERIAL]);
+	row->sequence = size_or_absent((int64_t)command->sequence);
+	row->kind = command->kind <= UINT8_MAX ? (int64_t)command->kind : TS_COMMAND_UNKNOWN;
+	row->queue = object_id(place, command->queue);
+	row->object = object_id(place, command->object);
+	row->offset = command->offset;
+	row->other = object_id(place, command->other);
+	row->other_offset = command->other_offset;
+	row->bytes = size_or_absent(command->bytes);
+	row->blob = blob_id(place, command->blob, false);
+	row->correlation = decode_correlation(place->decoder, process, command->correlation);
+	row->thread = thread_id(place, command->serial);
 	row->process = process ? process->id : 0;
 }
 
@@ -391,16 +378,15 @@ static bool command_record(const struct place *place, struct decode_cursor *curs
 {
 	struct ts_decoder *decoder = place->decoder;
 	struct ts_command_row row = ts_command_none;
-	uint64_t words[COMMAND_WORDS];
+	struct ts_live_command command;
 	const char *details;
 	uint32_t length;
 
-	for (size_t i = 0; i < COMMAND_WORDS; i++)
-		words[i] = decode_take_word(cursor);
+	decode_take(cursor, &command, sizeof(command));
 	details = decode_take_string(cursor, &length);
 	if (cursor->bad)
 		return false;
-	set_command(place, words, &row);
+	set_command(place, &command, &row);
 	if (place->area->channel)
 		place->area->channel->last_ns = TS_MAX(place->area->channel->last_ns, place->ns);
 	if (check_details(place, details, length))

@@ -422,21 +422,29 @@ static inline uint64_t decode_take_word(struct decode_cursor *cursor)
 	return *cursor->next++;
 }
 
+/* A payload of live_records.h; zeros where it does not fit. */
+static inline void decode_take(struct decode_cursor *cursor, void *ret_payload, size_t bytes)
+{
+	if (TS_UNLIKELY((size_t)(cursor->end - cursor->next) * 8 < bytes)) {
+		cursor->bad = true;
+		cursor->next = cursor->end;
+		memset(ret_payload, 0, bytes);
+		return;
+	}
+	memcpy(ret_payload, cursor->next, bytes);
+	cursor->next += bytes / 8;
+}
+
 /* A string of a record; "" where it does not fit. */
 static inline const char *decode_take_string(struct decode_cursor *cursor, uint32_t *ret_length)
 {
-	const char *bytes = (const char *)cursor->next;
-	size_t left = (size_t)(cursor->end - cursor->next) * 8;
-	uint32_t length = left ? (uint32_t)*cursor->next : UINT32_MAX;
+	const char *bytes = ts_live_string_unpack(&cursor->next, cursor->end, ret_length);
 
-	if (length > TS_LIVE_STRING_BYTES || sizeof(length) + length > left) {
-		cursor->bad = true;
-		*ret_length = 0;
-		return "";
-	}
-	cursor->next += (sizeof(length) + length + 7) / 8;
-	*ret_length = length;
-	return bytes + sizeof(length);
+	if (bytes)
+		return bytes;
+	cursor->bad = true;
+	*ret_length = 0;
+	return "";
 }
 
 /* A record taken apart. */
@@ -448,13 +456,15 @@ struct decode_event {
 	struct decode_thread *thread;
 	/* Of the kind. */
 	uint64_t duration, start, number;
-	uint64_t correlation, result;
-	uint64_t subject, start_time; /* with SUBJECT */
-	const uint64_t *own;          /* words of a GPU_OP or an ALLOCATION */
-	const uint64_t *more;         /* with MORE */
+	uint64_t correlation;
+	int64_t result;
+	struct ts_live_subject subject; /* with SUBJECT */
+	const struct ts_live_gpu_op *op;
+	const struct ts_live_gpu_op_more *more; /* with MORE */
+	const struct ts_live_allocation *allocation;
 	const uint64_t *waits;
-	uint64_t stack;         /* with STACK_IS */
-	uint64_t who, weight;   /* of a SAMPLE */
+	uint64_t stack; /* with STACK_IS */
+	struct ts_live_sample sample;
 	const uint64_t *frames; /* with STACK */
 	uint64_t frame_count;
 	/* What it is called, and its arguments. */

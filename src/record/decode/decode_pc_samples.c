@@ -27,21 +27,22 @@ static uint32_t launch_shape(struct ts_decoder *decoder)
 
 bool decode_is_instruction(const struct decode_event *event)
 {
-	return (event->who >> 32 & TS_SAMPLE_ON_DEVICE) && !(event->flags & TS_LIVE_FLAG_SUBJECT);
+	return (event->sample.state & TS_SAMPLE_ON_DEVICE) &&
+	       !(event->flags & TS_LIVE_FLAG_SUBJECT);
 }
 
 bool decode_instruction(struct ts_decoder *decoder, struct decode_area *area,
 			struct decode_ring *ring, const struct decode_event *event)
 {
 	struct ts_sample_row row = ts_sample_none;
-	int64_t launch = decode_correlation(decoder, area->process, (uint32_t)event->who);
+	int64_t launch = decode_correlation(decoder, area->process, event->sample.tid);
 
 	row.start = event->ns;
 	row.stack = decode_any_stack(decoder, area, ring, event->thread, event);
 	row.name = event->name;
 	row.state = event->category;
-	if (event->weight && event->weight <= INT64_MAX)
-		row.weight = (int64_t)event->weight;
+	if (event->sample.weight_ns && event->sample.weight_ns <= INT64_MAX)
+		row.weight = (int64_t)event->sample.weight_ns;
 	if (launch != TS_ABSENT)
 		row.shape = launch_shape(decoder);
 	ts_writer_add(decoder->writer, TS_TABLE_SAMPLE, &row, &launch);

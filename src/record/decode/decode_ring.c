@@ -129,40 +129,49 @@ static void take_dynamic(struct ts_decoder *decoder, const struct decode_area *a
 /* The words of a GPU_OP, those of MORE, and the waits that are listed behind them. */
 static void take_op(struct decode_cursor *cursor, struct decode_event *event)
 {
-	size_t left = (size_t)(cursor->end - cursor->next), need = TS_LIVE_OP_WORDS;
+	size_t left = (size_t)(cursor->end - cursor->next), need = TS_LIVE_WORDS(*event->op);
 
-	event->own = cursor->next;
-	event->more = event->flags & TS_LIVE_FLAG_MORE ? event->own + need : NULL;
-	if (event->more)
-		need += TS_LIVE_OP_MORE_WORDS;
-	event->waits = event->own + need;
+	event->op = (const struct ts_live_gpu_op *)(const void *)cursor->next;
+	event->more = NULL;
+	if (event->flags & TS_LIVE_FLAG_MORE) {
+		event->more = (const void *)(cursor->next + need);
+		need += TS_LIVE_WORDS(*event->more);
+	}
+	event->waits = cursor->next + need;
 	if (left >= need)
-		need += event->own[TS_LIVE_OP_WHAT] >> 40 & 0xff;
+		need += event->op->waits;
 	if (left < need) {
 		cursor->bad = true;
 		return;
 	}
-	event->correlation = event->own[TS_LIVE_OP_CORRELATION];
+	event->correlation = event->op->correlation;
 	cursor->next += need;
 }
 
 static void take_allocation(struct decode_cursor *cursor, struct decode_event *event)
 {
-	event->own = cursor->next;
-	if ((size_t)(cursor->end - cursor->next) < TS_LIVE_ALLOCATION_WORDS)
+	event->allocation = (const struct ts_live_allocation *)(const void *)cursor->next;
+	if ((size_t)(cursor->end - cursor->next) < TS_LIVE_WORDS(*event->allocation))
 		cursor->bad = true;
 	else
-		cursor->next += TS_LIVE_ALLOCATION_WORDS;
+		cursor->next += TS_LIVE_WORDS(*event->allocation);
 }
 
-static void take_who(struct decode_cursor *cursor, struct decode_event *event)
+static void take_sample(struct decode_cursor *cursor, struct decode_event *event)
 {
-	if (event->flags & TS_LIVE_FLAG_SUBJECT) {
-		event->subject = decode_take_word(cursor);
-		event->start_time = decode_take_word(cursor);
-	}
-	event->who = decode_take_word(cursor);
-	event->weight = decode_take_word(cursor);
+	if (event->flags & TS_LIVE_FLAG_SUBJECT)
+		decode_take(cursor, &event->subject, sizeof(event->subject));
+	decode_take(cursor, &event->sample, sizeof(event->sample));
+}
+
+static void take_call(struct decode_cursor *cursor, struct decode_event *event)
+{
+	struct ts_live_call call;
+
+	decode_take(cursor, &call, sizeof(call));
+	event->duration = call.duration;
+	event->correlation = call.correlation;
+	event->result = call.result;
 }
 
 /* What stands at the end of a record that has one. */
@@ -199,7 +208,7 @@ static inline bool take_event(struct ts_decoder *decoder, struct decode_area *ar
 {
 	struct decode_cursor cursor = { .next = event->record + 2,
 					.end = event->record + event->words };
-	uint32_t site = (uint32_t)(event->record[0] >> 32);
+	uint32_t site = ts_live_head_site(event->record[0]);
 
 	event->category = event->shape = 0;
 	event->stack = 0;
@@ -212,16 +221,13 @@ static inline bool take_event(struct ts_decoder *decoder, struct decode_area *ar
 	} else if (event->kind == TS_LIVE_STEP) {
 		event->number = decode_take_word(&cursor);
 	} else if (event->kind == TS_LIVE_COUNTER && event->flags & TS_LIVE_FLAG_SUBJECT) {
-		event->subject = decode_take_word(&cursor);
-		event->start_time = decode_take_word(&cursor);
+		decode_take(&cursor, &event->subject, sizeof(event->subject));
 	} else if (event->kind == TS_LIVE_CALL) {
-		event->duration = decode_take_word(&cursor);
-		event->correlation = decode_take_word(&cursor);
-		event->result = decode_take_word(&cursor);
+		take_call(&cursor, event);
 	} else if (event->kind == TS_LIVE_GPU_OP) {
 		take_op(&cursor, event);
 	} else if (event->kind == TS_LIVE_SAMPLE) {
-		take_who(&cursor, event);
+		take_sample(&cursor, event);
 	} else if (event->kind == TS_LIVE_ALLOCATION) {
 		take_allocation(&cursor, event);
 	}
@@ -317,9 +323,9 @@ static void instant(struct ts_decoder *decoder, const struct decode_event *event
 static bool set_subject(struct ts_decoder *decoder, struct decode_area *area,
 			const struct decode_event *event, struct ts_counter_row *row)
 {
-	uint64_t kind = event->subject >> 56;
-	uint32_t number = (uint32_t)(event->subject >> 32) & TS_LIVE_DEVICE_MASK;
-	uint32_t pid = (uint32_t)event->subject;
+	unsigned int kind = ts_live_kind_of(event->subject.device_kind);
+	uint32_t number = ts_live_device_of(event->subject.device_kind);
+	uint32_t pid = event->subject.pid;
 
 	if (kind < TS_METRICS_SYSTEM || kind > TS_METRICS_PROCESS_ON_DEVICE)
 		return false;
@@ -327,8 +333,8 @@ static bool set_subject(struct ts_decoder *decoder, struct decode_area *area,
 		const struct decode_process *process = NULL;
 
 		if (pid > 0 && pid <= INT32_MAX)
-			process = decode_subject_process(decoder, area, pid, event->start_time,
-							 event->ns);
+			process = decode_subject_process(decoder, area, pid,
+							 event->subject.start_time, event->ns);
 		if (!process)
 			return false;
 		row->process = process->id;
@@ -408,13 +414,13 @@ static void begun_row(struct ts_decoder *decoder, struct decode_area *area,
 		      struct decode_thread *thread, const uint64_t *record, int64_t end_ns)
 {
 	struct decode_event event = { .record = record,
-				      .words = (uint16_t)record[0],
+				      .words = ts_live_head_words(record[0]),
 				      .kind = TS_LIVE_BEGIN,
 				      .thread = thread };
 	int64_t start = TS_MAX(decode_time(decoder, area, record[1]), area->bound_ns);
 
 	/* The thread is known already, also where it is a track. */
-	event.flags = (uint8_t)(record[0] >> 24);
+	event.flags = (uint8_t)ts_live_head_flags(record[0]);
 	if (take_event(decoder, area, &event))
 		slice_row(decoder, &event, start, end_ns < 0 ? -1 : TS_MAX(end_ns - start, 0));
 }
@@ -519,12 +525,12 @@ static void know_thread(struct ts_decoder *decoder, struct decode_area *area,
 static bool op(struct ts_decoder *decoder, struct decode_area *area, struct decode_ring *ring,
 	       const struct decode_event *event)
 {
-	const struct decode_device_number *device = decode_find_number(
-		area, (uint32_t)event->own[TS_LIVE_OP_WHAT] & TS_LIVE_DEVICE_MASK);
+	const struct decode_device_number *device =
+		decode_find_number(area, ts_live_device_of(event->op->device_kind));
 	int64_t ns = TS_ABSENT;
 
 	if (device)
-		ns = decode_host_time(&device->clock, (int64_t)event->own[TS_LIVE_OP_QUEUED]);
+		ns = decode_host_time(&device->clock, event->op->queued);
 	if (TS_UNLIKELY(ns != TS_ABSENT && decode_is_outside(area, ns))) {
 		decode_forget_call(decoder, area, event->correlation);
 		return leave_out(decoder, area);
@@ -615,9 +621,11 @@ static bool device_record(struct ts_decoder *decoder, struct decode_area *area,
 {
 	struct decode_cursor cursor = { .next = record + 2, .end = record + words };
 	struct decode_described described = { 0 };
+	struct ts_live_device device;
 
-	described.number = (uint32_t)decode_take_word(&cursor) & TS_LIVE_DEVICE_MASK;
-	described.memory_bytes = (int64_t)decode_take_word(&cursor);
+	decode_take(&cursor, &device, sizeof(device));
+	described.number = device.number & TS_LIVE_DEVICE_MASK;
+	described.memory_bytes = device.memory_bytes;
 	for (unsigned int i = 0; i < DEVICE_TEXTS; i++)
 		described.texts[i] = decode_take_string(&cursor, &described.lengths[i]);
 	return !cursor.bad && decode_describe_device(decoder, area, &described);
@@ -692,9 +700,9 @@ static uint64_t take_records(struct ts_decoder *decoder, struct decode_area *are
 		uint64_t first = words[at];
 
 		event.record = words + at;
-		event.words = (uint16_t)first;
-		event.kind = (uint8_t)(first >> 16);
-		event.flags = (uint8_t)(first >> 24);
+		event.words = ts_live_head_words(first);
+		event.kind = (uint8_t)ts_live_head_kind(first);
+		event.flags = (uint8_t)ts_live_head_flags(first);
 		if (TS_UNLIKELY(event.words - 1u >= TS_LIVE_RECORD_WORDS ||
 				event.words > count - at ||
 				(event.words < 2 && event.kind != TS_LIVE_PAD)))

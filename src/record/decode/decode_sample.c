@@ -162,14 +162,13 @@ static struct decode_thread *add_seen(struct ts_decoder *decoder, int64_t proces
 
 /* The process of an event's subject; its row is in the file after this. NULL: it is none. */
 static const struct decode_process *process_of(struct ts_decoder *decoder,
-					       const struct decode_area *area, uint64_t subject,
-					       uint64_t start_time, int64_t ns)
+					       const struct decode_area *area,
+					       const struct ts_live_subject *subject, int64_t ns)
 {
-	uint32_t pid = (uint32_t)subject;
-
-	if (subject >> 56 != TS_METRICS_PROCESS || !pid || pid > INT32_MAX)
+	if (ts_live_kind_of(subject->device_kind) != TS_METRICS_PROCESS || !subject->pid ||
+	    subject->pid > INT32_MAX)
 		return NULL;
-	return decode_subject_process(decoder, area, pid, start_time, ns);
+	return decode_subject_process(decoder, area, subject->pid, subject->start_time, ns);
 }
 
 /* Whose stack it is; the row is in the file after this. */
@@ -183,12 +182,12 @@ static struct decode_thread *sampled_thread(struct ts_decoder *decoder,
 
 	if (!(event->flags & TS_LIVE_FLAG_SUBJECT))
 		return event->thread;
-	process = process_of(decoder, area, event->subject, event->start_time, event->ns);
+	process = process_of(decoder, area, &event->subject, event->ns);
 	if (!process)
 		return NULL;
-	thread = find_seen(decoder, process->id, (uint32_t)event->who, &place);
+	thread = find_seen(decoder, process->id, event->sample.tid, &place);
 	if (!thread)
-		thread = add_seen(decoder, process->id, (uint32_t)event->who);
+		thread = add_seen(decoder, process->id, event->sample.tid);
 	if (!thread)
 		return NULL;
 	thread->last_ns = TS_MAX(thread->last_ns, event->ns);
@@ -209,15 +208,19 @@ bool decode_thread_of(struct ts_decoder *decoder, const struct decode_area *area
 	struct decode_cursor cursor = { .next = event->record + 2,
 					.end = event->record + event->words };
 	int64_t ns = decode_time(decoder, area, event->record[1]);
-	uint64_t subject = decode_take_word(&cursor), start_time = decode_take_word(&cursor), place;
-	uint32_t tid = (uint32_t)decode_take_word(&cursor), length;
-	const char *name = decode_take_string(&cursor, &length);
 	const struct decode_process *process;
+	struct ts_live_thread_of about;
 	struct decode_thread *thread;
+	uint32_t tid, length;
+	const char *name;
+	uint64_t place;
 
+	decode_take(&cursor, &about, sizeof(about));
+	name = decode_take_string(&cursor, &length);
 	if (cursor.bad)
 		return false;
-	process = process_of(decoder, area, subject, start_time, ns);
+	tid = (uint32_t)about.tid;
+	process = process_of(decoder, area, &about.subject, ns);
 	if (!process)
 		return true;
 	thread = find_seen(decoder, process->id, tid, &place);
@@ -276,10 +279,10 @@ bool decode_sample(struct ts_decoder *decoder, struct decode_area *area, struct 
 	row.start = event->ns;
 	row.thread = thread->id;
 	row.stack = decode_any_stack(decoder, area, ring, thread, event);
-	if (event->weight && event->weight <= INT64_MAX)
-		row.weight = (int64_t)event->weight;
+	if (event->sample.weight_ns && event->sample.weight_ns <= INT64_MAX)
+		row.weight = (int64_t)event->sample.weight_ns;
 	row.name = event->name;
-	row.state = state_of(decoder, (uint32_t)(event->who >> 32));
+	row.state = state_of(decoder, event->sample.state);
 	row.shape = event->shape;
 	ts_writer_add(decoder->writer, TS_TABLE_SAMPLE, &row, event->values);
 	decoder->counts.samples++;

@@ -12,16 +12,11 @@
 
 /* ---- frames ---- */
 
-static uint32_t code_of(uint64_t frame)
-{
-	return (uint32_t)(frame >> 32);
-}
-
 /* The entry that names a frame's function; NULL: there is none. */
 static struct decode_site *find_code(const struct decode_area *area, uint64_t frame,
 				     unsigned int *ret_kind)
 {
-	uint32_t code = code_of(frame);
+	uint32_t code = ts_live_frame_entry(frame);
 	struct decode_site *site;
 
 	if (code - 1u >= area->site_count)
@@ -38,7 +33,8 @@ static bool is_unnamed(const struct decode_area *area, uint64_t frame)
 {
 	unsigned int kind;
 
-	return code_of(frame) != TS_LIVE_FRAMES_LEFT_OUT && !find_code(area, frame, &kind);
+	return ts_live_frame_entry(frame) != TS_LIVE_FRAMES_LEFT_OUT &&
+	       !find_code(area, frame, &kind);
 }
 
 /*
@@ -58,7 +54,7 @@ static uint32_t special_frame(struct ts_decoder *decoder, struct decode_area *ar
 	struct ts_frame_row row = ts_frame_none;
 	char text[64] = "(name not stored)";
 
-	if (code_of(frame) == TS_LIVE_FRAMES_LEFT_OUT)
+	if (ts_live_frame_entry(frame) == TS_LIVE_FRAMES_LEFT_OUT)
 		snprintf(text, sizeof(text), "(%u frames left out)", (uint32_t)frame);
 	else
 		area->has_unnamed = true;

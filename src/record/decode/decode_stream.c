@@ -93,20 +93,21 @@ struct decode_stream *decode_use_stream(struct ts_decoder *decoder, struct decod
 bool decode_stream_record(struct ts_decoder *decoder, struct decode_area *area,
 			  struct decode_cursor *cursor)
 {
-	uint32_t device = (uint32_t)decode_take_word(cursor) & TS_LIVE_DEVICE_MASK, length;
-	uint64_t where = decode_take_word(cursor);
-	int64_t priority = (int64_t)decode_take_word(cursor);
-	uint64_t flags = decode_take_word(cursor);
-	const char *name = decode_take_string(cursor, &length);
+	struct ts_live_stream about;
 	struct decode_stream *stream;
+	const char *name;
+	uint32_t length;
 
+	decode_take(cursor, &about, sizeof(about));
+	name = decode_take_string(cursor, &length);
 	if (cursor->bad)
 		return false;
-	stream = decode_use_stream(decoder, area, device, (uint32_t)where, (uint32_t)(where >> 32));
+	stream = decode_use_stream(decoder, area, about.device & TS_LIVE_DEVICE_MASK, about.stream,
+				   about.context);
 	if (!stream)
 		return true;
-	stream->priority = priority;
-	stream->out_of_order = flags & 1;
+	stream->priority = about.priority;
+	stream->out_of_order = about.out_of_order & 1;
 	memset(stream->name, 0, sizeof(stream->name));
 	length = (uint32_t)TS_MIN(length, sizeof(stream->name) - 1);
 	memcpy(stream->name, name, ts_utf8_valid_prefix(name, length));

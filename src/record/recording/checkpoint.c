@@ -473,15 +473,17 @@ static bool load_span(struct decode_area *area, struct decode_stack *stack,
 {
 	uint64_t flags, first;
 	const char *record;
+	size_t words;
 
 	if (!state_take(in, &flags, sizeof(flags)) || in->left < 16)
 		return false;
 	memcpy(&first, in->next, sizeof(first));
-	if ((uint16_t)first < 2 || (uint16_t)first > TS_LIVE_RECORD_WORDS)
+	words = ts_live_head_words(first);
+	if (words < 2 || words > TS_LIVE_RECORD_WORDS)
 		return false;
-	record = state_take_bytes(in, (size_t)(uint16_t)first * 8);
-	return record && decode_push(area, stack, record, (size_t)(uint16_t)first * 8,
-				     (uint32_t)flags & STACK_OUTSIDE);
+	record = state_take_bytes(in, words * 8);
+	return record &&
+	       decode_push(area, stack, record, words * 8, (uint32_t)flags & STACK_OUTSIDE);
 }
 
 static bool load_thread(struct ts_decoder *decoder, struct decode_area *area,

@@ -65,7 +65,7 @@ TS_TEST(a_sample_has_all_its_words)
 		TS_CHECK_INT(head.flags, TS_LIVE_FLAG_SUBJECT | TS_LIVE_FLAG_STACK);
 		TS_CHECK_STR(agent_site_name(head.site, name, sizeof(name)), "python");
 		TS_CHECK(i ? record[1] == from : record[1] >= from);
-		TS_CHECK_INT(record[2], ts_live_subject(TS_METRICS_PROCESS, 0, 77));
+		TS_CHECK_INT(record[2], (uint64_t)TS_METRICS_PROCESS << 56 | 77);
 		TS_CHECK_INT(record[3], 88);
 		TS_CHECK_INT(record[4], (uint64_t)TS_SAMPLE_STATE_KNOWN << 32 | 99);
 		TS_CHECK_INT(record[5], 1000);
@@ -211,7 +211,7 @@ TS_TEST(names_of_threads_of_others)
 	agent_open_reader(&reader);
 	agent_drain(&reader);
 	at = agent_find(&reader, TS_LIVE_THREAD_OF, 0, &head) + 2;
-	TS_CHECK_INT(*at++, ts_live_subject(TS_METRICS_PROCESS, 0, 77));
+	TS_CHECK_INT(*at++, (uint64_t)TS_METRICS_PROCESS << 56 | 77);
 	TS_CHECK_INT(*at++, 88);
 	TS_CHECK_INT(*at++, 99);
 	TS_CHECK_STR(agent_string(&at, buffer, sizeof(buffer)), "Thread-1 (work)");

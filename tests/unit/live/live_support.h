@@ -17,7 +17,7 @@
 #include <tracesmith/schema.h>
 
 #include "live/area.h"
-#include "live/local/live_layout.h"
+#include "live/local/live_records.h"
 #include "unit/runner.h"
 
 #define SUPPORT __attribute__((unused)) static

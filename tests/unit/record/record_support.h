@@ -64,11 +64,6 @@ SUPPORT void put_words(struct ts_text *ring, const uint64_t *words, size_t count
 	TS_CHECK(!ts_text_status(ring));
 }
 
-SUPPORT uint64_t head_word(size_t words, unsigned int kind, unsigned int flags, uint32_t site)
-{
-	return words | (uint64_t)kind << 16 | (uint64_t)flags << 24 | (uint64_t)site << 32;
-}
-
 SUPPORT void put_thread(struct ts_text *ring, uint64_t counter, uint32_t serial, uint32_t tid,
 			uint64_t dropped, const char *name)
 {
@@ -87,10 +82,21 @@ SUPPORT void put_thread(struct ts_text *ring, uint64_t counter, uint32_t serial,
 SUPPORT void put_record(struct ts_text *ring, unsigned int kind, unsigned int flags, uint32_t site,
 			uint64_t counter, const uint64_t *words, size_t count)
 {
-	uint64_t first[2] = { head_word(2 + count, kind, flags, site), counter };
+	uint64_t first[2] = { ts_live_head(2 + count, kind, flags, site), counter };
 
 	put_words(ring, first, 2);
 	put_words(ring, words, count);
+}
+
+/* The first word of a struct ts_live_subject. */
+SUPPORT uint64_t subject_word(unsigned int kind, uint32_t device, uint32_t pid)
+{
+	struct ts_live_subject subject = { .pid = pid,
+					   .device_kind = ts_live_device_kind(device, kind) };
+	uint64_t word;
+
+	memcpy(&word, &subject, sizeof(word));
+	return word;
 }
 
 SUPPORT void put_string(struct ts_text *words, const char *text, size_t length)

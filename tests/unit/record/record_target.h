@@ -25,7 +25,7 @@
 #include "base/clock.h"
 #include "live/discover.h"
 #include "live/local/counter.h"
-#include "live/local/live_layout.h"
+#include "live/local/live_records.h"
 #include "record/loop/recorder.h"
 
 #include "unit/runner.h"

@@ -147,12 +147,19 @@ SUPPORT void put_window(struct fixture *fixture, uint32_t action, uint64_t count
 
 /* ---- records ---- */
 
-SUPPORT void put_parts(struct fixture *fixture, unsigned int kind, unsigned int flags,
-		       const struct ts_text *words)
+SUPPORT void put_fields(struct fixture *fixture, unsigned int kind, unsigned int flags,
+			const struct ts_text *words)
 {
 	put_record(&fixture->ring, kind, flags, 0, fixture->counter++,
 		   (const uint64_t *)(const void *)words->data, words->length / 8);
 	fixture->events += ts_live_kind_is_event(kind) != 0;
+}
+
+/* A payload of live_records.h. */
+SUPPORT void put_fixed(struct ts_text *words, const void *payload, size_t bytes)
+{
+	ts_text_append(words, payload, bytes);
+	TS_CHECK(!ts_text_status(words));
 }
 
 /* Name, category and no arguments of the dynamic form. */
@@ -168,12 +175,12 @@ SUPPORT void put_names(struct ts_text *words, const char *name, const char *cate
 SUPPORT void put_call(struct fixture *fixture, const char *name, uint64_t ticks,
 		      uint64_t correlation, int64_t result)
 {
-	uint64_t own[3] = { ticks, correlation, (uint64_t)result };
+	struct ts_live_call fixed = { ticks, correlation, result };
 	TS_SCOPED(ts_text) words = { 0 };
 
-	put_words(&words, own, 3);
+	put_fixed(&words, &fixed, sizeof(fixed));
 	put_names(&words, name, "opencl");
-	put_parts(fixture, TS_LIVE_CALL, TS_LIVE_FLAG_TICKS, &words);
+	put_fields(fixture, TS_LIVE_CALL, TS_LIVE_FLAG_TICKS, &words);
 }
 
 struct op {
@@ -194,48 +201,57 @@ SUPPORT uint64_t pair(uint32_t low, uint32_t high)
 
 SUPPORT void put_op(struct fixture *fixture, const struct op *op)
 {
-	uint64_t own[TS_LIVE_OP_WORDS] = {
-		[TS_LIVE_OP_CORRELATION] = op->correlation,
-		[TS_LIVE_OP_WHAT] = op->device | op->kind << 24 | op->copy_kind << 32 |
-				    op->wait_count << 40 | op->more_waits << 48,
-		[TS_LIVE_OP_WHERE] = pair(op->stream, op->context),
-		[TS_LIVE_OP_QUEUED] = (uint64_t)op->queued,
-		[TS_LIVE_OP_SUBMITTED] = (uint64_t)op->submitted,
-		[TS_LIVE_OP_START] = (uint64_t)op->start,
-		[TS_LIVE_OP_END] = (uint64_t)op->end,
-		[TS_LIVE_OP_GRID_XY] = pair(op->grid[0], op->grid[1]),
-		[TS_LIVE_OP_GRID_Z_BLOCK_X] = pair(op->grid[2], op->block[0]),
-		[TS_LIVE_OP_BLOCK_YZ] = pair(op->block[1], op->block[2]),
-		[TS_LIVE_OP_BYTES] = (uint64_t)op->bytes,
+	struct ts_live_gpu_op fixed = {
+		.correlation = op->correlation,
+		.device_kind = ts_live_device_kind(op->device, (unsigned int)op->kind),
+		.copy_kind = (uint8_t)op->copy_kind,
+		.waits = (uint8_t)op->wait_count,
+		.unlisted_waits = (uint16_t)op->more_waits,
+		.stream = op->stream,
+		.context = op->context,
+		.queued = op->queued,
+		.submitted = op->submitted,
+		.start = op->start,
+		.end = op->end,
+		.grid = { op->grid[0], op->grid[1], op->grid[2] },
+		.block = { op->block[0], op->block[1], op->block[2] },
+		.bytes = op->bytes,
 	};
 	TS_SCOPED(ts_text) words = { 0 };
 
-	put_words(&words, own, TS_LIVE_OP_WORDS);
+	put_fixed(&words, &fixed, sizeof(fixed));
 	put_words(&words, op->waits, op->wait_count);
 	put_names(&words, op->name, "opencl");
-	put_parts(fixture, TS_LIVE_GPU_OP, 0, &words);
+	put_fields(fixture, TS_LIVE_GPU_OP, 0, &words);
 }
 
 SUPPORT void put_stream(struct fixture *fixture, uint32_t device, uint32_t stream, uint32_t context,
 			int64_t priority, uint64_t flags, const char *name)
 {
-	uint64_t own[4] = { device, pair(stream, context), (uint64_t)priority, flags };
+	struct ts_live_stream fixed = { .device = device,
+					.stream = stream,
+					.context = context,
+					.priority = priority,
+					.out_of_order = flags };
 	TS_SCOPED(ts_text) words = { 0 };
 
-	put_words(&words, own, 4);
+	put_fixed(&words, &fixed, sizeof(fixed));
 	put_string(&words, name, strlen(name));
-	put_parts(fixture, TS_LIVE_STREAM_IS, 0, &words);
+	put_fields(fixture, TS_LIVE_STREAM_IS, 0, &words);
 }
 
 SUPPORT void put_device_clock(struct fixture *fixture, uint32_t device, uint64_t counter,
 			      int64_t device_ns, int64_t uncertainty_ns)
 {
-	uint64_t own[4] = { device, counter, (uint64_t)device_ns, (uint64_t)uncertainty_ns };
+	struct ts_live_device_clock fixed = { .device = device,
+					      .counter = counter,
+					      .device_ns = device_ns,
+					      .uncertainty_ns = uncertainty_ns };
 	TS_SCOPED(ts_text) words = { 0 };
 
-	put_words(&words, own, 4);
+	put_fixed(&words, &fixed, sizeof(fixed));
 	put_string(&words, "bracket", 7);
-	put_parts(fixture, TS_LIVE_DEVICE_CLOCK, 0, &words);
+	put_fields(fixture, TS_LIVE_DEVICE_CLOCK, 0, &words);
 }
 
 SUPPORT void put_texts(struct fixture *fixture, unsigned int kind, const uint64_t *own,
@@ -247,16 +263,17 @@ SUPPORT void put_texts(struct fixture *fixture, unsigned int kind, const uint64_
 	put_string(&words, first, strlen(first));
 	if (second)
 		put_string(&words, second, strlen(second));
-	put_parts(fixture, kind, 0, &words);
+	put_fields(fixture, kind, 0, &words);
 }
 
 SUPPORT void put_object(struct fixture *fixture, uint64_t number, unsigned int kind,
 			uint64_t parent, int64_t bytes, uint64_t blob, const char *name,
 			const char *details)
 {
-	uint64_t own[6] = { number, kind, parent, 0x7f000000 + number, (uint64_t)bytes, blob };
+	struct ts_live_object fixed = { number, kind, parent, 0x7f000000 + number, bytes, blob };
 
-	put_texts(fixture, TS_LIVE_OBJECT, own, 6, name, details);
+	put_texts(fixture, TS_LIVE_OBJECT, (const uint64_t *)(const void *)&fixed,
+		  TS_LIVE_WORDS(fixed), name, details);
 }
 
 SUPPORT void put_gone(struct fixture *fixture, uint64_t number)
@@ -264,33 +281,24 @@ SUPPORT void put_gone(struct fixture *fixture, uint64_t number)
 	put_record(&fixture->ring, TS_LIVE_GONE, 0, 0, fixture->counter++, &number, 1);
 }
 
-struct command {
-	uint64_t sequence, kind, queue, object;
-	int64_t offset;
-	uint64_t other;
-	int64_t other_offset, bytes;
-	uint64_t blob, correlation, serial;
-};
-
-SUPPORT void put_command(struct fixture *fixture, const struct command *command,
+SUPPORT void put_command(struct fixture *fixture, const struct ts_live_command *command,
 			 const char *details)
 {
-	static_assert(sizeof(*command) == 11 * 8, "the words of a COMMAND");
-	put_texts(fixture, TS_LIVE_COMMAND, (const uint64_t *)(const void *)command, 11, details,
-		  NULL);
+	put_texts(fixture, TS_LIVE_COMMAND, (const uint64_t *)(const void *)command,
+		  TS_LIVE_WORDS(*command), details, NULL);
 }
 
 SUPPORT void put_blob_part(struct fixture *fixture, uint64_t number, uint64_t bytes,
 			   uint64_t offset, const void *data, uint64_t count)
 {
-	uint64_t own[4] = { number, bytes, offset, count };
+	struct ts_live_blob fixed = { number, bytes, offset, count };
 	TS_SCOPED(ts_text) words = { 0 };
 
-	put_words(&words, own, 4);
+	put_fixed(&words, &fixed, sizeof(fixed));
 	ts_text_append(&words, data, count);
 	while (words.length % 8)
 		ts_text_append_char(&words, 0);
-	put_parts(fixture, TS_LIVE_BLOB, 0, &words);
+	put_fields(fixture, TS_LIVE_BLOB, 0, &words);
 }
 
 /* All of it; drained now and then, since a ring is bounded. */

@@ -13,14 +13,14 @@ static int64_t at(uint64_t counter)
 	return 5000000000 + (int64_t)counter - (int64_t)STARTED;
 }
 
-static const struct command plain_command = { .kind = TS_COMMAND_LAUNCH,
-					      .offset = TS_ABSENT,
-					      .other_offset = TS_ABSENT,
-					      .bytes = TS_ABSENT };
+static const struct ts_live_command plain_command = { .kind = TS_COMMAND_LAUNCH,
+						      .offset = TS_ABSENT,
+						      .other_offset = TS_ABSENT,
+						      .bytes = TS_ABSENT };
 
 static void put_kind(struct fixture *fixture, uint64_t sequence, uint64_t kind, const char *details)
 {
-	struct command command = plain_command;
+	struct ts_live_command command = plain_command;
 
 	command.sequence = sequence;
 	command.kind = kind;
@@ -55,7 +55,7 @@ static void check_content(struct ts_reader *reader, int64_t blob, const char *co
 
 TS_TEST(objects_and_commands_are_rows_with_ids)
 {
-	struct command copy = plain_command;
+	struct ts_live_command copy = plain_command;
 	const struct ts_object_row *object;
 	const struct ts_thread_row *thread;
 	struct ts_command_row row;
@@ -141,7 +141,7 @@ TS_TEST(blobs_of_any_size_come_back)
 
 	start(&fixture);
 	for (size_t i = 0; i < TS_ARRAY_SIZE(sizes); i++) {
-		struct command command = plain_command;
+		struct ts_live_command command = plain_command;
 
 		contents[i] = make_content(sizes[i], i + 1);
 		put_blob(&fixture, i + 1, contents[i], sizes[i]);
@@ -171,7 +171,7 @@ TS_TEST(equal_rows_are_stored_once)
 	start(&fixture);
 	/* The third differs in its last row only, the fourth in its first. */
 	for (uint64_t i = 1; i <= 4; i++) {
-		struct command command = plain_command;
+		struct ts_live_command command = plain_command;
 
 		if (i == 3)
 			content[(3 << 20) - 1] ^= 1;
@@ -223,7 +223,7 @@ TS_TEST(each_window_has_objects_of_its_own)
 
 	start(&fixture);
 	for (uint64_t window = 1; window <= 2; window++) {
-		struct command command = plain_command;
+		struct ts_live_command command = plain_command;
 		char content[16];
 
 		snprintf(content, sizeof(content), "content %llu", (unsigned long long)window);
@@ -281,7 +281,7 @@ TS_TEST(a_successor_goes_on_inside_a_blob)
 {
 	const uint64_t bytes = (2 << 20) + 12345;
 	TS_AUTO_FREE char *content = make_content(bytes, 4);
-	struct command command = plain_command;
+	struct ts_live_command command = plain_command;
 	const struct ts_object_row *object;
 	struct ts_command_row row;
 	struct fixture fixture;
@@ -332,7 +332,7 @@ TS_TEST(another_file_has_no_ids_of_the_first)
 {
 	for (int crashed = 0; crashed < 2; crashed++) {
 		TS_AUTO_FREE char *content = make_content(3 << 20, 4);
-		struct command command = plain_command;
+		struct ts_live_command command = plain_command;
 		const struct ts_object_row *object;
 		struct ts_command_row row;
 		struct fixture fixture;
@@ -405,7 +405,7 @@ TS_TEST(blobs_that_do_not_fit_are_named_by_nobody)
 		{ 1, 16, 8, 9 },          { 2, 16, 8, 8 }, { 1, 16, 0, 8 },
 		{ 1, 16, UINT64_MAX, 8 }, { 0, 16, 8, 8 }, { 1, 16, 8, 0 },
 	};
-	struct command command = plain_command;
+	struct ts_live_command command = plain_command;
 
 	command.blob = 1;
 	for (size_t i = 0; i < TS_ARRAY_SIZE(second); i++) {
@@ -448,7 +448,7 @@ TS_TEST(a_blob_that_never_ends_is_no_loss)
 
 TS_TEST(unknown_numbers_and_bad_details_are_counted)
 {
-	struct command command = plain_command;
+	struct ts_live_command command = plain_command;
 	struct ts_command_row row;
 	struct fixture fixture;
 	struct rows rows;
@@ -485,7 +485,7 @@ TS_TEST(unknown_numbers_and_bad_details_are_counted)
  */
 TS_TEST(streams_without_end_take_bounded_memory)
 {
-	struct command command = plain_command;
+	struct ts_live_command command = plain_command;
 	struct ts_command_row row;
 	struct fixture fixture;
 	struct rows rows;
@@ -543,7 +543,7 @@ TS_TEST(too_many_live_objects_are_counted)
 /* A program whose bytes are like another's shares rows with it, and cannot spoil them. */
 TS_TEST(areas_do_not_mix)
 {
-	struct command command = plain_command;
+	struct ts_live_command command = plain_command;
 	const struct ts_object_row *object;
 	struct ts_command_row row;
 	struct fixture fixture;
@@ -579,7 +579,7 @@ TS_TEST(areas_do_not_mix)
 
 static void put_stream_of_all(struct fixture *fixture)
 {
-	struct command command = plain_command;
+	struct ts_live_command command = plain_command;
 
 	put_blob(fixture, 1, "0123456789abcdef", 16);
 	put_object(fixture, 1, TS_OBJECT_CONTEXT, 0, TS_ABSENT, 0, "context", "{\"devices\":[2]}");
@@ -724,7 +724,7 @@ TS_TEST(a_part_of_a_trace_has_its_command_stream)
 
 	start(&fixture);
 	for (uint64_t window = 1; window <= 3; window++) {
-		struct command command = plain_command;
+		struct ts_live_command command = plain_command;
 
 		large[0] = (char)window;
 		put_blob(&fixture, window * 10 + 1, large, (2 << 20) + 99);

@@ -116,12 +116,12 @@ static void put_about(struct fixture *fixture, uint64_t subject, uint64_t start_
 static void put_about_process(struct fixture *fixture, uint32_t pid, uint64_t start_time,
 			      int64_t value)
 {
-	put_about(fixture, ts_live_subject(TS_METRICS_PROCESS, 0, pid), start_time, value);
+	put_about(fixture, subject_word(TS_METRICS_PROCESS, 0, pid), start_time, value);
 }
 
 static void put_about_device(struct fixture *fixture, uint32_t device, int64_t value)
 {
-	put_about(fixture, ts_live_subject(TS_METRICS_DEVICE, device, 0), 0, value);
+	put_about(fixture, subject_word(TS_METRICS_DEVICE, device, 0), 0, value);
 }
 
 static void put_device(struct fixture *fixture, uint32_t number, int64_t memory_bytes,
@@ -195,11 +195,11 @@ TS_TEST(counters_stand_with_whom_they_are_about)
 
 	start(&fixture);
 	put_thread(&fixture.ring, STARTED, 1, PID, 0, "sampler");
-	put_about(&fixture, ts_live_subject(TS_METRICS_SYSTEM, 0, 0), 0, 1);
+	put_about(&fixture, subject_word(TS_METRICS_SYSTEM, 0, 0), 0, 1);
 	put_about_process(&fixture, PID + 1, 99, 2);
 	put_device(&fixture, 0x10003, 1 << 30, "Fast 1", "GPU-1", "0000:01:00.0");
 	put_about_device(&fixture, 0x10003, 3);
-	put_about(&fixture, ts_live_subject(TS_METRICS_PROCESS_ON_DEVICE, 0x10003, PID), 99, 4);
+	put_about(&fixture, subject_word(TS_METRICS_PROCESS_ON_DEVICE, 0x10003, PID), 99, 4);
 	drain(&fixture, 4);
 	TS_CHECK_INT(counts(&fixture).events, 4);
 	TS_CHECK_INT(counts(&fixture).lost, 0);
@@ -226,7 +226,7 @@ TS_TEST(call_sites_and_tracks_carry_subjects_too)
 	TS_SCOPED(ts_text) dictionary = { 0 };
 	struct fixture fixture;
 	struct ts_counter_row row;
-	uint64_t words[4] = { ts_live_subject(TS_METRICS_PROCESS, 0, PID), 0, 7, 11 };
+	uint64_t words[4] = { subject_word(TS_METRICS_PROCESS, 0, PID), 0, 7, 11 };
 
 	start(&fixture);
 	put_site(&dictionary, TS_LIVE_COUNTER, "load", "test", &field, 1);
@@ -446,13 +446,13 @@ TS_TEST(subjects_that_are_nobody_are_lost_and_counted)
 
 	start(&fixture);
 	put_thread(&fixture.ring, STARTED, 1, PID, 0, "sampler");
-	put_about(&fixture, ts_live_subject(0, 1, 1), 0, 1);
-	put_about(&fixture, ts_live_subject(5, 1, 1), 0, 2);
-	put_about(&fixture, ts_live_subject(255, 1, 1), 0, 3);
+	put_about(&fixture, subject_word(0, 1, 1), 0, 1);
+	put_about(&fixture, subject_word(5, 1, 1), 0, 2);
+	put_about(&fixture, subject_word(255, 1, 1), 0, 3);
 	put_about_process(&fixture, 0, 0, 4);
 	put_about_process(&fixture, 0x80000000u, 0, 5);
-	put_about(&fixture, ts_live_subject(TS_METRICS_PROCESS_ON_DEVICE, 1, 0), 0, 6);
-	put_about(&fixture, ts_live_subject(TS_METRICS_SYSTEM, 1, 1), 0, 7);
+	put_about(&fixture, subject_word(TS_METRICS_PROCESS_ON_DEVICE, 1, 0), 0, 6);
+	put_about(&fixture, subject_word(TS_METRICS_SYSTEM, 1, 1), 0, 7);
 	drain(&fixture, 7);
 	TS_CHECK_INT(counts(&fixture).events, 1);
 	TS_CHECK_INT(counts(&fixture).lost, 6);
@@ -703,7 +703,7 @@ TS_TEST(a_state_without_devices_is_taken)
 
 	start(&fixture);
 	put_thread(&fixture.ring, STARTED, 1, PID, 0, "main");
-	put_about(&fixture, ts_live_subject(TS_METRICS_SYSTEM, 0, 0), 0, 1);
+	put_about(&fixture, subject_word(TS_METRICS_SYSTEM, 0, 0), 0, 1);
 	drain(&fixture, 1);
 	TS_CHECK_INT(ts_decoder_save_state(fixture.decoder, &sink, NULL), 0);
 	finish(&fixture);
@@ -800,12 +800,12 @@ TS_TEST(a_part_of_a_trace_has_its_counters_and_devices)
 	start(&fixture);
 	put_thread(&fixture.ring, STARTED, 1, PID, 0, "sampler");
 	put_device(&fixture, 0, 10, "A", "GPU-a", "bus");
-	put_about(&fixture, ts_live_subject(TS_METRICS_SYSTEM, 0, 0), 0, 1);
+	put_about(&fixture, subject_word(TS_METRICS_SYSTEM, 0, 0), 0, 1);
 	put_about_process(&fixture, PID + 1, 99, 2);
 	put_about_process(&fixture, PID, 99, 3);
 	put_about_device(&fixture, 0, 4);
-	put_about(&fixture, ts_live_subject(TS_METRICS_PROCESS_ON_DEVICE, 0, PID + 1), 99, 5);
-	put_about(&fixture, ts_live_subject(TS_METRICS_PROCESS_ON_DEVICE, 0, PID), 99, 6);
+	put_about(&fixture, subject_word(TS_METRICS_PROCESS_ON_DEVICE, 0, PID + 1), 99, 5);
+	put_about(&fixture, subject_word(TS_METRICS_PROCESS_ON_DEVICE, 0, PID), 99, 6);
 	drain(&fixture, 6);
 	finish(&fixture);
 	TS_CHECK_INT(ts_extract(fixture.path, part, &filter, NULL), 0);

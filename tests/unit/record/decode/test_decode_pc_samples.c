@@ -26,10 +26,14 @@ static void start_device(struct fixture *fixture)
 static void put_instruction(struct fixture *fixture, uint64_t frame, uint64_t weight,
 			    uint32_t correlation)
 {
-	uint64_t words[] = { (uint64_t)TS_SAMPLE_ON_DEVICE << 32 | correlation, weight, 1, frame };
+	struct {
+		struct ts_live_sample sample;
+		uint64_t count, frame;
+	} fixed = { { correlation, TS_SAMPLE_ON_DEVICE, weight }, 1, frame };
 
 	put_record(&fixture->ring, TS_LIVE_SAMPLE, TS_LIVE_FLAG_STACK, SITE_WAIT,
-		   fixture->counter++, words, TS_ARRAY_SIZE(words));
+		   fixture->counter++, (const uint64_t *)(const void *)&fixed,
+		   TS_LIVE_WORDS(fixed));
 	fixture->events++;
 }
 

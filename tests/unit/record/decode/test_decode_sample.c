@@ -70,11 +70,15 @@ struct seen {
 
 static void put_sample(struct fixture *fixture, const struct seen *seen)
 {
-	uint64_t own[4] = { ts_live_subject(TS_METRICS_PROCESS, 0, seen->pid), seen->start_time,
-			    (uint64_t)seen->state << 32 | seen->tid, seen->weight };
+	struct ts_live_subject subject = { .pid = seen->pid,
+					   .device_kind =
+						   ts_live_device_kind(0, TS_METRICS_PROCESS),
+					   .start_time = seen->start_time };
+	struct ts_live_sample sample = { seen->tid, seen->state, seen->weight };
 	TS_SCOPED(ts_text) words = { 0 };
 
-	put_words(&words, own, 4);
+	put_fixed(&words, &subject, sizeof(subject));
+	put_fixed(&words, &sample, sizeof(sample));
 	put_words(&words, &seen->count, 1);
 	put_words(&words, seen->frames, seen->count);
 	put_record(&fixture->ring, TS_LIVE_SAMPLE, TS_LIVE_FLAG_SUBJECT | TS_LIVE_FLAG_STACK,
@@ -97,7 +101,7 @@ static void put_simple(struct fixture *fixture, uint32_t pid, uint64_t start_tim
 static void put_thread_of(struct fixture *fixture, uint32_t pid, uint64_t start_time, uint32_t tid,
 			  const char *name)
 {
-	uint64_t own[3] = { ts_live_subject(TS_METRICS_PROCESS, 0, pid), start_time, tid };
+	uint64_t own[3] = { subject_word(TS_METRICS_PROCESS, 0, pid), start_time, tid };
 
 	put_texts(fixture, TS_LIVE_THREAD_OF, own, 3, name, NULL);
 }
@@ -178,7 +182,7 @@ static void put_mark(struct fixture *fixture)
 	TS_SCOPED(ts_text) words = { 0 };
 
 	put_names(&words, "tick", "");
-	put_parts(fixture, TS_LIVE_INSTANT, 0, &words);
+	put_fields(fixture, TS_LIVE_INSTANT, 0, &words);
 }
 
 static bool has_name(const char *path, const char *name)
@@ -300,7 +304,7 @@ TS_TEST(marks_and_calls_have_stacks)
 	put_string(&words, "n", 1);
 	put_words(&words, &value, 1);
 	put_words(&words, stack, 2);
-	put_parts(&fixture, TS_LIVE_CALL, TS_LIVE_FLAG_STACK, &words);
+	put_fields(&fixture, TS_LIVE_CALL, TS_LIVE_FLAG_STACK, &words);
 	put_mark(&fixture);
 	drain_recorder(&fixture);
 	TS_CHECK_INT(counts(&fixture).samples, 2);
@@ -631,8 +635,8 @@ TS_TEST(different_stacks_without_end_are_cut)
 /* Each spoils its own ring at most. */
 TS_TEST(records_that_make_no_sense)
 {
-	uint64_t subject = ts_live_subject(TS_METRICS_PROCESS, 0, CHILD);
-	uint64_t machine = ts_live_subject(TS_METRICS_SYSTEM, 0, 0);
+	uint64_t subject = subject_word(TS_METRICS_PROCESS, 0, CHILD);
+	uint64_t machine = subject_word(TS_METRICS_SYSTEM, 0, 0);
 	const struct {
 		unsigned int kind, flags;
 		uint64_t words[8];

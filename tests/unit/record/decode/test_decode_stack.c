@@ -86,22 +86,25 @@ static void put_launch(struct fixture *fixture, uint64_t correlation, uint64_t s
 static void put_kernel(struct fixture *fixture, uint64_t correlation, uint32_t graph,
 		       uint32_t stack, uint64_t node)
 {
-	uint64_t words[TS_LIVE_OP_WORDS + TS_LIVE_OP_MORE_WORDS] = {
-		[TS_LIVE_OP_CORRELATION] = correlation,
-		[TS_LIVE_OP_WHAT] = TS_GPU_OP_KERNEL << 24,
-		[TS_LIVE_OP_WHERE] = pair(7, 1),
-		[TS_LIVE_OP_QUEUED] = (uint64_t)TS_ABSENT,
-		[TS_LIVE_OP_SUBMITTED] = (uint64_t)TS_ABSENT,
-		[TS_LIVE_OP_START] = fixture->counter,
-		[TS_LIVE_OP_END] = fixture->counter + 50,
-		[TS_LIVE_OP_BYTES] = (uint64_t)TS_ABSENT,
-		[TS_LIVE_OP_WORDS + TS_LIVE_OP_REGISTERS_SHARED] = pair(32, 4096),
-		[TS_LIVE_OP_WORDS + TS_LIVE_OP_GRAPH_STACK] = pair(graph, stack),
-		[TS_LIVE_OP_WORDS + TS_LIVE_OP_GRAPH_NODE] = node,
+	struct {
+		struct ts_live_gpu_op op;
+		struct ts_live_gpu_op_more more;
+	} fixed = {
+		.op = { .correlation = correlation,
+			.device_kind = ts_live_device_kind(0, TS_GPU_OP_KERNEL),
+			.stream = 7,
+			.context = 1,
+			.queued = TS_ABSENT,
+			.submitted = TS_ABSENT,
+			.start = (int64_t)fixture->counter,
+			.end = (int64_t)fixture->counter + 50,
+			.bytes = TS_ABSENT },
+		.more = { 32, 4096, graph, stack, node },
 	};
 
 	put_record(&fixture->ring, TS_LIVE_GPU_OP, TS_LIVE_FLAG_MORE, SITE_KERNEL,
-		   fixture->counter++, words, TS_ARRAY_SIZE(words));
+		   fixture->counter++, (const uint64_t *)(const void *)&fixed,
+		   TS_LIVE_WORDS(fixed));
 	fixture->events++;
 }
 
@@ -113,19 +116,24 @@ struct taken {
 
 static void put_taken(struct fixture *fixture, const struct taken *taken)
 {
-	uint64_t words[TS_LIVE_ALLOCATION_WORDS + 1] = {
-		[TS_LIVE_ALLOCATION_WHAT] = taken->device | taken->kind << 24,
-		[TS_LIVE_ALLOCATION_WHERE] = pair(taken->stream, 1),
-		[TS_LIVE_ALLOCATION_ADDRESS] = taken->address,
-		[TS_LIVE_ALLOCATION_BYTES] = (uint64_t)taken->bytes,
-		[TS_LIVE_ALLOCATION_TOTAL] = (uint64_t)taken->total,
-		[TS_LIVE_ALLOCATION_RESERVED] = (uint64_t)taken->reserved,
-		[TS_LIVE_ALLOCATION_WORDS] = taken->stack,
+	struct {
+		struct ts_live_allocation allocation;
+		uint64_t stack;
+	} fixed = {
+		.allocation = { .device_kind = ts_live_device_kind(taken->device,
+								   (unsigned int)taken->kind),
+				.stream = taken->stream,
+				.context = 1,
+				.address = taken->address,
+				.bytes = taken->bytes,
+				.total = taken->total,
+				.reserved = taken->reserved },
+		.stack = taken->stack,
 	};
 
 	put_record(&fixture->ring, TS_LIVE_ALLOCATION, taken->stack ? TS_LIVE_FLAG_STACK_IS : 0,
-		   SITE_ALLOCATOR, fixture->counter++, words,
-		   TS_LIVE_ALLOCATION_WORDS + (taken->stack != 0));
+		   SITE_ALLOCATOR, fixture->counter++, (const uint64_t *)(const void *)&fixed,
+		   TS_LIVE_WORDS(fixed.allocation) + (taken->stack != 0));
 	fixture->events++;
 }
 

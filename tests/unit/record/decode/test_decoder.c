@@ -696,9 +696,9 @@ TS_TEST(random_bytes_end_in_rows_or_losses)
 				words[k] = seed = seed * 6364136223846793005u +
 						  1442695040888963407u;
 			kind = (unsigned int)(seed >> 60) % 8;
-			words[0] = head_word(2 + (seed >> 33) % 7, kind,
-					     (unsigned int)(seed >> 40) & 15,
-					     (uint32_t)(seed >> 50) % 4);
+			words[0] = ts_live_head(2 + (seed >> 33) % 7, kind,
+						(unsigned int)(seed >> 40) & 15,
+						(uint32_t)(seed >> 50) % 4);
 			words[3] &= 0xffff00000007u;
 			put_words(&fixture.ring, words, words[0] & 0xffff);
 			put_instant(&fixture.ring, 1, STARTED, 1);
