@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cuda_join [--launches N] [--rounds N]: what joining launches to the device's times costs with
- * CUPTI, a launch: nothing at all, activities alone, a callback that stores the correlation id, and
+ * cuda_join [--launches N] [--rounds N]: measures the cost per launch of joining launches to device
+ * times with CUPTI: a bare launch, activities only, a callback that stores the correlation id, and
  * external correlation around each launch, interleaved, on an empty kernel. Then four threads
- * launch on one stream, each launch with a grid of its own, and both ways of joining are compared
- * with it. Needs a GPU and no headers of CUDA; opens libcuda and libcupti. Exit 77: there is none.
+ * launch on one stream, each launch with a different grid, which shows whether both methods join
+ * correctly. Needs a GPU but no CUDA headers; opens libcuda and libcupti. Exit code 77: no GPU.
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -58,11 +58,11 @@ static struct {
 static void *context, *function, *stream, *subscriber;
 static __thread volatile uint32_t last_correlation;
 static uint32_t grid_of_launch[CORRELATIONS]; /* by correlation, as the launching thread knows it */
-static uint32_t grid_of_external[CORRELATIONS]; /* the same, as CUPTI says */
+static uint32_t grid_of_external[CORRELATIONS]; /* the same, as reported by CUPTI */
 static uint32_t grid_of_kernel[CORRELATIONS];   /* what ran */
 static bool keeps_records;
 
-/* ---- finding ---- */
+/* ---- libraries ---- */
 
 static bool open_driver(void)
 {
@@ -129,7 +129,7 @@ static bool open_cupti(void)
 	return cupti.known.Subscribe && cupti.Push && cupti.Pop;
 }
 
-/* ---- what CUPTI calls ---- */
+/* ---- CUPTI callbacks ---- */
 
 static void requested(uint8_t **buffer, size_t *bytes, size_t *most_records)
 {
@@ -186,7 +186,7 @@ static void switch_kind(uint32_t kind, bool on)
 		cupti.known.ActivityDisable(kind);
 }
 
-/* Records of calls, which external correlation comes with: of launches alone where CUPTI can. */
+/* External correlation needs records of calls: of launches only, if CUPTI can limit them. */
 static void switch_calls(bool on)
 {
 	if (cupti.EnableDriverApi)
@@ -283,7 +283,7 @@ static struct interval interval_of(double *values, unsigned int count)
 	};
 }
 
-/* Of each round its difference to another mode of the same round. */
+/* The difference of each round to another mode of the same round. */
 static struct interval over(enum mode mode, int base, unsigned int rounds)
 {
 	double values[MOST_ROUNDS];
@@ -312,8 +312,7 @@ static void *launch_many(void *thread)
 }
 
 /*
- * Kernels whose grid is not that of the launch that they were joined to, or that were joined to
- * none.
+ * Counts kernels whose grid is not that of the launch they were joined to, or that were not joined.
  */
 static unsigned int count_wrong(enum mode mode, unsigned int *ret_kernels)
 {

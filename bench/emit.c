@@ -1,25 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * emit MODE [--threads N] [--rounds N]: what one event costs its program, in ns. The event is a
- * name, a category and an integer, through the shared library, with the check whether a window is
- * open.
+ * emit MODE [--threads N] [--rounds N]: measures the cost of one event in ns. The event is a name,
+ * a category and an integer, emitted through the shared library, with the check for an open window.
  *
- *	stream      a ring of 64 KiB that a recorder drains
- *	large       the largest ring that a thread grows to, drained: after bursts
- *	recorded under `tracesmith record`, which drains meanwhile; all subjects sleep between
- *	batches
- *	flight      no recorder: the oldest are overwritten
- *	full        the ring is full and nobody drains it: the event is counted as lost
- *	no-ring     the budget allows no ring: the same
- *	off         nobody wants events
+ *	stream      a ring of 64 KiB, drained
+ *	large       the largest ring that a thread grows to after bursts, drained
+ *	recorded    under `tracesmith record`, which drains; all subjects sleep between batches
+ *	flight      no recorder: the oldest events are overwritten
+ *	full        the ring is full and not drained: the event is counted as lost
+ *	no-ring     no budget for a ring: the same
+ *	off         events are off
  *	single      as stream, each event by itself: percentiles
  *	first       the first event of a thread
- *	step        ts_step() while a window is open, beside it while none is
+ *	step        ts_step() with and without an open window
  *
- * In the same rounds: the bare read of the counter, and a mutex around a growing array. Best and
- * median round (rounds.h), as one JSON line. But for `recorded` the part of the recorder is played
- * by the program itself between batches, as docs/live.md has it, so that nothing else runs
- * meanwhile.
+ * The same rounds measure the bare read of the counter, and a mutex around a growing array. Prints
+ * the best and the median round (rounds.h) as one JSON line. Except in `recorded`, the program
+ * drains its own rings between batches (docs/live.md), so that nothing else runs.
  */
 #include <fcntl.h>
 #include <inttypes.h>
@@ -97,7 +94,7 @@ static double ns_a_tick(void)
 	return (end - start) / (double)(read_counter() - counter);
 }
 
-/* ---- the recorder's part ---- */
+/* ---- draining ---- */
 
 static void map_area(int directory, const char *name)
 {
@@ -121,7 +118,7 @@ static struct ring *find_ring(uint32_t tid)
 	return NULL;
 }
 
-/* Takes what the calling thread has emitted. */
+/* Drains the ring of the calling thread. */
 static void drain(void)
 {
 	struct ring *ring = find_ring((uint32_t)syscall(SYS_gettid));
@@ -134,7 +131,7 @@ static void drain(void)
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 }
 
-/* ---- what is measured, each as so many times in a row ---- */
+/* ---- subjects, each a number of repetitions ---- */
 
 static __attribute__((noinline)) void run_event(unsigned int count)
 {
@@ -205,7 +202,7 @@ static void print_ring(void)
 		       ring->dropped);
 }
 
-/* More than the largest ring holds, so that it is grown to that. */
+/* More than the largest ring holds, so that the ring grows to that size. */
 static void fill_ring(void)
 {
 	if (strcmp(mode->name, "large") != 0)
@@ -277,7 +274,7 @@ static void *run_single(void *argument)
 	return NULL;
 }
 
-/* Ticks between two reads with nothing in between: to be taken off. */
+/* Ticks between two reads with nothing in between, which are subtracted. */
 static double own_cost(void)
 {
 	static double values[100001];
@@ -309,7 +306,7 @@ static void measure_single(void)
 	print_ring();
 }
 
-/* ---- a thread's first event ---- */
+/* ---- first event of a thread ---- */
 
 static double firsts[FIRST_THREADS];
 static pthread_barrier_t has_emitted, may_end;
@@ -326,7 +323,10 @@ static void *run_first(void *argument)
 	return NULL;
 }
 
-/* One after another; those before it have ended, or live on, so that it needs a ring of its own. */
+/*
+ * One thread after another; earlier ones have exited, or stay alive so that this one needs a new
+ * ring.
+ */
 static double first_event(bool they_live_on)
 {
 	pthread_t ids[FIRST_THREADS];
@@ -358,7 +358,7 @@ static void measure_first(void)
 	printf(",\"new_ring_ns\":%.0f", first_event(true) * tick);
 }
 
-/* ---- the whole ---- */
+/* ---- main ---- */
 
 static int read_arguments(int argc, char **argv)
 {

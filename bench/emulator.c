@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * emulator [TRACE] [--commands N] [--rounds N]: how fast the stream scheduler emulator is
- * (src/replay/emulator/emulator.h), in commands a second of CPU time, on a trace that is loaded
- * first, or on a work that is made up in memory: 8 streams of one device, fed by two threads that
- * synchronise now and then. The simulation alone, and with the making of its model, the graph
- * apart. Best of the rounds, as one JSON line, with the errors against what was recorded. Looks
- * inside the library: the emulator has no public face.
+ * emulator [TRACE] [--commands N] [--rounds N]: measures the emulator
+ * (src/replay/emulator/emulator.h) in commands per CPU second, on a trace, or on synthetic work: 8
+ * streams of one device, fed by two threads that synchronize now and then. Measures the simulation
+ * alone, and with building its model, but without the graph. Prints the best round as one JSON
+ * line, with the errors against the recording. Uses private headers.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -17,7 +16,7 @@
 
 #define STREAMS 8u
 #define THREADS 2u
-#define SYNC_EACH 128u /* so many commands of a thread, then it waits for all */
+#define SYNC_EACH 128u /* commands of a thread between two waits for all */
 
 static double cpu_seconds(void)
 {
@@ -33,7 +32,7 @@ _Noreturn static void die(const char *message)
 	exit(1);
 }
 
-/* ---- the work ---- */
+/* ---- synthetic work ---- */
 
 static uint64_t seed = 88172645463325252u;
 
@@ -50,8 +49,8 @@ struct maker {
 	struct ts_work *work;
 	uint32_t launch, sync; /* names of calls */
 	uint32_t per_stream, per_thread;
-	int64_t host[THREADS]; /* when each thread goes on */
-	int64_t done[STREAMS]; /* when each stream has nothing left to do */
+	int64_t host[THREADS]; /* when each thread continues */
+	int64_t done[STREAMS]; /* when each stream becomes idle */
 };
 
 static struct ts_work_call *add_call(struct maker *maker, uint32_t t, enum ts_api_kind kind,
@@ -81,7 +80,7 @@ static void add_sync(struct maker *maker, uint32_t t)
 	maker->host[t] = call->end + any(50000);
 }
 
-/* Command i of all: streams and threads take turns. */
+/* Command i: streams and threads take turns. */
 static void add_command(struct maker *maker, uint32_t i)
 {
 	struct ts_work *work = maker->work;
@@ -193,7 +192,7 @@ static struct ts_work *load_work(const char *path)
 	return work;
 }
 
-/* ---- what is measured ---- */
+/* ---- measurements ---- */
 
 struct figures {
 	double graph_s, model_s, run_s;

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * load [--rate N] [--seconds N] [--threads N] [--rings N] [--steps N]: a program to be recorded
- * while something else is measured. Emits so many events a second on all threads together (0:
- * none), and as many as that is in so many seconds, however long it takes; holds so many rings, of
- * threads that emitted once and sleep; or takes so many steps and says what one cost. Prints what
- * it did as one JSON line. getpgid() is called where the steady part begins and ends, to be found
- * in a list of system calls.
+ * load [--rate N] [--seconds N] [--threads N] [--rings N] [--steps N]: a program to record while
+ * something else is measured. Emits --rate events per second on all threads together (0: none), as
+ * many as that makes in --seconds, however long it takes; holds --rings rings of threads that
+ * emitted once and sleep; or executes --steps steps and prints the cost of one. Prints one JSON
+ * line. Calls getpgid() at the start and end of the steady phase, as a marker for strace.
  */
 #include <inttypes.h>
 #include <pthread.h>
@@ -40,7 +39,7 @@ static void sleep_until(int64_t when_ns)
 	clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &when, NULL);
 }
 
-/* ---- rings that nobody uses ---- */
+/* ---- idle rings ---- */
 
 static pthread_barrier_t all_sleep;
 
@@ -71,7 +70,7 @@ static void make_rings(void)
 
 /* ---- events at a rate ---- */
 
-/* In bursts, about 1000 a second. One that is late is not made up for: the rate is never higher. */
+/* Emits about 1000 bursts per second. Late bursts are not caught up: the rate is never higher. */
 static void *emitter(void *unused)
 {
 	uint64_t mine = rate / threads, total = mine * seconds, burst = mine / 1000 + (mine < 1000);
@@ -115,7 +114,7 @@ static int compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Of the median batch, in ns. */
+/* The median batch, in ns. */
 static double take_steps(void)
 {
 	uint64_t batches = (steps + STEP_BATCH - 1) / STEP_BATCH;
@@ -129,7 +128,7 @@ static double take_steps(void)
 		for (int64_t step = 0; step < STEP_BATCH; step++)
 			TS_STEP((int64_t)i * STEP_BATCH + step);
 		costs[i] = (double)(now_ns() - start) / STEP_BATCH;
-		/* A recorder is to keep up. */
+		/* Lets the recorder keep up. */
 		sleep_until(now_ns() + 1000000);
 	}
 	qsort(costs, batches, sizeof(*costs), compare);
@@ -138,7 +137,7 @@ static double take_steps(void)
 	return cost;
 }
 
-/* ---- the whole ---- */
+/* ---- main ---- */
 
 static int read_arguments(int argc, char **argv)
 {
@@ -179,7 +178,7 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	make_rings();
-	/* The first event of a process and of a site is made ahead. */
+	/* Emits the first event of the process and of each site in advance. */
 	TS_INSTANT("start", "load");
 	(void)!getpgid(0);
 	start = now_ns();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * open TRACE [--runs N]: how long it takes to open a trace, with the file in the page cache and
- * after the kernel was asked to drop it from there. Medians, in ms, as one JSON line.
+ * open TRACE [--runs N]: measures opening a trace, with the file in the page cache and after
+ * dropping it from there. Prints medians in ms as one JSON line.
  */
 #include <fcntl.h>
 #include <inttypes.h>

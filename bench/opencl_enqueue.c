@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What recording adds to a command of OpenCL that does nothing.
+ * Measures what recording adds to an empty OpenCL command.
  *
- *	opencl_enqueue TOOL [PAIRS] runs itself without a recorder, recorded, and replayable outside
- *	of a window, in turn; and,
- *	                               as the peer, without a recorder but asking for the times of
- *	                               all commands itself
- *	opencl_enqueue --run|--ask one of these runs: enqueues empty kernels and waits for them, in
- *	batches
+ *	opencl_enqueue TOOL [PAIRS]   runs itself in turn without a recorder, recorded, and
+ *				      replayable outside of a window; as a peer, without a
+ *				      recorder but requesting the times of all commands itself
+ *	opencl_enqueue --run|--ask    one of these runs: enqueues empty kernels in batches and
+ *				      waits for them
  *
- * A run's figures are those of its best batch: ns a command that pass for the thread that gives
- * them, and ns of its processor time. Printed are the medians over all runs, and the medians of the
- * differences to the run without a recorder of the same turn. Where the peer is dear, it is the
- * driver that charges for times of commands, whoever asks for them.
+ * The figures of a run are those of its best batch: wall and CPU time of the enqueuing thread, in
+ * ns per command. Prints the medians over all runs, and the medians of the differences to the run
+ * without a recorder in the same turn. If the peer is slow, the driver itself makes profiling
+ * expensive.
  */
 #define CL_TARGET_OPENCL_VERSION 300
 #define CL_USE_DEPRECATED_OPENCL_1_2_APIS
@@ -91,7 +90,7 @@ static void run_batch(cl_command_queue queue, cl_kernel kernel, int asks, double
 	*processor = (read_ns(CLOCK_THREAD_CPUTIME_ID) - processor_start) / BATCH;
 }
 
-/* A GPU where there is one, else the first device. */
+/* A GPU if available, else the first device. */
 static void choose_device(cl_platform_id *ret_platform, cl_device_id *ret_device)
 {
 	cl_platform_id platforms[16];
@@ -131,7 +130,7 @@ static int run(int asks)
 		run_batch(queue, kernel, asks, &wall, &processor);
 		best_wall = wall < best_wall ? wall : best_wall;
 		best_processor = processor < best_processor ? processor : best_processor;
-		/* The recorder takes out what was stored. */
+		/* Lets the recorder drain. */
 		usleep(5000);
 	}
 	printf("figures %.0f %.0f\n", best_wall, best_processor);
@@ -146,7 +145,7 @@ static const char *const names[WAYS] = { "without a recorder", "asking for times
 					 "recorded", "replayable, outside of a window" };
 static double figures[WAYS][2][PAIRS_AT_MOST];
 
-/* False where the run failed. */
+/* False if the run failed. */
 static int run_way(const char *self, const char *tool, int way, double *ret_wall, double *ret_cpu)
 {
 	static const char *const options[WAYS] = { "", "", "",

@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Many small commands of OpenCL, to be recorded and replayed: what a replay adds to each shows in
- * its span.
+ * Many small OpenCL commands to record and replay: the replayed span shows the cost per command.
  *
- *	opencl_small launches [ROUNDS] kernels of 64 items in one queue, a wait at the end of each
- *	100
- *	opencl_small mixed [ROUNDS] writes, kernels, copies and reads of 4 KiB in two queues that
- *	wait for each other's events
+ *	opencl_small launches [ROUNDS]   kernels of 64 items in one queue, a wait after each 100
+ *	opencl_small mixed [ROUNDS]      writes, kernels, copies and reads of 4 KiB in two queues
+ *					 that wait for each other's events
  *
- * Prints how many commands it gave, and how long it took from the first to the end of the last. Its
- * kernel is run once before, so that nothing is compiled in between.
+ * Prints the number of commands, and the time from the first command to the end of the last. The
+ * kernel runs once before, so that nothing is compiled in between.
  */
 #define CL_TARGET_OPENCL_VERSION 300
 #define CL_USE_DEPRECATED_OPENCL_1_2_APIS
@@ -97,7 +95,7 @@ static void launches(struct small *small)
 	stop_if(clFinish(small->queues[0]), "clFinish");
 }
 
-/* In: one queue writes and computes. Out: the other takes it over, computes and reads. */
+/* In: one queue writes and computes. Out: the other copies, computes and reads. */
 static void mixed(struct small *small)
 {
 	cl_event done, taken;
@@ -113,7 +111,7 @@ static void mixed(struct small *small)
 	stop_if(clEnqueueReadBuffer(small->queues[1], small->memory[1], CL_FALSE, 0, BYTES,
 				    small->host[1], 0, NULL, NULL),
 		"clEnqueueReadBuffer");
-	/* What is written next must not meet the copy. */
+	/* The next write must not overlap with the copy. */
 	stop_if(clEnqueueBarrierWithWaitList(small->queues[0], 1, &taken, NULL),
 		"clEnqueueBarrierWithWaitList");
 	clReleaseEvent(done);

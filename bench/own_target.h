@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program that is its own target: it runs itself anew with what the agent is to find in its
- * environment, which that reads when it is loaded, and with a live directory of its own.
+ * A program that is its own target: it executes itself again with the environment that the agent
+ * reads when it is loaded, and with its own live directory.
  */
 #ifndef TS_BENCH_OWN_TARGET_H
 #define TS_BENCH_OWN_TARGET_H
@@ -31,7 +31,7 @@ static inline void set_variable(const char *name, const char *value)
 		unsetenv(name);
 }
 
-/* Returns the live directory, the second time. NULL unsets a variable. */
+/* On the second run, returns the live directory. NULL unsets a variable. */
 static inline const char *become_target(char **argv, const char *agent, const char *live,
 					const char *budget)
 {
@@ -53,7 +53,7 @@ static inline const char *become_target(char **argv, const char *agent, const ch
 	return NULL;
 }
 
-/* Calls `each` with the directory and the name of every file in it. */
+/* Calls `each` for every file in the directory. */
 static inline void for_each_area(const char *directory, void (*each)(int fd, const char *name))
 {
 	DIR *list = opendir(directory);

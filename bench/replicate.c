@@ -2,10 +2,9 @@
 /*
  * replicate IN.sbt OUT.sbt --events N [--threads N]
  *
- * A trace of N events or a little more, out of a small one: all its events, again and again, each
- * copy behind the one before it, with correlations, arrows and steps of its own. So the large trace
- * is as a longer run of the same program would be. Through the public reader and writer alone; says
- * as one JSON line what it has written.
+ * Makes a trace of at least N events from a small one: repeats all events, each copy after the
+ * previous one, with new correlations, arrows and steps, like a longer run of the same program.
+ * Uses only the public reader and writer. Prints one JSON line.
  */
 #include <inttypes.h>
 #include <stdbool.h>
@@ -59,7 +58,7 @@ static void *grown(void *array, size_t *count, size_t need, size_t item_bytes)
 	return grown;
 }
 
-/* ---- what is counted before ---- */
+/* ---- counts ---- */
 
 static bool is_event(uint32_t table)
 {
@@ -69,7 +68,7 @@ static bool is_event(uint32_t table)
 	       table != TS_TABLE_LOSS;
 }
 
-/* Those that `tracesmith info` calls events. */
+/* The tables that `tracesmith info` counts as events. */
 static uint64_t count_events(const struct ts_reader *reader)
 {
 	static const enum ts_table_id tables[] = { TS_TABLE_SLICE,    TS_TABLE_GPU_OP,
@@ -146,7 +145,7 @@ static void measure(struct replicate *replicate)
 
 /* ---- ids and times of a copy ---- */
 
-/* Steps go on counting; all other texts are the same in each copy. */
+/* Step numbers continue; all other strings are the same in each copy. */
 static int64_t new_string(struct replicate *replicate, int64_t old)
 {
 	struct ts_string text;
@@ -190,10 +189,7 @@ static int64_t new_shape(struct replicate *replicate, int64_t old)
 	return replicate->shapes[old];
 }
 
-/*
- * The event that a synchronisation waits for is known by the correlation of the call that recorded
- * it.
- */
+/* The event of a synchronization is identified by the correlation of the call that recorded it. */
 static int64_t new_integer(struct replicate *replicate, uint32_t key, int64_t value)
 {
 	struct ts_string text = ts_reader_string(replicate->reader, key);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Costs of some nanoseconds: each subject is run in batches, all subjects in turn in each round, on
- * so many threads at once. A round's figure is its best batch, so that what else runs on the
- * machine does not count; printed are the best and the median round, and by how much a round was
- * dearer than the first subject of the same round, which is the bare read of the counter.
+ * Measures costs of a few nanoseconds. Each subject runs in batches, on several threads at once; a
+ * round runs all subjects in turn. The figure of a round is its best batch, which excludes other
+ * load on the machine. Prints the best and the median round, and the cost on top of the first
+ * subject of the same round, which is the bare read of the counter.
  */
 #ifndef TS_BENCH_ROUNDS_H
 #define TS_BENCH_ROUNDS_H
@@ -24,7 +24,7 @@
 struct subject {
 	const char *name;
 	void (*run)(unsigned int count);
-	void (*warm_up)(void);     /* once a thread; or NULL */
+	void (*warm_up)(void);     /* once per thread; or NULL */
 	void (*after_batch)(void); /* not measured; or NULL */
 	void (*after_round)(void); /* on one thread, while the others wait; or NULL */
 };
@@ -108,7 +108,7 @@ static void *run_all_rounds(void *argument)
 {
 	unsigned int thread = (unsigned int)(uintptr_t)argument;
 
-	/* Until buffers are as large as they will be, and every page of them was touched. */
+	/* Warms up until buffers have their final size and every page was touched. */
 	if (rounds.subjects[1].warm_up)
 		rounds.subjects[1].warm_up();
 	for (unsigned int i = 0; i < ROUNDS_WARM_UP; i++)
@@ -140,7 +140,7 @@ static inline int run_threads(void *(*body)(void *))
 	return 0;
 }
 
-/* The mean over the threads of a round. */
+/* The mean over all threads of a round. */
 static double mean_figure(unsigned int subject, unsigned int round)
 {
 	double sum = 0;
@@ -165,7 +165,7 @@ static void print_subject(unsigned int subject)
 		printf(",\"%s_over_counter_ns\":%.2f", name, median(over, rounds.rounds));
 }
 
-/* Prints members of a JSON object, each with a comma ahead. */
+/* Prints members of a JSON object, each after a comma. */
 static inline int measure_subjects(const struct subject *subjects, unsigned int count,
 				   unsigned int batch)
 {

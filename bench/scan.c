@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * scan TRACE [--threads N] [--runs N] sums gpu_op.start of every chunk scan TRACE --raw OUT writes
- * that column as plain int64 words scan --raw-file FILE [--threads N] sums such a file, read with
- * pread: what no reader can beat
+ *	scan TRACE [--threads N] [--runs N]    sums gpu_op.start of every chunk
+ *	scan TRACE --raw OUT                   writes that column as plain int64 words
+ *	scan --raw-file FILE [--threads N]     sums such a file, read with pread: a lower bound
  *
- * Threads take chunks from one counter. The first run warms the page cache and is not counted; the
- * best of the others is printed as one JSON line.
+ * Threads take chunks from one counter. The first run warms the page cache and is not counted;
+ * prints the best of the others as one JSON line.
  */
 #include <fcntl.h>
 #include <inttypes.h>

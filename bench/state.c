@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * state [TRACE] [--commands N] [--rounds N]: how fast states are rebuilt
- * (src/state/states/states.h), in commands a second of CPU time, from a trace that is loaded first,
- * or from a work that is made up in memory: 8 streams of one device, fed by two threads that
- * synchronise now and then; kernels, and copies on two of the streams. Without a graph (stream
- * order alone) and with one, whose own making is told apart. Best of the rounds, as one JSON line.
- * Looks inside the library: states have no public face.
+ * state [TRACE] [--commands N] [--rounds N]: measures how fast states are rebuilt
+ * (src/state/states/states.h), in commands per CPU second, from a trace, or from synthetic work: 8
+ * streams of one device, fed by two threads that synchronize now and then; kernels, and copies on
+ * two of the streams. Measures without a graph (stream order only) and with one, whose construction
+ * is measured separately. Prints the best round as one JSON line. Uses private headers.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -17,7 +16,7 @@
 
 #define STREAMS 8u
 #define THREADS 2u
-#define SYNC_EACH 128u /* so many commands of a thread, then it waits for all */
+#define SYNC_EACH 128u /* commands of a thread between two waits for all */
 
 static double cpu_seconds(void)
 {
@@ -33,7 +32,7 @@ _Noreturn static void die(const char *message)
 	exit(1);
 }
 
-/* ---- the work ---- */
+/* ---- synthetic work ---- */
 
 static uint64_t seed = 88172645463325252u;
 
@@ -50,8 +49,8 @@ struct maker {
 	struct ts_work *work;
 	uint32_t launch, copy, sync; /* names of calls */
 	uint32_t per_stream, per_thread;
-	int64_t host[THREADS]; /* when each thread goes on */
-	int64_t done[STREAMS]; /* when each stream has nothing left to do */
+	int64_t host[THREADS]; /* when each thread continues */
+	int64_t done[STREAMS]; /* when each stream becomes idle */
 };
 
 static struct ts_work_call *add_call(struct maker *maker, uint32_t t, enum ts_api_kind kind,
@@ -81,7 +80,7 @@ static void add_sync(struct maker *maker, uint32_t t)
 	maker->host[t] = call->end + any(50000);
 }
 
-/* Command i of all: streams and threads take turns. */
+/* Command i: streams and threads take turns. */
 static void add_command(struct maker *maker, uint32_t i)
 {
 	struct ts_work *work = maker->work;
@@ -197,7 +196,7 @@ static struct ts_work *load_work(const char *path)
 	return work;
 }
 
-/* ---- what is measured ---- */
+/* ---- measurements ---- */
 
 static double measure_states(const struct ts_work *work, const struct ts_graph *graph,
 			     uint64_t *ret_intervals)

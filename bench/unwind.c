@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * unwind [--depth N] [--rounds N]: what a call stack of the calling thread costs, in ns: ours
- * (code/local/local_unwind.h), without and with the memory of the last one ("again": nothing has
- * changed since), and _Unwind_Backtrace() of the compiler's library in the same rounds. The
- * functions differ, as those of programs do: some have variable frames, some save many registers.
- * Best and median round (rounds.h), as one JSON line.
+ * unwind [--depth N] [--rounds N]: measures the cost of unwinding the calling thread, in ns: ours
+ * (code/local/local_unwind.h), without and with the cached previous stack ("again": nothing has
+ * changed since), and _Unwind_Backtrace() in the same rounds. The functions vary like those of real
+ * programs: some have variable-size frames, some save many registers. Prints the best and the
+ * median round (rounds.h) as one JSON line.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@
 
 #include "code/local/local_unwind.h"
 
-/* Arrays of variable length are among what is measured. */
+/* Variable-length arrays are part of the test. */
 #pragma GCC diagnostic ignored "-Wvla"
 
 #define MOST_DEPTH 1024

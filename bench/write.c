@@ -2,10 +2,10 @@
 /*
  * write OUT [--rows N | --bytes N] [--table both|gpu_op] [--threads N] [--json-lines]
  *
- * Writes rows that look like those of a training loop (operators with dimensions, kernels with
- * geometry, times with noise in their low digits) and says how fast, as one JSON line. --json-lines
- * writes the same rows as text with fprintf, for comparison. Names and shapes are interned once, as
- * a recorder does; rows are made on the way, which takes some ns each.
+ * Writes rows like those of a training loop (operators with dimensions, kernels with geometry,
+ * times with noise in their low digits) and prints the rate as one JSON line. --json-lines writes
+ * the same rows as text with fprintf, for comparison. Names and shapes are interned once, as a
+ * recorder does; generating the rows takes some ns each.
  */
 #include <inttypes.h>
 #include <stdbool.h>
@@ -38,7 +38,7 @@ static double seconds(clockid_t clock)
 	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-/* What is interned ahead of the rows. */
+/* Strings and shapes that are interned before the rows. */
 struct texts {
 	int64_t operators[NAMES], kernels[NAMES], dimensions[DIMENSIONS];
 	char operator_text[NAMES][32], kernel_text[NAMES][64], dimension_text[DIMENSIONS][48];
@@ -101,7 +101,7 @@ static void intern_all(struct ts_writer *writer, struct texts *texts)
 	texts->gpu_op_shape = ts_writer_shape(writer, gpu_op, 6);
 }
 
-/* One row of either table, before it takes its form. */
+/* One row of either table, before it is written. */
 struct event {
 	int64_t start, duration;
 	uint64_t number;
@@ -109,7 +109,7 @@ struct event {
 	double warps;
 };
 
-/* Kernels come in bursts of the same few names, as the layers of a model do. */
+/* Kernels come in bursts of the same few names, like the layers of a model. */
 static inline void make_event(struct event *event, uint64_t number)
 {
 	uint64_t noise = next_random();

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writes a log of XRay's flight data recorder (version 5), as a program of several threads would: a
- * walk through calls of 500 functions up to 24 deep, buffers of 16 KiB, the CPU changing now and
- * then.
+ * Writes an XRay log in FDR mode (version 5), as a program with several threads would: a random
+ * walk through calls of 500 functions up to 24 deep, buffers of 16 KiB, occasional CPU changes.
  *
- *	xray_import FILE RECORDS [HZ] RECORDS entries and exits; HZ of the TSC, default 2.9e9
+ *	xray_import FILE RECORDS [HZ]   RECORDS entries and exits; HZ of the TSC, default 2.9e9
  */
 #include <inttypes.h>
 #include <stdint.h>
@@ -68,7 +67,7 @@ static size_t put_function(char *p, struct thread *thread)
 	return 8;
 }
 
-/* One buffer of a thread; gives the records in it. */
+/* Writes one buffer of a thread; returns its number of records. */
 static uint64_t put_buffer(FILE *file, struct thread *thread, int number, uint64_t most)
 {
 	char buffer[BUFFER_BYTES], extents[16];

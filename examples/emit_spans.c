@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A small instrumented program: some threads of a pretended inference engine emit spans, instants
- * and counters for a few seconds. Off it costs nothing; try
+ * A small instrumented program: threads of a simulated inference engine emit spans, instants and
+ * counters for a few seconds. Without a recorder they cost nothing. Try
  *
  *	tracesmith record -o spans.sbt -- build/examples/emit_spans
  *	TRACESMITH_OUT=spans.json build/examples/emit_spans --threads 4 --seconds 2
  *
- * and kill it half-way: nothing is lost. Prints how many events it emitted.
+ * and kill it half-way: no event is lost. Prints the number of events emitted.
  */
 #include <inttypes.h>
 #include <pthread.h>
@@ -20,7 +20,7 @@
 struct options {
 	double seconds;
 	long threads;
-	long rate; /* requests a second and thread; 0: as many as it can */
+	long rate; /* requests per second and thread; 0: unlimited */
 };
 
 struct worker {
@@ -46,8 +46,8 @@ static void sleep_ns(int64_t ns)
 }
 
 /*
- * One request: a span, spans of its layers on tracks of their own, an instant, a counter: seven
- * events. Spans of one track nest or follow each other; viewers drop those that overlap.
+ * One request, seven events: a span, spans of its layers on separate tracks, an instant, a counter.
+ * Spans of one track nest or follow each other; viewers drop those that overlap.
  */
 static uint64_t serve_request(struct worker *worker, int64_t request, int64_t pause_ns)
 {

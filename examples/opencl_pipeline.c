@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A small OpenCL program in the shape of a real one: each step uploads a block of numbers, runs
- * four kernels on it and downloads the result. Uploads and downloads have a queue of their own, so
- * that they run while kernels of another step compute; events keep the order. With two devices,
- * steps are dealt out in turn. Try
+ * A small OpenCL program with a realistic structure: each step uploads a block of numbers, runs
+ * four kernels on it and downloads the result. Uploads and downloads use a separate queue, so that
+ * they overlap with kernels of another step; events enforce the order. With two devices, steps
+ * alternate between them. Try
  *
  *	tracesmith record --replayable -o pipeline.sbt -- build/examples/opencl_pipeline
  *	tracesmith view pipeline.sbt --table gpu_op
@@ -26,17 +26,17 @@ enum { MAX_DEVICES = 2, SLOTS = 2, COEFFICIENTS = 16, TOTALS = 64 };
 
 struct options {
 	long steps, work, size; /* size: numbers in a block */
-	const char *device;     /* number, or part of a name; NULL: the first two that are there */
+	const char *device;     /* number, or part of a name; NULL: the first two available */
 };
 
 /*
- * What one step works on. Each device has two slots, so that a step can be uploaded while the one
- * before is computed. Events are those of the last step that used the slot: who wants to write to a
- * buffer waits for those who read it.
+ * The buffers of one step. Each device has two slots, so that a step can be uploaded while the
+ * previous one is computed. The events are those of the last step that used the slot: a writer of a
+ * buffer waits for its readers.
  */
 struct slot {
 	cl_mem input, coefficients, scratch, output;
-	cl_mem tail; /* the second half of `output`, as a buffer of its own */
+	cl_mem tail; /* the second half of `output`, as a sub-buffer */
 	float *host_input, *host_output;
 	cl_event uploaded, computed, downloaded;
 	long step; /* -1: not used yet */
@@ -46,7 +46,7 @@ struct lane {
 	cl_device_id device;
 	cl_command_queue transfer, compute;
 	cl_kernel prepare, blend, smooth, total;
-	cl_mem history; /* the input of the step before on this device */
+	cl_mem history; /* the input of the previous step on this device */
 	struct slot slots[SLOTS];
 };
 
@@ -54,7 +54,7 @@ struct pipeline {
 	struct options options;
 	cl_context context;
 	cl_program program;
-	cl_mem totals; /* all devices add to it, one step after the other */
+	cl_mem totals; /* all devices add to it in turn */
 	cl_event totals_ready;
 	struct lane lanes[MAX_DEVICES];
 	cl_uint lane_count;
@@ -62,13 +62,13 @@ struct pipeline {
 };
 
 static const char *const kernels =
-	"/* Brings the input into a range that the rest likes. */\n"
+	"/* Scales the input to a range that suits the other kernels. */\n"
 	"kernel void prepare(global const float *input, constant float *coefficients, global float *scratch)\n"
 	"{\n"
 	"	size_t i = get_global_id(0);\n"
 	"	scratch[i] = input[i] * coefficients[i % 16] + coefficients[(i / 16) % 16];\n"
 	"}\n"
-	"/* Where the time goes: `work` rounds of arithmetic on each number. */\n"
+	"/* The expensive kernel: `work` rounds of arithmetic on each number. */\n"
 	"kernel void blend(global const float *scratch, global const float *history, global float *output, uint work)\n"
 	"{\n"
 	"	size_t i = get_global_id(0);\n"
@@ -80,13 +80,13 @@ static const char *const kernels =
 	"	}\n"
 	"	output[i] = x + y;\n"
 	"}\n"
-	"/* Works on a part of the output. */\n"
+	"/* Works on part of the output. */\n"
 	"kernel void smooth(global float *tail, global const float *scratch)\n"
 	"{\n"
 	"	size_t i = get_global_id(0);\n"
 	"	tail[i] = (tail[i] + scratch[i]) * 0.5f;\n"
 	"}\n"
-	"/* Adds up bit patterns, so that the sum does not depend on the order. */\n"
+	"/* Sums bit patterns, so that the result does not depend on the order. */\n"
 	"kernel void total(global const uint *output, uint count, global uint *totals)\n"
 	"{\n"
 	"	uint sum = 0;\n"
@@ -96,8 +96,7 @@ static const char *const kernels =
 	"}\n";
 
 /*
- * Every call of OpenCL tells how it went; an example may end where a program would do something
- * about it.
+ * Checks the result of every OpenCL call and exits on failure, where a real program would recover.
  */
 static void check(cl_int code, const char *what)
 {
@@ -129,9 +128,7 @@ static int is_wanted(cl_device_id device, unsigned int number, const char *wante
 	return !strcmp(wanted, digits) || (wanted[0] > '9' && strstr(name, wanted));
 }
 
-/*
- * The first devices that are wanted, all of one platform, since a context cannot have those of two.
- */
+/* The first devices requested, all of one platform: a context cannot span two. */
 static void find_devices(struct pipeline *pipeline)
 {
 	cl_platform_id platforms[16];
@@ -155,7 +152,7 @@ static void find_devices(struct pipeline *pipeline)
 		no_device("no OpenCL device has that number or name");
 }
 
-/* ---- setting up ---- */
+/* ---- setup ---- */
 
 static void build(struct pipeline *pipeline)
 {
@@ -265,13 +262,10 @@ static void let_go(cl_event *event)
 	*event = NULL;
 }
 
-/*
- * Writes straight into a buffer: it is mapped, which gives a pointer, and unmapped, which gives it
- * back to the device.
- */
+/* Writes directly to a buffer, by mapping and unmapping it. */
 static void map_coefficients(struct lane *lane, struct slot *slot, long step)
 {
-	const cl_uint count = slot->computed ? 1 : 0; /* whoever reads the old ones */
+	const cl_uint count = slot->computed ? 1 : 0; /* the readers of the old contents */
 	cl_int code;
 	float *to = clEnqueueMapBuffer(
 		lane->transfer, slot->coefficients, CL_TRUE, CL_MAP_WRITE_INVALIDATE_REGION, 0,
@@ -289,7 +283,7 @@ static void upload(struct pipeline *pipeline, struct lane *lane, struct slot *sl
 	size_t bytes = (size_t)pipeline->options.size * sizeof(float);
 
 	/*
-	 * After the map the kernels that read the last input of this slot are done: it may be
+	 * After the map, the kernels that read the last input of this slot are done: it may be
 	 * overwritten.
 	 */
 	map_coefficients(lane, slot, step);
@@ -299,7 +293,7 @@ static void upload(struct pipeline *pipeline, struct lane *lane, struct slot *sl
 	check(clEnqueueWriteBuffer(lane->transfer, slot->input, CL_FALSE, 0, bytes,
 				   slot->host_input, 0, NULL, &slot->uploaded),
 	      "clEnqueueWriteBuffer");
-	/* Others wait for this event, so the driver must know of the command. */
+	/* Other queues wait for this event, so the command must be submitted. */
 	check(clFlush(lane->transfer), "clFlush");
 	slot->step = step;
 }
@@ -317,7 +311,10 @@ static void launch(cl_command_queue queue, cl_kernel kernel, size_t items, cl_ui
 	      "clEnqueueNDRangeKernel");
 }
 
-/* The kernels of a step. The queue is in order: only the first has to wait for the other queue. */
+/*
+ * The kernels of a step. The queue is in order: only the first kernel has to wait for the other
+ * queue.
+ */
 static void compute(struct pipeline *pipeline, struct lane *lane, struct slot *slot)
 {
 	size_t size = (size_t)pipeline->options.size;
@@ -343,7 +340,7 @@ static void compute(struct pipeline *pipeline, struct lane *lane, struct slot *s
 				  size * sizeof(float), 0, NULL, NULL),
 	      "clEnqueueCopyBuffer");
 
-	/* All devices add to the same totals, so each waits for the one before. */
+	/* All devices add to the same totals, so each waits for the previous one. */
 	set(lane->total, 0, sizeof(cl_mem), &slot->output);
 	set(lane->total, 1, sizeof(count), &count);
 	set(lane->total, 2, sizeof(cl_mem), &pipeline->totals);
@@ -376,7 +373,7 @@ static void add_to_checksum(struct pipeline *pipeline, const void *data, size_t 
 		pipeline->checksum = (pipeline->checksum ^ byte[i]) * 0x100000001b3u;
 }
 
-/* The host looks at the result of a step when its slot is needed again, or at the end. */
+/* The host reads the result of a step when its slot is needed again, or at the end. */
 static void collect(struct pipeline *pipeline, struct slot *slot)
 {
 	if (slot->step < 0 || !slot->downloaded)
@@ -416,8 +413,8 @@ static void run(struct pipeline *pipeline)
 		upload(pipeline, lane, slot, step);
 		compute(pipeline, lane, slot);
 		/*
-		 * The step before on this device; so an upload never waits for the kernels of its
-		 * own step.
+		 * Uses the previous step on this device, so that an upload never waits for the
+		 * kernels of its own step.
 		 */
 		download_step(pipeline, step - lanes);
 	}
@@ -427,7 +424,7 @@ static void run(struct pipeline *pipeline)
 		collect(pipeline, slot_of(pipeline, step));
 }
 
-/* Read by mapping, in place of a copy. */
+/* Reads by mapping instead of copying. */
 static void collect_totals(struct pipeline *pipeline)
 {
 	cl_command_queue queue = pipeline->lanes[0].transfer;
@@ -479,7 +476,7 @@ static void release(struct pipeline *pipeline)
 	clReleaseContext(pipeline->context);
 }
 
-/* ---- the command line ---- */
+/* ---- command line ---- */
 
 static int usage(void)
 {
@@ -504,7 +501,7 @@ static int parse(int argc, char **argv, struct options *options)
 		else
 			return usage();
 	}
-	/* A part of a buffer must begin where the device can address it: at 2 KiB any can. */
+	/* A sub-buffer must be aligned; 2 KiB suits every device. */
 	options->size = (options->size + 1023) / 1024 * 1024;
 	return options->steps < 0 || options->work < 0 || options->work > 1000000000 ||
 			       options->size < 1024 || options->size > 1 << 28

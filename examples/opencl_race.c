@@ -1,21 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An OpenCL program with a mistake that testing rarely finds, and a replay does: two that write one
- * place at the same time.
+ * An OpenCL program with data races, which testing rarely finds and replay does.
  *
  *	tracesmith record --replayable -o race.sbt -- build/examples/opencl_race
  *	tracesmith replay race.sbt --check each --repeat 3
  *
- * says "nondeterministic", and names the first kernel whose result was not the same in all runs.
- * Two kinds:
+ * reports "nondeterministic" and names the first kernel whose result differs between runs. There
+ * are two kinds of races:
  *
- *	--mode kernel the kernel `count_values` adds to counters without atomic operations, and
- *	work-groups run side by side
- *	--mode queues the kernels `left` and `right` run in two queues and change one buffer, and no
- *	event keeps them apart
+ *	--mode kernel   work-groups of the kernel `count_values` add to shared counters
+ *			without atomics
+ *	--mode queues   the kernels `left` and `right` run in two queues and modify one
+ *			buffer, with no event between them
  *
- * Around them stand kernels that always give the same, so that it matters which one is named.
- * --fixed puts the mistakes right: then a replay finds no difference.
+ * The program also runs kernels without races, so that naming the right one matters. --fixed
+ * removes the races: a replay then finds no difference.
  */
 #define CL_TARGET_OPENCL_VERSION 120
 #include <CL/cl.h>
@@ -31,7 +30,7 @@ struct options {
 	const char *device; /* number, or part of a name */
 	int queues;         /* mode */
 	int fixed;
-	long rounds; /* how often each value is counted: more of them, more of a race */
+	long rounds; /* how often each value is counted: more repetitions, more races */
 };
 
 struct program {
@@ -44,7 +43,7 @@ struct program {
 };
 
 static const char *const kernels =
-	"/* Between reading and writing real kernels do something, too. */\n"
+	"/* Work between the read and the write, as real kernels do. */\n"
 	"void take_a_while(void)\n"
 	"{\n"
 	"	for (volatile uint i = 0; i < 20; i++)\n"
@@ -61,7 +60,7 @@ static const char *const kernels =
 	"void add_one(volatile global uint *counter)\n"
 	"{\n"
 	"	uint seen = *counter;\n"
-	"	take_a_while(); /* what others write now is forgotten */\n"
+	"	take_a_while(); /* concurrent updates are lost */\n"
 	"	*counter = seen + 1;\n"
 	"}\n"
 	"#endif\n"
@@ -72,7 +71,7 @@ static const char *const kernels =
 	"	values[i] = (i * 2654435761u) >> 7;\n"
 	"}\n"
 	"\n"
-	"/* The mistake: all work-groups add to the same counters. */\n"
+	"/* The bug: all work-groups add to the same counters. */\n"
 	"kernel void count_values(global const uint *values, volatile global uint *counters, uint rounds)\n"
 	"{\n"
 	"	uint value = values[get_global_id(0)];\n"
@@ -80,7 +79,7 @@ static const char *const kernels =
 	"		add_one(&counters[(value + round) % 16]);\n"
 	"}\n"
 	"\n"
-	"/* One work-item each, that runs for a while: two of these in two queues overlap. */\n"
+	"/* One long-running work-item each: two of these in two queues overlap. */\n"
 	"kernel void left(volatile global uint *counters, uint rounds)\n"
 	"{\n"
 	"	for (uint round = 0; round < rounds; round++) {\n"
@@ -98,7 +97,7 @@ static const char *const kernels =
 	"	}\n"
 	"}\n"
 	"\n"
-	"/* Innocent: what it gives follows from what it gets. */\n"
+	"/* No race: the output depends only on the input. */\n"
 	"kernel void weigh(global const uint *values, global const uint *counters, global uint *result)\n"
 	"{\n"
 	"	uint i = get_global_id(0);\n"
@@ -113,7 +112,7 @@ static void check(cl_int code, const char *what)
 	exit(1);
 }
 
-/* ---- setting up ---- */
+/* ---- setup ---- */
 
 static int is_wanted(cl_device_id device, unsigned int number, const char *wanted)
 {
@@ -221,10 +220,7 @@ static void set(cl_kernel kernel, cl_uint index, size_t bytes, const void *value
 	check(clSetKernelArg(kernel, index, bytes, value), "clSetKernelArg");
 }
 
-/*
- * Gives a kernel whose arguments are set to a queue, and lets go of it: the queue keeps what it
- * needs.
- */
+/* Enqueues a kernel whose arguments are set and releases it: the queue holds a reference. */
 static void launch(cl_command_queue queue, cl_kernel kernel, size_t items, const cl_event *wait,
 		   cl_event *event)
 {
@@ -264,14 +260,17 @@ static void count_in_two_queues(struct program *program)
 	cl_kernel left = make_kernel(program, "left"), right = make_kernel(program, "right");
 	cl_event first, second;
 
-	/* Both queues begin with everything before done, so that only their own order is open. */
+	/*
+	 * Both queues start with all previous work done, so that only their relative order is
+	 * undefined.
+	 */
 	check(clFinish(program->first), "clFinish");
 	set(left, 0, sizeof(cl_mem), &program->counters);
 	set(left, 1, sizeof(rounds), &rounds);
 	launch(program->first, left, 1, NULL, &first);
 	set(right, 0, sizeof(cl_mem), &program->counters);
 	set(right, 1, sizeof(rounds), &rounds);
-	/* The mistake: without --fixed nobody waits for `first`. */
+	/* The bug: without --fixed, nothing waits for `first`. */
 	launch(program->second, right, 1, program->options.fixed ? &first : NULL, &second);
 	check(clWaitForEvents(1, &first), "clWaitForEvents");
 	check(clWaitForEvents(1, &second), "clWaitForEvents");
@@ -302,7 +301,7 @@ static void show(struct program *program)
 	fputs("\n", stdout);
 }
 
-/* ---- the command line ---- */
+/* ---- command line ---- */
 
 static int usage(void)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Writes a small trace with the library: a training loop on one thread, and the kernels that it
- * launches on one stream of a GPU. Then: build/tracesmith view example.sbt
+ * launches on one stream of a GPU. View it with: build/tracesmith view example.sbt
  *
  *	build/examples/write_trace [example.sbt [steps]]
  */
@@ -11,7 +11,7 @@
 
 #include <tracesmith/writer.h>
 
-/* What rows refer to by id. */
+/* Ids that rows refer to. */
 struct scene {
 	int64_t thread, device, stream;
 	uint32_t host_shape, call_shape, kernel_shape;
@@ -22,7 +22,7 @@ static uint32_t text(struct ts_writer *writer, const char *string)
 	return ts_writer_string(writer, string, strlen(string));
 }
 
-/* Who and where: a process with one thread, a device with one stream. */
+/* Entities: a process with one thread, a device with one stream. */
 static void add_entities(struct ts_writer *writer, struct scene *scene)
 {
 	struct ts_process_row process = ts_process_none;
@@ -49,7 +49,7 @@ static void add_entities(struct ts_writer *writer, struct scene *scene)
 	ts_writer_add(writer, TS_TABLE_STREAM, &stream, NULL);
 }
 
-/* An argument whose value is a column of the row: viewers show it, and it is stored once. */
+/* An argument whose value is a column of the row: viewers show it, but it is stored once. */
 static struct ts_field column_field(struct ts_writer *writer, const char *key,
 				    enum ts_table_id table, size_t position)
 {
@@ -58,7 +58,7 @@ static struct ts_field column_field(struct ts_writer *writer, const char *key,
 				  .column = ts_table_info(table)->columns[position].id };
 }
 
-/* Arguments: keys and types once, values with each row. */
+/* Arguments: keys and types are stored once, values with each row. */
 static void add_shapes(struct ts_writer *writer, struct scene *scene)
 {
 	struct ts_field step[] = {
@@ -81,7 +81,7 @@ static void add_shapes(struct ts_writer *writer, struct scene *scene)
 	scene->kernel_shape = ts_writer_shape(writer, kernel, 3);
 }
 
-/* Durations that vary as real ones do, the same in every run. */
+/* Durations that vary realistically, the same in every run. */
 static int64_t jitter(int64_t ns)
 {
 	static uint64_t state = 88172645463325252u;
@@ -113,7 +113,7 @@ static void add_step(struct ts_writer *writer, const struct scene *scene, int st
 		slice.shape = scene->host_shape;
 		ts_writer_add(writer, TS_TABLE_SLICE, &slice, host_values);
 
-		/* The launch and its kernel are joined by the correlation; the arrow shows it. */
+		/* The correlation joins the launch and its kernel; the arrow shows it. */
 		call.start = slice.start + jitter(9000);
 		call.duration = jitter(7000);
 		call.thread = scene->thread;

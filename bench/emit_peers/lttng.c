@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lttng [--threads N] [--rounds N]: what a tracepoint of LTTng-UST costs its program, in ns, with
- * an integer and a string of 7 characters, in rounds as bench/emit.c. One JSON line. Somebody else
- * has made the session: `is_on` says whether it takes the event.
+ * lttng [--threads N] [--rounds N]: measures the cost of an LTTng-UST tracepoint with an integer
+ * and a string of 7 characters, in ns, in rounds like bench/emit.c. Prints one JSON line. The
+ * session must exist already: `is_on` says whether it records the event.
  */
 #include "../rounds.h"
 

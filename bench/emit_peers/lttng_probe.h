@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tracepoint of LTTng-UST that is measured: a 64-bit integer and a string. Its headers want it
- * twice. */
+/*
+ * The measured LTTng-UST tracepoint: a 64-bit integer and a string. LTTng includes this header
+ * twice.
+ */
 #undef LTTNG_UST_TRACEPOINT_PROVIDER
 #define LTTNG_UST_TRACEPOINT_PROVIDER tracesmith_bench
 

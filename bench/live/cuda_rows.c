@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cuda_rows TRACE [--launches N] [--step N] [--columns]: what launches of kernels cost in a trace,
- * and how fast records of them become rows. Records are those of a training loop: a step of 36
- * launches, at jittered times, with stacks, registers and sizes; a kernel for each 4 of them and a
- * place in the program for each 2, drawn once; one of 50 calls beside them that has no command; an
- * allocation for each 5. Drained every 10 ms, calls before commands. Prints one JSON line: bytes a
- * launch (with all that the trace holds), launches a second of one core's time, of decoding alone
- * and with compression; with --columns bytes a launch of each column ahead of it. The times are
- * made up, so that the figure is as good as their jitter. Looks inside the library: the way from
- * records to rows has no public face.
+ * cuda_rows TRACE [--launches N] [--step N] [--columns]: measures the size of kernel launches in a
+ * trace, and how fast records are decoded into rows. The records imitate a training loop: a step of
+ * 36 launches, at jittered times, with stacks, registers and sizes; one kernel per 4 launches and
+ * one call site per 2; one call in 50 without a command; one allocation per 5. Drained every 10 ms,
+ * calls before commands. Prints one JSON line: bytes per launch (of the whole trace) and launches
+ * per CPU second, for decoding alone and with compression; with --columns, first the bytes per
+ * launch of each column. The times are synthetic, so the size depends on their jitter. Uses private
+ * headers.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -74,7 +73,7 @@ static uint64_t draw(struct bench *bench)
 	return bench->random;
 }
 
-/* Around a mean, with a tail to the right, as durations of calls are. */
+/* Around a mean, with a tail to the right, like durations of real calls. */
 static uint64_t jittered(struct bench *bench, double mean, double share)
 {
 	double uniform = ((double)(draw(bench) >> 11) + 1) / 9007199254740993.0;
@@ -144,7 +143,7 @@ static uint32_t put_entry(struct bench *bench, unsigned int kind, const char *na
 	return ++bench->entries;
 }
 
-/* Half of the frames of all places are the same, as are those of a program's outer loops. */
+/* All call sites share half of their frames, like the outer loops of a program. */
 static uint32_t put_stack(struct bench *bench, uint32_t place, uint32_t module)
 {
 	static uint32_t shared;
@@ -269,7 +268,7 @@ static void put_allocation(struct bench *bench, uint32_t number, uint64_t now)
 		   TS_LIVE_WORDS(fixed));
 }
 
-/* ---- the run ---- */
+/* ---- run ---- */
 
 static void draw_plan(struct bench *bench, uint32_t launches)
 {
@@ -360,7 +359,7 @@ static void run(struct bench *bench, uint64_t launches)
 	drain(bench, now + DRAIN_NS);
 }
 
-/* ---- what it cost ---- */
+/* ---- results ---- */
 
 static void print_columns(const char *path, double launches)
 {

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * drain JOURNAL [--rounds N]: how fast a recorder takes events out of rings into its journal, in
- * events a second of CPU time. The program is its own target: it fills its rings, then takes them,
- * in rounds; only the taking is measured. Between these, as a peer, the same bytes are copied as
- * they are: read from shared memory, written to a file. Best of the rounds, as one JSON line. Looks
- * inside the library: the way from ring to journal has no public face.
+ * drain JOURNAL [--rounds N]: measures how fast a recorder drains rings into its journal, in events
+ * per CPU second. The program is its own target: in rounds, it fills its rings and drains them;
+ * only draining is measured. As a peer, it copies the same bytes unchanged from shared memory to a
+ * file. Prints the best round as one JSON line. Uses private headers.
  */
 #include <fcntl.h>
 #include <inttypes.h>
@@ -21,7 +20,10 @@
 #include "live/area.h"
 #include "live/journal.h"
 
-/* Below what a ring of 4 MiB holds; so many rounds fill 64 MiB of journal, then it begins anew. */
+/*
+ * Less than a ring of 4 MiB holds; this many rounds fill 64 MiB of journal, which then starts
+ * again.
+ */
 #define EVENTS 150000
 #define COPY_BYTES (1 << 20)
 
@@ -35,7 +37,7 @@ static double cpu_seconds(void)
 	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-/* ---- the target ---- */
+/* ---- target ---- */
 
 static void fill_rings(void)
 {
@@ -53,14 +55,14 @@ static void open_area(int directory, const char *name)
 		die(err.message);
 }
 
-/* ---- the recorder ---- */
+/* ---- recorder ---- */
 
 static int append(void *context, struct ts_block *block, const void *payload, struct ts_error *err)
 {
 	return ts_journal_append(*(struct ts_journal **)context, block, payload, err);
 }
 
-/* CPU seconds an event of one pass over the filled rings. */
+/* CPU seconds per event of one pass over the filled rings. */
 static double take(struct ts_journal **journal, uint64_t *ret_bytes)
 {
 	struct ts_block_sink sink = { append, journal };
@@ -81,7 +83,7 @@ static double take(struct ts_journal **journal, uint64_t *ret_bytes)
 	return (cpu_seconds() - start) / (double)events;
 }
 
-/* The same bytes without any thought: from shared memory into a file. */
+/* Peer: copies the same bytes from shared memory to a file. */
 static double copy(const char *path, uint64_t bytes)
 {
 	static char buffer[COPY_BYTES];

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * metrics host [--threads N]: what one sample of the machine and of one process costs, in CPU time
- * of the thread that takes it. In rounds with a peer: the same files opened, read and closed, and
- * nothing made of them. Once in a tight loop, and once with a sleep before each, as in earnest:
- * caches are cold then. metrics nvml: the same of one sample of all GPUs, and what of it one GPU
- * costs. One JSON line. Looks inside the library: samples have no public face.
+ * metrics host [--threads N]: measures the CPU time of one sample of the machine and of one
+ * process. Peer: opens, reads and closes the same files without parsing them. Runs in a tight loop,
+ * and with a sleep before each sample, as in real use, when caches are cold. metrics nvml: the same
+ * for one sample of all GPUs, and the share of one GPU. Prints one JSON line. Uses private headers.
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -82,7 +81,7 @@ static struct ts_metrics_sink sink_of(struct sums *sums)
 	};
 }
 
-/* ---- a process to look at ---- */
+/* ---- process to sample ---- */
 
 static void *sleep_for_ever(void *unused)
 {
@@ -110,15 +109,15 @@ static pid_t start_target(long threads)
 	_exit(0);
 }
 
-/* ---- ours, and the peer ---- */
+/* ---- sampler and peer ---- */
 
 struct host {
 	struct ts_system_metrics *system;
 	struct ts_process_metrics *process;
 	struct sums sums;
 	pid_t pid;
-	int64_t now_ns; /* goes on by 100 ms a sample, so that what is read once a second is a tenth
-			   of it */
+	int64_t now_ns; /* advances by 100 ms per sample, so that values read once a second count a
+			   tenth */
 };
 
 static void take_ours(struct host *host)

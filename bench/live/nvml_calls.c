@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * nvml_calls [--device N] [--rounds N]: what each question to NVIDIA's management library takes, in
- * microseconds of time and of CPU time: median, and the longest. One line of JSON each.
+ * nvml_calls [--device N] [--rounds N]: measures each NVML call, in microseconds of wall and of CPU
+ * time: median and maximum. One JSON line each.
  *
- * nvml_calls --values SECONDS [--interval MS] [--times N] [--quiet]: the values that the source
- * "nvml" gives, one a line: time (seconds since 1970), device, pid or 0, name, series, value. Then,
- * as JSON, what that took. --quiet: only that. --times: as if each GPU were there N times.
+ * nvml_calls --values SECONDS [--interval MS] [--times N] [--quiet]: prints the values of the
+ * source "nvml", one per line: time (seconds since 1970), device, pid or 0, name, series, value;
+ * then the cost as JSON. --quiet: only the cost. --times: as if each GPU were present N times.
  *
- * Needs no header of NVIDIA's. TRACESMITH_NVML names another library. scripts/gpu-metrics makes a
- * report of it.
+ * Needs no NVIDIA headers. TRACESMITH_NVML names another library. scripts/gpu-metrics writes a
+ * report from this.
  */
 #include <dlfcn.h>
 #include <inttypes.h>
@@ -20,7 +20,7 @@
 
 #include <tracesmith/metrics.h>
 
-/* Looks inside the library: how it is asked has no public face. */
+/* Uses private headers. */
 #include "../../src/sample/metrics/metric_sources.h"
 #include "../../src/sample/metrics/nvml/nvml_api.h"
 #include "../../src/sample/metrics/nvml/nvml_open.h"
@@ -40,11 +40,11 @@ static void pause_ms(long ms)
 	nanosleep(&time, NULL);
 }
 
-/* ---- what calls take ---- */
+/* ---- cost of calls ---- */
 
 static struct nvml_api api;
 static struct nvml_device *device;
-static char note[128]; /* what the last call found */
+static char note[128]; /* result of the last call */
 
 static int call_utilization(void)
 {
@@ -262,7 +262,7 @@ static int call_gpm_metrics(void)
 static const struct {
 	const char *name;
 	int (*call)(void);
-	int most_rounds; /* 0: as many as told */
+	int most_rounds; /* 0: as many as given */
 } calls[] = {
 	{ "UtilizationRates", call_utilization, 0 },
 	{ "MemoryInfo_v2", call_memory, 0 },
@@ -292,7 +292,7 @@ static int by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* With a pause between: what the library remembers for a moment must not hide what it takes. */
+/* Pauses between calls, so that NVML's short-lived caches do not hide the cost. */
 static void measure(const char *name, int (*call)(void), int rounds)
 {
 	double wall[1000] = { 0 }, cpu[1000] = { 0 };
@@ -306,7 +306,7 @@ static void measure(const char *name, int (*call)(void), int rounds)
 		code = call();
 		cpu[i] = (seconds(CLOCK_THREAD_CPUTIME_ID) - cpu_from) * 1e6;
 		wall[i] = (seconds(CLOCK_MONOTONIC) - wall_from) * 1e6;
-		/* GPM wants more than 100 ms between two samples. */
+		/* GPM needs more than 100 ms between two samples. */
 		pause_ms(call == call_gpm_sample ? 120 : 10);
 	}
 	qsort(wall, (size_t)rounds, sizeof(wall[0]), by_value);
@@ -356,7 +356,7 @@ static int measure_calls(unsigned int index, int rounds)
 	return 0;
 }
 
-/* ---- the source ---- */
+/* ---- source ---- */
 
 static bool is_quiet;
 static unsigned long values_given;
@@ -393,7 +393,7 @@ static void give_message(void *context, const char *text)
 	printf("# message: %s\n", text);
 }
 
-/* ---- more GPUs than there are ---- */
+/* ---- simulated GPUs ---- */
 
 static long times = 1;
 static int (*real_count)(unsigned int *count);
@@ -429,7 +429,7 @@ static void *find_more(void *library, const char *name)
 	return own ? own : found;
 }
 
-/* What the first samples take comes once in a recording; it is told apart. */
+/* The first samples cost more, once per recording; they are reported separately. */
 #define WARM_UP_SAMPLES 20u
 
 static int sample_values(double duration_s, long interval_ms)

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A source of metrics that lives outside of TraceSmith: copy this file to begin one of your own.
+ * A third-party source of metrics: copy this file to write your own.
  *
- *	cc -shared -fPIC $(pkg-config --cflags tracesmith-emit) -o libtracesmith-backend-mydevice.so
- *	mydevice.c
+ *	cc -shared -fPIC $(pkg-config --cflags tracesmith-emit) \
+ *		-o libtracesmith-backend-mydevice.so mydevice.c
  *	LD_LIBRARY_PATH=. tracesmith record --backends host,mydevice -- ./program
  *	tracesmith info --counters trace.sbt
  *
- * The device here is a text file, named by MYDEVICE_STATUS, as a driver might show one: lines "key
- * value" for utilization (per cent), power (milliwatt), temperature (degrees) and memory (KiB), and
- * "process PID KiB" for each process that uses it. A key that is missing, or whose value is no
- * number, is not given: never 0.
+ * The device is a text file named by MYDEVICE_STATUS, in the form that a driver might use: lines
+ * "key value" for utilization (percent), power (milliwatts), temperature (degrees) and memory
+ * (KiB), and "process PID KiB" for each process that uses it. A key that is missing or not a number
+ * is omitted, never reported as 0.
  */
 #include <errno.h>
 #include <stdbool.h>
@@ -22,10 +22,10 @@
 
 struct mydevice {
 	const char *path;
-	int told; /* the device has been */
+	int told; /* the device has been described */
 };
 
-/* Are there any? Called once, on the thread that samples. */
+/* Is there a device? Called once, on the sampling thread. */
 static enum ts_metrics_state open_device(void **ret_state, char *why, size_t why_bytes)
 {
 	const char *path = getenv("MYDEVICE_STATUS");
@@ -54,7 +54,7 @@ static void close_device(void *state)
 	free(state);
 }
 
-/* What the device is: once, ahead of its first value. */
+/* Describes the device: once, before its first value. */
 static void tell_device(struct mydevice *device, const struct ts_metrics_sink *sink)
 {
 	const struct ts_metrics_device about = {
@@ -69,7 +69,7 @@ static void tell_device(struct mydevice *device, const struct ts_metrics_sink *s
 	device->told = 1;
 }
 
-/* The number behind a key and a space; false: it is another key, or no number. */
+/* Parses the number after a key and a space; false: another key, or not a number. */
 static bool number_of(const char *line, const char *key, double *ret_number)
 {
 	size_t length = strlen(key);
@@ -94,7 +94,7 @@ static void give_process(const struct ts_metrics_sink *sink, const char *text)
 		sink->integer(sink->context, &subject, "memory_bytes", "used", bytes);
 }
 
-/* A line of the file; what it does not know is left alone. */
+/* Parses a line of the file; ignores unknown keys. */
 static void give_line(const struct ts_metrics_sink *sink, const char *line)
 {
 	const struct ts_metrics_subject subject = { .kind = TS_METRICS_DEVICE, .device = 0 };
@@ -113,7 +113,7 @@ static void give_line(const struct ts_metrics_sink *sink, const char *line)
 		give_process(sink, line + 8);
 }
 
-/* May take as long as it likes: it delays nobody. Not 0: there is nothing to be read any more. */
+/* May be slow: it delays nobody. Non-zero: the device can no longer be read. */
 static int sample_device(void *state, const struct ts_metrics_sink *sink)
 {
 	struct mydevice *device = state;
@@ -143,7 +143,7 @@ static const struct ts_metrics_source source = {
 	.close = close_device,
 };
 
-/* The one name that is looked for. */
+/* The symbol that the loader looks up. */
 __attribute__((visibility("default"))) extern const struct ts_backend ts_backend;
 
 const struct ts_backend ts_backend = {
