@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The figures of analyses for bench/run: all of them over recorded traces, against HTA; how their cost grows with a trace."""
+"""Benchmarks of analyses for bench/run: all analyses on recorded traces, compared with HTA, and how
+their cost grows with the trace."""
 import json
 import math
 import os
@@ -7,23 +8,23 @@ import subprocess
 import time
 
 RUNS = 5
-# Recorded traces that are analysed whole, from what other tools wrote: name, files, seconds and megabytes that are allowed.
+# Recorded traces of other tools to analyze: name, files, limits in seconds and megabytes.
 JOBS = (
     ("h100_owlv2", ("kineto/h100_owlv2.json.gz",), "<= 0.4", "<= 200"),
     ("mtia_rank0", ("kineto/mtia_rank0.json.gz",), None, None),
     ("4 ranks of megatron_tp8", tuple(f"pairs/megatron_tp8_r{rank}_kineto.json.gz" for rank in range(4)), None, None),
 )
-# What the small trace is that is replicated, and to how many million events.
+# The small trace to replicate, and the sizes in million events.
 GROWTH_OF = "kineto/ns_resolution.json.gz"
 GROWTH_MILLIONS = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20)
 GROWTH_RUNS = 3
 EACH_MILLIONS = 5
-# A trace of 20 M events in memory, with all that analyses add.
+# Memory for a trace of 20 M events and its analyses.
 BYTES_AN_EVENT = 800
 
 
 def measured(command):
-    """Wall and CPU seconds and megabytes of a command that prints what nobody reads."""
+    """Wall and CPU seconds and megabytes of a command; discards its output."""
     start = time.monotonic()
     child = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     errors = child.stderr.read()
@@ -36,7 +37,7 @@ def measured(command):
 
 
 def best_of(runs, command):
-    """The least of each figure: a busy moment of the machine only adds."""
+    """The minimum of each figure, since other load only adds."""
     done = [measured(command) for _ in range(runs)]
     return {key: min(one[key] for one in done) for key in done[0]}
 
@@ -79,7 +80,7 @@ print(json.dumps({
 
 
 def hta(bench, files):
-    """As often as ours, and the least of each figure as well."""
+    """As many runs as ours, and the minimum of each figure as well."""
     done = []
     for _ in range(RUNS):
         taken, reason = hta_once(bench, files)
@@ -92,7 +93,7 @@ def hta(bench, files):
 
 
 def hta_once(bench, files):
-    """What HTA takes to load the files and to do its eight analyses, without starting; None and a reason where it cannot be had."""
+    """CPU time of HTA for loading the files and its eight analyses, without startup; or None and the reason."""
     python = os.path.join(bench.venv, "bin", "python")
     if not os.path.exists(python):
         return None, "not installed: bench/run --peers BUILD installs it from PyPI"
@@ -154,7 +155,7 @@ def measure_states(bench):
 # ---- growth ----
 
 def exponent(points, scale):
-    """The slope of a line through log(seconds) over log(scale(events)), by least squares."""
+    """The slope of log(seconds) over log(scale(events)), by least squares."""
     x = [math.log(scale(events)) for events, _ in points]
     y = [math.log(seconds) for _, seconds in points]
     mean_x, mean_y = sum(x) / len(x), sum(y) / len(y)
@@ -192,7 +193,7 @@ def measure_growth(bench):
     os.unlink(large)
     if len(points) >= 3:
         bench.add("growth of analyses, exponent of n", exponent(points, lambda n: n), "", None)
-        # The start of a process counts for something in small traces, and hides growth there.
+        # Process startup dominates small traces and hides growth there.
         large_ones = [point for point in points if point[0] >= 900_000] or points
         bench.add("growth of analyses, exponent of n log n", exponent(points, lambda n: n * math.log(n)), "", "<= 1.1")
         if len(large_ones) >= 3:
@@ -200,7 +201,7 @@ def measure_growth(bench):
 
 
 def measure_each(bench, trace, millions):
-    """Each analysis alone, loading included: which one is slow."""
+    """Each analysis alone, including loading."""
     lines = subprocess.run([bench.tool, "analyze", "--list"], stdout=subprocess.PIPE, check=True).stdout.decode().splitlines()
     for name in (line.split()[0] for line in lines if line.strip()):
         taken = measured(analyze(bench, [trace], name))

@@ -1,17 +1,25 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""
-bench/cuda.py --tool TOOL --launches PROGRAM --out DIR [--cupti-only LIBRARY] [--generations N] [--rounds N] [--only mlp,transformer,launches]: what recording
-CUDA costs a program, against the bare program, CUPTI's own share, and torch.profiler.
+"""Measures the overhead of recording CUDA, compared with the bare program, with CUPTI alone and with
+torch.profiler.
 
-Two processes of the same program differ by some percent from their addresses alone. So with PyTorch a pair is two pieces of the same work in one process, one with capture on and one with it
-off, in an order that is shuffled: the window opened and closed, CUPTI's kinds enabled and disabled, torch.profiler begun or not. All ways take turns in a round; after some rounds all
-processes are started anew. The C program has a process for each way, asked in turn. A figure is the median over all pairs; its interval of 95 % is that of the bootstrap.
+    bench/cuda.py --tool TOOL --launches PROGRAM --out DIR [--cupti-only LIBRARY]
+                  [--generations N] [--rounds N] [--only mlp,transformer,launches]
 
-So a percentage of PyTorch is capture on against capture off in one process that has the library in it. What the library costs while no window is open is not in it: it stands in
-a row of its own ("outside of a window"), against another process that is bare, with the spread that two processes have.
+Two processes of the same program differ by some percent because of their addresses alone. With
+PyTorch, a pair is therefore the same work done twice in one process, with capture on and off, in
+random order: the window open or closed, CUPTI's activity kinds enabled or disabled, torch.profiler
+started or not. All modes take turns in a round; after some rounds, all processes are restarted. The
+C program has one process per mode, used in turn. A figure is the median over all pairs, with its 95
+% bootstrap interval.
 
-Prints a table; writes DIR/cuda.json and DIR/cuda.md. Bars that are missed are said there and in the result, and are no failure.
+The PyTorch percentages thus compare capture on with capture off in a process that has the library
+loaded. The cost of the library while no window is open is not included; it has a separate row
+("outside of a window"), compared with another process without the library, with the variance
+between processes.
+
+Prints a table; writes DIR/cuda.json and DIR/cuda.md. Missed targets are reported there, and are not
+failures.
 """
 import argparse, json, os, random, select, statistics, subprocess, sys, time
 
@@ -20,7 +28,7 @@ TARGET = [sys.executable, os.path.join(HERE, "cuda_target.py")]
 START_SECONDS = 120
 UNIT_SECONDS = 60
 WAYS = ("bare", "CUPTI only", "recorded", "recorded with stacks", "outside of a window", "torch.profiler")
-# Those that show plainly what they cost are asked in every second round only.
+# Modes with a large, clear cost run only in every second round.
 RARE = ("bare", "torch.profiler")
 UNITS = {"mlp": 60, "transformer": 10, "launches": 50000}
 TABLE_NOTE = """
@@ -31,7 +39,7 @@ PyTorch: a percentage is capture on (the window open) against off (closed) in on
 # ---- processes that are asked ----
 
 class Worker:
-    """A process that answers a line for each line. One that does not answer in time is gone."""
+    """A process that answers each line with a line; killed if it does not answer in time."""
 
     def __init__(self, command, env=None):
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={**os.environ, **(env or {})})
@@ -74,7 +82,7 @@ class Worker:
 
 
 def command_of(way, program, options, name, is_last):
-    """How to start a program in that way; None: it cannot be."""
+    """The command that starts a program in this mode; None: not available."""
     if way == "bare":
         return program, {}
     if way == "torch.profiler":
@@ -86,7 +94,7 @@ def command_of(way, program, options, name, is_last):
     stacks = "none" if way == "recorded" else "all"
     window = ["--window", "command"] if way == "outside of a window" else ["--window", "cuda-profiler-api"] if program is TARGET else []
     return [options.tool, "record", "-q", "-o", trace_of(way, name, options), "--backends", "cuda", "--stacks", stacks, *window,
-            # Sizes are of the last traces: only these are whole.
+            # Sizes come from the last traces: only these are complete.
             *([] if is_last else ["--no-symbols"]), "--", *program], {}
 
 
@@ -113,7 +121,7 @@ def start_all(program, options, name, is_last):
 # ---- figures ----
 
 def interval(values, rounds=2000):
-    """Of the median, 95 %, by the bootstrap. The same for the same values."""
+    """The 95 % bootstrap interval of the median; deterministic."""
     chooser = random.Random(1)
     medians = sorted(statistics.median(chooser.choices(values, k=len(values))) for _ in range(rounds))
     return medians[int(0.025 * rounds)], medians[int(0.975 * rounds)]
@@ -134,7 +142,7 @@ class Figures:
         print(line, flush=True)
 
     def result(self):
-        """What tests/gpu/run.py reads."""
+        """The result, as read by tests/gpu/run.py."""
         missed = [f"{row['name']}: {row['value']:.4g} {row['unit']}, not {row['target']}" for row in self.rows if row["holds"] is False]
         return {"figures": {row["name"]: row["value"] for row in self.rows}, "problems": [], "missed": missed, "lines": self.lines}
 
@@ -149,7 +157,7 @@ class Figures:
 # ---- the measurements ----
 
 def measure_rounds(program, names, options):
-    """Seconds by workload: a list of {way: seconds a unit}."""
+    """Seconds by workload: a list of {mode: seconds per unit}."""
     times = {name: [] for name in names}
     chooser = random.Random(7)
     for generation in range(options.generations):
@@ -175,7 +183,7 @@ SWITCHES = {"CUPTI only": "cupti", "torch.profiler": "profile", "recorded": "win
 
 
 def ask_pair(worker, way, names, chooser):
-    """{name: (seconds with capture, seconds without, what torch.profiler took beside it)}"""
+    """{name: (seconds with capture, seconds without, additional seconds of torch.profiler)}"""
     found = {name: [0.0, 0.0, 0.0] for name in names}
     for is_on in chooser.sample([True, False], 2):
         if way in SWITCHES:
@@ -249,7 +257,7 @@ def measure_launches(figures, options):
 
 
 def add_bytes(figures, name, trace, options, target):
-    """On disk, with everything, for each launch."""
+    """Bytes on disk per launch, with everything."""
     try:
         found = json.loads(subprocess.run([options.tool, "info", "--json", trace], capture_output=True, timeout=60, check=True).stdout)
         launches = found["tables"].get("gpu_op", 0)

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-A program to measure: reads "NAME STEPS" a line, runs so many steps of a workload of tests/gpu/workloads.py, and answers with seconds. After "profile 1" torch.profiler (CPU and CUDA) is at
-work meanwhile; its own start and stop are not in the time, but told behind it. "window 1" and "window 0" call cudaProfilerStart and Stop, "cupti 1" and "cupti 0" switch tests/gpu/cupti_only.c, where that
-is there. Steps that do not count go ahead of those that do, until what was switched has come into force.
+A program to measure: for each line "NAME STEPS", runs that many steps of a workload of
+tests/gpu/workloads.py and answers with seconds. After "profile 1", torch.profiler (CPU and CUDA) is
+active during the steps; its own start and stop are not included, but reported separately. "window
+1" and "window 0" call cudaProfilerStart and Stop, "cupti 1" and "cupti 0" switch
+tests/gpu/cupti_only.c, if it is loaded. Warm-up steps precede the measured ones until a switch has
+taken effect.
 """
 import ctypes, os, sys, time
 

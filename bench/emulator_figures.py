@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The figures of the emulator for bench/run: commands a second on one core, and how far it is from what was recorded."""
+"""Benchmarks of the emulator for bench/run: commands per second on one core, and its error."""
 import glob
 import os
 import subprocess
 
 COMMANDS = 2_000_000
-# What is replicated, to so many events.
+# The trace to replicate, and the number of events.
 REPLICATED = ("kineto/ns_resolution.json.gz", 5_000_000)
 
 
 def recorded(bench):
-    """Traces of programs that others ran, imported; those without commands are left out."""
+    """Imported traces of other programs; skips those without commands."""
     for path in sorted(glob.glob(os.path.join(bench.real, "kineto", "*.json.gz")) +
                        glob.glob(os.path.join(bench.real, "pairs", "*_kineto.json.gz"))):
         name = os.path.basename(path).split(".")[0]
@@ -23,7 +23,7 @@ def recorded(bench):
 
 
 def replicated(bench):
-    """A recorded program again and again, as large as a long run."""
+    """A recorded program, replicated to the size of a long run."""
     source, events = REPLICATED
     small, large = bench.path("emulator-small.sbt"), bench.path("emulator-large.sbt")
     subprocess.run([bench.tool, "import", "-q", os.path.join(bench.real, source), "-o", small], check=True)

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The figures of formats of other tools for bench/run: how fast each is read and written, beside what people have for it otherwise.
+"""Benchmarks of formats for bench/run: how fast each is read and written, compared with other tools.
 
-Files are made here, of the same size whatever is built; those of which nobody here can make one are named with the reason. Rates are of CPU time on one
-core, the best of several turns in which we and the peer alternate."""
+Input files are generated, always with the same size; formats that cannot be generated are listed
+with the reason. Rates are per CPU second on one core, the best of several turns in which we and the
+peer alternate."""
 import importlib.util
 import json
 import os
@@ -18,7 +19,7 @@ ROWS = 1_000_000   # of an export of Nsight Systems
 RECORDS = 400_000  # of an XRay log; llvm-xray takes minutes for ten times as many
 EVENTS = 200_000   # of a Kineto trace, that is exported
 SAMPLES = 100_000  # of a perf script
-# What Python's readers do is what scripts of their users do.
+# The Python peers do what users' scripts do.
 LOAD = {
     "pickle.load": "import pickle, sys; pickle.load(open(sys.argv[1], 'rb'))",
     "json.load": "import json, sys; json.load(open(sys.argv[1]))",
@@ -38,7 +39,7 @@ def cpu_seconds(command):
 
 
 def alternate(ours, theirs):
-    """The least CPU seconds of both, in turns, so that a busy moment does not fall on one of them alone."""
+    """The minimum CPU seconds of both, in turns, so that other load affects both."""
     best = [None, None]
     for _ in range(RUNS):
         for place, command in enumerate((ours, theirs)):
@@ -67,7 +68,7 @@ def can(bench, verb, name):
 # ---- imports ----
 
 def make_snapshot(path, entries):
-    """As a training loop gives it: 200 places that allocate, 30 frames deep, each entry with a list of its own."""
+    """A snapshot as of a training loop: 200 allocation sites, 30 frames deep, a frame list per entry."""
     source = random.Random(1)
     frames = [{"name": f"function_{i}", "filename": f"/usr/lib/python3/site-packages/torch/nn/modules/module_{i % 90}.py", "line": i} for i in range(900)]
     places = [[frames[source.randrange(300, 900)] for _ in range(6)] + frames[k % 7:k % 7 + 24] for k in range(200)]
@@ -94,7 +95,7 @@ def measure_snapshot(bench, scale):
 
 
 def sibling(name):
-    """A program of this folder as a module; None where it is not there."""
+    """A program of this folder as a module; None if it does not exist."""
     path = os.path.join(os.path.dirname(os.path.abspath(__file__)), name + ".py")
     if not os.path.exists(path):
         return None
@@ -169,7 +170,7 @@ def varint(number):
 
 
 def field(number, content):
-    """A field of a protobuf: an integer, or bytes."""
+    """A protobuf field: an integer or bytes."""
     if isinstance(content, int):
         return varint(number << 3) + varint(content)
     return varint(number << 3 | 2) + varint(len(content)) + content
@@ -202,7 +203,7 @@ json.dump(rows, open(sys.argv[2], "w"))
 
 
 def measure_exports(bench, scale):
-    """Of one trace; the peer is Python, which reads and writes the same content as JSON."""
+    """Exports of one trace; the peer is Python, which reads and writes the same content as JSON."""
     made, trace = bench.path("formats.json"), bench.path("exported.sbt")
     with open(made, "wb") as out:
         subprocess.run([os.path.join(bench.build, "tests", "targets", "make_kineto"), str(int(EVENTS * scale))], stdout=out, check=True)

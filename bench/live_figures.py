@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The figures of live recording for bench/run: what an event costs its program, what the recorder costs."""
+"""Benchmarks of live recording for bench/run: the cost of an event, and of the recorder."""
 import glob
 import json
 import os
@@ -12,7 +12,7 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 EMIT_RUNS = 5
 STEADY_SECONDS = 20
-# Events a second for so long each; the highest are to show where loss begins.
+# Event rates to try; the highest show where loss begins.
 RATES = (2_000_000, 4_000_000, 8_000_000)
 RATE_SECONDS = 5
 
@@ -20,7 +20,7 @@ RATE_SECONDS = 5
 # ---- one event ----
 
 class Lttng:
-    """A session of LTTng-UST in overwrite mode that takes the tracepoint of emit_peers/; `reason` says why there is none."""
+    """An LTTng-UST session in overwrite mode with the tracepoint of emit_peers/; `reason`: why there is none."""
 
     def __init__(self, bench):
         self.bench, self.program, self.daemon, self.reason = bench, bench.path("lttng"), None, None
@@ -77,7 +77,7 @@ class Lttng:
 
 
 def middle(lines, key):
-    """The median run by that figure; None where there is none."""
+    """The median run by that figure, or None."""
     lines = sorted((line for line in lines if line), key=lambda line: line[key])
     return lines[len(lines) // 2] if lines else None
 
@@ -87,7 +87,7 @@ def plural(threads):
 
 
 def measure_hot_path(bench):
-    """In rounds over all modes, so that a busy moment of the machine does not fall on one of them alone."""
+    """In rounds over all modes, so that other load affects all of them."""
     modes = [(mode, threads) for mode in ("stream", "large", "flight") for threads in (1, 2)]
     ours, theirs = {}, {}
     with Lttng(bench) as lttng:
@@ -132,7 +132,7 @@ def measure_emit(bench):
 # ---- the recorder ----
 
 class Recorded:
-    """A run of a program, bench/load as a rule, under `tracesmith record`; `look` is called with the recorder's pid while it runs."""
+    """Runs a program, usually bench/load, under `tracesmith record`; calls `look` with the recorder's pid."""
 
     def __init__(self, bench, load, record=(), look=None, wrap=(), program="load"):
         trace, live = bench.path("live.sbt"), tempfile.mkdtemp(prefix="tracesmith-bench-", dir="/dev/shm")
@@ -153,14 +153,14 @@ class Recorded:
 
 
 def process_seconds(pid):
-    """CPU time of a process that has ended and was not waited for: all its threads, not its children."""
+    """CPU time of a zombie: all threads, without children."""
     with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
         fields = file.read().rsplit(")", 1)[1].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def thread_seconds(pid):
-    """The same of one that runs, to the nanosecond."""
+    """The same of a running process, in ns resolution."""
     seconds = 0
     for path in glob.glob(f"/proc/{pid}/task/*/schedstat"):
         with open(path, encoding="utf-8") as file:
@@ -169,7 +169,7 @@ def thread_seconds(pid):
 
 
 def steady_share(pid):
-    """Per cent of a core, once it has settled."""
+    """Percent of a core, after startup."""
     time.sleep(4)
     before, start = thread_seconds(pid), time.monotonic()
     time.sleep(STEADY_SECONDS)
@@ -187,7 +187,7 @@ def measure_drain(bench):
 
 
 def measure_launches(bench):
-    """What a launch of a kernel, its device times and its stack take in a trace, and how fast their records become rows of one."""
+    """Size of a launch with device times and stack in a trace, and the decoding rate."""
     name, program = "launches of kernels", os.path.join("live", "cuda_rows")
     if not os.path.exists(os.path.join(bench.build, "bench", program)):
         bench.skip(name, "bench/live/cuda_rows was not built")
@@ -199,7 +199,7 @@ def measure_launches(bench):
 
 
 def measure_rates(bench):
-    """Ever faster, until events are lost: the first figure is of the fastest run that lost none."""
+    """Increases the rate until events are lost: the first figure is of the fastest run without loss."""
     best, first_loss = None, None
     for rate in RATES:
         run = Recorded(bench, ("--rate", rate, "--seconds", RATE_SECONDS))
@@ -218,13 +218,13 @@ def measure_rates(bench):
 
 
 def programs_started():
-    """Processes and threads that anybody on the machine has started since it runs."""
+    """Number of processes and threads started on the machine since boot."""
     with open("/proc/stat", encoding="utf-8") as file:
         return int(re.search(r"^processes (\d+)", file.read(), re.MULTILINE)[1])
 
 
 def measure_steady(bench):
-    """A recorder with the right to hear of every program that starts looks at each: others' work costs it, too."""
+    """A recorder that is notified of process starts inspects every new process on the machine."""
     settle, before, start = STEADY_SECONDS + 6, programs_started(), time.monotonic()
     slow = Recorded(bench, ("--rate", 10_000, "--seconds", settle), look=steady_share)
     bench.add("recorder at 10,000 events/s", slow.seen, "% of a core", "<= 0.3")
@@ -238,7 +238,7 @@ WAKING = ("futex", "write", "writev", "pwrite64", "sendto", "sendmsg", "sendmmsg
 
 
 def measure_calls(bench):
-    """System calls of a program between its two marks, while it emits, but for its own sleeps."""
+    """System calls of a program between its two markers, while it emits, without its own sleeps."""
     name, log = "wake-up calls in 400,000 events", bench.path("strace.log")
     if not shutil.which("strace"):
         bench.skip(name, "strace is not there: scripts/bootstrap bench")

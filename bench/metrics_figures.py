@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The figures of metrics for bench/run: what it costs to sample the machine, a process and its GPUs ten times a second."""
+"""Benchmarks of metrics for bench/run: the cost of sampling the machine, a process and its GPUs ten
+times a second."""
 import json
 import os
 import shutil
@@ -12,13 +13,13 @@ from live_figures import thread_seconds
 
 SECONDS = 20
 SETTLE_SECONDS = 3
-# Rounds of a recorder with and one without metrics, so that a busy moment of the machine does not fall on one of them alone.
+# Recorders with and without metrics alternate, so that other load affects both.
 ROUNDS = 2
 RATE = 10
 
 
 def share(pid):
-    """Per cent of a core that a process takes, once it has settled."""
+    """Percent of a core that a process takes, after startup."""
     time.sleep(SETTLE_SECONDS)
     before, start = thread_seconds(pid), time.monotonic()
     time.sleep(SECONDS)
@@ -26,7 +27,7 @@ def share(pid):
 
 
 def recorder_share(bench, backends):
-    """The recorder of a program that only sleeps, and the rows of metrics that it stored."""
+    """CPU time of the recorder of a sleeping program, and the number of metric rows."""
     trace, live = bench.path("metrics.sbt"), tempfile.mkdtemp(prefix="tracesmith-bench-", dir="/dev/shm")
     command = [bench.tool, "record", "-q", "-o", trace, "--backends", backends, "--", "sleep", str(SECONDS + SETTLE_SECONDS + 3)]
     child = subprocess.Popen(command, stdout=subprocess.DEVNULL, env=dict(os.environ, TRACESMITH_LIVE_DIR=live))
@@ -54,7 +55,7 @@ while True:
 
 
 def peer_share(command):
-    """The same for a program that samples a process which sleeps; it is ended then. `{pid}` stands for the process."""
+    """The same for a program that samples a sleeping process; kills it afterwards. `{pid}`: that process."""
     target = subprocess.Popen(["sleep", str(SECONDS + SETTLE_SECONDS + 5)])
     child = subprocess.Popen([word.format(pid=target.pid) for word in command], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
@@ -79,7 +80,7 @@ def measure_peers(bench, ours):
     if not shutil.which("pidstat"):
         bench.skip(f"{name}, against pidstat", "sysstat is not there: scripts/bootstrap bench")
         return
-    # It cannot look more than once a second: so much of it ten times a second would cost.
+    # pidstat samples at most once a second; extrapolated to ten times a second.
     taken = peer_share(["pidstat", "-u", "-r", "-d", "-w", "-v", "-p", "{pid}", "1"]) * RATE
     bench.add(name, ours, "% of a core", "<= 0.2", f"pidstat, x {RATE}: it looks once a second", taken, taken / max(ours, 0.001))
 

@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""nsys_import.py [--rows MILLIONS] [--repeat N] [--keep FOLDER]: how fast an export of Nsight Systems is imported.
+"""nsys_import.py [--rows MILLIONS] [--repeat N] [--keep FOLDER]: measures the import of Nsight Systems
+exports.
 
-A database as `nsys export --type sqlite` writes it is made with Python's sqlite3: of 5 rows 2 are calls of CUDA, 1.5 kernels, 0.5 NVTX
-ranges, 0.5 calls of the system's libraries, the rest copies, fills and synchronisations. Then, turn and turn about on the same file,
-`tracesmith import` and two peers that only read what it has to read: SQLite's own shell, which scans the same columns and throws
-them away, and Python, which fetches them as people's scripts do. Prints the best wall time of each and rows a second."""
+Generates a database in the form of `nsys export --type sqlite` with Python's sqlite3: of 5 rows, 2
+are CUDA calls, 1.5 kernels, 0.5 NVTX ranges, 0.5 OS runtime calls, the rest copies, fills and
+synchronization. Then runs `tracesmith import` and two peers in turn on the same file. The peers
+only read what the import reads: SQLite's shell, which scans and discards the same columns, and
+Python, which fetches them as users' scripts do. Prints the best wall time of each and rows per
+second."""
 import argparse
 import os
 import random
@@ -40,7 +43,7 @@ TEXTS = {"NVTX_EVENTS": {"text", "jsonText"}}
 
 
 def rows_of(table, count):
-    """As a training loop on one device gives them: launches 5 us apart, 8 threads, 64 kernels, 2 streams."""
+    """Rows as of a training loop on one device: launches 5 us apart, 8 threads, 64 kernels, 2 streams."""
     columns = len(TABLES[table].split())
     luck = random.Random(table)
     start = 1_000_000
@@ -91,7 +94,7 @@ def make(path, millions):
 
 
 def scan_with_shell(path):
-    """Every column is looked at, one row comes out."""
+    """Reads every column, returns one row."""
     for table, columns in TABLES.items():
         sums = ",".join(f'count("{name}")' for name in columns.split())
         subprocess.run(["sqlite3", "-readonly", path, f"SELECT {sums} FROM {table}"], check=True, stdout=subprocess.DEVNULL)

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""perfetto_export.py BUILD [ROWS]: rows a second that are exported to Perfetto protobuf, to nowhere and to a file, beside the Chrome export, and beside Python's own
-trace_builder of the package perfetto (scripts/perfetto-peer), which writes begin and end of a sample of as many spans, without arguments.
+"""perfetto_export.py BUILD [ROWS]: measures the export to Perfetto protobuf in rows per second, to
+/dev/null and to a file. Peers: our Chrome export, and trace_builder of the Python package perfetto
+(scripts/perfetto-peer), which writes begin and end of a sample of the spans, without arguments.
 
-Prints a line of JSON each: rows a second of wall time and of CPU time.
+Prints one JSON line each: rows per second of wall time and of CPU time.
 """
 import json
 import os

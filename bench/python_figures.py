@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The figures of Python stacks for bench/run: what a sweep costs us, what sampling costs the program, how right the result is; py-spy, and CPython
-3.15's own sampler, on the same programs at the same rate in the same run.
+"""Benchmarks of Python stacks for bench/run: the cost of a sweep, the slowdown of the program, and the
+accuracy, compared with py-spy and CPython 3.15's sampler on the same programs at the same rate.
 
-py-spy is taken from BUILD/bench-venv (bench/run --peers), PY_SPY or PATH; 3.15 from the folder of scripts/python-versions
-(PYTHON_VERSIONS, default build/python-versions), by chroot and as root. PYTHON is the interpreter that is sampled, else the system's.
+py-spy is taken from BUILD/bench-venv (bench/run --peers), PY_SPY or PATH; 3.15 from the folder of
+scripts/python-versions (PYTHON_VERSIONS, default build/python-versions), by chroot and as root.
+PYTHON is the sampled interpreter; default: the system's.
 """
 import collections
 import glob
@@ -27,7 +28,7 @@ RATE = 100
 SETTLE_SECONDS = 0.7
 STEADY_SECONDS = 15
 PAIRS = 30
-UNITS = 3  # of which the quickest counts: neighbours on the machine do not
+UNITS = 3  # the fastest counts, to exclude other load
 SHARE_RATE, SHARE_SECONDS = 500, 20
 ORACLE_RATE, ORACLE_SECONDS = 1000, 10
 FULL_INTERVAL = 0.0001
@@ -37,7 +38,7 @@ STUDENT_95 = 2.045  # 29 degrees of freedom
 # ---- programs that are sampled ----
 
 class Python:
-    """An interpreter, in a root of its own or in ours. `run` gives the command for a file of ours; that of a root is copied there."""
+    """An interpreter, in a chroot or not. `run` returns the command for a file, which is copied into a chroot."""
 
     def __init__(self, command, root=None):
         self.command, self.root = command, root
@@ -63,7 +64,7 @@ class Python:
 
 
 class Target:
-    """A program that says "ready PID"."""
+    """A program that prints "ready PID"."""
 
     def __init__(self, command):
         self.child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -109,7 +110,7 @@ class Ours:
                 yield 1, [(frame["func"], frame.get("file", ""), frame.get("lineno", 0)) for frame in row["stack"]]
 
     def errors(self, said):
-        """Per cent of stacks that did not validate and were left out."""
+        """Percent of stacks that were inconsistent and dropped."""
         del said
         done = subprocess.run([self.bench.tool, "view", self.output, "--table", "counter", "--json", "--name", "python_stacks_per_s"],
                               stdout=subprocess.PIPE, check=True)
@@ -145,7 +146,7 @@ class PySpy:
 
 
 class Tachyon:
-    """profiling.sampling of 3.15, with the interpreter that it samples."""
+    """profiling.sampling of 3.15, with its interpreter."""
     name = "profiling.sampling"
 
     def __init__(self):
@@ -204,7 +205,7 @@ class Attached:
 # ---- what is measured ----
 
 def measure_reader(bench, python):
-    """The reader alone: no rings, no file."""
+    """Only the reader: no rings, no file."""
     sweeps = os.path.join(bench.build, "tests", "targets", "python_sweeps")
     if not os.path.exists(sweeps):
         bench.skip("a sweep of Python stacks", "tests/targets/python_sweeps was not built")
@@ -223,7 +224,7 @@ def measure_reader(bench, python):
 
 
 def measure_stored(bench, python):
-    """All of it: read, resolved, through the ring, encoded, on the disk."""
+    """The full path: read, resolved, emitted, encoded, on disk."""
     ours = Ours(bench)
     with Target(python.run(os.path.join(HERE, "python_target.py"), "deep")) as target:
         with Attached(ours, target.pid, 1 / FULL_INTERVAL, python) as attached:
@@ -240,7 +241,7 @@ def measure_stored(bench, python):
 
 
 def sampler_share(sampler, python):
-    """Per cent of a core that a sampler takes at RATE."""
+    """Percent of a core that a sampler takes at RATE."""
     with Target(python.run(os.path.join(HERE, "python_target.py"), "deep")) as target:
         with Attached(sampler, target.pid, RATE, python) as attached:
             before, start = attached.cpu_seconds(), time.monotonic()
@@ -249,7 +250,7 @@ def sampler_share(sampler, python):
 
 
 def half_pair(target, sampler, python):
-    """Seconds by the clock and of CPU that a unit of work takes, with a sampler or without."""
+    """Wall and CPU seconds per unit of work, with or without a sampler."""
     if not sampler:
         return [min(values) for values in zip(*(target.unit() for _ in range(UNITS)))]
     with Attached(sampler, target.pid, RATE, python):
@@ -257,7 +258,7 @@ def half_pair(target, sampler, python):
 
 
 def slowdown(sampler, python):
-    """Per cent by which the program is slower, by the clock: the mean over pairs, and half of the 95 % interval."""
+    """Slowdown of the program in percent of wall time: mean over pairs, and half of the 95 % interval."""
     ratios = []
     with Target(python.run(os.path.join(HERE, "python_target.py"), "units")) as target:
         half_pair(target, None, python)
@@ -271,7 +272,7 @@ def slowdown(sampler, python):
 
 
 def share_error(sampler, python):
-    """By how many points of a per cent the sampled share of a function differs from the true one, at most; and samples."""
+    """Maximum error of the sampled share of a function in percentage points, and the number of samples."""
     with Target(python.run(os.path.join(HERE, "python_target.py"), "shares", str(SHARE_SECONDS + 2 * SETTLE_SECONDS + 1))) as target:
         with Attached(sampler, target.pid, SHARE_RATE, python) as attached:
             time.sleep(SHARE_SECONDS)
@@ -287,7 +288,8 @@ def share_error(sampler, python):
 
 
 def impossible_share(sampler, python):
-    """Impossible stacks in 100,000 of a program that calls as much as it can, how many there were, and per cent that the sampler itself calls errors."""
+    """Impossible stacks per 100,000 of a call-heavy program, the number of stacks, and the percentage of
+    errors that the sampler itself reports."""
     log, stacks = python.path("log.json"), python.path("stacks")
     command = python.run(ORACLE, "--log", python.inner(log), "--seconds", str(ORACLE_SECONDS + 2 * SETTLE_SECONDS), "--parts", "storm,waves,generators")
     with Target(command) as target:
@@ -311,7 +313,7 @@ def impossible_share(sampler, python):
 
 
 def compare(bench, python, peers):
-    """Ours and theirs on one interpreter; ours first, so that theirs stand beside it."""
+    """Ours and the peers on one interpreter; ours first, as the reference."""
     ours, where = Ours(bench), python.version
     results = {sampler: {} for sampler in (ours, *peers)}
     for sampler, result in list(results.items()):

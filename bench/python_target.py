@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""python_target.py MODE: programs of which it is known what they do, to be sampled by bench/run --python. CPython 3.8 to 3.15.
+"""python_target.py MODE: programs with known behavior to be sampled by bench/run --python. CPython 3.8 to 3.15.
 
-  deep            5 threads, each 30 frames deep, calling at the end of them as fast as they can
-  units           for each line on standard input does the same work and prints how long it took: seconds by the clock, seconds of CPU
-  shares SECONDS  functions whose shares of the time are measured inside, printed as JSON at the end
+  deep            5 threads, each 30 frames deep, calling as fast as they can at the innermost frame
+  units           for each line of input, does the same work and prints its wall and CPU seconds
+  shares SECONDS  functions that measure their own shares of the time, printed as JSON at the end
 """
 import json
 import os
@@ -32,7 +32,7 @@ def descend(depth):
 
 
 def deep():
-    """The frames of threading and of the main thread are among the 30, as are spin() and what it calls."""
+    """The 30 frames include those of threading, the main thread, spin() and its callees."""
     for _ in range(THREADS - 1):
         threading.Thread(target=descend, args=(DEPTH - 5,), daemon=True).start()
     print("ready", os.getpid(), flush=True)
@@ -95,7 +95,7 @@ def four(loops):
 
 
 def shares(seconds):
-    """Loops of a few ms each in a random order, so that no sampler keeps step with them."""
+    """Loops of a few ms each in random order, so that no sampler runs in lockstep with them."""
     spent, loops = {one: 0, two: 0, three: 0, four: 0}, {one: 80000, two: 60000, three: 30000, four: 10000}
     order = random.Random(7)
     print("ready", os.getpid(), flush=True)

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""bench/xray_import.py BUILD [RECORDS]: records of an XRay log (FDR) a second: tracesmith import, and, in the same run on a tenth of it, llvm-xray.
+"""bench/xray_import.py BUILD [RECORDS]: measures the import of an XRay log (FDR) in records per second;
+the peer is llvm-xray, in the same run on a tenth of the log.
 
-The log is made by BUILD/bench/xray_import. Of each the best of three runs counts; seconds of CPU are those of all threads."""
+BUILD/bench/xray_import generates the log. The best of three runs counts; CPU seconds are of all
+threads."""
 import os
 import resource
 import shutil
