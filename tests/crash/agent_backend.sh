@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Backends that others supply (include/tracesmith/backend.h): started by name, emit into the trace, stopped at exit; one that cannot
-# be used is named in the trace, and the program runs on.
+# Third-party backends (include/tracesmith/backend.h): started by name, emit into the trace, stopped
+# at exit. If one cannot be used, the trace says so, and the program runs on.
 set -euo pipefail
 . "$TS_SOURCE/tests/lib/live.sh"
 

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# What programs are made of: strict C, C++, templates, libraries that come and go, allocators that emit. Compiled here.
+# Programs built in many ways: strict C, C++, templates, libraries that are loaded and unloaded,
+# allocators that emit.
 set -euo pipefail
 . "$TS_SOURCE/tests/lib/agent.sh"
 

@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# A program is taken one instruction further at a time while it emits. After each of them its live area is what a kill -9 would
-# leave: every event that had returned is there, none is torn. Then it is interrupted at every so many instructions by
-# handlers that emit, or fork: all events are there or counted, and every child comes out of the emit that it was born in.
+# Single-steps a program while it emits. After each instruction, its live area is what a kill -9
+# would leave: every event whose emit returned is there, none is torn. Then interrupts it every so
+# many instructions with handlers that emit or fork: all events are stored or counted, and every
+# child leaves the emit that it was forked in.
 set -euo pipefail
 . "$TS_SOURCE/tests/lib/agent.sh"
 is_sanitized && { echo "skip: stepping through a sanitizer takes too long; the agent itself is built without"; exit 77; }

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Where an observed program runs: directories that are not ours, limits of every kind, full memory, no /proc, namespaces, daemons. Events
-# are stored, or counted, or the agent is off; the program is never harmed.
+# Environments of an observed program: directories of other users, limits of every kind, full
+# memory, no /proc, namespaces, daemons. Events are stored or counted, or the agent is off; the
+# program is never harmed.
 set -euo pipefail
 . "$TS_SOURCE/tests/lib/agent.sh"
 

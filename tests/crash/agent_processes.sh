@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Processes and threads of an observed program, in every way they can be made and can end: each event is stored or counted, in an
-# area of the process that emitted it.
+# Processes and threads, created and ended in every way: each event is stored or counted, in an area
+# of the process that emitted it.
 set -euo pipefail
 . "$TS_SOURCE/tests/lib/agent.sh"
 

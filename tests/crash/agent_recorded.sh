@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The odd programs of the other agent_*.sh under `record`, with a recorder that they start themselves, and saved by `recover`: events of the
-# trace and events that it says are lost are together what the programs say that they emitted.
+# The unusual programs of the other agent_*.sh under `record`, with a recorder that they start
+# themselves, and with `recover`: stored plus lost events equal what the programs say they emitted.
 set -euo pipefail
 . "$TS_SOURCE/tests/lib/agent.sh"
 

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# How the agent gets into a program and starts a recorder from there: the program does not notice. It is off where it must be.
+# How the agent is loaded and starts a recorder: the program does not notice. The agent is off where
+# it must be.
 set -euo pipefail
 . "$TS_SOURCE/tests/lib/agent.sh"
 

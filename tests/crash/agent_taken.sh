@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# A recorder comes and goes: what it has taken is free, what it left is kept or overwritten, and in both modes, in any order, laps and rings
-# later, each event has been taken, is there, or is counted.
+# Recorders come and go: drained space is free, the rest is kept or overwritten. In both modes, in
+# any order, across laps and rings, each event was drained, is there, or is counted.
 set -euo pipefail
 . "$TS_SOURCE/tests/lib/agent.sh"
 

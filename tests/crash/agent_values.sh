@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Everything that can be emitted is stored as it was given: kinds, types, lengths, tracks, tracers made by hand, windows by step.
+# Every emitted value is stored unchanged: kinds, types, lengths, tracks, manual tracers, windows by
+# step.
 set -euo pipefail
 . "$TS_SOURCE/tests/lib/agent.sh"
 

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# align appends to traces that people keep: no room, a limit or a kill at any instant costs no row.
+# align appends to existing traces: a full disk, a limit or a kill at any instant loses no row.
 set -euo pipefail
 . "$TS_SOURCE/tests/lib/crash.sh"
 . "$TS_SOURCE/tests/lib/align.sh"

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# A view of one table in a short time range reads a small part of the file, and one of a few columns less.
+# A view of one table in a short time range reads a small part of the file, and of a few columns
+# even less.
 set -euo pipefail
 . "$TS_SOURCE/tests/lib/crash.sh"
 

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# A full disk: the message says which file and what to do, and what is there can be read.
+# A full disk: the message names the file and what to do, and the partial output is readable.
 set -euo pipefail
 . "$TS_SOURCE/tests/lib/crash.sh"
 

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Inputs that are not what they should be: an exit code, a message that names the file and the byte, in time and in little memory.
+# Hostile inputs: an exit code, a message that names the file and the byte, quickly and with little
+# memory.
 set -euo pipefail
 . "$TS_SOURCE/tests/lib/crash.sh"
 # Wall time: far above what they take, so that a busy machine is no failure.

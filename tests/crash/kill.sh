@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# An import that is killed at any instant leaves the beginning of what it would have written; recover makes a whole trace of
-# it. Ctrl-C leaves a finished one.
+# An import killed at any instant leaves a prefix of its output; recover makes a valid trace of it.
+# Ctrl-C leaves a finished one.
 set -euo pipefail
 . "$TS_SOURCE/tests/lib/crash.sh"
 

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# `tracesmith record -- CMD` stands where CMD stood: exit code, signals, streams; children of children, daemons and programs that
-# the agent cannot enter are followed, or named.
+# `tracesmith record -- CMD` behaves like CMD: exit code, signals, streams. Grandchildren, daemons
+# and programs that the agent cannot enter are followed, or reported.
 set -euo pipefail
 . "$TS_SOURCE/tests/lib/live.sh"
 

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# A disk that becomes full while something is recorded: the trace stays whole, what did not fit is counted, and when there is
-# room again it goes on.
+# A disk that fills up during a recording: the trace stays valid, what did not fit is counted, and
+# recording continues when there is space again.
 set -euo pipefail
 . "$TS_SOURCE/tests/lib/live.sh"
 

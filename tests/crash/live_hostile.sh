@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Areas that nobody made in good faith, beside a program that is recorded: garbage, holes, numbers that lead nowhere, files that shrink
-# while they are read. The recorder neither falls nor stands still, and the rows of the good program are all there.
+# Hostile live areas next to a recorded program: garbage, holes, invalid offsets, files that shrink
+# while they are read. The recorder neither crashes nor stalls, and all rows of the good program are
+# there.
 set -euo pipefail
 . "$TS_SOURCE/tests/lib/live.sh"
 

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# A recorder that is killed at any instant, and at each point that docs/live.md names: whoever goes on, `record --resume` or
-# `recover`, finds everything that was emitted, once. TS_LONG=1 kills 100 times.
+# A recorder killed at any instant, and at each point that docs/live.md names: `record --resume` and
+# `recover` find every emitted event exactly once. TS_LONG=1 kills 100 times.
 set -euo pipefail
 . "$TS_SOURCE/tests/lib/live.sh"
 # Metrics are sampled as well, which must disturb nothing.

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# A program that is killed at any instant: every event whose emit returned is in the trace, or counted as lost, once and whole.
-# TS_LONG=1 kills 500 times.
+# A program killed at any instant: every event whose emit returned is in the trace, or counted as
+# lost, exactly once. TS_LONG=1 kills 500 times.
 set -euo pipefail
 . "$TS_SOURCE/tests/lib/live.sh"
 # Metrics are sampled as well, which must disturb nothing.

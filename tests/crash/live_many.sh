@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Many processes with many threads in one trace: all of it, and each where it belongs.
+# Many processes with many threads in one trace: complete and attributed correctly.
 set -euo pipefail
 . "$TS_SOURCE/tests/lib/live.sh"
 

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# More events than there is room for: little memory, a recorder that is stopped. What was emitted is what is stored and what is
-# counted as lost, to the event; and the program does not wait for anybody. Its speed is printed, and not judged.
+# More events than fit: little memory, a stopped recorder. Stored plus lost events equal emitted
+# events, and the program never waits. Prints its speed without checking it.
 set -euo pipefail
 . "$TS_SOURCE/tests/lib/live.sh"
 

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# What is on disk while a recording goes on: saves, snapshots, rotation, a limit, and nothing that was to be left out.
+# Files on disk during a recording: saves, snapshots, rotation, a size limit, redaction.
 set -euo pipefail
 . "$TS_SOURCE/tests/lib/live.sh"
 

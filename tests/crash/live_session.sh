@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# TRACESMITH_OUT: a program that starts its recorder itself, and does not notice: no strange child, no signal, no pipe that is
-# held open, no terminal. The trace is there when the program has ended, however it ended.
+# TRACESMITH_OUT: a program starts its own recorder and does not notice: no extra child, no signal,
+# no open pipe, no terminal. The trace is there when the program has ended, however it ended.
 set -euo pipefail
 . "$TS_SOURCE/tests/lib/live.sh"
 

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Windows: by a file, by step, by time, by command. What is inside is there, all of it; what is outside is not.
+# Windows by file, step, time and command: everything inside is recorded, nothing outside is.
 set -euo pipefail
 . "$TS_SOURCE/tests/lib/live.sh"
 

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Two million events, 800 MB of JSON (TS_LONG=1: five times as many), through every verb: memory does not grow with them.
+# Two million events, 800 MB of JSON (TS_LONG=1: five times as many), through every verb: memory use
+# does not grow.
 set -euo pipefail
 . "$TS_SOURCE/tests/lib/crash.sh"
 is_sanitized && { echo "skip: sanitizers need memory of their own"; exit 77; }

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# calls.def says what NVIDIA's headers say: names, arguments, CUPTI's numbers, streams.
+# cuda_calls.def matches NVIDIA's headers: names, arguments, CUPTI's numbers, streams.
 set -euo pipefail
 
 for folder in ${CUDA_HOME:+"$CUDA_HOME/include"} /usr/local/cuda/include; do

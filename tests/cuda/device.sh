@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# What the device did, as the stand-in for CUPTI tells it (device_work.c), is in the trace: joined to the right calls, after a kill, beside another tool.
+# Device activity reported by the stand-in for CUPTI (device_work.c) is in the trace: joined to the
+# right calls, after a kill, and next to another CUPTI user.
 set -euo pipefail
 . "$TS_SOURCE/tests/lib/cuda.sh"
 unset NSYS_STAND_IN

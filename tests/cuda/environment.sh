@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# A program that nobody has started for a recording gets the backend by its environment, and starts a recorder itself.
+# A program that `record` did not start loads the backend from its environment and starts its own
+# recorder.
 set -euo pipefail
 . "$TS_SOURCE/tests/lib/cuda.sh"
 

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Frames of native code have names in all files of a recording: those of windows, those of a rotation, and before a text is made.
+# Native frames are resolved in all files of a recording: windows, rotation, and before text formats
+# are written.
 set -euo pipefail
 . "$TS_SOURCE/tests/lib/cuda.sh"
 

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Every function of cuda_calls.def is reached by name, by dlsym() and by cuGetProcAddress; arguments and results go through unchanged, recorded or
-# not; each call is a row, once. What has no wrapper is counted. A program without CUDA sees none.
+# Every function of cuda_calls.def is intercepted by name, by dlsym() and by cuGetProcAddress.
+# Arguments and results pass through unchanged, recorded or not; each call is one row. Functions
+# without a wrapper are counted. Programs without CUDA see none.
 set -euo pipefail
 . "$TS_SOURCE/tests/lib/cuda.sh"
 

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Samples of instructions, as the stand-in for CUPTI gives them (sampled_work.c), are in the trace with their code and their launches; exact ones where kernels run one at a time.
+# Instruction samples reported by the stand-in for CUPTI (sampled_work.c) are in the trace with
+# their code and launches; exact ones if kernels are serialized.
 set -euo pipefail
 . "$TS_SOURCE/tests/lib/cuda.sh"
 unset NSYS_STAND_IN

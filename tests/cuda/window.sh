@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# A window by cuProfilerStart and Stop has the calls between them, and no other; each pair is a window.
+# A window by cuProfilerStart and Stop has exactly the calls between them; each pair is a window.
 set -euo pipefail
 . "$TS_SOURCE/tests/lib/cuda.sh"
 

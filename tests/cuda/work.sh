@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# What a program did on the stand-in for the driver (call_and_work.c) is in the trace: calls, memory in use after each allocation, captures,
-# polls; and what becomes of a child of fork.
+# The work of a program on the stand-in for the driver (call_and_work.c) is in the trace: calls,
+# memory in use after each allocation, captures, polls; and forked children.
 set -euo pipefail
 . "$TS_SOURCE/tests/lib/cuda.sh"
 

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# For scripts that do to an observed program what hostile or odd programs do: a live directory of their own, and what is in it,
-# read by live_area.py, which knows docs/live.md and none of our code.
+# For scripts that abuse an observed program: a private live directory, and its contents read by
+# live_area.py, an independent implementation of docs/live.md.
 . "$TS_SOURCE/tests/lib/crash.sh"
 targets=${targets:?}
 

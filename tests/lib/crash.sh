@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# For scripts that break things: what they say when something does not hold.
+# For scripts that break things: failure messages.
 
 # shellcheck disable=SC2034 # for those who source this
 targets=$TS_BUILD/tests/targets

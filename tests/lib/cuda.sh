@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# For tests/cuda/*.sh: programs on stand-ins for NVIDIA's libraries, recorded. No device is needed, and none is used.
+# For tests/cuda/*.sh: records programs on stand-ins for NVIDIA's libraries. Needs no device.
 . "$TS_SOURCE/tests/lib/crash.sh"
 
 # shellcheck disable=SC2034 # for those who source this

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Stands in for npu-smi, behind a link of that name in PATH. FAKE_NPU_SMI says how it behaves; FAKE_TABLE is a file with what it
-# prints; FAKE_LOG, where given, gets a line of each call: its pid and arguments.
+# Fake npu-smi, used through a link of that name in PATH. FAKE_NPU_SMI selects its behavior;
+# FAKE_TABLE is a file with its output; FAKE_LOG, if set, gets a line per call: pid and arguments.
 [ -z "${FAKE_LOG:-}" ] || echo "$$ $*" >>"$FAKE_LOG"
 [ "$*" = info ] || exit 215
 

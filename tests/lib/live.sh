@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# For scripts that record programs: a live directory of their own, the program that knows what it emitted (live_oracle),
-# and the judgement of what became of it (live_check.py).
+# For scripts that record programs: a private live directory, a program that knows what it emitted
+# (live_oracle), and the check of the result (live_check.py).
 . "$TS_SOURCE/tests/lib/crash.sh"
 
 emitter=$TS_BUILD/tests/targets/live_oracle

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# For tests/opencl/*.sh: programs on an OpenCL device, recorded and replayed. Where there is none, these skip.
+# For tests/opencl/*.sh: records and replays programs on an OpenCL device; skips if there is none.
 . "$TS_SOURCE/tests/lib/crash.sh"
 
 pipeline=$TS_BUILD/examples/opencl_pipeline

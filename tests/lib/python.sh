@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# For scripts that read the stacks of Python programs: starting them, waiting for what they say, asking the tool.
+# For scripts that read the stacks of Python programs: starts them, waits for their output, runs the
+# tool.
 . "$TS_SOURCE/tests/lib/crash.sh"
 targets=${targets:?}
 

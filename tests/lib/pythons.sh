@@ -1,7 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# For scripts that run a Python program on each CPython that is here: those that scripts/python-versions lists (PYTHON_VERSIONS: where it put
-# them), and the commands in TRACESMITH_PYTHONS, with ':' between. Of each version and build the first; TS_PYTHON_FULL=1: all.
+# For scripts that run a Python program on each available CPython: those that
+# scripts/python-versions lists (PYTHON_VERSIONS: their directory), and the commands in
+# TRACESMITH_PYTHONS, separated by ':'. Uses the first of each version and build; TS_PYTHON_FULL=1:
+# all.
 
 # A file where the interpreter sees it: in its own root, removed by forget_file.
 put_file() { # file, command...

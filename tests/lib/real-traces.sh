@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# For scripts over recorded traces. There are two folders of them, with the same subfolders: our own in tests/data/real, always there, and
-# those of others in $TRACESMITH_REAL_DATA, where they are to be had.
+# For scripts over recorded traces. There are two directories with the same subdirectories: our own
+# in tests/data/real, always present, and third-party ones in $TRACESMITH_REAL_DATA, if available.
 
 real_data=${TRACESMITH_REAL_DATA:-$TS_SOURCE/../shared/real-traces}
 real_folders=("$TS_SOURCE/tests/data/real")

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# What a program can ask OpenCL about is answered as if nobody recorded it (tests/targets/opencl_answers.c).
+# A recorded program gets the same answers to OpenCL queries (tests/targets/opencl_answers.c).
 set -euo pipefail
 . "$TS_SOURCE/tests/lib/opencl.sh"
 

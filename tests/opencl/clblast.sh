@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# CLBlast, which nobody here wrote: GEMM, AXPY, DOT and batched forms are recorded and replayed without difference.
+# CLBlast, a third-party library: GEMM, AXPY, DOT and batched forms are recorded and replayed
+# without difference.
 set -euo pipefail
 . "$TS_SOURCE/tests/lib/opencl.sh"
 

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# What goes wrong is said, and names what it is about: traces that are damaged, incomplete or of others, kernels that do not build, devices
-# that are not there; windows that cannot be opened; a full disk, a killed program and a killed recorder inside a window.
+# Errors name their subject: damaged, incomplete or other users' traces, kernels that do not build,
+# missing devices; windows that cannot be opened; a full disk, a killed program and a killed
+# recorder inside a window.
 set -euo pipefail
 . "$TS_SOURCE/tests/lib/opencl.sh"
 hold=$targets/opencl_hold

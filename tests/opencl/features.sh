@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Everything that the command stream promises to hold (tests/targets/opencl_features.c), all together on one device and on two, and each
-# alone (TS_LONG=1); and what it does not hold: the program runs, and a replay says what it was.
+# Every supported feature (tests/targets/opencl_features.c), together on one device and on two, and
+# each alone (TS_LONG=1). With unsupported features the program still runs, and a replay names them.
 set -euo pipefail
 . "$TS_SOURCE/tests/lib/opencl.sh"
 

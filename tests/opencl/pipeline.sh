@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The pipeline example on one device and on two: recorded without changing its result, and replayed without difference: whole,
-# each stream, every part of it, and windows in the middle of a run.
+# The pipeline example on one device and on two: recorded without changing its result, and replayed
+# without difference: as a whole, each stream, every part, and windows in the middle of a run.
 set -euo pipefail
 . "$TS_SOURCE/tests/lib/opencl.sh"
 

@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# pyopencl: its own examples (Debian's python-pyopencl-doc, or the folder $TRACESMITH_PYOPENCL_EXAMPLES) and small programs with its arrays,
-# element-wise kernels, reductions and scans (tests/opencl/pyopencl), recorded and replayed without difference.
-# TS_LONG=1: more of the examples, and each also alone.
+# pyopencl: its examples (Debian's python-pyopencl-doc, or the folder $TRACESMITH_PYOPENCL_EXAMPLES)
+# and small programs with its arrays, element-wise kernels, reductions and scans
+# (tests/opencl/pyopencl), recorded and replayed without difference. TS_LONG=1: more of the
+# examples, and each also alone.
 set -euo pipefail
 . "$TS_SOURCE/tests/lib/opencl.sh"
 

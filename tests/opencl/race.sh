@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The race example: a replay calls it nondeterministic, and names the kernel with the mistake, not one that only uses its result.
-# Put right, it replays without difference.
+# The race example: a replay reports nondeterminism and names the kernel with the bug, not one that
+# uses its result. Fixed, it replays without difference.
 set -euo pipefail
 . "$TS_SOURCE/tests/lib/opencl.sh"
 

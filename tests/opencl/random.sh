@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# 250 random graphs, 1,000 with TS_LONG=1, of commands (tests/targets/opencl_random.c): run, recorded, replayed, compared. And recorded without a command
-# stream: every command is there once, with times that can be. Some with a window in the middle, or replayed in parts.
-# TS_GRAPHS=N runs another number of them; TS_FIRST=N begins elsewhere.
+# 250 random command graphs, 1,000 with TS_LONG=1 (tests/targets/opencl_random.c): run, recorded,
+# replayed, compared. Also recorded without a command stream: every command is there once, with
+# plausible times. Some with a window in the middle, or replayed in parts. TS_GRAPHS=N runs another
+# number of them; TS_FIRST=N starts elsewhere.
 set -euo pipefail
 . "$TS_SOURCE/tests/lib/opencl.sh"
 

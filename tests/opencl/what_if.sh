@@ -1,10 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# A what-if, checked by really changing the program: the pipeline is recorded with some work in its kernel `blend`, and with half of it. What
-# the emulator says of the first, with that kernel twice as fast, is compared with the second.
-#
-# What is compared are ratios of spans, of runs right after each other, on a machine that others may be using: they need to agree within
-# a fifth in one of several attempts. No time is asserted.
+# Checks a what-if by changing the program: the pipeline is recorded with full and with half the
+# work in its kernel `blend`. The emulator's prediction for the first, with that kernel twice as
+# fast, is compared with the second. Compares ratios of spans of consecutive runs, on a machine with
+# other load: they must agree within a fifth in one of several attempts. Asserts no absolute time.
 set -euo pipefail
 . "$TS_SOURCE/tests/lib/opencl.sh"
 

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Clocks are found, stored, and from then on used: in place, in a copy, and in several files.
+# Alignment is computed, stored and then used: in place, in a copy, and in several files.
 . "$TS_SOURCE/tests/cli/lib.sh"
 . "$TS_SOURCE/tests/lib/align.sh"
 

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Who is blamed does not depend on whose clock is off; what clocks cannot tell is blamed on nobody.
+# The straggler does not depend on which clock is off; if clocks cannot tell, there is none.
 . "$TS_SOURCE/tests/cli/lib.sh"
 . "$TS_SOURCE/tests/lib/align.sh"
 

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# What cannot be aligned is refused with a way out, and nothing is changed.
+# Traces that cannot be aligned are refused with advice, and stay unchanged.
 . "$TS_SOURCE/tests/cli/lib.sh"
 . "$TS_SOURCE/tests/lib/align.sh"
 

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Own and total time of functions, of sampled stacks that are known; recursion counts once.
+# Self and total time of functions of known sampled stacks; recursion counts once.
 . "$TS_SOURCE/tests/cli/lib.sh"
 
 cat >s.json <<'JSON'

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Quirks of HTA that `--rounding hta` follows, of which no recorded trace has an example.
+# Quirks of HTA that `--rounding hta` reproduces and that no recorded trace shows.
 . "$TS_SOURCE/tests/cli/lib.sh"
 
 # Twelve kernels, of which rounding leaves some less than nothing: HTA never calls those "others". One has no correlation.

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# What can be analysed: traces, files that are imported on the fly, pipes; what is damaged, empty or no trace.
+# Inputs: traces, files imported on the fly, pipes; damaged, empty and invalid files.
 . "$TS_SOURCE/tests/cli/lib.sh"
 
 make_trace t

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The shapes of JSON and CSV: lists, objects of lists, several analyses; exact times.
+# Structure of the JSON and CSV output: lists, objects of lists, several analyses; exact times.
 . "$TS_SOURCE/tests/cli/lib.sh"
 
 make_trace t

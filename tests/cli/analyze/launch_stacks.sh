@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Device time by launch stack: whose it is, where graphs were captured, forward operators; as a table, and as a flame graph.
+# Device time by launch stack, with graph captures and forward operators; as a table and as a flame
+# graph.
 . "$TS_SOURCE/tests/cli/lib.sh"
 
 "$TS_BUILD/tests/targets/symbol_frames" t.sbt >/dev/null

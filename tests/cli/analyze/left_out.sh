@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# What is left out of the part that is looked at: it was on the device all the same, which idle causes know and breakdown says.
+# Commands outside of the selected part still occupied the device: idle causes use them, and
+# breakdown reports them.
 . "$TS_SOURCE/tests/cli/lib.sh"
 
 # Two steps. A kernel of 400 us that was issued before the trace began (its call is missing) runs first, another such one in

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Which analyses there are: in text, as JSON, on the man page and in docs/analyze.md.
+# The list of analyses: as text, as JSON, on the man page and in docs/analyze.md.
 . "$TS_SOURCE/tests/cli/lib.sh"
 
 "$TRACESMITH" analyze --list >list.txt

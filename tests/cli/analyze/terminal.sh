@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Long work says on a terminal what it is at, and takes the line away again; small work says nothing.
+# Long work shows progress on a terminal and clears the line; short work shows none.
 . "$TS_SOURCE/tests/cli/lib.sh"
 
 python3 -c 'import pty; pty.openpty()' 2>/dev/null || { echo "skip: there are no pseudo-terminals here"; exit 77; }

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Text: one table; several with headings; lists that are cut; long and hostile names; on a terminal.
+# Text output: one table; several with headings; truncated lists; long and hostile names; on a
+# terminal.
 . "$TS_SOURCE/tests/cli/lib.sh"
 
 make_trace t

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Mistakes on the command line are told with what was meant, before anything is read where that is possible.
+# Usage errors suggest what was meant, before anything is read if possible.
 . "$TS_SOURCE/tests/cli/lib.sh"
 
 make_trace t

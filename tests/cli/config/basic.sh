@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Settings of a running program: shown, changed, and seen by it.
+# Settings of a running program: shown, changed, and applied.
 . "$TS_SOURCE/tests/cli/live.sh"
 
 TRACESMITH_LIVE=1 "$emit" instants:10 make:a await:b instants:10 make:c await:d instants:5 make:e await:f &

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Processes without an area, whose metrics somebody records; and those of other users.
+# Processes without an agent whose metrics are recorded; and processes of other users.
 . "$TS_SOURCE/tests/cli/live.sh"
 
 trap 'jobs -p | xargs -r kill 2>/dev/null || true' EXIT

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# JSON and CSV, names without arguments, several ranks, exit codes, mistakes.
+# JSON and CSV, names without arguments, several ranks, exit codes, usage errors.
 . "$TS_SOURCE/tests/cli/lib.sh"
 
 make() { python3 "$TS_SOURCE/tests/cli/diff/make_steps.py" "$@"; }

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Two runs of four steps, B with a slower kernel, a new one and one that is gone; then one step of each, equal traces, and
-# traces of unlike numbers of steps.
+# Two runs of four steps, B with a slower kernel, a new one and a removed one; then one step of
+# each, equal traces, and traces with different numbers of steps.
 . "$TS_SOURCE/tests/cli/lib.sh"
 
 python3 "$TS_SOURCE/tests/cli/diff/make_steps.py" a.json --steps 5

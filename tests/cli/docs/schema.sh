@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# docs/schema.md says what schema.def says.
+# docs/schema.md is up to date with schema.def.
 set -eu
 "$TS_BUILD/tests/targets/schema_doc" >schema.md
 diff -u "$TS_SOURCE/docs/schema.md" schema.md || {

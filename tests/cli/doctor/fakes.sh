@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Libraries of vendors that crash, hang, print, and fail in every way that they are known to.
+# Vendor libraries that crash, hang, print, and fail in every known way.
 . "$TS_SOURCE/tests/cli/live.sh"
 
 command -v cc >/dev/null || { echo "skip: there is no C compiler to make libraries with"; exit 77; }

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# What is printed: JSON with every check once, the same in text, chosen checks only, exit codes.
+# Output: JSON with every check once, the same in text, selected checks only, exit codes.
 . "$TS_SOURCE/tests/cli/live.sh"
 
 code=0

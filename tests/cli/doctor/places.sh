@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Where something is missing or forbidden: folders, memory, rights, namespaces, programs.
+# Missing or forbidden: directories, memory, permissions, namespaces, programs.
 . "$TS_SOURCE/tests/cli/live.sh"
 
 # What a check says, one line each, and how the tool ends; options of the shell's environment stand before.

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# On a terminal: colours, lines that fit (but commands, which are to be copied), who is waited for.
+# On a terminal: colors, lines that fit (except commands, which are to be copied), pending checks.
 . "$TS_SOURCE/tests/cli/live.sh"
 
 python3 -c 'import pty; pty.openpty()' 2>/dev/null || { echo "skip: there are no pseudo-terminals here"; exit 77; }

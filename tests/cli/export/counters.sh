@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Counters of the machine, of processes and of devices: where viewers find them, and back again.
+# Counters of the machine, of processes and of devices: where viewers find them, and re-imported.
 . "$TS_SOURCE/tests/cli/lib.sh"
 
 # $1 is the pid of a process.

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Stacks of calls, of memory and of nested spans, as lines and as profiles.
+# Stacks of calls, allocations and nested spans, as folded lines and as profiles.
 . "$TS_SOURCE/tests/cli/lib.sh"
 
 cat >s.json <<'JSON'

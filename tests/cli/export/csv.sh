@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Tables as CSV: every column, whatever is in the texts; a stretch of time; a folder of all tables.
+# Tables as CSV: every column, arbitrary strings; a time range; a directory of all tables.
 . "$TS_SOURCE/tests/cli/lib.sh"
 
 make_trace t

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Graphviz itself draws the graph.
+# Graphviz can draw the graph.
 . "$TS_SOURCE/tests/cli/lib.sh"
 . "$TS_SOURCE/tests/cli/dot.sh"
 

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The dependency graph as Graphviz: what a parser of its language sees, the same twice, a part of it.
+# The dependency graph as Graphviz: checked with a parser, deterministic, and in part.
 . "$TS_SOURCE/tests/cli/lib.sh"
 . "$TS_SOURCE/tests/cli/dot.sh"
 

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# What an export says of itself: how much was written, what was left out; nothing with -q; JSON.
+# Messages of an export: rows written and omitted; none with -q; JSON.
 . "$TS_SOURCE/tests/cli/lib.sh"
 
 say() {

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# What the real Perfetto makes of our exports: the trace_processor of its UI counts spans, instants, arrows, counters, stacks and GPU stages, and complains of nothing.
+# Perfetto reads our exports: the trace_processor of its UI counts spans, instants, arrows,
+# counters, stacks and GPU stages, and reports no errors.
 set -euo pipefail
 . "$TS_SOURCE/tests/lib/perfetto_ui.sh"
 find_perfetto_ui

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# A larger trace of samples: the three forms agree with one another, speedscope's keeps the rules of its format, spans of the timeline nest.
+# A larger trace of samples: the three formats agree with each other, the speedscope profile is
+# valid, and spans of the timeline nest.
 . "$TS_SOURCE/tests/cli/lib.sh"
 
 python3 - <<'PY'

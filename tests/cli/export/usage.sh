@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Mistakes, and outputs that cannot be written.
+# Usage errors, and outputs that cannot be written.
 . "$TS_SOURCE/tests/cli/lib.sh"
 
 make_trace t

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# One file, several, standard input, packed files; what is said on stderr and as JSON.
+# One file, several, standard input, compressed files; messages on stderr and as JSON.
 . "$TS_SOURCE/tests/cli/lib.sh"
 
 kineto_json 0 >rank0.json

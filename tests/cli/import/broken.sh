@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Input that goes wrong half-way: what came before is in a finished trace; nothing: no trace.
+# Input that fails half-way: the rows before are in a finished trace; without rows there is no
+# trace.
 . "$TS_SOURCE/tests/cli/lib.sh"
 
 event() { echo "{\"ph\":\"X\",\"name\":\"op$1\",\"pid\":1,\"tid\":1,\"ts\":$1,\"dur\":1}"; }

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# A database from a pipe is read from a copy in $TMPDIR: nothing of it stays there, however the import ends.
+# A database from a pipe is copied to $TMPDIR, and the copy is removed however the import ends.
 . "$TS_SOURCE/tests/cli/lib.sh"
 
 python3 - <<'PY' || { echo "skip: Python has no sqlite3"; exit 77; }

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# No room for the trace: told, exit code 3, and what is there can be recovered.
+# No disk space for the trace: reported, exit code 3, and the rest can be recovered.
 . "$TS_SOURCE/tests/cli/lib.sh"
 
 python3 - >big.json <<'PY'

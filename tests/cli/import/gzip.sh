@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Packed input gives the same trace, whatever its name.
+# Compressed input gives the same trace, regardless of its name.
 . "$TS_SOURCE/tests/cli/lib.sh"
 
 kineto_json 0 >a.json

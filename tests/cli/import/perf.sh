@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Programs of ours under the real perf: what perf script prints is counted by a parser of its own (perf_count.py) and must be what the trace has.
+# Test programs under perf: an independent parser (perf_count.py) counts the output of perf script,
+# and the trace must agree.
 . "$TS_SOURCE/tests/cli/lib.sh"
 
 skip() {

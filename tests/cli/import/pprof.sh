@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Profiles made by pprof_profiles.py, and real ones where a tool that writes them is here: its own decoder counts what each function has, and the trace must have that.
+# Profiles made by pprof_profiles.py, and by real tools if installed: an independent decoder counts
+# samples per function, and the trace must agree.
 . "$TS_SOURCE/tests/cli/lib.sh"
 
 program=$TS_SOURCE/tests/cli/import/pprof_profiles.py

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Ctrl-C in the middle: a finished trace with what was read, exit code 130; SIGTERM: 143.
+# Ctrl-C during an import: a finished trace with what was read, exit code 130; SIGTERM: 143.
 . "$TS_SOURCE/tests/cli/lib.sh"
 
 events() {

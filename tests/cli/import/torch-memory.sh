@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# PyTorch memory snapshots as Python's own pickle writes them, in all protocols: the same trace, as in the file; sums; what is refused; what is cut.
+# PyTorch memory snapshots pickled by Python in all protocols: the same trace as in the file; sums;
+# refused and truncated files.
 . "$TS_SOURCE/tests/cli/lib.sh"
 
 cat >make.py <<'PY'

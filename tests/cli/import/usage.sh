@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Mistakes are found before anything is written.
+# Usage errors are found before anything is written.
 . "$TS_SOURCE/tests/cli/lib.sh"
 
 kineto_json 0 >a.json

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# A program with XRay on: threads, recursion, tail calls, deep stacks, longjmp. Every entry and exit of its log is in the trace, in order, as
-# the program counted them itself and, where it is there, as llvm-xray lists them.
+# A program with XRay enabled: threads, recursion, tail calls, deep stacks, longjmp. The trace has
+# every entry and exit of the log in order, as counted by the program itself and, if installed, by
+# llvm-xray.
 . "$TS_SOURCE/tests/cli/lib.sh"
 data=$TS_SOURCE/tests/data/xray
 

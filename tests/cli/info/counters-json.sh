@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The numbers of counters for scripts, against what was written.
+# Counter values as JSON, compared with what was written.
 . "$TS_SOURCE/tests/cli/lib.sh"
 
 "$TS_BUILD/tests/targets/make_counters" m.sbt

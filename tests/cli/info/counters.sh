@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Counters of every kind of subject: their numbers, and their graphs with gaps.
+# Counters of every kind of subject: their values, and their graphs with gaps.
 . "$TS_SOURCE/tests/cli/lib.sh"
 
 "$TS_BUILD/tests/targets/make_counters" m.sbt

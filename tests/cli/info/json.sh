@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The summary for scripts.
+# The summary as JSON.
 . "$TS_SOURCE/tests/cli/lib.sh"
 
 make_trace t

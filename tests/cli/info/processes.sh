@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# What processes told of themselves: why there is nothing of a device is said, here and by analyses.
+# Metadata of processes: info and analyses say why there is no device activity.
 . "$TS_SOURCE/tests/cli/lib.sh"
 
 cat >d.json <<'JSON'

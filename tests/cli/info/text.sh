@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The summary for people. Sizes depend on the compressor and are left out.
+# The summary as text. Sizes depend on the compressor and are removed.
 . "$TS_SOURCE/tests/cli/lib.sh"
 
 make_trace t

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# A cut trace is shown as far as it goes; what is no trace is refused.
+# A truncated trace is shown as far as it goes; other files are refused.
 . "$TS_SOURCE/tests/cli/lib.sh"
 
 make_trace t

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Every verb explains itself: usage, an example, exit codes; and its man page has every option.
+# Every verb has help with usage, an example and exit codes, and a man page with every option.
 . "$TS_SOURCE/tests/cli/lib.sh"
 
 verbs=$("$TRACESMITH" --help | sed -n '/^verbs:/,/^$/s/^  \([a-z]*\) .*/\1/p')

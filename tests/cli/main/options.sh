@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The forms that options take, and what is said of those that are wrong.
+# Forms of options, and messages for invalid ones.
 . "$TS_SOURCE/tests/cli/lib.sh"
 
 make_trace t

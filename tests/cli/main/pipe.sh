@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# A reader that goes away ends us quietly; an output that cannot be written does not.
+# A closed pipe ends the tool silently; an output that cannot be written is an error.
 . "$TS_SOURCE/tests/cli/lib.sh"
 
 python3 - >many.json <<'PY'

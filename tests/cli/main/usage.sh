@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# What is said without a verb, with a wrong one, and by --help.
+# Output without a verb, with an unknown one, and of --help.
 . "$TS_SOURCE/tests/cli/lib.sh"
 
 t

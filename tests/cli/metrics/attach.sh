@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Programs without an agent are sampled as well: one that runs already, and one that takes none.
+# Programs without an agent are sampled as well: a running one, and one that cannot load it.
 . "$TS_SOURCE/tests/cli/metrics.sh"
 
 "$load" make:begun await:go cpu:600 sleep:300 say make:said await:over >truth &

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# A source of others, the example in examples/backends: its values, what it cannot read, and its end.
+# A third-party source, the example in examples/backends: its values, unreadable values, and its
+# end.
 . "$TS_SOURCE/tests/cli/metrics.sh"
 
 export LD_LIBRARY_PATH=$TS_BUILD/examples/backends${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} MYDEVICE_STATUS=$PWD/status

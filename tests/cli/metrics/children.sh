@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Children have metrics of their own, a second after they have started; those too short to be seen are in what their
-# parent has waited for.
+# Children have their own metrics a second after they start; shorter ones are included in the times
+# of their parent.
 . "$TS_SOURCE/tests/cli/metrics.sh"
 
 record -q -o t.sbt --backends host -- "$load" sleep:400 cpu:300 fork sleep:1500 cpu:1000 sleep:300 say sleep:300 >truth

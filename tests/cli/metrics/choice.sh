@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Which metrics are recorded: none, those of some sources, all.
+# Selecting metrics: none, some sources, all.
 . "$TS_SOURCE/tests/cli/metrics.sh"
 
 counters() { rows "$1" --table counter; }

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Metrics in Chrome's format: counters that its viewers draw; and back again.
+# Metrics in Chrome's format: counters that its viewers draw; and re-imported.
 . "$TS_SOURCE/tests/cli/metrics.sh"
 
 record -q -o t.sbt --backends host -- "$load" cpu:700 sleep:300

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# An npu-smi that hangs delays nothing, is told, gives no values and is not left behind. One that works gives rows.
+# An npu-smi that hangs delays nothing, is reported, gives no values and is not left behind. One
+# that works gives rows.
 . "$TS_SOURCE/tests/cli/metrics.sh"
 
 mkdir bin

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The pace of a program's metrics changes while it runs, and 0 pauses them.
+# The sampling interval of a process changes at run time, and 0 pauses sampling.
 . "$TS_SOURCE/tests/cli/metrics.sh"
 
 record -q -o t.sbt --backends host -- "$load" make:begun await:over &

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# A recorder that is killed loses no metrics that it had stored, and its successor goes on with them.
+# A killed recorder loses no stored metrics, and its successor continues.
 . "$TS_SOURCE/tests/cli/metrics.sh"
 
 "$TRACESMITH" record -q -o t.sbt --backends host -- "$load" make:begun await:over &

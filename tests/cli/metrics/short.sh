@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# A program that is gone before it could be sampled twice, or at all: nothing wrong is recorded, and nothing waits.
+# A program that exits before its first or second sample: nothing wrong is recorded, and nothing
+# waits.
 . "$TS_SOURCE/tests/cli/metrics.sh"
 
 for words in cpu:20 sleep:10 spawn:1; do

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# A program's metrics are what it used by its own account, and the machine's what /proc says around it.
+# A program's metrics match its own accounting, and the machine's match /proc.
 . "$TS_SOURCE/tests/cli/metrics.sh"
 
 cat /proc/stat >stat.before

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Whose a value is: of the program that a process was at that time, of the recorder that measured it, of a window.
+# Attribution of values: to the program that a process ran at the time, to the recorder, to a
+# window.
 . "$TS_SOURCE/tests/cli/metrics.sh"
 
 rows_of() { "$TRACESMITH" view "$1" --json --table counter; }

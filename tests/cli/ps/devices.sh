@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Who uses accelerators, by a stand-in for npu-smi that names a process of ours.
+# Processes that use accelerators, with a fake npu-smi that names a process of the test.
 . "$TS_SOURCE/tests/cli/lib.sh"
 
 [ "$(readlink /proc/self/ns/pid)" = 'pid:[4026531836]' ] ||

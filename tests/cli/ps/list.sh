@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Who can be recorded, who records, and what the dead have left.
+# Processes that can be recorded, recorders, and leftovers of dead processes.
 . "$TS_SOURCE/tests/cli/live.sh"
 
 t ps

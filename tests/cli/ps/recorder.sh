@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# A recorder has an area of its own, with what it measures: it is no program that can be recorded.
+# A recorder has its own area for what it measures, but is not listed as a program to record.
 . "$TS_SOURCE/tests/cli/live.sh"
 
 TRACESMITH_LIVE=1 "$emit" instants:100 make:ready await:done &

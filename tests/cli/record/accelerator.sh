@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# What a program says of a device: calls with stacks, kernels, graphs, copies, memory; through windows, and when the program or the recorder is killed.
+# Device activity emitted by a program: calls with stacks, kernels, graphs, copies, memory; in
+# windows, and when the program or the recorder is killed.
 . "$TS_SOURCE/tests/cli/live.sh"
 
 work=$TS_BUILD/tests/targets/accelerator_work

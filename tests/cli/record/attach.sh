@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# A program that runs already: what it held, what comes, and windows on command.
+# Attaching to a running program: its buffered events, new events, and windows on command.
 . "$TS_SOURCE/tests/cli/live.sh"
 
 TRACESMITH_LIVE=1 "$emit" instants:100 make:ready await:a instants:10 make:b await:c instants:20 make:d await:e instants:40 &

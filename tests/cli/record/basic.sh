@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# A program is recorded, and sees no difference: streams, environment, exit code.
+# A recorded program sees no difference: streams, environment, exit code.
 . "$TS_SOURCE/tests/cli/live.sh"
 
 # Events of every kind, of a thread, a track, a child.

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# A program that ends at once is one process, whether its metrics came first, its live area, or its end.
+# A program that exits at once is one process, whether its metrics, its live area or its exit came
+# first.
 . "$TS_SOURCE/tests/cli/live.sh"
 
 for ((i = 0; i < 60; i++)); do

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Processes that outlive the program are still followed; a signal ends it.
+# Processes that outlive the program are still followed; a signal ends the recording.
 . "$TS_SOURCE/tests/cli/live.sh"
 
 "$TRACESMITH" record -o t.sbt -- "$emit" instants:1 daemon instants:10 make:ready await:go instants:5 2>err.txt &

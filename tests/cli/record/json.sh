@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# An output that ends in .json: a plain array of Chrome events, nothing else.
+# An output that ends in .json is a plain array of Chrome events.
 . "$TS_SOURCE/tests/cli/live.sh"
 
 "$TRACESMITH" record -q --backends none -o t.json -- "$emit" instants:2 spans:3 track:7 counter:5

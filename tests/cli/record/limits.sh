@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Recordings that end before the program does, and options that the program's agent must see.
+# Recordings that end before the program, and options that reach the agent.
 . "$TS_SOURCE/tests/cli/live.sh"
 
 # The time is over; the program goes on, and its exit code is waited for.

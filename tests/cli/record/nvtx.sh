@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Ranges and marks of NVTX, by NVIDIA's client where its headers are there, and by ours; windows that they open. None of it needs a device.
+# NVTX ranges and marks, by NVIDIA's client if its headers are installed, and by ours; windows that
+# they open. Needs no device.
 . "$TS_SOURCE/tests/cli/live.sh"
 
 # record NAME [options] -- words: by the client in $marks; what it prints, and how it ends.

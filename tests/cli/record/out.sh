@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# TRACESMITH_OUT: the program starts a recorder by itself, silently.
+# TRACESMITH_OUT: the program starts its own recorder, silently.
 . "$TS_SOURCE/tests/cli/live.sh"
 export TRACESMITH_RECORDER=$TRACESMITH
 

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The backend python: stacks of a program that is started, of one that runs, at a pace that changes, and when something happens.
+# The backend python: stacks of a started program, of a running one, at a changing interval, and on
+# events.
 . "$TS_SOURCE/tests/cli/python.sh"
 
 echo "== a program that is started"

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# record --replayable of programs that give no command: what it asks for, what the program gets, what is told.
+# record --replayable of programs without commands: options, environment, messages.
 . "$TS_SOURCE/tests/cli/live.sh"
 
 "$TRACESMITH" record --replayable -q -o t.sbt -- true 2>err.txt || {

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# A recorder is killed: a new one goes on, recover makes a trace of it, and a new recording of the
-# same name keeps what was left. In each case every event is there once.
+# A killed recorder: a new one continues, recover makes a trace, and a new recording of the same
+# name keeps the leftovers. In each case every event is there once.
 . "$TS_SOURCE/tests/cli/live.sh"
 
 # kill_recorder: a recording t.sbt whose recorder is killed; the program goes on in the background.

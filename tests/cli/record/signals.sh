@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Signals to the recorder: whose they are, and how a recording ends by them.
+# Signals to the recorder: forwarded to the program or ending the recording.
 . "$TS_SOURCE/tests/cli/live.sh"
 
 # start NAME options...: a recording in the background, its pid in $recorder.

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# At a terminal: Ctrl-C is the program's; two at once end the recording, two more leave the program
-# alone; Ctrl-Z stops both, and fg goes on.
+# At a terminal: Ctrl-C goes to the program; two at once end the recording, two more abandon the
+# program; Ctrl-Z stops both, and fg continues.
 . "$TS_SOURCE/tests/cli/live.sh"
 
 cat >session.py <<'PY'

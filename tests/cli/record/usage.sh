@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Mistakes, and programs that cannot be started. Nothing is left behind.
+# Usage errors, and programs that cannot be started. Nothing is left behind.
 . "$TS_SOURCE/tests/cli/live.sh"
 
 t record

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# What is whole of a cut or damaged trace, and what is said of the rest.
+# Recovers the intact part of a truncated or damaged trace, and reports the rest.
 . "$TS_SOURCE/tests/cli/lib.sh"
 
 make_trace t

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# What a program held in shared memory when it was killed, or holds now.
+# Recovers what a killed or running program holds in shared memory.
 . "$TS_SOURCE/tests/cli/live.sh"
 
 TRACESMITH_LIVE=1 "$emit" instants:100 threads:3 make:ready sleep:100000 &

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Mistakes, and files with nothing to save. What was there before stays.
+# Usage errors, and files with nothing to recover. Existing files stay.
 . "$TS_SOURCE/tests/cli/lib.sh"
 
 make_trace t

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The emulator on an imported trace: what it says, the JSON, and that its output is a trace with the same names and arguments.
+# The emulator on an imported trace: report, JSON, and an output trace with the same names and
+# arguments.
 . "$TS_SOURCE/tests/cli/lib.sh"
 
 kineto_json 0 >k.json

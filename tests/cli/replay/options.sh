@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Options that make no sense, alone or together, and parts that are not there.
+# Invalid options and combinations, and selections that do not exist.
 . "$TS_SOURCE/tests/cli/lib.sh"
 
 "$TS_BUILD/tests/targets/make_stream" plain.sbt plain

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# A trace is code: one that belongs to another user is not run unless told so. A link to it is no way around.
+# A trace is code: one that belongs to another user is not run without --yes, not even through a
+# link.
 . "$TS_SOURCE/tests/cli/lib.sh"
 
 [ "$(id -u)" = 0 ] || { echo "skip: only root can give a file away"; exit 77; }

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Traces that are not run, and what is said about them: nothing runs before all of it was looked at, so no device is needed.
+# Traces that are refused, and why: everything is validated before anything runs, so no device is
+# needed.
 . "$TS_SOURCE/tests/cli/lib.sh"
 
 for kind in bad-hash no-blob beyond no-memory gap native failed empty nothing processes; do

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# On a device: verdicts, parts, dumps, JSON, and a replay as a trace.
+# On a device: verdicts, selections, dumps, JSON, and a replay as a trace.
 . "$TS_SOURCE/tests/cli/lib.sh"
 
 make_stream="$TS_BUILD/tests/targets/make_stream"

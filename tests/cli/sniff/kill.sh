@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Saves leave a whole file, a kill leaves all to be recovered, Ctrl-C ends in order.
+# Saves leave a complete file, a kill leaves everything recoverable, Ctrl-C ends cleanly.
 . "$TS_SOURCE/tests/cli/python.sh"
 
 begin the_main

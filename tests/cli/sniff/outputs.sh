@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# A program that runs, seen from outside: as a timeline, a trace, and counted stacks; the main thread alone, or all.
+# A running program, sampled from outside: as a timeline, a trace, and folded stacks; main thread
+# only, or all.
 . "$TS_SOURCE/tests/cli/python.sh"
 
 begin the_main

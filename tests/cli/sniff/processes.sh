@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Processes come and go: children of those that were named, programs that become others, an end.
+# Processes come and go: children of the given ones, exec, exit.
 . "$TS_SOURCE/tests/cli/python.sh"
 
 cat >parent.py <<'PY'

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# What makes no sense is said, and what is missing.
+# Usage errors, and missing requirements.
 . "$TS_SOURCE/tests/cli/live.sh"
 
 t sniff --help

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Which processes of a job stand at the same place: by rank, as text and as JSON; descendants.
+# Groups processes of a job with the same stack: by rank, as text and as JSON; descendants.
 . "$TS_SOURCE/tests/cli/stack.sh"
 
 cat >job.py <<'PY'

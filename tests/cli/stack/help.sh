@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# What the verb says of itself, under both names.
+# The help of the verb, under both names.
 . "$TS_SOURCE/tests/cli/lib.sh"
 
 t stack --help

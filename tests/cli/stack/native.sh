@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Native frames: of threads that wait, of one that runs, of a program without Python. Names depend on the C library's symbols, order does not.
+# Native frames: of waiting threads, of a running one, of a program without Python. Names depend on
+# the C library's symbols, order does not.
 . "$TS_SOURCE/tests/cli/stack.sh"
 
 cat >native.py <<'PY'

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# In another pid namespace, with another root; many threads; deep recursion; asyncio.
+# Another pid namespace, another root; many threads; deep recursion; asyncio.
 . "$TS_SOURCE/tests/cli/stack.sh"
 
 cat >many.py <<'PY'

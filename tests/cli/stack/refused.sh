@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Processes that cannot be read: no such one, a zombie, no Python, somebody else's. Each says why; the others are shown.
+# Processes that cannot be read: missing, a zombie, no Python, another user's. Each says why; the
+# others are shown.
 . "$TS_SOURCE/tests/cli/stack.sh"
 
 cat >still.py <<'PY'

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# All threads, with names; recursion; a program that is stopped; JSON; both names of the verb.
+# All threads, with names; recursion; a stopped program; JSON; both names of the verb.
 . "$TS_SOURCE/tests/cli/stack.sh"
 
 cat >threads.py <<'PY'

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The derived table `edge`: every dependency of a small trace, and only those that touch a time.
+# The derived table `edge`: every dependency of a small trace, and only those that overlap a time.
 . "$TS_SOURCE/tests/cli/lib.sh"
 . "$TS_SOURCE/tests/cli/state.sh"
 

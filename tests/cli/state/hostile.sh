@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Times that no clock shows: negative durations, equal times, the ends of the range, deep overlaps.
+# Impossible times: negative durations, equal times, the limits of the range, deep overlaps.
 . "$TS_SOURCE/tests/cli/lib.sh"
 
 python3 - <<'PY'

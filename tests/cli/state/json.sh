@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# JSON for scripts: lanes add up, intervals partition, and what was put into the trace comes out.
+# JSON: lanes add up, intervals partition time, and the input is reproduced.
 . "$TS_SOURCE/tests/cli/lib.sh"
 . "$TS_SOURCE/tests/cli/state.sh"
 

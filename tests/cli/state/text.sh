@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Lanes, timeline and counts for people, of a trace that has each state and most reasons.
+# Lanes, timeline and counts as text, for a trace with every state and most reasons.
 . "$TS_SOURCE/tests/cli/lib.sh"
 . "$TS_SOURCE/tests/cli/state.sh"
 

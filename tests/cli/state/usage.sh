@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# What makes no sense, and traces in which there is nothing to tell.
+# Usage errors, and traces without states.
 . "$TS_SOURCE/tests/cli/lib.sh"
 . "$TS_SOURCE/tests/cli/state.sh"
 

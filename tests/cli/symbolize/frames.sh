@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# A trace whose native frames are of a program here: names are found, once, and shown wherever stacks are; by build id only.
+# A trace with native frames of a test program: frames are resolved once, by build id only, and
+# shown with all stacks.
 . "$TS_SOURCE/tests/cli/lib.sh"
 
 program=$TS_BUILD/tests/targets/symbol_frames

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# A recording has names at its end, unless it shall not; what is saved of a killed one is told how it gets them; a killed run leaves a whole trace.
+# record resolves frames at its end, unless disabled; recover says how to resolve them; a killed
+# symbolize leaves a valid trace.
 . "$TS_SOURCE/tests/cli/live.sh"
 skip_with_clang_sanitizers "the stacks of launches"
 

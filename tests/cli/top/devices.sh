@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Accelerators without a screen: there in the first picture, also one that says nothing; messages are told once.
+# Accelerators without a screen: in the first output, even if one gives no values; messages appear
+# once.
 . "$TS_SOURCE/tests/cli/live.sh"
 
 export LD_LIBRARY_PATH=$TS_BUILD/examples/backends${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} MYDEVICE_STATUS=$PWD/status

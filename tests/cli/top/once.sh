@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Without a screen: who is listed, events to the last one, losses, and processes that end meanwhile.
+# Without a screen: processes, exact event counts, losses, and processes that exit meanwhile.
 . "$TS_SOURCE/tests/cli/live.sh"
 # The same on machines with accelerators.
 export TRACESMITH_BACKENDS=host

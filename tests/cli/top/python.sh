@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Functions, threads and the lock of a Python program: as text, as JSON, and in the screen with its keys.
+# Functions, threads and the GIL of a Python program: as text, as JSON, and on the screen with its
+# keys.
 . "$TS_SOURCE/tests/cli/stack.sh"
 export TRACESMITH_BACKENDS=host
 

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# On a terminal, as a small interpreter of its sequences sees it: keys, sizes, signals; and the terminal is given back.
+# On a terminal, checked with a small terminal emulator: keys, sizes, signals; the terminal is
+# restored.
 . "$TS_SOURCE/tests/cli/live.sh"
 
 python3 -c 'import pty; pty.openpty()' 2>/dev/null || { echo "skip: there are no pseudo-terminals here"; exit 77; }

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Usage, and where there is no terminal.
+# Usage errors, and no terminal.
 . "$TS_SOURCE/tests/cli/live.sh"
 
 t top </dev/null

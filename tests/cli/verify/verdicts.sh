@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Whole, damaged, cut, empty, no trace, not there: what is said and the exit codes.
+# Valid, damaged, truncated, empty, not a trace, missing: messages and exit codes.
 . "$TS_SOURCE/tests/cli/lib.sh"
 
 make_trace t

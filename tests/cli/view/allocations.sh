@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Allocations name their allocator and what is in use; a stack stands below its row and is whole in a narrow terminal.
+# Allocations show their allocator and the memory in use; stacks below a row are complete on a
+# narrow terminal.
 . "$TS_SOURCE/tests/cli/live.sh"
 
 quietly record -q --stacks native -o t.sbt -- "$TS_BUILD/tests/targets/accelerator_work" memory:2

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Traces that are cut, damaged, or none.
+# Truncated, damaged and invalid traces.
 . "$TS_SOURCE/tests/cli/lib.sh"
 
 make_trace t

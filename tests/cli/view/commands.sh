@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# --commands: what was asked of the devices, stream by stream, with operands.
+# --commands: the command stream of each stream, with operands.
 . "$TS_SOURCE/tests/cli/lib.sh"
 
 call() { echo "{\"ph\": \"X\", \"cat\": \"cuda_runtime\", \"name\": \"$1\", \"pid\": 1, \"tid\": 2, \"ts\": $2, \"dur\": $3, \"args\": {\"correlation\": $4}},"; }

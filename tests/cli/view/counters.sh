@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Counters say whose they are, and their values have units; JSON is exact.
+# Counters show their subject, and values with units; JSON is exact.
 . "$TS_SOURCE/tests/cli/lib.sh"
 
 cat >m.json <<'JSON'

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The table: what is shown without options, with arguments, with chosen columns, of several ranks.
+# The table without options, with arguments, with selected columns, of several ranks.
 . "$TS_SOURCE/tests/cli/lib.sh"
 
 make_trace t

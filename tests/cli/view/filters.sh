@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Which rows pass.
+# Filters.
 . "$TS_SOURCE/tests/cli/lib.sh"
 
 kineto_json 0 >rank0.json

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Where a kernel spends its time: instructions that were sampled, stalls, source lines with what was inlined, launches. The disassembler is a stand-in that prints lines as NVIDIA's do.
+# --hot: sampled instructions, stalls, source lines with inlined functions, launches. A fake
+# disassembler prints lines in NVIDIA's format.
 . "$TS_SOURCE/tests/cli/live.sh"
 skip_with_clang_sanitizers "the stacks of launches"
 target=$TS_BUILD/tests/targets/instruction_samples

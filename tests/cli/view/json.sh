@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# An object a line, with every column and argument.
+# One object per line, with every column and argument.
 . "$TS_SOURCE/tests/cli/lib.sh"
 
 make_trace t

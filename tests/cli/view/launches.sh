@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# --stacks of what a device did: where it was launched, where a graph's kernel was captured, which forward operator it belongs to.
+# --stacks of device activity: launch stacks, capture stacks of graph kernels, forward operators.
 . "$TS_SOURCE/tests/cli/lib.sh"
 
 "$TS_BUILD/tests/targets/symbol_frames" t.sbt >/dev/null

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The longest first, and limits.
+# Longest first, and limits.
 . "$TS_SOURCE/tests/cli/lib.sh"
 
 make_trace t

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Samples: the function in the table, the whole stack in JSON.
+# Samples: the function in the table, the full stack in JSON.
 . "$TS_SOURCE/tests/cli/lib.sh"
 
 cat >s.json <<'JSON'

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Tables without time, and names that are no tables.
+# Tables without a time, and unknown tables.
 . "$TS_SOURCE/tests/cli/lib.sh"
 
 make_trace t

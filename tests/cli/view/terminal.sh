@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# On a terminal lines are cut to its width and the header stands out; NO_COLOR is obeyed.
+# On a terminal, lines are truncated to its width and the header is highlighted; NO_COLOR works.
 . "$TS_SOURCE/tests/cli/lib.sh"
 
 python3 -c 'import pty; pty.openpty()' 2>/dev/null || { echo "skip: there are no pseudo-terminals here"; exit 77; }

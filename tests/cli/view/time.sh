@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# --from and --to: rows that touch the range, both ends included; those that never ended, too.
+# --from and --to: rows that overlap the range, both ends included, and rows that never ended.
 . "$TS_SOURCE/tests/cli/lib.sh"
 
 make_trace t

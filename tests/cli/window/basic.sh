@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Windows on command: by a recorder, and without one.
+# Windows on command: with and without a recorder.
 . "$TS_SOURCE/tests/cli/live.sh"
 
 "$TRACESMITH" record -q --window command -o t.sbt -- "$emit" make:a await:b instants:10 make:c await:d instants:20 make:e await:f instants:40 &
