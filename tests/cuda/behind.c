@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A library that a user preloads, which replaces functions as ours does and finds the real ones
- * with RTLD_NEXT: one of libc, and one of the driver. It stands behind ours. Were RTLD_NEXT
- * answered from where our dlsym() lies, these would find themselves and never return.
+ * A preloaded library after ours, which also replaces functions and finds the real ones with
+ * RTLD_NEXT: one of libc, and one of the driver. If RTLD_NEXT were resolved relative to our
+ * dlsym(), these would find themselves and recurse forever.
  */
 #include <dlfcn.h>
 #include <stdint.h>

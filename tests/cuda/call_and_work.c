@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A small program on the stand-in for the driver, in which calls succeed: what it does is known
- * exactly, and cuda/work.sh looks for it in the trace. `call_and_work [fork_first | fork_later |
- * behind | abandon]`.
+ * A small program on the stand-in for the driver, in which calls succeed. cuda/work.sh checks the
+ * trace against its known work. `call_and_work [fork_first | fork_later | behind | abandon]`.
  */
 #include <dlfcn.h>
 #include <stdint.h>

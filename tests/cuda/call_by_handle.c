@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reaches every function of cuda_calls.def as libcudart does: `call_by_handle dlsym` by dlopen()
- * and dlsym(), `call_by_handle ask` by cuGetProcAddress, itself found by dlsym() and by asking
- * itself. `call_by_handle none` touches no CUDA, and looks whether it is there all the same;
- * `call_by_handle cupti` looks for CUPTI alone; `call_by_handle count` begins CUDA, and calls some
- * that have no wrapper. Prints what went wrong.
+ * Calls every function of cuda_calls.def as libcudart does: `call_by_handle dlsym` by dlopen() and
+ * dlsym(), `call_by_handle ask` by cuGetProcAddress, itself found by dlsym() and by
+ * cuGetProcAddress. `call_by_handle none` uses no CUDA and checks that none is loaded;
+ * `call_by_handle cupti` looks up only CUPTI; `call_by_handle count` initializes CUDA and calls
+ * functions without a wrapper. Prints errors.
  */
 #include "cuda/every_call.h"
 

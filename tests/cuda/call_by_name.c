@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Calls every function of cuda_calls.def by its exported name: a program that is linked with the
- * driver. `call_by_name [THREADS [ROUNDS]]`. Prints what went wrong, and how many functions went to
- * a wrapper.
+ * Calls every function of cuda_calls.def by its exported name, as a program linked with the driver.
+ * `call_by_name [THREADS [ROUNDS]]`. Prints errors, and the number of functions that have a
+ * wrapper.
  */
 #include <pthread.h>
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Collectives on the stand-in for NCCL: by name, in a group, and found by dlsym(). Prints what went
- * wrong.
+ * Collectives on the stand-in for NCCL: by name, in a group, and found by dlsym(). Prints errors.
  */
 #include <dlfcn.h>
 #include <stdint.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A library that calls a stand-in for NCCL by name, for call_nccls.c: one that it needs, or has
- * inside. The communicator COMMUNICATOR is known to that one alone. It has a function of its own as
- * well, which is called as one of NCCL's.
+ * A library that calls a stand-in for NCCL by name, for call_nccls.c: one that it depends on, or
+ * contains. Only that one knows the communicator COMMUNICATOR. It also has a function of its own
+ * with the name of one of NCCL's.
  */
 #include <stddef.h>
 #include <stdint.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Three stand-ins for NCCL in one process, as a framework brings one and an extension another: each
- * library calls its own, by name; so does who asks a handle. Nobody else sees one. Prints the same
- * whether it is recorded or not.
+ * Three stand-ins for NCCL in one process, as a framework and an extension would bring: each
+ * library calls its own, by name and by handle. No other library sees one. Prints the same whether
+ * it is recorded or not.
  */
 #include <dlfcn.h>
 #include <stdint.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program on the stand-in for the driver that says what is of interest in it: 7 of its launches
- * lie between cuProfilerStart and Stop, then 2; those have grids of their own, 100 and more.
- * `call_profiler [nested]`: it starts twice before it stops.
+ * A program on the stand-in for the driver that marks its region of interest: 7 of its launches are
+ * between cuProfilerStart and Stop, then 2; those have distinct grids, 100 and up. `call_profiler
+ * [nested]`: it starts twice before it stops.
  */
 #include <stddef.h>
 #include <stdint.h>

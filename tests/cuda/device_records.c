@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Records of every version of CUPTI, as NVIDIA's headers declare them, become the same operation.
- * Skipped where there are no headers.
+ * Records of every CUPTI version, as declared in NVIDIA's headers, decode to the same operation.
+ * Skipped without the headers.
  */
 #include "cuda/played.h"
 

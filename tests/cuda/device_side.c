@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The device side (src/backends/cuda) on a stand-in for CUPTI: layouts by version, buffers,
+ * Device activity (src/backends/cuda) on a stand-in for CUPTI: layouts by version, buffers,
  * windows, graphs, fork and exit.
  */
 #include <errno.h>

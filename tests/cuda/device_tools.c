@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The device side beside other users of CUPTI, and where it may not be used, on a stand-in for
+ * Device activity next to other users of CUPTI, and where it must not be used, on a stand-in for
  * CUPTI.
  */
 #include <stdlib.h>

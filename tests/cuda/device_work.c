@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program on the stand-ins for the driver and for CUPTI: its launches make the device do
- * something, as far as a recorder can see it. What it does is known exactly, and cuda/device.sh
- * looks for it in the trace. `device_work threads | killed | profiler | found | exit`.
+ * A program on the stand-ins for the driver and for CUPTI, whose launches produce device activity.
+ * cuda/device.sh checks the trace against its known work. `device_work threads | killed | profiler
+ * | found | exit`.
  */
 #include <dlfcn.h>
 #include <pthread.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * For programs that call every function of cuda_calls.def, and look whether arguments and results
- * went through unchanged.
+ * For programs that call every function of cuda_calls.def and check that arguments and results pass
+ * through unchanged.
  */
 #ifndef TS_TESTS_CUDA_EVERY_CALL_H
 #define TS_TESTS_CUDA_EVERY_CALL_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See played.h. Nothing of the agent or of the driver is here. */
+/* See played.h. Contains nothing of the agent or the driver. */
 #include "cuda/played.h"
 
 #include <dlfcn.h>

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What stands around the device side in its tests: the agent and the wrappers of the driver,
- * played, which keep what they are told; the stand-in for CUPTI; and a launch as a wrapper makes
- * it.
+ * Test doubles around the CUPTI code: the agent and the driver wrappers, which record what they are
+ * called with; the stand-in for CUPTI; and a launch as a wrapper does it.
  */
 #ifndef TS_TESTS_CUDA_PLAYED_H
 #define TS_TESTS_CUDA_PLAYED_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A program on the stand-ins for the driver and for CUPTI whose kernel is sampled: a context, a
- * module, launches from two functions. cuda/sampling.sh looks for it in the trace. `sampled_work
- * CUBIN [kill]`.
+ * module, launches from two functions. cuda/sampling.sh checks the trace. `sampled_work CUBIN
+ * [kill]`.
  */
 #include <signal.h>
 #include <stdio.h>

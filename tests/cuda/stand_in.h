@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the stand-in for CUDA's driver (stand_in_cuda.c) tells of the calls that reached it. It is
+ * Interface of the stand-in for the CUDA driver (stand_in_cuda.c): which calls reached it. It is
  * not a driver: nothing runs.
  */
 #ifndef TS_TESTS_CUDA_STAND_IN_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A stand-in for CUDA's driver, built as libcuda.so.1 for tests of how calls are reached and
- * recorded. It has every function of cuda_calls.def, each of which notes its arguments, and some
- * that have no wrapper. Nothing runs on any device.
+ * A stand-in for the CUDA driver, built as libcuda.so.1 for tests of call interception. It has
+ * every function of cuda_calls.def, each of which records its arguments, and some without a
+ * wrapper. Nothing runs on any device.
  */
 #include <stddef.h>
 #include <stdio.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A stand-in for CUPTI, for machines without a GPU: it keeps one subscriber and one pair of buffer
+ * A stand-in for CUPTI, for machines without a GPU. It has one subscriber and one pair of buffer
  * callbacks, fills buffers with records of a version's length, completes them when a test says so,
- * and returns buffers whose records are complete, as measured of CUPTI: a record has its
- * correlation at once, its kind and times when it is complete. It is not CUPTI.
+ * and returns buffers whose records are complete. Records behave as measured with CUPTI: the
+ * correlation is set at once, kind and times on completion.
  */
 #include "cuda/stand_in_cupti.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a test tells the stand-in for CUPTI (stand_in_cupti.c) to do, and asks of it. It is not
- * CUPTI: nothing runs on a device. Found with dlsym() in the library.
+ * Test interface of the stand-in for CUPTI (stand_in_cupti.c). Nothing runs on a device. Found with
+ * dlsym() in the library.
  */
 #ifndef TS_TESTS_CUDA_STAND_IN_CUPTI_H
 #define TS_TESTS_CUDA_STAND_IN_CUPTI_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A stand-in for NCCL, built as libnccl.so.2: collectives launch a kernel each, or inside of a
- * group when that ends. It checks that what it is given is what call_nccl.c gives; each of several
- * has a communicator of its own. Nothing is exchanged.
+ * A stand-in for NCCL, built as libnccl.so.2: collectives launch a kernel each, or, inside a group,
+ * when it ends. It checks that its arguments are those of call_nccl.c; each of several has its own
+ * communicator. Nothing is exchanged.
  */
 #include <stddef.h>
 #include <stdint.h>

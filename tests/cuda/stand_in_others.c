@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Functions of the stand-in for the driver that have no wrapper, as untraced_calls.def lists them:
- * each notes its arguments. Weak: some do more, in stand_in_cuda.c.
+ * Functions of the stand-in for the driver without a wrapper, as listed in untraced_calls.def: each
+ * records its arguments. Weak: some do more, in stand_in_cuda.c.
  */
 #include <string.h>
 

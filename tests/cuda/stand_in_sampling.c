@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The part of the stand-in for CUPTI that samples instructions: for each launch that it is told of,
- * 100 samples of one kernel, at two places of it. Nothing runs on a device. Its checksum of code is
- * made up, and the same for equal bytes.
+ * Instruction sampling of the stand-in for CUPTI: for each launch, 100 samples of one kernel at two
+ * offsets. Nothing runs on a device. The code checksum is synthetic, and the same for equal bytes.
  */
 #include "cuda/stand_in_sampling.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a test tells the sampling part of the stand-in for CUPTI (stand_in_sampling.c). */
+/* Test interface of the sampling part of the stand-in for CUPTI (stand_in_sampling.c). */
 #ifndef TS_TESTS_CUDA_STAND_IN_SAMPLING_H
 #define TS_TESTS_CUDA_STAND_IN_SAMPLING_H
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any bytes as rows of a trace, eight bytes a row: commands, calls, slices, synchronisations and
- * arrows of two ranks, with few names, lanes and correlations, so that they meet, and now and then
- * with times at the ends of int64. The trace is loaded both ways of rounding and put to every
- * analysis; lanes must partition time and edges must not go back. The emulator must come to an end
- * with every command.
+ * Any bytes as rows of a trace, eight bytes per row: commands, calls, slices, synchronization and
+ * arrows of two ranks, with few names, lanes and correlations, so that they collide, and sometimes
+ * with times at the limits of int64. The trace is loaded with both roundings and passed to every
+ * analysis; lanes must partition time and edges must not go back. The emulator must terminate with
+ * every command.
  */
 #include <stdint.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any bytes as a cubin: every function of it is asked for its places. Nothing may crash, loop, or
- * give what is not there.
+ * Any bytes as a cubin: looks up the source lines of every function. Must not crash, loop, or
+ * return data that is not in the file.
  */
 #include <string.h>
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any bytes as an ELF file: every question is asked, every function that its tables know is unwound
- * by one step, over a stack of the same bytes. Nothing may crash, loop, or give what does not lie
- * in the file.
+ * Any bytes as an ELF file: makes every query and unwinds every function in its tables by one step,
+ * over a stack of the same bytes. Must not crash, loop, or return data that is not in the file.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any bytes as a file of one importer: imported into a trace whose bytes are thrown away. Then once
- * more into the same trace, in pieces whose size depends on that of the input, so that values are
- * cut anywhere. For the fuzz targets of importers.
+ * For the fuzz targets of importers. Any bytes as a file of one importer: imported into a trace
+ * whose bytes are discarded. Then once more into the same trace, in pieces whose size depends on
+ * that of the input, so that values are split anywhere.
  */
 #ifndef TS_FUZZ_IMPORT_H
 #define TS_FUZZ_IMPORT_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Databases of Nsight Systems; whatever SQLite makes of damaged ones comes on top. */
+/* Nsight Systems databases, including what SQLite accepts of damaged ones. */
 #include "fuzz/fuzz_import.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

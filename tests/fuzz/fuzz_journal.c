@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any bytes as a journal: read block by block, decoded into a trace, with a change of decoders by
- * their state half way. Nothing may crash, leak, loop or take memory beyond what the file can
- * justify; and whatever a journal held, the trace made of it must be whole. The mutator puts
- * checksums right, since bytes changed at random would never get past them.
+ * Any bytes as a journal: read block by block, decoded into a trace, with a decoder checkpoint and
+ * restore half-way. Must not crash, leak, loop or use more memory than the file justifies, and the
+ * resulting trace must be valid. The mutator fixes checksums, because random changes would never
+ * get past them.
  */
 #include <stdio.h>
 #include <stdlib.h>

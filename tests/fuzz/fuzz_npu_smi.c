@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any bytes as what npu-smi prints. Nothing may crash or leak, and whatever is taken from it must
- * be possible: percents below 101, no more memory used than there is, each chip and each process of
- * a chip once.
+ * Any bytes as output of npu-smi. Must not crash or leak, and the parsed values must be possible:
+ * percentages below 101, no more memory used than there is, each chip and each process of a chip
+ * once.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any bytes as every text of /proc: nothing may crash or loop, and when the end of a text is cut
- * off, no value may become another one. Then as the traffic of two rounds.
+ * Any bytes as every text of /proc: must not crash or loop, and truncating a text must not change a
+ * value into another one. Then as the traffic of two rounds.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any bytes as a trace: opened, every chunk read in two ways, all texts, shapes and rows looked up,
- * stacks and blobs walked, verified, recovered, exported. Nothing may crash, leak, loop or take
- * memory beyond what the file can justify; and every chunk of what `verify` calls whole must read
- * without an error. The mutator puts checksums right, since bytes changed at random would never get
+ * Any bytes as a trace: opened, every chunk read in two ways, all strings, shapes and rows looked
+ * up, stacks and blobs walked, verified, recovered, exported. Must not crash, leak, loop or use
+ * more memory than the file justifies; and every chunk of a file that passes `verify` must be
+ * readable without an error. The mutator fixes checksums, because random changes would never get
  * past them.
  */
 #include <fcntl.h>

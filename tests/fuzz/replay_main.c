@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Runs a fuzz target over files, in place of libFuzzer: every file named, and every file in a
- * folder named, in sorted order. Each name is printed before it runs, so that the last line of a
- * crash says which input did it. Folders that do not exist are passed over, since git keeps no
- * empty ones.
+ * Runs a fuzz target over files instead of libFuzzer: every file given, and every file in a given
+ * directory, in sorted order. Prints each name before it runs, so that the last line before a crash
+ * names the input. Skips missing directories, since git keeps no empty ones.
  */
 #include <dirent.h>
 #include <errno.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * CUPTI and nothing else: a library for CUDA_INJECTION64_PATH that asks CUPTI for exactly what
- * TraceSmith asks it for (the same kinds, buffers, subscription and flushes) and throws it away.
- * What a program is slower with it is CUPTI's own share. With CUPTI_ONLY_OUT=FILE it counts kernels
- * instead, and at exit writes "count ns name" a line: an independent count for the checks. Built by
- * run.sh with NVIDIA's headers; not a part of TraceSmith.
+ * CUPTI alone: a library for CUDA_INJECTION64_PATH that requests exactly what TraceSmith requests
+ * from CUPTI (the same kinds, buffers, subscription and flushes) and discards it. The slowdown is
+ * CUPTI's own share. With CUPTI_ONLY_OUT=FILE it counts kernels instead, and at exit writes lines
+ * "count ns name": an independent count for the checks. Built by run.sh with NVIDIA's headers; not
+ * part of TraceSmith.
  */
 #include <cupti.h>
 #include <dlfcn.h>

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program that launches small kernels by the CUDA driver alone, for the tests and benchmarks of
- * this folder. Needs no header of CUDA: the driver is opened at run time.
+ * Launches small kernels with only the CUDA driver, for the tests and benchmarks in this folder.
+ * Needs no CUDA headers: the driver is opened at run time.
  *
- * launches count N N empty launches, one thread
- *   launches threads T N T threads, one stream, each launch with a grid of its own: launch i of
- *   thread t has 1 + i * T + t blocks
- *   launches kinds N N launches each by cuLaunchKernel, cuLaunchCooperativeKernel and
- *   cuLaunchKernelEx in turn, N <= 200; launch i of kind k has
- *                               1 + i * 3 + k blocks
- *   launches backlog FILE for ever; kernels take 200 us, so that a thousand launches wait; tells
- *   FILE (struct progress) what has returned and ended
- *   launches serve reads numbers; makes that many launches and answers with seconds, until the end
- *   of input
+ *	launches count N         N empty launches, one thread
+ *	launches threads T N     T threads, one stream, each launch with a different grid: launch
+ *				 i of thread t has 1 + i * T + t blocks
+ *	launches kinds N         N launches each by cuLaunchKernel, cuLaunchCooperativeKernel and
+ *				 cuLaunchKernelEx in turn, N <= 200; launch i of kind k has
+ *				 1 + i * 3 + k blocks
+ *	launches backlog FILE    endless; kernels take 200 us, so that a thousand launches are
+ *				 pending; FILE (struct progress) has what returned and completed
+ *	launches serve           reads numbers; makes that many launches and answers with seconds,
+ *				 until the end of input
  *
- * Exit code 77 where there is no device.
+ * Exit code 77 without a device.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program that has the CUDA runtime linked into it (libcudart_static.a), as many deployed ones
- * have: it finds the driver by dlsym() from inside itself. Makes N launches of one kernel, a copy
- * and a fill for each hundred. Prototypes are written out, since NVIDIA's headers want those of
- * C++.
+ * A program with the CUDA runtime linked statically (libcudart_static.a), like many deployed ones:
+ * it finds the driver by dlsym() from inside itself. Makes N launches of one kernel, and a copy and
+ * a fill per hundred. Declares prototypes itself, because NVIDIA's headers need C++.
  */
 #include <stdint.h>
 #include <stdio.h>

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A library for CUDA_INJECTION64_PATH: at each launch of the program it takes the stack twice, by
- * src/code/local/local_unwind.h and by _Unwind_Backtrace(), and compares them frame by frame. At
- * exit STACK_COMPARE_OUT gets one line of JSON: how many, how many differ, how deep they are, and
- * what both cost (medians, ns). Built by run.sh with NVIDIA's headers; not a part of TraceSmith.
+ * A library for CUDA_INJECTION64_PATH: at each launch of the program it unwinds the stack twice,
+ * with src/code/local/local_unwind.h and with _Unwind_Backtrace(), and compares them frame by
+ * frame. At exit, writes one JSON line to STACK_COMPARE_OUT: number of stacks, differences, depth,
+ * and the cost of both (medians, ns). Built by run.sh with NVIDIA's headers; not part of
+ * TraceSmith.
  */
 #include <cupti.h>
 #include <dlfcn.h>

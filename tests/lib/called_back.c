@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * For tests of unwinding: a library that calls back from a frame of BYTES. Built several times, so
- * that the same addresses mean other frames.
+ * that the same addresses mean different frames.
  */
 #include <string.h>
 

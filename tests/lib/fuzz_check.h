@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What fuzz targets share: a check that stops the fuzzer, and files in memory that have a path. */
+/* Shared by fuzz targets: a check that stops the fuzzer, and in-memory files with a path. */
 #ifndef TS_TEST_FUZZ_CHECK_H
 #define TS_TEST_FUZZ_CHECK_H
 

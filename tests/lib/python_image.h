@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory of a Python process that never was: a test puts objects into it, and our reader reads it
- * through the hook of struct ts_python_memory. Addresses outside cannot be read.
+ * Synthetic memory of a Python process: a test puts objects into it, and our reader reads it
+ * through the hook of struct ts_python_memory. Other addresses are unreadable.
  */
 #ifndef TS_TESTS_LIB_PYTHON_IMAGE_H
 #define TS_TESTS_LIB_PYTHON_IMAGE_H

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Changes bytes of an SBT file and puts every checksum right again (docs/format.md), so that a
- * fuzzer gets past them to the code behind. A file is taken apart into its chunks, one thing is
- * changed, and it is put together again: sizes mostly made consistent, an index mostly made anew.
- * For one fuzz target; static.
+ * Mutates an SBT file and fixes every checksum (docs/format.md), so that a fuzzer gets past them.
+ * Splits the file into chunks, changes one thing, and reassembles it: sizes are mostly made
+ * consistent, the index is mostly rebuilt. For one fuzz target; static.
  */
 #ifndef TS_TEST_SBT_MUTATE_H
 #define TS_TEST_SBT_MUTATE_H

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Preloaded into programs: at every so many calls of malloc() the native stack as local_unwind.h
- * has it is compared with _Unwind_Backtrace()'s. At exit one line goes to $UNWIND_COMPARE:
- * compared, differing, those that end with a marker, the deepest, and what both cost in ns a stack.
+ * Preloaded into programs: every so many calls of malloc(), compares the native stack of
+ * local_unwind.h with that of _Unwind_Backtrace(). At exit, writes one line to $UNWIND_COMPARE:
+ * number compared, differing, ending with a marker, greatest depth, and the cost of both in ns per
+ * stack.
  */
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests that each go wrong in one way; check-runner looks for what the runner says of them. */
+/* Tests that each fail in one way; check-runner checks what the runner reports. */
 #include "unit/runner.h"
 
 #include <fcntl.h>

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program that says what a device did, word by word. There is no device: numbers and times are
- * made up, so that tests know them.
+ * Emits device activity, as its arguments say. There is no device: ids and times are synthetic, so
+ * that tests know them.
  *
- *	launches:N     N launches of a kernel from one of two places, and when it ran
- *	rate:N         from here on at most N of them a second
- *	pending:N      the same, of kernels that have not run yet
- *	copies:N       N copies that are over before their call returns
+ *	launches:N     N launches of a kernel from one of two call sites, with device times
+ *	rate:N         from here on at most N launches per second
+ *	pending:N      launches of kernels that have not run yet
+ *	copies:N       N copies that complete before their call returns
  *	graph:N        N launches of a graph of 3 kernels that was captured elsewhere
- *	memory:N       N times memory is taken and given back
- *	make:FILE      makes a file          await:FILE  waits until a file is there
- *	kill           dies of SIGKILL
+ *	memory:N       N pairs of allocation and free
+ *	make:FILE      creates a file        await:FILE  waits until a file exists
+ *	kill           kills itself with SIGKILL
  */
 #include <signal.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * For programs that emit a number of events and say how many: what a script compares with what it
- * finds. Counted where they are emitted, in memory that a child has of its own.
+ * For programs that emit events and print how many, for comparison with the trace. Counts at the
+ * emit, in memory that a forked child does not share.
  */
 #ifndef AGENT_COUNT_H
 #define AGENT_COUNT_H

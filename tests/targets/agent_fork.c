@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program that makes processes in every way there is, all of which emit: `agent_fork CASE`. Each
- * says how many.
+ * Creates processes in every possible way; all of them emit and print their event counts:
+ * `agent_fork CASE`.
  */
 #include <errno.h>
 #include <pthread.h>

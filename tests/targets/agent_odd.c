@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program that does to itself what daemons, sandboxes and resource limits do, and emits before
- * and after: `agent_odd CASE [ARGUMENT]`. It says how many events it emitted, or ends with an exit
- * code of its own if it was harmed.
+ * Does to itself what daemons, sandboxes and resource limits do, and emits before and after:
+ * `agent_odd CASE [ARGUMENT]`. Prints the number of events emitted, or exits with a special code if
+ * it was harmed.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Takes a program that emits one instruction further at a time (ptrace), and
+ * Single-steps a program that emits (ptrace):
  *
- *	agent_stepper look CASE DIRECTORY keeps a copy of its live area whenever a byte of it has
- *	changed: what a kill -9 after
- *	                                     that instruction leaves
- *	agent_stepper kill CASE AFTER        really kills it after so many instructions
- *	agent_stepper signal CASE EVERY interrupts it with a signal every so many instructions; its
- *	handler emits
- *	agent_stepper fork CASE EVERY the same with a handler that forks; the child goes on emitting
+ *	agent_stepper look CASE DIRECTORY   copies its live area whenever a byte has changed:
+ *					    what a kill -9 after that instruction leaves
+ *	agent_stepper kill CASE AFTER       kills it after that many instructions
+ *	agent_stepper signal CASE EVERY     sends a signal every so many instructions, whose
+ *					    handler emits
+ *	agent_stepper fork CASE EVERY       the same with a handler that forks; the child
+ *					    continues emitting
  *
- * Copies are DIRECTORY/STEP-RETURNED-BEGUN/NAME: events whose emit had returned, and had begun, at
- * that instant.
+ * Copies are DIRECTORY/STEP-RETURNED-BEGUN/NAME: the number of events whose emit had returned, and
+ * had begun, at that instant.
  */
 #include <dirent.h>
 #include <fcntl.h>

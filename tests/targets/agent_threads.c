@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program whose threads emit where it is hardest: before main(), in signal handlers, in
- * destructors, when cancelled, ten thousand of them. `agent_threads CASE`; it says how many events
- * there were.
+ * Threads that emit in difficult places: before main(), in signal handlers, in destructors, when
+ * cancelled, ten thousand of them. `agent_threads CASE`; prints the number of events.
  */
 #include <pthread.h>
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Emits one of everything: kinds, types, lengths, tracks, tracers made by hand, steps. The script
- * that runs it knows what must be there. `agent_values CASE`.
+ * Emits one of everything: kinds, types, lengths, tracks, manual tracers, steps. The calling script
+ * knows what to expect. `agent_values CASE`.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program that says what a device did: two kernels of a cubin, their launches from two places,
- * and samples of their instructions. There is no device: numbers are made up, so that tests know
- * them.
+ * Emits two kernels of a cubin, their launches from two call sites, and samples of their
+ * instructions. There is no device: all values are synthetic, so that tests know them.
  *
  *	instruction_samples CUBIN [serialized|nocode] [kill]
  */

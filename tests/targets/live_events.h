@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the events of live_oracle hold, for the program that emits them (live_oracle.c) and the one
+ * The contents of live_oracle's events, for the program that emits them (live_oracle.c) and the one
  * that finds them in a trace (live_scan.c); and the oracle file, which tests/crash/live_check.py
  * reads, too.
  */

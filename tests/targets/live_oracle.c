@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * live_oracle --oracle FILE [OPTION...] [-- PROGRAM...]: emits events that say which they are, from
- * several processes and threads, and counts in a file of its own what was emitted: after each emit
- * has returned, and not before. Whatever is killed when, a trace must hold what that file says, or
- * say that it lost it (tests/crash/live_check.py). Then it may become another program.
+ * live_oracle --oracle FILE [OPTION...] [-- PROGRAM...]: emits self-describing events from several
+ * processes and threads, and counts in FILE what was emitted, after each emit has returned.
+ * Whatever is killed, a trace must contain what that file says, or count it as lost
+ * (tests/crash/live_check.py). Optionally executes another program at the end.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * live_scan MODE TRACE...: finds the events of live_oracle in traces and prints as JSON which of
- * them are there: for each process and thread how many, in which ranges, how many twice, torn or
- * out of order; and what is said to be lost. It judges nothing: tests/crash/live_check.py does,
+ * live_scan MODE TRACE...: finds the events of live_oracle in traces and prints as JSON, for each
+ * process and thread, how many there are, in which ranges, how many are duplicate, torn or out of
+ * order; and what is counted as lost. Does not check the result: tests/crash/live_check.py does,
  * with the oracle.
  */
 #include <inttypes.h>

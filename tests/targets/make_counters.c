@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * make_counters OUT [ROWS]: writes a trace of 10 s with counters of each kind of subject, with
- * gaps, texts and values at the edges; with ROWS, so many rows of one more counter, in chunks that
+ * gaps, strings and extreme values; with ROWS, that many rows of one more counter, in chunks that
  * overlap in time. The content is fixed.
  */
 #include <math.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * make_golden OUT [SLICES [PARTS]]: writes a small trace with rows in every table, every type of
- * argument, several clocks and the values at the edges. It made tests/golden/v1.sbt, and with fewer
- * parts (letters, see write_parts()) makes seeds for the fuzzer. The content is fixed; what changes
- * here is for the golden file of a later format version.
+ * argument, several clocks and extreme values. It wrote tests/golden/v1.sbt; with fewer parts
+ * (letters, see write_parts()) it writes seeds for the fuzzer. The content is fixed; changes are
+ * for the golden file of a later format version.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * make_kineto EVENTS [SEED]: prints a PyTorch profiler trace of that many events, as fast as a pipe
- * takes it. Names, arguments, times and flows look like those of a training loop: operators on two
- * threads, launches, and the kernels and copies that they caused on two streams. For tests of
- * memory, of kills and of speed.
+ * make_kineto EVENTS [SEED]: prints a PyTorch profiler trace of that many events, as fast as the
+ * pipe accepts it. Names, arguments, times and flows imitate a training loop: operators on two
+ * threads, launches, and their kernels and copies on two streams. For tests of memory use, kills
+ * and speed.
  */
 #include <inttypes.h>
 #include <stdint.h>

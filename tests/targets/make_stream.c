@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * make_stream OUT KIND: writes a replayable trace by hand. KIND:
+ * make_stream OUT KIND: writes a replayable trace without a recorder. KIND:
  *	plain       two queues, two kernels, copies, checks that hold
  *	killed      the same without its end
- *	wrong       one check does not hold
- *	bad-hash    the bytes of a copy are not those that its hash is of
- *	no-blob     the bytes of a copy are not there
- *	beyond      a copy goes beyond its memory
- *	no-memory   an argument names memory that is not there
+ *	wrong       one check fails
+ *	bad-hash    the bytes of a copy do not match their hash
+ *	no-blob     the bytes of a copy are missing
+ *	beyond      a copy exceeds its memory
+ *	no-memory   an argument refers to unknown memory
  *	gap         a command is missing
  *	native      a command that cannot be replayed
  *	failed      the window could not be captured

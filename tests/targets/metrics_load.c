@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program whose use of the machine is known, told what to do word by word:
+ * A program with known resource use, controlled by its arguments:
  *
- * cpu:MS computes until it has used so much CPU time sleep:MS sleeps
- *	write:FILE writes 32 MiB to a file, in MiBs memory:MIB takes memory and touches it
- *	threads:N starts N threads, which sleep naps:N sleeps N times for 1 ms
- *	fork         a child does the rest; the parent waits for it, sleeps 1.5 s and ends
- *	spawn:N      N children that compute, each for 20 ms, one after another
- *	say tells what it has used so far: a JSON line make:FILE makes a file with its pid in it
- *	await:FILE   waits until a file is there
+ *	cpu:MS       computes until it has used this CPU time
+ *	sleep:MS     sleeps
+ *	write:FILE   writes 32 MiB to a file, 1 MiB at a time
+ *	memory:MIB   allocates memory and touches it
+ *	threads:N    starts N threads, which sleep
+ *	naps:N       sleeps N times for 1 ms
+ *	fork         a child does the rest; the parent waits for it, sleeps 1.5 s and exits
+ *	spawn:N      N children that compute for 20 ms each, one after another
+ *	say          prints its resource use so far as a JSON line
+ *	make:FILE    creates a file with its pid in it
+ *	await:FILE   waits until a file exists
  */
 #include <fcntl.h>
 #include <inttypes.h>

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The client's side of NVTX v3, as much of it as nvtx_marks.h calls, by NVTX's own names: for
- * machines without its headers, and to do what these do not. A copy of NVTX asks the library that
- * NVTX_INJECTION64_PATH names to fill its tables, once; where there is none its functions do
- * nothing.
+ * The client side of NVTX v3, as far as nvtx_marks.h needs it, with NVTX's own names: for machines
+ * without its headers, and for what these do not do. A copy of NVTX asks the library named by
+ * NVTX_INJECTION64_PATH to fill its tables, once; without such a library its functions do nothing.
  */
 #ifndef NVTX_CLIENT_H
 #define NVTX_CLIENT_H

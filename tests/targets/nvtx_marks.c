@@ -1,3 +1,3 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The program of nvtx_marks.h, with NVIDIA's client of NVTX where its headers are there. */
+/* The program of nvtx_marks.h, with NVIDIA's NVTX client if its headers are installed. */
 #include "nvtx_marks.h"

@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program that marks with NVTX, told what to do word by word:
+ * A program that uses NVTX, controlled by its arguments:
  *
  *	push:NAME  pop            a range of this thread, whose level is printed after `levels`
- *	wide:TEXT                 a push of wide characters, with one that is not ASCII behind them
- *	domain:NAME push, pop and mark are of that domain from here on; "domain:" of the default one
- *	rich:NAME a push with a payload of 42, a color and a category that is called "loading"
- *	real:NAME                 the same with a payload of 0.5 alone, and its name registered
- *	start:NAME  end:I         a range that any thread may end; the I-th that was started, from 0
+ *	wide:TEXT                 a push of wide characters, followed by one that is not ASCII
+ *	domain:NAME               push, pop and mark use this domain; "domain:": the default one
+ *	rich:NAME                 a push with a payload of 42, a color and a category "loading"
+ *	real:NAME                 the same with only a payload of 0.5, and a registered name
+ *	start:NAME  end:I         a range that any thread may end; the I-th started, from 0
  *	end-elsewhere:I           ended by another thread
  *	mark:NAME
- *	names:N                   N ranges, each with a name of its own
- *	repeat:N                  N ranges of one name
+ *	names:N                   N ranges with different names
+ *	repeat:N                  N ranges with one name
  *	threads:N                 N threads at once: each names itself, and has a range "in thread"
- *	inside:N:NAME N threads at once, each with 10 ranges of that name, a mark "inside" in each
+ *	inside:N:NAME             N threads at once, each with 10 ranges of that name, each with a
+ *				  mark "inside"
  *	deep:N                    N pushes, then N pops
- *	handles                   gives NVTX what are no handles
- *	cost:N                    prints ns of the processor that a push and a pop take
+ *	handles                   passes invalid handles to NVTX
+ *	cost:N                    prints the CPU time of a push and a pop in ns
  *	make:FILE  await:FILE  sleep:MS  fork  kill:N  exit:N
  */
 #ifndef NVTX_MARKS_H

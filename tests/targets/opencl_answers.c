@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Asks OpenCL about everything that a recorder could change by being there, and prints the answers:
- * properties of queues, times and references of events, errors of calls that are wrong, functions
- * by name, callbacks, results. Must print the same with and without a recording. Addresses, times
- * and durations are not printed.
+ * Queries everything that a recorder could change by being there, and prints the answers:
+ * properties of queues, times and references of events, errors of invalid calls, functions by name,
+ * callbacks, results. Must print the same with and without a recording. Does not print addresses,
+ * times and durations.
  */
 #define CL_TARGET_OPENCL_VERSION 300
 #define CL_USE_DEPRECATED_OPENCL_1_2_APIS

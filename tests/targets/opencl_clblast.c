@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Calls CLBlast (GEMM, AXPY, DOT, and their batched forms) on numbers that it makes itself, and
- * compares with plain C. What is recorded here is CLBlast's own: programs from sources with many
- * options, buffers of its own, several kernels a call. CLBlast is opened when it runs, so only its
- * header is needed to build; without either it skips with exit code 77.
+ * Calls CLBlast (GEMM, AXPY, DOT, and their batched forms) on generated numbers, and compares with
+ * plain C. It exercises a third-party library: programs from source with many options, internal
+ * buffers, several kernels per call. CLBlast is opened at run time, so only its header is needed to
+ * build; without either, it skips with exit code 77.
  *
  *	opencl_clblast [--size N] [--device NUMBER]
  */

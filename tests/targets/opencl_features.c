@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Everything that a command stream must hold (docs/replay.md, 3.3), a small function each:
+ * Everything that a command stream must support (docs/replay.md, 3.3), one small function each:
  *
  *	opencl_features            all that can be replayed
  *	opencl_features map svm    these
- *	opencl_features --list     names; those with a * cannot be replayed and are run only by name
+ *	opencl_features --list     names; those with a * cannot be replayed and run only by name
  *
- * Prints a checksum for each, the same in each run. Exit code 1 where a result is not what it must
- * be, 77 without a device.
+ * Prints a checksum for each, the same in each run. Exit code 1 if a result is wrong, 77 without a
+ * device.
  */
 #define CL_TARGET_OPENCL_VERSION 200
 #define CL_USE_DEPRECATED_OPENCL_1_1_APIS

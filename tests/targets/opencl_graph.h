@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who runs before whom, for opencl_random.c: a graph of commands in which any two that touch the
- * same memory, one of them writing, are put in order by what OpenCL promises: in-order queues,
- * barriers, events, waits of the host. It knows numbers and ranges only, and nothing of OpenCL.
+ * Execution order for opencl_random.c: a graph of commands in which any two that access the same
+ * memory, one of them writing, are ordered by OpenCL's guarantees: in-order queues, barriers,
+ * events, host waits. Works on numbers and ranges only, without OpenCL.
  */
 #ifndef OPENCL_GRAPH_H
 #define OPENCL_GRAPH_H

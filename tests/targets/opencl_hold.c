@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program for what can go wrong around windows: each step (TS_STEP) writes bytes that do not
- * compress, runs a kernel on them, reads them back and compares. For some steps it can hold
- * something that a window must wait for when it opens:
+ * For failures around windows: each step (TS_STEP) writes incompressible bytes, runs a kernel on
+ * them, reads them back and compares. In some steps it can hold something that a window must wait
+ * for when it opens:
  *
  *	opencl_hold [--steps N] [--bytes N] [--pause MS] [--hold user|map] [--hold-from STEP]
- *	[--hold-until STEP]
+ *		    [--hold-until STEP]
  *
- * user: a kernel in another queue waits for a user event that is not set. map: a buffer is mapped
- * for writing. Prints a line for each step, so that a script sees where it is. Exit code 1 where a
- * result is wrong, 77 without a device.
+ * user: a kernel in another queue waits for an unset user event. map: a buffer is mapped for
+ * writing. Prints a line per step, so that a script can follow it. Exit code 1 if a result is
+ * wrong, 77 without a device.
  */
 #define CL_TARGET_OPENCL_VERSION 120
 #include <CL/cl.h>

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Random graphs of OpenCL commands whose results are known: buffers, parts of buffers, shared
- * virtual memory, queues in and out of order, events, user events, markers, barriers, reads,
- * writes, copies, fills, rectangles, maps, a pool of kernels. A model in plain C does the same in
- * order of the calls, and the order graph (opencl_graph.h) sees to it that the device's order
- * cannot give anything else. A line a seed; exit code 1 where the device and the model differ, 77
- * without a device.
+ * Random graphs of OpenCL commands with known results: buffers, sub-buffers, shared virtual memory,
+ * in-order and out-of-order queues, events, user events, markers, barriers, reads, writes, copies,
+ * fills, rectangles, maps, a pool of kernels. A model in plain C executes them in call order; the
+ * order graph (opencl_graph.h) ensures that the device cannot get another result. Prints a line per
+ * seed; exit code 1 if device and model differ, 77 without a device.
  *
  *	opencl_random [--seeds A-B] [--threads N] [--device NUMBER] [--without FEATURE,...]
- *	[--verbose]
+ *		      [--verbose]
  */
 #include "opencl_random.h"
 

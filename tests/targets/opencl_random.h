@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What opencl_random.c works with: contexts, queues, memory with a model of its content, and
- * commands on their way, which wait for whatever the order graph says.
+ * Building blocks of opencl_random.c: contexts, queues, memory with a model of its contents, and
+ * pending commands, which wait for whatever the order graph requires.
  */
 #ifndef OPENCL_RANDOM_H
 #define OPENCL_RANDOM_H

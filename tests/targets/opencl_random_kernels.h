@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The kernels of opencl_random.c, and what each does in plain C.
- */
+/* The kernels of opencl_random.c, and their plain C equivalents. */
 #ifndef OPENCL_RANDOM_KERNELS_H
 #define OPENCL_RANDOM_KERNELS_H
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * python_dump PID [COUNT [INTERVAL_US [FLAGS]]]: reads the stacks of a Python process that often,
- * prints the last ones and what it cost. With COUNT -1 it prints each stack as one line
- * "thread;outermost;...;innermost" without end, for checkers. FLAGS: n names, k kernel, m main
- * thread only, t tasks (nk).
+ * python_dump PID [COUNT [INTERVAL_US [FLAGS]]]: reads the stacks of a Python process COUNT times,
+ * prints the last ones and the cost. With COUNT -1 it endlessly prints each stack as one line
+ * "thread;outermost;...;innermost", for checkers. FLAGS: n names, k kernel, m main thread only, t
+ * tasks (nk).
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Compares our reading of line tables with Python's own, which tests/python/lines.py writes to the
- * standard input. Prints what was compared, and the first lines that differ. Exits with 1 where one
- * differs, or where there was too little to compare.
+ * Compares our line table decoding with Python's, which tests/python/lines.py writes to standard
+ * input. Prints what was compared, and the first differences. Exits with 1 on a difference, or if
+ * there was too little to compare.
  */
 #include <ctype.h>
 #include <inttypes.h>

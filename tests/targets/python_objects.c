@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * python_objects COMMAND...: starts a Python with tests/python/objects.py, reads from its memory
- * what that says is there, and compares. Prints what differs and how much was compared. Exits with
- * 1 where something differs, with 77 where it is a version before its release whose offsets are
- * refused, as they must be.
+ * python_objects COMMAND...: starts a Python with tests/python/objects.py, reads objects from its
+ * memory, and compares them with what the script printed. Prints differences and the number of
+ * comparisons. Exits with 1 on a difference, and with 77 for a pre-release version, whose offsets
+ * must be refused.
  */
 #include <errno.h>
 #include <inttypes.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * python_sweeps PID [--seconds N] [--sweeps N] [--moved N] [--interval-us N] [--names] [--kernel]
- * [--stacks]: reads the stacks of a Python process over and over, and says how often and at what
- * cost: a JSON line. With --stacks each stack is a line ahead of that, as `view --json --table
- * sample` has them, with an id; one that has been printed already is its id alone; and --moved ends
- * it when so many were not the last one of their thread. Ends with the process. For tests/python
- * and bench/run.
+ * [--stacks]: reads the stacks of a Python process repeatedly, and prints the number of sweeps and
+ * their cost as a JSON line. With --stacks, each stack is a line before that, in the form of `view
+ * --json --table sample`, with an id; a stack that was printed before is only its id. --moved stops
+ * after N stacks that differ from the previous one of their thread. Ends with the process. For
+ * tests/python and bench/run.
  */
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writes a trace about itself: launches from an inlined function, below a Python frame; a kernel of
- * a graph, captured in one place and launched in another; and a backward operator with PyTorch's
- * sequence numbers. Native frames have no names: these are in this program.
+ * Writes a trace of itself: launches from an inlined function, below a Python frame; a kernel of a
+ * graph, captured in one place and launched in another; and a backward operator with PyTorch's
+ * sequence numbers. Native frames are unresolved: their symbols are in this program.
  *
- *	symbol_frames OUT [BUILD_ID]      another build id than its own
+ *	symbol_frames OUT [BUILD_ID]      with another build id than its own
  */
 #include <elf.h>
 #include <link.h>
