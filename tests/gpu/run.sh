@@ -1,23 +1,25 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# tests/gpu/run.sh --out DIR [--only NAME,...] [--quick] [--build DIR] [--jobs N] [--limit SECONDS]: everything that needs an NVIDIA GPU. Builds with what is there, runs every check and
-# benchmark, prints one table, and writes DIR/results.json with the machine, and a log of each step.
+# Runs everything that needs an NVIDIA GPU: builds, runs every check and benchmark, prints one table,
+# and writes DIR/results.json with a description of the machine, and a log of each step.
 #
+# tests/gpu/run.sh --out DIR [--only NAME,...] [--quick] [--build DIR] [--jobs N] [--limit SECONDS]
 #   --only    steps by name, or the groups checks and bench (tests/gpu/run.py has the list)
 #   --quick   smaller counts, for a first look
-#   --build   where to build; default: a folder of its own below the system's temporary one, which is kept for the next time
-#   --jobs    how many checks that do not measure run side by side; default: 4
-#   --limit   how long all of it may take; what is then not begun is said to be left out. Default: an hour
+#   --build   build directory; default: one below the system's temporary directory, which is reused
+#   --jobs    number of checks without measurements to run in parallel; default: 4
+#   --limit   total time limit; steps not started by then are reported as left out; default: an hour
 #
-# Needs no network and no rights. PYTHON names a Python with PyTorch; default: python3, or one below /opt that has it. Every step has a time limit. Exit code 1 where one
-# failed, 77 where there is no GPU. Scripts for other matters of such a machine: scripts/gpu-opencl, scripts/gpu-python, scripts/gpu-metrics.
+# Needs neither network nor root. PYTHON names a Python with PyTorch; default: python3, or one below
+# /opt that has it. Every step has a time limit. Exit code 1 if one failed, 77 without a GPU. See also
+# scripts/gpu-opencl, scripts/gpu-python, scripts/gpu-metrics.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 1
 
 out='' only='' quick='' jobs=4 limit=3600
 build=${TMPDIR:-/tmp}/tracesmith-gpu-build
-usage() { sed -n '3,15s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+usage() { sed -n '4,16s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 while [ $# -gt 0 ]; do
 	case $1 in
 	--out | --only | --build | --jobs | --limit)

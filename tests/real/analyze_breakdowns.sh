@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# breakdown, overlap, kernels and idle of recorded traces: against HTA's own numbers, and against counts made by
-# Python alone (analyze_breakdowns.py).
+# breakdown, overlap, kernels and idle of recorded traces: compared with HTA's numbers, and with
+# counts in plain Python (analyze_breakdowns.py).
 set -euo pipefail
 . "$TS_SOURCE/tests/lib/real-traces.sh"
 

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# launch, queue, bandwidth, annotations, steps and memory of recorded traces: what HTA said of them, and counts of
-# our own (analyze_launches.py).
+# launch-latency, queue, bandwidth, annotations, steps and memory of recorded traces: compared with
+# HTA, and with independent counts (analyze_launches.py).
 set -euo pipefail
 . "$TS_SOURCE/tests/lib/real-traces.sh"
 

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The instruction stream of every recorded Kineto trace against a count of its JSON (check_commands.py).
+# The command stream of every recorded Kineto trace, compared with a count of its JSON
+# (check_commands.py).
 set -euo pipefail
 . "$TS_SOURCE/tests/lib/real-traces.sh"
 

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# critical-path of recorded traces: HTA's construction against HTA's numbers, and what must hold of ours
-# (critical_path.py).
+# critical-path of recorded traces: HTA's construction compared with HTA's numbers, and invariants
+# of ours (critical_path.py).
 set -euo pipefail
 . "$TS_SOURCE/tests/lib/real-traces.sh"
 

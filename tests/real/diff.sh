@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Recorded traces compared: what HTA's own test of its diff says, counts of our own, and traces with themselves.
+# diff of recorded traces: compared with HTA's own test of its diff, with independent counts, and of
+# traces with themselves.
 set -euo pipefail
 . "$TS_SOURCE/tests/lib/real-traces.sh"
 

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The emulator on every recorded Kineto trace: it finds the recorded times again, the same ones each time, and its result is a
-# trace like others (check_emulator.py).
+# The emulator on every recorded Kineto trace: reproduces the recorded times, is deterministic, and
+# writes a valid trace (check_emulator.py).
 set -euo pipefail
 . "$TS_SOURCE/tests/lib/real-traces.sh"
 

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Our own recorded traces against what the programs that were recorded knew themselves: steps, bytes copied, PyTorch's own peak of memory and table
-# of device time, ranks (tests/data/real/facts.json, check_facts.py).
+# Our own recorded traces, compared with what the recorded programs measured themselves: steps,
+# bytes copied, PyTorch's memory peak and table of device time, ranks (tests/data/real/facts.json,
+# check_facts.py).
 set -euo pipefail
 
 python3 "$TS_SOURCE/tests/real/check_facts.py" "$TS_SOURCE/tests/data/real"

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Every recorded trace: imported, compared with its source, exported, imported again (check_files.py).
+# Every recorded trace: imported, compared with its source, exported, imported again
+# (check_files.py).
 set -euo pipefail
 . "$TS_SOURCE/tests/lib/real-traces.sh"
 

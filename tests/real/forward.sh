@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Forward operators of what was launched in the backward pass, against the arrows that PyTorch's profiler has drawn itself (forward.py).
+# Forward operators of backward launches, compared with the arrows of PyTorch's profiler
+# (forward.py).
 set -euo pipefail
 . "$TS_SOURCE/tests/lib/real-traces.sh"
 

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The traces of tests/golden, one of each format version, still read exactly as they did when they were made. They are
-# never made anew; a view that shows more than before is taken over with TS_UPDATE=1, and the change read with care.
+# The traces of tests/golden, one per format version, are still read exactly as when they were
+# written. They are never regenerated; if a view shows more than before, TS_UPDATE=1 accepts it:
+# review the diff carefully.
 set -euo pipefail
 
 code=0

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Recorded exports of Nsight Systems: imported, and compared row by row with what Python's sqlite3 reads (check_nsys.py); the analyses
-# and the export that users go on with.
+# Recorded exports of Nsight Systems: imported and compared row by row with Python's sqlite3
+# (check_nsys.py); then analyses and export.
 set -euo pipefail
 . "$TS_SOURCE/tests/lib/real-traces.sh"
 

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# A trace that is exported to Perfetto and imported again is the same trace, in every table: those of tests/golden, also packed, piped and
-# cut; and recorded ones, whose exports are read with Perfetto's own schema too (check_perfetto.py).
+# A trace exported to Perfetto and imported again is the same in every table: those of tests/golden,
+# also compressed, piped and truncated; and recorded ones, whose exports are also read with
+# Perfetto's own schema (check_perfetto.py).
 set -euo pipefail
 . "$TS_SOURCE/tests/lib/real-traces.sh"
 

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# All Kineto files as the ranks of one job: one trace, exported, imported again (check_ranks.py).
+# All Kineto files as ranks of one job: one trace, exported, imported again (check_ranks.py).
 set -euo pipefail
 . "$TS_SOURCE/tests/lib/real-traces.sh"
 

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Recorded files of rocprofv3: every record compared with an independent reading (check_rocprof.py); then analyses and export.
+# Recorded files of rocprofv3: every record compared with an independent parser (check_rocprof.py);
+# then analyses and export.
 set -euo pipefail
 . "$TS_SOURCE/tests/lib/real-traces.sh"
 

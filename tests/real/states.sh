@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The states of every recorded Kineto file: they partition time, and run when the devices did (check_states.py).
+# The states of every recorded Kineto file partition time, and are running when the devices ran
+# (check_states.py).
 set -euo pipefail
 . "$TS_SOURCE/tests/lib/real-traces.sh"
 

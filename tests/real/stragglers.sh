@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Stragglers and clocks of recorded jobs, against a count by Python.
+# Stragglers and clocks of recorded jobs, compared with a count in Python.
 set -euo pipefail
 . "$TS_SOURCE/tests/lib/real-traces.sh"
 

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Recorded traces as CSV, as nested spans and as a graph: what another program reads is what view shows (check_tables.py).
+# Recorded traces as CSV, as nested spans and as a graph: other programs read what view shows
+# (check_tables.py).
 set -euo pipefail
 . "$TS_SOURCE/tests/lib/real-traces.sh"
 
