@@ -173,7 +173,7 @@ static int zstd_read(struct ts_input *input, void *buffer, size_t bytes, size_t 
 			return TS_OK;
 		}
 		if (input->mid_frame && input->at_end && !bytes_buffered(input))
-			return fail_format(input, err, "zstd data is cut short", NULL);
+			return fail_format(input, err, "zstd data is truncated", NULL);
 	}
 }
 
@@ -220,7 +220,7 @@ static int gzip_start_member(struct ts_input *input, struct ts_error *err)
 	}
 	if (bytes_buffered(input) < 2 || input->buffer[input->begin] != 0x1f ||
 	    input->buffer[input->begin + 1] != 0x8b)
-		return fail_format(input, err, "something else follows the gzip data", NULL);
+		return fail_format(input, err, "unexpected data after the gzip stream", NULL);
 	inflateReset(&input->zlib);
 	input->mid_frame = true;
 	return TS_OK;
@@ -263,7 +263,7 @@ static int gzip_read(struct ts_input *input, void *buffer, size_t bytes, size_t 
 		if (result != Z_OK && result != Z_STREAM_END && result != Z_BUF_ERROR)
 			return fail_format(input, err, "gzip data is damaged", zlib->msg);
 		if (input->mid_frame && input->at_end && !bytes_buffered(input))
-			return fail_format(input, err, "gzip data is cut short", NULL);
+			return fail_format(input, err, "gzip data is truncated", NULL);
 	}
 }
 

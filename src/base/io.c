@@ -39,7 +39,7 @@ int ts_write_all(int fd, const void *data, size_t bytes, struct ts_error *err)
 			return ts_error_errno(err, errno, "cannot write");
 		}
 		if (written == 0)
-			return ts_error_set(err, TS_EIO, "cannot write: nothing was taken");
+			return ts_error_set(err, TS_EIO, "cannot write: write() returned 0");
 		p += written;
 		bytes -= (size_t)written;
 	}

@@ -137,9 +137,9 @@ const char *ts_entry_reason(enum ts_entry entry)
 	case TS_ENTRY_STATIC:
 		return "static program: the agent cannot be loaded into it";
 	case TS_ENTRY_SECURE:
-		return "privileged program (setuid, setgid or capabilities): the agent stays out of it";
+		return "privileged program (setuid, setgid or capabilities): the agent is not loaded into it";
 	case TS_ENTRY_OTHER_ARCH:
-		return "program of another machine or word size: the agent cannot be loaded into it";
+		return "program for another architecture: the agent cannot be loaded into it";
 	case TS_ENTRY_UNKNOWN:
 		break;
 	}

@@ -504,6 +504,6 @@ const char *ts_subprocess_describe_end(const struct ts_subprocess_result *result
 	else if (result->exit_code >= 0)
 		snprintf(buffer, bytes, "exited with code %d", result->exit_code);
 	else
-		snprintf(buffer, bytes, "was ended by signal %d", result->signal);
+		snprintf(buffer, bytes, "was killed by signal %d", result->signal);
 	return buffer;
 }

@@ -98,12 +98,12 @@ static void show_verdict(const struct verify *verify, int exit_code)
 	} else if (exit_code == TS_EXIT_DONE && !verify->quiet) {
 		ts_text_printf(out, "trace '%s': whole\n", verify->path);
 	} else if (exit_code == TS_EXIT_NO && !verify->quiet) {
-		ts_text_printf(out, "trace '%s': not whole; ", verify->path);
+		ts_text_printf(out, "trace '%s': incomplete; ", verify->path);
 		if (is_hopeless(verify->path))
-			ts_text_append_str(out, "too short to save anything of it\n");
+			ts_text_append_str(out, "too short to recover anything\n");
 		else
 			ts_text_printf(out,
-				       "save what is with: tracesmith recover %s -o good.sbt\n",
+				       "recover the rest with: tracesmith recover %s -o good.sbt\n",
 				       verify->path);
 	}
 }
@@ -147,8 +147,9 @@ int ts_verb_verify(int argc, char **argv)
 {
 	struct verify verify = { .json = false };
 	const struct ts_option options[] = {
-		TS_OPTION_FLAG("json", 0, &verify.json, "one JSON object a trace"),
-		TS_OPTION_FLAG("quiet", 'q', &verify.quiet, "say it by the exit code alone"),
+		TS_OPTION_FLAG("json", 0, &verify.json, "one JSON object per trace"),
+		TS_OPTION_FLAG("quiet", 'q', &verify.quiet,
+			       "print nothing, only set the exit code"),
 	};
 	const struct ts_command command = {
 		.verb = "verify",
@@ -156,9 +157,9 @@ int ts_verb_verify(int argc, char **argv)
 		.about =
 			"Reads every byte of a trace and checks it: checksums, columns, bounds, order and index.\n"
 			"A trace that was not finished counts as damaged.\n",
-		.examples = "tracesmith verify run.sbt && echo whole",
-		.exits = "0  all are whole\n1  one is damaged or was not finished\n2  usage\n"
-			 "3  a file cannot be read, or is no trace at all",
+		.examples = "tracesmith verify run.sbt && echo ok",
+		.exits =
+			"0  all traces are intact\n1  a trace is damaged or unfinished\n2  usage\n3  a file cannot be read, or is not a trace",
 		.options = options,
 		.option_count = TS_ARRAY_SIZE(options),
 		.minimum_operands = 1,

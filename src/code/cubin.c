@@ -156,7 +156,7 @@ int ts_cubin_open(struct ts_cubin **ret_cubin, const void *image, size_t bytes,
 	if (error)
 		return error;
 	if (ts_elf_machine(cubin->elf) != MACHINE_CUDA)
-		return ts_error_set(err, TS_EFORMAT, "no code of a CUDA device");
+		return ts_error_set(err, TS_EFORMAT, "not CUDA device code");
 	read_symbols(cubin);
 	read_all_lines(cubin);
 	*ret_cubin = TS_STEAL(cubin);

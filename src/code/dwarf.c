@@ -157,7 +157,7 @@ int ts_dwarf_open(struct ts_dwarf **ret_dwarf, int fd, struct ts_error *err)
 	int rc;
 
 	if (!ts_dwarf_is_available())
-		return ts_error_set(err, TS_ENOTFOUND, "libdw is not there");
+		return ts_error_set(err, TS_ENOTFOUND, "libdw is not installed");
 	dwarf = calloc(1, sizeof(*dwarf));
 	if (!dwarf)
 		return ts_error_set(err, TS_ENOMEM, "no memory");

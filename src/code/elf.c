@@ -310,10 +310,10 @@ static void read_sections(struct ts_elf *elf)
 static int read_headers(struct ts_elf *elf, struct ts_error *err)
 {
 	if (!fetch(elf, 0, &elf->header, sizeof(elf->header)) || !is_ours(&elf->header))
-		return ts_error_set(err, TS_EFORMAT, "'%s': no ELF file of 64 bits", elf->name);
+		return ts_error_set(err, TS_EFORMAT, "'%s': not a 64-bit ELF file", elf->name);
 	read_segments(elf);
 	if (elf->segment_count == 0)
-		return ts_error_set(err, TS_EFORMAT, "'%s': nothing in this ELF file can be loaded",
+		return ts_error_set(err, TS_EFORMAT, "'%s': ELF file without loadable segments",
 				    elf->name);
 	read_sections(elf);
 	read_build_id(elf);
@@ -328,7 +328,7 @@ static int map_file(struct ts_elf *elf, int fd, struct ts_error *err)
 	if (fstat(fd, &about) != 0)
 		return ts_error_errno(err, errno, "'%s'", elf->name);
 	if (!S_ISREG(about.st_mode) || about.st_size < (off_t)sizeof(elf->header))
-		return ts_error_set(err, TS_EFORMAT, "'%s': no ELF file", elf->name);
+		return ts_error_set(err, TS_EFORMAT, "'%s': not an ELF file", elf->name);
 	image = mmap(NULL, (size_t)about.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
 	if (image == MAP_FAILED)
 		return ts_error_errno(err, errno, "'%s': cannot map the file", elf->name);

@@ -113,8 +113,7 @@ static int add_line(struct ts_maps *maps, char *line, char *end, struct ts_error
 
 	if (!parse_line(line, end, &range) ||
 	    (maps->count > 0 && range.start < maps->ranges[maps->count - 1].end))
-		return ts_error_set(err, TS_EFORMAT, "line %zu is no range of memory",
-				    maps->count + 1);
+		return ts_error_set(err, TS_EFORMAT, "line %zu is not a mapping", maps->count + 1);
 	if (ts_grow_array((void **)&maps->ranges, &maps->capacity, maps->count + 1,
 			  sizeof(*maps->ranges)))
 		return ts_error_set(err, TS_ENOMEM, "no memory");
@@ -189,7 +188,7 @@ static int refused(pid_t pid, int errnum, struct ts_error *err)
 	if (errnum == EACCES || errnum == EPERM)
 		return ts_error_set(
 			err, TS_ECAP,
-			"process %d: may not be looked at: it belongs to someone else, or to a container; run this as its owner or root, or with CAP_SYS_PTRACE",
+			"process %d: access denied: it belongs to another user or to a container; run as its owner or root, or with CAP_SYS_PTRACE",
 			(int)pid);
 	return ts_error_errno(err, errnum, "process %d: cannot read its maps", (int)pid);
 }
@@ -228,9 +227,10 @@ int ts_maps_read(struct ts_maps *ret_maps, pid_t pid, struct ts_error *err)
 	if (error)
 		return refused(pid, error, err);
 	if (text.length == 0)
-		return ts_error_set(err, TS_ENOTFOUND,
-				    "process %d has no memory: it has ended, or is the kernel's",
-				    (int)pid);
+		return ts_error_set(
+			err, TS_ENOTFOUND,
+			"process %d has no mappings: it has exited, or is a kernel thread",
+			(int)pid);
 	error = ts_maps_parse(ret_maps, text.data, text.length, err);
 	if (error)
 		ts_error_prefix(err, "'%s'", path);

@@ -134,7 +134,7 @@ static int send_worker(struct symbolize *s, struct worker *worker)
 	if (worker->pid > 0)
 		return TS_OK;
 	close(worker->fd);
-	return ts_error_errno(s->err, errno, "cannot start a process that finds symbols");
+	return ts_error_errno(s->err, errno, "cannot start a symbolizer process");
 }
 
 static void end_worker(struct worker *worker)

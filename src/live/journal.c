@@ -131,7 +131,7 @@ int ts_journal_fd(const struct ts_journal *journal)
 int ts_journal_sync(struct ts_journal *journal, struct ts_error *err)
 {
 	if (fdatasync(journal->fd))
-		return ts_error_errno(err, errno, "journal '%s': cannot bring it to the disk",
+		return ts_error_errno(err, errno, "journal '%s': cannot sync it to disk",
 				      journal->path);
 	return TS_OK;
 }

@@ -137,7 +137,7 @@ static const char *header_fault(const struct job *job)
 	if (fault)
 		return fault;
 	if (!header_agrees(&job->chunk->header, &found))
-		return "the index says something else of this chunk";
+		return "the index disagrees with this chunk";
 	return sbt_directory_fault(&found, job->directory);
 }
 
@@ -186,9 +186,9 @@ static int decode_schema_column(struct job *job, const struct sbt_column *column
 	int result;
 
 	if (job->seen >> position & 1)
-		return damaged(job, "a column stands twice in the directory");
+		return damaged(job, "a column is listed twice in the directory");
 	if (column->type != SBT_TYPE_OF_COLUMN + info->type)
-		return damaged(job, "a column has another type than the schema says");
+		return damaged(job, "a column's type differs from the schema");
 	job->seen |= UINT64_C(1) << position;
 	if (info->type == TS_COLUMN_BYTES) {
 		if (ts_grow_array((void **)&store->byte_offsets, &store->byte_offset_capacity,
@@ -226,7 +226,7 @@ static int decode_arg_column(struct job *job, const struct sbt_column *column,
 				    store->arg_count + 1, sizeof(arg)))
 		return no_memory(job);
 	if (!is_new)
-		return damaged(job, "an argument column stands twice in the directory");
+		return damaged(job, "an argument column is listed twice in the directory");
 	*place = store->arg_count;
 	store->args[store->arg_count++] = arg;
 	/* The counts of all argument columns add up to header.values, so they fit. */
@@ -308,9 +308,9 @@ static int fill_absent(struct job *job)
 		if (!(job->mask >> i & 1) || (job->seen >> i & 1))
 			continue;
 		if (i == job->info->start && rows)
-			return damaged(job, "there is no start column");
+			return damaged(job, "the start column is missing");
 		if (job->info->columns[i].type == TS_COLUMN_BYTES && rows)
-			return damaged(job, "there is no column of bytes");
+			return damaged(job, "the bytes column is missing");
 		if (ts_grow_array((void **)&store->columns[i], &store->column_capacity[i], rows,
 				  sizeof(int64_t)))
 			return no_memory(job);
@@ -413,7 +413,7 @@ static int lose_args(struct job *job)
 	memset(store->columns[job->info->shape], 0, job->chunk->header.rows * sizeof(int64_t));
 	memset(store->arg_offsets, 0, job->chunk->header.rows * sizeof(*store->arg_offsets));
 	sbt_chunk_error(job->file, job->chunk, job->number,
-			"arguments are lost with the shapes that they need", &err);
+			"arguments are lost because their shapes are missing", &err);
 	sbt_keep_error(store->reader, &err);
 	return TS_OK;
 }

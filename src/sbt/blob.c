@@ -175,7 +175,7 @@ static const char *link_fault(const struct ts_reader *reader, const struct sbt_b
 	if (row->previous < 0 || row->previous >= id)
 		return "it continues itself or a later one";
 	if (blobs->link_count && (uint64_t)row->bytes >= blobs->links[blobs->link_count - 1].end)
-		return "sizes of its rows do not rise";
+		return "the sizes of its rows do not increase";
 	if (blobs->link_count * sizeof(struct link) > MIN_CHAIN_BYTES + reader->file.bytes)
 		return "it has more rows than a file of this size may have";
 	return NULL;
@@ -197,7 +197,7 @@ static int add_link(struct ts_reader *reader, struct sbt_blobs *blobs, int64_t b
 	/* A chunk is missing, because `recover` left it out. */
 	if (!place)
 		return ts_error_set(err, TS_ENOTFOUND,
-				    "trace '%s': blob %lld: a part of it is not in the file",
+				    "trace '%s': blob %lld: part of it is missing from the file",
 				    reader->file.path, (long long)blob);
 	result = load_rows(blobs, place->chunk, &batch, err);
 	if (result)
@@ -265,7 +265,7 @@ static int link_bytes(struct ts_reader *reader, struct sbt_blobs *blobs, const s
 	offsets = blobs->data->byte_offsets;
 	/* Each is followed by a NUL that is not counted. */
 	if (offsets[row + 1] - offsets[row] - 1 != link->end - link->begin)
-		return broken(reader, blobs->chain, "a row has another size than it says", err);
+		return broken(reader, blobs->chain, "a row's size does not match", err);
 	*ret_bytes = blobs->data->bytes + offsets[row];
 	return TS_OK;
 }
@@ -339,7 +339,7 @@ static int read_blob(struct ts_reader *reader, int64_t blob, uint64_t offset, vo
 			reader->file.path, (long long)blob, (unsigned long long)last->end);
 	result = read_range(reader, blobs, offset, to, bytes, err);
 	if (!result && bytes == last->end && ts_hash64(to, bytes) != last->hash)
-		result = broken(reader, blob, "its content is not what its hash says", err);
+		result = broken(reader, blob, "its content does not match its hash", err);
 	return result;
 }
 
@@ -390,7 +390,7 @@ static int walk_blob(struct ts_reader *reader, int64_t blob,
 			break;
 		ts_hash_stream_add(&hash, data, bytes);
 		if (ts_hash_stream_digest(&hash) != link->hash)
-			return broken(reader, blob, "its content is not what its hash says", err);
+			return broken(reader, blob, "its content does not match its hash", err);
 		if (piece)
 			result = piece(context, link->begin, data, bytes, err);
 	}

@@ -102,8 +102,7 @@ static int check_and_list(struct sbt_appender *appender, struct sbt_file *file,
 	if (result)
 		return result;
 	if (trace_id && memcmp(trace_id, file->header.trace_id, sizeof(file->header.trace_id)) != 0)
-		return ts_error_set(err, TS_EFORMAT,
-				    "trace '%s' is another one than that which is to be continued",
+		return ts_error_set(err, TS_EFORMAT, "trace '%s' is not the trace to be continued",
 				    file->path);
 	return list_chunks(appender, file, bytes, err);
 }

@@ -84,7 +84,7 @@ static int unpack(struct sbt_decoder *decoder, struct cursor *cursor, size_t cou
 		return TS_ENOMEM;
 	got = ZSTD_decompressDCtx(decoder->zstd, into, count, data, stored);
 	if (ZSTD_isError(got) || got != count)
-		return damaged(cursor, "compressed data does not give the size it must");
+		return damaged(cursor, "decompressed size is wrong");
 	return TS_OK;
 }
 
@@ -150,7 +150,7 @@ static int take_planes(struct sbt_decoder *decoder, struct cursor *cursor, uint3
 	struct block block = { 0 };
 	int result;
 
-	if (take_u8(cursor, 1, widest, "bad width of a column", &width))
+	if (take_u8(cursor, 1, widest, "bad column width", &width))
 		return TS_EFORMAT;
 	if (scratch_bytes(decoder, count))
 		return TS_ENOMEM;
@@ -341,7 +341,7 @@ int sbt_decode_column(struct sbt_decoder *decoder, const struct sbt_column *colu
 	if (!result && (layout == SBT_LAYOUT_PLANES || layout == SBT_LAYOUT_LOG))
 		result = undo_transform(&cursor, transform, column->base, column->count, words);
 	if (!result && cursor.at != cursor.end)
-		result = damaged(&cursor, "column data goes on behind its end");
+		result = damaged(&cursor, "column data continues after its end");
 	*ret_why = cursor.why;
 	return result;
 }
@@ -356,7 +356,7 @@ static int lengths_to_offsets(struct cursor *cursor, uint64_t *offsets, uint32_t
 		uint64_t length = offsets[i];
 
 		if (length > SBT_MAX_STRING_BYTES)
-			return damaged(cursor, "string beyond the largest length");
+			return damaged(cursor, "string is too long");
 		offsets[i] = sum;
 		sum += length;
 	}
@@ -389,7 +389,7 @@ static int take_bytes(struct sbt_decoder *decoder, struct cursor *cursor, uint32
 	if (lengths_to_offsets(cursor, offsets, count) || take_u32(cursor, &raw_bytes))
 		return TS_EFORMAT;
 	if (raw_bytes != offsets[count])
-		return damaged(cursor, "lengths of strings do not add up");
+		return damaged(cursor, "string lengths do not add up");
 	if (raw_bytes > SBT_MAX_RAW_BYTES)
 		return damaged(cursor, "more text than a chunk may hold");
 	data = malloc((size_t)raw_bytes + count + 1);
@@ -423,7 +423,7 @@ int sbt_decode_bytes(struct sbt_decoder *decoder, const struct sbt_column *colum
 	if (!result && cursor.at != cursor.end) {
 		free(*ret_data);
 		*ret_data = NULL;
-		result = damaged(&cursor, "column data goes on behind its end");
+		result = damaged(&cursor, "column data continues after its end");
 	}
 	*ret_why = cursor.why;
 	return result;

@@ -81,13 +81,13 @@ int sbt_file_check(struct sbt_file *file, struct ts_error *err)
 	if (memcmp(header->magic, SBT_FILE_MAGIC, TS_MIN(there, (size_t)SBT_MAGIC_BYTES)) != 0)
 		return ts_error_set(
 			err, TS_EFORMAT,
-			"trace '%s': byte 0: file header: not that of a TraceSmith trace "
-			"(import other formats with 'tracesmith import')",
+			"trace '%s': byte 0: file header: not a TraceSmith trace (import other formats with 'tracesmith import')",
 			file->path);
 	if (there < sizeof(*header))
-		return ts_error_set(err, TS_EFORMAT,
-				    "trace '%s': byte %llu: the file is cut inside its header",
-				    file->path, (unsigned long long)file->bytes);
+		return ts_error_set(
+			err, TS_EFORMAT,
+			"trace '%s': byte %llu: the file is truncated inside its header",
+			file->path, (unsigned long long)file->bytes);
 	if (header->checksum != ts_hash64(header, offsetof(struct sbt_file_header, checksum)))
 		return ts_error_set(err, TS_EFORMAT,
 				    "trace '%s': byte 0: file header: checksum differs (try "
@@ -147,7 +147,7 @@ const char *sbt_directory_fault(const struct sbt_chunk_header *header,
 		if (column->column == SBT_COLUMN_ARGUMENT)
 			values += column->count;
 		else if (column->count != header->rows)
-			return "column has another number of values than the chunk has rows";
+			return "column's number of values differs from the chunk's rows";
 	}
 	if (header->table == TS_TABLE_INDEX)
 		bytes += sizeof(struct sbt_trailer);

@@ -35,8 +35,8 @@ static int lock_and_cut(const struct sbt_output *output, int fd, const char *pat
 	if (!output->locked && flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK)
 		return ts_error_set(err, TS_EIO, "trace '%s': another process is writing it", path);
 	if (ftruncate(fd, (off_t)bytes))
-		return ts_error_errno(err, errno, "trace '%s': cannot cut it to %llu bytes", path,
-				      (unsigned long long)bytes);
+		return ts_error_errno(err, errno, "trace '%s': cannot truncate it to %llu bytes",
+				      path, (unsigned long long)bytes);
 	return TS_OK;
 }
 
@@ -92,12 +92,12 @@ static int write_failed(struct sbt_output *output, int errnum, struct ts_error *
 
 	/* A file at its size limit is like a full disk: its writer continues when it can. */
 	if (errnum == EFBIG)
-		return ts_error_set(err, TS_ENOSPC,
-				    "trace '%s': cannot write behind byte %llu: it has reached the "
-				    "limit of a file's size (see ulimit -f)",
-				    output->path, (unsigned long long)output->bytes);
+		return ts_error_set(
+			err, TS_ENOSPC,
+			"trace '%s': cannot write after byte %llu: file size limit reached (see ulimit -f)",
+			output->path, (unsigned long long)output->bytes);
 	return ts_error_errno(
-		err, errnum, "trace '%s': cannot write behind byte %llu; it is kept up to %s%s",
+		err, errnum, "trace '%s': cannot write after byte %llu; it is kept up to %s%s",
 		output->path, (unsigned long long)output->bytes, cut ? "there" : "about there",
 		errnum == ENOSPC ? " (free some space, or write to another disk)" : "");
 }
@@ -125,7 +125,7 @@ int sbt_output_append(struct sbt_output *output, const void *data, size_t bytes,
 int sbt_output_cut(struct sbt_output *output, struct ts_error *err)
 {
 	if (ftruncate(output->fd, (off_t)output->bytes))
-		return ts_error_errno(err, errno, "trace '%s': cannot cut it to %llu bytes",
+		return ts_error_errno(err, errno, "trace '%s': cannot truncate it to %llu bytes",
 				      output->path, (unsigned long long)output->bytes);
 	return TS_OK;
 }
@@ -133,7 +133,7 @@ int sbt_output_cut(struct sbt_output *output, struct ts_error *err)
 int sbt_output_sync(struct sbt_output *output, struct ts_error *err)
 {
 	if (output->sync && fdatasync(output->fd))
-		return ts_error_errno(err, errno, "trace '%s': cannot bring it to the disk",
+		return ts_error_errno(err, errno, "trace '%s': cannot sync it to disk",
 				      output->path);
 	return TS_OK;
 }

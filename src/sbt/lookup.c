@@ -43,8 +43,7 @@ int sbt_budget_take(struct ts_reader *reader, size_t chunk, uint64_t bytes, stru
 {
 	if (bytes > reader->budget_bytes)
 		return sbt_chunk_error(&reader->file, &reader->list.chunks[chunk], chunk,
-				       "takes more memory than a file of this size may ask for",
-				       err);
+				       "needs more memory than a file of this size may use", err);
 	reader->budget_bytes -= bytes;
 	return TS_OK;
 }

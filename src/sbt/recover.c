@@ -162,8 +162,7 @@ static int recover_all(struct recover *recover, const char *to)
 		return result;
 	if (!has_header && recover->list.count == 0)
 		return ts_error_set(recover->err, TS_EFORMAT,
-				    "trace '%s': no whole chunk of a trace is in this file",
-				    recover->file.path);
+				    "trace '%s': no intact chunk in this file", recover->file.path);
 	for (size_t i = 0; i < recover->list.gap_count; i++)
 		recover->result.damaged_bytes += recover->list.gaps[i].bytes;
 	result = sbt_appender_open(&recover->out, to, has_header ? &recover->file.header : NULL,

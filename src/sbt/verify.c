@@ -59,7 +59,7 @@ static const char *time_fault(const struct ts_batch *batch, const struct sbt_chu
 	if (batch->table->start < 0)
 		return header->min_start != TS_ABSENT || header->max_start != TS_ABSENT ||
 				       header->max_end != TS_ABSENT
-			       ? "a table without time has bounds of time"
+			       ? "a table without time has time bounds"
 			       : NULL;
 	start = batch->columns[batch->table->start];
 	if (batch->table->duration >= 0)
@@ -76,7 +76,7 @@ static const char *time_fault(const struct ts_batch *batch, const struct sbt_chu
 	}
 	if (header->min_start != start[0] || header->max_start != start[batch->rows - 1] ||
 	    header->max_end != max_end)
-		return "bounds of time are not those of the rows";
+		return "time bounds differ from those of the rows";
 	return NULL;
 }
 
@@ -89,7 +89,7 @@ static const char *id_fault(struct verify *verify, const struct ts_batch *batch,
 		return header->first_id ? "a table without ids has a first id" : NULL;
 	if (header->first_id < verify->next_id[info->id] ||
 	    header->first_id + header->rows > UINT32_MAX)
-		return "ids do not rise";
+		return "ids do not increase";
 	verify->next_id[info->id] = header->first_id + header->rows;
 	if (info->id == TS_TABLE_STACK) {
 		const int64_t *parent = batch->columns[TS_COLUMN_OF(stack, parent)];
@@ -109,7 +109,7 @@ static const char *shape_fault(struct verify *verify, const struct ts_batch *bat
 		if (i && shape[i] == shape[i - 1])
 			continue;
 		if (shape[i] < 1 || (uint64_t)shape[i] < verify->next_shape)
-			return "ids of shapes do not rise";
+			return "shape ids do not increase";
 		verify->next_shape = (uint64_t)shape[i] + 1;
 	}
 	return NULL;
@@ -143,7 +143,8 @@ static const char *read_chain(struct verify *verify, int64_t id, int64_t previou
 	int result;
 
 	if (verify->blob_again > BLOB_AGAIN)
-		return blob_message(verify, id, "too many continue the same: it was not checked");
+		return blob_message(verify, id,
+				    "too many blobs continue the same one: not checked");
 	result = ts_reader_blob_walk(verify->reader, previous, add_piece, hash, &err);
 	verify->blob_again += hash->bytes;
 	*ret_lost = result == TS_ENOTFOUND;
@@ -185,9 +186,9 @@ static const char *one_blob_fault(struct verify *verify, const struct ts_batch *
 		return blob_message(verify, id, "it has a row without bytes");
 	ts_hash_stream_add(&hash, batch->bytes + offsets[i], bytes);
 	if ((uint64_t)row.bytes != hash.bytes)
-		return blob_message(verify, id, "it has another size than it says");
+		return blob_message(verify, id, "its size does not match");
 	if ((uint64_t)row.hash != ts_hash_stream_digest(&hash))
-		return blob_message(verify, id, "its content is not what its hash says");
+		return blob_message(verify, id, "its content does not match its hash");
 	verify->blobs[verify->blob_next] = (struct blob_state){ .id = id, .hash = hash };
 	verify->blob_next = (verify->blob_next + 1) % BLOB_STATES;
 	return NULL;
@@ -215,7 +216,7 @@ static const char *trailer_fault(struct verify *verify, const struct sbt_chunk *
 	    trailer.checksum != ts_hash64(&trailer, offsetof(struct sbt_trailer, checksum)))
 		return "checksum of the trailer differs";
 	if (trailer.index_offset != chunk->offset || trailer.file_bytes != end)
-		return "the trailer names another place";
+		return "the trailer points to another offset";
 	return NULL;
 }
 
@@ -240,7 +241,7 @@ static const char *index_fault(struct verify *verify, const struct sbt_chunk *ch
 		    row.max_end != header->max_end || (uint64_t)row.first_id != header->first_id ||
 		    row.header_bytes != header->header_bytes ||
 		    (uint64_t)row.checksum != header->checksum)
-			return "the index says something else of a chunk";
+			return "the index disagrees with a chunk";
 	}
 	verify->finished = (chunk->header.flags & SBT_FLAG_FINAL) &&
 			   number + 1 == verify->reader->list.count;
@@ -288,7 +289,7 @@ static void verify_chunk(struct verify *verify, size_t number)
 	const char *fault;
 
 	if (sequence != verify->next_sequence)
-		found(verify, sequence, chunk->offset, "chunks are missing ahead of this one");
+		found(verify, sequence, chunk->offset, "chunks are missing before this one");
 	verify->next_sequence = sequence + 1;
 	/* Columns unknown to this build are covered here, the others again below. */
 	if (sbt_chunk_check_payloads(&verify->reader->file, chunk, NULL)) {
@@ -333,7 +334,7 @@ static int verify_chunks(struct verify *verify, struct ts_error *err)
 	}
 	if (!verify->finished && !verify->findings)
 		found(verify, UINT64_MAX, verify->reader->file.bytes,
-		      "the trace was not finished: there is no index at its end");
+		      "the trace is unfinished: it has no index");
 	return verify->findings ? ts_error_set(err, TS_EFORMAT, "trace '%s' is damaged",
 					       verify->reader->file.path)
 				: TS_OK;

@@ -436,17 +436,17 @@ static const char *row_fault(const struct ts_writer *writer, const struct ts_tab
 			     const int64_t *row)
 {
 	if (!info || info->kind == TS_KIND_INTERNAL || info->kind == TS_KIND_DERIVED)
-		return "rows of this table are not for callers to add";
+		return "callers cannot add rows to this table";
 	if (info->id == TS_TABLE_STRING || info->id == TS_TABLE_FRAME ||
 	    info->id == TS_TABLE_STACK || info->id == TS_TABLE_BLOB)
-		return "rows of this table are made by functions of their own";
+		return "rows of this table have functions of their own";
 	if (info->start >= 0 && row[info->start] == TS_ABSENT)
 		return "an event needs a start";
 	if (info->duration >= 0 && row[info->duration] < -1)
 		return "a duration is negative";
 	if (info->shape >= 0 && row[info->shape] &&
 	    (uint64_t)row[info->shape] - writer->shapes.first_id >= writer->shapes.count)
-		return "an event has a shape that was never made";
+		return "an event has an unknown shape";
 	return NULL;
 }
 
@@ -506,7 +506,7 @@ static uint32_t add_to_dictionary(struct ts_writer *writer, enum ts_table_id tab
 	if (writer->error.code)
 		return 0;
 	if (all->next_id > UINT32_MAX) {
-		fail(writer, TS_EINVAL, "ids of a table are used up");
+		fail(writer, TS_EINVAL, "a table ran out of ids");
 		return 0;
 	}
 	if (ts_table_add(&all->pending->rows, row, NULL, 0)) {
@@ -662,7 +662,7 @@ uint32_t ts_writer_blob_piece(struct ts_writer *writer, uint32_t previous, uint6
 		return 0;
 	}
 	if (previous >= writer->tables[TS_TABLE_BLOB].next_id) {
-		fail(writer, TS_EINVAL, "a blob continues one that was never made");
+		fail(writer, TS_EINVAL, "a blob continues an unknown one");
 		return 0;
 	}
 	return add_bytes(writer, TS_TABLE_BLOB, &row, data, bytes);
@@ -748,7 +748,7 @@ static int new_writer(struct ts_writer **ret_writer, const char *path,
 	int result;
 
 	if (!path || !*path || strcmp(path, "-") == 0)
-		return ts_error_set(err, TS_EINVAL, "a trace needs the name of a file");
+		return ts_error_set(err, TS_EINVAL, "a trace needs a file name");
 	writer = calloc(1, sizeof(*writer));
 	if (!writer)
 		return ts_error_set(err, TS_ENOMEM, "no memory");
@@ -786,7 +786,7 @@ static const char *ids_fault(const struct ts_table *index, const struct ts_write
 {
 	for (uint32_t i = 0; i < TS_TABLE_COUNT; i++)
 		if (next_id(ids, i) > UINT32_MAX)
-			return "ids of a table are used up";
+			return "a table ran out of ids";
 	for (uint32_t i = 0; i < index->rows; i++) {
 		int64_t table = ts_table_value(index, TS_COLUMN_OF(index, table), i);
 		const struct ts_table_info *info = ts_table_info((uint32_t)table);
@@ -794,7 +794,7 @@ static const char *ids_fault(const struct ts_table *index, const struct ts_write
 			       (uint64_t)ts_table_value(index, TS_COLUMN_OF(index, rows), i);
 
 		if (info && info->kind == TS_KIND_DICTIONARY && end > next_id(ids, (uint32_t)table))
-			return "its chunks hold ids that were not given out yet";
+			return "its chunks contain ids that are not assigned yet";
 	}
 	return NULL;
 }

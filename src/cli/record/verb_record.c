@@ -105,7 +105,7 @@ static int read_words(const struct texts *texts, struct ts_record *record)
 	if (texts->rotate_keep && !texts->rotate)
 		return ts_report_usage("option '--rotate-keep' needs '--rotate'");
 	if (texts->backends && strpbrk(texts->backends, "; \t\n"))
-		return ts_report_usage("option '--backends': '%s' is no list of names",
+		return ts_report_usage("option '--backends': '%s' is not a list of names",
 				       texts->backends);
 	if (texts->window && ts_window_parse(texts->window, window, &err)) {
 		ts_error_prefix(&err, "option '--window'");

@@ -115,7 +115,7 @@ static int read_identity(struct ts_stack_process *process, pid_t pid, struct ts_
 	ts_process_name(pid, process->name, sizeof(process->name));
 	if (!process->start_time && process->name[0])
 		return ts_error_set(err, TS_ENOTFOUND,
-				    "process %d (%s) has ended: its parent has yet to take notice",
+				    "process %d (%s) is a zombie (exited, not yet reaped)",
 				    (int)pid, process->name);
 	if (!process->start_time)
 		return ts_error_set(err, TS_ENOTFOUND, "there is no process %d", (int)pid);

@@ -145,7 +145,7 @@ static void put_ways(struct ts_text *out, const struct ts_stack_groups *groups, 
 		ts_text_append_str(out, groups->common ? ", go on with:\n" : ":\n");
 		put_way(out, thread, groups->common, thread->count, colour);
 		if (groups->common == thread->count)
-			ts_text_append_str(out, "    (nothing: they stand there)\n");
+			ts_text_append_str(out, "    (nothing: this is their innermost frame)\n");
 	}
 }
 

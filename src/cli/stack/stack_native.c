@@ -287,7 +287,7 @@ static void set_aside_nameless(struct native *native)
 		if (native->process->threads[i].tid)
 			continue;
 		native->process->threads[i].native_missing =
-			"this Python does not tell its thread's number";
+			"this Python version does not expose its thread id";
 		native->how[i] = DONE;
 	}
 }
@@ -313,7 +313,7 @@ static void take_all(struct native *native)
 	for (size_t i = 0; i < native->process->count; i++) {
 		if (native->how[i] == PENDING)
 			native->process->threads[i].native_missing =
-				"its registers may not be read, or its stack does not hold still";
+				"its registers cannot be read, or its stack keeps changing";
 	}
 }
 

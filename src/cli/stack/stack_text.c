@@ -119,7 +119,7 @@ static void put_state(struct ts_text *out, const struct ts_stack_process *proces
 	if (state & TS_PYTHON_COLLECTS)
 		ts_text_append_str(out, ", collects garbage");
 	if (thread->is_native && process->is_python)
-		ts_text_append_str(out, ", not of Python");
+		ts_text_append_str(out, ", not a Python thread");
 	if (thread->interpreter > 0)
 		ts_text_printf(out, ", interpreter %" PRId64, thread->interpreter);
 	if (thread->task[0]) {
@@ -127,7 +127,7 @@ static void put_state(struct ts_text *out, const struct ts_stack_process *proces
 		put_shown(out, thread->task);
 	}
 	if (thread->was_stopped)
-		ts_text_append_str(out, ", was stopped for an instant");
+		ts_text_append_str(out, ", was stopped briefly");
 }
 
 static void put_thread_head(struct ts_text *out, const struct ts_stack_process *process,
@@ -164,10 +164,10 @@ static void put_remarks(struct ts_text *out, const struct ts_stack_thread *threa
 	if (thread->is_rejected)
 		put_remark(
 			out,
-			"(its Python stack changed at each of 5 looks and could not be read whole)",
+			"(its Python stack changed during each of 5 attempts and could not be read)",
 			colour);
 	else if (!thread->count && !thread->native_missing[0])
-		put_remark(out, "(no frames: it is starting or ending)", colour);
+		put_remark(out, "(no frames: it is starting or exiting)", colour);
 	if (thread->is_cut)
 		put_remark(out, "(outer native frames could not be found)", colour);
 	if (thread->native_missing[0]) {
@@ -201,7 +201,7 @@ static void put_about(struct ts_text *out, const struct ts_stack_process *proces
 	if (process->is_python)
 		ts_text_printf(out, "    Python %s", process->version);
 	else
-		ts_text_append_str(out, "    no Python in it: native frames only");
+		ts_text_append_str(out, "    not a Python process: native frames only");
 	if (process->rank >= 0)
 		ts_text_printf(out, ", rank %" PRId64, process->rank);
 	if (process->rank >= 0 && process->world_size > 0)

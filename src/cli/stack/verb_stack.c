@@ -98,7 +98,7 @@ static int add_users(struct stack *stack)
 	ts_device_users_release(&users);
 	if (!stack->target_count)
 		return ts_report_usage(
-			"no process was named, and none uses an accelerator: give '-p PID'");
+			"no process given, and none uses an accelerator: use '-p PID'");
 	return TS_EXIT_DONE;
 }
 
@@ -191,7 +191,7 @@ static int conclude(const struct stack *stack)
 		return TS_EXIT_CAPABILITY;
 	if (!stack->count && !stack->lacks_named)
 		ts_report_warning(
-			"there is no Python among the %zu processes; '--native' shows others",
+			"none of the %zu processes runs Python; use '--native' to show others",
 			stack->target_count);
 	return stack->lacks_named || !stack->count ? TS_EXIT_INPUT : TS_EXIT_DONE;
 }
@@ -218,31 +218,28 @@ int ts_verb_stack(int argc, char **argv)
 	const struct ts_option options[] = {
 		TS_OPTION_WORDS("pid", 'p', "PID,...", &stack.words,
 				"these processes (default: those that use accelerators)"),
-		TS_OPTION_FLAG("children", 'c', &stack.children, "also what they have started"),
+		TS_OPTION_FLAG("children", 'c', &stack.children, "include their child processes"),
 		TS_OPTION_FLAG("native", 'n', &stack.options.native,
-			       "with the frames of C and C++ code; then also of programs "
-			       "without Python"),
+			       "add C and C++ frames; also shows processes without Python"),
 		TS_OPTION_FLAG("locals", 'l', &stack.options.locals,
-			       "with local variables, shortened"),
-		TS_OPTION_FLAG("group", 'g', &stack.group,
-			       "who stands at the same place, and who elsewhere: for a job that "
-			       "hangs"),
+			       "show local variables, shortened"),
+		TS_OPTION_FLAG(
+			"group", 'g', &stack.group,
+			"group threads with equal stacks: finds the odd one in a job that hangs"),
 		TS_OPTION_FLAG("json", 'j', &stack.json,
-			       "one JSON object a process (with --group: a group) and line"),
+			       "one JSON object per line, for each process (--group: each group)"),
 	};
 	const struct ts_command command = {
 		.verb = "stack",
 		.operands = "[PID...]",
 		.about =
-			"Shows where the threads of Python processes stand now, innermost frame first. Nothing is\n"
-			"stopped, but for '--native' a thread whose registers cannot be had otherwise, for an instant.\n",
+			"Shows the current stacks of Python threads, innermost frame first. Nothing is stopped, except\nwith '--native', briefly, a thread whose registers cannot be read otherwise.\n",
 		.examples =
 			"tracesmith stack -p 1234\ntracesmith stack -p 1234 --locals\ntracesmith stack --native -p 1234,1235\n"
 			"tracesmith stack --group --children -p $(pgrep -o torchrun)\n"
 			"tracesmith stack --json 1234 | jq '.threads[].frames[0]'",
 		.exits =
-			"0  done\n2  usage\n3  a process that was named is not there or no Python, or none could be read\n"
-			"4  a process may not be read: the message says what is missing",
+			"0  done\n2  usage\n3  a given process does not exist or does not run Python, or none could be read\n4  access to a process is denied: the message says what is missing",
 		.options = options,
 		.option_count = TS_ARRAY_SIZE(options),
 		.maximum_operands = -1,

@@ -13,8 +13,7 @@ static int add_source(struct ts_top_backends *backends, const char *name, struct
 	int rc;
 
 	if (backends->source_count == TS_TOP_SOURCES)
-		return ts_error_set(err, TS_EINVAL, "more than %u sources of metrics",
-				    TS_TOP_SOURCES);
+		return ts_error_set(err, TS_EINVAL, "more than %u metric sources", TS_TOP_SOURCES);
 	rc = ts_metrics_source_find(name, place, err);
 	if (rc)
 		*place = NULL;

@@ -112,7 +112,7 @@ static void draw_device(struct ts_top_session *session, const struct ts_top_devi
 		       TS_MIN((unsigned int)sizeof(name), TS_MAX(screen->columns / 4, 9u)), false);
 	ts_screen_str(screen, TS_STYLE_PLAIN, " ");
 	if (!values) {
-		ts_screen_str(screen, TS_STYLE_DIM, "says nothing now");
+		ts_screen_str(screen, TS_STYLE_DIM, "no data");
 		return;
 	}
 	put_bar(screen, values->values[TS_TOP_DEVICE_PERCENT]);
@@ -275,10 +275,10 @@ static void draw_empty(struct ts_top_session *session, unsigned int row)
 	ts_screen_row(&session->screen, row);
 	ts_screen_str(
 		&session->screen, TS_STYLE_DIM,
-		session->view.filter[0] ? "no process has that in its name"
+		session->view.filter[0] ? "no process name matches"
 		: session->top->asked_count
-			? "no such process any more"
-			: "no process has an agent in it or uses an accelerator: start one with 'tracesmith record -- CMD', or see all with -a");
+			? "the process has exited"
+			: "no process has a TraceSmith agent or uses an accelerator: start one with 'tracesmith record -- CMD', or see all with -a");
 }
 
 /* Keeps the selected line on the screen. */
@@ -349,15 +349,15 @@ static void draw_bottom(struct ts_top_session *session)
 	ts_screen_row(&session->screen, session->screen.rows - 1);
 	switch (session->mode) {
 	case TS_TOP_ASK_DELAY:
-		snprintf(question, sizeof(question), "seconds between two looks [%.4g]: ",
+		snprintf(question, sizeof(question), "refresh interval in seconds [%.4g]: ",
 			 (double)session->top->delay_ns / 1e9);
 		break;
 	case TS_TOP_ASK_FILTER:
-		snprintf(question, sizeof(question), "only names with (nothing: all): ");
+		snprintf(question, sizeof(question), "show only names containing (empty: all): ");
 		break;
 	case TS_TOP_ASK_SIGNAL:
 		snprintf(question, sizeof(question),
-			 "signal for %d (%s), Enter sends, Esc does not [TERM]: ",
+			 "signal for %d (%s), Enter sends, Esc cancels [TERM]: ",
 			 (int)session->victim, victim ? victim->name : "gone");
 		break;
 	default:
@@ -376,12 +376,12 @@ static void draw_help(struct ts_top_session *session)
 		"P M N T E     sort by CPU, memory, pid, time, events",
 		"< >           sort by the column to the left or right",
 		"R             reverse the order",
-		"arrows, PgUp, PgDn, Home, End    select a process; left and right move the command",
-		"space         look now                   d, s        set the delay",
-		"k, F9         send a signal              /, F, F4    only processes whose name has ...",
-		"c             name or command line       Ctrl-L      draw anew",
-		"y             functions, threads or neither, of Python programs",
-		"o, i          order of functions: own or total time; with threads that wait, or without",
+		"arrows, PgUp, PgDn, Home, End    select a process; left and right scroll the command",
+		"space         refresh now                d, s        set the interval",
+		"k, F9         send a signal              /, F, F4    filter by name",
+		"c             name or command line       Ctrl-L      redraw",
+		"y             Python functions, threads or neither",
+		"o, i          sort functions by own or total time; include idle threads or not",
 		"",
 	};
 	struct ts_screen *screen = &session->screen;
@@ -401,11 +401,11 @@ static void draw_help(struct ts_top_session *session)
 	ts_screen_row(screen, row);
 	ts_screen_str(
 		screen, TS_STYLE_DIM,
-		"what cannot be read is '-'; events that flight mode overwrites are not lost");
+		"'-' is not available; events overwritten in flight mode do not count as lost");
 	if (screen->rows < row + 2)
 		return;
 	ts_screen_row(screen, screen->rows - 1);
-	ts_screen_str(screen, TS_STYLE_BOLD, "any key goes back");
+	ts_screen_str(screen, TS_STYLE_BOLD, "press any key to return");
 }
 
 /*

@@ -83,7 +83,7 @@ static void answer_delay(struct ts_top_session *session)
 	if (ts_parse_duration_ns(text, strlen(text), &delay) || delay < DELAY_LEAST_NS ||
 	    delay > DELAY_GREATEST_NS) {
 		snprintf(session->said, sizeof(session->said),
-			 "'%s' is no time from 0.05 to 3600 seconds", session->answer);
+			 "'%s' is not a time from 0.05 to 3600 seconds", session->answer);
 		return;
 	}
 	session->top->delay_ns = delay;
@@ -96,7 +96,7 @@ static void answer_signal(struct ts_top_session *session)
 	struct ts_error err;
 
 	if (!number)
-		snprintf(session->said, sizeof(session->said), "'%s' is no signal",
+		snprintf(session->said, sizeof(session->said), "'%s' is not a signal",
 			 session->answer);
 	else if (ts_top_send_signal(session->victim, session->victim_start, number, &err))
 		snprintf(session->said, sizeof(session->said), "%.150s", err.message);

@@ -68,7 +68,7 @@ static void put_devices(struct ts_text *out, const struct ts_top *top)
 		ts_top_format_device_name(device, name, sizeof(name));
 		put_shown(out, name);
 		if (!values) {
-			ts_text_append_str(out, ": says nothing now\n");
+			ts_text_append_str(out, ": no data\n");
 			continue;
 		}
 		ts_top_describe_device(device, values, &text);
@@ -145,8 +145,8 @@ static int put_text(const struct ts_top *top, struct ts_top_view *view, struct t
 	ts_report_note(
 		"%s",
 		top->asked_count
-			? "no such process any more"
-			: "no process has an agent in it or uses an accelerator: start one with 'tracesmith record -- CMD', or see all with 'tracesmith top -a'");
+			? "the process has exited"
+			: "no process has a TraceSmith agent or uses an accelerator: start one with 'tracesmith record -- CMD', or see all with 'tracesmith top -a'");
 	return TS_OK;
 }
 

@@ -107,8 +107,7 @@ void ts_top_python_describe(const struct ts_top_python_snapshot *picture, struct
 
 	if (!picture->processes) {
 		ts_text_printf(out, "python: %s",
-			       picture->message[0] ? picture->message
-						   : "no stacks of Python here, so far");
+			       picture->message[0] ? picture->message : "no Python stacks yet");
 		return;
 	}
 	ts_text_printf(out, "python: %zu process%s, %zu thread%s, %.0f samples/s, %.2f%% rejected",

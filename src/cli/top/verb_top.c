@@ -38,7 +38,7 @@ static int unknown_column(const char *name)
 		length += (size_t)snprintf(known + length, sizeof(known) - length, "%s%s",
 					   i ? ", " : "",
 					   ts_top_column((enum ts_top_column)i)->sort_name);
-	return ts_report_usage("option '--sort': '%s' is no column: there are %s", name, known);
+	return ts_report_usage("option '--sort': '%s' is not a column; available: %s", name, known);
 }
 
 static int read_sort(const struct options *options, struct ts_top_view *view)
@@ -77,12 +77,12 @@ static int check(const struct options *options, struct ts_top *top)
 		return ts_report_usage("option '--delay': '%s' is less than 0.05 s",
 				       options->delay);
 	if (options->backends && strpbrk(options->backends, "; \t\n"))
-		return ts_report_usage("option '--backends': '%s' is no list of names",
+		return ts_report_usage("option '--backends': '%s' is not a list of names",
 				       options->backends);
 	if (options->json && !options->once && !options->count)
-		return ts_report_usage("'--json' needs '--once' or '-n': it is for programs");
+		return ts_report_usage("'--json' needs '--once' or '-n'");
 	if (options->once && options->count > 1)
-		return ts_report_usage("'--once' is '-n 1': give one of them");
+		return ts_report_usage("'--once' means '-n 1': use one of them");
 	if (options->all && options->pids.count)
 		return ts_report_usage("'-a' and '-p' exclude each other");
 	return TS_EXIT_DONE;
@@ -169,40 +169,38 @@ int ts_verb_top(int argc, char **argv)
 	struct options given = { .count = 0 };
 	const struct ts_option options[] = {
 		TS_OPTION_FLAG("once", 0, &given.once,
-			       "one picture as plain text, after one delay"),
+			       "print one snapshot as plain text, after one interval"),
 		TS_OPTION_INTEGER("count", 'n', "N", &given.count, 1, INT64_MAX,
-				  "N pictures as plain text"),
+				  "print N snapshots as plain text"),
 		TS_OPTION_FLAG("json", 0, &given.json,
-			       "with --once or -n: one JSON object a picture"),
+			       "with --once or -n: one JSON object per snapshot"),
 		TS_OPTION_TEXT("delay", 'd', "SECONDS", &given.delay,
-			       "between two looks (default 1)"),
+			       "refresh interval (default 1)"),
 		TS_OPTION_WORDS("pid", 'p', "PID,...", &given.pids,
-				"only these processes and what they started"),
+				"only these processes and their children"),
 		TS_OPTION_FLAG("all", 'a', &given.all,
-			       "also all other processes of yours (root: of everybody)"),
+			       "include all your other processes (root: everybody's)"),
 		TS_OPTION_TEXT("sort", 0, "COLUMN", &given.sort,
 			       "cpu (default), mem, pid, time, events, lost, ..."),
 		TS_OPTION_FLAG("command", 'c', &given.full_command,
-			       "command lines in place of names"),
+			       "command lines instead of names"),
 		TS_OPTION_FLAG("python", 0, &given.python,
-			       "functions and threads of Python programs, too"),
+			       "also functions and threads of Python programs"),
 		TS_OPTION_FLAG("idle", 0, &given.idle,
-			       "the same, with the time of threads that wait"),
-		TS_OPTION_TEXT("backends", 0, "LIST", &given.backends,
-			       "sources of metrics: host,nvml,... (default: "
-			       "$TRACESMITH_BACKENDS, or all there are)"),
+			       "the same, including the time of idle threads"),
+		TS_OPTION_TEXT(
+			"backends", 0, "LIST", &given.backends,
+			"metric sources: host,nvml,... (default: $TRACESMITH_BACKENDS, or all)"),
 	};
 	const struct ts_command command = {
 		.verb = "top",
 		.operands = "",
 		.about =
-			"Shows what processes with an agent in them, those that they started and those that use\n"
-			"accelerators do now: processors, memory, devices, events stored and lost; of Python programs\n"
-			"functions by own and total time, threads and the GIL. In the screen: h shows the keys, q quits.\n",
+			"Shows processes with a TraceSmith agent, their children, and processes that use accelerators:\nCPU, memory, devices, events stored and lost; for Python programs functions by own and total\ntime, threads and the GIL. Press h for the keys, q to quit.\n",
 		.examples =
 			"tracesmith top\ntracesmith top -p 1234 -d 0.5\ntracesmith top --python --once -p 1234\ntracesmith top --once --json | jq '.processes[].pid'",
 		.exits =
-			"0  done\n2  usage, or there is no terminal\n3  no such process, or the live directory cannot be used",
+			"0  done\n2  usage, or no terminal\n3  no such process, or the live directory cannot be used",
 		.options = options,
 		.option_count = TS_ARRAY_SIZE(options),
 	};

@@ -52,12 +52,12 @@ int ts_python_access_denied(pid_t pid, struct ts_error *err)
 	if (scope >= 3)
 		return ts_error_set(
 			err, TS_ECAP,
-			"process %d (%s) may not be read: Yama's ptrace_scope is %d, so that nobody may, root included, until the next boot",
+			"process %d (%s) cannot be read: Yama's ptrace_scope is %d, which forbids it even to root until the next boot",
 			(int)pid, name, scope);
 	if (has_capability())
 		return ts_error_set(
 			err, TS_ECAP,
-			"process %d (%s) may not be read although we have CAP_SYS_PTRACE: a seccomp filter, a security module or another user namespace refuses it; in a container it must be started with --cap-add SYS_PTRACE; see tracesmith doctor",
+			"process %d (%s) cannot be read despite CAP_SYS_PTRACE: a seccomp filter, a security module or another user namespace denies it; start a container with --cap-add SYS_PTRACE; see tracesmith doctor",
 			(int)pid, name);
 	if (status.st_uid != geteuid())
 		return ts_error_set(
@@ -67,11 +67,11 @@ int ts_python_access_denied(pid_t pid, struct ts_error *err)
 	if (scope >= 1)
 		return ts_error_set(
 			err, TS_ECAP,
-			"process %d (%s) may not be read: Yama's ptrace_scope is %d and CAP_SYS_PTRACE is missing: start it with tracesmith, or sudo sysctl kernel.yama.ptrace_scope=0, or " RAISE,
+			"process %d (%s) cannot be read: Yama's ptrace_scope is %d and CAP_SYS_PTRACE is missing: start it with tracesmith, or sudo sysctl kernel.yama.ptrace_scope=0, or " RAISE,
 			(int)pid, name, scope);
 	return ts_error_set(
 		err, TS_ECAP,
-		"process %d (%s) may not be read and CAP_SYS_PTRACE is missing: it has changed its user, belongs to a container, or a security module refuses it: " RAISE
+		"process %d (%s) cannot be read without CAP_SYS_PTRACE: it changed its user, belongs to a container, or a security module denies it: " RAISE
 		"; in a container: docker run --cap-add SYS_PTRACE",
 		(int)pid, name);
 }

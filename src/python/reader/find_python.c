@@ -229,11 +229,11 @@ static int lay_out(struct search *search, const struct binary *binary, uint64_t 
 	    (search->version >> 16 & 0xff) >= TS_PYTHON_OLDEST_MINOR)
 		return ts_error_set(
 			err, TS_EFORMAT,
-			"process %d runs Python %u.%u, whose runtime makes no sense: it may be patched, or damaged",
+			"process %d runs Python %u.%u, whose runtime is not recognised: it may be patched or corrupt",
 			(int)search->pid, search->version >> 24, search->version >> 16 & 0xff);
 	return ts_error_set(
 		err, TS_EVERSION,
-		"process %d runs Python %u.%u, which this build does not know (3.%d to 3.%d)",
+		"process %d runs Python %u.%u, which is not supported (3.%d to 3.%d are)",
 		(int)search->pid, search->version >> 24, search->version >> 16 & 0xff,
 		TS_PYTHON_OLDEST_MINOR, TS_PYTHON_NEWEST_MINOR);
 }
@@ -483,13 +483,14 @@ static int none_found(const struct search *search, struct ts_error *err)
 
 	ts_python_process_name(search->pid, name, sizeof(name));
 	if (search->is_starting)
-		return ts_error_set(err, TS_ENOTFOUND,
-				    "process %d (%s): its Python has not started yet, or has ended",
-				    (int)search->pid, name);
+		return ts_error_set(
+			err, TS_ENOTFOUND,
+			"process %d (%s): its Python has not started yet, or has exited",
+			(int)search->pid, name);
 	if (search->old_major)
 		return ts_error_set(
 			err, TS_EVERSION,
-			"process %d runs Python %u.%u, which this build does not know (3.%d to 3.%d)",
+			"process %d runs Python %u.%u, which is not supported (3.%d to 3.%d are)",
 			(int)search->pid, search->old_major, search->old_minor,
 			TS_PYTHON_OLDEST_MINOR, TS_PYTHON_NEWEST_MINOR);
 	return ts_error_set(err, TS_ENOTFOUND, "no Python in process %d (%s)", (int)search->pid,

@@ -71,10 +71,9 @@ int ts_python_reader_open(struct ts_python_reader **ret_python, pid_t pid, uint6
 	if (status)
 		return status;
 	if (python->place.layout.thread.bytes > MAX_HEAD)
-		return ts_error_set(
-			err, TS_EVERSION,
-			"process %d runs a Python whose threads are laid out as none that is known",
-			(int)pid);
+		return ts_error_set(err, TS_EVERSION,
+				    "process %d runs a Python with an unknown thread layout",
+				    (int)pid);
 	python->view.memory = &python->memory;
 	python->view.layout = &python->place.layout;
 	python->view.code_type = python->place.code_type;

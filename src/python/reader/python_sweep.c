@@ -674,7 +674,7 @@ static int plan(struct ts_python_reader *python)
 static int mark_read(struct ts_python_reader *python, struct ts_error *err)
 {
 	if (!are_whole(python, 0, 1))
-		return ts_error_set(err, TS_ENOTFOUND, "process %d has become another program",
+		return ts_error_set(err, TS_ENOTFOUND, "process %d has executed another program",
 				    (int)python->pid);
 	for (size_t i = 0; i < python->interpreter_count; i++) {
 		struct python_interpreter *interpreter = &python->interpreters[i];

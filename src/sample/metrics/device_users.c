@@ -292,7 +292,7 @@ static void note_missing(struct ts_device_users *users, const struct scan *scan,
 	if (scan->hidden) {
 		snprintf(
 			text, sizeof(text),
-			"%u process%s of other users could not be looked at (run as root to see all)",
+			"%u process%s of other users could not be inspected (run as root to see all)",
 			scan->hidden, scan->hidden == 1 ? "" : "es");
 		note(users, "", text);
 	}
@@ -303,7 +303,7 @@ static void note_missing(struct ts_device_users *users, const struct scan *scan,
 			 ts_format_duration_ns(limit, sizeof(limit), limit_ns));
 		if (!asked->ended)
 			note(users, asked->source->name,
-			     asked->started ? text : "no thread could be made to ask it");
+			     asked->started ? text : "cannot start a thread to query it");
 		else if (asked->message[0])
 			note(users, asked->source->name, asked->message);
 		users->complete &= asked->ended && !asked->failed;
@@ -323,7 +323,7 @@ static int find(struct ts_device_users *users, struct scan *scan, int64_t limit_
 	note_missing(users, scan, limit_ns);
 	if (all.failed || scan->users.failed) {
 		free(all.users);
-		return ts_error_set(err, TS_ENOMEM, "no memory for a list of accelerators' users");
+		return ts_error_set(err, TS_ENOMEM, "no memory for the list of device users");
 	}
 	users->users = all.users;
 	users->count = all.count;
@@ -342,7 +342,7 @@ int ts_device_users_find_by(struct ts_device_users *ret_users, const struct ts_d
 	if (limit_ns > 0) {
 		answers = device_users_ask(sources);
 		if (!answers)
-			return ts_error_set(err, TS_ENOMEM, "no memory to ask makers' tools");
+			return ts_error_set(err, TS_ENOMEM, "no memory to query vendor tools");
 		device_users_wait(answers, limit_ns);
 		scan.answers = answers;
 	}

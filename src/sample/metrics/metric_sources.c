@@ -59,8 +59,8 @@ int ts_metrics_source_find(const char *name, const struct ts_metrics_source **re
 	if (!backend) {
 		const char *why = dlerror();
 
-		return ts_error_set(err, TS_ENOTFOUND, "no backend or source of metrics '%s': %s",
-				    name, why ? why : "it is none of ours");
+		return ts_error_set(err, TS_ENOTFOUND, "no backend or metric source '%s': %s", name,
+				    why ? why : "not built in");
 	}
 	*ret_source = metrics_of(backend);
 	if (!*ret_source)

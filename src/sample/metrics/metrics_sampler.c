@@ -427,7 +427,7 @@ static int add_worker(struct ts_metrics_sampler *sampler, const struct ts_metric
 	struct worker *worker = &sampler->workers[sampler->worker_count];
 
 	if (sampler->worker_count == WORKERS)
-		return ts_error_set(err, TS_EINVAL, "more than %d sources of metrics", WORKERS);
+		return ts_error_set(err, TS_EINVAL, "more than %d metric sources", WORKERS);
 	worker->sampler = sampler;
 	worker->source = source;
 	ts_metrics_rows_init(&worker->rows, &sampler->passed_on, source ? source->name : HOST,
@@ -487,7 +487,7 @@ static void start_worker(struct worker *worker)
 	sampler->users--;
 	worker->started = false;
 	sampler->consumer->message(sampler->consumer->context, name,
-				   "no thread could be made to sample it");
+				   "cannot start a thread to sample it");
 }
 
 static void start_workers(struct ts_metrics_sampler *sampler)

@@ -103,7 +103,7 @@ static int refused(int errnum, struct ts_error *err)
 				    sizeof(paranoid));
 		return ts_error_set(
 			err, TS_ECAP,
-			"native stacks of running threads need perf_event_open(), which is refused: kernel.perf_event_paranoid is %s; set it to 2 or below, or run with CAP_PERFMON (for processes of others also CAP_SYS_PTRACE)",
+			"native stacks of running threads need perf_event_open(), which is denied: kernel.perf_event_paranoid is %s; set it to 2 or below, or run with CAP_PERFMON (for processes of others also CAP_SYS_PTRACE)",
 			paranoid);
 	case EPERM:
 		return ts_error_set(
@@ -205,17 +205,17 @@ static int thread_refused(pid_t tid, size_t count, int errnum, struct ts_error *
 	if (errnum == EMFILE || errnum == ENFILE)
 		return ts_error_set(
 			err, TS_ENOSPC,
-			"native stacks of %zu running threads only: no more open files are allowed; raise 'ulimit -n'",
+			"native stacks of %zu running threads only: out of file descriptors; raise 'ulimit -n'",
 			count);
 	if (errnum == EPERM || errnum == ENOMEM)
 		return ts_error_set(
 			err, TS_ENOSPC,
-			"native stacks of %zu running threads only: no more memory may be locked; raise kernel.perf_event_mlock_kb or 'ulimit -l', or run with CAP_IPC_LOCK",
+			"native stacks of %zu running threads only: locked memory limit reached; raise kernel.perf_event_mlock_kb or 'ulimit -l', or run with CAP_IPC_LOCK",
 			count);
 	if (errnum == EACCES)
 		return ts_error_set(
 			err, TS_ECAP,
-			"thread %d: perf_event_open() is refused: it belongs to someone else; run this as its owner or root, or with CAP_PERFMON and CAP_SYS_PTRACE",
+			"thread %d: perf_event_open() is denied: it belongs to another user; run as its owner or root, or with CAP_PERFMON and CAP_SYS_PTRACE",
 			(int)tid);
 	return ts_error_errno(err, errnum, "thread %d: perf_event_open()", (int)tid);
 }

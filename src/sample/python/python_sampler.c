@@ -412,7 +412,7 @@ int ts_python_sampler_open(struct ts_python_sampler **ret_sampler,
 	error = ts_thread_start(&sampler->thread, "ts-python", run, sampler);
 	if (error) {
 		free_sampler(sampler);
-		return ts_error_errno(err, error, "no thread to sample Python stacks");
+		return ts_error_errno(err, error, "cannot start a thread to sample Python stacks");
 	}
 	*ret_sampler = sampler;
 	return TS_OK;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One sampled process: opened when there is a Python in it, swept, reported, and reopened when it
- * has become another program.
+ * has executed another program.
  */
 #include <stdio.h>
 

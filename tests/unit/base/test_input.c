@@ -202,10 +202,10 @@ TS_TEST(zstd)
 	size = append_zstd(file, 0, room, data, 200000);
 	for (size_t cut = 4; cut < size; cut += cut < 40 ? 1 : 1777) {
 		make_file(file, cut);
-		check_bad(data, 200000, "zstd data is cut short");
+		check_bad(data, 200000, "zstd data is truncated");
 	}
 	make_file(file, size - 1);
-	check_bad(data, 200000, "zstd data is cut short");
+	check_bad(data, 200000, "zstd data is truncated");
 
 	memcpy(file + size, "garbage", 7);
 	make_file(file, size + 7);
@@ -259,18 +259,18 @@ TS_TEST(gzip)
 	size = append_gzip(file, 0, room, data, 200000);
 	for (size_t cut = 2; cut < size; cut += cut < 40 ? 1 : 1777) {
 		make_file(file, cut);
-		check_bad(data, 200000, "gzip data is cut short");
+		check_bad(data, 200000, "gzip data is truncated");
 	}
 	for (size_t cut = size - 9; cut < size; cut++) {
 		make_file(file, cut);
-		check_bad(data, 200000, "gzip data is cut short");
+		check_bad(data, 200000, "gzip data is truncated");
 	}
 
 	memcpy(file + size, "garbage", 7);
 	make_file(file, size + 7);
-	check_bad(data, 200000, "something else follows the gzip data");
+	check_bad(data, 200000, "unexpected data after the gzip stream");
 	make_file(file, size + 1);
-	check_bad(data, 200000, "something else follows the gzip data");
+	check_bad(data, 200000, "unexpected data after the gzip stream");
 
 	file[size - 5] ^= 1;
 	make_file(file, size);

@@ -89,7 +89,7 @@ TS_TEST(output_and_code_are_collected)
 	TS_CHECK_INT(result.signal, SIGSEGV);
 	TS_CHECK_INT(result.exit_code, -1);
 	TS_CHECK(!ts_subprocess_succeeded(&result));
-	TS_CHECK_STR(end_of(&result), "was ended by signal 11");
+	TS_CHECK_STR(end_of(&result), "was killed by signal 11");
 	expect_no_children();
 	ts_subprocess_result_release(&result);
 }

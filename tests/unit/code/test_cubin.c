@@ -308,6 +308,6 @@ TS_TEST(not_a_cubin)
 
 	image[offsetof(Elf64_Ehdr, e_machine)] = 62;
 	TS_CHECK_INT(ts_cubin_open(&cubin, image, bytes, &err), TS_EFORMAT);
-	TS_CHECK_STR(err.message, "no code of a CUDA device");
+	TS_CHECK_STR(err.message, "not CUDA device code");
 	TS_CHECK_INT(ts_cubin_open(&cubin, "text", 4, &err), TS_EFORMAT);
 }

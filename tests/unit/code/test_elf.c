@@ -172,7 +172,7 @@ TS_TEST(cut_files_have_less)
 
 	TS_CHECK_INT(ts_elf_open_image(&elf, image, 0, "empty", &err), TS_EFORMAT);
 	TS_CHECK_INT(ts_elf_open_image(&elf, image, 63, "cut", &err), TS_EFORMAT);
-	TS_CHECK_STR(err.message, "'cut': no ELF file of 64 bits");
+	TS_CHECK_STR(err.message, "'cut': not a 64-bit ELF file");
 	for (size_t cut = 64; cut < bytes; cut += bytes / 50)
 		ask_all(image, cut);
 }
@@ -242,6 +242,6 @@ TS_TEST(what_is_no_file_is_refused)
 	int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 
 	TS_CHECK_INT(ts_elf_open(&elf, fd, "/dev/null", &err), TS_EFORMAT);
-	TS_CHECK_STR(err.message, "'/dev/null': no ELF file");
+	TS_CHECK_STR(err.message, "'/dev/null': not an ELF file");
 	close(fd);
 }

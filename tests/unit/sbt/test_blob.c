@@ -270,10 +270,10 @@ TS_TEST(sizes_that_lie_are_refused)
 				       { .bytes = INT64_MAX, .data = 4, .previous = 1 } };
 
 	falling[0].hash = huge[0].hash = (int64_t)ts_hash64("abcd", 4);
-	check_refused(&larger, 1, 1, "another size");
+	check_refused(&larger, 1, 1, "size does not match");
 	check_refused(&negative, 1, 1, "negative");
-	check_refused(falling, 2, 2, "do not rise");
-	check_refused(huge, 2, 2, "another size");
+	check_refused(falling, 2, 2, "do not increase");
+	check_refused(huge, 2, 2, "size does not match");
 }
 
 TS_TEST(rows_without_bytes_are_refused)
@@ -289,7 +289,7 @@ TS_TEST(another_content_than_the_hash_is_refused)
 {
 	struct ts_blob_row row = { .bytes = 4, .data = 4, .hash = 1 };
 
-	check_refused(&row, 1, 1, "not what its hash says");
+	check_refused(&row, 1, 1, "does not match its hash");
 }
 
 /* A chunk in the middle is lost: its bytes cannot be had, others can. */
@@ -327,7 +327,7 @@ TS_TEST(a_lost_part_is_named)
 	TS_CHECK_INT(ts_verify(good, NULL, NULL, NULL, &err), 0);
 	TS_CHECK_INT(ts_reader_open(&reader, good, NULL), 0);
 	TS_CHECK_INT(ts_reader_blob_size(reader, blob, &(uint64_t){ 0 }, &err), TS_ENOTFOUND);
-	TS_CHECK(strstr(err.message, "blob 3: a part of it is not in the file") != NULL);
+	TS_CHECK(strstr(err.message, "blob 3: part of it is missing from the file") != NULL);
 	TS_CHECK_INT(ts_reader_blob_read(reader, 1, 0, &byte, 1, &err), 0);
 	ts_reader_close(reader);
 	unlink(good);

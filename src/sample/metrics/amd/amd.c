@@ -130,7 +130,7 @@ static bool is_gone(struct amd *amd, struct amd_gpu *gpu)
 	if (faccessat(gpu->directory, "vendor", F_OK, 0) == 0 || errno != ENOENT)
 		return false;
 	gpu->is_lost = true;
-	amd_message(amd, "AMD GPU %u ('%s') has gone", gpu->number, gpu->bus);
+	amd_message(amd, "AMD GPU %u ('%s') has disappeared", gpu->number, gpu->bus);
 	return true;
 }
 
@@ -138,8 +138,8 @@ static bool is_asleep(struct amd *amd, struct amd_gpu *gpu)
 {
 	if (amd_file_read(amd, gpu, AMD_FILE_STATUS) || strncmp(amd->text.data, "suspend", 7) != 0)
 		return false;
-	amd_message(amd, "AMD GPU %u ('%s') sleeps, and is not woken to be measured", gpu->number,
-		    gpu->bus);
+	amd_message(amd, "AMD GPU %u ('%s') is suspended, and is not woken for sampling",
+		    gpu->number, gpu->bus);
 	return true;
 }
 
@@ -189,7 +189,7 @@ const struct ts_metrics_source ts_metrics_amd = {
 	.abi = TS_METRICS_ABI,
 	.size = sizeof(struct ts_metrics_source),
 	.name = "amd",
-	.summary = "AMD GPUs, by the files of their driver",
+	.summary = "AMD GPUs, from the sysfs files of their driver",
 	.least_interval_ns = SECOND_NS / 50,
 	.open = open_system,
 	.sample = sample,

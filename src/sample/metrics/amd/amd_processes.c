@@ -125,8 +125,9 @@ void amd_read_processes(struct amd *amd, struct amd_gpu *gpu)
 	if (gpu->part_count == 0)
 		return;
 	if (amd->is_inner) {
-		amd_message(amd, "processes on AMD GPUs are not shown in a container: the driver "
-				 "knows them by their numbers outside (record from there)");
+		amd_message(
+			amd,
+			"processes on AMD GPUs are not shown in a container: the driver reports host pids (record from the host)");
 		return;
 	}
 	snprintf(path, sizeof(path), "%s/class/kfd/kfd/proc", amd->root);

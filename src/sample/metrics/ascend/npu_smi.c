@@ -87,8 +87,8 @@ static enum ts_metrics_state open_smi(void **ret_state, char *why, size_t why_by
 		snprintf(
 			why, why_bytes,
 			has_device
-				? "there are Ascend devices, but no npu-smi in PATH nor in /usr/local/sbin: install the driver's tools, or mount them into the container"
-				: "there is no npu-smi and no Ascend device");
+				? "Ascend devices found, but no npu-smi in PATH or /usr/local/sbin: install the driver's tools, or mount them into the container"
+				: "no npu-smi and no Ascend device");
 		return has_device ? TS_METRICS_BROKEN : TS_METRICS_NONE;
 	}
 	set_libraries(smi);
@@ -280,10 +280,9 @@ static void give_processes(const struct ts_npu_smi *smi, const struct ts_npu_inf
 	}
 	if (unseen)
 		say(sink,
-		    "npu-smi names processes by their numbers outside of this container; their memory is left out (use the host's pid namespace to see it)");
+		    "npu-smi reports host pids in this container; process memory is left out (use the host's pid namespace to see it)");
 	if (info->is_incomplete)
-		say(sink,
-		    "npu-smi lists no more than 8 processes of a chip; others may be missing");
+		say(sink, "npu-smi lists at most 8 processes per chip; others may be missing");
 	if (info->message[0])
 		say(sink, "%s", info->message);
 }
@@ -384,7 +383,7 @@ const struct ts_metrics_source ts_metrics_npu_smi = {
 	.abi = TS_METRICS_ABI,
 	.size = sizeof(struct ts_metrics_source),
 	.name = "npu-smi",
-	.summary = "Ascend NPUs, by npu-smi",
+	.summary = "Ascend NPUs, from npu-smi",
 	.least_interval_ns = 2 * NS_PER_S,
 	.open = open_smi,
 	.sample = sample_smi,

@@ -178,7 +178,7 @@ static void note_dropped(struct npu_parser *parser, enum npu_field field)
 
 	if (!info->message[0])
 		snprintf(info->message, sizeof(info->message),
-			 "npu-smi printed an impossible '%s' of NPU %u; it is left out",
+			 "npu-smi printed an implausible '%s' of NPU %u; it is left out",
 			 field_names[field], parser->chip.npu);
 }
 

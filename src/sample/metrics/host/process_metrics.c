@@ -65,7 +65,7 @@ static void tell_error(struct ts_process_metrics *metrics, const struct ts_metri
 {
 	if (error == -EMFILE || error == -ENFILE)
 		tell(metrics, give, TOLD_DESCRIPTORS,
-		     "descriptors have run out: values of processes are missing; raise 'ulimit -n'");
+		     "out of file descriptors: process metrics are missing; raise 'ulimit -n'");
 }
 
 /* ---- by its number ---- */
@@ -342,7 +342,7 @@ static int refuse(pid_t pid, struct ts_error *err)
 {
 	if (kill(pid, 0) == 0 || errno != ESRCH)
 		return ts_error_set(err, TS_ECAP,
-				    "process %d is hidden by the options of /proc (hidepid): run "
+				    "process %d is hidden by the hidepid option of /proc: run "
 				    "as its user, or as root",
 				    (int)pid);
 	return ts_error_set(err, TS_ENOTFOUND, "there is no process %d", (int)pid);

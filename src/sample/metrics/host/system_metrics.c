@@ -81,11 +81,11 @@ static void tell_missing(struct system_file *file, int error, const struct ts_me
 	file->is_told = true;
 	if (error == EOPNOTSUPP)
 		snprintf(text, sizeof(text),
-			 "'%s' is switched off: boot the kernel with psi=1 to have pressure",
+			 "'%s' is disabled: boot the kernel with psi=1 to get pressure",
 			 file->kept.path);
 	else if (error == EMFILE || error == ENFILE)
 		snprintf(text, sizeof(text),
-			 "descriptors have run out: '%s' is missing; raise 'ulimit -n'",
+			 "out of file descriptors: '%s' is missing; raise 'ulimit -n'",
 			 file->kept.path);
 	else
 		snprintf(text, sizeof(text), "'%s' cannot be read, so its metrics are missing: %s",

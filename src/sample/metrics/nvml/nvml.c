@@ -118,11 +118,10 @@ static enum ts_metrics_state explain_load(const struct nvml *nvml, const char *e
 	if (has_hardware(nvml)) {
 		snprintf(
 			why, why_bytes,
-			"an NVIDIA GPU is here, but not its driver (install it; in a container start "
-			"that with the GPUs: --gpus all)");
+			"NVIDIA GPU found, but no driver (install it; start a container with --gpus all)");
 		return TS_METRICS_BROKEN;
 	}
-	snprintf(why, why_bytes, "no NVIDIA GPU and no driver of one");
+	snprintf(why, why_bytes, "no NVIDIA GPU and no NVIDIA driver");
 	return TS_METRICS_NONE;
 }
 
@@ -130,14 +129,13 @@ static const char *remedy(int code)
 {
 	switch (code) {
 	case NVML_VERSION_MISMATCH:
-		return "the driver was updated while the old one runs: reboot, or unload the nvidia "
-		       "modules and load them again";
+		return "the driver was updated while the old one is loaded: reboot, or reload the nvidia modules";
 	case NVML_DRIVER_NOT_LOADED:
 		return "sudo modprobe nvidia; 'dmesg | grep -i nvidia' may say why it is not loaded";
 	case NVML_NO_PERMISSION:
 		return "give yourself access to /dev/nvidiactl and /dev/nvidia0, or run as root";
 	case NVML_OPERATING_SYSTEM:
-		return "a container's rules forbid the GPU's device files: start it with --gpus all";
+		return "the container denies access to the GPU's device files: start it with --gpus all";
 	default:
 		return "see what 'nvidia-smi' says";
 	}
@@ -148,7 +146,7 @@ static enum ts_metrics_state explain_code(const struct nvml *nvml, const char *w
 {
 	/* A library without driver and hardware is left over from a container image. */
 	if (code == NVML_DRIVER_NOT_LOADED && !has_driver(nvml) && !has_hardware(nvml)) {
-		snprintf(why, why_bytes, "no NVIDIA GPU and no driver of one");
+		snprintf(why, why_bytes, "no NVIDIA GPU and no NVIDIA driver");
 		return TS_METRICS_NONE;
 	}
 	snprintf(why, why_bytes, "NVML: %s: %s (%s)", what, nvml_error_text(&nvml->api, code),
@@ -185,7 +183,7 @@ static enum ts_metrics_state open_gpus(struct nvml *nvml, char *why, size_t why_
 	int code = nvml->api.count(&count);
 
 	if (code)
-		return explain_code(nvml, "the GPUs cannot be counted", code, why, why_bytes);
+		return explain_code(nvml, "cannot count the GPUs", code, why, why_bytes);
 	if (count == 0) {
 		snprintf(why, why_bytes, "NVIDIA's driver has no GPU");
 		return TS_METRICS_NONE;
@@ -306,7 +304,7 @@ const struct ts_metrics_source ts_metrics_nvml = {
 	.abi = TS_METRICS_ABI,
 	.size = sizeof(struct ts_metrics_source),
 	.name = "nvml",
-	.summary = "NVIDIA GPUs, by the management library of their driver",
+	.summary = "NVIDIA GPUs, from the management library of their driver",
 	.least_interval_ns = SECOND_NS / 50,
 	.open = open_system,
 	.sample = sample,

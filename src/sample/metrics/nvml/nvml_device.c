@@ -187,10 +187,10 @@ static void tell_missing(const struct nvml *nvml, const struct nvml_gpu *gpu, en
 		nvml_message(nvml, "GPU %u: no permission to read the %s (run as root)", gpu->index,
 			     name);
 	else if (gpu->has_mig && code == NVML_NOT_SUPPORTED)
-		nvml_message(nvml,
-			     "GPU %u: the %s cannot be read while it is divided (MIG is on; "
-			     "'nvidia-smi mig -lgi' lists its parts)",
-			     gpu->index, name);
+		nvml_message(
+			nvml,
+			"GPU %u: the %s cannot be read while MIG is enabled ('nvidia-smi mig -lgi' lists its instances)",
+			gpu->index, name);
 	else
 		nvml_message(nvml, "GPU %u: the %s cannot be read: %s", gpu->index, name,
 			     nvml_error_text(&nvml->api, code));
@@ -215,7 +215,7 @@ bool nvml_got(struct nvml *nvml, struct nvml_gpu *gpu, enum nvml_value value, in
 	case NVML_DRIVER_NOT_LOADED:
 	case NVML_VERSION_MISMATCH:
 		nvml->is_dead = true;
-		nvml_message(nvml, "the NVIDIA driver has gone: %s",
+		nvml_message(nvml, "the NVIDIA driver was unloaded: %s",
 			     nvml_error_text(&nvml->api, code));
 		return false;
 	case NVML_GPU_IS_LOST:

@@ -177,7 +177,7 @@ TS_TEST(values_are_given)
 		ts_text_cstr(&messages),
 		"NPU 1 chip 0 does not answer (npu-smi shows zeros only); its values are left out\n"
 		"NPU 2 chip 0: its health is 'Critical'\n"
-		"npu-smi printed an impossible 'AICore(%)' of NPU 2; it is left out\n");
+		"npu-smi printed an implausible 'AICore(%)' of NPU 2; it is left out\n");
 	/* Devices are told of once. */
 	expect_values(VALUES_910B "2 memory_bytes{used} 0\n2 power_W{draw} 91.5\n"
 				  "2 temperature_C{core} 40\n");
@@ -234,7 +234,7 @@ TS_TEST(processes_are_those_that_we_see)
 	/* In a container another process may have that number. */
 	smi->sees_host_pids = false;
 	expect_values(strchr(device, '\n') + 1);
-	TS_CHECK(strstr(ts_text_cstr(&messages), "outside of this container") != NULL);
+	TS_CHECK(strstr(ts_text_cstr(&messages), "host pids in this container") != NULL);
 	unlink(path);
 	finish();
 }
@@ -273,7 +273,7 @@ TS_TEST(failures_give_no_values)
 	behave("nothing");
 	expect_nothing("npu-smi printed nothing");
 	behave("killed");
-	expect_nothing("npu-smi was ended by signal 11; values are left out");
+	expect_nothing("npu-smi was killed by signal 11; values are left out");
 	behave("print");
 	for (int i = 0; i < 8; i++) {
 		static const char *const names[] = { "bad-locale",      "bad-comma",

@@ -237,7 +237,7 @@ TS_TEST(unknown_processes_are_left_out)
 	TS_CHECK(strstr(info.message, "Process memory(MiB)") != NULL);
 	TS_CHECK(strstr(info.message, "memory of processes is left out") != NULL);
 	/* Beside what else there is. */
-	TS_CHECK(strstr(info.message, "impossible 'AICore(%)' of NPU 2; it is left out; ") != NULL);
+	TS_CHECK(strstr(info.message, "implausible 'AICore(%)' of NPU 2; it is left out; ") != NULL);
 	ts_npu_info_release(&info);
 }
 
@@ -263,11 +263,11 @@ TS_TEST(values_that_cannot_be_are_told)
 	expect_message("102.4", "000.0", "");
 	expect_message("102.4", "   NA", "");
 	expect_message("102.4", "-02.4",
-		       "npu-smi printed an impossible 'Power(W)' of NPU 0; it is left out");
+		       "npu-smi printed an implausible 'Power(W)' of NPU 0; it is left out");
 	expect_message(" 96.1 ", "9996.1",
-		       "npu-smi printed an impossible 'Power(W)' of NPU 1; it is left out");
+		       "npu-smi printed an implausible 'Power(W)' of NPU 1; it is left out");
 	expect_message("8714 ", "88714",
-		       "npu-smi printed an impossible 'HBM-Usage(MB)' of NPU 0; it is left out");
+		       "npu-smi printed an implausible 'HBM-Usage(MB)' of NPU 0; it is left out");
 }
 
 /* The chips and processes of a text, or "" where it is refused. */

@@ -104,7 +104,7 @@ TS_TEST(reasons_of_not_starting)
 	expect_state("nvmlInit_v2=4", root, TS_METRICS_BROKEN, "/dev/nvidiactl");
 	expect_state("nvmlInit_v2=17", root, TS_METRICS_BROKEN, "--gpus all");
 	expect_state("nvmlInit_v2=999", root, TS_METRICS_BROKEN, "nvidia-smi");
-	expect_state("nvmlDeviceGetCount_v2=999", root, TS_METRICS_BROKEN, "counted");
+	expect_state("nvmlDeviceGetCount_v2=999", root, TS_METRICS_BROKEN, "cannot count");
 	expect_state("devices=0", root, TS_METRICS_NONE, "no GPU");
 	expect_state("nvmlDeviceGetHandleByIndex_v2=15", root, TS_METRICS_BROKEN, "GPU is lost");
 	tree_remove(root);
@@ -390,7 +390,7 @@ TS_TEST(the_driver_goes)
 	tell("nvmlDeviceGetUtilizationRates=9");
 	TS_CHECK(sample_all(nvml, &all) != 0);
 	TS_CHECK_INT(all.message_count, 1);
-	TS_CHECK(has_message(&all, "driver has gone"));
+	TS_CHECK(has_message(&all, "driver was unloaded"));
 	TS_CHECK_INT(all.count, 0);
 	close_fake(nvml);
 }
@@ -446,7 +446,7 @@ TS_TEST(a_divided_gpu)
 	CHECK_ABSENT(&all, 0, "utilization_percent", "compute");
 	CHECK_ABSENT(&all, 0, "memory_bytes", "used");
 	CHECK_GIVEN(&all, 0, "power_W", "draw", 71.5);
-	TS_CHECK(has_message(&all, "MIG is on"));
+	TS_CHECK(has_message(&all, "MIG is enabled"));
 	TS_CHECK(has_message(&all, "no permission to read the memory"));
 }
 
