@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Makes a picture of one process: who it is, and where its threads stand. What could not be read
- * whole is tried again.
+ * Captures one process: its identity, and the stacks of its threads. Retries stacks that could not
+ * be read completely.
  */
 #include <ctype.h>
 #include <dirent.h>
@@ -19,7 +19,7 @@
 #define TRIES 5
 #define PAUSE_NS INT64_C(2000000)
 #define LOCALS_BYTES 4096u
-/* Of /proc/PID/environ; beyond that ranks are not looked for. */
+/* Limit of /proc/PID/environ; ranks beyond it are not found. */
 #define ENVIRONMENT_BYTES (256u * 1024u)
 
 void ts_stack_sleep(int64_t ns)
@@ -32,7 +32,7 @@ void ts_stack_sleep(int64_t ns)
 
 /* ---- who it is ---- */
 
-/* The value of a variable in NUL-separated "NAME=VALUE"; -1: it is none, or no number. */
+/* The value of a variable in NUL-separated "NAME=VALUE"; -1: missing, or not a number. */
 static int64_t number_of_variable(const char *environment, size_t bytes, const char *name)
 {
 	size_t length = strlen(name);
@@ -53,7 +53,7 @@ static int64_t number_of_variable(const char *environment, size_t bytes, const c
 	return -1;
 }
 
-/* What launchers of distributed jobs set. Not every process may be asked. */
+/* Set by launchers of distributed jobs. Not readable for every process. */
 static void read_ranks(struct ts_stack_process *process)
 {
 	TS_AUTO_FREE char *environment = malloc(ENVIRONMENT_BYTES);
@@ -76,7 +76,7 @@ static void read_ranks(struct ts_stack_process *process)
 	process->world_size = number_of_variable(environment, used, "WORLD_SIZE");
 }
 
-/* Its arguments with blanks between. */
+/* Its arguments, separated by blanks. */
 static void read_command(struct ts_stack_process *process)
 {
 	size_t length =
@@ -92,7 +92,7 @@ static void read_command(struct ts_stack_process *process)
 		snprintf(process->command, sizeof(process->command), "%s", process->name);
 }
 
-/* 'R' and its kin; 0: it has ended. */
+/* 'R' and so on; 0: it has exited. */
 static char state_of_thread(pid_t pid, pid_t tid)
 {
 	char path[64], text[512];
@@ -133,7 +133,7 @@ static const char *keep(struct ts_stack_process *process, const char *text)
 	return ts_arena_strdup_len(&process->texts, text, strlen(text));
 }
 
-/* The variables as they are now: soon after the frame was seen. */
+/* The variables as they are now: shortly after the frame was seen. */
 static const char *keep_locals(struct ts_stack_process *process,
 			       const struct ts_python_frame *frame)
 {
@@ -199,7 +199,7 @@ static int keep_thread(struct ts_stack_process *process, struct ts_stack_thread 
 	return ts_stack_keep_frames(process, thread, seen, options);
 }
 
-/* Room for one more. */
+/* Reserves one more. */
 static struct ts_stack_thread *add_thread(struct ts_stack_process *process)
 {
 	if (ts_grow_array((void **)&process->threads, &process->capacity, process->count + 1,
@@ -221,7 +221,7 @@ static int keep_sweep(struct ts_stack_process *process, const struct ts_python_s
 	return rc;
 }
 
-/* Threads whose stack was not whole, out of a later sweep. */
+/* Threads with an incomplete stack, from a later sweep. */
 static int mend(struct ts_stack_process *process, const struct ts_python_sweep *sweep,
 		const struct ts_stack_options *options)
 {
@@ -253,7 +253,7 @@ static int take_python(struct ts_stack_process *process, const struct ts_stack_o
 		       struct ts_error *err)
 {
 	struct ts_python_sweep sweep;
-	/* The first look learns where everything is; the second one takes all threads in one go. */
+	/* The first sweep learns the layout; the second one reads all threads at once. */
 	int rc = ts_python_sweep(process->python, &sweep, err);
 
 	if (!rc)
@@ -263,7 +263,7 @@ static int take_python(struct ts_stack_process *process, const struct ts_stack_o
 	rc = keep_sweep(process, &sweep, options);
 	for (int i = 1; i < TRIES && !rc && !is_complete(process); i++) {
 		ts_stack_sleep(PAUSE_NS);
-		/* It has ended meanwhile: what was seen first stays. */
+		/* It has exited meanwhile: keep what was seen first. */
 		if (ts_python_sweep(process->python, &sweep, NULL))
 			break;
 		rc = mend(process, &sweep, options);
@@ -298,7 +298,7 @@ static bool has_thread(const struct ts_stack_process *process, pid_t tid)
 	return false;
 }
 
-/* Threads that Python does not know of, for native stacks. */
+/* Threads unknown to Python, for native stacks. */
 static void add_kernel_threads(struct ts_stack_process *process)
 {
 	char path[64];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which threads stand at the same place: the same functions, files and lines from the outermost
- * frame to the innermost. For a job of many processes of which one hangs.
+ * Groups threads with equal stacks: the same functions, files and lines from the outermost frame to
+ * the innermost. For a job of many processes of which one hangs.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -75,7 +75,7 @@ static int compare_groups(const void *left, const void *right)
 	return compare_members(a->places, b->places);
 }
 
-/* Members of a process are neighbours. */
+/* Threads of a process are adjacent. */
 static size_t count_processes(const struct ts_stack_group_thread *places, size_t count)
 {
 	size_t processes = 0;
@@ -103,7 +103,9 @@ static void split(struct ts_stack_groups *groups)
 	}
 }
 
-/* Outermost frames of all; the places are in order, so that the first and the last say it. */
+/*
+ * Common outermost frames; the threads are sorted, so comparing the first and the last is enough.
+ */
 static size_t count_common(const struct ts_stack_groups *groups)
 {
 	const struct ts_stack_group_thread *first, *last;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Shows groups of threads that stand at the same place: first where, then who, then the way there.
+ * Prints groups of threads with equal stacks: where they are, who they are, and how they got there.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 
 /* ---- who ---- */
 
-/* "0-2,4,7" of numbers in order. */
+/* "0-2,4,7" from sorted numbers. */
 static void put_ranges(struct ts_text *out, const int64_t *numbers, size_t count)
 {
 	for (size_t i = 0; i < count;) {
@@ -35,7 +35,10 @@ static int compare_numbers(const void *left, const void *right)
 	return TS_COMPARE(a, b);
 }
 
-/* Ranks, or pids, of the group's processes, each once; `numbers` has room for all its places. */
+/*
+ * Ranks or pids of the group's processes, each once; `numbers` holds as many as the group has
+ * threads.
+ */
 static size_t list_numbers(const struct ts_stack_group *group, bool ranks, int64_t *numbers)
 {
 	size_t count = 0;
@@ -101,7 +104,7 @@ static void put_summary(struct ts_text *out, const struct ts_stack_groups *group
 		put_size(out, groups, group, main);
 		ts_text_append_str(out, ": ");
 		ts_stack_put_frame(out, &group->places[0].thread->frames[0], colour);
-		/* The odd ones out. */
+		/* The outliers. */
 		if (group->process_count < groups->groups[0].process_count) {
 			put_members(&members, group);
 			ts_text_append_str(out, "  ");
@@ -163,7 +166,7 @@ static void put_main(struct ts_text *out, const struct ts_stack_groups *groups, 
 	put_ways(out, groups, true, colour);
 }
 
-/* Where the others stand; the way there is of less interest. */
+/* Where the others are; how they got there matters less. */
 static void put_others(struct ts_text *out, const struct ts_stack_groups *groups, bool colour)
 {
 	TS_SCOPED(ts_text) title;

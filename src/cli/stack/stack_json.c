@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stacks for programs: one JSON object a line. What is not known is null. */
+/* Stacks as JSON, one object per line. Unknown values are null. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -14,7 +14,7 @@ static void put_text(struct ts_text *out, const char *key, const char *text)
 		ts_text_append_str(out, "null");
 }
 
-/* Above or equal to `least`; else null. */
+/* Null if below `least`. */
 static void put_number(struct ts_text *out, const char *key, int64_t value, int64_t least)
 {
 	if (value >= least)

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Native frames for `tracesmith stack`, in three ways: of a thread that waits from its memory, of
- * one that runs from perf's samples, and where that does not work by a stop of an instant. Two
- * stacks that were taken one after the other belong together only if Python's was the same before
- * and after.
+ * Native frames for `tracesmith stack`, in three ways: of a blocked thread from its memory, of a
+ * running one from perf samples, and otherwise by stopping it briefly. Two stacks taken one after
+ * the other belong together only if the Python stack was the same before and after.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +14,7 @@
 #include "sample/python/merge_stacks.h"
 
 #define ROUNDS 3
-/* Of perf's clock; several ticks lie in a round. */
+/* Period of perf's clock; several ticks per round. */
 #define TICK_NS INT64_C(1000000)
 #define ROUND_NS INT64_C(6000000)
 
@@ -24,7 +23,7 @@ enum how { PENDING, DONE };
 struct native {
 	struct ts_stack_process *process;
 	const struct ts_stack_options *options;
-	struct ts_perf_stacks *perf; /* NULL: may not be used, or was not needed yet */
+	struct ts_perf_stacks *perf; /* NULL: not permitted, or not needed yet */
 	bool perf_failed;
 	enum how *how; /* of each thread */
 	struct ts_native_frame raw[TS_STACK_NATIVE_FRAMES];
@@ -44,7 +43,7 @@ static struct ts_stack_frame frame_of(const struct ts_native_code *code, uint64_
 	};
 }
 
-/* All that was unwound last, for a thread of which no Python is known. */
+/* All frames unwound last, for a thread without a Python stack. */
 static bool put_native(struct native *native, struct ts_stack_thread *thread)
 {
 	struct ts_stack_frame *frames =
@@ -59,7 +58,7 @@ static bool put_native(struct native *native, struct ts_stack_thread *thread)
 	return true;
 }
 
-/* As many of the interpreter's loops as there are calls into it. */
+/* As many interpreter loops as there are calls into it. */
 static bool fits(const struct native *native, const struct ts_python_thread *seen)
 {
 	size_t loops = 0, entries = 0;
@@ -71,7 +70,7 @@ static bool fits(const struct native *native, const struct ts_python_thread *see
 	return loops == entries || (!native->is_complete && loops < entries);
 }
 
-/* The frames that were unwound last, between those of Python, which are as they were seen. */
+/* The frames unwound last, merged with the Python frames as seen. */
 static bool put_merged(struct native *native, struct ts_stack_thread *thread,
 		       const struct ts_python_thread *seen)
 {
@@ -95,7 +94,7 @@ static bool put_merged(struct native *native, struct ts_stack_thread *thread,
 	return true;
 }
 
-/* `seen`: NULL where no Python is known of it. */
+/* `seen`: NULL if it has no Python stack. */
 static bool put_frames(struct native *native, struct ts_stack_thread *thread,
 		       const struct ts_python_thread *seen)
 {
@@ -136,8 +135,8 @@ static bool has_python(const struct ts_stack_thread *thread)
 }
 
 /*
- * Python's stack anew: true where it is the one that is known. Else the newer one is kept.
- * *ret_seen: NULL where it could not be read.
+ * Reads the Python stack again: true if it is unchanged. Otherwise keeps the newer one. *ret_seen:
+ * NULL if unreadable.
  */
 static bool was_still(struct native *native, struct ts_stack_thread *thread,
 		      const struct ts_python_sweep *sweep, const struct ts_python_thread **ret_seen)
@@ -187,8 +186,8 @@ static void unwind(struct native *native, const struct ts_stack_thread *thread, 
 }
 
 /*
- * Native stacks of those that still need one, between two looks at Python's. Whole ones only,
- * unless they may be cut.
+ * Native stacks of threads that still need one, between two reads of the Python stack. Complete
+ * ones only, unless they may be cut.
  */
 static void look(struct native *native, int64_t since_ns, bool may_be_cut)
 {
@@ -206,7 +205,7 @@ static void look(struct native *native, int64_t since_ns, bool may_be_cut)
 		unwind(native, thread, since_ns);
 		if (!native->raw_count || (!native->is_complete && !may_be_cut))
 			continue;
-		/* Each has a look of its own: unwinding takes its time. */
+		/* Each is checked separately: unwinding takes time. */
 		if (process->python && ts_python_sweep(process->python, &sweep, NULL))
 			return;
 		if (!has_python(thread)
@@ -241,7 +240,7 @@ struct stop {
 	bool was_stopped;
 };
 
-/* While it stands Python's stack is read, too. */
+/* The Python stack is read while the thread is stopped. */
 static void on_stopped(void *context)
 {
 	struct stop *stop = context;
@@ -317,7 +316,7 @@ static void take_all(struct native *native)
 	}
 }
 
-/* Nobody has any, for one reason. */
+/* Nobody has any, for the same reason. */
 static int without(struct ts_stack_process *process, struct ts_error *err)
 {
 	char *why;

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Stacks as people read them, innermost frame first. Whatever names hold, no control character
- * comes out.
- */
+/* Stacks as text, innermost frame first. Control characters in names are never printed. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -59,7 +56,7 @@ void ts_stack_put_frame(struct ts_text *out, const struct ts_stack_frame *frame,
 	end(out, colour);
 }
 
-/* "            name: value", a line each. */
+/* "            name: value", one per line. */
 static void put_locals(struct ts_text *out, const char *locals, bool colour)
 {
 	TS_SCOPED(ts_text) text;

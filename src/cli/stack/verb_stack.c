@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `tracesmith stack` (also `backtrace`): where the threads of Python processes stand now; with
- * --native, of any process. Only looks.
+ * `tracesmith stack` (also `backtrace`): current stacks of Python processes; with --native, of any
+ * process. Read-only.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,21 +19,21 @@
 #include "cli/verbs.h"
 #include "sample/metrics/device_users.h"
 
-/* Makers' tools get so long. */
+/* Time limit of vendor tools. */
 #define TOOLS_NS INT64_C(7000000000)
 
 struct stack {
 	bool json, group, children;
 	struct ts_stack_options options;
 	struct ts_word_list words;
-	/* Whom to look at. */
+	/* Processes to capture. */
 	struct target {
 		pid_t pid;
-		bool is_named; /* by the user */
+		bool is_named; /* given by the user */
 	} * targets;
 	size_t target_count, target_capacity;
 	struct ts_map pids; /* that are among them */
-	/* What was seen. */
+	/* Results. */
 	struct ts_stack_process *processes;
 	size_t count;
 	bool lacks_capability, lacks_named;
@@ -67,7 +67,7 @@ static int add_word(struct stack *stack, const char *word)
 
 static void on_child(void *context, pid_t pid, pid_t parent)
 {
-	/* Without memory it is missing, and what is shown is still right. */
+	/* Without memory it is missing; the rest is still right. */
 	add_target(context, pid, false);
 }
 
@@ -79,7 +79,7 @@ static void add_children(struct stack *stack)
 		ts_process_descendants(stack->targets[i].pid, on_child, stack);
 }
 
-/* Processes that use an accelerator, but not those that only draw. */
+/* Processes that use an accelerator, except those that only draw. */
 static int add_users(struct stack *stack)
 {
 	struct ts_device_users users;
@@ -119,7 +119,7 @@ static int find_targets(struct stack *stack, int operand_count, char **operands)
 
 /* ---- looking ---- */
 
-/* A child that is no Python is none of our business, one that may not be looked at is. */
+/* A child without Python is ignored; one that cannot be read is reported. */
 static void report_failure(struct stack *stack, const struct target *target,
 			   const struct ts_error *err)
 {
@@ -184,7 +184,7 @@ static int show(const struct stack *stack)
 	return ts_report_error(&err);
 }
 
-/* What is missing tells how it ends, once all the others have been shown. */
+/* Failures set the exit code after all other processes have been printed. */
 static int conclude(const struct stack *stack)
 {
 	if (stack->lacks_capability)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Live areas of the processes that `top` lists: who records them, how many events they store and
- * lose. Only looks.
+ * Live areas of listed processes: who records them, how many events they store and lose. Read-only.
  */
 #include <math.h>
 #include <stdio.h>
@@ -22,7 +21,7 @@ struct search {
 	struct ts_top *top;
 	int directory_fd;
 	struct stat directory;
-	bool notes; /* their processes are listed because of them */
+	bool notes; /* processes are listed because of them */
 };
 
 /* ---- finding ---- */
@@ -75,7 +74,7 @@ static void set_recorder(struct ts_top_area *area, const struct ts_live_control 
 	}
 }
 
-/* A recorder's own, into which it writes what it measures. */
+/* A recorder's own area, for its measurements. */
 static bool is_of_recorder(const struct ts_live_control *control)
 {
 	return control->recorder_pid == control->pid &&
@@ -124,7 +123,7 @@ int ts_top_find_areas(struct ts_top *top, struct ts_error *err)
 	return list_directory(&search, geteuid(), 0, err);
 }
 
-/* True for the first process of a mount namespace and user that is not ours. */
+/* True for the first process of a mount namespace and user other than ours. */
 static bool is_new_place(struct ts_pairmap *places, pid_t pid, uid_t uid)
 {
 	char path[64];
@@ -146,7 +145,7 @@ void ts_top_find_container_areas(struct ts_top *top)
 	for (size_t i = 0; i < top->process_count; i++) {
 		const struct ts_top_process *process = &top->processes[i];
 
-		/* Not ours to look into, and not there: both mean that it has none. */
+		/* Not readable, and not there: both mean that it has none. */
 		if (process->seen && is_new_place(&places, process->pid, process->uid))
 			list_directory(&search, process->uid, process->pid, NULL);
 	}
@@ -155,7 +154,7 @@ void ts_top_find_container_areas(struct ts_top *top)
 
 /* ---- looking ---- */
 
-/* Rates over much less than the delay say little: the one before stays, if there is one. */
+/* Rates over much less than the interval mean little: keep the previous one, if any. */
 static void look_into(struct ts_top_area *area, int64_t delay_ns)
 {
 	struct ts_event_counts counts;
@@ -184,7 +183,7 @@ static void add_up(double *sum, double value)
 		*sum = isnan(*sum) ? value : *sum + value;
 }
 
-/* A process has one area for itself, and one for each tracer that it made by hand. */
+/* A process has its own area, and one per explicit tracer. */
 static void add_to_process(struct ts_top_process *process, const struct ts_top_area *area)
 {
 	if (area->looked_ns) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which sources of metrics `top` asks: those that were named, those of the environment, or all. */
+/* Chooses the metric sources of `top`: given names, those of the environment, or all. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +22,7 @@ static int add_source(struct ts_top_backends *backends, const char *name, struct
 	return rc;
 }
 
-/* "host" is no source with a library of its own: the sampler reads /proc. */
+/* "host" has no library: the sampler reads /proc. */
 static int add_name(struct ts_top_backends *backends, const char *name, struct ts_error *err)
 {
 	size_t used = strlen(backends->list);
@@ -38,7 +38,7 @@ static int add_name(struct ts_top_backends *backends, const char *name, struct t
 	return TS_OK;
 }
 
-/* The variable serves `record`, too: what it names may run in programs only, and is passed over. */
+/* The variable also serves `record`: names that only work inside programs are ignored. */
 static bool is_passed_over(int rc, bool is_named)
 {
 	return !is_named && (rc == TS_ENOTFOUND || rc == TS_ECAP);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Devices that a process uses, as a short text: "NV0-3,7". */
+/* Devices of a process as a short text: "NV0-3,7". */
 #include <stdio.h>
 #include <string.h>
 
@@ -34,7 +34,7 @@ void ts_top_device_list_add(struct ts_top_device_list *list, const char *vendor,
 	list->count++;
 }
 
-/* The last of those that follow each other without a gap. */
+/* The last of consecutive numbers. */
 static size_t end_of_range(const struct ts_top_device_list *list, size_t at)
 {
 	const struct ts_top_used_device *devices = list->devices;
@@ -46,7 +46,7 @@ static size_t end_of_range(const struct ts_top_device_list *list, size_t at)
 	return at;
 }
 
-/* "0-3" of the first, ",5" or " AM0" of those that follow one of that vendor; its length. */
+/* "0-3" for the first, ",5" or " AM0" for later ones; returns its length. */
 static size_t print_range(char buffer[RANGE_BYTES], const char *vendor,
 			  const struct ts_top_used_device *first,
 			  const struct ts_top_used_device *last)
@@ -80,7 +80,7 @@ const char *ts_top_device_list_format(const struct ts_top_device_list *list, cha
 		char range[RANGE_BYTES];
 
 		length = print_range(range, vendor, first, &list->devices[last]);
-		/* All but the last leave room for a plus, which says that there are more. */
+		/* All but the last leave space for a plus, which says that there are more. */
 		if (used + length + (last + 1 < list->count) >= size) {
 			snprintf(buffer + used, size - used, "+");
 			break;

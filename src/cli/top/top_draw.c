@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Puts `top` on a screen of any size: header, table, and a line at the bottom. Small windows lose
- * the header first.
+ * Draws `top` on a screen of any size: header, table, and a bottom line. Small windows lose the
+ * header first.
  */
 #include <math.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 
 #include "cli/top/top.h"
 
-/* Rows that the table gets before the header does: its titles and three processes. */
+/* Rows that the table gets before the header: its titles and three processes. */
 #define TABLE_LEAST 4u
 #define BAR_LEAST 6u
 #define BAR_GREATEST 30u
@@ -130,7 +130,7 @@ static void draw_message(struct ts_top_session *session, const struct ts_top_mes
 	ts_screen_str(screen, TS_STYLE_DIM, message->text);
 }
 
-/* Devices share the lines that are left; where they are too many the last line says so. */
+/* Devices share the remaining lines; if there are too many the last line says so. */
 static unsigned int draw_devices(struct ts_top_session *session, unsigned int row, unsigned int end)
 {
 	const struct ts_top *top = session->top;
@@ -218,7 +218,7 @@ static enum ts_style style_of_cell(const struct ts_top_process *process, size_t 
 	return TS_STYLE_PLAIN;
 }
 
-/* A long command can be moved to the left; whole characters, whatever their width. */
+/* A long command can be scrolled, by complete characters of any width. */
 static const char *scrolled(const char *text, unsigned int characters)
 {
 	for (; *text && characters; text++)
@@ -226,7 +226,7 @@ static const char *scrolled(const char *text, unsigned int characters)
 	return text;
 }
 
-/* The text of a cell, NUL-terminated; devices are cut behind a whole one. */
+/* The text of a cell, NUL-terminated; device lists are cut after a complete one. */
 static const char *text_of_cell(const struct ts_top_view *view,
 				const struct ts_top_process *process, enum ts_top_column column,
 				char buffer[TS_TOP_CELL_BYTES])
@@ -281,7 +281,7 @@ static void draw_empty(struct ts_top_session *session, unsigned int row)
 			: "no process has a TraceSmith agent or uses an accelerator: start one with 'tracesmith record -- CMD', or see all with -a");
 }
 
-/* Keeps the selected line on the screen. */
+/* Keeps the selected row on the screen. */
 static void scroll(struct ts_top_view *view, unsigned int page)
 {
 	if (view->selected < view->first)
@@ -409,8 +409,8 @@ static void draw_help(struct ts_top_session *session)
 }
 
 /*
- * Rows that functions or threads get: what the table of processes does not need, and at least half
- * of what is left by the header.
+ * Rows for functions or threads: what the process table does not need, and at least half of what
+ * the header leaves.
  */
 static unsigned int rows_of_pane(const struct ts_top_session *session, unsigned int row,
 				 unsigned int bottom)
@@ -420,7 +420,7 @@ static unsigned int rows_of_pane(const struct ts_top_session *session, unsigned 
 	unsigned int table = (unsigned int)TS_MIN(session->view.row_count, 1000u) + 2;
 	unsigned int wanted = ts_top_python_rows(&top->python_snapshot, session->pane);
 
-	/* It was not asked for, and there is no Python. */
+	/* Not requested, and there is no Python. */
 	if (!top->python_snapshot.processes && !session->wants_pane)
 		return 0;
 	if (left < TABLE_LEAST + PANE_LEAST)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers in a few columns, as people of `top` know them. What is not known is "-", never 0. */
+/* Short numbers in the style of top. Unknown is "-", never 0. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "cli/top/top.h"
 
-/* "999", "1.2", "12.3", "123": three digits where it is scaled. */
+/* "999", "1.2", "12.3", "123": three digits if scaled. */
 static const char *format_scaled(char *buffer, size_t size, double value, double base,
 				 const char *const *units, size_t count)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Adds up the time of functions. A recursive one counts once a stack. */
+/* Adds up the time of functions. A recursive one counts once per stack. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,7 +34,7 @@ uint32_t ts_top_functions_intern(struct ts_top_functions *functions, const char 
 	ts_text_append(&key, name, name_bytes);
 	ts_text_append(&key, file, file_bytes);
 	ts_text_append_int(&key, line);
-	/* Room first, so that every name has its place. */
+	/* Reserve first, so that every name has an entry. */
 	if (key.failed || ts_grow_array((void **)&functions->functions, &functions->capacity,
 					functions->count + 1, sizeof(*functions->functions)))
 		return TS_TOP_NO_FUNCTION;

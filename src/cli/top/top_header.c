@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What stands above the table, as pieces of text. */
+/* Texts above the table. */
 #include <math.h>
 #include <stdio.h>
 #include <time.h>
@@ -7,7 +7,7 @@
 
 #include "cli/top/top.h"
 
-/* A note that is so long has been cut. */
+/* A note of this length has been truncated. */
 #define NOTE_FULL (sizeof(((struct ts_top *)0)->note) - 1)
 
 void ts_top_format_device_name(const struct ts_top_device *device, char *buffer, size_t size)
@@ -82,7 +82,7 @@ void ts_top_format_place(char *buffer, size_t size)
 	snprintf(buffer, size, "%s  %s", host, hour);
 }
 
-/* Where a message stands in a note, whose end may be cut; NULL: nowhere. */
+/* Position of a message in a note, whose end may be truncated; NULL: not in it. */
 static char *find_message(char *note, const char *text)
 {
 	size_t length = strlen(text), left = strlen(note);
@@ -108,7 +108,7 @@ void ts_top_shorten_note(char *note, const struct ts_top_message *messages, size
 		if (!at)
 			continue;
 		end = at + strnlen(at, strlen(messages[i].text));
-		/* Of "source: text; more" it leaves "more". */
+		/* "source: text; more" becomes "more". */
 		if ((size_t)(at - note) >= source + 2 && !strncmp(at - 2, ": ", 2) &&
 		    !strncmp(at - 2 - source, messages[i].source, source))
 			at -= source + 2;

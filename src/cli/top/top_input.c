@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What keys do in `top`, as those who know top and htop expect. */
+/* Keys of `top`, as in top and htop. */
 #include <ctype.h>
 #include <errno.h>
 #include <signal.h>
@@ -53,9 +53,7 @@ int ts_top_parse_signal(const char *text)
 
 int ts_top_send_signal(pid_t pid, uint64_t start_time, int number, struct ts_error *err)
 {
-	/*
-	 * By a descriptor, so that a pid which has become another's between two looks is not hit.
-	 */
+	/* Through a pidfd, so that a reused pid is not hit. */
 	TS_AUTO_FD int fd = (int)syscall(SYS_pidfd_open, pid, 0);
 	bool has_descriptors = fd >= 0 || errno != ENOSYS;
 
@@ -165,7 +163,7 @@ static void ask(struct ts_top_session *session, enum ts_top_mode mode)
 		session->mode = TS_TOP_TABLE;
 		return;
 	}
-	/* The one that is selected now, wherever the selection goes meanwhile. */
+	/* The process selected now, wherever the selection goes meanwhile. */
 	session->victim = session->view.selected_pid;
 	session->victim_start = session->view.selected_start;
 }
@@ -188,14 +186,14 @@ static void move_sort(struct ts_top_view *view, int step, bool has_devices)
 	sort_by(view, (enum ts_top_column)column);
 }
 
-/* Chosen by hand: the process is followed. At the top of the list whoever is there counts. */
+/* After a choice the process is followed. Before, the top row is selected. */
 static void select_row(struct ts_top_view *view, size_t index)
 {
 	view->follows = index > 0;
 	ts_top_view_select(view, index);
 }
 
-/* True where the key moves something. */
+/* True if the key moves something. */
 static bool move(struct ts_top_session *session, uint32_t key)
 {
 	struct ts_top_view *view = &session->view;
@@ -249,7 +247,7 @@ static bool sort(struct ts_top_session *session, uint32_t key)
 	return true;
 }
 
-/* Functions, threads, neither. Stacks are taken while they are shown. */
+/* Functions, threads, neither. Stacks are sampled while they are shown. */
 static void turn_pane(struct ts_top_session *session)
 {
 	session->pane = (enum ts_top_pane)((session->pane + 1) % TS_TOP_PANES);

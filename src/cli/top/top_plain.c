@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `top` without a screen: one picture after another on standard output, as text or as a JSON object
- * a line. What is not known is "-" in text and missing in JSON.
+ * `top` without a screen: snapshots on standard output, as text or one JSON object per line.
+ * Unknown is "-" in text and missing in JSON.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -18,7 +18,7 @@
 
 #define NS_PER_S INT64_C(1000000000)
 /*
- * For the first answer of makers' tools, asked in two ways, and for values that should be there by
+ * For the first answer of vendor tools, queried in two ways, and for values that should be there by
  * now.
  */
 #define USERS_NS (5 * NS_PER_S)

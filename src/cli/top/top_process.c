@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which processes `top` lists, and what /proc says of them besides metrics. Every one may end at
- * any time. names and commands are kept as hostile processes chose them.
+ * Which processes `top` lists, and their details from /proc besides metrics. Any may exit at any
+ * time. Names and commands are untrusted.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -20,7 +20,7 @@
 #include "base/procfs_parse.h"
 #include "cli/top/top.h"
 
-/* A command line changes with exec only, or where a program sets its title. */
+/* A command line changes only by exec, or if a program sets its title. */
 #define COMMAND_NS INT64_C(5000000000)
 
 /* ---- /proc/PID/stat ---- */
@@ -36,14 +36,14 @@ static bool parse_stat(const char *text, struct stat_line *ret_stat)
 {
 	const char *open = strchr(text, '('), *close = strrchr(text, ')');
 
-	/* The name may hold anything, so that its last parenthesis counts. */
+	/* The name may contain anything, so parse after the last parenthesis. */
 	if (!open || !close || close < open)
 		return false;
 	snprintf(ret_stat->name, sizeof(ret_stat->name), "%.*s", (int)(close - open - 1), open + 1);
 	return ts_procfs_stat_parse(text, &ret_stat->numbers);
 }
 
-/* False: it has ended. A zombie has, too, unless other threads of it run. */
+/* False: it has exited. A zombie too, unless other threads of it run. */
 static bool read_stat(pid_t pid, struct stat_line *ret_stat, uid_t *ret_uid)
 {
 	TS_AUTO_FD int fd = -1;
@@ -65,7 +65,7 @@ static bool read_stat(pid_t pid, struct stat_line *ret_stat, uid_t *ret_uid)
 
 /* ---- the list ---- */
 
-/* Where the pid is, or belongs. */
+/* The index of the pid, or where it belongs. */
 static size_t place_of(const struct ts_top *top, pid_t pid)
 {
 	size_t low = 0, high = top->process_count;
@@ -108,7 +108,7 @@ static void name_user(const struct ts_top *top, struct ts_top_process *process)
 {
 	const struct passwd *entry;
 
-	/* Asking for a name may go over the network: once for each user. */
+	/* Looking up a name may use the network: once per user. */
 	for (size_t i = 0; i < top->process_count; i++) {
 		const struct ts_top_process *other = &top->processes[i];
 
@@ -216,7 +216,7 @@ static void note_descendant(void *context, pid_t pid, pid_t parent)
 	ts_top_note_process(context, pid, TS_TOP_BY_PARENT);
 }
 
-/* Of all that are noted by now; those of one that came as a descendant have come with it. */
+/* Descendants of all marked processes; those of a descendant came with it. */
 static int note_descendants(struct ts_top *top, struct ts_error *err)
 {
 	TS_AUTO_FREE pid_t *roots = ts_alloc_array(top->process_count, sizeof(*roots));
@@ -253,7 +253,7 @@ static bool is_kernel_thread(pid_t pid)
 	return !read_stat(pid, &stat, &uid) || (stat.numbers.flags & KERNEL_THREAD);
 }
 
-/* Every process that is ours: everybody's, for root. */
+/* All our processes; for root everybody's. */
 static void note_all(struct ts_top *top)
 {
 	DIR *directory = opendir("/proc");
@@ -265,7 +265,7 @@ static void note_all(struct ts_top *top)
 		if (ts_parse_int64(entry->d_name, strlen(entry->d_name), &pid) || pid <= 0 ||
 		    pid > INT32_MAX || !is_ours(entry, dirfd(directory)))
 			continue;
-		/* Whether it is a kernel's is asked once. */
+		/* Whether it is a kernel thread is checked once. */
 		if (ts_top_find_process(top, (pid_t)pid) || !is_kernel_thread((pid_t)pid))
 			ts_top_note_process(top, (pid_t)pid, 0);
 	}
@@ -275,7 +275,7 @@ static void note_all(struct ts_top *top)
 
 static void add_user(struct ts_top *top, const struct ts_device_user *user)
 {
-	/* Programs that only draw are no targets by that. */
+	/* Programs that only draw are not targets. */
 	bool counts = !top->asked_count && user->evidence != TS_DEVICE_USER_BY_RENDER;
 	struct ts_top_process *process =
 		counts ? ts_top_note_process(top, user->pid, TS_TOP_BY_DEVICE)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Counts what the sampler of Python stacks tells, from its thread, and hands out what came between
- * two looks.
+ * Counts samples of the Python sampler, on its thread, and returns what came between two refreshes.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -14,11 +13,11 @@
 
 #define MIN_NS (4 * TS_TOP_PYTHON_INTERVAL_NS)
 
-/* A thread that was sampled. */
+/* A sampled thread. */
 struct seen_thread {
 	struct ts_top_python_thread shown;
 	bool is_main;
-	int64_t weight_ns, active_ns, gil_ns; /* since the last look */
+	int64_t weight_ns, active_ns, gil_ns; /* since the last refresh */
 	uint32_t function;
 };
 
@@ -27,15 +26,15 @@ struct ts_top_python {
 	struct ts_python_sampler *sampler;
 	bool is_watching;
 
-	pthread_mutex_t lock;                /* over all below */
-	struct ts_top_functions active, all; /* of threads that do something; of all */
-	struct ts_pairmap numbers;           /* of (pid, tid) in threads */
+	pthread_mutex_t lock;                /* guards everything below */
+	struct ts_top_functions active, all; /* of active threads; of all */
+	struct ts_pairmap numbers;           /* (pid, tid) to index in threads */
 	struct seen_thread *threads;
 	size_t count, capacity;
 	struct ts_pairmap processes; /* pid to pid, of this interval */
 	int64_t gil_ns;
 	int64_t begun_ns;           /* of the interval; 0: none */
-	uint64_t samples, rejected; /* as of the last look */
+	uint64_t samples, rejected; /* as of the last refresh */
 	char message[256];
 };
 
@@ -63,7 +62,7 @@ static struct seen_thread *find_thread(struct ts_top_python *python, pid_t pid, 
 	return &python->threads[python->count++];
 }
 
-/* Its number is kept with the code, plus 1. */
+/* Its number is stored with the code, plus 1. */
 static uint32_t number_of(struct ts_top_python *python, struct ts_python_code *code)
 {
 	uint32_t number;
@@ -253,7 +252,7 @@ static void describe_thread(struct ts_top_python *python, struct seen_thread *th
 	thread->weight_ns = thread->active_ns = thread->gil_ns = 0;
 }
 
-/* Those that were sampled since the last look; the others are forgotten. */
+/* Threads sampled since the last refresh; the others are dropped. */
 static int copy_threads(struct ts_top_python *python, double elapsed_ns,
 			struct ts_top_python_snapshot *picture)
 {
@@ -304,7 +303,7 @@ int ts_top_python_refresh(struct ts_top_python *python, const struct ts_top_pyth
 	int64_t now_ns = ts_clock_monotonic_ns();
 	int rc = TS_OK;
 
-	/* Looks in quick succession say little. */
+	/* Refreshes in quick succession mean little. */
 	if (python->is_watching && picture->elapsed_s > 0 && now_ns - python->begun_ns < MIN_NS)
 		return TS_OK;
 	ts_top_python_snapshot_release(picture);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What `top` shows of Python programs: functions by own and total time, threads, the interpreter's
- * lock. Stacks come from a sampler of its own; a picture is what came between two looks.
+ * Python programs in `top`: functions by own and total time, threads, the GIL. Stacks come from its
+ * own sampler; a snapshot covers the time between two refreshes.
  */
 #ifndef TS_CLI_TOP_TOP_PYTHON_H
 #define TS_CLI_TOP_TOP_PYTHON_H
@@ -24,7 +24,7 @@
 struct ts_top_python_thread {
 	pid_t pid, tid;
 	char name[64];
-	uint32_t state; /* of its last sample: enum ts_python_state, or-ed */
+	uint32_t state; /* of its last sample: enum ts_python_state flags */
 	char task[64];
 	/*
 	 * The innermost function of its last sample; NULL: none. Lives as long as the struct
@@ -35,14 +35,13 @@ struct ts_top_python_thread {
 	double active_percent, gil_percent; /* of the interval */
 };
 
-/* What was seen between two looks. */
+/* What was seen between two refreshes. */
 struct ts_top_python_snapshot {
-	bool is_shown;    /* something is sampled */
-	double elapsed_s; /* 0: nothing was measured yet */
+	bool is_shown;    /* something is being sampled */
+	double elapsed_s; /* 0: nothing measured yet */
 	uint64_t samples, rejected;
 	size_t processes;
-	double gil_percent; /* of the time in which one of its threads has the lock; of several
-			       processes their mean */
+	double gil_percent; /* share of time in which a thread holds the GIL; mean over processes */
 	struct ts_top_function *functions;
 	size_t function_count;
 	struct ts_top_python_thread *threads; /* by pid and number, main ones first */
@@ -57,19 +56,19 @@ struct ts_top_python;
 int ts_top_python_open(struct ts_top_python **ret_python, struct ts_error *err);
 void ts_top_python_close(struct ts_top_python *python);
 
-/* Only these from now on; their intervals may be 0. None: it rests. */
+/* Samples only these from now on; their intervals may be 0. None: pauses. */
 int ts_top_python_watch(struct ts_top_python *python, const struct ts_sampled_process *processes,
 			size_t count, struct ts_error *err);
 
 struct ts_top_python_request {
-	bool idle;     /* threads that wait count as well */
+	bool idle;     /* count idle threads too */
 	bool by_total; /* order of functions */
 };
-/* What came since the last look; the picture before is released. */
+/* What came since the last refresh; releases the previous snapshot. */
 int ts_top_python_refresh(struct ts_top_python *python, const struct ts_top_python_request *wish,
 			  struct ts_top_python_snapshot *picture, struct ts_error *err);
 
-/* What the sampler tells, for tests of the counting alone: any thread. */
+/* The sampler's callback, for tests of the counting: any thread. */
 void ts_top_python_take(struct ts_top_python *python, const struct ts_python_sample *sample);
 
 /* ---- showing (top_python_show.c) ---- */
@@ -78,11 +77,11 @@ enum ts_top_pane { TS_TOP_PANE_NONE, TS_TOP_PANE_FUNCTIONS, TS_TOP_PANE_THREADS,
 
 /* "python: 2 processes, 5 threads, 98 samples/s, 0.0% rejected, GIL 97.3%". */
 void ts_top_python_describe(const struct ts_top_python_snapshot *picture, struct ts_text *out);
-/* Both lists as text tables, behind an empty line. */
+/* Both lists as text tables, after an empty line. */
 int ts_top_python_put_text(const struct ts_top_python_snapshot *picture, struct ts_error *err);
 /* An object. */
 void ts_top_python_put_json(struct ts_text *out, const struct ts_top_python_snapshot *picture);
-/* Rows that a list wants: its title line and header among them. */
+/* Rows that a list needs, including title and header. */
 unsigned int ts_top_python_rows(const struct ts_top_python_snapshot *picture,
 				enum ts_top_pane pane);
 void ts_top_python_draw(struct ts_screen *screen, const struct ts_top_python_snapshot *picture,

@@ -36,7 +36,7 @@ static void format_seconds(char *cell, size_t bytes, int64_t ns)
 	snprintf(cell, bytes, "%.2fs", (double)ns / 1e9);
 }
 
-/* A share of the interval; 100 is one thread all the time. */
+/* Share of the interval; 100 is one thread all the time. */
 static double percent_of(const struct ts_top_python_snapshot *picture, int64_t ns)
 {
 	return picture->elapsed_s > 0 ? (double)ns / 1e7 / picture->elapsed_s : 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Puts the picture together: targets and their areas are looked at here and now, metrics are the
- * newest that the sampler's threads have given.
+ * Refreshes the state: targets and areas are read now, metrics are the newest that the sampler's
+ * threads have given.
  */
 #include <fcntl.h>
 #include <math.h>
@@ -18,15 +18,12 @@
 #include "live/discover.h"
 
 #define NS_PER_S INT64_C(1000000000)
-/*
- * A value that nobody has renewed for three delays, and at least for so long, is not shown any
- * more.
- */
+/* A value not renewed for three intervals, and at least this long, is dropped. */
 #define STALE_NS (3 * NS_PER_S)
-/* Makers' tools may take longer. */
+/* Vendor tools may take longer. */
 #define STALE_DEVICE_NS (15 * NS_PER_S)
 
-/* Sources that hang may use it after we have gone. */
+/* Sources that hang may use it after we are gone. */
 static struct ts_top_values the_values;
 static struct ts_top_backends the_backends;
 
@@ -76,7 +73,7 @@ static bool is_sampled_already(const struct ts_top *top)
 	return true;
 }
 
-/* Has it sample those that are listed, if they are others than before. */
+/* Passes the listed processes to the sampler, if they have changed. */
 static int direct_sampler(struct ts_top *top, struct ts_error *err)
 {
 	if (is_sampled_already(top))
@@ -102,7 +99,7 @@ static int direct_sampler(struct ts_top *top, struct ts_error *err)
 
 /* ---- stacks of Python ---- */
 
-/* The sampler is told only of those that are listed; while nobody wants stacks it rests. */
+/* Passes the listed processes to the Python sampler; it pauses while nobody wants stacks. */
 static int look_at_python(struct ts_top *top, struct ts_error *err)
 {
 	TS_AUTO_FREE struct ts_sampled_process *processes = NULL;
@@ -168,7 +165,7 @@ static const char *vendor_of(const struct ts_top *top, uint32_t number)
 	return "";
 }
 
-/* A process may use several devices: what it uses of each is added up. */
+/* A process may use several devices: adds them up. */
 static void add_device_values(const struct ts_top *top, struct ts_top_process *process,
 			      const struct ts_top_subject *subject)
 {
@@ -203,7 +200,7 @@ static void hand_out(struct ts_top *top, const struct ts_top_subject *subject)
 		memcpy(process->values, subject->values, sizeof(process->values));
 }
 
-/* Processes come before processes on devices: subjects are sorted by kind. */
+/* Processes sort before processes on devices. */
 static void hand_out_values(struct ts_top *top)
 {
 	clear_values(top->system);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The loop of `top` on a terminal: waits for time, keys and signals, looks, draws. */
+/* Main loop of `top` on a terminal: waits for time, keys and signals; refreshes; draws. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,10 +12,10 @@
 #include "cli/top/top.h"
 #include "cli/top/top_terminal.h"
 
-/* What begins like a key that sends several bytes is the Escape key after so long. */
+/* The start of an escape sequence counts as the Escape key after this long. */
 #define ESCAPE_NS INT64_C(100000000)
 /*
- * The first rates come after the first interval; looked for earlier, so that the screen fills soon.
+ * The first rates come after the first interval; refreshed earlier, so that the screen fills soon.
  */
 #define FIRST_NS INT64_C(300000000)
 
@@ -44,7 +44,7 @@ static void show(struct loop *loop)
 	ts_top_terminal_write(out->data, out->length);
 }
 
-/* An error while it runs is told, and looked over: it may be gone at the next look. */
+/* An error is shown and ignored: it may be gone at the next refresh. */
 static void look(struct loop *loop)
 {
 	struct ts_top_session *session = &loop->session;
@@ -70,7 +70,7 @@ static void take_keys(struct loop *loop)
 	}
 }
 
-/* False: it ends. */
+/* False: quit. */
 static bool turn(struct loop *loop, struct ts_error *err)
 {
 	struct ts_top_session *session = &loop->session;
@@ -120,7 +120,7 @@ int ts_top_run_screen(struct ts_top *top, const struct ts_top_view *view)
 	struct ts_error err;
 	int rc, number;
 
-	/* Asked for, or shown as soon as there is some: of processes that were named. */
+	/* On request, or as soon as there is some: of given processes. */
 	loop.session.wants_pane = top->samples_python;
 	top->samples_python |= top->asked_count > 0;
 	if (top->samples_python)

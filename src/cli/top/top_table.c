@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The table of `top`: its columns as data, the text of a cell, order and filter of rows, and which
- * columns fit.
- */
+/* The table of `top`: columns as data, cell texts, sorting, filtering, and which columns fit. */
 #include <ctype.h>
 #include <math.h>
 #include <stdio.h>
@@ -12,7 +9,7 @@
 
 #include "cli/top/top.h"
 
-/* The command is of little use below this. */
+/* Minimum useful width of the command. */
 #define COMMAND_ROOM 16u
 
 static const struct ts_top_column_info columns[] = {
@@ -160,7 +157,7 @@ static int compare_numbers(double a, double b)
 	return a < b ? -1 : a > b;
 }
 
-/* Those of each vendor together, the first device first. */
+/* By vendor, then device. */
 static int compare_devices_used(const struct ts_top_process *a, const struct ts_top_process *b)
 {
 	const struct ts_top_used_device *x = a->devices.devices, *y = b->devices.devices;
@@ -194,7 +191,7 @@ static int compare_cells(const struct ts_top_process *a, const struct ts_top_pro
 	return compare_numbers(value_of(a, view->sort), value_of(b, view->sort));
 }
 
-/* Those without a value come last, however it is sorted; equal ones in the order of their pids. */
+/* Missing values come last in either order; ties sort by pid. */
 static int compare_rows(const void *a, const void *b, void *context)
 {
 	const struct ts_top_process *x = *(const struct ts_top_process *const *)a;
@@ -285,7 +282,7 @@ static void widen(struct ts_top_view *view)
 					   &text);
 			*width = TS_MAX(*width, (unsigned int)strlen(text));
 		}
-		/* No name of a user may push out everything else. */
+		/* A long user name must not push out everything else. */
 		*width = TS_MIN(*width, 12u);
 	}
 	view->widths[TS_TOP_COLUMN_COMMAND] = COMMAND_ROOM;
@@ -300,9 +297,7 @@ static unsigned int width_of(const struct ts_top_view *view, const bool shown[TS
 	return width - 1;
 }
 
-/*
- * The lightest column that is shown and not the one that rows are sorted by; TS_TOP_COLUMNS: none.
- */
+/* The least important visible column other than the sort column; TS_TOP_COLUMNS: none. */
 static size_t lightest(const struct ts_top_view *view, const bool shown[TS_TOP_COLUMNS])
 {
 	size_t found = TS_TOP_COLUMNS;

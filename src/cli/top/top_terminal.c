@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Takes and returns the terminal. Handlers set a flag and wake the loop by a descriptor; those of
- * crashes give the terminal back with calls that are safe there, and let the crash go on.
+ * Takes over and restores the terminal. Signal handlers set a flag and wake the loop through a
+ * descriptor; crash handlers restore the terminal with async-signal-safe calls and let the crash
+ * continue.
  */
 #include <errno.h>
 #include <poll.h>
@@ -20,7 +21,7 @@
 #define ENTER "\033[?1049h\033[?25l\033[?7l\033[0m"
 #define LEAVE "\033[?2026l\033[0m\033[?7h\033[?25h\033[?1049l"
 
-static struct termios before; /* as we found it */
+static struct termios before; /* original settings */
 static volatile sig_atomic_t is_entered;
 static volatile sig_atomic_t has_resized, has_stopped, has_continued, end_signal;
 static bool has_hung_up;
@@ -63,14 +64,14 @@ static void enter(void)
 	write_safely(ENTER, strlen(ENTER));
 }
 
-/* Also from handlers. */
+/* Also called from handlers. */
 static void leave(void)
 {
 	if (!is_entered)
 		return;
 	is_entered = 0;
 	write_safely(LEAVE, sizeof(LEAVE) - 1);
-	/* In the background its settings are another's by now. */
+	/* In the background its settings belong to somebody else. */
 	if (is_foreground())
 		tcsetattr(STDIN_FILENO, TCSADRAIN, &before);
 }
@@ -103,7 +104,7 @@ static void on_signal(int number)
 static void on_crash(int number)
 {
 	leave();
-	/* The action is the default one again. */
+	/* The default action is restored. */
 	raise(number);
 }
 
@@ -112,7 +113,7 @@ static void handle(int number, void (*handler)(int), int flags)
 	struct sigaction action = { .sa_handler = handler, .sa_flags = flags }, now;
 
 	sigemptyset(&action.sa_mask);
-	/* What is ignored stays so (nohup), and a sanitizer's handlers say more than ours. */
+	/* Ignored signals stay ignored (nohup), and a sanitizer's handlers say more than ours. */
 	if (!sigaction(number, NULL, &now) && now.sa_handler == SIG_DFL)
 		sigaction(number, &action, NULL);
 }
@@ -169,7 +170,7 @@ static unsigned int take_flags(void)
 		what |= TS_TOP_SUSPENDED;
 	if (end_signal || has_hung_up)
 		what |= TS_TOP_ENDED;
-	/* Stopped without being asked, and what had the terminal meanwhile has set it otherwise. */
+	/* Stopped by SIGSTOP; another program has changed the settings meanwhile. */
 	if (has_continued && !has_stopped)
 		enter();
 	has_resized = has_continued = has_stopped = 0;
@@ -200,7 +201,7 @@ size_t ts_top_terminal_read(void *buffer, size_t bytes)
 
 	if (got > 0)
 		return (size_t)got;
-	/* The terminal has gone. */
+	/* The terminal is gone. */
 	if (got == 0 || (errno != EINTR && errno != EAGAIN))
 		has_hung_up = true;
 	return 0;
@@ -235,7 +236,7 @@ void ts_top_terminal_suspend(void)
 	leave();
 	signal(SIGTSTP, SIG_DFL);
 	raise(SIGTSTP);
-	/* Here we go on. */
+	/* Continues here. */
 	handle(SIGTSTP, on_signal, 0);
 	enter();
 	has_continued = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The terminal while `top` has it: raw keys, the alternate screen, signals as something to be
- * waited for. It is given back however the program ends. For the main thread.
+ * The terminal while `top` runs: raw keys, alternate screen, signals as events. Restored however
+ * the program ends. Main thread only.
  */
 #ifndef TS_CLI_TOP_TOP_TERMINAL_H
 #define TS_CLI_TOP_TOP_TERMINAL_H
@@ -13,31 +13,31 @@
 
 #include <tracesmith/error.h>
 
-/* Takes the terminal behind standard input and output. */
+/* Takes over the terminal of standard input and output. */
 int ts_top_terminal_open(struct ts_error *err);
-/* Gives it back. Does nothing where it is not taken. */
+/* Restores it. No-op if not taken over. */
 void ts_top_terminal_close(void);
 
 #define TS_TOP_TYPED 1u     /* keys can be read */
-#define TS_TOP_RESIZED 2u   /* or shown anew: draw all */
+#define TS_TOP_RESIZED 2u   /* or uncovered: redraw everything */
 #define TS_TOP_SUSPENDED 4u /* Ctrl-Z: call ts_top_terminal_suspend() */
-#define TS_TOP_ENDED 8u     /* a signal asks to end, or the terminal has gone */
+#define TS_TOP_ENDED 8u     /* a signal asks to quit, or the terminal is gone */
 
-/* What has happened, or'ed; 0: nothing for so long. */
+/* Event flags; 0: timeout. */
 unsigned int ts_top_terminal_wait(int64_t timeout_ns);
 
 void ts_top_terminal_size(unsigned int *ret_rows, unsigned int *ret_columns);
 
-/* Bytes that were typed, or 0. */
+/* Bytes typed, or 0. */
 size_t ts_top_terminal_read(void *buffer, size_t bytes);
 
-/* Gives up when a signal asks to end. */
+/* Stops early when a signal asks to quit. */
 void ts_top_terminal_write(const void *data, size_t bytes);
 
-/* Gives the terminal back, stops the process, and takes the terminal when it goes on. */
+/* Restores the terminal, stops the process, and takes over the terminal when it continues. */
 void ts_top_terminal_suspend(void);
 
-/* The signal that asked to end, 0: none; that of Ctrl-C counts as the key q. */
+/* The signal that asked to quit, 0: none; Ctrl-C counts as the key q. */
 int ts_top_terminal_signal(void);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Asks on a thread of its own who uses accelerators, since makers' tools take their time. A thread
- * that hangs is left to itself, so what it uses is never freed.
+ * Finds accelerator users on its own thread, since vendor tools are slow. A thread that hangs is
+ * abandoned, so its data is never freed.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@
 #include "sample/metrics/device_files.h"
 
 #define NS_PER_S INT64_C(1000000000)
-/* Between two questions, and for an answer. */
+/* Between two queries, and time limit of an answer. */
 #define PAUSE_NS (5 * NS_PER_S)
 #define LIMIT_NS (7 * NS_PER_S)
 
@@ -48,7 +48,7 @@ static void keep_answer(struct ts_top_users *users, struct ts_device_users *answ
 	pthread_cond_broadcast(&users->changed);
 }
 
-/* New device files may have come. */
+/* There may be new device files. */
 static int ask(const struct ts_top_users *users, struct ts_device_users *ret_answer,
 	       struct ts_error *err)
 {

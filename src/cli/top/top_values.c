@@ -31,7 +31,7 @@ static const struct {
 	{ TS_METRICS_DEVICE, TS_TOP_DEVICE_MEMORY, "memory_bytes", "used" },
 	{ TS_METRICS_DEVICE, TS_TOP_DEVICE_POWER, "power_W", "draw" },
 	{ TS_METRICS_DEVICE, TS_TOP_DEVICE_POWER, "power_W",
-	  "card" }, /* of an NPU: no other is told */
+	  "card" }, /* of an NPU: no other is reported */
 	{ TS_METRICS_DEVICE, TS_TOP_DEVICE_TEMPERATURE, "temperature_C", "core" },
 	{ TS_METRICS_DEVICE, TS_TOP_DEVICE_CLOCK, "clock_MHz", "compute" },
 	{ TS_METRICS_DEVICE, TS_TOP_DEVICE_MEMORY_CLOCK, "clock_MHz", "memory" },
@@ -68,7 +68,7 @@ static void clear_subject(struct ts_top_subject *place, const struct ts_metrics_
 		place->values[i] = NAN;
 }
 
-/* NULL where there is no memory, or too many are there. */
+/* NULL if out of memory, or too many. */
 static struct ts_top_subject *find_subject(struct ts_top_values *values,
 					   const struct ts_metrics_subject *subject)
 {
@@ -86,7 +86,7 @@ static struct ts_top_subject *find_subject(struct ts_top_values *values,
 		values->subject_count++;
 	}
 	place = &values->subjects[index];
-	/* The pid has become another's. */
+	/* The pid was reused. */
 	if (place->subject.start_time != subject->start_time)
 		clear_subject(place, subject);
 	return place;
@@ -111,7 +111,7 @@ static void keep_value(struct ts_top_subject *place, const char *name,
 	}
 }
 
-/* The reasons that hold, as "power, heat". */
+/* The current reasons, as "power, heat". */
 static void keep_reasons(struct ts_top_subject *place, const struct ts_emit_arg *values,
 			 unsigned int count, int64_t now)
 {
@@ -214,7 +214,7 @@ void ts_top_values_release(struct ts_top_values *values)
 	values->device_count = values->device_capacity = 0;
 }
 
-/* Takes old values away; false where none is left. */
+/* Drops old values; false if none is left. */
 static bool is_alive(struct ts_top_subject *subject, int64_t oldest_ns)
 {
 	bool alive = subject->throttled_ns >= oldest_ns && subject->throttled_ns;
@@ -229,7 +229,7 @@ static bool is_alive(struct ts_top_subject *subject, int64_t oldest_ns)
 	return alive;
 }
 
-/* The pairmap cannot forget one entry, but all. */
+/* A pairmap cannot remove one entry: rebuild it. */
 static void forget_old(struct ts_top_values *values, int64_t oldest_ns, int64_t oldest_device_ns)
 {
 	size_t kept = 0;
@@ -247,7 +247,7 @@ static void forget_old(struct ts_top_values *values, int64_t oldest_ns, int64_t 
 	for (size_t i = 0; i < kept; i++) {
 		const struct ts_metrics_subject *subject = &values->subjects[i].subject;
 
-		/* Never more than there were: no memory is needed. */
+		/* Never more than before: needs no memory. */
 		(void)!ts_pairmap_put(&values->places, first_key(subject), second_key(subject), i);
 	}
 }
@@ -271,7 +271,7 @@ static int compare_devices(const void *a, const void *b)
 	return x->number < y->number ? -1 : x->number > y->number;
 }
 
-/* A copy of an array, sorted; not NULL where it is empty. */
+/* A sorted copy of an array; not NULL if it is empty. */
 static int copy_sorted(const void *array, size_t count, size_t bytes,
 		       int (*compare)(const void *, const void *), void **ret_copy)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The newest value of everything that `top` shows, as sources give it from their threads. Absent is
- * NAN, never 0; a value that nobody has renewed for a while is absent again.
+ * The newest value of everything that `top` shows, given by sources on their threads. Missing is
+ * NAN, never 0; a value that has not been renewed for a while is missing again.
  */
 #ifndef TS_CLI_TOP_TOP_VALUES_H
 #define TS_CLI_TOP_TOP_VALUES_H
@@ -13,7 +13,7 @@
 #include "base/map.h"
 #include "sample/metrics/metric_rows.h"
 
-/* What is kept; the name and the series of each stand in top_values.c. */
+/* Metrics that are kept; top_values.c has their names and series. */
 enum ts_top_metric {
 	/* of the machine */
 	TS_TOP_CPU_USER,
@@ -46,9 +46,9 @@ struct ts_top_subject {
 	struct ts_metrics_subject subject;
 	double values[TS_TOP_METRICS];
 	int64_t times_ns[TS_TOP_METRICS];
-	/* Why a device is slower than it could be, "" where it is not. */
+	/* Why a device is throttled; "" if it is not. */
 	char throttled[TS_TOP_REASON_BYTES];
-	int64_t throttled_ns; /* when that was said; 0: never */
+	int64_t throttled_ns; /* when that was reported; 0: never */
 };
 
 struct ts_top_device {
@@ -62,13 +62,13 @@ struct ts_top_message {
 	uint64_t serial; /* counts messages */
 };
 
-/* In static storage: a source that hangs may come back at any time. */
+/* In static storage: a source that hangs may return at any time. */
 struct ts_top_values {
 	pthread_mutex_t lock;
 	struct ts_metrics_consumer consumer;
 	struct ts_top_subject *subjects;
 	size_t subject_count, subject_capacity;
-	struct ts_pairmap places; /* (kind and device, pid) -> place in subjects */
+	struct ts_pairmap places; /* (kind and device, pid) -> index in subjects */
 	struct ts_top_device *devices;
 	size_t device_count, device_capacity;
 	struct ts_top_message messages[TS_TOP_MESSAGES]; /* the newest ones */
@@ -78,13 +78,15 @@ struct ts_top_values {
 void ts_top_values_init(struct ts_top_values *values);
 void ts_top_values_release(struct ts_top_values *values);
 
-/* All that is not older, by kind, pid and device. Caller frees. What is too old is forgotten. */
+/*
+ * All values that are not older, by kind, pid and device. Caller frees. Older values are dropped.
+ */
 int ts_top_values_copy(struct ts_top_values *values, int64_t oldest_ns, int64_t oldest_device_ns,
 		       struct ts_top_subject **ret_subjects, size_t *ret_count);
-/* Caller frees. In the order of their numbers. */
+/* Caller frees. By number. */
 int ts_top_values_devices(struct ts_top_values *values, struct ts_top_device **ret_devices,
 			  size_t *ret_count);
-/* The newest, oldest first; their number. */
+/* The newest, oldest first; returns their number. */
 size_t ts_top_values_messages(struct ts_top_values *values,
 			      struct ts_top_message ret_messages[TS_TOP_MESSAGES]);
 

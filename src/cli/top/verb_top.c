@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `tracesmith top`: what targets, devices and the machine do now. Only looks, and sends signals
- * that a user asks for.
+ * `tracesmith top`: shows targets, devices and the machine. Read-only, except for signals that the
+ * user sends.
  */
 #include <stdio.h>
 #include <stdlib.h>
