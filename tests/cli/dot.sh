@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# For tests of graphs: a trace with dependencies of all usual kinds, and a small parser of Graphviz's language.
+# For tests of graphs: a trace with all common kinds of dependencies, and a small Graphviz parser.
 
 # Two streams; the second waits for an event of the first; the host waits for it; a blocking copy; a name that has to be escaped.
 dependencies_json() {
@@ -28,7 +28,8 @@ dependencies_json() {
 JSON
 }
 
-# check_dot FILE: braces and quotes close, statements are statements, every edge joins nodes that are there. Says what there is.
+# check_dot FILE: braces and quotes are balanced, statements are valid, every edge joins existing
+# nodes. Prints counts.
 check_dot() {
 	python3 - "$1" <<'PY'
 import re, sys

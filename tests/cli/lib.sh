@@ -8,7 +8,7 @@ set -euo pipefail
 unset NO_COLOR
 export LC_ALL=C TERM=xterm
 
-# Shows a command, what it says and how it ends, as in a terminal.
+# Prints a command, its output and its exit code, as in a terminal.
 t() {
 	local code=0
 	echo "\$ tracesmith $*"
@@ -16,7 +16,7 @@ t() {
 	[ $code -eq 0 ] || echo "exit $code"
 }
 
-# Runs it without showing anything, for set-up.
+# Runs it without printing anything, for setup.
 quietly() {
 	"$TRACESMITH" "$@" >quietly.log 2>&1 || { cat quietly.log; exit 1; }
 }
@@ -26,12 +26,12 @@ fail() {
 	exit 1
 }
 
-# For tests of frames of programs of ours, which clang's sanitizers change.
+# For tests of frames of our own programs, which differ under clang's sanitizers.
 skip_with_clang_sanitizers() { # what it looks at
 	case $TS_BUILD in *clang-san) echo "skip: clang's sanitizers change $1"; exit 77 ;; esac
 }
 
-# Puts N for numbers, and B for sizes, that depend on the machine or on the compressor.
+# Replaces machine-dependent numbers by N, and sizes by B.
 numbers() { sed -E -e 's/[0-9]+([.,][0-9]+)*/N/g' -e 's/N [KMG]?i?B/N B/g'; }
 
 # A training step of one rank: operators, runtime calls, kernels, a copy, memory counters, marks.

@@ -10,7 +10,7 @@ mkdir -m 700 live
 # shellcheck disable=SC2034
 emit=$TS_BUILD/tests/targets/launch_emit
 
-# Waits until a command succeeds, at most two minutes: a busy machine is no failure.
+# Waits until a command succeeds, for at most two minutes, for busy machines.
 await() {
 	local left=2400
 	while [ $left -gt 0 ]; do
@@ -21,12 +21,12 @@ await() {
 	fail "waited in vain: $*"
 }
 
-# rows TRACE [options of view]: how many there are.
+# rows TRACE [options of view]: the number of rows.
 rows() { "$TRACESMITH" view "$@" --json | wc -l; }
 
 gone() { ! kill -0 "$1" 2>/dev/null; }
 
-# recorder_of PID: who records it; nothing, where nobody does.
+# recorder_of PID: the pid of its recorder, or nothing.
 recorder_of() {
 	"$TRACESMITH" ps --json | python3 -c '
 import json, sys
@@ -37,5 +37,6 @@ for line in sys.stdin:
 }
 has_recorder() { [ -n "$(recorder_of "$1")" ]; }
 
-# What a recording says at its end, without what depends on the machine: whether a short program was sampled at all is of that.
+# The final message of a recording without machine-dependent parts, such as whether a short program
+# was sampled at all.
 summary() { sed -E -e "s#$TS_BUILD#BUILD#" -e 's/ process(es)?,/ processes,/' -e 's/ threads?,/ threads,/' -e 's/ [0-9,]+ rows? of metrics,//' | numbers; }

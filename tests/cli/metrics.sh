@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# For tests of metrics: live.sh, a program whose use of the machine is known, and the module that reads what was recorded.
+# For tests of metrics: live.sh, a program with known resource use, and the module that reads
+# recordings.
 . "$TS_SOURCE/tests/cli/live.sh"
 
 # shellcheck disable=SC2034
@@ -9,7 +10,7 @@ load=$TS_BUILD/tests/targets/metrics_load
 export PYTHONPATH=$TS_SOURCE/tests/cli/metrics PYTHONDONTWRITEBYTECODE=1
 unset TRACESMITH_BACKENDS
 
-# Nothing waits for ever, and what is still there at the end was started here.
+# Limits every wait, and kills at the end what was started here.
 record() { timeout -k 10 -s INT 600 "$TRACESMITH" record "$@"; }
 end_all() {
 	local pids

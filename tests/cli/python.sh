@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# For tests of Python stacks: live.sh, and programs whose stacks are known. Where there is no python3 that can be read, a test says so and ends.
+# For tests of Python stacks: live.sh, and programs with known stacks. Skips without a readable
+# python3.
 . "$TS_SOURCE/tests/cli/live.sh"
 
 # Not a script that looks for one.
@@ -9,7 +10,8 @@ python=$(python3 -c 'import os, sys; print(os.path.realpath(sys.executable))')
 
 trap 'jobs -p | xargs -r kill -9 2>/dev/null || true' EXIT
 
-# Threads that wait in known places until the file NAME.over is there; its argument is NAME, that of the main function.
+# Threads that wait in known functions until the file NAME.over exists; its argument is NAME, of the
+# main function.
 cat >program.py <<'PY'
 import os, sys, threading, time
 

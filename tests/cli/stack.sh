@@ -21,7 +21,8 @@ end_programs() {
 }
 trap end_programs EXIT
 
-# start NAME FILE [argument...]: a program that makes the folder NAME when it stands still; its number is in $program.
+# start NAME FILE [argument...]: starts a program that creates the directory NAME when it is idle;
+# sets $program.
 start() {
 	local name=$1
 	shift
@@ -31,10 +32,11 @@ start() {
 	await [ -d "$name" ]
 }
 
-# Do all threads of these processes wait? Between saying so and waiting lies an instant.
+# Do all threads of these processes wait? They report shortly before they do.
 all_wait() { ! "$TRACESMITH" stack --json "$@" | grep -q '"running":true'; }
 
-# Without what is different in each run: numbers of processes and threads, places, versions, Python's own library.
+# Removes what differs between runs: ids of processes and threads, paths, versions, Python's own
+# library.
 still() {
 	sed -E -e "s#$(pwd -P)#HERE#g" -e 's/^process [0-9]+: [^ ]*python3[0-9.]*/process PID: python3/' -e 's/thread [0-9]+/thread TID/' -e 's/Python 3[0-9.a-z+]*/Python V/' \
 		-e '/\/(threading|runpy|selectors|subprocess)\.py:/d' -e '/<frozen /d'

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# For tests/cli/state/*.sh: a trace in which each state and most reasons occur. Sourced behind lib.sh.
+# For tests/cli/state/*.sh: a trace with every state and most reasons. Sourced after lib.sh.
 
 # call NAME TS DUR CORRELATION: on the main thread.
 call() {

@@ -7,7 +7,7 @@ targets=${targets:?}
 
 shared=/dev/shm
 [ -w $shared ] || shared=${TMPDIR:-/tmp}
-# A script that runs a part of itself in a namespace has it from outside.
+# A script that re-executes itself in a namespace inherits it.
 if [ -z "${live:-}" ]; then
 	live=$(mktemp -d "$shared/tracesmith-agent.XXXXXX")
 	trap 'rm -rf "$live"' EXIT
@@ -15,14 +15,14 @@ if [ -z "${live:-}" ]; then
 fi
 export TRACESMITH_LIVE_DIR=$live/areas
 unset TRACESMITH_OUT FERRUM_TRACE_OUT TRACESMITH_LIVE TRACESMITH_AGENT TRACESMITH_BUDGET TRACESMITH_RECORDER
-# What is counted to the event is what programs emit; where metrics take part, the script says so.
+# Tests count events exactly, so metrics are off unless a script enables them.
 export TRACESMITH_BACKENDS=none
-# A sanitizer does not look for leaks of a program that is traced, and wants to be loaded first.
+# The leak check does not work under ptrace, and the sanitizer expects to be loaded first.
 export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0:verify_asan_link_order=0
 agent=$TS_BUILD/libtracesmith-agent.so
 [ -e "$agent" ] || fail "there is no '$agent'; build it first"
 
-# Flight mode; stream mode with nobody who drains; the same with room for a few rings only.
+# Flight mode; stream mode without a recorder; the same with space for a few rings only.
 in_mode() { # flight|stream|small
 	unset TRACESMITH_LIVE TRACESMITH_AGENT
 	case $1 in
@@ -36,13 +36,13 @@ in_mode() { # flight|stream|small
 
 read_areas() { python3 "$TS_SOURCE/tests/lib/live_area.py" "$@"; }
 
-# A Python expression on what is there must be true.
+# A Python expression on the contents must be true.
 holds() { # expression
 	read_areas "$TRACESMITH_LIVE_DIR" --check "$1" || fail "${FUNCNAME[1]}: ${what:-} ${mode:-}: not so: $1"
 }
 
-# Runs a program that says how many events it emitted: all of them must be there, or be counted as lost. Where $and is set, that
-# must hold, too.
+# Runs a program that prints how many events it emitted: all of them must be there, or be counted as
+# lost. $and, if set, must hold, too.
 all_there() { # program, argument...
 	local code=0
 	what="$*"
@@ -52,7 +52,7 @@ all_there() { # program, argument...
 	read_areas "$TRACESMITH_LIVE_DIR" --counts counts --check "${and:-True}" || fail "$what: $mode"
 }
 
-# No area was made; the program did its work all the same.
+# No area was created; the program ran normally.
 is_off() { # program, argument...
 	local code=0
 	what="$*"

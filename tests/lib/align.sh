@@ -12,7 +12,8 @@ make_job() { # folder, collectives, RANK:SKEW_NS:DRIFT_PPM...
 	"$TRACESMITH" import -q "$folder"/rank*.json -o "$folder/job.sbt"
 }
 
-# Are the clocks of these traces off by what they should be, within what is stated, and is that not too much?
+# Checks that the measured clock offsets match the true ones within the stated uncertainty, and that
+# this is small enough.
 check_clocks() { # most uncertain us, RANK:SKEW_NS:DRIFT_PPM... -- trace...
 	"$TRACESMITH" align --dry-run --json "${@:$(($# - traces + 1))}" 2>/dev/null >clocks.json
 	python3 - "$@" <<'PY'
@@ -33,7 +34,7 @@ for rank, skew, ppm in job[1:]:
 PY
 }
 
-# Every chunk of the first is where it was in the second: rows were only appended.
+# Every chunk of the first is unchanged in the second: rows were only appended.
 check_appended() { # before, after
 	python3 - "$@" <<'PY'
 import sys

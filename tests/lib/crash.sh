@@ -9,7 +9,8 @@ fail() { echo "$*" >&2; exit 1; }
 
 is_sanitized() { case $TS_BUILD in *san*) return 0 ;; *) return 1 ;; esac; }
 
-# Runs the tool; it must end in time with this exit code. What it said is in the files stdout and stderr.
+# Runs the tool; it must finish in time with this exit code. Its output is in the files stdout and
+# stderr.
 expect() { # exit code, argument...
 	local expected=$1 code=0
 	shift
@@ -18,7 +19,7 @@ expect() { # exit code, argument...
 		fail "tracesmith $*: exit code $code, expected $expected: $(head -c 2000 stderr)"
 }
 
-# The last message must hold each of these.
+# The last message must contain each of these.
 says() { # text...
 	local text
 	for text in "$@"; do

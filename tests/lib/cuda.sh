@@ -14,13 +14,15 @@ export TRACESMITH_LIVE_DIR=$live/areas
 mkdir -m 700 "$TRACESMITH_LIVE_DIR"
 trap 'rm -rf "$live"' EXIT
 unset TRACESMITH_OUT FERRUM_TRACE_OUT TRACESMITH_LIVE TRACESMITH_AGENT TRACESMITH_BUDGET TRACESMITH_BACKENDS NVTX_INJECTION64_PATH
-# No CUPTI fits a driver that is none: as under Nsight, the device side stays off. Tests of that side say otherwise.
+# CUPTI does not work with the stand-in driver: device activity stays off, as under Nsight. Tests of
+# device activity override this.
 export NSYS_STAND_IN=1
 export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0:detect_leaks=0
 
 [ -e "$TS_BUILD/libtracesmith-backend-cuda.so" ] || fail "there is no libtracesmith-backend-cuda.so; build it first"
 
-# Records a program on the backend cuda alone; it must end well. What it printed is in the file `printed`.
+# Records a program with only the backend cuda; it must succeed. Its output is in the file
+# `printed`.
 record() { # trace, record's option..., --, program...
 	local trace=$1 code=0
 	shift
@@ -30,12 +32,12 @@ record() { # trace, record's option..., --, program...
 	expect 0 verify -q "$trace"
 }
 
-# The rows of a table, one JSON object a line.
+# The rows of a table, one JSON object per line.
 rows_of() { # trace, table
 	"$TRACESMITH" view "$1" --json --table "$2" 2>/dev/null
 }
 
-# What a Python expression says of the rows of some tables, which are lists of dicts by their names.
+# Evaluates a Python expression on the rows of some tables: lists of dicts, named like the tables.
 of_rows() { # trace, expression, table...
 	local trace=$1 expression=$2 table
 	shift 2

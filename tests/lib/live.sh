@@ -7,7 +7,7 @@
 emitter=$TS_BUILD/tests/targets/live_oracle
 [ -x "$emitter" ] || fail "there is no '$emitter'; build it first"
 
-# Shared memory, as in earnest; where there is none, any folder.
+# Shared memory as in real use, if available; else any directory.
 shared=/dev/shm
 [ -w $shared ] || shared=${TMPDIR:-/tmp}
 live=$(mktemp -d "$shared/tracesmith-test.XXXXXX")
@@ -15,19 +15,19 @@ oracle=$live/oracle
 mkdir -m 700 "$live/areas"
 export TRACESMITH_LIVE_DIR=$live/areas
 unset TRACESMITH_OUT FERRUM_TRACE_OUT TRACESMITH_LIVE TRACESMITH_AGENT TRACESMITH_BUDGET TRACESMITH_CRASH_AT
-# What is counted to the event is what programs emit; where metrics take part, the script says so.
+# Tests count events exactly, so metrics are off unless a script enables them.
 export TRACESMITH_BACKENDS=none
-# The agent is preloaded into programs that have a sanitizer, which wants to be first.
+# The agent is preloaded before the sanitizer, which expects to be first.
 export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0
 
-# What is still running was started by this script, and is of no use any more.
+# Kills what this script started and is still running.
 clean_up() {
 	local pids
 	pids=$(jobs -p)
 	# shellcheck disable=SC2086
 	[ -z "$pids" ] || kill -KILL $pids 2>/dev/null || true
 	wait 2>/dev/null || true
-	# Programs that outlived who started them, such as those of a killed recorder.
+	# Programs that outlived their parent, such as those of a killed recorder.
 	for area in "$TRACESMITH_LIVE_DIR"/[0-9]*; do
 		[ -e "$area" ] || continue
 		area=${area##*/}
@@ -38,10 +38,10 @@ clean_up() {
 }
 trap clean_up EXIT
 
-# Nothing is left of what was recorded before.
+# Removes everything that was recorded before.
 fresh() { rm -f "$oracle" "$oracle".* ./*.sbt ./*.sbt.* ./*.json; }
 
-# A number of the oracle: at a byte, of so many bytes.
+# A number of the oracle file: offset and size in bytes.
 oracle_word() { # byte, bytes
 	od -An -tu"$2" -j"$1" -N"$2" "$oracle" 2>/dev/null | tr -d ' '
 }
@@ -51,7 +51,7 @@ oracle_returned() { oracle_word $((64 + 64 * ${1:-0})) 8; }
 oracle_pid() { oracle_word $((64 + 64 * ${1:-0} + 16)) 4; }
 oracle_done() { oracle_word $((64 + 64 * ${1:-0} + 24)) 8; }
 
-# Waits until a command succeeds; in the end it fails.
+# Waits until a command succeeds; fails after a limit.
 wait_until() { # seconds, command...
 	local end=$((${EPOCHREALTIME/[.,]/} + $1 * 1000000))
 	shift
@@ -75,14 +75,14 @@ is_gone() { # pid
 	[ ! -e "/proc/$1" ] || grep -q '^State:.*Z' "/proc/$1/status" 2>/dev/null || [ ! -e "/proc/$1" ]
 }
 
-# No recorder works on it any more, and it is finished.
+# The trace is finished and no recorder uses it any more.
 is_finished() { # trace
 	[ -e "$1" ] && [ ! -e "$1.journal" ] && flock -n -x "$1" true
 }
 
 await_begin() { wait_until 120 has_begun "$@" || fail "the program emits nothing: $(tail -n 5 log 2>/dev/null)"; }
 await_done() { wait_until 300 is_done "$@" || fail "the program does not end"; }
-# The one program that is there is recorded: by $recorder.
+# The only program is being recorded, by $recorder.
 find_recorder() {
 	recorder=$("$TRACESMITH" ps --json 2>/dev/null |
 		python3 -c 'import json, sys; print(json.loads(sys.stdin.readline() or "{}").get("recorder_pid", 0))')
@@ -119,12 +119,12 @@ try_check() { # trace, argument...
 		text=$(python3 "$TS_SOURCE/tests/crash/live_check.py" "$oracle" "$@" 2>check.log)
 }
 
-# The traces hold what the oracle says: see live_check.py. Sums go to $stored and $lost.
+# Checks the traces against the oracle: see live_check.py. Sets $stored and $lost.
 check() { # what it is about, trace, argument...
 	local what=$1 text tries=0
 	shift
 	until try_check "$@"; do
-		# A recorder that is not done with it may be about to replace the index.
+		# An active recorder may be about to replace the index.
 		[ -e "$1.journal" ] && [ $((tries += 1)) -le 20 ] || fail "$what: '$1': $text$(echo; head -n 12 check.log)"
 		nap_ms 50
 	done
@@ -133,7 +133,8 @@ check() { # what it is about, trace, argument...
 	stored=$((stored + last_stored)) lost=$((lost + last_lost)) checks=$((checks + 1))
 }
 
-# A plain array of events, with these members and no others, of a program in mode mixed with one thread.
+# Checks a plain array of events, with exactly these members, of a program in mode mixed with one
+# thread.
 check_json() { # file
 	python3 - "$oracle" "$1" <<'END' || fail "'$1' is not what it should be"
 import json, struct, sys
@@ -149,7 +150,7 @@ for event in events:
     assert type(event["ts"]) in (int, float) and type(event.get("dur", 0)) in (int, float), event
     assert event["args"]["s"] not in seen, event
     seen.add(event["args"]["s"])
-# Every event but ends, which have no line of their own.
+# Every event except ends, which have no separate line.
 expected = {s for s in range(returned) if s % 8 != 5}
 assert seen == expected, f"{len(expected - seen)} missing, {len(seen - expected)} too many"
 END

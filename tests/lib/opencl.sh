@@ -12,20 +12,20 @@ random=$targets/opencl_random
 skip() { echo "skip: $*"; exit 77; }
 
 export LC_ALL=C
-# Shared memory, as in earnest; where there is none, any folder.
+# Shared memory as in real use, if available; else any directory.
 shared=/dev/shm
 [ -w $shared ] || shared=${TMPDIR:-/tmp}
 live=$(mktemp -d "$shared/tracesmith-test.XXXXXX")
 export TRACESMITH_LIVE_DIR=$live/areas
 mkdir -m 700 "$TRACESMITH_LIVE_DIR"
 unset TRACESMITH_OUT FERRUM_TRACE_OUT TRACESMITH_LIVE TRACESMITH_AGENT TRACESMITH_BUDGET TRACESMITH_BACKENDS OPENCL_LAYERS POCL_DEVICES
-# What PoCL compiled once is kept with the build: the first run takes a minute, the next ones do not.
+# Keeps PoCL's compiler cache with the build: only the first run takes a minute.
 export POCL_CACHE_DIR=$TS_BUILD/tests/pocl-cache
 mkdir -p "$POCL_CACHE_DIR"
-# The agent is preloaded into programs that have a sanitizer, which wants to be first; drivers leak.
+# The agent is preloaded before the sanitizer, which expects to be first; drivers leak.
 export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0:detect_leaks=0
 
-# What is still running was started by this script, and is of no use any more.
+# Kills what this script started and is still running.
 clean_up() {
 	local pids
 	pids=$(jobs -p)
@@ -44,7 +44,7 @@ code=0
 [ $code -ne 4 ] || skip "no OpenCL device"
 [ $code -eq 0 ] || fail "opencl_pipeline: exit code $code: $(cat device.log)"
 
-# Waits until a command succeeds; in the end it fails.
+# Waits until a command succeeds; fails after a limit.
 wait_until() { # seconds, command...
 	local end=$((${EPOCHREALTIME/[.,]/} + $1 * 1000000))
 	shift
@@ -54,7 +54,7 @@ wait_until() { # seconds, command...
 	done
 }
 
-# Records a program; it must end well. What it printed is in the file `printed`.
+# Records a program; it must succeed. Its output is in the file `printed`.
 record() { # trace, record's option..., --, program...
 	local trace=$1 code=0
 	shift
@@ -91,7 +91,7 @@ agrees() { # what it is about, trace, option...
 	checks=$((${checks:-0} + 1))
 }
 
-# The rows of a table, one JSON object a line.
+# The rows of a table, one JSON object per line.
 rows_of() { # trace, table
 	"$TRACESMITH" view "$1" --json --table "$2" 2>/dev/null
 }

@@ -16,7 +16,7 @@ export TRACESMITH_LIVE_DIR=$work/live
 unset TRACESMITH_OUT TRACESMITH_LIVE TRACESMITH_AGENT TRACESMITH_RECORDER TRACESMITH_BACKENDS
 export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0
 
-# What was started, ended with the script however that ends.
+# Processes to kill when the script ends, however it ends.
 started=()
 end_all() {
 	local pid
@@ -28,7 +28,7 @@ end_all() {
 }
 trap end_all EXIT
 
-# Waits until a command holds; a generous limit, so that a busy machine is no failure.
+# Waits until a command succeeds; with a generous limit for busy machines.
 await() { # what, command...
 	local what=$1 i
 	shift
@@ -47,7 +47,7 @@ says_ready() { # file
 }
 is_gone() { ! kill -0 "$1" 2>/dev/null; }
 
-# Starts a program that prints "ready PID" on its standard output; $pid is what it says.
+# Starts a program that prints "ready PID"; sets $pid.
 start_python() { # command...
 	: >"$work/said"
 	"$@" >"$work/said" 2>"$work/said.err" </dev/null &
@@ -56,7 +56,7 @@ start_python() { # command...
 	[ "$pid" = "${started[-1]}" ] || started+=("$pid")
 }
 
-# Ends it, and waits until it is gone.
+# Kills it, and waits until it is gone.
 stop_python() { # pid
 	kill -CONT "$1" 2>/dev/null || true
 	kill -KILL "$1" 2>/dev/null || true
@@ -64,7 +64,8 @@ stop_python() { # pid
 	await "process $1 to be gone" is_gone "$1"
 }
 
-# A Python expression on `threads`, the list of all threads that `stack --json` shows of $pid, and `processes`, is true.
+# A Python expression on `threads`, all threads that `stack --json` shows of $pid, and on
+# `processes` is true.
 stack_holds() { # expression, option...
 	"$TRACESMITH" stack -p "$pid" --json "${@:2}" 2>"$work/stack.err" >"$work/stack.json" || return 1
 	python3 - "$1" "$work/stack.json" <<'PY'
@@ -82,19 +83,19 @@ sys.exit(0 if eval(sys.argv[1]) else 1)
 PY
 }
 
-# The same, as soon as it is so: a program says that it is ready before it stands where it will wait.
+# The same with retries: a program prints "ready" before it reaches the place where it waits.
 await_stack() { # expression, option...
 	await "stacks where $1" stack_holds "$@"
 }
 
-# Records $pid until that has ended.
+# Records $pid until it exits.
 start_recording() { # trace, option...
 	"$TRACESMITH" record -q -o "$1" -p "$pid" --backends python --python-interval 0.005 "${@:2}" 2>"$work/record.err" &
 	recorder=$!
 	started+=("$recorder")
 	await "the recording $1 to begin" has_begun "$1"
 }
-# The trace, or what is ahead of it on the disk, is there and grows.
+# The trace or its journal exists and grows.
 has_begun() { [ -e "$1" ] || [ -e "$1.journal" ]; }
 # Waits until more has been sampled.
 await_samples() { # trace
@@ -103,7 +104,8 @@ await_samples() { # trace
 	await "samples in $1" has_samples "$1" $((before + 20))
 }
 has_samples() { [ "$(count_samples "$1")" -ge "$2" ]; } # trace, at least
-# How many are on the disk by now: what is not yet in the trace stands in its journal. A copy is looked at; the recorder goes on with its own.
+# The number of samples on disk so far, in the trace and its journal. Reads a copy; the recorder
+# continues with the original.
 count_samples() { # trace
 	local copy=$work/copy
 	rm -rf "$copy" && mkdir "$copy"
@@ -115,7 +117,7 @@ end_recording() {
 	wait "$recorder" || fail "record ended with $?: $(cat "$work/record.err")"
 }
 
-# A Python expression on `samples`, the sampled stacks of a trace, holds; so do the trace's own checks.
+# A Python expression on `samples`, the sampled stacks of a trace, is true, and the trace is valid.
 trace_holds() { # trace, expression
 	"$TRACESMITH" verify "$1" >"$work/verify" 2>&1 || fail "$1: $(cat "$work/verify")"
 	samples_of "$1" >"$work/samples"
@@ -138,7 +140,7 @@ if not eval(sys.argv[1]):
 PY
 }
 
-# Sampled stacks of a trace, a JSON object a line.
+# Sampled stacks of a trace, one JSON object per line.
 samples_of() { # trace
 	"$TRACESMITH" view "$1" --table sample --json
 }

@@ -28,7 +28,7 @@ list_pythons() {
 	done
 }
 
-# Calls FUNCTION NAME COMMAND... FILE for each; false if one of them failed. 77 of it says that this one is left out.
+# Calls FUNCTION NAME COMMAND... FILE for each; false if one failed. 77 means skipped.
 each_python() { # file, function
 	local name version build command code failed=0 count=0 seen=' '
 	while read -r name version build command; do

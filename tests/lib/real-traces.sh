@@ -12,7 +12,7 @@ need_files_of_others() { # what, subfolder
 	[ -d "$real_data/$2" ] || { echo "skip: there are no $1 in '$real_data'"; exit 77; }
 }
 
-# All files of these subfolders, a NUL behind each; under sanitizers only the small ones.
+# All files of these subdirectories, each followed by a NUL; under sanitizers only the small ones.
 real_files() { # subfolder...
 	local folder subfolder limit=()
 	case $TS_BUILD in *san*) limit=(-size -500k) ;; esac
@@ -28,7 +28,8 @@ kineto_files() { # subfolder...
 	real_files "$@" | grep -z -v -E '/pairs/[^/]*(_et(_plus)?\.json|\.et)\.gz$' | sort -z
 }
 
-# Drops the largest files, which take longer than all others together: those are looked at where TS_REAL_FULL is set. What is left out is printed.
+# Drops the largest files, which take longer than all others together, unless TS_REAL_FULL is set;
+# prints what is dropped.
 quick_files() {
 	local file
 	while IFS= read -r -d '' file; do
