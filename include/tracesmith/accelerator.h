@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What an accelerator does, told by a backend inside the program (<tracesmith/backend.h>): calls
- * into its driver, commands that it ran, its queues, how its clock stands to the host's. They
- * become rows of api_call, gpu_op, stream and clock_sync. For events of a program itself use
+ * Accelerator activity, reported by a backend inside the program (<tracesmith/backend.h>): driver
+ * calls, executed commands, queues, and how the device clock relates to the host's. They become
+ * rows of api_call, gpu_op, stream and clock_sync. For a program's own events use
  * <tracesmith/emit.h>.
  *
- * All may be called from any thread, cost some ten nanoseconds, take no lock and keep nothing of
- * what they are given, unless it says otherwise. While events are off (ts_enabled()) calls are not
- * stored. Commands are: whether one counts is to be asked when it is given, and it is told when it
- * is over, perhaps after its window.
+ * Unless stated otherwise, functions are thread-safe, cost tens of nanoseconds, take no lock and
+ * keep no pointer they are given. While events are off (ts_enabled()) calls are not stored.
+ * Commands are: check ts_enabled() when one is submitted, and report it when it has completed,
+ * possibly after its window.
  */
 #ifndef TRACESMITH_ACCELERATOR_H
 #define TRACESMITH_ACCELERATOR_H
@@ -21,12 +21,11 @@
 extern "C" {
 #endif
 
-#define TS_UNKNOWN INT64_MIN /* a number or time that is not known */
+#define TS_UNKNOWN INT64_MIN /* an unknown number or time */
 
 /*
- * Who speaks: a function of the driver, or the name of a kernel. Made once and kept as long as the
- * process lives: its name goes to shared memory once, and each record then has a number in its
- * place. Texts are borrowed for ever.
+ * A driver function or a kernel name. Created once and kept for the life of the process: its name
+ * goes to shared memory once, and each record refers to it by number. Strings are borrowed forever.
  */
 #define TS_CALL_SITE(name, category)                      \
 	{                                                 \
@@ -42,83 +41,83 @@ extern "C" {
 	}
 
 /*
- * A call into a driver, at its end. `start`: ts_now() at its begin. `correlation` joins it to the
- * commands that it caused (unique in the process; 0: none); `result`: what it returned.
+ * A driver call, reported at its end. `start`: ts_now() at its start. `correlation` joins it to the
+ * commands it caused (unique in the process; 0: none); `result`: its return value.
  */
 TS_EMIT_API void ts_accelerator_call(struct ts_emit_site *site, uint64_t start,
 				     uint64_t correlation, int64_t result);
 
 /*
- * The call stack of the calling thread, native frames and Python's as the recorder asked for: a
- * number that lasts as long as the process; 0: none was asked for, or there is no room. Some
- * hundred ns. Frames of libraries of ours at its inner end are left out.
+ * The call stack of the calling thread, native and Python frames as the recorder requested: a
+ * number valid for the life of the process; 0: not requested, or no space left. A few hundred ns.
+ * Our own innermost frames are left out.
  */
 TS_EMIT_API uint32_t ts_accelerator_stack(void);
 /*
- * Also while events are off, where there is an area: of what is made now and used in a window
- * later.
+ * Works even while events are off, if there is an area: for objects created now and used in a later
+ * window.
  */
 TS_EMIT_API uint32_t ts_accelerator_stack_always(void);
 
 /*
- * The same as ts_accelerator_call(), which takes a stack by itself where that is asked for; here
- * the caller has taken it, or wants none.
+ * Like ts_accelerator_call(), which captures a stack itself if requested; here the caller has
+ * captured it, or wants none.
  */
 struct ts_accelerator_call {
 	uint32_t size;
-	uint32_t stack;      /* of ts_accelerator_stack(); 0: none */
-	uint64_t start, end; /* as of ts_now(); end 0: now */
+	uint32_t stack;      /* from ts_accelerator_stack(); 0: none */
+	uint64_t start, end; /* from ts_now(); end 0: now */
 	uint64_t correlation;
 	int64_t result;
 };
 TS_EMIT_API void ts_accelerator_call_with(struct ts_emit_site *site,
 					  const struct ts_accelerator_call *call);
 
-/* Memory taken or given back. `site`: the allocator. */
+/* An allocation or a free. `site`: the allocator. */
 #define TS_ALLOCATION_HOST 0xffffffu
 struct ts_accelerator_allocation {
 	uint32_t size;
-	uint32_t device; /* TS_ALLOCATION_HOST: the host's memory */
-	uint32_t stream; /* UINT32_MAX: none orders it */
+	uint32_t device; /* TS_ALLOCATION_HOST: host memory */
+	uint32_t stream; /* UINT32_MAX: not ordered by a stream */
 	uint32_t context;
 	bool is_free;
 	uint32_t stack;
-	uint64_t time; /* as of ts_now(); 0: now */
+	uint64_t time; /* from ts_now(); 0: now */
 	uint64_t address;
-	int64_t bytes;    /* TS_UNKNOWN where it is not known */
-	int64_t total;    /* in use of that device after it */
-	int64_t reserved; /* held by the allocator after it */
+	int64_t bytes;    /* TS_UNKNOWN if unknown */
+	int64_t total;    /* in use on that device afterwards */
+	int64_t reserved; /* held by the allocator afterwards */
 };
 TS_EMIT_API void ts_accelerator_allocation(struct ts_emit_site *site,
 					   const struct ts_accelerator_allocation *allocation);
 
 #define TS_GPU_OP_WAITS 32
 
-/* A command that has run. Times are ns of the device's clock; TS_UNKNOWN where there is none. */
+/* A completed command. Times are ns of the device clock; TS_UNKNOWN if there are none. */
 struct ts_gpu_op {
-	uint32_t size; /* of this struct, as the backend was compiled */
+	uint32_t size; /* size of this struct, as the backend was compiled */
 	uint8_t kind;  /* enum ts_gpu_op_kind of schema.h */
 	uint8_t copy_kind;
-	uint16_t wait_count; /* in `waits`; more are left out, and the row says so */
+	uint16_t wait_count; /* in `waits`; further ones are dropped, and the row says so */
 	uint32_t device;     /* as in struct ts_metrics_device */
-	uint32_t stream;     /* number of its queue, as given to ts_accelerator_stream() */
+	uint32_t stream;     /* number of its queue, as passed to ts_accelerator_stream() */
 	uint32_t context;
 	uint64_t correlation;
 	int64_t queued, submitted, start, end;
-	uint32_t grid[3], block[3]; /* 0: not known */
+	uint32_t grid[3], block[3]; /* 0: unknown */
 	int64_t bytes;
-	const uint64_t *waits; /* correlations of the commands that it was told to wait for */
-	/* Backends built before these were there end above them. */
-	uint32_t registers;    /* a thread; 0: unknown, and so is the next */
-	uint32_t shared_bytes; /* a block */
+	const uint64_t *waits; /* correlations of the commands it waited for */
+	/* Backends compiled before these existed end above. */
+	uint32_t registers;    /* per thread; 0: unknown, as the next */
+	uint32_t shared_bytes; /* per block */
 	uint32_t graph;        /* 0: none */
-	uint32_t
-		stack; /* of ts_accelerator_stack(): of its own, beside that of its call; 0: none */
+	uint32_t stack; /* from ts_accelerator_stack(): its own, in addition to that of its call; 0:
+			   none */
 	uint64_t graph_node; /* 0: none */
 };
 TS_EMIT_API void ts_accelerator_op(struct ts_emit_site *site, const struct ts_gpu_op *op);
 
-/* A queue, ahead of its first command. Also while events are off, as are the next three. */
+/* Announces a queue before its first command. Works while events are off, as do the next three. */
 struct ts_accelerator_queue {
 	uint32_t size;
 	uint32_t device, stream, context;
@@ -129,48 +128,48 @@ struct ts_accelerator_queue {
 TS_EMIT_API void ts_accelerator_stream(const struct ts_accelerator_queue *queue);
 
 /*
- * The device's clock showed `device_ns` when ts_now() was `host`, within +-uncertainty_ns. Ahead of
- * its first command.
+ * The device clock showed `device_ns` when ts_now() was `host`, within +-uncertainty_ns. Call
+ * before its first command.
  */
 TS_EMIT_API void ts_accelerator_clock(uint32_t device, uint64_t host, int64_t device_ns,
 				      int64_t uncertainty_ns, const char *method);
 
-/* So many of `what` are not in the trace, and why. Counts since the last time, not sums. */
+/*
+ * Reports that `count` of `what` are missing from the trace, and why. Counts since the last call,
+ * not totals.
+ */
 TS_EMIT_API void ts_accelerator_lost(const char *what, uint64_t count, const char *reason);
 
 /*
- * Code that runs on a device, as a row of object (kind module) with its bytes. False: nobody
- * records, or it could not be stored. Waits for the recorder, up to some seconds: for threads that
- * a backend has for itself.
+ * Device code, stored as a row of object (kind module) with its bytes. False: nobody records, or it
+ * could not be stored. Waits for the recorder, up to some seconds: call it from a backend's own
+ * threads.
  */
 TS_EMIT_API bool ts_accelerator_module(const char *name, const void *image, uint64_t bytes);
 
 /*
- * A fact about the process: a row of meta. `json` is a JSON value; one of 3,000 bytes or more is
- * not stored.
+ * A fact about the process: a row of meta. `json` is a JSON value; values of 3,000 bytes or more
+ * are not stored.
  */
 TS_EMIT_API void ts_accelerator_fact(const char *key, const char *json);
 
 /*
- * A value of what the recorder has set for this process (TRACESMITH_AGENT: key=value;key=value);
- * NULL: not there. Lasts as long as the process. Read it in start() of a backend.
+ * A setting of the recorder for this process (TRACESMITH_AGENT: key=value;key=value); NULL: not
+ * set. Valid for the life of the process. Read it in start() of a backend.
  */
 TS_EMIT_API const char *ts_accelerator_setting(const char *key);
 
 /*
- * Opens or closes the window from inside, where the recorder asked for windows of this kind (the
- * setting "window" begins with `cause`: "nvtx" or "cuda-profiler-api"); else nothing happens. Those
- * of "nvtx" are counted: the first opens, the last closes. Not on the way of an event.
+ * Opens or closes the window from inside, if the recorder uses windows of this kind (the setting
+ * "window" begins with `cause`: "nvtx" or "cuda-profiler-api"); otherwise does nothing. Those of
+ * "nvtx" nest: the first opens, the last closes. Not on a hot path.
  */
 TS_EMIT_API void ts_accelerator_window(const char *cause, bool open);
 
-/* Tracks from here on are of ranges that begin and end on any thread; they are called so. */
+/* Tracks from this number on hold ranges that begin and end on any thread, and are named so. */
 #define TS_TRACK_RANGES (INT64_C(1) << 40)
 
-/*
- * The TS_END() of a span that was begun on this thread while events were on, and ends after its
- * window.
- */
+/* TS_END() for a span that began on this thread while events were on, and ends after its window. */
 TS_EMIT_API void ts_accelerator_end(void);
 
 /*

@@ -46,7 +46,7 @@ extern "C" {
 
 #define TS_EMIT_API __attribute__((visibility("default")))
 
-/* Called without a detour, where the compiler knows how. */
+/* Called directly, without the PLT, if the compiler supports it. */
 #if defined(__has_attribute)
 #if __has_attribute(noplt)
 #define TS_EMIT_HOT __attribute__((visibility("default"), noplt))
@@ -61,7 +61,7 @@ extern "C" {
 /* Private: read it through ts_enabled(). Never NULL. */
 extern TS_EMIT_API const uint32_t *ts_emit_switch;
 
-/* True while events are stored. The macros ask themselves; ask only to save work of your own. */
+/* True while events are stored. The macros check it; call it only to avoid work of your own. */
 static inline bool ts_enabled(void)
 {
 	return __builtin_expect(__atomic_load_n(ts_emit_switch, __ATOMIC_RELAXED) & 1u, 0);
@@ -70,7 +70,7 @@ static inline bool ts_enabled(void)
 /* ---- time ---- */
 
 /*
- * Now, in units that only TS_SPAN_SINCE understands: the processor's counter where it can be used.
+ * The current time, in units that only TS_SPAN_SINCE understands: the CPU's counter where usable.
  */
 TS_EMIT_API uint64_t ts_now(void);
 
@@ -88,22 +88,22 @@ TS_EMIT_API uint64_t ts_now(void);
 /* An instant. */
 #define TS_INSTANT(name, category, ...) TS_EMIT_(4, 0, name, category, ##__VA_ARGS__)
 
-/* A span that ends now and took so long: it is drawn where the work ran. */
+/* A span that ends now and has this duration. */
 #define TS_SPAN_NS(name, category, duration_ns, ...) \
 	TS_EMIT_OWN_(1, 0, name, category, ts_emit_int(duration_ns), ##__VA_ARGS__)
 #define TS_SPAN_MS(name, category, duration_ms, ...) \
 	TS_EMIT_OWN_(1, 0, name, category, ts_emit_ms(duration_ms), ##__VA_ARGS__)
 
-/* A span from a ts_now() of before until now. */
+/* A span from an earlier ts_now() until now. */
 #define TS_SPAN_SINCE(name, category, start, ...) \
 	TS_EMIT_OWN_(1, 1, name, category, ts_now() - (start), ##__VA_ARGS__)
 
-/* A span with a start of your own, in CLOCK_MONOTONIC ns (C++ steady_clock, Rust Instant). */
+/* A span with an explicit start in CLOCK_MONOTONIC ns (C++ steady_clock, Rust Instant). */
 #define TS_SPAN_AT(name, category, start_ns, duration_ns, ...)                               \
 	TS_EMIT_OWN2_(1, 2, name, category, ts_emit_int(duration_ns), ts_emit_int(start_ns), \
 		      ##__VA_ARGS__)
 
-/* A span that is open until the TS_END() of the same thread that matches it; they nest. */
+/* A span that is open until the matching TS_END() of the same thread; spans nest. */
 #define TS_BEGIN(name, category, ...) TS_EMIT_(2, 0, name, category, ##__VA_ARGS__)
 #define TS_END() TS_EMIT_(3, 0, "", "")
 
@@ -114,7 +114,7 @@ TS_EMIT_API uint64_t ts_now(void);
 #define TS_COUNTER(name, category, ...) TS_EMIT_(5, 0, name, category, ##__VA_ARGS__)
 
 /*
- * The same on a track that you choose (a layer, a sub-operation; 0: the engine itself), not on the
+ * The same on an explicit track (a layer, a sub-operation; 0: the engine itself) instead of the
  * thread.
  */
 #define TS_INSTANT_ON(track, name, category, ...) \
@@ -131,15 +131,15 @@ TS_EMIT_API uint64_t ts_now(void);
 TS_EMIT_API void ts_step(int64_t number);
 
 /*
- * Names the calling thread in traces; pthread_setname_np() does, too, if it comes before its first
+ * Names the calling thread in traces; pthread_setname_np() works too, before the thread's first
  * event.
  */
 TS_EMIT_API void ts_thread_name(const char *name);
 
 /*
- * Returns when all events so far are in the file: 0; -1 where no recorder is there, or it took more
- * than five seconds. Emitting goes on meanwhile and afterwards. Not from a signal handler. At exit
- * this is done for you.
+ * Waits until all events so far are in the file: 0; -1 if there is no recorder, or it took more
+ * than five seconds. Emitting continues meanwhile. Not from a signal handler. Called automatically
+ * at exit.
  */
 TS_EMIT_API int ts_flush(void);
 
@@ -185,17 +185,17 @@ struct ts_emit_arg {
 #define TS_TIME_NOW INT64_MIN     /* a span that ends now */
 
 /*
- * A tracer with an output of its own, beside the process-wide one: a recorder is started for it.
- * NULL or "" gives a disabled one. Never NULL. ts_tracer_process() is the process-wide one, and is
- * not to be closed.
+ * A tracer with its own output, besides the process-wide one: starts a recorder for it. NULL or ""
+ * gives a disabled one. Never returns NULL. ts_tracer_process() is the process-wide one; do not
+ * close it.
  */
 TS_EMIT_API struct ts_tracer *ts_tracer_enabled(const char *path);
 TS_EMIT_API struct ts_tracer *ts_tracer_disabled(void);
 TS_EMIT_API struct ts_tracer *ts_tracer_process(void);
 TS_EMIT_API bool ts_tracer_is_enabled(struct ts_tracer *tracer);
-/* As ts_flush(). */
+/* Like ts_flush(). */
 TS_EMIT_API int ts_tracer_flush(struct ts_tracer *tracer);
-/* Flushes, ends its recording, frees it. No thread may use it any more. Accepts NULL. */
+/* Flushes, ends its recording, and frees it. No thread may use it any more. Accepts NULL. */
 TS_EMIT_API void ts_tracer_close(struct ts_tracer *tracer);
 
 /*
@@ -217,9 +217,8 @@ TS_EMIT_API void ts_tracer_counter(struct ts_tracer *tracer, const char *name, c
 TS_EMIT_API void ts_tracer_step(struct ts_tracer *tracer, int64_t number);
 
 /*
- * Values of somebody else: the machine, a process, a device, a process on a device. They stand with
- * whom they are about, not with the calling thread. A device is described ahead of its first
- * values.
+ * Values of another subject: the machine, a process, a device, a process on a device. They belong
+ * to that subject, not to the calling thread. Describe a device before its first values.
  */
 TS_EMIT_API void ts_tracer_device(struct ts_tracer *tracer, const struct ts_metrics_device *device);
 TS_EMIT_API void ts_tracer_counter_of(struct ts_tracer *tracer,
@@ -236,19 +235,19 @@ struct ts_emit_field {
 
 /* A call site. The library fills `header`; everything else is constant. */
 struct ts_emit_site {
-	uint64_t header; /* first word of its records once it is registered, else 0 */
+	uint64_t header; /* first word of its records once registered, else 0 */
 	const char *name;
 	const char *category;
 	const struct ts_emit_field *fields;
 	uint32_t line;
 	uint8_t kind;
 	uint8_t flags;
-	uint8_t own_words; /* ahead of the arguments */
+	uint8_t own_words; /* words before the arguments */
 	uint8_t field_count;
 	uint8_t strings; /* of the arguments */
 };
 
-/* One word a value; strings are given by their address. */
+/* One word per value; strings are passed by address. */
 TS_EMIT_HOT void ts_emit_0(struct ts_emit_site *site);
 TS_EMIT_HOT void ts_emit_1(struct ts_emit_site *site, uint64_t word);
 TS_EMIT_HOT void ts_emit_2(struct ts_emit_site *site, uint64_t first, uint64_t second);
@@ -280,10 +279,7 @@ static inline uint64_t ts_emit_ms(double milliseconds)
 #define TS_EMIT_JOIN2_(a, b) a##b
 #define TS_EMIT_JOIN_(a, b) TS_EMIT_JOIN2_(a, b)
 
-/*
- * `zero` stands ahead of the dots, since strict compilers drop a comma only behind a named
- * parameter.
- */
+/* `zero` precedes the dots, since strict compilers drop a comma only after a named parameter. */
 #define TS_EMIT_COUNT_(zero, ...) TS_EMIT_COUNT2_(zero, ##__VA_ARGS__, 8, 7, 6, 5, 4, 3, 2, 1, 0, 0)
 #define TS_EMIT_COUNT2_(x, a, b, c, d, e, f, g, h, n, ...) n
 
@@ -304,7 +300,7 @@ static inline uint64_t ts_emit_ms(double milliseconds)
 #define TS_EMIT_VALUE_(type, key, word) word,
 #define TS_EMIT_IS_STRING_(type, key, word) +((type) == 3)
 
-/* own: words ahead of the arguments, in parentheses-free lists; own_count of them. */
+/* own: words before the arguments, as lists without parentheses; own_count of them. */
 #define TS_EMIT_SITE_(kind, flags, name, category, own_count, ...)                                \
 	static const struct ts_emit_field ts_fields_[] = { TS_EMIT_MAP_(TS_EMIT_FIELD_,           \
 									##__VA_ARGS__){ 0, 0 } }; \
@@ -320,7 +316,7 @@ static inline uint64_t ts_emit_ms(double milliseconds)
 						(0 TS_EMIT_MAP_(TS_EMIT_IS_STRING_,               \
 								##__VA_ARGS__)) }
 
-/* Decided by the compiler: one call is left. */
+/* Decided at compile time: only one call remains. */
 #define TS_EMIT_SEND_(site, words, count, strings)                 \
 	do {                                                       \
 		if ((strings) || (count) > 2)                      \

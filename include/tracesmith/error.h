@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Error codes and messages of the whole library. A function that can fail returns 0 or one of
- * the negative codes below and, where it takes a struct ts_error, leaves a message that can be
- * printed as it is. This header knows nothing of what failed: it must not grow per-module codes.
+ * Error codes and messages of the library. A function that can fail returns 0 or one of the
+ * negative codes below and, if it takes a struct ts_error, sets a message that can be printed as it
+ * is. Knows nothing of what failed: must not grow per-module codes.
  */
 #ifndef TRACESMITH_ERROR_H
 #define TRACESMITH_ERROR_H
@@ -13,7 +13,7 @@ extern "C" {
 
 enum {
 	TS_OK = 0,
-	TS_EINVAL = -1,    /* the caller's mistake: a bad argument, a call out of order */
+	TS_EINVAL = -1,    /* caller error: a bad argument, a call out of order */
 	TS_ENOMEM = -2,    /* no memory */
 	TS_EIO = -3,       /* a system call failed */
 	TS_EFORMAT = -4,   /* bad input: damaged, hostile, or not ours */
@@ -21,15 +21,15 @@ enum {
 	TS_ENOSPC = -6,    /* disk, shared memory or a budget is full */
 	TS_EVERSION = -7,  /* the input is newer than this build */
 	TS_ECAP = -8,      /* this build or machine lacks a capability */
-	TS_ECANCELED = -9, /* the user or the caller asked to stop */
-	TS_EBUSY = -10,    /* somebody else is at it */
+	TS_ECANCELED = -9, /* the user or the caller cancelled */
+	TS_EBUSY = -10,    /* in use by somebody else */
 };
 
 #define TS_ERROR_MESSAGE_BYTES 512
 
 /*
- * Owned by the caller, who need not initialise it: it is written on failure only, and then whole.
- * Messages are lower case, cause first, subject quoted, without a final stop or newline.
+ * Owned by the caller, who need not initialise it: it is written, completely, on failure only.
+ * Messages are lower case, cause first, subject quoted, without a final period or newline.
  */
 struct ts_error {
 	int code;
@@ -43,9 +43,9 @@ struct ts_error {
 #endif
 
 /*
- * All three: err may be NULL, the code is returned so that `return ts_error_set(...)` reads well,
- * and a message that is too long is cut at a character's end and closed with "...". The
- * arguments may point into err->message itself. errno is kept.
+ * All three: err may be NULL; the code is returned so that `return ts_error_set(...)` works; a
+ * message that is too long is truncated at a character boundary and ends in "...". The arguments
+ * may point into err->message itself. errno is preserved.
  */
 
 /* Sets code and message. */
@@ -58,12 +58,12 @@ int ts_error_set(struct ts_error *err, int code, const char *format, ...) TS_PRI
 int ts_error_errno(struct ts_error *err, int errnum, const char *format, ...) TS_PRINTF_LIKE(3, 4);
 
 /*
- * Puts the formatted text and ": " before a message that is already there; returns err->code, or
- * TS_EINVAL where err is NULL, so keep the code of the call that failed and return that.
+ * Prepends the formatted text and ": " to an existing message; returns err->code, or TS_EINVAL if
+ * err is NULL, so keep and return the code of the failed call.
  */
 int ts_error_prefix(struct ts_error *err, const char *format, ...) TS_PRINTF_LIKE(2, 3);
 
-/* The code in words ("bad input"); never NULL. */
+/* The code as text ("bad input"); never NULL. */
 const char *ts_error_name(int code);
 
 #ifdef __cplusplus

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Traces into the formats of other tools. To add one: a file src/export/<format>.c with a
+ * Exports traces to the formats of other tools. To add one: a file src/export/<format>.c with a
  * const struct ts_exporter, and a line in the table of src/export/export.c.
  */
 #ifndef TRACESMITH_EXPORT_H
@@ -19,8 +19,8 @@ extern "C" {
 /* For formats of sampled stacks: see `takes` of struct ts_exporter. */
 #define TS_EXPORT_NO_LINES 1u   /* frames without lines: a function is one frame */
 #define TS_EXPORT_NO_THREADS 2u /* all processes and threads together */
-#define TS_EXPORT_NO_IDLE 4u    /* no samples of threads that were idle */
-#define TS_EXPORT_TIME 8u       /* stacks count for the ns that they were seen, not for samples */
+#define TS_EXPORT_NO_IDLE 4u    /* skip samples of idle threads */
+#define TS_EXPORT_TIME 8u       /* weigh stacks by ns instead of samples */
 #define TS_EXPORT_DEVICE                                                                       \
 	16u /* not samples, but stacks of launches: for the ns that devices worked on what was \
 	       launched */
@@ -34,7 +34,7 @@ extern "C" {
 #define TS_EXPORT_NO_GPU_STAGES                                           \
 	256u /* Perfetto: what devices did only as spans of their streams \
 	      */
-/* Not flags of a call, but in `takes`: members of the options that make a difference. */
+/* Not flags of a call, but of `takes`: members of the options that have an effect. */
 #define TS_EXPORT_TABLE 65536u
 #define TS_EXPORT_RANGE 131072u
 #define TS_EXPORT_LIMIT 262144u
@@ -42,17 +42,18 @@ extern "C" {
 /* Zero in any member means its default. `size` is sizeof(struct ts_export_options). */
 struct ts_export_options {
 	size_t size;
-	/* Told now and then how far it is; returning non-zero ends the export with TS_ECANCELED. */
+	/*
+	 * Called from time to time with the progress; return nonzero to cancel with TS_ECANCELED.
+	 */
 	int (*progress)(void *context, uint64_t done, uint64_t total);
 	void *context;
 	unsigned int flags; /* TS_EXPORT_* */
 	const char *table;  /* TS_EXPORT_TABLE: the table to write */
 	int64_t from,
-		to;     /* TS_EXPORT_RANGE: what touches this, in trace time; both 0: everything */
-	uint64_t limit; /* TS_EXPORT_LIMIT: at most so many */
+		to; /* TS_EXPORT_RANGE: rows that overlap this, in trace time; both 0: everything */
+	uint64_t limit; /* TS_EXPORT_LIMIT: at most this many */
 	/*
-	 * Told of rows that the format has no place for, once a table and reason, when it is known;
-	 * may be NULL.
+	 * Called for rows that the format cannot represent, once per table and reason; may be NULL.
 	 */
 	void (*left_out)(void *context, const char *table, uint64_t rows, const char *reason);
 };
@@ -60,8 +61,8 @@ struct ts_export_options {
 struct ts_exporter {
 	const char *name;
 	const char *doc;
-	unsigned int takes; /* flags that make a difference */
-	/* Writes the whole trace to fd, in memory that does not grow with it. */
+	unsigned int takes; /* flags that have an effect */
+	/* Writes the entire trace to fd, in bounded memory. */
 	int (*run)(struct ts_reader *reader, int fd, const struct ts_export_options *options,
 		   struct ts_error *err);
 };

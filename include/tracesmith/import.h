@@ -28,31 +28,31 @@ extern "C" {
 struct ts_import_options {
 	size_t size;
 	/*
-	 * Told now and then, on the caller's thread, how many bytes of the file are done and how
-	 * many there are (0: not known); stops the import by returning non-zero (TS_ECANCELED).
+	 * Called from time to time, on the caller's thread, with the bytes done and in total (0:
+	 * unknown); return nonzero to cancel (TS_ECANCELED).
 	 */
 	int (*progress)(void *context, uint64_t done, uint64_t total);
 	void *context;
 	const char *format; /* name of the importer; NULL: the content decides */
-	const char *binary; /* the program that wrote it, where names are found there (xray) */
+	const char *binary; /* the traced program, where its symbols are needed (xray) */
 };
 
 struct ts_import_result {
 	uint64_t events; /* rows added to slice, gpu_op, api_call, sample, mark, counter, allocation
 			  */
-	uint64_t bytes;  /* read, after unpacking */
-	const char *format; /* what the file was; static */
-	char note[256];     /* what could not be taken over, or "" */
+	uint64_t bytes;  /* read, after decompression */
+	const char *format; /* the detected format; static */
+	char note[256];     /* what could not be imported, or "" */
 };
 
 /*
- * Adds a file to a trace. Each call makes a further source with a clock of its own, so that the
- * files of many ranks become one trace. `options` may be NULL; *ret_result (may be NULL) is filled
- * on failure, too.
+ * Adds a file to a trace. Each call adds another source with its own clock, so that the files of
+ * many ranks become one trace. `options` may be NULL; *ret_result (may be NULL) is also filled on
+ * failure.
  *
- * A file that breaks off or goes wrong half-way gives TS_EFORMAT: what was read until there is in
- * the trace, with a `loss` row, and the caller may well finish it. The same holds for
- * TS_ECANCELED. After any other error the writer has failed, or nothing has been added.
+ * A file that is truncated or damaged gives TS_EFORMAT: what was read before is in the trace, with
+ * a `loss` row, and the caller may finish it. The same holds for TS_ECANCELED. After any other
+ * error the writer has failed, or nothing has been added.
  */
 int ts_import_file(struct ts_writer *writer, const char *path,
 		   const struct ts_import_options *options, struct ts_import_result *ret_result,
@@ -63,12 +63,12 @@ struct ts_import;
 struct ts_importer {
 	const char *name;
 	const char *doc;
-	/* Non-zero if a file that begins with these bytes is of this format. */
+	/* Nonzero if a file that begins with these bytes has this format. */
 	int (*probe)(const char *data, size_t bytes);
 	int (*run)(struct ts_import *import, struct ts_error *err);
 };
 
-/* All importers, in the order in which they are asked. */
+/* All importers, in probing order. */
 const struct ts_importer *ts_importer_list(size_t *ret_count);
 
 #ifdef __cplusplus

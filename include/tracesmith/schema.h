@@ -25,10 +25,10 @@ extern "C" {
 /* "No value" of an integer or a time; ids use 0. */
 #define TS_ABSENT INT64_MIN
 
-/* Columns of the widest table are fewer than this, so that a mask fits 64 bits. */
+/* More than the columns of the widest table, so that a mask fits 64 bits. */
 #define TS_MAX_COLUMNS 64
 
-/* The formatter would take the macros' braces for code. */
+/* clang-format would take the macros' braces for code. */
 /* clang-format off */
 enum ts_table_id {
 #define TS_TABLE(NAME, name, id, kind, doc) TS_TABLE_##NAME = (id),
@@ -107,24 +107,24 @@ struct ts_table_info {
 	uint16_t id;
 	uint8_t kind; /* enum ts_table_kind */
 	uint8_t column_count;
-	int8_t start;    /* position of the column that sorts rows, or -1 */
-	int8_t duration; /* position of the DURATION column, or -1 */
-	int8_t shape;    /* position of the SHAPE column, or -1 */
+	int8_t start;    /* index of the column that sorts rows, or -1 */
+	int8_t duration; /* index of the DURATION column, or -1 */
+	int8_t shape;    /* index of the SHAPE column, or -1 */
 };
 
-/* NULL for a table that this build does not know. */
+/* NULL for an unknown table. */
 const struct ts_table_info *ts_table_info(uint32_t table);
 
 /* The table of that name, or -1. */
 int ts_table_by_name(const char *name);
 
-/* Position of the column of that name, or -1. */
+/* Index of the column of that name, or -1. */
 int ts_column_by_name(const struct ts_table_info *table, const char *name);
 
-/* Position of the column with that stable id, or -1. */
+/* Index of the column with that stable id, or -1. */
 int ts_column_by_id(const struct ts_table_info *table, uint32_t id);
 
-/* Name of an enum's value, NULL where it has none. */
+/* Name of an enum's value, NULL if it has none. */
 const char *ts_enum_name(const char *enumeration, int64_t value);
 
 /* Value of a name of an enum: 0 and *ret_value, or TS_ENOTFOUND. */
@@ -142,7 +142,7 @@ enum ts_arg_type {
 	TS_ARG_COLUMN = 7, /* no value is stored: the row's own column */
 };
 
-/* Columns that TS_ARG_COLUMN may name beside those of the schema: computed from the row. */
+/* Columns that TS_ARG_COLUMN may refer to besides those of the schema: computed from the row. */
 enum ts_computed_column {
 	TS_COMPUTED_GRID = 1000,      /* [grid_x,grid_y,grid_z] */
 	TS_COMPUTED_BLOCK = 1001,     /* [block_x,block_y,block_z] */
@@ -155,13 +155,11 @@ enum ts_computed_column {
 struct ts_field {
 	uint32_t key;    /* string id */
 	uint8_t type;    /* enum ts_arg_type */
-	uint8_t beside;  /* 1: stood beside the arguments in its source, not among them */
+	uint8_t beside;  /* 1: was outside the arguments in its source */
 	uint16_t column; /* TS_ARG_COLUMN: stable column id, or enum ts_computed_column */
 };
 
-/*
- * True for the types that have a value in the row; types of a later version are taken to have one.
- */
+/* True for types that store a value in the row; types of later versions are assumed to. */
 static inline int ts_arg_has_value(unsigned int type)
 {
 	return type != TS_ARG_NULL && type != TS_ARG_COLUMN;
@@ -170,7 +168,7 @@ static inline int ts_arg_has_value(unsigned int type)
 struct ts_shape {
 	const struct ts_field *fields;
 	uint32_t field_count;
-	uint32_t value_count; /* fields that have a value */
+	uint32_t value_count; /* fields with a value */
 };
 
 #ifdef __cplusplus

@@ -32,16 +32,16 @@ extern "C" {
 
 struct ts_writer;
 
-#define TS_WRITER_SYNC 1u   /* flush, save and finish wait until the disk has it */
-#define TS_WRITER_LOCKED 2u /* the caller holds the file's lock (flock) himself */
+#define TS_WRITER_SYNC 1u   /* flush, save and finish wait for the disk */
+#define TS_WRITER_LOCKED 2u /* the caller holds the file's lock (flock) */
 
 /* Zero in any member means its default. `size` is sizeof(struct ts_writer_options). */
 struct ts_writer_options {
 	size_t size;
-	int threads;         /* encoders beside the caller's thread; -1: none. Default: cores - 1 */
-	uint32_t chunk_rows; /* rows of a full chunk; default 65536 */
-	int level;           /* zstd level of event columns; default 4 */
-	size_t string_memory; /* bytes of interned text to hold before forgetting; default 256 MiB
+	int threads; /* encoder threads besides the caller's; -1: none. Default: cores - 1 */
+	uint32_t chunk_rows;  /* rows of a full chunk; default 65536 */
+	int level;            /* zstd level of event columns; default 4 */
+	size_t string_memory; /* bytes of interned text to keep before forgetting; default 256 MiB
 			       */
 	unsigned int flags;   /* TS_WRITER_* */
 	const uint8_t
@@ -52,13 +52,13 @@ struct ts_writer_options {
 };
 
 /*
- * Creates or replaces the file. The path "-" is refused: a trace needs a file. `options` may be
+ * Creates or replaces the file. The path "-" is rejected: a trace needs a file. `options` may be
  * NULL.
  */
 int ts_writer_open(struct ts_writer **ret_writer, const char *path,
 		   const struct ts_writer_options *options, struct ts_error *err);
 
-/* The ids that are free, by table id: dictionaries, entities and shapes; 0 stands for 1. */
+/* The next free ids, by table id: dictionaries, entities and shapes; 0 means 1. */
 #define TS_WRITER_ID_TABLES 64
 struct ts_writer_ids {
 	uint64_t next[TS_WRITER_ID_TABLES];
@@ -66,25 +66,24 @@ struct ts_writer_ids {
 void ts_writer_ids(const struct ts_writer *writer, struct ts_writer_ids *ret_ids);
 
 /*
- * Opens an unfinished or saved trace and goes on behind byte `bytes`, the end of one of its chunks:
- * what is beyond is cut off. `bytes` UINT64_MAX: behind its last chunk, without the index. `ids`
- * are those that ts_writer_ids() gave when the file was that long; texts and shapes are not
- * remembered, so that what is used again is stored again. TS_EFORMAT where the file is not as it
- * should be.
+ * Opens an unfinished or saved trace and continues after byte `bytes`, the end of one of its
+ * chunks: the rest is truncated. `bytes` UINT64_MAX: after its last chunk, without the index. `ids`
+ * are those that ts_writer_ids() returned when the file had that length; texts and shapes are not
+ * remembered, so that reused ones are stored again. TS_EFORMAT if the file is not as expected.
  */
 int ts_writer_resume(struct ts_writer **ret_writer, const char *path, uint64_t bytes,
 		     const struct ts_writer_ids *ids, const struct ts_writer_options *options,
 		     struct ts_error *err);
 
 /*
- * Writes what is left, and an index, so that the file is a finished trace from now until the next
- * chunk, which replaces the index. The writer goes on.
+ * Writes the rest and an index, so that the file is a finished trace until the next chunk, which
+ * replaces the index. The writer continues.
  */
 int ts_writer_save(struct ts_writer *writer, struct ts_error *err);
 
 /*
- * Writes what is left, the index and its trailer. Call once; then only close. On failure the file
- * holds all whole chunks written so far.
+ * Writes the rest, the index and its trailer. Call once; then only close. On failure the file holds
+ * all complete chunks so far.
  */
 int ts_writer_finish(struct ts_writer *writer, struct ts_error *err);
 
@@ -93,15 +92,15 @@ void ts_writer_close(struct ts_writer *writer);
 
 /*
  * Appends a row (struct ts_<table>_row). `values` are the values of the fields of the row's shape,
- * in order, those without a value left out; NULL where there are none. Nothing is kept of either
- * pointer. Returns 0 or the writer's error.
+ * in order, without those that have no value; NULL if there are none. Keeps neither pointer.
+ * Returns 0 or the writer's error.
  */
 int ts_writer_add(struct ts_writer *writer, enum ts_table_id table, const void *row,
 		  const int64_t *values);
 
 /*
- * Changes a column (position, see TS_COLUMN_OF) of the row that was added last to this table and is
- * never in a chunk yet. Not the shape.
+ * Changes a column (index, see TS_COLUMN_OF) of the row added last to this table, which is never in
+ * a chunk yet. Not the shape.
  */
 int ts_writer_amend(struct ts_writer *writer, enum ts_table_id table, int column, int64_t value);
 
@@ -118,37 +117,37 @@ uint32_t ts_writer_stack(struct ts_writer *writer, uint32_t parent, uint32_t fra
 uint32_t ts_writer_blob(struct ts_writer *writer, const void *data, size_t bytes);
 
 /*
- * A further row of `blob`: bytes that continue those of `previous` (0: they begin). `hash` (XXH3,
- * 64 bits) and `whole_bytes` are of the whole content up to and with these. So content of any size
- * needs the memory of one piece; 1 MiB is a good one.
+ * Another row of `blob`: bytes that continue those of `previous` (0: the first). `hash` (XXH3, 64
+ * bits) and `whole_bytes` cover the content up to and including these. So content of any size needs
+ * the memory of one piece; 1 MiB is a good size.
  */
 uint32_t ts_writer_blob_piece(struct ts_writer *writer, uint32_t previous, uint64_t hash,
 			      uint64_t whole_bytes, const void *data, size_t bytes);
 
-/* Text of a string that this writer still holds, else NULL; borrowed until the next string. */
+/* Text of a string that this writer still has, else NULL; borrowed until the next string. */
 const char *ts_writer_text(struct ts_writer *writer, uint32_t string, size_t *ret_length);
 
-/* Fields of a shape that this writer made; borrowed until close. NULL for shape 0. */
+/* Fields of a shape that this writer created; borrowed until close. NULL for shape 0. */
 const struct ts_shape *ts_writer_shape_fields(struct ts_writer *writer, uint32_t shape);
 
 /*
- * Rows added from now on have their times in this clock (0 at first). Costs nothing: events of
- * several clocks may come mixed, each clock fills chunks of its own. Rows of entities keep their
- * order, which costs a chunk at each change.
+ * Sets the clock of rows added from now on (0 at first). Free of cost: events of several clocks may
+ * be mixed, each clock fills its own chunks. Entity rows keep their order, which costs a chunk per
+ * change.
  */
 int ts_writer_set_clock(struct ts_writer *writer, uint32_t clock);
 
-/* Appends everything that is in memory as chunks, so that it survives. */
+/* Appends everything in memory as chunks, so that it survives. */
 int ts_writer_flush(struct ts_writer *writer);
 
-/* The sticky error: 0 while all is well. */
+/* The sticky error: 0 if none. */
 int ts_writer_status(const struct ts_writer *writer, struct ts_error *err);
 
 /* Rows added so far to a table, and bytes of the file so far. */
 uint64_t ts_writer_rows(const struct ts_writer *writer, enum ts_table_id table);
 uint64_t ts_writer_bytes(const struct ts_writer *writer);
 
-/* Bytes of all whole chunks, without an index: where ts_writer_resume() would go on. */
+/* Bytes of all complete chunks, without an index: where ts_writer_resume() would continue. */
 uint64_t ts_writer_chunk_bytes(const struct ts_writer *writer);
 
 #ifdef __cplusplus
