@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""
-PyTorch programs: kernels counted and named exactly as torch.profiler counts them in a run of its own, device time within 2 %, nothing lost. All programs run in one
-process after each other, since a start takes seconds; parts of the trace are told apart by time. check_counts.py [NAME...]
+"""PyTorch programs: kernels are counted and named exactly as in a separate run under
+torch.profiler, device time is within 2 %, nothing is lost. All programs run in one process after
+each other, because startup takes seconds; parts of the trace are separated by time.
+check_counts.py [NAME...]
 """
 import collections, json, os, statistics, sys
 

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""JAX and CuPy: kernels counted and named as CUPTI counts them in a run of its own. check_frameworks.py jax|cupy"""
+"""JAX and CuPy: kernels are counted and named as in a separate run with CUPTI alone.
+check_frameworks.py jax|cupy
+"""
 import collections, sys
 
 from common import *

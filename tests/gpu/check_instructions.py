@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""
-What is told of sampled instructions: their code is in the trace, source lines are those of the program, launches have stacks, and counts are CUPTI's. A kernel of
-Triton's, which has line information, sampled often enough that a short run gives some.
+"""Sampled instructions: their code is in the trace, source lines are those of the program, launches
+have stacks, and counts match CUPTI. Uses a Triton kernel, which has line information, sampled at
+a high rate to keep the run short.
 """
 import json, shutil
 

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Four threads on one stream, each launch with a grid of its own: every kernel must be joined to the very call that launched it; and so must those of cooperative and Ex launches. check_joins.py [LAUNCHES A THREAD]"""
+"""Four threads on one stream, each launch with a different grid: every kernel must be joined to the
+call that launched it; the same for cooperative and Ex launches. check_joins.py [LAUNCHES PER
+THREAD]
+"""
 import collections, re, sys
 
 from common import *

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""
-kill -9 with a backlog of a thousand launches: every launch whose return the program had told a file is there; every kernel that had ended 250 ms before, as
-the program knew by an event, has its times; the rest is counted in loss. The same of a trace that was recovered, when the recorder was killed first and the program later.
-check_kill.py [TIMES]
+"""kill -9 with a backlog of a thousand launches: every launch whose return the program had logged
+is there; every kernel that had completed 250 ms before, as the program knew from an event, has
+its times; the rest is counted in loss. The same for a recovered trace, when the recorder was
+killed first and the program later. check_kill.py [TIMES]
 """
 import os, signal, struct, subprocess, sys, time
 

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A C program with a million launches by the driver alone: all are there, as CUPTI counts them in a run of its own, with their times. check_launches.py [N]"""
+"""A C program with a million launches by the driver alone: all are there with their times, as in a
+separate run with CUPTI alone. check_launches.py [N]
+"""
 import sys
 
 from common import *

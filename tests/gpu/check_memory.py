@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The memory timeline: what is taken and given back between two points is what PyTorch says of its reserved memory at these points, and each row's total is the sum of the rows up to it."""
+"""The memory timeline: allocations minus frees between two points match the change of PyTorch's
+reserved memory, and each row's total is the sum of the rows up to it.
+"""
 import collections, json, os, sys
 
 from common import *

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""NCCL with one rank (more need more GPUs): a recorded program gives the same answer, and its collectives are calls. Whether a kernel runs for them is NCCL's to decide."""
+"""NCCL with one rank (more need more GPUs): a recorded program gets the same result, and its
+collectives are calls. NCCL decides whether a kernel runs for them.
+"""
 import json, os, sys
 
 from common import *

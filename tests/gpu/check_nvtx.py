@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""NVTX: ranges and marks of torch.cuda.nvtx and emit_nvtx are in the trace by name; windows by range and by the profiler's start and stop contain what ran inside, and nothing else."""
+"""NVTX: ranges and marks of torch.cuda.nvtx and emit_nvtx are in the trace by name; windows by
+range and by profiler start and stop contain exactly what ran inside.
+"""
 import json, os, subprocess, sys
 
 from common import *

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Processes: one that never touches CUDA is as it was; two recorded at once are one trace with both; forked workers work and end; a runtime that is linked statically is seen."""
+"""Processes: one that never uses CUDA is unaffected; two recorded at once are in one trace; forked
+workers work and exit; a statically linked runtime is recorded.
+"""
 import collections, importlib.util, os, subprocess, sys
 
 from common import *

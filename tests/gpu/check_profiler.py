@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""torch.profiler inside a recorded program gets exactly the events that it gets without us; meanwhile calls go on being recorded, the gap is in loss, and afterwards device times are back."""
+"""torch.profiler inside a recorded program gets exactly the same events as without us; meanwhile
+calls are still recorded, the gap is in loss, and device times resume afterwards.
+"""
 import json, os, sys
 
 from common import *

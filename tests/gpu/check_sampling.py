@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""
-Instruction samples of a short run of the transformer: at least 10,000; the hottest kernel can be shown, with the stacks that launched it and their shares; the work is not stopped
-meanwhile; serialized samples are exact.
+"""Instruction samples of a short run of the transformer: at least 10,000; the hottest kernel can be
+shown, with its launch stacks and their shares; the work is not stopped meanwhile; serialized
+samples are exact.
 """
 import collections, json, os, statistics, subprocess, sys
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""
-Host stacks of PyTorch's launches: Python functions of the program and native frames in one stack, up to the thread's start, with names; kernels of a graph have
-the stack of their capture and that of their launch; without --stacks there are none.
+"""Host stacks of PyTorch launches: Python and native frames in one stack, up to the start of the
+thread, resolved; kernels of a graph have the stacks of their capture and of their launch; with
+--stacks none there are none.
 """
 import collections, os, sys
 

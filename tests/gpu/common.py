@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""
-What the checks of this folder share: recording a program, reading the trace back by the tool's own output, what must hold of every trace, and how a check says
-what it found. Each check is a program of its own: exit code 0, 1 or 77 (skipped), figures as JSON behind "result: " in its last line.
+"""Shared by the checks in this folder: recording a program, reading the trace with the tool,
+invariants of every trace, and reporting. Each check is a program: exit code 0, 1 or 77
+(skipped), figures as JSON after "result: " in its last line.
 
-Environment (tests/gpu/run.sh sets it): TRACESMITH the tool, TS_SOURCE the repository, TS_GPU_BUILD what was built, TS_GPU_WORK a folder to write to.
+Environment (set by tests/gpu/run.sh): TRACESMITH the tool, TS_SOURCE the repository, TS_GPU_BUILD
+the build, TS_GPU_WORK a scratch directory.
 """
 import collections, ctypes, importlib.util, json, os, statistics, subprocess, sys, time
 

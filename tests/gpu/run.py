@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The steps of tests/gpu/run.sh, which has built everything: runs them, each with a time limit, prints a row for each as it ends, and writes results.json."""
+"""The steps of tests/gpu/run.sh, which has built everything: runs them, each with a time limit,
+prints a row for each as it ends, and writes results.json.
+"""
 import argparse, concurrent.futures, datetime, json, os, shutil, signal, subprocess, sys, threading, time
 
 HERE = os.path.dirname(os.path.realpath(__file__))

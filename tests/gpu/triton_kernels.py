@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A kernel in Triton, which wants its source in a file."""
+"""A Triton kernel; Triton needs its source in a file."""
 import torch
 import triton
 import triton.language as tl

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""
-PyTorch programs to record: workloads.py NAME[,NAME...] [--profile] [--repeat N] [--out FILE]. Each is set up and warmed up, then run N times between two
-synchronisations; FILE gets a JSON object a line: name, when each repetition began and ended (CLOCK_REALTIME, ns), and with --profile what torch.profiler
-counted in it: {kernel: [count, ns]}, copies and fills. Knows nothing of TraceSmith: what it does is the same with and without.
+"""PyTorch programs to record: workloads.py NAME[,NAME...] [--profile] [--repeat N] [--out FILE].
+Each is set up and warmed up, then run N times between two synchronizations. FILE gets one JSON
+object per line: name, start and end of each repetition (CLOCK_REALTIME, ns), and with --profile
+the counts of torch.profiler: {kernel: [count, ns]}, copies and fills. Does not depend on
+TraceSmith: the work is the same with and without it.
 """
 import argparse, json, os, sys, tempfile, time, traceback
 

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""align_job.py FOLDER COUNT RANK:SKEW_NS:DRIFT_PPM...: Kineto JSON of ranks whose clocks are off by known amounts.
+"""align_job.py FOLDER COUNT RANK:SKEW_NS:DRIFT_PPM...: writes Kineto JSON of ranks with known clock
+errors.
 
-Collectives happen at true times; each rank writes them down by its own clock. Rank 1 comes last in all from the middle on.
+Collectives happen at true times; each rank records them by its own clock. From the middle on, rank
+1 is last in all of them.
 """
 import json
 import os

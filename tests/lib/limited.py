@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""limited.py [--rss MIB] [--as MIB] COMMAND...: runs a command with at most that much address space, and fails with exit
-code 99 if more memory was resident than allowed. Otherwise the command's own exit code, 128 + signal if it was killed."""
+"""limited.py [--rss MIB] [--as MIB] COMMAND...: runs a command with at most this much address
+space, and fails with exit code 99 if its resident memory exceeded the limit. Otherwise returns
+the exit code of the command, 128 + signal if it was killed.
+"""
 import os
 import resource
 import sys

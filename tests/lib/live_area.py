@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""live_area.py DIRECTORY|FILE...: what live areas hold, read by docs/live.md alone, so that it can judge the C code.
+"""live_area.py DIRECTORY|FILE...: reads live areas, implemented from docs/live.md alone, to check
+the C code independently.
 
-Anything that the document does not allow is an error that names the byte. Without --check it prints one JSON object an area;
-`--check EXPRESSION` evaluates Python on `areas` (a list of Area) and fails unless the result is true.
+Anything that the document does not allow is an error that names the byte. Without --check it prints
+one JSON object per area; `--check EXPRESSION` evaluates Python on `areas` (a list of Area) and
+fails unless the result is true.
 """
 import argparse
 import json

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""For tests of what stands on a terminal: runs a program on one of so many columns, and gives all that it wrote."""
+"""For tests of terminal output: runs a program on a terminal of a given width, and returns all that
+it wrote.
+"""
 import fcntl
 import os
 import pty

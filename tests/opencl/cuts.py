@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""
-cuts.py TOOL TRACE: replays every part [X, Y) of a recording, where X and Y are commands that are more than book-keeping, and compares all
-hashes of a part with those of the whole replay: behind the same command, of the same memory. Prints how many parts and hashes.
+"""cuts.py TOOL TRACE: replays every range [X, Y) of a recording, where X and Y are commands other
+than bookkeeping, and compares all hashes of a range with those of the full replay: after the
+same command, of the same memory. Prints the number of ranges and hashes.
 """
 import concurrent.futures
 import json

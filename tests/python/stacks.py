@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tells the agent that is in this process of calls, from many places, and logs its own stack at each, for stacks.sh to compare: LOG."""
+"""Emits calls through the agent in this process, from many call sites, and logs its own stack at
+each to LOG, for stacks.sh to compare.
+"""
 import ctypes
 import functools
 import json

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compares stacks of calls with what the program has logged of itself: LOG, rows of `view --table api_call --json`, native|python|all."""
+"""Compares stacks of calls with the log of the program: LOG, rows of `view --table api_call
+--json`, native|python|all.
+"""
 import json
 import sys
 

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Emits marks through the agent that is in this process, and logs its own stack at each, for triggers.sh to compare."""
+"""Emits marks through the agent in this process, and logs its own stack at each, for triggers.sh to
+compare.
+"""
 import ctypes
 import json
 import os

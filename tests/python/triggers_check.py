@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compares the stacks of marks with what the program has logged of itself: LOG, rows of `view --json`."""
+"""Compares the stacks of marks with the log of the program: LOG, rows of `view --json`."""
 import json
 import sys
 

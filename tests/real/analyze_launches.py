@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""analyze_launches.py [--small] FOLDER: launch, queue, bandwidth, annotations, steps, memory against HTA's numbers.
+"""analyze_launches.py [--small] FOLDER: compares launch-latency, queue, bandwidth, annotations,
+steps and memory with HTA's numbers.
 
-Where HTA's numbers depend on how its sort happens to order equal times, ours must lie where every order lies: bounds are
-computed here from the file itself. What HTA has no numbers for is counted here.
+If HTA's numbers depend on how its sort orders equal times, ours must be within the bounds of all
+orders, which are computed here from the file itself. Numbers that HTA does not have are counted
+here.
 """
 import bisect
 import collections

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""check_commands.py FILE...: the instruction stream of each recorded Kineto trace against an own reading of its JSON.
+"""check_commands.py FILE...: compares the command stream of each recorded Kineto trace with an
+independent reading of its JSON.
 
-How many commands of each kind there are in each stream, which of them came to nothing, and that each stream is in the
-order in which the host asked. Prints a line a file; exits with 1 if anything differs.
+Checks the number of commands of each kind in each stream, which of them did not run, and that each
+stream is in submission order. Prints a line per file; exits with 1 on a difference.
 """
 import gzip
 import json

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""check_diff.py TOOL DATA: `tracesmith diff` of recorded traces against HTA's numbers and against counts of the files themselves."""
+"""check_diff.py TOOL DATA: compares `tracesmith diff` of recorded traces with HTA's numbers and
+with counts of the files.
+"""
 import collections
 import gzip
 import json

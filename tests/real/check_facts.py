@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""check_facts.py FOLDER: traces of tests/data/real against FOLDER/facts.json, which the recorded programs wrote.
+"""check_facts.py FOLDER: compares traces of tests/data/real with FOLDER/facts.json, which the
+recorded programs wrote.
 
-Each fact is known without reading the trace: by the program (what it copied and launched), by PyTorch's allocator, or by the table that
-torch.profiler makes itself; "counted" is what Python's json read right after the recording. A kind of fact that nobody looks at is a fault.
-Prints a line a trace; exits with 1 if anything differs.
+Each fact is known without the trace: from the program (what it copied and launched), from PyTorch's
+allocator, or from torch.profiler's own table; "counted" is what Python's json read right after the
+recording. A fact that no check uses is an error. Prints a line per trace; exits with 1 on a
+difference.
 """
 import gzip
 import json

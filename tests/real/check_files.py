@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """check_files.py FILE...: imports each recorded trace and compares all of it with the source.
 
-An independent reading of the JSON (chrome_model.py) says how many events there are, their times to the nanosecond,
-arguments, flows and places; then the trace is exported, the export compared with the source event by event, and imported
-again: all tables must be the same. Prints a line a file; exits with 1 if anything differs.
+An independent reading of the JSON (chrome_model.py) gives the number of events, their times to the
+nanosecond, arguments, flows and tracks. Then the trace is exported, the export compared with the
+source event by event, and imported again: all tables must be the same. Prints a line per file;
+exits with 1 on a difference.
 """
 import json
 import multiprocessing

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""check_nsys.py FILE...: exports of Nsight Systems against what the tool makes of them: every table that has rows is counted, rows of
-calls, kernels, copies, NVTX, samples and stacks are compared one by one."""
+"""check_nsys.py FILE...: compares imports of Nsight Systems exports with the source: counts every
+table with rows, and compares calls, kernels, copies, NVTX, samples and stacks row by row.
+"""
 import gzip
 import json
 import os

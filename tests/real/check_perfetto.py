@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""check_perfetto.py PYTHON|- FILE...: imports each recorded trace, exports it as Perfetto protobuf and imports that again: all tables must be the same.
+"""check_perfetto.py PYTHON|- FILE...: imports each recorded trace, exports it as Perfetto protobuf
+and imports that again: all tables must be the same.
 
-PYTHON is one that has the package perfetto (scripts/perfetto-peer): with it the export is read with Perfetto's own schema, and what is in it counted.
-Prints a line a file; exits with 1 if anything differs.
+PYTHON has the package perfetto (scripts/perfetto-peer): with it, the export is also read with
+Perfetto's own schema and counted. Prints a line per file; exits with 1 on a difference.
 """
 import os
 import subprocess

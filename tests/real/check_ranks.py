@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""check_ranks.py FILE...: all files into one trace, as the ranks of a job are.
+"""check_ranks.py FILE...: imports all files into one trace, like the ranks of a job.
 
-Each becomes a source with a clock of its own; pids and devices of two files are never the same thing. The trace must hold
-the events of all, and its export, imported again, the same tables.
+Each becomes a source with its own clock; pids and devices of two files are always distinct. The
+trace must have the events of all files, and its export, imported again, the same tables.
 """
 import os
 import sys

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""check_rocprof.py FILE...: imports each of rocprofv3's JSON files and compares every dispatch with what Python's json reads: name, times,
-sizes, device, stream, queue, correlation, registers. The same again with the sections of each process in the opposite order. Then what analyses
-and export give must hold the same numbers. Prints a line a file; exits with 1 if anything differs."""
+"""check_rocprof.py FILE...: imports each JSON file of rocprofv3 and compares every dispatch with
+Python's json: name, times, sizes, device, stream, queue, correlation, registers. The same again
+with the sections of each process in reverse order. Analyses and exports must have the same
+numbers. Prints a line per file; exits with 1 on a difference.
+"""
 import gzip
 import json
 import os

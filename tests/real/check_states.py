@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""check_states.py FILE...: the states of recorded traces. Intervals partition each lane's window, which is the same for all
-of a rank; totals are their sums; Running of each stream and device is the union of the source's device slices, and that of
-each command its own time, computed here from the JSON alone."""
+"""check_states.py FILE...: checks the states of recorded traces. Intervals partition each lane's
+window, which is the same for all lanes of a rank; totals are their sums. The running time of
+each stream and device is the union of the source's device slices, and that of each command its
+own time, computed here from the JSON.
+"""
 import gzip
 import json
 import sys

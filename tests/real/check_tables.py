@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Tables, spans and graphs of recorded traces, each read by a program of its own and compared.
+"""Tables, spans and graphs of recorded traces, each read by an independent program and compared.
 
-CSV: Python's csv module reads what `view --json` shows. Spans: the self times of a thread add up to the time in which any of
-its spans ran; folded and speedscope agree, and speedscope's begins and ends nest. Graph: Graphviz draws it, where it is there.
+CSV: Python's csv module reads what `view --json` shows. Spans: the self times of a thread add up to
+the time in which any of its spans ran; folded and speedscope agree, and speedscope's begins and
+ends nest. Graph: Graphviz draws it, if installed.
 """
 import collections
 import csv

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What docs/chrome.md says a Chrome or Kineto JSON file means, worked out with Python's json alone.
+"""The meaning of a Chrome or Kineto JSON file according to docs/chrome.md, implemented with
+Python's json.
 
-read_json() keeps what json throws away: decimal text of times, keys that come twice. Model turns the events of a file
-into rows, tuples that can be counted; the same function serves for a source and for what export made of it.
+read_json() keeps what json drops: the decimal text of times, duplicate keys. Model turns the events
+of a file into rows, tuples that can be counted; it is used for a source and for its export.
 """
 import gzip
 import json

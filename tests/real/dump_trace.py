@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""dump_trace.py TRACE: everything that the tool says of a trace, in a form that can be compared: `info` without where the
-file lies and when it was made, then the rows of every table, with the trace's own texts and shapes. Of long tables the first
-rows, and a hash of all."""
+"""dump_trace.py TRACE: prints everything that the tool shows of a trace, for comparison: `info`
+without path and creation time, then the rows of every table, with the trace's own strings and
+shapes. For long tables, the first rows and a hash of all.
+"""
 import hashlib
 import json
 import sys

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Forward operators as `view --stacks` tells them, against the fwdbwd arrows of the same traces.
+"""Compares the forward operators of `view --stacks` with the fwdbwd arrows of the same traces.
 
-An arrow goes from the begin of the operator that made a node to the begin of the node's run. We join by sequence numbers
-and look at no arrow, so that both must say the same wherever there is an arrow.
+An arrow goes from the start of the operator that created a node to the start of the node's
+execution. We join by sequence numbers and ignore arrows, so both must agree wherever there is an
+arrow.
 """
 import bisect
 import gzip

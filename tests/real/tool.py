@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the tool and collects what does not hold."""
+"""Runs the tool and collects failures."""
 import json
 import os
 import subprocess

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""make_steps.py OUT [options]: a Kineto trace of some training steps, each with the same kernels and a little noise."""
+"""make_steps.py OUT [options]: writes a Kineto trace of some training steps, each with the same
+kernels and some noise.
+"""
 import argparse
 import json
 

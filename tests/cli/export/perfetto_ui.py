@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""perfetto_ui.py make FILE: a small Kineto file. perfetto_ui.py check ANSWERS PLAIN: what trace_processor said of its exports (perfetto-ui.sh)."""
+"""perfetto_ui.py make FILE: writes a small Kineto file. perfetto_ui.py check ANSWERS PLAIN: checks
+what trace_processor reports of its exports (perfetto-ui.sh).
+"""
 import json
 import sys
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""For the tests beside it: the metrics of a trace, as `tracesmith view` gives them, and what they add up to."""
+"""For these tests: reads the metrics of a trace with `tracesmith view`, and sums them up."""
 import json
 import math
 import os

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""pyopencl's element-wise kernels, with values of several types among their arguments."""
+"""pyopencl's element-wise kernels, with arguments of several types."""
 import numpy
 import pyopencl
 import pyopencl.array

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plain pyopencl: maps, rectangles, sub-buffers, user events, a program from its binary, out of order."""
+"""Plain pyopencl: maps, rectangles, sub-buffers, user events, a program from its binary, an
+out-of-order queue.
+"""
 import numpy
 import pyopencl
 from pyopencl import mem_flags

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""pyopencl's reductions, which run in two stages through a buffer of their own, and its memory pool."""
+"""pyopencl's reductions, which run in two stages through an internal buffer, and its memory pool.
+"""
 import numpy
 import pyopencl
 import pyopencl.array
