@@ -64,7 +64,7 @@ struct ts_analyze_request {
 	struct ts_graph *whole_graph;
 	struct ts_states *whole_states;
 	struct ts_collectives *collectives;
-	struct ts_clocks *clocks;
+	struct ts_clock_alignment *clocks;
 	bool aligned; /* the work's times have been moved by clocks */
 	/*
 	 * What critical-path found, once it was asked: the kernel that would save most if it were
@@ -96,14 +96,14 @@ const struct ts_states *ts_analyze_whole_states(struct ts_analyze_request *reque
 						struct ts_error *err);
 const struct ts_collectives *ts_analyze_collectives(struct ts_analyze_request *request,
 						    struct ts_error *err);
-const struct ts_clocks *ts_analyze_clocks(struct ts_analyze_request *request, struct ts_error *err);
+const struct ts_clock_alignment *ts_analyze_clocks(struct ts_analyze_request *request, struct ts_error *err);
 
 /*
  * Moves the times of all ranks by these clocks, once; graph and states are made anew when next
  * asked for. The caller of analyses does this ahead of those that are TS_ANALYSIS_ALIGNED: the
  * numbers of others do not depend on it.
  */
-const struct ts_clocks *ts_analyze_align(struct ts_analyze_request *request, struct ts_error *err);
+const struct ts_clock_alignment *ts_analyze_align(struct ts_analyze_request *request, struct ts_error *err);
 
 /*
  * It compares times of several ranks: wants clocks aligned, where collectives tie them and the user

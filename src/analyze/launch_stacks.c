@@ -52,7 +52,7 @@ struct launches {
 	struct ts_error *err;
 	unsigned int depth;
 	struct row_stacks *calls, *commands; /* of each trace */
-	struct ts_forward *forward;
+	struct ts_autograd_link *forward;
 	struct ts_strmap texts;       /* id 0 is "" */
 	struct ts_pairmap stack_text; /* trace and stack to text */
 	struct ts_pairmap python_text;
@@ -196,11 +196,11 @@ static uint32_t stack_text(struct launches *l, struct ts_pairmap *known, uint32_
 /* The operator; and where in a script it was called, if that is known of its own launch. */
 static int write_forward(struct launches *l, uint32_t slice)
 {
-	uint32_t call = ts_forward_call(l->work, slice), trace;
+	uint32_t call = ts_autograd_link_call(l->work, slice), trace;
 	size_t begin;
 
 	ts_text_clear(&l->scratch);
-	ts_forward_append(l->work, &l->scratch, slice, FORWARD_DEPTH);
+	ts_autograd_link_append(l->work, &l->scratch, slice, FORWARD_DEPTH);
 	if (call == TS_WORK_NONE)
 		return ts_text_status(&l->scratch);
 	trace = l->work->ranks[l->work->calls[call].rank].trace;
@@ -217,7 +217,7 @@ static int write_forward(struct launches *l, uint32_t slice)
 
 static uint32_t forward_text(struct launches *l, const struct ts_work_call *call)
 {
-	uint32_t slice = ts_forward_at(l->forward, call->thread, call->start);
+	uint32_t slice = ts_autograd_link_at(l->forward, call->thread, call->start);
 	bool is_new = false;
 	uint64_t *text;
 
@@ -331,7 +331,7 @@ static void tell_missing(const struct launches *l, struct ts_result *result)
 		ts_result_note(
 			result,
 			"launches in this trace have no stacks: record with the cuda backend and --stacks");
-	if (ts_forward_count(l->forward) == 0 && l->work->slice_count)
+	if (ts_autograd_link_count(l->forward) == 0 && l->work->slice_count)
 		ts_result_note(
 			result,
 			"the trace does not link backward operators to forward ones: use emit_nvtx or PyTorch's profiler");
@@ -347,7 +347,7 @@ static void release(struct launches *l)
 	}
 	free(l->calls);
 	free(l->commands);
-	ts_forward_free(l->forward);
+	ts_autograd_link_free(l->forward);
 	ts_strmap_release(&l->texts);
 	ts_pairmap_release(&l->stack_text);
 	ts_pairmap_release(&l->python_text);
@@ -367,7 +367,7 @@ static int run(struct ts_analyze_request *request, struct ts_result *result, str
 	ts_strmap_init(&l.texts, 0);
 	ts_strmap_init(&l.keys, 0);
 	ts_strmap_intern(&l.texts, "", 0, NULL); /* 0 */
-	rc = ts_forward_new(&l.forward, l.work, err);
+	rc = ts_autograd_link_new(&l.forward, l.work, err);
 	if (!rc)
 		rc = read_all_stacks(&l);
 	for (uint32_t i = 0; i < l.work->command_count && !rc; i++)
@@ -398,7 +398,7 @@ const struct ts_analysis ts_analysis_launch_stacks = {
 	.alias = "launches",
 	.summary = "device time by kernel and by the call stack that launched it",
 	.example = "run.sbt launch-stacks --depth 8",
-	.parts = TS_FORWARD_PARTS,
+	.parts = TS_AUTOGRAD_LINK_PARTS,
 	.options = options,
 	.option_count = TS_ARRAY_SIZE(options),
 	.run = run,

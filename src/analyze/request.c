@@ -31,7 +31,7 @@ static void forget_states(struct ts_analyze_request *request)
 void ts_analyze_request_release(struct ts_analyze_request *request)
 {
 	forget_states(request);
-	ts_clocks_free(request->clocks);
+	ts_clock_alignment_free(request->clocks);
 	ts_collectives_free(request->collectives);
 	*request = (struct ts_analyze_request){ 0 };
 }
@@ -84,7 +84,7 @@ static int load_whole(struct ts_analyze_request *request, struct ts_error *err)
 	if (rc)
 		return rc;
 	if (request->aligned)
-		ts_clocks_apply(request->clocks, whole);
+		ts_clock_alignment_apply(request->clocks, whole);
 	for (uint32_t i = 0; i < whole->rank_count; i++) {
 		whole->ranks[i].from = part->ranks[i].from;
 		whole->ranks[i].to = part->ranks[i].to;
@@ -116,26 +116,26 @@ const struct ts_collectives *ts_analyze_collectives(struct ts_analyze_request *r
 	return request->collectives;
 }
 
-const struct ts_clocks *ts_analyze_clocks(struct ts_analyze_request *request, struct ts_error *err)
+const struct ts_clock_alignment *ts_analyze_clocks(struct ts_analyze_request *request, struct ts_error *err)
 {
 	const struct ts_collectives *collectives;
 
 	if (request->clocks)
 		return request->clocks;
 	collectives = ts_analyze_collectives(request, err);
-	if (!collectives || ts_clocks_new(&request->clocks, request->work, collectives, err))
+	if (!collectives || ts_clock_alignment_new(&request->clocks, request->work, collectives, err))
 		return NULL;
 	return request->clocks;
 }
 
-const struct ts_clocks *ts_analyze_align(struct ts_analyze_request *request, struct ts_error *err)
+const struct ts_clock_alignment *ts_analyze_align(struct ts_analyze_request *request, struct ts_error *err)
 {
-	const struct ts_clocks *clocks = ts_analyze_clocks(request, err);
+	const struct ts_clock_alignment *clocks = ts_analyze_clocks(request, err);
 
 	if (!clocks || request->aligned)
 		return clocks;
 	request->aligned = true;
-	ts_clocks_apply(clocks, request->work);
+	ts_clock_alignment_apply(clocks, request->work);
 	forget_states(request);
 	return clocks;
 }

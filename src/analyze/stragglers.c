@@ -91,7 +91,7 @@ struct all {
 	struct ts_analyze_request *request;
 	const struct ts_work *work;
 	const struct ts_collectives *collectives;
-	const struct ts_clocks *clocks;
+	const struct ts_clock_alignment *clocks;
 	struct meeting *meetings; /* in order of first arrival */
 	uint32_t meeting_count;
 	struct standing *ranks;
@@ -134,7 +134,7 @@ static void see_arrival(struct meeting *meeting, const struct ts_work_command *c
 /* Clocks that were left as they are count as right: so the user wants it. */
 static int64_t uncertainty_of(const struct all *all, uint32_t rank, uint32_t other)
 {
-	return all->request->aligned ? ts_clocks_uncertainty(all->clocks, rank, other) : 0;
+	return all->request->aligned ? ts_clock_alignment_uncertainty(all->clocks, rank, other) : 0;
 }
 
 static void hold_meeting(const struct all *all, uint32_t match, struct meeting *meeting)

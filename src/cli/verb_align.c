@@ -29,7 +29,7 @@ struct align {
 	char **paths;
 	struct ts_work_input input;
 	struct ts_collectives *collectives;
-	struct ts_clocks *clocks;
+	struct ts_clock_alignment *clocks;
 };
 
 static const struct ts_result_column rank_columns[] = {
@@ -332,7 +332,7 @@ static int run(struct align *align)
 	if (exit_code)
 		return exit_code;
 	if (ts_collectives_new(&align->collectives, align->input.work, &err) ||
-	    ts_clocks_new(&align->clocks, align->input.work, align->collectives, &err))
+	    ts_clock_alignment_new(&align->clocks, align->input.work, align->collectives, &err))
 		return ts_report_error(&err);
 	exit_code = show(align);
 	stored = align->dry_run ? TS_EXIT_DONE : store(align);
@@ -373,7 +373,7 @@ int ts_verb_align(int argc, char **argv)
 	align.path_count = argc;
 	align.paths = argv;
 	exit_code = run(&align);
-	ts_clocks_free(align.clocks);
+	ts_clock_alignment_free(align.clocks);
 	ts_collectives_free(align.collectives);
 	ts_work_input_release(&align.input);
 	return exit_code;

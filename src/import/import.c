@@ -72,7 +72,7 @@ int ts_import_refill(struct ts_import *import, const char *keep, struct ts_error
 	int rc = ts_writer_status(import->writer, err);
 
 	if (!rc)
-		rc = ts_stream_refill(&import->stream, keep, err);
+		rc = ts_input_stream_refill(&import->stream, keep, err);
 	if (!rc && import->options.progress) {
 		uint64_t done = 0, total = 0;
 
@@ -177,7 +177,7 @@ static int run(struct ts_import *import, struct ts_error *err)
 			rc = importers[i].run(import, err);
 			/* Whoever reads the file elsewhere says himself how much that is. */
 			if (!import->result.bytes)
-				import->result.bytes = ts_stream_at(&import->stream, js->next);
+				import->result.bytes = ts_input_stream_at(&import->stream, js->next);
 			return rc;
 		}
 	}
@@ -187,7 +187,7 @@ static int run(struct ts_import *import, struct ts_error *err)
 	return refuse(import, err);
 }
 
-static int run_source(struct ts_import *import, const struct ts_stream_source *source,
+static int run_source(struct ts_import *import, const struct ts_input_stream_source *source,
 		      size_t capacity, const struct ts_import_options *options,
 		      struct ts_import_result *ret_result, struct ts_error *err)
 {
@@ -196,12 +196,12 @@ static int run_source(struct ts_import *import, const struct ts_stream_source *s
 	/* Callers built against another version have a shorter or longer struct. */
 	if (options)
 		memcpy(&import->options, options, TS_MIN(options->size, sizeof(*options)));
-	rc = ts_stream_init(&import->stream, source, import->path, capacity, err);
+	rc = ts_input_stream_init(&import->stream, source, import->path, capacity, err);
 	if (!rc)
 		rc = run(import, err);
 	if (!rc)
 		rc = ts_writer_status(import->writer, err);
-	ts_stream_release(&import->stream);
+	ts_input_stream_release(&import->stream);
 	ts_text_release(&import->scratch);
 	if (ret_result)
 		*ret_result = import->result;
@@ -238,7 +238,7 @@ int ts_import_file(struct ts_writer *writer, const char *path,
 				    .path = path,
 				    .position = file_position,
 				    .is_plain_file = is_plain_file };
-	struct ts_stream_source source = { .read = read_input };
+	struct ts_input_stream_source source = { .read = read_input };
 	TS_AUTO(ts_input) input = NULL;
 	int rc;
 
@@ -288,7 +288,7 @@ int ts_import_memory(struct ts_writer *writer, const char *name, const void *dat
 		     struct ts_import_result *ret_result, struct ts_error *err)
 {
 	struct memory memory = { .data = data, .bytes = bytes, .step = step ? step : bytes };
-	struct ts_stream_source source = { .read = read_memory, .context = &memory };
+	struct ts_input_stream_source source = { .read = read_memory, .context = &memory };
 	struct ts_import import = { .writer = writer,
 				    .path = name,
 				    .position = memory_position,

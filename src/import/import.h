@@ -22,7 +22,7 @@
 struct ts_import {
 	struct ts_writer *writer;
 	const char *path;        /* as given; for messages */
-	struct ts_stream stream; /* its first bytes are in the buffer */
+	struct ts_input_stream stream; /* its first bytes are in the buffer */
 	struct ts_import_options options;
 	struct ts_import_result result; /* the importer counts events and writes notes */
 	/* Is it a file that holds just these bytes? May be NULL: no. */

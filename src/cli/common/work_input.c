@@ -261,7 +261,7 @@ void ts_work_input_release(struct ts_work_input *input)
 
 /* ---- clocks ---- */
 
-static void tell_clocks(const struct ts_work *work, const struct ts_clocks *clocks)
+static void tell_clocks(const struct ts_work *work, const struct ts_clock_alignment *clocks)
 {
 	char moved[TS_FORMAT_BYTES], uncertain[TS_FORMAT_BYTES];
 	uint64_t most = 0;
@@ -293,7 +293,7 @@ static void tell_clocks(const struct ts_work *work, const struct ts_clocks *cloc
 int ts_work_input_align(struct ts_analyze_request *request, const struct ts_work_choice *choice)
 {
 	const struct ts_collectives *collectives;
-	const struct ts_clocks *clocks;
+	const struct ts_clock_alignment *clocks;
 	struct ts_error err;
 
 	/* HTA knows of no other clocks: its numbers are those of times as they are. */

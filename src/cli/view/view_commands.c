@@ -38,7 +38,7 @@ static bool is_listed(const struct ts_word_list *words, int64_t number)
 	return words->count == 0;
 }
 
-static int64_t device_number(const struct ts_work *work, const struct ts_instruction *one)
+static int64_t device_number(const struct ts_work *work, const struct ts_command_entry *one)
 {
 	return one->device == TS_WORK_NONE ? TS_ABSENT : work->devices[one->device].number;
 }
@@ -49,7 +49,7 @@ static int64_t stream_number(const struct ts_work *work, uint32_t stream)
 }
 
 static bool is_wanted(const struct ts_view *view, const struct ts_work *work,
-		      const struct ts_instruction *one)
+		      const struct ts_command_entry *one)
 {
 	int64_t from = one->start == TS_ABSENT ? one->issued : one->start;
 	int64_t to = one->end == TS_ABSENT ? from : one->end;
@@ -76,7 +76,7 @@ static void append_triple(struct ts_text *out, const char *key, const int64_t *v
 }
 
 static void append_json_place(struct ts_text *out, const struct ts_work *work,
-			      const struct ts_instruction *one)
+			      const struct ts_command_entry *one)
 {
 	append_number(out, "rank", work->ranks[one->rank].rank);
 	append_number(out, "device", device_number(work, one));
@@ -94,7 +94,7 @@ static void append_json_place(struct ts_text *out, const struct ts_work *work,
 }
 
 static void append_json_operands(struct ts_text *out, const struct ts_work *work,
-				 const struct ts_instruction *one)
+				 const struct ts_command_entry *one)
 {
 	append_triple(out, "grid", one->grid);
 	append_triple(out, "block", one->block);
@@ -111,11 +111,11 @@ static void append_json_operands(struct ts_text *out, const struct ts_work *work
 		append_number(out, "graph", one->graph);
 	if (one->graph_node >= 0)
 		append_number(out, "graph_node", one->graph_node);
-	if (one->flags & TS_INSTRUCTION_MISSING)
+	if (one->flags & TS_COMMAND_ENTRY_MISSING)
 		ts_text_append_str(out, "\"missing\":true,");
 }
 
-static void print_json(const struct ts_work *work, const struct ts_instruction *one)
+static void print_json(const struct ts_work *work, const struct ts_command_entry *one)
 {
 	struct ts_text *out = ts_stdout();
 	const char *name = ts_work_text(work, one->name);
@@ -142,7 +142,7 @@ static const struct {
 };
 
 static void append_where(struct ts_text *out, const struct ts_work *work,
-			 const struct ts_instruction *one)
+			 const struct ts_command_entry *one)
 {
 	if (work->rank_count > 1)
 		ts_text_printf(out, "rank %" PRId64 "/", work->ranks[one->rank].rank);
@@ -183,7 +183,7 @@ static void append_dimensions(struct ts_text *out, const char *key, const int64_
 }
 
 static void append_operands(struct ts_text *out, const struct ts_work *work,
-			    const struct ts_instruction *one)
+			    const struct ts_command_entry *one)
 {
 	append_dimensions(out, "grid", one->grid);
 	append_dimensions(out, "block", one->block);
@@ -196,12 +196,12 @@ static void append_operands(struct ts_text *out, const struct ts_work *work,
 	append_value(out, "graph=", one->graph >= 0 ? one->graph : TS_ABSENT);
 	append_value(out, "graph_node=", one->graph_node >= 0 ? one->graph_node : TS_ABSENT);
 	append_value(out, "correlation=", one->correlation);
-	if (one->flags & TS_INSTRUCTION_MISSING)
+	if (one->flags & TS_COMMAND_ENTRY_MISSING)
 		ts_text_append_str(out, out->length ? " missing" : "missing");
 }
 
 static void append_cell(struct ts_view *view, const struct ts_work *work,
-			const struct ts_instruction *one, size_t column)
+			const struct ts_command_entry *one, size_t column)
 {
 	struct ts_text *out = &view->cell;
 	char buffer[TS_FORMAT_BYTES];
@@ -236,7 +236,7 @@ static void append_cell(struct ts_view *view, const struct ts_work *work,
 }
 
 static void print_text(struct ts_view *view, const struct ts_work *work,
-		       const struct ts_instruction *one)
+		       const struct ts_command_entry *one)
 {
 	for (size_t i = 0; i < TS_ARRAY_SIZE(COLUMNS); i++) {
 		ts_text_clear(&view->cell);
@@ -289,14 +289,14 @@ static int load(const struct ts_view *view, struct ts_work **ret_work, struct ts
 	return rc;
 }
 
-static int show(struct ts_view *view, const struct ts_instructions *instructions,
+static int show(struct ts_view *view, const struct ts_command_list *instructions,
 		struct ts_error *err)
 {
 	uint64_t limit = view->limit < 0 ? UINT64_MAX : (uint64_t)view->limit;
 	int rc = TS_OK;
 
 	for (size_t i = 0; !rc && i < instructions->count && view->rows < limit; i++) {
-		const struct ts_instruction *one = &instructions->list[i];
+		const struct ts_command_entry *one = &instructions->list[i];
 
 		if (!is_wanted(view, instructions->work, one))
 			continue;
@@ -310,7 +310,7 @@ static int show(struct ts_view *view, const struct ts_instructions *instructions
 	return rc;
 }
 
-static int show_table(struct ts_view *view, const struct ts_instructions *instructions,
+static int show_table(struct ts_view *view, const struct ts_command_list *instructions,
 		      struct ts_error *err)
 {
 	int rc, finished;
@@ -330,11 +330,11 @@ static int show_table(struct ts_view *view, const struct ts_instructions *instru
 
 int ts_view_commands(struct ts_view *view, struct ts_error *err)
 {
-	TS_AUTO(ts_instructions) instructions = NULL;
+	TS_AUTO(ts_command_list) instructions = NULL;
 	TS_AUTO(ts_work) work = NULL;
 	int rc = load(view, &work, err);
 
 	if (!rc)
-		rc = ts_instructions_new(&instructions, work, err);
+		rc = ts_command_list_new(&instructions, work, err);
 	return rc ? rc : show_table(view, instructions, err);
 }

@@ -16,7 +16,7 @@
 struct ts_view_launches {
 	struct ts_launches *launches;
 	struct ts_work *work; /* with forward; NULL: there are no slices */
-	struct ts_forward *forward;
+	struct ts_autograd_link *forward;
 	struct ts_map threads; /* id to index in work */
 };
 
@@ -29,14 +29,14 @@ static int load_forward(struct ts_view_launches *launches, struct ts_reader *rea
 	if (ts_reader_rows(reader, TS_TABLE_SLICE) == 0)
 		return TS_OK;
 	options.all = true;
-	options.parts = TS_FORWARD_PARTS;
+	options.parts = TS_AUTOGRAD_LINK_PARTS;
 	rc = ts_work_new(&launches->work, &options, err);
 	if (!rc)
 		rc = ts_work_add(launches->work, reader, err);
 	if (!rc)
 		rc = ts_work_finish(launches->work, err);
 	if (!rc)
-		rc = ts_forward_new(&launches->forward, launches->work, err);
+		rc = ts_autograd_link_new(&launches->forward, launches->work, err);
 	for (uint32_t i = 0; !rc && i < launches->work->thread_count; i++)
 		if (ts_map_put(&launches->threads, (uint64_t)launches->work->threads[i].id, i))
 			rc = ts_error_set(err, TS_ENOMEM, "no memory");
@@ -63,7 +63,7 @@ void ts_view_launches_free(struct ts_view_launches *launches)
 {
 	if (!launches)
 		return;
-	ts_forward_free(launches->forward);
+	ts_autograd_link_free(launches->forward);
 	ts_work_free(launches->work);
 	ts_launches_free(launches->launches);
 	ts_map_release(&launches->threads);
@@ -77,16 +77,16 @@ static uint32_t forward_of(const struct ts_view_launches *launches, const struct
 	if (!launches->forward || call->start == TS_ABSENT ||
 	    !ts_map_get(&launches->threads, (uint64_t)call->thread, &thread))
 		return TS_WORK_NONE;
-	return ts_forward_at(launches->forward, (uint32_t)thread, call->start);
+	return ts_autograd_link_at(launches->forward, (uint32_t)thread, call->start);
 }
 
 static void describe_forward(const struct ts_view_launches *launches, uint32_t slice,
 			     struct ts_view_launch *launch)
 {
 	const struct ts_work *work = launches->work;
-	uint32_t call = ts_forward_call(work, slice);
+	uint32_t call = ts_autograd_link_call(work, slice);
 
-	ts_forward_append(work, &launch->forward, slice, FORWARD_DEPTH);
+	ts_autograd_link_append(work, &launch->forward, slice, FORWARD_DEPTH);
 	if (call != TS_WORK_NONE)
 		launch->forward_stack = ts_launches_of(launches->launches,
 						       work->ranks[work->calls[call].rank].source,

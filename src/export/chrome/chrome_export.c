@@ -125,13 +125,13 @@ static int put_head(struct ts_chrome_export *x)
 
 /* ---- what viewers and other tools look at ---- */
 
-static bool is_own_key(struct ts_string key)
+static bool is_reserved_key(struct ts_string key)
 {
-	static const char *const own[] = { "tracesmith", "traceEvents", "baseTimeNanoseconds",
+	static const char *const reserved[] = { "tracesmith", "traceEvents", "baseTimeNanoseconds",
 					   "stackFrames", "samples" };
 
-	for (size_t i = 0; i < TS_ARRAY_SIZE(own); i++)
-		if (strlen(own[i]) == key.length && memcmp(own[i], key.data, key.length) == 0)
+	for (size_t i = 0; i < TS_ARRAY_SIZE(reserved); i++)
+		if (strlen(reserved[i]) == key.length && memcmp(reserved[i], key.data, key.length) == 0)
 			return true;
 	return false;
 }
@@ -153,7 +153,7 @@ static int put_meta(struct ts_chrome_export *x)
 			ts_batch_row(batch, row, &meta);
 			if (meta.process || meta.thread ||
 			    (source != TS_ABSENT && meta.source != source) ||
-			    is_own_key(ts_reader_string(x->reader, meta.key)))
+			    is_reserved_key(ts_reader_string(x->reader, meta.key)))
 				continue;
 			source = meta.source;
 			ts_json_row_string(x->reader, &x->out, meta.key);
@@ -317,7 +317,7 @@ int ts_chrome_put_names(struct ts_chrome_export *x)
 	const struct ts_process_row *process;
 	const struct ts_thread_row *thread;
 	size_t cursor = 0;
-	int64_t id, place;
+	int64_t id, sort_index;
 
 	while ((process = ts_reader_entity_next(x->reader, TS_TABLE_PROCESS, &cursor, &id))) {
 		const struct ts_chrome_track *track = ts_chrome_track_of_process(x, id);
@@ -325,10 +325,10 @@ int ts_chrome_put_names(struct ts_chrome_export *x)
 		put_process_name(x, process, track);
 		put_named(x, "process_labels", track, "labels", process->labels);
 		/* Viewers sort by name otherwise. */
-		place = process->sort_index;
-		if (x->for_viewers && place == TS_ABSENT)
-			place = (int64_t)cursor;
-		put_sorted(x, "process_sort_index", track, place);
+		sort_index = process->sort_index;
+		if (x->for_viewers && sort_index == TS_ABSENT)
+			sort_index = (int64_t)cursor;
+		put_sorted(x, "process_sort_index", track, sort_index);
 		if (ts_chrome_flush(x, TS_CHROME_FLUSH_BYTES))
 			return x->err->code;
 	}
@@ -457,11 +457,11 @@ int ts_chrome_write(struct ts_reader *reader, int fd, const struct ts_export_opt
 		    int (*put)(struct ts_chrome_export *x), struct ts_error *err)
 {
 	static const struct ts_export_options defaults;
-	struct ts_error own = { 0 };
+	struct ts_error local_err = { 0 };
 	struct ts_chrome_export x = { .reader = reader,
 				      .fd = fd,
 				      .options = options ? options : &defaults,
-				      .err = err ? err : &own,
+				      .err = err ? err : &local_err,
 				      .first_event = true };
 	int result;
 

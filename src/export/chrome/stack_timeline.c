@@ -43,7 +43,7 @@ struct timeline {
 	struct ts_chrome_export *x;
 	struct ts_samples samples;
 	struct ts_map busy;   /* ids of threads that have spans of their own */
-	struct ts_map places; /* thread id to its index */
+	struct ts_map thread_index; /* thread id to its index */
 	struct thread *threads;
 	size_t thread_count, thread_capacity;
 	struct ts_stack_path path;
@@ -183,17 +183,17 @@ static struct thread *thread_of(struct timeline *timeline, int64_t id)
 	/* All threads that are not there share a track. */
 	int64_t key = ts_chrome_track_of_thread(timeline->x, id) ? id : 0;
 	bool is_new = false;
-	uint64_t *place = ts_map_insert(&timeline->places, (uint64_t)key, &is_new);
+	uint64_t *slot = ts_map_insert(&timeline->thread_index, (uint64_t)key, &is_new);
 
-	if (!place ||
+	if (!slot ||
 	    (is_new && ts_grow_array((void **)&timeline->threads, &timeline->thread_capacity,
 				     timeline->thread_count + 1, sizeof(*timeline->threads))))
 		return NULL;
 	if (is_new) {
-		*place = timeline->thread_count++;
-		begin_thread(timeline, &timeline->threads[*place], key);
+		*slot = timeline->thread_count++;
+		begin_thread(timeline, &timeline->threads[*slot], key);
 	}
-	return &timeline->threads[*place];
+	return &timeline->threads[*slot];
 }
 
 /* ---- from sample to sample ---- */
@@ -437,7 +437,7 @@ static void release(struct timeline *timeline)
 {
 	ts_samples_release(&timeline->samples);
 	ts_map_release(&timeline->busy);
-	ts_map_release(&timeline->places);
+	ts_map_release(&timeline->thread_index);
 	for (size_t i = 0; i < timeline->thread_count; i++)
 		free(timeline->threads[i].frames);
 	free(timeline->threads);

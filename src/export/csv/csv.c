@@ -429,11 +429,11 @@ static int choose_table(struct csv *csv)
 int ts_export_csv(struct ts_reader *reader, int fd, const struct ts_export_options *options,
 		  struct ts_error *err)
 {
-	struct ts_error own = { 0 };
+	struct ts_error local_err = { 0 };
 	struct csv csv = { .reader = reader,
 			   .fd = fd,
 			   .options = ts_export_options(options),
-			   .err = err ? err : &own,
+			   .err = err ? err : &local_err,
 			   .from = INT64_MIN,
 			   .to = INT64_MAX };
 	int rc = choose_table(&csv);

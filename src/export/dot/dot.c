@@ -158,10 +158,10 @@ static int put_file(struct ts_dot *dot, int fd)
 int ts_export_dot(struct ts_reader *reader, int fd, const struct ts_export_options *options,
 		  struct ts_error *err)
 {
-	struct ts_error own = { 0 };
+	struct ts_error local_err = { 0 };
 	struct ts_dot dot = { .reader = reader,
 			      .options = ts_export_options(options),
-			      .err = err ? err : &own,
+			      .err = err ? err : &local_err,
 			      .from = INT64_MIN,
 			      .to = INT64_MAX };
 	int rc;

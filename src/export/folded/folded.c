@@ -27,7 +27,7 @@ struct folded {
 	struct ts_error *err;
 	struct ts_folded_tree tree;
 	struct ts_samples samples;
-	struct ts_pairmap places; /* thread and stack to the index of a tally */
+	struct ts_pairmap tally_index; /* thread and stack to the index of a tally */
 	struct tally *tallies;
 	size_t tally_count, tally_capacity;
 	struct ts_sample_losses losses;
@@ -52,7 +52,7 @@ static int count_sample(void *context, const struct ts_stack_sample *seen)
 	bool no_threads = folded->flags & TS_EXPORT_NO_THREADS;
 	int64_t thread = no_threads ? 0 : seen->thread;
 	bool is_new = false;
-	uint64_t *place;
+	uint64_t *slot;
 
 	if (!seen->count || (!seen->stack && !seen->leaf)) {
 		ts_sample_losses_add(&folded->losses, seen);
@@ -63,19 +63,19 @@ static int count_sample(void *context, const struct ts_stack_sample *seen)
 		return TS_OK;
 	}
 	/* Ids are of 32 bits, unless a file lies. */
-	place = ts_pairmap_insert(&folded->places, (uint64_t)thread,
+	slot = ts_pairmap_insert(&folded->tally_index, (uint64_t)thread,
 				  (uint64_t)seen->stack ^ (uint64_t)seen->leaf << 32, &is_new);
-	if (!place || (is_new && ts_grow_array((void **)&folded->tallies, &folded->tally_capacity,
+	if (!slot || (is_new && ts_grow_array((void **)&folded->tallies, &folded->tally_capacity,
 					       folded->tally_count + 1, sizeof(*folded->tallies))))
 		return no_memory(folded);
 	if (is_new) {
-		*place = folded->tally_count;
+		*slot = folded->tally_count;
 		folded->tallies[folded->tally_count++] = (struct tally){ .thread = thread,
 									 .stack = seen->stack,
 									 .leaf = seen->leaf };
 	}
-	folded->tallies[*place].count =
-		ts_ns_add(folded->tallies[*place].count,
+	folded->tallies[*slot].count =
+		ts_ns_add(folded->tallies[*slot].count,
 			  folded->flags & (TS_EXPORT_TIME | TS_EXPORT_DEVICE | TS_EXPORT_MEMORY)
 				  ? seen->weight
 				  : seen->count);
@@ -181,11 +181,11 @@ static int put_file(struct folded *folded)
 int ts_export_folded(struct ts_reader *reader, int fd, const struct ts_export_options *options,
 		     struct ts_error *err)
 {
-	struct ts_error own = { 0 };
+	struct ts_error local_err = { 0 };
 	struct folded folded = { .reader = reader,
 				 .options = options,
 				 .flags = ts_export_flags(options),
-				 .err = err ? err : &own };
+				 .err = err ? err : &local_err };
 	int rc = ts_folded_tree_init(&folded.tree, reader, !(folded.flags & TS_EXPORT_NO_LINES), fd,
 				     folded.err);
 
@@ -193,7 +193,7 @@ int ts_export_folded(struct ts_reader *reader, int fd, const struct ts_export_op
 		rc = put_file(&folded);
 	ts_samples_release(&folded.samples);
 	ts_folded_tree_release(&folded.tree);
-	ts_pairmap_release(&folded.places);
+	ts_pairmap_release(&folded.tally_index);
 	free(folded.tallies);
 	free(folded.nodes);
 	return rc;

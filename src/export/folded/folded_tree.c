@@ -24,7 +24,7 @@ int ts_folded_tree_init(struct ts_folded_tree *tree, struct ts_reader *reader, b
 	*tree = (struct ts_folded_tree){ .reader = reader, .fd = fd, .err = err };
 	ts_strmap_init(&tree->files, 0);
 	ts_strmap_init(&tree->paths, 0);
-	ts_strmap_init(&tree->words, 0);
+	ts_strmap_init(&tree->labels, 0);
 	ts_frame_keys_init(&tree->keys, reader, with_lines);
 	if (ts_grow_array((void **)&tree->nodes, &tree->node_capacity, 1, sizeof(*tree->nodes)))
 		return no_memory(tree);
@@ -38,8 +38,8 @@ void ts_folded_tree_release(struct ts_folded_tree *tree)
 	ts_strmap_release(&tree->files);
 	ts_strmap_release(&tree->paths);
 	ts_map_release(&tree->file_paths);
-	ts_strmap_release(&tree->words);
-	ts_map_release(&tree->key_words);
+	ts_strmap_release(&tree->labels);
+	ts_map_release(&tree->key_labels);
 	ts_pairmap_release(&tree->steps);
 	ts_pairmap_release(&tree->known);
 	free(tree->nodes);
@@ -102,11 +102,11 @@ static void append_file(struct ts_folded_tree *tree, int64_t frame)
 }
 
 /* The word that is in scratch. */
-static uint32_t intern_word(struct ts_folded_tree *tree)
+static uint32_t intern_label(struct ts_folded_tree *tree)
 {
 	if (ts_text_status(&tree->scratch))
 		return TS_STRMAP_NONE;
-	return ts_strmap_intern(&tree->words, tree->scratch.data, tree->scratch.length, NULL);
+	return ts_strmap_intern(&tree->labels, tree->scratch.data, tree->scratch.length, NULL);
 }
 
 static uint32_t frame_word(struct ts_folded_tree *tree, int64_t frame)
@@ -114,20 +114,20 @@ static uint32_t frame_word(struct ts_folded_tree *tree, int64_t frame)
 	uint32_t key = ts_frame_key(&tree->keys, frame);
 	TS_SCOPED(ts_text) name = { 0 };
 	uint64_t known;
-	uint32_t word;
+	uint32_t label;
 
 	if (key == TS_STRMAP_NONE)
 		return TS_STRMAP_NONE;
-	if (ts_map_get(&tree->key_words, key, &known))
+	if (ts_map_get(&tree->key_labels, key, &known))
 		return (uint32_t)known;
 	ts_text_clear(&tree->scratch);
 	ts_stack_append_function(tree->reader, &name, frame);
 	append_clean(&tree->scratch, name.data, name.length);
 	append_file(tree, frame);
-	word = intern_word(tree);
-	if (word == TS_STRMAP_NONE || ts_map_put(&tree->key_words, key, word))
+	label = intern_label(tree);
+	if (label == TS_STRMAP_NONE || ts_map_put(&tree->key_labels, key, label))
 		return TS_STRMAP_NONE;
-	return word;
+	return label;
 }
 
 static uint32_t place_word(struct ts_folded_tree *tree, int64_t thread,
@@ -139,27 +139,27 @@ static uint32_t place_word(struct ts_folded_tree *tree, int64_t thread,
 	append(tree->reader, &name, thread);
 	ts_text_clear(&tree->scratch);
 	append_clean(&tree->scratch, name.data, name.length);
-	return intern_word(tree);
+	return intern_label(tree);
 }
 
 /* ---- the tree ---- */
 
 /* The child of a node that has this word. */
-static uint32_t child_of(struct ts_folded_tree *tree, uint32_t parent, uint32_t word)
+static uint32_t child_of(struct ts_folded_tree *tree, uint32_t parent, uint32_t label)
 {
 	bool is_new = false;
 	uint64_t *step;
 
-	if (word == TS_STRMAP_NONE || parent == UINT32_MAX || tree->node_count == UINT32_MAX)
+	if (label == TS_STRMAP_NONE || parent == UINT32_MAX || tree->node_count == UINT32_MAX)
 		return UINT32_MAX;
-	step = ts_pairmap_insert(&tree->steps, parent, word, &is_new);
+	step = ts_pairmap_insert(&tree->steps, parent, label, &is_new);
 	if (!step || (is_new && ts_grow_array((void **)&tree->nodes, &tree->node_capacity,
 					      tree->node_count + 1, sizeof(*tree->nodes))))
 		return UINT32_MAX;
 	if (is_new) {
 		*step = tree->node_count;
 		tree->nodes[tree->node_count] =
-			(struct ts_folded_node){ .word = word,
+			(struct ts_folded_node){ .label = label,
 						 .sibling = tree->nodes[parent].child };
 		tree->nodes[parent].child = (uint32_t)tree->node_count++;
 	}
@@ -171,7 +171,7 @@ static uint32_t offset_word(struct ts_folded_tree *tree, const struct ts_frame_r
 {
 	ts_text_clear(&tree->scratch);
 	ts_text_printf(&tree->scratch, "+0x%04llx", (unsigned long long)frame->pc);
-	return intern_word(tree);
+	return intern_label(tree);
 }
 
 /*
@@ -225,7 +225,7 @@ uint32_t ts_folded_text(struct ts_folded_tree *tree, uint32_t node, const char *
 {
 	ts_text_clear(&tree->scratch);
 	append_clean(&tree->scratch, text, strlen(text));
-	return child_of(tree, node, intern_word(tree));
+	return child_of(tree, node, intern_label(tree));
 }
 
 uint32_t ts_folded_frame(struct ts_folded_tree *tree, uint32_t node, int64_t frame)
@@ -268,7 +268,7 @@ static int sort_children(struct ts_folded_tree *tree, uint32_t parent)
 		if (ts_grow_array((void **)&branches, &capacity, count + 1, sizeof(*branches)))
 			return no_memory(tree);
 		branches[count++] = (struct branch){
-			.text = ts_strmap_text(&tree->words, tree->nodes[i].word, NULL),
+			.text = ts_strmap_text(&tree->labels, tree->nodes[i].label, NULL),
 			.node = i,
 		};
 	}
@@ -306,7 +306,7 @@ struct levels {
 
 static int enter(struct ts_folded_tree *tree, struct levels *levels, uint32_t node)
 {
-	const char *word = ts_strmap_text(&tree->words, tree->nodes[node].word, NULL);
+	const char *label = ts_strmap_text(&tree->labels, tree->nodes[node].label, NULL);
 	int rc;
 
 	if (ts_grow_array((void **)&levels->items, &levels->capacity, levels->count + 1,
@@ -315,7 +315,7 @@ static int enter(struct ts_folded_tree *tree, struct levels *levels, uint32_t no
 	levels->items[levels->count++] = (struct level){ node, tree->scratch.length };
 	if (tree->scratch.length)
 		ts_text_append_char(&tree->scratch, ';');
-	ts_text_append_str(&tree->scratch, word);
+	ts_text_append_str(&tree->scratch, label);
 	if (tree->nodes[node].count) {
 		ts_text_append(&tree->out, tree->scratch.data, tree->scratch.length);
 		ts_text_append_char(&tree->out, ' ');

@@ -18,7 +18,7 @@
 
 /* A step of a line: node 0 is above all of them. */
 struct ts_folded_node {
-	uint32_t word;           /* its text, in words */
+	uint32_t label;           /* its text, in words */
 	uint32_t child, sibling; /* 0: none */
 	int64_t count;           /* of stacks that end here */
 };
@@ -31,8 +31,8 @@ struct ts_folded_tree {
 	struct ts_strmap files; /* short names of files; file_paths: of which path */
 	struct ts_strmap paths;
 	struct ts_map file_paths; /* short name to path */
-	struct ts_strmap words;   /* from 0 on */
-	struct ts_map key_words;  /* number of a frame key to word */
+	struct ts_strmap labels;   /* from 0 on */
+	struct ts_map key_labels;  /* number of a frame key to word */
 	struct ts_pairmap steps;  /* node and word to the child */
 	struct ts_pairmap known;  /* node of a thread and stack to the stack's node */
 	struct ts_folded_node *nodes;

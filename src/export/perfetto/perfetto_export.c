@@ -51,7 +51,7 @@ static unsigned char *put_sequence(unsigned char *to)
 }
 
 void ts_pf_put_packet(struct ts_pf_export *x, int64_t time, enum ts_pf_packet field,
-		      const void *own, size_t own_bytes)
+		      const void *native, size_t native_bytes)
 {
 	unsigned char head[40], *to = head, *begin;
 	size_t inner = field ? x->event.length : 0, bytes;
@@ -63,8 +63,8 @@ void ts_pf_put_packet(struct ts_pf_export *x, int64_t time, enum ts_pf_packet fi
 	to = put_sequence(to);
 	if (field)
 		to = ts_pf_varint(ts_pf_tag(to, field, TS_PROTO_BYTES), inner);
-	bytes = (size_t)(to - head) + inner + own_bytes;
-	if (ts_text_reserve(&x->out, sizeof(head) + 16 + inner + own_bytes)) {
+	bytes = (size_t)(to - head) + inner + native_bytes;
+	if (ts_text_reserve(&x->out, sizeof(head) + 16 + inner + native_bytes)) {
 		begin = (unsigned char *)x->out.data + x->out.length;
 		*begin = PACKET_TAG;
 		begin = ts_pf_varint(begin + 1, bytes);
@@ -75,9 +75,9 @@ void ts_pf_put_packet(struct ts_pf_export *x, int64_t time, enum ts_pf_packet fi
 		begin += to - head;
 		if (inner)
 			memcpy(begin, x->event.data, inner);
-		if (own_bytes)
-			memcpy(begin + inner, own, own_bytes);
-		x->out.length = (size_t)((char *)begin - x->out.data) + inner + own_bytes;
+		if (native_bytes)
+			memcpy(begin + inner, native, native_bytes);
+		x->out.length = (size_t)((char *)begin - x->out.data) + inner + native_bytes;
 	}
 	x->event.length = 0;
 }
@@ -117,7 +117,7 @@ static void choose_base(struct ts_pf_export *x)
 /* The first packet says whose file it is and begins the sequence. */
 static void put_header(struct ts_pf_export *x)
 {
-	size_t open = ts_proto_open(&x->out, 1), own, defaults, inner, timebase;
+	size_t open = ts_proto_open(&x->out, 1), native, defaults, inner, timebase;
 
 	ts_proto_put_uint(&x->out, TS_PF_SEQUENCE, SEQUENCE);
 	ts_proto_put_uint(&x->out, TS_PF_FLAGS, STATE_CLEARED);
@@ -130,10 +130,10 @@ static void put_header(struct ts_pf_export *x)
 	ts_proto_close(&x->out, timebase);
 	ts_proto_close(&x->out, inner);
 	ts_proto_close(&x->out, defaults);
-	own = ts_proto_open(&x->out, TS_PF_OWN);
+	native = ts_proto_open(&x->out, TS_PF_NATIVE);
 	ts_proto_put_uint(&x->out, 1, 1);
 	ts_proto_put_sint(&x->out, 2, x->base_ns);
-	ts_proto_close(&x->out, own);
+	ts_proto_close(&x->out, native);
 	ts_proto_close(&x->out, open);
 }
 
@@ -211,13 +211,13 @@ int ts_export_perfetto(struct ts_reader *reader, int fd, const struct ts_export_
 		       struct ts_error *err)
 {
 	struct ts_export_options all = ts_export_options(options);
-	struct ts_error own = { 0 };
+	struct ts_error local_err = { 0 };
 	struct ts_pf_export x = {
-		.chrome = { .reader = reader, .fd = fd, .options = &all, .err = err ? err : &own },
+		.chrome = { .reader = reader, .fd = fd, .options = &all, .err = err ? err : &local_err },
 		.reader = reader,
 		.fd = fd,
 		.flags = all.flags,
-		.err = err ? err : &own,
+		.err = err ? err : &local_err,
 	};
 	int result = put_file(&x);
 

@@ -11,7 +11,7 @@
  *	spans that do not nest
  *	perfetto_export_event.c   rows as packets
  *	perfetto_export_args.c    arguments and columns as debug annotations
- *	perfetto_export_own.c what Perfetto has no place for, so that an import gives the same trace
+ *	perfetto_export_native.c what Perfetto has no place for, so that an import gives the same trace
  *	perfetto_intern.c  texts by number
  *	perfetto_flow.c    arrows
  *	perfetto_stacks.c  call stacks by number
@@ -51,7 +51,7 @@ enum ts_pf_packet {
 	TS_PF_PERF_SAMPLE = 66,
 	TS_PF_FIRST_ON_SEQUENCE = 87,
 	TS_PF_GPU_INFO = 128,
-	TS_PF_OWN = 9901,
+	TS_PF_NATIVE = 9901,
 };
 
 /* Of TrackEvent; perfetto_export_event.c has the others. */
@@ -121,11 +121,11 @@ struct ts_pf_note {
 
 struct ts_pf_field {
 	uint8_t type, beside;
-	uint8_t own_bytes; /* of `own` */
+	uint8_t native_bytes; /* of `own` */
 	uint16_t column;
 	int8_t position; /* TS_ARG_COLUMN: of the schema, or -1 */
 	struct ts_pf_note note;
-	unsigned char own[16]; /* key, type, beside, column, as an argument of our own */
+	unsigned char native[16]; /* key, type, beside, column, as an argument of our own */
 };
 
 struct ts_pf_shape {
@@ -220,11 +220,11 @@ struct ts_pf_export {
 	struct ts_pairmap async;                            /* thread and name to group */
 	struct ts_strmap counters; /* what a counter is of, to its number */
 	/* shapes */
-	struct ts_map shape_places; /* shape id to place */
+	struct ts_map shape_index; /* shape id to place */
 	struct ts_pf_shape *shapes;
 	size_t shape_count, shape_capacity;
 	int64_t last_shape[TS_TABLE_COUNT];      /* of each table the one that was asked for last */
-	size_t last_shape_place[TS_TABLE_COUNT]; /* and where it is, plus 1 */
+	size_t last_shape_index[TS_TABLE_COUNT]; /* and where it is, plus 1 */
 };
 
 /* ---- bytes ---- */
@@ -335,7 +335,7 @@ void ts_pf_put_interned(struct ts_pf_export *x);
 
 /* Puts out a packet with one field, x->event, behind what it interned. `time` may be TS_ABSENT. */
 void ts_pf_put_packet(struct ts_pf_export *x, int64_t time, enum ts_pf_packet field,
-		      const void *own, size_t own_bytes);
+		      const void *native, size_t native_bytes);
 
 /* The end of a span. */
 void ts_pf_put_end(struct ts_pf_export *x, int64_t time, uint64_t track);
@@ -416,18 +416,18 @@ uint64_t ts_pf_columns_wanted(uint32_t table);
 unsigned char *ts_pf_put_args(struct ts_pf_export *x, unsigned char *to,
 			      const struct ts_pf_cursor *cursor, const struct ts_pf_shape *shape);
 
-/* ---- perfetto_export_own.c ---- */
+/* ---- perfetto_export_native.c ---- */
 
 /* Room that a row may take, with its annotations. */
 size_t ts_pf_row_room(const struct ts_pf_cursor *cursor, const struct ts_pf_shape *shape);
 
 /* Field 3 of an Own: the cursor's row. `skip` are columns, `taken` bits of enum ts_pf_taken. */
-unsigned char *ts_pf_put_own_row(struct ts_pf_export *x, unsigned char *to,
+unsigned char *ts_pf_put_native_row(struct ts_pf_export *x, unsigned char *to,
 				 const struct ts_pf_cursor *cursor, const struct ts_pf_shape *shape,
 				 uint64_t skip, unsigned int taken);
 
 /* Field 9901 with that row, and more of them. */
-unsigned char *ts_pf_put_own(struct ts_pf_export *x, unsigned char *to,
+unsigned char *ts_pf_put_native(struct ts_pf_export *x, unsigned char *to,
 			     const struct ts_pf_cursor *cursor, const struct ts_pf_shape *shape,
 			     uint64_t skip, unsigned int taken, const struct ts_text *more);
 

@@ -97,11 +97,11 @@ static void add_field(struct ts_pf_export *x, struct ts_pf_shape *shape,
 				    .column = field->column,
 				    .position = -1 };
 	begin_note(&to->note, ts_pf_intern(x, TS_PF_KEY, field->key), tag_of_type(field->type));
-	end = ts_proto_encode_varint(to->own, ts_pf_intern(x, TS_PF_VALUE, field->key));
+	end = ts_proto_encode_varint(to->native, ts_pf_intern(x, TS_PF_VALUE, field->key));
 	end = ts_proto_encode_varint(end, field->type);
 	end = ts_proto_encode_varint(end, field->beside);
 	end = ts_proto_encode_varint(end, field->column);
-	to->own_bytes = (uint8_t)(end - to->own);
+	to->native_bytes = (uint8_t)(end - to->native);
 	if (field->type == TS_ARG_COLUMN) {
 		to->position = (int8_t)ts_column_by_id(table, field->column);
 		shape->shown |= columns_shown(table, field);
@@ -113,7 +113,7 @@ static void add_field(struct ts_pf_export *x, struct ts_pf_shape *shape,
 
 static const struct ts_pf_shape *add_shape(struct ts_pf_export *x,
 					   const struct ts_table_info *table, int64_t id,
-					   uint64_t *place)
+					   uint64_t *slot)
 {
 	const struct ts_shape *fields = ts_reader_shape(x->reader, id);
 	struct ts_pf_shape *shape;
@@ -126,7 +126,7 @@ static const struct ts_pf_shape *add_shape(struct ts_pf_export *x,
 	shape->fields = ts_alloc_array(fields->field_count, sizeof(*shape->fields));
 	if (!shape->fields)
 		return NULL;
-	*place = ++x->shape_count;
+	*slot = ++x->shape_count;
 	for (uint32_t i = 0; i < fields->field_count; i++)
 		add_field(x, shape, table, &fields->fields[i]);
 	return shape;
@@ -137,18 +137,18 @@ const struct ts_pf_shape *ts_pf_shape(struct ts_pf_export *x, const struct ts_ta
 {
 	static const struct ts_pf_shape none = { .is_plain = true };
 	/* Ids of shapes are 32 bits wide. */
-	uint64_t *place;
+	uint64_t *slot;
 
 	if (!id)
 		return &none;
 	if (id == x->last_shape[table->id])
-		return &x->shapes[x->last_shape_place[table->id] - 1];
-	place = ts_map_insert(&x->shape_places, (uint64_t)id << 6 | table->id, NULL);
-	if (!place || (!*place && !add_shape(x, table, id, place)))
+		return &x->shapes[x->last_shape_index[table->id] - 1];
+	slot = ts_map_insert(&x->shape_index, (uint64_t)id << 6 | table->id, NULL);
+	if (!slot || (!*slot && !add_shape(x, table, id, slot)))
 		return NULL;
 	x->last_shape[table->id] = id;
-	x->last_shape_place[table->id] = *place;
-	return &x->shapes[*place - 1];
+	x->last_shape_index[table->id] = *slot;
+	return &x->shapes[*slot - 1];
 }
 
 void ts_pf_shapes_release(struct ts_pf_export *x)
@@ -156,7 +156,7 @@ void ts_pf_shapes_release(struct ts_pf_export *x)
 	for (size_t i = 0; i < x->shape_count; i++)
 		free(x->shapes[i].fields);
 	free(x->shapes);
-	ts_map_release(&x->shape_places);
+	ts_map_release(&x->shape_index);
 }
 
 /* ---- annotations ---- */

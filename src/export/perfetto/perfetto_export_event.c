@@ -81,11 +81,11 @@ static unsigned char *put_stack(struct ts_pf_export *x, unsigned char *to, int64
  * x->event holds an event up to `own`, and from there to `end` field 9901 of its packet, if any:
  * trace_processor calls what it does not know an error inside of events.
  */
-static void put_event_packet(struct ts_pf_export *x, int64_t time, const unsigned char *own,
+static void put_event_packet(struct ts_pf_export *x, int64_t time, const unsigned char *native,
 			     const unsigned char *end)
 {
-	x->event.length = (size_t)((const char *)own - x->event.data);
-	ts_pf_put_packet(x, time, TS_PF_TRACK_EVENT, own, (size_t)(end - own));
+	x->event.length = (size_t)((const char *)native - x->event.data);
+	ts_pf_put_packet(x, time, TS_PF_TRACK_EVENT, native, (size_t)(end - native));
 }
 
 /* What an event has beside its row. */
@@ -105,7 +105,7 @@ static int put_row(struct ts_pf_export *x, const struct ts_pf_cursor *cursor,
 	unsigned int taken = cursor->merge.start >= x->base_ns ? TS_PF_START : 0;
 	struct ts_pf_group *flows = extras->group && extras->group->flow_count ? extras->group
 									       : NULL;
-	unsigned char *to, *own;
+	unsigned char *to, *native;
 
 	if (!track || !shape ||
 	    !ts_text_reserve(&x->event,
@@ -121,10 +121,10 @@ static int put_row(struct ts_pf_export *x, const struct ts_pf_cursor *cursor,
 	to = ts_pf_put_args(x, to, cursor, shape);
 	if (shape->count && shape->is_plain)
 		taken |= TS_PF_ARGS;
-	own = to;
-	to = ts_pf_put_own(x, to, cursor, shape, mask_of_taken(table, view, taken), taken,
+	native = to;
+	to = ts_pf_put_native(x, to, cursor, shape, mask_of_taken(table, view, taken), taken,
 			   flows ? &flows->flow_rows : NULL);
-	put_event_packet(x, cursor->merge.start, own, to);
+	put_event_packet(x, cursor->merge.start, native, to);
 	if (flows)
 		ts_pf_flows_done(flows);
 	return TS_OK;
@@ -132,7 +132,7 @@ static int put_row(struct ts_pf_export *x, const struct ts_pf_cursor *cursor,
 
 int ts_pf_put_flows(struct ts_pf_export *x, struct ts_pf_group *group)
 {
-	unsigned char *to, *own, *rows;
+	unsigned char *to, *native, *rows;
 	uint64_t name = group->flow_name
 				? ts_pf_intern(x, TS_PF_EVENT_NAME, group->flow_name)
 				: ts_pf_intern_made(x, TS_PF_EVENT_NAME,
@@ -142,12 +142,12 @@ int ts_pf_put_flows(struct ts_pf_export *x, struct ts_pf_group *group)
 		return TS_ENOMEM;
 	to = ts_pf_put_head((unsigned char *)x->event.data, TS_PF_INSTANT, group->uuid);
 	to = ts_pf_put_flow_ids(ts_pf_uint(to, EVENT_NAME, name), group);
-	own = to;
-	to = ts_pf_tag(to, TS_PF_OWN, TS_PROTO_BYTES);
+	native = to;
+	to = ts_pf_tag(to, TS_PF_NATIVE, TS_PROTO_BYTES);
 	rows = ++to;
 	memcpy(to, group->flow_rows.data, group->flow_rows.length);
 	to = ts_pf_close(rows, to + group->flow_rows.length);
-	put_event_packet(x, group->flow_time, own, to);
+	put_event_packet(x, group->flow_time, native, to);
 	ts_pf_flows_done(group);
 	return TS_OK;
 }
@@ -277,7 +277,7 @@ static int put_beside(struct ts_pf_export *x, const struct ts_pf_cursor *cursor,
 
 	if (!shape || !ts_text_reserve(&x->beside, ts_pf_row_room(cursor, shape)))
 		return no_memory(x);
-	to = ts_pf_put_own(x, (unsigned char *)x->beside.data, cursor, shape, 0, 0, NULL);
+	to = ts_pf_put_native(x, (unsigned char *)x->beside.data, cursor, shape, 0, 0, NULL);
 	ts_pf_put_packet(x, time, field, x->beside.data, (size_t)((char *)to - x->beside.data));
 	return TS_OK;
 }
@@ -347,7 +347,7 @@ static int put_counter(struct ts_pf_export *x, const struct ts_pf_cursor *cursor
 	ts_batch_row(batch, cursor->merge.row, &counter);
 	for (uint32_t i = 0; i < shape->count; i++) {
 		unsigned int type = shape->fields[i].type;
-		unsigned char *to, *own;
+		unsigned char *to, *native;
 		uint64_t track;
 
 		if (is_number(type) && !shape->fields[i].beside) {
@@ -356,13 +356,13 @@ static int put_counter(struct ts_pf_export *x, const struct ts_pf_cursor *cursor
 			if (!track)
 				return no_memory(x);
 			to = ts_pf_put_head((unsigned char *)x->event.data, TS_PF_COUNTER, track);
-			own = to = put_value(to, type, *value);
+			native = to = put_value(to, type, *value);
 			if (is_first)
-				to = ts_pf_put_own(
+				to = ts_pf_put_native(
 					x, to, cursor, shape, 1,
 					cursor->merge.start >= x->base_ns ? TS_PF_START : 0, NULL);
 			is_first = false;
-			put_event_packet(x, cursor->merge.start, own, to);
+			put_event_packet(x, cursor->merge.start, native, to);
 		}
 		value += ts_arg_has_value(type) ? 1 : 0;
 	}

@@ -120,7 +120,7 @@ int ts_pf_put_flow(struct ts_pf_export *x, const struct ts_pf_cursor *cursor)
 	if (!ts_text_reserve(&group->flow_rows, ts_pf_row_room(cursor, shape)))
 		return TS_ENOMEM;
 	begin = (unsigned char *)group->flow_rows.data + group->flow_rows.length;
-	to = ts_pf_put_own_row(x, begin, cursor, shape, 0, 0);
+	to = ts_pf_put_native_row(x, begin, cursor, shape, 0, 0);
 	group->flow_rows.length += (size_t)(to - begin);
 	if (!group->flow_count)
 		group->flow_name = flow.name;

@@ -93,24 +93,24 @@ static void put_rank(struct ts_pf_export *x, int64_t rank)
 
 /* ---- groups ---- */
 
-static struct ts_pf_group *add_group(struct ts_pf_export *x, uint64_t *place, uint64_t parent)
+static struct ts_pf_group *add_group(struct ts_pf_export *x, uint64_t *slot, uint64_t parent)
 {
 	struct ts_pf_group *group;
 
-	if (!place || ts_grow_array((void **)&x->groups, &x->group_capacity, x->group_count + 1,
+	if (!slot || ts_grow_array((void **)&x->groups, &x->group_capacity, x->group_count + 1,
 				    sizeof(*x->groups)))
 		return NULL;
 	group = &x->groups[x->group_count];
 	*group = (struct ts_pf_group){ .parent = parent, .uuid = ++x->uuids, .rank = TS_ABSENT };
-	*place = x->group_count++;
+	*slot = x->group_count++;
 	return group;
 }
 
 static struct ts_pf_group *find(struct ts_pf_export *x, const struct ts_map *map, int64_t id)
 {
-	uint64_t place;
+	uint64_t slot;
 
-	return ts_map_get(map, (uint64_t)id, &place) ? &x->groups[place] : NULL;
+	return ts_map_get(map, (uint64_t)id, &slot) ? &x->groups[slot] : NULL;
 }
 
 static uint64_t uuid_in(struct ts_pf_export *x, const struct ts_map *map, int64_t id)
@@ -427,9 +427,9 @@ struct ts_pf_group *ts_pf_stream_group(struct ts_pf_export *x, int64_t device, i
 	group = stream ? find(x, &x->threads, stream->thread) : NULL;
 	if (group) {
 		/* Remembered, so that the next one is found at once. */
-		uint64_t place = (uint64_t)(group - x->groups);
+		uint64_t slot = (uint64_t)(group - x->groups);
 
-		return ts_map_put(&x->streams, (uint64_t)id, place) ? NULL : group;
+		return ts_map_put(&x->streams, (uint64_t)id, slot) ? NULL : group;
 	}
 	parent = device_group(x, stream ? stream->device : device);
 	uuid = parent ? parent->uuid : 0;
@@ -475,17 +475,17 @@ struct ts_pf_group *ts_pf_async_group(struct ts_pf_export *x, int64_t thread, in
 {
 	struct ts_pf_group *owner = ts_pf_thread_group(x, thread), *group;
 	bool is_new = false;
-	uint64_t parent, *place;
+	uint64_t parent, *slot;
 
 	if (!owner)
 		return NULL;
 	parent = owner->uuid;
-	place = ts_pairmap_insert(&x->async, parent, (uint64_t)name, &is_new);
-	if (!place)
+	slot = ts_pairmap_insert(&x->async, parent, (uint64_t)name, &is_new);
+	if (!slot)
 		return NULL;
 	if (!is_new)
-		return &x->groups[*place];
-	group = add_group(x, place, parent);
+		return &x->groups[*slot];
+	group = add_group(x, slot, parent);
 	if (!group)
 		return NULL;
 	group->name = name;

@@ -43,7 +43,7 @@ struct speedscope {
 	int runs_fd;
 	struct thread *threads;
 	size_t thread_count, thread_capacity;
-	struct ts_map places; /* thread id to its index */
+	struct ts_map thread_index; /* thread id to its index */
 	struct ts_map stacks; /* stack id: its frames have keys */
 	struct ts_stack_path path;
 };
@@ -58,16 +58,16 @@ static int no_memory(struct speedscope *x)
 static struct thread *thread_of(struct speedscope *x, int64_t id)
 {
 	bool is_new = false;
-	uint64_t *place = ts_map_insert(&x->places, (uint64_t)id, &is_new);
+	uint64_t *slot = ts_map_insert(&x->thread_index, (uint64_t)id, &is_new);
 
-	if (!place || (is_new && ts_grow_array((void **)&x->threads, &x->thread_capacity,
+	if (!slot || (is_new && ts_grow_array((void **)&x->threads, &x->thread_capacity,
 					       x->thread_count + 1, sizeof(*x->threads))))
 		return NULL;
 	if (is_new) {
-		*place = x->thread_count;
+		*slot = x->thread_count;
 		x->threads[x->thread_count++] = (struct thread){ .id = id };
 	}
-	return &x->threads[*place];
+	return &x->threads[*slot];
 }
 
 static int note_frames(struct speedscope *x, int64_t stack)
@@ -294,7 +294,7 @@ static void release(struct speedscope *x)
 	for (size_t i = 0; i < x->thread_count; i++)
 		free(x->threads[i].held);
 	free(x->threads);
-	ts_map_release(&x->places);
+	ts_map_release(&x->thread_index);
 	ts_map_release(&x->stacks);
 	ts_stack_path_release(&x->path);
 	ts_speedscope_release(&x->file);
@@ -303,13 +303,13 @@ static void release(struct speedscope *x)
 int ts_export_speedscope(struct ts_reader *reader, int fd, const struct ts_export_options *options,
 			 struct ts_error *err)
 {
-	struct ts_error own = { 0 };
+	struct ts_error local_err = { 0 };
 	struct speedscope x = { .runs_fd = -1 };
 	int rc;
 
 	if (ts_export_flags(options) & TS_EXPORT_SPANS)
-		return ts_speedscope_spans(reader, fd, options, err ? err : &own);
-	ts_speedscope_init(&x.file, reader, fd, options, err ? err : &own);
+		return ts_speedscope_spans(reader, fd, options, err ? err : &local_err);
+	ts_speedscope_init(&x.file, reader, fd, options, err ? err : &local_err);
 	rc = ts_export_samples(&x.samples, reader, options, 2, x.file.err);
 	if (!rc)
 		rc = run(&x);

@@ -214,7 +214,7 @@ static uint32_t new_thread(struct ts_chrome *c, uint32_t process, const struct t
 	thread.row.process = c->processes[process].row.id;
 	thread.source = c->source;
 	thread.clock = (uint32_t)c->source;
-	if (c->own.active)
+	if (c->native.active)
 		thread.shift = c->base_ns;
 	if (tid->text)
 		thread.row.tid_text = kept_string(c, tid->text);
@@ -230,23 +230,23 @@ uint32_t ts_chrome_thread_slow(struct ts_chrome *c, const struct ts_chrome_id *p
 {
 	size_t slot = ts_chrome_thread_slot(pid, tid);
 	uint32_t index = find_pid(c, pid), thread;
-	uint64_t *place;
+	uint64_t *entry;
 
 	if (index == UINT32_MAX)
 		return UINT32_MAX;
-	place = find_tid(c, index, tid, NULL);
-	if (!place)
+	entry = find_tid(c, index, tid, NULL);
+	if (!entry)
 		return UINT32_MAX;
-	if (!*place) {
+	if (!*entry) {
 		bool is_zero = !pid->text && !pid->number && !tid->text && !tid->number;
 
-		thread = c->own.active && is_zero ? no_thread(c)
+		thread = c->native.active && is_zero ? no_thread(c)
 						  : new_thread(c, process_of(c, index, pid), tid);
 		if (thread == UINT32_MAX)
 			return UINT32_MAX;
-		*place = (uint64_t)thread + 1;
+		*entry = (uint64_t)thread + 1;
 	}
-	thread = (uint32_t)(*place - 1);
+	thread = (uint32_t)(*entry - 1);
 	c->thread_cache[slot].pid = *pid;
 	c->thread_cache[slot].tid = *tid;
 	c->thread_cache[slot].thread = thread + 1;
@@ -257,11 +257,11 @@ int ts_chrome_adopt_thread(struct ts_chrome *c, const struct ts_chrome_id *pid,
 			   const struct ts_chrome_id *tid, uint32_t thread)
 {
 	uint32_t index = find_pid(c, pid);
-	uint64_t *place = index == UINT32_MAX ? NULL : find_tid(c, index, tid, NULL);
+	uint64_t *entry = index == UINT32_MAX ? NULL : find_tid(c, index, tid, NULL);
 
-	if (!place)
+	if (!entry)
 		return TS_ENOMEM;
-	*place = (uint64_t)thread + 1;
+	*entry = (uint64_t)thread + 1;
 	if (!c->pid_process[index])
 		c->pid_process[index] = c->threads[thread].process + 1;
 	return TS_OK;
@@ -272,18 +272,18 @@ int ts_chrome_adopt_thread(struct ts_chrome *c, const struct ts_chrome_id *pid,
 int ts_chrome_adopt_device(struct ts_chrome *c, const struct ts_device_row *row)
 {
 	bool is_new;
-	uint64_t *place;
+	uint64_t *entry;
 
 	if (ts_grow_array((void **)&c->devices, &c->device_capacity, c->device_count + 1,
 			  sizeof(*c->devices)))
 		return TS_ENOMEM;
 	c->devices[c->device_count] = (struct ts_chrome_device){ .row = *row };
-	place = ts_pairmap_insert(&c->device_by_number, (uint64_t)row->source,
+	entry = ts_pairmap_insert(&c->device_by_number, (uint64_t)row->source,
 				  (uint64_t)row->number, &is_new);
-	if (!place)
+	if (!entry)
 		return TS_ENOMEM;
 	if (is_new)
-		*place = c->device_count;
+		*entry = c->device_count;
 	c->device_count++;
 	return TS_OK;
 }
@@ -318,15 +318,15 @@ static uint64_t *find_stream(struct ts_chrome *c, int64_t device, int64_t number
 int ts_chrome_adopt_stream(struct ts_chrome *c, const struct ts_stream_row *row,
 			   uint32_t *ret_stream)
 {
-	uint64_t *place = find_stream(c, row->device, row->number, row->thread);
+	uint64_t *entry = find_stream(c, row->device, row->number, row->thread);
 
-	if (!place || ts_grow_array((void **)&c->streams, &c->stream_capacity, c->stream_count + 1,
+	if (!entry || ts_grow_array((void **)&c->streams, &c->stream_capacity, c->stream_count + 1,
 				    sizeof(*c->streams)))
 		return TS_ENOMEM;
 	c->streams[c->stream_count] = (struct ts_chrome_stream){ .row = *row };
 	*ret_stream = (uint32_t)c->stream_count++;
-	if (!*place)
-		*place = c->stream_count;
+	if (!*entry)
+		*entry = c->stream_count;
 	return TS_OK;
 }
 
@@ -334,13 +334,13 @@ int ts_chrome_adopt_stream(struct ts_chrome *c, const struct ts_stream_row *row,
 static uint32_t stream_of(struct ts_chrome *c, int64_t device, int64_t number, int64_t thread)
 {
 	struct ts_stream_row row = ts_stream_none;
-	const uint64_t *place = find_stream(c, device, number, thread);
+	const uint64_t *entry = find_stream(c, device, number, thread);
 	uint32_t stream;
 
-	if (!place)
+	if (!entry)
 		return UINT32_MAX;
-	if (*place)
-		return (uint32_t)(*place - 1);
+	if (*entry)
+		return (uint32_t)(*entry - 1);
 	row.id = ts_writer_new_id(c->writer, TS_TABLE_STREAM);
 	row.device = device;
 	row.number = number;

@@ -310,17 +310,17 @@ static int read_args_member(struct ts_chrome *c, struct ts_json *js, struct ts_c
 	return rc;
 }
 
-static int read_own_member(struct ts_chrome *c, struct ts_json *js, struct ts_chrome_event *event,
+static int read_native_member(struct ts_chrome *c, struct ts_json *js, struct ts_chrome_event *event,
 			   const struct ts_json_string *key)
 {
 	int rc, first = ts_json_peek(js);
 
-	if (!c->own.active || first != '{')
+	if (!c->native.active || first != '{')
 		return read_other(js, event, key, TS_CHROME_OTHER);
-	event->own.at = js->next;
+	event->native.at = js->next;
 	rc = ts_json_skip(js);
-	event->own.end = js->next;
-	event->has |= TS_CHROME_HAS_OWN;
+	event->native.end = js->next;
+	event->has |= TS_CHROME_HAS_NATIVE;
 	return rc;
 }
 
@@ -451,7 +451,7 @@ static int read_member(struct ts_chrome *c, struct ts_json *js, struct ts_chrome
 		return read_other(js, event, key, TS_CHROME_WEIGHT);
 	default:
 		if (ts_json_string_is(key, "tracesmith"))
-			return read_own_member(c, js, event, key);
+			return read_native_member(c, js, event, key);
 		return read_other(js, event, key, TS_CHROME_OTHER);
 	}
 }

@@ -48,7 +48,7 @@ enum {
 	TS_CHROME_HAS_TIME = 1 << 18,
 	TS_CHROME_HAS_DURATION = 1 << 19, /* usable */
 	TS_CHROME_HAS_ARGS = 1 << 20,     /* an object */
-	TS_CHROME_HAS_OWN = 1 << 21,      /* "tracesmith", in a file that we wrote */
+	TS_CHROME_HAS_NATIVE = 1 << 21,      /* "tracesmith", in a file that we wrote */
 	TS_CHROME_HAS_ID_NUMBER = 1 << 22,
 	TS_CHROME_HAS_TID = 1 << 23,
 	TS_CHROME_HAS_CATEGORY = 1 << 24,
@@ -78,7 +78,7 @@ struct ts_chrome_event {
 	struct ts_chrome_id pid, tid;
 	int64_t ts, dur;
 	int64_t id_number;
-	struct ts_chrome_raw args, own;
+	struct ts_chrome_raw args, native;
 	struct ts_chrome_raw member[TS_CHROME_MEMBER_COUNT]; /* those that `has` says */
 	struct ts_chrome_beside beside[TS_CHROME_MAX_BESIDE];
 	struct ts_chrome_args *arguments;

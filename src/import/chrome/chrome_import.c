@@ -61,7 +61,7 @@ static int read_events(struct ts_chrome *c,
 {
 	const char *from;
 	bool more;
-	int rc = c->own.active ? TS_OK : ts_chrome_start_source(c), first;
+	int rc = c->native.active ? TS_OK : ts_chrome_start_source(c), first;
 
 	if (!rc)
 		rc = ts_json_stream_enter(&c->in, '[', &more);
@@ -121,7 +121,7 @@ static int read_stack_frames(struct ts_chrome *c)
 	return TS_OK;
 }
 
-static int read_own_table(struct ts_chrome *c)
+static int read_native_table(struct ts_chrome *c)
 {
 	const struct ts_table_info *info;
 	const char *from;
@@ -135,7 +135,7 @@ static int read_own_table(struct ts_chrome *c)
 	while (!rc && more) {
 		do {
 			from = c->js->next;
-			rc = ts_chrome_read_own_row(c, info);
+			rc = ts_chrome_read_native_row(c, info);
 		} while (ts_json_stream_again(&c->in, from, &rc));
 		if (!rc)
 			rc = ts_json_stream_next(&c->in, ']', &more);
@@ -143,7 +143,7 @@ static int read_own_table(struct ts_chrome *c)
 	return rc;
 }
 
-static int read_own_rows(struct ts_chrome *c)
+static int read_native_rows(struct ts_chrome *c)
 {
 	bool more;
 	int rc = ts_json_stream_enter(&c->in, '{', &more);
@@ -151,7 +151,7 @@ static int read_own_rows(struct ts_chrome *c)
 	while (!rc && more) {
 		rc = ts_json_stream_key(&c->in);
 		if (!rc)
-			rc = read_own_table(c);
+			rc = read_native_table(c);
 		if (!rc)
 			rc = ts_json_stream_next(&c->in, '}', &more);
 	}
@@ -175,26 +175,26 @@ static int check_format(struct ts_chrome *c)
 }
 
 /* The member that stands first in files that we wrote. */
-static int read_own(struct ts_chrome *c)
+static int read_native(struct ts_chrome *c)
 {
 	bool more;
 	int rc = ts_json_stream_enter(&c->in, '{', &more);
 
-	c->own.active = true;
+	c->native.active = true;
 	c->import->result.format = "tracesmith";
-	ts_own_init(&c->own.shared, c->writer);
+	ts_native_rows_init(&c->native.shared, c->writer);
 	while (!rc && more) {
 		rc = ts_json_stream_key(&c->in);
 		if (!rc && key_is(c, "format"))
 			rc = read_value(c, check_format);
 		else if (!rc && key_is(c, "rows"))
-			rc = read_own_rows(c);
+			rc = read_native_rows(c);
 		else if (!rc)
 			rc = ts_json_stream_skip(&c->in);
 		if (!rc)
 			rc = ts_json_stream_next(&c->in, '}', &more);
 	}
-	return rc ? rc : ts_chrome_add_own_rows(c);
+	return rc ? rc : ts_chrome_add_native_rows(c);
 }
 
 static int read_member(struct ts_chrome *c, bool is_first, bool *ret_is_trace)
@@ -207,11 +207,11 @@ static int read_member(struct ts_chrome *c, bool is_first, bool *ret_is_trace)
 		return rc;
 	if (first == '{' && is_first && key_is(c, "tracesmith")) {
 		*ret_is_trace = true;
-		return read_own(c);
+		return read_native(c);
 	}
 	if (first == '[' && key_is(c, "traceEvents")) {
 		*ret_is_trace = true;
-		if (c->own.active)
+		if (c->native.active)
 			ts_chrome_place_times(c);
 		return read_events(c, ts_chrome_store);
 	}
@@ -290,7 +290,7 @@ static void release(struct ts_chrome *c)
 	ts_chrome_pairs_release(c);
 	ts_chrome_stacks_release(c);
 	ts_chrome_profiles_release(c);
-	ts_chrome_own_release(c);
+	ts_chrome_native_release(c);
 	ts_text_release(&c->scratch);
 	ts_text_release(&c->other);
 	ts_json_stream_release(&c->in);
@@ -309,7 +309,7 @@ int ts_chrome_run(struct ts_import *import, struct ts_error *err)
 	c->js = &import->stream.js;
 	ts_json_stream_init(&c->in, import, err);
 	ts_chrome_stacks_init(c);
-	ts_chrome_own_init(c);
+	ts_chrome_native_init(c);
 	rc = ts_chrome_entities_init(c);
 	if (!rc)
 		rc = ts_chrome_args_init(c);

@@ -13,7 +13,7 @@
  *	chrome_stack.c     stack frames and samples        chrome_profile.c  V8 profiles
  *	chrome_entity.c    processes, threads, devices, streams
  *	chrome_meta.c      metadata events, device properties, losses
- *	chrome_own.c       what export adds to events      chrome_own_rows.c  and ahead of them
+ *	chrome_native.c       what export adds to events      chrome_native_rows.c  and ahead of them
  *
  * A function that reads JSON returns 0, TS_JSON_MORE (nothing has been stored: refill and start the
  * value again) or a negative error. The writer's errors stick and are met at the next refill.
@@ -32,7 +32,7 @@
 #include "import/chrome/chrome_args.h"
 #include "import/chrome/chrome_entity.h"
 #include "import/chrome/chrome_event.h"
-#include "import/chrome/chrome_own.h"
+#include "import/chrome/chrome_native.h"
 #include "import/chrome/chrome_pairs.h"
 #include "import/chrome/chrome_stack.h"
 #include "import/common/import_losses.h"
@@ -123,8 +123,8 @@ struct ts_chrome {
 	struct ts_chrome_pairs pairs;
 	struct ts_chrome_stacks stacks;
 	struct ts_chrome_profiles profiles;
-	struct ts_chrome_own own;
-	struct ts_losses losses;
+	struct ts_chrome_native native;
+	struct ts_import_losses losses;
 };
 
 /* ---- chrome_text.c ---- */

@@ -182,9 +182,9 @@ static int store_counter_of(struct ts_chrome *c, struct ts_chrome_event *event)
 	row.name = ts_chrome_event_name(c, event);
 	row.category = c->categories[event->category].string;
 	row.shape = ts_chrome_shape(c, event->arguments);
-	ts_chrome_set_columns(c, &event->own, info, 0, (int64_t *)&row);
+	ts_chrome_set_columns(c, &event->native, info, 0, (int64_t *)&row);
 	row.start = start;
-	ts_chrome_own_add(c, info, (int64_t *)&row, event->arguments->values);
+	ts_chrome_native_add(c, info, (int64_t *)&row, event->arguments->values);
 	return TS_OK;
 }
 
@@ -194,7 +194,7 @@ int ts_chrome_store_counter(struct ts_chrome *c, struct ts_chrome_event *event)
 	uint32_t taken = 0, thread;
 	int rc;
 
-	if (TS_UNLIKELY(event->has & TS_CHROME_HAS_OWN) && ts_chrome_own_has_no_thread(event))
+	if (TS_UNLIKELY(event->has & TS_CHROME_HAS_NATIVE) && ts_chrome_native_has_no_thread(event))
 		return store_counter_of(c, event);
 	if (!ts_chrome_place_event(c, event, &thread, &row.start))
 		return TS_OK;
@@ -288,8 +288,8 @@ int ts_chrome_store_sample(struct ts_chrome *c, struct ts_chrome_event *event)
 int ts_chrome_store_p(struct ts_chrome *c, struct ts_chrome_event *event)
 {
 	if (event->has & (TS_CHROME_HAS(TS_CHROME_SF) | TS_CHROME_HAS(TS_CHROME_STACK)) ||
-	    (event->has & TS_CHROME_HAS_OWN &&
-	     ts_chrome_own_table(event, TS_TABLE_MARK) == TS_TABLE_SAMPLE))
+	    (event->has & TS_CHROME_HAS_NATIVE &&
+	     ts_chrome_native_table(event, TS_TABLE_MARK) == TS_TABLE_SAMPLE))
 		return ts_chrome_store_sample(c, event);
 	return ts_chrome_store_mark(c, event, NULL);
 }

@@ -58,14 +58,14 @@ static const struct ts_loss_kind losses[TS_CHROME_LOSS_REST] = {
 
 void ts_chrome_lose(struct ts_chrome *c, enum ts_chrome_loss loss, uint64_t count)
 {
-	ts_losses_add(&c->losses, loss == TS_CHROME_LOSS_REST ? &ts_loss_rest : &losses[loss],
+	ts_import_losses_add(&c->losses, loss == TS_CHROME_LOSS_REST ? &ts_loss_rest : &losses[loss],
 		      c->last_time, count);
 }
 
 void ts_chrome_write_losses(struct ts_chrome *c)
 {
 	ts_writer_set_clock(c->writer, c->clock);
-	ts_losses_write(&c->losses, c->import, c->source);
+	ts_import_losses_write(&c->losses, c->import, c->source);
 }
 
 /* ---- metadata events ---- */
@@ -175,9 +175,9 @@ int ts_chrome_store_metadata(struct ts_chrome *c, struct ts_chrome_event *event)
 	const struct known_metadata *known;
 	int64_t value;
 
-	if (c->own.active) {
+	if (c->native.active) {
 		if (ts_json_string_is(&event->name, "tracesmith_row"))
-			return ts_chrome_store_own_row(c, event);
+			return ts_chrome_store_native_row(c, event);
 		return TS_OK;
 	}
 	known = find_known(&event->name);
@@ -280,7 +280,7 @@ static bool read_base(struct ts_chrome *c, const struct ts_chrome_raw *raw)
 		return false;
 	c->base_ns = base;
 	c->has_base = true;
-	if (!c->own.active)
+	if (!c->native.active)
 		write_base(c);
 	return true;
 }
@@ -313,20 +313,20 @@ int ts_chrome_read_top(struct ts_chrome *c)
 
 	ts_json_skip_space(js);
 	raw.at = js->next;
-	if (c->own.active)
+	if (c->native.active)
 		rc = ts_json_skip(js);
 	else
 		rc = ts_chrome_json(c, js, &value);
 	if (rc)
 		return rc;
 	raw.end = js->next;
-	if (!c->own.active) {
+	if (!c->native.active) {
 		rc = ts_chrome_start_source(c);
 		if (rc)
 			return rc;
 		note_format(c);
 	}
-	if ((key_is(c, "baseTimeNanoseconds") && read_base(c, &raw)) || c->own.active)
+	if ((key_is(c, "baseTimeNanoseconds") && read_base(c, &raw)) || c->native.active)
 		return TS_OK;
 	row.source = c->source;
 	row.key =

@@ -309,7 +309,7 @@ int ts_chrome_add_half(struct ts_chrome *c, const struct ts_chrome_half *half,
 		       const int64_t *values)
 {
 	struct ts_chrome_pairs *pairs = &c->pairs;
-	struct ts_chrome_half *place;
+	struct ts_chrome_half *entry;
 	int rc;
 
 	if (pairs->waiting_count >= MAX_WAITING || pairs->waiting_values >= MAX_VALUES) {
@@ -320,15 +320,15 @@ int ts_chrome_add_half(struct ts_chrome *c, const struct ts_chrome_half *half,
 	if (ts_grow_array((void **)&pairs->waiting, &pairs->waiting_capacity,
 			  pairs->waiting_count + 1, sizeof(*pairs->waiting)))
 		return TS_ENOMEM;
-	place = &pairs->waiting[pairs->waiting_count];
-	*place = *half;
-	place->sequence = pairs->sequence++;
-	rc = keep_values(pairs, place, values);
+	entry = &pairs->waiting[pairs->waiting_count];
+	*entry = *half;
+	entry->sequence = pairs->sequence++;
+	rc = keep_values(pairs, entry, values);
 	if (rc)
 		return rc;
-	if (pairs->waiting_count && place[-1].time > place->time)
+	if (pairs->waiting_count && entry[-1].time > entry->time)
 		pairs->unsorted = true;
-	pairs->waiting_values += place->value_count;
+	pairs->waiting_values += entry->value_count;
 	pairs->waiting_count++;
 	return TS_OK;
 }

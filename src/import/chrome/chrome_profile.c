@@ -78,18 +78,18 @@ static bool find_chunk(const struct ts_chrome_event *event, struct chunk *chunk)
 static uint32_t find_node(struct ts_chrome *c, uint32_t key, int64_t id)
 {
 	struct ts_chrome_profiles *profiles = &c->profiles;
-	uint64_t *place = ts_pairmap_insert(&profiles->nodes, key, (uint64_t)id, NULL);
+	uint64_t *slot = ts_pairmap_insert(&profiles->nodes, key, (uint64_t)id, NULL);
 
-	if (!place)
+	if (!slot)
 		return 0;
-	if (!*place) {
+	if (!*slot) {
 		if (ts_grow_array((void **)&profiles->frames, &profiles->frame_capacity,
 				  profiles->frame_count + 1, sizeof(*profiles->frames)))
 			return 0;
 		profiles->frames[profiles->frame_count++] = (struct ts_chrome_frame){ 0 };
-		*place = profiles->frame_count;
+		*slot = profiles->frame_count;
 	}
-	return (uint32_t)*place;
+	return (uint32_t)*slot;
 }
 
 static void read_call_frame(struct ts_chrome *c, const struct ts_chrome_raw *object,
@@ -273,16 +273,16 @@ static struct ts_chrome_profile *find_profile(struct ts_chrome *c,
 	struct {
 		uint64_t process, id;
 	} key = { .process = c->threads[thread].process };
-	uint64_t *place = NULL;
+	uint64_t *slot = NULL;
 
 	if (event->phase == 'P') {
 		if (event->has & TS_CHROME_HAS(TS_CHROME_ID))
 			key.id = ts_hash64(id->at, (size_t)(id->end - id->at));
-		place = ts_map_insert(&profiles->by_id, ts_hash64(&key, sizeof(key)), NULL);
-		if (!place)
+		slot = ts_map_insert(&profiles->by_id, ts_hash64(&key, sizeof(key)), NULL);
+		if (!slot)
 			return NULL;
-		if (*place)
-			return &profiles->list[*place - 1];
+		if (*slot)
+			return &profiles->list[*slot - 1];
 	}
 	if (ts_grow_array((void **)&profiles->list, &profiles->capacity, profiles->count + 1,
 			  sizeof(*profiles->list)))
@@ -291,8 +291,8 @@ static struct ts_chrome_profile *find_profile(struct ts_chrome *c,
 		(struct ts_chrome_profile){ .thread = thread,
 					    .key = (uint32_t)profiles->count + 1 };
 	profiles->count++;
-	if (place)
-		*place = profiles->count;
+	if (slot)
+		*slot = profiles->count;
 	return &profiles->list[profiles->count - 1];
 }
 

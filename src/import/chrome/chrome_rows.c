@@ -301,8 +301,8 @@ static int store_complete(struct ts_chrome *c, struct ts_chrome_event *event)
 		event->dur = 0;
 	if (TS_UNLIKELY(meaning->needs_stream) && !has_stream(event))
 		table = TS_TABLE_SLICE;
-	if (TS_UNLIKELY(event->has & TS_CHROME_HAS_OWN))
-		table = ts_chrome_own_table(event, table);
+	if (TS_UNLIKELY(event->has & TS_CHROME_HAS_NATIVE))
+		table = ts_chrome_native_table(event, table);
 	if (table == TS_TABLE_GPU_OP)
 		return store_gpu_op(c, event, thread, start);
 	if (table == TS_TABLE_API_CALL)
@@ -320,7 +320,7 @@ static bool is_arrow(struct ts_chrome *c, const struct ts_chrome_event *event, b
 
 	if ((event->phase != 's' && event->phase != 'f') ||
 	    !c->categories[event->category].is_arrow || (event->has & needed) != needed ||
-	    event->has & TS_CHROME_HAS_OWN || event->id_number != c->newest.correlation ||
+	    event->has & TS_CHROME_HAS_NATIVE || event->id_number != c->newest.correlation ||
 	    !ts_json_string_is(&event->name, TS_KINETO_ARROW))
 		return false;
 	/* No members but `id` and, where it ends, `bp`; no arguments. */
@@ -357,7 +357,7 @@ int ts_chrome_store(struct ts_chrome *c, struct ts_chrome_event *event)
 	bool drawn = c->newest.table && draw_arrow(c, event);
 
 	c->newest.table = 0;
-	if (drawn || (TS_UNLIKELY(event->has & TS_CHROME_HAS_OWN) && ts_chrome_own_is_drawn(event)))
+	if (drawn || (TS_UNLIKELY(event->has & TS_CHROME_HAS_NATIVE) && ts_chrome_native_is_drawn(event)))
 		return TS_OK;
 	if (TS_UNLIKELY(event->wrong))
 		ts_chrome_lose(c, TS_CHROME_LOSS_MEMBER, event->wrong);

@@ -21,8 +21,8 @@ bool ts_chrome_place_event(struct ts_chrome *c, const struct ts_chrome_event *ev
 
 #define TS_CHROME_OWN_COLUMNS(c, event, table, thread, row)                  \
 	do {                                                                 \
-		if (TS_UNLIKELY((event)->has & TS_CHROME_HAS_OWN))           \
-			ts_chrome_own_columns(c, event, table, thread, row); \
+		if (TS_UNLIKELY((event)->has & TS_CHROME_HAS_NATIVE))           \
+			ts_chrome_native_columns(c, event, table, thread, row); \
 	} while (0)
 
 /* By phase. */

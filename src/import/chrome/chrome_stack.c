@@ -130,7 +130,7 @@ static void read_frame_member(struct ts_chrome *c, const struct ts_json_string *
 		*parent = ts_chrome_frame_key(c, raw);
 	} else if (is_text && ts_json_string_is(key, "name")) {
 		/* Viewers want a name; our own exports have "" for none. */
-		row->name = c->own.active && !text.length ? 0 : ts_chrome_string(c, &text);
+		row->name = c->native.active && !text.length ? 0 : ts_chrome_string(c, &text);
 	} else if (is_text && ts_json_string_is(key, "category")) {
 		row->category = ts_chrome_string(c, &text);
 	} else if (is_text && ts_json_string_is(key, "file")) {
@@ -149,10 +149,10 @@ static void read_frame_member(struct ts_chrome *c, const struct ts_json_string *
 			row->pc = number;
 		else if (ts_json_string_is(key, "frame"))
 			*id = number;
-		else if (ts_json_string_is(key, "unnamed") && c->own.active && number)
+		else if (ts_json_string_is(key, "unnamed") && c->native.active && number)
 			row->name = 0; /* stands behind it: symbols have it */
-		else if (ts_json_string_is(key, "mapping") && c->own.active)
-			row->mapping = ts_own_id(&c->own.shared, TS_TABLE_MAPPING, number);
+		else if (ts_json_string_is(key, "mapping") && c->native.active)
+			row->mapping = ts_native_rows_id(&c->native.shared, TS_TABLE_MAPPING, number);
 	}
 }
 
@@ -196,8 +196,8 @@ int ts_chrome_read_frame(struct ts_chrome *c)
 		c->stacks.frames[frame - 1] = (struct ts_chrome_frame){
 			.parent = parent, .frame = ts_writer_frame(c->writer, &row), .defined = true
 		};
-	if (c->own.active && frame_id > 0)
-		return ts_own_set_id(&c->own.shared, TS_TABLE_FRAME, frame_id,
+	if (c->native.active && frame_id > 0)
+		return ts_native_rows_set_id(&c->native.shared, TS_TABLE_FRAME, frame_id,
 				     c->stacks.frames[frame - 1].frame);
 	return TS_OK;
 }
@@ -236,8 +236,8 @@ uint32_t ts_chrome_stack(struct ts_chrome *c, const struct ts_chrome_event *even
 	 * Where our own file says what the stack is, `sf` is something that its source had left
 	 * open.
 	 */
-	if (event->has & TS_CHROME_HAS_OWN &&
-	    memmem(event->own.at, (size_t)(event->own.end - event->own.at), "\"stack\"", 7))
+	if (event->has & TS_CHROME_HAS_NATIVE &&
+	    memmem(event->native.at, (size_t)(event->native.end - event->native.at), "\"stack\"", 7))
 		return 0;
 	if (event->has & TS_CHROME_HAS(TS_CHROME_SF) && c->stacks.read) {
 		uint32_t frame = ts_chrome_frame_key(c, &event->member[TS_CHROME_SF]);

@@ -12,14 +12,14 @@ const struct ts_loss_kind ts_loss_rest = {
 	.what = "file", .one = "rest of the file that was not read", .many = "", .is_rest = true
 };
 
-void ts_losses_add(struct ts_losses *losses, const struct ts_loss_kind *kind, int64_t time,
+void ts_import_losses_add(struct ts_import_losses *losses, const struct ts_loss_kind *kind, int64_t time,
 		   uint64_t count)
 {
 	struct ts_loss_count *entry = losses->list;
 
 	while (entry < losses->list + losses->count && entry->kind != kind)
 		entry++;
-	if (entry == losses->list + TS_LOSSES_MAX)
+	if (entry == losses->list + TS_IMPORT_LOSSES_MAX)
 		entry--;
 	if (entry == losses->list + losses->count) {
 		*entry = (struct ts_loss_count){ .kind = kind, .first = time };
@@ -44,7 +44,7 @@ static void add_row(const struct ts_loss_count *entry, struct ts_import *import,
 	ts_writer_add(import->writer, TS_TABLE_LOSS, &row, NULL);
 }
 
-void ts_losses_write(const struct ts_losses *losses, struct ts_import *import, int64_t source)
+void ts_import_losses_write(const struct ts_import_losses *losses, struct ts_import *import, int64_t source)
 {
 	char *note = import->result.note;
 	size_t size = sizeof(import->result.note), used = strlen(note);

@@ -20,7 +20,7 @@ struct ts_loss_kind {
 };
 
 /* Further kinds than this are counted with the last one. */
-#define TS_LOSSES_MAX 32
+#define TS_IMPORT_LOSSES_MAX 32
 
 struct ts_loss_count {
 	const struct ts_loss_kind *kind;
@@ -29,18 +29,18 @@ struct ts_loss_count {
 };
 
 /* A zeroed struct is an empty one. */
-struct ts_losses {
-	struct ts_loss_count list[TS_LOSSES_MAX];
+struct ts_import_losses {
+	struct ts_loss_count list[TS_IMPORT_LOSSES_MAX];
 	size_t count;
 };
 
 /* The file was not read to its end: every importer has this one. */
 extern const struct ts_loss_kind ts_loss_rest;
 
-void ts_losses_add(struct ts_losses *losses, const struct ts_loss_kind *kind, int64_t time,
+void ts_import_losses_add(struct ts_import_losses *losses, const struct ts_loss_kind *kind, int64_t time,
 		   uint64_t count);
 
 /* Adds the rows in the writer's clock, and the note to the import's result. */
-void ts_losses_write(const struct ts_losses *losses, struct ts_import *import, int64_t source);
+void ts_import_losses_write(const struct ts_import_losses *losses, struct ts_import *import, int64_t source);
 
 #endif

@@ -10,12 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-int ts_stream_init(struct ts_stream *stream, const struct ts_stream_source *source,
+int ts_input_stream_init(struct ts_input_stream *stream, const struct ts_input_stream_source *source,
 		   const char *path, size_t capacity, struct ts_error *err)
 {
-	*stream = (struct ts_stream){ .source = *source,
+	*stream = (struct ts_input_stream){ .source = *source,
 				      .path = path,
-				      .capacity = capacity ? capacity : TS_STREAM_BYTES };
+				      .capacity = capacity ? capacity : TS_INPUT_STREAM_BYTES };
 	stream->buffer = malloc(stream->capacity);
 	if (!stream->buffer)
 		return ts_error_set(err, TS_ENOMEM, "input '%s': out of memory", path);
@@ -23,24 +23,24 @@ int ts_stream_init(struct ts_stream *stream, const struct ts_stream_source *sour
 	return TS_OK;
 }
 
-void ts_stream_release(struct ts_stream *stream)
+void ts_input_stream_release(struct ts_input_stream *stream)
 {
 	free(stream->buffer);
 	stream->buffer = NULL;
 }
 
-static int make_room(struct ts_stream *stream, size_t held, struct ts_error *err)
+static int make_room(struct ts_input_stream *stream, size_t held, struct ts_error *err)
 {
 	size_t capacity = stream->capacity * 2;
 	char *buffer;
 
 	if (held < stream->capacity)
 		return TS_OK;
-	if (capacity > TS_STREAM_MAX_VALUE)
+	if (capacity > TS_INPUT_STREAM_MAX_VALUE)
 		return ts_error_set(err, TS_EFORMAT,
 				    "input '%s': byte %" PRIu64
 				    ": one value is larger than %zu MiB; leave it out of the file",
-				    stream->path, stream->offset, TS_STREAM_MAX_VALUE >> 20);
+				    stream->path, stream->offset, TS_INPUT_STREAM_MAX_VALUE >> 20);
 	buffer = realloc(stream->buffer, capacity);
 	if (!buffer)
 		return ts_error_set(err, TS_ENOMEM,
@@ -52,13 +52,13 @@ static int make_room(struct ts_stream *stream, size_t held, struct ts_error *err
 	return TS_OK;
 }
 
-int ts_stream_refill(struct ts_stream *stream, const char *keep, struct ts_error *err)
+int ts_input_stream_refill(struct ts_input_stream *stream, const char *keep, struct ts_error *err)
 {
 	size_t held = (size_t)(stream->js.end - keep), before = held;
 	bool last = stream->js.last;
 	int rc;
 
-	stream->offset = ts_stream_at(stream, keep);
+	stream->offset = ts_input_stream_at(stream, keep);
 	memmove(stream->buffer, keep, held);
 	rc = make_room(stream, held, err);
 	while (!rc && held < stream->capacity && !last && !stream->failure.code) {

@@ -428,7 +428,7 @@ static int read_database(struct ts_sqlite *db, const struct format *format, stru
 	int rc;
 
 	import->result.format = format->name;
-	rc = ts_places_start(&db->places, import, err);
+	rc = ts_entities_start(&db->entities, import, err);
 	if (rc)
 		return rc;
 	rc = format->read(db, err);
@@ -437,12 +437,12 @@ static int read_database(struct ts_sqlite *db, const struct format *format, stru
 	else if (!rc && db->is_cut)
 		rc = ts_import_cut(import, db->spool.bytes, err);
 	if (db->has_log)
-		ts_places_lose(&db->places, &log_beside, 1);
+		ts_entities_add_loss(&db->entities, &log_beside, 1);
 	if (rc == TS_EFORMAT || rc == TS_ECANCELED)
-		ts_places_lose(&db->places, &ts_loss_rest, 1);
+		ts_entities_add_loss(&db->entities, &ts_loss_rest, 1);
 	if (!ts_writer_status(import->writer, NULL))
-		ts_places_finish(&db->places);
-	ts_places_release(&db->places);
+		ts_entities_finish(&db->entities);
+	ts_entities_release(&db->entities);
 	return rc;
 }
 

@@ -43,7 +43,7 @@ struct ts_sqlite_table {
 
 struct ts_sqlite {
 	struct ts_import *import;
-	struct ts_places places; /* started before a reader is called, finished after it */
+	struct ts_entities entities; /* started before a reader is called, finished after it */
 	sqlite3 *handle;
 	struct ts_spool spool;
 	struct ts_sqlite_table *tables; /* all real ones, as they stand in the schema */

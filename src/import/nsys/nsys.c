@@ -105,7 +105,7 @@ bool ts_nsys_is_text_id(const char *column)
 	return false;
 }
 
-uint32_t ts_nsys_word(struct ts_nsys *n, const char *word)
+uint32_t ts_nsys_literal(struct ts_nsys *n, const char *word)
 {
 	return ts_import_string(n->import, word, strlen(word));
 }
@@ -122,8 +122,8 @@ static struct ts_nsys_process *add_process(struct ts_nsys *n, uint64_t key, int6
 		return NULL;
 	process = &n->processes[n->process_count];
 	*process = (struct ts_nsys_process){ .key = key, .correlation_base = 1 };
-	process->host = ts_places_host(n->places, key >> 24);
-	process->id = ts_places_process_of(n->places, process->host, key, pid);
+	process->host = ts_entities_host(n->entities, key >> 24);
+	process->id = ts_entities_process_of(n->entities, process->host, key, pid);
 	if (!process->host || !process->id)
 		return NULL;
 	n->last_process = n->process_count++;
@@ -151,7 +151,7 @@ int64_t ts_nsys_thread(struct ts_nsys *n, int64_t global)
 
 	if (!process)
 		return 0;
-	id = ts_places_thread(n->places, process->id, (uint64_t)global, tid);
+	id = ts_entities_thread(n->entities, process->id, (uint64_t)global, tid);
 	return id;
 }
 
@@ -172,7 +172,7 @@ int64_t ts_nsys_device(struct ts_nsys *n, struct ts_nsys_process *process, int64
 		return (int64_t)id;
 	/* Which device a process calls 0 is told only by newer versions. */
 	ts_pairmap_get(&n->cuda_gpus, process->key & 0xffffff, (uint64_t)device, &gpu);
-	id = (uint64_t)ts_places_device(n->places, process->host, gpu, (int64_t)gpu);
+	id = (uint64_t)ts_entities_device(n->entities, process->host, gpu, (int64_t)gpu);
 	return id && !ts_pairmap_put(&n->devices, index, (uint64_t)device, id) ? (int64_t)id : 0;
 }
 
@@ -205,11 +205,11 @@ static int64_t add_stream(struct ts_nsys *n, struct ts_nsys_process *process, in
 			  int64_t context, int64_t stream)
 {
 	uint64_t index, key = stream_key(context, stream);
-	uint64_t own = process_index(n, process) << 48 ^ key;
-	int64_t id = ts_places_stream(n->places, device, own, stream);
+	uint64_t stream_key = process_index(n, process) << 48 ^ key;
+	int64_t id = ts_entities_stream(n->entities, device, stream_key, stream);
 
 	if (id && ts_pairmap_get(&n->stream_facts, process->key & 0xffffff, key, &index)) {
-		struct ts_stream_row *row = ts_places_stream_row(n->places, id);
+		struct ts_stream_row *row = ts_entities_stream_row(n->entities, id);
 
 		row->name = n->facts[index].name;
 		row->priority = n->facts[index].priority;
@@ -248,16 +248,16 @@ int64_t ts_nsys_correlation(struct ts_nsys *n, struct ts_nsys_process *process, 
 bool ts_nsys_span(struct ts_nsys *n, int64_t start, int64_t end, int64_t *ret_duration)
 {
 	if (TS_UNLIKELY(start == TS_ABSENT)) {
-		ts_places_lose(n->places, &no_time, 1);
+		ts_entities_add_loss(n->entities, &no_time, 1);
 		return false;
 	}
-	n->places->time = start;
+	n->entities->time = start;
 	if (end == TS_ABSENT) {
 		*ret_duration = -1;
 		return true;
 	}
 	if (TS_UNLIKELY(__builtin_sub_overflow(end, start, ret_duration) || *ret_duration < 0)) {
-		ts_places_lose(n->places, &backwards, 1);
+		ts_entities_add_loss(n->entities, &backwards, 1);
 		return false;
 	}
 	return true;
@@ -282,7 +282,7 @@ void ts_nsys_args_add(struct ts_nsys *n, struct ts_nsys_args *args, const char *
 		      ts_nsys_resolve *resolve)
 {
 	if (args->count < TS_NSYS_MAX_ARGS)
-		args->list[args->count++] = (struct ts_nsys_arg){ .key = ts_nsys_word(n, name),
+		args->list[args->count++] = (struct ts_nsys_arg){ .key = ts_nsys_literal(n, name),
 								  .column = column,
 								  .resolve = resolve };
 }
@@ -316,7 +316,7 @@ static unsigned int read_value(struct ts_nsys *n, const struct ts_nsys_arg *arg,
 		*ret_value = ts_sqlite_string(query, arg->column);
 		return *ret_value ? STRING : ABSENT;
 	case SQLITE_BLOB:
-		ts_places_lose(n->places, &bytes, 1);
+		ts_entities_add_loss(n->entities, &bytes, 1);
 		return ABSENT;
 	default:
 		return ABSENT;
@@ -418,7 +418,7 @@ int ts_nsys_read(struct ts_sqlite *db, struct ts_error *err)
 	struct ts_nsys n = { .db = db,
 			     .import = db->import,
 			     .writer = db->import->writer,
-			     .places = &db->places,
+			     .entities = &db->entities,
 			     .err = err };
 	int rc = read_all(&n, err);
 

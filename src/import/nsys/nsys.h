@@ -55,7 +55,7 @@ struct ts_nsys {
 	struct ts_sqlite *db;
 	struct ts_import *import;
 	struct ts_writer *writer;
-	struct ts_places *places;
+	struct ts_entities *entities;
 	struct ts_error *err;
 
 	struct ts_nsys_text *texts;
@@ -110,7 +110,7 @@ uint32_t ts_nsys_string(struct ts_nsys *n, int64_t id);
 /* Does a column of that name refer to StringIds? Schemas say so in comments only. */
 bool ts_nsys_is_text_id(const char *column);
 /* A constant text as a string of the trace. */
-uint32_t ts_nsys_word(struct ts_nsys *n, const char *word);
+uint32_t ts_nsys_literal(struct ts_nsys *n, const char *word);
 
 /* NULL: no memory, or the writer has failed. Absent ids stand for a process without pid. */
 struct ts_nsys_process *ts_nsys_process(struct ts_nsys *n, int64_t global);

@@ -118,7 +118,7 @@ static int64_t shared_bytes(const struct ts_sqlite_query *query)
 int ts_nsys_read_kernels(struct ts_nsys *n)
 {
 	const char *table = take(n, "CUPTI_ACTIVITY_KIND_KERNEL");
-	uint32_t category = ts_nsys_word(n, "kernel");
+	uint32_t category = ts_nsys_literal(n, "kernel");
 	struct ts_nsys_args args = { 0 };
 	struct ts_sqlite_query query;
 	struct ts_gpu_op_row row;
@@ -200,10 +200,10 @@ static uint32_t copy_name(struct ts_nsys *n, const struct copy *copy, int64_t fr
 	char name[128];
 
 	if (from == TS_ABSENT || to == TS_ABSENT)
-		return ts_nsys_word(n, copy->name);
+		return ts_nsys_literal(n, copy->name);
 	snprintf(name, sizeof(name), "%s (%s -> %s)", copy->name, memory_name(from),
 		 memory_name(to));
-	return ts_nsys_word(n, name);
+	return ts_nsys_literal(n, name);
 }
 
 enum { COPY_BYTES = OWN, COPY_KIND, COPY_FROM, COPY_TO, COPY_GRAPH, COPY_NODE, COPY_ARGS };
@@ -217,7 +217,7 @@ static const char *const copy_columns[] = { DEVICE_COLUMNS,   "bytes",         "
 int ts_nsys_read_copies(struct ts_nsys *n)
 {
 	const char *table = take(n, "CUPTI_ACTIVITY_KIND_MEMCPY");
-	uint32_t category = ts_nsys_word(n, "gpu_memcpy");
+	uint32_t category = ts_nsys_literal(n, "gpu_memcpy");
 	struct ts_nsys_args args = { 0 };
 	struct ts_sqlite_query query;
 	struct ts_gpu_op_row row;
@@ -257,7 +257,7 @@ static const char *const fill_columns[] = { DEVICE_COLUMNS, "bytes", "memKind", 
 int ts_nsys_read_fills(struct ts_nsys *n)
 {
 	const char *table = take(n, "CUPTI_ACTIVITY_KIND_MEMSET");
-	uint32_t category = ts_nsys_word(n, "gpu_memset");
+	uint32_t category = ts_nsys_literal(n, "gpu_memset");
 	struct ts_nsys_args args = { 0 };
 	struct ts_sqlite_query query;
 	struct ts_gpu_op_row row;
@@ -275,7 +275,7 @@ int ts_nsys_read_fills(struct ts_nsys *n)
 		if (memory != TS_ABSENT)
 			snprintf(name, sizeof(name), "Memset (%s)", memory_name(memory));
 		row.kind = TS_GPU_OP_FILL;
-		row.name = ts_nsys_word(n, name);
+		row.name = ts_nsys_literal(n, name);
 		row.category = category;
 		row.bytes = ts_sqlite_int(&query, FILL_BYTES);
 		row.graph = ts_sqlite_int(&query, FILL_GRAPH);
@@ -301,7 +301,7 @@ int ts_nsys_read_syncs(struct ts_nsys *n)
 	static const char *const types[] = { "Sync", "Event Sync", "Stream Wait Event",
 					     "Stream Sync", "Context Sync" };
 	const char *table = take(n, "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION");
-	uint32_t category = ts_nsys_word(n, "cuda_sync");
+	uint32_t category = ts_nsys_literal(n, "cuda_sync");
 	struct ts_nsys_args args = { 0 };
 	struct ts_sqlite_query query;
 	struct ts_gpu_op_row row;
@@ -316,7 +316,7 @@ int ts_nsys_read_syncs(struct ts_nsys *n)
 		if (!read_op(n, &query, &row))
 			continue;
 		row.kind = TS_GPU_OP_SYNC;
-		row.name = ts_nsys_word(
+		row.name = ts_nsys_literal(
 			n, types[type >= 0 && type < (int64_t)TS_ARRAY_SIZE(types) ? type : 0]);
 		row.category = category;
 		row.shape = ts_nsys_args_read(n, &args, &query);
@@ -336,7 +336,7 @@ static const char *const graph_columns[] = { DEVICE_COLUMNS, "graphId", "graphEx
 int ts_nsys_read_graphs(struct ts_nsys *n)
 {
 	const char *table = take(n, "CUPTI_ACTIVITY_KIND_GRAPH_TRACE");
-	uint32_t category = ts_nsys_word(n, "cuda_graph"), name = ts_nsys_word(n, "CUDA graph");
+	uint32_t category = ts_nsys_literal(n, "cuda_graph"), name = ts_nsys_literal(n, "CUDA graph");
 	struct ts_nsys_args args = { 0 };
 	struct ts_sqlite_query query;
 	struct ts_gpu_op_row row;
@@ -406,7 +406,7 @@ int ts_nsys_read_allocations(struct ts_nsys *n)
 		row.stream = where.stream;
 		row.address = ts_sqlite_int(&query, ALLOC_ADDRESS);
 		row.bytes = ts_sqlite_int(&query, ALLOC_BYTES);
-		row.pool = ts_nsys_word(n, memory_name(memory));
+		row.pool = ts_nsys_literal(n, memory_name(memory));
 		row.shape = ts_nsys_args_read(n, &args, &query);
 		ts_nsys_add_event(n, TS_TABLE_ALLOCATION, &row, args.values);
 	}
@@ -486,8 +486,8 @@ int ts_nsys_read_calls(struct ts_nsys *n)
 {
 	static const char *const tables[] = { "CUPTI_ACTIVITY_KIND_RUNTIME",
 					      "CUPTI_ACTIVITY_KIND_DRIVER" };
-	uint32_t categories[2] = { ts_nsys_word(n, "cuda_runtime"),
-				   ts_nsys_word(n, "cuda_driver") };
+	uint32_t categories[2] = { ts_nsys_literal(n, "cuda_runtime"),
+				   ts_nsys_literal(n, "cuda_driver") };
 	struct ts_sqlite_query query;
 	int rc = TS_OK;
 

@@ -81,7 +81,7 @@ int ts_nsys_read_as_meta(struct ts_nsys *n, const char *table, uint64_t most, ui
 		if (ts_text_status(&n->scratch))
 			rc = TS_ENOMEM;
 		else
-			ts_places_meta(n->places, table, n->scratch.data, n->scratch.length);
+			ts_entities_meta(n->entities, table, n->scratch.data, n->scratch.length);
 	}
 	ts_sqlite_end(&query);
 	return rc;
@@ -144,16 +144,16 @@ static int read_gpus(struct ts_nsys *n)
 			number = 0;
 		if (machine == TS_ABSENT)
 			machine = first_machine(n);
-		host = ts_places_host(n->places, (uint64_t)machine >> 48);
-		id = ts_places_device(n->places, host, (uint64_t)number, number);
+		host = ts_entities_host(n->entities, (uint64_t)machine >> 48);
+		id = ts_entities_device(n->entities, host, (uint64_t)number, number);
 		rc = id ? TS_OK : ts_writer_status(n->writer, n->err);
 		if (!id)
 			continue;
 		ts_text_clear(&n->scratch);
 		append_row(n, &query, &names, &n->scratch);
-		row = ts_places_device_row(n->places, id);
+		row = ts_entities_device_row(n->entities, id);
 		row->name = name;
-		row->vendor = ts_nsys_word(n, "NVIDIA");
+		row->vendor = ts_nsys_literal(n, "NVIDIA");
 		row->uuid = uuid;
 		row->memory_bytes = memory;
 		row->properties = ts_import_string(n->import, n->scratch.data, n->scratch.length);
@@ -212,7 +212,7 @@ static int read_stream_facts(struct ts_nsys *n, const struct stream_table *about
 
 	while (!rc && (rc = ts_sqlite_step(&query, n->err)) > 0) {
 		int64_t priority = ts_sqlite_int(&query, PRIORITY);
-		uint32_t name = about->fixed_name ? ts_nsys_word(n, about->fixed_name)
+		uint32_t name = about->fixed_name ? ts_nsys_literal(n, about->fixed_name)
 						  : ts_sqlite_string(&query, NAME);
 		struct ts_nsys_stream_fact *fact = ts_nsys_stream_fact(
 			n, ts_sqlite_int(&query, PROCESS) & 0xffffff,
@@ -268,7 +268,7 @@ static int read_environment(struct ts_nsys *n)
 
 	while (!rc && (rc = ts_sqlite_step(&query, n->err)) > 0) {
 		int64_t machine = ts_sqlite_int(&query, MACHINE);
-		int64_t host = ts_places_host(n->places,
+		int64_t host = ts_entities_host(n->entities,
 					      machine == TS_ABSENT ? 0 : (uint64_t)machine >> 48);
 		size_t name_length, length;
 		const char *name = ts_sqlite_text(&query, NAME, &name_length);
@@ -277,7 +277,7 @@ static int read_environment(struct ts_nsys *n)
 		rc = host ? TS_OK : TS_ENOMEM;
 		for (size_t i = 0; host && name && value && i < TS_ARRAY_SIZE(facts); i++)
 			if (!strcmp(name, facts[i].name))
-				facts[i].take(n, ts_places_host_row(n->places, host), value,
+				facts[i].take(n, ts_entities_host_row(n->entities, host), value,
 					      length);
 	}
 	ts_sqlite_end(&query);
@@ -296,9 +296,9 @@ static int read_session(struct ts_nsys *n)
 		struct ts_clock_sync_row row = ts_clock_sync_none;
 
 		rc = TS_OK;
-		row.clock = n->places->clock;
+		row.clock = n->entities->clock;
 		row.reference = ts_sqlite_int(&query, 0);
-		row.method = ts_nsys_word(n, "utcEpochNs");
+		row.method = ts_nsys_literal(n, "utcEpochNs");
 		if (row.reference != TS_ABSENT)
 			ts_writer_add(n->writer, TS_TABLE_CLOCK_SYNC, &row, NULL);
 	}
@@ -324,7 +324,7 @@ static int read_rank(struct ts_nsys *n)
 	}
 	ts_sqlite_end(&query);
 	if (!rc && rank != TS_ABSENT && !several)
-		ts_places_source_row(n->places)->rank = rank;
+		ts_entities_source_row(n->entities)->rank = rank;
 	return rc;
 }
 
@@ -363,7 +363,7 @@ static int read_thread_names(struct ts_nsys *n)
 		int64_t global = ts_sqlite_int(&query, THREAD);
 		uint32_t name = ts_nsys_string(n, ts_sqlite_int(&query, NAME));
 		int64_t thread = global == TS_ABSENT || !name ? 0 : ts_nsys_thread(n, global);
-		struct ts_thread_row *row = thread ? ts_places_thread_row(n->places, thread) : NULL;
+		struct ts_thread_row *row = thread ? ts_entities_thread_row(n->entities, thread) : NULL;
 
 		/* NVTX's name was given on purpose. */
 		if (row && !row->name)
@@ -395,7 +395,7 @@ int ts_nsys_read_names(struct ts_nsys *n)
 		if (global == TS_ABSENT ||
 		    !ts_map_get(&n->process_by_key, ts_nsys_process_key(global), &index))
 			continue;
-		ts_places_process_row(n->places, n->processes[index].id)->name =
+		ts_entities_process_row(n->entities, n->processes[index].id)->name =
 			ts_sqlite_string(&query, NAME);
 		taken++;
 	}
@@ -404,6 +404,6 @@ int ts_nsys_read_names(struct ts_nsys *n)
 	ts_text_printf(&n->scratch, "{\"listed\":%" PRIu64 ",\"with_events\":%" PRIu64 "}", listed,
 		       taken);
 	if (!ts_text_status(&n->scratch))
-		ts_places_meta(n->places, "PROCESSES", n->scratch.data, n->scratch.length);
+		ts_entities_meta(n->entities, "PROCESSES", n->scratch.data, n->scratch.length);
 	return rc;
 }

@@ -35,7 +35,7 @@ static uint32_t metric_name(struct ts_nsys *n, int64_t first, int64_t second)
 	if (ts_pairmap_get(&n->metrics, (uint64_t)first, (uint64_t)second, &name) && name)
 		return (uint32_t)name;
 	snprintf(text, sizeof(text), "metric %" PRId64, second);
-	return ts_nsys_word(n, text);
+	return ts_nsys_literal(n, text);
 }
 
 /*
@@ -44,11 +44,11 @@ static uint32_t metric_name(struct ts_nsys *n, int64_t first, int64_t second)
  */
 static int64_t metric_device(struct ts_nsys *n, int64_t type)
 {
-	int64_t host = n->places->hosts.count == 1
-			       ? n->places->hosts.first_id
-			       : ts_places_host(n->places, (uint64_t)type >> 48);
+	int64_t host = n->entities->hosts.count == 1
+			       ? n->entities->hosts.first_id
+			       : ts_entities_host(n->entities, (uint64_t)type >> 48);
 
-	return ts_places_device(n->places, host, (uint64_t)type & 0xff, type & 0xff);
+	return ts_entities_device(n->entities, host, (uint64_t)type & 0xff, type & 0xff);
 }
 
 static int read_gpu_metrics(struct ts_nsys *n)
@@ -56,7 +56,7 @@ static int read_gpu_metrics(struct ts_nsys *n)
 	enum { TIME, TYPE, METRIC, VALUE };
 	static const char *const columns[] = { "timestamp", "typeId", "metricId", "value" };
 	struct ts_sqlite_table *table = ts_sqlite_table(n->db, "GPU_METRICS");
-	uint32_t category = ts_nsys_word(n, "GPU_METRICS");
+	uint32_t category = ts_nsys_literal(n, "GPU_METRICS");
 	struct ts_nsys_args args = { 0 };
 	struct ts_sqlite_query query;
 	int rc =
@@ -92,7 +92,7 @@ static int read_nic_metrics(struct ts_nsys *n)
 	static const char *const columns[] = { "start",         "globalId",   "portId",
 					       "metricsListId", "metricsIdx", "value" };
 	struct ts_sqlite_table *table = ts_sqlite_table(n->db, "NET_NIC_METRIC");
-	uint32_t category = ts_nsys_word(n, "NET_NIC_METRIC");
+	uint32_t category = ts_nsys_literal(n, "NET_NIC_METRIC");
 	struct ts_nsys_args args = { 0 };
 	struct ts_sqlite_query query;
 	int rc;
@@ -116,7 +116,7 @@ static int read_nic_metrics(struct ts_nsys *n)
 			continue;
 		snprintf(id, sizeof(id), "\"%" PRId64 ":%" PRId64 "\"", ts_sqlite_int(&query, CARD),
 			 ts_sqlite_int(&query, PORT));
-		row.id = ts_nsys_word(n, id);
+		row.id = ts_nsys_literal(n, id);
 		row.name =
 			metric_name(n, ts_sqlite_int(&query, LIST), ts_sqlite_int(&query, INDEX));
 		row.category = category;

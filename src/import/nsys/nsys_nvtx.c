@@ -100,7 +100,7 @@ static int read_name(struct ts_nsys *n, const struct ts_sqlite_query *query, int
 	default:
 		thread = global == TS_ABSENT ? 0 : ts_nsys_thread(n, global);
 		if (thread)
-			ts_places_thread_row(n->places, thread)->name = name;
+			ts_entities_thread_row(n->entities, thread)->name = name;
 		return TS_OK;
 	}
 }
@@ -179,7 +179,7 @@ static void read_range(struct ts_nsys *n, const struct ts_sqlite_query *query, b
 	if (is_async) {
 		row.kind = TS_SLICE_ASYNC;
 		snprintf(id, sizeof(id), "%" PRId64, range == TS_ABSENT ? 0 : range);
-		row.id = ts_nsys_word(n, id);
+		row.id = ts_nsys_literal(n, id);
 	}
 	row.shape = ts_nsys_args_read(n, args, query);
 	ts_nsys_add_event(n, TS_TABLE_SLICE, &row, args->values);
@@ -228,13 +228,13 @@ static void read_event(struct ts_nsys *n, const struct ts_sqlite_query *query, u
 		if (ts_sqlite_int(query, END) != TS_ABSENT)
 			read_range(n, query, true, category_of(n, query, nvtx), args);
 		else
-			ts_places_lose(n->places, &unknown_type, 1);
+			ts_entities_add_loss(n->entities, &unknown_type, 1);
 	}
 }
 
 static int read_events(struct ts_nsys *n, const char *table)
 {
-	uint32_t nvtx = ts_nsys_word(n, "nvtx");
+	uint32_t nvtx = ts_nsys_literal(n, "nvtx");
 	struct ts_nsys_args args = { 0 };
 	struct ts_sqlite_query query;
 	int rc;

@@ -157,7 +157,7 @@ static void read_event(struct other *other, const struct ts_sqlite_query *query)
 	if (!ts_nsys_span(n, start, ts_sqlite_int(query, END), &duration))
 		return;
 	if (other->left_out)
-		ts_places_lose(n->places, &many_columns, other->left_out);
+		ts_entities_add_loss(n->entities, &many_columns, other->left_out);
 	if (!has(other, END))
 		add_instant(other, query, start);
 	else if (!has(other, THREAD) && has(other, DEVICE))
@@ -195,7 +195,7 @@ static int lose_rows(struct ts_nsys *n, const char *table, uint64_t rows)
 	snprintf(words[0], bytes, one, table);
 	snprintf(words[1], bytes, many, table);
 	*kind = (struct ts_loss_kind){ .what = table, .one = words[0], .many = words[1] };
-	ts_places_lose(n->places, kind, rows);
+	ts_entities_add_loss(n->entities, kind, rows);
 	return TS_OK;
 }
 

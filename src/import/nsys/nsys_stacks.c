@@ -70,20 +70,20 @@ static int close_chain(struct ts_nsys *n, struct chain *chain, struct ts_map *st
 {
 	uint32_t stack = 0;
 	bool is_new;
-	uint64_t *place;
+	uint64_t *slot;
 
 	if (!chain->count)
 		return TS_OK;
-	place = ts_map_insert(stacks, (uint64_t)chain->id, &is_new);
-	if (!place)
+	slot = ts_map_insert(stacks, (uint64_t)chain->id, &is_new);
+	if (!slot)
 		return TS_ENOMEM;
 	if (is_new) {
 		qsort(chain->levels, chain->count, sizeof(*chain->levels), outermost_first);
 		for (size_t i = 0; i < chain->count; i++)
 			stack = ts_writer_stack(n->writer, stack, chain->levels[i].frame);
-		*place = stack;
+		*slot = stack;
 	} else {
-		ts_places_lose(n->places, &apart, chain->count);
+		ts_entities_add_loss(n->entities, &apart, chain->count);
 	}
 	chain->count = 0;
 	return TS_OK;
@@ -108,7 +108,7 @@ static int read_chains(struct ts_nsys *n, const char *name, struct ts_map *stack
 		rc = id != chain->id ? close_chain(n, chain, stacks) : TS_OK;
 		chain->id = id;
 		if (!rc && chain->count == MOST_FRAMES)
-			ts_places_lose(n->places, &apart, 1);
+			ts_entities_add_loss(n->entities, &apart, 1);
 		else if (!rc)
 			chain->levels[chain->count++] =
 				(struct level){ .depth = ts_sqlite_int(&query, DEPTH),
@@ -155,7 +155,7 @@ int ts_nsys_read_samples(struct ts_nsys *n)
 	static const char *const sample_columns[] = { "id",          "start",     "cpu",
 						      "threadState", "globalTid", "cpuCycles" };
 	struct ts_sqlite_table *table = ts_sqlite_table(n->db, "COMPOSITE_EVENTS");
-	uint32_t name = ts_nsys_word(n, "nsys");
+	uint32_t name = ts_nsys_literal(n, "nsys");
 	struct ts_nsys_args args = { 0 };
 	struct ts_sqlite_query query;
 	int rc;
@@ -182,7 +182,7 @@ int ts_nsys_read_samples(struct ts_nsys *n)
 		row.weight = 1;
 		row.cpu = ts_sqlite_int(&query, CPU);
 		row.name = name;
-		row.state = state ? ts_nsys_word(n, state) : 0;
+		row.state = state ? ts_nsys_literal(n, state) : 0;
 		row.shape = ts_nsys_args_read(n, &args, &query);
 		ts_nsys_add_event(n, TS_TABLE_SAMPLE, &row, args.values);
 	}

@@ -96,7 +96,7 @@ static void begin_event(struct ts_perf *p, const struct ts_perf_head *head)
 	ts_perf_end(p);
 	p->is_skipping = head->is_time_too_large;
 	if (head->is_time_too_large)
-		ts_places_lose(&p->places, &loss_time, 1);
+		ts_entities_add_loss(&p->entities, &loss_time, 1);
 	else if (head->record.length)
 		ts_perf_record(p, head);
 	else
@@ -135,7 +135,7 @@ static int read_lines(struct ts_perf *p, struct ts_error *err)
 	bool is_whole = true;
 
 	while (!p->rc && next_line(p, &line, &is_whole, err)) {
-		uint64_t at = ts_stream_at(&p->import->stream, line.text);
+		uint64_t at = ts_input_stream_at(&p->import->stream, line.text);
 
 		/*
 		 * A line that breaks off may be a shorter name of something else: nothing is made
@@ -148,7 +148,7 @@ static int read_lines(struct ts_perf *p, struct ts_error *err)
 		if (take_line(p, line))
 			p->lines++;
 		else
-			ts_places_lose(&p->places, &loss_line, 1);
+			ts_entities_add_loss(&p->entities, &loss_line, 1);
 	}
 	if (p->rc == TS_ENOMEM)
 		ts_error_set(err, TS_ENOMEM, "input '%s': out of memory", p->import->path);
@@ -171,17 +171,17 @@ int ts_perf_run(struct ts_import *import, struct ts_error *err)
 	p->import = import;
 	p->writer = import->writer;
 	ts_perf_frames_init(p);
-	rc = ts_places_start(&p->places, import, err);
+	rc = ts_entities_start(&p->entities, import, err);
 	ts_perf_rows_init(p);
 	if (!rc)
 		rc = read_lines(p, err);
 	if (rc == TS_EFORMAT || rc == TS_ECANCELED)
-		ts_places_lose(&p->places, &ts_loss_rest, 1);
+		ts_entities_add_loss(&p->entities, &ts_loss_rest, 1);
 	if (p->args.left_out)
-		ts_places_lose(&p->places, &loss_args, p->args.left_out);
+		ts_entities_add_loss(&p->entities, &loss_args, p->args.left_out);
 	if (rc != TS_ENOMEM && !ts_writer_status(p->writer, NULL))
-		ts_places_finish(&p->places);
-	ts_places_release(&p->places);
+		ts_entities_finish(&p->entities);
+	ts_entities_release(&p->entities);
 	ts_perf_rows_release(p);
 	ts_perf_frames_release(p);
 	free(p);

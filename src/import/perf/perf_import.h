@@ -13,9 +13,9 @@
 #include <tracesmith/schema.h>
 
 #include "base/map.h"
-#include "import/common/arg_shapes.h"
+#include "import/common/row_args.h"
 #include "import/common/entities.h"
-#include "import/common/stack_intern.h"
+#include "import/common/frame_list.h"
 #include "import/perf/perf_line.h"
 
 /* What an event's name says. */
@@ -57,7 +57,7 @@ enum ts_perf_key {
 struct ts_perf {
 	struct ts_import *import;
 	struct ts_writer *writer;
-	struct ts_places places;
+	struct ts_entities entities;
 	int64_t host;
 	int rc; /* TS_ENOMEM: something could not be kept */
 	uint32_t keys[TS_PERF_KEYS];
@@ -78,8 +78,8 @@ struct ts_perf {
 	size_t mapping_capacity;
 	bool is_skipping; /* the lines of an event that is lost */
 	struct ts_perf_open open;
-	struct ts_args args; /* of the open event */
-	struct ts_stack_frames stack;
+	struct ts_row_args args; /* of the open event */
+	struct ts_frame_list stack;
 	struct ts_frame_row last_frame; /* of the stack, for a source line behind it */
 	struct ts_map sourced;          /* frames that have a symbol with their line */
 	uint64_t lines;                 /* that said something */

@@ -83,7 +83,7 @@ static bool take_task(struct ts_perf *p, struct ts_perf_text text, int64_t time,
 	parent = parent == pid ? 0 : ts_perf_process(p, parent);
 	if (!process || pid != tid || (!is_exit && !parent))
 		return true;
-	row = ts_places_process_row(&p->places, process);
+	row = ts_entities_process_row(&p->entities, process);
 	if (is_exit) {
 		row->end = time;
 	} else {
@@ -177,7 +177,7 @@ static bool take_loss(struct ts_perf *p, struct ts_perf_text text)
 			break;
 	}
 	if (count > 0)
-		ts_places_lose(&p->places, &loss_samples, (uint64_t)count);
+		ts_entities_add_loss(&p->entities, &loss_samples, (uint64_t)count);
 	return count > 0;
 }
 
@@ -189,7 +189,7 @@ static void add_mark(struct ts_perf *p, const struct ts_perf_head *head)
 	struct ts_perf_text name = ts_perf_word(&text);
 
 	if (!head->has_time || !head->time) {
-		ts_places_lose(&p->places, &loss_early, 1);
+		ts_entities_add_loss(&p->entities, &loss_early, 1);
 		return;
 	}
 	if (name.length > 1 && name.text[name.length - 1] == ':')
@@ -199,11 +199,11 @@ static void add_mark(struct ts_perf *p, const struct ts_perf_head *head)
 	mark.name = ts_import_string(p->import, name.text - 12,
 				     TS_MIN(name.length + 12, TS_IMPORT_MAX_STRING));
 	mark.category = ts_import_string(p->import, "perf", 4);
-	ts_args_clear(&p->args);
+	ts_row_args_clear(&p->args);
 	if (head->has_cpu)
-		ts_args_add(&p->args, p->keys[TS_PERF_KEY_CPU], TS_ARG_INT, head->cpu);
+		ts_row_args_add(&p->args, p->keys[TS_PERF_KEY_CPU], TS_ARG_INT, head->cpu);
 	if (text.length)
-		ts_args_add(&p->args, p->keys[TS_PERF_KEY_TEXT], TS_ARG_STRING,
+		ts_row_args_add(&p->args, p->keys[TS_PERF_KEY_TEXT], TS_ARG_STRING,
 			    ts_import_string(p->import, text.text,
 					     TS_MIN(text.length, TS_IMPORT_MAX_STRING)));
 	ts_perf_mark(p, &mark);
@@ -216,7 +216,7 @@ void ts_perf_record(struct ts_perf *p, const struct ts_perf_head *head)
 	bool is_taken = false;
 
 	if (time)
-		p->places.time = time;
+		p->entities.time = time;
 	if (skip(&text, "COMM exec: "))
 		is_taken = take_name(p, text, true);
 	else if (skip(&text, "COMM: "))
@@ -250,12 +250,12 @@ static void tell_host(struct ts_perf *p, struct ts_perf_text key, struct ts_perf
 	    !is_key(key, "nrcpus online") && !is_key(key, "total memory"))
 		return;
 	if (!p->host)
-		p->host = ts_places_host(&p->places, 0);
+		p->host = ts_entities_host(&p->entities, 0);
 	if (!p->host) {
 		p->rc = TS_ENOMEM;
 		return;
 	}
-	row = ts_places_host_row(&p->places, p->host);
+	row = ts_entities_host_row(&p->entities, p->host);
 	if (is_key(key, "hostname"))
 		row->name = ts_import_string(p->import, value.text, value.length);
 	else if (is_key(key, "os release"))
@@ -294,7 +294,7 @@ static void tell_clock(struct ts_perf *p, struct ts_perf_text value)
 			return;
 		times[found++] = head.time;
 	}
-	row.clock = p->places.clock;
+	row.clock = p->entities.clock;
 	row.time = times[1];
 	row.reference = times[0];
 	/* The time of day is said in us. */
@@ -325,7 +325,7 @@ void ts_perf_comment(struct ts_perf *p, struct ts_perf_text line)
 	if (json.failed)
 		p->rc = TS_ENOMEM;
 	else
-		ts_places_meta(&p->places, json.data, json.data + key.length + 1,
+		ts_entities_meta(&p->entities, json.data, json.data + key.length + 1,
 			       json.length - key.length - 1);
 	ts_text_release(&json);
 }

@@ -36,7 +36,7 @@ void ts_perf_rows_release(struct ts_perf *p)
 	ts_map_release(&p->tid_pids);
 	ts_map_release(&p->pid_execs);
 	ts_map_release(&p->sourced);
-	ts_stack_frames_release(&p->stack);
+	ts_frame_list_release(&p->stack);
 	free(p->events);
 	free(p->threads);
 }
@@ -45,7 +45,7 @@ void ts_perf_rows_release(struct ts_perf *p)
 
 int64_t ts_perf_process(struct ts_perf *p, int64_t pid)
 {
-	int64_t process = ts_places_process_of(&p->places, p->host, (uint64_t)pid,
+	int64_t process = ts_entities_process_of(&p->entities, p->host, (uint64_t)pid,
 					       pid == NO_PID ? TS_ABSENT : pid);
 
 	if (!process)
@@ -71,7 +71,7 @@ static struct ts_perf_thread *find_thread(struct ts_perf *p, int64_t pid, int64_
 	*thread = (struct ts_perf_thread){ .is_main = pid == tid };
 	thread->process = ts_perf_process(p, pid);
 	if (thread->process)
-		thread->id = ts_places_thread(&p->places, thread->process, key,
+		thread->id = ts_entities_thread(&p->entities, thread->process, key,
 					      tid == NO_TID ? TS_ABSENT : tid);
 	if (!thread->id)
 		p->rc = TS_ENOMEM;
@@ -87,11 +87,11 @@ static void name_thread(struct ts_perf *p, struct ts_perf_thread *thread, int64_
 	if (!thread->id || !name || (thread->comm == name && !is_exec))
 		return;
 	thread->comm = name;
-	ts_places_thread_row(&p->places, thread->id)->name = name;
+	ts_entities_thread_row(&p->entities, thread->id)->name = name;
 	if (is_exec && ts_map_put(&p->pid_execs, (uint64_t)pid, 1))
 		p->rc = TS_ENOMEM;
 	if (thread->is_main && (is_exec || !ts_map_get(&p->pid_execs, (uint64_t)pid, &told)))
-		ts_places_process_row(&p->places, thread->process)->name = name;
+		ts_entities_process_row(&p->entities, thread->process)->name = name;
 }
 
 void ts_perf_name_thread(struct ts_perf *p, int64_t pid, int64_t tid, uint32_t name, bool is_exec)
@@ -193,7 +193,7 @@ static void add_text(struct ts_perf *p, uint32_t key, struct ts_perf_text text)
 {
 	text.length = TS_MIN(text.length, TS_IMPORT_MAX_STRING);
 	if (text.length)
-		ts_args_add(&p->args, key, TS_ARG_STRING,
+		ts_row_args_add(&p->args, key, TS_ARG_STRING,
 			    ts_import_string(p->import, text.text, text.length));
 }
 
@@ -209,9 +209,9 @@ static void add_value(struct ts_perf *p, struct ts_perf_text key, struct ts_perf
 	/* Numbers that would not come back the same stay texts. */
 	if (ts_perf_decimal(value, &number) && (value.length == 1 || value.text[0] != '0') &&
 	    !(value.length > 1 && value.text[0] == '-' && value.text[1] == '0'))
-		ts_args_add(&p->args, name, TS_ARG_INT, number);
+		ts_row_args_add(&p->args, name, TS_ARG_INT, number);
 	else
-		ts_args_add(&p->args, name, TS_ARG_STRING,
+		ts_row_args_add(&p->args, name, TS_ARG_STRING,
 			    ts_import_string(p->import, value.text,
 					     TS_MIN(value.length, TS_IMPORT_MAX_STRING)));
 }
@@ -304,8 +304,8 @@ void ts_perf_begin(struct ts_perf *p, const struct ts_perf_head *head)
 {
 	struct ts_perf_open *open = &p->open;
 
-	ts_args_clear(&p->args);
-	ts_stack_frames_clear(&p->stack);
+	ts_row_args_clear(&p->args);
+	ts_frame_list_clear(&p->stack);
 	*open = (struct ts_perf_open){ .is_open = true,
 				       .event = *find_event(p, head->event),
 				       .row = ts_sample_none,
@@ -319,7 +319,7 @@ void ts_perf_begin(struct ts_perf *p, const struct ts_perf_head *head)
 		open->row.weight = head->period;
 	else if (head->has_period)
 		open->period = head->period;
-	p->places.time = open->row.start;
+	p->entities.time = open->row.start;
 	take_rest(p, head->rest);
 }
 
@@ -367,7 +367,7 @@ bool ts_perf_continue(struct ts_perf *p, struct ts_perf_text line)
 		return false;
 	frame = ts_perf_frame(p, line, &p->last_frame);
 	if (frame) {
-		if (ts_stack_frames_add(&p->stack, frame))
+		if (ts_frame_list_add(&p->stack, frame))
 			p->rc = TS_ENOMEM;
 		return true;
 	}
@@ -388,7 +388,7 @@ bool ts_perf_continue(struct ts_perf *p, struct ts_perf_text line)
 
 void ts_perf_mark(struct ts_perf *p, struct ts_mark_row *mark)
 {
-	mark->shape = ts_args_shape(&p->args, p->writer);
+	mark->shape = ts_row_args_shape(&p->args, p->writer);
 	ts_writer_add(p->writer, TS_TABLE_MARK, mark, p->args.values);
 	p->import->result.events++;
 }
@@ -403,7 +403,7 @@ static void end_mark(struct ts_perf *p)
 	mark.name = open->row.name;
 	mark.category = open->event.category;
 	if (open->row.cpu != TS_ABSENT)
-		ts_args_add(&p->args, p->keys[TS_PERF_KEY_CPU], TS_ARG_INT, open->row.cpu);
+		ts_row_args_add(&p->args, p->keys[TS_PERF_KEY_CPU], TS_ARG_INT, open->row.cpu);
 	ts_perf_mark(p, &mark);
 }
 
@@ -416,18 +416,18 @@ void ts_perf_end(struct ts_perf *p)
 	open->is_open = false;
 	if (p->stack.count && open->has_frame && !open->has_address)
 		open->has_address = true;
-	else if (!p->stack.count && open->has_frame && ts_stack_frames_add(&p->stack, open->frame))
+	else if (!p->stack.count && open->has_frame && ts_frame_list_add(&p->stack, open->frame))
 		p->rc = TS_ENOMEM;
 	if (open->period != TS_ABSENT)
-		ts_args_add(&p->args, p->keys[TS_PERF_KEY_PERIOD], TS_ARG_INT, open->period);
+		ts_row_args_add(&p->args, p->keys[TS_PERF_KEY_PERIOD], TS_ARG_INT, open->period);
 	if (open->has_address)
 		add_hex(p, p->keys[TS_PERF_KEY_ADDRESS], open->address);
 	if (open->event.is_tracepoint && !p->stack.count) {
 		end_mark(p);
 		return;
 	}
-	open->row.stack = ts_stack_frames_inner_first(&p->stack, p->writer);
-	open->row.shape = ts_args_shape(&p->args, p->writer);
+	open->row.stack = ts_frame_list_inner_first(&p->stack, p->writer);
+	open->row.shape = ts_row_args_shape(&p->args, p->writer);
 	ts_writer_add(p->writer, TS_TABLE_SAMPLE, &open->row, p->args.values);
 	p->import->result.events++;
 }

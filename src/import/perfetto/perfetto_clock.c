@@ -172,7 +172,7 @@ static void add_day(struct ts_perfetto *p, int64_t day, int64_t instant)
 	if (p->has_day)
 		return;
 	p->has_day = true;
-	row.clock = p->places.clock;
+	row.clock = p->entities.clock;
 	row.time = instant;
 	row.reference = day;
 	row.method = ts_perfetto_text(p, "clock_snapshot");

@@ -74,7 +74,7 @@ static void add_real(struct ts_perfetto *p, const struct ts_perfetto_sequence *s
 int ts_perfetto_add_counter(struct ts_perfetto *p, const struct ts_perfetto_sequence *sequence,
 			    const struct ts_perfetto_event *event)
 {
-	struct ts_perfetto_track *track = &p->tracks[event->place - 1];
+	struct ts_perfetto_track *track = &p->tracks[event->slot - 1];
 
 	if (!event->value.number) {
 		ts_perfetto_lose(p, &ts_perfetto_loss_counter, 1);
@@ -85,10 +85,10 @@ int ts_perfetto_add_counter(struct ts_perfetto *p, const struct ts_perfetto_sequ
 	if (!track->category)
 		track->category = event->span.category;
 	if (event->value.number == 30)
-		add_whole(p, sequence, event->place, event->span.start,
+		add_whole(p, sequence, event->slot, event->span.start,
 			  (int64_t)event->value.value);
 	else
-		add_real(p, sequence, event->place, event->span.start,
+		add_real(p, sequence, event->slot, event->span.start,
 			 ts_proto_double(event->value.value));
 	return TS_OK;
 }

@@ -26,7 +26,7 @@ static int field_type(uint32_t number)
 	case 98:
 		return TS_PROTO_VARINT;
 	default:
-		return number < 200 || number == 900 || number == TS_PERFETTO_OWN_FIELD
+		return number < 200 || number == 900 || number == TS_PERFETTO_NATIVE_FIELD
 			       ? TS_PROTO_BYTES
 			       : -1;
 	}
@@ -149,9 +149,9 @@ static void take_apart(struct ts_proto_reader *reader, struct ts_perfetto_packet
 		case 3:
 		case 79:
 			break;
-		case TS_PERFETTO_OWN_FIELD:
-			packet->own = field;
-			packet->has_own = true;
+		case TS_PERFETTO_NATIVE_FIELD:
+			packet->native = field;
+			packet->has_native = true;
 			break;
 		default:
 			packet->data = field;
@@ -199,7 +199,7 @@ static void read_uuid(struct ts_perfetto *p, const struct ts_proto_field *data)
 	ts_text_clear(&p->json);
 	ts_text_printf(&p->json, "\"%016llx%016llx\"", (unsigned long long)high,
 		       (unsigned long long)low);
-	ts_places_meta(&p->places, "trace_uuid", p->json.data, p->json.length);
+	ts_entities_meta(&p->entities, "trace_uuid", p->json.data, p->json.length);
 }
 
 /* Packets that need the time at which they were written. */
@@ -212,7 +212,7 @@ static int read_timed(struct ts_perfetto *p, struct ts_perfetto_sequence *sequen
 		return TS_OK;
 	if (time == TS_ABSENT)
 		time = p->last_time;
-	p->places.time = time;
+	p->entities.time = time;
 	switch (packet->data.number) {
 	case 9:
 		ts_perfetto_read_process_stats(p, packet, time);
@@ -279,12 +279,12 @@ static int read_data(struct ts_perfetto *p, struct ts_perfetto_sequence *sequenc
 /* The first packet decides whether the file is one of ours. */
 static int start(struct ts_perfetto *p, const struct ts_perfetto_packet *packet)
 {
-	int rc = ts_perfetto_own_start(p, packet);
+	int rc = ts_perfetto_native_start(p, packet);
 
 	p->started = true;
-	if (rc || p->own)
+	if (rc || p->native)
 		return rc;
-	rc = ts_places_start(&p->places, p->import, p->err);
+	rc = ts_entities_start(&p->entities, p->import, p->err);
 	p->key_value = ts_perfetto_text(p, "value");
 	p->key_thread_dur = ts_perfetto_text(p, "thread_dur");
 	p->key_instruction_delta = ts_perfetto_text(p, "thread_instruction_delta");
@@ -347,8 +347,8 @@ static int read_packet(struct ts_perfetto *p, const char *data, size_t bytes, bo
 		ts_perfetto_read_defaults(p, sequence, &packet.defaults);
 	if (rc)
 		return rc;
-	if (p->own)
-		return ts_perfetto_own_packet(p, sequence, &packet);
+	if (p->native)
+		return ts_perfetto_native_packet(p, sequence, &packet);
 	if (TS_UNLIKELY(!usable)) {
 		if (packet.data.number)
 			ts_perfetto_lose(p, &ts_perfetto_loss_state, 1);
@@ -373,17 +373,17 @@ static int read_head(struct ts_perfetto *p, size_t *ret_head, size_t *ret_bytes)
 	if (rc || !held)
 		return rc;
 	if (*js->next != 0x0a)
-		return ts_import_bad(import, ts_stream_at(&import->stream, js->next),
+		return ts_import_bad(import, ts_input_stream_at(&import->stream, js->next),
 				     "no packet begins here", p->err);
 	reader = ts_proto_reader(js->next + 1, held - 1);
 	if (!ts_proto_varint(&reader, &length)) {
 		if (held <= TS_PROTO_MAX_VARINT)
-			return ts_import_cut(import, ts_stream_at(&import->stream, js->end),
+			return ts_import_cut(import, ts_input_stream_at(&import->stream, js->end),
 					     p->err);
 		length = UINT64_MAX;
 	}
 	if (length > TS_PERFETTO_MAX_PACKET - 1 - TS_PROTO_MAX_VARINT)
-		return ts_import_bad(import, ts_stream_at(&import->stream, js->next),
+		return ts_import_bad(import, ts_input_stream_at(&import->stream, js->next),
 				     "a packet of more than 256 MiB", p->err);
 	*ret_head = (size_t)((const char *)reader.next - js->next);
 	*ret_bytes = (size_t)length;
@@ -405,7 +405,7 @@ static int read_file(struct ts_perfetto *p)
 		if (rc)
 			return rc;
 		if (held < head + bytes)
-			return ts_import_cut(import, ts_stream_at(&import->stream, js->end),
+			return ts_import_cut(import, ts_input_stream_at(&import->stream, js->end),
 					     p->err);
 		rc = read_packet(p, js->next + head, bytes, false);
 		if (rc)
@@ -432,8 +432,8 @@ static void finish(struct ts_perfetto *p, int rc)
 
 	if (!p->started || rc == TS_EVERSION)
 		return;
-	if (p->own) {
-		ts_perfetto_own_finish(p, rest);
+	if (p->native) {
+		ts_perfetto_native_finish(p, rest);
 		return;
 	}
 	if (rest)
@@ -442,14 +442,14 @@ static void finish(struct ts_perfetto *p, int rc)
 	if (p->args.left_out)
 		ts_perfetto_lose(p, &ts_perfetto_loss_many, p->args.left_out);
 	ts_perfetto_finish_tracks(p);
-	ts_places_finish(&p->places);
+	ts_entities_finish(&p->entities);
 }
 
 static void release(struct ts_perfetto *p)
 {
-	if (p->started && !p->own)
-		ts_places_release(&p->places);
-	ts_perfetto_own_free(p->own);
+	if (p->started && !p->native)
+		ts_entities_release(&p->entities);
+	ts_perfetto_native_free(p->native);
 	ts_perfetto_sequences_release(p);
 	ts_perfetto_clocks_release(p);
 	ts_perfetto_tracks_release(p);

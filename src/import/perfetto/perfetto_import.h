@@ -11,7 +11,7 @@
  *	perfetto_import_args.c: their arguments
  *	perfetto_stack.c     call stacks and samples
  *	perfetto_import_gpu.c       devices
- *	perfetto_import_own.c       what our own exporter wrote
+ *	perfetto_import_native.c       what our own exporter wrote
  */
 #ifndef TS_IMPORT_PERFETTO_PERFETTO_IMPORT_H
 #define TS_IMPORT_PERFETTO_PERFETTO_IMPORT_H
@@ -23,18 +23,18 @@
 #include "base/map.h"
 #include "base/proto.h"
 #include "base/text.h"
-#include "import/common/arg_shapes.h"
+#include "import/common/row_args.h"
 #include "import/common/entities.h"
 #include "import/import.h"
 
 /* A packet may be this large. */
-#define TS_PERFETTO_MAX_PACKET TS_STREAM_MAX_VALUE
+#define TS_PERFETTO_MAX_PACKET TS_INPUT_STREAM_MAX_VALUE
 /* Dictionaries and lists in one another; tracks below tracks. */
 #define TS_PERFETTO_MAX_DEPTH 64
 /* Of our own layer: in TracePacket and in TrackEvent. */
-#define TS_PERFETTO_OWN_FIELD 9901
+#define TS_PERFETTO_NATIVE_FIELD 9901
 
-struct ts_perfetto_own;
+struct ts_perfetto_native;
 
 /* Fields of InternedData whose entries are texts or have something made of them. */
 enum ts_perfetto_interned {
@@ -63,8 +63,8 @@ struct ts_perfetto_packet {
 	uint64_t timestamp;
 	uint32_t clock, sequence_id, flags, machine;
 	bool has_timestamp, has_clock, dropped, cleared, first;
-	struct ts_proto_field interned, defaults, own; /* length of those that are not there: 0 */
-	bool has_interned, has_defaults, has_own;
+	struct ts_proto_field interned, defaults, native; /* length of those that are not there: 0 */
+	bool has_interned, has_defaults, has_native;
 	struct ts_proto_field data; /* number 0: none */
 };
 
@@ -151,10 +151,10 @@ struct ts_perfetto {
 	struct ts_import *import;
 	struct ts_writer *writer;
 	struct ts_error *err;
-	struct ts_places places;
+	struct ts_entities entities;
 	bool started;
 	uint64_t events;
-	struct ts_perfetto_own *own; /* NULL: not one of our files */
+	struct ts_perfetto_native *native; /* NULL: not one of our files */
 	struct ts_text unpacked;
 
 	struct ts_map sequence_index;
@@ -180,7 +180,7 @@ struct ts_perfetto {
 	size_t last_track; /* index + 1; 0: none */
 
 	struct ts_map flows; /* id to: 1 open, 0 ended */
-	struct ts_args args;
+	struct ts_row_args args;
 	struct ts_text json, text;
 	struct ts_perfetto_location *locations;
 	size_t location_count, location_capacity;
@@ -201,7 +201,7 @@ void ts_perfetto_add(struct ts_perfetto *p, enum ts_table_id table, const void *
 static inline void ts_perfetto_lose(struct ts_perfetto *p, const struct ts_loss_kind *kind,
 				    uint64_t count)
 {
-	ts_places_lose(&p->places, kind, count);
+	ts_entities_add_loss(&p->entities, kind, count);
 }
 static inline uint32_t ts_perfetto_string(struct ts_perfetto *p, const struct ts_proto_field *field)
 {
@@ -333,17 +333,17 @@ int ts_perfetto_read_gpu_descriptor(struct ts_perfetto *p, uint64_t number,
 				    const struct ts_proto_field *from);
 void ts_perfetto_read_gpu_info(struct ts_perfetto *p, const struct ts_perfetto_packet *packet);
 
-/* ---- perfetto_import_own.c ---- */
+/* ---- perfetto_import_native.c ---- */
 
 /*
  * Does the packet say that the file is one of ours? Then everything goes there. TS_EVERSION for a
  * newer one.
  */
-int ts_perfetto_own_start(struct ts_perfetto *p, const struct ts_perfetto_packet *packet);
-int ts_perfetto_own_packet(struct ts_perfetto *p, struct ts_perfetto_sequence *sequence,
+int ts_perfetto_native_start(struct ts_perfetto *p, const struct ts_perfetto_packet *packet);
+int ts_perfetto_native_packet(struct ts_perfetto *p, struct ts_perfetto_sequence *sequence,
 			   const struct ts_perfetto_packet *packet);
 /* `rest`: NULL, or that the file was not read to its end. */
-void ts_perfetto_own_finish(struct ts_perfetto *p, const struct ts_loss_kind *rest);
-void ts_perfetto_own_free(struct ts_perfetto_own *own);
+void ts_perfetto_native_finish(struct ts_perfetto *p, const struct ts_loss_kind *rest);
+void ts_perfetto_native_free(struct ts_perfetto_native *native);
 
 #endif

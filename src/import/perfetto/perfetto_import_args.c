@@ -260,7 +260,7 @@ static void add_json(struct ts_perfetto *p, const struct ts_perfetto_sequence *s
 	if (p->json.failed || p->json.length > TS_IMPORT_MAX_STRING)
 		ts_perfetto_lose(p, &ts_perfetto_loss_many, 1);
 	else
-		ts_args_add(&p->args, key, TS_ARG_JSON,
+		ts_row_args_add(&p->args, key, TS_ARG_JSON,
 			    ts_writer_string(p->writer, p->json.data, p->json.length));
 }
 
@@ -268,7 +268,7 @@ static void add_pointer(struct ts_perfetto *p, uint32_t key, uint64_t value)
 {
 	ts_text_clear(&p->json);
 	ts_text_printf(&p->json, "0x%" PRIx64, value);
-	ts_args_add(&p->args, key, TS_ARG_STRING,
+	ts_row_args_add(&p->args, key, TS_ARG_STRING,
 		    ts_writer_string(p->writer, p->json.data, p->json.length));
 }
 
@@ -278,22 +278,22 @@ static void add_value(struct ts_perfetto *p, const struct ts_perfetto_sequence *
 {
 	switch (value->number) {
 	case 2:
-		ts_args_add(&p->args, key, TS_ARG_BOOL, value->value != 0);
+		ts_row_args_add(&p->args, key, TS_ARG_BOOL, value->value != 0);
 		break;
 	case 3:
 		if (value->value > INT64_MAX)
 			add_json(p, sequence, key, from, value);
 		else
-			ts_args_add(&p->args, key, TS_ARG_INT, (int64_t)value->value);
+			ts_row_args_add(&p->args, key, TS_ARG_INT, (int64_t)value->value);
 		break;
 	case 4:
-		ts_args_add(&p->args, key, TS_ARG_INT, (int64_t)value->value);
+		ts_row_args_add(&p->args, key, TS_ARG_INT, (int64_t)value->value);
 		break;
 	case 5:
-		ts_args_add(&p->args, key, TS_ARG_DOUBLE, (int64_t)value->value);
+		ts_row_args_add(&p->args, key, TS_ARG_DOUBLE, (int64_t)value->value);
 		break;
 	case 6:
-		ts_args_add(&p->args, key, TS_ARG_STRING,
+		ts_row_args_add(&p->args, key, TS_ARG_STRING,
 			    ts_import_string(p->import, value->bytes ? value->bytes : "",
 					     value->length));
 		break;
@@ -301,7 +301,7 @@ static void add_value(struct ts_perfetto *p, const struct ts_perfetto_sequence *
 		add_pointer(p, key, value->value);
 		break;
 	case 17:
-		ts_args_add(&p->args, key, TS_ARG_STRING,
+		ts_row_args_add(&p->args, key, TS_ARG_STRING,
 			    ts_perfetto_interned_string(p, sequence, TS_PERFETTO_ARG_STRING,
 							value->value));
 		break;
@@ -312,7 +312,7 @@ static void add_value(struct ts_perfetto *p, const struct ts_perfetto_sequence *
 		add_json(p, sequence, key, from, value);
 		break;
 	case 0:
-		ts_args_add(&p->args, key, TS_ARG_NULL, 0);
+		ts_row_args_add(&p->args, key, TS_ARG_NULL, 0);
 		break;
 	default:
 		ts_perfetto_lose(p, &ts_perfetto_loss_proto, 1);
@@ -330,7 +330,7 @@ void ts_perfetto_read_annotation(struct ts_perfetto *p, const struct ts_perfetto
 
 void ts_perfetto_arg_text(struct ts_perfetto *p, const char *key, const struct ts_proto_field *text)
 {
-	ts_args_add(&p->args, ts_perfetto_text(p, key), TS_ARG_STRING,
+	ts_row_args_add(&p->args, ts_perfetto_text(p, key), TS_ARG_STRING,
 		    ts_import_string(p->import, text->bytes ? text->bytes : "", text->length));
 }
 
@@ -350,7 +350,7 @@ static void add_location(struct ts_perfetto *p, const char *prefix,
 			continue;
 		ts_text_clear(&p->text);
 		ts_text_printf(&p->text, "%s.%s", prefix, names[i]);
-		ts_args_add(&p->args, ts_writer_string(p->writer, p->text.data, p->text.length),
+		ts_row_args_add(&p->args, ts_writer_string(p->writer, p->text.data, p->text.length),
 			    i < 2 ? TS_ARG_STRING : TS_ARG_INT, value);
 	}
 }
@@ -394,12 +394,12 @@ static void add_log(struct ts_perfetto *p, const struct ts_perfetto_sequence *se
 		if (field.number == 1)
 			add_location_iid(p, sequence, "log_message.source_location", field.value);
 		else if (field.number == 2)
-			ts_args_add(&p->args, ts_perfetto_text(p, "log_message"), TS_ARG_STRING,
+			ts_row_args_add(&p->args, ts_perfetto_text(p, "log_message"), TS_ARG_STRING,
 				    ts_perfetto_interned_string(p, sequence, TS_PERFETTO_LOG_BODY,
 								field.value));
 		else if (field.number == 3) {
 			level = field.value < TS_ARRAY_SIZE(levels) ? levels[field.value] : "";
-			ts_args_add(&p->args, ts_perfetto_text(p, "log_message.prio"),
+			ts_row_args_add(&p->args, ts_perfetto_text(p, "log_message.prio"),
 				    TS_ARG_STRING, ts_perfetto_text(p, level));
 		}
 	}
@@ -431,14 +431,14 @@ void ts_perfetto_read_typed(struct ts_perfetto *p, const struct ts_perfetto_sequ
 		if (field->value > INT64_MAX)
 			add_pointer(p, ts_perfetto_text(p, "correlation_id"), field->value);
 		else
-			ts_args_add(&p->args, ts_perfetto_text(p, "correlation_id"), TS_ARG_INT,
+			ts_row_args_add(&p->args, ts_perfetto_text(p, "correlation_id"), TS_ARG_INT,
 				    (int64_t)field->value);
 		break;
 	case 53:
 		ts_perfetto_arg_text(p, "correlation_id", field);
 		break;
 	case 54:
-		ts_args_add(&p->args, ts_perfetto_text(p, "correlation_id"), TS_ARG_STRING,
+		ts_row_args_add(&p->args, ts_perfetto_text(p, "correlation_id"), TS_ARG_STRING,
 			    ts_perfetto_interned_string(p, sequence, TS_PERFETTO_CORRELATION,
 							field->value));
 		break;

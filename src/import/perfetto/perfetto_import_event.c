@@ -71,11 +71,11 @@ static void read_legacy(struct ts_perfetto *p, const struct ts_perfetto_sequence
 			legacy->has_duration = true;
 			break;
 		case 4:
-			ts_args_add(&p->args, p->key_thread_dur, TS_ARG_INT,
+			ts_row_args_add(&p->args, p->key_thread_dur, TS_ARG_INT,
 				    (int64_t)(field.value * 1000));
 			break;
 		case 15:
-			ts_args_add(&p->args, p->key_instruction_delta, TS_ARG_INT,
+			ts_row_args_add(&p->args, p->key_instruction_delta, TS_ARG_INT,
 				    (int64_t)field.value);
 			break;
 		case 6:
@@ -162,7 +162,7 @@ static void read_rare_field(struct ts_perfetto *p, const struct ts_perfetto_sequ
 			event->span.stack = (uint32_t)value;
 		break;
 	case 57:
-		ts_args_add(&p->args, ts_perfetto_text(p, "callstack_weight"), TS_ARG_DOUBLE,
+		ts_row_args_add(&p->args, ts_perfetto_text(p, "callstack_weight"), TS_ARG_DOUBLE,
 			    (int64_t)field->value);
 		break;
 	default:
@@ -299,23 +299,23 @@ static bool find_place(struct ts_perfetto *p, const struct ts_perfetto_sequence 
 		is_other = pid != TS_ABSENT && tid != TS_ABSENT;
 	}
 	if (!is_other && (event->has_track || sequence->has_track)) {
-		event->place =
+		event->slot =
 			ts_perfetto_track(p, event->has_track ? event->track : sequence->track);
 	} else if (pid != TS_ABSENT && tid != TS_ABSENT) {
 		/* A thread that has no track of its own in the file. */
-		event->place = ts_perfetto_async_track(
+		event->slot = ts_perfetto_async_track(
 			p, (uint64_t)packet->machine << 32 | (uint32_t)pid, (uint64_t)tid);
-		if (event->place && !p->tracks[event->place - 1].thread) {
-			struct ts_perfetto_track *track = &p->tracks[event->place - 1];
+		if (event->slot && !p->tracks[event->slot - 1].thread) {
+			struct ts_perfetto_track *track = &p->tracks[event->slot - 1];
 
 			track->kind = TS_PERFETTO_TRACK_THREAD;
 			track->process = ts_perfetto_process(p, packet->machine, pid);
 			track->thread = ts_perfetto_thread(p, packet->machine, pid, tid);
 		}
 	} else {
-		event->place = ts_perfetto_track(p, 0);
+		event->slot = ts_perfetto_track(p, 0);
 	}
-	return event->place != 0;
+	return event->slot != 0;
 }
 
 /* ---- what ---- */
@@ -325,7 +325,7 @@ static void add_mark(struct ts_perfetto *p, const struct ts_perfetto_event *even
 	static const enum ts_mark_scope scopes[] = { TS_SCOPE_UNSAID, TS_SCOPE_GLOBAL,
 						     TS_SCOPE_PROCESS, TS_SCOPE_THREAD };
 	struct ts_mark_row row = ts_mark_none;
-	uint8_t kind = p->tracks[event->place - 1].kind;
+	uint8_t kind = p->tracks[event->slot - 1].kind;
 
 	row.start = event->span.start;
 	row.thread = event->span.thread;
@@ -338,7 +338,7 @@ static void add_mark(struct ts_perfetto *p, const struct ts_perfetto_event *even
 		row.scope = kind == TS_PERFETTO_TRACK_THREAD    ? TS_SCOPE_THREAD
 			    : kind == TS_PERFETTO_TRACK_PROCESS ? TS_SCOPE_PROCESS
 								: TS_SCOPE_UNSAID;
-	row.shape = ts_args_shape(&p->args, p->writer);
+	row.shape = ts_row_args_shape(&p->args, p->writer);
 	ts_perfetto_add(p, TS_TABLE_MARK, &row, p->args.values);
 }
 
@@ -355,13 +355,13 @@ static int add_event(struct ts_perfetto *p, const struct ts_perfetto_sequence *s
 
 	if (type == TYPE_COUNTER)
 		return ts_perfetto_add_counter(p, sequence, event);
-	event->span.thread = ts_perfetto_track_thread(p, event->place);
+	event->span.thread = ts_perfetto_track_thread(p, event->slot);
 	if (event->lists & TS_PERFETTO_FLOWS)
 		ts_perfetto_add_flows(p, event);
 	if (type == TYPE_BEGIN)
-		return ts_perfetto_begin(p, event->place, &event->span);
+		return ts_perfetto_begin(p, event->slot, &event->span);
 	if (type == TYPE_END)
-		return ts_perfetto_end(p, event->place, &event->span);
+		return ts_perfetto_end(p, event->slot, &event->span);
 	if (type == TYPE_STATE)
 		return add_state_event(p);
 	if (type == TYPE_INSTANT) {
@@ -388,14 +388,14 @@ int ts_perfetto_read_event(struct ts_perfetto *p, struct ts_perfetto_sequence *s
 		.from = &packet->data,
 		.span = { .thread_time = TS_ABSENT, .instructions = TS_ABSENT },
 	};
-	ts_args_clear(&p->args);
+	ts_row_args_clear(&p->args);
 	if (!read_fields(p, sequence, &packet->data, &event)) {
 		ts_perfetto_lose(p, &ts_perfetto_loss_broken, 1);
 		return TS_OK;
 	}
 	if (!find_time(p, sequence, packet, &event))
 		return TS_OK;
-	p->places.time = event.span.start;
+	p->entities.time = event.span.start;
 	if (!find_place(p, sequence, packet, &event))
 		return TS_ENOMEM;
 	if (TS_UNLIKELY(event.lists & (TS_PERFETTO_EXTRA_WHOLE | TS_PERFETTO_EXTRA_REAL)))

@@ -29,7 +29,7 @@ struct ts_perfetto_event {
 	uint32_t type;
 	unsigned int lists;
 	uint64_t track; /* uuid */
-	size_t place;   /* its track's index + 1 */
+	size_t slot;   /* its track's index + 1 */
 	struct ts_proto_field value, first_list;
 	int64_t time_us, thread_time_us, instructions;
 	bool has_track, has_delta, has_absolute, has_thread_delta, has_thread_absolute,

@@ -8,9 +8,9 @@
 /* A device without a number is the only one. */
 static int64_t device_of(struct ts_perfetto *p, uint32_t machine, int64_t number)
 {
-	int64_t host = machine ? ts_places_host(&p->places, machine) : 0;
+	int64_t host = machine ? ts_entities_host(&p->entities, machine) : 0;
 
-	return ts_places_device(&p->places, host, (uint64_t)number, number);
+	return ts_entities_device(&p->entities, host, (uint64_t)number, number);
 }
 
 /* ---- stages ---- */
@@ -70,18 +70,18 @@ static void add_extra(struct ts_perfetto *p, const struct ts_proto_field *from)
 			value = ts_import_string(p->import, field.bytes ? field.bytes : "",
 						 field.length);
 	}
-	ts_args_add(&p->args, key, value ? TS_ARG_STRING : TS_ARG_NULL, value);
+	ts_row_args_add(&p->args, key, value ? TS_ARG_STRING : TS_ARG_NULL, value);
 }
 
 static void add_number(struct ts_perfetto *p, const char *key, uint64_t value)
 {
 	if (value <= INT64_MAX) {
-		ts_args_add(&p->args, ts_perfetto_text(p, key), TS_ARG_INT, (int64_t)value);
+		ts_row_args_add(&p->args, ts_perfetto_text(p, key), TS_ARG_INT, (int64_t)value);
 		return;
 	}
 	ts_text_clear(&p->text);
 	ts_text_printf(&p->text, "0x%" PRIx64, value);
-	ts_args_add(&p->args, ts_perfetto_text(p, key), TS_ARG_STRING,
+	ts_row_args_add(&p->args, ts_perfetto_text(p, key), TS_ARG_STRING,
 		    ts_writer_string(p->writer, p->text.data, p->text.length));
 }
 
@@ -224,10 +224,10 @@ static int64_t stream_of(struct ts_perfetto *p, const struct ts_perfetto_sequenc
 	} else {
 		return 0;
 	}
-	stream = ts_places_stream(&p->places, device, key,
+	stream = ts_entities_stream(&p->entities, device, key,
 				  stage->has_queue_iid ? TS_ABSENT : stage->queue);
-	if (stream && name && !ts_places_stream_row(&p->places, stream)->name)
-		ts_places_stream_row(&p->places, stream)->name = name;
+	if (stream && name && !ts_entities_stream_row(&p->entities, stream)->name)
+		ts_entities_stream_row(&p->entities, stream)->name = name;
 	return stream;
 }
 
@@ -255,7 +255,7 @@ void ts_perfetto_read_gpu_stage(struct ts_perfetto *p, const struct ts_perfetto_
 	struct stage stage;
 	uint64_t spec = 0;
 
-	ts_args_clear(&p->args);
+	ts_row_args_clear(&p->args);
 	read_stage(p, sequence, &packet->data, &stage);
 	/* A packet that only tells names is no event. */
 	if (!stage.has_duration && !stage.has_stage_iid && stage.stage == TS_ABSENT)
@@ -278,7 +278,7 @@ void ts_perfetto_read_gpu_stage(struct ts_perfetto *p, const struct ts_perfetto_
 		row.kind = TS_GPU_OP_KERNEL;
 	if (stage.has_launch)
 		read_launch(&stage.launch, &row);
-	row.shape = ts_args_shape(&p->args, p->writer);
+	row.shape = ts_row_args_shape(&p->args, p->writer);
 	ts_perfetto_add(p, TS_TABLE_GPU_OP, &row, p->args.values);
 }
 
@@ -424,7 +424,7 @@ static void read_gpu(struct ts_perfetto *p, uint32_t machine, int64_t number,
 	device = device_of(p, machine, number);
 	if (!device)
 		return;
-	row = ts_places_device_row(&p->places, device);
+	row = ts_entities_device_row(&p->entities, device);
 	row->name = facts.name ? facts.name : model;
 	row->vendor = facts.vendor;
 	row->uuid = facts.uuid;

@@ -83,7 +83,7 @@ static size_t async_place(struct ts_perfetto *p, struct ts_perfetto_event *event
 {
 	const struct ts_perfetto_legacy *legacy = &event->legacy;
 	uint64_t process =
-		legacy->id_kind == 10 ? (uint64_t)ts_perfetto_track_process(p, event->place) : 0;
+		legacy->id_kind == 10 ? (uint64_t)ts_perfetto_track_process(p, event->slot) : 0;
 	uint32_t scope = legacy->scope ? legacy->scope : event->span.category;
 	uint64_t what = ts_hash_mix64(process << 8 | legacy->id_kind) ^ scope;
 
@@ -96,17 +96,17 @@ static size_t async_place(struct ts_perfetto *p, struct ts_perfetto_event *event
 
 static int add_async(struct ts_perfetto *p, struct ts_perfetto_event *event)
 {
-	size_t place = async_place(p, event);
+	size_t slot = async_place(p, event);
 
-	if (!place)
+	if (!slot)
 		return TS_ENOMEM;
 	switch (event->legacy.phase) {
 	case 'b':
 	case 'S':
-		return ts_perfetto_begin(p, place, &event->span);
+		return ts_perfetto_begin(p, slot, &event->span);
 	case 'e':
 	case 'F':
-		return ts_perfetto_end(p, place, &event->span);
+		return ts_perfetto_end(p, slot, &event->span);
 	default:
 		ts_perfetto_add_instant(p, event);
 		return TS_OK;
@@ -130,9 +130,9 @@ int ts_perfetto_add_legacy(struct ts_perfetto *p, struct ts_perfetto_event *even
 	add_bound(p, event);
 	switch (event->legacy.phase) {
 	case 'B':
-		return ts_perfetto_begin(p, event->place, &event->span);
+		return ts_perfetto_begin(p, event->slot, &event->span);
 	case 'E':
-		return ts_perfetto_end(p, event->place, &event->span);
+		return ts_perfetto_end(p, event->slot, &event->span);
 	case 'X':
 		add_complete(p, event);
 		return TS_OK;

@@ -45,7 +45,7 @@ static void read_process(struct ts_perfetto *p, uint32_t machine, const struct t
 	process = ts_perfetto_process(p, machine, pid);
 	if (!process)
 		return;
-	row = ts_places_process_row(&p->places, process);
+	row = ts_entities_process_row(&p->entities, process);
 	row->parent = parent;
 	if (name && !row->name)
 		row->name = name;
@@ -71,8 +71,8 @@ static void read_thread(struct ts_perfetto *p, uint32_t machine, const struct ts
 	if (tid == TS_ABSENT || pid == TS_ABSENT)
 		return;
 	thread = ts_perfetto_thread(p, machine, pid, tid);
-	if (thread && name && !ts_places_thread_row(&p->places, thread)->name)
-		ts_places_thread_row(&p->places, thread)->name = name;
+	if (thread && name && !ts_entities_thread_row(&p->entities, thread)->name)
+		ts_entities_thread_row(&p->entities, thread)->name = name;
 }
 
 void ts_perfetto_read_process_tree(struct ts_perfetto *p, const struct ts_perfetto_packet *packet)
@@ -115,12 +115,12 @@ static void read_stats(struct ts_perfetto *p, uint32_t machine, const struct ts_
 	struct ts_proto_field field;
 	int64_t pid = TS_ABSENT;
 
-	ts_args_clear(&p->args);
+	ts_row_args_clear(&p->args);
 	while (ts_proto_next(&message, &field)) {
 		if (field.number == 1)
 			pid = (int32_t)field.value;
 		else if (field.type == TS_PROTO_VARINT && series(field.number))
-			ts_args_add(&p->args, ts_perfetto_text(p, series(field.number)), TS_ARG_INT,
+			ts_row_args_add(&p->args, ts_perfetto_text(p, series(field.number)), TS_ARG_INT,
 				    (int64_t)field.value);
 	}
 	if (pid == TS_ABSENT || !p->args.field_count)
@@ -128,7 +128,7 @@ static void read_stats(struct ts_perfetto *p, uint32_t machine, const struct ts_
 	row.start = time;
 	row.process = ts_perfetto_process(p, machine, pid);
 	row.name = ts_perfetto_text(p, "process_stats");
-	row.shape = ts_args_shape(&p->args, p->writer);
+	row.shape = ts_row_args_shape(&p->args, p->writer);
 	ts_perfetto_add(p, TS_TABLE_COUNTER, &row, p->args.values);
 }
 

@@ -306,7 +306,7 @@ int ts_perfetto_read_interned(struct ts_perfetto *p, struct ts_perfetto_sequence
 			      const struct ts_proto_field *field)
 {
 	/* Files of our own have their stacks as rows. */
-	int rounds = 1, last = p->own ? 1 : 4, rc = TS_OK;
+	int rounds = 1, last = p->native ? 1 : 4, rc = TS_OK;
 
 	for (int round = 1; round <= rounds && round <= last && !rc; round++) {
 		struct ts_proto_reader message = ts_proto_message(field);

@@ -43,7 +43,7 @@ static void add_slice(struct ts_perfetto *p, const struct ts_perfetto_span *span
 
 void ts_perfetto_slice(struct ts_perfetto *p, const struct ts_perfetto_span *span, int64_t duration)
 {
-	add_slice(p, span, duration, ts_args_shape(&p->args, p->writer), p->args.values);
+	add_slice(p, span, duration, ts_row_args_shape(&p->args, p->writer), p->args.values);
 }
 
 /* Thread time and instructions that a span took, where both ends say. */
@@ -53,7 +53,7 @@ static void add_difference(struct ts_perfetto *p, uint32_t key, int64_t begin, i
 
 	if (begin != TS_ABSENT && end != TS_ABSENT &&
 	    !__builtin_sub_overflow(end, begin, &difference))
-		ts_args_add(&p->args, key, TS_ARG_INT, difference);
+		ts_row_args_add(&p->args, key, TS_ARG_INT, difference);
 }
 
 static int64_t duration_of(struct ts_perfetto *p, int64_t start, int64_t end)
@@ -73,7 +73,7 @@ static void prepend_args(struct ts_perfetto *p, const struct ts_perfetto_span *s
 			 const int64_t *values)
 {
 	const struct ts_shape *shape = ts_writer_shape_fields(p->writer, span->shape);
-	struct ts_args *args = &p->args;
+	struct ts_row_args *args = &p->args;
 	uint32_t fields = shape ? shape->field_count : 0, count = shape ? shape->value_count : 0;
 
 	if (!fields)
@@ -151,7 +151,7 @@ int ts_perfetto_begin(struct ts_perfetto *p, size_t track, const struct ts_perfe
 		return TS_ENOMEM;
 	at = &open->spans[open->count++];
 	*at = *span;
-	at->shape = ts_args_shape(&p->args, p->writer);
+	at->shape = ts_row_args_shape(&p->args, p->writer);
 	at->values = (uint32_t)open->value_count;
 	at->is_closed = false;
 	if (p->args.value_count)

@@ -16,16 +16,16 @@
 
 int64_t ts_perfetto_process(struct ts_perfetto *p, uint32_t machine, int64_t pid)
 {
-	int64_t host = machine ? ts_places_host(&p->places, machine) : 0;
+	int64_t host = machine ? ts_entities_host(&p->entities, machine) : 0;
 
-	return ts_places_process_of(&p->places, host, (uint64_t)pid, pid);
+	return ts_entities_process_of(&p->entities, host, (uint64_t)pid, pid);
 }
 
 int64_t ts_perfetto_thread(struct ts_perfetto *p, uint32_t machine, int64_t pid, int64_t tid)
 {
 	int64_t process = ts_perfetto_process(p, machine, pid);
 
-	return ts_places_thread(&p->places, process, (uint64_t)tid & ~TRACK_KEY, tid);
+	return ts_entities_thread(&p->entities, process, (uint64_t)tid & ~TRACK_KEY, tid);
 }
 
 /* ---- tracks ---- */
@@ -108,8 +108,8 @@ static void describe(struct ts_perfetto *p, size_t index)
 
 	if (!track->thread || track->kind == TS_PERFETTO_TRACK_THREAD)
 		return;
-	row = *(const struct ts_thread_row *)(p->places.threads.rows +
-					      (size_t)(track->thread - p->places.threads.first_id) *
+	row = *(const struct ts_thread_row *)(p->entities.threads.rows +
+					      (size_t)(track->thread - p->entities.threads.first_id) *
 						      sizeof(row));
 	if (row.process == process && row.name == track->name &&
 	    (!track->order_set || row.sort_index == track->order))
@@ -118,7 +118,7 @@ static void describe(struct ts_perfetto *p, size_t index)
 	row.name = track->name;
 	if (track->order_set)
 		row.sort_index = track->order;
-	*ts_places_thread_row(&p->places, track->thread) = row;
+	*ts_entities_thread_row(&p->entities, track->thread) = row;
 }
 
 int64_t ts_perfetto_track_thread(struct ts_perfetto *p, size_t index)
@@ -127,7 +127,7 @@ int64_t ts_perfetto_track_thread(struct ts_perfetto *p, size_t index)
 
 	if (TS_LIKELY(track->thread))
 		return track->thread;
-	track->thread = ts_places_thread(&p->places, ts_perfetto_track_process(p, index),
+	track->thread = ts_entities_thread(&p->entities, ts_perfetto_track_process(p, index),
 					 ts_hash_mix64(track->uuid) | TRACK_KEY, TS_ABSENT);
 	if (track->thread)
 		describe(p, index);
@@ -201,7 +201,7 @@ static int64_t read_process(struct ts_perfetto *p, uint32_t machine,
 	process = ts_perfetto_process(p, machine, pid);
 	if (!process)
 		return 0;
-	row = ts_places_process_row(&p->places, process);
+	row = ts_entities_process_row(&p->entities, process);
 	if (name || first)
 		row->name = name ? name : first;
 	if (command)
@@ -265,7 +265,7 @@ static int64_t describe_thread(struct ts_perfetto *p, uint32_t machine,
 	thread = ts_perfetto_thread(p, machine, facts->pid, facts->tid);
 	if (!thread || (!facts->name && !other_name && facts->order == TS_ABSENT))
 		return thread;
-	row = ts_places_thread_row(&p->places, thread);
+	row = ts_entities_thread_row(&p->entities, thread);
 	if (facts->name || (other_name && !row->name))
 		row->name = facts->name ? facts->name : other_name;
 	if (facts->order != TS_ABSENT)

@@ -17,7 +17,7 @@
 
 static int make_room(struct ts_text *out)
 {
-	if (out->length > TS_STREAM_MAX_VALUE)
+	if (out->length > TS_INPUT_STREAM_MAX_VALUE)
 		return TS_EFORMAT;
 	return ts_text_reserve(out, STEP) ? TS_OK : TS_ENOMEM;
 }

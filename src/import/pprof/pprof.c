@@ -263,7 +263,7 @@ static void tell_text(struct ts_pprof *p, const char *key, struct ts_pprof_bytes
 		return;
 	ts_text_init(&json);
 	ts_text_append_json(&json, text.data, text.length);
-	ts_places_meta(&p->places, key, ts_text_cstr(&json), json.length);
+	ts_entities_meta(&p->entities, key, ts_text_cstr(&json), json.length);
 	ts_text_release(&json);
 }
 
@@ -275,7 +275,7 @@ static void tell_number(struct ts_pprof *p, const char *key, int64_t number)
 		return;
 	ts_text_init(&json);
 	ts_text_append_int(&json, number);
-	ts_places_meta(&p->places, key, ts_text_cstr(&json), json.length);
+	ts_entities_meta(&p->entities, key, ts_text_cstr(&json), json.length);
 	ts_text_release(&json);
 }
 
@@ -310,7 +310,7 @@ static void tell(struct ts_pprof *p)
 	if (!p->time)
 		return;
 	/* Its clock is the time of day. */
-	sync.clock = p->places.clock;
+	sync.clock = p->entities.clock;
 	sync.time = sync.reference = p->time;
 	sync.method = ts_import_string(p->import, "pprof time_nanos", 16);
 	ts_writer_add(p->writer, TS_TABLE_CLOCK_SYNC, &sync, NULL);
@@ -329,7 +329,7 @@ static int import_profile(struct ts_pprof *p, struct ts_error *err)
 	if (rc && rc != TS_EFORMAT)
 		return rc;
 	end = read_profile(p, &cut);
-	p->places.time = p->time;
+	p->entities.time = p->time;
 	if (!end)
 		end = ts_pprof_frames_init(p);
 	if (end)
@@ -353,7 +353,7 @@ static void release_list(struct ts_pprof_list *list)
 
 static void release(struct ts_pprof *p)
 {
-	ts_places_release(&p->places);
+	ts_entities_release(&p->entities);
 	ts_pprof_samples_release(p);
 	ts_pprof_frames_release(p);
 	release_list(&p->types);
@@ -375,13 +375,13 @@ int ts_pprof_run(struct ts_import *import, struct ts_error *err)
 		return ts_error_set(err, TS_ENOMEM, "input '%s': out of memory", import->path);
 	p->import = import;
 	p->writer = import->writer;
-	rc = ts_places_start(&p->places, import, err);
+	rc = ts_entities_start(&p->entities, import, err);
 	if (!rc)
 		rc = import_profile(p, err);
 	if (rc == TS_EFORMAT || rc == TS_ECANCELED)
-		ts_places_lose(&p->places, &ts_loss_rest, 1);
+		ts_entities_add_loss(&p->entities, &ts_loss_rest, 1);
 	if (rc != TS_ENOMEM && !ts_writer_status(p->writer, NULL))
-		ts_places_finish(&p->places);
+		ts_entities_finish(&p->entities);
 	release(p);
 	return rc;
 }

@@ -12,7 +12,7 @@
 
 #include "base/map.h"
 #include "base/proto.h"
-#include "import/common/arg_shapes.h"
+#include "import/common/row_args.h"
 #include "import/common/entities.h"
 
 /* A message of the profile, or a text; points into the file. */
@@ -46,7 +46,7 @@ struct ts_pprof_location {
 struct ts_pprof {
 	struct ts_import *import;
 	struct ts_writer *writer;
-	struct ts_places places;
+	struct ts_entities entities;
 	int rc; /* TS_ENOMEM: something could not be kept */
 	struct ts_pprof_string *strings;
 	size_t string_count, string_capacity;
@@ -65,7 +65,7 @@ struct ts_pprof {
 	size_t chosen; /* type whose values are the weights */
 	int64_t process, thread;
 	uint32_t program; /* name of every process */
-	struct ts_args args;
+	struct ts_row_args args;
 	uint64_t *path; /* ids of a sample's locations */
 	size_t path_count, path_capacity;
 	int64_t *values;

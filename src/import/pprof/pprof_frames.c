@@ -78,7 +78,7 @@ static struct mapping read_mapping(struct ts_pprof *p, size_t index)
 		}
 	}
 	if (message.failed)
-		ts_places_lose(&p->places, &ts_pprof_loss_message, 1);
+		ts_entities_add_loss(&p->entities, &ts_pprof_loss_message, 1);
 	return mapping;
 }
 
@@ -143,7 +143,7 @@ static void read_function(struct ts_pprof *p, uint64_t id, struct line *line)
 			file = field.value;
 	}
 	if (message.failed)
-		ts_places_lose(&p->places, &ts_pprof_loss_message, 1);
+		ts_entities_add_loss(&p->entities, &ts_pprof_loss_message, 1);
 	line->function = ts_pprof_string(p, name);
 	if (!line->function)
 		line->function = ts_pprof_string(p, system_name);
@@ -166,7 +166,7 @@ static struct line read_line(struct ts_pprof *p, const struct ts_pprof_bytes *by
 			line.column = (int64_t)field.value;
 	}
 	if (message.failed)
-		ts_places_lose(&p->places, &ts_pprof_loss_message, 1);
+		ts_entities_add_loss(&p->entities, &ts_pprof_loss_message, 1);
 	return line;
 }
 
@@ -215,19 +215,19 @@ static void add_symbol(struct ts_pprof *p, uint32_t frame, uint32_t depth, const
 }
 
 /* What is known of a location, ahead of its lines. */
-struct place {
+struct slot {
 	struct ts_frame_row row;
 	struct ts_pprof_bytes object;
 	bool has_address;
 };
 
-static void fill(struct place *place, const struct line *line)
+static void fill(struct slot *slot, const struct line *line)
 {
-	place->row.name = line->function;
-	place->row.file = line->file;
-	place->row.line = line->line;
-	place->row.column = line->column;
-	place->row.kind = kind_of(line->name, place->object, place->has_address);
+	slot->row.name = line->function;
+	slot->row.file = line->file;
+	slot->row.line = line->line;
+	slot->row.column = line->column;
+	slot->row.kind = kind_of(line->name, slot->object, slot->has_address);
 }
 
 static struct ts_pprof_bytes bytes_of(const struct ts_proto_field *field)
@@ -237,7 +237,7 @@ static struct ts_pprof_bytes bytes_of(const struct ts_proto_field *field)
 }
 
 /* The first line is the innermost function, and that which the frame itself is called. */
-static void make_native(struct ts_pprof *p, struct ts_pprof_location *location, struct place *place,
+static void make_native(struct ts_pprof *p, struct ts_pprof_location *location, struct slot *slot,
 			struct ts_proto_reader message, uint32_t count)
 {
 	struct ts_proto_field field;
@@ -245,7 +245,7 @@ static void make_native(struct ts_pprof *p, struct ts_pprof_location *location, 
 	bool is_new = true;
 
 	if (!count)
-		frame = ts_writer_frame(p->writer, &place->row);
+		frame = ts_writer_frame(p->writer, &slot->row);
 	while (ts_proto_next(&message, &field)) {
 		struct ts_pprof_bytes bytes = bytes_of(&field);
 		struct line line;
@@ -254,8 +254,8 @@ static void make_native(struct ts_pprof *p, struct ts_pprof_location *location, 
 			continue;
 		line = read_line(p, &bytes);
 		if (depth == 0) {
-			fill(place, &line);
-			frame = ts_writer_frame(p->writer, &place->row);
+			fill(slot, &line);
+			frame = ts_writer_frame(p->writer, &slot->row);
 			if (!ts_map_insert(&p->symbols, frame, &is_new))
 				p->rc = TS_ENOMEM;
 		}
@@ -268,7 +268,7 @@ static void make_native(struct ts_pprof *p, struct ts_pprof_location *location, 
 }
 
 /* Without an address nothing but its lines tells a location from others: a frame each. */
-static void make_lines(struct ts_pprof *p, struct ts_pprof_location *location, struct place *place,
+static void make_lines(struct ts_pprof *p, struct ts_pprof_location *location, struct slot *slot,
 		       struct ts_proto_reader message)
 {
 	struct ts_proto_field field;
@@ -282,15 +282,15 @@ static void make_lines(struct ts_pprof *p, struct ts_pprof_location *location, s
 		if (field.number != 4)
 			continue;
 		if (count == MAX_LINES) {
-			ts_places_lose(&p->places, &loss_lines, 1);
+			ts_entities_add_loss(&p->entities, &loss_lines, 1);
 			continue;
 		}
 		line = read_line(p, &bytes);
-		fill(place, &line);
-		found[count++] = ts_writer_frame(p->writer, &place->row);
+		fill(slot, &line);
+		found[count++] = ts_writer_frame(p->writer, &slot->row);
 	}
 	if (!count)
-		found[count++] = ts_writer_frame(p->writer, &place->row);
+		found[count++] = ts_writer_frame(p->writer, &slot->row);
 	while (count > 0)
 		add_frame(p, location, found[--count]);
 }
@@ -300,7 +300,7 @@ static void make_location(struct ts_pprof *p, struct ts_pprof_location *location
 	struct ts_pprof_bytes bytes = p->locations.items[index];
 	const struct ts_proto_reader begin = ts_proto_reader(bytes.data, bytes.length);
 	struct ts_proto_reader message = begin;
-	struct place place = { .row = ts_frame_none };
+	struct slot slot = { .row = ts_frame_none };
 	struct ts_proto_field field;
 	uint64_t address = 0, mapping = 0;
 	uint32_t lines = 0;
@@ -314,22 +314,22 @@ static void make_location(struct ts_pprof *p, struct ts_pprof_location *location
 		lines += field.number == 4;
 	}
 	if (message.failed)
-		ts_places_lose(&p->places, &ts_pprof_loss_message, 1);
-	place.row.mapping = mapping_id(p, mapping, &said);
-	place.object = ts_pprof_text(p, said.file);
-	place.has_address = address != 0;
+		ts_entities_add_loss(&p->entities, &ts_pprof_loss_message, 1);
+	slot.row.mapping = mapping_id(p, mapping, &said);
+	slot.object = ts_pprof_text(p, said.file);
+	slot.has_address = address != 0;
 	if (address && said.limit > said.start && address >= said.start && address < said.limit)
-		place.row.pc = (int64_t)(address - said.start);
+		slot.row.pc = (int64_t)(address - said.start);
 	else if (address)
-		place.row.pc = (int64_t)address;
-	if (place.row.pc == TS_ABSENT)
-		place.has_address = false;
-	place.row.kind = kind_of((struct ts_pprof_bytes){ "", 0 }, place.object, place.has_address);
+		slot.row.pc = (int64_t)address;
+	if (slot.row.pc == TS_ABSENT)
+		slot.has_address = false;
+	slot.row.kind = kind_of((struct ts_pprof_bytes){ "", 0 }, slot.object, slot.has_address);
 	location->first = (uint32_t)p->frame_count;
-	if (place.has_address)
-		make_native(p, location, &place, begin, lines);
+	if (slot.has_address)
+		make_native(p, location, &slot, begin, lines);
 	else
-		make_lines(p, location, &place, begin);
+		make_lines(p, location, &slot, begin);
 }
 
 const struct ts_pprof_location *ts_pprof_location(struct ts_pprof *p, uint64_t id)
@@ -338,7 +338,7 @@ const struct ts_pprof_location *ts_pprof_location(struct ts_pprof *p, uint64_t i
 	uint64_t index;
 
 	if (!ts_map_get(&p->locations.by_id, id, &index)) {
-		ts_places_lose(&p->places, &loss_location, 1);
+		ts_entities_add_loss(&p->entities, &loss_location, 1);
 		return NULL;
 	}
 	location = &p->location_list[index];

@@ -83,7 +83,7 @@ static void read_type(struct ts_pprof *p, struct ts_pprof_bytes bytes, struct ts
 			type->unit = (uint32_t)TS_MIN(field.value, UINT32_MAX);
 	}
 	if (message.failed)
-		ts_places_lose(&p->places, &ts_pprof_loss_message, 1);
+		ts_entities_add_loss(&p->entities, &ts_pprof_loss_message, 1);
 	name = ts_pprof_text(p, type->type);
 	unit = ts_pprof_text(p, type->unit);
 	type->scale = scale_of(unit);
@@ -228,19 +228,19 @@ static void take_label(struct ts_pprof *p, const struct ts_proto_field *from, st
 		}
 	}
 	if (message.failed)
-		ts_places_lose(&p->places, &ts_pprof_loss_message, 1);
+		ts_entities_add_loss(&p->entities, &ts_pprof_loss_message, 1);
 	label.key = ts_pprof_text(p, label.key_index);
 	if (!label.key.length || label.text >= TS_MAX(p->string_count, (size_t)1)) {
-		ts_places_lose(&p->places, &loss_label, 1);
+		ts_entities_add_loss(&p->entities, &loss_label, 1);
 		return;
 	}
 	if (tell_thread(p, &label, who))
 		return;
 	key = key_of(p, &label);
 	if (label.is_text)
-		ts_args_add(&p->args, key, TS_ARG_STRING, ts_pprof_string(p, label.text));
+		ts_row_args_add(&p->args, key, TS_ARG_STRING, ts_pprof_string(p, label.text));
 	else
-		ts_args_add(&p->args, key, TS_ARG_INT, label.number);
+		ts_row_args_add(&p->args, key, TS_ARG_INT, label.number);
 }
 
 /* ---- a sample ---- */
@@ -254,17 +254,17 @@ static int64_t find_thread(struct ts_pprof *p, const struct who *who)
 	if (!who->has_pid && !who->has_tid && !who->name)
 		return p->thread;
 	if (who->has_pid) {
-		process = ts_places_process(&p->places, who->pid);
+		process = ts_entities_process(&p->entities, who->pid);
 		if (process)
-			ts_places_process_row(&p->places, process)->name = p->program;
+			ts_entities_process_row(&p->entities, process)->name = p->program;
 	}
-	thread = process ? ts_places_thread(&p->places, process, key,
+	thread = process ? ts_entities_thread(&p->entities, process, key,
 					    who->has_tid ? who->tid : TS_ABSENT)
 			 : 0;
 	if (!thread)
 		p->rc = TS_ENOMEM;
 	else if (who->name)
-		ts_places_thread_row(&p->places, thread)->name = who->name;
+		ts_entities_thread_row(&p->entities, thread)->name = who->name;
 	return thread;
 }
 
@@ -287,7 +287,7 @@ static void take_locations(struct ts_pprof *p, const struct ts_proto_field *fiel
 	while (packed.next < packed.end && ts_proto_varint(&packed, &id))
 		take_location(p, id);
 	if (packed.failed)
-		ts_places_lose(&p->places, &ts_pprof_loss_message, 1);
+		ts_entities_add_loss(&p->entities, &ts_pprof_loss_message, 1);
 }
 
 static void take_value(struct ts_pprof *p, size_t *count, uint64_t value)
@@ -308,7 +308,7 @@ static void take_values(struct ts_pprof *p, const struct ts_proto_field *field, 
 	while (packed.next < packed.end && ts_proto_varint(&packed, &value))
 		take_value(p, count, value);
 	if (packed.failed)
-		ts_places_lose(&p->places, &ts_pprof_loss_message, 1);
+		ts_entities_add_loss(&p->entities, &ts_pprof_loss_message, 1);
 }
 
 /* The innermost location comes first. */
@@ -329,7 +329,7 @@ static void add_values(struct ts_pprof *p)
 {
 	for (size_t i = 0; i < p->types.count; i++)
 		if (i != p->chosen)
-			ts_args_add(&p->args, p->type_list[i].name, TS_ARG_INT, p->values[i]);
+			ts_row_args_add(&p->args, p->type_list[i].name, TS_ARG_INT, p->values[i]);
 }
 
 static void add_sample(struct ts_pprof *p, struct ts_pprof_bytes bytes)
@@ -341,7 +341,7 @@ static void add_sample(struct ts_pprof *p, struct ts_pprof_bytes bytes)
 	struct ts_proto_field field;
 	size_t values = 0;
 
-	ts_args_clear(&p->args);
+	ts_row_args_clear(&p->args);
 	p->path_count = 0;
 	while (ts_proto_next(&message, &field)) {
 		if (field.number == 1)
@@ -352,24 +352,24 @@ static void add_sample(struct ts_pprof *p, struct ts_pprof_bytes bytes)
 			take_label(p, &field, &who);
 	}
 	if (message.failed)
-		ts_places_lose(&p->places, &ts_pprof_loss_message, 1);
+		ts_entities_add_loss(&p->entities, &ts_pprof_loss_message, 1);
 	if (!p->types.count || values < p->types.count) {
-		ts_places_lose(&p->places, &loss_values, 1);
+		ts_entities_add_loss(&p->entities, &loss_values, 1);
 		return;
 	}
 	row.start = p->time;
 	row.name = type->name;
 	row.weight = p->values[p->chosen];
 	if (type->scale && __builtin_mul_overflow(row.weight, type->scale, &row.weight)) {
-		ts_places_lose(&p->places, &loss_range, 1);
+		ts_entities_add_loss(&p->entities, &loss_range, 1);
 		return;
 	}
 	row.thread = find_thread(p, &who);
 	row.stack = make_stack(p);
 	add_values(p);
 	if (values > p->types.count)
-		ts_places_lose(&p->places, &loss_more, values - p->types.count);
-	row.shape = ts_args_shape(&p->args, p->writer);
+		ts_entities_add_loss(&p->entities, &loss_more, values - p->types.count);
+	row.shape = ts_row_args_shape(&p->args, p->writer);
 	ts_writer_add(p->writer, TS_TABLE_SAMPLE, &row, p->args.values);
 	p->import->result.events++;
 }
@@ -378,13 +378,13 @@ static void add_sample(struct ts_pprof *p, struct ts_pprof_bytes bytes)
 static int make_process(struct ts_pprof *p)
 {
 	p->program = ts_pprof_program(p);
-	p->process = ts_places_process_of(&p->places, 0, (uint64_t)INT64_MIN, TS_ABSENT);
-	p->thread = p->process ? ts_places_thread(&p->places, p->process, (uint64_t)INT64_MIN,
+	p->process = ts_entities_process_of(&p->entities, 0, (uint64_t)INT64_MIN, TS_ABSENT);
+	p->thread = p->process ? ts_entities_thread(&p->entities, p->process, (uint64_t)INT64_MIN,
 						  TS_ABSENT)
 			       : 0;
 	if (!p->thread)
 		return TS_ENOMEM;
-	ts_places_process_row(&p->places, p->process)->name = p->program;
+	ts_entities_process_row(&p->entities, p->process)->name = p->program;
 	return TS_OK;
 }
 
@@ -418,7 +418,7 @@ int ts_pprof_add_samples(struct ts_pprof *p, struct ts_error *err)
 			rc = p->rc;
 	}
 	if (p->args.left_out)
-		ts_places_lose(&p->places, &loss_args, p->args.left_out);
+		ts_entities_add_loss(&p->entities, &loss_args, p->args.left_out);
 	if (rc == TS_ENOMEM)
 		ts_error_set(err, rc, "input '%s': out of memory", p->import->path);
 	return rc;

@@ -165,12 +165,12 @@ static int read_nodes(struct ts_rocpd *r)
 		rc = node ? TS_OK : TS_ENOMEM;
 		if (rc || (!machine_length && !name_length))
 			continue;
-		node->host = ts_places_host(r->rows.places,
+		node->host = ts_entities_host(r->rows.entities,
 					    ts_hash64(machine ? machine : "", machine_length) * 31 +
 						    ts_hash64(name ? name : "", name_length));
 		if (!node->host)
 			continue;
-		row = ts_places_host_row(r->rows.places, node->host);
+		row = ts_entities_host_row(r->rows.entities, node->host);
 		row->name = ts_sqlite_string(&query, NAME);
 		ts_text_clear(&r->name);
 		ts_text_append(&r->name, system, system_length);
@@ -193,7 +193,7 @@ static struct ts_rocpd_process *make_process(struct ts_rocpd *r, int64_t number,
 		return NULL;
 	process->host = host;
 	process->index = r->processes++;
-	process->process = ts_places_process_of(r->rows.places, host, process->index, pid);
+	process->process = ts_entities_process_of(r->rows.entities, host, process->index, pid);
 	return process;
 }
 
@@ -230,7 +230,7 @@ static int read_processes(struct ts_rocpd *r)
 		rc = process ? TS_OK : TS_ENOMEM;
 		if (rc || !process->process)
 			continue;
-		row = ts_places_process_row(r->rows.places, process->process);
+		row = ts_entities_process_row(r->rows.entities, process->process);
 		row->name = ts_sqlite_string(&query, NAME);
 		row->start = ts_sqlite_int(&query, INIT);
 		row->end = ts_sqlite_int(&query, FINI);
@@ -265,9 +265,9 @@ static int read_threads(struct ts_rocpd *r)
 		rc = thread ? TS_OK : TS_ENOMEM;
 		if (rc)
 			continue;
-		thread->thread = ts_places_thread(r->rows.places, process, (uint64_t)tid, tid);
+		thread->thread = ts_entities_thread(r->rows.entities, process, (uint64_t)tid, tid);
 		if (thread->thread && name)
-			ts_places_thread_row(r->rows.places, thread->thread)->name = name;
+			ts_entities_thread_row(r->rows.entities, thread->thread)->name = name;
 	}
 	ts_sqlite_end(&query);
 	return rc;
@@ -282,14 +282,14 @@ int64_t ts_rocpd_thread(struct ts_rocpd *r, int64_t process, int64_t number)
 	thread = ts_rocpd_get(&r->threads, number);
 	if (thread)
 		return thread->thread;
-	return ts_places_thread(r->rows.places, ts_rocpd_process(r, process)->process,
+	return ts_entities_thread(r->rows.entities, ts_rocpd_process(r, process)->process,
 				(uint64_t)number, number);
 }
 
 static void describe_agent(struct ts_rocpd *r, const struct ts_sqlite_query *query,
 			   struct ts_rocpd_agent *agent, const int columns[4], int extdata)
 {
-	struct ts_device_row *row = ts_places_device_row(r->rows.places, agent->device);
+	struct ts_device_row *row = ts_entities_device_row(r->rows.entities, agent->device);
 	size_t length;
 	const char *text;
 	struct ts_json js;
@@ -328,7 +328,7 @@ static int read_agents(struct ts_rocpd *r)
 		rc = agent ? TS_OK : TS_ENOMEM;
 		if (rc || !type || strcmp(type, "GPU") != 0)
 			continue;
-		agent->device = ts_places_device(r->rows.places, host,
+		agent->device = ts_entities_device(r->rows.entities, host,
 						 (uint64_t)(node == TS_ABSENT ? id : node),
 						 ts_sqlite_int(&query, NUMBER));
 		if (agent->device)
@@ -348,7 +348,7 @@ int64_t ts_rocpd_device(struct ts_rocpd *r, int64_t process, int64_t number)
 	agent = ts_rocpd_get(&r->agents, number);
 	if (agent)
 		return agent->device;
-	return ts_places_device(r->rows.places, ts_rocpd_process(r, process)->host,
+	return ts_entities_device(r->rows.entities, ts_rocpd_process(r, process)->host,
 				(uint64_t)number | UINT64_C(1) << 63, TS_ABSENT);
 }
 
@@ -470,7 +470,7 @@ static int read_metadata(struct ts_rocpd *r)
 			continue;
 		ts_text_clear(&r->name);
 		ts_text_append_json(&r->name, value, length);
-		ts_places_meta(r->rows.places, tag, ts_text_cstr(&r->name), r->name.length);
+		ts_entities_meta(r->rows.entities, tag, ts_text_cstr(&r->name), r->name.length);
 	}
 	ts_sqlite_end(&query);
 	return rc;
@@ -556,7 +556,7 @@ static void count_others(struct ts_rocpd *r)
 		const struct ts_sqlite_table *table = &r->db->tables[i];
 
 		if (!table->is_taken && table->rows && sqlite3_strnicmp(table->name, "sqlite_", 7))
-			ts_places_lose(r->rows.places, &lost, 1);
+			ts_entities_add_loss(r->rows.entities, &lost, 1);
 	}
 }
 
@@ -583,7 +583,7 @@ int ts_rocpd_read(struct ts_sqlite *db, struct ts_error *err)
 	r->db = db;
 	r->err = err;
 	init_lists(r);
-	ts_rocprof_rows_init(&r->rows, &db->places);
+	ts_rocprof_rows_init(&r->rows, &db->entities);
 	/* A damaged set does not keep others from giving theirs. */
 	for (size_t i = 0, sets = 0;
 	     i < db->table_count && (!rc || rc == TS_EFORMAT) && sets < MAX_SETS; i++) {

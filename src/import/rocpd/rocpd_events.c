@@ -19,7 +19,7 @@ enum { PROCESS, THREAD, START, END, START_ID, END_ID, TRACK, EVENT, EXTDATA, QUE
 
 /* ---- what all have ---- */
 
-struct place {
+struct slot {
 	int64_t process, thread, agent, queue, stream; /* numbers of the file */
 };
 
@@ -36,22 +36,22 @@ static int64_t time_of(struct ts_rocpd *r, const struct ts_sqlite_query *query, 
 }
 
 static struct ts_rocprof_event start_event(struct ts_rocpd *r, const struct ts_sqlite_query *query,
-					   struct place *place)
+					   struct slot *slot)
 {
 	struct ts_rocprof_event event = ts_rocprof_event_none;
 	const struct ts_rocpd_track *track = ts_rocpd_get(&r->tracks, ts_sqlite_int(query, TRACK));
 	const struct ts_rocpd_process *process;
 	const struct ts_rocpd_event *about;
 
-	*place = (struct place){ .process = ts_sqlite_int(query, PROCESS),
+	*slot = (struct slot){ .process = ts_sqlite_int(query, PROCESS),
 				 .thread = ts_sqlite_int(query, THREAD),
 				 .agent = TS_ABSENT,
 				 .queue = ts_sqlite_int(query, QUEUE),
 				 .stream = ts_sqlite_int(query, STREAM) };
 	if (track)
-		*place = (struct place){ track->process, track->thread, track->agent, track->queue,
+		*slot = (struct slot){ track->process, track->thread, track->agent, track->queue,
 					 track->stream };
-	process = ts_rocpd_process(r, place->process);
+	process = ts_rocpd_process(r, slot->process);
 	event.process = process->process;
 	event.process_index = process->index;
 	event.start = time_of(r, query, START, START_ID);
@@ -64,15 +64,15 @@ static struct ts_rocprof_event start_event(struct ts_rocpd *r, const struct ts_s
 	return event;
 }
 
-static int64_t stream_of(struct ts_rocpd *r, const struct place *place,
+static int64_t stream_of(struct ts_rocpd *r, const struct slot *slot,
 			 const struct ts_rocprof_event *event, int64_t device)
 {
-	if (place->stream != TS_ABSENT)
+	if (slot->stream != TS_ABSENT)
 		return ts_rocprof_stream(&r->rows, device, event->process_index, false,
-					 (uint64_t)place->stream);
-	if (place->queue != TS_ABSENT)
+					 (uint64_t)slot->stream);
+	if (slot->queue != TS_ABSENT)
 		return ts_rocprof_stream(&r->rows, device, event->process_index, true,
-					 (uint64_t)place->queue);
+					 (uint64_t)slot->queue);
 	return 0;
 }
 
@@ -100,12 +100,12 @@ static void add_args(struct ts_rocpd *r, const struct ts_sqlite_query *query)
 	/* No further than rows go: many rows may name one event. */
 	for (uint32_t i = about ? about->last_arg : 0; i && !r->rows.args.left_out;
 	     i = r->args[i - 1].previous)
-		ts_args_add(&r->rows.args, r->args[i - 1].name, TS_ARG_STRING,
+		ts_row_args_add(&r->rows.args, r->args[i - 1].name, TS_ARG_STRING,
 			    r->args[i - 1].value);
 	if (about && about->external)
 		ts_rocprof_arg(&r->rows, TS_ROCPROF_KEY_EXTERNAL, about->external);
 	if (extdata && length > 2 && is_json(extdata, length))
-		ts_args_add(&r->rows.args, ts_rocprof_text(&r->rows, "extdata"), TS_ARG_JSON,
+		ts_row_args_add(&r->rows.args, ts_rocprof_text(&r->rows, "extdata"), TS_ARG_JSON,
 			    ts_import_string(r->rows.import, extdata, length));
 }
 
@@ -180,7 +180,7 @@ static int read_args(struct ts_rocpd *r)
 
 		rc = TS_OK;
 		if (!event || r->arg_count == UINT32_MAX) {
-			ts_places_lose(r->rows.places, &ts_rocprof_lost_value, 1);
+			ts_entities_add_loss(r->rows.entities, &ts_rocprof_lost_value, 1);
 			continue;
 		}
 		if (ts_grow_array((void **)&r->args, &r->arg_capacity, r->arg_count + 1,
@@ -275,13 +275,13 @@ static void add_dispatch(struct ts_rocpd *r, const struct ts_sqlite_query *query
 	int64_t kernel = ts_sqlite_int(query, KERNEL);
 	struct ts_rocpd_symbol *symbol = ts_rocpd_get(&r->symbols, kernel);
 	struct ts_rocpd_event *about;
-	struct place place;
-	struct ts_rocprof_event event = start_event(r, query, &place);
+	struct slot slot;
+	struct ts_rocprof_event event = start_event(r, query, &slot);
 
-	if (place.agent == TS_ABSENT)
-		place.agent = ts_sqlite_int(query, AGENT);
-	event.device = ts_rocpd_device(r, place.process, place.agent);
-	event.stream = stream_of(r, &place, &event, event.device);
+	if (slot.agent == TS_ABSENT)
+		slot.agent = ts_sqlite_int(query, AGENT);
+	event.device = ts_rocpd_device(r, slot.process, slot.agent);
+	event.stream = stream_of(r, &slot, &event, event.device);
 	event.name = kernel_name(r, kernel, ts_sqlite_int(query, REGION), symbol);
 	event.shared_bytes = ts_sqlite_int(query, GROUP);
 	if (symbol) {
@@ -295,8 +295,8 @@ static void add_dispatch(struct ts_rocpd *r, const struct ts_sqlite_query *query
 		about->start = event.start;
 		about->device = event.device;
 	}
-	add_arg(r, TS_ROCPROF_KEY_THREAD, place.thread);
-	add_arg(r, TS_ROCPROF_KEY_QUEUE, place.queue);
+	add_arg(r, TS_ROCPROF_KEY_THREAD, slot.thread);
+	add_arg(r, TS_ROCPROF_KEY_QUEUE, slot.queue);
 	add_arg(r, TS_ROCPROF_KEY_KERNEL, kernel);
 	add_arg(r, TS_ROCPROF_KEY_DISPATCH, ts_sqlite_int(query, DISPATCH));
 	add_arg(r, TS_ROCPROF_KEY_PRIVATE, ts_sqlite_int(query, PRIVATE));
@@ -350,25 +350,25 @@ static void add_copy(struct ts_rocpd *r, const struct ts_sqlite_query *query)
 	int64_t dst = ts_sqlite_int(query, DST_AGENT), src = ts_sqlite_int(query, SRC_AGENT);
 	int64_t dst_address = ts_sqlite_int(query, DST_ADDRESS);
 	int64_t src_address = ts_sqlite_int(query, SRC_ADDRESS);
-	struct place place;
-	struct ts_rocprof_event event = start_event(r, query, &place);
+	struct slot slot;
+	struct ts_rocprof_event event = start_event(r, query, &slot);
 
 	event.name = name->string;
 	event.operation = name->operation;
-	event.device = ts_rocpd_device(r, place.process, dst);
-	event.other_device = ts_rocpd_device(r, place.process, src);
+	event.device = ts_rocpd_device(r, slot.process, dst);
+	event.other_device = ts_rocpd_device(r, slot.process, src);
 	event.bytes = ts_sqlite_int(query, SIZE);
 	if (event.device || event.other_device)
-		event.stream = stream_of(r, &place, &event,
+		event.stream = stream_of(r, &slot, &event,
 					 event.device ? event.device : event.other_device);
-	add_arg(r, TS_ROCPROF_KEY_THREAD, place.thread);
+	add_arg(r, TS_ROCPROF_KEY_THREAD, slot.thread);
 	add_arg(r, TS_ROCPROF_KEY_SRC_AGENT, src);
 	add_arg(r, TS_ROCPROF_KEY_DST_AGENT, dst);
 	if (src_address > 0)
-		ts_args_add(&r->rows.args, ts_rocprof_text(&r->rows, "src_address"), TS_ARG_INT,
+		ts_row_args_add(&r->rows.args, ts_rocprof_text(&r->rows, "src_address"), TS_ARG_INT,
 			    src_address);
 	if (dst_address > 0)
-		ts_args_add(&r->rows.args, ts_rocprof_text(&r->rows, "dst_address"), TS_ARG_INT,
+		ts_row_args_add(&r->rows.args, ts_rocprof_text(&r->rows, "dst_address"), TS_ARG_INT,
 			    dst_address);
 	add_args(r, query);
 	ts_rocprof_add_copy(&r->rows, &event);
@@ -390,33 +390,33 @@ static void add_allocation(struct ts_rocpd *r, const struct ts_sqlite_query *que
 	const char *type = ts_sqlite_text(query, TYPE, &type_length);
 	const char *level = ts_sqlite_text(query, LEVEL, &level_length);
 	int64_t address = ts_sqlite_int(query, ADDRESS);
-	struct place place;
-	struct ts_rocprof_event event = start_event(r, query, &place);
+	struct slot slot;
+	struct ts_rocprof_event event = start_event(r, query, &slot);
 	char name[64];
 
-	if (place.agent == TS_ABSENT)
-		place.agent = ts_sqlite_int(query, OWN_AGENT);
-	event.thread = ts_rocpd_thread(r, place.process, place.thread);
+	if (slot.agent == TS_ABSENT)
+		slot.agent = ts_sqlite_int(query, OWN_AGENT);
+	event.thread = ts_rocpd_thread(r, slot.process, slot.thread);
 	event.bytes = ts_sqlite_int(query, SIZE);
 	if (level && !strcmp(level, "SCRATCH")) {
 		snprintf(name, sizeof(name), "SCRATCH_MEMORY_%.32s", type ? type : "");
 		event.name = ts_rocprof_text(&r->rows, name);
-		add_arg(r, TS_ROCPROF_KEY_AGENT, place.agent);
-		add_arg(r, TS_ROCPROF_KEY_QUEUE, place.queue);
+		add_arg(r, TS_ROCPROF_KEY_AGENT, slot.agent);
+		add_arg(r, TS_ROCPROF_KEY_QUEUE, slot.queue);
 		if (event.bytes > 0)
-			ts_args_add(&r->rows.args, ts_rocprof_text(&r->rows, "size"), TS_ARG_INT,
+			ts_row_args_add(&r->rows.args, ts_rocprof_text(&r->rows, "size"), TS_ARG_INT,
 				    event.bytes);
 		add_args(r, query);
 		ts_rocprof_add_range(&r->rows, &event);
 		return;
 	}
 	snprintf(name, sizeof(name), "%.16s %.32s", level ? level : "", type ? type : "");
-	event.device = ts_rocpd_device(r, place.process, place.agent);
+	event.device = ts_rocpd_device(r, slot.process, slot.agent);
 	event.operation = type && (!strcmp(type, "FREE") || !strcmp(type, "RECLAIM"))
 				  ? TS_ROCPROF_FREE
 				  : TS_ROCPROF_ALLOCATE;
 	event.address = address == TS_ABSENT ? 0 : (uint64_t)address;
-	ts_args_add(&r->rows.args, r->rows.keys[TS_ROCPROF_KEY_OPERATION], TS_ARG_STRING,
+	ts_row_args_add(&r->rows.args, r->rows.keys[TS_ROCPROF_KEY_OPERATION], TS_ARG_STRING,
 		    ts_import_string(r->rows.import, name, strlen(name)));
 	add_args(r, query);
 	ts_rocprof_add_allocation(&r->rows, &event);
@@ -439,10 +439,10 @@ static void add_region(struct ts_rocpd *r, const struct ts_sqlite_query *query)
 	const struct ts_rocpd_event *about = ts_rocpd_get(&r->events, ts_sqlite_int(query, EVENT));
 	const struct ts_rocpd_string *category =
 		ts_rocpd_string(r, about ? (int64_t)about->category : -1);
-	struct place place;
-	struct ts_rocprof_event event = start_event(r, query, &place);
+	struct slot slot;
+	struct ts_rocprof_event event = start_event(r, query, &slot);
 
-	event.thread = ts_rocpd_thread(r, place.process, place.thread);
+	event.thread = ts_rocpd_thread(r, slot.process, slot.thread);
 	event.name = name->string;
 	event.operation = name->operation;
 	add_args(r, query);
@@ -475,11 +475,11 @@ static void add_instant(struct ts_rocpd *r, const struct ts_sqlite_query *query)
 		ts_rocpd_string(r, about ? (int64_t)about->category : -1);
 	const struct ts_rocpd_string *name = ts_rocpd_string(r, ts_sqlite_int(query, NAME));
 	const struct ts_rocpd_track *track = ts_rocpd_get(&r->tracks, ts_sqlite_int(query, TRACK));
-	struct place place;
-	struct ts_rocprof_event event = start_event(r, query, &place);
+	struct slot slot;
+	struct ts_rocprof_event event = start_event(r, query, &slot);
 
 	event.start = event.end = time_of(r, query, TIMESTAMP, TIMESTAMP_ID);
-	event.thread = ts_rocpd_thread(r, place.process, place.thread);
+	event.thread = ts_rocpd_thread(r, slot.process, slot.thread);
 	event.name = name->string;
 	if (!event.name && track)
 		event.name = ts_rocpd_string(r, track->name)->string;
@@ -518,7 +518,7 @@ static void add_values(struct ts_rocpd *r, int64_t number)
 	if (!r->value_count)
 		return;
 	if (!about || !about->has_dispatch) {
-		ts_places_lose(r->rows.places, &ts_rocprof_lost_value, r->value_count);
+		ts_entities_add_loss(r->rows.entities, &ts_rocprof_lost_value, r->value_count);
 		r->value_count = 0;
 		return;
 	}

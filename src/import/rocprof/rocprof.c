@@ -67,7 +67,7 @@ static int skip_section(struct ts_rocprof *r, bool is_lost)
 		if (!rc)
 			rc = ts_json_stream_skip(&r->in);
 		if (!rc && is_lost)
-			ts_places_lose(r->rows.places, &ts_rocprof_lost_section, 1);
+			ts_entities_add_loss(r->rows.entities, &ts_rocprof_lost_section, 1);
 		if (!rc)
 			rc = ts_json_stream_next(&r->in, first == '[' ? ']' : '}', &more);
 	}
@@ -299,9 +299,9 @@ static int finish(struct ts_rocprof *r, int rc)
 		r->in.err = NULL;
 		ts_rocprof_store_held(r);
 		r->in.err = err;
-		ts_places_lose(r->rows.places, &ts_loss_rest, 1);
+		ts_entities_add_loss(r->rows.entities, &ts_loss_rest, 1);
 	}
-	ts_places_finish(r->rows.places);
+	ts_entities_finish(r->rows.entities);
 	end = ts_writer_status(r->rows.writer, r->in.err);
 	return rc ? rc : end;
 }
@@ -311,7 +311,7 @@ static void release(struct ts_rocprof *r)
 	ts_rocprof_held_release(r);
 	ts_rocprof_info_release(r);
 	ts_rocprof_rows_release(&r->rows);
-	ts_places_release(&r->places);
+	ts_entities_release(&r->entities);
 	ts_json_stream_release(&r->in);
 	ts_text_release(&r->scratch);
 	ts_text_release(&r->other);
@@ -330,8 +330,8 @@ int ts_rocprof_run(struct ts_import *import, struct ts_error *err)
 	r->js = &import->stream.js;
 	r->held = -1;
 	ts_json_stream_init(&r->in, import, err);
-	rc = ts_places_start(&r->places, import, err);
-	ts_rocprof_rows_init(&r->rows, &r->places);
+	rc = ts_entities_start(&r->entities, import, err);
+	ts_rocprof_rows_init(&r->rows, &r->entities);
 	if (!rc) {
 		rc = read_file(r);
 		if (rc)

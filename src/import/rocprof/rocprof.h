@@ -110,7 +110,7 @@ struct ts_rocprof_list {
 };
 
 struct ts_rocprof {
-	struct ts_places places;
+	struct ts_entities entities;
 	struct ts_rocprof_rows rows;
 	struct ts_json_stream in;
 	struct ts_import *import;

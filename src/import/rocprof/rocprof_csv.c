@@ -82,7 +82,7 @@ int ts_rocprof_csv_probe(const char *data, size_t bytes)
 
 static uint64_t end_of(const struct ts_rocprof_csv *csv)
 {
-	return ts_stream_at(&csv->import->stream, csv->import->stream.js.end);
+	return ts_input_stream_at(&csv->import->stream, csv->import->stream.js.end);
 }
 
 /*
@@ -106,7 +106,7 @@ static int next_line(struct ts_rocprof_csv *csv, bool *ret_more)
 			break;
 		if ((size_t)(js->end - js->next) > TS_IMPORT_MAX_STRING)
 			return ts_import_bad(csv->import,
-					     ts_stream_at(&csv->import->stream, js->next),
+					     ts_input_stream_at(&csv->import->stream, js->next),
 					     "a line is longer than 64 MiB", csv->err);
 		rc = ts_import_refill(csv->import, js->next, csv->err);
 		if (rc)
@@ -137,7 +137,7 @@ static int read_lines(struct ts_rocprof_csv *csv)
 		if (csv->field_count < csv->column_count && is_cut(csv))
 			rc = ts_import_cut(csv->import, end_of(csv), csv->err);
 		else if (csv->field_count != csv->column_count)
-			ts_places_lose(&csv->places, &lost_line, 1);
+			ts_entities_add_loss(&csv->entities, &lost_line, 1);
 		else
 			csv->add(csv);
 	}
@@ -165,19 +165,19 @@ int ts_rocprof_csv_run(struct ts_import *import, struct ts_error *err)
 		return ts_error_set(err, TS_ENOMEM, "input '%s': out of memory", import->path);
 	csv->import = import;
 	csv->err = err;
-	rc = ts_places_start(&csv->places, import, err);
-	ts_rocprof_rows_init(&csv->rows, &csv->places);
+	rc = ts_entities_start(&csv->entities, import, err);
+	ts_rocprof_rows_init(&csv->rows, &csv->entities);
 	if (!rc)
 		rc = read_file(csv);
 	if (rc == TS_EFORMAT || rc == TS_ECANCELED)
-		ts_places_lose(&csv->places, &ts_loss_rest, 1);
+		ts_entities_add_loss(&csv->entities, &ts_loss_rest, 1);
 	if (!ts_writer_status(import->writer, NULL))
-		ts_places_finish(&csv->places);
+		ts_entities_finish(&csv->entities);
 	for (size_t i = 0; i < TS_ARRAY_SIZE(csv->cache); i++)
 		free(csv->cache[i].text);
 	ts_map_release(&csv->processes);
 	ts_rocprof_rows_release(&csv->rows);
-	ts_places_release(&csv->places);
+	ts_entities_release(&csv->entities);
 	ts_text_release(&csv->scratch);
 	free(csv);
 	return rc;

@@ -72,7 +72,7 @@ struct ts_rocprof_cached {
 struct ts_rocprof_csv {
 	struct ts_import *import;
 	struct ts_error *err;
-	struct ts_places places;
+	struct ts_entities entities;
 	struct ts_rocprof_rows rows;
 	struct ts_text scratch;
 	struct ts_rocprof_field fields[TS_ROCPROF_CSV_MAX_COLUMNS];

@@ -214,9 +214,9 @@ static void add_others(struct ts_rocprof_csv *csv)
 			continue;
 		field = plain(csv, &csv->fields[i], &storage);
 		if (!ts_parse_int64(field->text, field->length, &value))
-			ts_args_add(&csv->rows.args, csv->keys[i], TS_ARG_INT, value);
+			ts_row_args_add(&csv->rows.args, csv->keys[i], TS_ARG_INT, value);
 		else
-			ts_args_add(&csv->rows.args, csv->keys[i], TS_ARG_STRING,
+			ts_row_args_add(&csv->rows.args, csv->keys[i], TS_ARG_STRING,
 				    ts_import_string(csv->import, field->text, field->length));
 	}
 }
@@ -239,7 +239,7 @@ static int64_t device_of(struct ts_rocprof_csv *csv, enum ts_rocprof_csv_column 
 
 	if (!field->length || !number_of(field, &number) || number > INT64_MAX)
 		return 0;
-	return ts_places_device(&csv->places, 0, number, (int64_t)number);
+	return ts_entities_device(&csv->entities, 0, number, (int64_t)number);
 }
 
 static int64_t stream_of(struct ts_rocprof_csv *csv, const struct ts_rocprof_event *event,
@@ -270,7 +270,7 @@ static struct ts_rocprof_event start_event(struct ts_rocprof_csv *csv)
 	if (index && is_new)
 		*index = ts_map_count(&csv->processes) - 1;
 	event.process_index = index ? *index : 0;
-	event.process = ts_places_process(&csv->places, pid);
+	event.process = ts_entities_process(&csv->entities, pid);
 	return event;
 }
 
@@ -283,8 +283,8 @@ static int64_t thread_of(struct ts_rocprof_csv *csv, const struct ts_rocprof_eve
 		return 0;
 	/* Some files do not say of which process they are: there is one. */
 	if (!process)
-		process = ts_places_process(&csv->places, TS_ABSENT);
-	return ts_places_thread(&csv->places, process, (uint64_t)tid, tid);
+		process = ts_entities_process(&csv->entities, TS_ABSENT);
+	return ts_entities_thread(&csv->entities, process, (uint64_t)tid, tid);
 }
 
 /* ---- lines ---- */
@@ -344,7 +344,7 @@ static void add_counter(struct ts_rocprof_csv *csv)
 	csv->has_dispatch = true;
 	csv->last_dispatch = dispatch;
 	if (!value->length || value->length >= sizeof(text)) {
-		ts_places_lose(&csv->places, &ts_rocprof_lost_value, 1);
+		ts_entities_add_loss(&csv->entities, &ts_rocprof_lost_value, 1);
 		return;
 	}
 	memcpy(text, value->text, value->length);
@@ -413,7 +413,7 @@ static void add_allocation(struct ts_rocprof_csv *csv)
 	event.device = device_of(csv, TS_CSV_AGENT);
 	event.thread = thread_of(csv, &event);
 	number_of(field_of(csv, TS_CSV_ADDRESS), &event.address);
-	ts_args_add(&csv->rows.args, csv->rows.keys[TS_ROCPROF_KEY_OPERATION], TS_ARG_STRING,
+	ts_row_args_add(&csv->rows.args, csv->rows.keys[TS_ROCPROF_KEY_OPERATION], TS_ARG_STRING,
 		    operation->string);
 	add_others(csv);
 	ts_rocprof_add_allocation(&csv->rows, &event);
@@ -440,10 +440,10 @@ static void add_sample(struct ts_rocprof_csv *csv)
 
 	row.start = int_of(csv, TS_CSV_TIMESTAMP);
 	if (row.start == TS_ABSENT) {
-		ts_places_lose(&csv->places, &ts_rocprof_lost_time, 1);
+		ts_entities_add_loss(&csv->entities, &ts_rocprof_lost_time, 1);
 		return;
 	}
-	csv->places.time = row.start;
+	csv->entities.time = row.start;
 	frame.kind = TS_FRAME_INSTRUCTION;
 	frame.name = name_of(csv, TS_CSV_INSTRUCTION)->string;
 	row.stack = ts_writer_stack(csv->rows.writer, 0, ts_writer_frame(csv->rows.writer, &frame));
@@ -451,12 +451,12 @@ static void add_sample(struct ts_rocprof_csv *csv)
 	row.weight = 1;
 	add_arg(csv, TS_CSV_DISPATCH, TS_ROCPROF_KEY_DISPATCH);
 	if (has(csv, TS_CSV_COMMENT) && field_of(csv, TS_CSV_COMMENT)->length)
-		ts_args_add(&csv->rows.args, csv->keys[csv->places_of[TS_CSV_COMMENT]],
+		ts_row_args_add(&csv->rows.args, csv->keys[csv->places_of[TS_CSV_COMMENT]],
 			    TS_ARG_STRING, name_of(csv, TS_CSV_COMMENT)->string);
 	add_others(csv);
-	row.shape = ts_args_shape(&csv->rows.args, csv->rows.writer);
+	row.shape = ts_row_args_shape(&csv->rows.args, csv->rows.writer);
 	ts_writer_add(csv->rows.writer, TS_TABLE_SAMPLE, &row, csv->rows.args.values);
-	ts_args_clear(&csv->rows.args);
+	ts_row_args_clear(&csv->rows.args);
 	csv->import->result.events++;
 }
 

@@ -129,14 +129,14 @@ static void make_host(struct ts_rocprof *r, const struct metadata *metadata)
 
 	if (!*machine && !*name)
 		return;
-	r->host = ts_places_host(r->rows.places, ts_hash64(machine, strlen(machine)) * 31 +
+	r->host = ts_entities_host(r->rows.entities, ts_hash64(machine, strlen(machine)) * 31 +
 							 ts_hash64(name, strlen(name)));
 	if (!r->host)
 		return;
 	ts_text_clear(&r->other);
 	ts_text_printf(&r->other, "%s %s", text_of(r, metadata->system),
 		       text_of(r, metadata->release));
-	row = ts_places_host_row(r->rows.places, r->host);
+	row = ts_entities_host_row(r->rows.entities, r->host);
 	row->name = metadata->host_name;
 	if (r->other.length > 1)
 		row->system = ts_writer_string(r->rows.writer, r->other.data, r->other.length);
@@ -147,17 +147,17 @@ static void make_process(struct ts_rocprof *r, const struct metadata *metadata)
 	struct ts_process_row *row;
 	struct ts_meta_row meta = ts_meta_none;
 
-	r->process = ts_places_process_of(r->rows.places, r->host, r->index, metadata->pid);
+	r->process = ts_entities_process_of(r->rows.entities, r->host, r->index, metadata->pid);
 	if (!r->process)
 		return;
-	row = ts_places_process_row(r->rows.places, r->process);
+	row = ts_entities_process_row(r->rows.entities, r->process);
 	row->start = metadata->init;
 	row->end = metadata->fini;
 	if (metadata->command && *text_of(r, metadata->command) == '[')
 		row->command = metadata->command;
 	if (!metadata->config)
 		return;
-	meta.source = r->rows.places->source;
+	meta.source = r->rows.entities->source;
 	meta.process = r->process;
 	meta.key = ts_rocprof_text(&r->rows, "config");
 	meta.value = metadata->config;
@@ -298,12 +298,12 @@ static void make_device(struct ts_rocprof *r, const struct agent *agent, uint32_
 	struct ts_device_row *row;
 	uint64_t key = agent->node == TS_ABSENT ? agent->handle | UINT64_C(1) << 63
 						: (uint64_t)agent->node;
-	int64_t id = ts_places_device(r->rows.places, r->host, key, agent->number);
+	int64_t id = ts_entities_device(r->rows.entities, r->host, key, agent->number);
 
 	if (!id)
 		return;
 	ts_map_put(&r->agents, agent->handle, (uint64_t)id);
-	row = ts_places_device_row(r->rows.places, id);
+	row = ts_entities_device_row(r->rows.entities, id);
 	row->name = *text_of(r, agent->product) ? agent->product
 		    : *text_of(r, agent->name)  ? agent->name
 						: agent->model;
@@ -325,7 +325,7 @@ static void add_to_host(struct ts_rocprof *r, const struct agent *agent)
 		r->memory_bytes = INT64_MAX;
 	if (!r->host)
 		return;
-	row = ts_places_host_row(r->rows.places, r->host);
+	row = ts_entities_host_row(r->rows.entities, r->host);
 	if (r->processors)
 		row->processors = r->processors;
 	if (r->memory_bytes)

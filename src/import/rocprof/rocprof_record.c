@@ -226,12 +226,12 @@ static int read_number_arg(struct ts_rocprof *r, uint32_t key)
 	if (rc)
 		return rc;
 	if (number.kind == TS_JSON_INT)
-		ts_args_add(&r->rows.args, key, TS_ARG_INT, number.integer);
+		ts_row_args_add(&r->rows.args, key, TS_ARG_INT, number.integer);
 	else if (number.kind == TS_JSON_BIG)
-		ts_args_add(&r->rows.args, key, TS_ARG_JSON,
+		ts_row_args_add(&r->rows.args, key, TS_ARG_JSON,
 			    ts_import_string(r->import, number.text, number.length));
 	else
-		ts_args_add_double(&r->rows.args, key, number.real);
+		ts_row_args_add_double(&r->rows.args, key, number.real);
 	return TS_OK;
 }
 
@@ -249,12 +249,12 @@ static int read_arg(struct ts_rocprof *r, uint32_t key)
 		return ts_json_cut(r->js);
 	case '"':
 		rc = ts_rocprof_read_string(r, &string);
-		ts_args_add(&r->rows.args, key, TS_ARG_STRING, string);
+		ts_row_args_add(&r->rows.args, key, TS_ARG_STRING, string);
 		return rc;
 	case 't':
 	case 'f':
 		rc = ts_json_scan_literal(r->js, &literal);
-		ts_args_add(&r->rows.args, key, TS_ARG_BOOL, !rc && literal == TS_JSON_TRUE);
+		ts_row_args_add(&r->rows.args, key, TS_ARG_BOOL, !rc && literal == TS_JSON_TRUE);
 		return rc;
 	case '{':
 		/* {"handle": 7} is 7. */
@@ -272,7 +272,7 @@ static int read_arg(struct ts_rocprof *r, uint32_t key)
 		return read_number_arg(r, key);
 	}
 	rc = ts_rocprof_read_json(r, &string);
-	ts_args_add(&r->rows.args, key, TS_ARG_JSON, string);
+	ts_row_args_add(&r->rows.args, key, TS_ARG_JSON, string);
 	return rc;
 }
 
@@ -296,7 +296,7 @@ static int read_call_arg(struct ts_rocprof *r)
 			rc = ts_json_next(r->js, '}', &more);
 	}
 	if (!rc && name)
-		ts_args_add(&r->rows.args, name, TS_ARG_STRING, value);
+		ts_row_args_add(&r->rows.args, name, TS_ARG_STRING, value);
 	return rc;
 }
 
@@ -602,7 +602,7 @@ int ts_rocprof_read_record(void *context)
 						.result = TS_ABSENT,
 						.instruction = -1 };
 	r->value_count = 0;
-	ts_args_clear(&r->rows.args);
+	ts_row_args_clear(&r->rows.args);
 	if (first < 0)
 		return ts_json_cut(r->js);
 	if (first == '{')

@@ -68,12 +68,12 @@ static const char *const key_names[TS_ROCPROF_KEY_COUNT] = {
 	[TS_ROCPROF_KEY_FLAGS] = "flags",
 };
 
-void ts_rocprof_rows_init(struct ts_rocprof_rows *rows, struct ts_places *places)
+void ts_rocprof_rows_init(struct ts_rocprof_rows *rows, struct ts_entities *entities)
 {
 	memset(rows, 0, sizeof(*rows));
-	rows->places = places;
-	rows->import = places->import;
-	rows->writer = places->writer;
+	rows->entities = entities;
+	rows->import = entities->import;
+	rows->writer = entities->writer;
 	for (size_t i = 0; i < TS_ROCPROF_KEY_COUNT; i++)
 		rows->keys[i] = ts_rocprof_text(rows, key_names[i]);
 }
@@ -171,11 +171,11 @@ void ts_rocprof_arg_unsigned(struct ts_rocprof_rows *rows, uint32_t key, uint64_
 	char text[24];
 
 	if (value <= INT64_MAX) {
-		ts_args_add(&rows->args, key, TS_ARG_INT, (int64_t)value);
+		ts_row_args_add(&rows->args, key, TS_ARG_INT, (int64_t)value);
 		return;
 	}
 	snprintf(text, sizeof(text), "%llu", (unsigned long long)value);
-	ts_args_add(&rows->args, key, TS_ARG_JSON, ts_rocprof_text(rows, text));
+	ts_row_args_add(&rows->args, key, TS_ARG_JSON, ts_rocprof_text(rows, text));
 }
 
 int64_t ts_rocprof_stream(struct ts_rocprof_rows *rows, int64_t device, uint64_t process_index,
@@ -190,13 +190,13 @@ int64_t ts_rocprof_stream(struct ts_rocprof_rows *rows, int64_t device, uint64_t
 		return 0;
 	if (is_new)
 		*key = ts_pairmap_count(&rows->streams);
-	id = ts_places_stream(rows->places, device, *key,
+	id = ts_entities_stream(rows->entities, device, *key,
 			      handle <= INT64_MAX ? (int64_t)handle : TS_ABSENT);
 	if (is_new && is_queue && id) {
 		char name[40];
 
 		snprintf(name, sizeof(name), "queue %llu", (unsigned long long)handle);
-		ts_places_stream_row(rows->places, id)->name = ts_rocprof_text(rows, name);
+		ts_entities_stream_row(rows->entities, id)->name = ts_rocprof_text(rows, name);
 	}
 	return id;
 }
@@ -212,7 +212,7 @@ static int64_t correlation(struct ts_rocprof_rows *rows, const struct ts_rocprof
 		return TS_ABSENT;
 	if (event->correlation >> bits == 0 && event->process_index >> (62 - bits) == 0)
 		return (int64_t)(event->process_index << bits | event->correlation);
-	ts_places_lose(rows->places, &lost_correlation, 1);
+	ts_entities_add_loss(rows->entities, &lost_correlation, 1);
 	return TS_ABSENT;
 }
 
@@ -224,16 +224,16 @@ static bool span(struct ts_rocprof_rows *rows, const struct ts_rocprof_event *ev
 
 	/* Commands whose signal was never stamped have zeros. */
 	if (start == TS_ABSENT || (start == 0 && (end == 0 || end == TS_ABSENT))) {
-		ts_places_lose(rows->places, &ts_rocprof_lost_time, 1);
-		ts_args_clear(&rows->args);
+		ts_entities_add_loss(rows->entities, &ts_rocprof_lost_time, 1);
+		ts_row_args_clear(&rows->args);
 		return false;
 	}
-	rows->places->time = start;
+	rows->entities->time = start;
 	*ret_duration = 0;
 	if (end == TS_ABSENT || (end == 0 && start > 0))
 		*ret_duration = -1;
 	else if (__builtin_sub_overflow(end, start, ret_duration) || *ret_duration < 0) {
-		ts_places_lose(rows->places, &lost_end, 1);
+		ts_entities_add_loss(rows->entities, &lost_end, 1);
 		*ret_duration = 0;
 	}
 	return true;
@@ -242,17 +242,17 @@ static bool span(struct ts_rocprof_rows *rows, const struct ts_rocprof_event *ev
 /* The shape of rows->args; the fields of the last row are tried first. */
 static uint32_t shape(struct ts_rocprof_rows *rows)
 {
-	struct ts_args *args = &rows->args;
+	struct ts_row_args *args = &rows->args;
 	size_t bytes = args->field_count * sizeof(*args->fields);
 
 	if (args->left_out)
-		ts_places_lose(rows->places, &lost_argument, args->left_out);
+		ts_entities_add_loss(rows->entities, &lost_argument, args->left_out);
 	args->left_out = 0;
 	if (!args->field_count)
 		return 0;
 	if (args->field_count == rows->field_count && !memcmp(rows->fields, args->fields, bytes))
 		return rows->shape;
-	rows->shape = ts_args_shape(args, rows->writer);
+	rows->shape = ts_row_args_shape(args, rows->writer);
 	rows->field_count = 0;
 	if (!ts_grow_array((void **)&rows->fields, &rows->field_capacity, args->field_count,
 			   sizeof(*args->fields))) {
@@ -265,7 +265,7 @@ static uint32_t shape(struct ts_rocprof_rows *rows)
 static void add(struct ts_rocprof_rows *rows, enum ts_table_id table, const void *row)
 {
 	ts_writer_add(rows->writer, table, row, rows->args.values);
-	ts_args_clear(&rows->args);
+	ts_row_args_clear(&rows->args);
 	if (table != TS_TABLE_ALLOCATION)
 		rows->import->result.events++;
 }
@@ -479,18 +479,18 @@ void ts_rocprof_add_counter(struct ts_rocprof_rows *rows, const struct ts_rocpro
 {
 	struct ts_counter_row row = ts_counter_none;
 
-	ts_args_clear(&rows->args);
+	ts_row_args_clear(&rows->args);
 	if (event->start == TS_ABSENT || event->start == 0) {
-		ts_places_lose(rows->places, &ts_rocprof_lost_value, 1);
+		ts_entities_add_loss(rows->entities, &ts_rocprof_lost_value, 1);
 		return;
 	}
-	rows->places->time = event->start;
+	rows->entities->time = event->start;
 	row.start = event->start;
 	row.device = event->device;
 	row.process = event->device ? 0 : event->process;
 	row.name = event->name;
 	row.category = event->category;
-	ts_args_add_double(&rows->args, rows->keys[TS_ROCPROF_KEY_VALUE], value);
+	ts_row_args_add_double(&rows->args, rows->keys[TS_ROCPROF_KEY_VALUE], value);
 	row.shape = shape(rows);
 	add(rows, TS_TABLE_COUNTER, &row);
 }

@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "base/map.h"
-#include "import/common/arg_shapes.h"
+#include "import/common/row_args.h"
 #include "import/common/entities.h"
 
 /* Arguments that more than one reader adds. */
@@ -80,10 +80,10 @@ struct ts_rocprof_block {
 };
 
 struct ts_rocprof_rows {
-	struct ts_places *places; /* of the caller, who starts and finishes it */
+	struct ts_entities *entities; /* of the caller, who starts and finishes it */
 	struct ts_import *import;
 	struct ts_writer *writer;
-	struct ts_args args; /* of the event that is being read */
+	struct ts_row_args args; /* of the event that is being read */
 	uint32_t keys[TS_ROCPROF_KEY_COUNT];
 	/* The shape of the last row: the next one is often alike. */
 	struct ts_field *fields;
@@ -95,13 +95,13 @@ struct ts_rocprof_rows {
 	size_t block_count, block_capacity;
 };
 
-void ts_rocprof_rows_init(struct ts_rocprof_rows *rows, struct ts_places *places);
+void ts_rocprof_rows_init(struct ts_rocprof_rows *rows, struct ts_entities *entities);
 void ts_rocprof_rows_release(struct ts_rocprof_rows *rows);
 
 static inline void ts_rocprof_arg(struct ts_rocprof_rows *rows, enum ts_rocprof_key key,
 				  int64_t value)
 {
-	ts_args_add(&rows->args, rows->keys[key], TS_ARG_INT, value);
+	ts_row_args_add(&rows->args, rows->keys[key], TS_ARG_INT, value);
 }
 
 /* A number that may be beyond an int64: then its text is kept. */

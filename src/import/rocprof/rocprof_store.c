@@ -20,7 +20,7 @@ static int64_t device_of(struct ts_rocprof *r, uint64_t handle)
 	if (ts_map_get(&r->agents, handle, &id))
 		return (int64_t)id;
 	/* Of an agent that the file does not describe. */
-	id = (uint64_t)ts_places_device(r->rows.places, r->host, handle | UINT64_C(1) << 63,
+	id = (uint64_t)ts_entities_device(r->rows.entities, r->host, handle | UINT64_C(1) << 63,
 					TS_ABSENT);
 	ts_map_put(&r->agents, handle, id);
 	return (int64_t)id;
@@ -32,7 +32,7 @@ static int64_t thread_of(struct ts_rocprof *r)
 
 	if (!HAS(record, TS_ROCPROF_THREAD))
 		return 0;
-	return ts_places_thread(r->rows.places, ts_rocprof_process(r), record->thread,
+	return ts_entities_thread(r->rows.entities, ts_rocprof_process(r), record->thread,
 				record->thread <= INT64_MAX ? (int64_t)record->thread : TS_ABSENT);
 }
 
@@ -185,7 +185,7 @@ static void store_allocation(struct ts_rocprof *r, struct ts_rocprof_event *even
 	event->address = record->address;
 	if (HAS(record, TS_ROCPROF_ALLOCATION_SIZE) && record->allocation_size <= INT64_MAX)
 		event->bytes = (int64_t)record->allocation_size;
-	ts_args_add(&r->rows.args, r->rows.keys[TS_ROCPROF_KEY_OPERATION], TS_ARG_STRING,
+	ts_row_args_add(&r->rows.args, r->rows.keys[TS_ROCPROF_KEY_OPERATION], TS_ARG_STRING,
 		    event->name);
 	add_external(r);
 	ts_rocprof_add_allocation(&r->rows, event);
@@ -257,7 +257,7 @@ static void store_sample(struct ts_rocprof *r, const struct ts_rocprof_event *ev
 	size_t index = (size_t)record->instruction;
 
 	if (record->timestamp == TS_ABSENT) {
-		ts_places_lose(r->rows.places, &ts_rocprof_lost_time, 1);
+		ts_entities_add_loss(r->rows.entities, &ts_rocprof_lost_time, 1);
 		return;
 	}
 	frame.kind = TS_FRAME_INSTRUCTION;
@@ -266,7 +266,7 @@ static void store_sample(struct ts_rocprof *r, const struct ts_rocprof_event *ev
 		frame.name = r->instructions[index];
 	if (record->instruction >= 0 && index < r->comment_count)
 		set_line(r, r->comments[index], &frame);
-	row.start = r->rows.places->time = record->timestamp;
+	row.start = r->rows.entities->time = record->timestamp;
 	row.name = r->list.name;
 	row.weight = 1;
 	row.stack = ts_writer_stack(r->rows.writer, 0, ts_writer_frame(r->rows.writer, &frame));
@@ -274,7 +274,7 @@ static void store_sample(struct ts_rocprof *r, const struct ts_rocprof_event *ev
 	if (event->correlation)
 		ts_rocprof_arg_unsigned(&r->rows, ts_rocprof_text(&r->rows, "correlation_id"),
 					event->correlation);
-	row.shape = ts_args_shape(&r->rows.args, r->rows.writer);
+	row.shape = ts_row_args_shape(&r->rows.args, r->rows.writer);
 	ts_writer_add(r->rows.writer, TS_TABLE_SAMPLE, &row, r->rows.args.values);
 	r->import->result.events++;
 }
@@ -323,7 +323,7 @@ void ts_rocprof_store(struct ts_rocprof *r)
 	struct ts_rocprof_event event = start_event(r), dispatch;
 
 	if (!r->record.has) {
-		ts_places_lose(r->rows.places, &ts_rocprof_lost_record, 1);
+		ts_entities_add_loss(r->rows.entities, &ts_rocprof_lost_record, 1);
 		return;
 	}
 	switch (r->list.section) {

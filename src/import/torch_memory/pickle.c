@@ -499,7 +499,7 @@ int ts_pickle_read(struct ts_pickle *p, ts_pickle_value *ret_value, struct ts_er
 		const char *opcode;
 		int rc;
 
-		p->at = ts_stream_at(&import->stream, import->stream.js.next);
+		p->at = ts_input_stream_at(&import->stream, import->stream.js.next);
 		rc = pickle_need(p, 1, &opcode, err);
 		if (rc)
 			return rc;

@@ -26,9 +26,9 @@ int pickle_bad(struct ts_pickle *p, const char *reason, struct ts_error *err)
 /* The file ends `held` bytes from here. */
 static int cut(struct ts_pickle *p, size_t held, struct ts_error *err)
 {
-	const struct ts_stream *stream = &p->import->stream;
+	const struct ts_input_stream *stream = &p->import->stream;
 
-	return damage(p, ts_stream_at(stream, stream->js.next) + held, NULL, err);
+	return damage(p, ts_input_stream_at(stream, stream->js.next) + held, NULL, err);
 }
 
 int pickle_no_memory(const struct ts_pickle *p, struct ts_error *err)

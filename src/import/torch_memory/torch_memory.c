@@ -140,20 +140,20 @@ bool torch_step(struct torch_memory *m)
 struct torch_device *torch_device(struct torch_memory *m, int64_t number)
 {
 	bool is_new;
-	uint64_t *place = ts_map_insert(&m->device_numbers, (uint64_t)number, &is_new);
+	uint64_t *slot = ts_map_insert(&m->device_numbers, (uint64_t)number, &is_new);
 	struct torch_device *device;
 
-	if (!place || (is_new && ts_grow_array((void **)&m->devices, &m->device_capacity,
+	if (!slot || (is_new && ts_grow_array((void **)&m->devices, &m->device_capacity,
 					       m->device_count + 1, sizeof(*m->devices)))) {
 		torch_no_memory(m);
 		return NULL;
 	}
 	if (!is_new)
-		return &m->devices[*place];
-	*place = m->device_count++;
-	device = &m->devices[*place];
+		return &m->devices[*slot];
+	*slot = m->device_count++;
+	device = &m->devices[*slot];
 	*device = (struct torch_device){ .number = number };
-	device->id = ts_places_device(&m->places, 0, (uint64_t)number, number);
+	device->id = ts_entities_device(&m->entities, 0, (uint64_t)number, number);
 	if (!device->id)
 		torch_no_memory(m);
 	return device;
@@ -166,17 +166,17 @@ int64_t torch_thread(struct torch_memory *m, struct torch_device *device)
 
 	if (device->thread)
 		return device->thread;
-	process = ts_places_process_of(&m->places, 0, 0, TS_ABSENT);
+	process = ts_entities_process_of(&m->entities, 0, 0, TS_ABSENT);
 	if (process)
 		device->thread =
-			ts_places_thread(&m->places, process, (uint64_t)device->number, TS_ABSENT);
+			ts_entities_thread(&m->entities, process, (uint64_t)device->number, TS_ABSENT);
 	if (!device->thread) {
 		torch_no_memory(m);
 		return 0;
 	}
 	ts_text_clear(&m->json);
 	ts_text_printf(&m->json, "memory of device %lld", (long long)device->number);
-	ts_places_thread_row(&m->places, device->thread)->name =
+	ts_entities_thread_row(&m->entities, device->thread)->name =
 		ts_import_string(m->import, ts_text_cstr(&m->json), m->json.length);
 	return device->thread;
 }
@@ -187,7 +187,7 @@ int64_t torch_stream(struct torch_memory *m, const struct torch_device *device, 
 
 	if (stream == TS_ABSENT)
 		return 0;
-	id = ts_places_stream(&m->places, device->id, (uint64_t)stream, stream);
+	id = ts_entities_stream(&m->entities, device->id, (uint64_t)stream, stream);
 	if (!id)
 		torch_no_memory(m);
 	return id;
@@ -204,10 +204,10 @@ static void add_meta(struct torch_memory *m, ts_pickle_value key, ts_pickle_valu
 	ts_text_clear(&m->json);
 	if (!text || strlen(text) != length ||
 	    !ts_pickle_json(&m->pickle, value, &m->json, &m->json_budget) || m->json.failed) {
-		ts_places_lose(&m->places, &torch_loss_value, 1);
+		ts_entities_add_loss(&m->entities, &torch_loss_value, 1);
 		return;
 	}
-	ts_places_meta(&m->places, text, ts_text_cstr(&m->json), m->json.length);
+	ts_entities_meta(&m->entities, text, ts_text_cstr(&m->json), m->json.length);
 }
 
 /* The times are those of the day: said, so that the trace can be put beside others. */
@@ -217,7 +217,7 @@ static void add_sync(struct torch_memory *m)
 
 	if (!m->has_time)
 		return;
-	row.clock = (int64_t)m->places.clock;
+	row.clock = (int64_t)m->entities.clock;
 	row.uncertainty_ns = 1000;
 	row.method = torch_key(m, "time_us");
 	ts_writer_add(m->import->writer, TS_TABLE_CLOCK_SYNC, &row, NULL);
@@ -281,14 +281,14 @@ static bool is_snapshot(const struct ts_pickle *p, ts_pickle_value root)
 
 static int start(struct torch_memory *m, struct ts_error *err)
 {
-	int rc = ts_places_start(&m->places, m->import, err);
+	int rc = ts_entities_start(&m->entities, m->import, err);
 
 	if (rc)
 		return rc;
 	m->strings = calloc((size_t)ts_strmap_count(&m->pickle.texts) + 1, sizeof(*m->strings));
 	if (!m->strings)
 		torch_no_memory(m);
-	m->json_budget = 65536 + 4 * ts_stream_at(&m->import->stream, m->import->stream.js.next);
+	m->json_budget = 65536 + 4 * ts_input_stream_at(&m->import->stream, m->import->stream.js.next);
 	m->pool = torch_key(m, "torch");
 	m->segment_pool = torch_key(m, "torch segments");
 	m->category = torch_key(m, "torch_memory");
@@ -305,14 +305,14 @@ static int make_rows(struct torch_memory *m, ts_pickle_value root, int read, str
 	if (!rc)
 		read_root(m, root);
 	if (m->args.left_out)
-		ts_places_lose(&m->places, &torch_loss_value, m->args.left_out);
+		ts_entities_add_loss(&m->entities, &torch_loss_value, m->args.left_out);
 	if (read || m->rc == TS_ECANCELED)
-		ts_places_lose(&m->places, &ts_loss_rest, 1);
+		ts_entities_add_loss(&m->entities, &ts_loss_rest, 1);
 	else if (m->import->stream.js.next < m->import->stream.js.end)
-		ts_places_lose(&m->places, &loss_behind, 1);
+		ts_entities_add_loss(&m->entities, &loss_behind, 1);
 	if (m->rc != TS_ENOMEM && !ts_writer_status(m->import->writer, NULL))
-		ts_places_finish(&m->places);
-	ts_places_release(&m->places);
+		ts_entities_finish(&m->entities);
+	ts_entities_release(&m->entities);
 	free(m->strings);
 	return rc ? rc : m->rc;
 }

@@ -12,7 +12,7 @@
 #define TS_IMPORT_TORCH_MEMORY_TORCH_MEMORY_H
 
 #include "base/map.h"
-#include "import/common/arg_shapes.h"
+#include "import/common/row_args.h"
 #include "import/common/entities.h"
 #include "import/torch_memory/pickle.h"
 
@@ -92,9 +92,9 @@ struct torch_device {
 
 struct torch_memory {
 	struct ts_import *import;
-	struct ts_places places;
+	struct ts_entities entities;
 	struct ts_pickle pickle;
-	struct ts_args args;
+	struct ts_row_args args;
 	struct ts_text json;
 	uint64_t json_budget;
 	uint32_t *strings; /* of the trace, by text of the pickle; 0: not asked for yet */

@@ -73,14 +73,14 @@ static void set_time(struct torch_memory *m, struct torch_entry *entry, bool tel
 		m->first_time = entry->time;
 	m->has_time = m->has_time || is_told;
 	if (tells && !is_told)
-		ts_places_lose(&m->places, &torch_loss_time, 1);
+		ts_entities_add_loss(&m->entities, &torch_loss_time, 1);
 	if (entry->time < m->last_time) {
 		entry->time = m->last_time;
 		if (tells)
-			ts_places_lose(&m->places, &torch_loss_back, 1);
+			ts_entities_add_loss(&m->entities, &torch_loss_back, 1);
 	}
 	m->last_time = entry->time;
-	m->places.time = entry->time;
+	m->entities.time = entry->time;
 }
 
 static bool is_memory(const struct torch_entry *entry)
@@ -112,8 +112,8 @@ static bool takes_turn(struct torch_memory *m, const struct round *round, ts_pic
 			return false;
 	}
 	if (round->tells)
-		ts_places_lose(
-			&m->places,
+		ts_entities_add_loss(
+			&m->entities,
 			ts_pickle_kind(value) == kind ? &torch_loss_twice : &torch_loss_entry, 1);
 	return false;
 }
@@ -139,7 +139,7 @@ static void walk_device(struct torch_memory *m, const struct round *round, ts_pi
 		if (is_usable(&entry))
 			round->take(m, device, &entry);
 		else if (round->tells)
-			ts_places_lose(&m->places, &torch_loss_entry, 1);
+			ts_entities_add_loss(&m->entities, &torch_loss_entry, 1);
 	}
 }
 
@@ -293,17 +293,17 @@ static void take_request(struct torch_memory *m, struct torch_device *device,
 static void take_completion(struct torch_memory *m, struct torch_device *device,
 			    const struct torch_entry *entry)
 {
-	uint64_t *place = ts_map_insert(&m->requests, (uint64_t)entry->address, NULL);
+	uint64_t *slot = ts_map_insert(&m->requests, (uint64_t)entry->address, NULL);
 	struct torch_entry request;
 	bool has_time;
 
-	if (!place) {
+	if (!slot) {
 		torch_no_memory(m);
 		return;
 	}
-	if (*place) {
-		request = read_entry(m, *place);
-		*place = 0;
+	if (*slot) {
+		request = read_entry(m, *slot);
+		*slot = 0;
 		has_time = request.time != TS_ABSENT;
 		request.time = has_time ? request.time : entry->time;
 		if (torch_stack(m, request.frames) != torch_stack(m, entry->frames) ||
@@ -311,7 +311,7 @@ static void take_completion(struct torch_memory *m, struct torch_device *device,
 		    !torch_same_extras(m, &request, entry))
 			torch_add_mark(m, device, &request);
 		if (has_time)
-			ts_args_add(&m->args, torch_key(m, "pending_ns"), TS_ARG_INT,
+			ts_row_args_add(&m->args, torch_key(m, "pending_ns"), TS_ARG_INT,
 				    ts_ns_sub(entry->time, request.time));
 	}
 	torch_add_allocation(m, device, entry, TS_ALLOCATION_FREE, false);

@@ -70,7 +70,7 @@ static void add_extras(struct torch_memory *m, const struct note *note, bool wit
 		    (text == TEXT_STAGE && !with_stage))
 			continue;
 		if (text == TS_STRMAP_NONE)
-			ts_places_lose(&m->places, &torch_loss_value, 1);
+			ts_entities_add_loss(&m->entities, &torch_loss_value, 1);
 		else
 			torch_arg(m, torch_string(m, text), value);
 	}
@@ -100,10 +100,10 @@ static void add_slice(struct torch_memory *m, struct open *open, const struct no
 		row.id = ts_import_string(m->import, ts_text_cstr(&m->json), m->json.length);
 	}
 	add_extras(m, note, false);
-	row.shape = ts_args_shape(&m->args, m->import->writer);
+	row.shape = ts_row_args_shape(&m->args, m->import->writer);
 	ts_writer_add(m->import->writer, TS_TABLE_SLICE, &row, m->args.values);
 	m->import->result.events++;
-	ts_args_clear(&m->args);
+	ts_row_args_clear(&m->args);
 }
 
 /* Neither a beginning nor the end of one. */
@@ -117,10 +117,10 @@ static void add_mark(struct torch_memory *m, const struct note *note)
 	row.name = note->name == TS_STRMAP_NONE ? torch_key(m, "annotation")
 						: torch_string(m, note->name);
 	add_extras(m, note, true);
-	row.shape = ts_args_shape(&m->args, m->import->writer);
+	row.shape = ts_row_args_shape(&m->args, m->import->writer);
 	ts_writer_add(m->import->writer, TS_TABLE_MARK, &row, m->args.values);
 	m->import->result.events++;
-	ts_args_clear(&m->args);
+	ts_row_args_clear(&m->args);
 }
 
 static bool take_end(struct torch_memory *m, struct open *open, const struct note *end)
@@ -145,7 +145,7 @@ static bool take_end(struct torch_memory *m, struct open *open, const struct not
 
 static void take_note(struct torch_memory *m, struct open *open, const struct note *note)
 {
-	m->places.time = note->time;
+	m->entities.time = note->time;
 	if (note->name == TS_STRMAP_NONE ||
 	    (note->stage != TEXT_START && note->stage != TEXT_END)) {
 		add_mark(m, note);
@@ -174,13 +174,13 @@ void torch_read_annotations(struct torch_memory *m, ts_pickle_value list)
 		if (ts_pickle_kind(value) != TS_PICKLE_DICT || *ts_pickle_note(&m->pickle, value)) {
 			if (ts_pickle_kind(value) != TS_PICKLE_DICT ||
 			    *ts_pickle_note(&m->pickle, value) != TS_PICKLE_NOTE_CUT)
-				ts_places_lose(&m->places, &torch_loss_value, 1);
+				ts_entities_add_loss(&m->entities, &torch_loss_value, 1);
 			continue;
 		}
 		*ts_pickle_note(&m->pickle, value) = NOTE_DONE;
 		note = read_note(m, value);
 		if (note.time == TS_ABSENT)
-			ts_places_lose(&m->places, &torch_loss_value, 1);
+			ts_entities_add_loss(&m->entities, &torch_loss_value, 1);
 		else
 			take_note(m, &open, &note);
 	}

@@ -36,7 +36,7 @@ static void add_extras(struct torch_memory *m, const struct torch_entry *entry)
 		uint32_t text = ts_pickle_text(key);
 
 		if (text == TS_STRMAP_NONE)
-			ts_places_lose(&m->places, &torch_loss_value, 1);
+			ts_entities_add_loss(&m->entities, &torch_loss_value, 1);
 		else if (!is_plain(m, text, value))
 			torch_arg(m, torch_string(m, text), value);
 	}
@@ -91,7 +91,7 @@ bool torch_same_extras(const struct torch_memory *m, const struct torch_entry *a
 
 static void add_row(struct torch_memory *m, struct ts_allocation_row *row)
 {
-	row->shape = ts_args_shape(&m->args, m->import->writer);
+	row->shape = ts_row_args_shape(&m->args, m->import->writer);
 	ts_writer_add(m->import->writer, TS_TABLE_ALLOCATION, row, m->args.values);
 	m->import->result.events++;
 }
@@ -102,7 +102,7 @@ static struct ts_allocation_row row_of(struct torch_memory *m, const struct torc
 {
 	struct ts_allocation_row row = ts_allocation_none;
 
-	m->places.time = entry->time;
+	m->entities.time = entry->time;
 	row.start = entry->time;
 	row.device = device->id;
 	row.stream = torch_stream(m, device, entry->stream);
@@ -111,7 +111,7 @@ static struct ts_allocation_row row_of(struct torch_memory *m, const struct torc
 	row.bytes = entry->bytes;
 	row.stack = torch_stack(m, entry->frames);
 	if (is_before)
-		ts_args_add(&m->args, torch_key(m, "before_recording"), TS_ARG_BOOL, 1);
+		ts_row_args_add(&m->args, torch_key(m, "before_recording"), TS_ARG_BOOL, 1);
 	else
 		add_extras(m, entry);
 	return row;
@@ -136,7 +136,7 @@ void torch_add_allocation(struct torch_memory *m, struct torch_device *device,
 	if (!is_before)
 		row.reserved_bytes = device->reserved;
 	add_row(m, &row);
-	ts_args_clear(&m->args);
+	ts_row_args_clear(&m->args);
 }
 
 void torch_add_segment(struct torch_memory *m, struct torch_device *device,
@@ -151,8 +151,8 @@ void torch_add_segment(struct torch_memory *m, struct torch_device *device,
 	 * pair.
 	 */
 	if (action == TEXT_SEGMENT_MAP || action == TEXT_SEGMENT_UNMAP) {
-		ts_args_add(&m->args, torch_key(m, "address"), TS_ARG_INT, entry->address);
-		ts_args_add(&m->args, torch_string(m, TEXT_ACTION), TS_ARG_STRING,
+		ts_row_args_add(&m->args, torch_key(m, "address"), TS_ARG_INT, entry->address);
+		ts_row_args_add(&m->args, torch_string(m, TEXT_ACTION), TS_ARG_STRING,
 			    torch_string(m, action));
 		row.address = TS_ABSENT;
 	}
@@ -161,13 +161,13 @@ void torch_add_segment(struct torch_memory *m, struct torch_device *device,
 	/* Not what is in use: that is told by the rows of the allocator above. */
 	row.reserved_bytes = device->reserved;
 	add_row(m, &row);
-	ts_args_clear(&m->args);
+	ts_row_args_clear(&m->args);
 }
 
 static void add_number(struct torch_memory *m, const char *key, int64_t number)
 {
 	if (number != TS_ABSENT)
-		ts_args_add(&m->args, torch_key(m, key), TS_ARG_INT, number);
+		ts_row_args_add(&m->args, torch_key(m, key), TS_ARG_INT, number);
 }
 
 void torch_add_mark(struct torch_memory *m, struct torch_device *device,
@@ -175,8 +175,8 @@ void torch_add_mark(struct torch_memory *m, struct torch_device *device,
 {
 	struct ts_mark_row row = ts_mark_none;
 
-	ts_args_clear(&m->args);
-	m->places.time = entry->time;
+	ts_row_args_clear(&m->args);
+	m->entities.time = entry->time;
 	row.start = entry->time;
 	row.thread = torch_thread(m, device);
 	row.name = torch_string(m, entry->action);
@@ -187,8 +187,8 @@ void torch_add_mark(struct torch_memory *m, struct torch_device *device,
 	add_number(m, "size", entry->bytes);
 	add_number(m, "stream", entry->stream);
 	add_extras(m, entry);
-	row.shape = ts_args_shape(&m->args, m->import->writer);
+	row.shape = ts_row_args_shape(&m->args, m->import->writer);
 	ts_writer_add(m->import->writer, TS_TABLE_MARK, &row, m->args.values);
 	m->import->result.events++;
-	ts_args_clear(&m->args);
+	ts_row_args_clear(&m->args);
 }

@@ -32,7 +32,7 @@ static bool is_new(struct torch_memory *m, ts_pickle_value value, enum ts_pickle
 		if (*note == TS_PICKLE_NOTE_CUT)
 			return false;
 	}
-	ts_places_lose(&m->places,
+	ts_entities_add_loss(&m->entities,
 		       ts_pickle_kind(value) == kind ? &torch_loss_twice : &torch_loss_value, 1);
 	return false;
 }
@@ -122,12 +122,12 @@ static void take_block(struct torch_memory *m, struct torch_device *device,
 	if (!is_in_use(device, block))
 		return;
 	if (block->address == TS_ABSENT || block->requested < 0) {
-		ts_places_lose(&m->places, &torch_loss_block, 1);
+		ts_entities_add_loss(&m->entities, &torch_loss_block, 1);
 		return;
 	}
 	ts_pairmap_get(&m->blocks, (uint64_t)device->number, (uint64_t)block->address, &life);
 	if (life == LIFE_GIVEN)
-		ts_places_lose(&m->places, &torch_loss_block, 1);
+		ts_entities_add_loss(&m->entities, &torch_loss_block, 1);
 	if (life != LIFE_NONE)
 		return;
 	entry.address = block->address;
@@ -209,7 +209,7 @@ static void take_segment(struct torch_memory *m, struct torch_device *device,
 	uint64_t life = LIFE_NONE;
 
 	if (segment->address == TS_ABSENT || segment->bytes < 0) {
-		ts_places_lose(&m->places, &torch_loss_value, 1);
+		ts_entities_add_loss(&m->entities, &torch_loss_value, 1);
 		return;
 	}
 	device->held_at_end = ts_ns_add(device->held_at_end, segment->bytes);

@@ -28,7 +28,7 @@ uint32_t torch_json(struct torch_memory *m, ts_pickle_value value)
 	ts_text_clear(&m->json);
 	if (!ts_pickle_json(&m->pickle, value, &m->json, &m->json_budget) || m->json.failed ||
 	    m->json.length > TS_IMPORT_MAX_STRING) {
-		ts_places_lose(&m->places, &torch_loss_value, 1);
+		ts_entities_add_loss(&m->entities, &torch_loss_value, 1);
 		return 0;
 	}
 	return ts_import_string(m->import, ts_text_cstr(&m->json), m->json.length);
@@ -41,31 +41,31 @@ void torch_arg(struct torch_memory *m, uint32_t key, ts_pickle_value value)
 
 	switch (ts_pickle_kind(value)) {
 	case TS_PICKLE_NONE:
-		ts_args_add(&m->args, key, TS_ARG_NULL, 0);
+		ts_row_args_add(&m->args, key, TS_ARG_NULL, 0);
 		return;
 	case TS_PICKLE_FALSE:
 	case TS_PICKLE_TRUE:
-		ts_args_add(&m->args, key, TS_ARG_BOOL, ts_pickle_kind(value) == TS_PICKLE_TRUE);
+		ts_row_args_add(&m->args, key, TS_ARG_BOOL, ts_pickle_kind(value) == TS_PICKLE_TRUE);
 		return;
 	case TS_PICKLE_INT:
 	case TS_PICKLE_WIDE:
 		if (ts_pickle_int(&m->pickle, value, &number))
-			ts_args_add(&m->args, key, TS_ARG_INT, number);
+			ts_row_args_add(&m->args, key, TS_ARG_INT, number);
 		return;
 	case TS_PICKLE_FLOAT:
-		ts_args_add_double(&m->args, key, ts_pickle_float(&m->pickle, value));
+		ts_row_args_add_double(&m->args, key, ts_pickle_float(&m->pickle, value));
 		return;
 	case TS_PICKLE_TEXT:
 	case TS_PICKLE_BYTES:
-		ts_args_add(&m->args, key, TS_ARG_STRING, torch_string(m, ts_pickle_text(value)));
+		ts_row_args_add(&m->args, key, TS_ARG_STRING, torch_string(m, ts_pickle_text(value)));
 		return;
 	case TS_PICKLE_BIG:
-		ts_places_lose(&m->places, &torch_loss_value, 1);
+		ts_entities_add_loss(&m->entities, &torch_loss_value, 1);
 		return;
 	default:
 		json = torch_json(m, value);
 		if (json)
-			ts_args_add(&m->args, key, TS_ARG_JSON, json);
+			ts_row_args_add(&m->args, key, TS_ARG_JSON, json);
 		return;
 	}
 }
@@ -132,7 +132,7 @@ static uint32_t make_frame(struct torch_memory *m, ts_pickle_value value)
 	if (frame.line <= 0)
 		frame.line = TS_ABSENT;
 	if (left_out)
-		ts_places_lose(&m->places, &torch_loss_frame, left_out);
+		ts_entities_add_loss(&m->entities, &torch_loss_frame, left_out);
 	return ts_writer_frame(m->import->writer, &frame);
 }
 
@@ -170,7 +170,7 @@ static uint32_t make_stack(struct torch_memory *m, ts_pickle_value list)
 		if (frames[used])
 			used++;
 		else
-			ts_places_lose(&m->places, &torch_loss_frame, 1);
+			ts_entities_add_loss(&m->entities, &torch_loss_frame, 1);
 	}
 	while (used > 0)
 		stack = ts_writer_stack(m->import->writer, stack, frames[--used]);

@@ -60,7 +60,7 @@ bool ts_xray_time_far(struct ts_xray *x, uint64_t tsc, int64_t *ret_ns)
 
 	ns = (uint64_t)((unsigned __int128)rest * TS_XRAY_NS / frequency);
 	if (TS_UNLIKELY(seconds > (INT64_MAX - ns) / TS_XRAY_NS)) {
-		ts_places_lose(&x->places, &loss_time, 1);
+		ts_entities_add_loss(&x->entities, &loss_time, 1);
 		return false;
 	}
 	*ret_ns = (int64_t)(seconds * TS_XRAY_NS + ns);
@@ -120,7 +120,7 @@ static void say_number(struct ts_xray *x, const char *key, uint64_t value)
 	char text[32];
 
 	snprintf(text, sizeof(text), "%" PRIu64, value);
-	ts_places_meta(&x->places, key, text, strlen(text));
+	ts_entities_meta(&x->entities, key, text, strlen(text));
 }
 
 static void say_header(struct ts_xray *x)
@@ -128,12 +128,12 @@ static void say_header(struct ts_xray *x)
 	const struct ts_xray_header *header = &x->header;
 	const char *mode = header->type ? "\"fdr\"" : "\"basic\"";
 
-	ts_places_meta(&x->places, "xray.mode", mode, strlen(mode));
+	ts_entities_meta(&x->entities, "xray.mode", mode, strlen(mode));
 	say_number(x, "xray.version", header->version);
 	say_number(x, "xray.cycle_frequency", header->frequency);
-	ts_places_meta(&x->places, "xray.constant_tsc", header->constant_tsc ? "true" : "false",
+	ts_entities_meta(&x->entities, "xray.constant_tsc", header->constant_tsc ? "true" : "false",
 		       header->constant_tsc ? 4 : 5);
-	ts_places_meta(&x->places, "xray.nonstop_tsc", header->nonstop_tsc ? "true" : "false",
+	ts_entities_meta(&x->entities, "xray.nonstop_tsc", header->nonstop_tsc ? "true" : "false",
 		       header->nonstop_tsc ? 4 : 5);
 	if (header->type)
 		say_number(x, "xray.buffer_size", header->buffer_bytes);
@@ -164,21 +164,21 @@ static int read_file(struct ts_xray *x)
 	if (!rc)
 		rc = ts_xray_names_start(x);
 	if (!rc)
-		rc = ts_places_start(&x->places, x->import, x->err);
+		rc = ts_entities_start(&x->entities, x->import, x->err);
 	if (rc)
 		return rc;
 	x->category = ts_writer_string(x->writer, "xray", 4);
 	say_header(x);
 	rc = x->header.type ? ts_xray_read_fdr(x) : ts_xray_read_basic(x);
 	if (rc == TS_EFORMAT || rc == TS_ECANCELED)
-		ts_places_lose(&x->places, &ts_loss_rest, 1);
+		ts_entities_add_loss(&x->entities, &ts_loss_rest, 1);
 	/* The first error counts; what is left to do must not hide it. */
 	if (rc != TS_ENOMEM && !ts_writer_status(x->writer, NULL)) {
 		int end;
 
 		x->err = rc ? NULL : x->err;
 		end = ts_xray_end(x);
-		ts_places_finish(&x->places);
+		ts_entities_finish(&x->entities);
 		say_notes(x);
 		rc = rc ? rc : end;
 	}
@@ -198,7 +198,7 @@ int ts_xray_run(struct ts_import *import, struct ts_error *err)
 	rc = read_file(x);
 	ts_xray_calls_release(x);
 	ts_xray_names_release(x);
-	ts_places_release(&x->places);
+	ts_entities_release(&x->entities);
 	ts_text_release(&x->payload);
 	free(x);
 	return rc;

@@ -115,7 +115,7 @@ struct ts_xray {
 	struct ts_import *import;
 	struct ts_writer *writer;
 	struct ts_error *err;
-	struct ts_places places;
+	struct ts_entities entities;
 	struct ts_xray_header header;
 	struct ts_xray_second second;
 	struct ts_xray_names names;

@@ -45,7 +45,7 @@ static int read_argument(struct basic *basic, const char *p)
 
 	if (!basic->wants_argument || basic->function != ts_xray_u32(p + 4) ||
 	    basic->tid != ts_xray_u32(p + 8) || basic->pid != pid) {
-		ts_places_lose(&basic->x->places, &loss_argument, 1);
+		ts_entities_add_loss(&basic->x->entities, &loss_argument, 1);
 		return TS_OK;
 	}
 	return ts_xray_argument(basic->x, basic->thread, ts_xray_u64(p + 16));
@@ -60,7 +60,7 @@ static int read_record(struct basic *basic, const char *p)
 	if (type == 1)
 		return read_argument(basic, p);
 	if (type != 0 || kind > TS_XRAY_ENTRY_ARG) {
-		ts_places_lose(&basic->x->places, &loss_kind, 1);
+		ts_entities_add_loss(&basic->x->entities, &loss_kind, 1);
 		return TS_OK;
 	}
 	rc = find_thread(basic, p + 20, p + 16);
@@ -86,7 +86,7 @@ int ts_xray_read_basic(struct ts_xray *x)
 		if (rc || held == 0)
 			return rc;
 		if (held < RECORD_BYTES)
-			return ts_import_cut(x->import, ts_stream_at(&x->import->stream, js->next),
+			return ts_import_cut(x->import, ts_input_stream_at(&x->import->stream, js->next),
 					     x->err);
 		while (!rc && (size_t)(js->end - js->next) >= RECORD_BYTES) {
 			rc = read_record(&basic, js->next);

@@ -45,9 +45,9 @@ struct ts_xray_thread *ts_xray_thread(struct ts_xray *x, int64_t pid, int64_t ti
 		return NULL;
 	thread = &x->threads[x->thread_count];
 	*thread = (struct ts_xray_thread){ .id = 0 };
-	process = ts_places_process(&x->places, pid);
+	process = ts_entities_process(&x->entities, pid);
 	if (process)
-		thread->id = ts_places_thread(&x->places, process, (uint64_t)tid, tid);
+		thread->id = ts_entities_thread(&x->entities, process, (uint64_t)tid, tid);
 	if (!thread->id)
 		return NULL;
 	x->thread_count++;
@@ -230,7 +230,7 @@ static int add_lone_exit(struct ts_xray *x, struct ts_xray_thread *thread, uint3
 
 	if (rc)
 		return rc;
-	ts_places_lose(&x->places, &loss_entry, 1);
+	ts_entities_add_loss(&x->entities, &loss_entry, 1);
 	row.start = time;
 	row.name = name;
 	row.category = ts_writer_string(x->writer, "exit without entry", 18);
@@ -243,13 +243,13 @@ static int leave(struct ts_xray *x, struct ts_xray_thread *thread, unsigned int 
 		 uint32_t function, uint16_t cpu, int64_t time, uint64_t order, bool is_tied)
 {
 	struct ts_xray_held *held = &thread->held;
-	size_t place = find_open(x, thread, function);
+	size_t slot = find_open(x, thread, function);
 	int rc = TS_OK;
 
-	if (TS_UNLIKELY(place == thread->call_count))
+	if (TS_UNLIKELY(slot == thread->call_count))
 		return add_lone_exit(x, thread, function, cpu, time, order);
 	/* Those inside it were left at the latest now. */
-	while (TS_UNLIKELY(thread->call_count > place + 1) && !rc) {
+	while (TS_UNLIKELY(thread->call_count > slot + 1) && !rc) {
 		pop(thread, held);
 		held->details |= TS_XRAY_IS_UNWOUND;
 		held->duration = duration_until(&held->call, time);
@@ -300,7 +300,7 @@ static bool take_time(struct ts_xray *x, struct ts_xray_thread *thread, uint64_t
 		thread->last = TS_XRAY_LAST_NONE;
 		return false;
 	}
-	x->places.time = *ret_time;
+	x->entities.time = *ret_time;
 	*ret_is_tied = note_tie(thread, *ret_time);
 	return true;
 }
@@ -330,7 +330,7 @@ int ts_xray_argument(struct ts_xray *x, struct ts_xray_thread *thread, uint64_t 
 	if (thread->last == TS_XRAY_LAST_ENTRY)
 		call = &thread->calls[thread->call_count - 1];
 	if (!call || call->arg_count == TS_XRAY_MAX_ARGS) {
-		ts_places_lose(&x->places, &loss_argument, 1);
+		ts_entities_add_loss(&x->entities, &loss_argument, 1);
 		return TS_OK;
 	}
 	if (ts_grow_array((void **)&thread->args, &thread->arg_capacity, thread->arg_count + 1,

@@ -166,7 +166,7 @@ static int list_by_extents(struct fdr *fdr)
 			continue;
 		}
 		if (held < METADATA_BYTES) {
-			ts_places_lose(&fdr->x->places, &loss_padding, padding);
+			ts_entities_add_loss(&fdr->x->entities, &loss_padding, padding);
 			return ts_import_cut(fdr->x->import, at, fdr->x->err);
 		}
 		at += METADATA_BYTES;
@@ -180,7 +180,7 @@ static int list_by_extents(struct fdr *fdr)
 			rc = tick(fdr, 0);
 	}
 	if (padding)
-		ts_places_lose(&fdr->x->places, &loss_padding, padding);
+		ts_entities_add_loss(&fdr->x->entities, &loss_padding, padding);
 	return rc;
 }
 
@@ -231,14 +231,14 @@ static void note_clock(struct fdr *fdr, const struct buffer *buffer)
 	/* The record that is called wall clock has CLOCK_MONOTONIC. */
 	snprintf(json, sizeof(json), "{\"time\":%" PRId64 ",\"monotonic_us\":%" PRIu64 "}", time,
 		 buffer->wall_us);
-	ts_places_meta(&x->places, "xray.monotonic", json, strlen(json));
+	ts_entities_meta(&x->entities, "xray.monotonic", json, strlen(json));
 	/*
 	 * An emulated TSC is the time of day in ns: later than 2001 no counter of cycles since boot
 	 * can be.
 	 */
 	if (x->header.frequency != TS_XRAY_NS || time < (int64_t)TS_XRAY_NS * TS_XRAY_NS)
 		return;
-	row.clock = x->places.clock;
+	row.clock = x->entities.clock;
 	row.time = row.reference = time;
 	row.method = ts_import_string(x->import, "emulated TSC", 12);
 	ts_writer_add(x->writer, TS_TABLE_CLOCK_SYNC, &row, NULL);
@@ -273,7 +273,7 @@ static int read_event(struct fdr *fdr, uint64_t at, const char *p, uint64_t left
 	}
 	*ret_bytes = METADATA_BYTES + (uint64_t)size;
 	if (size > TS_IMPORT_MAX_STRING / 2) {
-		ts_places_lose(&x->places, &loss_event, 1);
+		ts_entities_add_loss(&x->entities, &loss_event, 1);
 		return TS_OK;
 	}
 	rc = ts_window_get(&fdr->window, at + METADATA_BYTES, size, &p, &held, x->err);
@@ -370,7 +370,7 @@ static int read_buffer(struct fdr *fdr, const struct buffer *buffer)
 	int rc = TS_OK;
 
 	if (!buffer->has_thread) {
-		ts_places_lose(&x->places, &loss_thread, 1);
+		ts_entities_add_loss(&x->entities, &loss_thread, 1);
 		return buffer->is_cut ? ts_import_cut(x->import, fdr->spool.bytes, x->err) : TS_OK;
 	}
 	fdr->thread = ts_xray_thread(x, buffer->pid, buffer->tid);
@@ -395,7 +395,7 @@ static int read_buffer(struct fdr *fdr, const struct buffer *buffer)
 	rc = ts_xray_break(x, fdr->thread);
 	if (!rc && buffer->is_cut)
 		return ts_import_cut(x->import, buffer->at + done, x->err);
-	ts_places_lose(&x->places, &loss_buffer, 1);
+	ts_entities_add_loss(&x->entities, &loss_buffer, 1);
 	return rc;
 }
 

@@ -67,7 +67,7 @@ static int read_relocations(const struct ts_elf *elf, const struct ts_elf_range 
 }
 
 /* The function that a sled belongs to. */
-static uint64_t function_of(const char *sled, uint64_t address, const struct ts_map *places)
+static uint64_t function_of(const char *sled, uint64_t address, const struct ts_map *entities)
 {
 	uint64_t function;
 
@@ -76,7 +76,7 @@ static uint64_t function_of(const char *sled, uint64_t address, const struct ts_
 	if ((uint8_t)sled[18] >= 2)
 		return function + address + 8;
 	if (!function)
-		ts_map_get(places, address + 8, &function);
+		ts_map_get(entities, address + 8, &function);
 	return function;
 }
 
@@ -84,14 +84,14 @@ static int read_map(struct ts_xray *x, const char *data, size_t bytes,
 		    const struct ts_elf_range *range)
 {
 	struct ts_xray_names *names = &x->names;
-	struct ts_map places;
+	struct ts_map entities;
 	uint64_t last = 0;
 	int rc;
 
-	ts_map_init(&places);
-	rc = read_relocations(names->elf, range, &places);
+	ts_map_init(&entities);
+	rc = read_relocations(names->elf, range, &entities);
 	for (size_t at = 0; !rc && bytes - at >= SLED_BYTES; at += SLED_BYTES) {
-		uint64_t function = function_of(data + at, range->address + at, &places);
+		uint64_t function = function_of(data + at, range->address + at, &entities);
 
 		if (names->address_count && function == last)
 			continue;
@@ -101,7 +101,7 @@ static int read_map(struct ts_xray *x, const char *data, size_t bytes,
 			names->addresses[names->address_count++] = function;
 		last = function;
 	}
-	ts_map_release(&places);
+	ts_map_release(&entities);
 	return rc ? ts_xray_out_of_memory(x) : TS_OK;
 }
 

@@ -41,7 +41,7 @@ struct way {
 struct estimator {
 	const struct ts_work *work;
 	const struct ts_collectives *collectives;
-	struct ts_clocks *out;
+	struct ts_clock_alignment *out;
 	uint32_t *rank_domains;
 	struct domain *domains;
 	uint32_t domain_count;
@@ -436,13 +436,13 @@ static int estimate(struct estimator *e)
 	if (!e->rank_domains || !e->domains || !e->out->ranks)
 		return no_memory(e);
 	rc = ranks ? estimate_ranks(e) : TS_OK;
-	return rc ? rc : ts_clocks_fit_devices(e->out, e->work, e->err);
+	return rc ? rc : ts_clock_alignment_fit_devices(e->out, e->work, e->err);
 }
 
-int ts_clocks_new(struct ts_clocks **ret_clocks, const struct ts_work *work,
+int ts_clock_alignment_new(struct ts_clock_alignment **ret_alignment, const struct ts_work *work,
 		  const struct ts_collectives *collectives, struct ts_error *err)
 {
-	TS_AUTO(ts_clocks) out = calloc(1, sizeof(*out));
+	TS_AUTO(ts_clock_alignment) out = calloc(1, sizeof(*out));
 	struct estimator e = { .work = work, .collectives = collectives, .out = out, .err = err };
 	int rc;
 
@@ -456,11 +456,11 @@ int ts_clocks_new(struct ts_clocks **ret_clocks, const struct ts_work *work,
 	free(e.edges);
 	free(e.ways);
 	if (!rc)
-		*ret_clocks = TS_STEAL(out);
+		*ret_alignment = TS_STEAL(out);
 	return rc;
 }
 
-void ts_clocks_free(struct ts_clocks *clocks)
+void ts_clock_alignment_free(struct ts_clock_alignment *clocks)
 {
 	if (!clocks)
 		return;
@@ -471,7 +471,7 @@ void ts_clocks_free(struct ts_clocks *clocks)
 
 /* ---- what can be told ---- */
 
-int64_t ts_clocks_uncertainty(const struct ts_clocks *clocks, uint32_t rank, uint32_t other)
+int64_t ts_clock_alignment_uncertainty(const struct ts_clock_alignment *clocks, uint32_t rank, uint32_t other)
 {
 	const struct ts_clock_estimate *a = &clocks->ranks[rank], *b = &clocks->ranks[other];
 
@@ -482,10 +482,10 @@ int64_t ts_clocks_uncertainty(const struct ts_clocks *clocks, uint32_t rank, uin
 	return TS_MIN(a->uncertainty_ns + b->uncertainty_ns, TIME_LIMIT);
 }
 
-bool ts_clocks_can_tell(const struct ts_clocks *clocks, uint32_t rank, uint32_t other,
+bool ts_clock_alignment_can_tell(const struct ts_clock_alignment *clocks, uint32_t rank, uint32_t other,
 			int64_t effect_ns)
 {
-	int64_t uncertainty = ts_clocks_uncertainty(clocks, rank, other);
+	int64_t uncertainty = ts_clock_alignment_uncertainty(clocks, rank, other);
 
 	return uncertainty != TS_ABSENT && effect_ns > uncertainty;
 }

@@ -29,33 +29,33 @@ struct ts_clock_estimate {
 	const char *method; /* "collectives", "launches and syncs" ... */
 };
 
-struct ts_clocks {
+struct ts_clock_alignment {
 	struct ts_clock_estimate *ranks; /* one a rank; the reference has offset 0, uncertainty 0 */
 	struct ts_clock_estimate *devices; /* one a device */
 	uint32_t reference;                /* rank index */
 };
 
-int ts_clocks_new(struct ts_clocks **ret_clocks, const struct ts_work *work,
+int ts_clock_alignment_new(struct ts_clock_alignment **ret_alignment, const struct ts_work *work,
 		  const struct ts_collectives *collectives, struct ts_error *err);
-void ts_clocks_free(struct ts_clocks *clocks);
-TS_DEFINE_AUTO(ts_clocks, ts_clocks_free);
+void ts_clock_alignment_free(struct ts_clock_alignment *clocks);
+TS_DEFINE_AUTO(ts_clock_alignment, ts_clock_alignment_free);
 
 /*
  * Moves all times of each rank by its estimate and sets uncertainty_ns. Order inside a rank stays.
  */
-void ts_clocks_apply(const struct ts_clocks *clocks, struct ts_work *work);
+void ts_clock_alignment_apply(const struct ts_clock_alignment *clocks, struct ts_work *work);
 
 /*
  * How far times of two ranks may be off against each other once both are corrected; TS_ABSENT:
  * unknown. Ranks that share a clock are not off at all.
  */
-int64_t ts_clocks_uncertainty(const struct ts_clocks *clocks, uint32_t rank, uint32_t other);
+int64_t ts_clock_alignment_uncertainty(const struct ts_clock_alignment *clocks, uint32_t rank, uint32_t other);
 
 /*
  * Is a difference of times between two ranks more than what their clocks may be off? What is not
  * must be said to be so.
  */
-bool ts_clocks_can_tell(const struct ts_clocks *clocks, uint32_t rank, uint32_t other,
+bool ts_clock_alignment_can_tell(const struct ts_clock_alignment *clocks, uint32_t rank, uint32_t other,
 			int64_t effect_ns);
 
 /* The correction of an instant: time + offset + drift. Never reverses the order of two. */

@@ -40,7 +40,7 @@ static void move_both(const struct ts_clock_estimate *estimate, int64_t *start, 
 	move(estimate, end);
 }
 
-static void move_commands(const struct ts_clocks *clocks, struct ts_work *work)
+static void move_commands(const struct ts_clock_alignment *clocks, struct ts_work *work)
 {
 	for (uint32_t i = 0; i < work->command_count; i++) {
 		struct ts_work_command *command = &work->commands[i];
@@ -54,7 +54,7 @@ static void move_commands(const struct ts_clocks *clocks, struct ts_work *work)
 	}
 }
 
-static void move_host(const struct ts_clocks *clocks, struct ts_work *work)
+static void move_host(const struct ts_clock_alignment *clocks, struct ts_work *work)
 {
 	for (uint32_t i = 0; i < work->call_count; i++)
 		move_both(&clocks->ranks[work->calls[i].rank], &work->calls[i].start,
@@ -70,7 +70,7 @@ static void move_host(const struct ts_clocks *clocks, struct ts_work *work)
 			  &work->steps[i].end);
 }
 
-static void move_flow_end(const struct ts_clocks *clocks, const struct ts_work *work,
+static void move_flow_end(const struct ts_clock_alignment *clocks, const struct ts_work *work,
 			  uint32_t thread, int64_t *time)
 {
 	const struct ts_clock_estimate *estimate;
@@ -82,7 +82,7 @@ static void move_flow_end(const struct ts_clocks *clocks, const struct ts_work *
 		move(estimate, time);
 }
 
-static void move_flows(const struct ts_clocks *clocks, struct ts_work *work)
+static void move_flows(const struct ts_clock_alignment *clocks, struct ts_work *work)
 {
 	for (uint32_t i = 0; i < work->flow_count; i++) {
 		struct ts_work_flow *flow = &work->flows[i];
@@ -92,7 +92,7 @@ static void move_flows(const struct ts_clocks *clocks, struct ts_work *work)
 	}
 }
 
-static void move_ranks(const struct ts_clocks *clocks, struct ts_work *work)
+static void move_ranks(const struct ts_clock_alignment *clocks, struct ts_work *work)
 {
 	for (uint32_t i = 0; i < work->rank_count; i++) {
 		struct ts_work_rank *rank = &work->ranks[i];
@@ -125,7 +125,7 @@ static void judge_early(struct ts_work *work)
 	}
 }
 
-void ts_clocks_apply(const struct ts_clocks *clocks, struct ts_work *work)
+void ts_clock_alignment_apply(const struct ts_clock_alignment *clocks, struct ts_work *work)
 {
 	move_commands(clocks, work);
 	move_host(clocks, work);

@@ -23,7 +23,7 @@ struct list {
 
 struct devices {
 	const struct ts_work *work;
-	struct ts_clocks *out;
+	struct ts_clock_alignment *out;
 	struct mark *of_streams;   /* one a command, ordered within each stream; or NULL */
 	struct mark *of_devices;   /* ... within each device */
 	uint32_t *device_syncs;    /* syncs, by device */
@@ -501,7 +501,7 @@ static int fit_devices(struct devices *d)
 	return rc;
 }
 
-int ts_clocks_fit_devices(struct ts_clocks *clocks, const struct ts_work *work,
+int ts_clock_alignment_fit_devices(struct ts_clock_alignment *clocks, const struct ts_work *work,
 			  struct ts_error *err)
 {
 	struct devices d = { .work = work, .out = clocks, .err = err };

@@ -42,7 +42,7 @@ int64_t ts_clock_line_uncertainty(const struct ts_clock_line *line, int64_t from
 struct ts_clock_line ts_clock_line_inverse(const struct ts_clock_line *line);
 
 /* Devices against their hosts: fills clocks->devices. */
-int ts_clocks_fit_devices(struct ts_clocks *clocks, const struct ts_work *work,
+int ts_clock_alignment_fit_devices(struct ts_clock_alignment *clocks, const struct ts_work *work,
 			  struct ts_error *err);
 
 #endif

@@ -28,7 +28,7 @@ struct matcher {
 	size_t match_capacity, member_capacity;
 	struct ts_collective_item *items;
 	size_t item_count, item_capacity;
-	struct ts_collective_word *words; /* of names that were met */
+	struct ts_collective_name *words; /* of names that were met */
 	size_t word_count, word_capacity;
 	struct ts_map word_places; /* name to place in words plus 1, or 0: communicates nothing */
 	struct ts_error *err;
@@ -55,25 +55,25 @@ static bool communicates(const struct ts_work *work, const struct ts_work_comman
 
 /* The word of a command's kernel; NULL where it communicates nothing. */
 static int find_word(struct matcher *m, const struct ts_work_command *command,
-		     const struct ts_collective_word **ret_word)
+		     const struct ts_collective_name **ret_name)
 {
 	const char *name = ts_work_text(m->work, command->name);
 	bool is_new;
 	uint64_t key = (uint64_t)command->name << 8 | command->kind;
 	uint64_t *place = ts_map_insert(&m->word_places, key, &is_new);
 
-	*ret_word = NULL;
+	*ret_name = NULL;
 	if (!place)
 		return no_memory(m);
 	if (is_new && communicates(m->work, command)) {
 		if (ts_grow_array((void **)&m->words, &m->word_capacity, m->word_count + 1,
 				  sizeof(*m->words)))
 			return no_memory(m);
-		ts_collective_word(name, strlen(name), &m->words[m->word_count++]);
+		ts_collective_name(name, strlen(name), &m->words[m->word_count++]);
 		*place = m->word_count;
 	}
 	if (*place)
-		*ret_word = &m->words[*place - 1];
+		*ret_name = &m->words[*place - 1];
 	return TS_OK;
 }
 
@@ -87,12 +87,12 @@ static uint64_t mix(uint64_t a, uint64_t b)
 }
 
 static void add_details(const struct matcher *m, const struct ts_work_collective *detail,
-			struct ts_collective_word *word, struct ts_collective_item *item)
+			struct ts_collective_name *word, struct ts_collective_item *item)
 {
 	const char *operation = ts_work_text(m->work, detail->operation);
 
 	if (detail->operation)
-		ts_collective_word(operation, strlen(operation), word);
+		ts_collective_name(operation, strlen(operation), word);
 	item->token = mix(word->token, detail->type);
 	if (word->sized)
 		item->token = mix(item->token, (uint64_t)detail->in_elements);
@@ -105,8 +105,8 @@ static void add_details(const struct matcher *m, const struct ts_work_collective
 static int add_item(struct matcher *m, uint32_t index)
 {
 	const struct ts_work_command *command = &m->work->commands[index];
-	const struct ts_collective_word *found;
-	struct ts_collective_word word;
+	const struct ts_collective_name *found;
+	struct ts_collective_name word;
 	struct ts_collective_item item = { .start = command->start,
 					   .end = command->end,
 					   .sequence = TS_ABSENT,
@@ -116,7 +116,7 @@ static int add_item(struct matcher *m, uint32_t index)
 
 	if (rc || (!found && command->collective == TS_WORK_NONE))
 		return rc;
-	word = found ? *found : (struct ts_collective_word){ .token = 0 };
+	word = found ? *found : (struct ts_collective_name){ .token = 0 };
 	item.token = word.token;
 	item.lane = LANE_STREAM; /* which one: choose_stream_lanes() */
 	if (command->collective != TS_WORK_NONE)
@@ -260,7 +260,7 @@ static int compare_uint64(uint64_t a, uint64_t b)
 	return a < b ? -1 : a > b;
 }
 
-static int compare_places(const struct ts_collective_item *a, const struct ts_collective_item *b)
+static int compare_sort_keys(const struct ts_collective_item *a, const struct ts_collective_item *b)
 {
 	if (a->rank != b->rank)
 		return compare_uint64(a->rank, b->rank);
@@ -278,7 +278,7 @@ static int compare_items(const void *left, const void *right)
 		return compare_uint64(a->lane, b->lane);
 	if (a->sequence != b->sequence)
 		return compare_int64(a->sequence, b->sequence);
-	return compare_places(a, b);
+	return compare_sort_keys(a, b);
 }
 
 static int compare_partners(const void *left, const void *right)
@@ -289,7 +289,7 @@ static int compare_partners(const void *left, const void *right)
 		return compare_int64(a->sequence, b->sequence);
 	if (a->occurrence != b->occurrence)
 		return compare_uint64(a->occurrence, b->occurrence);
-	return compare_places(a, b);
+	return compare_sort_keys(a, b);
 }
 
 /* Numbers those of a rank that share a sequence number; false: numbers mean nothing here. */
@@ -448,7 +448,7 @@ static size_t drop_untimed(struct ts_collective_item *items, size_t count)
 
 static int compare_by_rank(const void *left, const void *right)
 {
-	return compare_places(left, right);
+	return compare_sort_keys(left, right);
 }
 
 static int match_by_order(struct matcher *m, struct ts_collective_item *items, size_t count)
@@ -502,14 +502,14 @@ static int match_lanes(struct matcher *m)
 
 /* ---- by first start ---- */
 
-struct place {
+struct sort_key {
 	int64_t start;
 	uint32_t match;
 };
 
 static int compare_starts(const void *left, const void *right)
 {
-	const struct place *a = left, *b = right;
+	const struct sort_key *a = left, *b = right;
 
 	if (a->start != b->start)
 		return compare_int64(a->start, b->start);
@@ -531,18 +531,18 @@ static int64_t first_start(const struct matcher *m, const struct ts_collective_m
 static int order_matches(struct matcher *m)
 {
 	uint32_t count = m->out->match_count;
-	TS_AUTO_FREE struct place *places = ts_alloc_array(count, sizeof(*places));
+	TS_AUTO_FREE struct sort_key *sorted = ts_alloc_array(count, sizeof(*sorted));
 	struct ts_collective_match *ordered = ts_alloc_array(count, sizeof(*ordered));
 
-	if (!places || !ordered) {
+	if (!sorted || !ordered) {
 		free(ordered);
 		return no_memory(m);
 	}
 	for (uint32_t i = 0; i < count; i++)
-		places[i] = (struct place){ first_start(m, &m->out->matches[i]), i };
-	ts_sort(places, count, sizeof(*places), compare_starts);
+		sorted[i] = (struct sort_key){ first_start(m, &m->out->matches[i]), i };
+	ts_sort(sorted, count, sizeof(*sorted), compare_starts);
 	for (uint32_t i = 0; i < count; i++)
-		ordered[i] = m->out->matches[places[i].match];
+		ordered[i] = m->out->matches[sorted[i].match];
 	free(m->out->matches);
 	m->out->matches = ordered;
 	return TS_OK;

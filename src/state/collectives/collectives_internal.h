@@ -13,13 +13,13 @@
 #include <tracesmith/error.h>
 
 /* What the name of an operation or of its kernel says. */
-struct ts_collective_word {
+struct ts_collective_name {
 	uint64_t token; /* equal for equal operations, whatever algorithm and protocol do them */
 	bool together;  /* ends nowhere before all have come: allreduce, not broadcast */
 	bool sized;     /* all ranks give equally many elements */
 	bool pair;      /* between two ranks: send or receive, no collective */
 };
-void ts_collective_word(const char *name, size_t length, struct ts_collective_word *ret_word);
+void ts_collective_name(const char *name, size_t length, struct ts_collective_name *ret_name);
 
 /* A collective command, as far as it matters for finding its partners. */
 struct ts_collective_item {

@@ -104,17 +104,17 @@ static void normalise(struct normal *normal, const char *name, size_t length)
 	end_word(normal, from);
 }
 
-void ts_collective_word(const char *name, size_t length, struct ts_collective_word *ret_word)
+void ts_collective_name(const char *name, size_t length, struct ts_collective_name *ret_name)
 {
 	const struct operation *operation;
 	struct normal normal;
 
 	normalise(&normal, name, length);
-	*ret_word = (struct ts_collective_word){ .token = ts_hash64(normal.text, normal.length) };
+	*ret_name = (struct ts_collective_name){ .token = ts_hash64(normal.text, normal.length) };
 	operation = find_operation(normal.text, normal.length);
 	if (operation) {
-		ret_word->together = operation->together;
-		ret_word->sized = operation->sized;
-		ret_word->pair = operation->pair;
+		ret_name->together = operation->together;
+		ret_name->sized = operation->sized;
+		ret_name->pair = operation->pair;
 	}
 }

@@ -155,7 +155,7 @@ static int derive_device(struct ts_states_build *build, uint32_t d, bool *in_ord
 		rc = ts_states_derive_stream(build, &build->work->streams[device->first_stream + i],
 					     &in_order[i]);
 	if (!rc)
-		rc = ts_states_judge_copies(build);
+		rc = ts_states_classify_copies(build);
 	ts_states_estimate_latency(build->samples, build->tolerance_ns,
 				   &build->states->latencies[d]);
 	return rc;

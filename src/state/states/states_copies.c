@@ -87,7 +87,7 @@ static void judge(struct ts_states_build *build, uint32_t earlier, uint32_t late
 	state->reason = TS_REASON_COPY_ENGINE;
 }
 
-int ts_states_judge_copies(struct ts_states_build *build)
+int ts_states_classify_copies(struct ts_states_build *build)
 {
 	if (build->copy_count < 2)
 		return 0;

@@ -8,7 +8,7 @@
 #include "state/states/states_internal.h"
 
 /* A list of intervals that partition the window. */
-struct part {
+struct run {
 	const struct ts_state_interval *intervals;
 	size_t count;
 };
@@ -35,7 +35,7 @@ static struct ts_state_interval *append(struct ts_state_interval *first,
 }
 
 /* Room for a->count + b->count at `to`. */
-static size_t merge_two(const struct part *a, const struct part *b, struct ts_state_interval *to)
+static size_t merge_two(const struct run *a, const struct run *b, struct ts_state_interval *to)
 {
 	const struct ts_state_interval *left = a->intervals, *right = b->intervals;
 	const struct ts_state_interval *left_end = left + a->count, *right_end = right + b->count;
@@ -54,26 +54,26 @@ static size_t merge_two(const struct part *a, const struct part *b, struct ts_st
 }
 
 /* A part alone: its neighbours of the same state and reason become one. */
-static size_t join_one(const struct part *part, struct ts_state_interval *to)
+static size_t join_one(const struct run *run, struct ts_state_interval *to)
 {
 	struct ts_state_interval *next = to;
 
-	for (size_t i = 0; i < part->count; i++)
-		next = append(to, next, part->intervals[i].start, part->intervals[i].end,
-			      &part->intervals[i]);
+	for (size_t i = 0; i < run->count; i++)
+		next = append(to, next, run->intervals[i].start, run->intervals[i].end,
+			      &run->intervals[i]);
 	return (size_t)(next - to);
 }
 
 /* Halves the number of parts; the results lie in `to`. */
-static size_t merge_level(struct part *parts, size_t count, struct ts_state_interval *to)
+static size_t merge_level(struct run *runs, size_t count, struct ts_state_interval *to)
 {
 	size_t merged = 0;
 
 	for (size_t i = 0; i < count; i += 2) {
-		size_t intervals = i + 1 < count ? merge_two(&parts[i], &parts[i + 1], to)
-						 : join_one(&parts[i], to);
+		size_t intervals = i + 1 < count ? merge_two(&runs[i], &runs[i + 1], to)
+						 : join_one(&runs[i], to);
 
-		parts[merged++] = (struct part){ .intervals = to, .count = intervals };
+		runs[merged++] = (struct run){ .intervals = to, .count = intervals };
 		to += intervals;
 	}
 	return merged;
@@ -93,20 +93,20 @@ static int reserve_scratch(struct ts_states_build *build, size_t count)
  * Neighbours of the same state and reason become one. Idle stretches name the command that ends
  * them.
  */
-static int emit_all(struct ts_states_build *build, const struct part *part)
+static int emit_all(struct ts_states_build *build, const struct run *run)
 {
 	int rc = 0;
 
-	for (size_t i = 0, next; !rc && i < part->count; i = next) {
-		struct ts_state_interval interval = part->intervals[i];
+	for (size_t i = 0, next; !rc && i < run->count; i = next) {
+		struct ts_state_interval interval = run->intervals[i];
 
 		for (next = i + 1;
-		     next < part->count && strength(&part->intervals[next]) == strength(&interval);
+		     next < run->count && strength(&run->intervals[next]) == strength(&interval);
 		     next++)
-			interval.end = part->intervals[next].end;
-		if (interval.state == TS_STATE_IDLE && next < part->count &&
-		    part->intervals[next].state != TS_STATE_IDLE)
-			interval.command = part->intervals[next].command;
+			interval.end = run->intervals[next].end;
+		if (interval.state == TS_STATE_IDLE && next < run->count &&
+		    run->intervals[next].state != TS_STATE_IDLE)
+			interval.command = run->intervals[next].command;
 		rc = ts_states_emit(build, &interval);
 	}
 	return rc;
@@ -128,7 +128,7 @@ static int emit_nothing(struct ts_states_build *build)
 int ts_states_build_device(struct ts_states_build *build, const struct ts_state_lane *streams,
 			   uint32_t stream_count)
 {
-	TS_AUTO_FREE struct part *parts = ts_alloc_array(stream_count, sizeof(*parts));
+	TS_AUTO_FREE struct run *runs = ts_alloc_array(stream_count, sizeof(*runs));
 	size_t count = stream_count, intervals = 0;
 	int turn = 0;
 
@@ -137,15 +137,15 @@ int ts_states_build_device(struct ts_states_build *build, const struct ts_state_
 	if (!intervals)
 		return emit_nothing(build);
 	/* Parts lie among the intervals, which must not move while they are read. */
-	if (!parts || (count > 1 && reserve_scratch(build, intervals)) ||
+	if (!runs || (count > 1 && reserve_scratch(build, intervals)) ||
 	    ts_grow_array((void **)&build->states->intervals, &build->states->interval_capacity,
 			  build->states->interval_count + intervals,
 			  sizeof(*build->states->intervals)))
 		return TS_ENOMEM;
 	for (uint32_t i = 0; i < stream_count; i++)
-		parts[i] = (struct part){ build->states->intervals + streams[i].first,
+		runs[i] = (struct run){ build->states->intervals + streams[i].first,
 					  streams[i].count };
 	for (; count > 1; turn = !turn)
-		count = merge_level(parts, count, build->scratch[turn]);
-	return emit_all(build, &parts[0]);
+		count = merge_level(runs, count, build->scratch[turn]);
+	return emit_all(build, &runs[0]);
 }

@@ -78,7 +78,7 @@ void ts_state_waits_release(struct ts_state_waits *waits);
 int ts_states_derive_stream(struct ts_states_build *build, const struct ts_work_stream *stream,
 			    bool *ret_in_order);
 /* Once all streams of a device are derived. */
-int ts_states_judge_copies(struct ts_states_build *build);
+int ts_states_classify_copies(struct ts_states_build *build);
 /* Samples are sorted. */
 void ts_states_estimate_latency(struct ts_latency_samples *samples, int64_t tolerance_ns,
 				struct ts_state_latency *ret_latency);

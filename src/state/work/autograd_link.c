@@ -21,7 +21,7 @@ struct candidate {
 	int64_t sequence, start;
 };
 
-struct ts_forward {
+struct ts_autograd_link {
 	const struct ts_work *work;
 	int64_t *sequences; /* of slices; TS_ABSENT: none */
 	bool *are_backward; /* nodes of the autograd graph at work, and what they call */
@@ -61,7 +61,7 @@ static bool is_node_name(const char *name)
 	return at[length] == '\0' || at[length] == ',';
 }
 
-static void read_names(struct ts_forward *forward)
+static void read_names(struct ts_autograd_link *forward)
 {
 	const struct ts_work *work = forward->work;
 
@@ -77,14 +77,14 @@ static void read_names(struct ts_forward *forward)
 /* ---- numbers in arguments ---- */
 
 /* Where a shape has its numbers: positions among values, plus 1. */
-struct places {
+struct arg_columns {
 	uint16_t sequence, thread;
 };
 
-static struct places find_places(struct ts_reader *reader, int64_t shape)
+static struct arg_columns find_arg_columns(struct ts_reader *reader, int64_t shape)
 {
 	const struct ts_shape *fields = ts_reader_shape(reader, shape);
-	struct places places = { 0 };
+	struct arg_columns columns = { 0 };
 	uint16_t position = 0;
 
 	for (uint32_t i = 0; i < fields->field_count; i++) {
@@ -96,41 +96,41 @@ static struct places find_places(struct ts_reader *reader, int64_t shape)
 		if (field->type != TS_ARG_INT)
 			continue;
 		if (!strcmp(ts_reader_string(reader, field->key).data, SEQUENCE_KEY))
-			places.sequence = position;
+			columns.sequence = position;
 		else if (!strcmp(ts_reader_string(reader, field->key).data, FORWARD_THREAD_KEY))
-			places.thread = position;
+			columns.thread = position;
 	}
-	return places;
+	return columns;
 }
 
 /* Shapes are few: each is looked at once. */
-static struct places places_of(struct ts_map *known, struct ts_reader *reader, int64_t shape)
+static struct arg_columns arg_columns_of(struct ts_map *known, struct ts_reader *reader, int64_t shape)
 {
 	bool is_new = false;
 	uint64_t *value = ts_map_insert(known, (uint64_t)shape, &is_new);
-	struct places places;
+	struct arg_columns columns;
 
 	if (!value)
-		return find_places(reader, shape);
+		return find_arg_columns(reader, shape);
 	if (is_new) {
-		places = find_places(reader, shape);
-		*value = (uint64_t)places.sequence << 16 | places.thread;
+		columns = find_arg_columns(reader, shape);
+		*value = (uint64_t)columns.sequence << 16 | columns.thread;
 	}
-	return (struct places){ (uint16_t)(*value >> 16), (uint16_t)*value };
+	return (struct arg_columns){ (uint16_t)(*value >> 16), (uint16_t)*value };
 }
 
-static void take_arguments(struct ts_forward *forward, uint32_t slice, const int64_t *values,
-			   struct places places)
+static void take_arguments(struct ts_autograd_link *forward, uint32_t slice, const int64_t *values,
+			   struct arg_columns columns)
 {
-	if (!places.sequence || values[places.sequence - 1] < 0)
+	if (!columns.sequence || values[columns.sequence - 1] < 0)
 		return;
-	forward->sequences[slice] = values[places.sequence - 1];
-	if (places.thread && values[places.thread - 1] > 0)
+	forward->sequences[slice] = values[columns.sequence - 1];
+	if (columns.thread && values[columns.thread - 1] > 0)
 		forward->are_backward[slice] = true;
 }
 
 /* Slices of a trace by the number of their row. NULL: no memory. */
-static uint32_t *slices_by_row(const struct ts_forward *forward, uint32_t trace, uint64_t rows)
+static uint32_t *slices_by_row(const struct ts_autograd_link *forward, uint32_t trace, uint64_t rows)
 {
 	const struct ts_work *work = forward->work;
 	uint32_t *slices = ts_alloc_array(rows, sizeof(*slices));
@@ -147,24 +147,24 @@ static uint32_t *slices_by_row(const struct ts_forward *forward, uint32_t trace,
 	return slices;
 }
 
-static int read_chunk(struct ts_forward *forward, struct ts_batch *batch, struct ts_map *shapes,
+static int read_chunk(struct ts_autograd_link *forward, struct ts_batch *batch, struct ts_map *shapes,
 		      const uint32_t *slices, struct ts_reader *reader)
 {
 	const int64_t *shape = batch->columns[TS_COLUMN_OF(slice, shape)];
 
 	for (uint32_t i = 0; shape && batch->arg_values && i < batch->rows; i++) {
-		struct places places;
+		struct arg_columns columns;
 
 		if (!shape[i] || slices[i] == TS_WORK_NONE)
 			continue;
-		places = places_of(shapes, reader, shape[i]);
+		columns = arg_columns_of(shapes, reader, shape[i]);
 		take_arguments(forward, slices[i], batch->arg_values + batch->arg_offsets[i],
-			       places);
+			       columns);
 	}
 	return TS_OK;
 }
 
-static int read_arguments(struct ts_forward *forward, uint32_t trace, struct ts_error *err)
+static int read_arguments(struct ts_autograd_link *forward, uint32_t trace, struct ts_error *err)
 {
 	struct ts_reader *reader = forward->work->readers[trace];
 	uint64_t rows = ts_reader_rows(reader, TS_TABLE_SLICE), row = 0;
@@ -211,7 +211,7 @@ static int compare_candidates(const void *left, const void *right)
  * What a node calls has numbers, too, which are those of its thread: they say nothing here. Callers
  * come first.
  */
-static int list_candidates(struct ts_forward *forward)
+static int list_candidates(struct ts_autograd_link *forward)
 {
 	const struct ts_work *work = forward->work;
 
@@ -240,7 +240,7 @@ static int list_candidates(struct ts_forward *forward)
 }
 
 /* The last one of the number that began ahead of the backward slice. */
-static uint32_t find_candidate(const struct ts_forward *forward, const struct candidate *wanted)
+static uint32_t find_candidate(const struct ts_autograd_link *forward, const struct candidate *wanted)
 {
 	size_t low = 0, high = forward->count;
 	const struct candidate *found;
@@ -259,7 +259,7 @@ static uint32_t find_candidate(const struct ts_forward *forward, const struct ca
 	return found->slice;
 }
 
-static void join_numbers(struct ts_forward *forward)
+static void join_numbers(struct ts_autograd_link *forward)
 {
 	const struct ts_work *work = forward->work;
 
@@ -279,7 +279,7 @@ static void join_numbers(struct ts_forward *forward)
  * Arrows are drawn from the begin of the one to the begin of the other. They are less exact than
  * numbers: for traces that have none.
  */
-static void join_flows(struct ts_forward *forward)
+static void join_flows(struct ts_autograd_link *forward)
 {
 	const struct ts_work *work = forward->work;
 	uint32_t category = forward->found ? 0 : ts_work_find_text(work, "fwdbwd");
@@ -302,7 +302,7 @@ static void join_flows(struct ts_forward *forward)
 
 /* ---- asking ---- */
 
-static int start(struct ts_forward *forward, struct ts_error *err)
+static int start(struct ts_autograd_link *forward, struct ts_error *err)
 {
 	size_t count = forward->work->slice_count;
 
@@ -315,10 +315,10 @@ static int start(struct ts_forward *forward, struct ts_error *err)
 	return TS_OK;
 }
 
-int ts_forward_new(struct ts_forward **ret_forward, const struct ts_work *work,
+int ts_autograd_link_new(struct ts_autograd_link **ret_forward, const struct ts_work *work,
 		   struct ts_error *err)
 {
-	TS_AUTO(ts_forward) forward = calloc(1, sizeof(*forward));
+	TS_AUTO(ts_autograd_link) forward = calloc(1, sizeof(*forward));
 	int rc;
 
 	if (!forward)
@@ -339,7 +339,7 @@ int ts_forward_new(struct ts_forward **ret_forward, const struct ts_work *work,
 	return TS_OK;
 }
 
-void ts_forward_free(struct ts_forward *forward)
+void ts_autograd_link_free(struct ts_autograd_link *forward)
 {
 	if (!forward)
 		return;
@@ -350,7 +350,7 @@ void ts_forward_free(struct ts_forward *forward)
 	free(forward);
 }
 
-uint32_t ts_forward_at(const struct ts_forward *forward, uint32_t thread, int64_t time)
+uint32_t ts_autograd_link_at(const struct ts_autograd_link *forward, uint32_t thread, int64_t time)
 {
 	const struct ts_work *work = forward->work;
 	uint32_t slice = ts_work_slice_at(work, thread, time);
@@ -360,7 +360,7 @@ uint32_t ts_forward_at(const struct ts_forward *forward, uint32_t thread, int64_
 	return slice == TS_WORK_NONE ? TS_WORK_NONE : forward->forwards[slice];
 }
 
-uint32_t ts_forward_call(const struct ts_work *work, uint32_t slice)
+uint32_t ts_autograd_link_call(const struct ts_work *work, uint32_t slice)
 {
 	const struct ts_work_slice *around = &work->slices[slice];
 	const struct ts_work_thread *thread = &work->threads[around->thread];
@@ -378,7 +378,7 @@ uint32_t ts_forward_call(const struct ts_work *work, uint32_t slice)
 	return TS_WORK_NONE;
 }
 
-uint64_t ts_forward_count(const struct ts_forward *forward)
+uint64_t ts_autograd_link_count(const struct ts_autograd_link *forward)
 {
 	return forward->found;
 }
@@ -391,14 +391,14 @@ static void append_name(const struct ts_work *work, struct ts_text *out, uint32_
 	ts_text_append(out, name, end ? (size_t)(end - name) : strlen(name));
 }
 
-void ts_forward_append(const struct ts_work *work, struct ts_text *out, uint32_t slice,
+void ts_autograd_link_append(const struct ts_work *work, struct ts_text *out, uint32_t slice,
 		       unsigned int most)
 {
 	uint32_t around = work->slices[slice].parent;
 
 	if (most > 1 && around != TS_WORK_NONE &&
 	    work->slices[around].class == work->slices[slice].class) {
-		ts_forward_append(work, out, around, most - 1);
+		ts_autograd_link_append(work, out, around, most - 1);
 		ts_text_append_str(out, " > ");
 	}
 	append_name(work, out, slice);

@@ -11,37 +11,37 @@
 #include "base/text.h"
 #include "state/work/work.h"
 
-struct ts_forward;
+struct ts_autograd_link;
 
 /* Parts of the work that it needs. */
-#define TS_FORWARD_PARTS (TS_WORK_SLICES | TS_WORK_FLOWS)
+#define TS_AUTOGRAD_LINK_PARTS (TS_WORK_SLICES | TS_WORK_FLOWS)
 
 /* Reads arguments of slices once more: readers must be open. */
-int ts_forward_new(struct ts_forward **ret_forward, const struct ts_work *work,
+int ts_autograd_link_new(struct ts_autograd_link **ret_forward, const struct ts_work *work,
 		   struct ts_error *err);
-void ts_forward_free(struct ts_forward *forward);
-TS_DEFINE_AUTO(ts_forward, ts_forward_free);
+void ts_autograd_link_free(struct ts_autograd_link *forward);
+TS_DEFINE_AUTO(ts_autograd_link, ts_autograd_link_free);
 
 /*
  * The slice of the forward pass for what a thread does at an instant; TS_WORK_NONE: it is not in a
  * backward operator, or that is not told.
  */
-uint32_t ts_forward_at(const struct ts_forward *forward, uint32_t thread, int64_t time);
+uint32_t ts_autograd_link_at(const struct ts_autograd_link *forward, uint32_t thread, int64_t time);
 
 /*
  * A call that a slice made, the first that a device did something for: where its operator was
  * called from. TS_WORK_NONE: there is none.
  */
-uint32_t ts_forward_call(const struct ts_work *work, uint32_t slice);
+uint32_t ts_autograd_link_call(const struct ts_work *work, uint32_t slice);
 
 /* How many backward slices know theirs. */
-uint64_t ts_forward_count(const struct ts_forward *forward);
+uint64_t ts_autograd_link_count(const struct ts_autograd_link *forward);
 
 /*
  * "aten::linear > aten::addmm": a slice and those around it, without what is not part of a name. At
  * most `most`, the innermost.
  */
-void ts_forward_append(const struct ts_work *work, struct ts_text *out, uint32_t slice,
+void ts_autograd_link_append(const struct ts_work *work, struct ts_text *out, uint32_t slice,
 		       unsigned int most);
 
 #endif

@@ -10,14 +10,14 @@
 
 struct making {
 	const struct ts_work *work;
-	struct ts_instructions *made;
+	struct ts_command_list *made;
 	size_t capacity;
 	uint32_t *sync_of_call; /* that tells of a call; TS_WORK_NONE */
 	struct ts_pairmap
 		waited; /* (rank, correlation) of a record to a sync that names it, plus 1 */
 };
 
-static const struct ts_instruction NOTHING = {
+static const struct ts_command_entry NOTHING = {
 	.issued = TS_ABSENT,
 	.start = TS_ABSENT,
 	.end = TS_ABSENT,
@@ -40,9 +40,9 @@ static const struct ts_instruction NOTHING = {
 	.graph_node = -1,
 };
 
-static struct ts_instruction *add(struct making *making)
+static struct ts_command_entry *add(struct making *making)
 {
-	struct ts_instructions *made = making->made;
+	struct ts_command_list *made = making->made;
 
 	if (ts_grow_array((void **)&made->list, &making->capacity, made->count + 1,
 			  sizeof(*made->list)))
@@ -76,7 +76,7 @@ static enum ts_command_kind kind_of_command(uint8_t kind)
 static int add_command(struct making *making, uint32_t index)
 {
 	const struct ts_work_command *command = &making->work->commands[index];
-	struct ts_instruction *one = add(making);
+	struct ts_command_entry *one = add(making);
 
 	if (!one)
 		return TS_ENOMEM;
@@ -126,7 +126,7 @@ static enum ts_command_kind kind_of_call(const struct ts_work_call *call)
 }
 
 /* What a row of a synchronisation says of it. */
-static void add_operands(struct ts_instruction *one, const struct ts_work *work, uint32_t index)
+static void add_operands(struct ts_command_entry *one, const struct ts_work *work, uint32_t index)
 {
 	const struct ts_work_sync *sync = &work->syncs[index];
 
@@ -139,7 +139,7 @@ static void add_operands(struct ts_instruction *one, const struct ts_work *work,
 }
 
 /* Where an event was recorded is told by those who wait for it. */
-static void add_record_operands(struct making *making, struct ts_instruction *one)
+static void add_record_operands(struct making *making, struct ts_command_entry *one)
 {
 	const struct ts_work_sync *sync;
 	uint64_t found;
@@ -157,7 +157,7 @@ static int add_call(struct making *making, uint32_t index)
 {
 	const struct ts_work_call *call = &making->work->calls[index];
 	enum ts_command_kind kind = kind_of_call(call);
-	struct ts_instruction *one;
+	struct ts_command_entry *one;
 
 	if (kind == TS_COMMAND_UNKNOWN)
 		return TS_OK;
@@ -176,7 +176,7 @@ static int add_call(struct making *making, uint32_t index)
 		one->end = call->end;
 	}
 	if (ts_api_is_enqueue((enum ts_api_kind)call->kind))
-		one->flags |= TS_INSTRUCTION_MISSING;
+		one->flags |= TS_COMMAND_ENTRY_MISSING;
 	if (making->sync_of_call[index] != TS_WORK_NONE)
 		add_operands(one, making->work, making->sync_of_call[index]);
 	else if (kind == TS_COMMAND_RECORD)
@@ -188,7 +188,7 @@ static int add_call(struct making *making, uint32_t index)
 static int add_sync(struct making *making, uint32_t index)
 {
 	const struct ts_work_sync *sync = &making->work->syncs[index];
-	struct ts_instruction *one;
+	struct ts_command_entry *one;
 
 	if (sync->call != TS_WORK_NONE)
 		return TS_OK;
@@ -251,14 +251,14 @@ static int compare_numbers(int64_t a, int64_t b)
 }
 
 /* When it was given; where that is unknown, when it began. */
-static int64_t order_time(const struct ts_instruction *one)
+static int64_t order_time(const struct ts_command_entry *one)
 {
 	return one->issued != TS_ABSENT ? one->issued : one->start;
 }
 
 static int compare_instructions(const void *one, const void *other)
 {
-	const struct ts_instruction *a = one, *b = other;
+	const struct ts_command_entry *a = one, *b = other;
 	int order = compare_numbers(a->rank, b->rank);
 
 	if (!order)
@@ -276,14 +276,14 @@ static int compare_instructions(const void *one, const void *other)
 	return order ? order : compare_numbers(a->sync, b->sync);
 }
 
-static void put_in_order(struct ts_instructions *made)
+static void put_in_order(struct ts_command_list *made)
 {
 	const struct ts_work *work = made->work;
 
 	if (made->count)
 		ts_sort(made->list, made->count, sizeof(*made->list), compare_instructions);
 	for (size_t i = 0; i < made->count; i++) {
-		struct ts_instruction *one = &made->list[i];
+		struct ts_command_entry *one = &made->list[i];
 
 		if (i && one[-1].rank == one->rank && one[-1].stream == one->stream)
 			one->sequence = one[-1].sequence + 1;
@@ -299,7 +299,7 @@ static void put_in_order(struct ts_instructions *made)
 	 TS_MASK_OF(gpu_op, block_x) | TS_MASK_OF(gpu_op, block_y) | TS_MASK_OF(gpu_op, block_z) | \
 	 TS_MASK_OF(gpu_op, registers) | TS_MASK_OF(gpu_op, shared_bytes))
 
-static void add_launch(struct ts_instruction *one, const struct ts_batch *batch, uint32_t row)
+static void add_launch(struct ts_command_entry *one, const struct ts_batch *batch, uint32_t row)
 {
 	one->grid[0] = batch->columns[TS_COLUMN_OF(gpu_op, grid_x)][row];
 	one->grid[1] = batch->columns[TS_COLUMN_OF(gpu_op, grid_y)][row];
@@ -312,7 +312,7 @@ static void add_launch(struct ts_instruction *one, const struct ts_batch *batch,
 }
 
 /* Instructions by row of a trace's gpu_op table; SIZE_MAX: none. */
-static size_t *by_row(const struct ts_instructions *made, uint32_t trace, uint64_t rows)
+static size_t *by_row(const struct ts_command_list *made, uint32_t trace, uint64_t rows)
 {
 	const struct ts_work *work = made->work;
 	size_t *places = ts_alloc_array(rows, sizeof(*places));
@@ -321,7 +321,7 @@ static size_t *by_row(const struct ts_instructions *made, uint32_t trace, uint64
 		return NULL;
 	memset(places, 0xff, rows * sizeof(*places));
 	for (size_t i = 0; i < made->count; i++) {
-		const struct ts_instruction *one = &made->list[i];
+		const struct ts_command_entry *one = &made->list[i];
 
 		if (one->command != TS_WORK_NONE && work->ranks[one->rank].trace == trace &&
 		    work->commands[one->command].row < rows)
@@ -330,7 +330,7 @@ static size_t *by_row(const struct ts_instructions *made, uint32_t trace, uint64
 	return places;
 }
 
-static int read_rows(struct ts_instructions *made, struct ts_reader *reader, struct ts_batch *batch,
+static int read_rows(struct ts_command_list *made, struct ts_reader *reader, struct ts_batch *batch,
 		     const size_t *places, struct ts_error *err)
 {
 	uint64_t first = 0;
@@ -352,7 +352,7 @@ static int read_rows(struct ts_instructions *made, struct ts_reader *reader, str
 	return TS_OK;
 }
 
-static int read_trace(struct ts_instructions *made, uint32_t trace, struct ts_error *err)
+static int read_trace(struct ts_command_list *made, uint32_t trace, struct ts_error *err)
 {
 	struct ts_reader *reader = made->work->readers[trace];
 	uint64_t rows = ts_reader_rows(reader, TS_TABLE_GPU_OP);
@@ -374,10 +374,10 @@ static int read_trace(struct ts_instructions *made, uint32_t trace, struct ts_er
 
 /* ---- the whole ---- */
 
-int ts_instructions_new(struct ts_instructions **ret_instructions, const struct ts_work *work,
+int ts_command_list_new(struct ts_command_list **ret_list, const struct ts_work *work,
 			struct ts_error *err)
 {
-	TS_AUTO(ts_instructions) made = calloc(1, sizeof(*made));
+	TS_AUTO(ts_command_list) made = calloc(1, sizeof(*made));
 	struct making making = { .work = work, .made = made };
 	int rc = made ? TS_OK : TS_ENOMEM;
 
@@ -394,11 +394,11 @@ int ts_instructions_new(struct ts_instructions **ret_instructions, const struct 
 		rc = read_trace(made, t, err);
 	if (rc)
 		return rc;
-	*ret_instructions = TS_STEAL(made);
+	*ret_list = TS_STEAL(made);
 	return TS_OK;
 }
 
-void ts_instructions_free(struct ts_instructions *instructions)
+void ts_command_list_free(struct ts_command_list *instructions)
 {
 	if (!instructions)
 		return;

@@ -11,10 +11,10 @@
 #include "state/work/work.h"
 
 /* The trace has no device time of it: a launch that was captured, or whose command is missing. */
-#define TS_INSTRUCTION_MISSING 1u
+#define TS_COMMAND_ENTRY_MISSING 1u
 
 /* What is unknown is TS_ABSENT, or TS_WORK_NONE for indices. */
-struct ts_instruction {
+struct ts_command_entry {
 	int64_t issued;     /* when it was given */
 	int64_t start, end; /* on the device; of a host's wait: the time of that */
 	int64_t sequence;   /* place in its stream, from 0 */
@@ -37,17 +37,17 @@ struct ts_instruction {
 	uint8_t flags;                /* TS_INSTRUCTION_* */
 };
 
-struct ts_instructions {
+struct ts_command_list {
 	const struct ts_work *work;
 	/* By rank, stream (unknown ones last), sequence. */
-	struct ts_instruction *list;
+	struct ts_command_entry *list;
 	size_t count;
 };
 
 /* Reads columns of gpu_op rows that the work has not kept: its readers must still be open. */
-int ts_instructions_new(struct ts_instructions **ret_instructions, const struct ts_work *work,
+int ts_command_list_new(struct ts_command_list **ret_list, const struct ts_work *work,
 			struct ts_error *err);
-void ts_instructions_free(struct ts_instructions *instructions);
-TS_DEFINE_AUTO(ts_instructions, ts_instructions_free);
+void ts_command_list_free(struct ts_command_list *instructions);
+TS_DEFINE_AUTO(ts_command_list, ts_command_list_free);
 
 #endif

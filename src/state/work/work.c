@@ -82,9 +82,9 @@ int ts_work_finish(struct ts_work *work, struct ts_error *err)
 	if (!code)
 		code = ts_work_join(work);
 	if (!code)
-		code = ts_work_take_part(work);
+		code = ts_work_select_range(work);
 	if (!code)
-		code = ts_work_judge(work);
+		code = ts_work_validate(work);
 	if (!code)
 		code = ts_work_resolve_waits(work);
 	free_load(work->load);

@@ -43,7 +43,7 @@ struct ts_work_rank {
 	uint32_t clock;     /* of its events */
 	int64_t base_ns;    /* trace time of its clock's 0 (Kineto's baseTimeNanoseconds) */
 	/*
-	 * Where a rank's times come from: 0 as in the trace; set by ts_clocks_apply()
+	 * Where a rank's times come from: 0 as in the trace; set by ts_clock_alignment_apply()
 	 * (clock_alignment.h), which moves them. uncertainty_ns: how far off they may be against
 	 * other ranks; TS_ABSENT: unknown.
 	 */

@@ -182,7 +182,7 @@ static int add_wait(struct ts_work_load *load, uint64_t row, int64_t correlation
 	if (ts_grow_array((void **)&load->waits, &load->wait_capacity, load->wait_count + 1,
 			  sizeof(*load->waits)))
 		return TS_ENOMEM;
-	load->waits[load->wait_count++] = (struct ts_told_wait){ .row = row,
+	load->waits[load->wait_count++] = (struct ts_pending_wait){ .row = row,
 								 .correlation = correlation,
 								 .trace = load->trace };
 	return TS_OK;

@@ -31,7 +31,7 @@ struct ts_text_facts {
 };
 
 /* A wait as a row tells it, until both commands have their numbers. */
-struct ts_told_wait {
+struct ts_pending_wait {
 	uint64_t row; /* of gpu_op */
 	int64_t correlation;
 	uint32_t trace;
@@ -56,7 +56,7 @@ struct ts_work_load {
 	size_t rank_capacity, device_capacity, stream_capacity, thread_capacity, step_capacity;
 	size_t command_capacity, call_capacity, sync_capacity, collective_capacity, slice_capacity,
 		flow_capacity;
-	struct ts_told_wait *waits; /* by trace and row */
+	struct ts_pending_wait *waits; /* by trace and row */
 	size_t wait_count, wait_capacity;
 	bool tells_waits;          /* the trace that is being read: rows may have lists of waits */
 	struct ts_map flow_starts; /* ids of arrows whose beginning was met, to a place in flows */
@@ -145,8 +145,8 @@ int ts_work_number(struct ts_work *work);    /* work_number.c: final numbers of 
 						streams, threads */
 int ts_work_sort(struct ts_work *work);      /* work_sort.c: rows lane by lane */
 int ts_work_join(struct ts_work *work);      /* work_join.c: commands and syncs to their calls */
-int ts_work_take_part(struct ts_work *work); /* work_range.c: leaves out what was not asked for */
-int ts_work_judge(struct ts_work *work);     /* work_validate.c: ranges, parents, and what is odd */
+int ts_work_select_range(struct ts_work *work); /* work_range.c: leaves out what was not asked for */
+int ts_work_validate(struct ts_work *work);     /* work_validate.c: ranges, parents, and what is odd */
 int ts_work_resolve_waits(
 	struct ts_work *work); /* work_waits.c: commands find what they wait for */
 

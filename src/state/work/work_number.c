@@ -8,14 +8,14 @@
 
 #include "state/work/work_internal.h"
 
-struct place {
+struct sort_key {
 	int64_t keys[4];
 	uint32_t old;
 };
 
-static int compare_places(const void *a_, const void *b_)
+static int compare_sort_keys(const void *a_, const void *b_)
 {
-	const struct place *a = a_, *b = b_;
+	const struct sort_key *a = a_, *b = b_;
 
 	for (size_t i = 0; i < TS_ARRAY_SIZE(a->keys); i++)
 		if (a->keys[i] != b->keys[i])
@@ -27,7 +27,7 @@ static int compare_places(const void *a_, const void *b_)
  * Sorts `items` by their places, which the caller has filled in; gives the new number of each old
  * one. Caller frees.
  */
-static uint32_t *renumber(void *items, uint32_t count, size_t bytes, struct place *places)
+static uint32_t *renumber(void *items, uint32_t count, size_t bytes, struct sort_key *sorted)
 {
 	uint32_t *numbers = ts_alloc_array(count, sizeof(*numbers));
 	TS_AUTO_FREE char *copy = ts_alloc_array(count, bytes);
@@ -38,64 +38,64 @@ static uint32_t *renumber(void *items, uint32_t count, size_t bytes, struct plac
 	}
 	if (count)
 		memcpy(copy, items, count * bytes);
-	ts_sort(places, count, sizeof(*places), compare_places);
+	ts_sort(sorted, count, sizeof(*sorted), compare_sort_keys);
 	for (uint32_t i = 0; i < count; i++) {
-		memcpy((char *)items + i * bytes, copy + (size_t)places[i].old * bytes, bytes);
-		numbers[places[i].old] = i;
+		memcpy((char *)items + i * bytes, copy + (size_t)sorted[i].old * bytes, bytes);
+		numbers[sorted[i].old] = i;
 	}
 	return numbers;
 }
 
 static uint32_t *renumber_ranks(struct ts_work *work)
 {
-	TS_AUTO_FREE struct place *places = calloc(work->rank_count + 1, sizeof(*places));
+	TS_AUTO_FREE struct sort_key *sorted = calloc(work->rank_count + 1, sizeof(*sorted));
 
-	if (!places)
+	if (!sorted)
 		return NULL;
 	for (uint32_t i = 0; i < work->rank_count; i++)
-		places[i] = (struct place){ .keys = { work->ranks[i].rank }, .old = i };
-	return renumber(work->ranks, work->rank_count, sizeof(*work->ranks), places);
+		sorted[i] = (struct sort_key){ .keys = { work->ranks[i].rank }, .old = i };
+	return renumber(work->ranks, work->rank_count, sizeof(*work->ranks), sorted);
 }
 
 static uint32_t *renumber_devices(struct ts_work *work)
 {
-	TS_AUTO_FREE struct place *places = calloc(work->device_count + 1, sizeof(*places));
+	TS_AUTO_FREE struct sort_key *sorted = calloc(work->device_count + 1, sizeof(*sorted));
 
-	if (!places)
+	if (!sorted)
 		return NULL;
 	for (uint32_t i = 0; i < work->device_count; i++) {
 		const struct ts_work_device *device = &work->devices[i];
 
-		places[i] = (struct place){ { device->rank, device->number, device->id, 0 }, i };
+		sorted[i] = (struct sort_key){ { device->rank, device->number, device->id, 0 }, i };
 	}
-	return renumber(work->devices, work->device_count, sizeof(*work->devices), places);
+	return renumber(work->devices, work->device_count, sizeof(*work->devices), sorted);
 }
 
 static uint32_t *renumber_streams(struct ts_work *work)
 {
-	TS_AUTO_FREE struct place *places = calloc(work->stream_count + 1, sizeof(*places));
+	TS_AUTO_FREE struct sort_key *sorted = calloc(work->stream_count + 1, sizeof(*sorted));
 
-	if (!places)
+	if (!sorted)
 		return NULL;
 	for (uint32_t i = 0; i < work->stream_count; i++) {
 		const struct ts_work_stream *stream = &work->streams[i];
 
-		places[i] = (struct place){
+		sorted[i] = (struct sort_key){
 			{ stream->rank, stream->device, stream->number, stream->id }, i
 		};
 	}
-	return renumber(work->streams, work->stream_count, sizeof(*work->streams), places);
+	return renumber(work->streams, work->stream_count, sizeof(*work->streams), sorted);
 }
 
 static uint32_t *renumber_threads(struct ts_work *work)
 {
-	TS_AUTO_FREE struct place *places = calloc(work->thread_count + 1, sizeof(*places));
+	TS_AUTO_FREE struct sort_key *sorted = calloc(work->thread_count + 1, sizeof(*sorted));
 
-	if (!places)
+	if (!sorted)
 		return NULL;
 	for (uint32_t i = 0; i < work->thread_count; i++)
-		places[i] = (struct place){ .keys = { work->threads[i].rank }, .old = i };
-	return renumber(work->threads, work->thread_count, sizeof(*work->threads), places);
+		sorted[i] = (struct sort_key){ .keys = { work->threads[i].rank }, .old = i };
+	return renumber(work->threads, work->thread_count, sizeof(*work->threads), sorted);
 }
 
 static int apply_ranks(struct ts_work *work)

@@ -241,7 +241,7 @@ static int order_collectives(struct ts_work *work)
 	return TS_OK;
 }
 
-int ts_work_take_part(struct ts_work *work)
+int ts_work_select_range(struct ts_work *work)
 {
 	TS_AUTO_FREE struct bounds *bounds = calloc(work->rank_count + 1u, sizeof(*bounds));
 	TS_AUTO_FREE uint32_t *numbers = ts_alloc_array(work->call_count, sizeof(*numbers));

@@ -243,7 +243,7 @@ static void judge(struct ts_work *work)
 			work->calls_without_command++;
 }
 
-int ts_work_judge(struct ts_work *work)
+int ts_work_validate(struct ts_work *work)
 {
 	if (chain_commands(work))
 		return TS_ENOMEM;

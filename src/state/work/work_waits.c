@@ -50,7 +50,7 @@ static void resolve(struct ts_work *work, const struct numbers *numbers)
 	uint32_t count = 0;
 
 	for (size_t i = 0; i < work->load->wait_count; i++) {
-		const struct ts_told_wait *told = &work->load->waits[i];
+		const struct ts_pending_wait *told = &work->load->waits[i];
 		uint64_t command, on;
 
 		if (!ts_pairmap_get(&numbers->rows, told->trace, told->row, &command) ||

@@ -45,7 +45,7 @@ struct job {
 	struct loaded loaded;
 	struct ts_work *work;
 	struct ts_collectives *matched;
-	struct ts_clocks *estimated;
+	struct ts_clock_alignment *estimated;
 };
 
 /* Below `limit`, the same in each run. */
@@ -207,12 +207,12 @@ static inline void job_run(struct job *job)
 	job->work = job->loaded.work;
 	TS_CHECK_INT(job->work->rank_count, job->rank_count);
 	TS_CHECK_INT(ts_collectives_new(&job->matched, job->work, &err), 0);
-	TS_CHECK_INT(ts_clocks_new(&job->estimated, job->work, job->matched, &err), 0);
+	TS_CHECK_INT(ts_clock_alignment_new(&job->estimated, job->work, job->matched, &err), 0);
 }
 
 static inline void job_release(struct job *job)
 {
-	ts_clocks_free(job->estimated);
+	ts_clock_alignment_free(job->estimated);
 	ts_collectives_free(job->matched);
 	unload(&job->loaded);
 	free(job->collectives);

@@ -80,7 +80,7 @@ TS_TEST(dispatches)
 		"'private_segment_size':0,'grid_size_x':65,'grid_size_y':2,'grid_size_z':1}}\n");
 }
 
-TS_TEST(places)
+TS_TEST(entities)
 {
 	const char *json =
 		FILE_OF("{" INFO("7") "," KERNELS(DISPATCH("100", "130", "3", "8", "128")) "}");

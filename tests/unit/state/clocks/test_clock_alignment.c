@@ -175,8 +175,8 @@ TS_TEST(a_rank_without_collectives_stays_as_it_is)
 	job_run(&job);
 	TS_CHECK(!job.estimated->ranks[1].known);
 	TS_CHECK_STR(job.estimated->ranks[1].method, "none");
-	TS_CHECK_INT(ts_clocks_uncertainty(job.estimated, 0, 1), TS_ABSENT);
-	TS_CHECK(!ts_clocks_can_tell(job.estimated, 0, 1, INT64_MAX));
+	TS_CHECK_INT(ts_clock_alignment_uncertainty(job.estimated, 0, 1), TS_ABSENT);
+	TS_CHECK(!ts_clock_alignment_can_tell(job.estimated, 0, 1, INT64_MAX));
 	check_rank(&job, 2, 30000);
 	job_release(&job);
 }
@@ -246,8 +246,8 @@ TS_TEST(islands)
 	TS_CHECK_INT(job.estimated->ranks[3].reference, 2);
 	TS_CHECK(magnitude(job.estimated->ranks[3].offset_ns + 400000) <=
 		 job.estimated->ranks[3].uncertainty_ns);
-	TS_CHECK_INT(ts_clocks_uncertainty(job.estimated, 1, 3), TS_ABSENT);
-	TS_CHECK(ts_clocks_uncertainty(job.estimated, 2, 3) < 30000);
+	TS_CHECK_INT(ts_clock_alignment_uncertainty(job.estimated, 1, 3), TS_ABSENT);
+	TS_CHECK(ts_clock_alignment_uncertainty(job.estimated, 2, 3) < 30000);
 	job_release(&job);
 }
 
@@ -338,14 +338,14 @@ TS_TEST(one_rank_alone)
 TS_TEST(applied)
 {
 	struct job job = { .rank_count = 4 };
-	struct ts_clocks *again;
+	struct ts_clock_alignment *again;
 	struct ts_error err;
 
 	for (uint32_t r = 1; r < 4; r++)
 		job.clocks[r] = (struct job_clock){ r * 777777777, r * 40e-6 };
 	job_fill(&job, 500, 10000000, 300000, 10000);
 	job_run(&job);
-	ts_clocks_apply(job.estimated, job.work);
+	ts_clock_alignment_apply(job.estimated, job.work);
 	for (uint32_t i = 1; i < job.work->command_count; i++) {
 		const struct ts_work_command *command = &job.work->commands[i];
 
@@ -354,14 +354,14 @@ TS_TEST(applied)
 			 command->start >= command[-1].start);
 	}
 	TS_CHECK_INT(job.work->ranks[0].uncertainty_ns, 0);
-	TS_CHECK_INT(ts_clocks_new(&again, job.work, job.matched, &err), 0);
+	TS_CHECK_INT(ts_clock_alignment_new(&again, job.work, job.matched, &err), 0);
 	for (uint32_t r = 1; r < 4; r++) {
 		TS_CHECK(job.work->ranks[r].uncertainty_ns > 0);
 		TS_CHECK(magnitude(again->ranks[r].offset_ns) < 2000);
 		TS_CHECK(fabs(again->ranks[r].drift_ppb) < 500);
 		TS_CHECK(magnitude(job.work->ranks[r].from - job.work->ranks[0].from) < 400000);
 	}
-	ts_clocks_free(again);
+	ts_clock_alignment_free(again);
 	job_release(&job);
 }
 
@@ -414,7 +414,7 @@ static struct ts_clock_estimate device_estimate(struct device_case *c, uint32_t 
 				.sync_count = syncs };
 	struct ts_collectives none = { 0 };
 	struct ts_clock_estimate estimate;
-	struct ts_clocks *clocks;
+	struct ts_clock_alignment *clocks;
 	struct ts_error err;
 
 	ts_strmap_init(&work.names, 0);
@@ -429,9 +429,9 @@ static struct ts_clock_estimate device_estimate(struct device_case *c, uint32_t 
 		c->syncs[i].call = TS_WORK_NONE;
 		c->syncs[i].on_stream = TS_WORK_NONE;
 	}
-	TS_CHECK_INT(ts_clocks_new(&clocks, &work, &none, &err), 0);
+	TS_CHECK_INT(ts_clock_alignment_new(&clocks, &work, &none, &err), 0);
 	estimate = clocks->devices[0];
-	ts_clocks_free(clocks);
+	ts_clock_alignment_free(clocks);
 	ts_strmap_release(&work.names);
 	return estimate;
 }

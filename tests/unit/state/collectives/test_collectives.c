@@ -34,17 +34,17 @@ static void check_matches(const struct job *job)
 	}
 }
 
-static struct ts_collective_word word_of(const char *name)
+static struct ts_collective_name word_of(const char *name)
 {
-	struct ts_collective_word word;
+	struct ts_collective_name word;
 
-	ts_collective_word(name, strlen(name), &word);
+	ts_collective_name(name, strlen(name), &word);
 	return word;
 }
 
 TS_TEST(words)
 {
-	struct ts_collective_word ring =
+	struct ts_collective_name ring =
 		word_of("ncclDevKernel_AllReduce_Sum_f16_RING_LL(ncclWork*)");
 
 	TS_CHECK(ring.together && ring.sized && !ring.pair);

@@ -6,7 +6,7 @@
 #include "state/work/autograd_link.h"
 #include "unit/state/work/work_support.h"
 
-static const struct ts_work_options everything = { .parts = TS_FORWARD_PARTS,
+static const struct ts_work_options everything = { .parts = TS_AUTOGRAD_LINK_PARTS,
 						   .from_step = TS_ABSENT,
 						   .to_step = TS_ABSENT,
 						   .from = TS_ABSENT,
@@ -20,16 +20,16 @@ static const struct ts_work_options everything = { .parts = TS_FORWARD_PARTS,
 /* What the backward thread (tid 2) does at an instant belongs to this; "": nothing. */
 static void check_forward(const struct loaded *l, int64_t us, const char *expected)
 {
-	TS_AUTO(ts_forward) forward = NULL;
+	TS_AUTO(ts_autograd_link) forward = NULL;
 	TS_SCOPED(ts_text) name = { 0 };
 	uint32_t slice = TS_WORK_NONE;
 
-	TS_CHECK_INT(ts_forward_new(&forward, l->work, NULL), 0);
+	TS_CHECK_INT(ts_autograd_link_new(&forward, l->work, NULL), 0);
 	for (uint32_t i = 0; i < l->work->thread_count; i++)
 		if (l->work->threads[i].tid == 2)
-			slice = ts_forward_at(forward, i, us * 1000);
+			slice = ts_autograd_link_at(forward, i, us * 1000);
 	if (slice != TS_WORK_NONE)
-		ts_forward_append(l->work, &name, slice, 4);
+		ts_autograd_link_append(l->work, &name, slice, 4);
 	TS_CHECK_STR(ts_text_cstr(&name), expected);
 }
 

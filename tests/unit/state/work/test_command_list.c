@@ -5,7 +5,7 @@
 
 struct listed {
 	struct graphed graphed;
-	struct ts_instructions *made;
+	struct ts_command_list *made;
 };
 
 static void list(struct listed *listed, const char *events)
@@ -13,13 +13,13 @@ static void list(struct listed *listed, const char *events)
 	struct ts_error err;
 
 	load_graph(&listed->graphed, 0, events);
-	if (ts_instructions_new(&listed->made, listed->graphed.loaded.work, &err))
+	if (ts_command_list_new(&listed->made, listed->graphed.loaded.work, &err))
 		ts_test_fail(__FILE__, __LINE__, "%s", err.message);
 }
 
 static void unlist(struct listed *listed)
 {
-	ts_instructions_free(listed->made);
+	ts_command_list_free(listed->made);
 	unload_graph(&listed->graphed);
 }
 
@@ -30,7 +30,7 @@ static void check_list(const struct listed *listed, const char *expected)
 	TS_SCOPED(ts_text) text = { 0 };
 
 	for (size_t i = 0; i < listed->made->count; i++) {
-		const struct ts_instruction *one = &listed->made->list[i];
+		const struct ts_command_entry *one = &listed->made->list[i];
 
 		if (one->stream == TS_WORK_NONE)
 			ts_text_append_str(&text, "-");
@@ -79,7 +79,7 @@ TS_TEST(all_kinds_in_order)
 
 TS_TEST(operands)
 {
-	const struct ts_instruction *one;
+	const struct ts_command_entry *one;
 	struct listed listed;
 
 	list(&listed, DEVICE("kernel", "a", "7", "10", "20", "1",
@@ -128,8 +128,8 @@ TS_TEST(missing)
 				      NAMED_CALL("cudaMemcpy", "9", "2", "3"));
 	check_list(&listed, "7/0 launch 1\n-/0 launch 2\n-/1 copy 3\n");
 	TS_CHECK_INT(listed.made->list[0].flags, 0);
-	TS_CHECK_INT(listed.made->list[1].flags, TS_INSTRUCTION_MISSING);
-	TS_CHECK_INT(listed.made->list[2].flags, TS_INSTRUCTION_MISSING);
+	TS_CHECK_INT(listed.made->list[1].flags, TS_COMMAND_ENTRY_MISSING);
+	TS_CHECK_INT(listed.made->list[2].flags, TS_COMMAND_ENTRY_MISSING);
 	unlist(&listed);
 }
 

@@ -21,7 +21,7 @@ static int64_t reference(struct ts_chrome *c, const char *refers, const struct t
 	}
 	if (table < 0 || !ts_chrome_scan_int(&js, &number))
 		return 0;
-	return ts_own_id(&c->own.shared, (enum ts_table_id)table, number);
+	return ts_native_rows_id(&c->native.shared, (enum ts_table_id)table, number);
 }
 
 /* An integer column. Some hold ids without being references. */
@@ -33,8 +33,8 @@ static bool int_column(struct ts_chrome *c, const struct ts_table_info *info, in
 
 	if (!ts_chrome_scan_int(&js, cell))
 		return false;
-	if (ts_own_is_id(info, column, &table))
-		*cell = ts_own_id(&c->own.shared, table, *cell);
+	if (ts_native_rows_is_id(info, column, &table))
+		*cell = ts_native_rows_id(&c->native.shared, table, *cell);
 	return true;
 }
 
@@ -100,7 +100,7 @@ static bool set_column(struct ts_chrome *c, const struct ts_table_info *info, in
 	case TS_COLUMN_TIME:
 		if (!ts_chrome_scan_int(&js, cell))
 			return false;
-		*cell = ts_own_to_clock(*cell, offset);
+		*cell = ts_native_rows_to_clock(*cell, offset);
 		return true;
 	case TS_COLUMN_DURATION:
 		return ts_chrome_scan_int(&js, cell) && *cell >= -1;
@@ -159,9 +159,9 @@ static int named_table(const struct ts_chrome_raw *object)
 	return -1;
 }
 
-bool ts_chrome_own_is_drawn(const struct ts_chrome_event *event)
+bool ts_chrome_native_is_drawn(const struct ts_chrome_event *event)
 {
-	struct ts_json js = ts_chrome_reopen(&event->own);
+	struct ts_json js = ts_chrome_reopen(&event->native);
 	struct ts_json_string key = { 0 };
 	bool more;
 
@@ -169,12 +169,12 @@ bool ts_chrome_own_is_drawn(const struct ts_chrome_event *event)
 	       ts_json_string_is(&key, "drawn");
 }
 
-bool ts_chrome_own_has_no_thread(const struct ts_chrome_event *event)
+bool ts_chrome_native_has_no_thread(const struct ts_chrome_event *event)
 {
 	struct ts_json_string key = { 0 };
 	struct ts_chrome_raw value = { 0 };
 	bool more;
-	struct ts_json js = ts_chrome_open(&event->own, '{', &more);
+	struct ts_json js = ts_chrome_open(&event->native, '{', &more);
 
 	while (ts_chrome_next_member(&js, &more, &key, &value))
 		if (ts_json_string_is(&key, "thread"))
@@ -182,21 +182,21 @@ bool ts_chrome_own_has_no_thread(const struct ts_chrome_event *event)
 	return false;
 }
 
-enum ts_table_id ts_chrome_own_table(const struct ts_chrome_event *event, enum ts_table_id table)
+enum ts_table_id ts_chrome_native_table(const struct ts_chrome_event *event, enum ts_table_id table)
 {
-	int named = named_table(&event->own);
+	int named = named_table(&event->native);
 
 	return named < 0 ? table : (enum ts_table_id)named;
 }
 
-void ts_chrome_own_columns(struct ts_chrome *c, const struct ts_chrome_event *event,
+void ts_chrome_native_columns(struct ts_chrome *c, const struct ts_chrome_event *event,
 			   enum ts_table_id table, uint32_t thread, void *row)
 {
 	const struct ts_table_info *info = ts_table_info(table);
 	int64_t start = *(int64_t *)row, offset;
 
-	ts_own_clock(&c->own.shared, c->threads[thread].source, &offset);
-	ts_chrome_set_columns(c, &event->own, info, offset, row);
+	ts_native_rows_clock(&c->native.shared, c->threads[thread].source, &offset);
+	ts_chrome_set_columns(c, &event->native, info, offset, row);
 	/* An event has its time from "ts". */
 	if (*(int64_t *)row == TS_ABSENT)
 		*(int64_t *)row = start;
@@ -275,7 +275,7 @@ static int store_blob(struct ts_chrome *c, const struct ts_chrome_raw *object)
 {
 	struct ts_json_string key = { 0 }, text = { 0 };
 	struct ts_chrome_raw value = { 0 };
-	int64_t id = ++c->own.blobs, previous = 0;
+	int64_t id = ++c->native.blobs, previous = 0;
 	bool more, has_data = false, is_good = false;
 	int rc = TS_OK;
 	struct ts_json js = ts_chrome_open(object, '{', &more);
@@ -295,7 +295,7 @@ static int store_blob(struct ts_chrome *c, const struct ts_chrome_raw *object)
 	if (c->scratch.failed)
 		return TS_ENOMEM;
 	if (has_data)
-		rc = ts_own_add_blob(&c->own.shared, id, previous,
+		rc = ts_native_rows_add_blob(&c->native.shared, id, previous,
 				     c->scratch.length ? c->scratch.data : "", c->scratch.length,
 				     &is_good);
 	if (!is_good && !rc)
@@ -303,16 +303,16 @@ static int store_blob(struct ts_chrome *c, const struct ts_chrome_raw *object)
 	return rc;
 }
 
-void ts_chrome_own_add(struct ts_chrome *c, const struct ts_table_info *info, int64_t *row,
+void ts_chrome_native_add(struct ts_chrome *c, const struct ts_table_info *info, int64_t *row,
 		       const int64_t *values)
 {
-	int64_t source = ts_own_source_of(&c->own.shared, info, row);
-	uint32_t clock = ts_own_place(&c->own.shared, info, source, row, c->clock);
+	int64_t source = ts_native_rows_source_of(&c->native.shared, info, row);
+	uint32_t clock = ts_native_rows_set_clock(&c->native.shared, info, source, row, c->clock);
 
 	ts_chrome_add_in_clock(c, clock, (enum ts_table_id)info->id, row, values);
 }
 
-int ts_chrome_store_own_row(struct ts_chrome *c, struct ts_chrome_event *event)
+int ts_chrome_store_native_row(struct ts_chrome *c, struct ts_chrome_event *event)
 {
 	int table = event->has & TS_CHROME_HAS_ARGS ? named_table(&event->args) : -1;
 	const struct ts_table_info *info = table < 0 ? NULL : ts_table_info((uint32_t)table);
@@ -331,12 +331,12 @@ int ts_chrome_store_own_row(struct ts_chrome *c, struct ts_chrome_event *event)
 	rc = read_row_args(c, &event->args, event->arguments);
 	if (rc)
 		return rc;
-	if (!ts_own_makes_sense(info, row)) {
+	if (!ts_native_rows_is_valid(info, row)) {
 		ts_chrome_lose(c, TS_CHROME_LOSS_ROW, 1);
 		return TS_OK;
 	}
 	if (info->shape >= 0)
 		row[info->shape] = ts_chrome_shape(c, event->arguments);
-	ts_chrome_own_add(c, info, row, event->arguments->values);
+	ts_chrome_native_add(c, info, row, event->arguments->values);
 	return TS_OK;
 }

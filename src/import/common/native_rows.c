@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rows of another trace, with the ids and clocks of this one. */
-#include "import/common/own_rows.h"
+#include "import/common/native_rows.h"
 
 #include <stdlib.h>
 
@@ -9,61 +9,61 @@
 /* Ids may leave gaps; larger ones are closed. */
 #define MAX_GAP 65536
 
-void ts_own_init(struct ts_own *own, struct ts_writer *writer)
+void ts_native_rows_init(struct ts_native_rows *native, struct ts_writer *writer)
 {
-	*own = (struct ts_own){ .writer = writer };
+	*native = (struct ts_native_rows){ .writer = writer };
 	/* The clock of whatever was added before. */
 	ts_writer_set_clock(writer, 0);
 }
 
-void ts_own_release(struct ts_own *own)
+void ts_native_rows_release(struct ts_native_rows *native)
 {
 	for (size_t i = 0; i < TS_TABLE_COUNT; i++) {
-		ts_map_release(&own->ids[i]);
-		ts_map_release(&own->sources[i]);
+		ts_map_release(&native->ids[i]);
+		ts_map_release(&native->sources[i]);
 	}
-	ts_map_release(&own->clock_of);
-	ts_map_release(&own->clock_index);
-	free(own->clocks);
-	free(own->blob_ends);
+	ts_map_release(&native->clock_of);
+	ts_map_release(&native->clock_index);
+	free(native->clocks);
+	free(native->blob_ends);
 }
 
 /* ---- ids ---- */
 
-int64_t ts_own_id(struct ts_own *own, enum ts_table_id table, int64_t id)
+int64_t ts_native_rows_id(struct ts_native_rows *native, enum ts_table_id table, int64_t id)
 {
 	uint64_t known;
 	int64_t made;
 
 	if (id <= 0)
 		return 0;
-	if (ts_map_get(&own->ids[table], (uint64_t)id, &known))
+	if (ts_map_get(&native->ids[table], (uint64_t)id, &known))
 		return (int64_t)known;
 	/* Dictionaries number their rows themselves, when these are added. */
 	if (ts_table_info(table)->kind != TS_KIND_ENTITY)
 		return 0;
-	made = own->last_ids[table];
+	made = native->last_ids[table];
 	if (!made) {
-		made = ts_writer_new_id(own->writer, table);
-		own->offsets[table] = made - 1;
+		made = ts_writer_new_id(native->writer, table);
+		native->offsets[table] = made - 1;
 	}
-	if (id - (made - own->offsets[table]) > MAX_GAP)
-		own->scattered[table] = true;
+	if (id - (made - native->offsets[table]) > MAX_GAP)
+		native->scattered[table] = true;
 	/*
 	 * The same as in the file, plus what the trace had before: leaves out what the file leaves
 	 * out.
 	 */
-	if (own->scattered[table])
-		made = ts_writer_new_id(own->writer, table);
-	while (made && !own->scattered[table] && made - own->offsets[table] < id)
-		made = ts_writer_new_id(own->writer, table);
-	own->last_ids[table] = made;
-	if (!own->scattered[table])
-		made = id + own->offsets[table];
-	return ts_map_put(&own->ids[table], (uint64_t)id, (uint64_t)made) ? 0 : made;
+	if (native->scattered[table])
+		made = ts_writer_new_id(native->writer, table);
+	while (made && !native->scattered[table] && made - native->offsets[table] < id)
+		made = ts_writer_new_id(native->writer, table);
+	native->last_ids[table] = made;
+	if (!native->scattered[table])
+		made = id + native->offsets[table];
+	return ts_map_put(&native->ids[table], (uint64_t)id, (uint64_t)made) ? 0 : made;
 }
 
-bool ts_own_is_id(const struct ts_table_info *info, int column, enum ts_table_id *ret_table)
+bool ts_native_rows_is_id(const struct ts_table_info *info, int column, enum ts_table_id *ret_table)
 {
 	const char *name = info->columns[column].name;
 
@@ -78,28 +78,28 @@ bool ts_own_is_id(const struct ts_table_info *info, int column, enum ts_table_id
 	       strcmp(name, "clock") == 0;
 }
 
-int ts_own_set_id(struct ts_own *own, enum ts_table_id table, int64_t file_id, int64_t id)
+int ts_native_rows_set_id(struct ts_native_rows *native, enum ts_table_id table, int64_t file_id, int64_t id)
 {
-	return ts_map_put(&own->ids[table], (uint64_t)file_id, (uint64_t)id);
+	return ts_map_put(&native->ids[table], (uint64_t)file_id, (uint64_t)id);
 }
 
 /* ---- clocks ---- */
 
 /* What the points of a clock's highest generation say; several are not converted. */
-static int note_sync(struct ts_own *own, const struct ts_clock_sync_row *sync)
+static int note_sync(struct ts_native_rows *native, const struct ts_clock_sync_row *sync)
 {
-	struct ts_own_clock *clock;
+	struct ts_native_rows_clock *clock;
 	bool is_new;
-	uint64_t *index = ts_map_insert(&own->clock_index, (uint64_t)sync->clock, &is_new);
+	uint64_t *index = ts_map_insert(&native->clock_index, (uint64_t)sync->clock, &is_new);
 
-	if (!index || ts_grow_array((void **)&own->clocks, &own->clock_capacity,
-				    own->clock_count + 1, sizeof(*own->clocks)))
+	if (!index || ts_grow_array((void **)&native->clocks, &native->clock_capacity,
+				    native->clock_count + 1, sizeof(*native->clocks)))
 		return TS_ENOMEM;
 	if (is_new) {
-		*index = own->clock_count++;
-		own->clocks[*index] = (struct ts_own_clock){ .generation = sync->generation };
+		*index = native->clock_count++;
+		native->clocks[*index] = (struct ts_native_rows_clock){ .generation = sync->generation };
 	}
-	clock = &own->clocks[*index];
+	clock = &native->clocks[*index];
 	if (sync->generation < clock->generation)
 		return TS_OK;
 	clock->points = sync->generation == clock->generation ? clock->points + 1 : 1;
@@ -109,18 +109,18 @@ static int note_sync(struct ts_own *own, const struct ts_clock_sync_row *sync)
 	return TS_OK;
 }
 
-uint32_t ts_own_clock(const struct ts_own *own, int64_t source, int64_t *ret_offset)
+uint32_t ts_native_rows_clock(const struct ts_native_rows *native, int64_t source, int64_t *ret_offset)
 {
 	uint64_t clock, index;
 
 	*ret_offset = 0;
-	if (!source || !ts_map_get(&own->clock_of, (uint64_t)source, &clock))
+	if (!source || !ts_map_get(&native->clock_of, (uint64_t)source, &clock))
 		return 0;
-	if (!ts_map_get(&own->clock_index, clock, &index))
+	if (!ts_map_get(&native->clock_index, clock, &index))
 		return (uint32_t)clock;
-	if (own->clocks[index].points > 1)
+	if (native->clocks[index].points > 1)
 		return 0;
-	*ret_offset = own->clocks[index].offset;
+	*ret_offset = native->clocks[index].offset;
 	return (uint32_t)clock;
 }
 
@@ -143,7 +143,7 @@ static enum ts_table_id refers_to(const struct ts_column_info *column)
 	}
 }
 
-int64_t ts_own_source_of(const struct ts_own *own, const struct ts_table_info *info,
+int64_t ts_native_rows_source_of(const struct ts_native_rows *native, const struct ts_table_info *info,
 			 const int64_t *row)
 {
 	uint64_t source;
@@ -157,7 +157,7 @@ int64_t ts_own_source_of(const struct ts_own *own, const struct ts_table_info *i
 		if (table == TS_TABLE_SOURCE)
 			return row[i];
 		if (table != TS_TABLE_INDEX &&
-		    ts_map_get(&own->sources[table], (uint64_t)row[i], &source))
+		    ts_map_get(&native->sources[table], (uint64_t)row[i], &source))
 			return (int64_t)source;
 	}
 	return info->id == TS_TABLE_SOURCE ? row[0] : 0;
@@ -165,7 +165,7 @@ int64_t ts_own_source_of(const struct ts_own *own, const struct ts_table_info *i
 
 /* ---- rows ---- */
 
-int64_t ts_own_to_clock(int64_t time, int64_t offset)
+int64_t ts_native_rows_to_clock(int64_t time, int64_t offset)
 {
 	int64_t result;
 
@@ -176,41 +176,41 @@ int64_t ts_own_to_clock(int64_t time, int64_t offset)
 	return result;
 }
 
-uint32_t ts_own_place(const struct ts_own *own, const struct ts_table_info *info, int64_t source,
+uint32_t ts_native_rows_set_clock(const struct ts_native_rows *native, const struct ts_table_info *info, int64_t source,
 		      int64_t *row, uint32_t clock)
 {
 	int64_t offset;
-	uint32_t its_clock = ts_own_clock(own, source, &offset);
+	uint32_t its_clock = ts_native_rows_clock(native, source, &offset);
 
 	for (int i = 0; i < info->column_count; i++) {
 		if (info->columns[i].type != TS_COLUMN_TIME || row[i] == TS_ABSENT)
 			continue;
-		row[i] = ts_own_to_clock(row[i], offset);
+		row[i] = ts_native_rows_to_clock(row[i], offset);
 		clock = its_clock;
 	}
 	return clock;
 }
 
-int ts_own_note(struct ts_own *own, const struct ts_table_info *info, int64_t source,
+int ts_native_rows_note(struct ts_native_rows *native, const struct ts_table_info *info, int64_t source,
 		const int64_t *row)
 {
 	switch (info->id) {
 	case TS_TABLE_CLOCK_SYNC:
-		return note_sync(own, (const struct ts_clock_sync_row *)row);
+		return note_sync(native, (const struct ts_clock_sync_row *)row);
 	case TS_TABLE_SOURCE:
-		return ts_map_put(&own->clock_of, (uint64_t)row[0],
+		return ts_map_put(&native->clock_of, (uint64_t)row[0],
 				  (uint64_t)((const struct ts_source_row *)row)->clock);
 	case TS_TABLE_PROCESS:
 	case TS_TABLE_THREAD:
 	case TS_TABLE_DEVICE:
 	case TS_TABLE_STREAM:
-		return ts_map_put(&own->sources[info->id], (uint64_t)row[0], (uint64_t)source);
+		return ts_map_put(&native->sources[info->id], (uint64_t)row[0], (uint64_t)source);
 	default:
 		return TS_OK;
 	}
 }
 
-static int add_dictionary(struct ts_own *own, const struct ts_table_info *info, int64_t file_id,
+static int add_dictionary(struct ts_native_rows *native, const struct ts_table_info *info, int64_t file_id,
 			  const int64_t *row, bool *ret_good)
 {
 	uint64_t id = 0;
@@ -220,27 +220,27 @@ static int add_dictionary(struct ts_own *own, const struct ts_table_info *info, 
 		return TS_OK;
 	switch (info->id) {
 	case TS_TABLE_FRAME:
-		id = ts_writer_frame(own->writer, (const struct ts_frame_row *)row);
+		id = ts_writer_frame(native->writer, (const struct ts_frame_row *)row);
 		break;
 	case TS_TABLE_STACK:
 		if (!((const struct ts_stack_row *)row)->frame)
 			return TS_OK;
-		id = ts_writer_stack(own->writer,
+		id = ts_writer_stack(native->writer,
 				     (uint32_t)((const struct ts_stack_row *)row)->parent,
 				     (uint32_t)((const struct ts_stack_row *)row)->frame);
 		break;
 	case TS_TABLE_MAPPING:
-		ts_writer_add(own->writer, TS_TABLE_MAPPING, row, NULL);
-		id = ts_writer_rows(own->writer, TS_TABLE_MAPPING);
+		ts_writer_add(native->writer, TS_TABLE_MAPPING, row, NULL);
+		id = ts_writer_rows(native->writer, TS_TABLE_MAPPING);
 		break;
 	default:
 		return TS_OK;
 	}
 	*ret_good = true;
-	return ts_own_set_id(own, (enum ts_table_id)info->id, file_id, (int64_t)id);
+	return ts_native_rows_set_id(native, (enum ts_table_id)info->id, file_id, (int64_t)id);
 }
 
-bool ts_own_makes_sense(const struct ts_table_info *info, const int64_t *row)
+bool ts_native_rows_is_valid(const struct ts_table_info *info, const int64_t *row)
 {
 	switch (info->kind) {
 	case TS_KIND_EVENT:
@@ -255,56 +255,56 @@ bool ts_own_makes_sense(const struct ts_table_info *info, const int64_t *row)
 	}
 }
 
-int ts_own_add(struct ts_own *own, const struct ts_table_info *info, int64_t file_id, int64_t *row,
+int ts_native_rows_add(struct ts_native_rows *native, const struct ts_table_info *info, int64_t file_id, int64_t *row,
 	       const int64_t *values, bool *ret_good)
 {
 	uint32_t clock;
 	int64_t source;
 	int rc;
 
-	*ret_good = ts_own_makes_sense(info, row);
+	*ret_good = ts_native_rows_is_valid(info, row);
 	if (!*ret_good)
 		return TS_OK;
-	source = ts_own_source_of(own, info, row);
-	rc = ts_own_note(own, info, source, row);
+	source = ts_native_rows_source_of(native, info, row);
+	rc = ts_native_rows_note(native, info, source, row);
 	if (rc)
 		return rc;
-	clock = ts_own_place(own, info, source, row, own->clock);
-	if (clock != own->clock)
-		ts_writer_set_clock(own->writer, clock);
-	own->clock = clock;
+	clock = ts_native_rows_set_clock(native, info, source, row, native->clock);
+	if (clock != native->clock)
+		ts_writer_set_clock(native->writer, clock);
+	native->clock = clock;
 	if (info->kind == TS_KIND_DICTIONARY)
-		return add_dictionary(own, info, file_id, row, ret_good);
-	ts_writer_add(own->writer, (enum ts_table_id)info->id, row, values);
+		return add_dictionary(native, info, file_id, row, ret_good);
+	ts_writer_add(native->writer, (enum ts_table_id)info->id, row, values);
 	return TS_OK;
 }
 
 /* ---- blobs ---- */
 
 /* What a blob's row continues; NULL where it is not among those that came last. */
-static const struct ts_own_blob *find_blob_end(const struct ts_own *own, int64_t id)
+static const struct ts_native_rows_blob *find_blob_end(const struct ts_native_rows *native, int64_t id)
 {
-	for (unsigned int i = 0; own->blob_ends && i < TS_OWN_BLOB_ENDS; i++)
-		if (id && own->blob_ends[i].id == id)
-			return &own->blob_ends[i];
+	for (unsigned int i = 0; native->blob_ends && i < TS_NATIVE_ROWS_BLOB_ENDS; i++)
+		if (id && native->blob_ends[i].id == id)
+			return &native->blob_ends[i];
 	return NULL;
 }
 
-int ts_own_add_blob(struct ts_own *own, int64_t file_id, int64_t previous, const void *data,
+int ts_native_rows_add_blob(struct ts_native_rows *native, int64_t file_id, int64_t previous, const void *data,
 		    size_t bytes, bool *ret_good)
 {
-	const struct ts_own_blob *before =
-		find_blob_end(own, ts_own_id(own, TS_TABLE_BLOB, previous));
-	struct ts_own_blob end = { 0 };
+	const struct ts_native_rows_blob *before =
+		find_blob_end(native, ts_native_rows_id(native, TS_TABLE_BLOB, previous));
+	struct ts_native_rows_blob end = { 0 };
 
 	/* Without what it continues, or without bytes of its own behind that, it is nothing. */
 	*ret_good = file_id > 0 && bytes <= TS_IMPORT_MAX_STRING &&
 		    (!previous || (before && before->hash.bytes && bytes));
 	if (!*ret_good)
 		return TS_OK;
-	if (!own->blob_ends)
-		own->blob_ends = calloc(TS_OWN_BLOB_ENDS, sizeof(*own->blob_ends));
-	if (!own->blob_ends)
+	if (!native->blob_ends)
+		native->blob_ends = calloc(TS_NATIVE_ROWS_BLOB_ENDS, sizeof(*native->blob_ends));
+	if (!native->blob_ends)
 		return TS_ENOMEM;
 	/* The hash is made anew: a file may say anything. */
 	if (before)
@@ -312,9 +312,9 @@ int ts_own_add_blob(struct ts_own *own, int64_t file_id, int64_t previous, const
 	else
 		ts_hash_stream_init(&end.hash);
 	ts_hash_stream_add(&end.hash, data, bytes);
-	end.id = ts_writer_blob_piece(own->writer, before ? (uint32_t)before->id : 0,
+	end.id = ts_writer_blob_piece(native->writer, before ? (uint32_t)before->id : 0,
 				      ts_hash_stream_digest(&end.hash), end.hash.bytes, data,
 				      bytes);
-	own->blob_ends[own->next_blob_end++ % TS_OWN_BLOB_ENDS] = end;
-	return ts_own_set_id(own, TS_TABLE_BLOB, file_id, end.id);
+	native->blob_ends[native->next_blob_end++ % TS_NATIVE_ROWS_BLOB_ENDS] = end;
+	return ts_native_rows_set_id(native, TS_TABLE_BLOB, file_id, end.id);
 }

@@ -6,18 +6,18 @@
  */
 #include "import/chrome/chrome_import.h"
 
-void ts_chrome_own_init(struct ts_chrome *c)
+void ts_chrome_native_init(struct ts_chrome *c)
 {
-	ts_arena_init(&c->own.arena);
+	ts_arena_init(&c->native.arena);
 	for (size_t i = 0; i < TS_TABLE_COUNT; i++)
-		c->own.ends[i] = &c->own.rows[i];
+		c->native.ends[i] = &c->native.rows[i];
 }
 
-void ts_chrome_own_release(struct ts_chrome *c)
+void ts_chrome_native_release(struct ts_chrome *c)
 {
-	ts_own_release(&c->own.shared);
-	ts_map_release(&c->own.process_index);
-	ts_arena_release(&c->own.arena);
+	ts_native_rows_release(&c->native.shared);
+	ts_map_release(&c->native.process_index);
+	ts_arena_release(&c->native.arena);
 }
 
 /* ---- reading ---- */
@@ -27,7 +27,7 @@ void ts_chrome_own_release(struct ts_chrome *c)
  * column.
  */
 static void read_extra(struct ts_chrome *c, const struct ts_chrome_raw *object,
-		       struct ts_chrome_own_row *row)
+		       struct ts_chrome_native_row *row)
 {
 	struct ts_json_string key = { 0 };
 	struct ts_chrome_raw value = { 0 };
@@ -48,10 +48,10 @@ static void read_extra(struct ts_chrome *c, const struct ts_chrome_raw *object,
 	}
 }
 
-int ts_chrome_read_own_row(struct ts_chrome *c, const struct ts_table_info *info)
+int ts_chrome_read_native_row(struct ts_chrome *c, const struct ts_table_info *info)
 {
-	struct ts_chrome_own *own = &c->own;
-	struct ts_chrome_own_row *row;
+	struct ts_chrome_native *native = &c->native;
+	struct ts_chrome_native_row *row;
 	struct ts_chrome_raw raw = { 0 };
 	int rc;
 
@@ -61,10 +61,10 @@ int ts_chrome_read_own_row(struct ts_chrome *c, const struct ts_table_info *info
 	if (rc)
 		return rc;
 	raw.end = c->js->next;
-	row = ts_arena_alloc(&own->arena, sizeof(*row) + info->column_count * sizeof(*row->cells));
+	row = ts_arena_alloc(&native->arena, sizeof(*row) + info->column_count * sizeof(*row->cells));
 	if (!row)
 		return TS_ENOMEM;
-	*row = (struct ts_chrome_own_row){ 0 };
+	*row = (struct ts_chrome_native_row){ 0 };
 	for (int i = 0; i < info->column_count; i++)
 		row->cells[i] = info->columns[i].none;
 	ts_chrome_set_columns(c, &raw, info, 0, row->cells);
@@ -73,8 +73,8 @@ int ts_chrome_read_own_row(struct ts_chrome *c, const struct ts_table_info *info
 		ts_chrome_lose(c, TS_CHROME_LOSS_ROW, 1);
 		return TS_OK;
 	}
-	*own->ends[info->id] = row;
-	own->ends[info->id] = &row->next;
+	*native->ends[info->id] = row;
+	native->ends[info->id] = &row->next;
 	return TS_OK;
 }
 
@@ -86,15 +86,15 @@ static int note_process(struct ts_chrome *c, const struct ts_process_row *row)
 			  sizeof(*c->processes)))
 		return TS_ENOMEM;
 	c->processes[c->process_count] = (struct ts_chrome_process){ .row = *row };
-	return ts_map_put(&c->own.process_index, (uint64_t)row->id, c->process_count++);
+	return ts_map_put(&c->native.process_index, (uint64_t)row->id, c->process_count++);
 }
 
 static int add_thread(struct ts_chrome *c, const struct ts_thread_row *row, int64_t source,
-		      const struct ts_chrome_own_row *own_row)
+		      const struct ts_chrome_native_row *native_row)
 {
 	uint64_t process;
 
-	if (!ts_map_get(&c->own.process_index, (uint64_t)row->process, &process)) {
+	if (!ts_map_get(&c->native.process_index, (uint64_t)row->process, &process)) {
 		struct ts_process_row none = ts_process_none;
 
 		/* Only here and not in the trace: a process that the file does not describe. */
@@ -112,22 +112,22 @@ static int add_thread(struct ts_chrome *c, const struct ts_thread_row *row, int6
 		.process = (uint32_t)process,
 		.source = source ? source : c->processes[process].row.source,
 	};
-	if (!own_row->has_place)
+	if (!native_row->has_place)
 		return TS_OK;
-	return ts_chrome_adopt_thread(c, &own_row->pid, &own_row->tid,
+	return ts_chrome_adopt_thread(c, &native_row->pid, &native_row->tid,
 				      (uint32_t)c->thread_count - 1);
 }
 
 /* A stream that no thread shows has a place of its own: a thread that is not in the trace. */
-static int note_stream(struct ts_chrome *c, const struct ts_chrome_own_row *own_row, int64_t source)
+static int note_stream(struct ts_chrome *c, const struct ts_chrome_native_row *native_row, int64_t source)
 {
-	const struct ts_stream_row *row = (const struct ts_stream_row *)own_row->cells;
+	const struct ts_stream_row *row = (const struct ts_stream_row *)native_row->cells;
 	uint32_t stream;
 	int rc = ts_chrome_adopt_stream(c, row, &stream);
 
-	if (rc || !own_row->has_place || row->thread)
+	if (rc || !native_row->has_place || row->thread)
 		return rc;
-	rc = add_thread(c, &ts_thread_none, source, own_row);
+	rc = add_thread(c, &ts_thread_none, source, native_row);
 	if (!rc)
 		c->threads[c->thread_count - 1].fixed_stream = stream + 1;
 	return rc;
@@ -137,10 +137,10 @@ static int note_stream(struct ts_chrome *c, const struct ts_chrome_own_row *own_
 
 /* Remembers a row by which events find their place. */
 static int note_row(struct ts_chrome *c, const struct ts_table_info *info,
-		    const struct ts_chrome_own_row *row)
+		    const struct ts_chrome_native_row *row)
 {
-	int64_t source = ts_own_source_of(&c->own.shared, info, row->cells);
-	int rc = ts_own_note(&c->own.shared, info, source, row->cells);
+	int64_t source = ts_native_rows_source_of(&c->native.shared, info, row->cells);
+	int rc = ts_native_rows_note(&c->native.shared, info, source, row->cells);
 
 	if (rc)
 		return rc;
@@ -159,22 +159,22 @@ static int note_row(struct ts_chrome *c, const struct ts_table_info *info,
 }
 
 static int add_row(struct ts_chrome *c, const struct ts_table_info *info,
-		   struct ts_chrome_own_row *row, int64_t number)
+		   struct ts_chrome_native_row *row, int64_t number)
 {
 	int rc = note_row(c, info, row);
 
 	if (rc)
 		return rc;
-	ts_chrome_own_add(c, info, row->cells, NULL);
+	ts_chrome_native_add(c, info, row->cells, NULL);
 	if (info->kind != TS_KIND_DICTIONARY)
 		return TS_OK;
 	/* Known by its place in the list, or by the "id" that it has. */
-	return ts_own_set_id(&c->own.shared, (enum ts_table_id)info->id,
+	return ts_native_rows_set_id(&c->native.shared, (enum ts_table_id)info->id,
 			     row->file_id > 0 ? row->file_id : number,
 			     (int64_t)ts_writer_rows(c->writer, (enum ts_table_id)info->id));
 }
 
-int ts_chrome_add_own_rows(struct ts_chrome *c)
+int ts_chrome_add_native_rows(struct ts_chrome *c)
 {
 	static const enum ts_table_id order[] = {
 		TS_TABLE_CLOCK_SYNC, TS_TABLE_SOURCE,  TS_TABLE_HOST,
@@ -187,7 +187,7 @@ int ts_chrome_add_own_rows(struct ts_chrome *c)
 		const struct ts_table_info *info = ts_table_info(order[i]);
 		int64_t number = 0;
 
-		for (struct ts_chrome_own_row *row = c->own.rows[order[i]]; row && !rc;
+		for (struct ts_chrome_native_row *row = c->native.rows[order[i]]; row && !rc;
 		     row = row->next)
 			rc = add_row(c, info, row, ++number);
 	}
@@ -201,7 +201,7 @@ void ts_chrome_place_times(struct ts_chrome *c)
 		struct ts_chrome_thread *thread = &c->threads[i];
 		int64_t offset;
 
-		thread->clock = ts_own_clock(&c->own.shared, thread->source, &offset);
+		thread->clock = ts_native_rows_clock(&c->native.shared, thread->source, &offset);
 		if (__builtin_sub_overflow(c->base_ns, offset, &thread->shift))
 			thread->shift = 0;
 	}

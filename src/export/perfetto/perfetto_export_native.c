@@ -60,8 +60,8 @@ static unsigned char *put_arguments(struct ts_pf_export *x, unsigned char *to,
 	for (uint32_t i = 0; i < shape->count; i++) {
 		const struct ts_pf_field *field = &shape->fields[i];
 
-		memcpy(to, field->own, sizeof(field->own));
-		to += field->own_bytes;
+		memcpy(to, field->native, sizeof(field->native));
+		to += field->native_bytes;
 		if (field->type == TS_ARG_STRING || field->type == TS_ARG_JSON)
 			to = ts_pf_zigzag(to, (int64_t)ts_pf_intern(x, TS_PF_VALUE, *value++));
 		else if (ts_arg_has_value(field->type))
@@ -70,7 +70,7 @@ static unsigned char *put_arguments(struct ts_pf_export *x, unsigned char *to,
 	return ts_pf_close(open, to);
 }
 
-unsigned char *ts_pf_put_own_row(struct ts_pf_export *x, unsigned char *to,
+unsigned char *ts_pf_put_native_row(struct ts_pf_export *x, unsigned char *to,
 				 const struct ts_pf_cursor *cursor, const struct ts_pf_shape *shape,
 				 uint64_t skip, unsigned int taken)
 {
@@ -87,20 +87,20 @@ unsigned char *ts_pf_put_own_row(struct ts_pf_export *x, unsigned char *to,
 	return ts_pf_close(row, to);
 }
 
-unsigned char *ts_pf_put_own(struct ts_pf_export *x, unsigned char *to,
+unsigned char *ts_pf_put_native(struct ts_pf_export *x, unsigned char *to,
 			     const struct ts_pf_cursor *cursor, const struct ts_pf_shape *shape,
 			     uint64_t skip, unsigned int taken, const struct ts_text *more)
 {
-	unsigned char *own;
+	unsigned char *native;
 
-	to = ts_pf_tag(to, TS_PF_OWN, TS_PROTO_BYTES);
-	own = ++to;
-	to = ts_pf_put_own_row(x, to, cursor, shape, skip, taken);
+	to = ts_pf_tag(to, TS_PF_NATIVE, TS_PROTO_BYTES);
+	native = ++to;
+	to = ts_pf_put_native_row(x, to, cursor, shape, skip, taken);
 	if (more && more->length) {
 		memcpy(to, more->data, more->length);
 		to += more->length;
 	}
-	return ts_pf_close(own, to);
+	return ts_pf_close(native, to);
 }
 
 /* ---- tables without time ---- */
@@ -109,7 +109,7 @@ unsigned char *ts_pf_put_own(struct ts_pf_export *x, unsigned char *to,
 static void put_rows(struct ts_pf_export *x)
 {
 	if (x->event.length)
-		ts_pf_put_packet(x, TS_ABSENT, TS_PF_OWN, NULL, 0);
+		ts_pf_put_packet(x, TS_ABSENT, TS_PF_NATIVE, NULL, 0);
 }
 
 static int put_row(struct ts_pf_export *x, const struct ts_table_info *table,

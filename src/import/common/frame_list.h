@@ -3,15 +3,15 @@
  * Call stacks of imported files: frames come one by one, innermost or outermost first, and become
  * a stack of the trace, which is stored once however often it is seen.
  *
- * struct ts_stack_frames frames = { 0 };
- * 	ts_stack_frames_add(&frames, ts_writer_frame(writer, &row));
- * 	sample.stack = ts_stack_frames_inner_first(&frames, writer);
- * 	ts_stack_frames_clear(&frames);
+ * struct ts_frame_list frames = { 0 };
+ * 	ts_frame_list_add(&frames, ts_writer_frame(writer, &row));
+ * 	sample.stack = ts_frame_list_inner_first(&frames, writer);
+ * 	ts_frame_list_clear(&frames);
  * 	...
- * 	ts_stack_frames_release(&frames);
+ * 	ts_frame_list_release(&frames);
  */
-#ifndef TS_IMPORT_COMMON_STACK_INTERN_H
-#define TS_IMPORT_COMMON_STACK_INTERN_H
+#ifndef TS_IMPORT_COMMON_FRAME_LIST_H
+#define TS_IMPORT_COMMON_FRAME_LIST_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -22,23 +22,23 @@
 #include "base/memory.h"
 
 /* A zeroed struct is an empty list. */
-struct ts_stack_frames {
+struct ts_frame_list {
 	uint32_t *ids;
 	size_t count, capacity;
 };
 
-static inline void ts_stack_frames_clear(struct ts_stack_frames *frames)
+static inline void ts_frame_list_clear(struct ts_frame_list *frames)
 {
 	frames->count = 0;
 }
 
-static inline void ts_stack_frames_release(struct ts_stack_frames *frames)
+static inline void ts_frame_list_release(struct ts_frame_list *frames)
 {
 	free(frames->ids);
-	*frames = (struct ts_stack_frames){ 0 };
+	*frames = (struct ts_frame_list){ 0 };
 }
 
-static inline int ts_stack_frames_add(struct ts_stack_frames *frames, uint32_t id)
+static inline int ts_frame_list_add(struct ts_frame_list *frames, uint32_t id)
 {
 	if (ts_grow_array((void **)&frames->ids, &frames->capacity, frames->count + 1,
 			  sizeof(*frames->ids)))
@@ -48,7 +48,7 @@ static inline int ts_stack_frames_add(struct ts_stack_frames *frames, uint32_t i
 }
 
 /* The stack of the frames; 0: there are none, or the writer has failed. */
-static inline uint32_t ts_stack_frames_inner_first(const struct ts_stack_frames *frames,
+static inline uint32_t ts_frame_list_inner_first(const struct ts_frame_list *frames,
 						   struct ts_writer *writer)
 {
 	uint32_t stack = 0;
@@ -58,7 +58,7 @@ static inline uint32_t ts_stack_frames_inner_first(const struct ts_stack_frames 
 	return stack;
 }
 
-static inline uint32_t ts_stack_frames_outer_first(const struct ts_stack_frames *frames,
+static inline uint32_t ts_frame_list_outer_first(const struct ts_frame_list *frames,
 						   struct ts_writer *writer)
 {
 	uint32_t stack = 0;

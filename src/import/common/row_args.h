@@ -3,8 +3,8 @@
  * The arguments of one row, collected one by one. Importers whose rows are always alike make their
  * shape once and need none of this.
  */
-#ifndef TS_IMPORT_COMMON_ARG_SHAPES_H
-#define TS_IMPORT_COMMON_ARG_SHAPES_H
+#ifndef TS_IMPORT_COMMON_ROW_ARGS_H
+#define TS_IMPORT_COMMON_ROW_ARGS_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -14,14 +14,14 @@
 
 #include "model/shapes.h"
 
-struct ts_args {
+struct ts_row_args {
 	struct ts_field fields[TS_SHAPE_MAX_FIELDS];
 	int64_t values[TS_SHAPE_MAX_FIELDS];
 	uint32_t field_count, value_count;
 	uint64_t left_out; /* since the struct was zeroed: more than a row can have */
 };
 
-static inline void ts_args_clear(struct ts_args *args)
+static inline void ts_row_args_clear(struct ts_row_args *args)
 {
 	args->field_count = args->value_count = 0;
 }
@@ -30,7 +30,7 @@ static inline void ts_args_clear(struct ts_args *args)
  * A value as rows store it: an int64, the bits of a double, the id of a string, 0 or 1. `key` is
  * the id of a string.
  */
-static inline void ts_args_add(struct ts_args *args, uint32_t key, enum ts_arg_type type,
+static inline void ts_row_args_add(struct ts_row_args *args, uint32_t key, enum ts_arg_type type,
 			       int64_t value)
 {
 	if (args->field_count == TS_SHAPE_MAX_FIELDS) {
@@ -42,16 +42,16 @@ static inline void ts_args_add(struct ts_args *args, uint32_t key, enum ts_arg_t
 		args->values[args->value_count++] = value;
 }
 
-static inline void ts_args_add_double(struct ts_args *args, uint32_t key, double value)
+static inline void ts_row_args_add_double(struct ts_row_args *args, uint32_t key, double value)
 {
 	int64_t bits;
 
 	memcpy(&bits, &value, sizeof(bits));
-	ts_args_add(args, key, TS_ARG_DOUBLE, bits);
+	ts_row_args_add(args, key, TS_ARG_DOUBLE, bits);
 }
 
 /* The shape for the row; 0 where there are no arguments. Its values are args->values. */
-static inline uint32_t ts_args_shape(const struct ts_args *args, struct ts_writer *writer)
+static inline uint32_t ts_row_args_shape(const struct ts_row_args *args, struct ts_writer *writer)
 {
 	return args->field_count ? ts_writer_shape(writer, args->fields, args->field_count) : 0;
 }

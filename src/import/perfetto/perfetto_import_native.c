@@ -6,7 +6,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "import/common/own_rows.h"
+#include "import/common/native_rows.h"
 #include "import/perfetto/perfetto_import.h"
 #include "import/perfetto/perfetto_kinds.h"
 
@@ -19,8 +19,8 @@ enum { TAKE_START = 1, TAKE_NAME = 2, TAKE_CATEGORY = 4, TAKE_ARGS = 8 };
 #define JSON_KNOWN (UINT64_C(1) << 32)
 #define JSON_GOOD (UINT64_C(1) << 33)
 
-struct ts_perfetto_own {
-	struct ts_own rows;
+struct ts_perfetto_native {
+	struct ts_native_rows rows;
 	int64_t zero_ns; /* trace time of the file's time 0 */
 };
 
@@ -34,14 +34,14 @@ struct row {
 	int64_t cells[TS_MAX_COLUMNS];
 };
 
-int ts_perfetto_own_start(struct ts_perfetto *p, const struct ts_perfetto_packet *packet)
+int ts_perfetto_native_start(struct ts_perfetto *p, const struct ts_perfetto_packet *packet)
 {
-	struct ts_proto_reader message = ts_proto_message(&packet->own);
+	struct ts_proto_reader message = ts_proto_message(&packet->native);
 	struct ts_proto_field field;
 	uint64_t version = 0;
 	int64_t zero_ns = 0;
 
-	while (packet->has_own && ts_proto_next(&message, &field)) {
+	while (packet->has_native && ts_proto_next(&message, &field)) {
 		if (field.number == 1)
 			version = field.value;
 		else if (field.number == 2)
@@ -54,30 +54,30 @@ int ts_perfetto_own_start(struct ts_perfetto *p, const struct ts_perfetto_packet
 				    "input '%s': exported by a newer TraceSmith (format %" PRIu64
 				    "); use that version to import it",
 				    p->import->path, version);
-	p->own = calloc(1, sizeof(*p->own));
-	if (!p->own)
+	p->native = calloc(1, sizeof(*p->native));
+	if (!p->native)
 		return TS_ENOMEM;
-	p->own->zero_ns = zero_ns;
-	ts_own_init(&p->own->rows, p->writer);
+	p->native->zero_ns = zero_ns;
+	ts_native_rows_init(&p->native->rows, p->writer);
 	p->import->result.format = "tracesmith";
 	return TS_OK;
 }
 
-void ts_perfetto_own_free(struct ts_perfetto_own *own)
+void ts_perfetto_native_free(struct ts_perfetto_native *native)
 {
-	if (own)
-		ts_own_release(&own->rows);
-	free(own);
+	if (native)
+		ts_native_rows_release(&native->rows);
+	free(native);
 }
 
-void ts_perfetto_own_finish(struct ts_perfetto *p, const struct ts_loss_kind *rest)
+void ts_perfetto_native_finish(struct ts_perfetto *p, const struct ts_loss_kind *rest)
 {
 	if (rest)
 		ts_perfetto_lose(p, rest, 1);
 	if (p->args.left_out)
 		ts_perfetto_lose(p, &ts_perfetto_loss_many, p->args.left_out);
 	ts_writer_set_clock(p->writer, 0);
-	ts_losses_write(&p->places.losses, p->import, 0);
+	ts_import_losses_write(&p->entities.losses, p->import, 0);
 }
 
 /* ---- texts ---- */
@@ -133,10 +133,10 @@ static int64_t cell(struct ts_perfetto *p, struct ts_perfetto_sequence *sequence
 		return string_of(p, sequence, (uint64_t)value, at->type == TS_COLUMN_JSON);
 	case TS_COLUMN_REF:
 		refers = ts_table_by_name(at->refers);
-		return refers > 0 ? ts_own_id(&p->own->rows, (enum ts_table_id)refers, value) : 0;
+		return refers > 0 ? ts_native_rows_id(&p->native->rows, (enum ts_table_id)refers, value) : 0;
 	case TS_COLUMN_INT:
-		if (ts_own_is_id(info, column, &table))
-			return ts_own_id(&p->own->rows, table, value);
+		if (ts_native_rows_is_id(info, column, &table))
+			return ts_native_rows_id(&p->native->rows, table, value);
 		return value;
 	case TS_COLUMN_BOOL:
 		return value == at->none ? value : value != 0;
@@ -181,11 +181,11 @@ static bool is_column(const struct ts_table_info *info, uint64_t column)
 	       (column <= UINT16_MAX && ts_column_by_id(info, (uint32_t)column) >= 0);
 }
 
-static void add_arg(struct ts_args *args, const struct ts_field *field, int64_t value)
+static void add_arg(struct ts_row_args *args, const struct ts_field *field, int64_t value)
 {
 	uint32_t at = args->field_count;
 
-	ts_args_add(args, field->key, (enum ts_arg_type)field->type, value);
+	ts_row_args_add(args, field->key, (enum ts_arg_type)field->type, value);
 	if (args->field_count > at)
 		args->fields[at] = *field;
 }
@@ -279,7 +279,7 @@ static void take_annotation(struct ts_perfetto *p, struct ts_perfetto_sequence *
 		name = ts_writer_text(p->writer, key, &length);
 	if (name && length >= 3 && memcmp(name, "ts.", 3) == 0)
 		return;
-	ts_args_add(&p->args, key, type, value);
+	ts_row_args_add(&p->args, key, type, value);
 }
 
 /* ---- what is taken from the event ---- */
@@ -301,7 +301,7 @@ static void take(struct ts_perfetto *p, struct ts_perfetto_sequence *sequence,
 	int64_t start;
 
 	if (row->taken & TAKE_START && row->info->start == 0 && packet->has_timestamp &&
-	    !__builtin_add_overflow((int64_t)packet->timestamp, p->own->zero_ns, &start))
+	    !__builtin_add_overflow((int64_t)packet->timestamp, p->native->zero_ns, &start))
 		row->cells[0] = start;
 	while (ts_proto_next(&message, &field)) {
 		switch (field.number) {
@@ -395,7 +395,7 @@ static int add_blob(struct ts_perfetto *p, const struct row *row, bool *ret_good
 	*ret_good = false;
 	if (!row->has_bytes && !row->columns.length)
 		return TS_OK;
-	return ts_own_add_blob(&p->own->rows, row->id, previous,
+	return ts_native_rows_add_blob(&p->native->rows, row->id, previous,
 			       row->bytes.bytes ? row->bytes.bytes : "", row->bytes.length,
 			       ret_good);
 }
@@ -411,14 +411,14 @@ static int read_row(struct ts_perfetto *p, struct ts_perfetto_sequence *sequence
 		if (row.info->id == TS_TABLE_BLOB) {
 			rc = add_blob(p, &row, &is_good);
 		} else {
-			ts_args_clear(&p->args);
+			ts_row_args_clear(&p->args);
 			read_columns(p, sequence, &row);
 			if (row.taken && packet->data.number == 11)
 				take(p, sequence, packet, &row);
 			read_args(p, sequence, &row);
 			if (row.info->shape >= 0)
-				row.cells[row.info->shape] = ts_args_shape(&p->args, p->writer);
-			rc = ts_own_add(&p->own->rows, row.info, row.id, row.cells, p->args.values,
+				row.cells[row.info->shape] = ts_row_args_shape(&p->args, p->writer);
+			rc = ts_native_rows_add(&p->native->rows, row.info, row.id, row.cells, p->args.values,
 					&is_good);
 		}
 	}
@@ -429,17 +429,17 @@ static int read_row(struct ts_perfetto *p, struct ts_perfetto_sequence *sequence
 	return rc;
 }
 
-int ts_perfetto_own_packet(struct ts_perfetto *p, struct ts_perfetto_sequence *sequence,
+int ts_perfetto_native_packet(struct ts_perfetto *p, struct ts_perfetto_sequence *sequence,
 			   const struct ts_perfetto_packet *packet)
 {
-	struct ts_proto_reader message = ts_proto_message(&packet->own);
+	struct ts_proto_reader message = ts_proto_message(&packet->native);
 	struct ts_proto_field field;
 	int rc = TS_OK;
 
-	while (!rc && packet->has_own && ts_proto_next(&message, &field))
+	while (!rc && packet->has_native && ts_proto_next(&message, &field))
 		if (field.number == 3)
 			rc = read_row(p, sequence, packet, &field);
-	if (packet->has_own && message.failed)
+	if (packet->has_native && message.failed)
 		ts_perfetto_lose(p, &ts_perfetto_loss_row, 1);
 	return rc;
 }

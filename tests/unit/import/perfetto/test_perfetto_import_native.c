@@ -2,7 +2,7 @@
 /* Perfetto files that our own exporter wrote, byte by byte: docs/formats/perfetto.md, section 1. */
 #include "unit/import/perfetto/perfetto_support.h"
 
-enum { OWN = 9901 };
+enum { NATIVE = 9901 };
 enum { TAKE_START = 1, TAKE_NAME = 2, TAKE_CATEGORY = 4, TAKE_ARGS = 8 };
 
 /* A row with pairs of column and value, which end with column 0. */
@@ -26,17 +26,17 @@ static void put_row(struct ts_text *out, uint64_t table, uint64_t id, const int6
 
 static void put_first(struct ts_text *trace, uint64_t version, int64_t zero_ns)
 {
-	size_t packet = open_packet(trace, 1, 0, STATE_CLEARED), own = ts_proto_open(trace, OWN);
+	size_t packet = open_packet(trace, 1, 0, STATE_CLEARED), native = ts_proto_open(trace, NATIVE);
 
 	ts_proto_put_uint(trace, 1, version);
 	ts_proto_put_sint(trace, 2, zero_ns);
-	ts_proto_close(trace, own);
+	ts_proto_close(trace, native);
 	ts_proto_close(trace, packet);
 }
 
 static void put_entities(struct ts_text *trace)
 {
-	size_t packet = open_packet(trace, 1, 0, 0), data = ts_proto_open(trace, 12), own;
+	size_t packet = open_packet(trace, 1, 0, 0), data = ts_proto_open(trace, 12), native;
 
 	put_interned(trace, 29, 1, "rank0");
 	put_interned(trace, 29, 2, "{\"a\":1}");
@@ -47,7 +47,7 @@ static void put_entities(struct ts_text *trace)
 	put_interned(trace, 3, 1, "n");
 	put_interned(trace, 3, 2, "ts.thread");
 	ts_proto_close(trace, data);
-	own = ts_proto_open(trace, OWN);
+	native = ts_proto_open(trace, NATIVE);
 	ROW(trace, TS_TABLE_SOURCE, 0, 1, 5, 2, 1, 6, 5);
 	/* Clock 5 is 1000 behind trace time. */
 	ROW(trace, TS_TABLE_CLOCK_SYNC, 0, 1, 5, 2, 0, 3, 1000);
@@ -58,7 +58,7 @@ static void put_entities(struct ts_text *trace)
 	ROW(trace, TS_TABLE_STACK, 9, 2, 7);
 	ROW(trace, TS_TABLE_STACK, 10, 1, 9, 2, 7);
 	ROW(trace, TS_TABLE_META, 0, 1, 5, 4, 3, 5, 2);
-	ts_proto_close(trace, own);
+	ts_proto_close(trace, native);
 	ts_proto_close(trace, packet);
 }
 
@@ -66,7 +66,7 @@ static void put_entities(struct ts_text *trace)
 static void put_events(struct ts_text *trace)
 {
 	size_t packet = open_packet(trace, 1, 50, STATE_NEEDED), event = ts_proto_open(trace, 11);
-	size_t own, row, inner;
+	size_t native, row, inner;
 
 	ts_proto_put_uint(trace, 9, BEGIN);
 	ts_proto_put_uint(trace, 11, 7);
@@ -81,7 +81,7 @@ static void put_events(struct ts_text *trace)
 	ts_proto_put_int(trace, 4, -5);
 	ts_proto_close(trace, inner);
 	ts_proto_close(trace, event);
-	own = ts_proto_open(trace, OWN);
+	native = ts_proto_open(trace, NATIVE);
 	row = ts_proto_open(trace, 3);
 	ts_proto_put_uint(trace, 1, TS_TABLE_SLICE);
 	inner = ts_proto_open(trace, 2);
@@ -94,12 +94,12 @@ static void put_events(struct ts_text *trace)
 	ts_proto_close(trace, inner);
 	ts_proto_put_uint(trace, 5, TAKE_START | TAKE_NAME | TAKE_CATEGORY | TAKE_ARGS);
 	ts_proto_close(trace, row);
-	ts_proto_close(trace, own);
+	ts_proto_close(trace, native);
 	ts_proto_close(trace, packet);
 	/* Its end says nothing. */
 	put_event(trace, 75, END, 7, NULL);
 	packet = open_packet(trace, 1, 0, STATE_NEEDED);
-	own = ts_proto_open(trace, OWN);
+	native = ts_proto_open(trace, NATIVE);
 	row = ts_proto_open(trace, 3);
 	ts_proto_put_uint(trace, 1, TS_TABLE_MARK);
 	inner = ts_proto_open(trace, 2);
@@ -121,7 +121,7 @@ static void put_events(struct ts_text *trace)
 	}
 	ts_proto_close(trace, inner);
 	ts_proto_close(trace, row);
-	ts_proto_close(trace, own);
+	ts_proto_close(trace, native);
 	ts_proto_close(trace, packet);
 }
 
@@ -187,11 +187,11 @@ TS_TEST(blobs_in_pieces)
 {
 	TS_SCOPED(ts_text) trace = { 0 };
 	struct imported imported;
-	size_t packet, own, row, columns;
+	size_t packet, native, row, columns;
 
 	put_first(&trace, 1, 0);
 	packet = open_packet(&trace, 1, 0, 0);
-	own = ts_proto_open(&trace, OWN);
+	native = ts_proto_open(&trace, NATIVE);
 	for (uint64_t id = 1; id <= 3; id++) {
 		row = ts_proto_open(&trace, 3);
 		ts_proto_put_uint(&trace, 1, TS_TABLE_BLOB);
@@ -206,7 +206,7 @@ TS_TEST(blobs_in_pieces)
 		ts_proto_put_uint(&trace, 4, id);
 		ts_proto_close(&trace, row);
 	}
-	ts_proto_close(&trace, own);
+	ts_proto_close(&trace, native);
 	ts_proto_close(&trace, packet);
 	import_packets(&imported, &trace, trace.length, false);
 	TS_CHECK_INT(imported.rc, 0);
@@ -217,19 +217,19 @@ TS_TEST(blobs_in_pieces)
 TS_TEST(rows_that_make_no_sense_are_counted)
 {
 	TS_SCOPED(ts_text) trace = { 0 };
-	size_t packet, own;
+	size_t packet, native;
 
 	put_first(&trace, 1, 0);
 	put_entities(&trace);
 	packet = open_packet(&trace, 1, 0, 0);
-	own = ts_proto_open(&trace, OWN);
+	native = ts_proto_open(&trace, NATIVE);
 	ROW(&trace, TS_TABLE_SLICE, 0, 3, 8);               /* no start */
 	ROW(&trace, TS_TABLE_STRING, 1, 1, 1);              /* texts are not rows */
 	ROW(&trace, 999, 0, 1, 1);                          /* no such table */
 	ROW(&trace, TS_TABLE_STACK, 11, 1, 9);              /* no frame */
 	ROW(&trace, TS_TABLE_META, 0, 4, 3, 5, 4);          /* not JSON */
 	ROW(&trace, TS_TABLE_MARK, 0, 1, 5, 2, 99, 200, 1); /* no such column */
-	ts_proto_close(&trace, own);
+	ts_proto_close(&trace, native);
 	ts_proto_close(&trace, packet);
 	CHECK_NOTE(&trace, "lost: 6 rows that make no sense");
 	CHECK_PACKETS(&trace, "slice", "");
