@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `tracesmith import`: files of other tools into one trace. Whatever happens half-way, what was
- * read stays in a finished trace; only an output without a single event is taken away.
+ * `tracesmith import`: converts files of other tools into one trace. After an error everything read
+ * so far stays in a finished trace; only an output without any event is removed.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -83,7 +83,7 @@ static int check_input(struct import *import, const char *path)
 
 	if (ts_output_file_is(&import->file, path)) {
 		ts_error_set(&err, TS_EINVAL,
-			     "the output '%s' is also the input '%s'; give -o another name",
+			     "output '%s' is also the input '%s'; choose another name for -o",
 			     import->output, path);
 		return ts_report_error(&err);
 	}
@@ -94,7 +94,7 @@ static int check_input(struct import *import, const char *path)
 		return ts_report_error(&err);
 	}
 	if (S_ISDIR(status.st_mode)) {
-		ts_error_set(&err, TS_EIO, "input '%s': is a folder, not a file", path);
+		ts_error_set(&err, TS_EIO, "input '%s': is a directory", path);
 		return ts_report_error(&err);
 	}
 	if (S_ISREG(status.st_mode))
@@ -107,9 +107,8 @@ static int check(struct import *import)
 	int exit_code = TS_EXIT_DONE;
 
 	if (!import->output)
-		return ts_report_usage(
-			"say where the trace goes: tracesmith import %s%s -o out.sbt",
-			import->paths[0], import->path_count > 1 ? " ..." : "");
+		return ts_report_usage("no output file; use: tracesmith import %s%s -o out.sbt",
+				       import->paths[0], import->path_count > 1 ? " ..." : "");
 	if (import->format)
 		exit_code = check_format(import->format);
 	ts_output_file_init(&import->file, import->output);
@@ -228,8 +227,8 @@ static uint64_t count_events(const struct ts_writer *writer)
 }
 
 /*
- * An input that breaks off, or Ctrl-C: what came before is finished all the same. `cause` is what
- * went wrong; returns the exit code.
+ * A truncated input, or Ctrl-C: finishes the trace with what was read. `cause` is the error;
+ * returns the exit code.
  */
 static int finish_early(struct import *import, struct ts_writer *writer,
 			const struct ts_error *cause)
@@ -243,7 +242,7 @@ static int finish_early(struct import *import, struct ts_writer *writer,
 		ts_output_file_discard(&import->file);
 		return exit_code;
 	}
-	/* A writer that failed (a full disk) has told why, and leaves a valid unfinished trace. */
+	/* A failed writer (full disk) has reported why, and leaves a valid unfinished trace. */
 	if (ts_writer_status(writer, NULL))
 		return exit_code;
 	if (ts_writer_finish(writer, &err))
@@ -261,7 +260,7 @@ static int run(struct import *import)
 {
 	struct ts_writer_options options = {
 		.size = sizeof(options),
-		/* The writer's 0 is its default, and its -1 none. */
+		/* The writer uses 0 for its default and -1 for none. */
 		.threads = import->threads == 0 ? -1 : (int)TS_MAX(import->threads, 0),
 		.level = (int)import->level,
 	};
@@ -293,36 +292,36 @@ int ts_verb_import(int argc, char **argv)
 	struct import import = { .threads = -1 };
 	const struct ts_option options[] = {
 		TS_OPTION_TEXT("output", 'o', "TRACE", &import.output,
-			       "the trace to write (needed)"),
+			       "the trace to write (required)"),
 		TS_OPTION_TEXT("format", 'f', "FORMAT", &import.format,
-			       "what the files are; default: their content decides"),
-		TS_OPTION_TEXT(
-			"binary", 0, "FILE", &import.binary,
-			"xray: the program that wrote the log, for the names of its functions"),
+			       "format of the files; default: detected from the content"),
+		TS_OPTION_TEXT("binary", 0, "FILE", &import.binary,
+			       "xray: the program that wrote the log, for function names"),
 		TS_OPTION_FLAG("list", 'l', &import.list, "list the formats"),
 		TS_OPTION_INTEGER("threads", 0, "N", &import.threads, 0, 1024,
-				  "threads that compress beside the one that reads; default: one "
-				  "fewer than there are processors"),
+				  "number of compression threads; default: one "
+				  "fewer than the number of CPUs"),
 		TS_OPTION_INTEGER("level", 0, "N", &import.level, 1, 19,
-				  "zstd level, from 1 (fast) to 19 (small); default: 4"),
-		TS_OPTION_FLAG("json", 0, &import.json, "a summary as JSON on standard output"),
-		TS_OPTION_FLAG("quiet", 'q', &import.quiet, "only errors and warnings on stderr"),
+				  "zstd level from 1 (fast) to 19 (small); default: 4"),
+		TS_OPTION_FLAG("json", 0, &import.json,
+			       "print a summary as JSON on standard output"),
+		TS_OPTION_FLAG("quiet", 'q', &import.quiet, "print only errors and warnings"),
 	};
 	const struct ts_command command = {
 		.verb = "import",
 		.operands = "FILE...",
 		.about =
-			"Makes a trace of files that other tools wrote, plain or packed with gzip or zstd: profiles\n"
-			"of PyTorch, Nsight Systems, rocprofv3, Perfetto, Chrome, XRay, perf, pprof; --list has all.\n"
-			"'-' is standard input. Several files become one trace with a source each: the ranks of a job.\n",
+			"Converts files of other tools, plain or compressed with gzip or zstd, into a trace: profiles\n"
+			"of PyTorch, Nsight Systems, rocprofv3, Perfetto, Chrome, XRay, perf, pprof (see --list).\n"
+			"'-' is standard input. Several files become one trace with one source each: ranks of a job.\n",
 		.examples = "tracesmith import trace.json.gz -o trace.sbt\n"
 			    "tracesmith import rank*.json -o job.sbt\n"
 			    "tracesmith import report.sqlite -o report.sbt\n"
 			    "perf script | tracesmith import - -o perf.sbt\n"
 			    "tracesmith import xray-log.* --binary ./program -o xray.sbt",
 		.exits = "0  done\n2  usage\n"
-			 "3  bad input; what was read before the fault is in the trace\n"
-			 "4  this build cannot unpack a file",
+			 "3  bad input; everything before the error is in the trace\n"
+			 "4  this build cannot decompress a file",
 		.options = options,
 		.option_count = TS_ARRAY_SIZE(options),
 		.maximum_operands = -1,
@@ -334,7 +333,7 @@ int ts_verb_import(int argc, char **argv)
 	if (import.list)
 		return list_formats();
 	if (argc == 0)
-		return ts_report_usage("FILE is missing");
+		return ts_report_usage("no input file");
 	import.paths = argv;
 	import.path_count = argc;
 	exit_code = check(&import);

@@ -14,36 +14,36 @@ static const struct ts_exporter exporters[] = {
 	},
 	{
 		.name = "chrome-array",
-		.doc = "a plain JSON array of Chrome events: spans, instants and counters, nothing else",
+		.doc = "plain JSON array of Chrome events: spans, instants and counters only",
 		.run = ts_export_chrome_array,
 	},
 	{
 		.name = "perfetto",
-		.doc = "Perfetto protobuf, for ui.perfetto.dev and trace_processor; read back by import",
+		.doc = "Perfetto protobuf, for ui.perfetto.dev and trace_processor; can be imported again",
 		.takes = TS_EXPORT_NO_GPU_STAGES,
 		.run = ts_export_perfetto,
 	},
 	{
 		.name = "csv",
-		.doc = "one table as CSV, ids resolved to names",
+		.doc = "one table as CSV, with ids resolved to names",
 		.takes = TS_EXPORT_TABLE | TS_EXPORT_RANGE | TS_EXPORT_LIMIT,
 		.run = ts_export_csv,
 	},
 	{
 		.name = "dot",
-		.doc = "what depended on what, as a Graphviz graph of a few hundred commands",
+		.doc = "dependency graph of up to a few hundred commands, for Graphviz",
 		.takes = TS_EXPORT_RANGE | TS_EXPORT_LIMIT,
 		.run = ts_export_dot,
 	},
 	{
 		.name = "timeline",
-		.doc = "Chrome JSON with sampled stacks drawn over time, for Perfetto and chrome://tracing",
+		.doc = "Chrome JSON with sampled stacks over time, for Perfetto and chrome://tracing",
 		.takes = TS_EXPORT_NO_IDLE,
 		.run = ts_export_timeline,
 	},
 	{
 		.name = "folded",
-		.doc = "stacks and what they count for, a line each, for flamegraph.pl and speedscope",
+		.doc = "folded stacks with weights, one per line, for flamegraph.pl and speedscope",
 		.takes = TS_EXPORT_NO_LINES | TS_EXPORT_NO_THREADS | TS_EXPORT_NO_IDLE |
 			 TS_EXPORT_TIME | TS_EXPORT_DEVICE | TS_EXPORT_CALLS | TS_EXPORT_MEMORY |
 			 TS_EXPORT_SPANS,
@@ -51,7 +51,7 @@ static const struct ts_exporter exporters[] = {
 	},
 	{
 		.name = "speedscope",
-		.doc = "stacks as a profile a thread, for speedscope",
+		.doc = "stacks as one profile per thread, for speedscope",
 		.takes = TS_EXPORT_NO_LINES | TS_EXPORT_NO_IDLE | TS_EXPORT_DEVICE |
 			 TS_EXPORT_CALLS | TS_EXPORT_MEMORY | TS_EXPORT_SPANS,
 		.run = ts_export_speedscope,

@@ -31,7 +31,7 @@ static const struct ts_importer importers[] = {
 	  .probe = ts_rocprof_csv_probe,
 	  .run = ts_rocprof_csv_run },
 	{ .name = "xray",
-	  .doc = "LLVM XRay log, basic or FDR mode; names by --binary",
+	  .doc = "LLVM XRay log, basic or FDR mode; use --binary for names",
 	  .probe = ts_xray_probe,
 	  .run = ts_xray_run },
 	{ .name = "torch-memory",
@@ -43,7 +43,7 @@ static const struct ts_importer importers[] = {
 	  .probe = ts_pprof_probe,
 	  .run = ts_pprof_run },
 	{ .name = "perfetto",
-	  .doc = "Perfetto protobuf; also what export -f perfetto wrote",
+	  .doc = "Perfetto protobuf, including the output of export -f perfetto",
 	  .probe = ts_perfetto_probe,
 	  .run = ts_perfetto_run },
 	{ .name = "kineto",
@@ -51,12 +51,12 @@ static const struct ts_importer importers[] = {
 	  .probe = ts_kineto_probe,
 	  .run = ts_chrome_run },
 	{ .name = "chrome",
-	  .doc = "Chrome trace-event JSON, array or object form; also what export -f chrome wrote",
+	  .doc = "Chrome trace-event JSON, array or object form, including the output of export -f chrome",
 	  .probe = ts_chrome_probe,
 	  .run = ts_chrome_run },
 	/* Text without a beginning of its own: the last to be asked. */
 	{ .name = "perf",
-	  .doc = "Linux perf: the text of perf script",
+	  .doc = "Linux perf: output of perf script",
 	  .probe = ts_perf_probe,
 	  .run = ts_perf_run },
 };
@@ -80,7 +80,7 @@ int ts_import_refill(struct ts_import *import, const char *keep, struct ts_error
 		if (import->options.progress(import->options.context, done, total))
 			rc = ts_error_set(err, TS_ECANCELED,
 					  "input '%s': stopped at byte %" PRIu64
-					  "; what was read until there is in the trace",
+					  "; everything read so far is in the trace",
 					  import->path, import->stream.offset);
 	}
 	return rc;
@@ -113,14 +113,14 @@ uint32_t ts_import_string(struct ts_import *import, const char *text, size_t len
 
 static const char *what_is_kept(const struct ts_import *import)
 {
-	return import->result.events ? "what came before is kept, for the rest " : "";
+	return import->result.events ? "everything before it was kept; to get the rest, " : "";
 }
 
 int ts_import_bad(const struct ts_import *import, uint64_t at, const char *reason,
 		  struct ts_error *err)
 {
 	return ts_error_set(err, TS_EFORMAT,
-			    "input '%s': byte %" PRIu64 ": %s; %sthe file has to be made again",
+			    "input '%s': byte %" PRIu64 ": %s; %screate the file again",
 			    import->path, at, reason, what_is_kept(import));
 }
 
@@ -128,7 +128,7 @@ int ts_import_cut(const struct ts_import *import, uint64_t at, struct ts_error *
 {
 	return ts_error_set(err, TS_EFORMAT,
 			    "input '%s': byte %" PRIu64
-			    ": the file ends in the middle; %sit has to be written or copied again",
+			    ": the file is truncated; %swrite or copy it again",
 			    import->path, at, what_is_kept(import));
 }
 
@@ -154,8 +154,8 @@ static int refuse(struct ts_import *import, struct ts_error *err)
 	}
 	rc = ts_error_set(
 		err, TS_EFORMAT,
-		"input '%s': not a format that can be imported, or not one that its content tells "
-		"('tracesmith import --list' has all, --format says which); the file begins with \"%s\"",
+		"input '%s': unknown format "
+		"('tracesmith import --list' shows all, --format forces one); the file begins with \"%s\"",
 		import->path, ts_text_cstr(&begin));
 	ts_text_release(&begin);
 	return rc;
@@ -177,12 +177,13 @@ static int run(struct ts_import *import, struct ts_error *err)
 			rc = importers[i].run(import, err);
 			/* Whoever reads the file elsewhere says himself how much that is. */
 			if (!import->result.bytes)
-				import->result.bytes = ts_input_stream_at(&import->stream, js->next);
+				import->result.bytes =
+					ts_input_stream_at(&import->stream, js->next);
 			return rc;
 		}
 	}
 	if (import->options.format)
-		return ts_error_set(err, TS_EINVAL, "import: no format '%s'",
+		return ts_error_set(err, TS_EINVAL, "import: unknown format '%s'",
 				    import->options.format);
 	return refuse(import, err);
 }

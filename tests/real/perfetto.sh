@@ -45,7 +45,7 @@ head -c $(($(stat -c %s golden.pftrace) * 2 / 3)) golden.pftrace >cut.pftrace
 status=0
 "$TRACESMITH" import -q cut.pftrace -o cut.sbt 2>cut.err || status=$?
 [ "$status" = 3 ] || { echo "a cut file: exit code $status"; code=1; }
-grep -q 'ends in the middle' cut.err || { cat cut.err; code=1; }
+grep -q 'is truncated' cut.err || { cat cut.err; code=1; }
 "$TRACESMITH" verify -q cut.sbt
 
 [ $code = 0 ] || exit $code

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * `tracesmith state --edges`: the derived table `edge`, all dependencies of a work, each with its
- * slack.
- */
+/* `tracesmith state --edges`: the derived table `edge`, all dependencies with their slack. */
 #include "cli/state/state_show.h"
 
 #define SHOWN_EDGES 100
@@ -17,7 +14,7 @@ static const struct ts_result_column columns[] = {
 	{ "slack_us", "slack", TS_CELL_TIME },
 };
 
-/* Table and row of a node; a stretch of host work is of the slice around it, if there is one. */
+/* Table and row of a node; a host stretch refers to its enclosing slice, if any. */
 static void put_row(struct ts_result_table *table, const struct ts_graph *graph, uint32_t node)
 {
 	const struct ts_work *work = graph->work;

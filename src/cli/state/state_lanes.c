@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lanes with their totals, and what was not as it should be, as tables of a result. */
+/* Lanes with their totals, and anomalies, as result tables. */
 #include <string.h>
 
 #include "base/ns.h"
@@ -68,7 +68,7 @@ static void sum_up(const struct ts_state_view *view, const struct ts_state_lane 
 
 enum { FIRST_REASON = 9, REASONS = 10, COLUMNS = FIRST_REASON + REASONS };
 
-/* In the order of their columns. */
+/* In column order. */
 static const enum ts_state_reason reasons[REASONS] = {
 	TS_REASON_PEERS,          TS_REASON_QUEUE,   TS_REASON_EVENT,      TS_REASON_COPY_ENGINE,
 	TS_REASON_HOST,           TS_REASON_UNKNOWN, TS_REASON_HOST_BOUND, TS_REASON_DEPENDENCY,
@@ -97,7 +97,7 @@ static const struct ts_result_column lane_columns[COLUMNS] = {
 	{ "idle_nothing_us", "nothing", TS_CELL_TIME },
 };
 
-/* A copy of the columns in which reasons that no lane has are without a title. */
+/* A copy of the columns; reasons that no lane has get no title. */
 static const struct ts_result_column *choose_columns(const struct ts_state_view *view,
 						     struct ts_result *result)
 {
@@ -166,7 +166,7 @@ void ts_state_fill_lanes(const struct ts_state_view *view, struct ts_result *res
 /* ---- counts ---- */
 
 static const struct ts_result_column count_columns[] = {
-	{ "what", "not as it should be", TS_CELL_TEXT },
+	{ "what", "anomaly", TS_CELL_TEXT },
 	{ "count", "count", TS_CELL_INTEGER },
 	{ "worst_us", "worst", TS_CELL_TIME },
 	{ "meaning", "meaning", TS_CELL_TEXT },
@@ -175,7 +175,7 @@ static const struct ts_result_column count_columns[] = {
 struct count {
 	const char *what;
 	uint64_t count;
-	int64_t worst_ns; /* TS_ABSENT: there is no such thing */
+	int64_t worst_ns; /* TS_ABSENT: not applicable */
 	const char *meaning;
 };
 
@@ -184,9 +184,9 @@ static void fill_latencies(const struct ts_state_view *view, struct ts_result *r
 	static const struct ts_result_column columns[] = {
 		{ "rank", "rank", TS_CELL_INTEGER },
 		{ "device", "device", TS_CELL_INTEGER },
-		{ "launch_us", "usual from call to start", TS_CELL_TIME },
+		{ "launch_us", "typical launch latency", TS_CELL_TIME },
 		{ "launch_samples", "seen", TS_CELL_INTEGER },
-		{ "next_us", "usual from one to the next", TS_CELL_TIME },
+		{ "next_us", "typical gap between commands", TS_CELL_TIME },
 		{ "next_samples", "seen", TS_CELL_INTEGER },
 	};
 	const struct ts_work *work = view->states->work;
@@ -215,28 +215,28 @@ void ts_state_fill_counts(const struct ts_state_view *view, const struct ts_grap
 	const struct ts_work *work = states->work;
 	const struct count counts[] = {
 		{ "violations", states->violations, states->worst_violation_ns,
-		  "began before what is ahead of them had ended" },
+		  "started before a dependency ended" },
 		{ "within_uncertainty", states->within_uncertainty, TS_ABSENT,
-		  "the same, but no more than times may be off" },
+		  "the same, within the clock uncertainty" },
 		{ "backward_edges", graph ? graph->backward_count : 0,
 		  graph ? graph->worst_backward_ns : 0,
-		  "other dependencies that would go back in time: left out" },
+		  "other dependencies that go back in time: ignored" },
 		{ "early_commands", work->early_commands, work->earliest_ns,
-		  "began before their calls: clocks of host and device disagree" },
+		  "started before their calls: host and device clocks disagree" },
 		{ "disordered_commands", work->disordered_commands, TS_ABSENT,
-		  "began before one that was issued earlier to their stream" },
+		  "started before an earlier command of their stream" },
 		{ "concurrent_commands", work->concurrent_commands, TS_ABSENT,
-		  "ran beside others of their stream" },
+		  "overlapped other commands of their stream" },
 		{ "commands_without_call", work->commands_without_call, TS_ABSENT,
-		  "their launch is not in the trace" },
+		  "launch not in the trace" },
 		{ "calls_without_command", work->calls_without_command, TS_ABSENT,
-		  "launches of which no device time is there" },
+		  "launches without device activity" },
 		{ "untimed_commands", work->untimed_commands, TS_ABSENT,
-		  "did not end in the trace: taken as without length" },
+		  "end not in the trace: counted with zero duration" },
 		{ "shared_calls", work->shared_calls, TS_ABSENT,
-		  "correlations of several calls: the first one counts" },
+		  "correlation ids of several calls: first one used" },
 		{ "coarse_gaps", states->coarse_gaps, TS_ABSENT,
-		  "idle stretches that are not cut at each wait of the host" },
+		  "idle intervals not split at each host wait" },
 	};
 	struct ts_result_table *table = NULL;
 

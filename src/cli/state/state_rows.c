@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Intervals one by one: of lanes, or of commands (the derived table `state`), as text, JSON or
- * CSV. Each row is written as it is found, so that memory does not grow with their number.
+ * Lists intervals of lanes, or of commands (the derived table `state`), as text, JSON or CSV. Rows
+ * are written as they are found, so memory does not grow with their number.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@ struct printer {
 	const struct ts_state_view *view;
 	struct ts_text_table grid;
 	uint64_t rows;
-	uint32_t device, stream; /* of the next row; TS_WORK_NONE: the whole device */
+	uint32_t device, stream; /* of the next row; TS_WORK_NONE: the entire device */
 };
 
 static const char *const columns[] = { "rank",  "device", "stream",      "start_ns", "duration_us",
@@ -25,7 +25,7 @@ static const char *const columns[] = { "rank",  "device", "stream",      "start_
 
 /* ---- cells ---- */
 
-/* What a row shows, made of an interval and of where it is. */
+/* What a row shows: an interval and its location. */
 struct row {
 	int64_t rank, device, stream; /* TS_ABSENT: none */
 	int64_t start, duration;
@@ -134,7 +134,7 @@ static void field_number(struct ts_text *out, int64_t number)
 	ts_text_append_char(out, ',');
 }
 
-/* RFC 4180, as all of the tool's CSV. */
+/* RFC 4180, as in all CSV output of the tool. */
 static void field_text(struct ts_text *out, const char *text)
 {
 	bool quoted = text[strcspn(text, ",\"\r\n")] != 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The states of lanes as a picture: a line a lane, a character for each of as many equal stretches
- * of time as the line has room for: what most of the stretch is.
+ * Timeline of lane states: one line per lane; each character covers an equal time slot and shows
+ * the state that dominates it.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -13,14 +13,12 @@
 #include "cli/common/terminal.h"
 #include "cli/state/state_show.h"
 
-#define PLAIN_WIDTH 100u /* where there is no terminal */
+#define PLAIN_WIDTH 100u /* if there is no terminal */
 #define LEAST_WIDTH 10u
 #define MOST_WIDTH 1000u
 #define LABEL_BYTES 96
 
-/*
- * What a character can say: states, and idle by reason. Of equal ones in a stretch the first wins.
- */
+/* Symbols: states, and idle by reason. For ties in a slot the first wins. */
 enum sign { RUNNING, PEERS, WAIT, PENDING, HOST_BOUND, DEPENDENCY, MISSING, NOTHING, SIGNS };
 
 static const struct {
@@ -31,9 +29,9 @@ static const struct {
 	[WAIT] = { "w", "w", "wait" },
 	[PENDING] = { "p", "p", "dispatch pending" },
 	[HOST_BOUND] = { "h", "h", "idle, host bound" },
-	[DEPENDENCY] = { "d", "d", "idle, the host waits for a device" },
-	[MISSING] = { "?", "?", "idle, launch missing" },
-	[NOTHING] = { "\xc2\xb7", ".", "idle, nothing to do" },
+	[DEPENDENCY] = { "d", "d", "idle, host waits for a device" },
+	[MISSING] = { "?", "?", "idle, launch not in the trace" },
+	[NOTHING] = { "\xc2\xb7", ".", "idle, no work" },
 };
 
 static enum sign sign_of(const struct ts_state_interval *interval)
@@ -77,7 +75,7 @@ static double place_of(const struct picture *picture, int64_t time)
 	return ((double)time - (double)picture->from) / span * (double)picture->width;
 }
 
-/* Adds an interval to each stretch that it reaches into. */
+/* Adds an interval to each slot that it overlaps. */
 static void add(struct picture *picture, const struct ts_state_interval *interval)
 {
 	double start = place_of(picture, interval->start), end = place_of(picture, interval->end);
@@ -150,7 +148,7 @@ static void show_legend(const struct picture *picture)
 	char span[TS_FORMAT_BYTES];
 	int64_t ns = ts_ns_between(picture->from, picture->to);
 
-	ts_text_printf(out, "a character is %s: ",
+	ts_text_printf(out, "one character is %s: ",
 		       ts_format_duration_ns(span, sizeof(span), ns / (int64_t)picture->width));
 	for (enum sign sign = 0; sign < SIGNS; sign++) {
 		if (!picture->used[sign])
@@ -163,7 +161,7 @@ static void show_legend(const struct picture *picture)
 	ts_text_append_str(out, "\n\n");
 }
 
-/* The time of all lanes that are shown, and how wide their names are; their number. */
+/* Time range of all lanes shown, the width of their names, and their number. */
 static int64_t measure(struct picture *picture)
 {
 	const struct ts_states *states = picture->view->states;

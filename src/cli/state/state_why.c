@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `tracesmith state --why`: finds the event that is asked about, and what was decisive for it,
- * step by step back.
+ * `tracesmith state --why`: finds the requested event, and its decisive dependencies step by step
+ * back.
  */
 #include "cli/state/state_why.h"
 
@@ -14,7 +14,7 @@
 
 /* ---- which event ---- */
 
-/* What fits the question so far: of several, the one that waited longest. */
+/* Best match so far: of several, the one that waited longest. */
 struct search {
 	struct ts_why *why;
 	int64_t longest;
@@ -45,7 +45,7 @@ static void offer_call(struct search *search, uint32_t call)
 	offer(search, ts_graph_call_node(search->why->graph, call), offered->end - offered->start);
 }
 
-/* A command and its call have the same number: the call is meant where there is no command. */
+/* A command and its call share a number: the call is meant only if there is no command. */
 static void find_correlation(struct search *search, int64_t correlation)
 {
 	const struct ts_work *work = search->why->work;
@@ -61,7 +61,7 @@ static void find_correlation(struct search *search, int64_t correlation)
 	}
 }
 
-/* A synchronisation's row stands for the call that waited. */
+/* A synchronisation row stands for the call that waited. */
 static void find_gpu_op(struct search *search, uint64_t row)
 {
 	const struct ts_work *work = search->why->work;
@@ -86,7 +86,7 @@ static void find_api_call(struct search *search, uint64_t row)
 	}
 }
 
-/* Which texts of the trace fit; NULL: no memory. */
+/* Which strings of the trace match; NULL: out of memory. */
 static bool *match_names(const struct ts_work *work, const char *pattern)
 {
 	size_t count = ts_strmap_count(&work->names);
@@ -100,7 +100,7 @@ static bool *match_names(const struct ts_work *work, const char *pattern)
 	return fits;
 }
 
-/* Commands of that name; where there are none, calls. */
+/* Commands with that name; if there are none, calls. */
 static int find_pattern(struct search *search, const char *pattern)
 {
 	const struct ts_work *work = search->why->work;
@@ -123,7 +123,7 @@ static int find_pattern(struct search *search, const char *pattern)
 	return TS_OK;
 }
 
-/* A name or glob; where nothing has that name, one that holds it. */
+/* An exact name or glob; if nothing matches, a substring. */
 static int find_name(struct search *search, const char *event)
 {
 	TS_SCOPED(ts_text) pattern = { 0 };
@@ -160,22 +160,22 @@ static int find_event(struct ts_why *why, const char *event, struct ts_error *er
 	else
 		rc = find_name(&search, event);
 	if (rc)
-		return ts_error_set(err, rc, "no memory to look for '%s'", event);
+		return ts_error_set(err, rc, "out of memory while searching '%s'", event);
 	if (why->matches)
 		return TS_OK;
 	return ts_error_set(
 		err, TS_ENOTFOUND,
-		"no event '%s' here: give a correlation number, gpu_op:ROW, api_call:ROW, or a name "
+		"no event '%s' in this range: give a correlation number, gpu_op:ROW, api_call:ROW, or a name "
 		"or glob of a kernel or call ('tracesmith view TRACE --commands' shows them)%s",
-		event, why->work->dropped_commands ? "; '--all' takes in the last step, too" : "");
+		event, why->work->dropped_commands ? "; '--all' includes the last step" : "");
 }
 
 /* ---- what was decisive ---- */
 
-/* Steps back in all; a thread's program may be long. */
+/* Limit on steps back; a thread's program may be long. */
 #define MAX_STEPS 1000000
 
-/* False: there is no room for more. */
+/* False: the list is full. */
 static bool add_step(struct ts_why *why, size_t edge)
 {
 	const struct ts_edge *edges = why->graph->edges;
@@ -194,8 +194,8 @@ static bool add_step(struct ts_why *why, size_t edge)
 }
 
 /*
- * Back from an instant of a node: the edge that came last, then on from its other side. An end that
- * nothing else held is followed to the node's own start.
+ * Walks back from an instant of a node: the edge that came last, then on from its source. An end
+ * that nothing else determined leads to the node's own start.
  */
 static void follow_chain(struct ts_why *why)
 {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The same as JSON: one object, all edges, times exact (start_ns in trace time, lengths in us). */
+/*
+ * `state --why` as JSON: one object, all edges, exact times (start_ns in trace time, durations in
+ * us).
+ */
 #include <inttypes.h>
 #include <string.h>
 
@@ -144,7 +147,7 @@ static int append_out(struct ts_text *out, const struct ts_why *why, struct ts_e
 
 	edges = ts_why_out(why, &count);
 	if (!edges)
-		return ts_error_set(err, TS_ENOMEM, "no memory for what waited");
+		return ts_error_set(err, TS_ENOMEM, "out of memory for the waiting events");
 	ts_text_append_str(out, "],\n \"waited_by\": [");
 	for (uint32_t i = 0; i < count; i++) {
 		const struct ts_edge *edge = &why->graph->edges[edges[i]];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shows for people what an event waited for, and what waited for it. */
+/* `state --why` as text: what an event waited for, and what waited for it. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -8,7 +8,7 @@
 #include "cli/common/text_table.h"
 #include "cli/state/state_why.h"
 
-/* Lines of what waited for an event. */
+/* Limit on lines for events that waited. */
 #define MAX_LINES 20
 
 static const char *duration(char *buffer, int64_t ns)
@@ -59,13 +59,13 @@ static void show_event(const struct ts_why *why)
 		ts_text_printf(out, ", correlation %" PRId64, correlation_of(why));
 	ts_text_append_char(out, '\n');
 	if (why->matches > 1)
-		ts_text_printf(out, "  of %" PRIu64 " events that fit, the one that %s longest\n",
+		ts_text_printf(out, "  %" PRIu64 " events match; this one %s longest\n",
 			       why->matches, command ? "waited" : "took");
 }
 
 /* ---- its life ---- */
 
-/* A line "issued  1.5 ms  note"; times that follow are told apart by how much later they are. */
+/* A line "issued  1.5 ms  note"; following times are shown as differences. */
 static void show_instant(const struct ts_why *why, const char *name, int64_t time, int64_t before,
 			 const char *note)
 {
@@ -87,7 +87,7 @@ static const char *issued_note(const struct ts_why *why, const struct ts_work_co
 			       struct ts_text *note)
 {
 	if (command->call == TS_WORK_NONE)
-		return "its call is not in the trace";
+		return "call not in the trace";
 	ts_text_printf(note, "by %s on ",
 		       ts_work_text(why->work, why->work->calls[command->call].name));
 	ts_why_append_where(note, why, ts_graph_call_node(why->graph, command->call));
@@ -98,8 +98,8 @@ static const char *ready_note(const struct ts_why *why, const struct ts_command_
 			      struct ts_text *note)
 {
 	if (state->reason == TS_REASON_NONE)
-		return "nothing held it";
-	ts_text_printf(note, "it waited: %s",
+		return "not blocked";
+	ts_text_printf(note, "waited: %s",
 		       ts_state_reason_name((enum ts_state_reason)state->reason));
 	if (state->blocker != TS_WORK_NONE)
 		ts_text_printf(note, ", %s",
@@ -167,7 +167,7 @@ static void add_cell(struct ts_text_table *table, struct ts_text *cell)
 	ts_text_clear(cell);
 }
 
-/* One or more edges, told by the event on their other side. */
+/* One or more edges, described by the event on the other side. */
 static void add_step(const struct ts_why *why, struct ts_text_table *table,
 		     const struct ts_why_step *step, uint32_t other, const char *mark)
 {
@@ -219,11 +219,10 @@ static int show_in(const struct ts_why *why, struct ts_error *err)
 	struct ts_text_table table;
 
 	if (graph->first_in[why->node] == graph->first_in[why->node + 1]) {
-		ts_text_append_str(ts_stdout(),
-				   "\nit waited for nothing that the trace tells of\n");
+		ts_text_append_str(ts_stdout(), "\nwaited for nothing in the trace\n");
 		return TS_OK;
 	}
-	ts_text_append_str(ts_stdout(), "\nit waited for (*: what was decisive)\n");
+	ts_text_append_str(ts_stdout(), "\nwaited for (*: the decisive dependency)\n");
 	start_table(&table, "earlier");
 	for (uint32_t i = graph->first_in[why->node]; i < graph->first_in[why->node + 1]; i++)
 		add_edge(why, &table, i, graph->edges[i].from,
@@ -237,7 +236,7 @@ static int show_chain(const struct ts_why *why, struct ts_error *err)
 
 	if (why->chain_count < 2)
 		return TS_OK;
-	ts_text_append_str(ts_stdout(), "\nand that, step by step back\n");
+	ts_text_append_str(ts_stdout(), "\ncritical chain, step by step back\n");
 	start_table(&table, "earlier");
 	for (size_t i = 0; i < why->chain_count; i++)
 		add_step(why, &table, &why->chain[i], why->graph->edges[why->chain[i].last].from,
@@ -254,13 +253,12 @@ static int show_out(const struct ts_why *why, struct ts_error *err)
 
 	edges = ts_why_out(why, &count);
 	if (!edges)
-		return ts_error_set(err, TS_ENOMEM, "no memory for what waited");
+		return ts_error_set(err, TS_ENOMEM, "out of memory for the waiting events");
 	if (count == 0) {
-		ts_text_append_str(ts_stdout(),
-				   "\nnothing that the trace tells of waited for it\n");
+		ts_text_append_str(ts_stdout(), "\nnothing in the trace waited for it\n");
 		return TS_OK;
 	}
-	ts_text_append_str(ts_stdout(), "\nwhat waited for it (*: it was decisive)\n");
+	ts_text_append_str(ts_stdout(), "\nwaited for it (*: this event was decisive)\n");
 	start_table(&table, "later");
 	for (uint32_t i = 0; i < count && i < MAX_LINES; i++) {
 		const struct ts_edge *edge = &why->graph->edges[edges[i]];
@@ -271,7 +269,7 @@ static int show_out(const struct ts_why *why, struct ts_error *err)
 	}
 	rc = finish_table(&table, err);
 	if (count > MAX_LINES)
-		ts_text_printf(ts_stdout(), "and %u more (--json shows all)\n", count - MAX_LINES);
+		ts_text_printf(ts_stdout(), "%u more (--json shows all)\n", count - MAX_LINES);
 	return rc;
 }
 

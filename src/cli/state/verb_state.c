@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `tracesmith state`: where each command, stream and device stood over time, and why
- * (docs/state.md). Here the question is put together; state_lanes.c, state_timeline.c and
- * state_rows.c show the answer, state_why.c what depended on what.
+ * `tracesmith state`: states of each command, stream and device over time, with reasons
+ * (docs/state.md). Builds the request; state_lanes.c, state_timeline.c and state_rows.c print the
+ * states, state_why.c the dependencies.
  */
 #include <string.h>
 
@@ -31,12 +31,12 @@ struct state {
 static int check_options(const struct state *state)
 {
 	if (state->json && state->csv)
-		return ts_report_usage("'--json' and '--csv' exclude each other");
+		return ts_report_usage("'--json' and '--csv' cannot be combined");
 	if (state->intervals + state->commands + state->edges + (state->why != NULL) > 1)
 		return ts_report_usage(
-			"'--intervals', '--commands', '--edges' and '--why' exclude each other");
+			"'--intervals', '--commands', '--edges' and '--why' cannot be combined");
 	if (state->why && state->csv)
-		return ts_report_usage("'--why' has no '--csv'; take '--json'");
+		return ts_report_usage("'--why' does not support '--csv'; use '--json'");
 	return TS_EXIT_DONE;
 }
 
@@ -51,7 +51,7 @@ static int parse_numbers(const char *option, const struct ts_word_list *words,
 	*ret_count = words->count;
 	for (size_t i = 0; i < words->count; i++) {
 		if (ts_parse_int64(words->words[i], strlen(words->words[i]), &numbers[i]))
-			return ts_report_usage("option '--%s': '%s' is no number", option,
+			return ts_report_usage("option '--%s': '%s' is not a valid number", option,
 					       words->words[i]);
 	}
 	return TS_EXIT_DONE;
@@ -163,12 +163,10 @@ static int answer(struct state *state, struct ts_analyze_request *request)
 	if (!states)
 		return ts_report_error(&err);
 	if (request->work->command_count == 0)
-		ts_report_note("no device did anything here");
+		ts_report_note("no device activity in this range");
 	state->view.states = states;
 	if (states->lane_count && !has_lanes(&state->view))
-		ts_report_note(
-			"there is no such device or stream; without --device and --stream all "
-			"are shown");
+		ts_report_note("no such device or stream; omit --device and --stream to see all");
 	if (!state->why && !state->edges)
 		return show(state, states->graph);
 	ts_work_input_say(request->work, "dependencies of the host");
@@ -217,30 +215,30 @@ int ts_verb_state(int argc, char **argv)
 	struct state state = { .view.top = TS_STATE_SHOWN_LANES };
 	const struct ts_option options[] = {
 		TS_OPTION_FLAG("intervals", 'i', &state.intervals,
-			       "the intervals of each lane, one by one"),
+			       "list the intervals of each lane"),
 		TS_OPTION_FLAG("commands", 0, &state.commands,
-			       "the states of each command: the derived table 'state'"),
+			       "list the states of each command (derived table 'state')"),
 		TS_OPTION_FLAG("edges", 0, &state.edges,
-			       "what depended on what: the derived table 'edge'"),
+			       "list the dependencies (derived table 'edge')"),
 		TS_OPTION_TEXT("why", 0, "EVENT", &state.why,
-			       "what this one waited for, and what waited for it: a correlation, "
+			       "show what EVENT waited for and what waited for it: a correlation, "
 			       "gpu_op:ROW, api_call:ROW, or a name or glob"),
 		TS_OPTION_TEXT("from", 0, "TIME", &state.from,
-			       "only what lies behind this: 1.5ms after the start of the trace, or "
+			       "only after this time: 1.5ms after the start of the trace, or "
 			       "@NANOSECONDS of trace time"),
-		TS_OPTION_TEXT("to", 0, "TIME", &state.to, "only what lies before this"),
+		TS_OPTION_TEXT("to", 0, "TIME", &state.to, "only before this time"),
 		TS_OPTION_WORD("device", 'd', "N", &state.devices,
-			       "only devices of this number; may be repeated"),
+			       "only this device number; may be repeated"),
 		TS_OPTION_WORD("stream", 's', "N", &state.streams,
-			       "only streams of this number; may be repeated"),
+			       "only this stream number; may be repeated"),
 		TS_OPTION_WORD("rank", 0, "N", &state.choice.ranks,
 			       "only this rank; may be repeated"),
 		TS_OPTION_TEXT("steps", 0, "N|A-B|all", &state.choice.steps,
-			       "what was issued in these steps, by number; default: everything"),
+			       "only work issued in these steps; default: all"),
 		TS_OPTION_FLAG("no-align", 0, &state.choice.no_align,
-			       "leave the clocks of several ranks as they are"),
+			       "do not align the clocks of several ranks"),
 		TS_OPTION_INTEGER("top", 0, "N", &state.view.top, 1, INT32_MAX,
-				  "lanes that are shown in text; default 100"),
+				  "number of lanes shown in text output; default 100"),
 		TS_OPTION_FLAG("json", 0, &state.json, "JSON, exact"),
 		TS_OPTION_FLAG("csv", 0, &state.csv, "comma-separated values"),
 	};
@@ -248,17 +246,18 @@ int ts_verb_state(int argc, char **argv)
 		.verb = "state",
 		.operands = "TRACE...",
 		.about =
-			"Shows where each stream and device stood over time: running, waiting (for what), with work\n"
+			"Shows the state of each stream and device over time: running, waiting (for what), work\n"
 			"pending, or idle (why), as totals and as a timeline. A TRACE may be any file that can be\n"
-			"imported; several are the ranks of one job. docs/state.md says what each state means.\n",
+			"imported; several traces are the ranks of one job. docs/state.md defines each state.\n",
 		.examples =
 			"tracesmith state run.sbt\n"
 			"tracesmith state run.sbt --from 10ms --to 12ms --stream 7 --intervals\n"
 			"tracesmith state run.sbt --commands --csv >states.csv\n"
 			"tracesmith state run.sbt --why 4711\n"
 			"tracesmith state rank*.json.gz --json",
-		.exits = "0  done, also where there is nothing to tell\n2  usage\n3  bad input\n"
-			 "4  this build cannot unpack a file",
+		.exits =
+			"0  success, also without any device activity\n2  usage error\n3  bad input\n"
+			"4  this build cannot decompress a file",
 		.options = options,
 		.option_count = TS_ARRAY_SIZE(options),
 		.minimum_operands = 1,
@@ -269,8 +268,8 @@ int ts_verb_state(int argc, char **argv)
 	if (ts_command_parse(&command, &argc, argv, &exit_code)) {
 		exit_code = check_options(&state);
 		/*
-		 * What is left out was on the device all the same: it would turn into waits and
-		 * idle time.
+		 * Work dropped by a selection still ran on the device: it would show up as waits
+		 * and idle time.
 		 */
 		state.choice.all = !state.choice.steps;
 		if (!exit_code)

@@ -406,7 +406,7 @@ static int put_table(struct csv *csv)
 		rc = flush(csv, 0);
 	if (!rc)
 		ts_export_left_out(&csv->options, csv->table->name, csv->long_bytes,
-				   "bytes, since there are more than 4096 of them");
+				   "blob longer than 4096 bytes");
 	return rc;
 }
 
@@ -416,13 +416,12 @@ static int choose_table(struct csv *csv)
 	int id = name ? ts_table_by_name(name) : -1;
 
 	if (!name)
-		return ts_error_set(csv->err, TS_EINVAL, "CSV holds one table: say which");
+		return ts_error_set(csv->err, TS_EINVAL, "CSV holds one table: choose one");
 	csv->table = id < 0 ? NULL : ts_table_info((uint32_t)id);
 	if (!csv->table)
-		return ts_error_set(csv->err, TS_EINVAL, "there is no table '%s'", name);
+		return ts_error_set(csv->err, TS_EINVAL, "unknown table '%s'", name);
 	if (csv->table->kind == TS_KIND_DERIVED || csv->table->kind == TS_KIND_INTERNAL)
-		return ts_error_set(csv->err, TS_EINVAL, "table '%s' is not one that is stored",
-				    name);
+		return ts_error_set(csv->err, TS_EINVAL, "table '%s' is derived, not stored", name);
 	return TS_OK;
 }
 

@@ -132,7 +132,7 @@ static int choose(struct ts_dot *dot)
 
 static void tell_left_out(const struct ts_dot *dot)
 {
-	ts_export_left_out(&dot->options, "gpu_op", dot->beyond, "beyond the limit of commands");
+	ts_export_left_out(&dot->options, "gpu_op", dot->beyond, "beyond the command limit");
 	ts_left_out_tables(&dot->options, dot->reader,
 			   TS_TABLE_SET(TS_TABLE_GPU_OP) | TS_TABLE_SET(TS_TABLE_API_CALL));
 }

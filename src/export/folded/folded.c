@@ -64,9 +64,9 @@ static int count_sample(void *context, const struct ts_stack_sample *seen)
 	}
 	/* Ids are of 32 bits, unless a file lies. */
 	slot = ts_pairmap_insert(&folded->tally_index, (uint64_t)thread,
-				  (uint64_t)seen->stack ^ (uint64_t)seen->leaf << 32, &is_new);
+				 (uint64_t)seen->stack ^ (uint64_t)seen->leaf << 32, &is_new);
 	if (!slot || (is_new && ts_grow_array((void **)&folded->tallies, &folded->tally_capacity,
-					       folded->tally_count + 1, sizeof(*folded->tallies))))
+					      folded->tally_count + 1, sizeof(*folded->tallies))))
 		return no_memory(folded);
 	if (is_new) {
 		*slot = folded->tally_count;
@@ -110,7 +110,7 @@ static int count_samples(struct folded *folded)
 	if (!rc && folded->flags & TS_EXPORT_TIME && folded->samples.rows &&
 	    !folded->samples.are_timed)
 		return ts_error_set(folded->err, TS_EINVAL,
-				    "samples of this trace do not say how long they count for; "
+				    "samples of this trace have no period; "
 				    "count samples");
 	if (!rc)
 		rc = ts_samples_walk(&folded->samples, count_sample, folded);

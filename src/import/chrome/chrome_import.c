@@ -240,7 +240,7 @@ static int read_object(struct ts_chrome *c)
 	c->in.has_message = true;
 	return ts_error_set(
 		c->in.err, TS_EFORMAT,
-		"input '%s': is JSON without \"traceEvents\"; not a Chrome or Kineto trace",
+		"input '%s': JSON without \"traceEvents\": not a Chrome or Kineto trace",
 		c->import->path);
 }
 
@@ -262,7 +262,8 @@ static int read_file(struct ts_chrome *c)
 	rc = ts_json_stream_peek(&c->in, &first);
 	if (ts_json_stream_is_cut(&c->in, rc))
 		return TS_OK;
-	return rc ? rc : ts_json_bad(c->js, c->js->next, "something follows the end of the trace");
+	return rc ? rc
+		  : ts_json_bad(c->js, c->js->next, "unexpected data after the end of the trace");
 }
 
 /* What waited for the end of the file; also after an error, so that rows so far are whole. */

@@ -34,32 +34,31 @@ static const struct ts_loss_kind losses[TS_CHROME_LOSS_REST] = {
 				  .one = "event without time",
 				  .many = "events without time" },
 	[TS_CHROME_LOSS_ITEM] = { .what = "event",
-				  .one = "item that is no event",
-				  .many = "items that are no events" },
+				  .one = "item that is not an event",
+				  .many = "items that are not events" },
 	[TS_CHROME_LOSS_END] = { .what = "slice",
 				 .one = "end without begin",
 				 .many = "ends without begin" },
 	[TS_CHROME_LOSS_MEMBER] = { .what = "member",
-				    .one = "member of a wrong type",
-				    .many = "members of a wrong type" },
+				    .one = "member of the wrong type",
+				    .many = "members of the wrong type" },
 	[TS_CHROME_LOSS_MANY] = { .what = "argument",
-				  .one = "argument beyond those that a row can have",
-				  .many = "arguments beyond those that a row can have" },
+				  .one = "argument beyond the limit of a row",
+				  .many = "arguments beyond the limit of a row" },
 	[TS_CHROME_LOSS_STACK] = { .what = "stack",
-				   .one = "stack cut at 65536 frames",
-				   .many = "stacks cut at 65536 frames" },
-	[TS_CHROME_LOSS_ROW] = { .what = "row",
-				 .one = "row that makes no sense",
-				 .many = "rows that make no sense" },
+				   .one = "stack truncated at 65536 frames",
+				   .many = "stacks truncated at 65536 frames" },
+	[TS_CHROME_LOSS_ROW] = { .what = "row", .one = "invalid row", .many = "invalid rows" },
 	[TS_CHROME_LOSS_CUT] = { .what = "event",
-				 .one = "event cut off where the file ends",
-				 .many = "events cut off" },
+				 .one = "event truncated at the end of the file",
+				 .many = "truncated events" },
 };
 
 void ts_chrome_lose(struct ts_chrome *c, enum ts_chrome_loss loss, uint64_t count)
 {
-	ts_import_losses_add(&c->losses, loss == TS_CHROME_LOSS_REST ? &ts_loss_rest : &losses[loss],
-		      c->last_time, count);
+	ts_import_losses_add(&c->losses,
+			     loss == TS_CHROME_LOSS_REST ? &ts_loss_rest : &losses[loss],
+			     c->last_time, count);
 }
 
 void ts_chrome_write_losses(struct ts_chrome *c)

@@ -190,7 +190,7 @@ static int open_slice(struct ts_chrome *c, const struct ts_chrome_half *begin)
 	if (!slot || !lane || !name)
 		return TS_ENOMEM;
 	if (pairs->live == MAX_OPEN)
-		return ts_json_bad(c->js, c->js->next, "more than 4194304 slices are open at once");
+		return ts_json_bad(c->js, c->js->next, "more than 4194304 slices open at once");
 	open = &pairs->open[slot - 1];
 	*open = (struct ts_chrome_open){ .half = *begin,
 					 .outer = (uint32_t)*lane,

@@ -9,11 +9,11 @@
 #include "import/import.h"
 
 const struct ts_loss_kind ts_loss_rest = {
-	.what = "file", .one = "rest of the file that was not read", .many = "", .is_rest = true
+	.what = "file", .one = "unread rest of the file", .many = "", .is_rest = true
 };
 
-void ts_import_losses_add(struct ts_import_losses *losses, const struct ts_loss_kind *kind, int64_t time,
-		   uint64_t count)
+void ts_import_losses_add(struct ts_import_losses *losses, const struct ts_loss_kind *kind,
+			  int64_t time, uint64_t count)
 {
 	struct ts_loss_count *entry = losses->list;
 
@@ -44,7 +44,8 @@ static void add_row(const struct ts_loss_count *entry, struct ts_import *import,
 	ts_writer_add(import->writer, TS_TABLE_LOSS, &row, NULL);
 }
 
-void ts_import_losses_write(const struct ts_import_losses *losses, struct ts_import *import, int64_t source)
+void ts_import_losses_write(const struct ts_import_losses *losses, struct ts_import *import,
+			    int64_t source)
 {
 	char *note = import->result.note;
 	size_t size = sizeof(import->result.note), used = strlen(note);

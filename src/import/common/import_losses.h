@@ -16,7 +16,7 @@ struct ts_import;
 struct ts_loss_kind {
 	const char *what;       /* table or kind of thing: "event" */
 	const char *one, *many; /* "event without time", "events without time" */
-	bool is_rest;           /* has no number: "rest of the file that was not read" */
+	bool is_rest;           /* has no number: "unread rest of the file" */
 };
 
 /* Further kinds than this are counted with the last one. */
@@ -37,10 +37,11 @@ struct ts_import_losses {
 /* The file was not read to its end: every importer has this one. */
 extern const struct ts_loss_kind ts_loss_rest;
 
-void ts_import_losses_add(struct ts_import_losses *losses, const struct ts_loss_kind *kind, int64_t time,
-		   uint64_t count);
+void ts_import_losses_add(struct ts_import_losses *losses, const struct ts_loss_kind *kind,
+			  int64_t time, uint64_t count);
 
 /* Adds the rows in the writer's clock, and the note to the import's result. */
-void ts_import_losses_write(const struct ts_import_losses *losses, struct ts_import *import, int64_t source);
+void ts_import_losses_write(const struct ts_import_losses *losses, struct ts_import *import,
+			    int64_t source);
 
 #endif

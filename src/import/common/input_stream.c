@@ -10,12 +10,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-int ts_input_stream_init(struct ts_input_stream *stream, const struct ts_input_stream_source *source,
-		   const char *path, size_t capacity, struct ts_error *err)
+int ts_input_stream_init(struct ts_input_stream *stream,
+			 const struct ts_input_stream_source *source, const char *path,
+			 size_t capacity, struct ts_error *err)
 {
-	*stream = (struct ts_input_stream){ .source = *source,
-				      .path = path,
-				      .capacity = capacity ? capacity : TS_INPUT_STREAM_BYTES };
+	*stream =
+		(struct ts_input_stream){ .source = *source,
+					  .path = path,
+					  .capacity = capacity ? capacity : TS_INPUT_STREAM_BYTES };
 	stream->buffer = malloc(stream->capacity);
 	if (!stream->buffer)
 		return ts_error_set(err, TS_ENOMEM, "input '%s': out of memory", path);
@@ -39,7 +41,7 @@ static int make_room(struct ts_input_stream *stream, size_t held, struct ts_erro
 	if (capacity > TS_INPUT_STREAM_MAX_VALUE)
 		return ts_error_set(err, TS_EFORMAT,
 				    "input '%s': byte %" PRIu64
-				    ": one value is larger than %zu MiB; leave it out of the file",
+				    ": a value is larger than %zu MiB; remove it from the file",
 				    stream->path, stream->offset, TS_INPUT_STREAM_MAX_VALUE >> 20);
 	buffer = realloc(stream->buffer, capacity);
 	if (!buffer)

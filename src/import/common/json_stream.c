@@ -121,19 +121,22 @@ int ts_json_stream_skip(struct ts_json_stream *stream)
 int ts_json_stream_fail(struct ts_json_stream *stream, int rc)
 {
 	const struct ts_import *import = stream->import;
-	const char *kept = import->result.events ? "what came before is kept, for the rest " : "";
+	const char *kept =
+		import->result.events ? "everything before it was kept; to get the rest, " : "";
 	int status = ts_writer_status(import->writer, stream->err);
 
 	if (status || stream->has_message)
 		return status ? status : rc;
 	if (rc == TS_ENOMEM)
 		return ts_error_set(stream->err, rc, "input '%s': byte %" PRIu64 ": out of memory",
-				    import->path, ts_input_stream_at(&import->stream, stream->js->next));
+				    import->path,
+				    ts_input_stream_at(&import->stream, stream->js->next));
 	if (ts_json_stream_is_cut(stream, rc))
-		return ts_import_cut(import, ts_input_stream_at(&import->stream, stream->js->error_at),
+		return ts_import_cut(import,
+				     ts_input_stream_at(&import->stream, stream->js->error_at),
 				     stream->err);
 	return ts_error_set(stream->err, rc,
-			    "input '%s': byte %" PRIu64 ": %s; %smend the file there", import->path,
+			    "input '%s': byte %" PRIu64 ": %s; %sfix the file there", import->path,
 			    ts_input_stream_at(&import->stream, stream->js->error_at),
 			    stream->js->reason ? stream->js->reason : "not valid JSON", kept);
 }

@@ -58,7 +58,7 @@ static int make_copy(struct ts_spool *spool, struct ts_import *import, struct ts
 	if (spool->fd < 0)
 		return ts_error_errno(
 			err, errno,
-			"input '%s': cannot unpack it into '%s'; set TMPDIR to a folder with room, or unpack it yourself",
+			"input '%s': cannot decompress it into '%s'; set TMPDIR to a folder with enough space, or decompress it first",
 			import->path, ts_temporary_directory());
 	spool->is_hidden = false;
 	return TS_OK;
@@ -82,7 +82,7 @@ static int name_copy(struct ts_spool *spool, struct ts_import *import, struct ts
 	if (failed)
 		return ts_error_errno(
 			err, errno,
-			"input '%s': cannot name its copy '%s'; set TMPDIR to another folder, or unpack it yourself",
+			"input '%s': cannot link the temporary copy '%s'; set TMPDIR to another folder, or decompress it first",
 			import->path, spool->path);
 	spool->is_hidden = false;
 	return TS_OK;
@@ -97,7 +97,8 @@ static int fill_copy(struct ts_spool *spool, struct ts_import *import, struct ts
 		rc = ts_write_all(spool->fd, js->next, (size_t)(js->end - js->next), err);
 		if (rc) {
 			ts_error_prefix(
-				err, "input '%s': unpacking into '%s' (TMPDIR chooses the folder)",
+				err,
+				"input '%s': decompressing into '%s' (set TMPDIR to choose the folder)",
 				import->path, spool->path);
 			break;
 		}

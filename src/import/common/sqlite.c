@@ -26,7 +26,7 @@
 
 static const struct ts_loss_kind log_beside = {
 	.what = "file",
-	.one = "rows in the -wal file beside the database (open it once with sqlite3 and close it, which moves them, then import again)",
+	.one = "rows in the -wal file next to the database (open and close it once with sqlite3 to merge them, then import again)",
 	.many = "",
 	.is_rest = true
 };
@@ -44,7 +44,7 @@ static int fail(struct ts_sqlite *db, int code, const char *table, struct ts_err
 	if (db->is_canceled)
 		return ts_error_set(err, TS_ECANCELED,
 				    "input '%s': stopped after %" PRIu64
-				    " rows; what was read until there is in the trace",
+				    " rows; everything read so far is in the trace",
 				    import->path, db->rows);
 	switch (code & 0xff) {
 	case SQLITE_NOMEM:
@@ -57,10 +57,11 @@ static int fail(struct ts_sqlite *db, int code, const char *table, struct ts_err
 	default:
 		return ts_error_set(
 			err, TS_EFORMAT,
-			"input '%s': %s%s%sthe database is damaged (%s); %sthe file has to be exported or copied again",
+			"input '%s': %s%s%sthe database is damaged (%s); %sexport or copy the file again",
 			import->path, table ? "table " : "", table ? table : "", table ? ": " : "",
 			reason,
-			import->result.events ? "what could be read is kept, for the rest " : "");
+			import->result.events ? "the readable part was kept; to get the rest, "
+					      : "");
 	}
 }
 
@@ -230,7 +231,7 @@ static int list_tables(struct ts_sqlite *db, struct ts_error *err)
 	if (!code && db->table_count > MOST_TABLES)
 		code = ts_error_set(
 			err, TS_EFORMAT,
-			"input '%s': is a SQLite database with %zu tables, of no tool that is known",
+			"input '%s': a SQLite database with %zu tables, not written by a supported tool",
 			db->import->path, db->table_count);
 	for (size_t i = 0; !code && i < db->table_count; i++)
 		measure_table(db, &db->tables[i]);
@@ -385,8 +386,8 @@ struct format {
 	int (*read)(struct ts_sqlite *db, struct ts_error *err);
 };
 
-static const struct format nsys = { "nsys", "an export of Nsight Systems", ts_nsys_read };
-static const struct format rocpd = { "rocpd", "a database of rocprofv3 (rocpd)", ts_rocpd_read };
+static const struct format nsys = { "nsys", "an Nsight Systems export", ts_nsys_read };
+static const struct format rocpd = { "rocpd", "a rocprofv3 database (rocpd)", ts_rocpd_read };
 
 static const struct format *recognise(struct ts_sqlite *db)
 {
@@ -416,7 +417,7 @@ static int refuse(struct ts_sqlite *db, struct ts_error *err)
 		ts_text_append_str(&names, " ...");
 	rc = ts_error_set(
 		err, TS_EFORMAT,
-		"input '%s': is a SQLite database, but neither of Nsight Systems (with a table StringIds) nor of rocprofv3 (rocpd_...); it has %s%s",
+		"input '%s': a SQLite database, but neither from Nsight Systems (table StringIds) nor from rocprofv3 (tables rocpd_...); it has %s%s",
 		db->import->path, names.length ? "the tables " : "no tables", ts_text_cstr(&names));
 	ts_text_release(&names);
 	return rc;
@@ -463,7 +464,7 @@ static int run(struct ts_sqlite *db, struct ts_error *err)
 	if (wanted && strcmp(wanted, format->name))
 		return ts_error_set(
 			err, TS_EFORMAT,
-			"input '%s': is %s, not what --format %s reads; leave --format out",
+			"input '%s': is %s, which --format %s cannot read; omit --format",
 			db->import->path, format->whose, wanted);
 	return read_database(db, format, err);
 }

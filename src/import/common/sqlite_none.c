@@ -6,6 +6,6 @@ int ts_sqlite_run(struct ts_import *import, struct ts_error *err)
 {
 	return ts_error_set(
 		err, TS_ECAP,
-		"input '%s': this build has no SQLite; install libsqlite3-dev and build again",
+		"input '%s': this build has no SQLite support; install libsqlite3-dev and rebuild",
 		import->path);
 }

@@ -9,12 +9,12 @@ static const struct ts_loss_kind no_time = { .what = "event",
 					     .one = "event without time",
 					     .many = "events without time" };
 static const struct ts_loss_kind backwards = { .what = "event",
-					       .one = "event that ends before it begins",
-					       .many = "events that end before they begin" };
+					       .one = "event that ends before it starts",
+					       .many = "events that end before they start" };
 
 static const struct ts_loss_kind bytes = { .what = "argument",
-					   .one = "argument that is bytes",
-					   .many = "arguments that are bytes" };
+					   .one = "binary argument",
+					   .many = "binary arguments" };
 
 /* ---- texts ---- */
 

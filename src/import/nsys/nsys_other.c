@@ -13,8 +13,8 @@
 
 static const struct ts_loss_kind many_columns = {
 	.what = "argument",
-	.one = "argument of an event that has more than 31",
-	.many = "arguments of events that have more than 31"
+	.one = "argument of an event with more than 31 arguments",
+	.many = "arguments of events with more than 31 arguments"
 };
 
 /*

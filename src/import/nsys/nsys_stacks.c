@@ -7,8 +7,8 @@
 
 static const struct ts_loss_kind apart = {
 	.what = "frame",
-	.one = "frame that stands apart from its stack, or beyond 4096",
-	.many = "frames that stand apart from their stacks, or beyond 4096"
+	.one = "frame outside its stack or beyond depth 4096",
+	.many = "frames outside their stacks or beyond depth 4096"
 };
 
 #define MOST_FRAMES 4096

@@ -15,18 +15,18 @@
 
 static const struct ts_loss_kind loss_line = {
 	.what = "line",
-	.one = "line that perf script does not write",
-	.many = "lines that perf script does not write",
+	.one = "line not recognized as perf script output",
+	.many = "lines not recognized as perf script output",
 };
 static const struct ts_loss_kind loss_time = {
 	.what = "event",
-	.one = "event whose time is beyond 64 bits",
-	.many = "events whose time is beyond 64 bits",
+	.one = "event whose time exceeds 64 bits",
+	.many = "events whose time exceeds 64 bits",
 };
 static const struct ts_loss_kind loss_args = {
 	.what = "argument",
-	.one = "argument beyond what a row can have",
-	.many = "arguments beyond what a row can have",
+	.one = "argument beyond the limit of a row",
+	.many = "arguments beyond the limit of a row",
 };
 
 /* ---- is it perf script's? ---- */
@@ -156,8 +156,7 @@ static int read_lines(struct ts_perf *p, struct ts_error *err)
 		return p->rc;
 	ts_perf_end(p);
 	if (!p->lines)
-		return ts_import_bad(p->import, 0, "no line of it is one that perf script prints",
-				     err);
+		return ts_import_bad(p->import, 0, "no line looks like perf script output", err);
 	return ts_writer_status(p->writer, err);
 }
 

@@ -11,13 +11,13 @@
 
 static const struct ts_loss_kind loss_early = {
 	.what = "record",
-	.one = "record of perf without time",
-	.many = "records of perf without time",
+	.one = "perf record without time",
+	.many = "perf records without time",
 };
 static const struct ts_loss_kind loss_samples = {
 	.what = "sample",
-	.one = "sample that perf itself lost",
-	.many = "samples that perf itself lost",
+	.one = "sample lost by perf",
+	.many = "samples lost by perf",
 };
 
 /* Two numbers with a mark between them, at the front of the text, which is moved behind them. */
@@ -204,8 +204,8 @@ static void add_mark(struct ts_perf *p, const struct ts_perf_head *head)
 		ts_row_args_add(&p->args, p->keys[TS_PERF_KEY_CPU], TS_ARG_INT, head->cpu);
 	if (text.length)
 		ts_row_args_add(&p->args, p->keys[TS_PERF_KEY_TEXT], TS_ARG_STRING,
-			    ts_import_string(p->import, text.text,
-					     TS_MIN(text.length, TS_IMPORT_MAX_STRING)));
+				ts_import_string(p->import, text.text,
+						 TS_MIN(text.length, TS_IMPORT_MAX_STRING)));
 	ts_perf_mark(p, &mark);
 }
 
@@ -326,6 +326,6 @@ void ts_perf_comment(struct ts_perf *p, struct ts_perf_text line)
 		p->rc = TS_ENOMEM;
 	else
 		ts_entities_meta(&p->entities, json.data, json.data + key.length + 1,
-			       json.length - key.length - 1);
+				 json.length - key.length - 1);
 	ts_text_release(&json);
 }

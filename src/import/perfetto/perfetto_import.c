@@ -374,7 +374,7 @@ static int read_head(struct ts_perfetto *p, size_t *ret_head, size_t *ret_bytes)
 		return rc;
 	if (*js->next != 0x0a)
 		return ts_import_bad(import, ts_input_stream_at(&import->stream, js->next),
-				     "no packet begins here", p->err);
+				     "not a packet", p->err);
 	reader = ts_proto_reader(js->next + 1, held - 1);
 	if (!ts_proto_varint(&reader, &length)) {
 		if (held <= TS_PROTO_MAX_VARINT)
@@ -384,7 +384,7 @@ static int read_head(struct ts_perfetto *p, size_t *ret_head, size_t *ret_bytes)
 	}
 	if (length > TS_PERFETTO_MAX_PACKET - 1 - TS_PROTO_MAX_VARINT)
 		return ts_import_bad(import, ts_input_stream_at(&import->stream, js->next),
-				     "a packet of more than 256 MiB", p->err);
+				     "packet larger than 256 MiB", p->err);
 	*ret_head = (size_t)((const char *)reader.next - js->next);
 	*ret_bytes = (size_t)length;
 	return TS_OK;

@@ -10,46 +10,43 @@
 KIND(ftrace, "ftrace", .one = "ftrace event", .many = "ftrace events");
 KIND(no_zlib, "packet", .one = "compressed packet, which a build without zlib cannot read",
      .many = "compressed packets, which a build without zlib cannot read");
-KIND(unpack, "packet", .one = "compressed packet that is damaged",
-     .many = "compressed packets that are damaged");
-KIND(broken, "packet", .one = "packet that is damaged", .many = "packets that are damaged");
+KIND(unpack, "packet", .one = "damaged compressed packet", .many = "damaged compressed packets");
+KIND(broken, "packet", .one = "damaged packet", .many = "damaged packets");
 KIND(state, "packet", .one = "packet whose interned data was lost",
      .many = "packets whose interned data was lost");
-KIND(dropped, "packet", .one = "place where the recorder dropped packets",
-     .many = "places where the recorder dropped packets");
-KIND(many, "argument", .one = "argument beyond what a row can hold",
-     .many = "arguments beyond what a row can hold");
-KIND(iid, "string", .one = "interned value that is nowhere in the file",
-     .many = "interned values that are nowhere in the file");
-KIND(clock, "packet", .one = "packet in a clock that no snapshot ties to the others",
-     .many = "packets in a clock that no snapshot ties to the others");
+KIND(dropped, "packet", .one = "gap where the recorder dropped packets",
+     .many = "gaps where the recorder dropped packets");
+KIND(many, "argument", .one = "argument beyond the limit of a row",
+     .many = "arguments beyond the limit of a row");
+KIND(iid, "string", .one = "interned value missing from the file",
+     .many = "interned values missing from the file");
+KIND(clock, "packet", .one = "packet in a clock without a clock snapshot",
+     .many = "packets in a clock without a clock snapshot");
 KIND(snapshot, "clock_sync", .one = "clock reading that goes backwards",
      .many = "clock readings that go backwards");
-KIND(snapshot_alone, "clock_sync", .one = "clock snapshot that nothing ties to the trace's time",
-     .many = "clock snapshots that nothing ties to the trace's time");
-KIND(time, "packet", .one = "packet with a time beyond 64 bits of ns",
-     .many = "packets with a time beyond 64 bits of ns");
-KIND(end, "slice", .one = "end of a slice that did not begin",
-     .many = "ends of slices that did not begin");
-KIND(backwards, "slice", .one = "slice that ends before it begins, kept with duration 0",
-     .many = "slices that end before they begin, kept with duration 0");
-KIND(phase, "event", .one = "legacy event of a phase that is not known",
-     .many = "legacy events of phases that are not known");
-KIND(typed, "argument", .one = "argument of a type of Chrome's own",
-     .many = "arguments of types of Chrome's own");
+KIND(snapshot_alone, "clock_sync", .one = "clock snapshot without a link to trace time",
+     .many = "clock snapshots without a link to trace time");
+KIND(time, "packet", .one = "packet with a time beyond 64-bit ns",
+     .many = "packets with a time beyond 64-bit ns");
+KIND(end, "slice", .one = "slice end without a begin", .many = "slice ends without a begin");
+KIND(backwards, "slice", .one = "slice that ends before it starts (kept with duration 0)",
+     .many = "slices that end before they start (kept with duration 0)");
+KIND(phase, "event", .one = "legacy event of unknown phase",
+     .many = "legacy events of unknown phases");
+KIND(typed, "argument", .one = "argument of a Chrome-specific type",
+     .many = "arguments of Chrome-specific types");
 KIND(extension, "argument", .one = "argument in an extension field",
      .many = "arguments in extension fields");
-KIND(proto, "argument", .one = "argument that is a message of its program",
-     .many = "arguments that are messages of their programs");
-KIND(deep, "argument", .one = "argument nested too deep", .many = "arguments nested too deep");
+KIND(proto, "argument", .one = "argument that is a program-defined message",
+     .many = "arguments that are program-defined messages");
+KIND(deep, "argument", .one = "argument nested too deeply", .many = "arguments nested too deeply");
 KIND(counter, "counter", .one = "counter event without a value or a track",
      .many = "counter events without a value or a track");
 KIND(event, "event", .one = "event without a type", .many = "events without a type");
-KIND(skipped, "sample", .one = "sample that the profiler skipped",
-     .many = "samples that the profiler skipped");
-KIND(kernel, "sample", .one = "record that the kernel lost",
-     .many = "records that the kernel lost");
-KIND(row, "row", .one = "row that makes no sense", .many = "rows that make no sense");
+KIND(skipped, "sample", .one = "sample skipped by the profiler",
+     .many = "samples skipped by the profiler");
+KIND(kernel, "sample", .one = "record lost by the kernel", .many = "records lost by the kernel");
+KIND(row, "row", .one = "invalid row", .many = "invalid rows");
 KIND(state_event, "event", .one = "event of a state track", .many = "events of state tracks");
 
 #define PACKETS(name)                                                                        \
@@ -111,8 +108,8 @@ static const struct {
 };
 
 static const struct ts_loss_kind other = { .what = "packet",
-					   .one = "packet of a kind that is not known",
-					   .many = "packets of kinds that are not known" };
+					   .one = "packet of unknown kind",
+					   .many = "packets of unknown kinds" };
 
 const struct ts_loss_kind *ts_perfetto_kind(uint32_t number)
 {

@@ -14,8 +14,8 @@
 
 const struct ts_loss_kind ts_pprof_loss_message = {
 	.what = "message",
-	.one = "message of the profile that is damaged",
-	.many = "messages of the profile that are damaged",
+	.one = "damaged message of the profile",
+	.many = "damaged messages of the profile",
 };
 
 enum field {
@@ -341,8 +341,7 @@ static int import_profile(struct ts_pprof *p, struct ts_error *err)
 		return rc ? rc : end;
 	if (cut != UINT64_MAX)
 		return ts_import_cut(p->import, cut, err);
-	return p->types.count ? TS_OK
-			      : ts_import_bad(p->import, 0, "it has no types of values", err);
+	return p->types.count ? TS_OK : ts_import_bad(p->import, 0, "it has no sample types", err);
 }
 
 static void release_list(struct ts_pprof_list *list)

@@ -13,13 +13,13 @@
 
 static const struct ts_loss_kind loss_lines = {
 	.what = "frame",
-	.one = "inlined function beyond 64 at one place",
-	.many = "inlined functions beyond 64 at one place",
+	.one = "inlined function beyond 64 at one location",
+	.many = "inlined functions beyond 64 at one location",
 };
 static const struct ts_loss_kind loss_location = {
 	.what = "frame",
-	.one = "frame whose location the profile does not have",
-	.many = "frames whose location the profile does not have",
+	.one = "frame whose location is missing from the profile",
+	.many = "frames whose location is missing from the profile",
 };
 
 struct line {

@@ -18,23 +18,23 @@ static const struct ts_loss_kind loss_values = {
 };
 static const struct ts_loss_kind loss_label = {
 	.what = "argument",
-	.one = "label whose text the profile does not have",
-	.many = "labels whose texts the profile does not have",
+	.one = "label whose string is missing from the profile",
+	.many = "labels whose strings are missing from the profile",
 };
 static const struct ts_loss_kind loss_more = {
 	.what = "value",
-	.one = "value of a sample beyond the types of the profile",
-	.many = "values of samples beyond the types of the profile",
+	.one = "sample value without a type in the profile",
+	.many = "sample values without a type in the profile",
 };
 static const struct ts_loss_kind loss_range = {
 	.what = "sample",
-	.one = "sample whose time is beyond 64 bits",
-	.many = "samples whose time is beyond 64 bits",
+	.one = "sample whose time exceeds 64 bits",
+	.many = "samples whose time exceeds 64 bits",
 };
 static const struct ts_loss_kind loss_args = {
 	.what = "argument",
-	.one = "argument beyond what a row can have",
-	.many = "arguments beyond what a row can have",
+	.one = "argument beyond the limit of a row",
+	.many = "arguments beyond the limit of a row",
 };
 
 void ts_pprof_samples_release(struct ts_pprof *p)
@@ -259,7 +259,7 @@ static int64_t find_thread(struct ts_pprof *p, const struct who *who)
 			ts_entities_process_row(&p->entities, process)->name = p->program;
 	}
 	thread = process ? ts_entities_thread(&p->entities, process, key,
-					    who->has_tid ? who->tid : TS_ABSENT)
+					      who->has_tid ? who->tid : TS_ABSENT)
 			 : 0;
 	if (!thread)
 		p->rc = TS_ENOMEM;
@@ -380,7 +380,7 @@ static int make_process(struct ts_pprof *p)
 	p->program = ts_pprof_program(p);
 	p->process = ts_entities_process_of(&p->entities, 0, (uint64_t)INT64_MIN, TS_ABSENT);
 	p->thread = p->process ? ts_entities_thread(&p->entities, p->process, (uint64_t)INT64_MIN,
-						  TS_ABSENT)
+						    TS_ABSENT)
 			       : 0;
 	if (!p->thread)
 		return TS_ENOMEM;
@@ -396,10 +396,11 @@ static int look_around(struct ts_pprof *p, size_t done, struct ts_error *err)
 	/* All bytes have been read: how far it is are samples. */
 	if (!rc && import->options.progress &&
 	    import->options.progress(import->options.context, done, p->samples.count))
-		rc = ts_error_set(err, TS_ECANCELED,
-				  "input '%s': stopped at sample %zu of %zu; what was read until "
-				  "there is in the trace",
-				  import->path, done, p->samples.count);
+		rc = ts_error_set(
+			err, TS_ECANCELED,
+			"input '%s': stopped at sample %zu of %zu; everything read so far "
+			"is in the trace",
+			import->path, done, p->samples.count);
 	return rc;
 }
 

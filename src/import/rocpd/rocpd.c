@@ -165,9 +165,9 @@ static int read_nodes(struct ts_rocpd *r)
 		rc = node ? TS_OK : TS_ENOMEM;
 		if (rc || (!machine_length && !name_length))
 			continue;
-		node->host = ts_entities_host(r->rows.entities,
-					    ts_hash64(machine ? machine : "", machine_length) * 31 +
-						    ts_hash64(name ? name : "", name_length));
+		node->host = ts_entities_host(
+			r->rows.entities, ts_hash64(machine ? machine : "", machine_length) * 31 +
+						  ts_hash64(name ? name : "", name_length));
 		if (!node->host)
 			continue;
 		row = ts_entities_host_row(r->rows.entities, node->host);
@@ -283,7 +283,7 @@ int64_t ts_rocpd_thread(struct ts_rocpd *r, int64_t process, int64_t number)
 	if (thread)
 		return thread->thread;
 	return ts_entities_thread(r->rows.entities, ts_rocpd_process(r, process)->process,
-				(uint64_t)number, number);
+				  (uint64_t)number, number);
 }
 
 static void describe_agent(struct ts_rocpd *r, const struct ts_sqlite_query *query,
@@ -329,8 +329,8 @@ static int read_agents(struct ts_rocpd *r)
 		if (rc || !type || strcmp(type, "GPU") != 0)
 			continue;
 		agent->device = ts_entities_device(r->rows.entities, host,
-						 (uint64_t)(node == TS_ABSENT ? id : node),
-						 ts_sqlite_int(&query, NUMBER));
+						   (uint64_t)(node == TS_ABSENT ? id : node),
+						   ts_sqlite_int(&query, NUMBER));
 		if (agent->device)
 			describe_agent(r, &query, agent,
 				       (const int[]){ PRODUCT, NAME, MODEL, VENDOR }, EXTDATA);
@@ -349,7 +349,7 @@ int64_t ts_rocpd_device(struct ts_rocpd *r, int64_t process, int64_t number)
 	if (agent)
 		return agent->device;
 	return ts_entities_device(r->rows.entities, ts_rocpd_process(r, process)->host,
-				(uint64_t)number | UINT64_C(1) << 63, TS_ABSENT);
+				  (uint64_t)number | UINT64_C(1) << 63, TS_ABSENT);
 }
 
 static int read_symbols(struct ts_rocpd *r)
@@ -549,8 +549,8 @@ static bool is_new_ending(struct ts_rocpd *r, size_t before, const char *ending)
 static void count_others(struct ts_rocpd *r)
 {
 	static const struct ts_loss_kind lost = { .what = "table",
-						  .one = "table that is not known",
-						  .many = "tables that are not known" };
+						  .one = "unknown table",
+						  .many = "unknown tables" };
 
 	for (size_t i = 0; i < r->db->table_count; i++) {
 		const struct ts_sqlite_table *table = &r->db->tables[i];

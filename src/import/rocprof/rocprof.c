@@ -272,7 +272,8 @@ static int read_file(struct ts_rocprof *r)
 	if (!rc)
 		rc = ts_json_stream_peek(&r->in, &first);
 	if (!rc && first != '{')
-		rc = ts_json_bad(r->js, r->js->next, "expected the object of rocprofv3's JSON");
+		rc = ts_json_bad(r->js, r->js->next,
+				 "expected the top-level object of rocprofv3 JSON");
 	if (!rc)
 		rc = read_object(r, read_top);
 	if (rc)
@@ -281,7 +282,8 @@ static int read_file(struct ts_rocprof *r)
 	rc = ts_json_stream_peek(&r->in, &first);
 	if (ts_json_stream_is_cut(&r->in, rc))
 		return TS_OK;
-	return rc ? rc : ts_json_bad(r->js, r->js->next, "something follows the end of the trace");
+	return rc ? rc
+		  : ts_json_bad(r->js, r->js->next, "unexpected data after the end of the trace");
 }
 
 /* ---- the file ---- */

@@ -6,8 +6,8 @@
 #include <string.h>
 
 static const struct ts_loss_kind lost_line = { .what = "line",
-					       .one = "line with too few or too many fields",
-					       .many = "lines with too few or too many fields" };
+					       .one = "line with the wrong number of fields",
+					       .many = "lines with the wrong number of fields" };
 
 /*
  * The end of a field in quotes, `p` behind the first: at the quote that closes it; NULL: not in

@@ -217,7 +217,7 @@ static void add_others(struct ts_rocprof_csv *csv)
 			ts_row_args_add(&csv->rows.args, csv->keys[i], TS_ARG_INT, value);
 		else
 			ts_row_args_add(&csv->rows.args, csv->keys[i], TS_ARG_STRING,
-				    ts_import_string(csv->import, field->text, field->length));
+					ts_import_string(csv->import, field->text, field->length));
 	}
 }
 
@@ -414,7 +414,7 @@ static void add_allocation(struct ts_rocprof_csv *csv)
 	event.thread = thread_of(csv, &event);
 	number_of(field_of(csv, TS_CSV_ADDRESS), &event.address);
 	ts_row_args_add(&csv->rows.args, csv->rows.keys[TS_ROCPROF_KEY_OPERATION], TS_ARG_STRING,
-		    operation->string);
+			operation->string);
 	add_others(csv);
 	ts_rocprof_add_allocation(&csv->rows, &event);
 }
@@ -452,7 +452,7 @@ static void add_sample(struct ts_rocprof_csv *csv)
 	add_arg(csv, TS_CSV_DISPATCH, TS_ROCPROF_KEY_DISPATCH);
 	if (has(csv, TS_CSV_COMMENT) && field_of(csv, TS_CSV_COMMENT)->length)
 		ts_row_args_add(&csv->rows.args, csv->keys[csv->places_of[TS_CSV_COMMENT]],
-			    TS_ARG_STRING, name_of(csv, TS_CSV_COMMENT)->string);
+				TS_ARG_STRING, name_of(csv, TS_CSV_COMMENT)->string);
 	add_others(csv);
 	row.shape = ts_row_args_shape(&csv->rows.args, csv->rows.writer);
 	ts_writer_add(csv->rows.writer, TS_TABLE_SAMPLE, &row, csv->rows.args.values);
@@ -505,6 +505,6 @@ int ts_rocprof_csv_header(struct ts_rocprof_csv *csv)
 		return TS_OK;
 	return ts_error_set(
 		csv->err, TS_EFORMAT,
-		"input '%s': has no events of rocprofv3: its first line names no times; import the files *_trace.csv or *_counter_collection.csv",
+		"input '%s': no rocprofv3 events: the header line has no time columns; import the *_trace.csv or *_counter_collection.csv files",
 		csv->import->path);
 }

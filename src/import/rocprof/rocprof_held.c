@@ -23,7 +23,7 @@ static int open_file(struct ts_rocprof *r)
 	int rc = ts_temporary_open(&r->held, r->in.err);
 
 	if (rc) {
-		ts_error_prefix(r->in.err, "input '%s': keeping records", r->import->path);
+		ts_error_prefix(r->in.err, "input '%s': buffering records", r->import->path);
 		r->in.has_message = true;
 	}
 	return rc;
@@ -37,9 +37,10 @@ static int flush(struct ts_rocprof *r)
 		return rc;
 	rc = ts_write_all(r->held, r->held_bytes.data, r->held_bytes.length, r->in.err);
 	if (rc) {
-		ts_error_prefix(r->in.err,
-				"input '%s': keeping records in a file (TMPDIR chooses the folder)",
-				r->import->path);
+		ts_error_prefix(
+			r->in.err,
+			"input '%s': buffering records in a temporary file (set TMPDIR to choose the folder)",
+			r->import->path);
 		r->in.has_message = true;
 	}
 	ts_text_clear(&r->held_bytes);
@@ -125,7 +126,8 @@ int ts_rocprof_store_held(struct ts_rocprof *r)
 	if (r->held >= 0 && (ftruncate(r->held, 0) || lseek(r->held, 0, SEEK_SET)))
 		rc = rc ? rc : TS_EIO;
 	if (rc == TS_EIO && !r->in.has_message) {
-		ts_error_set(r->in.err, rc, "input '%s': cannot read back what was kept in $TMPDIR",
+		ts_error_set(r->in.err, rc,
+			     "input '%s': cannot read back the records buffered in $TMPDIR",
 			     r->import->path);
 		r->in.has_message = true;
 	}

@@ -20,31 +20,27 @@ const struct ts_loss_kind ts_rocprof_lost_time = { .what = "record",
 						   .one = "record without times",
 						   .many = "records without times" };
 const struct ts_loss_kind ts_rocprof_lost_record = { .what = "record",
-						     .one = "record that is none",
-						     .many = "records that are none" };
-const struct ts_loss_kind ts_rocprof_lost_section = {
-	.what = "section",
-	.one = "entry of sections that have no times",
-	.many = "entries of sections that have no times"
-};
-const struct ts_loss_kind ts_rocprof_lost_value = {
-	.what = "value",
-	.one = "value that has no time or no event",
-	.many = "values that have no time or no event"
-};
+						     .one = "value that is not a record",
+						     .many = "values that are not records" };
+const struct ts_loss_kind ts_rocprof_lost_section = { .what = "section",
+						      .one = "entry of a section without times",
+						      .many = "entries of sections without times" };
+const struct ts_loss_kind ts_rocprof_lost_value = { .what = "value",
+						    .one = "value without time or event",
+						    .many = "values without time or event" };
 
 static const struct ts_loss_kind lost_end = {
 	.what = "duration",
-	.one = "duration of a record that ends before it begins",
-	.many = "durations of records that end before they begin"
+	.one = "duration of a record that ends before it starts",
+	.many = "durations of records that end before they start"
 };
 static const struct ts_loss_kind lost_correlation = { .what = "correlation",
-						      .one = "correlation that is too large",
-						      .many = "correlations that are too large" };
+						      .one = "correlation id out of range",
+						      .many = "correlation ids out of range" };
 static const struct ts_loss_kind lost_argument = {
 	.what = "argument",
-	.one = "argument of a record that has too many",
-	.many = "arguments of records that have too many"
+	.one = "argument of a record with too many arguments",
+	.many = "arguments of records with too many arguments"
 };
 
 static const char *const key_names[TS_ROCPROF_KEY_COUNT] = {
@@ -191,7 +187,7 @@ int64_t ts_rocprof_stream(struct ts_rocprof_rows *rows, int64_t device, uint64_t
 	if (is_new)
 		*key = ts_pairmap_count(&rows->streams);
 	id = ts_entities_stream(rows->entities, device, *key,
-			      handle <= INT64_MAX ? (int64_t)handle : TS_ABSENT);
+				handle <= INT64_MAX ? (int64_t)handle : TS_ABSENT);
 	if (is_new && is_queue && id) {
 		char name[40];
 

@@ -34,7 +34,7 @@ static int push_mark(struct ts_pickle *p, struct ts_error *err)
 static int pop_mark(struct ts_pickle *p, size_t *ret_first, struct ts_error *err)
 {
 	if (!p->mark_count)
-		return pickle_bad(p, "a mark is missing", err);
+		return pickle_bad(p, "missing mark", err);
 	*ret_first = p->marks[--p->mark_count];
 	return TS_OK;
 }
@@ -54,7 +54,7 @@ static int gather(struct ts_pickle *p, enum ts_pickle_kind kind, size_t first, s
 	ts_pickle_value value;
 
 	if (kind == TS_PICKLE_DICT && (p->depth - first) % 2)
-		return pickle_bad(p, "a dict has a key without a value", err);
+		return pickle_bad(p, "dict key without a value", err);
 	if (pickle_container(p, kind, &value) ||
 	    (p->depth > first && pickle_append(p, value, p->stack + first, p->depth - first)))
 		return pickle_no_memory(p, err);
@@ -77,10 +77,9 @@ static int put_into(struct ts_pickle *p, enum ts_pickle_kind kind, size_t first,
 	size_t floor = p->mark_count ? p->marks[p->mark_count - 1] : 0;
 
 	if (first <= floor || ts_pickle_kind(p->stack[first - 1]) != kind)
-		return pickle_bad(p, "items without the list, dict or set that they belong to",
-				  err);
+		return pickle_bad(p, "items without a list, dict or set", err);
 	if (kind == TS_PICKLE_DICT && (p->depth - first) % 2)
-		return pickle_bad(p, "a dict has a key without a value", err);
+		return pickle_bad(p, "dict key without a value", err);
 	if (pickle_append(p, p->stack[first - 1], p->stack + first, p->depth - first))
 		return pickle_no_memory(p, err);
 	p->depth = first;
@@ -99,7 +98,7 @@ static int put_top(struct ts_pickle *p, enum ts_pickle_kind kind, size_t count,
 		   struct ts_error *err)
 {
 	if (!pickle_has(p, count))
-		return pickle_bad(p, "a value is missing", err);
+		return pickle_bad(p, "missing value", err);
 	return put_into(p, kind, p->depth - count, err);
 }
 
@@ -108,7 +107,7 @@ static int put_top(struct ts_pickle *p, enum ts_pickle_kind kind, size_t count,
 static int memoize(struct ts_pickle *p, uint64_t number, struct ts_error *err)
 {
 	if (!pickle_has(p, 1))
-		return pickle_bad(p, "nothing to remember", err);
+		return pickle_bad(p, "nothing to memoize", err);
 	if (number > p->memo_count) {
 		if (ts_map_put(&p->far_memo, number, p->stack[p->depth - 1]))
 			return pickle_no_memory(p, err);
@@ -131,7 +130,7 @@ static int recall(struct ts_pickle *p, uint64_t number, struct ts_error *err)
 	if (TS_LIKELY(number < p->memo_count))
 		return push(p, p->memo[number], err);
 	if (!ts_map_get(&p->far_memo, number, &value))
-		return pickle_bad(p, "something is recalled that was never there", err);
+		return pickle_bad(p, "memo entry that was never stored", err);
 	return push(p, value, err);
 }
 
@@ -145,7 +144,7 @@ static int line_number(struct ts_pickle *p, uint64_t *ret, struct ts_error *err)
 	if (rc)
 		return rc;
 	if (ts_parse_int64(text, length, &number) || number < 0)
-		return pickle_bad(p, "not a number of the memo", err);
+		return pickle_bad(p, "not a memo index", err);
 	*ret = (uint64_t)number;
 	return TS_OK;
 }
@@ -169,7 +168,7 @@ static int push_long(struct ts_pickle *p, uint64_t bytes, struct ts_error *err)
 	int rc;
 
 	if (bytes > TS_IMPORT_MAX_STRING)
-		return pickle_bad(p, "a number has more than 64 MiB", err);
+		return pickle_bad(p, "a number is longer than 64 MiB", err);
 	rc = pickle_need(p, (size_t)bytes, &data, err);
 	if (rc)
 		return rc;
@@ -263,7 +262,7 @@ static int push_counted(struct ts_pickle *p, enum ts_pickle_kind kind, size_t si
 	if (rc)
 		return rc;
 	if (length > TS_IMPORT_MAX_STRING)
-		return pickle_bad(p, "a text is longer than 64 MiB", err);
+		return pickle_bad(p, "a string is longer than 64 MiB", err);
 	rc = pickle_need(p, (size_t)length, &text, err);
 	return rc ? rc : push_interned(p, kind, text, (size_t)length, err);
 }
@@ -279,7 +278,7 @@ static int push_line_text(struct ts_pickle *p, bool is_literal, struct ts_error 
 		return rc;
 	ts_text_clear(&p->scratch);
 	if (!pickle_unescape(&p->scratch, text, length, is_literal))
-		return pickle_bad(p, "not a text in quotes", err);
+		return pickle_bad(p, "not a quoted string", err);
 	if (p->scratch.failed)
 		return pickle_no_memory(p, err);
 	return push_interned(p, TS_PICKLE_TEXT, p->scratch.data ? p->scratch.data : "",
@@ -301,7 +300,7 @@ static int check_protocol(struct ts_pickle *p, struct ts_error *err)
 	int rc = pickle_need_number(p, 1, &protocol, err);
 
 	if (!rc && protocol > 5)
-		return pickle_bad(p, "a protocol of pickle above 5", err);
+		return pickle_bad(p, "pickle protocol above 5", err);
 	return rc;
 }
 
@@ -312,7 +311,7 @@ static int pop(struct ts_pickle *p, struct ts_error *err)
 	else if (p->mark_count)
 		p->mark_count--;
 	else
-		return pickle_bad(p, "a value is missing", err);
+		return pickle_bad(p, "missing value", err);
 	return TS_OK;
 }
 
@@ -329,7 +328,7 @@ static int pop_to_mark(struct ts_pickle *p, struct ts_error *err)
 static int tuple_of(struct ts_pickle *p, size_t count, struct ts_error *err)
 {
 	if (!pickle_has(p, count))
-		return pickle_bad(p, "a value is missing", err);
+		return pickle_bad(p, "missing value", err);
 	return gather(p, TS_PICKLE_TUPLE, p->depth - count, err);
 }
 
@@ -485,7 +484,7 @@ static int run_opcode(struct ts_pickle *p, unsigned char opcode, struct ts_error
 		return pop_to_mark(p, err);
 	case '2': /* DUP */
 		return pickle_has(p, 1) ? push(p, p->stack[p->depth - 1], err)
-					: pickle_bad(p, "a value is missing", err);
+					: pickle_bad(p, "missing value", err);
 	default:
 		return pickle_refuse(p, opcode, err);
 	}
@@ -510,7 +509,7 @@ int ts_pickle_read(struct ts_pickle *p, ts_pickle_value *ret_value, struct ts_er
 			return rc;
 	}
 	if (p->mark_count || p->depth != 1)
-		return pickle_bad(p, "the pickle ends with more or less than one value", err);
+		return pickle_bad(p, "the pickle does not end with exactly one value", err);
 	*ret_value = p->stack[--p->depth];
 	return TS_OK;
 }

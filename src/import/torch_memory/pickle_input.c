@@ -33,7 +33,8 @@ static int cut(struct ts_pickle *p, size_t held, struct ts_error *err)
 
 int pickle_no_memory(const struct ts_pickle *p, struct ts_error *err)
 {
-	return ts_error_set(err, TS_ENOMEM, "input '%s': no memory for the values of the pickle",
+	return ts_error_set(err, TS_ENOMEM,
+			    "input '%s': out of memory for the values of the pickle",
 			    p->import->path);
 }
 

@@ -18,8 +18,8 @@ static int refuse(struct ts_pickle *p, const char *what, const char *name, size_
 	p->refused = true;
 	return ts_error_set(err, TS_EFORMAT,
 			    "input '%s': byte %" PRIu64
-			    ": %s%s%.*s%s; a memory snapshot is plain data "
-			    "and has none of this: it is not read, and nothing of it was run",
+			    ": %s%s%.*s%s; a memory snapshot is plain data: "
+			    "the file was rejected, and none of its code was run",
 			    p->import->path, p->at, what, plain ? " '" : "", plain ? shown : 0,
 			    name, plain ? "'" : "");
 }
@@ -72,21 +72,21 @@ int pickle_refuse(struct ts_pickle *p, unsigned char opcode, struct ts_error *er
 		return refuse_stacked(p, err);
 	case 'P': /* PERSID */
 	case 'Q': /* BINPERSID */
-		return refuse(p, "the pickle refers to an object outside of it", "", 0, err);
+		return refuse(p, "the pickle refers to an external object", "", 0, err);
 	case 0x97: /* NEXT_BUFFER */
 	case 0x98: /* READONLY_BUFFER */
-		return refuse(p, "the pickle refers to a buffer outside of it", "", 0, err);
+		return refuse(p, "the pickle refers to an external buffer", "", 0, err);
 	case 0x82: /* EXT1 */
 	case 0x83: /* EXT2 */
 	case 0x84: /* EXT4 */
-		return refuse(p, "the pickle asks for a class by its number", "", 0, err);
+		return refuse(p, "the pickle asks for a class by extension code", "", 0, err);
 	case 'R':  /* REDUCE */
 	case 'b':  /* BUILD */
 	case 'o':  /* OBJ */
 	case 0x81: /* NEWOBJ */
 	case 0x92: /* NEWOBJ_EX */
-		return refuse(p, "the pickle asks Python to call something", "", 0, err);
+		return refuse(p, "the pickle asks Python to call a function", "", 0, err);
 	default:
-		return pickle_bad(p, "not an opcode of pickle", err);
+		return pickle_bad(p, "not a pickle opcode", err);
 	}
 }

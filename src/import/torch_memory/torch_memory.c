@@ -54,38 +54,36 @@ static const char *const texts[TEXTS] = {
 
 const struct ts_loss_kind torch_loss_value = {
 	.what = "value",
-	.one = "value that is too large or of no known kind",
-	.many = "values that are too large or of no known kind"
+	.one = "value that is too large or of unknown type",
+	.many = "values that are too large or of unknown type"
 };
 const struct ts_loss_kind torch_loss_twice = { .what = "allocation",
-					       .one = "entry that stands there a second time",
-					       .many = "entries that stand there a second time" };
+					       .one = "duplicate entry",
+					       .many = "duplicate entries" };
 const struct ts_loss_kind torch_loss_entry = {
 	.what = "allocation",
 	.one = "entry without an action, address or size",
 	.many = "entries without an action, address or size"
 };
-const struct ts_loss_kind torch_loss_time = {
-	.what = "time",
-	.one = "time that is not told (the order stands for it)",
-	.many = "times that are not told (the order stands for them)"
-};
+const struct ts_loss_kind torch_loss_time = { .what = "time",
+					      .one = "missing time (order used instead)",
+					      .many = "missing times (order used instead)" };
 const struct ts_loss_kind torch_loss_back = {
 	.what = "time",
-	.one = "time that goes back (that of the entry ahead stands for it)",
-	.many = "times that go back (those of the entries ahead stand for them)"
+	.one = "time that goes backwards (time of the previous entry used)",
+	.many = "times that go backwards (time of the previous entry used)"
 };
 const struct ts_loss_kind torch_loss_block = {
 	.what = "allocation",
-	.one = "block that is in use at the end and was taken at no known time",
-	.many = "blocks that are in use at the end and were taken at no known time"
+	.one = "live block without a known allocation time",
+	.many = "live blocks without a known allocation time"
 };
 const struct ts_loss_kind torch_loss_frame = { .what = "frame",
 					       .one = "detail of a frame",
 					       .many = "details of frames" };
 
 static const struct ts_loss_kind loss_behind = {
-	.what = "file", .one = "content behind the end of the snapshot", .many = "", .is_rest = true
+	.what = "file", .one = "data after the end of the snapshot", .many = "", .is_rest = true
 };
 
 /* How much of a file is searched for the words that a snapshot begins with. */
@@ -129,7 +127,7 @@ bool torch_step(struct torch_memory *m)
 		if (options->progress(options->context, done, total))
 			m->rc = ts_error_set(
 				m->err, TS_ECANCELED,
-				"input '%s': stopped; what was made until then is in the trace",
+				"input '%s': stopped; everything read so far is in the trace",
 				m->import->path);
 	}
 	return !m->rc;
@@ -144,7 +142,7 @@ struct torch_device *torch_device(struct torch_memory *m, int64_t number)
 	struct torch_device *device;
 
 	if (!slot || (is_new && ts_grow_array((void **)&m->devices, &m->device_capacity,
-					       m->device_count + 1, sizeof(*m->devices)))) {
+					      m->device_count + 1, sizeof(*m->devices)))) {
 		torch_no_memory(m);
 		return NULL;
 	}
@@ -168,8 +166,8 @@ int64_t torch_thread(struct torch_memory *m, struct torch_device *device)
 		return device->thread;
 	process = ts_entities_process_of(&m->entities, 0, 0, TS_ABSENT);
 	if (process)
-		device->thread =
-			ts_entities_thread(&m->entities, process, (uint64_t)device->number, TS_ABSENT);
+		device->thread = ts_entities_thread(&m->entities, process, (uint64_t)device->number,
+						    TS_ABSENT);
 	if (!device->thread) {
 		torch_no_memory(m);
 		return 0;
@@ -288,7 +286,8 @@ static int start(struct torch_memory *m, struct ts_error *err)
 	m->strings = calloc((size_t)ts_strmap_count(&m->pickle.texts) + 1, sizeof(*m->strings));
 	if (!m->strings)
 		torch_no_memory(m);
-	m->json_budget = 65536 + 4 * ts_input_stream_at(&m->import->stream, m->import->stream.js.next);
+	m->json_budget = 65536 +
+			 4 * ts_input_stream_at(&m->import->stream, m->import->stream.js.next);
 	m->pool = torch_key(m, "torch");
 	m->segment_pool = torch_key(m, "torch segments");
 	m->category = torch_key(m, "torch_memory");

@@ -10,8 +10,8 @@
 #include <stdlib.h>
 
 static const struct ts_loss_kind loss_time = { .what = "event",
-					       .one = "record whose time is beyond 292 years",
-					       .many = "records whose time is beyond 292 years" };
+					       .one = "record with a time beyond 292 years",
+					       .many = "records with a time beyond 292 years" };
 
 /* Of a basic record: is it one of those that there are? */
 static bool is_basic_record(const char *p)
@@ -102,12 +102,12 @@ static int read_header(struct ts_xray *x)
 	header->buffer_bytes = ts_xray_u64(js->next + 16);
 	if (header->type > 1)
 		return ts_import_bad(x->import, 2,
-				     "an XRay log is of type 0 (basic) or 1 (FDR), this is neither",
+				     "unknown XRay log type: neither 0 (basic) nor 1 (FDR)",
 				     x->err);
 	if (header->version < 1 || header->version > (header->type ? 5 : 3))
 		return ts_error_set(
 			x->err, TS_EFORMAT,
-			"input '%s': an XRay log of version %u in %s mode; versions 1 to %d are known: "
+			"input '%s': XRay log version %u in %s mode is not supported (only 1 to %d): "
 			"convert it with the llvm-xray that came with its compiler (llvm-xray convert "
 			"--output-format=trace_event) and import that",
 			x->import->path, header->version, header->type ? "FDR" : "basic",
@@ -132,9 +132,9 @@ static void say_header(struct ts_xray *x)
 	say_number(x, "xray.version", header->version);
 	say_number(x, "xray.cycle_frequency", header->frequency);
 	ts_entities_meta(&x->entities, "xray.constant_tsc", header->constant_tsc ? "true" : "false",
-		       header->constant_tsc ? 4 : 5);
+			 header->constant_tsc ? 4 : 5);
 	ts_entities_meta(&x->entities, "xray.nonstop_tsc", header->nonstop_tsc ? "true" : "false",
-		       header->nonstop_tsc ? 4 : 5);
+			 header->nonstop_tsc ? 4 : 5);
 	if (header->type)
 		say_number(x, "xray.buffer_size", header->buffer_bytes);
 }
@@ -152,9 +152,9 @@ static void add_note(struct ts_xray *x, const char *text)
 static void say_notes(struct ts_xray *x)
 {
 	if (!x->header.frequency)
-		add_note(x, "the log does not say how fast its clock is: times are cycles, not ns");
+		add_note(x, "the log has no clock frequency: times are cycles, not ns");
 	if (!x->names.elf && x->import->result.events)
-		add_note(x, "functions have numbers; --binary PROGRAM gives their names");
+		add_note(x, "functions are numbered; use --binary PROGRAM for their names");
 }
 
 static int read_file(struct ts_xray *x)

@@ -9,11 +9,11 @@
 #define VERSION_WITH_PID 3
 
 static const struct ts_loss_kind loss_kind = { .what = "event",
-					       .one = "record of a kind that is not known",
-					       .many = "records of kinds that are not known" };
+					       .one = "record of unknown kind",
+					       .many = "records of unknown kinds" };
 static const struct ts_loss_kind loss_argument = { .what = "argument",
-						   .one = "argument of no call before it",
-						   .many = "arguments of no call before them" };
+						   .one = "argument without a preceding call",
+						   .many = "arguments without a preceding call" };
 
 struct basic {
 	struct ts_xray *x;
@@ -86,7 +86,8 @@ int ts_xray_read_basic(struct ts_xray *x)
 		if (rc || held == 0)
 			return rc;
 		if (held < RECORD_BYTES)
-			return ts_import_cut(x->import, ts_input_stream_at(&x->import->stream, js->next),
+			return ts_import_cut(x->import,
+					     ts_input_stream_at(&x->import->stream, js->next),
 					     x->err);
 		while (!rc && (size_t)(js->end - js->next) >= RECORD_BYTES) {
 			rc = read_record(&basic, js->next);

@@ -18,12 +18,14 @@
 
 static const struct ts_loss_kind loss_entry = {
 	.what = "slice",
-	.one = "entry whose exit is in the log (kept as a mark)",
+	.one = "entry without exit (kept as a mark)",
 	.many = "entries whose exits are in the log (kept as marks)"
 };
-static const struct ts_loss_kind loss_argument = { .what = "argument",
-						   .one = "argument of no call, or too many",
-						   .many = "arguments of no call, or too many" };
+static const struct ts_loss_kind loss_argument = {
+	.what = "argument",
+	.one = "argument without a call, or too many",
+	.many = "arguments without a call, or too many"
+};
 
 /* ---- threads ---- */
 

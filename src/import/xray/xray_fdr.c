@@ -40,17 +40,17 @@ enum metadata {
 #define HAS_EVENT_DELTA 5
 
 static const struct ts_loss_kind loss_buffer = { .what = "buffer",
-						 .one = "end of a buffer that is damaged",
-						 .many = "ends of buffers that are damaged" };
+						 .one = "damaged end of a buffer",
+						 .many = "damaged ends of buffers" };
 static const struct ts_loss_kind loss_thread = { .what = "buffer",
-						 .one = "buffer that does not say its thread",
-						 .many = "buffers that do not say their thread" };
+						 .one = "buffer without a thread id",
+						 .many = "buffers without a thread id" };
 static const struct ts_loss_kind loss_padding = { .what = "byte",
 						  .one = "byte between buffers",
 						  .many = "bytes between buffers" };
 static const struct ts_loss_kind loss_event = { .what = "event",
-						.one = "event of more than 32 MiB",
-						.many = "events of more than 32 MiB" };
+						.one = "event larger than 32 MiB",
+						.many = "events larger than 32 MiB" };
 
 struct buffer {
 	uint64_t at, bytes;      /* of its records */
@@ -84,11 +84,10 @@ static int tick(struct fdr *fdr, uint64_t done)
 		return ts_writer_status(import->writer, NULL);
 	if (import->options.progress &&
 	    import->options.progress(import->options.context, done, fdr->spool.bytes))
-		return ts_error_set(
-			fdr->x->err, TS_ECANCELED,
-			"input '%s': stopped after %" PRIu64
-			" bytes of its buffers; what was read until there is in the trace",
-			import->path, done);
+		return ts_error_set(fdr->x->err, TS_ECANCELED,
+				    "input '%s': stopped after %" PRIu64
+				    " bytes of its buffers; everything read so far is in the trace",
+				    import->path, done);
 	return TS_OK;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How the clocks of ranks stand to that of a reference rank. Each pair of clocks that share
- * collectives gets a line (clock_fit.c); a rank is tied to the reference by the chain of lines
- * that is known best.
+ * Aligns the clocks of ranks with that of a reference rank. Each pair of clocks that share
+ * collectives gets a line (clock_fit.c); a rank is linked to the reference by the chain of lines
+ * with the smallest uncertainty.
  */
 #include "state/clocks/clock_alignment.h"
 
@@ -13,16 +13,16 @@
 #include "state/clocks/clock_alignment_internal.h"
 
 #define TIME_LIMIT (INT64_C(1) << 62)
-/* Samples that must hold, from which on those that need not are left out. */
+/* With this many hard samples, soft ones are ignored. */
 #define ENOUGH_HARD 5
 
 /* Two clocks that share collectives. */
 struct pair {
 	uint32_t first, second;    /* domains */
-	struct ts_clock_line line; /* from the second one's time to the first one's */
+	struct ts_clock_line line; /* from the second clock to the first */
 };
 
-/* A clock: that of one source, or of several sources of a trace. */
+/* A clock: of one source, or of several sources of a trace. */
 struct domain {
 	int64_t from, to; /* of all its ranks */
 	uint32_t first_rank;
@@ -32,7 +32,7 @@ struct domain {
 	uint32_t first_edge, edge_count;
 };
 
-/* A way to a domain that has not been gone yet. */
+/* A candidate path to a domain that has not been visited yet. */
 struct way {
 	int64_t uncertainty;
 	uint32_t pair, to;
@@ -72,7 +72,7 @@ static void extend_domain(struct domain *domain, const struct ts_work_rank *rank
 	domain->to = TS_MAX(domain->to, rank->to);
 }
 
-/* Ranks of one trace whose events have the same clock can not be off against each other. */
+/* Ranks of one trace whose events use the same clock need no alignment. */
 static int find_domains(struct estimator *e)
 {
 	struct ts_pairmap places;
@@ -155,7 +155,7 @@ static int add_sample(struct estimator *e, struct ts_pairmap *places,
 	return TS_OK;
 }
 
-/* All members against the first one: enough to tie them, and no more than there are members. */
+/* Compares all members with the first one: enough to link them, and linear in the members. */
 static int add_match(struct estimator *e, struct ts_pairmap *places,
 		     const struct ts_collective_match *match)
 {
@@ -191,7 +191,7 @@ static int gather_samples(struct estimator *e)
 
 /* ---- lines ---- */
 
-/* What must hold first. */
+/* Hard samples first. */
 static int compare_samples(const void *left, const void *right)
 {
 	const struct ts_clock_sample *a = left, *b = right;
@@ -284,7 +284,7 @@ static struct way pop_way(struct estimator *e)
 	return top;
 }
 
-/* The line of a pair towards the other domain than `to`. */
+/* The line of a pair away from the domain `to`. */
 static struct ts_clock_line line_from(const struct estimator *e, const struct way *way,
 				      uint32_t *ret_via)
 {
@@ -323,7 +323,7 @@ static int64_t bounds_of_both(int64_t a, int64_t b)
 	return a == TS_ABSENT || b == TS_ABSENT ? TS_ABSENT : TS_MIN(a + b, TIME_LIMIT);
 }
 
-/* Joins the line of a way to what is known of the domain that it comes from. */
+/* Extends the known path to a domain by one line. */
 static void go_way(struct estimator *e, const struct way *way)
 {
 	uint32_t via;
@@ -344,7 +344,7 @@ static void go_way(struct estimator *e, const struct way *way)
 		.bound_ns = bounds_of_both(line.bound, before->bound_ns),
 		.points = line.points,
 		.outliers = line.outliers,
-		.method = is_direct ? "collectives" : "collectives of others",
+		.method = is_direct ? "collectives" : "collectives of other ranks",
 	};
 }
 
@@ -356,7 +356,7 @@ static uint32_t choose_reference(const struct estimator *e)
 	return 0;
 }
 
-/* Ties to a rank all that can be. */
+/* Links everything reachable from a rank. */
 static int go_ways(struct estimator *e, uint32_t reference)
 {
 	uint32_t domain = e->rank_domains[reference];
@@ -376,7 +376,7 @@ static int go_ways(struct estimator *e, uint32_t reference)
 	return rc;
 }
 
-/* Ranks that nothing ties to the reference may still be tied to each other. */
+/* Ranks without a link to the reference may still be linked to each other. */
 static int go_all_ways(struct estimator *e)
 {
 	int rc = go_ways(e, e->out->reference);
@@ -440,7 +440,7 @@ static int estimate(struct estimator *e)
 }
 
 int ts_clock_alignment_new(struct ts_clock_alignment **ret_alignment, const struct ts_work *work,
-		  const struct ts_collectives *collectives, struct ts_error *err)
+			   const struct ts_collectives *collectives, struct ts_error *err)
 {
 	TS_AUTO(ts_clock_alignment) out = calloc(1, sizeof(*out));
 	struct estimator e = { .work = work, .collectives = collectives, .out = out, .err = err };
@@ -471,7 +471,8 @@ void ts_clock_alignment_free(struct ts_clock_alignment *clocks)
 
 /* ---- what can be told ---- */
 
-int64_t ts_clock_alignment_uncertainty(const struct ts_clock_alignment *clocks, uint32_t rank, uint32_t other)
+int64_t ts_clock_alignment_uncertainty(const struct ts_clock_alignment *clocks, uint32_t rank,
+				       uint32_t other)
 {
 	const struct ts_clock_estimate *a = &clocks->ranks[rank], *b = &clocks->ranks[other];
 
@@ -482,8 +483,8 @@ int64_t ts_clock_alignment_uncertainty(const struct ts_clock_alignment *clocks, 
 	return TS_MIN(a->uncertainty_ns + b->uncertainty_ns, TIME_LIMIT);
 }
 
-bool ts_clock_alignment_can_tell(const struct ts_clock_alignment *clocks, uint32_t rank, uint32_t other,
-			int64_t effect_ns)
+bool ts_clock_alignment_can_tell(const struct ts_clock_alignment *clocks, uint32_t rank,
+				 uint32_t other, int64_t effect_ns)
 {
 	int64_t uncertainty = ts_clock_alignment_uncertainty(clocks, rank, other);
 

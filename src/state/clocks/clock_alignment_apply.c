@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Moves the times of a job's work by what is known of its clocks. */
+/* Applies clock estimates to the times of a job's work. */
 #include <math.h>
 
 #include "base/memory.h"
 #include "state/clocks/clock_alignment.h"
 
-/* Times stay inside these, so that no difference of two overflows. */
+/* Times are clamped to this, so that no difference overflows. */
 #define TIME_LIMIT (INT64_C(1) << 61)
 
 int64_t ts_clock_estimate_apply(const struct ts_clock_estimate *estimate, int64_t time)
@@ -46,7 +46,7 @@ static void move_commands(const struct ts_clock_alignment *clocks, struct ts_wor
 		struct ts_work_command *command = &work->commands[i];
 		uint32_t device = work->streams[command->stream].device;
 
-		/* The device to its host first, then both. */
+		/* First device to host, then both. */
 		move_both(&clocks->devices[device], &command->start, &command->end);
 		move_both(&clocks->ranks[command->rank], &command->start, &command->end);
 		if (moves(&clocks->ranks[command->rank]))
@@ -106,7 +106,7 @@ static void move_ranks(const struct ts_clock_alignment *clocks, struct ts_work *
 	}
 }
 
-/* A device that was moved begins nothing early any more, but for outliers. */
+/* After alignment only outliers start before their call. */
 static void judge_early(struct ts_work *work)
 {
 	work->early_commands = 0;

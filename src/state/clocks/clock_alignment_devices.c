@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How a device's clock stands to its host's: no command begins before the call that asks for it,
- * and the host's wait for a command does not end before the command. Each gives a bound of the
- * offset; the offset that breaks the fewest is taken, 0 where it is as good as any (docs/state.md,
- * "Clocks").
+ * Aligns a device clock with its host clock: no command starts before its call, and no host wait
+ * ends before the command it waits for. Each gives a bound on the offset; the offset that violates
+ * the fewest bounds is used, 0 if that is as good as any (docs/state.md, "Clocks").
  */
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +10,10 @@
 #include "base/memory.h"
 #include "state/clocks/clock_alignment_internal.h"
 
-/* When a command was surely issued, and the latest end of all that were issued until then. */
+/*
+ * A time by which a command was certainly issued, and the latest end of everything issued until
+ * then.
+ */
 struct mark {
 	int64_t issued, end;
 };
@@ -24,13 +26,13 @@ struct list {
 struct devices {
 	const struct ts_work *work;
 	struct ts_clock_alignment *out;
-	struct mark *of_streams;   /* one a command, ordered within each stream; or NULL */
-	struct mark *of_devices;   /* ... within each device */
-	uint32_t *device_syncs;    /* syncs, by device */
-	uint32_t *first_sync;      /* of each device in device_syncs; device_count + 1 */
+	struct mark *of_streams; /* one per command, sorted within each stream; or NULL */
+	struct mark *of_devices; /* ... within each device */
+	uint32_t *device_syncs;  /* syncs, by device */
+	uint32_t *first_sync;    /* per device: index into device_syncs; device_count + 1 entries */
 	struct ts_pairmap records; /* (rank, correlation) of calls that record events, to calls */
-	struct ts_map blocking;    /* names of calls: 2 if they wait for what they ask, else 1 */
-	struct list low, high;     /* bounds of the device at hand */
+	struct ts_map blocking;    /* names of calls: 2 if they block until done, else 1 */
+	struct list low, high;     /* bounds of the current device */
 	int64_t resolution;
 	struct ts_error *err;
 };
@@ -58,7 +60,7 @@ static int compare_marks(const void *left, const void *right)
 	return a->issued < b->issued ? -1 : a->issued > b->issued;
 }
 
-/* The end of the call: what is surely in its queue then. */
+/* The end of the call: by then the command is certainly in its queue. */
 static struct mark mark_of(const struct ts_work *work, const struct ts_work_command *command)
 {
 	struct mark mark = { .issued = INT64_MAX, .end = INT64_MIN };
@@ -95,7 +97,7 @@ static int make_marks(const struct devices *d, struct mark **ret_marks)
 	return TS_OK;
 }
 
-/* Commands of a device stand together, as those of a stream do. */
+/* Commands of a device are adjacent, as those of a stream are. */
 static void device_commands(const struct ts_work *work, const struct ts_work_device *device,
 			    uint32_t *ret_first, uint32_t *ret_count)
 {
@@ -139,7 +141,7 @@ static int mark_devices(struct devices *d)
 	return TS_OK;
 }
 
-/* The latest end of what was issued by `time`; INT64_MIN: nothing was. */
+/* Latest end of what was issued by `time`; INT64_MIN: nothing. */
 static int64_t end_until(const struct mark *marks, size_t count, int64_t time)
 {
 	size_t low = 0, high = count;
@@ -157,7 +159,7 @@ static int64_t end_until(const struct mark *marks, size_t count, int64_t time)
 
 /* ---- bounds of a device ---- */
 
-/* Copies to the host only: others may return when the host's memory is free again. */
+/* Copies to the host only: others may return as soon as the host memory can be reused. */
 static bool waits_for_copy(struct devices *d, const struct ts_work_command *command,
 			   const struct ts_work_call *call)
 {
@@ -214,7 +216,7 @@ static int64_t end_before_event(const struct devices *d, const struct ts_work_sy
 			 d->work->calls[call].start);
 }
 
-/* The latest end of what the host has waited for. */
+/* Latest end of the commands that the host has waited for. */
 static int64_t end_waited_for(const struct devices *d, const struct ts_work_sync *sync,
 			      uint32_t device, int64_t since)
 {
@@ -292,7 +294,7 @@ static int sort_syncs(struct devices *d)
 	return TS_OK;
 }
 
-/* Marks that some sync wants, and the calls that recorded events. */
+/* Collects marks that some sync needs, and the calls that recorded events. */
 static int prepare(struct devices *d)
 {
 	const struct ts_work *work = d->work;
@@ -319,7 +321,7 @@ static int prepare(struct devices *d)
 	return rc;
 }
 
-/* Waits for all of a device that the trace tells of only as calls; which device must be plain. */
+/* Device-wide waits that the trace shows only as calls; the device must be unambiguous. */
 static int add_device_calls(struct devices *d, uint32_t device)
 {
 	const struct ts_work_rank *rank = &d->work->ranks[d->work->devices[device].rank];
@@ -380,7 +382,7 @@ struct choice {
 
 static void try_offset(const struct devices *d, int64_t offset, struct choice *best)
 {
-	/* Lower bounds above it, upper bounds below it. */
+	/* Counts lower bounds above it and upper bounds below it. */
 	size_t broken = d->low.count - count_below(&d->low, offset + 1) +
 			count_below(&d->high, offset);
 
@@ -404,7 +406,7 @@ static struct choice choose_offset(const struct devices *d)
 	return best;
 }
 
-/* Bounds that all can hold: then the tightest say everything. */
+/* If all bounds are consistent, the tightest ones determine the range. */
 static bool tighten(struct devices *d)
 {
 	int64_t low = INT64_MIN, high = INT64_MAX;
@@ -430,14 +432,14 @@ static void sort_bounds(struct list *list)
 		ts_sort(list->values, list->count, sizeof(*list->values), compare_values);
 }
 
-/* Times that are whole us may have lost nearly one each. */
+/* Times in full us may have lost almost one us each. */
 static void loosen(struct list *list, int64_t slack)
 {
 	for (size_t i = 0; i < list->count; i++)
 		list->values[i] += slack;
 }
 
-/* How far the bounds that hold let the offset go; TS_ABSENT: one side is open. */
+/* How far the satisfied bounds let the offset move; TS_ABSENT: open on one side. */
 static int64_t reach(const struct devices *d, int64_t offset)
 {
 	size_t low = count_below(&d->low, offset + 1), high = count_below(&d->high, offset);
@@ -502,7 +504,7 @@ static int fit_devices(struct devices *d)
 }
 
 int ts_clock_alignment_fit_devices(struct ts_clock_alignment *clocks, const struct ts_work *work,
-			  struct ts_error *err)
+				   struct ts_error *err)
 {
 	struct devices d = { .work = work, .out = clocks, .err = err };
 	int rc;

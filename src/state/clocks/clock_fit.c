@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A line through samples of which some are wrong: Theil and Sen's slope over at most 256 medians,
- * so that cost stays n log n, then the median of what remains; bounded by what causality allows
- * (docs/state.md, "Clocks").
+ * Fits a line through samples with outliers: Theil-Sen slope over at most 256 medians, so that the
+ * cost stays n log n, then the median of the residuals; bounded by causality (docs/state.md,
+ * "Clocks").
  */
 #include <assert.h>
 #include <math.h>
@@ -12,10 +12,11 @@
 #include "state/clocks/clock_alignment_internal.h"
 
 #define MOST_BINS 256
-#define LEAST_FOR_DRIFT 8  /* samples: fewer say nothing of it */
-#define LEAST_FOR_SPREAD 5 /* samples: of fewer the spread says nothing */
-#define UNKNOWN_DRIFT 2e-4 /* what clocks keep: where samples do not say it better */
-#define MOST_DRIFT 1e-2    /* beyond it is no drift of a clock */
+#define LEAST_FOR_DRIFT 8  /* samples: fewer do not determine a drift */
+#define LEAST_FOR_SPREAD 5 /* samples: fewer do not determine a spread */
+#define UNKNOWN_DRIFT 2e-4 /* drift that clocks are assumed to stay below if samples do not tell \
+			    */
+#define MOST_DRIFT 1e-2    /* larger values are not clock drift */
 #define OUTLIER_SCALE (6 * 1.4826)
 #define CONFIDENCE 1.96 /* standard deviations: 95 % */
 
@@ -23,11 +24,11 @@ struct fit {
 	struct ts_clock_sample *samples;
 	size_t count;
 	int64_t resolution;
-	int64_t base;      /* median of `apart`: the rest are small numbers around it */
-	double *rest;      /* of each sample, from the line */
+	int64_t base;      /* median of `apart`: keeps the residuals small */
+	double *rest;      /* residual of each sample */
 	double *scratch;   /* count */
-	double centre;     /* of the line at epoch, above base */
-	double outlier_at; /* distance from the line; INFINITY: none is left out */
+	double centre;     /* of the line at epoch, relative to base */
+	double outlier_at; /* distance from the line; INFINITY: no outliers */
 	struct ts_clock_line line;
 };
 
@@ -65,7 +66,7 @@ static int compare_apart(const void *left, const void *right)
 	return a < b ? -1 : a > b;
 }
 
-/* In integers: an offset of years must not cost its nanoseconds. */
+/* In integers: an offset of years must not cost nanosecond precision. */
 static int find_base(struct fit *fit)
 {
 	int64_t *values = ts_alloc_array(fit->count, sizeof(*values));
@@ -96,7 +97,7 @@ struct point {
 	double x, y;
 };
 
-/* Medians of equally many neighbouring samples each. */
+/* Medians of equal-sized groups of neighbouring samples. */
 static size_t make_bins(const struct fit *fit, struct point *bins)
 {
 	size_t count = TS_MIN(fit->count, MOST_BINS);
@@ -126,7 +127,7 @@ static size_t make_slopes(const struct point *bins, size_t count, double *slopes
 	return found;
 }
 
-/* The median slope and Sen's interval around it, by the variance of Kendall's statistic. */
+/* Median slope and Sen's confidence interval, from the variance of Kendall's statistic. */
 static void judge_slopes(struct ts_clock_line *line, const double *slopes, size_t count,
 			 size_t bins)
 {
@@ -136,7 +137,7 @@ static void judge_slopes(struct ts_clock_line *line, const double *slopes, size_
 	slope = sorted_median(slopes, count);
 	low = slopes[(size_t)TS_MAX(0, middle - half)];
 	high = slopes[(size_t)TS_MIN((double)count - 1, middle + half)];
-	/* What cannot be told from none is none. */
+	/* A slope that cannot be distinguished from 0 is 0. */
 	if ((low <= 0 && high >= 0) || fabs(slope) > MOST_DRIFT)
 		slope = 0;
 	line->drift = slope;
@@ -179,7 +180,7 @@ static void fit_offset(struct fit *fit)
 	}
 }
 
-/* Where a fifth of all were outliers, none are: then the clocks or the operations are like that. */
+/* If a fifth of the samples were outliers, none are: the clocks or operations behave like that. */
 static void find_outliers(struct fit *fit)
 {
 	double deviation = median(fit->scratch, fit->count);
@@ -196,7 +197,7 @@ static void find_outliers(struct fit *fit)
 	fit->line.outliers = outliers;
 }
 
-/* What 95 % of the others stay below, a little more where they are few. scratch is sorted. */
+/* 95th percentile of the others, slightly higher for few samples. scratch is sorted. */
 static double find_spread(const struct fit *fit)
 {
 	size_t kept = fit->count - (size_t)fit->line.outliers;
@@ -210,7 +211,7 @@ static double find_spread(const struct fit *fit)
 
 struct bounds {
 	double low, high; /* around the line */
-	double usual;     /* the same of the narrowest sample, whether it must hold or not */
+	double usual;     /* the same for the narrowest sample, hard or not */
 };
 
 static struct bounds find_bounds(const struct fit *fit)
@@ -239,13 +240,13 @@ static int64_t to_ns(double value)
 	return value >= 0x1p61 ? INT64_C(1) << 61 : (int64_t)ceil(value);
 }
 
-/* Moves the line by the least that causality asks for, and says what it allows. */
+/* Moves the line by the minimum that causality requires, and computes the remaining bound. */
 static void fit_bounds(struct fit *fit, double spread)
 {
 	struct bounds bounds = find_bounds(fit);
 	double move = 0;
 
-	if (bounds.low > bounds.high) /* an outlier among them that looks like the rest */
+	if (bounds.low > bounds.high) /* an undetected outlier among them */
 		bounds.low = -INFINITY, bounds.high = INFINITY;
 	if (bounds.low > 0)
 		move = bounds.low;

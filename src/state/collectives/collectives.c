@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which commands of several ranks are one collective. Commands are sorted into lanes: a process
- * group where the trace names it, else a communicating stream. In a lane they are joined by
- * sequence number where the trace has one, else laid beside each other (collectives_align.c).
+ * Matches commands of several ranks that form one collective. Commands are grouped into lanes: by
+ * process group where the trace names it, else by communicating stream. Within a lane they are
+ * matched by sequence number where the trace has one, else aligned (collectives_align.c).
  */
 #include "state/collectives/collectives.h"
 
@@ -13,10 +13,11 @@
 #include "state/collectives/collectives_internal.h"
 
 /*
- * Ranks of a lane that may each begin a set of partners: groups that the trace does not tell apart.
+ * Ranks of a lane that may each start a set of partners, for groups that the trace does not
+ * distinguish.
  */
 #define MOST_LEADERS 32
-/* A sequence number that a rank uses more often than this does not count anything. */
+/* A sequence number that a rank uses more often than this is not a sequence number. */
 #define MOST_OCCURRENCES 64
 
 #define LANE_GROUP UINT64_C(0x67726f7570000000)
@@ -28,9 +29,9 @@ struct matcher {
 	size_t match_capacity, member_capacity;
 	struct ts_collective_item *items;
 	size_t item_count, item_capacity;
-	struct ts_collective_name *words; /* of names that were met */
+	struct ts_collective_name *words; /* parsed names */
 	size_t word_count, word_capacity;
-	struct ts_map word_places; /* name to place in words plus 1, or 0: communicates nothing */
+	struct ts_map word_places; /* name to index in `words` plus 1, or 0: not a collective */
 	struct ts_error *err;
 };
 
@@ -53,7 +54,7 @@ static bool communicates(const struct ts_work *work, const struct ts_work_comman
 	       TS_CLASS_COMMUNICATION;
 }
 
-/* The word of a command's kernel; NULL where it communicates nothing. */
+/* Parsed name of a command's kernel; NULL if it is not a collective. */
 static int find_word(struct matcher *m, const struct ts_work_command *command,
 		     const struct ts_collective_name **ret_name)
 {
@@ -133,7 +134,7 @@ static int add_item(struct matcher *m, uint32_t index)
 
 /* ---- lanes of what names no group ---- */
 
-/* The number of a rank's communicating streams, counted as items come: by rank, stream, start. */
+/* Hash of the set of a rank's communicating streams, counted in item order: rank, stream, start. */
 static uint64_t stream_set_hash(const struct matcher *m, size_t from, size_t to)
 {
 	uint64_t hash = 0, last = UINT64_MAX;
@@ -149,7 +150,7 @@ static uint64_t stream_set_hash(const struct matcher *m, size_t from, size_t to)
 	return hash;
 }
 
-/* Gives a rank's items the number of their stream, or its place among the communicating ones. */
+/* Gives a rank's items the number of their stream, or its index among the communicating ones. */
 static void name_lanes(struct matcher *m, size_t from, size_t to, bool is_by_number)
 {
 	uint32_t last = TS_WORK_NONE;
@@ -178,7 +179,7 @@ static size_t end_of_rank(const struct matcher *m, size_t from)
 	return to;
 }
 
-/* Streams belong together by their numbers if all ranks use the same ones, else by their order. */
+/* Streams are matched by number if all ranks use the same numbers, else by order. */
 static void choose_stream_lanes(struct matcher *m)
 {
 	bool is_by_number = true;
@@ -269,7 +270,10 @@ static int compare_sort_keys(const struct ts_collective_item *a, const struct ts
 	return compare_uint64(a->command, b->command);
 }
 
-/* Lanes; in these what has no number first, by rank and start; then by number, rank and start. */
+/*
+ * By lane; within a lane, items without sequence number first, by rank and start; then by sequence
+ * number, rank and start.
+ */
 static int compare_items(const void *left, const void *right)
 {
 	const struct ts_collective_item *a = left, *b = right;
@@ -292,7 +296,7 @@ static int compare_partners(const void *left, const void *right)
 	return compare_sort_keys(a, b);
 }
 
-/* Numbers those of a rank that share a sequence number; false: numbers mean nothing here. */
+/* Numbers a rank's items that share a sequence number; false: the numbers are meaningless. */
 static bool count_occurrences(struct ts_collective_item *items, size_t count)
 {
 	for (size_t i = 1; i < count; i++) {
@@ -405,7 +409,7 @@ static int join_pairs(struct matcher *m, const struct run *leader, struct pairs 
 	return rc;
 }
 
-/* Partners of one leader among the runs behind it. */
+/* Partners of one leader among the runs after it. */
 static int match_leader(struct matcher *m, struct run *runs, size_t count)
 {
 	TS_AUTO_FREE uint32_t *partner = ts_alloc_array(runs[0].count, sizeof(*partner));
@@ -435,7 +439,7 @@ static int match_runs(struct matcher *m, struct run *runs, size_t count)
 	return rc;
 }
 
-/* Those without times have no place in the order. */
+/* Items without times have no position in the order. */
 static size_t drop_untimed(struct ts_collective_item *items, size_t count)
 {
 	size_t kept = 0;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Lays the collectives of two ranks beside each other without being told their numbers
- * (docs/state.md, "Clocks"): a passage of one is looked for in the other, by the operations and by
- * the pauses between their ends, which clocks that are off do not change; from there on both are
- * gone through step by step, round what one of them lacks.
+ * Aligns the collectives of two ranks without sequence numbers (docs/state.md, "Clocks"): searches
+ * a passage of one rank in the other by operations and by the pauses between their ends, which
+ * clock offsets do not change; then walks both sequences in step, skipping what one of them lacks.
  */
 #include "state/collectives/collectives_internal.h"
 
@@ -14,16 +13,16 @@
 #include "base/memory.h"
 
 #define NONE UINT32_MAX
-#define SAMPLES 128 /* pauses that something is judged by */
+#define SAMPLES 128 /* number of pauses that a decision is based on */
 #define PASSAGE 16  /* operations of a passage */
-#define PASSAGES 16 /* that are looked for; those with holes are not found */
-#define RECENT 8    /* matches whose median says how far the clocks are apart now */
+#define PASSAGES 16 /* number of passages searched; passages with gaps are not found */
+#define RECENT 8    /* matches whose median gives the current clock distance */
 #define LEAST_SLACK_NS 2000.0
-#define MOST_DRIFT 3e-4 /* of two clocks, beyond what recent matches say */
+#define MOST_DRIFT 3e-4 /* of two clocks, beyond what recent matches show */
 
 /*
- * Pauses of the same operations differ by less than this part of what those of neighbouring ones
- * do, or of their own length, where all are equally long.
+ * Pauses of the same operation differ by less than this fraction of the difference between
+ * neighbouring pauses, or of their own length if all are equally long.
  */
 #define ALIKE_TO_OTHERS 0.5
 #define ALIKE_TO_LENGTH 0.05
@@ -32,14 +31,14 @@ struct sequences {
 	const struct ts_collective_item *a, *b;
 	size_t n, m;
 	double usual_pause; /* median between two ends of a */
-	double alike;       /* pauses that differ by more are not of the same operations */
+	double alike;       /* larger pause differences mean different operations */
 	size_t passage;     /* pauses of a passage */
 };
 
-/* A place from which on both may be gone through: a[i] is b[j]. */
+/* A starting point for walking both sequences: a[i] is b[j]. */
 struct anchor {
 	size_t i, j;
-	double score; /* ns by which pauses there usually differ */
+	double score; /* typical pause difference, in ns */
 };
 
 static int compare_doubles(const void *left, const void *right)
@@ -65,7 +64,7 @@ static double apart(const struct sequences *s, size_t i, size_t j)
 	return (double)(s->a[i].end - s->b[j].end);
 }
 
-/* How long pauses usually are, and by how much one differs from the next. */
+/* Typical pause length, and typical difference between consecutive pauses. */
 static void look_at_pauses(struct sequences *s)
 {
 	double pauses[SAMPLES], unrelated[SAMPLES];
@@ -84,7 +83,7 @@ static void look_at_pauses(struct sequences *s)
 	s->alike = TS_MAX(s->alike, ALIKE_TO_LENGTH * s->usual_pause);
 }
 
-/* The place in items whose end is nearest to an instant; items are nearly in order of end. */
+/* Index of the item whose end is nearest to an instant; items are nearly sorted by end. */
 static size_t nearest(const struct ts_collective_item *items, size_t count, int64_t time)
 {
 	size_t low = 0, high = count;
@@ -104,10 +103,7 @@ static size_t nearest(const struct ts_collective_item *items, size_t count, int6
 
 /* ---- passages ---- */
 
-/*
- * How much the pauses of two passages differ in all; as soon as that is `most` or more the rest is
- * not looked at.
- */
+/* Total pause difference of two passages; stops once it reaches `most`. */
 static double difference(const struct sequences *s, size_t i, size_t j, double most)
 {
 	double cap = TS_MAX(s->usual_pause, 1), sum = 0;
@@ -120,7 +116,7 @@ static double difference(const struct sequences *s, size_t i, size_t j, double m
 	return sum;
 }
 
-/* The middle of a passage by how far its ends are apart: it stands for those that agree. */
+/* Median of a passage by distance of ends: represents those that agree. */
 static size_t most_usual(const struct sequences *s, const struct anchor *anchor)
 {
 	double sorted[PASSAGE] = { 0 }, middle;
@@ -137,8 +133,8 @@ static size_t most_usual(const struct sequences *s, const struct anchor *anchor)
 }
 
 /*
- * Judges the passage that begins with an anchor: half of its pauses differ by no more. Moves the
- * anchor to its most usual place.
+ * Scores the passage that starts at an anchor by its median pause difference. Moves the anchor to
+ * the most typical position.
  */
 static void judge(const struct sequences *s, struct anchor *anchor)
 {
@@ -163,7 +159,7 @@ static size_t passage_place(const struct sequences *s, size_t k)
 	return 1 + k * (s->n - 1 - s->passage) / (PASSAGES - 1);
 }
 
-/* Looks for the passage of a that begins at i in all of b. */
+/* Searches all of b for the passage of a that starts at i. */
 static bool find_passage(const struct sequences *s, size_t i, struct anchor *ret_anchor)
 {
 	double best = INFINITY;
@@ -182,7 +178,7 @@ static bool find_passage(const struct sequences *s, size_t i, struct anchor *ret
 	return ret_anchor->score <= s->alike;
 }
 
-/* The same passages, shifted: the one of these that agrees best. */
+/* The same passage at shifted positions: keeps the best match. */
 static bool try_shift(const struct sequences *s, int64_t shift, struct anchor *ret_anchor)
 {
 	bool found = false;
@@ -207,12 +203,12 @@ static bool try_shift(const struct sequences *s, int64_t shift, struct anchor *r
 struct walk {
 	const struct sequences *s;
 	uint32_t *partner;
-	double slack; /* by which partners may be off, drift left aside */
+	double slack; /* tolerance for partners, drift excluded */
 	int64_t i, j;
 	int64_t direction; /* 1 or -1 */
 	double recent[RECENT];
 	size_t recent_count;
-	double expected; /* how far ends of partners are apart */
+	double expected; /* expected distance between the ends of partners */
 	int64_t last_end;
 };
 
@@ -247,7 +243,7 @@ static void accept(struct walk *w, bool is_usual)
 	w->last_end = w->s->a[w->i].end;
 }
 
-/* Steps ahead, from `at`, to where `items` has what fits an instant; 0: nowhere. */
+/* Steps forward from `at` to where `items` matches an instant; 0: nowhere. */
 static int64_t steps_to(const struct walk *w, bool is_in_a, double time)
 {
 	const struct ts_collective_item *items = is_in_a ? w->s->a : w->s->b;
@@ -269,7 +265,7 @@ static int64_t steps_to(const struct walk *w, bool is_in_a, double time)
 	return 0;
 }
 
-/* One of both lacks some: goes on behind these. False: nothing fits anywhere. */
+/* One sequence lacks some items: skips them. False: nothing matches. */
 static bool step_over(struct walk *w)
 {
 	int64_t over_a = steps_to(w, true, (double)w->s->b[w->j].end + w->expected);
@@ -284,7 +280,7 @@ static bool step_over(struct walk *w)
 	return true;
 }
 
-/* Equal operations at an unusual distance, and nothing else that either could belong to. */
+/* Equal operations at an unusual distance, with no other candidate for either. */
 static bool is_outlier(const struct walk *w)
 {
 	double distance = fabs(apart(w->s, (size_t)w->i, (size_t)w->j) - w->expected);
@@ -308,7 +304,7 @@ static void walk(struct walk *w)
 	}
 }
 
-/* Gives the partners of all. Returns how many have one. */
+/* Fills in all partners. Returns how many items have one. */
 static size_t walk_from(const struct sequences *s, const struct anchor *anchor, uint32_t *partner)
 {
 	double slack = TS_MAX(8 * anchor->score, s->usual_pause / 20);
@@ -336,17 +332,15 @@ static size_t walk_from(const struct sequences *s, const struct anchor *anchor, 
 
 /* ---- is it so? ---- */
 
-/* What a way of matching is worth. */
+/* Quality of a match. */
 struct worth {
 	size_t matched;
-	size_t judged; /* pauses that it could be judged by */
-	double differ; /* by how much pauses of partners usually differ, */
-	double most;   /* and by how much the worse ones do */
+	size_t judged; /* number of pauses compared */
+	double differ; /* median difference between pauses of partners */
+	double most;   /* difference of the worse ones */
 };
 
-/*
- * Compares pauses between neighbouring matches; short pauses say nothing, however well they agree.
- */
+/* Compares pauses between neighbouring matches; short pauses carry no information. */
 static struct worth judge_matches(const struct sequences *s, const uint32_t *partner,
 				  size_t matched)
 {
@@ -374,13 +368,13 @@ static bool is_plausible(const struct sequences *s, const struct worth *worth)
 {
 	if (worth->matched * 4 < TS_MIN(s->n, s->m))
 		return false;
-	/* Too few to judge by time: then they must be equal throughout. */
+	/* Too few to decide by time: they must all be equal. */
 	if (worth->judged < 3)
 		return worth->matched == s->n && worth->matched == s->m;
 	return worth->differ <= s->alike;
 }
 
-/* Lower is better: pauses that agree, and few that have no partner. */
+/* Lower is better: matching pauses, few items without a partner. */
 static double cost_of(const struct sequences *s, const struct worth *worth)
 {
 	double part = (double)worth->matched / (double)TS_MIN(s->n, s->m);
@@ -407,7 +401,7 @@ static void try_anchor(struct search *search, const struct anchor *anchor)
 		return;
 	worth = judge_matches(s, search->scratch, walk_from(s, anchor, search->scratch));
 	cost = cost_of(s, &worth);
-	/* One that was tried earlier was more likely to begin with. */
+	/* Candidates tried earlier are more likely. */
 	if (!is_plausible(s, &worth) || (search->matched && cost >= 0.7 * search->cost))
 		return;
 	search->matched = worth.matched;
@@ -415,13 +409,15 @@ static void try_anchor(struct search *search, const struct anchor *anchor)
 	memcpy(search->best, search->scratch, s->n * sizeof(*search->best));
 }
 
-/* Without pauses there is nothing to look for. */
+/* Without pauses there is nothing to search for. */
 static bool is_single(const struct sequences *s)
 {
 	return s->n < 2 || s->m < 2;
 }
 
-/* Likely ones first: clocks that agree, recordings that begin or end together; then all of b. */
+/*
+ * Likely candidates first: clocks that agree, recordings that start or end together; then all of b.
+ */
 static void try_all(struct search *search)
 {
 	const struct sequences *s = &search->s;

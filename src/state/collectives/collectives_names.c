@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What names of collectives mean: "ncclDevKernel_AllReduce_Sum_f16_RING_LL(...)" is the same
- * operation as "ncclDevKernel_AllReduce_Sum_f16_TREE_LL(...)", and "all_reduce" is "allreduce".
+ * Parses names of collectives: "ncclDevKernel_AllReduce_Sum_f16_RING_LL(...)" is the same operation
+ * as "ncclDevKernel_AllReduce_Sum_f16_TREE_LL(...)", and "all_reduce" is "allreduce".
  */
 #include "state/collectives/collectives_internal.h"
 
@@ -12,7 +12,7 @@
 
 #define LONGEST 128
 
-/* Parts of kernel names that say how it is done, or by whom, not what. */
+/* Parts of kernel names that name the algorithm, protocol or library, not the operation. */
 static const char *const manners[] = { "ring",   "tree",    "ll",           "ll128",
 				       "simple", "collnet", "collnetchain", "collnetdirect",
 				       "nvls",   "chain",   "nvlstree",     "pat",
@@ -25,14 +25,14 @@ struct operation {
 	bool together, sized, pair;
 };
 
-/* The first that the name contains counts. */
+/* The first one that the name contains wins. */
 static const struct operation operations[] = {
 	{ .word = "allreduce", .together = true, .sized = true },
 	{ .word = "reducescatter", .together = true },
 	{ .word = "allgather", .together = true },
 	{ .word = "alltoall", .together = true },
 	{ .word = "barrier", .together = true },
-	{ .word = "sendrecv" }, /* also how an all-to-all is done */
+	{ .word = "sendrecv" }, /* also used to implement all-to-all */
 	{ .word = "broadcast", .sized = true },
 	{ .word = "gather" },
 	{ .word = "scatter" },
@@ -68,7 +68,7 @@ static const struct operation *find_operation(const char *text, size_t length)
 	return NULL;
 }
 
-/* Of the word that begins at `from` only what says what is done stays. */
+/* Drops the word that starts at `from` unless it is part of the operation. */
 static void end_word(struct normal *normal, size_t from)
 {
 	char *word = normal->text + from;
@@ -84,7 +84,7 @@ static void end_word(struct normal *normal, size_t from)
 	}
 }
 
-/* Lower case, without arguments, separators and manners. */
+/* Lower case, without arguments, separators and algorithm names. */
 static void normalise(struct normal *normal, const char *name, size_t length)
 {
 	size_t from = 0;

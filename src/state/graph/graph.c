@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The dependency graph as a whole: nodes, the list of edges while it grows, and the order in which
- * groups of edges are added. What depends on what is the groups' affair (graph_device.c and its
- * neighbours).
+ * The dependency graph: nodes, the growing edge list, and the order in which edge groups are added.
+ * Each group decides what depends on what (graph_device.c and its neighbours).
  */
 #include "state/graph/graph.h"
 
@@ -114,7 +113,7 @@ size_t ts_graph_decisive(const struct ts_graph *graph, uint32_t node, bool end)
 	return best;
 }
 
-/* How far an edge between two ranks may seem to go back. */
+/* How far an edge between two ranks may go back in time. */
 static int64_t tolerance(const struct ts_graph *graph, const struct ts_edge *edge)
 {
 	uint32_t from = ts_graph_node_rank(graph, edge->from);
@@ -219,15 +218,15 @@ static int finish(struct ts_graph *graph, bool any_back, struct ts_error *err)
 
 	if (nodes > UINT32_MAX / 2 || graph->edge_count >= UINT32_MAX)
 		return ts_error_set(err, TS_ENOSPC,
-				    "too much for one graph: %llu events and %zu dependencies; "
-				    "take a part of the trace",
+				    "too large for one graph: %llu events and %zu dependencies; "
+				    "select a smaller range",
 				    (unsigned long long)nodes, graph->edge_count);
 	graph->node_count = (uint32_t)nodes;
 	rc = ts_graph_index(graph);
 	if (!rc)
 		rc = ts_graph_break_cycles(graph, any_back);
 	if (rc)
-		return ts_error_set(err, rc, "no memory for the dependency graph");
+		return ts_error_set(err, rc, "out of memory for the dependency graph");
 	count_edges(graph);
 	return TS_OK;
 }
@@ -240,15 +239,15 @@ int ts_graph_new(struct ts_graph **ret_graph, const struct ts_work *work, unsign
 	int rc;
 
 	if (!graph)
-		return ts_error_set(err, TS_ENOMEM, "no memory for the dependency graph");
+		return ts_error_set(err, TS_ENOMEM, "out of memory for the dependency graph");
 	graph->work = work;
-	/* A launch and a place in a stream, most have no more. */
+	/* Most commands have a launch edge and a stream edge. */
 	build.rc = ts_grow_array((void **)&graph->edges, &build.edge_capacity,
 				 (size_t)work->command_count * 2 + 1, sizeof(*graph->edges));
 	add_edges(&build);
 	release_build(&build);
 	if (build.rc)
-		return ts_error_set(err, build.rc, "no memory for the dependency graph");
+		return ts_error_set(err, build.rc, "out of memory for the dependency graph");
 	rc = finish(graph, build.any_back, err);
 	if (rc)
 		return rc;

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What depended on what (the derived table `edge`): nodes are commands, calls and stretches of host
- * work between calls; an edge joins the start or end of one to the start or end of another, with
- * its kind, and says whether the trace told it or it was inferred. The same graph serves `state
- * --why`, the critical path, the emulator and replay.
- *
- * Edges never go back in time beyond the clocks' uncertainty (and inside a rank never at all):
- * those that would are counted and left out. The graph has no cycles, also where times are equal.
- * docs/state.md, "Dependency graph".
+ * Dependency graph (the derived table `edge`). Nodes are commands, calls and stretches of host work
+ * between calls. An edge joins the start or end of one node to the start or end of another, has a
+ * kind, and is either recorded in the trace or inferred. The same graph serves `state --why`, the
+ * critical path, the emulator and replay. Edges never go back in time beyond the clock uncertainty
+ * (within a rank, not at all): such edges are counted and dropped. The graph has no cycles, even
+ * where times are equal. See docs/state.md, "Dependency graph".
  */
 #ifndef TS_STATE_GRAPH_GRAPH_H
 #define TS_STATE_GRAPH_GRAPH_H
@@ -15,18 +13,17 @@
 #include "state/work/work.h"
 
 enum ts_edge_kind {
-	TS_EDGE_PROGRAM, /* one thread: what comes next */
+	TS_EDGE_PROGRAM, /* same thread: next in program order */
 	TS_EDGE_LAUNCH,  /* call start -> command start */
 	TS_EDGE_STREAM,  /* command end -> next command of its stream, start */
-	TS_EDGE_EVENT,   /* event recorded behind a command -> command of a stream that waits for it
-			  */
-	TS_EDGE_SYNC,    /* command end -> end of the host's call that waited for it */
-	TS_EDGE_COPY,    /* command end -> end of a blocking copy's call */
-	TS_EDGE_GRAPH,   /* node of a launched graph -> next node */
-	TS_EDGE_COLLECTIVE, /* start of a collective's kernel on one rank -> end on another */
+	TS_EDGE_EVENT, /* event recorded after a command -> command of a stream that waits for it */
+	TS_EDGE_SYNC,  /* command end -> end of the host call that waited for it */
+	TS_EDGE_COPY,  /* command end -> end of the call of a blocking copy */
+	TS_EDGE_GRAPH, /* node of a launched graph -> next node */
+	TS_EDGE_COLLECTIVE, /* start of a collective's kernel on one rank -> its end on another */
 	TS_EDGE_FORWARD,    /* forward operator end -> its backward operator, start */
-	TS_EDGE_FLOW,       /* any other arrow of the trace */
-	TS_EDGE_WAKE,       /* work on one thread that let another one begin; always inferred */
+	TS_EDGE_FLOW,       /* any other flow of the trace */
+	TS_EDGE_WAKE,       /* work on one thread that let another one start; always inferred */
 	TS_EDGE_KIND_COUNT
 };
 const char *ts_edge_kind_name(enum ts_edge_kind kind);
@@ -38,12 +35,12 @@ const char *ts_edge_kind_name(enum ts_edge_kind kind);
 struct ts_graph_stretch {
 	int64_t start, end;
 	uint32_t thread;
-	uint32_t slice; /* innermost slice there; TS_WORK_NONE: none */
+	uint32_t slice; /* innermost slice at that time; TS_WORK_NONE: none */
 };
 
 #define TS_EDGE_FROM_START 1u /* else from its end */
 #define TS_EDGE_TO_END 2u     /* else to its start */
-#define TS_EDGE_INFERRED 4u   /* not told by the trace */
+#define TS_EDGE_INFERRED 4u   /* not recorded in the trace */
 
 struct ts_edge {
 	uint32_t from, to; /* nodes */
@@ -64,11 +61,11 @@ struct ts_graph {
 	size_t edge_count;
 	uint64_t kind_count[TS_EDGE_KIND_COUNT];
 	uint64_t inferred_count;
-	uint64_t backward_count; /* edges left out: they would go back in time */
+	uint64_t backward_count; /* dropped edges: they would go back in time */
 	int64_t worst_backward_ns;
 };
 
-/* Host stretches, program order and wakes cost more than they give for some questions. */
+/* Host stretches, program order and wakes: costly, and not needed for every question. */
 #define TS_GRAPH_HOST 1u
 
 int ts_graph_new(struct ts_graph **ret_graph, const struct ts_work *work, unsigned int flags,
@@ -86,7 +83,7 @@ static inline uint32_t ts_graph_stretch_node(const struct ts_graph *graph, uint3
 	return graph->work->command_count + graph->work->call_count + stretch;
 }
 
-/* Times, name and place of any node. */
+/* Times, name and rank of any node. */
 int64_t ts_graph_node_start(const struct ts_graph *graph, uint32_t node);
 int64_t ts_graph_node_end(const struct ts_graph *graph, uint32_t node);
 const char *ts_graph_node_name(const struct ts_graph *graph, uint32_t node);
@@ -97,9 +94,8 @@ int64_t ts_edge_from_time(const struct ts_graph *graph, const struct ts_edge *ed
 int64_t ts_edge_to_time(const struct ts_graph *graph, const struct ts_edge *edge);
 
 /*
- * The edge into a node's start (or end) whose other side came last: what it waited for in fact. Of
- * equal ones the first. TS_EDGE_NONE: there is none, or, for an end, the node's own start came no
- * earlier.
+ * The decisive edge into a node's start (or end): the one whose source came last. For ties the
+ * first. TS_EDGE_NONE: none or, for an end, the node's own start came no earlier.
  */
 #define TS_EDGE_NONE SIZE_MAX
 size_t ts_graph_decisive(const struct ts_graph *graph, uint32_t node, bool end);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Edges that need no more than commands and their calls: launches, the order of streams, nodes of
- * graphs, and what commands were told to wait for.
+ * Edges that follow from commands and their calls alone: launches, stream order, graph nodes, and
+ * explicit wait lists.
  */
 #include "state/graph/graph_build.h"
 
@@ -17,10 +17,7 @@ static void add_launches(struct ts_graph_build *build)
 	}
 }
 
-/*
- * In the order of a stream; nodes of one graph that follow each other there may well be
- * independent.
- */
+/* Stream order; consecutive nodes of one graph may be independent. */
 static void add_behind(struct ts_graph_build *build, uint32_t from, uint32_t to)
 {
 	const struct ts_work_command *one = &build->work->commands[from];
@@ -33,10 +30,10 @@ static void add_behind(struct ts_graph_build *build, uint32_t from, uint32_t to)
 }
 
 /*
- * The command behind the one at place p - 1. One that still ran does not hold it: what does is the
- * last one that began ahead of it, if that had ended (two threads that issue at the same time are
- * seen in the wrong order). And where commands of a stream overlapped, the next one waits for the
- * last to end, which need not be the last to be issued.
+ * Edge to the command at p from its predecessor. A predecessor that was still running does not
+ * block it: use the last command that started before it and had ended (two threads issuing
+ * concurrently appear in the wrong order). Where commands of a stream overlap, the next one waits
+ * for the last to end, which need not be the last issued.
  */
 static void add_place(struct ts_graph_build *build, uint32_t first, uint32_t p)
 {
@@ -59,12 +56,12 @@ static void add_place(struct ts_graph_build *build, uint32_t first, uint32_t p)
 
 /* ---- streams without an order ---- */
 
-/* Which commands of a stream hold others there, or are held, by themselves: by place. */
+/* Out-of-order streams: barriers and markers that block others or wait for all, by index. */
 struct loose {
-	uint32_t barrier; /* the last one; TS_WORK_NONE: none yet */
-	uint32_t
-		marker; /* the last that waited for all ahead of it, also a barrier; TS_WORK_NONE */
-	uint32_t since; /* the first place behind that one */
+	uint32_t barrier; /* the last barrier; TS_WORK_NONE: none yet */
+	uint32_t marker;  /* the last marker or barrier that waited for everything before it;
+			     TS_WORK_NONE */
+	uint32_t since;   /* the first index after that one */
 };
 
 static bool has_waits(const struct ts_work *work, uint32_t command)
@@ -90,8 +87,8 @@ static uint8_t call_kind(const struct ts_work *work, uint32_t command)
 }
 
 /*
- * A marker or barrier without a list waits for all ahead of it, those ahead of the last such one
- * through that.
+ * A marker or barrier without a wait list waits for everything before it; work before the previous
+ * marker is covered by that one.
  */
 static void gather(struct ts_graph_build *build, struct loose *loose, uint32_t p)
 {
@@ -141,7 +138,7 @@ static void add_streams(struct ts_graph_build *build)
 	}
 }
 
-/* Inside a stream that keeps order its edges tell the same. */
+/* Within an in-order stream its edges already cover this. */
 static void add_waits(struct ts_graph_build *build)
 {
 	const struct ts_work *work = build->work;

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Streams that wait for events of other streams. Some traces tell which event, recorded where; most
- * tell only that some call let some stream wait. There an edge is inferred only from what can be
- * seen: a command that began right when another stream was done, and was held by nothing else.
+ * Streams that wait for events of other streams. Some traces name the event and where it was
+ * recorded; most only show that a call made a stream wait. For those an edge is inferred only from
+ * evidence: a command that started right after another stream finished, and that nothing else
+ * blocked.
  */
 #include "state/graph/graph_build.h"
 
-/* A device gets going within this after what it waited for. */
+/* A device starts within this time after its dependency ends. */
 #define LATENCY_NS 20000
-/* Two streams that were done within this of each other cannot be told apart. */
+/* Two streams that finish within this time cannot be told apart. */
 #define CLOSE_NS 1000
-/* Waits of a thread ahead of one command; of more the newest count. */
+/* Waits of a thread before one command; if there are more, the newest count. */
 #define MAX_WAITS 16
 
 /* ---- told ---- */
@@ -29,7 +30,7 @@ static void make_records(struct ts_graph_build *build)
 	}
 }
 
-/* Correlations rise with time: the commands of a stream up to one. */
+/* Correlation ids increase with time: the latest command of a stream up to one. */
 static uint32_t latest_by_correlation(const struct ts_graph_build *build, uint32_t stream,
 				      int64_t correlation)
 {
@@ -69,10 +70,7 @@ uint32_t ts_graph_recorded(struct ts_graph_build *build, const struct ts_work_sy
 	    ts_pairmap_get(&build->records, sync->rank, (uint64_t)sync->record_correlation, &call))
 		return ts_graph_latest_before(build, sync->on_stream,
 					      ts_graph_call_moment(build->work, (uint32_t)call));
-	/*
-	 * The call that recorded is not in the trace, or is not named: then it was some time
-	 * before.
-	 */
+	/* The recording call is not in the trace or not named: some earlier time is assumed. */
 	*flags |= TS_EDGE_INFERRED;
 	if (sync->record_correlation != TS_ABSENT)
 		return latest_by_correlation(build, sync->on_stream, sync->record_correlation);
@@ -97,14 +95,14 @@ static void add_told(struct ts_graph_build *build, const struct ts_work_sync *sy
 
 /* ---- inferred ---- */
 
-/* When all else was done that the command had to wait for. */
+/* When all other dependencies of the command were done. */
 static int64_t ready_otherwise(const struct ts_graph_build *build, uint32_t index)
 {
 	const struct ts_work *work = build->work;
 	const struct ts_work_command *command = &work->commands[index];
 	const struct ts_work_call *call = &work->calls[command->call];
 	uint32_t place = build->place[index];
-	/* A call that returned when the command was done had handed it over long before. */
+	/* A call that returned only when the command was done had submitted it long before. */
 	int64_t ready = call->end < command->end ? call->end : call->start;
 
 	if (place > work->streams[command->stream].first_command)
@@ -129,11 +127,11 @@ static uint32_t infer(struct ts_graph_build *build, uint32_t index, int64_t read
 }
 
 struct waits {
-	struct ts_graph_moment records[MAX_WAITS]; /* of what each waits for */
+	struct ts_graph_moment records[MAX_WAITS]; /* of what each one waits for */
 	uint32_t count;                            /* also beyond MAX_WAITS */
 };
 
-/* Different waits may well come to the same command. */
+/* Different waits may resolve to the same command. */
 static void infer_all(struct ts_graph_build *build, uint32_t call, const struct waits *waits)
 {
 	uint32_t command = build->work->calls[call].command;
@@ -154,9 +152,9 @@ static void infer_all(struct ts_graph_build *build, uint32_t call, const struct 
 }
 
 /*
- * The thread's next command after waits is taken for the one that waits, and the thread's last
- * record ahead of a wait for that of its event. Where this is wrong, times seldom fit, and no edge
- * comes of it.
+ * Assumes that the thread's next command after a wait is the one that waits, and that its last
+ * record before the wait is that of the event. Where this is wrong, the times rarely match and no
+ * edge results.
  */
 static void infer_thread(struct ts_graph_build *build, const struct ts_work_thread *thread)
 {
@@ -172,9 +170,7 @@ static void infer_thread(struct ts_graph_build *build, const struct ts_work_thre
 			record = ts_graph_call_moment(work, call);
 			recorded = true;
 		} else if (work->calls[call].kind == TS_API_STREAM_WAIT) {
-			/*
-			 * OpenCL's barriers are commands themselves, and tell what they wait for.
-			 */
+			/* OpenCL barriers are commands themselves and carry their wait lists. */
 			if (work->calls[call].command != TS_WORK_NONE)
 				continue;
 			waits.records[waits.count++ % MAX_WAITS] =

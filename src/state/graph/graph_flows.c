@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Arrows of the trace between threads: from a forward operator to its backward one, and others. */
+/* Edges from flows between threads: forward operator to backward operator, and others. */
 #include "state/graph/graph_build.h"
 
-/* So many items around an instant are looked at. */
+/* Number of items around an instant that are examined. */
 #define LOOK_BACK 64
 
-/* The place of a thread's first item that begins at or after an instant. */
+/* Index of a thread's first item that starts at or after an instant. */
 static size_t first_from(const struct ts_graph_build *build, const struct ts_graph_thread *thread,
 			 int64_t time)
 {
@@ -22,7 +22,7 @@ static size_t first_from(const struct ts_graph_build *build, const struct ts_gra
 	return low;
 }
 
-/* A thread's last item that has ended by an instant; TS_WORK_NONE. */
+/* A thread's last item that ended by an instant; TS_WORK_NONE. */
 static uint32_t last_by(const struct ts_graph_build *build, uint32_t thread, int64_t time)
 {
 	const struct ts_graph_thread *in = &build->threads[thread];
@@ -43,7 +43,7 @@ static uint32_t item_from(const struct ts_graph_build *build, uint32_t thread, i
 	return i < in->first + in->count ? build->items[i] : TS_WORK_NONE;
 }
 
-/* When the operator that began at an instant was done; the instant itself where there is none. */
+/* End of the operator that started at an instant; the instant itself if there is none. */
 static int64_t operator_end(const struct ts_work *work, uint32_t thread, int64_t time)
 {
 	uint32_t slice = ts_work_slice_at(work, thread, time);

@@ -1,33 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The host's side: each thread's time is cut into calls and, between them, stretches in which the
- * innermost slice stays the same; what follows on a thread depends on what was ahead of it. Long
- * times in which a thread tells of nothing are left open, for graph_wake.c to judge.
+ * Host side: splits each thread's time into calls and, between them, stretches with the same
+ * innermost slice, joined in program order. Long gaps without activity are left to graph_wake.c.
  */
 #include "base/ns.h"
 #include "state/graph/graph_build.h"
 
-/* Longer than this without a call or an operator: the thread may have waited. */
+/* Longer than this without a call or operator: the thread may have waited. */
 #define GAP_NS 1000000
 
-/* A call whose end has not come yet, since others may stand inside it. */
+/* A call that has not ended yet; other calls may nest in it. */
 struct open_call {
 	uint32_t node;
 	uint32_t last_child; /* TS_WORK_NONE: none yet */
 };
 
-/* A walk along a thread. */
+/* State of a walk along a thread. */
 struct walk {
 	struct ts_graph_build *build;
 	const struct ts_work_thread *thread;
 	uint32_t number;               /* of the thread */
 	uint32_t next_call, end_calls; /* not taken yet */
 	uint32_t last;                 /* node that ended last; TS_WORK_NONE: none */
-	int64_t covered;               /* calls reach up to here */
+	int64_t covered;               /* calls reach up to this time */
 	size_t open_gap;               /* ends with the next item; SIZE_MAX: none */
 	struct open_call *calls;
 	size_t call_depth, call_capacity;
-	uint32_t *slices; /* those around the place of the walk */
+	uint32_t *slices; /* slices that enclose the current position */
 	size_t slice_depth, slice_capacity;
 };
 
@@ -93,7 +92,7 @@ static void follow(struct walk *walk, uint32_t node)
 		ts_graph_add(walk->build, walk->last, node, TS_EDGE_PROGRAM, 0);
 }
 
-/* Time between calls in which the innermost slice is the same. */
+/* Time between calls with the same innermost slice. */
 static void add_piece(struct walk *walk, int64_t from, int64_t to, uint32_t slice)
 {
 	struct ts_graph_stretch stretch = {
@@ -141,7 +140,7 @@ static void close_call(struct walk *walk)
 		walk->last = closed.node;
 }
 
-/* Behind what is ahead of it inside the call around it, else behind that call's start. */
+/* Depends on the previous item inside the enclosing call, else on that call's start. */
 static void open_call(struct walk *walk, uint32_t node)
 {
 	struct ts_graph_build *build = walk->build;
@@ -165,7 +164,7 @@ static void open_call(struct walk *walk, uint32_t node)
 		walk->calls[walk->call_depth++] = (struct open_call){ node, TS_WORK_NONE };
 }
 
-/* The next call, with all that begin before it and those inside it are over. */
+/* Takes the next call, with all nested calls that end before it. */
 static void take_calls(struct walk *walk)
 {
 	const struct ts_work *work = walk->build->work;
@@ -187,7 +186,7 @@ static void take_calls(struct walk *walk)
 
 /* ---- a thread ---- */
 
-/* From here to there the innermost slice is the same; calls are taken out. */
+/* The innermost slice is constant over this range; calls are cut out. */
 static void pass(struct walk *walk, int64_t from, int64_t to, uint32_t slice)
 {
 	const struct ts_work_call *calls = walk->build->work->calls;
@@ -209,7 +208,7 @@ static uint32_t innermost(const struct walk *walk)
 	return walk->slice_depth ? walk->slices[walk->slice_depth - 1] : TS_WORK_NONE;
 }
 
-/* Slices that are over by then; the time that has been passed. */
+/* Pops slices that end by then; returns the time reached. */
 static int64_t leave_slices(struct walk *walk, int64_t time, int64_t until)
 {
 	const struct ts_work_slice *slices = walk->build->work->slices;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * In which order commands were put into their streams, and what was in a stream at a given moment.
- * The other groups of edges ask here. Adds no edges itself.
+ * Issue order of commands in their streams, and the content of a stream at a given moment. Used by
+ * the other edge groups; adds no edges itself.
  */
 #include "state/graph/graph_build.h"
 
@@ -11,9 +11,8 @@ struct ts_graph_moment ts_graph_call_moment(const struct ts_work *work, uint32_t
 }
 
 /*
- * When each was issued, by command. Where that is unknown, it was no later than its start, nor than
- * the issue of the one that ran next; nor than the first call, where it was issued before all of
- * them.
+ * Issue time of each command. If unknown: no later than its start, than the issue of the command
+ * that ran next, and than the first call if it was issued before all calls.
  */
 static void find_issue_times(struct ts_graph_build *build, const struct ts_work_stream *stream,
 			     int64_t *issued)
@@ -64,7 +63,7 @@ static bool is_in_order(const struct ts_work *work, const struct ts_work_stream 
 	return true;
 }
 
-/* The stream's places are sorted by what was issued first; issued[] goes along. */
+/* Sorts a stream's range by issue time; issued[] is permuted along. */
 static void sort_stream(struct ts_graph_build *build, const struct ts_work_stream *stream)
 {
 	uint32_t first = stream->first_command, count = stream->command_count;
@@ -207,7 +206,7 @@ bool ts_graph_by_end(struct ts_graph_build *build)
 	return true;
 }
 
-/* How many commands of the rank ended at or before an instant. */
+/* Number of commands of the rank that ended at or before an instant. */
 static uint32_t ended_by(const struct ts_graph_build *build, const struct ts_work_rank *rank,
 			 int64_t time)
 {
@@ -225,7 +224,7 @@ static uint32_t ended_by(const struct ts_graph_build *build, const struct ts_wor
 	return low;
 }
 
-/* So many are looked at: in a crowd of commands that end together nothing could be told anyway. */
+/* Number of candidates examined: among more commands ending together nothing can be decided. */
 #define LOOK_BACK 64
 
 uint32_t ts_graph_ended_last(struct ts_graph_build *build, const struct ts_graph_question *question)

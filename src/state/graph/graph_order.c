@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Edges by node, and no cycles. Since edges go forward in time, a cycle can only be one of edges
- * that take no time (times of whole microseconds have many equal ones), through events without
- * length: those alone are walked.
+ * Sorts edges by node and breaks cycles. Edges go forward in time, so a cycle can only consist of
+ * zero-time edges through events of zero length (common with microsecond times): only those are
+ * walked.
  */
 #include "state/graph/graph_build.h"
 
 /* ---- by node ---- */
 
-/* first[n + 1] counts the edges of node n; then first[n] is where they begin. */
+/* first[n + 1] counts the edges of node n; afterwards first[n] is where they begin. */
 static void sum_up(uint32_t *first, uint32_t node_count)
 {
 	for (uint32_t n = 0; n < node_count; n++)
 		first[n + 1] += first[n];
 }
 
-/* Edges in order of `to`, in the order of their making inside a node. */
+/* Sorts edges by `to`, keeping insertion order within a node. */
 static int order_in(struct ts_graph *graph)
 {
 	struct ts_edge *sorted = calloc(graph->edge_count + 1, sizeof(*sorted));
@@ -72,13 +72,12 @@ int ts_graph_index(struct ts_graph *graph)
 /* ---- cycles ---- */
 
 /*
- * Points are the starts (2n) and ends (2n + 1) of nodes. `waits` counts for each how many points
- * that take no time to it have not been passed; points that nothing waits for are passed in turn
- * (`queue`).
+ * Points are the starts (2n) and ends (2n + 1) of nodes. `waits` counts the unvisited zero-time
+ * predecessors of each; points with none are visited in turn (`queue`).
  */
 struct walk {
 	struct ts_graph *graph;
-	bool all; /* some edges go back: every edge counts, not only those that take no time */
+	bool all; /* some edges go back in time: all edges count, not only zero-time ones */
 	uint32_t *waits;
 	uint32_t *queue;
 	size_t head, tail;
@@ -139,7 +138,7 @@ static void pass(struct walk *walk, uint32_t point)
 	}
 }
 
-/* A point that waits for itself by some way round: what it still waits for is given up. */
+/* A point in a cycle: drops its remaining incoming edges. */
 static void force(struct walk *walk, uint32_t point)
 {
 	const struct ts_graph *graph = walk->graph;
@@ -178,7 +177,7 @@ static int compare_points(const void *one, const void *other)
 	return a->point < b->point ? -1 : a->point > b->point;
 }
 
-/* Cycles are there: their points in order of time, the earliest that is not passed is forced. */
+/* There are cycles: forces the earliest unvisited point, in time order. */
 static int force_rest(struct walk *walk, size_t points)
 {
 	size_t count = 0;
@@ -203,7 +202,7 @@ static int force_rest(struct walk *walk, size_t points)
 }
 
 /*
- * Could there be one? Only through events without length, or from the start of a collective to the
+ * Cycles are only possible through zero-length events, or from the start of one collective to the
  * end of another.
  */
 static bool may_have_cycles(const struct walk *walk)

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Collectives: none of their commands ends before the last of them has begun. One edge from that
- * last one to the end of each other says it all, and keeps the number of edges that of the
- * commands.
+ * Collectives: no member ends before the last one has started. One edge from the last starter to
+ * the end of every other member expresses that with as many edges as commands.
  */
 #include "state/collectives/collectives.h"
 #include "state/graph/graph_build.h"

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where the host waited for a device: synchronisations of streams, events and devices, and copies
- * that return only when they are done. Told by rows with operands where the trace has them; else
- * inferred, with care.
+ * Host waits: synchronisations of streams, events and devices, and blocking copies. Taken from rows
+ * with operands where the trace has them, else inferred conservatively.
  */
 #include "state/graph/graph_build.h"
 
@@ -25,7 +24,7 @@ static void add_told(struct ts_graph_build *build)
 		unsigned int flags = 0;
 		uint32_t command = TS_WORK_NONE;
 
-		/* A query tells of an event, too, but waits for nothing. */
+		/* A query names an event too, but does not wait. */
 		if (sync->call == TS_WORK_NONE || work->calls[sync->call].kind == TS_API_QUERY)
 			continue;
 		if (sync->kind == TS_SYNC_STREAM && sync->stream != TS_WORK_NONE)
@@ -54,7 +53,7 @@ static void infer_wait(struct ts_graph_build *build, uint32_t call, struct ts_gr
 	add_wait(build, ts_graph_ended_last(build, &question), call, TS_EDGE_INFERRED);
 }
 
-/* An event's wait is for what was issued before the thread's last record. */
+/* A wait for an event covers what was issued before the thread's last record. */
 static void infer_thread(struct ts_graph_build *build, const struct ts_work_thread *thread)
 {
 	const struct ts_work *work = build->work;
@@ -122,7 +121,7 @@ static void collect_told(struct ts_graph_build *build, struct device_syncs *sync
 	}
 }
 
-/* A call waits for its rank's device; of several, for that which its thread used last. */
+/* A call waits for its rank's device; with several devices, for the one its thread used last. */
 static void collect_thread(struct ts_graph_build *build, struct device_syncs *syncs,
 			   const struct ts_work_thread *thread)
 {
@@ -156,7 +155,7 @@ static int compare_device_syncs(const void *one, const void *other)
 	return a->call < b->call ? -1 : a->call > b->call;
 }
 
-/* The first of `count` synchronisations that a command issued at this time was ahead of. */
+/* Index of the first of `count` synchronisations after a command's issue time. */
 static size_t first_sync_after(const struct device_sync *syncs, size_t count, int64_t issued,
 			       int64_t correlation)
 {
@@ -176,7 +175,7 @@ static size_t first_sync_after(const struct device_sync *syncs, size_t count, in
 	return low;
 }
 
-/* What was waited for once need not be again: each round takes up what was issued since. */
+/* Each synchronisation only needs edges from commands issued since the previous one. */
 static void add_stream_of_device(struct ts_graph_build *build, uint32_t stream,
 				 const struct device_sync *syncs, size_t count)
 {
@@ -252,8 +251,8 @@ static unsigned int name_facts(struct ts_graph_build *build, uint32_t name)
 }
 
 /*
- * A copy from or to memory that is not pinned is done inside its call, whatever that is called. One
- * that blocks where its caller wishes did so if it was done inside its call.
+ * A copy from or to pageable memory completes inside its call, whatever the call's name. An
+ * optionally blocking call blocked if the copy completed inside it.
  */
 static void add_copy(struct ts_graph_build *build, uint32_t index)
 {

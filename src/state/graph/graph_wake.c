@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What let a thread go on, or begin, after a long time in which it told of nothing: work of another
- * thread of its rank that ended right before. Always inferred. A gap that nothing explains, inside
- * a slice, was the thread's own work.
+ * Infers what let a thread continue or start after a long gap: work of another thread of its rank
+ * that ended right before. A gap inside a slice without such an explanation counts as the thread's
+ * own work.
  */
 #include "state/graph/graph_build.h"
 
-/* Work that ended longer ago than this let nobody go on. */
+/* Work that ended longer ago than this wakes nobody. */
 #define WAKE_NS 1000000
-/* So many candidates are looked at. */
+/* Number of candidates examined. */
 #define LOOK_BACK 64
 
 /* Items of all threads of a rank by end. */
@@ -72,10 +72,7 @@ static size_t ended_by(const struct ended *ended, size_t first, size_t end, int6
 	return first;
 }
 
-/*
- * Had the other thread nothing more to do for now? Only then it can have been what was waited for
- * inside a slice.
- */
+/* Was the other thread done for now? Only then can it have been waited for inside a slice. */
 static bool is_done(const struct ts_graph_build *build, const struct ended *candidate, int64_t time)
 {
 	const struct ts_graph_thread *thread = &build->threads[candidate->thread];

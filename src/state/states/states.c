@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The state machine as a whole: device after device, instants of commands, then streams, then the
- * device. What the states mean is in docs/state.md; the parts are in states_*.c.
+ * Drives the state machine device by device: instants of commands, then streams, then the device.
+ * The states are defined in docs/state.md; the work is done in states_*.c.
  */
 #include "state/states/states.h"
 
@@ -10,7 +10,7 @@
 #include "base/memory.h"
 #include "state/states/states_internal.h"
 
-/* Idle stretches may be cut so often, for each command and wait of a thread. */
+/* Budget for splitting idle intervals, per command and per wait of a thread. */
 #define PIECES_PER_ROW 16u
 #define MICROSECOND 1000
 
@@ -83,10 +83,7 @@ void ts_command_phases(const struct ts_states *states, uint32_t c,
 
 /* ---- building ---- */
 
-/*
- * Times that are whole microseconds apart were rounded; then two that should be equal may differ by
- * one.
- */
+/* Times that are all full microseconds were rounded; two that should be equal may differ by one. */
 static int64_t tolerance_of(const struct ts_work *work, const struct ts_work_rank *rank)
 {
 	const struct ts_work_command *commands = work->commands + rank->first_command;
@@ -111,7 +108,7 @@ static int begin(struct ts_states_build *build)
 	states->latencies = calloc((size_t)work->device_count + 1, sizeof(*states->latencies));
 	states->lanes = calloc(lanes + 1, sizeof(*states->lanes));
 	build->samples = malloc(sizeof(*build->samples));
-	/* What most traces need at least, so that growing seldom copies. */
+	/* Initial size that suffices for most traces. */
 	if (ts_grow_array((void **)&states->intervals, &states->interval_capacity,
 			  2 * (work->command_count + lanes), sizeof(*states->intervals)))
 		return TS_ENOMEM;
@@ -142,7 +139,7 @@ static uint32_t commands_of(const struct ts_work *work, const struct ts_work_dev
 	return count;
 }
 
-/* The instants of all commands of a device. */
+/* Derives the instants of all commands of a device. */
 static int derive_device(struct ts_states_build *build, uint32_t d, bool *in_order)
 {
 	const struct ts_work_device *device = &build->work->devices[d];
@@ -173,7 +170,7 @@ static struct ts_state_lane *begin_lane(struct ts_states_build *build, struct ts
 	return lane;
 }
 
-/* The lane of a device comes before those of its streams, of which it is made. */
+/* The lane of a device comes before those of its streams, from which it is derived. */
 static int build_lanes(struct ts_states_build *build, uint32_t d, const bool *in_order)
 {
 	const struct ts_work_device *device = &build->work->devices[d];
@@ -235,7 +232,7 @@ int ts_states_new(struct ts_states **ret_states, const struct ts_work *work,
 		rc = build_all(&build);
 	release(&build);
 	if (rc)
-		return ts_error_set(err, rc, "no memory for the states of %u commands",
+		return ts_error_set(err, rc, "out of memory for the states of %u commands",
 				    work->command_count);
 	*ret_states = TS_STEAL(states);
 	return 0;

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The instants of commands: when each was handed over, when it was ready, and what it waited for
- * last (docs/state.md, "A command"). One pass over the commands of a stream and the edges into
- * them.
+ * Instants of commands: when each was handed over, when it was ready, and what it waited for last
+ * (docs/state.md, "A command"). One pass over the commands of a stream and their incoming edges.
  */
 #include "base/memory.h"
 #include "state/states/states_internal.h"
 
-/* Calls of a stream's commands lie far apart: they are asked for so many commands ahead. */
+/* Calls of a stream's commands are scattered in memory: prefetch this many commands ahead. */
 #define PREFETCH 12
 
-/* What a command waited for, so far: the last one to end. */
+/* The dependency that ended last, so far. */
 struct latest {
 	int64_t end;
 	uint32_t blocker;
@@ -53,8 +52,8 @@ static void take_ahead(const struct ts_work *work, uint32_t ahead, int64_t end,
 }
 
 /*
- * May two commands of a stream run at once? Nodes of one graph may, and what a job that holds
- * others is made of.
+ * May two commands of a stream run concurrently? Nodes of one graph may, and so may commands of one
+ * call.
  */
 static bool may_overlap(const struct ts_work_command *a, const struct ts_work_command *b)
 {
@@ -62,8 +61,8 @@ static bool may_overlap(const struct ts_work_command *a, const struct ts_work_co
 }
 
 /*
- * Of those ahead in the stream `last` ended last. If it still ran it held nobody, but the one
- * directly ahead may have.
+ * `last` is the earlier command of the stream that ended last. If it was still running it blocked
+ * nothing, but the direct predecessor may have.
  */
 static void look_ahead(struct ts_states_build *build, uint32_t c, uint32_t last,
 		       struct latest *latest)
@@ -109,7 +108,7 @@ static void follow_edges(struct ts_states_build *build, uint32_t c, struct lates
 	}
 }
 
-/* How far apart the clocks of two ranks may be; TS_ABSENT: unknown. */
+/* Clock uncertainty between two ranks; TS_ABSENT: unknown. */
 static int64_t ranks_apart(const struct ts_work *work, uint32_t a, uint32_t b)
 {
 	int64_t first = work->ranks[a].uncertainty_ns, second = work->ranks[b].uncertainty_ns;
@@ -117,7 +116,7 @@ static int64_t ranks_apart(const struct ts_work *work, uint32_t a, uint32_t b)
 	return first == TS_ABSENT || second == TS_ABSENT ? TS_ABSENT : ts_ns_add(first, second);
 }
 
-/* A collective cannot end before the last peer has begun. */
+/* A collective cannot end before the last peer has started. */
 static void check_peers(struct ts_states_build *build, uint32_t c)
 {
 	const struct ts_graph *graph = build->graph;
@@ -173,7 +172,7 @@ static void sample(struct ts_latency_samples *samples, const struct ts_work_comm
 		samples->launch[samples->launch_count++] = ts_ns_sub(command->start, issued);
 }
 
-/* last: of those ahead in its stream the one that ended last; itself: there is none. */
+/* last: the earlier command of the stream that ended last; the command itself if there is none. */
 static void derive(struct ts_states_build *build, uint32_t c, uint32_t last, struct latest *latest)
 {
 	const struct ts_work_command *command = &build->work->commands[c];

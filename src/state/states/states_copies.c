@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The copy engine: which copies waited for another one of the same direction, on another stream of
- * their device. Copies come stream by stream and are merged into one order of time.
+ * Copy engine: finds copies that waited for another copy in the same direction on another stream of
+ * their device. Copies come sorted per stream and are merged into time order.
  */
 #include "base/memory.h"
 #include "state/states/states_internal.h"
@@ -12,7 +12,7 @@ static bool comes_before(const struct ts_work_command *a, const struct ts_work_c
 	return a->copy_kind != b->copy_kind ? a->copy_kind < b->copy_kind : a->start <= b->start;
 }
 
-/* Where the ordered run that begins at `at` ends. */
+/* End of the sorted run that begins at `at`. */
 static size_t run_end(const struct ts_work_command *commands, const uint32_t *copies, size_t count,
 		      size_t at)
 {
@@ -34,7 +34,7 @@ static void merge_two(const struct ts_work_command *commands, const uint32_t *a,
 		*to++ = *b++;
 }
 
-/* Merges neighbouring runs, pair by pair; false: there is only one. */
+/* Merges adjacent runs pairwise; false: only one run is left. */
 static bool merge_pass(const struct ts_work_command *commands, const uint32_t *from, size_t count,
 		       uint32_t *to)
 {

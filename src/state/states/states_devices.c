@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The intervals of a device: at each instant the strongest state of its streams (docs/state.md, "A
- * device"). Streams are merged pair by pair, then the results: n log s for n intervals of s
- * streams.
+ * Intervals of a device: at each instant the strongest state of its streams (docs/state.md, "A
+ * device"). Streams are merged pairwise: n log s for n intervals of s streams.
  */
 #include "base/memory.h"
 #include "state/states/states_internal.h"
@@ -13,7 +12,7 @@ struct run {
 	size_t count;
 };
 
-/* Larger is stronger: by state, then the reason that is listed first. */
+/* Larger is stronger: by state, then the reason listed first. */
 static unsigned int strength(const struct ts_state_interval *interval)
 {
 	return ((unsigned int)interval->state << 4) + (15u - interval->reason);
@@ -34,7 +33,7 @@ static struct ts_state_interval *append(struct ts_state_interval *first,
 	return next + 1;
 }
 
-/* Room for a->count + b->count at `to`. */
+/* `to` has space for a->count + b->count. */
 static size_t merge_two(const struct run *a, const struct run *b, struct ts_state_interval *to)
 {
 	const struct ts_state_interval *left = a->intervals, *right = b->intervals;
@@ -53,7 +52,7 @@ static size_t merge_two(const struct run *a, const struct run *b, struct ts_stat
 	return (size_t)(next - to);
 }
 
-/* A part alone: its neighbours of the same state and reason become one. */
+/* A single run: merges adjacent intervals with the same state and reason. */
 static size_t join_one(const struct run *run, struct ts_state_interval *to)
 {
 	struct ts_state_interval *next = to;
@@ -64,7 +63,7 @@ static size_t join_one(const struct run *run, struct ts_state_interval *to)
 	return (size_t)(next - to);
 }
 
-/* Halves the number of parts; the results lie in `to`. */
+/* Halves the number of runs; the results are in `to`. */
 static size_t merge_level(struct run *runs, size_t count, struct ts_state_interval *to)
 {
 	size_t merged = 0;
@@ -90,8 +89,8 @@ static int reserve_scratch(struct ts_states_build *build, size_t count)
 }
 
 /*
- * Neighbours of the same state and reason become one. Idle stretches name the command that ends
- * them.
+ * Merges adjacent intervals with the same state and reason. Idle intervals name the command that
+ * ends them.
  */
 static int emit_all(struct ts_states_build *build, const struct run *run)
 {
@@ -136,7 +135,7 @@ int ts_states_build_device(struct ts_states_build *build, const struct ts_state_
 		intervals += streams[i].count;
 	if (!intervals)
 		return emit_nothing(build);
-	/* Parts lie among the intervals, which must not move while they are read. */
+	/* Runs point into the intervals, which must not move while they are read. */
 	if (!runs || (count > 1 && reserve_scratch(build, intervals)) ||
 	    ts_grow_array((void **)&build->states->intervals, &build->states->interval_capacity,
 			  build->states->interval_count + intervals,
@@ -144,7 +143,7 @@ int ts_states_build_device(struct ts_states_build *build, const struct ts_state_
 		return TS_ENOMEM;
 	for (uint32_t i = 0; i < stream_count; i++)
 		runs[i] = (struct run){ build->states->intervals + streams[i].first,
-					  streams[i].count };
+					streams[i].count };
 	for (; count > 1; turn = !turn)
 		count = merge_level(runs, count, build->scratch[turn]);
 	return emit_all(build, &runs[0]);

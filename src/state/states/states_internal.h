@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Inside the state machine (states.h): what its parts share while states are built, device by
- * device. Instants of commands first (states_commands.c, states_copies.c), then what is usual on
- * the device (states_latency.c), then its streams (states_streams.c), then the device itself
- * (states_devices.c).
+ * Internals of the state machine (states.h), shared while states are built device by device:
+ * instants of commands (states_commands.c, states_copies.c), typical latencies (states_latency.c),
+ * streams (states_streams.c), then the device (states_devices.c).
  */
 #ifndef TS_STATE_STATES_STATES_INTERNAL_H
 #define TS_STATE_STATES_STATES_INTERNAL_H
@@ -11,20 +10,20 @@
 #include "base/ns.h"
 #include "state/states/states.h"
 
-/* Of each kind of latency, so many are looked at on a device. */
+/* Number of samples per device for each kind of latency. */
 #define TS_LATENCY_SAMPLES 4096u
 
 struct ts_latency_samples {
 	int64_t launch[TS_LATENCY_SAMPLES], next[TS_LATENCY_SAMPLES];
 	uint32_t launch_count, next_count;
-	uint32_t stride; /* each how many-th command is looked at */
-	uint32_t skip;   /* so many before the next one */
+	uint32_t stride; /* every how many-th command is sampled */
+	uint32_t skip;   /* commands to skip before the next sample */
 };
 
-/* Stretches in which a thread was inside calls that wait for a device: disjoint, by start. */
+/* Intervals in which a thread was inside calls that wait for a device: disjoint, by start. */
 struct ts_state_span {
 	int64_t start, end;
-	int64_t before; /* length of those before it on its thread */
+	int64_t before; /* total length of earlier spans of its thread */
 };
 
 struct ts_state_waits {
@@ -38,15 +37,15 @@ struct ts_states_build {
 	const struct ts_graph *graph;
 	struct ts_state_waits waits;
 	struct ts_latency_samples *samples;
-	uint32_t *copies; /* of the device at hand, in order of commands */
+	uint32_t *copies; /* of the current device, in command order */
 	size_t copy_count, copy_capacity;
-	uint32_t *heads; /* of a stream that was not served in order of issue */
+	uint32_t *heads; /* of a stream that did not run in issue order */
 	size_t head_capacity;
 	struct ts_state_interval *scratch[2];
 	size_t scratch_capacity[2];
-	int64_t tolerance_ns; /* of times on one clock of the rank at hand */
-	int64_t from, to;     /* window of that rank */
-	size_t pieces_left;   /* how often idle stretches may still be cut */
+	int64_t tolerance_ns; /* for times on one clock of the current rank */
+	int64_t from, to;     /* window of the current rank */
+	size_t pieces_left;   /* remaining budget for splitting idle intervals */
 	struct ts_state_lane *lane;
 };
 
@@ -60,7 +59,7 @@ static inline int64_t ts_command_end(const struct ts_work_command *command)
 	return command->end > command->start ? command->end : command->start;
 }
 
-/* When the host asked for it, as the states see it. */
+/* When the host requested it, as the states see it. */
 static inline int64_t ts_command_issued(const struct ts_work_command *command)
 {
 	return command->issued == TS_ABSENT || command->issued > command->start ? command->start
@@ -72,18 +71,16 @@ static inline int64_t ts_command_issued(const struct ts_work_command *command)
 int ts_state_waits_init(struct ts_state_waits *waits, const struct ts_work *work);
 void ts_state_waits_release(struct ts_state_waits *waits);
 
-/*
- * Instants of the commands of one stream; true: they were issued in the order in which they began.
- */
+/* Instants of the commands of one stream; true: issue order equals start order. */
 int ts_states_derive_stream(struct ts_states_build *build, const struct ts_work_stream *stream,
 			    bool *ret_in_order);
-/* Once all streams of a device are derived. */
+/* Called after all streams of a device are derived. */
 int ts_states_classify_copies(struct ts_states_build *build);
 /* Samples are sorted. */
 void ts_states_estimate_latency(struct ts_latency_samples *samples, int64_t tolerance_ns,
 				struct ts_state_latency *ret_latency);
 
-/* The start of the last peer that came, from start to end; start: it waited for none. */
+/* Start of the last peer to arrive, between start and end; start: it waited for none. */
 int64_t ts_states_joined(const struct ts_graph *graph, uint32_t command);
 void ts_states_phases(const struct ts_states *states, const struct ts_state_latency *latency,
 		      uint32_t command, struct ts_command_phases *ret_phases);
@@ -93,8 +90,8 @@ int ts_states_build_device(struct ts_states_build *build, const struct ts_state_
 			   uint32_t stream_count);
 
 /*
- * Adds to the lane at hand what is not empty and lies in the window; touching equal ones become
- * one.
+ * Appends an interval to the current lane, clipped to the window; merges it with an equal
+ * neighbour.
  */
 int ts_states_emit(struct ts_states_build *build, const struct ts_state_interval *interval);
 

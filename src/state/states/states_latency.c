@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is usual on a device: twice the median of what was seen (docs/state.md). */
+/* Typical latencies of a device: twice the median of the samples (docs/state.md). */
 #include "base/memory.h"
 #include "state/states/states_internal.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The intervals of a stream (docs/state.md, "A stream"): one pass over its commands in order of
- * start. Where one runs the stream runs; in the gaps between, its head says what it is waiting
- * for, and before the head was issued it is idle.
+ * Intervals of a stream (docs/state.md, "A stream"): one pass over its commands by start. While a
+ * command runs the stream is running; in the gaps its head command determines the wait, and before
+ * the head was issued the stream is idle.
  */
 #include "base/memory.h"
 #include "state/states/states_internal.h"
@@ -57,7 +57,7 @@ int ts_states_emit(struct ts_states_build *build, const struct ts_state_interval
 
 /* ---- idle ---- */
 
-/* The first of a thread's waits that ends after an instant; `high` where there is none. */
+/* The first of a thread's waits that ends after an instant; `high` if none. */
 static size_t wait_after(const struct ts_state_waits *waits, size_t low, size_t high, int64_t time)
 {
 	while (low < high) {
@@ -71,10 +71,7 @@ static size_t wait_after(const struct ts_state_waits *waits, size_t low, size_t 
 	return low;
 }
 
-/*
- * Of a thread's waits `first` to `last`, all of which reach into [start, end): how long they are
- * there.
- */
+/* Total time of the thread's waits `first` to `last`, all of which overlap [start, end). */
 static int64_t waited(const struct ts_state_span *first, const struct ts_state_span *last,
 		      int64_t start, int64_t end)
 {
@@ -87,8 +84,7 @@ static int64_t waited(const struct ts_state_span *first, const struct ts_state_s
 }
 
 /*
- * The waits of the thread that issued `head`, from `first` up to `end`, cut an idle stretch into
- * pieces.
+ * Splits an idle interval at the waits of the thread that issued `head`, from `first` up to `end`.
  */
 static int emit_pieces(struct ts_states_build *build, int64_t start, int64_t end, uint32_t head,
 		       const struct ts_state_span *first, const struct ts_state_span *behind)
@@ -107,7 +103,7 @@ static int emit_pieces(struct ts_states_build *build, int64_t start, int64_t end
 	return rc ? rc : emit(build, start, end, TS_STATE_IDLE, TS_REASON_HOST_BOUND, head);
 }
 
-/* Too many to be cut at each: what most of the stretch is. */
+/* Too many waits to split at each: uses the state that dominates the interval. */
 static int emit_coarse(struct ts_states_build *build, int64_t start, int64_t end, uint32_t head,
 		       int64_t waited_ns)
 {
@@ -142,7 +138,7 @@ static int emit_host_idle(struct ts_states_build *build, int64_t start, int64_t 
 	return emit_pieces(build, start, end, head, spans + first, spans + behind);
 }
 
-/* From `start` until `head` was issued, or began where that is unknown. */
+/* From `start` until `head` was issued, or started if that is unknown. */
 static int emit_idle(struct ts_states_build *build, int64_t start, int64_t end, uint32_t head,
 		     bool first)
 {
@@ -158,7 +154,7 @@ static int emit_idle(struct ts_states_build *build, int64_t start, int64_t end, 
 /* ---- the stream ---- */
 
 /*
- * Nothing runs in [start, end); `head` is the first that was issued of those that begin then or
+ * Nothing runs in [start, end); `head` is the earliest issued of the commands that start then or
  * later.
  */
 static int emit_gap(struct ts_states_build *build, int64_t start, int64_t end, uint32_t head,
@@ -199,7 +195,7 @@ static int emit_running(struct ts_states_build *build, int64_t from, int64_t end
 	return rc ? rc : emit(build, from, end, TS_STATE_RUNNING, TS_REASON_NONE, c);
 }
 
-/* heads[i]: of the commands from i on the one that was issued first. */
+/* heads[i]: the earliest issued of the commands from i on. */
 static int find_heads(struct ts_states_build *build, const struct ts_work_stream *stream)
 {
 	const struct ts_work_command *commands = build->work->commands;

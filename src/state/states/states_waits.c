@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * When each thread was inside a call that waits for a device: synchronisations and blocking
- * copies. One pass over the calls, which are in order; a name is judged once.
+ * When each thread was inside a call that waits for a device: synchronisations and blocking copies.
+ * One pass over the sorted calls; each name is classified once.
  */
 #include <string.h>
 
@@ -10,7 +10,7 @@
 
 enum { UNMET, WAITS, GOES_ON };
 
-/* Whether calls of a kind wait depends on the name for copies alone. */
+/* Only for copies does the name decide whether a call waits. */
 static bool call_waits(const struct ts_work *work, const struct ts_work_call *call, uint8_t *names)
 {
 	if (call->kind != TS_API_COPY)
@@ -28,7 +28,7 @@ struct spans {
 	size_t count, capacity;
 };
 
-/* Behind those of its thread, which begin at `first`; what overlaps becomes one. */
+/* Appends to the spans of its thread, which begin at `first`; overlapping spans are merged. */
 static int add_span(struct spans *spans, size_t first, const struct ts_work_call *call)
 {
 	struct ts_state_span *last = spans->count > first ? &spans->items[spans->count - 1] : NULL;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Backward slices and the forward ones of the same sequence number. Of several forward slices with
- * one number the last to begin made the node: the number only moves on when one is made. See
- * autograd_link.h.
+ * Links backward slices to the forward slices with the same sequence number. If several forward
+ * slices share a number, the last one to start created the autograd node: the number advances only
+ * when a node is created. See autograd_link.h.
  */
 #include "state/work/autograd_link.h"
 
@@ -12,7 +12,7 @@
 #define SEQUENCE_KEY "Sequence number"
 #define FORWARD_THREAD_KEY "Fwd thread id"
 #define MARK ", seq = "
-#define MOST_CALLS 1000u /* of a slice, that are looked at */
+#define MOST_CALLS 1000u /* calls of one slice that are examined */
 #define STASHED_MARK ", stashed seq = "
 
 /* A slice of the forward pass. */
@@ -24,8 +24,8 @@ struct candidate {
 struct ts_autograd_link {
 	const struct ts_work *work;
 	int64_t *sequences; /* of slices; TS_ABSENT: none */
-	bool *are_backward; /* nodes of the autograd graph at work, and what they call */
-	uint32_t *forwards; /* of slices: the slice; TS_WORK_NONE */
+	bool *are_backward; /* running autograd nodes and what they call */
+	uint32_t *forwards; /* per slice: its forward slice, or TS_WORK_NONE */
 	struct candidate *candidates;
 	size_t count, capacity;
 	uint64_t found;
@@ -46,7 +46,9 @@ static int64_t number_behind(const char *name, const char *mark)
 	return length && !ts_parse_int64(at, length, &value) ? value : TS_ABSENT;
 }
 
-/* Nodes are called "AddmmBackward0", or "autograd::engine::evaluate_function: AddmmBackward0". */
+/*
+ * Node names look like "AddmmBackward0" or "autograd::engine::evaluate_function: AddmmBackward0".
+ */
 static bool is_node_name(const char *name)
 {
 	const char *at = strstr(name, "Backward");
@@ -76,7 +78,7 @@ static void read_names(struct ts_autograd_link *forward)
 
 /* ---- numbers in arguments ---- */
 
-/* Where a shape has its numbers: positions among values, plus 1. */
+/* Where a shape stores the sequence number and thread id: index among its values, plus 1. */
 struct arg_columns {
 	uint16_t sequence, thread;
 };
@@ -103,8 +105,9 @@ static struct arg_columns find_arg_columns(struct ts_reader *reader, int64_t sha
 	return columns;
 }
 
-/* Shapes are few: each is looked at once. */
-static struct arg_columns arg_columns_of(struct ts_map *known, struct ts_reader *reader, int64_t shape)
+/* There are few shapes: each one is resolved once. */
+static struct arg_columns arg_columns_of(struct ts_map *known, struct ts_reader *reader,
+					 int64_t shape)
 {
 	bool is_new = false;
 	uint64_t *value = ts_map_insert(known, (uint64_t)shape, &is_new);
@@ -129,8 +132,9 @@ static void take_arguments(struct ts_autograd_link *forward, uint32_t slice, con
 		forward->are_backward[slice] = true;
 }
 
-/* Slices of a trace by the number of their row. NULL: no memory. */
-static uint32_t *slices_by_row(const struct ts_autograd_link *forward, uint32_t trace, uint64_t rows)
+/* Maps row numbers of a trace to slices. NULL: out of memory. */
+static uint32_t *slices_by_row(const struct ts_autograd_link *forward, uint32_t trace,
+			       uint64_t rows)
 {
 	const struct ts_work *work = forward->work;
 	uint32_t *slices = ts_alloc_array(rows, sizeof(*slices));
@@ -147,8 +151,8 @@ static uint32_t *slices_by_row(const struct ts_autograd_link *forward, uint32_t 
 	return slices;
 }
 
-static int read_chunk(struct ts_autograd_link *forward, struct ts_batch *batch, struct ts_map *shapes,
-		      const uint32_t *slices, struct ts_reader *reader)
+static int read_chunk(struct ts_autograd_link *forward, struct ts_batch *batch,
+		      struct ts_map *shapes, const uint32_t *slices, struct ts_reader *reader)
 {
 	const int64_t *shape = batch->columns[TS_COLUMN_OF(slice, shape)];
 
@@ -181,7 +185,7 @@ static int read_arguments(struct ts_autograd_link *forward, uint32_t trace, stru
 		if (ts_reader_chunk(reader, i)->table != TS_TABLE_SLICE)
 			continue;
 		rc = ts_batch_read(batch, i, TS_MASK_OF(slice, shape), err);
-		/* What a chunk says of its rows was counted before: one that lies ends it. */
+		/* Row counts were summed up front; a chunk that contradicts them ends the scan. */
 		if (!rc && batch->rows <= rows - row)
 			rc = read_chunk(forward, batch, &shapes, slices + row, reader);
 		row += ts_reader_chunk(reader, i)->rows;
@@ -208,8 +212,8 @@ static int compare_candidates(const void *left, const void *right)
 }
 
 /*
- * What a node calls has numbers, too, which are those of its thread: they say nothing here. Callers
- * come first.
+ * Slices called by a node also carry sequence numbers, but those belong to their own thread: skip
+ * them. Callers come first.
  */
 static int list_candidates(struct ts_autograd_link *forward)
 {
@@ -239,8 +243,9 @@ static int list_candidates(struct ts_autograd_link *forward)
 	return TS_OK;
 }
 
-/* The last one of the number that began ahead of the backward slice. */
-static uint32_t find_candidate(const struct ts_autograd_link *forward, const struct candidate *wanted)
+/* The last slice with this number that started before the backward slice. */
+static uint32_t find_candidate(const struct ts_autograd_link *forward,
+			       const struct candidate *wanted)
 {
 	size_t low = 0, high = forward->count;
 	const struct candidate *found;
@@ -276,8 +281,8 @@ static void join_numbers(struct ts_autograd_link *forward)
 }
 
 /*
- * Arrows are drawn from the begin of the one to the begin of the other. They are less exact than
- * numbers: for traces that have none.
+ * Flow arrows connect the start of one slice to the start of the other. They are less precise than
+ * sequence numbers, so they are used only for traces without numbers.
  */
 static void join_flows(struct ts_autograd_link *forward)
 {
@@ -316,7 +321,7 @@ static int start(struct ts_autograd_link *forward, struct ts_error *err)
 }
 
 int ts_autograd_link_new(struct ts_autograd_link **ret_forward, const struct ts_work *work,
-		   struct ts_error *err)
+			 struct ts_error *err)
 {
 	TS_AUTO(ts_autograd_link) forward = calloc(1, sizeof(*forward));
 	int rc;
@@ -392,7 +397,7 @@ static void append_name(const struct ts_work *work, struct ts_text *out, uint32_
 }
 
 void ts_autograd_link_append(const struct ts_work *work, struct ts_text *out, uint32_t slice,
-		       unsigned int most)
+			     unsigned int most)
 {
 	uint32_t around = work->slices[slice].parent;
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Makes the instruction stream of commands, of calls that record, wait or synchronise, and of
- * synchronisations that the trace tells of by themselves; then one read of the trace adds launch
- * parameters.
+ * Builds the command list from commands, from calls that record, wait or synchronise, and from
+ * synchronisation rows; then reads launch parameters from the trace in one pass.
  */
 #include "state/work/command_list.h"
 
@@ -12,9 +11,9 @@ struct making {
 	const struct ts_work *work;
 	struct ts_command_list *made;
 	size_t capacity;
-	uint32_t *sync_of_call; /* that tells of a call; TS_WORK_NONE */
-	struct ts_pairmap
-		waited; /* (rank, correlation) of a record to a sync that names it, plus 1 */
+	uint32_t *sync_of_call;   /* per call: the sync row that describes it, or TS_WORK_NONE */
+	struct ts_pairmap waited; /* (rank, correlation) of an event record to the sync that names
+				     it, plus 1 */
 };
 
 static const struct ts_command_entry NOTHING = {
@@ -60,7 +59,7 @@ static enum ts_command_kind kind_of_command(uint8_t kind)
 		return TS_COMMAND_FILL;
 	case TS_GPU_OP_WAIT:
 		return TS_COMMAND_WAIT;
-	case TS_GPU_OP_SYNC: /* a marker: others are no commands */
+	case TS_GPU_OP_SYNC: /* a marker: other syncs are not commands */
 		return TS_COMMAND_RECORD;
 	case TS_GPU_OP_HOST:
 		return TS_COMMAND_HOST;
@@ -101,7 +100,7 @@ static int add_command(struct making *making, uint32_t index)
 	return TS_OK;
 }
 
-/* Of a call that is an instruction of its own; TS_COMMAND_UNKNOWN: it is none. */
+/* Command kind of a call that is a list entry by itself; TS_COMMAND_UNKNOWN: it is not. */
 static enum ts_command_kind kind_of_call(const struct ts_work_call *call)
 {
 	switch (call->kind) {
@@ -125,7 +124,7 @@ static enum ts_command_kind kind_of_call(const struct ts_work_call *call)
 	}
 }
 
-/* What a row of a synchronisation says of it. */
+/* Operands from a synchronisation row. */
 static void add_operands(struct ts_command_entry *one, const struct ts_work *work, uint32_t index)
 {
 	const struct ts_work_sync *sync = &work->syncs[index];
@@ -138,7 +137,7 @@ static void add_operands(struct ts_command_entry *one, const struct ts_work *wor
 	one->record_correlation = sync->record_correlation;
 }
 
-/* Where an event was recorded is told by those who wait for it. */
+/* Only the waiters name the stream that an event was recorded on. */
 static void add_record_operands(struct making *making, struct ts_command_entry *one)
 {
 	const struct ts_work_sync *sync;
@@ -250,7 +249,7 @@ static int compare_numbers(int64_t a, int64_t b)
 	return a < b ? -1 : a > b;
 }
 
-/* When it was given; where that is unknown, when it began. */
+/* Issue time, or the start time if that is unknown. */
 static int64_t order_time(const struct ts_command_entry *one)
 {
 	return one->issued != TS_ABSENT ? one->issued : one->start;
@@ -311,7 +310,7 @@ static void add_launch(struct ts_command_entry *one, const struct ts_batch *batc
 	one->shared_bytes = batch->columns[TS_COLUMN_OF(gpu_op, shared_bytes)][row];
 }
 
-/* Instructions by row of a trace's gpu_op table; SIZE_MAX: none. */
+/* Maps rows of a trace's gpu_op table to list entries; SIZE_MAX: none. */
 static size_t *by_row(const struct ts_command_list *made, uint32_t trace, uint64_t rows)
 {
 	const struct ts_work *work = made->work;
@@ -364,7 +363,7 @@ static int read_trace(struct ts_command_list *made, uint32_t trace, struct ts_er
 		return TS_OK;
 	places = by_row(made, trace, rows);
 	if (!places)
-		return ts_error_set(err, TS_ENOMEM, "no memory for the instruction stream");
+		return ts_error_set(err, TS_ENOMEM, "out of memory for the command list");
 	rc = ts_batch_new(&batch, reader, err);
 	if (!rc)
 		rc = read_rows(made, reader, batch, places, err);
@@ -388,7 +387,7 @@ int ts_command_list_new(struct ts_command_list **ret_list, const struct ts_work 
 	free(making.sync_of_call);
 	ts_pairmap_release(&making.waited);
 	if (rc)
-		return ts_error_set(err, rc, "no memory for the instruction stream");
+		return ts_error_set(err, rc, "out of memory for the command list");
 	put_in_order(made);
 	for (uint32_t t = 0; !rc && t < work->trace_count; t++)
 		rc = read_trace(made, t, err);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The life of a struct ts_work, and questions about it that need no more than its order. How it is
- * filled is in work_load.c and its neighbours.
+ * Lifetime of struct ts_work, and lookups that need only its sort order. Loading is in work_load.c
+ * and its neighbours.
  */
 #include "state/work/work.h"
 
@@ -89,7 +89,7 @@ int ts_work_finish(struct ts_work *work, struct ts_error *err)
 		code = ts_work_resolve_waits(work);
 	free_load(work->load);
 	work->load = NULL;
-	return code ? ts_error_set(err, code, "no memory for the work of this trace") : TS_OK;
+	return code ? ts_error_set(err, code, "out of memory while loading the trace") : TS_OK;
 }
 
 /* ---- questions ---- */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What Kineto says of synchronisations and collectives in their arguments, and OpenCL of waits.
- * Keys are compared a shape at a time: there are few shapes.
+ * Decodes the arguments of synchronisations and collectives (Kineto) and of wait lists (OpenCL).
+ * Keys are compared once per shape; there are few shapes.
  */
 #include <string.h>
 
@@ -67,10 +67,7 @@ static uint8_t sync_kind(const char *name)
 	return TS_SYNC_OTHER;
 }
 
-/*
- * The lane of a stream's number on the sync's device; -1, which Kineto may write without its sign,
- * stands for none.
- */
+/* Lane of a stream number on the sync's device; -1, which Kineto may write unsigned, means none. */
 static int lane_of(struct ts_work *work, uint32_t device, int64_t number, uint32_t *ret_lane)
 {
 	*ret_lane = TS_WORK_NONE;
@@ -183,12 +180,12 @@ static int add_wait(struct ts_work_load *load, uint64_t row, int64_t correlation
 			  sizeof(*load->waits)))
 		return TS_ENOMEM;
 	load->waits[load->wait_count++] = (struct ts_pending_wait){ .row = row,
-								 .correlation = correlation,
-								 .trace = load->trace };
+								    .correlation = correlation,
+								    .trace = load->trace };
 	return TS_OK;
 }
 
-/* What is no list of numbers tells nothing. */
+/* Ignores values that are not lists of numbers. */
 static int add_list(struct ts_work_load *load, uint64_t row, struct ts_string list)
 {
 	struct ts_json_number number = { .kind = TS_JSON_NONFINITE };

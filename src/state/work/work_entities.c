@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who and where: ranks, devices, streams and threads of a trace, as places in the work's arrays.
- * Only those that rows refer to are taken.
+ * Ranks, devices, streams and threads of a trace as indices into the arrays of struct ts_work. Only
+ * those that rows refer to are added.
  */
 #include "state/work/work_internal.h"
 
@@ -41,10 +41,10 @@ int ts_work_add_ranks(struct ts_work *work)
 			return TS_ENOMEM;
 	if (work->rank_count > before)
 		return TS_OK;
-	return add_rank(work, 0, &ts_source_none); /* a trace whose writer named no source */
+	return add_rank(work, 0, &ts_source_none); /* a trace without a source row */
 }
 
-/* Of a source, else of a clock, else the trace's first. */
+/* Rank of a source, else of a clock, else the first rank of the trace. */
 static uint32_t rank_of(const struct ts_work_load *load, int64_t source, uint32_t clock)
 {
 	uint64_t place;
@@ -95,7 +95,7 @@ uint32_t ts_work_device(struct ts_work *work, int64_t id, uint32_t clock)
 	return work->device_count - 1;
 }
 
-/* Lanes of a known number are one for each (device, number); others one for each id. */
+/* Lanes with a known number are shared by (device, number); others are one per id. */
 uint32_t ts_work_lane(struct ts_work *work, uint32_t device, int64_t number, int64_t id)
 {
 	uint64_t key = number == TS_ABSENT ? (uint64_t)id : (uint64_t)number;
@@ -156,7 +156,7 @@ uint32_t ts_work_thread(struct ts_work *work, int64_t id, uint32_t clock)
 	const struct ts_process_row *process;
 	struct ts_work_thread *thread;
 	bool is_new;
-	/* Threads that are not there differ by their rank. */
+	/* Unknown threads are distinguished by rank. */
 	uint64_t *place =
 		ts_map_insert(&load->threads, id ? (uint64_t)id : UINT64_MAX - clock, &is_new);
 

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Commands and synchronisations find the calls that issued them, by correlation, a rank at a time.
+ * Joins commands and synchronisations to the calls that issued them, by correlation id, one rank at
+ * a time.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "state/work/work_internal.h"
 
-/* Correlations of one rank's calls: an array where they are dense, else a map. */
+/* Correlation ids of one rank's calls: an array if they are dense, else a map. */
 struct correlations {
 	int64_t lowest;
 	uint64_t range;  /* of the array */
@@ -39,7 +40,7 @@ static int put_call(struct correlations *known, int64_t correlation, uint32_t ca
 	return TS_OK;
 }
 
-/* 0 is what drivers give to calls that have none. */
+/* Drivers use 0 for calls without a correlation id. */
 static bool has_correlation(int64_t correlation)
 {
 	return correlation != TS_ABSENT && correlation != 0;
@@ -67,10 +68,7 @@ static int start_correlations(struct correlations *known, const struct ts_work *
 	return TS_OK;
 }
 
-/*
- * Of several calls with one correlation that counts which enqueues, and of several of these the
- * first.
- */
+/* Of several calls with one correlation id, prefer those that enqueue, then the first. */
 static bool is_better(const struct ts_work_call *call, const struct ts_work_call *known)
 {
 	bool enqueues = ts_api_is_enqueue(call->kind), known_does = ts_api_is_enqueue(known->kind);
@@ -117,7 +115,7 @@ static void join_rank(struct ts_work *work, const struct correlations *known, ui
 	}
 }
 
-/* Rows are by rank: calls, commands and syncs of a rank are neighbours. */
+/* Rows are sorted by rank: calls, commands and syncs of a rank are adjacent. */
 int ts_work_join(struct ts_work *work)
 {
 	uint32_t call = 0, command = 0, sync = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads the rows of a trace into a struct ts_work: slices (steps are among them), calls, commands
- * and arrows, column by column.
+ * Reads the rows of a trace into a struct ts_work, column by column: slices (including steps),
+ * calls, commands and flows.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 
 static int no_memory(struct ts_error *err)
 {
-	return ts_error_set(err, TS_ENOMEM, "no memory for the work of this trace");
+	return ts_error_set(err, TS_ENOMEM, "out of memory while loading the trace");
 }
 
 /* ---- times ---- */
@@ -24,8 +24,7 @@ int64_t ts_work_clamp(int64_t time)
 }
 
 /*
- * The double nearest to it, as a parser of the file has it: ns as a double would have lost some of
- * them already.
+ * The nearest double, as a JSON parser would read it: converting ns directly would lose precision.
  */
 static double us_of(int64_t ns)
 {
@@ -35,8 +34,8 @@ static double us_of(int64_t ns)
 }
 
 /*
- * HTA's: us as doubles, in the file's own time; the start goes up, the end down, and may then lie
- * before it.
+ * HTA rounding: us as doubles in the file's time base; starts go up, ends go down and may then
+ * precede the start.
  */
 static void round_times(int64_t base, int64_t *start, int64_t *end)
 {
@@ -63,7 +62,7 @@ bool ts_work_times(const struct ts_work *work, uint32_t rank, int64_t start, int
 
 /* ---- rows ---- */
 
-/* The device's span of a step is no step, but tells that the step was whole. */
+/* The device span of a step is not a step, but shows that the step is complete. */
 static int add_step(struct ts_work *work, const struct ts_work_slice *slice, int64_t number)
 {
 	struct ts_work_rank *rank = &work->ranks[slice->rank];
@@ -241,8 +240,8 @@ static int add_sync(struct ts_work *work, const struct ts_batch *batch, uint32_t
 }
 
 /*
- * A synchronisation has no device time of its own: Kineto's rows of it are the host's. A marker in
- * a queue has.
+ * Kineto's synchronisation rows are host time, not device time. A marker in a queue has device
+ * time.
  */
 static bool is_sync(struct ts_work *work, const struct ts_batch *batch, uint32_t row)
 {
@@ -269,13 +268,13 @@ static int load_commands(struct ts_work *work, const struct ts_batch *batch, uin
 
 #undef OP
 
-/* Kineto's arrows from calls to commands: correlations tell the same. */
+/* Kineto's flows from calls to commands duplicate correlation ids. */
 static bool is_launch_arrow(const char *category)
 {
 	return !strcmp(category, "ac2g") || !strcmp(category, "async");
 }
 
-/* A further point of an arrow: one flow for each step from point to point. */
+/* A further point of a flow: one flow per pair of consecutive points. */
 static int add_flow(struct ts_work *work, const struct ts_batch *batch, uint32_t row,
 		    uint32_t thread)
 {
@@ -371,7 +370,7 @@ static int tell_progress(struct ts_work *work, uint32_t rows, struct ts_error *e
 	return TS_OK;
 }
 
-/* Arguments are decoded only in chunks that hold rows of which they are wanted. */
+/* Arguments are decoded only in chunks with rows that need them. */
 static bool wants_args(struct ts_work *work, const struct ts_batch *batch)
 {
 	const int64_t *kinds = batch->columns[TS_COLUMN_OF(gpu_op, kind)];
@@ -424,7 +423,7 @@ static int load_table(struct ts_work *work, const struct table_loader *loader, s
 	return TS_OK;
 }
 
-/* Where Kineto's baseTimeNanoseconds is: the first point of the rank's clock. */
+/* Kineto's baseTimeNanoseconds is the first sync point of the rank's clock. */
 static int load_bases(struct ts_work *work, struct ts_error *err)
 {
 	struct ts_work_load *load = work->load;
@@ -449,7 +448,7 @@ static int load_bases(struct ts_work *work, struct ts_error *err)
 	return TS_OK;
 }
 
-/* Do rows of this trace have lists of waits? Their shapes tell. */
+/* Detects wait lists in this trace by its shapes. */
 static int look_for_waits(struct ts_work_load *load, struct ts_error *err)
 {
 	load->tells_waits = false;

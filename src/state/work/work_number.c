@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Final numbers: ranks by their number in the job, devices and streams by theirs, threads by rank.
- * Everything that refers to one is told.
+ * Assigns final numbers: ranks by rank number, devices and streams by their numbers, threads by
+ * rank; then updates all references.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -24,8 +24,8 @@ static int compare_sort_keys(const void *a_, const void *b_)
 }
 
 /*
- * Sorts `items` by their places, which the caller has filled in; gives the new number of each old
- * one. Caller frees.
+ * Sorts `items` by their sort keys, which the caller has filled in; returns the new number of each
+ * old item. Caller frees.
  */
 static uint32_t *renumber(void *items, uint32_t count, size_t bytes, struct sort_key *sorted)
 {
@@ -172,7 +172,7 @@ static int apply_threads(struct ts_work *work)
 		struct ts_work_flow flow = work->flows[i];
 
 		if (flow.to_thread == TS_WORK_NONE)
-			continue; /* an arrow without an end */
+			continue; /* a flow without an end */
 		flow.from_thread = numbers[flow.from_thread];
 		flow.to_thread = numbers[flow.to_thread];
 		work->flows[kept++] = flow;

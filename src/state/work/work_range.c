@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The part that was asked for: by step, by time, or all but the last step. Calls and slices count
- * by their start, commands by their calls.
+ * Selects a range: by step, by time, or everything but the last step. Calls and slices are selected
+ * by start, commands by their calls.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -11,9 +11,9 @@
 /* Starts in [from, to) are kept. */
 struct bounds {
 	int64_t from, to;
-	bool by_step; /* commands are where their calls are; those whose call is missing are in no
-			 step */
-	int64_t first, last; /* of the commands that are kept */
+	bool by_step; /* commands are selected with their calls; those without a call are in no step
+		       */
+	int64_t first, last; /* of the selected commands */
 };
 
 static bool is_inside(const struct bounds *bounds, int64_t time)
@@ -21,7 +21,7 @@ static bool is_inside(const struct bounds *bounds, int64_t time)
 	return time >= bounds->from && time < bounds->to;
 }
 
-/* Where the last step begins, if there are two different ones. */
+/* Start of the last step, if there are at least two. */
 static void cut_last_step(const struct ts_work *work, uint32_t first, uint32_t end,
 			  struct bounds *bounds)
 {
@@ -72,7 +72,7 @@ static void choose_bounds(const struct ts_work *work, uint32_t first, uint32_t e
 		bounds->to = TS_MIN(bounds->to, options->to + 1);
 }
 
-/* Bounds of each rank, and its steps that are left. */
+/* Bounds of each rank, and its remaining steps. */
 static void choose_all(struct ts_work *work, struct bounds *bounds)
 {
 	uint32_t kept = 0, first = 0;
@@ -93,7 +93,7 @@ static void choose_all(struct ts_work *work, struct bounds *bounds)
 	work->step_count = kept;
 }
 
-/* New numbers of calls that are kept; TS_WORK_NONE for the others. */
+/* New numbers of the calls that are kept; TS_WORK_NONE for the others. */
 static void filter_calls(struct ts_work *work, const struct bounds *bounds, uint32_t *numbers)
 {
 	uint32_t kept = 0;
@@ -110,7 +110,7 @@ static void filter_calls(struct ts_work *work, const struct bounds *bounds, uint
 	work->call_count = kept;
 }
 
-/* Where no command of a rank has its call, steps cannot be told by calls. */
+/* If no command of a rank has its call, steps cannot be derived from calls. */
 static int find_call_less_ranks(const struct ts_work *work, struct bounds *bounds)
 {
 	TS_AUTO_FREE bool *has_call = calloc(work->rank_count + 1u, sizeof(*has_call));
@@ -125,7 +125,7 @@ static int find_call_less_ranks(const struct ts_work *work, struct bounds *bound
 	return TS_OK;
 }
 
-/* One that names no call is where it begins. */
+/* A command without a call reference is selected by its start. */
 static bool keeps_command(const struct bounds *bounds, struct ts_work_command *command,
 			  const uint32_t *call_numbers)
 {
@@ -136,7 +136,7 @@ static bool keeps_command(const struct bounds *bounds, struct ts_work_command *c
 	return command->call != TS_WORK_NONE;
 }
 
-/* The time from the first to the last command of each rank that is kept; empty: from > to. */
+/* Time from the first to the last selected command of each rank; from > to if none. */
 static void find_windows(const struct ts_work *work, struct bounds *bounds,
 			 const uint32_t *call_numbers)
 {
@@ -217,7 +217,7 @@ static void filter_flows(struct ts_work *work, const struct bounds *bounds)
 	work->flow_count = kept;
 }
 
-/* Collectives in the order of their commands; those whose command was left out vanish. */
+/* Collectives in command order; those whose command was dropped are removed. */
 static int order_collectives(struct ts_work *work)
 {
 	struct ts_work_collective *ordered =

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Only some ranks: leaves out the others with all that is theirs, before anything is put in order.
- * Whatever refers to ranks, devices, streams and threads by their places is told the new ones.
+ * Rank selection: drops the other ranks and everything that belongs to them before sorting, and
+ * updates all indices.
  */
 #include "state/work/work_internal.h"
 
@@ -37,8 +37,8 @@ struct items {
 	}
 
 /*
- * Keeps items of ranks that have a new number. `numbers`, where it is not NULL, gets that of each
- * old item.
+ * Keeps items of ranks that have a new number. `numbers`, if not NULL, receives the new index of
+ * each old item.
  */
 static void keep(struct items of, const uint32_t *ranks, uint32_t *numbers)
 {
@@ -91,7 +91,7 @@ static void keep_flows(struct ts_work *work, const uint32_t *threads)
 	work->flow_count = kept;
 }
 
-/* What is on a device: rows are kept already, their references are old ones. */
+/* Rows on a device are already filtered, but still hold old indices. */
 static void move_streams(struct ts_work *work, const uint32_t *devices, const uint32_t *streams)
 {
 	for (uint32_t i = 0; i < work->stream_count; i++)

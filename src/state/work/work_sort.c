@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rows lane by lane: commands of a stream, calls and slices of a thread, synchronisations and steps
- * of a rank, each by start. A counting sort, since most lanes come sorted.
+ * Sorts rows by lane: commands by stream, calls and slices by thread, synchronisations and steps by
+ * rank; then by start. Uses a counting sort, because most lanes are already sorted.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "state/work/work_internal.h"
 
-/* How rows of one array are sorted. The lane is a uint32_t member. */
+/* Sort order of one array. The lane is a uint32_t member. */
 struct row_order {
 	size_t bytes, lane_offset;
 	int (*compare)(const void *a, const void *b);
@@ -32,9 +32,7 @@ static void sort_lane(const struct row_order *order, char *rows, uint32_t count)
 	}
 }
 
-/*
- * Counting sort by lane, then each lane that is not in order already. firsts has lanes + 1 items.
- */
+/* Counting sort by lane, then sorts each lane that is out of order. firsts has lanes + 1 items. */
 static int sort_rows(const struct row_order *order, void **rows, uint32_t count, uint32_t lanes,
 		     uint32_t *firsts)
 {
@@ -57,7 +55,7 @@ static int sort_rows(const struct row_order *order, void **rows, uint32_t count,
 		memcpy(sorted + (size_t)firsts[lane_of(order, row)]++ * order->bytes, row,
 		       order->bytes);
 	}
-	/* Each place now holds the end of its lane, which is the start of the next one. */
+	/* Each entry now holds the end of its lane, which is the start of the next. */
 	memmove(firsts + 1, firsts, lanes * sizeof(*firsts));
 	firsts[0] = 0;
 	for (uint32_t i = 0; i < lanes; i++)
@@ -82,7 +80,7 @@ static int compare_calls(const void *a_, const void *b_)
 	return a->start != b->start ? TS_COMPARE(a->start, b->start) : TS_COMPARE(a->row, b->row);
 }
 
-/* Of equal starts the longer one is outside. */
+/* For equal starts the longer slice encloses the other. */
 static int compare_slices(const void *a_, const void *b_)
 {
 	const struct ts_work_slice *a = a_, *b = b_;
@@ -120,7 +118,7 @@ static const struct row_order sync_order = { sizeof(struct ts_work_sync),
 static const struct row_order step_order = { sizeof(struct ts_work_step),
 					     offsetof(struct ts_work_step, rank), compare_steps };
 
-/* Rows that did not end last until the end of their thread's. */
+/* Rows without an end last until the end of their thread's rows. */
 static int close_rows(struct ts_work *work)
 {
 	TS_AUTO_FREE int64_t *ends = calloc(work->thread_count + 1, sizeof(*ends));

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the texts of a trace mean: names of calls and kernels, categories of slices, steps. Each
- * text is looked at once.
+ * Classifies the strings of a trace once each: names of calls and kernels, categories of slices,
+ * steps.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "state/work/work_internal.h"
 
-/* String ids below this have their facts in an array. */
+/* Facts of string ids below this are in an array. */
 #define DENSE_FACTS (1u << 22)
 
 static uint32_t intern(struct ts_work *work, const char *text, size_t length)
@@ -27,7 +27,7 @@ static const struct {
 	{ "user_annotation", TS_SLICE_ANNOTATION },
 	{ "gpu_user_annotation", TS_SLICE_GPU_ANNOTATION },
 	{ "python_function", TS_SLICE_PYTHON },
-	{ "Trace", TS_SLICE_DROPPED }, /* Kineto's span of the whole recording */
+	{ "Trace", TS_SLICE_DROPPED }, /* Kineto's span of the entire recording */
 };
 
 static uint8_t slice_class(struct ts_string text)
@@ -114,7 +114,7 @@ const struct ts_text_facts *ts_work_facts(struct ts_work *work, int64_t string)
 	return facts ? facts : &none;
 }
 
-/* Found out once a name and kind. */
+/* Classified once per name and kind. */
 uint8_t ts_work_class(struct ts_work *work, int64_t string, int64_t kind)
 {
 	struct ts_text_facts *facts = facts_of(work, string);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What follows from the order: which rows are whose, what is around what, which commands are of one
- * call; and what was not as it should be.
+ * Derives what the sort order implies: row ranges, parents of slices, command lists of calls; and
+ * counts anomalies.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -62,7 +62,8 @@ static void count_commands(struct ts_work *work)
 		widen(rank, command->start, command->end);
 	}
 	/*
-	 * A stream without commands stands where they would be: so those of a device are a range.
+	 * A stream without commands gets an empty range in place, so that the commands of a device
+	 * are one range.
 	 */
 	for (uint32_t i = 0; i < work->stream_count; i++) {
 		if (work->streams[i].command_count == 0)
@@ -91,7 +92,7 @@ static void count_host_rows(struct ts_work *work)
 	}
 }
 
-/* The slices around each: a stack through their parents. */
+/* Finds enclosing slices with a stack through their parents. */
 static void find_parents(struct ts_work *work)
 {
 	uint32_t inner = TS_WORK_NONE;
@@ -124,7 +125,7 @@ static int compare_chain_keys(const void *a_, const void *b_)
 				    : TS_COMPARE(a->command, b->command);
 }
 
-/* Those of calls with several commands, by call and start. */
+/* Commands of calls that issued several, by call and start. */
 static size_t collect_chains(const struct ts_work *work, struct chain_key *keys)
 {
 	size_t count = 0;
@@ -155,7 +156,7 @@ static size_t count_of_calls(struct ts_work *work)
 	return shared;
 }
 
-/* Commands of each call as a list by start. */
+/* Links the commands of each call by start. */
 static int chain_commands(struct ts_work *work)
 {
 	TS_AUTO_FREE struct chain_key *keys = NULL;
@@ -203,7 +204,7 @@ static void judge_call(struct ts_work *work, struct ts_work_command *command)
 	work->untimed_commands += command->flags & TS_COMMAND_UNTIMED ? 1 : 0;
 }
 
-/* Against those that began earlier in the same stream. */
+/* Compares each command with earlier ones of its stream. */
 static void judge_order(struct ts_work *work, struct ts_work_command *command, int64_t *end,
 			int64_t *issued)
 {

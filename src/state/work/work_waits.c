@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What commands were told to wait for, by number: rows name correlations, and commands move until
- * all is in order. A trace without such lists costs nothing here.
+ * Resolves explicit wait lists: rows name correlation ids, and command numbers are final only after
+ * sorting. Traces without wait lists cost nothing.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +25,7 @@ static int number_commands(struct numbers *numbers, const struct ts_work *work)
 			return TS_ENOMEM;
 		if (command->correlation == TS_ABSENT)
 			continue;
-		/* Of several commands of a call the first counts: nobody can tell them apart. */
+		/* Several commands of a call cannot be told apart: use the first. */
 		place = ts_pairmap_insert(&numbers->correlations, command->rank,
 					  (uint64_t)command->correlation, &is_new);
 		if (!place)
@@ -44,7 +44,7 @@ static int compare_waits(const void *a_, const void *b_)
 					: TS_COMPARE(a->on, b->on);
 }
 
-/* What is waited for may be outside of the part that was asked for, or not in the trace. */
+/* The dependency may be outside the selected range, or not in the trace. */
 static void resolve(struct ts_work *work, const struct numbers *numbers)
 {
 	uint32_t count = 0;

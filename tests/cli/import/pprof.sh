@@ -33,7 +33,7 @@ head -c $((size - 5)) shuffled.pb >cut.pb
 code=0
 "$TRACESMITH" import cut.pb -o cut.sbt >cut.log 2>&1 || code=$?
 [ $code -eq 3 ] || fail "a cut profile gives exit code $code"
-grep -q 'ends in the middle; what came before is kept' cut.log || { cat cut.log; fail "a cut profile"; }
+grep -q 'the file is truncated; everything before it was kept' cut.log || { cat cut.log; fail "a cut profile"; }
 
 # Go writes them, where it is installed.
 if command -v go >/dev/null; then

@@ -20,8 +20,8 @@ TS_TEST(unknown_content)
 		     TS_EFORMAT);
 	TS_CHECK_STR(
 		err.message,
-		"input 'x': not a format that can be imported, or not one that its content tells "
-		"('tracesmith import --list' has all, --format says which); the file begins with \"PK\\x03\\x04 zip\"");
+		"input 'x': unknown format "
+		"('tracesmith import --list' shows all, --format forces one); the file begins with \"PK\\x03\\x04 zip\"");
 	TS_CHECK_STR(result.format, "unknown");
 	TS_CHECK_INT(import_quoted(writer, "x", "", 0, 0, 0, NULL, &result, &err), TS_EFORMAT);
 	TS_CHECK_STR(err.message, "input 'x': the file is empty; nothing to import");
@@ -55,17 +55,17 @@ TS_TEST(object_form_cut_anywhere)
 
 	for (size_t cut = 1; cut < strlen(whole); cut++) {
 		struct imported imported;
-		char byte[32];
+		char byte[64];
 
 		import_bytes(&imported, whole, cut, cut % 2);
-		snprintf(byte, sizeof(byte), "byte %zu: the file ends", cut);
+		snprintf(byte, sizeof(byte), "byte %zu: the file is truncated", cut);
 		TS_CHECK_INT(imported.rc, TS_EFORMAT);
 		TS_CHECK(strstr(imported.err.message, byte) != NULL);
 		CHECK_TABLE(imported.reader, "slice",
 			    cut < first    ? ""
 			    : cut < second ? A_ROW
 					   : A_ROW A_ROW);
-		TS_CHECK_STR(imported.result.note, "lost: the rest of the file that was not read");
+		TS_CHECK_STR(imported.result.note, "lost: the unread rest of the file");
 		TS_CHECK_INT(ts_reader_rows(imported.reader, TS_TABLE_LOSS), 1);
 		release_imported(&imported);
 	}
@@ -77,7 +77,8 @@ TS_TEST(syntax_errors)
 	CHECK_ERROR("[" A " " A "]", "byte 38: expected ',' or ']' after a value", "slice", A_ROW);
 	CHECK_ERROR("[" A ",,]", "byte 38: expected a value", "slice", A_ROW);
 	CHECK_ERROR("[" A "}", "byte 37: expected ',' or ']'", "slice", A_ROW);
-	CHECK_ERROR("[" A "] x", "byte 39: something follows the end of the trace", "slice", A_ROW);
+	CHECK_ERROR("[" A "] x", "byte 39: unexpected data after the end of the trace", "slice",
+		    A_ROW);
 	CHECK_ERROR("[" A ",{'ph':'X','ts':1 'dur':2}]", "expected ',' or '}'", "slice", A_ROW);
 	CHECK_ERROR("[" A ",{'ph' 'X'}]", "expected ':' after a key", "slice", A_ROW);
 	CHECK_ERROR("[" A ",{ph:1}]", "expected a string", "slice", A_ROW);
@@ -87,7 +88,7 @@ TS_TEST(syntax_errors)
 	CHECK_ERROR("[" A ",{'ts':01}]", "must not begin with 0", "slice", A_ROW);
 	CHECK_ERROR("{'traceEvents':[" A "],5}", "expected a string", "slice", A_ROW);
 	CHECK_ERROR("{'traceEvents':[" A "]]", "expected ',' or '}'", "slice", A_ROW);
-	CHECK_ERROR("[" A ",{'ph':]", "what came before is kept", "slice", A_ROW);
+	CHECK_ERROR("[" A ",{'ph':]", "everything before it was kept", "slice", A_ROW);
 }
 
 TS_TEST(nesting)
@@ -122,7 +123,7 @@ TS_TEST(members_of_the_wrong_type)
 		   "slice", "{'start':1000,'thread':1,'beside':{'name':[],'cat':7,'args':null}}\n");
 	CHECK_ROWS("[{'ph':'X','ts':1,'pid':{'a':1},'tid':[2]}]", "loss",
 		   "{'start':0,'source':1,'what':'member','count':2,"
-		   "'reason':'member of a wrong type'}\n");
+		   "'reason':'member of the wrong type'}\n");
 	CHECK_ROWS(
 		"[{'ph':'b','ts':1,'id':null},{'ph':'e','ts':2,'id':null}]", "slice",
 		"{'start':1000,'duration':1000,'thread':1,'kind':'async','beside':{'id':null}}\n");
@@ -170,7 +171,7 @@ TS_TEST(items_that_are_no_events)
 	CHECK_ROWS(json, "slice", A_ROW);
 	import_bytes(&imported, json, strlen(json), false);
 	TS_CHECK_STR(imported.result.note,
-		     "lost: 8 items that are no events, 1 member of a wrong type");
+		     "lost: 8 items that are not events, 1 member of the wrong type");
 	release_imported(&imported);
 }
 

@@ -39,11 +39,12 @@ TS_TEST(array_cut_inside_an_event)
 		import_bytes(&imported, whole, cut, cut % 2);
 		TS_CHECK_INT(imported.rc, 0);
 		TS_CHECK_INT(imported.result.events, 1);
-		TS_CHECK_STR(imported.result.note, "lost: 1 event cut off where the file ends");
+		TS_CHECK_STR(imported.result.note,
+			     "lost: 1 event truncated at the end of the file");
 		CHECK_TABLE(imported.reader, "slice", SLICE ",'name':'a'}\n");
 		CHECK_TABLE(imported.reader, "loss",
 			    "{'start':1000,'source':1,'what':'event','count':1,"
-			    "'reason':'event cut off where the file ends'}\n");
+			    "'reason':'event truncated at the end of the file'}\n");
 		release_imported(&imported);
 	}
 }

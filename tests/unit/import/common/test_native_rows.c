@@ -533,7 +533,7 @@ TS_TEST(rows_that_make_no_sense)
 			 rows[i]);
 		import_bytes(&imported, json, strlen(json), i % 2);
 		TS_CHECK_INT(imported.rc, 0);
-		TS_CHECK_STR(imported.result.note, "lost: 1 row that makes no sense");
+		TS_CHECK_STR(imported.result.note, "lost: 1 invalid row");
 		release_imported(&imported);
 	}
 	CHECK_ROWS(OWN("'thread':[5,{},{'id':'x'},{'id':2,'process':{}}],'nonsense':[{}]",

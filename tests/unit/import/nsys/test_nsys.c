@@ -396,7 +396,7 @@ TS_TEST(times_without_threads)
 		"{'start':7,'duration':2,'thread':1,'name':'worker','category':'NEW_SWITCH_SPANS'}\n");
 	CHECK_SQL(
 		OF_NOBODY, "loss",
-		"{'start':6,'source':1,'what':'argument','count':1,'reason':'argument that is bytes'}\n");
+		"{'start':6,'source':1,'what':'argument','count':1,'reason':'binary argument'}\n");
 }
 
 /* ---- files that lie ---- */
@@ -434,7 +434,7 @@ TS_TEST(wrong_types)
 		"{'start':1,'duration':1,'device':1,'stream':1,'kind':'kernel','category':'kernel','process':1}\n");
 	import_sql(&imported, sql);
 	TS_CHECK_STR(imported.result.note,
-		     "lost: 3 events without time, 2 events that end before they begin");
+		     "lost: 3 events without time, 2 events that end before they start");
 	release_imported(&imported);
 }
 
@@ -451,7 +451,7 @@ TS_TEST(odd_stacks)
 
 	CHECK_SQL(
 		sql, "loss",
-		"{'start':0,'source':1,'what':'frame','count':906,'reason':'frame that stands apart from its stack, or beyond 4096'}\n");
+		"{'start':0,'source':1,'what':'frame','count':906,'reason':'frame outside its stack or beyond depth 4096'}\n");
 	import_sql(&imported, sql);
 	release_imported(&imported);
 }
@@ -493,7 +493,7 @@ TS_TEST(format_must_fit)
 		TS_EFORMAT);
 	TS_CHECK_STR(
 		err.message,
-		"input 't': is an export of Nsight Systems, not what --format rocpd reads; leave --format out");
+		"input 't': is an Nsight Systems export, which --format rocpd cannot read; omit --format");
 	sqlite3_free(made.data);
 	ts_reader_close(finish_and_read(writer, path));
 }
@@ -528,7 +528,7 @@ TS_TEST(canceled)
 		ts_import_memory(writer, "t", made.data, made.bytes, 0, 0, &options, &result, &err),
 		TS_ECANCELED);
 	TS_CHECK(result.events > 0 && result.events < 30000);
-	TS_CHECK_STR(result.note, "lost: the rest of the file that was not read");
+	TS_CHECK_STR(result.note, "lost: the unread rest of the file");
 	sqlite3_free(made.data);
 	reader = finish_and_read(writer, path);
 	TS_CHECK_INT(ts_reader_rows(reader, TS_TABLE_SLICE), result.events);
@@ -609,7 +609,7 @@ TS_TEST(log_beside_it)
 	writer = open_writer(path);
 	if (ts_import_file(writer, database, NULL, &result, &err))
 		ts_test_fail(__FILE__, __LINE__, "%s", err.message);
-	TS_CHECK(strstr(result.note, "lost: the rows in the -wal file beside the database"));
+	TS_CHECK(strstr(result.note, "lost: the rows in the -wal file next to the database"));
 	reader = finish_and_read(writer, path);
 	TS_CHECK_INT(ts_reader_rows(reader, TS_TABLE_LOSS), 1);
 	ts_reader_close(reader);

@@ -318,9 +318,9 @@ TS_TEST(records)
 		   "'category':'perf','args':{'cpu':1,'text':'OUT preempt  next pid/tid: 1/2'}}\n");
 	CHECK_TEXT(RECORDS, "loss",
 		   "{'start':2000010000,'source':1,'what':'sample','count':12,"
-		   "'reason':'sample that perf itself lost'}\n"
+		   "'reason':'sample lost by perf'}\n"
 		   "{'start':2000010000,'source':1,'what':'record','count':1,"
-		   "'reason':'record of perf without time'}\n");
+		   "'reason':'perf record without time'}\n");
 }
 
 TS_TEST(header)
@@ -346,9 +346,9 @@ TS_TEST(what_is_lost_is_counted)
 		   "a 7 99999999999.000001: x: \n\t1 f (a)\n\n",
 		   "loss",
 		   "{'start':1000001000,'source':1,'what':'line','count':1,"
-		   "'reason':'line that perf script does not write'}\n"
+		   "'reason':'line not recognized as perf script output'}\n"
 		   "{'start':1000001000,'source':1,'what':'event','count':1,"
-		   "'reason':'event whose time is beyond 64 bits'}\n");
+		   "'reason':'event whose time exceeds 64 bits'}\n");
 }
 
 TS_TEST(text_that_is_something_else)
@@ -357,7 +357,7 @@ TS_TEST(text_that_is_something_else)
 
 	import_text(&imported, "hello\nworld\n", 12, false);
 	TS_CHECK_INT(imported.rc, TS_EFORMAT);
-	TS_CHECK(strstr(imported.err.message, "no line of it") != NULL);
+	TS_CHECK(strstr(imported.err.message, "no line looks like") != NULL);
 	release_imported(&imported);
 }
 

@@ -158,8 +158,7 @@ TS_TEST(ends_that_come_first_and_ends_of_nothing)
 		      "{'start':210,'duration':20,'thread':2,'name':'b'}\n"
 		      "{'start':250,'thread':2,'name':'back'}\n");
 	CHECK_NOTE(&trace,
-		   "lost: 1 slice that ends before it begins, kept with duration 0, 1 end of "
-		   "a slice that did not begin");
+		   "lost: 1 slice that ends before it starts (kept with duration 0), 1 slice end without a begin");
 }
 
 /* ---- tracks ---- */
@@ -295,9 +294,8 @@ TS_TEST(clocks)
 		      "{'start':1700000000000006000,'thread':1,'name':'second'}\n"
 		      "{'start':1700000000000015000,'thread':1,'name':'before'}\n"
 		      "{'start':1700000000000020100,'thread':1,'name':'slipped'}\n");
-	CHECK_NOTE(&trace,
-		   "lost: 1 packet in a clock that no snapshot ties to the others, 1 packet "
-		   "with a time beyond 64 bits of ns");
+	CHECK_NOTE(&trace, "lost: 1 packet in a clock without a clock snapshot, 1 packet "
+			   "with a time beyond 64-bit ns");
 }
 
 /* ---- sequences ---- */
@@ -329,8 +327,8 @@ TS_TEST(what_needs_lost_state_is_lost)
 		      "{'start':100,'thread':1,'name':'load'}\n"
 		      "{'start':200,'thread':1}\n");
 	CHECK_NOTE(&trace,
-		   "lost: 1 place where the recorder dropped packets, 2 packets whose interned "
-		   "data was lost, 1 interned value that is nowhere in the file");
+		   "lost: 1 gap where the recorder dropped packets, 2 packets whose interned "
+		   "data was lost, 1 interned value missing from the file");
 }
 
 TS_TEST(packets_that_nobody_reads_are_counted)
@@ -362,9 +360,8 @@ TS_TEST(packets_that_nobody_reads_are_counted)
 	/* A packet that is no message. */
 	ts_proto_put_bytes(&trace, 1, "\x08\x01\x07\x07", 4);
 	CHECK_NOTE(&trace,
-		   "lost: 3 ftrace events, 2 packets of kind sys_stats, 1 packet of a kind that "
-		   "is not known, 1 argument of a type of Chrome's own, 1 argument in an "
-		   "extension field, 1 packet that is damaged");
+		   "lost: 3 ftrace events, 2 packets of kind sys_stats, 1 packet of unknown kind, 1 argument of a Chrome-specific type, 1 argument in an "
+		   "extension field, 1 damaged packet");
 }
 
 /* ---- packed packets ---- */
@@ -424,7 +421,7 @@ TS_TEST(packed_packets)
 		      "{'start':100,'thread':1,'name':'packed'}\n");
 	/* Damaged, it is counted. */
 	trace.data[20] ^= 1;
-	CHECK_NOTE(&trace, "lost: 1 compressed packet that is damaged");
+	CHECK_NOTE(&trace, "lost: 1 damaged compressed packet");
 #else
 	CHECK_NOTE(&trace, "lost: 1 compressed packet, which a build without zlib cannot read");
 #endif
@@ -449,7 +446,7 @@ TS_TEST(nested_deeper_than_anybody_needs)
 	ts_proto_close(&trace, packet);
 	import_packets(&imported, &trace, trace.length, false);
 	TS_CHECK_INT(imported.rc, 0);
-	TS_CHECK_STR(imported.result.note, "lost: 1 argument nested too deep");
+	TS_CHECK_STR(imported.result.note, "lost: 1 argument nested too deeply");
 	release_imported(&imported);
 }
 
@@ -479,7 +476,7 @@ TS_TEST(a_file_that_breaks_off_keeps_what_came_before)
 		/* A cut between two packets is none. */
 		if (imported.rc) {
 			TS_CHECK_INT(imported.rc, TS_EFORMAT);
-			TS_CHECK(strstr(imported.err.message, "ends in the middle"));
+			TS_CHECK(strstr(imported.err.message, "is truncated"));
 		}
 		/* The span is open until its end is there: it is a row all the time. */
 		TS_CHECK(imported.result.events >= before);

@@ -197,7 +197,7 @@ TS_TEST(events_of_old)
 		      "{'start':1010000,'thread':1,'kind':'end','id':4,'name':'old',"
 		      "'category':'c'}\n");
 	CHECK_PACKETS(&trace, "thread", "{'id':1,'process':1,'tid':51,'name':'worker'}\n");
-	CHECK_NOTE(&trace, "lost: 1 legacy event of a phase that is not known");
+	CHECK_NOTE(&trace, "lost: 1 legacy event of unknown phase");
 }
 
 /* ---- stacks ---- */
@@ -268,7 +268,7 @@ TS_TEST(stacks_and_samples)
 		      "{'start':500,'thread':1,'stack':2,'weight':1,'cpu':3,'name':'perf'}\n"
 		      "{'start':2000,'stack':2,'weight':1}\n"
 		      "{'start':4000,'stack':2,'weight':1}\n");
-	CHECK_NOTE(&trace, "lost: 1 sample that the profiler skipped");
+	CHECK_NOTE(&trace, "lost: 1 sample skipped by the profiler");
 }
 
 /* ---- devices ---- */

@@ -26,7 +26,8 @@ static void put_row(struct ts_text *out, uint64_t table, uint64_t id, const int6
 
 static void put_first(struct ts_text *trace, uint64_t version, int64_t zero_ns)
 {
-	size_t packet = open_packet(trace, 1, 0, STATE_CLEARED), native = ts_proto_open(trace, NATIVE);
+	size_t packet = open_packet(trace, 1, 0, STATE_CLEARED),
+	       native = ts_proto_open(trace, NATIVE);
 
 	ts_proto_put_uint(trace, 1, version);
 	ts_proto_put_sint(trace, 2, zero_ns);
@@ -210,7 +211,7 @@ TS_TEST(blobs_in_pieces)
 	ts_proto_close(&trace, packet);
 	import_packets(&imported, &trace, trace.length, false);
 	TS_CHECK_INT(imported.rc, 0);
-	TS_CHECK_STR(imported.result.note, "lost: 1 row that makes no sense");
+	TS_CHECK_STR(imported.result.note, "lost: 1 invalid row");
 	release_imported(&imported);
 }
 
@@ -231,7 +232,7 @@ TS_TEST(rows_that_make_no_sense_are_counted)
 	ROW(&trace, TS_TABLE_MARK, 0, 1, 5, 2, 99, 200, 1); /* no such column */
 	ts_proto_close(&trace, native);
 	ts_proto_close(&trace, packet);
-	CHECK_NOTE(&trace, "lost: 6 rows that make no sense");
+	CHECK_NOTE(&trace, "lost: 6 invalid rows");
 	CHECK_PACKETS(&trace, "slice", "");
 }
 

@@ -350,9 +350,9 @@ TS_TEST(what_is_lost_is_counted)
 		      "{'start':0,'source':1,'what':'sample','count':1,"
 		      "'reason':'sample with fewer values than the profile has types'}\n"
 		      "{'start':0,'source':1,'what':'sample','count':1,"
-		      "'reason':'sample whose time is beyond 64 bits'}\n"
+		      "'reason':'sample whose time exceeds 64 bits'}\n"
 		      "{'start':0,'source':1,'what':'frame','count':2,"
-		      "'reason':'frame whose location the profile does not have'}\n");
+		      "'reason':'frame whose location is missing from the profile'}\n");
 	ts_text_release(&p.out);
 }
 
@@ -375,11 +375,11 @@ TS_TEST(what_a_sample_says_and_the_profile_does_not_know)
 	CHECK_PROFILE(&p, "sample", "{'start':0,'thread':1,'weight':5,'name':'samples/count'}\n");
 	CHECK_PROFILE(&p, "loss",
 		      "{'start':0,'source':1,'what':'message','count':1,"
-		      "'reason':'message of the profile that is damaged'}\n"
+		      "'reason':'damaged message of the profile'}\n"
 		      "{'start':0,'source':1,'what':'argument','count':2,"
-		      "'reason':'label whose text the profile does not have'}\n"
+		      "'reason':'label whose string is missing from the profile'}\n"
 		      "{'start':0,'source':1,'what':'value','count':2,"
-		      "'reason':'value of a sample beyond the types of the profile'}\n");
+		      "'reason':'sample value without a type in the profile'}\n");
 	ts_text_release(&p.out);
 }
 
@@ -435,7 +435,7 @@ TS_TEST(a_profile_that_breaks_off)
 			     imported.result.events);
 		/* The last sample is shorter than this. */
 		if (cut + 60 > p.out.length && cut < p.out.length && imported.rc) {
-			TS_CHECK(strstr(imported.err.message, "ends in the middle") != NULL);
+			TS_CHECK(strstr(imported.err.message, "is truncated") != NULL);
 			TS_CHECK(ts_reader_rows(imported.reader, TS_TABLE_LOSS) > 0);
 		}
 		if (cut + 1 == p.out.length)

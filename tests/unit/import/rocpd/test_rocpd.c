@@ -219,7 +219,7 @@ static void check_flat(const char *const *endings)
 		       "{'id':1,'process':1,'tid':20,'name':'main'}\n");
 	check_database(__LINE__, flat, endings, "loss",
 		       "{'start':100,'source':1,'what':'value','count':1,'reason':"
-		       "'value that has no time or no event'}\n");
+		       "'value without time or event'}\n");
 }
 
 TS_TEST(without_ending)
@@ -274,7 +274,7 @@ TS_TEST(tables_that_nobody_knows)
 
 	check_database(__LINE__, parts, none, "loss",
 		       "{'start':0,'source':1,'what':'table','count':1,'reason':"
-		       "'table that is not known'}\n");
+		       "'unknown table'}\n");
 }
 
 TS_TEST(hostile_numbers)

@@ -321,7 +321,7 @@ TS_TEST(times)
 		"loss",
 		"{'start':0,'source':1,'what':'record','count':3,'reason':"
 		"'record without times'}\n{'start':0,'source':1,'what':'record',"
-		"'count':2,'reason':'record that is none'}\n");
+		"'count':2,'reason':'value that is not a record'}\n");
 	ROWS_AS("rocprof",
 		RECORDS("hip_api", "{'kind':2,'start_timestamp':-5,'end_timestamp':-3},{'kind':2,"
 				   "'start_timestamp':9,'end_timestamp':4}"),
@@ -354,12 +354,12 @@ TS_TEST(odd_sections)
 						      "'summary':[]}}",
 		"loss",
 		"{'start':0,'source':1,'what':'section','count':2,'reason':"
-		"'entry of sections that have no times'}\n");
+		"'entry of a section without times'}\n");
 	ROWS_AS("rocprof",
 		"{'rocprofiler-sdk-tool':[1,null,{'metadata':3,'agents':4,'strings':5,"
 		"'kernel_symbols':[6],'counters':{},'buffer_records':{'hip_api':7}}]}",
 		"gpu_op", "");
-	ERROR_AS("rocprof", "{'rocprofiler-sdk-tool':[{}]} x", "something follows", NULL, NULL);
+	ERROR_AS("rocprof", "{'rocprofiler-sdk-tool':[{}]} x", "unexpected data after", NULL, NULL);
 }
 
 TS_TEST(deep_nesting)
@@ -424,7 +424,7 @@ TS_TEST(cut_anywhere)
 		 "{'rocprofiler-sdk-tool':[{" INFO(
 			 "7") ",'buffer_records':{'kernel_dispatch':[" DISPATCH("100", "130", "3",
 										"8", "128") ",{'ki",
-		 "the file ends in the middle; what came before is kept", "gpu_op",
+		 "the file is truncated; everything before it was kept", "gpu_op",
 		 ROW("100", "30", "k()", "8"));
 	/* Held records, too, though their names never came. */
 	TS_CHECK_INT(events_of("{'rocprofiler-sdk-tool':[{" KERNELS(

@@ -131,9 +131,9 @@ TS_TEST(samples)
 TS_TEST(refused)
 {
 	ERROR_AS("rocprof-csv", "'Name','Calls','TotalDurationNs','AverageNs'\n'k',1,2,3\n",
-		 "import the files *_trace.csv", NULL, NULL);
+		 "import the *_trace.csv", NULL, NULL);
 	ERROR_AS("rocprof-csv", "'Node_Id','Logical_Node_Id','Agent_Type','Name'\n0,0,'CPU','x'\n",
-		 "has no events", NULL, NULL);
+		 "no rocprofv3 events", NULL, NULL);
 }
 
 TS_TEST(damage)
@@ -161,13 +161,13 @@ TS_TEST(damage)
 		release_imported(&imported);
 	}
 	ERROR_AS("rocprof-csv", FUNCTIONS "'HIP_RUNTIME_API','hipFree',7,8,5,10,14\n'HIP_RUNT",
-		 "the file ends in the middle; what came before is kept", "api_call",
+		 "the file is truncated; everything before it was kept", "api_call",
 		 "{'start':10,'duration':4,'thread':1,'name':'hipFree','category':"
 		 "'HIP_RUNTIME_API','correlation':5}\n");
 	ERROR_AS("rocprof-csv",
 		 FUNCTIONS "'HIP_RUNTIME_API','hipFree',7,8,5,10,14\n'HIP_RUNTIME_API','hip',7",
-		 "the file ends in the middle; what came before is kept", NULL, NULL);
+		 "the file is truncated; everything before it was kept", NULL, NULL);
 	ROWS_AS("rocprof-csv", FUNCTIONS "'HIP_RUNTIME_API','hipFree',7\n", "loss",
 		"{'start':0,'source':1,'what':'line','count':1,'reason':"
-		"'line with too few or too many fields'}\n");
+		"'line with the wrong number of fields'}\n");
 }

@@ -260,7 +260,7 @@ TS_TEST(a_wait_whose_beginning_is_not_told_has_no_length)
 		"allocation",
 		"{'start':0,'device':1,'address':1,'bytes':10,'pool':'torch','total_bytes':10,'reserved_bytes':0}\n"
 		"{'start':2,'device':1,'kind':'free','address':1,'bytes':10,'pool':'torch','total_bytes':0,'reserved_bytes':0}\n",
-		"lost: 3 times that are not told (the order stands for them)");
+		"lost: 3 missing times (order used instead)");
 }
 
 TS_TEST(a_block_that_waits_is_in_use_where_nothing_was_given_back)
@@ -312,11 +312,11 @@ TS_TEST(without_times_the_order_stands_for_them)
 		"allocation",
 		"{'start':0,'device':1,'address':1,'bytes':10,'pool':'torch','total_bytes':10,'reserved_bytes':0}\n"
 		"{'start':1,'device':1,'kind':'free','address':1,'bytes':10,'pool':'torch','total_bytes':0,'reserved_bytes':0}\n",
-		"lost: 2 times that are not told (the order stands for them)");
+		"lost: 2 missing times (order used instead)");
 	check_snapshot(
 		__LINE__, TRACE(ENTRY("alloc", "1", "2", "9223372036854775807", ""), ""), "loss",
-		"{'start':0,'source':1,'what':'time','count':1,'reason':'time that is not told (the order stands for it)'}\n",
-		"lost: 1 time that is not told (the order stands for it)");
+		"{'start':0,'source':1,'what':'time','count':1,'reason':'missing time (order used instead)'}\n",
+		"lost: 1 missing time (order used instead)");
 	check_snapshot(
 		__LINE__,
 		TRACE("{'action':'alloc','addr':1,'time_us':1},5,{'addr':1,'time_us':1}", ""),
@@ -333,7 +333,7 @@ TS_TEST(times_that_go_back)
 		"allocation",
 		ROW("5000", TAKEN, "1", "10", "torch") ",'total_bytes':10,'reserved_bytes':0}\n" ROW(
 			"5000", GIVEN, "1", "10", "torch") ",'total_bytes':0,'reserved_bytes':0}\n",
-		"lost: 1 time that goes back (that of the entry ahead stands for it)");
+		"lost: 1 time that goes backwards (time of the previous entry used)");
 }
 
 /* ---- what was there before ---- */
@@ -487,7 +487,7 @@ TS_TEST(containers_as_arguments)
 	check_bytes(
 		__LINE__, bytes, sizeof(bytes) - 1, "mark",
 		"{'start':0,'thread':1,'name':'x','category':'torch_memory','args':{'device':0,'a':[1],'b':[1,2],'c':[1,2,3],'d':[4],'e':[],'f':[5],'g':[6],'h':'hi','j':0}}\n",
-		"lost: 1 time that is not told (the order stands for it), 1 value that is too large or of no known kind");
+		"lost: 1 missing time (order used instead), 1 value that is too large or of unknown type");
 }
 
 TS_TEST(nothing_is_run)
@@ -496,15 +496,15 @@ TS_TEST(nothing_is_run)
 		      "cos\nsystem\nX\x02\x00\x00\x00ls\x85R.",
 		      "byte 2: the pickle asks Python to import 'os.system'");
 	CHECK_REFUSED("\x80\x04\x8c\x02os\x8c\x06system\x93.", "asks Python to import 'os.system'");
-	CHECK_REFUSED("\x80\x02}R.", "asks Python to call something");
-	CHECK_REFUSED("\x80\x02}}b.", "asks Python to call something");
+	CHECK_REFUSED("\x80\x02}R.", "asks Python to call a function");
+	CHECK_REFUSED("\x80\x02}}b.", "asks Python to call a function");
 	CHECK_REFUSED("(ios\nsystem\n.", "asks Python to import 'os.system'");
-	CHECK_REFUSED("\x80\x02(}o.", "asks Python to call something");
-	CHECK_REFUSED("\x80\x02})\x81.", "asks Python to call something");
-	CHECK_REFUSED("\x80\x02\x82\x01.", "asks for a class by its number");
-	CHECK_REFUSED("\x80\x02Pid\n.", "an object outside of it");
-	CHECK_REFUSED("\x80\x05\x97.", "a buffer outside of it");
-	CHECK_REFUSED("\x80\x02}R.", "it is not read, and nothing of it was run");
+	CHECK_REFUSED("\x80\x02(}o.", "asks Python to call a function");
+	CHECK_REFUSED("\x80\x02})\x81.", "asks Python to call a function");
+	CHECK_REFUSED("\x80\x02\x82\x01.", "asks for a class by extension code");
+	CHECK_REFUSED("\x80\x02Pid\n.", "an external object");
+	CHECK_REFUSED("\x80\x05\x97.", "an external buffer");
+	CHECK_REFUSED("\x80\x02}R.", "the file was rejected, and none of its code was run");
 	/* Also behind something that would be fine. */
 	CHECK_REFUSED("\x80\x02}(X\x08\x00\x00\x00segments]X\x01\x00\x00\x00"
 		      "xcbuiltins\neval\n.",
@@ -518,26 +518,26 @@ TS_TEST(not_a_snapshot)
 		      "aK\x01s.",
 		      "as torch.cuda.memory._dump_snapshot() writes it");
 	CHECK_REFUSED("\x80\x02].", "not a memory snapshot");
-	CHECK_REFUSED("\x80\x06}.", "a protocol of pickle above 5");
-	CHECK_REFUSED("\x80\x02\xff", "not an opcode of pickle");
-	CHECK_REFUSED("\x80\x02h\x05.", "recalled that was never there");
+	CHECK_REFUSED("\x80\x06}.", "pickle protocol above 5");
+	CHECK_REFUSED("\x80\x02\xff", "not a pickle opcode");
+	CHECK_REFUSED("\x80\x02h\x05.", "never stored");
 	CHECK_REFUSED("\x80\x02"
 		      "a.",
-		      "a value is missing");
+		      "missing value");
 	CHECK_REFUSED("\x80\x02"
 		      "e.",
-		      "a mark is missing");
-	CHECK_REFUSED("\x80\x02}(K\x01u.", "a key without a value");
+		      "missing mark");
+	CHECK_REFUSED("\x80\x02}(K\x01u.", "key without a value");
 	CHECK_REFUSED("\x80\x02K\x01(K\x02"
 		      "e.",
-		      "items without the list");
-	CHECK_REFUSED("\x80\x02}}.", "more or less than one value");
+		      "items without a list");
+	CHECK_REFUSED("\x80\x02}}.", "exactly one value");
 	CHECK_REFUSED("\x80\x02IK\n.", "not an integer");
-	CHECK_REFUSED("\x80\x02Sabc\n.", "not a text in quotes");
+	CHECK_REFUSED("\x80\x02Sabc\n.", "not a quoted string");
 	CHECK_REFUSED("\x80\x02\x8d\xff\xff\xff\xff\xff\xff\xff\x7f", "longer than 64 MiB");
 	CHECK_REFUSED("\x80\x02X\xff\xff\xff\x03"
 		      "abc",
-		      "the file ends in the middle");
+		      "the file is truncated");
 }
 
 TS_TEST(content_behind_the_end)
@@ -546,8 +546,8 @@ TS_TEST(content_behind_the_end)
 
 	check_bytes(
 		__LINE__, bytes, sizeof(bytes) - 1, "loss",
-		"{'start':0,'source':1,'what':'file','reason':'content behind the end of the snapshot'}\n",
-		"lost: the content behind the end of the snapshot");
+		"{'start':0,'source':1,'what':'file','reason':'data after the end of the snapshot'}\n",
+		"lost: the data after the end of the snapshot");
 }
 
 /* ---- hostile ones ---- */
@@ -560,7 +560,7 @@ TS_TEST(what_stands_at_many_places_is_looked_at_once)
 		"{'segments':[],'device_traces':&1 [&2 [&3 {'action':'alloc','addr':1,'size':1,'time_us':1},*3,*3],*2,*1]}",
 		"allocation",
 		"{'start':1000,'device':1,'address':1,'bytes':1,'pool':'torch','total_bytes':1,'reserved_bytes':0}\n",
-		"lost: 3 entries that stand there a second time, 3 entries without an action, address or size");
+		"lost: 3 duplicate entries, 3 entries without an action, address or size");
 	/* As stacks, too. */
 	check_snapshot(
 		__LINE__,
@@ -586,7 +586,7 @@ TS_TEST(doubled_and_doubled)
 	check_bytes(
 		__LINE__, pickle.data, pickle.length, "mark",
 		"{'start':1000,'thread':1,'name':'x','category':'torch_memory','args':{'device':0}}\n",
-		"lost: 1 value that is too large or of no known kind");
+		"lost: 1 value that is too large or of unknown type");
 	ts_text_release(&pickle);
 	ts_text_release(&json);
 }
@@ -603,7 +603,7 @@ TS_TEST(nested_deeply)
 		ts_text_append_char(&pickle, 'a');
 	ts_text_append_str(&pickle, "s.");
 	check_bytes(__LINE__, pickle.data, pickle.length, "meta", "",
-		    "lost: 1 value that is too large or of no known kind");
+		    "lost: 1 value that is too large or of unknown type");
 	ts_text_release(&pickle);
 }
 
@@ -631,11 +631,10 @@ TS_TEST(cut_anywhere)
 		rows = (int64_t)ts_reader_rows(imported.reader, TS_TABLE_ALLOCATION);
 		/* A request ahead of its completion is a mark until then. */
 		TS_CHECK(rows >= before);
-		TS_CHECK(strstr(imported.err.message, "the file ends in the middle") != NULL);
-		TS_CHECK(!rows == !strstr(imported.err.message, "what came before is kept"));
+		TS_CHECK(strstr(imported.err.message, "the file is truncated") != NULL);
+		TS_CHECK(!rows == !strstr(imported.err.message, "everything before it was kept"));
 		if (rows)
-			TS_CHECK_STR(imported.result.note,
-				     "lost: the rest of the file that was not read");
+			TS_CHECK_STR(imported.result.note, "lost: the unread rest of the file");
 		before = rows;
 		release_imported(&imported);
 	}

@@ -220,7 +220,7 @@ TS_TEST(chains_of_groups)
 	TS_CHECK_INT(job.matched->match_count, 900);
 	check_ranks(&job, 120000);
 	TS_CHECK_STR(job.estimated->ranks[1].method, "collectives");
-	TS_CHECK_STR(job.estimated->ranks[2].method, "collectives of others");
+	TS_CHECK_STR(job.estimated->ranks[2].method, "collectives of other ranks");
 	TS_CHECK(job.estimated->ranks[2].uncertainty_ns > job.estimated->ranks[3].uncertainty_ns);
 	TS_CHECK(job.estimated->ranks[3].uncertainty_ns > job.estimated->ranks[1].uncertainty_ns);
 	job_release(&job);

@@ -317,7 +317,7 @@ TS_TEST(queue)
 		      });
 }
 
-/* Handed over after the one ahead ended: nothing held it. */
+/* Handed over after the one ahead ended: not blocked. */
 TS_TEST(queue_was_empty_when_handed_over)
 {
 	CHECK_DRAWING(.rows = {
@@ -446,7 +446,7 @@ TS_TEST(no_commands)
 		      });
 }
 
-/* ---- what is not as it should be ---- */
+/* ---- what is anomaly ---- */
 
 TS_TEST(launch_missing)
 {
